@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The PTX emulator: executes PTX text on the host and reports what is wrong with it.
+//
+// One `struct emu` is one device: its memory, its loaded modules and its first fault. It knows
+// nothing of the runtime; runtime/emu_device.c makes it one of the runtime's devices. Calls on
+// different devices may run in parallel; calls on one device may not.
+#ifndef EMU_EMU_H
+#define EMU_EMU_H
+
+#include <stdbool.h>
+
+#include "tir/base.h"
+
+struct emu;        // a device
+struct emu_module; // a loaded PTX module; owned by its device
+
+struct emu_options {
+    tir_allocator allocator; // resize == NULL: the C library's
+    uint32_t sm_count;       // how many multiprocessors to report (%nsmid); 0: 8
+    uint64_t memory_limit;   // most bytes of device memory at a time; 0: 8 GiB
+    bool check_memory;       // bounds, alignment, initialisation of every access
+    uint64_t step_limit;     // most instructions one launch may execute per warp; 0: 2^40
+};
+
+// A launch: the shape in threads and CTAs, dynamic shared memory, and the parameter block laid out
+// as the PTX ABI lays out `.param` (each parameter at its natural alignment, in order).
+struct emu_launch {
+    uint32_t grid[3], block[3], cluster[3]; // cluster: 0 or 1 means none
+    uint32_t shared_bytes;                  // dynamic shared memory
+    const void *params;
+    size_t params_size;
+};
+
+struct emu_kernel_info {
+    size_t params_size; // bytes of the parameter block
+    uint32_t static_shared_bytes;
+    uint32_t max_threads; // from .maxntid or .reqntid; 0: not stated
+};
+
+tir_status emu_create(const struct emu_options *options, struct emu **out, tir_error *error);
+void emu_destroy(struct emu *emu); // NULL is fine; frees modules and memory
+
+// Parses PTX. The text is copied. A message names the line of the PTX that is wrong.
+tir_status emu_load(struct emu *emu, tir_str ptx, struct emu_module **out, tir_error *error);
+void emu_unload(struct emu *emu, struct emu_module *module);
+tir_status emu_kernel_info(struct emu_module *module, const char *kernel,
+                           struct emu_kernel_info *out, tir_error *error);
+
+// Device memory. Addresses are opaque, 256-byte aligned, never 0, and never reused next to each
+// other, so that an access past the end of one allocation never hits another. Fresh memory counts
+// as uninitialised until it is written, filled, or stored to.
+tir_status emu_alloc(struct emu *emu, uint64_t size, uint64_t *out, tir_error *error);
+tir_status emu_free(struct emu *emu, uint64_t address, tir_error *error);
+tir_status emu_write(struct emu *emu, uint64_t dst, const void *src, uint64_t size,
+                     tir_error *error);
+tir_status emu_read(struct emu *emu, void *dst, uint64_t src, uint64_t size, tir_error *error);
+tir_status emu_copy(struct emu *emu, uint64_t dst, uint64_t src, uint64_t size, tir_error *error);
+tir_status emu_fill(struct emu *emu, uint64_t dst, uint8_t value, uint64_t size, tir_error *error);
+
+// Runs a kernel to completion. TIR_ERR_DEVICE: the kernel did something wrong; the message starts
+// with a short class ("out-of-bounds global load", "uninitialised shared load", "deadlock", ...)
+// and says the PTX line, the source line where `.loc` gives one, the CTA and the thread.
+tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kernel,
+                   const struct emu_launch *launch, tir_error *error);
+
+#endif
