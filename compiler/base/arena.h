@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The arena: the only allocator below the API edge. Objects live until the arena, or the savepoint
+// they were made after, is released. Running out of memory jumps to the API boundary (out_of_memory),
+// so no caller ever sees NULL.
+#ifndef TIR_BASE_ARENA_H
+#define TIR_BASE_ARENA_H
+
+#include "base/base.h"
+
+struct arena_chunk;
+
+struct tir_arena {
+    struct arena_chunk *chunk; // newest
+    tir_allocator allocator;
+    void (*out_of_memory)(void *user); // must not return
+    void *user;
+};
+
+struct tir_arena_mark {
+    struct arena_chunk *chunk;
+    size_t used;
+};
+
+// allocator NULL: the C library's.
+void tir_arena_init(struct tir_arena *arena, const tir_allocator *allocator,
+                    void (*out_of_memory)(void *user), void *user);
+void tir_arena_finish(struct tir_arena *arena);
+struct tir_arena_mark tir_arena_mark(const struct tir_arena *arena);
+void tir_arena_release(struct tir_arena *arena, struct tir_arena_mark mark);
+
+// Zeroed memory aligned for any type. Under AddressSanitizer each object has a red zone.
+void *tir_arena_alloc(struct tir_arena *arena, size_t size);
+void *tir_arena_alloc_array(struct tir_arena *arena, size_t count, size_t size); // overflow-checked
+void *tir_arena_copy(struct tir_arena *arena, const void *src, size_t size);
+
+#define arena_new(arena, T)          ((T *)tir_arena_alloc((arena), sizeof(T)))
+#define arena_array(arena, T, count) ((T *)tir_arena_alloc_array((arena), (count), sizeof(T)))
+
+#endif

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Attributes, assertions and arithmetic that every part of the compiler uses.
+#ifndef TIR_BASE_BASE_H
+#define TIR_BASE_BASE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tir/base.h"
+
+#if defined(__GNUC__)
+#define TIR_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define TIR_NORETURN          __attribute__((noreturn))
+#define tir_unreachable()     (assert(!"unreachable"), __builtin_unreachable())
+#else
+#define TIR_PRINTF(fmt, args)
+#define TIR_NORETURN
+#define tir_unreachable() assert(!"unreachable")
+#endif
+
+#define TIR_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define TIR_MIN(a, b)       ((a) < (b) ? (a) : (b))
+#define TIR_MAX(a, b)       ((a) > (b) ? (a) : (b))
+
+static inline uint64_t tir_align_up(uint64_t value, uint64_t alignment)
+{
+    return (value + alignment - 1) / alignment * alignment;
+}
+
+static inline int64_t tir_ceil_div(int64_t a, int64_t b) // b > 0
+{
+    return a / b + (a % b > 0);
+}
+
+static inline bool tir_is_pow2(uint64_t v)
+{
+    return v && !(v & (v - 1));
+}
+
+// Checked 64-bit arithmetic: false when the result does not fit; *out is then unchanged.
+bool tir_add_checked(int64_t a, int64_t b, int64_t *out);
+bool tir_sub_checked(int64_t a, int64_t b, int64_t *out);
+bool tir_mul_checked(int64_t a, int64_t b, int64_t *out);
+
+#endif

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The IR: SSA values, instructions in blocks, blocks owned by instructions (structured regions),
+// kernels. The one header a pass includes; meant to be read whole.
+//
+// A kernel owns one block. An instruction with regions (for, if, while, tiles, reduce) owns the
+// blocks inside it; each ends in a yield. There are no phis: loop-carried values are arguments of the
+// loop's block. Constants are values without a defining instruction, unique in the kernel.
+#ifndef TIR_IR_IR_H
+#define TIR_IR_IR_H
+
+#include "base/diag.h"
+#include "base/map.h"
+#include "ir/layout.h"
+#include "ir/type.h"
+
+enum tir_op {
+#define OP(id, ...) TIR_OP_##id,
+#include "ir/ops.def"
+    TIR_OP_COUNT
+};
+
+enum tir_attr_key {
+#define ATTR(key, ...) TIR_ATTR_##key,
+#include "ir/attrs.def"
+    TIR_ATTR_COUNT
+};
+
+enum tir_word {
+    TIR_WORD_NONE,
+#define WORD(key, name) TIR_WORD_##key##_##name,
+#include "ir/words.def"
+    TIR_WORD_COUNT
+};
+
+enum tir_form { // ORDER FORM: each form admits fewer operations than the one before
+    TIR_FORM_TILE,
+    TIR_FORM_LAID_OUT,
+    TIR_FORM_ASYNC,
+    TIR_FORM_SPECIALIZED,
+    TIR_FORM_SYNCED,
+    TIR_FORM_LOWERED,
+    TIR_FORM_COUNT
+};
+
+enum tir_trait {
+    TIR_PURE = 1 << 0,
+    TIR_READS = 1 << 1,
+    TIR_WRITES = 1 << 2,
+    TIR_ASYNC = 1 << 3,
+    TIR_SYNC = 1 << 4,
+    TIR_THREAD = 1 << 5,
+    TIR_COMMUTES = 1 << 6,
+    TIR_REGIONS = 1 << 7,
+    TIR_END = 1 << 8
+};
+
+enum tir_rule { // how result types follow; see ir/infer.c
+    TIR_RULE_NONE, TIR_RULE_SAME, TIR_RULE_FIRST, TIR_RULE_COMPARE, TIR_RULE_SELECT, TIR_RULE_STATED,
+    TIR_RULE_PERMUTE, TIR_RULE_REDUCE, TIR_RULE_DOT, TIR_RULE_LOAD, TIR_RULE_ATOMIC, TIR_RULE_ATOM,
+    TIR_RULE_VIEW, TIR_RULE_INDEX, TIR_RULE_I32, TIR_RULE_CARRIED, TIR_RULE_YIELDED
+};
+
+enum tir_elem_class { TIR_CLASS_ANY, TIR_CLASS_NUM, TIR_CLASS_FLOAT, TIR_CLASS_INT, TIR_CLASS_BITS };
+
+enum tir_operand_kind { TIR_OPERAND_IN, TIR_OPERAND_OPT, TIR_OPERAND_LIST, TIR_OPERAND_REF, TIR_OPERAND_BUF };
+
+#define TIR_MANY 255 // results: as many as types are stated
+
+struct tir_operand_info {
+    const char *name;
+    enum tir_operand_kind kind;
+};
+struct tir_attr_spec {
+    enum tir_attr_key key;
+    bool required;
+};
+struct tir_op_info {
+    const char *name;
+    const struct tir_operand_info *operands; // in the order they are written
+    const struct tir_attr_spec *attrs;
+    uint8_t operand_count, attr_count, result_count;
+    uint8_t fixed_count; // operands of kind IN, OPT, BUF: stored first, in order
+    bool has_ref, has_list;
+    enum tir_rule rule;
+    enum tir_elem_class elems;
+    uint32_t traits;
+    enum tir_form last_form;
+    const char *meaning;
+};
+extern const struct tir_op_info tir_ops[TIR_OP_COUNT];
+
+enum tir_attr_kind { TIR_ATTR_INT, TIR_ATTR_LIST, TIR_ATTR_WORD, TIR_ATTR_TEXT };
+struct tir_attr_info {
+    const char *name;
+    enum tir_attr_kind kind;
+    const char *meaning;
+};
+extern const struct tir_attr_info tir_attr_infos[TIR_ATTR_COUNT];
+struct tir_word_info {
+    enum tir_attr_key key;
+    const char *name;
+};
+extern const struct tir_word_info tir_words[TIR_WORD_COUNT];
+enum tir_op tir_op_by_name(tir_str name);                                   // TIR_OP_COUNT: none
+enum tir_attr_key tir_attr_by_name(tir_str name);                           // TIR_ATTR_COUNT: none
+enum tir_word tir_word_by_name(enum tir_attr_key key, tir_str name);        // TIR_WORD_NONE: none
+
+struct tir_attr {
+    enum tir_attr_key key;
+    int64_t number;       // INT; WORD (enum tir_word)
+    const int64_t *list;  // LIST
+    uint32_t list_count;
+    tir_str text; // TEXT
+};
+
+struct tir_inst;
+struct tir_block;
+
+enum tir_value_kind { TIR_VALUE_RESULT, TIR_VALUE_ARG, TIR_VALUE_CONST };
+
+struct tir_value {
+    const struct tir_type *type;
+    enum tir_value_kind kind;
+    uint32_t id;             // dense in the function
+    uint32_t index;          // which result or argument
+    struct tir_inst *def;    // RESULT: its instruction, else NULL
+    struct tir_block *block; // ARG: its block, else NULL
+    const char *name;        // what the source called it, or NULL; a hint for the printer
+    union {                  // CONST: every element has this value
+        int64_t i;           // bool and integers (u64: the same bits)
+        double f;            // floats, already rounded to the element type
+    } constant;
+    void *data; // a pass's own; meaningless outside it
+};
+
+struct tir_inst {
+    enum tir_op op;
+    uint32_t id; // dense in the function
+    struct tir_span span;
+    struct tir_block *block;
+    struct tir_inst *prev, *next;
+    uint32_t operand_count, result_count, region_count, attr_count;
+    // Operands: the fixed ones (NULL where an OPT is absent), then either the ref (base, then an index
+    // per dimension) or the list.
+    struct tir_value **operands;
+    struct tir_value **results;
+    struct tir_block **regions;
+    struct tir_attr *attrs; // sorted by key
+    void *data;             // a pass's own; meaningless outside it
+};
+
+struct tir_block {
+    struct tir_inst *owner; // NULL: the kernel's block or its host block
+    struct tir_inst *first, *last;
+    struct tir_value **args;
+    uint32_t arg_count;
+};
+
+enum tir_direction { TIR_IN, TIR_OUT, TIR_INOUT };
+
+struct tir_param_dim {
+    int32_t dim;      // index into tir_func.dims, or -1
+    int64_t constant; // when dim < 0
+};
+
+struct tir_param {
+    const char *name;
+    enum tir_direction direction;
+    struct tir_value *value; // argument of the kernel's block; a scalar or a tensor
+    struct tir_param_dim dims[TIR_MAX_RANK];
+    struct tir_span span;
+};
+
+struct tir_dim {
+    const char *name;
+    struct tir_value *value; // i64 argument of the kernel's block, after the parameters
+};
+
+struct tir_meta { // bound; kept for the artifact and for messages
+    const char *name;
+    tir_str value;
+};
+
+// What may be relied on at run time; the same bits as the artifact's predicates.
+enum tir_fact { TIR_FACT_INDEX32 = 1 << 0, TIR_FACT_VECTOR16 = 1 << 1, TIR_FACT_UNIT_INNER = 1 << 2 };
+
+struct tir_func {
+    struct tir_module *module;
+    const char *name;
+    struct tir_span span;
+    struct tir_param *params;
+    struct tir_dim *dims;
+    struct tir_meta *metas;
+    uint32_t param_count, dim_count, meta_count;
+    struct tir_block *body;
+    // Evaluated by the runtime before a launch, over the kernel's dims and scalar parameters: pure
+    // i64 and bool arithmetic. Its yield gives grid_count grid sizes, then the conditions that must hold.
+    struct tir_block *host;
+    uint32_t grid_count; // 0: the tiles loop decides
+    enum tir_form form;
+    uint32_t facts;         // enum tir_fact
+    uint32_t threads;       // per CTA; 0: not chosen yet
+    int64_t shared_bytes;   // once placed
+    uint32_t persistent;    // CTAs per multiprocessor of a persistent grid, else 0
+    struct tir_map constants;
+    uint32_t value_count, inst_count; // ids given out
+};
+
+struct tir_module {
+    struct tir_arena *arena; // owns everything below
+    struct tir_types *types;
+    struct tir_interner *names;
+    struct tir_diags *diags;
+    VEC(struct tir_func *) funcs;
+};
+
+// Reading.
+
+struct tir_attr *tir_attr_find(const struct tir_inst *inst, enum tir_attr_key key); // NULL: absent
+int64_t tir_attr_int(const struct tir_inst *inst, enum tir_attr_key key, int64_t absent);
+enum tir_word tir_attr_word(const struct tir_inst *inst, enum tir_attr_key key, enum tir_word absent);
+
+static inline struct tir_value *tir_result(const struct tir_inst *inst) // the only one
+{
+    assert(inst->result_count == 1);
+    return inst->results[0];
+}
+static inline uint32_t tir_fixed_count(const struct tir_inst *inst)
+{
+    return tir_ops[inst->op].fixed_count;
+}
+static inline struct tir_value *tir_ref_base(const struct tir_inst *inst)
+{
+    assert(tir_ops[inst->op].has_ref);
+    return inst->operands[tir_fixed_count(inst)];
+}
+static inline struct tir_value **tir_ref_indices(const struct tir_inst *inst) // base->type->rank many
+{
+    return inst->operands + tir_fixed_count(inst) + 1;
+}
+static inline struct tir_value **tir_list(const struct tir_inst *inst, uint32_t *count)
+{
+    *count = inst->operand_count - tir_fixed_count(inst);
+    return inst->operands + tir_fixed_count(inst);
+}
+static inline struct tir_inst *tir_yield_of(const struct tir_block *block)
+{
+    return block->last && block->last->op == TIR_OP_YIELD ? block->last : NULL;
+}
+static inline bool tir_has_trait(const struct tir_inst *inst, uint32_t traits)
+{
+    return tir_ops[inst->op].traits & traits;
+}
+bool tir_has_effect(const struct tir_inst *inst); // it, or anything in its regions
+bool tir_is_const_int(const struct tir_value *v, int64_t *out); // integer constant (splat or scalar)
+bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst);
+
+// Positions of the fixed operands, as in ops.def (only what C code names).
+enum { TIR_LOAD_PAD, TIR_LOAD_MASK };
+enum { TIR_STORE_VALUE, TIR_STORE_MASK };
+enum { TIR_FOR_BEGIN, TIR_FOR_END, TIR_FOR_STEP, TIR_FOR_INIT };
+enum { TIR_DOT_A, TIR_DOT_B, TIR_DOT_ACC };
+
+// Building.
+
+struct tir_module *tir_module_new(struct tir_arena *arena, struct tir_types *types,
+                                  struct tir_interner *names, struct tir_diags *diags);
+struct tir_func *tir_func_new(struct tir_module *m, const char *name); // with an empty body and host
+struct tir_func *tir_func_clone(struct tir_func *f);
+struct tir_block *tir_block_new(struct tir_func *f, struct tir_inst *owner);
+struct tir_value *tir_block_add_arg(struct tir_func *f, struct tir_block *block,
+                                    const struct tir_type *type, const char *name);
+
+struct tir_value *tir_const_int(struct tir_func *f, const struct tir_type *type, int64_t value);
+struct tir_value *tir_const_float(struct tir_func *f, const struct tir_type *type, double value); // rounds
+struct tir_value *tir_const_index(struct tir_func *f, int64_t value); // i64
+struct tir_value *tir_const_i32(struct tir_func *f, int32_t value);
+struct tir_value *tir_const_bool(struct tir_func *f, bool value);
+
+struct tir_builder {
+    struct tir_func *f;
+    struct tir_block *block;
+    struct tir_inst *before; // new instructions go in front of it; NULL: at the end of block
+    struct tir_span span;
+};
+
+static inline struct tir_builder tir_builder_at_end(struct tir_func *f, struct tir_block *block)
+{
+    return (struct tir_builder){f, block, NULL, {0, 0}};
+}
+static inline struct tir_builder tir_builder_before(struct tir_func *f, struct tir_inst *inst)
+{
+    return (struct tir_builder){f, inst->block, inst, inst->span};
+}
+
+// Operands are in stored order (fixed, then ref or list). types: one per result; regions are empty
+// blocks to be filled by the caller. Nothing is checked here: verify.c does that.
+struct tir_inst *tir_build(struct tir_builder *b, enum tir_op op, struct tir_value *const *operands,
+                           uint32_t operand_count, const struct tir_type *const *types,
+                           uint32_t result_count, uint32_t region_count);
+// The common case: one result, fixed operands only.
+struct tir_value *tir_build1(struct tir_builder *b, enum tir_op op, const struct tir_type *type,
+                             struct tir_value *const *operands, uint32_t operand_count);
+struct tir_value *tir_unary(struct tir_builder *b, enum tir_op op, struct tir_value *x); // SAME
+// SAME or COMPARE; folds nothing.
+struct tir_value *tir_binary(struct tir_builder *b, enum tir_op op, struct tir_value *x,
+                             struct tir_value *y);
+struct tir_inst *tir_build_yield(struct tir_builder *b, struct tir_value *const *values, uint32_t count);
+void tir_set_int(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, int64_t number);
+void tir_set_word(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, enum tir_word word);
+void tir_set_list(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, const int64_t *list,
+                  uint32_t count);
+void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, tir_str text);
+
+// The result type an op gives for these operands, or NULL with *why set to a short reason. stated is
+// the annotation (NULL: none) and is what STATED rules return. Used by the front end and verify.c.
+const struct tir_type *tir_infer(struct tir_module *m, const struct tir_inst *inst,
+                                 const struct tir_type *stated, tir_str *why);
+
+// Changing.
+
+void tir_remove(struct tir_inst *inst); // unlinks it; its results must have no uses left
+void tir_move_before(struct tir_inst *inst, struct tir_inst *where);
+void tir_replace_uses(struct tir_func *f, struct tir_value *from, struct tir_value *to); // a walk of f
+// Replaces by table in one walk: to = map[from] for every operand; chains are followed.
+void tir_replace_uses_map(struct tir_func *f, const struct tir_map *map);
+// Copies block `from` to the builder's position without its yield; map gives (and takes) the values
+// that stand for others: arguments must be in it.
+void tir_clone_into(struct tir_builder *b, const struct tir_block *from, struct tir_map *map);
+
+// Text. print and the front end's parser are inverse: parse(print(m)) prints the same.
+void tir_print_module(struct tir_text *out, const struct tir_module *m);
+void tir_print_func(struct tir_text *out, const struct tir_func *f);
+
+// The rules every form shares, then those of f->form. Reports E_VERIFY; false: something is wrong.
+bool tir_verify(struct tir_func *f);
+
+#endif

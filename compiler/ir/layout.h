@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Layouts: where each element of a tile lives.
+//
+// A layout is a mixed-radix map in TIRx's notation. Each dimension of the shape is split into
+// iterators, outermost first; an iterator of extent e, stride s on axis a contributes
+// s * digit to coordinate a. Axes are the register (or, in memory, the element offset), the lane of
+// the warp, and the warp of the CTA:
+//
+//     S[(8, 2, 4, 2) : (4@laneid, 2, 1@laneid, 1)] + R[2 : 4@warpid]
+//
+// is a 16 x 8 tile: row = (lane / 4) + 8 * (reg / 2), column = 2 * (lane % 4) + reg % 2, and the same
+// data again in warps 4..7. R lists replicas: coordinates that do not change the element.
+// In memory a swizzle may follow: swizzle(128) XORs bits 4..6 of the byte offset with bits 7..9, as
+// the tensor copy engine and ldmatrix-friendly layouts do (PTX ISA, "Tensor swizzling modes").
+//
+// Because iterators add up, a coordinate is (a constant of the register) + (a function of the lane)
+// + (a function of the warp): lowering computes the thread's part once and folds the rest.
+#ifndef TIR_IR_LAYOUT_H
+#define TIR_IR_LAYOUT_H
+
+#include "ir/type.h"
+
+enum tir_axis { TIR_AXIS_REG, TIR_AXIS_LANE, TIR_AXIS_WARP, TIR_AXIS_COUNT };
+#define TIR_MAX_ITERS 24
+
+struct tir_iter {
+    uint32_t extent, stride;
+    enum tir_axis axis;
+};
+
+struct tir_layout {
+    uint32_t rank;
+    int64_t shape[TIR_MAX_RANK];
+    uint32_t iter_count; // all dimensions', outermost dimension first
+    struct tir_iter iters[TIR_MAX_ITERS];
+    uint32_t first[TIR_MAX_RANK + 1]; // iters of dimension d: first[d] .. first[d + 1]
+    uint32_t replica_count;
+    struct tir_iter replicas[TIR_MAX_ITERS];
+    uint32_t swizzle; // bytes: 0, 32, 64, 128; memory only
+};
+
+struct tir_layout_at { // a position: one coordinate per axis
+    uint32_t at[TIR_AXIS_COUNT];
+};
+
+// Interns a layout after checking it: extents multiply to the shape, no two iterators overlap.
+// NULL when it is not a layout. Extent-1 iterators are dropped and adjacent ones merged, so that
+// equal maps are equal pointers as far as that normal form goes.
+const struct tir_layout *tir_layout_get(struct tir_types *types, const struct tir_layout *like);
+
+// The element coordinates that (reg, lane, warp) holds.
+void tir_layout_coord(const struct tir_layout *l, struct tir_layout_at at, int64_t coord[TIR_MAX_RANK]);
+// Where element `coord` lives (the first of its replicas).
+struct tir_layout_at tir_layout_find(const struct tir_layout *l, const int64_t coord[TIR_MAX_RANK]);
+uint32_t tir_layout_size(const struct tir_layout *l, enum tir_axis axis); // registers, lanes, warps used
+// Element offset -> byte offset with the swizzle applied.
+uint64_t tir_layout_byte(const struct tir_layout *l, uint64_t element, uint32_t elem_bits);
+
+// Layout of the same data after: keeping axis as size 1 (its lanes and warps become replicas, its
+// registers vanish); permuting dimensions; adding or dropping size-1 dimensions (reshape).
+const struct tir_layout *tir_layout_slice(struct tir_types *types, const struct tir_layout *l, uint32_t axis);
+const struct tir_layout *tir_layout_permute(struct tir_types *types, const struct tir_layout *l,
+                                            const int64_t *order);
+const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struct tir_layout *l,
+                                            uint32_t rank, const int64_t *shape); // NULL: impossible
+
+// Blocked: `vector` neighbouring elements along order[0] in registers, then lanes, then warps, along
+// order[0], order[1], ...; what is left over repeats in registers. threads = 32 * warps.
+const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t rank, const int64_t *shape,
+                                            const uint32_t *order, uint32_t vector, uint32_t warps);
+// Accumulators of mma.m16n8: warps_m x warps_n warps over shape[rank - 2] x shape[rank - 1].
+const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t shape[2],
+                                        uint32_t warps_m, uint32_t warps_n);
+// Row-major memory; with a swizzle, columns are split in atoms of `swizzle` bytes:
+// [cols / atom][rows][atom]. A leading stage dimension is outermost.
+const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank, const int64_t *shape,
+                                           uint32_t elem_bits, uint32_t swizzle);
+
+// Bytes a conversion moves: 0 when every thread already holds what it needs (registers are renamed).
+bool tir_layout_same_owner(const struct tir_layout *a, const struct tir_layout *b);
+
+void tir_layout_print(struct tir_text *out, const struct tir_layout *l);
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Types: an element type, a shape, where the data lives, and how it is laid out there. Interned in
+// the context, so equal types are the same pointer.
+//
+//     f32                                  a scalar (rank 0)
+//     f32[64, 128]                         a tile value; "in L" once it has a layout
+//     shared bf16[128, 64] in swizzle(128) a buffer in shared memory
+//     local f32[8]                         a buffer of each thread
+//     tensor bf16[M, K]                    a parameter in global memory (rank only; dims are values)
+#ifndef TIR_IR_TYPE_H
+#define TIR_IR_TYPE_H
+
+#include "base/str.h"
+
+#define TIR_MAX_RANK 5
+
+enum tir_elem {
+    TIR_NONE, // the type of an instruction without a result, and of "no type"
+#define ELEM(id, ...) TIR_##id,
+#include "ir/elems.def"
+    TIR_ELEM_COUNT
+};
+
+enum tir_elem_kind { TIR_KIND_NONE, TIR_KIND_BOOLEAN, TIR_KIND_SIGNED, TIR_KIND_UNSIGNED, TIR_KIND_FLOAT };
+
+struct tir_elem_info {
+    const char *name;
+    uint32_t bits;
+    enum tir_elem_kind kind;
+    uint32_t mantissa;
+};
+extern const struct tir_elem_info tir_elems[TIR_ELEM_COUNT];
+
+enum tir_space {
+    TIR_SPACE_VALUE,  // registers: a scalar or a tile
+    TIR_SPACE_GLOBAL, // a tensor parameter
+    TIR_SPACE_SHARED, // a buffer of the CTA
+    TIR_SPACE_LOCAL   // a buffer of each thread
+};
+
+struct tir_layout;
+
+struct tir_type {
+    enum tir_elem elem;
+    enum tir_space space;
+    uint32_t rank;
+    int64_t shape[TIR_MAX_RANK];      // 0 throughout for SPACE_GLOBAL
+    const struct tir_layout *layout;  // NULL: none yet; always NULL for scalars
+};
+
+struct tir_types; // the table of interned types and layouts
+
+struct tir_types *tir_types_new(struct tir_arena *arena);
+const struct tir_type *tir_type_get(struct tir_types *types, const struct tir_type *like);
+const struct tir_type *tir_type_scalar(struct tir_types *types, enum tir_elem elem);
+const struct tir_type *tir_type_tile(struct tir_types *types, enum tir_elem elem, uint32_t rank,
+                                     const int64_t *shape);
+const struct tir_type *tir_type_with_elem(struct tir_types *types, const struct tir_type *t,
+                                          enum tir_elem elem);
+const struct tir_type *tir_type_with_layout(struct tir_types *types, const struct tir_type *t,
+                                            const struct tir_layout *layout);
+
+static inline bool tir_type_is_scalar(const struct tir_type *t)
+{
+    return t->space == TIR_SPACE_VALUE && t->rank == 0 && t->elem != TIR_NONE;
+}
+static inline bool tir_type_is_tile(const struct tir_type *t)
+{
+    return t->space == TIR_SPACE_VALUE && t->rank > 0;
+}
+static inline bool tir_type_is_buffer(const struct tir_type *t) // something to load from
+{
+    return t->space != TIR_SPACE_VALUE;
+}
+static inline bool tir_elem_is_float(enum tir_elem e)
+{
+    return tir_elems[e].kind == TIR_KIND_FLOAT;
+}
+static inline bool tir_elem_is_int(enum tir_elem e) // signed or unsigned; not bool
+{
+    return tir_elems[e].kind == TIR_KIND_SIGNED || tir_elems[e].kind == TIR_KIND_UNSIGNED;
+}
+bool tir_type_same_shape(const struct tir_type *a, const struct tir_type *b);
+int64_t tir_type_count(const struct tir_type *t); // elements; 1 for a scalar
+int64_t tir_type_bytes(const struct tir_type *t); // bytes when stored densely
+
+// The type as it is written in .tir text.
+void tir_type_print(struct tir_text *out, const struct tir_type *t);
+tir_str tir_type_text(struct tir_arena *arena, const struct tir_type *t);
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Passes and the runner that checks what they promise.
+#ifndef TIR_PASS_PASS_H
+#define TIR_PASS_PASS_H
+
+#include "ir/ir.h"
+
+struct tir_arch; // target/nvptx/arch.h: limits and features of the target
+
+enum tir_change { TIR_UNCHANGED, TIR_CHANGED, TIR_FAILED }; // FAILED: a diagnostic was reported
+
+struct tir_pass_cx {
+    struct tir_arena *scratch; // released by the runner after the pass
+    struct tir_diags *diags;
+    const struct tir_arch *arch;
+    struct tir_text *receipt;      // what was decided and why, one line each; NULL: not wanted
+    const struct tir_binding *known; // dimensions known at compile time (specialize)
+    uint32_t known_count;
+};
+
+struct tir_binding { // NAME=VALUE given by the caller
+    tir_str name;
+    tir_str value;
+};
+
+// One function per row of passes.def, and the four general clean-ups.
+enum tir_change tir_pass_fold(struct tir_func *f, struct tir_pass_cx *cx);
+enum tir_change tir_pass_cse(struct tir_func *f, struct tir_pass_cx *cx);
+enum tir_change tir_pass_dce(struct tir_func *f, struct tir_pass_cx *cx);
+enum tir_change tir_pass_licm(struct tir_func *f, struct tir_pass_cx *cx);
+#define PASS(id, ...) enum tir_change tir_pass_##id(struct tir_func *f, struct tir_pass_cx *cx);
+#include "pass/passes.def"
+
+struct tir_pass_info {
+    const char *name;
+    enum tir_form in, out;
+    enum tir_change (*run)(struct tir_func *f, struct tir_pass_cx *cx);
+    const char *meaning;
+};
+extern const struct tir_pass_info tir_passes[];   // the pipeline, then fold, cse, licm, dce
+extern const uint32_t tir_pipeline_count;         // how many of them are the pipeline
+extern const uint32_t tir_pass_count;
+
+struct tir_pass_options {
+    tir_str run;         // run only this pass (IR in, IR out); empty: the pipeline
+    tir_str stop_after;  // empty: the end
+    tir_str print_after; // a pass, "all", or empty
+    tir_str skip;        // a clean-up pass that is left out; empty: none
+    int64_t bisect;      // run only the first N passes that change something; -1: all
+    bool verify;         // verify after every pass
+    bool time;
+    struct tir_text *printed; // where print_after and time write
+};
+
+// Runs the pipeline on one function from its form onwards. False: a diagnostic was reported.
+bool tir_run_passes(struct tir_func *f, struct tir_pass_cx *cx, const struct tir_pass_options *options);
+
+#endif
