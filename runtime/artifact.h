@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the artifact writer and reader share.
+#ifndef TIR_RUNTIME_ARTIFACT_H
+#define TIR_RUNTIME_ARTIFACT_H
+
+#include "tir/artifact.h"
+
+// Checks every rule of tir/artifact.h. Pointers and counts must already be consistent, and counts
+// within their limits.
+tir_status tir_artifact_check(const tir_artifact_desc *desc, tir_error *error);
+
+#endif

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The rules an artifact keeps, checked on the decoded structures.
+//
+// Both directions pass through here: encode refuses to write what decode would refuse to read, so
+// that a compiler bug shows where it is made. A rule is one line that returns why it is broken.
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "artifact.h"
+#include "error.h"
+#include "formula.h"
+
+static bool same(tir_str a, tir_str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+// A name: not empty, printable, no spaces.
+static bool is_name(tir_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] <= ' ' || s.ptr[i] == 127)
+            return false;
+    return s.len > 0 && s.len < 4096;
+}
+
+static bool is_text(tir_str s)
+{
+    return s.len == 0 || (s.ptr && !memchr(s.ptr, 0, s.len));
+}
+
+static const char *check_param(const tir_artifact_param *param, const tir_artifact_kernel *kernel)
+{
+    if (!is_name(param->name))
+        return "a parameter has no proper name";
+    if ((uint32_t)param->element >= TIR_ELEMENT_COUNT)
+        return "a parameter has an unknown element type";
+    if ((uint32_t)param->direction > TIR_DIRECTION_INOUT)
+        return "a parameter has an unknown direction";
+    if ((uint32_t)param->kind > TIR_PARAM_SCALAR)
+        return "a parameter has an unknown kind";
+    if (param->kind == TIR_PARAM_SCALAR) {
+        if (param->rank || param->direction != TIR_DIRECTION_IN)
+            return "a scalar parameter is not a plain input";
+        if (param->element == TIR_ELEMENT_E2M1)
+            return "a scalar parameter has less than a byte";
+    }
+    if (param->rank > TIR_MAX_RANK)
+        return "a tensor has too many dimensions";
+    for (uint32_t i = 0; i < TIR_MAX_RANK; i++) {
+        const tir_extent *extent = &param->extents[i];
+        if (i >= param->rank && (extent->dim || extent->fixed))
+            return "a parameter has extents beyond its rank";
+        if (i < param->rank && extent->dim != TIR_EXTENT_FIXED &&
+            (extent->dim >= kernel->dim_count || extent->fixed))
+            return "a tensor names a dimension that does not exist";
+        if (extent->fixed < 0)
+            return "a tensor has a negative extent";
+    }
+    return NULL;
+}
+
+static bool dim_is_inferable(uint32_t dim, const tir_artifact_kernel *kernel)
+{
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        for (uint32_t d = 0; d < kernel->params[i].rank; d++)
+            if (kernel->params[i].extents[d].dim == dim)
+                return true;
+    return false;
+}
+
+static const char *check_interface(const tir_artifact_kernel *kernel)
+{
+    for (uint32_t i = 0; i < kernel->param_count; i++) {
+        const char *wrong = check_param(&kernel->params[i], kernel);
+        if (wrong)
+            return wrong;
+        for (uint32_t j = 0; j < i; j++)
+            if (same(kernel->params[i].name, kernel->params[j].name))
+                return "two parameters have the same name";
+    }
+    for (uint32_t i = 0; i < kernel->dim_count; i++) {
+        if (!is_name(kernel->dims[i]))
+            return "a dimension has no proper name";
+        if (!dim_is_inferable(i, kernel))
+            return "a dimension is not the extent of any tensor";
+        for (uint32_t j = 0; j < i; j++)
+            if (same(kernel->dims[i], kernel->dims[j]))
+                return "two dimensions have the same name";
+    }
+    for (uint32_t i = 0; i < kernel->meta_count; i++)
+        if (!is_name(kernel->metas[i].name) || !is_text(kernel->metas[i].value))
+            return "a meta value is not text";
+    return NULL;
+}
+
+static const char *check_cluster(const tir_artifact_variant *variant)
+{
+    const uint32_t *c = variant->cluster;
+    if (!c[0] && !c[1] && !c[2])
+        return NULL;
+    if (!c[0] || !c[1] || !c[2] || c[0] > 16 || c[1] > 16 || c[2] > 16 || c[0] * c[1] * c[2] > 16)
+        return "a cluster is not of 1 to 16 CTAs";
+    return NULL;
+}
+
+static const char *check_variant(const tir_artifact_variant *variant,
+                                 const tir_artifact_kernel *kernel)
+{
+    if (!is_name(variant->entry))
+        return "a variant has no entry name";
+    if (variant->facts & ~(uint32_t)TIR_FACT_ALL)
+        return "a variant needs a fact this version does not know";
+    if (variant->threads < 1 || variant->threads > 1024)
+        return "a variant has not 1 to 1024 threads";
+    if (variant->dynamic_shared > 1u << 20 || variant->static_shared > 1u << 20)
+        return "a variant uses more than 1 MiB of shared memory";
+    if (variant->persistent > 1)
+        return "a variant is neither persistent nor not";
+    if (variant->ctas_per_sm > 64 || (variant->persistent && !variant->ctas_per_sm))
+        return "a variant has a wrong number of CTAs per multiprocessor";
+    const char *wrong = check_cluster(variant);
+    if (!wrong)
+        wrong = tir_formula_check(&variant->when, kernel);
+    for (int i = 0; i < 3 && !wrong; i++)
+        wrong = variant->grid[i].count ? tir_formula_check(&variant->grid[i], kernel)
+                                       : "a variant has no grid";
+    return wrong;
+}
+
+static const char *check_kernel(const tir_artifact_kernel *kernel)
+{
+    if (!is_name(kernel->name))
+        return "it has no proper name";
+    if (kernel->param_count > TIR_MAX_PARAMS || kernel->dim_count > TIR_MAX_DIMS ||
+        kernel->meta_count > TIR_MAX_METAS || kernel->condition_count > TIR_MAX_CONDITIONS ||
+        kernel->variant_count > TIR_MAX_VARIANTS)
+        return "it has too many parameters, dimensions, metas, conditions or variants";
+    const char *wrong = check_interface(kernel);
+    for (uint32_t i = 0; i < kernel->condition_count && !wrong; i++) {
+        const tir_artifact_condition *condition = &kernel->conditions[i];
+        if (!condition->holds.count || !condition->text.len || !is_text(condition->text))
+            return "a condition has no formula or no text";
+        wrong = tir_formula_check(&condition->holds, kernel);
+    }
+    for (uint32_t i = 0; i < kernel->variant_count && !wrong; i++)
+        wrong = check_variant(&kernel->variants[i], kernel);
+    if (!wrong && kernel->variant_count == 0)
+        wrong = "it has no variant";
+    return wrong;
+}
+
+static const char *check_images(const tir_artifact_desc *desc)
+{
+    if (!is_name(desc->target))
+        return "the artifact names no target";
+    if (!desc->ptx.len && !desc->cubin.len)
+        return "the artifact has neither PTX nor a cubin";
+    if (!is_text(desc->ptx) || !is_text(desc->receipt))
+        return "the PTX or the receipt is not text";
+    if (desc->cubin.len ? !is_name(desc->cubin_arch) : desc->cubin_arch.len > 0)
+        return "the cubin and its architecture do not go together";
+    if (desc->kernel_count > TIR_MAX_KERNELS)
+        return "the artifact has too many kernels";
+    return NULL;
+}
+
+tir_status tir_artifact_check(const tir_artifact_desc *desc, tir_error *error)
+{
+    const char *wrong = check_images(desc);
+    if (wrong)
+        return tir_error_set(error, TIR_ERR_INVALID, "%s", wrong);
+    for (uint32_t i = 0; i < desc->kernel_count; i++) {
+        const tir_artifact_kernel *kernel = &desc->kernels[i];
+        wrong = check_kernel(kernel);
+        for (uint32_t j = 0; j < i && !wrong; j++)
+            if (same(kernel->name, desc->kernels[j].name))
+                wrong = "another kernel has the same name";
+        if (wrong)
+            return tir_error_set(error, TIR_ERR_INVALID, "kernel %.*s: %s",
+                                 kernel->name.len < 64 ? (int)kernel->name.len : 64,
+                                 kernel->name.ptr ? kernel->name.ptr : "", wrong);
+    }
+    return TIR_OK;
+}
+
+TIR_API size_t tir_artifact_param_bytes(const tir_artifact_kernel *kernel)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < kernel->param_count; i++) {
+        const tir_artifact_param *param = &kernel->params[i];
+        size_t size = param->kind == TIR_PARAM_SCALAR ? tir_element_bits(param->element) / 8
+                                                      : sizeof(int64_t);
+        at = (at + size - 1) / size * size + size + param->rank * sizeof(int64_t);
+    }
+    if (kernel->dim_count)
+        at = (at + 7) / 8 * 8 + kernel->dim_count * sizeof(int64_t);
+    return at;
+}

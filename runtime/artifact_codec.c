@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Artifacts as bytes: the writer and the reader, from one description.
+//
+// Each record has one function that names its fields in order; it serves measuring, writing and
+// reading alike, so the directions cannot drift apart. A `struct wire` says which of the three is
+// going on. Reading treats every byte as hostile: sizes are checked against what is left before
+// they are used, memory is bounded by the size of the input, and after the first thing that is
+// wrong nothing more is read. The layout is drawn in docs/artifact.md.
+
+#include <limits.h>
+
+#include "artifact.h"
+#include "error.h"
+#include "host.h"
+
+enum {
+    HEADER_BYTES = 24,
+    ROW_BYTES = 24, // of the section table
+    SECTION_ALIGN = 16
+};
+
+enum section {
+    SECTION_INFO = 1,    // targets and kernels: the record stream
+    SECTION_STRINGS = 2, // every string of INFO, each followed by a zero byte
+    SECTION_PTX = 3,     // text, followed by a zero byte
+    SECTION_CUBIN = 4,
+    SECTION_RECEIPT = 5, // text, followed by a zero byte
+    SECTION_LAST = SECTION_RECEIPT
+};
+
+// One block of a decoded artifact, in a list that is freed as a whole.
+struct block {
+    struct block *next;
+    size_t size;
+};
+
+// What tir_artifact_decode hands out a pointer into.
+struct decoded {
+    tir_artifact_desc desc; // first, so that the two pointers convert
+    struct block *blocks;
+};
+
+struct range {
+    size_t at, size;
+};
+
+enum mode { MEASURE, WRITE, READ };
+
+struct wire {
+    enum mode mode;
+    const char *wrong;    // READ: the first thing that was wrong
+    uint8_t *out;         // WRITE: the whole artifact
+    const uint8_t *in;    // READ: the whole artifact
+    struct range info;    // where the records are; `at` moves on, `size` is what is left
+    struct range strings; // WRITE and MEASURE: as info; READ: the whole section
+    tir_allocator allocator;
+    struct decoded *decoded; // READ
+    bool no_memory;
+};
+
+static void io_bytes(struct wire *w, struct range *r, void *data, size_t size)
+{
+    if (w->mode == READ) {
+        if (w->wrong || size > r->size) {
+            w->wrong = w->wrong ? w->wrong : "its records end early";
+            memset(data, 0, size);
+            return;
+        }
+        memcpy(data, w->in + r->at, size);
+        r->size -= size;
+    } else if (w->mode == WRITE && size) {
+        memcpy(w->out + r->at, data, size);
+    }
+    r->at += size;
+}
+
+static void put_le(uint8_t *bytes, uint64_t value, int count)
+{
+    for (int i = 0; i < count; i++)
+        bytes[i] = (uint8_t)(value >> 8 * i);
+}
+
+static uint64_t get_le(const uint8_t *bytes, int count)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < count; i++)
+        value |= (uint64_t)bytes[i] << 8 * i;
+    return value;
+}
+
+static void io_u32(struct wire *w, uint32_t *value)
+{
+    uint8_t bytes[4];
+    put_le(bytes, *value, 4);
+    io_bytes(w, &w->info, bytes, 4);
+    *value = (uint32_t)get_le(bytes, 4);
+}
+
+static void io_i64(struct wire *w, int64_t *value)
+{
+    uint8_t bytes[8];
+    put_le(bytes, (uint64_t)*value, 8);
+    io_bytes(w, &w->info, bytes, 8);
+    *value = (int64_t)get_le(bytes, 8);
+}
+
+// An enum travels as u32; its range is checked later, so it must survive the trip unchanged.
+#define IO_ENUM(w, field)                                  \
+    do {                                                   \
+        uint32_t raw = (uint32_t)(field);                  \
+        io_u32(w, &raw);                                   \
+        if (raw > INT_MAX)                                 \
+            (w)->wrong = "an enumeration is out of range"; \
+        else                                               \
+            memcpy(&(field), &raw, sizeof raw);            \
+    } while (0)
+
+// A string: offset and length within STRINGS.
+static void io_str(struct wire *w, tir_str *s)
+{
+    uint32_t at = (uint32_t)(w->strings.at), len = (uint32_t)s->len;
+    if (w->mode != READ) {
+        char zero = 0;
+        at -= (uint32_t)w->strings.size; // size holds where the section begins
+        io_u32(w, &at);
+        io_u32(w, &len);
+        if (w->mode == WRITE && len)
+            memcpy(w->out + w->strings.at, s->ptr, len);
+        w->strings.at += len;
+        io_bytes(w, &w->strings, &zero, 1);
+        return;
+    }
+    io_u32(w, &at);
+    io_u32(w, &len);
+    *s = (tir_str){"", 0};
+    if (w->wrong)
+        return;
+    if (at >= w->strings.size || len >= w->strings.size - at) {
+        w->wrong = "a string lies outside its section";
+        return;
+    }
+    const char *text = (const char *)w->in + w->strings.at + at;
+    if (memchr(text, 0, (size_t)len + 1) != text + len)
+        w->wrong = "a string does not end where it says";
+    else
+        *s = (tir_str){text, len};
+}
+
+static void *new_block(struct wire *w, size_t count, size_t size)
+{
+    size_t total = sizeof(struct block) + count * size;
+    struct block *block = tir_host_alloc(&w->allocator, total);
+    if (!block) {
+        w->no_memory = true;
+        w->wrong = "out of memory";
+        return NULL;
+    }
+    *block = (struct block){w->decoded->blocks, total};
+    w->decoded->blocks = block;
+    return block + 1;
+}
+
+// A counted array. Every record takes at least one byte, so a count above what is left is refused
+// before memory is asked for. Records are read and written through a copy: `at` is const.
+#define IO_ARRAY(w, T, at, count, limit, io)                                        \
+    do {                                                                            \
+        T *fresh = NULL;                                                            \
+        io_u32(w, &(count));                                                        \
+        if ((w)->mode == READ) {                                                    \
+            if (!(w)->wrong && ((count) > (limit) || (count) > (w)->info.size))     \
+                (w)->wrong = "a count is out of range";                             \
+            fresh = (w)->wrong || !(count) ? NULL : new_block(w, count, sizeof(T)); \
+            if (!fresh)                                                             \
+                (count) = 0;                                                        \
+        }                                                                           \
+        for (uint32_t item = 0; item < (count) && !(w)->wrong; item++) {            \
+            T record;                                                               \
+            if (fresh)                                                              \
+                memset(&record, 0, sizeof record);                                  \
+            else                                                                    \
+                record = (at)[item];                                                \
+            io(w, &record);                                                         \
+            if (fresh)                                                              \
+                fresh[item] = record;                                               \
+        }                                                                           \
+        if ((w)->mode == READ)                                                      \
+            (at) = fresh;                                                           \
+    } while (0)
+
+static void io_formula_op(struct wire *w, tir_formula_op *op)
+{
+    IO_ENUM(w, op->code);
+    io_i64(w, &op->value);
+}
+
+static void io_formula(struct wire *w, tir_formula *formula)
+{
+    IO_ARRAY(w, tir_formula_op, formula->ops, formula->count, TIR_MAX_FORMULA, io_formula_op);
+}
+
+static void io_param(struct wire *w, tir_artifact_param *param)
+{
+    io_str(w, &param->name);
+    IO_ENUM(w, param->kind);
+    IO_ENUM(w, param->element);
+    IO_ENUM(w, param->direction);
+    io_u32(w, &param->rank);
+    for (uint32_t i = 0; i < param->rank && i < TIR_MAX_RANK; i++) {
+        io_u32(w, &param->extents[i].dim);
+        io_i64(w, &param->extents[i].fixed);
+    }
+}
+
+static void io_meta(struct wire *w, tir_artifact_meta *meta)
+{
+    io_str(w, &meta->name);
+    io_str(w, &meta->value);
+}
+
+static void io_condition(struct wire *w, tir_artifact_condition *condition)
+{
+    io_formula(w, &condition->holds);
+    io_str(w, &condition->text);
+}
+
+static void io_variant(struct wire *w, tir_artifact_variant *variant)
+{
+    io_str(w, &variant->entry);
+    io_u32(w, &variant->facts);
+    io_formula(w, &variant->when);
+    io_u32(w, &variant->threads);
+    for (int i = 0; i < 3; i++)
+        io_u32(w, &variant->cluster[i]);
+    io_u32(w, &variant->static_shared);
+    io_u32(w, &variant->dynamic_shared);
+    for (int i = 0; i < 3; i++)
+        io_formula(w, &variant->grid[i]);
+    io_u32(w, &variant->persistent);
+    io_u32(w, &variant->ctas_per_sm);
+}
+
+static void io_kernel(struct wire *w, tir_artifact_kernel *kernel)
+{
+    io_str(w, &kernel->name);
+    IO_ARRAY(w, tir_str, kernel->dims, kernel->dim_count, TIR_MAX_DIMS, io_str);
+    IO_ARRAY(w, tir_artifact_param, kernel->params, kernel->param_count, TIR_MAX_PARAMS, io_param);
+    IO_ARRAY(w, tir_artifact_meta, kernel->metas, kernel->meta_count, TIR_MAX_METAS, io_meta);
+    IO_ARRAY(w, tir_artifact_condition, kernel->conditions, kernel->condition_count,
+             TIR_MAX_CONDITIONS, io_condition);
+    IO_ARRAY(w, tir_artifact_variant, kernel->variants, kernel->variant_count, TIR_MAX_VARIANTS,
+             io_variant);
+}
+
+static void io_info(struct wire *w, tir_artifact_desc *desc)
+{
+    io_str(w, &desc->target);
+    io_str(w, &desc->cubin_arch);
+    IO_ARRAY(w, tir_artifact_kernel, desc->kernels, desc->kernel_count, TIR_MAX_KERNELS, io_kernel);
+}
+
+static size_t align_up(size_t at)
+{
+    return (at + SECTION_ALIGN - 1) / SECTION_ALIGN * SECTION_ALIGN;
+}
+
+// Where each section goes, given its size; returns the size of the whole.
+static size_t place(struct range ranges[SECTION_LAST + 1])
+{
+    size_t at = HEADER_BYTES + SECTION_LAST * ROW_BYTES;
+    for (int id = SECTION_INFO; id <= SECTION_LAST; id++) {
+        ranges[id].at = align_up(at);
+        at = ranges[id].at + ranges[id].size;
+    }
+    return align_up(at);
+}
+
+static void write_header(uint8_t *out, size_t total, const struct range *ranges)
+{
+    memcpy(out, "TIRA", 4);
+    put_le(out + 4, TIR_ARTIFACT_VERSION, 4);
+    put_le(out + 8, total, 8);
+    put_le(out + 16, SECTION_LAST, 4);
+    for (uint32_t id = SECTION_INFO; id <= SECTION_LAST; id++) {
+        uint8_t *row = out + HEADER_BYTES + (id - 1) * ROW_BYTES;
+        put_le(row, id, 4);
+        put_le(row + 8, ranges[id].at, 8);
+        put_le(row + 16, ranges[id].size, 8);
+    }
+}
+
+static void write_blob(uint8_t *out, const struct range *range, tir_str bytes)
+{
+    if (bytes.len)
+        memcpy(out + range->at, bytes.ptr, bytes.len);
+}
+
+TIR_API tir_status tir_artifact_encode(const tir_artifact_desc *desc,
+                                       const tir_allocator *allocator, uint8_t **bytes,
+                                       size_t *size, tir_error *error)
+{
+    *bytes = NULL;
+    *size = 0;
+    tir_status status = tir_artifact_check(desc, error);
+    if (status)
+        return status;
+    tir_artifact_desc copy = *desc;
+    struct wire w = {.mode = MEASURE, .allocator = tir_host_allocator(allocator)};
+    io_info(&w, &copy);
+    struct range ranges[SECTION_LAST + 1] = {
+        [SECTION_INFO] = {.size = w.info.at},
+        [SECTION_STRINGS] = {.size = w.strings.at},
+        [SECTION_PTX] = {.size = desc->ptx.len ? desc->ptx.len + 1 : 0},
+        [SECTION_CUBIN] = {.size = desc->cubin.len},
+        [SECTION_RECEIPT] = {.size = desc->receipt.len ? desc->receipt.len + 1 : 0},
+    };
+    if (w.strings.at > UINT32_MAX)
+        return tir_error_set(error, TIR_ERR_INVALID, "the artifact's strings exceed 4 GiB");
+    size_t total = place(ranges);
+    w.out = tir_host_alloc(&w.allocator, total);
+    if (!w.out)
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for an artifact of %zu bytes",
+                             total);
+    w.mode = WRITE;
+    w.info.at = ranges[SECTION_INFO].at;
+    w.strings.at = w.strings.size = ranges[SECTION_STRINGS].at;
+    io_info(&w, &copy);
+    write_header(w.out, total, ranges);
+    write_blob(w.out, &ranges[SECTION_PTX], desc->ptx);
+    write_blob(w.out, &ranges[SECTION_CUBIN], desc->cubin);
+    write_blob(w.out, &ranges[SECTION_RECEIPT], desc->receipt);
+    *bytes = w.out;
+    *size = total;
+    return TIR_OK;
+}
+
+TIR_API void tir_artifact_bytes_free(uint8_t *bytes, size_t size, const tir_allocator *allocator)
+{
+    tir_allocator a = tir_host_allocator(allocator);
+    tir_host_free(&a, bytes, size);
+}
+
+// Reads the section table. Unknown sections are skipped; each known one is there exactly once.
+static const char *read_sections(const uint8_t *in, size_t size, struct range *ranges)
+{
+    uint32_t count = (uint32_t)get_le(in + 16, 4);
+    if (get_le(in + 8, 8) != size)
+        return "its size is not what its header says";
+    if (count > (size - HEADER_BYTES) / ROW_BYTES)
+        return "its section table ends early";
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *row = in + HEADER_BYTES + (size_t)i * ROW_BYTES;
+        uint64_t id = get_le(row, 4), at = get_le(row + 8, 8), length = get_le(row + 16, 8);
+        if (at > size || length > size - at)
+            return "a section lies outside it";
+        if (id < SECTION_INFO || id > SECTION_LAST)
+            continue;
+        if (ranges[id].at)
+            return "a section is there twice";
+        if (at < HEADER_BYTES)
+            return "a section lies in the header";
+        ranges[id] = (struct range){(size_t)at, (size_t)length};
+    }
+    for (int id = SECTION_INFO; id <= SECTION_LAST; id++)
+        if (!ranges[id].at)
+            return "a section is missing";
+    return NULL;
+}
+
+// A text section: empty, or ended by its only zero byte.
+static tir_str read_text(struct wire *w, const struct range *range)
+{
+    const char *text = (const char *)w->in + range->at;
+    if (range->size == 0)
+        return (tir_str){"", 0};
+    if (memchr(text, 0, range->size) != text + range->size - 1)
+        w->wrong = w->wrong ? w->wrong : "a text does not end where its section ends";
+    return (tir_str){text, range->size - 1};
+}
+
+static void read_all(struct wire *w, const void *bytes, size_t size)
+{
+    struct range ranges[SECTION_LAST + 1] = {{0, 0}};
+    w->wrong = read_sections(bytes, size, ranges);
+    uint8_t *copy = w->wrong ? NULL : new_block(w, size, 1);
+    if (!copy)
+        return;
+    memcpy(copy, bytes, size);
+    w->in = copy;
+    w->info = ranges[SECTION_INFO];
+    w->strings = ranges[SECTION_STRINGS];
+    tir_artifact_desc *desc = &w->decoded->desc;
+    io_info(w, desc);
+    if (!w->wrong && w->info.size)
+        w->wrong = "it has bytes after its last record";
+    desc->ptx = read_text(w, &ranges[SECTION_PTX]);
+    desc->receipt = read_text(w, &ranges[SECTION_RECEIPT]);
+    desc->cubin =
+        (tir_str){(const char *)copy + ranges[SECTION_CUBIN].at, ranges[SECTION_CUBIN].size};
+}
+
+TIR_API tir_status tir_artifact_decode(const void *bytes, size_t size,
+                                       const tir_allocator *allocator,
+                                       const tir_artifact_desc **out, tir_error *error)
+{
+    struct wire w = {.mode = READ, .allocator = tir_host_allocator(allocator)};
+    *out = NULL;
+    if (size < HEADER_BYTES || memcmp(bytes, "TIRA", 4) != 0)
+        return tir_error_set(error, TIR_ERR_INVALID, "these bytes are not an artifact");
+    uint32_t version = (uint32_t)get_le((const uint8_t *)bytes + 4, 4);
+    if (version != TIR_ARTIFACT_VERSION)
+        return tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                             "the artifact has version %u, this library reads version %u", version,
+                             TIR_ARTIFACT_VERSION);
+    w.decoded = tir_host_alloc(&w.allocator, sizeof *w.decoded);
+    if (!w.decoded)
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory to read an artifact");
+    read_all(&w, bytes, size);
+    tir_status status = TIR_OK;
+    if (w.no_memory)
+        status = tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory to read an artifact");
+    else if (w.wrong)
+        status = tir_error_set(error, TIR_ERR_INVALID, "the artifact is damaged: %s", w.wrong);
+    else
+        status = tir_artifact_check(&w.decoded->desc, error);
+    if (status)
+        tir_artifact_free(&w.decoded->desc, allocator);
+    else
+        *out = &w.decoded->desc;
+    return status;
+}
+
+TIR_API void tir_artifact_free(const tir_artifact_desc *desc, const tir_allocator *allocator)
+{
+    if (!desc)
+        return;
+    tir_allocator a = tir_host_allocator(allocator);
+    // The object was made writable by tir_artifact_decode; only its users see it as const.
+    struct decoded *decoded = (struct decoded *)(uintptr_t)desc;
+    for (struct block *block = decoded->blocks, *next; block; block = next) {
+        next = block->next;
+        tir_host_free(&a, block, block->size);
+    }
+    tir_host_free(&a, decoded, sizeof *decoded);
+}

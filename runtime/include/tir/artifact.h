@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What an artifact says: its kernels, their parameters, variants and launch shapes, and the code.
+//
+// The compiler fills a tir_artifact_desc and encodes it to bytes; the runtime decodes the bytes
+// back to a tir_artifact_desc. The byte layout is in docs/artifact.md. Decoding trusts nothing: a
+// desc that comes out of it satisfies every rule stated here.
+//
+// The parameter block of every kernel (PTX `.param`) holds, each at its natural alignment and in
+// this order: for each parameter a tensor as its 64-bit address followed by `rank` 64-bit strides
+// in elements (all dimensions, the innermost last), or a scalar as itself; then all named
+// dimensions as 64-bit integers.
+#ifndef TIR_ARTIFACT_H
+#define TIR_ARTIFACT_H
+
+#include "tir/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TIR_ARTIFACT_VERSION 1u
+
+// Limits. An artifact beyond one of them is refused by both encode and decode.
+#define TIR_MAX_RANK         5
+#define TIR_MAX_KERNELS      4096
+#define TIR_MAX_DIMS         32 // named dimensions of one kernel
+#define TIR_MAX_PARAMS       64
+#define TIR_MAX_METAS        256
+#define TIR_MAX_CONDITIONS   64
+#define TIR_MAX_VARIANTS     64
+#define TIR_MAX_FORMULA      128 // operations of one formula
+#define TIR_MAX_STACK        16  // values a formula may hold at a time
+#define TIR_MAX_PARAM_BYTES  4096
+
+// Types of tensor elements and scalars. The values are stored in artifacts.
+typedef enum tir_element {
+    TIR_ELEMENT_I8 = 0,
+    TIR_ELEMENT_I16 = 1,
+    TIR_ELEMENT_I32 = 2,
+    TIR_ELEMENT_I64 = 3,
+    TIR_ELEMENT_U8 = 4,
+    TIR_ELEMENT_U16 = 5,
+    TIR_ELEMENT_U32 = 6,
+    TIR_ELEMENT_U64 = 7,
+    TIR_ELEMENT_F16 = 8,
+    TIR_ELEMENT_BF16 = 9,
+    TIR_ELEMENT_TF32 = 10, // stored as f32
+    TIR_ELEMENT_F32 = 11,
+    TIR_ELEMENT_F64 = 12,
+    TIR_ELEMENT_E4M3 = 13,
+    TIR_ELEMENT_E5M2 = 14,
+    TIR_ELEMENT_E2M1 = 15,  // two to a byte, the first in the low half; tensors only
+    TIR_ELEMENT_UE8M0 = 16, // tensors and scalars of this type are scales: powers of two
+    TIR_ELEMENT_BOOL = 17,  // one byte, 0 or 1
+    TIR_ELEMENT_COUNT = 18
+} tir_element;
+
+// The spelling in .tir source, e.g. "bf16"; "?" for a value outside the enum.
+TIR_API const char *tir_element_name(tir_element element);
+// Bits of storage: 4 for e2m1, otherwise a multiple of 8; 0 for a value outside the enum.
+TIR_API uint32_t tir_element_bits(tir_element element);
+
+typedef enum tir_param_kind { TIR_PARAM_TENSOR = 0, TIR_PARAM_SCALAR = 1 } tir_param_kind;
+
+typedef enum tir_direction {
+    TIR_DIRECTION_IN = 0,
+    TIR_DIRECTION_OUT = 1,
+    TIR_DIRECTION_INOUT = 2
+} tir_direction;
+
+// The extent of one tensor dimension: a named dimension, or a constant.
+#define TIR_EXTENT_FIXED 0xffffffffu
+typedef struct tir_extent {
+    uint32_t dim;  // index into the kernel's dims, or TIR_EXTENT_FIXED
+    int64_t fixed; // with TIR_EXTENT_FIXED: the extent, at least 0; otherwise 0
+} tir_extent;
+
+typedef struct tir_artifact_param {
+    tir_str name;
+    tir_param_kind kind;
+    tir_element element;
+    tir_direction direction;          // scalars: TIR_DIRECTION_IN
+    uint32_t rank;                    // 0 for scalars
+    tir_extent extents[TIR_MAX_RANK]; // outermost first; entries from `rank` on are zero
+} tir_artifact_param;
+
+// A formula over 64-bit signed integers in reverse Polish notation. It leaves exactly one value.
+// Division and remainder truncate towards zero, CEILDIV rounds towards plus infinity; comparisons
+// and the logical operations give 0 or 1 and take any non-zero value as true. Overflow and division
+// by zero are errors of the evaluation.
+typedef enum tir_formula_code {
+    TIR_FORMULA_CONST = 0,  // push value
+    TIR_FORMULA_DIM = 1,    // push named dimension number `value`
+    TIR_FORMULA_SCALAR = 2, // push parameter number `value`, an integer or bool scalar
+    TIR_FORMULA_ADD = 3,
+    TIR_FORMULA_SUB = 4,
+    TIR_FORMULA_MUL = 5,
+    TIR_FORMULA_DIV = 6,
+    TIR_FORMULA_MOD = 7,
+    TIR_FORMULA_CEILDIV = 8,
+    TIR_FORMULA_MIN = 9,
+    TIR_FORMULA_MAX = 10,
+    TIR_FORMULA_EQ = 11,
+    TIR_FORMULA_NE = 12,
+    TIR_FORMULA_LT = 13,
+    TIR_FORMULA_LE = 14,
+    TIR_FORMULA_GT = 15,
+    TIR_FORMULA_GE = 16,
+    TIR_FORMULA_AND = 17,
+    TIR_FORMULA_OR = 18,
+    TIR_FORMULA_NOT = 19,
+    TIR_FORMULA_COUNT = 20
+} tir_formula_code;
+
+typedef struct tir_formula_op {
+    tir_formula_code code;
+    int64_t value; // for CONST, DIM and SCALAR; otherwise 0
+} tir_formula_op;
+
+typedef struct tir_formula {
+    const tir_formula_op *ops;
+    uint32_t count; // 0: no formula
+} tir_formula;
+
+// Evaluates a checked formula (one of a decoded artifact, or of one that was encoded). `dims` are
+// the named dimensions; `params` holds at a scalar parameter's number its value. TIR_ERR_INVALID:
+// overflow, or division by zero.
+TIR_API TIR_CHECKED tir_status tir_formula_eval(const tir_formula *formula, const int64_t *dims,
+                                                const int64_t *params, int64_t *out,
+                                                tir_error *error);
+
+// Facts about all tensor arguments of one launch that a variant may rely on.
+enum {
+    // Every named dimension is at most 2^30, and every tensor spans less than 2^31 bytes: the sum
+    // over its dimensions of (extent - 1) * |stride|, plus 1, times the element size.
+    TIR_FACT_INDEX32 = 1u << 0,
+    // Every tensor: base aligned to 16 bytes, innermost stride 1, innermost extent a multiple of
+    // 16 bytes, and every other stride whose extent exceeds 1 a multiple of 16 bytes.
+    TIR_FACT_VECTOR16 = 1u << 1,
+    // Every tensor: innermost stride 1 (an innermost extent of 0 or 1 counts as stride 1).
+    TIR_FACT_UNIT_INNER = 1u << 2,
+    TIR_FACT_ALL = (1u << 3) - 1
+};
+
+// One compiled form of a kernel. The runtime picks the first whose `facts` and `when` hold.
+typedef struct tir_artifact_variant {
+    tir_str entry;           // the PTX entry
+    uint32_t facts;          // TIR_FACT_*, all needed
+    tir_formula when;        // optional: true where this variant may run
+    uint32_t threads;        // per CTA, 1 to 1024
+    uint32_t cluster[3];     // CTAs of a cluster along x, y, z; all 0: no clusters
+    uint32_t static_shared;  // bytes
+    uint32_t dynamic_shared; // bytes
+    tir_formula grid[3];     // CTAs along x, y, z
+    uint32_t persistent;     // 1: grid.x becomes min(grid.x, multiprocessors * ctas_per_sm)
+    uint32_t ctas_per_sm; // at least 1 when persistent; otherwise what the compiler expects, or 0
+} tir_artifact_variant;
+
+// A rule that every launch must keep (a `where` clause). `text` is printed when `holds` gives 0.
+typedef struct tir_artifact_condition {
+    tir_formula holds;
+    tir_str text;
+} tir_artifact_condition;
+
+// A compile-time parameter and its value as text, e.g. "BM" and "128". For people only.
+typedef struct tir_artifact_meta {
+    tir_str name;
+    tir_str value;
+} tir_artifact_meta;
+
+// A kernel. Every named dimension is the extent of some tensor dimension, so that a launch can
+// infer it. Names of dimensions are unique, and so are names of parameters.
+typedef struct tir_artifact_kernel {
+    tir_str name;
+    const tir_str *dims;
+    uint32_t dim_count;
+    const tir_artifact_param *params;
+    uint32_t param_count;
+    const tir_artifact_meta *metas;
+    uint32_t meta_count;
+    const tir_artifact_condition *conditions;
+    uint32_t condition_count;
+    const tir_artifact_variant *variants; // at least one
+    uint32_t variant_count;
+} tir_artifact_kernel;
+
+// A whole artifact. Strings contain no zero byte; in a decoded artifact each of them except
+// `cubin` is followed by one.
+typedef struct tir_artifact_desc {
+    tir_str target;     // what the PTX needs, e.g. "sm_80" or "sm_90a"
+    tir_str ptx;        // one module with every variant of every kernel; may be empty with a cubin
+    tir_str cubin_arch; // what the cubin is for, e.g. "sm_90a"; empty without a cubin
+    tir_str cubin;      // optional
+    tir_str receipt;    // optional text: how each kernel was lowered
+    const tir_artifact_kernel *kernels;
+    uint32_t kernel_count;
+} tir_artifact_desc;
+
+// Checks `desc` and writes it as bytes. On success `*bytes` is `*size` bytes from `allocator`
+// (NULL: the C library's), to be freed with tir_artifact_bytes_free. TIR_ERR_INVALID names the
+// first rule that is broken. Equal descs give equal bytes.
+TIR_API TIR_CHECKED tir_status tir_artifact_encode(const tir_artifact_desc *desc,
+                                                   const tir_allocator *allocator, uint8_t **bytes,
+                                                   size_t *size, tir_error *error);
+TIR_API void tir_artifact_bytes_free(uint8_t *bytes, size_t size, const tir_allocator *allocator);
+
+// Reads an artifact. The bytes are copied; `*out` stays valid until tir_artifact_free with the same
+// allocator. Any bytes are safe to pass: what is not an artifact gives TIR_ERR_INVALID, and an
+// artifact of another version TIR_ERR_UNSUPPORTED.
+TIR_API TIR_CHECKED tir_status tir_artifact_decode(const void *bytes, size_t size,
+                                                   const tir_allocator *allocator,
+                                                   const tir_artifact_desc **out, tir_error *error);
+TIR_API void tir_artifact_free(const tir_artifact_desc *desc, const tir_allocator *allocator);
+
+// Bytes of the parameter block of a checked kernel.
+TIR_API size_t tir_artifact_param_bytes(const tir_artifact_kernel *kernel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

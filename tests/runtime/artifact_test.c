@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Artifacts: round trip, refusals, hostile bytes, failing allocations.
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+#include <stdbool.h>
+#include <string.h>
+
+#include "alloc.h"
+#include "sample.h"
+
+static void assert_text(tir_str a, tir_str b)
+{
+    assert_int_equal(a.len, b.len);
+    assert_memory_equal(a.ptr, b.ptr, a.len);
+}
+
+static void encode(const tir_artifact_desc *desc, uint8_t **bytes, size_t *size)
+{
+    tir_error error = {0};
+    if (tir_artifact_encode(desc, NULL, bytes, size, &error))
+        fail_msg("%s", error.message);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    uint8_t *bytes, *again;
+    size_t size, again_size;
+    const tir_artifact_desc *desc;
+    tir_error error = {0};
+    encode(&sample, &bytes, &size);
+    if (tir_artifact_decode(bytes, size, NULL, &desc, &error))
+        fail_msg("%s", error.message);
+    // The bytes were copied: what was decoded does not change with them.
+    encode(desc, &again, &again_size);
+    assert_int_equal(size, again_size);
+    assert_memory_equal(bytes, again, size);
+    memset(bytes, 0xff, size);
+
+    assert_text(desc->ptx, sample.ptx);
+    assert_int_equal(desc->ptx.ptr[desc->ptx.len], 0);
+    assert_text(desc->cubin, sample.cubin);
+    assert_text(desc->receipt, sample.receipt);
+    assert_text(desc->target, sample.target);
+    const tir_artifact_kernel *kernel = &desc->kernels[0];
+    assert_text(kernel->name, TEXT("gemm"));
+    assert_int_equal(kernel->param_count, 5);
+    assert_int_equal(kernel->params[PARAM_B].extents[0].fixed, 4);
+    assert_int_equal(kernel->params[PARAM_B].extents[2].dim, DIM_K);
+    assert_int_equal(kernel->params[PARAM_D].direction, TIR_DIRECTION_OUT);
+    assert_text(kernel->metas[1].value, TEXT("256"));
+    assert_text(kernel->conditions[0].text, TEXT("step > 0"));
+    const tir_artifact_variant *variant = &kernel->variants[VARIANT_FAST];
+    assert_text(variant->entry, TEXT("gemm_fast"));
+    assert_int_equal(variant->entry.ptr[variant->entry.len], 0);
+    assert_int_equal(variant->facts, TIR_FACT_INDEX32 | TIR_FACT_VECTOR16);
+    assert_int_equal(variant->when.count, 4);
+    assert_int_equal(variant->cluster[0], 2);
+    assert_int_equal(variant->dynamic_shared, 98304);
+    assert_int_equal(variant->grid[0].ops[4].value, 256);
+    assert_int_equal(variant->ctas_per_sm, 2);
+    tir_artifact_free(desc, NULL);
+    tir_artifact_bytes_free(bytes, size, NULL);
+    tir_artifact_bytes_free(again, again_size, NULL);
+}
+
+static void test_param_block(void **state)
+{
+    (void)state;
+    // A and D: 8 + 2 * 8; B: 8 + 3 * 8; step 4, scale 4; three dimensions of 8.
+    assert_int_equal(tir_artifact_param_bytes(&sample.kernels[0]), 24 + 32 + 24 + 4 + 4 + 24);
+    tir_artifact_param params[] = {
+        {.kind = TIR_PARAM_SCALAR, .element = TIR_ELEMENT_I8},
+        {.kind = TIR_PARAM_SCALAR, .element = TIR_ELEMENT_I16},
+        {.kind = TIR_PARAM_TENSOR, .element = TIR_ELEMENT_I8},
+        {.kind = TIR_PARAM_SCALAR, .element = TIR_ELEMENT_BOOL},
+    };
+    tir_artifact_kernel kernel = {.params = params, .param_count = 4};
+    assert_int_equal(tir_artifact_param_bytes(&kernel), 8 + 8 + 1);
+    kernel.dim_count = 1;
+    assert_int_equal(tir_artifact_param_bytes(&kernel), 24 + 8);
+}
+
+// Bytes that are cut or changed may still be an artifact; they are never a crash, and whatever
+// decodes keeps the rules: it encodes again.
+static void try_bytes(const uint8_t *bytes, size_t size)
+{
+    struct counting counting = {.countdown = -1};
+    tir_allocator allocator = counting_allocator(&counting);
+    const tir_artifact_desc *desc;
+    // An exact copy on the heap lets the sanitizer see a read past the end.
+    uint8_t *copy = malloc(size ? size : 1);
+    memcpy(copy, bytes, size);
+    tir_error error = {0};
+    tir_status status = tir_artifact_decode(copy, size, &allocator, &desc, &error);
+    free(copy);
+    if (status == TIR_OK) {
+        uint8_t *again;
+        size_t again_size;
+        encode(desc, &again, &again_size);
+        tir_artifact_bytes_free(again, again_size, NULL);
+        tir_artifact_free(desc, &allocator);
+    } else {
+        assert_null(desc);
+        assert_int_equal(status, error.status);
+        assert_true(error.message[0]);
+    }
+    assert_int_equal(counting.live, 0);
+}
+
+static void test_truncated(void **state)
+{
+    (void)state;
+    uint8_t *bytes;
+    size_t size;
+    const tir_artifact_desc *desc;
+    encode(&sample, &bytes, &size);
+    for (size_t length = 0; length < size; length++) {
+        try_bytes(bytes, length);
+        assert_int_not_equal(tir_artifact_decode(bytes, length, NULL, &desc, NULL), TIR_OK);
+        if (length < 24)
+            continue;
+        // A header that agrees with the cut gets further in.
+        uint8_t saved[8];
+        memcpy(saved, bytes + 8, 8);
+        for (int i = 0; i < 8; i++)
+            bytes[8 + i] = (uint8_t)((uint64_t)length >> 8 * i);
+        try_bytes(bytes, length);
+        memcpy(bytes + 8, saved, 8);
+    }
+    tir_artifact_bytes_free(bytes, size, NULL);
+}
+
+static void test_changed_bytes(void **state)
+{
+    (void)state;
+    static const uint8_t flips[] = {0x01, 0x80, 0xff, 0x10};
+    uint8_t *bytes;
+    size_t size;
+    encode(&sample, &bytes, &size);
+    for (size_t i = 0; i < size; i++)
+        for (size_t flip = 0; flip < sizeof flips; flip++) {
+            bytes[i] ^= flips[flip];
+            try_bytes(bytes, size);
+            bytes[i] ^= flips[flip];
+        }
+    // Larger damage: four bytes at a time.
+    for (size_t i = 0; i + 4 <= size; i += 4) {
+        uint8_t saved[4];
+        memcpy(saved, bytes + i, 4);
+        memset(bytes + i, 0xff, 4);
+        try_bytes(bytes, size);
+        memset(bytes + i, 0, 4);
+        try_bytes(bytes, size);
+        memcpy(bytes + i, saved, 4);
+    }
+    tir_artifact_bytes_free(bytes, size, NULL);
+}
+
+static void test_failing_allocation(void **state)
+{
+    (void)state;
+    bool done = false;
+    for (int n = 1; !done; n++) {
+        struct counting counting = {.countdown = n};
+        tir_allocator allocator = counting_allocator(&counting);
+        uint8_t *bytes = NULL;
+        size_t size = 0;
+        const tir_artifact_desc *desc = NULL;
+        tir_status status = tir_artifact_encode(&sample, &allocator, &bytes, &size, NULL);
+        if (!status)
+            status = tir_artifact_decode(bytes, size, &allocator, &desc, NULL);
+        done = status == TIR_OK;
+        if (!done)
+            assert_int_equal(status, TIR_ERR_NO_MEMORY);
+        tir_artifact_free(desc, &allocator);
+        tir_artifact_bytes_free(bytes, size, &allocator);
+        assert_int_equal(counting.live, 0);
+        assert_true(n < 1000);
+    }
+}
+
+static void assert_refused(const tir_artifact_desc *desc, const char *part)
+{
+    uint8_t *bytes;
+    size_t size;
+    tir_error error = {0};
+    assert_int_equal(tir_artifact_encode(desc, NULL, &bytes, &size, &error), TIR_ERR_INVALID);
+    assert_null(bytes);
+    if (!strstr(error.message, part))
+        fail_msg("'%s' does not say '%s'", error.message, part);
+}
+
+// Each case breaks one rule of one copy of the sample.
+static void test_refusals(void **state)
+{
+    (void)state;
+    tir_artifact_variant variant;
+    tir_artifact_param params[5];
+    tir_artifact_kernel kernel;
+    tir_artifact_desc desc;
+    const tir_formula_op unknown_dim[] = {DIM(3)}, float_scalar[] = {SCALAR(PARAM_SCALE)};
+    const tir_formula_op underflow[] = {CONST(1), DO(ADD)}, two[] = {CONST(1), CONST(2)};
+    const tir_str same_dims[] = {{"M", 1}, {"N", 1}, {"M", 1}};
+    tir_formula_op deep[TIR_MAX_STACK + 1];
+    for (uint32_t i = 0; i <= TIR_MAX_STACK; i++)
+        deep[i] = (tir_formula_op)CONST(1);
+
+#define CASE(change, message)                         \
+    do {                                              \
+        desc = sample;                                \
+        kernel = sample.kernels[0];                   \
+        memcpy(params, kernel.params, sizeof params); \
+        variant = kernel.variants[0];                 \
+        kernel.params = params;                       \
+        kernel.variants = &variant;                   \
+        kernel.variant_count = 1;                     \
+        desc.kernels = &kernel;                       \
+        desc.kernel_count = 1;                        \
+        change;                                       \
+        assert_refused(&desc, message);               \
+    } while (0)
+    CASE(desc.target.len = 0, "names no target");
+    CASE((desc.ptx.len = 0, desc.cubin.len = 0), "neither PTX nor a cubin");
+    CASE(desc.cubin.len = 0, "do not go together");
+    CASE(desc.receipt = TEXT("a\0b"), "not text");
+    CASE((desc.kernels = (tir_artifact_kernel[]){kernel, kernel}, desc.kernel_count = 2),
+         "same name");
+    CASE(kernel.name.len = 0, "no proper name");
+    CASE(kernel.variant_count = 0, "no variant");
+    CASE(kernel.param_count = 3, "names a parameter that does not exist");
+    CASE(kernel.dims = same_dims, "same name");
+    CASE(params[PARAM_B].name = TEXT("A"), "same name");
+    CASE(params[PARAM_B].rank = 6, "too many dimensions");
+    CASE(params[PARAM_B].extents[0].fixed = -1, "negative extent");
+    CASE(params[PARAM_B].extents[1].dim = 3, "does not exist");
+    CASE(params[PARAM_A].extents[2].dim = 1, "beyond its rank");
+    CASE(params[PARAM_STEP].direction = TIR_DIRECTION_OUT, "not a plain input");
+    CASE(params[PARAM_STEP].element = TIR_ELEMENT_F16, "not an integer scalar");
+    CASE(params[PARAM_SCALE].element = TIR_ELEMENT_E2M1, "less than a byte");
+    CASE(params[PARAM_SCALE].element = TIR_ELEMENT_COUNT, "unknown element");
+    CASE((params[PARAM_A].extents[1].dim = DIM_M, params[PARAM_B].extents[2].dim = DIM_M),
+         "not the extent of any tensor");
+    CASE(variant.threads = 0, "1 to 1024 threads");
+    CASE(variant.threads = 1025, "1 to 1024 threads");
+    CASE(variant.facts = 8, "a fact");
+    CASE(variant.ctas_per_sm = 0, "per multiprocessor");
+    CASE(variant.cluster[1] = 0, "cluster");
+    CASE(variant.cluster[1] = 16, "cluster");
+    CASE(variant.grid[2].count = 0, "no grid");
+    CASE((variant.when = (tir_formula){unknown_dim, 1}), "does not exist");
+    CASE((variant.when = (tir_formula){float_scalar, 1}), "not an integer scalar");
+    CASE((variant.when = (tir_formula){underflow, 2}), "not there");
+    CASE((variant.when = (tir_formula){two, 2}), "more than one");
+    CASE((variant.when = (tir_formula){deep, TIR_MAX_STACK + 1}), "too many values");
+#undef CASE
+}
+
+static void test_version(void **state)
+{
+    (void)state;
+    uint8_t *bytes;
+    size_t size;
+    const tir_artifact_desc *desc;
+    tir_error error = {0};
+    encode(&sample, &bytes, &size);
+    bytes[4]++;
+    assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "version 2"));
+    tir_artifact_bytes_free(bytes, size, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_param_block),
+        cmocka_unit_test(test_truncated),          cmocka_unit_test(test_changed_bytes),
+        cmocka_unit_test(test_refusals),           cmocka_unit_test(test_version),
+        cmocka_unit_test(test_failing_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
