@@ -48,11 +48,19 @@ struct tir_layout_at { // a position: one coordinate per axis
 // equal maps are equal pointers as far as that normal form goes.
 const struct tir_layout *tir_layout_get(struct tir_types *types, const struct tir_layout *like);
 
+// The same from a flat list: iterators are dealt out to the dimensions in order.
+const struct tir_layout *tir_layout_from_iters(struct tir_types *types, uint32_t rank,
+                                               const int64_t *shape, const struct tir_iter *iters,
+                                               uint32_t iter_count, const struct tir_iter *replicas,
+                                               uint32_t replica_count, uint32_t swizzle);
+
 // The element coordinates that (reg, lane, warp) holds.
 void tir_layout_coord(const struct tir_layout *l, struct tir_layout_at at, int64_t coord[TIR_MAX_RANK]);
 // Where element `coord` lives (the first of its replicas).
 struct tir_layout_at tir_layout_find(const struct tir_layout *l, const int64_t coord[TIR_MAX_RANK]);
 uint32_t tir_layout_size(const struct tir_layout *l, enum tir_axis axis); // registers, lanes, warps used
+// What one step of iterator i of dimension d adds to that dimension's coordinate.
+int64_t tir_layout_weight(const struct tir_layout *l, uint32_t d, uint32_t i);
 // Element offset -> byte offset with the swizzle applied.
 uint64_t tir_layout_byte(const struct tir_layout *l, uint64_t element, uint32_t elem_bits);
 
