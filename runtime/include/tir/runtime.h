@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The runtime: opens devices, loads artifacts, checks arguments and launches kernels.
+//
+// Ownership: what a create, open, adopt or load function returns belongs to the caller, who gives
+// it to the matching destroy function once. What any other function returns is borrowed, and lives
+// as long as the object it came from. An object must be destroyed before the one it was made from:
+// events, streams, buffers and modules before their device, devices before the runtime. Destroying
+// NULL does nothing.
+//
+// Errors: a call that can fail returns a status and fills in `error` unless that is NULL; its `out`
+// is set only on success and NULL otherwise. When a device reports a fault (TIR_ERR_DEVICE), its
+// memory is in an unknown state: every later call on that device fails at once with the first
+// cause, except destroying.
+//
+// Threads: all functions may be called from any thread at any time on the same objects, except
+// that an object must not be destroyed while another call uses it. A CUDA context is made current
+// for the duration of a call only; the caller's own current context is left as it was.
+//
+// The runtime keeps no global state, reads no environment variable and prints nothing.
+#ifndef TIR_RUNTIME_H
+#define TIR_RUNTIME_H
+
+#include "tir/artifact.h"
+#include "tir/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tir_runtime tir_runtime;     // a driver library and the devices behind it
+typedef struct tir_rt_device tir_rt_device; // one GPU context, or one emulator
+typedef struct tir_rt_stream tir_rt_stream; // work in order; NULL: the device's default stream
+typedef struct tir_rt_event tir_rt_event;   // a point in a stream
+typedef struct tir_rt_buffer tir_rt_buffer; // device memory
+typedef struct tir_rt_module tir_rt_module; // a loaded artifact
+typedef struct tir_rt_kernel tir_rt_kernel; // a kernel of a module; borrowed from it
+
+// ---- the runtime
+
+typedef struct tir_runtime_options {
+    size_t struct_size;       // sizeof(tir_runtime_options)
+    tir_allocator allocator;  // resize NULL: the C library's
+    const char *cuda_library; // the driver library to open; NULL: libcuda.so.1, then libcuda.so
+    uint32_t emu_sm_count;    // multiprocessors that an emulator reports; 0: 8
+    uint32_t emu_unchecked;   // 1: an emulator does not look for bad memory accesses
+    uint64_t emu_memory;      // most bytes of emulated memory; 0: 8 GiB
+    uint64_t emu_steps;       // most instructions one warp may execute in a launch; 0: 2^40
+} tir_runtime_options;
+#define TIR_RUNTIME_OPTIONS_INIT                                    \
+    {                                                               \
+        sizeof(tir_runtime_options), {NULL, NULL}, NULL, 0, 0, 0, 0 \
+    }
+
+// Makes a runtime. `options` may be NULL. The driver library is opened when a call first needs it.
+TIR_API TIR_CHECKED tir_status tir_runtime_create(const tir_runtime_options *options,
+                                                  tir_runtime **out, tir_error *error);
+TIR_API void tir_runtime_destroy(tir_runtime *runtime);
+
+// ---- devices
+
+typedef enum tir_rt_kind { TIR_RT_CUDA = 0, TIR_RT_EMU = 1 } tir_rt_kind;
+
+// Facts about a device. Fields are only ever added at the end.
+typedef struct tir_rt_device_info {
+    tir_rt_kind kind;
+    int32_t ordinal;     // the driver's device number; 0 for an emulator
+    char spec[16];       // what opens it: "cuda:0" or "emu"
+    char name[128];      // e.g. "NVIDIA H200"
+    char arch[16];       // e.g. "sm_90"; empty for an emulator, which runs every target
+    uint32_t sm_count;   // multiprocessors
+    uint32_t max_shared; // bytes of shared memory a CTA may use; 0: not limited
+    uint64_t memory;     // bytes of device memory
+    int32_t driver;      // as the driver states it, e.g. 12080; 0 for an emulator
+    uint32_t clock_khz;  // peak clock of the multiprocessors, 0: not known
+} tir_rt_device_info;
+
+// How many devices there are, the emulator included; it is the last one. A machine without a usable
+// driver has the emulator alone.
+TIR_API TIR_CHECKED tir_status tir_runtime_device_count(tir_runtime *runtime, uint32_t *out,
+                                                        tir_error *error);
+
+// The facts of device number `index`, without opening it.
+TIR_API TIR_CHECKED tir_status tir_runtime_device_info(tir_runtime *runtime, uint32_t index,
+                                                       tir_rt_device_info *out, tir_error *error);
+
+// Opens a device. `spec` is "cuda:N", "cuda" (the first GPU), "emu" (a new emulator with memory of
+// its own), or "auto" (the first GPU if there is one, else the emulator). A GPU is opened with its
+// primary context, the one the CUDA runtime API uses as well. TIR_ERR_NO_DRIVER: no usable driver,
+// or no GPU.
+TIR_API TIR_CHECKED tir_status tir_rt_device_open(tir_runtime *runtime, const char *spec,
+                                                  tir_rt_device **out, tir_error *error);
+
+// Uses an existing CUcontext, which stays the caller's and must outlive the device.
+TIR_API TIR_CHECKED tir_status tir_rt_device_adopt(tir_runtime *runtime, void *cu_context,
+                                                   tir_rt_device **out, tir_error *error);
+TIR_API void tir_rt_device_destroy(tir_rt_device *device);
+
+TIR_API const tir_rt_device_info *tir_rt_device_describe(const tir_rt_device *device);
+
+// Waits until all work given to the device is done.
+TIR_API TIR_CHECKED tir_status tir_rt_device_synchronize(tir_rt_device *device, tir_error *error);
+
+// ---- streams and events
+
+TIR_API TIR_CHECKED tir_status tir_rt_stream_create(tir_rt_device *device, tir_rt_stream **out,
+                                                    tir_error *error);
+
+// Uses an existing CUstream of the device's context, which stays the caller's. TIR_ERR_UNSUPPORTED
+// on an emulator.
+TIR_API TIR_CHECKED tir_status tir_rt_stream_adopt(tir_rt_device *device, void *cu_stream,
+                                                   tir_rt_stream **out, tir_error *error);
+TIR_API void tir_rt_stream_destroy(tir_rt_stream *stream);
+
+// Waits until all work given to the stream is done.
+TIR_API TIR_CHECKED tir_status tir_rt_stream_synchronize(tir_rt_stream *stream, tir_error *error);
+
+TIR_API TIR_CHECKED tir_status tir_rt_event_create(tir_rt_device *device, tir_rt_event **out,
+                                                   tir_error *error);
+TIR_API void tir_rt_event_destroy(tir_rt_event *event);
+
+// Marks the present end of the stream.
+TIR_API TIR_CHECKED tir_status tir_rt_event_record(tir_rt_event *event, tir_rt_stream *stream,
+                                                   tir_error *error);
+
+// Milliseconds between two recorded events of one device; waits for `end`. On an emulator this is
+// the time of the host.
+TIR_API TIR_CHECKED tir_status tir_rt_event_elapsed(tir_rt_event *start, tir_rt_event *end,
+                                                    float *out, tir_error *error);
+
+// ---- buffers
+
+// Allocates `size` bytes, aligned to 256. Their contents are not defined. `size` may be 0.
+TIR_API TIR_CHECKED tir_status tir_rt_buffer_create(tir_rt_device *device, uint64_t size,
+                                                    tir_rt_buffer **out, tir_error *error);
+TIR_API void tir_rt_buffer_destroy(tir_rt_buffer *buffer);
+TIR_API uint64_t tir_rt_buffer_address(const tir_rt_buffer *buffer); // device address; 0 if empty
+TIR_API uint64_t tir_rt_buffer_size(const tir_rt_buffer *buffer);    // bytes
+
+// Copies from and to host memory, after the work already in `stream`. When the call returns, the
+// copy is done. Offsets and sizes are in bytes, and checked against the buffer.
+TIR_API TIR_CHECKED tir_status tir_rt_buffer_write(tir_rt_buffer *buffer, uint64_t offset,
+                                                   const void *src, uint64_t size,
+                                                   tir_rt_stream *stream, tir_error *error);
+TIR_API TIR_CHECKED tir_status tir_rt_buffer_read(tir_rt_buffer *buffer, uint64_t offset, void *dst,
+                                                  uint64_t size, tir_rt_stream *stream,
+                                                  tir_error *error);
+
+// Copy between two buffers of one device, and setting of bytes, in the order of `stream`; the calls
+// may return before the work is done.
+TIR_API TIR_CHECKED tir_status tir_rt_buffer_copy(tir_rt_buffer *dst, uint64_t dst_offset,
+                                                  tir_rt_buffer *src, uint64_t src_offset,
+                                                  uint64_t size, tir_rt_stream *stream,
+                                                  tir_error *error);
+TIR_API TIR_CHECKED tir_status tir_rt_buffer_fill(tir_rt_buffer *buffer, uint64_t offset,
+                                                  uint8_t value, uint64_t size,
+                                                  tir_rt_stream *stream, tir_error *error);
+
+// ---- modules and kernels
+
+// Loads an artifact; the bytes are copied. All its kernels are ready to launch afterwards.
+// TIR_ERR_INVALID: not a sound artifact. TIR_ERR_UNSUPPORTED: the device or the driver cannot run
+// it; where the driver says why, the message holds its first lines.
+TIR_API TIR_CHECKED tir_status tir_rt_module_load(tir_rt_device *device, const void *artifact,
+                                                  size_t size, tir_rt_module **out,
+                                                  tir_error *error);
+TIR_API void tir_rt_module_destroy(tir_rt_module *module);
+
+// What the module's artifact says, its receipt included.
+TIR_API const tir_artifact_desc *tir_rt_module_describe(const tir_rt_module *module);
+
+// A kernel by name. TIR_ERR_INVALID names the kernels that there are.
+TIR_API TIR_CHECKED tir_status tir_rt_module_kernel(tir_rt_module *module, tir_str name,
+                                                    tir_rt_kernel **out, tir_error *error);
+
+// The kernel's dimensions, parameters, conditions and variants.
+TIR_API const tir_artifact_kernel *tir_rt_kernel_describe(const tir_rt_kernel *kernel);
+
+// What the device says a loaded variant uses. An emulator knows shared memory only.
+typedef struct tir_rt_usage {
+    uint32_t registers;     // per thread
+    uint32_t local_bytes;   // per thread: spilled registers and local arrays
+    uint32_t static_shared; // bytes per CTA
+    uint32_t max_threads;   // most threads of a CTA that could launch
+} tir_rt_usage;
+TIR_API TIR_CHECKED tir_status tir_rt_kernel_usage(tir_rt_kernel *kernel, uint32_t variant,
+                                                   tir_rt_usage *out, tir_error *error);
+
+// ---- launch
+
+typedef enum tir_rt_arg_kind {
+    TIR_RT_TENSOR = 0,
+    TIR_RT_SCALAR = 1,
+    TIR_RT_DLPACK = 2,          // a DLTensor; a DLManagedTensor begins with one
+    TIR_RT_DLPACK_VERSIONED = 3 // a DLManagedTensorVersioned
+} tir_rt_arg_kind;
+
+// A tensor in device memory. `shape` and `strides` (in elements; NULL: contiguous, the last
+// dimension innermost) hold `rank` values and are read during the launch call only.
+typedef struct tir_rt_tensor {
+    uint64_t data; // address of the first element
+    tir_element element;
+    uint32_t rank;
+    const int64_t *shape;
+    const int64_t *strides;
+} tir_rt_tensor;
+
+// A scalar: `i` for i8 to i64 and bool, `u` for u8 to u64, `f` for f32, tf32 and f64; `u` holds the
+// bits of f16, bf16 and the 8-bit floats. A value that does not fit its type is refused.
+typedef struct tir_rt_scalar {
+    tir_element element;
+    union {
+        int64_t i;
+        uint64_t u;
+        double f;
+    } value;
+} tir_rt_scalar;
+
+typedef struct tir_rt_arg {
+    tir_rt_arg_kind kind;
+    union {
+        tir_rt_tensor tensor;
+        tir_rt_scalar scalar;
+        const void *dlpack; // borrowed; never deleted
+    } as;
+} tir_rt_arg;
+
+// What a launch did.
+typedef struct tir_rt_launch_report {
+    uint32_t variant;        // which one of the kernel's variants was picked
+    uint32_t launched;       // 0: there was nothing to do, the grid or all outputs are empty
+    uint32_t grid[3];        // CTAs
+    uint32_t threads;        // per CTA
+    uint32_t dynamic_shared; // bytes per CTA
+} tir_rt_launch_report;
+
+typedef struct tir_rt_launch_options {
+    size_t struct_size;           // sizeof(tir_rt_launch_options)
+    int32_t variant;              // -1: the first that fits; else this one, refused if it does not
+    tir_rt_launch_report *report; // filled in on success; may be NULL
+} tir_rt_launch_options;
+#define TIR_RT_LAUNCH_OPTIONS_INIT              \
+    {                                           \
+        sizeof(tir_rt_launch_options), -1, NULL \
+    }
+
+// Checks the arguments against the kernel's parameters, in order, then launches. Named dimensions
+// are taken from the tensors' shapes and must agree. Everything is checked before the driver is
+// called: a launch that is refused (TIR_ERR_INVALID) has done nothing. `options` may be NULL.
+//
+// DLPack tensors must be in memory of the kernel's device: kDLCUDA with the device's number, or
+// kDLCUDAHost or kDLCUDAManaged; on an emulator kDLExtDev, with addresses of the emulator.
+//
+// Returns without waiting for the kernel, except on an emulator. Nothing is allocated.
+TIR_API TIR_CHECKED tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
+                                             const tir_rt_arg *args, uint32_t count,
+                                             const tir_rt_launch_options *options,
+                                             tir_error *error);
+
+// Arguments in one expression.
+static inline tir_rt_arg tir_rt_arg_tensor(uint64_t data, tir_element element, uint32_t rank,
+                                           const int64_t *shape, const int64_t *strides)
+{
+    tir_rt_arg arg;
+    arg.kind = TIR_RT_TENSOR;
+    arg.as.tensor.data = data;
+    arg.as.tensor.element = element;
+    arg.as.tensor.rank = rank;
+    arg.as.tensor.shape = shape;
+    arg.as.tensor.strides = strides;
+    return arg;
+}
+
+static inline tir_rt_arg tir_rt_arg_int(tir_element element, int64_t value)
+{
+    tir_rt_arg arg;
+    arg.kind = TIR_RT_SCALAR;
+    arg.as.scalar.element = element;
+    arg.as.scalar.value.i = value;
+    return arg;
+}
+
+static inline tir_rt_arg tir_rt_arg_float(tir_element element, double value)
+{
+    tir_rt_arg arg;
+    arg.kind = TIR_RT_SCALAR;
+    arg.as.scalar.element = element;
+    arg.as.scalar.value.f = value;
+    return arg;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
