@@ -260,6 +260,8 @@ enum { TIR_LOAD_PAD, TIR_LOAD_MASK };
 enum { TIR_STORE_VALUE, TIR_STORE_MASK };
 enum { TIR_FOR_BEGIN, TIR_FOR_END, TIR_FOR_STEP, TIR_FOR_INIT };
 enum { TIR_DOT_A, TIR_DOT_B, TIR_DOT_ACC };
+enum { TIR_REDUCE_X, TIR_REDUCE_SCRATCH }; // scan and convert_layout too
+enum { TIR_COPY_TO, TIR_COPY_PRED };
 
 // Building.
 

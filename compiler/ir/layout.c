@@ -300,67 +300,72 @@ const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struc
 
 const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t rank,
                                             const int64_t *shape, const uint32_t *order,
-                                            uint32_t vector, uint32_t warps)
+                                            const uint32_t *warp_order, uint32_t vector,
+                                            uint32_t warps)
 {
     // Per dimension: what the vector, the lanes, the warps and the repetition take of it.
-    uint32_t vec[TIR_MAX_RANK], lane[TIR_MAX_RANK], warp[TIR_MAX_RANK], rest[TIR_MAX_RANK];
-    uint32_t lanes_left = 32, warps_left = warps;
+    uint32_t vec[TIR_MAX_RANK], lane[TIR_MAX_RANK], warp[TIR_MAX_RANK];
+    uint32_t lane_stride[TIR_MAX_RANK], warp_stride[TIR_MAX_RANK], rest_stride[TIR_MAX_RANK];
+    uint64_t left[TIR_MAX_RANK];
+    uint32_t lanes = 1, used_warps = 1, registers = 1;
     for (uint32_t k = 0; k < rank; k++) {
         uint32_t d = order[k];
-        uint64_t left = (uint64_t)shape[d];
-        vec[d] = k == 0 ? gcd(left, vector) : 1;
-        left /= vec[d];
-        lane[d] = gcd(left, lanes_left);
-        left /= lane[d];
-        lanes_left /= lane[d];
-        warp[d] = gcd(left, warps_left);
-        left /= warp[d];
-        warps_left /= warp[d];
-        rest[d] = (uint32_t)left;
+        vec[d] = k == 0 ? gcd((uint64_t)shape[d], vector) : 1;
+        left[d] = (uint64_t)shape[d] / vec[d];
+        lane[d] = gcd(left[d], 32 / lanes);
+        left[d] /= lane[d];
+        lane_stride[d] = lanes;
+        lanes *= lane[d];
+        registers *= vec[d];
+    }
+    for (uint32_t k = 0; k < rank; k++) {
+        uint32_t d = warp_order[k];
+        warp[d] = gcd(left[d], warps / used_warps);
+        left[d] /= warp[d];
+        warp_stride[d] = used_warps;
+        used_warps *= warp[d];
+    }
+    for (uint32_t k = 0; k < rank; k++) {
+        rest_stride[order[k]] = registers;
+        registers *= (uint32_t)left[order[k]];
     }
     struct tir_layout l = {.rank = rank};
-    uint32_t lane_stride[TIR_MAX_RANK], warp_stride[TIR_MAX_RANK], rest_stride[TIR_MAX_RANK];
-    uint32_t lanes = 1, used_warps = 1, registers = rank ? vec[order[0]] : 1;
-    for (uint32_t k = 0; k < rank; k++) {
-        uint32_t d = order[k];
-        lane_stride[d] = lanes;
-        warp_stride[d] = used_warps;
-        rest_stride[d] = registers;
-        lanes *= lane[d];
-        used_warps *= warp[d];
-        registers *= rest[d];
-    }
     for (uint32_t d = 0; d < rank; d++) {
         l.shape[d] = shape[d];
         l.first[d] = l.iter_count;
-        l.iters[l.iter_count++] = (struct tir_iter){rest[d], rest_stride[d], TIR_AXIS_REG};
+        l.iters[l.iter_count++] =
+            (struct tir_iter){(uint32_t)left[d], rest_stride[d], TIR_AXIS_REG};
         l.iters[l.iter_count++] = (struct tir_iter){warp[d], warp_stride[d], TIR_AXIS_WARP};
         l.iters[l.iter_count++] = (struct tir_iter){lane[d], lane_stride[d], TIR_AXIS_LANE};
         l.iters[l.iter_count++] = (struct tir_iter){vec[d], 1, TIR_AXIS_REG};
     }
     l.first[rank] = l.iter_count;
-    l.replicas[l.replica_count++] = (struct tir_iter){lanes_left, lanes, TIR_AXIS_LANE};
-    l.replicas[l.replica_count++] = (struct tir_iter){warps_left, used_warps, TIR_AXIS_WARP};
+    l.replicas[l.replica_count++] = (struct tir_iter){32 / lanes, lanes, TIR_AXIS_LANE};
+    l.replicas[l.replica_count++] =
+        (struct tir_iter){warps / used_warps, used_warps, TIR_AXIS_WARP};
     return tir_layout_get(types, &l);
 }
 
 const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t shape[2],
-                                        uint32_t warps_m, uint32_t warps_n)
+                                        uint32_t warps_m, uint32_t warps_n, uint32_t warps)
 {
     // PTX ISA, "Matrix fragments for mma.m16n8k16": c0 c1 are row lane / 4, c2 c3 eight rows below.
     uint32_t columns = (uint32_t)shape[1] / warps_n / 8;
-    struct tir_layout l = {.rank = 2,
-                           .shape = {shape[0], shape[1]},
-                           .iter_count = 8,
-                           .first = {0, 4, 8},
-                           .iters = {{warps_m, warps_n, TIR_AXIS_WARP},
-                                     {(uint32_t)shape[0] / warps_m / 16, 4 * columns, TIR_AXIS_REG},
-                                     {2, 2, TIR_AXIS_REG},
-                                     {8, 4, TIR_AXIS_LANE},
-                                     {warps_n, 1, TIR_AXIS_WARP},
-                                     {columns, 4, TIR_AXIS_REG},
-                                     {4, 1, TIR_AXIS_LANE},
-                                     {2, 1, TIR_AXIS_REG}}};
+    struct tir_layout l = {
+        .rank = 2,
+        .shape = {shape[0], shape[1]},
+        .iter_count = 8,
+        .first = {0, 4, 8},
+        .iters = {{warps_m, warps_n, TIR_AXIS_WARP},
+                  {(uint32_t)shape[0] / warps_m / 16, 4 * columns, TIR_AXIS_REG},
+                  {2, 2, TIR_AXIS_REG},
+                  {8, 4, TIR_AXIS_LANE},
+                  {warps_n, 1, TIR_AXIS_WARP},
+                  {columns, 4, TIR_AXIS_REG},
+                  {4, 1, TIR_AXIS_LANE},
+                  {2, 1, TIR_AXIS_REG}},
+        .replica_count = 1,
+        .replicas = {{warps / (warps_m * warps_n), warps_m * warps_n, TIR_AXIS_WARP}}};
     return tir_layout_get(types, &l);
 }
 

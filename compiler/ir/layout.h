@@ -72,13 +72,15 @@ const struct tir_layout *tir_layout_permute(struct tir_types *types, const struc
 const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struct tir_layout *l,
                                             uint32_t rank, const int64_t *shape); // NULL: impossible
 
-// Blocked: `vector` neighbouring elements along order[0] in registers, then lanes, then warps, along
-// order[0], order[1], ...; what is left over repeats in registers. threads = 32 * warps.
+// Blocked: `vector` neighbouring elements along order[0] in registers, then the lanes along order[0],
+// order[1], ..., then the warps along warp_order; what is left over repeats in registers.
 const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t rank, const int64_t *shape,
-                                            const uint32_t *order, uint32_t vector, uint32_t warps);
-// Accumulators of mma.m16n8: warps_m x warps_n warps over shape[rank - 2] x shape[rank - 1].
+                                            const uint32_t *order, const uint32_t *warp_order,
+                                            uint32_t vector, uint32_t warps);
+// Accumulators of mma.m16n8: warps_m x warps_n warps over the tile, which they divide; replicas in the
+// rest of the `warps`.
 const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t shape[2],
-                                        uint32_t warps_m, uint32_t warps_n);
+                                        uint32_t warps_m, uint32_t warps_n, uint32_t warps);
 // Row-major memory; with a swizzle, columns are split in atoms of `swizzle` bytes:
 // [cols / atom][rows][atom]. A leading stage dimension is outermost.
 const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank, const int64_t *shape,
