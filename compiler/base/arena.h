@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The arena: the only allocator below the API edge. Objects live until the arena, or the savepoint
-// they were made after, is released. Running out of memory jumps to the API boundary (out_of_memory),
-// so no caller ever sees NULL.
+// they were made after, is released. Running out of memory jumps to the API boundary
+// (out_of_memory), so no caller ever sees NULL.
 #ifndef TIR_BASE_ARENA_H
 #define TIR_BASE_ARENA_H
 

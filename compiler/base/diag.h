@@ -4,7 +4,7 @@
 //     tir_error_at(diags, span, TIR_E_SHAPE_MISMATCH, "cannot add %s and %s", a, b);
 //     tir_note_at(diags, where_b_was_made, "%s comes from here", b);
 //     tir_fix_at(diags, span, "m[:, None]", "give the tile a second dimension");
-// Notes and fixes belong to the last error or warning.
+// Notes and fixes belong to the last message. Repeated messages are dropped.
 #ifndef TIR_BASE_DIAG_H
 #define TIR_BASE_DIAG_H
 
@@ -21,7 +21,7 @@ enum tir_diag_code {
 struct tir_diag_note {
     struct tir_span span;
     tir_str text;
-    bool is_fix;         // text says what the change does; replacement is the new text of span
+    bool is_fix; // text says what the change does; replacement is the new text of span
     tir_str replacement;
 };
 
@@ -36,9 +36,9 @@ struct tir_diags {
     struct tir_arena *arena;
     struct tir_source_map *sources;
     VEC(struct tir_diag *) list; // in the order reported
-    uint32_t error_count;
-    uint32_t limit; // errors kept; later ones are only counted (default 20)
-    bool muted;     // the last error was dropped, so its notes are too
+    uint32_t error_count, warning_count;
+    uint32_t limit; // errors, and warnings, kept; later ones are only counted (default 20)
+    bool muted;     // the last message was dropped, so its notes are too
 };
 
 struct tir_diag_info {
@@ -48,7 +48,8 @@ struct tir_diag_info {
 };
 extern const struct tir_diag_info tir_diag_infos[TIR_DIAG_COUNT];
 
-void tir_diags_init(struct tir_diags *diags, struct tir_arena *arena, struct tir_source_map *sources);
+void tir_diags_init(struct tir_diags *diags, struct tir_arena *arena,
+                    struct tir_source_map *sources);
 // Severity comes from diag.def.
 void tir_error_at(struct tir_diags *diags, struct tir_span span, enum tir_diag_code code,
                   const char *format, ...) TIR_PRINTF(4, 5);

@@ -19,8 +19,8 @@ struct tir_map {
 };
 
 void tir_map_init(struct tir_map *map, struct tir_arena *arena);
-void *tir_map_get(const struct tir_map *map, uint64_t key);         // NULL: absent
-void tir_map_set(struct tir_map *map, uint64_t key, void *value);   // adds or replaces
+void *tir_map_get(const struct tir_map *map, uint64_t key);       // NULL: absent
+void tir_map_set(struct tir_map *map, uint64_t key, void *value); // adds or replaces
 
 static inline uint64_t tir_map_key(const void *pointer)
 {

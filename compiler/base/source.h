@@ -13,9 +13,9 @@ struct tir_span {
 };
 
 struct tir_source_file {
-    tir_str name; // as given
-    tir_str text; // owned copy, followed by a NUL (the lexer's sentinel)
-    uint32_t base; // location of the first byte; the first file starts at 1
+    tir_str name;        // as given
+    tir_str text;        // owned copy, followed by a NUL (the lexer's sentinel)
+    uint32_t base;       // location of the first byte; the first file starts at 1
     VEC(uint32_t) lines; // offsets of line starts; built when first asked for
 };
 

@@ -39,7 +39,7 @@ void tir_text_init(struct tir_text *text, struct tir_arena *arena, size_t max); 
 void tir_text_add(struct tir_text *text, tir_str s);
 void tir_text_char(struct tir_text *text, char c);
 void tir_text_format(struct tir_text *text, const char *format, ...) TIR_PRINTF(2, 3);
-void tir_text_vformat(struct tir_text *text, const char *format, va_list args);
+void tir_text_vformat(struct tir_text *text, const char *format, va_list args) TIR_PRINTF(2, 0);
 void tir_text_json(struct tir_text *text, tir_str s); // quoted and escaped
 tir_str tir_text_str(const struct tir_text *text);
 

@@ -9,20 +9,20 @@
 
 #include "base/arena.h"
 
-#define VEC(T)                                                                                     \
-    struct {                                                                                       \
-        T *at;                                                                                     \
-        uint32_t len, cap;                                                                         \
+#define VEC(T)             \
+    struct {               \
+        T *at;             \
+        uint32_t len, cap; \
     }
 
 // The storage with room for one more element of `size` bytes; updates *cap.
 void *tir_vec_room(struct tir_arena *arena, void *at, uint32_t len, uint32_t *cap, size_t size);
 
-#define vec_push(arena, v, value)                                                                  \
-    ((v)->at = tir_vec_room((arena), (v)->at, (v)->len, &(v)->cap, sizeof(*(v)->at)),              \
+#define vec_push(arena, v, value)                                                     \
+    ((v)->at = tir_vec_room((arena), (v)->at, (v)->len, &(v)->cap, sizeof(*(v)->at)), \
      (v)->at[(v)->len++] = (value))
-#define vec_pop(v)  ((v)->at[--(v)->len])
-#define vec_last(v) ((v)->at[(v)->len - 1])
+#define vec_pop(v)            ((v)->at[--(v)->len])
+#define vec_last(v)           ((v)->at[(v)->len - 1])
 #define vec_foreach(T, it, v) for (T *it = (v)->at; it && it < (v)->at + (v)->len; it++)
 
 #endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The hash map: a dense array of entries in insertion order, and an open-addressed table of indices
+// into it that is at most half full.
+
+#include "base/map.h"
+
+void tir_map_init(struct tir_map *map, struct tir_arena *arena)
+{
+    *map = (struct tir_map){.arena = arena};
+}
+
+// Spreads keys that differ only in a few bits, as pointers do (the finisher of SplitMix64).
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+// The slot that holds key, or the free one where it belongs. slot_count is not 0.
+static uint32_t *find_slot(const struct tir_map *map, uint64_t key)
+{
+    uint32_t mask = map->slot_count - 1;
+    for (uint32_t i = (uint32_t)mix(key) & mask;; i = (i + 1) & mask) {
+        uint32_t *slot = &map->slots[i];
+        if (!*slot || map->entries[*slot - 1].key == key)
+            return slot;
+    }
+}
+
+void *tir_map_get(const struct tir_map *map, uint64_t key)
+{
+    if (!map->slot_count)
+        return NULL;
+    uint32_t slot = *find_slot(map, key);
+    return slot ? map->entries[slot - 1].value : NULL;
+}
+
+static void grow(struct tir_map *map)
+{
+    uint32_t capacity = map->capacity ? map->capacity * 2 : 8;
+    struct tir_map_entry *entries = arena_array(map->arena, struct tir_map_entry, capacity);
+    if (map->count)
+        memcpy(entries, map->entries, map->count * sizeof *entries);
+    map->entries = entries;
+    map->capacity = capacity;
+    map->slot_count = capacity * 2;
+    map->slots = arena_array(map->arena, uint32_t, map->slot_count);
+    for (uint32_t i = 0; i < map->count; i++)
+        *find_slot(map, entries[i].key) = i + 1;
+}
+
+void tir_map_set(struct tir_map *map, uint64_t key, void *value)
+{
+    if (map->count == map->capacity)
+        grow(map);
+    uint32_t *slot = find_slot(map, key);
+    if (*slot) {
+        map->entries[*slot - 1].value = value;
+        return;
+    }
+    map->entries[map->count++] = (struct tir_map_entry){key, value};
+    *slot = map->count;
+}
+
+uint64_t tir_hash_bytes(const void *bytes, size_t size, uint64_t seed)
+{
+    const unsigned char *p = bytes;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
