@@ -101,6 +101,8 @@ struct tir_word_info {
     const char *name;
 };
 extern const struct tir_word_info tir_words[TIR_WORD_COUNT];
+const char *tir_form_name(enum tir_form form);
+enum tir_form tir_form_by_name(tir_str name);                               // TIR_FORM_COUNT: none
 enum tir_op tir_op_by_name(tir_str name);                                   // TIR_OP_COUNT: none
 enum tir_attr_key tir_attr_by_name(tir_str name);                           // TIR_ATTR_COUNT: none
 enum tir_word tir_word_by_name(enum tir_attr_key key, tir_str name);        // TIR_WORD_NONE: none
@@ -254,6 +256,9 @@ static inline bool tir_has_trait(const struct tir_inst *inst, uint32_t traits)
 bool tir_has_effect(const struct tir_inst *inst); // it, or anything in its regions
 bool tir_is_const_int(const struct tir_value *v, int64_t *out); // integer constant (splat or scalar)
 bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst);
+// Whether v may stand where a value of this type is asked for: its own type, or, for a constant,
+// the same tile in any layout. The types of constants never have a layout.
+bool tir_value_fits(const struct tir_value *v, const struct tir_type *type);
 
 // Positions of the fixed operands, as in ops.def (only what C code names).
 enum { TIR_LOAD_PAD, TIR_LOAD_MASK };
@@ -275,6 +280,7 @@ struct tir_value *tir_block_add_arg(struct tir_func *f, struct tir_block *block,
 
 struct tir_value *tir_const_int(struct tir_func *f, const struct tir_type *type, int64_t value);
 struct tir_value *tir_const_float(struct tir_func *f, const struct tir_type *type, double value); // rounds
+struct tir_value *tir_const_like(struct tir_func *f, const struct tir_type *type, double value); // either
 struct tir_value *tir_const_index(struct tir_func *f, int64_t value); // i64
 struct tir_value *tir_const_i32(struct tir_func *f, int32_t value);
 struct tir_value *tir_const_bool(struct tir_func *f, bool value);
@@ -315,9 +321,15 @@ void tir_set_list(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key k
 void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, tir_str text);
 
 // The result type an op gives for these operands, or NULL with *why set to a short reason. stated is
-// the annotation (NULL: none) and is what STATED rules return. Used by the front end and verify.c.
+// the annotation (NULL: none) and is what STATED rules return; the other rules take a layout from it
+// where the operands leave it open. Of several results it is the first one's type; an op without
+// results gives the type whose element is TIR_NONE. Used by the front end and verify.c.
 const struct tir_type *tir_infer(struct tir_module *m, const struct tir_inst *inst,
                                  const struct tir_type *stated, tir_str *why);
+
+// The slice that an op with a ref names: a tile without a layout, or a scalar. An index tile adds its
+// own dimensions. NULL: *why.
+const struct tir_type *tir_slice_type(struct tir_module *m, const struct tir_inst *inst, tir_str *why);
 
 // Changing.
 
@@ -333,6 +345,7 @@ void tir_clone_into(struct tir_builder *b, const struct tir_block *from, struct 
 // Text. print and the front end's parser are inverse: parse(print(m)) prints the same.
 void tir_print_module(struct tir_text *out, const struct tir_module *m);
 void tir_print_func(struct tir_text *out, const struct tir_func *f);
+void tir_print_line(struct tir_text *out, const struct tir_func *f, const struct tir_inst *inst);
 
 // The rules every form shares, then those of f->form. Reports E_VERIFY; false: something is wrong.
 bool tir_verify(struct tir_func *f);

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Making modules, functions, constants and instructions, and reading what they hold.
+
+#include "ir/number.h"
+#include "ir/walk.h"
+
+struct tir_module *tir_module_new(struct tir_arena *arena, struct tir_types *types,
+                                  struct tir_interner *names, struct tir_diags *diags)
+{
+    struct tir_module *m = arena_new(arena, struct tir_module);
+    m->arena = arena;
+    m->types = types;
+    m->names = names;
+    m->diags = diags;
+    return m;
+}
+
+struct tir_func *tir_func_new(struct tir_module *m, const char *name)
+{
+    struct tir_func *f = arena_new(m->arena, struct tir_func);
+    f->module = m;
+    f->name = name;
+    tir_map_init(&f->constants, m->arena);
+    f->body = tir_block_new(f, NULL);
+    f->host = tir_block_new(f, NULL);
+    return f;
+}
+
+struct tir_block *tir_block_new(struct tir_func *f, struct tir_inst *owner)
+{
+    struct tir_block *block = arena_new(f->module->arena, struct tir_block);
+    block->owner = owner;
+    return block;
+}
+
+static struct tir_value *value_new(struct tir_func *f, enum tir_value_kind kind,
+                                   const struct tir_type *type)
+{
+    struct tir_value *v = arena_new(f->module->arena, struct tir_value);
+    v->type = type;
+    v->kind = kind;
+    v->id = f->value_count++;
+    return v;
+}
+
+struct tir_value *tir_block_add_arg(struct tir_func *f, struct tir_block *block,
+                                    const struct tir_type *type, const char *name)
+{
+    struct tir_value *arg = value_new(f, TIR_VALUE_ARG, type);
+    arg->block = block;
+    arg->index = block->arg_count;
+    arg->name = name;
+    struct tir_value **args = arena_array(f->module->arena, struct tir_value *, arg->index + 1);
+    for (uint32_t i = 0; i < block->arg_count; i++)
+        args[i] = block->args[i];
+    args[block->arg_count++] = arg;
+    block->args = args;
+    return arg;
+}
+
+// Constants.
+
+static struct tir_value *constant(struct tir_func *f, const struct tir_type *type,
+                                  union tir_number x)
+{
+    type = tir_type_with_layout(f->module->types, type, NULL); // it fits any layout
+    uint64_t parts[2] = {tir_map_key(type), (uint64_t)x.i};
+    uint64_t key = tir_hash_bytes(parts, sizeof(parts), 0);
+    struct tir_value *v;
+    for (; (v = tir_map_get(&f->constants, key)); key++)
+        if (v->type == type && v->constant.i == x.i) // i: the bits of either kind
+            return v;
+    v = value_new(f, TIR_VALUE_CONST, type);
+    v->constant.i = x.i;
+    tir_map_set(&f->constants, key, v);
+    return v;
+}
+
+struct tir_value *tir_const_int(struct tir_func *f, const struct tir_type *type, int64_t value)
+{
+    assert(!tir_elem_is_float(type->elem));
+    return constant(f, type, (union tir_number){.i = tir_number_wrap(type->elem, value)});
+}
+
+struct tir_value *tir_const_float(struct tir_func *f, const struct tir_type *type, double value)
+{
+    assert(tir_elem_is_float(type->elem));
+    value = tir_number_round(type->elem, value);
+    if (value != value) { // one NaN, whatever its bits were
+        uint64_t bits = UINT64_C(0x7ff8000000000000);
+        memcpy(&value, &bits, sizeof(value));
+    }
+    return constant(f, type, (union tir_number){.f = value});
+}
+
+struct tir_value *tir_const_index(struct tir_func *f, int64_t value)
+{
+    return tir_const_int(f, tir_type_scalar(f->module->types, TIR_I64), value);
+}
+
+struct tir_value *tir_const_i32(struct tir_func *f, int32_t value)
+{
+    return tir_const_int(f, tir_type_scalar(f->module->types, TIR_I32), value);
+}
+
+struct tir_value *tir_const_bool(struct tir_func *f, bool value)
+{
+    return tir_const_int(f, tir_type_scalar(f->module->types, TIR_BOOL), value);
+}
+
+struct tir_value *tir_const_like(struct tir_func *f, const struct tir_type *type, double value)
+{
+    return tir_elem_is_float(type->elem) ? tir_const_float(f, type, value)
+                                         : tir_const_int(f, type, (int64_t)value);
+}
+
+bool tir_value_fits(const struct tir_value *v, const struct tir_type *type)
+{
+    if (v->type == type)
+        return true;
+    return v->kind == TIR_VALUE_CONST && type->space == TIR_SPACE_VALUE &&
+           v->type->elem == type->elem && tir_type_same_shape(v->type, type);
+}
+
+// Instructions.
+
+static void link_inst(struct tir_builder *b, struct tir_inst *inst)
+{
+    inst->block = b->block;
+    inst->next = b->before;
+    inst->prev = b->before ? b->before->prev : b->block->last;
+    *(inst->prev ? &inst->prev->next : &b->block->first) = inst;
+    *(inst->next ? &inst->next->prev : &b->block->last) = inst;
+}
+
+struct tir_inst *tir_build(struct tir_builder *b, enum tir_op op, struct tir_value *const *operands,
+                           uint32_t operand_count, const struct tir_type *const *types,
+                           uint32_t result_count, uint32_t region_count)
+{
+    struct tir_func *f = b->f;
+    struct tir_arena *arena = f->module->arena;
+    struct tir_inst *inst = arena_new(arena, struct tir_inst);
+    inst->op = op;
+    inst->id = f->inst_count++;
+    inst->span = b->span;
+    inst->operand_count = operand_count;
+    inst->operands = arena_array(arena, struct tir_value *, operand_count);
+    for (uint32_t i = 0; i < operand_count; i++)
+        inst->operands[i] = operands[i];
+    inst->result_count = result_count;
+    inst->results = arena_array(arena, struct tir_value *, result_count);
+    for (uint32_t i = 0; i < result_count; i++) {
+        struct tir_value *result = value_new(f, TIR_VALUE_RESULT, types[i]);
+        result->def = inst;
+        result->index = i;
+        inst->results[i] = result;
+    }
+    inst->region_count = region_count;
+    inst->regions = arena_array(arena, struct tir_block *, region_count);
+    for (uint32_t i = 0; i < region_count; i++)
+        inst->regions[i] = tir_block_new(f, inst);
+    link_inst(b, inst);
+    return inst;
+}
+
+struct tir_value *tir_build1(struct tir_builder *b, enum tir_op op, const struct tir_type *type,
+                             struct tir_value *const *operands, uint32_t operand_count)
+{
+    return tir_build(b, op, operands, operand_count, &type, 1, 0)->results[0];
+}
+
+struct tir_value *tir_unary(struct tir_builder *b, enum tir_op op, struct tir_value *x)
+{
+    return tir_build1(b, op, x->type, &x, 1);
+}
+
+struct tir_value *tir_binary(struct tir_builder *b, enum tir_op op, struct tir_value *x,
+                             struct tir_value *y)
+{
+    const struct tir_type *type = x->kind == TIR_VALUE_CONST ? y->type : x->type;
+    if (tir_ops[op].rule == TIR_RULE_COMPARE)
+        type = tir_type_with_elem(b->f->module->types, type, TIR_BOOL);
+    return tir_build1(b, op, type, (struct tir_value *[]){x, y}, 2);
+}
+
+struct tir_inst *tir_build_yield(struct tir_builder *b, struct tir_value *const *values,
+                                 uint32_t count)
+{
+    return tir_build(b, TIR_OP_YIELD, values, count, NULL, 0, 0);
+}
+
+// Attributes.
+
+struct tir_attr *tir_attr_find(const struct tir_inst *inst, enum tir_attr_key key)
+{
+    for (uint32_t i = 0; i < inst->attr_count; i++)
+        if (inst->attrs[i].key == key)
+            return &inst->attrs[i];
+    return NULL;
+}
+
+int64_t tir_attr_int(const struct tir_inst *inst, enum tir_attr_key key, int64_t absent)
+{
+    const struct tir_attr *attr = tir_attr_find(inst, key);
+    return attr ? attr->number : absent;
+}
+
+enum tir_word tir_attr_word(const struct tir_inst *inst, enum tir_attr_key key,
+                            enum tir_word absent)
+{
+    const struct tir_attr *attr = tir_attr_find(inst, key);
+    return attr ? (enum tir_word)attr->number : absent;
+}
+
+static struct tir_attr *attr_slot(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key)
+{
+    struct tir_attr *found = tir_attr_find(inst, key);
+    if (found)
+        return found;
+    struct tir_attr *attrs = arena_array(f->module->arena, struct tir_attr, inst->attr_count + 1);
+    uint32_t at = 0;
+    while (at < inst->attr_count && inst->attrs[at].key < key)
+        at++;
+    for (uint32_t i = 0; i < inst->attr_count; i++)
+        attrs[i + (i >= at)] = inst->attrs[i];
+    attrs[at].key = key;
+    inst->attrs = attrs;
+    inst->attr_count++;
+    return &attrs[at];
+}
+
+void tir_set_int(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, int64_t number)
+{
+    attr_slot(f, inst, key)->number = number;
+}
+
+void tir_set_word(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key,
+                  enum tir_word word)
+{
+    attr_slot(f, inst, key)->number = word;
+}
+
+void tir_set_list(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key,
+                  const int64_t *list, uint32_t count)
+{
+    struct tir_attr *attr = attr_slot(f, inst, key);
+    int64_t *copy = arena_array(f->module->arena, int64_t, count);
+    for (uint32_t i = 0; i < count; i++)
+        copy[i] = list[i];
+    attr->list = copy;
+    attr->list_count = count;
+}
+
+void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, tir_str text)
+{
+    attr_slot(f, inst, key)->text = tir_str_copy(f->module->arena, text);
+}
+
+// Questions.
+
+bool tir_has_effect(const struct tir_inst *inst)
+{
+    const uint32_t effects = TIR_WRITES | TIR_ASYNC | TIR_SYNC;
+    if (inst->op != TIR_OP_ALLOC && inst->op != TIR_OP_TILES && tir_has_trait(inst, effects))
+        return true;
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        for (struct tir_inst *i = inst->regions[r]->first; i; i = i->next)
+            if (tir_has_effect(i))
+                return true;
+    return inst->op == TIR_OP_WHILE; // it may not end
+}
+
+bool tir_is_const_int(const struct tir_value *v, int64_t *out)
+{
+    if (v->kind != TIR_VALUE_CONST || !tir_elem_is_int(v->type->elem))
+        return false;
+    *out = v->constant.i;
+    return true;
+}
+
+bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst)
+{
+    for (; inst; inst = inst->block->owner)
+        if (inst->block == outer)
+            return true;
+    return false;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Changing a function: unlinking, moving, replacing uses, copying.
+
+#include "ir/walk.h"
+
+static void unlink_inst(struct tir_inst *inst)
+{
+    struct tir_block *block = inst->block;
+    *(inst->prev ? &inst->prev->next : &block->first) = inst->next;
+    *(inst->next ? &inst->next->prev : &block->last) = inst->prev;
+}
+
+void tir_remove(struct tir_inst *inst)
+{
+    unlink_inst(inst);
+    inst->prev = inst->next = NULL;
+    inst->block = NULL;
+}
+
+void tir_move_before(struct tir_inst *inst, struct tir_inst *where)
+{
+    assert(inst != where);
+    unlink_inst(inst);
+    inst->block = where->block;
+    inst->prev = where->prev;
+    inst->next = where;
+    *(where->prev ? &where->prev->next : &where->block->first) = inst;
+    where->prev = inst;
+}
+
+// Replacing.
+
+static void replace_in(struct tir_block *root, struct tir_value *from, struct tir_value *to)
+{
+    tir_foreach_inst_in(inst, root)
+    {
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (inst->operands[i] == from)
+                inst->operands[i] = to;
+    }
+}
+
+void tir_replace_uses(struct tir_func *f, struct tir_value *from, struct tir_value *to)
+{
+    replace_in(f->body, from, to);
+    replace_in(f->host, from, to);
+}
+
+static void replace_map_in(struct tir_block *root, const struct tir_map *map)
+{
+    tir_foreach_inst_in(inst, root)
+    {
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            struct tir_value *to;
+            while (inst->operands[i] && (to = tir_map_get(map, tir_map_key(inst->operands[i]))))
+                inst->operands[i] = to;
+        }
+    }
+}
+
+void tir_replace_uses_map(struct tir_func *f, const struct tir_map *map)
+{
+    if (!map->count)
+        return;
+    replace_map_in(f->body, map);
+    replace_map_in(f->host, map);
+}
+
+// Copying.
+
+static struct tir_value *mapped(struct tir_func *f, const struct tir_map *map, struct tir_value *v)
+{
+    if (!v)
+        return NULL;
+    struct tir_value *to = tir_map_get(map, tir_map_key(v));
+    if (to)
+        return to;
+    if (v->kind != TIR_VALUE_CONST)
+        return v;
+    return tir_elem_is_float(v->type->elem) ? tir_const_float(f, v->type, v->constant.f)
+                                            : tir_const_int(f, v->type, v->constant.i);
+}
+
+static void clone_block(struct tir_builder *b, const struct tir_block *from, struct tir_map *map,
+                        bool with_yield);
+
+static void clone_inst(struct tir_builder *b, const struct tir_inst *inst, struct tir_map *map)
+{
+    struct tir_func *f = b->f;
+    struct tir_arena *arena = f->module->arena;
+    struct tir_value **operands = arena_array(arena, struct tir_value *, inst->operand_count);
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        operands[i] = mapped(f, map, inst->operands[i]);
+    const struct tir_type **types = arena_array(arena, const struct tir_type *, inst->result_count);
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        types[i] = inst->results[i]->type;
+    struct tir_span span = b->span;
+    b->span = inst->span;
+    struct tir_inst *copy = tir_build(b, inst->op, operands, inst->operand_count, types,
+                                      inst->result_count, inst->region_count);
+    b->span = span;
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        copy->results[i]->name = inst->results[i]->name;
+        tir_map_set(map, tir_map_key(inst->results[i]), copy->results[i]);
+    }
+    copy->attr_count = inst->attr_count;
+    copy->attrs = tir_arena_copy(arena, inst->attrs, inst->attr_count * sizeof(*inst->attrs));
+    for (uint32_t r = 0; r < inst->region_count; r++) {
+        const struct tir_block *old = inst->regions[r];
+        for (uint32_t i = 0; i < old->arg_count; i++) {
+            struct tir_value *arg = old->args[i];
+            tir_map_set(map, tir_map_key(arg),
+                        tir_block_add_arg(f, copy->regions[r], arg->type, arg->name));
+        }
+        struct tir_builder inside = tir_builder_at_end(f, copy->regions[r]);
+        clone_block(&inside, old, map, true);
+    }
+}
+
+static void clone_block(struct tir_builder *b, const struct tir_block *from, struct tir_map *map,
+                        bool with_yield)
+{
+    for (struct tir_inst *inst = from->first; inst; inst = inst->next)
+        if (with_yield || inst->op != TIR_OP_YIELD)
+            clone_inst(b, inst, map);
+}
+
+void tir_clone_into(struct tir_builder *b, const struct tir_block *from, struct tir_map *map)
+{
+    clone_block(b, from, map, false);
+}
+
+struct tir_func *tir_func_clone(struct tir_func *f)
+{
+    struct tir_arena *arena = f->module->arena;
+    struct tir_func *copy = tir_func_new(f->module, f->name);
+    struct tir_block *body = copy->body, *host = copy->host;
+    struct tir_map constants = copy->constants, map;
+    *copy = *f;
+    copy->body = body;
+    copy->host = host;
+    copy->constants = constants;
+    copy->value_count = copy->inst_count = 0;
+    tir_map_init(&map, arena);
+    for (uint32_t i = 0; i < f->body->arg_count; i++) {
+        struct tir_value *arg = f->body->args[i];
+        tir_map_set(&map, tir_map_key(arg), tir_block_add_arg(copy, body, arg->type, arg->name));
+    }
+    copy->params = tir_arena_copy(arena, f->params, f->param_count * sizeof(*f->params));
+    for (uint32_t i = 0; i < f->param_count; i++)
+        copy->params[i].value = tir_map_get(&map, tir_map_key(f->params[i].value));
+    copy->dims = tir_arena_copy(arena, f->dims, f->dim_count * sizeof(*f->dims));
+    for (uint32_t i = 0; i < f->dim_count; i++)
+        copy->dims[i].value = tir_map_get(&map, tir_map_key(f->dims[i].value));
+    struct tir_builder into_body = tir_builder_at_end(copy, body);
+    clone_block(&into_body, f->body, &map, true);
+    struct tir_builder into_host = tir_builder_at_end(copy, host);
+    clone_block(&into_host, f->host, &map, true);
+    return copy;
+}
