@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Files: whole or not at all, with their mode, through links, and onto a full disk.
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "driver/file.h"
+
+static char folder[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof(folder), "file_test.XXXXXX");
+    return mkdtemp(folder) ? chdir(folder) : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", "link"};
+    for (size_t i = 0; i < TIR_COUNT_OF(names); i++)
+        unlink(names[i]);
+    return chdir("..") || rmdir(folder); // fails if a temporary file was left behind
+}
+
+static void expect_contents(const char *path, const char *text)
+{
+    char *got;
+    size_t size;
+    tir_error error;
+    assert_true(tir_file_read(path, 1 << 20, &got, &size, &error));
+    assert_int_equal(size, strlen(text));
+    assert_string_equal(got, text);
+    free(got);
+}
+
+static void test_write(void **state)
+{
+    (void)state;
+    tir_error error;
+    struct stat info;
+    assert_true(tir_file_write("a", "one", 3, &error));
+    expect_contents("a", "one");
+    assert_int_equal(chmod("a", 0640), 0);
+    assert_int_equal(symlink("a", "link"), 0);
+    assert_true(tir_file_write("link", "two!", 4, &error));
+    expect_contents("a", "two!");
+    assert_int_equal(lstat("link", &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(stat("a", &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0640);
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    tir_error error = {0};
+    char *got;
+    size_t size;
+    assert_false(tir_file_write("none/a", "x", 1, &error));
+    assert_int_equal(error.status, TIR_ERR_IO);
+    assert_true(strstr(error.message, "none/a"));
+    assert_false(tir_file_read("none", 10, &got, &size, &error));
+    assert_null(got);
+    assert_true(tir_file_write("a", "0123456789", 10, &error));
+    assert_true(tir_file_read("a", 10, &got, &size, &error));
+    free(got);
+    assert_false(tir_file_read("a", 9, &got, &size, &error));
+    assert_false(tir_file_read(".", 10, &got, &size, &error));
+    if (!access("/dev/full", W_OK)) {
+        assert_false(tir_file_write("/dev/full", "x", 1, &error));
+        assert_true(strstr(error.message, "No space"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_failures),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Host tensors: strides, specifications and contents.
+
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "driver/number.h"
+#include "driver/tensor.h"
+
+static TIR_NORETURN void no_memory(void *user)
+{
+    (void)user;
+    fail_msg("out of memory");
+    abort();
+}
+
+static struct tir_arena arena;
+
+static int set_up(void **state)
+{
+    (void)state;
+    tir_arena_init(&arena, NULL, no_memory, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tir_arena_finish(&arena);
+    return 0;
+}
+
+static struct tir_tensor_spec parse(const char *text)
+{
+    struct tir_tensor_spec spec;
+    tir_error error;
+    if (!tir_tensor_spec_parse(&arena, text, &spec, &error))
+        fail_msg("%s: %s", text, error.message);
+    return spec;
+}
+
+static void test_specs(void **state)
+{
+    (void)state;
+    struct tir_tensor_spec s = parse("randn");
+    assert_true(s.fill == TIR_FILL_RANDN && s.a == 0 && s.b == 1);
+    s = parse("rand:-2:3.5,pad=7,offset=1");
+    assert_true(s.fill == TIR_FILL_RAND && s.a == -2 && s.b == 3.5 && s.pad == 7 && s.offset == 1);
+    s = parse("randint:-3:0x10,save=out.npy");
+    assert_true(s.fill == TIR_FILL_RANDINT && s.lo == -3 && s.hi == 16);
+    assert_string_equal(s.save, "out.npy");
+    s = parse("full:inf");
+    assert_true(s.fill == TIR_FILL_CONSTANT && isinf(s.a));
+    s = parse("@a=b.npy,strides=0x1");
+    assert_true(s.fill == TIR_FILL_FILE && s.stride_count == 2 && s.strides[1] == 1);
+    assert_string_equal(s.file, "a=b.npy");
+    s = parse("pad=3");
+    assert_true(s.fill == TIR_FILL_DEFAULT && s.pad == 3);
+    s = parse("ones");
+    assert_true(s.fill == TIR_FILL_CONSTANT && s.a == 1);
+}
+
+static void test_bad_specs(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",           "random",    "randn,rand",   "full",
+        "full:",      "full:x",    "full:1:2",     "zeros:1",
+        "randint",    "randint:1", "randint:2:1",  "randint:1:2:3",
+        "rand:1:2:3", "@",         "pad=-1",       "pad=",
+        "pad=x",      "strides=",  "strides=1x-1", "strides=1x1x1x1x1x1",
+        "save=",      "colour=3",  "randn,,zeros",
+    };
+    for (size_t i = 0; i < TIR_COUNT_OF(texts); i++) {
+        struct tir_tensor_spec spec;
+        tir_error error = {0};
+        if (tir_tensor_spec_parse(&arena, texts[i], &spec, &error))
+            fail_msg("\"%s\" was accepted", texts[i]);
+        assert_true(error.message[0]);
+    }
+}
+
+static void test_strides(void **state)
+{
+    (void)state;
+    tir_error error;
+    struct tir_tensor t;
+    assert_true(tir_tensor_make(&t, TIR_F32, 3, (int64_t[]){2, 3, 5}, NULL, 2, 4, &error));
+    assert_true(t.strides[2] == 1 && t.strides[1] == 7 && t.strides[0] == 21);
+    assert_int_equal(t.count, 30);
+    assert_int_equal(t.size, (4 + 21 + 14 + 4 + 1) * 4);
+    struct tir_cursor c = tir_cursor_first(&t);
+    for (int64_t i = 0; i < t.count; i++, tir_cursor_next(&c)) {
+        int64_t at = 4 + i / 15 * 21 + i / 5 % 3 * 7 + i % 5;
+        assert_int_equal(c.at - t.bytes, at * 4);
+    }
+    tir_tensor_free(&t);
+
+    assert_true(tir_tensor_make(&t, TIR_F32, 2, (int64_t[]){1000, 0}, NULL, 2, 4, &error));
+    assert_true(t.count == 0 && t.size == 0);
+    tir_tensor_free(&t);
+    assert_true(tir_tensor_make(&t, TIR_I8, 0, NULL, NULL, 0, 0, &error));
+    assert_true(t.count == 1 && t.size == 1);
+    tir_tensor_free(&t);
+}
+
+static void test_too_large(void **state)
+{
+    (void)state;
+    tir_error error;
+    struct tir_tensor t;
+    const int64_t big = INT64_C(1) << 40;
+    assert_false(tir_tensor_make(&t, TIR_F32, 2, (int64_t[]){big, big}, NULL, 0, 0, &error));
+    assert_false(tir_tensor_make(&t, TIR_F32, 1, (int64_t[]){INT64_MAX}, NULL, 0, 0, &error));
+    assert_false(tir_tensor_make(&t, TIR_F32, 2, (int64_t[]){2, 2}, NULL, INT64_MAX, 0, &error));
+    assert_false(tir_tensor_make(&t, TIR_F32, 2, (int64_t[]){2, 2}, NULL, 0, INT64_MAX, &error));
+    assert_false(tir_tensor_make(&t, TIR_F32, 2, (int64_t[]){3, 2}, (int64_t[]){INT64_MAX / 2, 1},
+                                 0, 0, &error));
+    assert_false(tir_tensor_make(&t, TIR_E2M1, 1, (int64_t[]){2}, NULL, 0, 0, &error));
+}
+
+static void test_contents(void **state)
+{
+    (void)state;
+    tir_error error;
+    struct tir_tensor t, padded;
+    struct tir_tensor_spec spec = parse("randn");
+    assert_true(tir_tensor_make(&t, TIR_F32, 2, (int64_t[]){5, 7}, NULL, 0, 0, &error));
+    assert_true(tir_tensor_make(&padded, TIR_F32, 2, (int64_t[]){5, 7}, NULL, 3, 1, &error));
+    tir_tensor_fill(&t, &spec, 3);
+    tir_tensor_fill(&padded, &spec, 3);
+    struct tir_cursor a = tir_cursor_first(&t), b = tir_cursor_first(&padded);
+    for (int64_t i = 0; i < t.count; i++, tir_cursor_next(&a), tir_cursor_next(&b))
+        assert_memory_equal(a.at, b.at, 4);
+    // Gaps keep their pattern.
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(padded.bytes[i], 0xFF);
+    assert_int_equal(padded.bytes[4 * (1 + 7)], 0xFF);
+    tir_tensor_free(&t);
+    tir_tensor_free(&padded);
+
+    assert_true(tir_tensor_make(&t, TIR_BF16, 1, (int64_t[]){3}, NULL, 0, 0, &error));
+    spec = parse("full:-1.5");
+    tir_tensor_fill(&t, &spec, 0);
+    assert_memory_equal(t.bytes, "\xc0\xbf\xc0\xbf\xc0\xbf", 6);
+    tir_tensor_free(&t);
+    assert_true(tir_tensor_make(&t, TIR_I16, 1, (int64_t[]){3}, NULL, 0, 0, &error));
+    spec = parse("arange");
+    tir_tensor_fill(&t, &spec, 0);
+    assert_memory_equal(t.bytes, "\0\0\1\0\2\0", 6);
+    tir_tensor_free(&t);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    int64_t i;
+    uint64_t u;
+    double f;
+    assert_true(tir_parse_int(STR("-9223372036854775808"), &i) && i == INT64_MIN);
+    assert_true(tir_parse_int(STR("9223372036854775807"), &i) && i == INT64_MAX);
+    assert_true(tir_parse_int(STR("0x7f"), &i) && i == 127);
+    assert_true(tir_parse_uint(STR("18446744073709551615"), &u) && u == UINT64_MAX);
+    assert_true(tir_parse_float(STR("-1e-3"), &f) && f == -1e-3);
+    static const char *const bad[] = {"",   "-",  "--1", "+1", " 1", "1 ", "9223372036854775808",
+                                      "0x", "1x", "1.0"};
+    for (size_t n = 0; n < TIR_COUNT_OF(bad); n++)
+        if (tir_parse_int(tir_str_of(bad[n]), &i))
+            fail_msg("\"%s\" was accepted", bad[n]);
+    assert_false(tir_parse_float(STR(""), &f));
+    assert_false(tir_parse_float(STR("1.0q"), &f));
+    assert_false(tir_parse_float(STR(" 1"), &f));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_specs),    cmocka_unit_test(test_bad_specs),
+        cmocka_unit_test(test_strides),  cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_contents), cmocka_unit_test(test_numbers),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
