@@ -101,9 +101,13 @@ static const tir_artifact_kernel kernels[] = {
      .variant_count = COUNT(copy_variants)},
 };
 
+static const char ptx[] = ".version 7.8\n.target sm_80\n.address_size 64\n"
+                          ".visible .entry gemm_fast()\n.visible .entry gemm_wide()\n"
+                          ".visible .entry gemm_any()\n.visible .entry copy()\n";
+
 const tir_artifact_desc sample = {
     .target = {"sm_80", 5},
-    .ptx = {".version 7.8\n.target sm_80\n.address_size 64\n", 43},
+    .ptx = {ptx, sizeof ptx - 1},
     .cubin_arch = {"sm_90", 5},
     .cubin = {"\177ELF\0cubin", 10},
     .receipt = {"gemm: mma.sync\n", 15},

@@ -87,7 +87,7 @@ typedef struct tir_artifact_param {
 // A formula over 64-bit signed integers in reverse Polish notation. It leaves exactly one value.
 // Division and remainder truncate towards zero, CEILDIV rounds towards plus infinity; comparisons
 // and the logical operations give 0 or 1 and take any non-zero value as true. Overflow and division
-// by zero are errors of the evaluation.
+// by zero are errors of the evaluation. A u64 scalar above 2^63 - 1 counts as 2^63 - 1.
 typedef enum tir_formula_code {
     TIR_FORMULA_CONST = 0,  // push value
     TIR_FORMULA_DIM = 1,    // push named dimension number `value`
@@ -129,7 +129,8 @@ TIR_API TIR_CHECKED tir_status tir_formula_eval(const tir_formula *formula, cons
                                                 const int64_t *params, int64_t *out,
                                                 tir_error *error);
 
-// Facts about all tensor arguments of one launch that a variant may rely on.
+// Facts about all tensor arguments of one launch that a variant may rely on. Tensors without
+// dimensions do not count.
 enum {
     // Every named dimension is at most 2^30, and every tensor spans less than 2^31 bytes: the sum
     // over its dimensions of (extent - 1) * |stride|, plus 1, times the element size.

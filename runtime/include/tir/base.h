@@ -35,8 +35,8 @@ typedef enum tir_status {
     TIR_ERR_INTERNAL = 8     // a bug in this library
 } tir_status;
 
-// Why a call failed. It lives in the caller's own storage: there is nothing to free, and no state is
-// shared between threads. Every fallible call takes one as its last parameter; NULL is allowed.
+// Why a call failed. It lives in the caller's own storage: there is nothing to free, and no state
+// is shared between threads. Every fallible call takes one as its last parameter; NULL is allowed.
 typedef struct tir_error {
     tir_status status;
     int32_t native;    // the driver's CUresult, or errno, else 0

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A GPU: its context, streams, events and memory.
+//
+// Every call needs the context current on its thread. Usually it is already, so that is asked first
+// and costs a few nanoseconds; otherwise it is pushed for the duration of the call, which leaves
+// the caller's own current context alone.
+
+#include "cuda/cuda_device.h"
+
+#include <stdio.h>
+
+#include "error.h"
+#include "host.h"
+#include "runtime.h"
+
+tir_status tir_cuda_enter(struct cuda_device *d, bool *pushed, tir_error *error)
+{
+    cu_context current = NULL;
+    *pushed = false;
+    tir_status status = CU_CALL(d->api, error, cuCtxGetCurrent, &current);
+    if (status || current == d->context)
+        return status;
+    status = CU_CALL(d->api, error, cuCtxPushCurrent, d->context);
+    *pushed = status == TIR_OK;
+    return status;
+}
+
+void tir_cuda_leave(struct cuda_device *d, bool pushed)
+{
+    cu_context popped;
+    if (pushed)
+        d->api->cuCtxPopCurrent(&popped);
+}
+
+static tir_status synchronize(tir_rt_device *device, tir_error *error)
+{
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, error, cuCtxSynchronize, );
+    return status;
+}
+
+// Streams wait for the default stream and it for them, so that mixing them is safe.
+static tir_status stream_create(tir_rt_device *device, void **out, tir_error *error)
+{
+    cu_stream stream = NULL;
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, error, cuStreamCreate, &stream, 0);
+    *out = stream;
+    return status;
+}
+
+static void stream_destroy(tir_rt_device *device, void *stream)
+{
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, NULL, cuStreamDestroy, stream);
+    (void)status;
+}
+
+static tir_status stream_synchronize(tir_rt_device *device, void *stream, tir_error *error)
+{
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, error, cuStreamSynchronize, stream);
+    return status;
+}
+
+static tir_status event_create(tir_rt_device *device, void **out, tir_error *error)
+{
+    cu_event event = NULL;
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, error, cuEventCreate, &event, 0);
+    *out = event;
+    return status;
+}
+
+static void event_destroy(tir_rt_device *device, void *event)
+{
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, NULL, cuEventDestroy, event);
+    (void)status;
+}
+
+static tir_status event_record(tir_rt_device *device, void *event, void *stream, tir_error *error)
+{
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, error, cuEventRecord, event, stream);
+    return status;
+}
+
+static tir_status event_elapsed(tir_rt_device *device, void *start, void *end, float *out,
+                                tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    tir_status status;
+    CU_CALL_IN(d, status, error, cuEventSynchronize, end);
+    if (!status)
+        CU_CALL_IN(d, status, error, cuEventElapsedTime, out, start, end);
+    return status;
+}
+
+static tir_status mem_alloc(tir_rt_device *device, uint64_t size, uint64_t *out, tir_error *error)
+{
+    cu_deviceptr address = 0;
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, error, cuMemAlloc, &address, size);
+    *out = address;
+    return status;
+}
+
+static void mem_free(tir_rt_device *device, uint64_t address)
+{
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, NULL, cuMemFree, address);
+    (void)status;
+}
+
+static tir_status mem_write(tir_rt_device *device, uint64_t dst, const void *src, uint64_t size,
+                            void *stream, tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    tir_status status;
+    CU_CALL_IN(d, status, error, cuMemcpyHtoDAsync, dst, src, size, stream);
+    return status ? status : stream_synchronize(device, stream, error);
+}
+
+static tir_status mem_read(tir_rt_device *device, void *dst, uint64_t src, uint64_t size,
+                           void *stream, tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    tir_status status;
+    CU_CALL_IN(d, status, error, cuMemcpyDtoHAsync, dst, src, size, stream);
+    return status ? status : stream_synchronize(device, stream, error);
+}
+
+static tir_status mem_copy(tir_rt_device *device, uint64_t dst, uint64_t src, uint64_t size,
+                           void *stream, tir_error *error)
+{
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, error, cuMemcpyDtoDAsync, dst, src, size, stream);
+    return status;
+}
+
+static tir_status mem_fill(tir_rt_device *device, uint64_t dst, uint8_t value, uint64_t size,
+                           void *stream, tir_error *error)
+{
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, error, cuMemsetD8Async, dst, value, size, stream);
+    return status;
+}
+
+static void destroy(tir_rt_device *device)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    const tir_allocator *allocator = device->allocator;
+    if (d->owned)
+        d->api->cuDevicePrimaryCtxRelease(d->device);
+    tir_device_fini(device);
+    tir_host_free(allocator, d, sizeof *d);
+}
+
+static const struct device_ops cuda_ops = {
+    .destroy = destroy,
+    .synchronize = synchronize,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_synchronize = stream_synchronize,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_elapsed = event_elapsed,
+    .alloc = mem_alloc,
+    .free = mem_free,
+    .write = mem_write,
+    .read = mem_read,
+    .copy = mem_copy,
+    .fill = mem_fill,
+    .module_load = tir_cuda_module_load,
+    .module_unload = tir_cuda_module_unload,
+    .function = tir_cuda_function,
+    .usage = tir_cuda_usage,
+    .launch = tir_cuda_launch,
+};
+
+// ---- finding and opening GPUs
+
+tir_status tir_cuda_count(const struct cuda_api *api, uint32_t *out, tir_error *error)
+{
+    int count = 0;
+    tir_status status = CU_CALL(api, error, cuDeviceGetCount, &count);
+    *out = status || count < 0 ? 0 : (uint32_t)count;
+    return status;
+}
+
+static tir_status describe(const struct cuda_api *api, cu_device device, tir_rt_device_info *out,
+                           tir_error *error)
+{
+    int major = 0, minor = 0, sms = 0, shared = 0, clock = 0;
+    const struct {
+        unsigned int attribute;
+        int *value;
+    } queries[] = {
+        {TIR_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+        {TIR_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
+        {TIR_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &sms},
+        {TIR_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared},
+        {TIR_CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &clock},
+    };
+    size_t memory = 0;
+    *out = (tir_rt_device_info){.kind = TIR_RT_CUDA, .ordinal = device, .driver = api->version};
+    tir_status status =
+        CU_CALL(api, error, cuDeviceGetName, out->name, (int)sizeof out->name, device);
+    if (!status)
+        status = CU_CALL(api, error, cuDeviceTotalMem, &memory, device);
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0] && !status; i++)
+        status = CU_CALL(api, error, cuDeviceGetAttribute, queries[i].value, queries[i].attribute,
+                         device);
+    snprintf(out->spec, sizeof out->spec, "cuda:%d", device);
+    snprintf(out->arch, sizeof out->arch, "sm_%d%d", major, minor);
+    out->sm_count = (uint32_t)sms;
+    out->max_shared = (uint32_t)shared;
+    out->clock_khz = (uint32_t)clock;
+    out->memory = memory;
+    return status;
+}
+
+tir_status tir_cuda_info(const struct cuda_api *api, uint32_t ordinal, tir_rt_device_info *out,
+                         tir_error *error)
+{
+    cu_device device = 0;
+    tir_status status = CU_CALL(api, error, cuDeviceGet, &device, (int)ordinal);
+    return status ? status : describe(api, device, out, error);
+}
+
+static tir_status new_device(tir_runtime *runtime, const struct cuda_api *api,
+                             struct cuda_device **out, tir_error *error)
+{
+    *out = tir_host_alloc(&runtime->allocator, sizeof **out);
+    if (!*out)
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a device");
+    tir_device_init(&(*out)->base, runtime, &cuda_ops);
+    (*out)->base.foreign_streams = true;
+    (*out)->api = api;
+    return TIR_OK;
+}
+
+// Hands the device out, or destroys it when making it has failed.
+static tir_status finish(struct cuda_device *d, tir_status status, tir_rt_device **out,
+                         tir_error *error)
+{
+    if (!status)
+        status = describe(d->api, d->device, &d->base.info, error);
+    if (status)
+        destroy(&d->base);
+    else
+        *out = &d->base;
+    return status;
+}
+
+tir_status tir_cuda_open(tir_runtime *runtime, const struct cuda_api *api, uint32_t ordinal,
+                         tir_rt_device **out, tir_error *error)
+{
+    struct cuda_device *d;
+    tir_status status = new_device(runtime, api, &d, error);
+    if (status)
+        return status;
+    status = CU_CALL(api, error, cuDeviceGet, &d->device, (int)ordinal);
+    if (!status)
+        status = CU_CALL(api, error, cuDevicePrimaryCtxRetain, &d->context, d->device);
+    d->owned = status == TIR_OK;
+    return finish(d, status, out, error);
+}
+
+tir_status tir_cuda_adopt(tir_runtime *runtime, const struct cuda_api *api, void *context,
+                          tir_rt_device **out, tir_error *error)
+{
+    struct cuda_device *d;
+    tir_status status = new_device(runtime, api, &d, error);
+    if (status)
+        return status;
+    d->context = context;
+    CU_CALL_IN(d, status, error, cuCtxGetDevice, &d->device);
+    return finish(d, status, out, error);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A GPU as a device of the runtime.
+#ifndef TIR_RUNTIME_CUDA_DEVICE_H
+#define TIR_RUNTIME_CUDA_DEVICE_H
+
+#include "cuda/cuda_api.h"
+#include "device.h"
+
+struct cuda_device {
+    tir_rt_device base;
+    const struct cuda_api *api;
+    cu_context context;
+    cu_device device;
+    bool owned; // whether the primary context was retained
+};
+
+static inline struct cuda_device *cuda_device_of(tir_rt_device *device)
+{
+    return (struct cuda_device *)device;
+}
+
+// Makes the device's context current, and undoes it. `*pushed` carries whether there was need to.
+// Undoing fails only when the context is gone, which the next call reports.
+tir_status tir_cuda_enter(struct cuda_device *d, bool *pushed, tir_error *error);
+void tir_cuda_leave(struct cuda_device *d, bool pushed);
+
+// Sets `status` to that of one driver call, made in the device's context.
+#define CU_CALL_IN(d, status, error, fn, ...)                       \
+    do {                                                            \
+        bool pushed;                                                \
+        (status) = tir_cuda_enter((d), &pushed, (error));           \
+        if (!(status)) {                                            \
+            (status) = CU_CALL((d)->api, (error), fn, __VA_ARGS__); \
+            tir_cuda_leave((d), pushed);                            \
+        }                                                           \
+    } while (0)
+
+// cuda_module.c
+tir_status tir_cuda_module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
+                                tir_error *error);
+void tir_cuda_module_unload(tir_rt_device *device, void *module);
+tir_status tir_cuda_function(tir_rt_device *device, void *module,
+                             const tir_artifact_variant *variant, void **out, tir_error *error);
+tir_status tir_cuda_usage(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
+                          tir_error *error);
+tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, void *function,
+                           const struct device_launch *launch, tir_error *error);
+
+#endif

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Code on a GPU: loading PTX or a cubin, functions, launches.
+//
+// A cubin is used when it is for this very kind of GPU; anything else is the PTX, compiled by the
+// driver. Whether the target fits is decided here and not by the driver, whose message for it would
+// not say what is needed.
+
+#include "cuda/cuda_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+// "sm_90a": number 90, suffix 'a'. Suffix 0: none. false: not of this form.
+struct target {
+    unsigned long number;
+    char suffix;
+};
+
+static bool parse_target(const char *text, struct target *out)
+{
+    char *end;
+    if (strncmp(text, "sm_", 3) != 0 || text[3] < '1' || text[3] > '9')
+        return false;
+    out->number = strtoul(text + 3, &end, 10);
+    out->suffix = *end;
+    return !*end || ((*end == 'a' || *end == 'f') && !end[1]);
+}
+
+// Whether PTX for `target` runs on `device`: later GPUs run plain targets, GPUs of the same major
+// version 'f' targets, and only the same GPU 'a' targets.
+static bool ptx_fits(struct target target, struct target device)
+{
+    if (target.suffix == 'a')
+        return target.number == device.number;
+    if (target.suffix == 'f' && target.number / 10 != device.number / 10)
+        return false;
+    return target.number <= device.number;
+}
+
+// A cubin needs the same major version and no later minor one.
+static bool cubin_fits(struct target target, struct target device)
+{
+    if (target.suffix == 'a')
+        return target.number == device.number;
+    return target.number / 10 == device.number / 10 && target.number <= device.number;
+}
+
+static bool fits(tir_str name, const struct cuda_device *d,
+                 bool (*rule)(struct target, struct target))
+{
+    struct target target, device;
+    return name.len && parse_target(name.ptr, &target) &&
+           parse_target(d->base.info.arch, &device) && rule(target, device);
+}
+
+// Keeps the first line of the driver's log that names an error, else the first line.
+static void add_log(tir_error *error, const char *log)
+{
+    const char *line = strstr(log, "error");
+    while (line && line > log && line[-1] != '\n')
+        line--;
+    if (!line)
+        line = log;
+    size_t length = strcspn(line, "\n"), at = strlen(error->message);
+    if (length && at + 3 < sizeof error->message) {
+        size_t room = sizeof error->message - at - 3;
+        length = length < room ? length : room;
+        memcpy(error->message + at, ": ", 2);
+        memcpy(error->message + at + 2, line, length);
+        error->message[at + 2 + length] = 0;
+    }
+}
+
+static tir_status load_image(struct cuda_device *d, const char *image, cu_module *out,
+                             tir_error *error)
+{
+    char log[4096] = "";
+    unsigned int options[] = {TIR_CU_JIT_ERROR_LOG_BUFFER, TIR_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    tir_status status;
+    CU_CALL_IN(d, status, error, cuModuleLoadDataEx, out, image, 2, options, values);
+    if (status && log[0])
+        add_log(error, log);
+    return status;
+}
+
+tir_status tir_cuda_module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
+                                tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    cu_module module = NULL;
+    bool have_cubin = fits(desc->cubin_arch, d, cubin_fits);
+    bool have_ptx = desc->ptx.len && fits(desc->target, d, ptx_fits);
+    tir_status status = TIR_ERR_UNSUPPORTED;
+    if (!have_cubin && !have_ptx)
+        return tir_error_set(error, status, "the artifact is for %.*s, the device is %s (%s)",
+                             TIR_STR(desc->target), device->info.arch, device->info.name);
+    if (have_cubin)
+        status = load_image(d, desc->cubin.ptr, &module, error);
+    if (status == TIR_ERR_UNSUPPORTED && have_ptx)
+        status = load_image(d, desc->ptx.ptr, &module, error);
+    *out = status ? NULL : module;
+    return status;
+}
+
+void tir_cuda_module_unload(tir_rt_device *device, void *module)
+{
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, NULL, cuModuleUnload, module);
+    (void)status;
+}
+
+static bool has_cluster(const uint32_t cluster[3])
+{
+    return cluster[0] != 0;
+}
+
+// Lets the function have the shared memory and the cluster that its variant asks for.
+static tir_status prepare(struct cuda_device *d, cu_function function,
+                          const tir_artifact_variant *variant, tir_error *error)
+{
+    const uint32_t *cluster = variant->cluster;
+    tir_status status = TIR_OK;
+    if (variant->dynamic_shared)
+        CU_CALL_IN(d, status, error, cuFuncSetAttribute, function,
+                   TIR_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                   (int)variant->dynamic_shared);
+    if (!status && has_cluster(cluster) && !d->api->cuLaunchKernelEx)
+        status = tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                               "%.*s uses clusters, which this driver does not know",
+                               TIR_STR(variant->entry));
+    if (!status && cluster[0] * cluster[1] * cluster[2] > 8)
+        CU_CALL_IN(d, status, error, cuFuncSetAttribute, function,
+                   TIR_CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    return status;
+}
+
+tir_status tir_cuda_function(tir_rt_device *device, void *module,
+                             const tir_artifact_variant *variant, void **out, tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    cu_function function = NULL;
+    uint32_t most = device->info.max_shared;
+    tir_status status;
+    if (variant->dynamic_shared > most || variant->static_shared > most - variant->dynamic_shared)
+        return tir_error_set(
+            error, TIR_ERR_UNSUPPORTED, "%.*s needs %u bytes of shared memory, %s has %u",
+            TIR_STR(variant->entry), variant->static_shared + variant->dynamic_shared,
+            device->info.name, most);
+    CU_CALL_IN(d, status, error, cuModuleGetFunction, &function, module, variant->entry.ptr);
+    if (!status)
+        status = prepare(d, function, variant, error);
+    *out = function;
+    return status;
+}
+
+tir_status tir_cuda_usage(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
+                          tir_error *error)
+{
+    (void)module;
+    const struct {
+        unsigned int attribute;
+        uint32_t *value;
+    } queries[] = {
+        {TIR_CU_FUNC_ATTRIBUTE_NUM_REGS, &out->registers},
+        {TIR_CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, &out->local_bytes},
+        {TIR_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &out->static_shared},
+        {TIR_CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &out->max_threads},
+    };
+    tir_status status = TIR_OK;
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0] && !status; i++) {
+        int value = 0;
+        CU_CALL_IN(cuda_device_of(device), status, error, cuFuncGetAttribute, &value,
+                   queries[i].attribute, function);
+        *queries[i].value = (uint32_t)value;
+    }
+    return status;
+}
+
+tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, void *function,
+                           const struct device_launch *launch, tir_error *error)
+{
+    (void)module;
+    struct cuda_device *d = cuda_device_of(device);
+    const uint32_t *grid = launch->grid, *cluster = launch->cluster;
+    size_t size = launch->params_size;
+    tir_status status;
+    // The parameter block goes to the driver as it is. The driver only reads it.
+    void *extra[] = {(void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT,
+                     (void *)(uintptr_t)launch->params,
+                     (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, &size,
+                     (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_END_AS_INT};
+    if (!has_cluster(cluster)) {
+        CU_CALL_IN(d, status, error, cuLaunchKernel, function, grid[0], grid[1], grid[2],
+                   launch->threads, 1, 1, launch->dynamic_shared, stream, NULL, extra);
+        return status;
+    }
+    struct cu_launch_attribute attribute = {
+        .id = TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        .value.cluster = {cluster[0], cluster[1], cluster[2]},
+    };
+    struct cu_launch_config config = {
+        .grid = {grid[0], grid[1], grid[2]},
+        .block = {launch->threads, 1, 1},
+        .shared_bytes = launch->dynamic_shared,
+        .stream = stream,
+        .attrs = &attribute,
+        .attr_count = 1,
+    };
+    CU_CALL_IN(d, status, error, cuLaunchKernelEx, &config, function, NULL, extra);
+    return status;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What all devices share: the first fault, streams and events.
+//
+// A public function looks like this: tir_device_enter, the device's own function with an error that
+// is never NULL, tir_device_leave. Faults are rare and looked for often, so the flag is atomic and
+// the message behind it locked.
+
+#include "device.h"
+
+#include "error.h"
+#include "host.h"
+#include "runtime.h"
+
+struct tir_rt_event {
+    tir_rt_device *device;
+    void *native;
+    atomic_bool recorded;
+};
+
+void tir_device_init(tir_rt_device *device, tir_runtime *runtime, const struct device_ops *ops)
+{
+    device->ops = ops;
+    device->runtime = runtime;
+    device->allocator = &runtime->allocator;
+    atomic_init(&device->faulted, false);
+    // A default mutex cannot fail to initialise on the systems this library runs on.
+    pthread_mutex_init(&device->fault_lock, NULL);
+}
+
+void tir_device_fini(tir_rt_device *device)
+{
+    pthread_mutex_destroy(&device->fault_lock);
+}
+
+tir_status tir_device_enter(tir_rt_device *device, tir_error *error)
+{
+    if (!atomic_load_explicit(&device->faulted, memory_order_acquire))
+        return TIR_OK;
+    pthread_mutex_lock(&device->fault_lock);
+    if (error)
+        *error = device->fault;
+    pthread_mutex_unlock(&device->fault_lock);
+    return TIR_ERR_DEVICE;
+}
+
+tir_status tir_device_leave(tir_rt_device *device, tir_status status, const tir_error *error)
+{
+    if (status != TIR_ERR_DEVICE)
+        return status;
+    pthread_mutex_lock(&device->fault_lock);
+    if (!atomic_load_explicit(&device->faulted, memory_order_relaxed)) {
+        device->fault = *error;
+        atomic_store_explicit(&device->faulted, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&device->fault_lock);
+    return status;
+}
+
+tir_status tir_device_stream(const tir_rt_device *device, const tir_rt_stream *stream,
+                             void **native, tir_error *error)
+{
+    *native = stream ? stream->native : NULL;
+    if (stream && stream->device != device)
+        return tir_error_set(error, TIR_ERR_INVALID, "the stream belongs to another device");
+    return TIR_OK;
+}
+
+TIR_API void tir_rt_device_destroy(tir_rt_device *device)
+{
+    if (device)
+        device->ops->destroy(device);
+}
+
+TIR_API const tir_rt_device_info *tir_rt_device_describe(const tir_rt_device *device)
+{
+    return &device->info;
+}
+
+TIR_API tir_status tir_rt_device_synchronize(tir_rt_device *device, tir_error *error)
+{
+    tir_error local;
+    error = error ? error : &local;
+    tir_status status = tir_device_enter(device, error);
+    if (status)
+        return status;
+    return tir_device_leave(device, device->ops->synchronize(device, error), error);
+}
+
+static tir_status new_stream(tir_rt_device *device, tir_rt_stream **out, tir_error *error)
+{
+    *out = tir_host_alloc(device->allocator, sizeof **out);
+    if (!*out)
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a stream");
+    (*out)->device = device;
+    return TIR_OK;
+}
+
+TIR_API tir_status tir_rt_stream_create(tir_rt_device *device, tir_rt_stream **out,
+                                        tir_error *error)
+{
+    tir_error local;
+    tir_rt_stream *stream;
+    error = error ? error : &local;
+    *out = NULL;
+    tir_status status = tir_device_enter(device, error);
+    if (status || (status = new_stream(device, &stream, error)))
+        return status;
+    status = device->ops->stream_create(device, &stream->native, error);
+    if (status)
+        tir_host_free(device->allocator, stream, sizeof *stream);
+    else
+        *out = stream;
+    return tir_device_leave(device, status, error);
+}
+
+TIR_API tir_status tir_rt_stream_adopt(tir_rt_device *device, void *cu_stream, tir_rt_stream **out,
+                                       tir_error *error)
+{
+    *out = NULL;
+    if (!device->foreign_streams)
+        return tir_error_set(error, TIR_ERR_UNSUPPORTED, "device %s has no streams to adopt",
+                             device->info.spec);
+    tir_status status = tir_device_enter(device, error);
+    if (status || (status = new_stream(device, out, error)))
+        return status;
+    (*out)->native = cu_stream;
+    (*out)->adopted = true;
+    return TIR_OK;
+}
+
+TIR_API void tir_rt_stream_destroy(tir_rt_stream *stream)
+{
+    if (!stream)
+        return;
+    if (!stream->adopted)
+        stream->device->ops->stream_destroy(stream->device, stream->native);
+    tir_host_free(stream->device->allocator, stream, sizeof *stream);
+}
+
+TIR_API tir_status tir_rt_stream_synchronize(tir_rt_stream *stream, tir_error *error)
+{
+    tir_error local;
+    tir_rt_device *device = stream->device;
+    error = error ? error : &local;
+    tir_status status = tir_device_enter(device, error);
+    if (status)
+        return status;
+    status = device->ops->stream_synchronize(device, stream->native, error);
+    return tir_device_leave(device, status, error);
+}
+
+TIR_API tir_status tir_rt_event_create(tir_rt_device *device, tir_rt_event **out, tir_error *error)
+{
+    tir_error local;
+    error = error ? error : &local;
+    *out = NULL;
+    tir_status status = tir_device_enter(device, error);
+    if (status)
+        return status;
+    tir_rt_event *event = tir_host_alloc(device->allocator, sizeof *event);
+    if (!event)
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for an event");
+    event->device = device;
+    atomic_init(&event->recorded, false);
+    status = device->ops->event_create(device, &event->native, error);
+    if (status)
+        tir_host_free(device->allocator, event, sizeof *event);
+    else
+        *out = event;
+    return tir_device_leave(device, status, error);
+}
+
+TIR_API void tir_rt_event_destroy(tir_rt_event *event)
+{
+    if (!event)
+        return;
+    event->device->ops->event_destroy(event->device, event->native);
+    tir_host_free(event->device->allocator, event, sizeof *event);
+}
+
+TIR_API tir_status tir_rt_event_record(tir_rt_event *event, tir_rt_stream *stream, tir_error *error)
+{
+    tir_error local;
+    tir_rt_device *device = event->device;
+    void *native;
+    error = error ? error : &local;
+    tir_status status = tir_device_enter(device, error);
+    if (status || (status = tir_device_stream(device, stream, &native, error)))
+        return status;
+    status = device->ops->event_record(device, event->native, native, error);
+    if (!status)
+        atomic_store(&event->recorded, true);
+    return tir_device_leave(device, status, error);
+}
+
+TIR_API tir_status tir_rt_event_elapsed(tir_rt_event *start, tir_rt_event *end, float *out,
+                                        tir_error *error)
+{
+    tir_error local;
+    tir_rt_device *device = start->device;
+    error = error ? error : &local;
+    *out = 0;
+    tir_status status = tir_device_enter(device, error);
+    if (status)
+        return status;
+    if (end->device != device)
+        return tir_error_set(error, TIR_ERR_INVALID, "the two events belong to different devices");
+    if (!atomic_load(&start->recorded) || !atomic_load(&end->recorded))
+        return tir_error_set(error, TIR_ERR_INVALID, "an event has not been recorded");
+    status = device->ops->event_elapsed(device, start->native, end->native, out, error);
+    return tir_device_leave(device, status, error);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The inside of a device: one table of functions, which CUDA and the emulator implement.
+//
+// The public functions check arguments, look for an earlier fault, call the table, and keep the
+// first fault; an implementation does nothing but its work. It says TIR_ERR_DEVICE only for faults
+// after which the device cannot be used. Streams, events, modules and functions are handles whose
+// meaning is the implementation's own; handle NULL is its default stream.
+#ifndef TIR_RUNTIME_DEVICE_H
+#define TIR_RUNTIME_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "tir/runtime.h"
+
+// A checked launch. The parameter block is laid out as tir/artifact.h says.
+struct device_launch {
+    uint32_t grid[3], cluster[3]; // cluster all 0: none
+    uint32_t threads;
+    uint32_t dynamic_shared;
+    const void *params;
+    size_t params_size;
+};
+
+struct device_ops {
+    void (*destroy)(tir_rt_device *device);
+    tir_status (*synchronize)(tir_rt_device *device, tir_error *error);
+
+    tir_status (*stream_create)(tir_rt_device *device, void **out, tir_error *error);
+    void (*stream_destroy)(tir_rt_device *device, void *stream);
+    tir_status (*stream_synchronize)(tir_rt_device *device, void *stream, tir_error *error);
+
+    tir_status (*event_create)(tir_rt_device *device, void **out, tir_error *error);
+    void (*event_destroy)(tir_rt_device *device, void *event);
+    tir_status (*event_record)(tir_rt_device *device, void *event, void *stream, tir_error *error);
+    tir_status (*event_elapsed)(tir_rt_device *device, void *start, void *end, float *out,
+                                tir_error *error);
+
+    tir_status (*alloc)(tir_rt_device *device, uint64_t size, uint64_t *out, tir_error *error);
+    void (*free)(tir_rt_device *device, uint64_t address);
+    tir_status (*write)(tir_rt_device *device, uint64_t dst, const void *src, uint64_t size,
+                        void *stream, tir_error *error); // done when it returns
+    tir_status (*read)(tir_rt_device *device, void *dst, uint64_t src, uint64_t size, void *stream,
+                       tir_error *error); // done when it returns
+    tir_status (*copy)(tir_rt_device *device, uint64_t dst, uint64_t src, uint64_t size,
+                       void *stream, tir_error *error);
+    tir_status (*fill)(tir_rt_device *device, uint64_t dst, uint8_t value, uint64_t size,
+                       void *stream, tir_error *error);
+
+    tir_status (*module_load)(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
+                              tir_error *error);
+    void (*module_unload)(tir_rt_device *device, void *module);
+    // The function of a variant, made ready for its dynamic shared memory; lives as long as the
+    tir_status (*function)(tir_rt_device *device, void *module, const tir_artifact_variant *variant,
+                           void **out, tir_error *error);
+    tir_status (*usage)(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
+                        tir_error *error);
+    tir_status (*launch)(tir_rt_device *device, void *stream, void *module, void *function,
+                         const struct device_launch *launch, tir_error *error);
+};
+
+// The part that all devices have; an implementation's struct begins with it.
+struct tir_rt_device {
+    const struct device_ops *ops;
+    tir_runtime *runtime;
+    const tir_allocator *allocator; // the runtime's
+    tir_rt_device_info info;
+    bool foreign_streams; // whether a stream made elsewhere can be adopted
+    atomic_bool faulted;
+    pthread_mutex_t fault_lock; // guards `fault`
+    tir_error fault;
+};
+
+struct tir_rt_stream {
+    tir_rt_device *device;
+    void *native;
+    bool adopted;
+};
+
+// The start of an implementation's create function, and the end of its destroy function.
+void tir_device_init(tir_rt_device *device, tir_runtime *runtime, const struct device_ops *ops);
+void tir_device_fini(tir_rt_device *device);
+
+// The first line of every call on a device: fails with the first cause if it has faulted.
+tir_status tir_device_enter(tir_rt_device *device, tir_error *error);
+
+// The last line: keeps the first fault. `error` holds the message of a failure.
+tir_status tir_device_leave(tir_rt_device *device, tir_status status, const tir_error *error);
+
+// The stream's handle; refuses a stream of another device.
+tir_status tir_device_stream(const tir_rt_device *device, const tir_rt_stream *stream,
+                             void **native, tir_error *error);
+
+#endif

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The PTX emulator as a device of the runtime.
+//
+// An emulator runs each call to completion, one at a time; a lock makes that safe from any thread.
+// So a stream has nothing to remember, and an event is a reading of the host's clock.
+
+#include "device.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "emu/emu.h"
+#include "error.h"
+#include "host.h"
+#include "runtime.h"
+
+enum { DEFAULT_SM_COUNT = 8 };
+static const uint64_t default_memory = (uint64_t)8 << 30;
+
+struct emu_device {
+    tir_rt_device base;
+    struct emu *emu;
+    pthread_mutex_t lock; // guards `emu`
+};
+
+struct emu_event {
+    struct timespec time;
+};
+
+static struct emu_device *of(tir_rt_device *device)
+{
+    return (struct emu_device *)device;
+}
+
+// Sets `status` to that of one call to the emulator, made alone.
+#define EMU_CALL(e, status, call)         \
+    do {                                  \
+        pthread_mutex_lock(&(e)->lock);   \
+        (status) = (call);                \
+        pthread_mutex_unlock(&(e)->lock); \
+    } while (0)
+
+static tir_status synchronize(tir_rt_device *device, tir_error *error)
+{
+    (void)device;
+    (void)error;
+    return TIR_OK;
+}
+
+static tir_status stream_create(tir_rt_device *device, void **out, tir_error *error)
+{
+    (void)error;
+    *out = device; // any value will do
+    return TIR_OK;
+}
+
+static void stream_destroy(tir_rt_device *device, void *stream)
+{
+    (void)device;
+    (void)stream;
+}
+
+static tir_status stream_synchronize(tir_rt_device *device, void *stream, tir_error *error)
+{
+    (void)stream;
+    return synchronize(device, error);
+}
+
+static tir_status event_create(tir_rt_device *device, void **out, tir_error *error)
+{
+    *out = tir_host_alloc(device->allocator, sizeof(struct emu_event));
+    return *out ? TIR_OK : tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for an event");
+}
+
+static void event_destroy(tir_rt_device *device, void *event)
+{
+    tir_host_free(device->allocator, event, sizeof(struct emu_event));
+}
+
+static tir_status event_record(tir_rt_device *device, void *event, void *stream, tir_error *error)
+{
+    (void)stream;
+    (void)error;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    struct emu_device *e = of(device);
+    pthread_mutex_lock(&e->lock);
+    ((struct emu_event *)event)->time = now;
+    pthread_mutex_unlock(&e->lock);
+    return TIR_OK;
+}
+
+static tir_status event_elapsed(tir_rt_device *device, void *start, void *end, float *out,
+                                tir_error *error)
+{
+    (void)error;
+    struct emu_device *e = of(device);
+    pthread_mutex_lock(&e->lock);
+    struct timespec a = ((struct emu_event *)start)->time, b = ((struct emu_event *)end)->time;
+    pthread_mutex_unlock(&e->lock);
+    *out = (float)((double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) * 1e-6);
+    return TIR_OK;
+}
+
+static tir_status mem_alloc(tir_rt_device *device, uint64_t size, uint64_t *out, tir_error *error)
+{
+    struct emu_device *e = of(device);
+    tir_status status;
+    EMU_CALL(e, status, emu_alloc(e->emu, size, out, error));
+    return status;
+}
+
+static void mem_free(tir_rt_device *device, uint64_t address)
+{
+    struct emu_device *e = of(device);
+    tir_status status;
+    EMU_CALL(e, status, emu_free(e->emu, address, NULL));
+    (void)status;
+}
+
+static tir_status mem_write(tir_rt_device *device, uint64_t dst, const void *src, uint64_t size,
+                            void *stream, tir_error *error)
+{
+    (void)stream;
+    struct emu_device *e = of(device);
+    tir_status status;
+    EMU_CALL(e, status, emu_write(e->emu, dst, src, size, error));
+    return status;
+}
+
+static tir_status mem_read(tir_rt_device *device, void *dst, uint64_t src, uint64_t size,
+                           void *stream, tir_error *error)
+{
+    (void)stream;
+    struct emu_device *e = of(device);
+    tir_status status;
+    EMU_CALL(e, status, emu_read(e->emu, dst, src, size, error));
+    return status;
+}
+
+static tir_status mem_copy(tir_rt_device *device, uint64_t dst, uint64_t src, uint64_t size,
+                           void *stream, tir_error *error)
+{
+    (void)stream;
+    struct emu_device *e = of(device);
+    tir_status status;
+    EMU_CALL(e, status, emu_copy(e->emu, dst, src, size, error));
+    return status;
+}
+
+static tir_status mem_fill(tir_rt_device *device, uint64_t dst, uint8_t value, uint64_t size,
+                           void *stream, tir_error *error)
+{
+    (void)stream;
+    struct emu_device *e = of(device);
+    tir_status status;
+    EMU_CALL(e, status, emu_fill(e->emu, dst, value, size, error));
+    return status;
+}
+
+static tir_status module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
+                              tir_error *error)
+{
+    struct emu_device *e = of(device);
+    struct emu_module *module = NULL;
+    tir_status status;
+    if (!desc->ptx.len)
+        return tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                             "the artifact has a cubin only; the emulator runs PTX");
+    EMU_CALL(e, status, emu_load(e->emu, desc->ptx, &module, error));
+    *out = module;
+    return status;
+}
+
+static void module_unload(tir_rt_device *device, void *module)
+{
+    struct emu_device *e = of(device);
+    pthread_mutex_lock(&e->lock);
+    emu_unload(e->emu, module);
+    pthread_mutex_unlock(&e->lock);
+}
+
+// A function is its name. It must be there, and take the parameter block that the runtime makes.
+static tir_status function(tir_rt_device *device, void *module, const tir_artifact_variant *variant,
+                           void **out, tir_error *error)
+{
+    struct emu_device *e = of(device);
+    struct emu_kernel_info info;
+    tir_status status;
+    EMU_CALL(e, status, emu_kernel_info(module, variant->entry.ptr, &info, error));
+    *out = (void *)(uintptr_t)variant->entry.ptr;
+    return status;
+}
+
+static tir_status usage(tir_rt_device *device, void *module, void *name, tir_rt_usage *out,
+                        tir_error *error)
+{
+    struct emu_device *e = of(device);
+    struct emu_kernel_info info = {0};
+    tir_status status;
+    EMU_CALL(e, status, emu_kernel_info(module, name, &info, error));
+    out->static_shared = info.static_shared_bytes;
+    out->max_threads = info.max_threads ? info.max_threads : 1024;
+    return status;
+}
+
+static tir_status launch(tir_rt_device *device, void *stream, void *module, void *name,
+                         const struct device_launch *launch, tir_error *error)
+{
+    (void)stream;
+    struct emu_device *e = of(device);
+    struct emu_launch call = {
+        .block = {launch->threads, 1, 1},
+        .shared_bytes = launch->dynamic_shared,
+        .params = launch->params,
+        .params_size = launch->params_size,
+    };
+    memcpy(call.grid, launch->grid, sizeof call.grid);
+    memcpy(call.cluster, launch->cluster, sizeof call.cluster);
+    tir_status status;
+    EMU_CALL(e, status, emu_run(e->emu, module, name, &call, error));
+    return status;
+}
+
+static void destroy(tir_rt_device *device)
+{
+    struct emu_device *e = of(device);
+    const tir_allocator *allocator = device->allocator;
+    emu_destroy(e->emu);
+    pthread_mutex_destroy(&e->lock);
+    tir_device_fini(device);
+    tir_host_free(allocator, e, sizeof *e);
+}
+
+static const struct device_ops emu_ops = {
+    .destroy = destroy,
+    .synchronize = synchronize,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_synchronize = stream_synchronize,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_elapsed = event_elapsed,
+    .alloc = mem_alloc,
+    .free = mem_free,
+    .write = mem_write,
+    .read = mem_read,
+    .copy = mem_copy,
+    .fill = mem_fill,
+    .module_load = module_load,
+    .module_unload = module_unload,
+    .function = function,
+    .usage = usage,
+    .launch = launch,
+};
+
+void tir_emu_info(const tir_runtime *runtime, tir_rt_device_info *out)
+{
+    const tir_runtime_options *options = &runtime->options;
+    *out = (tir_rt_device_info){
+        .kind = TIR_RT_EMU,
+        .spec = "emu",
+        .name = "PTX emulator",
+        .sm_count = options->emu_sm_count ? options->emu_sm_count : DEFAULT_SM_COUNT,
+        .memory = options->emu_memory ? options->emu_memory : default_memory,
+    };
+}
+
+tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *error)
+{
+    struct emu_device *e = tir_host_alloc(&runtime->allocator, sizeof *e);
+    if (!e)
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a device");
+    tir_device_init(&e->base, runtime, &emu_ops);
+    pthread_mutex_init(&e->lock, NULL);
+    tir_emu_info(runtime, &e->base.info);
+    struct emu_options options = {
+        .allocator = runtime->allocator,
+        .sm_count = e->base.info.sm_count,
+        .memory_limit = e->base.info.memory,
+        .check_memory = !runtime->options.emu_unchecked,
+        .step_limit = runtime->options.emu_steps,
+    };
+    tir_status status = emu_create(&options, &e->emu, error);
+    if (status)
+        destroy(&e->base);
+    else
+        *out = &e->base;
+    return status;
+}

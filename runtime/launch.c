@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Launches: arguments are checked against the artifact, packed, and given to the device.
+//
+// One walk over the arguments does everything: it checks each against its parameter, learns the
+// named dimensions, gathers the facts that variants rely on, and writes the parameter block. Then
+// conditions, variant, grid. All state is on the stack; text is made only for errors.
+
+#include <math.h>
+#include <string.h>
+
+#include "error.h"
+#include "module.h"
+#include "view.h"
+
+// Where a named dimension was first seen.
+struct origin {
+    uint8_t known, param;
+};
+
+struct packing {
+    const tir_artifact_kernel *info;
+    const tir_rt_device_info *device;
+    tir_error *error;
+    int64_t dims[TIR_MAX_DIMS];
+    struct origin origins[TIR_MAX_DIMS];
+    int64_t scalars[TIR_MAX_PARAMS];
+    uint32_t facts;
+    bool has_output, has_work; // has_work: some output has elements
+    size_t at;                 // bytes of `block` in use
+    _Alignas(8) uint8_t block[TIR_MAX_PARAM_BYTES];
+};
+
+#define REFUSE(p, ...) tir_error_set((p)->error, TIR_ERR_INVALID, __VA_ARGS__)
+
+static void put(struct packing *p, const void *value, size_t size)
+{
+    p->at = (p->at + size - 1) / size * size;
+    memcpy(p->block + p->at, value, size);
+    p->at += size;
+}
+
+static bool accepts(tir_element param, tir_element arg)
+{
+    return param == arg || (param == TIR_ELEMENT_TF32 && arg == TIR_ELEMENT_F32);
+}
+
+// ---- scalars
+
+static bool fits_signed(int64_t value, uint32_t bits)
+{
+    return bits == 64 || (value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << (bits - 1));
+}
+
+static bool fits_unsigned(uint64_t value, uint32_t bits)
+{
+    return bits == 64 || value >> bits == 0;
+}
+
+static tir_status pack_scalar(struct packing *p, uint32_t index, const tir_rt_arg *arg)
+{
+    const tir_artifact_param *param = &p->info->params[index];
+    const tir_rt_scalar *scalar = &arg->as.scalar;
+    uint32_t bits = tir_element_bits(param->element);
+    if (arg->kind != TIR_RT_SCALAR)
+        return REFUSE(p, "%.*s: a scalar is needed, not a tensor", TIR_STR(param->name));
+    if (!accepts(param->element, scalar->element))
+        return REFUSE(p, "%.*s: type must be %s, not %s", TIR_STR(param->name),
+                      tir_element_name(param->element), tir_element_name(scalar->element));
+    bool fits;
+    float narrow = 0;
+    const void *bytes = &scalar->value; // little endian: the low bytes come first
+    if (param->element <= TIR_ELEMENT_I64) {
+        fits = fits_signed(scalar->value.i, bits);
+    } else if (param->element == TIR_ELEMENT_BOOL) {
+        fits = scalar->value.i == 0 || scalar->value.i == 1;
+    } else if (param->element == TIR_ELEMENT_F64) {
+        fits = true;
+    } else if (param->element == TIR_ELEMENT_F32 || param->element == TIR_ELEMENT_TF32) {
+        narrow = (float)scalar->value.f;
+        fits = !isinf(narrow) || isinf(scalar->value.f);
+        bytes = &narrow;
+    } else {
+        fits = fits_unsigned(scalar->value.u, bits);
+    }
+    bool huge = param->element == TIR_ELEMENT_U64 && scalar->value.u > INT64_MAX;
+    p->scalars[index] = huge ? INT64_MAX : scalar->value.i;
+    if (!fits)
+        return REFUSE(p, "%.*s: the value does not fit %s", TIR_STR(param->name),
+                      tir_element_name(param->element));
+    put(p, bytes, bits / 8);
+    return TIR_OK;
+}
+
+// ---- tensors
+
+static tir_status view_of(struct packing *p, const tir_artifact_param *param, const tir_rt_arg *arg,
+                          struct tensor_view *view)
+{
+    switch (arg->kind) {
+    case TIR_RT_TENSOR:
+        *view = (struct tensor_view){
+            .data = arg->as.tensor.data,
+            .element = arg->as.tensor.element,
+            .rank = arg->as.tensor.rank,
+            .shape = arg->as.tensor.shape,
+            .strides = arg->as.tensor.strides,
+        };
+        return TIR_OK;
+    case TIR_RT_DLPACK:
+    case TIR_RT_DLPACK_VERSIONED: {
+        const char *wrong = tir_dlpack_view(p->device, arg, view);
+        return wrong ? REFUSE(p, "%.*s: %s", TIR_STR(param->name), wrong) : TIR_OK;
+    }
+    case TIR_RT_SCALAR:
+        return REFUSE(p, "%.*s: a tensor is needed, not a scalar", TIR_STR(param->name));
+    }
+    return REFUSE(p, "%.*s: the argument is of no known kind", TIR_STR(param->name));
+}
+
+static tir_status check_type(struct packing *p, const tir_artifact_param *param,
+                             const struct tensor_view *view)
+{
+    if (!accepts(param->element, view->element))
+        return REFUSE(p, "%.*s: element type must be %s, not %s", TIR_STR(param->name),
+                      tir_element_name(param->element), tir_element_name(view->element));
+    if (view->rank != param->rank)
+        return REFUSE(p, "%.*s: rank must be %u, not %u", TIR_STR(param->name), param->rank,
+                      view->rank);
+    if (view->rank && !view->shape)
+        return REFUSE(p, "%.*s: the shape is NULL", TIR_STR(param->name));
+    if (view->read_only && param->direction != TIR_DIRECTION_IN)
+        return REFUSE(p, "%.*s: a read-only tensor cannot be an output", TIR_STR(param->name));
+    return TIR_OK;
+}
+
+static tir_status learn_dims(struct packing *p, uint32_t index, const int64_t *shape)
+{
+    const tir_artifact_param *param = &p->info->params[index];
+    for (uint32_t d = 0; d < param->rank; d++) {
+        const tir_extent *extent = &param->extents[d];
+        if (shape[d] < 0)
+            return REFUSE(p, "%.*s: dimension %u is negative", TIR_STR(param->name), d);
+        if (extent->dim == TIR_EXTENT_FIXED) {
+            if (shape[d] != extent->fixed)
+                return REFUSE(p, "%.*s: dimension %u must be %lld, not %lld", TIR_STR(param->name),
+                              d, (long long)extent->fixed, (long long)shape[d]);
+            continue;
+        }
+        struct origin *origin = &p->origins[extent->dim];
+        if (!origin->known) {
+            *origin = (struct origin){1, (uint8_t)index};
+            p->dims[extent->dim] = shape[d];
+        } else if (p->dims[extent->dim] != shape[d]) {
+            return REFUSE(
+                p, "dimension %.*s: %.*s has %lld, %.*s has %lld",
+                TIR_STR(p->info->dims[extent->dim]), TIR_STR(p->info->params[origin->param].name),
+                (long long)p->dims[extent->dim], TIR_STR(param->name), (long long)shape[d]);
+        }
+    }
+    return TIR_OK;
+}
+
+// The strides of a contiguous tensor. false: it has more than 2^63 elements.
+static bool contiguous(const int64_t *shape, uint32_t rank, int64_t strides[TIR_MAX_RANK])
+{
+    int64_t stride = 1;
+    for (uint32_t d = rank; d-- > 0;) {
+        strides[d] = stride;
+        if (shape[d] > 1 && __builtin_mul_overflow(stride, shape[d], &stride))
+            return false;
+    }
+    return true;
+}
+
+// Bytes from the first to the last element; 0 for a tensor without elements, -1 for overflow.
+static int64_t span_of(const int64_t *shape, const int64_t *strides, uint32_t rank, uint32_t bits)
+{
+    int64_t span = 1;
+    for (uint32_t d = 0; d < rank; d++)
+        if (shape[d] == 0)
+            return 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        int64_t reach, stride = strides[d] < 0 ? -strides[d] : strides[d];
+        if (shape[d] > 1 &&
+            (strides[d] == INT64_MIN || __builtin_mul_overflow(shape[d] - 1, stride, &reach) ||
+             __builtin_add_overflow(span, reach, &span)))
+            return -1;
+    }
+    if (__builtin_mul_overflow(span, (int64_t)bits, &span))
+        return -1;
+    return span / 8 + (span % 8 != 0);
+}
+
+// The facts that hold for one tensor.
+static uint32_t facts_of(const struct tensor_view *view, const int64_t *strides, int64_t span)
+{
+    int64_t bits = tir_element_bits(view->element);
+    uint32_t facts = TIR_FACT_ALL;
+    if (span > INT32_MAX)
+        facts &= ~(uint32_t)TIR_FACT_INDEX32;
+    if (view->rank == 0)
+        return facts;
+    uint32_t inner = view->rank - 1;
+    if (strides[inner] != 1 && view->shape[inner] > 1)
+        facts &= ~(uint32_t)(TIR_FACT_UNIT_INNER | TIR_FACT_VECTOR16);
+    // 16 bytes are 128 bits; extents and strides count modulo that many elements.
+    if (view->data % 16 || view->shape[inner] % (128 / bits))
+        facts &= ~(uint32_t)TIR_FACT_VECTOR16;
+    for (uint32_t d = 0; d < inner; d++)
+        if (view->shape[d] > 1 && strides[d] % (128 / bits))
+            facts &= ~(uint32_t)TIR_FACT_VECTOR16;
+    return facts;
+}
+
+static tir_status check_memory(struct packing *p, const tir_artifact_param *param,
+                               const struct tensor_view *view, const int64_t *strides, int64_t span)
+{
+    uint32_t align = tir_element_bits(view->element) / 8;
+    if (span < 0)
+        return REFUSE(p, "%.*s: the tensor spans more than 2^63 bits", TIR_STR(param->name));
+    if (span == 0)
+        return TIR_OK;
+    if (!view->data)
+        return REFUSE(p, "%.*s: the data address is 0", TIR_STR(param->name));
+    if (align > 1 && view->data % align)
+        return REFUSE(p, "%.*s: the data address 0x%llx is not aligned to %u bytes",
+                      TIR_STR(param->name), (unsigned long long)view->data, align);
+    for (uint32_t d = 0; d < view->rank && param->direction != TIR_DIRECTION_IN; d++)
+        if (strides[d] == 0 && view->shape[d] > 1)
+            return REFUSE(p, "%.*s: an output cannot have stride 0 in dimension %u",
+                          TIR_STR(param->name), d);
+    return TIR_OK;
+}
+
+static tir_status pack_tensor(struct packing *p, uint32_t index, const tir_rt_arg *arg)
+{
+    const tir_artifact_param *param = &p->info->params[index];
+    struct tensor_view view;
+    int64_t dense[TIR_MAX_RANK];
+    tir_status status = view_of(p, param, arg, &view);
+    if (!status)
+        status = check_type(p, param, &view);
+    if (!status)
+        status = learn_dims(p, index, view.shape);
+    if (status)
+        return status;
+    const int64_t *strides = view.strides;
+    if (!strides) {
+        if (!contiguous(view.shape, view.rank, dense))
+            return REFUSE(p, "%.*s: the tensor has more than 2^63 elements", TIR_STR(param->name));
+        strides = dense;
+    }
+    int64_t span = span_of(view.shape, strides, view.rank, tir_element_bits(view.element));
+    status = check_memory(p, param, &view, strides, span);
+    if (status)
+        return status;
+    p->facts &= facts_of(&view, strides, span);
+    if (param->direction != TIR_DIRECTION_IN) {
+        p->has_output = true;
+        p->has_work |= span > 0;
+    }
+    put(p, &view.data, sizeof view.data);
+    for (uint32_t d = 0; d < view.rank; d++)
+        put(p, &strides[d], sizeof strides[d]);
+    return TIR_OK;
+}
+
+static tir_status pack(struct packing *p, const tir_rt_arg *args, uint32_t count)
+{
+    const tir_artifact_kernel *info = p->info;
+    if (count != info->param_count)
+        return REFUSE(p, "%.*s needs %u arguments, not %u", TIR_STR(info->name), info->param_count,
+                      count);
+    for (uint32_t i = 0; i < count; i++) {
+        bool scalar = info->params[i].kind == TIR_PARAM_SCALAR;
+        tir_status status = scalar ? pack_scalar(p, i, &args[i]) : pack_tensor(p, i, &args[i]);
+        if (status)
+            return status;
+    }
+    for (uint32_t i = 0; i < info->dim_count; i++) {
+        if (p->dims[i] > (int64_t)1 << 30)
+            p->facts &= ~(uint32_t)TIR_FACT_INDEX32;
+        put(p, &p->dims[i], sizeof p->dims[i]);
+    }
+    return TIR_OK;
+}
+
+// ---- what to launch
+
+static tir_status check_conditions(struct packing *p)
+{
+    for (uint32_t i = 0; i < p->info->condition_count; i++) {
+        const tir_artifact_condition *condition = &p->info->conditions[i];
+        int64_t holds;
+        tir_status status =
+            tir_formula_eval(&condition->holds, p->dims, p->scalars, &holds, p->error);
+        if (status)
+            return status;
+        if (!holds)
+            return REFUSE(p, "%.*s needs %.*s", TIR_STR(p->info->name), TIR_STR(condition->text));
+    }
+    return TIR_OK;
+}
+
+static tir_status variant_fits(struct packing *p, const tir_artifact_variant *variant, bool *fits)
+{
+    int64_t when = 1;
+    tir_status status = TIR_OK;
+    *fits = (variant->facts & ~p->facts) == 0;
+    if (*fits && variant->when.count)
+        status = tir_formula_eval(&variant->when, p->dims, p->scalars, &when, p->error);
+    *fits = *fits && when;
+    return status;
+}
+
+static tir_status pick_variant(struct packing *p, int32_t wanted, uint32_t *out)
+{
+    uint32_t first = wanted < 0 ? 0 : (uint32_t)wanted;
+    uint32_t end = wanted < 0 ? p->info->variant_count : first + 1;
+    if (end > p->info->variant_count)
+        return REFUSE(p, "%.*s has no variant %u", TIR_STR(p->info->name), first);
+    for (*out = first; *out < end; ++*out) {
+        bool fits;
+        tir_status status = variant_fits(p, &p->info->variants[*out], &fits);
+        if (status || fits)
+            return status;
+    }
+    return REFUSE(p, "%.*s: %s%s%s%s", TIR_STR(p->info->name),
+                  wanted < 0 ? "no variant fits these arguments" : "the variant does not fit",
+                  p->facts & TIR_FACT_INDEX32 ? "" : "; a tensor exceeds 2 GiB",
+                  p->facts & TIR_FACT_UNIT_INNER ? "" : "; an innermost stride is not 1",
+                  p->facts & TIR_FACT_VECTOR16 ? "" : "; a tensor is not aligned to 16 bytes");
+}
+
+static tir_status shape_grid(struct packing *p, const tir_artifact_variant *variant,
+                             uint32_t grid[3])
+{
+    static const int64_t limits[3] = {INT32_MAX, 65535, 65535};
+    for (int i = 0; i < 3; i++) {
+        int64_t size;
+        tir_status status =
+            tir_formula_eval(&variant->grid[i], p->dims, p->scalars, &size, p->error);
+        if (status)
+            return status;
+        if (i == 0 && variant->persistent) {
+            int64_t most = (int64_t)p->device->sm_count * variant->ctas_per_sm;
+            if (variant->cluster[0] && most > variant->cluster[0])
+                most -= most % variant->cluster[0];
+            size = size < most ? size : most;
+        }
+        if (size < 0 || size > limits[i])
+            return REFUSE(p, "%.*s: a grid of %lld CTAs along %c is not within 0 to %lld",
+                          TIR_STR(p->info->name), (long long)size, "xyz"[i], (long long)limits[i]);
+        if (variant->cluster[i] && size % variant->cluster[i])
+            return REFUSE(p, "%.*s: a grid of %lld CTAs along %c is not made of clusters of %u",
+                          TIR_STR(p->info->name), (long long)size, "xyz"[i], variant -> cluster[i]);
+        grid[i] = (uint32_t)size;
+    }
+    return TIR_OK;
+}
+
+static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream, int32_t wanted,
+                      tir_rt_launch_report *report)
+{
+    struct device_launch launch = {.params = p->block, .params_size = p->at};
+    uint32_t index = 0;
+    tir_status status = check_conditions(p);
+    if (!status)
+        status = pick_variant(p, wanted, &index);
+    if (status)
+        return status;
+    const tir_artifact_variant *variant = &p->info->variants[index];
+    status = shape_grid(p, variant, launch.grid);
+    if (status)
+        return status;
+    bool work =
+        launch.grid[0] && launch.grid[1] && launch.grid[2] && (p->has_work || !p->has_output);
+    if (work) {
+        launch.threads = variant->threads;
+        launch.dynamic_shared = variant->dynamic_shared;
+        memcpy(launch.cluster, variant->cluster, sizeof launch.cluster);
+        status = kernel->device->ops->launch(kernel->device, stream, kernel->native,
+                                             kernel->functions[index], &launch, p->error);
+    }
+    if (report && !status)
+        *report = (tir_rt_launch_report){
+            .variant = index,
+            .launched = work,
+            .grid = {launch.grid[0], launch.grid[1], launch.grid[2]},
+            .threads = variant->threads,
+            .dynamic_shared = variant->dynamic_shared,
+        };
+    return status;
+}
+
+TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
+                                 const tir_rt_arg *args, uint32_t count,
+                                 const tir_rt_launch_options *options, tir_error *error)
+{
+    tir_error local;
+    void *native;
+    error = error ? error : &local;
+    if (options && options->struct_size < sizeof *options)
+        return tir_error_set(error, TIR_ERR_INVALID,
+                             "the launch options have no proper struct_size");
+    tir_status status = tir_device_enter(kernel->device, error);
+    if (!status)
+        status = tir_device_stream(kernel->device, stream, &native, error);
+    if (status)
+        return status;
+    struct packing p;
+    memset(&p, 0, offsetof(struct packing, block));
+    p.info = kernel->info;
+    p.device = &kernel->device->info;
+    p.error = error;
+    p.facts = TIR_FACT_ALL;
+    status = pack(&p, args, count);
+    if (!status)
+        status = run(kernel, &p, native, options ? options->variant : -1,
+                     options ? options->report : NULL);
+    return tir_device_leave(kernel->device, status, error);
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A loaded kernel, as the launch path sees it.
+#ifndef TIR_RUNTIME_MODULE_H
+#define TIR_RUNTIME_MODULE_H
+
+#include "device.h"
+
+struct tir_rt_kernel {
+    tir_rt_device *device;
+    void *native; // the device's module
+    const tir_artifact_kernel *info;
+    void **functions; // one for each variant
+};
+
+#endif

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A CUDA driver that has no GPU: memory is the host's, launches are written down, and any call can
+// be made to fail. The one kernel it knows how to run is the sample's `copy`.
+
+#include "fakecuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct CUctx_st {
+    int device;
+};
+struct CUmod_st {
+    char *image;
+};
+struct CUfunc_st {
+    struct CUfunc_st *next;
+    char name[32];
+};
+struct CUstream_st {
+    int unused;
+};
+struct CUevent_st {
+    atomic_int recorded;
+};
+
+enum { MAX_DEVICES = 4, MAX_DEPTH = 16 };
+
+#define ONE_GPU                                                                           \
+    {                                                                                     \
+        .device_count = 1, .major = 9, .minor = 0, .max_shared = 232448, .version = 12080 \
+    }
+static struct fake_cuda state = ONE_GPU;
+static struct CUctx_st contexts[MAX_DEVICES] = {{0}, {1}, {2}, {3}};
+static _Thread_local cu_context stack[MAX_DEPTH];
+static _Thread_local int depth;
+static atomic_int initialised;
+
+EXPORT struct fake_cuda *fake_cuda(void)
+{
+    return &state;
+}
+
+// Counts a call, and says whether this is the one that fails.
+static cu_result count_call(void)
+{
+    int call = atomic_fetch_add(&state.calls, 1) + 1;
+    return call == state.fail_at ? state.fail_with : TIR_CUDA_SUCCESS;
+}
+
+#define BEGIN()                                    \
+    do {                                           \
+        cu_result begin_result = count_call();     \
+        if (begin_result)                          \
+            return begin_result;                   \
+        if (!initialised)                          \
+            return TIR_CUDA_ERROR_NOT_INITIALIZED; \
+    } while (0)
+
+// The same for a call on the current context.
+#define BEGIN_IN_CONTEXT()                         \
+    do {                                           \
+        BEGIN();                                   \
+        if (!depth)                                \
+            return TIR_CUDA_ERROR_INVALID_CONTEXT; \
+        if (state.sticky)                          \
+            return state.sticky;                   \
+    } while (0)
+
+// Declared by the table, so that a wrong signature does not compile, under the driver's symbols.
+#define EXPORTED(name) name##_exported
+#define CU_FN(name, symbol, need, params) \
+    EXPORT cu_result EXPORTED(name)       \
+    params __asm__(symbol);
+#include "cuda/cuda_api.def"
+
+cu_result EXPORTED(cuGetErrorName)(cu_result result, const char **out)
+{
+    *out = NULL;
+#define X(name, value, status) \
+    if (result == value)       \
+        *out = #name;
+    CU_RESULTS(X)
+#undef X
+    return *out ? TIR_CUDA_SUCCESS : TIR_CUDA_ERROR_INVALID_VALUE;
+}
+
+cu_result EXPORTED(cuGetErrorString)(cu_result result, const char **out)
+{
+    *out = "the fake driver was told to";
+    return result ? TIR_CUDA_SUCCESS : TIR_CUDA_ERROR_INVALID_VALUE;
+}
+
+cu_result EXPORTED(cuInit)(unsigned int flags)
+{
+    cu_result result = count_call();
+    if (!result && flags == 0)
+        initialised = 1;
+    return result;
+}
+
+cu_result EXPORTED(cuDriverGetVersion)(int *out)
+{
+    BEGIN();
+    *out = state.version;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuDeviceGetCount)(int *out)
+{
+    BEGIN();
+    *out = state.device_count;
+    return TIR_CUDA_SUCCESS;
+}
+
+static cu_result check_device(cu_device device)
+{
+    return device < 0 || device >= state.device_count ? TIR_CUDA_ERROR_INVALID_DEVICE
+                                                      : TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuDeviceGet)(cu_device *out, int ordinal)
+{
+    BEGIN();
+    *out = ordinal;
+    return check_device(ordinal);
+}
+
+cu_result EXPORTED(cuDeviceGetName)(char *out, int size, cu_device device)
+{
+    BEGIN();
+    snprintf(out, (size_t)size, "Fake GPU %d", device);
+    return check_device(device);
+}
+
+cu_result EXPORTED(cuDeviceTotalMem)(size_t *out, cu_device device)
+{
+    BEGIN();
+    *out = (size_t)1 << 30;
+    return check_device(device);
+}
+
+cu_result EXPORTED(cuDeviceGetAttribute)(int *out, unsigned int attribute, cu_device device)
+{
+    BEGIN();
+    switch (attribute) {
+    case TIR_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        *out = state.major;
+        break;
+    case TIR_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        *out = state.minor;
+        break;
+    case TIR_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *out = 5;
+        break;
+    case TIR_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *out = state.max_shared;
+        break;
+    case TIR_CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+        *out = 1000000;
+        break;
+    default:
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    }
+    return check_device(device);
+}
+
+cu_result EXPORTED(cuDevicePrimaryCtxRetain)(cu_context *out, cu_device device)
+{
+    BEGIN();
+    if (check_device(device))
+        return TIR_CUDA_ERROR_INVALID_DEVICE;
+    *out = &contexts[device];
+    state.contexts++;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuDevicePrimaryCtxRelease)(cu_device device)
+{
+    BEGIN();
+    state.contexts--;
+    return check_device(device);
+}
+
+cu_result EXPORTED(cuCtxGetCurrent)(cu_context *out)
+{
+    BEGIN();
+    *out = depth ? stack[depth - 1] : NULL;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuCtxPushCurrent)(cu_context context)
+{
+    BEGIN();
+    if (!context || depth == MAX_DEPTH)
+        return TIR_CUDA_ERROR_INVALID_CONTEXT;
+    stack[depth++] = context;
+    return TIR_CUDA_SUCCESS;
+}
+
+// Pops even when told to fail, so that a sweep does not spill from one round into the next.
+cu_result EXPORTED(cuCtxPopCurrent)(cu_context *out)
+{
+    if (!depth)
+        return TIR_CUDA_ERROR_INVALID_CONTEXT;
+    *out = stack[--depth];
+    return count_call();
+}
+
+cu_result EXPORTED(cuCtxGetDevice)(cu_device *out)
+{
+    BEGIN_IN_CONTEXT();
+    *out = stack[depth - 1]->device;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuCtxSynchronize)(void)
+{
+    BEGIN_IN_CONTEXT();
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuStreamCreate)(cu_stream *out, unsigned int flags)
+{
+    BEGIN_IN_CONTEXT();
+    if (flags)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    *out = calloc(1, sizeof **out);
+    state.streams++;
+    return TIR_CUDA_SUCCESS;
+}
+
+// What frees something does so even when it is told to fail, as the driver's own teardown would.
+cu_result EXPORTED(cuStreamDestroy)(cu_stream stream)
+{
+    free(stream);
+    state.streams--;
+    return count_call();
+}
+
+cu_result EXPORTED(cuStreamSynchronize)(cu_stream stream)
+{
+    (void)stream;
+    BEGIN_IN_CONTEXT();
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuEventCreate)(cu_event *out, unsigned int flags)
+{
+    BEGIN_IN_CONTEXT();
+    if (flags)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    *out = calloc(1, sizeof **out);
+    state.events++;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuEventDestroy)(cu_event event)
+{
+    free(event);
+    state.events--;
+    return count_call();
+}
+
+cu_result EXPORTED(cuEventRecord)(cu_event event, cu_stream stream)
+{
+    (void)stream;
+    BEGIN_IN_CONTEXT();
+    event->recorded = 1;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuEventSynchronize)(cu_event event)
+{
+    BEGIN_IN_CONTEXT();
+    return event->recorded ? TIR_CUDA_SUCCESS : TIR_CUDA_ERROR_INVALID_HANDLE;
+}
+
+cu_result EXPORTED(cuEventElapsedTime)(float *out, cu_event start, cu_event end)
+{
+    BEGIN_IN_CONTEXT();
+    *out = 1.5f;
+    return start->recorded && end->recorded ? TIR_CUDA_SUCCESS : TIR_CUDA_ERROR_INVALID_HANDLE;
+}
+
+static void *memory_at(cu_deviceptr address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+cu_result EXPORTED(cuMemAlloc)(cu_deviceptr *out, size_t size)
+{
+    BEGIN_IN_CONTEXT();
+    void *memory = size ? aligned_alloc(256, (size + 255) / 256 * 256) : NULL;
+    if (!memory)
+        return size ? TIR_CUDA_ERROR_OUT_OF_MEMORY : TIR_CUDA_ERROR_INVALID_VALUE;
+    *out = (uintptr_t)memory;
+    state.memory++;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuMemFree)(cu_deviceptr address)
+{
+    free(memory_at(address));
+    state.memory--;
+    return count_call();
+}
+
+cu_result EXPORTED(cuMemcpyHtoDAsync)(cu_deviceptr dst, const void *src, size_t size,
+                                      cu_stream stream)
+{
+    (void)stream;
+    BEGIN_IN_CONTEXT();
+    memcpy(memory_at(dst), src, size);
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuMemcpyDtoHAsync)(void *dst, cu_deviceptr src, size_t size, cu_stream stream)
+{
+    (void)stream;
+    BEGIN_IN_CONTEXT();
+    memcpy(dst, memory_at(src), size);
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuMemcpyDtoDAsync)(cu_deviceptr dst, cu_deviceptr src, size_t size,
+                                      cu_stream stream)
+{
+    (void)stream;
+    BEGIN_IN_CONTEXT();
+    memcpy(memory_at(dst), memory_at(src), size);
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuMemsetD8Async)(cu_deviceptr dst, unsigned char value, size_t size,
+                                    cu_stream stream)
+{
+    (void)stream;
+    BEGIN_IN_CONTEXT();
+    memset(memory_at(dst), value, size);
+    return TIR_CUDA_SUCCESS;
+}
+
+static void write_log(unsigned int count, const unsigned int *options, void **values,
+                      const char *text)
+{
+    char *log = NULL;
+    size_t size = 0;
+    for (unsigned int i = 0; i < count; i++) {
+        if (options[i] == TIR_CU_JIT_ERROR_LOG_BUFFER)
+            log = values[i];
+        if (options[i] == TIR_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+            size = (size_t)(uintptr_t)values[i];
+    }
+    if (log && size)
+        snprintf(log, size, "%s", text);
+}
+
+cu_result EXPORTED(cuModuleLoadDataEx)(cu_module *out, const void *image, unsigned int count,
+                                       unsigned int *options, void **values)
+{
+    BEGIN_IN_CONTEXT();
+    int cubin = memcmp(image, "\177ELF", 4) == 0;
+    if (cubin && state.refuse_cubin)
+        return TIR_CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (!cubin && state.jit_error) {
+        write_log(count, options, values, state.jit_error);
+        return TIR_CUDA_ERROR_INVALID_PTX;
+    }
+    *out = calloc(1, sizeof **out);
+    (*out)->image = cubin ? NULL : strdup(image);
+    state.cubins += cubin;
+    state.modules++;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuModuleUnload)(cu_module module)
+{
+    free(module->image);
+    free(module);
+    state.modules--;
+    return count_call();
+}
+
+// Functions are never freed: the driver keeps them with the module, the fake for good.
+cu_result EXPORTED(cuModuleGetFunction)(cu_function *out, cu_module module, const char *name)
+{
+    static struct CUfunc_st functions[8];
+    BEGIN_IN_CONTEXT();
+    if (module->image && !strstr(module->image, name))
+        return TIR_CUDA_ERROR_NOT_FOUND;
+    for (int i = 0; i < 8; i++) {
+        if (!functions[i].name[0])
+            snprintf(functions[i].name, sizeof functions[i].name, "%s", name);
+        if (strcmp(functions[i].name, name) == 0) {
+            *out = &functions[i];
+            return TIR_CUDA_SUCCESS;
+        }
+    }
+    return TIR_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+cu_result EXPORTED(cuFuncGetAttribute)(int *out, unsigned int attribute, cu_function function)
+{
+    (void)function;
+    BEGIN_IN_CONTEXT();
+    *out = attribute == TIR_CU_FUNC_ATTRIBUTE_NUM_REGS ? 128 : (int)attribute;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuFuncSetAttribute)(cu_function function, unsigned int attribute, int value)
+{
+    (void)function;
+    BEGIN_IN_CONTEXT();
+    if (attribute == TIR_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        state.max_dynamic_shared = value;
+    return TIR_CUDA_SUCCESS;
+}
+
+static cu_result launch(cu_function function, const struct cu_launch_config *config, void **extra)
+{
+    struct fake_launch record = {
+        .shared_bytes = config->shared_bytes,
+        .stream = config->stream,
+    };
+    memcpy(record.function, function->name, sizeof record.function);
+    memcpy(record.grid, config->grid, sizeof record.grid);
+    memcpy(record.block, config->block, sizeof record.block);
+    for (unsigned int i = 0; i < config->attr_count; i++)
+        if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            memcpy(record.cluster, &config->attrs[i].value.cluster, sizeof record.cluster);
+    const void *params = NULL;
+    for (; *extra; extra += 2) {
+        if ((uintptr_t)extra[0] == TIR_CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT)
+            params = extra[1];
+        if ((uintptr_t)extra[0] == TIR_CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT)
+            memcpy(&record.params_size, extra[1], sizeof record.params_size);
+    }
+    memcpy(record.params, params, record.params_size);
+    if (strcmp(record.function, "copy") == 0) { // X, stride, Y, stride, n
+        uint64_t words[5];
+        memcpy(words, record.params, sizeof words);
+        memcpy(memory_at(words[2]), memory_at(words[0]), words[4]);
+    }
+    if (++state.launches == state.fault_after)
+        state.sticky = TIR_CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (!state.fault_after) // tests with many threads look at the count only
+        state.last = record;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuLaunchKernel)(cu_function function, unsigned int gx, unsigned int gy,
+                                   unsigned int gz, unsigned int bx, unsigned int by,
+                                   unsigned int bz, unsigned int shared, cu_stream stream,
+                                   void **params, void **extra)
+{
+    BEGIN_IN_CONTEXT();
+    if (params || !gx || !gy || !gz)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    struct cu_launch_config config = {
+        .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared, .stream = stream};
+    return launch(function, &config, extra);
+}
+
+cu_result EXPORTED(cuLaunchKernelEx)(const struct cu_launch_config *config, cu_function function,
+                                     void **params, void **extra)
+{
+    BEGIN_IN_CONTEXT();
+    return params ? TIR_CUDA_ERROR_INVALID_VALUE : launch(function, config, extra);
+}
+
+// FAKE_OLD makes a driver that has only the exported symbols, as before CUDA 12.
+#ifndef FAKE_OLD
+EXPORT cu_result cuGetProcAddress_v2(const char *name, void **out, int version,
+                                     unsigned long long flags, unsigned int *found);
+
+EXPORT cu_result cuGetProcAddress_v2(const char *name, void **out, int version,
+                                     unsigned long long flags, unsigned int *found)
+{
+    typedef void (*function)(void);
+    static const struct {
+        const char *name;
+        function address;
+    } rows[] = {
+#define CU_FN(name, symbol, need, params) {#name, (function)EXPORTED(name)},
+#include "cuda/cuda_api.def"
+    };
+    *out = NULL;
+    *found = 1;
+    if (version > state.version || flags)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].name, name) == 0 &&
+            !(state.missing && strcmp(name, state.missing) == 0)) {
+            memcpy(out, &rows[i].address, sizeof *out);
+            *found = 0;
+            return TIR_CUDA_SUCCESS;
+        }
+    return TIR_CUDA_ERROR_NOT_FOUND;
+}
+#endif

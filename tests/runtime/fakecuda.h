@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a test can tell the fake CUDA driver, and ask it afterwards.
+#ifndef TESTS_RUNTIME_FAKECUDA_H
+#define TESTS_RUNTIME_FAKECUDA_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "cuda/cuda_abi.h"
+
+struct fake_launch {
+    char function[32];
+    unsigned int grid[3], block[3], cluster[3];
+    unsigned int shared_bytes;
+    cu_stream stream;
+    size_t params_size;
+    uint8_t params[4096];
+};
+
+struct fake_cuda {
+    // Told by the test.
+    int device_count, major, minor, max_shared, version;
+    const char *missing; // an entry point this driver does not have
+    atomic_int fail_at;  // the call that fails, counting from 1; 0: none
+    cu_result fail_with;
+    atomic_uint sticky;       // what every call that touches the device returns from now on
+    unsigned int fault_after; // the launch that makes `sticky` an illegal address; 0: none
+    const char *jit_error;    // what compiling PTX fails with, as the log; NULL: it works
+    int refuse_cubin;         // cubins are CUDA_ERROR_NO_BINARY_FOR_GPU
+
+    // Asked by the test.
+    atomic_int calls;
+    atomic_int memory, modules, streams, events, contexts; // alive
+    atomic_uint launches;
+    int cubins, max_dynamic_shared;
+    struct fake_launch last;
+};
+
+// The state. It begins as one sm_90 GPU on which everything works.
+struct fake_cuda *fake_cuda(void);
+
+#endif

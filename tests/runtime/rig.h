@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The usual set-up of a test: a runtime on the fake driver, and the sample loaded on it.
+#ifndef TESTS_RUNTIME_RIG_H
+#define TESTS_RUNTIME_RIG_H
+
+#include "alloc.h"
+#include "fakecuda.h"
+#include "sample.h"
+#include "tir/runtime.h"
+
+struct rig {
+    struct counting counting;
+    struct fake_cuda *fake;
+    tir_runtime *runtime;
+    tir_rt_device *device;
+    tir_rt_module *module;
+    tir_rt_kernel *gemm, *copy;
+    tir_error error;
+};
+
+// The fake driver's state, set back to its beginning. `library` is FAKE_CUDA or FAKE_OLD_CUDA.
+struct fake_cuda *rig_fake(const char *library);
+
+// A runtime on a driver library whose memory `counting` watches.
+tir_status rig_runtime(struct rig *rig, const char *library);
+
+// All of a rig; each step that fails leaves the rest NULL. rig_close frees what there is and checks
+// that neither the host's nor the driver's objects leak.
+tir_status rig_open(struct rig *rig);
+void rig_close(struct rig *rig);
+
+// The sample as bytes; freed by the caller with free().
+uint8_t *rig_artifact(const tir_artifact_desc *desc, size_t *size);
+
+// cmocka's set-up and tear-down of a test that gets a rig in *state.
+int rig_setup(void **state);
+int rig_teardown(void **state);
+
+// Fails the test unless `status` is `expected` and the message has `part` in it.
+void rig_expect(struct rig *rig, tir_status status, tir_status expected, const char *part);
+
+// Arguments that the sample's kernel accepts: M = 256, N = 512, K = 128, aligned and contiguous.
+struct gemm_args {
+    int64_t a[2], b[3], d[2];
+    tir_rt_arg args[5];
+};
+void rig_gemm_args(struct gemm_args *g);
+
+#endif
