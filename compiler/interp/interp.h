@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The interpreter: what a kernel means, executed on the host. The reference of every check.
+//
+// Tile kernels run one tile of the grid after the other. Explicit kernels (grid and threads
+// clauses) run one CTA after the other, all its threads in lockstep: a scalar is one number per
+// thread and divergent branches and loops run under a mask. Asynchronous copies complete at once,
+// barriers only check that no thread is missing, layouts change nothing. So every form up to
+// `synced` gives what its tile form gives. The machine operations of `lowered` are the emulator's
+// business.
+//
+// Numbers are exact for integers (which wrap) and rounded to the element type after every operation
+// for floats. Sums inside one `dot`, `reduce` or `scan` are kept in double and rounded once, at the
+// end: the best answer a device can be asked for, not the one of a particular order of additions.
+#ifndef TIR_INTERP_INTERP_H
+#define TIR_INTERP_INTERP_H
+
+#include "ir/ir.h"
+
+struct tir_interp_arg {
+    enum tir_elem elem;
+    uint32_t rank; // 0: a scalar
+    void *data;    // elements in their encoded form; of a scalar, the one. Not owned
+    int64_t shape[TIR_MAX_RANK];
+    int64_t strides[TIR_MAX_RANK]; // in elements; e2m1: in half bytes
+};
+
+struct tir_interp_options {
+    uint64_t step_limit;            // instructions executed before giving up; 0: 2^32
+    const tir_allocator *allocator; // NULL: the C library's
+};
+
+// Runs `f` on the arguments, one per parameter in order; dimensions follow from the tensors'
+// shapes. options may be NULL. On failure the tensors hold whatever was written so far.
+//   TIR_ERR_INVALID      wrong arguments, a condition or `assume` that does not hold, divergence at
+//                        a barrier, the step limit: the message says where
+//   TIR_ERR_UNSUPPORTED  an operation without a sequential meaning here: inline PTX, lowered ones
+//   TIR_ERR_NO_MEMORY
+tir_status tir_interp_run(struct tir_func *f, const struct tir_interp_arg *args, uint32_t count,
+                          const struct tir_interp_options *options, tir_error *error);
+
+// Comparing an output with its reference. Element i agrees when
+//     |got - want| <= rtol * max(|want|, rms)
+// where rms is the root mean square of the finite reference values: an element near zero, left over
+// when larger ones cancelled, is held to the accuracy of its neighbours. NaN agrees with NaN, and
+// an infinity with the infinity of the same sign. Integers and bool agree when equal; rtol is
+// ignored.
+struct tir_interp_diff {
+    double max_abs, max_rel; // over finite pairs; rel is relative to max(|want|, rms)
+    double rms;              // of the reference
+    int64_t mismatches;
+    int64_t first;    // index of the first mismatch in row-major order, -1: none
+    double got, want; // its values
+};
+
+// Both in the encoded form, row-major and dense. True when every element agrees.
+bool tir_interp_compare(enum tir_elem elem, const void *got, const void *want, int64_t count,
+                        double rtol, struct tir_interp_diff *diff);
+
+// The tolerance used when nobody states one: four units in the last place of the type, but for f32
+// 1e-4 and for f64 1e-10, since sums in another order and the approximate functions of the hardware
+// lose more than that; 0 for integers.
+double tir_interp_tolerance(enum tir_elem elem);
+
+#endif

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The interpreter on memory: tensors and buffers hold encoded elements, as they do on a device.
+//
+// A slice is first turned into a list of places, one element offset each and -1 for what lies
+// outside; loading, storing and atomics then walk that list.
+
+#include "interp/state.h"
+
+#define OUTSIDE (-1)
+
+struct places {
+    const struct buffer *buffer;
+    int64_t *at; // element offsets; negative: outside
+    uint32_t count;
+    bool lanes; // one place per lane, not a tile
+};
+
+static union tir_number fetch(const struct buffer *b, int64_t at)
+{
+    uint32_t bits = tir_elems[b->elem].bits;
+    uint64_t raw = 0;
+    if (bits == 4)
+        raw = b->data[at / 2] >> (at % 2 * 4) & 15;
+    else
+        memcpy(&raw, b->data + at * (bits / 8), bits / 8);
+    return tir_number_decode(b->elem, raw);
+}
+
+static void put(const struct buffer *b, int64_t at, union tir_number x)
+{
+    uint32_t bits = tir_elems[b->elem].bits;
+    uint64_t raw = tir_number_encode(b->elem, x);
+    if (bits == 4)
+        b->data[at / 2] =
+            (uint8_t)((b->data[at / 2] & (0xf0 >> (at % 2 * 4))) | raw << (at % 2 * 4));
+    else
+        memcpy(b->data + at * (bits / 8), &raw, bits / 8);
+}
+
+static bool inside(int64_t index, int64_t size)
+{
+    return (uint64_t)index < (uint64_t)size;
+}
+
+// The box of one dimension: a size, 0 for a single index, -1 for an index tile.
+static int64_t box_of(const struct tir_inst *inst, uint32_t d)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    if (box)
+        return box->list[d];
+    return tir_type_is_tile(tir_ref_indices(inst)[d]->type) ? -1 : 0;
+}
+
+// Each lane's own element.
+static void resolve_lanes(struct interp *in, const struct tir_inst *inst, struct places *p)
+{
+    struct tir_value **indices = tir_ref_indices(inst);
+    const struct buffer *b = p->buffer;
+    p->count = in->lanes;
+    p->at = arena_array(&in->scratch, int64_t, p->count);
+    for (uint32_t i = 0; i < p->count; i++)
+        p->at[i] = b->first + b->lane_stride * i;
+    for (uint32_t d = 0; d < b->rank; d++) {
+        const union tir_number *index = tir_interp_read(in, indices[d]);
+        for (uint32_t i = 0; i < p->count; i++)
+            if (p->at[i] != OUTSIDE)
+                p->at[i] = inside(index[i].i, b->shape[d]) ? p->at[i] + index[i].i * b->stride[d]
+                                                           : OUTSIDE;
+    }
+    for (uint32_t i = 0; i < p->count; i++)
+        if (!in->active[i])
+            p->at[i] = OUTSIDE;
+}
+
+// The places of the dimensions so far, times those of one more.
+static void extend(struct interp *in, struct places *p, uint32_t d, const union tir_number *tile,
+                   int64_t start, uint32_t size)
+{
+    const struct buffer *b = p->buffer;
+    int64_t *at = arena_array(&in->scratch, int64_t, (size_t)p->count * size);
+    for (uint32_t j = 0; j < size; j++) {
+        int64_t index = tile ? tile[j].i : (int64_t)((uint64_t)start + j);
+        bool ok = inside(index, b->shape[d]);
+        int64_t step = ok ? index * b->stride[d] : 0;
+        for (uint32_t i = 0; i < p->count; i++)
+            at[(size_t)i * size + j] = ok && p->at[i] != OUTSIDE ? p->at[i] + step : OUTSIDE;
+    }
+    p->at = at;
+    p->count *= size;
+}
+
+static struct places resolve(struct interp *in, const struct tir_inst *inst)
+{
+    struct tir_value **indices = tir_ref_indices(inst);
+    struct places p = {.buffer = tir_interp_buffer(in, inst, tir_ref_base(inst)), .lanes = true};
+    for (uint32_t d = 0; d < p.buffer->rank; d++)
+        p.lanes = p.lanes && box_of(inst, d) == 0;
+    if (p.lanes) {
+        resolve_lanes(in, inst, &p);
+        return p;
+    }
+    if (p.buffer->lane_stride)
+        tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED, "a tile of a thread's own buffer");
+    p.at = arena_new(&in->scratch, int64_t);
+    p.at[0] = p.buffer->first;
+    p.count = 1;
+    for (uint32_t d = 0; d < p.buffer->rank; d++) {
+        int64_t box = box_of(inst, d);
+        if (box < 0)
+            extend(in, &p, d, tir_interp_read(in, indices[d]), 0,
+                   (uint32_t)tir_type_count(indices[d]->type));
+        else
+            extend(in, &p, d, NULL, tir_interp_uniform(in, inst, indices[d]).i,
+                   (uint32_t)TIR_MAX(box, 1));
+    }
+    return p;
+}
+
+// An optional operand that goes with each place: absent, the same for all, or one per place.
+struct each {
+    const union tir_number *at;
+    uint32_t step;
+};
+
+static struct each each_of(struct interp *in, const struct tir_inst *inst, const struct places *p,
+                           const struct tir_value *v)
+{
+    if (!v)
+        return (struct each){0};
+    if (p->lanes || v->type->rank)
+        return (struct each){tir_interp_read(in, v), 1};
+    tir_interp_uniform(in, inst, v);
+    return (struct each){tir_interp_read(in, v), 0};
+}
+
+static bool masked_out(struct each mask, uint32_t i)
+{
+    return mask.at && !mask.at[i * mask.step].i;
+}
+
+static void check_count(struct interp *in, const struct tir_inst *inst, const struct places *p,
+                        const struct tir_type *type)
+{
+    if (p->count != count_of(in, type))
+        tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED, "'%s' of %u elements of a slice of %u",
+                        tir_ops[inst->op].name, count_of(in, type), p->count);
+}
+
+void tir_interp_load(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *result = tir_result(inst);
+    struct places p = resolve(in, inst);
+    check_count(in, inst, &p, result->type);
+    struct each pad = each_of(in, inst, &p, inst->operands[TIR_LOAD_PAD]);
+    struct each mask = each_of(in, inst, &p, inst->operands[TIR_LOAD_MASK]);
+    union tir_number *to = tir_interp_write(in, result);
+    static const union tir_number zero;
+    for (uint32_t i = 0; i < p.count; i++)
+        if (p.at[i] == OUTSIDE || masked_out(mask, i))
+            to[i] = pad.at ? pad.at[i * pad.step] : zero;
+        else
+            to[i] = fetch(p.buffer, p.at[i]);
+}
+
+void tir_interp_store(struct interp *in, const struct tir_inst *inst)
+{
+    struct places p = resolve(in, inst);
+    struct each value = each_of(in, inst, &p, inst->operands[TIR_STORE_VALUE]);
+    struct each mask = each_of(in, inst, &p, inst->operands[TIR_STORE_MASK]);
+    if (value.step)
+        check_count(in, inst, &p, inst->operands[TIR_STORE_VALUE]->type);
+    for (uint32_t i = 0; i < p.count; i++)
+        if (p.at[i] != OUTSIDE && !masked_out(mask, i))
+            put(p.buffer, p.at[i], value.at[i * value.step]);
+}
+
+static enum tir_op atomic_op(const struct tir_inst *inst)
+{
+    static const struct {
+        enum tir_word kind;
+        enum tir_op op;
+    } ops[] = {
+        {TIR_WORD_kind_add, TIR_OP_ADD}, {TIR_WORD_kind_min, TIR_OP_MIN},
+        {TIR_WORD_kind_max, TIR_OP_MAX}, {TIR_WORD_kind_and, TIR_OP_AND},
+        {TIR_WORD_kind_or, TIR_OP_OR},   {TIR_WORD_kind_xor, TIR_OP_XOR},
+    };
+    for (uint32_t i = 0; i < TIR_COUNT_OF(ops); i++)
+        if (ops[i].kind == tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE))
+            return ops[i].op;
+    return TIR_OP_COUNT; // exchange
+}
+
+void tir_interp_atomic(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *result = tir_result(inst);
+    struct places p = resolve(in, inst);
+    struct each value = each_of(in, inst, &p, inst->operands[TIR_STORE_VALUE]);
+    struct each mask = each_of(in, inst, &p, inst->operands[TIR_STORE_MASK]);
+    enum tir_op op = atomic_op(inst);
+    check_count(in, inst, &p, result->type);
+    union tir_number *old = tir_interp_write(in, result);
+    for (uint32_t i = 0; i < p.count; i++) {
+        old[i] = (union tir_number){0};
+        if (p.at[i] == OUTSIDE || masked_out(mask, i))
+            continue;
+        old[i] = fetch(p.buffer, p.at[i]);
+        union tir_number pair[2] = {old[i], value.at[i * value.step]}, next = pair[1];
+        if (op != TIR_OP_COUNT && !tir_number_apply(op, p.buffer->elem, pair, &next))
+            tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED,
+                            "this atomic on %s cannot be interpreted",
+                            tir_elems[p.buffer->elem].name);
+        put(p.buffer, p.at[i], next);
+    }
+}
+
+static void set_buffer(struct interp *in, const struct tir_value *v, const struct buffer *b)
+{
+    struct slot *slot = &in->slots[v->id];
+    if (!slot->buffer)
+        slot->buffer = arena_new(&in->arena, struct buffer);
+    *slot->buffer = *b;
+}
+
+static void dense(struct buffer *b)
+{
+    int64_t size = 1;
+    for (uint32_t d = b->rank; d-- > 0; size *= b->shape[d])
+        b->stride[d] = size;
+}
+
+// A buffer's contents are undefined: bytes that read as NaN make a use visible. Buffers that were
+// placed share the CTA's memory, as they do on the device.
+void tir_interp_alloc(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *result = tir_result(inst);
+    const struct tir_type *type = result->type;
+    struct slot *slot = &in->slots[result->id];
+    size_t bytes = (size_t)tir_type_bytes(type), copies = 1;
+    int64_t offset = tir_attr_int(inst, TIR_ATTR_offset, -1);
+    if (type->space == TIR_SPACE_LOCAL)
+        copies = in->max_lanes;
+    if (offset >= 0 && (!in->shared || offset + (int64_t)bytes > in->f->shared_bytes))
+        tir_interp_fail(in, inst, TIR_ERR_INVALID, "a buffer lies outside of shared memory");
+    if (!slot->buffer) {
+        struct buffer *b = slot->buffer = arena_new(&in->arena, struct buffer);
+        *b = (struct buffer){.elem = type->elem, .rank = type->rank};
+        memcpy(b->shape, type->shape, sizeof b->shape);
+        dense(b);
+        b->lane_stride = type->space == TIR_SPACE_LOCAL ? tir_type_count(type) : 0;
+        b->data =
+            offset >= 0 ? in->shared + offset : tir_arena_alloc_array(&in->arena, copies, bytes);
+    }
+    if (offset < 0)
+        memset(slot->buffer->data, 0xff, copies * bytes);
+}
+
+void tir_interp_scribble(struct interp *in, const struct tir_inst *inst, const struct tir_value *v)
+{
+    if (!v)
+        return;
+    const struct buffer *b = tir_interp_buffer(in, inst, v);
+    uint32_t bits = tir_elems[b->elem].bits;
+    memset(b->data + b->first * bits / 8, 0xff, (size_t)tir_type_bytes(v->type));
+}
+
+// The same buffer with its dimensions in another order.
+void tir_interp_transpose(struct interp *in, const struct tir_inst *inst)
+{
+    const struct buffer *b = tir_interp_buffer(in, inst, inst->operands[0]);
+    const int64_t *order = tir_attr_find(inst, TIR_ATTR_permutation)->list;
+    struct buffer v = *b;
+    for (uint32_t d = 0; d < b->rank; d++) {
+        v.shape[d] = b->shape[order[d]];
+        v.stride[d] = b->stride[order[d]];
+    }
+    set_buffer(in, tir_result(inst), &v);
+}
+
+void tir_interp_view(struct interp *in, const struct tir_inst *inst)
+{
+    const struct buffer *b = tir_interp_buffer(in, inst, tir_ref_base(inst));
+    struct buffer v = {
+        .data = b->data, .elem = b->elem, .first = b->first, .lane_stride = b->lane_stride};
+    for (uint32_t d = 0; d < b->rank; d++) {
+        int64_t box = box_of(inst, d), size = TIR_MAX(box, 1);
+        if (box < 0)
+            tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED, "a view through an index tile");
+        int64_t start = tir_interp_uniform(in, inst, tir_ref_indices(inst)[d]).i;
+        if (!inside(start, b->shape[d]) || size > b->shape[d] - start)
+            tir_interp_fail(
+                in, inst, TIR_ERR_INVALID,
+                "a part of a buffer lies outside of it: %lld in dimension %u of size %lld",
+                (long long)start, d, (long long)b->shape[d]);
+        v.first += start * b->stride[d];
+        if (box) {
+            v.shape[v.rank] = box;
+            v.stride[v.rank++] = b->stride[d];
+        }
+    }
+    set_buffer(in, tir_result(inst), &v);
+}
+
+// Offsets of all elements of a buffer, row-major.
+static struct places all_of(struct interp *in, const struct buffer *b)
+{
+    struct places p = {.buffer = b, .at = arena_new(&in->scratch, int64_t), .count = 1};
+    p.at[0] = b->first;
+    for (uint32_t d = 0; d < b->rank; d++)
+        extend(in, &p, d, NULL, 0, (uint32_t)b->shape[d]);
+    return p;
+}
+
+void tir_interp_load_all(struct interp *in, const struct buffer *b, union tir_number *to)
+{
+    struct places p = all_of(in, b);
+    for (uint32_t i = 0; i < p.count; i++)
+        to[i] = fetch(b, p.at[i]);
+}
+
+void tir_interp_copy_async(struct interp *in, const struct tir_inst *inst)
+{
+    struct places from = resolve(in, inst);
+    struct places to = all_of(in, tir_interp_buffer(in, inst, inst->operands[TIR_COPY_TO]));
+    if (from.lanes || from.count != to.count)
+        tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED,
+                        "copy_async of %u elements to a buffer of %u", from.count, to.count);
+    const struct tir_value *pred = inst->operands[TIR_COPY_PRED];
+    bool copies = !pred || tir_interp_uniform(in, inst, pred).i;
+    static const union tir_number zero;
+    for (uint32_t i = 0; i < from.count; i++) {
+        bool there = copies && from.at[i] != OUTSIDE;
+        put(to.buffer, to.at[i], there ? fetch(from.buffer, from.at[i]) : zero);
+    }
+}
+
+void tir_interp_stride(struct interp *in, const struct tir_inst *inst)
+{
+    const struct buffer *b = tir_interp_buffer(in, inst, inst->operands[0]);
+    union tir_number *to = tir_interp_write(in, tir_result(inst));
+    for (uint32_t i = 0; i < in->lanes; i++)
+        to[i].i = b->stride[tir_attr_int(inst, TIR_ATTR_axis, 0)];
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The interpreter on whole tiles: casts, shapes, reductions, scans and products.
+
+#include "interp/state.h"
+
+void tir_interp_cast(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *x = inst->operands[0], *result = tir_result(inst);
+    const union tir_number *from = tir_interp_read(in, x);
+    union tir_number *to = tir_interp_write(in, result);
+    uint32_t count = count_of(in, result->type);
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = tir_number_cast(result->type->elem, x->type->elem, from[i]);
+}
+
+void tir_interp_bitcast(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *x = inst->operands[0], *result = tir_result(inst);
+    const union tir_number *from = tir_interp_read(in, x);
+    union tir_number *to = tir_interp_write(in, result);
+    uint32_t count = count_of(in, result->type);
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = tir_number_decode(result->type->elem, tir_number_encode(x->type->elem, from[i]));
+}
+
+// to[i, j, ...] = from[i * stride[0] + j * stride[1] + ...], `to` row-major.
+static void gather(union tir_number *to, const struct tir_type *type, const union tir_number *from,
+                   const int64_t *stride)
+{
+    int64_t at[TIR_MAX_RANK] = {0}, offset = 0, count = tir_type_count(type);
+    uint32_t last = type->rank - 1;
+    for (int64_t i = 0; i < count; i += type->shape[last]) {
+        for (int64_t j = 0; j < type->shape[last]; j++)
+            to[i + j] = from[offset + j * stride[last]];
+        for (uint32_t d = last; d-- > 0;) {
+            offset += stride[d];
+            if (++at[d] < type->shape[d])
+                break;
+            offset -= stride[d] * type->shape[d];
+            at[d] = 0;
+        }
+    }
+}
+
+// Strides of a dense row-major tile.
+static void dense_strides(const struct tir_type *type, int64_t *stride)
+{
+    int64_t size = 1;
+    for (uint32_t d = type->rank; d-- > 0; size *= type->shape[d])
+        stride[d] = size;
+}
+
+void tir_interp_broadcast(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *x = inst->operands[0], *result = tir_result(inst);
+    int64_t stride[TIR_MAX_RANK] = {0};
+    if (x->type->rank == 0) {
+        union tir_number value = tir_interp_uniform(in, inst, x);
+        gather(tir_interp_write(in, result), result->type, &value, stride);
+        return;
+    }
+    dense_strides(x->type, stride);
+    for (uint32_t d = 0; d < x->type->rank; d++)
+        if (x->type->shape[d] == 1)
+            stride[d] = 0;
+    gather(tir_interp_write(in, result), result->type, tir_interp_read(in, x), stride);
+}
+
+void tir_interp_reshape(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *x = inst->operands[0], *result = tir_result(inst);
+    const union tir_number *from = tir_interp_read(in, x);
+    union tir_number *to = tir_interp_write(in, result);
+    if (!x->type->rank && result->type->rank)
+        to[0] = tir_interp_uniform(in, inst, x);
+    else if (x->type->rank && !result->type->rank)
+        for (uint32_t i = 0; i < in->lanes; i++)
+            to[i] = from[0];
+    else
+        memcpy(to, from, count_of(in, result->type) * sizeof *to);
+}
+
+void tir_interp_convert_layout(struct interp *in, const struct tir_inst *inst)
+{
+    tir_interp_scribble(in, inst, inst->operands[1]);
+    tir_interp_reshape(in, inst);
+}
+
+void tir_interp_permute(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *x = inst->operands[0], *result = tir_result(inst);
+    if (tir_type_is_buffer(x->type)) {
+        tir_interp_transpose(in, inst);
+        return;
+    }
+    const int64_t *order = tir_attr_find(inst, TIR_ATTR_permutation)->list;
+    int64_t dense[TIR_MAX_RANK], stride[TIR_MAX_RANK];
+    dense_strides(x->type, dense);
+    for (uint32_t d = 0; d < result->type->rank; d++)
+        stride[d] = dense[order[d]];
+    gather(tir_interp_write(in, result), result->type, tir_interp_read(in, x), stride);
+}
+
+void tir_interp_iota(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *result = tir_result(inst);
+    const struct tir_type *type = result->type;
+    int64_t axis = tir_attr_int(inst, TIR_ATTR_axis, 0), stride[TIR_MAX_RANK];
+    dense_strides(type, stride);
+    union tir_number *to = tir_interp_write(in, result);
+    int64_t count = tir_type_count(type);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t index = i / stride[axis] % type->shape[axis];
+        if (tir_elem_is_float(type->elem))
+            to[i].f = tir_number_round(type->elem, (double)index);
+        else
+            to[i].i = tir_number_wrap(type->elem, index);
+    }
+}
+
+// A reduction or scan in progress: how two values combine.
+struct combine {
+    const struct tir_inst *inst;
+    enum tir_elem elem;
+    enum tir_word kind;
+    enum tir_op op; // of the kinds that are an operation
+};
+
+static struct combine combine_of(const struct tir_inst *inst)
+{
+    static const struct {
+        enum tir_word kind;
+        enum tir_op op;
+    } ops[] = {
+        {TIR_WORD_kind_sum, TIR_OP_ADD}, {TIR_WORD_kind_prod, TIR_OP_MUL},
+        {TIR_WORD_kind_min, TIR_OP_MIN}, {TIR_WORD_kind_max, TIR_OP_MAX},
+        {TIR_WORD_kind_any, TIR_OP_OR},  {TIR_WORD_kind_all, TIR_OP_AND},
+        {TIR_WORD_kind_or, TIR_OP_OR},   {TIR_WORD_kind_and, TIR_OP_AND},
+        {TIR_WORD_kind_xor, TIR_OP_XOR},
+    };
+    struct combine c = {.inst = inst,
+                        .elem = inst->operands[0]->type->elem,
+                        .kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE),
+                        .op = TIR_OP_COUNT};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(ops); i++)
+        if (ops[i].kind == c.kind)
+            c.op = ops[i].op;
+    return c;
+}
+
+// The user's function on (a, b): its region, run for one lane.
+static union tir_number combine_user(struct interp *in, const struct tir_inst *inst,
+                                     union tir_number a, union tir_number b)
+{
+    const struct tir_block *block = inst->regions[0];
+    tir_interp_write(in, block->args[0])[0] = a;
+    tir_interp_write(in, block->args[1])[0] = b;
+    tir_interp_block(in, block);
+    return tir_interp_read(in, tir_yield_of(block)->operands[0])[0];
+}
+
+// Sums and products of floats stay in double; the caller rounds.
+static union tir_number combine(struct interp *in, const struct combine *c, union tir_number a,
+                                union tir_number b)
+{
+    union tir_number pair[2] = {a, b}, out = {0};
+    bool wide = tir_elem_is_float(c->elem);
+    if (c->kind == TIR_WORD_kind_user)
+        return combine_user(in, c->inst, a, b);
+    if (wide && c->kind == TIR_WORD_kind_sum)
+        out.f = a.f + b.f;
+    else if (wide && c->kind == TIR_WORD_kind_prod)
+        out.f = a.f * b.f;
+    else if (!tir_number_apply(c->op, c->elem, pair, &out))
+        tir_interp_fail(in, c->inst, TIR_ERR_UNSUPPORTED, "'%s' of %s cannot be interpreted",
+                        tir_words[c->kind].name, tir_elems[c->elem].name);
+    return out;
+}
+
+static union tir_number rounded(enum tir_elem elem, union tir_number x)
+{
+    if (tir_elem_is_float(elem))
+        x.f = tir_number_round(elem, x.f);
+    return x;
+}
+
+// Walks every line of x along the axis; `to` takes the running value (scan) or the last (reduce).
+static void fold_axis(struct interp *in, const struct tir_inst *inst, bool scan)
+{
+    const struct tir_value *x = inst->operands[0];
+    const struct combine c = combine_of(inst);
+    uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0), lanes = in->lanes;
+    int64_t length = x->type->shape[axis], stride[TIR_MAX_RANK];
+    dense_strides(x->type, stride);
+    int64_t inner = stride[axis], outer = tir_type_count(x->type) / (inner * length);
+    const union tir_number *from = tir_interp_read(in, x);
+    union tir_number *to = tir_interp_write(in, tir_result(inst));
+    tir_interp_scribble(in, inst, inst->operands[1]);
+    in->lanes = in->active_count = 1; // the user's function works on single values
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            const union tir_number *line = from + o * length * inner + i;
+            union tir_number sum = line[0];
+            for (int64_t j = 0; j < length; j++) {
+                if (j)
+                    sum = combine(in, &c, sum, line[j * inner]);
+                if (scan)
+                    to[(o * length + j) * inner + i] = rounded(c.elem, sum);
+            }
+            if (!scan)
+                to[o * inner + i] = rounded(c.elem, sum);
+        }
+    in->lanes = in->active_count = lanes;
+}
+
+void tir_interp_reduce(struct interp *in, const struct tir_inst *inst)
+{
+    fold_axis(in, inst, false);
+}
+
+void tir_interp_scan(struct interp *in, const struct tir_inst *inst)
+{
+    fold_axis(in, inst, true);
+}
+
+// A matrix operand: the numbers of a tile, or those in a buffer.
+static const union tir_number *matrix(struct interp *in, const struct tir_inst *inst,
+                                      const struct tir_value *v)
+{
+    if (!tir_type_is_buffer(v->type))
+        return tir_interp_read(in, v);
+    size_t count = (size_t)tir_type_count(v->type);
+    union tir_number *all = arena_array(&in->scratch, union tir_number, count);
+    tir_interp_load_all(in, tir_interp_buffer(in, inst, v), all);
+    return all;
+}
+
+static void dot_floats(double *restrict c, const double *restrict a, const union tir_number *b,
+                       int64_t depth, int64_t cols)
+{
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t j = 0; j < cols; j++)
+            c[j] += a[k] * b[k * cols + j].f;
+}
+
+static void dot_ints(union tir_number *restrict c, const union tir_number *a,
+                     const union tir_number *b, int64_t depth, int64_t cols)
+{
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t j = 0; j < cols; j++)
+            c[j].i = (int64_t)((uint64_t)c[j].i + (uint64_t)a[k].i * (uint64_t)b[k * cols + j].i);
+}
+
+void tir_interp_dot(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *a = inst->operands[TIR_DOT_A], *b = inst->operands[TIR_DOT_B];
+    const struct tir_type *type = tir_result(inst)->type;
+    int64_t rows = type->shape[0], cols = type->shape[1], depth = a->type->shape[1];
+    bool floats = tir_elem_is_float(type->elem);
+    const union tir_number *x = matrix(in, inst, a), *y = matrix(in, inst, b);
+    const union tir_number *acc = tir_interp_read(in, inst->operands[TIR_DOT_ACC]);
+    union tir_number *to = tir_interp_write(in, tir_result(inst));
+    double *row = arena_array(&in->scratch, double, (size_t)cols);
+    double *left = arena_array(&in->scratch, double, (size_t)depth);
+    for (int64_t i = 0; i < rows; i++, x += depth, to += cols, acc += cols) {
+        memcpy(to, acc, (size_t)cols * sizeof *to);
+        for (int64_t k = 0; floats && k < depth; k++)
+            left[k] = x[k].f;
+        for (int64_t j = 0; floats && j < cols; j++)
+            row[j] = acc[j].f;
+        if (floats)
+            dot_floats(row, left, y, depth, cols);
+        else
+            dot_ints(to, x, y, depth, cols);
+        for (int64_t j = 0; j < cols; j++)
+            if (floats)
+                to[j].f = tir_number_round(type->elem, row[j]);
+            else
+                to[j].i = tir_number_wrap(type->elem, to[j].i);
+    }
+}
