@@ -97,7 +97,7 @@ static void name_args(struct printer *p, const struct tir_inst *inst)
     for (uint32_t r = 0; r < inst->region_count; r++)
         for (uint32_t i = 0; i < inst->regions[r]->arg_count; i++) {
             const struct tir_value *arg = inst->regions[r]->args[i];
-            if (inst->op == TIR_OP_WHILE && r == 1)
+            if (inst->op == TIR_OP_WHILE && r == 1 && i < inst->regions[0]->arg_count)
                 p->names[arg->id] = p->names[inst->regions[0]->args[i]->id];
             else
                 name_value(p, arg);
@@ -189,6 +189,14 @@ static void put_typed(struct printer *p, const struct tir_value *v)
     tir_type_print(p->out, v->type);
 }
 
+static void put_values_typed(struct printer *p, struct tir_value *const *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        put(p, i ? ", " : "");
+        put_typed(p, values[i]);
+    }
+}
+
 static void put_text(struct printer *p, tir_str s)
 {
     put(p, "\"");
@@ -245,6 +253,12 @@ static void put_slice(struct printer *p, const struct tir_inst *inst)
     put(p, "]");
 }
 
+// NULL also where a broken program has too few.
+static const struct tir_value *operand_at(const struct tir_inst *inst, uint32_t i)
+{
+    return i < inst->operand_count ? inst->operands[i] : NULL;
+}
+
 static void put_operands(struct printer *p, const struct tir_inst *inst, bool *first)
 {
     const struct tir_op_info *op = &tir_ops[inst->op];
@@ -254,7 +268,7 @@ static void put_operands(struct printer *p, const struct tir_inst *inst, bool *f
         case TIR_OPERAND_IN:
         case TIR_OPERAND_BUF:
             put_separator(p, first);
-            put_value(p, inst->operands[fixed++]);
+            put_value(p, operand_at(inst, fixed++));
             break;
         case TIR_OPERAND_OPT:
             fixed++;
@@ -276,7 +290,7 @@ static void put_operands(struct printer *p, const struct tir_inst *inst, bool *f
         enum tir_operand_kind kind = op->operands[i].kind;
         if (kind == TIR_OPERAND_REF || kind == TIR_OPERAND_LIST)
             continue;
-        const struct tir_value *v = inst->operands[fixed++];
+        const struct tir_value *v = operand_at(inst, fixed++);
         if (kind != TIR_OPERAND_OPT || !v)
             continue;
         put_separator(p, first);
@@ -306,10 +320,11 @@ static void put_call(struct printer *p, const struct tir_inst *inst)
 static void put_carry(struct printer *p, const struct tir_inst *inst, uint32_t first_arg)
 {
     const struct tir_block *block = inst->regions[0];
-    uint32_t count;
-    struct tir_value **init = tir_list(inst, &count);
-    if (!count)
+    uint32_t fixed = tir_fixed_count(inst);
+    if (inst->operand_count <= fixed)
         return;
+    uint32_t count = inst->operand_count - fixed;
+    struct tir_value **init = inst->operands + fixed;
     put(p, " carry (");
     for (uint32_t i = 0; i < count && first_arg + i < block->arg_count; i++) {
         put(p, i ? ", " : "");
@@ -334,9 +349,9 @@ static void put_attr_clauses(struct printer *p, const struct tir_inst *inst)
 static void put_for(struct printer *p, const struct tir_inst *inst)
 {
     put(p, "for ");
-    put_typed(p, inst->regions[0]->args[0]);
+    put_values_typed(p, inst->regions[0]->args, TIR_MIN(inst->regions[0]->arg_count, 1));
     put(p, " in range(");
-    put_values(p, inst->operands, tir_fixed_count(inst));
+    put_values(p, inst->operands, TIR_MIN(tir_fixed_count(inst), inst->operand_count));
     put(p, ")");
     put_carry(p, inst, 1);
     put_attr_clauses(p, inst);
@@ -389,10 +404,7 @@ static void put_user_region(struct printer *p, const struct tir_inst *inst)
 {
     const struct tir_block *block = inst->regions[0];
     put(p, " with (");
-    for (uint32_t i = 0; i < block->arg_count; i++) {
-        put(p, i ? ", " : "");
-        put_typed(p, block->args[i]);
-    }
+    put_values_typed(p, block->args, block->arg_count);
     put(p, ") ");
     print_block(p, block);
 }

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The rules every form shares, then those of the function's form.
+//
+// One walk in program order. `visible` holds, by id, the values that dominate the current place: a
+// value is entered when it is defined and leaves with its block. What one instruction promises
+// about its types is infer.c's business; here are the rules that span instructions.
+
+#include "ir/ir.h"
+
+#define MAX_ERRORS 8 // of one function; the first is what matters
+
+struct verifier {
+    struct tir_func *f;
+    const struct tir_value **visible; // by value id
+    uint32_t errors;
+};
+
+static uint32_t regions_needed(const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_IF:
+    case TIR_OP_WHILE:
+        return 2;
+    case TIR_OP_FOR:
+    case TIR_OP_TILES:
+        return 1;
+    case TIR_OP_REDUCE:
+    case TIR_OP_SCAN:
+        return tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_user;
+    default:
+        return 0;
+    }
+}
+
+static TIR_PRINTF(3, 4) void wrong(struct verifier *v, const struct tir_inst *inst,
+                                   const char *format, ...)
+{
+    if (v->errors++ >= MAX_ERRORS)
+        return;
+    struct tir_text text;
+    tir_text_init(&text, v->f->module->arena, 0);
+    tir_text_format(&text, "kernel %s: ", v->f->name);
+    va_list args;
+    va_start(args, format);
+    tir_text_vformat(&text, format, args);
+    va_end(args);
+    if (inst && inst->region_count == regions_needed(inst)) {
+        tir_text_add(&text, STR(", in: "));
+        tir_print_line(&text, v->f, inst);
+    }
+    tir_error_at(v->f->module->diags, inst ? inst->span : v->f->span, TIR_E_VERIFY, "%s", text.ptr);
+}
+
+static const char *text_of(struct verifier *v, const struct tir_type *t)
+{
+    return tir_type_text(v->f->module->arena, t).ptr;
+}
+
+// Values.
+
+static void check_layout(struct verifier *v, const struct tir_inst *inst, const struct tir_type *t)
+{
+    const struct tir_layout *l = t->layout;
+    bool shape_fits = l->rank == t->rank;
+    for (uint32_t d = 0; shape_fits && d < t->rank; d++)
+        shape_fits = l->shape[d] == t->shape[d];
+    if (!shape_fits)
+        wrong(v, inst, "the layout of %s is for another shape", text_of(v, t));
+    else if (tir_type_is_tile(t) && v->f->threads &&
+             tir_layout_size(l, TIR_AXIS_LANE) * tir_layout_size(l, TIR_AXIS_WARP) != v->f->threads)
+        wrong(v, inst, "%s is not spread over the %u threads", text_of(v, t), v->f->threads);
+}
+
+static void check_type(struct verifier *v, const struct tir_inst *inst, const struct tir_type *t)
+{
+    enum tir_form form = v->f->form;
+    if (t->elem == TIR_NONE || (t->rank == 0 && t->layout)) {
+        wrong(v, inst, "%s cannot be the type of a value", text_of(v, t));
+        return;
+    }
+    int64_t count = 1;
+    for (uint32_t d = 0; d < t->rank && t->space != TIR_SPACE_GLOBAL; d++)
+        if (t->shape[d] < 1 || !tir_mul_checked(count, t->shape[d], &count) || count > 1 << 24) {
+            wrong(v, inst, "the size of %s is not allowed", text_of(v, t));
+            return;
+        }
+    if (t->layout)
+        check_layout(v, inst, t);
+    bool needs_layout = tir_type_is_tile(t) || t->space == TIR_SPACE_SHARED;
+    if (form >= TIR_FORM_LAID_OUT && needs_layout && t->rank && !t->layout)
+        wrong(v, inst, "%s has no layout in form %s", text_of(v, t), tir_form_name(form));
+    if (form == TIR_FORM_LOWERED && tir_type_is_tile(t))
+        wrong(v, inst, "a tile, %s, in form lowered", text_of(v, t));
+}
+
+static void enter(struct verifier *v, const struct tir_value *value)
+{
+    v->visible[value->id] = value;
+}
+
+static void leave_block(struct verifier *v, const struct tir_block *block)
+{
+    for (uint32_t i = 0; i < block->arg_count; i++)
+        v->visible[block->args[i]->id] = NULL;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next)
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            v->visible[inst->results[i]->id] = NULL;
+}
+
+static bool check_operands(struct verifier *v, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *x = inst->operands[i];
+        if (!x)
+            continue; // infer.c says where one may be absent
+        bool known =
+            x->id < v->f->value_count && (x->kind == TIR_VALUE_CONST || v->visible[x->id] == x);
+        if (!known) {
+            wrong(v, inst, "operand %u is not defined before it is used", i);
+            return false;
+        }
+        if (x->kind == TIR_VALUE_CONST && v->f->form == TIR_FORM_LOWERED && x->type->rank)
+            wrong(v, inst, "a constant tile in form lowered");
+    }
+    return true;
+}
+
+// Attributes.
+
+static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
+{
+    static const enum tir_word combine[] = {
+        TIR_WORD_kind_sum, TIR_WORD_kind_prod, TIR_WORD_kind_min, TIR_WORD_kind_max,
+        TIR_WORD_kind_and, TIR_WORD_kind_or,   TIR_WORD_kind_xor, TIR_WORD_kind_any,
+        TIR_WORD_kind_all, TIR_WORD_kind_user, TIR_WORD_NONE};
+    static const enum tir_word atomic[] = {
+        TIR_WORD_kind_add, TIR_WORD_kind_min, TIR_WORD_kind_max,      TIR_WORD_kind_and,
+        TIR_WORD_kind_or,  TIR_WORD_kind_xor, TIR_WORD_kind_exchange, TIR_WORD_NONE};
+    static const enum tir_word vote[] = {TIR_WORD_kind_any, TIR_WORD_kind_all, TIR_WORD_kind_ballot,
+                                         TIR_WORD_NONE};
+    static const enum tir_word mma[] = {TIR_WORD_kind_f16,  TIR_WORD_kind_bf16, TIR_WORD_kind_tf32,
+                                        TIR_WORD_kind_f64,  TIR_WORD_kind_i8,   TIR_WORD_kind_u8,
+                                        TIR_WORD_kind_e4m3, TIR_WORD_kind_e5m2, TIR_WORD_NONE};
+    const enum tir_word *allowed = inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN   ? combine
+                                   : inst->op == TIR_OP_ATOMIC || inst->op == TIR_OP_ATOM ? atomic
+                                   : inst->op == TIR_OP_VOTE                              ? vote
+                                                                                          : mma;
+    while (*allowed && *allowed != word)
+        allowed++;
+    return *allowed;
+}
+
+static bool integers_allowed(const struct tir_attr *attr)
+{
+    switch ((int)attr->key) {
+    case TIR_ATTR_by:
+        for (uint32_t i = 0; i < attr->list_count; i++)
+            if (attr->list[i] < 1)
+                return false;
+        return true;
+    case TIR_ATTR_width:
+        return attr->number >= 1 && attr->number <= 16 && tir_is_pow2((uint64_t)attr->number);
+    case TIR_ATTR_group:
+    case TIR_ATTR_stages:
+    case TIR_ATTR_unroll:
+        return attr->number >= 1;
+    case TIR_ATTR_groups:
+        return attr->number >= 0;
+    case TIR_ATTR_persistent:
+    case TIR_ATTR_trans:
+        return attr->number == 0 || attr->number == 1;
+    default:
+        return true;
+    }
+}
+
+static void check_attr(struct verifier *v, const struct tir_inst *inst, const struct tir_attr *attr)
+{
+    const struct tir_op_info *op = &tir_ops[inst->op];
+    bool listed = attr->key == TIR_ATTR_box && op->has_ref;
+    for (uint32_t i = 0; i < op->attr_count; i++)
+        listed |= op->attrs[i].key == attr->key;
+    const char *name = tir_attr_infos[attr->key].name;
+    if (!listed)
+        wrong(v, inst, "%s has no attribute %s", op->name, name);
+    if (!integers_allowed(attr))
+        wrong(v, inst, "attribute %s has a value that is not allowed", name);
+    if (tir_attr_infos[attr->key].kind != TIR_ATTR_WORD)
+        return;
+    if (attr->number <= TIR_WORD_NONE || attr->number >= TIR_WORD_COUNT ||
+        tir_words[attr->number].key != attr->key ||
+        (attr->key == TIR_ATTR_kind && !word_allowed(inst, (enum tir_word)attr->number)))
+        wrong(v, inst, "attribute %s has a word that does not belong to it", name);
+}
+
+static bool check_attrs(struct verifier *v, const struct tir_inst *inst)
+{
+    const struct tir_op_info *op = &tir_ops[inst->op];
+    uint32_t before = v->errors;
+    for (uint32_t i = 0; i < inst->attr_count; i++) {
+        if (i && inst->attrs[i - 1].key >= inst->attrs[i].key)
+            wrong(v, inst, "attributes out of order");
+        check_attr(v, inst, &inst->attrs[i]);
+    }
+    for (uint32_t i = 0; i < op->attr_count; i++)
+        if (op->attrs[i].required && !tir_attr_find(inst, op->attrs[i].key))
+            wrong(v, inst, "attribute %s is missing", tir_attr_infos[op->attrs[i].key].name);
+    return v->errors == before;
+}
+
+// Regions.
+
+static const struct tir_inst *yield_of(struct verifier *v, const struct tir_inst *inst,
+                                       const struct tir_block *block, uint32_t count)
+{
+    const struct tir_inst *yield = tir_yield_of(block);
+    if (!yield)
+        wrong(v, inst, "a block does not end in a yield");
+    else if (yield->operand_count != count)
+        wrong(v, inst, "a block yields %u values where %u are needed", yield->operand_count, count);
+    else
+        return yield;
+    return NULL;
+}
+
+static void check_yields(struct verifier *v, const struct tir_inst *inst,
+                         const struct tir_block *block, uint32_t count,
+                         const struct tir_type *const *types)
+{
+    const struct tir_inst *yield = yield_of(v, inst, block, count);
+    for (uint32_t i = 0; yield && i < count; i++)
+        if (!yield->operands[i] || !tir_value_fits(yield->operands[i], types[i])) {
+            wrong(v, inst, "value %u is yielded as %s where %s is needed", i,
+                  yield->operands[i] ? text_of(v, yield->operands[i]->type) : "nothing",
+                  text_of(v, types[i]));
+            return;
+        }
+}
+
+// The block's arguments are `lead` (NULL: none), then one for each result.
+static void check_args(struct verifier *v, const struct tir_inst *inst,
+                       const struct tir_block *block, const struct tir_type *lead)
+{
+    uint32_t skip = lead ? 1 : 0;
+    bool fits = block->arg_count == skip + inst->result_count;
+    if (fits && lead)
+        fits = block->args[0]->type == lead;
+    for (uint32_t i = 0; fits && i < inst->result_count; i++)
+        fits = block->args[skip + i]->type == inst->results[i]->type;
+    if (!fits)
+        wrong(v, inst, "the block's arguments do not match what is carried");
+}
+
+static void check_carried(struct verifier *v, const struct tir_inst *inst)
+{
+    uint32_t count;
+    struct tir_value **init = tir_list(inst, &count);
+    bool fits = count == inst->result_count;
+    for (uint32_t i = 0; fits && i < count; i++)
+        fits = tir_value_fits(init[i], inst->results[i]->type);
+    if (!fits)
+        wrong(v, inst, "the first values do not match what is carried");
+}
+
+static void check_tiles(struct verifier *v, const struct tir_inst *inst)
+{
+    const struct tir_block *block = inst->regions[0];
+    const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
+    bool fits = block->arg_count == inst->operand_count && by->list_count == inst->operand_count &&
+                inst->operand_count > 0;
+    for (uint32_t i = 0; fits && i < block->arg_count; i++)
+        fits = tir_elem_is_int(inst->operands[i]->type->elem) &&
+               tir_type_is_scalar(inst->operands[i]->type) &&
+               block->args[i]->type == inst->operands[i]->type;
+    if (!fits)
+        wrong(v, inst, "extents, tile sizes and block arguments do not match");
+    yield_of(v, inst, block, 0);
+}
+
+static void check_user_region(struct verifier *v, const struct tir_inst *inst)
+{
+    const struct tir_block *block = inst->regions[0];
+    const struct tir_type *scalar =
+        tir_type_scalar(v->f->module->types, inst->operands[0]->type->elem);
+    if (block->arg_count != 2 || block->args[0]->type != scalar || block->args[1]->type != scalar)
+        wrong(v, inst, "the block must take two values of type %s", text_of(v, scalar));
+    check_yields(v, inst, block, 1, &scalar);
+}
+
+// After the blocks inside were checked, so their yields are sound.
+static void check_regions(struct verifier *v, const struct tir_inst *inst)
+{
+    const struct tir_type *bool_type = tir_type_scalar(v->f->module->types, TIR_BOOL);
+    const struct tir_type **types =
+        arena_array(v->f->module->arena, const struct tir_type *, inst->result_count);
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        types[i] = inst->results[i]->type;
+    switch ((int)inst->op) {
+    case TIR_OP_FOR:
+        check_carried(v, inst);
+        check_args(v, inst, inst->regions[0], inst->operands[TIR_FOR_BEGIN]->type);
+        check_yields(v, inst, inst->regions[0], inst->result_count, types);
+        break;
+    case TIR_OP_WHILE:
+        check_carried(v, inst);
+        check_args(v, inst, inst->regions[0], NULL);
+        check_args(v, inst, inst->regions[1], NULL);
+        check_yields(v, inst, inst->regions[0], 1, &bool_type);
+        check_yields(v, inst, inst->regions[1], inst->result_count, types);
+        break;
+    case TIR_OP_IF:
+        check_yields(v, inst, inst->regions[0], inst->result_count, types);
+        check_yields(v, inst, inst->regions[1], inst->result_count, types);
+        break;
+    case TIR_OP_TILES:
+        check_tiles(v, inst);
+        break;
+    default:
+        check_user_region(v, inst);
+        break;
+    }
+}
+
+// Instructions.
+
+static void check_results(struct verifier *v, const struct tir_inst *inst)
+{
+    const struct tir_op_info *op = &tir_ops[inst->op];
+    if (op->result_count != TIR_MANY && op->result_count != inst->result_count) {
+        wrong(v, inst, "%u results where %u are needed", inst->result_count, op->result_count);
+        return;
+    }
+    const struct tir_type *stated = inst->result_count ? inst->results[0]->type : NULL;
+    tir_str why = {0};
+    const struct tir_type *t = tir_infer(v->f->module, inst, stated, &why);
+    if (!t)
+        wrong(v, inst, STR_FMT, STR_ARG(why));
+    else if (stated && t != stated)
+        wrong(v, inst, "the result is %s where %s follows", text_of(v, stated), text_of(v, t));
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        check_type(v, inst, inst->results[i]->type);
+    if (inst->op == TIR_OP_RESHAPE && t && t->layout && inst->operands[0]->type->layout &&
+        t->layout != tir_layout_reshape(v->f->module->types, inst->operands[0]->type->layout,
+                                        t->rank, t->shape))
+        wrong(v, inst, "a reshape moves data between threads");
+}
+
+static void check_direction(struct verifier *v, const struct tir_inst *inst)
+{
+    if (!tir_ops[inst->op].has_ref)
+        return;
+    const struct tir_value *base = tir_ref_base(inst);
+    for (uint32_t i = 0; i < v->f->param_count; i++) {
+        const struct tir_param *p = &v->f->params[i];
+        bool writes = inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+        bool reads = inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC;
+        if (p->value != base)
+            continue;
+        if (writes && p->direction == TIR_IN)
+            wrong(v, inst, "%s is an input and is written", p->name);
+        if (reads && p->direction == TIR_OUT)
+            wrong(v, inst, "%s is an output and is read", p->name);
+    }
+}
+
+static void check_block(struct verifier *v, const struct tir_block *block,
+                        const struct tir_inst *owner);
+
+static void check_inst(struct verifier *v, const struct tir_inst *inst)
+{
+    const struct tir_op_info *op = &tir_ops[inst->op];
+    uint32_t before = v->errors;
+    if (v->f->form > op->last_form)
+        wrong(v, inst, "%s may not appear in form %s", op->name, tir_form_name(v->f->form));
+    bool sound = check_operands(v, inst) & check_attrs(v, inst);
+    if (inst->region_count != regions_needed(inst)) {
+        wrong(v, inst, "%u blocks where %u are needed", inst->region_count, regions_needed(inst));
+        sound = false;
+    }
+    if (!sound)
+        return;
+    check_results(v, inst);
+    if (v->errors != before)
+        return;
+    check_direction(v, inst);
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        check_block(v, inst->regions[r], inst);
+    if (inst->region_count && v->errors == before)
+        check_regions(v, inst);
+}
+
+static void check_block(struct verifier *v, const struct tir_block *block,
+                        const struct tir_inst *owner)
+{
+    if (block->owner != owner)
+        wrong(v, owner, "a block does not know its owner");
+    for (uint32_t i = 0; i < block->arg_count; i++) {
+        if (block->args[i]->block != block || block->args[i]->index != i)
+            wrong(v, owner, "argument %u does not know its block", i);
+        check_type(v, owner, block->args[i]->type);
+        enter(v, block->args[i]);
+    }
+    const struct tir_inst *prev = NULL;
+    for (const struct tir_inst *inst = block->first; inst; prev = inst, inst = inst->next) {
+        if (inst->block != block || inst->prev != prev)
+            wrong(v, inst, "a broken link between instructions");
+        bool may_yield = !inst->next && (owner || block == v->f->host);
+        if (inst->op == TIR_OP_YIELD && !may_yield)
+            wrong(v, inst, "a yield that does not end a block");
+        check_inst(v, inst);
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            enter(v, inst->results[i]);
+    }
+    if (block->last != prev)
+        wrong(v, owner, "a broken link at the end of a block");
+    if (block != v->f->body)
+        leave_block(v, block);
+}
+
+// The function.
+
+static void check_signature(struct verifier *v)
+{
+    const struct tir_func *f = v->f;
+    bool fits = f->body->arg_count == f->param_count + f->dim_count;
+    for (uint32_t i = 0; fits && i < f->param_count; i++) {
+        fits = f->params[i].value == f->body->args[i];
+        for (uint32_t d = 0; fits && d < f->params[i].value->type->rank; d++)
+            fits = f->params[i].dims[d].dim < (int32_t)f->dim_count;
+    }
+    for (uint32_t i = 0; fits && i < f->dim_count; i++)
+        fits = f->dims[i].value == f->body->args[f->param_count + i];
+    if (!fits)
+        wrong(v, NULL, "parameters and dimensions do not match the block's arguments");
+    if (f->threads % 32 || f->threads > 1024)
+        wrong(v, NULL, "%u threads", f->threads);
+}
+
+static void check_host(struct verifier *v)
+{
+    const struct tir_func *f = v->f;
+    const struct tir_type *bool_type = tir_type_scalar(f->module->types, TIR_BOOL);
+    const struct tir_inst *yield = tir_yield_of(f->host);
+    for (const struct tir_inst *inst = f->host->first; inst; inst = inst->next)
+        if (inst != yield && (!tir_has_trait(inst, TIR_PURE) || tir_has_trait(inst, TIR_THREAD) ||
+                              inst->region_count || tir_result(inst)->type->rank))
+            wrong(v, inst, "only scalar arithmetic can run before a launch");
+    uint32_t count = yield ? yield->operand_count : 0;
+    if (count < f->grid_count || f->grid_count > 3 || (f->host->first && !yield))
+        wrong(v, NULL, "the grid is not given by the host block");
+    for (uint32_t i = 0; yield && i < count; i++) {
+        const struct tir_type *t = yield->operands[i]->type;
+        if (!tir_type_is_scalar(t) || (i < f->grid_count ? t->elem != TIR_I64 : t != bool_type))
+            wrong(v, yield, "value %u of the host block is %s", i, text_of(v, t));
+    }
+}
+
+bool tir_verify(struct tir_func *f)
+{
+    struct verifier v = {.f = f};
+    v.visible = arena_array(f->module->arena, const struct tir_value *, f->value_count);
+    check_signature(&v);
+    check_block(&v, f->body, NULL);
+    if (!v.errors) {
+        // The host block sees the arguments of the body, but nothing computed there.
+        for (const struct tir_inst *inst = f->body->first; inst; inst = inst->next)
+            for (uint32_t i = 0; i < inst->result_count; i++)
+                v.visible[inst->results[i]->id] = NULL;
+        check_block(&v, f->host, NULL);
+        check_host(&v);
+    }
+    return v.errors == 0;
+}
