@@ -51,9 +51,7 @@ static tir_status stream_create(tir_rt_device *device, void **out, tir_error *er
 
 static void stream_destroy(tir_rt_device *device, void *stream)
 {
-    tir_status status;
-    CU_CALL_IN(cuda_device_of(device), status, NULL, cuStreamDestroy, stream);
-    (void)status;
+    CU_RELEASE_IN(cuda_device_of(device), cuStreamDestroy, stream);
 }
 
 static tir_status stream_synchronize(tir_rt_device *device, void *stream, tir_error *error)
@@ -74,9 +72,7 @@ static tir_status event_create(tir_rt_device *device, void **out, tir_error *err
 
 static void event_destroy(tir_rt_device *device, void *event)
 {
-    tir_status status;
-    CU_CALL_IN(cuda_device_of(device), status, NULL, cuEventDestroy, event);
-    (void)status;
+    CU_RELEASE_IN(cuda_device_of(device), cuEventDestroy, event);
 }
 
 static tir_status event_record(tir_rt_device *device, void *event, void *stream, tir_error *error)
@@ -108,9 +104,7 @@ static tir_status mem_alloc(tir_rt_device *device, uint64_t size, uint64_t *out,
 
 static void mem_free(tir_rt_device *device, uint64_t address)
 {
-    tir_status status;
-    CU_CALL_IN(cuda_device_of(device), status, NULL, cuMemFree, address);
-    (void)status;
+    CU_RELEASE_IN(cuda_device_of(device), cuMemFree, address);
 }
 
 static tir_status mem_write(tir_rt_device *device, uint64_t dst, const void *src, uint64_t size,

@@ -35,6 +35,16 @@ void tir_cuda_leave(struct cuda_device *d, bool pushed);
         }                                                           \
     } while (0)
 
+// Gives something back. There is nobody to tell of a failure, and the attempt is made even when the
+// context cannot be made current.
+#define CU_RELEASE_IN(d, fn, handle)              \
+    do {                                          \
+        bool pushed;                              \
+        (void)tir_cuda_enter((d), &pushed, NULL); \
+        (void)(d)->api->fn(handle);               \
+        tir_cuda_leave((d), pushed);              \
+    } while (0)
+
 // cuda_module.c
 tir_status tir_cuda_module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
                                 tir_error *error);

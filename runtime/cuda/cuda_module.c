@@ -86,6 +86,13 @@ static tir_status load_image(struct cuda_device *d, const char *image, cu_module
     return status;
 }
 
+// Whether the driver refused the cubin for what it is, which leaves the PTX to try.
+static bool is_of_no_use(const tir_error *error)
+{
+    return error->native == TIR_CUDA_ERROR_NO_BINARY_FOR_GPU ||
+           error->native == TIR_CUDA_ERROR_INVALID_IMAGE;
+}
+
 tir_status tir_cuda_module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
                                 tir_error *error)
 {
@@ -99,7 +106,7 @@ tir_status tir_cuda_module_load(tir_rt_device *device, const tir_artifact_desc *
                              TIR_STR(desc->target), device->info.arch, device->info.name);
     if (have_cubin)
         status = load_image(d, desc->cubin.ptr, &module, error);
-    if (status == TIR_ERR_UNSUPPORTED && have_ptx)
+    if (have_ptx && (!have_cubin || (status && is_of_no_use(error))))
         status = load_image(d, desc->ptx.ptr, &module, error);
     *out = status ? NULL : module;
     return status;
@@ -107,9 +114,7 @@ tir_status tir_cuda_module_load(tir_rt_device *device, const tir_artifact_desc *
 
 void tir_cuda_module_unload(tir_rt_device *device, void *module)
 {
-    tir_status status;
-    CU_CALL_IN(cuda_device_of(device), status, NULL, cuModuleUnload, module);
-    (void)status;
+    CU_RELEASE_IN(cuda_device_of(device), cuModuleUnload, module);
 }
 
 static bool has_cluster(const uint32_t cluster[3])

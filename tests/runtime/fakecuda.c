@@ -70,6 +70,16 @@ static cu_result count_call(void)
             return state.sticky;                   \
     } while (0)
 
+// The end of a call that frees or restores something, which is done even when it is told to fail,
+// as the driver's own teardown would: a sweep must not spill from one round into the next.
+static cu_result end_release(void)
+{
+    cu_result result = count_call();
+    if (result)
+        state.failed_release = 1;
+    return result;
+}
+
 // Declared by the table, so that a wrong signature does not compile, under the driver's symbols.
 #define EXPORTED(name) name##_exported
 #define CU_FN(name, symbol, need, params) \
@@ -180,9 +190,9 @@ cu_result EXPORTED(cuDevicePrimaryCtxRetain)(cu_context *out, cu_device device)
 
 cu_result EXPORTED(cuDevicePrimaryCtxRelease)(cu_device device)
 {
-    BEGIN();
+    (void)device;
     state.contexts--;
-    return check_device(device);
+    return end_release();
 }
 
 cu_result EXPORTED(cuCtxGetCurrent)(cu_context *out)
@@ -201,13 +211,12 @@ cu_result EXPORTED(cuCtxPushCurrent)(cu_context context)
     return TIR_CUDA_SUCCESS;
 }
 
-// Pops even when told to fail, so that a sweep does not spill from one round into the next.
 cu_result EXPORTED(cuCtxPopCurrent)(cu_context *out)
 {
     if (!depth)
         return TIR_CUDA_ERROR_INVALID_CONTEXT;
     *out = stack[--depth];
-    return count_call();
+    return end_release();
 }
 
 cu_result EXPORTED(cuCtxGetDevice)(cu_device *out)
@@ -233,12 +242,11 @@ cu_result EXPORTED(cuStreamCreate)(cu_stream *out, unsigned int flags)
     return TIR_CUDA_SUCCESS;
 }
 
-// What frees something does so even when it is told to fail, as the driver's own teardown would.
 cu_result EXPORTED(cuStreamDestroy)(cu_stream stream)
 {
     free(stream);
     state.streams--;
-    return count_call();
+    return end_release();
 }
 
 cu_result EXPORTED(cuStreamSynchronize)(cu_stream stream)
@@ -262,7 +270,7 @@ cu_result EXPORTED(cuEventDestroy)(cu_event event)
 {
     free(event);
     state.events--;
-    return count_call();
+    return end_release();
 }
 
 cu_result EXPORTED(cuEventRecord)(cu_event event, cu_stream stream)
@@ -306,7 +314,7 @@ cu_result EXPORTED(cuMemFree)(cu_deviceptr address)
 {
     free(memory_at(address));
     state.memory--;
-    return count_call();
+    return end_release();
 }
 
 cu_result EXPORTED(cuMemcpyHtoDAsync)(cu_deviceptr dst, const void *src, size_t size,
@@ -382,7 +390,7 @@ cu_result EXPORTED(cuModuleUnload)(cu_module module)
     free(module->image);
     free(module);
     state.modules--;
-    return count_call();
+    return end_release();
 }
 
 // Functions are never freed: the driver keeps them with the module, the fake for good.

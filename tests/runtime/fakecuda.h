@@ -30,6 +30,7 @@ struct fake_cuda {
 
     // Asked by the test.
     atomic_int calls;
+    atomic_int failed_release; // the call that failed was to free or restore something
     atomic_int memory, modules, streams, events, contexts; // alive
     atomic_uint launches;
     int cubins, max_dynamic_shared;

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sweeps: one session with everything in it, in which every driver call, then every allocation,
+// fails once. Each failure is a status; nothing leaks, nothing crashes.
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+#include <string.h>
+
+#include "rig.h"
+
+struct objects {
+    tir_rt_stream *stream;
+    tir_rt_event *start, *end;
+    tir_rt_buffer *x, *y;
+};
+
+static tir_status create(struct rig *rig, struct objects *o)
+{
+    tir_status status = tir_rt_stream_create(rig->device, &o->stream, &rig->error);
+    if (!status)
+        status = tir_rt_event_create(rig->device, &o->start, &rig->error);
+    if (!status)
+        status = tir_rt_event_create(rig->device, &o->end, &rig->error);
+    if (!status)
+        status = tir_rt_buffer_create(rig->device, 100, &o->x, &rig->error);
+    if (!status)
+        status = tir_rt_buffer_create(rig->device, 100, &o->y, &rig->error);
+    return status;
+}
+
+static tir_status use(struct rig *rig, struct objects *o)
+{
+    uint8_t bytes[100], back[100];
+    int64_t n = 100;
+    float ms;
+    tir_rt_usage usage;
+    memset(bytes, 42, sizeof bytes);
+    tir_rt_arg args[2] = {
+        tir_rt_arg_tensor(tir_rt_buffer_address(o->x), TIR_ELEMENT_U8, 1, &n, NULL),
+        tir_rt_arg_tensor(tir_rt_buffer_address(o->y), TIR_ELEMENT_U8, 1, &n, NULL),
+    };
+    struct gemm_args g;
+    rig_gemm_args(&g);
+    tir_status status = TIR_OK;
+#define STEP(call) status = status ? status : (call)
+    STEP(tir_rt_buffer_fill(o->y, 0, 1, 100, o->stream, &rig->error));
+    STEP(tir_rt_buffer_write(o->x, 0, bytes, 100, o->stream, &rig->error));
+    STEP(tir_rt_event_record(o->start, o->stream, &rig->error));
+    STEP(tir_rt_launch(rig->copy, o->stream, args, 2, NULL, &rig->error));
+    STEP(tir_rt_launch(rig->gemm, o->stream, g.args, 5, NULL, &rig->error));
+    STEP(tir_rt_event_record(o->end, o->stream, &rig->error));
+    STEP(tir_rt_buffer_read(o->y, 0, back, 100, o->stream, &rig->error));
+    STEP(tir_rt_buffer_copy(o->x, 0, o->y, 0, 100, NULL, &rig->error));
+    STEP(tir_rt_event_elapsed(o->start, o->end, &ms, &rig->error));
+    STEP(tir_rt_kernel_usage(rig->gemm, 0, &usage, &rig->error));
+    STEP(tir_rt_stream_synchronize(o->stream, &rig->error));
+    STEP(tir_rt_device_synchronize(rig->device, &rig->error));
+#undef STEP
+    if (!status)
+        assert_memory_equal(bytes, back, 100);
+    return status;
+}
+
+// The session. Everything is freed whatever happened; `*used` is how many driver calls came before.
+static tir_status session(struct rig *rig, int *used)
+{
+    struct objects o = {0};
+    tir_status status = rig_open(rig);
+    if (!status)
+        status = create(rig, &o);
+    if (!status)
+        status = use(rig, &o);
+    *used = rig->fake->calls;
+    tir_rt_event_destroy(o.start);
+    tir_rt_event_destroy(o.end);
+    tir_rt_stream_destroy(o.stream);
+    tir_rt_buffer_destroy(o.x);
+    tir_rt_buffer_destroy(o.y);
+    rig_close(rig);
+    return status;
+}
+
+static void sweep_driver(cu_result failure, tir_status expected)
+{
+    int calls = 0, used;
+    for (int n = 0; n <= calls; n++) { // round 0 fails nothing, and counts
+        struct rig rig = {.fake = rig_fake(FAKE_CUDA), .counting.countdown = -1};
+        rig.fake->fail_at = n;
+        rig.fake->fail_with = failure;
+        tir_status status = session(&rig, &used);
+        if (n == 0) {
+            assert_int_equal(status, TIR_OK);
+            calls = rig.fake->calls;
+            continue;
+        }
+        if (status == TIR_OK) { // nobody hears of what frees or restores something
+            if (!rig.fake->failed_release && n <= used)
+                fail_msg("nobody heard of call %d of %d failing", n, calls);
+            continue;
+        }
+        // Before a device is open, whatever fails is the driver's absence.
+        assert_true(status == expected || (n <= 2 && status == TIR_ERR_NO_DRIVER));
+        assert_int_equal(rig.error.status, status);
+        assert_int_equal(rig.error.native, failure);
+        assert_true(strncmp(rig.error.message, "cu", 2) == 0);
+    }
+    assert_true(calls > 100);
+}
+
+static void test_driver_calls(void **state)
+{
+    (void)state;
+    sweep_driver(TIR_CUDA_ERROR_OUT_OF_MEMORY, TIR_ERR_NO_MEMORY);
+    sweep_driver(TIR_CUDA_ERROR_NOT_SUPPORTED, TIR_ERR_UNSUPPORTED);
+    sweep_driver(TIR_CUDA_ERROR_LAUNCH_FAILED, TIR_ERR_DEVICE);
+}
+
+static void test_allocations(void **state)
+{
+    (void)state;
+    tir_status status = TIR_ERR_NO_MEMORY;
+    int used;
+    for (int n = 1; status; n++) {
+        struct rig rig = {.fake = rig_fake(FAKE_CUDA), .counting.countdown = n};
+        status = session(&rig, &used);
+        assert_int_equal(rig.fake->contexts, 0);
+        if (status) {
+            assert_int_equal(status, TIR_ERR_NO_MEMORY);
+            assert_int_equal(rig.error.status, TIR_ERR_NO_MEMORY);
+        } else {
+            assert_true(rig.counting.countdown > 0); // fewer allocations than n
+            assert_true(n > 20);
+        }
+        assert_true(n < 1000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_driver_calls),
+        cmocka_unit_test(test_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
