@@ -1,0 +1,647 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Kernels: signature, values, control flow; and the order in which a module is made.
+//
+// Structured regions become basic blocks with phis directly, so LLVM gets SSA form and needs no
+// mem2reg. Counted loops are emitted rotated (test at the bottom, a guard in front), the form that
+// LLVM's strength reduction and ptxas both expect.
+
+#include "target/nvptx/emit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "ir/number.h"
+#include "ir/walk.h"
+#include "target/nvptx/nvptx.h"
+
+#define PTX_KERNEL 71 // LLVM's calling convention number
+
+// Small things.
+
+V tir_emit_i32(const struct emit *e, int64_t value)
+{
+    return LLVMConstInt(e->ll->i32, (unsigned long long)value, true);
+}
+
+V tir_emit_const(V like, double value)
+{
+    return LLVMConstReal(LLVMTypeOf(like), value);
+}
+
+V tir_emit_unary(struct emit *e, const char *intrinsic, V x)
+{
+    LLVMTypeRef type = LLVMTypeOf(x);
+    return tir_llvm_call(e->ll, intrinsic, &type, 1, &x, 1);
+}
+
+V tir_emit_binary(struct emit *e, const char *intrinsic, V x, V y)
+{
+    LLVMTypeRef type = LLVMTypeOf(x);
+    return tir_llvm_call(e->ll, intrinsic, &type, 1, (V[]){x, y}, 2);
+}
+
+V tir_emit_fma(struct emit *e, V x, V y, V z)
+{
+    LLVMTypeRef type = LLVMTypeOf(x);
+    return tir_llvm_call(e->ll, "llvm.fma", &type, 1, (V[]){x, y, z}, 3);
+}
+
+V tir_emit_bits(struct emit *e, V x, LLVMTypeRef type)
+{
+    return LLVMTypeOf(x) == type ? x : LLVMBuildBitCast(e->b, x, type, "");
+}
+
+V tir_emit_select(struct emit *e, V cond, V x, V y)
+{
+    return LLVMBuildSelect(e->b, cond, x, y, "");
+}
+
+V tir_emit_fcmp(struct emit *e, LLVMRealPredicate predicate, V x, V y)
+{
+    return LLVMBuildFCmp(e->b, predicate, x, y, "");
+}
+
+V tir_emit_icmp(struct emit *e, LLVMIntPredicate predicate, V x, V y)
+{
+    return LLVMBuildICmp(e->b, predicate, x, y, "");
+}
+
+LLVMBasicBlockRef tir_emit_block(struct emit *e, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(e->ll->context, e->function, name);
+}
+
+void tir_emit_at(struct emit *e, LLVMBasicBlockRef block)
+{
+    LLVMPositionBuilderAtEnd(e->b, block);
+}
+
+LLVMTypeRef tir_emit_elem_type(const struct emit *e, enum tir_elem elem)
+{
+    switch (elem) {
+    case TIR_BOOL:
+        return e->ll->i1;
+    case TIR_I8:
+    case TIR_U8:
+    case TIR_E2M1:
+    case TIR_E4M3:
+    case TIR_E5M2:
+    case TIR_UE8M0:
+        return e->ll->i8;
+    case TIR_I16:
+    case TIR_U16:
+        return e->ll->i16;
+    case TIR_I32:
+    case TIR_U32:
+        return e->ll->i32;
+    case TIR_I64:
+    case TIR_U64:
+        return e->ll->i64;
+    case TIR_F16:
+        return e->ll->f16;
+    case TIR_BF16:
+        return e->ll->bf16;
+    case TIR_TF32:
+    case TIR_F32:
+        return e->ll->f32;
+    case TIR_F64:
+        return e->ll->f64;
+    case TIR_NONE:
+    case TIR_ELEM_COUNT:
+        break;
+    }
+    tir_unreachable();
+}
+
+LLVMTypeRef tir_emit_type(const struct emit *e, const struct tir_type *type)
+{
+    assert(tir_type_is_scalar(type));
+    return tir_emit_elem_type(e, type->elem);
+}
+
+V tir_emit_unsupported(struct emit *e, const struct tir_type *type, const char *what)
+{
+    tir_error_at(e->diags, e->span, TIR_E_UNSUPPORTED, "%s is not supported on %s", what,
+                 e->ll->arch->name);
+    e->failed = true;
+    return LLVMGetUndef(tir_emit_type(e, type));
+}
+
+// Values.
+
+static V constant(const struct emit *e, const struct tir_value *v)
+{
+    LLVMTypeRef type = tir_emit_type(e, v->type);
+    if (!tir_elem_is_float(v->type->elem))
+        return LLVMConstInt(type, (unsigned long long)v->constant.i, true);
+    if (tir_elems[v->type->elem].bits <= 8)
+        return LLVMConstInt(
+            type, tir_number_encode(v->type->elem, (union tir_number){.f = v->constant.f}), false);
+    return LLVMConstReal(type, v->constant.f);
+}
+
+bool tir_emit_is_narrow(const struct emit *e, const struct tir_value *v)
+{
+    if (v->kind == TIR_VALUE_CONST)
+        return v->type->elem == TIR_I64 && v->constant.i == (int32_t)v->constant.i;
+    return e->slots[v->id].narrow;
+}
+
+V tir_emit_value(struct emit *e, const struct tir_value *v)
+{
+    if (v->kind == TIR_VALUE_CONST)
+        return constant(e, v);
+    const struct emit_slot *slot = &e->slots[v->id];
+    assert(slot->v);
+    return slot->narrow ? LLVMBuildSExt(e->b, slot->v, e->ll->i64, "") : slot->v;
+}
+
+V tir_emit_value32(struct emit *e, const struct tir_value *v)
+{
+    assert(v->type->elem == TIR_I64);
+    if (v->kind == TIR_VALUE_CONST)
+        return tir_emit_i32(e, v->constant.i);
+    const struct emit_slot *slot = &e->slots[v->id];
+    assert(slot->v);
+    return slot->narrow ? slot->v : LLVMBuildTrunc(e->b, slot->v, e->ll->i32, "");
+}
+
+void tir_emit_set32(struct emit *e, const struct tir_value *v, V value)
+{
+    assert(e->slots[v->id].narrow && LLVMTypeOf(value) == e->ll->i32);
+    e->slots[v->id].v = value;
+}
+
+void tir_emit_set(struct emit *e, const struct tir_value *v, V value)
+{
+    struct emit_slot *slot = &e->slots[v->id];
+    slot->v = slot->narrow ? LLVMBuildTrunc(e->b, value, e->ll->i32, "") : value;
+}
+
+bool tir_emit_in_range(const struct emit *e, const struct tir_value *v, int64_t low, int64_t high)
+{
+    (void)e;
+    int64_t constant;
+    return tir_is_const_int(v, &constant) && constant >= low && constant <= high;
+}
+
+bool tir_emit_is_exact(const struct emit *e, const struct tir_inst *inst)
+{
+    (void)e;
+    (void)inst;
+    return false;
+}
+
+static bool loop_is_safe(const struct emit *e, const struct tir_inst *inst)
+{
+    (void)e;
+    (void)inst;
+    return false;
+}
+
+static V value_as_held(struct emit *e, const struct tir_value *v, const struct tir_value *holder)
+{
+    return e->slots[holder->id].narrow ? tir_emit_value32(e, v) : tir_emit_value(e, v);
+}
+
+static LLVMTypeRef held_type(const struct emit *e, const struct tir_value *v)
+{
+    return e->slots[v->id].narrow ? e->ll->i32 : tir_emit_type(e, v->type);
+}
+
+V tir_emit_shared_base(struct emit *e)
+{
+    if (!e->shared) {
+        e->shared = LLVMGetNamedGlobal(e->ll->module, "tir_shared");
+        if (!e->shared) {
+            e->shared = LLVMAddGlobalInAddressSpace(e->ll->module, LLVMArrayType2(e->ll->i8, 0),
+                                                    "tir_shared", TIR_AS_SHARED);
+            LLVMSetLinkage(e->shared, LLVMExternalLinkage);
+            LLVMSetAlignment(e->shared, 1024);
+        }
+    }
+    return e->shared;
+}
+
+// Control flow.
+
+static void emit_insts(struct emit *e, const struct tir_block *block);
+
+static void add_incoming(V phi, V value, LLVMBasicBlockRef from)
+{
+    LLVMAddIncoming(phi, &value, &from, 1);
+}
+
+static V new_phi(struct emit *e, const struct tir_value *v)
+{
+    V phi = LLVMBuildPhi(e->b, held_type(e, v), "");
+    e->slots[v->id].v = phi;
+    return phi;
+}
+
+// What a block's yield gives, as its receivers hold it, by the end of the block.
+static V *yielded(struct emit *e, const struct tir_block *block, struct tir_value *const *receivers,
+                  uint32_t count)
+{
+    const struct tir_inst *yield = tir_yield_of(block);
+    assert(!count || (yield && yield->operand_count == count));
+    V *values = arena_array(e->arena, V, count + 1);
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = value_as_held(e, yield->operands[i], receivers[i]);
+    return values;
+}
+
+static void emit_if(struct emit *e, const struct tir_inst *inst)
+{
+    LLVMBasicBlockRef arms[2] = {tir_emit_block(e, "then"), tir_emit_block(e, "else")}, ends[2];
+    LLVMBasicBlockRef join = tir_emit_block(e, "join");
+    LLVMBuildCondBr(e->b, tir_emit_value(e, inst->operands[0]), arms[0], arms[1]);
+    V *values[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        tir_emit_at(e, arms[i]);
+        emit_insts(e, inst->regions[i]);
+        values[i] = yielded(e, inst->regions[i], inst->results, inst->result_count);
+        ends[i] = LLVMGetInsertBlock(e->b);
+        LLVMBuildBr(e->b, join);
+    }
+    tir_emit_at(e, join);
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        V phi = new_phi(e, inst->results[i]);
+        add_incoming(phi, values[0][i], ends[0]);
+        add_incoming(phi, values[1][i], ends[1]);
+    }
+}
+
+static void mark_no_unroll(struct emit *e, V branch)
+{
+    LLVMContextRef c = e->ll->context;
+    LLVMMetadataRef name = LLVMMDStringInContext2(c, "llvm.loop.unroll.disable", 24);
+    LLVMMetadataRef hint = LLVMMDNodeInContext2(c, &name, 1);
+    LLVMMetadataRef self = LLVMTemporaryMDNode(c, NULL, 0);
+    LLVMMetadataRef loop = LLVMMDNodeInContext2(c, (LLVMMetadataRef[]){self, hint}, 2);
+    LLVMMetadataReplaceAllUsesWith(self, loop);
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(c, "llvm.loop", 9),
+                    LLVMMetadataAsValue(c, loop));
+}
+
+// i + step < end without overflow: end - i > step, unsigned, as i < end. Where i + step cannot pass
+// the type's maximum the plain form is kept, which the loop passes understand.
+static V loop_goes_on(struct emit *e, const struct tir_inst *inst, V index, V step, V end, V *next)
+{
+    bool is_signed = tir_elems[inst->operands[TIR_FOR_END]->type->elem].kind == TIR_KIND_SIGNED;
+    if (loop_is_safe(e, inst)) {
+        *next = LLVMBuildNSWAdd(e->b, index, step, "");
+        return tir_emit_icmp(e, is_signed ? LLVMIntSLT : LLVMIntULT, *next, end);
+    }
+    *next = LLVMBuildAdd(e->b, index, step, "");
+    return tir_emit_icmp(e, LLVMIntUGT, LLVMBuildSub(e->b, end, index, ""), step);
+}
+
+static void emit_for(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_block *body = inst->regions[0];
+    const struct tir_value *index = body->args[0];
+    struct tir_value **carried = body->args + 1;
+    uint32_t count = inst->result_count;
+    bool is_signed = tir_elems[index->type->elem].kind == TIR_KIND_SIGNED;
+    // The bounds are held like the index when all of them fit, else wide.
+    bool narrow = e->slots[index->id].narrow;
+    for (uint32_t i = TIR_FOR_BEGIN; i <= TIR_FOR_STEP && narrow; i++)
+        narrow = tir_emit_is_narrow(e, inst->operands[i]);
+    e->slots[index->id].narrow = narrow;
+    V begin = value_as_held(e, inst->operands[TIR_FOR_BEGIN], index);
+    V end = value_as_held(e, inst->operands[TIR_FOR_END], index);
+    V step = value_as_held(e, inst->operands[TIR_FOR_STEP], index);
+    V *init = arena_array(e->arena, V, count + 1);
+    for (uint32_t i = 0; i < count; i++)
+        init[i] = value_as_held(e, inst->operands[TIR_FOR_INIT + i], carried[i]);
+
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(e->b), top = tir_emit_block(e, "loop");
+    LLVMBasicBlockRef done = tir_emit_block(e, "done");
+    LLVMBuildCondBr(e->b, tir_emit_icmp(e, is_signed ? LLVMIntSLT : LLVMIntULT, begin, end), top,
+                    done);
+    tir_emit_at(e, top);
+    V index_phi = new_phi(e, index);
+    add_incoming(index_phi, begin, from);
+    V *phis = arena_array(e->arena, V, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        phis[i] = new_phi(e, carried[i]);
+        add_incoming(phis[i], init[i], from);
+    }
+    emit_insts(e, body);
+    V *next = yielded(e, body, carried, count);
+    V next_index;
+    V go_on = loop_goes_on(e, inst, index_phi, step, end, &next_index);
+    LLVMBasicBlockRef bottom = LLVMGetInsertBlock(e->b);
+    V branch = LLVMBuildCondBr(e->b, go_on, top, done);
+    if (tir_attr_int(inst, TIR_ATTR_unroll, 0) == 1)
+        mark_no_unroll(e, branch);
+    add_incoming(index_phi, next_index, bottom);
+    for (uint32_t i = 0; i < count; i++)
+        add_incoming(phis[i], next[i], bottom);
+    tir_emit_at(e, done);
+    for (uint32_t i = 0; i < count; i++) {
+        // A result is held like its carried value (emit_narrow decides both together).
+        V phi = new_phi(e, inst->results[i]);
+        add_incoming(phi, init[i], from);
+        add_incoming(phi, next[i], bottom);
+    }
+}
+
+static void emit_while(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_block *test = inst->regions[0], *body = inst->regions[1];
+    uint32_t count = inst->result_count;
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(e->b), top = tir_emit_block(e, "while");
+    LLVMBasicBlockRef inside = tir_emit_block(e, "body"), done = tir_emit_block(e, "done");
+    V *init = arena_array(e->arena, V, count + 1), *phis = arena_array(e->arena, V, count + 1);
+    for (uint32_t i = 0; i < count; i++)
+        init[i] = value_as_held(e, inst->operands[i], test->args[i]);
+    LLVMBuildBr(e->b, top);
+    tir_emit_at(e, top);
+    for (uint32_t i = 0; i < count; i++) {
+        phis[i] = new_phi(e, test->args[i]);
+        add_incoming(phis[i], init[i], from);
+        e->slots[body->args[i]->id].v = phis[i];
+        e->slots[inst->results[i]->id].v = phis[i];
+    }
+    emit_insts(e, test);
+    LLVMBuildCondBr(e->b, tir_emit_value(e, tir_yield_of(test)->operands[0]), inside, done);
+    tir_emit_at(e, inside);
+    emit_insts(e, body);
+    V *next = yielded(e, body, test->args, count);
+    for (uint32_t i = 0; i < count; i++)
+        add_incoming(phis[i], next[i], LLVMGetInsertBlock(e->b));
+    LLVMBuildBr(e->b, top);
+    tir_emit_at(e, done);
+}
+
+static void set_location(struct emit *e, struct tir_span span)
+{
+    if (!e->scope || !span.begin)
+        return;
+    struct tir_position at = tir_source_locate(e->diags->sources, span.begin);
+    if (at.file)
+        LLVMSetCurrentDebugLocation2(e->b, LLVMDIBuilderCreateDebugLocation(
+                                               e->ll->context, at.line, at.column, e->scope, NULL));
+}
+
+static V stride_of(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *tensor = inst->operands[0];
+    uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
+    for (uint32_t i = 0; i < e->f->param_count; i++)
+        if (e->f->params[i].value == tensor && axis < tensor->type->rank)
+            return e->strides[i * TIR_MAX_RANK + axis];
+    tir_error_at(e->diags, inst->span, TIR_E_CODEGEN, "stride of something that is no parameter");
+    e->failed = true;
+    return LLVMGetUndef(e->ll->i64);
+}
+
+static void emit_inst(struct emit *e, const struct tir_inst *inst)
+{
+    e->span = inst->span;
+    set_location(e, inst->span);
+    switch (inst->op) {
+    case TIR_OP_FOR:
+        emit_for(e, inst);
+        return;
+    case TIR_OP_IF:
+        emit_if(e, inst);
+        return;
+    case TIR_OP_WHILE:
+        emit_while(e, inst);
+        return;
+    case TIR_OP_YIELD:  // its block's owner reads it
+    case TIR_OP_ASSUME: // the passes have used it
+        return;
+    case TIR_OP_STRIDE:
+        tir_emit_set(e, inst->results[0], stride_of(e, inst));
+        return;
+    default:
+        if (!tir_emit_arith(e, inst) && !tir_emit_memory(e, inst) && !tir_emit_thread(e, inst)) {
+            tir_error_at(e->diags, inst->span, TIR_E_CODEGEN, "%s is not a machine operation",
+                         tir_ops[inst->op].name);
+            e->failed = true;
+        }
+        return;
+    }
+}
+
+static void emit_insts(struct emit *e, const struct tir_block *block)
+{
+    // After an error values may be missing, so nothing more is emitted.
+    for (const struct tir_inst *inst = block->first; inst && !e->failed; inst = inst->next)
+        emit_inst(e, inst);
+}
+
+// Kernels.
+
+static bool is_tensor(const struct tir_param *param)
+{
+    return param->value->type->space == TIR_SPACE_GLOBAL;
+}
+
+// A bool arrives as a byte.
+static LLVMTypeRef param_type(const struct emit *e, const struct tir_type *type)
+{
+    return type->elem == TIR_BOOL ? e->ll->i8 : tir_emit_type(e, type);
+}
+
+// The order of the kernel's parameters is the launch ABI; see nvptx.h.
+static LLVMTypeRef kernel_type(const struct emit *e)
+{
+    const struct tir_func *f = e->f;
+    VEC(LLVMTypeRef) types = {0};
+    for (uint32_t i = 0; i < f->param_count; i++) {
+        const struct tir_type *type = f->params[i].value->type;
+        if (!is_tensor(&f->params[i])) {
+            vec_push(e->arena, &types, param_type(e, type));
+            continue;
+        }
+        vec_push(e->arena, &types, LLVMPointerTypeInContext(e->ll->context, TIR_AS_GLOBAL));
+        for (uint32_t d = 0; d < type->rank; d++)
+            vec_push(e->arena, &types, e->ll->i64);
+    }
+    for (uint32_t i = 0; i < f->dim_count; i++)
+        vec_push(e->arena, &types, e->ll->i64);
+    return LLVMFunctionType(e->ll->none, types.at, types.len, false);
+}
+
+static void add_param_attribute(struct emit *e, uint32_t index, const char *name)
+{
+    LLVMAddAttributeAtIndex(e->function, index + 1, tir_llvm_enum_attribute(e->ll, name, 0));
+}
+
+static void bind_tensor(struct emit *e, uint32_t param, uint32_t *next)
+{
+    const struct tir_param *p = &e->f->params[param];
+    const struct tir_type *type = p->value->type;
+    uint32_t index = (*next)++;
+    V pointer = LLVMGetParam(e->function, index);
+    e->slots[p->value->id].v = pointer;
+    add_param_attribute(e, index, "noalias");
+    if (p->direction == TIR_IN)
+        add_param_attribute(e, index, "readonly");
+    if (e->f->facts & TIR_FACT_VECTOR16)
+        LLVMSetParamAlignment(pointer, 16);
+    for (uint32_t d = 0; d < type->rank; d++) {
+        V stride = LLVMGetParam(e->function, (*next)++);
+        if (d == type->rank - 1 && e->f->facts & TIR_FACT_UNIT_INNER)
+            stride = LLVMConstInt(e->ll->i64, 1, false);
+        e->strides[param * TIR_MAX_RANK + d] = stride;
+    }
+}
+
+static void bind_params(struct emit *e)
+{
+    struct tir_func *f = e->f;
+    uint32_t next = 0;
+    e->strides = arena_array(e->arena, V, f->param_count * TIR_MAX_RANK);
+    for (uint32_t i = 0; i < f->param_count; i++) {
+        const struct tir_value *value = f->params[i].value;
+        if (is_tensor(&f->params[i])) {
+            bind_tensor(e, i, &next);
+            continue;
+        }
+        V v = LLVMGetParam(e->function, next++);
+        if (value->type->elem == TIR_BOOL)
+            v = tir_emit_icmp(e, LLVMIntNE, v, LLVMConstInt(e->ll->i8, 0, false));
+        tir_emit_set(e, value, v);
+    }
+    for (uint32_t i = 0; i < f->dim_count; i++)
+        tir_emit_set(e, f->dims[i].value, LLVMGetParam(e->function, next++));
+}
+
+static LLVMMetadataRef new_scope(struct emit *e)
+{
+    LLVMDIBuilderRef debug = e->ll->debug;
+    struct tir_position at = tir_source_locate(e->diags->sources, e->f->span.begin);
+    if (!at.file)
+        return NULL;
+    tir_str file_name = at.file->name;
+    LLVMMetadataRef file = LLVMDIBuilderCreateFile(debug, file_name.ptr, file_name.len, "", 0);
+    LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(debug, file, NULL, 0, LLVMDIFlagZero);
+    LLVMMetadataRef scope =
+        LLVMDIBuilderCreateFunction(debug, file, e->f->name, strlen(e->f->name), "", 0, file,
+                                    at.line, type, false, true, at.line, LLVMDIFlagZero, true);
+    LLVMSetSubprogram(e->function, scope);
+    return scope;
+}
+
+static void emit_kernel(struct emit *e)
+{
+    struct tir_func *f = e->f;
+    e->slots = arena_array(e->arena, struct emit_slot, f->value_count + 1);
+    e->function = LLVMAddFunction(e->ll->module, f->name, kernel_type(e));
+    LLVMSetFunctionCallConv(e->function, PTX_KERNEL);
+    LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, e->ll->nounwind);
+    if (f->threads) {
+        char threads[32];
+        snprintf(threads, sizeof(threads), "%" PRIu32 ",1,1", f->threads);
+        tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.reqntid", threads);
+    }
+    e->scope = e->ll->debug ? new_scope(e) : NULL;
+    tir_emit_at(e, tir_emit_block(e, "entry"));
+    LLVMSetCurrentDebugLocation2(e->b, NULL);
+    set_location(e, f->span);
+    bind_params(e);
+    emit_insts(e, f->body);
+    if (!e->failed)
+        LLVMBuildRetVoid(e->b);
+}
+
+// Modules.
+
+struct job {
+    struct tir_llvm *ll;
+    struct tir_arena *arena;
+    struct tir_diags *diags;
+    struct tir_func *const *funcs;
+    uint32_t count;
+    const struct tir_nvptx_options *options;
+    struct tir_nvptx_result *result;
+    bool diagnosed; // a diagnostic says why it failed
+};
+
+// Emission kind 3, "directives only", is what C's enum lacks: .loc and .file without a debug
+// target.
+static void start_debug(struct job *job)
+{
+    struct tir_position at = tir_source_locate(job->diags->sources, job->funcs[0]->span.begin);
+    if (!at.file)
+        return;
+    LLVMDIBuilderRef debug = job->ll->debug = LLVMCreateDIBuilder(job->ll->module);
+    LLVMMetadataRef file =
+        LLVMDIBuilderCreateFile(debug, at.file->name.ptr, at.file->name.len, "", 0);
+    LLVMDIBuilderCreateCompileUnit(debug, LLVMDWARFSourceLanguageC, file, "tirc", 4, true, "", 0, 0,
+                                   "", 0, (LLVMDWARFEmissionKind)3, 0, false, false, "", 0, "", 0);
+    V version = LLVMConstInt(job->ll->i32, LLVMDebugMetadataVersion(), false);
+    LLVMAddModuleFlag(job->ll->module, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
+                      LLVMValueAsMetadata(version));
+}
+
+static bool build_module(struct job *job)
+{
+    if (job->options->line_info && job->count)
+        start_debug(job);
+    bool ok = true;
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct emit e = {.ll = job->ll,
+                         .b = job->ll->builder,
+                         .arena = job->arena,
+                         .diags = job->diags,
+                         .f = job->funcs[i]};
+        emit_kernel(&e);
+        ok &= !e.failed;
+    }
+    if (job->ll->debug)
+        LLVMDIBuilderFinalize(job->ll->debug);
+    job->diagnosed = !ok;
+    return ok;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static bool run_job(void *user)
+{
+    struct job *job = user;
+    struct tir_nvptx_result *result = job->result;
+    double start = now_ms();
+    if (!tir_llvm_init(job->ll, job->options->arch) || !build_module(job))
+        return false;
+    if (job->options->verify && !tir_llvm_verify(job->ll))
+        return false;
+    double built = now_ms();
+    if (!tir_llvm_optimize(job->ll))
+        return false;
+    if (job->options->want_llvm)
+        result->llvm = tir_llvm_text(job->ll, job->arena);
+    double optimized = now_ms();
+    if (!tir_llvm_ptx(job->ll, job->arena, &result->ptx))
+        return false;
+    result->build_ms = built - start;
+    result->llvm_ms = optimized - built;
+    result->ptx_ms = now_ms() - optimized;
+    return true;
+}
+
+bool tir_nvptx_emit(struct tir_llvm *ll, struct tir_arena *arena, struct tir_diags *diags,
+                    struct tir_func *const *funcs, uint32_t count,
+                    const struct tir_nvptx_options *options, struct tir_nvptx_result *result)
+{
+    memset(result, 0, sizeof(*result));
+    struct job job = {ll, arena, diags, funcs, count, options, result, false};
+    bool ok = tir_llvm_protect(ll, run_job, &job);
+    if (!ok && !job.diagnosed)
+        tir_error_at(diags, count ? funcs[0]->span : (struct tir_span){0, 0}, TIR_E_CODEGEN,
+                     "LLVM: %s", ll->message);
+    tir_llvm_finish(ll);
+    return ok;
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the files that turn lowered IR into LLVM IR share.
+//
+// Each IR value becomes one LLVM value of the type llvm_type gives. An i64 whose range fits in 32
+// bits is kept as an LLVM i32 (`narrow`); tir_emit_value widens it where a 64-bit value is wanted.
+#ifndef TIR_TARGET_NVPTX_EMIT_H
+#define TIR_TARGET_NVPTX_EMIT_H
+
+#include "ir/ir.h"
+#include "target/nvptx/llvm.h"
+
+typedef LLVMValueRef V; // the one short name: expansions are unreadable without it
+
+struct emit_slot { // what stands for one IR value
+    V v;
+    int64_t offset; // buffers: bytes to add to v
+    bool narrow;    // an i64 held in an i32
+};
+
+struct emit {
+    struct tir_llvm *ll;
+    LLVMBuilderRef b;
+    struct tir_arena *arena;
+    struct tir_diags *diags;
+    struct tir_func *f;
+    struct emit_slot *slots; // by value id
+    V function, shared;      // shared: the dynamic shared memory, NULL until wanted
+    LLVMValueRef *strides;   // per parameter, TIR_MAX_RANK each
+    struct tir_span span;    // of the instruction being emitted
+    LLVMMetadataRef scope;   // line information, or NULL
+    bool failed;             // a diagnostic was reported
+};
+
+// emit.c: values and control flow.
+LLVMTypeRef tir_emit_elem_type(const struct emit *e, enum tir_elem elem); // of a value in registers
+LLVMTypeRef tir_emit_type(const struct emit *e, const struct tir_type *type);
+V tir_emit_value(struct emit *e, const struct tir_value *v);   // in its full width
+V tir_emit_value32(struct emit *e, const struct tir_value *v); // the low half of an i64
+bool tir_emit_is_narrow(const struct emit *e,
+                        const struct tir_value *v); // emit_value32 loses nothing
+// Whether v is known to lie in low..high.
+bool tir_emit_in_range(const struct emit *e, const struct tir_value *v, int64_t low, int64_t high);
+// Whether an add, sub or mul of signed integers is known not to overflow.
+bool tir_emit_is_exact(const struct emit *e, const struct tir_inst *inst);
+void tir_emit_set(struct emit *e, const struct tir_value *v, V value);   // full width
+void tir_emit_set32(struct emit *e, const struct tir_value *v, V value); // v is narrow
+V tir_emit_unsupported(struct emit *e, const struct tir_type *type, const char *what);
+LLVMBasicBlockRef tir_emit_block(struct emit *e, const char *name);
+void tir_emit_at(struct emit *e, LLVMBasicBlockRef block);
+V tir_emit_shared_base(struct emit *e);
+
+// emit_arith.c: elementwise operations and casts. False: not one of these.
+bool tir_emit_arith(struct emit *e, const struct tir_inst *inst);
+V tir_emit_convert(struct emit *e, V x, enum tir_elem from, enum tir_elem to);
+
+// emit_memory.c: loads, stores, atomics, asynchronous copies, packing.
+bool tir_emit_memory(struct emit *e, const struct tir_inst *inst);
+V tir_emit_pack(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type);
+void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *parts);
+
+// emit_thread.c: ids, barriers, shuffles, matrix operations, inline PTX.
+bool tir_emit_thread(struct emit *e, const struct tir_inst *inst);
+
+// convert.c: floats of 8 bits, tf32.
+V tir_emit_to_fp8(struct emit *e, V f32, enum tir_elem to);
+V tir_emit_from_fp8(struct emit *e, V bits, enum tir_elem from); // gives f32
+V tir_emit_to_tf32(struct emit *e, V f32);
+V tir_emit_f32_to_odd(struct emit *e, V f64); // inexact results get an odd last bit
+
+// math.c, math64.c: x is f32 or f64. NULL: there is no expansion for its type.
+V tir_emit_math(struct emit *e, enum tir_op op, V x);
+V tir_emit_math64(struct emit *e, enum tir_op op, V x);
+V tir_emit_pow(struct emit *e, V x, V y);
+V tir_emit_remainder(struct emit *e, V x, V y);
+V tir_emit_polynomial(struct emit *e, V x, const double *coefficients, uint32_t count);
+V tir_emit_log_edges(struct emit *e, V x, V v); // v, or what log gives at 0, below it, inf and NaN
+
+// Short spellings of LLVM-C, for expansions.
+V tir_emit_i32(const struct emit *e, int64_t value);
+V tir_emit_const(V like, double value);                       // a float of like's type
+V tir_emit_unary(struct emit *e, const char *intrinsic, V x); // overloaded on its type
+V tir_emit_binary(struct emit *e, const char *intrinsic, V x, V y);
+V tir_emit_fma(struct emit *e, V x, V y, V z);
+V tir_emit_bits(struct emit *e, V x, LLVMTypeRef type); // bitcast, or x itself
+V tir_emit_select(struct emit *e, V cond, V x, V y);
+V tir_emit_fcmp(struct emit *e, LLVMRealPredicate predicate, V x, V y);
+V tir_emit_icmp(struct emit *e, LLVMIntPredicate predicate, V x, V y);
+
+#endif

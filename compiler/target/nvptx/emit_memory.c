@@ -1,0 +1,622 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Loads, stores, atomics, asynchronous copies, and packing.
+//
+// An access of several values moves 32-bit words (64-bit for 8-byte elements): LLVM makes one
+// vector instruction of it, and never byte arithmetic. Constant offsets are added last, where they
+// fold into the instruction. A predicated access of global or shared memory is predicated PTX, so
+// that no branch breaks up the straight-line code around it.
+
+#include "target/nvptx/emit.h"
+
+#include <inttypes.h>
+
+static unsigned size_of(const struct emit *e, LLVMTypeRef type)
+{
+    return type == e->ll->i1 ? 1 : (unsigned)LLVMABISizeOfType(e->ll->layout, type);
+}
+
+// Packing.
+
+static V build_words(struct emit *e, V *words, uint32_t count, LLVMTypeRef word)
+{
+    V vector = LLVMGetPoison(LLVMVectorType(word, count));
+    for (uint32_t i = 0; i < count; i++)
+        vector = LLVMBuildInsertElement(e->b, vector, words[i], tir_emit_i32(e, i), "");
+    return vector;
+}
+
+static V widen_bits(struct emit *e, V x, LLVMTypeRef to) // the bits of x, zero-extended
+{
+    if (LLVMTypeOf(x) == e->ll->f16 || LLVMTypeOf(x) == e->ll->bf16)
+        x = LLVMBuildBitCast(e->b, x, e->ll->i16, "");
+    return LLVMTypeOf(x) == to ? x : LLVMBuildZExt(e->b, x, to, "");
+}
+
+// Parts of one or two bytes into a word of `type` (i16, i32 or i64).
+static V pack_small(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type)
+{
+    unsigned bytes = size_of(e, LLVMTypeOf(parts[0]));
+    if (bytes == 2 && count == 2)
+        return LLVMBuildBitCast(e->b, build_words(e, parts, 2, LLVMTypeOf(parts[0])), type, "");
+    V word = widen_bits(e, parts[0], type);
+    for (uint32_t i = 1; i < count; i++) {
+        V shift = LLVMConstInt(type, i * bytes * 8, false);
+        V part = LLVMBuildShl(e->b, widen_bits(e, parts[i], type), shift, "");
+        word = LLVMBuildOr(e->b, word, part, "");
+    }
+    return word;
+}
+
+V tir_emit_pack(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type)
+{
+    LLVMTypeRef part = LLVMTypeOf(parts[0]);
+    if (count == 1)
+        return part == e->ll->i1 ? LLVMBuildZExt(e->b, parts[0], type, "")
+                                 : tir_emit_bits(e, parts[0], type);
+    unsigned bytes = size_of(e, part), total = bytes * count;
+    LLVMTypeRef i64 = e->ll->i64, i32 = e->ll->i32;
+    if (bytes >= 4)
+        return LLVMBuildBitCast(e->b, build_words(e, parts, count, part), type, "");
+    if (total <= 4)
+        return tir_emit_bits(e, pack_small(e, parts, count, total == 4 ? i32 : e->ll->i16), type);
+    assert(total % 4 == 0 && total <= 32);
+    V words[8];
+    for (uint32_t i = 0; i < total / 4; i++)
+        words[i] = pack_small(e, parts + i * (4 / bytes), 4 / bytes, i32);
+    V vector = build_words(e, words, total / 4, i32);
+    return total == 8 && type == i64 ? LLVMBuildBitCast(e->b, vector, i64, "")
+                                     : tir_emit_bits(e, vector, type);
+}
+
+static V unpack_part(struct emit *e, V word, unsigned index, LLVMTypeRef part)
+{
+    unsigned bytes = size_of(e, part);
+    V shift = LLVMConstInt(LLVMTypeOf(word), index * bytes * 8, false);
+    V v = index ? LLVMBuildLShr(e->b, word, shift, "") : word;
+    if (part == e->ll->i1)
+        return LLVMBuildTrunc(e->b, v, e->ll->i1, "");
+    if (bytes == 1)
+        return LLVMBuildTrunc(e->b, v, e->ll->i8, "");
+    return tir_emit_bits(e, LLVMBuildTrunc(e->b, v, e->ll->i16, ""), part);
+}
+
+// Splits x (an integer or a vector of words) into `count` equal parts.
+void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *parts)
+{
+    unsigned bytes = size_of(e, part), total = bytes * count;
+    if (count == 1) {
+        parts[0] =
+            part == e->ll->i1 ? LLVMBuildTrunc(e->b, x, part, "") : tir_emit_bits(e, x, part);
+        return;
+    }
+    if (bytes >= 4) {
+        V vector = tir_emit_bits(e, x, LLVMVectorType(part, count));
+        for (uint32_t i = 0; i < count; i++)
+            parts[i] = LLVMBuildExtractElement(e->b, vector, tir_emit_i32(e, i), "");
+        return;
+    }
+    if (total < 4) {
+        V word = tir_emit_bits(e, x, e->ll->i16);
+        for (uint32_t i = 0; i < count; i++)
+            parts[i] = unpack_part(e, word, i, part);
+        return;
+    }
+    unsigned words = total / 4, per_word = 4 / bytes;
+    V vector = tir_emit_bits(e, x, LLVMVectorType(e->ll->i32, words));
+    for (uint32_t i = 0; i < count; i++) {
+        V word = LLVMBuildExtractElement(e->b, vector, tir_emit_i32(e, i / per_word), "");
+        if (bytes == 2 && part != e->ll->i16) {
+            V pair = LLVMBuildBitCast(e->b, word, LLVMVectorType(part, 2), "");
+            parts[i] = LLVMBuildExtractElement(e->b, pair, tir_emit_i32(e, i % 2), "");
+        } else {
+            parts[i] = unpack_part(e, word, i % per_word, part);
+        }
+    }
+}
+
+// Addresses.
+
+struct address {
+    V pointer;      // base + at
+    int64_t offset; // constant part
+    enum tir_space space;
+    bool constant_memory; // nobody writes it while the kernel runs
+};
+
+static V add_bytes(struct emit *e, V pointer, V bytes)
+{
+    return LLVMBuildGEP2(e->b, e->ll->i8, pointer, &bytes, 1, "");
+}
+
+static V at_offset(struct emit *e, const struct address *a)
+{
+    if (!a->offset)
+        return a->pointer;
+    return add_bytes(e, a->pointer, LLVMConstInt(e->ll->i64, (uint64_t)a->offset, true));
+}
+
+static bool is_input(const struct emit *e, const struct tir_value *base)
+{
+    for (uint32_t i = 0; i < e->f->param_count; i++)
+        if (e->f->params[i].value == base)
+            return e->f->params[i].direction == TIR_IN;
+    return false;
+}
+
+static struct address address_of(struct emit *e, const struct tir_value *base,
+                                 const struct tir_value *at, int64_t offset)
+{
+    const struct emit_slot *slot = &e->slots[base->id];
+    assert(slot->v);
+    struct address a = {slot->v, slot->offset + offset, base->type->space, is_input(e, base)};
+    int64_t constant;
+    if (tir_is_const_int(at, &constant)) {
+        a.offset += constant;
+        return a;
+    }
+    V index = tir_emit_value(e, at);
+    if (at->type->elem != TIR_I64 && at->type->elem != TIR_U64)
+        index = tir_elems[at->type->elem].kind == TIR_KIND_SIGNED
+                    ? LLVMBuildSExt(e->b, index, e->ll->i64, "")
+                    : LLVMBuildZExt(e->b, index, e->ll->i64, "");
+    a.pointer = add_bytes(e, a.pointer, index);
+    return a;
+}
+
+// Absent and constant predicates: 1 always, 0 never, -1 to be tested.
+static int known_predicate(const struct tir_value *pred)
+{
+    int64_t constant;
+    if (!pred)
+        return 1;
+    return tir_is_const_int(pred, &constant) ? constant != 0 : -1;
+}
+
+// The words an access of `width` bytes moves.
+struct words {
+    LLVMTypeRef word; // i8, i16, i32 or i64
+    uint32_t count;
+    LLVMTypeRef type; // the word, or a vector of them
+};
+
+static struct words words_of(const struct emit *e, uint32_t width, unsigned elem_bytes)
+{
+    struct words w = {e->ll->i32, width / 4, NULL};
+    if (width <= 2)
+        w = (struct words){width == 1 ? e->ll->i8 : e->ll->i16, 1, NULL};
+    else if (elem_bytes == 8)
+        w = (struct words){e->ll->i64, width / 8, NULL};
+    w.type = w.count == 1 ? w.word : LLVMVectorType(w.word, w.count);
+    return w;
+}
+
+static bool check_width(struct emit *e, uint64_t width, uint64_t count, unsigned elem_bytes)
+{
+    uint64_t most = e->ll->arch->features & TIR_ARCH_TCGEN05 ? 32 : 16;
+    if (tir_is_pow2(width) && width <= most && count * elem_bytes == width)
+        return true;
+    tir_error_at(e->diags, e->span, TIR_E_CODEGEN,
+                 "an access of %" PRIu64 " bytes for %" PRIu64 " values of %u bytes", width, count,
+                 elem_bytes);
+    e->failed = true;
+    return false;
+}
+
+// "ld.global.nc.v4.b32": operation, space, and the shape of the access.
+static void access_name(struct tir_text *text, const char *operation, const struct address *a,
+                        struct words w, bool read_only)
+{
+    unsigned bits = LLVMGetIntTypeWidth(w.word);
+    tir_text_format(text, "%s%s%s", operation, a->space == TIR_SPACE_SHARED ? ".shared" : ".global",
+                    read_only ? ".nc" : "");
+    if (w.count > 1)
+        tir_text_format(text, ".v%" PRIu32, w.count);
+    tir_text_format(text, ".b%u", bits);
+}
+
+static void list_operands(struct tir_text *text, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        tir_text_format(text, "%s$%" PRIu32, i ? ", " : "", first + i);
+}
+
+static const char *constraint_of(const struct emit *e, LLVMTypeRef type)
+{
+    if (type == e->ll->i64)
+        return "l";
+    if (type == e->ll->i32)
+        return "r";
+    return "h";
+}
+
+static V pointer_as_int(struct emit *e, const struct address *a)
+{
+    return LLVMBuildPtrToInt(e->b, a->pointer,
+                             a->space == TIR_SPACE_SHARED ? e->ll->i32 : e->ll->i64, "");
+}
+
+// Keeps an immediate within what every PTX address takes.
+static void fold_large_offset(struct emit *e, struct address *a)
+{
+    if (a->offset == (int32_t)a->offset)
+        return;
+    a->pointer = at_offset(e, a);
+    a->offset = 0;
+}
+
+// Bytes are loaded into 16-bit registers, the smallest there are.
+static V predicated_load(struct emit *e, struct address *a, struct words w, V pred)
+{
+    fold_large_offset(e, a);
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    LLVMTypeRef held = w.word == e->ll->i8 ? e->ll->i16 : w.word, outputs[8];
+    tir_text_add(&text, STR("{ "));
+    for (uint32_t i = 0; i < w.count; i++) {
+        tir_text_format(&text, "mov.b%u $%" PRIu32 ", 0; ", LLVMGetIntTypeWidth(held), i);
+        tir_text_format(&constraints, "=&%s,", constraint_of(e, held));
+        outputs[i] = held;
+    }
+    tir_text_format(&text, "@$%" PRIu32 " ", w.count + 1);
+    access_name(&text, "ld", a, w, a->constant_memory);
+    tir_text_add(&text, w.count > 1 ? STR(" {") : STR(" "));
+    list_operands(&text, 0, w.count);
+    tir_text_format(&text, "%s, [$%" PRIu32 "+%" PRId64 "]; }", w.count > 1 ? "}" : "", w.count,
+                    a->offset);
+    tir_text_format(&constraints, "%s,b", a->space == TIR_SPACE_SHARED ? "r" : "l");
+    uint32_t flags = 0;
+    if (!a->constant_memory) {
+        tir_text_add(&constraints, STR(",~{memory}"));
+        flags = TIR_ASM_EFFECT;
+    }
+    LLVMTypeRef type =
+        w.count == 1 ? held : LLVMStructTypeInContext(e->ll->context, outputs, w.count, false);
+    V result = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints), flags,
+                            (V[]){pointer_as_int(e, a), pred}, 2);
+    if (w.count == 1)
+        return held == w.word ? result : LLVMBuildTrunc(e->b, result, w.word, "");
+    V words[8];
+    for (uint32_t i = 0; i < w.count; i++)
+        words[i] = LLVMBuildExtractValue(e->b, result, i, "");
+    return build_words(e, words, w.count, w.word);
+}
+
+static V plain_load(struct emit *e, const struct address *a, LLVMTypeRef type, uint32_t width)
+{
+    V load = LLVMBuildLoad2(e->b, type, at_offset(e, a), "");
+    LLVMSetAlignment(load, width);
+    if (a->constant_memory) {
+        LLVMContextRef c = e->ll->context;
+        LLVMSetMetadata(load, LLVMGetMDKindIDInContext(c, "invariant.load", 14),
+                        LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, NULL, 0)));
+    }
+    return load;
+}
+
+// Local memory: where the predicate is false the start of the buffer is read instead, so that the
+// buffer can still become registers.
+static V local_load(struct emit *e, const struct address *a, const struct tir_value *base,
+                    LLVMTypeRef type, uint32_t width, V pred)
+{
+    struct address safe = *a;
+    safe.pointer = tir_emit_select(e, pred, at_offset(e, a), e->slots[base->id].v);
+    safe.offset = 0;
+    return tir_emit_select(e, pred, plain_load(e, &safe, type, width), LLVMConstNull(type));
+}
+
+static void emit_ld(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *base = inst->operands[0], *pred = inst->operands[2];
+    uint32_t width = (uint32_t)tir_attr_int(inst, TIR_ATTR_width, 0), count = inst->result_count;
+    LLVMTypeRef elem = tir_emit_type(e, inst->results[0]->type);
+    unsigned elem_bytes = size_of(e, elem);
+    if (!check_width(e, width, count, elem_bytes))
+        return;
+    struct address a =
+        address_of(e, base, inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
+    struct words w = words_of(e, width, elem_bytes);
+    int known = known_predicate(pred);
+    V v;
+    if (known == 0)
+        v = LLVMConstNull(w.type);
+    else if (known == 1)
+        v = plain_load(e, &a, w.type, width);
+    else if (a.space == TIR_SPACE_LOCAL)
+        v = local_load(e, &a, base, w.type, width, tir_emit_value(e, pred));
+    else
+        v = predicated_load(e, &a, w, tir_emit_value(e, pred));
+    V parts[32];
+    tir_emit_unpack(e, v, elem, count, parts);
+    for (uint32_t i = 0; i < count; i++)
+        tir_emit_set(e, inst->results[i], parts[i]);
+}
+
+static void predicated_store(struct emit *e, struct address *a, struct words w, V value, V pred)
+{
+    fold_large_offset(e, a);
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    V args[10];
+    for (uint32_t i = 0; i < w.count; i++) {
+        V word =
+            w.count == 1 ? value : LLVMBuildExtractElement(e->b, value, tir_emit_i32(e, i), "");
+        args[i] = w.word == e->ll->i8 ? LLVMBuildZExt(e->b, word, e->ll->i16, "") : word;
+        tir_text_format(&constraints, "%s,", constraint_of(e, w.word));
+    }
+    tir_text_format(&text, "@$%" PRIu32 " ", w.count + 1);
+    access_name(&text, "st", a, w, false);
+    tir_text_format(&text, " [$%" PRIu32 "+%" PRId64 "], %s", w.count, a->offset,
+                    w.count > 1 ? "{" : "");
+    list_operands(&text, 0, w.count);
+    tir_text_add(&text, w.count > 1 ? STR("};") : STR(";"));
+    tir_text_format(&constraints, "%s,b,~{memory}", a->space == TIR_SPACE_SHARED ? "r" : "l");
+    args[w.count] = pointer_as_int(e, a);
+    args[w.count + 1] = pred;
+    tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text), tir_text_str(&constraints),
+                 TIR_ASM_EFFECT, args, w.count + 2);
+}
+
+// Opens a block that runs only where pred holds; close_guard ends it. False: it never runs.
+struct guard {
+    LLVMBasicBlockRef from, join;
+};
+static bool open_guard(struct emit *e, const struct tir_value *pred, struct guard *guard)
+{
+    int known = known_predicate(pred);
+    guard->join = NULL;
+    if (known >= 0)
+        return known;
+    LLVMBasicBlockRef inside = tir_emit_block(e, "guarded");
+    guard->from = LLVMGetInsertBlock(e->b);
+    guard->join = tir_emit_block(e, "join");
+    LLVMBuildCondBr(e->b, tir_emit_value(e, pred), inside, guard->join);
+    tir_emit_at(e, inside);
+    return true;
+}
+
+// value where the guard held, 0 elsewhere (NULL: no value).
+static V close_guard(struct emit *e, const struct guard *guard, V value)
+{
+    if (!guard->join)
+        return value;
+    LLVMBasicBlockRef inside = LLVMGetInsertBlock(e->b);
+    LLVMBuildBr(e->b, guard->join);
+    tir_emit_at(e, guard->join);
+    if (!value)
+        return NULL;
+    V phi = LLVMBuildPhi(e->b, LLVMTypeOf(value), "");
+    V values[] = {value, LLVMConstNull(LLVMTypeOf(value))};
+    LLVMAddIncoming(phi, values, (LLVMBasicBlockRef[]){inside, guard->from}, 2);
+    return phi;
+}
+
+static void emit_st(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *base = inst->operands[0], *pred = inst->operands[2];
+    uint32_t width = (uint32_t)tir_attr_int(inst, TIR_ATTR_width, 0), count;
+    struct tir_value **values = tir_list(inst, &count);
+    unsigned elem_bytes = count ? size_of(e, tir_emit_type(e, values[0]->type)) : 0;
+    if (!check_width(e, width, count, elem_bytes))
+        return;
+    int known = known_predicate(pred);
+    if (known == 0)
+        return;
+    V parts[32];
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = tir_emit_value(e, values[i]);
+    struct words w = words_of(e, width, elem_bytes);
+    V value = tir_emit_pack(e, parts, count, w.type);
+    struct address a =
+        address_of(e, base, inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
+    if (known < 0 && a.space != TIR_SPACE_LOCAL) {
+        predicated_store(e, &a, w, value, tir_emit_value(e, pred));
+        return;
+    }
+    struct guard guard;
+    open_guard(e, pred, &guard);
+    LLVMSetAlignment(LLVMBuildStore(e->b, value, at_offset(e, &a)), width);
+    close_guard(e, &guard, NULL);
+}
+
+// Atomics. Relaxed, at the scope of whoever can see the memory. LLVM makes compare-and-swap loops
+// of what a target has no instruction for.
+
+struct atomic_row {
+    enum tir_word kind;
+    LLVMAtomicRMWBinOp ints[2], floats; // unsigned, signed
+};
+static const struct atomic_row atomics[] = {
+    {TIR_WORD_kind_add, {LLVMAtomicRMWBinOpAdd, LLVMAtomicRMWBinOpAdd}, LLVMAtomicRMWBinOpFAdd},
+    {TIR_WORD_kind_min,
+     {LLVMAtomicRMWBinOpUMin, LLVMAtomicRMWBinOpMin},
+     LLVMAtomicRMWBinOpFMinimum},
+    {TIR_WORD_kind_max,
+     {LLVMAtomicRMWBinOpUMax, LLVMAtomicRMWBinOpMax},
+     LLVMAtomicRMWBinOpFMaximum},
+    {TIR_WORD_kind_and, {LLVMAtomicRMWBinOpAnd, LLVMAtomicRMWBinOpAnd}, LLVMAtomicRMWBinOpXchg},
+    {TIR_WORD_kind_or, {LLVMAtomicRMWBinOpOr, LLVMAtomicRMWBinOpOr}, LLVMAtomicRMWBinOpXchg},
+    {TIR_WORD_kind_xor, {LLVMAtomicRMWBinOpXor, LLVMAtomicRMWBinOpXor}, LLVMAtomicRMWBinOpXchg},
+    {TIR_WORD_kind_exchange,
+     {LLVMAtomicRMWBinOpXchg, LLVMAtomicRMWBinOpXchg},
+     LLVMAtomicRMWBinOpXchg},
+};
+
+static const struct atomic_row *find_atomic(enum tir_word kind, enum tir_elem elem)
+{
+    bool bits_only =
+        kind == TIR_WORD_kind_and || kind == TIR_WORD_kind_or || kind == TIR_WORD_kind_xor;
+    if (tir_elem_is_float(elem) && (bits_only || tir_elems[elem].bits < 16))
+        return NULL;
+    for (uint32_t i = 0; i < TIR_COUNT_OF(atomics); i++)
+        if (atomics[i].kind == kind)
+            return &atomics[i];
+    return NULL;
+}
+
+static void emit_atom(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *value = inst->operands[2], *pred = inst->operands[3];
+    enum tir_elem elem = value->type->elem;
+    enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
+    const struct atomic_row *row = find_atomic(kind, elem);
+    if (!row || inst->operands[0]->type->space == TIR_SPACE_LOCAL) {
+        tir_str what =
+            tir_str_format(e->arena, "atomic %s on %s", tir_words[kind].name, tir_elems[elem].name);
+        tir_emit_set(e, inst->results[0], tir_emit_unsupported(e, value->type, what.ptr));
+        return;
+    }
+    struct address a =
+        address_of(e, inst->operands[0], inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
+    V v = tir_emit_value(e, value), old = LLVMConstNull(LLVMTypeOf(v));
+    const char *scope = a.space == TIR_SPACE_SHARED ? "block" : "device";
+    unsigned scope_id = LLVMGetSyncScopeID(e->ll->context, scope, strlen(scope));
+    struct guard guard;
+    if (open_guard(e, pred, &guard)) {
+        LLVMAtomicRMWBinOp op = tir_elem_is_float(elem)
+                                    ? row->floats
+                                    : row->ints[tir_elems[elem].kind == TIR_KIND_SIGNED];
+        old = LLVMBuildAtomicRMWSyncScope(e->b, op, at_offset(e, &a), v,
+                                          LLVMAtomicOrderingMonotonic, scope_id);
+        old = close_guard(e, &guard, old);
+    }
+    tir_emit_set(e, inst->results[0], old);
+}
+
+// Asynchronous copies and matrices.
+
+static void emit_cp_async(struct emit *e, const struct tir_inst *inst)
+{
+    static const char *const names[3][2] = {
+        {"llvm.nvvm.cp.async.ca.shared.global.4", "llvm.nvvm.cp.async.ca.shared.global.4.s"},
+        {"llvm.nvvm.cp.async.ca.shared.global.8", "llvm.nvvm.cp.async.ca.shared.global.8.s"},
+        {"llvm.nvvm.cp.async.cg.shared.global.16", "llvm.nvvm.cp.async.cg.shared.global.16.s"}};
+    int64_t width = tir_attr_int(inst, TIR_ATTR_width, 0);
+    if (width != 4 && width != 8 && width != 16) {
+        tir_error_at(e->diags, inst->span, TIR_E_CODEGEN, "cp_async of %" PRId64 " bytes", width);
+        e->failed = true;
+        return;
+    }
+    struct address to =
+        address_of(e, inst->operands[0], inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
+    struct address from = address_of(e, inst->operands[2], inst->operands[3], 0);
+    const struct tir_value *pred = inst->operands[4];
+    V args[3] = {at_offset(e, &to), at_offset(e, &from), NULL};
+    bool tested = known_predicate(pred) != 1;
+    if (tested) // fewer source bytes than the width: the rest is zeros
+        args[2] =
+            tir_emit_select(e, tir_emit_value(e, pred), tir_emit_i32(e, width), tir_emit_i32(e, 0));
+    tir_llvm_call(e->ll, names[width / 8][tested], NULL, 0, args, tested ? 3 : 2);
+}
+
+static void emit_ldmatrix(struct emit *e, const struct tir_inst *inst)
+{
+    static const char *const names[3][2] = {{"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x1.b16",
+                                             "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x1.trans.b16"},
+                                            {"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.b16",
+                                             "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.trans.b16"},
+                                            {"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
+                                             "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"}};
+    uint32_t count = inst->result_count;
+    if (count != 1 && count != 2 && count != 4) {
+        tir_error_at(e->diags, inst->span, TIR_E_CODEGEN, "ldmatrix of %" PRIu32 " matrices",
+                     count);
+        e->failed = true;
+        return;
+    }
+    struct address a =
+        address_of(e, inst->operands[0], inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
+    V pointer = at_offset(e, &a);
+    LLVMTypeRef type = LLVMTypeOf(pointer);
+    V result = tir_llvm_call(e->ll, names[count / 2][tir_attr_int(inst, TIR_ATTR_trans, 0) != 0],
+                             &type, 1, &pointer, 1);
+    LLVMAddCallSiteAttribute(result, LLVMAttributeFunctionIndex, e->ll->convergent);
+    for (uint32_t i = 0; i < count; i++)
+        tir_emit_set(e, inst->results[i],
+                     count == 1 ? result : LLVMBuildExtractValue(e->b, result, i, ""));
+}
+
+// Buffers.
+
+static void emit_alloc(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_type *type = inst->results[0]->type;
+    struct emit_slot *slot = &e->slots[inst->results[0]->id];
+    if (type->space == TIR_SPACE_SHARED) {
+        const struct tir_attr *offset = tir_attr_find(inst, TIR_ATTR_offset);
+        if (!offset) {
+            tir_error_at(e->diags, inst->span, TIR_E_CODEGEN, "a shared buffer without a place");
+            e->failed = true;
+            return;
+        }
+        slot->v = tir_emit_shared_base(e);
+        slot->offset = offset->number;
+        return;
+    }
+    // At the start of the entry block, so that LLVM can turn it into registers.
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(e->function);
+    V first = LLVMGetFirstInstruction(entry);
+    if (first)
+        LLVMPositionBuilderBefore(e->b, first);
+    else
+        LLVMPositionBuilderAtEnd(e->b, entry);
+    slot->v = LLVMBuildAlloca(e->b, LLVMArrayType2(e->ll->i8, (uint64_t)tir_type_bytes(type)), "");
+    LLVMSetAlignment(slot->v, 16);
+    tir_emit_at(e, here);
+}
+
+static void emit_pack(struct emit *e, const struct tir_inst *inst)
+{
+    V parts[32];
+    uint32_t count = inst->operand_count;
+    assert(count && count <= TIR_COUNT_OF(parts));
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = tir_emit_value(e, inst->operands[i]);
+    tir_emit_set(e, inst->results[0],
+                 tir_emit_pack(e, parts, count, tir_emit_type(e, inst->results[0]->type)));
+}
+
+static void emit_unpack(struct emit *e, const struct tir_inst *inst)
+{
+    V parts[32];
+    uint32_t count = inst->result_count;
+    assert(count && count <= TIR_COUNT_OF(parts));
+    V x = tir_emit_value(e, inst->operands[0]);
+    tir_emit_unpack(e, x, tir_emit_type(e, inst->results[0]->type), count, parts);
+    for (uint32_t i = 0; i < count; i++)
+        tir_emit_set(e, inst->results[i], parts[i]);
+}
+
+bool tir_emit_memory(struct emit *e, const struct tir_inst *inst)
+{
+    switch (inst->op) {
+    case TIR_OP_LD:
+        emit_ld(e, inst);
+        return true;
+    case TIR_OP_ST:
+        emit_st(e, inst);
+        return true;
+    case TIR_OP_ATOM:
+        emit_atom(e, inst);
+        return true;
+    case TIR_OP_CP_ASYNC:
+        emit_cp_async(e, inst);
+        return true;
+    case TIR_OP_LDMATRIX:
+        emit_ldmatrix(e, inst);
+        return true;
+    case TIR_OP_ALLOC:
+        emit_alloc(e, inst);
+        return true;
+    case TIR_OP_PACK:
+        emit_pack(e, inst);
+        return true;
+    case TIR_OP_UNPACK:
+        emit_unpack(e, inst);
+        return true;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operations of one thread among others: ids, barriers, shuffles, votes, matrix products, inline
+// PTX.
+
+#include "target/nvptx/emit.h"
+
+#include <inttypes.h>
+
+#define ALL_LANES (-1)
+
+// Ids. CTAs are one-dimensional, so every id follows from %tid.x.
+
+static V special_register(struct emit *e, const char *name)
+{
+    return tir_llvm_call(e->ll, name, NULL, 0, NULL, 0);
+}
+
+static V thread_id(struct emit *e)
+{
+    V tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x");
+    if (e->f->threads) {
+        unsigned kind = LLVMGetEnumAttributeKindForName("range", 5);
+        uint64_t low = 0, high = e->f->threads;
+        LLVMAddCallSiteAttribute(
+            tid, LLVMAttributeReturnIndex,
+            LLVMCreateConstantRangeAttribute(e->ll->context, kind, 32, &low, &high));
+    }
+    return tid;
+}
+
+static V thread_bits(struct emit *e, unsigned shift, unsigned mask)
+{
+    V v = thread_id(e);
+    if (shift)
+        v = LLVMBuildLShr(e->b, v, tir_emit_i32(e, shift), "");
+    return mask ? LLVMBuildAnd(e->b, v, tir_emit_i32(e, mask), "") : v;
+}
+
+static V grid_register(struct emit *e, const struct tir_inst *inst)
+{
+    static const char *const names[2][3] = {
+        {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y",
+         "llvm.nvvm.read.ptx.sreg.ctaid.z"},
+        {"llvm.nvvm.read.ptx.sreg.nctaid.x", "llvm.nvvm.read.ptx.sreg.nctaid.y",
+         "llvm.nvvm.read.ptx.sreg.nctaid.z"}};
+    int64_t axis = tir_attr_int(inst, TIR_ATTR_axis, 0);
+    if (axis < 0 || axis > 2) {
+        tir_error_at(e->diags, inst->span, TIR_E_CODEGEN, "a grid has no axis %" PRId64, axis);
+        e->failed = true;
+        return tir_emit_i32(e, 0);
+    }
+    return special_register(e, names[inst->op == TIR_OP_NUM_CTAS][axis]);
+}
+
+// Shuffles move 32 bits; other widths are widened or split.
+
+static V shuffle_word(struct emit *e, const char *name, V x, V lane, V clamp)
+{
+    return tir_llvm_call(e->ll, name, NULL, 0, (V[]){tir_emit_i32(e, ALL_LANES), x, lane, clamp},
+                         4);
+}
+
+static V shuffle(struct emit *e, const struct tir_inst *inst)
+{
+    const char *name = "llvm.nvvm.shfl.sync.idx.i32";
+    V clamp = tir_emit_i32(e, 31);
+    switch (tir_attr_word(inst, TIR_ATTR_mode, TIR_WORD_mode_idx)) {
+    case TIR_WORD_mode_up:
+        name = "llvm.nvvm.shfl.sync.up.i32";
+        clamp = tir_emit_i32(e, 0);
+        break;
+    case TIR_WORD_mode_down:
+        name = "llvm.nvvm.shfl.sync.down.i32";
+        break;
+    case TIR_WORD_mode_bfly:
+        name = "llvm.nvvm.shfl.sync.bfly.i32";
+        break;
+    default:
+        break;
+    }
+    enum tir_elem lane_elem = inst->operands[1]->type->elem;
+    V x = tir_emit_value(e, inst->operands[0]);
+    V lane = tir_emit_convert(e, tir_emit_value(e, inst->operands[1]), lane_elem, TIR_I32);
+    LLVMTypeRef type = LLVMTypeOf(x), i32 = e->ll->i32;
+    unsigned bits = tir_elems[inst->operands[0]->type->elem].bits;
+    if (bits == 64) {
+        V halves = tir_emit_bits(e, x, LLVMVectorType(i32, 2)),
+          out = LLVMGetPoison(LLVMTypeOf(halves));
+        for (int i = 0; i < 2; i++) {
+            V half = LLVMBuildExtractElement(e->b, halves, tir_emit_i32(e, i), "");
+            half = shuffle_word(e, name, half, lane, clamp);
+            out = LLVMBuildInsertElement(e->b, out, half, tir_emit_i32(e, i), "");
+        }
+        return tir_emit_bits(e, out, type);
+    }
+    if (bits == 32)
+        return tir_emit_bits(e, shuffle_word(e, name, tir_emit_bits(e, x, i32), lane, clamp), type);
+    LLVMTypeRef small = bits == 16 ? e->ll->i16 : type; // i1 and i8 as they are
+    V word = LLVMBuildZExt(e->b, tir_emit_bits(e, x, small), i32, "");
+    word = shuffle_word(e, name, word, lane, clamp);
+    return tir_emit_bits(e, LLVMBuildTrunc(e->b, word, small, ""), type);
+}
+
+static V vote(struct emit *e, const struct tir_inst *inst)
+{
+    const char *name = "llvm.nvvm.vote.ballot.sync";
+    switch (tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_kind_ballot)) {
+    case TIR_WORD_kind_any:
+        name = "llvm.nvvm.vote.any.sync";
+        break;
+    case TIR_WORD_kind_all:
+        name = "llvm.nvvm.vote.all.sync";
+        break;
+    default:
+        break;
+    }
+    V args[] = {tir_emit_i32(e, ALL_LANES), tir_emit_value(e, inst->operands[0])};
+    return tir_llvm_call(e->ll, name, NULL, 0, args, 2);
+}
+
+// Matrix products.
+
+struct mma_row {
+    enum tir_word kind;
+    uint32_t depth;
+    enum tir_elem sum; // the element type of c and d (F16: two to a register)
+    uint32_t a, b, c;  // registers
+    uint32_t features; // of the target
+    bool halves;       // a and b are pairs of f16
+    const char *name;  // LLVM's intrinsic
+};
+#define FP8 TIR_ARCH_MMA_FP8
+// clang-format off
+static const struct mma_row mma_rows[] = {
+    {TIR_WORD_kind_f16,  16, TIR_F32, 4, 2, 4, 0, true,  "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"},
+    {TIR_WORD_kind_f16,  8,  TIR_F32, 2, 1, 4, 0, true,  "llvm.nvvm.mma.m16n8k8.row.col.f32.f32"},
+    {TIR_WORD_kind_f16,  16, TIR_F16, 4, 2, 2, 0, true,  "llvm.nvvm.mma.m16n8k16.row.col.f16.f16"},
+    {TIR_WORD_kind_f16,  8,  TIR_F16, 2, 1, 2, 0, true,  "llvm.nvvm.mma.m16n8k8.row.col.f16.f16"},
+    {TIR_WORD_kind_bf16, 16, TIR_F32, 4, 2, 4, 0, false, "llvm.nvvm.mma.m16n8k16.row.col.bf16"},
+    {TIR_WORD_kind_bf16, 8,  TIR_F32, 2, 1, 4, 0, false, "llvm.nvvm.mma.m16n8k8.row.col.bf16"},
+    {TIR_WORD_kind_tf32, 8,  TIR_F32, 4, 2, 4, 0, false, "llvm.nvvm.mma.m16n8k8.row.col.tf32"},
+    {TIR_WORD_kind_tf32, 4,  TIR_F32, 2, 1, 4, 0, false, "llvm.nvvm.mma.m16n8k4.row.col.tf32"},
+    {TIR_WORD_kind_i8,   32, TIR_I32, 4, 2, 4, 0, false, "llvm.nvvm.mma.m16n8k32.row.col.s8"},
+    {TIR_WORD_kind_i8,   16, TIR_I32, 2, 1, 4, 0, false, "llvm.nvvm.mma.m16n8k16.row.col.s8"},
+    {TIR_WORD_kind_u8,   32, TIR_I32, 4, 2, 4, 0, false, "llvm.nvvm.mma.m16n8k32.row.col.u8"},
+    {TIR_WORD_kind_u8,   16, TIR_I32, 2, 1, 4, 0, false, "llvm.nvvm.mma.m16n8k16.row.col.u8"},
+    {TIR_WORD_kind_e4m3, 32, TIR_F32, 4, 2, 4, FP8, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"},
+    {TIR_WORD_kind_e5m2, 32, TIR_F32, 4, 2, 4, FP8, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32"},
+};
+// clang-format on
+
+static const struct mma_row *find_mma(const struct tir_inst *inst)
+{
+    enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
+    int64_t depth = tir_attr_int(inst, TIR_ATTR_depth, 0);
+    if (tir_attr_int(inst, TIR_ATTR_cols, 8) != 8)
+        return NULL;
+    for (uint32_t i = 0; i < TIR_COUNT_OF(mma_rows); i++) {
+        const struct mma_row *row = &mma_rows[i];
+        if (row->kind == kind && row->depth == depth && inst->result_count == row->c &&
+            inst->operand_count == row->a + row->b + row->c)
+            return row;
+    }
+    return NULL;
+}
+
+static void emit_mma(struct emit *e, const struct tir_inst *inst)
+{
+    const struct mma_row *row = find_mma(inst);
+    if (!row || (e->ll->arch->features & row->features) != row->features) {
+        tir_error_at(e->diags, inst->span, TIR_E_UNSUPPORTED,
+                     "no matrix instruction for %s with depth %" PRId64 ", %" PRIu32
+                     " registers in and %" PRIu32 " out on %s",
+                     tir_words[tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE)].name,
+                     tir_attr_int(inst, TIR_ATTR_depth, 0), inst->operand_count, inst->result_count,
+                     e->ll->arch->name);
+        e->failed = true;
+        return;
+    }
+    LLVMTypeRef pair = LLVMVectorType(e->ll->f16, 2);
+    LLVMTypeRef ab = row->halves ? pair : e->ll->i32;
+    LLVMTypeRef c = row->sum == TIR_F16 ? pair : tir_emit_elem_type(e, row->sum);
+    V args[10];
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        args[i] =
+            tir_emit_bits(e, tir_emit_value(e, inst->operands[i]), i < row->a + row->b ? ab : c);
+    V result = tir_llvm_call(e->ll, row->name, NULL, 0, args, inst->operand_count);
+    LLVMAddCallSiteAttribute(result, LLVMAttributeFunctionIndex, e->ll->convergent);
+    for (uint32_t i = 0; i < row->c; i++) {
+        LLVMTypeRef type = tir_emit_type(e, inst->results[i]->type);
+        tir_emit_set(e, inst->results[i],
+                     tir_emit_bits(e, LLVMBuildExtractValue(e->b, result, i, ""), type));
+    }
+}
+
+// Inline PTX. Values travel in registers of at least 16 bits; a bool cannot be a result.
+
+static bool is_ptx_text(tir_str text, uint32_t operands)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == '\0')
+            return false;
+        if (text.ptr[i] != '$')
+            continue;
+        if (++i == text.len)
+            return false;
+        if (text.ptr[i] == '$')
+            continue;
+        uint32_t number = 0, digits = 0;
+        while (i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9' && digits++ < 4)
+            number = number * 10 + (uint32_t)(text.ptr[i++] - '0');
+        if (!digits || number >= operands)
+            return false;
+        i--;
+    }
+    return true;
+}
+
+static LLVMTypeRef register_type(const struct emit *e, const struct tir_type *type, char *letter)
+{
+    switch (tir_elems[type->elem].bits) {
+    case 8:
+        *letter = type->elem == TIR_BOOL ? 'b' : 'h';
+        return type->elem == TIR_BOOL ? e->ll->i1 : e->ll->i16;
+    case 16:
+        *letter = 'h';
+        return e->ll->i16;
+    case 32:
+        *letter = tir_elem_is_float(type->elem) ? 'f' : 'r';
+        return tir_elem_is_float(type->elem) ? e->ll->f32 : e->ll->i32;
+    default:
+        *letter = tir_elem_is_float(type->elem) ? 'd' : 'l';
+        return tir_elem_is_float(type->elem) ? e->ll->f64 : e->ll->i64;
+    }
+}
+
+static V to_register(struct emit *e, const struct tir_value *v, char *letter)
+{
+    if (tir_type_is_buffer(v->type)) { // its address
+        const struct emit_slot *slot = &e->slots[v->id];
+        bool shared = v->type->space == TIR_SPACE_SHARED;
+        LLVMTypeRef type = shared ? e->ll->i32 : e->ll->i64;
+        *letter = shared ? 'r' : 'l';
+        V address = LLVMBuildPtrToInt(e->b, slot->v, type, "");
+        return LLVMBuildAdd(e->b, address, LLVMConstInt(type, (uint64_t)slot->offset, true), "");
+    }
+    LLVMTypeRef type = register_type(e, v->type, letter);
+    V x = tir_emit_value(e, v);
+    return LLVMTypeOf(x) == e->ll->i8 ? LLVMBuildZExt(e->b, x, type, "")
+                                      : tir_emit_bits(e, x, type);
+}
+
+static void set_from_register(struct emit *e, const struct tir_value *v, V x)
+{
+    LLVMTypeRef type = tir_emit_type(e, v->type);
+    tir_emit_set(e, v,
+                 type == e->ll->i8 ? LLVMBuildTrunc(e->b, x, type, "") : tir_emit_bits(e, x, type));
+}
+
+static void emit_ptx(struct emit *e, const struct tir_inst *inst)
+{
+    uint32_t results = inst->result_count, inputs = inst->operand_count;
+    const struct tir_attr *text = tir_attr_find(inst, TIR_ATTR_text);
+    LLVMTypeRef types[16];
+    V args[64];
+    struct tir_text constraints;
+    tir_text_init(&constraints, e->arena, 0);
+    bool ok = text && results <= TIR_COUNT_OF(types) && inputs <= TIR_COUNT_OF(args) &&
+              is_ptx_text(text->text, results + inputs);
+    for (uint32_t i = 0; i < results && ok; i++) {
+        char letter;
+        types[i] = register_type(e, inst->results[i]->type, &letter);
+        ok = letter != 'b';
+        tir_text_format(&constraints, "=%c,", letter);
+    }
+    for (uint32_t i = 0; i < inputs && ok; i++) {
+        char letter;
+        args[i] = to_register(e, inst->operands[i], &letter);
+        tir_text_format(&constraints, "%c,", letter);
+    }
+    if (!ok) {
+        tir_error_at(e->diags, inst->span, TIR_E_UNSUPPORTED,
+                     "ptx needs text whose $N are its %" PRIu32
+                     " operands, at most 16 results that "
+                     "are no bools, and at most 64 inputs",
+                     results + inputs);
+        e->failed = true;
+        return;
+    }
+    tir_text_add(&constraints, STR("~{memory}"));
+    LLVMTypeRef type = results == 0 ? e->ll->none
+                       : results == 1
+                           ? types[0]
+                           : LLVMStructTypeInContext(e->ll->context, types, results, false);
+    V v = tir_llvm_asm(e->ll, type, text->text, tir_text_str(&constraints),
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, inputs);
+    for (uint32_t i = 0; i < results; i++)
+        set_from_register(e, inst->results[i],
+                          results == 1 ? v : LLVMBuildExtractValue(e->b, v, i, ""));
+}
+
+static void call_with_i32(struct emit *e, const char *name, int64_t argument)
+{
+    V arg = tir_emit_i32(e, argument);
+    tir_llvm_call(e->ll, name, NULL, 0, &arg, 1);
+}
+
+// The value of an operation with one result.
+static V thread_value(struct emit *e, const struct tir_inst *inst)
+{
+    switch (inst->op) {
+    case TIR_OP_TID:
+        return thread_id(e);
+    case TIR_OP_LANEID:
+        return thread_bits(e, 0, 31);
+    case TIR_OP_WARPID:
+        return thread_bits(e, 5, 0);
+    case TIR_OP_WGID:
+        return thread_bits(e, 7, 0);
+    case TIR_OP_TID_IN_WG:
+        return thread_bits(e, 0, 127);
+    case TIR_OP_CTA_ID:
+    case TIR_OP_NUM_CTAS:
+        return grid_register(e, inst);
+    case TIR_OP_NUM_THREADS:
+        return e->f->threads ? tir_emit_i32(e, e->f->threads)
+                             : special_register(e, "llvm.nvvm.read.ptx.sreg.ntid.x");
+    case TIR_OP_SHUFFLE:
+        return shuffle(e, inst);
+    case TIR_OP_VOTE:
+        return vote(e, inst);
+    default:
+        return NULL;
+    }
+}
+
+bool tir_emit_thread(struct emit *e, const struct tir_inst *inst)
+{
+    switch (inst->op) {
+    case TIR_OP_BAR_SYNC:
+        call_with_i32(e, "llvm.nvvm.barrier.cta.sync.aligned.all", 0);
+        return true;
+    case TIR_OP_WARP_SYNC:
+        call_with_i32(e, "llvm.nvvm.bar.warp.sync", ALL_LANES);
+        return true;
+    case TIR_OP_COMMIT_GROUP:
+        tir_llvm_call(e->ll, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
+        return true;
+    case TIR_OP_WAIT_GROUP:
+        call_with_i32(e, "llvm.nvvm.cp.async.wait.group", tir_attr_int(inst, TIR_ATTR_groups, 0));
+        return true;
+    case TIR_OP_MMA:
+        emit_mma(e, inst);
+        return true;
+    case TIR_OP_PTX:
+        emit_ptx(e, inst);
+        return true;
+    default:
+        break;
+    }
+    V v = thread_value(e, inst);
+    if (v)
+        tir_emit_set(e, inst->results[0], v);
+    return v;
+}

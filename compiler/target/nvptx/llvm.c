@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The LLVM module's life: target set-up, fatal errors, passes, PTX.
+
+#include "target/nvptx/llvm.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#define TRIPLE "nvptx64-nvidia-cuda"
+
+// Our IR is in SSA form and already clean; codegen runs its own address and loop passes. What is
+// left is folding what per-operation emission could not see, and buffers of a thread that fit in
+// registers.
+#define PASSES "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)"
+
+struct boundary { // one protected call
+    struct tir_llvm *ll;
+    jmp_buf jump;
+};
+static _Thread_local struct boundary *current; // this thread's tir_llvm_protect
+
+static void set_message(struct tir_llvm *ll, const char *text)
+{
+    snprintf(ll->message, sizeof(ll->message), "%s", text);
+}
+
+static void on_fatal(const char *reason)
+{
+    struct boundary *boundary = current;
+    if (!boundary)
+        return; // not ours: LLVM does what it does without a handler
+    set_message(boundary->ll, reason);
+    longjmp(boundary->jump, 1);
+}
+
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user)
+{
+    struct tir_llvm *ll = user;
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || ll->message[0])
+        return; // remarks come for every function; the first error explains the others
+    char *text = LLVMGetDiagInfoDescription(info);
+    set_message(ll, text);
+    LLVMDisposeMessage(text);
+}
+
+static void init_target(void)
+{
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    LLVMInstallFatalErrorHandler(on_fatal);
+}
+
+bool tir_llvm_protect(struct tir_llvm *ll, bool (*body)(void *user), void *user)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init_target);
+    struct boundary boundary = {.ll = ll};
+    current = &boundary;
+    if (setjmp(boundary.jump)) {
+        current = NULL;
+        char message[sizeof(ll->message)];
+        memcpy(message, ll->message, sizeof(message));
+        memset(ll, 0,
+               sizeof(*ll)); // forget the handles: nothing of this context may be touched again
+        memcpy(ll->message, message, sizeof(message));
+        return false;
+    }
+    bool ok = body(user);
+    current = NULL;
+    return ok;
+}
+
+static LLVMTargetMachineRef new_machine(struct tir_llvm *ll)
+{
+    LLVMTargetRef target;
+    char *message = NULL;
+    if (LLVMGetTargetFromTriple(TRIPLE, &target, &message)) {
+        set_message(ll, message);
+        LLVMDisposeMessage(message);
+        return NULL;
+    }
+    char features[32];
+    snprintf(features, sizeof(features), "+%s", ll->arch->ptx);
+    LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
+    LLVMTargetMachineOptionsSetCPU(options, ll->arch->name);
+    LLVMTargetMachineOptionsSetFeatures(options, features);
+    LLVMTargetMachineOptionsSetCodeGenOptLevel(options, LLVMCodeGenLevelDefault);
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachineWithOptions(target, TRIPLE, options);
+    LLVMDisposeTargetMachineOptions(options);
+    if (!machine)
+        set_message(ll, "LLVM has no NVPTX target machine");
+    else
+        LLVMSetTargetMachineAsmVerbosity(machine, 0);
+    return machine;
+}
+
+LLVMAttributeRef tir_llvm_enum_attribute(struct tir_llvm *ll, const char *name, uint64_t value)
+{
+    return LLVMCreateEnumAttribute(ll->context, LLVMGetEnumAttributeKindForName(name, strlen(name)),
+                                   value);
+}
+
+bool tir_llvm_init(struct tir_llvm *ll, const struct tir_arch *arch)
+{
+    memset(ll, 0, sizeof(*ll));
+    ll->arch = arch;
+    ll->machine = new_machine(ll);
+    if (!ll->machine)
+        return false;
+    LLVMContextRef c = ll->context = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(c, on_diagnostic, ll);
+    ll->module = LLVMModuleCreateWithNameInContext("tir", c);
+    ll->builder = LLVMCreateBuilderInContext(c);
+    LLVMSetTarget(ll->module, TRIPLE);
+    ll->layout = LLVMCreateTargetDataLayout(ll->machine);
+    LLVMSetModuleDataLayout(ll->module, ll->layout);
+    ll->i1 = LLVMInt1TypeInContext(c);
+    ll->i8 = LLVMInt8TypeInContext(c);
+    ll->i16 = LLVMInt16TypeInContext(c);
+    ll->i32 = LLVMInt32TypeInContext(c);
+    ll->i64 = LLVMInt64TypeInContext(c);
+    ll->f16 = LLVMHalfTypeInContext(c);
+    ll->bf16 = LLVMBFloatTypeInContext(c);
+    ll->f32 = LLVMFloatTypeInContext(c);
+    ll->f64 = LLVMDoubleTypeInContext(c);
+    ll->none = LLVMVoidTypeInContext(c);
+    ll->convergent = tir_llvm_enum_attribute(ll, "convergent", 0);
+    ll->nounwind = tir_llvm_enum_attribute(ll, "nounwind", 0);
+    ll->willreturn = tir_llvm_enum_attribute(ll, "willreturn", 0);
+    ll->no_memory = tir_llvm_enum_attribute(ll, "memory", 0);
+    return true;
+}
+
+void tir_llvm_finish(struct tir_llvm *ll)
+{
+    current = NULL; // the protected call may have been left by a jump
+    if (ll->ptx)
+        LLVMDisposeMemoryBuffer(ll->ptx);
+    if (ll->text)
+        LLVMDisposeMessage(ll->text);
+    if (ll->debug)
+        LLVMDisposeDIBuilder(ll->debug);
+    if (ll->layout)
+        LLVMDisposeTargetData(ll->layout);
+    if (ll->builder)
+        LLVMDisposeBuilder(ll->builder);
+    if (ll->module)
+        LLVMDisposeModule(ll->module);
+    if (ll->context)
+        LLVMContextDispose(ll->context);
+    if (ll->machine)
+        LLVMDisposeTargetMachine(ll->machine);
+    memset(ll, 0, sizeof(*ll));
+}
+
+bool tir_llvm_verify(struct tir_llvm *ll)
+{
+    char *message = NULL;
+    bool bad = LLVMVerifyModule(ll->module, LLVMReturnStatusAction, &message);
+    if (bad)
+        set_message(ll, message);
+    LLVMDisposeMessage(message);
+    return !bad;
+}
+
+bool tir_llvm_optimize(struct tir_llvm *ll)
+{
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(ll->module, PASSES, ll->machine, options);
+    LLVMDisposePassBuilderOptions(options);
+    if (error) {
+        char *message = LLVMGetErrorMessage(error);
+        set_message(ll, message);
+        LLVMDisposeErrorMessage(message);
+    }
+    return !error;
+}
+
+bool tir_llvm_ptx(struct tir_llvm *ll, struct tir_arena *arena, tir_str *ptx)
+{
+    char *message = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(ll->machine, ll->module, LLVMAssemblyFile, &message,
+                                            &ll->ptx)) {
+        set_message(ll, message);
+        LLVMDisposeMessage(message);
+        return false;
+    }
+    if (ll->message[0]) // an error diagnostic without a failed return
+        return false;
+    *ptx = tir_str_copy(arena, (tir_str){LLVMGetBufferStart(ll->ptx), LLVMGetBufferSize(ll->ptx)});
+    LLVMDisposeMemoryBuffer(ll->ptx);
+    ll->ptx = NULL;
+    return true;
+}
+
+tir_str tir_llvm_text(struct tir_llvm *ll, struct tir_arena *arena)
+{
+    ll->text = LLVMPrintModuleToString(ll->module);
+    tir_str copy = tir_str_copy(arena, tir_str_of(ll->text));
+    LLVMDisposeMessage(ll->text);
+    ll->text = NULL;
+    return copy;
+}
+
+LLVMValueRef tir_llvm_call(struct tir_llvm *ll, const char *name, const LLVMTypeRef *overloads,
+                           uint32_t overload_count, LLVMValueRef *args, uint32_t count)
+{
+    LLVMTypeRef types[4];
+    assert(overload_count <= TIR_COUNT_OF(types));
+    for (uint32_t i = 0; i < overload_count; i++)
+        types[i] = overloads[i];
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    assert(id && LLVMIntrinsicIsOverloaded(id) == (overload_count > 0));
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(ll->module, id, types, overload_count);
+    LLVMTypeRef type = LLVMIntrinsicGetType(ll->context, id, types, overload_count);
+    return LLVMBuildCall2(ll->builder, type, callee, args, count, "");
+}
+
+LLVMValueRef tir_llvm_asm(struct tir_llvm *ll, LLVMTypeRef type, tir_str text, tir_str constraints,
+                          uint32_t flags, LLVMValueRef *args, uint32_t count)
+{
+    LLVMTypeRef types[80];
+    assert(count <= TIR_COUNT_OF(types));
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = LLVMTypeOf(args[i]);
+    LLVMTypeRef signature = LLVMFunctionType(type, types, count, false);
+    LLVMValueRef callee =
+        LLVMGetInlineAsm(signature, text.ptr, text.len, constraints.ptr, constraints.len,
+                         flags & TIR_ASM_EFFECT, false, LLVMInlineAsmDialectATT, false);
+    LLVMValueRef call = LLVMBuildCall2(ll->builder, signature, callee, args, count, "");
+    if (flags & TIR_ASM_CONVERGENT)
+        LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, ll->convergent);
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, ll->nounwind);
+    if (!(flags & TIR_ASM_EFFECT)) {
+        LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, ll->no_memory);
+        LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, ll->willreturn);
+    }
+    return call;
+}
+
+void tir_llvm_add_string_attribute(struct tir_llvm *ll, LLVMValueRef function, const char *key,
+                                   const char *value)
+{
+    LLVMAddAttributeAtIndex(
+        function, LLVMAttributeFunctionIndex,
+        LLVMCreateStringAttribute(ll->context, key, strlen(key), value, strlen(value)));
+}

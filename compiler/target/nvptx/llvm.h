@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One LLVM module on its way to PTX: the handles, the types, and the calls that need more than one
+// line of LLVM-C.
+//
+// Everything is per compilation; the only process-wide state is the one-time target initialisation
+// and LLVM's fatal-error hook. A fatal error inside LLVM jumps back to tir_llvm_protect, so it
+// never ends the host process; the handles are then left alone (leaked), because LLVM's state is
+// unknown.
+#ifndef TIR_TARGET_NVPTX_LLVM_H
+#define TIR_TARGET_NVPTX_LLVM_H
+
+#include <llvm-c/Core.h>
+#include <llvm-c/DebugInfo.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+
+#include "target/nvptx/arch.h"
+
+enum tir_address_space { TIR_AS_GENERIC = 0, TIR_AS_GLOBAL = 1, TIR_AS_SHARED = 3 };
+
+struct tir_llvm {
+    const struct tir_arch *arch;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    LLVMTargetMachineRef machine;
+    LLVMTargetDataRef layout;
+    LLVMDIBuilderRef debug;  // NULL: no line information
+    LLVMMemoryBufferRef ptx; // while it is copied
+    char *text;              // the same
+    LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, none;
+    LLVMAttributeRef convergent, nounwind, willreturn, no_memory; // of call sites
+    char message[400]; // what LLVM last complained about; empty: nothing
+};
+
+// Runs body(user) so that a fatal error in LLVM makes this return false with ll->message set. Not
+// nested. If body is left by another jump, tir_llvm_finish must follow.
+bool tir_llvm_protect(struct tir_llvm *ll, bool (*body)(void *user), void *user);
+
+// Inside tir_llvm_protect only. False: ll->message says why.
+bool tir_llvm_init(struct tir_llvm *ll, const struct tir_arch *arch);
+bool tir_llvm_verify(struct tir_llvm *ll);
+bool tir_llvm_optimize(struct tir_llvm *ll);
+bool tir_llvm_ptx(struct tir_llvm *ll, struct tir_arena *arena, tir_str *ptx);
+tir_str tir_llvm_text(struct tir_llvm *ll, struct tir_arena *arena);
+
+// Frees what there is; a zeroed struct is fine.
+void tir_llvm_finish(struct tir_llvm *ll);
+
+// Calls an intrinsic ("llvm.fma"); overloads: the types that make up its suffix.
+LLVMValueRef tir_llvm_call(struct tir_llvm *ll, const char *name, const LLVMTypeRef *overloads,
+                           uint32_t overload_count, LLVMValueRef *args, uint32_t count);
+
+enum tir_llvm_asm_flag {
+    TIR_ASM_EFFECT = 1 << 0,     // kept, and kept in order
+    TIR_ASM_CONVERGENT = 1 << 1, // never moved into or out of divergent code
+};
+// Inline PTX; without TIR_ASM_EFFECT it neither reads nor writes memory. The result is `type` (a
+// struct for more than one output).
+LLVMValueRef tir_llvm_asm(struct tir_llvm *ll, LLVMTypeRef type, tir_str text, tir_str constraints,
+                          uint32_t flags, LLVMValueRef *args, uint32_t count);
+
+void tir_llvm_add_string_attribute(struct tir_llvm *ll, LLVMValueRef function, const char *key,
+                                   const char *value);
+LLVMAttributeRef tir_llvm_enum_attribute(struct tir_llvm *ll, const char *name, uint64_t value);
+
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The target: kernels in lowered form in, PTX out.
+//
+// The parameters of an entry, in order, each at its natural alignment:
+//     a tensor    its address, then one i64 stride in elements for each dimension, outermost first
+//     a scalar    the value in its own type (bool: one byte, 0 or 1)
+//     then each named dimension as an i64
+// Shared memory is one dynamic array; a launch passes f->shared_bytes.
+#ifndef TIR_TARGET_NVPTX_NVPTX_H
+#define TIR_TARGET_NVPTX_NVPTX_H
+
+#include "ir/ir.h"
+#include "target/nvptx/llvm.h"
+
+struct tir_nvptx_options {
+    const struct tir_arch *arch;
+    bool line_info; // .loc lines that name the source
+    bool verify;    // LLVM's verifier
+    bool want_llvm; // fill result->llvm
+};
+
+struct tir_nvptx_result {
+    tir_str llvm, ptx; // on the arena
+    double build_ms, llvm_ms,
+        ptx_ms; // wall time of making the IR, LLVM's passes, its code generator
+};
+
+// Compiles kernels (the entry is f->name) into one PTX module. False: a diagnostic was reported.
+// `ll` is the caller's storage, zeroed; a caller that leaves this call by a jump (out of memory)
+// must call tir_llvm_finish on it.
+bool tir_nvptx_emit(struct tir_llvm *ll, struct tir_arena *arena, struct tir_diags *diags,
+                    struct tir_func *const *funcs, uint32_t count,
+                    const struct tir_nvptx_options *options, struct tir_nvptx_result *result);
+
+#endif

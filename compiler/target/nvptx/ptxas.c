@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs ptxas as a child process: PTX in and the cubin out through its standard streams, so that
+// there are no temporary files. Standard input is a socket because a write to one can be asked not
+// to raise SIGPIPE, which is the host program's.
+
+#include "target/nvptx/ptxas.h"
+
+#include "base/vec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const char *in_folder(struct tir_arena *arena, tir_str folder)
+{
+    tir_str path = tir_str_format(arena, STR_FMT "/ptxas", STR_ARG(folder));
+    return access(path.ptr, X_OK) ? NULL : path.ptr;
+}
+
+const char *tir_ptxas_find(struct tir_arena *arena)
+{
+    const char *rest = getenv("PATH");
+    while (rest && *rest) {
+        size_t len = strcspn(rest, ":");
+        const char *path = len ? in_folder(arena, (tir_str){rest, len}) : NULL;
+        if (path)
+            return path;
+        rest += len + (rest[len] == ':');
+    }
+    return in_folder(arena, STR("/usr/local/cuda/bin"));
+}
+
+struct child {
+    pid_t pid;
+    int input, output, errors; // our ends; -1: closed
+};
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static bool private_pair(int fds[2], bool is_socket)
+{
+    fds[0] = fds[1] = -1;
+    if (is_socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, fds) : pipe(fds))
+        return false;
+    for (int i = 0; i < 2; i++)
+        fcntl(fds[i], F_SETFD, FD_CLOEXEC);
+    return true;
+}
+
+static bool start(struct child *child, const char *path, const char *arch_option)
+{
+    int in[2], out[2], err[2];
+    bool ok = private_pair(in, true);
+    ok = private_pair(out, false) && ok;
+    ok = private_pair(err, false) && ok;
+    posix_spawn_file_actions_t actions;
+    if (ok && !posix_spawn_file_actions_init(&actions)) {
+        posix_spawn_file_actions_adddup2(&actions, in[1], 0);
+        posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+        posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+        char option[32], *arguments[] = {NULL, option, NULL, NULL, NULL, NULL, NULL};
+        static char name[] = "ptxas", verbose[] = "-v", to[] = "-o", file[] = "/dev/stdout",
+                    from[] = "-";
+        snprintf(option, sizeof(option), "-arch=%s", arch_option);
+        arguments[0] = name;
+        arguments[2] = verbose;
+        arguments[3] = to;
+        arguments[4] = file;
+        arguments[5] = from;
+        ok = !posix_spawn(&child->pid, path, &actions, NULL, arguments, environ);
+        posix_spawn_file_actions_destroy(&actions);
+    } else {
+        ok = false;
+    }
+    close_fd(&in[1]);
+    close_fd(&out[1]);
+    close_fd(&err[1]);
+    child->input = in[0];
+    child->output = out[0];
+    child->errors = err[0];
+    if (!ok) {
+        close_fd(&child->input);
+        close_fd(&child->output);
+        close_fd(&child->errors);
+    }
+    return ok;
+}
+
+static void send_some(struct child *child, tir_str *left)
+{
+    ssize_t n = send(child->input, left->ptr, left->len, MSG_NOSIGNAL);
+    if (n > 0) {
+        left->ptr += n;
+        left->len -= (size_t)n;
+    }
+    if (left->len == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+        close_fd(&child->input);
+}
+
+static void receive_some(int *fd, struct tir_text *text)
+{
+    char buffer[16384];
+    ssize_t n = read(*fd, buffer, sizeof(buffer));
+    if (n > 0)
+        tir_text_add(text, (tir_str){buffer, (size_t)n});
+    else if (n == 0 || (errno != EINTR && errno != EAGAIN))
+        close_fd(fd);
+}
+
+static void exchange(struct child *child, tir_str ptx, struct tir_text *out, struct tir_text *err)
+{
+    fcntl(child->input, F_SETFL, O_NONBLOCK);
+    while (child->output >= 0 || child->errors >= 0) {
+        struct pollfd fds[] = {
+            {child->input, POLLOUT, 0}, {child->output, POLLIN, 0}, {child->errors, POLLIN, 0}};
+        if (poll(fds, 3, -1) < 0 && errno != EINTR)
+            break;
+        if (fds[0].revents)
+            send_some(child, &ptx);
+        if (fds[1].revents)
+            receive_some(&child->output, out);
+        if (fds[2].revents)
+            receive_some(&child->errors, err);
+    }
+    close_fd(&child->input);
+    close_fd(&child->output);
+    close_fd(&child->errors);
+}
+
+// The number in front of `unit` in a line, 0 when it is not there.
+static uint32_t number_before(tir_str line, const char *unit)
+{
+    size_t len = strlen(unit);
+    for (size_t i = 0; i + len <= line.len; i++) {
+        if (memcmp(line.ptr + i, unit, len))
+            continue;
+        size_t digits = i;
+        while (digits > 0 && line.ptr[digits - 1] >= '0' && line.ptr[digits - 1] <= '9')
+            digits--;
+        uint32_t value = 0;
+        for (; digits < i; digits++)
+            value = value * 10 + (uint32_t)(line.ptr[digits] - '0');
+        return value;
+    }
+    return 0;
+}
+
+// Lines look like
+//     ptxas info    : Compiling entry function 'k' for 'sm_90a'
+//         8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
+//     ptxas info    : Used 12 registers, used 1 barriers
+static void parse_log(struct tir_arena *arena, struct tir_ptxas_result *result)
+{
+    VEC(struct tir_ptxas_kernel) kernels = {0};
+    tir_str rest = result->log;
+    static const char entry[] = "Compiling entry function '";
+    while (rest.len) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        tir_str line = {rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len};
+        rest.ptr += line.len + (end != NULL);
+        rest.len -= line.len + (end != NULL);
+        for (size_t i = 0; i + sizeof(entry) <= line.len; i++) {
+            if (memcmp(line.ptr + i, entry, sizeof(entry) - 1))
+                continue;
+            const char *name = line.ptr + i + sizeof(entry) - 1;
+            const char *quote = memchr(name, '\'', (size_t)(line.ptr + line.len - name));
+            if (quote)
+                vec_push(arena, &kernels,
+                         ((struct tir_ptxas_kernel){.name = {name, (size_t)(quote - name)}}));
+        }
+        if (!kernels.len)
+            continue;
+        struct tir_ptxas_kernel *k = &vec_last(&kernels);
+        k->registers += number_before(line, " registers");
+        k->stack_bytes += number_before(line, " bytes stack frame");
+        k->spill_bytes +=
+            number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
+    }
+    result->kernels = kernels.at;
+    result->kernel_count = kernels.len;
+}
+
+bool tir_ptxas_run(struct tir_arena *arena, const char *path, const struct tir_arch *arch,
+                   tir_str ptx, struct tir_ptxas_result *result)
+{
+    memset(result, 0, sizeof(*result));
+    struct child child = {.pid = -1};
+    if (!start(&child, path, arch->name))
+        return false;
+    struct tir_text out, err;
+    tir_text_init(&out, arena, 0);
+    tir_text_init(&err, arena, 0);
+    exchange(&child, ptx, &out, &err);
+    int status = -1;
+    while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    result->ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    result->cubin = tir_text_str(&out);
+    result->log = tir_text_str(&err);
+    parse_log(arena, result);
+    return true;
+}

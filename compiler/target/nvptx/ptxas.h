@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// NVIDIA's assembler, where it is installed: PTX to a cubin, and what it reports on the way.
+#ifndef TIR_TARGET_NVPTX_PTXAS_H
+#define TIR_TARGET_NVPTX_PTXAS_H
+
+#include "target/nvptx/arch.h"
+
+struct tir_ptxas_kernel {
+    tir_str name;
+    uint32_t registers;
+    uint32_t spill_bytes; // stores and loads together
+    uint32_t stack_bytes;
+};
+
+struct tir_ptxas_result {
+    bool ok;       // false: log says why
+    tir_str cubin; // on the arena, like everything here
+    tir_str log;
+    struct tir_ptxas_kernel *kernels;
+    uint32_t kernel_count;
+};
+
+// The path of ptxas: in PATH, else in /usr/local/cuda/bin. NULL: not installed.
+const char *tir_ptxas_find(struct tir_arena *arena);
+
+// Runs it. False: it could not be started at all.
+bool tir_ptxas_run(struct tir_arena *arena, const char *path, const struct tir_arch *arch,
+                   tir_str ptx, struct tir_ptxas_result *result);
+
+#endif
