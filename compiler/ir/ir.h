@@ -3,8 +3,8 @@
 // kernels. The one header a pass includes; meant to be read whole.
 //
 // A kernel owns one block. An instruction with regions (for, if, while, tiles, reduce) owns the
-// blocks inside it; each ends in a yield. There are no phis: loop-carried values are arguments of the
-// loop's block. Constants are values without a defining instruction, unique in the kernel.
+// blocks inside it; each ends in a yield. There are no phis: loop-carried values are arguments of
+// the loop's block. Constants are values without a defining instruction, unique in the kernel.
 #ifndef TIR_IR_IR_H
 #define TIR_IR_IR_H
 
@@ -55,14 +55,40 @@ enum tir_trait {
 };
 
 enum tir_rule { // how result types follow; see ir/infer.c
-    TIR_RULE_NONE, TIR_RULE_SAME, TIR_RULE_FIRST, TIR_RULE_COMPARE, TIR_RULE_SELECT, TIR_RULE_STATED,
-    TIR_RULE_PERMUTE, TIR_RULE_REDUCE, TIR_RULE_DOT, TIR_RULE_LOAD, TIR_RULE_ATOMIC, TIR_RULE_ATOM,
-    TIR_RULE_VIEW, TIR_RULE_INDEX, TIR_RULE_I32, TIR_RULE_CARRIED, TIR_RULE_YIELDED
+    TIR_RULE_NONE,
+    TIR_RULE_SAME,
+    TIR_RULE_FIRST,
+    TIR_RULE_COMPARE,
+    TIR_RULE_SELECT,
+    TIR_RULE_STATED,
+    TIR_RULE_PERMUTE,
+    TIR_RULE_REDUCE,
+    TIR_RULE_DOT,
+    TIR_RULE_LOAD,
+    TIR_RULE_ATOMIC,
+    TIR_RULE_ATOM,
+    TIR_RULE_VIEW,
+    TIR_RULE_INDEX,
+    TIR_RULE_I32,
+    TIR_RULE_CARRIED,
+    TIR_RULE_YIELDED
 };
 
-enum tir_elem_class { TIR_CLASS_ANY, TIR_CLASS_NUM, TIR_CLASS_FLOAT, TIR_CLASS_INT, TIR_CLASS_BITS };
+enum tir_elem_class {
+    TIR_CLASS_ANY,
+    TIR_CLASS_NUM,
+    TIR_CLASS_FLOAT,
+    TIR_CLASS_INT,
+    TIR_CLASS_BITS
+};
 
-enum tir_operand_kind { TIR_OPERAND_IN, TIR_OPERAND_OPT, TIR_OPERAND_LIST, TIR_OPERAND_REF, TIR_OPERAND_BUF };
+enum tir_operand_kind {
+    TIR_OPERAND_IN,
+    TIR_OPERAND_OPT,
+    TIR_OPERAND_LIST,
+    TIR_OPERAND_REF,
+    TIR_OPERAND_BUF
+};
 
 #define TIR_MANY 255 // results: as many as types are stated
 
@@ -102,15 +128,15 @@ struct tir_word_info {
 };
 extern const struct tir_word_info tir_words[TIR_WORD_COUNT];
 const char *tir_form_name(enum tir_form form);
-enum tir_form tir_form_by_name(tir_str name);                               // TIR_FORM_COUNT: none
-enum tir_op tir_op_by_name(tir_str name);                                   // TIR_OP_COUNT: none
-enum tir_attr_key tir_attr_by_name(tir_str name);                           // TIR_ATTR_COUNT: none
-enum tir_word tir_word_by_name(enum tir_attr_key key, tir_str name);        // TIR_WORD_NONE: none
+enum tir_form tir_form_by_name(tir_str name);                        // TIR_FORM_COUNT: none
+enum tir_op tir_op_by_name(tir_str name);                            // TIR_OP_COUNT: none
+enum tir_attr_key tir_attr_by_name(tir_str name);                    // TIR_ATTR_COUNT: none
+enum tir_word tir_word_by_name(enum tir_attr_key key, tir_str name); // TIR_WORD_NONE: none
 
 struct tir_attr {
     enum tir_attr_key key;
-    int64_t number;       // INT; WORD (enum tir_word)
-    const int64_t *list;  // LIST
+    int64_t number;      // INT; WORD (enum tir_word)
+    const int64_t *list; // LIST
     uint32_t list_count;
     tir_str text; // TEXT
 };
@@ -142,8 +168,8 @@ struct tir_inst {
     struct tir_block *block;
     struct tir_inst *prev, *next;
     uint32_t operand_count, result_count, region_count, attr_count;
-    // Operands: the fixed ones (NULL where an OPT is absent), then either the ref (base, then an index
-    // per dimension) or the list.
+    // Operands: the fixed ones (NULL where an OPT is absent), then either the ref (base, then an
+    // index per dimension) or the list.
     struct tir_value **operands;
     struct tir_value **results;
     struct tir_block **regions;
@@ -184,7 +210,11 @@ struct tir_meta { // bound; kept for the artifact and for messages
 };
 
 // What may be relied on at run time; the same bits as the artifact's predicates.
-enum tir_fact { TIR_FACT_INDEX32 = 1 << 0, TIR_FACT_VECTOR16 = 1 << 1, TIR_FACT_UNIT_INNER = 1 << 2 };
+enum tir_fact {
+    TIR_FACT_INDEX32 = 1 << 0,
+    TIR_FACT_VECTOR16 = 1 << 1,
+    TIR_FACT_UNIT_INNER = 1 << 2
+};
 
 struct tir_func {
     struct tir_module *module;
@@ -196,14 +226,15 @@ struct tir_func {
     uint32_t param_count, dim_count, meta_count;
     struct tir_block *body;
     // Evaluated by the runtime before a launch, over the kernel's dims and scalar parameters: pure
-    // i64 and bool arithmetic. Its yield gives grid_count grid sizes, then the conditions that must hold.
+    // i64 and bool arithmetic. Its yield gives grid_count grid sizes, then the conditions that must
+    // hold.
     struct tir_block *host;
     uint32_t grid_count; // 0: the tiles loop decides
     enum tir_form form;
-    uint32_t facts;         // enum tir_fact
-    uint32_t threads;       // per CTA; 0: not chosen yet
-    int64_t shared_bytes;   // once placed
-    uint32_t persistent;    // CTAs per multiprocessor of a persistent grid, else 0
+    uint32_t facts;       // enum tir_fact
+    uint32_t threads;     // per CTA; 0: not chosen yet
+    int64_t shared_bytes; // once placed
+    uint32_t persistent;  // CTAs per multiprocessor of a persistent grid, else 0
     struct tir_map constants;
     uint32_t value_count, inst_count; // ids given out
 };
@@ -220,7 +251,8 @@ struct tir_module {
 
 struct tir_attr *tir_attr_find(const struct tir_inst *inst, enum tir_attr_key key); // NULL: absent
 int64_t tir_attr_int(const struct tir_inst *inst, enum tir_attr_key key, int64_t absent);
-enum tir_word tir_attr_word(const struct tir_inst *inst, enum tir_attr_key key, enum tir_word absent);
+enum tir_word tir_attr_word(const struct tir_inst *inst, enum tir_attr_key key,
+                            enum tir_word absent);
 
 static inline struct tir_value *tir_result(const struct tir_inst *inst) // the only one
 {
@@ -236,7 +268,8 @@ static inline struct tir_value *tir_ref_base(const struct tir_inst *inst)
     assert(tir_ops[inst->op].has_ref);
     return inst->operands[tir_fixed_count(inst)];
 }
-static inline struct tir_value **tir_ref_indices(const struct tir_inst *inst) // base->type->rank many
+static inline struct tir_value **
+tir_ref_indices(const struct tir_inst *inst) // base->type->rank many
 {
     return inst->operands + tir_fixed_count(inst) + 1;
 }
@@ -254,7 +287,8 @@ static inline bool tir_has_trait(const struct tir_inst *inst, uint32_t traits)
     return tir_ops[inst->op].traits & traits;
 }
 bool tir_has_effect(const struct tir_inst *inst); // it, or anything in its regions
-bool tir_is_const_int(const struct tir_value *v, int64_t *out); // integer constant (splat or scalar)
+bool tir_is_const_int(const struct tir_value *v,
+                      int64_t *out); // integer constant (splat or scalar)
 bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst);
 // Whether v may stand where a value of this type is asked for: its own type, or, for a constant,
 // the same tile in any layout. The types of constants never have a layout.
@@ -272,15 +306,18 @@ enum { TIR_COPY_TO, TIR_COPY_PRED };
 
 struct tir_module *tir_module_new(struct tir_arena *arena, struct tir_types *types,
                                   struct tir_interner *names, struct tir_diags *diags);
-struct tir_func *tir_func_new(struct tir_module *m, const char *name); // with an empty body and host
+struct tir_func *tir_func_new(struct tir_module *m,
+                              const char *name); // with an empty body and host
 struct tir_func *tir_func_clone(struct tir_func *f);
 struct tir_block *tir_block_new(struct tir_func *f, struct tir_inst *owner);
 struct tir_value *tir_block_add_arg(struct tir_func *f, struct tir_block *block,
                                     const struct tir_type *type, const char *name);
 
 struct tir_value *tir_const_int(struct tir_func *f, const struct tir_type *type, int64_t value);
-struct tir_value *tir_const_float(struct tir_func *f, const struct tir_type *type, double value); // rounds
-struct tir_value *tir_const_like(struct tir_func *f, const struct tir_type *type, double value); // either
+struct tir_value *tir_const_float(struct tir_func *f, const struct tir_type *type,
+                                  double value); // rounds
+struct tir_value *tir_const_like(struct tir_func *f, const struct tir_type *type,
+                                 double value);                       // either
 struct tir_value *tir_const_index(struct tir_func *f, int64_t value); // i64
 struct tir_value *tir_const_i32(struct tir_func *f, int32_t value);
 struct tir_value *tir_const_bool(struct tir_func *f, bool value);
@@ -313,29 +350,33 @@ struct tir_value *tir_unary(struct tir_builder *b, enum tir_op op, struct tir_va
 // SAME or COMPARE; folds nothing.
 struct tir_value *tir_binary(struct tir_builder *b, enum tir_op op, struct tir_value *x,
                              struct tir_value *y);
-struct tir_inst *tir_build_yield(struct tir_builder *b, struct tir_value *const *values, uint32_t count);
+struct tir_inst *tir_build_yield(struct tir_builder *b, struct tir_value *const *values,
+                                 uint32_t count);
 void tir_set_int(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, int64_t number);
-void tir_set_word(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, enum tir_word word);
-void tir_set_list(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, const int64_t *list,
-                  uint32_t count);
+void tir_set_word(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key,
+                  enum tir_word word);
+void tir_set_list(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key,
+                  const int64_t *list, uint32_t count);
 void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, tir_str text);
 
-// The result type an op gives for these operands, or NULL with *why set to a short reason. stated is
-// the annotation (NULL: none) and is what STATED rules return; the other rules take a layout from it
-// where the operands leave it open. Of several results it is the first one's type; an op without
-// results gives the type whose element is TIR_NONE. Used by the front end and verify.c.
+// The result type an op gives for these operands, or NULL with *why set to a short reason. stated
+// is the annotation (NULL: none) and is what STATED rules return; the other rules take a layout
+// from it where the operands leave it open. Of several results it is the first one's type; an op
+// without results gives the type whose element is TIR_NONE. Used by the front end and verify.c.
 const struct tir_type *tir_infer(struct tir_module *m, const struct tir_inst *inst,
                                  const struct tir_type *stated, tir_str *why);
 
-// The slice that an op with a ref names: a tile without a layout, or a scalar. An index tile adds its
-// own dimensions. NULL: *why.
-const struct tir_type *tir_slice_type(struct tir_module *m, const struct tir_inst *inst, tir_str *why);
+// The slice that an op with a ref names: a tile without a layout, or a scalar. An index tile adds
+// its own dimensions. NULL: *why.
+const struct tir_type *tir_slice_type(struct tir_module *m, const struct tir_inst *inst,
+                                      tir_str *why);
 
 // Changing.
 
 void tir_remove(struct tir_inst *inst); // unlinks it; its results must have no uses left
 void tir_move_before(struct tir_inst *inst, struct tir_inst *where);
-void tir_replace_uses(struct tir_func *f, struct tir_value *from, struct tir_value *to); // a walk of f
+void tir_replace_uses(struct tir_func *f, struct tir_value *from,
+                      struct tir_value *to); // a walk of f
 // Replaces by table in one walk: to = map[from] for every operand; chains are followed.
 void tir_replace_uses_map(struct tir_func *f, const struct tir_map *map);
 // Copies block `from` to the builder's position without its yield; map gives (and takes) the values

@@ -8,9 +8,9 @@
 //
 //     S[(8, 2, 4, 2) : (4@laneid, 2, 1@laneid, 1)] + R[2 : 4@warpid]
 //
-// is a 16 x 8 tile: row = (lane / 4) + 8 * (reg / 2), column = 2 * (lane % 4) + reg % 2, and the same
-// data again in warps 4..7. R lists replicas: coordinates that do not change the element.
-// In memory a swizzle may follow: swizzle(128) XORs bits 4..6 of the byte offset with bits 7..9, as
+// is a 16 x 8 tile: row = (lane / 4) + 8 * (reg / 2), column = 2 * (lane % 4) + reg % 2, and the
+// same data again in warps 4..7. R lists replicas: coordinates that do not change the element. In
+// memory a swizzle may follow: swizzle(128) XORs bits 4..6 of the byte offset with bits 7..9, as
 // the tensor copy engine and ldmatrix-friendly layouts do (PTX ISA, "Tensor swizzling modes").
 //
 // Because iterators add up, a coordinate is (a constant of the register) + (a function of the lane)
@@ -55,10 +55,12 @@ const struct tir_layout *tir_layout_from_iters(struct tir_types *types, uint32_t
                                                uint32_t replica_count, uint32_t swizzle);
 
 // The element coordinates that (reg, lane, warp) holds.
-void tir_layout_coord(const struct tir_layout *l, struct tir_layout_at at, int64_t coord[TIR_MAX_RANK]);
+void tir_layout_coord(const struct tir_layout *l, struct tir_layout_at at,
+                      int64_t coord[TIR_MAX_RANK]);
 // Where element `coord` lives (the first of its replicas).
 struct tir_layout_at tir_layout_find(const struct tir_layout *l, const int64_t coord[TIR_MAX_RANK]);
-uint32_t tir_layout_size(const struct tir_layout *l, enum tir_axis axis); // registers, lanes, warps used
+uint32_t tir_layout_size(const struct tir_layout *l,
+                         enum tir_axis axis); // registers, lanes, warps used
 // What one step of iterator i of dimension d adds to that dimension's coordinate.
 int64_t tir_layout_weight(const struct tir_layout *l, uint32_t d, uint32_t i);
 // Element offset -> byte offset with the swizzle applied.
@@ -66,27 +68,32 @@ uint64_t tir_layout_byte(const struct tir_layout *l, uint64_t element, uint32_t 
 
 // Layout of the same data after: keeping axis as size 1 (its lanes and warps become replicas, its
 // registers vanish); permuting dimensions; adding or dropping size-1 dimensions (reshape).
-const struct tir_layout *tir_layout_slice(struct tir_types *types, const struct tir_layout *l, uint32_t axis);
+const struct tir_layout *tir_layout_slice(struct tir_types *types, const struct tir_layout *l,
+                                          uint32_t axis);
 const struct tir_layout *tir_layout_permute(struct tir_types *types, const struct tir_layout *l,
                                             const int64_t *order);
 const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struct tir_layout *l,
-                                            uint32_t rank, const int64_t *shape); // NULL: impossible
+                                            uint32_t rank,
+                                            const int64_t *shape); // NULL: impossible
 
-// Blocked: `vector` neighbouring elements along order[0] in registers, then the lanes along order[0],
-// order[1], ..., then the warps along warp_order; what is left over repeats in registers.
-const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t rank, const int64_t *shape,
-                                            const uint32_t *order, const uint32_t *warp_order,
-                                            uint32_t vector, uint32_t warps);
-// Accumulators of mma.m16n8: warps_m x warps_n warps over the tile, which they divide; replicas in the
-// rest of the `warps`.
+// Blocked: `vector` neighbouring elements along order[0] in registers, then the lanes along
+// order[0], order[1], ..., then the warps along warp_order; what is left over repeats in registers.
+const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t rank,
+                                            const int64_t *shape, const uint32_t *order,
+                                            const uint32_t *warp_order, uint32_t vector,
+                                            uint32_t warps);
+// Accumulators of mma.m16n8: warps_m x warps_n warps over the tile, which they divide; replicas in
+// the rest of the `warps`.
 const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t shape[2],
                                         uint32_t warps_m, uint32_t warps_n, uint32_t warps);
 // Row-major memory; with a swizzle, columns are split in atoms of `swizzle` bytes:
 // [cols / atom][rows][atom]. A leading stage dimension is outermost.
-const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank, const int64_t *shape,
-                                           uint32_t elem_bits, uint32_t swizzle);
+const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank,
+                                           const int64_t *shape, uint32_t elem_bits,
+                                           uint32_t swizzle);
 
-// Bytes a conversion moves: 0 when every thread already holds what it needs (registers are renamed).
+// Bytes a conversion moves: 0 when every thread already holds what it needs (registers are
+// renamed).
 bool tir_layout_same_owner(const struct tir_layout *a, const struct tir_layout *b);
 
 void tir_layout_print(struct tir_text *out, const struct tir_layout *l);

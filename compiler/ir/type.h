@@ -6,7 +6,8 @@
 //     f32[64, 128]                         a tile value; "in L" once it has a layout
 //     shared bf16[128, 64] in swizzle(128) a buffer in shared memory
 //     local f32[8]                         a buffer of each thread
-//     tensor bf16[M, K]                    a parameter in global memory (rank only; dims are values)
+//     tensor bf16[M, K]                    a parameter in global memory (rank only; dims are
+//     values)
 #ifndef TIR_IR_TYPE_H
 #define TIR_IR_TYPE_H
 
@@ -21,7 +22,13 @@ enum tir_elem {
     TIR_ELEM_COUNT
 };
 
-enum tir_elem_kind { TIR_KIND_NONE, TIR_KIND_BOOLEAN, TIR_KIND_SIGNED, TIR_KIND_UNSIGNED, TIR_KIND_FLOAT };
+enum tir_elem_kind {
+    TIR_KIND_NONE,
+    TIR_KIND_BOOLEAN,
+    TIR_KIND_SIGNED,
+    TIR_KIND_UNSIGNED,
+    TIR_KIND_FLOAT
+};
 
 struct tir_elem_info {
     const char *name;
@@ -44,8 +51,8 @@ struct tir_type {
     enum tir_elem elem;
     enum tir_space space;
     uint32_t rank;
-    int64_t shape[TIR_MAX_RANK];      // 0 throughout for SPACE_GLOBAL
-    const struct tir_layout *layout;  // NULL: none yet; always NULL for scalars
+    int64_t shape[TIR_MAX_RANK];     // 0 throughout for SPACE_GLOBAL
+    const struct tir_layout *layout; // NULL: none yet; always NULL for scalars
 };
 
 struct tir_types; // the table of interned types and layouts

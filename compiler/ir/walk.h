@@ -5,20 +5,21 @@
 
 #include "ir/ir.h"
 
-// The instruction after `inst` in program order within `root`; NULL at the end. inst NULL: the first.
+// The instruction after `inst` in program order within `root`; NULL at the end. inst NULL: the
+// first.
 struct tir_inst *tir_walk_next(const struct tir_block *root, const struct tir_inst *inst);
 // As above, but does not enter inst's regions.
 struct tir_inst *tir_walk_skip(const struct tir_block *root, const struct tir_inst *inst);
 
-#define tir_foreach_inst(inst, f)                                                                  \
-    for (struct tir_inst *inst = tir_walk_next((f)->body, NULL); inst;                             \
+#define tir_foreach_inst(inst, f)                                      \
+    for (struct tir_inst *inst = tir_walk_next((f)->body, NULL); inst; \
          inst = tir_walk_next((f)->body, inst))
-#define tir_foreach_inst_in(inst, root)                                                            \
-    for (struct tir_inst *inst = tir_walk_next((root), NULL); inst;                                \
+#define tir_foreach_inst_in(inst, root)                             \
+    for (struct tir_inst *inst = tir_walk_next((root), NULL); inst; \
          inst = tir_walk_next((root), inst))
 // The instructions of one block; the current one may be removed.
-#define tir_foreach_inst_safe(inst, block_)                                                        \
-    for (struct tir_inst *inst = (block_)->first, *next_ = inst ? inst->next : NULL; inst;         \
+#define tir_foreach_inst_safe(inst, block_)                                                \
+    for (struct tir_inst *inst = (block_)->first, *next_ = inst ? inst->next : NULL; inst; \
          inst = next_, next_ = inst ? inst->next : NULL)
 
 // How often each value is used, by value id (the array has f->value_count entries).
