@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs one example with `tirc run --check` on the emulator, or another device, at awkward sizes.
+
+usage: run.py TIRC EXAMPLE [DEVICE]
+
+Sizes are 1, odd, prime, tile - 1, tile, tile + 1 and several tiles; small tiles are chosen where
+they show the same edges in less time. A case is the arguments of one `tirc run`.
+"""
+
+import os
+import subprocess
+import sys
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+
+
+def sizes(tile):
+    """1, odd, prime, tile - 1, tile, tile + 1, large."""
+    return [1, 3, 61, tile - 1, tile, tile + 1, 3 * tile + 5]
+
+
+def add():
+    for n in sizes(256):
+        yield ["add.tir", "-D", "BLOCK=256", f"N={n}"]
+    yield ["add.tir", "N=5003"]
+    yield ["add.tir", "N=5003", "-D", "T=bf16"]
+    yield ["add.tir", "N=1000", "-D", "T=i32"]
+    yield ["add.tir", "N=1000", "A=randn,offset=1", "B=randn,strides=2"]
+    yield ["add.tir", "N=0"]
+
+
+def softmax():
+    for kernel in ["softmax", "softmax_online"]:
+        for n in sizes(256):
+            if kernel == "softmax" and n > 512:
+                continue  # where N <= COLS
+            cols = 512 if n > 256 and kernel == "softmax" else 256
+            yield ["softmax.tir", "--kernel", kernel, "-D", f"COLS={cols}", "M=3", f"N={n}"]
+        yield ["softmax.tir", "--kernel", kernel, "M=2", "N=4001"]
+        yield ["softmax.tir", "--kernel", kernel, "-D", "T=f32", "M=2", "N=999", "X=randn,pad=3"]
+
+
+def gemm():
+    small = ["gemm.tir", "-D", "BM=64", "-D", "BN=64", "-D", "BK=32", "-D", "STAGES=3"]
+    edges = [1, 3, 31, 61, 63, 64, 65, 197]
+    for i, m in enumerate(edges):
+        n, k = edges[(i + 3) % 8], edges[(i + 5) % 8]
+        yield small + [f"M={m}", f"N={n}", f"K={k}"]
+    for k in [0, 32, 64, 96, 128]:  # iterations around the number of stages
+        yield small + ["M=64", "N=64", f"K={k}"]
+    yield ["gemm.tir", "M=128", "N=128", "K=128"]
+    yield ["gemm.tir", "M=129", "N=127", "K=65"]
+    yield small + ["M=100", "N=72", "K=80", "A=randn,pad=3", "B=randn,offset=1", "D=randn,pad=5"]
+    for types in ["T=f16", "T=tf32", "T=f32", "T=e4m3"]:
+        yield small + ["-D", types, "-D", "OUT=f32", "M=65", "N=70", "K=100"]
+    yield small + ["-D", "T=i8", "-D", "ACC=i32", "-D", "OUT=i32", "M=65", "N=70", "K=100"]
+
+
+def reduce():
+    for n in sizes(128):
+        yield ["reduce.tir", "--kernel", "row_sum", "-D", "COLS=128", "M=5", f"N={n}"]
+        yield ["reduce.tir", "--kernel", "total", "-D", "BLOCK=128", f"N={n}"]
+        yield ["reduce.tir", "--kernel", "block_sums", "-D", "BLOCK=128", f"N={n}",
+               f"B={-(-n // 128)}"]
+    yield ["reduce.tir", "--kernel", "row_sum", "M=7", "N=3001"]
+    yield ["reduce.tir", "--kernel", "total", "N=20011"]
+    yield ["reduce.tir", "--kernel", "block_sums", "N=20011", "B=3"]
+
+
+def norm():
+    for name in ["layernorm", "rmsnorm"]:
+        for kernel in [name, name + "_long"]:
+            run = [name + ".tir", "--kernel", kernel, "eps=1e-5"]
+            for n in sizes(128):
+                if kernel == name and n > 256:
+                    continue  # where N <= COLS
+                cols = 256 if n > 128 and kernel == name else 128
+                yield run + ["-D", f"COLS={cols}", "M=3", f"N={n}"]
+            yield run + ["M=2", "N=4001"]
+            yield run + ["-D", "T=f32", "M=2", "N=1000", "X=randn:100:1,pad=1"]
+
+
+def transpose():
+    edges = [1, 3, 61, 63, 64, 65, 197]
+    for i, m in enumerate(edges):
+        yield ["transpose.tir", f"M={m}", f"N={edges[(i + 2) % 7]}"]
+    yield ["transpose.tir", "-D", "T=f32", "-D", "BM=32", "-D", "BN=32", "M=100", "N=77"]
+    yield ["transpose.tir", "-D", "T=i8", "M=100", "N=77", "Y=randint:0:9,pad=5"]
+
+
+def histogram():
+    for kernel, tile in [("histogram", ["-D", "BLOCK=256"]),
+                         ("histogram_shared", ["-D", "EACH=1", "-D", "BINS=64"])]:
+        for n in sizes(256):
+            yield ["histogram.tir", "--kernel", kernel, *tile, f"N={n}", "B=61",
+                   "X=randint:0:60", "H=randint:0:9"]
+    yield ["histogram.tir", "--kernel", "histogram", "N=5000", "B=7", "X=randint:-9:9", "H=zeros"]
+    yield ["histogram.tir", "--kernel", "histogram_shared", "N=5000", "B=1000",
+           "X=randint:0:999", "H=zeros"]
+
+
+def simt():
+    for n in sizes(256):
+        yield ["simt.tir", "--kernel", "scale", f"N={n}", "a=0.5"]
+        yield ["simt.tir", "--kernel", "cta_sum", "M=3", f"N={n}"]
+    for g in [1, 3, 37]:
+        yield ["simt.tir", "--kernel", "warp_sum", f"N={32 * g}", f"G={g}"]
+
+
+CASES = {
+    "01_add": add,
+    "02_softmax": softmax,
+    "03_gemm": gemm,
+    "04_reduce": reduce,
+    "05_norm": norm,
+    "06_transpose": transpose,
+    "07_histogram": histogram,
+    "09_simt": simt,
+}
+
+
+def main():
+    tirc, example = sys.argv[1:3]
+    device = sys.argv[3] if len(sys.argv) > 3 else "emu"
+    passed = failed = 0
+    for case in CASES[example]():
+        path = os.path.join(EXAMPLES, example, case[0])
+        command = [tirc, "run", path, "--check", "--device", device, *case[1:]]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        if done.returncode == 0:
+            passed += 1
+            continue
+        failed += 1
+        print("FAILED (%d):" % done.returncode, " ".join(command))
+        print(done.stdout + done.stderr)
+    print(f"{example}: {passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
