@@ -45,8 +45,7 @@ static void malformed_bytes_move_by_one(void **state)
         "\xff",
         "\xe2\x82",
         "\xf0\x9f\x98",
-        "\xc3"
-        "a",
+        "\xc3(",
     };
     for (size_t i = 0; i < TIR_COUNT_OF(bad); i++) {
         size_t at = 0;
