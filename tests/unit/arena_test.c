@@ -5,6 +5,10 @@
 
 #include "alloc.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 static void objects_are_aligned_zeroed_and_apart(void **state)
 {
     (void)state;
@@ -76,6 +80,27 @@ static void release_frees_newer_chunks(void **state)
     tir_arena_alloc(&arena, 1);
     tir_arena_finish(&arena);
     assert_int_equal(counting.live, 0);
+}
+
+// Only under AddressSanitizer: what is not an object is poisoned.
+static void overruns_and_released_objects_are_poisoned(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__)
+    struct tir_arena arena = unit_arena();
+    char *kept = tir_arena_alloc(&arena, 1);
+    struct tir_arena_mark mark = tir_arena_mark(&arena);
+    char *p = tir_arena_alloc(&arena, 13);
+    assert_false(__asan_address_is_poisoned(p + 12));
+    assert_true(__asan_address_is_poisoned(p + 13));
+    assert_true(__asan_address_is_poisoned(p + 31));
+    tir_arena_release(&arena, mark);
+    assert_true(__asan_address_is_poisoned(p));
+    assert_false(__asan_address_is_poisoned(kept));
+    tir_arena_finish(&arena);
+#else
+    skip();
+#endif
 }
 
 static void copy_of_nothing_is_not_null(void **state)
@@ -153,6 +178,7 @@ int main(void)
         cmocka_unit_test(large_objects_get_their_own_chunk),
         cmocka_unit_test(released_memory_is_zeroed_when_used_again),
         cmocka_unit_test(release_frees_newer_chunks),
+        cmocka_unit_test(overruns_and_released_objects_are_poisoned),
         cmocka_unit_test(copy_of_nothing_is_not_null),
         cmocka_unit_test(every_allocation_can_fail),
         cmocka_unit_test(impossible_sizes_end_at_the_hook),
