@@ -276,13 +276,32 @@ static void test_version(void **state)
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 
+// Every value of an enumeration has a name of its own, and every other value a harmless one.
+static void test_names(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < TIR_ELEMENT_COUNT; i++) {
+        assert_true(tir_element_bits((tir_element)i) >= 4);
+        assert_string_not_equal(tir_element_name((tir_element)i), "?");
+        for (uint32_t j = 0; j < i; j++)
+            assert_string_not_equal(tir_element_name((tir_element)i),
+                                    tir_element_name((tir_element)j));
+    }
+    assert_string_equal(tir_element_name(TIR_ELEMENT_COUNT), "?");
+    assert_int_equal(tir_element_bits(TIR_ELEMENT_COUNT), 0);
+    assert_string_equal(tir_status_name(TIR_OK), "TIR_OK");
+    for (int i = TIR_ERR_DIAGNOSED; i <= TIR_ERR_INTERNAL; i++)
+        assert_memory_equal(tir_status_name((tir_status)i), "TIR_ERR_", 8);
+    assert_string_equal(tir_status_name((tir_status)99), "unknown tir_status");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_param_block),
         cmocka_unit_test(test_truncated),          cmocka_unit_test(test_changed_bytes),
         cmocka_unit_test(test_refusals),           cmocka_unit_test(test_version),
-        cmocka_unit_test(test_failing_allocation),
+        cmocka_unit_test(test_failing_allocation), cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
