@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// cvt: between any two types.
+//
+// All lanes go through one wide form: 64-bit integers, or doubles, which hold every narrower format
+// exactly. So there is one function to widen each type and one to narrow to each, not one for every
+// pair; each loop over the lanes stays inside its switch.
+
+#include <math.h>
+#include <stdalign.h>
+#include <string.h>
+
+#include "emu/decode.h"
+#include "emu/fp.h"
+#include "emu/state.h"
+
+union wide {
+    uint64_t u[EMU_WARP];
+    double f[EMU_WARP];
+};
+
+enum {                      // emu_insn.op
+    CVT_INTEGRAL = 1 << 0,  // .rni and its relatives: round to an integer, keep the type's kind
+    CVT_SATFINITE = 1 << 1, // .satfinite
+    CVT_WIDTH_SHIFT = 4     // log2 of the source register's width
+};
+
+static bool is_float(enum emu_type type)
+{
+    return emu_types[type].kind == EMU_KIND_FLOAT;
+}
+
+static void load_ints(uint64_t *out, const void *from, uint32_t width, uint32_t bits,
+                      bool is_signed)
+{
+    for (int i = 0; i < EMU_WARP; i++) {
+        const uint64_t raw = width == 2   ? ((const uint16_t *)from)[i]
+                             : width == 4 ? ((const uint32_t *)from)[i]
+                                          : ((const uint64_t *)from)[i];
+        const uint64_t cut = raw << (64 - bits);
+        out[i] = is_signed ? (uint64_t)((int64_t)cut >> (64 - bits)) : cut >> (64 - bits);
+    }
+}
+
+static void store_bits(void *to, const uint64_t *v, uint32_t width)
+{
+    for (int i = 0; i < EMU_WARP; i++)
+        if (width == 2)
+            ((uint16_t *)to)[i] = (uint16_t)v[i];
+        else if (width == 4)
+            ((uint32_t *)to)[i] = (uint32_t)v[i];
+        else
+            ((uint64_t *)to)[i] = v[i];
+}
+
+static void flush_inputs(uint64_t *v, enum emu_type type)
+{
+    if (type == EMU_f32)
+        for (int i = 0; i < EMU_WARP; i++)
+            v[i] = v[i] & 0x7f800000 ? v[i] : v[i] & 0x80000000;
+}
+
+static double to_integral(double x, enum emu_round round)
+{
+    switch (round) {
+    case EMU_RZ:
+        return trunc(x);
+    case EMU_RM:
+        return floor(x);
+    case EMU_RP:
+        return ceil(x);
+    default:
+        return rint(x); // the host rounds to nearest even
+    }
+}
+
+// A double as an integer: clamped to the type, NaN as PTX says.
+static uint64_t to_int(double x, enum emu_type type, enum emu_type from)
+{
+    const uint32_t bits = emu_types[type].bits;
+    const bool is_signed = emu_types[type].kind == EMU_KIND_SINT;
+    if (x != x)
+        return from == EMU_f64 || bits == 64 ? (uint64_t)1 << (bits - 1) : 0;
+    const double high = ldexp(1.0, (int)bits - (is_signed ? 1 : 0)), low = is_signed ? -high : 0;
+    if (x >= high)
+        return (is_signed ? (uint64_t)1 << (bits - 1) : bits == 64 ? 0 : (uint64_t)1 << bits) - 1;
+    if (x < low)
+        return is_signed ? UINT64_MAX << (bits - 1) : 0;
+    return is_signed ? (uint64_t)(int64_t)x : (uint64_t)x;
+}
+
+static uint64_t clamp_int(uint64_t v, bool from_signed, enum emu_type type)
+{
+    const uint32_t bits = emu_types[type].bits;
+    const bool is_signed = emu_types[type].kind == EMU_KIND_SINT;
+    const uint64_t high = is_signed   ? ((uint64_t)1 << (bits - 1)) - 1
+                          : bits < 64 ? ((uint64_t)1 << bits) - 1
+                                      : UINT64_MAX;
+    if (from_signed && (int64_t)v < 0) {
+        if (!is_signed)
+            return 0;
+        const int64_t low = -(int64_t)high - 1;
+        return (int64_t)v < low ? (uint64_t)low : v;
+    }
+    return v > high ? high : v;
+}
+
+static void narrow_floats(union wide *v, const struct emu_insn *in, enum emu_type type)
+{
+    const bool satfinite = in->op & CVT_SATFINITE;
+    for (int i = 0; i < EMU_WARP; i++) {
+        double x = v->f[i];
+        if (in->op & CVT_INTEGRAL)
+            x = to_integral(x, (enum emu_round)in->round);
+        if (in->flags & EMU_INSN_SAT)
+            x = x > 1 ? 1 : x > 0 ? x : 0;
+        if (in->flags & EMU_INSN_RELU)
+            x = x < 0 || (x == 0 && signbit(x)) ? 0 : x;
+        const enum emu_round round = in->op & CVT_INTEGRAL ? EMU_RN : (enum emu_round)in->round;
+        v->u[i] = type == EMU_f64 ? emu_f64_bits(x) : emu_fp_from_f64(x, type, round, satfinite);
+        if (in->flags & EMU_INSN_FTZ && type == EMU_f32 && !(v->u[i] & 0x7f800000))
+            v->u[i] &= 0x80000000;
+    }
+}
+
+static void int_to_float(union wide *v, const struct emu_insn *in, bool from_signed,
+                         enum emu_type type)
+{
+    for (int i = 0; i < EMU_WARP; i++) {
+        const bool negative = from_signed && (int64_t)v->u[i] < 0;
+        const uint64_t magnitude = negative ? 0 - v->u[i] : v->u[i];
+        v->u[i] = emu_fp_round(negative, magnitude, 0, type, (enum emu_round)in->round, false);
+        if (in->flags & EMU_INSN_SAT) {
+            const double x = emu_fp_to_f64(v->u[i], type);
+            v->u[i] = emu_fp_from_f64(x > 1 ? 1 : x > 0 ? x : 0, type, EMU_RN, false);
+        }
+    }
+}
+
+EMU_RUN(cvt)
+{
+    const enum emu_type to = (enum emu_type)in->type, from = (enum emu_type)in->type2;
+    const bool from_signed = emu_types[from].kind == EMU_KIND_SINT;
+    const bool is_signed = emu_types[to].kind == EMU_KIND_SINT;
+    union wide v;
+    alignas(16) uint8_t out[8 * EMU_WARP];
+    load_ints(v.u, emu_at_ref(w, in->src[0]), 1u << (in->op >> CVT_WIDTH_SHIFT),
+              emu_types[from].bits, from_signed);
+    if (is_float(from)) {
+        if (in->flags & EMU_INSN_FTZ)
+            flush_inputs(v.u, from);
+        for (int i = 0; i < EMU_WARP; i++)
+            v.f[i] = emu_fp_to_f64(v.u[i], from);
+        if (is_float(to)) {
+            narrow_floats(&v, in, to);
+        } else {
+            for (int i = 0; i < EMU_WARP; i++)
+                v.u[i] = to_int(to_integral(v.f[i], (enum emu_round)in->round), to, from);
+        }
+    } else if (is_float(to)) {
+        int_to_float(&v, in, from_signed, to);
+    } else if (in->flags & EMU_INSN_SAT) {
+        for (int i = 0; i < EMU_WARP; i++)
+            v.u[i] = clamp_int(v.u[i], from_signed, to);
+    }
+    if (!is_float(to)) // a wider register is filled with the sign or with zeros
+        load_ints(v.u, v.u, 8, emu_types[to].bits, is_signed);
+    store_bits(out, v.u, in->width);
+    emu_commit(w, in->dst, out, in->width, mask);
+}
+
+// Two values to or from one packed register. space: elements of the source, 1 or 2.
+EMU_RUN(cvt_pack)
+{
+    const enum emu_type to = (enum emu_type)in->type, from = (enum emu_type)in->type2;
+    const uint32_t to_bits = emu_types[to].bits, from_bits = emu_types[from].bits;
+    union wide high, low;
+    alignas(16) uint8_t out[8 * EMU_WARP];
+    const uint32_t width = 1u << (in->op >> CVT_WIDTH_SHIFT);
+    load_ints(low.u, emu_at_ref(w, in->src[1]), width, width * 8, false);
+    load_ints(high.u, emu_at_ref(w, in->src[0]), width, width * 8, false);
+    for (int i = 0; i < EMU_WARP; i++) {
+        if (in->space == 2)
+            high.u[i] = low.u[i] >> from_bits;
+        const uint64_t cut = from_bits == 64 ? UINT64_MAX : ((uint64_t)1 << from_bits) - 1;
+        high.f[i] = emu_fp_to_f64(high.u[i] & cut, from);
+        low.f[i] = emu_fp_to_f64(low.u[i] & cut, from);
+    }
+    narrow_floats(&high, in, to);
+    narrow_floats(&low, in, to);
+    for (int i = 0; i < EMU_WARP; i++)
+        low.u[i] |= high.u[i] << to_bits;
+    store_bits(out, low.u, in->width);
+    emu_commit(w, in->dst, out, in->width, mask);
+}
+
+// --- decoding ---
+
+static enum emu_type element_of(enum emu_type type)
+{
+    switch (type) {
+    case EMU_f16x2:
+        return EMU_f16;
+    case EMU_bf16x2:
+        return EMU_bf16;
+    case EMU_e4m3x2:
+        return EMU_e4m3;
+    case EMU_e5m2x2:
+        return EMU_e5m2;
+    default:
+        return type;
+    }
+}
+
+// A source register, which may be wider than the type.
+static uint32_t take_source(struct emu_dec *d, enum emu_type type, uint32_t *width)
+{
+    const struct emu_operand *o = emu_dec_next(d);
+    if (!o)
+        emu_dec_bad(d, "too few operands");
+    const uint32_t least = emu_reg_width(type);
+    const enum emu_type as = o->kind == EMU_OPD_REG || o->kind == EMU_OPD_SREG ? o->type : type;
+    *width = emu_reg_width(as);
+    if (*width < least || *width > 8)
+        emu_dec_bad(d, "the source register is narrower than '.%s'", emu_types[type].name);
+    return emu_dec_operand(d, o, as);
+}
+
+static void set_width(struct emu_insn *in, uint32_t width)
+{
+    in->op |= (uint8_t)((width == 2 ? 1 : width == 4 ? 2 : 3) << CVT_WIDTH_SHIFT);
+}
+
+static void decode_packed(struct emu_dec *d, enum emu_type to, enum emu_type from)
+{
+    struct emu_insn *in = d->in;
+    const bool fp8 = emu_types[element_of(to)].bits == 8;
+    const bool widening = emu_types[element_of(from)].bits == 8;
+    const bool two = emu_types[from].kind == EMU_KIND_PACKED;
+    uint32_t width, other;
+    if (fp8 ? from != EMU_f32 && from != EMU_f16x2 : widening ? to != EMU_f16x2 : from != EMU_f32)
+        emu_dec_bad(d, "unknown conversion");
+    in->run = emu_run_cvt_pack;
+    in->type = (uint8_t)element_of(to);
+    in->type2 = (uint8_t)element_of(from);
+    in->space = two ? 2 : 1;
+    in->width = (uint8_t)emu_reg_width(to);
+    in->dst = emu_dec_dst(d, to);
+    in->src[0] = take_source(d, from, &width); // the upper half
+    in->src[1] = two ? in->src[0] : take_source(d, from, &other);
+    if (!two && other != width)
+        emu_dec_bad(d, "sources of different widths");
+    set_width(in, width);
+}
+
+void emu_decode_cvt(struct emu_dec *d)
+{
+    static const char *const integral[] = {"rni", "rzi", "rmi", "rpi", NULL};
+    struct emu_insn *in = d->in;
+    const int whole = emu_dec_one_of(d, integral);
+    in->round = whole >= 0 ? (uint8_t)whole : (uint8_t)emu_dec_round(d);
+    in->flags |= emu_dec_mod(d, "ftz") ? EMU_INSN_FTZ : 0;
+    in->flags |= emu_dec_mod(d, "sat") ? EMU_INSN_SAT : 0;
+    in->flags |= emu_dec_mod(d, "relu") ? EMU_INSN_RELU : 0;
+    in->op |= emu_dec_mod(d, "satfinite") ? CVT_SATFINITE : 0;
+    const enum emu_type to = emu_dec_type(d), from = emu_dec_type(d);
+    if (from == EMU_none || to == EMU_none)
+        emu_dec_bad(d, "two types expected");
+    if (emu_types[to].kind == EMU_KIND_PACKED || emu_types[from].kind == EMU_KIND_PACKED) {
+        decode_packed(d, to, from);
+        return;
+    }
+    const bool ok = emu_types[to].bits >= 8 && emu_types[from].bits >= 8 &&
+                    emu_types[to].kind != EMU_KIND_BITS && emu_types[from].kind != EMU_KIND_BITS &&
+                    emu_types[to].bits <= 64;
+    if (!ok || (is_float(from) && is_float(to) && from != to && whole >= 0 && to != EMU_f32))
+        emu_dec_bad(d, "unknown conversion");
+    in->op |= whole >= 0 && is_float(to) ? CVT_INTEGRAL : 0;
+    uint32_t width;
+    const struct emu_operand *o = emu_dec_next(d);
+    if (!o || o->kind != EMU_OPD_REG || emu_reg_width(o->type) < emu_reg_width(to))
+        emu_dec_bad(d, "the destination is not a register of '.%s' or wider", emu_types[to].name);
+    in->run = emu_run_cvt;
+    in->type = (uint8_t)to;
+    in->type2 = (uint8_t)from;
+    in->dst = emu_dec_dst_operand(d, o, o->type);
+    in->width = (uint8_t)emu_reg_width(o->type);
+    in->src[0] = take_source(d, from, &width);
+    set_width(in, width);
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Decoders of loads, stores, atomics, fences and asynchronous copies.
+
+#include "emu/atom.h"
+#include "emu/decode.h"
+
+static const char *const spaces[] = {
+    "global",      "shared",          "local",        "param",       "const",
+    "shared::cta", "shared::cluster", "param::entry", "param::func", NULL};
+static const enum emu_space space_of[] = {EMU_GLOBAL, EMU_SHARED, EMU_LOCAL, EMU_PARAM, EMU_CONST,
+                                          EMU_SHARED, EMU_SHARED, EMU_PARAM, EMU_PARAM};
+
+static enum emu_space take_space(struct emu_dec *d)
+{
+    const int i = emu_dec_one_of(d, spaces);
+    return i < 0 ? EMU_GENERIC : space_of[i];
+}
+
+// Order, scope and caching say nothing about what a sequential run computes.
+static void skip_hints(struct emu_dec *d)
+{
+    static const char *const hints[] = {"weak",
+                                        "volatile",
+                                        "relaxed",
+                                        "acquire",
+                                        "release",
+                                        "acq_rel",
+                                        "mmio",
+                                        "cta",
+                                        "cluster",
+                                        "gpu",
+                                        "sys",
+                                        "ca",
+                                        "cg",
+                                        "cs",
+                                        "lu",
+                                        "cv",
+                                        "wb",
+                                        "wt",
+                                        "nc",
+                                        "unified",
+                                        "L1::no_allocate",
+                                        "L1::evict_normal",
+                                        "L1::evict_unchanged",
+                                        "L1::evict_first",
+                                        "L1::evict_last",
+                                        "L2::evict_normal",
+                                        "L2::evict_first",
+                                        "L2::evict_last",
+                                        "L2::64B",
+                                        "L2::128B",
+                                        "L2::256B",
+                                        "noftz",
+                                        NULL};
+    while (emu_dec_one_of(d, hints) >= 0)
+        ;
+}
+
+static uint32_t take_vector(struct emu_dec *d)
+{
+    static const char *const names[] = {"v2", "v4", "v8", NULL};
+    const int i = emu_dec_one_of(d, names);
+    return i < 0 ? 1 : 2u << i;
+}
+
+static void take_policy(struct emu_dec *d, bool hinted)
+{
+    if (hinted)
+        emu_dec_src(d, EMU_b64);
+}
+
+// The type, and a number of elements whose size together is a legal access.
+static enum emu_type access_type(struct emu_dec *d, uint32_t vector)
+{
+    const enum emu_type type = emu_dec_type(d);
+    const uint32_t size = emu_type_size(type);
+    if (type == EMU_none || size == 0 || size * vector > 32 ||
+        emu_types[type].kind == EMU_KIND_PACKED)
+        emu_dec_bad(d, "unknown access type");
+    d->in->type = (uint8_t)type;
+    d->in->size = (uint8_t)size;
+    return type;
+}
+
+// Registers of a load or store may be wider than its type.
+static void take_elements(struct emu_dec *d, const struct emu_operand *o, uint32_t vector,
+                          bool is_dst)
+{
+    const struct emu_operand *list = o;
+    const enum emu_type type = (enum emu_type)d->in->type;
+    const uint32_t least = emu_reg_width(type);
+    uint32_t width = 0;
+    if (!o || (vector > 1) != (o->kind == EMU_OPD_VEC) || (vector > 1 && o->count != vector))
+        emu_dec_bad(d, "%u elements expected", vector);
+    if (vector > 1)
+        list = o->list;
+    emu_dec_args_begin(d);
+    for (uint32_t i = 0; i < vector; i++) {
+        enum emu_type as = type;
+        if (list[i].kind == EMU_OPD_REG) {
+            as = list[i].type;
+            if (emu_reg_width(as) < least || (width && emu_reg_width(as) != width))
+                emu_dec_bad(d, "registers are narrower than the type, or of different widths");
+            width = emu_reg_width(as);
+        }
+        const uint32_t ref =
+            is_dst ? emu_dec_dst_operand(d, &list[i], as) : emu_dec_operand(d, &list[i], as);
+        *emu_dec_arg(d) = (struct emu_arg){.ref = ref, .width = emu_reg_width(as)};
+    }
+    d->in->width = (uint8_t)(width ? width : least);
+}
+
+void emu_decode_ld(struct emu_dec *d)
+{
+    const enum emu_space space = take_space(d);
+    skip_hints(d);
+    const bool hinted = emu_dec_mod(d, "L2::cache_hint");
+    const uint32_t vector = take_vector(d);
+    access_type(d, vector);
+    const struct emu_operand *to = emu_dec_next(d);
+    const struct emu_operand *mem = emu_dec_memory(d, space);
+    if (mem->count != 1)
+        emu_dec_bad(d, "one address expected");
+    take_policy(d, hinted);
+    take_elements(d, to, vector, true);
+    d->in->run = emu_run_ld;
+    const struct emu_operand *base = &mem->list[0];
+    if (base->kind == EMU_OPD_ADDRESS && base->symbol->kind == EMU_SYM_VAR &&
+        base->symbol->space == EMU_PARAM) {
+        d->in->run = emu_run_ld_param;
+        d->in->offset += (int64_t)base->symbol->address;
+    }
+}
+
+void emu_decode_st(struct emu_dec *d)
+{
+    const enum emu_space space = take_space(d);
+    skip_hints(d);
+    const bool hinted = emu_dec_mod(d, "L2::cache_hint");
+    const uint32_t vector = take_vector(d);
+    access_type(d, vector);
+    if (emu_dec_memory(d, space)->count != 1)
+        emu_dec_bad(d, "one address expected");
+    take_elements(d, emu_dec_next(d), vector, false);
+    take_policy(d, hinted);
+    d->in->run = emu_run_st;
+}
+
+// --- atomics ---
+
+void emu_decode_atom(struct emu_dec *d)
+{
+    struct emu_insn *in = d->in;
+    const bool is_red = emu_str_is(d->ast->opcode, "red");
+    const enum emu_space space = take_space(d);
+    skip_hints(d);
+    const bool hinted = emu_dec_mod(d, "L2::cache_hint");
+    const int op = emu_dec_one_of(d, emu_atom_names);
+    const uint32_t vector = take_vector(d);
+    const enum emu_type type = emu_dec_type(d);
+    const bool is_cas = op >= 0 && emu_str_is((tir_str){emu_atom_names[op], 3}, "cas");
+    in->run = emu_run_atom;
+    in->atom = op < 0 ? NULL : emu_atom_find(op, type);
+    if (!in->atom || (is_red && is_cas) || vector * emu_type_size(type) > 16)
+        emu_dec_bad(d, "unknown atomic operation");
+    in->type = (uint8_t)type;
+    in->size = (uint8_t)emu_type_size(type);
+    in->width = (uint8_t)emu_reg_width(type);
+    const struct emu_operand *to = is_red ? NULL : emu_dec_next(d);
+    emu_dec_memory(d, space);
+    const struct emu_operand *value = emu_dec_next(d);
+    if (!value || (!is_red && !to))
+        emu_dec_bad(d, "too few operands");
+    const bool lists = vector > 1;
+    if (lists != (value->kind == EMU_OPD_VEC) || (lists && value->count != vector) ||
+        (to && (lists != (to->kind == EMU_OPD_VEC) || (lists && to->count != vector))))
+        emu_dec_bad(d, "%u elements expected", vector);
+    emu_dec_args_begin(d);
+    for (uint32_t i = 0; i < vector; i++) { // a result and a source for each element
+        const uint32_t dst =
+            to ? emu_dec_dst_operand(d, lists ? &to->list[i] : to, type) : EMU_NO_REF;
+        emu_dec_arg(d)->ref = dst;
+        const uint32_t src = emu_dec_operand(d, lists ? &value->list[i] : value, type);
+        emu_dec_arg(d)->ref = src;
+    }
+    if (is_cas)
+        in->src[1] = emu_dec_src(d, type);
+    take_policy(d, hinted);
+}
+
+// --- what a sequential machine needs nothing for ---
+
+void emu_decode_fence(struct emu_dec *d)
+{
+    static const char *const kinds[] = {"sc",      "acq_rel", "acquire", "release", "cta",
+                                        "cluster", "gpu",     "sys",     "gl",      NULL};
+    while (emu_dec_one_of(d, kinds) >= 0)
+        ;
+    d->in->run = emu_run_nop;
+}
+
+void emu_decode_hint(struct emu_dec *d)
+{
+    d->used = (1u << d->ast->mod_count) - 1;
+    d->at = d->ast->operand_count;
+    d->in->run = emu_run_nop;
+}
+
+// --- cp.async ---
+
+static void decode_copy(struct emu_dec *d)
+{
+    static const char *const caches[] = {"ca", "cg", NULL};
+    static const char *const prefetch[] = {"L2::64B", "L2::128B", "L2::256B", NULL};
+    struct emu_insn *in = d->in;
+    const int cache = emu_dec_one_of(d, caches);
+    const bool shared = emu_dec_mod(d, "shared") || emu_dec_mod(d, "shared::cta");
+    const bool hinted = emu_dec_mod(d, "L2::cache_hint");
+    emu_dec_one_of(d, prefetch);
+    if (cache < 0 || !shared || !emu_dec_mod(d, "global"))
+        emu_dec_bad(d, "unknown instruction");
+    in->run = emu_run_cp_async;
+    // The source first: both operands go through src[0], and the destination's stays there.
+    const struct emu_insn before = *in;
+    d->at = 1;
+    emu_dec_memory(d, EMU_GLOBAL);
+    if (in->type2 == EMU_b32 || in->offset != (int32_t)in->offset)
+        emu_dec_bad(d, "the source is not a 64-bit address with a 32-bit offset");
+    const struct emu_insn source = *in;
+    *in = before;
+    d->at = 0;
+    emu_dec_memory(d, EMU_SHARED);
+    d->at = 2;
+    emu_dec_args_begin(d);
+    *emu_dec_arg(d) =
+        (struct emu_arg){.ref = source.src[0], .width = 8, .offset = (uint32_t)source.offset};
+    in->count = 0;
+    const uint64_t size = emu_dec_constant(d);
+    if ((size != 4 && size != 8 && size != 16) || (cache == 1 && size != 16))
+        emu_dec_bad(d, "copies are of 4, 8 or 16 bytes, with .cg of 16");
+    in->size = (uint8_t)size;
+    const uint32_t rest = d->ast->operand_count - d->at - (hinted ? 1 : 0);
+    if (d->at + (hinted ? 1u : 0u) < d->ast->operand_count && rest == 1) {
+        const struct emu_operand *o = emu_dec_next(d);
+        bool negate = false;
+        if (o->kind == EMU_OPD_REG && o->type == EMU_pred) {
+            in->src[3] = emu_dec_pred(d, o, &negate);
+            if (negate)
+                emu_dec_bad(d, "a negated ignore-src is not supported");
+        } else {
+            in->src[2] = emu_dec_operand(d, o, EMU_b32);
+            in->count = 1;
+        }
+    }
+    take_policy(d, hinted);
+}
+
+void emu_decode_cp(struct emu_dec *d)
+{
+    if (!emu_dec_mod(d, "async"))
+        emu_dec_bad(d, "unknown instruction");
+    if (emu_dec_mod(d, "commit_group")) {
+        d->in->run = emu_run_cp_commit;
+    } else if (emu_dec_mod(d, "wait_group")) {
+        d->in->run = emu_run_cp_wait;
+        d->in->offset = (int64_t)(emu_dec_constant(d) & INT32_MAX);
+    } else if (emu_dec_mod(d, "wait_all")) {
+        d->in->run = emu_run_cp_wait;
+        d->in->op = 1;
+    } else {
+        decode_copy(d);
+    }
+}

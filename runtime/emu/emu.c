@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The device: memory objects, host access to them, modules.
+
+#include "emu/device.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "emu/isa.h"
+#include "emu/parse.h"
+
+static const uint64_t FIRST_ADDRESS = 0x10000000;
+static const uint64_t GAP = (uint64_t)1 << 24; // between objects
+static const uint64_t LAST_ADDRESS = EMU_SHARED_WINDOW;
+
+// --- objects ---
+
+static tir_status object_room(struct emu *emu, tir_error *error)
+{
+    if (emu->object_count < emu->object_cap)
+        return TIR_OK;
+    const uint32_t cap = emu->object_cap ? emu->object_cap * 2 : 16;
+    struct emu_object *grown =
+        emu_resize(&emu->allocator, emu->objects, emu->object_cap * sizeof *emu->objects,
+                   cap * sizeof *emu->objects);
+    if (!grown)
+        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+    emu->objects = grown;
+    emu->object_cap = cap;
+    return TIR_OK;
+}
+
+static tir_status object_new(struct emu *emu, uint64_t size, uint64_t align, uint64_t *out,
+                             tir_error *error)
+{
+    // Odd multiples of 256: code that relies on more than the promised alignment shows.
+    const uint64_t at = align <= 256 ? emu_align_up(emu->next_address, 512) + 256
+                                     : emu_align_up(emu->next_address, align);
+    if (size > emu->options.memory_limit - emu->memory_used)
+        return emu_fail(error, TIR_ERR_NO_MEMORY,
+                        "device memory: %" PRIu64 " bytes asked for, %" PRIu64 " of %" PRIu64
+                        " in use",
+                        size, emu->memory_used, emu->options.memory_limit);
+    if (size >= LAST_ADDRESS || at > LAST_ADDRESS - size - 2 * GAP)
+        return emu_fail(error, TIR_ERR_NO_MEMORY, "device addresses are used up");
+    tir_status status = object_room(emu, error);
+    if (status)
+        return status;
+    struct emu_object o = {.address = at, .size = size};
+    o.bytes = emu_resize(&emu->allocator, NULL, 0, size + 1);
+    o.shadow = o.bytes ? emu_resize(&emu->allocator, NULL, 0, size + 1) : NULL;
+    if (!o.shadow) {
+        if (o.bytes)
+            emu_resize(&emu->allocator, o.bytes, size + 1, 0);
+        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+    }
+    memset(o.bytes, 0xcd, size); // so that a missed check shows in the result too
+    memset(o.shadow, EMU_UNSET, size);
+    emu->objects[emu->object_count++] = o;
+    emu->memory_used += size;
+    emu->next_address = at + size + GAP;
+    *out = at;
+    return TIR_OK;
+}
+
+struct emu_object *emu_object_at(struct emu *emu, uint64_t address)
+{
+    uint32_t low = 0, high = emu->object_count; // the first object behind the address
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (emu->objects[mid].address <= address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low ? &emu->objects[low - 1] : NULL;
+}
+
+static void object_free(struct emu *emu, struct emu_object *o)
+{
+    emu_resize(&emu->allocator, o->bytes, o->size + 1, 0);
+    emu_resize(&emu->allocator, o->shadow, o->size + 1, 0);
+    emu->memory_used -= o->size;
+}
+
+void emu_object_drop(struct emu *emu, uint64_t address)
+{
+    struct emu_object *o = emu_object_at(emu, address);
+    if (!o || o->address != address)
+        return;
+    object_free(emu, o);
+    const size_t after = (size_t)(emu->objects + emu->object_count - (o + 1));
+    memmove(o, o + 1, after * sizeof *o);
+    emu->object_count--;
+}
+
+uint64_t emu_object_new(struct emu *emu, uint64_t size, uint64_t align, struct emu_trap *trap)
+{
+    uint64_t address;
+    if (object_new(emu, size, align, &address, trap->error))
+        longjmp(trap->env, 1);
+    return address;
+}
+
+void emu_object_init(struct emu *emu, uint64_t address, const uint8_t *bytes, uint64_t size,
+                     bool is_constant)
+{
+    struct emu_object *o = emu_object_at(emu, address);
+    if (bytes)
+        memcpy(o->bytes, bytes, size);
+    else
+        memset(o->bytes, 0, size);
+    memset(o->shadow, EMU_SET, size);
+    o->is_constant = is_constant;
+}
+
+// --- host access ---
+
+static tir_status host_range(struct emu *emu, uint64_t address, uint64_t size,
+                             struct emu_object **out, tir_error *error)
+{
+    struct emu_object *o = emu_object_at(emu, address);
+    if (!o || address - o->address > o->size || size > o->size - (address - o->address))
+        return emu_fail(error, TIR_ERR_INVALID,
+                        "no %" PRIu64 " bytes of device memory at 0x%" PRIx64, size, address);
+    *out = o;
+    return TIR_OK;
+}
+
+tir_status emu_alloc(struct emu *emu, uint64_t size, uint64_t *out, tir_error *error)
+{
+    *out = 0;
+    return object_new(emu, size, 256, out, error);
+}
+
+tir_status emu_free(struct emu *emu, uint64_t address, tir_error *error)
+{
+    if (address == 0)
+        return TIR_OK;
+    const struct emu_object *o = emu_object_at(emu, address);
+    if (!o || o->address != address)
+        return emu_fail(error, TIR_ERR_INVALID, "0x%" PRIx64 " is not an allocation", address);
+    emu_object_drop(emu, address);
+    return TIR_OK;
+}
+
+tir_status emu_write(struct emu *emu, uint64_t dst, const void *src, uint64_t size,
+                     tir_error *error)
+{
+    struct emu_object *o;
+    if (size == 0)
+        return TIR_OK;
+    tir_status status = host_range(emu, dst, size, &o, error);
+    if (status)
+        return status;
+    memcpy(o->bytes + (dst - o->address), src, size);
+    memset(o->shadow + (dst - o->address), EMU_SET, size);
+    return TIR_OK;
+}
+
+tir_status emu_read(struct emu *emu, void *dst, uint64_t src, uint64_t size, tir_error *error)
+{
+    struct emu_object *o;
+    if (size == 0)
+        return TIR_OK;
+    tir_status status = host_range(emu, src, size, &o, error);
+    if (status)
+        return status;
+    memcpy(dst, o->bytes + (src - o->address), size);
+    return TIR_OK;
+}
+
+tir_status emu_copy(struct emu *emu, uint64_t dst, uint64_t src, uint64_t size, tir_error *error)
+{
+    struct emu_object *from, *to;
+    if (size == 0)
+        return TIR_OK;
+    tir_status status = host_range(emu, src, size, &from, error);
+    if (!status)
+        status = host_range(emu, dst, size, &to, error);
+    if (status)
+        return status;
+    memmove(to->bytes + (dst - to->address), from->bytes + (src - from->address), size);
+    memmove(to->shadow + (dst - to->address), from->shadow + (src - from->address), size);
+    return TIR_OK;
+}
+
+tir_status emu_fill(struct emu *emu, uint64_t dst, uint8_t value, uint64_t size, tir_error *error)
+{
+    struct emu_object *o;
+    if (size == 0)
+        return TIR_OK;
+    tir_status status = host_range(emu, dst, size, &o, error);
+    if (status)
+        return status;
+    memset(o->bytes + (dst - o->address), value, size);
+    memset(o->shadow + (dst - o->address), EMU_SET, size);
+    return TIR_OK;
+}
+
+// --- the device ---
+
+tir_status emu_create(const struct emu_options *options, struct emu **out, tir_error *error)
+{
+    *out = NULL;
+    const tir_allocator allocator = options->allocator;
+    struct emu *emu = emu_resize(&allocator, NULL, 0, sizeof *emu);
+    if (!emu)
+        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+    *emu = (struct emu){.allocator = allocator, .options = *options, .next_address = FIRST_ADDRESS};
+    if (!emu->options.sm_count)
+        emu->options.sm_count = 8;
+    if (!emu->options.memory_limit)
+        emu->options.memory_limit = (uint64_t)8 << 30;
+    if (!emu->options.step_limit)
+        emu->options.step_limit = (uint64_t)1 << 40;
+    emu->isa = emu_isa_create(&emu->allocator);
+    if (!emu->isa) {
+        emu_resize(&allocator, emu, sizeof *emu, 0);
+        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+    }
+    *out = emu;
+    return TIR_OK;
+}
+
+static void module_free(struct emu *emu, struct emu_module *m)
+{
+    for (uint32_t i = 0; i < m->objects.len; i++)
+        emu_object_drop(emu, m->objects.at[i]);
+    if (m->pool)
+        emu_resize(&emu->allocator, m->pool, m->pool_cap, 0);
+    emu_arena_free(&m->arena);
+    emu_resize(&emu->allocator, m, sizeof *m, 0);
+}
+
+void emu_destroy(struct emu *emu)
+{
+    if (!emu)
+        return;
+    while (emu->modules) {
+        struct emu_module *next = emu->modules->next;
+        module_free(emu, emu->modules);
+        emu->modules = next;
+    }
+    for (uint32_t i = 0; i < emu->object_count; i++)
+        object_free(emu, &emu->objects[i]);
+    if (emu->objects)
+        emu_resize(&emu->allocator, emu->objects, emu->object_cap * sizeof *emu->objects, 0);
+    emu_isa_destroy(emu->isa, &emu->allocator);
+    const tir_allocator allocator = emu->allocator;
+    emu_resize(&allocator, emu, sizeof *emu, 0);
+}
+
+void emu_unload(struct emu *emu, struct emu_module *module)
+{
+    for (struct emu_module **m = &emu->modules; *m; m = &(*m)->next)
+        if (*m == module) {
+            *m = module->next;
+            module_free(emu, module);
+            return;
+        }
+}
+
+// Nothing here changes between setjmp and a jump back, so no local needs to be volatile.
+static tir_status load(struct emu_loader *ld, const char *text, size_t len)
+{
+    if (setjmp(ld->trap.env))
+        return ld->trap.error->status;
+    char *copy = emu_arena_alloc(&ld->scratch, len + 1);
+    if (len)
+        memcpy(copy, text, len);
+    ld->lexer = (struct emu_lexer){.cursor = copy, .end = copy + len, .line = 1};
+    emu_parse(ld);
+    emu_decode_finish(ld);
+    return TIR_OK;
+}
+
+tir_status emu_load(struct emu *emu, tir_str ptx, struct emu_module **out, tir_error *error)
+{
+    tir_error ignored;
+    *out = NULL;
+    struct emu_loader *ld = emu_resize(&emu->allocator, NULL, 0, sizeof *ld);
+    struct emu_module *m = ld ? emu_resize(&emu->allocator, NULL, 0, sizeof *m) : NULL;
+    if (!m) {
+        if (ld)
+            emu_resize(&emu->allocator, ld, sizeof *ld, 0);
+        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+    }
+    memset(ld, 0, sizeof *ld);
+    *m = (struct emu_module){.emu = emu};
+    m->arena = (struct emu_arena){.allocator = emu->allocator, .trap = &ld->trap};
+    ld->scratch = m->arena;
+    ld->emu = emu;
+    ld->module = m;
+    ld->keep = &m->arena;
+    ld->isa = emu->isa;
+    ld->trap.error = error ? error : &ignored;
+    const tir_status status = load(ld, ptx.ptr, ptx.len);
+    emu_arena_free(&ld->scratch);
+    emu_resize(&emu->allocator, ld, sizeof *ld, 0);
+    m->arena.trap = NULL; // nothing is added to a loaded module
+    if (status) {
+        module_free(emu, m);
+        return status;
+    }
+    m->next = emu->modules;
+    emu->modules = m;
+    *out = m;
+    return TIR_OK;
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Memory: spaces, bounds, alignment, initialisation; loads and stores.
+//
+// A load of a byte that was never written is an error even where it is only copied on: hardware
+// would allow that, but it is nearly always a bug, and the first place that shows it is the best.
+
+#include <inttypes.h>
+#include <stdalign.h>
+#include <string.h>
+
+#include "emu/run.h"
+#include "emu/state.h"
+
+static const char *const access_names[] = {"load", "store", "atomic"};
+static const char *const space_names[] = {"generic", "global", "const", "shared", "local", "param"};
+
+static _Noreturn void bad(struct emu_warp *w, uint32_t lane, const char *what, enum emu_space space,
+                          enum emu_access access, uint64_t address, uint32_t size)
+{
+    emu_fault(w, lane, "%s %s %s of %u bytes at 0x%" PRIx64, what, space_names[space],
+              access_names[access], size, address);
+}
+
+static bool all_set(const uint8_t *shadow, uint32_t size)
+{
+    uint8_t wrong = 0;
+    for (uint32_t i = 0; i < size; i++)
+        wrong |= shadow[i] ^ EMU_SET;
+    return !wrong;
+}
+
+static bool any_in_flight(const uint8_t *shadow, uint32_t size)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < size; i++)
+        found |= shadow[i] == EMU_IN_FLIGHT;
+    return found;
+}
+
+// Initialisation, and copies that have not landed.
+static void check_shadow(struct emu_warp *w, uint32_t lane, const uint8_t *shadow,
+                         enum emu_space space, enum emu_access access, uint64_t address,
+                         uint32_t size)
+{
+    if (access == EMU_STORE) {
+        if (space == EMU_SHARED && any_in_flight(shadow, size))
+            bad(w, lane, "overwritten while a copy is in flight:", space, access, address, size);
+        return;
+    }
+    if (all_set(shadow, size))
+        return;
+    if (any_in_flight(shadow, size))
+        bad(w, lane, "read while a copy is in flight:", space, access, address, size);
+    bad(w, lane, "uninitialised", space, access, address, size);
+}
+
+static struct emu_cell resolve_global(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                                      uint64_t address, uint32_t size, enum emu_access access)
+{
+    struct emu_grid *l = w->launch;
+    struct emu_object *o = l->object;
+    if (!o || address - o->address >= o->size) {
+        o = emu_object_at(l->emu, address);
+        if (!o || address - o->address >= o->size)
+            bad(w, lane, "out-of-bounds", space, access, address, size);
+        l->object = o;
+    }
+    const uint64_t at = address - o->address;
+    if (size > o->size - at)
+        bad(w, lane, "out-of-bounds", space, access, address, size);
+    if (access != EMU_LOAD && o->is_constant)
+        bad(w, lane, "read-only memory:", EMU_CONST, access, address, size);
+    return (struct emu_cell){o->bytes + at, o->shadow + at};
+}
+
+static struct emu_cell resolve_local(struct emu_warp *w, uint32_t lane, uint64_t address,
+                                     uint32_t size, enum emu_access access)
+{
+    struct emu_frame *f = w->path->frame;
+    while (f && address < f->local_base)
+        f = f->parent;
+    if (!f || address - f->local_base >= f->func->local_bytes ||
+        size > f->func->local_bytes - (address - f->local_base))
+        bad(w, lane, "out-of-bounds", EMU_LOCAL, access, address, size);
+    const size_t at = (size_t)lane * f->func->local_bytes + (size_t)(address - f->local_base);
+    return (struct emu_cell){f->local + at, f->local_shadow + at};
+}
+
+struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                            uint64_t address, uint32_t size, enum emu_access access)
+{
+    struct emu_grid *l = w->launch;
+    struct emu_cell cell;
+    if (space == EMU_GENERIC) {
+        const uint64_t window = address & EMU_WINDOW_MASK;
+        space = window == EMU_SHARED_WINDOW  ? EMU_SHARED
+                : window == EMU_LOCAL_WINDOW ? EMU_LOCAL
+                : window == EMU_PARAM_WINDOW ? EMU_PARAM
+                                             : EMU_GLOBAL;
+        if (space != EMU_GLOBAL)
+            address &= ~EMU_WINDOW_MASK;
+    }
+    switch (space) {
+    case EMU_SHARED: {
+        const uint64_t at = address - EMU_SHARED_START;
+        if (at >= l->shared_size || size > l->shared_size - at)
+            bad(w, lane, "out-of-bounds", space, access, address, size);
+        cell = (struct emu_cell){w->cta->shared + at, w->cta->shared_shadow + at};
+        break;
+    }
+    case EMU_LOCAL:
+        cell = resolve_local(w, lane, address, size, access);
+        break;
+    case EMU_PARAM:
+        if (access != EMU_LOAD || address >= l->params_size || size > l->params_size - address)
+            bad(w, lane, access == EMU_LOAD ? "out-of-bounds" : "read-only memory:", space, access,
+                address, size);
+        // Only loads get here, and a load does not write through the cell.
+        cell = (struct emu_cell){l->params + address, NULL};
+        break;
+    default:
+        cell = resolve_global(w, lane, space, address, size, access);
+    }
+    if (address & (size - 1))
+        bad(w, lane, "misaligned", space, access, address, size);
+    if (cell.shadow && l->emu->options.check_memory)
+        check_shadow(w, lane, cell.shadow, space, access, address, size);
+    return cell;
+}
+
+void emu_addresses(struct emu_warp *w, const struct emu_insn *in, uint64_t *out)
+{
+    const void *base = emu_at_ref(w, in->src[0]);
+    const uint64_t offset = (uint64_t)in->offset;
+    if (in->type2 == EMU_none) { // the frame's memory: no register
+        for (int i = 0; i < EMU_WARP; i++)
+            out[i] = w->path->frame->local_base + offset;
+    } else if (in->type2 == EMU_b64) {
+        const uint64_t *b = base;
+        for (int i = 0; i < EMU_WARP; i++)
+            out[i] = b[i] + offset;
+    } else {
+        const uint32_t *b = base;
+        for (int i = 0; i < EMU_WARP; i++)
+            out[i] = (uint32_t)(b[i] + offset);
+    }
+}
+
+// --- loads ---
+
+// One element from memory into a register that may be wider.
+static void widen(uint8_t *to, uint32_t width, const uint8_t *from, uint32_t size, bool is_signed)
+{
+    memcpy(to, from, size);
+    if (width > size)
+        memset(to + size, is_signed && from[size - 1] & 0x80 ? 0xff : 0, width - size);
+}
+
+EMU_RUN(ld)
+{
+    alignas(16) uint8_t out[8][16 * EMU_WARP];
+    uint64_t address[EMU_WARP];
+    const struct emu_arg *args = &w->launch->module->args.at[in->list];
+    const uint32_t size = in->size, count = in->count, width = in->width;
+    const bool is_signed = emu_types[in->type].kind == EMU_KIND_SINT;
+    emu_addresses(w, in, address);
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        const struct emu_cell cell =
+            emu_resolve(w, i, (enum emu_space)in->space, address[i], size * count, EMU_LOAD);
+        for (uint32_t k = 0; k < count; k++) {
+            if (width == 4 && size == 4)
+                memcpy(out[k] + i * 4, cell.bytes + k * 4, 4);
+            else
+                widen(out[k] + i * width, width, cell.bytes + k * size, size, is_signed);
+        }
+    }
+    for (uint32_t k = 0; k < count; k++)
+        emu_commit(w, args[k].ref, out[k], width, mask);
+}
+
+// A parameter of the kernel: one value for all lanes.
+EMU_RUN(ld_param)
+{
+    alignas(16) uint8_t out[16 * EMU_WARP];
+    const struct emu_arg *args = &w->launch->module->args.at[in->list];
+    const uint32_t size = in->size, width = in->width;
+    const bool is_signed = emu_types[in->type].kind == EMU_KIND_SINT;
+    const struct emu_cell cell = emu_resolve(w, emu_first_lane(mask), EMU_PARAM,
+                                             (uint64_t)in->offset, size * in->count, EMU_LOAD);
+    for (uint32_t k = 0; k < in->count; k++) {
+        for (uint32_t i = 0; i < EMU_WARP; i++)
+            widen(out + i * width, width, cell.bytes + k * size, size, is_signed);
+        emu_commit(w, args[k].ref, out, width, mask);
+    }
+}
+
+// --- stores ---
+
+EMU_RUN(st)
+{
+    uint64_t address[EMU_WARP];
+    const struct emu_arg *args = &w->launch->module->args.at[in->list];
+    const uint32_t size = in->size, count = in->count;
+    emu_addresses(w, in, address);
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        const struct emu_cell cell =
+            emu_resolve(w, i, (enum emu_space)in->space, address[i], size * count, EMU_STORE);
+        for (uint32_t k = 0; k < count; k++) {
+            const uint8_t *from = emu_at_ref(w, args[k].ref);
+            memcpy(cell.bytes + k * size, from + i * args[k].width, size);
+        }
+        memset(cell.shadow, EMU_SET, size * count);
+    }
+}

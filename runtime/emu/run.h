@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Every function that executes a class of instructions, and what it reads of the instruction.
+#ifndef EMU_RUN_H
+#define EMU_RUN_H
+
+#include "emu/program.h"
+
+#define EMU_RUN(name) \
+    void emu_run_##name(struct emu_warp *w, const struct emu_insn *in, uint32_t mask)
+
+// exec.c
+EMU_RUN(alu);       // alu; dst, src; width
+EMU_RUN(alu_fix);   // the same with flags, round; type
+EMU_RUN(setp);      // cmp; dst | list: second predicate; src; op: how src[2] is combined
+EMU_RUN(set);       // cmp; dst, src; type2: of the result
+EMU_RUN(selp);      // dst; src: a, b, predicate; width
+EMU_RUN(pred);      // dst, src: predicates; op: enum emu_pred_op
+EMU_RUN(mov);       // dst, src; width
+EMU_RUN(pack);      // dst; list: parts, lowest first
+EMU_RUN(unpack);    // src; list: parts
+EMU_RUN(mov_local); // dst = address of the frame's memory + offset; width
+EMU_RUN(add_const); // dst = src + offset: cvta; width
+EMU_RUN(isspacep);  // dst; src; space
+EMU_RUN(clock);     // dst; op: enum emu_sreg
+EMU_RUN(carry);     // dst, src; op: enum emu_carry_op; width; flags
+EMU_RUN(nop);
+// flow.c
+EMU_RUN(bra);
+EMU_RUN(brx);
+EMU_RUN(call);
+EMU_RUN(call_indirect);
+EMU_RUN(ret);
+EMU_RUN(exit);
+EMU_RUN(trap);
+EMU_RUN(nanosleep);
+// mem.c
+EMU_RUN(ld);
+EMU_RUN(ld_param);
+EMU_RUN(st);
+// atom.c
+EMU_RUN(atom);
+// sync.c
+EMU_RUN(bar);
+EMU_RUN(bar_warp);
+EMU_RUN(shfl);
+EMU_RUN(vote);
+EMU_RUN(match);
+EMU_RUN(redux);
+EMU_RUN(activemask);
+EMU_RUN(elect);
+// async.c
+EMU_RUN(cp_async);
+EMU_RUN(cp_commit);
+EMU_RUN(cp_wait);
+// tensor.c
+EMU_RUN(ldmatrix);
+EMU_RUN(stmatrix);
+EMU_RUN(movmatrix);
+EMU_RUN(mma);
+// cvt.c
+EMU_RUN(cvt);
+EMU_RUN(cvt_pack);
+
+enum emu_pred_op { EMU_PRED_AND, EMU_PRED_OR, EMU_PRED_XOR, EMU_PRED_NOT, EMU_PRED_MOV };
+
+enum emu_carry_op { EMU_CARRY_ADD, EMU_CARRY_SUB, EMU_CARRY_MAD_LO, EMU_CARRY_MAD_HI };
+
+enum { // emu_run_carry: op holds the operation in its low bits
+    EMU_CARRY_IN = 1 << 4,
+    EMU_CARRY_OUT = 1 << 5,
+    EMU_CARRY_SIGNED = 1 << 6
+};
+
+enum emu_vote_op { EMU_VOTE_ALL, EMU_VOTE_ANY, EMU_VOTE_UNI, EMU_VOTE_BALLOT };
+enum emu_shfl_op { EMU_SHFL_IDX, EMU_SHFL_UP, EMU_SHFL_DOWN, EMU_SHFL_BFLY };
+enum emu_redux_op {
+    EMU_REDUX_ADD,
+    EMU_REDUX_MIN,
+    EMU_REDUX_MAX,
+    EMU_REDUX_AND,
+    EMU_REDUX_OR,
+    EMU_REDUX_XOR
+};
+enum emu_bar_op { EMU_BAR_SYNC, EMU_BAR_ARRIVE, EMU_BAR_POPC, EMU_BAR_AND, EMU_BAR_OR };
+enum { EMU_BAR_ALIGNED = 1 << 4 };
+
+#endif

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Barriers of a CTA and of a warp, and the instructions by which lanes exchange values.
+//
+// A barrier without a count waits for every thread of the CTA that has not exited, as hardware
+// does: an exited warp no longer counts. With a count, each warp at an aligned barrier counts
+// as 32.
+
+#include <string.h>
+
+#include "emu/run.h"
+#include "emu/state.h"
+
+static const uint32_t *lanes(const struct emu_warp *w, uint32_t ref)
+{
+    return emu_at_ref(w, ref);
+}
+
+// --- barriers of a CTA ---
+
+static void release(struct emu_cta *cta, uint32_t id)
+{
+    struct emu_barrier *b = &cta->barriers[id];
+    for (uint32_t i = 0; i < cta->launch->warps; i++) {
+        struct emu_warp *w = &cta->warps[i];
+        for (uint32_t k = 0; k < w->path_count; k++) {
+            struct emu_path *p = w->paths[k];
+            if (p->state != EMU_PATH_BARRIER || p->barrier != id)
+                continue;
+            const struct emu_insn *in = &cta->launch->module->code.at[p->pc - 1];
+            uint8_t *saved = w->base[EMU_BASE_REG];
+            w->base[EMU_BASE_REG] = p->frame->regs;
+            const uint32_t op = in->op & 15;
+            uint32_t popc[EMU_WARP];
+            for (int j = 0; j < EMU_WARP; j++)
+                popc[j] = b->popc;
+            if (op == EMU_BAR_POPC)
+                emu_commit(w, in->dst, popc, 4, p->mask);
+            else if (op == EMU_BAR_AND || op == EMU_BAR_OR)
+                emu_commit_pred(w, in->dst, (op == EMU_BAR_AND ? b->all : b->any) ? EMU_FULL : 0,
+                                p->mask);
+            w->base[EMU_BASE_REG] = saved;
+            p->state = EMU_PATH_READY;
+        }
+    }
+    *b = (struct emu_barrier){0};
+    cta->progress = true;
+}
+
+static void check_complete(struct emu_cta *cta, uint32_t id)
+{
+    const struct emu_barrier *b = &cta->barriers[id];
+    const uint32_t expected = b->expected == EMU_NO_REF ? cta->alive : b->expected;
+    if (b->expected && b->arrived >= expected)
+        release(cta, id);
+}
+
+void emu_barrier_recheck(struct emu_cta *cta)
+{
+    for (uint32_t id = 0; id < EMU_BARRIERS; id++)
+        if (cta->barriers[id].expected == EMU_NO_REF)
+            check_complete(cta, id);
+}
+
+// dst; src: barrier, threads (when count is 1), predicate; round: the predicate is negated
+EMU_RUN(bar)
+{
+    const bool aligned = in->op & EMU_BAR_ALIGNED;
+    const uint32_t op = in->op & 15, lane = emu_first_lane(mask);
+    if (aligned && !emu_path_meet(w, mask, w->alive))
+        return;
+    const uint32_t id = lanes(w, in->src[0])[lane];
+    const uint32_t count = in->count ? lanes(w, in->src[1])[lane] : 0;
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        if (mask >> i & 1 &&
+            (lanes(w, in->src[0])[i] != id || (in->count && lanes(w, in->src[1])[i] != count)))
+            emu_fault(w, i, "barrier: lanes of a warp name different barriers or counts");
+    if (id >= EMU_BARRIERS)
+        emu_fault(w, lane, "barrier %u does not exist; there are %d", id, EMU_BARRIERS);
+    if (in->count && (count == 0 || count % EMU_WARP))
+        emu_fault(w, lane, "barrier %u: count %u is not a multiple of the warp size", id, count);
+    struct emu_barrier *b = &w->cta->barriers[id];
+    const uint32_t expected = in->count ? count : EMU_NO_REF;
+    if (b->expected && b->expected != expected)
+        emu_fault(w, lane, "barrier %u: waits for different counts of threads", id);
+    if (!b->expected)
+        *b = (struct emu_barrier){.expected = expected, .all = true};
+    b->arrived += aligned && in->count ? EMU_WARP : emu_popc(mask);
+    if (in->count && b->arrived > expected)
+        emu_fault(w, lane, "barrier %u: more threads arrive than the %u it waits for", id, count);
+    if (op >= EMU_BAR_POPC) {
+        const uint32_t p = *lanes(w, in->src[2]) ^ (in->round ? EMU_FULL : 0);
+        b->popc += emu_popc(p & mask);
+        b->all &= (p & mask) == mask;
+        b->any |= (p & mask) != 0;
+    }
+    if (op != EMU_BAR_ARRIVE) {
+        w->path->state = EMU_PATH_BARRIER;
+        w->path->barrier = id;
+        w->reschedule = true;
+    }
+    check_complete(w->cta, id);
+}
+
+// --- inside a warp ---
+
+// The member mask of a .sync instruction; false when lanes are missing and the path now waits.
+static bool meet(struct emu_warp *w, uint32_t ref, uint32_t mask)
+{
+    const uint32_t lane = emu_first_lane(mask), members = lanes(w, ref)[lane];
+    for (uint32_t i = lane; i < EMU_WARP; i++)
+        if (mask >> i & 1 && !(lanes(w, ref)[i] >> i & 1))
+            emu_fault(w, i, "a lane is not in its own member mask 0x%08x", lanes(w, ref)[i]);
+    return emu_path_meet(w, mask, members);
+}
+
+EMU_RUN(bar_warp)
+{
+    meet(w, in->src[0], mask);
+}
+
+// dst | list: predicate; src: value, lane or distance, clamp, member mask
+EMU_RUN(shfl)
+{
+    uint32_t out[EMU_WARP], inside = 0;
+    if (!meet(w, in->src[3], mask))
+        return;
+    const uint32_t *a = lanes(w, in->src[0]), *b = lanes(w, in->src[1]), *c = lanes(w, in->src[2]);
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        const uint32_t by = b[i] & 31, clamp = c[i] & 31, segment = c[i] >> 8 & 31;
+        const uint32_t low = i & segment, high = low | (clamp & ~segment);
+        uint32_t from = i;
+        bool ok = false;
+        switch ((enum emu_shfl_op)in->op) {
+        case EMU_SHFL_IDX:
+            from = low | (by & ~segment);
+            ok = from <= high;
+            break;
+        case EMU_SHFL_UP:
+            from = i - by;
+            ok = (int32_t)from >= (int32_t)high;
+            break;
+        case EMU_SHFL_DOWN:
+            from = i + by;
+            ok = from <= high;
+            break;
+        case EMU_SHFL_BFLY:
+            from = i ^ by;
+            ok = from <= high;
+            break;
+        }
+        if (!ok)
+            from = i;
+        if (mask >> i & 1 && !(mask >> from & 1))
+            emu_fault(w, i, "shfl.sync reads lane %u, which does not take part", from);
+        out[i] = a[from];
+        inside |= (uint32_t)ok << i;
+    }
+    emu_commit(w, in->dst, out, 4, mask);
+    emu_commit_pred(w, in->list, inside, mask);
+}
+
+// dst; src: predicate, member mask; round: the predicate is negated
+EMU_RUN(vote)
+{
+    uint32_t out[EMU_WARP];
+    if (!meet(w, in->src[1], mask))
+        return;
+    const uint32_t members = mask & lanes(w, in->src[1])[emu_first_lane(mask)];
+    const uint32_t p = (*lanes(w, in->src[0]) ^ (in->round ? EMU_FULL : 0)) & members;
+    bool yes = false;
+    switch ((enum emu_vote_op)in->op) {
+    case EMU_VOTE_ALL:
+        yes = p == members;
+        break;
+    case EMU_VOTE_ANY:
+        yes = p != 0;
+        break;
+    case EMU_VOTE_UNI:
+        yes = p == members || p == 0;
+        break;
+    case EMU_VOTE_BALLOT:
+        for (int i = 0; i < EMU_WARP; i++)
+            out[i] = p;
+        emu_commit(w, in->dst, out, 4, mask);
+        return;
+    }
+    emu_commit_pred(w, in->dst, yes ? EMU_FULL : 0, mask);
+}
+
+// dst | list: predicate; src: value, member mask; op: 1 for match.all; width
+EMU_RUN(match)
+{
+    uint32_t out[EMU_WARP] = {0}, all = 0;
+    if (!meet(w, in->src[1], mask))
+        return;
+    uint64_t v[EMU_WARP];
+    for (int i = 0; i < EMU_WARP; i++)
+        v[i] = in->width == 8 ? ((const uint64_t *)emu_at_ref(w, in->src[0]))[i]
+                              : lanes(w, in->src[0])[i];
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        for (uint32_t k = 0; k < EMU_WARP; k++)
+            out[i] |= (uint32_t)(mask >> k & 1 && v[k] == v[i]) << k;
+    if (in->op)
+        for (uint32_t i = 0; i < EMU_WARP; i++) {
+            all |= (uint32_t)(out[i] == mask) << i;
+            out[i] = out[i] == mask ? mask : 0;
+        }
+    emu_commit(w, in->dst, out, 4, mask);
+    emu_commit_pred(w, in->list, all, mask);
+}
+
+static uint32_t reduce(const struct emu_insn *in, uint32_t a, uint32_t b)
+{
+    const bool less = in->type == EMU_s32 ? (int32_t)a < (int32_t)b : a < b;
+    switch ((enum emu_redux_op)in->op) {
+    case EMU_REDUX_ADD:
+        return a + b;
+    case EMU_REDUX_MIN:
+        return less ? a : b;
+    case EMU_REDUX_MAX:
+        return less ? b : a;
+    case EMU_REDUX_AND:
+        return a & b;
+    case EMU_REDUX_OR:
+        return a | b;
+    case EMU_REDUX_XOR:
+        break;
+    }
+    return a ^ b;
+}
+
+// dst; src: value, member mask; type
+EMU_RUN(redux)
+{
+    uint32_t out[EMU_WARP];
+    if (!meet(w, in->src[1], mask))
+        return;
+    const uint32_t first = emu_first_lane(mask);
+    uint32_t sum = lanes(w, in->src[0])[first];
+    for (uint32_t i = first + 1; i < EMU_WARP; i++)
+        if (mask >> i & 1)
+            sum = reduce(in, sum, lanes(w, in->src[0])[i]);
+    for (int i = 0; i < EMU_WARP; i++)
+        out[i] = sum;
+    emu_commit(w, in->dst, out, 4, mask);
+}
+
+EMU_RUN(activemask)
+{
+    uint32_t out[EMU_WARP];
+    for (int i = 0; i < EMU_WARP; i++)
+        out[i] = mask;
+    emu_commit(w, in->dst, out, 4, mask);
+}
+
+// dst | list: predicate; src: member mask. The lowest member is elected.
+EMU_RUN(elect)
+{
+    uint32_t out[EMU_WARP];
+    if (!meet(w, in->src[0], mask))
+        return;
+    const uint32_t leader = emu_first_lane(mask);
+    for (int i = 0; i < EMU_WARP; i++)
+        out[i] = leader;
+    emu_commit(w, in->dst, out, 4, mask);
+    emu_commit_pred(w, in->list, 1u << leader, mask);
+}
