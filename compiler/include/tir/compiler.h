@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The compiler as a library: .tir source in memory to an artifact that the runtime loads.
+//
+//     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+//     options.arch = (tir_str){"sm_90a", 6};
+//     tir_compilation *compilation;
+//     tir_status status = tir_compile(name, source, &options, &compilation, &error);
+//     if (status == TIR_OK)
+//         load(tir_compilation_output(compilation, TIR_OUTPUT_ARTIFACT));
+//     else
+//         print(compilation ? tir_compilation_diagnostics(compilation) : error.message);
+//     tir_compilation_destroy(compilation);
+//
+// Nothing is kept between calls and nothing is printed. Calls from different threads are
+// independent. The one thing done once for the process: LLVM's target for NVIDIA GPUs is
+// initialised, and LLVM's fatal-error hook is taken, so that an error inside LLVM ends the
+// compilation and not the process.
+#ifndef TIR_COMPILER_H
+#define TIR_COMPILER_H
+
+#include "tir/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tir_compilation tir_compilation; // what one call of tir_compile made
+
+// NAME=VALUE, as text: "BM" and "128".
+typedef struct tir_setting {
+    tir_str name;
+    tir_str value;
+} tir_setting;
+
+// What a compilation can give. Values are bit numbers of tir_compile_options.outputs.
+typedef enum tir_output {
+    TIR_OUTPUT_ARTIFACT = 0, // for tir_rt_module_load
+    TIR_OUTPUT_PTX = 1,      // one module with every kernel and variant
+    TIR_OUTPUT_CUBIN = 2,    // by ptxas; TIR_ERR_UNSUPPORTED where that is not installed
+    TIR_OUTPUT_LLVM = 3,     // LLVM IR, as text
+    TIR_OUTPUT_IR = 4,       // the program after its last pass, as .tir text
+    TIR_OUTPUT_HEADER = 5,   // a C header: the artifact's bytes and a launch function per kernel
+    TIR_OUTPUT_RECEIPT = 6,  // how each kernel was lowered; always made
+    TIR_OUTPUT_PRINTED = 7,  // what print_after and time_passes printed; always made
+    TIR_OUTPUT_COUNT = 8
+} tir_output;
+
+typedef enum tir_diagnostics_format {
+    TIR_DIAGNOSTICS_TEXT = 0, // with the source line and a caret
+    TIR_DIAGNOSTICS_JSON = 1  // one object a line
+} tir_diagnostics_format;
+
+// Finds an imported file. `from` is the name of the file that imports, `path` is as written there.
+// Fills *name, by which the file is known in messages and by which a second import of it is
+// recognised, and *text; both must stay valid until tir_compile returns. 0: there is none.
+typedef int (*tir_import_fn)(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text);
+
+typedef struct tir_compile_options {
+    size_t struct_size;       // sizeof(tir_compile_options)
+    tir_allocator allocator;  // resize NULL: the C library's. LLVM has its own memory
+    tir_str arch;             // the target, "sm_80" (where empty) to "sm_120a"
+    uint32_t outputs;         // 1 << tir_output for each that is wanted; 0: check only
+    const tir_setting *metas; // compile-time parameters, for whichever kernels have them
+    size_t meta_count;
+    const tir_setting *dims; // dimensions whose size is known; the launch must then agree
+    size_t dim_count;
+    tir_str kernel;       // only this kernel; empty: all of the main file
+    uint32_t line_info;   // 1: the code says which source line it comes from
+    uint32_t verify;      // 1: check the program's rules after every pass, and LLVM's
+    uint32_t cubin;       // 1: put a cubin into the artifact where ptxas is installed
+    tir_str run_pass;     // run this pass alone; outputs may be IR only
+    tir_str stop_after;   // end after this pass; outputs may be IR only
+    tir_str print_after;  // print the program after this pass, or after "all"
+    tir_str skip_pass;    // leave this clean-up pass out
+    int64_t bisect;       // run only the first N passes that change something; -1: all
+    uint32_t time_passes; // 1: print how long each pass took
+    tir_diagnostics_format diagnostics;
+    tir_import_fn import; // NULL: imports are errors
+    void *import_user;
+} tir_compile_options;
+#define TIR_COMPILE_OPTIONS_INIT                                                                  \
+    {                                                                                             \
+        sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0, \
+            NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,       \
+            TIR_DIAGNOSTICS_TEXT, NULL, NULL                                                      \
+    }
+
+// Compiles. `name` is what messages call the source; neither it nor `source` need stay valid.
+// options may be NULL. *out is set with TIR_OK and with TIR_ERR_DIAGNOSED, when the source (or, by
+// E0302, its use of the target) is wrong and the diagnostics say how; with every other status it is
+// NULL and *error says why. TIR_ERR_INVALID: an option is wrong. TIR_ERR_UNSUPPORTED: a cubin is
+// wanted and ptxas is not there or refuses.
+TIR_API TIR_CHECKED tir_status tir_compile(tir_str name, tir_str source,
+                                           const tir_compile_options *options,
+                                           tir_compilation **out, tir_error *error);
+TIR_API void tir_compilation_destroy(tir_compilation *compilation); // NULL is fine
+
+// Everything below is borrowed, and lives as long as the compilation.
+
+// Every diagnostic, warnings included, in the format that was asked for. Empty: none.
+TIR_API tir_str tir_compilation_diagnostics(const tir_compilation *compilation);
+TIR_API uint32_t tir_compilation_error_count(const tir_compilation *compilation);
+TIR_API uint32_t tir_compilation_warning_count(const tir_compilation *compilation);
+
+// One output; empty when it was not asked for, or the compilation failed before it was made.
+TIR_API tir_str tir_compilation_output(const tir_compilation *compilation, tir_output output);
+
+// Where the time went: "front", "passes", "build" (LLVM IR), "llvm" (its passes), "ptx" (its code
+// generator), "ptxas", "artifact". The stages that ran, in order.
+typedef struct tir_stage {
+    const char *name;
+    double milliseconds; // wall time
+} tir_stage;
+TIR_API const tir_stage *tir_compilation_stages(const tir_compilation *compilation, size_t *count);
+
+// The targets that options.arch may name: "sm_80" first. NULL past the last one.
+TIR_API const char *tir_compile_arch(size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
