@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// stage: the first step of the layout pass. Every tile that a dot multiplies is put in shared
+// memory.
+//
+//     let a: bf16[128, 64] = load(A[m:+128, k:+64]);
+//     let d: f32[128, 128] = dot(a, b, acc);
+// becomes
+//     let a: bf16[128, 64] = load(A[m:+128, k:+64]);
+//     let a_shared: shared bf16[128, 64] in S[...] swizzle(128) = alloc();
+//     store(a_shared[0:+128, 0:+64], a);
+//     let d: f32[128, 128] = dot(a_shared, b_shared, acc);
+//
+// The buffer keeps the orientation of global memory, so that the copy stays a straight one which
+// async_copy can hand to hardware; a permute of the buffer turns it for the dot. ldmatrix
+// transposes 16-bit elements on the way to registers; for other widths an operand whose contiguous
+// dimension is not K is turned while it is stored. The rows are swizzled so that eight of them hit
+// all banks.
+
+#include "pass/stage.h"
+
+#include "ir/walk.h"
+#include "pass/dot.h"
+
+struct stage {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct tir_map staged; // tile -> its buffer in the tile's own orientation
+};
+
+uint32_t tir_contiguous_dim(const struct tir_inst *access, uint32_t rank)
+{
+    const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
+    uint32_t base_rank = tir_ref_base(access)->type->rank;
+    if (!box || !base_rank || box->list[base_rank - 1] <= 0)
+        return rank; // the innermost dimension is a single index or gathered
+    return rank - 1;
+}
+
+static uint32_t swizzle_for(int64_t row_bytes)
+{
+    return row_bytes % 128 == 0 ? 128 : row_bytes % 64 == 0 ? 64 : row_bytes % 32 == 0 ? 32 : 0;
+}
+
+// alloc and store of x, placed right after x is made (or before `user` when x has no instruction).
+static struct tir_value *to_shared(struct stage *s, struct tir_value *x, struct tir_inst *user,
+                                   bool swizzled)
+{
+    struct tir_func *f = s->f;
+    struct tir_builder b = tir_builder_before(f, user);
+    if (x->def) {
+        b.block = x->def->block;
+        b.before = x->def->next;
+        b.span = x->def->span;
+    }
+    const struct tir_type *t = x->type;
+    struct tir_types *types = f->module->types;
+    uint32_t bits = tir_elems[t->elem].bits;
+    uint32_t swizzle = swizzled ? swizzle_for(t->shape[t->rank - 1] * bits / 8) : 0;
+    struct tir_type shared = *t;
+    shared.space = TIR_SPACE_SHARED;
+    shared.layout = tir_layout_memory(types, t->rank, t->shape, bits, swizzle);
+    const struct tir_type *type = tir_type_get(types, &shared);
+    struct tir_value *buffer = tir_build1(&b, TIR_OP_ALLOC, type, NULL, 0);
+    buffer->name = x->name;
+
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {x, NULL, buffer};
+    for (uint32_t d = 0; d < t->rank; d++)
+        operands[3 + d] = tir_const_index(f, 0);
+    struct tir_inst *store = tir_build(&b, TIR_OP_STORE, operands, 3 + t->rank, NULL, 0, 0);
+    tir_set_list(f, store, TIR_ATTR_box, t->shape, t->rank);
+    return buffer;
+}
+
+static struct tir_value *permuted(struct stage *s, struct tir_inst *user, struct tir_value *x,
+                                  const int64_t *order)
+{
+    struct tir_builder b = tir_builder_before(s->f, user);
+    struct tir_types *types = s->f->module->types;
+    struct tir_type t = *x->type;
+    for (uint32_t d = 0; d < t.rank; d++)
+        t.shape[d] = x->type->shape[order[d]];
+    if (t.layout)
+        t.layout = tir_layout_permute(types, t.layout, order);
+    struct tir_value *y = tir_build1(&b, TIR_OP_PERMUTE, tir_type_get(types, &t), &x, 1);
+    tir_set_list(s->f, y->def, TIR_ATTR_permutation, order, t.rank);
+    return y;
+}
+
+static const int64_t swapped[2] = {1, 0};
+
+// The shared buffer that stands for operand v, seen with v's shape. k_dim: v's dimension K.
+static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, struct tir_value *v,
+                                       uint32_t k_dim, const struct tir_dot_plan *plan)
+{
+    // x: what v is a transpose of, in the orientation it was loaded in.
+    struct tir_value *x = v;
+    bool turned = false;
+    while (x->def && x->def->op == TIR_OP_PERMUTE) {
+        const struct tir_attr *order = tir_attr_find(x->def, TIR_ATTR_permutation);
+        turned ^= order->list[0] == 1;
+        x = x->def->operands[0];
+    }
+    // Where K lies in x, and whether mma can take x's rows as they are in memory.
+    uint32_t k_in_x = turned ? 1 - k_dim : k_dim;
+    bool straight = !plan->mma || k_in_x == 1 || tir_elems[v->type->elem].bits == 16;
+    if (straight) {
+        struct tir_value *buffer = tir_map_get(&s->staged, tir_map_key(x));
+        if (!buffer) {
+            buffer = to_shared(s, x, dot, plan->mma);
+            if (x->def) // else the buffer is filled at this dot and serves it alone
+                tir_map_set(&s->staged, tir_map_key(x), buffer);
+        }
+        return turned ? permuted(s, dot, buffer, swapped) : buffer;
+    }
+    struct tir_value *k_last = k_dim == 1 ? v : permuted(s, dot, v, swapped);
+    if (s->cx->receipt)
+        tir_text_format(s->cx->receipt,
+                        "dot operand %s: turned while it is stored, ldmatrix transposes only "
+                        "16-bit elements\n",
+                        v->name ? v->name : "");
+    struct tir_value *buffer = to_shared(s, k_last, dot, true);
+    return k_dim == 1 ? buffer : permuted(s, dot, buffer, swapped);
+}
+
+void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct stage s = {.f = f, .cx = cx};
+    tir_map_init(&s.staged, cx->scratch);
+    tir_foreach_inst(inst, f) {
+        if (inst->op != TIR_OP_DOT)
+            continue;
+        struct tir_value *a = inst->operands[TIR_DOT_A], *b = inst->operands[TIR_DOT_B];
+        struct tir_dot_plan plan =
+            tir_dot_plan(cx->arch, a->type->elem, b->type->elem, inst->results[0]->type->elem,
+                         a->type->shape[0], b->type->shape[1], a->type->shape[1]);
+        if (cx->receipt) {
+            if (plan.mma)
+                tir_text_format(cx->receipt, "dot: mma.sync m16n8k%u %s\n", plan.depth,
+                                tir_words[plan.kind].name);
+            else
+                tir_text_format(cx->receipt, "dot: fused multiply-adds, because %s\n",
+                                plan.refusal);
+        }
+        if (tir_type_is_tile(a->type))
+            inst->operands[TIR_DOT_A] = stage_operand(&s, inst, a, 1, &plan);
+        if (tir_type_is_tile(b->type))
+            inst->operands[TIR_DOT_B] = stage_operand(&s, inst, b, 0, &plan);
+    }
+}

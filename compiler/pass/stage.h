@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Inside the layout pass: operands of dot go through shared memory.
+#ifndef TIR_PASS_STAGE_H
+#define TIR_PASS_STAGE_H
+
+#include "pass/pass.h"
+
+// The dimension of a load's (or store's) tile that is contiguous in memory; rank: none.
+uint32_t tir_contiguous_dim(const struct tir_inst *access, uint32_t rank);
+// Gives every dot operand that is a tile a shared buffer, filled right after the tile is made.
+void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx);
+
+#endif
