@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// async_copy: lets the hardware copy from global to shared memory, past the registers.
+//
+//     let a: bf16[128, 64] in L = load(A[m:+128, k:+64]);
+//     store(buf[0:+128, 0:+64], a);
+//     let d: f32[128, 128] in M = dot(buf, other, acc);
+// becomes
+//     copy_async(buf, A[m:+128, k:+64], width = 16);
+//     commit_group();
+//     wait_group(groups = 0);
+//     let d: f32[128, 128] in M = dot(buf, other, acc);
+//
+// cp.async moves 4, 8 or 16 bytes between addresses aligned to that size (PTX ISA, "cp.async"), so
+// it needs a load whose only use is the store, which reads zero outside the tensor, and whose
+// contiguous dimension is the buffer's. 16 bytes need the fact vector16 and a start that is a
+// multiple of 16 bytes; elements of 4 and 8 bytes can always go one at a time. What cannot be
+// copied this way stays a load and a store, and the receipt says why.
+//
+// One commit and wait stand before the first reader of the copies made so far; pipeline moves them.
+
+#include "ir/range.h"
+#include "ir/walk.h"
+#include "pass/stage.h"
+
+struct async {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct tir_ranges *ranges;
+    uint32_t *uses;
+    bool changed;
+};
+
+static bool reads_zero_outside(const struct tir_inst *load)
+{
+    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
+    if (load->operands[TIR_LOAD_MASK])
+        return false;
+    if (!pad)
+        return true;
+    if (pad->kind != TIR_VALUE_CONST)
+        return false;
+    return tir_elem_is_float(pad->type->elem) ? pad->constant.f == 0 : pad->constant.i == 0;
+}
+
+static const struct tir_param *param_of(const struct tir_func *f, const struct tir_value *tensor)
+{
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value == tensor)
+            return &f->params[i];
+    return NULL;
+}
+
+// Bytes one cp.async may move, or 0 with the reason.
+static uint32_t copy_width(struct async *as, const struct tir_inst *load,
+                           const struct tir_inst *store, const char **why)
+{
+    const struct tir_type *t = load->results[0]->type;
+    const struct tir_type *buffer = tir_ref_base(store)->type;
+    uint32_t size = tir_elems[t->elem].bits / 8;
+    uint32_t last = t->rank - 1;
+    if (!(as->cx->arch->features & TIR_ARCH_CP_ASYNC)) {
+        *why = "the target has no cp.async";
+        return 0;
+    }
+    if (tir_contiguous_dim(load, t->rank) == last && as->f->facts & TIR_FACT_VECTOR16) {
+        uint32_t base_rank = tir_ref_base(load)->type->rank;
+        uint64_t multiple = tir_range_divisor(as->ranges, tir_ref_indices(load)[base_rank - 1]);
+        uint32_t chunk = 16 / TIR_MIN(16, size);
+        const struct tir_layout *l = buffer->layout;
+        uint32_t inner =
+            l->first[l->rank] > l->first[last] ? l->iters[l->first[l->rank] - 1].extent : 1;
+        if (multiple % chunk == 0 && inner % chunk == 0 && t->shape[last] % chunk == 0)
+            return 16;
+        *why = "its start along the contiguous dimension is not a multiple of 16 bytes";
+    } else {
+        *why = "its rows are not known to be aligned to 16 bytes";
+    }
+    return size == 4 || size == 8 ? size : 0;
+}
+
+static struct tir_inst *copyable_load(struct async *as, const struct tir_inst *store)
+{
+    struct tir_value *v = store->operands[TIR_STORE_VALUE];
+    if (tir_ref_base(store)->type->space != TIR_SPACE_SHARED || store->operands[TIR_STORE_MASK])
+        return NULL;
+    struct tir_inst *load = v->def;
+    if (!load || load->op != TIR_OP_LOAD || !tir_type_is_tile(v->type) || as->uses[v->id] != 1 ||
+        load->block != store->block)
+        return NULL;
+    if (tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL)
+        return NULL;
+    // The store must fill the whole buffer from its origin.
+    const struct tir_attr *box = tir_attr_find(store, TIR_ATTR_box);
+    const struct tir_type *buffer = tir_ref_base(store)->type;
+    for (uint32_t d = 0; d < buffer->rank; d++) {
+        int64_t start;
+        if (box->list[d] != buffer->shape[d] ||
+            !tir_is_const_int(tir_ref_indices(store)[d], &start) || start != 0)
+            return NULL;
+    }
+    return load;
+}
+
+static void refuse(struct async *as, const struct tir_inst *load, const char *why)
+{
+    if (as->cx->receipt)
+        tir_text_format(as->cx->receipt, "copy of %s: through registers, because %s\n",
+                        tir_ref_base(load)->name ? tir_ref_base(load)->name : "a tensor", why);
+}
+
+static bool make_copy(struct async *as, struct tir_inst *store)
+{
+    struct tir_inst *load = copyable_load(as, store);
+    if (!load)
+        return false;
+    const struct tir_param *param = param_of(as->f, tir_ref_base(load));
+    const char *why = NULL;
+    uint32_t width = 0;
+    if (!param || param->direction != TIR_IN)
+        why = "the tensor is written too";
+    else if (!reads_zero_outside(load))
+        why = "it has a mask or a pad other than 0";
+    else if (tir_attr_find(load, TIR_ATTR_box)->list_count != load->results[0]->type->rank)
+        why = "it drops or gathers dimensions";
+    else
+        width = copy_width(as, load, store, &why);
+    if (!width) {
+        refuse(as, load, why);
+        return false;
+    }
+    struct tir_builder b = tir_builder_before(as->f, store);
+    uint32_t rank = tir_ref_base(load)->type->rank;
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {tir_ref_base(store), NULL, tir_ref_base(load)};
+    memcpy(operands + 3, tir_ref_indices(load), rank * sizeof(*operands));
+    struct tir_inst *copy = tir_build(&b, TIR_OP_COPY_ASYNC, operands, 3 + rank, NULL, 0, 0);
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    tir_set_list(as->f, copy, TIR_ATTR_box, box->list, box->list_count);
+    tir_set_int(as->f, copy, TIR_ATTR_width, width);
+    copy->span = load->span;
+    if (as->cx->receipt)
+        tir_text_format(as->cx->receipt, "copy of %s: cp.async, %u bytes each\n", param->name,
+                        width);
+    tir_remove(store);
+    tir_remove(load);
+    as->changed = true;
+    return true;
+}
+
+// Does inst, or anything inside it, read memory of one of the buffers (through views too)?
+static bool reads_any(const struct tir_inst *inst, struct tir_map *buffers)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] && tir_map_get(buffers, tir_map_key(inst->operands[i]))) {
+            if (inst->op != TIR_OP_VIEW && inst->op != TIR_OP_PERMUTE)
+                return true;
+            tir_map_set(buffers, tir_map_key(inst->results[0]), inst->results[0]);
+        }
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
+            if (reads_any(in, buffers))
+                return true;
+    return false;
+}
+
+static void wait_before(struct async *as, struct tir_inst *inst)
+{
+    struct tir_builder b = tir_builder_before(as->f, inst);
+    tir_build(&b, TIR_OP_COMMIT_GROUP, NULL, 0, NULL, 0, 0);
+    struct tir_inst *wait = tir_build(&b, TIR_OP_WAIT_GROUP, NULL, 0, NULL, 0, 0);
+    tir_set_int(as->f, wait, TIR_ATTR_groups, 0);
+}
+
+static void run_block(struct async *as, struct tir_block *block)
+{
+    struct tir_map in_flight;
+    tir_map_init(&in_flight, as->cx->scratch);
+    tir_foreach_inst_safe(inst, block) {
+        if (inst->op == TIR_OP_STORE) {
+            struct tir_value *buffer = tir_ref_base(inst);
+            if (make_copy(as, inst)) {
+                tir_map_set(&in_flight, tir_map_key(buffer), buffer);
+                continue;
+            }
+        }
+        if (in_flight.count && (reads_any(inst, &in_flight) || inst->op == TIR_OP_YIELD)) {
+            wait_before(as, inst);
+            tir_map_init(&in_flight, as->cx->scratch);
+        }
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            run_block(as, inst->regions[r]);
+    }
+    if (in_flight.count) {
+        struct tir_builder b = tir_builder_at_end(as->f, block);
+        tir_build(&b, TIR_OP_COMMIT_GROUP, NULL, 0, NULL, 0, 0);
+        struct tir_inst *wait = tir_build(&b, TIR_OP_WAIT_GROUP, NULL, 0, NULL, 0, 0);
+        tir_set_int(as->f, wait, TIR_ATTR_groups, 0);
+    }
+}
+
+enum tir_change tir_pass_async_copy(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct async as = {.f = f,
+                       .cx = cx,
+                       .ranges = tir_ranges_new(cx->scratch, f),
+                       .uses = tir_count_uses(cx->scratch, f)};
+    run_block(&as, f->body);
+    return as.changed ? TIR_CHANGED : TIR_UNCHANGED;
+}
