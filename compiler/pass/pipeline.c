@@ -30,6 +30,7 @@
 
 #include "ir/walk.h"
 #include "pass/pass.h"
+#include "target/nvptx/arch.h"
 
 #define DEFAULT_STAGES 4
 

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// barrier: orders every conflicting pair of accesses to memory that threads share.
+//
+//     store(buf[0:+64, 0:+64], x);
+//     let d: f32[64, 64] in M = dot(buf, other, acc);
+// becomes
+//     store(buf[0:+64, 0:+64], x);
+//     bar_sync();
+//     let d: f32[64, 64] in M = dot(buf, other, acc);
+//
+// Walks the program once in order with the accesses made since the last barrier, as byte ranges of
+// shared memory where memory placed them (so reuse of space counts) and as whole tensors in global
+// memory. A barrier goes before an operation that conflicts with one of them. A loop's body is
+// walked with what its own end may leave added to what enters it. A write by copy_async counts as
+// made when it is issued, for what came before it, and as visible only after its wait_group: the
+// wait turns it into an ordinary write that still needs a barrier before other threads read it.
+//
+// Reading a buffer while a copy to it is in flight is not a conflict here: the pipeline keeps slots
+// apart, and the emulator checks it. In a kernel that speaks of single threads, scalar accesses are
+// the programmer's to order; only what whole tiles touch is looked at.
+
+#include "ir/walk.h"
+#include "pass/pass.h"
+#include "pass/shared.h"
+
+enum access { READ, WRITE, IN_FLIGHT };
+
+struct range {
+    enum access access;
+    const struct tir_value *tensor; // global; NULL: shared memory
+    int64_t begin, end;             // bytes of shared memory
+};
+
+struct state {
+    VEC(struct range) pending;
+};
+
+struct barriers {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    bool by_hand; // the program orders its own scalar accesses
+    bool dry;     // walk only: insert nothing
+    bool changed;
+};
+
+static struct range range_of(struct tir_value *buffer, enum access access)
+{
+    struct tir_value *root = tir_buffer_root(buffer);
+    if (root->type->space == TIR_SPACE_GLOBAL)
+        return (struct range){access, root, 0, 1};
+    int64_t begin = tir_attr_int(root->def, TIR_ATTR_offset, 0);
+    return (struct range){access, NULL, begin, begin + tir_buffer_bytes(root->type)};
+}
+
+static bool overlap(const struct range *a, const struct range *b)
+{
+    return a->tensor == b->tensor && a->begin < b->end && b->begin < a->end;
+}
+
+static bool conflicts(const struct state *s, const struct range *r)
+{
+    vec_foreach(const struct range, p, &s->pending) {
+        if (!overlap(p, r) || p->access == IN_FLIGHT)
+            continue;
+        if (p->access == WRITE || r->access != READ)
+            return true;
+    }
+    return false;
+}
+
+static void add(struct barriers *b, struct state *s, struct range r)
+{
+    vec_foreach(const struct range, p, &s->pending)
+        if (p->access == r.access && p->tensor == r.tensor && p->begin == r.begin &&
+            p->end == r.end)
+            return;
+    vec_push(b->cx->scratch, &s->pending, r);
+}
+
+static void join(struct barriers *b, struct state *into, const struct state *from)
+{
+    vec_foreach(const struct range, p, &from->pending)
+        add(b, into, *p);
+}
+
+static struct state copy_of(struct barriers *b, const struct state *s)
+{
+    struct state out = {{0}};
+    join(b, &out, s);
+    return out;
+}
+
+// After a barrier only copies in flight remain.
+static void clear(struct state *s)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->pending.len; i++)
+        if (s->pending.at[i].access == IN_FLIGHT)
+            s->pending.at[kept++] = s->pending.at[i];
+    s->pending.len = kept;
+}
+
+static void order(struct barriers *b, struct state *s, struct tir_inst *before, struct range r)
+{
+    if (conflicts(s, &r)) {
+        if (!b->dry) {
+            struct tir_builder build = tir_builder_before(b->f, before);
+            tir_build(&build, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+            b->changed = true;
+        }
+        clear(s);
+    }
+}
+
+static void access(struct barriers *b, struct state *s, struct tir_inst *inst,
+                   struct tir_value *buffer, enum access kind)
+{
+    if (buffer->type->space == TIR_SPACE_LOCAL)
+        return;
+    struct range r = range_of(buffer, kind);
+    order(b, s, inst, r);
+    add(b, s, r);
+}
+
+static bool is_ours(const struct barriers *b, const struct tir_value *moved)
+{
+    return !b->by_hand || tir_type_is_tile(moved->type);
+}
+
+static void walk(struct barriers *b, struct tir_block *block, struct state *s);
+
+static void walk_loop(struct barriers *b, struct tir_inst *inst, struct state *s)
+{
+    bool dry = b->dry;
+    b->dry = true;
+    for (uint32_t round = 0; round < 2; round++) { // what the end of the body leaves for its start
+        struct state probe = copy_of(b, s);
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            walk(b, inst->regions[r], &probe);
+        join(b, s, &probe);
+    }
+    b->dry = dry;
+    struct state after = copy_of(b, s);
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        walk(b, inst->regions[r], &after);
+    join(b, s, &after);
+}
+
+static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s)
+{
+    switch (inst->op) {
+    case TIR_OP_BAR_SYNC:
+        clear(s);
+        break;
+    case TIR_OP_WAIT_GROUP:
+        vec_foreach(struct range, p, &s->pending)
+            if (p->access == IN_FLIGHT)
+                p->access = WRITE;
+        break;
+    case TIR_OP_LOAD:
+        if (is_ours(b, inst->results[0]))
+            access(b, s, inst, tir_ref_base(inst), READ);
+        break;
+    case TIR_OP_STORE:
+        if (is_ours(b, inst->operands[TIR_STORE_VALUE]))
+            access(b, s, inst, tir_ref_base(inst), WRITE);
+        break;
+    case TIR_OP_ATOMIC: // atomics among themselves need no order, which global memory shows
+        if (is_ours(b, inst->operands[TIR_STORE_VALUE]) &&
+            tir_ref_base(inst)->type->space == TIR_SPACE_SHARED)
+            access(b, s, inst, tir_ref_base(inst), WRITE);
+        break;
+    case TIR_OP_DOT:
+        access(b, s, inst, inst->operands[TIR_DOT_A], READ);
+        access(b, s, inst, inst->operands[TIR_DOT_B], READ);
+        break;
+    case TIR_OP_COPY_ASYNC: {
+        struct range r = range_of(inst->operands[TIR_COPY_TO], WRITE);
+        order(b, s, inst, r);
+        r.access = IN_FLIGHT;
+        add(b, s, r);
+        break;
+    }
+    case TIR_OP_CONVERT_LAYOUT:
+    case TIR_OP_REDUCE:
+    case TIR_OP_SCAN:
+        if (inst->operands[TIR_REDUCE_SCRATCH]) { // writes, a barrier of its own, reads
+            order(b, s, inst, range_of(inst->operands[TIR_REDUCE_SCRATCH], WRITE));
+            clear(s);
+            add(b, s, range_of(inst->operands[TIR_REDUCE_SCRATCH], READ));
+        }
+        break;
+    case TIR_OP_FOR:
+    case TIR_OP_WHILE:
+    case TIR_OP_TILES:
+        walk_loop(b, inst, s);
+        break;
+    case TIR_OP_IF: {
+        struct state other = copy_of(b, s);
+        walk(b, inst->regions[0], s);
+        walk(b, inst->regions[1], &other);
+        join(b, s, &other);
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+static void walk(struct barriers *b, struct tir_block *block, struct state *s)
+{
+    tir_foreach_inst_safe(inst, block)
+        walk_inst(b, inst, s);
+}
+
+enum tir_change tir_pass_barrier(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct barriers b = {.f = f, .cx = cx};
+    tir_foreach_inst(inst, f)
+        b.by_hand |= tir_has_trait(inst, TIR_THREAD) || inst->op == TIR_OP_BAR_SYNC;
+    struct state s = {{0}};
+    walk(&b, f->body, &s);
+    return b.changed ? TIR_CHANGED : TIR_UNCHANGED;
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which memory a value of buffer type stands for; shared by memory, barrier and lower_tile.
+#ifndef TIR_PASS_SHARED_H
+#define TIR_PASS_SHARED_H
+
+#include "ir/ir.h"
+
+// The alloc (or parameter) behind a buffer, through views and permutes.
+struct tir_value *tir_buffer_root(struct tir_value *buffer);
+// Bytes a shared or local buffer occupies.
+int64_t tir_buffer_bytes(const struct tir_type *t);
+// Does converting x to layout `to` need shared memory, because data changes threads?
+bool tir_convert_needs_scratch(const struct tir_type *from, const struct tir_type *to);
+// How many warps hold parts of one result of a reduction or scan along axis; 1: no scratch needed.
+uint32_t tir_warps_along(const struct tir_layout *l, uint32_t axis);
+
+#endif
