@@ -28,6 +28,7 @@ enum access { READ, WRITE, IN_FLIGHT };
 struct range {
     enum access access;
     const struct tir_value *tensor; // global; NULL: shared memory
+    const struct tir_inst *by;      // global: the store or load
     int64_t begin, end;             // bytes of shared memory
 };
 
@@ -43,13 +44,14 @@ struct barriers {
     bool changed;
 };
 
-static struct range range_of(struct tir_value *buffer, enum access access)
+static struct range range_of(const struct tir_inst *by, struct tir_value *buffer,
+                             enum access access)
 {
     struct tir_value *root = tir_buffer_root(buffer);
     if (root->type->space == TIR_SPACE_GLOBAL)
-        return (struct range){access, root, 0, 1};
+        return (struct range){access, root, by, 0, 1};
     int64_t begin = tir_attr_int(root->def, TIR_ATTR_offset, 0);
-    return (struct range){access, NULL, begin, begin + tir_buffer_bytes(root->type)};
+    return (struct range){access, NULL, NULL, begin, begin + tir_buffer_bytes(root->type)};
 }
 
 static bool overlap(const struct range *a, const struct range *b)
@@ -62,6 +64,8 @@ static bool conflicts(const struct state *s, const struct range *r)
     vec_foreach(const struct range, p, &s->pending) {
         if (!overlap(p, r) || p->access == IN_FLIGHT)
             continue;
+        if (p->tensor && p->by == r->by) // one store in a loop: each thread keeps to its elements
+            continue;
         if (p->access == WRITE || r->access != READ)
             return true;
     }
@@ -71,8 +75,8 @@ static bool conflicts(const struct state *s, const struct range *r)
 static void add(struct barriers *b, struct state *s, struct range r)
 {
     vec_foreach(const struct range, p, &s->pending)
-        if (p->access == r.access && p->tensor == r.tensor && p->begin == r.begin &&
-            p->end == r.end)
+        if (p->access == r.access && p->tensor == r.tensor && p->by == r.by &&
+            p->begin == r.begin && p->end == r.end)
             return;
     vec_push(b->cx->scratch, &s->pending, r);
 }
@@ -117,7 +121,7 @@ static void access(struct barriers *b, struct state *s, struct tir_inst *inst,
 {
     if (buffer->type->space == TIR_SPACE_LOCAL)
         return;
-    struct range r = range_of(buffer, kind);
+    struct range r = range_of(inst, buffer, kind);
     order(b, s, inst, r);
     add(b, s, r);
 }
@@ -175,7 +179,7 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
         access(b, s, inst, inst->operands[TIR_DOT_B], READ);
         break;
     case TIR_OP_COPY_ASYNC: {
-        struct range r = range_of(inst->operands[TIR_COPY_TO], WRITE);
+        struct range r = range_of(inst, inst->operands[TIR_COPY_TO], WRITE);
         order(b, s, inst, r);
         r.access = IN_FLIGHT;
         add(b, s, r);
@@ -185,9 +189,9 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
     case TIR_OP_REDUCE:
     case TIR_OP_SCAN:
         if (inst->operands[TIR_REDUCE_SCRATCH]) { // writes, a barrier of its own, reads
-            order(b, s, inst, range_of(inst->operands[TIR_REDUCE_SCRATCH], WRITE));
+            order(b, s, inst, range_of(inst, inst->operands[TIR_REDUCE_SCRATCH], WRITE));
             clear(s);
-            add(b, s, range_of(inst->operands[TIR_REDUCE_SCRATCH], READ));
+            add(b, s, range_of(inst, inst->operands[TIR_REDUCE_SCRATCH], READ));
         }
         break;
     case TIR_OP_FOR:
