@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// lower_tile, memory: loads, stores, atomics and copies of tiles as accesses of one thread.
+//
+// Global memory. The coordinate of register r along dimension t is
+//     start[t] + thread part + constant of r,
+// so the byte offset is one value for the thread, plus a stride times a constant for each dimension
+// but the innermost, whose constant becomes the instruction's immediate. Out-of-range elements are
+// switched off by a predicate per distinct constant; dimensions that cannot be out of range have
+// none. Under the fact vector16, neighbouring registers along the innermost dimension move
+// together, 16 bytes at a time: a vector is then wholly inside or wholly outside.
+//
+// Shared and local memory are in lower_walk.c.
+
+#include "ir/walk.h"
+#include "pass/lower_tile.h"
+#include "pass/stage.h"
+
+#define MAX_CONSTANTS 64 // distinct constants of a dimension that predicates are kept for
+
+struct side { // one dimension of the tensor
+    int64_t box;
+    uint32_t tile_dim;          // the tile's dimension (box != 0); of an index tile, its first
+    struct tir_value *index;    // the index operand
+    struct tir_value *position; // start + thread part, in the index type; NULL for an index tile
+    struct tir_value *stride;   // bytes; NULL: contiguous, elements follow each other
+    struct tir_value *extent;   // in the index type
+    bool checked;               // may be out of range
+    uint32_t known;             // predicates made so far
+    int64_t constants[MAX_CONSTANTS];
+    struct tir_value *predicates[MAX_CONSTANTS];
+};
+
+struct global {
+    struct lower *lo;
+    const struct tir_inst *inst;
+    struct tir_value *base;
+    const struct tir_layout *layout; // of the accessed tile; NULL: a scalar
+    enum tir_elem elem;
+    uint32_t rank, bytes; // of the tensor; of an element
+    struct side sides[TIR_MAX_RANK];
+    uint32_t vector;      // elements that move together
+    struct tir_value *at; // bytes: the thread's part over all dimensions without index tiles
+};
+
+static struct tir_value *binary(struct global *g, enum tir_op op, struct tir_value *x,
+                                struct tir_value *y)
+{
+    return tir_binary(&g->lo->b, op, x, y);
+}
+
+// x, which may be any i64, as an offset of the index type that stays out of range if x is.
+static struct tir_value *narrowed(struct lower *lo, struct tir_value *x)
+{
+    if (x->type->elem == lo->index->elem || lo->index == lo->i64)
+        return lower_cast(lo, &lo->b, x, lo->index);
+    int64_t low, high, most = INT64_C(1) << 30;
+    tir_range_get(lo->ranges, x, &low, &high);
+    if (tir_elems[x->type->elem].bits == 64 && (low < -most || high > most)) {
+        struct tir_value *limit = tir_const_int(lo->f, x->type, most);
+        struct tir_value *negative = tir_const_int(lo->f, x->type, -most);
+        x = tir_binary(&lo->b, TIR_OP_MAX, tir_binary(&lo->b, TIR_OP_MIN, x, limit), negative);
+    }
+    return lower_cast(lo, &lo->b, x, lo->index);
+}
+
+static const struct tir_param *param_of(const struct lower *lo, const struct tir_value *tensor)
+{
+    for (uint32_t i = 0; i < lo->f->param_count; i++)
+        if (lo->f->params[i].value == tensor)
+            return &lo->f->params[i];
+    tir_unreachable();
+}
+
+static struct tir_value *extent_of(struct lower *lo, const struct tir_param *param, uint32_t t)
+{
+    const struct tir_param_dim *dim = &param->dims[t];
+    return dim->dim >= 0 ? lo->f->dims[dim->dim].value : tir_const_index(lo->f, dim->constant);
+}
+
+// Is 0 <= start and start < extent known?
+static bool starts_inside(struct lower *lo, struct tir_value *start, struct tir_value *extent)
+{
+    int64_t s, e, low, high;
+    if (tir_is_const_int(start, &s) && tir_is_const_int(extent, &e))
+        return s >= 0 && s < e;
+    if (tir_map_get(&lo->below, tir_map_key(start)) == extent)
+        return true;
+    struct tir_inst *owner = start->block ? start->block->owner : NULL;
+    if (owner && owner->op == TIR_OP_FOR && start->index == 0 &&
+        owner->operands[TIR_FOR_END] == extent) {
+        tir_range_get(lo->ranges, owner->operands[TIR_FOR_BEGIN], &low, &high);
+        return low >= 0;
+    }
+    return false;
+}
+
+// Can start .. start + n leave 0 .. extent?
+static bool may_leave(struct lower *lo, struct tir_value *start, struct tir_value *extent,
+                      int64_t n)
+{
+    int64_t s, e;
+    if (tir_is_const_int(start, &s) && tir_is_const_int(extent, &e))
+        return s < 0 || s > e - n;
+    if (!starts_inside(lo, start, extent))
+        return true;
+    // A multiple of n below a multiple of n has n elements left.
+    return n != 1 && (tir_range_divisor(lo->ranges, start) % (uint64_t)n ||
+                      tir_range_divisor(lo->ranges, extent) % (uint64_t)n);
+}
+
+static void set_side(struct global *g, const struct tir_param *param, uint32_t t,
+                     uint32_t *tile_dim)
+{
+    struct lower *lo = g->lo;
+    struct side *s = &g->sides[t];
+    s->box = tir_attr_find(g->inst, TIR_ATTR_box)->list[t];
+    s->index = tir_ref_indices(g->inst)[t];
+    s->tile_dim = *tile_dim;
+    *tile_dim += s->box > 0 ? 1 : s->box < 0 ? s->index->type->rank : 0;
+    struct tir_value *extent = extent_of(lo, param, t);
+    s->extent = lower_cast(lo, &lo->b, extent, lo->index);
+    bool contiguous = t + 1 == g->rank && lo->f->facts & TIR_FACT_UNIT_INNER;
+    if (!contiguous) {
+        struct tir_value *stride = tir_build1(&lo->b, TIR_OP_STRIDE, lo->i64, &g->base, 1);
+        tir_set_int(lo->f, stride->def, TIR_ATTR_axis, t);
+        stride = lower_cast(lo, &lo->b, stride, lo->index);
+        s->stride = lower_mul_const(lo, &lo->b, stride, g->bytes);
+    }
+    if (s->box < 0) {
+        s->checked = true;
+        return;
+    }
+    s->checked = may_leave(lo, s->index, extent, TIR_MAX(s->box, 1));
+    s->position = narrowed(lo, s->index);
+    if (s->box > 0 && g->layout) {
+        struct tir_value *thread = lower_coord(lo, g->layout, s->tile_dim);
+        s->position = lower_add(lo, &lo->b, s->position, lower_cast(lo, &lo->b, thread, lo->index));
+    }
+}
+
+// How many registers move together.
+static void set_vector(struct global *g)
+{
+    g->vector = 1;
+    struct side *s = g->rank ? &g->sides[g->rank - 1] : NULL;
+    if (!s || s->box <= 0 || !g->layout || !(g->lo->f->facts & TIR_FACT_VECTOR16))
+        return;
+    const struct tir_layout *l = g->layout;
+    uint32_t end = l->first[s->tile_dim + 1];
+    if (end == l->first[s->tile_dim])
+        return;
+    const struct tir_iter *inner = &l->iters[end - 1];
+    if (inner->axis != TIR_AXIS_REG || inner->stride != 1)
+        return;
+    uint64_t divisor = tir_range_divisor(g->lo->ranges, s->index);
+    uint32_t vector = 16 / g->bytes;
+    while (vector > 1 && (inner->extent % vector || divisor % vector))
+        vector /= 2;
+    g->vector = vector;
+}
+
+static struct global open_global(struct lower *lo, const struct tir_inst *inst,
+                                 const struct tir_layout *layout)
+{
+    struct global g = {.lo = lo, .inst = inst, .base = tir_ref_base(inst), .layout = layout};
+    const struct tir_param *param = param_of(lo, g.base);
+    g.rank = g.base->type->rank;
+    g.elem = g.base->type->elem;
+    g.bytes = TIR_MAX(1, tir_elems[g.elem].bits / 8);
+    uint32_t tile_dim = 0;
+    for (uint32_t t = 0; t < g.rank; t++)
+        set_side(&g, param, t, &tile_dim);
+    for (uint32_t t = 0; t < g.rank; t++) {
+        struct side *s = &g.sides[t];
+        if (!s->position)
+            continue;
+        struct tir_value *part = s->stride ? lower_mul(lo, &lo->b, s->position, s->stride)
+                                           : lower_mul_const(lo, &lo->b, s->position, g.bytes);
+        g.at = lower_add(lo, &lo->b, g.at, part);
+    }
+    if (!g.at)
+        g.at = tir_const_int(lo->f, lo->index, 0);
+    set_vector(&g);
+    return g;
+}
+
+// 0 <= position + constant < extent, as one unsigned comparison.
+static struct tir_value *in_range(struct global *g, struct side *s, struct tir_value *position)
+{
+    struct lower *lo = g->lo;
+    const struct tir_type *u = tir_type_scalar(lo->types, lo->index == lo->i32 ? TIR_U32 : TIR_U64);
+    return binary(g, TIR_OP_LT, lower_cast(lo, &lo->b, position, u),
+                  lower_cast(lo, &lo->b, s->extent, u));
+}
+
+static struct tir_value *side_predicate(struct global *g, struct side *s, int64_t constant)
+{
+    if (!s->checked)
+        return NULL;
+    for (uint32_t i = 0; i < s->known; i++)
+        if (s->constants[i] == constant)
+            return s->predicates[i];
+    struct tir_value *c = tir_const_int(g->lo->f, g->lo->index, constant);
+    struct tir_value *p = in_range(g, s, lower_add(g->lo, &g->lo->b, s->position, c));
+    if (s->known < MAX_CONSTANTS) {
+        s->constants[s->known] = constant;
+        s->predicates[s->known++] = p;
+    }
+    return p;
+}
+
+// An element (the first of a vector): where it is and whether it exists.
+struct element {
+    struct tir_value *at;
+    int64_t offset;         // bytes, to be added
+    struct tir_value *pred; // NULL: always
+};
+
+static struct element element_at(struct global *g, uint32_t reg)
+{
+    struct lower *lo = g->lo;
+    struct element e = {.at = g->at};
+    int64_t coord[TIR_MAX_RANK] = {0};
+    if (g->layout)
+        tir_layout_coord(g->layout, (struct tir_layout_at){{reg, 0, 0}}, coord);
+    for (uint32_t t = 0; t < g->rank; t++) {
+        struct side *s = &g->sides[t];
+        if (s->box < 0) { // gathered: this element's own index
+            const struct tir_layout *own = s->index->type->layout;
+            uint32_t r = 0;
+            if (own) {
+                int64_t c[TIR_MAX_RANK] = {0};
+                memcpy(c, coord + s->tile_dim, own->rank * sizeof(*c));
+                r = tir_layout_find(own, c).at[TIR_AXIS_REG];
+            }
+            struct tir_value *i = narrowed(lo, lower_register(lo, s->index, r));
+            e.pred = lower_and(lo, e.pred, in_range(g, s, i));
+            e.at = lower_add(lo, &lo->b, e.at,
+                             s->stride ? lower_mul(lo, &lo->b, i, s->stride)
+                                       : lower_mul_const(lo, &lo->b, i, g->bytes));
+            continue;
+        }
+        int64_t c = s->box > 0 ? coord[s->tile_dim] : 0;
+        if (!s->stride)
+            e.offset += c * g->bytes;
+        else if (c)
+            e.at = lower_add(lo, &lo->b, e.at, lower_mul_const(lo, &lo->b, s->stride, c));
+        e.pred = lower_and(lo, e.pred, side_predicate(g, s, c));
+    }
+    return e;
+}
+
+// A scalar access in tile code is done by one thread; a tile's by the owner of each element.
+static struct tir_value *writer(struct lower *lo, const struct tir_layout *l)
+{
+    if (l)
+        return lower_is_owner(lo, l);
+    if (lo->by_thread)
+        return NULL;
+    return tir_binary(&lo->b, TIR_OP_EQ, lower_tid(lo), lower_i32(lo, 0));
+}
+
+void lower_ld_vector(struct lower *lo, struct tir_value *base, struct tir_value *at, int64_t offset,
+                     struct tir_value *pred, enum tir_elem elem, uint32_t count,
+                     struct tir_value **out)
+{
+    bool is_bool = elem == TIR_BOOL; // a byte in memory
+    const struct tir_type *types[16];
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = tir_type_scalar(lo->types, is_bool ? TIR_U8 : elem);
+    struct tir_value *operands[] = {base, at, pred};
+    struct tir_inst *ld = tir_build(&lo->b, TIR_OP_LD, operands, 3, types, count, 0);
+    tir_set_int(lo->f, ld, TIR_ATTR_width, count * TIR_MAX(1, tir_elems[elem].bits / 8));
+    if (offset)
+        tir_set_int(lo->f, ld, TIR_ATTR_offset, offset);
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = is_bool ? tir_binary(&lo->b, TIR_OP_NE, ld->results[i],
+                                      tir_const_int(lo->f, types[i], 0))
+                         : ld->results[i];
+}
+
+void lower_st_vector(struct lower *lo, struct tir_value *base, struct tir_value *at, int64_t offset,
+                     struct tir_value *pred, uint32_t count, struct tir_value *const *values)
+{
+    struct tir_value *operands[3 + 16] = {base, at, pred};
+    for (uint32_t i = 0; i < count; i++)
+        operands[3 + i] =
+            values[i]->type == lo->boolean
+                ? lower_cast(lo, &lo->b, values[i], tir_type_scalar(lo->types, TIR_U8))
+                : values[i];
+    struct tir_inst *st = tir_build(&lo->b, TIR_OP_ST, operands, 3 + count, NULL, 0, 0);
+    tir_set_int(lo->f, st, TIR_ATTR_width,
+                count * TIR_MAX(1, tir_elems[values[0]->type->elem].bits / 8));
+    if (offset)
+        tir_set_int(lo->f, st, TIR_ATTR_offset, offset);
+}
+
+static void load_global(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *result = inst->results[0];
+    const struct tir_layout *l = tir_type_is_tile(result->type) ? result->type->layout : NULL;
+    struct global g = open_global(lo, inst, l);
+    uint32_t count = lower_register_count(result->type);
+    struct tir_value **out = lower_new_registers(lo, count);
+    struct tir_value *pad = inst->operands[TIR_LOAD_PAD], *mask = inst->operands[TIR_LOAD_MASK];
+    for (uint32_t r = 0; r < count; r += mask ? 1 : g.vector) {
+        struct element e = element_at(&g, r);
+        uint32_t n = mask ? 1 : g.vector;
+        if (mask)
+            e.pred = lower_and(lo, e.pred, lower_register(lo, mask, r));
+        lower_ld_vector(lo, g.base, e.at, e.offset, e.pred, g.elem, n, out + r);
+        for (uint32_t i = 0; pad && e.pred && i < n; i++) {
+            struct tir_value *choice[] = {e.pred, out[r + i], lower_register(lo, pad, r + i)};
+            out[r + i] = tir_build1(&lo->b, TIR_OP_WHERE, out[r + i]->type, choice, 3);
+        }
+    }
+    if (l)
+        lower_set_registers(lo, result, out);
+    else
+        tir_replace_uses(lo->f, result, out[0]);
+}
+
+// The layout in which a value is stored: its own; a constant needs one made for the purpose.
+static const struct tir_layout *stored_layout(struct lower *lo, const struct tir_inst *inst)
+{
+    const struct tir_value *v = inst->operands[TIR_STORE_VALUE];
+    const struct tir_type *t = v->type;
+    if (!tir_type_is_tile(t))
+        return NULL;
+    if (t->layout)
+        return t->layout;
+    uint32_t order[TIR_MAX_RANK], n = 0, contiguous = tir_contiguous_dim(inst, t->rank);
+    if (contiguous < t->rank)
+        order[n++] = contiguous;
+    for (uint32_t d = t->rank; d-- > 0;)
+        if (d != contiguous)
+            order[n++] = d;
+    return tir_layout_blocked(lo->types, t->rank, t->shape, order, order,
+                              TIR_MAX(1, 128 / tir_elems[t->elem].bits), lo->f->threads / 32);
+}
+
+static void store_global(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *v = inst->operands[TIR_STORE_VALUE], *mask = inst->operands[TIR_STORE_MASK];
+    const struct tir_layout *l = stored_layout(lo, inst);
+    struct tir_value *owner = writer(lo, l);
+    struct global g = open_global(lo, inst, l);
+    uint32_t count = l ? tir_layout_size(l, TIR_AXIS_REG) : 1, step = mask ? 1 : g.vector;
+    for (uint32_t r = 0; r < count; r += step) {
+        struct element e = element_at(&g, r);
+        struct tir_value *values[16];
+        for (uint32_t i = 0; i < step; i++)
+            values[i] = lower_register(lo, v, r + i);
+        e.pred = lower_and(lo, owner, e.pred);
+        if (mask)
+            e.pred = lower_and(lo, e.pred, lower_register(lo, mask, r));
+        lower_st_vector(lo, g.base, e.at, e.offset, e.pred, step, values);
+    }
+}
+
+static void buffer_dims(const struct tir_inst *inst, uint32_t *dims)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] > 0)
+            dims[n++] = d;
+}
+
+static struct lower_walk *walk_of(struct lower *lo, struct tir_inst *inst,
+                                  const struct tir_layout *l)
+{
+    uint32_t dims[TIR_MAX_RANK] = {0};
+    buffer_dims(inst, dims);
+    return lower_walk_new(lo, tir_ref_base(inst), l, tir_ref_indices(inst), dims);
+}
+
+static bool has_index_tile(const struct tir_inst *inst)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] < 0)
+            return true;
+    return false;
+}
+
+static void load_buffer(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *result = inst->results[0];
+    const struct tir_layout *l = tir_type_is_tile(result->type) ? result->type->layout : NULL;
+    struct lower_walk *w = walk_of(lo, inst, l);
+    uint32_t count = lower_register_count(result->type), vector = lower_walk_vector(w);
+    struct tir_value **out = lower_new_registers(lo, count);
+    for (uint32_t r = 0; r < count; r += vector) {
+        struct lower_place p = lower_walk_at(lo, w, r);
+        lower_ld_vector(lo, p.base, p.at, p.offset, NULL, result->type->elem, vector, out + r);
+    }
+    if (l)
+        lower_set_registers(lo, result, out);
+    else
+        tir_replace_uses(lo->f, result, out[0]);
+}
+
+static void store_buffer(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *v = inst->operands[TIR_STORE_VALUE], *mask = inst->operands[TIR_STORE_MASK];
+    const struct tir_layout *l = stored_layout(lo, inst);
+    struct lower_walk *w = walk_of(lo, inst, l);
+    uint32_t count = l ? tir_layout_size(l, TIR_AXIS_REG) : 1;
+    uint32_t vector = mask ? 1 : lower_walk_vector(w);
+    struct tir_value *owner =
+        tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL ? NULL : writer(lo, l);
+    for (uint32_t r = 0; r < count; r += vector) {
+        struct lower_place p = lower_walk_at(lo, w, r);
+        struct tir_value *values[16];
+        for (uint32_t i = 0; i < vector; i++)
+            values[i] = lower_register(lo, v, r + i);
+        struct tir_value *pred = mask ? lower_and(lo, owner, lower_register(lo, mask, r)) : owner;
+        lower_st_vector(lo, p.base, p.at, p.offset, pred, vector, values);
+    }
+}
+
+void lower_load(struct lower *lo, struct tir_inst *inst)
+{
+    if (tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
+        load_global(lo, inst);
+    else if (has_index_tile(inst) || inst->operands[TIR_LOAD_MASK])
+        lower_unsupported(lo, inst, "a gather or a mask on a shared buffer");
+    else
+        load_buffer(lo, inst);
+}
+
+void lower_store(struct lower *lo, struct tir_inst *inst)
+{
+    if (tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
+        store_global(lo, inst);
+    else if (has_index_tile(inst))
+        lower_unsupported(lo, inst, "a scatter to a shared buffer");
+    else
+        store_buffer(lo, inst);
+}
+
+static struct tir_value *build_atom(struct lower *lo, const struct tir_inst *inst,
+                                    struct tir_value *base, struct tir_value *at, int64_t offset,
+                                    struct tir_value *value, struct tir_value *pred)
+{
+    struct tir_value *operands[] = {base, at, value, pred};
+    struct tir_value *old = tir_build1(&lo->b, TIR_OP_ATOM, value->type, operands, 4);
+    tir_set_word(lo->f, old->def, TIR_ATTR_kind,
+                 tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_kind_add));
+    if (offset)
+        tir_set_int(lo->f, old->def, TIR_ATTR_offset, offset);
+    return old;
+}
+
+void lower_atomic(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *v = inst->operands[TIR_STORE_VALUE], *mask = inst->operands[TIR_STORE_MASK];
+    struct tir_value *result = inst->results[0];
+    const struct tir_layout *l = stored_layout(lo, inst);
+    struct tir_value *owner = writer(lo, l);
+    bool global = tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL;
+    bool used = result->id < lo->value_count && lo->uses[result->id];
+    if (used && owner) {
+        lower_unsupported(lo, inst, "the old value of an atomic that not every thread does");
+        return;
+    }
+    if (!global && has_index_tile(inst)) {
+        lower_unsupported(lo, inst, "an atomic through an index tile on a shared buffer");
+        return;
+    }
+    uint32_t count = l ? tir_layout_size(l, TIR_AXIS_REG) : 1;
+    struct tir_value **out = lower_new_registers(lo, count);
+    struct global g;
+    struct lower_walk *w = NULL;
+    if (global)
+        g = open_global(lo, inst, l);
+    else
+        w = walk_of(lo, inst, l);
+    for (uint32_t r = 0; r < count; r++) {
+        struct tir_value *pred = owner;
+        if (mask)
+            pred = lower_and(lo, pred, lower_register(lo, mask, r));
+        struct tir_value *value = lower_register(lo, v, r);
+        if (global) {
+            struct element e = element_at(&g, r);
+            out[r] =
+                build_atom(lo, inst, g.base, e.at, e.offset, value, lower_and(lo, pred, e.pred));
+        } else {
+            struct lower_place p = lower_walk_at(lo, w, r);
+            out[r] = build_atom(lo, inst, p.base, p.at, p.offset, value, pred);
+        }
+    }
+    if (tir_type_is_tile(result->type))
+        lower_set_registers(lo, result, out);
+    else
+        tir_replace_uses(lo->f, result, out[0]);
+}
+
+void lower_copy_async(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *to = inst->operands[TIR_COPY_TO];
+    const struct tir_type *t = to->type;
+    uint32_t bytes = tir_elems[t->elem].bits / 8;
+    uint32_t width = (uint32_t)tir_attr_int(inst, TIR_ATTR_width, 16);
+    uint32_t order[TIR_MAX_RANK], dims[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < t->rank; d++) {
+        order[d] = t->rank - 1 - d;
+        dims[d] = d;
+    }
+    const struct tir_layout *l = tir_layout_blocked(lo->types, t->rank, t->shape, order, order,
+                                                    width / bytes, lo->f->threads / 32);
+    struct global g = open_global(lo, inst, l);
+    struct lower_walk *w = lower_walk_new(lo, to, l, NULL, dims);
+    uint32_t count = tir_layout_size(l, TIR_AXIS_REG), step = width / bytes;
+    if (g.vector % step || lower_walk_vector(w) % step) {
+        lower_unsupported(lo, inst, "an asynchronous copy of this width");
+        return;
+    }
+    for (uint32_t r = 0; r < count; r += step) {
+        struct element e = element_at(&g, r);
+        struct lower_place p = lower_walk_at(lo, w, r);
+        struct tir_value *at = e.at;
+        if (e.offset)
+            at = lower_add(lo, &lo->b, at, tir_const_int(lo->f, at->type, e.offset));
+        struct tir_value *pred = lower_and(lo, e.pred, inst->operands[TIR_COPY_PRED]);
+        struct tir_value *operands[] = {p.base, p.at, g.base, at, pred};
+        struct tir_inst *copy = tir_build(&lo->b, TIR_OP_CP_ASYNC, operands, 5, NULL, 0, 0);
+        tir_set_int(lo->f, copy, TIR_ATTR_width, width);
+        if (p.offset)
+            tir_set_int(lo->f, copy, TIR_ATTR_offset, p.offset);
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// lower_tile, convert_layout: the same tile held by other registers, lanes or warps.
+//
+// When every thread already has its elements, registers are renamed. Otherwise the tile goes
+// through the scratch buffer that memory placed: stores in the old layout, a barrier, loads in the
+// new one.
+
+#include "pass/lower_tile.h"
+#include "pass/shared.h"
+
+static struct lower_walk *walk(struct lower *lo, struct tir_value *scratch,
+                               const struct tir_layout *l)
+{
+    uint32_t dims[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < l->rank; d++)
+        dims[d] = d;
+    return lower_walk_new(lo, scratch, l, NULL, dims);
+}
+
+void lower_convert(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *x = inst->operands[TIR_REDUCE_X], *result = inst->results[0];
+    struct tir_value *scratch = inst->operands[TIR_REDUCE_SCRATCH];
+    const struct tir_layout *from = x->type->layout, *to = result->type->layout;
+    uint32_t count = lower_register_count(result->type);
+    struct tir_value **out = lower_new_registers(lo, count);
+    if (!scratch) {
+        for (uint32_t r = 0; r < count; r++)
+            out[r] = lower_register(lo, x, from ? lower_same_register(to, r, from) : 0);
+        lower_set_registers(lo, result, out);
+        return;
+    }
+    struct lower_walk *write = walk(lo, scratch, from), *read = walk(lo, scratch, to);
+    uint32_t vector = lower_walk_vector(write);
+    struct tir_value *owner = lower_is_owner(lo, from);
+    for (uint32_t r = 0; r < lower_register_count(x->type); r += vector) {
+        struct tir_value *values[16];
+        for (uint32_t i = 0; i < vector; i++)
+            values[i] = lower_register(lo, x, r + i);
+        struct lower_place p = lower_walk_at(lo, write, r);
+        lower_st_vector(lo, p.base, p.at, p.offset, owner, vector, values);
+    }
+    tir_build(&lo->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+    vector = lower_walk_vector(read);
+    for (uint32_t r = 0; r < count; r += vector) {
+        struct lower_place p = lower_walk_at(lo, read, r);
+        lower_ld_vector(lo, p.base, p.at, p.offset, NULL, result->type->elem, vector, out + r);
+    }
+    lower_set_registers(lo, result, out);
+}

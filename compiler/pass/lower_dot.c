@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// lower_tile, products: dot as mma.sync with ldmatrix, or as fused multiply-adds.
+//
+// An 8 x 8 matrix of ldmatrix is eight rows of 16 bytes; `chunk` elements each. One mma.m16n8 step
+// is two chunks deep, for every element width, so one description serves all: A takes four matrices
+// (rows 0-7 and 8-15, first and second chunk), B two for each eight columns, loaded for sixteen
+// columns at a time. Each lane supplies the address of one row (PTX ISA, "ldmatrix"): the lanes'
+// addresses are described as a layout, and lower_walk finds them in the swizzled buffer. Where the
+// buffer's contiguous dimension is not K, ldmatrix.trans turns each matrix on the way.
+//
+// Products accumulate step by step over K: fragments of one step live only for that step.
+
+#include "ir/walk.h"
+#include "pass/dot.h"
+#include "pass/lower_tile.h"
+#include "pass/shared.h"
+
+struct product {
+    struct lower *lo;
+    struct tir_inst *inst;
+    struct tir_dot_plan plan;
+    const struct tir_layout *acc;
+    int64_t m, n, k;
+    struct tir_iter warp_m, warp_n; // how the warps divide rows and columns
+    uint32_t rows, columns, steps;  // m16 and n8 tiles of a warp; K steps
+};
+
+// The warps' iterator of dimension d of the accumulator; extent 1 if there is none.
+static struct tir_iter warps_of(const struct tir_layout *l, uint32_t d)
+{
+    for (uint32_t i = l->first[d]; i < l->first[d + 1]; i++)
+        if (l->iters[i].axis == TIR_AXIS_WARP)
+            return l->iters[i];
+    return (struct tir_iter){1, 1, TIR_AXIS_WARP};
+}
+
+// Is the buffer's dimension d the one whose elements follow each other?
+static bool is_contiguous(const struct tir_type *buffer, uint32_t d)
+{
+    const struct tir_layout *l = buffer->layout;
+    return l->first[d + 1] > l->first[d] && l->iters[l->first[d + 1] - 1].stride == 1;
+}
+
+struct fragments {
+    struct lower_walk *walk;
+    bool trans;
+    uint32_t matrices; // of one ldmatrix
+    uint32_t chunk, tiles;
+};
+
+// Lane addresses for A: dimension 0 is M, dimension 1 is K.
+static struct fragments open_a(struct product *p)
+{
+    struct tir_value *a = p->inst->operands[TIR_DOT_A];
+    uint32_t chunk = p->plan.chunk;
+    bool trans = !is_contiguous(a->type, 1);
+    struct tir_iter rows[] = {
+        p->warp_m, {p->rows, chunk, TIR_AXIS_REG}, {2, 8, TIR_AXIS_LANE}, {8, 1, TIR_AXIS_LANE}};
+    struct tir_iter depth[] = {{p->steps, chunk * p->rows, TIR_AXIS_REG},
+                               {2, 16, TIR_AXIS_LANE},
+                               {chunk, 1, TIR_AXIS_REG}};
+    if (trans) { // a row of the matrix runs along M: lanes count along K
+        rows[3] = (struct tir_iter){8, 1, TIR_AXIS_REG};
+        depth[2] = (struct tir_iter){8, 1, TIR_AXIS_LANE};
+    }
+    struct tir_iter iters[7];
+    memcpy(iters, rows, sizeof(rows));
+    memcpy(iters + 4, depth, sizeof(depth));
+    int64_t shape[2] = {p->m, p->k};
+    const struct tir_layout *l =
+        tir_layout_from_iters(p->lo->types, 2, shape, iters, 7, NULL, 0, 0);
+    static const uint32_t dims[2] = {0, 1};
+    return (struct fragments){lower_walk_new(p->lo, a, l, NULL, dims), trans, 4, chunk, p->rows};
+}
+
+// Lane addresses for B: dimension 0 is K, dimension 1 is N.
+static struct fragments open_b(struct product *p)
+{
+    struct tir_value *b = p->inst->operands[TIR_DOT_B];
+    uint32_t chunk = p->plan.chunk;
+    bool trans = !is_contiguous(b->type, 0), pairs = p->columns % 2 == 0;
+    uint32_t tiles = pairs ? p->columns / 2 : p->columns;
+    struct tir_iter depth[] = {
+        {p->steps, chunk * tiles, TIR_AXIS_REG}, {2, 8, TIR_AXIS_LANE}, {chunk, 1, TIR_AXIS_REG}};
+    struct tir_iter columns[] = {p->warp_n,
+                                 {tiles, chunk, TIR_AXIS_REG},
+                                 {pairs ? 2 : 1, 16, TIR_AXIS_LANE},
+                                 {8, 1, TIR_AXIS_LANE}};
+    if (trans) {
+        depth[2] = (struct tir_iter){8, 1, TIR_AXIS_LANE};
+        columns[3] = (struct tir_iter){8, 1, TIR_AXIS_REG};
+    }
+    struct tir_iter iters[7];
+    memcpy(iters, depth, sizeof(depth));
+    memcpy(iters + 3, columns, sizeof(columns));
+    int64_t shape[2] = {p->k, p->n};
+    const struct tir_layout *l =
+        tir_layout_from_iters(p->lo->types, 2, shape, iters, 7, NULL, 0, 0);
+    static const uint32_t dims[2] = {0, 1};
+    return (struct fragments){lower_walk_new(p->lo, b, l, NULL, dims), trans, pairs ? 4 : 2, chunk,
+                              tiles};
+}
+
+static void load_fragments(struct product *p, const struct fragments *f, uint32_t step,
+                           struct tir_value **out)
+{
+    struct lower *lo = p->lo;
+    const struct tir_type *types[4] = {lo->i32, lo->i32, lo->i32, lo->i32};
+    for (uint32_t i = 0; i < f->tiles; i++) {
+        struct lower_place place = lower_walk_at(lo, f->walk, (step * f->tiles + i) * f->chunk);
+        struct tir_value *operands[] = {place.base, place.at};
+        struct tir_inst *ld =
+            tir_build(&lo->b, TIR_OP_LDMATRIX, operands, 2, types, f->matrices, 0);
+        if (place.offset)
+            tir_set_int(lo->f, ld, TIR_ATTR_offset, place.offset);
+        if (f->trans)
+            tir_set_int(lo->f, ld, TIR_ATTR_trans, 1);
+        memcpy(out + i * f->matrices, ld->results, f->matrices * sizeof(*out));
+    }
+}
+
+static void lower_mma(struct product *p)
+{
+    struct lower *lo = p->lo;
+    struct tir_value *acc = p->inst->operands[TIR_DOT_ACC], *result = p->inst->results[0];
+    uint32_t count = lower_register_count(result->type);
+    struct tir_value **d = lower_new_registers(lo, count);
+    for (uint32_t r = 0; r < count; r++)
+        d[r] = lower_register(lo, acc, r);
+    struct fragments fa = open_a(p), fb = open_b(p);
+    struct tir_value **a = lower_new_registers(lo, 4 * p->rows);
+    struct tir_value **b = lower_new_registers(lo, 2 * p->columns);
+    const struct tir_type *scalar = tir_type_scalar(lo->types, result->type->elem);
+    const struct tir_type *types[4] = {scalar, scalar, scalar, scalar};
+    for (uint32_t step = 0; step < p->steps; step++) {
+        load_fragments(p, &fa, step, a);
+        load_fragments(p, &fb, step, b);
+        for (uint32_t i = 0; i < p->rows; i++)
+            for (uint32_t j = 0; j < p->columns; j++) {
+                struct tir_value *operands[10];
+                uint32_t at[4];
+                memcpy(operands, a + 4 * i, 4 * sizeof(*operands));
+                memcpy(operands + 4, b + 2 * j, 2 * sizeof(*operands));
+                for (uint32_t c = 0; c < 4; c++) { // c0 c1: row lane / 4; c2 c3: eight below
+                    int64_t coord[TIR_MAX_RANK] = {i * 16 + c / 2 * 8, j * 8 + c % 2};
+                    at[c] = tir_layout_find(p->acc, coord).at[TIR_AXIS_REG];
+                    operands[6 + c] = d[at[c]];
+                }
+                struct tir_inst *mma = tir_build(&lo->b, TIR_OP_MMA, operands, 10, types, 4, 0);
+                tir_set_word(lo->f, mma, TIR_ATTR_kind, p->plan.kind);
+                tir_set_int(lo->f, mma, TIR_ATTR_cols, 8);
+                tir_set_int(lo->f, mma, TIR_ATTR_depth, p->plan.depth);
+                for (uint32_t c = 0; c < 4; c++)
+                    d[at[c]] = mma->results[c];
+            }
+    }
+    lower_set_registers(lo, result, d);
+}
+
+// Without mma: for each k, a column of A and a row of B for this thread's elements.
+
+static struct tir_value **load_line(struct product *p, struct tir_value *buffer, uint32_t k_dim,
+                                    struct tir_value *k, const struct tir_layout *l,
+                                    const struct tir_type *as)
+{
+    struct lower *lo = p->lo;
+    struct tir_value *starts[2] = {NULL, NULL};
+    starts[k_dim] = k;
+    starts[1 - k_dim] = lower_i32(lo, 0);
+    static const uint32_t dims[2] = {0, 1};
+    struct lower_walk *w = lower_walk_new(lo, buffer, l, starts, dims);
+    uint32_t count = tir_layout_size(l, TIR_AXIS_REG), vector = lower_walk_vector(w);
+    struct tir_value **out = lower_new_registers(lo, count);
+    for (uint32_t r = 0; r < count; r += vector) {
+        struct lower_place place = lower_walk_at(lo, w, r);
+        lower_ld_vector(lo, place.base, place.at, place.offset, NULL, buffer->type->elem, vector,
+                        out + r);
+    }
+    for (uint32_t r = 0; r < count; r++)
+        out[r] = lower_cast(lo, &lo->b, out[r], as);
+    return out;
+}
+
+static void lower_fma(struct product *p)
+{
+    struct lower *lo = p->lo;
+    struct tir_value *result = p->inst->results[0], *acc = p->inst->operands[TIR_DOT_ACC];
+    const struct tir_type *scalar = tir_type_scalar(lo->types, result->type->elem);
+    uint32_t count = lower_register_count(result->type);
+    struct tir_value **operands = lower_new_registers(lo, TIR_FOR_INIT + count);
+    const struct tir_type **types = arena_array(lo->cx->scratch, const struct tir_type *, count);
+    operands[TIR_FOR_BEGIN] = lower_i32(lo, 0);
+    operands[TIR_FOR_END] = lower_i32(lo, p->k);
+    operands[TIR_FOR_STEP] = lower_i32(lo, 1);
+    for (uint32_t r = 0; r < count; r++) {
+        operands[TIR_FOR_INIT + r] = lower_register(lo, acc, r);
+        types[r] = scalar;
+    }
+    struct tir_inst *loop =
+        tir_build(&lo->b, TIR_OP_FOR, operands, TIR_FOR_INIT + count, types, count, 1);
+    struct tir_value *k = tir_block_add_arg(lo->f, loop->regions[0], lo->i32, "k");
+    struct tir_value **d = lower_new_registers(lo, count);
+    for (uint32_t r = 0; r < count; r++)
+        d[r] = tir_block_add_arg(lo->f, loop->regions[0], scalar, NULL);
+
+    struct tir_builder outer = lo->b;
+    lo->b = tir_builder_at_end(lo->f, loop->regions[0]);
+    lo->b.span = p->inst->span;
+    const struct tir_layout *row = tir_layout_slice(lo->types, p->acc, 1);
+    const struct tir_layout *column = tir_layout_slice(lo->types, p->acc, 0);
+    struct tir_value **a = load_line(p, p->inst->operands[TIR_DOT_A], 1, k, row, scalar);
+    struct tir_value **b = load_line(p, p->inst->operands[TIR_DOT_B], 0, k, column, scalar);
+    for (uint32_t r = 0; r < count; r++) {
+        struct tir_value *in[] = {a[lower_same_register(p->acc, r, row)],
+                                  b[lower_same_register(p->acc, r, column)], d[r]};
+        d[r] = tir_elem_is_float(scalar->elem)
+                   ? tir_build1(&lo->b, TIR_OP_FMA, scalar, in, 3)
+                   : tir_binary(&lo->b, TIR_OP_ADD, tir_binary(&lo->b, TIR_OP_MUL, in[0], in[1]),
+                                d[r]);
+    }
+    tir_build_yield(&lo->b, d, count);
+    lo->b = outer;
+    lower_set_registers(lo, result, loop->results);
+}
+
+void lower_dot(struct lower *lo, struct tir_inst *inst)
+{
+    const struct tir_type *a = inst->operands[TIR_DOT_A]->type;
+    const struct tir_type *b = inst->operands[TIR_DOT_B]->type;
+    const struct tir_type *t = inst->results[0]->type;
+    struct product p = {.lo = lo, .inst = inst, .acc = t->layout};
+    p.m = t->shape[0];
+    p.n = t->shape[1];
+    p.k = a->shape[1];
+    p.plan = tir_dot_plan(lo->cx->arch, a->elem, b->elem, t->elem, p.m, p.n, p.k);
+    if (!p.plan.mma) {
+        lower_fma(&p);
+        return;
+    }
+    p.warp_m = warps_of(p.acc, 0);
+    p.warp_n = warps_of(p.acc, 1);
+    p.rows = (uint32_t)p.m / (16 * p.warp_m.extent);
+    p.columns = (uint32_t)p.n / (8 * p.warp_n.extent);
+    p.steps = (uint32_t)p.k / p.plan.depth;
+    lower_mma(&p);
+}

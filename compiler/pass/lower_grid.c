@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// lower_tile, tiles loops: from the number of the CTA to the start of its tile.
+//
+//     tiles (m, n) in (M by 128, N by 128) { ... }
+// becomes, with grid(mul(ceildiv(M, 128), ceildiv(N, 128))) in the kernel's header,
+//     let pid: i32 = cta_id();
+//     let m: i64 = cast(mul(div(pid, columns), 128));
+//     let n: i64 = cast(mul(rem(pid, columns), 128));
+//     ...
+// and with persistent(1) the same inside a loop over pid, from cta_id by num_ctas.
+
+#include "ir/walk.h"
+#include "pass/lower_tile.h"
+
+struct grid {
+    struct lower *lo;
+    struct tir_inst *tiles;
+    struct tir_value **extents;
+    uint32_t rank;
+    const int64_t *by;
+    struct tir_value *count[TIR_MAX_RANK]; // tiles of each dimension, i32
+};
+
+static struct tir_value *op2(struct grid *g, enum tir_op op, struct tir_value *x,
+                             struct tir_value *y)
+{
+    return tir_binary(&g->lo->b, op, x, y);
+}
+
+// index[d] of tile number pid, last dimension fastest, dimensions in the given sequence.
+static void decode(struct grid *g, struct tir_value *pid, const uint32_t *sequence, uint32_t count,
+                   struct tir_value **index)
+{
+    for (uint32_t k = count; k-- > 0;) {
+        uint32_t d = sequence[k];
+        index[d] = k ? op2(g, TIR_OP_REM, pid, g->count[d]) : pid;
+        if (k)
+            pid = op2(g, TIR_OP_DIV, pid, g->count[d]);
+    }
+}
+
+// The last two dimensions in groups of `group` rows: tiles that run together share operands in L2.
+static void decode_grouped(struct grid *g, struct tir_value *pid, int64_t group,
+                           struct tir_value **index)
+{
+    struct lower *lo = g->lo;
+    uint32_t m = g->rank - 2, n = g->rank - 1, sequence[TIR_MAX_RANK];
+    if (m > 0) {
+        struct tir_value *plane = op2(g, TIR_OP_MUL, g->count[m], g->count[n]);
+        for (uint32_t d = 0; d < m; d++)
+            sequence[d] = d;
+        decode(g, op2(g, TIR_OP_DIV, pid, plane), sequence, m, index);
+        pid = op2(g, TIR_OP_REM, pid, plane);
+    }
+    struct tir_value *size = lower_i32(lo, group);
+    struct tir_value *in_group = op2(g, TIR_OP_MUL, size, g->count[n]);
+    struct tir_value *first = op2(g, TIR_OP_MUL, op2(g, TIR_OP_DIV, pid, in_group), size);
+    struct tir_value *rows = op2(g, TIR_OP_MIN, op2(g, TIR_OP_SUB, g->count[m], first), size);
+    struct tir_value *rest = op2(g, TIR_OP_REM, pid, in_group);
+    index[m] = op2(g, TIR_OP_ADD, first, op2(g, TIR_OP_REM, rest, rows));
+    index[n] = op2(g, TIR_OP_DIV, rest, rows);
+}
+
+static void decode_order(struct grid *g, struct tir_value *pid, struct tir_value **index)
+{
+    struct lower *lo = g->lo;
+    uint32_t sequence[TIR_MAX_RANK];
+    enum tir_word order = tir_attr_word(g->tiles, TIR_ATTR_order, TIR_WORD_order_row_major);
+    if (order == TIR_WORD_order_grouped && g->rank >= 2) {
+        decode_grouped(g, pid, tir_attr_int(g->tiles, TIR_ATTR_group, 8), index);
+        return;
+    }
+    for (uint32_t d = 0; d < g->rank; d++)
+        sequence[d] = order == TIR_WORD_order_column_major ? g->rank - 1 - d : d;
+    decode(g, pid, sequence, g->rank, index);
+    if (order == TIR_WORD_order_heavy_first) {
+        uint32_t last = g->rank - 1;
+        struct tir_value *top = op2(g, TIR_OP_SUB, g->count[last], lower_i32(lo, 1));
+        index[last] = op2(g, TIR_OP_SUB, top, index[last]);
+    }
+}
+
+// The same computation as v, in the host block; NULL: it needs the device.
+static struct tir_value *on_host(struct lower *lo, struct tir_builder *b, struct tir_value *v,
+                                 struct tir_map *map)
+{
+    if (v->kind != TIR_VALUE_RESULT)
+        return v->kind == TIR_VALUE_CONST || v->block == lo->f->body ? v : NULL;
+    struct tir_value *known = tir_map_get(map, tir_map_key(v));
+    if (known)
+        return known;
+    if (!tir_has_trait(v->def, TIR_PURE) || tir_has_trait(v->def, TIR_THREAD) ||
+        v->def->region_count || v->def->result_count != 1)
+        return NULL;
+    struct tir_value *operands[3];
+    if (v->def->operand_count > TIR_COUNT_OF(operands) || v->def->attr_count)
+        return NULL;
+    for (uint32_t i = 0; i < v->def->operand_count; i++)
+        if (!(operands[i] = on_host(lo, b, v->def->operands[i], map)))
+            return NULL;
+    struct tir_value *copy = tir_build1(b, v->def->op, v->type, operands, v->def->operand_count);
+    tir_map_set(map, tir_map_key(v), copy);
+    return copy;
+}
+
+static bool set_grid(struct grid *g)
+{
+    struct tir_func *f = g->lo->f;
+    struct tir_inst *yield = tir_yield_of(f->host);
+    struct tir_builder b = tir_builder_at_end(f, f->host);
+    b.before = yield;
+    struct tir_map map;
+    tir_map_init(&map, g->lo->cx->scratch);
+    struct tir_value *total = NULL;
+    for (uint32_t d = 0; d < g->rank; d++) {
+        struct tir_value *extent = on_host(g->lo, &b, g->extents[d], &map);
+        if (!extent) {
+            tir_error_at(g->lo->cx->diags, g->tiles->span, TIR_E_GRID,
+                         "extent %u of tiles must follow from dimensions and scalar parameters", d);
+            return false;
+        }
+        extent = lower_cast(g->lo, &b, extent, g->lo->i64);
+        struct tir_value *n =
+            g->by[d] == 1 ? extent
+                          : tir_binary(&b, TIR_OP_CEILDIV, extent, tir_const_index(f, g->by[d]));
+        total = total ? tir_binary(&b, TIR_OP_MUL, total, n) : n;
+    }
+    uint32_t count = yield ? yield->operand_count : 0;
+    struct tir_value **values = arena_array(g->lo->cx->scratch, struct tir_value *, count + 1);
+    values[0] = total;
+    if (count)
+        memcpy(values + 1, yield->operands, count * sizeof(*values));
+    if (yield)
+        tir_remove(yield);
+    b = tir_builder_at_end(f, f->host);
+    tir_build_yield(&b, values, count + 1);
+    f->grid_count = 1;
+    return true;
+}
+
+// CTAs of one multiprocessor that a persistent grid counts on; registers are not known here.
+static uint32_t resident_ctas(const struct lower *lo)
+{
+    const struct tir_arch *arch = lo->cx->arch;
+    int64_t by_shared = arch->shared_per_sm / (lo->f->shared_bytes + 1024);
+    int64_t by_warps = arch->warps_per_sm / (lo->f->threads / 32);
+    int64_t by_registers = arch->registers_per_sm / (lo->f->threads * 128);
+    int64_t ctas = TIR_MIN(by_shared, TIR_MIN(by_warps, by_registers));
+    return (uint32_t)TIR_MAX(1, ctas);
+}
+
+// Moves what is in the loop's block, up to its yield, to the builder's position.
+static void inline_block(struct lower *lo, struct tir_block *block, struct tir_value **starts)
+{
+    for (uint32_t i = 0; i < block->arg_count; i++)
+        tir_replace_uses(lo->f, block->args[i], starts[i]);
+    struct tir_inst *yield = tir_yield_of(block);
+    if (yield)
+        tir_remove(yield);
+    struct tir_inst *anchor = tir_build(&lo->b, TIR_OP_WARP_SYNC, NULL, 0, NULL, 0, 0);
+    while (block->first)
+        tir_move_before(block->first, anchor);
+    tir_remove(anchor);
+}
+
+void lower_tiles(struct lower *lo, struct tir_inst *inst)
+{
+    struct grid g = {.lo = lo, .tiles = inst};
+    g.extents = tir_list(inst, &g.rank);
+    g.by = tir_attr_find(inst, TIR_ATTR_by)->list;
+    if (!set_grid(&g)) {
+        lo->failed = true;
+        return;
+    }
+    struct tir_func *f = lo->f;
+    struct tir_value *total = NULL;
+    for (uint32_t d = 0; d < g.rank; d++) {
+        struct tir_value *n = lower_cast(lo, &lo->b, g.extents[d], lo->i64);
+        if (g.by[d] != 1)
+            n = tir_binary(&lo->b, TIR_OP_CEILDIV, n, tir_const_index(f, g.by[d]));
+        g.count[d] = lower_cast(lo, &lo->b, n, lo->i32);
+        total = total ? tir_binary(&lo->b, TIR_OP_MUL, total, g.count[d]) : g.count[d];
+    }
+    struct tir_value *pid = tir_build1(&lo->b, TIR_OP_CTA_ID, lo->i32, NULL, 0);
+    struct tir_builder outer = lo->b;
+    bool persistent = tir_attr_int(inst, TIR_ATTR_persistent, 0);
+    struct tir_inst *loop = NULL;
+    if (persistent) {
+        struct tir_value *ctas = tir_build1(&lo->b, TIR_OP_NUM_CTAS, lo->i32, NULL, 0);
+        struct tir_value *operands[] = {pid, total, ctas};
+        loop = tir_build(&lo->b, TIR_OP_FOR, operands, 3, NULL, 0, 1);
+        pid = tir_block_add_arg(f, loop->regions[0], lo->i32, "pid");
+        lo->b = tir_builder_at_end(f, loop->regions[0]);
+        f->persistent = resident_ctas(lo);
+    }
+    struct tir_value *starts[TIR_MAX_RANK];
+    decode_order(&g, pid, starts);
+    for (uint32_t d = 0; d < g.rank; d++) {
+        struct tir_value *start = lower_cast(lo, &lo->b, starts[d], lo->i64);
+        starts[d] = lower_mul_const(lo, &lo->b, start, g.by[d]);
+        starts[d]->name = inst->regions[0]->args[d]->name;
+        tir_map_set(&lo->below, tir_map_key(starts[d]), g.extents[d]);
+    }
+    // Behind inst, so that the walk over this block goes on with what came out of the loop; inside
+    // the persistent loop, the walk enters through the loop itself.
+    if (loop) {
+        inline_block(lo, inst->regions[0], starts);
+        tir_build_yield(&lo->b, NULL, 0);
+        tir_move_before(inst, loop);
+    } else {
+        lo->b = (struct tir_builder){f, inst->block, inst->next, inst->span};
+        inline_block(lo, inst->regions[0], starts);
+    }
+    lo->b = outer;
+    lo->ranges = tir_ranges_new(lo->cx->scratch, f); // of the new starts
+}

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// lower_tile: turns tiles into the registers of one thread.
+//
+//     let x: f32[256] in S[(32, 8) : (1@laneid, 1)] = load(X[i:+256]);
+//     let y: f32[256] in S[(32, 8) : (1@laneid, 1)] = mul(x, x);
+// becomes
+//     let at: i32 = mul(add(i, mul(lane, 8)), 4);
+//     let x0: f32, x1: f32, x2: f32, x3: f32 = ld(X, at, width = 16, pred = p);
+//     let x4: f32, x5: f32, x6: f32, x7: f32 = ld(X, at, offset = 16, width = 16, pred = q);
+//     let y0: f32 = mul(x0, x0);  ...
+//
+// One walk in program order. A tile value maps to an array of scalar values, one per register of
+// its layout; an elementwise operation becomes one scalar operation per register. Loops and ifs
+// carry the registers in place of the tile. What depends on the thread alone is computed at the
+// start of the kernel. Memory accesses, products, reductions, scans and conversions are in files of
+// their own.
+
+#include "pass/lower_tile.h"
+
+#include "ir/walk.h"
+
+// Scalars.
+
+struct tir_value *lower_add(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                            struct tir_value *y)
+{
+    int64_t cx, cy;
+    if (!x || !y)
+        return x ? x : y;
+    bool kx = tir_is_const_int(x, &cx), ky = tir_is_const_int(y, &cy);
+    if (kx && ky)
+        return tir_const_int(lo->f, x->type, cx + cy);
+    if (kx && cx == 0)
+        return y;
+    if (ky && cy == 0)
+        return x;
+    return tir_binary(b, TIR_OP_ADD, x, y);
+}
+
+struct tir_value *lower_mul(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                            struct tir_value *y)
+{
+    int64_t cx, cy;
+    bool kx = tir_is_const_int(x, &cx), ky = tir_is_const_int(y, &cy);
+    if (kx && ky)
+        return tir_const_int(lo->f, x->type, cx * cy);
+    if ((kx && cx == 1) || (ky && cy == 0))
+        return y;
+    if ((ky && cy == 1) || (kx && cx == 0))
+        return x;
+    return tir_binary(b, TIR_OP_MUL, x, y);
+}
+
+struct tir_value *lower_mul_const(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                  int64_t y)
+{
+    return x ? lower_mul(lo, b, x, tir_const_int(lo->f, x->type, y)) : NULL;
+}
+
+static uint32_t log2_of(uint32_t v)
+{
+    uint32_t n = 0;
+    while (v >>= 1)
+        n++;
+    return n;
+}
+
+struct tir_value *lower_digit(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                              uint32_t stride, uint32_t extent, bool top_digit)
+{
+    if (stride > 1)
+        x = tir_is_pow2(stride)
+                ? tir_binary(b, TIR_OP_SHR, x, tir_const_int(lo->f, x->type, log2_of(stride)))
+                : tir_binary(b, TIR_OP_DIV, x, tir_const_int(lo->f, x->type, stride));
+    if (top_digit)
+        return x;
+    return tir_is_pow2(extent)
+               ? tir_binary(b, TIR_OP_AND, x, tir_const_int(lo->f, x->type, extent - 1))
+               : tir_binary(b, TIR_OP_REM, x, tir_const_int(lo->f, x->type, extent));
+}
+
+struct tir_value *lower_cast(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                             const struct tir_type *to)
+{
+    int64_t c;
+    if (!x || x->type == to)
+        return x;
+    if (tir_elem_is_int(to->elem) && tir_elem_is_int(x->type->elem) && tir_is_const_int(x, &c))
+        return tir_const_int(lo->f, to, c);
+    return tir_build1(b, TIR_OP_CAST, to, &x, 1);
+}
+
+struct tir_value *lower_and(struct lower *lo, struct tir_value *x, struct tir_value *y)
+{
+    if (!x || !y || x == y)
+        return x ? x : y;
+    return tir_binary(&lo->b, TIR_OP_AND, x, y);
+}
+
+struct tir_value *lower_thread(struct lower *lo, enum tir_axis axis)
+{
+    struct tir_value **v = axis == TIR_AXIS_LANE ? &lo->lane : &lo->warp;
+    if (!*v)
+        *v = tir_build1(&lo->top, axis == TIR_AXIS_LANE ? TIR_OP_LANEID : TIR_OP_WARPID, lo->i32,
+                        NULL, 0);
+    return *v;
+}
+
+struct tir_value *lower_tid(struct lower *lo)
+{
+    if (!lo->tid)
+        lo->tid = tir_build1(&lo->top, TIR_OP_TID, lo->i32, NULL, 0);
+    return lo->tid;
+}
+
+// Tiles.
+
+uint32_t lower_register_count(const struct tir_type *t)
+{
+    return tir_type_is_tile(t) && t->layout ? tir_layout_size(t->layout, TIR_AXIS_REG) : 1;
+}
+
+struct tir_value *lower_register(struct lower *lo, struct tir_value *v, uint32_t i)
+{
+    if (v->kind == TIR_VALUE_CONST && tir_type_is_tile(v->type)) {
+        const struct tir_type *scalar = tir_type_scalar(lo->types, v->type->elem);
+        return tir_elem_is_float(v->type->elem) ? tir_const_float(lo->f, scalar, v->constant.f)
+                                                : tir_const_int(lo->f, scalar, v->constant.i);
+    }
+    if (!tir_type_is_tile(v->type))
+        return v;
+    struct tir_value **registers = tir_map_get(&lo->registers, tir_map_key(v));
+    assert(registers && i < lower_register_count(v->type));
+    return registers[i];
+}
+
+void lower_set_registers(struct lower *lo, struct tir_value *v, struct tir_value **registers)
+{
+    tir_map_set(&lo->registers, tir_map_key(v), registers);
+}
+
+struct tir_value **lower_new_registers(struct lower *lo, uint32_t count)
+{
+    return arena_array(lo->cx->scratch, struct tir_value *, count);
+}
+
+// Is there a higher digit than iterator `it` on its axis in l? If not, no remainder is needed.
+static bool is_top_digit(const struct lower *lo, const struct tir_iter *it)
+{
+    uint32_t end = it->stride * it->extent;
+    return it->axis == TIR_AXIS_LANE ? end == 32 : end == lo->f->threads / 32;
+}
+
+struct tir_value *lower_coord(struct lower *lo, const struct tir_layout *l, uint32_t d)
+{
+    struct tir_value **known = tir_map_get(&lo->coords, tir_map_key(l));
+    if (known)
+        return known[d];
+    known = lower_new_registers(lo, TIR_MAX_RANK);
+    for (uint32_t dim = 0; dim < l->rank; dim++)
+        for (uint32_t i = l->first[dim]; i < l->first[dim + 1]; i++) {
+            const struct tir_iter *it = &l->iters[i];
+            if (it->axis == TIR_AXIS_REG)
+                continue;
+            struct tir_value *digit = lower_digit(lo, &lo->top, lower_thread(lo, it->axis),
+                                                  it->stride, it->extent, is_top_digit(lo, it));
+            digit = lower_mul_const(lo, &lo->top, digit, tir_layout_weight(l, dim, i));
+            known[dim] = lower_add(lo, &lo->top, known[dim], digit);
+        }
+    tir_map_set(&lo->coords, tir_map_key(l), known);
+    return known[d];
+}
+
+struct tir_value *lower_is_owner(struct lower *lo, const struct tir_layout *l)
+{
+    struct tir_value *owner = NULL;
+    for (uint32_t i = 0; i < l->replica_count; i++) {
+        const struct tir_iter *it = &l->replicas[i];
+        struct tir_value *digit = lower_digit(lo, &lo->top, lower_thread(lo, it->axis), it->stride,
+                                              it->extent, is_top_digit(lo, it));
+        struct tir_value *first =
+            tir_binary(&lo->top, TIR_OP_EQ, digit, tir_const_int(lo->f, lo->i32, 0));
+        owner = owner ? tir_binary(&lo->top, TIR_OP_AND, owner, first) : first;
+    }
+    return owner;
+}
+
+uint32_t lower_same_register(const struct tir_layout *from, uint32_t r, const struct tir_layout *to)
+{
+    int64_t coord[TIR_MAX_RANK];
+    tir_layout_coord(from, (struct tir_layout_at){{r, 0, 0}}, coord);
+    for (uint32_t d = 0; d < to->rank; d++)
+        coord[d] = to->shape[d] == 1 ? 0 : coord[d];
+    return tir_layout_find(to, coord).at[TIR_AXIS_REG];
+}
+
+void lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what)
+{
+    tir_error_at(lo->cx->diags, inst->span, TIR_E_UNSUPPORTED, "%s is not supported on %s", what,
+                 lo->cx->arch->name);
+    lo->failed = true;
+}
+
+// Values that stay values.
+
+static void lower_elementwise(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *result = inst->results[0];
+    const struct tir_type *scalar = tir_type_scalar(lo->types, result->type->elem);
+    uint32_t count = lower_register_count(result->type);
+    struct tir_value **out = lower_new_registers(lo, count);
+    for (uint32_t r = 0; r < count; r++) {
+        struct tir_value *operands[3];
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            operands[i] = lower_register(lo, inst->operands[i], r);
+        out[r] = tir_build1(&lo->b, inst->op, scalar, operands, inst->operand_count);
+    }
+    lower_set_registers(lo, result, out);
+}
+
+// broadcast, reshape, permute: registers are renamed.
+static void lower_rename(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *x = inst->operands[0], *result = inst->results[0];
+    uint32_t count = lower_register_count(result->type);
+    struct tir_value **out = lower_new_registers(lo, count);
+    bool tile = tir_type_is_tile(x->type) && x->kind != TIR_VALUE_CONST;
+    for (uint32_t r = 0; r < count; r++) {
+        // reshape and permute keep every register where it is
+        uint32_t from = r;
+        if (tile && inst->op == TIR_OP_BROADCAST)
+            from = lower_same_register(result->type->layout, r, x->type->layout);
+        out[r] = lower_register(lo, x, tile ? from : 0);
+    }
+    lower_set_registers(lo, result, out);
+}
+
+static void lower_iota(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *result = inst->results[0];
+    uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
+    uint32_t count = lower_register_count(result->type);
+    const struct tir_type *scalar = tir_type_scalar(lo->types, result->type->elem);
+    struct tir_value **out = lower_new_registers(lo, count);
+    struct tir_value *base = lower_coord(lo, result->type->layout, axis);
+    for (uint32_t r = 0; r < count; r++) {
+        int64_t coord[TIR_MAX_RANK];
+        tir_layout_coord(result->type->layout, (struct tir_layout_at){{r, 0, 0}}, coord);
+        struct tir_value *v = lower_add(lo, &lo->b, base, lower_i32(lo, coord[axis]));
+        out[r] = lower_cast(lo, &lo->b, v, scalar);
+    }
+    lower_set_registers(lo, result, out);
+}
+
+// Control flow: a carried tile becomes its registers.
+
+static uint32_t expanded(const struct tir_value *const *values, uint32_t count)
+{
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < count; i++)
+        total += lower_register_count(values[i]->type);
+    return total;
+}
+
+// The registers of values[0..count), given the types that say how many each has.
+static struct tir_value **expand(struct lower *lo, struct tir_value **values,
+                                 struct tir_value *const *like, uint32_t count, uint32_t *total)
+{
+    *total = expanded((const struct tir_value *const *)like, count);
+    struct tir_value **out =
+        arena_array(lo->f->module->arena, struct tir_value *, *total + TIR_FOR_INIT);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t r = 0; r < lower_register_count(like[i]->type); r++)
+            out[n++] = lower_register(lo, values[i], r);
+    return out;
+}
+
+static void lower_block(struct lower *lo, struct tir_block *block);
+
+static void expand_results(struct lower *lo, struct tir_inst *inst)
+{
+    uint32_t total = expanded((const struct tir_value *const *)inst->results, inst->result_count);
+    struct tir_value **results = arena_array(lo->f->module->arena, struct tir_value *, total + 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        struct tir_value *old = inst->results[i];
+        if (!tir_type_is_tile(old->type)) {
+            old->index = n;
+            results[n++] = old;
+            continue;
+        }
+        uint32_t count = lower_register_count(old->type);
+        struct tir_value **registers = lower_new_registers(lo, count);
+        for (uint32_t r = 0; r < count; r++) {
+            struct tir_value *v = arena_new(lo->f->module->arena, struct tir_value);
+            *v = (struct tir_value){.type = tir_type_scalar(lo->types, old->type->elem),
+                                    .kind = TIR_VALUE_RESULT,
+                                    .id = lo->f->value_count++,
+                                    .index = n,
+                                    .def = inst,
+                                    .name = old->name};
+            registers[r] = results[n++] = v;
+        }
+        lower_set_registers(lo, old, registers);
+    }
+    inst->results = results;
+    inst->result_count = n;
+}
+
+static void expand_args(struct lower *lo, struct tir_block *block)
+{
+    struct tir_value **old = block->args;
+    uint32_t count = block->arg_count;
+    block->args = NULL;
+    block->arg_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t registers_count = lower_register_count(old[i]->type);
+        struct tir_value **registers = lower_new_registers(lo, registers_count);
+        const struct tir_type *scalar = tir_type_scalar(lo->types, old[i]->type->elem);
+        for (uint32_t r = 0; r < registers_count; r++)
+            registers[r] = tir_block_add_arg(lo->f, block, scalar, old[i]->name);
+        if (tir_type_is_tile(old[i]->type)) {
+            lower_set_registers(lo, old[i], registers);
+        } else { // keep the value that uses already point to
+            old[i]->index = registers[0]->index;
+            block->args[old[i]->index] = old[i];
+        }
+    }
+}
+
+static void lower_regions(struct lower *lo, struct tir_inst *inst)
+{
+    // Operands first: their registers are those of before the loop.
+    uint32_t fixed = tir_fixed_count(inst), total;
+    if (inst->op != TIR_OP_IF) {
+        struct tir_value **init =
+            expand(lo, inst->operands + fixed, inst->results, inst->operand_count - fixed, &total);
+        struct tir_value **operands =
+            arena_array(lo->f->module->arena, struct tir_value *, fixed + total + 1);
+        memcpy(operands, inst->operands, fixed * sizeof(*operands));
+        memcpy(operands + fixed, init, total * sizeof(*operands));
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            expand_args(lo, inst->regions[r]);
+        inst->operands = operands;
+        inst->operand_count = fixed + total;
+    }
+    // A yield expands by the types of what it yields to, so the results come last.
+    struct tir_value **old_results = inst->results;
+    uint32_t old_count = inst->result_count;
+    for (uint32_t r = 0; r < inst->region_count; r++) {
+        lower_block(lo, inst->regions[r]);
+        struct tir_inst *yield = tir_yield_of(inst->regions[r]);
+        bool gives_results = inst->op != TIR_OP_WHILE || r == 1;
+        if (yield && gives_results) {
+            lo->b = tir_builder_before(lo->f, yield);
+            yield->operands = expand(lo, yield->operands, old_results, old_count, &total);
+            yield->operand_count = total;
+        }
+    }
+    expand_results(lo, inst);
+}
+
+// One instruction.
+
+static bool touches_tiles(const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] && tir_type_is_tile(inst->operands[i]->type))
+            return true;
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (tir_type_is_tile(inst->results[i]->type))
+            return true;
+    return false;
+}
+
+// True: inst has been replaced and goes.
+static bool lower_inst(struct lower *lo, struct tir_inst *inst)
+{
+    switch (inst->op) {
+    case TIR_OP_FOR:
+    case TIR_OP_IF:
+    case TIR_OP_WHILE:
+        lower_regions(lo, inst);
+        return false;
+    case TIR_OP_TILES:
+        lower_tiles(lo, inst);
+        return true;
+    case TIR_OP_LOAD:
+        lower_load(lo, inst);
+        return true;
+    case TIR_OP_STORE:
+        lower_store(lo, inst);
+        return true;
+    case TIR_OP_ATOMIC:
+        lower_atomic(lo, inst);
+        return true;
+    case TIR_OP_COPY_ASYNC:
+        lower_copy_async(lo, inst);
+        return true;
+    case TIR_OP_VIEW:
+        return true;
+    case TIR_OP_DOT:
+        lower_dot(lo, inst);
+        return true;
+    case TIR_OP_REDUCE:
+        lower_reduce(lo, inst);
+        return true;
+    case TIR_OP_SCAN:
+        lower_scan(lo, inst);
+        return true;
+    case TIR_OP_CONVERT_LAYOUT:
+        lower_convert(lo, inst);
+        return true;
+    case TIR_OP_PERMUTE:
+        if (!tir_type_is_tile(inst->results[0]->type))
+            return true; // of a buffer: only addresses see it
+        lower_rename(lo, inst);
+        return true;
+    case TIR_OP_BROADCAST:
+    case TIR_OP_RESHAPE:
+        if (!tir_type_is_tile(inst->results[0]->type)) { // a tile of one element as a scalar
+            tir_replace_uses(lo->f, inst->results[0], lower_register(lo, inst->operands[0], 0));
+            return true;
+        }
+        lower_rename(lo, inst);
+        return true;
+    case TIR_OP_IOTA:
+        lower_iota(lo, inst);
+        return true;
+    case TIR_OP_YIELD:
+        return false;
+    default:
+        if (!touches_tiles(inst))
+            return false;
+        lower_elementwise(lo, inst);
+        return true;
+    }
+}
+
+static void lower_block(struct lower *lo, struct tir_block *block)
+{
+    for (struct tir_inst *inst = block->first, *next; inst && !lo->failed; inst = next) {
+        lo->b = tir_builder_before(lo->f, inst);
+        bool replaced = lower_inst(lo, inst);
+        next = inst->next; // what lower_tiles put behind inst is lowered too
+        if (replaced)
+            tir_remove(inst);
+    }
+}
+
+enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct tir_types *types = f->module->types;
+    struct lower lo = {.f = f,
+                       .cx = cx,
+                       .types = types,
+                       .ranges = tir_ranges_new(cx->scratch, f),
+                       .uses = tir_count_uses(cx->scratch, f),
+                       .value_count = f->value_count,
+                       .i32 = tir_type_scalar(types, TIR_I32),
+                       .u32 = tir_type_scalar(types, TIR_U32),
+                       .i64 = tir_type_scalar(types, TIR_I64),
+                       .boolean = tir_type_scalar(types, TIR_BOOL)};
+    lo.index = f->facts & TIR_FACT_INDEX32 ? lo.i32 : lo.i64;
+    lo.by_thread = true; // until a tiles loop says otherwise
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TILES ||
+            tir_type_is_tile(inst->result_count ? inst->results[0]->type : lo.i32))
+            lo.by_thread = false;
+    tir_foreach_inst(inst, f)
+        lo.by_thread |= tir_has_trait(inst, TIR_THREAD);
+    if (!f->threads)
+        f->threads = 128;
+    tir_map_init(&lo.registers, cx->scratch);
+    tir_map_init(&lo.coords, cx->scratch);
+    tir_map_init(&lo.below, cx->scratch);
+
+    // Everything thread-dependent goes in front of a marker at the very start.
+    struct tir_builder start = tir_builder_at_end(f, f->body);
+    start.before = f->body->first;
+    struct tir_inst *marker = tir_build(&start, TIR_OP_WARP_SYNC, NULL, 0, NULL, 0, 0);
+    lo.top = tir_builder_before(f, marker);
+    lower_block(&lo, f->body);
+    tir_remove(marker);
+    return lo.failed ? TIR_FAILED : TIR_CHANGED;
+}
