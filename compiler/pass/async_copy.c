@@ -21,6 +21,7 @@
 #include "ir/range.h"
 #include "ir/walk.h"
 #include "pass/stage.h"
+#include "target/nvptx/arch.h"
 
 struct async {
     struct tir_func *f;

@@ -21,6 +21,7 @@ struct lower {
     struct tir_builder b;         // where the current instruction is lowered
     struct tir_value *lane, *warp, *tid; // made when first asked for
     struct tir_map registers;            // tile value -> struct tir_value ** (one per register)
+    struct tir_map below;                // start of a tile -> the extent it is below
     struct tir_map coords; // layout -> struct tir_value ** (thread part of each dimension)
     bool failed;
 };

@@ -13,7 +13,7 @@ struct tir_pass_cx {
     struct tir_arena *scratch; // released by the runner after the pass
     struct tir_diags *diags;
     const struct tir_arch *arch;
-    struct tir_text *receipt;      // what was decided and why, one line each; NULL: not wanted
+    struct tir_text *receipt;        // what was decided and why, one line each; NULL: not wanted
     const struct tir_binding *known; // dimensions known at compile time (specialize)
     uint32_t known_count;
 };
@@ -37,8 +37,8 @@ struct tir_pass_info {
     enum tir_change (*run)(struct tir_func *f, struct tir_pass_cx *cx);
     const char *meaning;
 };
-extern const struct tir_pass_info tir_passes[];   // the pipeline, then fold, cse, licm, dce
-extern const uint32_t tir_pipeline_count;         // how many of them are the pipeline
+extern const struct tir_pass_info tir_passes[]; // the pipeline, then fold, cse, licm, dce
+extern const uint32_t tir_pipeline_count;       // how many of them are the pipeline
 extern const uint32_t tir_pass_count;
 
 struct tir_pass_options {
@@ -53,6 +53,7 @@ struct tir_pass_options {
 };
 
 // Runs the pipeline on one function from its form onwards. False: a diagnostic was reported.
-bool tir_run_passes(struct tir_func *f, struct tir_pass_cx *cx, const struct tir_pass_options *options);
+bool tir_run_passes(struct tir_func *f, struct tir_pass_cx *cx,
+                    const struct tir_pass_options *options);
 
 #endif

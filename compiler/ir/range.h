@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is known of integer values: an interval and a divisor. A snapshot of one function: values
+// made later are simply unknown.
+#ifndef TIR_IR_RANGE_H
+#define TIR_IR_RANGE_H
+
+#include "ir/ir.h"
+
+struct tir_ranges;
+
+struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func *f);
+// Every value v takes (in any thread, any element of a tile) is in low .. high. Anything but an
+// integer: the whole of int64.
+void tir_range_get(const struct tir_ranges *ranges, const struct tir_value *v, int64_t *low,
+                   int64_t *high);
+// A number that divides every value v takes; 0: v is always 0; 1: nothing is known.
+uint64_t tir_range_divisor(const struct tir_ranges *ranges, const struct tir_value *v);
+
+#endif
