@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "ir/layout.h"
 #include "ir/type.h"
+#include "tir/artifact.h"
 
 enum tir_op {
 #define OP(id, ...) TIR_OP_##id,
@@ -184,7 +185,10 @@ struct tir_block {
     uint32_t arg_count;
 };
 
-enum tir_direction { TIR_IN, TIR_OUT, TIR_INOUT };
+// enum tir_direction is the artifact's, under short names.
+#define TIR_IN    TIR_DIRECTION_IN
+#define TIR_OUT   TIR_DIRECTION_OUT
+#define TIR_INOUT TIR_DIRECTION_INOUT
 
 struct tir_param_dim {
     int32_t dim;      // index into tir_func.dims, or -1
@@ -209,13 +213,6 @@ struct tir_meta { // bound; kept for the artifact and for messages
     tir_str value;
 };
 
-// What may be relied on at run time; the same bits as the artifact's predicates.
-enum tir_fact {
-    TIR_FACT_INDEX32 = 1 << 0,
-    TIR_FACT_VECTOR16 = 1 << 1,
-    TIR_FACT_UNIT_INNER = 1 << 2
-};
-
 struct tir_func {
     struct tir_module *module;
     const char *name;
@@ -231,7 +228,7 @@ struct tir_func {
     struct tir_block *host;
     uint32_t grid_count; // 0: the tiles loop decides
     enum tir_form form;
-    uint32_t facts;       // enum tir_fact
+    uint32_t facts;       // what may be relied on: TIR_FACT_* of the artifact
     uint32_t threads;     // per CTA; 0: not chosen yet
     int64_t shared_bytes; // once placed
     uint32_t persistent;  // CTAs per multiprocessor of a persistent grid, else 0
