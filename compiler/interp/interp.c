@@ -171,10 +171,17 @@ static bool touches_tile(const struct tir_inst *inst)
     return false;
 }
 
+// What an instruction counts towards the step limit: large tiles count more.
+static uint64_t work_of(const struct tir_inst *inst)
+{
+    return 1 + (inst->result_count ? (uint64_t)tir_type_count(inst->results[0]->type) / 64 : 0);
+}
+
 void tir_interp_block(struct interp *in, const struct tir_block *block)
 {
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
-        if (++in->steps > in->step_limit)
+        in->steps += work_of(inst);
+        if (in->steps > in->step_limit)
             tir_interp_fail(in, inst, TIR_ERR_INVALID, "gave up after %llu steps",
                             (unsigned long long)in->step_limit);
         if (in->active_count < in->lanes && touches_tile(inst))

@@ -25,7 +25,8 @@ struct tir_interp_arg {
 };
 
 struct tir_interp_options {
-    uint64_t step_limit;            // instructions executed before giving up; 0: 2^32
+    uint64_t step_limit;            // instructions executed before giving up, 1 more for every 64
+                                    // elements of a result; 0: 2^32
     const tir_allocator *allocator; // NULL: the C library's
 };
 
