@@ -181,7 +181,7 @@ static void module_unload(tir_rt_device *device, void *module)
     pthread_mutex_unlock(&e->lock);
 }
 
-// A function is its name. It must be there, and take the parameter block that the runtime makes.
+// A function is its name, which must be there.
 static tir_status function(tir_rt_device *device, void *module, const tir_artifact_variant *variant,
                            void **out, tir_error *error)
 {

@@ -80,6 +80,13 @@ static void expect_no_driver(struct rig *rig, const char *library, const char *p
     // Only the emulator is left.
     expect_ok(rig, tir_runtime_device_count(rig->runtime, &count, &rig->error));
     assert_int_equal(count, 1);
+    expect_ok(rig, tir_rt_device_open(rig->runtime, "auto", &device, &rig->error));
+    assert_string_equal(tir_rt_device_describe(device)->spec, "emu");
+    assert_string_equal(tir_rt_device_describe(device)->arch, "");
+    tir_rt_stream *stream;
+    rig_expect(rig, tir_rt_stream_adopt(device, NULL, &stream, &rig->error), TIR_ERR_UNSUPPORTED,
+               "device emu has no streams to adopt");
+    tir_rt_device_destroy(device);
     tir_runtime_destroy(rig->runtime);
     assert_int_equal(rig->counting.live, 0);
 }

@@ -140,11 +140,72 @@ static void test_allocations(void **state)
     }
 }
 
+// A session on the emulator, whose own allocations count as well.
+static tir_status emulate(struct rig *rig, const uint8_t *artifact, size_t size)
+{
+    tir_rt_buffer *buffer = NULL;
+    tir_rt_event *event = NULL;
+    int64_t n = 64;
+    uint8_t bytes[64] = {0};
+    tir_status status = rig_runtime(rig, NULL);
+    if (!status)
+        status = tir_rt_device_open(rig->runtime, "emu", &rig->device, &rig->error);
+    if (!status)
+        status = tir_rt_module_load(rig->device, artifact, size, &rig->module, &rig->error);
+    if (!status)
+        status = tir_rt_module_kernel(rig->module, TEXT("copy"), &rig->copy, &rig->error);
+    if (!status)
+        status = tir_rt_buffer_create(rig->device, 64, &buffer, &rig->error);
+    if (!status)
+        status = tir_rt_event_create(rig->device, &event, &rig->error);
+    if (!status)
+        status = tir_rt_buffer_write(buffer, 0, bytes, 64, NULL, &rig->error);
+    if (!status) {
+        tir_rt_arg args[2];
+        args[0] = args[1] =
+            tir_rt_arg_tensor(tir_rt_buffer_address(buffer), TIR_ELEMENT_U8, 1, &n, NULL);
+        status = tir_rt_launch(rig->copy, NULL, args, 2, NULL, &rig->error);
+    }
+    tir_rt_event_destroy(event);
+    tir_rt_buffer_destroy(buffer);
+    rig_close(rig);
+    return status;
+}
+
+static void test_emulator_allocations(void **state)
+{
+    (void)state;
+    static const char ptx[] =
+        ".version 7.8\n.target sm_80\n.address_size 64\n"
+        ".visible .entry copy(.param .u64 X, .param .u64 X0, .param .u64 Y, .param .u64 Y0,\n"
+        "    .param .u64 n)\n{\n"
+        "    .reg .b64 %a;\n    .reg .b32 %v;\n    .shared .align 4 .b8 tile[64];\n"
+        "    ld.param.u64 %a, [X];\n    ld.global.u8 %v, [%a];\n    st.shared.u32 [tile], %v;\n"
+        "    bar.sync 0;\n    ret;\n}\n";
+    tir_artifact_desc desc = sample;
+    size_t size;
+    desc.ptx = (tir_str){ptx, sizeof ptx - 1};
+    desc.cubin.len = desc.cubin_arch.len = 0;
+    desc.kernels = &sample.kernels[1];
+    desc.kernel_count = 1;
+    uint8_t *artifact = rig_artifact(&desc, &size);
+    tir_status status = TIR_ERR_NO_MEMORY;
+    for (int n = 1; status; n++) {
+        struct rig rig = {.fake = rig_fake(FAKE_CUDA), .counting.countdown = n};
+        status = emulate(&rig, artifact, size);
+        if (status && status != TIR_ERR_NO_MEMORY)
+            fail_msg("allocation %d: %s: %s", n, tir_status_name(status), rig.error.message);
+        assert_true(n < 10000);
+    }
+    free(artifact);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_driver_calls),
         cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_emulator_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
