@@ -16,6 +16,7 @@ struct tir_pass_cx {
     struct tir_text *receipt;        // what was decided and why, one line each; NULL: not wanted
     const struct tir_binding *known; // dimensions known at compile time (specialize)
     uint32_t known_count;
+    struct tir_runner *runner; // set by tir_run_passes; NULL: passes are called directly
 };
 
 struct tir_binding { // NAME=VALUE given by the caller
@@ -23,37 +24,42 @@ struct tir_binding { // NAME=VALUE given by the caller
     tir_str value;
 };
 
-// One function per row of passes.def, and the four general clean-ups.
-enum tir_change tir_pass_fold(struct tir_func *f, struct tir_pass_cx *cx);
-enum tir_change tir_pass_cse(struct tir_func *f, struct tir_pass_cx *cx);
-enum tir_change tir_pass_dce(struct tir_func *f, struct tir_pass_cx *cx);
-enum tir_change tir_pass_licm(struct tir_func *f, struct tir_pass_cx *cx);
-#define PASS(id, ...) enum tir_change tir_pass_##id(struct tir_func *f, struct tir_pass_cx *cx);
+// One function per row of passes.def.
+#define PASS(id, ...)  enum tir_change tir_pass_##id(struct tir_func *f, struct tir_pass_cx *cx);
+#define CLEAN(id, ...) enum tir_change tir_pass_##id(struct tir_func *f, struct tir_pass_cx *cx);
 #include "pass/passes.def"
 
 struct tir_pass_info {
     const char *name;
-    enum tir_form in, out;
+    bool general;          // takes any form and keeps it
+    enum tir_form in, out; // not of general passes
     enum tir_change (*run)(struct tir_func *f, struct tir_pass_cx *cx);
     const char *meaning;
 };
 extern const struct tir_pass_info tir_passes[]; // the pipeline, then fold, cse, licm, dce
 extern const uint32_t tir_pipeline_count;       // how many of them are the pipeline
 extern const uint32_t tir_pass_count;
+const struct tir_pass_info *tir_pass_by_name(tir_str name); // NULL: none
 
 struct tir_pass_options {
     tir_str run;         // run only this pass (IR in, IR out); empty: the pipeline
     tir_str stop_after;  // empty: the end
     tir_str print_after; // a pass, "all", or empty
-    tir_str skip;        // a clean-up pass that is left out; empty: none
-    int64_t bisect;      // run only the first N passes that change something; -1: all
+    tir_str skip;        // a general pass that is left out; empty: none
+    int64_t bisect;      // run general passes until N of them changed something; -1: all
     bool verify;         // verify after every pass
     bool time;
     struct tir_text *printed; // where print_after and time write
 };
 
-// Runs the pipeline on one function from its form onwards. False: a diagnostic was reported.
+// Runs the pipeline on one function from its form onwards: passes for an earlier form are left out.
+// False: a diagnostic was reported.
 bool tir_run_passes(struct tir_func *f, struct tir_pass_cx *cx,
                     const struct tir_pass_options *options);
+
+// For passes that are made of others: runs one of them with everything the runner does about a
+// pass.
+enum tir_change tir_run_pass(struct tir_func *f, struct tir_pass_cx *cx,
+                             const struct tir_pass_info *pass);
 
 #endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pipeline as a table, and running it.
+
+#include "pass/run.h"
+
+// clang-format off
+const struct tir_pass_info tir_passes[] = {
+#define PASS(id, in, out, meaning) {#id, false, TIR_FORM_##in, TIR_FORM_##out, tir_pass_##id, meaning},
+#include "pass/passes.def"
+#define CLEAN(id, meaning) {#id, true, TIR_FORM_TILE, TIR_FORM_TILE, tir_pass_##id, meaning},
+#include "pass/passes.def"
+};
+const uint32_t tir_pipeline_count = 0
+#define PASS(...) + 1
+#include "pass/passes.def"
+;
+// clang-format on
+const uint32_t tir_pass_count = TIR_COUNT_OF(tir_passes);
+
+const struct tir_pass_info *tir_pass_by_name(tir_str name)
+{
+    for (uint32_t i = 0; i < tir_pass_count; i++)
+        if (tir_str_is(name, tir_passes[i].name))
+            return &tir_passes[i];
+    return NULL;
+}
+
+static bool check_name(struct tir_func *f, struct tir_pass_cx *cx, tir_str name)
+{
+    if (!name.len || tir_pass_by_name(name) || tir_str_is(name, "all"))
+        return true;
+    tir_error_at(cx->diags, f->span, TIR_E_ARGUMENTS, "there is no pass " STR_FMT, STR_ARG(name));
+    return false;
+}
+
+static bool run_all(struct tir_func *f, struct tir_pass_cx *cx,
+                    const struct tir_pass_options *options)
+{
+    if (options->run.len) {
+        const struct tir_pass_info *only = tir_pass_by_name(options->run);
+        return only && tir_run_pass(f, cx, only) != TIR_FAILED;
+    }
+    for (uint32_t i = 0; i < tir_pipeline_count; i++) {
+        const struct tir_pass_info *pass = &tir_passes[i];
+        if (f->form > pass->in)
+            continue; // it entered the pipeline behind this pass
+        if (tir_run_pass(f, cx, pass) == TIR_FAILED)
+            return false;
+        if (tir_str_is(options->stop_after, pass->name))
+            break;
+    }
+    return true;
+}
+
+static void print_times(const struct tir_runner *r, const struct tir_func *f)
+{
+    if (!r->options->time || !r->options->printed)
+        return;
+    tir_text_format(r->options->printed, "// passes of %s, in microseconds (and runs)\n", f->name);
+    for (uint32_t i = 0; i < r->timed_count; i++)
+        tir_text_format(r->options->printed, "// %9.1f  %s (%u)\n",
+                        (double)r->timed[i].nanoseconds / 1000, r->timed[i].name, r->timed[i].runs);
+}
+
+bool tir_run_passes(struct tir_func *f, struct tir_pass_cx *cx,
+                    const struct tir_pass_options *options)
+{
+    struct tir_runner runner = {.options = options, .changes_left = options->bisect};
+    if (!check_name(f, cx, options->run) || !check_name(f, cx, options->stop_after) ||
+        !check_name(f, cx, options->print_after) || !check_name(f, cx, options->skip))
+        return false;
+    cx->runner = &runner;
+    bool done = run_all(f, cx, options);
+    cx->runner = NULL;
+    print_times(&runner, f);
+    return done;
+}
