@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The layout algebra: maps and their inverses, fragments as PTX documents them, swizzles, slices.
+
+#include "ir_unit.h"
+
+#include "ir/layout.h"
+
+#include <stdlib.h>
+
+static const uint32_t row_major[2] = {1, 0}, column_major[2] = {0, 1};
+
+// Every element is held exactly once per replica, and find is the inverse of coord.
+static void check_bijection(const struct tir_layout *l, uint32_t warps)
+{
+    int64_t count = 1;
+    for (uint32_t d = 0; d < l->rank; d++)
+        count *= l->shape[d];
+    uint32_t *held = calloc((size_t)count, sizeof(*held));
+    uint32_t registers = tir_layout_size(l, TIR_AXIS_REG);
+    for (uint32_t w = 0; w < warps; w++)
+        for (uint32_t lane = 0; lane < 32; lane++)
+            for (uint32_t r = 0; r < registers; r++) {
+                int64_t coord[TIR_MAX_RANK], index = 0;
+                tir_layout_coord(l, (struct tir_layout_at){{r, lane, w}}, coord);
+                for (uint32_t d = 0; d < l->rank; d++) {
+                    assert_in_range(coord[d], 0, l->shape[d] - 1);
+                    index = index * l->shape[d] + coord[d];
+                }
+                held[index]++;
+                struct tir_layout_at at = tir_layout_find(l, coord);
+                assert_int_equal(at.at[TIR_AXIS_REG], r);
+            }
+    for (int64_t i = 1; i < count; i++)
+        assert_int_equal(held[i], held[0]);
+    assert_int_equal((uint64_t)held[0] * (uint64_t)count, (uint64_t)warps * 32 * registers);
+    free(held);
+}
+
+static void blocked_layouts_cover_their_tile(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    static const int64_t shapes[][2] = {{64, 128}, {1, 4096}, {128, 1}, {16, 16}, {96, 48}, {3, 5}};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(shapes); i++)
+        for (uint32_t vector = 1; vector <= 8; vector *= 2)
+            for (uint32_t warps = 1; warps <= 8; warps *= 2) {
+                check_bijection(tir_layout_blocked(u.cx.types, 2, shapes[i], row_major, row_major,
+                                                   vector, warps),
+                                warps);
+                check_bijection(tir_layout_blocked(u.cx.types, 2, shapes[i], column_major,
+                                                   row_major, vector, warps),
+                                warps);
+            }
+    tir_context_finish(&u.cx);
+}
+
+static void blocked_lanes_follow_the_contiguous_dimension(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    const struct tir_layout *l =
+        tir_layout_blocked(u.cx.types, 2, (int64_t[]){64, 256}, row_major, column_major, 8, 4);
+    int64_t coord[TIR_MAX_RANK];
+    tir_layout_coord(l, (struct tir_layout_at){{3, 5, 2}}, coord);
+    assert_int_equal(coord[0], 2); // warps go down the rows: warp_order begins with dimension 0
+    assert_int_equal(coord[1], 5 * 8 + 3);
+    tir_context_finish(&u.cx);
+}
+
+// PTX ISA, m16n8 accumulators: c_i at row lane / 4 + 8 * (i / 2), column 2 * (lane % 4) + i % 2.
+static void mma_layout_is_the_documented_fragment(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    const struct tir_layout *l = tir_layout_mma(u.cx.types, (int64_t[]){64, 32}, 2, 2, 4);
+    check_bijection(l, 4);
+    for (uint32_t lane = 0; lane < 32; lane++)
+        for (uint32_t i = 0; i < 4; i++) {
+            int64_t coord[TIR_MAX_RANK];
+            tir_layout_coord(l, (struct tir_layout_at){{i, lane, 0}}, coord);
+            assert_int_equal(coord[0], lane / 4 + 8 * (i / 2));
+            assert_int_equal(coord[1], 2 * (lane % 4) + i % 2);
+        }
+    check_bijection(tir_layout_mma(u.cx.types, (int64_t[]){16, 8}, 1, 1, 4), 4); // replicas
+    tir_context_finish(&u.cx);
+}
+
+static void equal_maps_are_one_pointer(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    int64_t shape[1] = {64};
+    struct tir_iter split[] = {
+        {2, 32, TIR_AXIS_REG}, {8, 4, TIR_AXIS_REG}, {1, 9, TIR_AXIS_LANE}, {4, 1, TIR_AXIS_REG}};
+    struct tir_iter whole[] = {{64, 1, TIR_AXIS_REG}};
+    assert_ptr_equal(tir_layout_from_iters(u.cx.types, 1, shape, split, 4, NULL, 0, 0),
+                     tir_layout_from_iters(u.cx.types, 1, shape, whole, 1, NULL, 0, 0));
+    tir_context_finish(&u.cx);
+}
+
+static void overlapping_iterators_are_no_layout(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    int64_t shape[1] = {64};
+    struct tir_iter overlap[] = {{16, 2, TIR_AXIS_LANE}, {4, 1, TIR_AXIS_LANE}};
+    struct tir_iter wrong_size[] = {{32, 1, TIR_AXIS_LANE}};
+    struct tir_iter too_many_lanes[] = {{64, 1, TIR_AXIS_LANE}};
+    struct tir_iter zero[] = {{64, 0, TIR_AXIS_REG}};
+    assert_null(tir_layout_from_iters(u.cx.types, 1, shape, overlap, 2, NULL, 0, 0));
+    assert_null(tir_layout_from_iters(u.cx.types, 1, shape, wrong_size, 1, NULL, 0, 0));
+    assert_null(tir_layout_from_iters(u.cx.types, 1, shape, too_many_lanes, 1, NULL, 0, 0));
+    assert_null(tir_layout_from_iters(u.cx.types, 1, shape, zero, 1, NULL, 0, 0));
+    tir_context_finish(&u.cx);
+}
+
+static void a_slice_replicates_what_it_drops(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    const struct tir_layout *l =
+        tir_layout_blocked(u.cx.types, 2, (int64_t[]){16, 64}, row_major, row_major, 4, 4);
+    const struct tir_layout *s = tir_layout_slice(u.cx.types, l, 1);
+    check_bijection(s, 4);
+    for (uint32_t w = 0; w < 4; w++)
+        for (uint32_t lane = 0; lane < 32; lane++) {
+            int64_t full[TIR_MAX_RANK], sliced[TIR_MAX_RANK];
+            tir_layout_coord(l, (struct tir_layout_at){{0, lane, w}}, full);
+            tir_layout_coord(s, (struct tir_layout_at){{0, lane, w}}, sliced);
+            assert_int_equal(sliced[0], full[0]);
+            assert_int_equal(sliced[1], 0);
+        }
+    tir_context_finish(&u.cx);
+}
+
+static void a_permuted_layout_swaps_coordinates(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    const struct tir_layout *l =
+        tir_layout_blocked(u.cx.types, 2, (int64_t[]){16, 64}, row_major, row_major, 4, 4);
+    const struct tir_layout *p = tir_layout_permute(u.cx.types, l, (int64_t[]){1, 0});
+    int64_t a[TIR_MAX_RANK], b[TIR_MAX_RANK];
+    tir_layout_coord(l, (struct tir_layout_at){{1, 17, 3}}, a);
+    tir_layout_coord(p, (struct tir_layout_at){{1, 17, 3}}, b);
+    assert_int_equal(a[0], b[1]);
+    assert_int_equal(a[1], b[0]);
+    assert_ptr_equal(tir_layout_permute(u.cx.types, p, (int64_t[]){1, 0}), l);
+    tir_context_finish(&u.cx);
+}
+
+// PTX ISA, "Tensor swizzling modes": 16-byte chunks of a 128-byte row are XORed with the row mod 8.
+static void swizzle_128_spreads_a_column_over_all_banks(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    const struct tir_layout *l = tir_layout_memory(u.cx.types, 2, (int64_t[]){64, 64}, 16, 128);
+    uint32_t chunks = 0;
+    for (int64_t row = 0; row < 8; row++) {
+        int64_t coord[TIR_MAX_RANK] = {row, 8};
+        uint64_t byte = tir_layout_byte(l, tir_layout_find(l, coord).at[TIR_AXIS_REG], 16);
+        assert_int_equal(byte / 128, row);
+        assert_int_equal(byte / 16 % 8, 1 ^ row);
+        chunks |= 1u << byte / 16 % 8;
+    }
+    assert_int_equal(chunks, 0xff);
+    tir_context_finish(&u.cx);
+}
+
+static void wide_rows_are_split_in_swizzle_atoms(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    const struct tir_layout *l = tir_layout_memory(u.cx.types, 2, (int64_t[]){32, 256}, 16, 128);
+    int64_t coord[TIR_MAX_RANK] = {1, 65};
+    assert_int_equal(tir_layout_find(l, coord).at[TIR_AXIS_REG], 32 * 64 + 64 + 1);
+    assert_null(tir_layout_memory(u.cx.types, 2, (int64_t[]){32, 24}, 16, 128));
+    tir_context_finish(&u.cx);
+}
+
+static void owners_are_compared_without_registers(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    int64_t shape[1] = {256};
+    struct tir_iter a[] = {{2, 4, TIR_AXIS_REG}, {32, 1, TIR_AXIS_LANE}, {4, 1, TIR_AXIS_REG}};
+    struct tir_iter b[] = {{2, 1, TIR_AXIS_REG}, {32, 1, TIR_AXIS_LANE}, {4, 2, TIR_AXIS_REG}};
+    struct tir_iter c[] = {{8, 1, TIR_AXIS_REG}, {32, 1, TIR_AXIS_LANE}};
+    const struct tir_layout *la = tir_layout_from_iters(u.cx.types, 1, shape, a, 3, NULL, 0, 0);
+    const struct tir_layout *lb = tir_layout_from_iters(u.cx.types, 1, shape, b, 3, NULL, 0, 0);
+    const struct tir_layout *lc = tir_layout_from_iters(u.cx.types, 1, shape, c, 2, NULL, 0, 0);
+    assert_true(tir_layout_same_owner(la, lb));
+    assert_false(tir_layout_same_owner(la, lc));
+    tir_context_finish(&u.cx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocked_layouts_cover_their_tile),
+        cmocka_unit_test(blocked_lanes_follow_the_contiguous_dimension),
+        cmocka_unit_test(mma_layout_is_the_documented_fragment),
+        cmocka_unit_test(equal_maps_are_one_pointer),
+        cmocka_unit_test(overlapping_iterators_are_no_layout),
+        cmocka_unit_test(a_slice_replicates_what_it_drops),
+        cmocka_unit_test(a_permuted_layout_swaps_coordinates),
+        cmocka_unit_test(swizzle_128_spreads_a_column_over_all_banks),
+        cmocka_unit_test(wide_rows_are_split_in_swizzle_atoms),
+        cmocka_unit_test(owners_are_compared_without_registers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
