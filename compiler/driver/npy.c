@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "driver/file.h"
+
 // ---- the header
 
 struct reader {
@@ -268,4 +270,15 @@ bool tir_npy_write(const struct tir_tensor *tensor, uint8_t **out, size_t *size,
     for (int64_t i = 0; i < tensor->count; i++, tir_cursor_next(&c), to += element)
         copy_element(to, c.at, element, big_endian_host());
     return true;
+}
+
+bool tir_npy_save(const char *path, const struct tir_tensor *tensor, tir_error *error)
+{
+    uint8_t *bytes;
+    size_t size;
+    if (!tir_npy_write(tensor, &bytes, &size, error))
+        return false;
+    bool done = tir_file_write(path, bytes, size, error);
+    free(bytes);
+    return done;
 }

@@ -24,5 +24,7 @@ bool tir_npy_read(const char *name, const uint8_t *bytes, size_t size, const str
                   struct tir_tensor *into, tir_error *error);
 // The file that holds `tensor`, in C order, little-endian. *out is from malloc.
 bool tir_npy_write(const struct tir_tensor *tensor, uint8_t **out, size_t *size, tir_error *error);
+// The same into a file.
+bool tir_npy_save(const char *path, const struct tir_tensor *tensor, tir_error *error);
 
 #endif

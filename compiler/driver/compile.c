@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The compiler library as the commands use it.
+#include "driver/compile.h"
+
+#include "driver/fail.h"
+#include "driver/number.h"
+#include "driver/source.h"
+
+static int import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
+{
+    return tir_source_import(user, from, path, name, text);
+}
+
+static tir_str text_of(const struct tir_options *options, enum tir_option option)
+{
+    return options->text[option] ? tir_str_of(options->text[option]) : (tir_str){NULL, 0};
+}
+
+static const tir_setting *settings(struct tir_arena *arena, const struct tir_options *options)
+{
+    tir_setting *out = arena_array(arena, tir_setting, options->defines.len);
+    for (uint32_t i = 0; i < options->defines.len; i++)
+        tir_source_split(options->defines.at[i], &out[i].name, &out[i].value);
+    return out;
+}
+
+static tir_compile_options compile_options(const struct tir_compile_request *r)
+{
+    const struct tir_options *o = r->options;
+    tir_compile_options out = TIR_COMPILE_OPTIONS_INIT;
+    const char *diagnostics = o->text[TIR_OPTION_DIAGNOSTICS];
+    out.arch = r->arch ? tir_str_of(r->arch) : text_of(o, TIR_OPTION_ARCH);
+    out.outputs = r->outputs;
+    out.metas = settings(r->arena, o);
+    out.meta_count = o->defines.len;
+    out.kernel = text_of(o, TIR_OPTION_KERNEL);
+    out.line_info = o->given[TIR_OPTION_DEBUG];
+    out.verify = o->given[TIR_OPTION_VERIFY];
+    out.run_pass = text_of(o, TIR_OPTION_PASS);
+    out.stop_after = text_of(o, TIR_OPTION_STOP);
+    out.print_after = text_of(o, TIR_OPTION_PRINT);
+    out.skip_pass = text_of(o, TIR_OPTION_SKIP);
+    out.bisect = o->given[TIR_OPTION_BISECT] ? o->integer[TIR_OPTION_BISECT] : -1;
+    out.time_passes = o->given[TIR_OPTION_TIMES];
+    if (diagnostics && !strcmp(diagnostics, "json") && !o->given[TIR_OPTION_EXPECT])
+        out.diagnostics = TIR_DIAGNOSTICS_JSON;
+    out.import = import;
+    out.import_user = r->arena;
+    return out;
+}
+
+static void print(FILE *file, tir_str text)
+{
+    fwrite(text.ptr, 1, text.len, file);
+}
+
+static void report(const struct tir_compile_request *r, const tir_compilation *compilation)
+{
+    if (!r->quiet)
+        print(stderr, tir_compilation_diagnostics(compilation));
+    print(r->log, tir_compilation_output(compilation, TIR_OUTPUT_PRINTED));
+    if (r->options->given[TIR_OPTION_RECEIPT])
+        print(r->log, tir_compilation_output(compilation, TIR_OUTPUT_RECEIPT));
+    size_t count = 0;
+    const tir_stage *stages = tir_compilation_stages(compilation, &count);
+    for (size_t i = 0; r->options->given[TIR_OPTION_TIMES] && i < count; i++)
+        fprintf(r->log, "%10.3f ms  stage %s\n", stages[i].milliseconds, stages[i].name);
+}
+
+bool tir_compile_source(const struct tir_compile_request *r, tir_compilation **out,
+                        tir_error *error)
+{
+    tir_str name = strcmp(r->path, "-") ? tir_str_of(r->path) : STR("<stdin>");
+    tir_compile_options options = compile_options(r);
+    tir_status status = tir_compile(name, r->source, &options, out, error);
+    if (*out)
+        report(r, *out);
+    error->status = status;
+    return status == TIR_OK;
+}
+
+static int64_t number_of(const char *arch) // of "sm_90a"; -1: not such a name
+{
+    const char *digits = arch + (strncmp(arch, "sm_", 3) ? strlen(arch) : 3);
+    int64_t number;
+    tir_str text = {digits, strspn(digits, "0123456789")};
+    return tir_parse_int(text, &number) ? number : -1;
+}
+
+const char *tir_compile_arch_for(const char *device_arch)
+{
+    // A target that ends in "a" runs on that one architecture alone, the others on later ones too.
+    int64_t device = number_of(device_arch);
+    const char *best = tir_compile_arch(0);
+    for (size_t i = 0; tir_compile_arch(i); i++) {
+        const char *arch = tir_compile_arch(i);
+        bool exact = arch[strlen(arch) - 1] == 'a';
+        if (exact ? number_of(arch) == device : number_of(arch) <= device)
+            best = arch;
+    }
+    return best;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// tirc: reads the command line, runs the command, ends with its exit status.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driver/command.h"
+#include "driver/file.h"
+#include "driver/tables.h"
+
+static TIR_NORETURN void out_of_memory(void *user)
+{
+    (void)user;
+    fputs("tirc: out of memory\n", stderr);
+    exit(TIR_EXIT_USAGE);
+}
+
+enum tir_exit tir_command_fail(const tir_error *error)
+{
+    if (error->status != TIR_ERR_DIAGNOSED)
+        fprintf(stderr, "tirc: %s\n", error->message);
+    return error->status == TIR_ERR_DEVICE ? TIR_EXIT_WRONG : TIR_EXIT_USAGE;
+}
+
+static void version(struct tir_text *out)
+{
+    tir_text_add(out, STR("tirc " TIR_VERSION " (LLVM " TIR_LLVM_VERSION ")\n"));
+}
+
+static void help(struct tir_text *out)
+{
+    tir_options_help(TIR_COMMAND_NONE, out);
+}
+
+// Prints what was asked for without a command.
+static enum tir_exit about(struct tir_arena *arena, const struct tir_options *options)
+{
+    static const struct {
+        enum tir_option option;
+        void (*print)(struct tir_text *out);
+    } pages[] = {
+        {TIR_OPTION_HELP, help},
+        {TIR_OPTION_VERSION, version},
+        {TIR_OPTION_HELP_OPS, tir_tables_ops},
+        {TIR_OPTION_HELP_PASSES, tir_tables_passes},
+        {TIR_OPTION_HELP_DIAGNOSTICS, tir_tables_diagnostics},
+        {TIR_OPTION_HELP_OPTIONS, tir_options_markdown},
+    };
+    for (size_t i = 0; i < TIR_COUNT_OF(pages); i++) {
+        if (!options->given[pages[i].option])
+            continue;
+        struct tir_text text;
+        tir_text_init(&text, arena, 0);
+        pages[i].print(&text);
+        fwrite(text.ptr, 1, text.len, stdout);
+        return TIR_EXIT_FINE;
+    }
+    fputs("tirc: a command is needed: build, run, check or fmt; tirc --help says more\n", stderr);
+    return TIR_EXIT_USAGE;
+}
+
+static enum tir_exit dispatch(struct tir_arena *arena, const struct tir_options *options)
+{
+    if (options->given[TIR_OPTION_HELP] && options->command != TIR_COMMAND_NONE) {
+        struct tir_text text;
+        tir_text_init(&text, arena, 0);
+        tir_options_help(options->command, &text);
+        fwrite(text.ptr, 1, text.len, stdout);
+        return TIR_EXIT_FINE;
+    }
+    switch (options->command) {
+    case TIR_COMMAND_BUILD:
+        return tir_command_build(arena, options);
+    case TIR_COMMAND_RUN:
+        return tir_command_run(arena, options);
+    case TIR_COMMAND_CHECK:
+        return tir_command_check(arena, options);
+    case TIR_COMMAND_FMT:
+        return tir_command_fmt(arena, options);
+    case TIR_COMMAND_NONE:
+        return about(arena, options);
+    case TIR_COMMAND_COUNT:
+        break;
+    }
+    tir_unreachable();
+}
+
+int main(int argc, char **argv)
+{
+    struct tir_arena arena;
+    tir_arena_init(&arena, NULL, out_of_memory, NULL);
+    struct tir_options options;
+    tir_error error;
+    enum tir_exit status = tir_options_parse(&arena, argc, argv, &options, &error)
+                               ? dispatch(&arena, &options)
+                               : tir_command_fail(&error);
+    if (!tir_stdout_finish(&error) && status == TIR_EXIT_FINE)
+        status = tir_command_fail(&error);
+    tir_arena_finish(&arena);
+    return (int)status;
+}

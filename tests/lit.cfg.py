@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The lit suites: text in, text out, with FileCheck. Meson runs lit once for each folder and says
+where things are: --param tirc=PROGRAM --param tools=LLVM_BIN --param out=FOLDER."""
+
+import os
+
+import lit.formats
+
+root = os.path.dirname(__file__)
+tools = lit_config.params["tools"]
+
+config.name = "tir"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".tir", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = root
+config.test_exec_root = lit_config.params["out"]
+config.substitutions += [
+    ("%tirc", lit_config.params["tirc"]),
+    ("%docs", os.path.join(os.path.dirname(root), "docs")),
+    ("%examples", os.path.join(os.path.dirname(root), "examples")),
+    # %exits 2 COMMAND...: the command must end with this very status.
+    ("%exits", "sh " + os.path.join(root, "exits.sh")),
+    ("FileCheck", os.path.join(tools, "FileCheck")),
+    ("split-file", os.path.join(tools, "split-file")),
+]
+# `not` is part of lit's own shell.
+
+for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
