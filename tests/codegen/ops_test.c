@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Every scalar operation on every element type compiles for every target, and ptxas takes the result.
+// Every scalar operation on every element type compiles for every target, and ptxas takes the
+// result.
 
 #include "codegen.h"
 
@@ -123,9 +124,9 @@ static void add_atomic(struct ir_unit *u, enum tir_word kind, enum tir_elem elem
 static void every_atomic_compiles(void **state)
 {
     (void)state;
-    static const enum tir_word kinds[] = {TIR_WORD_kind_add, TIR_WORD_kind_min, TIR_WORD_kind_max,
-                                          TIR_WORD_kind_and, TIR_WORD_kind_or,  TIR_WORD_kind_xor,
-                                          TIR_WORD_kind_exchange};
+    static const enum tir_word kinds[] = {
+        TIR_WORD_kind_add, TIR_WORD_kind_min, TIR_WORD_kind_max,     TIR_WORD_kind_and,
+        TIR_WORD_kind_or,  TIR_WORD_kind_xor, TIR_WORD_kind_exchange};
     struct ir_unit u;
     ir_unit_start(&u);
     u.m->funcs.len = 0;
