@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "ir/number.h"
+#include "ir/range.h"
 #include "ir/walk.h"
 #include "target/nvptx/nvptx.h"
 
@@ -181,23 +182,89 @@ void tir_emit_set(struct emit *e, const struct tir_value *v, V value)
 
 bool tir_emit_in_range(const struct emit *e, const struct tir_value *v, int64_t low, int64_t high)
 {
-    (void)e;
-    int64_t constant;
-    return tir_is_const_int(v, &constant) && constant >= low && constant <= high;
+    int64_t v_low, v_high;
+    tir_range_get(e->ranges, v, &v_low, &v_high);
+    return v_low >= low && v_high <= high;
+}
+
+// Whether every low..high fits in a signed integer of `bits`.
+static bool fits(int64_t low, int64_t high, uint32_t bits)
+{
+    int64_t most = (int64_t)(UINT64_MAX >> (65 - bits));
+    return low >= -most - 1 && high <= most;
 }
 
 bool tir_emit_is_exact(const struct emit *e, const struct tir_inst *inst)
 {
-    (void)e;
-    (void)inst;
-    return false;
+    enum tir_elem elem = inst->results[0]->type->elem;
+    if (tir_elems[elem].kind != TIR_KIND_SIGNED || inst->operand_count != 2)
+        return false;
+    int64_t a[2], b[2], low = INT64_MAX, high = INT64_MIN;
+    tir_range_get(e->ranges, inst->operands[0], &a[0], &a[1]);
+    tir_range_get(e->ranges, inst->operands[1], &b[0], &b[1]);
+    for (int i = 0; i < 4; i++) { // the extremes are at the corners
+        int64_t x = a[i & 1], y = b[i >> 1], result;
+        bool ok = inst->op == TIR_OP_ADD   ? tir_add_checked(x, y, &result)
+                  : inst->op == TIR_OP_SUB ? tir_sub_checked(x, y, &result)
+                  : inst->op == TIR_OP_MUL ? tir_mul_checked(x, y, &result)
+                                           : false;
+        if (!ok)
+            return false;
+        low = TIR_MIN(low, result);
+        high = TIR_MAX(high, result);
+    }
+    return fits(low, high, tir_elems[elem].bits);
 }
 
+// Whether a loop's index plus its step stays within the type the index is held in.
 static bool loop_is_safe(const struct emit *e, const struct tir_inst *inst)
 {
-    (void)e;
-    (void)inst;
-    return false;
+    const struct tir_value *index = inst->regions[0]->args[0];
+    int64_t low, high, step_low, step_high, next;
+    tir_range_get(e->ranges, index, &low, &high);
+    tir_range_get(e->ranges, inst->operands[TIR_FOR_STEP], &step_low, &step_high);
+    uint32_t bits = e->slots[index->id].narrow ? 32 : tir_elems[index->type->elem].bits;
+    return tir_elems[index->type->elem].kind == TIR_KIND_SIGNED &&
+           tir_add_checked(high, step_high, &next) && fits(low, next, bits);
+}
+
+static void choose_width(struct emit *e, const struct tir_value *v)
+{
+    e->slots[v->id].narrow = v->type->elem == TIR_I64 && tir_type_is_scalar(v->type) &&
+                             tir_emit_in_range(e, v, INT32_MIN, INT32_MAX);
+}
+
+static void join_widths(struct emit *e, const struct tir_inst *inst)
+{
+    uint32_t skip = inst->op == TIR_OP_FOR ? 1 : 0; // the index
+    if (inst->op != TIR_OP_FOR && inst->op != TIR_OP_WHILE)
+        return;
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        bool narrow = e->slots[inst->results[i]->id].narrow;
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            narrow = narrow && e->slots[inst->regions[r]->args[i + skip]->id].narrow;
+        e->slots[inst->results[i]->id].narrow = narrow;
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            e->slots[inst->regions[r]->args[i + skip]->id].narrow = narrow;
+    }
+}
+
+// Which values are held in 32 bits. A loop's carried values and results share their registers, so
+// they are narrow only together.
+static void choose_widths(struct emit *e)
+{
+    struct tir_func *f = e->f;
+    for (uint32_t i = 0; i < f->body->arg_count; i++)
+        choose_width(e, f->body->args[i]);
+    tir_foreach_inst(inst, f) {
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            choose_width(e, inst->results[i]);
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            for (uint32_t i = 0; i < inst->regions[r]->arg_count; i++)
+                choose_width(e, inst->regions[r]->args[i]);
+    }
+    tir_foreach_inst(inst, f)
+        join_widths(e, inst);
 }
 
 static V value_as_held(struct emit *e, const struct tir_value *v, const struct tir_value *holder)
@@ -342,7 +409,7 @@ static void emit_for(struct emit *e, const struct tir_inst *inst)
         add_incoming(phis[i], next[i], bottom);
     tir_emit_at(e, done);
     for (uint32_t i = 0; i < count; i++) {
-        // A result is held like its carried value (emit_narrow decides both together).
+        // A result is held like its carried value: join_widths.
         V phi = new_phi(e, inst->results[i]);
         add_incoming(phi, init[i], from);
         add_incoming(phi, next[i], bottom);
@@ -534,6 +601,8 @@ static void emit_kernel(struct emit *e)
 {
     struct tir_func *f = e->f;
     e->slots = arena_array(e->arena, struct emit_slot, f->value_count + 1);
+    e->ranges = tir_ranges_new(e->arena, f);
+    choose_widths(e);
     e->function = LLVMAddFunction(e->ll->module, f->name, kernel_type(e));
     LLVMSetFunctionCallConv(e->function, PTX_KERNEL);
     LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, e->ll->nounwind);

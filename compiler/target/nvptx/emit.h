@@ -7,6 +7,7 @@
 #define TIR_TARGET_NVPTX_EMIT_H
 
 #include "ir/ir.h"
+#include "ir/range.h"
 #include "target/nvptx/llvm.h"
 
 typedef LLVMValueRef V; // the one short name: expansions are unreadable without it
@@ -24,11 +25,12 @@ struct emit {
     struct tir_diags *diags;
     struct tir_func *f;
     struct emit_slot *slots; // by value id
-    V function, shared;      // shared: the dynamic shared memory, NULL until wanted
-    LLVMValueRef *strides;   // per parameter, TIR_MAX_RANK each
-    struct tir_span span;    // of the instruction being emitted
-    LLVMMetadataRef scope;   // line information, or NULL
-    bool failed;             // a diagnostic was reported
+    struct tir_ranges *ranges;
+    V function, shared;    // shared: the dynamic shared memory, NULL until wanted
+    LLVMValueRef *strides; // per parameter, TIR_MAX_RANK each
+    struct tir_span span;  // of the instruction being emitted
+    LLVMMetadataRef scope; // line information, or NULL
+    bool failed;           // a diagnostic was reported
 };
 
 // emit.c: values and control flow.

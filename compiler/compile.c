@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The compile boundary: checks options, owns what a compilation holds, and runs front end, passes
+// and code generation under protection.
+//
+// Running out of memory jumps from anywhere below to `protected`, which holds nothing that changes;
+// all state is in the compilation, so tearing it down afterwards is the same as after a normal end.
+//
+// A kernel in tile form is compiled for three sets of facts about its arguments, best first; the
+// runtime picks the first whose facts hold. A kernel that was written in a later form states its
+// facts itself and is compiled once.
+
+#include "compile.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "front/front.h"
+#include "pass/pass.h"
+#include "target/nvptx/nvptx.h"
+
+#define ALL_FACTS (TIR_FACT_INDEX32 | TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER)
+
+static const struct variant {
+    uint32_t facts;
+    const char *suffix;
+} variants[] = {{ALL_FACTS, ""}, {TIR_FACT_INDEX32, "__narrow"}, {0, "__wide"}};
+
+static bool wants(const struct tir_compilation *c, tir_output output)
+{
+    return c->options.outputs >> output & 1;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void add_stage(struct tir_compilation *c, const char *name, double milliseconds)
+{
+    assert(c->stage_count < TIR_COUNT_OF(c->stages));
+    c->stages[c->stage_count++] = (tir_stage){name, milliseconds};
+}
+
+static tir_status fail(struct tir_compilation *c, tir_status status, const char *format, ...)
+    TIR_PRINTF(3, 4);
+static tir_status fail(struct tir_compilation *c, tir_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    c->error.status = status;
+    vsnprintf(c->error.message, sizeof(c->error.message), format, args);
+    va_end(args);
+    return status;
+}
+
+// Options.
+
+static bool is_pass(tir_str name)
+{
+    for (uint32_t i = 0; i < tir_pass_count; i++)
+        if (tir_str_is(name, tir_passes[i].name))
+            return true;
+    return false;
+}
+
+static tir_status check_options(struct tir_compilation *c)
+{
+    const tir_compile_options *o = &c->options;
+    tir_str arch = o->arch.len ? o->arch : STR("sm_80");
+    c->arch = tir_arch_find(arch);
+    if (!c->arch)
+        return fail(c, TIR_ERR_INVALID,
+                    "unknown target " STR_FMT "; the first one is %s, the last %s", STR_ARG(arch),
+                    tir_archs[0].name, tir_archs[tir_arch_count - 1].name);
+    const struct {
+        const char *option;
+        tir_str value;
+    } passes[] = {{"run_pass", o->run_pass},
+                  {"stop_after", o->stop_after},
+                  {"print_after", tir_str_is(o->print_after, "all") ? STR("") : o->print_after},
+                  {"skip_pass", o->skip_pass}};
+    for (size_t i = 0; i < TIR_COUNT_OF(passes); i++)
+        if (passes[i].value.len && !is_pass(passes[i].value))
+            return fail(c, TIR_ERR_INVALID, "%s: there is no pass " STR_FMT, passes[i].option,
+                        STR_ARG(passes[i].value));
+    uint32_t code = ~(1u << TIR_OUTPUT_IR | 1u << TIR_OUTPUT_RECEIPT | 1u << TIR_OUTPUT_PRINTED);
+    if ((o->run_pass.len || o->stop_after.len) && (o->outputs & code))
+        return fail(c, TIR_ERR_INVALID, "run_pass and stop_after give IR only");
+    if (o->outputs >> TIR_OUTPUT_COUNT)
+        return fail(c, TIR_ERR_INVALID, "outputs has bits beyond the last output");
+    return TIR_OK;
+}
+
+static struct tir_binding *bindings(struct tir_compilation *c, const tir_setting *settings,
+                                    size_t count)
+{
+    struct tir_binding *list = arena_array(&c->cx.arena, struct tir_binding, count + 1);
+    for (size_t i = 0; i < count; i++)
+        list[i] = (struct tir_binding){settings[i].name, settings[i].value};
+    return list;
+}
+
+static bool import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
+{
+    struct tir_compilation *c = user;
+    return c->options.import(c->options.import_user, from, path, name, text) != 0;
+}
+
+// Front end and passes.
+
+static bool parse(struct tir_compilation *c, struct tir_module **m)
+{
+    const tir_compile_options *o = &c->options;
+    struct tir_front_options front = {.metas = bindings(c, o->metas, o->meta_count),
+                                      .meta_count = (uint32_t)o->meta_count,
+                                      .kernel = o->kernel.len ? tir_intern(&c->cx.names, o->kernel)
+                                                              : NULL,
+                                      .import = o->import ? import : NULL,
+                                      .import_user = c};
+    double start = now_ms();
+    bool ok = tir_front_module(&c->cx, c->name, c->source, &front, m);
+    add_stage(c, "front", now_ms() - start);
+    return ok;
+}
+
+static bool has_tensor(const struct tir_func *f)
+{
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value->type->space == TIR_SPACE_GLOBAL)
+            return true;
+    return false;
+}
+
+// Whether the caller wants the program between passes, which has no variants.
+static bool is_partial(const struct tir_compilation *c)
+{
+    return c->options.run_pass.len || c->options.stop_after.len;
+}
+
+static struct tir_kernel_code make_variants(struct tir_compilation *c, struct tir_func *f)
+{
+    struct tir_kernel_code kernel = {.name = f->name, .variants = {f}, .count = 1};
+    if (f->form != TIR_FORM_TILE || f->facts || is_partial(c) || !has_tensor(f))
+        return kernel;
+    f->facts = variants[0].facts;
+    for (size_t i = 1; i < TIR_COUNT_OF(variants); i++) {
+        struct tir_func *clone = tir_func_clone(f);
+        clone->facts = variants[i].facts;
+        clone->name = tir_intern(&c->cx.names,
+                                 tir_str_format(&c->cx.arena, "%s%s", f->name, variants[i].suffix));
+        kernel.variants[kernel.count++] = clone;
+    }
+    return kernel;
+}
+
+static bool run_passes(struct tir_compilation *c, struct tir_kernel_code *kernel)
+{
+    const tir_compile_options *o = &c->options;
+    for (uint32_t i = 0; i < kernel->count; i++) {
+        struct tir_pass_cx pass = {.scratch = &c->cx.scratch,
+                                   .diags = &c->cx.diags,
+                                   .arch = c->arch,
+                                   .receipt = &c->receipt,
+                                   .known = bindings(c, o->dims, o->dim_count),
+                                   .known_count = (uint32_t)o->dim_count};
+        struct tir_pass_options options = {.run = o->run_pass,
+                                           .stop_after = o->stop_after,
+                                           .print_after = i ? STR("") : o->print_after,
+                                           .skip = o->skip_pass,
+                                           .bisect = o->bisect,
+                                           .verify = o->verify,
+                                           .time = o->time_passes && !i,
+                                           .printed = &c->printed};
+        tir_text_format(&c->receipt, "%s:\n", kernel->variants[i]->name);
+        if (!tir_run_passes(kernel->variants[i], &pass, &options))
+            return false;
+    }
+    return true;
+}
+
+static bool lower(struct tir_compilation *c, struct tir_module *m)
+{
+    double start = now_ms();
+    bool ok = true;
+    for (uint32_t i = 0; i < m->funcs.len; i++) {
+        struct tir_kernel_code kernel = make_variants(c, m->funcs.at[i]);
+        ok = run_passes(c, &kernel) && ok; // the errors of every kernel in one run
+        vec_push(&c->cx.arena, &c->kernels, kernel);
+    }
+    add_stage(c, "passes", now_ms() - start);
+    return ok;
+}
+
+static void print_ir(struct tir_compilation *c)
+{
+    struct tir_text text;
+    tir_text_init(&text, &c->cx.arena, 0);
+    for (uint32_t i = 0; i < c->kernels.len; i++) {
+        if (i)
+            tir_text_char(&text, '\n');
+        tir_print_func(&text, c->kernels.at[i].variants[0]);
+    }
+    c->outputs[TIR_OUTPUT_IR] = tir_text_str(&text);
+}
+
+// Code.
+
+static bool generate(struct tir_compilation *c)
+{
+    VEC(struct tir_func *) funcs = {0};
+    for (uint32_t i = 0; i < c->kernels.len; i++)
+        for (uint32_t j = 0; j < c->kernels.at[i].count; j++)
+            vec_push(&c->cx.arena, &funcs, c->kernels.at[i].variants[j]);
+    struct tir_nvptx_options options = {.arch = c->arch,
+                                        .line_info = c->options.line_info,
+                                        .verify = c->options.verify,
+                                        .want_llvm = wants(c, TIR_OUTPUT_LLVM)};
+    struct tir_nvptx_result result;
+    bool ok =
+        tir_nvptx_emit(&c->ll, &c->cx.arena, &c->cx.diags, funcs.at, funcs.len, &options, &result);
+    add_stage(c, "build", result.build_ms);
+    add_stage(c, "llvm", result.llvm_ms);
+    add_stage(c, "ptx", result.ptx_ms);
+    c->outputs[TIR_OUTPUT_LLVM] = result.llvm;
+    c->outputs[TIR_OUTPUT_PTX] = result.ptx;
+    return ok;
+}
+
+static void report_registers(struct tir_compilation *c, const struct tir_ptxas_result *result)
+{
+    for (uint32_t i = 0; i < result->kernel_count; i++) {
+        const struct tir_ptxas_kernel *k = &result->kernels[i];
+        tir_text_format(&c->receipt,
+                        STR_FMT ": %u registers, %u bytes of stack, %u bytes spilled\n",
+                        STR_ARG(k->name), k->registers, k->stack_bytes, k->spill_bytes);
+    }
+}
+
+static tir_status assemble(struct tir_compilation *c)
+{
+    const char *path = tir_ptxas_find(&c->cx.arena);
+    bool needed = wants(c, TIR_OUTPUT_CUBIN);
+    if (!path)
+        return needed ? fail(c, TIR_ERR_UNSUPPORTED,
+                             "ptxas is neither in PATH nor in /usr/local/cuda/bin")
+                      : TIR_OK;
+    double start = now_ms();
+    struct tir_ptxas_result result;
+    bool ran = tir_ptxas_run(&c->cx.arena, path, c->arch, c->outputs[TIR_OUTPUT_PTX], &result);
+    add_stage(c, "ptxas", now_ms() - start);
+    if (ran && result.ok) {
+        c->outputs[TIR_OUTPUT_CUBIN] = result.cubin;
+        report_registers(c, &result);
+        return TIR_OK;
+    }
+    tir_text_format(&c->receipt, "no cubin: " STR_FMT "\n", STR_ARG(result.log));
+    if (!needed) // an older ptxas does not know every target; the driver takes the PTX
+        return TIR_OK;
+    return fail(c, TIR_ERR_UNSUPPORTED, "%s: " STR_FMT, path, STR_ARG(result.log));
+}
+
+static tir_status compile(struct tir_compilation *c)
+{
+    tir_context_init(&c->cx, &c->options.allocator);
+    tir_text_init(&c->receipt, &c->cx.arena, 0);
+    tir_text_init(&c->printed, &c->cx.arena, 0);
+    struct tir_module *m;
+    if (!parse(c, &m) || !lower(c, m))
+        return TIR_ERR_DIAGNOSED;
+    if (wants(c, TIR_OUTPUT_IR))
+        print_ir(c);
+    uint32_t code = 1u << TIR_OUTPUT_ARTIFACT | 1u << TIR_OUTPUT_PTX | 1u << TIR_OUTPUT_CUBIN |
+                    1u << TIR_OUTPUT_LLVM | 1u << TIR_OUTPUT_HEADER;
+    if (!(c->options.outputs & code))
+        return TIR_OK;
+    if (!generate(c))
+        return TIR_ERR_DIAGNOSED;
+    tir_status status = TIR_OK;
+    if (c->options.cubin || wants(c, TIR_OUTPUT_CUBIN))
+        status = assemble(c);
+    if (status || !(wants(c, TIR_OUTPUT_ARTIFACT) || wants(c, TIR_OUTPUT_HEADER)))
+        return status;
+    double start = now_ms();
+    status = tir_compile_artifact_make(c);
+    if (!status && wants(c, TIR_OUTPUT_HEADER))
+        tir_compile_header_make(c);
+    add_stage(c, "artifact", now_ms() - start);
+    return status;
+}
+
+// What the accessors give; runs whether the source was right or wrong.
+static void conclude(struct tir_compilation *c)
+{
+    struct tir_text text;
+    tir_text_init(&text, &c->cx.arena, 0);
+    tir_diags_render(&c->cx.diags,
+                     c->options.diagnostics == TIR_DIAGNOSTICS_JSON ? TIR_DIAG_JSON : TIR_DIAG_TEXT,
+                     &text);
+    c->diagnostics = tir_text_str(&text);
+    c->error_count = c->cx.diags.error_count;
+    vec_foreach(struct tir_diag *, d, &c->cx.diags.list)
+        c->warning_count += tir_diag_infos[(*d)->code].severity == TIR_WARNING;
+    c->outputs[TIR_OUTPUT_RECEIPT] = tir_text_str(&c->receipt);
+    c->outputs[TIR_OUTPUT_PRINTED] = tir_text_str(&c->printed);
+    for (int i = 0; i < TIR_OUTPUT_RECEIPT; i++)
+        if (!wants(c, (tir_output)i))
+            c->outputs[i] = (tir_str){NULL, 0};
+}
+
+static tir_status protected(struct tir_compilation *c)
+{
+    if (setjmp(c->cx.out_of_memory))
+        return fail(c, TIR_ERR_NO_MEMORY, "out of memory");
+    tir_status status = compile(c);
+    if (status == TIR_OK && c->cx.diags.error_count)
+        status = TIR_ERR_DIAGNOSED;
+    if (status == TIR_ERR_DIAGNOSED)
+        fail(c, status, "the source has errors");
+    conclude(c);
+    return status;
+}
+
+// The public calls.
+
+static void *c_resize(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    (void)user;
+    (void)old_size;
+    if (new_size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return realloc(ptr, new_size);
+}
+
+static void set_error(tir_error *error, tir_status status, const char *message)
+{
+    if (!error)
+        return;
+    memset(error, 0, sizeof(*error));
+    error->status = status;
+    snprintf(error->message, sizeof(error->message), "%s", message);
+}
+
+TIR_API tir_status tir_compile(tir_str name, tir_str source, const tir_compile_options *options,
+                               tir_compilation **out, tir_error *error)
+{
+    tir_compile_options own = TIR_COMPILE_OPTIONS_INIT;
+    *out = NULL;
+    if (options && options->struct_size < offsetof(tir_compile_options, metas)) {
+        set_error(error, TIR_ERR_INVALID, "the compile options have no proper struct_size");
+        return TIR_ERR_INVALID;
+    }
+    if (options)
+        memcpy(&own, options, TIR_MIN(options->struct_size, sizeof(own)));
+    if (!own.allocator.resize)
+        own.allocator.resize = c_resize;
+    struct tir_compilation *c =
+        own.allocator.resize(own.allocator.user, NULL, 0, sizeof(struct tir_compilation));
+    if (!c) {
+        set_error(error, TIR_ERR_NO_MEMORY, "out of memory");
+        return TIR_ERR_NO_MEMORY;
+    }
+    memset(c, 0, sizeof(*c));
+    c->options = own;
+    c->name = name;
+    c->source = source;
+    tir_status status = check_options(c);
+    if (status == TIR_OK)
+        status = protected(c);
+    set_error(error, status, c->error.message);
+    if (status == TIR_OK || status == TIR_ERR_DIAGNOSED)
+        *out = c;
+    else
+        tir_compilation_destroy(c);
+    return status;
+}
+
+TIR_API void tir_compilation_destroy(tir_compilation *compilation)
+{
+    if (!compilation)
+        return;
+    tir_llvm_finish(&compilation->ll);
+    tir_allocator allocator = compilation->options.allocator;
+    if (compilation->artifact)
+        tir_artifact_bytes_free(compilation->artifact, compilation->artifact_size, &allocator);
+    tir_context_finish(&compilation->cx);
+    allocator.resize(allocator.user, compilation, sizeof(*compilation), 0);
+}
+
+TIR_API tir_str tir_compilation_diagnostics(const tir_compilation *compilation)
+{
+    return compilation->diagnostics;
+}
+
+TIR_API uint32_t tir_compilation_error_count(const tir_compilation *compilation)
+{
+    return compilation->error_count;
+}
+
+TIR_API uint32_t tir_compilation_warning_count(const tir_compilation *compilation)
+{
+    return compilation->warning_count;
+}
+
+TIR_API tir_str tir_compilation_output(const tir_compilation *compilation, tir_output output)
+{
+    return (unsigned)output < TIR_OUTPUT_COUNT ? compilation->outputs[output] : STR("");
+}
+
+TIR_API const tir_stage *tir_compilation_stages(const tir_compilation *compilation, size_t *count)
+{
+    *count = compilation->stage_count;
+    return compilation->stages;
+}
+
+TIR_API const char *tir_compile_arch(size_t index)
+{
+    return index < tir_arch_count ? tir_archs[index].name : NULL;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the files of the compile boundary share: one compilation, and what it makes of each kernel.
+#ifndef TIR_COMPILE_H
+#define TIR_COMPILE_H
+
+#include "base/vec.h"
+#include "context.h"
+#include "target/nvptx/llvm.h"
+#include "target/nvptx/ptxas.h"
+#include "tir/compiler.h"
+
+struct tir_kernel_code { // one kernel and its variants, best first
+    const char *name;
+    struct tir_func *variants[4];
+    uint32_t count;
+};
+
+struct tir_compilation {
+    struct tir_context cx;
+    struct tir_llvm ll;
+    tir_compile_options options; // complete, whatever struct_size the caller had
+    tir_str name, source;
+    const struct tir_arch *arch;
+    VEC(struct tir_kernel_code) kernels;
+    struct tir_text receipt, printed;
+    tir_str outputs[TIR_OUTPUT_COUNT];
+    uint8_t *artifact; // from the allocator
+    size_t artifact_size;
+    tir_str diagnostics;
+    uint32_t error_count, warning_count;
+    tir_stage stages[8];
+    size_t stage_count;
+    tir_error error;
+};
+
+// compile_artifact.c: outputs[TIR_OUTPUT_ARTIFACT] from the kernels, the PTX and the cubin. Not
+// TIR_OK: c->error says why, or (TIR_ERR_DIAGNOSED) a diagnostic was reported.
+tir_status tir_compile_artifact_make(struct tir_compilation *c);
+
+// compile_formula.c: the value of the host block as a formula. False: a diagnostic was reported.
+bool tir_compile_formula(struct tir_compilation *c, const struct tir_func *f,
+                         const struct tir_value *v, struct tir_span span, tir_formula *out);
+
+// compile_header.c: outputs[TIR_OUTPUT_HEADER] from the artifact.
+void tir_compile_header_make(struct tir_compilation *c);
+
+#endif

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The artifact: what the runtime must know of each kernel, and the code.
+
+#include "compile.h"
+
+static const tir_element elements[TIR_ELEM_COUNT] = {
+    [TIR_BOOL] = TIR_ELEMENT_BOOL, [TIR_I8] = TIR_ELEMENT_I8,       [TIR_I16] = TIR_ELEMENT_I16,
+    [TIR_I32] = TIR_ELEMENT_I32,   [TIR_I64] = TIR_ELEMENT_I64,     [TIR_U8] = TIR_ELEMENT_U8,
+    [TIR_U16] = TIR_ELEMENT_U16,   [TIR_U32] = TIR_ELEMENT_U32,     [TIR_U64] = TIR_ELEMENT_U64,
+    [TIR_E2M1] = TIR_ELEMENT_E2M1, [TIR_E4M3] = TIR_ELEMENT_E4M3,   [TIR_E5M2] = TIR_ELEMENT_E5M2,
+    [TIR_F16] = TIR_ELEMENT_F16,   [TIR_UE8M0] = TIR_ELEMENT_UE8M0, [TIR_BF16] = TIR_ELEMENT_BF16,
+    [TIR_TF32] = TIR_ELEMENT_TF32, [TIR_F32] = TIR_ELEMENT_F32,     [TIR_F64] = TIR_ELEMENT_F64,
+};
+
+static void fill_params(struct tir_compilation *c, const struct tir_func *f,
+                        tir_artifact_kernel *kernel)
+{
+    struct tir_arena *arena = &c->cx.arena;
+    tir_str *dims = arena_array(arena, tir_str, f->dim_count + 1);
+    for (uint32_t i = 0; i < f->dim_count; i++)
+        dims[i] = tir_str_of(f->dims[i].name);
+    tir_artifact_param *params = arena_array(arena, tir_artifact_param, f->param_count + 1);
+    for (uint32_t i = 0; i < f->param_count; i++) {
+        const struct tir_param *p = &f->params[i];
+        const struct tir_type *type = p->value->type;
+        bool is_tensor = type->space == TIR_SPACE_GLOBAL;
+        params[i].name = tir_str_of(p->name);
+        params[i].kind = is_tensor ? TIR_PARAM_TENSOR : TIR_PARAM_SCALAR;
+        params[i].element = elements[type->elem];
+        params[i].direction = is_tensor ? p->direction : TIR_DIRECTION_IN;
+        params[i].rank = is_tensor ? type->rank : 0;
+        for (uint32_t d = 0; d < params[i].rank; d++)
+            params[i].extents[d] = p->dims[d].dim >= 0
+                                       ? (tir_extent){(uint32_t)p->dims[d].dim, 0}
+                                       : (tir_extent){TIR_EXTENT_FIXED, p->dims[d].constant};
+    }
+    tir_artifact_meta *metas = arena_array(arena, tir_artifact_meta, f->meta_count + 1);
+    for (uint32_t i = 0; i < f->meta_count; i++)
+        metas[i] = (tir_artifact_meta){tir_str_of(f->metas[i].name), f->metas[i].value};
+    kernel->dims = dims;
+    kernel->dim_count = f->dim_count;
+    kernel->params = params;
+    kernel->param_count = f->param_count;
+    kernel->metas = metas;
+    kernel->meta_count = f->meta_count;
+}
+
+// Where the source states a value; nowhere: the kernel.
+static struct tir_span span_of(const struct tir_func *f, const struct tir_value *v)
+{
+    return v->def && v->def->span.begin ? v->def->span : f->span;
+}
+
+static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
+                         tir_artifact_variant *variant)
+{
+    *variant = (tir_artifact_variant){.entry = tir_str_of(f->name),
+                                      .facts = f->facts,
+                                      .threads = f->threads,
+                                      .dynamic_shared = (uint32_t)f->shared_bytes,
+                                      .persistent = f->persistent != 0,
+                                      .ctas_per_sm = f->persistent};
+    const struct tir_inst *yield = tir_yield_of(f->host);
+    tir_formula_op *one = arena_new(&c->cx.arena, tir_formula_op);
+    *one = (tir_formula_op){TIR_FORMULA_CONST, 1};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(variant->grid); i++) {
+        variant->grid[i] = (tir_formula){one, 1};
+        if (yield && i < f->grid_count &&
+            !tir_compile_formula(c, f, yield->operands[i], span_of(f, yield->operands[i]),
+                                 &variant->grid[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool fill_conditions(struct tir_compilation *c, const struct tir_func *f,
+                            tir_artifact_kernel *kernel)
+{
+    const struct tir_inst *yield = tir_yield_of(f->host);
+    uint32_t count = yield ? yield->operand_count - f->grid_count : 0;
+    tir_artifact_condition *conditions =
+        arena_array(&c->cx.arena, tir_artifact_condition, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tir_value *holds = yield->operands[f->grid_count + i];
+        int64_t constant;
+        if (tir_is_const_int(holds, &constant) && constant)
+            continue; // folded: always true
+        struct tir_span span = span_of(f, holds);
+        tir_artifact_condition *condition = &conditions[kernel->condition_count];
+        if (!tir_compile_formula(c, f, holds, span, &condition->holds))
+            return false;
+        tir_str text = holds->def && holds->def->span.begin
+                           ? tir_source_text(&c->cx.sources, holds->def->span)
+                           : STR("");
+        condition->text = text.len ? text : STR("a condition of the kernel");
+        kernel->condition_count++;
+    }
+    kernel->conditions = conditions;
+    return true;
+}
+
+static bool fill_kernel(struct tir_compilation *c, const struct tir_kernel_code *code,
+                        tir_artifact_kernel *kernel)
+{
+    *kernel = (tir_artifact_kernel){.name = tir_str_of(code->name), .variant_count = code->count};
+    fill_params(c, code->variants[0], kernel);
+    tir_artifact_variant *variants = arena_array(&c->cx.arena, tir_artifact_variant, code->count);
+    for (uint32_t i = 0; i < code->count; i++)
+        if (!fill_variant(c, code->variants[i], &variants[i]))
+            return false;
+    kernel->variants = variants;
+    return fill_conditions(c, code->variants[0], kernel);
+}
+
+tir_status tir_compile_artifact_make(struct tir_compilation *c)
+{
+    tir_artifact_kernel *kernels =
+        arena_array(&c->cx.arena, tir_artifact_kernel, c->kernels.len + 1);
+    for (uint32_t i = 0; i < c->kernels.len; i++)
+        if (!fill_kernel(c, &c->kernels.at[i], &kernels[i]))
+            return TIR_ERR_DIAGNOSED;
+    tir_str cubin = c->outputs[TIR_OUTPUT_CUBIN];
+    tir_artifact_desc desc = {.target = tir_str_of(c->arch->name),
+                              .ptx = c->outputs[TIR_OUTPUT_PTX],
+                              .cubin_arch = cubin.len ? tir_str_of(c->arch->name) : STR(""),
+                              .cubin = cubin,
+                              .receipt = tir_text_str(&c->receipt),
+                              .kernels = kernels,
+                              .kernel_count = c->kernels.len};
+    tir_status status = tir_artifact_encode(&desc, &c->options.allocator, &c->artifact,
+                                            &c->artifact_size, &c->error);
+    if (status == TIR_OK)
+        c->outputs[TIR_OUTPUT_ARTIFACT] = (tir_str){(const char *)c->artifact, c->artifact_size};
+    if (status != TIR_ERR_INVALID)
+        return status;
+    // A limit of the format: the source asks for more than an artifact holds.
+    tir_error_at(&c->cx.diags,
+                 c->kernels.len ? c->kernels.at[0].variants[0]->span : (struct tir_span){0, 0},
+                 TIR_E_LIMIT, "%s", c->error.message);
+    return TIR_ERR_DIAGNOSED;
+}
