@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The front end's entry point: reads the files of a program, then lowers the kernels that are asked
+// for.
+#include "front/lower.h"
+#include "front/parse.h"
+
+#include <math.h>
+
+enum { MAX_FILES = 64 };
+
+struct loader {
+    struct tir_context *cx;
+    const struct tir_front_options *options;
+    struct program *program;
+    VEC(tir_str) files; // names of those that were read
+    VEC(struct ast_binding) consts;
+};
+
+static void add_global(struct loader *ld, const char *name, struct tir_span span, struct val v)
+{
+    struct symbol *s = arena_new(&ld->cx->arena, struct symbol);
+    s->name = name;
+    s->span = span;
+    s->val = v;
+    tir_map_set(&ld->program->globals, tir_map_key(name), s);
+}
+
+static void redefined(struct loader *ld, const char *name, struct tir_span span,
+                      struct tir_span first)
+{
+    tir_error_at(&ld->cx->diags, span, TIR_E_REDEFINED, "`%.100s` is defined twice", name);
+    tir_note_at(&ld->cx->diags, first, "it is defined here too");
+}
+
+static void collect(struct loader *ld, const struct ast_module *m, bool is_main)
+{
+    struct tir_arena *arena = &ld->cx->arena;
+    vec_foreach(struct ast_fn *, it, &m->fns) {
+        struct ast_fn *old = tir_map_get(&ld->program->fns, tir_map_key((*it)->name));
+        if (old)
+            redefined(ld, (*it)->name, (*it)->span, old->span);
+        tir_map_set(&ld->program->fns, tir_map_key((*it)->name), *it);
+    }
+    vec_foreach(const struct ast_binding, it, &m->consts)
+        vec_push(arena, &ld->consts, *it);
+    if (!is_main)
+        return;
+    vec_foreach(struct ast_kernel *, it, &m->kernels) {
+        vec_foreach(struct ast_kernel *, old, &ld->program->kernels)
+            if ((*old)->name == (*it)->name)
+                redefined(ld, (*it)->name, (*it)->span, (*old)->span);
+        vec_push(arena, &ld->program->kernels, *it);
+    }
+}
+
+static void load_file(struct loader *ld, tir_str name, tir_str text, bool is_main);
+
+static bool is_loaded(const struct loader *ld, tir_str name)
+{
+    vec_foreach(const tir_str, it, &ld->files)
+        if (tir_str_equal(*it, name))
+            return true;
+    return false;
+}
+
+static void load_import(struct loader *ld, tir_str from, const struct ast_import *import)
+{
+    tir_str name, text;
+    const struct tir_front_options *o = ld->options;
+    if (!o->import || !o->import(o->import_user, from, import->path, &name, &text))
+        tir_error_at(&ld->cx->diags, import->span, TIR_E_IMPORT, "cannot read `%.*s`",
+                     (int)TIR_MIN(import->path.len, 200), import->path.ptr);
+    else if (is_loaded(ld, name))
+        return;
+    else if (ld->files.len >= MAX_FILES)
+        tir_error_at(&ld->cx->diags, import->span, TIR_E_IMPORT, "more than %d files", MAX_FILES);
+    else
+        load_file(ld, name, text, false);
+}
+
+// Imports come first, so that their constants are known.
+static void load_file(struct loader *ld, tir_str name, tir_str text, bool is_main)
+{
+    vec_push(&ld->cx->arena, &ld->files, tir_str_copy(&ld->cx->arena, name));
+    struct tir_source_file *file = tir_source_add(&ld->cx->sources, name, text);
+    if (!file) {
+        tir_error_at(&ld->cx->diags, (struct tir_span){0, 0}, TIR_E_FILE_SIZE,
+                     "all files together are larger than 1 GiB");
+        return;
+    }
+    struct ast_module *m = tir_parse(ld->cx, file);
+    if (!m)
+        return;
+    vec_foreach(const struct ast_import, it, &m->imports)
+        load_import(ld, file->name, it);
+    collect(ld, m, is_main);
+}
+
+static void define_constants(struct loader *ld, struct lower *l)
+{
+    static const struct {
+        const char *name;
+        double value;
+    } known[] = {{"PI", 3.141592653589793},
+                 {"LOG2E", 1.4426950408889634},
+                 {"LN2", 0.6931471805599453},
+                 {"INF", (double)INFINITY}};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(known); i++)
+        add_global(ld, tir_intern_cstr(&ld->cx->names, known[i].name), (struct tir_span){0, 0},
+                   val_float(known[i].value));
+    tir_map_init(&l->names, l->arena);
+    l->f = tir_func_new(l->m, "constants");
+    l->b = tir_builder_at_end(l->f, l->f->body);
+    vec_foreach(const struct ast_binding, it, &ld->consts) {
+        const struct symbol *old = tir_map_get(&ld->program->globals, tir_map_key(it->name));
+        if (old)
+            redefined(ld, it->name, it->span, old->span);
+        struct val v = lower_expr(l, it->value);
+        add_global(ld, it->name, it->span, const_typed(l, it, v));
+    }
+}
+
+// -D NAME=VALUE must mean something to some kernel.
+static void check_metas(struct loader *ld)
+{
+    for (uint32_t i = 0; i < ld->options->meta_count; i++) {
+        tir_str name = ld->options->metas[i].name;
+        bool known = false;
+        vec_foreach(struct ast_kernel *, k, &ld->program->kernels)
+            vec_foreach(const struct ast_binding, it, &(*k)->metas)
+                known |= tir_str_is(name, it->name);
+        if (!known)
+            tir_error_at(&ld->cx->diags, (struct tir_span){0, 0}, TIR_E_META,
+                         "no kernel has a meta `%.*s`", (int)TIR_MIN(name.len, 100), name.ptr);
+    }
+}
+
+static void lower_kernels(struct loader *ld, struct lower *l)
+{
+    const char *wanted = ld->options->kernel;
+    bool found = false;
+    vec_foreach(struct ast_kernel *, it, &ld->program->kernels) {
+        if (wanted && strcmp((*it)->name, wanted) != 0)
+            continue;
+        found = true;
+        struct lower one = {
+            .cx = ld->cx, .arena = &ld->cx->arena, .m = l->m, .program = ld->program};
+        lower_kernel(&one, *it, ld->options);
+    }
+    if (!found && wanted)
+        tir_error_at(&ld->cx->diags, (struct tir_span){0, 0}, TIR_E_KERNEL,
+                     "there is no kernel `%.100s`", wanted);
+}
+
+bool tir_front_module(struct tir_context *cx, tir_str name, tir_str source,
+                      const struct tir_front_options *options, struct tir_module **out)
+{
+    static const struct tir_front_options none;
+    uint32_t errors = cx->diags.error_count;
+    struct program program = {0};
+    struct loader ld = {.cx = cx, .options = options ? options : &none, .program = &program};
+    tir_map_init(&program.fns, &cx->arena);
+    tir_map_init(&program.globals, &cx->arena);
+    *out = NULL;
+    load_file(&ld, name, source, true);
+    if (cx->diags.error_count != errors)
+        return false;
+    struct tir_module *m = tir_module_new(&cx->arena, cx->types, &cx->names, &cx->diags);
+    struct lower l = {.cx = cx, .arena = &cx->arena, .m = m, .program = &program};
+    define_constants(&ld, &l);
+    check_metas(&ld);
+    if (cx->diags.error_count == errors)
+        lower_kernels(&ld, &l);
+    if (cx->diags.error_count != errors)
+        return false;
+    *out = m;
+    return true;
+}

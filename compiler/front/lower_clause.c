@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The clauses of a kernel: what must hold at launch, the grid, and what IR text states.
+#include "front/lower.h"
+
+enum { MAX_GRID = 3, MAX_THREADS = 1024 };
+
+typedef VEC(struct tir_value *) value_list;
+
+struct clauses {
+    struct lower *l;
+    value_list grid, conditions;
+};
+
+static bool one_int(struct lower *l, const struct ast_clause *c, int64_t least, int64_t most,
+                    enum tir_diag_code code, int64_t *out)
+{
+    if (c->args.len != 1 || c->args.at[0].name) {
+        lower_error(l, c->span, TIR_E_ARGUMENTS, "`%s(...)` takes one value", c->name);
+        return false;
+    }
+    const struct ast_expr *e = c->args.at[0].value;
+    if (!const_int(l, e, c->name, out))
+        return false;
+    if (*out >= least && *out <= most)
+        return true;
+    lower_error(l, e->span, code, "`%s` must be %lld to %lld, not %lld", c->name, (long long)least,
+                (long long)most, (long long)*out);
+    return false;
+}
+
+static void clause_where(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    const struct ast_expr *e = c->args.at[0].value;
+    struct val v = lower_expr(l, e);
+    if (v.kind == VAL_BOOL && !v.truth)
+        lower_error(l, e->span, TIR_E_STATIC_ASSERT, "this condition is false with these metas");
+    if (v.kind == VAL_BOOL)
+        return;
+    struct tir_value *cond = convert_elem(l, e->span, v, TIR_BOOL);
+    if (cond)
+        vec_push(l->arena, &cl->conditions, cond);
+}
+
+static void clause_grid(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    if (cl->grid.len || c->args.len < 1 || c->args.len > MAX_GRID) {
+        lower_error(l, c->span, TIR_E_GRID, "a kernel has one grid of 1 to %d sizes", MAX_GRID);
+        return;
+    }
+    const struct tir_type *index = tir_type_scalar(l->cx->types, TIR_I64);
+    vec_foreach(const struct ast_arg, it, &c->args) {
+        struct val v = lower_expr(l, it->value);
+        struct tir_value *size = convert_to(l, it->value->span, v, index);
+        if (v.kind == VAL_INT && v.i < 0)
+            lower_error(l, it->value->span, TIR_E_GRID, "a grid of %lld CTAs", (long long)v.i);
+        vec_push(l->arena, &cl->grid, size);
+    }
+}
+
+static void clause_threads(struct clauses *cl, const struct ast_clause *c)
+{
+    int64_t threads;
+    if (!one_int(cl->l, c, 1, MAX_THREADS, TIR_E_THREADS, &threads))
+        return;
+    if (threads % 32)
+        lower_error(cl->l, c->args.at[0].value->span, TIR_E_THREADS,
+                    "%lld threads are not a multiple of 32, the size of a warp",
+                    (long long)threads);
+    cl->l->f->threads = (uint32_t)threads;
+}
+
+static const char *word_of(const struct ast_arg *arg)
+{
+    return !arg->name && arg->value->kind == AST_NAME ? arg->value->name : "";
+}
+
+static void clause_form(struct clauses *cl, const struct ast_clause *c)
+{
+    enum tir_form form = TIR_FORM_COUNT;
+    if (c->args.len == 1)
+        form = tir_form_by_name(tir_str_of(word_of(&c->args.at[0])));
+    if (form == TIR_FORM_COUNT)
+        lower_error(cl->l, c->span, TIR_E_ARGUMENTS, "unknown form");
+    else
+        cl->l->f->form = form;
+}
+
+static void clause_facts(struct clauses *cl, const struct ast_clause *c)
+{
+    static const char *const names[] = {"index32", "vector16", "unit_inner"}; // enum tir_fact
+    vec_foreach(const struct ast_arg, it, &c->args) {
+        uint32_t i = 0;
+        while (i < TIR_COUNT_OF(names) && strcmp(names[i], word_of(it)) != 0)
+            i++;
+        if (i < TIR_COUNT_OF(names))
+            cl->l->f->facts |= 1u << i;
+        else
+            lower_error(cl->l, it->span, TIR_E_ARGUMENTS,
+                        "a fact is index32, vector16 or unit_inner");
+    }
+}
+
+// meta(BM = 128, ...): what was bound when the IR was made.
+static void clause_meta(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    l->f->metas = arena_array(l->arena, struct tir_meta, c->args.len);
+    vec_foreach(const struct ast_arg, it, &c->args) {
+        struct val v = lower_expr(l, it->value);
+        if (v.kind == VAL_POISON)
+            continue;
+        if (!it->name || (!val_is_constant(v) && v.kind != VAL_ELEM))
+            lower_error(l, it->span, TIR_E_ARGUMENTS, "expected NAME = VALUE");
+        else
+            l->f->metas[l->f->meta_count++] = (struct tir_meta){it->name, meta_text(l, v)};
+    }
+}
+
+static void clause_shared(struct clauses *cl, const struct ast_clause *c)
+{
+    one_int(cl->l, c, 0, INT32_MAX, TIR_E_ARGUMENTS, &cl->l->f->shared_bytes);
+}
+
+static void clause_persistent(struct clauses *cl, const struct ast_clause *c)
+{
+    int64_t count;
+    if (one_int(cl->l, c, 0, 64, TIR_E_ARGUMENTS, &count))
+        cl->l->f->persistent = (uint32_t)count;
+}
+
+static const struct {
+    const char *name;
+    void (*handle)(struct clauses *cl, const struct ast_clause *c);
+} handlers[] = {
+    {"where", clause_where},     {"grid", clause_grid},
+    {"threads", clause_threads}, {"form", clause_form},
+    {"facts", clause_facts},     {"meta", clause_meta},
+    {"shared", clause_shared},   {"persistent", clause_persistent},
+};
+
+static void lower_clause(struct clauses *cl, const struct ast_clause *c)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(handlers); i++)
+        if (strcmp(handlers[i].name, c->name) == 0) {
+            handlers[i].handle(cl, c);
+            return;
+        }
+    lower_error(cl->l, c->span, TIR_E_SYNTAX, "unknown clause `%.64s`", c->name);
+}
+
+bool lower_clauses(struct lower *l, const struct ast_kernel *k)
+{
+    struct clauses cl = {.l = l};
+    uint32_t errors = l->cx->diags.error_count;
+    struct tir_builder outer = l->b;
+    l->b = tir_builder_at_end(l->f, l->f->host);
+    l->in_host = true;
+    vec_foreach(const struct ast_clause, it, &k->clauses) {
+        static const char *const of_ir[] = {"form", "facts", "meta"};
+        for (uint32_t i = 0; i < TIR_COUNT_OF(of_ir); i++)
+            l->is_ir |= strcmp(it->name, of_ir[i]) == 0;
+        lower_clause(&cl, it);
+    }
+    l->in_host = false;
+    bool ok = l->cx->diags.error_count == errors;
+    if (ok) {
+        l->f->grid_count = cl.grid.len;
+        vec_foreach(struct tir_value *, it, &cl.conditions)
+            vec_push(l->arena, &cl.grid, *it);
+        tir_build_yield(&l->b, cl.grid.at, cl.grid.len);
+    }
+    l->b = outer;
+    return ok;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// tiles loops: the parallel outermost loop of a kernel.
+#include "front/lower.h"
+
+struct tiles {
+    struct tir_value *extents[TIR_MAX_RANK];
+    int64_t by[TIR_MAX_RANK];
+    enum tir_word order;
+    int64_t group, persistent;
+};
+
+static bool lower_extents(struct lower *l, const struct ast_stmt *s, struct tiles *t)
+{
+    const struct tir_type *index = tir_type_scalar(l->cx->types, TIR_I64);
+    if (s->extents.len < 1 || s->extents.len > TIR_MAX_RANK) {
+        lower_error(l, s->head, TIR_E_GRID, "a tiles loop has 1 to %d extents, not %u",
+                    TIR_MAX_RANK, s->extents.len);
+        return false;
+    }
+    if (s->vars.len != s->extents.len) {
+        lower_error(l, s->head, TIR_E_GRID, "%u variables for %u extents", s->vars.len,
+                    s->extents.len);
+        return false;
+    }
+    bool ok = true;
+    for (uint32_t i = 0; i < s->extents.len; i++) {
+        const struct ast_extent *e = &s->extents.at[i];
+        t->extents[i] = convert_to(l, e->extent->span, lower_expr(l, e->extent), index);
+        ok &= t->extents[i] != NULL;
+        t->by[i] = 1;
+        if (e->by && !const_int(l, e->by, "the size of a tile", &t->by[i])) {
+            ok = false;
+        } else if (t->by[i] < 1) {
+            lower_error(l, e->by->span, TIR_E_GRID,
+                        "the size of a tile must be at least 1, not %lld", (long long)t->by[i]);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+// order = grouped(8), order = row_major; in IR text order(grouped) group(8)
+static bool lower_order(struct lower *l, const struct ast_stmt *s, struct tiles *t)
+{
+    const struct ast_arg *option = loop_option(s, "order");
+    if (!loop_option_int(l, s, "group", &t->group))
+        return false;
+    if (!option)
+        return true;
+    const struct ast_expr *e = option->value, *name = e;
+    if (e && e->kind == AST_CALL && e->args.len == 1 && !e->args.at[0].name) {
+        name = e->base;
+        if (!const_int(l, e->args.at[0].value, "the group", &t->group))
+            return false;
+    }
+    if (name && name->kind == AST_NAME)
+        t->order = tir_word_by_name(TIR_ATTR_order, tir_str_of(name->name));
+    if (t->order == TIR_WORD_NONE) {
+        lower_error(l, option->span, TIR_E_GRID,
+                    "an order is row_major, column_major, grouped(g) or heavy_first");
+        return false;
+    }
+    bool grouped = t->order == TIR_WORD_order_grouped;
+    if (grouped == (t->group > 0))
+        return true;
+    lower_error(l, option->span, TIR_E_GRID,
+                grouped ? "`grouped(g)` needs a group of at least 1"
+                        : "only `grouped` has a group");
+    return false;
+}
+
+static bool lower_persistent(struct lower *l, const struct ast_stmt *s, struct tiles *t)
+{
+    const struct ast_arg *option = loop_option(s, "persistent");
+    if (!option)
+        return true;
+    struct val v = option->value ? lower_expr(l, option->value) : val_bool(true);
+    bool known = v.kind == VAL_BOOL || (v.kind == VAL_INT && (v.i == 0 || v.i == 1));
+    t->persistent = v.kind == VAL_BOOL ? v.truth : v.i;
+    if (!known && v.kind != VAL_POISON)
+        lower_error(l, option->span, TIR_E_CONSTANT, "`persistent` is true or false, not %s",
+                    lower_val_name(l, v));
+    return known;
+}
+
+static bool check_place(struct lower *l, const struct ast_stmt *s)
+{
+    const char *why = NULL;
+    if (l->b.block != l->f->body)
+        why = l->level ? "tiles loops do not nest" : "a tiles loop is not inside another statement";
+    else if (l->f->grid_count)
+        why = "a kernel with `grid` has no tiles loop";
+    if (why)
+        lower_error(l, s->head, TIR_E_GRID, "%s", why);
+    return !why;
+}
+
+static struct tir_inst *build_tiles(struct lower *l, const struct ast_stmt *s,
+                                    const struct tiles *t)
+{
+    uint32_t n = s->extents.len;
+    struct tir_inst *inst = tir_build(&l->b, TIR_OP_TILES, t->extents, n, NULL, 0, 1);
+    tir_set_list(l->f, inst, TIR_ATTR_by, t->by, n);
+    if (t->order != TIR_WORD_NONE)
+        tir_set_word(l->f, inst, TIR_ATTR_order, t->order);
+    if (t->group)
+        tir_set_int(l->f, inst, TIR_ATTR_group, t->group);
+    if (t->persistent)
+        tir_set_int(l->f, inst, TIR_ATTR_persistent, 1);
+    return inst;
+}
+
+void lower_tiles(struct lower *l, const struct ast_stmt *s)
+{
+    static const char *const known[] = {"order", "group", "persistent"};
+    struct tiles t = {.order = TIR_WORD_NONE};
+    l->tiles_loops++;
+    if (!check_place(l, s) || !loop_check_options(l, s, known, 3) || !lower_extents(l, s, &t) ||
+        !lower_order(l, s, &t) || !lower_persistent(l, s, &t))
+        return;
+    struct tir_inst *inst = build_tiles(l, s, &t);
+    struct tir_builder outer = l->b;
+    struct loop *loop = l->loop;
+    l->b = tir_builder_at_end(l->f, inst->regions[0]);
+    l->loop = NULL;
+    l->level++;
+    struct symbol *scope = scope_enter(l);
+    vec_foreach(const struct ast_binding, it, &s->vars) {
+        struct tir_value *arg = tir_block_add_arg(l->f, inst->regions[0],
+                                                  tir_type_scalar(l->cx->types, TIR_I64), it->name);
+        scope_declare(l, it->name, it->span, val_ir(arg));
+    }
+    lower_stmts(l, s->body, 0, s->body->stmts.len);
+    tir_build_yield(&l->b, NULL, 0);
+    scope_leave(l, scope);
+    l->level--;
+    l->loop = loop;
+    l->b = outer;
+}
