@@ -139,7 +139,7 @@ struct symbol *scope_find(struct lower *l, const char *name); // NULL: none
 void scope_unknown(struct lower *l, struct tir_span span, const char *name);
 void scope_unknown_function(struct lower *l, struct tir_span span, const char *name);
 
-// Outer variables that the blocks assign, in the order of their declaration (assigned.c).
+// Outer variables that the blocks assign, in the order of their assignment (assigned.c).
 void assigned_in(struct lower *l, const struct ast_block *a, const struct ast_block *b,
                  symbol_list *out);
 // The same for the statements of a block from `first` on.

@@ -2,7 +2,7 @@
 // How lowering reports: names for types and values, and where an inlined function was called from.
 #include "front/lower.h"
 
-enum { MAX_DEPTH = 1000, MAX_INSTRUCTIONS = 1000000, MAX_STEPS = 20000000, MAX_CALLS_SHOWN = 3 };
+enum { MAX_DEPTH = 1000, MAX_INSTRUCTIONS = 200000, MAX_STEPS = 5000000, MAX_CALLS_SHOWN = 3 };
 
 static void note_calls(struct lower *l)
 {

@@ -131,7 +131,7 @@ static bool unify_fixed(struct lower *l, struct op_call *o, uint32_t first, uint
     return convert_unify(l, &u, o->fixed + first, count);
 }
 
-static bool convert_fixed(struct lower *l, struct op_call *o, uint32_t i, struct tir_value *v)
+static bool convert_fixed(struct op_call *o, uint32_t i, struct tir_value *v)
 {
     o->fixed[i] = val_ir(v);
     return v;
@@ -140,7 +140,7 @@ static bool convert_fixed(struct lower *l, struct op_call *o, uint32_t i, struct
 static bool convert_select(struct lower *l, struct op_call *o)
 {
     struct unify u = {"`where`", o->c->e->span, TIR_CLASS_ANY, TIR_NONE, o->exprs};
-    return convert_fixed(l, o, 0, convert_elem(l, o->exprs[0]->span, o->fixed[0], TIR_BOOL)) &&
+    return convert_fixed(o, 0, convert_elem(l, o->exprs[0]->span, o->fixed[0], TIR_BOOL)) &&
            unify_fixed(l, o, 1, 2) && convert_unify_shapes(l, &u, o->fixed, 3);
 }
 
@@ -151,7 +151,7 @@ static bool convert_stored(struct lower *l, struct op_call *o)
     if (!v)
         return false;
     v = build_reshape(l, v, o->slice.type->rank, o->slice.type->shape);
-    return convert_fixed(l, o, TIR_STORE_VALUE, v);
+    return convert_fixed(o, TIR_STORE_VALUE, v);
 }
 
 static bool convert_pad(struct lower *l, struct op_call *o)
@@ -159,7 +159,7 @@ static bool convert_pad(struct lower *l, struct op_call *o)
     if (o->fixed[TIR_LOAD_PAD].kind == VAL_VOID)
         return true;
     const struct tir_type *type = tir_type_scalar(l->cx->types, o->slice.type->elem);
-    return convert_fixed(l, o, TIR_LOAD_PAD,
+    return convert_fixed(o, TIR_LOAD_PAD,
                          convert_to(l, o->exprs[0]->span, o->fixed[TIR_LOAD_PAD], type));
 }
 
@@ -215,7 +215,7 @@ static bool convert_dot(struct lower *l, struct op_call *o)
         return false;
     struct val acc = o->fixed[TIR_DOT_ACC];
     const struct ast_expr *e = o->exprs[TIR_DOT_ACC];
-    return convert_fixed(l, o, TIR_DOT_ACC, convert_to(l, e ? e->span : span, acc, type));
+    return convert_fixed(o, TIR_DOT_ACC, convert_to(l, e ? e->span : span, acc, type));
 }
 
 // The lane of a shuffle is an i32, a predicate a bool; the rest is what it is.
@@ -234,7 +234,7 @@ static bool convert_plain(struct lower *l, struct op_call *o)
         struct tir_span span = o->exprs[at]->span;
         struct tir_value *ir =
             lane ? convert_elem(l, span, v, TIR_I32) : convert_default(l, span, v);
-        if (!convert_fixed(l, o, at, ir))
+        if (!convert_fixed(o, at, ir))
             return false;
     }
     return true;
@@ -251,7 +251,7 @@ static bool convert_operands(struct lower *l, struct op_call *o)
     case TIR_OP_DOT:
         return convert_dot(l, o);
     case TIR_OP_ASSUME:
-        return convert_fixed(l, o, 0, convert_elem(l, o->exprs[0]->span, o->fixed[0], TIR_BOOL));
+        return convert_fixed(o, 0, convert_elem(l, o->exprs[0]->span, o->fixed[0], TIR_BOOL));
     case TIR_OP_REDUCE:
     case TIR_OP_SCAN:
         return convert_plain(l, o);

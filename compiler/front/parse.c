@@ -6,9 +6,9 @@ void parse_step(struct parser *p)
 {
     p->previous_end = p->now.span.end;
     p->now = p->next;
-    do
-        p->next = tir_lex(&p->lexer);
-    while (p->next.kind == TIR_TOK_BAD);
+    p->next = tir_lex(&p->lexer);
+    if (p->now.kind == TIR_TOK_BAD) // the lexer has reported it
+        p->panic = true;
 }
 
 bool parse_accept(struct parser *p, enum tir_token_kind kind)

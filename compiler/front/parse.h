@@ -38,6 +38,7 @@ struct ast_expr *parse_expr(struct parser *p);
 struct ast_expr *parse_additive(struct parser *p); // without < and >, which end a list of metas
 struct ast_arg parse_arg(struct parser *p);
 struct ast_type *parse_type(struct parser *p);
+struct ast_type *parse_bare_type(struct parser *p); // without a layout: `in` may follow it
 struct ast_block *parse_block(struct parser *p);
 // NAME [: type] [= expr], up to `close`; values or types may be required or forbidden by the
 // caller.

@@ -113,7 +113,7 @@ static void parse_loop_vars(struct parser *p, struct ast_stmt *s)
     struct ast_binding b = {0};
     b.name = parse_name(p, &b.span, "the loop's variable");
     if (parse_accept(p, TIR_TOK_COLON))
-        b.type = parse_type(p);
+        b.type = parse_bare_type(p);
     vec_push(&p->cx->arena, &s->vars, b);
 }
 

@@ -90,7 +90,7 @@ static struct ast_layout *parse_layout(struct parser *p)
     return l;
 }
 
-struct ast_type *parse_type(struct parser *p)
+struct ast_type *parse_bare_type(struct parser *p)
 {
     struct ast_type *t = arena_new(&p->cx->arena, struct ast_type);
     uint32_t begin = p->now.span.begin;
@@ -114,8 +114,16 @@ struct ast_type *parse_type(struct parser *p)
         } while (!p->panic && parse_accept(p, TIR_TOK_COMMA));
         parse_expect(p, TIR_TOK_RBRACKET, "after the type's sizes");
     }
-    if (!p->panic && parse_accept(p, TIR_TOK_IN))
-        t->layout = parse_layout(p);
     t->span = parse_since(p, begin);
+    return t;
+}
+
+struct ast_type *parse_type(struct parser *p)
+{
+    struct ast_type *t = parse_bare_type(p);
+    if (!p->panic && parse_accept(p, TIR_TOK_IN)) {
+        t->layout = parse_layout(p);
+        t->span = parse_since(p, t->span.begin);
+    }
     return t;
 }
