@@ -77,6 +77,15 @@ void lower_note_operand(struct lower *l, const struct ast_expr *e, struct val v)
         lower_note(l, s->span, "`%s` is %s", e->name, lower_val_name(l, v));
 }
 
+// Where the kernel's own text calls the functions being inlined: a limit is nobody's fault but the
+// sum of what that expands to.
+static struct tir_span outermost(const struct lower *l, struct tir_span span)
+{
+    for (const struct inlined *in = l->calls; in; in = in->outer)
+        span = in->call;
+    return span;
+}
+
 bool lower_enter(struct lower *l, struct tir_span span)
 {
     if (l->stopped)
@@ -86,9 +95,9 @@ bool lower_enter(struct lower *l, struct tir_span span)
         lower_error(l, span, TIR_E_NESTING, "nested more than %d levels deep, calls included",
                     MAX_DEPTH);
     else if (l->f->inst_count > MAX_INSTRUCTIONS || l->steps > MAX_STEPS)
-        lower_error(l, span, TIR_E_LIMIT,
-                    "the kernel has more than %d operations once functions and loops are expanded",
-                    MAX_INSTRUCTIONS);
+        tir_error_at(&l->cx->diags, outermost(l, span), TIR_E_LIMIT,
+                     "the kernel has more than %d operations once functions and loops are expanded",
+                     MAX_INSTRUCTIONS);
     else
         return ++l->depth;
     l->stopped = true;
