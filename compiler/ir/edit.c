@@ -32,8 +32,7 @@ void tir_move_before(struct tir_inst *inst, struct tir_inst *where)
 
 static void replace_in(struct tir_block *root, struct tir_value *from, struct tir_value *to)
 {
-    tir_foreach_inst_in(inst, root)
-    {
+    tir_foreach_inst_in(inst, root) {
         for (uint32_t i = 0; i < inst->operand_count; i++)
             if (inst->operands[i] == from)
                 inst->operands[i] = to;
@@ -48,8 +47,7 @@ void tir_replace_uses(struct tir_func *f, struct tir_value *from, struct tir_val
 
 static void replace_map_in(struct tir_block *root, const struct tir_map *map)
 {
-    tir_foreach_inst_in(inst, root)
-    {
+    tir_foreach_inst_in(inst, root) {
         for (uint32_t i = 0; i < inst->operand_count; i++) {
             struct tir_value *to;
             while (inst->operands[i] && (to = tir_map_get(map, tir_map_key(inst->operands[i]))))

@@ -75,7 +75,7 @@ enum tir_rule { // how result types follow; see ir/infer.c
     TIR_RULE_YIELDED
 };
 
-enum tir_elem_class {
+enum tir_elem_class { // ORDER CLASS
     TIR_CLASS_ANY,
     TIR_CLASS_NUM,
     TIR_CLASS_FLOAT,

@@ -43,8 +43,7 @@ uint32_t *tir_count_uses(struct tir_arena *arena, const struct tir_func *f)
     uint32_t *uses = arena_array(arena, uint32_t, f->value_count);
     const struct tir_block *const roots[] = {f->body, f->host};
     for (uint32_t r = 0; r < TIR_COUNT_OF(roots); r++)
-        tir_foreach_inst_in(inst, roots[r])
-        {
+        tir_foreach_inst_in(inst, roots[r]) {
             for (uint32_t i = 0; i < inst->operand_count; i++)
                 if (inst->operands[i])
                     uses[inst->operands[i]->id]++;

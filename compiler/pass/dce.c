@@ -97,9 +97,11 @@ static void mark_needs(struct dce *d, struct tir_value *v)
 static void mark_roots(struct dce *d, const struct tir_block *root)
 {
     const uint32_t effects = TIR_WRITES | TIR_ASYNC | TIR_SYNC;
-    tir_foreach_inst_in(inst, root) if ((tir_has_trait(inst, effects) && inst->op != TIR_OP_ALLOC &&
-                                         inst->op != TIR_OP_TILES) ||
-                                        inst->op == TIR_OP_WHILE) mark_inst(d, inst);
+    tir_foreach_inst_in(inst, root)
+        if ((tir_has_trait(inst, effects) && inst->op != TIR_OP_ALLOC &&
+             inst->op != TIR_OP_TILES) ||
+            inst->op == TIR_OP_WHILE)
+            mark_inst(d, inst);
     struct tir_inst *yield = tir_yield_of(root); // the host block's
     if (yield)
         mark_inst(d, yield);

@@ -582,6 +582,7 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
     if (!f->threads)
         f->threads = choose_threads(f);
     tir_stage_dots(f, cx);
+    tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
 
     struct solver s = {.f = f, .cx = cx, .types = f->module->types, .warps = f->threads / 32};
     s.value_count = f->value_count;

@@ -47,8 +47,10 @@ static struct tir_value *build_scratch(struct tir_func *f, struct tir_inst *inst
 
 static bool add_scratch(struct tir_func *f, struct tir_inst *inst)
 {
-    const struct tir_type *x = inst->operand_count ? inst->operands[0]->type : NULL;
-    if (!x || !tir_type_is_tile(x) || !x->layout || inst->operands[0]->kind == TIR_VALUE_CONST)
+    if (inst->op != TIR_OP_CONVERT_LAYOUT && inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN)
+        return false;
+    const struct tir_type *x = inst->operands[TIR_REDUCE_X]->type;
+    if (!x->layout) // a constant
         return false;
     if (inst->op == TIR_OP_CONVERT_LAYOUT) {
         if (!tir_convert_needs_scratch(x, inst->results[0]->type))
@@ -59,24 +61,18 @@ static bool add_scratch(struct tir_func *f, struct tir_inst *inst)
             build_scratch(f, inst, x->elem, x->rank, x->shape, swizzle);
         return true;
     }
-    if (inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN) {
-        uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
-        uint32_t warps = tir_warps_along(x->layout, axis);
-        if (warps == 1)
-            return false;
-        // One partial result for each line along the axis, warp and repetition.
-        int64_t lines = tir_type_count(x) / x->shape[axis];
-        int64_t repeats = inst->op == TIR_OP_SCAN ? x->shape[axis] : 1;
-        int64_t shape[2] = {warps * repeats, lines};
-        if (inst->op == TIR_OP_SCAN)
-            shape[0] = TIR_MIN(shape[0], x->shape[axis]);
-        inst->operands[TIR_REDUCE_SCRATCH] = build_scratch(f, inst, x->elem, 2, shape, 0);
-        return true;
-    }
-    return false;
+    uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
+    uint32_t warps = tir_warps_along(x->layout, axis);
+    if (warps == 1)
+        return false;
+    // One entry for each line along the axis and each part of it: a warp's, and in a scan also each
+    // repetition's, of which there are at most as many as elements.
+    int64_t parts = inst->op == TIR_OP_SCAN ? x->shape[axis] : warps;
+    int64_t shape[2] = {parts, tir_type_count(x) / x->shape[axis]};
+    inst->operands[TIR_REDUCE_SCRATCH] = build_scratch(f, inst, x->elem, 2, shape, 0);
+    return true;
 }
 
-// Program positions: inst->data would do, but a map keeps passes apart.
 struct positions {
     int64_t *of;  // by instruction id
     int64_t *end; // last position inside the instruction's regions

@@ -550,7 +550,10 @@ static void parse_loc(struct emu_loader *ld)
     *emu_push(ld->keep, &ld->module->locs) =
         (struct emu_loc){.file = (uint32_t)file, .line = (uint32_t)line};
     while (emu_accept(ld, ',')) { // function_name label [+ n], inlined_at file line column
-        while (ld->token.kind == EMU_TOK_WORD || ld->token.kind == EMU_TOK_INT || emu_at(ld, '+'))
+        expect_word(ld);
+        if (ld->token.kind == EMU_TOK_WORD)
+            emu_next(ld);
+        while (ld->token.kind == EMU_TOK_INT || emu_at(ld, '+'))
             emu_next(ld);
     }
 }

@@ -428,6 +428,135 @@ static void licm_climbs_and_leaves_big_tiles(void **state)
     tir_context_finish(&p.u.cx);
 }
 
+// A: f32[M, K], Y: inout f32[N]; grid(ceildiv(M, 64)) where eq(M, 128) where eq(rem(K, 8), 0).
+static void start_with_host(struct program *p)
+{
+    struct ir_unit *u = &p->u;
+    ir_unit_start(u);
+    p->in = ir_tensor(u, "A", TIR_IN, TIR_F32, 2, 0, 1);
+    p->f32s = ir_tensor(u, "Y", TIR_INOUT, TIR_F32, 1, 2, 0);
+    ir_dims(u, (const char *[]){"M", "K", "N"}, 3);
+    struct tir_func *fn = u->f;
+    struct tir_builder host = tir_builder_at_end(fn, fn->host);
+    struct tir_value *m = fn->dims[0].value, *k = fn->dims[1].value;
+    struct tir_value *zero = tir_const_index(fn, 0);
+    struct tir_value *rest = tir_binary(&host, TIR_OP_REM, k, tir_const_index(fn, 8));
+    struct tir_value *gives[] = {tir_binary(&host, TIR_OP_CEILDIV, m, tir_const_index(fn, 64)),
+                                 tir_binary(&host, TIR_OP_EQ, m, tir_const_index(fn, 128)),
+                                 tir_binary(&host, TIR_OP_EQ, rest, zero)};
+    tir_build_yield(&host, gives, 3);
+    fn->grid_count = 1;
+    struct tir_value *inside = tir_binary(&u->b, TIR_OP_REM, k, tir_const_index(fn, 8));
+    struct tir_value *cond = tir_binary(&u->b, TIR_OP_EQ, inside, zero);
+    struct tir_inst *choice = tir_build(&u->b, TIR_OP_IF, &cond, 1, NULL, 0, 2);
+    u->b = tir_builder_at_end(fn, choice->regions[0]);
+    ir_store1(u, p->f32s, tir_binary(&u->b, TIR_OP_MUL, m, fn->dims[2].value), 0, f(p, 1));
+    ir_end(u, NULL);
+    u->b = tir_builder_at_end(fn, choice->regions[1]);
+    ir_store1(u, p->f32s, zero, 0, f(p, 2));
+    ir_end(u, NULL);
+}
+
+static struct tir_pass_cx context(struct program *p, const struct tir_binding *known,
+                                  uint32_t count)
+{
+    return (struct tir_pass_cx){
+        .scratch = &p->u.cx.scratch, .diags = &p->u.cx.diags, .known = known, .known_count = count};
+}
+
+static void specialize_binds_what_is_given_and_demanded(void **state)
+{
+    (void)state;
+    struct program p;
+    start_with_host(&p);
+    const struct tir_binding known[] = {{STR("N"), STR("100")}, {STR("other"), STR("x")}};
+    struct tir_pass_cx cx = context(&p, known, 2);
+    assert_int_equal(tir_pass_specialize(p.u.f, &cx), TIR_CHANGED);
+    assert_true(tir_verify(p.u.f));
+    assert_int_equal(tir_pass_clean(p.u.f, &cx), TIR_CHANGED);
+    assert_true(tir_verify(p.u.f));
+    assert_ir(&p.u, p.u.f,
+              "kernel k(A: f32[128, K], Y: inout f32[100]) grid(2) where eq(rem(K, 8), 0)\n"
+              "{\n"
+              "    store(Y[12800], f32(1));\n"
+              "}\n");
+    tir_context_finish(&p.u.cx);
+}
+
+static void specialize_refuses(const char *name, const char *value, const char *expected)
+{
+    struct program p;
+    start_with_host(&p);
+    const struct tir_binding known = {tir_str_of(name), tir_str_of(value)};
+    struct tir_pass_cx cx = context(&p, &known, 1);
+    assert_int_equal(tir_pass_specialize(p.u.f, &cx), TIR_FAILED);
+    assert_str(p.u.cx.diags.list.at[0]->text, expected);
+    tir_context_finish(&p.u.cx);
+}
+
+static void specialize_refuses_what_cannot_hold(void **state)
+{
+    (void)state;
+    specialize_refuses("M", "100", "condition 1 of kernel k does not hold for these dimensions");
+    specialize_refuses("K", "12", "condition 2 of kernel k does not hold for these dimensions");
+    specialize_refuses("K", "-8", "dimension K cannot be '-8'");
+    specialize_refuses("K", "99999999999999999999", "dimension K cannot be '99999999999999999999'");
+}
+
+// Runs the pipeline with these options; gives what was printed.
+static const char *printed(struct program *p, struct tir_pass_options options, bool expected)
+{
+    struct tir_text text;
+    tir_text_init(&text, &p->u.cx.arena, 0);
+    options.printed = &text;
+    struct tir_pass_cx cx = context(p, NULL, 0);
+    assert_int_equal(tir_run_passes(p->u.f, &cx, &options), expected);
+    return text.ptr ? text.ptr : "";
+}
+
+static void the_runner_stops_prints_and_leaves_out(void **state)
+{
+    (void)state;
+    struct program p;
+    start_with_host(&p);
+    struct tir_pass_options options = {.bisect = -1, .stop_after = STR("clean")};
+    options.print_after = STR("specialize");
+    options.time = true;
+    const char *text = printed(&p, options, true);
+    assert_non_null(strstr(text, "// after specialize\nkernel k(A: f32[128, K]"));
+    assert_null(strstr(text, "// after clean"));
+    assert_non_null(strstr(text, " fold ("));
+    assert_null(strstr(text, " layout ("));
+    assert_int_equal(p.u.f->form, TIR_FORM_TILE);
+    tir_context_finish(&p.u.cx);
+
+    start_with_host(&p); // without fold the branch stays; so it does when no change is allowed
+    options = (struct tir_pass_options){.bisect = -1, .stop_after = STR("clean")};
+    options.skip = STR("fold");
+    printed(&p, options, true);
+    assert_non_null(strstr(tir_str_copy(&p.u.cx.arena, ir_text(&p.u, p.u.f)).ptr, "if "));
+    tir_context_finish(&p.u.cx);
+    start_with_host(&p);
+    options = (struct tir_pass_options){.bisect = 0, .stop_after = STR("clean")};
+    printed(&p, options, true);
+    assert_non_null(strstr(tir_str_copy(&p.u.cx.arena, ir_text(&p.u, p.u.f)).ptr, "if "));
+    tir_context_finish(&p.u.cx);
+}
+
+static void the_runner_checks_names_and_forms(void **state)
+{
+    (void)state;
+    struct program p;
+    start_with_host(&p);
+    printed(&p, (struct tir_pass_options){.run = STR("fuse"), .bisect = -1}, false);
+    assert_str(p.u.cx.diags.list.at[0]->text, "there is no pass fuse");
+    printed(&p, (struct tir_pass_options){.run = STR("barrier"), .bisect = -1}, false);
+    assert_str(p.u.cx.diags.list.at[1]->text,
+               "pass barrier takes form async, but kernel k is in form tile");
+    printed(&p, (struct tir_pass_options){.run = STR("dce"), .bisect = -1}, true);
+    tir_context_finish(&p.u.cx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +571,10 @@ int main(void)
         cmocka_unit_test(dce_looks_at_carried_values_one_by_one),
         cmocka_unit_test(dce_keeps_what_has_an_effect),
         cmocka_unit_test(licm_climbs_and_leaves_big_tiles),
+        cmocka_unit_test(specialize_binds_what_is_given_and_demanded),
+        cmocka_unit_test(specialize_refuses_what_cannot_hold),
+        cmocka_unit_test(the_runner_stops_prints_and_leaves_out),
+        cmocka_unit_test(the_runner_checks_names_and_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
