@@ -194,9 +194,15 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
             add(b, s, range_of(inst, inst->operands[TIR_REDUCE_SCRATCH], READ));
         }
         break;
+    case TIR_OP_TILES:
+        if (!tir_attr_int(inst, TIR_ATTR_persistent, 0)) { // one tile a CTA
+            walk(b, inst->regions[0], s);
+            break;
+        }
+        walk_loop(b, inst, s);
+        break;
     case TIR_OP_FOR:
     case TIR_OP_WHILE:
-    case TIR_OP_TILES:
         walk_loop(b, inst, s);
         break;
     case TIR_OP_IF: {
