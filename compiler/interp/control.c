@@ -184,11 +184,9 @@ void tir_interp_tiles(struct interp *in, const struct tir_inst *inst)
         tir_interp_write(in, body->args[d])->i = 0;
     }
     const int64_t *by = tir_attr_find(inst, TIR_ATTR_by)->list;
-    do {
-        if (in->shared)
-            memset(in->shared, 0xff, (size_t)in->f->shared_bytes);
+    do
         tir_interp_block(in, body);
-    } while (next_tile(in, body, by, end));
+    while (next_tile(in, body, by, end));
 }
 
 void tir_interp_assume(struct interp *in, const struct tir_inst *inst)

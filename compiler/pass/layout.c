@@ -443,6 +443,8 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
     case TIR_OP_BROADCAST:
         return before_broadcast(s, inst, result);
     case TIR_OP_RESHAPE:
+        if (!result) // a scalar
+            return v->type->layout;
         return tir_layout_reshape(s->types, result, v->type->rank, v->type->shape);
     case TIR_OP_PERMUTE:
         return unpermuted(s, inst, result);

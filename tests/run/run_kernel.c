@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs the kernel of a .tir file through the interpreter and compares what comes out with what the
-// file's comments say. usage: run_kernel FILE...
+// Runs the kernel of a .tir file through the interpreter, as written and after every pass that
+// leaves it a tile program, and compares what comes out with what the file's comments say. usage:
+// run_kernel FILE...
 //
 //     //: -D BLOCK=4              a meta
 //     //: X f32[2, 3] = 1 2 3 4 5 6     contents before; without this line all bytes are 0xff
@@ -17,6 +18,7 @@
 #include "front/front.h"
 #include "interp/interp.h"
 #include "ir/number.h"
+#include "target/nvptx/arch.h"
 
 struct tensor {
     tir_str name;
@@ -217,19 +219,42 @@ static void interpret(struct test *t, const char *when, struct tir_func *f)
     }
 }
 
+static void complain_diagnostics(struct test *t, const char *what)
+{
+    struct tir_text text;
+    tir_text_init(&text, &t->cx->arena, 0);
+    tir_diags_render(&t->cx->diags, TIR_DIAG_TEXT, &text);
+    complain(t, what, tir_text_str(&text));
+}
+
+// A pass may change everything but the meaning.
+static void interpret_after_passes(struct test *t, struct tir_func *f)
+{
+    struct tir_pass_cx cx = {
+        .scratch = &t->cx->scratch, .diags = &t->cx->diags, .arch = tir_arch_find(STR("sm_80"))};
+    for (uint32_t i = 0; i < tir_pipeline_count && !t->errors; i++) {
+        if (tir_passes[i].out == TIR_FORM_LOWERED)
+            break;
+        struct tir_pass_options options = {
+            .run = tir_str_of(tir_passes[i].name), .bisect = -1, .verify = true};
+        if (tir_run_passes(f, &cx, &options))
+            interpret(t, tir_passes[i].name, f);
+        else
+            complain_diagnostics(t, tir_passes[i].name);
+    }
+}
+
 static void run_module(struct test *t, tir_str source)
 {
     struct tir_front_options front = {.metas = t->metas.at, .meta_count = t->metas.len};
     struct tir_module *m;
     bool ok = tir_front_module(t->cx, tir_str_of(t->file), source, &front, &m);
     if (!ok || m->funcs.len != 1) {
-        struct tir_text text;
-        tir_text_init(&text, &t->cx->arena, 0);
-        tir_diags_render(&t->cx->diags, TIR_DIAG_TEXT, &text);
-        complain(t, "does not give one kernel", tir_text_str(&text));
+        complain_diagnostics(t, "does not give one kernel");
         return;
     }
     interpret(t, "as written", m->funcs.at[0]);
+    interpret_after_passes(t, m->funcs.at[0]);
 }
 
 static tir_str read_file(struct tir_context *cx, const char *path)
