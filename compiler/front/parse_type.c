@@ -75,14 +75,14 @@ static struct ast_layout *parse_layout(struct parser *p)
         l->kind = AST_LAYOUT_SWIZZLE;
     } else if (parse_at_word(p, "S")) {
         parse_iters(p, &l->iters);
-        while (!p->panic && parse_accept(p, TIR_TOK_ADD)) {
-            if (parse_at_word(p, "R") && !l->replicas.len)
+        if (!p->panic && parse_accept(p, TIR_TOK_ADD)) {
+            if (parse_at_word(p, "R"))
                 parse_iters(p, &l->replicas);
-            else if (parse_at_word(p, "swizzle") && !l->swizzle)
-                parse_swizzle(p, l);
             else
-                parse_unexpected(p, "`R[...]` or `swizzle(...)`");
+                parse_unexpected(p, "`R[...]`");
         }
+        if (!p->panic && parse_at_word(p, "swizzle"))
+            parse_swizzle(p, l);
     } else {
         parse_unexpected(p, "a layout: `S[...]`, `swizzle(...)` or `row_major`");
     }
