@@ -52,7 +52,7 @@ static struct tir_value *binary(struct global *g, enum tir_op op, struct tir_val
 static struct tir_value *narrowed(struct lower *lo, struct tir_value *x)
 {
     if (x->type->elem == lo->index->elem || lo->index == lo->i64)
-        return lower_cast(lo, &lo->b, x, lo->index);
+        return tir_lower_cast(lo, &lo->b, x, lo->index);
     int64_t low, high, most = INT64_C(1) << 30;
     tir_range_get(lo->ranges, x, &low, &high);
     if (tir_elems[x->type->elem].bits == 64 && (low < -most || high > most)) {
@@ -60,7 +60,7 @@ static struct tir_value *narrowed(struct lower *lo, struct tir_value *x)
         struct tir_value *negative = tir_const_int(lo->f, x->type, -most);
         x = tir_binary(&lo->b, TIR_OP_MAX, tir_binary(&lo->b, TIR_OP_MIN, x, limit), negative);
     }
-    return lower_cast(lo, &lo->b, x, lo->index);
+    return tir_lower_cast(lo, &lo->b, x, lo->index);
 }
 
 static const struct tir_param *param_of(const struct lower *lo, const struct tir_value *tensor)
@@ -118,13 +118,13 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
     s->tile_dim = *tile_dim;
     *tile_dim += s->box > 0 ? 1 : s->box < 0 ? s->index->type->rank : 0;
     struct tir_value *extent = extent_of(lo, param, t);
-    s->extent = lower_cast(lo, &lo->b, extent, lo->index);
+    s->extent = tir_lower_cast(lo, &lo->b, extent, lo->index);
     bool contiguous = t + 1 == g->rank && lo->f->facts & TIR_FACT_UNIT_INNER;
     if (!contiguous) {
         struct tir_value *stride = tir_build1(&lo->b, TIR_OP_STRIDE, lo->i64, &g->base, 1);
         tir_set_int(lo->f, stride->def, TIR_ATTR_axis, t);
-        stride = lower_cast(lo, &lo->b, stride, lo->index);
-        s->stride = lower_mul_const(lo, &lo->b, stride, g->bytes);
+        stride = tir_lower_cast(lo, &lo->b, stride, lo->index);
+        s->stride = tir_lower_mul_const(lo, &lo->b, stride, g->bytes);
     }
     if (s->box < 0) {
         s->checked = true;
@@ -133,8 +133,9 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
     s->checked = may_leave(lo, s->index, extent, TIR_MAX(s->box, 1));
     s->position = narrowed(lo, s->index);
     if (s->box > 0 && g->layout) {
-        struct tir_value *thread = lower_coord(lo, g->layout, s->tile_dim);
-        s->position = lower_add(lo, &lo->b, s->position, lower_cast(lo, &lo->b, thread, lo->index));
+        struct tir_value *thread = tir_lower_coord(lo, g->layout, s->tile_dim);
+        s->position =
+            tir_lower_add(lo, &lo->b, s->position, tir_lower_cast(lo, &lo->b, thread, lo->index));
     }
 }
 
@@ -174,9 +175,9 @@ static struct global open_global(struct lower *lo, const struct tir_inst *inst,
         struct side *s = &g.sides[t];
         if (!s->position)
             continue;
-        struct tir_value *part = s->stride ? lower_mul(lo, &lo->b, s->position, s->stride)
-                                           : lower_mul_const(lo, &lo->b, s->position, g.bytes);
-        g.at = lower_add(lo, &lo->b, g.at, part);
+        struct tir_value *part = s->stride ? tir_lower_mul(lo, &lo->b, s->position, s->stride)
+                                           : tir_lower_mul_const(lo, &lo->b, s->position, g.bytes);
+        g.at = tir_lower_add(lo, &lo->b, g.at, part);
     }
     if (!g.at)
         g.at = tir_const_int(lo->f, lo->index, 0);
@@ -189,8 +190,8 @@ static struct tir_value *in_range(struct global *g, struct side *s, struct tir_v
 {
     struct lower *lo = g->lo;
     const struct tir_type *u = tir_type_scalar(lo->types, lo->index == lo->i32 ? TIR_U32 : TIR_U64);
-    return binary(g, TIR_OP_LT, lower_cast(lo, &lo->b, position, u),
-                  lower_cast(lo, &lo->b, s->extent, u));
+    return binary(g, TIR_OP_LT, tir_lower_cast(lo, &lo->b, position, u),
+                  tir_lower_cast(lo, &lo->b, s->extent, u));
 }
 
 static struct tir_value *side_predicate(struct global *g, struct side *s, int64_t constant)
@@ -201,7 +202,7 @@ static struct tir_value *side_predicate(struct global *g, struct side *s, int64_
         if (s->constants[i] == constant)
             return s->predicates[i];
     struct tir_value *c = tir_const_int(g->lo->f, g->lo->index, constant);
-    struct tir_value *p = in_range(g, s, lower_add(g->lo, &g->lo->b, s->position, c));
+    struct tir_value *p = in_range(g, s, tir_lower_add(g->lo, &g->lo->b, s->position, c));
     if (s->known < MAX_CONSTANTS) {
         s->constants[s->known] = constant;
         s->predicates[s->known++] = p;
@@ -233,19 +234,19 @@ static struct element element_at(struct global *g, uint32_t reg)
                 memcpy(c, coord + s->tile_dim, own->rank * sizeof(*c));
                 r = tir_layout_find(own, c).at[TIR_AXIS_REG];
             }
-            struct tir_value *i = narrowed(lo, lower_register(lo, s->index, r));
-            e.pred = lower_and(lo, e.pred, in_range(g, s, i));
-            e.at = lower_add(lo, &lo->b, e.at,
-                             s->stride ? lower_mul(lo, &lo->b, i, s->stride)
-                                       : lower_mul_const(lo, &lo->b, i, g->bytes));
+            struct tir_value *i = narrowed(lo, tir_lower_register(lo, s->index, r));
+            e.pred = tir_lower_and(lo, e.pred, in_range(g, s, i));
+            e.at = tir_lower_add(lo, &lo->b, e.at,
+                                 s->stride ? tir_lower_mul(lo, &lo->b, i, s->stride)
+                                           : tir_lower_mul_const(lo, &lo->b, i, g->bytes));
             continue;
         }
         int64_t c = s->box > 0 ? coord[s->tile_dim] : 0;
         if (!s->stride)
             e.offset += c * g->bytes;
         else if (c)
-            e.at = lower_add(lo, &lo->b, e.at, lower_mul_const(lo, &lo->b, s->stride, c));
-        e.pred = lower_and(lo, e.pred, side_predicate(g, s, c));
+            e.at = tir_lower_add(lo, &lo->b, e.at, tir_lower_mul_const(lo, &lo->b, s->stride, c));
+        e.pred = tir_lower_and(lo, e.pred, side_predicate(g, s, c));
     }
     return e;
 }
@@ -254,15 +255,15 @@ static struct element element_at(struct global *g, uint32_t reg)
 static struct tir_value *writer(struct lower *lo, const struct tir_layout *l)
 {
     if (l)
-        return lower_is_owner(lo, l);
+        return tir_lower_is_owner(lo, l);
     if (lo->by_thread)
         return NULL;
-    return tir_binary(&lo->b, TIR_OP_EQ, lower_tid(lo), lower_i32(lo, 0));
+    return tir_binary(&lo->b, TIR_OP_EQ, tir_lower_tid(lo), tir_lower_i32(lo, 0));
 }
 
-void lower_ld_vector(struct lower *lo, struct tir_value *base, struct tir_value *at, int64_t offset,
-                     struct tir_value *pred, enum tir_elem elem, uint32_t count,
-                     struct tir_value **out)
+void tir_lower_ld_vector(struct lower *lo, struct tir_value *base, struct tir_value *at,
+                         int64_t offset, struct tir_value *pred, enum tir_elem elem, uint32_t count,
+                         struct tir_value **out)
 {
     bool is_bool = elem == TIR_BOOL; // a byte in memory
     const struct tir_type *types[16];
@@ -279,14 +280,15 @@ void lower_ld_vector(struct lower *lo, struct tir_value *base, struct tir_value 
                          : ld->results[i];
 }
 
-void lower_st_vector(struct lower *lo, struct tir_value *base, struct tir_value *at, int64_t offset,
-                     struct tir_value *pred, uint32_t count, struct tir_value *const *values)
+void tir_lower_st_vector(struct lower *lo, struct tir_value *base, struct tir_value *at,
+                         int64_t offset, struct tir_value *pred, uint32_t count,
+                         struct tir_value *const *values)
 {
     struct tir_value *operands[3 + 16] = {base, at, pred};
     for (uint32_t i = 0; i < count; i++)
         operands[3 + i] =
             values[i]->type == lo->boolean
-                ? lower_cast(lo, &lo->b, values[i], tir_type_scalar(lo->types, TIR_U8))
+                ? tir_lower_cast(lo, &lo->b, values[i], tir_type_scalar(lo->types, TIR_U8))
                 : values[i];
     struct tir_inst *st = tir_build(&lo->b, TIR_OP_ST, operands, 3 + count, NULL, 0, 0);
     tir_set_int(lo->f, st, TIR_ATTR_width,
@@ -300,22 +302,22 @@ static void load_global(struct lower *lo, struct tir_inst *inst)
     struct tir_value *result = inst->results[0];
     const struct tir_layout *l = tir_type_is_tile(result->type) ? result->type->layout : NULL;
     struct global g = open_global(lo, inst, l);
-    uint32_t count = lower_register_count(result->type);
-    struct tir_value **out = lower_new_registers(lo, count);
+    uint32_t count = tir_lower_register_count(result->type);
+    struct tir_value **out = tir_lower_new_registers(lo, count);
     struct tir_value *pad = inst->operands[TIR_LOAD_PAD], *mask = inst->operands[TIR_LOAD_MASK];
     for (uint32_t r = 0; r < count; r += mask ? 1 : g.vector) {
         struct element e = element_at(&g, r);
         uint32_t n = mask ? 1 : g.vector;
         if (mask)
-            e.pred = lower_and(lo, e.pred, lower_register(lo, mask, r));
-        lower_ld_vector(lo, g.base, e.at, e.offset, e.pred, g.elem, n, out + r);
+            e.pred = tir_lower_and(lo, e.pred, tir_lower_register(lo, mask, r));
+        tir_lower_ld_vector(lo, g.base, e.at, e.offset, e.pred, g.elem, n, out + r);
         for (uint32_t i = 0; pad && e.pred && i < n; i++) {
-            struct tir_value *choice[] = {e.pred, out[r + i], lower_register(lo, pad, r + i)};
+            struct tir_value *choice[] = {e.pred, out[r + i], tir_lower_register(lo, pad, r + i)};
             out[r + i] = tir_build1(&lo->b, TIR_OP_WHERE, out[r + i]->type, choice, 3);
         }
     }
     if (l)
-        lower_set_registers(lo, result, out);
+        tir_lower_set_registers(lo, result, out);
     else
         tir_replace_uses(lo->f, result, out[0]);
 }
@@ -350,11 +352,11 @@ static void store_global(struct lower *lo, struct tir_inst *inst)
         struct element e = element_at(&g, r);
         struct tir_value *values[16];
         for (uint32_t i = 0; i < step; i++)
-            values[i] = lower_register(lo, v, r + i);
-        e.pred = lower_and(lo, owner, e.pred);
+            values[i] = tir_lower_register(lo, v, r + i);
+        e.pred = tir_lower_and(lo, owner, e.pred);
         if (mask)
-            e.pred = lower_and(lo, e.pred, lower_register(lo, mask, r));
-        lower_st_vector(lo, g.base, e.at, e.offset, e.pred, step, values);
+            e.pred = tir_lower_and(lo, e.pred, tir_lower_register(lo, mask, r));
+        tir_lower_st_vector(lo, g.base, e.at, e.offset, e.pred, step, values);
     }
 }
 
@@ -372,7 +374,7 @@ static struct lower_walk *walk_of(struct lower *lo, struct tir_inst *inst,
 {
     uint32_t dims[TIR_MAX_RANK] = {0};
     buffer_dims(inst, dims);
-    return lower_walk_new(lo, tir_ref_base(inst), l, tir_ref_indices(inst), dims);
+    return tir_lower_walk_new(lo, tir_ref_base(inst), l, tir_ref_indices(inst), dims);
 }
 
 static bool has_index_tile(const struct tir_inst *inst)
@@ -389,14 +391,14 @@ static void load_buffer(struct lower *lo, struct tir_inst *inst)
     struct tir_value *result = inst->results[0];
     const struct tir_layout *l = tir_type_is_tile(result->type) ? result->type->layout : NULL;
     struct lower_walk *w = walk_of(lo, inst, l);
-    uint32_t count = lower_register_count(result->type), vector = lower_walk_vector(w);
-    struct tir_value **out = lower_new_registers(lo, count);
+    uint32_t count = tir_lower_register_count(result->type), vector = tir_lower_walk_vector(w);
+    struct tir_value **out = tir_lower_new_registers(lo, count);
     for (uint32_t r = 0; r < count; r += vector) {
-        struct lower_place p = lower_walk_at(lo, w, r);
-        lower_ld_vector(lo, p.base, p.at, p.offset, NULL, result->type->elem, vector, out + r);
+        struct lower_place p = tir_lower_walk_at(lo, w, r);
+        tir_lower_ld_vector(lo, p.base, p.at, p.offset, NULL, result->type->elem, vector, out + r);
     }
     if (l)
-        lower_set_registers(lo, result, out);
+        tir_lower_set_registers(lo, result, out);
     else
         tir_replace_uses(lo->f, result, out[0]);
 }
@@ -407,35 +409,36 @@ static void store_buffer(struct lower *lo, struct tir_inst *inst)
     const struct tir_layout *l = stored_layout(lo, inst);
     struct lower_walk *w = walk_of(lo, inst, l);
     uint32_t count = l ? tir_layout_size(l, TIR_AXIS_REG) : 1;
-    uint32_t vector = mask ? 1 : lower_walk_vector(w);
+    uint32_t vector = mask ? 1 : tir_lower_walk_vector(w);
     struct tir_value *owner =
         tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL ? NULL : writer(lo, l);
     for (uint32_t r = 0; r < count; r += vector) {
-        struct lower_place p = lower_walk_at(lo, w, r);
+        struct lower_place p = tir_lower_walk_at(lo, w, r);
         struct tir_value *values[16];
         for (uint32_t i = 0; i < vector; i++)
-            values[i] = lower_register(lo, v, r + i);
-        struct tir_value *pred = mask ? lower_and(lo, owner, lower_register(lo, mask, r)) : owner;
-        lower_st_vector(lo, p.base, p.at, p.offset, pred, vector, values);
+            values[i] = tir_lower_register(lo, v, r + i);
+        struct tir_value *pred =
+            mask ? tir_lower_and(lo, owner, tir_lower_register(lo, mask, r)) : owner;
+        tir_lower_st_vector(lo, p.base, p.at, p.offset, pred, vector, values);
     }
 }
 
-void lower_load(struct lower *lo, struct tir_inst *inst)
+void tir_lower_load(struct lower *lo, struct tir_inst *inst)
 {
     if (tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
         load_global(lo, inst);
     else if (has_index_tile(inst) || inst->operands[TIR_LOAD_MASK])
-        lower_unsupported(lo, inst, "a gather or a mask on a shared buffer");
+        tir_lower_unsupported(lo, inst, "a gather or a mask on a shared buffer");
     else
         load_buffer(lo, inst);
 }
 
-void lower_store(struct lower *lo, struct tir_inst *inst)
+void tir_lower_store(struct lower *lo, struct tir_inst *inst)
 {
     if (tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
         store_global(lo, inst);
     else if (has_index_tile(inst))
-        lower_unsupported(lo, inst, "a scatter to a shared buffer");
+        tir_lower_unsupported(lo, inst, "a scatter to a shared buffer");
     else
         store_buffer(lo, inst);
 }
@@ -453,7 +456,7 @@ static struct tir_value *build_atom(struct lower *lo, const struct tir_inst *ins
     return old;
 }
 
-void lower_atomic(struct lower *lo, struct tir_inst *inst)
+void tir_lower_atomic(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *v = inst->operands[TIR_STORE_VALUE], *mask = inst->operands[TIR_STORE_MASK];
     struct tir_value *result = inst->results[0];
@@ -462,15 +465,15 @@ void lower_atomic(struct lower *lo, struct tir_inst *inst)
     bool global = tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL;
     bool used = result->id < lo->value_count && lo->uses[result->id];
     if (used && owner) {
-        lower_unsupported(lo, inst, "the old value of an atomic that not every thread does");
+        tir_lower_unsupported(lo, inst, "the old value of an atomic that not every thread does");
         return;
     }
     if (!global && has_index_tile(inst)) {
-        lower_unsupported(lo, inst, "an atomic through an index tile on a shared buffer");
+        tir_lower_unsupported(lo, inst, "an atomic through an index tile on a shared buffer");
         return;
     }
     uint32_t count = l ? tir_layout_size(l, TIR_AXIS_REG) : 1;
-    struct tir_value **out = lower_new_registers(lo, count);
+    struct tir_value **out = tir_lower_new_registers(lo, count);
     struct global g;
     struct lower_walk *w = NULL;
     if (global)
@@ -480,24 +483,24 @@ void lower_atomic(struct lower *lo, struct tir_inst *inst)
     for (uint32_t r = 0; r < count; r++) {
         struct tir_value *pred = owner;
         if (mask)
-            pred = lower_and(lo, pred, lower_register(lo, mask, r));
-        struct tir_value *value = lower_register(lo, v, r);
+            pred = tir_lower_and(lo, pred, tir_lower_register(lo, mask, r));
+        struct tir_value *value = tir_lower_register(lo, v, r);
         if (global) {
             struct element e = element_at(&g, r);
-            out[r] =
-                build_atom(lo, inst, g.base, e.at, e.offset, value, lower_and(lo, pred, e.pred));
+            out[r] = build_atom(lo, inst, g.base, e.at, e.offset, value,
+                                tir_lower_and(lo, pred, e.pred));
         } else {
-            struct lower_place p = lower_walk_at(lo, w, r);
+            struct lower_place p = tir_lower_walk_at(lo, w, r);
             out[r] = build_atom(lo, inst, p.base, p.at, p.offset, value, pred);
         }
     }
     if (tir_type_is_tile(result->type))
-        lower_set_registers(lo, result, out);
+        tir_lower_set_registers(lo, result, out);
     else
         tir_replace_uses(lo->f, result, out[0]);
 }
 
-void lower_copy_async(struct lower *lo, struct tir_inst *inst)
+void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *to = inst->operands[TIR_COPY_TO];
     const struct tir_type *t = to->type;
@@ -511,19 +514,19 @@ void lower_copy_async(struct lower *lo, struct tir_inst *inst)
     const struct tir_layout *l = tir_layout_blocked(lo->types, t->rank, t->shape, order, order,
                                                     width / bytes, lo->f->threads / 32);
     struct global g = open_global(lo, inst, l);
-    struct lower_walk *w = lower_walk_new(lo, to, l, NULL, dims);
+    struct lower_walk *w = tir_lower_walk_new(lo, to, l, NULL, dims);
     uint32_t count = tir_layout_size(l, TIR_AXIS_REG), step = width / bytes;
-    if (g.vector % step || lower_walk_vector(w) % step) {
-        lower_unsupported(lo, inst, "an asynchronous copy of this width");
+    if (g.vector % step || tir_lower_walk_vector(w) % step) {
+        tir_lower_unsupported(lo, inst, "an asynchronous copy of this width");
         return;
     }
     for (uint32_t r = 0; r < count; r += step) {
         struct element e = element_at(&g, r);
-        struct lower_place p = lower_walk_at(lo, w, r);
+        struct lower_place p = tir_lower_walk_at(lo, w, r);
         struct tir_value *at = e.at;
         if (e.offset)
-            at = lower_add(lo, &lo->b, at, tir_const_int(lo->f, at->type, e.offset));
-        struct tir_value *pred = lower_and(lo, e.pred, inst->operands[TIR_COPY_PRED]);
+            at = tir_lower_add(lo, &lo->b, at, tir_const_int(lo->f, at->type, e.offset));
+        struct tir_value *pred = tir_lower_and(lo, e.pred, inst->operands[TIR_COPY_PRED]);
         struct tir_value *operands[] = {p.base, p.at, g.base, at, pred};
         struct tir_inst *copy = tir_build(&lo->b, TIR_OP_CP_ASYNC, operands, 5, NULL, 0, 0);
         tir_set_int(lo->f, copy, TIR_ATTR_width, width);

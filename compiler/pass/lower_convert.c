@@ -14,37 +14,37 @@ static struct lower_walk *walk(struct lower *lo, struct tir_value *scratch,
     uint32_t dims[TIR_MAX_RANK];
     for (uint32_t d = 0; d < l->rank; d++)
         dims[d] = d;
-    return lower_walk_new(lo, scratch, l, NULL, dims);
+    return tir_lower_walk_new(lo, scratch, l, NULL, dims);
 }
 
-void lower_convert(struct lower *lo, struct tir_inst *inst)
+void tir_lower_convert(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *x = inst->operands[TIR_REDUCE_X], *result = inst->results[0];
     struct tir_value *scratch = inst->operands[TIR_REDUCE_SCRATCH];
     const struct tir_layout *from = x->type->layout, *to = result->type->layout;
-    uint32_t count = lower_register_count(result->type);
-    struct tir_value **out = lower_new_registers(lo, count);
+    uint32_t count = tir_lower_register_count(result->type);
+    struct tir_value **out = tir_lower_new_registers(lo, count);
     if (!scratch) {
         for (uint32_t r = 0; r < count; r++)
-            out[r] = lower_register(lo, x, from ? lower_same_register(to, r, from) : 0);
-        lower_set_registers(lo, result, out);
+            out[r] = tir_lower_register(lo, x, from ? tir_lower_same_register(to, r, from) : 0);
+        tir_lower_set_registers(lo, result, out);
         return;
     }
     struct lower_walk *write = walk(lo, scratch, from), *read = walk(lo, scratch, to);
-    uint32_t vector = lower_walk_vector(write);
-    struct tir_value *owner = lower_is_owner(lo, from);
-    for (uint32_t r = 0; r < lower_register_count(x->type); r += vector) {
+    uint32_t vector = tir_lower_walk_vector(write);
+    struct tir_value *owner = tir_lower_is_owner(lo, from);
+    for (uint32_t r = 0; r < tir_lower_register_count(x->type); r += vector) {
         struct tir_value *values[16];
         for (uint32_t i = 0; i < vector; i++)
-            values[i] = lower_register(lo, x, r + i);
-        struct lower_place p = lower_walk_at(lo, write, r);
-        lower_st_vector(lo, p.base, p.at, p.offset, owner, vector, values);
+            values[i] = tir_lower_register(lo, x, r + i);
+        struct lower_place p = tir_lower_walk_at(lo, write, r);
+        tir_lower_st_vector(lo, p.base, p.at, p.offset, owner, vector, values);
     }
     tir_build(&lo->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
-    vector = lower_walk_vector(read);
+    vector = tir_lower_walk_vector(read);
     for (uint32_t r = 0; r < count; r += vector) {
-        struct lower_place p = lower_walk_at(lo, read, r);
-        lower_ld_vector(lo, p.base, p.at, p.offset, NULL, result->type->elem, vector, out + r);
+        struct lower_place p = tir_lower_walk_at(lo, read, r);
+        tir_lower_ld_vector(lo, p.base, p.at, p.offset, NULL, result->type->elem, vector, out + r);
     }
-    lower_set_registers(lo, result, out);
+    tir_lower_set_registers(lo, result, out);
 }

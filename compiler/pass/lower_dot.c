@@ -70,7 +70,8 @@ static struct fragments open_a(struct product *p)
     const struct tir_layout *l =
         tir_layout_from_iters(p->lo->types, 2, shape, iters, 7, NULL, 0, 0);
     static const uint32_t dims[2] = {0, 1};
-    return (struct fragments){lower_walk_new(p->lo, a, l, NULL, dims), trans, 4, chunk, p->rows};
+    return (struct fragments){tir_lower_walk_new(p->lo, a, l, NULL, dims), trans, 4, chunk,
+                              p->rows};
 }
 
 // Lane addresses for B: dimension 0 is K, dimension 1 is N.
@@ -97,8 +98,8 @@ static struct fragments open_b(struct product *p)
     const struct tir_layout *l =
         tir_layout_from_iters(p->lo->types, 2, shape, iters, 7, NULL, 0, 0);
     static const uint32_t dims[2] = {0, 1};
-    return (struct fragments){lower_walk_new(p->lo, b, l, NULL, dims), trans, pairs ? 4 : 2, chunk,
-                              tiles};
+    return (struct fragments){tir_lower_walk_new(p->lo, b, l, NULL, dims), trans, pairs ? 4 : 2,
+                              chunk, tiles};
 }
 
 static void load_fragments(struct product *p, const struct fragments *f, uint32_t step,
@@ -107,7 +108,7 @@ static void load_fragments(struct product *p, const struct fragments *f, uint32_
     struct lower *lo = p->lo;
     const struct tir_type *types[4] = {lo->i32, lo->i32, lo->i32, lo->i32};
     for (uint32_t i = 0; i < f->tiles; i++) {
-        struct lower_place place = lower_walk_at(lo, f->walk, (step * f->tiles + i) * f->chunk);
+        struct lower_place place = tir_lower_walk_at(lo, f->walk, (step * f->tiles + i) * f->chunk);
         struct tir_value *operands[] = {place.base, place.at};
         struct tir_inst *ld =
             tir_build(&lo->b, TIR_OP_LDMATRIX, operands, 2, types, f->matrices, 0);
@@ -123,13 +124,13 @@ static void lower_mma(struct product *p)
 {
     struct lower *lo = p->lo;
     struct tir_value *acc = p->inst->operands[TIR_DOT_ACC], *result = p->inst->results[0];
-    uint32_t count = lower_register_count(result->type);
-    struct tir_value **d = lower_new_registers(lo, count);
+    uint32_t count = tir_lower_register_count(result->type);
+    struct tir_value **d = tir_lower_new_registers(lo, count);
     for (uint32_t r = 0; r < count; r++)
-        d[r] = lower_register(lo, acc, r);
+        d[r] = tir_lower_register(lo, acc, r);
     struct fragments fa = open_a(p), fb = open_b(p);
-    struct tir_value **a = lower_new_registers(lo, 4 * p->rows);
-    struct tir_value **b = lower_new_registers(lo, 2 * p->columns);
+    struct tir_value **a = tir_lower_new_registers(lo, 4 * p->rows);
+    struct tir_value **b = tir_lower_new_registers(lo, 2 * p->columns);
     const struct tir_type *scalar = tir_type_scalar(lo->types, result->type->elem);
     const struct tir_type *types[4] = {scalar, scalar, scalar, scalar};
     for (uint32_t step = 0; step < p->steps; step++) {
@@ -154,7 +155,7 @@ static void lower_mma(struct product *p)
                     d[at[c]] = mma->results[c];
             }
     }
-    lower_set_registers(lo, result, d);
+    tir_lower_set_registers(lo, result, d);
 }
 
 // Without mma: for each k, a column of A and a row of B for this thread's elements.
@@ -166,18 +167,18 @@ static struct tir_value **load_line(struct product *p, struct tir_value *buffer,
     struct lower *lo = p->lo;
     struct tir_value *starts[2] = {NULL, NULL};
     starts[k_dim] = k;
-    starts[1 - k_dim] = lower_i32(lo, 0);
+    starts[1 - k_dim] = tir_lower_i32(lo, 0);
     static const uint32_t dims[2] = {0, 1};
-    struct lower_walk *w = lower_walk_new(lo, buffer, l, starts, dims);
-    uint32_t count = tir_layout_size(l, TIR_AXIS_REG), vector = lower_walk_vector(w);
-    struct tir_value **out = lower_new_registers(lo, count);
+    struct lower_walk *w = tir_lower_walk_new(lo, buffer, l, starts, dims);
+    uint32_t count = tir_layout_size(l, TIR_AXIS_REG), vector = tir_lower_walk_vector(w);
+    struct tir_value **out = tir_lower_new_registers(lo, count);
     for (uint32_t r = 0; r < count; r += vector) {
-        struct lower_place place = lower_walk_at(lo, w, r);
-        lower_ld_vector(lo, place.base, place.at, place.offset, NULL, buffer->type->elem, vector,
-                        out + r);
+        struct lower_place place = tir_lower_walk_at(lo, w, r);
+        tir_lower_ld_vector(lo, place.base, place.at, place.offset, NULL, buffer->type->elem,
+                            vector, out + r);
     }
     for (uint32_t r = 0; r < count; r++)
-        out[r] = lower_cast(lo, &lo->b, out[r], as);
+        out[r] = tir_lower_cast(lo, &lo->b, out[r], as);
     return out;
 }
 
@@ -186,20 +187,20 @@ static void lower_fma(struct product *p)
     struct lower *lo = p->lo;
     struct tir_value *result = p->inst->results[0], *acc = p->inst->operands[TIR_DOT_ACC];
     const struct tir_type *scalar = tir_type_scalar(lo->types, result->type->elem);
-    uint32_t count = lower_register_count(result->type);
-    struct tir_value **operands = lower_new_registers(lo, TIR_FOR_INIT + count);
+    uint32_t count = tir_lower_register_count(result->type);
+    struct tir_value **operands = tir_lower_new_registers(lo, TIR_FOR_INIT + count);
     const struct tir_type **types = arena_array(lo->cx->scratch, const struct tir_type *, count);
-    operands[TIR_FOR_BEGIN] = lower_i32(lo, 0);
-    operands[TIR_FOR_END] = lower_i32(lo, p->k);
-    operands[TIR_FOR_STEP] = lower_i32(lo, 1);
+    operands[TIR_FOR_BEGIN] = tir_lower_i32(lo, 0);
+    operands[TIR_FOR_END] = tir_lower_i32(lo, p->k);
+    operands[TIR_FOR_STEP] = tir_lower_i32(lo, 1);
     for (uint32_t r = 0; r < count; r++) {
-        operands[TIR_FOR_INIT + r] = lower_register(lo, acc, r);
+        operands[TIR_FOR_INIT + r] = tir_lower_register(lo, acc, r);
         types[r] = scalar;
     }
     struct tir_inst *loop =
         tir_build(&lo->b, TIR_OP_FOR, operands, TIR_FOR_INIT + count, types, count, 1);
     struct tir_value *k = tir_block_add_arg(lo->f, loop->regions[0], lo->i32, "k");
-    struct tir_value **d = lower_new_registers(lo, count);
+    struct tir_value **d = tir_lower_new_registers(lo, count);
     for (uint32_t r = 0; r < count; r++)
         d[r] = tir_block_add_arg(lo->f, loop->regions[0], scalar, NULL);
 
@@ -211,8 +212,8 @@ static void lower_fma(struct product *p)
     struct tir_value **a = load_line(p, p->inst->operands[TIR_DOT_A], 1, k, row, scalar);
     struct tir_value **b = load_line(p, p->inst->operands[TIR_DOT_B], 0, k, column, scalar);
     for (uint32_t r = 0; r < count; r++) {
-        struct tir_value *in[] = {a[lower_same_register(p->acc, r, row)],
-                                  b[lower_same_register(p->acc, r, column)], d[r]};
+        struct tir_value *in[] = {a[tir_lower_same_register(p->acc, r, row)],
+                                  b[tir_lower_same_register(p->acc, r, column)], d[r]};
         d[r] = tir_elem_is_float(scalar->elem)
                    ? tir_build1(&lo->b, TIR_OP_FMA, scalar, in, 3)
                    : tir_binary(&lo->b, TIR_OP_ADD, tir_binary(&lo->b, TIR_OP_MUL, in[0], in[1]),
@@ -220,10 +221,10 @@ static void lower_fma(struct product *p)
     }
     tir_build_yield(&lo->b, d, count);
     lo->b = outer;
-    lower_set_registers(lo, result, loop->results);
+    tir_lower_set_registers(lo, result, loop->results);
 }
 
-void lower_dot(struct lower *lo, struct tir_inst *inst)
+void tir_lower_dot(struct lower *lo, struct tir_inst *inst)
 {
     const struct tir_type *a = inst->operands[TIR_DOT_A]->type;
     const struct tir_type *b = inst->operands[TIR_DOT_B]->type;

@@ -52,7 +52,7 @@ static void decode_grouped(struct grid *g, struct tir_value *pid, int64_t group,
         decode(g, op2(g, TIR_OP_DIV, pid, plane), sequence, m, index);
         pid = op2(g, TIR_OP_REM, pid, plane);
     }
-    struct tir_value *size = lower_i32(lo, group);
+    struct tir_value *size = tir_lower_i32(lo, group);
     struct tir_value *in_group = op2(g, TIR_OP_MUL, size, g->count[n]);
     struct tir_value *first = op2(g, TIR_OP_MUL, op2(g, TIR_OP_DIV, pid, in_group), size);
     struct tir_value *rows = op2(g, TIR_OP_MIN, op2(g, TIR_OP_SUB, g->count[m], first), size);
@@ -75,7 +75,7 @@ static void decode_order(struct grid *g, struct tir_value *pid, struct tir_value
     decode(g, pid, sequence, g->rank, index);
     if (order == TIR_WORD_order_heavy_first) {
         uint32_t last = g->rank - 1;
-        struct tir_value *top = op2(g, TIR_OP_SUB, g->count[last], lower_i32(lo, 1));
+        struct tir_value *top = op2(g, TIR_OP_SUB, g->count[last], tir_lower_i32(lo, 1));
         index[last] = op2(g, TIR_OP_SUB, top, index[last]);
     }
 }
@@ -119,7 +119,7 @@ static bool set_grid(struct grid *g)
                          "extent %u of tiles must follow from dimensions and scalar parameters", d);
             return false;
         }
-        extent = lower_cast(g->lo, &b, extent, g->lo->i64);
+        extent = tir_lower_cast(g->lo, &b, extent, g->lo->i64);
         struct tir_value *n =
             g->by[d] == 1 ? extent
                           : tir_binary(&b, TIR_OP_CEILDIV, extent, tir_const_index(f, g->by[d]));
@@ -163,7 +163,7 @@ static void inline_block(struct lower *lo, struct tir_block *block, struct tir_v
     tir_remove(anchor);
 }
 
-void lower_tiles(struct lower *lo, struct tir_inst *inst)
+void tir_lower_tiles(struct lower *lo, struct tir_inst *inst)
 {
     struct grid g = {.lo = lo, .tiles = inst};
     g.extents = tir_list(inst, &g.rank);
@@ -175,10 +175,10 @@ void lower_tiles(struct lower *lo, struct tir_inst *inst)
     struct tir_func *f = lo->f;
     struct tir_value *total = NULL;
     for (uint32_t d = 0; d < g.rank; d++) {
-        struct tir_value *n = lower_cast(lo, &lo->b, g.extents[d], lo->i64);
+        struct tir_value *n = tir_lower_cast(lo, &lo->b, g.extents[d], lo->i64);
         if (g.by[d] != 1)
             n = tir_binary(&lo->b, TIR_OP_CEILDIV, n, tir_const_index(f, g.by[d]));
-        g.count[d] = lower_cast(lo, &lo->b, n, lo->i32);
+        g.count[d] = tir_lower_cast(lo, &lo->b, n, lo->i32);
         total = total ? tir_binary(&lo->b, TIR_OP_MUL, total, g.count[d]) : g.count[d];
     }
     struct tir_value *pid = tir_build1(&lo->b, TIR_OP_CTA_ID, lo->i32, NULL, 0);
@@ -196,8 +196,8 @@ void lower_tiles(struct lower *lo, struct tir_inst *inst)
     struct tir_value *starts[TIR_MAX_RANK];
     decode_order(&g, pid, starts);
     for (uint32_t d = 0; d < g.rank; d++) {
-        struct tir_value *start = lower_cast(lo, &lo->b, starts[d], lo->i64);
-        starts[d] = lower_mul_const(lo, &lo->b, start, g.by[d]);
+        struct tir_value *start = tir_lower_cast(lo, &lo->b, starts[d], lo->i64);
+        starts[d] = tir_lower_mul_const(lo, &lo->b, start, g.by[d]);
         starts[d]->name = inst->regions[0]->args[d]->name;
         tir_map_set(&lo->below, tir_map_key(starts[d]), g.extents[d]);
     }

@@ -85,7 +85,7 @@ static struct tir_value *apply(struct combine *c, struct tir_value *x, struct ti
 
 static struct tir_value *to_work(struct combine *c, struct tir_value *x)
 {
-    return lower_cast(c->lo, &c->lo->b, x, c->work);
+    return tir_lower_cast(c->lo, &c->lo->b, x, c->work);
 }
 
 static struct tir_value *from_work(struct combine *c, struct tir_value *x)
@@ -93,7 +93,7 @@ static struct tir_value *from_work(struct combine *c, struct tir_value *x)
     struct lower *lo = c->lo;
     if (c->elem == TIR_BOOL && x->type != lo->boolean)
         return tir_binary(&lo->b, TIR_OP_NE, x, tir_const_int(lo->f, x->type, 0));
-    return lower_cast(lo, &lo->b, x, tir_type_scalar(lo->types, c->elem));
+    return tir_lower_cast(lo, &lo->b, x, tir_type_scalar(lo->types, c->elem));
 }
 
 // x of another lane. Booleans, which only a program's own function leaves as they are, go as i32.
@@ -103,11 +103,11 @@ static struct tir_value *shuffle(struct combine *c, struct tir_value *x, enum ti
     struct lower *lo = c->lo;
     bool is_bool = x->type == lo->boolean;
     if (is_bool)
-        x = lower_cast(lo, &lo->b, x, lo->i32);
+        x = tir_lower_cast(lo, &lo->b, x, lo->i32);
     struct tir_value *operands[] = {x, lane};
     struct tir_value *y = tir_build1(&lo->b, TIR_OP_SHUFFLE, x->type, operands, 2);
     tir_set_word(lo->f, y->def, TIR_ATTR_mode, mode);
-    return is_bool ? tir_binary(&lo->b, TIR_OP_NE, y, lower_i32(lo, 0)) : y;
+    return is_bool ? tir_binary(&lo->b, TIR_OP_NE, y, tir_lower_i32(lo, 0)) : y;
 }
 
 // Pairwise, so that the dependence is short. values are overwritten.
@@ -136,12 +136,12 @@ static struct tir_value *part_along(struct combine *c, enum tir_axis axis, uint3
         const struct tir_iter *it = &l->iters[i];
         if (it->axis != axis)
             continue;
-        struct tir_value *digit =
-            lower_digit(lo, &lo->top, lower_thread(lo, axis), it->stride, it->extent, false);
-        part = lower_add(lo, &lo->top, part, lower_mul_const(lo, &lo->top, digit, *count));
+        struct tir_value *digit = tir_lower_digit(lo, &lo->top, tir_lower_thread(lo, axis),
+                                                  it->stride, it->extent, false);
+        part = tir_lower_add(lo, &lo->top, part, tir_lower_mul_const(lo, &lo->top, digit, *count));
         *count *= it->extent;
     }
-    return part ? part : lower_i32(lo, 0);
+    return part ? part : tir_lower_i32(lo, 0);
 }
 
 // The line an element belongs to: its coordinates without the axis, as one number.
@@ -161,11 +161,11 @@ static struct lines open_lines(struct combine *c)
         lines.stride[d] = lines.count;
         lines.count *= c->layout->shape[d];
         struct tir_value *part =
-            lower_mul_const(lo, &lo->top, lower_coord(lo, c->layout, d), lines.stride[d]);
-        lines.thread = lower_add(lo, &lo->top, lines.thread, part);
+            tir_lower_mul_const(lo, &lo->top, tir_lower_coord(lo, c->layout, d), lines.stride[d]);
+        lines.thread = tir_lower_add(lo, &lo->top, lines.thread, part);
     }
     if (!lines.thread)
-        lines.thread = lower_i32(lo, 0);
+        lines.thread = tir_lower_i32(lo, 0);
     return lines;
 }
 
@@ -186,9 +186,9 @@ static struct lower_place scratch_at(struct combine *c, const struct lines *line
 {
     struct lower *lo = c->lo;
     int64_t bytes = TIR_MAX(1, tir_elems[c->elem].bits / 8);
-    struct tir_value *at = lower_mul_const(lo, &lo->b, lines->thread, bytes);
-    at = lower_add(lo, &lo->b, at,
-                   part ? lower_mul_const(lo, &lo->b, part, lines->count * bytes) : NULL);
+    struct tir_value *at = tir_lower_mul_const(lo, &lo->b, lines->thread, bytes);
+    at = tir_lower_add(lo, &lo->b, at,
+                       part ? tir_lower_mul_const(lo, &lo->b, part, lines->count * bytes) : NULL);
     int64_t offset = (part_constant * lines->count + line) * bytes;
     return (struct lower_place){c->inst->operands[TIR_REDUCE_SCRATCH], at, offset};
 }
@@ -197,13 +197,13 @@ static void write_scratch(struct combine *c, struct lower_place p, struct tir_va
                           struct tir_value *pred)
 {
     struct tir_value *v = from_work(c, x);
-    lower_st_vector(c->lo, p.base, p.at, p.offset, pred, 1, &v);
+    tir_lower_st_vector(c->lo, p.base, p.at, p.offset, pred, 1, &v);
 }
 
 static struct tir_value *read_scratch(struct combine *c, struct lower_place p)
 {
     struct tir_value *v;
-    lower_ld_vector(c->lo, p.base, p.at, p.offset, NULL, c->elem, 1, &v);
+    tir_lower_ld_vector(c->lo, p.base, p.at, p.offset, NULL, c->elem, 1, &v);
     return to_work(c, v);
 }
 
@@ -214,33 +214,34 @@ static void barrier(struct lower *lo)
 
 static struct tir_value *is_zero(struct lower *lo, struct tir_value *x)
 {
-    return tir_binary(&lo->b, TIR_OP_EQ, x, lower_i32(lo, 0));
+    return tir_binary(&lo->b, TIR_OP_EQ, x, tir_lower_i32(lo, 0));
 }
 
-void lower_reduce(struct lower *lo, struct tir_inst *inst)
+void tir_lower_reduce(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *x = inst->operands[TIR_REDUCE_X], *result = inst->results[0];
     struct combine c = open_combine(lo, inst);
     const struct tir_layout *l = c.layout, *own = result->type->layout;
     if (!l) { // a constant tile: give it the layout of the result, one register a line
-        lower_unsupported(lo, inst, "a reduction of a constant tile");
+        tir_lower_unsupported(lo, inst, "a reduction of a constant tile");
         return;
     }
-    uint32_t count = lower_register_count(x->type), out_count = tir_layout_size(own, TIR_AXIS_REG);
-    struct tir_value **out = lower_new_registers(lo, out_count);
-    struct tir_value **parts = lower_new_registers(lo, count);
+    uint32_t count = tir_lower_register_count(x->type),
+             out_count = tir_layout_size(own, TIR_AXIS_REG);
+    struct tir_value **out = tir_lower_new_registers(lo, out_count);
+    struct tir_value **parts = tir_lower_new_registers(lo, count);
     for (uint32_t o = 0; o < out_count; o++) {
         uint32_t n = 0;
         for (uint32_t r = 0; r < count; r++)
-            if (lower_same_register(l, r, own) == o)
-                parts[n++] = to_work(&c, lower_register(lo, x, r));
+            if (tir_lower_same_register(l, r, own) == o)
+                parts[n++] = to_work(&c, tir_lower_register(lo, x, r));
         out[o] = combine_tree(&c, parts, n);
         for (uint32_t i = l->first[c.axis]; i < l->first[c.axis + 1]; i++) {
             const struct tir_iter *it = &l->iters[i];
             for (uint32_t s = it->extent / 2; it->axis == TIR_AXIS_LANE && s > 0; s /= 2)
                 out[o] = apply(&c, out[o],
                                shuffle(&c, out[o], TIR_WORD_mode_bfly,
-                                       lower_i32(lo, (int64_t)s * it->stride)));
+                                       tir_lower_i32(lo, (int64_t)s * it->stride)));
         }
     }
     if (inst->operands[TIR_REDUCE_SCRATCH]) {
@@ -249,12 +250,12 @@ void lower_reduce(struct lower *lo, struct tir_inst *inst)
         struct tir_value *warp = part_along(&c, TIR_AXIS_WARP, &warps);
         struct tir_value *lane = part_along(&c, TIR_AXIS_LANE, &lanes);
         struct tir_value *writer =
-            lower_and(lo, lanes > 1 ? is_zero(lo, lane) : NULL, lower_is_owner(lo, l));
+            tir_lower_and(lo, lanes > 1 ? is_zero(lo, lane) : NULL, tir_lower_is_owner(lo, l));
         for (uint32_t o = 0; o < out_count; o++)
             write_scratch(&c, scratch_at(&c, &lines, warp, 0, line_constant(&c, &lines, own, o)),
                           out[o], writer);
         barrier(lo);
-        struct tir_value **all = lower_new_registers(lo, warps);
+        struct tir_value **all = tir_lower_new_registers(lo, warps);
         for (uint32_t o = 0; o < out_count; o++) {
             for (uint32_t w = 0; w < warps; w++)
                 all[w] = read_scratch(
@@ -264,7 +265,7 @@ void lower_reduce(struct lower *lo, struct tir_inst *inst)
     }
     for (uint32_t o = 0; o < out_count; o++)
         out[o] = from_work(&c, out[o]);
-    lower_set_registers(lo, result, out);
+    tir_lower_set_registers(lo, result, out);
 }
 
 // Scans. The axis is laid out, outermost first, as repetitions, warps, lanes, vector: a segment is
@@ -323,18 +324,19 @@ static struct tir_value *scan_segment(struct scan *s, struct tir_value **x)
         return total;
     for (uint32_t d = 1; d < s->lanes; d *= 2) {
         struct tir_value *below =
-            shuffle(&s->c, total, TIR_WORD_mode_up, lower_i32(lo, (int64_t)d * s->lane_stride));
-        struct tir_value *has = tir_binary(&lo->b, TIR_OP_GE, s->lane, lower_i32(lo, d));
+            shuffle(&s->c, total, TIR_WORD_mode_up, tir_lower_i32(lo, (int64_t)d * s->lane_stride));
+        struct tir_value *has = tir_binary(&lo->b, TIR_OP_GE, s->lane, tir_lower_i32(lo, d));
         total = choose(s, has, apply(&s->c, below, total), total);
     }
     struct tir_value *before =
-        shuffle(&s->c, total, TIR_WORD_mode_up, lower_i32(lo, s->lane_stride));
+        shuffle(&s->c, total, TIR_WORD_mode_up, tir_lower_i32(lo, s->lane_stride));
     struct tir_value *first = is_zero(lo, s->lane);
     for (uint32_t v = 0; v < s->vector; v++)
         x[v] = choose(s, first, x[v], apply(&s->c, before, x[v]));
     // The last lane of this line: this lane with its position along the axis all ones.
-    struct tir_value *last = tir_binary(&lo->b, TIR_OP_OR, lower_thread(lo, TIR_AXIS_LANE),
-                                        lower_i32(lo, (int64_t)(s->lanes - 1) * s->lane_stride));
+    struct tir_value *last =
+        tir_binary(&lo->b, TIR_OP_OR, tir_lower_thread(lo, TIR_AXIS_LANE),
+                   tir_lower_i32(lo, (int64_t)(s->lanes - 1) * s->lane_stride));
     return shuffle(&s->c, total, TIR_WORD_mode_idx, last);
 }
 
@@ -354,7 +356,8 @@ static void add_earlier(struct scan *s, const struct tir_layout *own, uint32_t l
                     : read_scratch(&s->c, scratch_at(&s->c, &s->lines, NULL, k * s->warps + w, at));
             sum = sum ? apply(&s->c, sum, t) : t;
             if (w + 1 < s->warps) {
-                struct tir_value *after = tir_binary(&lo->b, TIR_OP_GT, s->warp, lower_i32(lo, w));
+                struct tir_value *after =
+                    tir_binary(&lo->b, TIR_OP_GT, s->warp, tir_lower_i32(lo, w));
                 mine = mine ? choose(s, after, sum, mine) : sum;
             }
         }
@@ -362,7 +365,7 @@ static void add_earlier(struct scan *s, const struct tir_layout *own, uint32_t l
             continue;
         bool always = k > 0; // else only warps behind the first have something before them
         struct tir_value *has =
-            always ? NULL : tir_binary(&lo->b, TIR_OP_GT, s->warp, lower_i32(lo, 0));
+            always ? NULL : tir_binary(&lo->b, TIR_OP_GT, s->warp, tir_lower_i32(lo, 0));
         for (uint32_t v = 0; v < s->vector; v++) {
             uint32_t r = register_of(s, own, line, k, v);
             struct tir_value *y = apply(&s->c, mine, out[r]);
@@ -371,28 +374,30 @@ static void add_earlier(struct scan *s, const struct tir_layout *own, uint32_t l
     }
 }
 
-void lower_scan(struct lower *lo, struct tir_inst *inst)
+void tir_lower_scan(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *x = inst->operands[TIR_REDUCE_X], *result = inst->results[0];
     struct scan s = {.c = open_combine(lo, inst)};
     s.c.layout = result->type->layout;
     open_scan(&s);
     const struct tir_layout *own = tir_layout_slice(lo->types, s.c.layout, s.c.axis);
-    uint32_t lines = tir_layout_size(own, TIR_AXIS_REG), count = lower_register_count(result->type);
-    struct tir_value **out = lower_new_registers(lo, count);
-    struct tir_value **totals = lower_new_registers(lo, lines * s.repeats);
-    struct tir_value **segment = lower_new_registers(lo, s.vector);
+    uint32_t lines = tir_layout_size(own, TIR_AXIS_REG),
+             count = tir_lower_register_count(result->type);
+    struct tir_value **out = tir_lower_new_registers(lo, count);
+    struct tir_value **totals = tir_lower_new_registers(lo, lines * s.repeats);
+    struct tir_value **segment = tir_lower_new_registers(lo, s.vector);
     for (uint32_t line = 0; line < lines; line++)
         for (uint32_t k = 0; k < s.repeats; k++) {
             for (uint32_t v = 0; v < s.vector; v++)
-                segment[v] = to_work(&s.c, lower_register(lo, x, register_of(&s, own, line, k, v)));
+                segment[v] =
+                    to_work(&s.c, tir_lower_register(lo, x, register_of(&s, own, line, k, v)));
             totals[line * s.repeats + k] = scan_segment(&s, segment);
             for (uint32_t v = 0; v < s.vector; v++)
                 out[register_of(&s, own, line, k, v)] = segment[v];
         }
     if (s.warps > 1) {
-        struct tir_value *writer =
-            lower_and(lo, s.lanes > 1 ? is_zero(lo, s.lane) : NULL, lower_is_owner(lo, s.c.layout));
+        struct tir_value *writer = tir_lower_and(lo, s.lanes > 1 ? is_zero(lo, s.lane) : NULL,
+                                                 tir_lower_is_owner(lo, s.c.layout));
         for (uint32_t line = 0; line < lines; line++)
             for (uint32_t k = 0; k < s.repeats; k++) {
                 struct lower_place p = scratch_at(&s.c, &s.lines, s.warp, (int64_t)k * s.warps,
@@ -405,5 +410,5 @@ void lower_scan(struct lower *lo, struct tir_inst *inst)
         add_earlier(&s, own, line, totals + line * s.repeats, out);
     for (uint32_t r = 0; r < count; r++)
         out[r] = from_work(&s.c, out[r]);
-    lower_set_registers(lo, result, out);
+    tir_lower_set_registers(lo, result, out);
 }

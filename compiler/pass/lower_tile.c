@@ -21,8 +21,8 @@
 
 // Scalars.
 
-struct tir_value *lower_add(struct lower *lo, struct tir_builder *b, struct tir_value *x,
-                            struct tir_value *y)
+struct tir_value *tir_lower_add(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                struct tir_value *y)
 {
     int64_t cx, cy;
     if (!x || !y)
@@ -37,8 +37,8 @@ struct tir_value *lower_add(struct lower *lo, struct tir_builder *b, struct tir_
     return tir_binary(b, TIR_OP_ADD, x, y);
 }
 
-struct tir_value *lower_mul(struct lower *lo, struct tir_builder *b, struct tir_value *x,
-                            struct tir_value *y)
+struct tir_value *tir_lower_mul(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                struct tir_value *y)
 {
     int64_t cx, cy;
     bool kx = tir_is_const_int(x, &cx), ky = tir_is_const_int(y, &cy);
@@ -51,10 +51,10 @@ struct tir_value *lower_mul(struct lower *lo, struct tir_builder *b, struct tir_
     return tir_binary(b, TIR_OP_MUL, x, y);
 }
 
-struct tir_value *lower_mul_const(struct lower *lo, struct tir_builder *b, struct tir_value *x,
-                                  int64_t y)
+struct tir_value *tir_lower_mul_const(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                      int64_t y)
 {
-    return x ? lower_mul(lo, b, x, tir_const_int(lo->f, x->type, y)) : NULL;
+    return x ? tir_lower_mul(lo, b, x, tir_const_int(lo->f, x->type, y)) : NULL;
 }
 
 static uint32_t log2_of(uint32_t v)
@@ -65,8 +65,8 @@ static uint32_t log2_of(uint32_t v)
     return n;
 }
 
-struct tir_value *lower_digit(struct lower *lo, struct tir_builder *b, struct tir_value *x,
-                              uint32_t stride, uint32_t extent, bool top_digit)
+struct tir_value *tir_lower_digit(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                  uint32_t stride, uint32_t extent, bool top_digit)
 {
     if (stride > 1)
         x = tir_is_pow2(stride)
@@ -79,8 +79,8 @@ struct tir_value *lower_digit(struct lower *lo, struct tir_builder *b, struct ti
                : tir_binary(b, TIR_OP_REM, x, tir_const_int(lo->f, x->type, extent));
 }
 
-struct tir_value *lower_cast(struct lower *lo, struct tir_builder *b, struct tir_value *x,
-                             const struct tir_type *to)
+struct tir_value *tir_lower_cast(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                 const struct tir_type *to)
 {
     int64_t c;
     if (!x || x->type == to)
@@ -90,14 +90,14 @@ struct tir_value *lower_cast(struct lower *lo, struct tir_builder *b, struct tir
     return tir_build1(b, TIR_OP_CAST, to, &x, 1);
 }
 
-struct tir_value *lower_and(struct lower *lo, struct tir_value *x, struct tir_value *y)
+struct tir_value *tir_lower_and(struct lower *lo, struct tir_value *x, struct tir_value *y)
 {
     if (!x || !y || x == y)
         return x ? x : y;
     return tir_binary(&lo->b, TIR_OP_AND, x, y);
 }
 
-struct tir_value *lower_thread(struct lower *lo, enum tir_axis axis)
+struct tir_value *tir_lower_thread(struct lower *lo, enum tir_axis axis)
 {
     struct tir_value **v = axis == TIR_AXIS_LANE ? &lo->lane : &lo->warp;
     if (!*v)
@@ -106,7 +106,7 @@ struct tir_value *lower_thread(struct lower *lo, enum tir_axis axis)
     return *v;
 }
 
-struct tir_value *lower_tid(struct lower *lo)
+struct tir_value *tir_lower_tid(struct lower *lo)
 {
     if (!lo->tid)
         lo->tid = tir_build1(&lo->top, TIR_OP_TID, lo->i32, NULL, 0);
@@ -115,12 +115,12 @@ struct tir_value *lower_tid(struct lower *lo)
 
 // Tiles.
 
-uint32_t lower_register_count(const struct tir_type *t)
+uint32_t tir_lower_register_count(const struct tir_type *t)
 {
     return tir_type_is_tile(t) && t->layout ? tir_layout_size(t->layout, TIR_AXIS_REG) : 1;
 }
 
-struct tir_value *lower_register(struct lower *lo, struct tir_value *v, uint32_t i)
+struct tir_value *tir_lower_register(struct lower *lo, struct tir_value *v, uint32_t i)
 {
     if (v->kind == TIR_VALUE_CONST && tir_type_is_tile(v->type)) {
         const struct tir_type *scalar = tir_type_scalar(lo->types, v->type->elem);
@@ -130,16 +130,16 @@ struct tir_value *lower_register(struct lower *lo, struct tir_value *v, uint32_t
     if (!tir_type_is_tile(v->type))
         return v;
     struct tir_value **registers = tir_map_get(&lo->registers, tir_map_key(v));
-    assert(registers && i < lower_register_count(v->type));
+    assert(registers && i < tir_lower_register_count(v->type));
     return registers[i];
 }
 
-void lower_set_registers(struct lower *lo, struct tir_value *v, struct tir_value **registers)
+void tir_lower_set_registers(struct lower *lo, struct tir_value *v, struct tir_value **registers)
 {
     tir_map_set(&lo->registers, tir_map_key(v), registers);
 }
 
-struct tir_value **lower_new_registers(struct lower *lo, uint32_t count)
+struct tir_value **tir_lower_new_registers(struct lower *lo, uint32_t count)
 {
     return arena_array(lo->cx->scratch, struct tir_value *, count);
 }
@@ -151,33 +151,33 @@ static bool is_top_digit(const struct lower *lo, const struct tir_iter *it)
     return it->axis == TIR_AXIS_LANE ? end == 32 : end == lo->f->threads / 32;
 }
 
-struct tir_value *lower_coord(struct lower *lo, const struct tir_layout *l, uint32_t d)
+struct tir_value *tir_lower_coord(struct lower *lo, const struct tir_layout *l, uint32_t d)
 {
     struct tir_value **known = tir_map_get(&lo->coords, tir_map_key(l));
     if (known)
         return known[d];
-    known = lower_new_registers(lo, TIR_MAX_RANK);
+    known = tir_lower_new_registers(lo, TIR_MAX_RANK);
     for (uint32_t dim = 0; dim < l->rank; dim++)
         for (uint32_t i = l->first[dim]; i < l->first[dim + 1]; i++) {
             const struct tir_iter *it = &l->iters[i];
             if (it->axis == TIR_AXIS_REG)
                 continue;
-            struct tir_value *digit = lower_digit(lo, &lo->top, lower_thread(lo, it->axis),
-                                                  it->stride, it->extent, is_top_digit(lo, it));
-            digit = lower_mul_const(lo, &lo->top, digit, tir_layout_weight(l, dim, i));
-            known[dim] = lower_add(lo, &lo->top, known[dim], digit);
+            struct tir_value *digit = tir_lower_digit(lo, &lo->top, tir_lower_thread(lo, it->axis),
+                                                      it->stride, it->extent, is_top_digit(lo, it));
+            digit = tir_lower_mul_const(lo, &lo->top, digit, tir_layout_weight(l, dim, i));
+            known[dim] = tir_lower_add(lo, &lo->top, known[dim], digit);
         }
     tir_map_set(&lo->coords, tir_map_key(l), known);
     return known[d];
 }
 
-struct tir_value *lower_is_owner(struct lower *lo, const struct tir_layout *l)
+struct tir_value *tir_lower_is_owner(struct lower *lo, const struct tir_layout *l)
 {
     struct tir_value *owner = NULL;
     for (uint32_t i = 0; i < l->replica_count; i++) {
         const struct tir_iter *it = &l->replicas[i];
-        struct tir_value *digit = lower_digit(lo, &lo->top, lower_thread(lo, it->axis), it->stride,
-                                              it->extent, is_top_digit(lo, it));
+        struct tir_value *digit = tir_lower_digit(lo, &lo->top, tir_lower_thread(lo, it->axis),
+                                                  it->stride, it->extent, is_top_digit(lo, it));
         struct tir_value *first =
             tir_binary(&lo->top, TIR_OP_EQ, digit, tir_const_int(lo->f, lo->i32, 0));
         owner = owner ? tir_binary(&lo->top, TIR_OP_AND, owner, first) : first;
@@ -185,7 +185,8 @@ struct tir_value *lower_is_owner(struct lower *lo, const struct tir_layout *l)
     return owner;
 }
 
-uint32_t lower_same_register(const struct tir_layout *from, uint32_t r, const struct tir_layout *to)
+uint32_t tir_lower_same_register(const struct tir_layout *from, uint32_t r,
+                                 const struct tir_layout *to)
 {
     int64_t coord[TIR_MAX_RANK];
     tir_layout_coord(from, (struct tir_layout_at){{r, 0, 0}}, coord);
@@ -194,7 +195,7 @@ uint32_t lower_same_register(const struct tir_layout *from, uint32_t r, const st
     return tir_layout_find(to, coord).at[TIR_AXIS_REG];
 }
 
-void lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what)
+void tir_lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what)
 {
     tir_error_at(lo->cx->diags, inst->span, TIR_E_UNSUPPORTED, "%s is not supported on %s", what,
                  lo->cx->arch->name);
@@ -207,49 +208,49 @@ static void lower_elementwise(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *result = inst->results[0];
     const struct tir_type *scalar = tir_type_scalar(lo->types, result->type->elem);
-    uint32_t count = lower_register_count(result->type);
-    struct tir_value **out = lower_new_registers(lo, count);
+    uint32_t count = tir_lower_register_count(result->type);
+    struct tir_value **out = tir_lower_new_registers(lo, count);
     for (uint32_t r = 0; r < count; r++) {
         struct tir_value *operands[3];
         for (uint32_t i = 0; i < inst->operand_count; i++)
-            operands[i] = lower_register(lo, inst->operands[i], r);
+            operands[i] = tir_lower_register(lo, inst->operands[i], r);
         out[r] = tir_build1(&lo->b, inst->op, scalar, operands, inst->operand_count);
     }
-    lower_set_registers(lo, result, out);
+    tir_lower_set_registers(lo, result, out);
 }
 
 // broadcast, reshape, permute: registers are renamed.
 static void lower_rename(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *x = inst->operands[0], *result = inst->results[0];
-    uint32_t count = lower_register_count(result->type);
-    struct tir_value **out = lower_new_registers(lo, count);
+    uint32_t count = tir_lower_register_count(result->type);
+    struct tir_value **out = tir_lower_new_registers(lo, count);
     bool tile = tir_type_is_tile(x->type) && x->kind != TIR_VALUE_CONST;
     for (uint32_t r = 0; r < count; r++) {
         // reshape and permute keep every register where it is
         uint32_t from = r;
         if (tile && inst->op == TIR_OP_BROADCAST)
-            from = lower_same_register(result->type->layout, r, x->type->layout);
-        out[r] = lower_register(lo, x, tile ? from : 0);
+            from = tir_lower_same_register(result->type->layout, r, x->type->layout);
+        out[r] = tir_lower_register(lo, x, tile ? from : 0);
     }
-    lower_set_registers(lo, result, out);
+    tir_lower_set_registers(lo, result, out);
 }
 
 static void lower_iota(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *result = inst->results[0];
     uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
-    uint32_t count = lower_register_count(result->type);
+    uint32_t count = tir_lower_register_count(result->type);
     const struct tir_type *scalar = tir_type_scalar(lo->types, result->type->elem);
-    struct tir_value **out = lower_new_registers(lo, count);
-    struct tir_value *base = lower_coord(lo, result->type->layout, axis);
+    struct tir_value **out = tir_lower_new_registers(lo, count);
+    struct tir_value *base = tir_lower_coord(lo, result->type->layout, axis);
     for (uint32_t r = 0; r < count; r++) {
         int64_t coord[TIR_MAX_RANK];
         tir_layout_coord(result->type->layout, (struct tir_layout_at){{r, 0, 0}}, coord);
-        struct tir_value *v = lower_add(lo, &lo->b, base, lower_i32(lo, coord[axis]));
-        out[r] = lower_cast(lo, &lo->b, v, scalar);
+        struct tir_value *v = tir_lower_add(lo, &lo->b, base, tir_lower_i32(lo, coord[axis]));
+        out[r] = tir_lower_cast(lo, &lo->b, v, scalar);
     }
-    lower_set_registers(lo, result, out);
+    tir_lower_set_registers(lo, result, out);
 }
 
 // Control flow: a carried tile becomes its registers.
@@ -258,7 +259,7 @@ static uint32_t expanded(const struct tir_value *const *values, uint32_t count)
 {
     uint32_t total = 0;
     for (uint32_t i = 0; i < count; i++)
-        total += lower_register_count(values[i]->type);
+        total += tir_lower_register_count(values[i]->type);
     return total;
 }
 
@@ -271,8 +272,8 @@ static struct tir_value **expand(struct lower *lo, struct tir_value **values,
         arena_array(lo->f->module->arena, struct tir_value *, *total + TIR_FOR_INIT);
     uint32_t n = 0;
     for (uint32_t i = 0; i < count; i++)
-        for (uint32_t r = 0; r < lower_register_count(like[i]->type); r++)
-            out[n++] = lower_register(lo, values[i], r);
+        for (uint32_t r = 0; r < tir_lower_register_count(like[i]->type); r++)
+            out[n++] = tir_lower_register(lo, values[i], r);
     return out;
 }
 
@@ -290,8 +291,8 @@ static void expand_results(struct lower *lo, struct tir_inst *inst)
             results[n++] = old;
             continue;
         }
-        uint32_t count = lower_register_count(old->type);
-        struct tir_value **registers = lower_new_registers(lo, count);
+        uint32_t count = tir_lower_register_count(old->type);
+        struct tir_value **registers = tir_lower_new_registers(lo, count);
         for (uint32_t r = 0; r < count; r++) {
             struct tir_value *v = arena_new(lo->f->module->arena, struct tir_value);
             *v = (struct tir_value){.type = tir_type_scalar(lo->types, old->type->elem),
@@ -302,7 +303,7 @@ static void expand_results(struct lower *lo, struct tir_inst *inst)
                                     .name = old->name};
             registers[r] = results[n++] = v;
         }
-        lower_set_registers(lo, old, registers);
+        tir_lower_set_registers(lo, old, registers);
     }
     inst->results = results;
     inst->result_count = n;
@@ -315,13 +316,13 @@ static void expand_args(struct lower *lo, struct tir_block *block)
     block->args = NULL;
     block->arg_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t registers_count = lower_register_count(old[i]->type);
-        struct tir_value **registers = lower_new_registers(lo, registers_count);
+        uint32_t registers_count = tir_lower_register_count(old[i]->type);
+        struct tir_value **registers = tir_lower_new_registers(lo, registers_count);
         const struct tir_type *scalar = tir_type_scalar(lo->types, old[i]->type->elem);
         for (uint32_t r = 0; r < registers_count; r++)
             registers[r] = tir_block_add_arg(lo->f, block, scalar, old[i]->name);
         if (tir_type_is_tile(old[i]->type)) {
-            lower_set_registers(lo, old[i], registers);
+            tir_lower_set_registers(lo, old[i], registers);
         } else { // keep the value that uses already point to
             old[i]->index = registers[0]->index;
             block->args[old[i]->index] = old[i];
@@ -384,33 +385,33 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
         lower_regions(lo, inst);
         return false;
     case TIR_OP_TILES:
-        lower_tiles(lo, inst);
+        tir_lower_tiles(lo, inst);
         return true;
     case TIR_OP_LOAD:
-        lower_load(lo, inst);
+        tir_lower_load(lo, inst);
         return true;
     case TIR_OP_STORE:
-        lower_store(lo, inst);
+        tir_lower_store(lo, inst);
         return true;
     case TIR_OP_ATOMIC:
-        lower_atomic(lo, inst);
+        tir_lower_atomic(lo, inst);
         return true;
     case TIR_OP_COPY_ASYNC:
-        lower_copy_async(lo, inst);
+        tir_lower_copy_async(lo, inst);
         return true;
     case TIR_OP_VIEW:
         return true;
     case TIR_OP_DOT:
-        lower_dot(lo, inst);
+        tir_lower_dot(lo, inst);
         return true;
     case TIR_OP_REDUCE:
-        lower_reduce(lo, inst);
+        tir_lower_reduce(lo, inst);
         return true;
     case TIR_OP_SCAN:
-        lower_scan(lo, inst);
+        tir_lower_scan(lo, inst);
         return true;
     case TIR_OP_CONVERT_LAYOUT:
-        lower_convert(lo, inst);
+        tir_lower_convert(lo, inst);
         return true;
     case TIR_OP_PERMUTE:
         if (!tir_type_is_tile(inst->results[0]->type))
@@ -420,7 +421,7 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
     case TIR_OP_BROADCAST:
     case TIR_OP_RESHAPE:
         if (!tir_type_is_tile(inst->results[0]->type)) { // a tile of one element as a scalar
-            tir_replace_uses(lo->f, inst->results[0], lower_register(lo, inst->operands[0], 0));
+            tir_replace_uses(lo->f, inst->results[0], tir_lower_register(lo, inst->operands[0], 0));
             return true;
         }
         lower_rename(lo, inst);

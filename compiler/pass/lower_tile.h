@@ -28,42 +28,42 @@ struct lower {
 
 // Scalars.
 
-static inline struct tir_value *lower_i32(struct lower *lo, int64_t v)
+static inline struct tir_value *tir_lower_i32(struct lower *lo, int64_t v)
 {
     return tir_const_int(lo->f, lo->i32, v);
 }
 // Arithmetic that folds constants and drops neutral operands; a, b of one integer type.
-struct tir_value *lower_add(struct lower *lo, struct tir_builder *b, struct tir_value *x,
-                            struct tir_value *y);
-struct tir_value *lower_mul(struct lower *lo, struct tir_builder *b, struct tir_value *x,
-                            struct tir_value *y);
-struct tir_value *lower_mul_const(struct lower *lo, struct tir_builder *b, struct tir_value *x,
-                                  int64_t y);
-struct tir_value *lower_digit(struct lower *lo, struct tir_builder *b, struct tir_value *x,
-                              uint32_t stride, uint32_t extent,
-                              bool top_digit); // x / stride % extent, x >= 0
-struct tir_value *lower_cast(struct lower *lo, struct tir_builder *b, struct tir_value *x,
-                             const struct tir_type *to);
-struct tir_value *lower_and(struct lower *lo, struct tir_value *x,
-                            struct tir_value *y);                     // bools; NULL: true
-struct tir_value *lower_thread(struct lower *lo, enum tir_axis axis); // lane or warp, i32
-struct tir_value *lower_tid(struct lower *lo);
+struct tir_value *tir_lower_add(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                struct tir_value *y);
+struct tir_value *tir_lower_mul(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                struct tir_value *y);
+struct tir_value *tir_lower_mul_const(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                      int64_t y);
+struct tir_value *tir_lower_digit(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                  uint32_t stride, uint32_t extent,
+                                  bool top_digit); // x / stride % extent, x >= 0
+struct tir_value *tir_lower_cast(struct lower *lo, struct tir_builder *b, struct tir_value *x,
+                                 const struct tir_type *to);
+struct tir_value *tir_lower_and(struct lower *lo, struct tir_value *x,
+                                struct tir_value *y);                     // bools; NULL: true
+struct tir_value *tir_lower_thread(struct lower *lo, enum tir_axis axis); // lane or warp, i32
+struct tir_value *tir_lower_tid(struct lower *lo);
 
 // Tiles.
 
-uint32_t lower_register_count(const struct tir_type *t); // 1 for a scalar
+uint32_t tir_lower_register_count(const struct tir_type *t); // 1 for a scalar
 // Register i of a tile; scalars and constants have the same value in every register.
-struct tir_value *lower_register(struct lower *lo, struct tir_value *v, uint32_t i);
-void lower_set_registers(struct lower *lo, struct tir_value *v, struct tir_value **registers);
-struct tir_value **lower_new_registers(struct lower *lo, uint32_t count);
+struct tir_value *tir_lower_register(struct lower *lo, struct tir_value *v, uint32_t i);
+void tir_lower_set_registers(struct lower *lo, struct tir_value *v, struct tir_value **registers);
+struct tir_value **tir_lower_new_registers(struct lower *lo, uint32_t count);
 // What the thread's lane and warp add to coordinate d of layout l (i32); NULL: nothing.
-struct tir_value *lower_coord(struct lower *lo, const struct tir_layout *l, uint32_t d);
+struct tir_value *tir_lower_coord(struct lower *lo, const struct tir_layout *l, uint32_t d);
 // True in exactly one thread for each element of layout l; NULL: always true.
-struct tir_value *lower_is_owner(struct lower *lo, const struct tir_layout *l);
+struct tir_value *tir_lower_is_owner(struct lower *lo, const struct tir_layout *l);
 // The register of layout `to` that holds what register r of `from` does, after projecting the
 // coordinates to `to`'s shape (dimensions of size 1 become 0).
-uint32_t lower_same_register(const struct tir_layout *from, uint32_t r,
-                             const struct tir_layout *to);
+uint32_t tir_lower_same_register(const struct tir_layout *from, uint32_t r,
+                                 const struct tir_layout *to);
 
 // Memory (lower_access.c).
 
@@ -77,31 +77,32 @@ struct lower_place {
 // Addresses of a tile of layout l in a buffer, starting at `starts` (i64 or i32 values, one per
 // dimension of the buffer; NULL: 0). dims[d]: the buffer's dimension that dimension d of l walks.
 struct lower_walk;
-struct lower_walk *lower_walk_new(struct lower *lo, struct tir_value *buffer,
-                                  const struct tir_layout *l, struct tir_value *const *starts,
-                                  const uint32_t *dims);
-struct lower_place lower_walk_at(struct lower *lo, struct lower_walk *walk, uint32_t reg);
+struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer,
+                                      const struct tir_layout *l, struct tir_value *const *starts,
+                                      const uint32_t *dims);
+struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *walk, uint32_t reg);
 uint32_t
-lower_walk_vector(const struct lower_walk *walk); // neighbouring registers that lie together
+tir_lower_walk_vector(const struct lower_walk *walk); // neighbouring registers that lie together
 
-void lower_load(struct lower *lo, struct tir_inst *inst);
-void lower_store(struct lower *lo, struct tir_inst *inst);
-void lower_atomic(struct lower *lo, struct tir_inst *inst);
-void lower_copy_async(struct lower *lo, struct tir_inst *inst);
+void tir_lower_load(struct lower *lo, struct tir_inst *inst);
+void tir_lower_store(struct lower *lo, struct tir_inst *inst);
+void tir_lower_atomic(struct lower *lo, struct tir_inst *inst);
+void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst);
 // Neighbouring registers at once.
-void lower_ld_vector(struct lower *lo, struct tir_value *base, struct tir_value *at, int64_t offset,
-                     struct tir_value *pred, enum tir_elem elem, uint32_t count,
-                     struct tir_value **out);
-void lower_st_vector(struct lower *lo, struct tir_value *base, struct tir_value *at, int64_t offset,
-                     struct tir_value *pred, uint32_t count, struct tir_value *const *values);
+void tir_lower_ld_vector(struct lower *lo, struct tir_value *base, struct tir_value *at,
+                         int64_t offset, struct tir_value *pred, enum tir_elem elem, uint32_t count,
+                         struct tir_value **out);
+void tir_lower_st_vector(struct lower *lo, struct tir_value *base, struct tir_value *at,
+                         int64_t offset, struct tir_value *pred, uint32_t count,
+                         struct tir_value *const *values);
 
 // Operations with a file of their own.
-void lower_dot(struct lower *lo, struct tir_inst *inst);
-void lower_reduce(struct lower *lo, struct tir_inst *inst);
-void lower_scan(struct lower *lo, struct tir_inst *inst);
-void lower_convert(struct lower *lo, struct tir_inst *inst);
-void lower_tiles(struct lower *lo, struct tir_inst *inst); // its block moves to where it stood
+void tir_lower_dot(struct lower *lo, struct tir_inst *inst);
+void tir_lower_reduce(struct lower *lo, struct tir_inst *inst);
+void tir_lower_scan(struct lower *lo, struct tir_inst *inst);
+void tir_lower_convert(struct lower *lo, struct tir_inst *inst);
+void tir_lower_tiles(struct lower *lo, struct tir_inst *inst); // its block moves to where it stood
 
-void lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what);
+void tir_lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what);
 
 #endif

@@ -68,16 +68,17 @@ static struct tir_value *address(struct lower *lo, struct tir_builder *b,
             continue;
         for (uint32_t i = m->first[d]; i < m->first[d + 1]; i++) {
             struct tir_value *digit =
-                lower_digit(lo, b, coord[d], (uint32_t)tir_layout_weight(m, d, i),
-                            m->iters[i].extent, i == m->first[d]);
-            element = lower_add(lo, b, element, lower_mul_const(lo, b, digit, m->iters[i].stride));
+                tir_lower_digit(lo, b, coord[d], (uint32_t)tir_layout_weight(m, d, i),
+                                m->iters[i].extent, i == m->first[d]);
+            element = tir_lower_add(lo, b, element,
+                                    tir_lower_mul_const(lo, b, digit, m->iters[i].stride));
         }
     }
-    struct tir_value *byte =
-        element ? lower_mul_const(lo, b, element, TIR_MAX(1, w->bits / 8)) : lower_i32(lo, 0);
+    struct tir_value *byte = element ? tir_lower_mul_const(lo, b, element, TIR_MAX(1, w->bits / 8))
+                                     : tir_lower_i32(lo, 0);
     if (m->swizzle) {
-        struct tir_value *row = lower_digit(lo, b, byte, 128, m->swizzle / 16, false);
-        row = tir_binary(b, TIR_OP_SHL, row, lower_i32(lo, 4));
+        struct tir_value *row = tir_lower_digit(lo, b, byte, 128, m->swizzle / 16, false);
+        row = tir_binary(b, TIR_OP_SHL, row, tir_lower_i32(lo, 4));
         byte = tir_binary(b, TIR_OP_XOR, byte, row);
     }
     return byte;
@@ -121,13 +122,13 @@ static void open_linear(struct lower *lo, struct lower_walk *w)
     struct tir_value *coord[TIR_MAX_RANK] = {NULL};
     for (uint32_t d = 0; d < w->rank; d++) {
         if (w->tile_dim[d] >= 0 && w->layout)
-            coord[d] = lower_coord(lo, w->layout, (uint32_t)w->tile_dim[d]);
+            coord[d] = tir_lower_coord(lo, w->layout, (uint32_t)w->tile_dim[d]);
         const struct tir_layout *m = w->memory;
         if (w->start[d] && m->first[d + 1] > m->first[d])
-            w->slot =
-                lower_add(lo, &lo->b, w->slot,
-                          lower_mul_const(lo, &lo->b, w->start[d],
-                                          (int64_t)m->iters[m->first[d]].stride * w->bits / 8));
+            w->slot = tir_lower_add(
+                lo, &lo->b, w->slot,
+                tir_lower_mul_const(lo, &lo->b, w->start[d],
+                                    (int64_t)m->iters[m->first[d]].stride * w->bits / 8));
     }
     w->thread = address(lo, &lo->top, w, coord);
     if (!w->layout)
@@ -165,9 +166,9 @@ static uint32_t vector_of(const struct lower_walk *w)
     return 1;
 }
 
-struct lower_walk *lower_walk_new(struct lower *lo, struct tir_value *buffer,
-                                  const struct tir_layout *l, struct tir_value *const *starts,
-                                  const uint32_t *dims)
+struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer,
+                                      const struct tir_layout *l, struct tir_value *const *starts,
+                                      const uint32_t *dims)
 {
     struct lower_walk *w = arena_new(lo->cx->scratch, struct lower_walk);
     w->layout = l;
@@ -181,7 +182,7 @@ struct lower_walk *lower_walk_new(struct lower *lo, struct tir_value *buffer,
     for (uint32_t d = 0; starts && d < rank; d++) {
         int64_t c;
         if (!tir_is_const_int(starts[d], &c) || c != 0)
-            w->start[d] = lower_cast(lo, &lo->b, starts[d], lo->i32);
+            w->start[d] = tir_lower_cast(lo, &lo->b, starts[d], lo->i32);
     }
     while (buffer->def && buffer->def->op != TIR_OP_ALLOC) {
         struct tir_inst *inst = buffer->def;
@@ -201,12 +202,12 @@ struct lower_walk *lower_walk_new(struct lower *lo, struct tir_value *buffer,
         const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
         uint32_t inner = 0;
         for (uint32_t d = 0; d < box->list_count; d++) {
-            struct tir_value *at = lower_cast(lo, &lo->b, tir_ref_indices(inst)[d], lo->i32);
+            struct tir_value *at = tir_lower_cast(lo, &lo->b, tir_ref_indices(inst)[d], lo->i32);
             int64_t c;
             if (tir_is_const_int(at, &c) && c == 0)
                 at = NULL;
             w->tile_dim[d] = box->list[d] ? tile_dim[inner] : -1;
-            w->start[d] = box->list[d] ? lower_add(lo, &lo->b, start[inner], at) : at;
+            w->start[d] = box->list[d] ? tir_lower_add(lo, &lo->b, start[inner], at) : at;
             inner += box->list[d] != 0;
         }
         buffer = tir_ref_base(inst);
@@ -221,7 +222,7 @@ struct lower_walk *lower_walk_new(struct lower *lo, struct tir_value *buffer,
     return w;
 }
 
-uint32_t lower_walk_vector(const struct lower_walk *walk)
+uint32_t tir_lower_walk_vector(const struct lower_walk *walk)
 {
     return walk->vector;
 }
@@ -238,8 +239,8 @@ static struct lower_place linear_at(struct lower *lo, struct lower_walk *w, uint
     if (!at) {
         at = w->thread;
         if (overlap)
-            at = tir_binary(&lo->top, TIR_OP_XOR, at, lower_i32(lo, (int64_t)overlap));
-        at = lower_add(lo, &lo->b, at, w->slot);
+            at = tir_binary(&lo->top, TIR_OP_XOR, at, tir_lower_i32(lo, (int64_t)overlap));
+        at = tir_lower_add(lo, &lo->b, at, w->slot);
         if (w->splits < TIR_COUNT_OF(w->split)) {
             w->split_bits[w->splits] = overlap;
             w->split[w->splits++] = at;
@@ -248,7 +249,7 @@ static struct lower_place linear_at(struct lower *lo, struct lower_walk *w, uint
     return (struct lower_place){w->base, at, (int64_t)(constant & ~w->thread_bits)};
 }
 
-struct lower_place lower_walk_at(struct lower *lo, struct lower_walk *w, uint32_t reg)
+struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *w, uint32_t reg)
 {
     if (w->linear)
         return linear_at(lo, w, reg);
@@ -257,12 +258,13 @@ struct lower_place lower_walk_at(struct lower *lo, struct lower_walk *w, uint32_
     struct tir_value *coord[TIR_MAX_RANK] = {NULL};
     for (uint32_t d = 0; d < w->rank; d++) {
         if (w->tile_dim[d] >= 0 && w->layout)
-            coord[d] = lower_coord(lo, w->layout, (uint32_t)w->tile_dim[d]);
+            coord[d] = tir_lower_coord(lo, w->layout, (uint32_t)w->tile_dim[d]);
         if (w->start[d])
-            coord[d] = lower_add(lo, &lo->b, coord[d], w->start[d]);
+            coord[d] = tir_lower_add(lo, &lo->b, coord[d], w->start[d]);
         if (constant[d])
-            coord[d] = coord[d] ? lower_add(lo, &lo->b, coord[d], lower_i32(lo, constant[d]))
-                                : lower_i32(lo, constant[d]);
+            coord[d] = coord[d]
+                           ? tir_lower_add(lo, &lo->b, coord[d], tir_lower_i32(lo, constant[d]))
+                           : tir_lower_i32(lo, constant[d]);
     }
     return (struct lower_place){w->base, address(lo, &lo->b, w, coord), 0};
 }
