@@ -69,6 +69,9 @@ static V int_shift(struct emit *e, const struct tir_inst *inst, V a, V b)
     V last = int_like(a, bits - 1);
     if (inst->op == TIR_OP_SHR && is_signed(inst->operands[0]->type->elem))
         return LLVMBuildAShr(e->b, a, in_range ? b : tir_emit_binary(e, "llvm.umin", b, last), "");
+    // LLVM 22 makes one instruction of the choice below, which looks at the low 32 bits of b alone.
+    if (bits == 64 && !in_range)
+        b = tir_emit_binary(e, "llvm.umin", b, int_like(b, bits));
     V fits = in_range ? NULL : tir_emit_icmp(e, LLVMIntULE, b, last);
     V by = in_range ? b : tir_emit_select(e, fits, b, int_like(b, 0));
     V shifted =

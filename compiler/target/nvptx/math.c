@@ -58,10 +58,11 @@ static V exp2_(struct emit *e, V x)
     return tir_llvm_call(e->ll, "llvm.nvvm.ex2.approx.ftz", &f32, 1, &x, 1);
 }
 
-// x log2(e) = high + low exactly enough; 2^high (1 + low ln 2). Where high overflows, low is NaN or
-// useless, and the smaller of it and a constant is a number near 1.
+// x log2(e) = high + low exactly enough; 2^high (1 + low ln 2). Large x is cut to what overflows anyway;
+// where high is -infinity, low is +infinity or NaN, and the smaller of it and a constant is a number.
 static V exp_(struct emit *e, V x)
 {
+    x = tir_emit_binary(e, "llvm.minimum", x, tir_emit_const(x, 200));
     V high = scaled(e, x, 0x1.715476p+0);
     V low = fma_const(e, x, 0x1.715476p+0, LLVMBuildFNeg(e->b, high, ""));
     low = fma_const(e, x, 0x1.4ae0cp-26, low);

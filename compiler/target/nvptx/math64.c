@@ -225,7 +225,8 @@ V tir_emit_math64(struct emit *e, enum tir_op op, V x)
     }
 }
 
-// |x|^y by 2^(y log2 |x|); the sign, and NaN for x < 0, follow from whether y is an odd integer.
+// |x|^y by 2^(y log2 |x|); the sign, and NaN for finite x < 0, follow from whether y is an odd
+// integer.
 V tir_emit_pow(struct emit *e, V x, V y)
 {
     LLVMTypeRef type = LLVMTypeOf(x), f64 = e->ll->f64;
@@ -244,8 +245,9 @@ V tir_emit_pow(struct emit *e, V x, V y)
     V even = tir_emit_fcmp(e, LLVMRealOEQ, tir_emit_unary(e, "llvm.trunc", half), half);
     V odd = LLVMBuildAnd(e->b, whole, LLVMBuildNot(e->b, even, ""), "");
     v = tir_emit_select(e, odd, tir_emit_binary(e, "llvm.copysign", v, x), v);
-    V bad = LLVMBuildAnd(e->b, tir_emit_fcmp(e, LLVMRealOLT, x, zero),
-                         LLVMBuildNot(e->b, whole, ""), "");
+    V negative = LLVMBuildAnd(e->b, tir_emit_fcmp(e, LLVMRealOLT, x, zero),
+                              tir_emit_fcmp(e, LLVMRealUNE, x, tir_emit_const(x, -INFINITY)), "");
+    V bad = LLVMBuildAnd(e->b, negative, LLVMBuildNot(e->b, whole, ""), "");
     v = tir_emit_select(e, bad, tir_emit_const(v, NAN), v);
     return widen ? LLVMBuildFPTrunc(e->b, v, type, "") : v;
 }
