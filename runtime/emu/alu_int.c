@@ -116,19 +116,15 @@ static uint32_t find_nth(uint32_t a, uint32_t base, int32_t n)
     return UINT32_MAX;
 }
 
-// bfe: position and length are bytes of their operands; what lies past the top reads as `fill`.
+// bfe: what lies past the top reads as zero, or as the sign.
 static inline uint64_t field(uint64_t a, uint32_t pos, uint32_t len, uint32_t bits)
 {
-    pos &= 255;
-    len &= 255;
     const uint64_t x = pos >= bits ? 0 : a >> pos;
     return len >= 64 ? x : x & (((uint64_t)1 << len) - 1);
 }
 
 static inline uint64_t field_signed(int64_t a, uint32_t pos, uint32_t len, uint32_t bits)
 {
-    pos &= 255;
-    len &= 255;
     if (len == 0)
         return 0;
     const int64_t x = a >> (pos >= bits ? 63 : pos); // the sign fills what lies past the top
@@ -140,8 +136,6 @@ static inline uint64_t field_signed(int64_t a, uint32_t pos, uint32_t len, uint3
 
 static inline uint64_t insert(uint64_t a, uint64_t b, uint32_t pos, uint32_t len, uint32_t bits)
 {
-    pos &= 255;
-    len &= 255;
     if (pos >= bits || len == 0)
         return b;
     const uint64_t mask = (len >= 64 ? UINT64_MAX : ((uint64_t)1 << len) - 1) << pos;

@@ -104,6 +104,20 @@ static uint64_t clamp_int(uint64_t v, bool from_signed, enum emu_type type)
     return v > high ? high : v;
 }
 
+// The NaN that a NaN becomes, where hardware keeps what it held: bf16 to f32 moves the bits, f64 to
+// f32 keeps the upper ones, f32 to tf32 with .rna cuts. Everything else gives the canonical NaN.
+static uint64_t convert_nan(uint64_t bits, enum emu_type from, enum emu_type to,
+                            enum emu_round round)
+{
+    if (from == EMU_bf16 && to == EMU_f32)
+        return bits << 16;
+    if (from == EMU_f64 && to == EMU_f32)
+        return (bits >> 32 & 0x80000000) | 0x7fc00000 | (bits >> 29 & 0x3fffff);
+    if (to == EMU_tf32)
+        return (round == EMU_RNA ? bits : EMU_NAN_F32) & 0xffffe000;
+    return emu_fp_from_f64(NAN, to, EMU_RN, false);
+}
+
 static void narrow_floats(union wide *v, const struct emu_insn *in, enum emu_type type)
 {
     const bool satfinite = in->op & CVT_SATFINITE;
@@ -148,10 +162,16 @@ EMU_RUN(cvt)
     if (is_float(from)) {
         if (in->flags & EMU_INSN_FTZ)
             flush_inputs(v.u, from);
+        uint64_t bits[EMU_WARP];
+        memcpy(bits, v.u, sizeof bits);
         for (int i = 0; i < EMU_WARP; i++)
             v.f[i] = emu_fp_to_f64(v.u[i], from);
+        const union wide x = v;
         if (is_float(to)) {
             narrow_floats(&v, in, to);
+            for (int i = 0; i < EMU_WARP; i++)
+                if (x.f[i] != x.f[i] && !(in->flags & EMU_INSN_SAT))
+                    v.u[i] = convert_nan(bits[i], from, to, (enum emu_round)in->round);
         } else {
             for (int i = 0; i < EMU_WARP; i++)
                 v.u[i] = to_int(to_integral(v.f[i], (enum emu_round)in->round), to, from);
