@@ -3,6 +3,7 @@
 where things are: --param tirc=PROGRAM --param tools=LLVM_BIN --param out=FOLDER."""
 
 import os
+import sys
 
 import lit.formats
 
@@ -17,6 +18,7 @@ config.test_source_root = root
 config.test_exec_root = lit_config.params["out"]
 config.substitutions += [
     ("%tirc", lit_config.params["tirc"]),
+    ("%python", sys.executable),
     ("%docs", os.path.join(os.path.dirname(root), "docs")),
     ("%examples", os.path.join(os.path.dirname(root), "examples")),
     # %exits 2 COMMAND...: the command must end with this very status.

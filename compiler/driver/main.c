@@ -6,6 +6,7 @@
 #include "driver/command.h"
 #include "driver/file.h"
 #include "driver/tables.h"
+#include "pass/help.h"
 
 static TIR_NORETURN void out_of_memory(void *user)
 {
@@ -40,8 +41,8 @@ static enum tir_exit about(struct tir_arena *arena, const struct tir_options *op
     } pages[] = {
         {TIR_OPTION_HELP, help},
         {TIR_OPTION_VERSION, version},
-        {TIR_OPTION_HELP_OPS, tir_tables_ops},
-        {TIR_OPTION_HELP_PASSES, tir_tables_passes},
+        {TIR_OPTION_HELP_OPS, tir_help_ops},
+        {TIR_OPTION_HELP_PASSES, tir_help_passes},
         {TIR_OPTION_HELP_DIAGNOSTICS, tir_tables_diagnostics},
         {TIR_OPTION_HELP_OPTIONS, tir_options_markdown},
     };
@@ -54,7 +55,7 @@ static enum tir_exit about(struct tir_arena *arena, const struct tir_options *op
         fwrite(text.ptr, 1, text.len, stdout);
         return TIR_EXIT_FINE;
     }
-    fputs("tirc: a command is needed: build, run, check or fmt; tirc --help says more\n", stderr);
+    fputs("tirc: a command is needed: build, run or check; tirc --help says more\n", stderr);
     return TIR_EXIT_USAGE;
 }
 
@@ -74,8 +75,6 @@ static enum tir_exit dispatch(struct tir_arena *arena, const struct tir_options 
         return tir_command_run(arena, options);
     case TIR_COMMAND_CHECK:
         return tir_command_check(arena, options);
-    case TIR_COMMAND_FMT:
-        return tir_command_fmt(arena, options);
     case TIR_COMMAND_NONE:
         return about(arena, options);
     case TIR_COMMAND_COUNT:

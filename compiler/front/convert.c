@@ -151,7 +151,7 @@ struct tir_value *build_reshape(struct lower *l, struct tir_value *v, uint32_t r
                                 const int64_t *shape)
 {
     const struct tir_type *type = tir_type_tile(l->cx->types, v->type->elem, rank, shape);
-    if (type == v->type)
+    if (tir_type_same_shape(type, v->type)) // whatever its layout
         return v;
     if (v->kind == TIR_VALUE_CONST)
         return constant_as(l, v, type);
