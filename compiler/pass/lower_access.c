@@ -322,6 +322,24 @@ static void load_global(struct lower *lo, struct tir_inst *inst)
         tir_replace_uses(lo->f, result, out[0]);
 }
 
+// The layout that the other operands of a store or atomic were given: its old values, its mask, or
+// the index tile that alone makes up the slice. NULL: nothing has one.
+static const struct tir_layout *follows_layout(const struct tir_inst *inst)
+{
+    const struct tir_value *mask = inst->operands[TIR_STORE_MASK];
+    if (inst->op == TIR_OP_ATOMIC)
+        return inst->results[0]->type->layout;
+    if (mask && mask->type->layout)
+        return mask->type->layout;
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    for (uint32_t d = 0; d < box->list_count; d++) {
+        const struct tir_type *index = tir_ref_indices(inst)[d]->type;
+        if (box->list[d] < 0 && index->rank == inst->operands[TIR_STORE_VALUE]->type->rank)
+            return index->layout;
+    }
+    return NULL;
+}
+
 // The layout in which a value is stored: its own; a constant needs one made for the purpose.
 static const struct tir_layout *stored_layout(struct lower *lo, const struct tir_inst *inst)
 {
@@ -331,6 +349,8 @@ static const struct tir_layout *stored_layout(struct lower *lo, const struct tir
         return NULL;
     if (t->layout)
         return t->layout;
+    if (follows_layout(inst))
+        return follows_layout(inst);
     uint32_t order[TIR_MAX_RANK], n = 0, contiguous = tir_contiguous_dim(inst, t->rank);
     if (contiguous < t->rank)
         order[n++] = contiguous;
