@@ -24,6 +24,8 @@ struct side { // one dimension of the tensor
     struct tir_value *position; // start + thread part, in the index type; NULL for an index tile
     struct tir_value *stride;   // bytes; NULL: contiguous, elements follow each other
     struct tir_value *extent;   // in the index type
+    int64_t stepped_to;         // the constant that `steps` is for
+    struct tir_value *steps;    // stride * stepped_to; NULL: 0
     bool checked;               // may be out of range
     uint32_t known;             // predicates made so far
     int64_t constants[MAX_CONSTANTS];
@@ -210,6 +212,22 @@ static struct tir_value *side_predicate(struct global *g, struct side *s, int64_
     return p;
 }
 
+// stride * constant, by a step from the last one asked for: registers come in order, so that one
+// addition each is enough, and LLVM's quadratic search for common strides finds nothing to search.
+static struct tir_value *stepped(struct global *g, struct side *s, int64_t constant)
+{
+    struct lower *lo = g->lo;
+    if (constant == 0) {
+        s->steps = NULL;
+    } else if (constant != s->stepped_to) {
+        int64_t step = s->steps ? constant - s->stepped_to : constant;
+        s->steps =
+            tir_lower_add(lo, &lo->b, s->steps, tir_lower_mul_const(lo, &lo->b, s->stride, step));
+    }
+    s->stepped_to = constant;
+    return s->steps;
+}
+
 // An element (the first of a vector): where it is and whether it exists.
 struct element {
     struct tir_value *at;
@@ -244,8 +262,8 @@ static struct element element_at(struct global *g, uint32_t reg)
         int64_t c = s->box > 0 ? coord[s->tile_dim] : 0;
         if (!s->stride)
             e.offset += c * g->bytes;
-        else if (c)
-            e.at = tir_lower_add(lo, &lo->b, e.at, tir_lower_mul_const(lo, &lo->b, s->stride, c));
+        else
+            e.at = tir_lower_add(lo, &lo->b, e.at, stepped(g, s, c));
         e.pred = tir_lower_and(lo, e.pred, side_predicate(g, s, c));
     }
     return e;
