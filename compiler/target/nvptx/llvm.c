@@ -9,6 +9,7 @@
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #define TRIPLE "nvptx64-nvidia-cuda"
@@ -54,6 +55,10 @@ static void init_target(void)
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    // Two passes of the code generator take most of its time on unrolled code (the first is
+    // quadratic) and find nothing there: offsets are immediates and accesses are vectors already.
+    static const char *const options[] = {"tirc", "-opt-disable=slsr,load-store-vectorizer"};
+    LLVMParseCommandLineOptions(TIR_COUNT_OF(options), options, "");
     LLVMInstallFatalErrorHandler(on_fatal);
 }
 
