@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The public compiler API: options, outputs, diagnostics, running out of memory, and artifacts that
+// compute the right thing on the emulator in every variant.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tir/compiler.h"
+#include "tir/runtime.h"
+
+#define STR(text) ((tir_str){text, sizeof(text) - 1})
+
+// Y = a X + Y in tiles, with an edge, a condition and a meta parameter.
+static const char axpy[] =
+    "kernel axpy<B = 256>(X: f32[N], Y: inout f32[N], a: f32) where N % 2 == 0\n"
+    "{\n"
+    "    for i in tiles(N by B) {\n"
+    "        Y[i:+B] = a * X[i:+B] + Y[i:+B];\n"
+    "    }\n"
+    "}\n";
+
+static tir_compilation *compile(const char *source, const tir_compile_options *options,
+                                tir_status expected)
+{
+    tir_compilation *c;
+    tir_error error;
+    tir_status status =
+        tir_compile(STR("axpy.tir"), (tir_str){source, strlen(source)}, options, &c, &error);
+    if (status != expected)
+        fail_msg("%s: %s", tir_status_name(status),
+                 c && status == TIR_ERR_DIAGNOSED ? tir_compilation_diagnostics(c).ptr
+                                                  : error.message);
+    return c;
+}
+
+static bool contains(tir_str text, const char *part)
+{
+    size_t len = strlen(part);
+    for (size_t i = 0; i + len <= text.len; i++)
+        if (!memcmp(text.ptr + i, part, len))
+            return true;
+    return false;
+}
+
+static void every_output_can_be_had(void **state)
+{
+    (void)state;
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.arch = STR("sm_90a");
+    options.verify = 1;
+    options.outputs = 1u << TIR_OUTPUT_ARTIFACT | 1u << TIR_OUTPUT_PTX | 1u << TIR_OUTPUT_LLVM |
+                      1u << TIR_OUTPUT_IR | 1u << TIR_OUTPUT_HEADER;
+    tir_compilation *c = compile(axpy, &options, TIR_OK);
+    tir_str ptx = tir_compilation_output(c, TIR_OUTPUT_PTX);
+    assert_true(contains(ptx, ".visible .entry axpy("));
+    assert_true(contains(ptx, ".visible .entry axpy__narrow("));
+    assert_true(contains(ptx, ".visible .entry axpy__wide("));
+    assert_true(
+        contains(tir_compilation_output(c, TIR_OUTPUT_LLVM), "define ptx_kernel void @axpy"));
+    assert_true(contains(tir_compilation_output(c, TIR_OUTPUT_IR), "form(lowered)"));
+    tir_str header = tir_compilation_output(c, TIR_OUTPUT_HEADER);
+    assert_true(contains(header, "static const unsigned char axpy_image[] = {"));
+    assert_true(contains(header,
+                         "tir_status axpy_launch(tir_rt_module *module, tir_rt_stream *stream,"
+                         " uint64_t X, uint64_t Y, float a, int64_t N, tir_error *error)"));
+    assert_true(tir_compilation_output(c, TIR_OUTPUT_RECEIPT).len > 0);
+    assert_int_equal(tir_compilation_output(c, TIR_OUTPUT_CUBIN).len, 0);
+    assert_int_equal(tir_compilation_error_count(c), 0);
+    size_t count;
+    const tir_stage *stages = tir_compilation_stages(c, &count);
+    assert_true(count >= 5);
+    assert_string_equal(stages[0].name, "front");
+    tir_compilation_destroy(c);
+    tir_compilation_destroy(NULL);
+}
+
+static void equal_input_gives_equal_bytes(void **state)
+{
+    (void)state;
+    tir_compilation *a = compile(axpy, NULL, TIR_OK), *b = compile(axpy, NULL, TIR_OK);
+    tir_str x = tir_compilation_output(a, TIR_OUTPUT_ARTIFACT);
+    tir_str y = tir_compilation_output(b, TIR_OUTPUT_ARTIFACT);
+    assert_int_equal(x.len, y.len);
+    assert_memory_equal(x.ptr, y.ptr, x.len);
+    tir_compilation_destroy(a);
+    tir_compilation_destroy(b);
+}
+
+static void wrong_source_is_diagnosed(void **state)
+{
+    (void)state;
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    tir_compilation *c =
+        compile("kernel k(X: out f32[N]) { X[0] = y; }", &options, TIR_ERR_DIAGNOSED);
+    assert_int_equal(tir_compilation_error_count(c), 1);
+    assert_true(contains(tir_compilation_diagnostics(c), "E0101"));
+    assert_int_equal(tir_compilation_output(c, TIR_OUTPUT_ARTIFACT).len, 0);
+    tir_compilation_destroy(c);
+    options.diagnostics = TIR_DIAGNOSTICS_JSON;
+    c = compile("kernel k(X: out f32[N]) { X[0] = y; }", &options, TIR_ERR_DIAGNOSED);
+    assert_true(contains(tir_compilation_diagnostics(c), "{\""));
+    tir_compilation_destroy(c);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    (void)state;
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.arch = STR("sm_70");
+    assert_null(compile(axpy, &options, TIR_ERR_INVALID));
+    options.arch = STR("");
+    options.stop_after = STR("nothing");
+    assert_null(compile(axpy, &options, TIR_ERR_INVALID));
+    options.stop_after = STR("layout");
+    assert_null(compile(axpy, &options, TIR_ERR_INVALID)); // an artifact is asked for
+    options.outputs = 1u << TIR_OUTPUT_COUNT;
+    assert_null(compile(axpy, &options, TIR_ERR_INVALID));
+    options.struct_size = 3;
+    assert_null(compile(axpy, &options, TIR_ERR_INVALID));
+    assert_string_equal(tir_compile_arch(0), "sm_80");
+    assert_null(tir_compile_arch(100));
+}
+
+static void passes_can_be_stopped_and_printed(void **state)
+{
+    (void)state;
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.outputs = 1u << TIR_OUTPUT_IR;
+    options.stop_after = STR("layout");
+    tir_compilation *c = compile(axpy, &options, TIR_OK);
+    tir_str ir = tir_compilation_output(c, TIR_OUTPUT_IR);
+    assert_true(contains(ir, "form(laid_out)"));
+    // What was printed is a program: it goes on from there.
+    char *text = calloc(ir.len + 1, 1);
+    assert_non_null(text);
+    memcpy(text, ir.ptr, ir.len);
+    tir_compilation_destroy(c);
+    tir_compile_options rest = TIR_COMPILE_OPTIONS_INIT;
+    rest.print_after = STR("lower_tile");
+    rest.outputs = 1u << TIR_OUTPUT_PTX;
+    c = compile(text, &rest, TIR_OK);
+    free(text);
+    assert_true(contains(tir_compilation_output(c, TIR_OUTPUT_PRINTED), "form(lowered)"));
+    tir_str ptx = tir_compilation_output(c, TIR_OUTPUT_PTX);
+    assert_true(contains(ptx, ".visible .entry axpy("));
+    assert_false(contains(ptx, "axpy__wide")); // it came with its own facts
+    tir_compilation_destroy(c);
+}
+
+static int import_one(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
+{
+    (void)from;
+    if (!contains(path, "lib.tir"))
+        return 0;
+    ++*(int *)user;
+    *name = STR("lib.tir");
+    *text = STR("fn twice(x) { return x * 2.0; }\n");
+    return 1;
+}
+
+static void imports_and_settings_reach_the_program(void **state)
+{
+    (void)state;
+    static const char source[] =
+        "import \"lib.tir\";\n"
+        "kernel k<B = 64>(X: f32[N], Y: out f32[N])\n"
+        "{ static_assert(B == 512, \"\"); for i in tiles(N by B) { Y[i:+B] = twice(X[i:+B]); } }\n";
+    int imports = 0;
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    tir_setting meta = {STR("B"), STR("512")}, dim = {STR("N"), STR("4096")};
+    options.outputs = 1u << TIR_OUTPUT_IR;
+    options.metas = &meta;
+    options.meta_count = 1;
+    options.dims = &dim;
+    options.dim_count = 1;
+    options.import = import_one;
+    options.import_user = &imports;
+    tir_compilation *c = compile(source, &options, TIR_OK);
+    assert_int_equal(imports, 1);
+    tir_compilation_destroy(c);
+    options.import = NULL;
+    tir_compilation_destroy(compile(source, &options, TIR_ERR_DIAGNOSED));
+}
+
+// Running out of memory.
+
+struct budget {
+    long left;
+    size_t live;
+};
+
+static void *limited(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    struct budget *budget = user;
+    if (new_size == 0) {
+        budget->live -= ptr != NULL;
+        free(ptr);
+        return NULL;
+    }
+    (void)old_size;
+    if (budget->left-- <= 0)
+        return NULL;
+    budget->live += ptr == NULL;
+    return realloc(ptr, new_size);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    for (long n = 0;; n++) {
+        struct budget budget = {n, 0};
+        tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+        options.allocator = (tir_allocator){limited, &budget};
+        options.outputs |= 1u << TIR_OUTPUT_HEADER | 1u << TIR_OUTPUT_LLVM;
+        tir_compilation *c;
+        tir_error error;
+        tir_status status = tir_compile(STR("axpy.tir"), STR(axpy), &options, &c, &error);
+        if (status == TIR_OK) {
+            tir_compilation_destroy(c);
+            assert_int_equal(budget.live, 0);
+            assert_true(n > 3);
+            return;
+        }
+        assert_int_equal(status, TIR_ERR_NO_MEMORY);
+        assert_null(c);
+        assert_int_equal(budget.live, 0);
+        assert_true(n < 2000);
+    }
+}
+
+// Running.
+
+static void ok(tir_status status, const tir_error *error)
+{
+    if (status)
+        fail_msg("%s", error->message);
+}
+
+static void launch_variant(tir_rt_device *device, tir_rt_kernel *kernel, int64_t n, int32_t variant)
+{
+    tir_error error;
+    tir_rt_buffer *x, *y;
+    size_t size = (size_t)n * sizeof(float);
+    float *host = calloc((size_t)n, sizeof(float));
+    assert_non_null(host);
+    ok(tir_rt_buffer_create(device, size, &x, &error), &error);
+    ok(tir_rt_buffer_create(device, size, &y, &error), &error);
+    for (int64_t i = 0; i < n; i++)
+        host[i] = (float)i;
+    ok(tir_rt_buffer_write(x, 0, host, size, NULL, &error), &error);
+    ok(tir_rt_buffer_write(y, 0, host, size, NULL, &error), &error);
+    tir_rt_arg args[] = {tir_rt_arg_tensor(tir_rt_buffer_address(x), TIR_ELEMENT_F32, 1, &n, NULL),
+                         tir_rt_arg_tensor(tir_rt_buffer_address(y), TIR_ELEMENT_F32, 1, &n, NULL),
+                         tir_rt_arg_float(TIR_ELEMENT_F32, 0.5)};
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    options.variant = variant;
+    ok(tir_rt_launch(kernel, NULL, args, 3, &options, &error), &error);
+    ok(tir_rt_buffer_read(y, 0, host, size, NULL, &error), &error);
+    for (int64_t i = 0; i < n; i++)
+        if (host[i] != 1.5f * (float)i)
+            fail_msg("variant %d, N = %d: element %d is %g", variant, (int)n, (int)i,
+                     (double)host[i]);
+    tir_rt_buffer_destroy(x);
+    tir_rt_buffer_destroy(y);
+    free(host);
+}
+
+static void every_variant_computes_the_same(void **state)
+{
+    (void)state;
+    tir_compilation *c = compile(axpy, NULL, TIR_OK);
+    tir_str artifact = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
+    tir_runtime *runtime;
+    tir_rt_device *device;
+    tir_rt_module *module;
+    tir_rt_kernel *kernel;
+    tir_error error;
+    ok(tir_runtime_create(NULL, &runtime, &error), &error);
+    ok(tir_rt_device_open(runtime, "emu", &device, &error), &error);
+    ok(tir_rt_module_load(device, artifact.ptr, artifact.len, &module, &error), &error);
+    ok(tir_rt_module_kernel(module, STR("axpy"), &kernel, &error), &error);
+    assert_int_equal(tir_rt_kernel_describe(kernel)->variant_count, 3);
+    for (int32_t variant = 0; variant < 3; variant++) {
+        launch_variant(device, kernel, 1024, variant);
+        if (variant > 0)
+            launch_variant(device, kernel, 254, variant);
+    }
+    launch_variant(device, kernel, 1022, -1);
+    // The where clause is checked at launch, and said in the message.
+    int64_t odd = 3;
+    tir_rt_arg args[] = {tir_rt_arg_tensor(256, TIR_ELEMENT_F32, 1, &odd, NULL),
+                         tir_rt_arg_tensor(256, TIR_ELEMENT_F32, 1, &odd, NULL),
+                         tir_rt_arg_float(TIR_ELEMENT_F32, 0)};
+    assert_int_equal(tir_rt_launch(kernel, NULL, args, 3, NULL, &error), TIR_ERR_INVALID);
+    assert_non_null(strstr(error.message, "N % 2 == 0"));
+    tir_rt_module_destroy(module);
+    tir_rt_device_destroy(device);
+    tir_runtime_destroy(runtime);
+    tir_compilation_destroy(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_output_can_be_had),
+        cmocka_unit_test(equal_input_gives_equal_bytes),
+        cmocka_unit_test(wrong_source_is_diagnosed),
+        cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(passes_can_be_stopped_and_printed),
+        cmocka_unit_test(imports_and_settings_reach_the_program),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(every_variant_computes_the_same),
+    };
+    return cmocka_run_group_tests_name("compile", tests, NULL, NULL);
+}
