@@ -5,12 +5,16 @@
 usage: run.py TIRC EXAMPLE [DEVICE]
 
 Sizes are 1, odd, prime, tile - 1, tile, tile + 1 and several tiles; small tiles are chosen where
-they show the same edges in less time. A case is the arguments of one `tirc run`.
+they show the same edges in less time. A case is the arguments of one `tirc run`. The commands of
+the example's page that do not name a device are run too.
 """
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 
@@ -120,22 +124,48 @@ CASES = {
 }
 
 
-def main():
-    tirc, example = sys.argv[1:3]
-    device = sys.argv[3] if len(sys.argv) > 3 else "emu"
-    passed = failed = 0
+def page_commands(folder):
+    """The commands in the shell blocks of the page."""
+    in_block = False
+    with open(os.path.join(folder, "README.md"), encoding="utf-8") as page:
+        for line in page:
+            if line.startswith("```"):
+                in_block = line.startswith("```sh")
+            elif in_block and "--device" not in line:
+                yield shlex.split(line, comments=True)
+
+
+def commands(tirc, example, device):
     for case in CASES[example]():
-        path = os.path.join(EXAMPLES, example, case[0])
-        command = [tirc, "run", path, "--check", "--device", device, *case[1:]]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        yield [tirc, "run", "--check", "--device", device, *case]
+    for command in page_commands(os.path.join(EXAMPLES, example)):
+        if command[:2] == ["tirc", "run"]:
+            yield [tirc, "run", "--device", device, *command[2:]]
+        elif command:
+            yield [tirc, *command[1:]]
+
+
+def run_all(all_commands, folder):
+    passed = failed = 0
+    for command in all_commands:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
         if done.returncode == 0:
             passed += 1
             continue
         failed += 1
         print("FAILED (%d):" % done.returncode, " ".join(command))
         print(done.stdout + done.stderr)
-    print(f"{example}: {passed} passed, {failed} failed")
+    print(f"{passed} passed, {failed} failed")
     return failed > 0
+
+
+def main():
+    tirc, example = sys.argv[1:3]
+    tirc = os.path.abspath(tirc)
+    device = sys.argv[3] if len(sys.argv) > 3 else "emu"
+    with tempfile.TemporaryDirectory() as folder:  # commands may write files
+        copy = shutil.copytree(EXAMPLES, os.path.join(folder, "examples"))
+        return run_all(commands(tirc, example, device), os.path.join(copy, example))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 //
 //     //: -D BLOCK=4              a meta
 //     //: X f32[2, 3] = 1 2 3 4 5 6     contents before; without this line all bytes are 0xff
-//     //: Y i32[2] -> 7 8         contents after
+//     //: X f32[9, 9] = ramp 7    -3 -2 -1 0 1 2 3 -3 ..., as long as it takes
+//     //: Y i32[2] -> 7 8         contents after; without: what the program as written gives
 //     //: a f32 = 0.5             a scalar
 //     //: fails: some text        the run must end with an error that has this text in it
 // Numbers after -> are exact, but for ~RTOL at the end of the line.
@@ -78,6 +79,21 @@ static enum tir_elem elem_named(tir_str name)
     return TIR_NONE;
 }
 
+static void *encode_ramp(struct test *t, const struct tensor *x, const char **at)
+{
+    uint32_t size = tir_elems[x->arg.elem].bits / 8;
+    uint8_t *out = arena_array(&t->cx->arena, uint8_t, (size_t)x->count * size + 1);
+    char *end;
+    int64_t period = strtoll(*at, &end, 10);
+    *at = end;
+    for (int64_t i = 0; i < x->count; i++) {
+        union tir_number n = {.i = i % TIR_MAX(period, 1) - period / 2};
+        uint64_t bits = tir_number_encode(x->arg.elem, tir_number_cast(x->arg.elem, TIR_I64, n));
+        memcpy(out + i * size, &bits, size);
+    }
+    return out;
+}
+
 static void *encode_numbers(struct test *t, const struct tensor *x, const char **at)
 {
     uint32_t size = tir_elems[x->arg.elem].bits / 8;
@@ -124,7 +140,7 @@ static void read_tensor(struct test *t, const char *at)
     read_shape(&x, &at);
     size_t bytes = (size_t)x.count * tir_elems[x.arg.elem].bits / 8;
     if (accept(&at, "=")) {
-        x.arg.data = encode_numbers(t, &x, &at);
+        x.arg.data = accept(&at, "ramp") ? encode_ramp(t, &x, &at) : encode_numbers(t, &x, &at);
     } else {
         x.arg.data = tir_arena_alloc(&t->cx->arena, bytes + 1);
         memset(x.arg.data, 0xff, bytes);
@@ -227,11 +243,12 @@ static void complain_diagnostics(struct test *t, const char *what)
     complain(t, what, tir_text_str(&text));
 }
 
-// A pass may change everything but the meaning.
-static void interpret_after_passes(struct test *t, struct tir_func *f)
+// A pass may change everything but the meaning, whatever it may rely on.
+static void interpret_after_passes(struct test *t, struct tir_func *f, uint32_t facts)
 {
     struct tir_pass_cx cx = {
         .scratch = &t->cx->scratch, .diags = &t->cx->diags, .arch = tir_arch_find(STR("sm_80"))};
+    f->facts = facts;
     for (uint32_t i = 0; i < tir_pipeline_count && !t->errors; i++) {
         if (tir_passes[i].out == TIR_FORM_LOWERED)
             break;
@@ -254,7 +271,9 @@ static void run_module(struct test *t, tir_str source)
         return;
     }
     interpret(t, "as written", m->funcs.at[0]);
-    interpret_after_passes(t, m->funcs.at[0]);
+    const uint32_t all = TIR_FACT_INDEX32 | TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER;
+    interpret_after_passes(t, tir_func_clone(m->funcs.at[0]), 0);
+    interpret_after_passes(t, m->funcs.at[0], all);
 }
 
 static tir_str read_file(struct tir_context *cx, const char *path)

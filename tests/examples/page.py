@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs the commands of a Markdown page and compares what they print with what the page shows.
 
-usage: tutorial.py TIRC PAGE.md
+usage: page.py PAGE.md PROGRAM...
 
-A block that begins with "```tir NAME.tir" is written to that file. In a block "```console" a line
+The commands find the programs by their names. A block that begins with "```tir NAME.tir" is written to that file. In a block "```console" a line
 "$ COMMAND" is run by the shell, in the folder of those files, and the lines up to the next command
 are its output, errors included. There, "..." stands for any text, and alone on a line for any
 lines. Every block is run in the order of the page.
@@ -55,10 +55,9 @@ def matches(expected, output):
 
 
 def main():
-    tirc, page = sys.argv[1:3]
-    page = os.path.abspath(page)
-    environment = dict(os.environ, PATH=os.path.dirname(os.path.abspath(tirc)) + os.pathsep
-                       + os.environ["PATH"])
+    page = os.path.abspath(sys.argv[1])
+    folders = [os.path.dirname(os.path.abspath(program)) for program in sys.argv[2:]]
+    environment = dict(os.environ, PATH=os.pathsep.join(folders + [os.environ["PATH"]]))
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for words, text, number in blocks(page):
