@@ -45,6 +45,8 @@ struct symbol {
     const char *name;
     struct tir_span span;
     bool assignable;             // `var`
+    bool used;                   // read somewhere
+    bool may_be_unused;          // not one that a warning is about
     struct val val;              // what it stands for now
     const struct tir_type *type; // of an assignable
     uint32_t level;              // how many tiles loops are around its declaration
@@ -145,8 +147,12 @@ void assigned_in(struct lower *l, const struct ast_block *a, const struct ast_bl
 // The same for the statements of a block from `first` on.
 void assigned_from(struct lower *l, const struct ast_block *block, uint32_t first,
                    symbol_list *out);
-bool has_break(const struct ast_block *block); // of the loop the block belongs to
-bool may_leave(const struct ast_stmt *s);      // contains a break or continue of the loop around
+// Marks what the text names as used (uses.c).
+void uses_of(struct lower *l, const struct ast_expr *e);
+// The statements from `first` on. NULL: none.
+void uses_in(struct lower *l, const struct ast_block *block, uint32_t first);
+bool has_break(const struct ast_block *block);                // of the loop the block belongs to
+bool may_leave(const struct ast_stmt *s); // contains a break or continue of the loop around
 bool block_may_leave(const struct ast_block *block);
 
 // Compile-time arithmetic (const_eval.c).

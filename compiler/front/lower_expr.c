@@ -5,8 +5,10 @@
 static struct val lower_name(struct lower *l, const struct ast_expr *e)
 {
     struct symbol *s = scope_find(l, e->name);
-    if (s)
+    if (s) {
+        s->used = true;
         return s->val;
+    }
     scope_unknown(l, e->span, e->name);
     return val_poison();
 }
@@ -106,12 +108,28 @@ static struct tir_value *accumulate(struct lower *l, struct tir_value *product, 
     return build_one(l, TIR_OP_DOT, product->type, operands, 3);
 }
 
+static bool is_nan(struct val v)
+{
+    return v.kind == VAL_FLOAT && v.f != v.f;
+}
+
+static void warn_nan(struct lower *l, const struct ast_expr *e, enum tir_token_kind op,
+                     struct val a, struct val b)
+{
+    bool compares = op >= TIR_TOK_LT && op <= TIR_TOK_NE;
+    if (compares && (is_nan(a) || is_nan(b)))
+        tir_error_at(&l->cx->diags, e->span, TIR_W_NAN_COMPARE,
+                     "a comparison with NaN is always %s; `x != x` asks whether x is NaN",
+                     op == TIR_TOK_NE ? "true" : "false");
+}
+
 struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir_token_kind token,
                              const struct ast_expr *ea, struct val a, const struct ast_expr *eb,
                              struct val b)
 {
     if (a.kind == VAL_POISON || b.kind == VAL_POISON)
         return val_poison();
+    warn_nan(l, e, token, a, b);
     if (val_is_constant(a) && val_is_constant(b))
         return const_binary(l, e->span, token, a, b);
     enum tir_op op = op_of(token);
@@ -143,8 +161,10 @@ static struct val lower_binary(struct lower *l, const struct ast_expr *e)
     struct val a = lower_expr(l, e->a);
     bool decided = a.kind == VAL_BOOL &&
                    ((e->op == TIR_TOK_AND_AND && !a.truth) || (e->op == TIR_TOK_OR_OR && a.truth));
-    if (decided)
+    if (decided) {
+        uses_of(l, e->b);
         return a;
+    }
     struct val b = lower_expr(l, e->b);
     return lower_binary_vals(l, e, e->op, e->a, a, e->b, b);
 }
@@ -152,8 +172,10 @@ static struct val lower_binary(struct lower *l, const struct ast_expr *e)
 static struct val lower_choose(struct lower *l, const struct ast_expr *e)
 {
     struct val c = lower_expr(l, e->a);
-    if (c.kind == VAL_BOOL)
+    if (c.kind == VAL_BOOL) {
+        uses_of(l, c.truth ? e->c : e->b);
         return lower_expr(l, c.truth ? e->b : e->c);
+    }
     struct val vals[] = {lower_expr(l, e->b), lower_expr(l, e->c)};
     const struct ast_expr *exprs[] = {e->b, e->c};
     struct unify u = {"`?:`", e->span, TIR_CLASS_ANY, TIR_NONE, exprs};

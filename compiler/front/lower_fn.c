@@ -141,6 +141,7 @@ bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, cons
             scope_declare(l, fn->metas.at[i].name, fn->metas.at[i].span, stated.at[i]);
     bool ok = bind_metas(l, span, fn, args) && bind_params(l, span, fn, args, call) &&
               lower_body(l, fn, results);
+    scope_leave(l, NULL);
     fn->active = false;
     l->calls = frame.outer;
     l->names = saved.names;

@@ -218,6 +218,8 @@ static void unrolled_iterations(struct lower *l, const struct ast_stmt *s, const
     const struct ast_binding *var = &s->vars.at[0];
     struct loop loop = {.outer = l->loop};
     bool leaves = block_may_leave(s->body);
+    if (range[BEGIN] >= range[END])
+        uses_in(l, s->body, 0);
     if (leaves)
         loop.go_on = flag_new(l, "go_on");
     for (int64_t i = range[BEGIN]; i < range[END] && !l->stopped;) {
@@ -523,10 +525,11 @@ static void lower_known_if(struct lower *l, const struct ast_stmt *s, bool cond)
     if (s->names.len) {
         lower_error(l, s->head, TIR_E_TYPE, "an `if` that gives values needs a run-time condition");
         flow_failed(l, s);
-    } else if (cond) {
-        lower_block(l, s->body);
-    } else if (s->other) {
-        lower_block(l, s->other);
+    } else {
+        const struct ast_block *taken = cond ? s->body : s->other;
+        uses_in(l, cond ? s->other : s->body, 0);
+        if (taken)
+            lower_block(l, taken);
     }
 }
 

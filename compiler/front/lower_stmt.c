@@ -17,11 +17,12 @@ void lower_assign(struct lower *l, struct symbol *symbol, struct tir_value *valu
 
 // let
 
+// With a type it may be IR text, where unused values are nobody's mistake.
 static void declare_let(struct lower *l, const struct ast_binding *b, struct val v)
 {
     if (v.kind == VAL_IR)
         give_name(v.ir, b->name);
-    scope_declare(l, b->name, b->span, v);
+    scope_declare(l, b->name, b->span, v)->may_be_unused = b->type != NULL;
 }
 
 static void declare_poison(struct lower *l, const ast_bindings *names)
@@ -111,6 +112,7 @@ static void lower_var(struct lower *l, const struct ast_stmt *s)
     }
     struct symbol *symbol = scope_declare(l, b->name, b->span, val_poison());
     symbol->assignable = true;
+    symbol->may_be_unused = false;
     if (!ir)
         return;
     symbol->type = type ? type : ir->type;
@@ -319,8 +321,10 @@ void lower_stmts(struct lower *l, const struct ast_block *block, uint32_t first,
             lower_guarded(l, block, i + 1, end);
             return;
         }
-        if (!live)
-            return; // the rest is never reached
+        if (!live) { // the rest is never reached
+            uses_in(l, block, i + 1);
+            return;
+        }
     }
 }
 

@@ -14,6 +14,7 @@ bool lower_elem(struct lower *l, const struct ast_type *t, enum tir_elem *out)
         lower_error(l, t->span, TIR_E_NAME, "unknown type `%.100s`", t->name);
         return false;
     }
+    s->used = true;
     *out = s->val.elem;
     if (s->val.kind == VAL_ELEM)
         return true;

@@ -14,8 +14,11 @@ struct symbol *scope_enter(struct lower *l)
 
 void scope_leave(struct lower *l, struct symbol *outer)
 {
-    for (struct symbol *s = l->scope; s; s = s->next)
+    for (struct symbol *s = l->scope; s; s = s->next) {
+        if (!s->used && !s->may_be_unused && s->name[0] != '_' && !l->cx->diags.error_count)
+            tir_error_at(&l->cx->diags, s->span, TIR_W_UNUSED, "`%s` is never used", s->name);
         tir_map_set(&l->names, tir_map_key(s->name), s->shadowed);
+    }
     l->scope = outer;
 }
 
@@ -27,6 +30,7 @@ struct symbol *scope_declare(struct lower *l, const char *name, struct tir_span 
     s->span = span;
     s->val = val;
     s->level = l->level;
+    s->may_be_unused = true;
     s->shadowed = tir_map_get(&l->names, tir_map_key(name));
     s->next = l->scope;
     l->scope = s;

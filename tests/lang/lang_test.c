@@ -7,6 +7,7 @@
 //     // expect-error@+1 {{E0201: part of the text}}    on the line after; @-1 before, none: this
 //     one
 //     // expect-error@nowhere {{...}}                   without a place
+// FOLDER/warn/*.tir must compile, and give exactly the diagnostics expected in the same way.
 // A comment `// -D NAME=VALUE` gives a meta, `// kernel NAME` selects a kernel.
 // Every code that the front end reports must be expected somewhere.
 #include <ctype.h>
@@ -64,12 +65,13 @@ static void read_expectation(struct test *t, const char *at, long line)
 
 static void read_comments(struct test *t)
 {
-    static const char error[] = "// expect-error", meta[] = "// -D ", kernel[] = "// kernel ";
+    static const char error[] = "// expect-", meta[] = "// -D ", kernel[] = "// kernel ";
     long line = 1;
     for (const char *at = t->source.ptr; *at; at++) {
         line += *at == '\n';
         if (strncmp(at, error, sizeof(error) - 1) == 0) {
-            read_expectation(t, at + sizeof(error) - 1, line);
+            read_expectation(
+                t, at + sizeof(error) - 1 + strspn(at + sizeof(error) - 1, "errowaning"), line);
         } else if (strncmp(at, meta, sizeof(meta) - 1) == 0) {
             tir_str w = word_after(at + sizeof(meta) - 1);
             const char *equals = memchr(w.ptr, '=', w.len);
@@ -169,14 +171,9 @@ static bool meets(struct tir_context *cx, struct test *t, const struct tir_diag 
     return false;
 }
 
-static bool run_reject(struct tir_context *cx, struct test *t)
+static bool check_expected(struct tir_context *cx, struct test *t)
 {
-    struct tir_module *m;
     bool ok = true;
-    if (compile(cx, t, tir_str_of(t->path), t->source, true, &m)) {
-        fail(t, "should not compile", "");
-        ok = false;
-    }
     vec_foreach(struct tir_diag *, it, &cx->diags.list)
         if (!meets(cx, t, *it)) {
             fail(t, "not expected", (*it)->text.ptr);
@@ -191,6 +188,15 @@ static bool run_reject(struct tir_context *cx, struct test *t)
     if (!ok)
         show_diags(cx);
     return ok && t->expected_count > 0;
+}
+
+static bool run_reject(struct tir_context *cx, struct test *t)
+{
+    struct tir_module *m;
+    bool ok = !compile(cx, t, tir_str_of(t->path), t->source, true, &m);
+    if (!ok)
+        fail(t, "should not compile", "");
+    return check_expected(cx, t) && ok;
 }
 
 typedef bool run_fn(struct tir_context *cx, struct test *t);
@@ -210,6 +216,17 @@ static bool run_one(const char *path, run_fn *run)
     }
     tir_context_finish(&cx);
     return ok;
+}
+
+static bool run_warn(struct tir_context *cx, struct test *t)
+{
+    struct tir_module *m;
+    if (!compile(cx, t, tir_str_of(t->path), t->source, true, &m)) {
+        fail(t, "should compile", "");
+        show_diags(cx);
+        return false;
+    }
+    return check_expected(cx, t);
 }
 
 static void run_all(const char *root, const char *kind, run_fn *run)
@@ -252,7 +269,7 @@ static bool is_of_passes(enum tir_diag_code code)
     for (size_t i = 0; i < TIR_COUNT_OF(of_passes); i++)
         if (of_passes[i] == code)
             return true;
-    return tir_diag_infos[code].severity != TIR_ERROR;
+    return tir_diag_infos[code].severity == TIR_REMARK;
 }
 
 int main(int argc, char **argv)
@@ -261,12 +278,13 @@ int main(int argc, char **argv)
         return 2;
     run_all(argv[1], "accept", run_accept);
     run_all(argv[1], "reject", run_reject);
+    run_all(argv[1], "warn", run_warn);
     bool large = run_one("/dev/null", run_large);
     passed += large;
     failed += !large;
     for (int code = 0; code < TIR_DIAG_COUNT; code++)
         if (!code_seen[code] && !is_of_passes((enum tir_diag_code)code)) {
-            printf("FAIL no reject test expects %s\n", tir_diag_infos[code].code);
+            printf("FAIL no test expects %s\n", tir_diag_infos[code].code);
             failed++;
         }
     printf("%d passed, %d failed\n", passed, failed);
