@@ -174,10 +174,16 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
             tir_ref_base(inst)->type->space == TIR_SPACE_SHARED)
             access(b, s, inst, tir_ref_base(inst), WRITE);
         break;
-    case TIR_OP_DOT:
-        access(b, s, inst, inst->operands[TIR_DOT_A], READ);
-        access(b, s, inst, inst->operands[TIR_DOT_B], READ);
+    case TIR_OP_DOT: {
+        // Both before either is noted: a barrier for b comes before the read of a as well.
+        struct range ra = range_of(inst, inst->operands[TIR_DOT_A], READ);
+        struct range rb = range_of(inst, inst->operands[TIR_DOT_B], READ);
+        order(b, s, inst, ra);
+        order(b, s, inst, rb);
+        add(b, s, ra);
+        add(b, s, rb);
         break;
+    }
     case TIR_OP_COPY_ASYNC: {
         struct range r = range_of(inst, inst->operands[TIR_COPY_TO], WRITE);
         order(b, s, inst, r);
