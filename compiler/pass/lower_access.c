@@ -558,6 +558,15 @@ void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst)
         tir_lower_unsupported(lo, inst, "an asynchronous copy of this width");
         return;
     }
+    // Threads that would repeat what another one copies stay out; a false predicate would write
+    // zeros.
+    struct tir_value *owner = tir_lower_is_owner(lo, l);
+    struct tir_builder outside = lo->b;
+    struct tir_inst *branch = NULL;
+    if (owner) {
+        branch = tir_build(&lo->b, TIR_OP_IF, &owner, 1, NULL, 0, 2);
+        lo->b = tir_builder_at_end(lo->f, branch->regions[0]);
+    }
     for (uint32_t r = 0; r < count; r += step) {
         struct element e = element_at(&g, r);
         struct lower_place p = tir_lower_walk_at(lo, w, r);
@@ -571,4 +580,9 @@ void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst)
         if (p.offset)
             tir_set_int(lo->f, copy, TIR_ATTR_offset, p.offset);
     }
+    for (uint32_t i = 0; branch && i < branch->region_count; i++) {
+        struct tir_builder end = tir_builder_at_end(lo->f, branch->regions[i]);
+        tir_build(&end, TIR_OP_YIELD, NULL, 0, NULL, 0, 0);
+    }
+    lo->b = outside;
 }
