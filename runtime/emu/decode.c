@@ -137,8 +137,7 @@ uint32_t emu_dec_pool(struct emu_loader *ld, uint64_t value, uint32_t width)
 static uint32_t shared_address(struct emu_dec *d, const struct emu_symbol *s, uint64_t addend,
                                uint32_t width)
 {
-    *emu_push(&d->ld->scratch, &d->ld->uses) =
-        (struct emu_use){.func = d->ld->func->index, .index = (uint32_t)s->address};
+    *emu_push(d->ld->keep, &d->ld->module->uses) = (struct emu_use){.index = (uint32_t)s->address};
     return pool_add(d->ld, addend, width, (uint32_t)s->address + 1);
 }
 
@@ -469,6 +468,7 @@ void emu_decode(struct emu_loader *ld)
         memset(m->pool + zero, 0, 16 * EMU_WARP);
     }
     f->entry = m->code.len;
+    f->uses_at = m->uses.len;
     for (uint32_t i = 0; i < ld->code.len; i++) {
         struct emu_dec d = {.ld = ld, .ast = &ld->code.at[i]};
         d.in = new_insn(ld, d.ast);
@@ -485,38 +485,5 @@ void emu_decode(struct emu_loader *ld)
     const struct emu_ast end = {.line = ld->token.line, .loc = ld->loc};
     new_insn(ld, &end)->run = emu_run_ret;
     f->end = m->code.len;
-}
-
-// A kernel needs the shared variables of every function it can reach; one that calls through a
-// pointer may reach them all.
-void emu_decode_finish(struct emu_loader *ld)
-{
-    struct emu_module *m = ld->module;
-    for (uint32_t i = 0; i < m->funcs.len; i++) {
-        struct emu_func *f = m->funcs.at[i];
-        f->uses_count = m->shared.len;
-        f->uses_shared = emu_arena_alloc(ld->keep, m->shared.len + 1);
-    }
-    bool changed = true;
-    while (changed) {
-        changed = false;
-        for (uint32_t i = 0; i < ld->uses.len; i++) {
-            const struct emu_use *use = &ld->uses.at[i];
-            uint8_t *to = m->funcs.at[use->func]->uses_shared;
-            if (!use->is_call) {
-                changed |= !to[use->index];
-                to[use->index] = 1;
-                continue;
-            }
-            for (uint32_t f = 0; f < m->funcs.len; f++) {
-                if (use->index != EMU_NO_REF && use->index != f)
-                    continue;
-                const uint8_t *from = m->funcs.at[f]->uses_shared;
-                for (uint32_t k = 0; k < m->shared.len; k++) {
-                    changed |= from[k] && !to[k];
-                    to[k] |= from[k];
-                }
-            }
-        }
-    }
+    f->uses_count = m->uses.len - f->uses_at;
 }

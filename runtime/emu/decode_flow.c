@@ -345,8 +345,8 @@ void emu_decode_call(struct emu_dec *d)
     } else {
         emu_dec_bad(d, "what is called is neither a function nor a register");
     }
-    *emu_push(&d->ld->scratch, &d->ld->uses) =
-        (struct emu_use){.func = d->ld->func->index, .index = callee, .is_call = true};
+    *emu_push(d->ld->keep, &d->ld->module->uses) =
+        (struct emu_use){.index = callee, .is_call = true};
     o = emu_dec_next(d);
     if (o && o->kind == EMU_OPD_LIST) {
         take_call_args(d, o);

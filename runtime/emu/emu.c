@@ -271,7 +271,6 @@ static tir_status load(struct emu_loader *ld, const char *text, size_t len)
         memcpy(copy, text, len);
     ld->lexer = (struct emu_lexer){.cursor = copy, .end = copy + len, .line = 1};
     emu_parse(ld);
-    emu_decode_finish(ld);
     return TIR_OK;
 }
 

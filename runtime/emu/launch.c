@@ -81,6 +81,11 @@ static _Noreturn void deadlock(struct emu_grid *l)
 
 void *emu_launch_alloc(struct emu_grid *l, void *old, size_t old_size, size_t new_size)
 {
+    l->allocated += new_size - old_size;
+    if (l->allocated > l->emu->options.memory_limit)
+        emu_raise(&l->trap, TIR_ERR_NO_MEMORY,
+                  "registers and local memory take more than %llu bytes",
+                  (unsigned long long)l->emu->options.memory_limit);
     void *p = emu_resize(&l->emu->allocator, old, old_size, new_size);
     if (!p)
         emu_raise(&l->trap, TIR_ERR_NO_MEMORY, "out of memory");
@@ -277,24 +282,63 @@ static void run_ctas(struct emu_grid *l)
 
 // --- checks and layout ---
 
-static const struct emu_func *find_kernel(const struct emu_module *m, const char *name)
+static struct emu_func *find_kernel(const struct emu_module *m, const char *name)
 {
     for (uint32_t i = 0; i < m->funcs.len; i++) {
-        const struct emu_func *f = m->funcs.at[i];
+        struct emu_func *f = m->funcs.at[i];
         if (f->is_entry && f->is_defined && strcmp(f->name, name) == 0)
             return f;
     }
     return NULL;
 }
 
+// Marks the shared variables of every function the kernel can reach. One that calls through a
+// pointer may reach them all.
+static void find_used(struct emu_module *m, struct emu_func *kernel)
+{
+    for (uint32_t i = 0; i < m->funcs.len; i++)
+        m->funcs.at[i]->is_reached = false;
+    for (uint32_t i = 0; i < m->shared.len; i++)
+        m->shared.at[i].is_used = false;
+    struct emu_func *queue = kernel;
+    bool all = false;
+    kernel->is_reached = true;
+    kernel->next_reached = NULL;
+    while (queue) {
+        const struct emu_func *f = queue;
+        queue = queue->next_reached;
+        for (uint32_t i = 0; i < f->uses_count; i++) {
+            const struct emu_use *use = &m->uses.at[f->uses_at + i];
+            if (!use->is_call) {
+                m->shared.at[use->index].is_used = true;
+                continue;
+            }
+            const bool any = use->index == EMU_NO_REF;
+            if (any && all)
+                continue;
+            all |= any;
+            for (uint32_t k = any ? 0 : use->index; k < (any ? m->funcs.len : use->index + 1);
+                 k++) {
+                struct emu_func *callee = m->funcs.at[k];
+                if (!callee->is_reached) {
+                    callee->is_reached = true;
+                    callee->next_reached = queue;
+                    queue = callee;
+                }
+            }
+        }
+    }
+}
+
 // Gives every shared variable the kernel uses its offset; the dynamic ones all start at the end,
 // which is what it returns.
-static uint64_t layout_shared(struct emu_module *m, const struct emu_func *kernel)
+static uint64_t layout_shared(struct emu_module *m, struct emu_func *kernel)
 {
     uint64_t at = EMU_SHARED_START, dynamic_align = 16;
+    find_used(m, kernel);
     for (uint32_t i = 0; i < m->shared.len; i++) {
         struct emu_shared_var *v = &m->shared.at[i];
-        if (i >= kernel->uses_count || !kernel->uses_shared[i])
+        if (!v->is_used)
             continue;
         if (v->is_dynamic) {
             dynamic_align = v->align > dynamic_align ? v->align : dynamic_align;
@@ -327,7 +371,7 @@ static void apply_fixups(struct emu_module *m)
 tir_status emu_kernel_info(struct emu_module *module, const char *kernel,
                            struct emu_kernel_info *out, tir_error *error)
 {
-    const struct emu_func *f = find_kernel(module, kernel);
+    struct emu_func *f = find_kernel(module, kernel);
     if (!f)
         return emu_fail(error, TIR_ERR_INVALID, "the module has no kernel '%.100s'", kernel);
     *out = (struct emu_kernel_info){.params_size = f->params_size, .max_threads = f->max_threads};
@@ -376,7 +420,7 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
                    const struct emu_launch *launch, tir_error *error)
 {
     tir_error ignored;
-    const struct emu_func *f = find_kernel(module, kernel);
+    struct emu_func *f = find_kernel(module, kernel);
     if (!f)
         return emu_fail(error, TIR_ERR_INVALID, "the module has no kernel '%.100s'", kernel);
     tir_status status = check_launch(f, launch, error);

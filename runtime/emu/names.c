@@ -9,7 +9,7 @@
 
 #include "emu/parse.h"
 
-enum { MAX_RANGE = 1 << 20, MAX_REG_BYTES = 1 << 26, MAX_LOCAL = 1 << 19, MAX_DEPTH = 64 };
+enum { MAX_REG_BYTES = 1 << 26, MAX_LOCAL = 1 << 19, MAX_DEPTH = 64 };
 
 struct emu_name *emu_intern(struct emu_loader *ld, tir_str text)
 {
@@ -59,25 +59,45 @@ void emu_scope_close(struct emu_loader *ld)
     ld->scope = ld->scope_stack.at[--ld->scope_stack.len];
 }
 
-void emu_label(struct emu_loader *ld, struct emu_name *name)
+static uint32_t label_bucket(const struct emu_name *name, uint32_t scope)
 {
-    for (struct emu_label *l = name->labels; l; l = l->next)
-        if (l->scope == ld->scope)
-            emu_syntax(ld, ld->token.line, "label '%.*s' is defined twice", (int)name->text.len,
-                       name->text.ptr);
-    struct emu_label *l = emu_arena_alloc(&ld->scratch, sizeof *l);
-    *l = (struct emu_label){.next = name->labels, .scope = ld->scope, .pc = ld->code.len};
-    if (!name->labels)
-        *emu_push(&ld->scratch, &ld->labelled) = name;
-    name->labels = l;
+    return (uint32_t)(((uintptr_t)name / 16 + scope * 40503u) & (EMU_NAME_BUCKETS - 1));
 }
 
-uint32_t emu_label_find(struct emu_loader *ld, struct emu_name *name, uint32_t scope)
+static const struct emu_label *label_in(const struct emu_loader *ld, const struct emu_name *name,
+                                        uint32_t scope)
+{
+    const struct emu_label *l = ld->labels[label_bucket(name, scope)];
+    while (l && (l->name != name || l->scope != scope))
+        l = l->next;
+    return l;
+}
+
+void emu_label(struct emu_loader *ld, const struct emu_name *name)
+{
+    if (label_in(ld, name, ld->scope))
+        emu_syntax(ld, ld->token.line, "label '%.*s' is defined twice", (int)name->text.len,
+                   name->text.ptr);
+    struct emu_label **bucket = &ld->labels[label_bucket(name, ld->scope)];
+    struct emu_label *l = emu_arena_alloc(&ld->scratch, sizeof *l);
+    *l = (struct emu_label){*bucket, name, ld->scope, ld->code.len};
+    *bucket = l;
+    ld->label_count++;
+}
+
+void emu_labels_drop(struct emu_loader *ld)
+{
+    if (ld->label_count)
+        memset(ld->labels, 0, sizeof ld->labels);
+    ld->label_count = 0;
+}
+
+uint32_t emu_label_find(const struct emu_loader *ld, const struct emu_name *name, uint32_t scope)
 {
     for (;;) {
-        for (struct emu_label *l = name->labels; l; l = l->next)
-            if (l->scope == scope)
-                return l->pc;
+        const struct emu_label *l = label_in(ld, name, scope);
+        if (l)
+            return l->pc;
         if (scope == 0)
             return EMU_NO_REF;
         scope = ld->scope_parent.at[scope];

@@ -192,7 +192,7 @@ static uint64_t parse_dims(struct emu_loader *ld)
 
 static void declare_registers(struct emu_loader *ld, const struct decl *d)
 {
-    const uint32_t max_range = 1 << 20;
+    const uint32_t limit = 1 << 22; // of the module: even a small text could ask for any number
     if (!ld->func)
         emu_syntax(ld, ld->token.line, "a register outside of a function");
     if (d->vector != 1)
@@ -203,9 +203,10 @@ static void declare_registers(struct emu_loader *ld, const struct decl *d)
         if (emu_accept(ld, '<')) {
             count = expect_int(ld);
             emu_expect(ld, '>');
-            if (count > max_range)
-                emu_syntax(ld, ld->token.line, "more than %u registers in a range", max_range);
         }
+        if (count > limit || ld->registers + count > limit)
+            emu_syntax(ld, ld->token.line, "more than %u registers", limit);
+        ld->registers += count;
         struct emu_symbol *s = emu_declare(ld, name, EMU_SYM_REG);
         s->type = d->type;
         s->count = (uint32_t)count;
@@ -326,12 +327,16 @@ static void parse_init(struct emu_loader *ld, struct init *init)
 static void place_variable(struct emu_loader *ld, const struct decl *d, struct emu_symbol *s,
                            bool is_extern, bool open_array)
 {
+    const uint32_t limit = 1u << 28; // of the module: even a small text could ask for any number
     struct emu_module *m = ld->module;
     switch (d->space) {
     case EMU_GLOBAL:
     case EMU_CONST:
         s->is_extern = is_extern;
         if (!is_extern) {
+            ld->variables += s->size;
+            if (s->size > limit || ld->variables > limit)
+                emu_syntax(ld, s->line, "more than %u bytes of variables", limit);
             s->address = emu_object_new(ld->emu, s->size, s->align, &ld->trap);
             *emu_push(ld->keep, &m->objects) = s->address;
         }
@@ -529,9 +534,7 @@ static void parse_function(struct emu_loader *ld, bool is_entry)
         emu_next(ld);
         parse_body(ld);
         emu_decode(ld);
-        for (uint32_t i = 0; i < ld->labelled.len; i++)
-            ld->labelled.at[i]->labels = NULL;
-        ld->labelled.len = 0;
+        emu_labels_drop(ld);
     } else {
         emu_accept(ld, ';');
     }

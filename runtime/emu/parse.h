@@ -41,11 +41,11 @@ struct emu_name {
     tir_str text;
     struct emu_name *next;      // in the hash bucket
     struct emu_symbol *symbols; // in scope now, innermost first
-    struct emu_label *labels;   // of the function being parsed
 };
 
 struct emu_label {
-    struct emu_label *next; // of the same name
+    struct emu_label *next; // in the hash bucket
+    const struct emu_name *name;
     uint32_t scope;
     uint32_t pc; // from the function's start
 };
@@ -95,12 +95,6 @@ typedef EMU_VEC(struct emu_ast) emu_ast_vec;
 
 enum { EMU_NAME_BUCKETS = 4096 };
 
-// Function `func` names a shared variable, or calls a function.
-struct emu_use {
-    uint32_t func, index;
-    bool is_call;
-};
-
 struct emu_loader {
     struct emu *emu;
     struct emu_module *module;
@@ -116,13 +110,15 @@ struct emu_loader {
     EMU_VEC(struct emu_symbol *) scope_symbols; // by depth: the symbols to drop when it closes
     EMU_VEC(uint32_t) scope_stack;
     uint32_t scope;
-    EMU_VEC(struct emu_name *) labelled; // names with labels in this function
+    struct emu_label *labels[EMU_NAME_BUCKETS]; // of the function being parsed
+    uint32_t label_count;
+    uint64_t registers; // declared so far
+    uint64_t variables; // bytes of them
     struct emu_func *func;
     emu_ast_vec code; // of the function
     uint32_t loc;
     uint32_t depth;                                   // of nested operands
     struct emu_constant *constants[EMU_NAME_BUCKETS]; // vectors in the pool, by value
-    EMU_VEC(struct emu_use) uses; // of shared variables and functions, by functions
 };
 
 _Noreturn void emu_syntax(struct emu_loader *ld, uint32_t line, const char *format, ...)
@@ -150,9 +146,10 @@ struct emu_symbol *emu_declare(struct emu_loader *ld, struct emu_name *name,
                                enum emu_symbol_kind kind);
 void emu_scope_open(struct emu_loader *ld);
 void emu_scope_close(struct emu_loader *ld);
-void emu_label(struct emu_loader *ld, struct emu_name *name);
+void emu_label(struct emu_loader *ld, const struct emu_name *name);
+void emu_labels_drop(struct emu_loader *ld); // at the end of a function
 // The pc of a label seen from a scope, or EMU_NO_REF.
-uint32_t emu_label_find(struct emu_loader *ld, struct emu_name *name, uint32_t scope);
+uint32_t emu_label_find(const struct emu_loader *ld, const struct emu_name *name, uint32_t scope);
 // The register an identifier names, or false.
 bool emu_find_register(struct emu_loader *ld, tir_str text, struct emu_operand *out);
 
@@ -163,7 +160,5 @@ uint32_t emu_func_register(struct emu_loader *ld, enum emu_type type);
 
 // decode.c: turns ld->code into the function's program.
 void emu_decode(struct emu_loader *ld);
-// After the last function: what needs all of them.
-void emu_decode_finish(struct emu_loader *ld);
 
 #endif

@@ -104,7 +104,8 @@ struct emu_file {
 struct emu_shared_var {
     uint64_t size, align;
     bool is_dynamic; // starts where the static variables end
-    uint32_t offset; // in the kernel being launched
+    bool is_used;    // by the kernel being launched
+    uint32_t offset; // in it
 };
 
 // A constant vector holding the address of a shared variable, filled in at launch.
@@ -121,6 +122,12 @@ struct emu_param {
     uint32_t width;
 };
 
+// A function names a shared variable, or calls a function (EMU_NO_REF: one it has a pointer to).
+struct emu_use {
+    uint32_t index;
+    bool is_call;
+};
+
 struct emu_func {
     const char *name;
     uint32_t index;
@@ -131,8 +138,11 @@ struct emu_func {
     struct emu_param *params, *rets;
     uint32_t param_count, ret_count;
     uint32_t max_threads;
-    uint8_t *uses_shared; // by variable index: 1 when the function or one it calls names it
-    uint32_t uses_count;
+    uint32_t uses_at, uses_count; // in the module's list
+
+    // While the shared memory of a kernel is laid out: functions it reaches.
+    bool is_reached;
+    struct emu_func *next_reached;
 };
 
 struct emu_module {
@@ -144,6 +154,7 @@ struct emu_module {
     EMU_VEC(uint32_t) targets; // brx.idx and call
     EMU_VEC(struct emu_func *) funcs;
     EMU_VEC(struct emu_shared_var) shared;
+    EMU_VEC(struct emu_use) uses; // each function's next to each other
     EMU_VEC(struct emu_fixup) fixups;
     EMU_VEC(struct emu_loc) locs;
     EMU_VEC(struct emu_file) files;

@@ -115,6 +115,7 @@ struct emu_grid {
     uint32_t dynamic_size;
     uint32_t threads, warps;   // of a CTA
     uint64_t clock;            // instructions executed so far, by all
+    uint64_t allocated;        // host memory of the launch, held to the device limit
     struct emu_object *object; // that was accessed last
     struct emu_cta *resident, *free;
     struct emu_trap trap;

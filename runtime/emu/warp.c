@@ -11,7 +11,7 @@ enum {
     WARP_SLICE = 16384, // instructions a warp runs before the next one gets its turn
     PATH_SLICE = 4096,  // and a path, where the warp has several
     MAX_DEPTH = 256,    // calls
-    MAX_STACK = 1 << 24 // bytes of local memory a thread
+    MAX_STACK = 1 << 19 // bytes of local memory a thread
 };
 
 // --- frames ---
