@@ -713,6 +713,7 @@ void emu_parse(struct emu_loader *ld)
     *emu_push(&ld->scratch, &ld->scope_parent) = 0;
     *emu_push(&ld->scratch, &ld->scope_symbols) = NULL;
     *emu_push(ld->keep, &ld->module->locs) = (struct emu_loc){0}; // before any .loc
+    emu_push(ld->keep, &ld->module->args)->ref = EMU_NO_REF; // so that empty lists have an address
     emu_next(ld);
     while (ld->token.kind != EMU_TOK_END) {
         bool is_extern = false;
