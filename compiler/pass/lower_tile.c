@@ -450,6 +450,27 @@ static void lower_block(struct lower *lo, struct tir_block *block)
     }
 }
 
+// Every register of every tile becomes a value, so a tile that few threads share is refused: what
+// it would take to compile grows with its size, and the result would only spill.
+static bool check_registers(struct lower *lo)
+{
+    enum { MOST = 2048 }; // of one tile; a thread has 255
+    tir_foreach_inst(inst, lo->f)
+        for (uint32_t i = 0; i < inst->result_count; i++) {
+            const struct tir_type *t = inst->results[i]->type;
+            uint32_t count = tir_type_is_tile(t) ? tir_lower_register_count(t) : 1;
+            if (count <= MOST)
+                continue;
+            tir_error_at(lo->cx->diags, inst->span, TIR_E_REGISTERS,
+                         "a tile takes %u registers of each of %u threads; the limit is %d", count,
+                         lo->f->threads, MOST);
+            tir_note_at(lo->cx->diags, (struct tir_span){0},
+                        "tiles are shared out among threads by the powers of two in their shape");
+            return false;
+        }
+    return true;
+}
+
 enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct tir_types *types = f->module->types;
@@ -476,6 +497,9 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
     tir_map_init(&lo.registers, cx->scratch);
     tir_map_init(&lo.coords, cx->scratch);
     tir_map_init(&lo.below, cx->scratch);
+
+    if (!check_registers(&lo))
+        return TIR_FAILED;
 
     // Everything thread-dependent goes in front of a marker at the very start.
     struct tir_builder start = tir_builder_at_end(f, f->body);
