@@ -9,7 +9,6 @@
 #include "target/nvptx/emit.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static unsigned size_of(const struct emit *e, LLVMTypeRef type)
 {
@@ -119,7 +118,6 @@ void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *p
 
 struct address {
     V pointer;      // base + at
-    V base, at32;   // the same in two parts where at is a signed 32-bit value; else at32 is NULL
     int64_t offset; // constant part
     enum tir_space space;
     bool constant_memory; // nobody writes it while the kernel runs
@@ -150,19 +148,13 @@ static struct address address_of(struct emit *e, const struct tir_value *base,
 {
     const struct emit_slot *slot = &e->slots[base->id];
     assert(slot->v);
-    struct address a = {.pointer = slot->v,
-                        .base = slot->v,
-                        .offset = slot->offset + offset,
-                        .space = base->type->space,
-                        .constant_memory = is_input(e, base)};
+    struct address a = {slot->v, slot->offset + offset, base->type->space, is_input(e, base)};
     int64_t constant;
     if (tir_is_const_int(at, &constant)) {
         a.offset += constant;
         return a;
     }
     V index = tir_emit_value(e, at);
-    if (at->type->elem == TIR_I32 && a.space == TIR_SPACE_GLOBAL)
-        a.at32 = index;
     if (at->type->elem != TIR_I64 && at->type->elem != TIR_U64)
         index = tir_elems[at->type->elem].kind == TIR_KIND_SIGNED
                     ? LLVMBuildSExt(e->b, index, e->ll->i64, "")
@@ -237,76 +229,42 @@ static const char *constraint_of(const struct emit *e, LLVMTypeRef type)
     return "h";
 }
 
+static V pointer_as_int(struct emit *e, const struct address *a)
+{
+    return LLVMBuildPtrToInt(e->b, a->pointer,
+                             a->space == TIR_SPACE_SHARED ? e->ll->i32 : e->ll->i64, "");
+}
+
 // Keeps an immediate within what every PTX address takes.
 static void fold_large_offset(struct emit *e, struct address *a)
 {
     if (a->offset == (int32_t)a->offset)
         return;
     a->pointer = at_offset(e, a);
-    a->at32 = NULL;
     a->offset = 0;
-}
-
-// The address of a predicated access as operands of its PTX, from number `first`. A base and a
-// 32-bit offset are added inside: hundreds of additions to one pointer in LLVM IR cost its strength
-// reduction quadratic time, and ptxas adds them as well.
-struct operand_address {
-    const char *declare; // PTX to put in front
-    char text[48];       // what goes in the brackets
-    V args[3];           // with room for the predicate
-    uint32_t count;
-    const char *constraints;
-};
-
-static struct operand_address address_operands(struct emit *e, struct address *a, uint32_t first)
-{
-    fold_large_offset(e, a);
-    struct operand_address o = {.declare = "", .count = 1};
-    bool is_shared = a->space == TIR_SPACE_SHARED;
-    if (!a->at32) {
-        o.args[0] = LLVMBuildPtrToInt(e->b, a->pointer, is_shared ? e->ll->i32 : e->ll->i64, "");
-        o.constraints = is_shared ? "r" : "l";
-        snprintf(o.text, sizeof(o.text), "[$%" PRIu32 "+%" PRId64 "]", first, a->offset);
-        return o;
-    }
-    o.args[0] = LLVMBuildPtrToInt(e->b, a->base, e->ll->i64, "");
-    o.args[1] = a->at32;
-    o.count = 2;
-    o.constraints = "l,r";
-    o.declare = ".reg .b64 a; ";
-    snprintf(o.text, sizeof(o.text), "[a+%" PRId64 "]", a->offset);
-    return o;
-}
-
-static void compute_address(struct tir_text *text, const struct operand_address *o, uint32_t first)
-{
-    if (o->count == 2)
-        tir_text_format(text, "cvt.s64.s32 a, $%" PRIu32 "; add.s64 a, a, $%" PRIu32 "; ",
-                        first + 1, first);
 }
 
 // Bytes are loaded into 16-bit registers, the smallest there are.
 static V predicated_load(struct emit *e, struct address *a, struct words w, V pred)
 {
-    struct operand_address address = address_operands(e, a, w.count);
+    fold_large_offset(e, a);
     struct tir_text text, constraints;
     tir_text_init(&text, e->arena, 0);
     tir_text_init(&constraints, e->arena, 0);
     LLVMTypeRef held = w.word == e->ll->i8 ? e->ll->i16 : w.word, outputs[8];
-    tir_text_format(&text, "{ %s", address.declare);
+    tir_text_add(&text, STR("{ "));
     for (uint32_t i = 0; i < w.count; i++) {
         tir_text_format(&text, "mov.b%u $%" PRIu32 ", 0; ", LLVMGetIntTypeWidth(held), i);
         tir_text_format(&constraints, "=&%s,", constraint_of(e, held));
         outputs[i] = held;
     }
-    compute_address(&text, &address, w.count);
-    tir_text_format(&text, "@$%" PRIu32 " ", w.count + address.count);
+    tir_text_format(&text, "@$%" PRIu32 " ", w.count + 1);
     access_name(&text, "ld", a, w, a->constant_memory);
     tir_text_add(&text, w.count > 1 ? STR(" {") : STR(" "));
     list_operands(&text, 0, w.count);
-    tir_text_format(&text, "%s, %s; }", w.count > 1 ? "}" : "", address.text);
-    tir_text_format(&constraints, "%s,b", address.constraints);
-    address.args[address.count] = pred;
+    tir_text_format(&text, "%s, [$%" PRIu32 "+%" PRId64 "]; }", w.count > 1 ? "}" : "", w.count,
+                    a->offset);
+    tir_text_format(&constraints, "%s,b", a->space == TIR_SPACE_SHARED ? "r" : "l");
     uint32_t flags = 0;
     if (!a->constant_memory) {
         tir_text_add(&constraints, STR(",~{memory}"));
@@ -315,7 +273,7 @@ static V predicated_load(struct emit *e, struct address *a, struct words w, V pr
     LLVMTypeRef type =
         w.count == 1 ? held : LLVMStructTypeInContext(e->ll->context, outputs, w.count, false);
     V result = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints), flags,
-                            address.args, address.count + 1);
+                            (V[]){pointer_as_int(e, a), pred}, 2);
     if (w.count == 1)
         return held == w.word ? result : LLVMBuildTrunc(e->b, result, w.word, "");
     V words[8];
@@ -376,29 +334,28 @@ static void emit_ld(struct emit *e, const struct tir_inst *inst)
 
 static void predicated_store(struct emit *e, struct address *a, struct words w, V value, V pred)
 {
-    struct operand_address address = address_operands(e, a, w.count);
+    fold_large_offset(e, a);
     struct tir_text text, constraints;
     tir_text_init(&text, e->arena, 0);
     tir_text_init(&constraints, e->arena, 0);
-    V args[11];
+    V args[10];
     for (uint32_t i = 0; i < w.count; i++) {
         V word =
             w.count == 1 ? value : LLVMBuildExtractElement(e->b, value, tir_emit_i32(e, i), "");
         args[i] = w.word == e->ll->i8 ? LLVMBuildZExt(e->b, word, e->ll->i16, "") : word;
         tir_text_format(&constraints, "%s,", constraint_of(e, w.word));
     }
-    tir_text_format(&text, "{ %s", address.declare);
-    compute_address(&text, &address, w.count);
-    tir_text_format(&text, "@$%" PRIu32 " ", w.count + address.count);
+    tir_text_format(&text, "@$%" PRIu32 " ", w.count + 1);
     access_name(&text, "st", a, w, false);
-    tir_text_format(&text, " %s, %s", address.text, w.count > 1 ? "{" : "");
+    tir_text_format(&text, " [$%" PRIu32 "+%" PRId64 "], %s", w.count, a->offset,
+                    w.count > 1 ? "{" : "");
     list_operands(&text, 0, w.count);
-    tir_text_add(&text, w.count > 1 ? STR("}; }") : STR("; }"));
-    tir_text_format(&constraints, "%s,b,~{memory}", address.constraints);
-    memcpy(args + w.count, address.args, address.count * sizeof(*args));
-    args[w.count + address.count] = pred;
+    tir_text_add(&text, w.count > 1 ? STR("};") : STR(";"));
+    tir_text_format(&constraints, "%s,b,~{memory}", a->space == TIR_SPACE_SHARED ? "r" : "l");
+    args[w.count] = pointer_as_int(e, a);
+    args[w.count + 1] = pred;
     tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text), tir_text_str(&constraints),
-                 TIR_ASM_EFFECT, args, w.count + address.count + 1);
+                 TIR_ASM_EFFECT, args, w.count + 2);
 }
 
 // Opens a block that runs only where pred holds; close_guard ends it. False: it never runs.
