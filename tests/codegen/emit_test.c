@@ -296,6 +296,66 @@ static void wrong_inline_ptx_is_an_error(void **state)
     }
 }
 
+static bool no_such_instruction(void *user)
+{
+    struct tir_llvm *ll = user;
+    if (!tir_llvm_init(ll, tir_arch_find(STR("sm_80"))))
+        return false;
+    LLVMTypeRef type = LLVMFunctionType(ll->f64, &ll->f64, 1, false);
+    LLVMValueRef f = LLVMAddFunction(ll->module, "f", type);
+    LLVMPositionBuilderAtEnd(ll->builder, LLVMAppendBasicBlockInContext(ll->context, f, ""));
+    LLVMValueRef x = LLVMGetParam(f, 0);
+    LLVMBuildRet(ll->builder, tir_llvm_call(ll, "llvm.exp2", &ll->f64, 1, &x, 1));
+    tir_str ptx;
+    struct tir_context cx;
+    tir_context_init(&cx, NULL);
+    bool ok = tir_llvm_ptx(ll, &cx.arena, &ptx);
+    tir_context_finish(&cx);
+    return ok;
+}
+
+static void an_error_inside_llvm_ends_only_the_compilation(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); // what LLVM held at that moment is leaked, knowingly
+#endif
+    struct tir_llvm ll = {0};
+    assert_false(tir_llvm_protect(&ll, no_such_instruction, &ll));
+    assert_true(ll.message[0]);
+    tir_llvm_finish(&ll);
+    struct ir_unit u;
+    build_add(&u, TIR_F32);
+    assert_has(compile_for(&u, "sm_80"), ".entry add(");
+    tir_context_finish(&u.cx);
+}
+
+// O[0] = r[1] + r[n] of a buffer of the thread: the constant index needs no memory, the other does.
+static void buffers_of_a_thread_become_registers(void **state)
+{
+    (void)state;
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        struct ir_unit u;
+        start_kernel(&u, "local", 32);
+        struct tir_value *o = vector(&u, "O", TIR_OUT, TIR_F32),
+                         *n = scalar_param(&u, "n", TIR_I32);
+        struct tir_value *r = build_alloc(&u, TIR_SPACE_LOCAL, TIR_F32, 8, 0);
+        struct tir_value *v = cast(&u, op0(&u, TIR_OP_TID), TIR_F32);
+        struct tir_value *at =
+            dynamic ? op2(&u, TIR_OP_MUL, n, tir_const_i32(u.f, 4)) : tir_const_i32(u.f, 4);
+        build_st(&u, r, tir_const_i32(u.f, 4), 0, NULL, &v, 1);
+        struct tir_inst *ld = build_ld(&u, r, at, 0, NULL, TIR_F32, 1);
+        build_st(&u, o, tir_const_i32(u.f, 0), 0, NULL, ld->results, 1);
+        tir_str ptx = compile_for(&u, "sm_80");
+        if (dynamic)
+            assert_has(ptx, "ld.local");
+        else
+            assert_has_not(ptx, ".local");
+        assemble(&u, "sm_80", ptx);
+        tir_context_finish(&u.cx);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +369,8 @@ int main(void)
         cmocka_unit_test(copies_go_through_shared_memory),
         cmocka_unit_test(warps_shuffle_vote_and_run_inline_ptx),
         cmocka_unit_test(wrong_inline_ptx_is_an_error),
+        cmocka_unit_test(an_error_inside_llvm_ends_only_the_compilation),
+        cmocka_unit_test(buffers_of_a_thread_become_registers),
     };
     return cmocka_run_group_tests_name("emit", tests, NULL, NULL);
 }

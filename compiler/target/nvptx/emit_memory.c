@@ -564,6 +564,7 @@ static void emit_alloc(struct emit *e, const struct tir_inst *inst)
         LLVMPositionBuilderAtEnd(e->b, entry);
     slot->v = LLVMBuildAlloca(e->b, LLVMArrayType2(e->ll->i8, (uint64_t)tir_type_bytes(type)), "");
     LLVMSetAlignment(slot->v, 16);
+    e->ll->has_buffers = true;
     tir_emit_at(e, here);
 }
 

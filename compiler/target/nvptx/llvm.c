@@ -12,12 +12,13 @@
 #include <llvm-c/Support.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
-#define TRIPLE "nvptx64-nvidia-cuda"
+#define TRIPLE        "nvptx64-nvidia-cuda"
 
-// Our IR is in SSA form and already clean; codegen runs its own address and loop passes. What is
-// left is folding what per-operation emission could not see, and buffers of a thread that fit in
-// registers.
-#define PASSES "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)"
+// Our IR is in SSA form and clean already, and codegen runs address and loop passes of its own.
+// What is left is folding what emission one operation at a time could not see; that pays for itself
+// in codegen. Buffers of a thread become registers where they can.
+#define PASSES        "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
+#define BUFFER_PASSES "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
 
 struct boundary { // one protected call
     struct tir_llvm *ll;
@@ -177,8 +178,9 @@ bool tir_llvm_verify(struct tir_llvm *ll)
 
 bool tir_llvm_optimize(struct tir_llvm *ll)
 {
+    const char *passes = ll->has_buffers ? BUFFER_PASSES : PASSES;
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(ll->module, PASSES, ll->machine, options);
+    LLVMErrorRef error = LLVMRunPasses(ll->module, passes, ll->machine, options);
     LLVMDisposePassBuilderOptions(options);
     if (error) {
         char *message = LLVMGetErrorMessage(error);

@@ -30,6 +30,7 @@ struct tir_llvm {
     char *text;              // the same
     LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, none;
     LLVMAttributeRef convergent, nounwind, willreturn, no_memory; // of call sites
+    bool has_buffers;                                             // an alloca was made
     char message[400]; // what LLVM last complained about; empty: nothing
 };
 

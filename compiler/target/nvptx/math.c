@@ -58,8 +58,9 @@ static V exp2_(struct emit *e, V x)
     return tir_llvm_call(e->ll, "llvm.nvvm.ex2.approx.ftz", &f32, 1, &x, 1);
 }
 
-// x log2(e) = high + low exactly enough; 2^high (1 + low ln 2). Large x is cut to what overflows anyway;
-// where high is -infinity, low is +infinity or NaN, and the smaller of it and a constant is a number.
+// x log2(e) = high + low exactly enough; 2^high (1 + low ln 2). Large x is cut to what overflows
+// anyway; where high is -infinity, low is +infinity or NaN, and the smaller of it and a constant is
+// a number.
 static V exp_(struct emit *e, V x)
 {
     x = tir_emit_binary(e, "llvm.minimum", x, tir_emit_const(x, 200));
