@@ -86,7 +86,9 @@ static void check_type(struct verifier *v, const struct tir_inst *inst, const st
         }
     if (t->layout)
         check_layout(v, inst, t);
-    bool needs_layout = tir_type_is_tile(t) || t->space == TIR_SPACE_SHARED;
+    // A view or a permutation of a buffer may leave it to the buffer.
+    bool needs_layout =
+        tir_type_is_tile(t) || (inst && inst->op == TIR_OP_ALLOC && t->space == TIR_SPACE_SHARED);
     if (form >= TIR_FORM_LAID_OUT && needs_layout && t->rank && !t->layout)
         wrong(v, inst, "%s has no layout in form %s", text_of(v, t), tir_form_name(form));
     if (form == TIR_FORM_LOWERED && tir_type_is_tile(t))

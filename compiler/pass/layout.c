@@ -576,6 +576,12 @@ static void give_buffers_layouts(struct solver *s)
                 inst->results[r]->type = tir_type_with_layout(
                     s->types, t,
                     tir_layout_memory(s->types, t->rank, t->shape, tir_elems[t->elem].bits, 0));
+            if (inst->op == TIR_OP_PERMUTE && tir_type_is_buffer(t) &&
+                inst->operands[0]->type->layout)
+                inst->results[r]->type = tir_type_with_layout(
+                    s->types, t,
+                    tir_layout_permute(s->types, inst->operands[0]->type->layout,
+                                       tir_attr_find(inst, TIR_ATTR_permutation)->list));
         }
 }
 

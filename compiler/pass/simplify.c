@@ -171,12 +171,16 @@ static struct tir_value *fold_cast(struct tir_builder *b, const struct tir_inst 
     return const_of(b->f, to, in);
 }
 
-// A reduction of n equal elements.
+// A reduction of n equal elements. Sums and products are exact but for one rounding at the end, as
+// the interpreter's are.
 static struct tir_value *fold_reduce(struct tir_builder *b, const struct tir_inst *inst)
 {
     const struct tir_value *x = inst->operands[0];
     const struct tir_type *t = tir_result(inst)->type;
+    enum tir_elem elem = t->elem;
     int64_t n = x->type->shape[tir_attr_int(inst, TIR_ATTR_axis, 0)];
+    union tir_number one = {.i = x->constant.i}, r = one;
+    enum tir_op op;
     switch ((int)tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE)) {
     case TIR_WORD_kind_min:
     case TIR_WORD_kind_max:
@@ -186,12 +190,21 @@ static struct tir_value *fold_reduce(struct tir_builder *b, const struct tir_ins
     case TIR_WORD_kind_all:
         return splat_as(b->f, x, t);
     case TIR_WORD_kind_sum:
-        if (!tir_elem_is_float(t->elem))
-            return tir_const_int(b->f, t, (int64_t)((uint64_t)x->constant.i * (uint64_t)n));
-        return is_known(x, ZERO) ? splat_as(b->f, x, t) : NULL;
+        op = TIR_OP_ADD;
+        break;
+    case TIR_WORD_kind_prod:
+        op = TIR_OP_MUL;
+        break;
+    case TIR_WORD_kind_xor:
+        op = TIR_OP_XOR;
+        break;
     default:
         return NULL;
     }
+    enum tir_elem wide = tir_elem_is_float(elem) ? TIR_F64 : elem;
+    for (int64_t i = 1; i < n; i++)
+        tir_number_apply(op, wide, (union tir_number[]){r, one}, &r);
+    return const_of(b->f, t, r);
 }
 
 // Every operand is constant.

@@ -115,9 +115,10 @@ static union tir_number random_number(struct test *t, enum tir_elem elem)
 
 static int64_t size_of_dim(const struct tir_func *f, const struct tir_param_dim *dim)
 {
-    static const int64_t sizes[] = {67, 41, 35, 3, 2, 5};
-    (void)f;
-    return dim->dim < 0 ? dim->constant : sizes[dim->dim % 6];
+    static const int64_t few[] = {67, 41, 35}, many[] = {2, 3, 67, 1, 70, 2, 5};
+    if (dim->dim < 0)
+        return dim->constant;
+    return f->dim_count <= TIR_COUNT_OF(few) ? few[dim->dim] : many[dim->dim % 7];
 }
 
 static void make_args(struct test *t, const struct tir_func *f, struct args *args)
