@@ -14,6 +14,7 @@ enum kind { FLAG, TEXT, CHOICE, INT, LIST, RATIO };
 #define BUILD (1u << TIR_COMMAND_BUILD)
 #define RUN   (1u << TIR_COMMAND_RUN)
 #define CHECK (1u << TIR_COMMAND_CHECK)
+#define FMT   (1u << TIR_COMMAND_FMT)
 
 static const struct {
     const char *name;

@@ -79,6 +79,8 @@ static void test_accepted(void **state)
     assert_true(o.integer[TIR_OPTION_TIME] == 5 && o.args.len == 4);
     o = sound("run --check=1e-3 a.tir");
     assert_true(o.number[TIR_OPTION_COMPARE] == 1e-3);
+    o = sound("fmt --check -- -x.tir -");
+    assert_true(o.given[TIR_OPTION_DRY] && !o.given[TIR_OPTION_COMPARE] && o.args.len == 2);
     o = sound("-h");
     assert_true(o.given[TIR_OPTION_HELP]);
 }
