@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the benchmarks and device checks run, and its compilation on a machine without a GPU.
+
+    python3 artifacts.py --tirc TIRC --out FOLDER [--arch sm_90a] [--only PATTERN] [--ptxas PTXAS]
+
+Compiles every row of the tables below to FOLDER/NAME.tira. A row that does not compile is listed and
+left out. With --ptxas the registers and spills of each row's fast variant go to FOLDER/usage.txt.
+"""
+
+import argparse
+import fnmatch
+import itertools
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLES = HERE.parent.parent / "examples"
+
+ADD = EXAMPLES / "01_add/add.tir"
+SOFTMAX = EXAMPLES / "02_softmax/softmax.tir"
+GEMM = EXAMPLES / "03_gemm/gemm.tir"
+REDUCE = EXAMPLES / "04_reduce/reduce.tir"
+LAYERNORM = EXAMPLES / "05_norm/layernorm.tir"
+RMSNORM = EXAMPLES / "05_norm/rmsnorm.tir"
+TRANSPOSE = EXAMPLES / "06_transpose/transpose.tir"
+HISTOGRAM = EXAMPLES / "07_histogram/histogram.tir"
+SIMT = EXAMPLES / "09_simt/simt.tir"
+SWEEP = HERE / "kernels/gemm.tir"
+ELEMENTWISE = HERE / "kernels/elementwise.tir"
+
+# Element type of A and B: the type of the sums, of D.
+GEMM_TYPES = {
+    "bf16": ("f32", "bf16"), "f16": ("f32", "f16"), "tf32": ("f32", "f32"), "f32": ("f32", "f32"),
+    "f64": ("f64", "f64"), "i8": ("i32", "i32"), "u8": ("i32", "i32"), "e4m3": ("f32", "bf16"),
+    "e5m2": ("f32", "bf16"),
+}
+ELEMENT_BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "e4m3": 1,
+                 "e5m2": 1}
+SHARED_LIMIT = 227 * 1024  # bytes a CTA may use on sm_90
+
+
+def gemm_metas(element):
+    # K is halved or doubled so that a row of a stage has 128 bytes.
+    size = ELEMENT_BYTES[element]
+    tile = {"BM": 64, "BN": 64, "BK": 16, "STAGES": 3} if element == "f64" else \
+        {"BK": max(128 // size, 16)}
+    return {**tile, "T": element, "ACC": GEMM_TYPES[element][0], "OUT": GEMM_TYPES[element][1]}
+
+
+def checks():
+    """The examples as they are checked: name -> (file, kernel, metas)."""
+    rows = {}
+    for element in ("f32", "bf16", "f16", "u8", "i32"):
+        rows[f"add_{element}"] = (ADD, "add", {"T": element})
+    for element in ("bf16", "f32"):
+        rows[f"softmax_{element}"] = (SOFTMAX, "softmax", {"T": element, "COLS": 4096})
+        rows[f"softmax_online_{element}"] = (SOFTMAX, "softmax_online", {"T": element})
+    for element in GEMM_TYPES:
+        rows[f"gemm_{element}"] = (GEMM, "gemm", gemm_metas(element))
+    for kernel in ("row_sum", "total", "block_sums"):
+        rows[kernel] = (REDUCE, kernel, {})
+    for kernel in ("layernorm", "layernorm_long"):
+        rows[kernel] = (LAYERNORM, kernel, {})
+    for kernel in ("rmsnorm", "rmsnorm_long"):
+        rows[kernel] = (RMSNORM, kernel, {})
+    for element in ("bf16", "f32", "u8"):
+        rows[f"transpose_{element}"] = (TRANSPOSE, "transpose", {"T": element})
+    for kernel in ("histogram", "histogram_shared"):
+        rows[kernel] = (HISTOGRAM, kernel, {})
+    for kernel in ("scale", "warp_sum", "cta_sum"):
+        rows[kernel] = (SIMT, kernel, {})
+    return rows
+
+
+def times():
+    """Candidates for memory-bound kernels: the name up to the first dot is the operation."""
+    rows = {}
+    for kernel in ("add", "mul", "copy"):
+        for block, threads in ((2048, 128), (2048, 256), (4096, 256), (8192, 256), (4096, 512)):
+            rows[f"{kernel}.{block}x{threads}"] = (
+                ELEMENTWISE, kernel, {"BLOCK": block, "THREADS": threads, "T": "f16"})
+    for cols in (4096, 16384, 65536):
+        rows[f"softmax.{cols}"] = (SOFTMAX, "softmax", {"COLS": cols})
+        rows[f"layernorm.{cols}"] = (LAYERNORM, "layernorm", {"COLS": cols})
+        rows[f"rmsnorm.{cols}"] = (RMSNORM, "rmsnorm", {"COLS": cols})
+    for cols in (2048, 4096, 8192, 16384):
+        rows[f"softmax.online{cols}"] = (SOFTMAX, "softmax_online", {"COLS": cols})
+        rows[f"layernorm.long{cols}"] = (LAYERNORM, "layernorm_long", {"COLS": cols})
+        rows[f"rmsnorm.long{cols}"] = (RMSNORM, "rmsnorm_long", {"COLS": cols})
+    for bm, bn in ((32, 32), (64, 32), (32, 64), (64, 64), (64, 128), (128, 64), (128, 128)):
+        rows[f"transpose.{bm}x{bn}"] = (TRANSPOSE, "transpose", {"BM": bm, "BN": bn})
+    for block in (4096, 8192, 16384, 32768):
+        rows[f"total.{block}"] = (REDUCE, "total", {"BLOCK": block})
+        rows[f"block_sums.{block}"] = (REDUCE, "block_sums", {"BLOCK": block})
+    for rows_of, cols in ((1, 1024), (1, 4096), (4, 1024), (8, 512)):
+        rows[f"row_sum.{rows_of}x{cols}"] = (REDUCE, "row_sum", {"ROWS": rows_of, "COLS": cols})
+    for block in (2048, 8192):
+        rows[f"histogram.{block}"] = (HISTOGRAM, "histogram", {"BLOCK": block})
+    for threads, each in ((256, 16), (512, 16), (256, 64), (512, 64), (1024, 64)):
+        rows[f"histogram.shared{threads}x{each}"] = (
+            HISTOGRAM, "histogram_shared", {"THREADS": threads, "EACH": each, "BINS": 256})
+    return rows
+
+
+SWEEP_TILES = [  # BM, BN, bytes of a row of a stage, THREADS
+    (128, 128, 128, 128), (128, 128, 128, 256), (128, 128, 64, 128), (128, 128, 64, 256),
+    (128, 256, 128, 256), (256, 128, 128, 256), (128, 256, 64, 256), (256, 128, 64, 256),
+    (64, 256, 128, 128), (256, 64, 128, 128), (128, 64, 128, 128), (64, 128, 128, 128),
+    (64, 64, 128, 128), (32, 128, 128, 128), (16, 128, 128, 128), (16, 64, 128, 128),
+]
+
+
+def sweeps(element="bf16", tiles=None, depths=(3, 4, 5, 6), groups=(8,)):
+    """Tile configurations of the GEMM that fit into shared memory."""
+    rows = {}
+    size = ELEMENT_BYTES[element]
+    for (bm, bn, row, threads), stages, group in itertools.product(
+            tiles or SWEEP_TILES, depths, groups):
+        if stages * (bm + bn) * row > SHARED_LIMIT:
+            continue
+        name = f"sweep_{element}.{bm}x{bn}x{row // size}s{stages}t{threads}g{group}"
+        rows[name] = (SWEEP, "gemm", {
+            "BM": bm, "BN": bn, "BK": row // size, "STAGES": stages, "THREADS": threads,
+            "GROUP": group, "T": element, "ACC": GEMM_TYPES[element][0],
+            "OUT": GEMM_TYPES[element][1]})
+    return rows
+
+
+def all_rows():
+    rows = {**checks(), **times(), **sweeps()}
+    few = [(128, 128, 128, 128), (128, 128, 128, 256), (128, 256, 128, 256), (256, 128, 128, 256)]
+    for element in ("f16", "tf32", "i8", "e4m3"):
+        rows.update(sweeps(element, few, (3, 4)))
+    rows.update(sweeps("bf16", few, (3, 4), (4, 16)))
+    return rows
+
+
+def command(tirc, row, arch):
+    path, kernel, metas = row
+    sets = [text for key, value in metas.items() for text in ("-D", f"{key}={value}")]
+    return [tirc, "build", str(path), "--kernel", kernel, f"--arch={arch}", *sets]
+
+
+def usage(tirc, row, arch, ptxas):
+    """Registers and spilled bytes of the first variant, as ptxas reports them."""
+    with tempfile.NamedTemporaryFile(suffix=".ptx") as ptx:
+        subprocess.run([*command(tirc, row, arch), "--emit=ptx", "-o", ptx.name], check=True,
+                       timeout=120)
+        text = subprocess.run([ptxas, "-v", f"-arch={arch}", "-o", "/dev/null", ptx.name],
+                              capture_output=True, text=True, timeout=300).stderr
+    part = text.split(f"Compiling entry function '{row[1]}'")[-1]
+    registers = re.search(r"Used (\d+) registers", part)
+    spills = re.search(r"(\d+) bytes spill stores", part)
+    return f"{registers[1]} registers, {spills[1]} bytes spilled" if registers and spills else text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--tirc", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--arch", default="sm_90a")
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--ptxas")
+    options = parser.parse_args()
+    out = pathlib.Path(options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    built, failed, notes = 0, [], []
+    for name, row in all_rows().items():
+        if not fnmatch.fnmatch(name, options.only):
+            continue
+        target = out / f"{name}.tira"
+        target.unlink(missing_ok=True)
+        try:
+            done = subprocess.run([*command(options.tirc, row, options.arch), "-o", str(target)],
+                                  capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            failed.append(f"{name}: no result after 120 s")
+            continue
+        if done.returncode:
+            failed.append(f"{name}: {done.stderr.strip().splitlines()[:1]}")
+            continue
+        built += 1
+        if options.ptxas:
+            notes.append(f"{name}: {usage(options.tirc, row, options.arch, options.ptxas)}")
+            print(notes[-1], flush=True)
+    if notes:
+        (out / "usage.txt").write_text("\n".join(notes) + "\n")
+    for line in failed:
+        print(line)
+    size = sum(file.stat().st_size for file in out.glob("*.tira"))
+    print(f"{built} built, {len(failed)} failed, {size / 2**20:.1f} MiB in {out}")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Builds, without a GPU, all that the checks and timings need on a machine that has one but no LLVM:
+# a static tirc, libtirrt.so and the kernels, packed into FOLDER/kit.tar.gz.
+# Usage: tools/bench/build.sh [FOLDER]   (default build-device); PTXAS=PATH also reports registers
+set -eu
+cd "$(dirname "$0")/../.."
+out=${1:-build-device}
+
+[ -f "$out/meson/build.ninja" ] ||
+    meson setup "$out/meson" -Dllvm=static -Dtests=disabled -Dbuildtype=release
+ninja -C "$out/meson" -j "${JOBS:-2}"
+mkdir -p "$out/kit"
+strip -o "$out/kit/tirc" "$out/meson/compiler/tirc"
+cp -L "$out/meson/runtime/libtirrt.so" "$out/kit/libtirrt.so"
+rm -rf "$out/kit/kernels"
+# A kernel that does not compile is listed; the others are still worth a run.
+python3 tools/bench/artifacts.py --tirc "$out/kit/tirc" --out "$out/kit/kernels" \
+    ${PTXAS:+--ptxas "$PTXAS"} || true
+tar -C "$out" -czf "$out/kit.tar.gz" kit
+ls -l "$out/kit.tar.gz"
