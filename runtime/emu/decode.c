@@ -326,6 +326,14 @@ struct emu_arg *emu_dec_arg(struct emu_dec *d)
 
 // --- rows of the tables ---
 
+// min and max of three numbers (sm_100) are spelled as those of two; the tables have them as min3,
+// max3.
+static bool of_three(const struct emu_dec *d)
+{
+    return d->ast->operand_count == 4 &&
+           (emu_str_is(d->ast->opcode, "min") || emu_str_is(d->ast->opcode, "max"));
+}
+
 // The spelling as the tables have it: "mul_lo_u32". Suffixes with a bit in `without` are left out.
 static tir_str spelling(struct emu_dec *d, uint32_t without, char *text, size_t size)
 {
@@ -334,12 +342,14 @@ static tir_str spelling(struct emu_dec *d, uint32_t without, char *text, size_t 
         const tir_str part = i ? d->ast->mods[i - 1] : d->ast->opcode;
         if (i && without >> (i - 1) & 1)
             continue;
-        if (part.len + 1 > size - at)
+        if (part.len + 2 > size - at)
             emu_dec_bad(d, "unknown instruction");
         if (i)
             text[at++] = '_';
         memcpy(text + at, part.ptr, part.len);
         at += part.len;
+        if (!i && of_three(d))
+            text[at++] = '3';
     }
     return (tir_str){text, at};
 }

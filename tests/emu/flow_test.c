@@ -174,6 +174,40 @@ static void guards_apply(void **state)
         assert_int_equal(out[i], i > 9 ? 2 : 3);
 }
 
+// sm_100 has min and max of three; no other test machine knows them.
+static void extremes_of_three(void **state)
+{
+    uint32_t out[32];
+    (void)state;
+    expect_words(
+        KERNEL("mov.b32 %r1, 0x3f800000; mov.b32 %r2, 0x40000000; mov.b32 %r3, 0x7fc00000;\n"
+               "cvt.rn.f32.u32 %r4, %t;\n"
+               "max.f32 %r5, %r1, %r2, %r4; min.f32 %r6, %r4, %r3, %r2;\n"
+               "max.NaN.f32 %r7, %r1, %r4, %r3; setp.nan.f32 %p1, %r7, %r7;\n"
+               "cvt.rni.u32.f32 %r5, %r5; cvt.rni.u32.f32 %r6, %r6;\n"
+               "mad.lo.u32 %r5, %r5, 100, %r6; selp.u32 %r1, 10000, 0, %p1;\n"
+               "add.u32 %r5, %r5, %r1; st.global.u32 [%o], %r5; ret;"),
+        32, out);
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(out[i], 10000 + (i > 2 ? i : 2) * 100 + (i < 2 ? i : 2));
+}
+
+// sm_100 adds, subtracts and multiplies halves into a float without a conversion.
+static void halves_into_floats(void **state)
+{
+    uint32_t out[32];
+    (void)state;
+    expect_words(KERNEL(".reg .b16 %h<4>; cvt.rn.f32.u32 %r1, %t;\n"
+                        "mov.b16 %h1, 0x4500; mov.b16 %h2, 0x40a0;\n" // 5 as f16, 5 as bf16
+                        "add.rn.f32.f16 %r2, %h1, %r1; sub.rn.f32.bf16 %r3, %h2, %r1;\n"
+                        "fma.rn.f32.f16 %r4, %h1, %h1, %r2; fma.rn.f32.bf16 %r4, %h2, %h2, %r4;\n"
+                        "sub.f32 %r4, %r4, %r3; cvt.rni.u32.f32 %r4, %r4;\n"
+                        "st.global.u32 [%o], %r4; ret;"),
+                 32, out);
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(out[i], 50 + 2 * i);
+}
+
 static void branches_by_index(void **state)
 {
     uint32_t out[32];
@@ -382,6 +416,8 @@ int main(void)
         cmocka_unit_test(lanes_wait_for_each_other),
         cmocka_unit_test(locks_work),
         cmocka_unit_test(guards_apply),
+        cmocka_unit_test(extremes_of_three),
+        cmocka_unit_test(halves_into_floats),
         cmocka_unit_test(branches_by_index),
         cmocka_unit_test(calls_work),
         cmocka_unit_test(endless_recursion_is_reported),

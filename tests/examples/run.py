@@ -32,6 +32,7 @@ def add():
     yield ["add.tir", "N=1000", "-D", "T=i32"]
     yield ["add.tir", "N=1000", "A=randn,offset=1", "B=randn,strides=2"]
     yield ["add.tir", "N=0"]
+    yield ["add.tir", "N=100003"]
 
 
 def softmax():
@@ -43,6 +44,7 @@ def softmax():
             yield ["softmax.tir", "--kernel", kernel, "-D", f"COLS={cols}", "M=3", f"N={n}"]
         yield ["softmax.tir", "--kernel", kernel, "M=2", "N=4001"]
         yield ["softmax.tir", "--kernel", kernel, "-D", "T=f32", "M=2", "N=999", "X=randn,pad=3"]
+    yield ["softmax.tir", "--kernel", "softmax_online", "M=3", "N=30011"]
 
 
 def gemm():
@@ -58,6 +60,7 @@ def gemm():
     yield small + ["M=100", "N=72", "K=80", "A=randn,pad=3", "B=randn,offset=1", "D=randn,pad=5"]
     for types in ["T=f16", "T=tf32", "T=f32", "T=e4m3"]:
         yield small + ["-D", types, "-D", "OUT=f32", "M=65", "N=70", "K=100"]
+    yield ["gemm.tir", "M=300", "N=264", "K=200"]
     yield small + ["-D", "T=i8", "-D", "ACC=i32", "-D", "OUT=i32", "M=65", "N=70", "K=100"]
 
 
@@ -82,6 +85,8 @@ def norm():
                 cols = 256 if n > 128 and kernel == name else 128
                 yield run + ["-D", f"COLS={cols}", "M=3", f"N={n}"]
             yield run + ["M=2", "N=4001"]
+            if kernel != name:
+                yield run + ["M=3", "N=20011"]
             yield run + ["-D", "T=f32", "M=2", "N=1000", "X=randn:100:1,pad=1"]
 
 
@@ -91,6 +96,7 @@ def transpose():
         yield ["transpose.tir", f"M={m}", f"N={edges[(i + 2) % 7]}"]
     yield ["transpose.tir", "-D", "T=f32", "-D", "BM=32", "-D", "BN=32", "M=100", "N=77"]
     yield ["transpose.tir", "-D", "T=i8", "M=100", "N=77", "Y=randint:0:9,pad=5"]
+    yield ["transpose.tir", "M=500", "N=331"]
 
 
 def histogram():
@@ -136,8 +142,12 @@ def page_commands(folder):
 
 
 def commands(tirc, example, device):
-    for case in CASES[example]():
+    cases = list(CASES[example]())
+    for case in cases:
         yield [tirc, "run", "--check", "--device", device, *case]
+    if device == "emu":  # which runs what is compiled for any target
+        for arch in ["sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a"]:
+            yield [tirc, "run", "--check", "--device", device, "--arch", arch, *cases[-1]]
     for command in page_commands(os.path.join(EXAMPLES, example)):
         if command[:2] == ["tirc", "run"]:
             yield [tirc, "run", "--device", device, *command[2:]]
