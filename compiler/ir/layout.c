@@ -301,16 +301,17 @@ const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struc
 const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t rank,
                                             const int64_t *shape, const uint32_t *order,
                                             const uint32_t *warp_order, uint32_t vector,
-                                            uint32_t warps)
+                                            uint32_t patch, uint32_t warps)
 {
     // Per dimension: what the vector, the lanes, the warps and the repetition take of it.
-    uint32_t vec[TIR_MAX_RANK], lane[TIR_MAX_RANK], warp[TIR_MAX_RANK];
+    uint32_t vec[TIR_MAX_RANK], vec_stride[TIR_MAX_RANK], lane[TIR_MAX_RANK], warp[TIR_MAX_RANK];
     uint32_t lane_stride[TIR_MAX_RANK], warp_stride[TIR_MAX_RANK], rest_stride[TIR_MAX_RANK];
     uint64_t left[TIR_MAX_RANK];
     uint32_t lanes = 1, used_warps = 1, registers = 1;
     for (uint32_t k = 0; k < rank; k++) {
         uint32_t d = order[k];
-        vec[d] = k == 0 ? gcd((uint64_t)shape[d], vector) : 1;
+        vec[d] = k < 2 ? gcd((uint64_t)shape[d], k == 0 ? vector : patch) : 1;
+        vec_stride[d] = registers;
         left[d] = (uint64_t)shape[d] / vec[d];
         lane[d] = gcd(left[d], 32 / lanes);
         left[d] /= lane[d];
@@ -337,7 +338,7 @@ const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t ra
             (struct tir_iter){(uint32_t)left[d], rest_stride[d], TIR_AXIS_REG};
         l.iters[l.iter_count++] = (struct tir_iter){warp[d], warp_stride[d], TIR_AXIS_WARP};
         l.iters[l.iter_count++] = (struct tir_iter){lane[d], lane_stride[d], TIR_AXIS_LANE};
-        l.iters[l.iter_count++] = (struct tir_iter){vec[d], 1, TIR_AXIS_REG};
+        l.iters[l.iter_count++] = (struct tir_iter){vec[d], vec_stride[d], TIR_AXIS_REG};
     }
     l.first[rank] = l.iter_count;
     l.replicas[l.replica_count++] = (struct tir_iter){32 / lanes, lanes, TIR_AXIS_LANE};

@@ -76,12 +76,13 @@ const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struc
                                             uint32_t rank,
                                             const int64_t *shape); // NULL: impossible
 
-// Blocked: `vector` neighbouring elements along order[0] in registers, then the lanes along
-// order[0], order[1], ..., then the warps along warp_order; what is left over repeats in registers.
+// Blocked: `vector` neighbouring elements along order[0] and `patch` along order[1] in registers,
+// then the lanes along order[0], order[1], ..., then the warps along warp_order; what is left over
+// repeats in registers.
 const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t rank,
                                             const int64_t *shape, const uint32_t *order,
                                             const uint32_t *warp_order, uint32_t vector,
-                                            uint32_t warps);
+                                            uint32_t patch, uint32_t warps);
 // Accumulators of mma.m16n8: warps_m x warps_n warps over the tile, which they divide; replicas in
 // the rest of the `warps`.
 const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t shape[2],

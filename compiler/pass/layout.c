@@ -37,6 +37,7 @@ struct solver {
     uint32_t value_count;
     VEC(struct tir_value *) work;
     VEC(struct tir_inst *) reduces;
+    VEC(struct tir_inst *) transposes; // permutes of tiles
 };
 
 static bool is_elementwise(const struct tir_inst *inst)
@@ -243,8 +244,14 @@ static const struct tir_layout *blocked(struct solver *s, const struct tir_type 
     uint32_t vector = vectors ? 128 / tir_elems[t->elem].bits : 1;
     while (vector > share)
         vector /= 2;
+    // A tile that is transposed keeps a square of elements in each thread: vectors both ways.
+    uint32_t patch = 1;
+    vec_foreach(struct tir_inst *, it, &s->transposes)
+        if (tir_type_same_shape((*it)->operands[0]->type, t) && vectors)
+            while (patch < vector && patch * vector < share)
+                patch *= 2;
     return tir_layout_blocked(s->types, t->rank, t->shape, order, warp_order, TIR_MAX(1, vector),
-                              s->warps);
+                              patch, s->warps);
 }
 
 static const struct tir_layout *blocked_access(struct solver *s, const struct tir_inst *access,
@@ -548,8 +555,10 @@ static void rewrite(struct solver *s)
 // Threads of the CTA, when the program does not say.
 static uint32_t choose_threads(const struct tir_func *f)
 {
-    int64_t largest = 1, dot = 0;
-    tir_foreach_inst(inst, f)
+    int64_t largest = 1, dot = 0, share = 16;
+    tir_foreach_inst(inst, f) {
+        if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
+            share = 64; // room for a square patch
         for (uint32_t r = 0; r < inst->result_count; r++) {
             const struct tir_type *t = inst->results[r]->type;
             if (!tir_type_is_tile(t))
@@ -558,9 +567,9 @@ static uint32_t choose_threads(const struct tir_func *f)
             if (inst->op == TIR_OP_DOT)
                 dot = TIR_MAX(dot, tir_type_count(t));
         }
-    // A dot: 64 x 64 accumulators a warp. Otherwise 16 elements a thread, where that fills few
-    // warps.
-    int64_t want = dot ? dot / 4096 : largest / 512;
+    }
+    // A dot: 64 x 64 accumulators a warp. Otherwise `share` elements a thread.
+    int64_t want = dot ? dot / 4096 : largest / (32 * share);
     uint32_t most = dot ? 8 : largest > 16384 ? 32 : 16, warps = 4;
     while (warps < want && warps < most)
         warps *= 2;
@@ -599,6 +608,8 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
     tir_foreach_inst(inst, f) {
         if (inst->op == TIR_OP_REDUCE)
             vec_push(cx->scratch, &s.reduces, inst);
+        if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
+            vec_push(cx->scratch, &s.transposes, inst);
         for (uint32_t i = 0; i < inst->operand_count; i++) {
             struct tir_value *v = inst->operands[i];
             if (!v)

@@ -40,8 +40,8 @@ struct global {
     enum tir_elem elem;
     uint32_t rank, bytes; // of the tensor; of an element
     struct side sides[TIR_MAX_RANK];
-    uint32_t vector;      // elements that move together
-    struct tir_value *at; // bytes: the thread's part over all dimensions without index tiles
+    struct lower_vector vector; // elements that move together
+    struct tir_value *at;       // bytes: the thread's part over all dimensions without index tiles
 };
 
 static struct tir_value *binary(struct global *g, enum tir_op op, struct tir_value *x,
@@ -144,7 +144,7 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
 // How many registers move together.
 static void set_vector(struct global *g)
 {
-    g->vector = 1;
+    g->vector = (struct lower_vector){1, 1};
     struct side *s = g->rank ? &g->sides[g->rank - 1] : NULL;
     if (!s || s->box <= 0 || !g->layout || !(g->lo->f->facts & TIR_FACT_VECTOR16))
         return;
@@ -153,13 +153,13 @@ static void set_vector(struct global *g)
     if (end == l->first[s->tile_dim])
         return;
     const struct tir_iter *inner = &l->iters[end - 1];
-    if (inner->axis != TIR_AXIS_REG || inner->stride != 1)
+    if (inner->axis != TIR_AXIS_REG)
         return;
     uint64_t divisor = tir_range_divisor(g->lo->ranges, s->index);
     uint32_t vector = 16 / g->bytes;
     while (vector > 1 && (inner->extent % vector || divisor % vector))
         vector /= 2;
-    g->vector = vector;
+    g->vector = (struct lower_vector){vector, inner->stride};
 }
 
 static struct global open_global(struct lower *lo, const struct tir_inst *inst,
@@ -323,15 +323,22 @@ static void load_global(struct lower *lo, struct tir_inst *inst)
     uint32_t count = tir_lower_register_count(result->type);
     struct tir_value **out = tir_lower_new_registers(lo, count);
     struct tir_value *pad = inst->operands[TIR_LOAD_PAD], *mask = inst->operands[TIR_LOAD_MASK];
-    for (uint32_t r = 0; r < count; r += mask ? 1 : g.vector) {
+    struct lower_vector v = mask ? (struct lower_vector){1, 1} : g.vector;
+    for (uint32_t r = 0; r < count; r++) {
+        if (!tir_lower_leads(v, r))
+            continue;
         struct element e = element_at(&g, r);
-        uint32_t n = mask ? 1 : g.vector;
+        struct tir_value *values[16];
         if (mask)
             e.pred = tir_lower_and(lo, e.pred, tir_lower_register(lo, mask, r));
-        tir_lower_ld_vector(lo, g.base, e.at, e.offset, e.pred, g.elem, n, out + r);
-        for (uint32_t i = 0; pad && e.pred && i < n; i++) {
-            struct tir_value *choice[] = {e.pred, out[r + i], tir_lower_register(lo, pad, r + i)};
-            out[r + i] = tir_build1(&lo->b, TIR_OP_WHERE, out[r + i]->type, choice, 3);
+        tir_lower_ld_vector(lo, g.base, e.at, e.offset, e.pred, g.elem, v.count, values);
+        for (uint32_t i = 0; i < v.count; i++) {
+            uint32_t at = r + i * v.stride;
+            out[at] = values[i];
+            if (!pad || !e.pred)
+                continue;
+            struct tir_value *choice[] = {e.pred, out[at], tir_lower_register(lo, pad, at)};
+            out[at] = tir_build1(&lo->b, TIR_OP_WHERE, out[at]->type, choice, 3);
         }
     }
     if (l)
@@ -376,7 +383,7 @@ static const struct tir_layout *stored_layout(struct lower *lo, const struct tir
         if (d != contiguous)
             order[n++] = d;
     return tir_layout_blocked(lo->types, t->rank, t->shape, order, order,
-                              TIR_MAX(1, 128 / tir_elems[t->elem].bits), lo->f->threads / 32);
+                              TIR_MAX(1, 128 / tir_elems[t->elem].bits), 1, lo->f->threads / 32);
 }
 
 static void store_global(struct lower *lo, struct tir_inst *inst)
@@ -385,16 +392,19 @@ static void store_global(struct lower *lo, struct tir_inst *inst)
     const struct tir_layout *l = stored_layout(lo, inst);
     struct tir_value *owner = writer(lo, l);
     struct global g = open_global(lo, inst, l);
-    uint32_t count = l ? tir_layout_size(l, TIR_AXIS_REG) : 1, step = mask ? 1 : g.vector;
-    for (uint32_t r = 0; r < count; r += step) {
+    uint32_t count = l ? tir_layout_size(l, TIR_AXIS_REG) : 1;
+    struct lower_vector vector = mask ? (struct lower_vector){1, 1} : g.vector;
+    for (uint32_t r = 0; r < count; r++) {
+        if (!tir_lower_leads(vector, r))
+            continue;
         struct element e = element_at(&g, r);
         struct tir_value *values[16];
-        for (uint32_t i = 0; i < step; i++)
-            values[i] = tir_lower_register(lo, v, r + i);
+        for (uint32_t i = 0; i < vector.count; i++)
+            values[i] = tir_lower_register(lo, v, r + i * vector.stride);
         e.pred = tir_lower_and(lo, owner, e.pred);
         if (mask)
             e.pred = tir_lower_and(lo, e.pred, tir_lower_register(lo, mask, r));
-        tir_lower_st_vector(lo, g.base, e.at, e.offset, e.pred, step, values);
+        tir_lower_st_vector(lo, g.base, e.at, e.offset, e.pred, vector.count, values);
     }
 }
 
@@ -429,12 +439,9 @@ static void load_buffer(struct lower *lo, struct tir_inst *inst)
     struct tir_value *result = inst->results[0];
     const struct tir_layout *l = tir_type_is_tile(result->type) ? result->type->layout : NULL;
     struct lower_walk *w = walk_of(lo, inst, l);
-    uint32_t count = tir_lower_register_count(result->type), vector = tir_lower_walk_vector(w);
+    uint32_t count = tir_lower_register_count(result->type);
     struct tir_value **out = tir_lower_new_registers(lo, count);
-    for (uint32_t r = 0; r < count; r += vector) {
-        struct lower_place p = tir_lower_walk_at(lo, w, r);
-        tir_lower_ld_vector(lo, p.base, p.at, p.offset, NULL, result->type->elem, vector, out + r);
-    }
+    tir_lower_read(lo, w, result->type->elem, count, out);
     if (l)
         tir_lower_set_registers(lo, result, out);
     else
@@ -447,18 +454,9 @@ static void store_buffer(struct lower *lo, struct tir_inst *inst)
     const struct tir_layout *l = stored_layout(lo, inst);
     struct lower_walk *w = walk_of(lo, inst, l);
     uint32_t count = l ? tir_layout_size(l, TIR_AXIS_REG) : 1;
-    uint32_t vector = mask ? 1 : tir_lower_walk_vector(w);
     struct tir_value *owner =
         tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL ? NULL : writer(lo, l);
-    for (uint32_t r = 0; r < count; r += vector) {
-        struct lower_place p = tir_lower_walk_at(lo, w, r);
-        struct tir_value *values[16];
-        for (uint32_t i = 0; i < vector; i++)
-            values[i] = tir_lower_register(lo, v, r + i);
-        struct tir_value *pred =
-            mask ? tir_lower_and(lo, owner, tir_lower_register(lo, mask, r)) : owner;
-        tir_lower_st_vector(lo, p.base, p.at, p.offset, pred, vector, values);
-    }
+    tir_lower_write(lo, w, v, count, mask, owner);
 }
 
 void tir_lower_load(struct lower *lo, struct tir_inst *inst)
@@ -550,11 +548,11 @@ void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst)
         dims[d] = d;
     }
     const struct tir_layout *l = tir_layout_blocked(lo->types, t->rank, t->shape, order, order,
-                                                    width / bytes, lo->f->threads / 32);
+                                                    width / bytes, 1, lo->f->threads / 32);
     struct global g = open_global(lo, inst, l);
     struct lower_walk *w = tir_lower_walk_new(lo, to, l, NULL, dims);
     uint32_t count = tir_layout_size(l, TIR_AXIS_REG), step = width / bytes;
-    if (g.vector % step || tir_lower_walk_vector(w) % step) {
+    if (g.vector.count % step || tir_lower_walk_vector(w).count % step) {
         tir_lower_unsupported(lo, inst, "an asynchronous copy of this width");
         return;
     }

@@ -31,20 +31,9 @@ void tir_lower_convert(struct lower *lo, struct tir_inst *inst)
         return;
     }
     struct lower_walk *write = walk(lo, scratch, from), *read = walk(lo, scratch, to);
-    uint32_t vector = tir_lower_walk_vector(write);
-    struct tir_value *owner = tir_lower_is_owner(lo, from);
-    for (uint32_t r = 0; r < tir_lower_register_count(x->type); r += vector) {
-        struct tir_value *values[16];
-        for (uint32_t i = 0; i < vector; i++)
-            values[i] = tir_lower_register(lo, x, r + i);
-        struct lower_place p = tir_lower_walk_at(lo, write, r);
-        tir_lower_st_vector(lo, p.base, p.at, p.offset, owner, vector, values);
-    }
+    tir_lower_write(lo, write, x, tir_lower_register_count(x->type), NULL,
+                    tir_lower_is_owner(lo, from));
     tir_build(&lo->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
-    vector = tir_lower_walk_vector(read);
-    for (uint32_t r = 0; r < count; r += vector) {
-        struct lower_place p = tir_lower_walk_at(lo, read, r);
-        tir_lower_ld_vector(lo, p.base, p.at, p.offset, NULL, result->type->elem, vector, out + r);
-    }
+    tir_lower_read(lo, read, result->type->elem, count, out);
     tir_lower_set_registers(lo, result, out);
 }

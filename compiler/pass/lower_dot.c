@@ -170,13 +170,9 @@ static struct tir_value **load_line(struct product *p, struct tir_value *buffer,
     starts[1 - k_dim] = tir_lower_i32(lo, 0);
     static const uint32_t dims[2] = {0, 1};
     struct lower_walk *w = tir_lower_walk_new(lo, buffer, l, starts, dims);
-    uint32_t count = tir_layout_size(l, TIR_AXIS_REG), vector = tir_lower_walk_vector(w);
+    uint32_t count = tir_layout_size(l, TIR_AXIS_REG);
     struct tir_value **out = tir_lower_new_registers(lo, count);
-    for (uint32_t r = 0; r < count; r += vector) {
-        struct lower_place place = tir_lower_walk_at(lo, w, r);
-        tir_lower_ld_vector(lo, place.base, place.at, place.offset, NULL, buffer->type->elem,
-                            vector, out + r);
-    }
+    tir_lower_read(lo, w, buffer->type->elem, count, out);
     for (uint32_t r = 0; r < count; r++)
         out[r] = tir_lower_cast(lo, &lo->b, out[r], as);
     return out;

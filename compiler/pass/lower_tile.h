@@ -67,6 +67,19 @@ uint32_t tir_lower_same_register(const struct tir_layout *from, uint32_t r,
 
 // Memory (lower_access.c).
 
+struct lower_walk;
+
+// Registers r, r + stride, ... that lie together in memory; r leads such a group when it comes
+// first.
+struct lower_vector {
+    uint32_t count, stride;
+};
+static inline bool tir_lower_leads(struct lower_vector v, uint32_t r)
+{
+    return r / v.stride % v.count == 0;
+}
+struct lower_vector tir_lower_walk_vector(const struct lower_walk *walk);
+
 // A position in a shared or local buffer: base + at + offset.
 struct lower_place {
     struct tir_value *base; // the alloc
@@ -76,13 +89,16 @@ struct lower_place {
 
 // Addresses of a tile of layout l in a buffer, starting at `starts` (i64 or i32 values, one per
 // dimension of the buffer; NULL: 0). dims[d]: the buffer's dimension that dimension d of l walks.
-struct lower_walk;
 struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer,
                                       const struct tir_layout *l, struct tir_value *const *starts,
                                       const uint32_t *dims);
 struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *walk, uint32_t reg);
-uint32_t
-tir_lower_walk_vector(const struct lower_walk *walk); // neighbouring registers that lie together
+// Every register of the tile, out of the buffer or into it, as many at a time as lie together.
+void tir_lower_read(struct lower *lo, struct lower_walk *walk, enum tir_elem elem, uint32_t count,
+                    struct tir_value **out);
+// mask: a tile of bools, or NULL; pred: of all, or NULL.
+void tir_lower_write(struct lower *lo, struct lower_walk *walk, struct tir_value *value,
+                     uint32_t count, struct tir_value *mask, struct tir_value *pred);
 
 void tir_lower_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_store(struct lower *lo, struct tir_inst *inst);

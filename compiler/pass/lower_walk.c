@@ -29,7 +29,7 @@ struct lower_walk {
         *split[64]; // linear: thread ^ (bits of the constant that overlap), by those bits
     uint64_t split_bits[64];
     uint32_t splits;
-    uint32_t vector;
+    struct lower_vector vector;
 };
 
 static bool all_pow2(const struct tir_layout *l)
@@ -143,27 +143,28 @@ static void open_linear(struct lower *lo, struct lower_walk *w)
 
 // Registers that are neighbours in memory too: along the dimension whose innermost iterator is
 // dense.
-static uint32_t vector_of(const struct lower_walk *w)
+static struct lower_vector vector_of(const struct lower_walk *w)
 {
+    struct lower_vector alone = {1, 1};
     const struct tir_layout *m = w->memory, *l = w->layout;
     for (uint32_t d = 0; l && d < w->rank; d++) {
         if (m->first[d + 1] == m->first[d] || m->iters[m->first[d + 1] - 1].stride != 1)
             continue;
         if (w->tile_dim[d] < 0 || (w->start[d] && !w->linear))
-            return 1;
+            return alone;
         uint32_t t = (uint32_t)w->tile_dim[d];
         if (l->first[t + 1] == l->first[t])
-            return 1;
+            return alone;
         const struct tir_iter *inner = &l->iters[l->first[t + 1] - 1];
-        if (inner->axis != TIR_AXIS_REG || inner->stride != 1)
-            return 1;
+        if (inner->axis != TIR_AXIS_REG)
+            return alone;
         uint32_t vector = TIR_MAX(1, 128 / w->bits);
         while (vector > 1 &&
                (inner->extent % vector || m->iters[m->first[d + 1] - 1].extent % vector))
             vector /= 2;
-        return vector;
+        return (struct lower_vector){vector, inner->stride};
     }
-    return 1;
+    return alone;
 }
 
 struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer,
@@ -222,7 +223,7 @@ struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer
     return w;
 }
 
-uint32_t tir_lower_walk_vector(const struct lower_walk *walk)
+struct lower_vector tir_lower_walk_vector(const struct lower_walk *walk)
 {
     return walk->vector;
 }
@@ -267,4 +268,36 @@ struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *w, uin
                            : tir_lower_i32(lo, constant[d]);
     }
     return (struct lower_place){w->base, address(lo, &lo->b, w, coord), 0};
+}
+
+void tir_lower_read(struct lower *lo, struct lower_walk *walk, enum tir_elem elem, uint32_t count,
+                    struct tir_value **out)
+{
+    struct lower_vector v = walk->vector;
+    for (uint32_t r = 0; r < count; r++) {
+        if (!tir_lower_leads(v, r))
+            continue;
+        struct lower_place p = tir_lower_walk_at(lo, walk, r);
+        struct tir_value *values[16];
+        tir_lower_ld_vector(lo, p.base, p.at, p.offset, NULL, elem, v.count, values);
+        for (uint32_t i = 0; i < v.count; i++)
+            out[r + i * v.stride] = values[i];
+    }
+}
+
+void tir_lower_write(struct lower *lo, struct lower_walk *walk, struct tir_value *value,
+                     uint32_t count, struct tir_value *mask, struct tir_value *pred)
+{
+    struct lower_vector v = mask ? (struct lower_vector){1, 1} : walk->vector;
+    for (uint32_t r = 0; r < count; r++) {
+        if (!tir_lower_leads(v, r))
+            continue;
+        struct lower_place p = tir_lower_walk_at(lo, walk, r);
+        struct tir_value *values[16];
+        for (uint32_t i = 0; i < v.count; i++)
+            values[i] = tir_lower_register(lo, value, r + i * v.stride);
+        struct tir_value *on =
+            mask ? tir_lower_and(lo, pred, tir_lower_register(lo, mask, r)) : pred;
+        tir_lower_st_vector(lo, p.base, p.at, p.offset, on, v.count, values);
+    }
 }

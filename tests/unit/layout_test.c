@@ -46,10 +46,10 @@ static void blocked_layouts_cover_their_tile(void **state)
         for (uint32_t vector = 1; vector <= 8; vector *= 2)
             for (uint32_t warps = 1; warps <= 8; warps *= 2) {
                 check_bijection(tir_layout_blocked(u.cx.types, 2, shapes[i], row_major, row_major,
-                                                   vector, warps),
+                                                   vector, 1, warps),
                                 warps);
                 check_bijection(tir_layout_blocked(u.cx.types, 2, shapes[i], column_major,
-                                                   row_major, vector, warps),
+                                                   row_major, vector, 1, warps),
                                 warps);
             }
     tir_context_finish(&u.cx);
@@ -61,7 +61,7 @@ static void blocked_lanes_follow_the_contiguous_dimension(void **state)
     struct ir_unit u;
     ir_unit_start(&u);
     const struct tir_layout *l =
-        tir_layout_blocked(u.cx.types, 2, (int64_t[]){64, 256}, row_major, column_major, 8, 4);
+        tir_layout_blocked(u.cx.types, 2, (int64_t[]){64, 256}, row_major, column_major, 8, 1, 4);
     int64_t coord[TIR_MAX_RANK];
     tir_layout_coord(l, (struct tir_layout_at){{3, 5, 2}}, coord);
     assert_int_equal(coord[0], 2); // warps go down the rows: warp_order begins with dimension 0
@@ -125,7 +125,7 @@ static void a_slice_replicates_what_it_drops(void **state)
     struct ir_unit u;
     ir_unit_start(&u);
     const struct tir_layout *l =
-        tir_layout_blocked(u.cx.types, 2, (int64_t[]){16, 64}, row_major, row_major, 4, 4);
+        tir_layout_blocked(u.cx.types, 2, (int64_t[]){16, 64}, row_major, row_major, 4, 1, 4);
     const struct tir_layout *s = tir_layout_slice(u.cx.types, l, 1);
     check_bijection(s, 4);
     for (uint32_t w = 0; w < 4; w++)
@@ -145,7 +145,7 @@ static void a_permuted_layout_swaps_coordinates(void **state)
     struct ir_unit u;
     ir_unit_start(&u);
     const struct tir_layout *l =
-        tir_layout_blocked(u.cx.types, 2, (int64_t[]){16, 64}, row_major, row_major, 4, 4);
+        tir_layout_blocked(u.cx.types, 2, (int64_t[]){16, 64}, row_major, row_major, 4, 1, 4);
     const struct tir_layout *p = tir_layout_permute(u.cx.types, l, (int64_t[]){1, 0});
     int64_t a[TIR_MAX_RANK], b[TIR_MAX_RANK];
     tir_layout_coord(l, (struct tir_layout_at){{1, 17, 3}}, a);

@@ -134,8 +134,8 @@ static void layouts_from_laid_out_on(void **state)
     a = ir_tensor(&u, "A", TIR_IN, TIR_F32, 1, 0, 0);
     ir_dims(&u, (const char *[]){"N"}, 1);
     tile = tir_type_tile(u.cx.types, TIR_F32, 1, (int64_t[]){128});
-    const struct tir_layout *l =
-        tir_layout_blocked(u.cx.types, 1, (int64_t[]){128}, (uint32_t[]){0}, (uint32_t[]){0}, 1, 4);
+    const struct tir_layout *l = tir_layout_blocked(u.cx.types, 1, (int64_t[]){128},
+                                                    (uint32_t[]){0}, (uint32_t[]){0}, 1, 1, 4);
     tile = tir_type_with_layout(u.cx.types, tile, l);
     ir_load1(&u, a, tir_const_index(u.f, 0), 128, tile);
     u.f->form = TIR_FORM_LAID_OUT;
