@@ -62,13 +62,14 @@ static void consider(struct nearest *n, const char *name)
 static struct nearest nearest_to(const char *name)
 {
     size_t length = strlen(name);
-    return (struct nearest){name, NULL, length < 3 ? 2 : length < 6 ? 3 : 4};
+    uint32_t limit = length < 2 ? 0 : length < 4 ? 1 : length < 7 ? 2 : 3;
+    return (struct nearest){name, NULL, limit + 1}; // of one letter everything is near
 }
 
 static void suggest(struct lower *l, struct tir_span span, const struct nearest *n)
 {
     if (n->best)
-        tir_fix_at(&l->cx->diags, span, n->best, "did you mean `%s`?", n->best);
+        tir_fix_at(&l->cx->diags, span, n->best, "the nearest name");
 }
 
 void scope_unknown(struct lower *l, struct tir_span span, const char *name)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The examples of docs/diagnostics.md. Usage: docs_test PAGE
+// The programs in the pages of the language. Usage: docs_test diagnostics.md PAGE...
 //
-// A block ```tir wrong CODE must give that code first, and nothing of another code; a block
+// In every page, a block ```tir must compile. In the first,
+// a block ```tir wrong CODE must give that code first, and nothing of another code; a block
 // ```tir right CODE must compile without a diagnostic. Every diagnostic of the front end has both,
 // but for those that cannot be shown in a text.
 #include <setjmp.h>
@@ -30,6 +31,7 @@ static bool import(void *user, tir_str from, tir_str path, tir_str *name, tir_st
     return path.len == strlen("twice.tir") && memcmp(path.ptr, "twice.tir", path.len) == 0;
 }
 
+// code TIR_DIAG_COUNT: the source must compile.
 static bool check(struct tir_context *cx, tir_str source, bool wrong, int code)
 {
     static char kernel[64];
@@ -38,7 +40,7 @@ static bool check(struct tir_context *cx, tir_str source, bool wrong, int code)
     if (sscanf(source.ptr, "// kernel %63s", kernel) == 1)
         o.kernel = kernel;
     bool compiles = tir_front_module(cx, STR("example.tir"), source, &o, &m);
-    bool is_error = tir_diag_infos[code].severity == TIR_ERROR;
+    bool is_error = wrong && tir_diag_infos[code].severity == TIR_ERROR;
     bool ok = wrong ? compiles == !is_error && cx->diags.list.len : compiles && !cx->diags.list.len;
     vec_foreach(struct tir_diag *, it, &cx->diags.list)
         ok &= (int)(*it)->code == code;
@@ -65,10 +67,12 @@ static void run(tir_str source, bool wrong, int code)
     passed += ok;
     failed += !ok;
     if (!ok)
-        printf("FAIL the %s example of %s\n", wrong ? "wrong" : "right", tir_diag_infos[code].code);
+        printf("FAIL the %s example of %s\n%.*s\n", wrong ? "wrong" : "right",
+               code < TIR_DIAG_COUNT ? tir_diag_infos[code].code : "the page", (int)source.len,
+               source.ptr);
 }
 
-static void run_page(const char *page)
+static void run_diagnostics(const char *page)
 {
     static const char fence[] = "\n```tir ";
     for (const char *at = page; (at = strstr(at, fence));) {
@@ -87,6 +91,19 @@ static void run_page(const char *page)
     }
 }
 
+static void run_programs(const char *page)
+{
+    static const char fence[] = "\n```tir\n";
+    for (const char *at = page; (at = strstr(at, fence));) {
+        at += sizeof(fence) - 1;
+        const char *end = strstr(at, "\n```");
+        if (!end)
+            return;
+        run((tir_str){at, (size_t)(end - at)}, false, TIR_DIAG_COUNT);
+        at = end + 4;
+    }
+}
+
 // What passes report, and what a page of text cannot show.
 static bool needs_none(enum tir_diag_code code)
 {
@@ -101,10 +118,14 @@ static bool needs_none(enum tir_diag_code code)
 
 int main(int argc, char **argv)
 {
-    tir_str page = argc == 2 ? file_read(argv[1]) : (tir_str){NULL, 0};
-    if (!page.ptr)
-        return 2;
-    run_page(page.ptr);
+    for (int i = 1; i < argc; i++) {
+        tir_str page = file_read(argv[i]);
+        if (!page.ptr)
+            return 2;
+        if (i == 1)
+            run_diagnostics(page.ptr);
+        run_programs(page.ptr);
+    }
     for (int code = 0; code < TIR_DIAG_COUNT; code++)
         if ((!has_wrong[code] || !has_right[code]) && !needs_none((enum tir_diag_code)code)) {
             printf("FAIL %s lacks an example\n", tir_diag_infos[code].code);
