@@ -155,7 +155,9 @@ V tir_emit_value(struct emit *e, const struct tir_value *v)
         return constant(e, v);
     const struct emit_slot *slot = &e->slots[v->id];
     assert(slot->v);
-    return slot->narrow ? LLVMBuildSExt(e->b, slot->v, e->ll->i64, "") : slot->v;
+    if (!slot->narrow)
+        return slot->v;
+    return slot->wide ? slot->wide : LLVMBuildSExt(e->b, slot->v, e->ll->i64, "");
 }
 
 V tir_emit_value32(struct emit *e, const struct tir_value *v)
@@ -178,6 +180,7 @@ void tir_emit_set(struct emit *e, const struct tir_value *v, V value)
 {
     struct emit_slot *slot = &e->slots[v->id];
     slot->v = slot->narrow ? LLVMBuildTrunc(e->b, value, e->ll->i32, "") : value;
+    slot->wide = slot->narrow ? value : NULL;
 }
 
 bool tir_emit_in_range(const struct emit *e, const struct tir_value *v, int64_t low, int64_t high)

@@ -14,6 +14,7 @@ typedef LLVMValueRef V; // the one short name: expansions are unreadable without
 
 struct emit_slot { // what stands for one IR value
     V v;
+    V wide;         // narrow: the i64 that v was cut from; NULL: computed in 32 bits
     int64_t offset; // buffers: bytes to add to v
     bool narrow;    // an i64 held in an i32
 };
