@@ -73,6 +73,8 @@ static bool pick_kernel(struct run *r)
 {
     const tir_artifact_desc *desc = tir_rt_module_describe(r->module);
     const char *name = r->options->text[TIR_OPTION_KERNEL];
+    if (!desc->kernel_count)
+        return tir_fail(r->error, TIR_ERR_INVALID, "%s has no kernel", r->path);
     if (!name && desc->kernel_count > 1) {
         struct tir_text names;
         tir_text_init(&names, r->arena, 0);
