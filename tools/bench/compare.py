@@ -208,6 +208,7 @@ GEMM_SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (1024
 TYPED_SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192)]
 ROWS = [(16384, 4096), (8192, 16384), (4096, 65536)]
 ITEMS = {
+    "gemm_bf16": (gemm("bf16"), GEMM_SHAPES, [(70, 80, 96)], ["gemm_bf16", "sweep_bf16.*"]),
     "copy": (copy, [(1 << 28,)], [(5000,)], ["copy.*"]),
     "add": (binary(torch.add), [(1 << 28,)], [(5000,)], ["add.*"]),
     "mul": (binary(torch.mul), [(1 << 28,)], [(5000,)], ["mul.*"]),
@@ -220,7 +221,6 @@ ITEMS = {
        for b in (4096, 8192, 16384, 32768)},
     "row_sum": (row_sum, [(16384, 4096), (4096, 65536)], [(5, 1000)], ["row_sum.*"]),
     "histogram": (histogram, [(1 << 28, 256)], [(5000, 256)], ["histogram.*"]),
-    "gemm_bf16": (gemm("bf16"), GEMM_SHAPES, [(70, 80, 96)], ["gemm_bf16", "sweep_bf16.*"]),
     **{f"gemm_{e}": (gemm(e), TYPED_SHAPES, [(72, 80, 96)], [f"gemm_{e}", f"sweep_{e}.*"])
        for e in ("f16", "tf32", "i8", "e4m3")},
 }
@@ -243,18 +243,18 @@ class Loop:
 
 
 class Side:
-    """Calls that are timed together: a CUDA graph, or a loop where `capture` is false."""
+    """Calls that are timed together: a CUDA graph captured in `stream`, or a loop without it."""
 
-    def __init__(self, calls, capture=True):
-        self.count, self.captured = len(calls), capture
+    def __init__(self, calls, stream=None):
+        self.count, self.captured = len(calls), stream is not None
         for call in calls[:2]:
             call()
         torch.cuda.synchronize()
-        if not capture:
+        if stream is None:
             self.graph = Loop(calls)
             return
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph, stream=stream):
             for call in calls:
                 call()
 
@@ -283,7 +283,7 @@ def alternate(sides, rounds, pause=0):
 
 def roughly(call):
     """Milliseconds of one call."""
-    return min(alternate([Side([call] * 3, capture=False)], 2)[0])
+    return min(alternate([Side([call] * 3)], 2)[0])
 
 
 class Context:
@@ -297,6 +297,11 @@ class Context:
         self.kernels = {}
         self.shapes = {}
         self.copy_rate = None
+        self.stream = None  # for captures
+        if not self.device.emulated:
+            self.stream = torch.cuda.Stream()
+            with torch.cuda.stream(self.stream):
+                self.device.stream()  # adopted now: a capture may do nothing but launch
         torch.manual_seed(1)
         torch.backends.cuda.matmul.allow_tf32 = True
 
@@ -321,7 +326,7 @@ class Context:
         if self.copy_rate is None:
             a = torch.empty(2 << 30, dtype=torch.uint8, device="cuda").random_()
             b = torch.empty_like(a)
-            times = alternate([Side([lambda: b.copy_(a)] * FEWEST)], 11)[0]
+            times = alternate([Side([lambda: b.copy_(a)] * FEWEST, self.stream)], 11)[0]
             self.copy_rate = 2 * a.numel() / (statistics.median(times) / 1e3)
         return self.copy_rate
 
@@ -360,7 +365,8 @@ def fastest(context, sets, names):
     """The best candidate: a few launches of each, then graphs of the best five."""
     first = {n: roughly(context.kernel(n).bind(*sets[0].ours).launch) for n in names}
     best = sorted(first, key=first.get)[:5]
-    sides = [Side(rotation(sets, launches(context.kernel(n)), first[n])) for n in best]
+    sides = [Side(rotation(sets, launches(context.kernel(n)), first[n]), context.stream)
+             for n in best]
     trial = dict(zip(best, map(statistics.median, alternate(sides, 5))))
     return min(trial, key=trial.get), {**first, **trial}
 
@@ -388,8 +394,9 @@ def pair(context, item):
         return result
     best, trial = fastest(context, sets, good)
     shorter = min(roughly(work.theirs), trial[best])
-    theirs = Side(rotation(sets, lambda w: w.theirs, shorter), work.captured)
-    ours = Side(rotation(sets, launches(context.kernel(best)), shorter))
+    theirs = Side(rotation(sets, lambda w: w.theirs, shorter),
+                  context.stream if work.captured else None)
+    ours = Side(rotation(sets, launches(context.kernel(best)), shorter), context.stream)
     alternate([theirs, ours], 2)
     times = alternate([theirs, ours], context.options.rounds, context.options.pause)
     return {**result, "torch_ms": statistics.median(times[0]),
@@ -408,7 +415,8 @@ def sweep_shape(context, name, element, size):
         sets = context.sets(gemm(element), size)
         theirs = None
         if not context.device.emulated:
-            theirs = Side(rotation(sets, lambda w: w.theirs, roughly(sets[0].theirs)))
+            theirs = Side(rotation(sets, lambda w: w.theirs, roughly(sets[0].theirs)),
+                          context.stream)
         context.shapes[element, size] = sets, theirs
     sets, theirs = context.shapes[element, size]
     good, bad = valid(context, sets[0], [name])
@@ -416,7 +424,8 @@ def sweep_shape(context, name, element, size):
         return {"error": bad[name]}
     if context.device.emulated:
         return {"tflops": 0.0, "ratio": 0.0}
-    ours = Side(rotation(sets, launches(kernel), roughly(kernel.bind(*sets[0].ours).launch)))
+    ours = Side(rotation(sets, launches(kernel), roughly(kernel.bind(*sets[0].ours).launch)),
+                context.stream)
     times = alternate([theirs, ours], 5, context.options.pause)
     ms = statistics.median(times[1])
     return {"ms": ms, "tflops": sets[0].flops / ms / 1e9, "ratio": statistics.median(times[0]) / ms}
