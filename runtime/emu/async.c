@@ -48,9 +48,11 @@ EMU_RUN(cp_async)
         if (source % size)
             emu_fault(w, i, "misaligned cp.async source 0x%llx of %u bytes",
                       (unsigned long long)source, size);
-        if (want && !(ignore >> i & 1))
-            for (uint32_t k = 0; k < want; k++) // any number of bytes, so one by one
-                c->data[i][k] = *emu_resolve(w, i, EMU_GLOBAL, source + k, 1, EMU_LOAD).bytes;
+        const uint32_t read = ignore >> i & 1 ? 0 : want;
+        const uint32_t step = read == size ? size : 1; // part of an access: byte by byte
+        for (uint32_t k = 0; k < read; k += step)
+            memcpy(c->data[i] + k, emu_resolve(w, i, EMU_GLOBAL, source + k, step, EMU_LOAD).bytes,
+                   step);
         const struct emu_cell to =
             emu_resolve(w, i, (enum emu_space)in->space, address[i], size, EMU_STORE);
         if (to.bytes < w->cta->shared || to.bytes >= w->cta->shared + w->launch->shared_size)

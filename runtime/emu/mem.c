@@ -23,8 +23,13 @@ static _Noreturn void bad(struct emu_warp *w, uint32_t lane, const char *what, e
 
 static bool all_set(const uint8_t *shadow, uint32_t size)
 {
-    uint8_t wrong = 0;
-    for (uint32_t i = 0; i < size; i++)
+    uint64_t wrong = 0, eight;
+    uint32_t i = 0;
+    for (; i + 8 <= size; i += 8) {
+        memcpy(&eight, shadow + i, 8);
+        wrong |= eight ^ (EMU_SET * 0x0101010101010101u);
+    }
+    for (; i < size; i++)
         wrong |= shadow[i] ^ EMU_SET;
     return !wrong;
 }

@@ -149,6 +149,10 @@ static uint32_t per_register(enum emu_type type)
 static double element(uint64_t bits, enum emu_type type)
 {
     switch (type) {
+    case EMU_bf16:
+        return emu_bf16_to_f32((uint16_t)bits);
+    case EMU_f16:
+        return emu_f16_to_f32((uint16_t)bits);
     case EMU_s8:
         return (int8_t)bits;
     case EMU_u8:
@@ -188,30 +192,44 @@ static uint64_t read_c(const struct emu_warp *w, const struct emu_arg *args, enu
     return ((const uint32_t *)emu_at_ref(w, args[v].ref))[lane];
 }
 
-static uint64_t dot(const double *a, const double *b, uint64_t c, const struct shape *s,
-                    bool saturate)
+// The sums of products, without C.
+static void multiply(const struct shape *s, double (*a)[MAX_K], double (*b)[MAX_K],
+                     double (*sum)[N])
 {
-    if (s->d == EMU_s32) {
-        double sum = (int32_t)c; // integers stay exact in double
+    double across[MAX_K][N]; // B by rows, so that the innermost loop has no stride
+    for (uint32_t k = 0; k < s->k; k++)
+        for (uint32_t n = 0; n < N; n++)
+            across[k][n] = b[n][k];
+    for (uint32_t m = 0; m < s->m; m++) {
+        double row[N] = {0};
         for (uint32_t k = 0; k < s->k; k++)
-            sum += a[k] * b[k];
+            for (uint32_t n = 0; n < N; n++)
+                row[n] += a[m][k] * across[k][n];
+        memcpy(sum[m], row, sizeof row);
+    }
+}
+
+// Adds C and rounds, once.
+static uint64_t finish(double sum, uint64_t c, const struct shape *s, bool saturate)
+{
+    if (s->d == EMU_s32) { // integers were exact
+        sum += (int32_t)c;
         if (saturate)
             sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
         return (uint32_t)(int64_t)sum;
     }
-    if (s->d == EMU_f64) {
-        double sum = emu_f64_of(c);
-        for (uint32_t k = 0; k < s->k; k++)
-            sum = fma(a[k], b[k], sum);
-        return emu_f64_bits(sum);
-    }
-    double sum = 0;
-    for (uint32_t k = 0; k < s->k; k++)
-        sum += a[k] * b[k];
     sum += emu_fp_to_f64(c, s->c);
     if (s->d == EMU_f16)
         return emu_fp_from_f64(sum, EMU_f16, EMU_RN, false);
     return sum != sum ? EMU_NAN_F32 : emu_f32_bits((float)sum);
+}
+
+static uint64_t chain(const double *a, const double *b, uint64_t c, uint32_t length)
+{
+    double sum = emu_f64_of(c);
+    for (uint32_t k = 0; k < length; k++)
+        sum = fma(a[k], b[k], sum);
+    return emu_f64_bits(sum);
 }
 
 static uint32_t registers_of(enum emu_type type, uint32_t values)
@@ -222,7 +240,7 @@ static uint32_t registers_of(enum emu_type type, uint32_t values)
 // list: registers of D, A, B, C
 EMU_RUN(mma)
 {
-    double a[MAX_M][MAX_K], b[N][MAX_K];
+    double a[MAX_M][MAX_K], b[N][MAX_K], sum[MAX_M][N];
     alignas(16) uint64_t wide[EMU_WARP];
     alignas(16) uint32_t narrow[EMU_WARP];
     uint64_t d[4][EMU_WARP];
@@ -235,10 +253,15 @@ EMU_RUN(mma)
     const struct emu_arg *args_c = args_b + s.k / (4 * per_register(s.b));
     gather(w, args_a, s.m / 8, s.k, s.a, a);
     gather(w, args_b, 1, s.k, s.b, b);
+    if (s.d != EMU_f64)
+        multiply(&s, a, b, sum);
     for (uint32_t lane = 0; lane < EMU_WARP; lane++)
-        for (uint32_t v = 0; v < values; v++)
-            d[v][lane] = dot(a[lane / 4 + 8 * (v / 2)], b[2 * (lane % 4) + v % 2],
-                             read_c(w, args_c, s.c, lane, v), &s, in->op & MMA_SATFINITE);
+        for (uint32_t v = 0; v < values; v++) {
+            const uint32_t row = lane / 4 + 8 * (v / 2), col = 2 * (lane % 4) + v % 2;
+            const uint64_t c = read_c(w, args_c, s.c, lane, v);
+            d[v][lane] = s.d == EMU_f64 ? chain(a[row], b[col], c, s.k)
+                                        : finish(sum[row][col], c, &s, in->op & MMA_SATFINITE);
+        }
     for (uint32_t r = 0; r < registers_of(s.d, values); r++) {
         for (uint32_t i = 0; i < EMU_WARP; i++) {
             wide[i] = d[r][i];
