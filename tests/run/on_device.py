@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs the kernel of a .tir file with `tirc run --check`, on the inputs that its comments state.
+
+usage: on_device.py TIRC FILE.tir [DEVICE]
+
+run_kernel.c says how the comments are written. Here the reference is the interpreter, which the
+same file has already been held against; types that .npy files do not have get random numbers.
+Exits with 77 where the file says that only the interpreter runs it, or that the run fails.
+"""
+
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+FORMATS = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I",
+           "u64": "Q", "f16": "e", "f32": "f", "f64": "d"}
+LINE = re.compile(r"//: (\w+) (\w+)(?:\[([\d, ]*)\])?(?: = (.*?))?(?: ->.*)?$")
+
+
+def write_npy(path, element, shape, numbers):
+    code = FORMATS[element]
+    kind = {"f": "f", "e": "f", "d": "f"}.get(code, "i" if element[0] == "i" else "u")
+    size = struct.calcsize("<" + code)
+    dims = ", ".join(str(n) for n in shape) + ("," if len(shape) == 1 else "")
+    header = "{'descr': '%s%s%d', 'fortran_order': False, 'shape': (%s), }" % (
+        "<" if size > 1 else "|", kind, size, dims)
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        file.write(struct.pack("<%d%s" % (len(numbers), code), *numbers))
+
+
+def read_numbers(text, element, count):
+    if text.startswith("ramp "):
+        period = int(text.split()[1])
+        numbers = [i % period - period // 2 for i in range(count)]
+    else:
+        numbers = [float(x) if element[0] == "f" else int(x) for x in text.split()]
+    return [float(x) for x in numbers] if element[0] == "f" else numbers
+
+
+def bindings(lines, source, folder):
+    """What to say about each parameter; dimensions follow from the kernel's signature."""
+    given = []
+    for line in lines:
+        meta = re.match(r"//: -D (\S+)", line)
+        if meta:
+            given += ["-D", meta.group(1)]
+        stated = LINE.match(line)
+        if not stated:
+            continue
+        name, element, dims, text = stated.groups()
+        if dims is None:
+            given.append(f"{name}={text}")
+            continue
+        shape = [int(n) for n in dims.split(",")]
+        declared = re.search(r"\b%s: (?:inout |out )?\w+\[([\w, ]+)\]" % name, source).group(1)
+        given += [f"{d}={n}" for d, n in zip(declared.split(", "), shape) if not d.isdigit()]
+        count = 1
+        for n in shape:
+            count *= n
+        if text is not None and element in FORMATS:
+            path = os.path.join(folder, name + ".npy")
+            write_npy(path, element, shape, read_numbers(text, element, count))
+            given.append(f"{name}=@{path}")
+    return list(dict.fromkeys(given))
+
+
+def main():
+    tirc, path = sys.argv[1:3]
+    device = sys.argv[3] if len(sys.argv) > 3 else "emu"
+    with open(path, encoding="utf-8") as file:
+        source = file.read()
+    if re.search("^//: (fails|interpreter only)", source, re.MULTILINE):
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        command = [tirc, "run", path, "--check", "--device", device,
+                   *bindings(source.split("\n"), source, folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    if done.returncode:
+        print(" ".join(command))
+        print(done.stdout + done.stderr)
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
