@@ -115,13 +115,21 @@ static void add_source(struct renderer *r, struct tir_span span, struct tir_posi
     add_line(r->out, p.line, p.line_text, begin, TIR_MIN(begin + length, p.line_text.len));
 }
 
+static bool contains(tir_str s, tir_str part)
+{
+    for (size_t i = 0; i + part.len <= s.len; i++)
+        if (memcmp(s.ptr + i, part.ptr, part.len) == 0)
+            return true;
+    return false;
+}
+
 static void text_note(struct renderer *r, const struct tir_diag_note *note)
 {
     struct tir_position p = tir_source_locate(r->diags->sources, note->span.begin);
     tir_text_add(r->out, note->is_fix ? STR("help: ") : STR("note: "));
     add_place(r->out, p);
     add_message(r->out, note->text);
-    if (note->replacement.len) {
+    if (note->replacement.len && !contains(note->text, note->replacement)) {
         tir_text_add(r->out, STR(": `"));
         add_message(r->out, note->replacement);
         tir_text_char(r->out, '`');

@@ -48,6 +48,7 @@ static void notes_and_fixes_follow_their_error(void **state)
     tir_note_at(&f.diags, span_of(&f, "1"), "f32[4] comes from here");
     tir_note_at(&f.diags, (struct tir_span){0}, "shapes must be equal");
     tir_fix_at(&f.diags, span_of(&f, "m"), "m[0:+4]", "take a part");
+    tir_fix_at(&f.diags, span_of(&f, "m"), "n", "did you mean `n`?"); // says it already
     assert_int_equal(f.diags.error_count, 1);
     check(&f, TIR_DIAG_TEXT,
           "t.tir:2:9: error[E0201]: cannot add f32[4] and f32[8]\n"
@@ -57,7 +58,8 @@ static void notes_and_fixes_follow_their_error(void **state)
           "    1 | let a = 1;\n"
           "      |         ^\n"
           "note: shapes must be equal\n"
-          "help: t.tir:2:13: take a part: `m[0:+4]`\n");
+          "help: t.tir:2:13: take a part: `m[0:+4]`\n"
+          "help: t.tir:2:13: did you mean `n`?\n");
 }
 
 static void json_has_one_object_a_line(void **state)
