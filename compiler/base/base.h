@@ -35,6 +35,16 @@ static inline int64_t tir_ceil_div(int64_t a, int64_t b) // b > 0
     return a / b + (a % b > 0);
 }
 
+static inline uint64_t tir_gcd(uint64_t a, uint64_t b) // of 0 and b: b
+{
+    while (b) {
+        uint64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
 static inline bool tir_is_pow2(uint64_t v)
 {
     return v && !(v & (v - 1));

@@ -5,16 +5,6 @@
 
 #include "ir/type_table.h"
 
-static uint32_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return (uint32_t)a;
-}
-
 // Drops extent-1 iterators and merges neighbours that count on without a gap.
 static uint32_t merge_iters(struct tir_iter *iters, uint32_t count)
 {
@@ -310,10 +300,10 @@ const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t ra
     uint32_t lanes = 1, used_warps = 1, registers = 1;
     for (uint32_t k = 0; k < rank; k++) {
         uint32_t d = order[k];
-        vec[d] = k < 2 ? gcd((uint64_t)shape[d], k == 0 ? vector : patch) : 1;
+        vec[d] = k < 2 ? (uint32_t)tir_gcd((uint64_t)shape[d], k == 0 ? vector : patch) : 1;
         vec_stride[d] = registers;
         left[d] = (uint64_t)shape[d] / vec[d];
-        lane[d] = gcd(left[d], 32 / lanes);
+        lane[d] = (uint32_t)tir_gcd(left[d], 32 / lanes);
         left[d] /= lane[d];
         lane_stride[d] = lanes;
         lanes *= lane[d];
@@ -321,7 +311,7 @@ const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t ra
     }
     for (uint32_t k = 0; k < rank; k++) {
         uint32_t d = warp_order[k];
-        warp[d] = gcd(left[d], warps / used_warps);
+        warp[d] = (uint32_t)tir_gcd(left[d], warps / used_warps);
         left[d] /= warp[d];
         warp_stride[d] = used_warps;
         used_warps *= warp[d];

@@ -22,16 +22,6 @@ struct tir_ranges {
     uint32_t count;
 };
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 static uint64_t magnitude(int64_t v)
 {
     return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
@@ -102,7 +92,7 @@ static struct known arithmetic(const struct tir_inst *inst, struct known a, stru
     switch (inst->op) {
     case TIR_OP_ADD:
     case TIR_OP_SUB:
-        k.divisor = overflow.divisor = gcd(a.divisor, b.divisor);
+        k.divisor = overflow.divisor = tir_gcd(a.divisor, b.divisor);
         return corners(inst->op == TIR_OP_ADD ? tir_add_checked : tir_sub_checked, a, b, &k)
                    ? k
                    : overflow;
@@ -121,15 +111,15 @@ static struct known arithmetic(const struct tir_inst *inst, struct known a, stru
         if (b.low > 0) {
             k.low = a.low >= 0 ? 0 : -(b.high - 1);
             k.high = a.high < 0 ? 0 : TIR_MIN(b.high - 1, a.high);
-            k.divisor = gcd(a.divisor, b.divisor);
+            k.divisor = tir_gcd(a.divisor, b.divisor);
         }
         return k;
     case TIR_OP_MIN:
         return (struct known){TIR_MIN(a.low, b.low), TIR_MIN(a.high, b.high),
-                              gcd(a.divisor, b.divisor)};
+                              tir_gcd(a.divisor, b.divisor)};
     case TIR_OP_MAX:
         return (struct known){TIR_MAX(a.low, b.low), TIR_MAX(a.high, b.high),
-                              gcd(a.divisor, b.divisor)};
+                              tir_gcd(a.divisor, b.divisor)};
     case TIR_OP_AND:
         if (a.low >= 0 || b.low >= 0) {
             k.low = 0;
@@ -167,7 +157,7 @@ static struct known arithmetic(const struct tir_inst *inst, struct known a, stru
 static struct known either(struct known a, struct known b)
 {
     return (struct known){TIR_MIN(a.low, b.low), TIR_MAX(a.high, b.high),
-                          gcd(a.divisor, b.divisor)};
+                          tir_gcd(a.divisor, b.divisor)};
 }
 
 static struct known evaluate(struct tir_ranges *r, const struct tir_inst *inst)
@@ -283,7 +273,7 @@ static void enter_regions(struct tir_ranges *r, const struct tir_inst *inst)
         struct known step = get(r, inst->operands[TIR_FOR_STEP]);
         struct known iv = {begin.low,
                            TIR_MAX(begin.low, end.high > INT64_MIN ? end.high - 1 : end.high),
-                           gcd(begin.divisor, step.divisor)};
+                           tir_gcd(begin.divisor, step.divisor)};
         set(r, inst->regions[0]->args[0], iv);
     } else if (inst->op == TIR_OP_TILES) {
         uint32_t count;
@@ -332,7 +322,7 @@ static void set_params(struct tir_ranges *r)
         uint64_t chunk = 128 / tir_elems[t->elem].bits;
         if (dim >= 0) { // the innermost extent is a multiple of 16 bytes
             uint64_t *divisor = &r->of[f->dims[dim].value->id].divisor;
-            *divisor = *divisor / gcd(*divisor, chunk) * chunk;
+            *divisor = *divisor / tir_gcd(*divisor, chunk) * chunk;
         }
     }
     // where eq(rem(dim, n), 0)
@@ -346,7 +336,7 @@ static void set_params(struct tir_ranges *r)
         if (rem && rem->op == TIR_OP_REM && tir_is_const_int(rem->operands[1], &n) && n > 0 &&
             rem->operands[0]->kind == TIR_VALUE_ARG) {
             uint64_t *divisor = &r->of[rem->operands[0]->id].divisor;
-            *divisor = *divisor / gcd(*divisor, (uint64_t)n) * (uint64_t)n;
+            *divisor = *divisor / tir_gcd(*divisor, (uint64_t)n) * (uint64_t)n;
         }
     }
 }

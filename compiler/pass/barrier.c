@@ -28,8 +28,8 @@ enum access { READ, WRITE, IN_FLIGHT };
 struct range {
     enum access access;
     const struct tir_value *tensor; // global; NULL: shared memory
-    const struct tir_inst *by;      // global: the store or load
-    int64_t begin, end;             // bytes of shared memory
+    const struct tir_inst *by;
+    int64_t begin, end; // bytes of shared memory
 };
 
 struct state {
@@ -51,7 +51,7 @@ static struct range range_of(const struct tir_inst *by, struct tir_value *buffer
     if (root->type->space == TIR_SPACE_GLOBAL)
         return (struct range){access, root, by, 0, 1};
     int64_t begin = tir_attr_int(root->def, TIR_ATTR_offset, 0);
-    return (struct range){access, NULL, NULL, begin, begin + tir_buffer_bytes(root->type)};
+    return (struct range){access, NULL, by, begin, begin + tir_buffer_bytes(root->type)};
 }
 
 static bool overlap(const struct range *a, const struct range *b)
@@ -64,7 +64,7 @@ static bool conflicts(const struct state *s, const struct range *r)
     vec_foreach(const struct range, p, &s->pending) {
         if (!overlap(p, r) || p->access == IN_FLIGHT)
             continue;
-        if (p->tensor && p->by == r->by) // one store in a loop: each thread keeps to its elements
+        if (p->by == r->by && r->by->op == TIR_OP_STORE) // in a loop: each thread has its elements
             continue;
         if (p->access == WRITE || r->access != READ)
             return true;

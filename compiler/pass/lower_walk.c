@@ -21,6 +21,7 @@ struct lower_walk {
     uint32_t rank;                         // of the alloc
     int32_t tile_dim[TIR_MAX_RANK];        // dimension of the tile that walks this one, or -1
     struct tir_value *start[TIR_MAX_RANK]; // i32; NULL: 0
+    uint64_t start_divisor[TIR_MAX_RANK];  // what divides start
     bool linear;
     struct tir_value *thread; // linear: the thread's part, bytes
     struct tir_value *slot;   // linear: bytes added by indices that choose a slot
@@ -89,16 +90,19 @@ static uint32_t tile_extent(const struct lower_walk *w, uint32_t d)
     return w->tile_dim[d] >= 0 && w->layout ? (uint32_t)w->layout->shape[w->tile_dim[d]] : 1;
 }
 
-// A start that may be added to the address: its dimension is one iterator in memory that the
-// swizzle does not look at, and the tile has no part in it.
+// A start that may be added to the address: its dimension is one iterator in memory, it is a
+// multiple of the tile's extent, and so far apart that the swizzle's pattern is at its beginning
+// again.
 static bool chooses_slot(const struct lower_walk *w, uint32_t d)
 {
     const struct tir_layout *m = w->memory;
-    if (tile_extent(w, d) != 1 || m->first[d + 1] - m->first[d] > 1)
+    uint32_t extent = tile_extent(w, d);
+    if (m->first[d + 1] - m->first[d] > 1 || w->start_divisor[d] % extent)
         return false;
     if (m->first[d + 1] == m->first[d])
         return true; // a dimension of size 1
-    return !m->swizzle || (uint64_t)m->iters[m->first[d]].stride * w->bits / 8 % 1024 == 0;
+    uint64_t step = (uint64_t)m->iters[m->first[d]].stride * extent * w->bits / 8;
+    return !m->swizzle || step % 1024 == 0;
 }
 
 static bool is_linear(const struct lower_walk *w)
@@ -184,11 +188,14 @@ struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer
         int64_t c;
         if (!tir_is_const_int(starts[d], &c) || c != 0)
             w->start[d] = tir_lower_cast(lo, &lo->b, starts[d], lo->i32);
+        w->start_divisor[d] = tir_range_divisor(lo->ranges, starts[d]);
     }
     while (buffer->def && buffer->def->op != TIR_OP_ALLOC) {
         struct tir_inst *inst = buffer->def;
         int32_t tile_dim[TIR_MAX_RANK];
         struct tir_value *start[TIR_MAX_RANK];
+        uint64_t divisor[TIR_MAX_RANK];
+        memcpy(divisor, w->start_divisor, sizeof(divisor));
         memcpy(tile_dim, w->tile_dim, sizeof(tile_dim));
         memcpy(start, w->start, sizeof(start));
         if (inst->op == TIR_OP_PERMUTE) {
@@ -196,6 +203,7 @@ struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer
             for (uint32_t d = 0; d < order->list_count; d++) {
                 w->tile_dim[order->list[d]] = tile_dim[d];
                 w->start[order->list[d]] = start[d];
+                w->start_divisor[order->list[d]] = divisor[d];
             }
             buffer = inst->operands[0];
             continue;
@@ -208,7 +216,9 @@ struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer
             if (tir_is_const_int(at, &c) && c == 0)
                 at = NULL;
             w->tile_dim[d] = box->list[d] ? tile_dim[inner] : -1;
+            uint64_t own = tir_range_divisor(lo->ranges, tir_ref_indices(inst)[d]);
             w->start[d] = box->list[d] ? tir_lower_add(lo, &lo->b, start[inner], at) : at;
+            w->start_divisor[d] = box->list[d] ? tir_gcd(own, divisor[inner]) : own;
             inner += box->list[d] != 0;
         }
         buffer = tir_ref_base(inst);
