@@ -18,7 +18,6 @@
 
 #include "front/front.h"
 #include "pass/pass.h"
-#include "target/nvptx/nvptx.h"
 
 #define ALL_FACTS (TIR_FACT_INDEX32 | TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER)
 
@@ -220,8 +219,8 @@ static bool generate(struct tir_compilation *c)
                                         .verify = c->options.verify,
                                         .want_llvm = wants(c, TIR_OUTPUT_LLVM)};
     struct tir_nvptx_result result;
-    bool ok =
-        tir_nvptx_emit(&c->ll, &c->cx.arena, &c->cx.diags, funcs.at, funcs.len, &options, &result);
+    bool ok = tir_nvptx_emit(&c->nvptx, &c->cx.arena, &c->cx.diags, funcs.at, funcs.len, &options,
+                             &result);
     add_stage(c, "build", result.build_ms);
     add_stage(c, "llvm", result.llvm_ms);
     add_stage(c, "ptx", result.ptx_ms);
@@ -384,7 +383,7 @@ TIR_API void tir_compilation_destroy(tir_compilation *compilation)
 {
     if (!compilation)
         return;
-    tir_llvm_finish(&compilation->ll);
+    tir_nvptx_finish(&compilation->nvptx);
     tir_allocator allocator = compilation->options.allocator;
     if (compilation->artifact)
         tir_artifact_bytes_free(compilation->artifact, compilation->artifact_size, &allocator);

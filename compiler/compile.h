@@ -5,7 +5,7 @@
 
 #include "base/vec.h"
 #include "context.h"
-#include "target/nvptx/llvm.h"
+#include "target/nvptx/nvptx.h"
 #include "target/nvptx/ptxas.h"
 #include "tir/compiler.h"
 
@@ -17,7 +17,7 @@ struct tir_kernel_code { // one kernel and its variants, best first
 
 struct tir_compilation {
     struct tir_context cx;
-    struct tir_llvm ll;
+    struct tir_nvptx nvptx;
     tir_compile_options options; // complete, whatever struct_size the caller had
     tir_str name, source;
     const struct tir_arch *arch;

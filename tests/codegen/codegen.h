@@ -100,9 +100,9 @@ static inline tir_str compile_for(struct ir_unit *u, const char *arch)
 {
     struct tir_nvptx_options options = {.arch = tir_arch_find(tir_str_of(arch)), .verify = true};
     struct tir_nvptx_result result;
-    struct tir_llvm ll = {0};
-    if (!tir_nvptx_emit(&ll, &u->cx.arena, &u->cx.diags, u->m->funcs.at, u->m->funcs.len, &options,
-                        &result)) {
+    struct tir_nvptx nvptx = {0};
+    if (!tir_nvptx_emit(&nvptx, &u->cx.arena, &u->cx.diags, u->m->funcs.at, u->m->funcs.len,
+                        &options, &result)) {
         struct tir_text text;
         tir_text_init(&text, &u->cx.arena, 0);
         tir_diags_render(&u->cx.diags, TIR_DIAG_TEXT, &text);

@@ -202,9 +202,9 @@ static void what_a_target_lacks_is_an_error(void **state)
     build_mma(&u, TIR_WORD_kind_e4m3, 32, 6, TIR_F32, 4);
     struct tir_nvptx_options options = {.arch = tir_arch_find(STR("sm_80"))};
     struct tir_nvptx_result result;
-    struct tir_llvm ll = {0};
+    struct tir_nvptx nvptx = {0};
     assert_false(
-        tir_nvptx_emit(&ll, &u.cx.arena, &u.cx.diags, u.m->funcs.at, 1, &options, &result));
+        tir_nvptx_emit(&nvptx, &u.cx.arena, &u.cx.diags, u.m->funcs.at, 1, &options, &result));
     assert_int_equal(u.cx.diags.error_count, 1);
     assert_int_equal(u.cx.diags.list.at[0]->code, TIR_E_UNSUPPORTED);
     tir_context_finish(&u.cx);
@@ -288,9 +288,9 @@ static void wrong_inline_ptx_is_an_error(void **state)
         tir_set_text(u.f, inst, TIR_ATTR_text, tir_str_of(texts[i]));
         struct tir_nvptx_options options = {.arch = tir_arch_find(STR("sm_80"))};
         struct tir_nvptx_result result;
-        struct tir_llvm ll = {0};
+        struct tir_nvptx nvptx = {0};
         assert_false(
-            tir_nvptx_emit(&ll, &u.cx.arena, &u.cx.diags, u.m->funcs.at, 1, &options, &result));
+            tir_nvptx_emit(&nvptx, &u.cx.arena, &u.cx.diags, u.m->funcs.at, 1, &options, &result));
         assert_int_equal(u.cx.diags.error_count, 1);
         tir_context_finish(&u.cx);
     }
@@ -306,12 +306,7 @@ static bool no_such_instruction(void *user)
     LLVMPositionBuilderAtEnd(ll->builder, LLVMAppendBasicBlockInContext(ll->context, f, ""));
     LLVMValueRef x = LLVMGetParam(f, 0);
     LLVMBuildRet(ll->builder, tir_llvm_call(ll, "llvm.exp2", &ll->f64, 1, &x, 1));
-    tir_str ptx;
-    struct tir_context cx;
-    tir_context_init(&cx, NULL);
-    bool ok = tir_llvm_ptx(ll, &cx.arena, &ptx);
-    tir_context_finish(&cx);
-    return ok;
+    return tir_llvm_generate(ll);
 }
 
 static void an_error_inside_llvm_ends_only_the_compilation(void **state)

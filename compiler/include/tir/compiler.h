@@ -12,9 +12,10 @@
 //     tir_compilation_destroy(compilation);
 //
 // Nothing is kept between calls and nothing is printed. Calls from different threads are
-// independent. The one thing done once for the process: LLVM's target for NVIDIA GPUs is
-// initialised, and LLVM's fatal-error hook is taken, so that an error inside LLVM ends the
-// compilation and not the process.
+// independent; a call may start two threads of its own, which end before it returns. What is done
+// once for the process: LLVM's target for NVIDIA GPUs is initialised, two of LLVM's passes (slsr
+// and load-store-vectorizer) are switched off, and its fatal-error hook is taken, so that an error
+// inside LLVM ends the compilation and not the process.
 #ifndef TIR_COMPILER_H
 #define TIR_COMPILER_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels: signature, values, control flow; and the order in which a module is made.
+// Kernels: signature, values, control flow.
 //
 // Structured regions become basic blocks with phis directly, so LLVM gets SSA form and needs no
 // mem2reg. Counted loops are emitted rotated (test at the bottom, a guard in front), the form that
@@ -9,12 +9,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "ir/number.h"
 #include "ir/range.h"
 #include "ir/walk.h"
-#include "target/nvptx/nvptx.h"
 
 #define PTX_KERNEL 71 // LLVM's calling convention number
 
@@ -600,7 +598,7 @@ static LLVMMetadataRef new_scope(struct emit *e)
     return scope;
 }
 
-static void emit_kernel(struct emit *e)
+static void emit_function(struct emit *e)
 {
     struct tir_func *f = e->f;
     e->slots = arena_array(e->arena, struct emit_slot, f->value_count + 1);
@@ -624,96 +622,10 @@ static void emit_kernel(struct emit *e)
         LLVMBuildRetVoid(e->b);
 }
 
-// Modules.
-
-struct job {
-    struct tir_llvm *ll;
-    struct tir_arena *arena;
-    struct tir_diags *diags;
-    struct tir_func *const *funcs;
-    uint32_t count;
-    const struct tir_nvptx_options *options;
-    struct tir_nvptx_result *result;
-    bool diagnosed; // a diagnostic says why it failed
-};
-
-// Emission kind 3, "directives only", is what C's enum lacks: .loc and .file without a debug
-// target.
-static void start_debug(struct job *job)
+bool tir_emit_kernel(struct tir_llvm *ll, struct tir_arena *arena, struct tir_diags *diags,
+                     struct tir_func *f)
 {
-    struct tir_position at = tir_source_locate(job->diags->sources, job->funcs[0]->span.begin);
-    if (!at.file)
-        return;
-    LLVMDIBuilderRef debug = job->ll->debug = LLVMCreateDIBuilder(job->ll->module);
-    LLVMMetadataRef file =
-        LLVMDIBuilderCreateFile(debug, at.file->name.ptr, at.file->name.len, "", 0);
-    LLVMDIBuilderCreateCompileUnit(debug, LLVMDWARFSourceLanguageC, file, "tirc", 4, true, "", 0, 0,
-                                   "", 0, (LLVMDWARFEmissionKind)3, 0, false, false, "", 0, "", 0);
-    V version = LLVMConstInt(job->ll->i32, LLVMDebugMetadataVersion(), false);
-    LLVMAddModuleFlag(job->ll->module, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
-                      LLVMValueAsMetadata(version));
-}
-
-static bool build_module(struct job *job)
-{
-    if (job->options->line_info && job->count)
-        start_debug(job);
-    bool ok = true;
-    for (uint32_t i = 0; i < job->count; i++) {
-        struct emit e = {.ll = job->ll,
-                         .b = job->ll->builder,
-                         .arena = job->arena,
-                         .diags = job->diags,
-                         .f = job->funcs[i]};
-        emit_kernel(&e);
-        ok &= !e.failed;
-    }
-    if (job->ll->debug)
-        LLVMDIBuilderFinalize(job->ll->debug);
-    job->diagnosed = !ok;
-    return ok;
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static bool run_job(void *user)
-{
-    struct job *job = user;
-    struct tir_nvptx_result *result = job->result;
-    double start = now_ms();
-    if (!tir_llvm_init(job->ll, job->options->arch) || !build_module(job))
-        return false;
-    if (job->options->verify && !tir_llvm_verify(job->ll))
-        return false;
-    double built = now_ms();
-    if (!tir_llvm_optimize(job->ll))
-        return false;
-    if (job->options->want_llvm)
-        result->llvm = tir_llvm_text(job->ll, job->arena);
-    double optimized = now_ms();
-    if (!tir_llvm_ptx(job->ll, job->arena, &result->ptx))
-        return false;
-    result->build_ms = built - start;
-    result->llvm_ms = optimized - built;
-    result->ptx_ms = now_ms() - optimized;
-    return true;
-}
-
-bool tir_nvptx_emit(struct tir_llvm *ll, struct tir_arena *arena, struct tir_diags *diags,
-                    struct tir_func *const *funcs, uint32_t count,
-                    const struct tir_nvptx_options *options, struct tir_nvptx_result *result)
-{
-    memset(result, 0, sizeof(*result));
-    struct job job = {ll, arena, diags, funcs, count, options, result, false};
-    bool ok = tir_llvm_protect(ll, run_job, &job);
-    if (!ok && !job.diagnosed)
-        tir_error_at(diags, count ? funcs[0]->span : (struct tir_span){0, 0}, TIR_E_CODEGEN,
-                     "LLVM: %s", ll->message);
-    tir_llvm_finish(ll);
-    return ok;
+    struct emit e = {.ll = ll, .b = ll->builder, .arena = arena, .diags = diags, .f = f};
+    emit_function(&e);
+    return !e.failed;
 }

@@ -34,7 +34,9 @@ struct emit {
     bool failed;           // a diagnostic was reported
 };
 
-// emit.c: values and control flow.
+// emit.c: one kernel into ll's module (false: a diagnostic was reported); values and control flow.
+bool tir_emit_kernel(struct tir_llvm *ll, struct tir_arena *arena, struct tir_diags *diags,
+                     struct tir_func *f);
 LLVMTypeRef tir_emit_elem_type(const struct emit *e, enum tir_elem elem); // of a value in registers
 LLVMTypeRef tir_emit_type(const struct emit *e, const struct tir_type *type);
 V tir_emit_value(struct emit *e, const struct tir_value *v);   // in its full width

@@ -190,7 +190,7 @@ bool tir_llvm_optimize(struct tir_llvm *ll)
     return !error;
 }
 
-bool tir_llvm_ptx(struct tir_llvm *ll, struct tir_arena *arena, tir_str *ptx)
+bool tir_llvm_generate(struct tir_llvm *ll)
 {
     char *message = NULL;
     if (LLVMTargetMachineEmitToMemoryBuffer(ll->machine, ll->module, LLVMAssemblyFile, &message,
@@ -199,12 +199,12 @@ bool tir_llvm_ptx(struct tir_llvm *ll, struct tir_arena *arena, tir_str *ptx)
         LLVMDisposeMessage(message);
         return false;
     }
-    if (ll->message[0]) // an error diagnostic without a failed return
-        return false;
-    *ptx = tir_str_copy(arena, (tir_str){LLVMGetBufferStart(ll->ptx), LLVMGetBufferSize(ll->ptx)});
-    LLVMDisposeMemoryBuffer(ll->ptx);
-    ll->ptx = NULL;
-    return true;
+    return !ll->message[0]; // an error diagnostic without a failed return
+}
+
+tir_str tir_llvm_ptx(const struct tir_llvm *ll)
+{
+    return (tir_str){LLVMGetBufferStart(ll->ptx), LLVMGetBufferSize(ll->ptx)};
 }
 
 tir_str tir_llvm_text(struct tir_llvm *ll, struct tir_arena *arena)

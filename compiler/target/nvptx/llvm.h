@@ -26,8 +26,8 @@ struct tir_llvm {
     LLVMTargetMachineRef machine;
     LLVMTargetDataRef layout;
     LLVMDIBuilderRef debug;  // NULL: no line information
-    LLVMMemoryBufferRef ptx; // while it is copied
-    char *text;              // the same
+    LLVMMemoryBufferRef ptx; // generated
+    char *text;              // while it is copied
     LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, none;
     LLVMAttributeRef convergent, nounwind, willreturn, no_memory; // of call sites
     bool has_buffers;                                             // an alloca was made
@@ -42,7 +42,8 @@ bool tir_llvm_protect(struct tir_llvm *ll, bool (*body)(void *user), void *user)
 bool tir_llvm_init(struct tir_llvm *ll, const struct tir_arch *arch);
 bool tir_llvm_verify(struct tir_llvm *ll);
 bool tir_llvm_optimize(struct tir_llvm *ll);
-bool tir_llvm_ptx(struct tir_llvm *ll, struct tir_arena *arena, tir_str *ptx);
+bool tir_llvm_generate(struct tir_llvm *ll);
+tir_str tir_llvm_ptx(const struct tir_llvm *ll); // what was generated; valid until tir_llvm_finish
 tir_str tir_llvm_text(struct tir_llvm *ll, struct tir_arena *arena);
 
 // Frees what there is; a zeroed struct is fine.

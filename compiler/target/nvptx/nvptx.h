@@ -25,11 +25,16 @@ struct tir_nvptx_result {
         ptx_ms; // wall time of making the IR, LLVM's passes, its code generator
 };
 
-// Compiles kernels (the entry is f->name) into one PTX module. False: a diagnostic was reported.
-// `ll` is the caller's storage, zeroed; a caller that leaves this call by a jump (out of memory)
-// must call tir_llvm_finish on it.
-bool tir_nvptx_emit(struct tir_llvm *ll, struct tir_arena *arena, struct tir_diags *diags,
+#define TIR_NVPTX_UNITS 3 // kernels that are compiled at a time
+struct tir_nvptx {        // the LLVM modules of one emission; zeroed at first
+    struct tir_llvm units[TIR_NVPTX_UNITS];
+};
+
+// Compiles kernels (the entry is f->name) into one PTX module. False: a diagnostic was reported. A
+// caller that leaves this call by a jump (out of memory) must call tir_nvptx_finish.
+bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir_diags *diags,
                     struct tir_func *const *funcs, uint32_t count,
                     const struct tir_nvptx_options *options, struct tir_nvptx_result *result);
+void tir_nvptx_finish(struct tir_nvptx *nvptx);
 
 #endif

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Modules: kernels become LLVM IR one after the other, then PTX in parallel.
+//
+// LLVM takes nearly all the time of a compile, and its contexts are independent. So the kernels are
+// dealt out to a few units, each with a context of its own; IR is made on the calling thread, where
+// the arena and the diagnostics are, and the units' passes and code generators, which touch
+// neither, run on threads. The texts are then joined under the first one's header. Kernels come
+// with their variants side by side, so dealing them out in turn balances the units.
+
+#include "target/nvptx/nvptx.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "target/nvptx/emit.h"
+
+struct unit {
+    struct tir_llvm *ll;
+    struct job *job;
+    uint32_t first; // this kernel, and every stride-th after it
+    bool is_built;
+    bool diagnosed; // a diagnostic says why it failed
+    bool ok;
+    pthread_t thread;
+    bool has_thread;
+    double llvm_ms, ptx_ms;
+};
+
+struct job {
+    struct tir_arena *arena;
+    struct tir_diags *diags;
+    struct tir_func *const *funcs;
+    uint32_t count, unit_count;
+    const struct tir_nvptx_options *options;
+    struct tir_nvptx_result *result;
+    struct unit units[TIR_NVPTX_UNITS];
+};
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+// Emission kind 3, "directives only", is what C's enum lacks: .loc and .file without a debug
+// target.
+static void start_debug(struct unit *unit)
+{
+    const struct job *job = unit->job;
+    struct tir_llvm *ll = unit->ll;
+    struct tir_position at = tir_source_locate(job->diags->sources, job->funcs[0]->span.begin);
+    if (!at.file)
+        return;
+    LLVMDIBuilderRef debug = ll->debug = LLVMCreateDIBuilder(ll->module);
+    LLVMMetadataRef file =
+        LLVMDIBuilderCreateFile(debug, at.file->name.ptr, at.file->name.len, "", 0);
+    LLVMDIBuilderCreateCompileUnit(debug, LLVMDWARFSourceLanguageC, file, "tirc", 4, true, "", 0, 0,
+                                   "", 0, (LLVMDWARFEmissionKind)3, 0, false, false, "", 0, "", 0);
+    V version = LLVMConstInt(ll->i32, LLVMDebugMetadataVersion(), false);
+    LLVMAddModuleFlag(ll->module, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
+                      LLVMValueAsMetadata(version));
+}
+
+static bool build_unit(void *user)
+{
+    struct unit *unit = user;
+    const struct job *job = unit->job;
+    if (!tir_llvm_init(unit->ll, job->options->arch))
+        return false;
+    if (job->options->line_info && job->count)
+        start_debug(unit);
+    for (uint32_t i = unit->first; i < job->count; i += job->unit_count)
+        unit->diagnosed |= !tir_emit_kernel(unit->ll, job->arena, job->diags, job->funcs[i]);
+    if (unit->ll->debug)
+        LLVMDIBuilderFinalize(unit->ll->debug);
+    return !unit->diagnosed;
+}
+
+static bool generate_unit(void *user)
+{
+    struct unit *unit = user;
+    const struct tir_nvptx_options *options = unit->job->options;
+    double start = now_ms();
+    if (options->verify && !tir_llvm_verify(unit->ll))
+        return false;
+    if (!tir_llvm_optimize(unit->ll))
+        return false;
+    double optimized = now_ms();
+    if (options->want_llvm) // then there is one unit, on the calling thread
+        unit->job->result->llvm = tir_llvm_text(unit->ll, unit->job->arena);
+    bool ok = tir_llvm_generate(unit->ll);
+    unit->llvm_ms = optimized - start;
+    unit->ptx_ms = now_ms() - optimized;
+    return ok;
+}
+
+static void *run_unit(void *user)
+{
+    struct unit *unit = user;
+    unit->ok = tir_llvm_protect(unit->ll, generate_unit, unit);
+    return NULL;
+}
+
+static bool build(struct job *job)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < job->unit_count; i++) {
+        struct unit *unit = &job->units[i];
+        unit->is_built = tir_llvm_protect(unit->ll, build_unit, unit);
+        ok = ok && unit->is_built;
+    }
+    return ok;
+}
+
+static bool generate(struct job *job)
+{
+    for (uint32_t i = 1; i < job->unit_count; i++) {
+        struct unit *unit = &job->units[i];
+        unit->has_thread = !pthread_create(&unit->thread, NULL, run_unit, unit);
+    }
+    bool ok = true;
+    for (uint32_t i = 0; i < job->unit_count; i++) {
+        struct unit *unit = &job->units[i];
+        if (unit->has_thread)
+            pthread_join(unit->thread, NULL);
+        else
+            run_unit(unit);
+        ok = ok && unit->ok;
+        if (unit->llvm_ms + unit->ptx_ms > job->result->llvm_ms + job->result->ptx_ms) {
+            job->result->llvm_ms = unit->llvm_ms; // the slowest
+            job->result->ptx_ms = unit->ptx_ms;
+        }
+    }
+    return ok;
+}
+
+// What follows the header (.version, .target, .address_size) of a module's text.
+static tir_str without_header(tir_str ptx)
+{
+    static const char last[] = ".address_size 64\n";
+    for (size_t i = 0; i + sizeof(last) <= ptx.len; i++)
+        if (!memcmp(ptx.ptr + i, last, sizeof(last) - 1))
+            return (tir_str){ptx.ptr + i + sizeof(last) - 1, ptx.len - i - (sizeof(last) - 1)};
+    return ptx;
+}
+
+// Adds a unit's text line by line, leaving out a declaration that an earlier unit has made.
+static void add_text(struct tir_text *out, tir_str ptx, bool *is_shared_declared)
+{
+    static const char shared[] = ".extern .shared";
+    bool declared = *is_shared_declared;
+    while (ptx.len) {
+        const char *end = memchr(ptx.ptr, '\n', ptx.len);
+        tir_str line = {ptx.ptr, end ? (size_t)(end - ptx.ptr) + 1 : ptx.len};
+        bool declares = line.len >= sizeof(shared) && !memcmp(line.ptr, shared, sizeof(shared) - 1);
+        *is_shared_declared |= declares;
+        if (!declares || !declared)
+            tir_text_add(out, line);
+        ptx.ptr += line.len;
+        ptx.len -= line.len;
+    }
+}
+
+static void join(struct job *job)
+{
+    struct tir_text text;
+    tir_text_init(&text, job->arena, 0);
+    bool is_shared_declared = false;
+    for (uint32_t i = 0; i < job->unit_count; i++) {
+        tir_str ptx = tir_llvm_ptx(job->units[i].ll);
+        add_text(&text, i ? without_header(ptx) : ptx, &is_shared_declared);
+    }
+    job->result->ptx = tir_text_str(&text);
+}
+
+static uint32_t count_units(uint32_t kernels, const struct tir_nvptx_options *options)
+{
+    // .file numbers and LLVM's text are per module.
+    if (options->line_info || options->want_llvm || sysconf(_SC_NPROCESSORS_ONLN) < 2 || !kernels)
+        return 1;
+    return TIR_MIN(kernels, TIR_NVPTX_UNITS);
+}
+
+static void report(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->unit_count; i++) {
+        const struct unit *unit = &job->units[i];
+        if (unit->diagnosed || unit->ok || !unit->ll->message[0])
+            continue;
+        tir_error_at(job->diags, job->count ? job->funcs[0]->span : (struct tir_span){0, 0},
+                     TIR_E_CODEGEN, "LLVM: %s", unit->ll->message);
+        return;
+    }
+}
+
+bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir_diags *diags,
+                    struct tir_func *const *funcs, uint32_t count,
+                    const struct tir_nvptx_options *options, struct tir_nvptx_result *result)
+{
+    memset(result, 0, sizeof(*result));
+    struct job job = {.arena = arena,
+                      .diags = diags,
+                      .funcs = funcs,
+                      .count = count,
+                      .unit_count = count_units(count, options),
+                      .options = options,
+                      .result = result};
+    for (uint32_t i = 0; i < job.unit_count; i++)
+        job.units[i] = (struct unit){.ll = &nvptx->units[i], .job = &job, .first = i};
+    double start = now_ms();
+    bool ok = build(&job);
+    result->build_ms = now_ms() - start;
+    ok = ok && generate(&job);
+    if (ok)
+        join(&job);
+    else
+        report(&job);
+    tir_nvptx_finish(nvptx);
+    return ok;
+}
+
+void tir_nvptx_finish(struct tir_nvptx *nvptx)
+{
+    for (uint32_t i = 0; i < TIR_NVPTX_UNITS; i++)
+        tir_llvm_finish(&nvptx->units[i]);
+}
