@@ -192,7 +192,8 @@ static int64_t span_of(const int64_t *shape, const int64_t *strides, uint32_t ra
 }
 
 // The facts that hold for one tensor.
-static uint32_t facts_of(const struct tensor_view *view, const int64_t *strides, int64_t span)
+static uint32_t facts_of(const tir_artifact_param *param, const struct tensor_view *view,
+                         const int64_t *strides, int64_t span)
 {
     int64_t bits = tir_element_bits(view->element);
     uint32_t facts = TIR_FACT_ALL;
@@ -203,8 +204,10 @@ static uint32_t facts_of(const struct tensor_view *view, const int64_t *strides,
     uint32_t inner = view->rank - 1;
     if (strides[inner] != 1 && view->shape[inner] > 1)
         facts &= ~(uint32_t)(TIR_FACT_UNIT_INNER | TIR_FACT_VECTOR16);
-    // 16 bytes are 128 bits; extents and strides count modulo that many elements.
-    if (view->data % 16 || view->shape[inner] % (128 / bits))
+    // 16 bytes are 128 bits; extents and strides count modulo that many elements. A constant extent
+    // is known to the compiler, which has made of it what it can.
+    bool odd = param->extents[inner].dim != TIR_EXTENT_FIXED && view->shape[inner] % (128 / bits);
+    if (view->data % 16 || odd)
         facts &= ~(uint32_t)TIR_FACT_VECTOR16;
     for (uint32_t d = 0; d < inner; d++)
         if (view->shape[d] > 1 && strides[d] % (128 / bits))
@@ -254,7 +257,7 @@ static tir_status pack_tensor(struct packing *p, uint32_t index, const tir_rt_ar
     status = check_memory(p, param, &view, strides, span);
     if (status)
         return status;
-    p->facts &= facts_of(&view, strides, span);
+    p->facts &= facts_of(param, &view, strides, span);
     if (param->direction != TIR_DIRECTION_IN) {
         p->has_output = true;
         p->has_work |= span > 0;

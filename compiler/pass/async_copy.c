@@ -66,13 +66,19 @@ static uint32_t copy_width(struct async *as, const struct tir_inst *load,
     if (tir_contiguous_dim(load, t->rank) == last && as->f->facts & TIR_FACT_VECTOR16) {
         uint32_t base_rank = tir_ref_base(load)->type->rank;
         uint64_t multiple = tir_range_divisor(as->ranges, tir_ref_indices(load)[base_rank - 1]);
+        const struct tir_param *param = param_of(as->f, tir_ref_base(load));
+        const struct tir_param_dim *dim = &param->dims[base_rank - 1];
+        int64_t extent = dim->dim < 0 ? dim->constant : 0; // others: the fact vector16
         uint32_t chunk = 16 / TIR_MIN(16, size);
         const struct tir_layout *l = buffer->layout;
         uint32_t inner =
             l->first[l->rank] > l->first[last] ? l->iters[l->first[l->rank] - 1].extent : 1;
-        if (multiple % chunk == 0 && inner % chunk == 0 && t->shape[last] % chunk == 0)
+        if (extent % chunk == 0 && multiple % chunk == 0 && inner % chunk == 0 &&
+            t->shape[last] % chunk == 0)
             return 16;
-        *why = "its start along the contiguous dimension is not a multiple of 16 bytes";
+        *why = extent % chunk ? "its rows are not a multiple of 16 bytes"
+                              : "its start along the contiguous dimension is not a multiple of "
+                                "16 bytes";
     } else {
         *why = "its rows are not known to be aligned to 16 bytes";
     }

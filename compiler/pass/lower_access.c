@@ -156,8 +156,11 @@ static void set_vector(struct global *g)
     if (inner->axis != TIR_AXIS_REG)
         return;
     uint64_t divisor = tir_range_divisor(g->lo->ranges, s->index);
+    // The fact speaks of extents that are known at launch; a constant one is looked at here.
+    const struct tir_param_dim *dim = &param_of(g->lo, g->base)->dims[g->rank - 1];
+    int64_t extent = dim->dim < 0 ? dim->constant : 0;
     uint32_t vector = 16 / g->bytes;
-    while (vector > 1 && (inner->extent % vector || divisor % vector))
+    while (vector > 1 && (inner->extent % vector || divisor % vector || extent % vector))
         vector /= 2;
     g->vector = (struct lower_vector){vector, inner->stride};
 }

@@ -371,6 +371,57 @@ static void test_scalar_types(void **state)
     tir_rt_module_destroy(module);
 }
 
+// The constant innermost extent of a tensor is the compiler's business: it does not keep a launch
+// from the variant with the fact, where a named one does.
+static void test_constant_extents(void **state)
+{
+    struct rig *rig = *state;
+    const tir_str dims[] = {{"n", 1}};
+    const tir_artifact_param params[] = {
+        {.name = {"X", 1}, .element = TIR_ELEMENT_F32, .rank = 1, .extents = {{.dim = 0}}},
+        {.name = {"Y", 1},
+         .element = TIR_ELEMENT_F32,
+         .rank = 1,
+         .extents = {{.dim = TIR_EXTENT_FIXED, .fixed = 5}}},
+    };
+    const tir_artifact_variant variants[] = {
+        {.entry = {"gemm_fast", 9},
+         .facts = TIR_FACT_VECTOR16,
+         .threads = 32,
+         .grid = {FORMULA(CONST(1)), FORMULA(CONST(1)), FORMULA(CONST(1))}},
+        {.entry = {"gemm_any", 8},
+         .threads = 32,
+         .grid = {FORMULA(CONST(1)), FORMULA(CONST(1)), FORMULA(CONST(1))}}};
+    const tir_artifact_kernel kernel = {.name = {"k", 1},
+                                        .dims = dims,
+                                        .dim_count = 1,
+                                        .params = params,
+                                        .param_count = 2,
+                                        .variants = variants,
+                                        .variant_count = 2};
+    tir_artifact_desc desc = sample;
+    desc.kernels = &kernel;
+    desc.kernel_count = 1;
+    size_t size;
+    uint8_t *bytes = rig_artifact(&desc, &size);
+    tir_rt_module *module;
+    tir_rt_kernel *k;
+    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, &module, &rig->error));
+    expect_ok(rig, tir_rt_module_kernel(module, TEXT("k"), &k, &rig->error));
+    free(bytes);
+    tir_rt_launch_report report;
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    options.report = &report;
+    for (int64_t n = 4; n <= 5; n++) {
+        const int64_t fixed = 5;
+        const tir_rt_arg args[] = {tir_rt_arg_tensor(0x100, TIR_ELEMENT_F32, 1, &n, NULL),
+                                   tir_rt_arg_tensor(0x200, TIR_ELEMENT_F32, 1, &fixed, NULL)};
+        expect_ok(rig, tir_rt_launch(k, NULL, args, 2, &options, &rig->error));
+        assert_int_equal(report.variant, n == 4 ? 0 : 1);
+    }
+    tir_rt_module_destroy(module);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -378,6 +429,7 @@ int main(void)
         TEST(test_what_the_driver_gets),
         TEST(test_persistent_grid),
         TEST(test_variants),
+        TEST(test_constant_extents),
         TEST(test_index32_limit),
         TEST(test_refusals),
         TEST(test_empty),
