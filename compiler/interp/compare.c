@@ -77,5 +77,5 @@ double tir_interp_tolerance(enum tir_elem elem)
         return 0;
     if (elem == TIR_F64)
         return 1e-10;
-    return fmax(1e-4, ldexp(4, -(int)tir_elems[elem].mantissa));
+    return fmin(0.5, fmax(1e-4, ldexp(4, -(int)tir_elems[elem].mantissa)));
 }
