@@ -290,6 +290,8 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
 struct val meta_bind(struct lower *l, const struct ast_binding *meta,
                      const struct tir_binding *given); // given NULL: the default
 tir_str meta_text(struct lower *l, struct val v);
+// Reports tile operations that depend on the thread (uniform.c). The kernel is verified.
+bool uniform_check(struct lower *l);
 bool lower_clauses(struct lower *l, const struct ast_kernel *k);
 
 #endif

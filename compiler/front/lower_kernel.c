@@ -172,6 +172,8 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     }
     if (l->cx->diags.error_count != errors || l->stopped || !tir_verify(l->f))
         return false;
+    if (!l->is_ir && !uniform_check(l))
+        return false;
     vec_push(l->m->arena, &l->m->funcs, l->f);
     return true;
 }
