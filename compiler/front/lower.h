@@ -88,9 +88,10 @@ struct lower {
     uint32_t level;        // tiles loops around
     uint32_t depth;
     uint64_t steps;
-    bool stopped; // a limit was passed; nothing more is lowered
-    bool in_host; // in a clause: calls of operations are never evaluated here
-    bool is_ir;   // the kernel has a form clause: it is IR text
+    uint32_t errors; // reported, those of repeated inlining included
+    bool stopped;    // a limit was passed; nothing more is lowered
+    bool in_host;    // in a clause: calls of operations are never evaluated here
+    bool is_ir;      // the kernel has a form clause: it is IR text
     uint32_t tiles_loops;
 };
 
@@ -151,8 +152,8 @@ void assigned_from(struct lower *l, const struct ast_block *block, uint32_t firs
 void uses_of(struct lower *l, const struct ast_expr *e);
 // The statements from `first` on. NULL: none.
 void uses_in(struct lower *l, const struct ast_block *block, uint32_t first);
-bool has_break(const struct ast_block *block);                // of the loop the block belongs to
-bool may_leave(const struct ast_stmt *s); // contains a break or continue of the loop around
+bool has_break(const struct ast_block *block); // of the loop the block belongs to
+bool may_leave(const struct ast_stmt *s);      // contains a break or continue of the loop around
 bool block_may_leave(const struct ast_block *block);
 
 // Compile-time arithmetic (const_eval.c).

@@ -2,7 +2,13 @@
 // How lowering reports: names for types and values, and where an inlined function was called from.
 #include "front/lower.h"
 
-enum { MAX_DEPTH = 1000, MAX_INSTRUCTIONS = 200000, MAX_STEPS = 5000000, MAX_CALLS_SHOWN = 3 };
+enum {
+    MAX_DEPTH = 1000,
+    MAX_INSTRUCTIONS = 200000,
+    MAX_STEPS = 5000000,
+    MAX_CALLS_SHOWN = 3,
+    MAX_ERRORS = 100
+};
 
 static void note_calls(struct lower *l)
 {
@@ -23,6 +29,8 @@ void lower_error(struct lower *l, struct tir_span span, enum tir_diag_code code,
     va_end(args);
     tir_error_at(&l->cx->diags, span, code, "%s", text.ptr);
     note_calls(l);
+    if (++l->errors >= MAX_ERRORS) // an error in a function comes back with every call of it
+        l->stopped = true;
 }
 
 void lower_note(struct lower *l, struct tir_span span, const char *format, ...)
