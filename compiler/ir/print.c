@@ -536,7 +536,8 @@ static void put_clauses(struct printer *p)
     for (uint32_t i = 0; i < f->meta_count; i++)
         tir_text_format(p->out, "%s%s = " STR_FMT "%s", i ? ", " : " meta(", f->metas[i].name,
                         STR_ARG(f->metas[i].value), i + 1 == f->meta_count ? ")" : "");
-    if (f->form != TIR_FORM_TILE)
+    // Always some clause that only IR text has: the parser then computes nothing by itself.
+    if (f->form != TIR_FORM_TILE || (!f->meta_count && !f->facts))
         tir_text_format(p->out, " form(%s)", tir_form_name(f->form));
     put_facts(p);
     if (f->shared_bytes)

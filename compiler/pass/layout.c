@@ -594,10 +594,29 @@ static void give_buffers_layouts(struct solver *s)
         }
 }
 
+// A constant has no layout, which a reduction or scan needs: a broadcast takes its place.
+static void spread_constants(struct tir_func *f)
+{
+    tir_foreach_inst(inst, f) {
+        if (inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN)
+            continue;
+        struct tir_value *x = inst->operands[TIR_REDUCE_X];
+        if (x->kind != TIR_VALUE_CONST)
+            continue;
+        const struct tir_type *scalar = tir_type_scalar(f->module->types, x->type->elem);
+        struct tir_value *one = tir_elem_is_float(x->type->elem)
+                                    ? tir_const_float(f, scalar, x->constant.f)
+                                    : tir_const_int(f, scalar, x->constant.i);
+        struct tir_builder b = tir_builder_before(f, inst);
+        inst->operands[TIR_REDUCE_X] = tir_build1(&b, TIR_OP_BROADCAST, x->type, &one, 1);
+    }
+}
+
 enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
     if (!f->threads)
         f->threads = choose_threads(f);
+    spread_constants(f);
     tir_stage_dots(f, cx);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
 

@@ -21,6 +21,8 @@
 #define COLS   32
 #define LENGTH 67 // of the tensors, an awkward number
 
+enum { WHOLE, ROW_EACH, COLUMN_EACH, TURNED, SQUARE, SCALAR }; // shapes
+
 struct pool { // values that may be used here
     struct tir_value *at[POOL];
     uint32_t count;
@@ -32,6 +34,7 @@ struct program {
     struct tir_func *f;
     struct tir_builder b;
     struct tir_value *in[2], *out[2]; // f32, i32: [N, M]
+    struct tir_value *counts;         // i32[N, M], of atomic sums
     struct tir_value *start;          // of the tile
     uint64_t seed;
     uint32_t depth;
@@ -49,8 +52,9 @@ static uint32_t below(struct program *p, uint32_t n) // xorshift64
 
 static const struct tir_type *shaped(struct program *p, enum tir_elem elem, uint32_t shape)
 {
-    static const int64_t shapes[][2] = {{ROWS, COLS}, {ROWS, 1}, {1, COLS}, {COLS, ROWS}};
-    if (shape >= 4)
+    static const int64_t shapes[][2] = {
+        {ROWS, COLS}, {ROWS, 1}, {1, COLS}, {COLS, ROWS}, {ROWS, ROWS}};
+    if (shape >= SCALAR)
         return tir_type_scalar(p->cx.types, elem);
     return tir_type_tile(p->cx.types, elem, 2, shapes[shape]);
 }
@@ -62,14 +66,15 @@ static const struct tir_type *with(struct program *p, const struct tir_type *t, 
 
 static enum tir_elem random_elem(struct program *p)
 {
-    static const enum tir_elem elems[] = {TIR_F32,  TIR_I32,  TIR_F32, TIR_I32,
-                                          TIR_BOOL, TIR_BF16, TIR_I64, TIR_U8};
+    static const enum tir_elem elems[] = {TIR_F32, TIR_I32, TIR_F32,  TIR_I32,  TIR_F32, TIR_I32,
+                                          TIR_F32, TIR_I32, TIR_BOOL, TIR_BF16, TIR_I64, TIR_U8};
     return elems[below(p, TIR_COUNT_OF(elems))];
 }
 
 static const struct tir_type *random_type(struct program *p)
 {
-    static const uint32_t shapes[] = {0, 0, 0, 0, 1, 2, 3, 4};
+    static const uint32_t shapes[] = {WHOLE,    WHOLE,       WHOLE,  WHOLE,  WHOLE,  WHOLE, WHOLE,
+                                      ROW_EACH, COLUMN_EACH, TURNED, SQUARE, SCALAR, SCALAR};
     enum tir_elem elem = random_elem(p);
     return shaped(p, elem, shapes[below(p, TIR_COUNT_OF(shapes))]);
 }
@@ -85,13 +90,43 @@ static struct tir_value *random_constant(struct program *p, const struct tir_typ
                : tir_const_int(p->f, t, ints[below(p, TIR_COUNT_OF(ints))]);
 }
 
+static struct tir_value *unary(struct program *p, enum tir_op op, const struct tir_type *t,
+                               struct tir_value *x)
+{
+    return tir_build1(&p->b, op, t, &x, 1);
+}
+
+// The slice [start + row, column] of a tensor.
+static struct tir_inst *access(struct program *p, enum tir_op op, struct tir_value *tensor,
+                               struct tir_value *const fixed[2], const struct tir_type *t,
+                               const struct tir_type *result)
+{
+    struct tir_value *row = tir_const_index(p->f, (int64_t)below(p, 3) - 1);
+    struct tir_value *operands[] = {fixed[0], fixed[1], tensor,
+                                    tir_binary(&p->b, TIR_OP_ADD, p->start, row),
+                                    tir_const_index(p->f, below(p, 4))};
+    struct tir_inst *inst = tir_build(&p->b, op, operands, 5, &result, result ? 1 : 0, 0);
+    tir_set_list(p->f, inst, TIR_ATTR_box, t->rank ? t->shape : (const int64_t[]){0, 0}, 2);
+    return inst;
+}
+
+static struct tir_value *fresh(struct program *p, const struct tir_type *t)
+{
+    uint32_t which = t->elem == TIR_F32 || t->elem == TIR_BF16 ? 0 : 1;
+    const struct tir_type *from = with(p, t, which ? TIR_I32 : TIR_F32);
+    struct tir_value *none[] = {NULL, NULL};
+    struct tir_value *v = tir_result(access(p, TIR_OP_LOAD, p->in[which], none, from, from));
+    return from == t ? v : unary(p, TIR_OP_CAST, t, v);
+}
+
+// A value of this type: one from the pool, else one that is loaded for the purpose, or a constant.
 static struct tir_value *pick(struct program *p, const struct pool *pool, const struct tir_type *t)
 {
-    uint32_t first = pool->count ? below(p, pool->count) : 0;
-    for (uint32_t i = 0; i < pool->count && below(p, 16); i++)
+    uint32_t first = pool->count ? below(p, pool->count) : 0, chance = below(p, 12);
+    for (uint32_t i = 0; i < pool->count && chance; i++)
         if (pool->at[(first + i) % pool->count]->type == t)
             return pool->at[(first + i) % pool->count];
-    return random_constant(p, t);
+    return chance < 3 ? random_constant(p, t) : fresh(p, t);
 }
 
 // Any value whose type the test accepts; NULL: none was found.
@@ -103,12 +138,6 @@ static struct tir_value *pick_any(struct program *p, const struct pool *pool)
 static void add(struct program *p, struct pool *pool, struct tir_value *v)
 {
     pool->at[pool->count < POOL ? pool->count++ : below(p, POOL)] = v;
-}
-
-static struct tir_value *unary(struct program *p, enum tir_op op, const struct tir_type *t,
-                               struct tir_value *x)
-{
-    return tir_build1(&p->b, op, t, &x, 1);
 }
 
 // Operations.
@@ -164,17 +193,22 @@ static void random_cast(struct program *p, struct pool *pool)
 static void random_broadcast(struct program *p, struct pool *pool)
 {
     enum tir_elem elem = random_elem(p);
-    uint32_t from = 1 + below(p, 4); // rows, columns, transposed (which becomes a scalar), scalar
-    const struct tir_type *t = shaped(p, elem, from == 3 ? 4 : from);
-    add(p, pool, unary(p, TIR_OP_BROADCAST, shaped(p, elem, from == 3 ? 3 : 0), pick(p, pool, t)));
+    static const uint32_t shapes[][2] = {{ROW_EACH, WHOLE},
+                                         {COLUMN_EACH, WHOLE},
+                                         {SCALAR, TURNED},
+                                         {SCALAR, WHOLE},
+                                         {ROW_EACH, SQUARE}};
+    const uint32_t *shape = shapes[below(p, TIR_COUNT_OF(shapes))];
+    struct tir_value *x = pick(p, pool, shaped(p, elem, shape[0]));
+    add(p, pool, unary(p, TIR_OP_BROADCAST, shaped(p, elem, shape[1]), x));
 }
 
 static void random_permute(struct program *p, struct pool *pool)
 {
     bool back = below(p, 2);
     enum tir_elem elem = random_elem(p);
-    struct tir_value *r = unary(p, TIR_OP_PERMUTE, shaped(p, elem, back ? 0 : 3),
-                                pick(p, pool, shaped(p, elem, back ? 3 : 0)));
+    struct tir_value *r = unary(p, TIR_OP_PERMUTE, shaped(p, elem, back ? WHOLE : TURNED),
+                                pick(p, pool, shaped(p, elem, back ? TURNED : WHOLE)));
     tir_set_list(p->f, r->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
     add(p, pool, r);
 }
@@ -188,8 +222,8 @@ static void random_reduce(struct program *p, struct pool *pool)
     uint32_t kind = below(p, 4), axis = below(p, 2);
     enum tir_elem elem = elems[kind < 2 ? below(p, 4) : 1 + below(p, 2)];
     bool scans = below(p, 4) == 0;
-    struct tir_value *operands[] = {pick(p, pool, shaped(p, elem, 0)), NULL};
-    const struct tir_type *t = shaped(p, elem, scans ? 0 : axis ? 1 : 2);
+    struct tir_value *operands[] = {pick(p, pool, shaped(p, elem, WHOLE)), NULL};
+    const struct tir_type *t = shaped(p, elem, scans ? WHOLE : axis ? ROW_EACH : COLUMN_EACH);
     struct tir_value *r = tir_build1(&p->b, scans ? TIR_OP_SCAN : TIR_OP_REDUCE, t, operands, 2);
     tir_set_int(p->f, r->def, TIR_ATTR_axis, axis);
     tir_set_word(p->f, r->def, TIR_ATTR_kind, kinds[kind]);
@@ -199,42 +233,78 @@ static void random_reduce(struct program *p, struct pool *pool)
 static void random_iota(struct program *p, struct pool *pool)
 {
     uint32_t axis = below(p, 2);
-    struct tir_value *r = tir_build1(&p->b, TIR_OP_IOTA, shaped(p, TIR_I32, axis ? 2 : 1), NULL, 0);
+    struct tir_value *r =
+        tir_build1(&p->b, TIR_OP_IOTA, shaped(p, TIR_I32, axis ? COLUMN_EACH : ROW_EACH), NULL, 0);
     tir_set_int(p->f, r->def, TIR_ATTR_axis, axis);
     add(p, pool, r);
-}
-
-// The slice [start + row, column] of a tensor.
-static struct tir_inst *access(struct program *p, enum tir_op op, struct tir_value *tensor,
-                               struct tir_value *const fixed[2], const struct tir_type *t,
-                               const struct tir_type *result)
-{
-    struct tir_value *row = tir_const_index(p->f, (int64_t)below(p, 3) - 1);
-    struct tir_value *operands[] = {fixed[0], fixed[1], tensor,
-                                    tir_binary(&p->b, TIR_OP_ADD, p->start, row),
-                                    tir_const_index(p->f, below(p, 4))};
-    struct tir_inst *inst = tir_build(&p->b, op, operands, 5, &result, result ? 1 : 0, 0);
-    tir_set_list(p->f, inst, TIR_ATTR_box, t->rank ? t->shape : (const int64_t[]){0, 0}, 2);
-    return inst;
 }
 
 static void random_load(struct program *p, struct pool *pool)
 {
     uint32_t which = below(p, 2);
-    const struct tir_type *t = shaped(p, which ? TIR_I32 : TIR_F32, below(p, 5));
+    const struct tir_type *t = shaped(p, which ? TIR_I32 : TIR_F32, below(p, SCALAR + 1));
     struct tir_value *fixed[] = {NULL, NULL};
     if (below(p, 2))
-        fixed[TIR_LOAD_PAD] = random_constant(p, shaped(p, t->elem, 4));
+        fixed[TIR_LOAD_PAD] = random_constant(p, shaped(p, t->elem, SCALAR));
     if (t->rank && below(p, 4) == 0)
         fixed[TIR_LOAD_MASK] = pick(p, pool, with(p, t, TIR_BOOL));
     add(p, pool, tir_result(access(p, TIR_OP_LOAD, p->in[which], fixed, t, t)));
+}
+
+// Of bytes, whose products and sums are exact.
+static void random_dot(struct program *p, struct pool *pool)
+{
+    struct tir_value *operands[] = {pick(p, pool, shaped(p, TIR_U8, WHOLE)),
+                                    pick(p, pool, shaped(p, TIR_U8, TURNED)),
+                                    pick(p, pool, shaped(p, TIR_I32, SQUARE))};
+    add(p, pool, tir_build1(&p->b, TIR_OP_DOT, shaped(p, TIR_I32, SQUARE), operands, 3));
+}
+
+// I[start + 1, t] for a tile t, some of whose elements lie outside.
+static void random_gather(struct program *p, struct pool *pool)
+{
+    const struct tir_type *t = shaped(p, TIR_I32, below(p, 2) ? WHOLE : ROW_EACH);
+    struct tir_value *operands[] = {NULL, NULL, p->in[1], p->start, pick(p, pool, t)};
+    struct tir_inst *inst = tir_build(&p->b, TIR_OP_LOAD, operands, 5, &t, 1, 0);
+    tir_set_list(p->f, inst, TIR_ATTR_box, (int64_t[]){0, -1}, 2);
+    add(p, pool, tir_result(inst));
+}
+
+static void random_atomic(struct program *p, struct pool *pool)
+{
+    const struct tir_type *t = shaped(p, TIR_I32, below(p, 2) ? WHOLE : SQUARE);
+    struct tir_value *operands[] = {pick(p, pool, t), NULL, p->counts, p->start,
+                                    tir_const_index(p->f, below(p, 3))};
+    if (below(p, 4) == 0)
+        operands[TIR_STORE_MASK] = pick(p, pool, with(p, t, TIR_BOOL));
+    struct tir_inst *inst = tir_build(&p->b, TIR_OP_ATOMIC, operands, 5, &t, 1, 0);
+    tir_set_list(p->f, inst, TIR_ATTR_box, t->shape, 2);
+    tir_set_word(p->f, inst, TIR_ATTR_kind, TIR_WORD_kind_add);
+}
+
+static void random_user_reduce(struct program *p, struct pool *pool)
+{
+    uint32_t axis = below(p, 2);
+    const struct tir_type *t = shaped(p, TIR_I32, axis ? ROW_EACH : COLUMN_EACH);
+    const struct tir_type *scalar = shaped(p, TIR_I32, SCALAR);
+    struct tir_value *operands[] = {pick(p, pool, shaped(p, TIR_I32, WHOLE)), NULL};
+    struct tir_inst *inst = tir_build(&p->b, TIR_OP_REDUCE, operands, 2, &t, 1, 1);
+    tir_set_int(p->f, inst, TIR_ATTR_axis, axis);
+    tir_set_word(p->f, inst, TIR_ATTR_kind, TIR_WORD_kind_user);
+    struct tir_value *a = tir_block_add_arg(p->f, inst->regions[0], scalar, "a");
+    struct tir_value *b = tir_block_add_arg(p->f, inst->regions[0], scalar, "b");
+    struct tir_builder inside = tir_builder_at_end(p->f, inst->regions[0]);
+    struct tir_value *both = tir_binary(&inside, TIR_OP_OR, a, b);
+    tir_build_yield(&inside, &both, 1);
+    add(p, pool, tir_result(inst));
 }
 
 // Tiles overlap in nothing that they store, whatever the order they run in.
 static void random_store(struct program *p, struct pool *pool)
 {
     uint32_t which = below(p, 2);
-    const struct tir_type *t = shaped(p, which ? TIR_I32 : TIR_F32, below(p, 2));
+    static const uint32_t shapes[] = {WHOLE, WHOLE, ROW_EACH, SQUARE};
+    const struct tir_type *t = shaped(p, which ? TIR_I32 : TIR_F32, shapes[below(p, 4)]);
     struct tir_value *operands[] = {pick(p, pool, t), NULL, p->out[which], p->start,
                                     tir_const_index(p->f, below(p, 3))};
     if (below(p, 4) == 0)
@@ -248,7 +318,7 @@ static void random_block(struct program *p, const struct pool *outer, uint32_t l
 
 static void random_if(struct program *p, struct pool *pool)
 {
-    struct tir_value *c = pick(p, pool, shaped(p, TIR_BOOL, 4));
+    struct tir_value *c = pick(p, pool, shaped(p, TIR_BOOL, SCALAR));
     const struct tir_type *types[] = {random_type(p), random_type(p)};
     struct tir_inst *choice = tir_build(&p->b, TIR_OP_IF, &c, 1, types, 2, 2);
     struct tir_block *after = p->b.block;
@@ -274,7 +344,7 @@ static void random_for(struct program *p, struct pool *pool)
     struct tir_inst *loop = tir_build(&p->b, TIR_OP_FOR, operands, 5, types, 2, 1);
     struct tir_block *body = loop->regions[0], *after = p->b.block;
     struct pool outer = *pool, inner;
-    add(p, &outer, tir_block_add_arg(p->f, body, shaped(p, TIR_I32, 4), "t"));
+    add(p, &outer, tir_block_add_arg(p->f, body, shaped(p, TIR_I32, SCALAR), "t"));
     for (uint32_t i = 0; i < 2; i++)
         add(p, &outer, tir_block_add_arg(p->f, body, types[i], NULL));
     p->b = tir_builder_at_end(p->f, body);
@@ -294,6 +364,7 @@ static void random_block(struct program *p, const struct pool *outer, uint32_t l
         random_elementwise, random_elementwise, random_elementwise, random_elementwise,
         random_choice,      random_cast,        random_broadcast,   random_permute,
         random_reduce,      random_iota,        random_load,        random_load,
+        random_dot,         random_gather,      random_atomic,      random_user_reduce,
         random_store,       random_store,       random_if,          random_for};
     *end = *outer;
     p->depth++;
@@ -324,23 +395,24 @@ static void random_program(struct program *p, uint64_t seed)
     p->depth = 0;
     p->m = tir_module_new(&p->cx.arena, p->cx.types, &p->cx.names, &p->cx.diags);
     struct tir_func *f = p->f = tir_func_new(p->m, "random");
-    f->params = arena_array(&p->cx.arena, struct tir_param, 6);
+    f->params = arena_array(&p->cx.arena, struct tir_param, 7);
     f->dims = arena_array(&p->cx.arena, struct tir_dim, 2);
     struct pool pool = {.count = 0}, end;
     p->in[0] = parameter(p, "F", TIR_IN, TIR_F32, 2);
     p->in[1] = parameter(p, "I", TIR_IN, TIR_I32, 2);
     p->out[0] = parameter(p, "G", TIR_INOUT, TIR_F32, 2);
     p->out[1] = parameter(p, "J", TIR_INOUT, TIR_I32, 2);
+    p->counts = parameter(p, "K", TIR_INOUT, TIR_I32, 2);
     add(p, &pool, parameter(p, "s", TIR_IN, TIR_F32, 0));
     add(p, &pool, parameter(p, "t", TIR_IN, TIR_I32, 0));
     static const char *const dims[] = {"N", "M"};
     for (uint32_t i = 0; i < 2; i++)
         f->dims[f->dim_count++] = (struct tir_dim){
-            dims[i], tir_block_add_arg(f, f->body, shaped(p, TIR_I64, 4), dims[i])};
+            dims[i], tir_block_add_arg(f, f->body, shaped(p, TIR_I64, SCALAR), dims[i])};
     p->b = tir_builder_at_end(f, f->body);
     struct tir_inst *tiles = tir_build(&p->b, TIR_OP_TILES, &f->dims[0].value, 1, NULL, 0, 1);
     tir_set_list(f, tiles, TIR_ATTR_by, (int64_t[]){ROWS}, 1);
-    p->start = tir_block_add_arg(f, tiles->regions[0], shaped(p, TIR_I64, 4), "n");
+    p->start = tir_block_add_arg(f, tiles->regions[0], shaped(p, TIR_I64, SCALAR), "n");
     p->b = tir_builder_at_end(f, tiles->regions[0]);
     random_block(p, &pool, 30, &end);
     for (uint32_t i = 0; i < 4; i++)
@@ -352,7 +424,7 @@ static void random_program(struct program *p, uint64_t seed)
 
 struct memory {
     float f[LENGTH * LENGTH], g[LENGTH * LENGTH];
-    int32_t i[LENGTH * LENGTH], j[LENGTH * LENGTH];
+    int32_t i[LENGTH * LENGTH], j[LENGTH * LENGTH], k[LENGTH * LENGTH];
 };
 
 static bool interpret(struct tir_func *f, struct memory *m, tir_error *error)
@@ -364,12 +436,14 @@ static bool interpret(struct tir_func *f, struct memory *m, tir_error *error)
         m->i[k] = (k * 53) % 89 - 40;
         m->g[k] = 0;
         m->j[k] = 0;
+        m->k[k] = k;
     }
     const struct tir_interp_arg args[] = {
         {TIR_F32, 2, m->f, {LENGTH, LENGTH}, {LENGTH, 1}},
         {TIR_I32, 2, m->i, {LENGTH, LENGTH}, {LENGTH, 1}},
         {TIR_F32, 2, m->g, {LENGTH, LENGTH}, {LENGTH, 1}},
         {TIR_I32, 2, m->j, {LENGTH, LENGTH}, {LENGTH, 1}},
+        {TIR_I32, 2, m->k, {LENGTH, LENGTH}, {LENGTH, 1}},
         {TIR_F32, .data = &s},
         {TIR_I32, .data = &t},
     };
@@ -380,7 +454,7 @@ static bool equal(const struct memory *a, const struct memory *b)
 {
     struct tir_interp_diff diff;
     return tir_interp_compare(TIR_F32, a->g, b->g, LENGTH * LENGTH, 0, &diff) &&
-           !memcmp(a->j, b->j, sizeof(a->j));
+           !memcmp(a->j, b->j, sizeof(a->j)) && !memcmp(a->k, b->k, sizeof(a->k));
 }
 
 static bool complain(struct program *p, uint64_t seed, const char *pass, const char *what)

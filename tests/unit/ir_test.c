@@ -129,7 +129,7 @@ static void build_gemm(struct ir_unit *u)
 }
 
 static const char *const gemm_text =
-    "kernel k(A: bf16[M, K], B: bf16[N, K], D: out bf16[M, N])\n"
+    "kernel k(A: bf16[M, K], B: bf16[N, K], D: out bf16[M, N]) form(tile)\n"
     "{\n"
     "    tiles (m, n) in (M by 64, N by 32) group(8) order(grouped) {\n"
     "        let v1: f32[64, 32] = for i: i64 in range(0, K, 16) carry (acc: f32[64, 32] = "

@@ -46,8 +46,9 @@ static void start(struct program *p)
     p->n = u->f->dims[0].value;
 }
 
-#define HEAD \
-    "kernel k(x: f32, y: f32, i: i32, j: i32, Y: inout f32[N], I: inout i32[N], A: f32[N])\n{\n"
+#define HEAD                                                                                 \
+    "kernel k(x: f32, y: f32, i: i32, j: i32, Y: inout f32[N], I: inout i32[N], A: f32[N]) " \
+    "form(tile)\n{\n"
 
 static void keep(struct program *p, struct tir_value *v) // stores a scalar, so that it stays
 {
@@ -476,7 +477,8 @@ static void specialize_binds_what_is_given_and_demanded(void **state)
     assert_int_equal(tir_pass_clean(p.u.f, &cx), TIR_CHANGED);
     assert_true(tir_verify(p.u.f));
     assert_ir(&p.u, p.u.f,
-              "kernel k(A: f32[128, K], Y: inout f32[100]) grid(2) where eq(rem(K, 8), 0)\n"
+              "kernel k(A: f32[128, K], Y: inout f32[100]) grid(2) where eq(rem(K, 8), 0) "
+              "form(tile)\n"
               "{\n"
               "    store(Y[12800], f32(1));\n"
               "}\n");
