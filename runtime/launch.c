@@ -209,8 +209,8 @@ static uint32_t facts_of(const tir_artifact_param *param, const struct tensor_vi
     bool odd = param->extents[inner].dim != TIR_EXTENT_FIXED && view->shape[inner] % (128 / bits);
     if (view->data % 16 || odd)
         facts &= ~(uint32_t)TIR_FACT_VECTOR16;
-    for (uint32_t d = 0; d < inner; d++)
-        if (view->shape[d] > 1 && strides[d] % (128 / bits))
+    for (uint32_t d = 0; d < inner; d++) // of extent 1 too: rows past the end have addresses
+        if (strides[d] % (128 / bits))
             facts &= ~(uint32_t)TIR_FACT_VECTOR16;
     return facts;
 }

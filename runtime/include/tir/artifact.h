@@ -136,7 +136,7 @@ enum {
     // over its dimensions of (extent - 1) * |stride|, plus 1, times the element size.
     TIR_FACT_INDEX32 = 1u << 0,
     // Every tensor: base aligned to 16 bytes, innermost stride 1, innermost extent constant or a
-    // multiple of 16 bytes, and every other stride whose extent exceeds 1 a multiple of 16 bytes.
+    // multiple of 16 bytes, and every other stride a multiple of 16 bytes.
     TIR_FACT_VECTOR16 = 1u << 1,
     // Every tensor: innermost stride 1 (an innermost extent of 0 or 1 counts as stride 1).
     TIR_FACT_UNIT_INNER = 1u << 2,
