@@ -156,6 +156,20 @@ static struct tir_kernel_code make_variants(struct tir_compilation *c, struct ti
     return kernel;
 }
 
+// A variant's entry may not have the name of another kernel.
+static bool check_names(struct tir_compilation *c)
+{
+    uint32_t errors = c->cx.diags.error_count;
+    for (uint32_t i = 0; i < c->kernels.len; i++)
+        for (uint32_t j = 0; j < c->kernels.len; j++)
+            for (uint32_t v = 1; v < c->kernels.at[j].count; v++)
+                if (c->kernels.at[i].name == c->kernels.at[j].variants[v]->name) // interned
+                    tir_error_at(&c->cx.diags, c->kernels.at[i].variants[0]->span, TIR_E_REDEFINED,
+                                 "`%s` is what a variant of kernel `%s` is called",
+                                 c->kernels.at[i].name, c->kernels.at[j].name);
+    return c->cx.diags.error_count == errors;
+}
+
 static bool run_passes(struct tir_compilation *c, struct tir_kernel_code *kernel)
 {
     const tir_compile_options *o = &c->options;
@@ -191,7 +205,7 @@ static bool lower(struct tir_compilation *c, struct tir_module *m)
         vec_push(&c->cx.arena, &c->kernels, kernel);
     }
     add_stage(c, "passes", now_ms() - start);
-    return ok;
+    return check_names(c) && ok;
 }
 
 static void print_ir(struct tir_compilation *c)

@@ -90,8 +90,10 @@ static inline struct tir_value *build_alloc(struct ir_unit *u, enum tir_space sp
     struct tir_type t = {.elem = elem, .space = space, .rank = 1, .shape = {count}};
     const struct tir_type *type = tir_type_get(u->cx.types, &t);
     struct tir_inst *inst = tir_build(&u->b, TIR_OP_ALLOC, NULL, 0, &type, 1, 0);
-    if (space == TIR_SPACE_SHARED)
+    if (space == TIR_SPACE_SHARED) {
         tir_set_int(u->f, inst, TIR_ATTR_offset, offset);
+        u->f->shared_bytes = TIR_MAX(u->f->shared_bytes, offset + tir_type_bytes(type));
+    }
     return tir_result(inst);
 }
 

@@ -134,7 +134,7 @@ static void predicated_accesses_have_no_branch(void **state)
     assert_has(ptx, "+-16]");
     assert_has(ptx, " st.shared.b32 [");
     assert_has(ptx, " ld.shared.b8 ");
-    assert_has(ptx, ".extern .shared .align 1024 .b8 tir_shared[]");
+    assert_has(ptx, ".extern .shared .align 1024 .b8 tir$shared[]");
     assert_has_not(ptx, "bra");
     assemble(&u, "sm_90a", ptx);
     tir_context_finish(&u.cx);

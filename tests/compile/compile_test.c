@@ -2,6 +2,7 @@
 // The public compiler API: options, outputs, diagnostics, running out of memory, and artifacts that
 // compute the right thing on the emulator in every variant.
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -189,6 +190,110 @@ static void imports_and_settings_reach_the_program(void **state)
     tir_compilation_destroy(compile(source, &options, TIR_ERR_DIAGNOSED));
 }
 
+// Programs in lowered form that are legal as text but that no machine can run.
+static void what_no_machine_can_run_is_diagnosed(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {
+        "let a: f32, b: i32 = ld(X, i32(0), width = 8);",
+        "let a: f32, b: f32 = ld(X, i32(0), width = 4);",
+        "let a: f32 = ld(X, f32(0), width = 4);",
+        "let a: f32 = ld(X, i32(0), width = 4, pred = i32(1));",
+        "st(Y, i32(0), f32(1), i32(2), width = 8);",
+        "st(Y, i32(0), width = 4);",
+        "let s: shared f32[4] in row_major = alloc(offset = 1024); st(s, i32(0), f32(1), width = 4);",
+        "let s: shared f32[4] in row_major = alloc(offset = -16); st(s, i32(0), f32(1), width = 4);",
+        "let s: shared f32[4] in row_major = alloc(); st(s, i32(0), f32(1), width = 4);",
+        "let l: local f32[1000000] = alloc(); st(l, i32(0), f32(1), width = 4);",
+        "let a: u32 = ldmatrix(X, i32(0));",
+        "cp_async(Y, i32(0), X, i32(0), width = 16);",
+        "let l: local f32[4] = alloc(); let a: f32 = atom(l, i32(0), f32(1), kind = add);",
+        "let a: f32 = atom(Y, i32(0), f32(1), kind = xor);",
+        "let a: f64 = mma(f64(1), f64(2), f64(3), kind = f64, cols = 8, depth = 4);",
+        "let a: f32 = mma(kind = bf16, cols = 8, depth = 16);",
+        "let a: u16 = pack(true, false);",
+        "let a: u32 = pack(u8(1), u8(2), u16(3));",
+        "let a: e2m1 = cast(f32(tid()));",
+        "let l: local f32[4] = alloc(); let a: i64 = stride(l, axis = 0);",
+        "let a: i64 = stride(X, axis = 7);",
+        "let a: i32 = cta_id(axis = 3);",
+        "let a = ptx(\"mov.b32 $0, $5;\", out = i32);",
+        "let a = ptx(\"mov.pred $0, 1;\", out = bool);",
+        "let a: f64 = rem(f64(1), f64(N));",
+    };
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+        char source[400];
+        snprintf(source, sizeof(source),
+                 "kernel k(X: f32[N], Y: inout f32[N]) grid(1) threads(32) form(lowered) "
+                 "shared(1024)\n{\n    %s%s\n}\n",
+                 bodies[i], strstr(bodies[i], "let a") ? " ptx(\"// $0\", a);" : "");
+        tir_compilation *c;
+        tir_error error;
+        tir_status status =
+            tir_compile(STR("k.tir"), (tir_str){source, strlen(source)}, NULL, &c, &error);
+        if (status != TIR_ERR_DIAGNOSED)
+            fail_msg("%s: %s", tir_status_name(status), bodies[i]);
+        assert_true(tir_compilation_error_count(c) > 0);
+        tir_compilation_destroy(c);
+    }
+}
+
+static void line_information_names_the_source(void **state)
+{
+    (void)state;
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.line_info = 1;
+    options.outputs = 1u << TIR_OUTPUT_PTX;
+    tir_compilation *c = compile(axpy, &options, TIR_OK);
+    tir_str ptx = tir_compilation_output(c, TIR_OUTPUT_PTX);
+    assert_true(contains(ptx, ".file\t1 \"axpy.tir\""));
+    assert_true(contains(ptx, ".loc\t1 4 ")); // the statement of the loop
+    assert_false(contains(ptx, ", debug"));
+    tir_compilation_destroy(c);
+}
+
+static void *compile_often(void *user)
+{
+    for (int i = 0; i < 3; i++) {
+        tir_compilation *c;
+        if (tir_compile(STR("axpy.tir"), STR(axpy), NULL, &c, NULL) != TIR_OK)
+            return user; // not NULL
+        tir_compilation_destroy(c);
+    }
+    return NULL;
+}
+
+static void threads_compile_at_the_same_time(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    int failed = 1;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, compile_often, &failed), 0);
+    for (int i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_null(result);
+    }
+}
+
+static void names_of_entries_do_not_collide(void **state)
+{
+    (void)state;
+    static const char source[] =
+        "kernel k(Y: out f32[N]) { for i in tiles(N by 64) { Y[i:+64] = zeros(f32, 64); } }\n"
+        "kernel k__wide(Y: out f32[N]) { for i in tiles(N by 64) { Y[i:+64] = zeros(f32, 64); } }\n";
+    tir_compilation *c = compile(source, NULL, TIR_ERR_DIAGNOSED);
+    assert_true(contains(tir_compilation_diagnostics(c), "E0102"));
+    tir_compilation_destroy(c);
+    static const char shared[] =
+        "kernel tir_shared(Y: out f32[N]) grid(1) threads(32)\n"
+        "{ shared s: f32[32]; s[tid()] = 1.0; bar_sync(); Y[tid()] = s[31 - tid()]; }\n";
+    c = compile(shared, NULL, TIR_OK);
+    assert_true(contains(tir_compilation_output(c, TIR_OUTPUT_ARTIFACT), ".entry tir_shared("));
+    tir_compilation_destroy(c);
+}
+
 // Running out of memory.
 
 struct budget {
@@ -315,6 +420,10 @@ int main(void)
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(passes_can_be_stopped_and_printed),
         cmocka_unit_test(imports_and_settings_reach_the_program),
+        cmocka_unit_test(what_no_machine_can_run_is_diagnosed),
+        cmocka_unit_test(line_information_names_the_source),
+        cmocka_unit_test(threads_compile_at_the_same_time),
+        cmocka_unit_test(names_of_entries_do_not_collide),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(every_variant_computes_the_same),
     };

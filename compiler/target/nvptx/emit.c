@@ -14,7 +14,9 @@
 #include "ir/range.h"
 #include "ir/walk.h"
 
-#define PTX_KERNEL 71 // LLVM's calling convention number
+// No kernel is called this: `$` is no letter of the language.
+#define SHARED_NAME "tir$shared"
+#define PTX_KERNEL  71 // LLVM's calling convention number
 
 // Small things.
 
@@ -281,10 +283,10 @@ static LLVMTypeRef held_type(const struct emit *e, const struct tir_value *v)
 V tir_emit_shared_base(struct emit *e)
 {
     if (!e->shared) {
-        e->shared = LLVMGetNamedGlobal(e->ll->module, "tir_shared");
+        e->shared = LLVMGetNamedGlobal(e->ll->module, SHARED_NAME);
         if (!e->shared) {
             e->shared = LLVMAddGlobalInAddressSpace(e->ll->module, LLVMArrayType2(e->ll->i8, 0),
-                                                    "tir_shared", TIR_AS_SHARED);
+                                                    SHARED_NAME, TIR_AS_SHARED);
             LLVMSetLinkage(e->shared, LLVMExternalLinkage);
             LLVMSetAlignment(e->shared, 1024);
         }

@@ -210,7 +210,12 @@ bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir
     for (uint32_t i = 0; i < job.unit_count; i++)
         job.units[i] = (struct unit){.ll = &nvptx->units[i], .job = &job, .first = i};
     double start = now_ms();
-    bool ok = build(&job);
+    bool ok = true;
+    for (uint32_t i = 0; i < count; i++)
+        ok = tir_nvptx_check(funcs[i], options->arch, diags) && ok;
+    if (!ok)
+        return false;
+    ok = build(&job);
     result->build_ms = now_ms() - start;
     ok = ok && generate(&job);
     if (ok)

@@ -25,6 +25,10 @@ struct tir_nvptx_result {
         ptx_ms; // wall time of making the IR, LLVM's passes, its code generator
 };
 
+// What the machine asks of a lowered kernel. False: a diagnostic was reported.
+bool tir_nvptx_check(const struct tir_func *f, const struct tir_arch *arch,
+                     struct tir_diags *diags);
+
 #define TIR_NVPTX_UNITS 3 // kernels that are compiled at a time
 struct tir_nvptx {        // the LLVM modules of one emission; zeroed at first
     struct tir_llvm units[TIR_NVPTX_UNITS];
