@@ -22,6 +22,9 @@ enum emu_type emu_type_find(tir_str name)
 }
 
 static void fill(tir_error *error, tir_status status, const char *format, va_list args)
+    EMU_PRINTF(3, 0);
+
+static void fill(tir_error *error, tir_status status, const char *format, va_list args)
 {
     error->status = status;
     error->native = 0;

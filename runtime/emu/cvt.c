@@ -121,6 +121,12 @@ static uint64_t convert_nan(uint64_t bits, enum emu_type from, enum emu_type to,
 static void narrow_floats(union wide *v, const struct emu_insn *in, enum emu_type type)
 {
     const bool satfinite = in->op & CVT_SATFINITE;
+    const bool plain = !(in->flags & EMU_INSN_FIX) && in->round == EMU_RN;
+    if (plain && type == EMU_bf16 && in->type2 == EMU_f32) { // the most frequent one
+        for (int i = 0; i < EMU_WARP; i++)
+            v->u[i] = emu_f32_to_bf16((float)v->f[i]);
+        return;
+    }
     for (int i = 0; i < EMU_WARP; i++) {
         double x = v->f[i];
         if (in->op & CVT_INTEGRAL)

@@ -9,25 +9,11 @@ struct format {
     bool finite;  // e4m3: no infinity, all ones is the only NaN
 };
 
-static struct format format_of(enum emu_type type)
-{
-    switch (type) {
-    case EMU_f16:
-        return (struct format){10, 5, false};
-    case EMU_bf16:
-        return (struct format){7, 8, false};
-    case EMU_tf32:
-        return (struct format){10, 8, false};
-    case EMU_e5m2:
-        return (struct format){2, 5, false};
-    case EMU_e4m3:
-        return (struct format){3, 4, true};
-    case EMU_f64:
-        return (struct format){52, 11, false};
-    default:
-        return (struct format){23, 8, false};
-    }
-}
+static const struct format formats[EMU_TYPE_COUNT] = {
+    [EMU_f16] = {10, 5, false}, [EMU_bf16] = {7, 8, false},  [EMU_tf32] = {10, 8, false},
+    [EMU_f32] = {23, 8, false}, [EMU_f64] = {52, 11, false}, [EMU_e5m2] = {2, 5, false},
+    [EMU_e4m3] = {3, 4, true},
+};
 
 static uint64_t place(struct format f, enum emu_type type, bool negative, uint64_t magnitude)
 {
@@ -71,14 +57,15 @@ static bool rounds_up(enum emu_round round, bool negative, bool odd, uint64_t re
 uint64_t emu_fp_round(bool negative, uint64_t mantissa, int exponent, enum emu_type type,
                       enum emu_round round, bool satfinite)
 {
-    const struct format f = format_of(type);
+    const struct format f = formats[type];
     const int bias = (1 << (f.exponent - 1)) - 1;
     if (mantissa == 0)
         return place(f, type, negative, 0);
-    while (!(mantissa >> 63)) { // the value is 1.xxx * 2^(exponent + 63)
-        mantissa <<= 1;
-        exponent--;
-    }
+    for (int step = 32; step; step /= 2) // the value is 1.xxx * 2^(exponent + 63)
+        if (!(mantissa >> (64 - step))) {
+            mantissa <<= step;
+            exponent -= step;
+        }
     int biased = exponent + 63 + bias;
     int drop = 63 - f.mantissa;
     if (biased < 1) { // subnormal: fewer bits stay
@@ -131,7 +118,7 @@ uint64_t emu_fp_from_f64(double x, enum emu_type type, enum emu_round round, boo
     const int biased = (int)(bits >> 52 & 0x7ff);
     const uint64_t low = bits & (((uint64_t)1 << 52) - 1);
     if (biased == 0x7ff) {
-        const struct format f = format_of(type);
+        const struct format f = formats[type];
         if (low)
             return nan_of(type);
         if (satfinite)

@@ -5,6 +5,7 @@
 // that has not started, as in a grid-wide barrier; so after a few rounds the next CTA joins it,
 // until as many are resident as the device has multiprocessors.
 
+#include <fenv.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,15 +96,7 @@ void *emu_launch_alloc(struct emu_grid *l, void *old, size_t old_size, size_t ne
 static void warp_free(struct emu_grid *l, struct emu_warp *w)
 {
     const tir_allocator *a = &l->emu->allocator;
-    for (uint32_t i = 0; i < w->path_count; i++) { // a frame with n users goes with the last
-        struct emu_frame *f = w->paths[i]->frame;
-        while (f && --f->users == 0) {
-            struct emu_frame *parent = f->parent;
-            f->parent = w->free_frames;
-            w->free_frames = f;
-            f = parent;
-        }
-    }
+    emu_warp_stop(w);
     while (w->free_frames) {
         struct emu_frame *next = w->free_frames->parent;
         emu_resize(a, w->free_frames, w->free_frames->size, 0);
@@ -443,7 +436,12 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     l->threads = launch->block[0] * launch->block[1] * launch->block[2];
     l->warps = (l->threads + EMU_WARP - 1) / EMU_WARP;
     l->trap.error = error ? error : &ignored;
+    // The host may have set a rounding mode, flushing of subnormals or traps.
+    fenv_t host;
+    fegetenv(&host);
+    fesetenv(FE_DFL_ENV);
     status = run(l, launch->params);
+    fesetenv(&host);
     launch_free(l);
     emu_resize(&emu->allocator, l, sizeof *l, 0);
     return status;

@@ -169,6 +169,8 @@ static inline void emu_commit_pred(struct emu_warp *w, uint32_t ref, uint32_t va
 // Runs a warp until all its paths are blocked or gone, it yields, or its slice is used up.
 void emu_warp_run(struct emu_warp *w);
 void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel);
+// Drops all paths, wherever they are; their frames become free ones.
+void emu_warp_stop(struct emu_warp *w);
 // Moves `mask` of the running path to another pc.
 void emu_path_split(struct emu_warp *w, uint32_t mask, uint32_t pc);
 // Removes lanes of the running path for good.

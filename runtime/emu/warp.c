@@ -219,10 +219,15 @@ void emu_warp_run(struct emu_warp *w)
     }
 }
 
-void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel)
+void emu_warp_stop(struct emu_warp *w)
 {
     while (w->path_count)
         path_drop(w, w->paths[0]);
+}
+
+void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel)
+{
+    emu_warp_stop(w);
     w->alive = w->exists;
     w->copy_count = 0;
     w->carry = 0;

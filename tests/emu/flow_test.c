@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Control flow: divergence, loops, calls, barriers, exits, and what hangs.
 
+#include <fenv.h>
+
 #include "rig.h"
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -378,6 +380,35 @@ static void ctas_can_wait_for_each_other(void **state)
     rig_close(&r);
 }
 
+// Only sm_100 has these, so hardware.golden does not.
+static void minimum_of_three(void **state)
+{
+    uint32_t out[32];
+    (void)state;
+    expect_words(KERNEL(".reg .f32 %f<8>; cvt.rn.f32.u32 %f1, %t; mov.f32 %f2, 0f41200000;\n"
+                        "mov.f32 %f3, 0f40A00000; mov.f32 %f5, 0f7FC00000;\n"
+                        "max.f32 %f4, %f1, %f2, %f3; min.f32 %f4, %f4, %f5, %f4;\n"
+                        "setp.lt.u32 %p1, %t, 5; @%p1 max.NaN.f32 %f4, %f4, %f2, %f5;\n"
+                        "cvt.rzi.u32.f32 %r1, %f4; st.global.u32 [%o], %r1; ret;"),
+                 32, out);
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(out[i], i < 5 ? 0 : i < 10 ? 10 : i); // a NaN becomes 0
+}
+
+// What the host set for its own arithmetic neither matters nor is lost.
+static void host_environment(void **state)
+{
+    uint32_t out[1];
+    (void)state;
+    fesetround(FE_UPWARD);
+    expect_words(KERNEL(".reg .f32 %f<4>; mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f2F800000;\n"
+                        "add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o], %f3; ret;"),
+                 1, out);
+    assert_int_equal(out[0], 0x3f800000);
+    assert_int_equal(fegetround(), FE_UPWARD);
+    fesetround(FE_TONEAREST);
+}
+
 static void launches_are_checked(void **state)
 {
     struct rig r;
@@ -429,6 +460,8 @@ int main(void)
         cmocka_unit_test(deadlocks_are_reported),
         cmocka_unit_test(barrier_misuse_is_reported),
         cmocka_unit_test(ctas_can_wait_for_each_other),
+        cmocka_unit_test(minimum_of_three),
+        cmocka_unit_test(host_environment),
         cmocka_unit_test(launches_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

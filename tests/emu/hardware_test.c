@@ -105,58 +105,61 @@ static void write_insn(const struct insn *n, char *text)
     snprintf(text + at, MAX_TEXT - at, "%s\nst.global.b64 [%%p1], %%out;\nret;\n}\n", store);
 }
 
+static const uint64_t ints[] = {0,
+                                1,
+                                2,
+                                3,
+                                4,
+                                5,
+                                7,
+                                8,
+                                9,
+                                15,
+                                16,
+                                17,
+                                31,
+                                32,
+                                33,
+                                63,
+                                64,
+                                65,
+                                127,
+                                128,
+                                255,
+                                256,
+                                0x7fff,
+                                0x8000,
+                                0xffff,
+                                0x10000,
+                                0x7fffffff,
+                                0x80000000,
+                                0xffffffff,
+                                0x100000000,
+                                0x7fffffffffffffff,
+                                0x8000000000000000,
+                                0xffffffffffffffff,
+                                0xffffff80,
+                                0xffffffffffff8000};
+
+static const uint64_t halves[] = {0x0000, 0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00,
+                                  0x7fff, 0x0001, 0x83ff, 0x0400, 0x7bff, 0xfbff, 0x3f80,
+                                  0xbf80, 0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x4500,
+                                  0x40a0, 0x7f7f, 0x4248, 0x0078, 0x007e, 0x7f7e, 0x3800};
+
+static const uint64_t floats[] = {
+    0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7fffffff,
+    0xffabcdef, 0x7fabcdef, 0x00000001, 0x807fffff, 0x00800000, 0x7f7fffff, 0x3f000000, 0x4effffff,
+    0x4f000000, 0xcf000000, 0x4f800000, 0x5f000000, 0xdf000000, 0x42fe0000, 0x43000000, 0xc3000000,
+    0x47ffe000, 0x477ff000, 0x43e00000, 0x40200000, 0x40600000, 0xc0200000, 0x3effffff, 0x33800000};
+
+static const double doubles[] = {
+    0,       -0.0,  1,    -1,           INFINITY, -INFINITY,    NAN,          5e-324, 2.2e-308,
+    1.7e308, 0.5,   1.5,  2.5,          -2.5,     2147483647.5, 4294967296.0, 9.3e18, -9.3e18,
+    1.9e19,  65520, -NAN, 3.4028236e38, 1e-45,    1.4e-46,      127.5,        -128.5, 255.5};
+
 // Sources: edge values of the kind the instruction computes with, mixed with random bits.
 static uint64_t source(const char *op, uint64_t *seed)
 {
-    static const uint64_t ints[] = {0,
-                                    1,
-                                    2,
-                                    3,
-                                    4,
-                                    5,
-                                    7,
-                                    8,
-                                    9,
-                                    15,
-                                    16,
-                                    17,
-                                    31,
-                                    32,
-                                    33,
-                                    63,
-                                    64,
-                                    65,
-                                    127,
-                                    128,
-                                    255,
-                                    256,
-                                    0x7fff,
-                                    0x8000,
-                                    0xffff,
-                                    0x10000,
-                                    0x7fffffff,
-                                    0x80000000,
-                                    0xffffffff,
-                                    0x100000000,
-                                    0x7fffffffffffffff,
-                                    0x8000000000000000,
-                                    0xffffffffffffffff,
-                                    0xffffff80,
-                                    0xffffffffffff8000};
-    static const uint64_t halves[] = {0x0000, 0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00,
-                                      0x7fff, 0x0001, 0x83ff, 0x0400, 0x7bff, 0xfbff, 0x3f80,
-                                      0xbf80, 0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x4500,
-                                      0x40a0, 0x7f7f, 0x4248, 0x0078, 0x007e, 0x7f7e, 0x3800};
-    static const uint64_t floats[] = {
-        0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000,
-        0x7fffffff, 0xffabcdef, 0x7fabcdef, 0x00000001, 0x807fffff, 0x00800000, 0x7f7fffff,
-        0x3f000000, 0x4effffff, 0x4f000000, 0xcf000000, 0x4f800000, 0x5f000000, 0xdf000000,
-        0x42fe0000, 0x43000000, 0xc3000000, 0x47ffe000, 0x477ff000, 0x43e00000, 0x40200000,
-        0x40600000, 0xc0200000, 0x3effffff, 0x33800000};
-    const double doubles[] = {
-        0,       -0.0,  1,    -1,           INFINITY, -INFINITY,    NAN,          5e-324, 2.2e-308,
-        1.7e308, 0.5,   1.5,  2.5,          -2.5,     2147483647.5, 4294967296.0, 9.3e18, -9.3e18,
-        1.9e19,  65520, -NAN, 3.4028236e38, 1e-45,    1.4e-46,      127.5,        -128.5, 255.5};
     const uint64_t r = rig_random(seed);
     const int choice = (int)(rig_random(seed) % 4);
     const bool is_f64 = strstr(op, "f64") != NULL, is_f32 = strstr(op, "f32") != NULL;
