@@ -1,19 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds, without a GPU, all that the checks and timings need on a machine that has one but no LLVM:
-# a static tirc, libtirrt.so and the kernels, packed into FOLDER/kit.tar.gz.
+# a static tirc, libtirrt.so, the kernels and the scripts, packed into FOLDER/kit.tar.gz.
 # Usage: tools/bench/build.sh [FOLDER]   (default build-device); PTXAS=PATH also reports registers
 set -eu
 cd "$(dirname "$0")/../.."
 out=${1:-build-device}
 
 [ -f "$out/meson/build.ninja" ] ||
-    meson setup "$out/meson" -Dllvm=static -Dtests=disabled -Dbuildtype=release
-ninja -C "$out/meson" -j "${JOBS:-2}"
-mkdir -p "$out/kit"
+    meson setup "$out/meson" -Dllvm=static -Dtests=enabled -Dbuildtype=release
+ninja -C "$out/meson" -j "${JOBS:-2}" \
+    compiler/tirc tools/bench/bench_launch tests/runtime/runtime_device
+rm -rf "$out/kit"
+mkdir -p "$out/kit/tools" "$out/kit/tests"
 strip -o "$out/kit/tirc" "$out/meson/compiler/tirc"
-cp -L "$out/meson/runtime/libtirrt.so" "$out/kit/libtirrt.so"
-rm -rf "$out/kit/kernels"
+cp -L "$out/meson/runtime/libtirrt.so" "$out/kit/libtirrt.so.1"
+ln -s libtirrt.so.1 "$out/kit/libtirrt.so"
+cp "$out/meson/tools/bench/bench_launch" "$out/meson/tests/runtime/runtime_device" "$out/kit/"
+cp -L "$(ldd "$out/kit/runtime_device" | awk '/libcmocka/ { print $3 }')" "$out/kit/"
+cp -R examples "$out/kit/"
+cp -R tools/bench "$out/kit/tools/"
+cp -R tests/device tests/run "$out/kit/tests/"
 # A kernel that does not compile is listed; the others are still worth a run.
 python3 tools/bench/artifacts.py --tirc "$out/kit/tirc" --out "$out/kit/kernels" \
     ${PTXAS:+--ptxas "$PTXAS"} || true

@@ -2,14 +2,16 @@
 """Checks every example on a device against torch, at awkward sizes and with awkward layouts.
 
     python3 check_examples.py --device cuda|emu --library libtirrt.so --artifacts FOLDER
-                              [--only PATTERN] [--quick] [--lanes N] [--seconds S] [--tirc TIRC]
+                              [--only PATTERN] [--quick] [--lanes N] [--seconds S]
+                              [--tirc TIRC [--tests FOLDER]]
 
 Inputs are N(0,1). Outputs are poisoned before the launch with bytes 0xff (NaN for floats), and so
 is every byte of memory around each tensor and between its rows: what should not be read spoils the
 result, and what should not be written is compared afterwards. References are computed in float64,
 or exactly for integers; the tolerance is one rounding to the output's type plus what the
 accumulation in the kernel's own type may lose. With --tirc, the command line's own --check, against
-the interpreter, runs as well. Ends with the line "N passed, N failed".
+the interpreter, runs as well; with --tests also on the programs of the project's own tests/device
+and tests/run. Ends with the line "N passed, N failed".
 
 FOLDER is what artifacts.py made.
 """
@@ -21,6 +23,7 @@ import json
 import math
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import time
@@ -510,6 +513,50 @@ def run_command(tirc, device, line):
             "facts": f"variant {result['variant']}" if result["launched"] else "nothing launched"}
 
 
+def test_lines(options):
+    """The commands of the project's tests of the language, for this device."""
+    if not options.tests:
+        return []
+    folder, out = pathlib.Path(options.tests), []
+    for path in sorted(folder.glob("device/*.tir")):
+        for line in path.read_text().splitlines():
+            _, marker, command = line.partition("RUN: %tirc ")
+            if marker:
+                command = command.replace("%s", str(path))
+                command = command.replace("--device=emu", f"--device={options.device}")
+                out.append([options.tirc, *shlex.split(command)])
+    for path in sorted(folder.glob("run/*.tir")):
+        out.append([sys.executable, str(folder / "run/on_device.py"), options.tirc, str(path),
+                    options.device])
+    return out
+
+
+def run_test(command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        return {"error": "no result after 120 s"}
+    if done.returncode == 77:  # only the interpreter runs it
+        return {"wrong": 0, "facts": "skipped"}
+    if done.returncode:
+        return {"error": " ".join((done.stdout + done.stderr).split())[:300]}
+    return {"wrong": 0, "facts": "as expected"}
+
+
+def command_results(options):
+    """Everything that goes through tirc, several processes at a time."""
+    if not options.tirc:
+        return
+    with concurrent.futures.ThreadPoolExecutor(options.lanes * 2) as pool:
+        for name, lines, run in (
+                ("tirc run", command_lines(options.quick),
+                 lambda line: run_command(options.tirc, options.device, line)),
+                ("tests", test_lines(options), run_test)):
+            chosen = lines if fnmatch.fnmatch(name, options.only) else []
+            for line, result in zip(chosen, pool.map(run, chosen)):
+                yield (name, line, ""), result
+
+
 def failed(result):
     return "error" in result or result["wrong"] > 0
 
@@ -547,6 +594,7 @@ def options_of(arguments):
     parser.add_argument("--lanes", type=int, default=4, help="workers side by side")
     parser.add_argument("--seconds", type=float, default=420, help="stop after this long")
     parser.add_argument("--tirc", help="also run the command line's own --check")
+    parser.add_argument("--tests", help="the project's tests folder")
     return parser.parse_args(arguments)
 
 
@@ -571,14 +619,8 @@ def main(arguments):
     deadline = time.monotonic() + options.seconds
     torch.set_num_threads(1 if options.device == "emu" else 4)
     results = list(harness.run(deal(options), lambda: Context(options), check, 60, deadline))
-    if options.tirc:
-        commands = [line for line in command_lines(options.quick)
-                    if fnmatch.fnmatch("tirc run", options.only)]
-        with concurrent.futures.ThreadPoolExecutor(options.lanes * 2) as pool:
-            found = pool.map(lambda line: run_command(options.tirc, options.device, line), commands)
-            results += [(("tirc run", line, ""), result)
-                        for line, result in zip(commands, found)]
-    order = [*artifacts.checks(), *HUGE, "tirc run"]
+    results += command_results(options)
+    order = [*artifacts.checks(), *HUGE, "tirc run", "tests"]
     results.sort(key=lambda entry: order.index(entry[0][0]))
     bad = [(item, result) for item, result in results if failed(result)]
     table(results)
