@@ -3,8 +3,9 @@
 
     python3 artifacts.py --tirc TIRC --out FOLDER [--arch sm_90a] [--only PATTERN] [--ptxas PTXAS]
 
-Compiles every row of the tables below to FOLDER/NAME.tira. A row that does not compile is listed and
-left out. With --ptxas the registers and spills of each row's fast variant go to FOLDER/usage.txt.
+Compiles every row of the tables below to FOLDER/NAME.tira. A row that does not compile is listed
+and left out. With --ptxas the registers and spills of each row's fast variant go to
+FOLDER/usage.txt.
 """
 
 import argparse

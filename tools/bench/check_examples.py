@@ -624,8 +624,8 @@ def main(arguments):
     results.sort(key=lambda entry: order.index(entry[0][0]))
     bad = [(item, result) for item, result in results if failed(result)]
     table(results)
-    for item, result in bad[:60]:
-        print("FAIL", *item, {k: v for k, v in result.items() if k != "facts"})
+    for item, result in bad[:40]:
+        print("FAIL", *item, str({k: v for k, v in result.items() if k != "facts"})[:200])
     if os.environ.get("OUT"):
         text = json.dumps([{"item": item, **result} for item, result in results])
         pathlib.Path(os.environ["OUT"], "check.json").write_text(text)

@@ -4,15 +4,16 @@
     python3 compare.py --library libtirrt.so --artifacts FOLDER [--only PATTERN] [--sweep]
                        [--rounds N] [--pause MS] [--seconds S] [--device cuda|emu]
 
-Each item has two sides: a torch call, and one of our artifacts, picked among FOLDER's candidates by
-a short trial. Each side is a CUDA graph of several calls that rotate over input sets of together at
-least 256 MiB, so that nothing is found in the L2 cache; a torch call that synchronises is a plain
-loop instead. The graphs are replayed in turns, torch ours torch ours, between CUDA events, and the medians
-are compared. --pause rests between replays, which keeps the card below its power limit. Inputs
-are N(0,1). Our result is compared with torch's, or with float32 where torch's own is less exact,
-before anything is timed.
+Each item has two sides: a torch call, and one of our artifacts, picked among FOLDER's candidates
+by a short trial. Each side is a CUDA graph of several calls that rotate over input sets of together
+at least 256 MiB, so that nothing is found in the L2 cache; a torch call that synchronises is a
+plain loop instead. The graphs are replayed in turns, torch ours torch ours, between CUDA events,
+and the medians are compared. --pause rests between replays, which keeps the card below its power
+limit. Inputs are N(0,1). Our result is compared with float32's or float64's before anything is
+timed.
 
 --sweep times every GEMM configuration of FOLDER on every shape instead, beside cuBLAS.
+Progress goes to $OUT/NAME.log and all figures to $OUT/NAME.json where OUT is set.
 --device emu runs every item once at tiny sizes, to try the script; its times mean nothing.
 """
 
@@ -224,6 +225,7 @@ ITEMS = {
     **{f"gemm_{e}": (gemm(e), TYPED_SHAPES, [(72, 80, 96)], [f"gemm_{e}", f"sweep_{e}.*"])
        for e in ("f16", "tf32", "i8", "e4m3")},
 }
+SHOWN = 12  # configurations in the table of a sweep, besides the best of each shape
 SWEEP_SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (1024, 1024, 1024),
                 (64, 8192, 4096), (1, 8192, 4096)]
 
@@ -489,7 +491,11 @@ def print_sweep(results):
         print(f"\n{'configuration':34} regs local  " + "  ".join(f"{s:>16}" for s in shapes))
         rows.sort(key=lambda row: -sum(v.get("ratio", 0)
                                        for v in row[1].get("shapes", {}).values()))
-        for name, r in rows:
+        best = {max(rows, key=lambda row, s=s: row[1].get("shapes", {}).get(s, {})
+                    .get("ratio", 0))[0] for s in shapes}
+        for place, (name, r) in enumerate(rows):
+            if place >= SHOWN and name not in best and "error" not in r:
+                continue
             if "error" in r:
                 print(f"{name:34} FAILED {r['error']}")
                 continue
@@ -541,16 +547,17 @@ def main(arguments):
     for name, result in warm(options):
         if "error" in result:
             print(f"{name} does not load: {result['error']}", flush=True)
+    name = "sweep" if options.sweep else f"compare{'_pause' if options.pause else ''}"
+    folder = os.environ.get("OUT")
     results = []
-    for item, result in harness.run([items_of(options)], lambda: Context(options), work, 120,
-                                    deadline):
-        results.append((item, result))
-        line = str(item) if options.sweep else pair_line(item, result)
-        print(line, flush=True)
-    if os.environ.get("OUT"):
-        kind = "sweep" if options.sweep else f"compare{'_pause' if options.pause else ''}"
+    with open(pathlib.Path(folder, name + ".log") if folder else os.devnull, "w") as log:
+        for item, result in harness.run([items_of(options)], lambda: Context(options), work, 120,
+                                        deadline):
+            results.append((item, result))
+            print(item if options.sweep else pair_line(item, result), file=log, flush=True)
+    if folder:
         text = json.dumps([{"item": item, **result} for item, result in results])
-        pathlib.Path(os.environ["OUT"], f"{kind}.json").write_text(text)
+        pathlib.Path(folder, name + ".json").write_text(text)
     (print_sweep if options.sweep else print_pairs)(results)
     return any("error" in result for _, result in results)
 
