@@ -50,6 +50,21 @@ static tir_str text_of(struct test *t, const struct tir_func *f)
     return tir_text_str(&text);
 }
 
+// The text of a file, in the context's arena. NULL ptr: it cannot be read.
+static tir_str read_source(struct test *t, const char *path)
+{
+    tir_str s = file_read(path);
+    if (!s.ptr)
+        return s;
+    tir_str copy = tir_str_copy(&t->cx.arena, s);
+    union {
+        const char *from;
+        char *owned;
+    } text = {s.ptr};
+    free(text.owned);
+    return copy;
+}
+
 static bool import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
 {
     struct test *t = user;
@@ -57,7 +72,7 @@ static bool import(void *user, tir_str from, tir_str path, tir_str *name, tir_st
     while (folder && from.ptr[folder - 1] != '/')
         folder--;
     *name = tir_str_format(&t->cx.arena, "%.*s" STR_FMT, (int)folder, from.ptr, STR_ARG(path));
-    *text = file_read(name->ptr);
+    *text = read_source(t, name->ptr);
     return text->ptr != NULL;
 }
 
@@ -219,7 +234,7 @@ static bool run_kernel(struct test *t, struct tir_func *f)
 
 static void run_file(struct test *t)
 {
-    tir_str source = file_read(t->path);
+    tir_str source = read_source(t, t->path);
     struct tir_module *m = source.ptr ? compile(t, tir_str_of(t->path), source) : NULL;
     if (!m) {
         complain(t, "does not compile", STR(""));
