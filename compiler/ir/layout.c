@@ -225,9 +225,9 @@ bool tir_layout_same_owner(const struct tir_layout *a, const struct tir_layout *
 // Register strides that are dense again after some register iterators went away.
 static void compact_registers(struct tir_layout *l)
 {
-    uint32_t next = 1, done = 0;
+    uint32_t next = 1;
     bool assigned[TIR_MAX_ITERS] = {false};
-    for (;;) {
+    for (uint32_t done = 0; done < l->iter_count; done++) {
         uint32_t best = TIR_MAX_ITERS;
         for (uint32_t i = 0; i < l->iter_count; i++)
             if (l->iters[i].axis == TIR_AXIS_REG && !assigned[i] &&
@@ -238,7 +238,6 @@ static void compact_registers(struct tir_layout *l)
         assigned[best] = true;
         l->iters[best].stride = next;
         next *= l->iters[best].extent;
-        assert(++done <= TIR_MAX_ITERS);
     }
 }
 

@@ -96,7 +96,7 @@ void emu_object_drop(struct emu *emu, uint64_t address)
 
 uint64_t emu_object_new(struct emu *emu, uint64_t size, uint64_t align, struct emu_trap *trap)
 {
-    uint64_t address;
+    uint64_t address = 0;
     if (object_new(emu, size, align, &address, trap->error))
         longjmp(trap->env, 1);
     return address;
@@ -119,11 +119,10 @@ void emu_object_init(struct emu *emu, uint64_t address, const uint8_t *bytes, ui
 static tir_status host_range(struct emu *emu, uint64_t address, uint64_t size,
                              struct emu_object **out, tir_error *error)
 {
-    struct emu_object *o = emu_object_at(emu, address);
+    struct emu_object *o = *out = emu_object_at(emu, address);
     if (!o || address - o->address > o->size || size > o->size - (address - o->address))
         return emu_fail(error, TIR_ERR_INVALID,
                         "no %" PRIu64 " bytes of device memory at 0x%" PRIx64, size, address);
-    *out = o;
     return TIR_OK;
 }
 
@@ -147,7 +146,7 @@ tir_status emu_free(struct emu *emu, uint64_t address, tir_error *error)
 tir_status emu_write(struct emu *emu, uint64_t dst, const void *src, uint64_t size,
                      tir_error *error)
 {
-    struct emu_object *o;
+    struct emu_object *o = NULL;
     if (size == 0)
         return TIR_OK;
     tir_status status = host_range(emu, dst, size, &o, error);
@@ -160,7 +159,7 @@ tir_status emu_write(struct emu *emu, uint64_t dst, const void *src, uint64_t si
 
 tir_status emu_read(struct emu *emu, void *dst, uint64_t src, uint64_t size, tir_error *error)
 {
-    struct emu_object *o;
+    struct emu_object *o = NULL;
     if (size == 0)
         return TIR_OK;
     tir_status status = host_range(emu, src, size, &o, error);
@@ -172,7 +171,7 @@ tir_status emu_read(struct emu *emu, void *dst, uint64_t src, uint64_t size, tir
 
 tir_status emu_copy(struct emu *emu, uint64_t dst, uint64_t src, uint64_t size, tir_error *error)
 {
-    struct emu_object *from, *to;
+    struct emu_object *from = NULL, *to = NULL;
     if (size == 0)
         return TIR_OK;
     tir_status status = host_range(emu, src, size, &from, error);
@@ -187,7 +186,7 @@ tir_status emu_copy(struct emu *emu, uint64_t dst, uint64_t src, uint64_t size, 
 
 tir_status emu_fill(struct emu *emu, uint64_t dst, uint8_t value, uint64_t size, tir_error *error)
 {
-    struct emu_object *o;
+    struct emu_object *o = NULL;
     if (size == 0)
         return TIR_OK;
     tir_status status = host_range(emu, dst, size, &o, error);
