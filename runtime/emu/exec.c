@@ -170,7 +170,7 @@ static uint32_t combine(uint32_t op, uint32_t a, uint32_t b)
     return a;
 }
 
-static uint32_t compare(struct emu_warp *w, const struct emu_insn *in, const void *a, const void *b)
+static uint32_t compare(const struct emu_insn *in, const void *a, const void *b)
 {
     alignas(16) uint8_t fa[8 * EMU_WARP], fb[8 * EMU_WARP];
     if (in->flags & EMU_INSN_FTZ) {
@@ -182,7 +182,6 @@ static uint32_t compare(struct emu_warp *w, const struct emu_insn *in, const voi
         a = fa;
         b = fb;
     }
-    (void)w;
     return in->cmp(a, b);
 }
 
@@ -195,7 +194,7 @@ static uint32_t read_pred(const struct emu_warp *w, uint32_t ref, bool negate)
 EMU_RUN(setp)
 {
     const void *a = emu_at_ref(w, in->src[0]), *b = emu_at_ref(w, in->src[1]);
-    uint32_t first = compare(w, in, a, b);
+    uint32_t first = compare(in, a, b);
     uint32_t second = ~first;
     if (in->type == EMU_f16x2 || in->type == EMU_bf16x2) { // the upper halves set the other one
         uint32_t ha[EMU_WARP], hb[EMU_WARP];
@@ -203,9 +202,7 @@ EMU_RUN(setp)
             ha[i] = ((const uint32_t *)a)[i] >> 16;
             hb[i] = ((const uint32_t *)b)[i] >> 16;
         }
-        struct emu_insn half = *in;
-        half.type = in->type == EMU_f16x2 ? EMU_f16x2 : EMU_bf16x2;
-        second = compare(w, &half, ha, hb);
+        second = compare(in, ha, hb);
     }
     if (in->op != EMU_PRED_MOV) {
         const uint32_t c = read_pred(w, in->src[2], in->round);
@@ -218,7 +215,7 @@ EMU_RUN(setp)
 
 EMU_RUN(set)
 {
-    uint32_t p = compare(w, in, emu_at_ref(w, in->src[0]), emu_at_ref(w, in->src[1]));
+    uint32_t p = compare(in, emu_at_ref(w, in->src[0]), emu_at_ref(w, in->src[1]));
     if (in->op != EMU_PRED_MOV)
         p = combine(in->op, p, read_pred(w, in->src[2], in->round));
     const uint32_t yes = in->type2 == EMU_f32    ? 0x3f800000

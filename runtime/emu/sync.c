@@ -113,9 +113,32 @@ static bool meet(struct emu_warp *w, uint32_t ref, uint32_t mask)
     return emu_path_meet(w, mask, members);
 }
 
+// Unlike the others, lanes may be at different bar.warp.sync: whoever comes last releases them all.
+static bool release_warp(struct emu_warp *w, uint32_t mask, uint32_t members)
+{
+    const struct emu_insn *code = w->launch->module->code.at;
+    uint32_t there = mask;
+    for (uint32_t i = 0; i < w->path_count; i++)
+        if (w->paths[i]->state == EMU_PATH_MEET && code[w->paths[i]->pc].run == emu_run_bar_warp)
+            there |= w->paths[i]->mask;
+    if (members & w->alive & ~there)
+        return false;
+    for (uint32_t i = 0; i < w->path_count; i++) {
+        struct emu_path *p = w->paths[i];
+        if (p->state == EMU_PATH_MEET && code[p->pc].run == emu_run_bar_warp && p->mask & members) {
+            p->state = EMU_PATH_READY;
+            p->pc++;
+        }
+    }
+    w->reschedule = true;
+    return true;
+}
+
 EMU_RUN(bar_warp)
 {
-    meet(w, in->src[0], mask);
+    const uint32_t members = lanes(w, in->src[0])[emu_first_lane(mask)];
+    if (w->path_count == 1 || !release_warp(w, mask, members))
+        meet(w, in->src[0], mask);
 }
 
 // dst | list: predicate; src: value, lane or distance, clamp, member mask

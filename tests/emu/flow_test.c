@@ -78,6 +78,23 @@ static void adds_vectors(void **state)
     rig_close(&r);
 }
 
+// Lanes that wait in different places count for each other: each side reads what the other wrote.
+static void warp_barriers_in_two_places(void **state)
+{
+    uint32_t out[32];
+    (void)state;
+    expect_words(HEAD ".visible .entry k(.param .u64 out)\n{ .shared .u32 s[2];\n"
+                      ".reg .pred %p; .reg .b32 %t, %r<8>; .reg .b64 %o, %d;\n"
+                      "ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %d, %t, 4;\n"
+                      "add.s64 %o, %o, %d; setp.lt.u32 %p, %t, 16; @%p bra LOW;\n"
+                      "st.shared.u32 [s+4], 7; bar.warp.sync -1; ld.shared.u32 %r1, [s]; bra END;\n"
+                      "LOW: st.shared.u32 [s], 9; bar.warp.sync -1; ld.shared.u32 %r1, [s+4];\n"
+                      "END: st.global.u32 [%o], %r1; ret; }\n",
+                 32, out);
+    assert_int_equal(out[0], 7);
+    assert_int_equal(out[31], 9);
+}
+
 // Both sides of a branch run, and a shuffle after it sees every lane.
 static void branches_meet_again(void **state)
 {
@@ -441,6 +458,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adds_vectors),
+        cmocka_unit_test(warp_barriers_in_two_places),
         cmocka_unit_test(branches_meet_again),
         cmocka_unit_test(branches_meet_backwards),
         cmocka_unit_test(loops_of_different_length),
