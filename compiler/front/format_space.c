@@ -237,6 +237,17 @@ static bool space_before(const format_tokens *v, uint32_t i)
     return !metas;
 }
 
+// The parenthesis before the parameters of kernel NAME<...>( or fn NAME(.
+static bool begins_params(const format_tokens *v, uint32_t i)
+{
+    if (v->at[i].kind != TIR_TOK_LPAREN || i < 2)
+        return false;
+    uint32_t name =
+        v->at[i - 1].kind == TIR_TOK_GT && v->at[i - 1].match ? v->at[i - 1].match - 1 : i - 1;
+    return name > 0 && v->at[name].kind == TIR_TOK_NAME &&
+           (v->at[name - 1].kind == TIR_TOK_KERNEL || v->at[name - 1].kind == TIR_TOK_FN);
+}
+
 enum { RANK_CLAUSE = 1, RANK_COMMA, RANK_VALUE, RANK_LOGIC, RANK_OPERATOR, RANKS };
 
 // Outer levels first; in one level clauses and options, then commas, then the looser operators.
@@ -244,6 +255,8 @@ static uint16_t break_rank(const format_tokens *v, uint32_t i)
 {
     const struct format_token *a = &v->at[i - 1], *b = &v->at[i];
     uint16_t rank = 0;
+    if (begins_params(v, i - 1))
+        return RANK_COMMA;
     if (!b->space)
         return 0;
     if (a->kind == TIR_TOK_COMMA)
