@@ -100,8 +100,8 @@ bool lower_enter(struct lower *l, struct tir_span span)
         return false;
     l->steps++;
     if (l->depth >= MAX_DEPTH)
-        lower_error(l, span, TIR_E_NESTING, "nested more than %d levels deep, calls included",
-                    MAX_DEPTH);
+        tir_error_at(&l->cx->diags, outermost(l, span), TIR_E_NESTING,
+                     "nested more than %d levels deep, calls included", MAX_DEPTH);
     else if (l->f->inst_count > MAX_INSTRUCTIONS || l->steps > MAX_STEPS)
         tir_error_at(&l->cx->diags, outermost(l, span), TIR_E_LIMIT,
                      "the kernel has more than %d operations once functions and loops are expanded",

@@ -261,6 +261,31 @@ static bool run_large(struct tir_context *cx, struct test *t)
     return ok;
 }
 
+// Every file imports another one.
+static bool import_next(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
+{
+    static char names[128][8];
+    int *count = user;
+    (void)from;
+    (void)path;
+    snprintf(names[*count], sizeof(names[0]), "%d", *count);
+    *name = tir_str_of(names[(*count)++]);
+    *text = STR("import \"next\";\n");
+    return *count < 128;
+}
+
+static bool run_many_files(struct tir_context *cx, struct test *t)
+{
+    int count = 0;
+    struct tir_front_options o = {.import = import_next, .import_user = &count};
+    struct tir_module *m;
+    bool ok = !tir_front_module(cx, STR("first.tir"), STR("import \"next\";\n"), &o, &m) &&
+              cx->diags.list.len == 1 && cx->diags.list.at[0]->code == TIR_E_IMPORT && count == 64;
+    if (!ok)
+        fail(t, "expected E0007 alone, at the 65th file", "");
+    return ok;
+}
+
 // The codes that only passes report.
 static bool is_of_passes(enum tir_diag_code code)
 {
@@ -279,9 +304,12 @@ int main(int argc, char **argv)
     run_all(argv[1], "accept", run_accept);
     run_all(argv[1], "reject", run_reject);
     run_all(argv[1], "warn", run_warn);
-    bool large = run_one("/dev/null", run_large);
-    passed += large;
-    failed += !large;
+    run_fn *const synthetic[] = {run_large, run_many_files};
+    for (size_t i = 0; i < TIR_COUNT_OF(synthetic); i++) {
+        bool ok = run_one("/dev/null", synthetic[i]);
+        passed += ok;
+        failed += !ok;
+    }
     for (int code = 0; code < TIR_DIAG_COUNT; code++)
         if (!code_seen[code] && !is_of_passes((enum tir_diag_code)code)) {
             printf("FAIL no test expects %s\n", tir_diag_infos[code].code);
