@@ -4,7 +4,6 @@
 # A tool that is not installed is skipped with a line that says so.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-failed=0
 
 # The files of the project whose path matches an extended regular expression.
 files() {
@@ -15,12 +14,9 @@ files() {
     fi | grep -E "$1" | while read -r file; do [ -f "$file" ] && echo "$file"; done
 }
 
-# report MESSAGE < LINES: fails when there are any lines
+# report MESSAGE < LINES: each line is a violation
 report() {
-    lines=$(cat)
-    [ -n "$lines" ] || return 0
-    printf '%s\n' "$lines" | sed "s|^|$1: |"
-    failed=1
+    sed "s|^|$1: |"
 }
 
 # search PATTERN FILES_PATTERN: file:line:text of every match
@@ -28,49 +24,54 @@ search() {
     files "$2" | xargs -r grep -nE "$1" /dev/null
 }
 
-files '\.(c|h|re|def|py|sh)$|meson|^tools/[a-z]+$' |
-    xargs -r grep -L 'SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception' |
-    report 'no SPDX line'
+violations() {
+    files '\.(c|h|re|def|py|sh)$|meson|^tools/[a-z]+$' |
+        xargs -r grep -L 'SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception' |
+        report 'no SPDX line'
 
-search '\b(sprintf|strcpy|strcat|strtok|gets|atoi|alloca|setlocale|system)\(' '\.(c|h|re)$' |
-    report 'banned function'
+    search '\b(sprintf|strcpy|strcat|strtok|gets|atoi|alloca|setlocale|system)\(' '\.(c|h|re)$' |
+        report 'banned function'
 
-# Below the API edge memory comes from an arena or the caller's allocator.
-search '\b(malloc|calloc|realloc|free)\(' '^compiler/.*\.(c|h|re)$' |
-    grep -vE '^compiler/(driver/|base/arena\.c:)' |
-    report 'not the arena'
+    # Below the API edge memory comes from an arena or the caller's allocator.
+    search '\b(malloc|calloc|realloc|free)\(' '^compiler/.*\.(c|h|re)$' |
+        grep -vE '^compiler/(compile\.c:|driver/|base/arena\.c:)' |
+        report 'not the arena'
 
-# The dependency rule: the runtime knows nothing of the compiler, and only the target knows LLVM.
-search '#include "(base|ir|front|pass|interp|target|driver)/' '^runtime/.*\.(c|h|re)$' |
-    report 'the runtime includes the compiler'
-search '#include [<"]llvm-c/' '\.(c|h|re)$' | grep -vE '^(compiler/target/nvptx/|compiler/cache\.c:)' |
-    report 'LLVM outside of the target'
+    # The dependency rule: the runtime knows nothing of the compiler, and only the target knows LLVM.
+    search '#include "(base|ir|front|pass|interp|target|driver)/' '^runtime/.*\.(c|h|re)$' |
+        report 'the runtime includes the compiler'
+    search '#include [<"]llvm-c/' '\.(c|h|re)$' | grep -vE '^(compiler/target/nvptx/|compiler/cache\.c:)' |
+        report 'LLVM outside of the target'
 
-search '\b(TODO|FIXME|XXX)\b' '\.(c|h|re|def|py|sh|tir)$' | grep -v '^tools/check\.sh:' |
-    report 'unfinished'
-search "(^|[^A-Za-z0-9_.])/(home|root|work)/" '.' | grep -v '^tools/check\.sh:' |
-    report 'a path of one machine'
-search '[[:space:]]+$' '\.(c|h|re|def|py|sh|md|tir)$|meson' | report 'trailing space'
+    search '\b(TODO|FIXME|XXX)\b' '\.(c|h|re|def|py|sh|tir)$' | grep -v '^tools/check\.sh:' |
+        report 'unfinished'
+    search "(^|[^A-Za-z0-9_.])/(home|root|work)/" '.' | grep -v '^tools/check\.sh:' |
+        report 'a path of one machine'
+    search '[[:space:]]+$' '\.(c|h|re|def|py|sh|md|tir)$|meson' | report 'trailing space'
 
-# A table undefines its macros, so that every use of it starts clean.
-for table in $(files '\.def$'); do
-    for macro in $(sed -nE 's/^([A-Z_]+)\(.*/\1/p' "$table" | sort -u); do
-        grep -q "^#undef $macro\$" "$table" || echo "$table: #undef $macro"
-    done
-done | report 'table'
+    # A table undefines its macros, so that every use of it starts clean.
+    for table in $(files '\.def$'); do
+        for macro in $(sed -nE 's/^([A-Z_]+)\(.*/\1/p' "$table" | sort -u); do
+            grep -q "^#undef $macro\$" "$table" || echo "$table: #undef $macro"
+        done
+    done | report 'table'
 
-if command -v clang-format >/dev/null && clang-format --version | grep -q 'version 14\.'; then
-    files '\.[ch]$' | xargs -r clang-format --dry-run --Werror 2>&1 |
-        sed -n 's/:.*error:.*//p' | uniq | report 'clang-format -i'
-else
-    echo 'clang-format 14 is not installed: formatting was not checked'
-fi
+    if command -v clang-format >/dev/null && clang-format --version | grep -q 'version 14\.'; then
+        files '\.[ch]$' | xargs -r clang-format --dry-run --Werror 2>&1 |
+            sed -n 's/:.*error:.*//p' | uniq | report 'clang-format -i'
+    else
+        echo 'clang-format 14 is not installed: formatting was not checked' >&2
+    fi
 
-if command -v codespell >/dev/null; then
-    files '\.(c|h|re|def|md|py|tir|1)$' | xargs -r codespell --ignore-words tools/words.txt |
-        report 'spelling'
-else
-    echo 'codespell is not installed: spelling was not checked'
-fi
+    if command -v codespell >/dev/null; then
+        files '\.(c|h|re|def|md|py|tir|1)$' | xargs -r codespell --ignore-words tools/words.txt 2>/dev/null |
+            report 'spelling'
+    else
+        echo 'codespell is not installed: spelling was not checked' >&2
+    fi
+}
 
-exit $failed
+found=$(violations)
+[ -z "$found" ] && exit
+printf '%s\n' "$found"
+exit 1
