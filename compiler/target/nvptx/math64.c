@@ -4,7 +4,7 @@
 // The methods are those of math.c with longer polynomials. Bounds in ulp of the result:
 //     exp exp2 log log2 tanh erf 2, sin and cos 2 for |x| <= 10^9, rsqrt 2
 //     pow of f64: relative error 2^-51 (1 + |y log2 x|)
-// The remainder of f32 is exact; f64 has none.
+// The remainder is exact.
 
 #include "target/nvptx/emit.h"
 
@@ -252,30 +252,42 @@ V tir_emit_pow(struct emit *e, V x, V y)
     return widen ? LLVMBuildFPTrunc(e->b, v, type, "") : v;
 }
 
+// d as normal 2^-64 where it is small; *exponent: the biased one of d, below 1 for a subnormal d.
+static V normalize(struct emit *e, V d, V *small, V *exponent)
+{
+    *small = tir_emit_fcmp(e, LLVMRealOLT, d, tir_emit_const(d, 0x1p-1000));
+    V v = tir_emit_select(e, *small, mul(e, d, tir_emit_const(d, 0x1p64)), d);
+    V field = LLVMBuildLShr(e->b, bits_of(e, v), int64(e, 52), "");
+    V less = LLVMBuildSub(e->b, field, int64(e, 64), "");
+    *exponent = tir_emit_select(e, *small, less, field);
+    return v;
+}
+
 // One step of long division: r less a multiple of d 2^shift, at most 50 bits of the quotient.
 static V remainder_step(struct emit *e, V r, V d)
 {
-    V r_exponent = LLVMBuildLShr(e->b, bits_of(e, r), int64(e, 52), "");
-    V d_exponent = LLVMBuildLShr(e->b, bits_of(e, d), int64(e, 52), "");
+    V r_exponent, d_exponent, r_small, d_small;
+    normalize(e, r, &r_small, &r_exponent);
+    V v = normalize(e, d, &d_small, &d_exponent);
     V shift = LLVMBuildSub(e->b, LLVMBuildSub(e->b, r_exponent, d_exponent, ""), int64(e, 50), "");
     shift = tir_emit_binary(e, "llvm.smax", shift, int64(e, 0));
-    V scaled_bits =
-        LLVMBuildAdd(e->b, bits_of(e, d), LLVMBuildShl(e->b, shift, int64(e, 52), ""), "");
-    V by = tir_emit_bits(e, scaled_bits, e->ll->f64);
+    V back = LLVMBuildSub(e->b, shift, int64(e, 64), "");
+    V by = scale(e, v, tir_emit_select(e, d_small, back, shift));
     V quotient = tir_emit_unary(e, "llvm.trunc", LLVMBuildFDiv(e->b, r, by, ""));
     V rest = tir_emit_fma(e, LLVMBuildFNeg(e->b, quotient, ""), by, r);
     V negative = tir_emit_fcmp(e, LLVMRealOLT, rest, tir_emit_const(rest, 0)); // rounded up
     return tir_emit_select(e, negative, add(e, rest, by), rest);
 }
 
-// f32 numbers are normal in f64, and every step there is exact.
+// Long division in f64, where every step is exact.
 V tir_emit_remainder(struct emit *e, V x, V y)
 {
     LLVMTypeRef type = LLVMTypeOf(x), f64 = e->ll->f64;
-    if (type == f64)
-        return NULL;
-    V size = LLVMBuildFPExt(e->b, tir_emit_unary(e, "llvm.fabs", x), f64, "");
-    V d = LLVMBuildFPExt(e->b, tir_emit_unary(e, "llvm.fabs", y), f64, "");
+    V size = tir_emit_unary(e, "llvm.fabs", x), d = tir_emit_unary(e, "llvm.fabs", y);
+    if (type != f64) {
+        size = LLVMBuildFPExt(e->b, size, f64, "");
+        d = LLVMBuildFPExt(e->b, d, f64, "");
+    }
     V valid = LLVMBuildAnd(e->b, tir_emit_fcmp(e, LLVMRealOGT, d, tir_emit_const(d, 0)),
                            tir_emit_fcmp(e, LLVMRealOLT, size, tir_emit_const(size, INFINITY)), "");
     size = tir_emit_select(e, valid, size, tir_emit_const(size, -1)); // below d: no step
@@ -291,6 +303,7 @@ V tir_emit_remainder(struct emit *e, V x, V y)
     LLVMBuildBr(e->b, top);
     LLVMAddIncoming(r, (V[]){size, next}, (LLVMBasicBlockRef[]){from, step}, 2);
     tir_emit_at(e, done);
-    V v = tir_emit_binary(e, "llvm.copysign", LLVMBuildFPTrunc(e->b, r, type, ""), x);
+    V v = type == f64 ? r : LLVMBuildFPTrunc(e->b, r, type, "");
+    v = tir_emit_binary(e, "llvm.copysign", v, x);
     return tir_emit_select(e, valid, v, tir_emit_const(x, NAN));
 }
