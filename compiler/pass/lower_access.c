@@ -24,8 +24,7 @@ struct side { // one dimension of the tensor
     struct tir_value *position; // start + thread part, in the index type; NULL for an index tile
     struct tir_value *stride;   // bytes; NULL: contiguous, elements follow each other
     struct tir_value *extent;   // in the index type
-    int64_t stepped_to;         // the constant that `steps` is for
-    struct tir_value *steps;    // stride * stepped_to; NULL: 0
+    int64_t stepped_to;         // the constant that `stepped` below has
     bool checked;               // may be out of range
     uint32_t known;             // predicates made so far
     int64_t constants[MAX_CONSTANTS];
@@ -42,6 +41,10 @@ struct global {
     struct side sides[TIR_MAX_RANK];
     struct lower_vector vector; // elements that move together
     struct tir_value *at;       // bytes: the thread's part over all dimensions without index tiles
+    // Copies in a pipelined loop live among many registers: each address is a step from the one
+    // before instead of an offset of its own, which would be kept over the whole loop.
+    bool by_steps;
+    struct tir_value *stepped; // at, moved on to the constants of the element asked for last
 };
 
 static struct tir_value *binary(struct global *g, enum tir_op op, struct tir_value *x,
@@ -215,28 +218,23 @@ static struct tir_value *side_predicate(struct global *g, struct side *s, int64_
     return p;
 }
 
-// stride * constant, by a step from the last one asked for: registers come in order, so that one
-// addition each is enough, and LLVM's quadratic search for common strides finds nothing to search.
-static struct tir_value *stepped(struct global *g, struct side *s, int64_t constant)
-{
-    struct lower *lo = g->lo;
-    if (constant == 0) {
-        s->steps = NULL;
-    } else if (constant != s->stepped_to) {
-        int64_t step = s->steps ? constant - s->stepped_to : constant;
-        s->steps =
-            tir_lower_add(lo, &lo->b, s->steps, tir_lower_mul_const(lo, &lo->b, s->stride, step));
-    }
-    s->stepped_to = constant;
-    return s->steps;
-}
-
 // An element (the first of a vector): where it is and whether it exists.
 struct element {
     struct tir_value *at;
     int64_t offset;         // bytes, to be added
     struct tir_value *pred; // NULL: always
 };
+
+// Moves the access's stepped address along dimension s to `constant`.
+static void step_to(struct global *g, struct side *s, int64_t constant)
+{
+    struct lower *lo = g->lo;
+    int64_t step = constant - s->stepped_to;
+    if (step)
+        g->stepped =
+            tir_lower_add(lo, &lo->b, g->stepped, tir_lower_mul_const(lo, &lo->b, s->stride, step));
+    s->stepped_to = constant;
+}
 
 static struct element element_at(struct global *g, uint32_t reg)
 {
@@ -265,10 +263,14 @@ static struct element element_at(struct global *g, uint32_t reg)
         int64_t c = s->box > 0 ? coord[s->tile_dim] : 0;
         if (!s->stride)
             e.offset += c * g->bytes;
-        else
-            e.at = tir_lower_add(lo, &lo->b, e.at, stepped(g, s, c));
+        else if (g->by_steps)
+            step_to(g, s, c);
+        else if (c)
+            e.at = tir_lower_add(lo, &lo->b, e.at, tir_lower_mul_const(lo, &lo->b, s->stride, c));
         e.pred = tir_lower_and(lo, e.pred, side_predicate(g, s, c));
     }
+    if (g->by_steps)
+        e.at = g->stepped;
     return e;
 }
 
@@ -553,6 +555,8 @@ void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst)
     const struct tir_layout *l = tir_layout_blocked(lo->types, t->rank, t->shape, order, order,
                                                     width / bytes, 1, lo->f->threads / 32);
     struct global g = open_global(lo, inst, l);
+    g.by_steps = true; // async_copy makes no copies through index tiles
+    g.stepped = g.at;
     struct lower_walk *w = tir_lower_walk_new(lo, to, l, NULL, dims);
     uint32_t count = tir_layout_size(l, TIR_AXIS_REG), step = width / bytes;
     if (g.vector.count % step || tir_lower_walk_vector(w).count % step) {
