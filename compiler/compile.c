@@ -5,9 +5,10 @@
 // Running out of memory jumps from anywhere below to `protected`, which holds nothing that changes;
 // all state is in the compilation, so tearing it down afterwards is the same as after a normal end.
 //
-// A kernel in tile form is compiled for three sets of facts about its arguments, best first; the
-// runtime picks the first whose facts hold. A kernel that was written in a later form states its
-// facts itself and is compiled once.
+// A kernel in tile form is compiled for three sets of facts about its arguments, best first, and
+// one with matrix products once more for sizes that its tiles divide; the runtime picks the first
+// whose facts hold. A kernel that was written in a later form states its facts itself and is
+// compiled once.
 
 #include "compile.h"
 
@@ -140,19 +141,33 @@ static bool is_partial(const struct tir_compilation *c)
     return c->options.run_pass.len || c->options.stop_after.len;
 }
 
+static struct tir_func *add_variant(struct tir_compilation *c, struct tir_kernel_code *kernel,
+                                    struct tir_func *f, uint32_t facts, const char *suffix)
+{
+    f->facts = facts;
+    f->name = tir_intern(&c->cx.names, tir_str_format(&c->cx.arena, "%s%s", kernel->name, suffix));
+    kernel->variants[kernel->count++] = f;
+    return f;
+}
+
 static struct tir_kernel_code make_variants(struct tir_compilation *c, struct tir_func *f)
 {
     struct tir_kernel_code kernel = {.name = f->name, .variants = {f}, .count = 1};
     if (f->form != TIR_FORM_TILE || f->facts || is_partial(c) || !has_tensor(f))
         return kernel;
-    f->facts = variants[0].facts;
-    for (size_t i = 1; i < TIR_COUNT_OF(variants); i++) {
-        struct tir_func *clone = tir_func_clone(f);
-        clone->facts = variants[i].facts;
-        clone->name = tir_intern(&c->cx.names,
-                                 tir_str_format(&c->cx.arena, "%s%s", f->name, variants[i].suffix));
-        kernel.variants[kernel.count++] = clone;
+    kernel.count = 0;
+    struct tir_func *forms[TIR_COUNT_OF(variants)];
+    for (size_t i = 0; i < TIR_COUNT_OF(variants); i++)
+        forms[i] = tir_func_clone(f);
+    // Where sizes are known there is nothing to ask at launch.
+    if (!c->options.dim_count && tir_compile_whole_tiles(f)) {
+        add_variant(c, &kernel, f, variants[0].facts, "");
+        add_variant(c, &kernel, forms[0], variants[0].facts, "__edges");
+    } else {
+        add_variant(c, &kernel, f, variants[0].facts, "");
     }
+    for (size_t i = 1; i < TIR_COUNT_OF(variants); i++)
+        add_variant(c, &kernel, forms[i], variants[i].facts, variants[i].suffix);
     return kernel;
 }
 

@@ -37,6 +37,10 @@ struct tir_compilation {
 // TIR_OK: c->error says why, or (TIR_ERR_DIAGNOSED) a diagnostic was reported.
 tir_status tir_compile_artifact_make(struct tir_compilation *c);
 
+// compile_whole.c: asks f's sizes to be multiples of its tiles (tir_func.when_count), which spares
+// it every test for the edges. False: f is left as it is, since there is nothing to gain.
+bool tir_compile_whole_tiles(struct tir_func *f);
+
 // compile_formula.c: the value of the host block as a formula. False: a diagnostic was reported.
 bool tir_compile_formula(struct tir_compilation *c, const struct tir_func *f,
                          const struct tir_value *v, struct tir_span span, tir_formula *out);

@@ -51,6 +51,25 @@ static struct tir_span span_of(const struct tir_func *f, const struct tir_value 
     return v->def && v->def->span.begin ? v->def->span : f->span;
 }
 
+// The conditions that choose this variant, all together.
+static bool fill_when(struct tir_compilation *c, const struct tir_func *f, tir_formula *when)
+{
+    const struct tir_inst *yield = tir_yield_of(f->host);
+    VEC(tir_formula_op) ops = {0};
+    for (uint32_t i = 0; i < f->when_count; i++) {
+        const struct tir_value *v = yield->operands[yield->operand_count - f->when_count + i];
+        tir_formula one;
+        if (!tir_compile_formula(c, f, v, f->span, &one))
+            return false;
+        for (uint32_t k = 0; k < one.count; k++)
+            vec_push(&c->cx.arena, &ops, one.ops[k]);
+        if (i)
+            vec_push(&c->cx.arena, &ops, ((tir_formula_op){TIR_FORMULA_AND, 0}));
+    }
+    *when = (tir_formula){ops.at, ops.len};
+    return true;
+}
+
 static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
                          tir_artifact_variant *variant)
 {
@@ -70,14 +89,14 @@ static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
                                  &variant->grid[i]))
             return false;
     }
-    return true;
+    return fill_when(c, f, &variant->when);
 }
 
 static bool fill_conditions(struct tir_compilation *c, const struct tir_func *f,
                             tir_artifact_kernel *kernel)
 {
     const struct tir_inst *yield = tir_yield_of(f->host);
-    uint32_t count = yield ? yield->operand_count - f->grid_count : 0;
+    uint32_t count = yield ? yield->operand_count - f->grid_count - f->when_count : 0;
     tir_artifact_condition *conditions =
         arena_array(&c->cx.arena, tir_artifact_condition, count + 1);
     for (uint32_t i = 0; i < count; i++) {

@@ -227,6 +227,7 @@ struct tir_func {
     // hold.
     struct tir_block *host;
     uint32_t grid_count; // 0: the tiles loop decides
+    uint32_t when_count; // the last conditions choose this variant instead of being demanded
     enum tir_form form;
     uint32_t facts;       // what may be relied on: TIR_FACT_* of the artifact
     uint32_t threads;     // per CTA; 0: not chosen yet

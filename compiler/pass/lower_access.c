@@ -83,9 +83,18 @@ static struct tir_value *extent_of(struct lower *lo, const struct tir_param *par
 }
 
 // Is 0 <= start and start < extent known?
-static bool starts_inside(struct lower *lo, struct tir_value *start, struct tir_value *extent)
+static bool starts_inside(struct lower *lo, const struct tir_inst *inst, struct tir_value *start,
+                          struct tir_value *extent)
 {
     int64_t s, e, low, high;
+    // A copy that only runs where its start is below the extent.
+    const struct tir_value *pred =
+        inst->op == TIR_OP_COPY_ASYNC ? inst->operands[TIR_COPY_PRED] : NULL;
+    if (pred && pred->def && pred->def->op == TIR_OP_LT && pred->def->operands[0] == start &&
+        pred->def->operands[1] == extent) {
+        tir_range_get(lo->ranges, start, &low, &high);
+        return low >= 0;
+    }
     if (tir_is_const_int(start, &s) && tir_is_const_int(extent, &e))
         return s >= 0 && s < e;
     if (tir_map_get(&lo->below, tir_map_key(start)) == extent)
@@ -100,13 +109,13 @@ static bool starts_inside(struct lower *lo, struct tir_value *start, struct tir_
 }
 
 // Can start .. start + n leave 0 .. extent?
-static bool may_leave(struct lower *lo, struct tir_value *start, struct tir_value *extent,
-                      int64_t n)
+static bool may_leave(struct lower *lo, const struct tir_inst *inst, struct tir_value *start,
+                      struct tir_value *extent, int64_t n)
 {
     int64_t s, e;
     if (tir_is_const_int(start, &s) && tir_is_const_int(extent, &e))
         return s < 0 || s > e - n;
-    if (!starts_inside(lo, start, extent))
+    if (!starts_inside(lo, inst, start, extent))
         return true;
     // A multiple of n below a multiple of n has n elements left.
     return n != 1 && (tir_range_divisor(lo->ranges, start) % (uint64_t)n ||
@@ -135,7 +144,7 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
         s->checked = true;
         return;
     }
-    s->checked = may_leave(lo, s->index, extent, TIR_MAX(s->box, 1));
+    s->checked = may_leave(lo, g->inst, s->index, extent, TIR_MAX(s->box, 1));
     s->position = narrowed(lo, s->index);
     if (s->box > 0 && g->layout) {
         struct tir_value *thread = tir_lower_coord(lo, g->layout, s->tile_dim);
