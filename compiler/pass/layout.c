@@ -409,13 +409,16 @@ static struct tir_value *in_layout(struct solver *s, struct tir_builder *b, stru
     return y;
 }
 
-// How many bytes along the contiguous dimension neighbouring lanes touch together.
+// How many bytes along the contiguous dimension neighbouring lanes touch with one instruction.
 static int64_t run_bytes(const struct tir_layout *l, uint32_t dim, uint32_t bits)
 {
     int64_t run = 1;
+    bool lanes = false;
     for (uint32_t i = l->first[dim + 1]; i-- > l->first[dim];) {
-        if (l->iters[i].axis == TIR_AXIS_WARP)
-            break;
+        enum tir_axis axis = l->iters[i].axis;
+        if (axis == TIR_AXIS_WARP || (axis == TIR_AXIS_REG && lanes))
+            break; // another instruction's registers
+        lanes |= axis == TIR_AXIS_LANE;
         run *= l->iters[i].extent;
     }
     return run * bits / 8;
