@@ -29,7 +29,7 @@ struct tir_nvptx_result {
 bool tir_nvptx_check(const struct tir_func *f, const struct tir_arch *arch,
                      struct tir_diags *diags);
 
-#define TIR_NVPTX_UNITS 3 // kernels that are compiled at a time
+#define TIR_NVPTX_UNITS 4 // kernels that are compiled at a time: the variants of one
 struct tir_nvptx {        // the LLVM modules of one emission; zeroed at first
     struct tir_llvm units[TIR_NVPTX_UNITS];
 };
