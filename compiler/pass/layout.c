@@ -13,8 +13,8 @@
 // along dimensions that are not reduced, so that a row stays in a warp). Each anchor spreads
 // through elementwise operations, shape changes, reductions and loop-carried values to whatever has
 // no layout yet. Where two meet, a convert_layout is inserted, or the value is computed again when
-// that costs nothing (iota and broadcasts of scalars). A store converts first when its tile would
-// touch less than a whole 32-byte sector at a time.
+// that costs nothing (iota and broadcasts of scalars). A store converts first when one instruction
+// of it would touch less than a whole 32-byte sector in a row.
 //
 // Not done here: choosing between anchors by a global cost; the first claim wins.
 
