@@ -111,6 +111,12 @@ bool builtin_atomic(struct lower *l, struct call *c, int which, val_list *out)
     }
     value = build_reshape(l, value, s.type->rank, s.type->shape);
     struct tir_inst *inst = build_atomic(l, &s, value, mask, (enum tir_word)which);
+    tir_str why = STR("");
+    if (!tir_infer(l->m, inst, s.type, &why)) {
+        lower_error(l, c->e->span, TIR_E_TYPE, "`%s`: " STR_FMT, c->name, STR_ARG(why));
+        tir_remove(inst);
+        return false;
+    }
     return give(l, out, val_ir(build_reshape(l, tir_result(inst), s.shown->rank, s.shown->shape)));
 }
 

@@ -150,6 +150,21 @@ static void lower_clause(struct clauses *cl, const struct ast_clause *c)
     lower_error(cl->l, c->span, TIR_E_SYNTAX, "unknown clause `%.64s`", c->name);
 }
 
+// What the runtime computes before a launch, it computes with integers.
+static void check_host(struct lower *l)
+{
+    for (const struct tir_inst *inst = l->f->host->first; inst; inst = inst->next)
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            const struct tir_type *t = inst->operands[i]->type;
+            if (!tir_elem_is_float(t->elem))
+                continue;
+            lower_error(l, inst->span, TIR_E_GRID,
+                        "`grid` and `where` are computed with integers; this takes %s",
+                        lower_type_name(l, t));
+            return;
+        }
+}
+
 bool lower_clauses(struct lower *l, const struct ast_kernel *k)
 {
     struct clauses cl = {.l = l};
@@ -164,6 +179,7 @@ bool lower_clauses(struct lower *l, const struct ast_kernel *k)
         lower_clause(&cl, it);
     }
     l->in_host = false;
+    check_host(l);
     bool ok = l->cx->diags.error_count == errors;
     if (ok) {
         l->f->grid_count = cl.grid.len;

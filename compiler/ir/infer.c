@@ -297,11 +297,24 @@ static const struct tir_type *rule_load(struct query *q)
     return with_stated_layout(q, slice);
 }
 
+static bool combines(struct query *q, enum tir_elem elem)
+{
+    enum tir_word kind = tir_attr_word(q->inst, TIR_ATTR_kind, TIR_WORD_NONE);
+    bool bitwise =
+        kind == TIR_WORD_kind_and || kind == TIR_WORD_kind_or || kind == TIR_WORD_kind_xor;
+    if (!bitwise || !tir_elem_is_float(elem))
+        return true;
+    no(q, "an atomic `%s` combines integers, not %s", tir_words[kind].name, tir_elems[elem].name);
+    return false;
+}
+
 static const struct tir_type *rule_atomic(struct query *q)
 {
     const struct tir_type *slice = slice_of(q), *value = operand_type(q, TIR_STORE_VALUE);
-    if (!slice || !mask_fits(q, TIR_STORE_MASK, slice))
+    if (!slice || !mask_fits(q, TIR_STORE_MASK, slice) || !combines(q, slice->elem))
         return NULL;
+    if (tir_ref_base(q->inst)->type->space == TIR_SPACE_LOCAL)
+        return no(q, "an atomic on a local buffer, which no other thread can see");
     if (!same_but_layout(value, slice))
         return no(q, "%s combined with a slice %s", text_of(q, value), text_of(q, slice));
     return with_operand_layout(q, TIR_STORE_VALUE, slice, value->layout);
@@ -312,7 +325,7 @@ static const struct tir_type *rule_atom(struct query *q)
     const struct tir_type *value = operand_type(q, 2);
     if (!tir_type_is_scalar(value) || value->elem != operand_type(q, 0)->elem)
         return no(q, "%s combined with %s", text_of(q, value), text_of(q, operand_type(q, 0)));
-    return value;
+    return combines(q, value->elem) ? value : NULL;
 }
 
 static const struct tir_type *rule_view(struct query *q)

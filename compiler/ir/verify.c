@@ -374,7 +374,8 @@ static void check_inst(struct verifier *v, const struct tir_inst *inst)
     uint32_t before = v->errors;
     if (v->f->form > op->last_form)
         wrong(v, inst, "%s may not appear in form %s", op->name, tir_form_name(v->f->form));
-    bool sound = check_operands(v, inst) & check_attrs(v, inst);
+    bool sound = check_operands(v, inst);
+    sound = check_attrs(v, inst) && sound;
     if (inst->region_count != regions_needed(inst)) {
         wrong(v, inst, "%u blocks where %u are needed", inst->region_count, regions_needed(inst));
         sound = false;

@@ -84,6 +84,8 @@ static void decode_order(struct grid *g, struct tir_value *pid, struct tir_value
 static struct tir_value *on_host(struct lower *lo, struct tir_builder *b, struct tir_value *v,
                                  struct tir_map *map)
 {
+    if (tir_elem_is_float(v->type->elem)) // launch formulas have integers
+        return NULL;
     if (v->kind != TIR_VALUE_RESULT)
         return v->kind == TIR_VALUE_CONST || v->block == lo->f->body ? v : NULL;
     struct tir_value *known = tir_map_get(map, tir_map_key(v));
@@ -116,7 +118,8 @@ static bool set_grid(struct grid *g)
         struct tir_value *extent = on_host(g->lo, &b, g->extents[d], &map);
         if (!extent) {
             tir_error_at(g->lo->cx->diags, g->tiles->span, TIR_E_GRID,
-                         "extent %u of tiles must follow from dimensions and scalar parameters", d);
+                         "extent %u of tiles must follow from dimensions and integer parameters",
+                         d);
             return false;
         }
         extent = tir_lower_cast(g->lo, &b, extent, g->lo->i64);

@@ -452,22 +452,35 @@ static void lower_block(struct lower *lo, struct tir_block *block)
 
 // Every register of every tile becomes a value, so a tile that few threads share is refused: what
 // it would take to compile grows with its size, and the result would only spill.
-static bool check_registers(struct lower *lo)
+static bool check_registers(struct lower *lo, const struct tir_inst *inst,
+                            const struct tir_value *v)
 {
     enum { MOST = 2048 }; // of one tile; a thread has 255
-    tir_foreach_inst(inst, lo->f)
-        for (uint32_t i = 0; i < inst->result_count; i++) {
-            const struct tir_type *t = inst->results[i]->type;
-            uint32_t count = tir_type_is_tile(t) ? tir_lower_register_count(t) : 1;
-            if (count <= MOST)
-                continue;
-            tir_error_at(lo->cx->diags, inst->span, TIR_E_REGISTERS,
-                         "a tile takes %u registers of each of %u threads; the limit is %d", count,
-                         lo->f->threads, MOST);
-            tir_note_at(lo->cx->diags, (struct tir_span){0},
-                        "tiles are shared out among threads by the powers of two in their shape");
-            return false;
-        }
+    uint32_t count = tir_type_is_tile(v->type) ? tir_lower_register_count(v->type) : 1;
+    if (count <= MOST)
+        return true;
+    const struct tir_type *t = tir_type_with_layout(lo->types, v->type, NULL);
+    tir_error_at(lo->cx->diags, inst->span, TIR_E_REGISTERS,
+                 "%s%s%s%s takes %u registers of each of %u threads; the limit is %d",
+                 v->name ? "tile " : "a tile ", v->name ? v->name : "", v->name ? ": " : "",
+                 tir_type_text(lo->cx->scratch, t).ptr, count, lo->f->threads, MOST);
+    tir_note_at(lo->cx->diags, (struct tir_span){0},
+                "tiles are shared out among threads by the powers of two in their shape");
+    return false;
+}
+
+static bool check_values(struct lower *lo)
+{
+    tir_foreach_inst(inst, lo->f) {
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (inst->operands[i] && inst->operands[i]->type->elem == TIR_E2M1) {
+                tir_lower_unsupported(lo, inst, "e2m1, two of which share a byte,");
+                return false;
+            }
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            if (!check_registers(lo, inst, inst->results[i]))
+                return false;
+    }
     return true;
 }
 
@@ -498,7 +511,7 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
     tir_map_init(&lo.coords, cx->scratch);
     tir_map_init(&lo.below, cx->scratch);
 
-    if (!check_registers(&lo))
+    if (!check_values(&lo))
         return TIR_FAILED;
 
     // Everything thread-dependent goes in front of a marker at the very start.

@@ -445,9 +445,7 @@ static const struct atomic_row atomics[] = {
 
 static const struct atomic_row *find_atomic(enum tir_word kind, enum tir_elem elem)
 {
-    bool bits_only =
-        kind == TIR_WORD_kind_and || kind == TIR_WORD_kind_or || kind == TIR_WORD_kind_xor;
-    if (tir_elem_is_float(elem) && (bits_only || tir_elems[elem].bits < 16))
+    if (tir_elem_is_float(elem) && tir_elems[elem].bits < 16)
         return NULL;
     for (uint32_t i = 0; i < TIR_COUNT_OF(atomics); i++)
         if (atomics[i].kind == kind)
