@@ -56,9 +56,10 @@ static void init_target(void)
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
-    // Two passes of the code generator take most of its time on unrolled code (the first is
-    // quadratic) and find nothing there: offsets are immediates and accesses are vectors already.
-    static const char *const options[] = {"tirc", "-opt-disable=slsr,load-store-vectorizer"};
+    // Passes of the code generator that take their time on unrolled code (the first is quadratic)
+    // and find nothing there: offsets are immediates and accesses are vectors already.
+    static const char *const options[] = {
+        "tirc", "-opt-disable=slsr,load-store-vectorizer,nary-reassociate"};
     LLVMParseCommandLineOptions(TIR_COUNT_OF(options), options, "");
     LLVMInstallFatalErrorHandler(on_fatal);
 }
@@ -144,11 +145,8 @@ bool tir_llvm_init(struct tir_llvm *ll, const struct tir_arch *arch)
     return true;
 }
 
-void tir_llvm_finish(struct tir_llvm *ll)
+void tir_llvm_drop(struct tir_llvm *ll)
 {
-    current = NULL; // the protected call may have been left by a jump
-    if (ll->ptx)
-        LLVMDisposeMemoryBuffer(ll->ptx);
     if (ll->text)
         LLVMDisposeMessage(ll->text);
     if (ll->debug)
@@ -163,7 +161,18 @@ void tir_llvm_finish(struct tir_llvm *ll)
         LLVMContextDispose(ll->context);
     if (ll->machine)
         LLVMDisposeTargetMachine(ll->machine);
+    LLVMMemoryBufferRef ptx = ll->ptx;
     memset(ll, 0, sizeof(*ll));
+    ll->ptx = ptx;
+}
+
+void tir_llvm_finish(struct tir_llvm *ll)
+{
+    current = NULL; // the protected call may have been left by a jump
+    tir_llvm_drop(ll);
+    if (ll->ptx)
+        LLVMDisposeMemoryBuffer(ll->ptx);
+    ll->ptx = NULL;
 }
 
 bool tir_llvm_verify(struct tir_llvm *ll)

@@ -46,6 +46,8 @@ bool tir_llvm_generate(struct tir_llvm *ll);
 tir_str tir_llvm_ptx(const struct tir_llvm *ll); // what was generated; valid until tir_llvm_finish
 tir_str tir_llvm_text(struct tir_llvm *ll, struct tir_arena *arena);
 
+// Frees all but the generated text.
+void tir_llvm_drop(struct tir_llvm *ll);
 // Frees what there is; a zeroed struct is fine.
 void tir_llvm_finish(struct tir_llvm *ll);
 

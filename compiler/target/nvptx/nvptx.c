@@ -4,8 +4,9 @@
 // LLVM takes nearly all the time of a compile, and its contexts are independent. So the kernels are
 // dealt out to a few units, each with a context of its own; IR is made on the calling thread, where
 // the arena and the diagnostics are, and the units' passes and code generators, which touch
-// neither, run on threads. The texts are then joined under the first one's header. Kernels come
-// with their variants side by side, so dealing them out in turn balances the units.
+// neither, run on threads that start as soon as their IR is there. The texts are then joined under
+// the first one's header. Kernels come with their variants side by side, the largest first, so
+// dealing them out in turn balances the units.
 
 #include "target/nvptx/nvptx.h"
 
@@ -15,26 +16,15 @@
 
 #include "target/nvptx/emit.h"
 
-struct unit {
-    struct tir_llvm *ll;
-    struct job *job;
-    uint32_t first; // this kernel, and every stride-th after it
-    bool is_built;
-    bool diagnosed; // a diagnostic says why it failed
-    bool ok;
-    pthread_t thread;
-    bool has_thread;
-    double llvm_ms, ptx_ms;
-};
-
 struct job {
+    struct tir_nvptx *nvptx;
     struct tir_arena *arena;
     struct tir_diags *diags;
     struct tir_func *const *funcs;
     uint32_t count, unit_count;
+    uint32_t at; // the unit that is being built: kernel `at`, and every unit_count-th after it
     const struct tir_nvptx_options *options;
     struct tir_nvptx_result *result;
-    struct unit units[TIR_NVPTX_UNITS];
 };
 
 static double now_ms(void)
@@ -46,10 +36,8 @@ static double now_ms(void)
 
 // Emission kind 3, "directives only", is what C's enum lacks: .loc and .file without a debug
 // target.
-static void start_debug(struct unit *unit)
+static void start_debug(const struct job *job, struct tir_llvm *ll)
 {
-    const struct job *job = unit->job;
-    struct tir_llvm *ll = unit->ll;
     struct tir_position at = tir_source_locate(job->diags->sources, job->funcs[0]->span.begin);
     if (!at.file)
         return;
@@ -65,73 +53,99 @@ static void start_debug(struct unit *unit)
 
 static bool build_unit(void *user)
 {
-    struct unit *unit = user;
-    const struct job *job = unit->job;
-    if (!tir_llvm_init(unit->ll, job->options->arch))
+    const struct job *job = user;
+    struct tir_nvptx_unit *unit = &job->nvptx->units[job->at];
+    if (!tir_llvm_init(&unit->ll, job->options->arch))
         return false;
     if (job->options->line_info && job->count)
-        start_debug(unit);
-    for (uint32_t i = unit->first; i < job->count; i += job->unit_count)
-        unit->diagnosed |= !tir_emit_kernel(unit->ll, job->arena, job->diags, job->funcs[i]);
-    if (unit->ll->debug)
-        LLVMDIBuilderFinalize(unit->ll->debug);
+        start_debug(job, &unit->ll);
+    for (uint32_t i = job->at; i < job->count; i += job->unit_count)
+        unit->diagnosed |= !tir_emit_kernel(&unit->ll, job->arena, job->diags, job->funcs[i]);
+    if (unit->ll.debug)
+        LLVMDIBuilderFinalize(unit->ll.debug);
+    unit->verify = job->options->verify;
+    unit->built = now_ms();
     return !unit->diagnosed;
+}
+
+static bool optimize_unit(void *user)
+{
+    struct tir_nvptx_unit *unit = user;
+    if (unit->verify && !tir_llvm_verify(&unit->ll))
+        return false;
+    double start = now_ms();
+    bool ok = tir_llvm_optimize(&unit->ll);
+    unit->llvm_ms = now_ms() - start;
+    return ok;
 }
 
 static bool generate_unit(void *user)
 {
-    struct unit *unit = user;
-    const struct tir_nvptx_options *options = unit->job->options;
+    struct tir_nvptx_unit *unit = user;
     double start = now_ms();
-    if (options->verify && !tir_llvm_verify(unit->ll))
-        return false;
-    if (!tir_llvm_optimize(unit->ll))
-        return false;
-    double optimized = now_ms();
-    if (options->want_llvm) // then there is one unit, on the calling thread
-        unit->job->result->llvm = tir_llvm_text(unit->ll, unit->job->arena);
-    bool ok = tir_llvm_generate(unit->ll);
-    unit->llvm_ms = optimized - start;
-    unit->ptx_ms = now_ms() - optimized;
-    return ok;
+    unit->ok = tir_llvm_generate(&unit->ll);
+    if (unit->ok)
+        tir_llvm_drop(&unit->ll);
+    unit->ptx_ms = now_ms() - start;
+    return unit->ok;
 }
 
 static void *run_unit(void *user)
 {
-    struct unit *unit = user;
-    unit->ok = tir_llvm_protect(unit->ll, generate_unit, unit);
+    struct tir_nvptx_unit *unit = user;
+    if (tir_llvm_protect(&unit->ll, optimize_unit, unit))
+        tir_llvm_protect(&unit->ll, generate_unit, unit);
     return NULL;
 }
 
-static bool build(struct job *job)
+// LLVM's text is of one module, which is compiled on this thread.
+static void run_alone(struct job *job)
 {
-    bool ok = true;
-    for (uint32_t i = 0; i < job->unit_count; i++) {
-        struct unit *unit = &job->units[i];
-        unit->is_built = tir_llvm_protect(unit->ll, build_unit, unit);
-        ok = ok && unit->is_built;
-    }
-    return ok;
+    struct tir_nvptx_unit *unit = &job->nvptx->units[0];
+    if (!tir_llvm_protect(&unit->ll, optimize_unit, unit))
+        return;
+    job->result->llvm = tir_llvm_text(&unit->ll, job->arena);
+    tir_llvm_protect(&unit->ll, generate_unit, unit);
 }
 
-static bool generate(struct job *job)
+static void join_threads(struct tir_nvptx *nvptx)
 {
-    for (uint32_t i = 1; i < job->unit_count; i++) {
-        struct unit *unit = &job->units[i];
-        unit->has_thread = !pthread_create(&unit->thread, NULL, run_unit, unit);
+    for (uint32_t i = 0; i < TIR_NVPTX_UNITS; i++) {
+        if (nvptx->units[i].has_thread)
+            pthread_join(nvptx->units[i].thread, NULL);
+        nvptx->units[i].has_thread = false;
     }
+}
+
+// Builds the units and lets each go its way; the last one's way is this thread's.
+static bool build_and_run(struct job *job)
+{
+    double start = now_ms();
+    struct tir_nvptx_unit *units = job->nvptx->units;
     bool ok = true;
-    for (uint32_t i = 0; i < job->unit_count; i++) {
-        struct unit *unit = &job->units[i];
-        if (unit->has_thread)
-            pthread_join(unit->thread, NULL);
-        else
+    for (job->at = 0; job->at < job->unit_count; job->at++) {
+        struct tir_nvptx_unit *unit = &units[job->at];
+        ok = tir_llvm_protect(&unit->ll, build_unit, job);
+        if (!ok)
+            break;
+        if (job->options->want_llvm)
+            run_alone(job);
+        else if (job->at + 1 == job->unit_count ||
+                 !(unit->has_thread = !pthread_create(&unit->thread, NULL, run_unit, unit)))
             run_unit(unit);
+    }
+    join_threads(job->nvptx);
+    double last = 0;
+    for (uint32_t i = 0; i < job->unit_count; i++) {
+        const struct tir_nvptx_unit *unit = &units[i];
         ok = ok && unit->ok;
-        if (unit->llvm_ms + unit->ptx_ms > job->result->llvm_ms + job->result->ptx_ms) {
-            job->result->llvm_ms = unit->llvm_ms; // the slowest
-            job->result->ptx_ms = unit->ptx_ms;
-        }
+        double end = unit->built + unit->llvm_ms + unit->ptx_ms;
+        if (end < last)
+            continue;
+        last = end;
+        job->result->build_ms = unit->built - start;
+        job->result->llvm_ms = unit->llvm_ms;
+        job->result->ptx_ms = unit->ptx_ms;
     }
     return ok;
 }
@@ -169,7 +183,7 @@ static void join(struct job *job)
     tir_text_init(&text, job->arena, 0);
     bool is_shared_declared = false;
     for (uint32_t i = 0; i < job->unit_count; i++) {
-        tir_str ptx = tir_llvm_ptx(job->units[i].ll);
+        tir_str ptx = tir_llvm_ptx(&job->nvptx->units[i].ll);
         add_text(&text, i ? without_header(ptx) : ptx, &is_shared_declared);
     }
     job->result->ptx = tir_text_str(&text);
@@ -178,19 +192,21 @@ static void join(struct job *job)
 static uint32_t count_units(uint32_t kernels, const struct tir_nvptx_options *options)
 {
     // .file numbers and LLVM's text are per module.
-    if (options->line_info || options->want_llvm || sysconf(_SC_NPROCESSORS_ONLN) < 2 || !kernels)
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (options->line_info || options->want_llvm || cores < 2 || !kernels)
         return 1;
-    return TIR_MIN(kernels, TIR_NVPTX_UNITS);
+    // A unit costs about a millisecond of its own, so few cores get no more than balances them.
+    return TIR_MIN(kernels, cores < TIR_NVPTX_UNITS ? 4 : TIR_NVPTX_UNITS);
 }
 
 static void report(const struct job *job)
 {
     for (uint32_t i = 0; i < job->unit_count; i++) {
-        const struct unit *unit = &job->units[i];
-        if (unit->diagnosed || unit->ok || !unit->ll->message[0])
+        const struct tir_nvptx_unit *unit = &job->nvptx->units[i];
+        if (unit->diagnosed || unit->ok || !unit->ll.message[0])
             continue;
         tir_error_at(job->diags, job->count ? job->funcs[0]->span : (struct tir_span){0, 0},
-                     TIR_E_CODEGEN, "LLVM: %s", unit->ll->message);
+                     TIR_E_CODEGEN, "LLVM: %s", unit->ll.message);
         return;
     }
 }
@@ -200,24 +216,21 @@ bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir
                     const struct tir_nvptx_options *options, struct tir_nvptx_result *result)
 {
     memset(result, 0, sizeof(*result));
-    struct job job = {.arena = arena,
+    memset(nvptx, 0, sizeof(*nvptx));
+    struct job job = {.nvptx = nvptx,
+                      .arena = arena,
                       .diags = diags,
                       .funcs = funcs,
                       .count = count,
                       .unit_count = count_units(count, options),
                       .options = options,
                       .result = result};
-    for (uint32_t i = 0; i < job.unit_count; i++)
-        job.units[i] = (struct unit){.ll = &nvptx->units[i], .job = &job, .first = i};
-    double start = now_ms();
     bool ok = true;
     for (uint32_t i = 0; i < count; i++)
         ok = tir_nvptx_check(funcs[i], options->arch, diags) && ok;
     if (!ok)
         return false;
-    ok = build(&job);
-    result->build_ms = now_ms() - start;
-    ok = ok && generate(&job);
+    ok = build_and_run(&job);
     if (ok)
         join(&job);
     else
@@ -228,6 +241,7 @@ bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir
 
 void tir_nvptx_finish(struct tir_nvptx *nvptx)
 {
+    join_threads(nvptx);
     for (uint32_t i = 0; i < TIR_NVPTX_UNITS; i++)
-        tir_llvm_finish(&nvptx->units[i]);
+        tir_llvm_finish(&nvptx->units[i].ll);
 }

@@ -9,6 +9,8 @@
 #ifndef TIR_TARGET_NVPTX_NVPTX_H
 #define TIR_TARGET_NVPTX_NVPTX_H
 
+#include <pthread.h>
+
 #include "ir/ir.h"
 #include "target/nvptx/llvm.h"
 
@@ -21,17 +23,28 @@ struct tir_nvptx_options {
 
 struct tir_nvptx_result {
     tir_str llvm, ptx; // on the arena
-    double build_ms, llvm_ms,
-        ptx_ms; // wall time of making the IR, LLVM's passes, its code generator
+    // Wall time on the way to the text that was ready last: until its IR was made, LLVM's passes,
+    // its code generator.
+    double build_ms, llvm_ms, ptx_ms;
 };
 
 // What the machine asks of a lowered kernel. False: a diagnostic was reported.
 bool tir_nvptx_check(const struct tir_func *f, const struct tir_arch *arch,
                      struct tir_diags *diags);
 
-#define TIR_NVPTX_UNITS 4 // kernels that are compiled at a time: the variants of one
-struct tir_nvptx {        // the LLVM modules of one emission; zeroed at first
-    struct tir_llvm units[TIR_NVPTX_UNITS];
+#define TIR_NVPTX_UNITS 8 // modules that are compiled at a time, at most
+
+struct tir_nvptx_unit { // one module: the thread that compiles it reads and writes nothing else
+    struct tir_llvm ll;
+    pthread_t thread;
+    bool has_thread;
+    bool diagnosed; // a diagnostic says why it failed
+    bool verify, ok;
+    double built, llvm_ms, ptx_ms; // built: when its IR was made
+};
+
+struct tir_nvptx { // the modules of one emission; zeroed at first
+    struct tir_nvptx_unit units[TIR_NVPTX_UNITS];
 };
 
 // Compiles kernels (the entry is f->name) into one PTX module. False: a diagnostic was reported. A
@@ -39,6 +52,7 @@ struct tir_nvptx {        // the LLVM modules of one emission; zeroed at first
 bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir_diags *diags,
                     struct tir_func *const *funcs, uint32_t count,
                     const struct tir_nvptx_options *options, struct tir_nvptx_result *result);
+// Waits for threads that still run and frees what there is.
 void tir_nvptx_finish(struct tir_nvptx *nvptx);
 
 #endif
