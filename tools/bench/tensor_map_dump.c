@@ -6,140 +6,19 @@
 // several base sets, the modes are combined with one another, and random sets, of which a part is
 // made illegal in one slot, follow. No memory lies behind the addresses. Exit status 77: no GPU.
 
-#include <dlfcn.h>
-#include <inttypes.h>
 #include <stdalign.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// A set of parameters is an array, so that sweeps are loops over slots.
-// clang-format off
-#define SLOTS(X)                                             \
-    X(kind) X(type) X(rank) X(address) \
-    X(dim0) X(dim1) X(dim2) X(dim3) X(dim4) \
-    X(stride0) X(stride1) X(stride2) X(stride3) \
-    X(box0) X(box1) X(box2) X(box3) X(box4) \
-    X(step0) X(step1) X(step2) X(step3) X(step4) \
-    X(interleave) X(swizzle) X(l2) X(fill) \
-    X(lower0) X(lower1) X(lower2) X(upper0) X(upper1) X(upper2) \
-    X(channels) X(pixels) X(wide)
-// clang-format on
-
-enum {
-#define SLOT(name) S_##name,
-    SLOTS(SLOT)
-#undef SLOT
-        SLOT_COUNT
-};
-
-enum { TILED, IM2COL, IM2COL_WIDE, KINDS };
-
-struct params {
-    int64_t at[SLOT_COUNT];
-};
-
-typedef int tiled_fn(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,
-                     const uint32_t *, const uint32_t *, int, int, int, int);
-typedef int im2col_fn(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,
-                      const int *, const int *, uint32_t, uint32_t, const uint32_t *, int, int, int,
-                      int);
-typedef int wide_fn(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, int, int,
-                    uint32_t, uint32_t, const uint32_t *, int, int, int, int, int);
-
-static struct {
-    int (*init)(unsigned);
-    int (*version)(int *);
-    int (*device)(int *, int);
-    int (*name)(char *, int, int);
-    int (*retain)(void **, int);
-    int (*push)(void *);
-    tiled_fn *tiled;
-    im2col_fn *im2col;
-    wide_fn *wide; // NULL when the driver has none
-} cu;
-
-// ISO C has no conversion from object to function pointers; POSIX promises this one.
-static void load(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-}
-
-static int start(void)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (library == NULL)
-        return 0;
-    load(library, "cuInit", &cu.init);
-    load(library, "cuDriverGetVersion", &cu.version);
-    load(library, "cuDeviceGet", &cu.device);
-    load(library, "cuDeviceGetName", &cu.name);
-    load(library, "cuDevicePrimaryCtxRetain", &cu.retain);
-    load(library, "cuCtxPushCurrent_v2", &cu.push);
-    load(library, "cuTensorMapEncodeTiled", &cu.tiled);
-    load(library, "cuTensorMapEncodeIm2col", &cu.im2col);
-    load(library, "cuTensorMapEncodeIm2colWide", &cu.wide);
-    int device = 0, version = 0;
-    char name[64] = "";
-    void *context;
-    if (cu.init == NULL || cu.tiled == NULL || cu.im2col == NULL || cu.init(0) != 0 ||
-        cu.version(&version) != 0 || cu.device(&device, 0) != 0 ||
-        cu.name(name, sizeof name, device) != 0 || cu.retain(&context, device) != 0 ||
-        cu.push(context) != 0)
-        return 0;
-    printf("# driver %d, %s, %s im2col wide\n#", version, name, cu.wide ? "with" : "without");
-#define SLOT(name) " " #name
-    puts(SLOTS(SLOT));
-#undef SLOT
-    return 1;
-}
-
-static void narrow(uint32_t *out, const int64_t *in, int count)
-{
-    for (int i = 0; i < count; i++)
-        out[i] = (uint32_t)in[i];
-}
-
-static int encode(const struct params *p, uint8_t *map)
-{
-    const int64_t *at = p->at;
-    uint64_t dims[8] = {0}, strides[8] = {0}; // a driver may read as many as `rank` says
-    uint32_t box[8] = {0}, steps[8] = {0};
-    int lower[3], upper[3];
-    memcpy(dims, at + S_dim0, 5 * sizeof *dims);
-    memcpy(strides, at + S_stride0, 4 * sizeof *strides);
-    narrow(box, at + S_box0, 5);
-    narrow(steps, at + S_step0, 5);
-    for (int i = 0; i < 3; i++) {
-        lower[i] = (int)at[S_lower0 + i];
-        upper[i] = (int)at[S_upper0 + i];
-    }
-    int type = (int)at[S_type], interleave = (int)at[S_interleave], swizzle = (int)at[S_swizzle];
-    int l2 = (int)at[S_l2], fill = (int)at[S_fill];
-    uint32_t rank = (uint32_t)at[S_rank];
-    uint32_t channels = (uint32_t)at[S_channels], pixels = (uint32_t)at[S_pixels];
-    void *address = (void *)(uintptr_t)at[S_address];
-    if (at[S_kind] == TILED)
-        return cu.tiled(map, type, rank, address, dims, strides, box, steps, interleave, swizzle,
-                        l2, fill);
-    if (at[S_kind] == IM2COL)
-        return cu.im2col(map, type, rank, address, dims, strides, lower, upper, channels, pixels,
-                         steps, interleave, swizzle, l2, fill);
-    return cu.wide(map, type, rank, address, dims, strides, lower[0], upper[0], channels, pixels,
-                   steps, interleave, (int)at[S_wide], swizzle, l2, fill);
-}
+#include "tensor_map_driver.h"
 
 static void dump(const struct params *p)
 {
-    if (p->at[S_kind] == IM2COL_WIDE && cu.wide == NULL)
-        return;
     alignas(64) uint8_t map[128];
     memset(map, 0xaa, sizeof map);
-    int result = encode(p, map);
-    for (int i = 0; i < SLOT_COUNT; i++)
-        printf("%" PRId64 " ", p->at[i]);
+    int result = driver_encode(p, map);
+    params_print(p);
     if (result != 0) {
         printf("E%d\n", result);
         return;
@@ -150,31 +29,6 @@ static void dump(const struct params *p)
     for (int i = 0; i < size; i++)
         printf("%02x", map[i]);
     putchar('\n');
-}
-
-// Bytes of an element; packed types: of 16 elements, as they lie in global memory.
-static const uint8_t type_bytes[16] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4, 8, 8, 12};
-static const int PACKED = 13; // the first packed type
-
-static struct params base(int kind, int rank)
-{
-    struct params p = {.at = {[S_kind] = kind,
-                              [S_type] = 6,
-                              [S_rank] = rank,
-                              [S_address] = 0x7f0012345600,
-                              [S_channels] = 32,
-                              [S_pixels] = 64}};
-    int64_t stride = 256;
-    for (int i = 0; i < 5; i++) {
-        p.at[S_dim0 + i] = i < rank ? 100 + 4 * i : 0;
-        p.at[S_box0 + i] = i < rank ? (i == 0 ? 32 : 2 + i) : 0;
-        p.at[S_step0 + i] = i < rank;
-    }
-    for (int i = 0; i + 1 < rank; i++) {
-        p.at[S_stride0 + i] = stride;
-        stride *= 128;
-    }
-    return p;
 }
 
 static void sweep(struct params p, int slot, const int64_t *values, size_t count)
@@ -203,7 +57,7 @@ static void sweep_range(struct params p, int slot, int64_t from, int64_t to)
 
 static void sweep_all(int kind, int rank)
 {
-    struct params p = base(kind, rank);
+    struct params p = params_base(kind, rank);
     dump(&p);
     sweep_range(p, S_type, -1, 16);
     sweep_range(p, S_interleave, -1, 3);
@@ -238,18 +92,13 @@ static void sweep_all(int kind, int rank)
     }
 }
 
-static int64_t inner_box(int type, int bytes)
-{
-    return type >= PACKED ? 128 : bytes / type_bytes[type];
-}
-
 // The modes with one another: type, interleave, swizzle, fill, bytes of the inner box.
 static void sweep_modes(int kind, int rank)
 {
     static const int inner[] = {16, 32, 48, 64, 128, 144, 256};
     for (int type = 0; type < 16; type++) {
         for (int mode = 0; mode < 3 * 7 * 2; mode++) {
-            struct params p = base(kind, rank);
+            struct params p = params_base(kind, rank);
             p.at[S_type] = type;
             p.at[S_interleave] = mode % 3;
             p.at[S_swizzle] = mode / 3 % 7;
@@ -257,13 +106,13 @@ static void sweep_modes(int kind, int rank)
             p.at[S_dim0] = 128;
             p.at[S_stride0] = 1024;
             for (size_t i = 0; i < (type < PACKED ? sizeof inner / sizeof *inner : 1); i++) {
-                p.at[S_box0] = p.at[S_channels] = inner_box(type, inner[i]);
+                p.at[S_box0] = p.at[S_channels] = params_inner(type, inner[i]);
                 dump(&p);
             }
         }
-        struct params p = base(kind, rank);
+        struct params p = params_base(kind, rank);
         p.at[S_type] = type;
-        p.at[S_box0] = p.at[S_channels] = inner_box(type, 32);
+        p.at[S_box0] = p.at[S_channels] = params_inner(type, 32);
         p.at[S_dim0] = 128;
         sweep_bits(p, S_address, 9, 1);
         sweep_bits(p, S_stride0, 12, 16);
@@ -276,22 +125,12 @@ static void sweep_large_boxes(void)
 {
     for (int rank = 1; rank <= 5; rank++)
         for (int size = 0; size < 3 * 3 * 3 * 3 * 3; size++) {
-            struct params p = base(TILED, rank);
+            struct params p = params_base(TILED, rank);
             for (int i = 0, left = size; i < rank; i++, left /= 3)
                 p.at[S_box0 + i] = (int64_t[]){8, 128, 256}[left % 3];
             if (rank == 5 || size < 27)
                 dump(&p);
         }
-}
-
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static uint64_t random_below(uint64_t limit)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (random_state >> 11) % limit;
 }
 
 // Evenly spread over the number of bits.
@@ -314,7 +153,7 @@ static struct params random_params(void)
     int rank = (int)(kind == TILED ? 1 + random_below(5) : 3 + random_below(3));
     int type = (int)random_below(random_below(4) ? 13 : 16);
     int align = type > PACKED || random_below(2) ? 32 : 16;
-    struct params p = base(kind, rank);
+    struct params p = params_base(kind, rank);
     p.at[S_type] = type;
     p.at[S_address] = random_bits(48 - 5) * align;
     int64_t stride = 0;
@@ -334,7 +173,8 @@ static struct params random_params(void)
     if (p.at[S_interleave] == 2)
         p.at[S_swizzle] = 1;
     static const uint8_t spans[] = {240, 32, 64, 128, 128, 128, 128};
-    p.at[S_box0] = inner_box(type, 16 * (1 + (int)random_below(spans[p.at[S_swizzle]] / 16)));
+    p.at[S_box0] =
+        params_inner(type, 16 * (1 + (int64_t)random_below(spans[p.at[S_swizzle]] / 16)));
     p.at[S_channels] = p.at[S_box0];
     p.at[S_pixels] = 1 + (int64_t)random_below(1024);
     p.at[S_wide] = (int64_t)random_below(2);
@@ -362,12 +202,16 @@ static void dump_random(uint64_t count)
 
 int main(int argc, char **argv)
 {
-    if (!start()) {
+    if (!driver_start()) {
         fputs("no GPU, or a driver without tensor maps\n", stderr);
         return 77;
     }
+    driver_print();
+#define SLOT(name) " " #name
+    puts("#" SLOTS(SLOT));
+#undef SLOT
     for (int rank = 0; rank <= 6; rank++) {
-        struct params p = base(TILED, rank < 6 ? rank : 5);
+        struct params p = params_base(TILED, rank < 6 ? rank : 5);
         for (int kind = TILED; kind < KINDS; kind++) {
             p.at[S_kind] = kind;
             p.at[S_rank] = rank;
