@@ -5,7 +5,8 @@
 // moves in front of the loop when it is pure, or a load from an `in` tensor (nothing writes it, and
 // slices never fault: what lies outside reads as the pad), and none of its operands is defined in
 // the loop. A moved value stays in registers for as long as the loop runs, so tiles move only when
-// they are small, and never when they cost next to nothing to make again.
+// they are small, never when they cost next to nothing to make again, and not out of a tiles loop,
+// of which a CTA does one round, unless it is persistent.
 //
 //     for i: i64 in range(0, N, 1) {              let s: f32 = load(S[0]);
 //         let s: f32 = load(S[0]);        ->      let t: f32 = exp(s);
@@ -69,9 +70,23 @@ static bool defined_inside(const struct tir_inst *loop, const struct tir_value *
     return false;
 }
 
+static bool has_tile(const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (tir_type_is_tile(inst->results[i]->type))
+            return true;
+    return false;
+}
+
+// Does the loop's body run once, so that a tile in front of it would only live longer?
+static bool runs_once(const struct tir_inst *loop) // a CTA has one tile, unless it persists
+{
+    return loop->op == TIR_OP_TILES && !tir_attr_int(loop, TIR_ATTR_persistent, 0);
+}
+
 static void hoist(struct licm *l, struct tir_inst *loop, struct tir_inst *inst)
 {
-    if (!may_move(l, inst))
+    if (!may_move(l, inst) || (runs_once(loop) && has_tile(inst)))
         return;
     for (uint32_t i = 0; i < inst->operand_count; i++)
         if (defined_inside(loop, inst->operands[i]))
