@@ -11,9 +11,10 @@
 //     let e: f32[64, 64] in B = convert_layout(d, scratch = scratch);
 //
 // A buffer lives from its alloc to its last use; one that is made outside a loop and used in it
-// lives as long as the loop. Buffers are placed largest first, each at the lowest address that no
-// buffer alive at the same time has. Swizzled buffers begin where their pattern does (1,024 bytes),
-// others at 16 bytes. Ordering reuse is the barrier pass's work: it looks at the bytes placed here.
+// lives as long as the loop; the small scratch of a reduction until the next one is done. Buffers
+// are placed largest first, each at the lowest address that no buffer alive at the same time has.
+// Swizzled buffers begin where their pattern does (1,024 bytes), others at 16 bytes. Ordering reuse
+// is the barrier pass's work: it looks at the bytes placed here.
 
 #include "ir/walk.h"
 #include "pass/pass.h"
@@ -134,6 +135,27 @@ static void find_intervals(struct memory *m)
     }
 }
 
+static bool is_small_scratch(const struct interval *in)
+{
+    const struct tir_inst *user = in->alloc->next;
+    return user && (user->op == TIR_OP_REDUCE || user->op == TIR_OP_SCAN) && in->bytes <= 1024 &&
+           user->operands[TIR_REDUCE_SCRATCH] == in->alloc->results[0];
+}
+
+// Lets the scratch of a reduction live until the next one is done, so that they take turns at two
+// places: the barrier inside each then also orders the reuse of the other place.
+static void take_turns(struct memory *m)
+{
+    struct interval *last = NULL;
+    vec_foreach(struct interval, in, &m->buffers) {
+        if (!is_small_scratch(in))
+            continue;
+        if (last)
+            last->end = TIR_MAX(last->end, in->end);
+        last = in;
+    }
+}
+
 static void place(struct memory *m)
 {
     uint32_t count = m->buffers.len;
@@ -197,6 +219,7 @@ enum tir_change tir_pass_memory(struct tir_func *f, struct tir_pass_cx *cx)
     find_intervals(&m);
     if (!m.buffers.len)
         return TIR_UNCHANGED;
+    take_turns(&m);
     place(&m);
     if (!check_limit(&m))
         return TIR_FAILED;
