@@ -277,6 +277,19 @@ static void emit_where(struct emit *e, const struct tir_inst *inst)
 
 // Casts.
 
+// A bf16 is the upper half of an f32: one that was loaded as half of a word takes one instruction.
+static V bf16_to_f32(struct emit *e, V x)
+{
+    V pair = LLVMIsAExtractElementInst(x) ? LLVMGetOperand(x, 0) : NULL;
+    V word = pair && LLVMIsABitCastInst(pair) ? LLVMGetOperand(pair, 0) : NULL;
+    if (!word || LLVMTypeOf(word) != e->ll->i32)
+        return LLVMBuildFPExt(e->b, x, e->ll->f32, "");
+    bool upper = LLVMConstIntGetZExtValue(LLVMGetOperand(x, 1));
+    V bits = upper ? LLVMBuildAnd(e->b, word, int_like(word, 0xffff0000), "")
+                   : LLVMBuildShl(e->b, word, int_like(word, 16), "");
+    return LLVMBuildBitCast(e->b, bits, e->ll->f32, "");
+}
+
 static V float_to_float(struct emit *e, V x, enum tir_elem from, enum tir_elem to)
 {
     if (tir_elems[from].bits <= 8)
@@ -289,6 +302,8 @@ static V float_to_float(struct emit *e, V x, enum tir_elem from, enum tir_elem t
     LLVMTypeRef type = tir_emit_elem_type(e, to);
     if (LLVMTypeOf(x) == type)
         return x;
+    if (from == TIR_BF16 && to == TIR_F32)
+        return bf16_to_f32(e, x);
     if (tir_elems[from].bits == 16 && tir_elems[to].bits == 16)
         x = LLVMBuildFPExt(e->b, x, e->ll->f32, "");
     return tir_elems[to].bits > tir_elems[from].bits ? LLVMBuildFPExt(e->b, x, type, "")
