@@ -16,8 +16,7 @@
 
 // A checked launch. The parameter block is laid out as tir/artifact.h says.
 struct device_launch {
-    uint32_t grid[3], cluster[3]; // cluster all 0: none
-    uint32_t threads;
+    uint32_t grid[3], block[3], cluster[3]; // cluster all 0: none
     uint32_t dynamic_shared;
     const void *params;
     size_t params_size;

@@ -211,12 +211,12 @@ static tir_status launch(tir_rt_device *device, void *stream, void *module, void
     (void)stream;
     struct emu_device *e = of(device);
     struct emu_launch call = {
-        .block = {launch->threads, 1, 1},
         .shared_bytes = launch->dynamic_shared,
         .params = launch->params,
         .params_size = launch->params_size,
     };
     memcpy(call.grid, launch->grid, sizeof call.grid);
+    memcpy(call.block, launch->block, sizeof call.block);
     memcpy(call.cluster, launch->cluster, sizeof call.cluster);
     tir_status status;
     EMU_CALL(e, status, emu_run(e->emu, module, name, &call, error));
@@ -268,6 +268,31 @@ void tir_emu_info(const tir_runtime *runtime, tir_rt_device_info *out)
     };
 }
 
+tir_status tir_emu_settings(tir_runtime *runtime, tir_error *error)
+{
+    const char *schedule = runtime->options.emu_schedule;
+    enum emu_policy policy = EMU_LAZY;
+    if (schedule && !emu_policy_parse(schedule, &policy, &runtime->emu_seed))
+        return tir_error_set(error, TIR_ERR_INVALID,
+                             "schedule '%.40s' is none of eager, lazy, adversarial, random:SEED",
+                             schedule);
+    if (runtime->options.emu_check > TIR_RT_EMU_CHECK_FULL)
+        return tir_error_set(error, TIR_ERR_INVALID, "there is no check level %u",
+                             runtime->options.emu_check);
+    runtime->emu_policy = policy;
+    runtime->options.emu_schedule = NULL;
+    return TIR_OK;
+}
+
+static enum emu_check check_level(const tir_runtime_options *options)
+{
+    if (options->emu_unchecked || options->emu_check == TIR_RT_EMU_CHECK_OFF)
+        return EMU_CHECK_OFF;
+    return options->emu_check == TIR_RT_EMU_CHECK_DEFAULT
+               ? EMU_CHECK_MEMORY
+               : (enum emu_check)(options->emu_check - TIR_RT_EMU_CHECK_OFF);
+}
+
 tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *error)
 {
     struct emu_device *e = tir_host_alloc(&runtime->allocator, sizeof *e);
@@ -280,8 +305,12 @@ tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *er
         .allocator = runtime->allocator,
         .sm_count = e->base.info.sm_count,
         .memory_limit = e->base.info.memory,
-        .check_memory = !runtime->options.emu_unchecked,
+        .check = check_level(&runtime->options),
+        .policy = (enum emu_policy)runtime->emu_policy,
+        .seed = runtime->emu_seed,
         .step_limit = runtime->options.emu_steps,
+        .print = runtime->options.emu_print,
+        .print_user = runtime->options.emu_print_user,
     };
     tir_status status = emu_create(&options, &e->emu, error);
     if (status)

@@ -379,7 +379,8 @@ static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream, in
     bool work =
         launch.grid[0] && launch.grid[1] && launch.grid[2] && (p->has_work || !p->has_output);
     if (work) {
-        launch.threads = variant->threads;
+        launch.block[0] = variant->threads;
+        launch.block[1] = launch.block[2] = 1;
         launch.dynamic_shared = variant->dynamic_shared;
         memcpy(launch.cluster, variant->cluster, sizeof launch.cluster);
         status = kernel->device->ops->launch(kernel->device, stream, kernel->native,

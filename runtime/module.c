@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Modules: an artifact on a device, with every function looked up before the first launch.
+// Modules: an artifact on a device, with every function looked up before the first launch; or PTX
+// text of any origin, whose kernels are launched by name.
+//
+// A module of PTX has a description of its own, with the text's target and no kernels.
 
 #include "module.h"
 
@@ -10,7 +13,9 @@
 
 struct tir_rt_module {
     tir_rt_device *device;
-    const tir_artifact_desc *desc;
+    const tir_artifact_desc *desc; // of the artifact, or &ptx
+    tir_artifact_desc ptx;
+    char target[16]; // of PTX
     void *native;
     tir_rt_kernel *kernels; // desc->kernel_count
     void **functions;       // of all variants of all kernels
@@ -26,7 +31,8 @@ static void release(tir_rt_module *module)
     tir_host_free(allocator, module->functions, module->function_count * sizeof(void *));
     tir_host_free(allocator, module->kernels,
                   module->desc ? module->desc->kernel_count * sizeof *module->kernels : 0);
-    tir_artifact_free(module->desc, allocator);
+    if (module->desc != &module->ptx)
+        tir_artifact_free(module->desc, allocator);
     tir_host_free(allocator, module, sizeof *module);
 }
 
@@ -92,6 +98,122 @@ TIR_API tir_status tir_rt_module_load(tir_rt_device *device, const void *artifac
         *out = module;
     return tir_device_leave(device, status, error);
 }
+
+// ---- PTX of any origin
+
+// The word after `.target` at the start of a line.
+static tir_status find_target(tir_rt_module *module, tir_str ptx, tir_error *error)
+{
+    static const char word[] = ".target";
+    const char *end = ptx.ptr + ptx.len;
+    for (const char *line = ptx.ptr, *next; line && line < end; line = next ? next + 1 : NULL) {
+        next = memchr(line, '\n', (size_t)(end - line));
+        const char *stop = next ? next : end;
+        while (line < stop && (*line == ' ' || *line == '\t'))
+            line++;
+        if ((size_t)(stop - line) < sizeof word || memcmp(line, word, sizeof word - 1) != 0)
+            continue;
+        line += sizeof word - 1;
+        while (line < stop && (*line == ' ' || *line == '\t'))
+            line++;
+        size_t len = 0;
+        while (line + len < stop && memchr(", \t\r/;", line[len], 7) == NULL)
+            len++;
+        if (len == 0 || len >= sizeof module->target)
+            break;
+        memcpy(module->target, line, len);
+        return TIR_OK;
+    }
+    return tir_error_set(error, TIR_ERR_INVALID, "the PTX says no .target");
+}
+
+TIR_API tir_status tir_rt_module_load_ptx(tir_rt_device *device, tir_str ptx, tir_rt_module **out,
+                                          tir_error *error)
+{
+    tir_error local;
+    error = error ? error : &local;
+    *out = NULL;
+    tir_status status = tir_device_enter(device, error);
+    if (status)
+        return status;
+    tir_rt_module *module = tir_host_alloc(device->allocator, sizeof *module);
+    char *text = tir_host_alloc(device->allocator, ptx.len + 1); // the driver wants a NUL
+    if (module && text) {
+        memcpy(text, ptx.ptr, ptx.len);
+        module->device = device;
+        module->desc = &module->ptx;
+        status = find_target(module, ptx, error);
+        module->ptx.target = (tir_str){module->target, strlen(module->target)};
+        module->ptx.ptx = (tir_str){text, ptx.len};
+        if (!status)
+            status = device->ops->module_load(device, module->desc, &module->native, error);
+        module->ptx.ptx = (tir_str){NULL, 0};
+    } else {
+        status = tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a module");
+    }
+    tir_host_free(device->allocator, text, ptx.len + 1);
+    if (!status)
+        *out = module;
+    else if (module && module->device)
+        release(module);
+    else
+        tir_host_free(device->allocator, module, sizeof *module);
+    return tir_device_leave(device, status, error);
+}
+
+// What no device would take, said the same way for all of them.
+static tir_status check_shape(const tir_rt_ptx_launch *launch, tir_error *error)
+{
+    const uint32_t *grid = launch->grid, *block = launch->block, *cluster = launch->cluster;
+    if (launch->struct_size < sizeof *launch)
+        return tir_error_set(error, TIR_ERR_INVALID, "the launch has no proper struct_size");
+    if (!grid[0] || !grid[1] || !grid[2])
+        return tir_error_set(error, TIR_ERR_INVALID, "a grid of %u x %u x %u CTAs", grid[0],
+                             grid[1], grid[2]);
+    if ((uint64_t)block[0] * block[1] - 1 >= 1024 ||
+        (uint64_t)block[0] * block[1] * block[2] - 1 >= 1024)
+        return tir_error_set(error, TIR_ERR_INVALID, "a CTA of %u x %u x %u threads", block[0],
+                             block[1], block[2]);
+    for (int i = 0; i < 3 && (cluster[0] || cluster[1] || cluster[2]); i++)
+        if (!cluster[i] || grid[i] % cluster[i])
+            return tir_error_set(error, TIR_ERR_INVALID,
+                                 "a grid of %u x %u x %u CTAs is not made of clusters of %u x %u x "
+                                 "%u",
+                                 grid[0], grid[1], grid[2], cluster[0], cluster[1], cluster[2]);
+    return TIR_OK;
+}
+
+TIR_API tir_status tir_rt_launch_ptx(tir_rt_module *module, tir_rt_stream *stream,
+                                     const char *kernel, const tir_rt_ptx_launch *launch,
+                                     tir_error *error)
+{
+    tir_error local;
+    tir_rt_device *device = module->device;
+    void *native, *function;
+    error = error ? error : &local;
+    tir_status status = tir_device_enter(device, error);
+    if (!status)
+        status = tir_device_stream(device, stream, &native, error);
+    if (!status)
+        status = check_shape(launch, error);
+    if (status)
+        return status;
+    tir_artifact_variant variant = {.entry = {kernel, strlen(kernel)},
+                                    .dynamic_shared = launch->dynamic_shared};
+    struct device_launch call = {.dynamic_shared = launch->dynamic_shared,
+                                 .params = launch->params,
+                                 .params_size = launch->params_size};
+    memcpy(variant.cluster, launch->cluster, sizeof variant.cluster);
+    memcpy(call.cluster, launch->cluster, sizeof call.cluster);
+    memcpy(call.grid, launch->grid, sizeof call.grid);
+    memcpy(call.block, launch->block, sizeof call.block);
+    status = device->ops->function(device, module->native, &variant, &function, error);
+    if (!status)
+        status = device->ops->launch(device, native, module->native, function, &call, error);
+    return tir_device_leave(device, status, error);
+}
+
+// ---- all modules
 
 TIR_API void tir_rt_module_destroy(tir_rt_module *module)
 {

@@ -19,6 +19,9 @@ static tir_status copy_options(tir_runtime *runtime, const tir_runtime_options *
                              "the runtime options have no proper struct_size");
     memcpy(own, options, options->struct_size < sizeof *own ? options->struct_size : sizeof *own);
     runtime->allocator = tir_host_allocator(&own->allocator);
+    tir_status status = tir_emu_settings(runtime, error);
+    if (status)
+        return status;
     if (options->cuda_library) {
         size_t size = strlen(options->cuda_library) + 1;
         char *copy = tir_host_alloc(&runtime->allocator, size);

@@ -11,9 +11,11 @@ struct cuda_api;
 
 struct tir_runtime {
     tir_allocator allocator;
-    tir_runtime_options options; // cuda_library points to a copy
-    pthread_mutex_t lock;        // guards `cuda`
-    struct cuda_api *cuda;       // NULL until a call needs the driver
+    tir_runtime_options options; // cuda_library points to a copy, emu_schedule is NULL
+    uint32_t emu_policy;         // of emu_schedule
+    uint64_t emu_seed;
+    pthread_mutex_t lock;  // guards `cuda`
+    struct cuda_api *cuda; // NULL until a call needs the driver
 };
 
 // cuda/cuda_api.c: opens a driver library, resolves its table and initialises it. Anything that
@@ -33,6 +35,8 @@ tir_status tir_cuda_adopt(tir_runtime *runtime, const struct cuda_api *api, void
 
 // emu_device.c
 void tir_emu_info(const tir_runtime *runtime, tir_rt_device_info *out);
+// Reads options.emu_schedule; TIR_ERR_INVALID when there is no such schedule or check level.
+tir_status tir_emu_settings(tir_runtime *runtime, tir_error *error);
 tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *error);
 
 #endif

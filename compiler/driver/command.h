@@ -16,6 +16,7 @@ enum tir_exit {
 enum tir_exit tir_command_build(struct tir_arena *arena, const struct tir_options *options);
 enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options *options);
 enum tir_exit tir_command_check(struct tir_arena *arena, const struct tir_options *options);
+enum tir_exit tir_command_emu(struct tir_arena *arena, const struct tir_options *options);
 enum tir_exit tir_command_fmt(struct tir_arena *arena, const struct tir_options *options);
 
 // Prints "tirc: ..." to standard error, unless diagnostics have said it already, and gives the exit

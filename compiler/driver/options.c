@@ -14,6 +14,7 @@ enum kind { FLAG, TEXT, CHOICE, INT, LIST, RATIO };
 #define BUILD (1u << TIR_COMMAND_BUILD)
 #define RUN   (1u << TIR_COMMAND_RUN)
 #define CHECK (1u << TIR_COMMAND_CHECK)
+#define EMU   (1u << TIR_COMMAND_EMU)
 #define FMT   (1u << TIR_COMMAND_FMT)
 
 static const struct {
@@ -257,6 +258,12 @@ void tir_options_help(enum tir_command command, struct tir_text *out)
                          "tensor:\n  A=randn, rand[:LO:HI], randint:LO:HI, zeros, ones, arange, "
                          "full:X, @in.npy\n  A=randn,pad=3 (row stride), strides=520x1, "
                          "offset=1 (elements), save=FILE\n  D=@out.npy (an output)\n"));
+    if (command == TIR_COMMAND_EMU)
+        tir_text_add(out, STR("\nARG is one parameter of the kernel, in order:\n"
+                              "  f32=1.5, i32=7, u64=0x10 and so on: a number of any type\n"
+                              "  buf:bf16[256,64]=randn, the address of a buffer; contents as for "
+                              "tirc run,\n  or none: uninitialised. At the end, ->out.npy is where "
+                              "it is written\n"));
     if (top)
         tir_text_add(out, STR("\ntirc COMMAND --help prints the options of a command.\n"));
     tir_text_add(out, STR("Exit status: 0 fine; 1 wrong result or device fault; 2 wrong usage or "

@@ -3,7 +3,8 @@
 //
 // The order matters: the device is opened first, since it decides what is compiled for; the
 // artifact then says which values are needed. Outputs are copied before the launch, so that the
-// reference starts from the same bytes, those of an inout tensor included.
+// reference starts from the same bytes, those of an inout tensor included. --explore does all of it
+// once for each schedule, until one goes wrong.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@
 #include "driver/command.h"
 #include "driver/compile.h"
 #include "driver/element.h"
+#include "driver/emu_runtime.h"
 #include "driver/result.h"
 #include "driver/source.h"
 
@@ -22,6 +24,7 @@ struct run {
     tir_error *error;
     const char *path;
     tir_str source;
+    const char *schedule; // of the emulator; NULL: the default
     const char *arch;
     tir_runtime *runtime;
     tir_rt_device *device;
@@ -40,9 +43,16 @@ struct run {
 static bool open_device(struct run *r)
 {
     const char *spec = r->options->text[TIR_OPTION_DEVICE];
-    if (tir_runtime_create(NULL, &r->runtime, r->error) ||
+    FILE *log = r->options->given[TIR_OPTION_JSON] ? stderr : stdout;
+    if (!tir_emu_runtime(r->options, r->schedule, log, &r->runtime, r->error) ||
         tir_rt_device_open(r->runtime, spec ? spec : "auto", &r->device, r->error))
         return false;
+    static const enum tir_option emu_only[] = {TIR_OPTION_EMU_CHECK, TIR_OPTION_SCHEDULE,
+                                               TIR_OPTION_EXPLORE};
+    for (size_t i = 0; i < TIR_COUNT_OF(emu_only); i++)
+        if (r->options->given[emu_only[i]] && tir_rt_device_describe(r->device)->kind != TIR_RT_EMU)
+            return tir_fail(r->error, TIR_ERR_INVALID,
+                            "--emu-check, --schedule and --explore need --device=emu");
     const char *arch = r->options->text[TIR_OPTION_ARCH];
     r->result.device = tir_rt_device_describe(r->device);
     r->arch = arch ? arch : tir_compile_arch_for(r->result.device->arch);
@@ -288,6 +298,18 @@ static void release(struct run *r)
     tir_runtime_destroy(r->runtime);
 }
 
+// One round; the caller releases it.
+static bool begin_and_run(struct run *r, struct tir_arena *arena, const struct tir_options *options,
+                          uint32_t round, tir_error *error)
+{
+    *r = (struct run){.arena = arena,
+                      .options = options,
+                      .error = error,
+                      .path = options->args.at[0],
+                      .schedule = tir_emu_schedule(arena, options, round)};
+    return run(r);
+}
+
 enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options *options)
 {
     tir_error error;
@@ -296,12 +318,14 @@ enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options 
         return TIR_EXIT_USAGE;
     }
     struct run *r = arena_new(arena, struct run);
-    r->arena = arena;
-    r->options = options;
-    r->error = &error;
-    r->path = options->args.at[0];
+    uint32_t round = 0, rounds = tir_emu_rounds(options);
+    bool done = begin_and_run(r, arena, options, round, &error);
+    while (done && tir_result_passes(&r->result) && ++round < rounds) {
+        release(r);
+        done = begin_and_run(r, arena, options, round, &error);
+    }
     enum tir_exit status = TIR_EXIT_FINE;
-    if (run(r)) {
+    if (done) {
         struct tir_text text;
         tir_text_init(&text, arena, 0);
         (options->given[TIR_OPTION_JSON] ? tir_result_json : tir_result_text)(&r->result, &text);
@@ -311,6 +335,9 @@ enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options 
     } else {
         status = tir_command_fail(&error);
     }
+    if (status == TIR_EXIT_WRONG && options->given[TIR_OPTION_EXPLORE])
+        fprintf(stderr, "tirc: in round %u of %u; --schedule=%s replays it\n", round + 1, rounds,
+                r->schedule ? r->schedule : "lazy");
     release(r);
     return status;
 }

@@ -189,7 +189,7 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
 {
     (void)module;
     struct cuda_device *d = cuda_device_of(device);
-    const uint32_t *grid = launch->grid, *cluster = launch->cluster;
+    const uint32_t *grid = launch->grid, *block = launch->block, *cluster = launch->cluster;
     size_t size = launch->params_size;
     tir_status status;
     // The parameter block goes to the driver as it is. The driver only reads it.
@@ -198,8 +198,8 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
                      (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, &size,
                      (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_END_AS_INT};
     if (!has_cluster(cluster)) {
-        CU_CALL_IN(d, status, error, cuLaunchKernel, function, grid[0], grid[1], grid[2],
-                   launch->threads, 1, 1, launch->dynamic_shared, stream, NULL, extra);
+        CU_CALL_IN(d, status, error, cuLaunchKernel, function, grid[0], grid[1], grid[2], block[0],
+                   block[1], block[2], launch->dynamic_shared, stream, NULL, extra);
         return status;
     }
     struct cu_launch_attribute attribute = {
@@ -208,7 +208,7 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
     };
     struct cu_launch_config config = {
         .grid = {grid[0], grid[1], grid[2]},
-        .block = {launch->threads, 1, 1},
+        .block = {block[0], block[1], block[2]},
         .shared_bytes = launch->dynamic_shared,
         .stream = stream,
         .attrs = &attribute,

@@ -199,6 +199,30 @@ tir_status emu_fill(struct emu *emu, uint64_t dst, uint8_t value, uint64_t size,
 
 // --- the device ---
 
+bool emu_policy_parse(const char *text, enum emu_policy *policy, uint64_t *seed)
+{
+    static const char *const words[] = {
+        [EMU_LAZY] = "lazy", [EMU_EAGER] = "eager", [EMU_ADVERSARIAL] = "adversarial"};
+    static const char random[] = "random:";
+    *seed = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i] && strcmp(text, words[i]) == 0) {
+            *policy = (enum emu_policy)i;
+            return true;
+        }
+    const char *digit = text + sizeof random - 1;
+    if (strncmp(text, random, sizeof random - 1) != 0 || !*digit)
+        return false;
+    *policy = EMU_RANDOM;
+    for (; *digit >= '0' && *digit <= '9'; digit++) {
+        const uint64_t value = (uint64_t)(*digit - '0');
+        if (*seed > (UINT64_MAX - value) / 10)
+            return false;
+        *seed = *seed * 10 + value;
+    }
+    return !*digit;
+}
+
 tir_status emu_create(const struct emu_options *options, struct emu **out, tir_error *error)
 {
     *out = NULL;

@@ -14,13 +14,39 @@
 struct emu;        // a device
 struct emu_module; // a loaded PTX module; owned by its device
 
+// How much is checked: each level has what the ones before it have. Accesses out of bounds are
+// always found.
+enum emu_check {
+    EMU_CHECK_OFF,
+    EMU_CHECK_MEMORY, // initialisation of every access, copies in flight
+    EMU_CHECK_RACE,   // order between warps, CTAs and asynchronous engines
+    EMU_CHECK_FULL    // order between the lanes of a warp, hygiene
+};
+
+// Who moves when several could.
+enum emu_policy {
+    EMU_LAZY,       // asynchronous operations as late as they may
+    EMU_EAGER,      // at once
+    EMU_RANDOM,     // by the seed
+    EMU_ADVERSARIAL // the unlikely order
+};
+
 struct emu_options {
     tir_allocator allocator; // resize == NULL: the C library's
     uint32_t sm_count;       // how many multiprocessors to report (%nsmid); 0: 8
     uint64_t memory_limit;   // most bytes of device memory at a time; 0: 8 GiB
-    bool check_memory;       // bounds, alignment, initialisation of every access
-    uint64_t step_limit;     // most instructions one launch may execute per warp; 0: 2^40
+    enum emu_check check;
+    enum emu_policy policy;
+    uint64_t seed;       // of EMU_RANDOM
+    uint64_t step_limit; // most instructions one launch may execute per warp; 0: 2^40
+    // What vprintf of device code prints; NULL: nobody wants it. Called during emu_run.
+    void (*print)(void *user, const char *text, size_t size);
+    void *print_user;
 };
+
+// Reads "lazy", "eager", "adversarial", or "random:SEED" with a decimal number. False: none of
+// them.
+bool emu_policy_parse(const char *text, enum emu_policy *policy, uint64_t *seed);
 
 // A launch: the shape in threads and CTAs, dynamic shared memory, and the parameter block laid out
 // as the PTX ABI lays out `.param` (each parameter at its natural alignment, in order).

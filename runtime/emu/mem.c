@@ -128,7 +128,7 @@ struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space sp
     }
     if (address & (size - 1))
         bad(w, lane, "misaligned", space, access, address, size);
-    if (cell.shadow && l->emu->options.check_memory)
+    if (cell.shadow && l->emu->options.check)
         check_shadow(w, lane, cell.shadow, space, access, address, size);
     return cell;
 }

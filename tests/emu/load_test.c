@@ -174,7 +174,7 @@ static const char sweep_ptx[] = HEAD
 // Creates a device, loads, allocates and runs; gives the first status that is not fine.
 static tir_status use_device(struct counter *c)
 {
-    const struct emu_options options = {.allocator = {count_resize, c}, .check_memory = true};
+    const struct emu_options options = {.allocator = {count_resize, c}, .check = EMU_CHECK_MEMORY};
     struct emu *emu;
     struct emu_module *module;
     uint64_t out = 0;

@@ -10,7 +10,7 @@ void rig_open(struct rig *r)
 {
     memset(r, 0, sizeof *r);
     const struct emu_options options = {
-        .check_memory = true, .step_limit = 10000000, .memory_limit = (uint64_t)1 << 28};
+        .check = EMU_CHECK_MEMORY, .step_limit = 10000000, .memory_limit = (uint64_t)1 << 28};
     if (emu_create(&options, &r->emu, &r->error))
         fail_msg("emu_create: %s", r->error.message);
 }

@@ -489,6 +489,54 @@ static void test_failures_that_pass(void **state)
     tir_rt_buffer_destroy(buffer);
 }
 
+// ---- PTX of any origin
+
+static void test_ptx(void **state)
+{
+    struct rig *rig = *state;
+    tir_rt_module *module;
+    static const char text[] = ".version 8.0\n  .target sm_90, debug\n.entry mine() { ret; }";
+    const uint32_t params[] = {1, 2, 3};
+    expect_ok(rig, tir_rt_module_load_ptx(rig->device, (tir_str){text, sizeof text - 1}, &module,
+                                          &rig->error));
+    assert_string_equal(tir_rt_module_describe(module)->target.ptr, "sm_90");
+    tir_rt_ptx_launch launch = TIR_RT_PTX_LAUNCH_INIT;
+    launch = (tir_rt_ptx_launch){sizeof launch, {8, 4, 2}, {32, 2, 3},   {4, 2, 1},
+                                 100000,        params,    sizeof params};
+    expect_ok(rig, tir_rt_launch_ptx(module, NULL, "mine", &launch, &rig->error));
+    const struct fake_launch *last = &rig->fake->last;
+    assert_string_equal(last->function, "mine");
+    assert_memory_equal(last->grid, launch.grid, sizeof launch.grid);
+    assert_memory_equal(last->block, launch.block, sizeof launch.block);
+    assert_memory_equal(last->cluster, launch.cluster, sizeof launch.cluster);
+    assert_int_equal(last->shared_bytes, 100000);
+    assert_int_equal(rig->fake->max_dynamic_shared, 100000);
+    assert_int_equal(last->params_size, sizeof params);
+    assert_memory_equal(last->params, params, sizeof params);
+    launch.cluster[2] = 0;
+    rig_expect(rig, tir_rt_launch_ptx(module, NULL, "mine", &launch, &rig->error), TIR_ERR_INVALID,
+               "not made of clusters of 4 x 2 x 0");
+    launch.cluster[0] = launch.cluster[1] = launch.grid[2] = 0;
+    rig_expect(rig, tir_rt_launch_ptx(module, NULL, "mine", &launch, &rig->error), TIR_ERR_INVALID,
+               "a grid of 8 x 4 x 0 CTAs");
+    launch.struct_size = 8;
+    rig_expect(rig, tir_rt_launch_ptx(module, NULL, "mine", &launch, &rig->error), TIR_ERR_INVALID,
+               "struct_size");
+    tir_rt_module_destroy(module);
+    static const char newer[] = ".target sm_100a\n";
+    rig_expect(rig,
+               tir_rt_module_load_ptx(rig->device, (tir_str){newer, sizeof newer - 1}, &module,
+                                      &rig->error),
+               TIR_ERR_UNSUPPORTED, "is for sm_100a, the device is sm_90");
+    assert_null(module);
+    rig->fake->jit_error = "line 1: error : no such opcode";
+    rig_expect(
+        rig,
+        tir_rt_module_load_ptx(rig->device, (tir_str){text, sizeof text - 1}, &module, &rig->error),
+        TIR_ERR_UNSUPPORTED, "no such opcode");
+    assert_null(module);
+}
+
 // ---- threads
 
 enum { THREADS = 4, ROUNDS = 200 };
@@ -566,6 +614,7 @@ int main(void)
         TEST(test_reflection),
         TEST(test_sticky_fault),
         TEST(test_failures_that_pass),
+        TEST(test_ptx),
         TEST(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -359,6 +359,44 @@ static void test_copies_and_events(void **state)
     tir_rt_buffer_destroy(b);
 }
 
+// The same text without an artifact: the block of parameters is made here.
+static void test_ptx(void **state)
+{
+    struct rig *rig = *state;
+    tir_rt_module *module;
+    tir_rt_buffer *x = buffer(rig, 64, NULL);
+    const uint64_t params[] = {tir_rt_buffer_address(x), 1, 5, 16};
+    uint32_t word = 0;
+    ok(rig, tir_rt_module_load_ptx(rig->device, TEXT(ptx), &module, &rig->error));
+    assert_int_equal(tir_rt_module_describe(module)->kernel_count, 0);
+    assert_string_equal(tir_rt_module_describe(module)->target.ptr, "sm_80");
+    tir_rt_ptx_launch launch = TIR_RT_PTX_LAUNCH_INIT;
+    launch.params = params;
+    launch.params_size = sizeof params;
+    ok(rig, tir_rt_launch_ptx(module, NULL, "poke", &launch, &rig->error));
+    ok(rig, tir_rt_buffer_read(x, 20, &word, 4, NULL, &rig->error));
+    assert_int_equal(word, 7);
+    assert_int_not_equal(tir_rt_launch_ptx(module, NULL, "peek", &launch, &rig->error), TIR_OK);
+    launch.block[1] = 1025;
+    assert_int_equal(tir_rt_launch_ptx(module, NULL, "poke", &launch, &rig->error),
+                     TIR_ERR_INVALID);
+    assert_string_equal(rig->error.message, "a CTA of 1 x 1025 x 1 threads");
+    tir_rt_module_destroy(module);
+    assert_int_equal(tir_rt_module_load_ptx(rig->device, TEXT("// .target sm_80\n.version 8.0\n"),
+                                            &module, &rig->error),
+                     TIR_ERR_INVALID);
+    assert_null(module);
+    assert_string_equal(rig->error.message, "the PTX says no .target");
+    assert_int_not_equal(
+        tir_rt_module_load_ptx(rig->device,
+                               TEXT(".version 8.0\n.target sm_80\n.address_size 64\n"
+                                    ".visible .entry f() { add.u99 %a, %b; }\n"),
+                               &module, &rig->error),
+        TIR_OK);
+    assert_null(module);
+    tir_rt_buffer_destroy(x);
+}
+
 // Last, since a GPU's primary context does not recover from it within the process.
 static void test_fault(void **state)
 {
@@ -411,6 +449,7 @@ int main(int argc, char **argv)
         TEST(test_axpy),
         TEST(test_large_shared_memory),
         TEST(test_copies_and_events),
+        TEST(test_ptx),
         TEST(test_fault),
     };
     tir_error error;

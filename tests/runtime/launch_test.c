@@ -58,6 +58,7 @@ static void test_what_the_driver_gets(void **state)
     assert_int_equal(last->block[0], 256);
     assert_int_equal(last->shared_bytes, 98304);
     assert_null(last->stream);
+    assert_int_equal(last->block[1] * last->block[2], 1);
     assert_int_equal(report.variant, VARIANT_FAST);
     assert_int_equal(report.launched, 1);
     assert_int_equal(report.grid[0], 4);

@@ -32,23 +32,41 @@ typedef struct tir_rt_device tir_rt_device; // one GPU context, or one emulator
 typedef struct tir_rt_stream tir_rt_stream; // work in order; NULL: the device's default stream
 typedef struct tir_rt_event tir_rt_event;   // a point in a stream
 typedef struct tir_rt_buffer tir_rt_buffer; // device memory
-typedef struct tir_rt_module tir_rt_module; // a loaded artifact
+typedef struct tir_rt_module tir_rt_module; // a loaded artifact, or loaded PTX
 typedef struct tir_rt_kernel tir_rt_kernel; // a kernel of a module; borrowed from it
 
 // ---- the runtime
+
+// How much an emulator checks; each level has what the ones before it have. Accesses out of bounds
+// are always found. docs/emulator.md says what each level finds.
+typedef enum tir_rt_emu_check {
+    TIR_RT_EMU_CHECK_DEFAULT = 0, // MEMORY
+    TIR_RT_EMU_CHECK_OFF = 1,
+    TIR_RT_EMU_CHECK_MEMORY = 2, // uninitialised memory, copies in flight
+    TIR_RT_EMU_CHECK_RACE = 3,   // data races
+    TIR_RT_EMU_CHECK_FULL = 4    // those inside a warp as well, and hygiene
+} tir_rt_emu_check;
 
 typedef struct tir_runtime_options {
     size_t struct_size;       // sizeof(tir_runtime_options)
     tir_allocator allocator;  // resize NULL: the C library's
     const char *cuda_library; // the driver library to open; NULL: libcuda.so.1, then libcuda.so
     uint32_t emu_sm_count;    // multiprocessors that an emulator reports; 0: 8
-    uint32_t emu_unchecked;   // 1: an emulator does not look for bad memory accesses
+    uint32_t emu_unchecked;   // 1: as emu_check OFF
     uint64_t emu_memory;      // most bytes of emulated memory; 0: 8 GiB
     uint64_t emu_steps;       // most instructions one warp may execute in a launch; 0: 2^40
+    uint32_t emu_check;       // a tir_rt_emu_check
+    // Who moves when several could: "lazy", "eager", "adversarial" or "random:SEED"; NULL: lazy.
+    // The same schedule replays a launch exactly.
+    const char *emu_schedule;
+    // Gets what device code prints, during the launch; NULL: it is dropped.
+    void (*emu_print)(void *user, const char *text, size_t size);
+    void *emu_print_user;
 } tir_runtime_options;
-#define TIR_RUNTIME_OPTIONS_INIT                                    \
-    {                                                               \
-        sizeof(tir_runtime_options), {NULL, NULL}, NULL, 0, 0, 0, 0 \
+#define TIR_RUNTIME_OPTIONS_INIT                                                               \
+    {                                                                                          \
+        sizeof(tir_runtime_options), {NULL, NULL}, NULL, 0, 0, 0, 0, TIR_RT_EMU_CHECK_DEFAULT, \
+            NULL, NULL, NULL                                                                   \
     }
 
 // Makes a runtime. `options` may be NULL. The driver library is opened when a call first needs it.
@@ -165,7 +183,8 @@ TIR_API TIR_CHECKED tir_status tir_rt_module_load(tir_rt_device *device, const v
                                                   tir_error *error);
 TIR_API void tir_rt_module_destroy(tir_rt_module *module);
 
-// What the module's artifact says, its receipt included.
+// What the module's artifact says, its receipt included. A module of PTX has a target and no
+// kernels.
 TIR_API const tir_artifact_desc *tir_rt_module_describe(const tir_rt_module *module);
 
 // A kernel by name. TIR_ERR_INVALID names the kernels that there are.
@@ -255,6 +274,37 @@ TIR_API TIR_CHECKED tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_strea
                                              const tir_rt_arg *args, uint32_t count,
                                              const tir_rt_launch_options *options,
                                              tir_error *error);
+
+// ---- PTX of any origin
+
+// Loads PTX text, of this compiler or of another one; the text is copied. TIR_ERR_INVALID: without
+// a .target, or, on an emulator, not PTX or with an instruction that it does not know; the message
+// names its line. TIR_ERR_UNSUPPORTED: for another kind of GPU, or refused by the driver.
+TIR_API TIR_CHECKED tir_status tir_rt_module_load_ptx(tir_rt_device *device, tir_str ptx,
+                                                      tir_rt_module **out, tir_error *error);
+
+// A launch whose shape and parameters are the caller's own. Nothing is known of the kernel, so
+// nothing but the shape is checked.
+typedef struct tir_rt_ptx_launch {
+    size_t struct_size;      // sizeof(tir_rt_ptx_launch)
+    uint32_t grid[3];        // CTAs
+    uint32_t block[3];       // threads of a CTA
+    uint32_t cluster[3];     // CTAs of a cluster; all 0: what the PTX says, or none
+    uint32_t dynamic_shared; // bytes per CTA
+    const void *params;      // the .param block: each parameter at its natural alignment, in order
+    size_t params_size;      // bytes
+} tir_rt_ptx_launch;
+#define TIR_RT_PTX_LAUNCH_INIT                                                 \
+    {                                                                          \
+        sizeof(tir_rt_ptx_launch), {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0, NULL, 0 \
+    }
+
+// Launches the entry `kernel` of any module, PTX or artifact, by its name in the PTX. The parameter
+// block is read during the call only. Returns without waiting for the kernel, except on an
+// emulator. TIR_ERR_INVALID: no such entry, or a shape that no device takes.
+TIR_API TIR_CHECKED tir_status tir_rt_launch_ptx(tir_rt_module *module, tir_rt_stream *stream,
+                                                 const char *kernel,
+                                                 const tir_rt_ptx_launch *launch, tir_error *error);
 
 // Arguments in one expression.
 static inline tir_rt_arg tir_rt_arg_tensor(uint64_t data, tir_element element, uint32_t rank,

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The emulator's settings of the command line.
+#include "driver/emu_runtime.h"
+
+#include <stdio.h>
+
+uint32_t tir_emu_rounds(const struct tir_options *options)
+{
+    int64_t n = options->integer[TIR_OPTION_EXPLORE];
+    return n > UINT32_MAX ? UINT32_MAX : n > 1 ? (uint32_t)n : 1;
+}
+
+const char *tir_emu_schedule(struct tir_arena *arena, const struct tir_options *options, uint32_t i)
+{
+    static const char *const fixed[] = {"lazy", "eager", "adversarial"};
+    if (!options->given[TIR_OPTION_EXPLORE] || options->given[TIR_OPTION_SCHEDULE])
+        return options->text[TIR_OPTION_SCHEDULE];
+    if (i < TIR_COUNT_OF(fixed))
+        return fixed[i];
+    return tir_str_format(arena, "random:%u", i - (uint32_t)TIR_COUNT_OF(fixed) + 1).ptr;
+}
+
+static void print(void *user, const char *text, size_t size)
+{
+    fwrite(text, 1, size, user);
+}
+
+static uint32_t check_level(const char *word)
+{
+    static const char *const words[] = {[TIR_RT_EMU_CHECK_OFF] = "off",
+                                        [TIR_RT_EMU_CHECK_MEMORY] = "memory",
+                                        [TIR_RT_EMU_CHECK_RACE] = "race",
+                                        [TIR_RT_EMU_CHECK_FULL] = "full"};
+    uint32_t level = TIR_RT_EMU_CHECK_DEFAULT;
+    for (uint32_t i = 1; word && i < TIR_COUNT_OF(words); i++)
+        if (!strcmp(word, words[i]))
+            level = i;
+    return level;
+}
+
+bool tir_emu_runtime(const struct tir_options *options, const char *schedule, void *log,
+                     tir_runtime **out, tir_error *error)
+{
+    tir_runtime_options settings = TIR_RUNTIME_OPTIONS_INIT;
+    settings.emu_check = check_level(options->text[TIR_OPTION_EMU_CHECK]);
+    settings.emu_schedule = schedule;
+    settings.emu_print = print;
+    settings.emu_print_user = log;
+    return !tir_runtime_create(&settings, out, error);
+}

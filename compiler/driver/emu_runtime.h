@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A runtime as --emu-check and --schedule ask for it, and the schedules of --explore.
+#ifndef TIR_DRIVER_EMU_RUNTIME_H
+#define TIR_DRIVER_EMU_RUNTIME_H
+
+#include "tir/runtime.h"
+
+#include "driver/options.h"
+
+// How many launches --explore asks for; 1 without it.
+uint32_t tir_emu_rounds(const struct tir_options *options);
+// The schedule of round `i`: that of --schedule, or with --explore the fixed ones first, then
+// random ones. The text is the arena's.
+const char *tir_emu_schedule(struct tir_arena *arena, const struct tir_options *options,
+                             uint32_t i);
+// Makes the runtime. What device code prints goes to `log`.
+bool tir_emu_runtime(const struct tir_options *options, const char *schedule, void *log,
+                     tir_runtime **out, tir_error *error);
+
+#endif
