@@ -1,57 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // cp.async: copies from global to shared memory that arrive when they are waited for.
 //
-// Hardware may move the bytes at any time between the copy and its wait, so a program may rely on
-// neither the old nor the new contents. Here the source is read when the copy is issued, the bytes
-// of the destination are marked as in flight, and they arrive as late as they may: at the wait (or
-// when the thread exits). Reading or overwriting them before that is reported by whoever does.
+// The source is read when the copy is issued, as hardware may; the bytes of the destination are
+// marked as in flight until the copy is done. Reading or overwriting them before that is reported
+// by whoever does.
 
+#include "emu/async.h"
+
+#include <stdio.h>
 #include <string.h>
 
+#include "emu/mbarrier.h"
+#include "emu/op.h"
 #include "emu/run.h"
-#include "emu/state.h"
 
-static struct emu_copy *copy_new(struct emu_warp *w)
+struct copy {
+    struct emu_op op;
+    uint32_t mask; // lanes it is pending for
+    uint32_t size;
+    uint32_t dst[EMU_WARP];   // offset in shared memory
+    uint32_t group[EMU_WARP]; // the lane's commit group it belongs to
+    uint8_t data[EMU_WARP][16];
+};
+
+static void land(struct copy *c, uint32_t mask)
 {
-    if (w->copy_count == w->copy_cap) {
-        const uint32_t cap = w->copy_cap ? w->copy_cap * 2 : 16;
-        w->copies = emu_launch_alloc(w->launch, w->copies, w->copy_cap * sizeof *w->copies,
-                                     cap * sizeof *w->copies);
-        w->copy_cap = cap;
+    const struct emu_cta *cta = c->op.warp->cta;
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        if (!(c->mask & mask & 1u << i))
+            continue;
+        memcpy(cta->shared + c->dst[i], c->data[i], c->size);
+        memset(cta->shared_shadow + c->dst[i], EMU_SET, c->size);
     }
-    struct emu_copy *c = &w->copies[w->copy_count++];
-    c->mask = 0;
-    return c;
+    c->mask &= ~mask;
 }
 
-// src[0] + offset: shared address; list: global address, a register and an offset; src[2]: bytes to
-// read, when count is 1; src[3]: predicate under which nothing is read; size
+static void copy_finish(struct emu_op *op)
+{
+    land((struct copy *)op, EMU_FULL);
+}
+
+static void copy_describe(const struct emu_op *op, char *text, size_t size)
+{
+    (void)op;
+    snprintf(text, size, "its commit group");
+}
+
+static const struct emu_engine copy_engine = {
+    .name = "cp.async", .finish = copy_finish, .describe = copy_describe};
+
+void emu_arg_addresses(struct emu_warp *w, const struct emu_arg *arg, uint64_t *out)
+{
+    const void *base = emu_at_ref(w, arg->ref);
+    for (int i = 0; i < EMU_WARP; i++)
+        out[i] = arg->width == 8 ? ((const uint64_t *)base)[i] + (uint64_t)(int32_t)arg->offset
+                                 : (uint32_t)(((const uint32_t *)base)[i] + arg->offset);
+}
+
+// src[0] + offset: shared address; list: global address; src[2]: bytes to read, when count is 1;
+// src[3]: predicate under which nothing is read; size
 EMU_RUN(cp_async)
 {
-    uint64_t address[EMU_WARP];
+    uint64_t address[EMU_WARP], from[EMU_WARP];
     const uint32_t size = in->size;
-    const struct emu_arg *from = &w->launch->module->args.at[in->list];
-    const uint64_t *base = emu_at_ref(w, from->ref);
     const uint32_t *bytes = emu_at_ref(w, in->src[2]);
     const uint32_t ignore = *(const uint32_t *)emu_at_ref(w, in->src[3]);
     emu_addresses(w, in, address);
-    struct emu_copy *c = copy_new(w);
+    emu_arg_addresses(w, &w->launch->module->args.at[in->list], from);
+    struct copy *c = emu_op_new(w, &copy_engine, emu_first_lane(mask), sizeof *c);
     c->size = size;
-    memset(c->data, 0, sizeof c->data);
     for (uint32_t i = 0; i < EMU_WARP; i++) {
         if (!(mask >> i & 1))
             continue;
         const uint32_t want = in->count ? bytes[i] : size;
         if (want > size)
             emu_fault(w, i, "cp.async: source size %u is above %u", want, size);
-        const uint64_t source = base[i] + (uint64_t)(int32_t)from->offset;
-        if (source % size)
+        if (from[i] % size)
             emu_fault(w, i, "misaligned cp.async source 0x%llx of %u bytes",
-                      (unsigned long long)source, size);
+                      (unsigned long long)from[i], size);
         const uint32_t read = ignore >> i & 1 ? 0 : want;
         const uint32_t step = read == size ? size : 1; // part of an access: byte by byte
         for (uint32_t k = 0; k < read; k += step)
-            memcpy(c->data[i] + k, emu_resolve(w, i, EMU_GLOBAL, source + k, step, EMU_LOAD).bytes,
+            memcpy(c->data[i] + k, emu_resolve(w, i, EMU_GLOBAL, from[i] + k, step, EMU_LOAD).bytes,
                    step);
         const struct emu_cell to =
             emu_resolve(w, i, (enum emu_space)in->space, address[i], size, EMU_STORE);
@@ -62,26 +92,30 @@ EMU_RUN(cp_async)
         c->group[i] = w->group[i];
     }
     c->mask = mask;
+    emu_op_issued(&c->op);
 }
 
-void emu_copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, bool all)
+// Finishes what a warp's lanes have pending: all, or what is at least `behind` groups old.
+static void copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, bool all)
 {
-    uint32_t kept = 0;
-    for (uint32_t n = 0; n < w->copy_count; n++) {
-        struct emu_copy *c = &w->copies[n];
-        for (uint32_t i = 0; i < EMU_WARP; i++) {
-            if (!(c->mask & mask & 1u << i))
-                continue;
-            if (!all && c->group[i] + behind >= w->group[i])
-                continue;
-            memcpy(w->cta->shared + c->dst[i], c->data[i], c->size);
-            memset(w->cta->shared_shadow + c->dst[i], EMU_SET, c->size);
-            c->mask &= ~(1u << i);
-        }
-        if (c->mask)
-            w->copies[kept++] = *c;
+    for (struct emu_op *op = w->cta->cluster->ops, *next; op; op = next) {
+        next = op->next;
+        if (op->engine != &copy_engine || op->warp != w)
+            continue;
+        struct copy *c = (struct copy *)op;
+        uint32_t due = 0;
+        for (uint32_t i = 0; i < EMU_WARP; i++)
+            if (c->mask & mask & 1u << i && (all || c->group[i] + behind < w->group[i]))
+                due |= 1u << i;
+        land(c, due);
+        if (!c->mask)
+            emu_op_free(op);
     }
-    w->copy_count = kept;
+}
+
+void emu_copies_exit(struct emu_warp *w, uint32_t mask)
+{
+    copies_land(w, mask, 0, true);
 }
 
 EMU_RUN(cp_commit)
@@ -94,5 +128,48 @@ EMU_RUN(cp_commit)
 // offset: how many of the newest groups may stay pending; op: 1 for wait_all
 EMU_RUN(cp_wait)
 {
-    emu_copies_land(w, mask, (uint32_t)in->offset, in->op);
+    copies_land(w, mask, (uint32_t)in->offset, in->op);
+}
+
+// --- cp.async.mbarrier.arrive: an arrival once the thread's copies before it are done ---
+
+struct arrival {
+    struct emu_op op;
+    struct emu_mbarrier *barrier[EMU_WARP];
+    uint32_t mask;
+};
+
+static void arrival_finish(struct emu_op *op)
+{
+    struct arrival *a = (struct arrival *)op;
+    copies_land(op->warp, a->mask, 0, true);
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        if (a->mask >> i & 1)
+            emu_mbarrier_arrive(a->barrier[i], op->warp, op->in, i, 1);
+}
+
+static void arrival_describe(const struct emu_op *op, char *text, size_t size)
+{
+    const struct arrival *a = (const struct arrival *)op;
+    emu_mbarrier_describe(a->barrier[op->lane], text, size);
+}
+
+static const struct emu_engine arrival_engine = {
+    .name = "cp.async.mbarrier.arrive", .finish = arrival_finish, .describe = arrival_describe};
+
+// src[0] + offset: address; op: 1 for .noinc
+EMU_RUN(cp_mbarrier_arrive)
+{
+    uint64_t address[EMU_WARP];
+    emu_addresses(w, in, address);
+    struct arrival *a = emu_op_new(w, &arrival_engine, emu_first_lane(mask), sizeof *a);
+    a->mask = mask;
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        a->barrier[i] = emu_mbarrier_at(w, i, (enum emu_space)in->space, address[i]);
+        if (!in->op)
+            a->barrier[i]->pending++; // the arrival to come is one more than was expected
+    }
+    emu_op_issued(&a->op);
 }

@@ -84,7 +84,9 @@ EMU_RUN(atom)
             uint64_t value = 0;
             memcpy(&value, cell.bytes, size);
             memcpy(old[k] + i * size, &value, size);
+            const uint64_t before = value;
             value = in->atom(value, lane_of(w, args[2 * k + 1].ref, size, i), c);
+            w->launch->events += value != before;
             memcpy(cell.bytes, &value, size);
         }
     }

@@ -310,6 +310,21 @@ const struct emu_operand *emu_dec_memory(struct emu_dec *d, enum emu_space space
     return o;
 }
 
+const struct emu_operand *emu_dec_address(struct emu_dec *d, enum emu_space space,
+                                          struct emu_arg *out)
+{
+    const struct emu_insn before = *d->in;
+    const struct emu_operand *o = emu_dec_memory(d, space);
+    const struct emu_insn found = *d->in;
+    *d->in = before;
+    if (found.type2 == EMU_none || found.offset != (int32_t)found.offset)
+        emu_dec_bad(d, "operand %u is not a register and an offset of 32 bits", d->at);
+    *out = (struct emu_arg){.ref = found.src[0],
+                            .width = found.type2 == EMU_b32 ? 4 : 8,
+                            .offset = (uint32_t)found.offset};
+    return o;
+}
+
 void emu_dec_args_begin(struct emu_dec *d)
 {
     d->in->list = d->ld->module->args.len;

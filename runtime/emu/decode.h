@@ -44,7 +44,12 @@ void emu_dec_pair(struct emu_dec *d, enum emu_type first, uint32_t *second);
 uint64_t emu_dec_constant(struct emu_dec *d);
 // A memory operand: sets src[0], offset, type2; gives what else stood in the brackets.
 const struct emu_operand *emu_dec_memory(struct emu_dec *d, enum emu_space space);
-// The same into an argument, for a second address of an instruction.
+// The same into an argument, for an instruction with more than one address.
+const struct emu_operand *emu_dec_address(struct emu_dec *d, enum emu_space space,
+                                          struct emu_arg *out);
+// Suffixes of memory order and scope.
+void emu_dec_order(struct emu_dec *d);
+// The operands of an instruction's list.
 void emu_dec_args_begin(struct emu_dec *d);
 struct emu_arg *emu_dec_arg(struct emu_dec *d);
 

@@ -182,6 +182,7 @@ static uint64_t window_of(enum emu_space space)
 {
     switch (space) {
     case EMU_SHARED:
+    case EMU_SHARED_CLUSTER:
         return EMU_SHARED_WINDOW;
     case EMU_LOCAL:
         return EMU_LOCAL_WINDOW;
@@ -197,9 +198,9 @@ static enum emu_space take_space(struct emu_dec *d)
     static const char *const names[] = {
         "global",      "const",           "shared",       "local",       "param",
         "shared::cta", "shared::cluster", "param::entry", "param::func", NULL};
-    static const enum emu_space spaces[] = {EMU_GLOBAL, EMU_CONST, EMU_SHARED,
-                                            EMU_LOCAL,  EMU_PARAM, EMU_SHARED,
-                                            EMU_SHARED, EMU_PARAM, EMU_PARAM};
+    static const enum emu_space spaces[] = {EMU_GLOBAL,         EMU_CONST, EMU_SHARED,
+                                            EMU_LOCAL,          EMU_PARAM, EMU_SHARED,
+                                            EMU_SHARED_CLUSTER, EMU_PARAM, EMU_PARAM};
     const int i = emu_dec_one_of(d, names);
     enum emu_space space = i < 0 ? EMU_GENERIC : spaces[i];
     if (space == EMU_PARAM && !d->ld->func->is_entry)

@@ -7,8 +7,9 @@
 static const char *const spaces[] = {
     "global",      "shared",          "local",        "param",       "const",
     "shared::cta", "shared::cluster", "param::entry", "param::func", NULL};
-static const enum emu_space space_of[] = {EMU_GLOBAL, EMU_SHARED, EMU_LOCAL, EMU_PARAM, EMU_CONST,
-                                          EMU_SHARED, EMU_SHARED, EMU_PARAM, EMU_PARAM};
+static const enum emu_space space_of[] = {EMU_GLOBAL,         EMU_SHARED, EMU_LOCAL,
+                                          EMU_PARAM,          EMU_CONST,  EMU_SHARED,
+                                          EMU_SHARED_CLUSTER, EMU_PARAM,  EMU_PARAM};
 
 static enum emu_space take_space(struct emu_dec *d)
 {
@@ -53,6 +54,14 @@ static void skip_hints(struct emu_dec *d)
                                         "noftz",
                                         NULL};
     while (emu_dec_one_of(d, hints) >= 0)
+        ;
+}
+
+void emu_dec_order(struct emu_dec *d)
+{
+    static const char *const order[] = {"relaxed", "acquire", "release", "acq_rel", "cta",
+                                        "cluster", "gpu",     "sys",     NULL};
+    while (emu_dec_one_of(d, order) >= 0)
         ;
 }
 
@@ -112,7 +121,9 @@ static void take_elements(struct emu_dec *d, const struct emu_operand *o, uint32
 
 void emu_decode_ld(struct emu_dec *d)
 {
+    static const char *const polls[] = {"volatile", "relaxed", "acquire", "mmio", NULL};
     const enum emu_space space = take_space(d);
+    d->in->flags |= emu_dec_one_of(d, polls) >= 0 ? EMU_INSN_POLL : 0;
     skip_hints(d);
     const bool hinted = emu_dec_mod(d, "L2::cache_hint");
     const uint32_t vector = take_vector(d);
@@ -192,8 +203,26 @@ void emu_decode_atom(struct emu_dec *d)
 
 void emu_decode_fence(struct emu_dec *d)
 {
-    static const char *const kinds[] = {"sc",      "acq_rel", "acquire", "release", "cta",
-                                        "cluster", "gpu",     "sys",     "gl",      NULL};
+    static const char *const kinds[] = {"sc",
+                                        "acq_rel",
+                                        "acquire",
+                                        "release",
+                                        "cta",
+                                        "cluster",
+                                        "gpu",
+                                        "sys",
+                                        "gl",
+                                        "mbarrier_init",
+                                        "proxy",
+                                        "async",
+                                        "alias",
+                                        "global",
+                                        "shared::cta",
+                                        "shared::cluster",
+                                        "async::generic",
+                                        "sync_restrict::shared::cta",
+                                        "sync_restrict::shared::cluster",
+                                        NULL};
     while (emu_dec_one_of(d, kinds) >= 0)
         ;
     d->in->run = emu_run_nop;
@@ -204,70 +233,4 @@ void emu_decode_hint(struct emu_dec *d)
     d->used = (1u << d->ast->mod_count) - 1;
     d->at = d->ast->operand_count;
     d->in->run = emu_run_nop;
-}
-
-// --- cp.async ---
-
-static void decode_copy(struct emu_dec *d)
-{
-    static const char *const caches[] = {"ca", "cg", NULL};
-    static const char *const prefetch[] = {"L2::64B", "L2::128B", "L2::256B", NULL};
-    struct emu_insn *in = d->in;
-    const int cache = emu_dec_one_of(d, caches);
-    const bool shared = emu_dec_mod(d, "shared") || emu_dec_mod(d, "shared::cta");
-    const bool hinted = emu_dec_mod(d, "L2::cache_hint");
-    emu_dec_one_of(d, prefetch);
-    if (cache < 0 || !shared || !emu_dec_mod(d, "global"))
-        emu_dec_bad(d, "unknown instruction");
-    in->run = emu_run_cp_async;
-    // The source first: both operands go through src[0], and the destination's stays there.
-    const struct emu_insn before = *in;
-    d->at = 1;
-    emu_dec_memory(d, EMU_GLOBAL);
-    if (in->type2 == EMU_b32 || in->offset != (int32_t)in->offset)
-        emu_dec_bad(d, "the source is not a 64-bit address with a 32-bit offset");
-    const struct emu_insn source = *in;
-    *in = before;
-    d->at = 0;
-    emu_dec_memory(d, EMU_SHARED);
-    d->at = 2;
-    emu_dec_args_begin(d);
-    *emu_dec_arg(d) =
-        (struct emu_arg){.ref = source.src[0], .width = 8, .offset = (uint32_t)source.offset};
-    in->count = 0;
-    const uint64_t size = emu_dec_constant(d);
-    if ((size != 4 && size != 8 && size != 16) || (cache == 1 && size != 16))
-        emu_dec_bad(d, "copies are of 4, 8 or 16 bytes, with .cg of 16");
-    in->size = (uint8_t)size;
-    const uint32_t rest = d->ast->operand_count - d->at - (hinted ? 1 : 0);
-    if (d->at + (hinted ? 1u : 0u) < d->ast->operand_count && rest == 1) {
-        const struct emu_operand *o = emu_dec_next(d);
-        bool negate = false;
-        if (o->kind == EMU_OPD_REG && o->type == EMU_pred) {
-            in->src[3] = emu_dec_pred(d, o, &negate);
-            if (negate)
-                emu_dec_bad(d, "a negated ignore-src is not supported");
-        } else {
-            in->src[2] = emu_dec_operand(d, o, EMU_b32);
-            in->count = 1;
-        }
-    }
-    take_policy(d, hinted);
-}
-
-void emu_decode_cp(struct emu_dec *d)
-{
-    if (!emu_dec_mod(d, "async"))
-        emu_dec_bad(d, "unknown instruction");
-    if (emu_dec_mod(d, "commit_group")) {
-        d->in->run = emu_run_cp_commit;
-    } else if (emu_dec_mod(d, "wait_group")) {
-        d->in->run = emu_run_cp_wait;
-        d->in->offset = (int64_t)(emu_dec_constant(d) & INT32_MAX);
-    } else if (emu_dec_mod(d, "wait_all")) {
-        d->in->run = emu_run_cp_wait;
-        d->in->op = 1;
-    } else {
-        decode_copy(d);
-    }
 }

@@ -16,6 +16,17 @@ static void begin(struct emu_dec *d, emu_run_fn run)
     d->in->list = EMU_NO_REF;
 }
 
+// barrier.cluster.{arrive,wait}[.aligned]
+static void decode_cluster_barrier(struct emu_dec *d)
+{
+    const bool is_arrive = emu_dec_mod(d, "arrive");
+    if (!is_arrive)
+        need_mod(d, "wait");
+    emu_dec_order(d);
+    begin(d, is_arrive ? emu_run_cluster_arrive : emu_run_cluster_wait);
+    d->in->op = emu_dec_mod(d, "aligned") ? EMU_BAR_ALIGNED : 0;
+}
+
 // bar[.cta].{sync,arrive,red}[.aligned], barrier..., bar.warp.sync
 void emu_decode_bar(struct emu_dec *d)
 {
@@ -24,6 +35,10 @@ void emu_decode_bar(struct emu_dec *d)
     bool negate = false;
     emu_dec_mod(d, "cta");
     const bool is_bar = emu_str_is(d->ast->opcode, "bar");
+    if (!is_bar && emu_dec_mod(d, "cluster")) {
+        decode_cluster_barrier(d);
+        return;
+    }
     if (is_bar && emu_dec_mod(d, "warp")) {
         need_mod(d, "sync");
         begin(d, emu_run_bar_warp);

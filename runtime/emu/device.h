@@ -2,7 +2,7 @@
 // The device: its memory objects, its modules, and the map of generic addresses.
 //
 //   0x0000'1000'0000 ...             global and constant memory, one object after another
-//   0x0100'0000'0000 + 24 bits       the CTA's shared memory
+//   0x0100'0000'0000 + 32 bits       shared memory of the cluster's CTAs: rank << 24 | offset
 //   0x0200'0000'0000 + 32 bits       the thread's local memory
 //   0x0300'0000'0000 + 16 bits       the launch's parameters
 //   0x0400'0000'0000 + 16 * index    functions: they can be called, not read
@@ -23,9 +23,12 @@
 
 // Shared memory starts here: the first kilobyte belongs to the system, so 0 is no address in it.
 enum { EMU_SHARED_START = 1024, EMU_SHARED_LIMIT = 232448 };
+// Where the rank of a CTA lies in its shared addresses, as on hardware. A CTA's own addresses carry
+// its own rank.
+enum { EMU_RANK_SHIFT = 24, EMU_RANK_MASK = (1 << EMU_RANK_SHIFT) - 1, EMU_MAX_CLUSTER = 16 };
 
 // What a shadow byte says.
-enum { EMU_UNSET = 0, EMU_SET = 1, EMU_IN_FLIGHT = 2 };
+enum { EMU_UNSET = 0, EMU_SET = 1, EMU_IN_FLIGHT = 2, EMU_MBARRIER = 3 };
 
 struct emu_object {
     uint64_t address, size;

@@ -201,26 +201,31 @@ tir_status emu_fill(struct emu *emu, uint64_t dst, uint8_t value, uint64_t size,
 
 bool emu_policy_parse(const char *text, enum emu_policy *policy, uint64_t *seed)
 {
-    static const char *const words[] = {
-        [EMU_LAZY] = "lazy", [EMU_EAGER] = "eager", [EMU_ADVERSARIAL] = "adversarial"};
-    static const char random[] = "random:";
+    static const char *const words[] = {[EMU_LAZY] = "lazy",
+                                        [EMU_EAGER] = "eager",
+                                        [EMU_RANDOM] = "random",
+                                        [EMU_ADVERSARIAL] = "adversarial"};
+    const size_t length = strcspn(text, ":");
     *seed = 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (words[i] && strcmp(text, words[i]) == 0) {
-            *policy = (enum emu_policy)i;
-            return true;
-        }
-    const char *digit = text + sizeof random - 1;
-    if (strncmp(text, random, sizeof random - 1) != 0 || !*digit)
-        return false;
-    *policy = EMU_RANDOM;
-    for (; *digit >= '0' && *digit <= '9'; digit++) {
-        const uint64_t value = (uint64_t)(*digit - '0');
-        if (*seed > (UINT64_MAX - value) / 10)
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strlen(words[i]) != length || memcmp(text, words[i], length) != 0)
+            continue;
+        *policy = (enum emu_policy)i;
+        const bool seeded = text[length] == ':';
+        if (!seeded || i < EMU_RANDOM)
+            return !seeded && i != EMU_RANDOM; // random needs its seed
+        const char *digit = text + length + 1;
+        if (!*digit)
             return false;
-        *seed = *seed * 10 + value;
+        for (; *digit >= '0' && *digit <= '9'; digit++) {
+            const uint64_t value = (uint64_t)(*digit - '0');
+            if (*seed > (UINT64_MAX - value) / 10)
+                return false;
+            *seed = *seed * 10 + value;
+        }
+        return !*digit;
     }
-    return !*digit;
+    return false;
 }
 
 tir_status emu_create(const struct emu_options *options, struct emu **out, tir_error *error)

@@ -23,12 +23,12 @@ enum emu_check {
     EMU_CHECK_FULL    // order between the lanes of a warp, hygiene
 };
 
-// Who moves when several could.
+// Who moves when several could (schedule.c). The same policy and seed replay a run exactly.
 enum emu_policy {
     EMU_LAZY,       // asynchronous operations as late as they may
     EMU_EAGER,      // at once
     EMU_RANDOM,     // by the seed
-    EMU_ADVERSARIAL // the unlikely order
+    EMU_ADVERSARIAL // by priorities that the seed draws and turns around
 };
 
 struct emu_options {
@@ -37,15 +37,15 @@ struct emu_options {
     uint64_t memory_limit;   // most bytes of device memory at a time; 0: 8 GiB
     enum emu_check check;
     enum emu_policy policy;
-    uint64_t seed;       // of EMU_RANDOM
+    uint64_t seed;       // of EMU_RANDOM and EMU_ADVERSARIAL
     uint64_t step_limit; // most instructions one launch may execute per warp; 0: 2^40
     // What vprintf of device code prints; NULL: nobody wants it. Called during emu_run.
     void (*print)(void *user, const char *text, size_t size);
     void *print_user;
 };
 
-// Reads "lazy", "eager", "adversarial", or "random:SEED" with a decimal number. False: none of
-// them.
+// Reads "lazy", "eager", "random:SEED", "adversarial" or "adversarial:SEED" with a decimal number.
+// False: none of them.
 bool emu_policy_parse(const char *text, enum emu_policy *policy, uint64_t *seed);
 
 // A launch: the shape in threads and CTAs, dynamic shared memory, and the parameter block laid out

@@ -334,10 +334,13 @@ EMU_RUN(isspacep)
     uint32_t p = 0;
     for (int i = 0; i < EMU_WARP; i++) {
         const uint64_t window = a[i] & EMU_WINDOW_MASK;
-        const enum emu_space space = window == EMU_SHARED_WINDOW  ? EMU_SHARED
-                                     : window == EMU_LOCAL_WINDOW ? EMU_LOCAL
-                                     : window == EMU_PARAM_WINDOW ? EMU_PARAM
-                                                                  : EMU_GLOBAL;
+        const bool own = (a[i] >> EMU_RANK_SHIFT & 0xff) == w->cta->rank;
+        enum emu_space space = window == EMU_SHARED_WINDOW  ? EMU_SHARED_CLUSTER
+                               : window == EMU_LOCAL_WINDOW ? EMU_LOCAL
+                               : window == EMU_PARAM_WINDOW ? EMU_PARAM
+                                                            : EMU_GLOBAL;
+        if (in->space == EMU_SHARED && space == EMU_SHARED_CLUSTER && own)
+            space = EMU_SHARED;
         p |= (uint32_t)(space == in->space) << i;
     }
     emu_commit_pred(w, in->dst, p, mask);

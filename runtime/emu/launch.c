@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A launch: laying out shared memory, running CTAs, deadlocks, fault messages.
-//
-// CTAs run one after another. A CTA that keeps running without finishing may be waiting for one
-// that has not started, as in a grid-wide barrier; so after a few rounds the next CTA joins it,
-// until as many are resident as the device has multiprocessors.
+// A launch: checks, laying out shared memory, fault messages.
 
 #include <fenv.h>
 #include <stdarg.h>
@@ -12,8 +8,6 @@
 
 #include "emu/parse.h"
 #include "emu/state.h"
-
-enum { PATIENCE = 8 }; // rounds without a finished CTA before another one joins
 
 // --- faults ---
 
@@ -48,36 +42,6 @@ void emu_fault(struct emu_warp *w, uint32_t lane, const char *format, ...)
               t / (bx * by));
 }
 
-// Every warp is blocked and nothing can release one.
-static _Noreturn void deadlock(struct emu_grid *l)
-{
-    char text[248];
-    size_t at = 0;
-    const struct emu_cta *cta = l->resident;
-    at += (size_t)snprintf(text, sizeof text, "deadlock; CTA (%u,%u,%u)", cta->id[0], cta->id[1],
-                           cta->id[2]);
-    for (uint32_t i = 0; i < l->warps; i++)
-        for (uint32_t k = 0; k < cta->warps[i].path_count && at < sizeof text; k++) {
-            const struct emu_path *p = cta->warps[i].paths[k];
-            char where[110];
-            const bool barrier = p->state == EMU_PATH_BARRIER;
-            emu_describe(l->module, &l->module->code.at[barrier ? p->pc - 1 : p->pc], where,
-                         sizeof where);
-            if (barrier) {
-                const struct emu_barrier *b = &cta->barriers[p->barrier];
-                const uint32_t all = b->expected == EMU_NO_REF ? cta->alive : b->expected;
-                at += (size_t)snprintf(text + at, sizeof text - at,
-                                       "; warp %u at barrier %u, %u of %u threads there, %s", i,
-                                       p->barrier, b->arrived, all, where);
-            } else {
-                at += (size_t)snprintf(text + at, sizeof text - at,
-                                       "; warp %u lanes 0x%08x wait for lanes 0x%08x, %s", i,
-                                       p->mask, p->needs, where);
-            }
-        }
-    emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", text);
-}
-
 // --- memory of the launch ---
 
 void *emu_launch_alloc(struct emu_grid *l, void *old, size_t old_size, size_t new_size)
@@ -93,184 +57,10 @@ void *emu_launch_alloc(struct emu_grid *l, void *old, size_t old_size, size_t ne
     return p;
 }
 
-static void warp_free(struct emu_grid *l, struct emu_warp *w)
+void emu_launch_free(struct emu_grid *l, void *p, size_t size)
 {
-    const tir_allocator *a = &l->emu->allocator;
-    emu_warp_stop(w);
-    while (w->free_frames) {
-        struct emu_frame *next = w->free_frames->parent;
-        emu_resize(a, w->free_frames, w->free_frames->size, 0);
-        w->free_frames = next;
-    }
-    if (w->copies)
-        emu_resize(a, w->copies, w->copy_cap * sizeof *w->copies, 0);
-}
-
-static void cta_free(struct emu_grid *l, struct emu_cta *cta)
-{
-    const tir_allocator *a = &l->emu->allocator;
-    for (uint32_t i = 0; cta->warps && i < l->warps; i++)
-        warp_free(l, &cta->warps[i]);
-    if (cta->warps)
-        emu_resize(a, cta->warps, l->warps * sizeof *cta->warps, 0);
-    if (cta->shared)
-        emu_resize(a, cta->shared, 2 * (size_t)l->shared_size + 1, 0);
-    emu_resize(a, cta, sizeof *cta, 0);
-}
-
-static void launch_free(struct emu_grid *l)
-{
-    struct emu_cta **lists[] = {&l->resident, &l->free};
-    for (int i = 0; i < 2; i++)
-        while (*lists[i]) {
-            struct emu_cta *next = (*lists[i])->next;
-            cta_free(l, *lists[i]);
-            *lists[i] = next;
-        }
-    if (l->params)
-        emu_resize(&l->emu->allocator, l->params, l->params_size + 1, 0);
-}
-
-// --- CTAs ---
-
-static void set_all(uint64_t *row, uint32_t value)
-{
-    uint32_t *v = (uint32_t *)row;
-    for (int i = 0; i < EMU_WARP; i++)
-        v[i] = value;
-}
-
-// The special registers that do not change during the launch.
-static void warp_init(struct emu_cta *cta, uint32_t index)
-{
-    struct emu_grid *l = cta->launch;
-    struct emu_warp *w = &cta->warps[index];
-    const uint32_t *block = l->shape.block, *grid = l->shape.grid;
-    w->launch = l;
-    w->cta = cta;
-    w->index = index;
-    w->base[EMU_BASE_POOL] = l->module->pool;
-    w->base[EMU_BASE_SREG] = (uint8_t *)w->sregs;
-    for (int i = 0; i < EMU_WARP + 1; i++)
-        w->paths[i] = &w->path_store[i];
-    uint32_t *tid_x = (uint32_t *)w->sregs[EMU_SREG_tid_x];
-    uint32_t *tid_y = (uint32_t *)w->sregs[EMU_SREG_tid_y];
-    uint32_t *tid_z = (uint32_t *)w->sregs[EMU_SREG_tid_z];
-    for (uint32_t i = 0; i < EMU_WARP; i++) {
-        const uint32_t t = index * EMU_WARP + i;
-        w->exists |= (uint32_t)(t < l->threads) << i;
-        tid_x[i] = t % block[0];
-        tid_y[i] = t / block[0] % block[1];
-        tid_z[i] = t / (block[0] * block[1]);
-        ((uint32_t *)w->sregs[EMU_SREG_laneid])[i] = i;
-        ((uint32_t *)w->sregs[EMU_SREG_lanemask_eq])[i] = 1u << i;
-        ((uint32_t *)w->sregs[EMU_SREG_lanemask_lt])[i] = (1u << i) - 1;
-        ((uint32_t *)w->sregs[EMU_SREG_lanemask_le])[i] = (2u << i) - 1;
-        ((uint32_t *)w->sregs[EMU_SREG_lanemask_gt])[i] = ~((2u << i) - 1);
-        ((uint32_t *)w->sregs[EMU_SREG_lanemask_ge])[i] = ~((1u << i) - 1);
-    }
-    for (uint32_t i = 0; i < 3; i++) {
-        set_all(w->sregs[EMU_SREG_ntid_x + i], block[i]);
-        set_all(w->sregs[EMU_SREG_nctaid_x + i], grid[i]);
-        set_all(w->sregs[EMU_SREG_nclusterid_x + i], grid[i]);
-        set_all(w->sregs[EMU_SREG_cluster_nctaid_x + i], 1);
-    }
-    set_all(w->sregs[EMU_SREG_cluster_nctarank], 1);
-    set_all(w->sregs[EMU_SREG_warpid], index);
-    set_all(w->sregs[EMU_SREG_nwarpid], l->warps);
-    set_all(w->sregs[EMU_SREG_nsmid], l->emu->options.sm_count);
-    set_all(w->sregs[EMU_SREG_dynamic_smem_size], l->dynamic_size);
-    set_all(w->sregs[EMU_SREG_total_smem_size], l->shared_size);
-}
-
-static struct emu_cta *cta_new(struct emu_grid *l)
-{
-    struct emu_cta *cta = emu_launch_alloc(l, NULL, 0, sizeof *cta);
-    *cta = (struct emu_cta){.launch = l, .next = l->free};
-    l->free = cta; // from here on the launch frees it
-    cta->shared = emu_launch_alloc(l, NULL, 0, 2 * (size_t)l->shared_size + 1);
-    cta->shared_shadow = cta->shared + l->shared_size;
-    cta->warps = emu_launch_alloc(l, NULL, 0, l->warps * sizeof *cta->warps);
-    memset(cta->warps, 0, l->warps * sizeof *cta->warps);
-    for (uint32_t i = 0; i < l->warps; i++)
-        warp_init(cta, i);
-    return cta;
-}
-
-static void cta_start(struct emu_grid *l, uint64_t linear)
-{
-    struct emu_cta *cta = l->free ? l->free : cta_new(l);
-    const uint32_t *grid = l->shape.grid;
-    l->free = cta->next;
-    cta->next = NULL;
-    struct emu_cta **last = &l->resident;
-    while (*last)
-        last = &(*last)->next;
-    *last = cta;
-    cta->linear = linear;
-    cta->id[0] = (uint32_t)(linear % grid[0]);
-    cta->id[1] = (uint32_t)(linear / grid[0] % grid[1]);
-    cta->id[2] = (uint32_t)(linear / grid[0] / grid[1]);
-    cta->alive = l->threads;
-    memset(cta->barriers, 0, sizeof cta->barriers);
-    memset(cta->shared, 0xcd, l->shared_size);
-    memset(cta->shared_shadow, EMU_UNSET, l->shared_size);
-    for (uint32_t i = 0; i < l->warps; i++) {
-        struct emu_warp *w = &cta->warps[i];
-        for (uint32_t k = 0; k < 3; k++) {
-            set_all(w->sregs[EMU_SREG_ctaid_x + k], cta->id[k]);
-            set_all(w->sregs[EMU_SREG_clusterid_x + k], cta->id[k]);
-        }
-        set_all(w->sregs[EMU_SREG_smid], (uint32_t)(linear % l->emu->options.sm_count));
-        emu_warp_start(w, l->kernel);
-    }
-}
-
-// One turn for every warp of every resident CTA. True when a CTA finished.
-static bool round_robin(struct emu_grid *l)
-{
-    bool progress = false, finished = false;
-    for (struct emu_cta **at = &l->resident; *at;) {
-        struct emu_cta *cta = *at;
-        cta->progress = false;
-        for (uint32_t i = 0; i < l->warps; i++)
-            if (cta->warps[i].alive)
-                emu_warp_run(&cta->warps[i]);
-        progress |= cta->progress;
-        if (cta->alive == 0) {
-            *at = cta->next;
-            cta->next = l->free;
-            l->free = cta;
-            finished = true;
-        } else {
-            at = &cta->next;
-        }
-    }
-    if (!progress)
-        deadlock(l);
-    return finished;
-}
-
-static void run_ctas(struct emu_grid *l)
-{
-    const uint32_t *grid = l->shape.grid;
-    const uint64_t count = (uint64_t)grid[0] * grid[1] * grid[2];
-    uint32_t resident = 0, patience = PATIENCE;
-    for (uint64_t next = 0; next < count || l->resident;) {
-        if (next < count && (!resident || (!patience && resident < l->emu->options.sm_count))) {
-            cta_start(l, next++);
-            resident++;
-            patience = PATIENCE;
-        }
-        if (round_robin(l)) {
-            patience = PATIENCE;
-            resident = 0;
-            for (const struct emu_cta *cta = l->resident; cta; cta = cta->next)
-                resident++;
-        } else if (patience) {
-            patience--;
-        }
-    }
+    l->allocated -= size;
+    emu_resize(&l->emu->allocator, p, size, 0);
 }
 
 // --- checks and layout ---
@@ -391,9 +181,18 @@ static tir_status check_launch(const struct emu_func *f, const struct emu_launch
     if (launch->params_size != f->params_size)
         return emu_fail(error, TIR_ERR_INVALID, "%zu bytes of parameters; the kernel takes %u",
                         launch->params_size, f->params_size);
-    for (int i = 0; i < 3; i++)
-        if (launch->cluster[i] > 1)
-            return emu_fail(error, TIR_ERR_UNSUPPORTED, "clusters are not supported");
+    uint32_t size = 1;
+    for (int i = 0; i < 3; i++) {
+        const uint32_t n = launch->cluster[i] ? launch->cluster[i] : 1;
+        if (n > EMU_MAX_CLUSTER || grid[i] % n)
+            return emu_fail(error, TIR_ERR_INVALID,
+                            "a grid of %u x %u x %u in clusters of %u x %u x %u", grid[0], grid[1],
+                            grid[2], launch->cluster[0], launch->cluster[1], launch->cluster[2]);
+        size *= n;
+    }
+    if (size > EMU_MAX_CLUSTER)
+        return emu_fail(error, TIR_ERR_INVALID, "clusters of %u CTAs; %d are possible", size,
+                        EMU_MAX_CLUSTER);
     return TIR_OK;
 }
 
@@ -405,7 +204,7 @@ static tir_status run(struct emu_grid *l, const void *params)
     l->params = emu_launch_alloc(l, NULL, 0, l->params_size + 1);
     if (l->params_size)
         memcpy(l->params, params, l->params_size);
-    run_ctas(l);
+    emu_schedule_run(l);
     return TIR_OK;
 }
 
@@ -430,6 +229,12 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     *l = (struct emu_grid){.emu = emu, .module = module, .kernel = f};
     memcpy(l->shape.grid, launch->grid, sizeof l->shape.grid);
     memcpy(l->shape.block, launch->block, sizeof l->shape.block);
+    l->cluster_size = l->cluster_count = 1;
+    for (int i = 0; i < 3; i++) {
+        l->shape.cluster[i] = launch->cluster[i] ? launch->cluster[i] : 1;
+        l->cluster_size *= l->shape.cluster[i];
+        l->cluster_count *= launch->grid[i] / l->shape.cluster[i];
+    }
     l->params_size = f->params_size;
     l->shared_size = (uint32_t)(end - EMU_SHARED_START);
     l->dynamic_size = launch->shared_bytes;
@@ -442,7 +247,9 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     fesetenv(FE_DFL_ENV);
     status = run(l, launch->params);
     fesetenv(&host);
-    launch_free(l);
+    emu_clusters_free(l);
+    if (l->params)
+        emu_resize(&emu->allocator, l->params, l->params_size + 1, 0);
     emu_resize(&emu->allocator, l, sizeof *l, 0);
     return status;
 }

@@ -12,7 +12,8 @@
 #include "emu/state.h"
 
 static const char *const access_names[] = {"load", "store", "atomic"};
-static const char *const space_names[] = {"generic", "global", "const", "shared", "local", "param"};
+static const char *const space_names[] = {"generic", "global", "const",          "shared",
+                                          "local",   "param",  "shared::cluster"};
 
 static _Noreturn void bad(struct emu_warp *w, uint32_t lane, const char *what, enum emu_space space,
                           enum emu_access access, uint64_t address, uint32_t size)
@@ -34,11 +35,11 @@ static bool all_set(const uint8_t *shadow, uint32_t size)
     return !wrong;
 }
 
-static bool any_in_flight(const uint8_t *shadow, uint32_t size)
+static bool any(const uint8_t *shadow, uint32_t size, uint8_t what)
 {
     bool found = false;
     for (uint32_t i = 0; i < size; i++)
-        found |= shadow[i] == EMU_IN_FLIGHT;
+        found |= shadow[i] == what;
     return found;
 }
 
@@ -48,13 +49,17 @@ static void check_shadow(struct emu_warp *w, uint32_t lane, const uint8_t *shado
                          uint32_t size)
 {
     if (access == EMU_STORE) {
-        if (space == EMU_SHARED && any_in_flight(shadow, size))
+        if (any(shadow, size, EMU_MBARRIER))
+            bad(w, lane, "an mbarrier as data:", space, access, address, size);
+        if (any(shadow, size, EMU_IN_FLIGHT))
             bad(w, lane, "overwritten while a copy is in flight:", space, access, address, size);
         return;
     }
     if (all_set(shadow, size))
         return;
-    if (any_in_flight(shadow, size))
+    if (any(shadow, size, EMU_MBARRIER))
+        bad(w, lane, "an mbarrier as data:", space, access, address, size);
+    if (any(shadow, size, EMU_IN_FLIGHT))
         bad(w, lane, "read while a copy is in flight:", space, access, address, size);
     bad(w, lane, "uninitialised", space, access, address, size);
 }
@@ -78,6 +83,13 @@ static struct emu_cell resolve_global(struct emu_warp *w, uint32_t lane, enum em
     return (struct emu_cell){o->bytes + at, o->shadow + at};
 }
 
+struct emu_cell emu_global_range(struct emu_warp *w, uint32_t lane, uint64_t address, uint32_t size,
+                                 bool is_write)
+{
+    w->launch->events += is_write;
+    return resolve_global(w, lane, EMU_GLOBAL, address, size, is_write ? EMU_STORE : EMU_LOAD);
+}
+
 static struct emu_cell resolve_local(struct emu_warp *w, uint32_t lane, uint64_t address,
                                      uint32_t size, enum emu_access access)
 {
@@ -91,6 +103,38 @@ static struct emu_cell resolve_local(struct emu_warp *w, uint32_t lane, uint64_t
     return (struct emu_cell){f->local + at, f->local_shadow + at};
 }
 
+// Shared memory of another CTA, which must be named as such and still be there.
+static void check_remote(struct emu_warp *w, uint32_t lane, const struct emu_cta *cta,
+                         enum emu_space space, enum emu_access access, uint64_t address,
+                         uint32_t size)
+{
+    if (space != EMU_SHARED_CLUSTER)
+        bad(w, lane, "another CTA's address:", space, access, address, size);
+    if (!cta->alive)
+        bad(w, lane, "shared memory of a CTA that has exited:", space, access, address, size);
+}
+
+struct emu_cta *emu_shared_at(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                              uint64_t address, uint32_t size, uint32_t *offset)
+{
+    if (space == EMU_GENERIC) {
+        if ((address & EMU_WINDOW_MASK) != EMU_SHARED_WINDOW)
+            bad(w, lane, "no shared memory:", space, EMU_LOAD, address, size);
+        address &= ~EMU_WINDOW_MASK;
+        space = EMU_SHARED_CLUSTER;
+    }
+    const struct emu_grid *l = w->launch;
+    const uint64_t rank = address >> EMU_RANK_SHIFT;
+    const uint32_t start = EMU_SHARED_START;
+    *offset = (uint32_t)(address & EMU_RANK_MASK) - start;
+    if (rank >= l->cluster_size || *offset >= l->shared_size || size > l->shared_size - *offset)
+        bad(w, lane, "out-of-bounds", space, EMU_LOAD, address, size);
+    struct emu_cta *cta = &w->cta->cluster->ctas[rank];
+    if (cta != w->cta)
+        check_remote(w, lane, cta, space, EMU_LOAD, address, size);
+    return cta;
+}
+
 struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space space,
                             uint64_t address, uint32_t size, enum emu_access access)
 {
@@ -98,7 +142,7 @@ struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space sp
     struct emu_cell cell;
     if (space == EMU_GENERIC) {
         const uint64_t window = address & EMU_WINDOW_MASK;
-        space = window == EMU_SHARED_WINDOW  ? EMU_SHARED
+        space = window == EMU_SHARED_WINDOW  ? EMU_SHARED_CLUSTER
                 : window == EMU_LOCAL_WINDOW ? EMU_LOCAL
                 : window == EMU_PARAM_WINDOW ? EMU_PARAM
                                              : EMU_GLOBAL;
@@ -106,11 +150,16 @@ struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space sp
             address &= ~EMU_WINDOW_MASK;
     }
     switch (space) {
-    case EMU_SHARED: {
-        const uint64_t at = address - EMU_SHARED_START;
-        if (at >= l->shared_size || size > l->shared_size - at)
+    case EMU_SHARED:
+    case EMU_SHARED_CLUSTER: {
+        const uint32_t rank = (uint32_t)(address >> EMU_RANK_SHIFT), start = EMU_SHARED_START;
+        const uint32_t at = (uint32_t)(address & EMU_RANK_MASK) - start;
+        if (rank >= l->cluster_size || at >= l->shared_size || size > l->shared_size - at)
             bad(w, lane, "out-of-bounds", space, access, address, size);
-        cell = (struct emu_cell){w->cta->shared + at, w->cta->shared_shadow + at};
+        const struct emu_cta *cta = &w->cta->cluster->ctas[rank];
+        if (cta != w->cta)
+            check_remote(w, lane, cta, space, access, address, size);
+        cell = (struct emu_cell){cta->shared + at, cta->shared_shadow + at};
         break;
     }
     case EMU_LOCAL:
@@ -126,6 +175,7 @@ struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space sp
     default:
         cell = resolve_global(w, lane, space, address, size, access);
     }
+    l->events += access == EMU_STORE;
     if (address & (size - 1))
         bad(w, lane, "misaligned", space, access, address, size);
     if (cell.shadow && l->emu->options.check)
@@ -161,6 +211,18 @@ static void widen(uint8_t *to, uint32_t width, const uint8_t *from, uint32_t siz
         memset(to + size, is_signed && from[size - 1] & 0x80 ? 0xff : 0, width - size);
 }
 
+// A load that finds what it found before, since nothing has happened, waits for somebody.
+static void poll(struct emu_warp *w, const struct emu_insn *in, uint64_t address)
+{
+    if (w->poll == in && w->poll_address == address && w->poll_events == w->launch->events) {
+        w->path->is_tired = true;
+        w->yield = w->is_polling = true;
+    }
+    w->poll = in;
+    w->poll_address = address;
+    w->poll_events = w->launch->events;
+}
+
 EMU_RUN(ld)
 {
     alignas(16) uint8_t out[8][16 * EMU_WARP];
@@ -183,6 +245,8 @@ EMU_RUN(ld)
     }
     for (uint32_t k = 0; k < count; k++)
         emu_commit(w, args[k].ref, out[k], width, mask);
+    if (in->flags & EMU_INSN_POLL)
+        poll(w, in, address[emu_first_lane(mask)]);
 }
 
 // A parameter of the kernel: one value for all lanes.

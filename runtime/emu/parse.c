@@ -353,6 +353,7 @@ static void place_variable(struct emu_loader *ld, const struct decl *d, struct e
         break;
     case EMU_GENERIC:
     case EMU_PARAM:
+    case EMU_SHARED_CLUSTER:
         break;
     }
 }

@@ -18,7 +18,8 @@ enum emu_space {
     EMU_CONST,
     EMU_SHARED,
     EMU_LOCAL,
-    EMU_PARAM // of the launch
+    EMU_PARAM,         // of the launch
+    EMU_SHARED_CLUSTER // shared memory of any CTA of the cluster
 };
 
 enum emu_sreg {
@@ -54,6 +55,7 @@ enum {
     EMU_INSN_FTZ = 1 << 2,  // flush subnormal inputs and results to zero
     EMU_INSN_SAT = 1 << 3,  // clamp to [0, 1]
     EMU_INSN_RELU = 1 << 4, // clamp negative results to zero
+    EMU_INSN_POLL = 1 << 5, // a load that other agents' writes are looked for with
     EMU_INSN_FIX = EMU_INSN_FTZ | EMU_INSN_SAT | EMU_INSN_RELU
 };
 

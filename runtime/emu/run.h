@@ -48,7 +48,24 @@ EMU_RUN(match);
 EMU_RUN(redux);
 EMU_RUN(activemask);
 EMU_RUN(elect);
+EMU_RUN(cluster_arrive);
+EMU_RUN(cluster_wait);
+// mbarrier.c
+EMU_RUN(mbarrier);
+EMU_RUN(mbarrier_wait);
+EMU_RUN(mbarrier_pending);
+// cluster_insn.c
+EMU_RUN(mapa);
+EMU_RUN(getctarank);
+EMU_RUN(setmaxnreg);
+EMU_RUN(try_cancel);
+EMU_RUN(query_cancel);
+// bulk.c
+EMU_RUN(bulk_copy);
+EMU_RUN(bulk_commit);
+EMU_RUN(bulk_wait);
 // async.c
+EMU_RUN(cp_mbarrier_arrive);
 EMU_RUN(cp_async);
 EMU_RUN(cp_commit);
 EMU_RUN(cp_wait);

@@ -17,8 +17,10 @@
 
 enum emu_path_state {
     EMU_PATH_READY,
-    EMU_PATH_MEET,   // at a .sync instruction: lanes that must join are elsewhere
-    EMU_PATH_BARRIER // at a CTA barrier, counted in
+    EMU_PATH_MEET,    // at a .sync instruction: lanes that must join are elsewhere
+    EMU_PATH_BARRIER, // at a CTA barrier, counted in
+    EMU_PATH_CLUSTER, // at a cluster barrier: the pc is the wait's, which will run again
+    EMU_PATH_MBARRIER // at a try_wait whose phase is not complete; the pc is the wait's
 };
 
 struct emu_frame {
@@ -38,11 +40,19 @@ struct emu_path {
     uint32_t mask;
     struct emu_frame *frame;
     enum emu_path_state state;
-    bool is_tired;    // used up its slice since the others last ran
-    uint32_t used;    // of the slice
-    uint32_t needs;   // EMU_PATH_MEET: lanes it waits for
-    uint32_t barrier; // EMU_PATH_BARRIER: which
+    bool is_tired;                       // used up its slice since the others last ran
+    uint32_t used;                       // of the slice
+    uint32_t needs;                      // EMU_PATH_MEET: lanes it waits for
+    uint32_t barrier;                    // EMU_PATH_BARRIER: which
+    const struct emu_mbarrier *mbarrier; // that it waits for, or looked at last
+    bool is_late;                        // EMU_PATH_MBARRIER: its time limit has passed
 };
+
+// A path that is counted in somewhere cannot join another one.
+static inline bool emu_path_waits(const struct emu_path *p)
+{
+    return p->state >= EMU_PATH_BARRIER;
+}
 
 struct emu_barrier {
     uint32_t expected; // threads; 0 while nobody has arrived, EMU_NO_REF: all that are alive
@@ -54,16 +64,10 @@ struct emu_barrier {
 enum { EMU_BARRIERS = 16 };
 
 struct emu_cta;
+struct emu_cluster;
 struct emu_grid;
-
-// A copy instruction whose bytes have not arrived.
-struct emu_copy {
-    uint32_t mask; // lanes it is pending for
-    uint32_t size;
-    uint32_t dst[EMU_WARP];   // offset in shared memory
-    uint32_t group[EMU_WARP]; // the lane's commit group it belongs to
-    uint8_t data[EMU_WARP][16];
-};
+struct emu_mbarrier;
+struct emu_op;
 
 struct emu_warp {
     uint8_t
@@ -75,6 +79,7 @@ struct emu_warp {
     uint32_t stop_pc; // of the lowest path of the same frame that is still ahead
     bool reschedule;  // the paths have changed
     bool yield;       // the warp has nothing to do for a while
+    bool is_polling;  // what it did last was to look for something that has not happened
     uint32_t exists, alive;
     uint32_t carry; // the condition code of add.cc, a bit a lane
     uint32_t index; // in the CTA
@@ -84,22 +89,50 @@ struct emu_warp {
     struct emu_path path_store[EMU_WARP + 1];
     struct emu_frame *free_frames;
     uint64_t steps;
-    struct emu_copy *copies;
-    uint32_t copy_count, copy_cap;
-    uint32_t group[EMU_WARP];                 // the commit group a copy would join now
+    uint32_t group[EMU_WARP];      // the commit group a cp.async of a lane would join now
+    uint32_t bulk_group[EMU_WARP]; // the same of cp.async.bulk
+    uint32_t cluster_arrived;      // lanes that have arrived at the cluster barrier
+    uint32_t cluster_done;         // and those whose arrival has been completed since
+    const struct emu_insn *poll;   // the last load that may be a poll, and what had happened then
+    uint64_t poll_address, poll_events;
+    uint32_t registers;                       // from setmaxnreg; 0: not said
+    uint32_t priority;                        // schedule.c
     uint64_t sregs[EMU_SREG_clock][EMU_WARP]; // 32-bit ones use the first half of their row
 };
 
 struct emu_cta {
     struct emu_grid *launch;
-    struct emu_cta *next; // resident ones, or free ones
+    struct emu_cluster *cluster;
+    uint32_t rank; // in the cluster
     uint32_t id[3];
-    uint64_t linear;
     uint32_t alive;                  // threads
     uint8_t *shared, *shared_shadow; // from address EMU_SHARED_START
+    uint8_t *pool;                   // the module's constants, with this CTA's shared addresses
     struct emu_barrier barriers[EMU_BARRIERS];
+    struct emu_mbarrier *mbarriers; // by when they were initialised, the last first
     struct emu_warp *warps;
-    bool progress; // something ran or was released since this was cleared
+};
+
+// The CTAs of a cluster run together; without clusters there is one in each.
+struct emu_cluster {
+    struct emu_grid *launch;
+    struct emu_cluster *next; // resident ones, or free ones
+    uint64_t linear;
+    uint32_t alive;       // threads
+    uint32_t arrived;     // threads at the cluster barrier
+    struct emu_cta *ctas; // launch->cluster_size of them
+    struct emu_op *ops;   // in flight, in the order of issue
+    struct emu_op *last_op;
+};
+
+// Who moves next (schedule.c).
+struct emu_schedule {
+    enum emu_policy policy;
+    uint64_t random;      // state of the generator
+    uint64_t events;      // of the launch when something happened last
+    uint32_t stalls;      // how often since then nobody could go on
+    uint32_t patience;    // turns before another cluster joins
+    uint32_t next_lowest; // adversarial: the priority below all others
 };
 
 struct emu_grid {
@@ -107,17 +140,22 @@ struct emu_grid {
     struct emu_module *module;
     const struct emu_func *kernel;
     struct emu_launch_shape {
-        uint32_t grid[3], block[3];
+        uint32_t grid[3], block[3], cluster[3];
     } shape;
     uint8_t *params; // a copy
     uint32_t params_size;
     uint32_t shared_size; // static and dynamic
     uint32_t dynamic_size;
     uint32_t threads, warps;   // of a CTA
+    uint32_t cluster_size;     // CTAs of a cluster
+    uint64_t cluster_count;    // of the grid
+    uint64_t next_cluster;     // to start
     uint64_t clock;            // instructions executed so far, by all
+    uint64_t events;           // what somebody may have waited for: stores, arrivals, copies
     uint64_t allocated;        // host memory of the launch, held to the device limit
     struct emu_object *object; // that was accessed last
-    struct emu_cta *resident, *free;
+    struct emu_cluster *resident, *free;
+    struct emu_schedule schedule;
     struct emu_trap trap;
 };
 
@@ -151,6 +189,7 @@ void emu_describe(const struct emu_module *m, const struct emu_insn *in, char *t
 
 // Memory of a launch; freed by the launch.
 void *emu_launch_alloc(struct emu_grid *l, void *old, size_t old_size, size_t new_size);
+void emu_launch_free(struct emu_grid *l, void *p, size_t size);
 
 // --- results (exec.c) ---
 
@@ -166,8 +205,9 @@ static inline void emu_commit_pred(struct emu_warp *w, uint32_t ref, uint32_t va
 
 // --- warps (warp.c) ---
 
-// Runs a warp until all its paths are blocked or gone, it yields, or its slice is used up.
-void emu_warp_run(struct emu_warp *w);
+// Runs a warp until all its paths are blocked or gone, it yields, or it has run `slice`
+// instructions. Gives how many it ran.
+uint64_t emu_warp_run(struct emu_warp *w, uint64_t slice);
 void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel);
 // Drops all paths, wherever they are; their frames become free ones.
 void emu_warp_stop(struct emu_warp *w);
@@ -191,8 +231,15 @@ struct emu_cell {
 };
 
 // Checks one lane's access and gives its memory. Faults when it is wrong.
+// The CTA of the cluster whose shared memory an address of shared or generic space lies in, and
+// where there. Faults when it lies in none, or when not all bytes do.
+struct emu_cta *emu_shared_at(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                              uint64_t address, uint32_t size, uint32_t *offset);
 struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space space,
                             uint64_t address, uint32_t size, enum emu_access access);
+// A run of global memory of any size, for a copy; bounds and write protection are checked.
+struct emu_cell emu_global_range(struct emu_warp *w, uint32_t lane, uint64_t address, uint32_t size,
+                                 bool is_write);
 // The addresses of a memory operand: register, 32 or 64 bits, and offset.
 void emu_addresses(struct emu_warp *w, const struct emu_insn *in, uint64_t *out);
 
@@ -200,10 +247,22 @@ void emu_addresses(struct emu_warp *w, const struct emu_insn *in, uint64_t *out)
 
 // Lanes have exited: whoever waits for everybody may be complete now.
 void emu_barrier_recheck(struct emu_cta *cta);
+void emu_cluster_barrier_recheck(struct emu_cluster *cluster);
 
-// --- asynchronous copies (async.c) ---
+// --- clusters (cluster.c) ---
 
-// Completes every copy of the given lanes that is at least `behind` groups old.
-void emu_copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, bool all);
+// Starts the next cluster of the grid.
+void emu_cluster_start(struct emu_grid *l);
+void emu_clusters_free(struct emu_grid *l);
+// A CTA's rank as shared::cluster addresses carry it.
+static inline uint32_t emu_rank_bits(uint32_t rank)
+{
+    return rank << EMU_RANK_SHIFT;
+}
+
+// --- the schedule (schedule.c) ---
+
+// Runs every cluster of the grid.
+void emu_schedule_run(struct emu_grid *l);
 
 #endif

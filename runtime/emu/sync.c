@@ -43,7 +43,7 @@ static void release(struct emu_cta *cta, uint32_t id)
         }
     }
     *b = (struct emu_barrier){0};
-    cta->progress = true;
+    cta->launch->events++;
 }
 
 static void check_complete(struct emu_cta *cta, uint32_t id)
@@ -84,6 +84,7 @@ EMU_RUN(bar)
         emu_fault(w, lane, "barrier %u: waits for different counts of threads", id);
     if (!b->expected)
         *b = (struct emu_barrier){.expected = expected, .all = true};
+    w->launch->events++;
     b->arrived += aligned && in->count ? EMU_WARP : emu_popc(mask);
     if (in->count && b->arrived > expected)
         emu_fault(w, lane, "barrier %u: more threads arrive than the %u it waits for", id, count);
@@ -99,6 +100,62 @@ EMU_RUN(bar)
         w->reschedule = true;
     }
     check_complete(w->cta, id);
+}
+
+// --- barriers of a cluster ---
+
+void emu_cluster_barrier_recheck(struct emu_cluster *cluster)
+{
+    const struct emu_grid *l = cluster->launch;
+    const uint32_t warps = l->cluster_size * l->warps;
+    if (!cluster->arrived)
+        return;
+    for (uint32_t i = 0; i < warps; i++) {
+        const struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
+        if (w->alive & ~w->cluster_arrived)
+            return;
+    }
+    cluster->arrived = 0;
+    cluster->launch->events++;
+    for (uint32_t i = 0; i < warps; i++) {
+        struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
+        w->cluster_done |= w->cluster_arrived;
+        w->cluster_arrived = 0;
+        for (uint32_t k = 0; k < w->path_count; k++)
+            if (w->paths[k]->state == EMU_PATH_CLUSTER)
+                w->paths[k]->state = EMU_PATH_READY;
+    }
+}
+
+// op: EMU_BAR_ALIGNED or 0
+EMU_RUN(cluster_arrive)
+{
+    if (in->op & EMU_BAR_ALIGNED && !emu_path_meet(w, mask, w->alive))
+        return;
+    const uint32_t again = mask & (w->cluster_arrived | w->cluster_done);
+    if (again)
+        emu_fault(w, emu_first_lane(again),
+                  "barrier.cluster: arrives twice without barrier.cluster.wait");
+    w->cluster_arrived |= mask;
+    w->cta->cluster->arrived += emu_popc(mask);
+    w->launch->events++;
+    emu_cluster_barrier_recheck(w->cta->cluster);
+}
+
+EMU_RUN(cluster_wait)
+{
+    if (in->op & EMU_BAR_ALIGNED && !emu_path_meet(w, mask, w->alive))
+        return;
+    const uint32_t never = mask & ~(w->cluster_arrived | w->cluster_done);
+    if (never)
+        emu_fault(w, emu_first_lane(never), "barrier.cluster: waits without having arrived");
+    if (mask & w->cluster_arrived) {
+        w->path->pc--;
+        w->path->state = EMU_PATH_CLUSTER;
+        w->reschedule = true;
+        return;
+    }
+    w->cluster_done &= ~mask;
 }
 
 // --- inside a warp ---

@@ -4,12 +4,12 @@
 #include <stdalign.h>
 #include <string.h>
 
+#include "emu/async.h"
 #include "emu/run.h"
-#include "emu/state.h"
+#include "emu/schedule.h"
 
 enum {
-    WARP_SLICE = 16384, // instructions a warp runs before the next one gets its turn
-    PATH_SLICE = 4096,  // and a path, where the warp has several
+    PATH_SLICE = 4096,  // instructions of a path, where the warp has several
     MAX_DEPTH = 256,    // calls
     MAX_STACK = 1 << 19 // bytes of local memory a thread
 };
@@ -88,8 +88,10 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
 {
     w->alive &= ~mask;
     w->cta->alive -= emu_popc(mask);
+    w->cta->cluster->alive -= emu_popc(mask);
     w->path->mask &= ~mask;
-    emu_copies_land(w, mask, 0, true);
+    emu_copies_exit(w, mask);
+    w->launch->events++;
     if (!w->path->mask)
         path_drop(w, w->path);
     for (uint32_t i = 0; i < w->path_count; i++) // who waited for these lanes looks again
@@ -97,6 +99,7 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
             w->paths[i]->state = EMU_PATH_READY;
     w->reschedule = true;
     emu_barrier_recheck(w->cta);
+    emu_cluster_barrier_recheck(w->cta->cluster);
 }
 
 bool emu_path_meet(struct emu_warp *w, uint32_t mask, uint32_t members)
@@ -112,7 +115,7 @@ bool emu_path_meet(struct emu_warp *w, uint32_t mask, uint32_t members)
     for (uint32_t i = 0; i < w->path_count;) {
         struct emu_path *other = w->paths[i];
         if (other != p && other->frame == p->frame && other->pc == p->pc &&
-            other->state != EMU_PATH_BARRIER) {
+            !emu_path_waits(other)) {
             p->mask |= other->mask;
             path_drop(w, other);
             p->state = EMU_PATH_READY; // more lanes are here: look again
@@ -153,7 +156,7 @@ static void merge(struct emu_warp *w)
     w->stop_pc = UINT32_MAX;
     for (uint32_t i = 0; i < w->path_count;) {
         struct emu_path *other = w->paths[i];
-        if (other != p && other->frame == p->frame && other->state != EMU_PATH_BARRIER) {
+        if (other != p && other->frame == p->frame && !emu_path_waits(other)) {
             if (other->pc == p->pc) {
                 p->mask |= other->mask;
                 p->used = p->used > other->used ? p->used : other->used;
@@ -196,10 +199,10 @@ static uint64_t run_path(struct emu_warp *w, uint64_t budget)
     return budget - left;
 }
 
-void emu_warp_run(struct emu_warp *w)
+uint64_t emu_warp_run(struct emu_warp *w, uint64_t slice)
 {
-    uint64_t left = WARP_SLICE;
-    w->yield = false;
+    uint64_t left = slice;
+    w->yield = w->is_polling = false;
     while (left && !w->yield && (w->path = choose(w)) != NULL) {
         merge(w);
         const bool alone = w->path_count == 1;
@@ -209,7 +212,6 @@ void emu_warp_run(struct emu_warp *w)
         left -= ran;
         w->steps += ran;
         w->launch->clock += ran;
-        w->cta->progress |= ran != 0;
         p->used += (uint32_t)ran;
         p->is_tired |= !alone && p->used >= PATH_SLICE;
         if (w->steps > w->launch->emu->options.step_limit)
@@ -217,6 +219,7 @@ void emu_warp_run(struct emu_warp *w)
                       "step limit: the warp executed more than %llu instructions",
                       (unsigned long long)w->launch->emu->options.step_limit);
     }
+    return slice - left;
 }
 
 void emu_warp_stop(struct emu_warp *w)
@@ -229,10 +232,13 @@ void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel)
 {
     emu_warp_stop(w);
     w->alive = w->exists;
-    w->copy_count = 0;
+    w->cluster_arrived = w->cluster_done = w->registers = 0;
+    w->poll = NULL;
     w->carry = 0;
     w->steps = 0;
     memset(w->group, 0, sizeof w->group);
+    memset(w->bulk_group, 0, sizeof w->bulk_group);
+    emu_schedule_warp(w);
     struct emu_frame *frame = frame_new(w, kernel);
     frame->parent = NULL;
     frame->call = NULL;
@@ -437,5 +443,5 @@ EMU_RUN(nanosleep)
     (void)in;
     (void)mask;
     w->path->is_tired = true; // the warp's other paths first
-    w->yield = true;
+    w->yield = w->is_polling = true;
 }

@@ -8,9 +8,17 @@
 
 void rig_open(struct rig *r)
 {
+    rig_open_with(r, EMU_LAZY, 0);
+}
+
+void rig_open_with(struct rig *r, enum emu_policy policy, uint64_t seed)
+{
     memset(r, 0, sizeof *r);
-    const struct emu_options options = {
-        .check = EMU_CHECK_MEMORY, .step_limit = 10000000, .memory_limit = (uint64_t)1 << 28};
+    const struct emu_options options = {.check = EMU_CHECK_MEMORY,
+                                        .policy = policy,
+                                        .seed = seed,
+                                        .step_limit = 10000000,
+                                        .memory_limit = (uint64_t)1 << 28};
     if (emu_create(&options, &r->emu, &r->error))
         fail_msg("emu_create: %s", r->error.message);
 }
@@ -85,6 +93,7 @@ tir_status rig_try_run(struct rig *r, const char *kernel, uint32_t grid, uint32_
 {
     const struct emu_launch launch = {.grid = {grid, 1, 1},
                                       .block = {block, 1, 1},
+                                      .cluster = {r->cluster, 1, 1},
                                       .shared_bytes = r->shared_bytes,
                                       .params = r->params,
                                       .params_size = r->params_size};

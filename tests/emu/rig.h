@@ -20,11 +20,14 @@ struct rig {
     uint8_t params[4096];
     size_t params_size;
     uint32_t shared_bytes;
+    uint32_t cluster; // CTAs of a cluster along x; 0: none
 };
 
 // A device with checks on and a low step limit. Every rig_* fails the test when it cannot do what
 // it says, except rig_try_*.
 void rig_open(struct rig *r);
+// The same under a schedule of its own.
+void rig_open_with(struct rig *r, enum emu_policy policy, uint64_t seed);
 void rig_close(struct rig *r);
 void rig_load(struct rig *r, const char *ptx);
 tir_status rig_try_load(struct rig *r, const char *ptx);

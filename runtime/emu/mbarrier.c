@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// mbarriers: init, arrive, expect_tx, complete_tx, test_wait, try_wait, and their decoder.
+
+#include "emu/mbarrier.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "emu/decode.h"
+
+enum { OBJECT = 8, MAX_COUNT = (1 << 20) - 1 };
+
+static struct emu_mbarrier *find(const struct emu_cta *cta, uint32_t offset)
+{
+    struct emu_mbarrier *b = cta->mbarriers;
+    while (b && b->offset != offset)
+        b = b->next;
+    return b;
+}
+
+static struct emu_cta *place(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                             uint64_t address, uint32_t *offset)
+{
+    struct emu_cta *cta = emu_shared_at(w, lane, space, address, OBJECT, offset);
+    if (address % OBJECT)
+        emu_fault(w, lane, "misaligned mbarrier at 0x%" PRIx64, address);
+    return cta;
+}
+
+struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                                     uint64_t address)
+{
+    uint32_t offset;
+    const struct emu_cta *cta = place(w, lane, space, address, &offset);
+    struct emu_mbarrier *b = find(cta, offset);
+    if (!b)
+        emu_fault(w, lane, "mbarrier at 0x%" PRIx64 " is used before mbarrier.init", address);
+    return b;
+}
+
+void emu_mbarrier_describe(const struct emu_mbarrier *b, char *text, size_t size)
+{
+    snprintf(text, size,
+             "mbarrier at 0x%x, phase %" PRIu64 " (parity %u): %u of %u arrivals and %" PRId64
+             " bytes pending",
+             emu_mbarrier_address(b), b->phase, (unsigned)(b->phase & 1), b->pending, b->expected,
+             b->tx);
+}
+
+static void wake(struct emu_mbarrier *b)
+{
+    struct emu_cluster *cluster = b->cta->cluster;
+    for (uint32_t c = 0; c < cluster->launch->cluster_size; c++)
+        for (uint32_t i = 0; i < cluster->launch->warps; i++) {
+            struct emu_warp *w = &cluster->ctas[c].warps[i];
+            for (uint32_t k = 0; k < w->path_count; k++)
+                if (w->paths[k]->state == EMU_PATH_MBARRIER && w->paths[k]->mbarrier == b)
+                    w->paths[k]->state = EMU_PATH_READY;
+        }
+}
+
+// A phase is complete when nothing is pending any more.
+static void settle(struct emu_mbarrier *b)
+{
+    b->cta->launch->events++;
+    if (b->pending || b->tx)
+        return;
+    b->phase++;
+    b->pending = b->expected;
+    wake(b);
+}
+
+void emu_mbarrier_arrive(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
+                         uint32_t lane, uint32_t count)
+{
+    if (count > b->pending) {
+        w->in = in;
+        emu_fault(w, lane, "mbarrier at 0x%x: %u arrive where %u of %u are pending",
+                  emu_mbarrier_address(b), count, b->pending, b->expected);
+    }
+    b->pending -= count;
+    b->last_arrive = in;
+    settle(b);
+}
+
+static void transact(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
+                     uint32_t lane, int64_t bytes)
+{
+    b->tx += bytes;
+    if (b->tx > MAX_COUNT || b->tx < -MAX_COUNT) {
+        w->in = in;
+        emu_fault(w, lane, "mbarrier at 0x%x: %" PRId64 " transaction bytes; the limit is %d",
+                  emu_mbarrier_address(b), b->tx, MAX_COUNT);
+    }
+}
+
+void emu_mbarrier_expect(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
+                         uint32_t lane, uint32_t bytes)
+{
+    b->last_expect = in;
+    transact(b, w, in, lane, bytes);
+    b->cta->launch->events++; // an expectation completes no phase
+}
+
+void emu_mbarrier_complete(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
+                           uint32_t lane, uint32_t bytes)
+{
+    transact(b, w, in, lane, -(int64_t)bytes);
+    settle(b);
+}
+
+static void drop(struct emu_mbarrier **at)
+{
+    struct emu_mbarrier *b = *at;
+    *at = b->next;
+    emu_launch_free(b->cta->launch, b, sizeof *b);
+}
+
+bool emu_mbarrier_is(const struct emu_cluster *cluster, const struct emu_mbarrier *b)
+{
+    for (uint32_t i = 0; i < cluster->launch->cluster_size; i++)
+        for (const struct emu_mbarrier *m = cluster->ctas[i].mbarriers; m; m = m->next)
+            if (m == b)
+                return true;
+    return false;
+}
+
+void emu_mbarriers_drop(struct emu_cta *cta)
+{
+    while (cta->mbarriers)
+        drop(&cta->mbarriers);
+}
+
+// --- instructions ---
+
+static void init(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, uint64_t address,
+                 uint32_t count)
+{
+    uint32_t offset;
+    struct emu_cta *cta = place(w, lane, (enum emu_space)in->space, address, &offset);
+    if (find(cta, offset))
+        emu_fault(w, lane, "mbarrier at 0x%" PRIx64 " is initialised again without mbarrier.inval",
+                  address);
+    if (count == 0 || count > MAX_COUNT)
+        emu_fault(w, lane, "mbarrier of %u arrivals; 1 to %d are allowed", count, MAX_COUNT);
+    struct emu_cell cell =
+        emu_resolve(w, lane, (enum emu_space)in->space, address, OBJECT, EMU_STORE);
+    struct emu_mbarrier *b = emu_launch_alloc(w->launch, NULL, 0, sizeof *b);
+    *b = (struct emu_mbarrier){.next = cta->mbarriers,
+                               .cta = cta,
+                               .offset = offset,
+                               .expected = count,
+                               .pending = count,
+                               .init = in};
+    cta->mbarriers = b;
+    memset(cell.bytes, 0xcd, OBJECT);
+    memset(cell.shadow, EMU_MBARRIER, OBJECT);
+}
+
+static void inval(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, uint64_t address)
+{
+    const struct emu_mbarrier *b = emu_mbarrier_at(w, lane, (enum emu_space)in->space, address);
+    struct emu_mbarrier **at = &b->cta->mbarriers;
+    while (*at != b)
+        at = &(*at)->next;
+    memset(b->cta->shared_shadow + b->offset, EMU_UNSET, OBJECT);
+    drop(at);
+}
+
+// The state an arrive gives: the phase it counts for, and what was pending before.
+static uint64_t state_of(const struct emu_mbarrier *b)
+{
+    return (b->phase & 0xffffffff) << 32 | b->pending;
+}
+
+static void arrive(struct emu_warp *w, const struct emu_insn *in, uint32_t lane,
+                   struct emu_mbarrier *b, uint32_t value, uint32_t count)
+{
+    if ((in->op & 15) == EMU_MBARRIER_ARRIVE_DROP) {
+        if (count > b->expected)
+            emu_fault(w, lane, "mbarrier at 0x%x: %u are dropped of %u", emu_mbarrier_address(b),
+                      count, b->expected);
+        b->expected -= count;
+    }
+    if (in->op & EMU_MBARRIER_EXPECTS)
+        emu_mbarrier_expect(b, w, in, lane, value);
+    if (in->op & EMU_MBARRIER_NO_COMPLETE && count >= b->pending)
+        emu_fault(w, lane, "mbarrier at 0x%x: arrive.noComplete would complete the phase",
+                  emu_mbarrier_address(b));
+    emu_mbarrier_arrive(b, w, in, lane, count);
+}
+
+// src[0] + offset: address; src[1]: count, bytes; src[2]: count of an arrive that expects; dst: the
+// state; op: enum emu_mbarrier_op and flags
+EMU_RUN(mbarrier)
+{
+    uint64_t address[EMU_WARP], state[EMU_WARP] = {0};
+    const uint32_t *value = emu_at_ref(w, in->src[1]), *count = emu_at_ref(w, in->src[2]);
+    emu_addresses(w, in, address);
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        const enum emu_mbarrier_op op = in->op & 15;
+        if (op == EMU_MBARRIER_INIT) {
+            init(w, in, i, address[i], value[i]);
+            continue;
+        }
+        if (op == EMU_MBARRIER_INVAL) {
+            inval(w, in, i, address[i]);
+            continue;
+        }
+        struct emu_mbarrier *b = emu_mbarrier_at(w, i, (enum emu_space)in->space, address[i]);
+        state[i] = state_of(b);
+        if (op == EMU_MBARRIER_EXPECT_TX)
+            emu_mbarrier_expect(b, w, in, i, value[i]);
+        else if (op == EMU_MBARRIER_COMPLETE_TX)
+            emu_mbarrier_complete(b, w, in, i, value[i]);
+        else
+            arrive(w, in, i, b, value[i], in->op & EMU_MBARRIER_EXPECTS ? count[i] : value[i]);
+    }
+    emu_commit(w, in->dst, state, 8, mask);
+}
+
+// src[0] + offset: address; src[1]: state (64 bits) or parity (32); dst: predicate
+EMU_RUN(mbarrier_wait)
+{
+    uint64_t address[EMU_WARP];
+    uint32_t done = 0;
+    const struct emu_mbarrier *missing = NULL;
+    emu_addresses(w, in, address);
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        const struct emu_mbarrier *b = emu_mbarrier_at(w, i, (enum emu_space)in->space, address[i]);
+        bool complete;
+        if (in->op & EMU_MBARRIER_PARITY)
+            complete = (((const uint32_t *)emu_at_ref(w, in->src[1]))[i] & 1) != (b->phase & 1);
+        else
+            complete =
+                ((const uint64_t *)emu_at_ref(w, in->src[1]))[i] >> 32 != (b->phase & 0xffffffff);
+        done |= (uint32_t)complete << i;
+        missing = complete ? missing : b;
+    }
+    if (!done && in->op & EMU_MBARRIER_TRY && !w->path->is_late) {
+        // No lane can go on: suspended until the phase is complete or the time is up.
+        w->path->pc--;
+        w->path->state = EMU_PATH_MBARRIER;
+        w->path->mbarrier = missing;
+        w->reschedule = true;
+        return;
+    }
+    w->path->is_late = false;
+    w->path->mbarrier = missing; // what it looks for, if this goes on for ever
+    if (missing) {
+        w->path->is_tired = true;
+        w->yield = w->is_polling = true;
+    }
+    emu_commit_pred(w, in->dst, done, mask);
+}
+
+// dst; src[0]: state
+EMU_RUN(mbarrier_pending)
+{
+    const uint64_t *state = emu_at_ref(w, in->src[0]);
+    uint32_t out[EMU_WARP];
+    for (int i = 0; i < EMU_WARP; i++)
+        out[i] = (uint32_t)state[i];
+    emu_commit(w, in->dst, out, 4, mask);
+}
+
+// --- the decoder ---
+
+static enum emu_space take_space(struct emu_dec *d)
+{
+    if (emu_dec_mod(d, "shared::cluster"))
+        return EMU_SHARED_CLUSTER;
+    return emu_dec_mod(d, "shared") || emu_dec_mod(d, "shared::cta") ? EMU_SHARED : EMU_GENERIC;
+}
+
+static void decode_wait(struct emu_dec *d, enum emu_space space)
+{
+    struct emu_insn *in = d->in;
+    in->run = emu_run_mbarrier_wait;
+    const bool parity = emu_dec_mod(d, "parity");
+    in->op |= EMU_MBARRIER_WAIT | (parity ? EMU_MBARRIER_PARITY : 0);
+    in->dst = emu_dec_dst(d, EMU_pred);
+    emu_dec_memory(d, space);
+    in->src[1] = emu_dec_src(d, parity ? EMU_b32 : EMU_b64);
+    if (in->op & EMU_MBARRIER_TRY && d->at < d->ast->operand_count)
+        emu_dec_src(d, EMU_b32); // how long to be suspended
+}
+
+static void decode_arrive(struct emu_dec *d, enum emu_space space)
+{
+    struct emu_insn *in = d->in;
+    const uint32_t one = emu_dec_pool(d->ld, 1, 4);
+    in->op |= emu_dec_mod(d, "expect_tx") ? EMU_MBARRIER_EXPECTS : 0;
+    in->op |= emu_dec_mod(d, "noComplete") ? EMU_MBARRIER_NO_COMPLETE : 0;
+    const struct emu_operand *first = &d->ast->operands[0];
+    if (d->ast->operand_count && first->kind != EMU_OPD_MEM)
+        in->dst = emu_dec_dst(d, EMU_b64);
+    emu_dec_memory(d, space);
+    in->src[1] = in->src[2] = one;
+    if (d->at < d->ast->operand_count || in->op & EMU_MBARRIER_EXPECTS)
+        in->src[1] = emu_dec_src(d, EMU_b32);
+}
+
+void emu_decode_mbarrier(struct emu_dec *d)
+{
+    static const char *const ops[] = {"init",          "inval",       "expect_tx", "complete_tx",
+                                      "arrive",        "arrive_drop", "test_wait", "try_wait",
+                                      "pending_count", NULL};
+    struct emu_insn *in = d->in;
+    // arrive.expect_tx has two names of operations; the first counts.
+    int op = -1;
+    for (int i = 0; ops[i] && op < 0; i++)
+        if (d->ast->mod_count && emu_str_is(d->ast->mods[0], ops[i]))
+            op = i;
+    if (op < 0)
+        emu_dec_bad(d, "unknown instruction");
+    d->used |= 1;
+    const enum emu_space space = take_space(d);
+    emu_dec_order(d);
+    if (!emu_dec_mod(d, "b64"))
+        emu_dec_bad(d, "'.b64' is missing");
+    in->run = emu_run_mbarrier;
+    if (op == 8) {
+        in->run = emu_run_mbarrier_pending;
+        in->dst = emu_dec_dst(d, EMU_b32);
+        in->src[0] = emu_dec_src(d, EMU_b64);
+    } else if (op >= 6) {
+        in->op = op == 7 ? EMU_MBARRIER_TRY : 0;
+        decode_wait(d, space);
+    } else if (op >= EMU_MBARRIER_ARRIVE) {
+        in->op = (uint8_t)op;
+        decode_arrive(d, space);
+    } else {
+        in->op = (uint8_t)op;
+        emu_dec_memory(d, space);
+        if (op != EMU_MBARRIER_INVAL)
+            in->src[1] = emu_dec_src(d, EMU_b32);
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operations of asynchronous engines: what an instruction has started and not finished.
+//
+// Hardware may do such an operation at any time between its issue and the event that says it is
+// complete, so a program may rely on neither moment. An operation therefore lies in its cluster's
+// queue until the schedule picks it or a wait demands it. It then reads its sources, writes its
+// destinations, signals, and is gone.
+#ifndef EMU_OP_H
+#define EMU_OP_H
+
+#include "emu/state.h"
+
+struct emu_op;
+
+struct emu_engine {
+    const char *name; // for messages: "bulk copy"
+    bool in_order;    // operations of one queue are done in the order of issue
+    // Reads the sources, for operations whose wait tells reading from writing; else NULL.
+    void (*read)(struct emu_op *op);
+    // Does the rest and signals. May call emu_op_fault.
+    void (*finish)(struct emu_op *op);
+    // Frees what the operation has of its own; or NULL.
+    void (*drop)(struct emu_op *op);
+    // What it signals, for the list of a deadlock: "mbarrier at 0x400".
+    void (*describe)(const struct emu_op *op, char *text, size_t size);
+};
+
+// An engine's own data follows this header: it makes a struct whose first member this is.
+struct emu_op {
+    struct emu_op *next, *prev; // in the cluster's queue
+    const struct emu_engine *engine;
+    struct emu_warp *warp;     // that issued it
+    const struct emu_insn *in; // by this instruction
+    const void *queue;         // of engines that work in order: whose queue
+    size_t size;               // of the whole struct
+    uint64_t born;             // the launch's clock at its issue
+    uint32_t lane;             // that issued it; the first, where several did
+    uint32_t group;            // the commit group it belongs to, of engines that have groups
+    uint32_t priority;         // schedule.c
+    bool is_read;              // its sources have been read
+};
+
+// A zeroed operation of `size` bytes issued by the instruction that runs, at the end of the queue.
+// The caller fills the rest and then calls emu_op_issued.
+void *emu_op_new(struct emu_warp *w, const struct emu_engine *engine, uint32_t lane, size_t size);
+// The operation is complete as a description: the schedule may do it from now on.
+void emu_op_issued(struct emu_op *op);
+
+// Reads its sources, if that has not been done.
+void emu_op_read(struct emu_op *op);
+// Does it, after those before it where its engine works in order, and frees it.
+void emu_op_finish(struct emu_op *op);
+// Takes an operation whose work is done out of the queue and frees it.
+void emu_op_free(struct emu_op *op);
+// Forgets all operations of a cluster.
+void emu_ops_drop(struct emu_cluster *cluster);
+
+// Ends the launch: the operation does something wrong.
+_Noreturn void emu_op_fault(struct emu_op *op, const char *format, ...) EMU_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Who moves next: warps and operations of asynchronous engines, by a policy and a seed.
+#ifndef EMU_SCHEDULE_H
+#define EMU_SCHEDULE_H
+
+#include "emu/op.h"
+#include "emu/state.h"
+
+// An operation has been issued: says when it may move, or does it at once, and then it is gone.
+void emu_schedule_issued(struct emu_op *op);
+// A warp starts.
+void emu_schedule_warp(struct emu_warp *w);
+
+#endif
