@@ -339,6 +339,26 @@ struct emu_arg *emu_dec_arg(struct emu_dec *d)
     return arg;
 }
 
+void emu_dec_need(struct emu_dec *d, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        if (!emu_dec_mod(d, names[i]))
+            emu_dec_bad(d, "'.%s' is missing", names[i]);
+}
+
+void emu_dec_registers(struct emu_dec *d, uint32_t count, enum emu_type type, bool is_dst)
+{
+    const struct emu_operand *o = emu_dec_next(d);
+    if (!o || (o->kind == EMU_OPD_VEC ? o->count != count : count != 1))
+        emu_dec_bad(d, "operand %u is not %u registers", d->at, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct emu_operand *part = o->kind == EMU_OPD_VEC ? &o->list[i] : o;
+        const uint32_t ref =
+            is_dst ? emu_dec_dst_operand(d, part, type) : emu_dec_operand(d, part, type);
+        emu_dec_arg(d)->ref = ref;
+    }
+}
+
 // --- rows of the tables ---
 
 // min and max of three numbers (sm_100) are spelled as those of two; the tables have them as min3,

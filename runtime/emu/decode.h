@@ -53,6 +53,11 @@ void emu_dec_order(struct emu_dec *d);
 void emu_dec_args_begin(struct emu_dec *d);
 struct emu_arg *emu_dec_arg(struct emu_dec *d);
 
+// Suffixes that must all be there; NULL ends the list.
+void emu_dec_need(struct emu_dec *d, const char *const *names);
+// The next operand as `count` registers, an argument each: `{a, b}`, or `a` for one.
+void emu_dec_registers(struct emu_dec *d, uint32_t count, enum emu_type type, bool is_dst);
+
 // A vector of constants; width in bytes, 0 for a predicate.
 uint32_t emu_dec_pool(struct emu_loader *ld, uint64_t value, uint32_t width);
 // The bytes a lane of a register of this type takes.

@@ -165,7 +165,8 @@ static struct decl parse_decl(struct emu_loader *ld, enum emu_space space, bool 
         if (decl_attribute(ld, &d))
             continue;
         const enum emu_type type = emu_type_find(ld->token.text);
-        if (type == EMU_none || d.type != EMU_none)
+        const bool has_size = type == EMU_pred || emu_types[type].bits >= 8;
+        if (!has_size || d.type != EMU_none)
             emu_syntax(ld, ld->token.line, "'.%.*s' does not belong in a declaration",
                        (int)ld->token.text.len, ld->token.text.ptr);
         d.type = type;

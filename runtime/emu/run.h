@@ -69,11 +69,13 @@ EMU_RUN(cp_mbarrier_arrive);
 EMU_RUN(cp_async);
 EMU_RUN(cp_commit);
 EMU_RUN(cp_wait);
-// tensor.c
+// ldmatrix.c
 EMU_RUN(ldmatrix);
 EMU_RUN(stmatrix);
 EMU_RUN(movmatrix);
+// mma.c
 EMU_RUN(mma);
+EMU_RUN(mma_quads);
 // cvt.c
 EMU_RUN(cvt);
 EMU_RUN(cvt_pack);
