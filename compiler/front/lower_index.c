@@ -254,7 +254,7 @@ static struct tir_inst *build_slice(struct lower *l, enum tir_op op, const struc
                                     struct tir_value *const *fixed, uint32_t fixed_count,
                                     const struct tir_type *type)
 {
-    struct tir_value *operands[2 + 1 + TIR_MAX_RANK];
+    struct tir_value *operands[3 + 1 + TIR_MAX_RANK];
     uint32_t n = 0, rank = s->base->type->rank;
     for (uint32_t i = 0; i < fixed_count; i++)
         operands[n++] = fixed[i];
@@ -285,8 +285,9 @@ void build_store(struct lower *l, const struct slice *s, struct tir_value *value
 struct tir_inst *build_atomic(struct lower *l, const struct slice *s, struct tir_value *value,
                               struct tir_value *mask, enum tir_word kind)
 {
-    struct tir_value *fixed[] = {[TIR_STORE_VALUE] = value, [TIR_STORE_MASK] = mask};
-    struct tir_inst *inst = build_slice(l, TIR_OP_ATOMIC, s, fixed, 2, s->type);
+    struct tir_value *fixed[] = {
+        [TIR_STORE_VALUE] = value, [TIR_STORE_MASK] = mask, [TIR_ATOMIC_SCRATCH] = NULL};
+    struct tir_inst *inst = build_slice(l, TIR_OP_ATOMIC, s, fixed, 3, s->type);
     tir_set_word(l->f, inst, TIR_ATTR_kind, kind);
     return inst;
 }

@@ -211,6 +211,7 @@ void tir_interp_atomic(struct interp *in, const struct tir_inst *inst)
                             tir_elems[p.buffer->elem].name);
         put(p.buffer, p.at[i], next);
     }
+    tir_interp_scribble(in, inst, inst->operands[TIR_ATOMIC_SCRATCH]);
 }
 
 static void set_buffer(struct interp *in, const struct tir_value *v, const struct buffer *b)

@@ -294,7 +294,7 @@ bool tir_value_fits(const struct tir_value *v, const struct tir_type *type);
 
 // Positions of the fixed operands, as in ops.def (only what C code names).
 enum { TIR_LOAD_PAD, TIR_LOAD_MASK };
-enum { TIR_STORE_VALUE, TIR_STORE_MASK };
+enum { TIR_STORE_VALUE, TIR_STORE_MASK, TIR_ATOMIC_SCRATCH }; // atomics begin as stores do
 enum { TIR_FOR_BEGIN, TIR_FOR_END, TIR_FOR_STEP, TIR_FOR_INIT };
 enum { TIR_DOT_A, TIR_DOT_B, TIR_DOT_ACC };
 enum { TIR_REDUCE_X, TIR_REDUCE_SCRATCH }; // scan and convert_layout too
@@ -315,7 +315,9 @@ struct tir_value *tir_const_int(struct tir_func *f, const struct tir_type *type,
 struct tir_value *tir_const_float(struct tir_func *f, const struct tir_type *type,
                                   double value); // rounds
 struct tir_value *tir_const_like(struct tir_func *f, const struct tir_type *type,
-                                 double value);                       // either
+                                 double value); // either
+// The number that a constant tile repeats, as a scalar.
+struct tir_value *tir_const_element(struct tir_func *f, const struct tir_value *constant);
 struct tir_value *tir_const_index(struct tir_func *f, int64_t value); // i64
 struct tir_value *tir_const_i32(struct tir_func *f, int32_t value);
 struct tir_value *tir_const_bool(struct tir_func *f, bool value);

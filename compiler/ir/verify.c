@@ -123,6 +123,11 @@ static bool check_operands(struct verifier *v, const struct tir_inst *inst)
         }
         if (x->kind == TIR_VALUE_CONST && v->f->form == TIR_FORM_LOWERED && x->type->rank)
             wrong(v, inst, "a constant tile in form lowered");
+        bool stored =
+            i == TIR_STORE_VALUE && (inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC);
+        if (stored && x->kind == TIR_VALUE_CONST && x->type->rank &&
+            v->f->form >= TIR_FORM_LAID_OUT)
+            wrong(v, inst, "a stored constant has no layout; a broadcast gives it one");
     }
     return true;
 }

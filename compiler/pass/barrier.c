@@ -19,11 +19,12 @@
 // apart, and the emulator checks it. In a kernel that speaks of single threads, scalar accesses are
 // the programmer's to order; only what whole tiles touch is looked at.
 
+#include "ir/range.h"
 #include "ir/walk.h"
 #include "pass/pass.h"
 #include "pass/shared.h"
 
-enum access { READ, WRITE, IN_FLIGHT };
+enum access { READ, WRITE, UPDATE, IN_FLIGHT }; // UPDATE: by an atomic
 
 struct range {
     enum access access;
@@ -39,8 +40,10 @@ struct state {
 struct barriers {
     struct tir_func *f;
     struct tir_pass_cx *cx;
-    bool by_hand; // the program orders its own scalar accesses
-    bool dry;     // walk only: insert nothing
+    struct tir_ranges *ranges;
+    const uint32_t *uses; // by value id
+    bool by_hand;         // the program orders its own scalar accesses
+    bool dry;             // walk only: insert nothing
     bool changed;
 };
 
@@ -59,15 +62,51 @@ static bool overlap(const struct range *a, const struct range *b)
     return a->tensor == b->tensor && a->begin < b->end && b->begin < a->end;
 }
 
-static bool conflicts(const struct state *s, const struct range *r)
+// Does every start of the slice that inst names stay the same, or move by whole slices?
+static bool moves_by_slices(const struct barriers *b, const struct tir_inst *inst)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    for (uint32_t d = 0; d < box->list_count; d++) {
+        uint64_t divisor = tir_range_divisor(b->ranges, tir_ref_indices(inst)[d]);
+        if (box->list[d] < 0 || (box->list[d] > 0 && divisor % (uint64_t)box->list[d]))
+            return false;
+    }
+    return true;
+}
+
+// Does a store in a loop give each thread the same elements in every round, as far as rounds touch
+// the same ones?
+static bool keeps_elements(const struct barriers *b, const struct tir_inst *store)
+{
+    bool keeps = moves_by_slices(b, store);
+    const struct tir_inst *of = tir_ref_base(store)->def;
+    while (keeps && of && (of->op == TIR_OP_VIEW || of->op == TIR_OP_PERMUTE)) {
+        bool is_view = of->op == TIR_OP_VIEW;
+        keeps = !is_view || moves_by_slices(b, of);
+        of = is_view ? tir_ref_base(of)->def : of->operands[0]->def;
+    }
+    return keeps;
+}
+
+// Atomics of one kind give the same in any order, except to who looks at the old values.
+static bool any_order(const struct barriers *b, const struct tir_inst *x, const struct tir_inst *y)
+{
+    enum tir_word kind = tir_attr_word(x, TIR_ATTR_kind, TIR_WORD_NONE);
+    return kind == tir_attr_word(y, TIR_ATTR_kind, TIR_WORD_NONE) &&
+           kind != TIR_WORD_kind_exchange && !b->uses[x->results[0]->id] &&
+           !b->uses[y->results[0]->id];
+}
+
+static bool conflicts(const struct barriers *b, const struct state *s, const struct range *r)
 {
     vec_foreach(const struct range, p, &s->pending) {
-        if (!overlap(p, r) || p->access == IN_FLIGHT)
+        if (!overlap(p, r) || p->access == IN_FLIGHT || (p->access == READ && r->access == READ))
             continue;
-        if (p->by == r->by && r->by->op == TIR_OP_STORE) // in a loop: each thread has its elements
+        if (p->by == r->by && r->by->op == TIR_OP_STORE && keeps_elements(b, r->by))
             continue;
-        if (p->access == WRITE || r->access != READ)
-            return true;
+        if (p->access == UPDATE && r->access == UPDATE && any_order(b, p->by, r->by))
+            continue;
+        return true;
     }
     return false;
 }
@@ -106,7 +145,7 @@ static void clear(struct state *s)
 
 static void order(struct barriers *b, struct state *s, struct tir_inst *before, struct range r)
 {
-    if (conflicts(s, &r)) {
+    if (conflicts(b, s, &r)) {
         if (!b->dry) {
             struct tir_builder build = tir_builder_before(b->f, before);
             tir_build(&build, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
@@ -129,6 +168,17 @@ static void access(struct barriers *b, struct state *s, struct tir_inst *inst,
 static bool is_ours(const struct barriers *b, const struct tir_value *moved)
 {
     return !b->by_hand || tir_type_is_tile(moved->type);
+}
+
+// Scratch is written, then comes a barrier of the operation's own, then it is read.
+static void through_scratch(struct barriers *b, struct state *s, struct tir_inst *inst,
+                            struct tir_value *scratch)
+{
+    if (!scratch)
+        return;
+    order(b, s, inst, range_of(inst, scratch, WRITE));
+    clear(s);
+    add(b, s, range_of(inst, scratch, READ));
 }
 
 static void walk(struct barriers *b, struct tir_block *block, struct state *s);
@@ -169,10 +219,10 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
         if (is_ours(b, inst->operands[TIR_STORE_VALUE]))
             access(b, s, inst, tir_ref_base(inst), WRITE);
         break;
-    case TIR_OP_ATOMIC: // atomics among themselves need no order, which global memory shows
-        if (is_ours(b, inst->operands[TIR_STORE_VALUE]) &&
-            tir_ref_base(inst)->type->space == TIR_SPACE_SHARED)
-            access(b, s, inst, tir_ref_base(inst), WRITE);
+    case TIR_OP_ATOMIC:
+        if (is_ours(b, inst->operands[TIR_STORE_VALUE]))
+            access(b, s, inst, tir_ref_base(inst), UPDATE);
+        through_scratch(b, s, inst, inst->operands[TIR_ATOMIC_SCRATCH]);
         break;
     case TIR_OP_DOT: {
         // Both before either is noted: a barrier for b comes before the read of a as well.
@@ -194,11 +244,7 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
     case TIR_OP_CONVERT_LAYOUT:
     case TIR_OP_REDUCE:
     case TIR_OP_SCAN:
-        if (inst->operands[TIR_REDUCE_SCRATCH]) { // writes, a barrier of its own, reads
-            order(b, s, inst, range_of(inst, inst->operands[TIR_REDUCE_SCRATCH], WRITE));
-            clear(s);
-            add(b, s, range_of(inst, inst->operands[TIR_REDUCE_SCRATCH], READ));
-        }
+        through_scratch(b, s, inst, inst->operands[TIR_REDUCE_SCRATCH]);
         break;
     case TIR_OP_TILES:
         if (!tir_attr_int(inst, TIR_ATTR_persistent, 0)) { // one tile a CTA
@@ -231,7 +277,10 @@ static void walk(struct barriers *b, struct tir_block *block, struct state *s)
 
 enum tir_change tir_pass_barrier(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct barriers b = {.f = f, .cx = cx};
+    struct barriers b = {.f = f,
+                         .cx = cx,
+                         .ranges = tir_ranges_new(cx->scratch, f),
+                         .uses = tir_count_uses(cx->scratch, f)};
     tir_foreach_inst(inst, f)
         b.by_hand |= tir_has_trait(inst, TIR_THREAD) || inst->op == TIR_OP_BAR_SYNC;
     struct state s = {{0}};

@@ -223,10 +223,22 @@ static bool does_nothing(const struct tir_inst *inst)
     }
 }
 
+// What stands for an operand now. A stored tile that turns out constant keeps its layout.
+static struct tir_value *operand(struct fold *fold, struct tir_inst *inst, uint32_t i)
+{
+    struct tir_value *old = inst->operands[i], *v = resolve(fold, old);
+    bool stored = i == TIR_STORE_VALUE && (inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC);
+    if (!stored || v->kind != TIR_VALUE_CONST || !old->type->layout)
+        return v;
+    struct tir_value *one = tir_const_element(fold->f, v);
+    struct tir_builder b = tir_builder_before(fold->f, inst);
+    return tir_build1(&b, TIR_OP_BROADCAST, old->type, &one, 1);
+}
+
 static struct tir_inst *fold_inst(struct fold *fold, struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < inst->operand_count; i++)
-        inst->operands[i] = resolve(fold, inst->operands[i]);
+        inst->operands[i] = operand(fold, inst, i);
     switch ((int)inst->op) {
     case TIR_OP_FOR:
         return fold_for(fold, inst);

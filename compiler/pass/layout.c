@@ -193,6 +193,10 @@ static void spread(struct solver *s, struct tir_inst *inst)
         if (lr)
             assign(s, inst->operands[TIR_DOT_ACC], lr);
         break;
+    case TIR_OP_ATOMIC:
+        assign(s, x, lr);
+        assign(s, r, lx);
+        break;
     case TIR_OP_FOR:
     case TIR_OP_WHILE:
     case TIR_OP_IF:
@@ -431,8 +435,6 @@ static const struct tir_layout *store_layout(struct solver *s, const struct tir_
     const struct tir_layout *has = v->type->layout;
     const struct tir_type *t = v->type;
     uint32_t dim = tir_contiguous_dim(inst, t->rank);
-    if (v->kind == TIR_VALUE_CONST)
-        return NULL;
     if (inst->op == TIR_OP_ATOMIC || tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL ||
         dim == t->rank)
         return has;
@@ -511,27 +513,24 @@ static void convert_operands(struct solver *s, struct tir_inst *inst)
     struct tir_builder b = tir_builder_before(s->f, inst);
     const struct tir_layout *result = inst->result_count ? inst->results[0]->type->layout : NULL;
     struct tir_value *stored = accessed(inst);
-    if (stored && inst->op != TIR_OP_LOAD) {
+    if (stored && inst->op != TIR_OP_LOAD)
         result = store_layout(s, inst);
-        if (!result) // a constant: any coalesced layout
-            result = blocked_access(s, inst, stored->type);
-        if (inst->op == TIR_OP_ATOMIC)
-            inst->results[0]->type = tir_type_with_layout(s->types, inst->results[0]->type, result);
-    }
     for (uint32_t i = 0; i < inst->operand_count; i++)
         if (inst->operands[i] && needs_layout(inst->operands[i]))
             inst->operands[i] =
                 in_layout(s, &b, inst->operands[i], operand_layout(s, inst, i, result));
 }
 
-// A reduction's result has the layout its operand gives it; if users settled on another, convert.
-static void settle_reduce(struct solver *s, struct tir_inst *inst)
+// The result of a reduction or an atomic has the layout that its operand gives it; if users settled
+// on another, convert.
+static void settle_result(struct solver *s, struct tir_inst *inst)
 {
     struct tir_value *r = inst->results[0], *x = inst->operands[0];
-    if (!needs_layout(x))
+    if (!needs_layout(r) || !needs_layout(x))
         return;
-    const struct tir_layout *own =
-        tir_layout_slice(s->types, x->type->layout, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0));
+    const struct tir_layout *own = x->type->layout;
+    if (inst->op == TIR_OP_REDUCE)
+        own = tir_layout_slice(s->types, own, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0));
     if (own == r->type->layout)
         return;
     struct tir_builder b = {s->f, inst->block, inst->next, inst->span};
@@ -549,8 +548,8 @@ static void rewrite(struct solver *s)
     tir_foreach_inst(inst, s->f)
         vec_push(s->cx->scratch, &all, inst);
     vec_foreach(struct tir_inst *, it, &all)
-        if ((*it)->op == TIR_OP_REDUCE)
-            settle_reduce(s, *it);
+        if ((*it)->op == TIR_OP_REDUCE || (*it)->op == TIR_OP_ATOMIC)
+            settle_result(s, *it);
     vec_foreach(struct tir_inst *, it, &all)
         convert_operands(s, *it);
 }
@@ -597,21 +596,18 @@ static void give_buffers_layouts(struct solver *s)
         }
 }
 
-// A constant has no layout, which a reduction or scan needs: a broadcast takes its place.
+// A constant has no layout, which reductions, scans and stores need: a broadcast takes its place.
 static void spread_constants(struct tir_func *f)
 {
     tir_foreach_inst(inst, f) {
-        if (inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN)
+        bool takes = inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN ||
+                     inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+        struct tir_value *x = takes ? inst->operands[0] : NULL;
+        if (!x || x->kind != TIR_VALUE_CONST || !tir_type_is_tile(x->type))
             continue;
-        struct tir_value *x = inst->operands[TIR_REDUCE_X];
-        if (x->kind != TIR_VALUE_CONST)
-            continue;
-        const struct tir_type *scalar = tir_type_scalar(f->module->types, x->type->elem);
-        struct tir_value *one = tir_elem_is_float(x->type->elem)
-                                    ? tir_const_float(f, scalar, x->constant.f)
-                                    : tir_const_int(f, scalar, x->constant.i);
+        struct tir_value *one = tir_const_element(f, x);
         struct tir_builder b = tir_builder_before(f, inst);
-        inst->operands[TIR_REDUCE_X] = tir_build1(&b, TIR_OP_BROADCAST, x->type, &one, 1);
+        inst->operands[0] = tir_build1(&b, TIR_OP_BROADCAST, x->type, &one, 1);
     }
 }
 
@@ -619,9 +615,9 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
     if (!f->threads)
         f->threads = choose_threads(f);
-    spread_constants(f);
     tir_stage_dots(f, cx);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
+    spread_constants(f);
 
     struct solver s = {.f = f, .cx = cx, .types = f->module->types, .warps = f->threads / 32};
     s.value_count = f->value_count;

@@ -190,20 +190,21 @@ static struct lower_place scratch_at(struct combine *c, const struct lines *line
     at = tir_lower_add(lo, &lo->b, at,
                        part ? tir_lower_mul_const(lo, &lo->b, part, lines->count * bytes) : NULL);
     int64_t offset = (part_constant * lines->count + line) * bytes;
-    return (struct lower_place){c->inst->operands[TIR_REDUCE_SCRATCH], at, offset};
+    return (struct lower_place){c->inst->operands[TIR_REDUCE_SCRATCH], at, offset, NULL};
 }
 
 static void write_scratch(struct combine *c, struct lower_place p, struct tir_value *x,
                           struct tir_value *pred)
 {
     struct tir_value *v = from_work(c, x);
-    tir_lower_st_vector(c->lo, p.base, p.at, p.offset, pred, 1, &v);
+    p.pred = pred;
+    tir_lower_st_vector(c->lo, &p, 1, &v);
 }
 
 static struct tir_value *read_scratch(struct combine *c, struct lower_place p)
 {
     struct tir_value *v;
-    tir_lower_ld_vector(c->lo, p.base, p.at, p.offset, NULL, c->elem, 1, &v);
+    tir_lower_ld_vector(c->lo, &p, c->elem, 1, &v);
     return to_work(c, v);
 }
 

@@ -122,11 +122,8 @@ uint32_t tir_lower_register_count(const struct tir_type *t)
 
 struct tir_value *tir_lower_register(struct lower *lo, struct tir_value *v, uint32_t i)
 {
-    if (v->kind == TIR_VALUE_CONST && tir_type_is_tile(v->type)) {
-        const struct tir_type *scalar = tir_type_scalar(lo->types, v->type->elem);
-        return tir_elem_is_float(v->type->elem) ? tir_const_float(lo->f, scalar, v->constant.f)
-                                                : tir_const_int(lo->f, scalar, v->constant.i);
-    }
+    if (v->kind == TIR_VALUE_CONST && tir_type_is_tile(v->type))
+        return tir_const_element(lo->f, v);
     if (!tir_type_is_tile(v->type))
         return v;
     struct tir_value **registers = tir_map_get(&lo->registers, tir_map_key(v));
@@ -491,20 +488,12 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
                        .cx = cx,
                        .types = types,
                        .ranges = tir_ranges_new(cx->scratch, f),
-                       .uses = tir_count_uses(cx->scratch, f),
-                       .value_count = f->value_count,
                        .i32 = tir_type_scalar(types, TIR_I32),
                        .u32 = tir_type_scalar(types, TIR_U32),
                        .i64 = tir_type_scalar(types, TIR_I64),
                        .boolean = tir_type_scalar(types, TIR_BOOL)};
     lo.index = f->facts & TIR_FACT_INDEX32 ? lo.i32 : lo.i64;
-    lo.by_thread = true; // until a tiles loop says otherwise
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_TILES ||
-            tir_type_is_tile(inst->result_count ? inst->results[0]->type : lo.i32))
-            lo.by_thread = false;
-    tir_foreach_inst(inst, f)
-        lo.by_thread |= tir_has_trait(inst, TIR_THREAD);
+    lo.by_thread = f->grid_count > 0; // before the tiles loop becomes a grid
     if (!f->threads)
         f->threads = 128;
     tir_map_init(&lo.registers, cx->scratch);

@@ -12,8 +12,6 @@ struct lower {
     struct tir_pass_cx *cx;
     struct tir_types *types;
     struct tir_ranges *ranges;
-    uint32_t *uses; // by value id, from before lowering
-    uint32_t value_count;
     bool by_thread; // the kernel speaks of single threads: scalars are each thread's own
     const struct tir_type *i32, *u32, *i64, *boolean;
     const struct tir_type *index; // type of element offsets: i32 under the fact index32, else i64
@@ -80,36 +78,61 @@ static inline bool tir_lower_leads(struct lower_vector v, uint32_t r)
 }
 struct lower_vector tir_lower_walk_vector(const struct lower_walk *walk);
 
-// A position in a shared or local buffer: base + at + offset.
+// Where an element (the first of a vector) is: base + at + offset, and whether it exists.
 struct lower_place {
-    struct tir_value *base; // the alloc
-    struct tir_value *at;   // i32 bytes
+    struct tir_value *base; // the tensor or alloc
+    struct tir_value *at;   // bytes: i32, of a tensor the index type
     int64_t offset;         // bytes
+    struct tir_value *pred; // NULL: always
 };
+
+// A dimension of what is accessed: does 0 <= position + constant < extent hold? (lower_bound.c)
+struct lower_bound {
+    struct tir_value *position; // start + the thread's part
+    struct tir_value *extent;   // of the same type, i32 or i64
+    bool checked;               // may be out of range
+    uint32_t known;             // predicates made so far
+    int64_t constants[64];
+    struct tir_value *predicates[64];
+};
+// NULL: known to hold.
+struct tir_value *tir_lower_bound_at(struct lower *lo, struct lower_bound *bound, int64_t constant);
+struct tir_value *tir_lower_in_range(struct lower *lo, struct tir_value *position,
+                                     struct tir_value *extent);
+// Can start .. start + n leave 0 .. extent?
+bool tir_lower_may_leave(struct lower *lo, const struct tir_inst *inst, struct tir_value *start,
+                         struct tir_value *extent, int64_t n);
+// x, any integer, as i32 or i64: what is out of range stays so.
+struct tir_value *tir_lower_narrowed(struct lower *lo, struct tir_value *x,
+                                     const struct tir_type *to);
+// The index that an index tile has for the element at coord; `first`: the tile's first dimension.
+struct tir_value *tir_lower_index_at(struct lower *lo, struct tir_value *index,
+                                     const int64_t coord[TIR_MAX_RANK], uint32_t first);
 
 // Addresses of a tile of layout l in a buffer, starting at `starts` (i64 or i32 values, one per
 // dimension of the buffer; NULL: 0). dims[d]: the buffer's dimension that dimension d of l walks.
 struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer,
                                       const struct tir_layout *l, struct tir_value *const *starts,
                                       const uint32_t *dims);
+// The slice of a buffer that a load, store or atomic names; places have a predicate where an index
+// may be out of range.
+struct lower_walk *tir_lower_walk_slice(struct lower *lo, const struct tir_inst *inst,
+                                        const struct tir_layout *l);
 struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *walk, uint32_t reg);
 // Every register of the tile, out of the buffer or into it, as many at a time as lie together.
 void tir_lower_read(struct lower *lo, struct lower_walk *walk, enum tir_elem elem, uint32_t count,
                     struct tir_value **out);
-// mask: a tile of bools, or NULL; pred: of all, or NULL.
-void tir_lower_write(struct lower *lo, struct lower_walk *walk, struct tir_value *value,
-                     uint32_t count, struct tir_value *mask, struct tir_value *pred);
+void tir_lower_write(struct lower *lo, struct lower_walk *walk, struct tir_value *const *registers,
+                     uint32_t count, struct tir_value *pred); // pred: of all, or NULL
 
 void tir_lower_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_store(struct lower *lo, struct tir_inst *inst);
 void tir_lower_atomic(struct lower *lo, struct tir_inst *inst);
 void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst);
 // Neighbouring registers at once.
-void tir_lower_ld_vector(struct lower *lo, struct tir_value *base, struct tir_value *at,
-                         int64_t offset, struct tir_value *pred, enum tir_elem elem, uint32_t count,
-                         struct tir_value **out);
-void tir_lower_st_vector(struct lower *lo, struct tir_value *base, struct tir_value *at,
-                         int64_t offset, struct tir_value *pred, uint32_t count,
+void tir_lower_ld_vector(struct lower *lo, const struct lower_place *p, enum tir_elem elem,
+                         uint32_t count, struct tir_value **out);
+void tir_lower_st_vector(struct lower *lo, const struct lower_place *p, uint32_t count,
                          struct tir_value *const *values);
 
 // Operations with a file of their own.

@@ -6,22 +6,40 @@
 //     address(thread ^ constant) = address(thread) ^ address(constant).
 // So the thread's part is computed once; a register's constant splits into bits that the thread's
 // part never has (they are added, as the instruction's immediate) and the few others (XORed).
-// Indices that only choose a slot of a ring are a plain addition. Anything else goes the slow,
-// general way: coordinates, then digits, then the swizzle, for every register.
+// Indices that only choose a slot of a ring are a plain addition. Anything else, index tiles among
+// it, goes the slow, general way: coordinates, then digits, then the swizzle, for every register.
+//
+// A slice that a program names may lie outside of its buffer: each of the buffer's dimensions has a
+// bound, checked unless the index is known to fit. What is made by passes (copies, operands of a
+// dot, scratch) always fits.
 
 #include "ir/walk.h"
 #include "pass/lower_tile.h"
 #include "pass/shared.h"
 
+struct walk_dim {            // one dimension of the alloc
+    int32_t tile_dim;        // dimension of the tile that walks it, or -1
+    struct tir_value *index; // an index tile, whose first dimension is tile_dim; NULL: none
+    struct tir_value *start; // i32; NULL: 0
+    uint64_t divisor;        // of start
+    uint32_t aligned;        // elements that are in or out of range together
+};
+
+struct slice_dim { // one dimension of the buffer as the program names it
+    int32_t tile_dim;
+    struct tir_value *index;
+    struct lower_bound bound; // in i32; without a position for an index tile
+};
+
 struct lower_walk {
-    struct tir_value *base;                // alloc
-    const struct tir_layout *memory;       // its layout
-    const struct tir_layout *layout;       // of the tile; NULL: a scalar
-    uint32_t bits;                         // of an element
-    uint32_t rank;                         // of the alloc
-    int32_t tile_dim[TIR_MAX_RANK];        // dimension of the tile that walks this one, or -1
-    struct tir_value *start[TIR_MAX_RANK]; // i32; NULL: 0
-    uint64_t start_divisor[TIR_MAX_RANK];  // what divides start
+    struct tir_value *base;          // alloc
+    const struct tir_layout *memory; // its layout
+    const struct tir_layout *layout; // of the tile; NULL: a scalar
+    uint32_t bits;                   // of an element
+    uint32_t rank;                   // of the alloc
+    struct walk_dim dims[TIR_MAX_RANK];
+    uint32_t slice_rank; // 0: nothing to check
+    struct slice_dim slice[TIR_MAX_RANK];
     bool linear;
     struct tir_value *thread; // linear: the thread's part, bytes
     struct tir_value *slot;   // linear: bytes added by indices that choose a slot
@@ -55,7 +73,7 @@ static void alloc_coord(const struct lower_walk *w, struct tir_layout_at at,
     if (w->layout)
         tir_layout_coord(w->layout, at, coord);
     for (uint32_t d = 0; d < w->rank; d++)
-        out[d] = w->tile_dim[d] >= 0 ? coord[w->tile_dim[d]] : 0;
+        out[d] = w->dims[d].tile_dim >= 0 ? coord[w->dims[d].tile_dim] : 0;
 }
 
 // Byte address of coordinates given as values; NULL entries are 0.
@@ -87,7 +105,8 @@ static struct tir_value *address(struct lower *lo, struct tir_builder *b,
 
 static uint32_t tile_extent(const struct lower_walk *w, uint32_t d)
 {
-    return w->tile_dim[d] >= 0 && w->layout ? (uint32_t)w->layout->shape[w->tile_dim[d]] : 1;
+    int32_t t = w->dims[d].tile_dim;
+    return t >= 0 && w->layout ? (uint32_t)w->layout->shape[t] : 1;
 }
 
 // A start that may be added to the address: its dimension is one iterator in memory, it is a
@@ -97,7 +116,7 @@ static bool chooses_slot(const struct lower_walk *w, uint32_t d)
 {
     const struct tir_layout *m = w->memory;
     uint32_t extent = tile_extent(w, d);
-    if (m->first[d + 1] - m->first[d] > 1 || w->start_divisor[d] % extent)
+    if (m->first[d + 1] - m->first[d] > 1 || w->dims[d].divisor % extent)
         return false;
     if (m->first[d + 1] == m->first[d])
         return true; // a dimension of size 1
@@ -111,11 +130,13 @@ static bool is_linear(const struct lower_walk *w)
         return false;
     for (uint32_t d = 0; d < w->rank; d++) {
         const struct tir_layout *m = w->memory;
+        if (w->dims[d].index)
+            return false;
         if (tile_extent(w, d) != 1)
             for (uint32_t i = m->first[d]; i < m->first[d + 1]; i++)
                 if (!tir_is_pow2(m->iters[i].extent) || !tir_is_pow2(m->iters[i].stride))
                     return false;
-        if (w->start[d] && !chooses_slot(w, d))
+        if (w->dims[d].start && !chooses_slot(w, d))
             return false;
     }
     return true;
@@ -125,13 +146,14 @@ static void open_linear(struct lower *lo, struct lower_walk *w)
 {
     struct tir_value *coord[TIR_MAX_RANK] = {NULL};
     for (uint32_t d = 0; d < w->rank; d++) {
-        if (w->tile_dim[d] >= 0 && w->layout)
-            coord[d] = tir_lower_coord(lo, w->layout, (uint32_t)w->tile_dim[d]);
+        const struct walk_dim *dim = &w->dims[d];
+        if (dim->tile_dim >= 0 && w->layout)
+            coord[d] = tir_lower_coord(lo, w->layout, (uint32_t)dim->tile_dim);
         const struct tir_layout *m = w->memory;
-        if (w->start[d] && m->first[d + 1] > m->first[d])
+        if (dim->start && m->first[d + 1] > m->first[d])
             w->slot = tir_lower_add(
                 lo, &lo->b, w->slot,
-                tir_lower_mul_const(lo, &lo->b, w->start[d],
+                tir_lower_mul_const(lo, &lo->b, dim->start,
                                     (int64_t)m->iters[m->first[d]].stride * w->bits / 8));
     }
     w->thread = address(lo, &lo->top, w, coord);
@@ -146,7 +168,7 @@ static void open_linear(struct lower *lo, struct lower_walk *w)
 }
 
 // Registers that are neighbours in memory too: along the dimension whose innermost iterator is
-// dense.
+// dense, as far as the other iterators keep them aligned.
 static struct lower_vector vector_of(const struct lower_walk *w)
 {
     struct lower_vector alone = {1, 1};
@@ -154,9 +176,10 @@ static struct lower_vector vector_of(const struct lower_walk *w)
     for (uint32_t d = 0; l && d < w->rank; d++) {
         if (m->first[d + 1] == m->first[d] || m->iters[m->first[d + 1] - 1].stride != 1)
             continue;
-        if (w->tile_dim[d] < 0 || (w->start[d] && !w->linear))
+        const struct walk_dim *dim = &w->dims[d];
+        if (dim->tile_dim < 0 || dim->index || (dim->start && !w->linear))
             return alone;
-        uint32_t t = (uint32_t)w->tile_dim[d];
+        uint32_t t = (uint32_t)dim->tile_dim, dense = m->first[d + 1] - 1;
         if (l->first[t + 1] == l->first[t])
             return alone;
         const struct tir_iter *inner = &l->iters[l->first[t + 1] - 1];
@@ -164,72 +187,139 @@ static struct lower_vector vector_of(const struct lower_walk *w)
             return alone;
         uint32_t vector = TIR_MAX(1, 128 / w->bits);
         while (vector > 1 &&
-               (inner->extent % vector || m->iters[m->first[d + 1] - 1].extent % vector))
+               (inner->extent % vector || m->iters[dense].extent % vector || dim->aligned % vector))
             vector /= 2;
+        for (uint32_t i = 0; i < m->iter_count; i++)
+            while (i != dense && m->iters[i].stride % vector)
+                vector /= 2;
         return (struct lower_vector){vector, inner->stride};
     }
     return alone;
 }
 
-struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer,
-                                      const struct tir_layout *l, struct tir_value *const *starts,
-                                      const uint32_t *dims)
+// Through views and permutes down to the alloc.
+static struct tir_value *walk_to_alloc(struct lower *lo, struct lower_walk *w,
+                                       struct tir_value *buffer)
 {
-    struct lower_walk *w = arena_new(lo->cx->scratch, struct lower_walk);
-    w->layout = l;
-    w->bits = tir_elems[buffer->type->elem].bits;
-    // In terms of `buffer` first, then through each view and permute down to the alloc.
-    uint32_t rank = buffer->type->rank;
-    for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
-        w->tile_dim[d] = -1;
-    for (uint32_t d = 0; l && d < l->rank; d++)
-        w->tile_dim[dims[d]] = (int32_t)d;
-    for (uint32_t d = 0; starts && d < rank; d++) {
-        int64_t c;
-        if (!tir_is_const_int(starts[d], &c) || c != 0)
-            w->start[d] = tir_lower_cast(lo, &lo->b, starts[d], lo->i32);
-        w->start_divisor[d] = tir_range_divisor(lo->ranges, starts[d]);
-    }
     while (buffer->def && buffer->def->op != TIR_OP_ALLOC) {
         struct tir_inst *inst = buffer->def;
-        int32_t tile_dim[TIR_MAX_RANK];
-        struct tir_value *start[TIR_MAX_RANK];
-        uint64_t divisor[TIR_MAX_RANK];
-        memcpy(divisor, w->start_divisor, sizeof(divisor));
-        memcpy(tile_dim, w->tile_dim, sizeof(tile_dim));
-        memcpy(start, w->start, sizeof(start));
+        struct walk_dim of[TIR_MAX_RANK];
+        memcpy(of, w->dims, sizeof(of));
         if (inst->op == TIR_OP_PERMUTE) {
             const struct tir_attr *order = tir_attr_find(inst, TIR_ATTR_permutation);
-            for (uint32_t d = 0; d < order->list_count; d++) {
-                w->tile_dim[order->list[d]] = tile_dim[d];
-                w->start[order->list[d]] = start[d];
-                w->start_divisor[order->list[d]] = divisor[d];
-            }
+            for (uint32_t d = 0; d < order->list_count; d++)
+                w->dims[order->list[d]] = of[d];
             buffer = inst->operands[0];
             continue;
         }
         const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
         uint32_t inner = 0;
         for (uint32_t d = 0; d < box->list_count; d++) {
-            struct tir_value *at = tir_lower_cast(lo, &lo->b, tir_ref_indices(inst)[d], lo->i32);
+            struct tir_value *index = tir_ref_indices(inst)[d];
+            struct tir_value *at = tir_lower_cast(lo, &lo->b, index, lo->i32);
             int64_t c;
             if (tir_is_const_int(at, &c) && c == 0)
                 at = NULL;
-            w->tile_dim[d] = box->list[d] ? tile_dim[inner] : -1;
-            uint64_t own = tir_range_divisor(lo->ranges, tir_ref_indices(inst)[d]);
-            w->start[d] = box->list[d] ? tir_lower_add(lo, &lo->b, start[inner], at) : at;
-            w->start_divisor[d] = box->list[d] ? tir_gcd(own, divisor[inner]) : own;
-            inner += box->list[d] != 0;
+            uint64_t divisor = tir_range_divisor(lo->ranges, index);
+            if (!box->list[d]) {
+                w->dims[d] = (struct walk_dim){.tile_dim = -1, .start = at, .divisor = divisor};
+                continue;
+            }
+            w->dims[d] = of[inner++];
+            w->dims[d].start = tir_lower_add(lo, &lo->b, w->dims[d].start, at);
+            w->dims[d].divisor = tir_gcd(w->dims[d].divisor, divisor);
         }
         buffer = tir_ref_base(inst);
     }
-    w->base = buffer;
-    w->rank = buffer->type->rank;
-    w->memory = buffer->type->layout;
+    return buffer;
+}
+
+static void finish_walk(struct lower *lo, struct lower_walk *w, struct tir_value *buffer)
+{
+    w->base = walk_to_alloc(lo, w, buffer);
+    w->rank = w->base->type->rank;
+    w->memory = w->base->type->layout;
     w->linear = is_linear(w);
     if (w->linear)
         open_linear(lo, w);
     w->vector = vector_of(w);
+}
+
+static struct lower_walk *new_walk(struct lower *lo, const struct tir_value *buffer,
+                                   const struct tir_layout *l)
+{
+    struct lower_walk *w = arena_new(lo->cx->scratch, struct lower_walk);
+    w->layout = l;
+    w->bits = tir_elems[buffer->type->elem].bits;
+    for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
+        w->dims[d].tile_dim = -1;
+    return w;
+}
+
+static void set_start(struct lower *lo, struct walk_dim *dim, struct tir_value *start)
+{
+    int64_t c;
+    if (!tir_is_const_int(start, &c) || c != 0)
+        dim->start = tir_lower_cast(lo, &lo->b, start, lo->i32);
+    dim->divisor = tir_range_divisor(lo->ranges, start);
+}
+
+struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer,
+                                      const struct tir_layout *l, struct tir_value *const *starts,
+                                      const uint32_t *dims)
+{
+    struct lower_walk *w = new_walk(lo, buffer, l);
+    for (uint32_t d = 0; l && d < l->rank; d++)
+        w->dims[dims[d]].tile_dim = (int32_t)d;
+    for (uint32_t d = 0; starts && d < buffer->type->rank; d++)
+        set_start(lo, &w->dims[d], starts[d]);
+    finish_walk(lo, w, buffer);
+    return w;
+}
+
+// Where the index of dimension d of the slice may leave the buffer.
+static void set_bound(struct lower *lo, const struct tir_inst *inst, const struct lower_walk *w,
+                      uint32_t d, int64_t box, struct slice_dim *s, struct walk_dim *dim)
+{
+    struct tir_value *start = tir_ref_indices(inst)[d];
+    int64_t size = tir_ref_base(inst)->type->shape[d];
+    s->bound.extent = tir_lower_i32(lo, size);
+    if (box < 0)
+        return;
+    s->bound.checked =
+        tir_lower_may_leave(lo, inst, start, tir_const_index(lo->f, size), TIR_MAX(box, 1));
+    if (!s->bound.checked)
+        return;
+    dim->aligned = (uint32_t)tir_gcd((uint64_t)size, dim->divisor);
+    s->bound.position = tir_lower_narrowed(lo, start, lo->i32);
+    if (box > 0 && w->layout)
+        s->bound.position = tir_lower_add(lo, &lo->b, s->bound.position,
+                                          tir_lower_coord(lo, w->layout, (uint32_t)s->tile_dim));
+}
+
+struct lower_walk *tir_lower_walk_slice(struct lower *lo, const struct tir_inst *inst,
+                                        const struct tir_layout *l)
+{
+    struct tir_value *buffer = tir_ref_base(inst);
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    struct lower_walk *w = new_walk(lo, buffer, l);
+    int32_t tile_dim = 0;
+    w->slice_rank = buffer->type->rank;
+    for (uint32_t d = 0; d < w->slice_rank; d++) {
+        struct tir_value *index = tir_ref_indices(inst)[d];
+        struct walk_dim *dim = &w->dims[d];
+        if (box->list[d])
+            dim->tile_dim = tile_dim;
+        if (box->list[d] < 0)
+            dim->index = index;
+        else
+            set_start(lo, dim, index);
+        tile_dim += box->list[d] < 0 ? (int32_t)index->type->rank : box->list[d] > 0;
+        w->slice[d].tile_dim = dim->tile_dim;
+        w->slice[d].index = dim->index;
+        set_bound(lo, inst, w, d, box->list[d], &w->slice[d], dim);
+    }
+    finish_walk(lo, w, buffer);
     return w;
 }
 
@@ -238,7 +328,8 @@ struct lower_vector tir_lower_walk_vector(const struct lower_walk *walk)
     return walk->vector;
 }
 
-static struct lower_place linear_at(struct lower *lo, struct lower_walk *w, uint32_t reg)
+static struct tir_value *linear_at(struct lower *lo, struct lower_walk *w, uint32_t reg,
+                                   int64_t *offset)
 {
     int64_t coord[TIR_MAX_RANK];
     alloc_coord(w, (struct tir_layout_at){{reg, 0, 0}}, coord);
@@ -257,27 +348,58 @@ static struct lower_place linear_at(struct lower *lo, struct lower_walk *w, uint
             w->split[w->splits++] = at;
         }
     }
-    return (struct lower_place){w->base, at, (int64_t)(constant & ~w->thread_bits)};
+    *offset = (int64_t)(constant & ~w->thread_bits);
+    return at;
+}
+
+// Coordinates in the alloc, one by one.
+static struct tir_value *general_at(struct lower *lo, const struct lower_walk *w,
+                                    const int64_t tile[TIR_MAX_RANK])
+{
+    struct tir_value *coord[TIR_MAX_RANK] = {NULL};
+    for (uint32_t d = 0; d < w->rank; d++) {
+        const struct walk_dim *dim = &w->dims[d];
+        int64_t constant = 0;
+        if (dim->index) {
+            struct tir_value *i = tir_lower_index_at(lo, dim->index, tile, (uint32_t)dim->tile_dim);
+            coord[d] = tir_lower_narrowed(lo, i, lo->i32);
+        } else if (dim->tile_dim >= 0 && w->layout) {
+            coord[d] = tir_lower_coord(lo, w->layout, (uint32_t)dim->tile_dim);
+            constant = tile[dim->tile_dim];
+        }
+        coord[d] = tir_lower_add(lo, &lo->b, coord[d], dim->start);
+        if (constant)
+            coord[d] = tir_lower_add(lo, &lo->b, coord[d], tir_lower_i32(lo, constant));
+    }
+    return address(lo, &lo->b, w, coord);
+}
+
+static struct tir_value *inside(struct lower *lo, struct lower_walk *w,
+                                const int64_t tile[TIR_MAX_RANK])
+{
+    struct tir_value *pred = NULL;
+    for (uint32_t d = 0; d < w->slice_rank; d++) {
+        struct slice_dim *s = &w->slice[d];
+        struct tir_value *in;
+        if (s->index) {
+            struct tir_value *i = tir_lower_index_at(lo, s->index, tile, (uint32_t)s->tile_dim);
+            in = tir_lower_in_range(lo, tir_lower_narrowed(lo, i, lo->i32), s->bound.extent);
+        } else {
+            in = tir_lower_bound_at(lo, &s->bound, s->tile_dim >= 0 ? tile[s->tile_dim] : 0);
+        }
+        pred = tir_lower_and(lo, pred, in);
+    }
+    return pred;
 }
 
 struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *w, uint32_t reg)
 {
-    if (w->linear)
-        return linear_at(lo, w, reg);
-    int64_t constant[TIR_MAX_RANK];
-    alloc_coord(w, (struct tir_layout_at){{reg, 0, 0}}, constant);
-    struct tir_value *coord[TIR_MAX_RANK] = {NULL};
-    for (uint32_t d = 0; d < w->rank; d++) {
-        if (w->tile_dim[d] >= 0 && w->layout)
-            coord[d] = tir_lower_coord(lo, w->layout, (uint32_t)w->tile_dim[d]);
-        if (w->start[d])
-            coord[d] = tir_lower_add(lo, &lo->b, coord[d], w->start[d]);
-        if (constant[d])
-            coord[d] = coord[d]
-                           ? tir_lower_add(lo, &lo->b, coord[d], tir_lower_i32(lo, constant[d]))
-                           : tir_lower_i32(lo, constant[d]);
-    }
-    return (struct lower_place){w->base, address(lo, &lo->b, w, coord), 0};
+    int64_t tile[TIR_MAX_RANK] = {0};
+    if (w->layout)
+        tir_layout_coord(w->layout, (struct tir_layout_at){{reg, 0, 0}}, tile);
+    struct lower_place p = {.base = w->base, .pred = inside(lo, w, tile)};
+    p.at = w->linear ? linear_at(lo, w, reg, &p.offset) : general_at(lo, w, tile);
+    return p;
 }
 
 void tir_lower_read(struct lower *lo, struct lower_walk *walk, enum tir_elem elem, uint32_t count,
@@ -289,25 +411,24 @@ void tir_lower_read(struct lower *lo, struct lower_walk *walk, enum tir_elem ele
             continue;
         struct lower_place p = tir_lower_walk_at(lo, walk, r);
         struct tir_value *values[16];
-        tir_lower_ld_vector(lo, p.base, p.at, p.offset, NULL, elem, v.count, values);
+        tir_lower_ld_vector(lo, &p, elem, v.count, values);
         for (uint32_t i = 0; i < v.count; i++)
             out[r + i * v.stride] = values[i];
     }
 }
 
-void tir_lower_write(struct lower *lo, struct lower_walk *walk, struct tir_value *value,
-                     uint32_t count, struct tir_value *mask, struct tir_value *pred)
+void tir_lower_write(struct lower *lo, struct lower_walk *walk, struct tir_value *const *registers,
+                     uint32_t count, struct tir_value *pred)
 {
-    struct lower_vector v = mask ? (struct lower_vector){1, 1} : walk->vector;
+    struct lower_vector v = walk->vector;
     for (uint32_t r = 0; r < count; r++) {
         if (!tir_lower_leads(v, r))
             continue;
         struct lower_place p = tir_lower_walk_at(lo, walk, r);
+        p.pred = tir_lower_and(lo, p.pred, pred);
         struct tir_value *values[16];
         for (uint32_t i = 0; i < v.count; i++)
-            values[i] = tir_lower_register(lo, value, r + i * v.stride);
-        struct tir_value *on =
-            mask ? tir_lower_and(lo, pred, tir_lower_register(lo, mask, r)) : pred;
-        tir_lower_st_vector(lo, p.base, p.at, p.offset, on, v.count, values);
+            values[i] = registers[r + i * v.stride];
+        tir_lower_st_vector(lo, &p, v.count, values);
     }
 }

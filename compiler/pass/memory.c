@@ -46,6 +46,15 @@ static struct tir_value *build_scratch(struct tir_func *f, struct tir_inst *inst
     return v;
 }
 
+static void add_atomic_scratch(struct tir_func *f, struct tir_inst *inst, bool used)
+{
+    static const int64_t one[] = {1};
+    const struct tir_type *t = inst->results[0]->type;
+    if (tir_atomic_shares(f, inst, used))
+        inst->operands[TIR_ATOMIC_SCRATCH] =
+            build_scratch(f, inst, t->elem, TIR_MAX(t->rank, 1), t->rank ? t->shape : one, 0);
+}
+
 static bool add_scratch(struct tir_func *f, struct tir_inst *inst)
 {
     if (inst->op != TIR_OP_CONVERT_LAYOUT && inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN)
@@ -209,10 +218,14 @@ static bool check_limit(struct memory *m)
 enum tir_change tir_pass_memory(struct tir_func *f, struct tir_pass_cx *cx)
 {
     VEC(struct tir_inst *) all = {0};
+    const uint32_t *uses = tir_count_uses(cx->scratch, f);
     tir_foreach_inst(inst, f)
         vec_push(cx->scratch, &all, inst);
     vec_foreach(struct tir_inst *, it, &all)
-        add_scratch(f, *it);
+        if ((*it)->op == TIR_OP_ATOMIC)
+            add_atomic_scratch(f, *it, uses[(*it)->results[0]->id] > 0);
+        else
+            add_scratch(f, *it);
 
     struct memory m = {.f = f, .cx = cx};
     f->shared_bytes = 0;

@@ -22,6 +22,12 @@ bool tir_convert_needs_scratch(const struct tir_type *from, const struct tir_typ
     return !tir_layout_same_owner(from->layout, to->layout);
 }
 
+bool tir_atomic_shares(const struct tir_func *f, const struct tir_inst *atomic, bool used)
+{
+    const struct tir_type *t = atomic->results[0]->type;
+    return used && (tir_type_is_tile(t) ? t->layout->replica_count > 0 : f->grid_count == 0);
+}
+
 uint32_t tir_warps_along(const struct tir_layout *l, uint32_t axis)
 {
     uint32_t warps = 1;

@@ -11,6 +11,10 @@ struct tir_value *tir_buffer_root(struct tir_value *buffer);
 int64_t tir_buffer_bytes(const struct tir_type *t);
 // Does converting x to layout `to` need shared memory, because data changes threads?
 bool tir_convert_needs_scratch(const struct tir_type *from, const struct tir_type *to);
+// Do threads need old values of this atomic that other threads have got? It is done once for each
+// element: by one of the threads that have it, and a scalar by one thread, unless the kernel speaks
+// of single threads. used: the old values are.
+bool tir_atomic_shares(const struct tir_func *f, const struct tir_inst *atomic, bool used);
 // How many warps hold parts of one result of a reduction or scan along axis; 1: no scratch needed.
 uint32_t tir_warps_along(const struct tir_layout *l, uint32_t axis);
 

@@ -215,7 +215,8 @@ static struct tir_value *fold_constants(struct tir_builder *b, const struct tir_
     case TIR_OP_CAST:
     case TIR_OP_BITCAST:
         return fold_cast(b, inst);
-    case TIR_OP_BROADCAST:
+    case TIR_OP_BROADCAST: // with a layout it is there to have one
+        return t->layout ? NULL : splat_as(b->f, inst->operands[0], t);
     case TIR_OP_RESHAPE:
     case TIR_OP_PERMUTE:
     case TIR_OP_CONVERT_LAYOUT:

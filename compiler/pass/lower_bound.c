@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// lower_tile, bounds: whether the elements an access touches exist.
+//
+// An index along a dimension is start + thread part + constant of the register. What is known of
+// the start decides whether the dimension is checked at all; where it is, one unsigned comparison
+// serves every register that has the same constant.
+
+#include "pass/lower_tile.h"
+
+struct tir_value *tir_lower_narrowed(struct lower *lo, struct tir_value *x,
+                                     const struct tir_type *to)
+{
+    if (tir_elems[x->type->elem].bits == 64 && to == lo->i32) {
+        int64_t low, high, most = INT64_C(1) << 30;
+        tir_range_get(lo->ranges, x, &low, &high);
+        bool is_signed = tir_elems[x->type->elem].kind == TIR_KIND_SIGNED;
+        if (low < -most || high > most)
+            x = tir_binary(&lo->b, TIR_OP_MIN, x, tir_const_int(lo->f, x->type, most));
+        if (low < -most && is_signed)
+            x = tir_binary(&lo->b, TIR_OP_MAX, x, tir_const_int(lo->f, x->type, -most));
+    }
+    return tir_lower_cast(lo, &lo->b, x, to);
+}
+
+// Is 0 <= start and start < extent known?
+static bool starts_inside(struct lower *lo, const struct tir_inst *inst, struct tir_value *start,
+                          struct tir_value *extent)
+{
+    int64_t e, low, high;
+    tir_range_get(lo->ranges, start, &low, &high);
+    // A copy that only runs where its start is below the extent.
+    const struct tir_value *pred =
+        inst->op == TIR_OP_COPY_ASYNC ? inst->operands[TIR_COPY_PRED] : NULL;
+    if (pred && pred->def && pred->def->op == TIR_OP_LT && pred->def->operands[0] == start &&
+        pred->def->operands[1] == extent)
+        return low >= 0;
+    if (tir_is_const_int(extent, &e) && low >= 0 && high < e)
+        return true;
+    if (tir_map_get(&lo->below, tir_map_key(start)) == extent)
+        return true;
+    struct tir_inst *owner = start->block ? start->block->owner : NULL;
+    if (owner && owner->op == TIR_OP_FOR && start->index == 0 &&
+        owner->operands[TIR_FOR_END] == extent) {
+        tir_range_get(lo->ranges, owner->operands[TIR_FOR_BEGIN], &low, &high);
+        return low >= 0;
+    }
+    return false;
+}
+
+bool tir_lower_may_leave(struct lower *lo, const struct tir_inst *inst, struct tir_value *start,
+                         struct tir_value *extent, int64_t n)
+{
+    int64_t e, low, high;
+    tir_range_get(lo->ranges, start, &low, &high);
+    if (tir_is_const_int(extent, &e) && low >= 0 && high <= e - n)
+        return false;
+    if (!starts_inside(lo, inst, start, extent))
+        return true;
+    // A multiple of n below a multiple of n has n elements left.
+    return n != 1 && (tir_range_divisor(lo->ranges, start) % (uint64_t)n ||
+                      tir_range_divisor(lo->ranges, extent) % (uint64_t)n);
+}
+
+struct tir_value *tir_lower_in_range(struct lower *lo, struct tir_value *position,
+                                     struct tir_value *extent)
+{
+    const struct tir_type *u =
+        tir_type_scalar(lo->types, position->type == lo->i32 ? TIR_U32 : TIR_U64);
+    return tir_binary(&lo->b, TIR_OP_LT, tir_lower_cast(lo, &lo->b, position, u),
+                      tir_lower_cast(lo, &lo->b, extent, u));
+}
+
+struct tir_value *tir_lower_bound_at(struct lower *lo, struct lower_bound *bound, int64_t constant)
+{
+    if (!bound->checked)
+        return NULL;
+    for (uint32_t i = 0; i < bound->known; i++)
+        if (bound->constants[i] == constant)
+            return bound->predicates[i];
+    struct tir_value *c = tir_const_int(lo->f, bound->position->type, constant);
+    struct tir_value *p =
+        tir_lower_in_range(lo, tir_lower_add(lo, &lo->b, bound->position, c), bound->extent);
+    if (bound->known < TIR_COUNT_OF(bound->constants)) {
+        bound->constants[bound->known] = constant;
+        bound->predicates[bound->known++] = p;
+    }
+    return p;
+}
+
+struct tir_value *tir_lower_index_at(struct lower *lo, struct tir_value *index,
+                                     const int64_t coord[TIR_MAX_RANK], uint32_t first)
+{
+    const struct tir_layout *own = index->type->layout;
+    uint32_t r = 0;
+    if (own) {
+        int64_t c[TIR_MAX_RANK] = {0};
+        memcpy(c, coord + first, own->rank * sizeof(*c));
+        r = tir_layout_find(own, c).at[TIR_AXIS_REG];
+    }
+    return tir_lower_register(lo, index, r);
+}
