@@ -11,9 +11,10 @@
 // Walks the program once in order with the accesses made since the last barrier, as byte ranges of
 // shared memory where memory placed them (so reuse of space counts) and as whole tensors in global
 // memory. A barrier goes before an operation that conflicts with one of them. A loop's body is
-// walked with what its own end may leave added to what enters it. A write by copy_async counts as
-// made when it is issued, for what came before it, and as visible only after its wait_group: the
-// wait turns it into an ordinary write that still needs a barrier before other threads read it.
+// walked with what its own end may leave added to what enters it; where only what enters it needs
+// order, the barrier goes in front of the loop. A write by copy_async counts as made when it is
+// issued, for what came before it, and as visible only after its wait_group: the wait turns it into
+// an ordinary write that still needs a barrier before other threads read it.
 //
 // Reading a buffer while a copy to it is in flight is not a conflict here: the pipeline keeps slots
 // apart, and the emulator checks it. In a kernel that speaks of single threads, scalar accesses are
@@ -44,6 +45,7 @@ struct barriers {
     const uint32_t *uses; // by value id
     bool by_hand;         // the program orders its own scalar accesses
     bool dry;             // walk only: insert nothing
+    bool needed;          // by an operation seen in a dry walk
     bool changed;
 };
 
@@ -143,16 +145,21 @@ static void clear(struct state *s)
     s->pending.len = kept;
 }
 
+static void synchronize(struct barriers *b, struct state *s, struct tir_inst *before)
+{
+    b->needed = true;
+    if (!b->dry) {
+        struct tir_builder build = tir_builder_before(b->f, before);
+        tir_build(&build, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+        b->changed = true;
+    }
+    clear(s);
+}
+
 static void order(struct barriers *b, struct state *s, struct tir_inst *before, struct range r)
 {
-    if (conflicts(b, s, &r)) {
-        if (!b->dry) {
-            struct tir_builder build = tir_builder_before(b->f, before);
-            tir_build(&build, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
-            b->changed = true;
-        }
-        clear(s);
-    }
+    if (conflicts(b, s, &r))
+        synchronize(b, s, before);
 }
 
 static void access(struct barriers *b, struct state *s, struct tir_inst *inst,
@@ -183,21 +190,41 @@ static void through_scratch(struct barriers *b, struct state *s, struct tir_inst
 
 static void walk(struct barriers *b, struct tir_block *block, struct state *s);
 
-static void walk_loop(struct barriers *b, struct tir_inst *inst, struct state *s)
+static void walk_body(struct barriers *b, struct tir_inst *loop, struct state *s)
 {
-    bool dry = b->dry;
+    for (uint32_t r = 0; r < loop->region_count; r++)
+        walk(b, loop->regions[r], s);
+}
+
+// What the end of the body leaves for its start is added to what enters the loop. True: some
+// operation of the body then needs a barrier in front of it.
+static bool enter_loop(struct barriers *b, struct tir_inst *loop, struct state *s)
+{
+    bool dry = b->dry, needed = b->needed;
     b->dry = true;
-    for (uint32_t round = 0; round < 2; round++) { // what the end of the body leaves for its start
+    for (uint32_t round = 0; round < 3; round++) { // the third finds nothing new, and judges
         struct state probe = copy_of(b, s);
-        for (uint32_t r = 0; r < inst->region_count; r++)
-            walk(b, inst->regions[r], &probe);
+        b->needed = false;
+        walk_body(b, loop, &probe);
         join(b, s, &probe);
     }
+    bool inside = b->needed;
     b->dry = dry;
-    struct state after = copy_of(b, s);
-    for (uint32_t r = 0; r < inst->region_count; r++)
-        walk(b, inst->regions[r], &after);
-    join(b, s, &after);
+    b->needed = needed;
+    return inside;
+}
+
+static void walk_loop(struct barriers *b, struct tir_inst *loop, struct state *s)
+{
+    struct state entered = copy_of(b, s), synchronized = copy_of(b, s);
+    clear(&synchronized);
+    if (enter_loop(b, loop, &entered) && !enter_loop(b, loop, &synchronized)) {
+        synchronize(b, s, loop); // once in front of the loop instead of in each iteration
+        entered = synchronized;
+    }
+    *s = copy_of(b, &entered);
+    walk_body(b, loop, s);
+    join(b, s, &entered);
 }
 
 static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s)
