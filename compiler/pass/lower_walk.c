@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // lower_tile, shared and local memory: the address of each register of a tile in a buffer.
 //
-// When all sizes are powers of two, element coordinates and byte addresses are bit vectors, and the
-// map between them (iterators and XOR swizzle alike) is linear over them:
+// When all sizes are powers of two (but for the outermost of a dimension, above which there are no
+// bits), element coordinates and byte addresses are bit vectors, and the map between them
+// (iterators and XOR swizzle alike) is linear over them:
 //     address(thread ^ constant) = address(thread) ^ address(constant).
 // So the thread's part is computed once; a register's constant splits into bits that the thread's
 // part never has (they are added, as the instruction's immediate) and the few others (XORed).
@@ -51,11 +52,14 @@ struct lower_walk {
     struct lower_vector vector;
 };
 
-static bool all_pow2(const struct tir_layout *l)
+// Are the bits of dimension d's coordinates bits of the position?
+static bool is_bitwise(const struct tir_layout *l, uint32_t d)
 {
-    for (uint32_t i = 0; i < l->iter_count; i++)
-        if (!tir_is_pow2(l->iters[i].extent) || !tir_is_pow2(l->iters[i].stride))
+    for (uint32_t i = l->first[d]; i < l->first[d + 1]; i++) {
+        bool outermost = i == l->first[d] && l->iters[i].axis == TIR_AXIS_REG;
+        if (!tir_is_pow2(l->iters[i].stride) || !(outermost || tir_is_pow2(l->iters[i].extent)))
             return false;
+    }
     return true;
 }
 
@@ -126,19 +130,13 @@ static bool chooses_slot(const struct lower_walk *w, uint32_t d)
 
 static bool is_linear(const struct lower_walk *w)
 {
-    if (w->layout && !all_pow2(w->layout))
-        return false;
-    for (uint32_t d = 0; d < w->rank; d++) {
-        const struct tir_layout *m = w->memory;
-        if (w->dims[d].index)
+    for (uint32_t d = 0; w->layout && d < w->layout->rank; d++)
+        if (!is_bitwise(w->layout, d))
             return false;
-        if (tile_extent(w, d) != 1)
-            for (uint32_t i = m->first[d]; i < m->first[d + 1]; i++)
-                if (!tir_is_pow2(m->iters[i].extent) || !tir_is_pow2(m->iters[i].stride))
-                    return false;
-        if (w->dims[d].start && !chooses_slot(w, d))
+    for (uint32_t d = 0; d < w->rank; d++)
+        if (w->dims[d].index || (tile_extent(w, d) != 1 && !is_bitwise(w->memory, d)) ||
+            (w->dims[d].start && !chooses_slot(w, d)))
             return false;
-    }
     return true;
 }
 
