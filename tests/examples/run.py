@@ -35,6 +35,15 @@ def add():
     yield ["add.tir", "N=100003"]
 
 
+def shared(run):
+    """Rows partly in shared memory, partly in registers: either part empty, ragged or full."""
+    for n in [1, 127, 128, 129, 383, 384, 385, 511, 512]:
+        yield run + ["-D", "KEEP=384", "-D", "COLS=128", "-D", "THREADS=64", "M=3", f"N={n}"]
+    yield run + ["-D", "T=f32", "-D", "KEEP=16384", "M=2", "N=20000", "X=randn:100:1,pad=4"]
+    yield run + ["M=3", "N=35011"]
+    yield run + ["M=2", "N=40960"]
+
+
 def softmax():
     for kernel in ["softmax", "softmax_online"]:
         for n in sizes(256):
@@ -45,6 +54,7 @@ def softmax():
         yield ["softmax.tir", "--kernel", kernel, "M=2", "N=4001"]
         yield ["softmax.tir", "--kernel", kernel, "-D", "T=f32", "M=2", "N=999", "X=randn,pad=3"]
     yield ["softmax.tir", "--kernel", "softmax_online", "M=3", "N=30011"]
+    yield from shared(["softmax.tir", "--kernel", "softmax_shared"])
 
 
 def gemm():
@@ -88,6 +98,7 @@ def norm():
             if kernel != name:
                 yield run + ["M=3", "N=20011"]
             yield run + ["-D", "T=f32", "M=2", "N=1000", "X=randn:100:1,pad=1"]
+        yield from shared([name + ".tir", "--kernel", name + "_shared", "eps=1e-5"])
 
 
 def transpose():

@@ -40,6 +40,8 @@ GEMM_TYPES = {
 }
 ELEMENT_BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "e4m3": 1,
                  "e5m2": 1}
+# Rows of 65,536 bf16 without a second reading, two CTAs on a multiprocessor of sm_90.
+WHOLE = {"KEEP": 57344, "COLS": 8192}
 SHARED_LIMIT = 227 * 1024  # bytes a CTA may use on sm_90
 
 
@@ -59,14 +61,17 @@ def checks():
     for element in ("bf16", "f32"):
         rows[f"softmax_{element}"] = (SOFTMAX, "softmax", {"T": element, "COLS": 4096})
         rows[f"softmax_online_{element}"] = (SOFTMAX, "softmax_online", {"T": element})
+    rows["softmax_shared_bf16"] = (SOFTMAX, "softmax_shared", WHOLE)
     for element in GEMM_TYPES:
         rows[f"gemm_{element}"] = (GEMM, "gemm", gemm_metas(element))
     for kernel in ("row_sum", "total", "block_sums"):
         rows[kernel] = (REDUCE, kernel, {})
     for kernel in ("layernorm", "layernorm_long"):
         rows[kernel] = (LAYERNORM, kernel, {})
+    rows["layernorm_shared"] = (LAYERNORM, "layernorm_shared", WHOLE)
     for kernel in ("rmsnorm", "rmsnorm_long"):
         rows[kernel] = (RMSNORM, kernel, {})
+    rows["rmsnorm_shared"] = (RMSNORM, "rmsnorm_shared", WHOLE)
     for element in ("bf16", "f32", "u8"):
         rows[f"transpose_{element}"] = (TRANSPOSE, "transpose", {"T": element})
     for kernel in ("histogram", "histogram_shared"):
@@ -91,6 +96,13 @@ def times():
         rows[f"softmax.online{cols}"] = (SOFTMAX, "softmax_online", {"COLS": cols})
         rows[f"layernorm.long{cols}"] = (LAYERNORM, "layernorm_long", {"COLS": cols})
         rows[f"rmsnorm.long{cols}"] = (RMSNORM, "rmsnorm_long", {"COLS": cols})
+    for keep, cols, threads in ((57344, 8192, 512), (57344, 8192, 1024), (65536, 8192, 1024),
+                                (49152, 16384, 512)):
+        metas = {"KEEP": keep, "COLS": cols, "THREADS": threads}
+        name = f"shared{keep}+{cols}x{threads}"
+        rows[f"softmax.{name}"] = (SOFTMAX, "softmax_shared", metas)
+        rows[f"layernorm.{name}"] = (LAYERNORM, "layernorm_shared", metas)
+        rows[f"rmsnorm.{name}"] = (RMSNORM, "rmsnorm_shared", metas)
     for bm, bn in ((32, 32), (64, 32), (32, 64), (64, 64), (64, 128), (128, 64), (128, 128)):
         rows[f"transpose.{bm}x{bn}"] = (TRANSPOSE, "transpose", {"BM": bm, "BN": bn})
     for block in (4096, 8192, 16384, 32768):

@@ -295,6 +295,7 @@ def products(large):
 BIG_PRODUCTS = [(1, 8192, 4096), (16, 4096, 8192), (512, 512, 65536), (2048, 2048, 2048),
                 (4097, 4100, 4104), (4096, 4096, 4096), (1000, 3001, 999)]
 MEDIUM_PRODUCTS = [(1, 4096, 4096), (1024, 1024, 1024), (1000, 1001, 999)]
+KEPT = [s for s in planes(3, 57344, [(3, 8192), (3, 65535), (4096, 65536)]) if s[1] <= 65536]
 LONG = [(1, 1000003), (7, 100003), (3000, 4097)]
 
 # Operation: builder, sizes on a GPU, sizes on the emulator, layouts.
@@ -306,6 +307,7 @@ KERNELS = {
                           if s[1] <= 4096], ALL_LAYOUTS),
     "softmax_online": (softmax, planes(3, 4096, [*LONG, (4096, 65536)]),
                        ALL_LAYOUTS),
+    "softmax_shared": (softmax, KEPT, ALL_LAYOUTS),
     "gemm": (gemm, products(BIG_PRODUCTS), ALL_LAYOUTS),
     "row_sum": (row_sum, planes(5, 1024, [*LONG, (16384, 4096)]), ALL_LAYOUTS),
     "total": (total, lines(8192, 1 << 26), FLAT),
@@ -313,9 +315,11 @@ KERNELS = {
     "layernorm": (layernorm, [s for s in planes(5, 4096, [(16384, 4096)]) if s[1] <= 4096],
                   ALL_LAYOUTS),
     "layernorm_long": (layernorm, planes(3, 4096, [*LONG, (4096, 65536)]), ALL_LAYOUTS),
+    "layernorm_shared": (layernorm, KEPT, ALL_LAYOUTS),
     "rmsnorm": (rmsnorm, [s for s in planes(5, 4096, [(16384, 4096)]) if s[1] <= 4096],
                 ALL_LAYOUTS),
     "rmsnorm_long": (rmsnorm, planes(3, 4096, [*LONG, (4096, 65536)]), ALL_LAYOUTS),
+    "rmsnorm_shared": (rmsnorm, KEPT, ALL_LAYOUTS),
     "transpose": (transpose, planes(129, 64, [(8192, 8192), (8191, 8193), (3, 1000003)]),
                   ALL_LAYOUTS),
     "histogram": (histogram, [(n, b) for n in around(2048, 1 << 26) for b in (1, 100, 1000)],
@@ -472,7 +476,7 @@ def command_lines(quick):
     tile += [] if quick else [(513, 515, 259)]
     out = [[artifacts.ADD, f"N={n}"] for n in vector]
     out += [[artifacts.ADD, f"N={n}", "-D", "T=bf16"] for n in vector]
-    for kernel in ("softmax", "softmax_online"):
+    for kernel in ("softmax", "softmax_shared", "softmax_online"):
         out += [[artifacts.SOFTMAX, "--kernel", kernel, "M=7", f"N={n}"] for n in columns]
     for element in ("bf16", "f16", "i8") if quick else artifacts.GEMM_TYPES:
         metas = [f"{key}={value}" for key, value in artifacts.gemm_metas(element).items()]
@@ -483,7 +487,7 @@ def command_lines(quick):
     out += [[artifacts.REDUCE, "--kernel", "block_sums", f"N={n}", f"B={-(-n // 8192)}"]
             for n in (*vector, 8191, 8193)]
     for kernel, path in (("layernorm", artifacts.LAYERNORM), ("rmsnorm", artifacts.RMSNORM)):
-        for name in (kernel, kernel + "_long"):
+        for name in (kernel, kernel + "_shared", kernel + "_long"):
             out += [[path, "--kernel", name, "M=7", f"N={n}", "eps=1e-5"] for n in columns]
     out += [[artifacts.TRANSPOSE, f"M={m}", f"N={n}"] for m, n, _ in tile]
     for kernel in ("histogram", "histogram_shared"):
