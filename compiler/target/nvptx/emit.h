@@ -63,6 +63,10 @@ bool tir_emit_memory(struct emit *e, const struct tir_inst *inst);
 V tir_emit_pack(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type);
 void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *parts);
 
+// emit_atomic.c: value combined into what is at the pointer; the old value. NULL: no target can.
+V tir_emit_atomic(struct emit *e, enum tir_word kind, enum tir_elem elem, V pointer,
+                  enum tir_space space, V value);
+
 // emit_thread.c: ids, barriers, shuffles, matrix operations, inline PTX.
 bool tir_emit_thread(struct emit *e, const struct tir_inst *inst);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Loads, stores, atomics, asynchronous copies, and packing.
+// Loads, stores, asynchronous copies, and packing; atomics but for the operation itself.
 //
 // An access of several values moves 32-bit words (64-bit for 8-byte elements): LLVM makes one
 // vector instruction of it, and never byte arithmetic. Constant offsets are added last, where they
@@ -420,63 +420,22 @@ static void emit_st(struct emit *e, const struct tir_inst *inst)
     close_guard(e, &guard, NULL);
 }
 
-// Atomics. Relaxed, at the scope of whoever can see the memory. LLVM makes compare-and-swap loops
-// of what a target has no instruction for.
-
-struct atomic_row {
-    enum tir_word kind;
-    LLVMAtomicRMWBinOp ints[2], floats; // unsigned, signed
-};
-static const struct atomic_row atomics[] = {
-    {TIR_WORD_kind_add, {LLVMAtomicRMWBinOpAdd, LLVMAtomicRMWBinOpAdd}, LLVMAtomicRMWBinOpFAdd},
-    {TIR_WORD_kind_min,
-     {LLVMAtomicRMWBinOpUMin, LLVMAtomicRMWBinOpMin},
-     LLVMAtomicRMWBinOpFMinimum},
-    {TIR_WORD_kind_max,
-     {LLVMAtomicRMWBinOpUMax, LLVMAtomicRMWBinOpMax},
-     LLVMAtomicRMWBinOpFMaximum},
-    {TIR_WORD_kind_and, {LLVMAtomicRMWBinOpAnd, LLVMAtomicRMWBinOpAnd}, LLVMAtomicRMWBinOpXchg},
-    {TIR_WORD_kind_or, {LLVMAtomicRMWBinOpOr, LLVMAtomicRMWBinOpOr}, LLVMAtomicRMWBinOpXchg},
-    {TIR_WORD_kind_xor, {LLVMAtomicRMWBinOpXor, LLVMAtomicRMWBinOpXor}, LLVMAtomicRMWBinOpXchg},
-    {TIR_WORD_kind_exchange,
-     {LLVMAtomicRMWBinOpXchg, LLVMAtomicRMWBinOpXchg},
-     LLVMAtomicRMWBinOpXchg},
-};
-
-static const struct atomic_row *find_atomic(enum tir_word kind, enum tir_elem elem)
-{
-    if (tir_elem_is_float(elem) && tir_elems[elem].bits < 16)
-        return NULL;
-    for (uint32_t i = 0; i < TIR_COUNT_OF(atomics); i++)
-        if (atomics[i].kind == kind)
-            return &atomics[i];
-    return NULL;
-}
-
 static void emit_atom(struct emit *e, const struct tir_inst *inst)
 {
-    const struct tir_value *value = inst->operands[2], *pred = inst->operands[3];
+    const struct tir_value *base = inst->operands[0], *value = inst->operands[2];
     enum tir_elem elem = value->type->elem;
     enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
-    const struct atomic_row *row = find_atomic(kind, elem);
-    if (!row || inst->operands[0]->type->space == TIR_SPACE_LOCAL) {
-        tir_str what =
-            tir_str_format(e->arena, "atomic %s on %s", tir_words[kind].name, tir_elems[elem].name);
-        tir_emit_set(e, inst->results[0], tir_emit_unsupported(e, value->type, what.ptr));
-        return;
-    }
     struct address a =
-        address_of(e, inst->operands[0], inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
+        address_of(e, base, inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
     V v = tir_emit_value(e, value), old = LLVMConstNull(LLVMTypeOf(v));
-    const char *scope = a.space == TIR_SPACE_SHARED ? "block" : "device";
-    unsigned scope_id = LLVMGetSyncScopeID(e->ll->context, scope, strlen(scope));
     struct guard guard;
-    if (open_guard(e, pred, &guard)) {
-        LLVMAtomicRMWBinOp op = tir_elem_is_float(elem)
-                                    ? row->floats
-                                    : row->ints[tir_elems[elem].kind == TIR_KIND_SIGNED];
-        old = LLVMBuildAtomicRMWSyncScope(e->b, op, at_offset(e, &a), v,
-                                          LLVMAtomicOrderingMonotonic, scope_id);
+    if (open_guard(e, inst->operands[3], &guard)) {
+        old = tir_emit_atomic(e, kind, elem, at_offset(e, &a), a.space, v);
+        if (!old) {
+            tir_str what = tir_str_format(e->arena, "atomic %s on %s", tir_words[kind].name,
+                                          tir_elems[elem].name);
+            old = tir_emit_unsupported(e, value->type, what.ptr);
+        }
         old = close_guard(e, &guard, old);
     }
     tir_emit_set(e, inst->results[0], old);
