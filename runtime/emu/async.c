@@ -13,6 +13,7 @@
 #include "emu/mbarrier.h"
 #include "emu/op.h"
 #include "emu/run.h"
+#include "emu/trace.h"
 
 struct copy {
     struct emu_op op;
@@ -46,8 +47,18 @@ static void copy_describe(const struct emu_op *op, char *text, size_t size)
     snprintf(text, size, "its commit group");
 }
 
-static const struct emu_engine copy_engine = {
-    .name = "cp.async", .finish = copy_finish, .describe = copy_describe};
+static uint64_t copy_cycles(const struct emu_op *op)
+{
+    const struct copy *c = (const struct copy *)op;
+    return emu_popc(c->mask) * (uint64_t)c->size / 24 + 1;
+}
+
+static const struct emu_engine copy_engine = {.name = "cp.async",
+                                              .unit = EMU_UNIT_COPY,
+                                              .latency = 500,
+                                              .cycles = copy_cycles,
+                                              .finish = copy_finish,
+                                              .describe = copy_describe};
 
 void emu_arg_addresses(struct emu_warp *w, const struct emu_arg *arg, uint64_t *out)
 {
@@ -95,9 +106,11 @@ EMU_RUN(cp_async)
     emu_op_issued(&c->op);
 }
 
-// Finishes what a warp's lanes have pending: all, or what is at least `behind` groups old.
-static void copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, bool all)
+// Finishes what a warp's lanes have pending: all, or what is at least `behind` groups old. Gives
+// when the last of it was complete.
+static uint64_t copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, bool all)
 {
+    uint64_t time = 0;
     for (struct emu_op *op = w->cta->cluster->ops, *next; op; op = next) {
         next = op->next;
         if (op->engine != &copy_engine || op->warp != w)
@@ -107,10 +120,13 @@ static void copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, bool
         for (uint32_t i = 0; i < EMU_WARP; i++)
             if (c->mask & mask & 1u << i && (all || c->group[i] + behind < w->group[i]))
                 due |= 1u << i;
+        if (due)
+            emu_trace_reach(&time, op->end_time);
         land(c, due);
         if (!c->mask)
             emu_op_free(op);
     }
+    return time;
 }
 
 void emu_copies_exit(struct emu_warp *w, uint32_t mask)
@@ -128,7 +144,7 @@ EMU_RUN(cp_commit)
 // offset: how many of the newest groups may stay pending; op: 1 for wait_all
 EMU_RUN(cp_wait)
 {
-    copies_land(w, mask, (uint32_t)in->offset, in->op);
+    emu_trace_wait(w, copies_land(w, mask, (uint32_t)in->offset, in->op), "cp.async");
 }
 
 // --- cp.async.mbarrier.arrive: an arrival once the thread's copies before it are done ---
@@ -142,10 +158,13 @@ struct arrival {
 static void arrival_finish(struct emu_op *op)
 {
     struct arrival *a = (struct arrival *)op;
-    copies_land(op->warp, a->mask, 0, true);
-    for (uint32_t i = 0; i < EMU_WARP; i++)
+    emu_trace_reach(&op->end_time, copies_land(op->warp, a->mask, 0, true));
+    struct emu_by by = emu_by_op(op);
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        by.lane = i;
         if (a->mask >> i & 1)
-            emu_mbarrier_arrive(a->barrier[i], op->warp, op->in, i, 1);
+            emu_mbarrier_arrive(a->barrier[i], &by, 1);
+    }
 }
 
 static void arrival_describe(const struct emu_op *op, char *text, size_t size)

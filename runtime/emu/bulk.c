@@ -9,6 +9,7 @@
 
 #include "emu/async.h"
 #include "emu/run.h"
+#include "emu/trace.h"
 
 // --- operations ---
 
@@ -74,8 +75,9 @@ static void finish(struct emu_op *op)
             write_run(b, &b->runs[i], from);
         from += b->runs[i].size;
     }
+    const struct emu_by by = emu_by_op(op);
     for (uint32_t i = 0; i < b->barrier_count; i++)
-        emu_mbarrier_complete(b->barriers[i], op->warp, op->in, op->lane, b->bytes);
+        emu_mbarrier_complete(b->barriers[i], &by, b->bytes);
 }
 
 static void drop(struct emu_op *op)
@@ -95,7 +97,16 @@ static void describe(const struct emu_op *op, char *text, size_t size)
         snprintf(text, size, "bulk group %u of its thread", op->group);
 }
 
+// About what one multiprocessor gets of the memory's bandwidth.
+static uint64_t cycles(const struct emu_op *op)
+{
+    return ((const struct emu_bulk *)op)->data_size / 24 + 1;
+}
+
 static const struct emu_engine engine = {.name = "bulk copy",
+                                         .unit = EMU_UNIT_BULK,
+                                         .latency = 600,
+                                         .cycles = cycles,
                                          .read = read_sources,
                                          .finish = finish,
                                          .drop = drop,
@@ -146,17 +157,20 @@ EMU_RUN(bulk_commit)
 // offset: how many of the newest groups may stay pending; op: 1 when reading is enough
 EMU_RUN(bulk_wait)
 {
+    uint64_t time = 0;
     for (struct emu_op *op = w->cta->cluster->ops, *next; op; op = next) {
         next = op->next;
         if (op->engine != &engine || op->warp != w || !(mask >> op->lane & 1) ||
             ((const struct emu_bulk *)op)->barrier_count ||
             op->group + (uint64_t)in->offset >= w->bulk_group[op->lane])
             continue;
+        emu_trace_reach(&time, op->end_time);
         if (in->op)
             emu_op_read(op);
         else
             emu_op_finish(op);
     }
+    emu_trace_wait(w, time, "bulk group");
 }
 
 // --- copies of plain bytes ---

@@ -9,6 +9,7 @@
 #include "emu/mbarrier.h"
 #include "emu/op.h"
 #include "emu/state.h"
+#include "emu/trace.h"
 
 static void set_all(uint64_t *row, uint32_t value)
 {
@@ -125,6 +126,8 @@ static void cta_start(struct emu_cta *cta)
     cta->id[2] = at[2] * size[2] + cta->rank / (size[0] * size[1]);
     cta->alive = l->threads;
     emu_mbarriers_drop(cta);
+    for (int i = 0; i < EMU_UNITS; i++)
+        cta->engine_free[i] = cta->cluster->start_time;
     memset(cta->barriers, 0, sizeof cta->barriers);
     memset(cta->shared, 0xcd, l->shared_size);
     memset(cta->shared_shadow, EMU_UNSET, l->shared_size);
@@ -152,6 +155,8 @@ void emu_cluster_start(struct emu_grid *l)
     cluster->linear = l->next_cluster++;
     cluster->alive = l->threads * l->cluster_size;
     cluster->arrived = 0;
+    cluster->arrived_time = cluster->done_time = 0;
+    emu_trace_cluster(cluster);
     for (uint32_t i = 0; i < l->cluster_size; i++)
         cta_start(&cluster->ctas[i]);
 }

@@ -148,11 +148,12 @@ static void cancel_finish(struct emu_op *op)
 {
     struct cancel *c = (struct cancel *)op;
     uint8_t answer[RESPONSE];
+    const struct emu_by by = emu_by_op(op);
     response(op->warp, answer);
     for (uint32_t i = 0; i < c->count; i++) {
         memcpy(c->cta[i]->shared + c->offset, answer, RESPONSE);
         memset(c->cta[i]->shared_shadow + c->offset, EMU_SET, RESPONSE);
-        emu_mbarrier_complete(c->barriers[i], op->warp, op->in, op->lane, RESPONSE);
+        emu_mbarrier_complete(c->barriers[i], &by, RESPONSE);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "emu/device.h"
+#include "emu/trace.h"
 
 struct emu_constant {
     struct emu_constant *next;
@@ -525,6 +526,7 @@ void emu_decode(struct emu_loader *ld)
                             d.ast->mods[k].ptr);
         if (d.at < d.ast->operand_count)
             emu_dec_bad(&d, "too many operands");
+        d.in->cost = emu_trace_cost(d.in);
     }
     // Running off the end of a function returns.
     const struct emu_ast end = {.line = ld->token.line, .loc = ld->loc};

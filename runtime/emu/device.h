@@ -45,7 +45,8 @@ struct emu {
     uint64_t next_address;
     uint64_t memory_used;
     struct emu_module *modules;
-    struct emu_isa *isa; // the index of instructions
+    uint64_t instructions; // of the last launch
+    struct emu_isa *isa;   // the index of instructions
 };
 
 static inline uint64_t emu_func_address(uint32_t index)

@@ -31,17 +31,41 @@ enum emu_policy {
     EMU_ADVERSARIAL // by priorities that the seed draws and turns around
 };
 
+// A stretch of the timeline of a launch. Times are cycles of a simple model (trace.h), not
+// measured.
+enum emu_trace_kind {
+    EMU_TRACE_RUN,   // a warp executes
+    EMU_TRACE_WAIT,  // a warp waits; `name` says for what
+    EMU_TRACE_FLIGHT // an operation of an asynchronous engine, from its issue to its completion
+};
+
+struct emu_trace_event {
+    enum emu_trace_kind kind;
+    const char *name; // lives as long as the program
+    uint32_t cta[3];
+    uint32_t warp;     // of a flight: that issued it
+    uint32_t ptx_line; // where it begins
+    const char *file;  // as `.loc` has it, or NULL; lives as long as the module
+    uint32_t source_line;
+    uint64_t start, end;
+};
+
 struct emu_options {
     tir_allocator allocator; // resize == NULL: the C library's
     uint32_t sm_count;       // how many multiprocessors to report (%nsmid); 0: 8
     uint64_t memory_limit;   // most bytes of device memory at a time; 0: 8 GiB
     enum emu_check check;
     enum emu_policy policy;
-    uint64_t seed;       // of EMU_RANDOM and EMU_ADVERSARIAL
+    uint64_t seed; // of EMU_RANDOM and EMU_ADVERSARIAL
+    uint32_t
+        threads; // of the host, for launches whose CTAs have nothing to do with each other; 0: 1
     uint64_t step_limit; // most instructions one launch may execute per warp; 0: 2^40
     // What vprintf of device code prints; NULL: nobody wants it. Called during emu_run.
     void (*print)(void *user, const char *text, size_t size);
     void *print_user;
+    // Gets the timeline of every launch; NULL: nobody wants it. Called during emu_run.
+    void (*trace)(void *user, const struct emu_trace_event *event);
+    void *trace_user;
 };
 
 // Reads "lazy", "eager", "random:SEED", "adversarial" or "adversarial:SEED" with a decimal number.
@@ -88,5 +112,8 @@ tir_status emu_fill(struct emu *emu, uint64_t dst, uint8_t value, uint64_t size,
 // and says the PTX line, the source line where `.loc` gives one, the CTA and the thread.
 tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kernel,
                    const struct emu_launch *launch, tir_error *error);
+
+// How many instructions the warps of the last launch executed.
+uint64_t emu_instructions(const struct emu *emu);
 
 #endif

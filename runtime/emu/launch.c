@@ -11,6 +11,17 @@
 
 // --- faults ---
 
+void emu_source(const struct emu_module *m, const struct emu_insn *in, const char **file,
+                uint32_t *line)
+{
+    const struct emu_loc *loc = &m->locs.at[in->loc];
+    *file = NULL;
+    *line = loc->line;
+    for (uint32_t i = 0; i < m->files.len; i++)
+        if (in->loc && m->files.at[i].id == loc->file)
+            *file = m->files.at[i].name;
+}
+
 void emu_describe(const struct emu_module *m, const struct emu_insn *in, char *text, size_t size)
 {
     const struct emu_loc *loc = &m->locs.at[in->loc];
@@ -204,6 +215,11 @@ static tir_status run(struct emu_grid *l, const void *params)
     l->params = emu_launch_alloc(l, NULL, 0, l->params_size + 1);
     if (l->params_size)
         memcpy(l->params, params, l->params_size);
+    l->is_traced = l->emu->options.trace != NULL;
+    l->sm_groups = l->emu->options.sm_count / l->cluster_size;
+    l->sm_groups = l->sm_groups ? l->sm_groups : 1;
+    l->sm_time = emu_launch_alloc(l, NULL, 0, l->sm_groups * sizeof *l->sm_time);
+    memset(l->sm_time, 0, l->sm_groups * sizeof *l->sm_time);
     emu_schedule_run(l);
     return TIR_OK;
 }
@@ -247,9 +263,17 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     fesetenv(FE_DFL_ENV);
     status = run(l, launch->params);
     fesetenv(&host);
+    emu->instructions = l->clock;
     emu_clusters_free(l);
     if (l->params)
         emu_resize(&emu->allocator, l->params, l->params_size + 1, 0);
+    if (l->sm_time)
+        emu_resize(&emu->allocator, l->sm_time, l->sm_groups * sizeof *l->sm_time, 0);
     emu_resize(&emu->allocator, l, sizeof *l, 0);
     return status;
+}
+
+uint64_t emu_instructions(const struct emu *emu)
+{
+    return emu->instructions;
 }

@@ -4,10 +4,12 @@
 #include "emu/mbarrier.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "emu/decode.h"
+#include "emu/trace.h"
 
 enum { OBJECT = 8, MAX_COUNT = (1 << 20) - 1 };
 
@@ -67,46 +69,58 @@ static void settle(struct emu_mbarrier *b)
     if (b->pending || b->tx)
         return;
     b->phase++;
+    b->done_time = b->time;
     b->pending = b->expected;
     wake(b);
 }
 
-void emu_mbarrier_arrive(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
-                         uint32_t lane, uint32_t count)
+static void bad(const struct emu_mbarrier *b, const struct emu_by *by, const char *format, ...)
+    EMU_PRINTF(3, 4);
+static void bad(const struct emu_mbarrier *b, const struct emu_by *by, const char *format, ...)
 {
-    if (count > b->pending) {
-        w->in = in;
-        emu_fault(w, lane, "mbarrier at 0x%x: %u arrive where %u of %u are pending",
-                  emu_mbarrier_address(b), count, b->pending, b->expected);
-    }
+    char text[120];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    by->warp->in = by->in;
+    emu_fault(by->warp, by->lane, "mbarrier at 0x%x: %s", emu_mbarrier_address(b), text);
+}
+
+// `by` has changed the barrier: when, for the timeline.
+static void reach(struct emu_mbarrier *b, const struct emu_by *by)
+{
+    emu_trace_reach(&b->time, by->op ? by->op->end_time : by->warp->time);
+}
+
+void emu_mbarrier_arrive(struct emu_mbarrier *b, const struct emu_by *by, uint32_t count)
+{
+    if (count > b->pending)
+        bad(b, by, "%u arrive where %u of %u are pending", count, b->pending, b->expected);
     b->pending -= count;
-    b->last_arrive = in;
+    b->last_arrive = by->in;
+    reach(b, by);
     settle(b);
 }
 
-static void transact(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
-                     uint32_t lane, int64_t bytes)
+static void transact(struct emu_mbarrier *b, const struct emu_by *by, int64_t bytes)
 {
     b->tx += bytes;
-    if (b->tx > MAX_COUNT || b->tx < -MAX_COUNT) {
-        w->in = in;
-        emu_fault(w, lane, "mbarrier at 0x%x: %" PRId64 " transaction bytes; the limit is %d",
-                  emu_mbarrier_address(b), b->tx, MAX_COUNT);
-    }
+    if (b->tx > MAX_COUNT || b->tx < -MAX_COUNT)
+        bad(b, by, "%" PRId64 " transaction bytes; the limit is %d", b->tx, MAX_COUNT);
+    reach(b, by);
 }
 
-void emu_mbarrier_expect(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
-                         uint32_t lane, uint32_t bytes)
+void emu_mbarrier_expect(struct emu_mbarrier *b, const struct emu_by *by, uint32_t bytes)
 {
-    b->last_expect = in;
-    transact(b, w, in, lane, bytes);
+    b->last_expect = by->in;
+    transact(b, by, bytes);
     b->cta->launch->events++; // an expectation completes no phase
 }
 
-void emu_mbarrier_complete(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
-                           uint32_t lane, uint32_t bytes)
+void emu_mbarrier_complete(struct emu_mbarrier *b, const struct emu_by *by, uint32_t bytes)
 {
-    transact(b, w, in, lane, -(int64_t)bytes);
+    transact(b, by, -(int64_t)bytes);
     settle(b);
 }
 
@@ -183,12 +197,13 @@ static void arrive(struct emu_warp *w, const struct emu_insn *in, uint32_t lane,
                       count, b->expected);
         b->expected -= count;
     }
+    const struct emu_by by = {w, in, lane, NULL};
     if (in->op & EMU_MBARRIER_EXPECTS)
-        emu_mbarrier_expect(b, w, in, lane, value);
+        emu_mbarrier_expect(b, &by, value);
     if (in->op & EMU_MBARRIER_NO_COMPLETE && count >= b->pending)
         emu_fault(w, lane, "mbarrier at 0x%x: arrive.noComplete would complete the phase",
                   emu_mbarrier_address(b));
-    emu_mbarrier_arrive(b, w, in, lane, count);
+    emu_mbarrier_arrive(b, &by, count);
 }
 
 // src[0] + offset: address; src[1]: count, bytes; src[2]: count of an arrive that expects; dst: the
@@ -211,11 +226,12 @@ EMU_RUN(mbarrier)
             continue;
         }
         struct emu_mbarrier *b = emu_mbarrier_at(w, i, (enum emu_space)in->space, address[i]);
+        const struct emu_by by = {w, in, i, NULL};
         state[i] = state_of(b);
         if (op == EMU_MBARRIER_EXPECT_TX)
-            emu_mbarrier_expect(b, w, in, i, value[i]);
+            emu_mbarrier_expect(b, &by, value[i]);
         else if (op == EMU_MBARRIER_COMPLETE_TX)
-            emu_mbarrier_complete(b, w, in, i, value[i]);
+            emu_mbarrier_complete(b, &by, value[i]);
         else
             arrive(w, in, i, b, value[i], in->op & EMU_MBARRIER_EXPECTS ? count[i] : value[i]);
     }
@@ -227,6 +243,7 @@ EMU_RUN(mbarrier_wait)
 {
     uint64_t address[EMU_WARP];
     uint32_t done = 0;
+    uint64_t time = 0;
     const struct emu_mbarrier *missing = NULL;
     emu_addresses(w, in, address);
     for (uint32_t i = 0; i < EMU_WARP; i++) {
@@ -240,6 +257,8 @@ EMU_RUN(mbarrier_wait)
             complete =
                 ((const uint64_t *)emu_at_ref(w, in->src[1]))[i] >> 32 != (b->phase & 0xffffffff);
         done |= (uint32_t)complete << i;
+        if (complete && b->done_time > time)
+            time = b->done_time;
         missing = complete ? missing : b;
     }
     if (!done && in->op & EMU_MBARRIER_TRY && !w->path->is_late) {
@@ -255,6 +274,9 @@ EMU_RUN(mbarrier_wait)
     if (missing) {
         w->path->is_tired = true;
         w->yield = w->is_polling = true;
+        emu_trace_poll(w);
+    } else {
+        emu_trace_wait(w, time, "mbarrier");
     }
     emu_commit_pred(w, in->dst, done, mask);
 }

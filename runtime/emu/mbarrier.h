@@ -13,13 +13,27 @@
 struct emu_mbarrier {
     struct emu_mbarrier *next; // of the CTA
     struct emu_cta *cta;
-    uint32_t offset;   // from the start of the CTA's shared memory
-    uint32_t expected; // arrivals of a phase
-    uint32_t pending;  // of this phase
-    int64_t tx;        // bytes announced and not yet there
-    uint64_t phase;    // that is not complete yet; from 0
+    uint32_t offset;          // from the start of the CTA's shared memory
+    uint32_t expected;        // arrivals of a phase
+    uint32_t pending;         // of this phase
+    int64_t tx;               // bytes announced and not yet there
+    uint64_t phase;           // that is not complete yet; from 0
+    uint64_t time, done_time; // the timeline: of this phase so far, and of the one before it
     const struct emu_insn *init, *last_arrive, *last_expect; // for messages; or NULL
 };
+
+// Who changes a barrier.
+struct emu_by {
+    struct emu_warp *warp;
+    const struct emu_insn *in;
+    uint32_t lane;
+    struct emu_op *op; // NULL: the thread itself
+};
+
+static inline struct emu_by emu_by_op(struct emu_op *op)
+{
+    return (struct emu_by){op->warp, op->in, op->lane, op};
+}
 
 enum emu_mbarrier_op {
     EMU_MBARRIER_INIT,
@@ -40,13 +54,10 @@ enum {
 // The barrier at an address of shared memory, or a fault that says there is none.
 struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *w, uint32_t lane, enum emu_space space,
                                      uint64_t address);
-// Changes by a thread, or by an operation in its name (whose instruction is `in`).
-void emu_mbarrier_arrive(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
-                         uint32_t lane, uint32_t count);
-void emu_mbarrier_expect(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
-                         uint32_t lane, uint32_t bytes);
-void emu_mbarrier_complete(struct emu_mbarrier *b, struct emu_warp *w, const struct emu_insn *in,
-                           uint32_t lane, uint32_t bytes);
+// Changes, by a thread that executes an instruction or by an operation.
+void emu_mbarrier_arrive(struct emu_mbarrier *b, const struct emu_by *by, uint32_t count);
+void emu_mbarrier_expect(struct emu_mbarrier *b, const struct emu_by *by, uint32_t bytes);
+void emu_mbarrier_complete(struct emu_mbarrier *b, const struct emu_by *by, uint32_t bytes);
 // Whether a CTA of the cluster has this barrier now.
 bool emu_mbarrier_is(const struct emu_cluster *cluster, const struct emu_mbarrier *b);
 void emu_mbarriers_drop(struct emu_cta *cta);

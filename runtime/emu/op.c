@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "emu/schedule.h"
+#include "emu/trace.h"
 
 void *emu_op_new(struct emu_warp *w, const struct emu_engine *engine, uint32_t lane, size_t size)
 {
@@ -31,6 +32,7 @@ void *emu_op_new(struct emu_warp *w, const struct emu_engine *engine, uint32_t l
 
 void emu_op_issued(struct emu_op *op)
 {
+    emu_trace_issue(op);
     emu_schedule_issued(op);
 }
 

@@ -13,8 +13,11 @@
 struct emu_op;
 
 struct emu_engine {
-    const char *name; // for messages: "bulk copy"
-    bool in_order;    // operations of one queue are done in the order of issue
+    const char *name;                          // for messages: "bulk copy"
+    enum emu_unit unit;                        // the timeline: what it occupies,
+    uint32_t latency;                          // how many cycles more its completion takes,
+    uint64_t (*cycles)(const struct emu_op *); // and how many it occupies it; NULL: one
+    bool in_order; // operations of one queue are done in the order of issue
     // Reads the sources, for operations whose wait tells reading from writing; else NULL.
     void (*read)(struct emu_op *op);
     // Does the rest and signals. May call emu_op_fault.
@@ -33,6 +36,7 @@ struct emu_op {
     const struct emu_insn *in; // by this instruction
     const void *queue;         // of engines that work in order: whose queue
     size_t size;               // of the whole struct
+    uint64_t end_time;         // the timeline
     uint64_t born;             // the launch's clock at its issue
     uint32_t lane;             // that issued it; the first, where several did
     uint32_t group;            // the commit group it belongs to, of engines that have groups

@@ -83,6 +83,7 @@ struct emu_insn {
     uint8_t width; // bytes of a register element
     uint8_t space; // enum emu_space
     uint8_t round;
+    uint16_t cost; // cycles, for the timeline
     uint32_t line;
     uint32_t loc;
 };

@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 #include "emu/mbarrier.h"
+#include "emu/trace.h"
 
 enum {
     PATIENCE = 8,         // turns without a finished cluster before another one joins
@@ -250,6 +251,7 @@ static uint32_t retire(struct emu_grid *l)
         }
         while (cluster->ops) // what nobody waited for
             emu_op_finish(cluster->ops);
+        emu_trace_retire(cluster);
         *at = cluster->next;
         cluster->next = l->free;
         l->free = cluster;

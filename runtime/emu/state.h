@@ -59,6 +59,7 @@ struct emu_barrier {
     uint32_t arrived;
     uint32_t popc; // bar.red: how many predicates were true
     bool all, any;
+    uint64_t time; // of the last arrival, for the timeline
 };
 
 enum { EMU_BARRIERS = 16 };
@@ -95,10 +96,17 @@ struct emu_warp {
     uint32_t cluster_done;         // and those whose arrival has been completed since
     const struct emu_insn *poll;   // the last load that may be a poll, and what had happened then
     uint64_t poll_address, poll_events;
-    uint32_t registers;                       // from setmaxnreg; 0: not said
-    uint32_t priority;                        // schedule.c
+    uint32_t registers; // from setmaxnreg; 0: not said
+    uint32_t priority;  // schedule.c
+    // The timeline (trace.c): now, where the run and the polling began, the run's first
+    // instruction.
+    uint64_t time, run_from, poll_from;
+    const struct emu_insn *run_in;
     uint64_t sregs[EMU_SREG_clock][EMU_WARP]; // 32-bit ones use the first half of their row
 };
+
+// Units that asynchronous operations occupy, for the timeline.
+enum emu_unit { EMU_UNIT_COPY, EMU_UNIT_BULK, EMU_UNIT_MATRIX, EMU_UNITS };
 
 struct emu_cta {
     struct emu_grid *launch;
@@ -109,7 +117,8 @@ struct emu_cta {
     uint8_t *shared, *shared_shadow; // from address EMU_SHARED_START
     uint8_t *pool;                   // the module's constants, with this CTA's shared addresses
     struct emu_barrier barriers[EMU_BARRIERS];
-    struct emu_mbarrier *mbarriers; // by when they were initialised, the last first
+    uint64_t engine_free[EMU_UNITS]; // the timeline: when each can begin the next operation
+    struct emu_mbarrier *mbarriers;  // by when they were initialised, the last first
     struct emu_warp *warps;
 };
 
@@ -118,8 +127,10 @@ struct emu_cluster {
     struct emu_grid *launch;
     struct emu_cluster *next; // resident ones, or free ones
     uint64_t linear;
-    uint32_t alive;       // threads
-    uint32_t arrived;     // threads at the cluster barrier
+    uint32_t alive;                                         // threads
+    uint32_t arrived;                                       // threads at the cluster barrier
+    uint64_t arrived_time, done_time, start_time, end_time; // the timeline
+    uint32_t sm_group;
     struct emu_cta *ctas; // launch->cluster_size of them
     struct emu_op *ops;   // in flight, in the order of issue
     struct emu_op *last_op;
@@ -156,6 +167,9 @@ struct emu_grid {
     struct emu_object *object; // that was accessed last
     struct emu_cluster *resident, *free;
     struct emu_schedule schedule;
+    bool is_traced;
+    uint32_t sm_groups; // the timeline: groups of multiprocessors of a cluster's size,
+    uint64_t *sm_time;  // and when each is free
     struct emu_trap trap;
 };
 
@@ -184,6 +198,9 @@ static inline uint32_t emu_popc(uint32_t a)
 // goes on with where: lines, CTA, thread.
 _Noreturn void emu_fault(struct emu_warp *w, uint32_t lane, const char *format, ...)
     EMU_PRINTF(3, 4);
+// The file and line `.loc` gives; NULL where there is none.
+void emu_source(const struct emu_module *m, const struct emu_insn *in, const char **file,
+                uint32_t *line);
 // "PTX line 12 (a.cu:3)"
 void emu_describe(const struct emu_module *m, const struct emu_insn *in, char *text, size_t size);
 

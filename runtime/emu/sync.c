@@ -9,6 +9,7 @@
 
 #include "emu/run.h"
 #include "emu/state.h"
+#include "emu/trace.h"
 
 static const uint32_t *lanes(const struct emu_warp *w, uint32_t ref)
 {
@@ -40,6 +41,7 @@ static void release(struct emu_cta *cta, uint32_t id)
                                 p->mask);
             w->base[EMU_BASE_REG] = saved;
             p->state = EMU_PATH_READY;
+            emu_trace_wait(w, b->time, "barrier");
         }
     }
     *b = (struct emu_barrier){0};
@@ -85,6 +87,7 @@ EMU_RUN(bar)
     if (!b->expected)
         *b = (struct emu_barrier){.expected = expected, .all = true};
     w->launch->events++;
+    emu_trace_reach(&b->time, w->time);
     b->arrived += aligned && in->count ? EMU_WARP : emu_popc(mask);
     if (in->count && b->arrived > expected)
         emu_fault(w, lane, "barrier %u: more threads arrive than the %u it waits for", id, count);
@@ -116,6 +119,7 @@ void emu_cluster_barrier_recheck(struct emu_cluster *cluster)
             return;
     }
     cluster->arrived = 0;
+    cluster->done_time = cluster->arrived_time;
     cluster->launch->events++;
     for (uint32_t i = 0; i < warps; i++) {
         struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
@@ -138,6 +142,7 @@ EMU_RUN(cluster_arrive)
                   "barrier.cluster: arrives twice without barrier.cluster.wait");
     w->cluster_arrived |= mask;
     w->cta->cluster->arrived += emu_popc(mask);
+    emu_trace_reach(&w->cta->cluster->arrived_time, w->time);
     w->launch->events++;
     emu_cluster_barrier_recheck(w->cta->cluster);
 }
@@ -156,6 +161,7 @@ EMU_RUN(cluster_wait)
         return;
     }
     w->cluster_done &= ~mask;
+    emu_trace_wait(w, w->cta->cluster->done_time, "cluster barrier");
 }
 
 // --- inside a warp ---

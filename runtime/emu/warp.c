@@ -7,6 +7,7 @@
 #include "emu/async.h"
 #include "emu/run.h"
 #include "emu/schedule.h"
+#include "emu/trace.h"
 
 enum {
     PATH_SLICE = 4096,  // instructions of a path, where the warp has several
@@ -92,6 +93,8 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
     w->path->mask &= ~mask;
     emu_copies_exit(w, mask);
     w->launch->events++;
+    if (!w->alive)
+        emu_trace_exit(w);
     if (!w->path->mask)
         path_drop(w, w->path);
     for (uint32_t i = 0; i < w->path_count; i++) // who waited for these lanes looks again
@@ -176,6 +179,7 @@ static void merge(struct emu_warp *w)
 static uint64_t run_path(struct emu_warp *w, uint64_t budget)
 {
     const struct emu_insn *code = w->launch->module->code.at;
+    const bool is_traced = w->launch->is_traced;
     uint64_t left = budget;
     while (left) {
         left--;
@@ -190,6 +194,10 @@ static uint64_t run_path(struct emu_warp *w, uint64_t budget)
                 path_new(w, p->pc, p->mask & ~mask, p->frame);
                 p->mask = mask;
             }
+        }
+        if (is_traced) {
+            w->run_in = w->run_in ? w->run_in : in;
+            w->time += in->cost;
         }
         if (mask)
             in->run(w, in, mask);
@@ -239,6 +247,7 @@ void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel)
     memset(w->group, 0, sizeof w->group);
     memset(w->bulk_group, 0, sizeof w->bulk_group);
     emu_schedule_warp(w);
+    emu_trace_start(w);
     struct emu_frame *frame = frame_new(w, kernel);
     frame->parent = NULL;
     frame->call = NULL;

@@ -192,6 +192,55 @@ static void cancelled_clusters(void **state)
     copies_under_every_schedule(cancel_ptx, N, 1, 1);
 }
 
+// --- the timeline ---
+
+struct timeline {
+    struct emu_trace_event flights[4], waits[64];
+    uint32_t flight_count, wait_count;
+    uint64_t end[32]; // of the last stretch of each warp
+};
+
+static void note(void *user, const struct emu_trace_event *e)
+{
+    struct timeline *t = user;
+    assert_true(e->end > e->start);
+    if (e->kind == EMU_TRACE_FLIGHT) {
+        assert_true(t->flight_count < 4);
+        t->flights[t->flight_count++] = *e;
+        return;
+    }
+    assert_true(e->start >= t->end[e->warp]); // a warp does one thing at a time
+    t->end[e->warp] = e->end;
+    if (e->kind == EMU_TRACE_WAIT && strcmp(e->name, "mbarrier") == 0) {
+        assert_true(t->wait_count < 64);
+        t->waits[t->wait_count++] = *e;
+    }
+}
+
+static void timelines(void **state)
+{
+    static const enum emu_policy policies[] = {EMU_LAZY, EMU_EAGER, EMU_RANDOM, EMU_ADVERSARIAL};
+    (void)state;
+    for (int run = 0; run < 4; run++) {
+        uint32_t in[N];
+        struct timeline t = {.flight_count = 0};
+        struct rig r;
+        rig_open_traced(&r, policies[run], 1, note, &t);
+        rig_load(&r, bulk_ptx);
+        fill(in, N, 1);
+        const uint64_t a = rig_buffer(&r, in, sizeof in), b = rig_buffer(&r, NULL, sizeof in);
+        rig_param_u64(&r, a);
+        rig_param_u64(&r, b);
+        rig_run(&r, "k", 1, 96);
+        assert_int_equal(t.flight_count, 2); // in and out
+        assert_string_equal(t.flights[0].name, "bulk copy");
+        assert_true(t.wait_count >= 3); // every warp waits for the first
+        for (uint32_t i = 0; i < t.wait_count; i++)
+            assert_int_equal(t.waits[i].end, t.flights[0].end);
+        rig_close(&r);
+    }
+}
+
 // --- what must be reported ---
 
 #define WRONG(body)                                                                      \
@@ -240,6 +289,7 @@ int main(void)
         cmocka_unit_test(ring),
         cmocka_unit_test(cp_async_through_mbarrier),
         cmocka_unit_test(cancelled_clusters),
+        cmocka_unit_test(timelines),
         cmocka_unit_test(wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,10 +13,18 @@ void rig_open(struct rig *r)
 
 void rig_open_with(struct rig *r, enum emu_policy policy, uint64_t seed)
 {
+    rig_open_traced(r, policy, seed, NULL, NULL);
+}
+
+void rig_open_traced(struct rig *r, enum emu_policy policy, uint64_t seed,
+                     void (*trace)(void *, const struct emu_trace_event *), void *user)
+{
     memset(r, 0, sizeof *r);
     const struct emu_options options = {.check = EMU_CHECK_MEMORY,
                                         .policy = policy,
                                         .seed = seed,
+                                        .trace = trace,
+                                        .trace_user = user,
                                         .step_limit = 10000000,
                                         .memory_limit = (uint64_t)1 << 28};
     if (emu_create(&options, &r->emu, &r->error))

@@ -28,6 +28,9 @@ struct rig {
 void rig_open(struct rig *r);
 // The same under a schedule of its own.
 void rig_open_with(struct rig *r, enum emu_policy policy, uint64_t seed);
+// The same with somebody who wants the timeline.
+void rig_open_traced(struct rig *r, enum emu_policy policy, uint64_t seed,
+                     void (*trace)(void *, const struct emu_trace_event *), void *user);
 void rig_close(struct rig *r);
 void rig_load(struct rig *r, const char *ptx);
 tir_status rig_try_load(struct rig *r, const char *ptx);
