@@ -68,6 +68,32 @@ void emu_arg_addresses(struct emu_warp *w, const struct emu_arg *arg, uint64_t *
                                  : (uint32_t)(((const uint32_t *)base)[i] + arg->offset);
 }
 
+// One lane's part of a copy reads or writes.
+static void copy_access(struct emu_warp *w, uint32_t lane, const struct emu_cell *cell,
+                        uint32_t size, bool writes)
+{
+    if (!w->agent)
+        return;
+    const struct emu_who who = emu_group_who(w, &w->agent->view, EMU_AGENT_COPY, w->group[lane]);
+    const uint32_t pc = (uint32_t)(w->in - w->launch->module->code.at);
+    emu_race_access(&w->launch->race, &who, 0, cell->map, cell->at, size, writes,
+                    emu_record_what(pc, EMU_PROXY_GENERIC, 0, EMU_SCOPE_CTA));
+}
+
+// The lane has waited: to the others of its warp it is as if it had stored the bytes now.
+static void copy_seen(const struct copy *c, uint32_t mask)
+{
+    const struct emu_warp *w = c->op.warp;
+    if (!w->agent)
+        return;
+    const struct emu_who who = emu_who_agent(w->agent);
+    const uint32_t pc = (uint32_t)(c->op.in - w->launch->module->code.at);
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        if (mask >> i & 1)
+            emu_race_access(&w->launch->race, &who, 1u << i, &w->cta->race, c->dst[i], c->size,
+                            true, emu_record_what(pc, EMU_PROXY_GENERIC, 0, EMU_SCOPE_CTA));
+}
+
 // src[0] + offset: shared address; list: global address; src[2]: bytes to read, when count is 1;
 // src[3]: predicate under which nothing is read; size
 EMU_RUN(cp_async)
@@ -87,17 +113,19 @@ EMU_RUN(cp_async)
         if (want > size)
             emu_fault(w, i, "cp.async: source size %u is above %u", want, size);
         if (from[i] % size)
-            emu_fault(w, i, "misaligned cp.async source 0x%llx of %u bytes",
-                      (unsigned long long)from[i], size);
+            emu_fault_access(w, i, "misaligned", "copy source", "global", from[i], size);
         const uint32_t read = ignore >> i & 1 ? 0 : want;
         const uint32_t step = read == size ? size : 1; // part of an access: byte by byte
-        for (uint32_t k = 0; k < read; k += step)
-            memcpy(c->data[i] + k, emu_resolve(w, i, EMU_GLOBAL, from[i] + k, step, EMU_LOAD).bytes,
-                   step);
+        for (uint32_t k = 0; k < read; k += step) {
+            const struct emu_cell cell = emu_locate(w, i, EMU_GLOBAL, from[i] + k, step, EMU_LOAD);
+            memcpy(c->data[i] + k, cell.bytes, step);
+            copy_access(w, i, &cell, step, false);
+        }
         const struct emu_cell to =
-            emu_resolve(w, i, (enum emu_space)in->space, address[i], size, EMU_STORE);
+            emu_locate(w, i, (enum emu_space)in->space, address[i], size, EMU_STORE);
         if (to.bytes < w->cta->shared || to.bytes >= w->cta->shared + w->launch->shared_size)
             emu_fault(w, i, "cp.async writes outside of shared memory");
+        copy_access(w, i, &to, size, true);
         memset(to.shadow, EMU_IN_FLIGHT, size);
         c->dst[i] = (uint32_t)(to.bytes - w->cta->shared);
         c->group[i] = w->group[i];
@@ -106,9 +134,10 @@ EMU_RUN(cp_async)
     emu_op_issued(&c->op);
 }
 
-// Finishes what a warp's lanes have pending: all, or what is at least `behind` groups old. Gives
-// when the last of it was complete.
-static uint64_t copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, bool all)
+// Finishes what a warp's lanes have pending: all, or what is at least `behind` groups old. `waits`:
+// the lanes go on with that. Gives when the last of it was complete.
+static uint64_t copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, bool all,
+                            bool waits)
 {
     uint64_t time = 0;
     for (struct emu_op *op = w->cta->cluster->ops, *next; op; op = next) {
@@ -123,6 +152,8 @@ static uint64_t copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, 
         if (due)
             emu_trace_reach(&time, op->end_time);
         land(c, due);
+        if (waits)
+            copy_seen(c, due);
         if (!c->mask)
             emu_op_free(op);
     }
@@ -131,7 +162,7 @@ static uint64_t copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, 
 
 void emu_copies_exit(struct emu_warp *w, uint32_t mask)
 {
-    copies_land(w, mask, 0, true);
+    copies_land(w, mask, 0, true, false);
 }
 
 EMU_RUN(cp_commit)
@@ -144,7 +175,11 @@ EMU_RUN(cp_commit)
 // offset: how many of the newest groups may stay pending; op: 1 for wait_all
 EMU_RUN(cp_wait)
 {
-    emu_trace_wait(w, copies_land(w, mask, (uint32_t)in->offset, in->op), "cp.async");
+    const uint32_t behind = (uint32_t)in->offset;
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        if (mask >> i & 1 && (in->op || w->group[i] > behind))
+            emu_group_wait(w, EMU_AGENT_COPY, in->op ? w->group[i] + 1 : w->group[i] - behind);
+    emu_trace_wait(w, copies_land(w, mask, behind, in->op, true), "cp.async");
 }
 
 // --- cp.async.mbarrier.arrive: an arrival once the thread's copies before it are done ---
@@ -153,17 +188,22 @@ struct arrival {
     struct emu_op op;
     struct emu_mbarrier *barrier[EMU_WARP];
     uint32_t mask;
+    uint32_t group[EMU_WARP]; // that the lane's copies before it belong to, at most
 };
 
 static void arrival_finish(struct emu_op *op)
 {
     struct arrival *a = (struct arrival *)op;
-    emu_trace_reach(&op->end_time, copies_land(op->warp, a->mask, 0, true));
+    emu_trace_reach(&op->end_time, copies_land(op->warp, a->mask, 0, true, false));
     struct emu_by by = emu_by_op(op);
     for (uint32_t i = 0; i < EMU_WARP; i++) {
+        if (!(a->mask >> i & 1))
+            continue;
+        if (op->warp->agent)
+            emu_view_learn(&op->warp->launch->order, &a->barrier[i]->view,
+                           op->warp->agent->uid + EMU_AGENT_COPY, a->group[i] + 1);
         by.lane = i;
-        if (a->mask >> i & 1)
-            emu_mbarrier_arrive(a->barrier[i], &by, 1);
+        emu_mbarrier_arrive(a->barrier[i], &by, 1);
     }
 }
 
@@ -186,6 +226,7 @@ EMU_RUN(cp_mbarrier_arrive)
     for (uint32_t i = 0; i < EMU_WARP; i++) {
         if (!(mask >> i & 1))
             continue;
+        a->group[i] = w->group[i];
         a->barrier[i] = emu_mbarrier_at(w, i, (enum emu_space)in->space, address[i]);
         if (!in->op)
             a->barrier[i]->pending++; // the arrival to come is one more than was expected

@@ -66,7 +66,7 @@ static uint64_t lane_of(const struct emu_warp *w, uint32_t ref, uint32_t size, u
     return value;
 }
 
-// list: for each element a result and a source; src: address, new value of cas
+// list: for each element a result and a source; src: address, new value of cas; op: it is cas
 EMU_RUN(atom)
 {
     uint64_t address[EMU_WARP];

@@ -41,11 +41,13 @@ static void read_sources(struct emu_op *op)
             !all_written(r->from_shadow, r->size))
             emu_op_fault(op, "uninitialised %s memory is read by a bulk copy",
                          is_shared(b, r->from) ? "shared" : "global");
-        if (r->from)
+        if (r->from) {
             memcpy(to, r->from, r->size);
-        else
+            emu_op_access(op, r->from, r->size, false, !b->barrier_count);
+        } else {
             for (uint32_t k = 0; k < r->size; k += b->element)
                 memcpy(to + k, &b->fill, b->element); // little endian
+        }
         to += r->size;
     }
 }
@@ -71,13 +73,17 @@ static void finish(struct emu_op *op)
     struct emu_bulk *b = (struct emu_bulk *)op;
     const uint8_t *from = b->data;
     for (uint32_t i = 0; i < b->run_count; i++) {
-        if (b->runs[i].to)
+        if (b->runs[i].to) {
+            emu_op_access(op, b->runs[i].to, b->runs[i].size, true, !b->barrier_count);
             write_run(b, &b->runs[i], from);
+        }
         from += b->runs[i].size;
     }
     const struct emu_by by = emu_by_op(op);
-    for (uint32_t i = 0; i < b->barrier_count; i++)
+    for (uint32_t i = 0; i < b->barrier_count; i++) {
+        emu_op_signal(op, &b->barriers[i]->view);
         emu_mbarrier_complete(b->barriers[i], &by, b->bytes);
+    }
 }
 
 static void drop(struct emu_op *op)
@@ -142,6 +148,7 @@ void emu_bulk_issue(struct emu_bulk *b)
     b->data = emu_launch_alloc(b->op.warp->launch, NULL, 0, size + 1);
     b->data_size = size + 1;
     b->op.group = b->op.warp->bulk_group[b->op.lane];
+    emu_op_track(&b->op);
     emu_op_issued(&b->op);
 }
 
@@ -158,6 +165,14 @@ EMU_RUN(bulk_commit)
 EMU_RUN(bulk_wait)
 {
     uint64_t time = 0;
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        const int64_t end = (int64_t)w->bulk_group[i] - in->offset;
+        if (!(mask >> i & 1) || end <= 0)
+            continue;
+        emu_group_wait(w, EMU_AGENT_BULK_READ, (uint32_t)end);
+        if (!in->op)
+            emu_group_wait(w, EMU_AGENT_BULK_WRITE, (uint32_t)end);
+    }
     for (struct emu_op *op = w->cta->cluster->ops, *next; op; op = next) {
         next = op->next;
         if (op->engine != &engine || op->warp != w || !(mask >> op->lane & 1) ||

@@ -110,36 +110,64 @@ static struct emu_cluster *cluster_new(struct emu_grid *l)
     return cluster;
 }
 
+void emu_cta_id(const struct emu_grid *l, uint64_t cluster, uint32_t rank, uint32_t id[3])
+{
+    const uint32_t *size = l->shape.cluster, *grid = l->shape.grid;
+    const uint32_t x = grid[0] / size[0], y = grid[1] / size[1];
+    id[0] = (uint32_t)(cluster % x) * size[0] + rank % size[0];
+    id[1] = (uint32_t)(cluster / x % y) * size[1] + rank / size[0] % size[1];
+    id[2] = (uint32_t)(cluster / x / y) * size[2] + rank / (size[0] * size[1]);
+}
+
 static void cta_start(struct emu_cta *cta)
 {
     struct emu_grid *l = cta->launch;
     const uint64_t linear = cta->cluster->linear;
     const uint32_t *size = l->shape.cluster;
-    uint32_t clusters[3], at[3];
-    for (uint32_t i = 0; i < 3; i++)
-        clusters[i] = l->shape.grid[i] / size[i];
-    at[0] = (uint32_t)(linear % clusters[0]);
-    at[1] = (uint32_t)(linear / clusters[0] % clusters[1]);
-    at[2] = (uint32_t)(linear / clusters[0] / clusters[1]);
-    cta->id[0] = at[0] * size[0] + cta->rank % size[0];
-    cta->id[1] = at[1] * size[1] + cta->rank / size[0] % size[1];
-    cta->id[2] = at[2] * size[2] + cta->rank / (size[0] * size[1]);
+    emu_cta_id(l, linear, cta->rank, cta->id);
     cta->alive = l->threads;
     emu_mbarriers_drop(cta);
     for (int i = 0; i < EMU_UNITS; i++)
         cta->engine_free[i] = cta->cluster->start_time;
-    memset(cta->barriers, 0, sizeof cta->barriers);
+    for (uint32_t i = 0; i < EMU_BARRIERS; i++)
+        cta->barriers[i] = (struct emu_barrier){.view = cta->barriers[i].view};
     memset(cta->shared, 0xcd, l->shared_size);
     memset(cta->shared_shadow, EMU_UNSET, l->shared_size);
     for (uint32_t i = 0; i < l->warps; i++) {
         struct emu_warp *w = &cta->warps[i];
         for (uint32_t k = 0; k < 3; k++) {
             set_all(w->sregs[EMU_SREG_ctaid_x + k], cta->id[k]);
-            set_all(w->sregs[EMU_SREG_clusterid_x + k], at[k]);
+            set_all(w->sregs[EMU_SREG_clusterid_x + k], cta->id[k] / size[k]);
         }
         set_all(w->sregs[EMU_SREG_smid],
                 (uint32_t)((linear * l->cluster_size + cta->rank) % l->emu->options.sm_count));
         emu_warp_start(w, l->kernel);
+    }
+}
+
+// The cluster's warps, and their queues of copies, become agents that nobody knows yet.
+static void start_agents(struct emu_cluster *cluster)
+{
+    struct emu_grid *l = cluster->launch;
+    const uint32_t warps = l->cluster_size * l->warps;
+    if (l->emu->options.check < EMU_CHECK_RACE)
+        return;
+    if (!cluster->agents)
+        cluster->agents = emu_arena_array(&l->checks, warps, sizeof *cluster->agents);
+    const bool enough = emu_domain_start(&l->order, &cluster->domain, l->cluster_size,
+                                         l->warps * EMU_AGENTS_PER_WARP, cluster->linear);
+    for (uint32_t i = 0; i < l->cluster_size; i++) {
+        struct emu_cta *cta = &cluster->ctas[i];
+        cta->race.address = EMU_SHARED_START + emu_rank_bits(i);
+        cta->race.size = l->shared_size;
+        emu_race_forget(&l->race, &cta->race);
+        for (uint32_t k = 0; k < l->warps; k++) {
+            struct emu_agent *a = &cluster->agents[i * l->warps + k];
+            cta->warps[k].agent = enough ? a : NULL; // there are 4 billion
+            if (enough)
+                emu_agent_start(a, &cluster->domain,
+                                i * cluster->domain.per_cta + k * EMU_AGENTS_PER_WARP);
+        }
     }
 }
 
@@ -159,6 +187,7 @@ void emu_cluster_start(struct emu_grid *l)
     emu_trace_cluster(cluster);
     for (uint32_t i = 0; i < l->cluster_size; i++)
         cta_start(&cluster->ctas[i]);
+    start_agents(cluster);
 }
 
 // --- freeing ---

@@ -151,8 +151,10 @@ static void cancel_finish(struct emu_op *op)
     const struct emu_by by = emu_by_op(op);
     response(op->warp, answer);
     for (uint32_t i = 0; i < c->count; i++) {
+        emu_op_access(op, c->cta[i]->shared + c->offset, RESPONSE, true, false);
         memcpy(c->cta[i]->shared + c->offset, answer, RESPONSE);
         memset(c->cta[i]->shared_shadow + c->offset, EMU_SET, RESPONSE);
+        emu_op_signal(op, &c->barriers[i]->view);
         emu_mbarrier_complete(c->barriers[i], &by, RESPONSE);
     }
 }
@@ -191,6 +193,7 @@ EMU_RUN(try_cancel)
         memset(to->shared_shadow + c->offset, EMU_IN_FLIGHT, RESPONSE);
         c->cta[c->count++] = to;
     }
+    emu_op_track(&c->op);
     emu_op_issued(&c->op);
 }
 

@@ -4,6 +4,7 @@
 #define EMU_DECODE_H
 
 #include "emu/isa.h"
+#include "emu/order.h"
 #include "emu/parse.h"
 #include "emu/run.h"
 
@@ -47,8 +48,8 @@ const struct emu_operand *emu_dec_memory(struct emu_dec *d, enum emu_space space
 // The same into an argument, for an instruction with more than one address.
 const struct emu_operand *emu_dec_address(struct emu_dec *d, enum emu_space space,
                                           struct emu_arg *out);
-// Suffixes of memory order and scope.
-void emu_dec_order(struct emu_dec *d);
+// Suffixes of memory order and scope, and what holds where they are missing.
+void emu_dec_order(struct emu_dec *d, uint32_t order, enum emu_scope scope);
 // The operands of an instruction's list.
 void emu_dec_args_begin(struct emu_dec *d);
 struct emu_arg *emu_dec_arg(struct emu_dec *d);

@@ -17,21 +17,27 @@ static enum emu_space take_space(struct emu_dec *d)
     return i < 0 ? EMU_GENERIC : space_of[i];
 }
 
-// Order, scope and caching say nothing about what a sequential run computes.
+void emu_dec_order(struct emu_dec *d, uint32_t order, enum emu_scope scope)
+{
+    static const char *const orders[] = {"weak",    "volatile", "relaxed", "acquire",
+                                         "release", "acq_rel",  NULL};
+    static const uint8_t order_of[] = {0,
+                                       EMU_STRONG,
+                                       EMU_STRONG,
+                                       EMU_STRONG | EMU_ACQUIRE,
+                                       EMU_STRONG | EMU_RELEASE,
+                                       EMU_STRONG | EMU_ACQUIRE | EMU_RELEASE};
+    static const char *const scopes[] = {"cta", "cluster", "gpu", "sys", NULL};
+    emu_dec_mod(d, "mmio"); // comes with .relaxed
+    const int o = emu_dec_one_of(d, orders), s = emu_dec_one_of(d, scopes);
+    d->in->order = o < 0 ? (uint8_t)order : order_of[o];
+    d->in->scope = (uint8_t)(s < 0 ? (int)scope : s);
+}
+
+// Caching says nothing about what is computed.
 static void skip_hints(struct emu_dec *d)
 {
-    static const char *const hints[] = {"weak",
-                                        "volatile",
-                                        "relaxed",
-                                        "acquire",
-                                        "release",
-                                        "acq_rel",
-                                        "mmio",
-                                        "cta",
-                                        "cluster",
-                                        "gpu",
-                                        "sys",
-                                        "ca",
+    static const char *const hints[] = {"ca",
                                         "cg",
                                         "cs",
                                         "lu",
@@ -54,14 +60,6 @@ static void skip_hints(struct emu_dec *d)
                                         "noftz",
                                         NULL};
     while (emu_dec_one_of(d, hints) >= 0)
-        ;
-}
-
-void emu_dec_order(struct emu_dec *d)
-{
-    static const char *const order[] = {"relaxed", "acquire", "release", "acq_rel", "cta",
-                                        "cluster", "gpu",     "sys",     NULL};
-    while (emu_dec_one_of(d, order) >= 0)
         ;
 }
 
@@ -121,9 +119,9 @@ static void take_elements(struct emu_dec *d, const struct emu_operand *o, uint32
 
 void emu_decode_ld(struct emu_dec *d)
 {
-    static const char *const polls[] = {"volatile", "relaxed", "acquire", "mmio", NULL};
     const enum emu_space space = take_space(d);
-    d->in->flags |= emu_dec_one_of(d, polls) >= 0 ? EMU_INSN_POLL : 0;
+    emu_dec_order(d, 0, EMU_SCOPE_SYS);
+    d->in->flags |= d->in->order ? EMU_INSN_POLL : 0;
     skip_hints(d);
     const bool hinted = emu_dec_mod(d, "L2::cache_hint");
     const uint32_t vector = take_vector(d);
@@ -146,6 +144,7 @@ void emu_decode_ld(struct emu_dec *d)
 void emu_decode_st(struct emu_dec *d)
 {
     const enum emu_space space = take_space(d);
+    emu_dec_order(d, 0, EMU_SCOPE_SYS);
     skip_hints(d);
     const bool hinted = emu_dec_mod(d, "L2::cache_hint");
     const uint32_t vector = take_vector(d);
@@ -164,6 +163,7 @@ void emu_decode_atom(struct emu_dec *d)
     struct emu_insn *in = d->in;
     const bool is_red = emu_str_is(d->ast->opcode, "red");
     const enum emu_space space = take_space(d);
+    emu_dec_order(d, EMU_STRONG, EMU_SCOPE_GPU);
     skip_hints(d);
     const bool hinted = emu_dec_mod(d, "L2::cache_hint");
     const int op = emu_dec_one_of(d, emu_atom_names);
@@ -194,39 +194,78 @@ void emu_decode_atom(struct emu_dec *d)
         const uint32_t src = emu_dec_operand(d, lists ? &value->list[i] : value, type);
         emu_dec_arg(d)->ref = src;
     }
+    in->op = is_cas;
     if (is_cas)
         in->src[1] = emu_dec_src(d, type);
     take_policy(d, hinted);
 }
 
-// --- what a sequential machine needs nothing for ---
+// --- fences ---
+
+static enum emu_scope take_scope(struct emu_dec *d)
+{
+    static const char *const scopes[] = {"cta", "cluster", "gpu", "sys", "gl", NULL};
+    static const enum emu_scope scope_of_name[] = {EMU_SCOPE_CTA, EMU_SCOPE_CLUSTER, EMU_SCOPE_GPU,
+                                                   EMU_SCOPE_SYS, EMU_SCOPE_GPU};
+    const int i = emu_dec_one_of(d, scopes);
+    return i < 0 ? EMU_SCOPE_SYS : scope_of_name[i];
+}
+
+static void take_limits(struct emu_dec *d)
+{
+    static const char *const limits[] = {"sync_restrict::shared::cta",
+                                         "sync_restrict::shared::cluster", NULL};
+    emu_dec_one_of(d, limits);
+}
+
+// fence.proxy.KIND, with an acquire or a release where it has one direction.
+static void decode_proxy_fence(struct emu_dec *d)
+{
+    enum { ASYNC = 1, ONE_WAY };
+    static const char *const kinds[] = {"alias", "async", "async::generic", "tensormap::generic",
+                                        NULL};
+    static const char *const fenced[] = {"global", "shared::cta", "shared::cluster", NULL};
+    static const uint8_t planes[] = {0, EMU_FENCE_ASYNC_SHARED | EMU_FENCE_ASYNC_GLOBAL,
+                                     EMU_FENCE_ASYNC_SHARED | EMU_FENCE_ASYNC_GLOBAL,
+                                     EMU_FENCE_MAP};
+    struct emu_insn *in = d->in;
+    const int kind = emu_dec_one_of(d, kinds);
+    if (kind < 0)
+        emu_dec_bad(d, "unknown proxy");
+    in->run = emu_run_fence_proxy;
+    in->op = planes[kind];
+    const int space = kind == ASYNC ? emu_dec_one_of(d, fenced) : -1;
+    if (space >= 0)
+        in->op = space == 0 ? EMU_FENCE_ASYNC_GLOBAL : EMU_FENCE_ASYNC_SHARED;
+    if (kind >= ONE_WAY) {
+        const bool acquires = emu_dec_mod(d, "acquire");
+        if (!acquires && !emu_dec_mod(d, "release"))
+            emu_dec_bad(d, "'.acquire' or '.release' is missing");
+        in->order = acquires ? EMU_ACQUIRE : EMU_RELEASE;
+        take_limits(d);
+        in->scope = (uint8_t)take_scope(d);
+    }
+    d->at = d->ast->operand_count; // the address of a tensor map, and its size
+}
 
 void emu_decode_fence(struct emu_dec *d)
 {
-    static const char *const kinds[] = {"sc",
-                                        "acq_rel",
-                                        "acquire",
-                                        "release",
-                                        "cta",
-                                        "cluster",
-                                        "gpu",
-                                        "sys",
-                                        "gl",
-                                        "mbarrier_init",
-                                        "proxy",
-                                        "async",
-                                        "alias",
-                                        "global",
-                                        "shared::cta",
-                                        "shared::cluster",
-                                        "async::generic",
-                                        "sync_restrict::shared::cta",
-                                        "sync_restrict::shared::cluster",
-                                        NULL};
-    while (emu_dec_one_of(d, kinds) >= 0)
-        ;
-    d->in->run = emu_run_nop;
+    static const char *const orders[] = {"sc", "acq_rel", "acquire", "release", NULL};
+    static const uint8_t order_of[] = {EMU_ACQUIRE | EMU_RELEASE, EMU_ACQUIRE | EMU_RELEASE,
+                                       EMU_ACQUIRE, EMU_RELEASE};
+    if (emu_dec_mod(d, "proxy")) {
+        decode_proxy_fence(d);
+        return;
+    }
+    emu_dec_mod(d, "mbarrier_init");
+    const int i = emu_dec_one_of(d, orders);
+    d->in->order = i < 0 ? EMU_ACQUIRE | EMU_RELEASE : order_of[i];
+    take_limits(d);
+    d->in->scope = (uint8_t)take_scope(d);
+    d->in->run = emu_run_fence;
 }
+
+// --- what only tells the hardware something ---
 
 void emu_decode_hint(struct emu_dec *d)
 {

@@ -22,7 +22,7 @@ static void decode_cluster_barrier(struct emu_dec *d)
     const bool is_arrive = emu_dec_mod(d, "arrive");
     if (!is_arrive)
         need_mod(d, "wait");
-    emu_dec_order(d);
+    emu_dec_order(d, is_arrive ? EMU_RELEASE : EMU_ACQUIRE, EMU_SCOPE_CLUSTER);
     begin(d, is_arrive ? emu_run_cluster_arrive : emu_run_cluster_wait);
     d->in->op = emu_dec_mod(d, "aligned") ? EMU_BAR_ALIGNED : 0;
 }

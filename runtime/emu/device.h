@@ -14,6 +14,8 @@
 
 #include "emu/base.h"
 #include "emu/emu.h"
+#include "emu/finding.h"
+#include "emu/race.h"
 
 #define EMU_SHARED_WINDOW ((uint64_t)0x010000000000)
 #define EMU_LOCAL_WINDOW  ((uint64_t)0x020000000000)
@@ -35,6 +37,7 @@ struct emu_object {
     uint8_t *bytes;  // never NULL; size + 1 bytes
     uint8_t *shadow; // as many
     bool is_constant;
+    struct emu_race_map race;
 };
 
 struct emu {
@@ -47,6 +50,7 @@ struct emu {
     struct emu_module *modules;
     uint64_t instructions; // of the last launch
     struct emu_isa *isa;   // the index of instructions
+    struct emu_findings findings;
 };
 
 static inline uint64_t emu_func_address(uint32_t index)

@@ -46,7 +46,8 @@ static tir_status object_new(struct emu *emu, uint64_t size, uint64_t align, uin
     tir_status status = object_room(emu, error);
     if (status)
         return status;
-    struct emu_object o = {.address = at, .size = size};
+    struct emu_object o = {
+        .address = at, .size = size, .race = {.address = at, .size = size, .is_global = true}};
     o.bytes = emu_resize(&emu->allocator, NULL, 0, size + 1);
     o.shadow = o.bytes ? emu_resize(&emu->allocator, NULL, 0, size + 1) : NULL;
     if (!o.shadow) {
@@ -247,6 +248,7 @@ tir_status emu_create(const struct emu_options *options, struct emu **out, tir_e
         emu_resize(&allocator, emu, sizeof *emu, 0);
         return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
     }
+    emu->findings.arena.allocator = emu->allocator;
     *out = emu;
     return TIR_OK;
 }
@@ -275,6 +277,7 @@ void emu_destroy(struct emu *emu)
     if (emu->objects)
         emu_resize(&emu->allocator, emu->objects, emu->object_cap * sizeof *emu->objects, 0);
     emu_isa_destroy(emu->isa, &emu->allocator);
+    emu_arena_free(&emu->findings.arena);
     const tir_allocator allocator = emu->allocator;
     emu_resize(&allocator, emu, sizeof *emu, 0);
 }

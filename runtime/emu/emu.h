@@ -107,13 +107,50 @@ tir_status emu_read(struct emu *emu, void *dst, uint64_t src, uint64_t size, tir
 tir_status emu_copy(struct emu *emu, uint64_t dst, uint64_t src, uint64_t size, tir_error *error);
 tir_status emu_fill(struct emu *emu, uint64_t dst, uint8_t value, uint64_t size, tir_error *error);
 
-// Runs a kernel to completion. TIR_ERR_DEVICE: the kernel did something wrong; the message starts
-// with a short class ("out-of-bounds global load", "uninitialised shared load", "deadlock", ...)
-// and says the PTX line, the source line where `.loc` gives one, the CTA and the thread.
+// Runs a kernel to completion. TIR_ERR_DEVICE: the kernel did something wrong; emu_findings says
+// what, and the message is that of the first finding: it starts with a short class
+// ("out-of-bounds global load", "uninitialised shared load", "deadlock", ...) and says the PTX
+// line, the source line where `.loc` gives one, the CTA and the thread.
 tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kernel,
                    const struct emu_launch *launch, tir_error *error);
 
 // How many instructions the warps of the last launch executed.
 uint64_t emu_instructions(const struct emu *emu);
+// --- what the last launch did wrong ---
+
+enum emu_finding_kind {
+#define FINDING(id, prefix, note) EMU_F_##id,
+#include "emu/finding.def"
+    EMU_FINDING_KINDS
+};
+
+// A point of the program that an agent reached. Strings live as long as the finding.
+struct emu_place {
+    uint32_t line;      // of the PTX; 0: no place
+    const char *file;   // that .loc names; NULL: none
+    uint32_t file_line; // in it
+    uint32_t cta[3];
+    int32_t warp, lane; // -1: an asynchronous engine, or no lane in particular
+    const char *does;   // "load", "store", "atomic", ...; NULL: not an access
+};
+
+struct emu_finding {
+    enum emu_finding_kind kind;
+    const char *message; // of any length; the launch's error holds the start of the first one
+    struct emu_place at;
+    struct emu_place other; // what it conflicts with; line 0: nothing
+    const char *space;      // "shared", "global" ...; NULL: not about memory
+    uint64_t address, size;
+};
+
+// The findings of the device's last launch, most 32, owned by it until the next launch.
+const struct emu_finding *emu_findings(const struct emu *emu, uint32_t *count);
+// "OUT_OF_BOUNDS", what the message begins with, and what would fix it.
+const char *emu_finding_name(enum emu_finding_kind kind);
+const char *emu_finding_prefix(enum emu_finding_kind kind);
+const char *emu_finding_note(enum emu_finding_kind kind);
+// The findings as a JSON array, one object a line. Writes at most `size` bytes, the terminating 0
+// included, and gives the length of the whole text, as snprintf does.
+size_t emu_findings_json(const struct emu *emu, char *text, size_t size);
 
 #endif

@@ -1,57 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A launch: checks, laying out shared memory, fault messages.
+// A launch: checks, laying out shared memory.
 
 #include <fenv.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "emu/parse.h"
 #include "emu/state.h"
-
-// --- faults ---
-
-void emu_source(const struct emu_module *m, const struct emu_insn *in, const char **file,
-                uint32_t *line)
-{
-    const struct emu_loc *loc = &m->locs.at[in->loc];
-    *file = NULL;
-    *line = loc->line;
-    for (uint32_t i = 0; i < m->files.len; i++)
-        if (in->loc && m->files.at[i].id == loc->file)
-            *file = m->files.at[i].name;
-}
-
-void emu_describe(const struct emu_module *m, const struct emu_insn *in, char *text, size_t size)
-{
-    const struct emu_loc *loc = &m->locs.at[in->loc];
-    const char *name = NULL;
-    for (uint32_t i = 0; i < m->files.len; i++)
-        if (in->loc && m->files.at[i].id == loc->file)
-            name = m->files.at[i].name;
-    if (name) {
-        const char *slash = strrchr(name, '/');
-        snprintf(text, size, "PTX line %u (%.80s:%u)", in->line, slash ? slash + 1 : name,
-                 loc->line);
-    } else {
-        snprintf(text, size, "PTX line %u", in->line);
-    }
-}
-
-void emu_fault(struct emu_warp *w, uint32_t lane, const char *format, ...)
-{
-    char what[160], where[110];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    emu_describe(w->launch->module, w->in, where, sizeof where);
-    const struct emu_grid *l = w->launch;
-    const uint32_t t = w->index * EMU_WARP + lane, bx = l->shape.block[0], by = l->shape.block[1];
-    emu_raise(&w->launch->trap, TIR_ERR_DEVICE, "%s; %s, CTA (%u,%u,%u), thread (%u,%u,%u)", what,
-              where, w->cta->id[0], w->cta->id[1], w->cta->id[2], t % bx, t / bx % by,
-              t / (bx * by));
-}
 
 // --- memory of the launch ---
 
@@ -207,6 +161,37 @@ static tir_status check_launch(const struct emu_func *f, const struct emu_launch
     return TIR_OK;
 }
 
+// Memory of the checks counts like that of registers.
+static void *checks_resize(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    struct emu_grid *l = user;
+    if (new_size > old_size && l->allocated + new_size > l->emu->options.memory_limit)
+        return NULL;
+    l->allocated += new_size - old_size;
+    return emu_resize(&l->emu->allocator, ptr, old_size, new_size);
+}
+
+static void checks_start(struct emu_grid *l)
+{
+    struct emu_findings *findings = &l->emu->findings;
+    emu_arena_free(&findings->arena);
+    findings->arena.trap = &l->trap;
+    findings->count = 0;
+    l->checks = (struct emu_arena){.allocator = {checks_resize, l}, .trap = &l->trap};
+    emu_order_init(&l->order, &l->checks);
+    l->race = (struct emu_race){.arena = &l->checks,
+                                .check_lanes = l->emu->options.check == EMU_CHECK_FULL,
+                                .found = emu_report_conflict,
+                                .user = l};
+}
+
+static void checks_end(struct emu_grid *l)
+{
+    l->emu->findings.arena.trap = NULL;
+    emu_race_end(&l->race);
+    emu_arena_free(&l->checks);
+}
+
 // Nothing here changes between setjmp and a jump back, so no local needs to be volatile.
 static tir_status run(struct emu_grid *l, const void *params)
 {
@@ -221,6 +206,8 @@ static tir_status run(struct emu_grid *l, const void *params)
     l->sm_time = emu_launch_alloc(l, NULL, 0, l->sm_groups * sizeof *l->sm_time);
     memset(l->sm_time, 0, l->sm_groups * sizeof *l->sm_time);
     emu_schedule_run(l);
+    if (l->emu->findings.count)
+        emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", l->emu->findings.at[0].message);
     return TIR_OK;
 }
 
@@ -257,6 +244,7 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     l->threads = launch->block[0] * launch->block[1] * launch->block[2];
     l->warps = (l->threads + EMU_WARP - 1) / EMU_WARP;
     l->trap.error = error ? error : &ignored;
+    checks_start(l);
     // The host may have set a rounding mode, flushing of subnormals or traps.
     fenv_t host;
     fegetenv(&host);
@@ -265,6 +253,7 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     fesetenv(&host);
     emu->instructions = l->clock;
     emu_clusters_free(l);
+    checks_end(l);
     if (l->params)
         emu_resize(&emu->allocator, l->params, l->params_size + 1, 0);
     if (l->sm_time)

@@ -38,6 +38,7 @@ struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *w, uint32_t lane, enum emu
     struct emu_mbarrier *b = find(cta, offset);
     if (!b)
         emu_fault(w, lane, "mbarrier at 0x%" PRIx64 " is used before mbarrier.init", address);
+    emu_sync_access(w, lane, &b->cta->race, b->offset, OBJECT, false);
     return b;
 }
 
@@ -71,6 +72,10 @@ static void settle(struct emu_mbarrier *b)
     b->phase++;
     b->done_time = b->time;
     b->pending = b->expected;
+    if (b->cta->warps->agent) {
+        emu_view_join(&b->cta->launch->order, &b->done, &b->view);
+        emu_view_clear(&b->view, &b->cta->cluster->domain);
+    }
     wake(b);
 }
 
@@ -128,6 +133,8 @@ static void drop(struct emu_mbarrier **at)
 {
     struct emu_mbarrier *b = *at;
     *at = b->next;
+    emu_view_give(&b->cta->launch->order, &b->view);
+    emu_view_give(&b->cta->launch->order, &b->done);
     emu_launch_free(b->cta->launch, b, sizeof *b);
 }
 
@@ -167,6 +174,8 @@ static void init(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, u
                                .expected = count,
                                .pending = count,
                                .init = in};
+    emu_view_take(&w->launch->order, &b->view, &cta->cluster->domain);
+    emu_view_take(&w->launch->order, &b->done, &cta->cluster->domain);
     cta->mbarriers = b;
     memset(cell.bytes, 0xcd, OBJECT);
     memset(cell.shadow, EMU_MBARRIER, OBJECT);
@@ -178,6 +187,7 @@ static void inval(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, 
     struct emu_mbarrier **at = &b->cta->mbarriers;
     while (*at != b)
         at = &(*at)->next;
+    emu_sync_access(w, lane, &b->cta->race, b->offset, OBJECT, true);
     memset(b->cta->shared_shadow + b->offset, EMU_UNSET, OBJECT);
     drop(at);
 }
@@ -203,6 +213,8 @@ static void arrive(struct emu_warp *w, const struct emu_insn *in, uint32_t lane,
     if (in->op & EMU_MBARRIER_NO_COMPLETE && count >= b->pending)
         emu_fault(w, lane, "mbarrier at 0x%x: arrive.noComplete would complete the phase",
                   emu_mbarrier_address(b));
+    if (w->agent && in->order & EMU_RELEASE)
+        emu_order_release(w->agent, &b->view);
     emu_mbarrier_arrive(b, &by, count);
 }
 
@@ -259,6 +271,8 @@ EMU_RUN(mbarrier_wait)
         done |= (uint32_t)complete << i;
         if (complete && b->done_time > time)
             time = b->done_time;
+        if (complete && w->agent && in->order & EMU_ACQUIRE)
+            emu_order_acquire(w->agent, &b->done);
         missing = complete ? missing : b;
     }
     if (!done && in->op & EMU_MBARRIER_TRY && !w->path->is_late) {
@@ -343,7 +357,8 @@ void emu_decode_mbarrier(struct emu_dec *d)
         emu_dec_bad(d, "unknown instruction");
     d->used |= 1;
     const enum emu_space space = take_space(d);
-    emu_dec_order(d);
+    const bool waits = op == 6 || op == 7;
+    emu_dec_order(d, waits ? EMU_ACQUIRE : EMU_RELEASE, EMU_SCOPE_CTA);
     if (!emu_dec_mod(d, "b64"))
         emu_dec_bad(d, "'.b64' is missing");
     in->run = emu_run_mbarrier;

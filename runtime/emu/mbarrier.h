@@ -19,6 +19,8 @@ struct emu_mbarrier {
     int64_t tx;               // bytes announced and not yet there
     uint64_t phase;           // that is not complete yet; from 0
     uint64_t time, done_time; // the timeline: of this phase so far, and of the one before it
+    struct emu_view view;     // what those that arrived in this phase know
+    struct emu_view done;     // and in those before
     const struct emu_insn *init, *last_arrive, *last_expect; // for messages; or NULL
 };
 

@@ -18,8 +18,7 @@ static const char *const space_names[] = {"generic", "global", "const",         
 static _Noreturn void bad(struct emu_warp *w, uint32_t lane, const char *what, enum emu_space space,
                           enum emu_access access, uint64_t address, uint32_t size)
 {
-    emu_fault(w, lane, "%s %s %s of %u bytes at 0x%" PRIx64, what, space_names[space],
-              access_names[access], size, address);
+    emu_fault_access(w, lane, what, access_names[access], space_names[space], address, size);
 }
 
 static bool all_set(const uint8_t *shadow, uint32_t size)
@@ -80,7 +79,8 @@ static struct emu_cell resolve_global(struct emu_warp *w, uint32_t lane, enum em
         bad(w, lane, "out-of-bounds", space, access, address, size);
     if (access != EMU_LOAD && o->is_constant)
         bad(w, lane, "read-only memory:", EMU_CONST, access, address, size);
-    return (struct emu_cell){o->bytes + at, o->shadow + at};
+    return (struct emu_cell){
+        .bytes = o->bytes + at, .shadow = o->shadow + at, .map = &o->race, .at = at};
 }
 
 struct emu_cell emu_global_range(struct emu_warp *w, uint32_t lane, uint64_t address, uint32_t size,
@@ -100,7 +100,7 @@ static struct emu_cell resolve_local(struct emu_warp *w, uint32_t lane, uint64_t
         size > f->func->local_bytes - (address - f->local_base))
         bad(w, lane, "out-of-bounds", EMU_LOCAL, access, address, size);
     const size_t at = (size_t)lane * f->func->local_bytes + (size_t)(address - f->local_base);
-    return (struct emu_cell){f->local + at, f->local_shadow + at};
+    return (struct emu_cell){.bytes = f->local + at, .shadow = f->local_shadow + at};
 }
 
 // Shared memory of another CTA, which must be named as such and still be there.
@@ -135,8 +135,8 @@ struct emu_cta *emu_shared_at(struct emu_warp *w, uint32_t lane, enum emu_space 
     return cta;
 }
 
-struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space space,
-                            uint64_t address, uint32_t size, enum emu_access access)
+struct emu_cell emu_locate(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                           uint64_t address, uint32_t size, enum emu_access access)
 {
     struct emu_grid *l = w->launch;
     struct emu_cell cell;
@@ -156,10 +156,13 @@ struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space sp
         const uint32_t at = (uint32_t)(address & EMU_RANK_MASK) - start;
         if (rank >= l->cluster_size || at >= l->shared_size || size > l->shared_size - at)
             bad(w, lane, "out-of-bounds", space, access, address, size);
-        const struct emu_cta *cta = &w->cta->cluster->ctas[rank];
+        struct emu_cta *cta = &w->cta->cluster->ctas[rank];
         if (cta != w->cta)
             check_remote(w, lane, cta, space, access, address, size);
-        cell = (struct emu_cell){cta->shared + at, cta->shared_shadow + at};
+        cell = (struct emu_cell){.bytes = cta->shared + at,
+                                 .shadow = cta->shared_shadow + at,
+                                 .map = &cta->race,
+                                 .at = at};
         break;
     }
     case EMU_LOCAL:
@@ -170,7 +173,7 @@ struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space sp
             bad(w, lane, access == EMU_LOAD ? "out-of-bounds" : "read-only memory:", space, access,
                 address, size);
         // Only loads get here, and a load does not write through the cell.
-        cell = (struct emu_cell){l->params + address, NULL};
+        cell = (struct emu_cell){.bytes = l->params + address};
         break;
     default:
         cell = resolve_global(w, lane, space, address, size, access);
@@ -180,6 +183,64 @@ struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space sp
         bad(w, lane, "misaligned", space, access, address, size);
     if (cell.shadow && l->emu->options.check)
         check_shadow(w, lane, cell.shadow, space, access, address, size);
+    return cell;
+}
+
+// The access as one of the running instruction's, for races and for what it orders.
+static void order_access(struct emu_warp *w, uint32_t lane, struct emu_cell *cell, uint32_t size,
+                         enum emu_access access)
+{
+    const struct emu_insn *in = w->in;
+    const enum emu_scope scope = (enum emu_scope)in->scope;
+    const struct emu_who who = emu_who_agent(w->agent);
+    const uint32_t pc = (uint32_t)(in - w->launch->module->code.at);
+    const uint32_t what = emu_record_what(pc, EMU_PROXY_GENERIC, in->order, scope) |
+                          (access == EMU_ATOMIC ? EMU_REC_ATOMIC : 0) |
+                          (access == EMU_ATOMIC && in->op ? EMU_REC_CAS : 0);
+    cell->is_shared = emu_race_access(&w->launch->race, &who, 1u << lane, cell->map, cell->at, size,
+                                      access != EMU_LOAD, what);
+    if (!in->order)
+        return;
+    const uint64_t flag = cell->map->address + cell->at;
+    if (access == EMU_LOAD)
+        emu_order_flag_load(w->agent, flag, in->order, scope);
+    else if (access == EMU_STORE)
+        emu_order_flag_store(w->agent, flag, in->order, scope);
+    else
+        emu_order_flag_atomic(w->agent, flag, in->order, scope);
+}
+
+void emu_sync_access(struct emu_warp *w, uint32_t lane, struct emu_race_map *map, uint64_t at,
+                     uint32_t size, bool ends)
+{
+    if (!w->agent)
+        return;
+    const struct emu_who who = emu_who_agent(w->agent);
+    const uint32_t pc = (uint32_t)(w->in - w->launch->module->code.at);
+    emu_race_access(
+        &w->launch->race, &who, 1u << lane, map, at, size, ends,
+        emu_record_what(pc, EMU_PROXY_GENERIC, ends ? 0 : EMU_STRONG, EMU_SCOPE_CLUSTER));
+}
+
+struct emu_who emu_group_who(const struct emu_warp *w, const struct emu_view *view,
+                             enum emu_warp_agent which, uint32_t group)
+{
+    return (struct emu_who){
+        .order = &w->launch->order, .view = view, .uid = w->agent->uid + which, .clock = group + 1};
+}
+
+void emu_group_wait(struct emu_warp *w, enum emu_warp_agent which, uint32_t end)
+{
+    if (w->agent)
+        emu_view_learn(&w->launch->order, &w->agent->view, w->agent->uid + which, end);
+}
+
+struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                            uint64_t address, uint32_t size, enum emu_access access)
+{
+    struct emu_cell cell = emu_locate(w, lane, space, address, size, access);
+    if (w->agent && cell.map)
+        order_access(w, lane, &cell, size, access);
     return cell;
 }
 
@@ -279,9 +340,38 @@ EMU_RUN(st)
         const struct emu_cell cell =
             emu_resolve(w, i, (enum emu_space)in->space, address[i], size * count, EMU_STORE);
         for (uint32_t k = 0; k < count; k++) {
-            const uint8_t *from = emu_at_ref(w, args[k].ref);
-            memcpy(cell.bytes + k * size, from + i * args[k].width, size);
+            const uint8_t *from = (const uint8_t *)emu_at_ref(w, args[k].ref) + i * args[k].width;
+            if (cell.is_shared && memcmp(cell.bytes + k * size, from, size) != 0)
+                emu_report(w, i, "lanes store different values: %u bytes at 0x%" PRIx64,
+                           size * count, address[i]);
+            memcpy(cell.bytes + k * size, from, size);
         }
         memset(cell.shadow, EMU_SET, size * count);
     }
+}
+
+// --- fences ---
+
+static void fence(struct emu_warp *w, const struct emu_insn *in, uint32_t order)
+{
+    if (order)
+        emu_order_fence_memory(w->agent, order, (enum emu_scope)in->scope);
+}
+
+EMU_RUN(fence)
+{
+    (void)mask;
+    if (w->agent)
+        fence(w, in, in->order);
+}
+
+// Between what it acquires and what it releases.
+EMU_RUN(fence_proxy)
+{
+    (void)mask;
+    if (!w->agent)
+        return;
+    fence(w, in, in->order & EMU_ACQUIRE);
+    emu_order_fence(w->agent, in->op);
+    fence(w, in, in->order & EMU_RELEASE);
 }

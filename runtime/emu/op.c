@@ -30,6 +30,57 @@ void *emu_op_new(struct emu_warp *w, const struct emu_engine *engine, uint32_t l
     return op;
 }
 
+void emu_op_track(struct emu_op *op)
+{
+    if (op->warp->agent)
+        op->agent = emu_order_begin(op->warp->agent);
+}
+
+// The map that host memory of shared or global bytes belongs to.
+static struct emu_race_map *map_of(const struct emu_op *op, const uint8_t *bytes, uint64_t *at)
+{
+    struct emu_grid *l = op->warp->launch;
+    const struct emu_cluster *cluster = op->warp->cta->cluster;
+    for (uint32_t i = 0; i < l->cluster_size; i++) {
+        *at = (uint64_t)(bytes - cluster->ctas[i].shared);
+        if (*at < l->shared_size)
+            return &cluster->ctas[i].race;
+    }
+    for (uint32_t i = 0; i < l->emu->object_count; i++) {
+        struct emu_object *o = &l->emu->objects[i];
+        *at = (uint64_t)(bytes - o->bytes);
+        if (*at < o->size)
+            return &o->race;
+    }
+    return NULL;
+}
+
+void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, bool writes,
+                   bool in_group)
+{
+    uint64_t at;
+    struct emu_race_map *map = op->agent ? map_of(op, bytes, &at) : NULL;
+    if (!map)
+        return;
+    struct emu_grid *l = op->warp->launch;
+    const struct emu_who who =
+        in_group ? emu_group_who(op->warp, &op->agent->view,
+                                 writes ? EMU_AGENT_BULK_WRITE : EMU_AGENT_BULK_READ, op->group)
+                 : (struct emu_who){.order = &l->order,
+                                    .view = &op->agent->view,
+                                    .uid = op->agent->uid,
+                                    .clock = op->agent->clock};
+    const uint32_t pc = (uint32_t)(op->in - l->module->code.at);
+    emu_race_access(&l->race, &who, 0, map, at, size, writes,
+                    emu_record_what(pc, EMU_PROXY_ASYNC, 0, EMU_SCOPE_CTA));
+}
+
+void emu_op_signal(const struct emu_op *op, struct emu_view *view)
+{
+    if (op->agent)
+        emu_order_complete(op->agent, view);
+}
+
 void emu_op_issued(struct emu_op *op)
 {
     emu_trace_issue(op);
@@ -73,6 +124,8 @@ void emu_op_free(struct emu_op *op)
     *(op->prev ? &op->prev->next : &cluster->ops) = op->next;
     *(op->next ? &op->next->prev : &cluster->last_op) = op->prev;
     cluster->launch->events++;
+    if (op->agent)
+        op->agent->busy = false;
     emu_launch_free(cluster->launch, op, op->size);
 }
 

@@ -42,6 +42,7 @@ struct emu_op {
     uint32_t group;            // the commit group it belongs to, of engines that have groups
     uint32_t priority;         // schedule.c
     bool is_read;              // its sources have been read
+    struct emu_agent *agent;   // who accesses; NULL: races are not looked for
 };
 
 // A zeroed operation of `size` bytes issued by the instruction that runs, at the end of the queue.
@@ -49,6 +50,15 @@ struct emu_op {
 void *emu_op_new(struct emu_warp *w, const struct emu_engine *engine, uint32_t lane, size_t size);
 // The operation is complete as a description: the schedule may do it from now on.
 void emu_op_issued(struct emu_op *op);
+
+// Makes it an agent of its own that knows what its issuer knows now.
+void emu_op_track(struct emu_op *op);
+// It accesses `size` bytes, which lie in shared or global memory of the host. Without an agent
+// nothing happens. An operation of a bulk group is known by the group.
+void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, bool writes,
+                   bool in_group);
+// Its accesses are complete for whoever acquires the view.
+void emu_op_signal(const struct emu_op *op, struct emu_view *view);
 
 // Reads its sources, if that has not been done.
 void emu_op_read(struct emu_op *op);

@@ -83,6 +83,8 @@ struct emu_insn {
     uint8_t width; // bytes of a register element
     uint8_t space; // enum emu_space
     uint8_t round;
+    uint8_t order; // memory, fences: EMU_STRONG, EMU_ACQUIRE, EMU_RELEASE
+    uint8_t scope; // enum emu_scope
     uint16_t cost; // cycles, for the timeline
     uint32_t line;
     uint32_t loc;

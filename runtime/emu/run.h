@@ -39,6 +39,8 @@ EMU_RUN(ld_param);
 EMU_RUN(st);
 // atom.c
 EMU_RUN(atom);
+EMU_RUN(fence);       // mem.c; order, scope
+EMU_RUN(fence_proxy); // op: EMU_FENCE_*; order, scope
 // sync.c
 EMU_RUN(bar);
 EMU_RUN(bar_warp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The schedule: which warp runs, when operations of asynchronous engines are done, deadlocks.
+// The schedule: which warp runs, and when operations of asynchronous engines are done.
 //
 //   lazy         warps in turn; an operation only when no warp can go on, one at a time
 //   eager        warps in turn; an operation as soon as it is issued
@@ -18,9 +18,7 @@
 
 #include "emu/schedule.h"
 
-#include <stdio.h>
-
-#include "emu/mbarrier.h"
+#include "emu/op.h"
 #include "emu/trace.h"
 
 enum {
@@ -53,47 +51,6 @@ void emu_schedule_issued(struct emu_op *op)
 void emu_schedule_warp(struct emu_warp *w)
 {
     w->priority = TOP + next_random(&w->launch->schedule) % TOP;
-}
-
-// --- deadlocks ---
-
-static size_t describe(struct emu_warp *w, const struct emu_path *p, char *text, size_t size)
-{
-    const struct emu_grid *l = w->launch;
-    char where[110], what[160];
-    const bool barrier = p->state == EMU_PATH_BARRIER;
-    emu_describe(l->module, &l->module->code.at[barrier ? p->pc - 1 : p->pc], where, sizeof where);
-    if (barrier) {
-        const struct emu_barrier *b = &w->cta->barriers[p->barrier];
-        snprintf(what, sizeof what, "at barrier %u, %u of %u threads there", p->barrier, b->arrived,
-                 b->expected == EMU_NO_REF ? w->cta->alive : b->expected);
-    } else if (p->state == EMU_PATH_CLUSTER) {
-        snprintf(what, sizeof what, "at the cluster barrier, %u of %u threads there",
-                 w->cta->cluster->arrived, w->cta->cluster->alive);
-    } else if (p->state == EMU_PATH_MBARRIER || emu_mbarrier_is(w->cta->cluster, p->mbarrier)) {
-        emu_mbarrier_describe(p->mbarrier, what, sizeof what);
-    } else if (p->state == EMU_PATH_MEET) {
-        snprintf(what, sizeof what, "lanes 0x%08x wait for lanes 0x%08x", p->mask, p->needs);
-    } else {
-        snprintf(what, sizeof what, "looks again and again");
-    }
-    const int n = snprintf(text, size, "; CTA (%u,%u,%u); warp %u %s, %s", w->cta->id[0],
-                           w->cta->id[1], w->cta->id[2], w->index, what, where);
-    return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size;
-}
-
-static _Noreturn void deadlock(struct emu_grid *l)
-{
-    char text[4096];
-    size_t at = (size_t)snprintf(text, sizeof text, "deadlock");
-    for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
-        for (uint32_t c = 0; c < l->cluster_size; c++)
-            for (uint32_t i = 0; i < l->warps; i++) {
-                struct emu_warp *w = &cluster->ctas[c].warps[i];
-                for (uint32_t k = 0; k < w->path_count && at < sizeof text; k++)
-                    at += describe(w, w->paths[k], text + at, sizeof text - at);
-            }
-    emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", text);
 }
 
 // --- stalls ---
@@ -131,7 +88,7 @@ static void stalled(struct emu_grid *l)
         return;
     }
     if (!run_out(l) || s->stalls++ > STALLS)
-        deadlock(l);
+        emu_deadlock(l);
 }
 
 // --- policies: one turn each, true when something came of it ---

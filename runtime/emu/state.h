@@ -54,12 +54,23 @@ static inline bool emu_path_waits(const struct emu_path *p)
     return p->state >= EMU_PATH_BARRIER;
 }
 
+// The agents of a warp: itself, and its copies, which complete in the order of their groups. Those
+// of cp.async.bulk are two, since a wait may be for their reads alone.
+enum emu_warp_agent {
+    EMU_AGENT_SELF,
+    EMU_AGENT_COPY,
+    EMU_AGENT_BULK_READ,
+    EMU_AGENT_BULK_WRITE,
+    EMU_AGENTS_PER_WARP
+};
+
 struct emu_barrier {
     uint32_t expected; // threads; 0 while nobody has arrived, EMU_NO_REF: all that are alive
     uint32_t arrived;
     uint32_t popc; // bar.red: how many predicates were true
     bool all, any;
-    uint64_t time; // of the last arrival, for the timeline
+    uint64_t time;        // of the last arrival, for the timeline
+    struct emu_view view; // what those that arrived know
 };
 
 enum { EMU_BARRIERS = 16 };
@@ -77,10 +88,11 @@ struct emu_warp {
     const struct emu_insn *in; // the instruction that runs
     struct emu_grid *launch;
     struct emu_cta *cta;
-    uint32_t stop_pc; // of the lowest path of the same frame that is still ahead
-    bool reschedule;  // the paths have changed
-    bool yield;       // the warp has nothing to do for a while
-    bool is_polling;  // what it did last was to look for something that has not happened
+    struct emu_agent *agent; // NULL: races are not looked for
+    uint32_t stop_pc;        // of the lowest path of the same frame that is still ahead
+    bool reschedule;         // the paths have changed
+    bool yield;              // the warp has nothing to do for a while
+    bool is_polling;         // what it did last was to look for something that has not happened
     uint32_t exists, alive;
     uint32_t carry; // the condition code of add.cc, a bit a lane
     uint32_t index; // in the CTA
@@ -94,6 +106,7 @@ struct emu_warp {
     uint32_t bulk_group[EMU_WARP]; // the same of cp.async.bulk
     uint32_t cluster_arrived;      // lanes that have arrived at the cluster barrier
     uint32_t cluster_done;         // and those whose arrival has been completed since
+    struct emu_view cluster_view;  // what was known where it was
     const struct emu_insn *poll;   // the last load that may be a poll, and what had happened then
     uint64_t poll_address, poll_events;
     uint32_t registers; // from setmaxnreg; 0: not said
@@ -120,6 +133,7 @@ struct emu_cta {
     uint64_t engine_free[EMU_UNITS]; // the timeline: when each can begin the next operation
     struct emu_mbarrier *mbarriers;  // by when they were initialised, the last first
     struct emu_warp *warps;
+    struct emu_race_map race;
 };
 
 // The CTAs of a cluster run together; without clusters there is one in each.
@@ -131,8 +145,11 @@ struct emu_cluster {
     uint32_t arrived;                                       // threads at the cluster barrier
     uint64_t arrived_time, done_time, start_time, end_time; // the timeline
     uint32_t sm_group;
-    struct emu_cta *ctas; // launch->cluster_size of them
-    struct emu_op *ops;   // in flight, in the order of issue
+    struct emu_view view; // what those that arrived know
+    struct emu_domain domain;
+    struct emu_agent *agents; // one a warp, CTA after CTA; NULL: races are not looked for
+    struct emu_cta *ctas;     // launch->cluster_size of them
+    struct emu_op *ops;       // in flight, in the order of issue
     struct emu_op *last_op;
 };
 
@@ -171,6 +188,9 @@ struct emu_grid {
     uint32_t sm_groups; // the timeline: groups of multiprocessors of a cluster's size,
     uint64_t *sm_time;  // and when each is free
     struct emu_trap trap;
+    struct emu_arena checks; // memory of the two below
+    struct emu_order order;
+    struct emu_race race;
 };
 
 static inline void *emu_at_ref(const struct emu_warp *w, uint32_t ref)
@@ -194,15 +214,13 @@ static inline uint32_t emu_popc(uint32_t a)
     return a * 0x01010101 >> 24;
 }
 
-// Ends the launch: the kernel did something wrong. The message begins with the formatted text and
-// goes on with where: lines, CTA, thread.
-_Noreturn void emu_fault(struct emu_warp *w, uint32_t lane, const char *format, ...)
-    EMU_PRINTF(3, 4);
 // The file and line `.loc` gives; NULL where there is none.
 void emu_source(const struct emu_module *m, const struct emu_insn *in, const char **file,
                 uint32_t *line);
 // "PTX line 12 (a.cu:3)"
 void emu_describe(const struct emu_module *m, const struct emu_insn *in, char *text, size_t size);
+// Ends the launch: every warp is blocked and nothing can release one (deadlock.c).
+_Noreturn void emu_deadlock(struct emu_grid *l);
 
 // Memory of a launch; freed by the launch.
 void *emu_launch_alloc(struct emu_grid *l, void *old, size_t old_size, size_t new_size);
@@ -244,19 +262,33 @@ void emu_warp_return(struct emu_warp *w, uint32_t mask);
 enum emu_access { EMU_LOAD, EMU_STORE, EMU_ATOMIC };
 
 struct emu_cell {
-    uint8_t *bytes, *shadow; // shadow is NULL where nothing is tracked
+    uint8_t *bytes, *shadow;  // shadow is NULL where nothing is tracked
+    struct emu_race_map *map; // NULL: no races there
+    uint64_t at;              // in the map
+    bool is_shared;           // another lane stored here by this very instruction
 };
 
-// Checks one lane's access and gives its memory. Faults when it is wrong.
 // The CTA of the cluster whose shared memory an address of shared or generic space lies in, and
 // where there. Faults when it lies in none, or when not all bytes do.
 struct emu_cta *emu_shared_at(struct emu_warp *w, uint32_t lane, enum emu_space space,
                               uint64_t address, uint32_t size, uint32_t *offset);
+// Checks the place of one lane's access and gives its memory. Faults when it is wrong.
+struct emu_cell emu_locate(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                           uint64_t address, uint32_t size, enum emu_access access);
+// The same for an access that the lane makes now, by the running instruction: its order counts.
 struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space space,
                             uint64_t address, uint32_t size, enum emu_access access);
 // A run of global memory of any size, for a copy; bounds and write protection are checked.
 struct emu_cell emu_global_range(struct emu_warp *w, uint32_t lane, uint64_t address, uint32_t size,
                                  bool is_write);
+// A use of an object that synchronises, an mbarrier, or its end.
+void emu_sync_access(struct emu_warp *w, uint32_t lane, struct emu_race_map *map, uint64_t at,
+                     uint32_t size, bool ends);
+// The copies of the warp's group as who accesses, with what `view` knows.
+struct emu_who emu_group_who(const struct emu_warp *w, const struct emu_view *view,
+                             enum emu_warp_agent which, uint32_t group);
+// The warp has waited for all groups below `end`.
+void emu_group_wait(struct emu_warp *w, enum emu_warp_agent which, uint32_t end);
 // The addresses of a memory operand: register, 32 or 64 bits, and offset.
 void emu_addresses(struct emu_warp *w, const struct emu_insn *in, uint64_t *out);
 
@@ -268,6 +300,8 @@ void emu_cluster_barrier_recheck(struct emu_cluster *cluster);
 
 // --- clusters (cluster.c) ---
 
+// The CTA of this rank in a cluster of the grid.
+void emu_cta_id(const struct emu_grid *l, uint64_t cluster, uint32_t rank, uint32_t id[3]);
 // Starts the next cluster of the grid.
 void emu_cluster_start(struct emu_grid *l);
 void emu_clusters_free(struct emu_grid *l);

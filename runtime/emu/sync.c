@@ -23,10 +23,12 @@ static void release(struct emu_cta *cta, uint32_t id)
     struct emu_barrier *b = &cta->barriers[id];
     for (uint32_t i = 0; i < cta->launch->warps; i++) {
         struct emu_warp *w = &cta->warps[i];
+        uint32_t mask = 0;
         for (uint32_t k = 0; k < w->path_count; k++) {
             struct emu_path *p = w->paths[k];
             if (p->state != EMU_PATH_BARRIER || p->barrier != id)
                 continue;
+            mask |= p->mask;
             const struct emu_insn *in = &cta->launch->module->code.at[p->pc - 1];
             uint8_t *saved = w->base[EMU_BASE_REG];
             w->base[EMU_BASE_REG] = p->frame->regs;
@@ -43,8 +45,12 @@ static void release(struct emu_cta *cta, uint32_t id)
             p->state = EMU_PATH_READY;
             emu_trace_wait(w, b->time, "barrier");
         }
+        if (w->agent && mask) {
+            emu_order_acquire(w->agent, &b->view);
+            emu_order_lanes(w->agent, mask, w->alive);
+        }
     }
-    *b = (struct emu_barrier){0};
+    *b = (struct emu_barrier){.view = b->view};
     cta->launch->events++;
 }
 
@@ -84,8 +90,12 @@ EMU_RUN(bar)
     const uint32_t expected = in->count ? count : EMU_NO_REF;
     if (b->expected && b->expected != expected)
         emu_fault(w, lane, "barrier %u: waits for different counts of threads", id);
-    if (!b->expected)
-        *b = (struct emu_barrier){.expected = expected, .all = true};
+    if (!b->expected) {
+        *b = (struct emu_barrier){.expected = expected, .all = true, .view = b->view};
+        emu_view_clear(&b->view, &w->cta->cluster->domain);
+    }
+    if (w->agent)
+        emu_order_release(w->agent, &b->view);
     w->launch->events++;
     emu_trace_reach(&b->time, w->time);
     b->arrived += aligned && in->count ? EMU_WARP : emu_popc(mask);
@@ -109,7 +119,7 @@ EMU_RUN(bar)
 
 void emu_cluster_barrier_recheck(struct emu_cluster *cluster)
 {
-    const struct emu_grid *l = cluster->launch;
+    struct emu_grid *l = cluster->launch;
     const uint32_t warps = l->cluster_size * l->warps;
     if (!cluster->arrived)
         return;
@@ -125,6 +135,10 @@ void emu_cluster_barrier_recheck(struct emu_cluster *cluster)
         struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
         w->cluster_done |= w->cluster_arrived;
         w->cluster_arrived = 0;
+        if (w->agent) {
+            emu_view_clear(&w->cluster_view, &cluster->domain);
+            emu_view_join(&l->order, &w->cluster_view, &cluster->view);
+        }
         for (uint32_t k = 0; k < w->path_count; k++)
             if (w->paths[k]->state == EMU_PATH_CLUSTER)
                 w->paths[k]->state = EMU_PATH_READY;
@@ -140,6 +154,10 @@ EMU_RUN(cluster_arrive)
     if (again)
         emu_fault(w, emu_first_lane(again),
                   "barrier.cluster: arrives twice without barrier.cluster.wait");
+    if (w->agent && !w->cta->cluster->arrived)
+        emu_view_clear(&w->cta->cluster->view, &w->cta->cluster->domain);
+    if (w->agent && in->order & EMU_RELEASE)
+        emu_order_release(w->agent, &w->cta->cluster->view);
     w->cluster_arrived |= mask;
     w->cta->cluster->arrived += emu_popc(mask);
     emu_trace_reach(&w->cta->cluster->arrived_time, w->time);
@@ -161,6 +179,8 @@ EMU_RUN(cluster_wait)
         return;
     }
     w->cluster_done &= ~mask;
+    if (w->agent && in->order & EMU_ACQUIRE)
+        emu_order_acquire(w->agent, &w->cluster_view);
     emu_trace_wait(w, w->cta->cluster->done_time, "cluster barrier");
 }
 
@@ -194,6 +214,8 @@ static bool release_warp(struct emu_warp *w, uint32_t mask, uint32_t members)
         }
     }
     w->reschedule = true;
+    if (w->agent)
+        emu_order_lanes(w->agent, there & members, w->alive);
     return true;
 }
 

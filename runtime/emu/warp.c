@@ -108,8 +108,11 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
 bool emu_path_meet(struct emu_warp *w, uint32_t mask, uint32_t members)
 {
     const uint32_t needs = members & w->alive & ~mask;
-    if (!needs)
+    if (!needs) {
+        if (w->agent)
+            emu_order_lanes(w->agent, mask & members, w->alive);
         return true;
+    }
     struct emu_path *p = w->path;
     p->pc--;
     p->state = EMU_PATH_MEET;

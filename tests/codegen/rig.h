@@ -20,7 +20,7 @@ static inline int start(void **state)
 {
     struct rig *r = calloc(1, sizeof(*r));
     tir_error error;
-    struct emu_options options = {.check = EMU_CHECK_MEMORY};
+    struct emu_options options = {.check = EMU_CHECK_FULL};
     if (!r || emu_create(&options, &r->emu, &error) ||
         emu_alloc(r->emu, COUNT * 8, &r->x, &error) ||
         emu_alloc(r->emu, COUNT * 8, &r->y, &error) ||

@@ -169,12 +169,12 @@ static const char sweep_ptx[] = HEAD
     "mov.u32 %r1, %tid.x; st.param.b32 [a], %r1; call (v), f, (a); ld.param.b32 %r2, [v];\n"
     "cvt.u64.u32 %d2, %r1; and.b64 %d2, %d2, 0xc; add.u64 %d2, %d2, %d1; mov.u32 %r3, s;\n"
     "mad.lo.u32 %r3, %r1, 4, %r3; cp.async.ca.shared.global [%r3], [%d2], 4; cp.async.wait_all;\n"
-    "bar.sync 0; ld.shared.u32 %r4, [%r3]; red.global.add.u32 [%d1], %r4; ret; }\n";
+    "bar.sync 0; ld.shared.u32 %r4, [%r3]; red.global.add.u32 [%d1+32], %r4; ret; }\n";
 
 // Creates a device, loads, allocates and runs; gives the first status that is not fine.
 static tir_status use_device(struct counter *c)
 {
-    const struct emu_options options = {.allocator = {count_resize, c}, .check = EMU_CHECK_MEMORY};
+    const struct emu_options options = {.allocator = {count_resize, c}, .check = EMU_CHECK_FULL};
     struct emu *emu;
     struct emu_module *module;
     uint64_t out = 0;

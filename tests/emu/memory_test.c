@@ -50,7 +50,7 @@ static void out_of_bounds(void **state)
     expect_fault(KERNEL("", "mov.u64 %rd1, 0; ld.u32 %r1, [%rd1]; ret;"),
                  "out-of-bounds global load");
     expect_fault(
-        KERNEL(".shared .u32 s[8];", "st.shared.u32 [s+28], %t; st.shared.u32 [s+96], %t; ret;"),
+        KERNEL(".shared .u32 s[8];", "st.shared.u32 [s+28], 5; st.shared.u32 [s+96], %t; ret;"),
         "out-of-bounds shared store of 4 bytes");
     expect_fault(KERNEL("", "mov.u32 %r1, 0; st.shared.u32 [%r1], %t; ret;"),
                  "out-of-bounds shared store of 4 bytes at 0x0");
@@ -98,7 +98,7 @@ static void misaligned(void **state)
 static void uninitialised(void **state)
 {
     (void)state;
-    expect_fault(KERNEL("", "st.global.u16 [%b], %t; ld.global.u32 %r1, [%b]; ret;"),
+    expect_fault(KERNEL("", "st.global.u16 [%b], 5; ld.global.u32 %r1, [%b]; ret;"),
                  "uninitialised global load of 4 bytes");
     expect_fault(KERNEL(".extern .shared .align 16 .b8 dyn[];",
                         "mov.u32 %r2, dyn; ld.shared.u32 %r1, [%r2+4]; ret;"),
@@ -323,7 +323,7 @@ static void copies_must_be_waited_for(void **state)
         "cp.async: source size 5 is above 4");
     expect_fault(
         KERNEL(COPY_VARS, "mov.u32 %s, s; cp.async.cg.shared.global [%s], [%a+8], 16; ret;"),
-        "misaligned cp.async source");
+        "misaligned global copy source of 16 bytes");
 }
 
 static void host_access(void **state)

@@ -20,7 +20,7 @@ void rig_open_traced(struct rig *r, enum emu_policy policy, uint64_t seed,
                      void (*trace)(void *, const struct emu_trace_event *), void *user)
 {
     memset(r, 0, sizeof *r);
-    const struct emu_options options = {.check = EMU_CHECK_MEMORY,
+    const struct emu_options options = {.check = EMU_CHECK_FULL,
                                         .policy = policy,
                                         .seed = seed,
                                         .trace = trace,

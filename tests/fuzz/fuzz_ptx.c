@@ -50,7 +50,7 @@ static const char *next_entry(const char *at, char name[NAME])
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct emu_options options = {
-        .memory_limit = 16 << 20, .check = EMU_CHECK_MEMORY, .step_limit = 2000};
+        .memory_limit = 16 << 20, .check = EMU_CHECK_FULL, .step_limit = 2000};
     struct emu *emu;
     struct emu_module *module;
     tir_error error;

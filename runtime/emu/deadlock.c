@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Deadlock: every warp that waits, and for what.
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "emu/mbarrier.h"
+#include "emu/state.h"
+
+// Text that is counted first and written into memory of that size then.
+struct text {
+    char *at;
+    size_t len, size;
+};
+
+static void put(struct text *t, const char *format, ...) EMU_PRINTF(2, 3);
+
+static void put(struct text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const size_t room = t->len < t->size ? t->size - t->len : 0;
+    const int n = vsnprintf(room ? t->at + t->len : NULL, room, format, args);
+    va_end(args);
+    t->len += n > 0 ? (size_t)n : 0;
+}
+
+static const struct emu_insn *insn_of(const struct emu_grid *l, const struct emu_path *p)
+{
+    return &l->module->code.at[p->state == EMU_PATH_BARRIER ? p->pc - 1 : p->pc];
+}
+
+static void put_path(struct text *t, const struct emu_warp *w, const struct emu_path *p)
+{
+    char where[110], what[160];
+    emu_describe(w->launch->module, insn_of(w->launch, p), where, sizeof where);
+    if (p->state == EMU_PATH_BARRIER) {
+        const struct emu_barrier *b = &w->cta->barriers[p->barrier];
+        snprintf(what, sizeof what, "at barrier %u, %u of %u threads there", p->barrier, b->arrived,
+                 b->expected == EMU_NO_REF ? w->cta->alive : b->expected);
+    } else if (p->state == EMU_PATH_CLUSTER) {
+        snprintf(what, sizeof what, "at the cluster barrier, %u of %u threads there",
+                 w->cta->cluster->arrived, w->cta->cluster->alive);
+    } else if (p->state == EMU_PATH_MBARRIER || emu_mbarrier_is(w->cta->cluster, p->mbarrier)) {
+        emu_mbarrier_describe(p->mbarrier, what, sizeof what);
+    } else if (p->state == EMU_PATH_MEET) {
+        snprintf(what, sizeof what, "lanes 0x%08x wait for lanes 0x%08x", p->mask, p->needs);
+    } else {
+        snprintf(what, sizeof what, "looks again and again");
+    }
+    put(t, "; CTA (%u,%u,%u); warp %u %s, %s", w->cta->id[0], w->cta->id[1], w->cta->id[2],
+        w->index, what, where);
+}
+
+static void put_all(struct text *t, const struct emu_grid *l)
+{
+    t->len = 0;
+    put(t, "%s", emu_finding_prefix(EMU_F_DEADLOCK));
+    for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
+        for (uint32_t i = 0; i < l->cluster_size * l->warps; i++) {
+            const struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
+            for (uint32_t k = 0; k < w->path_count; k++)
+                put_path(t, w, w->paths[k]);
+        }
+}
+
+void emu_deadlock(struct emu_grid *l)
+{
+    struct text t = {0};
+    uint32_t i = 0;
+    while (!l->resident->ctas[i / l->warps].warps[i % l->warps].path_count)
+        i++;
+    struct emu_warp *w = &l->resident->ctas[i / l->warps].warps[i % l->warps];
+    w->in = insn_of(l, w->paths[0]);
+    put_all(&t, l);
+    t.size = t.len + 1;
+    t.at = emu_arena_alloc(&l->emu->findings.arena, t.size);
+    put_all(&t, l);
+    const struct emu_finding f = {.kind = EMU_F_DEADLOCK,
+                                  .message = t.at,
+                                  .at = emu_place_of(w, emu_first_lane(w->paths[0]->mask))};
+    emu_finding_add(l, &f);
+    emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", l->emu->findings.at[0].message);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Findings: what is wrong, where, and what would fix it.
+//
+// A fault ends the launch: what would come after it means nothing. A race does not: it is kept, the
+// launch goes on, and its result is an error with the first finding's message. One finding is kept
+// for each kind and pair of instructions, and 32 in all.
+#ifndef EMU_FINDING_H
+#define EMU_FINDING_H
+
+#include "emu/base.h"
+#include "emu/emu.h"
+
+struct emu_warp;
+struct emu_grid;
+struct emu_conflict;
+
+enum { EMU_MAX_FINDINGS = 32 };
+
+// Findings of a device's last launch. Their text lives on the arena.
+struct emu_findings {
+    struct emu_arena arena;
+    struct emu_finding at[EMU_MAX_FINDINGS];
+    uint32_t count;
+};
+
+// Keeps a finding, unless it is known already. `f` holds no strings but its message, which is
+// copied, and files, which are too.
+void emu_finding_add(struct emu_grid *l, const struct emu_finding *f);
+// Where lane `lane` of the warp is.
+struct emu_place emu_place_of(const struct emu_warp *w, uint32_t lane);
+
+// Ends the launch: the kernel did something wrong. The message is the formatted text, and goes on
+// with where: lines, CTA, thread. It begins as a row of finding.def says, which gives the kind.
+_Noreturn void emu_fault(struct emu_warp *w, uint32_t lane, const char *format, ...)
+    EMU_PRINTF(3, 4);
+// The same for an access to memory: "WHAT SPACE ACCESS of SIZE bytes at ADDRESS".
+_Noreturn void emu_fault_access(struct emu_warp *w, uint32_t lane, const char *what,
+                                const char *access, const char *space, uint64_t address,
+                                uint32_t size);
+// The same as emu_fault, without ending the launch.
+void emu_report(struct emu_warp *w, uint32_t lane, const char *format, ...) EMU_PRINTF(3, 4);
+
+// What race.c finds; `user`: struct emu_grid.
+void emu_report_conflict(void *user, const struct emu_conflict *conflict);
+
+#endif

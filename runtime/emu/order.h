@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Happens-before: which accesses of other agents an agent may rely on.
+//
+// An *agent* does one thing after another: a warp, the copies of a warp that complete in the order
+// of their groups, or one slot of an asynchronous engine. It counts time in a clock of its own,
+// which moves on whenever it tells others how far it has come, so an access is known by
+// (agent, clock). A *view* holds, for every agent, the clock up to which its accesses are known.
+// To release is to join one's view into another (a barrier's, a flag's), to acquire is to join that
+// into one's own: vector clocks, with the last access of a place kept as one (agent, clock) as in
+// FastTrack (Flanagan and Freund, PLDI 2009).
+//
+// PTX makes two additions (PTX ISA, memory consistency model). Accesses through another proxy, as
+// asynchronous copies and matrix instructions make them, need a proxy fence on the way. So a view
+// has one clock for what is known and one each for what is known *with* such a fence after it; a
+// fence copies the first to the others. And releases and acquires work only between threads that
+// the scopes of both instructions include, so what a flag holds has a scope.
+//
+// Agents belong to *domains*, the clusters that run. The clocks of the own domain are a dense
+// array, those of other domains a sorted list. A join in one domain costs one pass over its agents;
+// the clocks of proxy fences exist only once there was a fence. A list that would grow past its
+// bound instead makes the oldest agents known to all, which can hide a race and never invents one.
+//
+// Lanes of a warp share its clock. Among themselves they are ordered by instructions that gather
+// lanes: the clock of the last one that gathered all, and, once there was one that did not, a
+// matrix: row i, column j says up to which clock lane i knows lane j.
+#ifndef EMU_ORDER_H
+#define EMU_ORDER_H
+
+#include "emu/base.h"
+
+// What a view knows of an agent.
+enum emu_plane {
+    EMU_KNOWN,        // ordered before
+    EMU_FENCED_ASYNC, // ... with a proxy fence for asynchronous accesses to shared memory
+    EMU_FENCED_GLOBAL,
+    EMU_FENCED_MAP, // ... for the reading of tensor maps
+    EMU_PLANES
+};
+enum {
+    EMU_FENCE_ASYNC_SHARED = 1 << EMU_FENCED_ASYNC,
+    EMU_FENCE_ASYNC_GLOBAL = 1 << EMU_FENCED_GLOBAL,
+    EMU_FENCE_MAP = 1 << EMU_FENCED_MAP
+};
+
+enum emu_scope { EMU_SCOPE_CTA, EMU_SCOPE_CLUSTER, EMU_SCOPE_GPU, EMU_SCOPE_SYS };
+
+// What an instruction does to order. The rest are bits.
+enum {
+    EMU_STRONG = 1 << 0, // .relaxed and stronger, .volatile, atomics
+    EMU_ACQUIRE = 1 << 1,
+    EMU_RELEASE = 1 << 2
+};
+
+struct emu_far { // an agent of another domain
+    uint32_t uid;
+    uint32_t clock[EMU_PLANES];
+};
+
+struct emu_view {
+    uint32_t base, count;        // agents of the own domain: uids from base; 0: none
+    uint32_t cap;                // of each array
+    uint32_t *clock[EMU_PLANES]; // NULL: all 0
+    struct emu_far *far;         // by uid
+    uint32_t far_count, far_cap;
+};
+
+struct emu_order;
+
+// Agents that know each other by index.
+struct emu_domain {
+    struct emu_order *order;
+    uint32_t base;       // uid of its first agent
+    uint32_t fixed;      // agents with an index of their own, before the slots
+    uint32_t slot_count; // slots that were ever used
+    uint32_t next_slot;
+    uint32_t per_cta; // fixed agents of one CTA: warps, then their copy queues
+    struct emu_agent *slots;
+};
+
+// Who accesses: what it knows, and the name under which others will know the access.
+struct emu_agent {
+    struct emu_domain *domain;
+    uint32_t uid;
+    uint32_t clock; // of what it does now
+    bool busy;      // a slot whose operation has not completed
+    struct emu_view view;
+    struct emu_view released; // at the last fence that releases
+    struct emu_view pending;  // what strong loads saw since the last fence that acquires
+    uint8_t released_scope;
+    uint8_t pending_scope;
+    bool has_released, has_pending;
+    // Lanes of a warp.
+    uint32_t gathered; // clock of the last instruction of all lanes
+    uint32_t (*lanes)[EMU_WARP];
+};
+
+// A place in memory that strong accesses go to: what a load of it acquires.
+struct emu_flag {
+    uint64_t address;
+    struct emu_view view;
+    struct emu_domain *domain; // of the writer
+    uint32_t base;             // of that domain then
+    uint32_t cta;              // of the writer, in the domain
+    uint8_t scope;
+    bool is_set;
+};
+
+struct emu_domain_name {
+    uint32_t base, agents;
+    uint32_t per_cta;
+    uint64_t serial; // the caller's
+};
+
+// The order of one launch. Its memory lives on the arena.
+struct emu_order {
+    struct emu_arena *arena;
+    uint32_t next_uid;
+    uint32_t floor; // agents below are known to all
+    EMU_VEC(struct emu_domain_name) names;
+    EMU_VEC(struct emu_view) spare; // given back
+    struct emu_flag *flags;         // open addressing
+    uint32_t flag_count, flag_cap;
+    struct emu_far *scratch[2];
+    uint32_t scratch_cap[2];
+};
+
+void emu_order_init(struct emu_order *o, struct emu_arena *arena);
+
+// Starts a domain, or starts it anew, with `ctas` CTAs of `per_cta` agents each and slots for
+// engines. `serial` is what emu_order_name gives back for its agents. False: uids are used up.
+bool emu_domain_start(struct emu_order *o, struct emu_domain *d, uint32_t ctas, uint32_t per_cta,
+                      uint64_t serial);
+// The domain an agent is or was of, or NULL.
+const struct emu_domain_name *emu_order_name(const struct emu_order *o, uint32_t uid);
+// Makes agent `index` of a domain (CTA * per_cta + number in the CTA) as it is at the start.
+void emu_agent_start(struct emu_agent *a, struct emu_domain *d, uint32_t index);
+
+// Views of barriers and the like. The memory of a cleared one is kept for its next use.
+void emu_view_clear(struct emu_view *v, const struct emu_domain *home); // NULL: no domain
+// A cleared view, with memory that another one gave back.
+void emu_view_take(struct emu_order *o, struct emu_view *v, const struct emu_domain *home);
+void emu_view_give(struct emu_order *o, const struct emu_view *v);
+void emu_view_join(struct emu_order *o, struct emu_view *to, const struct emu_view *from);
+// Adds that the accesses of `uid` up to `clock` are known.
+void emu_view_learn(struct emu_order *o, struct emu_view *v, uint32_t uid, uint32_t clock);
+uint32_t emu_view_clock(const struct emu_order *o, const struct emu_view *v, enum emu_plane plane,
+                        uint32_t uid);
+
+void emu_order_release(struct emu_agent *a, struct emu_view *to);
+void emu_order_acquire(struct emu_agent *a, const struct emu_view *from);
+// A proxy fence; `which`: EMU_FENCE_*.
+void emu_order_fence(struct emu_agent *a, uint32_t which);
+// fence.sc, .acq_rel, .acquire, .release; `order`: EMU_ACQUIRE, EMU_RELEASE.
+void emu_order_fence_memory(struct emu_agent *a, uint32_t order, enum emu_scope scope);
+// A strong store to, load of, or atomic operation on an address.
+void emu_order_flag_store(struct emu_agent *a, uint64_t address, uint32_t order,
+                          enum emu_scope scope);
+void emu_order_flag_load(struct emu_agent *a, uint64_t address, uint32_t order,
+                         enum emu_scope scope);
+void emu_order_flag_atomic(struct emu_agent *a, uint64_t address, uint32_t order,
+                           enum emu_scope scope);
+
+// An asynchronous operation starts: it knows what its issuer knows. What the issuer does next is
+// not ordered before it. A slot is used again when the issuer knows its last operation.
+struct emu_agent *emu_order_begin(struct emu_agent *issuer);
+// It completes: `to` learns of its accesses, and of nothing else.
+void emu_order_complete(struct emu_agent *slot, struct emu_view *to);
+
+// All of `mask` are at one instruction that gathers them; `alive`: the lanes that have not exited.
+void emu_order_lanes(struct emu_agent *a, uint32_t mask, uint32_t alive);
+// Whether `lane` knows what lane `other` of its warp did at `clock`.
+static inline bool emu_order_knows_lane(const struct emu_agent *a, uint32_t lane, uint32_t other,
+                                        uint32_t clock)
+{
+    return clock <= a->gathered || lane == other || (a->lanes && clock <= a->lanes[lane][other]);
+}
+
+#endif

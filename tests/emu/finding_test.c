@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Findings: what they hold, their JSON, and the table of docs/emulator.md.
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rig.h"
+
+#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+
+// Two warps store to a word and load its neighbour; nothing stands between.
+static const char racing[] = HEAD
+    ".visible .entry k() {\n.reg .b32 %r<8>; .shared .align 4 .b32 s[64];\n"
+    ".loc 1 3 1\nmov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r3, %r3, %r2;\n"
+    "st.shared.u32 [%r3], %r1;\n"
+    "xor.b32 %r4, %r3, 128;\n"
+    ".loc 1 4 1\n"
+    "bar.warp.sync -1;\n"
+    "st.shared.u32 [%r4], %r1;\nret; }\n"
+    ".file 1 \"dir/two \\x.tir\"\n";
+
+static void structured(void **state)
+{
+    struct rig r;
+    uint32_t count = 9;
+    (void)state;
+    rig_open(&r);
+    assert_ptr_not_equal(emu_findings(r.emu, &count), NULL);
+    assert_int_equal(count, 0);
+    rig_load(&r, racing);
+    assert_int_equal(rig_try_run(&r, "k", 1, 64), TIR_ERR_DEVICE);
+    const struct emu_finding *f = emu_findings(r.emu, &count);
+    assert_int_equal(count, 1); // 64 words, one pair of instructions
+    assert_int_equal(f->kind, EMU_F_RACE);
+    assert_int_equal(f->at.line, 8);
+    assert_int_equal(f->at.warp, 1);
+    assert_int_equal(f->at.lane, 0);
+    assert_string_equal(f->at.does, "store");
+    assert_int_equal(f->at.file_line, 3);
+    assert_int_equal(f->other.line, 12);
+    assert_int_equal(f->other.warp, 0);
+    assert_int_equal(f->other.file_line, 4);
+    assert_string_equal(f->space, "shared");
+    assert_int_equal(f->address, 1024 + 128);
+    assert_int_equal(f->size, 4);
+    assert_int_equal(strncmp(f->message, r.error.message, 200), 0);
+    rig_close(&r);
+}
+
+static void json(void **state)
+{
+    struct rig r;
+    char text[2048], small[16];
+    (void)state;
+    rig_open(&r);
+    assert_int_equal(emu_findings_json(r.emu, text, sizeof text), 4);
+    assert_string_equal(text, "[\n]\n");
+    rig_load(&r, racing);
+    assert_int_equal(rig_try_run(&r, "k", 1, 64), TIR_ERR_DEVICE);
+    const size_t len = emu_findings_json(r.emu, text, sizeof text);
+    assert_int_equal(len, strlen(text));
+    assert_int_equal(emu_findings_json(r.emu, small, sizeof small), len);
+    assert_int_equal(strlen(small), sizeof small - 1);
+    assert_non_null(strstr(text, "{\"kind\":\"RACE\",\"message\":\"data race: shared store of 4"));
+    assert_non_null(strstr(text, "\"at\":{\"file\":\"two \\\\x.tir\",\"file_line\":3,"
+                                 "\"does\":\"store\",\"warp\":1,\"lane\":0,\"ptx_line\":8,"
+                                 "\"cta\":[0,0,0]}"));
+    assert_non_null(strstr(text, "\"space\":\"shared\",\"address\":1152,\"size\":4,\"note\":\""));
+    rig_close(&r);
+}
+
+// A launch that is right, and findings of the one before are gone.
+static void next_launch(void **state)
+{
+    struct rig r;
+    uint32_t count;
+    (void)state;
+    rig_open(&r);
+    rig_load(&r, racing);
+    assert_int_equal(rig_try_run(&r, "k", 1, 64), TIR_ERR_DEVICE);
+    rig_run(&r, "k", 1, 32);
+    emu_findings(r.emu, &count);
+    assert_int_equal(count, 0);
+    rig_close(&r);
+}
+
+static void deadlock_lists_all(void **state)
+{
+    struct rig r;
+    uint32_t count;
+    char want[80];
+    (void)state;
+    rig_open(&r);
+    rig_load(&r, HEAD ".visible .entry k() { .reg .b32 %r; mov.u32 %r, %warpid;\n"
+                      "bar.sync %r, 64; ret; }\n");
+    assert_int_equal(rig_try_run(&r, "k", 1, 512), TIR_ERR_DEVICE);
+    const struct emu_finding *f = emu_findings(r.emu, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(f->kind, EMU_F_DEADLOCK);
+    for (uint32_t i = 0; i < 16; i++) {
+        snprintf(want, sizeof want, "warp %u at barrier %u, 32 of 64 threads there, PTX line 5", i,
+                 i);
+        assert_non_null(strstr(f->message, want));
+    }
+    rig_close(&r);
+}
+
+static void documented(void **state)
+{
+    (void)state;
+    FILE *f = fopen(DOCS, "rb");
+    assert_non_null(f);
+    char *text = calloc(1, 1 << 20), row[512];
+    assert_true(fread(text, 1, (1 << 20) - 1, f) > 0);
+    fclose(f);
+    const char *at = text;
+    for (int i = 0; i < EMU_FINDING_KINDS; i++) {
+        const enum emu_finding_kind kind = (enum emu_finding_kind)i;
+        const char *prefix = emu_finding_prefix(kind), *quote = *prefix ? "`" : "";
+        snprintf(row, sizeof row, "\n| %s%s%s | %s |\n", quote, *prefix ? prefix : "anything else",
+                 quote, emu_finding_note(kind));
+        at = strstr(at, row); // in the table's order
+        if (!at)
+            fail_msg("docs/emulator.md lacks, or has elsewhere:%s", row);
+    }
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(structured),  cmocka_unit_test(json),
+        cmocka_unit_test(next_launch), cmocka_unit_test(deadlock_lists_all),
+        cmocka_unit_test(documented),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
