@@ -59,7 +59,7 @@ static void init_target(void)
     // Passes of the code generator that take their time on unrolled code (the first is quadratic)
     // and find nothing there: offsets are immediates and accesses are vectors already.
     static const char *const options[] = {
-        "tirc", "-opt-disable=slsr,load-store-vectorizer,nary-reassociate"};
+        "tirc", "-opt-disable=slsr,load-store-vectorizer,nary-reassociate", "-disable-lsr"};
     LLVMParseCommandLineOptions(TIR_COUNT_OF(options), options, "");
     LLVMInstallFatalErrorHandler(on_fatal);
 }
