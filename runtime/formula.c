@@ -14,7 +14,7 @@
 // How many values a code takes; each leaves one.
 static int operands_of(tir_formula_code code)
 {
-    if (code <= TIR_FORMULA_SCALAR)
+    if (code <= TIR_FORMULA_SCALAR || code == TIR_FORMULA_ALIGN)
         return 0;
     return code == TIR_FORMULA_NOT ? 1 : 2;
 }
@@ -34,6 +34,12 @@ static const char *check_push(const tir_formula_op *op, const tir_artifact_kerne
         if (kernel->params[op->value].kind != TIR_PARAM_SCALAR ||
             !tir_element_is_integer(kernel->params[op->value].element))
             return "a formula uses a parameter that is not an integer scalar";
+        return NULL;
+    case TIR_FORMULA_ALIGN:
+        if (op->value < 0 || op->value >= kernel->param_count)
+            return "a formula names a parameter that does not exist";
+        if (kernel->params[op->value].kind != TIR_PARAM_TENSOR)
+            return "a formula asks for the alignment of a scalar";
         return NULL;
     default:
         return op->value ? "a formula operation has a stray value" : NULL;
@@ -122,6 +128,7 @@ static bool apply(tir_formula_code code, int64_t a, int64_t b, int64_t *out)
     case TIR_FORMULA_CONST:
     case TIR_FORMULA_DIM:
     case TIR_FORMULA_SCALAR:
+    case TIR_FORMULA_ALIGN:
     case TIR_FORMULA_NOT:
     case TIR_FORMULA_COUNT:
         break;
@@ -144,6 +151,7 @@ TIR_API tir_status tir_formula_eval(const tir_formula *formula, const int64_t *d
             stack[top++] = dims[op->value];
             break;
         case TIR_FORMULA_SCALAR:
+        case TIR_FORMULA_ALIGN:
             stack[top++] = params[op->value];
             break;
         case TIR_FORMULA_NOT:

@@ -23,7 +23,7 @@ struct packing {
     tir_error *error;
     int64_t dims[TIR_MAX_DIMS];
     struct origin origins[TIR_MAX_DIMS];
-    int64_t scalars[TIR_MAX_PARAMS];
+    int64_t values[TIR_MAX_PARAMS]; // a scalar, the alignment of a tensor
     uint32_t facts;
     bool has_output, has_work; // has_work: some output has elements
     size_t at;                 // bytes of `block` in use
@@ -83,7 +83,7 @@ static tir_status pack_scalar(struct packing *p, uint32_t index, const tir_rt_ar
         fits = fits_unsigned(scalar->value.u, bits);
     }
     bool huge = param->element == TIR_ELEMENT_U64 && scalar->value.u > INT64_MAX;
-    p->scalars[index] = huge ? INT64_MAX : scalar->value.i;
+    p->values[index] = huge ? INT64_MAX : scalar->value.i;
     if (!fits)
         return REFUSE(p, "%.*s: the value does not fit %s", TIR_STR(param->name),
                       tir_element_name(param->element));
@@ -191,27 +191,35 @@ static int64_t span_of(const int64_t *shape, const int64_t *strides, uint32_t ra
     return span / 8 + (span % 8 != 0);
 }
 
-// The facts that hold for one tensor.
-static uint32_t facts_of(const tir_artifact_param *param, const struct tensor_view *view,
-                         const int64_t *strides, int64_t span)
+// What TIR_FORMULA_ALIGN gives of a tensor.
+static int64_t alignment_of(const tir_artifact_param *param, const struct tensor_view *view,
+                            const int64_t *strides)
 {
-    int64_t bits = tir_element_bits(view->element);
-    uint32_t facts = TIR_FACT_ALL;
-    if (span > INT32_MAX)
-        facts &= ~(uint32_t)TIR_FACT_INDEX32;
+    uint64_t bits = tir_element_bits(view->element), all = view->data * 8 | 128;
     if (view->rank == 0)
-        return facts;
+        return 16;
     uint32_t inner = view->rank - 1;
     if (strides[inner] != 1 && view->shape[inner] > 1)
-        facts &= ~(uint32_t)(TIR_FACT_UNIT_INNER | TIR_FACT_VECTOR16);
-    // 16 bytes are 128 bits; extents and strides count modulo that many elements. A constant extent
-    // is known to the compiler, which has made of it what it can.
-    bool odd = param->extents[inner].dim != TIR_EXTENT_FIXED && view->shape[inner] % (128 / bits);
-    if (view->data % 16 || odd)
-        facts &= ~(uint32_t)TIR_FACT_VECTOR16;
+        return 0;
+    // A constant extent is known to the compiler, which has made of it what it can.
+    if (param->extents[inner].dim != TIR_EXTENT_FIXED)
+        all |= (uint64_t)view->shape[inner] * bits;
     for (uint32_t d = 0; d < inner; d++) // of extent 1 too: rows past the end have addresses
-        if (strides[d] % (128 / bits))
-            facts &= ~(uint32_t)TIR_FACT_VECTOR16;
+        all |= (uint64_t)strides[d] * bits;
+    return (int64_t)((all & (0 - all)) / 8); // the lowest bit divides all
+}
+
+// The facts that hold for one tensor.
+static uint32_t facts_of(const struct tensor_view *view, const int64_t *strides, int64_t span,
+                         int64_t alignment)
+{
+    uint32_t facts = TIR_FACT_ALL, inner = view->rank - 1;
+    if (span > INT32_MAX)
+        facts &= ~(uint32_t)TIR_FACT_INDEX32;
+    if (view->rank && strides[inner] != 1 && view->shape[inner] > 1)
+        facts &= ~(uint32_t)TIR_FACT_UNIT_INNER;
+    if (alignment < 16)
+        facts &= ~(uint32_t)TIR_FACT_VECTOR16;
     return facts;
 }
 
@@ -257,7 +265,8 @@ static tir_status pack_tensor(struct packing *p, uint32_t index, const tir_rt_ar
     status = check_memory(p, param, &view, strides, span);
     if (status)
         return status;
-    p->facts &= facts_of(param, &view, strides, span);
+    p->values[index] = alignment_of(param, &view, strides);
+    p->facts &= facts_of(&view, strides, span, p->values[index]);
     if (param->direction != TIR_DIRECTION_IN) {
         p->has_output = true;
         p->has_work |= span > 0;
@@ -296,7 +305,7 @@ static tir_status check_conditions(struct packing *p)
         const tir_artifact_condition *condition = &p->info->conditions[i];
         int64_t holds;
         tir_status status =
-            tir_formula_eval(&condition->holds, p->dims, p->scalars, &holds, p->error);
+            tir_formula_eval(&condition->holds, p->dims, p->values, &holds, p->error);
         if (status)
             return status;
         if (!holds)
@@ -311,7 +320,7 @@ static tir_status variant_fits(struct packing *p, const tir_artifact_variant *va
     tir_status status = TIR_OK;
     *fits = (variant->facts & ~p->facts) == 0;
     if (*fits && variant->when.count)
-        status = tir_formula_eval(&variant->when, p->dims, p->scalars, &when, p->error);
+        status = tir_formula_eval(&variant->when, p->dims, p->values, &when, p->error);
     *fits = *fits && when;
     return status;
 }
@@ -342,7 +351,7 @@ static tir_status shape_grid(struct packing *p, const tir_artifact_variant *vari
     for (int i = 0; i < 3; i++) {
         int64_t size;
         tir_status status =
-            tir_formula_eval(&variant->grid[i], p->dims, p->scalars, &size, p->error);
+            tir_formula_eval(&variant->grid[i], p->dims, p->values, &size, p->error);
         if (status)
             return status;
         if (i == 0 && variant->persistent) {

@@ -68,6 +68,20 @@ static void test_not(void **state)
     assert_true(result == 1);
 }
 
+// A tensor's alignment stands where a scalar's value would.
+static void test_align(void **state)
+{
+    (void)state;
+    const tir_formula_op ops[] = {{TIR_FORMULA_ALIGN, 1}, CONST(8), DO(GE)};
+    tir_formula formula = {ops, 3};
+    int64_t values[] = {0, 16}, result = 0;
+    assert_int_equal(tir_formula_eval(&formula, NULL, values, &result, NULL), TIR_OK);
+    assert_true(result == 1);
+    values[1] = 4;
+    assert_int_equal(tir_formula_eval(&formula, NULL, values, &result, NULL), TIR_OK);
+    assert_true(result == 0);
+}
+
 static void test_overflow(void **state)
 {
     (void)state;
@@ -100,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_not),
+        cmocka_unit_test(test_align),
         cmocka_unit_test(test_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,12 +109,16 @@ typedef enum tir_formula_code {
     TIR_FORMULA_AND = 17,
     TIR_FORMULA_OR = 18,
     TIR_FORMULA_NOT = 19,
-    TIR_FORMULA_COUNT = 20
+    // Push the alignment of parameter number `value`, a tensor: the bytes, 16 at most, that its
+    // base address, every stride but the innermost, and its innermost extent unless that is
+    // constant, are multiples of; 0 when its innermost stride is not 1.
+    TIR_FORMULA_ALIGN = 20,
+    TIR_FORMULA_COUNT = 21
 } tir_formula_code;
 
 typedef struct tir_formula_op {
     tir_formula_code code;
-    int64_t value; // for CONST, DIM and SCALAR; otherwise 0
+    int64_t value; // for CONST, DIM, SCALAR and ALIGN; otherwise 0
 } tir_formula_op;
 
 typedef struct tir_formula {
@@ -123,8 +127,8 @@ typedef struct tir_formula {
 } tir_formula;
 
 // Evaluates a checked formula (one of a decoded artifact, or of one that was encoded). `dims` are
-// the named dimensions; `params` holds at a scalar parameter's number its value. TIR_ERR_INVALID:
-// overflow, or division by zero.
+// the named dimensions; `params` holds at a scalar parameter's number its value, at a tensor's its
+// alignment. TIR_ERR_INVALID: overflow, or division by zero.
 TIR_API TIR_CHECKED tir_status tir_formula_eval(const tir_formula *formula, const int64_t *dims,
                                                 const int64_t *params, int64_t *out,
                                                 tir_error *error);
@@ -135,8 +139,7 @@ enum {
     // Every named dimension is at most 2^30, and every tensor spans less than 2^31 bytes: the sum
     // over its dimensions of (extent - 1) * |stride|, plus 1, times the element size.
     TIR_FACT_INDEX32 = 1u << 0,
-    // Every tensor: base aligned to 16 bytes, innermost stride 1, innermost extent constant or a
-    // multiple of 16 bytes, and every other stride a multiple of 16 bytes.
+    // Every tensor: TIR_FORMULA_ALIGN gives 16.
     TIR_FACT_VECTOR16 = 1u << 1,
     // Every tensor: innermost stride 1 (an innermost extent of 0 or 1 counts as stride 1).
     TIR_FACT_UNIT_INNER = 1u << 2,
