@@ -5,10 +5,8 @@
 // Running out of memory jumps from anywhere below to `protected`, which holds nothing that changes;
 // all state is in the compilation, so tearing it down afterwards is the same as after a normal end.
 //
-// A kernel in tile form is compiled for three sets of facts about its arguments, best first, and
-// one with matrix products once more for sizes that its tiles divide; the runtime picks the first
-// whose facts hold. A kernel that was written in a later form states its facts itself and is
-// compiled once.
+// A kernel in tile form is compiled for several sets of facts about its arguments
+// (compile_variants.c); a kernel that was written in a later form states its facts itself.
 
 #include "compile.h"
 
@@ -19,13 +17,6 @@
 
 #include "front/front.h"
 #include "pass/pass.h"
-
-#define ALL_FACTS (TIR_FACT_INDEX32 | TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER)
-
-static const struct variant {
-    uint32_t facts;
-    const char *suffix;
-} variants[] = {{ALL_FACTS, ""}, {TIR_FACT_INDEX32, "__narrow"}, {0, "__wide"}};
 
 static bool wants(const struct tir_compilation *c, tir_output output)
 {
@@ -127,50 +118,6 @@ static bool parse(struct tir_compilation *c, struct tir_module **m)
     return ok;
 }
 
-static bool has_tensor(const struct tir_func *f)
-{
-    for (uint32_t i = 0; i < f->param_count; i++)
-        if (f->params[i].value->type->space == TIR_SPACE_GLOBAL)
-            return true;
-    return false;
-}
-
-// Whether the caller wants the program between passes, which has no variants.
-static bool is_partial(const struct tir_compilation *c)
-{
-    return c->options.run_pass.len || c->options.stop_after.len;
-}
-
-static struct tir_func *add_variant(struct tir_compilation *c, struct tir_kernel_code *kernel,
-                                    struct tir_func *f, uint32_t facts, const char *suffix)
-{
-    f->facts = facts;
-    f->name = tir_intern(&c->cx.names, tir_str_format(&c->cx.arena, "%s%s", kernel->name, suffix));
-    kernel->variants[kernel->count++] = f;
-    return f;
-}
-
-static struct tir_kernel_code make_variants(struct tir_compilation *c, struct tir_func *f)
-{
-    struct tir_kernel_code kernel = {.name = f->name, .variants = {f}, .count = 1};
-    if (f->form != TIR_FORM_TILE || f->facts || is_partial(c) || !has_tensor(f))
-        return kernel;
-    kernel.count = 0;
-    struct tir_func *forms[TIR_COUNT_OF(variants)];
-    for (size_t i = 0; i < TIR_COUNT_OF(variants); i++)
-        forms[i] = tir_func_clone(f);
-    // Where sizes are known there is nothing to ask at launch.
-    if (!c->options.dim_count && tir_compile_whole_tiles(f)) {
-        add_variant(c, &kernel, f, variants[0].facts, "");
-        add_variant(c, &kernel, forms[0], variants[0].facts, "__edges");
-    } else {
-        add_variant(c, &kernel, f, variants[0].facts, "");
-    }
-    for (size_t i = 1; i < TIR_COUNT_OF(variants); i++)
-        add_variant(c, &kernel, forms[i], variants[i].facts, variants[i].suffix);
-    return kernel;
-}
-
 // A variant's entry may not have the name of another kernel.
 static bool check_names(struct tir_compilation *c)
 {
@@ -203,7 +150,7 @@ static bool run_passes(struct tir_compilation *c, struct tir_kernel_code *kernel
                                            .verify = o->verify,
                                            .time = o->time_passes && !i,
                                            .printed = &c->printed};
-        tir_text_format(&c->receipt, "%s:\n", kernel->variants[i]->name);
+        tir_compile_variant_describe(&c->receipt, kernel->variants[i]);
         if (!tir_run_passes(kernel->variants[i], &pass, &options))
             return false;
     }
@@ -215,7 +162,7 @@ static bool lower(struct tir_compilation *c, struct tir_module *m)
     double start = now_ms();
     bool ok = true;
     for (uint32_t i = 0; i < m->funcs.len; i++) {
-        struct tir_kernel_code kernel = make_variants(c, m->funcs.at[i]);
+        struct tir_kernel_code kernel = tir_compile_variants(c, m->funcs.at[i]);
         ok = run_passes(c, &kernel) && ok; // the errors of every kernel in one run
         vec_push(&c->cx.arena, &c->kernels, kernel);
     }

@@ -37,9 +37,15 @@ struct tir_compilation {
 // TIR_OK: c->error says why, or (TIR_ERR_DIAGNOSED) a diagnostic was reported.
 tir_status tir_compile_artifact_make(struct tir_compilation *c);
 
+// compile_variants.c: f and its copies, each with what it may rely on; f alone where variants make
+// no sense.
+struct tir_kernel_code tir_compile_variants(struct tir_compilation *c, struct tir_func *f);
+// The first line of a variant in the receipt: its name and what it relies on.
+void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f);
+
 // compile_whole.c: asks f's sizes to be multiples of its tiles (tir_func.when_count), which spares
-// it every test for the edges. False: f is left as it is, since there is nothing to gain.
-bool tir_compile_whole_tiles(struct tir_func *f);
+// it every test for the edges. Where no size is walked in tiles f is left as it is.
+void tir_compile_whole_tiles(struct tir_func *f);
 
 // compile_formula.c: the value of the host block as a formula. False: a diagnostic was reported.
 bool tir_compile_formula(struct tir_compilation *c, const struct tir_func *f,

@@ -51,20 +51,36 @@ static struct tir_span span_of(const struct tir_func *f, const struct tir_value 
     return v->def && v->def->span.begin ? v->def->span : f->span;
 }
 
+typedef VEC(tir_formula_op) op_list;
+
+// Adds a condition to those already in ops.
+static void demand(struct tir_compilation *c, op_list *ops, const tir_formula_op *one,
+                   uint32_t count)
+{
+    bool first = !ops->len;
+    for (uint32_t i = 0; i < count; i++)
+        vec_push(&c->cx.arena, ops, one[i]);
+    if (!first)
+        vec_push(&c->cx.arena, ops, ((tir_formula_op){TIR_FORMULA_AND, 0}));
+}
+
 // The conditions that choose this variant, all together.
 static bool fill_when(struct tir_compilation *c, const struct tir_func *f, tir_formula *when)
 {
     const struct tir_inst *yield = tir_yield_of(f->host);
-    VEC(tir_formula_op) ops = {0};
+    op_list ops = {0};
     for (uint32_t i = 0; i < f->when_count; i++) {
         const struct tir_value *v = yield->operands[yield->operand_count - f->when_count + i];
         tir_formula one;
         if (!tir_compile_formula(c, f, v, f->span, &one))
             return false;
-        for (uint32_t k = 0; k < one.count; k++)
-            vec_push(&c->cx.arena, &ops, one.ops[k]);
-        if (i)
-            vec_push(&c->cx.arena, &ops, ((tir_formula_op){TIR_FORMULA_AND, 0}));
+        demand(c, &ops, one.ops, one.count);
+    }
+    for (uint32_t i = 0; i < f->param_count; i++) {
+        const tir_formula_op aligned[] = {
+            {TIR_FORMULA_ALIGN, i}, {TIR_FORMULA_CONST, f->params[i].aligned}, {TIR_FORMULA_GE, 0}};
+        if (f->params[i].aligned)
+            demand(c, &ops, aligned, TIR_COUNT_OF(aligned));
     }
     *when = (tir_formula){ops.at, ops.len};
     return true;

@@ -53,17 +53,14 @@ static void demand_of(struct wholes *w, const struct tir_inst *inst)
     }
 }
 
-bool tir_compile_whole_tiles(struct tir_func *f)
+void tir_compile_whole_tiles(struct tir_func *f)
 {
     struct wholes w = {.f = f};
-    bool has_dot = false;
-    tir_foreach_inst(inst, f) {
-        has_dot |= inst->op == TIR_OP_DOT;
+    tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_TILES)
             demand_of(&w, inst);
-    }
-    if (!has_dot || !w.conditions.len)
-        return false;
+    if (!w.conditions.len)
+        return;
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_FOR)
             demand_of(&w, inst);
@@ -79,5 +76,4 @@ bool tir_compile_whole_tiles(struct tir_func *f)
     struct tir_builder b = tir_builder_at_end(f, f->host);
     tir_build_yield(&b, values, count + w.conditions.len);
     f->when_count = w.conditions.len;
-    return true;
 }

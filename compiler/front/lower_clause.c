@@ -102,6 +102,28 @@ static void clause_facts(struct clauses *cl, const struct ast_clause *c)
     }
 }
 
+// aligned(A = 16, ...): what may be relied on of single tensors.
+static void clause_aligned(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    vec_foreach(const struct ast_arg, it, &c->args) {
+        struct tir_param *param = NULL;
+        for (uint32_t i = 0; it->name && i < l->f->param_count; i++)
+            if (l->f->params[i].name == it->name) // interned
+                param = &l->f->params[i];
+        int64_t bytes;
+        if (!param || param->value->type->space != TIR_SPACE_GLOBAL)
+            lower_error(l, it->span, TIR_E_ARGUMENTS, "expected TENSOR = BYTES");
+        else if (const_int(l, it->value, "an alignment", &bytes)) {
+            if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16)
+                param->aligned = (uint32_t)bytes;
+            else
+                lower_error(l, it->span, TIR_E_ARGUMENTS,
+                            "an alignment is 1, 2, 4, 8 or 16 bytes, not %lld", (long long)bytes);
+        }
+    }
+}
+
 // meta(BM = 128, ...): what was bound when the IR was made.
 static void clause_meta(struct clauses *cl, const struct ast_clause *c)
 {
@@ -134,10 +156,9 @@ static const struct {
     const char *name;
     void (*handle)(struct clauses *cl, const struct ast_clause *c);
 } handlers[] = {
-    {"where", clause_where},     {"grid", clause_grid},
-    {"threads", clause_threads}, {"form", clause_form},
-    {"facts", clause_facts},     {"meta", clause_meta},
-    {"shared", clause_shared},   {"persistent", clause_persistent},
+    {"where", clause_where}, {"grid", clause_grid},     {"threads", clause_threads},
+    {"form", clause_form},   {"facts", clause_facts},   {"aligned", clause_aligned},
+    {"meta", clause_meta},   {"shared", clause_shared}, {"persistent", clause_persistent},
 };
 
 static void lower_clause(struct clauses *cl, const struct ast_clause *c)
@@ -173,7 +194,7 @@ bool lower_clauses(struct lower *l, const struct ast_kernel *k)
     l->b = tir_builder_at_end(l->f, l->f->host);
     l->in_host = true;
     vec_foreach(const struct ast_clause, it, &k->clauses) {
-        static const char *const of_ir[] = {"form", "facts", "meta"};
+        static const char *const of_ir[] = {"form", "facts", "aligned", "meta"};
         for (uint32_t i = 0; i < TIR_COUNT_OF(of_ir); i++)
             l->is_ir |= strcmp(it->name, of_ir[i]) == 0;
         lower_clause(&cl, it);

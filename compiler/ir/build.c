@@ -285,6 +285,25 @@ bool tir_is_const_int(const struct tir_value *v, int64_t *out)
     return true;
 }
 
+const struct tir_param *tir_param_of(const struct tir_func *f, const struct tir_value *v)
+{
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value == v)
+            return &f->params[i];
+    return NULL;
+}
+
+uint32_t tir_tensor_alignment(const struct tir_func *f, const struct tir_value *tensor)
+{
+    const struct tir_param *param = tir_param_of(f, tensor);
+    return f->facts & TIR_FACT_VECTOR16 ? 16 : param ? param->aligned : 0;
+}
+
+bool tir_tensor_is_dense(const struct tir_func *f, const struct tir_value *tensor)
+{
+    return f->facts & TIR_FACT_UNIT_INNER || tir_tensor_alignment(f, tensor);
+}
+
 bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst)
 {
     for (; inst; inst = inst->block->owner)

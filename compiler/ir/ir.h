@@ -199,6 +199,9 @@ struct tir_param {
     const char *name;
     enum tir_direction direction;
     struct tir_value *value; // argument of the kernel's block; a scalar or a tensor
+    // Of a tensor, bytes that may be relied on (TIR_FORMULA_ALIGN of the artifact); 0: nothing is
+    // known, not even that the innermost stride is 1.
+    uint32_t aligned;
     struct tir_param_dim dims[TIR_MAX_RANK];
     struct tir_span span;
 };
@@ -287,6 +290,12 @@ static inline bool tir_has_trait(const struct tir_inst *inst, uint32_t traits)
 bool tir_has_effect(const struct tir_inst *inst); // it, or anything in its regions
 bool tir_is_const_int(const struct tir_value *v,
                       int64_t *out); // integer constant (splat or scalar)
+// The parameter that v is; NULL: it is none.
+const struct tir_param *tir_param_of(const struct tir_func *f, const struct tir_value *v);
+// What f's facts and parameters promise of a tensor: the bytes that its address, its rows and their
+// distances are multiples of (0: nothing), and an innermost stride of 1.
+uint32_t tir_tensor_alignment(const struct tir_func *f, const struct tir_value *tensor);
+bool tir_tensor_is_dense(const struct tir_func *f, const struct tir_value *tensor);
 bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst);
 // Whether v may stand where a value of this type is asked for: its own type, or, for a constant,
 // the same tile in any layout. The types of constants never have a layout.

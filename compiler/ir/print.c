@@ -527,6 +527,20 @@ static void put_facts(struct printer *p)
     put(p, ")");
 }
 
+static void put_aligned(struct printer *p)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < p->f->param_count; i++) {
+        const struct tir_param *param = &p->f->params[i];
+        if (!param->aligned)
+            continue;
+        put(p, first ? " aligned(" : "");
+        put_separator(p, &first);
+        tir_text_format(p->out, "%s = %u", param->name, param->aligned);
+    }
+    put(p, first ? "" : ")");
+}
+
 static void put_clauses(struct printer *p)
 {
     const struct tir_func *f = p->f;
@@ -540,6 +554,7 @@ static void put_clauses(struct printer *p)
     if (f->form != TIR_FORM_TILE || (!f->meta_count && !f->facts))
         tir_text_format(p->out, " form(%s)", tir_form_name(f->form));
     put_facts(p);
+    put_aligned(p);
     if (f->shared_bytes)
         tir_text_format(p->out, " shared(%lld)", (long long)f->shared_bytes);
     if (f->persistent)

@@ -314,13 +314,13 @@ static void set_params(struct tir_ranges *r)
     bool small = f->facts & TIR_FACT_INDEX32;
     for (uint32_t d = 0; d < f->dim_count; d++)
         r->of[f->dims[d].value->id] = (struct known){0, INT64_C(1) << (small ? 30 : 62), 1};
-    for (uint32_t i = 0; f->facts & TIR_FACT_VECTOR16 && i < f->param_count; i++) {
+    for (uint32_t i = 0; i < f->param_count; i++) {
         const struct tir_type *t = f->params[i].value->type;
         if (t->space != TIR_SPACE_GLOBAL || t->rank == 0)
             continue;
         int32_t dim = f->params[i].dims[t->rank - 1].dim;
-        uint64_t chunk = 128 / tir_elems[t->elem].bits;
-        if (dim >= 0) { // the innermost extent is a multiple of 16 bytes
+        uint64_t chunk = tir_tensor_alignment(f, f->params[i].value) * 8 / tir_elems[t->elem].bits;
+        if (dim >= 0 && chunk) { // the innermost extent is a multiple of the alignment
             uint64_t *divisor = &r->of[f->dims[dim].value->id].divisor;
             *divisor = *divisor / tir_gcd(*divisor, chunk) * chunk;
         }

@@ -438,6 +438,12 @@ static void check_signature(struct verifier *v)
     }
     for (uint32_t i = 0; fits && i < f->dim_count; i++)
         fits = f->dims[i].value == f->body->args[f->param_count + i];
+    for (uint32_t i = 0; fits && i < f->param_count; i++) {
+        uint32_t aligned = f->params[i].aligned;
+        if (aligned && (!tir_is_pow2(aligned) || aligned > 16 ||
+                        f->params[i].value->type->space != TIR_SPACE_GLOBAL))
+            wrong(v, NULL, "%s is aligned to %u bytes", f->params[i].name, aligned);
+    }
     if (!fits)
         wrong(v, NULL, "parameters and dimensions do not match the block's arguments");
     if (f->threads % 32 || f->threads > 1024)

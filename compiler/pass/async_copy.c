@@ -12,9 +12,10 @@
 //
 // cp.async moves 4, 8 or 16 bytes between addresses aligned to that size (PTX ISA, "cp.async"), so
 // it needs a load whose only use is the store, which reads zero outside the tensor, and whose
-// contiguous dimension is the buffer's. 16 bytes need the fact vector16 and a start that is a
-// multiple of 16 bytes; elements of 4 and 8 bytes can always go one at a time. What cannot be
-// copied this way stays a load and a store, and the receipt says why.
+// contiguous dimension is the buffer's. More than an element at a time need the tensor's alignment
+// (the fact vector16 or the clause `aligned`) and a start that is a multiple of the width; elements
+// of 4 and 8 bytes can always go one at a time. What cannot be copied this way stays a load and a
+// store, and the receipt says why.
 //
 // One commit and wait stand before the first reader of the copies made so far; pipeline moves them.
 
@@ -43,12 +44,22 @@ static bool reads_zero_outside(const struct tir_inst *load)
     return tir_elem_is_float(pad->type->elem) ? pad->constant.f == 0 : pad->constant.i == 0;
 }
 
-static const struct tir_param *param_of(const struct tir_func *f, const struct tir_value *tensor)
+// The most elements, up to `most` (a power of two), that can be copied at a time: the start along
+// the contiguous dimension, the row's length and both tiles are multiples of them.
+static uint32_t copy_elements(struct async *as, const struct tir_inst *load,
+                              const struct tir_type *buffer, uint32_t most)
 {
-    for (uint32_t i = 0; i < f->param_count; i++)
-        if (f->params[i].value == tensor)
-            return &f->params[i];
-    return NULL;
+    const struct tir_type *t = load->results[0]->type;
+    uint32_t last = t->rank - 1, base_rank = tir_ref_base(load)->type->rank;
+    uint64_t multiple = tir_range_divisor(as->ranges, tir_ref_indices(load)[base_rank - 1]);
+    const struct tir_param_dim *dim = &tir_param_of(as->f, tir_ref_base(load))->dims[base_rank - 1];
+    int64_t extent = dim->dim < 0 ? dim->constant : 0; // others follow from the alignment
+    const struct tir_layout *l = buffer->layout;
+    uint32_t inner =
+        l->first[l->rank] > l->first[last] ? l->iters[l->first[l->rank] - 1].extent : 1;
+    while (most > 1 && (extent % most || multiple % most || inner % most || t->shape[last] % most))
+        most /= 2;
+    return most;
 }
 
 // Bytes one cp.async may move, or 0 with the reason.
@@ -56,33 +67,22 @@ static uint32_t copy_width(struct async *as, const struct tir_inst *load,
                            const struct tir_inst *store, const char **why)
 {
     const struct tir_type *t = load->results[0]->type;
-    const struct tir_type *buffer = tir_ref_base(store)->type;
     uint32_t size = tir_elems[t->elem].bits / 8;
-    uint32_t last = t->rank - 1;
+    if (!size) {
+        *why = "its elements are smaller than a byte";
+        return 0;
+    }
     if (!(as->cx->arch->features & TIR_ARCH_CP_ASYNC)) {
         *why = "the target has no cp.async";
         return 0;
     }
-    if (tir_contiguous_dim(load, t->rank) == last && as->f->facts & TIR_FACT_VECTOR16) {
-        uint32_t base_rank = tir_ref_base(load)->type->rank;
-        uint64_t multiple = tir_range_divisor(as->ranges, tir_ref_indices(load)[base_rank - 1]);
-        const struct tir_param *param = param_of(as->f, tir_ref_base(load));
-        const struct tir_param_dim *dim = &param->dims[base_rank - 1];
-        int64_t extent = dim->dim < 0 ? dim->constant : 0; // others: the fact vector16
-        uint32_t chunk = 16 / TIR_MIN(16, size);
-        const struct tir_layout *l = buffer->layout;
-        uint32_t inner =
-            l->first[l->rank] > l->first[last] ? l->iters[l->first[l->rank] - 1].extent : 1;
-        if (extent % chunk == 0 && multiple % chunk == 0 && inner % chunk == 0 &&
-            t->shape[last] % chunk == 0)
-            return 16;
-        *why = extent % chunk ? "its rows are not a multiple of 16 bytes"
-                              : "its start along the contiguous dimension is not a multiple of "
-                                "16 bytes";
-    } else {
-        *why = "its rows are not known to be aligned to 16 bytes";
-    }
-    return size == 4 || size == 8 ? size : 0;
+    uint32_t aligned = tir_tensor_alignment(as->f, tir_ref_base(load)), width = size;
+    if (tir_contiguous_dim(load, t->rank) == t->rank - 1 && aligned > size)
+        width = size * copy_elements(as, load, tir_ref_base(store)->type, aligned / size);
+    *why = aligned < 4 ? "its rows are not known to be aligned to 4 bytes"
+                       : "its start or its length along the contiguous dimension is not a multiple "
+                         "of 4 bytes";
+    return width >= 4 && width <= 16 ? width : 0;
 }
 
 static struct tir_inst *copyable_load(struct async *as, const struct tir_inst *store)
@@ -120,7 +120,7 @@ static bool make_copy(struct async *as, struct tir_inst *store)
     struct tir_inst *load = copyable_load(as, store);
     if (!load)
         return false;
-    const struct tir_param *param = param_of(as->f, tir_ref_base(load));
+    const struct tir_param *param = tir_param_of(as->f, tir_ref_base(load));
     const char *why = NULL;
     uint32_t width = 0;
     if (!param || param->direction != TIR_IN)

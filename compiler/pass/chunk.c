@@ -11,15 +11,26 @@
 //
 // Where rows are not aligned every element is an access of its own, and a tile of 128 x 64 would be
 // hundreds of instructions and predicates in a row: slow to compile and no faster to run. The same
-// is done to a store that first converts its tile's layout: the tile goes to shared memory at once
-// and leaves it in rows. Tiles whose accesses are few (16 or fewer a thread) stay whole.
+// is done to asynchronous copies of few bytes, and to a store that first converts its tile's
+// layout: the tile goes to shared memory at once and leaves it in rows. Tiles whose accesses are
+// few (16 or fewer a thread) stay whole.
+//
+// Products are taken a step along K at a time, except where the fact vector16 says that this is the
+// kernel's fastest variant:
+//     for k: i64 in range(0, 64, 16) carry (sum: f32[128, 128] in M = acc) {
+//         yield dot(view(a[0:+128, k:+16]), view(b[k:+16, 0:+128]), sum);
+//     }
+// Most of a variant's code, and so of its compile time, is the products; ptxas unrolls the loop
+// where it sees fit.
 
 #include "ir/range.h"
 #include "ir/walk.h"
+#include "pass/dot.h"
 #include "pass/pass.h"
 #include "pass/stage.h"
 
 #define MOST_ACCESSES 16 // of one thread, for a tile to stay whole
+#define MOST_COPIES   8  // the same of asynchronous copies, which the pipeline repeats
 
 struct chunk {
     struct tir_func *f;
@@ -28,69 +39,79 @@ struct chunk {
     bool changed;
 };
 
-// Accesses of one thread when each moves one element, or a vector where rows are aligned.
-static int64_t accesses(const struct chunk *c, const struct tir_type *t)
+// Elements of the tensor that move at a time.
+static uint32_t vector_of(const struct chunk *c, const struct tir_value *tensor)
 {
-    int64_t each = c->f->facts & TIR_FACT_VECTOR16 ? 128 / tir_elems[t->elem].bits : 1;
-    return tir_type_count(t) / TIR_MAX(1, each * c->f->threads);
+    return TIR_MAX(1, tir_tensor_alignment(c->f, tensor) * 8 / tir_elems[tensor->type->elem].bits);
 }
 
-// Rows that make MOST_ACCESSES, if the tile has a whole number of such chunks; 0: leave it whole.
-static int64_t chunk_rows(const struct chunk *c, const struct tir_type *t)
+// Rows of a tile of type t that make `most` accesses of a thread, `vector` elements each, if the
+// tile has a whole number of such chunks; 0: leave it whole.
+static int64_t chunk_rows(const struct chunk *c, const struct tir_type *t, uint32_t vector,
+                          int64_t most)
 {
-    int64_t n = accesses(c, t);
-    if (t->rank != 2 || n <= MOST_ACCESSES || n % MOST_ACCESSES)
+    int64_t n = tir_type_count(t) / (vector * (int64_t)c->f->threads);
+    if (t->rank != 2 || n <= most || n % most)
         return 0;
-    int64_t chunks = n / MOST_ACCESSES, rows = t->shape[0] / chunks;
+    int64_t chunks = n / most, rows = t->shape[0] / chunks;
     // A swizzle repeats every eight rows; a chunk that starts there is addressed by an addition.
     return t->shape[0] % chunks == 0 && rows % 8 == 0 ? rows : 0;
 }
 
-static const struct tir_type *rows_type(struct chunk *c, const struct tir_type *t, int64_t rows)
+static const struct tir_type *rows_type(struct chunk *c, const struct tir_type *t, int64_t rows,
+                                        uint32_t vector)
 {
     static const uint32_t order[2] = {1, 0};
     struct tir_types *types = c->f->module->types;
     struct tir_type out = *t;
     out.space = TIR_SPACE_VALUE;
     out.shape[0] = rows;
-    uint32_t vector = c->f->facts & TIR_FACT_VECTOR16 ? 128 / tir_elems[t->elem].bits : 1;
     out.layout =
         tir_layout_blocked(types, 2, out.shape, order, order, vector, 1, c->f->threads / 32);
     return tir_type_get(types, &out);
 }
 
+// for row in range(0, end, step), whose body the builder given back is at the end of.
+static struct tir_builder build_rows(struct chunk *c, struct tir_builder *b, int64_t end,
+                                     int64_t step, struct tir_value **row)
+{
+    struct tir_func *f = c->f;
+    struct tir_value *bounds[] = {tir_const_index(f, 0), tir_const_index(f, end),
+                                  tir_const_index(f, step)};
+    struct tir_inst *loop = tir_build(b, TIR_OP_FOR, bounds, 3, NULL, 0, 1);
+    tir_set_int(f, loop, TIR_ATTR_unroll, 1);
+    *row = tir_block_add_arg(f, loop->regions[0], bounds[0]->type,
+                             tir_intern_cstr(f->module->names, "row"));
+    struct tir_builder in = tir_builder_at_end(f, loop->regions[0]);
+    in.span = b->span;
+    return in;
+}
+
+static struct tir_value *plus(struct tir_builder *b, struct tir_value *start, struct tir_value *row)
+{
+    int64_t zero;
+    return tir_is_const_int(start, &zero) && zero == 0 ? row
+                                                       : tir_binary(b, TIR_OP_ADD, start, row);
+}
+
 // One load and one store of `rows` rows, `to` and `from` being the ref operands (base, two indices)
 // of the whole tile; the first index moves with the loop.
 static void build_loop(struct chunk *c, struct tir_builder b, const struct tir_type *t,
-                       int64_t rows, struct tir_value *const *from, struct tir_value *pad,
-                       struct tir_value *const *to)
+                       int64_t rows, uint32_t vector, struct tir_value *const *from,
+                       struct tir_value *pad, struct tir_value *const *to)
 {
-    struct tir_func *f = c->f;
-    struct tir_value *bounds[] = {tir_const_index(f, 0), tir_const_index(f, t->shape[0]),
-                                  tir_const_index(f, rows)};
-    struct tir_inst *loop = tir_build(&b, TIR_OP_FOR, bounds, 3, NULL, 0, 1);
-    tir_set_int(f, loop, TIR_ATTR_unroll, 1);
-    tir_set_int(f, loop, TIR_ATTR_stages, 1);
-    struct tir_value *i = tir_block_add_arg(f, loop->regions[0], bounds[0]->type,
-                                            tir_intern_cstr(f->module->names, "row"));
-    struct tir_builder in = tir_builder_at_end(f, loop->regions[0]);
-    in.span = b.span;
-    const struct tir_type *type = rows_type(c, t, rows);
-    int64_t box[2] = {rows, t->shape[1]}, zero;
-    struct tir_value *at[2];
-    for (uint32_t k = 0; k < 2; k++) {
-        struct tir_value *start = k ? to[1] : from[1];
-        bool at_zero = tir_is_const_int(start, &zero) && zero == 0;
-        at[k] = at_zero ? i : tir_binary(&in, TIR_OP_ADD, start, i);
-    }
-    struct tir_value *load_operands[] = {pad, NULL, from[0], at[0], from[2]};
+    struct tir_value *row;
+    struct tir_builder in = build_rows(c, &b, t->shape[0], rows, &row);
+    const struct tir_type *type = rows_type(c, t, rows, vector);
+    int64_t box[2] = {rows, t->shape[1]};
+    struct tir_value *load_operands[] = {pad, NULL, from[0], plus(&in, from[1], row), from[2]};
     struct tir_inst *load = tir_build(&in, TIR_OP_LOAD, load_operands, 5, &type, 1, 0);
-    tir_set_list(f, load, TIR_ATTR_box, box, 2);
-    struct tir_value *store_operands[] = {load->results[0], NULL, to[0], at[1], to[2]};
+    tir_set_list(c->f, load, TIR_ATTR_box, box, 2);
+    struct tir_value *store_operands[] = {load->results[0], NULL, to[0], plus(&in, to[1], row),
+                                          to[2]};
     struct tir_inst *store = tir_build(&in, TIR_OP_STORE, store_operands, 5, NULL, 0, 0);
-    tir_set_list(f, store, TIR_ATTR_box, box, 2);
+    tir_set_list(c->f, store, TIR_ATTR_box, box, 2);
     tir_build_yield(&in, NULL, 0);
-    c->changed = true;
 }
 
 static bool is_plain(const struct tir_inst *access) // both dimensions are slices
@@ -120,15 +141,108 @@ static bool chunk_load(struct chunk *c, struct tir_inst *store)
     struct tir_value *pad = load->operands[TIR_LOAD_PAD];
     if (pad && !tir_type_is_scalar(pad->type) && pad->kind != TIR_VALUE_CONST)
         return false;
-    int64_t rows = chunk_rows(c, v->type);
+    uint32_t vector = vector_of(c, tir_ref_base(load));
+    int64_t rows = chunk_rows(c, v->type, vector, MOST_ACCESSES);
     if (!rows || !is_plain(load) || !is_plain(store))
         return false;
-    build_loop(c, tir_builder_before(c->f, store), v->type, rows,
+    build_loop(c, tir_builder_before(c->f, store), v->type, rows, vector,
                load->operands + tir_fixed_count(load), pad,
                store->operands + tir_fixed_count(store));
     tir_remove(store);
     tir_remove(load);
+    c->changed = true;
     return true;
+}
+
+// The type of a part of a buffer; NULL: its layout cannot be cut there.
+static const struct tir_type *part_type(struct chunk *c, const struct tir_type *buffer,
+                                        const int64_t *box)
+{
+    const struct tir_layout *l = buffer->layout;
+    struct tir_iter iters[TIR_MAX_ITERS];
+    memcpy(iters, l->iters, l->iter_count * sizeof(*iters));
+    for (uint32_t d = 0; d < 2; d++) { // the innermost iterators that make up the box
+        int64_t left = box[d];
+        for (uint32_t i = l->first[d + 1]; i-- > l->first[d];) {
+            iters[i].extent = (uint32_t)TIR_MIN(left, (int64_t)iters[i].extent);
+            left /= iters[i].extent;
+        }
+    }
+    struct tir_type t = *buffer;
+    memcpy(t.shape, box, 2 * sizeof(*box));
+    t.layout = tir_layout_from_iters(c->f->module->types, 2, box, iters, l->iter_count, NULL, 0,
+                                     l->swizzle);
+    return t.layout ? tir_type_get(c->f->module->types, &t) : NULL;
+}
+
+static struct tir_value *part_of(struct chunk *c, struct tir_builder *b, struct tir_value *buffer,
+                                 const struct tir_type *type, struct tir_value *row,
+                                 struct tir_value *column)
+{
+    struct tir_value *operands[] = {buffer, row, column};
+    struct tir_value *part = tir_build1(b, TIR_OP_VIEW, type, operands, 3);
+    tir_set_list(c->f, part->def, TIR_ATTR_box, type->shape, 2);
+    part->name = buffer->name;
+    return part;
+}
+
+static void chunk_copy(struct chunk *c, struct tir_inst *copy)
+{
+    struct tir_value *to = copy->operands[TIR_COPY_TO];
+    const struct tir_type *t = to->type;
+    uint32_t width = (uint32_t)tir_attr_int(copy, TIR_ATTR_width, 16);
+    int64_t rows = chunk_rows(c, t, width * 8 / tir_elems[t->elem].bits, MOST_COPIES);
+    int64_t box[2] = {rows, t->shape[1]};
+    const struct tir_type *type = rows ? part_type(c, t, box) : NULL;
+    if (!type || !is_plain(copy))
+        return;
+    struct tir_func *f = c->f;
+    struct tir_builder b = tir_builder_before(f, copy);
+    struct tir_value *row, **from = copy->operands + tir_fixed_count(copy);
+    struct tir_builder in = build_rows(c, &b, t->shape[0], rows, &row);
+    struct tir_value *operands[] = {part_of(c, &in, to, type, row, tir_const_index(f, 0)),
+                                    copy->operands[TIR_COPY_PRED], from[0], plus(&in, from[1], row),
+                                    from[2]};
+    struct tir_inst *part = tir_build(&in, TIR_OP_COPY_ASYNC, operands, 5, NULL, 0, 0);
+    tir_set_list(f, part, TIR_ATTR_box, box, 2);
+    tir_set_int(f, part, TIR_ATTR_width, width);
+    tir_build_yield(&in, NULL, 0);
+    tir_remove(copy);
+    c->changed = true;
+}
+
+// A dot whose steps along K become a loop.
+static void chunk_dot(struct chunk *c, struct tir_inst *dot)
+{
+    struct tir_func *f = c->f;
+    struct tir_value *a = dot->operands[TIR_DOT_A], *b = dot->operands[TIR_DOT_B];
+    struct tir_value *sum = dot->results[0];
+    int64_t m = a->type->shape[0], n = b->type->shape[1], depth = a->type->shape[1];
+    struct tir_dot_plan plan =
+        tir_dot_plan(c->cx->arch, a->type->elem, b->type->elem, sum->type->elem, m, n, depth);
+    int64_t box_a[2] = {m, plan.depth}, box_b[2] = {plan.depth, n};
+    const struct tir_type *type_a = plan.mma ? part_type(c, a->type, box_a) : NULL;
+    const struct tir_type *type_b = plan.mma ? part_type(c, b->type, box_b) : NULL;
+    if (!type_a || !type_b || depth == plan.depth)
+        return;
+    struct tir_builder build = tir_builder_before(f, dot);
+    struct tir_value *operands[] = {tir_const_index(f, 0), tir_const_index(f, depth),
+                                    tir_const_index(f, plan.depth), dot->operands[TIR_DOT_ACC]};
+    struct tir_inst *loop = tir_build(&build, TIR_OP_FOR, operands, 4, &sum->type, 1, 1);
+    struct tir_value *k = tir_block_add_arg(f, loop->regions[0], operands[0]->type,
+                                            tir_intern_cstr(f->module->names, "k"));
+    struct tir_value *carried = tir_block_add_arg(f, loop->regions[0], sum->type, sum->name);
+    struct tir_builder in = tir_builder_at_end(f, loop->regions[0]);
+    in.span = dot->span;
+    struct tir_value *zero = operands[0];
+    struct tir_value *step[] = {part_of(c, &in, a, type_a, zero, k),
+                                part_of(c, &in, b, type_b, k, zero), carried};
+    struct tir_value *next = tir_build1(&in, TIR_OP_DOT, sum->type, step, 3);
+    tir_build_yield(&in, &next, 1);
+    loop->results[0]->name = sum->name;
+    tir_replace_uses(f, sum, loop->results[0]);
+    tir_remove(dot);
+    c->changed = true;
 }
 
 // store to global of a tile whose layout is converted for the purpose.
@@ -139,7 +253,8 @@ static bool chunk_store(struct chunk *c, struct tir_inst *store)
     if (tir_ref_base(store)->type->space != TIR_SPACE_GLOBAL || store->operands[TIR_STORE_MASK] ||
         !convert || convert->op != TIR_OP_CONVERT_LAYOUT || c->uses[v->id] != 1 || !is_plain(store))
         return false;
-    int64_t rows = chunk_rows(c, v->type);
+    uint32_t vector = vector_of(c, tir_ref_base(store));
+    int64_t rows = chunk_rows(c, v->type, vector, MOST_ACCESSES);
     if (!rows)
         return false;
     struct tir_func *f = c->f;
@@ -155,9 +270,10 @@ static bool chunk_store(struct chunk *c, struct tir_inst *store)
     struct tir_value *operands[] = {convert->operands[TIR_REDUCE_X], NULL, buffer, zero, zero};
     struct tir_inst *whole = tir_build(&b, TIR_OP_STORE, operands, 5, NULL, 0, 0);
     tir_set_list(f, whole, TIR_ATTR_box, t.shape, 2);
-    build_loop(c, b, v->type, rows, from, NULL, store->operands + tir_fixed_count(store));
+    build_loop(c, b, v->type, rows, vector, from, NULL, store->operands + tir_fixed_count(store));
     tir_remove(store);
     tir_remove(convert);
+    c->changed = true;
     return true;
 }
 
@@ -168,6 +284,8 @@ static void run_block(struct chunk *c, struct tir_block *block)
             run_block(c, inst->regions[r]);
         if (inst->op == TIR_OP_STORE && !chunk_load(c, inst))
             chunk_store(c, inst);
+        else if (inst->op == TIR_OP_COPY_ASYNC)
+            chunk_copy(c, inst);
     }
 }
 
@@ -175,5 +293,11 @@ enum tir_change tir_pass_chunk(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct chunk c = {.f = f, .cx = cx, .uses = tir_count_uses(cx->scratch, f)};
     run_block(&c, f->body);
+    VEC(struct tir_inst *) dots = {0};
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT && !(f->facts & TIR_FACT_VECTOR16))
+            vec_push(cx->scratch, &dots, inst);
+    vec_foreach(struct tir_inst *, it, &dots)
+        chunk_dot(&c, *it);
     return c.changed ? TIR_CHANGED : TIR_UNCHANGED;
 }

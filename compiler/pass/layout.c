@@ -227,8 +227,9 @@ static void propagate(struct solver *s)
 // Anchors.
 
 // Coalesced access: vectors and lanes along the contiguous dimension, warps away from reduced ones.
+// vectors: bytes that may move at a time.
 static const struct tir_layout *blocked(struct solver *s, const struct tir_type *t,
-                                        uint32_t contiguous, bool vectors)
+                                        uint32_t contiguous, uint32_t vectors)
 {
     uint32_t order[TIR_MAX_RANK], warp_order[TIR_MAX_RANK], n = 0, w = 0;
     if (contiguous < t->rank)
@@ -245,13 +246,13 @@ static const struct tir_layout *blocked(struct solver *s, const struct tir_type 
             if (reduced[order[i]] == (pass == 1))
                 warp_order[w++] = order[i];
     int64_t share = TIR_MAX(1, tir_type_count(t) / (32 * s->warps)); // elements a thread
-    uint32_t vector = vectors ? 128 / tir_elems[t->elem].bits : 1;
+    uint32_t vector = TIR_MAX(1, vectors * 8 / tir_elems[t->elem].bits);
     while (vector > share)
         vector /= 2;
     // A tile that is transposed keeps a square of elements in each thread: vectors both ways.
     uint32_t patch = 1;
     vec_foreach(struct tir_inst *, it, &s->transposes)
-        if (tir_type_same_shape((*it)->operands[0]->type, t) && vectors)
+        if (tir_type_same_shape((*it)->operands[0]->type, t))
             while (patch < vector && patch * vector < share)
                 patch *= 2;
     return tir_layout_blocked(s->types, t->rank, t->shape, order, warp_order, TIR_MAX(1, vector),
@@ -262,7 +263,7 @@ static const struct tir_layout *blocked_access(struct solver *s, const struct ti
                                                const struct tir_type *t)
 {
     bool shared = tir_ref_base(access)->type->space == TIR_SPACE_SHARED;
-    bool vectors = shared || s->f->facts & TIR_FACT_VECTOR16;
+    uint32_t vectors = shared ? 16 : tir_tensor_alignment(s->f, tir_ref_base(access));
     return blocked(s, t, tir_contiguous_dim(access, t->rank), vectors);
 }
 
@@ -297,7 +298,7 @@ static void anchor_dots(struct solver *s)
         const struct tir_type *t = inst->results[0]->type;
         struct tir_dot_plan plan = tir_dot_plan(s->cx->arch, a->elem, b->elem, t->elem, t->shape[0],
                                                 t->shape[1], a->shape[1]);
-        assign(s, inst->results[0], plan.mma ? mma_layout(s, t) : blocked(s, t, 1, true));
+        assign(s, inst->results[0], plan.mma ? mma_layout(s, t) : blocked(s, t, 1, 16));
         propagate(s);
     }
 }
@@ -307,7 +308,7 @@ static void anchor_scans(struct solver *s)
     tir_foreach_inst(inst, s->f)
         if (inst->op == TIR_OP_SCAN) {
             uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
-            assign(s, inst->results[0], blocked(s, inst->results[0]->type, axis, true));
+            assign(s, inst->results[0], blocked(s, inst->results[0]->type, axis, 16));
             propagate(s);
         }
 }
@@ -347,14 +348,14 @@ static void anchor_rest(struct solver *s)
         for (uint32_t r = 0; r < inst->result_count; r++)
             if (needs_layout(inst->results[r]) && !s->of[inst->results[r]->id]) {
                 const struct tir_type *t = inst->results[r]->type;
-                assign(s, inst->results[r], blocked(s, t, t->rank - 1, true));
+                assign(s, inst->results[r], blocked(s, t, t->rank - 1, 16));
                 propagate(s);
             }
         for (uint32_t k = 0; k < inst->region_count; k++)
             for (uint32_t i = 0; i < inst->regions[k]->arg_count; i++) {
                 struct tir_value *arg = inst->regions[k]->args[i];
                 if (needs_layout(arg) && !s->of[arg->id]) {
-                    assign(s, arg, blocked(s, arg->type, arg->type->rank - 1, true));
+                    assign(s, arg, blocked(s, arg->type, arg->type->rank - 1, 16));
                     propagate(s);
                 }
             }

@@ -6,8 +6,8 @@
 // so the byte offset is one value for the thread, plus a stride times a constant for each dimension
 // but the innermost, whose constant becomes the instruction's immediate. Out-of-range elements are
 // switched off by a predicate per distinct constant; dimensions that cannot be out of range have
-// none. Under the fact vector16, neighbouring registers along the innermost dimension move
-// together, 16 bytes at a time: a vector is then wholly inside or wholly outside.
+// none. In an aligned tensor, neighbouring registers along the innermost dimension move together,
+// as many bytes at a time as it is aligned to: a vector is then wholly inside or wholly outside.
 //
 // Shared and local memory are in lower_walk.c.
 
@@ -40,14 +40,6 @@ struct global {
     struct tir_value *stepped; // at, moved on to the constants of the element asked for last
 };
 
-static const struct tir_param *param_of(const struct lower *lo, const struct tir_value *tensor)
-{
-    for (uint32_t i = 0; i < lo->f->param_count; i++)
-        if (lo->f->params[i].value == tensor)
-            return &lo->f->params[i];
-    tir_unreachable();
-}
-
 static struct tir_value *extent_of(struct lower *lo, const struct tir_param *param, uint32_t t)
 {
     const struct tir_param_dim *dim = &param->dims[t];
@@ -65,7 +57,7 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
     *tile_dim += s->box > 0 ? 1 : s->box < 0 ? s->index->type->rank : 0;
     struct tir_value *extent = extent_of(lo, param, t);
     s->bound.extent = tir_lower_cast(lo, &lo->b, extent, lo->index);
-    bool contiguous = t + 1 == g->rank && lo->f->facts & TIR_FACT_UNIT_INNER;
+    bool contiguous = t + 1 == g->rank && tir_tensor_is_dense(lo->f, g->base);
     if (!contiguous) {
         struct tir_value *stride = tir_build1(&lo->b, TIR_OP_STRIDE, lo->i64, &g->base, 1);
         tir_set_int(lo->f, stride->def, TIR_ATTR_axis, t);
@@ -89,7 +81,8 @@ static void set_vector(struct global *g)
 {
     g->vector = (struct lower_vector){1, 1};
     struct side *s = g->rank ? &g->sides[g->rank - 1] : NULL;
-    if (!s || s->box <= 0 || !g->layout || !(g->lo->f->facts & TIR_FACT_VECTOR16))
+    uint32_t vector = tir_tensor_alignment(g->lo->f, g->base) / g->bytes;
+    if (!s || s->box <= 0 || !g->layout || vector <= 1)
         return;
     const struct tir_layout *l = g->layout;
     uint32_t end = l->first[s->tile_dim + 1];
@@ -99,10 +92,9 @@ static void set_vector(struct global *g)
     if (inner->axis != TIR_AXIS_REG)
         return;
     uint64_t divisor = tir_range_divisor(g->lo->ranges, s->index);
-    // The fact speaks of extents that are known at launch; a constant one is looked at here.
-    const struct tir_param_dim *dim = &param_of(g->lo, g->base)->dims[g->rank - 1];
+    // Alignment speaks of extents that are known at launch; a constant one is looked at here.
+    const struct tir_param_dim *dim = &tir_param_of(g->lo->f, g->base)->dims[g->rank - 1];
     int64_t extent = dim->dim < 0 ? dim->constant : 0;
-    uint32_t vector = 16 / g->bytes;
     while (vector > 1 && (inner->extent % vector || divisor % vector || extent % vector))
         vector /= 2;
     g->vector = (struct lower_vector){vector, inner->stride};
@@ -112,7 +104,7 @@ static struct global open_global(struct lower *lo, const struct tir_inst *inst,
                                  const struct tir_layout *layout)
 {
     struct global g = {.lo = lo, .inst = inst, .base = tir_ref_base(inst), .layout = layout};
-    const struct tir_param *param = param_of(lo, g.base);
+    const struct tir_param *param = tir_param_of(lo->f, g.base);
     g.rank = g.base->type->rank;
     g.elem = g.base->type->elem;
     g.bytes = TIR_MAX(1, tir_elems[g.elem].bits / 8);

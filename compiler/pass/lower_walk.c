@@ -7,8 +7,10 @@
 //     address(thread ^ constant) = address(thread) ^ address(constant).
 // So the thread's part is computed once; a register's constant splits into bits that the thread's
 // part never has (they are added, as the instruction's immediate) and the few others (XORed).
-// Indices that only choose a slot of a ring are a plain addition. Anything else, index tiles among
-// it, goes the slow, general way: coordinates, then digits, then the swizzle, for every register.
+// Indices that only choose a slot of a ring are a plain addition; others that are multiples of the
+// tile's own extent have bits of their own and are XORed to the thread's part. Anything else, index
+// tiles among it, goes the slow, general way: coordinates, then digits, then the swizzle, for every
+// register.
 //
 // A slice that a program names may lie outside of its buffer: each of the buffer's dimensions has a
 // bound, checked unless the index is known to fit. What is made by passes (copies, operands of a
@@ -43,6 +45,7 @@ struct lower_walk {
     struct slice_dim slice[TIR_MAX_RANK];
     bool linear;
     struct tir_value *thread; // linear: the thread's part, bytes
+    bool moves;               // linear: starts are in it, so it belongs to where the walk is made
     struct tir_value *slot;   // linear: bytes added by indices that choose a slot
     uint64_t thread_bits;     // linear: bits the thread's part may have
     struct tir_value
@@ -128,6 +131,14 @@ static bool chooses_slot(const struct lower_walk *w, uint32_t d)
     return !m->swizzle || step % 1024 == 0;
 }
 
+// A start whose bits are none of the tile's own.
+static bool is_apart(const struct lower_walk *w, uint32_t d)
+{
+    uint32_t extent = tile_extent(w, d);
+    return w->layout && is_bitwise(w->memory, d) && tir_is_pow2(extent) &&
+           w->dims[d].divisor % extent == 0;
+}
+
 static bool is_linear(const struct lower_walk *w)
 {
     for (uint32_t d = 0; w->layout && d < w->layout->rank; d++)
@@ -135,26 +146,45 @@ static bool is_linear(const struct lower_walk *w)
             return false;
     for (uint32_t d = 0; d < w->rank; d++)
         if (w->dims[d].index || (tile_extent(w, d) != 1 && !is_bitwise(w->memory, d)) ||
-            (w->dims[d].start && !chooses_slot(w, d)))
+            (w->dims[d].start && !chooses_slot(w, d) && !is_apart(w, d)))
             return false;
     return true;
 }
 
+// Bits of the address that multiples of the tile's extent along dimension d may have.
+static uint64_t apart_bits(const struct lower_walk *w, uint32_t d)
+{
+    uint64_t bits = 0;
+    for (int64_t s = tile_extent(w, d); s < w->memory->shape[d]; s += tile_extent(w, d)) {
+        int64_t at[TIR_MAX_RANK] = {0};
+        at[d] = s;
+        bits |= byte_of(w, at);
+    }
+    return bits;
+}
+
 static void open_linear(struct lower *lo, struct lower_walk *w)
 {
-    struct tir_value *coord[TIR_MAX_RANK] = {NULL};
+    struct tir_value *coord[TIR_MAX_RANK] = {NULL}, *apart[TIR_MAX_RANK] = {NULL};
     for (uint32_t d = 0; d < w->rank; d++) {
         const struct walk_dim *dim = &w->dims[d];
         if (dim->tile_dim >= 0 && w->layout)
             coord[d] = tir_lower_coord(lo, w->layout, (uint32_t)dim->tile_dim);
         const struct tir_layout *m = w->memory;
-        if (dim->start && m->first[d + 1] > m->first[d])
+        if (dim->start && !chooses_slot(w, d)) {
+            apart[d] = dim->start;
+            w->moves = true;
+            w->thread_bits |= apart_bits(w, d);
+        } else if (dim->start && m->first[d + 1] > m->first[d]) {
             w->slot = tir_lower_add(
                 lo, &lo->b, w->slot,
                 tir_lower_mul_const(lo, &lo->b, dim->start,
                                     (int64_t)m->iters[m->first[d]].stride * w->bits / 8));
+        }
     }
     w->thread = address(lo, &lo->top, w, coord);
+    if (w->moves)
+        w->thread = tir_binary(&lo->b, TIR_OP_XOR, w->thread, address(lo, &lo->b, w, apart));
     if (!w->layout)
         return;
     for (uint32_t warp = 0; warp < lo->f->threads / 32; warp++)
@@ -339,7 +369,8 @@ static struct tir_value *linear_at(struct lower *lo, struct lower_walk *w, uint3
     if (!at) {
         at = w->thread;
         if (overlap)
-            at = tir_binary(&lo->top, TIR_OP_XOR, at, tir_lower_i32(lo, (int64_t)overlap));
+            at = tir_binary(w->moves ? &lo->b : &lo->top, TIR_OP_XOR, at,
+                            tir_lower_i32(lo, (int64_t)overlap));
         at = tir_lower_add(lo, &lo->b, at, w->slot);
         if (w->splits < TIR_COUNT_OF(w->split)) {
             w->split_bits[w->splits] = overlap;

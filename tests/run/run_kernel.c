@@ -244,12 +244,17 @@ static void complain_diagnostics(struct test *t, const char *what)
     complain(t, what, tir_text_str(&text));
 }
 
-// A pass may change everything but the meaning, whatever it may rely on.
-static void interpret_after_passes(struct test *t, struct tir_func *f, uint32_t facts)
+// A pass may change everything but the meaning, whatever it may rely on. aligned: the bytes that
+// tensors that are read are aligned to.
+static void interpret_after_passes(struct test *t, struct tir_func *f, uint32_t facts,
+                                   uint32_t aligned)
 {
     struct tir_pass_cx cx = {
         .scratch = &t->cx->scratch, .diags = &t->cx->diags, .arch = tir_arch_find(STR("sm_80"))};
     f->facts = facts;
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value->type->space == TIR_SPACE_GLOBAL && f->params[i].direction == TIR_IN)
+            f->params[i].aligned = aligned;
     for (uint32_t i = 0; i < tir_pipeline_count && !t->errors; i++) {
         if (tir_passes[i].out == TIR_FORM_LOWERED)
             break;
@@ -272,9 +277,10 @@ static void run_module(struct test *t, tir_str source)
         return;
     }
     interpret(t, "as written", m->funcs.at[0]);
-    const uint32_t all = TIR_FACT_INDEX32 | TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER;
-    interpret_after_passes(t, tir_func_clone(m->funcs.at[0]), 0);
-    interpret_after_passes(t, m->funcs.at[0], all);
+    const uint32_t dense = TIR_FACT_INDEX32 | TIR_FACT_UNIT_INNER;
+    interpret_after_passes(t, tir_func_clone(m->funcs.at[0]), 0, 0);
+    interpret_after_passes(t, tir_func_clone(m->funcs.at[0]), dense, 4);
+    interpret_after_passes(t, m->funcs.at[0], dense | TIR_FACT_VECTOR16, 0);
 }
 
 static tir_str read_file(struct tir_context *cx, const char *path)

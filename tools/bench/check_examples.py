@@ -449,7 +449,7 @@ class Context:
         return self.last
 
     def facts(self, report):
-        return self.last.facts(report.variant) if report.launched else "nothing launched"
+        return self.last.variant_name(report.variant) if report.launched else "nothing launched"
 
 
 def check(context, item):

@@ -206,10 +206,15 @@ def gemm(element):
 GEMM_SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (1024, 1024, 1024),
                (1, 8192, 4096), (16, 8192, 4096), (64, 8192, 4096), (128, 8192, 4096),
                (512, 8192, 4096), (4097, 4100, 4104)]
+UNALIGNED_SHAPES = [  # in turn: D aligned, D not; A and B aligned to 4 bytes; to 2
+    (4097, 4096, 4096), (4096, 4097, 4096), (4097, 4100, 4104), (64, 8191, 4096),
+    (4096, 4096, 4098), (4096, 4096, 4100), (4096, 4096, 4099)]
 TYPED_SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192)]
 ROWS = [(16384, 4096), (8192, 16384), (4096, 65536)]
 ITEMS = {
     "gemm_bf16": (gemm("bf16"), GEMM_SHAPES, [(70, 80, 96)], ["gemm_bf16", "sweep_bf16.*"]),
+    "gemm_unaligned": (gemm("bf16"), UNALIGNED_SHAPES, [(70, 81, 96), (65, 80, 98), (65, 80, 97)],
+                       ["gemm_bf16", "sweep_bf16.*"]),
     "copy": (copy, [(1 << 28,)], [(5000,)], ["copy.*"]),
     "add": (binary(torch.add), [(1 << 28,)], [(5000,)], ["add.*"]),
     "mul": (binary(torch.mul), [(1 << 28,)], [(5000,)], ["mul.*"]),
@@ -376,7 +381,7 @@ def fastest(context, sets, names):
 def describe(kernel, work):
     report = kernel.bind(*work.ours).launch()
     usage = kernel.usage(report.variant)
-    return {"facts": kernel.facts(report.variant), "threads": report.threads,
+    return {"facts": kernel.variant_name(report.variant), "threads": report.threads,
             "registers": usage.registers, "local": usage.local_bytes,
             "shared": report.dynamic_shared + usage.static_shared}
 

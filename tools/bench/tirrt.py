@@ -25,7 +25,6 @@ DTYPES = {
     "e5m2": torch.float8_e5m2, "bool": torch.bool,
 }
 FLOATS = {"f32", "tf32", "f64"}  # scalars that travel as a double
-FACTS = ["index32", "vector16", "unit_inner"]  # ORDER TIR_FACT_*
 TENSOR, SCALAR = 0, 1  # both tir_rt_arg_kind and tir_param_kind
 
 
@@ -213,10 +212,9 @@ class Kernel:
         self.device.lib.call("tir_rt_kernel_usage", self.handle, c.c_uint32(variant), c.byref(out))
         return out
 
-    def facts(self, variant):
-        """What a variant relies on, as text: "index32+vector16", "any"."""
-        bits = self.variants[variant].facts
-        return "+".join(n for i, n in enumerate(FACTS) if bits >> i & 1) or "any"
+    def variant_name(self, variant):
+        """What follows the kernel's name in a variant's: "edges", "any"; "first" for nothing."""
+        return self.variants[variant].entry.text()[len(self.name):].lstrip("_") or "first"
 
     def bind(self, *values):
         return Call(self, values)

@@ -554,11 +554,12 @@ static void bind_tensor(struct emit *e, uint32_t param, uint32_t *next)
     add_param_attribute(e, index, "noalias");
     if (p->direction == TIR_IN)
         add_param_attribute(e, index, "readonly");
-    if (e->f->facts & TIR_FACT_VECTOR16)
-        LLVMSetParamAlignment(pointer, 16);
+    uint32_t aligned = tir_tensor_alignment(e->f, p->value);
+    if (aligned)
+        LLVMSetParamAlignment(pointer, aligned);
     for (uint32_t d = 0; d < type->rank; d++) {
         V stride = LLVMGetParam(e->function, (*next)++);
-        if (d == type->rank - 1 && e->f->facts & TIR_FACT_UNIT_INNER)
+        if (d == type->rank - 1 && tir_tensor_is_dense(e->f, p->value))
             stride = LLVMConstInt(e->ll->i64, 1, false);
         e->strides[param * TIR_MAX_RANK + d] = stride;
     }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The variants of a kernel: what each may rely on, best first. The runtime takes the first whose
+// facts and conditions hold.
+//
+// A kernel with a matrix product lives on how its operands reach shared memory, so its variants
+// step down by that: whole tiles of aligned tensors; operands that are copied 16 bytes at a time,
+// with tests for the edges and an output of any alignment; operands that are copied 4 bytes at a
+// time; anything. Only the first two are unrolled in full (pass/chunk.c), so the others cost little
+// to compile. A kernel without a product is bound by memory; it has vectors, then single elements
+// with 32-bit, then with 64-bit offsets.
+
+#include "compile.h"
+
+#include "ir/walk.h"
+
+#define ALL_FACTS   (TIR_FACT_INDEX32 | TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER)
+#define DENSE_FACTS (TIR_FACT_INDEX32 | TIR_FACT_UNIT_INNER)
+
+static bool has_tensor(const struct tir_func *f)
+{
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value->type->space == TIR_SPACE_GLOBAL)
+            return true;
+    return false;
+}
+
+static bool has_dot(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT)
+            return true;
+    return false;
+}
+
+static struct tir_func *add(struct tir_compilation *c, struct tir_kernel_code *kernel,
+                            struct tir_func *f, uint32_t facts, const char *suffix)
+{
+    assert(kernel->count < TIR_COUNT_OF(kernel->variants));
+    f->facts = facts;
+    f->name = tir_intern(&c->cx.names, tir_str_format(&c->cx.arena, "%s%s", kernel->name, suffix));
+    kernel->variants[kernel->count++] = f;
+    return f;
+}
+
+// Every tensor that is read is aligned to 16 bytes.
+static void align_inputs(struct tir_func *f)
+{
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value->type->space == TIR_SPACE_GLOBAL &&
+            f->params[i].direction != TIR_OUT)
+            f->params[i].aligned = 16;
+}
+
+// The tensors that the operand v of a dot was loaded from are aligned to 4 bytes, which is what one
+// asynchronous copy moves at least.
+static bool align_operand(struct tir_func *f, const struct tir_value *v)
+{
+    while (v->def && v->def->op == TIR_OP_PERMUTE)
+        v = v->def->operands[0];
+    const struct tir_value *tensor =
+        v->def && v->def->op == TIR_OP_LOAD ? tir_ref_base(v->def) : NULL;
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value == tensor && f->params[i].direction == TIR_IN) {
+            f->params[i].aligned = TIR_MAX(4, tir_elems[tensor->type->elem].bits / 8);
+            return true;
+        }
+    return false;
+}
+
+static bool align_operands(struct tir_func *f)
+{
+    bool any = false;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT) {
+            any |= align_operand(f, inst->operands[TIR_DOT_A]);
+            any |= align_operand(f, inst->operands[TIR_DOT_B]);
+        }
+    return any;
+}
+
+static void add_product(struct tir_compilation *c, struct tir_kernel_code *kernel,
+                        struct tir_func *f)
+{
+    struct tir_func *edges = tir_func_clone(f), *words = tir_func_clone(f),
+                    *any = tir_func_clone(f);
+    if (!c->options.dim_count) // where sizes are known there is nothing to ask at launch
+        tir_compile_whole_tiles(f);
+    add(c, kernel, f, ALL_FACTS, "");
+    align_inputs(edges);
+    add(c, kernel, edges, DENSE_FACTS, "__edges");
+    if (align_operands(words))
+        add(c, kernel, words, DENSE_FACTS, "__words");
+    add(c, kernel, any, 0, "__any");
+}
+
+struct tir_kernel_code tir_compile_variants(struct tir_compilation *c, struct tir_func *f)
+{
+    bool is_partial = c->options.run_pass.len || c->options.stop_after.len;
+    struct tir_kernel_code kernel = {.name = f->name, .variants = {f}, .count = 1};
+    // A kernel that was written in a later form states its facts itself; a program between passes
+    // is one.
+    if (f->form != TIR_FORM_TILE || f->facts || is_partial || !has_tensor(f))
+        return kernel;
+    kernel.count = 0;
+    if (has_dot(f)) {
+        add_product(c, &kernel, f);
+        return kernel;
+    }
+    struct tir_func *narrow = tir_func_clone(f), *wide = tir_func_clone(f);
+    add(c, &kernel, f, ALL_FACTS, "");
+    add(c, &kernel, narrow, TIR_FACT_INDEX32, "__narrow");
+    add(c, &kernel, wide, 0, "__wide");
+    return kernel;
+}
+
+void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f)
+{
+    static const struct {
+        uint32_t fact;
+        const char *text;
+    } facts[] = {{TIR_FACT_INDEX32, "32-bit offsets suffice"},
+                 {TIR_FACT_VECTOR16, "every tensor is aligned to 16 bytes"},
+                 {TIR_FACT_UNIT_INNER, "every innermost stride is 1"}};
+    const char *separator = " where ";
+    tir_text_format(out, "%s:", f->name);
+    if (f->when_count) {
+        tir_text_format(out, "%stiles are whole", separator);
+        separator = ", ";
+    }
+    for (size_t i = 0; i < TIR_COUNT_OF(facts); i++)
+        if (f->facts & facts[i].fact) {
+            tir_text_format(out, "%s%s", separator, facts[i].text);
+            separator = ", ";
+        }
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].aligned) {
+            tir_text_format(out, "%s%s is aligned to %u bytes", separator, f->params[i].name,
+                            f->params[i].aligned);
+            separator = ", ";
+        }
+    tir_text_add(out, STR("\n"));
+}
