@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The bytes of tensor maps.
+//
+// Which bits hold what, and what is refused, was read off the bytes that the driver (13.0) wrote
+// for some 27000 sets of parameters on an H200; tools/bench/tensor_map_dump.c prints them, and
+// tests/runtime/tensor_map.golden keeps those that show every field and every bound.
+
+#include "tensor_map.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "error.h"
+
+enum { MAX_BYTES = 233472 }; // shared memory of a multiprocessor
+
+// Where a field lies: first bit, bits. Members of an array follow each other.
+struct field {
+    uint16_t at, bits;
+};
+static const struct field ADDRESS = {0, 57}, IM2COL = {64, 1}, RANK = {68, 3}, TYPE = {71, 4},
+                          INTERLEAVE = {75, 2}, SWIZZLE = {77, 2}, FILL = {79, 1},
+                          TYPE_HIGH = {80, 1}, L2 = {81, 2}, STRIDE_LOW = {96, 32},
+                          STRIDE_HIGH = {224, 4}, DIM = {256, 32}, STEP = {416, 3}, BOX = {440, 8},
+                          PIXELS = {480, 10}, BYTES = {512, 18}, PATTERN = {576, 11};
+enum { LOWER = 448, UPPER = 464 };
+static const uint8_t corner_bits[] = {[3] = 16, [4] = 8, [5] = 5};
+
+// `code` is what TYPE and, above it, TYPE_HIGH hold.
+static const struct {
+    uint8_t bytes, code;
+    bool is_float;
+} types[TIR_TENSOR_MAP_TYPE_COUNT] = {
+    [TIR_TENSOR_MAP_U8] = {1, 0, false},           [TIR_TENSOR_MAP_U16] = {2, 1, false},
+    [TIR_TENSOR_MAP_U32] = {4, 2, false},          [TIR_TENSOR_MAP_S32] = {4, 3, false},
+    [TIR_TENSOR_MAP_U64] = {8, 4, false},          [TIR_TENSOR_MAP_S64] = {8, 5, false},
+    [TIR_TENSOR_MAP_F16] = {2, 6, true},           [TIR_TENSOR_MAP_F32] = {4, 7, true},
+    [TIR_TENSOR_MAP_F64] = {8, 9, true},           [TIR_TENSOR_MAP_BF16] = {2, 10, true},
+    [TIR_TENSOR_MAP_F32_FTZ] = {4, 8, true},       [TIR_TENSOR_MAP_TF32] = {4, 16 + 7, true},
+    [TIR_TENSOR_MAP_TF32_FTZ] = {4, 16 + 8, true},
+};
+
+TIR_API uint32_t tir_tensor_map_type_bytes(tir_tensor_map_type type)
+{
+    return (uint32_t)type < TIR_TENSOR_MAP_TYPE_COUNT ? types[type].bytes : 0;
+}
+
+// --- the rules ---
+
+#define REFUSE(...)                                                \
+    do {                                                           \
+        return tir_error_set(error, TIR_ERR_INVALID, __VA_ARGS__); \
+    } while (0)
+
+static tir_status check_modes(const tir_tensor_map *m, tir_error *error)
+{
+    if ((uint32_t)m->kind > TIR_TENSOR_MAP_IM2COL_WIDE)
+        REFUSE("kind %d does not exist", (int)m->kind);
+    if ((uint32_t)m->type >= TIR_TENSOR_MAP_TYPE_COUNT)
+        REFUSE("type %d does not exist", (int)m->type);
+    if ((uint32_t)m->interleave > TIR_TENSOR_MAP_INTERLEAVE_32)
+        REFUSE("interleave %d does not exist", (int)m->interleave);
+    if ((uint32_t)m->swizzle > TIR_TENSOR_MAP_SWIZZLE_128)
+        REFUSE("swizzle %d does not exist", (int)m->swizzle);
+    if ((uint32_t)m->l2 > TIR_TENSOR_MAP_L2_256)
+        REFUSE("l2 %d does not exist", (int)m->l2);
+    if ((uint32_t)m->fill > TIR_TENSOR_MAP_FILL_NAN)
+        REFUSE("fill %d does not exist", (int)m->fill);
+    if (m->fill == TIR_TENSOR_MAP_FILL_NAN && !types[m->type].is_float)
+        REFUSE("fill is NaN, and type is not a floating-point type");
+    const uint32_t least = m->kind == TIR_TENSOR_MAP_TILED && !m->interleave ? 1 : 3;
+    if (m->rank < least || m->rank > TIR_TENSOR_MAP_RANK)
+        REFUSE("rank is %" PRIu32 "; %" PRIu32 " to 5 are allowed here", m->rank, least);
+    return TIR_OK;
+}
+
+static tir_status check_tensor(const tir_tensor_map *m, tir_error *error)
+{
+    const uint32_t align = m->interleave == TIR_TENSOR_MAP_INTERLEAVE_32 ? 32 : 16;
+    if (m->address % align)
+        REFUSE("address 0x%" PRIx64 " is not a multiple of %" PRIu32, m->address, align);
+    if (m->address >> ADDRESS.bits)
+        REFUSE("address 0x%" PRIx64 " is not below 2^57", m->address);
+    for (uint32_t i = 0; i < m->rank; i++)
+        if (m->dims[i] == 0 || m->dims[i] > UINT64_C(1) << 32)
+            REFUSE("dims[%" PRIu32 "] is %" PRIu64 "; 1 to 2^32 are allowed", i, m->dims[i]);
+    for (uint32_t i = 0; i + 1 < m->rank; i++) {
+        if (m->strides[i] % align)
+            REFUSE("strides[%" PRIu32 "] is %" PRIu64 ", not a multiple of %" PRIu32, i,
+                   m->strides[i], align);
+        if (m->strides[i] >> 40)
+            REFUSE("strides[%" PRIu32 "] is %" PRIu64 ", not below 2^40", i, m->strides[i]);
+    }
+    for (uint32_t i = 0; i < m->rank; i++)
+        if (m->steps[i] < 1 || m->steps[i] > 8)
+            REFUSE("steps[%" PRIu32 "] is %" PRIu32 "; 1 to 8 are allowed", i, m->steps[i]);
+    return TIR_OK;
+}
+
+// The dims of pixels begin after the channels; with interleave those come last but one.
+static tir_status check_corners(const tir_tensor_map *m, tir_error *error)
+{
+    const int32_t limit = 1 << (corner_bits[m->rank] - 1);
+    const uint32_t first = m->interleave ? 0 : 1, count = m->rank - 2;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t dim = m->dims[first + i];
+        if (dim >> 31)
+            REFUSE("dims[%" PRIu32 "] is %" PRIu64 "; pixels have dims below 2^31", first + i, dim);
+        if (i > 0 && m->kind == TIR_TENSOR_MAP_IM2COL_WIDE)
+            continue;
+        const int32_t lower = m->lower[i], upper = m->upper[i];
+        if (lower < -limit || lower >= limit)
+            REFUSE("lower[%" PRIu32 "] is %" PRId32 "; %" PRId32 " to %" PRId32 " are allowed", i,
+                   lower, -limit, limit - 1);
+        if (upper < -limit || upper >= limit)
+            REFUSE("upper[%" PRIu32 "] is %" PRId32 "; %" PRId32 " to %" PRId32 " are allowed", i,
+                   upper, -limit, limit - 1);
+        if ((int64_t)dim + upper - lower <= 0)
+            REFUSE("lower[%" PRIu32 "] %" PRId32 " and upper[%" PRIu32 "] %" PRId32
+                   " leave nothing of dims[%" PRIu32 "] %" PRIu64,
+                   i, lower, i, upper, first + i, dim);
+    }
+    return TIR_OK;
+}
+
+static uint64_t box_bytes(const tir_tensor_map *m)
+{
+    uint64_t bytes = types[m->type].bytes;
+    if (m->kind != TIR_TENSOR_MAP_TILED)
+        return bytes * m->channels * m->pixels;
+    for (uint32_t i = 0; i < m->rank; i++)
+        bytes *= m->box[i] / m->steps[i];
+    return bytes;
+}
+
+static tir_status check_box(const tir_tensor_map *m, tir_error *error)
+{
+    const bool is_tiled = m->kind == TIR_TENSOR_MAP_TILED;
+    const char *inner_name = is_tiled ? "box[0]" : "channels";
+    const uint32_t inner = is_tiled ? m->box[0] : m->channels;
+    if (inner < 1 || inner > 256)
+        REFUSE("%s is %" PRIu32 "; 1 to 256 are allowed", inner_name, inner);
+    for (uint32_t i = 1; i < m->rank && is_tiled; i++)
+        if (m->box[i] < 1 || m->box[i] > 256)
+            REFUSE("box[%" PRIu32 "] is %" PRIu32 "; 1 to 256 are allowed", i, m->box[i]);
+    if (!is_tiled && (m->pixels < 1 || m->pixels > 1024))
+        REFUSE("pixels is %" PRIu32 "; 1 to 1024 are allowed", m->pixels);
+    const uint32_t bytes = inner * types[m->type].bytes, span = 16u << m->swizzle;
+    if (bytes % 16)
+        REFUSE("%s of %" PRIu32 " has %" PRIu32 " bytes, not a multiple of 16", inner_name, inner,
+               bytes);
+    if (!m->interleave && m->swizzle && bytes > span)
+        REFUSE("%s of %" PRIu32 " has %" PRIu32 " bytes, more than the %" PRIu32 " of its swizzle",
+               inner_name, inner, bytes, span);
+    if (box_bytes(m) > MAX_BYTES)
+        REFUSE("the box has %" PRIu64 " bytes; at most %d fit in shared memory", box_bytes(m),
+               MAX_BYTES);
+    return TIR_OK;
+}
+
+tir_status tir_tensor_map_check(const tir_tensor_map *m, tir_error *error)
+{
+    tir_status status = check_modes(m, error);
+    if (status == TIR_OK)
+        status = check_tensor(m, error);
+    if (status == TIR_OK && m->kind != TIR_TENSOR_MAP_TILED)
+        status = check_corners(m, error);
+    return status == TIR_OK ? check_box(m, error) : status;
+}
+
+// --- the bits ---
+
+static void put(uint8_t *bytes, struct field f, uint32_t index, uint64_t value)
+{
+    for (uint32_t i = 0; i < f.bits; i++) {
+        const uint32_t bit = f.at + index * f.bits + i;
+        bytes[bit / 8] |= (uint8_t)((value >> i & 1) << bit % 8);
+    }
+}
+
+static uint64_t get(const uint8_t *bytes, struct field f, uint32_t index)
+{
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < f.bits; i++) {
+        const uint32_t bit = f.at + index * f.bits + i;
+        value |= (uint64_t)(bytes[bit / 8] >> bit % 8 & 1) << i;
+    }
+    return value;
+}
+
+static int32_t get_signed(const uint8_t *bytes, struct field f, uint32_t index)
+{
+    const int64_t value = (int64_t)get(bytes, f, index), limit = INT64_C(1) << (f.bits - 1);
+    return (int32_t)(value >= limit ? value - 2 * limit : value);
+}
+
+static void pack_box(const tir_tensor_map *m, uint8_t *bytes)
+{
+    if (m->kind == TIR_TENSOR_MAP_TILED) {
+        for (uint32_t i = 0; i < m->rank; i++)
+            put(bytes, BOX, i, m->box[i] - 1);
+        return;
+    }
+    const uint8_t bits = corner_bits[m->rank];
+    const uint32_t corners = m->kind == TIR_TENSOR_MAP_IM2COL ? m->rank - 2 : 1;
+    put(bytes, BOX, 0, m->channels - 1);
+    put(bytes, PIXELS, 0, m->pixels - 1);
+    for (uint32_t i = 0; i < corners; i++) {
+        put(bytes, (struct field){LOWER, bits}, i, (uint32_t)m->lower[i]);
+        put(bytes, (struct field){UPPER, bits}, i, (uint32_t)m->upper[i]);
+    }
+}
+
+void tir_tensor_map_pack(const tir_tensor_map *m, uint8_t bytes[TIR_TENSOR_MAP_BYTES])
+{
+    memset(bytes, 0, TIR_TENSOR_MAP_BYTES);
+    put(bytes, ADDRESS, 0, m->address);
+    put(bytes, IM2COL, 0, m->kind != TIR_TENSOR_MAP_TILED);
+    put(bytes, RANK, 0, m->rank - 1);
+    put(bytes, TYPE, 0, types[m->type].code);
+    put(bytes, TYPE_HIGH, 0, types[m->type].code >> TYPE.bits);
+    put(bytes, INTERLEAVE, 0, (uint64_t)m->interleave);
+    put(bytes, SWIZZLE, 0, (uint64_t)m->swizzle);
+    put(bytes, FILL, 0, (uint64_t)m->fill);
+    put(bytes, L2, 0, (uint64_t)m->l2);
+    for (uint32_t i = 0; i < m->rank; i++) {
+        put(bytes, DIM, i, m->dims[i] - 1);
+        put(bytes, STEP, i, m->steps[i] - 1);
+    }
+    for (uint32_t i = 0; i + 1 < m->rank; i++) {
+        put(bytes, STRIDE_LOW, i, m->strides[i] >> 4);
+        put(bytes, STRIDE_HIGH, i, m->strides[i] >> 36);
+    }
+    pack_box(m, bytes);
+    put(bytes, BYTES, 0, box_bytes(m));
+    // After how many bytes of shared memory the swizzle begins again.
+    put(bytes, PATTERN, 0, m->swizzle ? 128u << m->swizzle : 16);
+}
+
+static bool unpack_type(const uint8_t *bytes, tir_tensor_map_type *out)
+{
+    const uint64_t code = get(bytes, TYPE, 0) | get(bytes, TYPE_HIGH, 0) << TYPE.bits;
+    for (uint32_t i = 0; i < TIR_TENSOR_MAP_TYPE_COUNT; i++)
+        if (types[i].code == code) {
+            *out = (tir_tensor_map_type)i;
+            return true;
+        }
+    return false;
+}
+
+static void unpack_box(const uint8_t *bytes, tir_tensor_map *m)
+{
+    if (m->kind == TIR_TENSOR_MAP_TILED) {
+        for (uint32_t i = 0; i < m->rank; i++)
+            m->box[i] = (uint32_t)get(bytes, BOX, i) + 1;
+        return;
+    }
+    m->channels = (uint32_t)get(bytes, BOX, 0) + 1;
+    m->pixels = (uint32_t)get(bytes, PIXELS, 0) + 1;
+    for (uint32_t i = 0; i + 2 < m->rank; i++) {
+        m->lower[i] = get_signed(bytes, (struct field){LOWER, corner_bits[m->rank]}, i);
+        m->upper[i] = get_signed(bytes, (struct field){UPPER, corner_bits[m->rank]}, i);
+    }
+}
+
+int tir_tensor_map_unpack(const uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_tensor_map *out)
+{
+    tir_tensor_map m = {.kind =
+                            get(bytes, IM2COL, 0) ? TIR_TENSOR_MAP_IM2COL : TIR_TENSOR_MAP_TILED,
+                        .interleave = (tir_tensor_map_interleave)get(bytes, INTERLEAVE, 0),
+                        .swizzle = (tir_tensor_map_swizzle)get(bytes, SWIZZLE, 0),
+                        .l2 = (tir_tensor_map_l2)get(bytes, L2, 0),
+                        .fill = (tir_tensor_map_fill)get(bytes, FILL, 0),
+                        .rank = (uint32_t)get(bytes, RANK, 0) + 1,
+                        .address = get(bytes, ADDRESS, 0)};
+    if (m.rank > TIR_TENSOR_MAP_RANK || m.interleave > TIR_TENSOR_MAP_INTERLEAVE_32 ||
+        !unpack_type(bytes, &m.type) || (m.kind != TIR_TENSOR_MAP_TILED && m.rank < 3))
+        return 0;
+    for (uint32_t i = 0; i < m.rank; i++) {
+        m.dims[i] = get(bytes, DIM, i) + 1;
+        m.steps[i] = (uint32_t)get(bytes, STEP, i) + 1;
+    }
+    for (uint32_t i = 0; i + 1 < m.rank; i++)
+        m.strides[i] = get(bytes, STRIDE_LOW, i) << 4 | get(bytes, STRIDE_HIGH, i) << 36;
+    unpack_box(bytes, &m);
+    *out = m;
+    return 1;
+}
+
+// --- the interface ---
+
+TIR_API tir_status tir_tensor_map_encode(const tir_tensor_map *map,
+                                         uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_error *error)
+{
+    const tir_status status = tir_tensor_map_check(map, error);
+    if (status == TIR_OK)
+        tir_tensor_map_pack(map, bytes);
+    return status;
+}
+
+TIR_API tir_status tir_tensor_map_decode(const uint8_t bytes[TIR_TENSOR_MAP_BYTES],
+                                         tir_tensor_map *out, tir_error *error)
+{
+    tir_tensor_map m;
+    uint8_t again[TIR_TENSOR_MAP_BYTES];
+    memset(out, 0, sizeof *out);
+    if (!tir_tensor_map_unpack(bytes, &m))
+        return tir_error_set(error, TIR_ERR_INVALID, "these bytes are no tensor map");
+    const tir_status status = tir_tensor_map_encode(&m, again, error);
+    if (status != TIR_OK)
+        return status;
+    if (memcmp(bytes, again, sizeof again) != 0)
+        return tir_error_set(error, TIR_ERR_INVALID,
+                             "these bytes are no tensor map: bits are set that none has");
+    *out = m;
+    return TIR_OK;
+}

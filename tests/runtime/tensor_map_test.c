@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The tensor map encoder against the driver's: every line of a file of tools/bench/tensor_map_dump.
+//
+// A line is a set of parameters in decimal and the bytes that the driver wrote, without the zeros
+// at their end, or `E` and its error.
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tir/tensor_map.h"
+
+static const char *golden;
+
+// A line: the slots in the order of the dump.
+enum {
+    KIND,
+    TYPE,
+    RANK,
+    ADDRESS,
+    DIM,
+    STRIDE = DIM + 5,
+    BOX = STRIDE + 4,
+    STEP = BOX + 5,
+    INTERLEAVE = STEP + 5,
+    SWIZZLE,
+    L2,
+    FILL,
+    LOWER,
+    UPPER = LOWER + 3,
+    CHANNELS = UPPER + 3,
+    PIXELS,
+    WIDE,
+    SLOTS
+};
+
+static tir_tensor_map map_of(const int64_t *at)
+{
+    tir_tensor_map m = {.kind = (tir_tensor_map_kind)at[KIND],
+                        .type = (tir_tensor_map_type)(int32_t)at[TYPE],
+                        .rank = (uint32_t)at[RANK],
+                        .address = (uint64_t)at[ADDRESS],
+                        .interleave = (tir_tensor_map_interleave)(int32_t)at[INTERLEAVE],
+                        .swizzle = (tir_tensor_map_swizzle)(int32_t)at[SWIZZLE],
+                        .l2 = (tir_tensor_map_l2)(int32_t)at[L2],
+                        .fill = (tir_tensor_map_fill)(int32_t)at[FILL],
+                        .channels = (uint32_t)at[CHANNELS],
+                        .pixels = (uint32_t)at[PIXELS]};
+    for (int i = 0; i < 5; i++) {
+        m.dims[i] = (uint64_t)at[DIM + i];
+        m.box[i] = (uint32_t)at[BOX + i];
+        m.steps[i] = (uint32_t)at[STEP + i];
+    }
+    for (int i = 0; i < 4; i++)
+        m.strides[i] = (uint64_t)at[STRIDE + i];
+    for (int i = 0; i < 3; i++) {
+        m.lower[i] = (int32_t)at[LOWER + i];
+        m.upper[i] = (int32_t)at[UPPER + i];
+    }
+    return m;
+}
+
+static bool parse_line(char *line, int64_t *at, uint8_t *bytes, bool *is_error)
+{
+    char *p = line;
+    if (*p == '#' || *p == '\n')
+        return false;
+    for (int i = 0; i < SLOTS; i++)
+        at[i] = strtoll(p, &p, 10);
+    p += strspn(p, " ");
+    *is_error = *p == 'E';
+    memset(bytes, 0, TIR_TENSOR_MAP_BYTES);
+    for (int i = 0; !*is_error && p[2 * i] != '\n' && p[2 * i] != '\0'; i++) {
+        const char digits[3] = {p[2 * i], p[2 * i + 1], '\0'};
+        bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    return true;
+}
+
+// What decoding gives: without the members that have no meaning.
+static tir_tensor_map meaning(const tir_tensor_map *m)
+{
+    tir_tensor_map out = *m;
+    const bool is_tiled = m->kind == TIR_TENSOR_MAP_TILED;
+    const uint32_t corners = is_tiled ? 0 : m->kind == TIR_TENSOR_MAP_IM2COL ? m->rank - 2 : 1;
+    for (uint32_t i = 0; i < 5; i++) {
+        out.dims[i] = i < m->rank ? m->dims[i] : 0;
+        out.steps[i] = i < m->rank ? m->steps[i] : 0;
+        out.box[i] = i < m->rank && is_tiled ? m->box[i] : 0;
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        out.strides[i] = i + 1 < m->rank ? m->strides[i] : 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        out.lower[i] = i < corners ? m->lower[i] : 0;
+        out.upper[i] = i < corners ? m->upper[i] : 0;
+    }
+    out.channels = is_tiled ? 0 : m->channels;
+    out.pixels = is_tiled ? 0 : m->pixels;
+    out.kind = is_tiled ? TIR_TENSOR_MAP_TILED : TIR_TENSOR_MAP_IM2COL;
+    return out;
+}
+
+static void test_driver(void **state)
+{
+    (void)state;
+    static char line[1024];
+    int64_t at[SLOTS];
+    uint8_t expected[TIR_TENSOR_MAP_BYTES], bytes[TIR_TENSOR_MAP_BYTES];
+    bool is_error;
+    uint32_t count = 0, errors = 0;
+    FILE *file = fopen(golden, "r");
+    assert_non_null(file);
+    for (int number = 1; fgets(line, sizeof line, file); number++) {
+        if (!parse_line(line, at, expected, &is_error))
+            continue;
+        if (at[KIND] == TIR_TENSOR_MAP_IM2COL_WIDE && (at[WIDE] < 0 || at[WIDE] > 1))
+            continue; // a mode that we have not: no bit holds it
+        const tir_tensor_map m = map_of(at);
+        tir_error error = {TIR_OK, 0, ""};
+        const tir_status status = tir_tensor_map_encode(&m, bytes, &error);
+        if ((status != TIR_OK) != is_error)
+            fail_msg("line %d: the driver %s it, and we say '%s'", number,
+                     is_error ? "refuses" : "takes", error.message);
+        count++;
+        errors += is_error;
+        if (is_error) {
+            assert_int_equal(status, TIR_ERR_INVALID);
+            assert_true(error.message[0] != '\0');
+            continue;
+        }
+        if (memcmp(bytes, expected, sizeof bytes) != 0)
+            fail_msg("line %d: other bytes than the driver's", number);
+        tir_tensor_map again;
+        const tir_tensor_map same = meaning(&m);
+        assert_int_equal(tir_tensor_map_decode(bytes, &again, &error), TIR_OK);
+        assert_memory_equal(&again, &same, sizeof same);
+    }
+    fclose(file);
+    assert_true(count > 500 && errors > 100 && errors < count);
+}
+
+static tir_tensor_map sample(void)
+{
+    return (tir_tensor_map){.kind = TIR_TENSOR_MAP_TILED,
+                            .type = TIR_TENSOR_MAP_F16,
+                            .swizzle = TIR_TENSOR_MAP_SWIZZLE_128,
+                            .rank = 2,
+                            .address = 0x10000,
+                            .dims = {100, 50},
+                            .strides = {256},
+                            .steps = {1, 1},
+                            .box = {64, 8}};
+}
+
+static void refused(tir_tensor_map m, const char *name)
+{
+    uint8_t bytes[TIR_TENSOR_MAP_BYTES];
+    tir_error error;
+    assert_int_equal(tir_tensor_map_encode(&m, bytes, &error), TIR_ERR_INVALID);
+    if (!strstr(error.message, name))
+        fail_msg("'%s' does not name %s", error.message, name);
+    assert_int_equal(tir_tensor_map_encode(&m, bytes, NULL), TIR_ERR_INVALID);
+}
+
+#define REFUSED(member, value, name)       \
+    do {                                   \
+        tir_tensor_map changed = sample(); \
+        changed.member = value;            \
+        refused(changed, name);            \
+    } while (0)
+
+static void test_messages(void **state)
+{
+    (void)state;
+    REFUSED(kind, (tir_tensor_map_kind)3, "kind");
+    REFUSED(type, (tir_tensor_map_type)13, "type");
+    REFUSED(rank, 0, "rank");
+    REFUSED(rank, 6, "rank");
+    REFUSED(interleave, TIR_TENSOR_MAP_INTERLEAVE_16, "rank");
+    REFUSED(swizzle, (tir_tensor_map_swizzle)4, "swizzle");
+    REFUSED(fill, (tir_tensor_map_fill)2, "fill");
+    REFUSED(l2, (tir_tensor_map_l2)4, "l2");
+    REFUSED(address, 8, "address");
+    REFUSED(dims[1], 0, "dims[1]");
+    REFUSED(strides[0], 8, "strides[0]");
+    REFUSED(steps[1], 9, "steps[1]");
+    REFUSED(box[1], 257, "box[1]");
+    REFUSED(box[0], 4, "box[0]");
+    REFUSED(box[0], 72, "box[0]");
+}
+
+// Every bit of a good map turned over gives another good map or an error, never the same map.
+static void test_bits(void **state)
+{
+    (void)state;
+    const tir_tensor_map m = sample();
+    uint8_t bytes[TIR_TENSOR_MAP_BYTES], again[TIR_TENSOR_MAP_BYTES];
+    tir_error error;
+    uint32_t refusals = 0;
+    assert_int_equal(tir_tensor_map_encode(&m, bytes, &error), TIR_OK);
+    for (uint32_t bit = 0; bit < 8 * sizeof bytes; bit++) {
+        tir_tensor_map out;
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        if (tir_tensor_map_decode(bytes, &out, &error) == TIR_OK) {
+            assert_memory_not_equal(&out, &m, sizeof m);
+            assert_int_equal(tir_tensor_map_encode(&out, again, &error), TIR_OK);
+            assert_memory_equal(again, bytes, sizeof bytes);
+        } else {
+            refusals++;
+        }
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    assert_in_range(refusals, 800, 900); // of 1024 bits; the others are those of fields
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2)
+        return 2;
+    golden = argv[1];
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_driver),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
