@@ -44,6 +44,12 @@ static inline uint16_t half_fma(uint16_t a, uint16_t b, uint16_t c, bool bf)
     return emu_fma_narrow(widen(a, bf), widen(b, bf), widen(c, bf), bf ? EMU_bf16 : EMU_f16);
 }
 
+// .oob: the NaN that a tensor copy fills in outside of the tensor counts as zero.
+static inline uint16_t half_fma_oob(uint16_t a, uint16_t b, uint16_t c, bool bf)
+{
+    return a == EMU_NAN_OOB || b == EMU_NAN_OOB ? 0 : half_fma(a, b, c, bf);
+}
+
 static inline uint16_t half_abs(uint16_t a, bool bf)
 {
     return is_nan(a, bf) ? EMU_NAN_F16 : a & 0x7fff;

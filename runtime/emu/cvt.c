@@ -9,19 +9,13 @@
 #include <stdalign.h>
 #include <string.h>
 
-#include "emu/decode.h"
+#include "emu/cvt.h"
 #include "emu/fp.h"
 #include "emu/state.h"
 
 union wide {
     uint64_t u[EMU_WARP];
     double f[EMU_WARP];
-};
-
-enum {                      // emu_insn.op
-    CVT_INTEGRAL = 1 << 0,  // .rni and its relatives: round to an integer, keep the type's kind
-    CVT_SATFINITE = 1 << 1, // .satfinite
-    CVT_WIDTH_SHIFT = 4     // log2 of the source register's width
 };
 
 static bool is_float(enum emu_type type)
@@ -194,53 +188,11 @@ EMU_RUN(cvt)
     emu_commit(w, in->dst, out, in->width, mask);
 }
 
-// Two values to or from one packed register. space: elements of the source, 1 or 2.
-EMU_RUN(cvt_pack)
-{
-    const enum emu_type to = (enum emu_type)in->type, from = (enum emu_type)in->type2;
-    const uint32_t to_bits = emu_types[to].bits, from_bits = emu_types[from].bits;
-    union wide high, low;
-    alignas(16) uint8_t out[8 * EMU_WARP];
-    const uint32_t width = 1u << (in->op >> CVT_WIDTH_SHIFT);
-    load_ints(low.u, emu_at_ref(w, in->src[1]), width, width * 8, false);
-    load_ints(high.u, emu_at_ref(w, in->src[0]), width, width * 8, false);
-    for (int i = 0; i < EMU_WARP; i++) {
-        if (in->space == 2)
-            high.u[i] = low.u[i] >> from_bits;
-        const uint64_t cut = from_bits == 64 ? UINT64_MAX : ((uint64_t)1 << from_bits) - 1;
-        high.f[i] = emu_fp_to_f64(high.u[i] & cut, from);
-        low.f[i] = emu_fp_to_f64(low.u[i] & cut, from);
-    }
-    narrow_floats(&high, in, to);
-    narrow_floats(&low, in, to);
-    for (int i = 0; i < EMU_WARP; i++)
-        low.u[i] |= high.u[i] << to_bits;
-    store_bits(out, low.u, in->width);
-    emu_commit(w, in->dst, out, in->width, mask);
-}
-
 // --- decoding ---
 
-static enum emu_type element_of(enum emu_type type)
+uint32_t emu_cvt_source(struct emu_dec *d, const struct emu_operand *o, enum emu_type type,
+                        uint32_t *width)
 {
-    switch (type) {
-    case EMU_f16x2:
-        return EMU_f16;
-    case EMU_bf16x2:
-        return EMU_bf16;
-    case EMU_e4m3x2:
-        return EMU_e4m3;
-    case EMU_e5m2x2:
-        return EMU_e5m2;
-    default:
-        return type;
-    }
-}
-
-// A source register, which may be wider than the type.
-static uint32_t take_source(struct emu_dec *d, enum emu_type type, uint32_t *width)
-{
-    const struct emu_operand *o = emu_dec_next(d);
     if (!o)
         emu_dec_bad(d, "too few operands");
     const uint32_t least = emu_reg_width(type);
@@ -256,26 +208,13 @@ static void set_width(struct emu_insn *in, uint32_t width)
     in->op |= (uint8_t)((width == 2 ? 1 : width == 4 ? 2 : 3) << CVT_WIDTH_SHIFT);
 }
 
-static void decode_packed(struct emu_dec *d, enum emu_type to, enum emu_type from)
+// A type that a single value can have: floats of 8 bits and fewer come packed only.
+static bool is_single(enum emu_type type)
 {
-    struct emu_insn *in = d->in;
-    const bool fp8 = emu_types[element_of(to)].bits == 8;
-    const bool widening = emu_types[element_of(from)].bits == 8;
-    const bool two = emu_types[from].kind == EMU_KIND_PACKED;
-    uint32_t width, other;
-    if (fp8 ? from != EMU_f32 && from != EMU_f16x2 : widening ? to != EMU_f16x2 : from != EMU_f32)
-        emu_dec_bad(d, "unknown conversion");
-    in->run = emu_run_cvt_pack;
-    in->type = (uint8_t)element_of(to);
-    in->type2 = (uint8_t)element_of(from);
-    in->space = two ? 2 : 1;
-    in->width = (uint8_t)emu_reg_width(to);
-    in->dst = emu_dec_dst(d, to);
-    in->src[0] = take_source(d, from, &width); // the upper half
-    in->src[1] = two ? in->src[0] : take_source(d, from, &other);
-    if (!two && other != width)
-        emu_dec_bad(d, "sources of different widths");
-    set_width(in, width);
+    const uint32_t bits = emu_types[type].bits, kind = emu_types[type].kind;
+    return (kind == EMU_KIND_FLOAT && bits >= 16) ||
+           ((kind == EMU_KIND_UINT || kind == EMU_KIND_SINT) && bits >= 8 && type != EMU_u16x2 &&
+            type != EMU_s16x2);
 }
 
 void emu_decode_cvt(struct emu_dec *d)
@@ -288,17 +227,20 @@ void emu_decode_cvt(struct emu_dec *d)
     in->flags |= emu_dec_mod(d, "sat") ? EMU_INSN_SAT : 0;
     in->flags |= emu_dec_mod(d, "relu") ? EMU_INSN_RELU : 0;
     in->op |= emu_dec_mod(d, "satfinite") ? CVT_SATFINITE : 0;
+    const bool pack = emu_dec_mod(d, "pack");
     const enum emu_type to = emu_dec_type(d), from = emu_dec_type(d);
     if (from == EMU_none || to == EMU_none)
         emu_dec_bad(d, "two types expected");
-    if (emu_types[to].kind == EMU_KIND_PACKED || emu_types[from].kind == EMU_KIND_PACKED) {
-        decode_packed(d, to, from);
+    if (pack) {
+        emu_cvt_pack_ints(d, to, from);
         return;
     }
-    const bool ok = emu_types[to].bits >= 8 && emu_types[from].bits >= 8 &&
-                    emu_types[to].kind != EMU_KIND_BITS && emu_types[from].kind != EMU_KIND_BITS &&
-                    emu_types[to].bits <= 64;
-    if (!ok || (is_float(from) && is_float(to) && from != to && whole >= 0 && to != EMU_f32))
+    if (emu_types[to].kind == EMU_KIND_PACKED || emu_types[from].kind == EMU_KIND_PACKED) {
+        emu_cvt_packed(d, to, from);
+        return;
+    }
+    if (!is_single(to) || !is_single(from) || in->round == EMU_RS ||
+        (is_float(from) && is_float(to) && from != to && whole >= 0 && to != EMU_f32))
         emu_dec_bad(d, "unknown conversion");
     in->op |= whole >= 0 && is_float(to) ? CVT_INTEGRAL : 0;
     uint32_t width;
@@ -310,6 +252,6 @@ void emu_decode_cvt(struct emu_dec *d)
     in->type2 = (uint8_t)from;
     in->dst = emu_dec_dst_operand(d, o, o->type);
     in->width = (uint8_t)emu_reg_width(o->type);
-    in->src[0] = take_source(d, from, &width);
+    in->src[0] = emu_cvt_source(d, emu_dec_next(d), from, &width);
     set_width(in, width);
 }

@@ -70,7 +70,7 @@ enum emu_type emu_dec_type(struct emu_dec *d)
 
 enum emu_round emu_dec_round(struct emu_dec *d)
 {
-    static const char *const names[] = {"rn", "rz", "rm", "rp", "rna", NULL};
+    static const char *const names[] = {"rn", "rz", "rm", "rp", "rna", "rs", NULL};
     const int i = emu_dec_one_of(d, names);
     return i < 0 ? EMU_RN : (enum emu_round)i;
 }
@@ -204,6 +204,8 @@ uint32_t emu_dec_operand(struct emu_dec *d, const struct emu_operand *o, enum em
     const uint32_t width = emu_reg_width(type);
     if (o->negate && type != EMU_pred)
         emu_dec_bad(d, "'!' before something that is no predicate");
+    if (o->minus || o->selector.len)
+        emu_dec_bad(d, "operand %u is negated, or a part of a register", d->at);
     switch (o->kind) {
     case EMU_OPD_REG:
         if (emu_reg_width(o->type) != width)

@@ -69,7 +69,11 @@ void emu_decode_set(struct emu_dec *d)
     const tir_str cmp = first_mod(d);
     const enum emu_type to = emu_dec_type(d), type = emu_dec_type(d);
     take_compare(d, type, cmp);
-    if (type == EMU_f16x2 || type == EMU_bf16x2 || to == EMU_none || to == EMU_pred)
+    const bool pair = type == EMU_f16x2 || type == EMU_bf16x2;
+    const bool bits = emu_types[to].kind == EMU_KIND_UINT || emu_types[to].kind == EMU_KIND_SINT;
+    const bool single = to == EMU_f16 || to == EMU_bf16 || to == EMU_f32;
+    if (pair ? to != type && to != EMU_u32 && to != EMU_s32
+             : !single && (!bits || to == EMU_u16x2 || to == EMU_s16x2))
         emu_dec_bad(d, "unknown instruction");
     d->in->run = emu_run_set;
     d->in->type2 = (uint8_t)to;
@@ -78,6 +82,37 @@ void emu_decode_set(struct emu_dec *d)
         emu_dec_bad(d, "unknown instruction");
     d->in->dst = emu_dec_dst(d, to);
     compare_sources(d, type);
+}
+
+// lop3.b32 d, a, b, c, table, or lop3.and.b32 d|p, a, b, c, table, q
+void emu_decode_lop3(struct emu_dec *d)
+{
+    static const char *const ops[] = {"and", "or", NULL};
+    static const char row[] = "lop3_b32";
+    struct emu_insn *in = d->in;
+    bool negate = false;
+    const int op = emu_dec_one_of(d, ops);
+    if (!emu_dec_mod(d, "b32"))
+        emu_dec_bad(d, "unknown instruction");
+    in->alu = emu_isa_alu(d->ld->isa, (tir_str){row, sizeof row - 1})->fn;
+    in->width = 4;
+    emu_dec_pair(d, EMU_b32, &in->list);
+    if ((op >= 0) != (in->list != EMU_NO_REF))
+        emu_dec_bad(d, "a predicate comes with '.and' or '.or'");
+    for (int i = 0; i < 3; i++)
+        in->src[i] = emu_dec_src(d, EMU_b32);
+    const uint64_t table = emu_dec_constant(d);
+    if (table > 255)
+        emu_dec_bad(d, "the table is not within 0 to 255");
+    in->target = (uint32_t)table;
+    in->run = op < 0 ? emu_run_alu : emu_run_lop3;
+    if (op < 0) {
+        in->src[3] = emu_dec_pool(d->ld, table, 4);
+        return;
+    }
+    in->op = op == 0 ? EMU_PRED_AND : EMU_PRED_OR;
+    in->src[3] = emu_dec_pred(d, emu_dec_next(d), &negate);
+    in->round = negate;
 }
 
 void emu_decode_testp(struct emu_dec *d)
@@ -142,7 +177,7 @@ void emu_decode_mov(struct emu_dec *d)
     struct emu_insn *in = d->in;
     const struct emu_operand *to = emu_dec_next(d), *from = emu_dec_next(d);
     bool negate;
-    if (!from || type == EMU_none)
+    if (!from || (emu_types[type].bits < 8 && type != EMU_pred))
         emu_dec_bad(d, "mov takes a type and two operands");
     in->width = (uint8_t)emu_reg_width(type);
     if (type == EMU_pred) {

@@ -151,6 +151,24 @@ EMU_RUN(alu_fix)
     emu_commit(w, in->dst, out, in->width, mask);
 }
 
+// dst | list: predicate, whether the result is not 0, combined with src[3]; target: the table
+EMU_RUN(lop3)
+{
+    alignas(16) uint32_t out[EMU_WARP], table[EMU_WARP];
+    const void *const s[4] = {emu_at_ref(w, in->src[0]), emu_at_ref(w, in->src[1]),
+                              emu_at_ref(w, in->src[2]), table};
+    const uint32_t c = *(const uint32_t *)emu_at_ref(w, in->src[3]);
+    uint32_t p = 0;
+    for (int i = 0; i < EMU_WARP; i++)
+        table[i] = in->target;
+    in->alu(out, s);
+    for (int i = 0; i < EMU_WARP; i++)
+        p |= (uint32_t)(out[i] != 0) << i;
+    p = in->op == EMU_PRED_AND ? p & (in->round ? ~c : c) : p | (in->round ? ~c : c);
+    emu_commit(w, in->dst, out, 4, mask);
+    emu_commit_pred(w, in->list, p, mask);
+}
+
 // --- predicates ---
 
 static uint32_t combine(uint32_t op, uint32_t a, uint32_t b)
@@ -191,19 +209,27 @@ static uint32_t read_pred(const struct emu_warp *w, uint32_t ref, bool negate)
     return negate ? ~p : p;
 }
 
+static bool is_pair(enum emu_type type)
+{
+    return type == EMU_f16x2 || type == EMU_bf16x2;
+}
+
+// The comparison, of the lower halves where there are two, and that of the upper ones.
+static uint32_t compare_upper(const struct emu_insn *in, const void *a, const void *b)
+{
+    uint32_t ha[EMU_WARP], hb[EMU_WARP];
+    for (int i = 0; i < EMU_WARP; i++) {
+        ha[i] = ((const uint32_t *)a)[i] >> 16;
+        hb[i] = ((const uint32_t *)b)[i] >> 16;
+    }
+    return compare(in, ha, hb);
+}
+
 EMU_RUN(setp)
 {
     const void *a = emu_at_ref(w, in->src[0]), *b = emu_at_ref(w, in->src[1]);
     uint32_t first = compare(in, a, b);
-    uint32_t second = ~first;
-    if (in->type == EMU_f16x2 || in->type == EMU_bf16x2) { // the upper halves set the other one
-        uint32_t ha[EMU_WARP], hb[EMU_WARP];
-        for (int i = 0; i < EMU_WARP; i++) {
-            ha[i] = ((const uint32_t *)a)[i] >> 16;
-            hb[i] = ((const uint32_t *)b)[i] >> 16;
-        }
-        second = compare(in, ha, hb);
-    }
+    uint32_t second = is_pair((enum emu_type)in->type) ? compare_upper(in, a, b) : ~first;
     if (in->op != EMU_PRED_MOV) {
         const uint32_t c = read_pred(w, in->src[2], in->round);
         first = combine(in->op, first, c);
@@ -213,19 +239,40 @@ EMU_RUN(setp)
     emu_commit_pred(w, in->list, second, mask);
 }
 
+// What set writes for true, in each half where there are two.
+static uint32_t yes_of(enum emu_type type)
+{
+    switch (type) {
+    case EMU_f32:
+        return 0x3f800000;
+    case EMU_f16:
+    case EMU_f16x2:
+        return 0x3c00;
+    case EMU_bf16:
+    case EMU_bf16x2:
+        return 0x3f80;
+    default:
+        return UINT32_MAX;
+    }
+}
+
 EMU_RUN(set)
 {
-    uint32_t p = compare(in, emu_at_ref(w, in->src[0]), emu_at_ref(w, in->src[1]));
-    if (in->op != EMU_PRED_MOV)
-        p = combine(in->op, p, read_pred(w, in->src[2], in->round));
-    const uint32_t yes = in->type2 == EMU_f32    ? 0x3f800000
-                         : in->type2 == EMU_f16  ? 0x3c00
-                         : in->type2 == EMU_bf16 ? 0x3f80
-                                                 : UINT32_MAX;
+    const void *a = emu_at_ref(w, in->src[0]), *b = emu_at_ref(w, in->src[1]);
+    const bool pair = is_pair((enum emu_type)in->type);
+    const uint32_t yes = yes_of((enum emu_type)in->type2);
+    uint32_t p = compare(in, a, b), upper = pair ? compare_upper(in, a, b) : 0;
+    if (in->op != EMU_PRED_MOV) {
+        const uint32_t c = read_pred(w, in->src[2], in->round);
+        p = combine(in->op, p, c);
+        upper = combine(in->op, upper, c);
+    }
     alignas(16) uint32_t wide[EMU_WARP];
     alignas(16) uint16_t narrow[EMU_WARP];
     for (int i = 0; i < EMU_WARP; i++) {
         wide[i] = p >> i & 1 ? yes : 0;
+        if (pair)
+            wide[i] = (wide[i] & 0xffff) | (upper >> i & 1 ? yes << 16 : 0);
         narrow[i] = (uint16_t)wide[i];
     }
     emu_commit(w, in->dst, in->width == 2 ? (const void *)narrow : wide, in->width, mask);

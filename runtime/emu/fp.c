@@ -3,16 +3,26 @@
 
 #include "emu/fp.h"
 
+#include <math.h>
+
+enum special {
+    SPECIAL_IEEE, // infinities and NaNs
+    SPECIAL_NAN,  // e4m3: no infinity, all ones is the only NaN
+    SPECIAL_NONE  // numbers only
+};
+
 struct format {
     int mantissa; // stored bits
     int exponent; // bits
-    bool finite;  // e4m3: no infinity, all ones is the only NaN
+    enum special special;
 };
 
 static const struct format formats[EMU_TYPE_COUNT] = {
-    [EMU_f16] = {10, 5, false}, [EMU_bf16] = {7, 8, false},  [EMU_tf32] = {10, 8, false},
-    [EMU_f32] = {23, 8, false}, [EMU_f64] = {52, 11, false}, [EMU_e5m2] = {2, 5, false},
-    [EMU_e4m3] = {3, 4, true},
+    [EMU_f16] = {10, 5, SPECIAL_IEEE},  [EMU_bf16] = {7, 8, SPECIAL_IEEE},
+    [EMU_tf32] = {10, 8, SPECIAL_IEEE}, [EMU_f32] = {23, 8, SPECIAL_IEEE},
+    [EMU_f64] = {52, 11, SPECIAL_IEEE}, [EMU_e5m2] = {2, 5, SPECIAL_IEEE},
+    [EMU_e4m3] = {3, 4, SPECIAL_NAN},   [EMU_e3m2] = {2, 3, SPECIAL_NONE},
+    [EMU_e2m3] = {3, 2, SPECIAL_NONE},  [EMU_e2m1] = {1, 2, SPECIAL_NONE},
 };
 
 static uint64_t place(struct format f, enum emu_type type, bool negative, uint64_t magnitude)
@@ -24,20 +34,30 @@ static uint64_t place(struct format f, enum emu_type type, bool negative, uint64
 static uint64_t largest(struct format f)
 {
     const uint64_t all = ((uint64_t)1 << (f.mantissa + f.exponent)) - 1;
-    return f.finite ? all - 1 : all - ((uint64_t)1 << f.mantissa);
+    switch (f.special) {
+    case SPECIAL_NAN:
+        return all - 1;
+    case SPECIAL_NONE:
+        return all;
+    case SPECIAL_IEEE:
+        break;
+    }
+    return all - ((uint64_t)1 << f.mantissa);
 }
 
 static uint64_t overflow(struct format f, bool negative, enum emu_round round, bool satfinite)
 {
     const bool towards_zero =
         round == EMU_RZ || (round == EMU_RM && !negative) || (round == EMU_RP && negative);
-    if (towards_zero || satfinite)
+    if (towards_zero || satfinite || f.special == SPECIAL_NONE)
         return largest(f);
     return largest(f) + 1; // infinity; the NaN of a format without it
 }
 
 // Whether dropping `rest`, of which `half` would be exactly in the middle, rounds the magnitude up.
-static bool rounds_up(enum emu_round round, bool negative, bool odd, uint64_t rest, uint64_t half)
+// `random` is what .rs adds to the dropped bits, as a fraction of 2^64.
+static bool rounds_up(enum emu_round round, bool negative, bool odd, uint64_t rest, uint64_t half,
+                      uint64_t random)
 {
     switch (round) {
     case EMU_RZ:
@@ -48,14 +68,20 @@ static bool rounds_up(enum emu_round round, bool negative, bool odd, uint64_t re
         return !negative && rest;
     case EMU_RNA:
         return rest >= half;
+    case EMU_RS:
+        while (!(half >> 63)) {
+            half <<= 1;
+            rest <<= 1;
+        }
+        return rest + random < random; // the carry
     case EMU_RN:
         break;
     }
     return rest > half || (rest == half && odd);
 }
 
-uint64_t emu_fp_round(bool negative, uint64_t mantissa, int exponent, enum emu_type type,
-                      enum emu_round round, bool satfinite)
+static uint64_t round_to(bool negative, uint64_t mantissa, int exponent, enum emu_type type,
+                         enum emu_round round, uint64_t random, bool satfinite)
 {
     const struct format f = formats[type];
     const int bias = (1 << (f.exponent - 1)) - 1;
@@ -76,7 +102,7 @@ uint64_t emu_fp_round(bool negative, uint64_t mantissa, int exponent, enum emu_t
     if (drop > 64) {
         kept = 0;
         rest = 1; // below half of the smallest
-        half = 2;
+        half = (uint64_t)1 << 63;
     } else if (drop == 64) {
         kept = 0;
         rest = mantissa;
@@ -86,13 +112,19 @@ uint64_t emu_fp_round(bool negative, uint64_t mantissa, int exponent, enum emu_t
         rest = mantissa & (((uint64_t)1 << drop) - 1);
         half = (uint64_t)1 << (drop - 1);
     }
-    kept += rounds_up(round, negative, kept & 1, rest, half);
+    kept += rounds_up(round, negative, kept & 1, rest, half, random);
     // The leading one carries into the exponent field: normal numbers start one exponent lower.
     const uint64_t magnitude =
         biased ? ((uint64_t)(unsigned)(biased - 1) << f.mantissa) + kept : kept;
     if (biased > 2 * bias + 2 || magnitude > largest(f))
         return place(f, type, negative, overflow(f, negative, round, satfinite));
     return place(f, type, negative, magnitude);
+}
+
+uint64_t emu_fp_round(bool negative, uint64_t mantissa, int exponent, enum emu_type type,
+                      enum emu_round round, bool satfinite)
+{
+    return round_to(negative, mantissa, exponent, type, round, 0, satfinite);
 }
 
 static uint64_t nan_of(enum emu_type type)
@@ -104,6 +136,10 @@ static uint64_t nan_of(enum emu_type type)
     case EMU_e4m3:
     case EMU_e5m2:
         return 0x7f;
+    case EMU_e3m2:
+    case EMU_e2m3:
+    case EMU_e2m1:
+        return largest(formats[type]);
     case EMU_f64:
         return (uint64_t)0x7fffffffffffffff;
     default:
@@ -113,6 +149,12 @@ static uint64_t nan_of(enum emu_type type)
 
 uint64_t emu_fp_from_f64(double x, enum emu_type type, enum emu_round round, bool satfinite)
 {
+    return emu_fp_from_f64_random(x, type, round, 0, satfinite);
+}
+
+uint64_t emu_fp_from_f64_random(double x, enum emu_type type, enum emu_round round, uint64_t random,
+                                bool satfinite)
+{
     const uint64_t bits = emu_f64_bits(x);
     const bool negative = bits >> 63;
     const int biased = (int)(bits >> 52 & 0x7ff);
@@ -121,12 +163,13 @@ uint64_t emu_fp_from_f64(double x, enum emu_type type, enum emu_round round, boo
         const struct format f = formats[type];
         if (low)
             return nan_of(type);
-        if (satfinite)
+        if (satfinite || f.special == SPECIAL_NONE)
             return place(f, type, negative, largest(f));
         return place(f, type, negative, largest(f) + 1);
     }
     const uint64_t mantissa = biased ? low | (uint64_t)1 << 52 : low;
-    return emu_fp_round(negative, mantissa, (biased ? biased : 1) - 1075, type, round, satfinite);
+    return round_to(negative, mantissa, (biased ? biased : 1) - 1075, type, round, random,
+                    satfinite);
 }
 
 double emu_fp_to_f64(uint64_t bits, enum emu_type type)
@@ -144,6 +187,17 @@ double emu_fp_to_f64(uint64_t bits, enum emu_type type)
         const float f =
             (bits & 0x7f) == 0x7f ? emu_f32_of(EMU_NAN_F32) : emu_f32_of(magnitude) * 0x1p120f;
         return bits & 0x80 ? -f : f;
+    }
+    if (type == EMU_ue8m0)
+        return bits == 0xff ? NAN : ldexp(1.0, (int)bits - 127);
+    if (formats[type].special == SPECIAL_NONE) { // fewer than 8 bits, all of them numbers
+        const struct format f = formats[type];
+        const uint64_t magnitude = bits & largest(f);
+        const int bias = (1 << (f.exponent - 1)) - 1, e = (int)(magnitude >> f.mantissa);
+        const uint64_t fraction = magnitude & (((uint64_t)1 << f.mantissa) - 1);
+        const double x = ldexp((double)(fraction + ((uint64_t)(e != 0) << f.mantissa)),
+                               (e ? e : 1) - bias - f.mantissa);
+        return bits > magnitude ? -x : x;
     }
     return emu_f32_of((uint32_t)(type == EMU_tf32 ? bits & 0xffffe000 : bits));
 }

@@ -12,6 +12,7 @@
 
 static const uint32_t EMU_NAN_F32 = 0x7fffffff;
 static const uint16_t EMU_NAN_F16 = 0x7fff; // bf16 too
+static const uint16_t EMU_NAN_OOB = 0x7fff; // what tensor copies fill in, in both formats
 
 static inline float emu_f32_of(uint32_t bits)
 {
@@ -67,6 +68,9 @@ uint64_t emu_fp_round(bool negative, uint64_t mantissa, int exponent, enum emu_t
                       enum emu_round round, bool satfinite);
 // A double as any narrower format.
 uint64_t emu_fp_from_f64(double x, enum emu_type type, enum emu_round round, bool satfinite);
+// The same with the random bits of EMU_RS, as a fraction of 2^64.
+uint64_t emu_fp_from_f64_random(double x, enum emu_type type, enum emu_round round, uint64_t random,
+                                bool satfinite);
 // Any format as a double, exactly.
 double emu_fp_to_f64(uint64_t bits, enum emu_type type);
 

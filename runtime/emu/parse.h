@@ -67,7 +67,9 @@ enum emu_operand_kind {
 
 struct emu_operand {
     enum emu_operand_kind kind;
-    bool negate; // !p
+    bool negate;      // !p
+    bool minus;       // -%r, of a video instruction
+    tir_str selector; // %r.b1, of a video instruction; empty: none
     enum emu_type type;
     uint32_t ref;
     uint64_t bits;

@@ -152,6 +152,10 @@ static struct emu_operand parse_word(struct emu_loader *ld)
         return (struct emu_operand){.kind = EMU_OPD_INT, .bits = emu_parse_constant(ld)};
     if (emu_find_register(ld, text, &out)) {
         emu_next(ld);
+        if (ld->token.kind == EMU_TOK_DOT) {
+            out.selector = ld->token.text;
+            emu_next(ld);
+        }
         return out;
     }
     struct emu_name *name = emu_intern(ld, text);
@@ -208,6 +212,10 @@ struct emu_operand emu_parse_operand(struct emu_loader *ld)
             out.kind = single ? EMU_OPD_F32 : EMU_OPD_F64;
             out.bits = ld->token.bits ^ (negative ? (uint64_t)1 << (single ? 31 : 63) : 0);
             emu_next(ld);
+        } else if (negative && ld->token.kind == EMU_TOK_WORD &&
+                   emu_find_register(ld, ld->token.text, &out)) {
+            out = parse_word(ld);
+            out.minus = true;
         } else {
             ld->lexer = before;
             ld->token = token;

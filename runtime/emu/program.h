@@ -59,7 +59,7 @@ enum {
     EMU_INSN_FIX = EMU_INSN_FTZ | EMU_INSN_SAT | EMU_INSN_RELU
 };
 
-enum emu_round { EMU_RN, EMU_RZ, EMU_RM, EMU_RP, EMU_RNA };
+enum emu_round { EMU_RN, EMU_RZ, EMU_RM, EMU_RP, EMU_RNA, EMU_RS };
 
 struct emu_insn {
     emu_run_fn run;

@@ -11,6 +11,7 @@
 // exec.c
 EMU_RUN(alu);       // alu; dst, src; width
 EMU_RUN(alu_fix);   // the same with flags, round; type
+EMU_RUN(lop3);      // dst | list: predicate; src; alu; target: the table; op
 EMU_RUN(setp);      // cmp; dst | list: second predicate; src; op: how src[2] is combined
 EMU_RUN(set);       // cmp; dst, src; type2: of the result
 EMU_RUN(selp);      // dst; src: a, b, predicate; width
@@ -80,7 +81,11 @@ EMU_RUN(mma);
 EMU_RUN(mma_quads);
 // cvt.c
 EMU_RUN(cvt);
-EMU_RUN(cvt_pack);
+EMU_RUN(cvt_pack); // list: sources; type, type2: packed types; src[3]: random bits
+EMU_RUN(video);
+EMU_RUN(video_mad);
+EMU_RUN(video_simd);
+EMU_RUN(cvt_pack_int); // src: upper, lower, bits above; type
 
 enum emu_pred_op { EMU_PRED_AND, EMU_PRED_OR, EMU_PRED_XOR, EMU_PRED_NOT, EMU_PRED_MOV };
 
