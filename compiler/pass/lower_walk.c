@@ -312,8 +312,12 @@ static void set_bound(struct lower *lo, const struct tir_inst *inst, const struc
     struct tir_value *start = tir_ref_indices(inst)[d];
     int64_t size = tir_ref_base(inst)->type->shape[d];
     s->bound.extent = tir_lower_i32(lo, size);
-    if (box < 0)
+    if (box < 0) {
+        int64_t low, high;
+        tir_range_get(lo->ranges, start, &low, &high);
+        s->bound.checked = low < 0 || high >= size;
         return;
+    }
     s->bound.checked =
         tir_lower_may_leave(lo, inst, start, tir_const_index(lo->f, size), TIR_MAX(box, 1));
     if (!s->bound.checked)
@@ -409,11 +413,11 @@ static struct tir_value *inside(struct lower *lo, struct lower_walk *w,
     struct tir_value *pred = NULL;
     for (uint32_t d = 0; d < w->slice_rank; d++) {
         struct slice_dim *s = &w->slice[d];
-        struct tir_value *in;
-        if (s->index) {
+        struct tir_value *in = NULL;
+        if (s->index && s->bound.checked) {
             struct tir_value *i = tir_lower_index_at(lo, s->index, tile, (uint32_t)s->tile_dim);
             in = tir_lower_in_range(lo, tir_lower_narrowed(lo, i, lo->i32), s->bound.extent);
-        } else {
+        } else if (!s->index) {
             in = tir_lower_bound_at(lo, &s->bound, s->tile_dim >= 0 ? tile[s->tile_dim] : 0);
         }
         pred = tir_lower_and(lo, pred, in);
