@@ -111,12 +111,15 @@ def transpose():
 
 
 def histogram():
-    for kernel, tile in [("histogram", ["-D", "BLOCK=256"]),
-                         ("histogram_shared", ["-D", "EACH=1", "-D", "BINS=64"])]:
+    shared = {"BLOCK": 256, "ROUNDS": 2, "BINS": 64, "COPIES": 4, "THREADS": 64}
+    for kernel, metas in [("histogram", {"BLOCK": 256}), ("histogram_shared", shared)]:
+        tile = [word for name, value in metas.items() for word in ("-D", f"{name}={value}")]
         for n in sizes(256):
             yield ["histogram.tir", "--kernel", kernel, *tile, f"N={n}", "B=61",
                    "X=randint:0:60", "H=randint:0:9"]
     yield ["histogram.tir", "--kernel", "histogram", "N=5000", "B=7", "X=randint:-9:9", "H=zeros"]
+    yield ["histogram.tir", "--kernel", "histogram_shared", "N=40000", "B=200", "-D", "BINS=256",
+           "-D", "COPIES=32", "X=randint:-300:300", "H=zeros"]
     yield ["histogram.tir", "--kernel", "histogram_shared", "N=5000", "B=1000",
            "X=randint:0:999", "H=zeros"]
 

@@ -112,9 +112,9 @@ def times():
         rows[f"row_sum.{rows_of}x{cols}"] = (REDUCE, "row_sum", {"ROWS": rows_of, "COLS": cols})
     for block in (2048, 8192):
         rows[f"histogram.{block}"] = (HISTOGRAM, "histogram", {"BLOCK": block})
-    for threads, each in ((256, 16), (512, 16), (256, 64), (512, 64), (1024, 64)):
-        rows[f"histogram.shared{threads}x{each}"] = (
-            HISTOGRAM, "histogram_shared", {"THREADS": threads, "EACH": each, "BINS": 256})
+    for block, rounds, threads in ((8192, 4, 512), (8192, 16, 512), (16384, 8, 1024), (4096, 16, 256)):
+        rows[f"histogram.shared{block}x{rounds}t{threads}"] = (HISTOGRAM, "histogram_shared", {
+            "BINS": 256, "COPIES": 32, "BLOCK": block, "ROUNDS": rounds, "THREADS": threads})
     return rows
 
 
