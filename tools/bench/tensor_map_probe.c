@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a GPU moves for a tensor map. Usage: tensor_map_probe [FIRST]
+// What a GPU moves for a tensor map. Usage: tensor_map_probe
 //
 // Every case makes a tensor map, and one thread loads its box into shared memory or stores shared
 // memory through it. Global memory holds its own word numbers plus a tag, and so does shared memory
@@ -10,15 +10,20 @@
 //   load:  words of shared memory in order: @I*N global words from I, 0*N, ?*N untouched, xHEX
 //   store: changed words of global memory, G: before each stretch: @I*N shared words from I, xHEX
 //
-// A case that ends the context ends the program with status 3 after a line `NUMBER fault CODE`;
-// start again with the next number. Exit status 77: no GPU.
+// A case that ends the context gives `fault CODE KERNEL` in place of what follows the bytes; a new
+// process goes on after it. Cases that break the rules found so far (`is_refused`) are only run
+// where they are meant to show a rule. Exit status 77: no GPU.
 
+#define _DEFAULT_SOURCE 1 // MAP_ANONYMOUS
 #include <inttypes.h>
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tensor_map_driver.h"
 
@@ -43,6 +48,7 @@ struct probe {
     uint16_t offset[3];
     uint32_t shared_offset;
     uint32_t tag;
+    int shows_rule; // it is expected to be refused
 };
 
 static struct {
@@ -59,13 +65,14 @@ static struct {
     void *module;
     uint32_t *before, *after, *result;
     long number, first;
+    volatile long *current; // number of the case that runs, for the parent
 } gpu;
 
 static void check(int status, const char *what)
 {
     if (status == 0)
         return;
-    printf("\n%ld fault %d %s\n", gpu.number, status, what);
+    printf(" fault %d %s\n", status, what);
     exit(3);
 }
 
@@ -189,7 +196,8 @@ static int start(void)
     driver_symbol("cuFuncSetAttribute", &gpu.attribute);
     driver_symbol("cuLaunchKernel", &gpu.launch);
     driver_symbol("cuCtxSynchronize", &gpu.synchronize);
-    driver_print();
+    if (gpu.first == 1)
+        driver_print();
     gpu.before = malloc(GLOBAL_BYTES);
     gpu.after = malloc(GLOBAL_BYTES);
     gpu.result = malloc(RESULT_WORDS * 4);
@@ -210,8 +218,9 @@ static int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-// Bytes a box takes in shared memory when its rows lie dense.
-static int64_t box_bytes(const struct params *p)
+// Bytes a box takes in shared memory when its rows lie dense. With interleave an element of
+// dimension 0 is a slice of channels.
+static uint32_t box_bytes(const struct params *p)
 {
     const int64_t *at = p->at;
     int64_t inner = at[S_kind] == TILED ? at[S_box0] : at[S_channels];
@@ -219,10 +228,12 @@ static int64_t box_bytes(const struct params *p)
     if (at[S_interleave] != 0)
         bytes = 16 * at[S_interleave];
     if (at[S_kind] != TILED)
-        return bytes * at[S_pixels];
+        return (uint32_t)(bytes * at[S_pixels]);
     for (int i = 1; i < at[S_rank]; i++)
         bytes *= divide_up(at[S_box0 + i], at[S_step0 + i]);
-    return at[S_interleave] != 0 ? bytes * divide_up(at[S_box0], at[S_step0]) : bytes;
+    if (at[S_interleave] != 0)
+        bytes *= divide_up(at[S_box0], at[S_step0]);
+    return (uint32_t)bytes;
 }
 
 // Words from `i` on that go on like it does: equal, or counting up when they are `numbered`.
@@ -249,7 +260,7 @@ static void print_run(const uint32_t *words, size_t *i, size_t end, uint32_t tag
     *i += n;
 }
 
-static void print_case(const struct probe *c, int64_t tx)
+static void print_case(const struct probe *c, uint32_t tx)
 {
     printf("%ld ", gpu.number);
     struct params p = c->p;
@@ -260,7 +271,7 @@ static void print_case(const struct probe *c, int64_t tx)
         printf(" %" PRId32, c->at[i]);
     for (int i = 0; i < 3; i++)
         printf(" %" PRIu16, c->offset[i]);
-    printf(" %" PRIu32 " %" PRIx32 " %" PRId64, c->shared_offset, c->tag, tx);
+    printf(" %" PRIu32 " %" PRIx32 " %" PRIu32, c->shared_offset, c->tag, tx);
 }
 
 static void print_load(size_t words)
@@ -313,24 +324,35 @@ static void launch(const struct probe *c, uint8_t *map, uint32_t tx, uint32_t wo
     check(gpu.download(gpu.result, gpu.out, 16 + 4 * (size_t)words), "download");
 }
 
+// What an H200 answers with an illegal instruction: an inner coordinate off the 16 bytes, and
+// negative coordinates of anything but a load.
+static int is_refused(const struct probe *c)
+{
+    const int64_t *p = c->p.at;
+    if (c->at[0] * type_bytes[p[S_type]] % 16 != 0)
+        return 1;
+    for (int i = 0; i < p[S_rank] && c->operation != LOAD; i++)
+        if (c->at[i] < 0)
+            return 1;
+    return 0;
+}
+
 static void run(const struct probe *c)
 {
     gpu.number++;
-    int64_t bytes = box_bytes(&c->p);
-    uint32_t words = (uint32_t)bytes / 4 + 64;
-    if (gpu.number < gpu.first || bytes > TILE_BYTES - 4096)
+    if (gpu.number < gpu.first || (is_refused(c) && !c->shows_rule))
+        return;
+    *gpu.current = gpu.number;
+    alignas(64) uint8_t map[128] = {0};
+    int status = driver_encode(&c->p, map);
+    uint32_t bytes = box_bytes(&c->p), words = bytes / 4 + 64;
+    if (status != 0 || bytes > TILE_BYTES - 4096)
         return;
     if (gpu.before[0] != c->tag)
         fill_global(c->tag);
     print_case(c, bytes);
-    alignas(64) uint8_t map[128];
-    int status = driver_encode(&c->p, map);
-    if (status != 0) {
-        printf(" E%d\n", status);
-        return;
-    }
     fflush(stdout);
-    launch(c, map, (uint32_t)bytes, words);
+    launch(c, map, bytes, words);
     if (c->operation == LOAD)
         print_load(words);
     else if (c->operation == STORE)
@@ -371,8 +393,8 @@ static void run_both(struct probe c)
 static void swizzles(void)
 {
     static const uint16_t offsets[] = {0, 128, 256, 512, 1024, 896};
-    for (int swizzle = 0; swizzle < 7; swizzle++) {
-        int span = swizzle == 0 ? 256 : swizzle < 3 ? 16 << swizzle : 128;
+    for (int swizzle = 0; swizzle < 4; swizzle++) {
+        int span = swizzle == 0 ? 256 : 16 << swizzle;
         for (int inner = 16; inner <= span; inner += 16) {
             struct probe c = tensor(TILED, 2, 0, inner);
             c.p.at[S_swizzle] = swizzle;
@@ -387,7 +409,9 @@ static void swizzles(void)
 
 static void bounds(void)
 {
-    static const int32_t starts[] = {-1000, -300, -5, -3, -1, 0, 1, 3, 7, 97, 480, 499, 501, 2000};
+    // Of bytes, for the inner dimension, which wants multiples of 16; of elements for the others.
+    static const int32_t starts[] = {-1008, -304, -64, -48, -32, -16,  0,   16,
+                                     96,    480,  944, 976, 992, 1008, 2000};
     for (int type = 0; type < PACKED; type++)
         for (int fill = 0; fill < 2; fill++)
             for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
@@ -396,14 +420,14 @@ static void bounds(void)
                 c.p.at[S_fill] = fill;
                 c.p.at[S_box0 + 1] = 6;
                 c.at[0] = starts[i] / type_bytes[type];
-                c.at[1] = (int32_t)(i % 3) * 48 - 2;
+                c.at[1] = (int32_t)(i % 4) * 32 - (i % 8 < 4 ? 0 : 2);
                 run_both(c);
             }
     for (int rank = 1; rank <= 5; rank++)
         for (int dim = 0; dim < rank; dim++)
             for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
                 struct probe c = tensor(TILED, rank, 6, 32);
-                c.at[dim] = starts[i];
+                c.at[dim] = dim == 0 ? starts[i] / 2 : starts[i] / 16;
                 run_both(c);
             }
 }
@@ -417,7 +441,7 @@ static void steps(void)
                     struct probe c = tensor(TILED, rank, 7, 32);
                     c.p.at[S_step0 + dim] = step;
                     c.p.at[S_box0 + dim] = dim ? 7 : c.p.at[S_box0];
-                    c.at[dim] = start * 2 + (start > 1) * 3;
+                    c.at[dim] = dim == 0 ? start * 4 : start * 2 + (start > 1) * 3;
                     run_both(c);
                 }
 }
@@ -426,17 +450,18 @@ static void interleaved(int kind)
 {
     for (int interleave = 1; interleave <= 2; interleave++)
         for (int rank = 3; rank <= 5; rank++)
-            for (int i = 0; i < 60; i++) {
+            for (int i = 0; i < 40; i++) {
                 struct probe c = tensor(kind, rank, i % 3 ? 6 : 0, 16 * interleave);
                 int64_t *at = c.p.at;
                 at[S_interleave] = interleave;
                 at[S_swizzle] = interleave == 2 ? 1 : i % 4;
                 at[S_dim0] = i % 5 ? 40 : 77;
-                at[S_box0] = 1 + (int64_t)random_below(i % 2 ? 16 : 64);
+                at[S_box0] = 16 * (1 + (int64_t)random_below(i % 2 ? 2 : 6));
                 at[S_channels] = at[S_box0];
                 at[S_step0] = i % 7 ? 1 : 2;
                 for (int dim = 0; dim < rank; dim++)
-                    c.at[dim] = (int32_t)random_below(dim == 0 ? 32 : 8) - 3;
+                    c.at[dim] = dim == 0 ? 16 * ((int32_t)random_below(4) - 1)
+                                         : (int32_t)random_below(8) - 3 * (i % 3 > 0);
                 run_both(c);
             }
 }
@@ -457,8 +482,8 @@ static void im2col(void)
             if (i > 40)
                 at[S_pixels] = 1 + (int64_t)random_below(200);
             for (int dim = 1; dim < rank; dim++)
-                c.at[dim] = i < 10 ? -1 : i < 20 ? 0 : (int32_t)random_below(8) - 3;
-            c.at[0] = i % 4 ? 0 : (int32_t)random_below(600) - 50;
+                c.at[dim] = i < 10 ? -1 : i < 20 ? 0 : (int32_t)random_below(8) - (i % 2 ? 3 : 0);
+            c.at[0] = i % 4 ? 0 : 8 * ((int32_t)random_below(72) - 6);
             at[S_swizzle] = i > 120 ? (int64_t)random_below(4) : 0;
             at[S_fill] = i % 6 == 0;
             run_both(c);
@@ -471,7 +496,7 @@ static void random_tiles(void)
         int rank = 1 + (int)random_below(5);
         struct probe c = tensor(TILED, rank, (int64_t)random_below(PACKED), 32);
         int64_t *at = c.p.at;
-        at[S_swizzle] = (int64_t)random_below(7);
+        at[S_swizzle] = (int64_t)random_below(4);
         at[S_box0] =
             params_inner(at[S_type], 16 * (1 + (int64_t)random_below(at[S_swizzle] > 2 ? 8 : 2)));
         at[S_fill] = (int64_t)random_below(2);
@@ -481,8 +506,9 @@ static void random_tiles(void)
             if (dim > 0)
                 at[S_box0 + dim] = 1 + (int64_t)random_below(rank == 2 ? 60 : 6);
             at[S_step0 + dim] = random_below(3) ? 1 : 1 + (int64_t)random_below(4);
-            c.at[dim] = (int32_t)random_below((uint64_t)at[S_dim0 + dim] + 10) - 8;
+            c.at[dim] = (int32_t)random_below((uint64_t)at[S_dim0 + dim] + 10) - (i % 2 ? 8 : 0);
         }
+        c.at[0] -= c.at[0] % (int32_t)params_inner(at[S_type], 16);
         run_both(c);
     }
 }
@@ -500,8 +526,8 @@ static void values(void)
         struct probe c = tensor(TILED, rank, 2, 64);
         c.operation = REDUCE_ADD;
         run(&c);
-        c.at[0] = -3;
-        c.at[rank - 1] = -2;
+        c.at[0] = 240;
+        c.at[rank - 1] = rank == 1 ? 244 : 8;
         run(&c);
         c = tensor(IM2COL, rank, 2, 64);
         c.operation = REDUCE_ADD;
@@ -510,13 +536,32 @@ static void values(void)
     }
 }
 
-int main(int argc, char **argv)
+// One broken rule each: coordinates, and where the tile lies.
+static void rules(void)
 {
-    gpu.first = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
-    if (!start()) {
-        fputs("no GPU, or a driver without tensor maps\n", stderr);
-        return 77;
-    }
+    for (int operation = LOAD; operation < OPERATIONS; operation++)
+        for (int kind = TILED; kind <= IM2COL; kind++)
+            for (int interleave = 0; interleave < 3; interleave++)
+                for (int rule = 0; rule < 6; rule++) {
+                    struct probe c = tensor(kind, 4, 2, 32);
+                    int64_t *at = c.p.at;
+                    c.operation = operation;
+                    c.shows_rule = 1;
+                    at[S_interleave] = interleave;
+                    at[S_swizzle] = interleave == 2;
+                    if (rule == 0)
+                        c.at[0] = 1;
+                    else if (rule < 4)
+                        c.at[rule == 3 ? 3 : rule] = rule == 3 ? -1 : -2;
+                    else
+                        c.shared_offset = rule == 4 ? 16 : 64;
+                    if (interleave == 0 || rule == 0 || rule == 4)
+                        run(&c);
+                }
+}
+
+static void run_all(void)
+{
     swizzles();
     bounds();
     steps();
@@ -525,5 +570,32 @@ int main(int argc, char **argv)
     values();
     interleaved(TILED);
     interleaved(IM2COL);
-    return 0;
+    rules();
+}
+
+// A fault ends the context for good, so the cases run in a child, and the next child goes on.
+int main(void)
+{
+    gpu.current =
+        mmap(NULL, sizeof *gpu.current, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (gpu.current == MAP_FAILED)
+        abort();
+    for (;;) {
+        fflush(stdout);
+        gpu.first = *gpu.current + 1;
+        pid_t child = fork();
+        int status;
+        if (child == 0) {
+            if (!start()) {
+                fputs("no GPU, or a driver without tensor maps\n", stderr);
+                return 77;
+            }
+            run_all();
+            return 0;
+        }
+        if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+            abort();
+        if (WEXITSTATUS(status) != 3 || *gpu.current < gpu.first)
+            return WEXITSTATUS(status);
+    }
 }
