@@ -8,8 +8,8 @@
 
 #include "emu/mbarrier.h"
 #include "emu/op.h"
-#include "emu/state.h"
 #include "emu/trace.h"
+#include "emu/wgmma.h"
 
 static void set_all(uint64_t *row, uint32_t value)
 {
@@ -196,6 +196,7 @@ static void warp_free(struct emu_grid *l, struct emu_warp *w)
 {
     const tir_allocator *a = &l->emu->allocator;
     emu_warp_stop(w);
+    emu_watch_free(w);
     while (w->free_frames) {
         struct emu_frame *next = w->free_frames->parent;
         emu_resize(a, w->free_frames, w->free_frames->size, 0);

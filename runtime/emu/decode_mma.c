@@ -142,8 +142,8 @@ static void take_operands(struct emu_dec *d, const struct emu_mma_shape *s)
 // The selector of a sparse product: how many values it has depends on the bits of metadata.
 static void take_metadata(struct emu_dec *d, const struct emu_mma_shape *s)
 {
-    const uint32_t bits = emu_mma_element(s, (enum emu_type)d->in->type).bits;
-    const uint32_t per_row = bits == 32 ? 2u * s->k : bits == 4 ? s->k / 2u : s->k;
+    const struct emu_element a = emu_mma_element(s, (enum emu_type)d->in->type);
+    const uint32_t per_row = emu_sparse_bits(a, s->k);
     emu_dec_registers(d, 1, EMU_b32, false);
     const uint64_t selector = emu_dec_constant(d);
     if (selector >= 64 / per_row)

@@ -190,3 +190,26 @@ bool emu_sparse_positions(struct emu_element e, uint64_t bits, uint32_t stored, 
     }
     return true;
 }
+
+uint64_t emu_sparse_metadata(struct emu_element e, const uint32_t *lanes, uint32_t k,
+                             uint32_t selector, uint32_t row)
+{
+    const uint32_t high = row / 8, bits = emu_sparse_bits(e, k);
+    const uint32_t *quad = lanes + row % 8 * 4;
+    if (e.bits >= 16) { // 16 or 32 bits a row
+        const uint32_t *first = quad + selector * (bits / 16);
+        const uint64_t low = first[0] >> 16 * high & 0xffff;
+        return bits == 16 ? low : low | (uint64_t)(first[1] >> 16 * high & 0xffff) << 16;
+    }
+    const uint32_t *first = quad + high + 2 * selector; // 32 or 64
+    return bits == 32 ? first[0] : first[0] | (uint64_t)first[2] << 32;
+}
+
+void emu_register_decode(struct emu_element e, const void *lanes, double *out, uint32_t row_step)
+{
+    double values[8 * 128];
+    const uint32_t count = emu_element_count(e);
+    emu_elements_decode(e, lanes, 8 * count, values);
+    for (uint32_t g = 0; g < 8; g++)
+        memcpy(out + (size_t)g * row_step, values + g * count, count * sizeof *out);
+}

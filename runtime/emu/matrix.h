@@ -42,6 +42,25 @@ double emu_matrix_c(uint32_t bits, enum emu_type type);
 // Every lane of the warp must be there; false while some are still elsewhere.
 bool emu_whole_warp(struct emu_warp *w, uint32_t mask);
 
+// The 32 lanes of one register as rows of numbers: lane / 4 is the row, and its 4 lanes follow one
+// another. A row has emu_element_count(e) elements and goes to out + row * row_step.
+static inline uint32_t emu_element_count(struct emu_element e)
+{
+    return e.bits == 64 ? 4 : 128u / e.bits;
+}
+void emu_register_decode(struct emu_element e, const void *lanes, double *out, uint32_t row_step);
+
+// The metadata of a row of a sparse matrix of 16 rows with `k` elements, of which half are stored:
+// up to 64 bits in the order of the elements. Rows g and g + 8 share either the two halves of the
+// registers of quad g (elements of 16 and 32 bits), or its even and odd lanes (narrower ones). The
+// selector says which lanes of a quad have them where not all do.
+uint64_t emu_sparse_metadata(struct emu_element e, const uint32_t *lanes, uint32_t k,
+                             uint32_t selector, uint32_t row);
+// How many bits of metadata a row has.
+static inline uint32_t emu_sparse_bits(struct emu_element e, uint32_t k)
+{
+    return e.bits == 32 ? 2 * k : e.bits == 4 ? k / 2 : k;
+}
 // Positions of the stored elements of one row of a sparse matrix. Two of four units are stored; a
 // unit is an element, half of one (32 bits) or two of them (4 bits). `bits` holds two bits for each
 // unit. False when they name no two different units, or when ordered, not in that order.

@@ -9,9 +9,7 @@
 // So the 32 lanes of a register of A are, as they lie in memory, 8 rows of 4 e elements, those of B
 // are 8 columns of as many, and two registers of C taken in turns are 8 rows of 8.
 //
-// A sparse A has half of its elements stored, spread like those of a dense A of k / 2. Metadata is
-// bits for one row after the other: 16 of them at a time where elements have 16 or 32 bits, 32
-// where they have fewer. Rows g and g + 8 share a register's two halves, or two lanes.
+// A sparse A has half of its elements stored, spread like those of a dense A of k / 2.
 //
 // Products are exact in double. They are summed in double, in the order of k, C last, and rounded
 // once to nearest even. Hardware keeps fewer bits while it sums and truncates some of them, so
@@ -59,20 +57,15 @@ bool emu_whole_warp(struct emu_warp *w, uint32_t mask)
 
 static void gather_a(const struct emu_warp *w, struct product *p)
 {
-    const uint32_t width = p->ea.bits == 64 ? 32 : 16; // bytes of a row in a register
-    const uint32_t count = width * 8 / p->ea.bits, rows = p->s->m / 8u;
-    for (uint32_t r = 0; r < rows * p->stored / count; r++) {
-        double values[8 * 128], *to = p->left + r % rows * 8 * p->stored + r / rows * count;
-        emu_elements_decode(p->ea, emu_at_ref(w, p->a[r].ref), 8 * count, values);
-        for (uint32_t g = 0; g < 8; g++)
-            memcpy(to + g * p->stored, values + g * count, count * sizeof *to);
-    }
+    const uint32_t count = emu_element_count(p->ea), rows = p->s->m / 8u;
+    for (uint32_t r = 0; r < rows * p->stored / count; r++)
+        emu_register_decode(p->ea, emu_at_ref(w, p->a[r].ref),
+                            p->left + r % rows * 8 * p->stored + r / rows * count, p->stored);
 }
 
 static void gather_b(const struct emu_warp *w, struct product *p)
 {
-    const uint32_t width = p->eb.bits == 64 ? 32 : 16;
-    const uint32_t count = width * 8 / p->eb.bits;
+    const uint32_t count = emu_element_count(p->eb);
     for (uint32_t r = 0; r < p->s->k / count; r++) {
         double values[8 * 128], *to = p->right + r * count * N;
         emu_elements_decode(p->eb, emu_at_ref(w, p->b[r].ref), 8 * count, values);
@@ -84,26 +77,11 @@ static void gather_b(const struct emu_warp *w, struct product *p)
 
 // --- sparse A ---
 
-// The metadata bits of a row: up to 64, in the order of its elements.
-static uint64_t metadata(const struct emu_warp *w, const struct product *p, uint32_t selector,
-                         uint32_t row)
-{
-    const uint32_t *from = emu_at_ref(w, p->sparse->ref);
-    const uint32_t quad = row % 8 * 4, high = row / 8;
-    const uint32_t bits = p->ea.bits == 32 ? 2 * p->s->k : p->ea.bits == 4 ? p->s->k / 2u : p->s->k;
-    if (p->ea.bits >= 16) { // 16 or 32 bits a row
-        const uint32_t *first = from + quad + selector * (bits / 16);
-        const uint64_t low = first[0] >> 16 * high & 0xffff;
-        return bits == 16 ? low : low | (uint64_t)(first[1] >> 16 * high & 0xffff) << 16;
-    }
-    const uint32_t *first = from + quad + high + 2 * selector; // 32 or 64
-    return bits == 32 ? first[0] : first[0] | (uint64_t)first[2] << 32;
-}
-
 static void place_a(struct emu_warp *w, const struct emu_insn *in, struct product *p)
 {
+    const uint32_t *lanes = emu_at_ref(w, p->sparse->ref);
     for (uint32_t row = 0; row < p->s->m; row++) {
-        const uint64_t bits = metadata(w, p, (uint32_t)in->offset, row);
+        const uint64_t bits = emu_sparse_metadata(p->ea, lanes, p->s->k, (uint32_t)in->offset, row);
         if (!emu_sparse_positions(p->ea, bits, p->stored, in->op & EMU_MMA_ORDERED,
                                   p->at + row * p->stored))
             emu_fault(w, row % 8 * 4,

@@ -55,24 +55,29 @@ static struct emu_race_map *map_of(const struct emu_op *op, const uint8_t *bytes
     return NULL;
 }
 
-void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, bool writes,
-                   bool in_group)
+void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size, bool writes,
+                      enum emu_warp_agent which)
 {
     uint64_t at;
     struct emu_race_map *map = op->agent ? map_of(op, bytes, &at) : NULL;
     if (!map)
         return;
     struct emu_grid *l = op->warp->launch;
-    const struct emu_who who =
-        in_group ? emu_group_who(op->warp, &op->agent->view,
-                                 writes ? EMU_AGENT_BULK_WRITE : EMU_AGENT_BULK_READ, op->group)
-                 : (struct emu_who){.order = &l->order,
-                                    .view = &op->agent->view,
-                                    .uid = op->agent->uid,
-                                    .clock = op->agent->clock};
+    const struct emu_who who = which ? emu_group_who(op->warp, &op->agent->view, which, op->group)
+                                     : (struct emu_who){.order = &l->order,
+                                                        .view = &op->agent->view,
+                                                        .uid = op->agent->uid,
+                                                        .clock = op->agent->clock};
     const uint32_t pc = (uint32_t)(op->in - l->module->code.at);
     emu_race_access(&l->race, &who, 0, map, at, size, writes,
                     emu_record_what(pc, EMU_PROXY_ASYNC, 0, EMU_SCOPE_CTA));
+}
+
+void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, bool writes,
+                   bool in_group)
+{
+    const enum emu_warp_agent group = writes ? EMU_AGENT_BULK_WRITE : EMU_AGENT_BULK_READ;
+    emu_op_access_as(op, bytes, size, writes, in_group ? group : EMU_AGENT_SELF);
 }
 
 void emu_op_signal(const struct emu_op *op, struct emu_view *view)

@@ -88,6 +88,13 @@ struct emu_insn {
     uint16_t cost; // cycles, for the timeline
     uint32_t line;
     uint32_t loc;
+    uint32_t touches; // where its registers start in the module's list; they end at the next one's
+};
+
+// A register that an instruction names.
+struct emu_touch {
+    uint32_t ref;
+    bool is_write;
 };
 
 // An operand of an instruction's list: a vector and how wide its elements are.
@@ -156,6 +163,7 @@ struct emu_module {
     struct emu_arena arena;
     EMU_VEC(struct emu_insn) code;
     EMU_VEC(struct emu_arg) args;
+    EMU_VEC(struct emu_touch) touches;
     EMU_VEC(uint32_t) targets; // brx.idx and call
     EMU_VEC(struct emu_func *) funcs;
     EMU_VEC(struct emu_shared_var) shared;

@@ -79,6 +79,11 @@ EMU_RUN(movmatrix);
 // mma.c
 EMU_RUN(mma);
 EMU_RUN(mma_quads);
+// wgmma_op.c
+EMU_RUN(wgmma);
+EMU_RUN(wgmma_fence);
+EMU_RUN(wgmma_commit);
+EMU_RUN(wgmma_wait); // offset
 // cvt.c
 EMU_RUN(cvt);
 EMU_RUN(cvt_pack); // list: sources; type, type2: packed types; src[3]: random bits

@@ -55,12 +55,13 @@ static inline bool emu_path_waits(const struct emu_path *p)
 }
 
 // The agents of a warp: itself, and its copies, which complete in the order of their groups. Those
-// of cp.async.bulk are two, since a wait may be for their reads alone.
+// of cp.async.bulk are two, since a wait may be for their reads alone. Its products read only.
 enum emu_warp_agent {
     EMU_AGENT_SELF,
     EMU_AGENT_COPY,
     EMU_AGENT_BULK_READ,
     EMU_AGENT_BULK_WRITE,
+    EMU_AGENT_WGMMA,
     EMU_AGENTS_PER_WARP
 };
 
@@ -80,6 +81,7 @@ struct emu_cluster;
 struct emu_grid;
 struct emu_mbarrier;
 struct emu_op;
+struct emu_watch;
 
 struct emu_warp {
     uint8_t
@@ -109,8 +111,10 @@ struct emu_warp {
     struct emu_view cluster_view;  // what was known where it was
     const struct emu_insn *poll;   // the last load that may be a poll, and what had happened then
     uint64_t poll_address, poll_events;
-    uint32_t registers; // from setmaxnreg; 0: not said
-    uint32_t priority;  // schedule.c
+    uint32_t wgmma_group;    // the group a product joins now
+    struct emu_watch *watch; // over the registers of products; or NULL
+    uint32_t registers;      // from setmaxnreg; 0: not said
+    uint32_t priority;       // schedule.c
     // The timeline (trace.c): now, where the run and the polling began, the run's first
     // instruction.
     uint64_t time, run_from, poll_from;

@@ -8,6 +8,7 @@
 #include "emu/run.h"
 #include "emu/schedule.h"
 #include "emu/trace.h"
+#include "emu/wgmma.h"
 
 enum {
     PATH_SLICE = 4096,  // instructions of a path, where the warp has several
@@ -92,6 +93,8 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
     w->cta->cluster->alive -= emu_popc(mask);
     w->path->mask &= ~mask;
     emu_copies_exit(w, mask);
+    if (!w->alive)
+        emu_wgmma_exit(w);
     w->launch->events++;
     if (!w->alive)
         emu_trace_exit(w);
@@ -202,6 +205,8 @@ static uint64_t run_path(struct emu_warp *w, uint64_t budget)
             w->run_in = w->run_in ? w->run_in : in;
             w->time += in->cost;
         }
+        if (mask && w->watch)
+            emu_watch(w, in);
         if (mask)
             in->run(w, in, mask);
         if (w->reschedule || w->yield || w->path->pc >= w->stop_pc)
@@ -244,6 +249,8 @@ void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel)
     emu_warp_stop(w);
     w->alive = w->exists;
     w->cluster_arrived = w->cluster_done = w->registers = 0;
+    w->wgmma_group = 0;
+    emu_watch_free(w);
     w->poll = NULL;
     w->carry = 0;
     w->steps = 0;

@@ -15,8 +15,8 @@ static const struct {
 } refused[] = {
     // the instruction set
     {BODY("frobnicate.u32 %r1, %r2;"), "PTX line 7: frobnicate.u32: unknown instruction"},
-    {BODY("\n\nwgmma.fence.sync.aligned;"),
-     "PTX line 9: wgmma.fence.sync.aligned: unknown instruction"},
+    {BODY("\n\nbogus.fence.sync.aligned;"),
+     "PTX line 9: bogus.fence.sync.aligned: unknown instruction"},
     {BODY("add.rn.u32 %r1, %r2, %r3;"), "add.rn.u32: unknown instruction"},
     {BODY("add.sat.u32 %r1, %r2, %r3;"), "add.sat.u32: unknown instruction"},
     {BODY("mul.u32 %r1, %r2, %r3;"), "mul.u32: unknown instruction"},

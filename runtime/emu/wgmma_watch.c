@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The watch over a warp's registers while products are in flight.
+//
+// Between the issue of a wgmma and the wait for its group nobody may read or write its accumulators
+// or write the registers of its A. Products of one shape may follow one another on the same
+// accumulators. A register that another instruction has written needs a wgmma.fence before a
+// product uses it. Nothing of this depends on when the operation is in fact done: what is in flight
+// is what the program has not waited for.
+//
+// The watch has an entry for each register of the frame. It costs a look at every operand, so it
+// exists only from a warp's first fence on, and only when something is checked.
+
+#include <string.h>
+
+#include "emu/run.h"
+#include "emu/wgmma.h"
+
+struct entry {
+    uint32_t written;                           // the fence it was written after
+    uint32_t accumulator, a;                    // 1 + the last group that has it as such
+    const struct emu_insn *by_accumulator, *by; // and the product
+};
+
+struct emu_watch {
+    const struct emu_frame *frame;
+    uint32_t fence; // how many there were
+    uint32_t done;  // groups
+    uint32_t count;
+    size_t size;
+    struct entry at[];
+};
+
+enum { SLOT = 64 }; // bytes: no register is smaller
+
+static struct entry *entry_of(struct emu_watch *watch, uint32_t ref)
+{
+    const uint32_t slot = (ref & ((1u << EMU_REF_SHIFT) - 1)) / SLOT;
+    return ref >> EMU_REF_SHIFT == EMU_BASE_REG && slot < watch->count ? &watch->at[slot] : NULL;
+}
+
+static _Noreturn void fault(struct emu_warp *w, const struct emu_insn *by, const char *what)
+{
+    emu_fault(w, emu_first_lane(w->path->mask), "%s of the wgmma of PTX line %u is in flight", what,
+              by->line);
+}
+
+void emu_watch(struct emu_warp *w, const struct emu_insn *in)
+{
+    struct emu_watch *watch = w->watch;
+    const struct emu_module *m = w->launch->module;
+    const uint32_t next = (uint32_t)(in - m->code.at) + 1;
+    const uint32_t end = next < m->code.len ? m->code.at[next].touches : m->touches.len;
+    if (w->path->frame != watch->frame || in->run == emu_run_wgmma)
+        return;
+    for (uint32_t i = in->touches; i < end; i++) {
+        struct entry *e = entry_of(watch, m->touches.at[i].ref);
+        const bool is_write = m->touches.at[i].is_write;
+        if (!e)
+            continue;
+        if (e->accumulator > watch->done)
+            fault(w, e->by_accumulator,
+                  is_write ? "wgmma register written: an accumulator"
+                           : "wgmma register read: an accumulator");
+        if (is_write && e->a > watch->done)
+            fault(w, e->by, "wgmma register written: a register of A");
+        if (is_write)
+            e->written = watch->fence;
+    }
+}
+
+void emu_watch_free(struct emu_warp *w)
+{
+    if (w->watch)
+        emu_launch_free(w->launch, w->watch, w->watch->size);
+    w->watch = NULL;
+}
+
+void emu_watch_fence(struct emu_warp *w)
+{
+    const struct emu_frame *frame = w->path->frame;
+    if (w->watch && w->watch->frame == frame) {
+        w->watch->fence++;
+        return;
+    }
+    const uint32_t count = frame->func->reg_bytes / SLOT + 1;
+    const size_t size = sizeof *w->watch + count * sizeof *w->watch->at;
+    emu_watch_free(w);
+    w->watch = emu_launch_alloc(w->launch, NULL, 0, size);
+    memset(w->watch, 0, size);
+    w->watch->frame = frame;
+    w->watch->fence = 1;
+    w->watch->done = w->wgmma_group;
+    w->watch->count = count;
+    w->watch->size = size;
+}
+
+static void need_fence(struct emu_warp *w, const struct entry *e, const char *what)
+{
+    if (e->written == w->watch->fence)
+        emu_fault(w, 0, "wgmma without a wgmma.fence: %s was written after the last one", what);
+}
+
+static void issue_accumulator(struct emu_warp *w, const struct emu_insn *in, struct entry *e)
+{
+    const struct emu_insn *last = e->by_accumulator;
+    need_fence(w, e, "an accumulator");
+    if (e->a > w->watch->done)
+        fault(w, e->by, "wgmma register written: a register of A");
+    if (e->accumulator > w->watch->done && (last->size != in->size || last->width != in->width))
+        fault(w, last, "wgmma of another shape: an accumulator");
+    e->accumulator = w->wgmma_group + 1;
+    e->by_accumulator = in;
+}
+
+void emu_watch_issue(struct emu_warp *w, const struct emu_insn *in)
+{
+    const struct emu_module *m = w->launch->module;
+    const uint32_t count = 8u * in->size / (in->width == EMU_f16 ? 4 : 2);
+    if (!w->watch || w->watch->frame != w->path->frame)
+        emu_fault(w, 0, "wgmma without a wgmma.fence before it");
+    for (uint32_t i = 0; i < in->count; i++) {
+        struct entry *e = entry_of(w->watch, m->args.at[in->list + i].ref);
+        if (!e)
+            continue;
+        if (i < count) {
+            issue_accumulator(w, in, e);
+            continue;
+        }
+        need_fence(w, e, "a register of A");
+        if (e->accumulator > w->watch->done)
+            fault(w, e->by_accumulator, "wgmma register read: an accumulator");
+        e->a = w->wgmma_group + 1;
+        e->by = in;
+    }
+}
+
+void emu_watch_wait(struct emu_warp *w, uint32_t pending)
+{
+    if (w->watch && w->wgmma_group >= pending && w->wgmma_group - pending > w->watch->done)
+        w->watch->done = w->wgmma_group - pending;
+}
