@@ -92,4 +92,6 @@ EMU_RUN(atom)
     }
     for (uint32_t k = 0; k < elements; k++)
         emu_commit(w, args[2 * k].ref, old[k], size, mask);
+    if (in->op)
+        emu_poll(w, in, address[emu_first_lane(mask)]);
 }

@@ -43,7 +43,7 @@ static void read_sources(struct emu_op *op)
                          is_shared(b, r->from) ? "shared" : "global");
         if (r->from) {
             memcpy(to, r->from, r->size);
-            emu_op_access(op, r->from, r->size, false, !b->barrier_count);
+            emu_op_access(op, r->from, r->size, EMU_LOAD, !b->barrier_count);
         } else {
             for (uint32_t k = 0; k < r->size; k += b->element)
                 memcpy(to + k, &b->fill, b->element); // little endian
@@ -74,7 +74,8 @@ static void finish(struct emu_op *op)
     const uint8_t *from = b->data;
     for (uint32_t i = 0; i < b->run_count; i++) {
         if (b->runs[i].to) {
-            emu_op_access(op, b->runs[i].to, b->runs[i].size, true, !b->barrier_count);
+            emu_op_access(op, b->runs[i].to, b->runs[i].size, b->combine ? EMU_ATOMIC : EMU_STORE,
+                          !b->barrier_count);
             write_run(b, &b->runs[i], from);
         }
         from += b->runs[i].size;

@@ -151,7 +151,7 @@ static void cancel_finish(struct emu_op *op)
     const struct emu_by by = emu_by_op(op);
     response(op->warp, answer);
     for (uint32_t i = 0; i < c->count; i++) {
-        emu_op_access(op, c->cta[i]->shared + c->offset, RESPONSE, true, false);
+        emu_op_access(op, c->cta[i]->shared + c->offset, RESPONSE, EMU_STORE, false);
         memcpy(c->cta[i]->shared + c->offset, answer, RESPONSE);
         memset(c->cta[i]->shared_shadow + c->offset, EMU_SET, RESPONSE);
         emu_op_signal(op, &c->barriers[i]->view);

@@ -272,8 +272,7 @@ static void widen(uint8_t *to, uint32_t width, const uint8_t *from, uint32_t siz
         memset(to + size, is_signed && from[size - 1] & 0x80 ? 0xff : 0, width - size);
 }
 
-// A load that finds what it found before, since nothing has happened, waits for somebody.
-static void poll(struct emu_warp *w, const struct emu_insn *in, uint64_t address)
+void emu_poll(struct emu_warp *w, const struct emu_insn *in, uint64_t address)
 {
     if (w->poll == in && w->poll_address == address && w->poll_events == w->launch->events) {
         w->path->is_tired = true;
@@ -307,7 +306,7 @@ EMU_RUN(ld)
     for (uint32_t k = 0; k < count; k++)
         emu_commit(w, args[k].ref, out[k], width, mask);
     if (in->flags & EMU_INSN_POLL)
-        poll(w, in, address[emu_first_lane(mask)]);
+        emu_poll(w, in, address[emu_first_lane(mask)]);
 }
 
 // A parameter of the kernel: one value for all lanes.

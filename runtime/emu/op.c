@@ -55,9 +55,10 @@ static struct emu_race_map *map_of(const struct emu_op *op, const uint8_t *bytes
     return NULL;
 }
 
-void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size, bool writes,
-                      enum emu_warp_agent which)
+void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size,
+                      enum emu_access access, enum emu_warp_agent which)
 {
+    const bool writes = access != EMU_LOAD, atomic = access == EMU_ATOMIC;
     uint64_t at;
     struct emu_race_map *map = op->agent ? map_of(op, bytes, &at) : NULL;
     if (!map)
@@ -70,14 +71,16 @@ void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size, bo
                                                         .clock = op->agent->clock};
     const uint32_t pc = (uint32_t)(op->in - l->module->code.at);
     emu_race_access(&l->race, &who, 0, map, at, size, writes,
-                    emu_record_what(pc, EMU_PROXY_ASYNC, 0, EMU_SCOPE_CTA));
+                    emu_record_what(pc, EMU_PROXY_ASYNC, atomic, EMU_SCOPE_GPU) |
+                        (atomic ? EMU_REC_ATOMIC : 0));
 }
 
-void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, bool writes,
+void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, enum emu_access access,
                    bool in_group)
 {
-    const enum emu_warp_agent group = writes ? EMU_AGENT_BULK_WRITE : EMU_AGENT_BULK_READ;
-    emu_op_access_as(op, bytes, size, writes, in_group ? group : EMU_AGENT_SELF);
+    const enum emu_warp_agent group =
+        access == EMU_LOAD ? EMU_AGENT_BULK_READ : EMU_AGENT_BULK_WRITE;
+    emu_op_access_as(op, bytes, size, access, in_group ? group : EMU_AGENT_SELF);
 }
 
 void emu_op_signal(const struct emu_op *op, struct emu_view *view)

@@ -55,11 +55,11 @@ void emu_op_issued(struct emu_op *op);
 void emu_op_track(struct emu_op *op);
 // It accesses `size` bytes, which lie in shared or global memory of the host. Without an agent
 // nothing happens. An operation of a bulk group is known by the group.
-void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, bool writes,
+void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, enum emu_access access,
                    bool in_group);
 // The same, as one of its warp's agents that complete by groups; EMU_AGENT_SELF: by itself.
-void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size, bool writes,
-                      enum emu_warp_agent which);
+void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size,
+                      enum emu_access access, enum emu_warp_agent which);
 // Its accesses are complete for whoever acquires the view.
 void emu_op_signal(const struct emu_op *op, struct emu_view *view);
 

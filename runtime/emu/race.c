@@ -9,16 +9,19 @@ enum {
     PAGE_SHIFT = 10,
     PAGE = 1 << PAGE_SHIFT,
     COARSEST = 4, // shift of a granule
-    MOST_READERS = 32
+    MOST = 32
 };
 
 struct emu_granule {
-    struct emu_record write, read;
+    struct emu_record write; // the last plain one
+    struct emu_record since; // a read or a strong write, or a list of them
 };
 
-// Readers that do not know each other.
-struct readers {
-    uint32_t count, cap_class; // room for 4 << cap_class
+// Accesses by agents that do not know each other.
+struct many {
+    uint16_t count;
+    bool has_writes;
+    uint8_t cap_class; // room for 4 << cap_class
     struct emu_record at[];
 };
 
@@ -44,39 +47,39 @@ static void block_free(struct emu_race_block **list, void *block)
     *list = b;
 }
 
-static size_t readers_size(uint32_t cap_class)
+static size_t many_size(uint32_t cap_class)
 {
-    return sizeof(struct readers) + ((size_t)4 << cap_class) * sizeof(struct emu_record);
+    return sizeof(struct many) + ((size_t)4 << cap_class) * sizeof(struct emu_record);
 }
 
-static struct readers *readers_of(const struct emu_record *read)
+static struct many *many_of(const struct emu_record *r)
 {
-    struct readers *list;
-    memcpy(&list, read, sizeof list); // over uid and clock
+    struct many *list;
+    memcpy(&list, r, sizeof list); // over uid and clock
     return list;
 }
 
-static void set_readers(struct emu_record *read, struct readers *list)
+static void set_many(struct emu_record *r, struct many *list)
 {
-    memcpy(read, &list, sizeof list);
-    read->what = EMU_REC_MANY;
-    read->lanes = 0;
+    memcpy(r, &list, sizeof list);
+    r->what = EMU_REC_MANY;
+    r->lanes = 0;
 }
 
-static struct readers *readers_new(struct emu_race *race, uint32_t cap_class)
+static struct many *many_new(struct emu_race *race, uint32_t cap_class)
 {
-    struct readers *list = block_new(race, &race->free_lists[cap_class], readers_size(cap_class));
-    list->cap_class = cap_class;
+    struct many *list = block_new(race, &race->free_lists[cap_class], many_size(cap_class));
+    list->cap_class = (uint8_t)cap_class;
     return list;
 }
 
-static void drop_readers(struct emu_race *race, struct emu_record *read)
+static void drop_many(struct emu_race *race, struct emu_record *r)
 {
-    if (read->what == EMU_REC_MANY) {
-        struct readers *list = readers_of(read);
+    if (r->what == EMU_REC_MANY) {
+        struct many *list = many_of(r);
         block_free(&race->free_lists[list->cap_class], list);
     }
-    *read = (struct emu_record){0};
+    *r = (struct emu_record){0};
 }
 
 static size_t page_bytes(uint32_t shift)
@@ -94,11 +97,11 @@ static void refine(struct emu_race *race, struct emu_race_page *page, uint32_t s
             const struct emu_granule *from = &page->at[i];
             for (uint32_t k = 0; k < pieces; k++)
                 to[i * pieces + k] = *from;
-            for (uint32_t k = 1; from->read.what == EMU_REC_MANY && k < pieces; k++) {
-                const struct readers *old = readers_of(&from->read);
-                struct readers *list = readers_new(race, old->cap_class);
-                memcpy(list, old, readers_size(old->cap_class));
-                set_readers(&to[i * pieces + k].read, list);
+            for (uint32_t k = 1; from->since.what == EMU_REC_MANY && k < pieces; k++) {
+                const struct many *old = many_of(&from->since);
+                struct many *list = many_new(race, old->cap_class);
+                memcpy(list, old, many_size(old->cap_class));
+                set_many(&to[i * pieces + k].since, list);
             }
         }
         block_free(&race->free_pages[page->shift], page->at);
@@ -127,7 +130,7 @@ void emu_race_forget(struct emu_race *race, struct emu_race_map *map)
     for (uint64_t i = 0; map->pages && i < page_count(map); i++) {
         struct emu_race_page *page = &map->pages[i];
         for (uint32_t k = 0; page->at && k < (uint32_t)PAGE >> page->shift; k++)
-            drop_readers(race, &page->at[k].read);
+            drop_many(race, &page->at[k].since);
         if (page->at)
             block_free(&race->free_pages[page->shift], page->at);
         page->at = NULL;
@@ -214,12 +217,13 @@ static void check_lanes(const struct access *a, const struct emu_record *r, bool
         }
 }
 
-static void check(const struct access *a, const struct emu_record *r, bool writes)
+static void check(const struct access *a, const struct emu_record *r)
 {
     const struct emu_who *who = a->who;
-    if (!r->uid)
+    const bool writes = r->what & EMU_REC_WRITES;
+    if (!r->uid || !(writes || a->writes))
         return;
-    if (r->uid == a->now.uid) {
+    if (r->uid == a->now.uid && who->warp) {
         check_lanes(a, r, writes);
         return;
     }
@@ -239,9 +243,15 @@ static void check(const struct access *a, const struct emu_record *r, bool write
         report(a, EMU_CONFLICT_PROXY, r, writes);
 }
 
-static bool is_known(const struct access *a, const struct emu_record *r)
+static void check_since(const struct access *a, const struct emu_record *since)
 {
-    return emu_view_clock(a->who->order, a->who->view, EMU_KNOWN, r->uid) >= r->clock;
+    if (since->what != EMU_REC_MANY) {
+        check(a, since);
+        return;
+    }
+    const struct many *list = many_of(since);
+    for (uint32_t i = 0; (a->writes || list->has_writes) && i < list->count; i++)
+        check(a, &list->at[i]);
 }
 
 // --- recording ---
@@ -251,7 +261,19 @@ static bool same_time(const struct access *a, const struct emu_record *r)
     return r->uid == a->now.uid && r->clock == a->now.clock;
 }
 
-// Puts a read over that of the same agent, and keeps its lanes where no time has passed.
+// Whether what conflicts with a record, and is not ordered with it, also shows by the access: it
+// comes after the record and conflicts with as much.
+static bool covers(const struct access *a, const struct emu_record *r)
+{
+    const uint32_t now = a->now.what, then = r->what;
+    if ((then & EMU_REC_WRITES && !(now & EMU_REC_WRITES)) ||
+        (now & EMU_REC_STRONG && !(then & EMU_REC_STRONG)))
+        return false;
+    return r->uid == a->now.uid ||
+           emu_view_clock(a->who->order, a->who->view, EMU_KNOWN, r->uid) >= r->clock;
+}
+
+// Puts an access over a record that it covers, and keeps its lanes where no time has passed.
 static void put(const struct access *a, struct emu_record *r)
 {
     const uint32_t lanes = same_time(a, r) ? r->lanes : 0;
@@ -259,53 +281,61 @@ static void put(const struct access *a, struct emu_record *r)
     r->lanes |= lanes;
 }
 
-static void put_many(const struct access *a, struct emu_record *read)
+static void put_many(const struct access *a, struct emu_record *since)
 {
-    struct readers *list = readers_of(read);
+    struct many *list = many_of(since);
     uint32_t i = 0;
-    while (i < list->count && list->at[i].uid != a->now.uid)
+    while (i < list->count && !covers(a, &list->at[i]))
         i++;
-    for (uint32_t k = 0; i == list->count && k < list->count; k++)
-        if (is_known(a, &list->at[k]))
-            i = k;
-    if (i == list->count && list->count == MOST_READERS)
-        i = a->now.uid % MOST_READERS;
+    if (i == list->count && list->count == MOST)
+        i = a->now.uid % MOST;
     if (i == list->count && i == 4u << list->cap_class) {
-        struct readers *grown = readers_new(a->race, list->cap_class + 1);
+        struct many *grown = many_new(a->race, list->cap_class + 1u);
         memcpy(grown->at, list->at, list->count * sizeof *list->at);
         grown->count = list->count;
+        grown->has_writes = list->has_writes;
         block_free(&a->race->free_lists[list->cap_class], list);
         list = grown;
-        set_readers(read, list);
+        set_many(since, list);
     }
     list->count += i == list->count;
+    list->has_writes |= a->writes;
     put(a, &list->at[i]);
 }
 
-static void record_read(const struct access *a, struct emu_record *read)
+static void record_since(const struct access *a, struct emu_record *since)
 {
-    if (read->what == EMU_REC_MANY) {
-        put_many(a, read);
-    } else if (!read->uid || read->uid == a->now.uid || is_known(a, read)) {
-        put(a, read);
+    if (since->what == EMU_REC_MANY) {
+        put_many(a, since);
+    } else if (!since->uid || covers(a, since)) {
+        put(a, since);
     } else {
-        struct readers *list = readers_new(a->race, 0);
-        list->at[0] = *read;
+        struct many *list = many_new(a->race, 0);
+        list->at[0] = *since;
         list->at[1] = a->now;
         list->count = 2;
-        set_readers(read, list);
+        list->has_writes = a->writes || since->what & EMU_REC_WRITES;
+        set_many(since, list);
     }
 }
 
 static void read_granule(const struct access *a, struct emu_granule *g)
 {
-    if (same_time(a, &g->read) && g->read.what == a->now.what) {
-        g->read.lanes |= a->now.lanes;
+    if (same_time(a, &g->since) && g->since.what == a->now.what) {
+        g->since.lanes |= a->now.lanes;
         if (g->write.uid != a->now.uid || !a->race->check_lanes)
             return; // the write was looked at by the read before
     }
-    check(a, &g->write, true);
-    record_read(a, &g->read);
+    check(a, &g->write);
+    check_since(a, &g->since);
+    record_since(a, &g->since);
+}
+
+static void strong_write_granule(const struct access *a, struct emu_granule *g)
+{
+    check(a, &g->write);
+    check_since(a, &g->since);
+    record_since(a, &g->since);
 }
 
 // True: another lane wrote here by this instruction.
@@ -314,25 +344,20 @@ static bool write_granule(const struct access *a, struct emu_granule *g)
     const bool again = same_time(a, &g->write) && g->write.what == a->now.what && a->who->warp;
     const bool twin = again && g->write.lanes & ~a->now.lanes;
     if (!twin)
-        check(a, &g->write, true);
-    if (g->read.what == EMU_REC_MANY) {
-        const struct readers *list = readers_of(&g->read);
-        for (uint32_t i = 0; i < list->count; i++)
-            check(a, &list->at[i], false);
-    } else {
-        check(a, &g->read, false);
-    }
+        check(a, &g->write);
+    check_since(a, &g->since);
     const uint32_t lanes = again ? g->write.lanes : 0;
     g->write = a->now;
     g->write.lanes |= lanes;
-    drop_readers(a->race, &g->read);
-    return twin && !(a->now.what & EMU_REC_STRONG);
+    drop_many(a->race, &g->since);
+    return twin;
 }
 
 bool emu_race_access(struct emu_race *race, const struct emu_who *who, uint32_t lanes,
                      struct emu_race_map *map, uint64_t offset, uint64_t size, bool writes,
                      uint32_t what)
 {
+    what |= writes ? EMU_REC_WRITES : 0;
     struct access a = {.race = race,
                        .who = who,
                        .now = {.uid = who->uid, .clock = who->clock, .what = what, .lanes = lanes},
@@ -355,10 +380,12 @@ bool emu_race_access(struct emu_race *race, const struct emu_who *who, uint32_t 
         }
         for (; offset < stop; offset += (uint64_t)1 << page->shift) {
             struct emu_granule *g = &page->at[(offset & (PAGE - 1)) >> page->shift];
-            if (writes)
-                twin |= write_granule(&a, g);
-            else
+            if (!writes)
                 read_granule(&a, g);
+            else if (what & EMU_REC_STRONG)
+                strong_write_granule(&a, g);
+            else
+                twin |= write_granule(&a, g);
         }
     }
     return twin;

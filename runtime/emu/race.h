@@ -4,9 +4,9 @@
 // A *map* covers a CTA's shared memory or one object of global memory in pages of a kilobyte, made
 // when they are touched. A page is cut into granules of 16, 8, 4, 2 or 1 bytes, as coarse as all
 // accesses so far allow, and cut finer when one needs it. A granule holds the record of its last
-// write and of the reads since: one record, or a list of up to 32 where several agents read without
-// knowing of each other. So a race that needs more than that to be seen is missed; what is reported
-// is one.
+// plain write and of the reads and strong writes since: one record, or a list of up to 32 where
+// several agents make them without knowing of each other. So a race that needs more than that to be
+// seen is missed; what is reported is one.
 //
 // An access races with a recorded one when one of them writes, they are not both strong with scopes
 // that include each other, and the agent does not know the recorded one (order.h). A generic write
@@ -33,7 +33,8 @@ enum {
     EMU_REC_ATOMIC = 1 << 5,
     EMU_REC_MANY = 1 << 6, // a list of readers; nothing else is set
     EMU_REC_CAS = 1 << 7,  // compare and exchange
-    EMU_REC_PC_SHIFT = 8   // index of the instruction, 24 bits
+    EMU_REC_WRITES = 1 << 8,
+    EMU_REC_PC_SHIFT = 9 // index of the instruction, 23 bits
 };
 
 struct emu_record {
@@ -95,7 +96,7 @@ struct emu_race {
 static inline uint32_t emu_record_what(uint32_t pc, enum emu_proxy proxy, uint32_t strong,
                                        enum emu_scope scope)
 {
-    return (pc < 0xffffff ? pc : 0xffffff) << EMU_REC_PC_SHIFT | (uint32_t)proxy |
+    return (pc < 0x7fffff ? pc : 0x7fffff) << EMU_REC_PC_SHIFT | (uint32_t)proxy |
            (strong ? EMU_REC_STRONG | (uint32_t)scope << EMU_REC_SCOPE_SHIFT : 0);
 }
 

@@ -293,6 +293,9 @@ struct emu_who emu_group_who(const struct emu_warp *w, const struct emu_view *vi
                              enum emu_warp_agent which, uint32_t group);
 // The warp has waited for all groups below `end`.
 void emu_group_wait(struct emu_warp *w, enum emu_warp_agent which, uint32_t end);
+// A load or a compare and exchange that finds what it found before, since nothing has happened,
+// waits for somebody.
+void emu_poll(struct emu_warp *w, const struct emu_insn *in, uint64_t address);
 // The addresses of a memory operand: register, 32 or 64 bits, and offset.
 void emu_addresses(struct emu_warp *w, const struct emu_insn *in, uint64_t *out);
 

@@ -63,7 +63,7 @@ static _Noreturn void fault(struct product *p, enum emu_matrix_fault kind, uint3
 
 static void read_unit(void *user, const uint8_t *unit)
 {
-    emu_op_access_as(user, unit, 16, false, EMU_AGENT_WGMMA);
+    emu_op_access_as(user, unit, 16, EMU_LOAD, EMU_AGENT_WGMMA);
 }
 
 static void finish(struct emu_op *op)

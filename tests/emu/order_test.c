@@ -186,8 +186,8 @@ static void strong_accesses(void **state)
     assert_int_equal(access_as(&b, x, 1, 0, 4, true, gpu), 0);
     assert_int_equal(access_as(&b, y, 1, 0, 4, true, gpu), 0);
     assert_int_equal(access_as(&b, z, 1, 0, 4, true, cta), 1); // y is outside of its scope
-    assert_int_equal(access_as(&b, x, 1, 0, 4, true, cta), 0);
-    assert_int_equal(load(&b, z, 0, 4), 1);
+    assert_int_equal(access_as(&b, x, 1, 0, 4, true, cta), 1);
+    assert_int_equal(load(&b, z, 0, 4), 2); // of x and of y
     close_bench(&b);
 }
 
