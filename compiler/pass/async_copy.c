@@ -17,7 +17,9 @@
 // of 4 and 8 bytes can always go one at a time. What cannot be copied this way stays a load and a
 // store, and the receipt says why.
 //
-// One commit and wait stand before the first reader of the copies made so far; pipeline moves them.
+// A copy_async that the program has without a width gets one by the same rules, and its own commits
+// and waits. One commit and wait stand before the first reader of the copies made so far; pipeline
+// moves them.
 
 #include "ir/range.h"
 #include "ir/walk.h"
@@ -46,28 +48,29 @@ static bool reads_zero_outside(const struct tir_inst *load)
 
 // The most elements, up to `most` (a power of two), that can be copied at a time: the start along
 // the contiguous dimension, the row's length and both tiles are multiples of them.
-static uint32_t copy_elements(struct async *as, const struct tir_inst *load,
+static uint32_t copy_elements(struct async *as, const struct tir_inst *slice,
                               const struct tir_type *buffer, uint32_t most)
 {
-    const struct tir_type *t = load->results[0]->type;
-    uint32_t last = t->rank - 1, base_rank = tir_ref_base(load)->type->rank;
-    uint64_t multiple = tir_range_divisor(as->ranges, tir_ref_indices(load)[base_rank - 1]);
-    const struct tir_param_dim *dim = &tir_param_of(as->f, tir_ref_base(load))->dims[base_rank - 1];
+    uint32_t last = buffer->rank - 1, base_rank = tir_ref_base(slice)->type->rank;
+    uint64_t multiple = tir_range_divisor(as->ranges, tir_ref_indices(slice)[base_rank - 1]);
+    const struct tir_param_dim *dim =
+        &tir_param_of(as->f, tir_ref_base(slice))->dims[base_rank - 1];
     int64_t extent = dim->dim < 0 ? dim->constant : 0; // others follow from the alignment
-    const struct tir_layout *l = buffer->layout;
-    uint32_t inner =
-        l->first[l->rank] > l->first[last] ? l->iters[l->first[l->rank] - 1].extent : 1;
-    while (most > 1 && (extent % most || multiple % most || inner % most || t->shape[last] % most))
+    const struct tir_layout *l = buffer->layout;       // a view may have none
+    const struct tir_iter *iter =
+        l && l->first[l->rank] > l->first[last] ? &l->iters[l->first[l->rank] - 1] : NULL;
+    uint32_t inner = iter && iter->stride == 1 ? iter->extent : 1;
+    while (most > 1 &&
+           (extent % most || multiple % most || inner % most || buffer->shape[last] % most))
         most /= 2;
     return most;
 }
 
 // Bytes one cp.async may move, or 0 with the reason.
-static uint32_t copy_width(struct async *as, const struct tir_inst *load,
-                           const struct tir_inst *store, const char **why)
+static uint32_t copy_width(struct async *as, const struct tir_inst *slice,
+                           const struct tir_type *buffer, const char **why)
 {
-    const struct tir_type *t = load->results[0]->type;
-    uint32_t size = tir_elems[t->elem].bits / 8;
+    uint32_t size = tir_elems[buffer->elem].bits / 8;
     if (!size) {
         *why = "its elements are smaller than a byte";
         return 0;
@@ -76,9 +79,9 @@ static uint32_t copy_width(struct async *as, const struct tir_inst *load,
         *why = "the target has no cp.async";
         return 0;
     }
-    uint32_t aligned = tir_tensor_alignment(as->f, tir_ref_base(load)), width = size;
-    if (tir_contiguous_dim(load, t->rank) == t->rank - 1 && aligned > size)
-        width = size * copy_elements(as, load, tir_ref_base(store)->type, aligned / size);
+    uint32_t aligned = tir_tensor_alignment(as->f, tir_ref_base(slice)), width = size;
+    if (tir_contiguous_dim(slice, buffer->rank) == buffer->rank - 1 && aligned > size)
+        width = size * copy_elements(as, slice, buffer, aligned / size);
     *why = aligned < 4 ? "its rows are not known to be aligned to 4 bytes"
                        : "its start or its length along the contiguous dimension is not a multiple "
                          "of 4 bytes";
@@ -115,6 +118,23 @@ static void refuse(struct async *as, const struct tir_inst *load, const char *wh
                         tir_ref_base(load)->name ? tir_ref_base(load)->name : "a tensor", why);
 }
 
+static void accept(struct async *as, struct tir_inst *copy, uint32_t width)
+{
+    tir_set_int(as->f, copy, TIR_ATTR_width, width);
+    if (as->cx->receipt)
+        tir_text_format(as->cx->receipt, "copy of %s: cp.async, %u bytes each\n",
+                        tir_param_of(as->f, tir_ref_base(copy))->name, width);
+}
+
+static bool is_gathered(const struct tir_inst *load)
+{
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] < 0)
+            return true;
+    return false;
+}
+
 static bool make_copy(struct async *as, struct tir_inst *store)
 {
     struct tir_inst *load = copyable_load(as, store);
@@ -127,10 +147,10 @@ static bool make_copy(struct async *as, struct tir_inst *store)
         why = "the tensor is written too";
     else if (!reads_zero_outside(load))
         why = "it has a mask or a pad other than 0";
-    else if (tir_attr_find(load, TIR_ATTR_box)->list_count != load->results[0]->type->rank)
-        why = "it drops or gathers dimensions";
+    else if (is_gathered(load))
+        why = "an index tile names its elements";
     else
-        width = copy_width(as, load, store, &why);
+        width = copy_width(as, load, tir_ref_base(store)->type, &why);
     if (!width) {
         refuse(as, load, why);
         return false;
@@ -142,15 +162,34 @@ static bool make_copy(struct async *as, struct tir_inst *store)
     struct tir_inst *copy = tir_build(&b, TIR_OP_COPY_ASYNC, operands, 3 + rank, NULL, 0, 0);
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     tir_set_list(as->f, copy, TIR_ATTR_box, box->list, box->list_count);
-    tir_set_int(as->f, copy, TIR_ATTR_width, width);
     copy->span = load->span;
-    if (as->cx->receipt)
-        tir_text_format(as->cx->receipt, "copy of %s: cp.async, %u bytes each\n", param->name,
-                        width);
+    accept(as, copy, width);
     tir_remove(store);
     tir_remove(load);
     as->changed = true;
     return true;
+}
+
+// A copy_async of the program: the widest that is known to be aligned, else through registers.
+static void settle_copy(struct async *as, struct tir_inst *copy)
+{
+    const struct tir_type *buffer = copy->operands[TIR_COPY_TO]->type;
+    const char *why = NULL;
+    uint32_t width = copy_width(as, copy, buffer, &why);
+    as->changed = true;
+    if (width) {
+        accept(as, copy, width);
+        return;
+    }
+    refuse(as, copy, why);
+    uint32_t order[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < buffer->rank; d++)
+        order[d] = buffer->rank - 1 - d;
+    uint32_t bits = tir_elems[buffer->elem].bits;
+    uint32_t vector = tir_tensor_alignment(as->f, tir_ref_base(copy)) * 8 / bits;
+    tir_stage_copy(as->f, copy,
+                   tir_layout_blocked(as->f->module->types, buffer->rank, buffer->shape, order,
+                                      order, TIR_MAX(1, vector), 1, as->f->threads / 32));
 }
 
 // Does inst, or anything inside it, read memory of one of the buffers (through views too)?
@@ -182,6 +221,10 @@ static void run_block(struct async *as, struct tir_block *block)
     struct tir_map in_flight;
     tir_map_init(&in_flight, as->cx->scratch);
     tir_foreach_inst_safe(inst, block) {
+        if (inst->op == TIR_OP_COPY_ASYNC && !tir_attr_find(inst, TIR_ATTR_width)) {
+            settle_copy(as, inst);
+            continue;
+        }
         if (inst->op == TIR_OP_STORE) {
             struct tir_value *buffer = tir_ref_base(inst);
             if (make_copy(as, inst)) {

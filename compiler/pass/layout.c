@@ -18,6 +18,7 @@
 //
 // Not done here: choosing between anchors by a global cost; the first claim wins.
 
+#include "ir/range.h"
 #include "ir/walk.h"
 #include "pass/dot.h"
 #include "pass/stage.h"
@@ -579,8 +580,63 @@ static uint32_t choose_threads(const struct tir_func *f)
     return 32 * warps;
 }
 
+// The iterators of dimension d that a view keeps, innermost first; `box` elements of it, from a
+// start that `divisor` divides (0: from 0). UINT32_MAX: the view has no layout of its own, because
+// a digit of the start carries over to the next, or breaks the pattern of the swizzle.
+static uint32_t viewed_iters(const struct tir_layout *l, uint32_t d, int64_t box, uint64_t divisor,
+                             uint32_t bytes, struct tir_iter *kept)
+{
+    uint32_t count = 0;
+    for (uint32_t i = l->first[d + 1]; i-- > l->first[d];) {
+        struct tir_iter it = l->iters[i];
+        uint64_t weight = (uint64_t)tir_layout_weight(l, d, i);
+        int64_t take = TIR_MIN(box, (int64_t)it.extent);
+        if (divisor % (weight * it.extent)) { // the start's digit is a multiple of step
+            uint64_t step = divisor % weight ? 1 : tir_gcd(divisor / weight, it.extent);
+            if ((uint64_t)take > TIR_MAX(step, 1) && i > l->first[d])
+                return UINT32_MAX;
+            if (l->swizzle && step * it.stride * bytes % 1024)
+                return UINT32_MAX;
+        }
+        if (box % take)
+            return UINT32_MAX;
+        box /= take;
+        it.extent = (uint32_t)take;
+        kept[count++] = it;
+    }
+    return box == 1 ? count : UINT32_MAX;
+}
+
+// A view's layout follows from its buffer's; NULL: it has none.
+static const struct tir_layout *view_layout(struct solver *s, const struct tir_inst *view,
+                                            const struct tir_ranges *ranges)
+{
+    const struct tir_type *base = tir_ref_base(view)->type;
+    const struct tir_layout *l = base->layout;
+    const struct tir_attr *box = tir_attr_find(view, TIR_ATTR_box);
+    if (!l)
+        return NULL;
+    struct tir_layout out = {.swizzle = l->swizzle};
+    for (uint32_t d = 0; d < l->rank; d++) {
+        struct tir_iter kept[TIR_MAX_ITERS];
+        uint64_t divisor = tir_range_divisor(ranges, tir_ref_indices(view)[d]);
+        uint32_t count = viewed_iters(l, d, TIR_MAX(box->list[d], 1), divisor,
+                                      TIR_MAX(1, tir_elems[base->elem].bits / 8), kept);
+        if (count == UINT32_MAX)
+            return NULL;
+        if (!box->list[d])
+            continue;
+        out.shape[out.rank++] = box->list[d];
+        while (count)
+            out.iters[out.iter_count++] = kept[--count];
+        out.first[out.rank] = out.iter_count;
+    }
+    return tir_layout_get(s->types, &out);
+}
+
 static void give_buffers_layouts(struct solver *s)
 {
+    const struct tir_ranges *ranges = tir_ranges_new(s->cx->scratch, s->f);
     tir_foreach_inst(inst, s->f)
         for (uint32_t r = 0; r < inst->result_count; r++) {
             const struct tir_type *t = inst->results[r]->type;
@@ -588,6 +644,9 @@ static void give_buffers_layouts(struct solver *s)
                 inst->results[r]->type = tir_type_with_layout(
                     s->types, t,
                     tir_layout_memory(s->types, t->rank, t->shape, tir_elems[t->elem].bits, 0));
+            if (inst->op == TIR_OP_VIEW && !t->layout)
+                inst->results[r]->type =
+                    tir_type_with_layout(s->types, t, view_layout(s, inst, ranges));
             if (inst->op == TIR_OP_PERMUTE && tir_type_is_buffer(t) &&
                 inst->operands[0]->type->layout)
                 inst->results[r]->type = tir_type_with_layout(
@@ -612,6 +671,21 @@ static void spread_constants(struct tir_func *f)
     }
 }
 
+// copy_async through an index tile: no engine of the copies follows one.
+static void load_gathered_copies(struct tir_func *f)
+{
+    for (struct tir_inst *inst = tir_walk_next(f->body, NULL), *next; inst; inst = next) {
+        next = tir_walk_next(f->body, inst);
+        const struct tir_attr *box =
+            inst->op == TIR_OP_COPY_ASYNC ? tir_attr_find(inst, TIR_ATTR_box) : NULL;
+        bool gathered = false;
+        for (uint32_t d = 0; box && d < box->list_count; d++)
+            gathered |= box->list[d] < 0;
+        if (gathered)
+            tir_stage_copy(f, inst, NULL);
+    }
+}
+
 enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
     if (!f->threads)
@@ -619,6 +693,7 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
     tir_stage_dots(f, cx);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
     spread_constants(f);
+    load_gathered_copies(f);
 
     struct solver s = {.f = f, .cx = cx, .types = f->module->types, .warps = f->threads / 32};
     s.value_count = f->value_count;

@@ -342,50 +342,83 @@ void tir_lower_atomic(struct lower *lo, struct tir_inst *inst)
     set_result(lo, inst->results[0], old);
 }
 
-void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst)
+// A copy from global to shared memory, `elements` at a time.
+struct transfer {
+    const struct tir_layout *layout;
+    uint32_t elements;
+    struct global from;
+    struct lower_walk *to;
+};
+
+// The widest that the copy states and the addresses allow; 1 element where nothing is known.
+static void open_transfer(struct lower *lo, const struct tir_inst *inst, struct transfer *t)
 {
     struct tir_value *to = inst->operands[TIR_COPY_TO];
-    const struct tir_type *t = to->type;
-    uint32_t bytes = tir_elems[t->elem].bits / 8;
-    uint32_t width = (uint32_t)tir_attr_int(inst, TIR_ATTR_width, 16);
-    uint32_t order[TIR_MAX_RANK], dims[TIR_MAX_RANK];
-    for (uint32_t d = 0; d < t->rank; d++) {
-        order[d] = t->rank - 1 - d;
+    uint32_t rank = to->type->rank, order[TIR_MAX_RANK], dims[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++) {
+        order[d] = rank - 1 - d;
         dims[d] = d;
     }
-    const struct tir_layout *l = tir_layout_blocked(lo->types, t->rank, t->shape, order, order,
-                                                    width / bytes, 1, lo->f->threads / 32);
-    struct global g = open_global(lo, inst, l);
-    g.by_steps = true; // async_copy makes no copies through index tiles
-    g.stepped = g.at;
-    struct lower_walk *w = tir_lower_walk_new(lo, to, l, NULL, dims);
-    uint32_t count = tir_layout_size(l, TIR_AXIS_REG), step = width / bytes;
-    if (g.vector.count % step || tir_lower_walk_vector(w).count % step) {
-        tir_lower_unsupported(lo, inst, "an asynchronous copy of this width");
+    uint32_t bytes = tir_elems[to->type->elem].bits / 8;
+    uint32_t width = (uint32_t)tir_attr_int(inst, TIR_ATTR_width, 16);
+    for (t->elements = TIR_MAX(1, width / bytes);; t->elements /= 2) {
+        t->layout = tir_layout_blocked(lo->types, rank, to->type->shape, order, order, t->elements,
+                                       1, lo->f->threads / 32);
+        t->from = open_global(lo, inst, t->layout);
+        t->to = tir_lower_walk_new(lo, to, t->layout, NULL, dims);
+        if (t->elements == 1 || (t->from.vector.count % t->elements == 0 &&
+                                 tir_lower_walk_vector(t->to).count % t->elements == 0))
+            return;
+    }
+}
+
+static void copy_elements(struct lower *lo, const struct tir_inst *inst, struct transfer *t,
+                          uint32_t reg, enum tir_elem elem)
+{
+    uint32_t width = t->elements * tir_elems[elem].bits / 8;
+    struct lower_place from = element_at(&t->from, reg), to = tir_lower_walk_at(lo, t->to, reg);
+    from.pred = tir_lower_and(lo, from.pred, inst->operands[TIR_COPY_PRED]);
+    if (width < 4) { // less than cp.async moves
+        struct tir_value *values[16];
+        tir_lower_ld_vector(lo, &from, elem, t->elements, values);
+        tir_lower_st_vector(lo, &to, t->elements, values);
         return;
     }
+    if (from.offset)
+        from.at =
+            tir_lower_add(lo, &lo->b, from.at, tir_const_int(lo->f, from.at->type, from.offset));
+    struct tir_value *operands[] = {to.base, to.at, from.base, from.at, from.pred};
+    struct tir_inst *copy = tir_build(&lo->b, TIR_OP_CP_ASYNC, operands, 5, NULL, 0, 0);
+    tir_set_int(lo->f, copy, TIR_ATTR_width, width);
+    if (to.offset)
+        tir_set_int(lo->f, copy, TIR_ATTR_offset, to.offset);
+}
+
+void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst)
+{
+    enum tir_elem elem = inst->operands[TIR_COPY_TO]->type->elem;
+    struct transfer t;
+    open_transfer(lo, inst, &t);
+    t.from.by_steps = true; // layout leaves no copies through index tiles
+    t.from.stepped = t.from.at;
+    int64_t stated = tir_attr_int(inst, TIR_ATTR_width, 16);
+    int64_t width = (int64_t)t.elements * tir_elems[elem].bits / 8;
+    if (width < stated && lo->cx->receipt)
+        tir_text_format(lo->cx->receipt, "copy of %s: %lld bytes each%s, for want of alignment\n",
+                        t.from.base->name ? t.from.base->name : "a tensor", (long long)width,
+                        width < 4 ? ", through registers" : "");
     // Threads that would repeat what another one copies stay out; a false predicate would write
     // zeros.
-    struct tir_value *owner = tir_lower_is_owner(lo, l);
+    struct tir_value *owner = tir_lower_is_owner(lo, t.layout);
     struct tir_builder outside = lo->b;
     struct tir_inst *branch = NULL;
     if (owner) {
         branch = tir_build(&lo->b, TIR_OP_IF, &owner, 1, NULL, 0, 2);
         lo->b = tir_builder_at_end(lo->f, branch->regions[0]);
     }
-    for (uint32_t r = 0; r < count; r += step) {
-        struct lower_place e = element_at(&g, r);
-        struct lower_place p = tir_lower_walk_at(lo, w, r);
-        struct tir_value *at = e.at;
-        if (e.offset)
-            at = tir_lower_add(lo, &lo->b, at, tir_const_int(lo->f, at->type, e.offset));
-        struct tir_value *pred = tir_lower_and(lo, e.pred, inst->operands[TIR_COPY_PRED]);
-        struct tir_value *operands[] = {p.base, p.at, g.base, at, pred};
-        struct tir_inst *copy = tir_build(&lo->b, TIR_OP_CP_ASYNC, operands, 5, NULL, 0, 0);
-        tir_set_int(lo->f, copy, TIR_ATTR_width, width);
-        if (p.offset)
-            tir_set_int(lo->f, copy, TIR_ATTR_offset, p.offset);
-    }
+    uint32_t count = tir_layout_size(t.layout, TIR_AXIS_REG);
+    for (uint32_t r = 0; r < count; r += t.elements)
+        copy_elements(lo, inst, &t, r, elem);
     for (uint32_t i = 0; branch && i < branch->region_count; i++) {
         struct tir_builder end = tir_builder_at_end(lo->f, branch->regions[i]);
         tir_build(&end, TIR_OP_YIELD, NULL, 0, NULL, 0, 0);

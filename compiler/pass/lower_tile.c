@@ -348,6 +348,8 @@ static void lower_regions(struct lower *lo, struct tir_inst *inst)
     uint32_t old_count = inst->result_count;
     for (uint32_t r = 0; r < inst->region_count; r++) {
         lower_block(lo, inst->regions[r]);
+        if (lo->failed)
+            return;
         struct tir_inst *yield = tir_yield_of(inst->regions[r]);
         bool gives_results = inst->op != TIR_OP_WHILE || r == 1;
         if (yield && gives_results) {

@@ -205,7 +205,7 @@ static struct lower_vector vector_of(const struct lower_walk *w)
         if (m->first[d + 1] == m->first[d] || m->iters[m->first[d + 1] - 1].stride != 1)
             continue;
         const struct walk_dim *dim = &w->dims[d];
-        if (dim->tile_dim < 0 || dim->index || (dim->start && !w->linear))
+        if (dim->tile_dim < 0 || dim->index)
             return alone;
         uint32_t t = (uint32_t)dim->tile_dim, dense = m->first[d + 1] - 1;
         if (l->first[t + 1] == l->first[t])
@@ -214,8 +214,8 @@ static struct lower_vector vector_of(const struct lower_walk *w)
         if (inner->axis != TIR_AXIS_REG)
             return alone;
         uint32_t vector = TIR_MAX(1, 128 / w->bits);
-        while (vector > 1 &&
-               (inner->extent % vector || m->iters[dense].extent % vector || dim->aligned % vector))
+        while (vector > 1 && (inner->extent % vector || m->iters[dense].extent % vector ||
+                              dim->aligned % vector || dim->divisor % vector))
             vector /= 2;
         for (uint32_t i = 0; i < m->iter_count; i++)
             while (i != dense && m->iters[i].stride % vector)

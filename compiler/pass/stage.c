@@ -41,6 +41,34 @@ static uint32_t swizzle_for(int64_t row_bytes)
     return row_bytes % 128 == 0 ? 128 : row_bytes % 64 == 0 ? 64 : row_bytes % 32 == 0 ? 32 : 0;
 }
 
+static void store_whole(struct tir_builder *b, struct tir_value *x, struct tir_value *buffer)
+{
+    const struct tir_type *t = buffer->type;
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {x, NULL, buffer};
+    for (uint32_t d = 0; d < t->rank; d++)
+        operands[3 + d] = tir_const_index(b->f, 0);
+    struct tir_inst *store = tir_build(b, TIR_OP_STORE, operands, 3 + t->rank, NULL, 0, 0);
+    tir_set_list(b->f, store, TIR_ATTR_box, t->shape, t->rank);
+}
+
+void tir_stage_copy(struct tir_func *f, struct tir_inst *copy, const struct tir_layout *l)
+{
+    struct tir_builder b = tir_builder_before(f, copy);
+    struct tir_value *to = copy->operands[TIR_COPY_TO];
+    struct tir_type tile = {.elem = to->type->elem, .rank = to->type->rank, .layout = l};
+    memcpy(tile.shape, to->type->shape, sizeof(tile.shape));
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {NULL, copy->operands[TIR_COPY_PRED],
+                                                    tir_ref_base(copy)};
+    uint32_t rank = tir_ref_base(copy)->type->rank;
+    memcpy(operands + 3, tir_ref_indices(copy), rank * sizeof(*operands));
+    struct tir_value *x =
+        tir_build1(&b, TIR_OP_LOAD, tir_type_get(f->module->types, &tile), operands, 3 + rank);
+    const struct tir_attr *box = tir_attr_find(copy, TIR_ATTR_box);
+    tir_set_list(f, x->def, TIR_ATTR_box, box->list, box->list_count);
+    store_whole(&b, x, to);
+    tir_remove(copy);
+}
+
 // alloc and store of x, placed right after x is made (or before `user` when x has no instruction).
 static struct tir_value *to_shared(struct stage *s, struct tir_value *x, struct tir_inst *user,
                                    bool swizzled)
@@ -63,11 +91,7 @@ static struct tir_value *to_shared(struct stage *s, struct tir_value *x, struct 
     struct tir_value *buffer = tir_build1(&b, TIR_OP_ALLOC, type, NULL, 0);
     buffer->name = x->name;
 
-    struct tir_value *operands[3 + TIR_MAX_RANK] = {x, NULL, buffer};
-    for (uint32_t d = 0; d < t->rank; d++)
-        operands[3 + d] = tir_const_index(f, 0);
-    struct tir_inst *store = tir_build(&b, TIR_OP_STORE, operands, 3 + t->rank, NULL, 0, 0);
-    tir_set_list(f, store, TIR_ATTR_box, t->shape, t->rank);
+    store_whole(&b, x, buffer);
     return buffer;
 }
 
