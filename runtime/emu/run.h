@@ -79,6 +79,10 @@ EMU_RUN(movmatrix);
 // mma.c
 EMU_RUN(mma);
 EMU_RUN(mma_quads);
+// wmma.c
+EMU_RUN(wmma_load);
+EMU_RUN(wmma_store);
+EMU_RUN(wmma_mma);
 // wgmma_op.c
 EMU_RUN(wgmma);
 EMU_RUN(wgmma_fence);

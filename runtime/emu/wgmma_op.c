@@ -12,6 +12,7 @@
 
 #include "emu/op.h"
 #include "emu/run.h"
+#include "emu/trace.h"
 
 struct product {
     struct emu_op op;
@@ -100,8 +101,19 @@ static void describe(const struct emu_op *op, char *text, size_t size)
     snprintf(text, size, "wgmma group %u of its warp", op->group);
 }
 
-static const struct emu_engine engine = {
-    .name = "wgmma", .in_order = true, .finish = finish, .describe = describe};
+// A product of 64 x 256 x 16 takes a multiprocessor 128 cycles; this is a quarter of one.
+static uint64_t cycles(const struct emu_op *op)
+{
+    return op->in->size;
+}
+
+static const struct emu_engine engine = {.name = "wgmma",
+                                         .unit = EMU_UNIT_MATRIX,
+                                         .latency = 20,
+                                         .cycles = cycles,
+                                         .in_order = true,
+                                         .finish = finish,
+                                         .describe = describe};
 
 // A descriptor is the same in all lanes.
 static uint64_t uniform(struct emu_warp *w, uint32_t ref, const char *what)
@@ -156,14 +168,18 @@ EMU_RUN(wgmma_commit)
 
 EMU_RUN(wgmma_wait)
 {
+    uint64_t time = 0;
     if (!emu_whole_warp(w, mask))
         return;
     for (struct emu_op *op = w->cta->cluster->ops, *next; op; op = next) {
         next = op->next;
-        if (op->engine == &engine && op->warp == w &&
-            op->group + (uint64_t)in->offset < w->wgmma_group)
-            emu_op_finish(op);
+        if (op->engine != &engine || op->warp != w ||
+            op->group + (uint64_t)in->offset >= w->wgmma_group)
+            continue;
+        emu_trace_reach(&time, op->end_time);
+        emu_op_finish(op);
     }
+    emu_trace_wait(w, time, "wgmma group");
     if (w->wgmma_group > in->offset)
         emu_group_wait(w, EMU_AGENT_WGMMA, w->wgmma_group - (uint32_t)in->offset);
     emu_watch_wait(w, (uint32_t)in->offset);
