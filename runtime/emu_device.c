@@ -293,6 +293,28 @@ static enum emu_check check_level(const tir_runtime_options *options)
                : (enum emu_check)(options->emu_check - TIR_RT_EMU_CHECK_OFF);
 }
 
+// Hands an event of the emulator on as one of the runtime; `user` is the runtime's options.
+static void trace(void *user, const struct emu_trace_event *e)
+{
+    const tir_runtime_options *options = user;
+    tir_rt_trace_event event = {
+        .kind = (tir_rt_trace_kind)e->kind,
+        .name = e->name,
+        .engine = e->engine,
+        .warp = e->warp,
+        .group = e->group,
+        .ptx_line = e->ptx_line,
+        .ptx_last = e->ptx_last,
+        .file = e->file,
+        .source_line = e->source_line,
+        .source_last = e->source_last,
+        .start = e->start,
+        .end = e->end,
+    };
+    memcpy(event.cta, e->cta, sizeof event.cta);
+    options->emu_trace(options->emu_trace_user, &event);
+}
+
 tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *error)
 {
     struct emu_device *e = tir_host_alloc(&runtime->allocator, sizeof *e);
@@ -311,6 +333,8 @@ tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *er
         .step_limit = runtime->options.emu_steps,
         .print = runtime->options.emu_print,
         .print_user = runtime->options.emu_print_user,
+        .trace = runtime->options.emu_trace ? trace : NULL,
+        .trace_user = &runtime->options,
     };
     tir_status status = emu_create(&options, &e->emu, error);
     if (status)

@@ -17,7 +17,15 @@ enum tir_exit tir_command_build(struct tir_arena *arena, const struct tir_option
 enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options *options);
 enum tir_exit tir_command_check(struct tir_arena *arena, const struct tir_options *options);
 enum tir_exit tir_command_emu(struct tir_arena *arena, const struct tir_options *options);
+enum tir_exit tir_command_trace(struct tir_arena *arena, const struct tir_options *options);
 enum tir_exit tir_command_fmt(struct tir_arena *arena, const struct tir_options *options);
+
+// One launch as run and emu do it, with a timeline of it and nothing printed.
+struct tir_timeline;
+bool tir_run_trace(struct tir_arena *arena, const struct tir_options *options,
+                   struct tir_timeline *timeline, tir_error *error);
+bool tir_emu_trace(struct tir_arena *arena, const struct tir_options *options,
+                   struct tir_timeline *timeline, tir_error *error);
 
 // Prints "tirc: ..." to standard error, unless diagnostics have said it already, and gives the exit
 // status that the error calls for.

@@ -25,8 +25,9 @@ struct emu {
     size_t ptx_size;
     struct tir_emu_args args;
     tir_rt_ptx_launch launch;
-    const char *schedule; // of the last round; NULL: the default
-    uint32_t rounds;      // that ran
+    const char *schedule;          // of the last round; NULL: the default
+    struct tir_timeline *timeline; // or NULL
+    uint32_t rounds;               // that ran
 
     // Of one round.
     tir_runtime *runtime;
@@ -61,7 +62,7 @@ static bool read_launch(struct emu *e)
     e->launch = (tir_rt_ptx_launch)TIR_RT_PTX_LAUNCH_INIT;
     e->kernel = o->text[TIR_OPTION_KERNEL];
     if (!e->kernel)
-        return tir_fail(e->error, TIR_ERR_INVALID, "emu needs --kernel=NAME, an entry of %s",
+        return tir_fail(e->error, TIR_ERR_INVALID, "%s: --kernel=NAME is needed, an entry of it",
                         e->path);
     if (o->text[TIR_OPTION_CLUSTER])
         for (int i = 0; i < 3; i++)
@@ -106,7 +107,7 @@ static bool round_trip(struct emu *e, FILE *log)
 {
     e->launch.params_size = 0;
     e->launch.params = e->params;
-    if (!tir_emu_runtime(e->options, e->schedule, log, &e->runtime, e->error) ||
+    if (!tir_emu_runtime(e->options, e->schedule, log, e->timeline, &e->runtime, e->error) ||
         tir_rt_device_open(e->runtime, "emu", &e->device, e->error) ||
         tir_rt_module_load_ptx(e->device, (tir_str){e->ptx, e->ptx_size}, &e->module, e->error))
         return false;
@@ -213,6 +214,34 @@ static void print_json(const struct emu *e, bool passed, struct tir_text *out)
     tir_text_add(out, STR("}\n"));
 }
 
+static struct emu *begin(struct tir_arena *arena, const struct tir_options *options,
+                         tir_error *error)
+{
+    struct emu *e = arena_new(arena, struct emu);
+    e->arena = arena;
+    e->options = options;
+    e->error = error;
+    e->path = options->args.at[0];
+    return e;
+}
+
+static void end(struct emu *e)
+{
+    end_round(e);
+    tir_emu_args_release(&e->args);
+    free(e->ptx);
+}
+
+bool tir_emu_trace(struct tir_arena *arena, const struct tir_options *options,
+                   struct tir_timeline *timeline, tir_error *error)
+{
+    struct emu *e = begin(arena, options, error);
+    e->timeline = timeline;
+    const bool done = run(e);
+    end(e);
+    return done;
+}
+
 enum tir_exit tir_command_emu(struct tir_arena *arena, const struct tir_options *options)
 {
     tir_error error;
@@ -220,11 +249,7 @@ enum tir_exit tir_command_emu(struct tir_arena *arena, const struct tir_options 
         fputs("tirc: emu needs a file; tirc emu --help says more\n", stderr);
         return TIR_EXIT_USAGE;
     }
-    struct emu *e = arena_new(arena, struct emu);
-    e->arena = arena;
-    e->options = options;
-    e->error = &error;
-    e->path = options->args.at[0];
+    struct emu *e = begin(arena, options, &error);
     bool json = options->given[TIR_OPTION_JSON], passed = run(e);
     bool launched = passed || (e->rounds && error.status == TIR_ERR_DEVICE);
     struct tir_text text;
@@ -238,8 +263,6 @@ enum tir_exit tir_command_emu(struct tir_arena *arena, const struct tir_options 
     if (!passed && launched && options->given[TIR_OPTION_EXPLORE])
         fprintf(stderr, "tirc: in round %u of %u; --schedule=%s replays it\n", e->rounds,
                 tir_emu_rounds(options), e->schedule ? e->schedule : "lazy");
-    end_round(e);
-    tir_emu_args_release(&e->args);
-    free(e->ptx);
+    end(e);
     return status;
 }

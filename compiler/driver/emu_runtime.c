@@ -39,12 +39,14 @@ static uint32_t check_level(const char *word)
 }
 
 bool tir_emu_runtime(const struct tir_options *options, const char *schedule, void *log,
-                     tir_runtime **out, tir_error *error)
+                     struct tir_timeline *timeline, tir_runtime **out, tir_error *error)
 {
     tir_runtime_options settings = TIR_RUNTIME_OPTIONS_INIT;
     settings.emu_check = check_level(options->text[TIR_OPTION_EMU_CHECK]);
     settings.emu_schedule = schedule;
     settings.emu_print = print;
     settings.emu_print_user = log;
+    settings.emu_trace = timeline ? tir_timeline_add : NULL;
+    settings.emu_trace_user = timeline;
     return !tir_runtime_create(&settings, out, error);
 }

@@ -6,6 +6,7 @@
 #include "tir/runtime.h"
 
 #include "driver/options.h"
+#include "driver/timeline.h"
 
 // How many launches --explore asks for; 1 without it.
 uint32_t tir_emu_rounds(const struct tir_options *options);
@@ -13,8 +14,9 @@ uint32_t tir_emu_rounds(const struct tir_options *options);
 // random ones. The text is the arena's.
 const char *tir_emu_schedule(struct tir_arena *arena, const struct tir_options *options,
                              uint32_t i);
-// Makes the runtime. What device code prints goes to `log`.
+// Makes the runtime. What device code prints goes to `log`, what happens when to `timeline` unless
+// it is NULL.
 bool tir_emu_runtime(const struct tir_options *options, const char *schedule, void *log,
-                     tir_runtime **out, tir_error *error);
+                     struct tir_timeline *timeline, tir_runtime **out, tir_error *error);
 
 #endif

@@ -15,6 +15,7 @@ enum kind { FLAG, TEXT, CHOICE, INT, LIST, RATIO };
 #define RUN   (1u << TIR_COMMAND_RUN)
 #define CHECK (1u << TIR_COMMAND_CHECK)
 #define EMU   (1u << TIR_COMMAND_EMU)
+#define TRACE (1u << TIR_COMMAND_TRACE)
 #define FMT   (1u << TIR_COMMAND_FMT)
 
 static const struct {
@@ -258,6 +259,10 @@ void tir_options_help(enum tir_command command, struct tir_text *out)
                          "tensor:\n  A=randn, rand[:LO:HI], randint:LO:HI, zeros, ones, arange, "
                          "full:X, @in.npy\n  A=randn,pad=3 (row stride), strides=520x1, "
                          "offset=1 (elements), save=FILE\n  D=@out.npy (an output)\n"));
+    if (command == TIR_COMMAND_TRACE)
+        tir_text_add(out,
+                     STR("\nThe words after the file are those of tirc run, or of tirc emu for a "
+                         "file of PTX.\n"));
     if (command == TIR_COMMAND_EMU)
         tir_text_add(out, STR("\nARG is one parameter of the kernel, in order:\n"
                               "  f32=1.5, i32=7, u64=0x10 and so on: a number of any type\n"

@@ -24,7 +24,8 @@ struct run {
     tir_error *error;
     const char *path;
     tir_str source;
-    const char *schedule; // of the emulator; NULL: the default
+    const char *schedule;          // of the emulator; NULL: the default
+    struct tir_timeline *timeline; // or NULL
     const char *arch;
     tir_runtime *runtime;
     tir_rt_device *device;
@@ -44,7 +45,7 @@ static bool open_device(struct run *r)
 {
     const char *spec = r->options->text[TIR_OPTION_DEVICE];
     FILE *log = r->options->given[TIR_OPTION_JSON] ? stderr : stdout;
-    if (!tir_emu_runtime(r->options, r->schedule, log, &r->runtime, r->error) ||
+    if (!tir_emu_runtime(r->options, r->schedule, log, r->timeline, &r->runtime, r->error) ||
         tir_rt_device_open(r->runtime, spec ? spec : "auto", &r->device, r->error))
         return false;
     static const enum tir_option emu_only[] = {TIR_OPTION_EMU_CHECK, TIR_OPTION_SCHEDULE,
@@ -308,6 +309,21 @@ static bool begin_and_run(struct run *r, struct tir_arena *arena, const struct t
                       .path = options->args.at[0],
                       .schedule = tir_emu_schedule(arena, options, round)};
     return run(r);
+}
+
+bool tir_run_trace(struct tir_arena *arena, const struct tir_options *options,
+                   struct tir_timeline *timeline, tir_error *error)
+{
+    struct run *r = arena_new(arena, struct run);
+    *r = (struct run){.arena = arena,
+                      .options = options,
+                      .error = error,
+                      .path = options->args.at[0],
+                      .schedule = options->text[TIR_OPTION_SCHEDULE],
+                      .timeline = timeline};
+    const bool done = run(r);
+    release(r);
+    return done;
 }
 
 enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options *options)

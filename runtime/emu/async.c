@@ -131,6 +131,7 @@ EMU_RUN(cp_async)
         c->group[i] = w->group[i];
     }
     c->mask = mask;
+    c->op.group = w->group[c->op.lane] + 1;
     emu_op_issued(&c->op);
 }
 

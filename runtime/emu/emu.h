@@ -41,12 +41,14 @@ enum emu_trace_kind {
 
 struct emu_trace_event {
     enum emu_trace_kind kind;
-    const char *name; // lives as long as the program
+    const char *name;   // lives as long as the program
+    const char *engine; // of a flight: what it occupies; else NULL; lives as long as the program
     uint32_t cta[3];
-    uint32_t warp;     // of a flight: that issued it
-    uint32_t ptx_line; // where it begins
-    const char *file;  // as `.loc` has it, or NULL; lives as long as the module
-    uint32_t source_line;
+    uint32_t warp;               // of a flight: that issued it
+    uint32_t group;              // of a cp.async: the warp's commit group, from 1; else 0
+    uint32_t ptx_line, ptx_last; // its first instruction and, of a run, its last one
+    const char *file;            // as `.loc` has it, or NULL; lives as long as the module
+    uint32_t source_line, source_last;
     uint64_t start, end;
 };
 

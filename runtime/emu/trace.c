@@ -3,6 +3,8 @@
 
 #include "emu/trace.h"
 
+#include <string.h>
+
 #include "emu/run.h"
 
 enum { DEFAULT_COST = 2 };
@@ -22,21 +24,26 @@ uint16_t emu_trace_cost(const struct emu_insn *in)
     return DEFAULT_COST;
 }
 
-static void emit(struct emu_warp *w, const struct emu_insn *in, enum emu_trace_kind kind,
-                 const char *name, uint64_t start, uint64_t end)
+// The rest of an event: `e` says what it is, its stretch and its engine. It is of the instructions
+// from `in` to `last`, which may be NULL when nothing ran.
+static void emit(struct emu_warp *w, const struct emu_insn *in, const struct emu_insn *last,
+                 struct emu_trace_event e)
 {
     const struct emu_grid *l = w->launch;
-    struct emu_trace_event e = {.kind = kind,
-                                .name = name,
-                                .cta = {w->cta->id[0], w->cta->id[1], w->cta->id[2]},
-                                .warp = w->index,
-                                .ptx_line = in ? in->line : 0,
-                                .start = start,
-                                .end = end};
-    if (in && in->loc)
+    const char *file = NULL;
+    if (e.end <= e.start)
+        return;
+    memcpy(e.cta, w->cta->id, sizeof e.cta);
+    e.warp = w->index;
+    if (in) {
+        e.ptx_line = in->line;
+        e.ptx_last = last->line;
         emu_source(l->module, in, &e.file, &e.source_line);
-    if (end > start)
-        l->emu->options.trace(l->emu->options.trace_user, &e);
+        emu_source(l->module, last, &file, &e.source_last);
+    }
+    if (!e.file || file != e.file)
+        e.source_last = e.source_line;
+    l->emu->options.trace(l->emu->options.trace_user, &e);
 }
 
 // Clusters take turns on groups of multiprocessors, each as large as a cluster.
@@ -67,10 +74,12 @@ void emu_trace_start(struct emu_warp *w)
     w->run_in = NULL;
 }
 
-// What it did since it last waited is one run.
+// What it did since it last waited, or could have, is one run.
 static void end_run(struct emu_warp *w, uint64_t end)
 {
-    emit(w, w->run_in, EMU_TRACE_RUN, "run", w->run_from, end);
+    emit(w, w->run_in, w->in,
+         (struct emu_trace_event){
+             .kind = EMU_TRACE_RUN, .name = "run", .start = w->run_from, .end = end});
     w->run_in = NULL;
 }
 
@@ -86,13 +95,11 @@ void emu_trace_wait(struct emu_warp *w, uint64_t time, const char *what)
         return;
     const uint64_t from = w->poll_from ? w->poll_from : w->time;
     w->poll_from = 0;
-    if (time <= from) {
-        w->time = from;
-        return;
-    }
     end_run(w, from);
-    emit(w, w->in, EMU_TRACE_WAIT, what, from, time);
-    w->time = w->run_from = time;
+    emit(
+        w, w->in, w->in,
+        (struct emu_trace_event){.kind = EMU_TRACE_WAIT, .name = what, .start = from, .end = time});
+    w->time = w->run_from = time > from ? time : from;
 }
 
 void emu_trace_exit(struct emu_warp *w)
@@ -105,6 +112,9 @@ void emu_trace_exit(struct emu_warp *w)
 
 void emu_trace_issue(struct emu_op *op)
 {
+    static const char *const units[EMU_UNITS] = {[EMU_UNIT_COPY] = "copy engine",
+                                                 [EMU_UNIT_BULK] = "bulk engine",
+                                                 [EMU_UNIT_MATRIX] = "tensor core"};
     struct emu_warp *w = op->warp;
     const struct emu_engine *engine = op->engine;
     if (!w->launch->is_traced)
@@ -114,5 +124,11 @@ void emu_trace_issue(struct emu_op *op)
     const uint64_t start = w->time > *free_at ? w->time : *free_at;
     *free_at = start + cycles;
     op->end_time = start + cycles + engine->latency;
-    emit(w, op->in, EMU_TRACE_FLIGHT, engine->name, w->time, op->end_time);
+    emit(w, op->in, op->in,
+         (struct emu_trace_event){.kind = EMU_TRACE_FLIGHT,
+                                  .name = engine->name,
+                                  .engine = units[engine->unit],
+                                  .group = engine->unit == EMU_UNIT_COPY ? op->group : 0,
+                                  .start = w->time,
+                                  .end = op->end_time});
 }

@@ -47,6 +47,28 @@ typedef enum tir_rt_emu_check {
     TIR_RT_EMU_CHECK_FULL = 4    // those inside a warp as well, and hygiene
 } tir_rt_emu_check;
 
+// A stretch of the timeline of an emulated launch. Times are cycles of a simple model, from the
+// start of the launch; nothing is measured. Stretches of one warp do not overlap; flights may.
+typedef enum tir_rt_trace_kind {
+    TIR_RT_TRACE_RUN = 0,   // a warp executes
+    TIR_RT_TRACE_WAIT = 1,  // a warp waits
+    TIR_RT_TRACE_FLIGHT = 2 // an operation of an asynchronous engine, from issue to completion
+} tir_rt_trace_kind;
+
+// Strings live during the callback only.
+typedef struct tir_rt_trace_event {
+    tir_rt_trace_kind kind;
+    const char *name;   // "run", what a warp waits for, or the operation
+    const char *engine; // of a flight: what it occupies; else NULL
+    uint32_t cta[3];
+    uint32_t warp;               // of a flight: that issued it
+    uint32_t group;              // of a cp.async: the warp's commit group, from 1; else 0
+    uint32_t ptx_line, ptx_last; // its first instruction and, of a run, its last one; 0: not known
+    const char *file;            // the source as the PTX's .loc has it; NULL: not known
+    uint32_t source_line, source_last;
+    uint64_t start, end; // start < end
+} tir_rt_trace_event;
+
 typedef struct tir_runtime_options {
     size_t struct_size;       // sizeof(tir_runtime_options)
     tir_allocator allocator;  // resize NULL: the C library's
@@ -62,11 +84,15 @@ typedef struct tir_runtime_options {
     // Gets what device code prints, during the launch; NULL: it is dropped.
     void (*emu_print)(void *user, const char *text, size_t size);
     void *emu_print_user;
+    // Gets the timeline of every emulated launch, stretch by stretch in no order, during the
+    // launch; NULL: nobody wants it.
+    void (*emu_trace)(void *user, const tir_rt_trace_event *event);
+    void *emu_trace_user;
 } tir_runtime_options;
 #define TIR_RUNTIME_OPTIONS_INIT                                                               \
     {                                                                                          \
         sizeof(tir_runtime_options), {NULL, NULL}, NULL, 0, 0, 0, 0, TIR_RT_EMU_CHECK_DEFAULT, \
-            NULL, NULL, NULL                                                                   \
+            NULL, NULL, NULL, NULL, NULL                                                       \
     }
 
 // Makes a runtime. `options` may be NULL. The driver library is opened when a call first needs it.
