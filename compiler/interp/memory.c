@@ -341,3 +341,21 @@ void tir_interp_stride(struct interp *in, const struct tir_inst *inst)
     for (uint32_t i = 0; i < in->lanes; i++)
         to[i].i = b->stride[tir_attr_int(inst, TIR_ATTR_axis, 0)];
 }
+
+// The interpreter's own memory is aligned.
+void tir_interp_alignment(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *tensor = inst->operands[0];
+    const struct buffer *b = tir_interp_buffer(in, inst, tensor);
+    const struct tir_param *param = tir_param_of(in->f, tensor);
+    union tir_number *to = tir_interp_write(in, tir_result(inst));
+    uint32_t inner = b->rank - 1;
+    uint64_t bits = tir_elems[b->elem].bits, all = 128;
+    for (uint32_t d = 0; d < inner; d++)
+        all |= (uint64_t)b->stride[d] * bits;
+    if (param->dims[inner].dim >= 0)
+        all |= (uint64_t)b->shape[inner] * bits;
+    bool dense = b->stride[inner] == 1 || b->shape[inner] <= 1;
+    for (uint32_t i = 0; i < in->lanes; i++)
+        to[i].i = dense ? (int64_t)((all & (0 - all)) / 8) : 0;
+}

@@ -94,6 +94,7 @@ void tir_interp_copy(struct interp *in, const struct tir_inst *inst, const struc
     X(COMMIT_GROUP, nothing)          \
     X(WAIT_GROUP, nothing)            \
     X(STRIDE, stride)                 \
+    X(ALIGNMENT, alignment)           \
     X(TILES, tiles)                   \
     X(FOR, for)                       \
     X(IF, if)                         \

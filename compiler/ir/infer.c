@@ -359,6 +359,8 @@ static const struct tir_type *rule_i32(struct query *q)
     int64_t axis = tir_attr_int(q->inst, TIR_ATTR_axis, 0);
     if (axis < 0 || axis > 2)
         return no(q, "a grid has axes 0 to 2");
+    if (q->inst->op == TIR_OP_ALIGNMENT && operand_type(q, 0)->space != TIR_SPACE_GLOBAL)
+        return no(q, "%s is not a tensor", text_of(q, operand_type(q, 0)));
     return scalar(q, TIR_I32);
 }
 

@@ -183,6 +183,8 @@ static struct known evaluate(struct tir_ranges *r, const struct tir_inst *inst)
         return (struct known){0, INT32_MAX - 1, 1};
     case TIR_OP_NUM_CTAS:
         return (struct known){1, INT32_MAX, 1};
+    case TIR_OP_ALIGNMENT:
+        return (struct known){0, 16, 1};
     case TIR_OP_STRIDE:
         return f->facts & TIR_FACT_INDEX32 ? (struct known){INT32_MIN, INT32_MAX, 1} : anything(t);
     case TIR_OP_IOTA:

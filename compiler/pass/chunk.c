@@ -12,16 +12,15 @@
 // Where rows are not aligned every element is an access of its own, and a tile of 128 x 64 would be
 // hundreds of instructions and predicates in a row: slow to compile and no faster to run. The same
 // is done to asynchronous copies of few bytes, and to a store that first converts its tile's
-// layout: the tile goes to shared memory at once and leaves it in rows. Tiles whose accesses are
-// few (16 or fewer a thread) stay whole.
+// layout: the tile goes to shared memory at once and leaves it in rows, in vectors if the tensor
+// turns out to be aligned. Tiles whose accesses are few (16 or fewer a thread) stay whole.
 //
-// Products are taken a step along K at a time, except where the fact vector16 says that this is the
-// kernel's fastest variant:
+// In a kernel whose operands arrive that way the products are not what takes the time, so they are
+// taken a step along K at a time:
 //     for k: i64 in range(0, 64, 16) carry (sum: f32[128, 128] in M = acc) {
 //         yield dot(view(a[0:+128, k:+16]), view(b[k:+16, 0:+128]), sum);
 //     }
-// Most of a variant's code, and so of its compile time, is the products; ptxas unrolls the loop
-// where it sees fit.
+// ptxas unrolls this loop where it sees fit.
 
 #include "ir/range.h"
 #include "ir/walk.h"
@@ -36,7 +35,7 @@ struct chunk {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     uint32_t *uses;
-    bool changed;
+    bool loads, stores; // what was chunked
 };
 
 // Elements of the tensor that move at a time.
@@ -95,10 +94,10 @@ static struct tir_value *plus(struct tir_builder *b, struct tir_value *start, st
 }
 
 // One load and one store of `rows` rows, `to` and `from` being the ref operands (base, two indices)
-// of the whole tile; the first index moves with the loop.
-static void build_loop(struct chunk *c, struct tir_builder b, const struct tir_type *t,
-                       int64_t rows, uint32_t vector, struct tir_value *const *from,
-                       struct tir_value *pad, struct tir_value *const *to)
+// of the whole tile; the first index moves with the loop. Gives the store.
+static struct tir_inst *build_loop(struct chunk *c, struct tir_builder b, const struct tir_type *t,
+                                   int64_t rows, uint32_t vector, struct tir_value *const *from,
+                                   struct tir_value *pad, struct tir_value *const *to)
 {
     struct tir_value *row;
     struct tir_builder in = build_rows(c, &b, t->shape[0], rows, &row);
@@ -112,6 +111,7 @@ static void build_loop(struct chunk *c, struct tir_builder b, const struct tir_t
     struct tir_inst *store = tir_build(&in, TIR_OP_STORE, store_operands, 5, NULL, 0, 0);
     tir_set_list(c->f, store, TIR_ATTR_box, box, 2);
     tir_build_yield(&in, NULL, 0);
+    return store;
 }
 
 static bool is_plain(const struct tir_inst *access) // both dimensions are slices
@@ -150,7 +150,7 @@ static bool chunk_load(struct chunk *c, struct tir_inst *store)
                store->operands + tir_fixed_count(store));
     tir_remove(store);
     tir_remove(load);
-    c->changed = true;
+    c->loads = true;
     return true;
 }
 
@@ -208,7 +208,7 @@ static void chunk_copy(struct chunk *c, struct tir_inst *copy)
     tir_set_int(f, part, TIR_ATTR_width, width);
     tir_build_yield(&in, NULL, 0);
     tir_remove(copy);
-    c->changed = true;
+    c->loads = true;
 }
 
 // A dot whose steps along K become a loop.
@@ -242,7 +242,35 @@ static void chunk_dot(struct chunk *c, struct tir_inst *dot)
     loop->results[0]->name = sum->name;
     tir_replace_uses(f, sum, loop->results[0]);
     tir_remove(dot);
-    c->changed = true;
+}
+
+// Rows of `buffer`, a tile of type t, to the tensor that `store` stores to: an element at a time,
+// or in vectors if the tensor turns out to be aligned.
+static void build_stores(struct chunk *c, struct tir_builder b, struct tir_inst *store,
+                         struct tir_value *buffer, const struct tir_type *t, int64_t rows,
+                         uint32_t vector)
+{
+    struct tir_func *f = c->f;
+    struct tir_value *zero = tir_const_index(f, 0), *from[3] = {buffer, zero, zero};
+    struct tir_value **to = store->operands + tir_fixed_count(store);
+    uint32_t most = 128 / tir_elems[t->elem].bits;
+    if (vector == most || !tir_tensor_is_dense(f, to[0])) {
+        build_loop(c, b, t, rows, vector, from, NULL, to);
+        return;
+    }
+    const struct tir_type *i32 = tir_type_scalar(f->module->types, TIR_I32);
+    struct tir_value *bytes = tir_build1(&b, TIR_OP_ALIGNMENT, i32, to, 1);
+    struct tir_value *aligned = tir_binary(&b, TIR_OP_EQ, bytes, tir_const_i32(f, 16));
+    struct tir_inst *branch = tir_build(&b, TIR_OP_IF, &aligned, 1, NULL, 0, 2);
+    struct tir_builder in = tir_builder_at_end(f, branch->regions[0]);
+    in.span = b.span;
+    int64_t many = chunk_rows(c, t, most, MOST_COPIES);
+    struct tir_inst *fast = build_loop(c, in, t, many ? many : t->shape[0], most, from, NULL, to);
+    tir_set_int(f, fast, TIR_ATTR_aligned, 16);
+    tir_build_yield(&in, NULL, 0);
+    in.block = branch->regions[1];
+    build_loop(c, in, t, rows, vector, from, NULL, to);
+    tir_build_yield(&in, NULL, 0);
 }
 
 // store to global of a tile whose layout is converted for the purpose.
@@ -266,14 +294,14 @@ static bool chunk_store(struct chunk *c, struct tir_inst *store)
                                  row_bytes % 128 == 0 ? 128 : 0);
     struct tir_value *buffer =
         tir_build1(&b, TIR_OP_ALLOC, tir_type_get(f->module->types, &t), NULL, 0);
-    struct tir_value *zero = tir_const_index(f, 0), *from[3] = {buffer, zero, zero};
+    struct tir_value *zero = tir_const_index(f, 0);
     struct tir_value *operands[] = {convert->operands[TIR_REDUCE_X], NULL, buffer, zero, zero};
     struct tir_inst *whole = tir_build(&b, TIR_OP_STORE, operands, 5, NULL, 0, 0);
     tir_set_list(f, whole, TIR_ATTR_box, t.shape, 2);
-    build_loop(c, b, v->type, rows, vector, from, NULL, store->operands + tir_fixed_count(store));
+    build_stores(c, b, store, buffer, v->type, rows, vector);
     tir_remove(store);
     tir_remove(convert);
-    c->changed = true;
+    c->stores = true;
     return true;
 }
 
@@ -295,9 +323,9 @@ enum tir_change tir_pass_chunk(struct tir_func *f, struct tir_pass_cx *cx)
     run_block(&c, f->body);
     VEC(struct tir_inst *) dots = {0};
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_DOT && !(f->facts & TIR_FACT_VECTOR16))
+        if (inst->op == TIR_OP_DOT && c.loads)
             vec_push(cx->scratch, &dots, inst);
     vec_foreach(struct tir_inst *, it, &dots)
         chunk_dot(&c, *it);
-    return c.changed ? TIR_CHANGED : TIR_UNCHANGED;
+    return c.loads || c.stores ? TIR_CHANGED : TIR_UNCHANGED;
 }

@@ -81,7 +81,8 @@ static void set_vector(struct global *g)
 {
     g->vector = (struct lower_vector){1, 1};
     struct side *s = g->rank ? &g->sides[g->rank - 1] : NULL;
-    uint32_t vector = tir_tensor_alignment(g->lo->f, g->base) / g->bytes;
+    uint32_t here = (uint32_t)tir_attr_int(g->inst, TIR_ATTR_aligned, 0);
+    uint32_t vector = TIR_MAX(here, tir_tensor_alignment(g->lo->f, g->base)) / g->bytes;
     if (!s || s->box <= 0 || !g->layout || vector <= 1)
         return;
     const struct tir_layout *l = g->layout;

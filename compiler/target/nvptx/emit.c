@@ -469,6 +469,30 @@ static V stride_of(struct emit *e, const struct tir_inst *inst)
     return LLVMGetUndef(e->ll->i64);
 }
 
+// The lowest bit that is set in the address, a stride or the innermost extent.
+static V alignment_of(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_param *param = tir_param_of(e->f, inst->operands[0]);
+    const struct tir_type *t = param->value->type;
+    uint32_t index = (uint32_t)(param - e->f->params), inner = t->rank - 1;
+    V bytes = LLVMConstInt(e->ll->i64, TIR_MAX(1, tir_elems[t->elem].bits / 8), false);
+    V all = LLVMBuildPtrToInt(e->b, tir_emit_value(e, param->value), e->ll->i64, "");
+    all = LLVMBuildOr(e->b, all, LLVMConstInt(e->ll->i64, 16, false), "");
+    for (uint32_t d = 0; d < inner; d++)
+        all = LLVMBuildOr(e->b, all,
+                          LLVMBuildMul(e->b, e->strides[index * TIR_MAX_RANK + d], bytes, ""), "");
+    int32_t dim = param->dims[inner].dim;
+    if (dim >= 0) {
+        V extent = tir_emit_value(e, e->f->dims[dim].value);
+        all = LLVMBuildOr(e->b, all, LLVMBuildMul(e->b, extent, bytes, ""), "");
+    }
+    V lowest = LLVMBuildAnd(e->b, all, LLVMBuildNeg(e->b, all, ""), "");
+    V dense = tir_emit_icmp(e, LLVMIntEQ, e->strides[index * TIR_MAX_RANK + inner],
+                            LLVMConstInt(e->ll->i64, 1, false));
+    return tir_emit_select(e, dense, LLVMBuildTrunc(e->b, lowest, e->ll->i32, ""),
+                           tir_emit_i32(e, 0));
+}
+
 static void emit_inst(struct emit *e, const struct tir_inst *inst)
 {
     e->span = inst->span;
@@ -488,6 +512,9 @@ static void emit_inst(struct emit *e, const struct tir_inst *inst)
         return;
     case TIR_OP_STRIDE:
         tir_emit_set(e, inst->results[0], stride_of(e, inst));
+        return;
+    case TIR_OP_ALIGNMENT:
+        tir_emit_set(e, inst->results[0], alignment_of(e, inst));
         return;
     default:
         if (!tir_emit_arith(e, inst) && !tir_emit_memory(e, inst) && !tir_emit_thread(e, inst)) {
