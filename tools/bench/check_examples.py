@@ -525,7 +525,7 @@ def test_lines(options):
     for path in sorted(folder.glob("device/*.tir")):
         for line in path.read_text().splitlines():
             _, marker, command = line.partition("RUN: %tirc ")
-            if marker:
+            if marker and "|" not in command:  # what is piped to FileCheck says nothing of a device
                 command = command.replace("%s", str(path))
                 command = command.replace("--device=emu", f"--device={options.device}")
                 out.append([options.tirc, *shlex.split(command)])
