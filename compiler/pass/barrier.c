@@ -8,13 +8,13 @@
 //     bar_sync();
 //     let d: f32[64, 64] in M = dot(buf, other, acc);
 //
-// Walks the program once in order with the accesses made since the last barrier, as byte ranges of
+// Walks the program in order with the accesses made since the last barrier, as byte ranges of
 // shared memory where memory placed them (so reuse of space counts) and as whole tensors in global
-// memory. A barrier goes before an operation that conflicts with one of them. A loop's body is
-// walked with what its own end may leave added to what enters it; where only what enters it needs
-// order, the barrier goes in front of the loop. A write by copy_async counts as made when it is
-// issued, for what came before it, and as visible only after its wait_group: the wait turns it into
-// an ordinary write that still needs a barrier before other threads read it.
+// memory. A barrier goes before an operation that conflicts with one of them, or before the loops
+// around it that the other access is not in: once instead of in each iteration. What a loop's end
+// may leave for its start is found by walking until nothing is added. A write by copy_async counts
+// as made when it is issued, for what came before it, and as visible only after its wait_group: the
+// wait turns it into an ordinary write that still needs a barrier before other threads read it.
 //
 // Reading a buffer while a copy to it is in flight is not a conflict here: the pipeline keeps slots
 // apart, and the emulator checks it. In a kernel that speaks of single threads, scalar accesses are
@@ -38,14 +38,20 @@ struct state {
     VEC(struct range) pending;
 };
 
+struct loop {
+    struct state back;        // what its end leaves for its start
+    struct tir_inst *barrier; // this loop or one around it, got a barrier in front; NULL: none did
+};
+
 struct barriers {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     struct tir_ranges *ranges;
     const uint32_t *uses; // by value id
     bool by_hand;         // the program orders its own scalar accesses
+    struct tir_map loops; // instruction -> struct loop *
     bool dry;             // walk only: insert nothing
-    bool needed;          // by an operation seen in a dry walk
+    bool grown;           // in this walk some loop's end left more than before
     bool changed;
 };
 
@@ -99,18 +105,13 @@ static bool any_order(const struct barriers *b, const struct tir_inst *x, const 
            !b->uses[y->results[0]->id];
 }
 
-static bool conflicts(const struct barriers *b, const struct state *s, const struct range *r)
+static bool conflict(const struct barriers *b, const struct range *p, const struct range *r)
 {
-    vec_foreach(const struct range, p, &s->pending) {
-        if (!overlap(p, r) || p->access == IN_FLIGHT || (p->access == READ && r->access == READ))
-            continue;
-        if (p->by == r->by && r->by->op == TIR_OP_STORE && keeps_elements(b, r->by))
-            continue;
-        if (p->access == UPDATE && r->access == UPDATE && any_order(b, p->by, r->by))
-            continue;
-        return true;
-    }
-    return false;
+    if (!overlap(p, r) || p->access == IN_FLIGHT || (p->access == READ && r->access == READ))
+        return false;
+    if (p->by == r->by && r->by->op == TIR_OP_STORE && keeps_elements(b, r->by))
+        return false;
+    return p->access != UPDATE || r->access != UPDATE || !any_order(b, p->by, r->by);
 }
 
 static void add(struct barriers *b, struct state *s, struct range r)
@@ -135,31 +136,66 @@ static struct state copy_of(struct barriers *b, const struct state *s)
     return out;
 }
 
-// After a barrier only copies in flight remain.
-static void clear(struct state *s)
+static bool is_loop(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE ||
+           (inst->op == TIR_OP_TILES && tir_attr_int(inst, TIR_ATTR_persistent, 0));
+}
+
+static bool is_inside(const struct tir_inst *inst, const struct tir_inst *loop)
+{
+    while (inst && inst != loop)
+        inst = inst->block->owner;
+    return inst;
+}
+
+// Where a barrier between the two accesses goes: before inst, or before the outermost loop around
+// it that is not around the other.
+static struct tir_inst *place_between(const struct tir_inst *other, struct tir_inst *inst)
+{
+    struct tir_inst *place = inst;
+    for (struct tir_inst *up = inst->block->owner; up && !is_inside(other, up);
+         up = up->block->owner)
+        if (is_loop(up))
+            place = up;
+    return place;
+}
+
+// After a barrier before `place`, which we may be inside of by now, only what is made in there
+// remains, and copies in flight.
+static void clear(struct state *s, const struct tir_inst *place)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->pending.len; i++)
-        if (s->pending.at[i].access == IN_FLIGHT)
+        if (s->pending.at[i].access == IN_FLIGHT ||
+            (is_loop(place) && is_inside(s->pending.at[i].by, place)))
             s->pending.at[kept++] = s->pending.at[i];
     s->pending.len = kept;
 }
 
-static void synchronize(struct barriers *b, struct state *s, struct tir_inst *before)
+static void order(struct barriers *b, struct state *s, struct tir_inst *before, struct range r)
 {
-    b->needed = true;
+    struct tir_inst *place = NULL; // behind all that r conflicts with: the innermost
+    vec_foreach(const struct range, p, &s->pending) {
+        if (!conflict(b, p, &r))
+            continue;
+        struct tir_inst *here = place_between(p->by, before);
+        if (!place || is_inside(here, place))
+            place = here;
+    }
+    if (!place)
+        return;
+    for (struct tir_inst *up = before; up != place; up = up->block->owner) {
+        struct loop *loop = tir_map_get(&b->loops, tir_map_key(up->block->owner));
+        if (loop && (!loop->barrier || is_inside(place, loop->barrier)))
+            loop->barrier = place;
+    }
     if (!b->dry) {
-        struct tir_builder build = tir_builder_before(b->f, before);
+        struct tir_builder build = tir_builder_before(b->f, place);
         tir_build(&build, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
         b->changed = true;
     }
-    clear(s);
-}
-
-static void order(struct barriers *b, struct state *s, struct tir_inst *before, struct range r)
-{
-    if (conflicts(b, s, &r))
-        synchronize(b, s, before);
+    clear(s, place);
 }
 
 static void access(struct barriers *b, struct state *s, struct tir_inst *inst,
@@ -184,59 +220,44 @@ static void through_scratch(struct barriers *b, struct state *s, struct tir_inst
     if (!scratch)
         return;
     order(b, s, inst, range_of(inst, scratch, WRITE));
-    clear(s);
+    clear(s, inst);
     add(b, s, range_of(inst, scratch, READ));
 }
 
 static void walk(struct barriers *b, struct tir_block *block, struct state *s);
 
-static void walk_body(struct barriers *b, struct tir_inst *loop, struct state *s)
+static void walk_loop(struct barriers *b, struct tir_inst *inst, struct state *s)
 {
-    for (uint32_t r = 0; r < loop->region_count; r++)
-        walk(b, loop->regions[r], s);
-}
-
-// What the end of the body leaves for its start is added to what enters the loop. True: some
-// operation of the body then needs a barrier in front of it.
-static bool enter_loop(struct barriers *b, struct tir_inst *loop, struct state *s)
-{
-    bool dry = b->dry, needed = b->needed;
-    b->dry = true;
-    for (uint32_t round = 0; round < 3; round++) { // the third finds nothing new, and judges
-        struct state probe = copy_of(b, s);
-        b->needed = false;
-        walk_body(b, loop, &probe);
-        join(b, s, &probe);
+    struct loop *loop = tir_map_get(&b->loops, tir_map_key(inst));
+    if (!loop) {
+        loop = arena_new(b->cx->scratch, struct loop);
+        tir_map_set(&b->loops, tir_map_key(inst), loop);
     }
-    bool inside = b->needed;
-    b->dry = dry;
-    b->needed = needed;
-    return inside;
-}
-
-static void walk_loop(struct barriers *b, struct tir_inst *loop, struct state *s)
-{
-    struct state entered = copy_of(b, s), synchronized = copy_of(b, s);
-    clear(&synchronized);
-    if (enter_loop(b, loop, &entered) && !enter_loop(b, loop, &synchronized)) {
-        synchronize(b, s, loop); // once in front of the loop instead of in each iteration
-        entered = synchronized;
-    }
-    *s = copy_of(b, &entered);
-    walk_body(b, loop, s);
-    join(b, s, &entered);
+    loop->barrier = NULL;
+    join(b, s, &loop->back);
+    struct state body = copy_of(b, s);
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        walk(b, inst->regions[r], &body);
+    uint32_t before = loop->back.pending.len;
+    join(b, &loop->back, &body);
+    b->grown |= loop->back.pending.len > before;
+    if (loop->barrier)
+        clear(s, loop->barrier);
+    join(b, s, &body); // what was in s too: the loop may run no iteration
 }
 
 static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s)
 {
     switch (inst->op) {
     case TIR_OP_BAR_SYNC:
-        clear(s);
+        clear(s, inst);
         break;
     case TIR_OP_WAIT_GROUP:
         vec_foreach(struct range, p, &s->pending)
-            if (p->access == IN_FLIGHT)
+            if (p->access == IN_FLIGHT) {
                 p->access = WRITE;
+                p->by = inst;
+            }
         break;
     case TIR_OP_LOAD:
         if (is_ours(b, inst->results[0]))
@@ -274,11 +295,10 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
         through_scratch(b, s, inst, inst->operands[TIR_REDUCE_SCRATCH]);
         break;
     case TIR_OP_TILES:
-        if (!tir_attr_int(inst, TIR_ATTR_persistent, 0)) { // one tile a CTA
+        if (is_loop(inst))
+            walk_loop(b, inst, s);
+        else
             walk(b, inst->regions[0], s);
-            break;
-        }
-        walk_loop(b, inst, s);
         break;
     case TIR_OP_FOR:
     case TIR_OP_WHILE:
@@ -310,6 +330,14 @@ enum tir_change tir_pass_barrier(struct tir_func *f, struct tir_pass_cx *cx)
                          .uses = tir_count_uses(cx->scratch, f)};
     tir_foreach_inst(inst, f)
         b.by_hand |= tir_has_trait(inst, TIR_THREAD) || inst->op == TIR_OP_BAR_SYNC;
+    tir_map_init(&b.loops, cx->scratch);
+    b.dry = true;
+    do {
+        struct state s = {{0}};
+        b.grown = false;
+        walk(&b, f->body, &s);
+    } while (b.grown);
+    b.dry = false;
     struct state s = {{0}};
     walk(&b, f->body, &s);
     return b.changed ? TIR_CHANGED : TIR_UNCHANGED;
