@@ -16,7 +16,7 @@
 
 #include "rig.h"
 
-enum { LANES = 2048, MAX_TEXT = 8192 };
+enum { LANES = 2048, MAX_TEXT = 16384 };
 
 struct insn {
     const char *op, *sig, *tail;
@@ -30,19 +30,22 @@ static const struct insn insns[] = {
 
 static const struct {
     const char *name, *body;
+    unsigned threads; // of a CTA
 } bodies[] = {
-#define BODY(name, body) {name, body},
+#define BODY(name, body)      {name, body, 32},
+#define WARPGROUP(name, body) {name, body, 128},
 #include "warps.def"
 };
 
 static const char head[] =
-    ".version 8.4\n.target sm_90\n.address_size 64\n"
+    ".version 8.4\n.target sm_90a\n.address_size 64\n"
     ".visible .entry each(.param .u64 src, .param .u64 dst)\n{\n"
-    ".shared .align 16 .b8 shared[1024];\n"
+    ".shared .align 1024 .b8 shared[8192];\n"
     ".reg .b64 %p<4>; .reg .b32 %i<4>; .reg .u64 %j; .reg .b64 %a<16>, %out; .reg .b32 %b<24>;\n"
     ".reg .b16 %c<24>; .reg .f32 %f<16>; .reg .f64 %d<16>; .reg .pred %q<8>;\n"
     "ld.param.u64 %p0, [src]; ld.param.u64 %p1, [dst]; mov.u32 %i0, %tid.x;\n"
-    "mov.u32 %i1, %ctaid.x; mad.lo.u32 %i0, %i1, 32, %i0; mov.u32 %i1, %laneid;\n"
+    "mov.u32 %i1, %ctaid.x; mov.u32 %i2, %ntid.x; mad.lo.u32 %i0, %i1, %i2, %i0;\n"
+    "mov.u32 %i1, %laneid;\n"
     "mul.wide.u32 %j, %i0, 32; add.s64 %p0, %p0, %j; mul.wide.u32 %j, %i0, 8;\n"
     "add.s64 %p1, %p1, %j; mov.b64 %out, 0;\n"
     "ld.global.v2.b64 {%a0, %a1}, [%p0]; ld.global.v2.b64 {%a2, %a3}, [%p0+16];\n";
@@ -244,7 +247,8 @@ static bool gpu_open(struct gpu *g)
            !alloc(&g->src, LANES * 32) && !alloc(&g->dst, LANES * 8);
 }
 
-static int gpu_run(struct gpu *g, const char *text, uint64_t (*src)[4], uint64_t *out)
+static int gpu_run(struct gpu *g, const char *text, unsigned threads, uint64_t (*src)[4],
+                   uint64_t *out)
 {
     void *module, *function;
     void *params[] = {&g->src, &g->dst};
@@ -253,8 +257,9 @@ static int gpu_run(struct gpu *g, const char *text, uint64_t (*src)[4], uint64_t
         return status;
     status = g->function(&function, module, "each");
     status = status ? status : g->to_device(g->src, src, LANES * 32);
-    status =
-        status ? status : g->launch(function, LANES / 32, 1, 1, 32, 1, 1, 0, NULL, params, NULL);
+    status = status
+                 ? status
+                 : g->launch(function, LANES / threads, 1, 1, threads, 1, 1, 0, NULL, params, NULL);
     status = status ? status : g->synchronize();
     status = status ? status : g->to_host(out, g->dst, LANES * 8);
     g->unload(module);
@@ -263,7 +268,8 @@ static int gpu_run(struct gpu *g, const char *text, uint64_t (*src)[4], uint64_t
 
 // --- comparing ---
 
-static bool emu_each(const char *name, const char *text, uint64_t (*src)[4], uint64_t *out)
+static bool emu_each(const char *name, const char *text, unsigned threads, uint64_t (*src)[4],
+                     uint64_t *out)
 {
     struct rig r;
     rig_open(&r);
@@ -272,7 +278,7 @@ static bool emu_each(const char *name, const char *text, uint64_t (*src)[4], uin
         const uint64_t from = rig_buffer(&r, src, LANES * 32), to = rig_buffer(&r, NULL, LANES * 8);
         rig_param_u64(&r, from);
         rig_param_u64(&r, to);
-        status = rig_try_run(&r, "each", LANES / 32, 32);
+        status = rig_try_run(&r, "each", LANES / threads, threads);
         if (!status)
             rig_read(&r, out, to, LANES * 8);
     }
@@ -333,11 +339,11 @@ static void check_golden(const char *name, uint64_t hash)
     failed++;
 }
 
-static void check_gpu(struct gpu *g, const char *name, const char *text, char kind, int tolerance,
-                      uint64_t (*src)[4], const uint64_t *emu)
+static void check_gpu(struct gpu *g, const char *name, const char *text, unsigned threads,
+                      char kind, int tolerance, uint64_t (*src)[4], const uint64_t *emu)
 {
     static uint64_t gpu[LANES];
-    const int status = gpu_run(g, text, src, gpu);
+    const int status = gpu_run(g, text, threads, src, gpu);
     if (status) {
         printf("%s: the driver says %d\n", name, status);
         failed++;
@@ -361,19 +367,20 @@ static void check_gpu(struct gpu *g, const char *name, const char *text, char ki
     passed += wrong == 0;
 }
 
-static void compare(struct gpu *g, const char *name, const char *text, char kind, int tolerance)
+static void compare(struct gpu *g, const char *name, const char *text, unsigned threads, char kind,
+                    int tolerance)
 {
     static uint64_t src[LANES][4], emu[LANES];
     uint64_t seed = 1;
     for (int i = 0; i < LANES; i++)
         for (int k = 0; k < 4; k++)
             src[i][k] = source(name, &seed);
-    if (!emu_each(name, text, src, emu)) {
+    if (!emu_each(name, text, threads, src, emu)) {
         failed++;
         return;
     }
     if (g)
-        check_gpu(g, name, text, kind, tolerance, src, emu);
+        check_gpu(g, name, text, threads, kind, tolerance, src, emu);
     if (golden[0] && !tolerance)
         check_golden(name, hash_of(emu, kind));
 }
@@ -405,13 +412,13 @@ int main(int argc, char **argv)
         char name[80];
         snprintf(name, sizeof name, "%s%s", insns[i].op, insns[i].tail);
         write_insn(&insns[i], text);
-        compare(g, name, text, insns[i].sig[0], insns[i].tolerance);
+        compare(g, name, text, 32, insns[i].sig[0], insns[i].tolerance);
     }
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         const size_t at = begin(text);
         snprintf(text + at, MAX_TEXT - at, "%s\nst.global.b64 [%%p1], %%out;\nret;\n}\n",
                  bodies[i].body);
-        compare(g, bodies[i].name, text, 'l', 0);
+        compare(g, bodies[i].name, text, bodies[i].threads, 'l', 0);
     }
     if (golden[0])
         printf("%d passed, %d failed, %d not recorded\n", passed, failed, unrecorded);
