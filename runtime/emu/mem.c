@@ -194,12 +194,12 @@ static void order_access(struct emu_warp *w, uint32_t lane, struct emu_cell *cel
     const enum emu_scope scope = (enum emu_scope)in->scope;
     const struct emu_who who = emu_who_agent(w->agent);
     const uint32_t pc = (uint32_t)(in - w->launch->module->code.at);
-    const uint32_t what = emu_record_what(pc, EMU_PROXY_GENERIC, in->order, scope) |
+    const uint32_t what = emu_record_what(pc, EMU_PROXY_GENERIC, in->order & EMU_STRONG, scope) |
                           (access == EMU_ATOMIC ? EMU_REC_ATOMIC : 0) |
                           (access == EMU_ATOMIC && in->op ? EMU_REC_CAS : 0);
     cell->is_shared = emu_race_access(&w->launch->race, &who, 1u << lane, cell->map, cell->at, size,
                                       access != EMU_LOAD, what);
-    if (!in->order)
+    if (!(in->order & EMU_STRONG))
         return;
     const uint64_t flag = cell->map->address + cell->at;
     if (access == EMU_LOAD)

@@ -305,6 +305,8 @@ void emu_order_release(struct emu_agent *a, struct emu_view *to)
 
 void emu_order_acquire(struct emu_agent *a, const struct emu_view *from)
 {
+    const uint32_t told = emu_view_clock(a->domain->order, from, EMU_KNOWN, a->uid);
+    a->gathered = max_of(a->gathered, told);
     emu_view_join(a->domain->order, &a->view, from);
 }
 
@@ -327,7 +329,7 @@ void emu_order_fence_memory(struct emu_agent *a, uint32_t order, enum emu_scope 
 {
     struct emu_order *o = a->domain->order;
     if (order & EMU_ACQUIRE && a->has_pending) {
-        emu_view_join(o, &a->view, &a->pending);
+        emu_order_acquire(a, &a->pending);
         emu_view_clear(&a->pending, a->domain);
         a->has_pending = false;
     }

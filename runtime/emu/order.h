@@ -22,7 +22,8 @@
 //
 // Lanes of a warp share its clock. Among themselves they are ordered by instructions that gather
 // lanes: the clock of the last one that gathered all, and, once there was one that did not, a
-// matrix: row i, column j says up to which clock lane i knows lane j.
+// matrix: row i, column j says up to which clock lane i knows lane j. A release by one lane is one
+// by its warp; who acquires it, the warp itself included, knows of all its lanes.
 #ifndef EMU_ORDER_H
 #define EMU_ORDER_H
 

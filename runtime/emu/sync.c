@@ -138,6 +138,7 @@ void emu_cluster_barrier_recheck(struct emu_cluster *cluster)
         if (w->agent) {
             emu_view_clear(&w->cluster_view, &cluster->domain);
             emu_view_join(&l->order, &w->cluster_view, &cluster->view);
+            emu_order_lanes(w->agent, w->alive, w->alive);
         }
         for (uint32_t k = 0; k < w->path_count; k++)
             if (w->paths[k]->state == EMU_PATH_CLUSTER)
