@@ -61,6 +61,31 @@ static struct val shift(struct lower *l, struct tir_span span, enum tir_token_ki
     return tir_mul_checked(a, INT64_C(1) << b, &scaled) ? val_int(scaled) : overflow(l, span);
 }
 
+struct order { // of two numbers; with a NaN nothing holds
+    bool less, equal, greater;
+};
+
+static struct val compare(struct lower *l, struct tir_span span, enum tir_token_kind op,
+                          struct order is, struct val a, struct val b)
+{
+    switch (op) {
+    case TIR_TOK_LT:
+        return val_bool(is.less);
+    case TIR_TOK_LE:
+        return val_bool(is.less || is.equal);
+    case TIR_TOK_GT:
+        return val_bool(is.greater);
+    case TIR_TOK_GE:
+        return val_bool(is.greater || is.equal);
+    case TIR_TOK_EQ:
+        return val_bool(is.equal);
+    case TIR_TOK_NE:
+        return val_bool(!is.equal);
+    default:
+        return wrong(l, span, op, a, b);
+    }
+}
+
 static struct val binary_ints(struct lower *l, struct tir_span span, enum tir_token_kind op,
                               int64_t a, int64_t b)
 {
@@ -84,20 +109,8 @@ static struct val binary_ints(struct lower *l, struct tir_span span, enum tir_to
         return val_int(a | b);
     case TIR_TOK_XOR:
         return val_int(a ^ b);
-    case TIR_TOK_LT:
-        return val_bool(a < b);
-    case TIR_TOK_LE:
-        return val_bool(a <= b);
-    case TIR_TOK_GT:
-        return val_bool(a > b);
-    case TIR_TOK_GE:
-        return val_bool(a >= b);
-    case TIR_TOK_EQ:
-        return val_bool(a == b);
-    case TIR_TOK_NE:
-        return val_bool(a != b);
     default:
-        return wrong(l, span, op, val_int(a), val_int(b));
+        return compare(l, span, op, (struct order){a < b, a == b, a > b}, val_int(a), val_int(b));
     }
 }
 
@@ -115,20 +128,9 @@ static struct val binary_floats(struct lower *l, struct tir_span span, enum tir_
         return val_float(a / b);
     case TIR_TOK_REM:
         return val_float(fmod(a, b));
-    case TIR_TOK_LT:
-        return val_bool(a < b);
-    case TIR_TOK_LE:
-        return val_bool(a <= b);
-    case TIR_TOK_GT:
-        return val_bool(a > b);
-    case TIR_TOK_GE:
-        return val_bool(a >= b);
-    case TIR_TOK_EQ:
-        return val_bool(a == b);
-    case TIR_TOK_NE:
-        return val_bool(a != b);
     default:
-        return wrong(l, span, op, val_float(a), val_float(b));
+        return compare(l, span, op, (struct order){a < b, a == b, a > b}, val_float(a),
+                       val_float(b));
     }
 }
 
