@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The style rules a machine can check; docs/style.md says why. Prints every violation.
 # A tool that is not installed is skipped with a line that says so.
+#
+#   tools/check.sh               everything but clang-tidy
+#   tools/check.sh --tidy DIR    clang-tidy alone, over the sources that were built in DIR with
+#                                CC=clang (it takes minutes)
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -70,6 +74,21 @@ violations() {
         echo 'codespell is not installed: spelling was not checked' >&2
     fi
 }
+
+tidy() {
+    if ! command -v clang-tidy >/dev/null || [ ! -f "$1/compile_commands.json" ]; then
+        echo 'clang-tidy needs to be installed, and a directory that meson has set up' >&2
+        return 2
+    fi
+    files '^(compiler|runtime|tests|tools)/.*\.c$' | while read -r file; do
+        grep -q "\"file\": \".*$file\"" "$1/compile_commands.json" && echo "$file"
+    done | xargs -r -n 4 clang-tidy -p "$1" --quiet 2>/dev/null
+}
+
+if [ "${1-}" = --tidy ]; then
+    tidy "${2:-build}"
+    exit
+fi
 
 found=$(violations)
 [ -z "$found" ] && exit

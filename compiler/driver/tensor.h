@@ -69,6 +69,6 @@ bool tir_tensor_spec_parse(struct tir_arena *arena, const char *text, struct tir
 
 // Fills in every element but for FILE and, when `output`, DEFAULT. The numbers depend on `key` and
 // the element's index alone, not on strides.
-void tir_tensor_fill(struct tir_tensor *tensor, const struct tir_tensor_spec *spec, uint64_t key);
+void tir_tensor_fill(struct tir_tensor *t, const struct tir_tensor_spec *given, uint64_t key);
 
 #endif

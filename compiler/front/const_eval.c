@@ -110,7 +110,7 @@ static struct val binary_ints(struct lower *l, struct tir_span span, enum tir_to
     case TIR_TOK_XOR:
         return val_int(a ^ b);
     default:
-        return compare(l, span, op, (struct order){a < b, a == b, a > b}, val_int(a), val_int(b));
+        return compare(l, span, op, (struct order){a<b, a == b, a> b}, val_int(a), val_int(b));
     }
 }
 
@@ -129,8 +129,7 @@ static struct val binary_floats(struct lower *l, struct tir_span span, enum tir_
     case TIR_TOK_REM:
         return val_float(fmod(a, b));
     default:
-        return compare(l, span, op, (struct order){a < b, a == b, a > b}, val_float(a),
-                       val_float(b));
+        return compare(l, span, op, (struct order){a<b, a == b, a> b}, val_float(a), val_float(b));
     }
 }
 

@@ -204,7 +204,7 @@ struct tir_value *build_one(struct lower *l, enum tir_op op, const struct tir_ty
                             struct tir_value *const *operands, uint32_t count);
 
 // Types (lower_type.c). NULL: reported.
-const struct tir_type *lower_type(struct lower *l, const struct ast_type *t);
+const struct tir_type *lower_type(struct lower *l, const struct ast_type *from);
 bool lower_elem(struct lower *l, const struct ast_type *t, enum tir_elem *out);
 const struct tir_type *lower_tile_type(struct lower *l, struct tir_span span, enum tir_elem elem,
                                        uint32_t rank, const int64_t *shape);
@@ -212,7 +212,7 @@ bool lower_tile_fits(struct lower *l, struct tir_span span, const struct tir_typ
 
 // Expressions.
 struct val lower_expr(struct lower *l, const struct ast_expr *e);
-struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir_token_kind op,
+struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir_token_kind token,
                              const struct ast_expr *ea, struct val a, const struct ast_expr *eb,
                              struct val b);
 // A call dot(a, b) without an accumulator.

@@ -172,6 +172,19 @@ static uint32_t count_indices(const struct ast_expr *e)
     return given;
 }
 
+// A tile is spread over the threads, a local buffer is not.
+static bool suits_threads(struct lower *l, const struct ast_expr *e, const struct slice *s,
+                          enum slice_use use)
+{
+    if (use == SLICE_VIEW || s->base->type->space != TIR_SPACE_LOCAL || !s->type->rank)
+        return true;
+    lower_error(l, e->span, TIR_E_TYPE,
+                "each thread has a local buffer of its own, so it is read and written one element "
+                "at a time, not as %s",
+                lower_type_name(l, s->type));
+    return false;
+}
+
 static bool slice_of(struct lower *l, const struct ast_expr *e, struct tir_value *base,
                      enum slice_use use, struct slice *s)
 {
@@ -203,7 +216,7 @@ static bool slice_of(struct lower *l, const struct ast_expr *e, struct tir_value
     }
     s->type = lower_tile_type(l, e->span, base->type->elem, type.rank, type.size);
     s->shown = lower_tile_type(l, e->span, base->type->elem, shown.rank, shown.size);
-    return s->type && s->shown;
+    return s->type && s->shown && suits_threads(l, e, s, use);
 }
 
 // A buffer alone stands for all of it.
@@ -217,7 +230,7 @@ static bool whole_buffer(struct lower *l, const struct ast_expr *e, struct tir_v
         if (!lower_all(l, e->span, s, d))
             return false;
     s->type = s->shown = lower_tile_type(l, e->span, base->type->elem, base->type->rank, s->box);
-    return s->type;
+    return s->type && suits_threads(l, e, s, use);
 }
 
 static bool is_buffer(struct val v)

@@ -205,7 +205,7 @@ static bool range_values(struct lower *l, const struct ast_stmt *s, struct val r
         range[at] = lower_expr(l, exprs[at]);
         ok &= range[at].kind != VAL_POISON;
     }
-    if (ok && range[STEP].kind == VAL_INT && range[STEP].i < 1) {
+    if (ok && exprs[STEP] && range[STEP].kind == VAL_INT && range[STEP].i < 1) {
         lower_error(l, exprs[STEP]->span, TIR_E_ARGUMENTS, "a step must be at least 1, not %lld",
                     (long long)range[STEP].i);
         ok = false;

@@ -320,6 +320,7 @@ static void run_protected(struct interp *in, const struct tir_interp_arg *args, 
     in->escape = &escape;
     if (!setjmp(escape))
         run_kernel(in, args, count);
+    in->escape = NULL;
 }
 
 tir_status tir_interp_run(struct tir_func *f, const struct tir_interp_arg *args, uint32_t count,

@@ -129,7 +129,7 @@ static const char ptx_end[] =
 static char text[1 << 17];
 static size_t text_len;
 
-static void add(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
