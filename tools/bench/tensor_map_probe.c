@@ -236,6 +236,16 @@ static uint32_t box_bytes(const struct params *p)
     return (uint32_t)bytes;
 }
 
+// How much longer swizzled rows are in shared memory than their bytes.
+static uint32_t row_stretch(const struct params *p)
+{
+    const int64_t *at = p->at;
+    int64_t inner = at[S_kind] == TILED ? at[S_box0] : at[S_channels];
+    int64_t span = at[S_swizzle] == 0 || at[S_interleave] != 0 ? 0 : 16 << at[S_swizzle];
+    int64_t bytes = inner * type_bytes[at[S_type]];
+    return at[S_type] < PACKED && bytes < span ? (uint32_t)(span / bytes) + 1 : 1;
+}
+
 // Words from `i` on that go on like it does: equal, or counting up when they are `numbered`.
 static size_t run_length(const uint32_t *words, size_t i, size_t end, uint32_t step)
 {
@@ -324,8 +334,9 @@ static void launch(const struct probe *c, uint8_t *map, uint32_t tx, uint32_t wo
     check(gpu.download(gpu.result, gpu.out, 16 + 4 * (size_t)words), "download");
 }
 
-// What an H200 answers with an illegal instruction: an inner coordinate off the 16 bytes, and
-// negative coordinates of anything but a load.
+// What an H200 answers with an illegal instruction: an inner coordinate off the 16 bytes, a first
+// pixel outside of the corners, and for anything but a load, negative coordinates and corners
+// outside of the tensor.
 static int is_refused(const struct probe *c)
 {
     const int64_t *p = c->p.at;
@@ -334,6 +345,13 @@ static int is_refused(const struct probe *c)
     for (int i = 0; i < p[S_rank] && c->operation != LOAD; i++)
         if (c->at[i] < 0)
             return 1;
+    for (int i = 0; p[S_kind] == IM2COL && i < p[S_rank] - 2; i++) {
+        const int64_t lower = p[S_lower0 + i], upper = p[S_upper0 + i];
+        if (c->at[i + 1] < lower || c->at[i + 1] >= p[S_dim0 + i + 1] + upper)
+            return 1;
+        if (c->operation != LOAD && (lower < 0 || upper > 0))
+            return 1;
+    }
     return 0;
 }
 
@@ -345,7 +363,7 @@ static void run(const struct probe *c)
     *gpu.current = gpu.number;
     alignas(64) uint8_t map[128] = {0};
     int status = driver_encode(&c->p, map);
-    uint32_t bytes = box_bytes(&c->p), words = bytes / 4 + 64;
+    uint32_t bytes = box_bytes(&c->p), words = bytes * row_stretch(&c->p) / 4 + 64;
     if (status != 0 || bytes > TILE_BYTES - 4096)
         return;
     if (gpu.before[0] != c->tag)
@@ -430,6 +448,19 @@ static void bounds(void)
                 c.at[dim] = dim == 0 ? starts[i] / 2 : starts[i] / 16;
                 run_both(c);
             }
+}
+
+// A row that ends within 16 bytes: how much of them a store writes.
+static void tails(void)
+{
+    for (int type = 0; type < PACKED; type++)
+        for (int64_t end = 1; end <= 16 / type_bytes[type]; end++) {
+            struct probe c = tensor(TILED, 2, type, 64);
+            c.p.at[S_dim0] = params_inner(type, 32) + end;
+            c.p.at[S_box0 + 1] = 3;
+            c.at[1] = 2;
+            run_both(c);
+        }
 }
 
 static void steps(void)
@@ -521,6 +552,10 @@ static void values(void)
         run_both(c);
         c.tag = 0x7f800000;
         run_both(c);
+        c.tag = 0xff7ff000 - 65536; // the largest negative floats, and what follows them
+        run_both(c);
+        c.tag = 0x3f801000 - 65536; // halves between neighbours of tf32
+        run_both(c);
     }
     for (int rank = 1; rank <= 5; rank++) {
         struct probe c = tensor(TILED, rank, 2, 64);
@@ -562,13 +597,14 @@ static void rules(void)
 
 static void run_all(void)
 {
+    tails();
+    values();
     swizzles();
     bounds();
     steps();
-    im2col();
     random_tiles();
-    values();
     interleaved(TILED);
+    im2col();
     interleaved(IM2COL);
     rules();
 }
