@@ -5,7 +5,7 @@
 // for some 27000 sets of parameters on an H200; tools/bench/tensor_map_dump.c prints them, and
 // tests/runtime/tensor_map.golden keeps those that show every field and every bound.
 
-#include "tensor_map.h"
+#include "tensor_bits.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

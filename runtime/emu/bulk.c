@@ -31,6 +31,16 @@ static bool all_written(const uint8_t *shadow, uint32_t size)
     return true;
 }
 
+static void convert(const struct emu_bulk *b, uint8_t *at, uint32_t size)
+{
+    for (uint32_t k = 0; k < size; k += 4) {
+        uint32_t bits;
+        memcpy(&bits, at + k, 4);
+        bits = b->convert(bits);
+        memcpy(at + k, &bits, 4);
+    }
+}
+
 static void read_sources(struct emu_op *op)
 {
     struct emu_bulk *b = (struct emu_bulk *)op;
@@ -44,6 +54,8 @@ static void read_sources(struct emu_op *op)
         if (r->from) {
             memcpy(to, r->from, r->size);
             emu_op_access(op, r->from, r->size, EMU_LOAD, !b->barrier_count);
+            if (b->convert)
+                convert(b, to, r->size);
         } else {
             for (uint32_t k = 0; k < r->size; k += b->element)
                 memcpy(to + k, &b->fill, b->element); // little endian

@@ -29,6 +29,7 @@ struct emu_bulk {
     emu_combine_fn combine;                         // a reduction; NULL: a copy
     uint32_t element;                               // bytes, of reductions and fills
     uint64_t fill;                                  // element that absent sources have
+    uint32_t (*convert)(uint32_t bits);             // of every 32 bits that are read; or NULL
     uint8_t *data;                                  // the sources' bytes, once they are read
     size_t data_size;
     uint32_t run_count, run_cap;

@@ -5,6 +5,7 @@
 
 #include "emu/atom.h"
 #include "emu/decode.h"
+#include "emu/tensor_copy.h"
 
 static const char *const combine_names[] = {"add", "min", "max", "inc", "dec",
                                             "and", "or",  "xor", NULL};
@@ -143,6 +144,8 @@ static void decode_bulk(struct emu_dec *d, bool reduces)
         in->run = emu_run_bulk_wait;
         in->op = emu_dec_mod(d, "read");
         in->offset = (int64_t)(emu_dec_constant(d) & INT32_MAX);
+    } else if (emu_dec_mod(d, "tensor")) {
+        emu_decode_tensor_copy(d, reduces, emu_dec_mod(d, "prefetch"));
     } else if (emu_dec_mod(d, "prefetch")) {
         emu_decode_hint(d);
     } else {

@@ -67,6 +67,10 @@ EMU_RUN(query_cancel);
 EMU_RUN(bulk_copy);
 EMU_RUN(bulk_commit);
 EMU_RUN(bulk_wait);
+// tensor_copy.c
+EMU_RUN(tensor_copy);
+EMU_RUN(tensormap_replace);
+EMU_RUN(tensormap_copy);
 // async.c
 EMU_RUN(cp_mbarrier_arrive);
 EMU_RUN(cp_async);

@@ -239,7 +239,7 @@ static void walk_im2col(struct walk *w)
     for (uint32_t n = 0; n < m->pixels; n++) {
         int64_t at[TIR_TENSOR_MAP_RANK];
         for (uint32_t i = 0; i < m->rank; i++)
-            at[i] = base[i] + (i >= 1 && i + 1 < m->rank ? c->offset[i - 1] : 0);
+            at[i] = base[i] + (i >= 1 && i + 1 < m->rank && c->is_load ? c->offset[i - 1] : 0);
         place_row(w, at, 1, c->at[0]);
         uint32_t i = 1;
         for (; i + 1 < m->rank; i++) {
@@ -253,6 +253,20 @@ static void walk_im2col(struct walk *w)
 }
 
 // --- what hardware refuses ---
+
+// The pixels of an im2col copy begin in the box of the corners; that of a store lies in the tensor.
+static const char *window_refusal(const struct emu_tensor_copy *c)
+{
+    const tir_tensor_map *m = c->map;
+    for (uint32_t i = 1; i + 1 < m->rank; i++) {
+        const int64_t lower = m->lower[i - 1], upper = (int64_t)m->dims[i] - 1 + m->upper[i - 1];
+        if (c->at[i] < lower || c->at[i] > upper)
+            return "the first pixel is outside of the map's corners";
+        if (!c->is_load && (lower < 0 || upper >= (int64_t)m->dims[i]))
+            return "the map's corners are outside of the tensor";
+    }
+    return NULL;
+}
 
 static const char *refusal(const struct emu_tensor_copy *c)
 {
@@ -274,7 +288,7 @@ static const char *refusal(const struct emu_tensor_copy *c)
     for (uint32_t i = 0; i < coordinates && !c->is_load; i++)
         if (c->at[i] < 0)
             return "only loads may begin at negative coordinates";
-    return NULL;
+    return c->mode == EMU_TENSOR_IM2COL ? window_refusal(c) : NULL;
 }
 
 const char *emu_tensor_walk(const struct emu_tensor_copy *copy, emu_tensor_run_fn emit, void *user)

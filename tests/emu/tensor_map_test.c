@@ -388,6 +388,10 @@ static void test_elements(void **state)
         c.at[0] = unit * ((int32_t)random_below(8) - 2);
         for (int i = 1; i < 5; i++)
             c.at[i] = (int32_t)random_below(10) - 3;
+        for (uint32_t i = 1; i + 1 < m.rank && mode == EMU_TENSOR_IM2COL; i++)
+            c.at[i] = m.lower[i - 1] +
+                      (int32_t)random_below(
+                          (uint32_t)((int32_t)m.dims[i] + m.upper[i - 1] - m.lower[i - 1]));
         check_elements(&c);
     }
 }

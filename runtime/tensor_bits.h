@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Tensor maps field by field, without the rules between the fields: for instructions that change
 // one field of a map that is not complete yet.
-#ifndef TIR_RUNTIME_TENSOR_MAP_H
-#define TIR_RUNTIME_TENSOR_MAP_H
+#ifndef TIR_RUNTIME_TENSOR_BITS_H
+#define TIR_RUNTIME_TENSOR_BITS_H
 
 #include "tir/tensor_map.h"
 
