@@ -39,9 +39,9 @@ def shared(run):
     """Rows partly in shared memory, partly in registers: either part empty, ragged or full."""
     for n in [1, 127, 128, 129, 383, 384, 385, 511, 512]:
         yield run + ["-D", "KEEP=384", "-D", "COLS=128", "-D", "THREADS=64", "M=3", f"N={n}"]
-    yield run + ["-D", "T=f32", "-D", "KEEP=8192", "M=2", "N=13000", "X=randn:100:1,pad=4"]
-    yield run + ["M=3", "N=19011"]
-    yield run + ["M=2", "N=24576"]
+    yield run + ["-D", "T=f32", "-D", "KEEP=4096", "M=2", "N=8000", "X=randn:100:1,pad=4"]
+    yield run + ["M=3", "N=11003"]
+    yield run + ["M=2", "N=12288"]
 
 
 def softmax():

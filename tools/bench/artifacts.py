@@ -41,7 +41,7 @@ GEMM_TYPES = {
 ELEMENT_BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "e4m3": 1,
                  "e5m2": 1}
 # Rows of 65,536 bf16 without a second reading, two CTAs on a multiprocessor of sm_90.
-WHOLE = {"KEEP": 57344, "COLS": 8192}
+WHOLE = {"KEEP": 57344, "COLS": 8192, "THREADS": 512}
 SHARED_LIMIT = 227 * 1024  # bytes a CTA may use on sm_90
 
 
