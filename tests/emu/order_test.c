@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -275,13 +276,60 @@ static void long_chains(void **state)
     close_bench(&b);
 }
 
+// Memory of the records for each byte that is touched: twice with 16 bytes an access, 8 times with
+// 4, 32 times with 1, and a little for the pages' table.
+struct meter {
+    size_t bytes;
+};
+
+static void *count_resize(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    struct meter *m = user;
+    m->bytes += new_size - old_size;
+    if (new_size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return realloc(ptr, new_size);
+}
+
+static void cost(void **state)
+{
+    enum { SIZE = 1 << 19 };
+    static const uint32_t sizes[] = {16, 4, 1};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct bench b;
+        struct meter m = {0};
+        open_bench(&b);
+        emu_arena_free(&b.arena);
+        b.arena.allocator = (tir_allocator){count_resize, &m};
+        emu_order_init(&b.order, &b.arena);
+        assert_true(emu_domain_start(&b.order, &b.domains[0], 1, WARPS, 0));
+        b.agents[0][0] = (struct emu_agent){0};
+        emu_agent_start(&b.agents[0][0], &b.domains[0], 0);
+        b.map.size = SIZE;
+        for (uint32_t at = 0; at < SIZE; at += sizes[i])
+            store(&b, &b.agents[0][0], at, sizes[i]);
+        const double factor = (double)m.bytes / SIZE, want = 32.0 / sizes[i];
+        assert_true(factor >= want && factor < want * 1.06 + 0.1);
+        close_bench(&b);
+        assert_int_equal(m.bytes, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(barriers_order),  cmocka_unit_test(every_reader_counts),
-        cmocka_unit_test(bytes),           cmocka_unit_test(flags),
-        cmocka_unit_test(strong_accesses), cmocka_unit_test(proxies),
-        cmocka_unit_test(lanes),           cmocka_unit_test(long_chains),
+        cmocka_unit_test(barriers_order),
+        cmocka_unit_test(every_reader_counts),
+        cmocka_unit_test(bytes),
+        cmocka_unit_test(flags),
+        cmocka_unit_test(strong_accesses),
+        cmocka_unit_test(proxies),
+        cmocka_unit_test(lanes),
+        cmocka_unit_test(long_chains),
+        cmocka_unit_test(cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
