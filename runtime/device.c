@@ -7,6 +7,8 @@
 
 #include "device.h"
 
+#include <stdio.h>
+
 #include "error.h"
 #include "host.h"
 #include "runtime.h"
@@ -74,6 +76,13 @@ TIR_API void tir_rt_device_destroy(tir_rt_device *device)
 TIR_API const tir_rt_device_info *tir_rt_device_describe(const tir_rt_device *device)
 {
     return &device->info;
+}
+
+TIR_API size_t tir_rt_emu_findings(tir_rt_device *device, uint32_t json, char *text, size_t size)
+{
+    if (device->info.kind == TIR_RT_EMU)
+        return tir_emu_findings(device, json, text, size);
+    return (size_t)snprintf(text, size, "%s", json ? "[\n]\n" : "");
 }
 
 TIR_API tir_status tir_rt_device_synchronize(tir_rt_device *device, tir_error *error)

@@ -256,6 +256,16 @@ static const struct device_ops emu_ops = {
     .launch = launch,
 };
 
+size_t tir_emu_findings(tir_rt_device *device, uint32_t json, char *text, size_t size)
+{
+    struct emu_device *e = of(device);
+    pthread_mutex_lock(&e->lock);
+    const size_t length =
+        json ? emu_findings_json(e->emu, text, size) : emu_findings_text(e->emu, text, size);
+    pthread_mutex_unlock(&e->lock);
+    return length;
+}
+
 void tir_emu_info(const tir_runtime *runtime, tir_rt_device_info *out)
 {
     const tir_runtime_options *options = &runtime->options;

@@ -37,6 +37,7 @@ tir_status tir_cuda_adopt(tir_runtime *runtime, const struct cuda_api *api, void
 void tir_emu_info(const tir_runtime *runtime, tir_rt_device_info *out);
 // Reads options.emu_schedule; TIR_ERR_INVALID when there is no such schedule or check level.
 tir_status tir_emu_settings(tir_runtime *runtime, tir_error *error);
+size_t tir_emu_findings(tir_rt_device *device, uint32_t json, char *text, size_t size);
 tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *error);
 
 #endif

@@ -154,5 +154,7 @@ const char *emu_finding_note(enum emu_finding_kind kind);
 // The findings as a JSON array, one object a line. Writes at most `size` bytes, the terminating 0
 // included, and gives the length of the whole text, as snprintf does.
 size_t emu_findings_json(const struct emu *emu, char *text, size_t size);
+// The same for people: a line for the message and one, indented, for the note.
+size_t emu_findings_text(const struct emu *emu, char *text, size_t size);
 
 #endif

@@ -310,3 +310,13 @@ size_t emu_findings_json(const struct emu *emu, char *text, size_t size)
     put(&o, "\n]\n");
     return o.at;
 }
+
+size_t emu_findings_text(const struct emu *emu, char *text, size_t size)
+{
+    struct out o = {.text = text, .size = size};
+    put(&o, "%s", "");
+    for (uint32_t i = 0; i < emu->findings.count; i++)
+        put(&o, "%s\n  note: %s\n", emu->findings.at[i].message,
+            emu_finding_note(emu->findings.at[i].kind));
+    return o.at;
+}

@@ -332,6 +332,12 @@ TIR_API TIR_CHECKED tir_status tir_rt_launch_ptx(tir_rt_module *module, tir_rt_s
                                                  const char *kernel,
                                                  const tir_rt_ptx_launch *launch, tir_error *error);
 
+// All that an emulator found wrong in its last launch, of which the launch's error holds the start
+// of the first message: a line for each message and an indented one for what would fix it, or, with
+// `json` not 0, an array with one object a line. Writes at most `size` bytes, the terminating 0
+// included, and gives the length of the whole text. A GPU finds nothing.
+TIR_API size_t tir_rt_emu_findings(tir_rt_device *device, uint32_t json, char *text, size_t size);
+
 // Arguments in one expression.
 static inline tir_rt_arg tir_rt_arg_tensor(uint64_t data, tir_element element, uint32_t rank,
                                            const int64_t *shape, const int64_t *strides)
