@@ -217,6 +217,19 @@ static void check_lanes(const struct access *a, const struct emu_record *r, bool
         }
 }
 
+// Known, but by a generic write that another proxy needs a fence to see.
+static void check_proxy(const struct access *a, const struct emu_record *r)
+{
+    const uint32_t proxy = a->now.what & EMU_REC_PROXY;
+    if (proxy == EMU_PROXY_GENERIC || !(r->what & EMU_REC_WRITES) || r->what & EMU_REC_PROXY)
+        return;
+    const enum emu_plane plane = proxy == EMU_PROXY_MAP ? EMU_FENCED_MAP
+                                 : a->map->is_global    ? EMU_FENCED_GLOBAL
+                                                        : EMU_FENCED_ASYNC;
+    if (emu_view_clock(a->who->order, a->who->view, plane, r->uid) < r->clock)
+        report(a, EMU_CONFLICT_PROXY, r, true);
+}
+
 static void check(const struct access *a, const struct emu_record *r)
 {
     const struct emu_who *who = a->who;
@@ -225,22 +238,15 @@ static void check(const struct access *a, const struct emu_record *r)
         return;
     if (r->uid == a->now.uid && who->warp) {
         check_lanes(a, r, writes);
+        check_proxy(a, r);
         return;
     }
     if (both_strong(a, r) || is_guess(a, r, writes))
         return;
-    if (emu_view_clock(who->order, who->view, EMU_KNOWN, r->uid) < r->clock) {
+    if (emu_view_clock(who->order, who->view, EMU_KNOWN, r->uid) < r->clock)
         report(a, EMU_CONFLICT_ORDER, r, writes);
-        return;
-    }
-    const uint32_t proxy = a->now.what & EMU_REC_PROXY;
-    if (!writes || proxy == EMU_PROXY_GENERIC || r->what & EMU_REC_PROXY)
-        return;
-    const enum emu_plane plane = proxy == EMU_PROXY_MAP ? EMU_FENCED_MAP
-                                 : a->map->is_global    ? EMU_FENCED_GLOBAL
-                                                        : EMU_FENCED_ASYNC;
-    if (emu_view_clock(who->order, who->view, plane, r->uid) < r->clock)
-        report(a, EMU_CONFLICT_PROXY, r, writes);
+    else
+        check_proxy(a, r);
 }
 
 static void check_since(const struct access *a, const struct emu_record *since)

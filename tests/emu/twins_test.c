@@ -13,12 +13,14 @@
 //
 // The frame around a body gives it %t, %l, %w, %c (thread, lane, warp, CTA), %s (8 KB of shared
 // memory), %x (the thread's word in it), %a (16 KB of global memory, word i is i), %b (as much,
-// uninitialised), %z (as much, zeros), %g (the thread's word of %a), and registers %p %h %r %f %d.
+// uninitialised), %z (as much, zeros), %g (the thread's word of %a), %m and %o (addresses of tensor
+// maps of %a and %b: words, rows of 32, boxes of 32 x 4), and registers %p %h %r %f %d.
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "rig.h"
+#include "tir/tensor_map.h"
 
 enum { WORDS = 4096, SCHEDULES = 100, BUGGY_SCHEDULES = 10, TEXT = 16384 };
 
@@ -32,13 +34,15 @@ struct twin {
 static const char before[] =
     ".version 8.7 .target sm_100a .address_size 64 "; // all on the first line of the body
 static const char entry[] =
-    ".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pz) { "
+    ".visible .entry k(.param .align 64 .b8 pm[128], .param .align 64 .b8 po[128], "
+    ".param .u64 pa, .param .u64 pb, .param .u64 pz) { "
     ".reg .pred %p<16>; .reg .b16 %h<8>; .reg .b32 %t, %l, %w, %c, %s, %x, %r<64>; "
-    ".reg .b64 %a, %b, %z, %g, %d<32>; .reg .f32 %f<64>; .shared .align 1024 .b8 s[8192]; "
+    ".reg .b64 %a, %b, %z, %g, %m, %o, %d<32>; .reg .f32 %f<64>; .shared .align 1024 .b8 s[8192]; "
     "ld.param.u64 %a, [pa]; ld.param.u64 %b, [pb]; ld.param.u64 %z, [pz]; mov.u32 %t, %tid.x; "
     "mov.u32 %l, %laneid; shr.u32 %w, %t, 5; mov.u32 %c, %ctaid.x; mov.u32 %s, s; "
     "mad.lo.u32 %x, %t, 4, %s; mov.u32 %r0, %ntid.x; mad.lo.u32 %r0, %r0, %c, %t; "
-    "mul.wide.u32 %g, %r0, 4; add.u64 %g, %g, %a; ";
+    "mul.wide.u32 %g, %r0, 4; add.u64 %g, %g, %a; "
+    "mov.u64 %m, pm; cvta.param.u64 %m, %m; mov.u64 %o, po; cvta.param.u64 %o, %o; ";
 
 static int failures;
 
@@ -94,6 +98,22 @@ static bool is_wanted(const struct twin *t, const struct emu_finding *f)
            strstr(f->message, t->says);
 }
 
+static void add_map(struct rig *r, uint64_t address)
+{
+    uint8_t bytes[TIR_TENSOR_MAP_BYTES];
+    tir_error error;
+    const tir_tensor_map map = {.type = TIR_TENSOR_MAP_U32,
+                                .rank = 2,
+                                .address = address,
+                                .dims = {32, 128},
+                                .strides = {128},
+                                .steps = {1, 1},
+                                .box = {32, 4}};
+    if (tir_tensor_map_encode(&map, bytes, &error))
+        fail_msg("%s", error.message);
+    rig_param(r, bytes, sizeof bytes);
+}
+
 static tir_status run(struct rig *r, const struct twin *t, const char *text)
 {
     static uint32_t words[WORDS], zeros[WORDS];
@@ -101,8 +121,11 @@ static tir_status run(struct rig *r, const struct twin *t, const char *text)
         return TIR_ERR_INVALID;
     for (uint32_t i = 0; i < WORDS; i++)
         words[i] = i;
-    rig_param_u64(r, rig_buffer(r, words, sizeof words));
-    rig_param_u64(r, rig_buffer(r, NULL, sizeof words));
+    const uint64_t a = rig_buffer(r, words, sizeof words), b = rig_buffer(r, NULL, sizeof words);
+    add_map(r, a);
+    add_map(r, b);
+    rig_param_u64(r, a);
+    rig_param_u64(r, b);
     rig_param_u64(r, rig_buffer(r, zeros, sizeof zeros));
     r->cluster = t->cluster;
     r->shared_bytes = t->dynamic;
