@@ -43,6 +43,8 @@ static void put_path(struct text *t, const struct emu_warp *w, const struct emu_
                  w->cta->cluster->arrived, w->cta->cluster->alive);
     } else if (p->state == EMU_PATH_MBARRIER || emu_mbarrier_is(w->cta->cluster, p->mbarrier)) {
         emu_mbarrier_describe(p->mbarrier, what, sizeof what);
+    } else if (p->state == EMU_PATH_GROUP) {
+        snprintf(what, sizeof what, "waits for wgmma of the other warps of its warpgroup");
     } else if (p->state == EMU_PATH_MEET) {
         snprintf(what, sizeof what, "lanes 0x%08x wait for lanes 0x%08x", p->mask, p->needs);
     } else {

@@ -229,10 +229,16 @@ struct emu_who emu_group_who(const struct emu_warp *w, const struct emu_view *vi
         .order = &w->launch->order, .view = view, .uid = w->agent->uid + which, .clock = group + 1};
 }
 
-void emu_group_wait(struct emu_warp *w, enum emu_warp_agent which, uint32_t end)
+void emu_group_wait_of(struct emu_warp *w, const struct emu_warp *other, enum emu_warp_agent which,
+                       uint32_t end)
 {
     if (w->agent)
-        emu_view_learn(&w->launch->order, &w->agent->view, w->agent->uid + which, end);
+        emu_view_learn(&w->launch->order, &w->agent->view, other->agent->uid + which, end);
+}
+
+void emu_group_wait(struct emu_warp *w, enum emu_warp_agent which, uint32_t end)
+{
+    emu_group_wait_of(w, w, which, end);
 }
 
 struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space space,

@@ -20,6 +20,7 @@ enum emu_path_state {
     EMU_PATH_MEET,    // at a .sync instruction: lanes that must join are elsewhere
     EMU_PATH_BARRIER, // at a CTA barrier, counted in
     EMU_PATH_CLUSTER, // at a cluster barrier: the pc is the wait's, which will run again
+    EMU_PATH_GROUP,   // at a wgmma wait: other warps of its warpgroup have not issued their part
     EMU_PATH_MBARRIER // at a try_wait whose phase is not complete; the pc is the wait's
 };
 
@@ -293,6 +294,9 @@ struct emu_who emu_group_who(const struct emu_warp *w, const struct emu_view *vi
                              enum emu_warp_agent which, uint32_t group);
 // The warp has waited for all groups below `end`.
 void emu_group_wait(struct emu_warp *w, enum emu_warp_agent which, uint32_t end);
+// The same for operations of another warp of its warpgroup.
+void emu_group_wait_of(struct emu_warp *w, const struct emu_warp *other, enum emu_warp_agent which,
+                       uint32_t end);
 // A load or a compare and exchange that finds what it found before, since nothing has happened,
 // waits for somebody.
 void emu_poll(struct emu_warp *w, const struct emu_insn *in, uint64_t address);

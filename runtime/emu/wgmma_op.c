@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // wgmma as operations in flight: issue, groups, waits.
 //
-// Each warp of a warpgroup issues and waits for its own part of a product, its 16 rows, because it
-// is only through barriers that the program may know what the other three do. The products of a
-// warp are done in the order of issue. Shared memory and the registers of A are read, and those of
-// D read and written, when the operation is done, not when it is issued.
+// Each warp of a warpgroup issues its own part of a product, its 16 rows. The products of a warp
+// are done in the order of issue. A product is complete for all four warps at once, so a warp's
+// wait needs the others to have issued theirs, and tells it that they have read their operands too:
+// one thread may then hand the memory back for all of them. Shared memory and the registers of A
+// are read, and those of D read and written, when the operation is done, not when it is issued.
 
 #include "emu/wgmma.h"
 
@@ -159,11 +160,54 @@ EMU_RUN(wgmma_fence)
         emu_watch_fence(w);
 }
 
+static struct emu_warp *sibling(const struct emu_warp *w, uint32_t i)
+{
+    const uint32_t index = w->index / 4 * 4 + i;
+    return index < w->launch->warps ? &w->cta->warps[index] : NULL;
+}
+
 EMU_RUN(wgmma_commit)
 {
     (void)in;
-    if (emu_whole_warp(w, mask))
-        w->wgmma_group++;
+    if (!emu_whole_warp(w, mask))
+        return;
+    w->wgmma_group++;
+    w->launch->events++;
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct emu_warp *other = sibling(w, i);
+        for (uint32_t k = 0; other && k < other->path_count; k++)
+            if (other->paths[k]->state == EMU_PATH_GROUP)
+                other->paths[k]->state = EMU_PATH_READY;
+    }
+}
+
+// Whether all warps of the warpgroup have committed `groups`.
+static bool all_committed(struct emu_warp *w, uint32_t groups)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct emu_warp *other = sibling(w, i);
+        if (!other || other->wgmma_group >= groups)
+            continue;
+        if (!other->alive)
+            emu_fault(w, 0, "wgmma: warp %u of the warpgroup exited without its part",
+                      other->index);
+        return false;
+    }
+    return true;
+}
+
+// Finishes a warp's products of the groups before `end`; gives when the last was complete.
+static uint64_t finish_before(const struct emu_warp *w, uint32_t end)
+{
+    uint64_t time = 0;
+    for (struct emu_op *op = w->cta->cluster->ops, *next; op; op = next) {
+        next = op->next;
+        if (op->engine != &engine || op->warp != w || op->group >= end)
+            continue;
+        emu_trace_reach(&time, op->end_time);
+        emu_op_finish(op);
+    }
+    return time;
 }
 
 EMU_RUN(wgmma_wait)
@@ -171,18 +215,23 @@ EMU_RUN(wgmma_wait)
     uint64_t time = 0;
     if (!emu_whole_warp(w, mask))
         return;
-    for (struct emu_op *op = w->cta->cluster->ops, *next; op; op = next) {
-        next = op->next;
-        if (op->engine != &engine || op->warp != w ||
-            op->group + (uint64_t)in->offset >= w->wgmma_group)
+    const uint32_t pending = (uint32_t)in->offset;
+    const uint32_t end = w->wgmma_group > pending ? w->wgmma_group - pending : 0;
+    if (!all_committed(w, end)) {
+        w->path->pc--;
+        w->path->state = EMU_PATH_GROUP;
+        w->reschedule = true;
+        return;
+    }
+    for (uint32_t i = 0; i < 4 && end; i++) {
+        const struct emu_warp *other = sibling(w, i);
+        if (!other)
             continue;
-        emu_trace_reach(&time, op->end_time);
-        emu_op_finish(op);
+        emu_trace_reach(&time, finish_before(other, end));
+        emu_group_wait_of(w, other, EMU_AGENT_WGMMA, end);
     }
     emu_trace_wait(w, time, "wgmma group");
-    if (w->wgmma_group > in->offset)
-        emu_group_wait(w, EMU_AGENT_WGMMA, w->wgmma_group - (uint32_t)in->offset);
-    emu_watch_wait(w, (uint32_t)in->offset);
+    emu_watch_wait(w, pending);
 }
 
 void emu_wgmma_exit(struct emu_warp *w)
