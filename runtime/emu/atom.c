@@ -66,6 +66,31 @@ static uint64_t lane_of(const struct emu_warp *w, uint32_t ref, uint32_t size, u
     return value;
 }
 
+// exch and cas of 16 bytes, which no function over 64-bit integers can do. list: a result and a
+// source; src: address, new value of cas; op: it is cas
+EMU_RUN(atom_wide)
+{
+    enum { SIZE = 16 };
+    uint64_t address[EMU_WARP];
+    uint8_t old[SIZE * EMU_WARP];
+    const struct emu_arg *args = &w->launch->module->args.at[in->list];
+    const uint8_t *b = emu_at_ref(w, args[1].ref), *c = emu_at_ref(w, in->src[1]);
+    emu_addresses(w, in, address);
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        const struct emu_cell cell =
+            emu_resolve(w, i, (enum emu_space)in->space, address[i], SIZE, EMU_ATOMIC);
+        memcpy(old + i * SIZE, cell.bytes, SIZE);
+        const bool writes = !in->op || memcmp(cell.bytes, b + i * SIZE, SIZE) == 0;
+        const uint8_t *value = (in->op ? c : b) + i * SIZE;
+        w->launch->events += writes && memcmp(cell.bytes, value, SIZE) != 0;
+        if (writes)
+            memcpy(cell.bytes, value, SIZE);
+    }
+    emu_commit(w, args[0].ref, old, SIZE, mask);
+}
+
 // list: for each element a result and a source; src: address, new value of cas; op: it is cas
 EMU_RUN(atom)
 {

@@ -63,6 +63,8 @@ static void warp_init(struct emu_cta *cta, uint32_t index)
     set_all(w->sregs[EMU_SREG_nsmid], l->emu->options.sm_count);
     set_all(w->sregs[EMU_SREG_dynamic_smem_size], l->dynamic_size);
     set_all(w->sregs[EMU_SREG_total_smem_size], l->shared_size);
+    set_all(w->sregs[EMU_SREG_is_explicit_cluster], l->cluster_size > 1 ? EMU_FULL : 0);
+    set_all(w->sregs[EMU_SREG_aggr_smem_size], l->shared_size);
 }
 
 // The module's constants as a CTA of this rank sees them: its shared addresses carry the rank.

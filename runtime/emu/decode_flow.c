@@ -171,8 +171,33 @@ static bool is_local_address(const struct emu_operand *o)
            o->symbol->space == EMU_LOCAL;
 }
 
+// mov.v4.u32 {a, b, c, d}, %tid: each element by itself.
+static void decode_mov_vector(struct emu_dec *d, uint32_t count)
+{
+    const enum emu_type type = emu_dec_type(d);
+    const struct emu_operand *to = emu_dec_next(d), *from = emu_dec_next(d);
+    if (!from || from->kind != EMU_OPD_VEC || to->kind != EMU_OPD_VEC || from->count != count ||
+        to->count != count || emu_types[type].bits < 8)
+        emu_dec_bad(d, "%u elements expected", count);
+    d->in->run = emu_run_mov_vector;
+    d->in->width = (uint8_t)emu_reg_width(type);
+    emu_dec_args_begin(d);
+    for (uint32_t i = 0; i < count; i++) { // a destination and a source for each
+        const uint32_t dst = emu_dec_dst_operand(d, &to->list[i], type);
+        emu_dec_arg(d)->ref = dst;
+        const uint32_t src = emu_dec_operand(d, &from->list[i], type);
+        emu_dec_arg(d)->ref = src;
+    }
+}
+
 void emu_decode_mov(struct emu_dec *d)
 {
+    static const char *const vectors[] = {"v2", "v4", NULL};
+    const int vector = emu_dec_one_of(d, vectors);
+    if (vector >= 0) {
+        decode_mov_vector(d, 2u << vector);
+        return;
+    }
     const enum emu_type type = emu_dec_type(d);
     struct emu_insn *in = d->in;
     const struct emu_operand *to = emu_dec_next(d), *from = emu_dec_next(d);
@@ -200,6 +225,13 @@ void emu_decode_mov(struct emu_dec *d)
         if (emu_reg_width(from->type) != in->width)
             emu_dec_bad(d, "the clock is '.%s'", emu_types[from->type].name);
         in->dst = emu_dec_dst_operand(d, to, type);
+    } else if (from->kind == EMU_OPD_SREG && emu_reg_width(from->type) > in->width) {
+        in->run = emu_run_pack; // its lower bits
+        in->dst = emu_dec_dst_operand(d, to, type);
+        const uint32_t ref = emu_dec_operand(d, from, from->type);
+        emu_dec_args_begin(d);
+        *emu_dec_arg(d) =
+            (struct emu_arg){.ref = ref, .width = emu_reg_width(from->type), .size = in->width};
     } else if (is_local_address(from)) {
         in->run = emu_run_mov_local;
         in->offset = (int64_t)(from->symbol->address + from->bits);

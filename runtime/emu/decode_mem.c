@@ -170,9 +170,12 @@ void emu_decode_atom(struct emu_dec *d)
     const uint32_t vector = take_vector(d);
     const enum emu_type type = emu_dec_type(d);
     const bool is_cas = op >= 0 && emu_str_is((tir_str){emu_atom_names[op], 3}, "cas");
-    in->run = emu_run_atom;
+    const bool is_exch = op >= 0 && emu_str_is((tir_str){emu_atom_names[op], 4}, "exch");
+    const bool wide = type == EMU_b128 && vector == 1 && (is_cas || is_exch);
+    in->run = wide ? emu_run_atom_wide : emu_run_atom;
     in->atom = op < 0 ? NULL : emu_atom_find(op, type);
-    if (!in->atom || (is_red && is_cas) || vector * emu_type_size(type) > 16)
+    if ((!in->atom && !wide) || (is_red && (is_cas || is_exch)) ||
+        vector * emu_type_size(type) > 16)
         emu_dec_bad(d, "unknown atomic operation");
     in->type = (uint8_t)type;
     in->size = (uint8_t)emu_type_size(type);
@@ -266,6 +269,25 @@ void emu_decode_fence(struct emu_dec *d)
 }
 
 // --- what only tells the hardware something ---
+
+// A policy says nothing about what is computed; any value will do.
+void emu_decode_createpolicy(struct emu_dec *d)
+{
+    d->used = (1u << d->ast->mod_count) - 1;
+    d->in->run = emu_run_mov;
+    d->in->width = 8;
+    d->in->dst = emu_dec_dst(d, EMU_b64);
+    d->in->src[0] = emu_dec_pool(d->ld, 0, 8);
+    d->at = d->ast->operand_count;
+}
+
+// What needs several GPUs or a texture unit.
+void emu_decode_unsupported(struct emu_dec *d)
+{
+    emu_dec_bad(d, emu_str_is(d->ast->opcode, "multimem")
+                       ? "multicast memory of several GPUs is not emulated"
+                       : "textures and surfaces are not emulated");
+}
 
 void emu_decode_hint(struct emu_dec *d)
 {

@@ -131,8 +131,12 @@ void emu_decode_redux(struct emu_dec *d)
     const int op = emu_dec_one_of(d, ops);
     const enum emu_type type = emu_dec_type(d);
     const bool is_bits = op >= EMU_REDUX_AND;
-    if (op < 0 || (is_bits ? type != EMU_b32 : type != EMU_u32 && type != EMU_s32))
+    const bool is_float = type == EMU_f32 && (op == EMU_REDUX_MIN || op == EMU_REDUX_MAX);
+    if (op < 0 || (is_bits ? type != EMU_b32 : type != EMU_u32 && type != EMU_s32 && !is_float))
         emu_dec_bad(d, "unknown operation or type");
+    if (is_float)
+        d->in->round = (emu_dec_mod(d, "abs") ? EMU_REDUX_ABS : 0) |
+                       (emu_dec_mod(d, "NaN") ? EMU_REDUX_NAN : 0);
     d->in->op = (uint8_t)op;
     d->in->type = (uint8_t)type;
     d->in->dst = emu_dec_dst(d, type);

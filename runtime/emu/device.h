@@ -34,16 +34,18 @@ enum { EMU_UNSET = 0, EMU_SET = 1, EMU_IN_FLIGHT = 2, EMU_MBARRIER = 3 };
 
 struct emu_object {
     uint64_t address, size;
-    uint8_t *bytes;  // never NULL; size + 1 bytes
-    uint8_t *shadow; // as many
+    uint64_t capacity; // its size when it was made; device code's free makes the size 0
+    uint8_t *bytes;    // never NULL; capacity + 1 bytes
+    uint8_t *shadow;   // as many
     bool is_constant;
+    bool is_heap; // from device code's malloc
     struct emu_race_map race;
 };
 
 struct emu {
     tir_allocator allocator;
     struct emu_options options;
-    struct emu_object *objects; // by address
+    struct emu_object **objects; // by address
     uint32_t object_count, object_cap;
     uint64_t next_address;
     uint64_t memory_used;
@@ -63,6 +65,8 @@ uint64_t emu_object_new(struct emu *emu, uint64_t size, uint64_t align, struct e
 // Sets an object's first bytes (zeros when `bytes` is NULL).
 void emu_object_init(struct emu *emu, uint64_t address, const uint8_t *bytes, uint64_t size,
                      bool is_constant);
+// Frees what device code has freed, at the end of a launch.
+void emu_object_sweep(struct emu *emu);
 void emu_object_drop(struct emu *emu, uint64_t address);
 // The object an address lies in, or the nearest one before it, or NULL.
 struct emu_object *emu_object_at(struct emu *emu, uint64_t address);

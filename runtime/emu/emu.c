@@ -20,7 +20,7 @@ static tir_status object_room(struct emu *emu, tir_error *error)
     if (emu->object_count < emu->object_cap)
         return TIR_OK;
     const uint32_t cap = emu->object_cap ? emu->object_cap * 2 : 16;
-    struct emu_object *grown =
+    struct emu_object **grown =
         emu_resize(&emu->allocator, emu->objects, emu->object_cap * sizeof *emu->objects,
                    cap * sizeof *emu->objects);
     if (!grown)
@@ -46,17 +46,23 @@ static tir_status object_new(struct emu *emu, uint64_t size, uint64_t align, uin
     tir_status status = object_room(emu, error);
     if (status)
         return status;
-    struct emu_object o = {
-        .address = at, .size = size, .race = {.address = at, .size = size, .is_global = true}};
-    o.bytes = emu_resize(&emu->allocator, NULL, 0, size + 1);
-    o.shadow = o.bytes ? emu_resize(&emu->allocator, NULL, 0, size + 1) : NULL;
-    if (!o.shadow) {
-        if (o.bytes)
-            emu_resize(&emu->allocator, o.bytes, size + 1, 0);
+    struct emu_object *o = emu_resize(&emu->allocator, NULL, 0, sizeof *o);
+    if (!o)
+        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+    *o = (struct emu_object){.address = at,
+                             .size = size,
+                             .capacity = size,
+                             .race = {.address = at, .size = size, .is_global = true}};
+    o->bytes = emu_resize(&emu->allocator, NULL, 0, size + 1);
+    o->shadow = o->bytes ? emu_resize(&emu->allocator, NULL, 0, size + 1) : NULL;
+    if (!o->shadow) {
+        if (o->bytes)
+            emu_resize(&emu->allocator, o->bytes, size + 1, 0);
+        emu_resize(&emu->allocator, o, sizeof *o, 0);
         return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
     }
-    memset(o.bytes, 0xcd, size); // so that a missed check shows in the result too
-    memset(o.shadow, EMU_UNSET, size);
+    memset(o->bytes, 0xcd, size); // so that a missed check shows in the result too
+    memset(o->shadow, EMU_UNSET, size);
     emu->objects[emu->object_count++] = o;
     emu->memory_used += size;
     emu->next_address = at + size + GAP;
@@ -69,30 +75,42 @@ struct emu_object *emu_object_at(struct emu *emu, uint64_t address)
     uint32_t low = 0, high = emu->object_count; // the first object behind the address
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
-        if (emu->objects[mid].address <= address)
+        if (emu->objects[mid]->address <= address)
             low = mid + 1;
         else
             high = mid;
     }
-    return low ? &emu->objects[low - 1] : NULL;
+    return low ? emu->objects[low - 1] : NULL;
 }
 
 static void object_free(struct emu *emu, struct emu_object *o)
 {
-    emu_resize(&emu->allocator, o->bytes, o->size + 1, 0);
-    emu_resize(&emu->allocator, o->shadow, o->size + 1, 0);
-    emu->memory_used -= o->size;
+    emu_resize(&emu->allocator, o->bytes, o->capacity + 1, 0);
+    emu_resize(&emu->allocator, o->shadow, o->capacity + 1, 0);
+    emu->memory_used -= o->capacity;
+    emu_resize(&emu->allocator, o, sizeof *o, 0);
 }
 
 void emu_object_drop(struct emu *emu, uint64_t address)
 {
-    struct emu_object *o = emu_object_at(emu, address);
-    if (!o || o->address != address)
-        return;
-    object_free(emu, o);
-    const size_t after = (size_t)(emu->objects + emu->object_count - (o + 1));
-    memmove(o, o + 1, after * sizeof *o);
-    emu->object_count--;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < emu->object_count; i++)
+        if (emu->objects[i]->address == address)
+            object_free(emu, emu->objects[i]);
+        else
+            emu->objects[kept++] = emu->objects[i];
+    emu->object_count = kept;
+}
+
+void emu_object_sweep(struct emu *emu)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < emu->object_count; i++)
+        if (emu->objects[i]->size < emu->objects[i]->capacity)
+            object_free(emu, emu->objects[i]);
+        else
+            emu->objects[kept++] = emu->objects[i];
+    emu->object_count = kept;
 }
 
 uint64_t emu_object_new(struct emu *emu, uint64_t size, uint64_t align, struct emu_trap *trap)
@@ -273,7 +291,7 @@ void emu_destroy(struct emu *emu)
         emu->modules = next;
     }
     for (uint32_t i = 0; i < emu->object_count; i++)
-        object_free(emu, &emu->objects[i]);
+        object_free(emu, emu->objects[i]);
     if (emu->objects)
         emu_resize(&emu->allocator, emu->objects, emu->object_cap * sizeof *emu->objects, 0);
     emu_isa_destroy(emu->isa, &emu->allocator);

@@ -313,6 +313,18 @@ EMU_RUN(mov)
     emu_commit(w, in->dst, emu_at_ref(w, in->src[0]), in->width, mask);
 }
 
+// list: for each element a destination and a source; all sources are read first
+EMU_RUN(mov_vector)
+{
+    alignas(16) uint8_t values[4][WIDEST];
+    const struct emu_arg *args = &w->launch->module->args.at[in->list];
+    const uint32_t elements = in->count / 2u;
+    for (uint32_t k = 0; k < elements; k++)
+        memcpy(values[k], emu_at_ref(w, args[2 * k + 1].ref), (size_t)in->width * EMU_WARP);
+    for (uint32_t k = 0; k < elements; k++)
+        emu_commit(w, args[2 * k].ref, values[k], in->width, mask);
+}
+
 // Registers of a list, lowest bits first, as one value of up to 16 bytes a lane, and back.
 EMU_RUN(pack)
 {
@@ -402,6 +414,7 @@ EMU_RUN(clock)
     for (int i = 0; i < EMU_WARP; i++)
         v[i] = high ? now >> 32 : now;
     commit_u64(w, in, v, mask);
+    w->reschedule = true; // so that what ran until here is counted before the next reading
 }
 
 // --- add.cc and its relatives: one carry bit a lane ---

@@ -254,6 +254,7 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     emu->instructions = l->clock;
     emu_clusters_free(l);
     checks_end(l);
+    emu_object_sweep(emu);
     if (l->params)
         emu_resize(&emu->allocator, l->params, l->params_size + 1, 0);
     if (l->sm_time)

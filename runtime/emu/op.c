@@ -47,7 +47,7 @@ static struct emu_race_map *map_of(const struct emu_op *op, const uint8_t *bytes
             return &cluster->ctas[i].race;
     }
     for (uint32_t i = 0; i < l->emu->object_count; i++) {
-        struct emu_object *o = &l->emu->objects[i];
+        struct emu_object *o = l->emu->objects[i];
         *at = (uint64_t)(bytes - o->bytes);
         if (*at < o->size)
             return &o->race;

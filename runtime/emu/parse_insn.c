@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "emu/device.h"
 #include "emu/parse.h"
 
 enum { MAX_NESTING = 32 };
@@ -123,6 +124,59 @@ static uint64_t parse_addend(struct emu_loader *ld)
     return value;
 }
 
+// Special registers that never change here. A `#` stands for digits.
+static const struct {
+    const char *name;
+    uint32_t value;
+} constant_sregs[] = {
+    {"%tid.w", 0},
+    {"%ntid.w", 0},
+    {"%ctaid.w", 0},
+    {"%nctaid.w", 0},
+    {"%clusterid.w", 0},
+    {"%nclusterid.w", 0},
+    {"%cluster_ctaid.w", 0},
+    {"%cluster_nctaid.w", 0},
+    {"%pm#", 0},
+    {"%pm#_64", 0},
+    {"%envreg#", 0},
+    {"%current_graph_exec", 0},
+    {"%reserved_smem_offset_begin", 0},
+    {"%reserved_smem_offset_end", EMU_SHARED_START},
+    {"%reserved_smem_offset_cap", EMU_SHARED_START},
+    {"%reserved_smem_offset_0", 0},
+    {"%reserved_smem_offset_1", 0},
+};
+
+static bool sreg_fits(tir_str name, const char *pattern)
+{
+    size_t at = 0;
+    for (; *pattern; pattern++) {
+        if (*pattern != '#') {
+            if (at == name.len || name.ptr[at++] != *pattern)
+                return false;
+            continue;
+        }
+        const size_t first = at;
+        while (at < name.len && at < first + 2 && name.ptr[at] >= '0' && name.ptr[at] <= '9')
+            at++;
+        if (at == first)
+            return false;
+    }
+    return at == name.len;
+}
+
+// {%tid.x, %tid.y, %tid.z, 0}, of which `first` is the first.
+static struct emu_operand vector_sreg(struct emu_loader *ld, uint32_t first)
+{
+    struct emu_operand out = {.kind = EMU_OPD_VEC, .count = 4};
+    out.list = emu_arena_array(&ld->scratch, 4, sizeof *out.list);
+    for (uint32_t i = 0; i < 3; i++)
+        out.list[i] = (struct emu_operand){.kind = EMU_OPD_SREG, .type = EMU_u32, .ref = first + i};
+    out.list[3] = (struct emu_operand){.kind = EMU_OPD_INT};
+    return out;
+}
+
 static struct emu_operand parse_sreg(struct emu_loader *ld, tir_str text)
 {
     char name[40];
@@ -137,6 +191,13 @@ static struct emu_operand parse_sreg(struct emu_loader *ld, tir_str text)
         if (emu_str_is((tir_str){name, len}, sreg_names[i]))
             return (struct emu_operand){
                 .kind = EMU_OPD_SREG, .type = (enum emu_type)sreg_types[i], .ref = i};
+    for (size_t i = 0; i < sizeof constant_sregs / sizeof *constant_sregs; i++)
+        if (sreg_fits((tir_str){name, len}, constant_sregs[i].name))
+            return (struct emu_operand){.kind = EMU_OPD_INT, .bits = constant_sregs[i].value};
+    for (uint32_t i = 0; i < EMU_SREG_COUNT; i++) // %tid, all of it
+        if (len + 2 == strlen(sreg_names[i]) && memcmp(name, sreg_names[i], len) == 0 &&
+            sreg_names[i][len] == '.')
+            return vector_sreg(ld, i);
     emu_syntax(ld, ld->token.line, "unknown register '%.*s'", (int)len, name);
 }
 

@@ -151,6 +151,7 @@ struct emu_func {
     uint32_t param_count, ret_count;
     uint32_t max_threads;
     uint32_t uses_at, uses_count; // in the module's list
+    uint32_t stack_at;            // 1 + where alloca's area is in local memory; 0: none
 
     // While the shared memory of a kernel is laid out: functions it reaches.
     bool is_reached;

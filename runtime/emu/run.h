@@ -9,21 +9,22 @@
     void emu_run_##name(struct emu_warp *w, const struct emu_insn *in, uint32_t mask)
 
 // exec.c
-EMU_RUN(alu);       // alu; dst, src; width
-EMU_RUN(alu_fix);   // the same with flags, round; type
-EMU_RUN(lop3);      // dst | list: predicate; src; alu; target: the table; op
-EMU_RUN(setp);      // cmp; dst | list: second predicate; src; op: how src[2] is combined
-EMU_RUN(set);       // cmp; dst, src; type2: of the result
-EMU_RUN(selp);      // dst; src: a, b, predicate; width
-EMU_RUN(pred);      // dst, src: predicates; op: enum emu_pred_op
-EMU_RUN(mov);       // dst, src; width
-EMU_RUN(pack);      // dst; list: parts, lowest first
-EMU_RUN(unpack);    // src; list: parts
-EMU_RUN(mov_local); // dst = address of the frame's memory + offset; width
-EMU_RUN(add_const); // dst = src + offset: cvta; width
-EMU_RUN(isspacep);  // dst; src; space
-EMU_RUN(clock);     // dst; op: enum emu_sreg
-EMU_RUN(carry);     // dst, src; op: enum emu_carry_op; width; flags
+EMU_RUN(alu);        // alu; dst, src; width
+EMU_RUN(alu_fix);    // the same with flags, round; type
+EMU_RUN(lop3);       // dst | list: predicate; src; alu; target: the table; op
+EMU_RUN(setp);       // cmp; dst | list: second predicate; src; op: how src[2] is combined
+EMU_RUN(set);        // cmp; dst, src; type2: of the result
+EMU_RUN(selp);       // dst; src: a, b, predicate; width
+EMU_RUN(pred);       // dst, src: predicates; op: enum emu_pred_op
+EMU_RUN(mov);        // dst, src; width
+EMU_RUN(pack);       // dst; list: parts, lowest first
+EMU_RUN(unpack);     // src; list: parts
+EMU_RUN(mov_vector); // list: destination, source, ...; width
+EMU_RUN(mov_local);  // dst = address of the frame's memory + offset; width
+EMU_RUN(add_const);  // dst = src + offset: cvta; width
+EMU_RUN(isspacep);   // dst; src; space
+EMU_RUN(clock);      // dst; op: enum emu_sreg
+EMU_RUN(carry);      // dst, src; op: enum emu_carry_op; width; flags
 EMU_RUN(nop);
 // flow.c
 EMU_RUN(bra);
@@ -40,6 +41,7 @@ EMU_RUN(ld_param);
 EMU_RUN(st);
 // atom.c
 EMU_RUN(atom);
+EMU_RUN(atom_wide);
 EMU_RUN(fence);       // mem.c; order, scope
 EMU_RUN(fence_proxy); // op: EMU_FENCE_*; order, scope
 // sync.c
@@ -95,6 +97,9 @@ EMU_RUN(wgmma_wait); // offset
 // cvt.c
 EMU_RUN(cvt);
 EMU_RUN(cvt_pack); // list: sources; type, type2: packed types; src[3]: random bits
+EMU_RUN(alloca);
+EMU_RUN(stacksave);
+EMU_RUN(stackrestore);
 EMU_RUN(video);
 EMU_RUN(video_mad);
 EMU_RUN(video_simd);
@@ -120,6 +125,7 @@ enum emu_redux_op {
     EMU_REDUX_OR,
     EMU_REDUX_XOR
 };
+enum { EMU_REDUX_ABS = 1 << 0, EMU_REDUX_NAN = 1 << 1 }; // emu_insn.round
 enum emu_bar_op { EMU_BAR_SYNC, EMU_BAR_ARRIVE, EMU_BAR_POPC, EMU_BAR_AND, EMU_BAR_OR };
 enum { EMU_BAR_ALIGNED = 1 << 4 };
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "emu/fp.h"
 #include "emu/run.h"
 #include "emu/state.h"
 #include "emu/trace.h"
@@ -338,6 +339,28 @@ static uint32_t reduce(const struct emu_insn *in, uint32_t a, uint32_t b)
     return a ^ b;
 }
 
+// A float as an integer that orders as it does, -0 below +0. NaNs do not take part, or win (.NaN).
+static uint32_t reduce_floats(const struct emu_insn *in, const uint32_t *v, uint32_t mask)
+{
+    int64_t best = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        const uint32_t bits = in->round & EMU_REDUX_ABS ? v[i] & 0x7fffffff : v[i];
+        if (!(mask >> i & 1))
+            continue;
+        if ((bits & 0x7fffffff) > 0x7f800000) {
+            if (in->round & EMU_REDUX_NAN)
+                return EMU_NAN_F32;
+            continue;
+        }
+        const int64_t x = bits >> 31 ? -(int64_t)(bits & 0x7fffffff) - 1 : (int64_t)bits;
+        if (!any || (x < best) == (in->op == EMU_REDUX_MIN))
+            best = x;
+        any = true;
+    }
+    return !any ? EMU_NAN_F32 : best < 0 ? (uint32_t)(-best - 1) | 0x80000000 : (uint32_t)best;
+}
+
 // dst; src: value, member mask; type
 EMU_RUN(redux)
 {
@@ -346,7 +369,9 @@ EMU_RUN(redux)
         return;
     const uint32_t first = emu_first_lane(mask);
     uint32_t sum = lanes(w, in->src[0])[first];
-    for (uint32_t i = first + 1; i < EMU_WARP; i++)
+    if (in->type == EMU_f32)
+        sum = reduce_floats(in, lanes(w, in->src[0]), mask);
+    for (uint32_t i = first + 1; i < EMU_WARP && in->type != EMU_f32; i++)
         if (mask >> i & 1)
             sum = reduce(in, sum, lanes(w, in->src[0])[i]);
     for (int i = 0; i < EMU_WARP; i++)

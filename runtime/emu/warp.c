@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "emu/async.h"
+#include "emu/builtin.h"
 #include "emu/run.h"
 #include "emu/schedule.h"
 #include "emu/trace.h"
@@ -340,6 +341,8 @@ void emu_warp_call(struct emu_warp *w, const struct emu_func *f, const struct em
                    uint32_t mask)
 {
     struct emu_frame *caller = w->path->frame;
+    if (!f->is_defined && emu_builtin_call(w, f, in, mask))
+        return;
     if (!f->is_defined)
         emu_fault(w, emu_first_lane(mask), "call of %s, which has no body", f->name);
     if (caller->depth >= MAX_DEPTH)

@@ -44,7 +44,7 @@ static const struct {
     {BODY("add.u32 5, %r2, %r3;"), "the destination is not a register"},
     {BODY("add.u32 %r1, %r8, %r3;"), "unknown register '%r8'"},
     {BODY("add.u32 %r1, %r01, %r3;"), "unknown register '%r01'"},
-    {BODY("add.u32 %r1, %tid.w, %r3;"), "unknown register '%tid.w'"},
+    {BODY("add.u32 %r1, %tid.q, %r3;"), "unknown register '%tid.q'"},
     {BODY("add.u32 %r1, nothing, %r3;"), "'nothing' is not declared"},
     {BODY("ld.global.v2.u32 %r1, [%d1];"), "2 elements expected"},
     {BODY("ld.global.v2.u32 {%r1, %r2, %r3}, [%d1];"), "2 elements expected"},

@@ -6,6 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static void keep(void *user, const char *text, size_t size)
+{
+    struct rig *r = user;
+    assert_true(size < sizeof r->printed - r->printed_size);
+    memcpy(r->printed + r->printed_size, text, size);
+    r->printed_size += size;
+    r->printed[r->printed_size] = 0;
+}
+
 void rig_open(struct rig *r)
 {
     rig_open_with(r, EMU_LAZY, 0);
@@ -23,6 +32,8 @@ void rig_open_traced(struct rig *r, enum emu_policy policy, uint64_t seed,
     const struct emu_options options = {.check = EMU_CHECK_FULL,
                                         .policy = policy,
                                         .seed = seed,
+                                        .print = keep,
+                                        .print_user = r,
                                         .trace = trace,
                                         .trace_user = user,
                                         .step_limit = 10000000,

@@ -20,7 +20,9 @@ struct rig {
     uint8_t params[4096];
     size_t params_size;
     uint32_t shared_bytes;
-    uint32_t cluster; // CTAs of a cluster along x; 0: none
+    uint32_t cluster;    // CTAs of a cluster along x; 0: none
+    char printed[16384]; // what device code has printed since it was last emptied
+    size_t printed_size;
 };
 
 // A device with checks on and a low step limit. Every rig_* fails the test when it cannot do what
