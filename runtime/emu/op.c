@@ -23,8 +23,6 @@ void *emu_op_new(struct emu_warp *w, const struct emu_engine *engine, uint32_t l
     op->born = l->clock;
     op->lane = lane;
     op->prev = cluster->last_op;
-    if (op->engine->drop)
-        op->engine->drop(op);
     *(op->prev ? &op->prev->next : &cluster->ops) = op;
     cluster->last_op = op;
     return op;
@@ -134,6 +132,8 @@ void emu_op_free(struct emu_op *op)
     cluster->launch->events++;
     if (op->agent)
         op->agent->busy = false;
+    if (op->engine->drop)
+        op->engine->drop(op);
     emu_launch_free(cluster->launch, op, op->size);
 }
 
