@@ -377,6 +377,7 @@ EMU_RUN(fence_proxy)
     if (!w->agent)
         return;
     fence(w, in, in->order & EMU_ACQUIRE);
-    emu_order_fence(w->agent, in->op);
+    if (in->op != EMU_FENCE_MAP || in->order & EMU_ACQUIRE) // who reads maps must have acquired
+        emu_order_fence(w->agent, in->op);
     fence(w, in, in->order & EMU_RELEASE);
 }

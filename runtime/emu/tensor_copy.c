@@ -66,8 +66,7 @@ static emu_combine_fn combine_of(struct emu_warp *w, uint32_t lane, const tir_te
         type = emu_type_size(type) == 8 ? EMU_b64 : emu_type_size(type) == 4 ? EMU_b32 : EMU_none;
     emu_combine_fn combine = type == EMU_none ? NULL : emu_atom_find(op, type);
     if (!combine)
-        emu_fault(w, lane, "the elements of this tensor map (type %d) have no .%s", (int)m->type,
-                  name);
+        emu_fault(w, lane, "tensor copy: elements of type %d have no .%s", (int)m->type, name);
     return combine;
 }
 
@@ -229,8 +228,11 @@ static void put_bytes(struct emu_warp *w, uint32_t lane, enum emu_space space, u
                       const uint8_t *bytes)
 {
     check_align(w, lane, address);
-    for (uint32_t i = 0; i < TIR_TENSOR_MAP_BYTES; i += 16)
-        memcpy(emu_resolve(w, lane, space, address + i, 16, EMU_STORE).bytes, bytes + i, 16);
+    for (uint32_t i = 0; i < TIR_TENSOR_MAP_BYTES; i += 16) {
+        const struct emu_cell cell = emu_resolve(w, lane, space, address + i, 16, EMU_STORE);
+        memcpy(cell.bytes, bytes + i, 16);
+        memset(cell.shadow, EMU_SET, 16);
+    }
 }
 
 // Types as tensormap.replace numbers them.
@@ -298,9 +300,9 @@ EMU_RUN(tensormap_replace)
         memcpy(&value, values + (is_wide ? 8 : 4) * i, is_wide ? 8 : 4);
         get_bytes(w, i, (enum emu_space)in->space, address[i], bytes);
         if (!tir_tensor_map_unpack(bytes, &m) || m.kind != TIR_TENSOR_MAP_TILED)
-            emu_fault(w, i, "no tiled tensor map is at 0x%" PRIx64, address[i]);
+            emu_fault(w, i, "tensor map at 0x%" PRIx64 ": not a tiled one", address[i]);
         if (!replace(&m, (enum emu_map_field)in->op, in->round, value))
-            emu_fault(w, i, "tensormap.replace: the field cannot be %" PRIu64, value);
+            emu_fault(w, i, "tensor map: the field cannot be %" PRIu64, value);
         tir_tensor_map_pack(&m, bytes);
         put_bytes(w, i, (enum emu_space)in->space, address[i], bytes);
     }
@@ -319,8 +321,6 @@ EMU_RUN(tensormap_copy)
     emu_arg_addresses(w, &args[1], from);
     get_bytes(w, lane, EMU_SHARED, from[lane], bytes);
     put_bytes(w, lane, EMU_GLOBAL, to[lane], bytes);
-    if (w->agent) {
-        emu_order_fence(w->agent, EMU_FENCE_MAP);
+    if (w->agent)
         emu_order_fence_memory(w->agent, EMU_RELEASE, (enum emu_scope)in->scope);
-    }
 }
