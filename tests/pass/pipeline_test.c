@@ -12,6 +12,7 @@
 #include "front/front.h"
 #include "interp/interp.h"
 #include "ir/number.h"
+#include "ir/walk.h"
 #include "pass/pass.h"
 #include "target/nvptx/arch.h"
 
@@ -232,6 +233,14 @@ static bool run_kernel(struct test *t, struct tir_func *f)
     return true;
 }
 
+static bool has_dot(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT)
+            return true;
+    return false;
+}
+
 static void run_file(struct test *t)
 {
     tir_str source = read_source(t, t->path);
@@ -241,11 +250,20 @@ static void run_file(struct test *t)
         failed++;
         return;
     }
-    const uint32_t facts[] = {TIR_FACT_INDEX32 | TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER, 0};
+    const uint32_t dense = TIR_FACT_INDEX32 | TIR_FACT_UNIT_INNER;
+    const struct {
+        uint32_t facts, aligned; // bytes that inputs are aligned to, which products ask for
+    } facts[] = {{dense | TIR_FACT_VECTOR16, 0}, {dense, 16}, {dense, 4}, {0, 0}};
     for (uint32_t k = 0; k < m->funcs.len; k++)
         for (uint32_t i = 0; i < TIR_COUNT_OF(facts); i++) {
+            if (facts[i].aligned && !has_dot(m->funcs.at[k]))
+                continue;
             struct tir_func *f = tir_func_clone(m->funcs.at[k]);
-            f->facts = facts[i];
+            f->facts = facts[i].facts;
+            for (uint32_t p = 0; p < f->param_count; p++)
+                if (f->params[p].value->type->space == TIR_SPACE_GLOBAL &&
+                    f->params[p].direction == TIR_IN)
+                    f->params[p].aligned = facts[i].aligned;
             bool ok = run_kernel(t, f);
             passed += ok;
             failed += !ok;

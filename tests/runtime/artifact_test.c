@@ -207,6 +207,8 @@ static void test_refusals(void **state)
     tir_artifact_desc desc;
     const tir_formula_op unknown_dim[] = {DIM(3)}, float_scalar[] = {SCALAR(PARAM_SCALE)};
     const tir_formula_op underflow[] = {CONST(1), DO(ADD)}, two[] = {CONST(1), CONST(2)};
+    const tir_formula_op align_scalar[] = {{TIR_FORMULA_ALIGN, PARAM_STEP}};
+    const tir_formula_op align_none[] = {{TIR_FORMULA_ALIGN, 5}};
     const tir_str same_dims[] = {{"M", 1}, {"N", 1}, {"M", 1}};
     tir_formula_op deep[TIR_MAX_STACK + 1];
     for (uint32_t i = 0; i <= TIR_MAX_STACK; i++)
@@ -256,6 +258,8 @@ static void test_refusals(void **state)
     CASE(variant.grid[2].count = 0, "no grid");
     CASE((variant.when = (tir_formula){unknown_dim, 1}), "does not exist");
     CASE((variant.when = (tir_formula){float_scalar, 1}), "not an integer scalar");
+    CASE((variant.when = (tir_formula){align_scalar, 1}), "alignment of a scalar");
+    CASE((variant.when = (tir_formula){align_none, 1}), "does not exist");
     CASE((variant.when = (tir_formula){underflow, 2}), "not there");
     CASE((variant.when = (tir_formula){two, 2}), "more than one");
     CASE((variant.when = (tir_formula){deep, TIR_MAX_STACK + 1}), "too many values");
