@@ -11,9 +11,9 @@
 //
 // Where rows are not aligned every element is an access of its own, and a tile of 128 x 64 would be
 // hundreds of instructions and predicates in a row: slow to compile and no faster to run. The same
-// is done to asynchronous copies of few bytes, and to a store that first converts its tile's
-// layout: the tile goes to shared memory at once and leaves it in rows, in vectors if the tensor
-// turns out to be aligned. Tiles whose accesses are few (16 or fewer a thread) stay whole.
+// is done to asynchronous copies of less than 16 bytes, and to a store that first converts its
+// tile's layout: the tile goes to shared memory at once and leaves it in rows, in vectors if the
+// tensor turns out to be aligned. Tiles whose accesses are few (16 or fewer a thread) stay whole.
 //
 // In a kernel whose operands arrive that way the products are not what takes the time, so they are
 // taken a step along K at a time:
@@ -191,6 +191,8 @@ static void chunk_copy(struct chunk *c, struct tir_inst *copy)
     struct tir_value *to = copy->operands[TIR_COPY_TO];
     const struct tir_type *t = to->type;
     uint32_t width = (uint32_t)tir_attr_int(copy, TIR_ATTR_width, 16);
+    if (width == 16)
+        return;
     int64_t rows = chunk_rows(c, t, width * 8 / tir_elems[t->elem].bits, MOST_COPIES);
     int64_t box[2] = {rows, t->shape[1]};
     const struct tir_type *type = rows ? part_type(c, t, box) : NULL;
