@@ -80,9 +80,12 @@ tidy() {
         echo 'clang-tidy needs to be installed, and a directory that meson has set up' >&2
         return 2
     fi
-    files '^(compiler|runtime|tests|tools)/.*\.c$' | while read -r file; do
-        grep -q "\"file\": \".*$file\"" "$1/compile_commands.json" && echo "$file"
-    done | xargs -r -n 4 clang-tidy -p "$1" --quiet 2>/dev/null
+    wrong=0
+    for file in $(files '^(compiler|runtime|tests|tools)/.*\.c$'); do
+        grep -q "\"file\": \".*$file\"" "$1/compile_commands.json" || continue
+        clang-tidy -p "$1" --quiet "$file" 2>/dev/null || wrong=1
+    done
+    return $wrong
 }
 
 if [ "${1-}" = --tidy ]; then

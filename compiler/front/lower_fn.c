@@ -36,6 +36,7 @@ static void bind_from_type(struct lower *l, const struct ast_fn *fn, const struc
 static bool bind_metas(struct lower *l, struct tir_span span, const struct ast_fn *fn,
                        const val_list *args)
 {
+    assert(args->at || !fn->params.len);
     for (uint32_t i = 0; i < fn->params.len; i++)
         bind_from_type(l, fn, fn->params.at[i].type, args->at[i]);
     vec_foreach(const struct ast_binding, it, &fn->metas) {
@@ -55,6 +56,7 @@ static bool bind_metas(struct lower *l, struct tir_span span, const struct ast_f
 static bool bind_params(struct lower *l, struct tir_span span, const struct ast_fn *fn,
                         const val_list *args, const struct call *call)
 {
+    assert(args->at || !fn->params.len);
     for (uint32_t i = 0; i < fn->params.len; i++) {
         const struct ast_binding *param = &fn->params.at[i];
         const struct ast_expr *e = call ? call_arg(call, i) : NULL;

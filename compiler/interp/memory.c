@@ -167,6 +167,7 @@ void tir_interp_store(struct interp *in, const struct tir_inst *inst)
     struct places p = resolve(in, inst);
     struct each value = each_of(in, inst, &p, inst->operands[TIR_STORE_VALUE]);
     struct each mask = each_of(in, inst, &p, inst->operands[TIR_STORE_MASK]);
+    assert(value.at);
     if (value.step)
         check_count(in, inst, &p, inst->operands[TIR_STORE_VALUE]->type);
     for (uint32_t i = 0; i < p.count; i++)
@@ -197,6 +198,7 @@ void tir_interp_atomic(struct interp *in, const struct tir_inst *inst)
     struct each value = each_of(in, inst, &p, inst->operands[TIR_STORE_VALUE]);
     struct each mask = each_of(in, inst, &p, inst->operands[TIR_STORE_MASK]);
     enum tir_op op = atomic_op(inst);
+    assert(value.at);
     check_count(in, inst, &p, result->type);
     union tir_number *old = tir_interp_write(in, result);
     for (uint32_t i = 0; i < p.count; i++) {

@@ -28,6 +28,7 @@ static void gather(union tir_number *to, const struct tir_type *type, const unio
                    const int64_t *stride)
 {
     int64_t at[TIR_MAX_RANK] = {0}, offset = 0, count = tir_type_count(type);
+    assert(type->rank > 0);
     uint32_t last = type->rank - 1;
     for (int64_t i = 0; i < count; i += type->shape[last]) {
         for (int64_t j = 0; j < type->shape[last]; j++)

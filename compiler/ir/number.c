@@ -81,6 +81,7 @@ int64_t tir_number_wrap(enum tir_elem elem, int64_t x)
         return x != 0;
     if (info->bits == 64)
         return x;
+    assert(info->bits > 0);
     uint64_t low = (uint64_t)x & ((UINT64_C(1) << info->bits) - 1);
     uint64_t sign = UINT64_C(1) << (info->bits - 1);
     if (info->kind == TIR_KIND_SIGNED && (low & sign))
@@ -104,7 +105,7 @@ static uint64_t encode_float(enum tir_elem elem, double x)
         mantissa = (uint64_t)ldexp(magnitude, t->mantissa_bits - t->min_exponent);
     } else {
         int e = ilogb(magnitude);
-        exponent = (uint64_t)(e - t->min_exponent + 1);
+        exponent = (uint64_t)((int64_t)e - t->min_exponent + 1);
         mantissa = (uint64_t)ldexp(magnitude, t->mantissa_bits - e) & mantissa_mask;
     }
     return ((sign << t->exponent_bits | exponent) << t->mantissa_bits) | mantissa;

@@ -61,7 +61,7 @@ static bool needs_layout(const struct tir_value *v)
 
 static void assign(struct solver *s, struct tir_value *v, const struct tir_layout *l)
 {
-    if (!l || !needs_layout(v) || s->of[v->id])
+    if (!v || !l || !needs_layout(v) || s->of[v->id])
         return;
     s->of[v->id] = l;
     vec_push(s->cx->scratch, &s->work, v);
@@ -122,8 +122,9 @@ static void spread_regions(struct solver *s, struct tir_inst *inst)
 static const struct tir_layout *before_broadcast(struct solver *s, const struct tir_inst *inst,
                                                  const struct tir_layout *l)
 {
+    assert(inst->operands[0]);
     const struct tir_type *from = inst->operands[0]->type;
-    for (uint32_t d = 0; d < from->rank; d++)
+    for (uint32_t d = 0; l && d < from->rank; d++)
         if (from->shape[d] != l->shape[d])
             l = tir_layout_slice(s->types, l, d);
     return l;
@@ -591,6 +592,7 @@ static uint32_t viewed_iters(const struct tir_layout *l, uint32_t d, int64_t box
         struct tir_iter it = l->iters[i];
         uint64_t weight = (uint64_t)tir_layout_weight(l, d, i);
         int64_t take = TIR_MIN(box, (int64_t)it.extent);
+        assert(take > 0);
         if (divisor % (weight * it.extent)) { // the start's digit is a multiple of step
             uint64_t step = divisor % weight ? 1 : tir_gcd(divisor / weight, it.extent);
             if ((uint64_t)take > TIR_MAX(step, 1) && i > l->first[d])

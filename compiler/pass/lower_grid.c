@@ -196,7 +196,7 @@ void tir_lower_tiles(struct lower *lo, struct tir_inst *inst)
         lo->b = tir_builder_at_end(f, loop->regions[0]);
         f->persistent = resident_ctas(lo);
     }
-    struct tir_value *starts[TIR_MAX_RANK];
+    struct tir_value *starts[TIR_MAX_RANK] = {NULL};
     decode_order(&g, pid, starts);
     for (uint32_t d = 0; d < g.rank; d++) {
         struct tir_value *start = tir_lower_cast(lo, &lo->b, starts[d], lo->i64);

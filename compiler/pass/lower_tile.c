@@ -321,6 +321,7 @@ static void expand_args(struct lower *lo, struct tir_block *block)
         if (tir_type_is_tile(old[i]->type)) {
             tir_lower_set_registers(lo, old[i], registers);
         } else { // keep the value that uses already point to
+            assert(block->args);
             old[i]->index = registers[0]->index;
             block->args[old[i]->index] = old[i];
         }

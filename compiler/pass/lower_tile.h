@@ -74,6 +74,7 @@ struct lower_vector {
 };
 static inline bool tir_lower_leads(struct lower_vector v, uint32_t r)
 {
+    assert(v.stride && v.count);
     return r / v.stride % v.count == 0;
 }
 struct lower_vector tir_lower_walk_vector(const struct lower_walk *walk);

@@ -22,10 +22,10 @@
 
 struct walk_dim {            // one dimension of the alloc
     int32_t tile_dim;        // dimension of the tile that walks it, or -1
+    uint32_t aligned;        // elements that are in or out of range together
     struct tir_value *index; // an index tile, whose first dimension is tile_dim; NULL: none
     struct tir_value *start; // i32; NULL: 0
     uint64_t divisor;        // of start
-    uint32_t aligned;        // elements that are in or out of range together
 };
 
 struct slice_dim { // one dimension of the buffer as the program names it

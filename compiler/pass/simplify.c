@@ -102,6 +102,7 @@ static const struct identity with_itself[] = {
 
 static bool is_const(const struct tir_value *v)
 {
+    assert(v);
     return v->kind == TIR_VALUE_CONST;
 }
 
@@ -211,6 +212,7 @@ static struct tir_value *fold_reduce(struct tir_builder *b, const struct tir_ins
 static struct tir_value *fold_constants(struct tir_builder *b, const struct tir_inst *inst)
 {
     const struct tir_type *t = tir_result(inst)->type;
+    assert(inst->operands[0]);
     switch ((int)inst->op) {
     case TIR_OP_CAST:
     case TIR_OP_BITCAST:

@@ -101,6 +101,7 @@ static struct tir_value *permuted(struct stage *s, struct tir_inst *user, struct
     struct tir_builder b = tir_builder_before(s->f, user);
     struct tir_types *types = s->f->module->types;
     struct tir_type t = *x->type;
+    assert(t.rank == 2);
     for (uint32_t d = 0; d < t.rank; d++)
         t.shape[d] = x->type->shape[order[d]];
     if (t.layout)
