@@ -77,9 +77,9 @@ static bool read_launch(struct emu *e)
 
 // ---- one round
 
-static bool put(struct emu *e, const void *value, uint32_t size)
+static bool put(struct emu *e, const void *value, uint32_t size, uint32_t align)
 {
-    size_t at = (e->launch.params_size + size - 1) / size * size;
+    size_t at = (e->launch.params_size + align - 1) / align * align;
     if (at + size > MAX_PARAMS)
         return tir_fail(e->error, TIR_ERR_INVALID, "more than %d bytes of parameters", MAX_PARAMS);
     memcpy(e->params + at, value, size);
@@ -91,16 +91,38 @@ static bool upload(struct emu *e, uint32_t i)
 {
     const struct tir_emu_arg *arg = &e->args.at[i];
     const struct tir_tensor *t = &arg->tensor;
-    if (!arg->is_buffer) // little endian: the low bytes come first
-        return put(e, &arg->scalar.bits, tir_elem_size(arg->scalar.elem));
-    if (tir_rt_buffer_create(e->device, t->size, &e->buffers[i], e->error))
-        return false;
-    if (arg->spec.fill != TIR_FILL_DEFAULT &&
-        tir_rt_buffer_write(e->buffers[i], 0, t->bytes, t->size, NULL, e->error))
-        return false;
-    uint64_t address =
-        tir_rt_buffer_address(e->buffers[i]) + (uint64_t)t->offset * tir_elem_size(t->elem);
-    return put(e, &address, sizeof(address));
+    if (!arg->is_buffer)
+        return true;
+    return !tir_rt_buffer_create(e->device, t->size, &e->buffers[i], e->error) &&
+           (arg->spec.fill == TIR_FILL_DEFAULT ||
+            !tir_rt_buffer_write(e->buffers[i], 0, t->bytes, t->size, NULL, e->error));
+}
+
+static uint64_t address_of(const struct emu *e, uint32_t i)
+{
+    const struct tir_tensor *t = &e->args.at[i].tensor;
+    return tir_rt_buffer_address(e->buffers[i]) + (uint64_t)t->offset * tir_elem_size(t->elem);
+}
+
+static bool put_arg(struct emu *e, uint32_t i)
+{
+    enum { MAP_ALIGN = 64 };
+    const struct tir_emu_arg *arg = &e->args.at[i];
+    if (arg->is_hidden)
+        return true;
+    if (arg->is_map) {
+        uint8_t bytes[TIR_TENSOR_MAP_BYTES];
+        const uint32_t of = arg->map.of;
+        return tir_emu_map_encode(&arg->map, arg->word, &e->args.at[of].tensor, address_of(e, of),
+                                  bytes, e->error) &&
+               put(e, bytes, sizeof(bytes), MAP_ALIGN);
+    }
+    if (arg->is_buffer) {
+        uint64_t address = address_of(e, i);
+        return put(e, &address, sizeof(address), sizeof(address));
+    }
+    const uint32_t size = tir_elem_size(arg->scalar.elem);
+    return put(e, &arg->scalar.bits, size, size); // little endian: the low bytes come first
 }
 
 static bool round_trip(struct emu *e, FILE *log)
@@ -113,6 +135,9 @@ static bool round_trip(struct emu *e, FILE *log)
         return false;
     for (uint32_t i = 0; i < e->args.count; i++)
         if (!upload(e, i))
+            return false;
+    for (uint32_t i = 0; i < e->args.count; i++)
+        if (!put_arg(e, i))
             return false;
     return !tir_rt_launch_ptx(e->module, NULL, e->kernel, &e->launch, e->error);
 }

@@ -110,12 +110,17 @@ static bool read_buffer(struct reader *r, const char *text, struct tir_emu_arg *
 
 static bool read_arg(struct reader *r, struct tir_emu_arg *arg)
 {
-    if (!strncmp(arg->word, "buf:", 4))
+    arg->is_hidden = !strncmp(arg->word, "mem:", 4);
+    arg->is_map = !strncmp(arg->word, "tmap:", 5);
+    if (arg->is_map)
+        return tir_emu_map_parse(arg->word, &arg->map, r->error);
+    if (arg->is_hidden || !strncmp(arg->word, "buf:", 4))
         return read_buffer(r, arg->word + 4, arg);
     size_t name = strcspn(arg->word, "=");
     enum tir_elem elem = element_of((tir_str){arg->word, name});
     if (elem == TIR_NONE || !arg->word[name])
-        return bad(r, arg->word, "an argument is TYPE=NUMBER or buf:TYPE[SHAPE]=CONTENTS");
+        return bad(r, arg->word,
+                   "an argument is TYPE=NUMBER, buf:TYPE[SHAPE]=CONTENTS or tmap:...");
     return tir_scalar_parse(elem, tir_str_of(arg->word + name + 1), &arg->scalar, r->error);
 }
 
@@ -130,6 +135,11 @@ bool tir_emu_args_parse(struct tir_arena *arena, const char *const *words, uint3
     for (r.index = 0; r.index < count; r.index++)
         if (!read_arg(&r, &out->at[r.index]))
             return false;
+    for (r.index = 0; r.index < count; r.index++) {
+        const struct tir_emu_arg *arg = &out->at[r.index];
+        if (arg->is_map && (arg->map.of >= count || !out->at[arg->map.of].is_buffer))
+            return bad(&r, arg->word, "there is no buffer of this number; the first argument is 0");
+    }
     return true;
 }
 

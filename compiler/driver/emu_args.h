@@ -3,6 +3,7 @@
 #ifndef TIR_DRIVER_EMU_ARGS_H
 #define TIR_DRIVER_EMU_ARGS_H
 
+#include "driver/emu_map.h"
 #include "driver/scalar.h"
 #include "driver/tensor.h"
 
@@ -10,6 +11,9 @@
 struct tir_emu_arg {
     const char *word;
     bool is_buffer;
+    bool is_hidden; // a buffer that is no parameter: maps are over it
+    bool is_map;
+    struct tir_emu_map map;
     struct tir_scalar scalar;
     struct tir_tensor_spec spec;
     struct tir_tensor tensor; // what the device starts from; freed by tir_emu_args_release
@@ -21,8 +25,8 @@ struct tir_emu_args {
     uint32_t count;
 };
 
-// Reads "f32=1.5" and "buf:bf16[256,64]=randn->out.npy". False: *error; *out can be released all
-// the same.
+// Reads "f32=1.5", "buf:bf16[256,64]=randn->out.npy", the same with "mem:", and
+// "tmap:0:box=64x128". False: *error; *out can be released all the same.
 bool tir_emu_args_parse(struct tir_arena *arena, const char *const *words, uint32_t count,
                         uint64_t seed, struct tir_emu_args *out, tir_error *error);
 void tir_emu_args_release(struct tir_emu_args *args);

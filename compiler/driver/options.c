@@ -268,7 +268,10 @@ void tir_options_help(enum tir_command command, struct tir_text *out)
                               "  f32=1.5, i32=7, u64=0x10 and so on: a number of any type\n"
                               "  buf:bf16[256,64]=randn, the address of a buffer; contents as for "
                               "tirc run,\n  or none: uninitialised. At the end, ->out.npy is where "
-                              "it is written\n"));
+                              "it is written\n"
+                              "  tmap:0:box=64x128:swizzle=128, a tensor map of argument 0, the "
+                              "first; also\n  step=1x2, interleave=16|32, fill=nan. mem:... is a "
+                              "buffer as buf:..., but no parameter\n"));
     if (top)
         tir_text_add(out, STR("\ntirc COMMAND --help prints the options of a command.\n"));
     tir_text_add(out, STR("Exit status: 0 fine; 1 wrong result or device fault; 2 wrong usage or "
