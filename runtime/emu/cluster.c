@@ -8,6 +8,7 @@
 
 #include "emu/mbarrier.h"
 #include "emu/op.h"
+#include "emu/tmem.h"
 #include "emu/trace.h"
 #include "emu/wgmma.h"
 
@@ -220,8 +221,10 @@ static void cluster_free(struct emu_grid *l, struct emu_cluster *cluster)
             emu_resize(a, cta->shared, 2 * (size_t)l->shared_size + 1, 0);
         if (cta->pool && cta->rank)
             emu_resize(a, cta->pool, l->module->pool_len, 0);
-        if (cta->launch)
+        if (cta->launch) {
             emu_mbarriers_drop(cta);
+            emu_tmem_free(cta);
+        }
     }
     if (cluster->ctas)
         emu_resize(a, cluster->ctas, l->cluster_size * sizeof *cluster->ctas, 0);

@@ -68,6 +68,18 @@ static void decode_bytes(struct emu_element e, const uint8_t *from, uint32_t cou
         out[i] = small_value(f, from[i] & keep);
 }
 
+// Sixteen elements of less than 8 bits, then bytes that are not used.
+static void decode_front(enum emu_type type, const uint8_t *from, uint32_t count, double *out)
+{
+    const struct small_float f = small_float_of(emu_element_packed(type));
+    const uint32_t bits = emu_types[type].bits;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *at = from + i / 16 * 16 + i % 16 * bits / 8;
+        const uint32_t two = (uint32_t)at[0] | (uint32_t)at[1] << 8;
+        out[i] = small_value(f, two >> i % 16 * bits % 8 & ((1u << bits) - 1));
+    }
+}
+
 static void decode_nibbles(struct emu_element e, const uint8_t *from, uint32_t count, double *out)
 {
     const struct small_float f = small_float_of(e);
@@ -123,7 +135,10 @@ void emu_elements_decode(struct emu_element e, const void *from, uint32_t count,
         decode_nibbles(e, bytes, count, out);
         return;
     case 8:
-        decode_bytes(e, bytes, count, out);
+        if (e.front && emu_types[e.type].bits < 8)
+            decode_front((enum emu_type)e.type, bytes, count, out);
+        else
+            decode_bytes(e, bytes, count, out);
         return;
     case 16:
         (e.type == EMU_f16 ? decode_f16 : decode_bf16)(bytes, count, out);

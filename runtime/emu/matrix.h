@@ -14,16 +14,17 @@
 struct emu_element {
     uint8_t type; // enum emu_type
     uint8_t bits;
+    bool front; // 8 bits in shared memory: 16 elements lie packed at the front of their 16 bytes
 };
 
 static inline struct emu_element emu_element_packed(enum emu_type type)
 {
-    return (struct emu_element){(uint8_t)type, emu_types[type].bits};
+    return (struct emu_element){(uint8_t)type, emu_types[type].bits, false};
 }
 
 static inline struct emu_element emu_element_padded(enum emu_type type)
 {
-    return (struct emu_element){(uint8_t)type, 8};
+    return (struct emu_element){(uint8_t)type, 8, false};
 }
 
 void emu_elements_decode(struct emu_element e, const void *from, uint32_t count, double *out);

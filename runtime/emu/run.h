@@ -89,6 +89,16 @@ EMU_RUN(mma_quads);
 EMU_RUN(wmma_load);
 EMU_RUN(wmma_store);
 EMU_RUN(wmma_mma);
+// tmem.c
+EMU_RUN(tmem_alloc);
+EMU_RUN(tmem_dealloc);
+EMU_RUN(tmem_relinquish);
+EMU_RUN(tmem_load);
+EMU_RUN(tmem_store);
+EMU_RUN(tmem_wait);
+// umma.c
+EMU_RUN(umma);
+EMU_RUN(umma_commit);
 // wgmma_op.c
 EMU_RUN(wgmma);
 EMU_RUN(wgmma_fence);

@@ -22,7 +22,7 @@ static uint32_t swizzled(const struct emu_smem_matrix *m, uint32_t address)
     if (!m->swizzle)
         return address;
     const uint32_t mask = m->swizzle / UNIT - 1, line = (address >> 7) - m->base;
-    return address ^ (line & mask) << 4;
+    return m->wide ? address ^ (line & 3) << 5 : address ^ (line & mask) << 4;
 }
 
 uint32_t emu_smem_unit(const struct emu_smem_matrix *m, struct emu_element e, uint32_t i,

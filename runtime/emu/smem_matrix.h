@@ -22,6 +22,7 @@ struct emu_smem_matrix {
     uint32_t start, leading, stride; // bytes
     uint32_t swizzle;                // 0, 32, 64, 128
     uint32_t base;                   // of the pattern, in lines of 128 bytes
+    bool wide;                       // a swizzle of 128 exchanges 32 bytes at a time
     bool mn_major;
 };
 

@@ -82,6 +82,7 @@ struct emu_cluster;
 struct emu_grid;
 struct emu_mbarrier;
 struct emu_op;
+struct emu_tmem;
 struct emu_watch;
 
 struct emu_warp {
@@ -138,6 +139,7 @@ struct emu_cta {
     uint64_t engine_free[EMU_UNITS]; // the timeline: when each can begin the next operation
     struct emu_mbarrier *mbarriers;  // by when they were initialised, the last first
     struct emu_warp *warps;
+    struct emu_tmem *tmem; // or NULL
     struct emu_race_map race;
 };
 

@@ -8,6 +8,7 @@
 #include "emu/builtin.h"
 #include "emu/run.h"
 #include "emu/schedule.h"
+#include "emu/tmem.h"
 #include "emu/trace.h"
 #include "emu/wgmma.h"
 
@@ -96,6 +97,8 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
     emu_copies_exit(w, mask);
     if (!w->alive)
         emu_wgmma_exit(w);
+    if (!w->cta->alive)
+        emu_tmem_exit(w);
     w->launch->events++;
     if (!w->alive)
         emu_trace_exit(w);

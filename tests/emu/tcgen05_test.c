@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// tcgen05: tensor memory, its loads and stores, and products against plain loops.
+//
+// There is no such hardware here: where elements lie is what the manual's tables and figures say.
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/fp.h"
+#include "rig.h"
+
+#define HEAD ".version 8.8\n.target sm_100a\n.address_size 64\n"
+
+enum { A_AT = 0, B_AT = 32768, IMAGE = 65536, COLUMNS = 64, MOST_K = 64 };
+
+// --- loads and stores ---
+
+struct shape {
+    const char *name;
+    int registers;                                       // of x1
+    void (*place)(int t, int r, int *lane, int *column); // of thread t, register r
+};
+
+static void place_32x32b(int t, int r, int *lane, int *column)
+{
+    *lane = t;
+    *column = r;
+}
+
+static void place_16x64b(int t, int r, int *lane, int *column)
+{
+    *lane = t / 4 + (t & 1 ? 8 : 0);
+    *column = 2 * r + (t & 2 ? 1 : 0);
+}
+
+static void place_16x128b(int t, int r, int *lane, int *column)
+{
+    *lane = t / 4 + (r & 1 ? 8 : 0);
+    *column = r / 2 * 4 + t % 4;
+}
+
+static void place_16x256b(int t, int r, int *lane, int *column) // as accumulators of mma
+{
+    *lane = t / 4 + (r & 2 ? 8 : 0);
+    *column = r / 4 * 8 + t % 4 * 2 + (r & 1);
+}
+
+static void place_16x32bx2(int t, int r, int *lane, int *column) // halves 32 columns apart
+{
+    *lane = t % 16;
+    *column = r + (t < 16 ? 0 : 32);
+}
+
+static const struct shape shapes[] = {
+    {"32x32b", 1, place_32x32b},   {"16x64b", 1, place_16x64b},     {"16x128b", 2, place_16x128b},
+    {"16x256b", 4, place_16x256b}, {"16x32bx2", 1, place_16x32bx2},
+};
+
+static const char begin[] = HEAD
+    ".extern .shared .align 1024 .b8 s[];\n"
+    ".visible .entry k(.param .u64 p)\n{ .shared .align 8 .b8 bar[16]; .reg .b32 %r<128>, %t, %w,\n"
+    "%tm, %a, %b, %c, %i; .reg .b64 %p, %q, %x, %y, %z; .reg .pred %e, %f, %g;\n"
+    "ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; setp.eq.u32 %e, %w, 0;\n"
+    "@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+8], 128;\n"
+    "bar.sync 0; ld.shared.b32 %tm, [bar+8]; setp.eq.u32 %f, %t, 0;\n"
+    "shl.b32 %a, %w, 21; add.u32 %a, %a, %tm; mul.wide.u32 %x, %t, 4; add.u64 %q, %p, %x;\n";
+static const char end[] =
+    "bar.sync 0;\n@%e tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tm, 128;\nret; }\n";
+
+static size_t registers(char *text, size_t size, int count)
+{
+    size_t n = (size_t)snprintf(text, size, "{");
+    for (int i = 0; i < count; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%%r%d", i ? "," : "", i);
+    return n + (size_t)snprintf(text + n, size - n, "}");
+}
+
+// Stores 64 columns of every lane, loads them by the shape, gives the registers of all threads.
+static void run_load(const struct shape *s, int count, bool packed, uint32_t (*out)[128])
+{
+    static char text[32768];
+    static uint32_t in[128][128];
+    char regs[1024];
+    struct rig r;
+    for (int i = 0; i < 128; i++)
+        for (int t = 0; t < 128; t++)
+            in[i][t] = (uint32_t)(t * 1000 + i);
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", begin);
+    for (int i = 0; i < COLUMNS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "ld.global.b32 %%r%d, [%%q+%d];\n", i,
+                              i * 512);
+    registers(regs, sizeof regs, COLUMNS);
+    n += (size_t)snprintf(text + n, sizeof text - n,
+                          "tcgen05.st.sync.aligned.32x32b.x%d.b32 [%%a], %s;\n"
+                          "tcgen05.wait::st.sync.aligned;\n",
+                          COLUMNS, regs);
+    registers(regs, sizeof regs, count * s->registers);
+    n += (size_t)snprintf(text + n, sizeof text - n,
+                          "tcgen05.ld.sync.aligned.%s.x%d%s.b32 %s, [%%a]%s;\n"
+                          "tcgen05.wait::ld.sync.aligned;\n",
+                          s->name, count, packed ? ".pack::16b" : "", regs,
+                          s->place == place_16x32bx2 ? ", 32" : "");
+    for (int i = 0; i < count * s->registers; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "st.global.b32 [%%q+%d], %%r%d;\n",
+                              i * 512, i);
+    snprintf(text + n, sizeof text - n, "%s", end);
+    rig_open(&r);
+    rig_load(&r, text);
+    const uint64_t buffer = rig_buffer(&r, in, sizeof in);
+    rig_param_u64(&r, buffer);
+    rig_run(&r, "k", 1, 128);
+    rig_read(&r, out, buffer, sizeof in);
+    rig_close(&r);
+}
+
+static void loads(void **state)
+{
+    static uint32_t out[128][128];
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int count = 1; count * shapes[i].registers <= 16; count *= 2)
+            // Packed, the second half of 16x32bx2 would start behind the 64 columns.
+            for (int packed = 0; packed < (shapes[i].place == place_16x32bx2 ? 1 : 2); packed++) {
+                run_load(&shapes[i], count, packed, out);
+                for (int t = 0; t < 128; t++)
+                    for (int r = 0; r < count * shapes[i].registers; r++) {
+                        int lane, column;
+                        shapes[i].place(t % 32, r, &lane, &column);
+                        uint32_t want = (uint32_t)((t / 32 * 32 + lane) * 1000 + column);
+                        if (packed) {
+                            want = (uint32_t)((t / 32 * 32 + lane) * 1000 + 2 * column);
+                            want = (want & 0xffff) | (want + 1) << 16;
+                        }
+                        if (out[r][t] != want)
+                            fail_msg("%s.x%d%s: thread %d register %d is %u, not %u",
+                                     shapes[i].name, count, packed ? " packed" : "", t, r,
+                                     out[r][t], want);
+                    }
+            }
+}
+
+// --- products ---
+
+struct form {
+    const char *kind;
+    const char *a, *b, *d;
+    int m, n;
+    int swizzle_a, swizzle_b, trans_a, trans_b;
+    bool a_in_tmem, negate_a, negate_b, keep; // keep: D is read
+    int scale;
+    bool disable; // every third lane
+};
+
+static int bits_of(const char *type)
+{
+    return !strcmp(type, "tf32") ? 32 : strstr(type, "f16") ? 16 : 8;
+}
+
+static uint32_t code_of(const char *type)
+{
+    static const char *const names[] = {"f16",  "bf16", "tf32", "e4m3", "e5m2",
+                                        "e2m3", "e3m2", "e2m1", "u8",   "s8"};
+    static const uint32_t codes[] = {0, 1, 2, 0, 1, 3, 4, 5, 0, 1};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], type))
+            return codes[i];
+    fail_msg("no type %s", type);
+    return 0;
+}
+
+// An element's number and bits; those of the narrow formats by their definition.
+static uint32_t draw(const char *type, double *value, uint64_t *seed)
+{
+    static const double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    const uint32_t r = (uint32_t)rig_random(seed);
+    const double sign = r & 1 ? -1 : 1;
+    if (!strcmp(type, "e2m1")) {
+        *value = sign * e2m1[r >> 1 & 7];
+        return (r & 1) << 3 | (r >> 1 & 7);
+    }
+    if (!strcmp(type, "e2m3") || !strcmp(type, "e3m2")) {
+        const int m = type[3] - '0', e = (int)(r >> 8) % (m == 3 ? 4 : 8), bias = m == 3 ? 1 : 3;
+        const uint32_t fraction = r >> 16 & ((1u << m) - 1);
+        *value = sign * ldexp(ldexp(fraction, -m) + (e ? 1 : 0), (e ? e : 1) - bias);
+        return (r & 1) << 5 | (uint32_t)e << m | fraction;
+    }
+    if (!strcmp(type, "u8"))
+        return (uint32_t)(*value = r & 0xff);
+    if (!strcmp(type, "s8"))
+        return (uint32_t)(int)(*value = (int8_t)r) & 0xff;
+    *value = (double)(r % 9) - 4;
+    return (uint32_t)emu_fp_from_f64(*value, emu_type_find((tir_str){type, strlen(type)}), EMU_RN,
+                                     false);
+}
+
+struct layout {
+    int swizzle, trans, bits, narrow, leading, stride;
+};
+
+static struct layout layout_of(int swizzle, int trans, const char *type, int rows, int k)
+{
+    struct layout l = {swizzle, trans, bits_of(type), 0, 0, swizzle ? 8 * swizzle : 128};
+    l.narrow = !strcmp(type, "e2m1")                                    ? 4
+               : !strncmp(type, "e2m3", 4) || !strncmp(type, "e3m2", 4) ? 6
+                                                                        : 0;
+    if (!swizzle)
+        l.leading = trans ? rows * l.bits / 128 * 128 : rows / 8 * 128;
+    else if (trans)
+        l.leading = k / 8 * 8 * swizzle;
+    return l;
+}
+
+static void put(uint8_t *image, const struct layout *l, int i, int k, uint32_t value)
+{
+    const int t = 128 / l->bits, major = l->trans ? i : k, minor = l->trans ? k : i,
+              unit = major / t;
+    int at;
+    if (!l->swizzle)
+        at = minor % 8 * 16 + minor / 8 * (l->trans ? l->leading : l->stride) +
+             unit * (l->trans ? l->stride : l->leading);
+    else
+        at = minor % 8 * l->swizzle + minor / 8 * l->stride +
+             unit / (l->swizzle / 16) * l->leading +
+             (unit % (l->swizzle / 16) ^ minor % 8 * l->swizzle / 128) * 16;
+    const int bits = l->narrow ? l->narrow : l->bits, bit = major % t * bits;
+    for (int n = 0; n < bits; n++)
+        if (value >> n & 1)
+            image[at + (bit + n) / 8] |= (uint8_t)(1u << (bit + n) % 8);
+}
+
+static uint64_t descriptor(const struct layout *l, int address)
+{
+    const uint64_t mode = l->swizzle == 128 ? 2 : l->swizzle == 64 ? 4 : l->swizzle == 32 ? 6 : 0;
+    return (uint64_t)address >> 4 | (uint64_t)(l->leading >> 4) << 16 |
+           (uint64_t)(l->stride >> 4) << 32 | (uint64_t)1 << 46 | mode << 61;
+}
+
+struct data {
+    uint8_t image[IMAGE];
+    uint32_t d[COLUMNS][128], a[32][128]; // columns of tensor memory, by lanes
+    uint64_t descriptors[2];
+    uint32_t instruction, disabled[4], unused;
+};
+
+static void make_kernel(const struct form *f, int columns_a, char *text, size_t size)
+{
+    char regs[1024], a[32], disable[64] = "", scale[16] = "";
+    const int d = IMAGE, ta = IMAGE + COLUMNS * 512, rest = ta + 32 * 512;
+    size_t n = (size_t)snprintf(text, size, "%s", begin);
+    n += (size_t)snprintf(
+        text + n, size - n,
+        "mov.u32 %%c, s; shl.b32 %%i, %%t, 2; add.u32 %%c, %%c, %%i; mov.u32 %%i, 0;\n"
+        "mov.u64 %%z, %%q;\nL: ld.global.b32 %%r0, [%%z]; st.shared.b32 [%%c], %%r0;\n"
+        "add.u64 %%z, %%z, 512; add.u32 %%c, %%c, 512; add.u32 %%i, %%i, 512;\n"
+        "setp.lt.u32 %%g, %%i, %d; @%%g bra L;\n",
+        IMAGE);
+    for (int i = 0; i < COLUMNS; i++)
+        n += (size_t)snprintf(text + n, size - n, "ld.global.b32 %%r%d, [%%q+%d];\n", i,
+                              d + i * 512);
+    registers(regs, sizeof regs, COLUMNS);
+    n += (size_t)snprintf(text + n, size - n, "tcgen05.st.sync.aligned.32x32b.x%d.b32 [%%a], %s;\n",
+                          COLUMNS, regs);
+    for (int i = 0; i < columns_a; i++)
+        n += (size_t)snprintf(text + n, size - n, "ld.global.b32 %%r%d, [%%q+%d];\n", i,
+                              ta + i * 512);
+    registers(regs, sizeof regs, columns_a);
+    if (columns_a)
+        n += (size_t)snprintf(text + n, size - n,
+                              "tcgen05.st.sync.aligned.32x32b.x%d.b32 [%%a+64], %s;\n", columns_a,
+                              regs);
+    snprintf(a, sizeof a, columns_a ? "[%%tm+64]" : "%%x");
+    if (f->disable)
+        snprintf(disable, sizeof disable, " {%%r1, %%r2, %%r3, %%r4},");
+    if (f->scale)
+        snprintf(scale, sizeof scale, ", %d", f->scale);
+    n += (size_t)snprintf(
+        text + n, size - n,
+        "tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync;\n"
+        "@%%f mbarrier.init.shared.b64 [bar], 1; fence.proxy.async; bar.sync 0;\n"
+        "tcgen05.fence::after_thread_sync; ld.global.b64 %%x, [%%p+%d]; ld.global.b64 %%y, [%%p+%d];\n"
+        "ld.global.b32 %%r0, [%%p+%d]; ld.global.b32 %%r1, [%%p+%d]; ld.global.b32 %%r2, [%%p+%d];\n"
+        "ld.global.b32 %%r3, [%%p+%d]; ld.global.b32 %%r4, [%%p+%d]; setp.eq.u32 %%g, %%t, %s;\n"
+        "@%%f tcgen05.mma.cta_group::1.kind::%s [%%tm], %s, %%y, %%r0,%s %%g%s;\n"
+        "mov.u32 %%b, bar; cvt.u64.u32 %%z, %%b; cvta.shared.u64 %%z, %%z;\n"
+        "@%%f tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%%z];\n"
+        "W: mbarrier.try_wait.parity.shared.b64 %%g, [bar], 0; @!%%g bra W;\n"
+        "tcgen05.fence::after_thread_sync;\n",
+        rest, rest + 8, rest + 16, rest + 20, rest + 24, rest + 28, rest + 32, f->keep ? "0" : "1",
+        f->kind, a, disable, scale);
+    registers(regs, sizeof regs, COLUMNS);
+    n += (size_t)snprintf(text + n, size - n,
+                          "tcgen05.ld.sync.aligned.32x32b.x%d.b32 %s, [%%a];\n"
+                          "tcgen05.wait::ld.sync.aligned; tcgen05.fence::before_thread_sync;\n",
+                          COLUMNS, regs);
+    for (int i = 0; i < COLUMNS; i++)
+        n += (size_t)snprintf(text + n, size - n, "st.global.b32 [%%q+%d], %%r%d;\n", d + i * 512,
+                              i);
+    snprintf(text + n, size - n, "%s", end);
+}
+
+static uint32_t bits_of_d(const char *type, int value)
+{
+    if (!strcmp(type, "s32"))
+        return (uint32_t)value;
+    return !strcmp(type, "f16") ? (uint32_t)emu_fp_from_f64(value, EMU_f16, EMU_RN, false)
+                                : emu_f32_bits((float)value);
+}
+
+static double d_of_bits(const char *type, uint32_t bits)
+{
+    if (!strcmp(type, "s32"))
+        return (int32_t)bits;
+    return !strcmp(type, "f16") ? emu_f16_to_f32((uint16_t)bits) : emu_f32_of(bits);
+}
+
+static int lane_of(const struct form *f, int row)
+{
+    return f->m == 128 ? row : row / 16 * 32 + row % 16;
+}
+
+static void check(const struct form *f, uint64_t seed)
+{
+    static char text[32768];
+    static struct data data;
+    static double a[128][MOST_K], b[COLUMNS][MOST_K], d[COLUMNS][128];
+    const int k = 256 / bits_of(f->a), e = 32 / bits_of(f->a);
+    struct rig r;
+    memset(&data, 0, sizeof data);
+    const struct layout la = layout_of(f->swizzle_a, f->trans_a, f->a, f->m, k);
+    const struct layout lb = layout_of(f->swizzle_b, f->trans_b, f->b, f->n, k);
+    for (int i = 0; i < f->m; i++)
+        for (int j = 0; j < k; j++) {
+            const uint32_t bits = draw(f->a, &a[i][j], &seed);
+            a[i][j] *= f->negate_a ? -1 : 1;
+            if (f->a_in_tmem) // e2m1 lies in the middle of its byte
+                data.a[j / e][lane_of(f, i)] |= (!strcmp(f->a, "e2m1") ? bits << 2 : bits)
+                                                << j % e * bits_of(f->a);
+            else
+                put(data.image + A_AT, &la, i, j, bits);
+        }
+    for (int i = 0; i < f->n; i++)
+        for (int j = 0; j < k; j++) {
+            put(data.image + B_AT, &lb, i, j, draw(f->b, &b[i][j], &seed));
+            b[i][j] *= f->negate_b ? -1 : 1;
+        }
+    for (int c = 0; c < COLUMNS; c++)
+        for (int lane = 0; lane < 128; lane++) {
+            const int value = (int)(rig_random(&seed) % 200) * 4 - 400;
+            d[c][lane] = value;
+            data.d[c][lane] = bits_of_d(f->d, value);
+        }
+    data.descriptors[0] = descriptor(&la, 2048 + A_AT); // static shared memory is before it
+    data.descriptors[1] = descriptor(&lb, 2048 + B_AT);
+    data.instruction = (!strcmp(f->d, "f32")   ? 1u
+                        : !strcmp(f->d, "s32") ? 2u
+                                               : 0u)
+                           << 4 |
+                       code_of(f->a) << 7 | code_of(f->b) << 10 | (uint32_t)f->negate_a << 13 |
+                       (uint32_t)f->negate_b << 14 | (uint32_t)f->trans_a << 15 |
+                       (uint32_t)f->trans_b << 16 | (uint32_t)(f->n / 8) << 17 |
+                       (uint32_t)(f->m / 16) << 24;
+    for (int i = 0; i < 128 && f->disable; i += 3)
+        data.disabled[i / 32] |= 1u << i % 32;
+    make_kernel(f, f->a_in_tmem ? k / e : 0, text, sizeof text);
+    rig_open(&r);
+    rig_load(&r, text);
+    const uint64_t buffer = rig_buffer(&r, &data, sizeof data);
+    rig_param_u64(&r, buffer);
+    r.shared_bytes = IMAGE;
+    rig_run(&r, "k", 1, 128);
+    rig_read(&r, &data, buffer, sizeof data);
+    rig_close(&r);
+    for (int i = 0; i < f->m; i++)
+        for (int c = 0; c < f->n; c++) {
+            const int lane = lane_of(f, i);
+            const bool kept = f->disable && lane % 3 == 0;
+            double want = kept || f->keep ? d[c][lane] * (kept ? 1 : ldexp(1, -f->scale)) : 0;
+            for (int j = 0; j < k && !kept; j++)
+                want += a[i][j] * b[c][j];
+            const double got = d_of_bits(f->d, data.d[c][lane]);
+            const double slack = !strcmp(f->d, "f16") ? fabs(want) * 0x1p-10 : 0;
+            if (!(fabs(got - want) <= slack))
+                fail_msg(
+                    "%s %s x %s, m %d n %d, swizzles %d %d, transposed %d %d: row %d column %d is "
+                    "%g, not %g",
+                    f->kind, f->a, f->b, f->m, f->n, f->swizzle_a, f->swizzle_b, f->trans_a,
+                    f->trans_b, i, c, got, want);
+        }
+    for (int c = f->n; c < COLUMNS; c++) // and nothing else is written
+        for (int lane = 0; lane < 128; lane++)
+            assert_true(d_of_bits(f->d, data.d[c][lane]) == d[c][lane]);
+}
+
+static void products(void **state)
+{
+    static const struct form forms[] = {
+        {"f16", "f16", "f16", "f32", 128, 64, 128, 128, 0, 0, .keep = true},
+        {"f16", "bf16", "bf16", "f32", 128, 32, 64, 32, 0, 0, .negate_a = true},
+        {"f16", "f16", "f16", "f16", 64, 64, 128, 128, 0, 0, .keep = true},
+        {"f16", "f16", "f16", "f32", 128, 64, 128, 128, 1, 1, .keep = true},
+        {"f16", "bf16", "bf16", "f32", 64, 64, 0, 0, 1, 1, .negate_b = true},
+        {"f16", "bf16", "bf16", "f32", 128, 64, 0, 64, 0, 1, .keep = true, .scale = 2},
+        {"f16", "f16", "f16", "f32", 128, 8, 32, 128, 0, 0, .a_in_tmem = true, .keep = true},
+        {"f16", "bf16", "bf16", "f32", 64, 64, 32, 128, 0, 0, .a_in_tmem = true},
+        {"f16", "f16", "f16", "f32", 128, 64, 128, 128, 0, 0, .keep = true, .disable = true},
+        {"tf32", "tf32", "tf32", "f32", 128, 64, 128, 64, 0, 0, .keep = true, .negate_b = true},
+        {"tf32", "tf32", "tf32", "f32", 64, 16, 0, 32, 0, 0, .a_in_tmem = true},
+        {"i8", "s8", "u8", "s32", 128, 32, 128, 128, 0, 0, .keep = true},
+        {"i8", "u8", "u8", "s32", 64, 64, 32, 0, 0, 0, .keep = true},
+        {"i8", "s8", "s8", "s32", 128, 64, 128, 128, 1, 1, .keep = true},
+    };
+    static const char *const narrow[] = {"e4m3", "e5m2", "e2m3", "e3m2", "e2m1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        check(&forms[i], i + 1);
+    for (int i = 0; i < 25; i++)
+        for (int tmem = 0; tmem < 2; tmem++) {
+            const struct form f = {"f8f6f4",
+                                   narrow[i / 5],
+                                   narrow[i % 5],
+                                   i % 2 ? "f32" : "f16",
+                                   128,
+                                   64,
+                                   128,
+                                   64,
+                                   0,
+                                   0,
+                                   .a_in_tmem = tmem,
+                                   .keep = true};
+            check(&f, (uint64_t)i + 1);
+        }
+}
+
+// --- what is wrong ---
+
+static void wrong(void **state)
+{
+    static const struct {
+        const char *body, *message; // NULL: it is right
+    } cases[] = {
+        {"tcgen05.st.sync.aligned.32x32b.x1.b32 [%a], {%t};\n", NULL},
+        {"tcgen05.st.sync.aligned.32x32b.x1.b32 [%a+128], {%t};\n", "not allocated: column 128"},
+        {"tcgen05.st.sync.aligned.32x32b.x1.b32 [%tm], {%t};\n", "lane 0 belongs to warp 0"},
+        {"tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%a];\n", "uninitialised tensor memory"},
+        {"add.u32 %a, %a, 0x100000; tcgen05.st.sync.aligned.32x32b.x1.b32 [%a], {%t};\n",
+         "misaligned"},
+        {"add.u32 %a, %a, 0x100000; tcgen05.st.sync.aligned.16x64b.x1.b32 [%a], {%t};\n", NULL},
+        {"@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+12], 64;\n",
+         "not freed"},
+        {"@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+12], 48;\n",
+         "powers of two"},
+        {"@%e tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tm, 64;\n", "no allocation of 64"},
+        {"@%e tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tm, 128;\n", "no allocation of 128"},
+        {"@%e tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
+         "@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+12], 64;\n",
+         "after relinquish"},
+        {"@%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %t, !%f;\n",
+         "nothing that descriptor"},
+        {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, %f;\n",
+         "column 0 of D"},
+        {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm+128], %x, %x, %b, !%f;\n",
+         "not allocated"},
+        {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n"
+         "bar.sync 0; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%a];\n",
+         "while a copy is in flight"},
+        {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n",
+         "freed too early"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static char text[8192];
+        struct rig r;
+        snprintf(text, sizeof text, "%s%s%s", begin, cases[i].body, end);
+        rig_open(&r);
+        rig_load(&r, text);
+        rig_param_u64(&r, rig_buffer(&r, NULL, 512));
+        r.shared_bytes = 1024;
+        const tir_status status = rig_try_run(&r, "k", 1, 128);
+        if (!cases[i].message && status)
+            fail_msg("%s: %s", cases[i].body, r.error.message);
+        if (cases[i].message) {
+            if (!status)
+                fail_msg("%s: nothing was found", cases[i].body);
+            assert_message(&r, cases[i].message);
+        }
+        rig_close(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loads),
+        cmocka_unit_test(products),
+        cmocka_unit_test(wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
