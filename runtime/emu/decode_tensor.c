@@ -114,8 +114,8 @@ void emu_decode_tensor_copy(struct emu_dec *d, bool reduces, bool prefetches)
     const enum emu_tensor_action action = take_action(d, reduces, prefetches);
     const enum emu_tensor_mode mode = take_mode(d, action);
     in->run = emu_run_tensor_copy;
-    in->op = action;
-    in->type = mode;
+    in->op = (uint8_t)action;
+    in->type = (uint8_t)mode;
     const uint32_t rank = take_rank(d, mode);
     in->width = (uint8_t)rank;
     const bool multicast = emu_dec_mod(d, "multicast::cluster");
@@ -189,7 +189,7 @@ static void decode_replace(struct emu_dec *d)
     if (!emu_dec_mod(d, "b1024") || !emu_dec_mod(d, fields[i].is_wide ? "b64" : "b32"))
         emu_dec_bad(d, "'.b1024.%s' is missing", fields[i].is_wide ? "b64" : "b32");
     in->run = emu_run_tensormap_replace;
-    in->op = fields[i].field;
+    in->op = (uint8_t)fields[i].field;
     emu_dec_memory(d, space);
     const uint64_t index = fields[i].is_indexed ? emu_dec_constant(d) : 0;
     if (index >= TIR_TENSOR_MAP_RANK - (fields[i].field == EMU_MAP_STRIDE ? 1u : 0u))

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 enum { MAX_EXTENT = 233472 }; // shared memory of a multiprocessor
+#define FAR (UINT64_C(1) << 60)
 
 struct walk {
     const struct emu_tensor_copy *copy;
@@ -180,9 +181,12 @@ static void inner_row(struct walk *w, uint64_t global, int64_t first)
         row(w, global + (uint64_t)from, (uint32_t)(from - start), (uint32_t)(to - from));
 }
 
-static uint64_t stride_of(const tir_tensor_map *m, uint32_t dim)
+// Bytes from the first element of a dimension to its element `at`; far away where it is farther
+// than addresses go, so that sums never wrap.
+static uint64_t distance(const tir_tensor_map *m, uint32_t dim, uint64_t at)
 {
-    return dim == 0 ? slice_bytes(m) : m->strides[dim - 1];
+    const uint64_t stride = dim == 0 ? slice_bytes(m) : m->strides[dim - 1];
+    return stride && at > FAR / stride ? FAR : at * stride;
 }
 
 // Rows at the coordinates `at` of the dimensions from `first` on, or outside.
@@ -195,7 +199,7 @@ static void place_row(struct walk *w, const int64_t *at, uint32_t first, int64_t
             row(w, 0, 0, 0);
             return;
         }
-        global += (uint64_t)at[i] * stride_of(m, i);
+        global += distance(m, i, (uint64_t)at[i]);
     }
     if (first == 0)
         row(w, global, 0, w->row_bytes);
@@ -279,6 +283,8 @@ static const char *refusal(const struct emu_tensor_copy *c)
         return "im2col copies of interleaved tensors are not modelled";
     if (c->mode == EMU_TENSOR_ROWS && (m->rank != 2 || m->box[1] != 1))
         return "gather4 and scatter4 need a map of rank 2 with boxes of one row";
+    if (m->address == 0)
+        return "the tensor is at address 0";
     if (row_count(c) * row_pitch(c) > MAX_EXTENT)
         return "the box is larger than shared memory";
     if (c->shared % 128)

@@ -406,6 +406,35 @@ static void expect_refusal(const tir_tensor_map *m, struct emu_tensor_copy c, co
     assert_int_equal(moved, 0);
 }
 
+static void far(void *user, struct emu_tensor_run r)
+{
+    uint64_t *last = user;
+    assert_true(r.global >= UINT64_C(1) << 57);
+    *last = r.global;
+}
+
+// Products of strides and coordinates that do not fit 64 bits lead nowhere near the tensor.
+static void test_far(void **state)
+{
+    (void)state;
+    tir_tensor_map m = {
+        .type = TIR_TENSOR_MAP_U8,
+        .rank = 5,
+        .address = 4096,
+        .dims = {16, UINT64_C(1) << 32, UINT64_C(1) << 32, UINT64_C(1) << 32, UINT64_C(1) << 32},
+        .steps = {1, 1, 1, 1, 1},
+        .box = {16, 1, 1, 1, 1}};
+    struct emu_tensor_copy c = {
+        .map = &m, .is_load = true, .at = {0, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}};
+    for (uint32_t bit = 26; bit < 40; bit++) {
+        uint64_t last = 0;
+        for (int i = 0; i < 4; i++)
+            m.strides[i] = UINT64_C(1) << bit;
+        assert_null(emu_tensor_walk(&c, far, &last));
+        assert_true(last > 0);
+    }
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -432,6 +461,9 @@ static void test_refusals(void **state)
     expect_refusal(&m, c, "one row");
     c.mode = EMU_TENSOR_IM2COL;
     expect_refusal(&m, c, "im2col map");
+    m.address = 0;
+    expect_refusal(&m, load, "address 0");
+    m.address = 4096;
     // The driver's count of bytes is 0 for a step above the box, so it takes such a map.
     m.rank = 5;
     for (int i = 1; i < 5; i++) {
@@ -454,6 +486,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_hardware),
         cmocka_unit_test(test_elements),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_far),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

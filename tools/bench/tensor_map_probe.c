@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a GPU moves for a tensor map. Usage: tensor_map_probe
+// What a GPU moves for a tensor map. Usage: tensor_map_probe [EVERY]
+// With EVERY, only every so many-th case is run; 7 gives a new tests/emu/tensor_map.golden.
 //
 // Every case makes a tensor map, and one thread loads its box into shared memory or stores shared
 // memory through it. Global memory holds its own word numbers plus a tag, and so does shared memory
@@ -64,7 +65,7 @@ static struct {
     uint64_t global, out;
     void *module;
     uint32_t *before, *after, *result;
-    long number, first;
+    long number, first, every;
     volatile long *current; // number of the case that runs, for the parent
 } gpu;
 
@@ -358,7 +359,7 @@ static int is_refused(const struct probe *c)
 static void run(const struct probe *c)
 {
     gpu.number++;
-    if (gpu.number < gpu.first || (is_refused(c) && !c->shows_rule))
+    if (gpu.number < gpu.first || gpu.number % gpu.every != 0 || (is_refused(c) && !c->shows_rule))
         return;
     *gpu.current = gpu.number;
     alignas(64) uint8_t map[128] = {0};
@@ -610,8 +611,11 @@ static void run_all(void)
 }
 
 // A fault ends the context for good, so the cases run in a child, and the next child goes on.
-int main(void)
+int main(int argc, char **argv)
 {
+    gpu.every = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
+    if (gpu.every < 1)
+        return 2;
     gpu.current =
         mmap(NULL, sizeof *gpu.current, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (gpu.current == MAP_FAILED)
