@@ -128,6 +128,13 @@ tir_status emu_kernel_info(struct emu_module *module, const char *kernel,
     return TIR_OK;
 }
 
+// The cluster's size along an axis: what the kernel says, or else the launch.
+static uint32_t cluster_of(const struct emu_func *f, const struct emu_launch *launch, int axis)
+{
+    const uint32_t n = f->cluster[0] ? f->cluster[axis] : launch->cluster[axis];
+    return n ? n : 1;
+}
+
 static tir_status check_launch(const struct emu_func *f, const struct emu_launch *launch,
                                tir_error *error)
 {
@@ -146,13 +153,22 @@ static tir_status check_launch(const struct emu_func *f, const struct emu_launch
     if (launch->params_size != f->params_size)
         return emu_fail(error, TIR_ERR_INVALID, "%zu bytes of parameters; the kernel takes %u",
                         launch->params_size, f->params_size);
+    const uint32_t *cluster = launch->cluster, *own = f->cluster;
+    const bool differs = (cluster[0] > 1 && cluster[0] != own[0]) ||
+                         (cluster[1] > 1 && cluster[1] != own[1]) ||
+                         (cluster[2] > 1 && cluster[2] != own[2]);
+    if (own[0] && differs)
+        return emu_fail(error, TIR_ERR_INVALID,
+                        "clusters of %u x %u x %u CTAs; the kernel says %u x %u x %u", cluster[0],
+                        cluster[1], cluster[2], own[0], own[1], own[2]);
     uint32_t size = 1;
     for (int i = 0; i < 3; i++) {
-        const uint32_t n = launch->cluster[i] ? launch->cluster[i] : 1;
+        const uint32_t n = cluster_of(f, launch, i);
         if (n > EMU_MAX_CLUSTER || grid[i] % n)
             return emu_fail(error, TIR_ERR_INVALID,
                             "a grid of %u x %u x %u in clusters of %u x %u x %u", grid[0], grid[1],
-                            grid[2], launch->cluster[0], launch->cluster[1], launch->cluster[2]);
+                            grid[2], cluster_of(f, launch, 0), cluster_of(f, launch, 1),
+                            cluster_of(f, launch, 2));
         size *= n;
     }
     if (size > EMU_MAX_CLUSTER)
@@ -234,7 +250,7 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     memcpy(l->shape.block, launch->block, sizeof l->shape.block);
     l->cluster_size = l->cluster_count = 1;
     for (int i = 0; i < 3; i++) {
-        l->shape.cluster[i] = launch->cluster[i] ? launch->cluster[i] : 1;
+        l->shape.cluster[i] = cluster_of(f, launch, i);
         l->cluster_size *= l->shape.cluster[i];
         l->cluster_count *= launch->grid[i] / l->shape.cluster[i];
     }

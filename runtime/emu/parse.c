@@ -463,6 +463,7 @@ static void parse_bounds(struct emu_loader *ld, struct emu_func *f)
 {
     while (ld->token.kind == EMU_TOK_DOT) {
         const bool threads = at_dot(ld, "maxntid") || at_dot(ld, "reqntid");
+        const bool cluster = at_dot(ld, "reqnctapercluster");
         if (at_dot(ld, "pragma")) {
             emu_next(ld);
             emu_next(ld);
@@ -471,8 +472,10 @@ static void parse_bounds(struct emu_loader *ld, struct emu_func *f)
         }
         emu_next(ld);
         uint64_t product = 1;
-        while (ld->token.kind == EMU_TOK_INT) {
+        for (uint32_t i = 0; ld->token.kind == EMU_TOK_INT; i++) {
             const uint64_t n = expect_int(ld);
+            if (cluster && i < 3)
+                f->cluster[i] = n > 65536 ? 65536 : (uint32_t)n;
             product = n > 65536 || product > 65536 ? 65537 : product * n;
             if (!emu_accept(ld, ','))
                 break;

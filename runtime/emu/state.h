@@ -260,6 +260,8 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask);
 // For the start of a .sync instruction: true when every lane of `members` that is alive is in
 // `mask`. Otherwise the running path is blocked at this instruction, which will be executed again.
 bool emu_path_meet(struct emu_warp *w, uint32_t mask, uint32_t members);
+// The same without ordering what the lanes did.
+bool emu_path_gather(struct emu_warp *w, uint32_t mask, uint32_t members);
 void emu_warp_call(struct emu_warp *w, const struct emu_func *f, const struct emu_insn *in,
                    uint32_t mask);
 void emu_warp_return(struct emu_warp *w, uint32_t mask);

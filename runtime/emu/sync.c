@@ -188,14 +188,49 @@ EMU_RUN(cluster_wait)
 
 // --- inside a warp ---
 
+// The lanes of `left` that name the same members as its first one.
+static uint32_t first_group(const struct emu_warp *w, uint32_t ref, uint32_t left)
+{
+    const uint32_t members = lanes(w, ref)[emu_first_lane(left)];
+    uint32_t group = 0;
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        group |= (uint32_t)(left >> i & 1 && lanes(w, ref)[i] == members) << i;
+    return group;
+}
+
 // The member mask of a .sync instruction; false when lanes are missing and the path now waits.
 static bool meet(struct emu_warp *w, uint32_t ref, uint32_t mask)
 {
-    const uint32_t lane = emu_first_lane(mask), members = lanes(w, ref)[lane];
-    for (uint32_t i = lane; i < EMU_WARP; i++)
-        if (mask >> i & 1 && !(lanes(w, ref)[i] >> i & 1))
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        if (!(lanes(w, ref)[i] >> i & 1))
             emu_fault(w, i, "a lane is not in its own member mask 0x%08x", lanes(w, ref)[i]);
-    return emu_path_meet(w, mask, members);
+        members |= lanes(w, ref)[i];
+    }
+    if (!emu_path_gather(w, mask, members))
+        return false;
+    for (uint32_t left = mask; left && w->agent;) {
+        const uint32_t group = first_group(w, ref, left);
+        emu_order_lanes(w->agent, group, w->alive);
+        left &= ~group;
+    }
+    return true;
+}
+
+// Lanes that come together may name different members: each set of them computes by itself. All
+// sets that came together wait until all of them are complete.
+static void each_group(struct emu_warp *w, const struct emu_insn *in, uint32_t ref, uint32_t mask,
+                       emu_run_fn run)
+{
+    if (!meet(w, ref, mask))
+        return;
+    for (uint32_t left = mask; left;) {
+        const uint32_t group = first_group(w, ref, left);
+        left &= ~group;
+        run(w, in, group);
+    }
 }
 
 // Unlike the others, lanes may be at different bar.warp.sync: whoever comes last releases them all.
@@ -270,23 +305,20 @@ EMU_RUN(shfl)
 }
 
 // dst; src: predicate, member mask; round: the predicate is negated
-EMU_RUN(vote)
+static void vote(struct emu_warp *w, const struct emu_insn *in, uint32_t mask)
 {
     uint32_t out[EMU_WARP];
-    if (!meet(w, in->src[1], mask))
-        return;
-    const uint32_t members = mask & lanes(w, in->src[1])[emu_first_lane(mask)];
-    const uint32_t p = (*lanes(w, in->src[0]) ^ (in->round ? EMU_FULL : 0)) & members;
+    const uint32_t p = (*lanes(w, in->src[0]) ^ (in->round ? EMU_FULL : 0)) & mask;
     bool yes = false;
     switch ((enum emu_vote_op)in->op) {
     case EMU_VOTE_ALL:
-        yes = p == members;
+        yes = p == mask;
         break;
     case EMU_VOTE_ANY:
         yes = p != 0;
         break;
     case EMU_VOTE_UNI:
-        yes = p == members || p == 0;
+        yes = p == mask || p == 0;
         break;
     case EMU_VOTE_BALLOT:
         for (int i = 0; i < EMU_WARP; i++)
@@ -297,12 +329,15 @@ EMU_RUN(vote)
     emu_commit_pred(w, in->dst, yes ? EMU_FULL : 0, mask);
 }
 
+EMU_RUN(vote)
+{
+    each_group(w, in, in->src[1], mask, vote);
+}
+
 // dst | list: predicate; src: value, member mask; op: 1 for match.all; width
-EMU_RUN(match)
+static void match(struct emu_warp *w, const struct emu_insn *in, uint32_t mask)
 {
     uint32_t out[EMU_WARP] = {0}, all = 0;
-    if (!meet(w, in->src[1], mask))
-        return;
     uint64_t v[EMU_WARP];
     for (int i = 0; i < EMU_WARP; i++)
         v[i] = in->width == 8 ? ((const uint64_t *)emu_at_ref(w, in->src[0]))[i]
@@ -317,6 +352,11 @@ EMU_RUN(match)
         }
     emu_commit(w, in->dst, out, 4, mask);
     emu_commit_pred(w, in->list, all, mask);
+}
+
+EMU_RUN(match)
+{
+    each_group(w, in, in->src[1], mask, match);
 }
 
 static uint32_t reduce(const struct emu_insn *in, uint32_t a, uint32_t b)
@@ -362,11 +402,9 @@ static uint32_t reduce_floats(const struct emu_insn *in, const uint32_t *v, uint
 }
 
 // dst; src: value, member mask; type
-EMU_RUN(redux)
+static void redux(struct emu_warp *w, const struct emu_insn *in, uint32_t mask)
 {
     uint32_t out[EMU_WARP];
-    if (!meet(w, in->src[1], mask))
-        return;
     const uint32_t first = emu_first_lane(mask);
     uint32_t sum = lanes(w, in->src[0])[first];
     if (in->type == EMU_f32)
@@ -379,6 +417,11 @@ EMU_RUN(redux)
     emu_commit(w, in->dst, out, 4, mask);
 }
 
+EMU_RUN(redux)
+{
+    each_group(w, in, in->src[1], mask, redux);
+}
+
 EMU_RUN(activemask)
 {
     uint32_t out[EMU_WARP];
@@ -388,14 +431,17 @@ EMU_RUN(activemask)
 }
 
 // dst | list: predicate; src: member mask. The lowest member is elected.
-EMU_RUN(elect)
+static void elect(struct emu_warp *w, const struct emu_insn *in, uint32_t mask)
 {
     uint32_t out[EMU_WARP];
-    if (!meet(w, in->src[0], mask))
-        return;
     const uint32_t leader = emu_first_lane(mask);
     for (int i = 0; i < EMU_WARP; i++)
         out[i] = leader;
     emu_commit(w, in->dst, out, 4, mask);
     emu_commit_pred(w, in->list, 1u << leader, mask);
+}
+
+EMU_RUN(elect)
+{
+    each_group(w, in, in->src[0], mask, elect);
 }

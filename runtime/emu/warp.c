@@ -112,14 +112,11 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
     emu_cluster_barrier_recheck(w->cta->cluster);
 }
 
-bool emu_path_meet(struct emu_warp *w, uint32_t mask, uint32_t members)
+bool emu_path_gather(struct emu_warp *w, uint32_t mask, uint32_t members)
 {
     const uint32_t needs = members & w->alive & ~mask;
-    if (!needs) {
-        if (w->agent)
-            emu_order_lanes(w->agent, mask & members, w->alive);
+    if (!needs)
         return true;
-    }
     struct emu_path *p = w->path;
     p->pc--;
     p->state = EMU_PATH_MEET;
@@ -137,6 +134,15 @@ bool emu_path_meet(struct emu_warp *w, uint32_t mask, uint32_t members)
         i++;
     }
     return false;
+}
+
+bool emu_path_meet(struct emu_warp *w, uint32_t mask, uint32_t members)
+{
+    if (!emu_path_gather(w, mask, members))
+        return false;
+    if (w->agent)
+        emu_order_lanes(w->agent, mask & members, w->alive);
+    return true;
 }
 
 static bool runs_before(const struct emu_path *a, const struct emu_path *b)
