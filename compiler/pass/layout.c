@@ -583,7 +583,8 @@ static uint32_t choose_threads(const struct tir_func *f)
 
 // The iterators of dimension d that a view keeps, innermost first; `box` elements of it, from a
 // start that `divisor` divides (0: from 0). UINT32_MAX: the view has no layout of its own, because
-// a digit of the start carries over to the next, or breaks the pattern of the swizzle.
+// a digit of the start carries over to the next, breaks the pattern of the swizzle, or is not
+// aligned to 16 bytes, on which who reads a layout relies.
 static uint32_t viewed_iters(const struct tir_layout *l, uint32_t d, int64_t box, uint64_t divisor,
                              uint32_t bytes, struct tir_iter *kept)
 {
@@ -597,7 +598,7 @@ static uint32_t viewed_iters(const struct tir_layout *l, uint32_t d, int64_t box
             uint64_t step = divisor % weight ? 1 : tir_gcd(divisor / weight, it.extent);
             if ((uint64_t)take > TIR_MAX(step, 1) && i > l->first[d])
                 return UINT32_MAX;
-            if (l->swizzle && step * it.stride * bytes % 1024)
+            if (step * it.stride * bytes % (l->swizzle ? 1024 : 16))
                 return UINT32_MAX;
         }
         if (box % take)
@@ -692,12 +693,13 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
     if (!f->threads)
         f->threads = choose_threads(f);
+    struct solver s = {.f = f, .cx = cx, .types = f->module->types, .warps = f->threads / 32};
+    give_buffers_layouts(&s);
     tir_stage_dots(f, cx);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
     spread_constants(f);
     load_gathered_copies(f);
 
-    struct solver s = {.f = f, .cx = cx, .types = f->module->types, .warps = f->threads / 32};
     s.value_count = f->value_count;
     s.of = arena_array(cx->scratch, const struct tir_layout *, s.value_count);
     s.uses = arena_array(cx->scratch, struct use *, s.value_count);
@@ -715,7 +717,6 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
             s.uses[v->id] = u;
         }
     }
-    give_buffers_layouts(&s);
     anchor_dots(&s);
     anchor_scans(&s);
     anchor_accesses(&s);

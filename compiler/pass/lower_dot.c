@@ -234,6 +234,10 @@ void tir_lower_dot(struct lower *lo, struct tir_inst *inst)
         lower_fma(&p);
         return;
     }
+    if (!a->layout || !b->layout) { // layout leaves none of these
+        tir_lower_unsupported(lo, inst, "a product of a part of a buffer without a layout");
+        return;
+    }
     p.warp_m = warps_of(p.acc, 0);
     p.warp_n = warps_of(p.acc, 1);
     p.rows = (uint32_t)p.m / (16 * p.warp_m.extent);

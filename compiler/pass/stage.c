@@ -147,6 +147,51 @@ static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, st
     return k_dim == 1 ? buffer : permuted(s, dot, buffer, swapped);
 }
 
+// Can ldmatrix take the buffer's rows as they are: 16 aligned bytes at a time, along K unless it
+// transposes?
+static bool feeds_mma(const struct tir_type *buffer, uint32_t k_dim)
+{
+    const struct tir_layout *l = buffer->layout;
+    uint32_t bits = tir_elems[buffer->elem].bits, dense = UINT32_MAX;
+    for (uint32_t d = 0; l && d < l->rank; d++)
+        for (uint32_t i = l->first[d]; i < l->first[d + 1]; i++) {
+            if (l->iters[i].stride == 1 && l->iters[i].extent * bits % 128 == 0)
+                dense = d;
+            else if (l->iters[i].stride * bits % 128)
+                return false;
+        }
+    return dense == k_dim || (dense != UINT32_MAX && bits == 16);
+}
+
+static struct tir_value *load_whole(struct tir_func *f, struct tir_inst *user,
+                                    struct tir_value *buffer)
+{
+    struct tir_builder b = tir_builder_before(f, user);
+    struct tir_type tile = *buffer->type;
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {NULL, NULL, buffer};
+    tile.space = TIR_SPACE_VALUE;
+    tile.layout = NULL;
+    for (uint32_t d = 0; d < tile.rank; d++)
+        operands[3 + d] = tir_const_index(f, 0);
+    struct tir_value *x =
+        tir_build1(&b, TIR_OP_LOAD, tir_type_get(f->module->types, &tile), operands, 3 + tile.rank);
+    tir_set_list(f, x->def, TIR_ATTR_box, tile.shape, tile.rank);
+    return x;
+}
+
+// The buffer of operand i, whose dimension K is k_dim.
+static void stage(struct stage *s, struct tir_inst *dot, uint32_t i, uint32_t k_dim,
+                  const struct tir_dot_plan *plan)
+{
+    struct tir_value *v = dot->operands[i];
+    if (tir_type_is_buffer(v->type)) {
+        if (!plan->mma || feeds_mma(v->type, k_dim))
+            return;
+        v = load_whole(s->f, dot, v);
+    }
+    dot->operands[i] = stage_operand(s, dot, v, k_dim, plan);
+}
+
 void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct stage s = {.f = f, .cx = cx};
@@ -166,9 +211,7 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
                 tir_text_format(cx->receipt, "dot: fused multiply-adds, because %s\n",
                                 plan.refusal);
         }
-        if (tir_type_is_tile(a->type))
-            inst->operands[TIR_DOT_A] = stage_operand(&s, inst, a, 1, &plan);
-        if (tir_type_is_tile(b->type))
-            inst->operands[TIR_DOT_B] = stage_operand(&s, inst, b, 0, &plan);
+        stage(&s, inst, TIR_DOT_A, 1, &plan);
+        stage(&s, inst, TIR_DOT_B, 0, &plan);
     }
 }
