@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "emu/emu.h"
 #include "error.h"
@@ -325,6 +326,14 @@ static void trace(void *user, const struct emu_trace_event *e)
     options->emu_trace(options->emu_trace_user, &event);
 }
 
+static uint32_t threads(const tir_runtime_options *options)
+{
+    if (options->emu_threads)
+        return options->emu_threads;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 1 && cores < INT32_MAX ? (uint32_t)cores : 1;
+}
+
 tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *error)
 {
     struct emu_device *e = tir_host_alloc(&runtime->allocator, sizeof *e);
@@ -334,7 +343,8 @@ tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *er
     pthread_mutex_init(&e->lock, NULL);
     tir_emu_info(runtime, &e->base.info);
     struct emu_options options = {
-        .allocator = runtime->allocator,
+        .allocator = runtime->options.allocator,
+        .threads = threads(&runtime->options),
         .sm_count = e->base.info.sm_count,
         .memory_limit = e->base.info.memory,
         .check = check_level(&runtime->options),

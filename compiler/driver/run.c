@@ -49,11 +49,12 @@ static bool open_device(struct run *r)
         tir_rt_device_open(r->runtime, spec ? spec : "auto", &r->device, r->error))
         return false;
     static const enum tir_option emu_only[] = {TIR_OPTION_EMU_CHECK, TIR_OPTION_SCHEDULE,
-                                               TIR_OPTION_EXPLORE};
+                                               TIR_OPTION_EXPLORE, TIR_OPTION_THREADS};
     for (size_t i = 0; i < TIR_COUNT_OF(emu_only); i++)
         if (r->options->given[emu_only[i]] && tir_rt_device_describe(r->device)->kind != TIR_RT_EMU)
-            return tir_fail(r->error, TIR_ERR_INVALID,
-                            "--emu-check, --schedule and --explore need --device=emu");
+            return tir_fail(
+                r->error, TIR_ERR_INVALID,
+                "--emu-check, --schedule, --explore and --emu-threads need --device=emu");
     const char *arch = r->options->text[TIR_OPTION_ARCH];
     r->result.device = tir_rt_device_describe(r->device);
     r->arch = arch ? arch : tir_compile_arch_for(r->result.device->arch);

@@ -183,7 +183,8 @@ void emu_cluster_start(struct emu_grid *l)
     while (*last)
         last = &(*last)->next;
     *last = cluster;
-    cluster->linear = l->next_cluster++;
+    cluster->linear = l->next_cluster;
+    l->next_cluster += l->stride;
     cluster->alive = l->threads * l->cluster_size;
     cluster->arrived = 0;
     cluster->arrived_time = cluster->done_time = 0;

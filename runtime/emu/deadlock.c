@@ -76,11 +76,11 @@ void emu_deadlock(struct emu_grid *l)
     w->in = insn_of(l, w->paths[0]);
     put_all(&t, l);
     t.size = t.len + 1;
-    t.at = emu_arena_alloc(&l->emu->findings.arena, t.size);
+    t.at = emu_arena_alloc(&l->findings->arena, t.size);
     put_all(&t, l);
     const struct emu_finding f = {.kind = EMU_F_DEADLOCK,
                                   .message = t.at,
                                   .at = emu_place_of(w, emu_first_lane(w->paths[0]->mask))};
     emu_finding_add(l, &f);
-    emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", l->emu->findings.at[0].message);
+    emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", l->findings->at[0].message);
 }

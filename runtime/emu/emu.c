@@ -9,6 +9,7 @@
 #include "emu/isa.h"
 #include "emu/parse.h"
 
+enum { MAX_THREADS = 256 }; // of the host
 static const uint64_t FIRST_ADDRESS = 0x10000000;
 static const uint64_t GAP = (uint64_t)1 << 24; // between objects
 static const uint64_t LAST_ADDRESS = EMU_SHARED_WINDOW;
@@ -259,6 +260,8 @@ tir_status emu_create(const struct emu_options *options, struct emu **out, tir_e
         emu->options.sm_count = 8;
     if (!emu->options.memory_limit)
         emu->options.memory_limit = (uint64_t)8 << 30;
+    if (emu->options.threads > MAX_THREADS)
+        emu->options.threads = MAX_THREADS;
     if (!emu->options.step_limit)
         emu->options.step_limit = (uint64_t)1 << 40;
     emu->isa = emu_isa_create(&emu->allocator);

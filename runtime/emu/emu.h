@@ -59,8 +59,10 @@ struct emu_options {
     enum emu_check check;
     enum emu_policy policy;
     uint64_t seed; // of EMU_RANDOM and EMU_ADVERSARIAL
-    uint32_t
-        threads; // of the host, for launches whose CTAs have nothing to do with each other; 0: 1
+    // Of the host, for launches whose clusters have nothing to do with each other, without a
+    // timeline and with checks up to MEMORY; 0: 1. What such a launch does is the same to the bit
+    // with any number of them, unless its clusters race with each other.
+    uint32_t threads;
     uint64_t step_limit; // most instructions one launch may execute per warp; 0: 2^40
     // What vprintf of device code prints; NULL: nobody wants it. Called during emu_run.
     void (*print)(void *user, const char *text, size_t size);

@@ -106,7 +106,7 @@ static const char *keep(struct emu_arena *arena, const char *text)
 
 void emu_finding_add(struct emu_grid *l, const struct emu_finding *f)
 {
-    struct emu_findings *list = &l->emu->findings;
+    struct emu_findings *list = l->findings;
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t now = list->at[i].at.line, then = list->at[i].other.line;
         if (list->at[i].kind == f->kind && ((now == f->at.line && then == f->other.line) ||
@@ -125,7 +125,7 @@ void emu_finding_add(struct emu_grid *l, const struct emu_finding *f)
 
 static _Noreturn void stop(struct emu_grid *l)
 {
-    const struct emu_findings *list = &l->emu->findings;
+    const struct emu_findings *list = l->findings;
     emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", list->count ? list->at[0].message : "");
 }
 

@@ -4,6 +4,8 @@
 #include <fenv.h>
 #include <string.h>
 
+#include "emu/crew.h"
+#include "emu/launch.h"
 #include "emu/parse.h"
 #include "emu/state.h"
 
@@ -189,10 +191,8 @@ static void *checks_resize(void *user, void *ptr, size_t old_size, size_t new_si
 
 static void checks_start(struct emu_grid *l)
 {
-    struct emu_findings *findings = &l->emu->findings;
-    emu_arena_free(&findings->arena);
+    struct emu_findings *findings = l->findings;
     findings->arena.trap = &l->trap;
-    findings->count = 0;
     l->checks = (struct emu_arena){.allocator = {checks_resize, l}, .trap = &l->trap};
     emu_order_init(&l->order, &l->checks);
     l->race = (struct emu_race){.arena = &l->checks,
@@ -203,13 +203,13 @@ static void checks_start(struct emu_grid *l)
 
 static void checks_end(struct emu_grid *l)
 {
-    l->emu->findings.arena.trap = NULL;
+    l->findings->arena.trap = NULL;
     emu_race_end(&l->race);
     emu_arena_free(&l->checks);
 }
 
-// Nothing here changes between setjmp and a jump back, so no local needs to be volatile.
-static tir_status run(struct emu_grid *l, const void *params)
+// Nothing here and below changes between setjmp and a jump back, so no local needs to be volatile.
+static tir_status prepare(struct emu_grid *l, const void *params)
 {
     if (setjmp(l->trap.env))
         return l->trap.error->status;
@@ -221,10 +221,31 @@ static tir_status run(struct emu_grid *l, const void *params)
     l->sm_groups = l->sm_groups ? l->sm_groups : 1;
     l->sm_time = emu_launch_alloc(l, NULL, 0, l->sm_groups * sizeof *l->sm_time);
     memset(l->sm_time, 0, l->sm_groups * sizeof *l->sm_time);
-    emu_schedule_run(l);
-    if (l->emu->findings.count)
-        emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", l->emu->findings.at[0].message);
     return TIR_OK;
+}
+
+static tir_status run(struct emu_grid *l)
+{
+    if (setjmp(l->trap.env))
+        return l->trap.error->status;
+    emu_schedule_run(l);
+    if (l->findings->count)
+        emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", l->findings->at[0].message);
+    return TIR_OK;
+}
+
+tir_status emu_grid_run(struct emu_grid *l)
+{
+    // The host may have set a rounding mode, flushing of subnormals or traps.
+    fenv_t host;
+    fegetenv(&host);
+    fesetenv(FE_DFL_ENV);
+    checks_start(l);
+    const tir_status status = run(l);
+    emu_clusters_free(l);
+    checks_end(l);
+    fesetenv(&host);
+    return status;
 }
 
 tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kernel,
@@ -245,7 +266,8 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     struct emu_grid *l = emu_resize(&emu->allocator, NULL, 0, sizeof *l);
     if (!l)
         return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
-    *l = (struct emu_grid){.emu = emu, .module = module, .kernel = f};
+    *l = (struct emu_grid){
+        .emu = emu, .module = module, .kernel = f, .stride = 1, .findings = &emu->findings};
     memcpy(l->shape.grid, launch->grid, sizeof l->shape.grid);
     memcpy(l->shape.block, launch->block, sizeof l->shape.block);
     l->cluster_size = l->cluster_count = 1;
@@ -260,16 +282,15 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     l->threads = launch->block[0] * launch->block[1] * launch->block[2];
     l->warps = (l->threads + EMU_WARP - 1) / EMU_WARP;
     l->trap.error = error ? error : &ignored;
-    checks_start(l);
-    // The host may have set a rounding mode, flushing of subnormals or traps.
-    fenv_t host;
-    fegetenv(&host);
-    fesetenv(FE_DFL_ENV);
-    status = run(l, launch->params);
-    fesetenv(&host);
+    emu_arena_free(&emu->findings.arena);
+    emu->findings.count = 0;
+    l->is_independent = emu_is_independent(l);
+    status = prepare(l, launch->params);
+    const uint64_t threads = l->is_independent ? emu->options.threads : 1;
+    const uint64_t workers = threads < l->cluster_count ? threads : l->cluster_count;
+    if (!status)
+        status = workers > 1 ? emu_crew_run(l, (uint32_t)workers) : emu_grid_run(l);
     emu->instructions = l->clock;
-    emu_clusters_free(l);
-    checks_end(l);
     emu_object_sweep(emu);
     if (l->params)
         emu_resize(&emu->allocator, l->params, l->params_size + 1, 0);

@@ -10,7 +10,8 @@
 //
 // All are deterministic functions of the seed. Clusters run one after another. One that keeps
 // running may be waiting for one that has not started, as in a grid-wide barrier; so after a while
-// the next one joins it, until as many are resident as the device has multiprocessors for.
+// the next one joins it, until as many are resident as the device has multiprocessors for. Clusters
+// that have nothing to do with each other (crew.h) never join, and each has a schedule of its own.
 //
 // A turn in which no warp did more than look for what it waits for is a stall. It lets an operation
 // move; where there is none, the time limits of waits run out; and when that has happened often and
@@ -18,6 +19,7 @@
 
 #include "emu/schedule.h"
 
+#include "emu/crew.h"
 #include "emu/op.h"
 #include "emu/trace.h"
 
@@ -83,7 +85,7 @@ static void stalled(struct emu_grid *l)
             emu_op_finish(cluster->ops);
             return;
         }
-    if (l->next_cluster < l->cluster_count && s->patience) {
+    if (!l->is_independent && l->next_cluster < l->cluster_count && s->patience) {
         s->patience = 0; // perhaps for a cluster that has not started
         return;
     }
@@ -218,20 +220,40 @@ static uint32_t retire(struct emu_grid *l)
     return resident;
 }
 
-void emu_schedule_run(struct emu_grid *l)
+static void schedule_start(struct emu_grid *l)
 {
     const struct emu_options *o = &l->emu->options;
-    const uint32_t most = o->sm_count > l->cluster_size ? o->sm_count / l->cluster_size : 1;
+    l->schedule = (struct emu_schedule){.policy = o->policy,
+                                        .random = o->seed + (l->next_cluster << 32),
+                                        .patience = PATIENCE,
+                                        .next_lowest = TOP};
+}
+
+// Starts the next cluster if it is time. False when the launch is over.
+static bool start_next(struct emu_grid *l, uint32_t resident)
+{
+    const uint32_t sms = l->emu->options.sm_count;
+    const uint32_t most = sms > l->cluster_size && !l->is_independent ? sms / l->cluster_size : 1;
+    if (l->next_cluster >= l->cluster_count)
+        return resident;
+    if (resident && (l->schedule.patience || resident >= most))
+        return true;
+    if (l->crew && emu_crew_is_over(l->crew, l->next_cluster))
+        return false;
+    if (l->is_independent)
+        schedule_start(l);
+    l->schedule.patience = PATIENCE;
+    l->cluster_now = l->next_cluster;
+    emu_cluster_start(l);
+    return true;
+}
+
+void emu_schedule_run(struct emu_grid *l)
+{
     struct emu_schedule *s = &l->schedule;
     uint32_t resident = 0;
-    *s = (struct emu_schedule){
-        .policy = o->policy, .random = o->seed, .patience = PATIENCE, .next_lowest = TOP};
-    while (l->next_cluster < l->cluster_count || resident) {
-        if (l->next_cluster < l->cluster_count &&
-            (!resident || (!s->patience && resident < most))) {
-            emu_cluster_start(l);
-            s->patience = PATIENCE;
-        }
+    schedule_start(l);
+    while (start_next(l, resident)) {
         const bool progress = turns[s->policy](l);
         if (l->events != s->events) {
             s->events = l->events;

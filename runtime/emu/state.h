@@ -79,6 +79,7 @@ enum { EMU_BARRIERS = 16 };
 
 struct emu_cta;
 struct emu_cluster;
+struct emu_crew;
 struct emu_grid;
 struct emu_mbarrier;
 struct emu_op;
@@ -185,6 +186,8 @@ struct emu_grid {
     uint32_t cluster_size;     // CTAs of a cluster
     uint64_t cluster_count;    // of the grid
     uint64_t next_cluster;     // to start
+    uint64_t cluster_now;      // that was started last
+    uint64_t stride;           // to the one after the next; 1, but for workers (crew.c)
     uint64_t clock;            // instructions executed so far, by all
     uint64_t events;           // what somebody may have waited for: stores, arrivals, copies
     uint64_t allocated;        // host memory of the launch, held to the device limit
@@ -192,8 +195,11 @@ struct emu_grid {
     struct emu_cluster *resident, *free;
     struct emu_schedule schedule;
     bool is_traced;
-    uint32_t sm_groups; // the timeline: groups of multiprocessors of a cluster's size,
-    uint64_t *sm_time;  // and when each is free
+    bool is_independent;           // clusters have nothing to do with each other (crew.h)
+    struct emu_crew *crew;         // of a worker: those it works with; else NULL
+    struct emu_findings *findings; // the device's, or the worker's
+    uint32_t sm_groups;            // the timeline: groups of multiprocessors of a cluster's size,
+    uint64_t *sm_time;             // and when each is free
     struct emu_trap trap;
     struct emu_arena checks; // memory of the two below
     struct emu_order order;

@@ -28,7 +28,6 @@ void rig_open_with(struct rig *r, enum emu_policy policy, uint64_t seed)
 void rig_open_traced(struct rig *r, enum emu_policy policy, uint64_t seed,
                      void (*trace)(void *, const struct emu_trace_event *), void *user)
 {
-    memset(r, 0, sizeof *r);
     const struct emu_options options = {.check = EMU_CHECK_FULL,
                                         .policy = policy,
                                         .seed = seed,
@@ -38,7 +37,13 @@ void rig_open_traced(struct rig *r, enum emu_policy policy, uint64_t seed,
                                         .trace_user = user,
                                         .step_limit = 10000000,
                                         .memory_limit = (uint64_t)1 << 28};
-    if (emu_create(&options, &r->emu, &r->error))
+    rig_open_options(r, &options);
+}
+
+void rig_open_options(struct rig *r, const struct emu_options *options)
+{
+    memset(r, 0, sizeof *r);
+    if (emu_create(options, &r->emu, &r->error))
         fail_msg("emu_create: %s", r->error.message);
 }
 

@@ -33,6 +33,8 @@ void rig_open_with(struct rig *r, enum emu_policy policy, uint64_t seed);
 // The same with somebody who wants the timeline.
 void rig_open_traced(struct rig *r, enum emu_policy policy, uint64_t seed,
                      void (*trace)(void *, const struct emu_trace_event *), void *user);
+// The same with options of its own.
+void rig_open_options(struct rig *r, const struct emu_options *options);
 void rig_close(struct rig *r);
 void rig_load(struct rig *r, const char *ptx);
 tir_status rig_try_load(struct rig *r, const char *ptx);

@@ -88,11 +88,16 @@ typedef struct tir_runtime_options {
     // launch; NULL: nobody wants it.
     void (*emu_trace)(void *user, const tir_rt_trace_event *event);
     void *emu_trace_user;
+    // Most threads of the host, the caller's included, that an emulated launch takes, if its CTAs
+    // have nothing to do with each other: no atomics in global memory, for example, and no checks
+    // above MEMORY (docs/emulator.md). 0: as many as there are cores. The result does not depend on
+    // it, unless CTAs race with each other. The allocator is called by one of them at a time.
+    uint32_t emu_threads;
 } tir_runtime_options;
 #define TIR_RUNTIME_OPTIONS_INIT                                                               \
     {                                                                                          \
         sizeof(tir_runtime_options), {NULL, NULL}, NULL, 0, 0, 0, 0, TIR_RT_EMU_CHECK_DEFAULT, \
-            NULL, NULL, NULL, NULL, NULL                                                       \
+            NULL, NULL, NULL, NULL, NULL, 0                                                    \
     }
 
 // Makes a runtime. `options` may be NULL. The driver library is opened when a call first needs it.
