@@ -105,9 +105,19 @@ static void skip_parens(struct emu_loader *ld)
 {
     if (!emu_accept(ld, '('))
         return;
-    while (!emu_accept(ld, ')')) {
+    for (uint32_t depth = 1; depth; emu_next(ld)) {
         if (ld->token.kind == EMU_TOK_END)
             emu_syntax(ld, ld->token.line, "')' expected at the end");
+        depth += emu_at(ld, '(');
+        depth -= emu_at(ld, ')');
+    }
+}
+
+static void skip_statement(struct emu_loader *ld)
+{
+    while (!emu_accept(ld, ';')) {
+        if (ld->token.kind == EMU_TOK_END)
+            emu_syntax(ld, ld->token.line, "';' expected at the end");
         emu_next(ld);
     }
 }
@@ -260,14 +270,19 @@ static uint64_t symbol_address(struct emu_loader *ld, const struct emu_symbol *s
 
 static uint64_t parse_init_address(struct emu_loader *ld)
 {
-    if (ld->token.kind == EMU_TOK_WORD && emu_str_is(ld->token.text, "generic")) {
+    const bool is_generic = emu_str_is(ld->token.text, "generic");
+    if (is_generic) {
         emu_next(ld);
         emu_expect(ld, '(');
-        const uint64_t address = symbol_address(ld, expect_word(ld)->symbols);
-        emu_expect(ld, ')');
-        return address;
     }
-    return symbol_address(ld, expect_word(ld)->symbols);
+    uint64_t address = symbol_address(ld, expect_word(ld)->symbols);
+    if (is_generic)
+        emu_expect(ld, ')');
+    if (emu_accept(ld, '+'))
+        address += emu_parse_constant(ld);
+    else if (emu_accept(ld, '-'))
+        address -= emu_parse_constant(ld);
+    return address;
 }
 
 static void parse_init_value(struct emu_loader *ld, struct init *init)
@@ -286,8 +301,14 @@ static void parse_init_value(struct emu_loader *ld, struct init *init)
     }
     if (ld->token.kind == EMU_TOK_WORD) {
         bits = parse_init_address(ld);
-        if (emu_accept(ld, '+'))
-            bits += emu_parse_constant(ld);
+    } else if (ld->token.kind == EMU_TOK_INT && *ld->lexer.cursor == '(') { // a byte: 0xff00(name)
+        uint64_t mask = ld->token.bits;
+        emu_next(ld);
+        emu_expect(ld, '(');
+        bits = parse_init_address(ld) & mask;
+        emu_expect(ld, ')');
+        for (; mask && !(mask & 1); mask >>= 1)
+            bits >>= 1;
     } else {
         const struct emu_lexer before = ld->lexer;
         const struct emu_token token = ld->token;
@@ -602,11 +623,36 @@ static bool parse_targets(struct emu_loader *ld, struct emu_name *name)
 }
 
 // A directive that may stand inside and outside of functions. False when it is another one.
+// `.alias name, function;`: both are declared, and the function has its body already.
+static void parse_alias(struct emu_loader *ld)
+{
+    const uint32_t line = ld->token.line;
+    const struct emu_symbol *alias = expect_word(ld)->symbols;
+    emu_expect(ld, ',');
+    const struct emu_symbol *target = expect_word(ld)->symbols;
+    emu_expect(ld, ';');
+    if (!alias || !target || alias->kind != EMU_SYM_FUNC || target->kind != EMU_SYM_FUNC ||
+        !target->func->is_defined || alias->func->is_defined)
+        emu_syntax(ld, line, "an alias is a function without a body for one that has it");
+    struct emu_func *f = alias->func;
+    const struct emu_func declared = *f;
+    if (declared.param_count != target->func->param_count ||
+        declared.ret_count != target->func->ret_count)
+        emu_syntax(ld, line, "an alias has the parameters of its function");
+    *f = *target->func;
+    f->name = declared.name;
+    f->index = declared.index;
+}
+
 static bool parse_directive(struct emu_loader *ld, bool is_extern)
 {
-    if (emu_accept_dot(ld, "global"))
-        parse_variables(ld, EMU_GLOBAL, is_extern);
-    else if (emu_accept_dot(ld, "const"))
+    if (emu_accept_dot(ld, "global")) {
+        // Textures and surfaces can be declared; their names mean nothing.
+        if (at_dot(ld, "texref") || at_dot(ld, "samplerref") || at_dot(ld, "surfref"))
+            skip_statement(ld);
+        else
+            parse_variables(ld, EMU_GLOBAL, is_extern);
+    } else if (emu_accept_dot(ld, "const"))
         parse_variables(ld, EMU_CONST, is_extern);
     else if (emu_accept_dot(ld, "shared"))
         parse_variables(ld, EMU_SHARED, is_extern);
@@ -619,13 +665,11 @@ static bool parse_directive(struct emu_loader *ld, bool is_extern)
             emu_syntax(ld, ld->token.line, "a section name expected");
         emu_next(ld);
         skip_braces(ld);
-    } else if (emu_accept_dot(ld, "pragma")) {
-        while (!emu_accept(ld, ';')) {
-            if (ld->token.kind == EMU_TOK_END)
-                emu_syntax(ld, ld->token.line, "';' expected at the end");
-            emu_next(ld);
-        }
-    } else {
+    } else if (emu_accept_dot(ld, "pragma") || emu_accept_dot(ld, "tex"))
+        skip_statement(ld);
+    else if (emu_accept_dot(ld, "alias"))
+        parse_alias(ld);
+    else {
         return false;
     }
     return true;

@@ -34,6 +34,8 @@ static uint64_t parse_primary(struct emu_loader *ld)
         value = 0 - parse_primary(ld);
     } else if (emu_accept(ld, '~')) {
         value = ~parse_primary(ld);
+    } else if (emu_accept(ld, '!')) {
+        value = !parse_primary(ld);
     } else if (emu_accept(ld, '+')) {
         value = parse_primary(ld);
     } else if (emu_accept(ld, '(')) {
@@ -59,24 +61,90 @@ static uint64_t parse_primary(struct emu_loader *ld)
     return value;
 }
 
-static uint64_t parse_product(struct emu_loader *ld)
+// Binary operators; a higher level binds tighter. Longer spellings come first.
+static const struct binary {
+    char text[3];
+    uint8_t level;
+} operators[] = {
+    {"||", 1}, {"&&", 2}, {"==", 6}, {"!=", 6}, {"<=", 7}, {">=", 7},
+    {"<<", 8}, {">>", 8}, {"|", 3},  {"^", 4},  {"&", 5},  {"<", 7},
+    {">", 7},  {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10},
+};
+
+enum { PRODUCT = 10 };
+
+// The operator at the token, of the given level or a tighter one; NULL: none.
+static const struct binary *at_operator(const struct emu_loader *ld, uint32_t level)
 {
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+        const struct binary *o = &operators[i];
+        const bool percent =
+            o->text[0] == '%' && ld->token.kind == EMU_TOK_WORD && emu_str_is(ld->token.text, "%");
+        if ((emu_at(ld, o->text[0]) || percent) && (!o->text[1] || *ld->lexer.cursor == o->text[1]))
+            return o->level >= level ? o : NULL;
+    }
+    return NULL;
+}
+
+static uint64_t apply(struct emu_loader *ld, const struct binary *o, uint64_t a, uint64_t b)
+{
+    const int64_t x = (int64_t)a, y = (int64_t)b;
+    const bool two = o->text[1] != '\0';
+    switch (o->text[0]) {
+    case '|':
+        return two ? a || b : a | b;
+    case '&':
+        return two ? a && b : a & b;
+    case '=':
+        return a == b;
+    case '!':
+        return a != b;
+    case '<':
+        return !two ? x < y : o->text[1] == '=' ? x <= y : b > 63 ? 0 : a << b;
+    case '>':
+        return !two ? x > y : o->text[1] == '=' ? x >= y : (uint64_t)(x >> (b > 63 ? 63 : b));
+    case '^':
+        return a ^ b;
+    case '+':
+        return a + b;
+    case '-':
+        return a - b;
+    case '*':
+        return a * b;
+    default:
+        break;
+    }
+    if (b == 0)
+        emu_syntax(ld, ld->token.line, "division by zero in a constant");
+    if (y == -1) // the smallest number wraps
+        return o->text[0] == '/' ? 0 - a : 0;
+    return (uint64_t)(o->text[0] == '/' ? x / y : x % y);
+}
+
+static uint64_t parse_binary(struct emu_loader *ld, uint32_t level)
+{
+    enter(ld);
     uint64_t value = parse_primary(ld);
-    while (emu_accept(ld, '*'))
-        value *= parse_primary(ld);
+    for (const struct binary *o; (o = at_operator(ld, level)) != NULL;) {
+        emu_next(ld);
+        if (o->text[1])
+            emu_next(ld);
+        const uint64_t right = parse_binary(ld, o->level + 1u);
+        value = apply(ld, o, value, right);
+    }
+    ld->depth--;
     return value;
 }
 
 uint64_t emu_parse_constant(struct emu_loader *ld)
 {
     enter(ld);
-    uint64_t value = parse_product(ld);
-    while (emu_at(ld, '+') || emu_at(ld, '-')) {
-        const bool plus = emu_accept(ld, '+');
-        if (!plus)
-            emu_next(ld);
-        const uint64_t more = parse_product(ld);
-        value = plus ? value + more : value - more;
+    uint64_t value = parse_binary(ld, 1);
+    if (emu_accept(ld, '?')) {
+        const uint64_t yes = emu_parse_constant(ld);
+        emu_expect(ld, ':');
+        const uint64_t no = emu_parse_constant(ld);
+        value = value ? yes : no;
     }
     ld->depth--;
     return value;
@@ -118,7 +186,7 @@ static uint64_t parse_addend(struct emu_loader *ld)
         const bool plus = emu_accept(ld, '+');
         if (!plus)
             emu_next(ld);
-        const uint64_t more = parse_product(ld);
+        const uint64_t more = parse_binary(ld, PRODUCT);
         value = plus ? value + more : value - more;
     }
     return value;

@@ -58,6 +58,8 @@ static const struct {
     {BODY("bra L;"), "label 'L' is not defined"},
     {BODY("{ L: } bra L;"), "label 'L' is not defined"},
     {BODY("L: L: ret;"), "label 'L' is defined twice"},
+    {BODY("mov.u32 %r1, 4 / (3 - 3);"), "division by zero in a constant"},
+    {HEAD ".func f(); .func g(); .alias f, g;", "an alias is a function without a body"},
     {BODY("call nothing;"), "neither a function nor a register"},
     // declarations
     {HEAD ".entry k() { .reg .b32 %r<99999999>; }", "more than 4194304 registers"},
@@ -211,9 +213,59 @@ static void every_allocation_can_fail(void **state)
     fail_msg("more than 1000 allocations");
 }
 
+// Constant expressions, initial values with addresses, aliases, declarations of other compilers.
+static void declarations(void **state)
+{
+    (void)state;
+    static const char ptx[] = HEAD
+        ".global .texref tex;\n.tex .u32 old;\n"
+        ".global .attribute(.unified(0,0)) .u32 unified;\n"
+        ".weak .global .align 8 .u32 v[12] = {(3+4)*2-1 << 2 | 0x10 & 0xff ^ 3, 7/2 % 3 >> 1,\n"
+        "!0 && 1 || 0, 5 == 5 ? 07 : 0b101, ~0U, 3 <= 4 != 0, 4 > 5, -7 / 2, -7 >> 1, 1 << 4 + 1,\n"
+        "0 ? 1 : 2 ? 3 : 4, 0x8000000000000000 / -1 == 0x8000000000000000};\n"
+        ".global .align 8 .u64 to[2] = {generic(v)+8, v-(-4)};\n"
+        ".global .align 8 .b8 bytes[8] = {0xff(v), 0xff00(v), 0xff0000(v), 0xff000000(v), 0, 0, 0, 0};\n"
+        ".visible .func (.param .b32 r) twice(.param .b32 a)\n"
+        "{ .reg .b32 %x; ld.param.b32 %x, [a]; shl.b32 %x, %x, 1; st.param.b32 [r], %x; ret; }\n"
+        ".visible .func (.param .b32 r) same(.param .b32 a);\n.alias same, twice;\n"
+        ".entry k(.param .u64 out) {\n.reg .b64 %o, %a, %b; .reg .b32 %x, %y;\n"
+        "ld.param.u64 %o, [out]; ld.global.u64 %a, [to]; ld.global.u32 %x, [%a]; st.global.u32 [%o], %x;\n"
+        "ld.global.u64 %a, [to+8]; ld.global.u32 %x, [%a]; st.global.u32 [%o+4], %x;\n"
+        "ld.global.u32 %x, [bytes]; mov.u64 %a, v; cvt.u32.u64 %y, %a; sub.u32 %x, %x, %y;\n"
+        "st.global.u32 [%o+8], %x;\n"
+        "{ .param .b32 p, q; st.param.b32 [p], 21; call (q), same, (p); ld.param.b32 %x, [q]; }\n"
+        "st.global.u32 [%o+12], %x; mov.u32 %x, (1 << 4) + 3; st.global.u32 [%o+16], %x;\n"
+        "ld.global.u32 %x, [v]; st.global.u32 [%o+20], %x;\n"
+        "ld.global.u32 %x, [v+12]; st.global.u32 [%o+24], %x;\n"
+        "ld.global.u32 %x, [v+16]; st.global.u32 [%o+28], %x;\n"
+        "ld.global.u32 %x, [v+20]; st.global.u32 [%o+32], %x;\n"
+        "ld.global.u32 %x, [v+24]; st.global.u32 [%o+36], %x;\n"
+        "ld.global.u32 %x, [v+28]; st.global.u32 [%o+40], %x;\n"
+        "ld.global.u32 %x, [v+32]; st.global.u32 [%o+44], %x;\n"
+        "ld.global.u32 %x, [v+36]; st.global.u32 [%o+48], %x;\n"
+        "ld.global.u32 %x, [v+40]; st.global.u32 [%o+52], %x;\n"
+        "ld.global.u32 %x, [v+44]; st.global.u32 [%o+56], %x; ret; }\n";
+    static const uint32_t want[] = {
+        1,  0,          0, 42, 19,           (((3 + 4) * 2 - 1) << 2) | ((0x10 & 0xff) ^ 3),
+        7,  UINT32_MAX, 1, 0,  (uint32_t)-3, (uint32_t)-4,
+        32, 3,          1};
+    struct rig r;
+    uint32_t out[15];
+    rig_open(&r);
+    rig_load(&r, ptx);
+    const uint64_t po = rig_buffer(&r, NULL, sizeof out);
+    rig_param_u64(&r, po);
+    rig_run(&r, "k", 1, 1);
+    rig_read(&r, out, po, sizeof out);
+    for (size_t k = 0; k < 15; k++)
+        assert_int_equal(out[k], want[k]);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(declarations),
         cmocka_unit_test(refusals),
         cmocka_unit_test(empty_modules),
         cmocka_unit_test(deep_nesting),
