@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "emu/mbarrier.h"
 #include "emu/state.h"
@@ -30,9 +31,25 @@ static const struct emu_insn *insn_of(const struct emu_grid *l, const struct emu
     return &l->module->code.at[p->state == EMU_PATH_BARRIER ? p->pc - 1 : p->pc];
 }
 
+// The barrier and who has to do with it.
+static void put_mbarrier(const struct emu_mbarrier *b, char *out, size_t size)
+{
+    emu_mbarrier_describe(b, out, size);
+    const struct {
+        const char *what;
+        const struct emu_insn *in;
+    } rows[] = {
+        {"init", b->init}, {"last arrival", b->last_arrive}, {"last bytes", b->last_expect}};
+    for (int i = 0; i < 3; i++) {
+        const size_t at = strlen(out);
+        if (rows[i].in)
+            snprintf(out + at, size - at, ", %s at PTX line %u", rows[i].what, rows[i].in->line);
+    }
+}
+
 static void put_path(struct text *t, const struct emu_warp *w, const struct emu_path *p)
 {
-    char where[110], what[160];
+    char where[110], what[240];
     emu_describe(w->launch->module, insn_of(w->launch, p), where, sizeof where);
     if (p->state == EMU_PATH_BARRIER) {
         const struct emu_barrier *b = &w->cta->barriers[p->barrier];
@@ -42,7 +59,7 @@ static void put_path(struct text *t, const struct emu_warp *w, const struct emu_
         snprintf(what, sizeof what, "at the cluster barrier, %u of %u threads there",
                  w->cta->cluster->arrived, w->cta->cluster->alive);
     } else if (p->state == EMU_PATH_MBARRIER || emu_mbarrier_is(w->cta->cluster, p->mbarrier)) {
-        emu_mbarrier_describe(p->mbarrier, what, sizeof what);
+        put_mbarrier(p->mbarrier, what, sizeof what);
     } else if (p->state == EMU_PATH_GROUP) {
         snprintf(what, sizeof what, "waits for wgmma of the other warps of its warpgroup");
     } else if (p->state == EMU_PATH_MEET) {
@@ -66,6 +83,22 @@ static void put_all(struct text *t, const struct emu_grid *l)
         }
 }
 
+// Lanes that wait for lanes of their own warp, which wait elsewhere.
+static void report_apart(struct emu_warp *w)
+{
+    uint32_t blocked = 0;
+    for (uint32_t k = 0; k < w->path_count; k++)
+        blocked |= w->paths[k]->mask;
+    for (uint32_t k = 0; k < w->path_count; k++) {
+        const struct emu_path *p = w->paths[k];
+        if (p->state != EMU_PATH_MEET || !(p->needs & blocked & ~p->mask))
+            continue;
+        w->in = insn_of(w->launch, p);
+        emu_report(w, emu_first_lane(p->mask), "lanes apart: 0x%08x wait for 0x%08x", p->mask,
+                   p->needs);
+    }
+}
+
 void emu_deadlock(struct emu_grid *l)
 {
     struct text t = {0};
@@ -82,5 +115,8 @@ void emu_deadlock(struct emu_grid *l)
                                   .message = t.at,
                                   .at = emu_place_of(w, emu_first_lane(w->paths[0]->mask))};
     emu_finding_add(l, &f);
+    for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
+        for (i = 0; i < l->cluster_size * l->warps; i++)
+            report_apart(&cluster->ctas[i / l->warps].warps[i % l->warps]);
     emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", l->findings->at[0].message);
 }

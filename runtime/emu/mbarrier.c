@@ -37,7 +37,7 @@ struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *w, uint32_t lane, enum emu
     const struct emu_cta *cta = place(w, lane, space, address, &offset);
     struct emu_mbarrier *b = find(cta, offset);
     if (!b)
-        emu_fault(w, lane, "mbarrier at 0x%" PRIx64 " is used before mbarrier.init", address);
+        emu_fault(w, lane, "mbarrier used before mbarrier.init: at 0x%" PRIx64, address);
     emu_sync_access(w, lane, &b->cta->race, b->offset, OBJECT, false);
     return b;
 }
@@ -79,9 +79,10 @@ static void settle(struct emu_mbarrier *b)
     wake(b);
 }
 
-static void bad(const struct emu_mbarrier *b, const struct emu_by *by, const char *format, ...)
-    EMU_PRINTF(3, 4);
-static void bad(const struct emu_mbarrier *b, const struct emu_by *by, const char *format, ...)
+static void bad(const struct emu_mbarrier *b, const struct emu_by *by, const char *what,
+                const char *format, ...) EMU_PRINTF(4, 5);
+static void bad(const struct emu_mbarrier *b, const struct emu_by *by, const char *what,
+                const char *format, ...)
 {
     char text[120];
     va_list args;
@@ -89,7 +90,7 @@ static void bad(const struct emu_mbarrier *b, const struct emu_by *by, const cha
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     by->warp->in = by->in;
-    emu_fault(by->warp, by->lane, "mbarrier at 0x%x: %s", emu_mbarrier_address(b), text);
+    emu_fault(by->warp, by->lane, "mbarrier %s at 0x%x: %s", what, emu_mbarrier_address(b), text);
 }
 
 // `by` has changed the barrier: when, for the timeline.
@@ -101,7 +102,8 @@ static void reach(struct emu_mbarrier *b, const struct emu_by *by)
 void emu_mbarrier_arrive(struct emu_mbarrier *b, const struct emu_by *by, uint32_t count)
 {
     if (count > b->pending)
-        bad(b, by, "%u arrive where %u of %u are pending", count, b->pending, b->expected);
+        bad(b, by, "over-arrived", "%u arrive where %u of %u are pending", count, b->pending,
+            b->expected);
     b->pending -= count;
     b->last_arrive = by->in;
     reach(b, by);
@@ -112,7 +114,8 @@ static void transact(struct emu_mbarrier *b, const struct emu_by *by, int64_t by
 {
     b->tx += bytes;
     if (b->tx > MAX_COUNT || b->tx < -MAX_COUNT)
-        bad(b, by, "%" PRId64 " transaction bytes; the limit is %d", b->tx, MAX_COUNT);
+        bad(b, by, "bytes", "%" PRId64 " are announced or early; the limit is %d", b->tx,
+            MAX_COUNT);
     reach(b, by);
 }
 
@@ -161,7 +164,7 @@ static void init(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, u
     uint32_t offset;
     struct emu_cta *cta = place(w, lane, (enum emu_space)in->space, address, &offset);
     if (find(cta, offset))
-        emu_fault(w, lane, "mbarrier at 0x%" PRIx64 " is initialised again without mbarrier.inval",
+        emu_fault(w, lane, "mbarrier initialised again: at 0x%" PRIx64 ", without mbarrier.inval",
                   address);
     if (count == 0 || count > MAX_COUNT)
         emu_fault(w, lane, "mbarrier of %u arrivals; 1 to %d are allowed", count, MAX_COUNT);

@@ -78,7 +78,8 @@ def main():
     if re.search("^//: (fails|interpreter only)", source, re.MULTILINE):
         return 77
     with tempfile.TemporaryDirectory() as folder:
-        command = [tirc, "run", path, "--check", "--device", device,
+        checks = ["--emu-check=full"] if device == "emu" else []
+        command = [tirc, "run", path, "--check", "--device", device, *checks,
                    *bindings(source.split("\n"), source, folder)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     if done.returncode:
