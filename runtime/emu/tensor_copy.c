@@ -85,12 +85,12 @@ static void add_run(void *user, struct emu_tensor_run r)
     const uint32_t at = r.shared - EMU_SHARED_START;
     const bool is_load = j->copy.is_load;
     struct emu_cell global = {.bytes = NULL};
-    if (r.global)
+    if (r.global && !r.is_tail)
         global = emu_global_range(op->warp, op->lane, r.global, r.size, !is_load);
     uint8_t *bytes = j->cta->shared + at, *shadow = j->cta->shared_shadow + at;
     if (is_load)
         emu_bulk_run(j->bulk, (struct emu_run){bytes, shadow, global.bytes, global.shadow, r.size});
-    else if (r.global)
+    else if (r.global && !r.is_tail) // no store touches what is outside of its tensor
         emu_bulk_run(j->bulk, (struct emu_run){global.bytes, global.shadow, bytes, shadow, r.size});
 }
 

@@ -40,12 +40,16 @@ static uint32_t row_bytes(const struct emu_tensor_copy *c)
     return is_interleaved(m) ? slice_bytes(m) : inner * tir_tensor_map_type_bytes(m->type);
 }
 
-// Rows a dimension of the box has. Steps of dimension 0 count only where it is one of rows.
+// Rows a dimension of the box has. Steps of dimension 0 count only where it is one of rows. Of an
+// interleaved tensor the last dimension but one is that of slices, and its box counts elements.
 static uint32_t box_rows(const struct emu_tensor_copy *c, uint32_t dim)
 {
     const tir_tensor_map *m = c->map;
     if (dim == 0 && !is_interleaved(m))
         return 1;
+    if (is_interleaved(m) && dim == m->rank - 2)
+        return (m->box[dim] * tir_tensor_map_type_bytes(m->type) + slice_bytes(m) - 1) /
+               slice_bytes(m);
     return (m->box[dim] + m->steps[dim] - 1) / m->steps[dim];
 }
 
@@ -82,38 +86,18 @@ uint64_t emu_tensor_fill(const tir_tensor_map *map)
     return map->fill == TIR_TENSOR_MAP_FILL_NAN ? UINT64_C(0x7ff77ff77ff77ff7) : 0;
 }
 
-static bool is_finite(uint32_t bits)
-{
-    return (bits & 0x7f800000) != 0x7f800000;
-}
-
-static uint32_t flushed(uint32_t bits)
-{
-    return bits & 0x7f800000 ? bits : bits & 0x80000000;
-}
-
+// To nearest, ties to even; NaNs become one. Subnormals stay, also where the type says .ftz.
 static uint32_t rounded(uint32_t bits)
 {
-    return is_finite(bits) ? (bits + 0x1000) & ~0x1fffu : bits;
-}
-
-static uint32_t flushed_rounded(uint32_t bits)
-{
-    return rounded(flushed(bits));
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return 0x7fffe000;
+    return (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
 }
 
 emu_convert_fn emu_tensor_convert(const tir_tensor_map *map)
 {
-    switch (map->type) {
-    case TIR_TENSOR_MAP_F32_FTZ:
-        return flushed;
-    case TIR_TENSOR_MAP_TF32:
-        return rounded;
-    case TIR_TENSOR_MAP_TF32_FTZ:
-        return flushed_rounded;
-    default:
-        return NULL;
-    }
+    const bool is_tf32 = map->type == TIR_TENSOR_MAP_TF32 || map->type == TIR_TENSOR_MAP_TF32_FTZ;
+    return is_tf32 ? rounded : NULL;
 }
 
 // --- runs ---
@@ -126,17 +110,17 @@ static void flush(struct walk *w)
 }
 
 // A stretch that is contiguous on both sides; it may go on with the one before.
-static void add(struct walk *w, uint64_t global, uint32_t shared, uint32_t size)
+static void add(struct walk *w, uint64_t global, uint32_t shared, uint32_t size, bool is_tail)
 {
     struct emu_tensor_run *r = &w->run;
-    const bool goes_on = r->size && r->shared + r->size == shared &&
+    const bool goes_on = r->size && r->shared + r->size == shared && r->is_tail == is_tail &&
                          (global ? r->global && r->global + r->size == global : !r->global);
     if (goes_on) {
         r->size += size;
         return;
     }
     flush(w);
-    *r = (struct emu_tensor_run){global, shared, size};
+    *r = (struct emu_tensor_run){global, shared, size, is_tail};
 }
 
 static uint32_t swizzled(const struct walk *w, uint32_t address)
@@ -145,13 +129,13 @@ static uint32_t swizzled(const struct walk *w, uint32_t address)
 }
 
 // Bytes of the row that begins at `shared` before swizzling: piece by piece where it is swizzled.
-static void stretch(struct walk *w, uint64_t global, uint32_t shared, uint32_t size)
+static void stretch(struct walk *w, uint64_t global, uint32_t shared, uint32_t size, bool is_tail)
 {
     while (size) {
         uint32_t part = size;
         if (w->swizzle_mask && part > 16 - shared % 16)
             part = 16 - shared % 16;
-        add(w, global, swizzled(w, shared), part);
+        add(w, global, swizzled(w, shared), part, is_tail);
         global += global ? part : 0;
         shared += part;
         size -= part;
@@ -161,10 +145,12 @@ static void stretch(struct walk *w, uint64_t global, uint32_t shared, uint32_t s
 // The next row: `before` bytes outside, `inside` bytes from `global` on, the rest outside.
 static void row(struct walk *w, uint64_t global, uint32_t before, uint32_t inside)
 {
-    const uint32_t at = w->next;
-    stretch(w, 0, at, before);
-    stretch(w, global, at + before, inside);
-    stretch(w, 0, at + before + inside, w->row_bytes - before - inside);
+    const uint32_t at = w->next, end = before + inside;
+    const uint32_t tail = w->copy->is_load ? 0 : (16 - end % 16) % 16; // rows have multiples of 16
+    stretch(w, 0, at, before, false);
+    stretch(w, global, at + before, inside, false);
+    stretch(w, global + inside, at + end, tail, true);
+    stretch(w, 0, at + end + tail, w->row_bytes - end - tail, false);
     w->next += w->pitch;
 }
 

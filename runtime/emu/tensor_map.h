@@ -33,6 +33,7 @@ struct emu_tensor_run {
     uint64_t global; // address; 0: outside of the tensor
     uint32_t shared; // address
     uint32_t size;
+    bool is_tail; // of a store: behind the end of a row, in its last 16 bytes; hardware writes them
 };
 
 typedef void (*emu_tensor_run_fn)(void *user, struct emu_tensor_run run);
@@ -47,7 +48,7 @@ uint32_t emu_tensor_bytes(const struct emu_tensor_copy *copy);
 uint32_t emu_tensor_extent(const struct emu_tensor_copy *copy);
 // What elements outside of the tensor are, repeated every 8 bytes.
 uint64_t emu_tensor_fill(const tir_tensor_map *map);
-// What a load makes of a 32-bit element: rounded to tf32, subnormals flushed. NULL: nothing.
+// What a load makes of a 32-bit element: rounded to tf32. NULL: nothing.
 typedef uint32_t (*emu_convert_fn)(uint32_t bits);
 emu_convert_fn emu_tensor_convert(const tir_tensor_map *map);
 

@@ -67,7 +67,7 @@ static void move(void *user, struct emu_tensor_run r)
     if (t->copy.is_load)
         for (uint32_t i = 0; i < r.size; i++)
             s[i] = r.global ? expected[r.global - t->base + i] : 0;
-    else if (r.global)
+    else if (r.global && !r.is_tail)
         memcpy(expected + (r.global - t->base), s, r.size);
 }
 
