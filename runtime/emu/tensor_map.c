@@ -5,6 +5,7 @@
 #include "emu/tensor_map.h"
 
 #include <stddef.h>
+#include <string.h>
 
 enum { MAX_EXTENT = 233472 }; // shared memory of a multiprocessor
 #define FAR (UINT64_C(1) << 60)
@@ -218,27 +219,31 @@ static void walk_rows(struct walk *w)
     }
 }
 
-// The base pixel goes through the box of the corners, row by row, image by image.
+// The base pixel goes through the box of the corners, row by row, image by image. An interleaved
+// tensor has the dims of pixels first, and a slice of each pixel is moved.
 static void walk_im2col(struct walk *w)
 {
     const struct emu_tensor_copy *c = w->copy;
     const tir_tensor_map *m = w->map;
-    int64_t base[TIR_TENSOR_MAP_RANK];
+    const uint32_t first = is_interleaved(m) ? 0 : 1, corners = m->rank - 2;
+    int64_t base[TIR_TENSOR_MAP_RANK] = {0};
     for (uint32_t i = 0; i < m->rank; i++)
         base[i] = c->at[i];
     for (uint32_t n = 0; n < m->pixels; n++) {
         int64_t at[TIR_TENSOR_MAP_RANK];
-        for (uint32_t i = 0; i < m->rank; i++)
-            at[i] = base[i] + (i >= 1 && i + 1 < m->rank && c->is_load ? c->offset[i - 1] : 0);
-        place_row(w, at, 1, c->at[0]);
-        uint32_t i = 1;
-        for (; i + 1 < m->rank; i++) {
-            base[i] += m->steps[i];
-            if (base[i] < (int64_t)m->dims[i] + m->upper[i - 1])
+        memcpy(at, base, sizeof at);
+        for (uint32_t i = 0; i < corners && c->is_load; i++)
+            at[first + i] += c->offset[i];
+        place_row(w, at, first, c->at[0]);
+        uint32_t i = 0;
+        for (; i < corners; i++) {
+            int64_t *pixel = &base[first + i];
+            *pixel += m->steps[first + i];
+            if (*pixel < (int64_t)m->dims[first + i] + m->upper[i])
                 break;
-            base[i] = m->lower[i - 1];
+            *pixel = m->lower[i];
         }
-        base[i] += i + 1 == m->rank;
+        base[m->rank - 1] += i == corners;
     }
 }
 
@@ -248,11 +253,13 @@ static void walk_im2col(struct walk *w)
 static const char *window_refusal(const struct emu_tensor_copy *c)
 {
     const tir_tensor_map *m = c->map;
-    for (uint32_t i = 1; i + 1 < m->rank; i++) {
-        const int64_t lower = m->lower[i - 1], upper = (int64_t)m->dims[i] - 1 + m->upper[i - 1];
-        if (c->at[i] < lower || c->at[i] > upper)
+    const uint32_t first = is_interleaved(m) ? 0 : 1;
+    for (uint32_t i = 0; i + 2 < m->rank; i++) {
+        const int64_t dim = (int64_t)m->dims[first + i], at = c->at[first + i];
+        const int64_t lower = m->lower[i], upper = dim - 1 + m->upper[i];
+        if (at < lower || at > upper)
             return "the first pixel is outside of the map's corners";
-        if (!c->is_load && (lower < 0 || upper >= (int64_t)m->dims[i]))
+        if (!c->is_load && (lower < 0 || upper >= dim))
             return "the map's corners are outside of the tensor";
     }
     return NULL;
@@ -265,8 +272,6 @@ static const char *refusal(const struct emu_tensor_copy *c)
     if ((c->mode == EMU_TENSOR_IM2COL) != (m->kind != TIR_TENSOR_MAP_TILED))
         return c->mode == EMU_TENSOR_IM2COL ? "an im2col copy needs an im2col map"
                                             : "a tile copy needs a tiled map";
-    if (c->mode == EMU_TENSOR_IM2COL && is_interleaved(m))
-        return "im2col copies of interleaved tensors are not modelled";
     if (c->mode == EMU_TENSOR_ROWS && (m->rank != 2 || m->box[1] != 1))
         return "gather4 and scatter4 need a map of rank 2 with boxes of one row";
     if (m->address == 0)
