@@ -44,10 +44,16 @@ static inline uint16_t half_fma(uint16_t a, uint16_t b, uint16_t c, bool bf)
     return emu_fma_narrow(widen(a, bf), widen(b, bf), widen(c, bf), bf ? EMU_bf16 : EMU_f16);
 }
 
-// .oob: the NaN that a tensor copy fills in outside of the tensor counts as zero.
+// The NaN that a tensor copy fills in outside of the tensor, of either sign.
+static inline bool is_oob(uint16_t h)
+{
+    return (h & 0x7fff) == EMU_NAN_OOB;
+}
+
+// .oob: a factor from outside of the tensor makes the result zero.
 static inline uint16_t half_fma_oob(uint16_t a, uint16_t b, uint16_t c, bool bf)
 {
-    return a == EMU_NAN_OOB || b == EMU_NAN_OOB ? 0 : half_fma(a, b, c, bf);
+    return is_oob(a) || is_oob(b) ? 0 : half_fma(a, b, c, bf);
 }
 
 static inline uint16_t half_abs(uint16_t a, bool bf)

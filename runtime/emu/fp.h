@@ -12,7 +12,7 @@
 
 static const uint32_t EMU_NAN_F32 = 0x7fffffff;
 static const uint16_t EMU_NAN_F16 = 0x7fff; // bf16 too
-static const uint16_t EMU_NAN_OOB = 0x7fff; // what tensor copies fill in, in both formats
+static const uint16_t EMU_NAN_OOB = 0x7ff7; // what tensor copies fill in, in every format
 
 static inline float emu_f32_of(uint32_t bits)
 {

@@ -287,6 +287,27 @@ static int close_module(void **state)
     return 0;
 }
 
+// A sweep over all codes on an H200: of a factor only these two make the result zero, of an addend
+// none does.
+static void out_of_bounds(void **state)
+{
+    (void)state;
+    static const uint16_t codes[] = {0x7ff7, 0xfff7, 0x7ff6, 0x7ff8,
+                                     0x7fff, 0xffff, 0x7fc0, 0xffc0};
+    static uint64_t src[32][4], out[32];
+    for (int i = 0; i < 32; i++) {
+        src[i][0] = codes[i % 8];
+        src[i][1] = 0x3c003c00;
+    }
+    rig_each("fma.rn.oob.f16 %c4, %c0, %c1, %c1; fma.rn.oob.relu.bf16 %c5, %c1, %c0, %c1;"
+             "fma.rn.oob.bf16 %c6, %c1, %c1, %c0; fma.rn.oob.f16x2 %b4, %b0, %b1, %b1;"
+             "shr.u32 %b4, %b4, 16; cvt.u16.u32 %c7, %b4;"
+             "mov.b64 %out, {%c4, %c5, %c6, %c7};",
+             (const uint64_t(*)[4])src, 32, out);
+    for (int i = 0; i < 32; i++)
+        assert_int_equal(out[i], i % 8 < 2 ? 0x3c007fff00000000 : 0x3c007fff7fff7fff);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +321,7 @@ int main(void)
         cmocka_unit_test(wide_atomics),
         cmocka_unit_test(float_reductions),
         cmocka_unit_test(constant_registers),
+        cmocka_unit_test(out_of_bounds),
     };
     return cmocka_run_group_tests(tests, open_module, close_module);
 }
