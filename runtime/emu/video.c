@@ -82,6 +82,60 @@ static int64_t compute(const struct emu_insn *in, int64_t a, int64_t b)
     return 0;
 }
 
+// Saturation is that of the code which drivers make of these instructions for sm_90; it is not
+// always what the manual says. A sum or a difference too great for an unsigned word keeps its low
+// bits: only what is below zero saturates. Of what a shift moves out of the word, two bits count.
+static int64_t saturate(const struct emu_insn *in, int64_t x)
+{
+    const bool is_signed = in->round & D_SIGNED;
+    if (in->op == SHL)
+        x = (int64_t)((uint64_t)x << 30) >> 30;
+    return is_signed || in->op == SHL ? clamp(x, 32, is_signed) : x < 0 ? 0 : x;
+}
+
+// A part saturates to its greatest value in both directions.
+static int64_t saturate_part(int64_t x, uint32_t bits, bool is_signed)
+{
+    const int64_t high = ((int64_t)1 << (bits - is_signed)) - 1;
+    return x < 0 || x > high ? high : x;
+}
+
+static bool is_shift(const struct emu_insn *in)
+{
+    return in->op == SHL || in->op == SHR;
+}
+
+// Whether the word that is compared with c is extended as a signed one even if c is not.
+static bool is_word_signed(const struct emu_insn *in)
+{
+    return in->op == ADD || in->op == SUB || (is_shift(in) && in->flags & EMU_INSN_SAT);
+}
+
+// The result t put together with c.
+static uint32_t combine(const struct emu_insn *in, int64_t t, uint32_t c)
+{
+    const uint32_t bits = (uint32_t)in->offset, start = in->space;
+    const uint32_t ones = bits == 32 ? UINT32_MAX : ((uint32_t)1 << bits) - 1;
+    const bool is_signed = in->round & (in->op == SET ? A_SIGNED : D_SIGNED);
+    const int64_t z = pick(c, 0, 32, is_signed);
+    if (is_word_signed(in) && in->size != MERGE)
+        t = (int32_t)(uint32_t)t;
+    const bool less = is_signed ? t < z : (uint64_t)t < (uint64_t)z;
+    switch ((enum video_second)in->size) {
+    case SUM:
+        return (uint32_t)t + c;
+    case LEAST:
+        return less ? (uint32_t)t : c;
+    case GREATEST:
+        return less ? c : (uint32_t)t;
+    case MERGE:
+        break;
+    }
+    // The upper half of a register gets that of the result.
+    const uint32_t from = bits == 16 ? start : 0;
+    return (c & ~(ones << start)) | ((uint32_t)t >> from & ones) << start;
+}
+
 // target, list: parts of a and b; space, offset: the first bit and the width of the part of d;
 // size: enum video_second
 EMU_RUN(video)
@@ -89,36 +143,23 @@ EMU_RUN(video)
     uint32_t out[EMU_WARP];
     const uint32_t *a = emu_at_ref(w, in->src[0]), *b = emu_at_ref(w, in->src[1]);
     const uint32_t *c = emu_at_ref(w, in->src[2]);
-    const uint32_t bits = (uint32_t)in->offset, start = in->space;
-    const uint32_t ones = bits == 32 ? UINT32_MAX : ((uint32_t)1 << bits) - 1;
-    const bool is_signed = in->round & D_SIGNED;
+    const uint32_t bits = (uint32_t)in->offset;
     for (int i = 0; i < EMU_WARP; i++) {
         const int64_t x =
             pick(a[i], part_start(in->target), part_bits(in->target), in->round & A_SIGNED);
         const int64_t y =
             pick(b[i], part_start(in->list), part_bits(in->list), in->round & B_SIGNED);
-        const int64_t z = pick(c[i], 0, 32, is_signed);
         int64_t t = compute(in, x, y);
         if (in->flags & EMU_INSN_SAT)
-            t = clamp(t, bits, is_signed);
-        switch ((enum video_second)in->size) {
-        case SUM:
-            out[i] = (uint32_t)(t + z);
-            break;
-        case LEAST:
-            out[i] = (uint32_t)(t < z ? t : z);
-            break;
-        case GREATEST:
-            out[i] = (uint32_t)(t > z ? t : z);
-            break;
-        case MERGE:
-            out[i] = (c[i] & ~(ones << start)) | ((uint32_t)t & ones) << start;
-        }
+            t = bits == 32 || is_shift(in) ? saturate(in, t)
+                                           : saturate_part(t, bits, in->round & D_SIGNED);
+        out[i] = combine(in, t, c[i]);
     }
     emu_commit(w, in->dst, out, 4, mask);
 }
 
-// a * b + c in wide arithmetic, shifted and clamped; space: the shift
+// a * b + c in 64 bits, shifted and saturated; space: the shift. A whole register counts as signed
+// whatever its type is; the types say what a part, the shift and the saturation are.
 EMU_RUN(video_mad)
 {
     uint32_t out[EMU_WARP];
@@ -127,31 +168,16 @@ EMU_RUN(video_mad)
     const uint32_t flags = in->round;
     const bool is_signed = flags & (A_SIGNED | B_SIGNED | MINUS_AB | MINUS_C);
     for (int i = 0; i < EMU_WARP; i++) {
-        // The product of two unsigned words needs all 64 bits; with c it needs one more, so the sum
-        // is kept as its low 64 bits and what lies above them.
         const int64_t x =
-            pick(a[i], part_start(in->target), part_bits(in->target), flags & A_SIGNED);
-        const int64_t y = pick(b[i], part_start(in->list), part_bits(in->list), flags & B_SIGNED);
-        uint64_t low = (uint64_t)x * (uint64_t)y;
-        uint64_t high = (x < 0) != (y < 0) && x && y ? UINT64_MAX : 0;
-        uint64_t z = (uint64_t)pick(c[i], 0, 32, is_signed), one = 0;
-        if (flags & MINUS_AB) {
-            low = ~low;
-            high = ~high;
-        }
-        if (flags & MINUS_C)
-            z = ~z;
-        one = flags & (MINUS_AB | MINUS_C | PLUS_ONE) ? 1 : 0;
-        const uint64_t z_high = is_signed && z >> 63 ? UINT64_MAX : 0;
-        uint64_t sum = low + z;
-        high += z_high + (sum < low);
-        sum += one;
-        high += sum < one;
-        if (in->space)
-            sum = sum >> in->space | high << (64 - in->space);
+            (int32_t)pick(a[i], part_start(in->target), part_bits(in->target), flags & A_SIGNED);
+        const int64_t y =
+            (int32_t)pick(b[i], part_start(in->list), part_bits(in->list), flags & B_SIGNED);
+        const uint64_t ab = (uint64_t)(x * y), z = (uint64_t)(int32_t)c[i];
+        uint64_t sum = (flags & MINUS_AB ? -ab : ab) + (flags & MINUS_C ? -z : z);
+        sum += flags & PLUS_ONE ? 1 : 0;
+        sum = is_signed ? (uint64_t)((int64_t)sum >> in->space) : sum >> in->space;
         if (in->flags & EMU_INSN_SAT)
-            sum = is_signed ? (uint64_t)clamp((int64_t)sum, 32, true)
-                            : (sum > UINT32_MAX ? UINT32_MAX : sum);
+            sum = (uint64_t)clamp((int64_t)sum, 32, is_signed);
         out[i] = (uint32_t)sum;
     }
     emu_commit(w, in->dst, out, 4, mask);
