@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Decoders of tcgen05.
 
+#include <stdio.h>
+
 #include "emu/decode.h"
 #include "emu/tmem.h"
 #include "emu/umma.h"
@@ -124,22 +126,83 @@ static bool is_next(const struct emu_dec *d, enum emu_operand_kind kind)
     return d->at < d->ast->operand_count && d->ast->operands[d->at].kind == kind;
 }
 
+// How many scales a row has: what the kind or a suffix says.
+static uint8_t take_scales(struct emu_dec *d, int kind)
+{
+    static const char *const names[] = {"scale_vec::1X", "scale_vec::2X", "scale_vec::4X",
+                                        "block32",       "block16",       NULL};
+    static const uint8_t counts[] = {1, 2, 4, 2, 4};
+    const int i = emu_dec_one_of(d, names);
+    const uint8_t own = kind == EMU_UMMA_MXF8F6F4 ? 1 : 2;
+    const uint8_t count = i < 0 || (i == 3 && own == 1) ? own : counts[i];
+    const bool ok = kind == EMU_UMMA_MXF4NVF4 ? i >= 0 && count >= 2 : count == own;
+    if (!emu_dec_mod(d, "block_scale") || !ok)
+        emu_dec_bad(d, "unknown kind of scales");
+    return count;
+}
+
+static void decode_copy(struct emu_dec *d)
+{
+    static const char *const shapes[] = {"128x256b", "128x128b", "4x256b",
+                                         "64x128b",  "32x128b",  NULL};
+    static const char *const formats[] = {"b4x16_p64", "b6x16_p32", NULL};
+    struct emu_insn *in = d->in;
+    in->op = take_group(d) ? EMU_UMMA_PAIR : 0;
+    const int shape = emu_dec_one_of(d, shapes);
+    in->run = emu_run_umma_copy;
+    in->size = (uint8_t)shape;
+    if (shape == 3 && emu_dec_mod(d, "warpx2::02_13"))
+        in->size = EMU_UMMA_64X128B_02_13;
+    else if (shape == 3 && emu_dec_mod(d, "warpx2::01_23"))
+        in->size = EMU_UMMA_64X128B_01_23;
+    else if (shape == 4 && emu_dec_mod(d, "warpx4"))
+        in->size = EMU_UMMA_32X128B_X4;
+    else if (shape < 0 || shape > 2)
+        emu_dec_bad(d, "unknown shape, or which warps is missing");
+    if (emu_dec_mod(d, "b8x16")) {
+        const int format = emu_dec_one_of(d, formats);
+        if (format < 0)
+            emu_dec_bad(d, "the format of the source is missing");
+        in->width = format ? 6 : 4;
+    }
+    take_address(d);
+    in->src[1] = emu_dec_src(d, EMU_b64);
+}
+
+// What hardware may keep of A, or of B, makes no difference here.
+static void skip_collector(struct emu_dec *d, bool ws)
+{
+    for (uint32_t i = 0; i < d->ast->mod_count; i++) {
+        const tir_str mod = d->ast->mods[i];
+        static const char *const uses[] = {"fill", "use", "lastuse", "discard", NULL};
+        static const char *const buffers[] = {"a", "b0", "b1", "b2", "b3", NULL};
+        char name[40];
+        for (int b = ws ? 1 : 0; buffers[b] && (ws || b == 0); b++)
+            for (int u = 0; uses[u]; u++) {
+                snprintf(name, sizeof name, "collector::%s::%s", buffers[b], uses[u]);
+                if (emu_str_is(mod, name))
+                    emu_dec_mod(d, name);
+            }
+    }
+}
+
 static void decode_product(struct emu_dec *d)
 {
-    static const char *const kinds[] = {"kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8",
-                                        NULL};
-    static const char *const collectors[] = {"collector::a::fill", "collector::a::use",
-                                             "collector::a::lastuse", "collector::a::discard",
-                                             NULL};
+    static const char *const kinds[] = {
+        "kind::f16",      "kind::tf32", "kind::f8f6f4",   "kind::i8",
+        "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4", NULL};
     struct emu_insn *in = d->in;
-    const bool pair = take_group(d);
+    const bool ws = emu_dec_mod(d, "ws"), pair = take_group(d);
     const int kind = emu_dec_one_of(d, kinds);
     bool negate = false;
     if (kind < 0)
         emu_dec_bad(d, "unknown kind");
-    emu_dec_one_of(d, collectors); // what hardware may keep makes no difference here
+    if (ws && (pair || kind > EMU_UMMA_I8))
+        emu_dec_bad(d, "'.ws' is of one CTA and without scales");
+    skip_collector(d, ws);
     in->run = emu_run_umma;
-    in->op = (uint8_t)(kind | (pair ? EMU_UMMA_PAIR : 0));
+    in->op = (uint8_t)(kind | (pair ? EMU_UMMA_PAIR : 0) | (ws ? EMU_UMMA_WS : 0));
+    in->width = kind >= EMU_UMMA_MXF8F6F4 ? take_scales(d, kind) : 0;
     emu_dec_args_begin(d);
     take_tensor(d);
     if (is_next(d, EMU_OPD_MEM)) {
@@ -150,13 +213,17 @@ static void decode_product(struct emu_dec *d)
     }
     take_value(d, EMU_b64);
     take_value(d, EMU_b32);
-    if (is_next(d, EMU_OPD_VEC))
+    if (in->width) {
+        take_tensor(d);
+        take_tensor(d);
+    } else if (!ws && is_next(d, EMU_OPD_VEC)) {
         emu_dec_registers(d, pair ? 8 : 4, EMU_b32, false);
+    }
     in->src[2] = emu_dec_pred(d, emu_dec_next(d), &negate);
     in->op |= negate ? EMU_UMMA_NOT_INPUT_D : 0;
     if (d->at < d->ast->operand_count) {
         const uint64_t scale = emu_dec_constant(d);
-        if (scale > 15 || kind > EMU_UMMA_TF32)
+        if (scale > 15 || kind > EMU_UMMA_TF32 || ws)
             emu_dec_bad(d, "no scale of the accumulator, or above 15");
         in->offset = (int64_t)scale;
     }
@@ -173,6 +240,8 @@ void emu_decode_tcgen05(struct emu_dec *d)
         decode_access(d, true);
     } else if (emu_dec_mod(d, "st")) {
         decode_access(d, false);
+    } else if (emu_dec_mod(d, "cp")) {
+        decode_copy(d);
     } else if (emu_dec_mod(d, "commit")) {
         decode_commit(d);
     } else if (emu_dec_one_of(d, waits) >= 0) {

@@ -99,6 +99,7 @@ EMU_RUN(tmem_wait);
 // umma.c
 EMU_RUN(umma);
 EMU_RUN(umma_commit);
+EMU_RUN(umma_copy);
 // wgmma_op.c
 EMU_RUN(wgmma);
 EMU_RUN(wgmma_fence);

@@ -39,7 +39,7 @@ uint32_t emu_smem_unit(const struct emu_smem_matrix *m, struct emu_element e, ui
     return swizzled(m, at);
 }
 
-static enum emu_matrix_fault check(const struct emu_smem *memory, uint32_t address)
+enum emu_matrix_fault emu_smem_check(const struct emu_smem *memory, uint32_t address)
 {
     const uint32_t at = address - EMU_SHARED_START;
     if (address < EMU_SHARED_START || at + UNIT > memory->size)
@@ -68,7 +68,7 @@ enum emu_matrix_fault emu_smem_matrix_read(const struct emu_smem *memory,
         for (uint32_t k = 0; k < columns; k += dk) {
             double values[MAX_UNIT], *to = out + (size_t)i * row_step + (size_t)k * column_step;
             *address = emu_smem_unit(m, e, first + i, k);
-            const enum emu_matrix_fault fault = check(memory, *address);
+            const enum emu_matrix_fault fault = emu_smem_check(memory, *address);
             if (fault)
                 return fault;
             if (memory->read)

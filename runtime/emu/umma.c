@@ -6,8 +6,14 @@
 //   one CTA, M 64        lane 32 (r / 16) + r % 16 (+ 16 where the address says so), column c
 //   a pair, M 256        rows of 128 in each CTA: lane r % 128, column c
 //   a pair, M 128        rows of 64 in each CTA: lane r % 64 + 64 (c / (N / 2)), column c % (N / 2)
+//   .ws, M 64            lane r + 64 (c / (N / 2)), column c % (N / 2)
+//   .ws, M 32            lane r + 32 (c / (N / 4)), column c % (N / 4)
 // A in tensor memory has the same lanes, its elements packed along the columns. Of a pair, each CTA
 // has its rows of A and half of the columns of B. D of 16 bits takes the low half of each word.
+//
+// The scales of row r of A, or of column r of B, are bytes of the word in lane r % 32 and column
+// r / 32, the same in each quarter of the lanes. Of a pair, each CTA has those of its rows and
+// those of all columns.
 
 #include "emu/umma.h"
 
@@ -41,8 +47,12 @@ static enum emu_type type_of(uint32_t code, enum emu_umma_kind kind)
         return code == 2 ? EMU_tf32 : EMU_none;
     case EMU_UMMA_F8F6F4:
         return float8(code);
-    default:
+    case EMU_UMMA_I8:
         return code == 0 ? EMU_u8 : code == 1 ? EMU_s8 : EMU_none;
+    case EMU_UMMA_MXF8F6F4:
+        return float8(code);
+    default:
+        return code == 1 ? EMU_e2m1 : EMU_none;
     }
 }
 
@@ -53,8 +63,38 @@ static enum emu_type result_of(uint32_t code, enum emu_umma_kind kind)
     return code == 1 ? EMU_f32 : code == 0 && kind != EMU_UMMA_TF32 ? EMU_f16 : EMU_none;
 }
 
-bool emu_umma_shape_of(uint32_t x, enum emu_umma_kind kind, bool pair, struct emu_umma_shape *s)
+// The kinds with scales: M is in units of 128, and D is f32.
+static bool scaled_shape_of(uint32_t x, enum emu_umma_kind kind, bool pair,
+                            struct emu_umma_shape *s)
 {
+    const bool is_8bit = kind == EMU_UMMA_MXF8F6F4;
+    const uint8_t bits = is_8bit ? 8 : 4;
+    const enum emu_type a = type_of(x >> 7 & 7, kind);
+    const enum emu_type b = type_of(x >> 10 & (is_8bit ? 7 : 3), kind);
+    *s = (struct emu_umma_shape){.m = (x >> 27 & 3) << 7,
+                                 .n = (x >> 17 & 63) << 3,
+                                 .k = 256u / bits,
+                                 .a = {(uint8_t)a, bits, false},
+                                 .b = {(uint8_t)b, bits, false},
+                                 .d = EMU_f32,
+                                 .negate_a = x >> 13 & 1,
+                                 .negate_b = x >> 14 & 1,
+                                 .trans_a = x >> 15 & 1,
+                                 .trans_b = x >> 16 & 1,
+                                 .scale = x >> 23 & 1 ? EMU_ue8m0 : EMU_ue4m3,
+                                 .scale_a = x >> 29 & 3,
+                                 .scale_b = x >> 4 & 3};
+    const bool scale_ok = s->scale == EMU_ue8m0 || kind == EMU_UMMA_MXF4NVF4;
+    const bool trans_ok = is_8bit || !(s->trans_a || s->trans_b || x >> 31);
+    return a && b && scale_ok && trans_ok && (s->m == 128 || (pair && s->m == 256)) && s->n &&
+           s->n <= MOST_N && s->n % (pair ? 16 : 8) == 0 && !(x >> 2 & 1);
+}
+
+bool emu_umma_shape_of(uint32_t x, enum emu_umma_kind kind, uint32_t op, struct emu_umma_shape *s)
+{
+    const bool pair = op & EMU_UMMA_PAIR, ws = op & EMU_UMMA_WS;
+    if (kind >= EMU_UMMA_MXF8F6F4)
+        return scaled_shape_of(x, kind, pair, s);
     const enum emu_type a = type_of(x >> 7 & 7, kind), b = type_of(x >> 10 & 7, kind);
     const uint8_t bits = kind == EMU_UMMA_F16 ? 16 : kind == EMU_UMMA_TF32 ? 32 : 8;
     *s = (struct emu_umma_shape){.m = (x >> 24 & 31) << 4,
@@ -68,9 +108,11 @@ bool emu_umma_shape_of(uint32_t x, enum emu_umma_kind kind, bool pair, struct em
                                  .trans_a = x >> 15 & 1,
                                  .trans_b = x >> 16 & 1,
                                  .saturate = x >> 3 & 1};
-    const bool m_ok = pair ? s->m == 128 || s->m == 256 : s->m == 64 || s->m == 128;
+    const bool m_ok =
+        pair ? s->m == 128 || s->m == 256 : s->m == 64 || s->m == 128 || (ws && s->m == 32);
     const uint32_t step = kind == EMU_UMMA_I8 && s->n > 32 ? 16 : 8;
-    const bool n_ok = s->n && s->n <= MOST_N && s->n % (pair ? 2 * step : step) == 0;
+    const bool n_ok = ws ? s->n == 64 || s->n == 128 || s->n == 256
+                         : s->n && s->n <= MOST_N && s->n % (pair ? 2 * step : step) == 0;
     return a && b && s->d && m_ok && n_ok && !(x >> 2 & 1) && !(x & 1 << 6);
 }
 
@@ -88,6 +130,7 @@ struct product {
     struct emu_cta *ctas[2]; // the pair, or one
     uint32_t count;
     uint32_t d, a_address;
+    uint32_t scales[2]; // where those of A and B are
     uint64_t a, b;
     uint32_t disabled[8]; // lanes that keep what they have, 32 a word
     uint32_t scale;       // D is divided by two to this power
@@ -98,20 +141,23 @@ struct numbers {
     double right[MOST_K * MOST_N], left[ROWS * MOST_K], sum[ROWS * MOST_N];
 };
 
+// In how many parts the columns of D lie, one under the other.
+static uint32_t parts_of(const struct product *p)
+{
+    if (p->work.op.in->op & EMU_UMMA_WS)
+        return 128 / p->s.m;
+    return p->count == 2 && p->s.m == 128 ? 2 : 1;
+}
+
 // Where an element of D is: the CTA, its lane and its column. Rows count within the CTA.
 static void place(const struct product *p, uint32_t row, uint32_t column, uint32_t *lane,
                   uint32_t *at)
 {
-    *at = (p->d & 0xffff) + column;
-    if (p->count == 1) {
-        *lane = p->s.m == 128 ? row : row / 16 * 32 + row % 16 + (p->d >> 16);
-        return;
-    }
-    *lane = row;
-    if (p->s.m == 128) {
-        *lane = row + column / (p->s.n / 2) * 64;
-        *at = (p->d & 0xffff) + column % (p->s.n / 2);
-    }
+    const uint32_t parts = parts_of(p), columns = p->s.n / parts;
+    const bool spread = p->count == 1 && p->s.m == 64 && parts == 1;
+    *at = (p->d & 0xffff) + column % columns;
+    *lane = spread ? row / 16 * 32 + row % 16 + (p->d >> 16)
+                   : row + column / columns * (EMU_TMEM_LANES / parts);
 }
 
 static struct emu_smem_matrix matrix_of(uint64_t descriptor, bool mn_major)
@@ -193,6 +239,50 @@ static void read_a(struct product *p, struct emu_cta *cta, uint32_t row, double 
         left[i] = -left[i];
 }
 
+// The scales of row or column i as numbers.
+static void read_scales(struct product *p, const struct emu_cta *cta, uint32_t side, uint32_t i,
+                        double *out)
+{
+    const uint32_t column = (p->scales[side] & 0xffff) + i / 32, count = p->work.op.in->width;
+    const uint32_t byte = count == 4 ? 0 : side ? p->s.scale_b : p->s.scale_a;
+    const uint32_t mask = count == 4 ? UINT32_MAX : (1u << 8 * count) - 1;
+    const uint32_t first = cta->tmem->words[i % 32][column] >> 8 * byte & mask;
+    for (uint32_t lane = i % 32; lane < EMU_TMEM_LANES; lane += 32) {
+        if (cta->tmem->shadow[lane][column] == EMU_UNSET)
+            emu_op_fault(&p->work.op,
+                         "uninitialised tensor memory is read by tcgen05.mma: lane %u column %u of "
+                         "scales",
+                         lane, column);
+        if ((cta->tmem->words[lane][column] >> 8 * byte & mask) != first)
+            emu_op_fault(&p->work.op,
+                         "tensor memory: the scales in column %u differ between quarters of lanes",
+                         column);
+    }
+    emu_elements_decode(emu_element_packed(p->s.scale), &first, count, out); // little endian
+}
+
+static void scale_a(struct product *p, const struct emu_cta *cta, uint32_t row, double *left)
+{
+    double factor[4];
+    const uint32_t length = p->s.k / p->work.op.in->width;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        read_scales(p, cta, 0, row + i, factor);
+        for (uint32_t k = 0; k < p->s.k; k++)
+            left[i * p->s.k + k] *= factor[k / length];
+    }
+}
+
+static void scale_b(struct product *p, const struct emu_cta *cta, double *right)
+{
+    double factor[4];
+    const uint32_t length = p->s.k / p->work.op.in->width;
+    for (uint32_t n = 0; n < p->s.n; n++) {
+        read_scales(p, cta, 1, n, factor);
+        for (uint32_t k = 0; k < p->s.k; k++)
+            right[k * p->s.n + n] *= factor[k / length];
+    }
+}
+
 static void write_d(struct product *p, uint32_t cta, uint32_t first, const double *sum)
 {
     struct emu_tmem *t = p->ctas[cta]->tmem;
@@ -239,13 +329,19 @@ static void multiply(struct work *work)
 {
     struct product *p = (struct product *)work;
     struct numbers x;
-    read_b(p, x.right);
-    for (uint32_t cta = 0; cta < p->count; cta++)
+    for (uint32_t cta = 0; cta < p->count; cta++) {
+        if (cta == 0 || p->s.scale)
+            read_b(p, x.right);
+        if (p->s.scale)
+            scale_b(p, p->ctas[cta], x.right);
         for (uint32_t row = 0; row < p->s.m / p->count; row += ROWS) {
             read_a(p, p->ctas[cta], row, x.left);
+            if (p->s.scale)
+                scale_a(p, p->ctas[cta], row, x.left);
             emu_matrix_multiply(ROWS, p->s.n, p->s.k, x.left, NULL, x.right, x.sum);
             write_d(p, cta, row, x.sum);
         }
+    }
     if (!is_followed(p))
         mark_d(p, EMU_SET);
 }
@@ -299,9 +395,8 @@ static uint64_t value_at(const struct emu_warp *w, const struct emu_arg *arg, ui
 // All columns of D and A must be allocated, and D written where it is read.
 static void check(struct emu_warp *w, uint32_t lane, const struct product *p)
 {
-    const uint32_t columns = p->count == 2 && p->s.m == 128 ? p->s.n / 2 : p->s.n;
-    const uint32_t base = p->d >> 16;
-    if (base && !(base == 16 && p->count == 1 && p->s.m == 64))
+    const uint32_t columns = p->s.n / parts_of(p), base = p->d >> 16;
+    if (base && !(base == 16 && p->count == 1 && p->s.m == 64 && columns == p->s.n))
         emu_fault(w, lane, "misaligned tensor memory address 0x%x of D", p->d);
     for (uint32_t i = 0; i < p->count; i++) {
         for (uint32_t c = 0; c < columns; c++)
@@ -309,6 +404,9 @@ static void check(struct emu_warp *w, uint32_t lane, const struct product *p)
         for (uint32_t c = 0;
              c < p->s.k * p->s.a.bits / 32 && p->work.op.in->op & EMU_UMMA_A_IN_TMEM; c++)
             emu_tmem_check(w, lane, p->ctas[i], (p->a_address & 0xffff) + c);
+        for (uint32_t side = 0; side < 2 && p->s.scale; side++)
+            for (uint32_t c = 0; c < (side ? p->s.n : p->s.m / p->count); c += 32)
+                emu_tmem_check(w, lane, p->ctas[i], (p->scales[side] & 0xffff) + c / 32);
         for (uint32_t row = 0; row < p->s.m / p->count && p->input_d; row++)
             for (uint32_t c = 0; c < p->s.n && w->launch->emu->options.check; c++) {
                 uint32_t at, column;
@@ -322,8 +420,8 @@ static void check(struct emu_warp *w, uint32_t lane, const struct product *p)
     }
 }
 
-// list: D, A, B, the instruction descriptor, disabled lanes; src[2]: whether D is read; offset:
-// scale of D; count: of the list
+// list: D, A, B, the instruction descriptor, disabled lanes or where scales are; src[2]: whether D
+// is read; offset: scale of D; width: scales of a row; count: of the list
 EMU_RUN(umma)
 {
     const struct emu_arg *args = &w->launch->module->args.at[in->list];
@@ -335,7 +433,7 @@ EMU_RUN(umma)
         const bool pair = in->op & EMU_UMMA_PAIR;
         const uint32_t descriptor = (uint32_t)value_at(w, &args[3], lane);
         struct emu_cta *first = &w->cta->cluster->ctas[pair ? w->cta->rank & ~1u : w->cta->rank];
-        if (!emu_umma_shape_of(descriptor, in->op & EMU_UMMA_KIND, pair, &p->s))
+        if (!emu_umma_shape_of(descriptor, in->op & EMU_UMMA_KIND, in->op, &p->s))
             emu_fault(w, lane, "tcgen05.mma: the kind has nothing that descriptor 0x%x says",
                       descriptor);
         p->count = pair ? 2 : 1;
@@ -349,7 +447,12 @@ EMU_RUN(umma)
         p->scale = (uint32_t)in->offset;
         p->s.a.front = !(in->op & EMU_UMMA_A_IN_TMEM);
         p->s.b.front = true;
-        for (uint32_t i = 4; i < in->count; i++)
+        for (uint32_t i = 0; i < 2 && p->s.scale; i++)
+            p->scales[i] = (uint32_t)value_at(w, &args[4 + i], lane);
+        if (p->s.scale && (p->s.scale_a % in->width || p->s.scale_b % in->width))
+            emu_fault(w, lane, "tcgen05.mma: %u scales cannot start at byte %u or %u", in->width,
+                      p->s.scale_a, p->s.scale_b);
+        for (uint32_t i = 4; i < in->count && !p->s.scale; i++)
             p->disabled[i - 4] = (uint32_t)value_at(w, &args[i], lane);
         check(w, lane, p);
         mark_d(p, EMU_IN_FLIGHT);
@@ -398,6 +501,108 @@ EMU_RUN(umma_commit)
                 w, lane, EMU_SHARED_CLUSTER, b->offset + EMU_SHARED_START + emu_rank_bits(i));
         }
         emu_op_track(&c->work.op);
+        emu_op_issued(&c->work.op);
+    }
+}
+
+// --- copies from shared memory ---
+
+struct copy {
+    struct work work;
+    struct emu_cta *ctas[2];
+    uint32_t count, to;
+    uint64_t from;
+};
+
+static const struct {
+    uint8_t rows, units, times; // units of 16 bytes; how often the rows are written
+} copies[] = {
+    [EMU_UMMA_128X256B] = {128, 2, 1},     [EMU_UMMA_128X128B] = {128, 1, 1},
+    [EMU_UMMA_4X256B] = {4, 2, 1},         [EMU_UMMA_64X128B_02_13] = {64, 1, 2},
+    [EMU_UMMA_64X128B_01_23] = {64, 1, 2}, [EMU_UMMA_32X128B_X4] = {32, 1, 4},
+};
+
+// The lane that row r goes to for the n-th time: each pair of warps has all rows.
+static uint32_t lane_of(uint32_t shape, uint32_t r, uint32_t n)
+{
+    if (shape == EMU_UMMA_64X128B_02_13)
+        return r / 32 * 64 + n * 32 + r % 32;
+    return n * copies[shape].rows + r;
+}
+
+// Sixteen narrow elements at the front of 16 bytes become bytes: e2m1 in the middle of each.
+static void widen(const uint8_t *from, uint32_t bits, uint8_t *to)
+{
+    for (uint32_t i = 0; i < 16; i++) {
+        const uint8_t *at = from + i * bits / 8;
+        const uint32_t two = (uint32_t)at[0] | (uint32_t)at[1] << 8;
+        to[i] = (uint8_t)((two >> i * bits % 8 & ((1u << bits) - 1)) << (bits == 4 ? 2 : 0));
+    }
+}
+
+static void copy_mark(const struct copy *c, uint8_t status)
+{
+    const uint32_t shape = c->work.op.in->size, lane = c->to >> 16, column = c->to & 0xffff;
+    for (uint32_t cta = 0; cta < c->count; cta++)
+        for (uint32_t r = 0; r < copies[shape].rows; r++)
+            for (uint32_t n = 0; n < copies[shape].times; n++)
+                memset(&c->ctas[cta]->tmem->shadow[lane + lane_of(shape, r, n)][column], status,
+                       4u * copies[shape].units);
+}
+
+static void copy_unit(struct copy *c, struct emu_cta *cta, uint32_t r, uint32_t u)
+{
+    const struct emu_element byte = emu_element_packed(EMU_u8);
+    const struct emu_smem_matrix m = matrix_of(c->from, false);
+    const struct emu_smem memory = memory_of(cta);
+    const uint32_t shape = c->work.op.in->size, bits = c->work.op.in->width;
+    const uint32_t address = emu_smem_unit(&m, byte, r, 16 * u);
+    uint8_t unit[16];
+    if (emu_smem_check(&memory, address))
+        emu_op_fault(&c->work.op, "uninitialised shared memory is read by tcgen05.cp at 0x%x",
+                     address);
+    const uint8_t *from = memory.bytes + (address - EMU_SHARED_START);
+    if (bits)
+        widen(from, bits, unit);
+    else
+        memcpy(unit, from, sizeof unit);
+    for (uint32_t n = 0; n < copies[shape].times; n++)
+        memcpy(&cta->tmem->words[(c->to >> 16) + lane_of(shape, r, n)][(c->to & 0xffff) + 4 * u],
+               unit, sizeof unit);
+}
+
+static void copy_done(struct work *work)
+{
+    struct copy *c = (struct copy *)work;
+    const uint32_t shape = work->op.in->size;
+    for (uint32_t cta = 0; cta < c->count; cta++)
+        for (uint32_t r = 0; r < copies[shape].rows; r++)
+            for (uint32_t u = 0; u < copies[shape].units; u++)
+                copy_unit(c, c->ctas[cta], r, u);
+    copy_mark(c, EMU_SET);
+}
+
+// src[0] + offset: where to; src[1]: descriptor; size: enum emu_umma_copy; width: of the elements
+// that become bytes, or 0
+EMU_RUN(umma_copy)
+{
+    const bool pair = in->op & EMU_UMMA_PAIR;
+    for (uint32_t lane = 0; lane < EMU_WARP; lane++) {
+        if (!(mask >> lane & 1))
+            continue;
+        struct copy *c = work_new(w, in, lane, sizeof *c, copy_done);
+        struct emu_cta *first = &w->cta->cluster->ctas[pair ? w->cta->rank & ~1u : w->cta->rank];
+        c->count = pair ? 2 : 1;
+        c->to = ((const uint32_t *)emu_at_ref(w, in->src[0]))[lane] + (uint32_t)in->offset;
+        c->from = ((const uint64_t *)emu_at_ref(w, in->src[1]))[lane];
+        if (c->to >> 16 && (in->size != EMU_UMMA_4X256B || c->to >> 16 > EMU_TMEM_LANES - 4))
+            emu_fault(w, lane, "misaligned tensor memory address 0x%x of a copy", c->to);
+        for (uint32_t i = 0; i < c->count; i++) {
+            c->ctas[i] = first + i;
+            for (uint32_t k = 0; k < 4u * copies[in->size].units; k++)
+                emu_tmem_check(w, lane, c->ctas[i], (c->to & 0xffff) + k);
+        }
+        copy_mark(c, EMU_IN_FLIGHT);
         emu_op_issued(&c->work.op);
     }
 }

@@ -148,20 +148,24 @@ struct form {
     int m, n;
     int swizzle_a, swizzle_b, trans_a, trans_b;
     bool a_in_tmem, negate_a, negate_b, keep; // keep: D is read
-    int scale;
-    bool disable; // every third lane
+    int divide;                               // D by two to this power
+    bool disable;                             // every third lane
+    bool ws;
+    int scales; // of a row
+    char scale; // 'e': ue8m0, 'm': ue4m3
+    int id_a, id_b;
 };
 
 static int bits_of(const char *type)
 {
-    return !strcmp(type, "tf32") ? 32 : strstr(type, "f16") ? 16 : 8;
+    return !strcmp(type, "tf32") ? 32 : strstr(type, "f16") ? 16 : !strcmp(type, "fp4") ? 4 : 8;
 }
 
 static uint32_t code_of(const char *type)
 {
-    static const char *const names[] = {"f16",  "bf16", "tf32", "e4m3", "e5m2",
-                                        "e2m3", "e3m2", "e2m1", "u8",   "s8"};
-    static const uint32_t codes[] = {0, 1, 2, 0, 1, 3, 4, 5, 0, 1};
+    static const char *const names[] = {"f16",  "bf16", "tf32", "e4m3", "e5m2", "e2m3",
+                                        "e3m2", "e2m1", "u8",   "s8",   "fp4"};
+    static const uint32_t codes[] = {0, 1, 2, 0, 1, 3, 4, 5, 0, 1, 1};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], type))
             return codes[i];
@@ -175,7 +179,7 @@ static uint32_t draw(const char *type, double *value, uint64_t *seed)
     static const double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
     const uint32_t r = (uint32_t)rig_random(seed);
     const double sign = r & 1 ? -1 : 1;
-    if (!strcmp(type, "e2m1")) {
+    if (!strcmp(type, "e2m1") || !strcmp(type, "fp4")) { // fp4: two to a byte
         *value = sign * e2m1[r >> 1 & 7];
         return (r & 1) << 3 | (r >> 1 & 7);
     }
@@ -238,7 +242,7 @@ static uint64_t descriptor(const struct layout *l, int address)
 
 struct data {
     uint8_t image[IMAGE];
-    uint32_t d[COLUMNS][128], a[32][128]; // columns of tensor memory, by lanes
+    uint32_t d[COLUMNS][128], a[32][128], scales[8][128]; // columns of tensor memory, by lanes
     uint64_t descriptors[2];
     uint32_t instruction, disabled[4], unused;
 };
@@ -246,7 +250,8 @@ struct data {
 static void make_kernel(const struct form *f, int columns_a, char *text, size_t size)
 {
     char regs[1024], a[32], disable[64] = "", scale[16] = "";
-    const int d = IMAGE, ta = IMAGE + COLUMNS * 512, rest = ta + 32 * 512;
+    const int d = IMAGE, ta = IMAGE + COLUMNS * 512, scales = ta + 32 * 512,
+              rest = scales + 8 * 512;
     size_t n = (size_t)snprintf(text, size, "%s", begin);
     n += (size_t)snprintf(
         text + n, size - n,
@@ -269,11 +274,20 @@ static void make_kernel(const struct form *f, int columns_a, char *text, size_t 
         n += (size_t)snprintf(text + n, size - n,
                               "tcgen05.st.sync.aligned.32x32b.x%d.b32 [%%a+64], %s;\n", columns_a,
                               regs);
+    for (int i = 0; i < 8 && f->scales; i++)
+        n += (size_t)snprintf(text + n, size - n, "ld.global.b32 %%r%d, [%%q+%d];\n", i,
+                              scales + i * 512);
+    if (f->scales)
+        n += (size_t)snprintf(text + n, size - n,
+                              "tcgen05.st.sync.aligned.32x32b.x8.b32 [%%a+96], "
+                              "{%%r0,%%r1,%%r2,%%r3,%%r4,%%r5,%%r6,%%r7};\n");
     snprintf(a, sizeof a, columns_a ? "[%%tm+64]" : "%%x");
     if (f->disable)
         snprintf(disable, sizeof disable, " {%%r1, %%r2, %%r3, %%r4},");
-    if (f->scale)
-        snprintf(scale, sizeof scale, ", %d", f->scale);
+    if (f->divide)
+        snprintf(scale, sizeof scale, ", %d", f->divide);
+    if (f->scales)
+        snprintf(disable, sizeof disable, " [%%tm+96], [%%tm+100],");
     n += (size_t)snprintf(
         text + n, size - n,
         "tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync;\n"
@@ -281,13 +295,13 @@ static void make_kernel(const struct form *f, int columns_a, char *text, size_t 
         "tcgen05.fence::after_thread_sync; ld.global.b64 %%x, [%%p+%d]; ld.global.b64 %%y, [%%p+%d];\n"
         "ld.global.b32 %%r0, [%%p+%d]; ld.global.b32 %%r1, [%%p+%d]; ld.global.b32 %%r2, [%%p+%d];\n"
         "ld.global.b32 %%r3, [%%p+%d]; ld.global.b32 %%r4, [%%p+%d]; setp.eq.u32 %%g, %%t, %s;\n"
-        "@%%f tcgen05.mma.cta_group::1.kind::%s [%%tm], %s, %%y, %%r0,%s %%g%s;\n"
+        "@%%f tcgen05.mma%s.cta_group::1.kind::%s [%%tm], %s, %%y, %%r0,%s %%g%s;\n"
         "mov.u32 %%b, bar; cvt.u64.u32 %%z, %%b; cvta.shared.u64 %%z, %%z;\n"
         "@%%f tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%%z];\n"
         "W: mbarrier.try_wait.parity.shared.b64 %%g, [bar], 0; @!%%g bra W;\n"
         "tcgen05.fence::after_thread_sync;\n",
         rest, rest + 8, rest + 16, rest + 20, rest + 24, rest + 28, rest + 32, f->keep ? "0" : "1",
-        f->kind, a, disable, scale);
+        f->ws ? ".ws" : "", f->kind, a, disable, scale);
     registers(regs, sizeof regs, COLUMNS);
     n += (size_t)snprintf(text + n, size - n,
                           "tcgen05.ld.sync.aligned.32x32b.x%d.b32 %s, [%%a];\n"
@@ -316,7 +330,50 @@ static double d_of_bits(const char *type, uint32_t bits)
 
 static int lane_of(const struct form *f, int row)
 {
-    return f->m == 128 ? row : row / 16 * 32 + row % 16;
+    return f->m == 128 || f->ws ? row : row / 16 * 32 + row % 16;
+}
+
+// Where an element of D is: with .ws the columns lie in two or four parts under one another.
+static int place_d(const struct form *f, int row, int c, int *column)
+{
+    const int parts = f->ws ? 128 / f->m : 1, part = c / (f->n / parts);
+    *column = c % (f->n / parts);
+    return lane_of(f, row) + part * (128 / parts);
+}
+
+// One of the scales of a row of A, or of a column of B, into all quarters of the lanes.
+static double draw_scale(const struct form *f, struct data *data, int side, int row, int i,
+                         uint64_t *seed)
+{
+    const int r = (int)(rig_random(seed) % 32), e = r % 4, m = r / 4;
+    const uint32_t bits = f->scale == 'e' ? (uint32_t)(126 + e) : (uint32_t)((6 + e) << 3 | m);
+    const int byte = (side ? f->id_b : f->id_a) + i;
+    for (int quarter = 0; quarter < 4; quarter++)
+        data->scales[side * 4 + row / 32][quarter * 32 + row % 32] |= bits << 8 * byte;
+    return f->scale == 'e' ? ldexp(1, e - 1) : ldexp(1 + m / 8.0, e - 1);
+}
+
+static void scale_rows(const struct form *f, struct data *data, int k, int side,
+                       double (*x)[MOST_K], uint64_t *seed)
+{
+    for (int row = 0; row < (side ? f->n : f->m); row++)
+        for (int i = 0; i < f->scales; i++) {
+            const double factor = draw_scale(f, data, side, row, i, seed);
+            for (int j = i * k / f->scales; j < (i + 1) * k / f->scales; j++)
+                x[row][j] *= factor;
+        }
+}
+
+static uint32_t instruction_of(const struct form *f)
+{
+    const uint32_t d = !strcmp(f->d, "f32") ? 1u : !strcmp(f->d, "s32") ? 2u : 0u;
+    const uint32_t common = code_of(f->a) << 7 | code_of(f->b) << 10 | (uint32_t)f->negate_a << 13 |
+                            (uint32_t)f->negate_b << 14 | (uint32_t)f->trans_a << 15 |
+                            (uint32_t)f->trans_b << 16 | (uint32_t)(f->n / 8) << 17;
+    if (f->scales)
+        return common | (uint32_t)f->id_b << 4 | (f->scale == 'e' ? 1u << 23 : 0) |
+               (uint32_t)(f->m / 128) << 27 | (uint32_t)f->id_a << 29;
+    return common | d << 4 | (uint32_t)(f->m / 16) << 24;
 }
 
 static void check(const struct form *f, uint64_t seed)
@@ -352,14 +409,9 @@ static void check(const struct form *f, uint64_t seed)
         }
     data.descriptors[0] = descriptor(&la, 2048 + A_AT); // static shared memory is before it
     data.descriptors[1] = descriptor(&lb, 2048 + B_AT);
-    data.instruction = (!strcmp(f->d, "f32")   ? 1u
-                        : !strcmp(f->d, "s32") ? 2u
-                                               : 0u)
-                           << 4 |
-                       code_of(f->a) << 7 | code_of(f->b) << 10 | (uint32_t)f->negate_a << 13 |
-                       (uint32_t)f->negate_b << 14 | (uint32_t)f->trans_a << 15 |
-                       (uint32_t)f->trans_b << 16 | (uint32_t)(f->n / 8) << 17 |
-                       (uint32_t)(f->m / 16) << 24;
+    scale_rows(f, &data, k, 0, a, &seed);
+    scale_rows(f, &data, k, 1, b, &seed);
+    data.instruction = instruction_of(f);
     for (int i = 0; i < 128 && f->disable; i += 3)
         data.disabled[i / 32] |= 1u << i % 32;
     make_kernel(f, f->a_in_tmem ? k / e : 0, text, sizeof text);
@@ -373,13 +425,16 @@ static void check(const struct form *f, uint64_t seed)
     rig_close(&r);
     for (int i = 0; i < f->m; i++)
         for (int c = 0; c < f->n; c++) {
-            const int lane = lane_of(f, i);
+            int column;
+            const int lane = place_d(f, i, c, &column);
             const bool kept = f->disable && lane % 3 == 0;
-            double want = kept || f->keep ? d[c][lane] * (kept ? 1 : ldexp(1, -f->scale)) : 0;
+            double want = kept || f->keep ? d[column][lane] * (kept ? 1 : ldexp(1, -f->divide)) : 0;
             for (int j = 0; j < k && !kept; j++)
                 want += a[i][j] * b[c][j];
-            const double got = d_of_bits(f->d, data.d[c][lane]);
-            const double slack = !strcmp(f->d, "f16") ? fabs(want) * 0x1p-10 : 0;
+            const double got = d_of_bits(f->d, data.d[column][lane]);
+            const double slack = fabs(want) * (!strcmp(f->d, "f16") ? 0x1p-10
+                                               : f->scales          ? 0x1p-23
+                                                                    : 0);
             if (!(fabs(got - want) <= slack))
                 fail_msg(
                     "%s %s x %s, m %d n %d, swizzles %d %d, transposed %d %d: row %d column %d is "
@@ -400,7 +455,7 @@ static void products(void **state)
         {"f16", "f16", "f16", "f16", 64, 64, 128, 128, 0, 0, .keep = true},
         {"f16", "f16", "f16", "f32", 128, 64, 128, 128, 1, 1, .keep = true},
         {"f16", "bf16", "bf16", "f32", 64, 64, 0, 0, 1, 1, .negate_b = true},
-        {"f16", "bf16", "bf16", "f32", 128, 64, 0, 64, 0, 1, .keep = true, .scale = 2},
+        {"f16", "bf16", "bf16", "f32", 128, 64, 0, 64, 0, 1, .keep = true, .divide = 2},
         {"f16", "f16", "f16", "f32", 128, 8, 32, 128, 0, 0, .a_in_tmem = true, .keep = true},
         {"f16", "bf16", "bf16", "f32", 64, 64, 32, 128, 0, 0, .a_in_tmem = true},
         {"f16", "f16", "f16", "f32", 128, 64, 128, 128, 0, 0, .keep = true, .disable = true},
@@ -430,6 +485,132 @@ static void products(void **state)
                                    .keep = true};
             check(&f, (uint64_t)i + 1);
         }
+}
+
+static void stationary_weights(void **state)
+{
+    static const struct form forms[] = {
+        {"f16", "f16", "f16", "f32", 32, 64, 128, 128, 0, 0, .keep = true, .ws = true},
+        {"f16", "bf16", "bf16", "f32", 64, 64, 128, 64, 0, 1, .keep = true, .ws = true},
+        {"i8", "s8", "s8", "s32", 128, 64, 32, 128, 0, 0, .keep = true, .ws = true},
+        {"f8f6f4", "e5m2", "e2m1", "f32", 32, 64, 128, 128, 0, 0, .ws = true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        check(&forms[i], i + 1);
+}
+
+static void block_scales(void **state)
+{
+    static const char *const narrow[] = {"e4m3", "e5m2", "e2m3", "e3m2", "e2m1"};
+    static const struct form forms[] = {
+        {"mxf4.block_scale", "fp4", "fp4", "f32", 128, 64, 128, 64, 0, 0, .keep = true, .scales = 2,
+         .scale = 'e', .id_a = 2},
+        {"mxf4nvf4.block_scale.block32", "fp4", "fp4", "f32", 128, 32, 32, 0, 0, 0, .scales = 2,
+         .scale = 'e', .id_b = 2, .negate_b = true},
+        {"mxf4nvf4.block_scale.block16", "fp4", "fp4", "f32", 128, 64, 128, 128, 0, 0, .keep = true,
+         .scales = 4, .scale = 'm'},
+        {"mxf4nvf4.block_scale.scale_vec::4X", "fp4", "fp4", "f32", 128, 8, 64, 128, 0, 0,
+         .scales = 4, .scale = 'm', .a_in_tmem = true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        check(&forms[i], i + 1);
+    for (int i = 0; i < 25; i++) {
+        const struct form f = {"mxf8f6f4.block_scale.block32",
+                               narrow[i / 5],
+                               narrow[i % 5],
+                               "f32",
+                               128,
+                               64,
+                               128,
+                               64,
+                               0,
+                               0,
+                               .keep = true,
+                               .a_in_tmem = i % 3 == 0,
+                               .scales = 1,
+                               .scale = 'e',
+                               .id_a = i % 4,
+                               .id_b = (i + 1) % 4};
+        check(&f, (uint64_t)i + 1);
+    }
+}
+
+// --- copies ---
+
+struct copy {
+    const char *name;
+    int rows, words;   // that are copied
+    int again, spread; // lanes to the next time, and from 32 rows to the next
+    int bits;          // of elements that become bytes
+};
+
+// A word that a copy writes: rows of 16 bytes, eight after one another, the second 16 bytes of a
+// row 4096 further on.
+static uint32_t copied(const struct copy *c, const uint8_t *image, int row, int w)
+{
+    const uint8_t *from = image + row / 8 * 128 + row % 8 * 16 + w / 4 * 4096;
+    uint32_t word = 0;
+    for (int b = 0; b < 4; b++) {
+        const int bit = c->bits * (w * 4 + b);
+        uint32_t byte = from[w % 4 * 4 + b];
+        if (c->bits)
+            byte = (uint32_t)(from[bit / 8] | from[bit / 8 + 1] << 8) >> bit % 8 &
+                   ((1u << c->bits) - 1);
+        word |= (c->bits == 4 ? byte << 2 : byte) << 8 * b;
+    }
+    return word;
+}
+
+static void check_copy(const struct copy *c, uint64_t seed)
+{
+    static char text[32768], whole[33000];
+    static struct data data;
+    struct rig r;
+    for (int k = 0; k < IMAGE; k++)
+        data.image[k] = (uint8_t)rig_random(&seed);
+    data.descriptors[0] = (uint64_t)2048 >> 4 | (uint64_t)(4096 >> 4) << 16 |
+                          (uint64_t)(128 >> 4) << 32 | (uint64_t)1 << 46;
+    const struct form f = {"f16", "f16", "f16", "f32", 128, 64, 0, 0, 0, 0, .keep = true};
+    make_kernel(&f, 0, text, sizeof text);
+    const char *at = strstr(text, "@%f tcgen05.mma");
+    snprintf(whole, sizeof whole, "%.*s@%%f tcgen05.cp.cta_group::1.%s [%%tm], %%x;%s",
+             (int)(at - text), text, c->name, strchr(at, '\n'));
+    rig_open(&r);
+    rig_load(&r, whole);
+    const uint64_t buffer = rig_buffer(&r, &data, sizeof data);
+    rig_param_u64(&r, buffer);
+    r.shared_bytes = IMAGE;
+    rig_run(&r, "k", 1, 128);
+    rig_read(&r, &data, buffer, sizeof data);
+    rig_close(&r);
+    for (int row = 0; row < c->rows; row++)
+        for (int w = 0; w < c->words; w++)
+            for (int n = 0; n < (c->again ? 128 / c->rows : 1); n++) {
+                const int lane = row / 32 * c->spread + row % 32 + n * c->again;
+                const uint32_t want = copied(c, data.image, row, w);
+                if (data.d[w][lane] != want)
+                    fail_msg("%s: lane %d column %d is 0x%x, not 0x%x", c->name, lane, w,
+                             data.d[w][lane], want);
+            }
+}
+
+static void copies(void **state)
+{
+    static const struct copy forms[] = {
+        {"128x256b", 128, 8, 0, 32, 0},
+        {"128x128b", 128, 4, 0, 32, 0},
+        {"4x256b", 4, 8, 0, 0, 0},
+        {"64x128b.warpx2::02_13", 64, 4, 32, 64, 0},
+        {"64x128b.warpx2::01_23", 64, 4, 64, 32, 0},
+        {"32x128b.warpx4", 32, 4, 32, 0, 0},
+        {"128x128b.b8x16.b4x16_p64", 128, 4, 0, 32, 4},
+        {"128x128b.b8x16.b6x16_p32", 128, 4, 0, 32, 6},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        check_copy(&forms[i], i + 1);
 }
 
 // --- what is wrong ---
@@ -493,6 +674,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads),
         cmocka_unit_test(products),
+        cmocka_unit_test(stationary_weights),
+        cmocka_unit_test(block_scales),
+        cmocka_unit_test(copies),
         cmocka_unit_test(wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
