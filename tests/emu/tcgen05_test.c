@@ -613,6 +613,97 @@ static void copies(void **state)
         check_copy(&forms[i], i + 1);
 }
 
+// --- a pair of CTAs ---
+
+enum { PAIR_STRIDE = IMAGE + COLUMNS * 512 };
+
+static const char pair_begin[] =
+    HEAD ".extern .shared .align 1024 .b8 s[];\n"
+         ".visible .entry k(.param .u64 p)\n{ .shared .align 8 .b8 bar[16];\n"
+         ".reg .b32 %r<128>, %t, %w, %tm, %a, %b, %c, %i, %k; .reg .b64 %p, %q, %x, %y, %z;\n"
+         ".reg .pred %e, %f, %g; .reg .b16 %m; ld.param.u64 %p, [p]; mov.u32 %t, %tid.x;\n"
+         "shr.u32 %w, %t, 5; setp.eq.u32 %e, %w, 0; mov.u32 %k, %cluster_ctarank;\n"
+         "@%e tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [bar+8], 128;\n"
+         "bar.sync 0; ld.shared.b32 %tm, [bar+8]; setp.eq.u32 %f, %t, 0;\n"
+         "@%f mbarrier.init.shared.b64 [bar], 1; shl.b32 %a, %w, 21; add.u32 %a, %a, %tm;\n"
+         "mov.u32 %c, s; shl.b32 %i, %t, 2; add.u32 %c, %c, %i; mov.u32 %i, 0;\n";
+static const char pair_middle[] =
+    "L: ld.global.b32 %r0, [%z]; st.shared.b32 [%c], %r0; add.u64 %z, %z, 512;\n"
+    "add.u32 %c, %c, 512; add.u32 %i, %i, 512; setp.lt.u32 %g, %i, 65536; @%g bra L;\n"
+    "fence.mbarrier_init.release.cluster; fence.proxy.async; barrier.cluster.arrive.aligned;\n"
+    "barrier.cluster.wait.aligned; or.b32 %b, %k, %t; setp.eq.u32 %g, %b, 0; mov.b16 %m, 3;\n"
+    "mov.u32 %b, bar; setp.ne.u32 %f, %t, %t;\n"
+    "@%g tcgen05.mma.cta_group::2.kind::f16 [%tm], %x, %y, %r127, %f;\n"
+    "@%g tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64"
+    " [%b], %m;\n"
+    "W: mbarrier.try_wait.parity.shared.b64 %g, [bar], 0; @!%g bra W;\n"
+    "tcgen05.fence::after_thread_sync;\n";
+
+// Each CTA has half of the rows of A and of the columns of B. M 256: its rows of D have all
+// columns; M 128: half of them in the upper lanes, half in the lower.
+static void check_pair(int m)
+{
+    static char text[32768], regs[1024];
+    static uint8_t image[2][PAIR_STRIDE];
+    static double a[256][16], b[COLUMNS][16];
+    const int n = COLUMNS, columns = m == 256 ? n : n / 2;
+    const struct layout l = layout_of(32, 0, "f16", 128, 16);
+    uint64_t seed = (uint64_t)m;
+    struct rig r;
+    memset(image, 0, sizeof image);
+    for (int i = 0; i < m; i++)
+        for (int k = 0; k < 16; k++)
+            put(image[i / (m / 2)] + A_AT, &l, i % (m / 2), k, draw("f16", &a[i][k], &seed));
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < 16; k++)
+            put(image[i / (n / 2)] + B_AT, &l, i % (n / 2), k, draw("f16", &b[i][k], &seed));
+    const struct form f = {"f16", "f16", "f16", "f32", m, n, 32, 32, 0, 0, .keep = false};
+    registers(regs, sizeof regs, columns);
+    size_t at = (size_t)snprintf(
+        text, sizeof text,
+        "%smul.wide.u32 %%x, %%k, %d; add.u64 %%p, %%p, %%x; mul.wide.u32 %%x, %%t, 4;\n"
+        "add.u64 %%q, %%p, %%x; mov.u64 %%z, %%q; mov.b32 %%r127, %u; mov.u64 %%x, %llu;\n"
+        "mov.u64 %%y, %llu;\n%stcgen05.ld.sync.aligned.32x32b.x%d.b32 %s, [%%a];\n"
+        "tcgen05.wait::ld.sync.aligned;\n",
+        pair_begin, PAIR_STRIDE, instruction_of(&f),
+        (unsigned long long)descriptor(&l, 2048 + A_AT),
+        (unsigned long long)descriptor(&l, 2048 + B_AT), pair_middle, columns, regs);
+    for (int i = 0; i < columns; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "st.global.b32 [%%q+%d], %%r%d;\n",
+                               IMAGE + i * 512, i);
+    snprintf(
+        text + at, sizeof text - at,
+        "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; setp.eq.u32 %%e, %%w, 0;\n"
+        "@%%e tcgen05.dealloc.cta_group::2.sync.aligned.b32 %%tm, 128;\nret; }\n");
+    rig_open(&r);
+    rig_load(&r, text);
+    const uint64_t buffer = rig_buffer(&r, image, sizeof image);
+    rig_param_u64(&r, buffer);
+    r.shared_bytes = IMAGE;
+    r.cluster = 2;
+    rig_run(&r, "k", 2, 128);
+    rig_read(&r, image, buffer, sizeof image);
+    rig_close(&r);
+    for (int i = 0; i < m; i++)
+        for (int c = 0; c < n; c++) {
+            double want = 0;
+            float got;
+            for (int k = 0; k < 16; k++)
+                want += a[i][k] * b[c][k];
+            const int lane = i % (m / 2) + c / columns * 64;
+            memcpy(&got, image[i / (m / 2)] + IMAGE + c % columns * 512 + lane * 4, sizeof got);
+            if (got != want)
+                fail_msg("m %d: row %d column %d is %g, not %g", m, i, c, got, want);
+        }
+}
+
+static void pairs(void **state)
+{
+    (void)state;
+    check_pair(256);
+    check_pair(128);
+}
+
 // --- what is wrong ---
 
 static void wrong(void **state)
@@ -677,6 +768,7 @@ int main(void)
         cmocka_unit_test(stationary_weights),
         cmocka_unit_test(block_scales),
         cmocka_unit_test(copies),
+        cmocka_unit_test(pairs),
         cmocka_unit_test(wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
