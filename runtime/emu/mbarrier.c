@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "emu/decode.h"
+#include "emu/schedule.h"
 #include "emu/trace.h"
 
 enum { OBJECT = 8, MAX_COUNT = (1 << 20) - 1 };
@@ -278,7 +279,8 @@ EMU_RUN(mbarrier_wait)
             emu_order_acquire(w->agent, &b->done);
         missing = complete ? missing : b;
     }
-    if (!done && in->op & EMU_MBARRIER_TRY && !w->path->is_late) {
+    if (!done && in->op & EMU_MBARRIER_TRY && !w->path->is_late &&
+        !emu_schedule_gives_up(w->launch)) {
         // No lane can go on: suspended until the phase is complete or the time is up.
         w->path->pc--;
         w->path->state = EMU_PATH_MBARRIER;

@@ -81,6 +81,15 @@ void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, enum 
     emu_op_access_as(op, bytes, size, access, in_group ? group : EMU_AGENT_SELF);
 }
 
+void emu_op_release(const struct emu_op *op, enum emu_warp_agent which, struct emu_view *view)
+{
+    if (!op->agent)
+        return;
+    struct emu_order *order = op->agent->domain->order;
+    emu_view_join(order, view, &op->agent->view);
+    emu_view_learn(order, view, op->warp->agent->uid + which, op->group + 1);
+}
+
 void emu_op_signal(const struct emu_op *op, struct emu_view *view)
 {
     if (op->agent)

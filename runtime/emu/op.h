@@ -60,6 +60,9 @@ void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, enum 
 // The same, as one of its warp's agents that complete by groups; EMU_AGENT_SELF: by itself.
 void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size,
                       enum emu_access access, enum emu_warp_agent which);
+// It signals for its warp's operations of this kind up to its group, and for all that its issuer
+// knew: they were done after that.
+void emu_op_release(const struct emu_op *op, enum emu_warp_agent which, struct emu_view *view);
 // Its accesses are complete for whoever acquires the view.
 void emu_op_signal(const struct emu_op *op, struct emu_view *view);
 

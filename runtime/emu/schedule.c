@@ -50,6 +50,11 @@ void emu_schedule_issued(struct emu_op *op)
         emu_op_finish(op);
 }
 
+bool emu_schedule_gives_up(struct emu_grid *l)
+{
+    return l->schedule.policy >= EMU_RANDOM && next_random(&l->schedule) % 8 == 0;
+}
+
 void emu_schedule_warp(struct emu_warp *w)
 {
     w->priority = TOP + next_random(&w->launch->schedule) % TOP;

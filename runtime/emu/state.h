@@ -63,6 +63,7 @@ enum emu_warp_agent {
     EMU_AGENT_BULK_READ,
     EMU_AGENT_BULK_WRITE,
     EMU_AGENT_WGMMA,
+    EMU_AGENT_UMMA, // tcgen05: a group ends with a commit
     EMU_AGENTS_PER_WARP
 };
 
@@ -108,6 +109,7 @@ struct emu_warp {
     struct emu_frame *free_frames;
     uint64_t steps;
     uint32_t group[EMU_WARP];      // the commit group a cp.async of a lane would join now
+    uint32_t umma_group;           // commits of tcgen05 so far
     uint32_t bulk_group[EMU_WARP]; // the same of cp.async.bulk
     uint32_t cluster_arrived;      // lanes that have arrived at the cluster barrier
     uint32_t cluster_done;         // and those whose arrival has been completed since

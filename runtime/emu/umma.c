@@ -184,12 +184,20 @@ static _Noreturn void fault(struct product *p, enum emu_matrix_fault kind, uint3
     }
 }
 
-static struct emu_smem memory_of(const struct emu_cta *cta)
+// Shared memory is read when the operation is done, and for whoever waits for a commit after it.
+static void read_unit(void *user, const uint8_t *unit)
+{
+    emu_op_access_as(user, unit, 16, EMU_LOAD, EMU_AGENT_UMMA);
+}
+
+static struct emu_smem memory_of(struct work *work, const struct emu_cta *cta)
 {
     const struct emu_grid *l = cta->launch;
     return (struct emu_smem){.bytes = cta->shared,
                              .shadow = l->emu->options.check ? cta->shared_shadow : NULL,
-                             .size = l->shared_size};
+                             .size = l->shared_size,
+                             .read = work->op.agent ? read_unit : NULL,
+                             .user = &work->op};
 }
 
 // B by rows of k; each CTA has its part of the columns.
@@ -199,7 +207,7 @@ static void read_b(struct product *p, double *right)
     const struct emu_smem_matrix m = matrix_of(p->b, p->s.trans_b);
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t address = 0;
-        const struct emu_smem memory = memory_of(p->ctas[i]);
+        const struct emu_smem memory = memory_of(&p->work, p->ctas[i]);
         const enum emu_matrix_fault kind = emu_smem_matrix_read(
             &memory, &m, p->s.b, 0, columns, p->s.k, right + i * columns, 1, p->s.n, &address);
         if (kind)
@@ -212,7 +220,7 @@ static void read_b(struct product *p, double *right)
 // Sixteen rows of the CTA's part of A.
 static void read_a(struct product *p, struct emu_cta *cta, uint32_t row, double *left)
 {
-    const struct emu_smem memory = memory_of(cta);
+    const struct emu_smem memory = memory_of(&p->work, cta);
     const struct emu_smem_matrix m = matrix_of(p->a, p->s.trans_a);
     uint32_t address = 0;
     if (!(p->work.op.in->op & EMU_UMMA_A_IN_TMEM)) {
@@ -378,6 +386,8 @@ static void *work_new(struct emu_warp *w, const struct emu_insn *in, uint32_t la
     const uint32_t rank = in->op & EMU_UMMA_PAIR ? w->cta->rank & ~1u : w->cta->rank;
     if (in->op & EMU_UMMA_PAIR && rank + 1 >= w->launch->cluster_size)
         emu_fault(w, lane, "cta_group::2 in a CTA without a peer");
+    work->op.group = w->umma_group;
+    emu_op_track(&work->op);
     work->op.queue = &w->cta->cluster->ctas[rank];
     work->done = done;
     return work;
@@ -473,7 +483,7 @@ static void arrive(struct work *work)
     struct commit *c = (struct commit *)work;
     const struct emu_by by = emu_by_op(&work->op);
     for (uint32_t i = 0; i < c->count; i++) {
-        emu_op_signal(&work->op, &c->barriers[i]->view);
+        emu_op_release(&work->op, EMU_AGENT_UMMA, &c->barriers[i]->view);
         emu_mbarrier_arrive(c->barriers[i], &by, 1);
     }
 }
@@ -500,7 +510,7 @@ EMU_RUN(umma_commit)
             c->barriers[c->count++] = emu_mbarrier_at(
                 w, lane, EMU_SHARED_CLUSTER, b->offset + EMU_SHARED_START + emu_rank_bits(i));
         }
-        emu_op_track(&c->work.op);
+        w->umma_group++;
         emu_op_issued(&c->work.op);
     }
 }
@@ -554,7 +564,7 @@ static void copy_unit(struct copy *c, struct emu_cta *cta, uint32_t r, uint32_t 
 {
     const struct emu_element byte = emu_element_packed(EMU_u8);
     const struct emu_smem_matrix m = matrix_of(c->from, false);
-    const struct emu_smem memory = memory_of(cta);
+    const struct emu_smem memory = memory_of(&c->work, cta);
     const uint32_t shape = c->work.op.in->size, bits = c->work.op.in->width;
     const uint32_t address = emu_smem_unit(&m, byte, r, 16 * u);
     uint8_t unit[16];
@@ -562,6 +572,8 @@ static void copy_unit(struct copy *c, struct emu_cta *cta, uint32_t r, uint32_t 
         emu_op_fault(&c->work.op, "uninitialised shared memory is read by tcgen05.cp at 0x%x",
                      address);
     const uint8_t *from = memory.bytes + (address - EMU_SHARED_START);
+    if (memory.read)
+        memory.read(memory.user, from);
     if (bits)
         widen(from, bits, unit);
     else
