@@ -5,7 +5,8 @@
 // held to hardware everywhere. On a machine with a GPU the same PTX runs there as well and results
 // are compared one by one; with --golden it prints a new file instead. Instructions that hardware
 // only approximates have no hash: without a GPU they are run but not compared. An instruction whose
-// results nobody has recorded yet is run, printed and counted.
+// results nobody has recorded yet is run, printed and counted. With --sums it measures matrix
+// products instead (hardware_sums.c).
 //
 // One module holds one instruction, so that one the driver does not accept costs only itself.
 
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "hardware.h"
 #include "rig.h"
 
 enum { LANES = 2048, MAX_TEXT = 16384 };
@@ -193,18 +195,6 @@ static uint64_t source(const char *op, uint64_t *seed)
 
 // --- the GPU, through the few calls of the driver that this needs ---
 
-struct gpu {
-    int (*load)(void **, const void *);
-    int (*unload)(void *);
-    int (*function)(void **, void *, const char *);
-    int (*to_device)(uint64_t, const void *, size_t);
-    int (*to_host)(void *, uint64_t, size_t);
-    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                  void *, void **, void **);
-    int (*synchronize)(void);
-    uint64_t src, dst;
-};
-
 static void *symbol(void *library, const char *name)
 {
     void *p = dlsym(library, name);
@@ -222,7 +212,7 @@ static void *symbol(void *library, const char *name)
         memcpy(&(to), &found, sizeof found);     \
     } while (0)
 
-static bool gpu_open(struct gpu *g)
+bool gpu_open(struct gpu *g)
 {
     int (*init)(unsigned), (*get)(int *, int), (*retain)(void **, int), (*set)(void *);
     int (*alloc)(uint64_t *, size_t);
@@ -244,11 +234,10 @@ static bool gpu_open(struct gpu *g)
     GET(g->launch, library, "cuLaunchKernel");
     GET(g->synchronize, library, "cuCtxSynchronize");
     return !init(0) && !get(&device, 0) && !retain(&context, device) && !set(context) &&
-           !alloc(&g->src, LANES * 32) && !alloc(&g->dst, LANES * 8);
+           !alloc(&g->src, GPU_SOURCE) && !alloc(&g->dst, GPU_RESULT);
 }
 
-static int gpu_run(struct gpu *g, const char *text, unsigned threads, uint64_t (*src)[4],
-                   uint64_t *out)
+int gpu_run(struct gpu *g, const char *text, const struct gpu_job *job)
 {
     void *module, *function;
     void *params[] = {&g->src, &g->dst};
@@ -256,12 +245,12 @@ static int gpu_run(struct gpu *g, const char *text, unsigned threads, uint64_t (
     if (status)
         return status;
     status = g->function(&function, module, "each");
-    status = status ? status : g->to_device(g->src, src, LANES * 32);
+    status = status ? status : g->to_device(g->src, job->src, job->src_size);
     status = status
                  ? status
-                 : g->launch(function, LANES / threads, 1, 1, threads, 1, 1, 0, NULL, params, NULL);
+                 : g->launch(function, job->grid, 1, 1, job->threads, 1, 1, 0, NULL, params, NULL);
     status = status ? status : g->synchronize();
-    status = status ? status : g->to_host(out, g->dst, LANES * 8);
+    status = status ? status : g->to_host(job->out, g->dst, job->out_size);
     g->unload(module);
     return status;
 }
@@ -343,7 +332,8 @@ static void check_gpu(struct gpu *g, const char *name, const char *text, unsigne
                       char kind, int tolerance, uint64_t (*src)[4], const uint64_t *emu)
 {
     static uint64_t gpu[LANES];
-    const int status = gpu_run(g, text, threads, src, gpu);
+    const int status = gpu_run(
+        g, text, &(struct gpu_job){LANES / threads, threads, src, LANES * 32, gpu, LANES * 8});
     if (status) {
         printf("%s: the driver says %d\n", name, status);
         failed++;
@@ -403,9 +393,11 @@ int main(int argc, char **argv)
     static char text[MAX_TEXT];
     struct gpu gpu, *g = gpu_open(&gpu) ? &gpu : NULL;
     if (argc != 2) {
-        fprintf(stderr, "usage: %s GOLDEN | --golden\n", argv[0]);
+        fprintf(stderr, "usage: %s GOLDEN | --golden | --sums\n", argv[0]);
         return 2;
     }
+    if (strcmp(argv[1], "--sums") == 0)
+        return hardware_sums(g);
     if (strcmp(argv[1], "--golden") != 0)
         read_golden(argv[1]);
     for (size_t i = 0; i < sizeof insns / sizeof *insns; i++) {
