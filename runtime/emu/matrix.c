@@ -158,7 +158,7 @@ void emu_elements_decode(struct emu_element e, const void *from, uint32_t count,
 void emu_matrix_multiply(uint32_t m, uint32_t n, uint32_t k, const double *a, const uint16_t *at,
                          const double *b, double *d)
 {
-    for (uint32_t i = 0; i < m; i++, a += k, at += at ? k : 0)
+    for (uint32_t i = 0; i < m; i++, a += k, at = at ? at + k : NULL)
         for (uint32_t column = 0; column < n; column += 8, d += 8) {
             double sum[8] = {0};
             for (uint32_t j = 0; j < k; j++) {
