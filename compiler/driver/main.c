@@ -6,6 +6,7 @@
 #include "driver/command.h"
 #include "driver/file.h"
 #include "driver/tables.h"
+#include "emu/reference.h"
 #include "pass/help.h"
 
 static TIR_NORETURN void out_of_memory(void *user)
@@ -32,6 +33,16 @@ static void help(struct tir_text *out)
     tir_options_help(TIR_COMMAND_NONE, out);
 }
 
+static void add_text(void *user, const char *text, size_t size)
+{
+    tir_text_add(user, (tir_str){text, size});
+}
+
+static void help_ptx(struct tir_text *out)
+{
+    emu_reference(add_text, out);
+}
+
 // Prints what was asked for without a command.
 static enum tir_exit about(struct tir_arena *arena, const struct tir_options *options)
 {
@@ -44,6 +55,7 @@ static enum tir_exit about(struct tir_arena *arena, const struct tir_options *op
         {TIR_OPTION_HELP_OPS, tir_help_ops},
         {TIR_OPTION_HELP_PASSES, tir_help_passes},
         {TIR_OPTION_HELP_DIAGNOSTICS, tir_tables_diagnostics},
+        {TIR_OPTION_HELP_PTX, help_ptx},
         {TIR_OPTION_HELP_OPTIONS, tir_options_markdown},
     };
     for (size_t i = 0; i < TIR_COUNT_OF(pages); i++) {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "emu/reference.h"
 #include "rig.h"
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -262,6 +263,38 @@ static void declarations(void **state)
     rig_close(&r);
 }
 
+static void keep_text(void *user, const char *text, size_t size)
+{
+    char *page = user;
+    strncat(page, text, size);
+}
+
+static bool has_word(const char *page, const char *word)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    for (const char *at = page; (at = strstr(at, word)); at++)
+        if (!strchr(letters, at[strlen(word)]) && !strchr(letters, at[-1]))
+            return true;
+    return false;
+}
+
+// The reference page has a form of every instruction that has a decoder.
+static void every_instruction_is_documented(void **state)
+{
+    (void)state;
+    static const char *const opcodes[] = {
+#define DECODER(opcode, name) opcode,
+#include "emu/opcodes.def"
+    };
+    char *page = calloc(1, 1 << 16);
+    assert_non_null(page);
+    emu_reference(keep_text, page);
+    for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)
+        if (!has_word(page, opcodes[i]))
+            fail_msg("forms.def has no '%s'", opcodes[i]);
+    free(page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +303,7 @@ int main(void)
         cmocka_unit_test(empty_modules),
         cmocka_unit_test(deep_nesting),
         cmocka_unit_test(every_allocation_can_fail),
+        cmocka_unit_test(every_instruction_is_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
