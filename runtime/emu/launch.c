@@ -148,6 +148,10 @@ static tir_status check_launch(const struct emu_func *f, const struct emu_launch
     if (f->max_threads && threads > f->max_threads)
         return emu_fail(error, TIR_ERR_INVALID, "block of %u threads; the kernel allows %u",
                         (uint32_t)threads, f->max_threads);
+    if (f->block[0] && memcmp(f->block, block, sizeof f->block) != 0)
+        return emu_fail(error, TIR_ERR_INVALID,
+                        "block of %u x %u x %u threads; the kernel requires %u x %u x %u", block[0],
+                        block[1], block[2], f->block[0], f->block[1], f->block[2]);
     if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || grid[0] > INT32_MAX || grid[1] > 65535 ||
         grid[2] > 65535)
         return emu_fail(error, TIR_ERR_INVALID, "grid of %u x %u x %u blocks", grid[0], grid[1],

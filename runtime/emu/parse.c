@@ -484,7 +484,7 @@ static void parse_bounds(struct emu_loader *ld, struct emu_func *f)
 {
     while (ld->token.kind == EMU_TOK_DOT) {
         const bool threads = at_dot(ld, "maxntid") || at_dot(ld, "reqntid");
-        const bool cluster = at_dot(ld, "reqnctapercluster");
+        const bool exact = at_dot(ld, "reqntid"), cluster = at_dot(ld, "reqnctapercluster");
         if (at_dot(ld, "pragma")) {
             emu_next(ld);
             emu_next(ld);
@@ -497,6 +497,8 @@ static void parse_bounds(struct emu_loader *ld, struct emu_func *f)
             const uint64_t n = expect_int(ld);
             if (cluster && i < 3)
                 f->cluster[i] = n > 65536 ? 65536 : (uint32_t)n;
+            for (uint32_t k = i; exact && k < 3; k++) // what is not stated is 1
+                f->block[k] = k > i ? 1 : n > 65536 ? 65536 : (uint32_t)n;
             product = n > 65536 || product > 65536 ? 65537 : product * n;
             if (!emu_accept(ld, ','))
                 break;

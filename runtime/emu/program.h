@@ -150,6 +150,7 @@ struct emu_func {
     struct emu_param *params, *rets;
     uint32_t param_count, ret_count;
     uint32_t max_threads;
+    uint32_t block[3];            // from .reqntid; 0: not stated
     uint32_t cluster[3];          // from .reqnctapercluster; 0: not stated
     uint32_t uses_at, uses_count; // in the module's list
     uint32_t stack_at;            // 1 + where alloca's area is in local memory; 0: none

@@ -454,10 +454,27 @@ static void launches_are_checked(void **state)
     rig_close(&r);
 }
 
+// .reqntid is the size of a block, not only a limit.
+static void blocks_are_as_required(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open(&r);
+    rig_load(&r, HEAD ".visible .entry k()\n.reqntid 64\n{ ret; }"
+                      ".visible .entry two()\n.reqntid 32, 2\n{ ret; }");
+    rig_run(&r, "k", 1, 64);
+    assert_int_equal(rig_try_run(&r, "k", 1, 32), TIR_ERR_INVALID);
+    assert_message(&r, "block of 32 x 1 x 1 threads; the kernel requires 64 x 1 x 1");
+    assert_int_equal(rig_try_run(&r, "two", 1, 64), TIR_ERR_INVALID);
+    assert_message(&r, "the kernel requires 32 x 2 x 1");
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adds_vectors),
+        cmocka_unit_test(blocks_are_as_required),
         cmocka_unit_test(warp_barriers_in_two_places),
         cmocka_unit_test(branches_meet_again),
         cmocka_unit_test(branches_meet_backwards),
