@@ -303,7 +303,13 @@ void emu_decode_isspacep(struct emu_dec *d)
     d->in->space = (uint8_t)take_space(d);
     d->in->run = emu_run_isspacep;
     d->in->dst = emu_dec_dst(d, EMU_pred);
-    d->in->src[0] = emu_dec_src(d, EMU_b64);
+    const struct emu_operand *address = emu_dec_next(d);
+    const bool narrow =
+        address && address->kind == EMU_OPD_REG && emu_reg_width(address->type) == 4;
+    if (!address)
+        emu_dec_bad(d, "too few operands");
+    d->in->width = narrow ? 4 : 8;
+    d->in->src[0] = emu_dec_operand(d, address, narrow ? EMU_b32 : EMU_b64);
 }
 
 // --- add.cc, addc, sub.cc, subc, mad.lo.cc, madc.hi ... ---

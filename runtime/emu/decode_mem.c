@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Decoders of loads, stores, atomics, fences and asynchronous copies.
 
+#include <string.h>
+
 #include "emu/atom.h"
 #include "emu/decode.h"
 
@@ -110,8 +112,12 @@ static void take_elements(struct emu_dec *d, const struct emu_operand *o, uint32
                 emu_dec_bad(d, "registers are narrower than the type, or of different widths");
             width = emu_reg_width(as);
         }
-        const uint32_t ref =
-            is_dst ? emu_dec_dst_operand(d, &list[i], as) : emu_dec_operand(d, &list[i], as);
+        // Stores of 256 bits may leave out elements.
+        const bool skips = list[i].kind == EMU_OPD_SINK && emu_type_size(type) * vector == 32;
+        const uint32_t ref = is_dst  ? emu_dec_dst_operand(d, &list[i], as)
+                             : skips ? EMU_NO_REF
+                                     : emu_dec_operand(d, &list[i], as);
+        d->in->op |= skips && !is_dst;
         *emu_dec_arg(d) = (struct emu_arg){.ref = ref, .width = emu_reg_width(as)};
     }
     d->in->width = (uint8_t)(width ? width : least);
@@ -141,8 +147,114 @@ void emu_decode_ld(struct emu_dec *d)
     }
 }
 
+// --- asynchronous stores and reductions, and zeros ---
+
+static bool has_mod(const struct emu_dec *d, const char *name)
+{
+    for (uint32_t i = 0; i < d->ast->mod_count; i++)
+        if (emu_str_is(d->ast->mods[i], name))
+            return true;
+    return false;
+}
+
+// What stands around the value of st.async and red.async that an mbarrier hears of.
+static void push_begin(struct emu_dec *d)
+{
+    static const char *const needed[] = {"mbarrier::complete_tx::bytes", NULL};
+    d->in->run = emu_run_push;
+    emu_dec_mod(d, "shared::cluster");
+    emu_dec_need(d, needed);
+}
+
+static void push_end(struct emu_dec *d)
+{
+    struct emu_arg barrier;
+    emu_dec_address(d, EMU_SHARED_CLUSTER, &barrier);
+    *emu_dec_arg(d) = barrier;
+}
+
+static void decode_push(struct emu_dec *d)
+{
+    push_begin(d);
+    emu_dec_mod(d, "weak");
+    const uint32_t vector = take_vector(d);
+    const enum emu_type type = access_type(d, vector);
+    if (vector > 4 || (emu_type_size(type) != 4 && emu_type_size(type) != 8))
+        emu_dec_bad(d, "asynchronous stores are of 1, 2 or 4 values of 32 or 64 bits");
+    emu_dec_memory(d, EMU_SHARED_CLUSTER);
+    take_elements(d, emu_dec_next(d), vector, false);
+    push_end(d);
+}
+
+static void decode_push_reduction(struct emu_dec *d)
+{
+    static const struct {
+        const char *op;
+        enum emu_type types[3];
+    } rows[] = {{"add", {EMU_u32, EMU_s32, EMU_u64}},
+                {"min", {EMU_u32, EMU_s32}},
+                {"max", {EMU_u32, EMU_s32}},
+                {"inc", {EMU_u32}},
+                {"dec", {EMU_u32}},
+                {"and", {EMU_b32}},
+                {"or", {EMU_b32}},
+                {"xor", {EMU_b32}}};
+    static const char *const needed[] = {"relaxed", "cluster", NULL};
+    struct emu_insn *in = d->in;
+    push_begin(d);
+    emu_dec_need(d, needed);
+    const int op = emu_dec_one_of(d, emu_atom_names);
+    const enum emu_type type = access_type(d, 1);
+    for (size_t i = 0; op >= 0 && i < sizeof rows / sizeof *rows; i++)
+        for (int k = 0; k < 3 && rows[i].types[k] != EMU_none; k++)
+            if (rows[i].types[k] == type && strcmp(rows[i].op, emu_atom_names[op]) == 0)
+                in->atom = emu_atom_find(op, type);
+    if (!in->atom)
+        emu_dec_bad(d, "unknown reduction");
+    emu_dec_memory(d, EMU_SHARED_CLUSTER);
+    take_elements(d, emu_dec_next(d), 1, false);
+    push_end(d);
+}
+
+static void decode_bulk_fill(struct emu_dec *d)
+{
+    struct emu_insn *in = d->in;
+    emu_dec_mod(d, "weak");
+    const bool shared = emu_dec_mod(d, "shared::cta") || emu_dec_mod(d, "shared");
+    in->run = emu_run_bulk_fill;
+    emu_dec_memory(d, shared ? EMU_SHARED : EMU_GENERIC);
+    const struct emu_operand *size = emu_dec_next(d);
+    if (!size)
+        emu_dec_bad(d, "too few operands");
+    const bool narrow = size->kind == EMU_OPD_REG && emu_reg_width(size->type) == 4;
+    in->width = narrow ? 4 : 8;
+    in->src[1] = emu_dec_operand(d, size, narrow ? EMU_b32 : EMU_b64);
+    if (emu_dec_constant(d) != 0)
+        emu_dec_bad(d, "only zeros can be stored");
+}
+
+// st.async and red.async to global memory are stores and reductions that release: nothing tells
+// when they are done, so it may as well be now.
+static bool is_push(struct emu_dec *d)
+{
+    if (!emu_dec_mod(d, "async"))
+        return false;
+    const bool pushes = has_mod(d, "mbarrier::complete_tx::bytes");
+    if (!pushes && !has_mod(d, "release"))
+        emu_dec_bad(d, "'.mbarrier::complete_tx::bytes' or '.release' is missing");
+    return pushes;
+}
+
 void emu_decode_st(struct emu_dec *d)
 {
+    if (emu_dec_mod(d, "bulk")) {
+        decode_bulk_fill(d);
+        return;
+    }
+    if (is_push(d)) {
+        decode_push(d);
+        return;
+    }
     const enum emu_space space = take_space(d);
     emu_dec_order(d, 0, EMU_SCOPE_SYS);
     skip_hints(d);
@@ -162,6 +274,10 @@ void emu_decode_atom(struct emu_dec *d)
 {
     struct emu_insn *in = d->in;
     const bool is_red = emu_str_is(d->ast->opcode, "red");
+    if (is_red && is_push(d)) {
+        decode_push_reduction(d);
+        return;
+    }
     const enum emu_space space = take_space(d);
     emu_dec_order(d, EMU_STRONG, EMU_SCOPE_GPU);
     skip_hints(d);

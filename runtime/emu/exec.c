@@ -389,11 +389,13 @@ EMU_RUN(add_const)
 
 EMU_RUN(isspacep)
 {
-    const uint64_t *a = emu_at_ref(w, in->src[0]);
+    const uint8_t *at = emu_at_ref(w, in->src[0]);
     uint32_t p = 0;
-    for (int i = 0; i < EMU_WARP; i++) {
-        const uint64_t window = a[i] & EMU_WINDOW_MASK;
-        const bool own = (a[i] >> EMU_RANK_SHIFT & 0xff) == w->cta->rank;
+    for (uint32_t i = 0; i < EMU_WARP; i++) {
+        uint64_t a = 0;
+        memcpy(&a, at + i * in->width, in->width);
+        const uint64_t window = a & EMU_WINDOW_MASK;
+        const bool own = (a >> EMU_RANK_SHIFT & 0xff) == w->cta->rank;
         enum emu_space space = window == EMU_SHARED_WINDOW  ? EMU_SHARED_CLUSTER
                                : window == EMU_LOCAL_WINDOW ? EMU_LOCAL
                                : window == EMU_PARAM_WINDOW ? EMU_PARAM

@@ -333,25 +333,51 @@ EMU_RUN(ld_param)
 
 // --- stores ---
 
+// Elements `from` to `end` of one lane's store, which are all there.
+static void store(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, uint64_t address,
+                  uint32_t from, uint32_t end)
+{
+    const struct emu_arg *args = &w->launch->module->args.at[in->list];
+    const uint32_t size = in->size, bytes = size * (end - from);
+    address += (uint64_t)from * size;
+    const struct emu_cell cell =
+        emu_resolve(w, lane, (enum emu_space)in->space, address, bytes, EMU_STORE);
+    for (uint32_t k = from; k < end; k++) {
+        const uint8_t *value = (const uint8_t *)emu_at_ref(w, args[k].ref) + lane * args[k].width;
+        uint8_t *to = cell.bytes + (size_t)(k - from) * size;
+        if (cell.is_shared && memcmp(to, value, size) != 0)
+            emu_report(w, lane, "lanes store different values: %u bytes at 0x%" PRIx64, bytes,
+                       address);
+        memcpy(to, value, size);
+    }
+    memset(cell.shadow, EMU_SET, bytes);
+}
+
+// A store of 256 bits that leaves out elements is several.
+static void store_parts(struct emu_warp *w, const struct emu_insn *in, uint32_t lane,
+                        uint64_t address)
+{
+    const struct emu_arg *args = &w->launch->module->args.at[in->list];
+    const uint32_t size = in->size, all = in->count * size;
+    if (address % all)
+        emu_fault_access(w, lane, "misaligned", "store", "global", address, all);
+    for (uint32_t k = 0; k < in->count; k++)
+        if (args[k].ref != EMU_NO_REF)
+            store(w, in, lane, address, k, k + 1);
+}
+
+// list: values; size: of each; op: 1 when some are left out
 EMU_RUN(st)
 {
     uint64_t address[EMU_WARP];
-    const struct emu_arg *args = &w->launch->module->args.at[in->list];
-    const uint32_t size = in->size, count = in->count;
     emu_addresses(w, in, address);
     for (uint32_t i = 0; i < EMU_WARP; i++) {
         if (!(mask >> i & 1))
             continue;
-        const struct emu_cell cell =
-            emu_resolve(w, i, (enum emu_space)in->space, address[i], size * count, EMU_STORE);
-        for (uint32_t k = 0; k < count; k++) {
-            const uint8_t *from = (const uint8_t *)emu_at_ref(w, args[k].ref) + i * args[k].width;
-            if (cell.is_shared && memcmp(cell.bytes + k * size, from, size) != 0)
-                emu_report(w, i, "lanes store different values: %u bytes at 0x%" PRIx64,
-                           size * count, address[i]);
-            memcpy(cell.bytes + k * size, from, size);
-        }
-        memset(cell.shadow, EMU_SET, size * count);
+        if (in->op)
+            store_parts(w, in, i, address[i]);
+        else
+            store(w, in, i, address[i], 0, in->count);
     }
 }
 

@@ -69,7 +69,8 @@ void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size,
                                                         .clock = op->agent->clock};
     const uint32_t pc = (uint32_t)(op->in - l->module->code.at);
     emu_race_access(&l->race, &who, 0, map, at, size, writes,
-                    emu_record_what(pc, EMU_PROXY_ASYNC, atomic, EMU_SCOPE_GPU) |
+                    emu_record_what(pc, op->is_generic ? EMU_PROXY_GENERIC : EMU_PROXY_ASYNC,
+                                    atomic, EMU_SCOPE_GPU) |
                         (atomic ? EMU_REC_ATOMIC : 0));
 }
 

@@ -42,6 +42,7 @@ struct emu_op {
     uint32_t group;            // the commit group it belongs to, of engines that have groups
     uint32_t priority;         // schedule.c
     bool is_read;              // its sources have been read
+    bool is_generic;           // it accesses memory as threads do, not by the async proxy
     struct emu_agent *agent;   // who accesses; NULL: races are not looked for
 };
 

@@ -22,7 +22,7 @@ EMU_RUN(unpack);     // src; list: parts
 EMU_RUN(mov_vector); // list: destination, source, ...; width
 EMU_RUN(mov_local);  // dst = address of the frame's memory + offset; width
 EMU_RUN(add_const);  // dst = src + offset: cvta; width
-EMU_RUN(isspacep);   // dst; src; space
+EMU_RUN(isspacep);   // dst; src; width: of src; space
 EMU_RUN(clock);      // dst; op: enum emu_sreg
 EMU_RUN(carry);      // dst, src; op: enum emu_carry_op; width; flags
 EMU_RUN(nop);
@@ -69,6 +69,9 @@ EMU_RUN(query_cancel);
 EMU_RUN(bulk_copy);
 EMU_RUN(bulk_commit);
 EMU_RUN(bulk_wait);
+// push.c
+EMU_RUN(push);
+EMU_RUN(bulk_fill);
 // tensor_copy.c
 EMU_RUN(tensor_copy);
 EMU_RUN(tensormap_replace);
