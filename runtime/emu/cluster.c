@@ -164,6 +164,7 @@ static void start_agents(struct emu_cluster *cluster)
         cta->race.address = EMU_SHARED_START + emu_rank_bits(i);
         cta->race.size = l->shared_size;
         emu_race_forget(&l->race, &cta->race);
+        emu_tmem_reset(cta);
         for (uint32_t k = 0; k < l->warps; k++) {
             struct emu_agent *a = &cluster->agents[i * l->warps + k];
             cta->warps[k].agent = enough ? a : NULL; // there are 4 billion

@@ -234,6 +234,7 @@ void emu_decode_tcgen05(struct emu_dec *d)
     static const char *const fences[] = {"fence::before_thread_sync", "fence::after_thread_sync",
                                          NULL};
     static const char *const waits[] = {"wait::ld", "wait::st", NULL};
+    int wait;
     if (emu_dec_mod(d, "mma")) {
         decode_product(d);
     } else if (emu_dec_mod(d, "ld")) {
@@ -244,8 +245,9 @@ void emu_decode_tcgen05(struct emu_dec *d)
         decode_copy(d);
     } else if (emu_dec_mod(d, "commit")) {
         decode_commit(d);
-    } else if (emu_dec_one_of(d, waits) >= 0) {
+    } else if ((wait = emu_dec_one_of(d, waits)) >= 0) {
         need_sync(d);
+        d->in->op = (uint8_t)wait;
         d->in->run = emu_run_tmem_wait;
     } else if (emu_dec_one_of(d, fences) >= 0) {
         d->in->run = emu_run_nop;

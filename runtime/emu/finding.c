@@ -10,6 +10,7 @@
 
 #include "emu/race.h"
 #include "emu/state.h"
+#include "emu/tmem.h"
 
 static const struct {
     const char *name, *prefix, *note;
@@ -193,7 +194,8 @@ void emu_fault_access(struct emu_warp *w, uint32_t lane, const char *what, const
 
 static const char *verb(const struct emu_record *r, bool writes)
 {
-    const bool async = (r->what & EMU_REC_PROXY) == EMU_PROXY_ASYNC;
+    const uint32_t proxy = r->what & EMU_REC_PROXY;
+    const bool async = proxy == EMU_PROXY_ASYNC || proxy == EMU_PROXY_TENSOR;
     if (r->what & EMU_REC_ATOMIC)
         return async ? "asynchronous reduction" : "atomic";
     if (async)
@@ -221,14 +223,21 @@ static struct emu_place place_of_record(const struct emu_grid *l, const struct e
     return p;
 }
 
+static uint64_t address_of(const struct emu_conflict *c)
+{
+    return c->map->is_tensor ? emu_tmem_address(c->offset) : c->map->address + c->offset;
+}
+
 void emu_report_conflict(void *user, const struct emu_conflict *c)
 {
     static const enum emu_finding_kind rows[] = {EMU_F_RACE, EMU_F_PROXY, EMU_F_LANES};
     struct emu_grid *l = user;
     char now[200], then[200], text[512];
     struct emu_finding f = {.kind = rows[c->kind],
-                            .space = c->map->is_global ? "global" : "shared",
-                            .address = c->map->address + c->offset,
+                            .space = c->map->is_global   ? "global"
+                                     : c->map->is_tensor ? "tensor memory"
+                                                         : "shared",
+                            .address = address_of(c),
                             .size = c->size,
                             .at = place_of_record(l, &c->now, c->now_writes),
                             .other = place_of_record(l, &c->before, c->before_writes),

@@ -53,13 +53,11 @@ static struct emu_race_map *map_of(const struct emu_op *op, const uint8_t *bytes
     return NULL;
 }
 
-void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size,
-                      enum emu_access access, enum emu_warp_agent which)
+void emu_op_access_map(struct emu_op *op, struct emu_race_map *map, uint64_t at, uint32_t size,
+                       enum emu_access access, enum emu_warp_agent which, enum emu_proxy proxy)
 {
     const bool writes = access != EMU_LOAD, atomic = access == EMU_ATOMIC;
-    uint64_t at;
-    struct emu_race_map *map = op->agent ? map_of(op, bytes, &at) : NULL;
-    if (!map)
+    if (!op->agent)
         return;
     struct emu_grid *l = op->warp->launch;
     const struct emu_who who = which ? emu_group_who(op->warp, &op->agent->view, which, op->group)
@@ -69,9 +67,18 @@ void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size,
                                                         .clock = op->agent->clock};
     const uint32_t pc = (uint32_t)(op->in - l->module->code.at);
     emu_race_access(&l->race, &who, 0, map, at, size, writes,
-                    emu_record_what(pc, op->is_generic ? EMU_PROXY_GENERIC : EMU_PROXY_ASYNC,
-                                    atomic, EMU_SCOPE_GPU) |
+                    emu_record_what(pc, proxy, atomic, EMU_SCOPE_GPU) |
                         (atomic ? EMU_REC_ATOMIC : 0));
+}
+
+void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size,
+                      enum emu_access access, enum emu_warp_agent which)
+{
+    uint64_t at;
+    struct emu_race_map *map = op->agent ? map_of(op, bytes, &at) : NULL;
+    if (map)
+        emu_op_access_map(op, map, at, size, access, which,
+                          op->is_generic ? EMU_PROXY_GENERIC : EMU_PROXY_ASYNC);
 }
 
 void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, enum emu_access access,

@@ -61,6 +61,9 @@ void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, enum 
 // The same, as one of its warp's agents that complete by groups; EMU_AGENT_SELF: by itself.
 void emu_op_access_as(struct emu_op *op, const uint8_t *bytes, uint32_t size,
                       enum emu_access access, enum emu_warp_agent which);
+// The same, of a map that is known.
+void emu_op_access_map(struct emu_op *op, struct emu_race_map *map, uint64_t at, uint32_t size,
+                       enum emu_access access, enum emu_warp_agent which, enum emu_proxy proxy);
 // It signals for its warp's operations of this kind up to its group, and for all that its issuer
 // knew: they were done after that.
 void emu_op_release(const struct emu_op *op, enum emu_warp_agent which, struct emu_view *view);

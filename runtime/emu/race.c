@@ -192,6 +192,11 @@ static bool both_strong(const struct access *a, const struct emu_record *r)
            (a->now.uid - x->base) / x->per_cta == (r->uid - x->base) / x->per_cta;
 }
 
+static bool both_tensor(const struct access *a, const struct emu_record *r)
+{
+    return (a->now.what & r->what & EMU_REC_PROXY) == EMU_PROXY_TENSOR;
+}
+
 // A load whose value a compare and exchange will test.
 static bool is_guess(const struct access *a, const struct emu_record *r, bool writes)
 {
@@ -241,7 +246,7 @@ static void check(const struct access *a, const struct emu_record *r)
         check_proxy(a, r);
         return;
     }
-    if (both_strong(a, r) || is_guess(a, r, writes))
+    if (both_strong(a, r) || both_tensor(a, r) || is_guess(a, r, writes))
         return;
     if (emu_view_clock(who->order, who->view, EMU_KNOWN, r->uid) < r->clock)
         report(a, EMU_CONFLICT_ORDER, r, writes);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Data races: the last accesses of every piece of shared and global memory.
+// Data races: the last accesses of every piece of shared, global and tensor memory.
 //
-// A *map* covers a CTA's shared memory or one object of global memory in pages of a kilobyte, made
-// when they are touched. A page is cut into granules of 16, 8, 4, 2 or 1 bytes, as coarse as all
-// accesses so far allow, and cut finer when one needs it. A granule holds the record of its last
-// plain write and of the reads and strong writes since: one record, or a list of up to 32 where
-// several agents make them without knowing of each other. So a race that needs more than that to be
-// seen is missed; what is reported is one.
+// A *map* covers a CTA's shared memory, its tensor memory or one object of global memory in pages
+// of a kilobyte, made when they are touched. A page is cut into granules of 16, 8, 4, 2 or 1 bytes,
+// as coarse as all accesses so far allow, and cut finer when one needs it. A granule holds the
+// record of its last plain write and of the reads and strong writes since: one record, or a list of
+// up to 32 where several agents make them without knowing of each other. So a race that needs more
+// than that to be seen is missed; what is reported is one.
 //
 // An access races with a recorded one when one of them writes, they are not both strong with scopes
 // that include each other, and the agent does not know the recorded one (order.h). A generic write
@@ -22,7 +22,12 @@
 
 #include "emu/order.h"
 
-enum emu_proxy { EMU_PROXY_GENERIC, EMU_PROXY_ASYNC, EMU_PROXY_MAP };
+enum emu_proxy {
+    EMU_PROXY_GENERIC,
+    EMU_PROXY_ASYNC,
+    EMU_PROXY_MAP,
+    EMU_PROXY_TENSOR // the tensor core in its own memory, which it uses in the order of issue
+};
 
 // What a record says of its access, below the instruction's index.
 enum {
@@ -54,7 +59,7 @@ struct emu_race_page {
 struct emu_race_map {
     struct emu_race_page *pages; // NULL: nothing was touched
     uint64_t address, size;      // of the bytes it covers
-    bool is_global;
+    bool is_global, is_tensor;
     bool is_listed;            // in the race's list of maps
     struct emu_race_map *next; // there
 };

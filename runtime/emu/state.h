@@ -63,7 +63,9 @@ enum emu_warp_agent {
     EMU_AGENT_BULK_READ,
     EMU_AGENT_BULK_WRITE,
     EMU_AGENT_WGMMA,
-    EMU_AGENT_UMMA, // tcgen05: a group ends with a commit
+    EMU_AGENT_UMMA,       // tcgen05: a group ends with a commit
+    EMU_AGENT_TMEM_LOAD,  // tcgen05.ld: a group ends with its wait
+    EMU_AGENT_TMEM_STORE, // tcgen05.st: the same
     EMU_AGENTS_PER_WARP
 };
 
@@ -110,6 +112,7 @@ struct emu_warp {
     uint64_t steps;
     uint32_t group[EMU_WARP];      // the commit group a cp.async of a lane would join now
     uint32_t umma_group;           // commits of tcgen05 so far
+    uint32_t tmem_group[2];        // waits for its loads, and for its stores, so far
     uint32_t bulk_group[EMU_WARP]; // the same of cp.async.bulk
     uint32_t cluster_arrived;      // lanes that have arrived at the cluster barrier
     uint32_t cluster_done;         // and those whose arrival has been completed since
@@ -117,7 +120,7 @@ struct emu_warp {
     const struct emu_insn *poll;   // the last load that may be a poll, and what had happened then
     uint64_t poll_address, poll_events;
     uint32_t wgmma_group;    // the group a product joins now
-    struct emu_watch *watch; // over the registers of products; or NULL
+    struct emu_watch *watch; // over the registers of products and loads; or NULL
     uint32_t registers;      // from setmaxnreg; 0: not said
     uint32_t priority;       // schedule.c
     // The timeline (trace.c): now, where the run and the polling began, the run's first

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Tensor memory: allocation, loads and stores by warps, waits.
 //
-// tcgen05.ld and tcgen05.st move their data at once. Products and copies are operations in flight
-// (umma.c); words they will write are marked, so a load that does not wait for them is found.
+// tcgen05.ld and tcgen05.st move their data at once; that they may do it later shows in the order
+// of their accesses, and in the watch over the registers of a load (wgmma_watch.c). Products and
+// copies are operations in flight (umma.c); words they will write are marked, so a load that does
+// not wait for them is found.
 
 #include "emu/tmem.h"
 
@@ -12,20 +14,27 @@
 #include "emu/matrix.h"
 #include "emu/run.h"
 #include "emu/umma.h"
+#include "emu/wgmma.h"
 
 struct emu_tmem *emu_tmem_of(struct emu_cta *cta)
 {
     if (!cta->tmem) {
         cta->tmem = emu_launch_alloc(cta->launch, NULL, 0, sizeof *cta->tmem);
         memset(cta->tmem, 0, sizeof *cta->tmem);
+        cta->tmem->race.size = sizeof cta->tmem->words;
+        cta->tmem->race.is_tensor = true;
     }
     return cta->tmem;
 }
 
 void emu_tmem_reset(struct emu_cta *cta)
 {
-    if (cta->tmem)
-        memset(cta->tmem, 0, sizeof *cta->tmem);
+    struct emu_tmem *t = cta->tmem;
+    if (!t)
+        return;
+    t->is_relinquished = false;
+    emu_race_forget(&cta->launch->race, &t->race);
+    emu_view_clear(&t->freed, &cta->cluster->domain);
 }
 
 void emu_tmem_free(struct emu_cta *cta)
@@ -48,6 +57,14 @@ void emu_tmem_exit(struct emu_warp *w)
         if (t->owner[i])
             emu_fault(w, 0, "tensor memory not freed: %u columns from %u when the CTA exits",
                       t->owner[i], i * EMU_TMEM_UNIT);
+}
+
+static void access_map(const struct emu_warp *w, const struct emu_who *who, uint32_t lane,
+                       uint32_t column, uint32_t count, bool is_store)
+{
+    const uint32_t pc = (uint32_t)(w->in - w->launch->module->code.at);
+    emu_race_access(&w->launch->race, who, 0, &w->cta->tmem->race, emu_tmem_offset(lane, column),
+                    4 * count, is_store, emu_record_what(pc, EMU_PROXY_ASYNC, 0, EMU_SCOPE_CTA));
 }
 
 // --- allocation ---
@@ -101,6 +118,8 @@ EMU_RUN(tmem_alloc)
     for (uint32_t i = 0; i < n / EMU_TMEM_UNIT; i++)
         t->owner[at + i] = (uint16_t)n;
     t->starts[at] = true;
+    if (w->agent)
+        emu_order_acquire(w->agent, &t->freed);
     emu_addresses(w, in, address);
     const uint32_t value = at * EMU_TMEM_UNIT;
     const struct emu_cell to =
@@ -117,13 +136,18 @@ EMU_RUN(tmem_dealloc)
     struct emu_tmem *t = emu_tmem_of(w->cta);
     const uint32_t at = uniform(w, in->src[0], "address"), n = columns_of(w, in->src[1]);
     const uint32_t first = at / EMU_TMEM_UNIT;
+    const struct emu_who who = w->agent ? emu_who_agent(w->agent) : (struct emu_who){0};
     if (at % EMU_TMEM_UNIT || at >= EMU_TMEM_COLUMNS || !t->starts[first] || t->owner[first] != n)
         emu_fault(w, 0, "tensor memory: no allocation of %u columns starts at 0x%x", n, at);
     for (uint32_t lane = 0; lane < EMU_TMEM_LANES; lane++) {
         if (memchr(t->shadow[lane] + at, EMU_IN_FLIGHT, n))
             emu_fault(w, 0, "tensor memory freed too early: an operation in flight writes it");
         memset(t->shadow[lane] + at, EMU_UNSET, n);
+        if (w->agent)
+            access_map(w, &who, lane, at, n, true);
     }
+    if (w->agent)
+        emu_order_release(w->agent, &t->freed);
     memset(t->owner + first, 0, n / EMU_TMEM_UNIT * sizeof *t->owner);
     t->starts[first] = false;
     w->launch->events++;
@@ -198,6 +222,23 @@ static uint32_t start_of(struct emu_warp *w, const struct emu_insn *in)
     return at;
 }
 
+// The rows of an access: each is one run of columns, or two.
+static void order_access(struct emu_warp *w, const struct emu_insn *in, uint32_t at, bool is_store)
+{
+    static const uint8_t rows[] = {32, 16, 16, 16, 16}, words[] = {1, 2, 2, 2, 1};
+    const uint32_t shape = in->op & EMU_TMEM_SHAPE, runs = shape == EMU_TMEM_16X32BX2 ? 2 : 1;
+    const uint32_t wide = in->op & EMU_TMEM_PACKED ? 2 : 1;
+    if (!w->agent)
+        return;
+    const struct emu_who who =
+        emu_group_who(w, &w->agent->view, is_store ? EMU_AGENT_TMEM_STORE : EMU_AGENT_TMEM_LOAD,
+                      w->tmem_group[is_store]);
+    for (uint32_t row = 0; row < rows[shape]; row++)
+        for (uint32_t i = 0; i < runs; i++)
+            access_map(w, &who, (at >> 16) + row, (at & 0xffff) + i * wide * (uint32_t)in->target,
+                       in->count * words[shape] * wide, is_store);
+}
+
 static void access(struct emu_warp *w, const struct emu_insn *in, uint32_t (*values)[EMU_WARP],
                    bool is_store)
 {
@@ -218,6 +259,7 @@ static void access(struct emu_warp *w, const struct emu_insn *in, uint32_t (*val
                         packed ? (half ? values[r][i] | *cell << 16 : *cell & 0xffff) : *cell;
             }
         }
+    order_access(w, in, at, is_store);
 }
 
 // list: registers; src[0] + offset: address; op: shape; target: split
@@ -230,6 +272,8 @@ EMU_RUN(tmem_load)
     access(w, in, values, false);
     for (uint32_t r = 0; r < in->count; r++)
         emu_commit(w, args[r].ref, values[r], 4, EMU_FULL);
+    if (w->launch->emu->options.check)
+        emu_watch_load(w, in);
 }
 
 EMU_RUN(tmem_store)
@@ -243,8 +287,11 @@ EMU_RUN(tmem_store)
     access(w, in, values, true);
 }
 
+// op: for stores
 EMU_RUN(tmem_wait)
 {
-    (void)in;
-    emu_whole_warp(w, mask);
+    if (!emu_whole_warp(w, mask))
+        return;
+    const uint32_t end = ++w->tmem_group[in->op];
+    emu_group_wait(w, in->op ? EMU_AGENT_TMEM_STORE : EMU_AGENT_TMEM_LOAD, end);
 }

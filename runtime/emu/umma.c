@@ -200,6 +200,14 @@ static struct emu_smem memory_of(struct work *work, const struct emu_cta *cta)
                              .user = &work->op};
 }
 
+// A run of words of a lane, in the order of the tensor core's operations.
+static void access_tensor(struct work *work, const struct emu_cta *cta, uint32_t lane,
+                          uint32_t column, uint32_t count, enum emu_access access)
+{
+    emu_op_access_map(&work->op, &cta->tmem->race, emu_tmem_offset(lane, column), 4 * count, access,
+                      EMU_AGENT_UMMA, EMU_PROXY_TENSOR);
+}
+
 // B by rows of k; each CTA has its part of the columns.
 static void read_b(struct product *p, double *right)
 {
@@ -233,6 +241,7 @@ static void read_a(struct product *p, struct emu_cta *cta, uint32_t row, double 
         for (uint32_t i = 0; i < ROWS; i++) {
             uint32_t lane, column;
             place(p, row + i, 0, &lane, &column);
+            access_tensor(&p->work, cta, lane, p->a_address & 0xffff, columns, EMU_LOAD);
             for (uint32_t c = 0; c < columns; c++)
                 if (cta->tmem->shadow[lane][(p->a_address & 0xffff) + c] == EMU_UNSET)
                     emu_op_fault(&p->work.op,
@@ -256,6 +265,7 @@ static void read_scales(struct product *p, const struct emu_cta *cta, uint32_t s
     const uint32_t mask = count == 4 ? UINT32_MAX : (1u << 8 * count) - 1;
     const uint32_t first = cta->tmem->words[i % 32][column] >> 8 * byte & mask;
     for (uint32_t lane = i % 32; lane < EMU_TMEM_LANES; lane += 32) {
+        access_tensor(&p->work, cta, lane, column, 1, EMU_LOAD);
         if (cta->tmem->shadow[lane][column] == EMU_UNSET)
             emu_op_fault(&p->work.op,
                          "uninitialised tensor memory is read by tcgen05.mma: lane %u column %u of "
@@ -307,6 +317,19 @@ static void write_d(struct product *p, uint32_t cta, uint32_t first, const doubl
         }
 }
 
+// Sixteen rows of D, each in as many runs as there are parts.
+static void access_d(struct product *p, uint32_t cta, uint32_t first)
+{
+    const uint32_t columns = p->s.n / parts_of(p);
+    for (uint32_t i = 0; i < ROWS && p->work.op.agent; i++)
+        for (uint32_t n = 0; n < p->s.n; n += columns) {
+            uint32_t lane, column;
+            place(p, first + i, n, &lane, &column);
+            if (!(p->disabled[cta * 4 + lane / 32] >> lane % 32 & 1))
+                access_tensor(&p->work, p->ctas[cta], lane, column, columns, EMU_STORE);
+        }
+}
+
 static void mark_d(struct product *p, uint8_t status)
 {
     for (uint32_t cta = 0; cta < p->count; cta++)
@@ -347,6 +370,7 @@ static void multiply(struct work *work)
             if (p->s.scale)
                 scale_a(p, p->ctas[cta], row, x.left);
             emu_matrix_multiply(ROWS, p->s.n, p->s.k, x.left, NULL, x.right, x.sum);
+            access_d(p, cta, row);
             write_d(p, cta, row, x.sum);
         }
     }
@@ -578,9 +602,12 @@ static void copy_unit(struct copy *c, struct emu_cta *cta, uint32_t r, uint32_t 
         widen(from, bits, unit);
     else
         memcpy(unit, from, sizeof unit);
-    for (uint32_t n = 0; n < copies[shape].times; n++)
-        memcpy(&cta->tmem->words[(c->to >> 16) + lane_of(shape, r, n)][(c->to & 0xffff) + 4 * u],
-               unit, sizeof unit);
+    for (uint32_t n = 0; n < copies[shape].times; n++) {
+        const uint32_t lane = (c->to >> 16) + lane_of(shape, r, n);
+        const uint32_t column = (c->to & 0xffff) + 4 * u;
+        access_tensor(&c->work, cta, lane, column, 4, EMU_STORE);
+        memcpy(&cta->tmem->words[lane][column], unit, sizeof unit);
+    }
 }
 
 static void copy_done(struct work *work)

@@ -267,6 +267,7 @@ void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel)
     memset(w->group, 0, sizeof w->group);
     memset(w->bulk_group, 0, sizeof w->bulk_group);
     w->umma_group = 0;
+    memset(w->tmem_group, 0, sizeof w->tmem_group);
     emu_schedule_warp(w);
     emu_trace_start(w);
     struct emu_frame *frame = frame_new(w, kernel);

@@ -41,7 +41,7 @@ enum emu_matrix_fault emu_wgmma_compute(const struct emu_wgmma *p, const struct 
 // --- registers in flight (wgmma_watch.c) ---
 
 // For every instruction while the warp has a watch: faults when it touches registers of a product
-// in flight, and remembers what it writes.
+// or of a load in flight, and remembers what it writes.
 void emu_watch(struct emu_warp *w, const struct emu_insn *in);
 // A wgmma.fence; makes the watch.
 void emu_watch_fence(struct emu_warp *w);
@@ -49,6 +49,8 @@ void emu_watch_fence(struct emu_warp *w);
 void emu_watch_issue(struct emu_warp *w, const struct emu_insn *in);
 // All groups but the newest `pending` are complete.
 void emu_watch_wait(struct emu_warp *w, uint32_t pending);
+// A tcgen05.ld: until the warp's next wait nobody may use its registers. Makes the watch.
+void emu_watch_load(struct emu_warp *w, const struct emu_insn *in);
 void emu_watch_free(struct emu_warp *w);
 // The last lane of the warp exits: no product may be in flight.
 void emu_wgmma_exit(struct emu_warp *w);

@@ -711,13 +711,16 @@ static void wrong(void **state)
     static const struct {
         const char *body, *message; // NULL: it is right
     } cases[] = {
-        {"tcgen05.st.sync.aligned.32x32b.x1.b32 [%a], {%t};\n", NULL},
+        {"tcgen05.st.sync.aligned.32x32b.x1.b32 [%a], {%t}; tcgen05.wait::st.sync.aligned;\n",
+         NULL},
         {"tcgen05.st.sync.aligned.32x32b.x1.b32 [%a+128], {%t};\n", "not allocated: column 128"},
         {"tcgen05.st.sync.aligned.32x32b.x1.b32 [%tm], {%t};\n", "lane 0 belongs to warp 0"},
         {"tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%a];\n", "uninitialised tensor memory"},
         {"add.u32 %a, %a, 0x100000; tcgen05.st.sync.aligned.32x32b.x1.b32 [%a], {%t};\n",
          "misaligned"},
-        {"add.u32 %a, %a, 0x100000; tcgen05.st.sync.aligned.16x64b.x1.b32 [%a], {%t};\n", NULL},
+        {"add.u32 %a, %a, 0x100000; tcgen05.st.sync.aligned.16x64b.x1.b32 [%a], {%t};\n"
+         "tcgen05.wait::st.sync.aligned;\n",
+         NULL},
         {"@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+12], 64;\n",
          "not freed"},
         {"@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+12], 48;\n",
