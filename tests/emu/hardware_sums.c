@@ -118,7 +118,7 @@ static void write_form(const struct form *f, char *text)
 {
     struct text t = {text, text + MAX_TEXT};
     put(&t,
-        ".version 8.4\n.target sm_90a\n.address_size 64\n"
+        ".version %s\n.target sm_90a\n.address_size 64\n"
         ".visible .entry each(.param .u64 src, .param .u64 dst)\n{\n"
         ".shared .align 1024 .b8 shared[2560];\n"
         ".reg .b32 %%a<8>, %%c<4>, %%i<3>; .reg .b16 %%h<2>; .reg .f32 %%x<4>, %%d<8>;\n"
@@ -127,7 +127,7 @@ static void write_form(const struct form *f, char *text)
         "mov.u32 %%i0, %%ctaid.x; mov.u32 %%i1, %%ntid.x; mov.u32 %%i2, %%tid.x;\n"
         "mad.lo.u32 %%i0, %%i0, %%i1, %%i2; mul.wide.u32 %%j, %%i0, %d; add.u64 %%src, %%src, %%j;\n"
         "mul.wide.u32 %%j, %%i0, %d; add.u64 %%dst, %%dst, %%j;\n",
-        WORDS * 4, MAX_RESULTS * 4);
+        f->half && f->type[0] == 'e' ? "8.7" : "8.4", WORDS * 4, MAX_RESULTS * 4);
     for (int i = 0; i < (f->a ? f->a + f->b : WGMMA_WORDS); i++)
         put_element(&t, f, i);
     for (int i = 0; i < results_of(f); i++)
