@@ -84,6 +84,8 @@ EMU_RUN(cp_wait);
 // ldmatrix.c
 EMU_RUN(ldmatrix);
 EMU_RUN(stmatrix);
+EMU_RUN(ldmatrix_bytes); // width: bits of an element in memory
+EMU_RUN(stmatrix_bytes);
 EMU_RUN(movmatrix);
 // mma.c
 EMU_RUN(mma);

@@ -33,6 +33,10 @@ static const struct {
     {BODY("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r1}, {%r1}, {%r1}, {%r1};"),
      "is not 4 registers"},
     {BODY("ldmatrix.sync.aligned.m8n8.x3.b16 {%r1,%r2,%r3}, [%r1];"), "'.x1', '.x2' or '.x4'"},
+    {BODY("ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r1,%r2}, [%r1];"), "needs '.trans'"},
+    {BODY("ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8 {%r1,%r2}, [%r1];"), "no such number"},
+    {BODY("ldmatrix.sync.aligned.m8n16.x1.shared.b8 {%r1}, [%r1];"), "no such number or format"},
+    {BODY("stmatrix.sync.aligned.m16n8.x1.shared.b8 [%r1], {%r1};"), "needs '.trans'"},
     {BODY("cp.async.cg.shared.global [%r1], [%d1], 8;"), "copies are of 4, 8 or 16 bytes"},
     {BODY("bar.arrive 1;"), "a count of threads is missing"},
     // operands

@@ -315,11 +315,126 @@ static void matrices_load_and_store(void **state)
     rig_close(&r);
 }
 
+// --- matrices of bytes ---
+
+struct bytes_form {
+    const char *name; // of the instruction
+    int bits, registers;
+    bool trans;
+};
+
+// Element `i` of row `row` in memory, distinct in rows and columns.
+static unsigned element_of(const struct bytes_form *f, int row, int i)
+{
+    return (unsigned)(f->bits == 8 ? row * 16 + i + row / 16 * 7 : row * 5 + i * 3 + row / 16) &
+           ((1u << f->bits) - 1);
+}
+
+static void check_bytes(const struct bytes_form *f)
+{
+    static const char regs[4][20] = {"%m0", "%m0, %m1", "", "%m0, %m1, %m2, %m3"};
+    char text[2048];
+    uint8_t in[32][16], out[32][4][4];
+    struct rig r;
+    memset(in, 0xa5, sizeof in); // what is behind the packed elements
+    for (int row = 0; row < 32; row++)
+        for (int bit = 0; bit < 16 * f->bits; bit++) {
+            const unsigned value = element_of(f, row, bit / f->bits) >> bit % f->bits & 1;
+            uint8_t *at = &in[row][bit / 8];
+            *at = (uint8_t)((*at & ~(1u << bit % 8)) | value << bit % 8);
+        }
+    snprintf(text, sizeof text,
+             ".version 8.8\n.target sm_100a\n.address_size 64\n"
+             ".visible .entry k(.param .u64 in, .param .u64 out)\n{ .shared .align 16 .b8 s[512];\n"
+             ".reg .b32 %%t, %%r<8>, %%m<4>, %%a; .reg .b64 %%i, %%o, %%d;\n"
+             "ld.param.u64 %%i, [in]; ld.param.u64 %%o, [out]; mov.u32 %%t, %%tid.x;\n"
+             "mul.wide.u32 %%d, %%t, 16; add.u64 %%i, %%i, %%d; add.u64 %%o, %%o, %%d;\n"
+             "ld.global.v4.b32 {%%r0, %%r1, %%r2, %%r3}, [%%i]; mov.u32 %%a, s;\n"
+             "shl.b32 %%r5, %%t, 4; add.u32 %%a, %%a, %%r5;\n"
+             "st.shared.v4.b32 [%%a], {%%r0, %%r1, %%r2, %%r3}; bar.warp.sync -1;\n"
+             "ldmatrix.sync.aligned.%s {%s}, [%%a];\n"
+             "st.global.v4.b32 [%%o], {%%m0, %%m1, %%m2, %%m3}; ret; }\n",
+             f->name, regs[f->registers - 1]);
+    rig_open(&r);
+    rig_load(&r, text);
+    const uint64_t pi = rig_buffer(&r, in, sizeof in), po = rig_buffer(&r, NULL, sizeof out);
+    rig_param_u64(&r, pi);
+    rig_param_u64(&r, po);
+    rig_run(&r, "k", 1, 32);
+    rig_read(&r, out, po, sizeof out);
+    const int halves = f->trans ? 2 : 1;
+    for (int lane = 0; lane < 32; lane++)
+        for (int k = 0; k < f->registers; k++)
+            for (int b = 0; b < 4; b++) {
+                const int row = lane / 4 + k % halves * 8, column = lane % 4 * 4 + b;
+                const int first = k / halves * 8 * halves; // of the matrix
+                const unsigned want = f->trans ? element_of(f, first + column, row)
+                                               : element_of(f, first + row, column);
+                if (out[lane][k][b] != want)
+                    fail_msg("%s: lane %d register %d byte %d is %u, not %u", f->name, lane, k, b,
+                             out[lane][k][b], want);
+            }
+    rig_close(&r);
+}
+
+static void matrices_of_bytes(void **state)
+{
+    static const struct bytes_form forms[] = {
+        {"m16n16.x1.trans.shared.b8", 8, 2, true},
+        {"m16n16.x2.trans.shared.b8", 8, 4, true},
+        {"m16n16.x1.trans.shared.b8x16.b6x16_p32", 6, 2, true},
+        {"m16n16.x2.trans.shared::cta.b8x16.b4x16_p64", 4, 4, true},
+        {"m8n16.x1.shared.b8x16.b6x16_p32", 6, 1, false},
+        {"m8n16.x2.shared.b8x16.b4x16_p64", 4, 2, false},
+        {"m8n16.x4.shared.b8x16.b6x16_p32", 6, 4, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        check_bytes(&forms[i]);
+}
+
+// Two bytes of a register are of row i / 4, two of the row eight further; columns go to memory.
+static void matrices_of_bytes_are_stored(void **state)
+{
+    static const char text[] =
+        ".version 8.8\n.target sm_100a\n.address_size 64\n"
+        ".visible .entry k(.param .u64 in, .param .u64 out)\n{ .shared .align 16 .b8 s[512];\n"
+        ".reg .b32 %t, %r<8>, %a; .reg .b64 %i, %o, %d;\n"
+        "ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;\n"
+        "mul.wide.u32 %d, %t, 16; add.u64 %i, %i, %d; add.u64 %o, %o, %d;\n"
+        "ld.global.v4.b32 {%r0, %r1, %r2, %r3}, [%i]; mov.u32 %a, s; shl.b32 %r5, %t, 4;\n"
+        "add.u32 %a, %a, %r5; stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 [%a],\n"
+        "{%r0, %r1, %r2, %r3}; bar.warp.sync -1;\n"
+        "ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [%a];\n"
+        "st.global.v4.b32 [%o], {%r0, %r1, %r2, %r3}; ret; }\n";
+    uint8_t in[32][4][4], out[32][16];
+    uint64_t seed = 7;
+    struct rig r;
+    (void)state;
+    for (int i = 0; i < 512; i++)
+        in[i / 16][i / 4 % 4][i % 4] = (uint8_t)rig_random(&seed);
+    rig_open(&r);
+    rig_load(&r, text);
+    const uint64_t pi = rig_buffer(&r, in, sizeof in), po = rig_buffer(&r, NULL, sizeof out);
+    rig_param_u64(&r, pi);
+    rig_param_u64(&r, po);
+    rig_run(&r, "k", 1, 32);
+    rig_read(&r, out, po, sizeof out);
+    for (int m = 0; m < 4; m++)
+        for (int lane = 0; lane < 32; lane++)
+            for (int b = 0; b < 4; b++)
+                assert_int_equal(out[m * 8 + lane % 4 * 2 + b % 2][lane / 4 + b / 2 * 8],
+                                 in[lane][m][b]);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products),
         cmocka_unit_test(matrices_load_and_store),
+        cmocka_unit_test(matrices_of_bytes),
+        cmocka_unit_test(matrices_of_bytes_are_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
