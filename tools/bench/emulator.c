@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How fast the emulator is, how that scales over threads of the host, and how much memory it takes.
 //
-//   bench_emulator [KERNELS.ptx]
+//   bench_emulator [FOLDER]
 //
-// Runs kernels of tests/emu/ptx/kernels.ptx whose warps hardly diverge, so that a warp instruction
-// is 32 lane instructions. Times are processor time on one thread, medians of five launches.
-// Scaling is by the clock on the wall, the best of the launches of two seconds, so that a machine
-// that is shared for most of the time does; the processor time of all threads together beside it
-// says what they cost each other.
+// Runs kernels of FOLDER, tests/emu/ptx unless given, whose warps hardly diverge, so that a warp
+// instruction is 32 lane instructions. Times are processor time on one thread, medians of five
+// launches. Scaling is by the clock on the wall, the best of the launches of two seconds, so that a
+// machine that is shared for most of the time does; the processor time of all threads together
+// beside it says what they cost each other.
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -17,18 +17,58 @@
 #include <time.h>
 
 #include "emu/emu.h"
+#include "tir/tensor_map.h"
 
-enum { RUNS = 5, CASES = 3, MOST_THREADS = 4, SECONDS = 2 };
+enum { RUNS = 5, CASES = 4, MOST_THREADS = 4, SECONDS = 2 };
 
 static const struct bench {
-    const char *name, *what;
+    const char *name, *what, *file, *kernel;
     uint32_t grid[3], block[3];
     uint32_t n;
-    size_t words[3]; // of the buffers it takes
+    size_t words[3];         // of the buffers it takes
+    uint32_t box_rows[3];    // not 0: they are bf16 matrices of n x n, given as tensor maps
+    uint32_t dynamic_shared; // bytes
 } cases[CASES] = {
-    {"reduce", "sum of 1 M floats", {64, 1, 1}, {256, 1, 1}, 1 << 20, {1 << 20, 1}},
-    {"tiled", "128^3 product in f32", {8, 8, 1}, {16, 16, 1}, 128, {16384, 16384, 16384}},
-    {"gemm", "256^3 product in bf16, mma.sync", {4, 4, 1}, {128, 1, 1}, 256, {32768, 32768, 65536}},
+    {"sum",
+     "1 M floats",
+     "kernels.ptx",
+     "reduce",
+     {64, 1, 1},
+     {256, 1, 1},
+     1 << 20,
+     {1 << 20, 1},
+     {0},
+     0},
+    {"tiled",
+     "128^3 product in f32",
+     "kernels.ptx",
+     "tiled",
+     {8, 8, 1},
+     {16, 16, 1},
+     128,
+     {16384, 16384, 16384},
+     {0},
+     0},
+    {"mma",
+     "256^3 product in bf16, mma.sync",
+     "kernels.ptx",
+     "gemm",
+     {4, 4, 1},
+     {128, 1, 1},
+     256,
+     {32768, 32768, 65536},
+     {0},
+     0},
+    {"wgmma",
+     "256^3 product in bf16, TMA, mbarriers and wgmma",
+     "gemm_tma.ptx",
+     "gemm",
+     {2, 1, 1},
+     {384, 1, 1},
+     256,
+     {32768, 32768, 32768},
+     {128, 256, 64},
+     229440},
 };
 static const char *const levels[] = {"off", "memory", "race", "full"};
 
@@ -64,16 +104,41 @@ struct setup {
     struct emu *emu;
     struct emu_module *module;
     const struct bench *bench;
-    unsigned char params[64];
+    _Alignas(64) unsigned char params[512];
     struct emu_launch launch;
     size_t bytes; // of the buffers
 };
+
+// The next parameter.
+static void add(struct setup *s, const void *value, size_t size, size_t align)
+{
+    size_t *at = &s->launch.params_size;
+    *at = (*at + align - 1) / align * align;
+    memcpy(s->params + *at, value, size);
+    *at += size;
+}
+
+static void add_map(struct setup *s, uint64_t address, uint32_t box_rows)
+{
+    tir_error error;
+    const uint32_t n = s->bench->n;
+    const tir_tensor_map map = {.type = TIR_TENSOR_MAP_BF16,
+                                .swizzle = TIR_TENSOR_MAP_SWIZZLE_128,
+                                .rank = 2,
+                                .address = address,
+                                .dims = {n, n},
+                                .strides = {n * 2},
+                                .steps = {1, 1},
+                                .box = {64, box_rows}};
+    uint8_t bytes[TIR_TENSOR_MAP_BYTES];
+    need(tir_tensor_map_encode(&map, bytes, &error), &error);
+    add(s, bytes, sizeof bytes, 64);
+}
 
 static void begin(struct setup *s, const char *text, const struct bench *bench,
                   const struct emu_options *options)
 {
     tir_error error;
-    size_t at = 0;
     memset(s, 0, sizeof *s);
     s->bench = bench;
     need(emu_create(options, &s->emu, &error), &error);
@@ -83,12 +148,16 @@ static void begin(struct setup *s, const char *text, const struct bench *bench,
         uint64_t address;
         need(emu_alloc(s->emu, size, &address, &error), &error);
         need(emu_fill(s->emu, address, 0, size, &error), &error);
-        memcpy(s->params + at, &address, sizeof address);
-        at += sizeof address;
+        if (bench->box_rows[i])
+            add_map(s, address, bench->box_rows[i]);
+        else
+            add(s, &address, sizeof address, sizeof address);
         s->bytes += size;
     }
-    memcpy(s->params + at, &bench->n, 4);
-    s->launch = (struct emu_launch){.params = s->params, .params_size = at + 4};
+    for (int i = 0; i < (bench->box_rows[0] ? 3 : 1); i++) // a product by maps takes m, n and k
+        add(s, &bench->n, sizeof bench->n, sizeof bench->n);
+    s->launch.params = s->params;
+    s->launch.shared_bytes = bench->dynamic_shared;
     memcpy(s->launch.grid, bench->grid, sizeof s->launch.grid);
     memcpy(s->launch.block, bench->block, sizeof s->launch.block);
 }
@@ -96,7 +165,7 @@ static void begin(struct setup *s, const char *text, const struct bench *bench,
 static void launch(const struct setup *s)
 {
     tir_error error;
-    need(emu_run(s->emu, s->module, s->bench->name, &s->launch, &error), &error);
+    need(emu_run(s->emu, s->module, s->bench->kernel, &s->launch, &error), &error);
 }
 
 static double median(const struct setup *s, clockid_t clock)
@@ -180,20 +249,30 @@ static void memory(const char *text, const struct bench *bench)
     }
 }
 
-int main(int argc, char **argv)
+static void read_text(const char *folder, const char *file, char *text, size_t size)
 {
-    FILE *f = fopen(argc > 1 ? argv[1] : "tests/emu/ptx/kernels.ptx", "rb");
-    static char text[1 << 20];
-    if (!f || fread(text, 1, sizeof text - 1, f) == 0) {
-        fprintf(stderr, "usage: bench_emulator [KERNELS.ptx]\n");
-        return 2;
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    FILE *f = fopen(path, "rb");
+    const size_t got = f ? fread(text, 1, size - 1, f) : 0;
+    if (!got) {
+        fprintf(stderr, "cannot read %s\nusage: bench_emulator [FOLDER]\n", path);
+        exit(2);
     }
     fclose(f);
-    for (size_t i = 0; i < CASES; i++)
+    text[got] = '\0';
+}
+
+int main(int argc, char **argv)
+{
+    static char texts[CASES][1 << 20];
+    for (size_t i = 0; i < CASES; i++) {
+        read_text(argc > 1 ? argv[1] : "tests/emu/ptx", cases[i].file, texts[i], sizeof texts[i]);
         printf("%-8s %s\n", cases[i].name, cases[i].what);
+    }
     static void (*const measures[])(const char *, const struct bench *) = {speed, scaling, memory};
     for (size_t k = 0; k < sizeof measures / sizeof *measures; k++)
         for (size_t i = 0; i < CASES; i++)
-            measures[k](text, &cases[i]);
+            measures[k](texts[i], &cases[i]);
     return 0;
 }
