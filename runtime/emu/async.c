@@ -161,11 +161,6 @@ static uint64_t copies_land(struct emu_warp *w, uint32_t mask, uint32_t behind, 
     return time;
 }
 
-void emu_copies_exit(struct emu_warp *w, uint32_t mask)
-{
-    copies_land(w, mask, 0, true, false);
-}
-
 EMU_RUN(cp_commit)
 {
     (void)in;
@@ -216,6 +211,25 @@ static void arrival_describe(const struct emu_op *op, char *text, size_t size)
 
 static const struct emu_engine arrival_engine = {
     .name = "cp.async.mbarrier.arrive", .finish = arrival_finish, .describe = arrival_describe};
+
+// Lanes whose copies an arrival on an mbarrier is going to tell of.
+static uint32_t lanes_that_arrive(const struct emu_warp *w)
+{
+    uint32_t lanes = 0;
+    for (const struct emu_op *op = w->cta->cluster->ops; op; op = op->next)
+        if (op->engine == &arrival_engine && op->warp == w)
+            lanes |= ((const struct arrival *)op)->mask;
+    return lanes;
+}
+
+void emu_copies_exit(struct emu_warp *w, uint32_t mask)
+{
+    const uint32_t quiet = mask & ~lanes_that_arrive(w);
+    for (const struct emu_op *op = w->cta->cluster->ops; op; op = op->next)
+        if (op->engine == &copy_engine && op->warp == w && ((const struct copy *)op)->mask & quiet)
+            emu_op_left(op);
+    copies_land(w, mask, 0, true, false);
+}
 
 // src[0] + offset: address; op: 1 for .noinc
 EMU_RUN(cp_mbarrier_arrive)

@@ -17,8 +17,7 @@ static bool is_shared(const struct emu_bulk *b, const uint8_t *at)
 {
     const struct emu_cluster *cluster = b->op.warp->cta->cluster;
     for (uint32_t i = 0; i < cluster->launch->cluster_size; i++)
-        if (at >= cluster->ctas[i].shared &&
-            at < cluster->ctas[i].shared + cluster->launch->shared_size)
+        if (emu_op_is_of(&cluster->ctas[i], at))
             return true;
     return false;
 }
@@ -116,6 +115,16 @@ static void describe(const struct emu_op *op, char *text, size_t size)
         snprintf(text, size, "bulk group %u of its thread", op->group);
 }
 
+static bool touches(const struct emu_op *op, const struct emu_cta *cta)
+{
+    const struct emu_bulk *b = (const struct emu_bulk *)op;
+    for (uint32_t i = 0; i < b->run_count; i++)
+        if (emu_op_is_of(cta, b->runs[i].to) ||
+            (!op->is_read && emu_op_is_of(cta, b->runs[i].from)))
+            return true;
+    return false;
+}
+
 // About what one multiprocessor gets of the memory's bandwidth.
 static uint64_t cycles(const struct emu_op *op)
 {
@@ -129,6 +138,7 @@ static const struct emu_engine engine = {.name = "bulk copy",
                                          .read = read_sources,
                                          .finish = finish,
                                          .drop = drop,
+                                         .touches = touches,
                                          .describe = describe};
 
 struct emu_bulk *emu_bulk_new(struct emu_warp *w, uint32_t lane)
@@ -216,12 +226,6 @@ static void side(struct emu_warp *w, uint32_t lane, enum emu_space space, uint64
     *out = (struct emu_cell){cta->shared + offset, cta->shared_shadow + offset};
 }
 
-static bool same_cta(const struct emu_grid *l, const struct emu_cell *cell,
-                     const struct emu_cta *cta)
-{
-    return cell->bytes >= cta->shared && cell->bytes < cta->shared + l->shared_size;
-}
-
 // The destination and the barrier have one place in every CTA of the mask.
 static void multicast(struct emu_bulk *b, struct emu_cell to, struct emu_cell from, uint32_t size,
                       uint32_t ctas)
@@ -229,7 +233,7 @@ static void multicast(struct emu_bulk *b, struct emu_cell to, struct emu_cell fr
     struct emu_warp *w = b->op.warp;
     struct emu_cluster *cluster = w->cta->cluster;
     uint32_t rank = 0;
-    while (!same_cta(w->launch, &to, &cluster->ctas[rank]))
+    while (!emu_op_is_of(&cluster->ctas[rank], to.bytes))
         rank++;
     const size_t at = (size_t)(to.bytes - cluster->ctas[rank].shared);
     if (ctas >> w->launch->cluster_size)

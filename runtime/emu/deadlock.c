@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Deadlock: every warp that waits, and for what.
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,18 +39,59 @@ static void put_mbarrier(const struct emu_mbarrier *b, char *out, size_t size)
     const struct {
         const char *what;
         const struct emu_insn *in;
-    } rows[] = {
-        {"init", b->init}, {"last arrival", b->last_arrive}, {"last bytes", b->last_expect}};
-    for (int i = 0; i < 3; i++) {
+    } rows[] = {{"init", b->init},
+                {"last arrival", b->last_arrive},
+                {"last bytes", b->last_expect},
+                {"last bytes that came", b->last_complete}};
+    for (int i = 0; i < 4; i++) {
         const size_t at = strlen(out);
         if (rows[i].in)
             snprintf(out + at, size - at, ", %s at PTX line %u", rows[i].what, rows[i].in->line);
     }
 }
 
+// What a wait for a parity means, and whether it looks like one for the other parity.
+static void put_parity(const struct emu_mbarrier *b, uint32_t parity, char *out, size_t size)
+{
+    const size_t at = strlen(out);
+    if (parity == EMU_NO_REF)
+        return;
+    const int n = snprintf(out + at, size - at, ", waits for parity %u, that of phase %" PRIu64,
+                           parity, b->phase);
+    if (b->phase && b->pending == b->expected && !b->tx && (size_t)n < size - at)
+        snprintf(out + at + n, size - at - (size_t)n,
+                 ", of which nothing has come yet, while phase %" PRIu64
+                 " (parity %u) is complete; a wait for the wrong parity?",
+                 b->phase - 1, (unsigned)((b->phase - 1) & 1));
+}
+
+// The warps of a CTA that are not at its barrier. A named barrier may not be for all of them.
+static void put_missing(struct text *t, const struct emu_warp *w, uint32_t barrier)
+{
+    const struct emu_cta *cta = w->cta;
+    const char *before = "; not there: warp";
+    for (uint32_t i = 0; i < w->launch->warps; i++) {
+        const struct emu_warp *other = &cta->warps[i];
+        uint32_t there = 0;
+        for (uint32_t k = 0; k < other->path_count; k++)
+            if (other->paths[k]->state == EMU_PATH_BARRIER && other->paths[k]->barrier == barrier)
+                there |= other->paths[k]->mask;
+        if (there && i < w->index)
+            return; // it was said there
+        if (there == other->exists)
+            continue;
+        put(t, "%s %u", before, i);
+        if (other->alive & ~there)
+            put(t, "%s", there ? " in part" : "");
+        else
+            put(t, "%s", there ? ", whose other lanes have exited" : ", which has exited");
+        before = ", warp";
+    }
+}
+
 static void put_path(struct text *t, const struct emu_warp *w, const struct emu_path *p)
 {
-    char where[110], what[240];
+    char where[110], what[560];
     emu_describe(w->launch->module, insn_of(w->launch, p), where, sizeof where);
     if (p->state == EMU_PATH_BARRIER) {
         const struct emu_barrier *b = &w->cta->barriers[p->barrier];
@@ -60,6 +102,7 @@ static void put_path(struct text *t, const struct emu_warp *w, const struct emu_
                  w->cta->cluster->arrived, w->cta->cluster->alive);
     } else if (p->state == EMU_PATH_MBARRIER || emu_mbarrier_is(w->cta->cluster, p->mbarrier)) {
         put_mbarrier(p->mbarrier, what, sizeof what);
+        put_parity(p->mbarrier, p->parity, what, sizeof what);
     } else if (p->state == EMU_PATH_GROUP) {
         snprintf(what, sizeof what, "waits for wgmma of the other warps of its warpgroup");
     } else if (p->state == EMU_PATH_MEET) {
@@ -69,6 +112,8 @@ static void put_path(struct text *t, const struct emu_warp *w, const struct emu_
     }
     put(t, "; CTA (%u,%u,%u); warp %u %s, %s", w->cta->id[0], w->cta->id[1], w->cta->id[2],
         w->index, what, where);
+    if (p->state == EMU_PATH_BARRIER)
+        put_missing(t, w, p->barrier);
 }
 
 static void put_all(struct text *t, const struct emu_grid *l)

@@ -228,11 +228,21 @@ static uint64_t address_of(const struct emu_conflict *c)
     return c->map->is_tensor ? emu_tmem_address(c->offset) : c->map->address + c->offset;
 }
 
+// The last mbarrier wait of the warp at a place, if it was over before the barrier's first phase.
+static const struct emu_insn *passed_wait(const struct emu_grid *l, const struct emu_place *p)
+{
+    for (const struct emu_cluster *c = l->resident; c && p->warp >= 0; c = c->next)
+        for (uint32_t i = 0; i < l->cluster_size; i++)
+            if (memcmp(c->ctas[i].id, p->cta, sizeof p->cta) == 0)
+                return c->ctas[i].warps[p->warp].passed;
+    return NULL;
+}
+
 void emu_report_conflict(void *user, const struct emu_conflict *c)
 {
     static const enum emu_finding_kind rows[] = {EMU_F_RACE, EMU_F_PROXY, EMU_F_LANES};
     struct emu_grid *l = user;
-    char now[200], then[200], text[512];
+    char now[200], then[200], text[768];
     struct emu_finding f = {.kind = rows[c->kind],
                             .space = c->map->is_global   ? "global"
                                      : c->map->is_tensor ? "tensor memory"
@@ -247,6 +257,14 @@ void emu_report_conflict(void *user, const struct emu_conflict *c)
     snprintf(text, sizeof text, "%s %s %s of %u bytes at 0x%" PRIx64 "; %s; %s before it: %s",
              emu_finding_prefix(f.kind), f.space, f.at.does, c->size, f.address, now, f.other.does,
              then);
+    const struct emu_insn *late = passed_wait(l, &f.at),
+                          *wait = late ? late : passed_wait(l, &f.other);
+    const size_t at = strlen(text);
+    if (wait)
+        snprintf(text + at, sizeof text - at,
+                 "; the wait at PTX line %u names parity 1 of an mbarrier in phase 0 (parity 0): "
+                 "it did not wait",
+                 wait->line);
     emu_finding_add(l, &f);
 }
 

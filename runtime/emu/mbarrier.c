@@ -129,6 +129,7 @@ void emu_mbarrier_expect(struct emu_mbarrier *b, const struct emu_by *by, uint32
 
 void emu_mbarrier_complete(struct emu_mbarrier *b, const struct emu_by *by, uint32_t bytes)
 {
+    b->last_complete = by->in;
     transact(b, by, -(int64_t)bytes);
     settle(b);
 }
@@ -266,9 +267,10 @@ EMU_RUN(mbarrier_wait)
         if (!(mask >> i & 1))
             continue;
         const struct emu_mbarrier *b = emu_mbarrier_at(w, i, (enum emu_space)in->space, address[i]);
+        const uint32_t parity = ((const uint32_t *)emu_at_ref(w, in->src[1]))[i] & 1;
         bool complete;
         if (in->op & EMU_MBARRIER_PARITY)
-            complete = (((const uint32_t *)emu_at_ref(w, in->src[1]))[i] & 1) != (b->phase & 1);
+            complete = parity != (b->phase & 1);
         else
             complete =
                 ((const uint64_t *)emu_at_ref(w, in->src[1]))[i] >> 32 != (b->phase & 0xffffffff);
@@ -277,7 +279,12 @@ EMU_RUN(mbarrier_wait)
             time = b->done_time;
         if (complete && w->agent && in->order & EMU_ACQUIRE)
             emu_order_acquire(w->agent, &b->done);
-        missing = complete ? missing : b;
+        if (complete) {
+            w->passed = in->op & EMU_MBARRIER_PARITY && !b->phase ? in : NULL;
+        } else {
+            missing = b;
+            w->path->parity = in->op & EMU_MBARRIER_PARITY ? parity : EMU_NO_REF;
+        }
     }
     if (!done && in->op & EMU_MBARRIER_TRY && !w->path->is_late &&
         !emu_schedule_gives_up(w->launch)) {

@@ -21,7 +21,8 @@ struct emu_mbarrier {
     uint64_t time, done_time; // the timeline: of this phase so far, and of the one before it
     struct emu_view view;     // what those that arrived in this phase know
     struct emu_view done;     // and in those before
-    const struct emu_insn *init, *last_arrive, *last_expect; // for messages; or NULL
+    const struct emu_insn *init, *last_arrive, *last_expect,
+        *last_complete; // for messages; or NULL
 };
 
 // Who changes a barrier.

@@ -24,6 +24,8 @@ struct emu_engine {
     void (*finish)(struct emu_op *op);
     // Frees what the operation has of its own; or NULL.
     void (*drop)(struct emu_op *op);
+    // Whether what is left of it reads or writes shared memory of this CTA; or NULL: it does not.
+    bool (*touches)(const struct emu_op *op, const struct emu_cta *cta);
     // What it signals, for the list of a deadlock: "mbarrier at 0x400".
     void (*describe)(const struct emu_op *op, char *text, size_t size);
 };
@@ -78,6 +80,11 @@ void emu_op_finish(struct emu_op *op);
 void emu_op_free(struct emu_op *op);
 // Forgets all operations of a cluster.
 void emu_ops_drop(struct emu_cluster *cluster);
+
+// Whether bytes lie in the shared memory of this CTA.
+bool emu_op_is_of(const struct emu_cta *cta, const uint8_t *bytes);
+// Those who should have waited for it have exited: a finding at level full.
+void emu_op_left(const struct emu_op *op);
 
 // Ends the launch: the operation does something wrong.
 _Noreturn void emu_op_fault(struct emu_op *op, const char *format, ...) EMU_PRINTF(2, 3);

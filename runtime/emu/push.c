@@ -56,10 +56,16 @@ static void describe(const struct emu_op *op, char *text, size_t size)
     emu_mbarrier_describe(((const struct push *)op)->barrier, text, size);
 }
 
+static bool touches(const struct emu_op *op, const struct emu_cta *cta)
+{
+    return emu_op_is_of(cta, ((const struct push *)op)->to);
+}
+
 static const struct emu_engine engine = {.name = "asynchronous store",
                                          .unit = EMU_UNIT_COPY,
                                          .latency = 300,
                                          .finish = finish,
+                                         .touches = touches,
                                          .describe = describe};
 
 // src[0] + offset: address; list: values, then the barrier; atom: a reduction; size: of a value

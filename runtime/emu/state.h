@@ -47,6 +47,7 @@ struct emu_path {
     uint32_t barrier;                    // EMU_PATH_BARRIER: which
     const struct emu_mbarrier *mbarrier; // that it waits for, or looked at last
     bool is_late;                        // EMU_PATH_MBARRIER: its time limit has passed
+    uint32_t parity;                     // that it waits for; EMU_NO_REF: it names a state
 };
 
 // A path that is counted in somewhere cannot join another one.
@@ -117,6 +118,7 @@ struct emu_warp {
     uint32_t cluster_arrived;      // lanes that have arrived at the cluster barrier
     uint32_t cluster_done;         // and those whose arrival has been completed since
     struct emu_view cluster_view;  // what was known where it was
+    const struct emu_insn *passed; // a wait that was over before its barrier's first phase was
     const struct emu_insn *poll;   // the last load that may be a poll, and what had happened then
     uint64_t poll_address, poll_events;
     uint32_t wgmma_group;    // the group a product joins now
@@ -317,6 +319,9 @@ void emu_group_wait_of(struct emu_warp *w, const struct emu_warp *other, enum em
 void emu_poll(struct emu_warp *w, const struct emu_insn *in, uint64_t address);
 // The addresses of a memory operand: register, 32 or 64 bits, and offset.
 void emu_addresses(struct emu_warp *w, const struct emu_insn *in, uint64_t *out);
+
+// The last thread of the warp's CTA has exited: looks for what it has left behind (exit.c).
+void emu_cta_exit(struct emu_warp *w);
 
 // --- barriers (sync.c) ---
 

@@ -97,8 +97,10 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
     emu_copies_exit(w, mask);
     if (!w->alive)
         emu_wgmma_exit(w);
-    if (!w->cta->alive)
+    if (!w->cta->alive) {
         emu_tmem_exit(w);
+        emu_cta_exit(w);
+    }
     w->launch->events++;
     if (!w->alive)
         emu_trace_exit(w);
@@ -261,7 +263,7 @@ void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel)
     w->cluster_arrived = w->cluster_done = w->registers = 0;
     w->wgmma_group = 0;
     emu_watch_free(w);
-    w->poll = NULL;
+    w->poll = w->passed = NULL;
     w->carry = 0;
     w->steps = 0;
     memset(w->group, 0, sizeof w->group);
