@@ -99,9 +99,10 @@ static void take_elements(struct emu_dec *d, const struct emu_operand *o, uint32
     const enum emu_type type = (enum emu_type)d->in->type;
     const uint32_t least = emu_reg_width(type);
     uint32_t width = 0;
-    if (!o || (vector > 1) != (o->kind == EMU_OPD_VEC) || (vector > 1 && o->count != vector))
+    const bool braced = o && o->kind == EMU_OPD_VEC; // a single element may be, too
+    if (!o || (braced ? o->count : 1) != vector)
         emu_dec_bad(d, "%u elements expected", vector);
-    if (vector > 1)
+    if (braced)
         list = o->list;
     emu_dec_args_begin(d);
     for (uint32_t i = 0; i < vector; i++) {
