@@ -234,7 +234,7 @@ void emu_decode_tcgen05(struct emu_dec *d)
     static const char *const fences[] = {"fence::before_thread_sync", "fence::after_thread_sync",
                                          NULL};
     static const char *const waits[] = {"wait::ld", "wait::st", NULL};
-    int wait;
+    int which;
     if (emu_dec_mod(d, "mma")) {
         decode_product(d);
     } else if (emu_dec_mod(d, "ld")) {
@@ -245,12 +245,13 @@ void emu_decode_tcgen05(struct emu_dec *d)
         decode_copy(d);
     } else if (emu_dec_mod(d, "commit")) {
         decode_commit(d);
-    } else if ((wait = emu_dec_one_of(d, waits)) >= 0) {
+    } else if ((which = emu_dec_one_of(d, waits)) >= 0) {
         need_sync(d);
-        d->in->op = (uint8_t)wait;
+        d->in->op = (uint8_t)which;
         d->in->run = emu_run_tmem_wait;
-    } else if (emu_dec_one_of(d, fences) >= 0) {
-        d->in->run = emu_run_nop;
+    } else if ((which = emu_dec_one_of(d, fences)) >= 0) {
+        d->in->run = emu_run_tmem_fence;
+        d->in->op = (uint8_t)which;
     } else if (emu_dec_mod(d, "alloc")) {
         decode_alloc(d);
     } else if (emu_dec_mod(d, "dealloc")) {

@@ -240,7 +240,8 @@ static const struct emu_insn *passed_wait(const struct emu_grid *l, const struct
 
 void emu_report_conflict(void *user, const struct emu_conflict *c)
 {
-    static const enum emu_finding_kind rows[] = {EMU_F_RACE, EMU_F_PROXY, EMU_F_LANES};
+    static const enum emu_finding_kind rows[] = {EMU_F_RACE, EMU_F_PROXY, EMU_F_LANES,
+                                                 EMU_F_TMEM_FENCE};
     struct emu_grid *l = user;
     char now[200], then[200], text[768];
     struct emu_finding f = {.kind = rows[c->kind],

@@ -225,8 +225,12 @@ void emu_sync_access(struct emu_warp *w, uint32_t lane, struct emu_race_map *map
 struct emu_who emu_group_who(const struct emu_warp *w, const struct emu_view *view,
                              enum emu_warp_agent which, uint32_t group)
 {
-    return (struct emu_who){
-        .order = &w->launch->order, .view = view, .uid = w->agent->uid + which, .clock = group + 1};
+    return (struct emu_who){.order = &w->launch->order,
+                            .view = view,
+                            .uid = w->agent->uid + which,
+                            .clock = group + 1,
+                            .own = w->agent->uid,
+                            .own_end = w->agent->uid + EMU_AGENTS_PER_WARP};
 }
 
 void emu_group_wait_of(struct emu_warp *w, const struct emu_warp *other, enum emu_warp_agent which,

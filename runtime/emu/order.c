@@ -325,6 +325,17 @@ void emu_order_fence(struct emu_agent *a, uint32_t which)
     tick(a);
 }
 
+void emu_order_fence_tensor(struct emu_agent *a, bool after)
+{
+    struct emu_order *o = a->domain->order;
+    struct emu_view *v = &a->view;
+    const int from = after ? EMU_FENCED_BEFORE : EMU_KNOWN;
+    const int to = after ? EMU_FENCED_TENSOR : EMU_FENCED_BEFORE;
+    memcpy(plane_of(o, v, to), plane_of(o, v, from), v->count * sizeof(uint32_t));
+    for (uint32_t i = 0; i < v->far_count; i++)
+        v->far[i].clock[to] = v->far[i].clock[from];
+}
+
 void emu_order_fence_memory(struct emu_agent *a, uint32_t order, enum emu_scope scope)
 {
     struct emu_order *o = a->domain->order;

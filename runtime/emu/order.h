@@ -12,8 +12,9 @@
 // PTX makes two additions (PTX ISA, memory consistency model). Accesses through another proxy, as
 // asynchronous copies and matrix instructions make them, need a proxy fence on the way. So a view
 // has one clock for what is known and one each for what is known *with* such a fence after it; a
-// fence copies the first to the others. And releases and acquires work only between threads that
-// the scopes of both instructions include, so what a flag holds has a scope.
+// fence copies the first to the others. Tensor memory needs two fences, one on either side. And
+// releases and acquires work only between threads that the scopes of both instructions include, so
+// what a flag holds has a scope.
 //
 // Agents belong to *domains*, the clusters that run. The clocks of the own domain are a dense
 // array, those of other domains a sorted list. A join in one domain costs one pass over its agents;
@@ -34,7 +35,9 @@ enum emu_plane {
     EMU_KNOWN,        // ordered before
     EMU_FENCED_ASYNC, // ... with a proxy fence for asynchronous accesses to shared memory
     EMU_FENCED_GLOBAL,
-    EMU_FENCED_MAP, // ... for the reading of tensor maps
+    EMU_FENCED_MAP,    // ... for the reading of tensor maps
+    EMU_FENCED_BEFORE, // with a tcgen05.fence before the threads synchronised,
+    EMU_FENCED_TENSOR, // and one after it
     EMU_PLANES
 };
 enum {
@@ -151,6 +154,9 @@ void emu_order_release(struct emu_agent *a, struct emu_view *to);
 void emu_order_acquire(struct emu_agent *a, const struct emu_view *from);
 // A proxy fence; `which`: EMU_FENCE_*.
 void emu_order_fence(struct emu_agent *a, uint32_t which);
+// tcgen05.fence::before_thread_sync, or after: what was fenced on the other side is known with
+// both.
+void emu_order_fence_tensor(struct emu_agent *a, bool after);
 // fence.sc, .acq_rel, .acquire, .release; `order`: EMU_ACQUIRE, EMU_RELEASE.
 void emu_order_fence_memory(struct emu_agent *a, uint32_t order, enum emu_scope scope);
 // A strong store to, load of, or atomic operation on an address.

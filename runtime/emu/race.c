@@ -235,6 +235,18 @@ static void check_proxy(const struct access *a, const struct emu_record *r)
         report(a, EMU_CONFLICT_PROXY, r, true);
 }
 
+// A warp's load or store of tensor memory, known to another warp without both fences. A commit has
+// the first of them in it, and waiting for one is let pass without the second.
+static void check_fence(const struct access *a, const struct emu_record *r, bool writes)
+{
+    const bool is_warps = !r->lanes && (r->what & EMU_REC_PROXY) != EMU_PROXY_TENSOR;
+    if (!a->map->is_tensor || !a->race->check_lanes || !is_warps || a->now.lanes ||
+        r->uid - a->who->own < a->who->own_end - a->who->own)
+        return;
+    if (emu_view_clock(a->who->order, a->who->view, EMU_FENCED_TENSOR, r->uid) < r->clock)
+        report(a, EMU_CONFLICT_FENCE, r, writes);
+}
+
 static void check(const struct access *a, const struct emu_record *r)
 {
     const struct emu_who *who = a->who;
@@ -250,6 +262,8 @@ static void check(const struct access *a, const struct emu_record *r)
         return;
     if (emu_view_clock(who->order, who->view, EMU_KNOWN, r->uid) < r->clock)
         report(a, EMU_CONFLICT_ORDER, r, writes);
+    else if (a->map->is_tensor)
+        check_fence(a, r, writes);
     else
         check_proxy(a, r);
 }

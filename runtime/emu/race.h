@@ -67,7 +67,8 @@ struct emu_race_map {
 enum emu_conflict_kind {
     EMU_CONFLICT_ORDER, // neither comes before the other
     EMU_CONFLICT_PROXY, // ordered, but without a proxy fence
-    EMU_CONFLICT_LANES  // lanes of one warp
+    EMU_CONFLICT_LANES, // lanes of one warp
+    EMU_CONFLICT_FENCE  // ordered, but without the two fences of tensor memory
 };
 
 struct emu_conflict {
@@ -85,6 +86,7 @@ struct emu_who {
     const struct emu_view *view;
     const struct emu_agent *warp; // whose lanes it is; NULL: an engine
     uint32_t uid, clock;
+    uint32_t own, own_end; // uids of the warp's agents
 };
 
 struct emu_race_block;

@@ -101,6 +101,7 @@ EMU_RUN(tmem_relinquish);
 EMU_RUN(tmem_load);
 EMU_RUN(tmem_store);
 EMU_RUN(tmem_wait);
+EMU_RUN(tmem_fence); // op: after the synchronisation
 // umma.c
 EMU_RUN(umma);
 EMU_RUN(umma_commit);

@@ -59,12 +59,13 @@ void emu_tmem_exit(struct emu_warp *w)
                       t->owner[i], i * EMU_TMEM_UNIT);
 }
 
-static void access_map(const struct emu_warp *w, const struct emu_who *who, uint32_t lane,
-                       uint32_t column, uint32_t count, bool is_store)
+static void access_map(const struct emu_warp *w, const struct emu_who *who, uint32_t lanes,
+                       uint32_t lane, uint32_t column, uint32_t count, bool is_store)
 {
     const uint32_t pc = (uint32_t)(w->in - w->launch->module->code.at);
-    emu_race_access(&w->launch->race, who, 0, &w->cta->tmem->race, emu_tmem_offset(lane, column),
-                    4 * count, is_store, emu_record_what(pc, EMU_PROXY_ASYNC, 0, EMU_SCOPE_CTA));
+    emu_race_access(&w->launch->race, who, lanes, &w->cta->tmem->race,
+                    emu_tmem_offset(lane, column), 4 * count, is_store,
+                    emu_record_what(pc, EMU_PROXY_ASYNC, 0, EMU_SCOPE_CTA));
 }
 
 // --- allocation ---
@@ -144,7 +145,7 @@ EMU_RUN(tmem_dealloc)
             emu_fault(w, 0, "tensor memory freed too early: an operation in flight writes it");
         memset(t->shadow[lane] + at, EMU_UNSET, n);
         if (w->agent)
-            access_map(w, &who, lane, at, n, true);
+            access_map(w, &who, EMU_FULL, lane, at, n, true);
     }
     if (w->agent)
         emu_order_release(w->agent, &t->freed);
@@ -235,7 +236,8 @@ static void order_access(struct emu_warp *w, const struct emu_insn *in, uint32_t
                       w->tmem_group[is_store]);
     for (uint32_t row = 0; row < rows[shape]; row++)
         for (uint32_t i = 0; i < runs; i++)
-            access_map(w, &who, (at >> 16) + row, (at & 0xffff) + i * wide * (uint32_t)in->target,
+            access_map(w, &who, 0, (at >> 16) + row,
+                       (at & 0xffff) + i * wide * (uint32_t)in->target,
                        in->count * words[shape] * wide, is_store);
 }
 
@@ -294,4 +296,11 @@ EMU_RUN(tmem_wait)
         return;
     const uint32_t end = ++w->tmem_group[in->op];
     emu_group_wait(w, in->op ? EMU_AGENT_TMEM_STORE : EMU_AGENT_TMEM_LOAD, end);
+}
+
+EMU_RUN(tmem_fence)
+{
+    (void)mask;
+    if (w->agent)
+        emu_order_fence_tensor(w->agent, in->op);
 }

@@ -506,6 +506,8 @@ static void arrive(struct work *work)
 {
     struct commit *c = (struct commit *)work;
     const struct emu_by by = emu_by_op(&work->op);
+    if (work->op.agent)
+        emu_order_fence_tensor(work->op.agent, false);
     for (uint32_t i = 0; i < c->count; i++) {
         emu_op_release(&work->op, EMU_AGENT_UMMA, &c->barriers[i]->view);
         emu_mbarrier_arrive(c->barriers[i], &by, 1);
