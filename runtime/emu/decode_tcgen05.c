@@ -65,6 +65,23 @@ static void take_address(struct emu_dec *d)
         emu_dec_bad(d, "operand %u is not a 32-bit address", d->at);
 }
 
+// How .ld.red reduces; its columns are of one of three types.
+static void take_reduction(struct emu_dec *d, int shape, int log)
+{
+    static const char *const ops[] = {"min", "max", NULL};
+    const int op = emu_dec_one_of(d, ops);
+    const enum emu_type type = emu_dec_type(d);
+    if (op < 0 || (type != EMU_f32 && type != EMU_u32 && type != EMU_s32))
+        emu_dec_bad(d, "unknown operation or type");
+    if ((shape != EMU_TMEM_32X32B && shape != EMU_TMEM_16X32BX2) || log == 0)
+        emu_dec_bad(d, "the shape has no reduction");
+    if (type == EMU_f32)
+        d->in->round = (emu_dec_mod(d, "abs") ? EMU_REDUX_ABS : 0) |
+                       (emu_dec_mod(d, "NaN") ? EMU_REDUX_NAN : 0);
+    d->in->type = (uint8_t)type;
+    d->in->op |= op ? EMU_TMEM_MAX : EMU_TMEM_MIN;
+}
+
 static void decode_access(struct emu_dec *d, bool is_load)
 {
     static const char *const shapes[] = {"32x32b",  "16x64b",   "16x128b",
@@ -76,15 +93,22 @@ static void decode_access(struct emu_dec *d, bool is_load)
     if (shape < 0 || log < 0)
         emu_dec_bad(d, "the shape or its number is missing");
     const uint32_t count = registers[shape] << log;
-    const bool packed = emu_dec_mod(d, is_load ? "pack::16b" : "unpack::16b");
+    const bool reduces = is_load && emu_dec_mod(d, "red");
+    const bool packed = !reduces && emu_dec_mod(d, is_load ? "pack::16b" : "unpack::16b");
     if (count > 128)
         emu_dec_bad(d, "more than 128 registers");
-    need_b32(d);
     d->in->run = is_load ? emu_run_tmem_load : emu_run_tmem_store;
     d->in->op = (uint8_t)(shape | (packed ? EMU_TMEM_PACKED : 0));
+    d->in->dst = EMU_NO_REF;
+    if (reduces)
+        take_reduction(d, shape, log);
+    else
+        need_b32(d);
     emu_dec_args_begin(d);
     if (is_load)
         emu_dec_registers(d, count, EMU_b32, true);
+    if (reduces)
+        d->in->dst = emu_dec_dst(d, EMU_b32);
     take_address(d);
     if (shape == EMU_TMEM_16X32BX2)
         d->in->target = (uint32_t)emu_dec_constant(d);

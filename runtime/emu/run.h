@@ -143,6 +143,8 @@ enum emu_redux_op {
     EMU_REDUX_XOR
 };
 enum { EMU_REDUX_ABS = 1 << 0, EMU_REDUX_NAN = 1 << 1 }; // emu_insn.round
+// One step of a reduction of values of in->type (sync.c).
+uint32_t emu_reduce(const struct emu_insn *in, enum emu_redux_op op, uint32_t a, uint32_t b);
 enum emu_bar_op { EMU_BAR_SYNC, EMU_BAR_ARRIVE, EMU_BAR_POPC, EMU_BAR_AND, EMU_BAR_OR };
 enum { EMU_BAR_ALIGNED = 1 << 4 };
 

@@ -359,10 +359,34 @@ EMU_RUN(match)
     each_group(w, in, in->src[1], mask, match);
 }
 
-static uint32_t reduce(const struct emu_insn *in, uint32_t a, uint32_t b)
+// A float as an integer that orders as it does, -0 below +0.
+static int64_t order_of(uint32_t bits)
+{
+    return bits >> 31 ? -(int64_t)(bits & 0x7fffffff) - 1 : (int64_t)bits;
+}
+
+static bool is_nan(uint32_t bits)
+{
+    return (bits & 0x7fffffff) > 0x7f800000;
+}
+
+// NaNs do not take part, or win (.NaN).
+static uint32_t reduce_floats(bool is_min, uint32_t flags, uint32_t a, uint32_t b)
+{
+    const uint32_t keep = flags & EMU_REDUX_ABS ? 0x7fffffff : UINT32_MAX;
+    a &= keep;
+    b &= keep;
+    if (is_nan(a) || is_nan(b))
+        return flags & EMU_REDUX_NAN || (is_nan(a) && is_nan(b)) ? EMU_NAN_F32 : is_nan(a) ? b : a;
+    return (order_of(a) < order_of(b)) == is_min ? a : b;
+}
+
+uint32_t emu_reduce(const struct emu_insn *in, enum emu_redux_op op, uint32_t a, uint32_t b)
 {
     const bool less = in->type == EMU_s32 ? (int32_t)a < (int32_t)b : a < b;
-    switch ((enum emu_redux_op)in->op) {
+    if (in->type == EMU_f32)
+        return reduce_floats(op == EMU_REDUX_MIN, in->round, a, b);
+    switch (op) {
     case EMU_REDUX_ADD:
         return a + b;
     case EMU_REDUX_MIN:
@@ -379,39 +403,18 @@ static uint32_t reduce(const struct emu_insn *in, uint32_t a, uint32_t b)
     return a ^ b;
 }
 
-// A float as an integer that orders as it does, -0 below +0. NaNs do not take part, or win (.NaN).
-static uint32_t reduce_floats(const struct emu_insn *in, const uint32_t *v, uint32_t mask)
-{
-    int64_t best = 0;
-    bool any = false;
-    for (uint32_t i = 0; i < EMU_WARP; i++) {
-        const uint32_t bits = in->round & EMU_REDUX_ABS ? v[i] & 0x7fffffff : v[i];
-        if (!(mask >> i & 1))
-            continue;
-        if ((bits & 0x7fffffff) > 0x7f800000) {
-            if (in->round & EMU_REDUX_NAN)
-                return EMU_NAN_F32;
-            continue;
-        }
-        const int64_t x = bits >> 31 ? -(int64_t)(bits & 0x7fffffff) - 1 : (int64_t)bits;
-        if (!any || (x < best) == (in->op == EMU_REDUX_MIN))
-            best = x;
-        any = true;
-    }
-    return !any ? EMU_NAN_F32 : best < 0 ? (uint32_t)(-best - 1) | 0x80000000 : (uint32_t)best;
-}
-
 // dst; src: value, member mask; type
 static void redux(struct emu_warp *w, const struct emu_insn *in, uint32_t mask)
 {
     uint32_t out[EMU_WARP];
+    const enum emu_redux_op op = (enum emu_redux_op)in->op;
     const uint32_t first = emu_first_lane(mask);
     uint32_t sum = lanes(w, in->src[0])[first];
-    if (in->type == EMU_f32)
-        sum = reduce_floats(in, lanes(w, in->src[0]), mask);
-    for (uint32_t i = first + 1; i < EMU_WARP && in->type != EMU_f32; i++)
+    if (in->type == EMU_f32) // alone, it is made positive or the one NaN too
+        sum = emu_reduce(in, op, sum, sum);
+    for (uint32_t i = first + 1; i < EMU_WARP; i++)
         if (mask >> i & 1)
-            sum = reduce(in, sum, lanes(w, in->src[0])[i]);
+            sum = emu_reduce(in, op, sum, lanes(w, in->src[0])[i]);
     for (int i = 0; i < EMU_WARP; i++)
         out[i] = sum;
     emu_commit(w, in->dst, out, 4, mask);

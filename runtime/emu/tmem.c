@@ -264,7 +264,19 @@ static void access(struct emu_warp *w, const struct emu_insn *in, uint32_t (*val
     order_access(w, in, at, is_store);
 }
 
-// list: registers; src[0] + offset: address; op: shape; target: split
+// dst: the least or the greatest of what each thread loads.
+static void reduce(struct emu_warp *w, const struct emu_insn *in, uint32_t (*values)[EMU_WARP])
+{
+    const enum emu_redux_op op = in->op & EMU_TMEM_MIN ? EMU_REDUX_MIN : EMU_REDUX_MAX;
+    uint32_t out[EMU_WARP];
+    memcpy(out, values[0], sizeof out);
+    for (uint32_t r = 1; r < in->count; r++)
+        for (uint32_t i = 0; i < EMU_WARP; i++)
+            out[i] = emu_reduce(in, op, out[i], values[r][i]);
+    emu_commit(w, in->dst, out, 4, EMU_FULL);
+}
+
+// list: registers; src[0] + offset: address; op: shape and reduction; target: split
 EMU_RUN(tmem_load)
 {
     alignas(16) uint32_t values[128][EMU_WARP];
@@ -274,6 +286,8 @@ EMU_RUN(tmem_load)
     access(w, in, values, false);
     for (uint32_t r = 0; r < in->count; r++)
         emu_commit(w, args[r].ref, values[r], 4, EMU_FULL);
+    if (in->op & (EMU_TMEM_MIN | EMU_TMEM_MAX))
+        reduce(w, in, values);
     if (w->launch->emu->options.check)
         emu_watch_load(w, in);
 }

@@ -30,7 +30,9 @@ enum { // op of tcgen05.ld and .st: the shape, and bits
     EMU_TMEM_16X256B,
     EMU_TMEM_16X32BX2,
     EMU_TMEM_SHAPE = 7,
-    EMU_TMEM_PACKED = 1 << 3
+    EMU_TMEM_PACKED = 1 << 3,
+    EMU_TMEM_MIN = 1 << 4, // of .ld.red
+    EMU_TMEM_MAX = 1 << 5
 };
 
 // The CTA's tensor memory, made when it is first asked for.

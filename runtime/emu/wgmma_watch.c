@@ -135,8 +135,8 @@ void emu_watch_load(struct emu_warp *w, const struct emu_insn *in)
 {
     struct emu_watch *watch = watch_of(w);
     const struct emu_arg *args = &w->launch->module->args.at[in->list];
-    for (uint32_t i = 0; i < in->count; i++) {
-        struct entry *e = entry_of(watch, args[i].ref);
+    for (uint32_t i = 0; i <= in->count; i++) { // .red has one more
+        struct entry *e = entry_of(watch, i < in->count ? args[i].ref : in->dst);
         if (!e)
             continue;
         e->load = w->tmem_group[0] + 1;
