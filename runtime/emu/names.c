@@ -153,10 +153,23 @@ bool emu_find_register(struct emu_loader *ld, tir_str text, struct emu_operand *
         digits++;
         name = emu_intern(ld, (tir_str){text.ptr, text.len - digits});
         struct emu_symbol *s = name->symbols;
-        if (s && s->kind == EMU_SYM_REG && index < s->count && (c != '0' || digits == 1)) {
+        if (s && s->kind == EMU_SYM_REG && !s->is_vector && index < s->count &&
+            (c != '0' || digits == 1)) {
             place(ld, s, (uint32_t)index, out);
             return true;
         }
     }
     return false;
+}
+
+bool emu_find_vector(struct emu_loader *ld, tir_str text, struct emu_operand *out)
+{
+    struct emu_symbol *s = emu_intern(ld, text)->symbols;
+    if (!s || !s->is_vector)
+        return false;
+    *out = (struct emu_operand){.kind = EMU_OPD_VEC, .count = s->count};
+    out->list = emu_arena_array(&ld->scratch, s->count, sizeof *out->list);
+    for (uint32_t i = 0; i < s->count; i++)
+        place(ld, s, i, &out->list[i]);
+    return true;
 }

@@ -206,14 +206,16 @@ static void declare_registers(struct emu_loader *ld, const struct decl *d)
     const uint32_t limit = 1 << 22; // of the module: even a small text could ask for any number
     if (!ld->func)
         emu_syntax(ld, ld->token.line, "a register outside of a function");
-    if (d->vector != 1)
-        emu_syntax(ld, ld->token.line, "vector registers are not supported");
     do {
         struct emu_name *name = expect_word(ld);
         uint64_t count = 0;
         if (emu_accept(ld, '<')) {
             count = expect_int(ld);
             emu_expect(ld, '>');
+            if (d->vector != 1)
+                emu_syntax(ld, ld->token.line, "a range of vector registers");
+        } else if (d->vector != 1) {
+            count = d->vector;
         }
         if (count > limit || ld->registers + count > limit)
             emu_syntax(ld, ld->token.line, "more than %u registers", limit);
@@ -221,6 +223,7 @@ static void declare_registers(struct emu_loader *ld, const struct decl *d)
         struct emu_symbol *s = emu_declare(ld, name, EMU_SYM_REG);
         s->type = d->type;
         s->count = (uint32_t)count;
+        s->is_vector = d->vector != 1;
         s->refs = emu_arena_array(&ld->scratch, count ? count : 1, sizeof *s->refs);
         memset(s->refs, 0xff, (count ? count : 1) * sizeof *s->refs);
     } while (emu_accept(ld, ','));

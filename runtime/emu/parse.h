@@ -25,7 +25,8 @@ struct emu_symbol {
     uint32_t line;
 
     uint32_t *refs; // EMU_SYM_REG: where each register lives; EMU_NO_REF until it is named
-    uint32_t count; // EMU_SYM_REG: registers of a range, 0 for a single one
+    uint32_t count; // EMU_SYM_REG: registers of a range or a vector, 0 for a single one
+    bool is_vector; // of a `.v2` or `.v4`, whose parts are named .x .y .z .w
 
     enum emu_space space; // EMU_SYM_VAR
     uint64_t address;     // global, const: address; local, param: offset; shared: index
@@ -154,6 +155,8 @@ void emu_labels_drop(struct emu_loader *ld); // at the end of a function
 uint32_t emu_label_find(const struct emu_loader *ld, const struct emu_name *name, uint32_t scope);
 // The register an identifier names, or false.
 bool emu_find_register(struct emu_loader *ld, tir_str text, struct emu_operand *out);
+// The parts of a vector register.
+bool emu_find_vector(struct emu_loader *ld, tir_str text, struct emu_operand *out);
 
 // Space for a variable in the function's per-thread memory; gives its offset.
 uint32_t emu_func_local(struct emu_loader *ld, uint64_t size, uint64_t align);

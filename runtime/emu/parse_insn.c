@@ -269,6 +269,22 @@ static struct emu_operand parse_sreg(struct emu_loader *ld, tir_str text)
     emu_syntax(ld, ld->token.line, "unknown register '%.*s'", (int)len, name);
 }
 
+// `a` or `a.y` of a vector register.
+static struct emu_operand parse_vector(struct emu_loader *ld, const struct emu_operand *all)
+{
+    static const char names[2][4] = {{'x', 'y', 'z', 'w'}, {'r', 'g', 'b', 'a'}};
+    emu_next(ld);
+    if (ld->token.kind != EMU_TOK_DOT)
+        return *all;
+    const tir_str part = ld->token.text;
+    for (uint32_t i = 0; i < 2 * all->count; i++)
+        if (part.len == 1 && part.ptr[0] == names[i % 2][i / 2]) {
+            emu_next(ld);
+            return all->list[i / 2];
+        }
+    emu_syntax(ld, ld->token.line, "the register has no part '.%.*s'", (int)part.len, part.ptr);
+}
+
 static struct emu_operand parse_word(struct emu_loader *ld)
 {
     const tir_str text = ld->token.text;
@@ -279,6 +295,8 @@ static struct emu_operand parse_word(struct emu_loader *ld)
     }
     if (emu_str_is(text, "WARP_SZ"))
         return (struct emu_operand){.kind = EMU_OPD_INT, .bits = emu_parse_constant(ld)};
+    if (emu_find_vector(ld, text, &out))
+        return parse_vector(ld, &out);
     if (emu_find_register(ld, text, &out)) {
         emu_next(ld);
         if (ld->token.kind == EMU_TOK_DOT) {

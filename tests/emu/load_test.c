@@ -299,11 +299,39 @@ static void every_instruction_is_documented(void **state)
     free(page);
 }
 
+// A register of a vector type has parts, and stands for all of them where a list is wanted.
+static void vector_registers(void **state)
+{
+    struct rig r;
+    uint32_t words[8] = {1, 2, 3, 4};
+    (void)state;
+    rig_open(&r);
+    rig_load(&r,
+             ".version 8.0\n.target sm_80\n.address_size 64\n"
+             ".visible .entry k(.param .u64 p) { .reg .b64 %a; .reg .v4 .u32 v; .reg .v2 .b32 w;\n"
+             "ld.param.u64 %a, [p]; ld.global.v4.u32 v, [%a]; mov.b32 w.x, v.w;\n"
+             "add.u32 w.y, v.y, v.b; st.global.v2.b32 [%a+16], w; st.global.u32 [%a+24], v.x;\n"
+             "ret; }");
+    const uint64_t p = rig_buffer(&r, words, sizeof words);
+    rig_param_u64(&r, p);
+    rig_run(&r, "k", 1, 1);
+    rig_read(&r, words, p, sizeof words);
+    assert_int_equal(words[4], 4);
+    assert_int_equal(words[5], 2 + 3);
+    assert_int_equal(words[6], 1);
+    assert_int_equal(rig_try_load(&r, ".version 8.0\n.target sm_80\n.address_size 64\n"
+                                      ".entry k() { .reg .v2 .u32 v; mov.u32 v.x, v.z; ret; }"),
+                     TIR_ERR_INVALID);
+    assert_message(&r, "has no part '.z'");
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(declarations),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(vector_registers),
         cmocka_unit_test(empty_modules),
         cmocka_unit_test(deep_nesting),
         cmocka_unit_test(every_allocation_can_fail),
