@@ -245,9 +245,11 @@ static void decode_product(struct emu_dec *d)
     }
     in->src[2] = emu_dec_pred(d, emu_dec_next(d), &negate);
     in->op |= negate ? EMU_UMMA_NOT_INPUT_D : 0;
-    if (d->at < d->ast->operand_count) {
+    if (ws && d->at < d->ast->operand_count) {
+        take_value(d, EMU_b64);
+    } else if (d->at < d->ast->operand_count) {
         const uint64_t scale = emu_dec_constant(d);
-        if (scale > 15 || kind > EMU_UMMA_TF32 || ws)
+        if (scale > 15 || kind > EMU_UMMA_TF32)
             emu_dec_bad(d, "no scale of the accumulator, or above 15");
         in->offset = (int64_t)scale;
     }

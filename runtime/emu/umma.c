@@ -27,7 +27,7 @@
 #include "emu/run.h"
 #include "emu/tmem.h"
 
-enum { ROWS = 16, MOST_N = 256, MOST_K = 64 };
+enum { ROWS = 16, MOST_N = 256, MOST_K = 64, MOST_UNIT = 16 };
 
 // --- the instruction descriptor ---
 
@@ -132,13 +132,14 @@ struct product {
     uint32_t d, a_address;
     uint32_t scales[2]; // where those of A and B are
     uint64_t a, b;
+    uint64_t mask;        // which columns of B are zero, and at which it begins (.ws)
     uint32_t disabled[8]; // lanes that keep what they have, 32 a word
     uint32_t scale;       // D is divided by two to this power
     bool input_d;
 };
 
 struct numbers {
-    double right[MOST_K * MOST_N], left[ROWS * MOST_K], sum[ROWS * MOST_N];
+    double right[MOST_K * (MOST_N + MOST_UNIT)], left[ROWS * MOST_K], sum[ROWS * MOST_N];
 };
 
 // In how many parts the columns of D lie, one under the other.
@@ -208,12 +209,72 @@ static void access_tensor(struct work *work, const struct emu_cta *cta, uint32_t
                       EMU_AGENT_UMMA, EMU_PROXY_TENSOR);
 }
 
+// The mask of zero columns: each part of the columns repeats a span that is used and one that is
+// not, from a place in the first of them on.
+enum { MASK_IS_ON = 39, MASK_FIRST = 32, MASK_ZEROS = 40, MASK_USED = 48, MASK_SHIFT = 56 };
+
+static uint32_t mask_shift(const struct product *p)
+{
+    return (uint32_t)(p->mask >> MASK_SHIFT) & 63;
+}
+
+static bool is_zero(const struct product *p, uint32_t column)
+{
+    const uint32_t columns = p->s.n / parts_of(p), part = column / columns;
+    const uint32_t zeros = (uint32_t)(p->mask >> MASK_ZEROS & 255) + 1;
+    const uint32_t used = (uint32_t)(p->mask >> MASK_USED & 255) + 1;
+    const bool zeros_first = p->mask >> (MASK_FIRST + part) & 1;
+    const uint32_t at = (column % columns + (uint32_t)(p->mask >> 8 * part & 255)) % (zeros + used);
+    return p->mask >> MASK_IS_ON & 1 && (zeros_first ? at < zeros : at >= used);
+}
+
+static void check_mask(struct emu_warp *w, uint32_t lane, const struct product *p,
+                       uint32_t descriptor)
+{
+    const uint32_t code = descriptor >> 30, most = p->s.m == 32 ? 16 : 32;
+    const uint32_t allowed = code ? 4u << code : 0, shift = mask_shift(p);
+    if (p->mask >> 36 & 7 || p->mask >> 62)
+        emu_fault(w, lane, "tcgen05.mma: reserved bits of the mask of zero columns are set");
+    if (shift > most || shift > allowed)
+        emu_fault(w, lane, "tcgen05.mma: B is shifted by %u columns, and by %u at most", shift,
+                  allowed < most ? allowed : most);
+    for (uint32_t part = 0; part < parts_of(p) && p->mask >> MASK_IS_ON & 1; part++) {
+        const uint32_t first = p->mask >> (MASK_FIRST + part) & 1 ? MASK_ZEROS : MASK_USED;
+        if ((p->mask >> 8 * part & 255) > (p->mask >> first & 255))
+            emu_fault(w, lane, "tcgen05.mma: mask %u of zero columns begins behind its first span",
+                      part);
+    }
+}
+
+// The same of B that has a mask: columns that are zero are not read where they lie apart.
+static void read_masked_b(struct product *p, double *right)
+{
+    const struct emu_smem_matrix m = matrix_of(p->b, p->s.trans_b);
+    const struct emu_smem memory = memory_of(&p->work, p->ctas[0]);
+    const uint32_t unit = p->s.trans_b ? 128u / p->s.b.bits : 1, shift = mask_shift(p);
+    const uint32_t before = shift % unit, wide = (before + p->s.n + unit - 1) / unit * unit;
+    const uint32_t step = p->s.trans_b ? wide : 1;
+    enum emu_matrix_fault kind = EMU_MATRIX_OK;
+    uint32_t address = 0;
+    for (uint32_t n = 0; n < wide && !kind; n += step)
+        if (p->s.trans_b || !is_zero(p, n))
+            kind = emu_smem_matrix_read(&memory, &m, p->s.b, shift - before + n, step, p->s.k,
+                                        right + n, 1, wide, &address);
+    if (kind)
+        fault(p, kind, address);
+    for (uint32_t k = 0; k < p->s.k; k++)
+        for (uint32_t n = 0; n < p->s.n; n++)
+            right[k * p->s.n + n] = is_zero(p, n) ? 0 : right[k * wide + before + n];
+}
+
 // B by rows of k; each CTA has its part of the columns.
 static void read_b(struct product *p, double *right)
 {
     const uint32_t columns = p->s.n / p->count;
     const struct emu_smem_matrix m = matrix_of(p->b, p->s.trans_b);
-    for (uint32_t i = 0; i < p->count; i++) {
+    if (p->mask)
+        read_masked_b(p, right);
+    for (uint32_t i = 0; i < p->count && !p->mask; i++) {
         uint32_t address = 0;
         const struct emu_smem memory = memory_of(&p->work, p->ctas[i]);
         const enum emu_matrix_fault kind = emu_smem_matrix_read(
@@ -454,8 +515,8 @@ static void check(struct emu_warp *w, uint32_t lane, const struct product *p)
     }
 }
 
-// list: D, A, B, the instruction descriptor, disabled lanes or where scales are; src[2]: whether D
-// is read; offset: scale of D; width: scales of a row; count: of the list
+// list: D, A, B, the instruction descriptor, disabled lanes, where scales are, or the mask; src[2]:
+// whether D is read; offset: scale of D; width: scales of a row; count: of the list
 EMU_RUN(umma)
 {
     const struct emu_arg *args = &w->launch->module->args.at[in->list];
@@ -486,7 +547,9 @@ EMU_RUN(umma)
         if (p->s.scale && (p->s.scale_a % in->width || p->s.scale_b % in->width))
             emu_fault(w, lane, "tcgen05.mma: %u scales cannot start at byte %u or %u", in->width,
                       p->s.scale_a, p->s.scale_b);
-        for (uint32_t i = 4; i < in->count && !p->s.scale; i++)
+        p->mask = in->op & EMU_UMMA_WS && in->count > 4 ? value_at(w, &args[4], lane) : 0;
+        check_mask(w, lane, p, p->mask ? descriptor : 0);
+        for (uint32_t i = 4; i < in->count && !p->s.scale && !(in->op & EMU_UMMA_WS); i++)
             p->disabled[i - 4] = (uint32_t)value_at(w, &args[i], lane);
         check(w, lane, p);
         mark_d(p, EMU_IN_FLIGHT);

@@ -256,6 +256,8 @@ struct form {
     int scales; // of a row
     char scale; // 'e': ue8m0, 'm': ue4m3
     int id_a, id_b;
+    uint64_t mask;        // of zero columns
+    const char *zeros[4]; // of each part of the columns: which they are, again and again
 };
 
 static int bits_of(const char *type)
@@ -351,7 +353,7 @@ struct data {
 
 static void make_kernel(const struct form *f, int columns_a, char *text, size_t size)
 {
-    char regs[1024], a[32], disable[64] = "", scale[16] = "";
+    char regs[1024], a[32], disable[64] = "", scale[32] = "";
     const int d = IMAGE, ta = IMAGE + COLUMNS * 512, scales = ta + 32 * 512,
               rest = scales + 8 * 512;
     size_t n = (size_t)snprintf(text, size, "%s", begin);
@@ -388,6 +390,8 @@ static void make_kernel(const struct form *f, int columns_a, char *text, size_t 
         snprintf(disable, sizeof disable, " {%%r1, %%r2, %%r3, %%r4},");
     if (f->divide)
         snprintf(scale, sizeof scale, ", %d", f->divide);
+    if (f->mask)
+        snprintf(scale, sizeof scale, ", 0x%llx", (unsigned long long)f->mask);
     if (f->scales)
         snprintf(disable, sizeof disable, " [%%tm+96], [%%tm+100],");
     n += (size_t)snprintf(
@@ -475,19 +479,21 @@ static uint32_t instruction_of(const struct form *f)
     if (f->scales)
         return common | (uint32_t)f->id_b << 4 | (f->scale == 'e' ? 1u << 23 : 0) |
                (uint32_t)(f->m / 128) << 27 | (uint32_t)f->id_a << 29;
-    return common | d << 4 | (uint32_t)(f->m / 16) << 24;
+    const uint32_t shift = f->mask >> 56 ? 1u << 30 : 0; // up to 8 columns
+    return common | d << 4 | (uint32_t)(f->m / 16) << 24 | shift;
 }
 
 static void check(const struct form *f, uint64_t seed)
 {
     static char text[32768];
     static struct data data;
-    static double a[128][MOST_K], b[COLUMNS][MOST_K], d[COLUMNS][128];
+    static double a[128][MOST_K], b[COLUMNS + 16][MOST_K], d[COLUMNS][128];
     const int k = 256 / bits_of(f->a), e = 32 / bits_of(f->a);
+    const int shift = (int)(f->mask >> 56), columns_b = f->n + (f->mask ? 16 : 0);
     struct rig r;
     memset(&data, 0, sizeof data);
     const struct layout la = layout_of(f->swizzle_a, f->trans_a, f->a, f->m, k);
-    const struct layout lb = layout_of(f->swizzle_b, f->trans_b, f->b, f->n, k);
+    const struct layout lb = layout_of(f->swizzle_b, f->trans_b, f->b, columns_b, k);
     for (int i = 0; i < f->m; i++)
         for (int j = 0; j < k; j++) {
             const uint32_t bits = draw(f->a, &a[i][j], &seed);
@@ -498,11 +504,18 @@ static void check(const struct form *f, uint64_t seed)
             else
                 put(data.image + A_AT, &la, i, j, bits);
         }
-    for (int i = 0; i < f->n; i++)
+    for (int i = 0; i < columns_b; i++)
         for (int j = 0; j < k; j++) {
             put(data.image + B_AT, &lb, i, j, draw(f->b, &b[i][j], &seed));
             b[i][j] *= f->negate_b ? -1 : 1;
         }
+    for (int i = 0; i < f->n && f->mask; i++) {
+        const int part = f->n * f->m / 128; // columns of one
+        const char *zeros = f->zeros[i / part];
+        const bool zero = zeros[(size_t)(i % part) % strlen(zeros)] == '1';
+        for (int j = 0; j < k; j++)
+            b[i][j] = zero ? 0 : b[i + shift][j];
+    }
     for (int c = 0; c < COLUMNS; c++)
         for (int lane = 0; lane < 128; lane++) {
             const int value = (int)(rig_random(&seed) % 200) * 4 - 400;
@@ -596,6 +609,28 @@ static void stationary_weights(void **state)
         {"f16", "bf16", "bf16", "f32", 64, 64, 128, 64, 0, 1, .keep = true, .ws = true},
         {"i8", "s8", "s8", "s32", 128, 64, 32, 128, 0, 0, .keep = true, .ws = true},
         {"f8f6f4", "e5m2", "e2m1", "f32", 32, 64, 128, 128, 0, 0, .ws = true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        check(&forms[i], i + 1);
+}
+
+// The examples of the manual, whose masks begin with column 0 here.
+static void zero_columns(void **state)
+{
+    const uint64_t spans = 1ull << 39 | 2ull << 40 | 3ull << 48;
+    const struct form forms[] = {
+        {"f16", "f16", "f16", "f32", 128, 64, 128, 128, 0, 0, .keep = true, .ws = true,
+         .mask = spans, .zeros = {"0000111"}},
+        {"i8", "s8", "s8", "s32", 64, 64, 32, 128, 0, 0, .keep = true, .ws = true,
+         .mask = spans | 1ull << 32, .zeros = {"1110000", "0000111"}},
+        {"f16", "f16", "f16", "f32", 32, 64, 128, 64, 0, 0, .ws = true,
+         .mask = spans | 3ull << 32 | 0x01020100 | 2ull << 56,
+         .zeros = {"1110000", "1100001", "0011100", "0001110"}},
+        {"f16", "bf16", "bf16", "f32", 64, 64, 128, 0, 0, 1, .keep = true, .ws = true,
+         .mask = spans | 1ull << 32 | 3ull << 56, .zeros = {"1110000", "0000111"}},
+        {"f16", "bf16", "bf16", "f32", 64, 64, 128, 0, 0, 1, .ws = true, .mask = 8ull << 56,
+         .zeros = {"0", "0"}}, // a shift alone
     };
     (void)state;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
@@ -834,6 +869,15 @@ static void wrong(void **state)
          "after relinquish"},
         {"@%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %t, !%f;\n",
          "nothing that descriptor"},
+        {"mov.b32 %b, 0x8110010; mov.b64 %y, 0x1000000000;\n"
+         "@%f tcgen05.mma.ws.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f, %y;\n",
+         "reserved bits of the mask"},
+        {"mov.b32 %b, 0x8110010; mov.b64 %y, 0x100000000000000;\n"
+         "@%f tcgen05.mma.ws.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f, %y;\n",
+         "shifted by 1 columns, and by 0 at most"},
+        {"mov.b32 %b, 0x8110010; mov.b64 %y, 0x3028000000004;\n"
+         "@%f tcgen05.mma.ws.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f, %y;\n",
+         "mask 0 of zero columns begins behind"},
         {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, %f;\n",
          "column 0 of D"},
         {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm+128], %x, %x, %b, !%f;\n",
@@ -870,8 +914,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads),        cmocka_unit_test(reductions),
         cmocka_unit_test(products),     cmocka_unit_test(stationary_weights),
-        cmocka_unit_test(block_scales), cmocka_unit_test(copies),
-        cmocka_unit_test(pairs),        cmocka_unit_test(wrong),
+        cmocka_unit_test(zero_columns), cmocka_unit_test(block_scales),
+        cmocka_unit_test(copies),       cmocka_unit_test(pairs),
+        cmocka_unit_test(wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
