@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// tcgen05: tensor memory, its loads and stores, and products against plain loops.
+// tcgen05: products of the tensor core and copies to tensor memory, against plain loops.
 //
 // There is no such hardware here: where elements lie is what the manual's tables and figures say.
 
@@ -9,238 +9,9 @@
 
 #include "emu/fp.h"
 #include "rig.h"
-
-#define HEAD ".version 8.8\n.target sm_100a\n.address_size 64\n"
+#include "tcgen05.h"
 
 enum { A_AT = 0, B_AT = 32768, IMAGE = 65536, COLUMNS = 64, MOST_K = 64 };
-
-// --- loads and stores ---
-
-struct shape {
-    const char *name;
-    int registers;                                       // of x1
-    void (*place)(int t, int r, int *lane, int *column); // of thread t, register r
-};
-
-static void place_32x32b(int t, int r, int *lane, int *column)
-{
-    *lane = t;
-    *column = r;
-}
-
-static void place_16x64b(int t, int r, int *lane, int *column)
-{
-    *lane = t / 4 + (t & 1 ? 8 : 0);
-    *column = 2 * r + (t & 2 ? 1 : 0);
-}
-
-static void place_16x128b(int t, int r, int *lane, int *column)
-{
-    *lane = t / 4 + (r & 1 ? 8 : 0);
-    *column = r / 2 * 4 + t % 4;
-}
-
-static void place_16x256b(int t, int r, int *lane, int *column) // as accumulators of mma
-{
-    *lane = t / 4 + (r & 2 ? 8 : 0);
-    *column = r / 4 * 8 + t % 4 * 2 + (r & 1);
-}
-
-static void place_16x32bx2(int t, int r, int *lane, int *column) // halves 32 columns apart
-{
-    *lane = t % 16;
-    *column = r + (t < 16 ? 0 : 32);
-}
-
-static const struct shape shapes[] = {
-    {"32x32b", 1, place_32x32b},   {"16x64b", 1, place_16x64b},     {"16x128b", 2, place_16x128b},
-    {"16x256b", 4, place_16x256b}, {"16x32bx2", 1, place_16x32bx2},
-};
-
-static const char begin[] = HEAD
-    ".extern .shared .align 1024 .b8 s[];\n"
-    ".visible .entry k(.param .u64 p)\n{ .shared .align 8 .b8 bar[16]; .reg .b32 %r<128>, %t, %w,\n"
-    "%tm, %a, %b, %c, %i; .reg .b64 %p, %q, %x, %y, %z; .reg .pred %e, %f, %g;\n"
-    "ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; setp.eq.u32 %e, %w, 0;\n"
-    "@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+8], 128;\n"
-    "bar.sync 0; ld.shared.b32 %tm, [bar+8]; setp.eq.u32 %f, %t, 0;\n"
-    "shl.b32 %a, %w, 21; add.u32 %a, %a, %tm; mul.wide.u32 %x, %t, 4; add.u64 %q, %p, %x;\n";
-static const char end[] =
-    "bar.sync 0;\n@%e tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tm, 128;\nret; }\n";
-
-static size_t registers(char *text, size_t size, int count)
-{
-    size_t n = (size_t)snprintf(text, size, "{");
-    for (int i = 0; i < count; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s%%r%d", i ? "," : "", i);
-    return n + (size_t)snprintf(text + n, size - n, "}");
-}
-
-// Stores 64 columns of every lane, loads them by the shape, gives the registers of all threads.
-static void run_load(const struct shape *s, int count, bool packed, uint32_t (*out)[128])
-{
-    static char text[32768];
-    static uint32_t in[128][128];
-    char regs[1024];
-    struct rig r;
-    for (int i = 0; i < 128; i++)
-        for (int t = 0; t < 128; t++)
-            in[i][t] = (uint32_t)(t * 1000 + i);
-    size_t n = (size_t)snprintf(text, sizeof text, "%s", begin);
-    for (int i = 0; i < COLUMNS; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "ld.global.b32 %%r%d, [%%q+%d];\n", i,
-                              i * 512);
-    registers(regs, sizeof regs, COLUMNS);
-    n += (size_t)snprintf(text + n, sizeof text - n,
-                          "tcgen05.st.sync.aligned.32x32b.x%d.b32 [%%a], %s;\n"
-                          "tcgen05.wait::st.sync.aligned;\n",
-                          COLUMNS, regs);
-    registers(regs, sizeof regs, count * s->registers);
-    n += (size_t)snprintf(text + n, sizeof text - n,
-                          "tcgen05.ld.sync.aligned.%s.x%d%s.b32 %s, [%%a]%s;\n"
-                          "tcgen05.wait::ld.sync.aligned;\n",
-                          s->name, count, packed ? ".pack::16b" : "", regs,
-                          s->place == place_16x32bx2 ? ", 32" : "");
-    for (int i = 0; i < count * s->registers; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "st.global.b32 [%%q+%d], %%r%d;\n",
-                              i * 512, i);
-    snprintf(text + n, sizeof text - n, "%s", end);
-    rig_open(&r);
-    rig_load(&r, text);
-    const uint64_t buffer = rig_buffer(&r, in, sizeof in);
-    rig_param_u64(&r, buffer);
-    rig_run(&r, "k", 1, 128);
-    rig_read(&r, out, buffer, sizeof in);
-    rig_close(&r);
-}
-
-static void loads(void **state)
-{
-    static uint32_t out[128][128];
-    (void)state;
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int count = 1; count * shapes[i].registers <= 16; count *= 2)
-            // Packed, the second half of 16x32bx2 would start behind the 64 columns.
-            for (int packed = 0; packed < (shapes[i].place == place_16x32bx2 ? 1 : 2); packed++) {
-                run_load(&shapes[i], count, packed, out);
-                for (int t = 0; t < 128; t++)
-                    for (int r = 0; r < count * shapes[i].registers; r++) {
-                        int lane, column;
-                        shapes[i].place(t % 32, r, &lane, &column);
-                        uint32_t want = (uint32_t)((t / 32 * 32 + lane) * 1000 + column);
-                        if (packed) {
-                            want = (uint32_t)((t / 32 * 32 + lane) * 1000 + 2 * column);
-                            want = (want & 0xffff) | (want + 1) << 16;
-                        }
-                        if (out[r][t] != want)
-                            fail_msg("%s.x%d%s: thread %d register %d is %u, not %u",
-                                     shapes[i].name, count, packed ? " packed" : "", t, r,
-                                     out[r][t], want);
-                    }
-            }
-}
-
-// --- loads that reduce ---
-
-enum { REDUCED = 8 };
-
-struct reduction {
-    const char *name;
-    char type; // 'f', 'u', 's'
-    bool is_max, is_abs, nan_wins;
-};
-
-static bool is_nan(uint32_t bits)
-{
-    return (bits & 0x7fffffff) > 0x7f800000;
-}
-
-// Whether a comes before b in the order that the reduction looks for the last of.
-static bool is_before(const struct reduction *f, uint32_t a, uint32_t b)
-{
-    if (f->type == 'u')
-        return a < b;
-    if (f->type == 's' || !(a >> 31 & b >> 31))
-        return f->type == 's' ? (int32_t)a < (int32_t)b : a >> 31 != b >> 31 ? a >> 31 : a < b;
-    return b < a; // both are negative
-}
-
-static uint32_t reduced(const struct reduction *f, const uint32_t *v)
-{
-    uint32_t best = 0, nans = 0;
-    bool any = false;
-    for (int i = 0; i < REDUCED; i++) {
-        const uint32_t x = f->is_abs ? v[i] & 0x7fffffff : v[i];
-        const bool nan = f->type == 'f' && is_nan(x);
-        nans += nan;
-        if (!nan && (!any || (f->is_max ? is_before(f, best, x) : is_before(f, x, best))))
-            best = x;
-        any |= !nan;
-    }
-    return !any || (nans && f->nan_wins) ? 0x7fffffff : best;
-}
-
-static void check_reduction(const struct reduction *f, uint64_t seed)
-{
-    static const uint32_t special[] = {0x7fc00000, 0xffc00001, 0x80000000, 0, 0xff800000, 1};
-    static char text[4096];
-    static uint32_t data[REDUCED + 1][128];
-    struct rig r;
-    for (int i = 0; i < REDUCED; i++)
-        for (int t = 0; t < 128; t++) {
-            const uint64_t x = rig_random(&seed);
-            data[i][t] = t % 16 == 15 ? special[x % 2] // nothing but NaNs
-                         : x >> 60    ? (uint32_t)x
-                                      : special[x % 6];
-        }
-    size_t n = (size_t)snprintf(text, sizeof text, "%s", begin);
-    for (int i = 0; i < REDUCED; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "ld.global.b32 %%r%d, [%%q+%d];\n", i,
-                              i * 512);
-    snprintf(text + n, sizeof text - n,
-             "tcgen05.st.sync.aligned.32x32b.x8.b32 [%%a], {%%r0,%%r1,%%r2,%%r3,%%r4,%%r5,%%r6,"
-             "%%r7};\ntcgen05.wait::st.sync.aligned;\n"
-             "tcgen05.ld.red.sync.aligned.32x32b.x8.%s {%%r10,%%r11,%%r12,%%r13,%%r14,%%r15,%%r16,"
-             "%%r17}, %%r20, [%%a];\ntcgen05.wait::ld.sync.aligned;\n"
-             "st.global.b32 [%%q+%d], %%r20; st.global.b32 [%%q], %%r17;\n%s",
-             f->name, REDUCED * 512, end);
-    rig_open(&r);
-    rig_load(&r, text);
-    static uint32_t out[REDUCED + 1][128];
-    const uint64_t buffer = rig_buffer(&r, data, sizeof data);
-    rig_param_u64(&r, buffer);
-    rig_run(&r, "k", 1, 128);
-    rig_read(&r, out, buffer, sizeof out);
-    rig_close(&r);
-    for (int t = 0; t < 128; t++) {
-        uint32_t v[REDUCED];
-        for (int i = 0; i < REDUCED; i++)
-            v[i] = data[i][t];
-        if (out[REDUCED][t] != reduced(f, v))
-            fail_msg("%s: thread %d has 0x%x, not 0x%x", f->name, t, out[REDUCED][t],
-                     reduced(f, v));
-        assert_int_equal(out[0][t], v[REDUCED - 1]); // what was loaded
-    }
-}
-
-static void reductions(void **state)
-{
-    static const struct reduction forms[] = {
-        {"min.f32", 'f'},
-        {"max.f32", 'f', .is_max = true},
-        {"max.abs.f32", 'f', .is_max = true, .is_abs = true},
-        {"min.NaN.f32", 'f', .nan_wins = true},
-        {"max.abs.NaN.f32", 'f', .is_max = true, .is_abs = true, .nan_wins = true},
-        {"min.u32", 'u'},
-        {"max.u32", 'u', .is_max = true},
-        {"min.s32", 's'},
-        {"max.s32", 's', .is_max = true},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        for (uint64_t seed = 1; seed < 4; seed++)
-            check_reduction(&forms[i], seed);
-}
 
 // --- products ---
 
@@ -356,7 +127,7 @@ static void make_kernel(const struct form *f, int columns_a, char *text, size_t 
     char regs[1024], a[32], disable[64] = "", scale[32] = "";
     const int d = IMAGE, ta = IMAGE + COLUMNS * 512, scales = ta + 32 * 512,
               rest = scales + 8 * 512;
-    size_t n = (size_t)snprintf(text, size, "%s", begin);
+    size_t n = (size_t)snprintf(text, size, "%s", tcgen05_begin);
     n += (size_t)snprintf(
         text + n, size - n,
         "mov.u32 %%c, s; shl.b32 %%i, %%t, 2; add.u32 %%c, %%c, %%i; mov.u32 %%i, 0;\n"
@@ -367,13 +138,13 @@ static void make_kernel(const struct form *f, int columns_a, char *text, size_t 
     for (int i = 0; i < COLUMNS; i++)
         n += (size_t)snprintf(text + n, size - n, "ld.global.b32 %%r%d, [%%q+%d];\n", i,
                               d + i * 512);
-    registers(regs, sizeof regs, COLUMNS);
+    tcgen05_registers(regs, sizeof regs, COLUMNS);
     n += (size_t)snprintf(text + n, size - n, "tcgen05.st.sync.aligned.32x32b.x%d.b32 [%%a], %s;\n",
                           COLUMNS, regs);
     for (int i = 0; i < columns_a; i++)
         n += (size_t)snprintf(text + n, size - n, "ld.global.b32 %%r%d, [%%q+%d];\n", i,
                               ta + i * 512);
-    registers(regs, sizeof regs, columns_a);
+    tcgen05_registers(regs, sizeof regs, columns_a);
     if (columns_a)
         n += (size_t)snprintf(text + n, size - n,
                               "tcgen05.st.sync.aligned.32x32b.x%d.b32 [%%a+64], %s;\n", columns_a,
@@ -408,7 +179,7 @@ static void make_kernel(const struct form *f, int columns_a, char *text, size_t 
         "tcgen05.fence::after_thread_sync;\n",
         rest, rest + 8, rest + 16, rest + 20, rest + 24, rest + 28, rest + 32, f->keep ? "0" : "1",
         f->ws ? ".ws" : "", f->kind, a, disable, scale);
-    registers(regs, sizeof regs, COLUMNS);
+    tcgen05_registers(regs, sizeof regs, COLUMNS);
     n += (size_t)snprintf(text + n, size - n,
                           "tcgen05.ld.sync.aligned.32x32b.x%d.b32 %s, [%%a];\n"
                           "tcgen05.wait::ld.sync.aligned; tcgen05.fence::before_thread_sync;\n",
@@ -416,7 +187,7 @@ static void make_kernel(const struct form *f, int columns_a, char *text, size_t 
     for (int i = 0; i < COLUMNS; i++)
         n += (size_t)snprintf(text + n, size - n, "st.global.b32 [%%q+%d], %%r%d;\n", d + i * 512,
                               i);
-    snprintf(text + n, size - n, "%s", end);
+    snprintf(text + n, size - n, "%s", tcgen05_end);
 }
 
 static uint32_t bits_of_d(const char *type, int value)
@@ -483,6 +254,20 @@ static uint32_t instruction_of(const struct form *f)
     return common | d << 4 | (uint32_t)(f->m / 16) << 24 | shift;
 }
 
+// Runs a kernel on the data of one CTA, in place.
+static void run(const char *text, struct data *data)
+{
+    struct rig r;
+    rig_open(&r);
+    rig_load(&r, text);
+    const uint64_t buffer = rig_buffer(&r, data, sizeof *data);
+    rig_param_u64(&r, buffer);
+    r.shared_bytes = IMAGE;
+    rig_run(&r, "k", 1, 128);
+    rig_read(&r, data, buffer, sizeof *data);
+    rig_close(&r);
+}
+
 static void check(const struct form *f, uint64_t seed)
 {
     static char text[32768];
@@ -490,7 +275,6 @@ static void check(const struct form *f, uint64_t seed)
     static double a[128][MOST_K], b[COLUMNS + 16][MOST_K], d[COLUMNS][128];
     const int k = 256 / bits_of(f->a), e = 32 / bits_of(f->a);
     const int shift = (int)(f->mask >> 56), columns_b = f->n + (f->mask ? 16 : 0);
-    struct rig r;
     memset(&data, 0, sizeof data);
     const struct layout la = layout_of(f->swizzle_a, f->trans_a, f->a, f->m, k);
     const struct layout lb = layout_of(f->swizzle_b, f->trans_b, f->b, columns_b, k);
@@ -530,14 +314,7 @@ static void check(const struct form *f, uint64_t seed)
     for (int i = 0; i < 128 && f->disable; i += 3)
         data.disabled[i / 32] |= 1u << i % 32;
     make_kernel(f, f->a_in_tmem ? k / e : 0, text, sizeof text);
-    rig_open(&r);
-    rig_load(&r, text);
-    const uint64_t buffer = rig_buffer(&r, &data, sizeof data);
-    rig_param_u64(&r, buffer);
-    r.shared_bytes = IMAGE;
-    rig_run(&r, "k", 1, 128);
-    rig_read(&r, &data, buffer, sizeof data);
-    rig_close(&r);
+    run(text, &data);
     for (int i = 0; i < f->m; i++)
         for (int c = 0; c < f->n; c++) {
             int column;
@@ -615,7 +392,7 @@ static void stationary_weights(void **state)
         check(&forms[i], i + 1);
 }
 
-// The examples of the manual, whose masks begin with column 0 here.
+// The examples of the manual, whose masks tcgen05_begin with column 0 here.
 static void zero_columns(void **state)
 {
     const uint64_t spans = 1ull << 39 | 2ull << 40 | 3ull << 48;
@@ -704,7 +481,6 @@ static void check_copy(const struct copy *c, uint64_t seed)
 {
     static char text[32768], whole[33000];
     static struct data data;
-    struct rig r;
     for (int k = 0; k < IMAGE; k++)
         data.image[k] = (uint8_t)rig_random(&seed);
     data.descriptors[0] = (uint64_t)2048 >> 4 | (uint64_t)(4096 >> 4) << 16 |
@@ -714,14 +490,7 @@ static void check_copy(const struct copy *c, uint64_t seed)
     const char *at = strstr(text, "@%f tcgen05.mma");
     snprintf(whole, sizeof whole, "%.*s@%%f tcgen05.cp.cta_group::1.%s [%%tm], %%x;%s",
              (int)(at - text), text, c->name, strchr(at, '\n'));
-    rig_open(&r);
-    rig_load(&r, whole);
-    const uint64_t buffer = rig_buffer(&r, &data, sizeof data);
-    rig_param_u64(&r, buffer);
-    r.shared_bytes = IMAGE;
-    rig_run(&r, "k", 1, 128);
-    rig_read(&r, &data, buffer, sizeof data);
-    rig_close(&r);
+    run(whole, &data);
     for (int row = 0; row < c->rows; row++)
         for (int w = 0; w < c->words; w++)
             for (int n = 0; n < (c->again ? 128 / c->rows : 1); n++) {
@@ -795,7 +564,7 @@ static void check_pair(int m)
         for (int k = 0; k < 16; k++)
             put(image[i / (n / 2)] + B_AT, &l, i % (n / 2), k, draw("f16", &b[i][k], &seed));
     const struct form f = {"f16", "f16", "f16", "f32", m, n, 32, 32, 0, 0, .keep = false};
-    registers(regs, sizeof regs, columns);
+    tcgen05_registers(regs, sizeof regs, columns);
     size_t at = (size_t)snprintf(
         text, sizeof text,
         "%smul.wide.u32 %%x, %%k, %d; add.u64 %%p, %%p, %%x; mul.wide.u32 %%x, %%t, 4;\n"
@@ -892,7 +661,7 @@ static void wrong(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static char text[8192];
         struct rig r;
-        snprintf(text, sizeof text, "%s%s%s", begin, cases[i].body, end);
+        snprintf(text, sizeof text, "%s%s%s", tcgen05_begin, cases[i].body, tcgen05_end);
         rig_open(&r);
         rig_load(&r, text);
         rig_param_u64(&r, rig_buffer(&r, NULL, 512));
@@ -912,7 +681,6 @@ static void wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loads),        cmocka_unit_test(reductions),
         cmocka_unit_test(products),     cmocka_unit_test(stationary_weights),
         cmocka_unit_test(zero_columns), cmocka_unit_test(block_scales),
         cmocka_unit_test(copies),       cmocka_unit_test(pairs),
