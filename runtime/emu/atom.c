@@ -59,13 +59,6 @@ emu_atom_fn emu_atom_find(int op, enum emu_type type)
     return NULL;
 }
 
-static uint64_t lane_of(const struct emu_warp *w, uint32_t ref, uint32_t size, uint32_t lane)
-{
-    uint64_t value = 0;
-    memcpy(&value, (const uint8_t *)emu_at_ref(w, ref) + lane * size, size);
-    return value;
-}
-
 // exch and cas of 16 bytes, which no function over 64-bit integers can do. list: a result and a
 // source; src: address, new value of cas; op: it is cas
 EMU_RUN(atom_wide)
@@ -102,7 +95,7 @@ EMU_RUN(atom)
     for (uint32_t i = 0; i < EMU_WARP; i++) {
         if (!(mask >> i & 1))
             continue;
-        const uint64_t c = lane_of(w, in->src[1], size, i);
+        const uint64_t c = emu_lane_value(w, in->src[1], size, i);
         for (uint32_t k = 0; k < elements; k++) {
             const struct emu_cell cell = emu_resolve(w, i, (enum emu_space)in->space,
                                                      address[i] + k * size, size, EMU_ATOMIC);
@@ -110,7 +103,7 @@ EMU_RUN(atom)
             memcpy(&value, cell.bytes, size);
             memcpy(old[k] + i * size, &value, size);
             const uint64_t before = value;
-            value = in->atom(value, lane_of(w, args[2 * k + 1].ref, size, i), c);
+            value = in->atom(value, emu_lane_value(w, args[2 * k + 1].ref, size, i), c);
             w->launch->events += value != before;
             memcpy(cell.bytes, &value, size);
         }

@@ -22,14 +22,6 @@ static bool is_shared(const struct emu_bulk *b, const uint8_t *at)
     return false;
 }
 
-static bool all_written(const uint8_t *shadow, uint32_t size)
-{
-    for (uint32_t i = 0; i < size; i++)
-        if (shadow[i] != EMU_SET)
-            return false;
-    return true;
-}
-
 static void convert(const struct emu_bulk *b, uint8_t *at, uint32_t size)
 {
     for (uint32_t k = 0; k < size; k += 4) {
@@ -47,7 +39,7 @@ static void read_sources(struct emu_op *op)
     for (uint32_t i = 0; i < b->run_count; i++) {
         const struct emu_run *r = &b->runs[i];
         if (r->from && op->warp->launch->emu->options.check &&
-            !all_written(r->from_shadow, r->size))
+            !emu_all_set(r->from_shadow, r->size))
             emu_op_fault(op, "uninitialised %s memory is read by a bulk copy",
                          is_shared(b, r->from) ? "shared" : "global");
         if (r->from) {

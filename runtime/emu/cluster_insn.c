@@ -7,13 +7,6 @@
 #include "emu/bulk.h"
 #include "emu/decode.h"
 
-static uint64_t lane_of(struct emu_warp *w, uint32_t ref, uint32_t width, uint32_t lane)
-{
-    uint64_t value = 0;
-    memcpy(&value, (const uint8_t *)emu_at_ref(w, ref) + (size_t)lane * width, width);
-    return value;
-}
-
 // --- addresses of other CTAs ---
 
 // dst; src: address, rank; width; op: 1 for generic addresses
@@ -22,7 +15,7 @@ EMU_RUN(mapa)
     const uint32_t *rank = emu_at_ref(w, in->src[1]);
     uint64_t out[EMU_WARP];
     for (uint32_t i = 0; i < EMU_WARP; i++) {
-        const uint64_t a = lane_of(w, in->src[0], in->width, i);
+        const uint64_t a = emu_lane_value(w, in->src[0], in->width, i);
         if (mask >> i & 1 && rank[i] >= w->launch->cluster_size)
             emu_fault(w, i, "mapa: rank %u in a cluster of %u", rank[i], w->launch->cluster_size);
         if (mask >> i & 1 && in->op && (a & EMU_WINDOW_MASK) != EMU_SHARED_WINDOW)
@@ -39,7 +32,7 @@ EMU_RUN(getctarank)
 {
     uint32_t out[EMU_WARP];
     for (uint32_t i = 0; i < EMU_WARP; i++)
-        out[i] = (uint32_t)(lane_of(w, in->src[0], in->width, i) >> EMU_RANK_SHIFT & 0xff);
+        out[i] = (uint32_t)(emu_lane_value(w, in->src[0], in->width, i) >> EMU_RANK_SHIFT & 0xff);
     emu_commit(w, in->dst, out, 4, mask);
 }
 
@@ -181,7 +174,7 @@ EMU_RUN(try_cancel)
     struct emu_cta *cta =
         emu_shared_at(w, lane, (enum emu_space)in->space, address[lane], RESPONSE, &c->offset);
     const struct emu_mbarrier *b = emu_mbarrier_at(w, lane, (enum emu_space)in->space,
-                                                   lane_of(w, in->src[1], in->width, lane));
+                                                   emu_lane_value(w, in->src[1], in->width, lane));
     if (address[lane] % RESPONSE)
         emu_fault(w, lane, "misaligned answer of clusterlaunchcontrol.try_cancel");
     for (uint32_t i = 0; i < w->launch->cluster_size; i++) {

@@ -36,14 +36,6 @@ static struct packed packed_of(enum emu_type type)
     return (struct packed){type, type, 1};
 }
 
-static uint64_t lane_of(const struct emu_warp *w, const struct emu_arg *arg, uint32_t lane)
-{
-    const void *from = emu_at_ref(w, arg->ref);
-    return arg->width == 2   ? ((const uint16_t *)from)[lane]
-           : arg->width == 4 ? ((const uint32_t *)from)[lane]
-                             : ((const uint64_t *)from)[lane];
-}
-
 // A power of two: the exponent of the magnitude, rounded towards zero or up.
 static uint64_t to_scale(double x, bool up, bool satfinite)
 {
@@ -113,11 +105,14 @@ EMU_RUN(cvt_pack)
         const struct emu_arg *arg = from.count > 1 ? args : &args[k];
         if (plain && to.element == EMU_bf16) { // the most frequent one
             for (uint32_t i = 0; i < EMU_WARP; i++)
-                out[i] |= (uint64_t)emu_f32_to_bf16(emu_f32_of((uint32_t)lane_of(w, arg, i))) << at;
+                out[i] |= (uint64_t)emu_f32_to_bf16(
+                              emu_f32_of((uint32_t)emu_lane_value(w, arg->ref, arg->width, i)))
+                          << at;
             continue;
         }
         for (uint32_t i = 0; i < EMU_WARP; i++) {
-            const uint64_t raw = lane_of(w, arg, i) >> (from.count > 1 ? from_at : 0) & cut;
+            const uint64_t raw =
+                emu_lane_value(w, arg->ref, arg->width, i) >> (from.count > 1 ? from_at : 0) & cut;
             const double x = emu_fp_to_f64(raw, from.element);
             out[i] |= narrow(in, to.element, x, random_of(to.type, random[i], k)) << at;
         }

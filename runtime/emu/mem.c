@@ -21,7 +21,7 @@ static _Noreturn void bad(struct emu_warp *w, uint32_t lane, const char *what, e
     emu_fault_access(w, lane, what, access_names[access], space_names[space], address, size);
 }
 
-static bool all_set(const uint8_t *shadow, uint32_t size)
+bool emu_all_set(const uint8_t *shadow, uint32_t size)
 {
     uint64_t wrong = 0, eight;
     uint32_t i = 0;
@@ -54,7 +54,7 @@ static void check_shadow(struct emu_warp *w, uint32_t lane, const uint8_t *shado
             bad(w, lane, "overwritten while a copy is in flight:", space, access, address, size);
         return;
     }
-    if (all_set(shadow, size))
+    if (emu_all_set(shadow, size))
         return;
     if (any(shadow, size, EMU_MBARRIER))
         bad(w, lane, "an mbarrier as data:", space, access, address, size);

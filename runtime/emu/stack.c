@@ -37,12 +37,6 @@ static void set_used(struct emu_warp *w, const struct emu_insn *in, uint32_t lan
     f->local_shadow[at] = EMU_SET;
 }
 
-static uint64_t lane_of(const struct emu_warp *w, const struct emu_insn *in, uint32_t lane)
-{
-    const void *from = emu_at_ref(w, in->src[0]);
-    return in->width == 8 ? ((const uint64_t *)from)[lane] : ((const uint32_t *)from)[lane];
-}
-
 static void give(struct emu_warp *w, const struct emu_insn *in, const uint64_t *v, uint32_t mask)
 {
     uint32_t narrow[EMU_WARP];
@@ -58,7 +52,8 @@ EMU_RUN(alloca)
     for (uint32_t i = 0; i < EMU_WARP; i++) {
         if (!(mask >> i & 1))
             continue;
-        const uint64_t at = emu_align_up(used(w, in, i), in->target), size = lane_of(w, in, i);
+        const uint64_t at = emu_align_up(used(w, in, i), in->target),
+                       size = emu_lane_value(w, in->src[0], in->width, i);
         if (size > AREA || at + size > AREA)
             emu_fault(w, i, "call stack overflow: alloca of more than %d bytes in a function",
                       AREA);
@@ -84,7 +79,7 @@ EMU_RUN(stackrestore)
     for (uint32_t i = 0; i < EMU_WARP; i++) {
         if (!(mask >> i & 1))
             continue;
-        const uint64_t value = lane_of(w, in, i);
+        const uint64_t value = emu_lane_value(w, in->src[0], in->width, i);
         if (value < FIRST || value > used(w, in, i))
             emu_fault(w, i, "stackrestore of what no stacksave gave");
         set_used(w, in, i, (uint32_t)value);

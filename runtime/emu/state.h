@@ -12,6 +12,8 @@
 #ifndef EMU_STATE_H
 #define EMU_STATE_H
 
+#include <string.h>
+
 #include "emu/device.h"
 #include "emu/program.h"
 
@@ -218,6 +220,15 @@ static inline void *emu_at_ref(const struct emu_warp *w, uint32_t ref)
     return w->base[ref >> EMU_REF_SHIFT] + (ref & ((1u << EMU_REF_SHIFT) - 1));
 }
 
+// One lane of an operand whose elements have `width` bytes, 8 at most.
+static inline uint64_t emu_lane_value(const struct emu_warp *w, uint32_t ref, uint32_t width,
+                                      uint32_t lane)
+{
+    uint64_t value = 0;
+    memcpy(&value, (const uint8_t *)emu_at_ref(w, ref) + (size_t)lane * width, width);
+    return value;
+}
+
 static inline uint32_t emu_first_lane(uint32_t mask) // mask != 0
 {
     uint32_t lane = 0;
@@ -300,6 +311,8 @@ struct emu_cell emu_locate(struct emu_warp *w, uint32_t lane, enum emu_space spa
 // The same for an access that the lane makes now, by the running instruction: its order counts.
 struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space space,
                             uint64_t address, uint32_t size, enum emu_access access);
+// Whether all bytes with these shadows have been written.
+bool emu_all_set(const uint8_t *shadow, uint32_t size);
 // A run of global memory of any size, for a copy; bounds and write protection are checked.
 struct emu_cell emu_global_range(struct emu_warp *w, uint32_t lane, uint64_t address, uint32_t size,
                                  bool is_write);
