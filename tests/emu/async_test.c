@@ -192,6 +192,35 @@ static void cancelled_clusters(void **state)
     copies_under_every_schedule(cancel_ptx, N, 1, 1);
 }
 
+// A thread that looks at two places by turns is not seen to be waiting. The copy it waits for is
+// done all the same, once it is old; and as nothing orders the two, that is a race.
+static const char spin_ptx[] = HEAD
+    ".visible .entry k(.param .u64 src, .param .u64 dst)\n{\n"
+    ".reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %a<2>; .shared .align 16 .b8 tile[16];\n"
+    "ld.param.u64 %a0, [src]; ld.param.u64 %a1, [dst]; ld.global.u32 %r0, [%a0];\n"
+    "st.shared.v4.u32 [tile], {%r0, %r0, %r0, %r0}; fence.proxy.async.shared::cta;\n"
+    "cp.async.bulk.global.shared::cta.bulk_group [%a1], [tile], 16; cp.async.bulk.commit_group;\n"
+    "spin: ld.volatile.global.u32 %r1, [%a1]; ld.volatile.global.u32 %r2, [%a0];\n"
+    "setp.ne.u32 %p0, %r1, %r2; @%p0 bra spin; cp.async.bulk.wait_group 0; ret;\n}\n";
+
+static void operations_are_not_put_off_for_ever(void **state)
+{
+    const uint32_t in[4] = {7, 7, 7, 7}, zero[4] = {0};
+    uint32_t out[4];
+    struct rig r;
+    (void)state;
+    rig_open(&r);
+    rig_load(&r, spin_ptx);
+    const uint64_t a = rig_buffer(&r, in, sizeof in), b = rig_buffer(&r, zero, sizeof zero);
+    rig_param_u64(&r, a);
+    rig_param_u64(&r, b);
+    assert_int_equal(rig_try_run(&r, "k", 1, 1), TIR_ERR_DEVICE);
+    assert_message(&r, "data race");
+    rig_read(&r, out, b, sizeof out);
+    assert_memory_equal(out, in, sizeof in);
+    rig_close(&r);
+}
+
 // --- the timeline ---
 
 struct timeline {
@@ -289,6 +318,7 @@ int main(void)
         cmocka_unit_test(ring),
         cmocka_unit_test(cp_async_through_mbarrier),
         cmocka_unit_test(cancelled_clusters),
+        cmocka_unit_test(operations_are_not_put_off_for_ever),
         cmocka_unit_test(timelines),
         cmocka_unit_test(wrong),
     };
