@@ -144,7 +144,24 @@ static bool mask_fits(struct query *q, uint32_t operand, const struct tir_type *
     return true;
 }
 
+// Whether bar, unless it is absent, is a buffer of mbarriers.
+static bool is_barrier(struct query *q, const struct tir_value *bar)
+{
+    if (!bar || (bar->type->elem == TIR_MBARRIER && bar->type->space == TIR_SPACE_SHARED))
+        return true;
+    no(q, "%s is not an mbarrier", text_of(q, bar->type));
+    return false;
+}
+
 // Rules.
+
+static const struct tir_type *rule_ring(struct query *q)
+{
+    const struct tir_value *ring = q->inst->operands[0];
+    if (!ring->def || ring->def->op != TIR_OP_RING || ring->index != 0)
+        return no(q, "%s is not the first buffer of a ring", text_of(q, ring->type));
+    return q->inst->result_count && q->stated ? q->stated : nothing(q);
+}
 
 static const struct tir_type *rule_none(struct query *q)
 {
@@ -163,6 +180,25 @@ static const struct tir_type *rule_none(struct query *q)
         if (to->space != TIR_SPACE_SHARED || to->elem != slice->elem ||
             !tir_type_same_shape(to, slice))
             return no(q, "%s copied to %s", text_of(q, slice), text_of(q, to));
+        return is_barrier(q, inst->operands[TIR_COPY_MBAR]) ? nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_STORE_ASYNC) {
+        const struct tir_type *slice = slice_of(q), *from = operand_type(q, 0);
+        if (!slice)
+            return NULL;
+        if (from->space != TIR_SPACE_SHARED || from->elem != slice->elem ||
+            !tir_type_same_shape(from, slice))
+            return no(q, "%s copied to %s", text_of(q, from), text_of(q, slice));
+    } else if (inst->op == TIR_OP_PREFETCH || inst->op == TIR_OP_TMA_PREFETCH ||
+               inst->op == TIR_OP_TMA_LOAD || inst->op == TIR_OP_TMA_STORE) {
+        const struct tir_type *slice = slice_of(q);
+        if (slice && tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
+            return no(q, "%s is not a part of a tensor", text_of(q, slice));
+        return slice ? nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_MBARRIER_INIT || inst->op == TIR_OP_ARRIVE ||
+               inst->op == TIR_OP_WAIT) {
+        return is_barrier(q, inst->operands[TIR_BAR]) ? nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_PUT) {
+        return rule_ring(q);
     } else if (inst->op == TIR_OP_ASSUME && operand_type(q, 0) != scalar(q, TIR_BOOL)) {
         return no(q, "the condition must be a bool");
     }
@@ -386,11 +422,18 @@ static const struct tir_type *rule_yielded(struct query *q)
     return q->stated ? q->stated : nothing(q);
 }
 
+static const struct tir_type *rule_bool(struct query *q)
+{
+    return scalar(q, TIR_BOOL);
+}
+
 // Stated types, by operation.
 
 static const struct tir_type *stated_cast(struct query *q)
 {
     const struct tir_type *x = operand_type(q, 0), *t = q->stated;
+    if (t->elem == TIR_MBARRIER)
+        return no(q, "an mbarrier is no value");
     if (!tir_value_fits(q->inst->operands[0], tir_type_with_elem(q->m->types, t, x->elem)))
         return no(q, "%s is cast to %s", text_of(q, x), text_of(q, t));
     if (q->inst->op == TIR_OP_BITCAST && tir_elems[x->elem].bits != tir_elems[t->elem].bits)
@@ -471,6 +514,47 @@ static const struct tir_type *stated_machine(struct query *q)
     return q->stated;
 }
 
+static const struct tir_type *stated_extract(struct query *q)
+{
+    const struct tir_type *x = operand_type(q, 0), *t = q->stated;
+    const struct tir_attr *start = tir_attr_find(q->inst, TIR_ATTR_start);
+    bool fits = tir_type_is_tile(t) && tir_type_is_tile(x) && x->elem == t->elem &&
+                x->rank == t->rank && start && start->list_count == t->rank;
+    for (uint32_t d = 0; fits && d < t->rank; d++)
+        fits = start->list[d] >= 0 && start->list[d] <= x->shape[d] - t->shape[d];
+    return fits ? t : no(q, "%s is no part of %s", text_of(q, t), text_of(q, x));
+}
+
+static const struct tir_type *stated_remote(struct query *q)
+{
+    struct tir_type t = *operand_type(q, 0);
+    if (t.space != TIR_SPACE_SHARED || operand_type(q, 1) != scalar(q, TIR_I32))
+        return no(q, "a shared buffer and the i32 number of a CTA are needed");
+    t.space = TIR_SPACE_CLUSTER;
+    return tir_type_get(q->m->types, &t);
+}
+
+static const struct tir_type *stated_ring(struct query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    int64_t stages = tir_attr_int(inst, TIR_ATTR_stages, 0);
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        const struct tir_type *t = inst->results[i]->type;
+        if (t->space != TIR_SPACE_SHARED || !t->rank || t->shape[0] != stages)
+            return no(q, "%s does not have %lld slots", text_of(q, t), (long long)stages);
+    }
+    return q->stated;
+}
+
+static const struct tir_type *stated_wait(struct query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    bool fits = inst->result_count == inst->operand_count;
+    for (uint32_t i = 0; fits && i < inst->result_count; i++)
+        fits = inst->results[i]->type == inst->operands[i]->type;
+    return fits ? q->stated : no(q, "the values after the wait are not those before it");
+}
+
 static const struct tir_type *stated_vote(struct query *q)
 {
     bool ballot = tir_attr_word(q->inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_ballot;
@@ -505,6 +589,14 @@ static const struct tir_type *rule_stated(struct query *q)
         if (!t->layout || !same_but_layout(operand_type(q, 0), t))
             return no(q, "%s cannot become %s", text_of(q, operand_type(q, 0)), text_of(q, t));
         return t;
+    case TIR_OP_EXTRACT:
+        return stated_extract(q);
+    case TIR_OP_REMOTE:
+        return stated_remote(q);
+    case TIR_OP_RING:
+        return stated_ring(q);
+    case TIR_OP_AWAIT:
+        return stated_wait(q);
     case TIR_OP_ALLOC:
         if (t->space != TIR_SPACE_SHARED && t->space != TIR_SPACE_LOCAL)
             return no(q, "a buffer must be shared or local");
@@ -538,7 +630,9 @@ static bool operand_fits(struct query *q, const struct tir_operand_info *info,
                          const struct tir_value *v)
 {
     enum tir_op op = q->inst->op;
-    bool may_be_buffer = op == TIR_OP_DOT || op == TIR_OP_COPY_ASYNC || op == TIR_OP_PERMUTE;
+    bool may_be_buffer = op == TIR_OP_DOT || op == TIR_OP_COPY_ASYNC || op == TIR_OP_PERMUTE ||
+                         op == TIR_OP_GEMM_ASYNC || op == TIR_OP_STORE_ASYNC;
+    bool is_mbar = !strcmp(info->name, "mbar");
     if (v && !strcmp(info->name, "scratch"))
         return v->type->space == TIR_SPACE_SHARED || (no(q, "scratch must be shared"), false);
     if (!v) {
@@ -546,9 +640,14 @@ static bool operand_fits(struct query *q, const struct tir_operand_info *info,
             no(q, "operand %s is missing", info->name);
         return info->kind == TIR_OPERAND_OPT;
     }
+    if (v->type->elem == TIR_MBARRIER && tir_has_trait(q->inst, TIR_READS) && !is_mbar) {
+        no(q, "only operations on barriers may touch %s", text_of(q, v->type));
+        return false;
+    }
     if (v->type->elem == TIR_NONE ||
         (info->kind == TIR_OPERAND_BUF && !tir_type_is_buffer(v->type)) ||
-        (info->kind != TIR_OPERAND_BUF && !may_be_buffer && tir_type_is_buffer(v->type))) {
+        (info->kind != TIR_OPERAND_BUF && !may_be_buffer && !is_mbar &&
+         tir_type_is_buffer(v->type))) {
         no(q, "operand %s cannot be %s", info->name, text_of(q, v->type));
         return false;
     }
@@ -593,7 +692,8 @@ const struct tir_type *tir_infer(struct tir_module *m, const struct tir_inst *in
         [TIR_RULE_ATOMIC] = rule_atomic,   [TIR_RULE_ATOM] = rule_atom,
         [TIR_RULE_VIEW] = rule_view,       [TIR_RULE_INDEX] = rule_index,
         [TIR_RULE_I32] = rule_i32,         [TIR_RULE_CARRIED] = rule_carried,
-        [TIR_RULE_YIELDED] = rule_yielded,
+        [TIR_RULE_YIELDED] = rule_yielded, [TIR_RULE_RING] = rule_ring,
+        [TIR_RULE_BOOL] = rule_bool,
     };
     struct query q = {m, inst, stated, why};
     return operands_fit(&q) ? rules[tir_ops[inst->op].rule](&q) : NULL;

@@ -72,7 +72,9 @@ enum tir_rule { // how result types follow; see ir/infer.c
     TIR_RULE_INDEX,
     TIR_RULE_I32,
     TIR_RULE_CARRIED,
-    TIR_RULE_YIELDED
+    TIR_RULE_YIELDED,
+    TIR_RULE_RING,
+    TIR_RULE_BOOL
 };
 
 enum tir_elem_class { // ORDER CLASS
@@ -234,6 +236,7 @@ struct tir_func {
     enum tir_form form;
     uint32_t facts;       // what may be relied on: TIR_FACT_* of the artifact
     uint32_t threads;     // per CTA; 0: not chosen yet
+    uint32_t cluster[3];  // CTAs of a cluster along each axis; all 0: no clusters
     int64_t shared_bytes; // once placed
     uint32_t persistent;  // CTAs per multiprocessor of a persistent grid, else 0
     struct tir_map constants;
@@ -307,7 +310,10 @@ enum { TIR_STORE_VALUE, TIR_STORE_MASK, TIR_ATOMIC_SCRATCH }; // atomics begin a
 enum { TIR_FOR_BEGIN, TIR_FOR_END, TIR_FOR_STEP, TIR_FOR_INIT };
 enum { TIR_DOT_A, TIR_DOT_B, TIR_DOT_ACC };
 enum { TIR_REDUCE_X, TIR_REDUCE_SCRATCH }; // scan and convert_layout too
-enum { TIR_COPY_TO, TIR_COPY_PRED };
+enum { TIR_COPY_TO, TIR_COPY_PRED, TIR_COPY_MBAR, TIR_COPY_CTAS, TIR_COPY_FIXED };
+enum { TIR_BAR, TIR_BAR_AT, TIR_ARRIVE_CTA, TIR_WAIT_PARITY = TIR_ARRIVE_CTA }; // mbarriers
+enum { TIR_WGMMA_B, TIR_WGMMA_A, TIR_WGMMA_SCALE, TIR_WGMMA_REGISTERS };
+enum { TIR_TMA_BUFFER, TIR_TMA_AT, TIR_TMA_BAR, TIR_TMA_BAR_AT, TIR_TMA_CTAS };
 
 // Building.
 

@@ -103,7 +103,7 @@ int64_t tir_type_bytes(const struct tir_type *t)
 
 void tir_type_print(struct tir_text *out, const struct tir_type *t)
 {
-    static const char *const spaces[] = {"", "tensor ", "shared ", "local "};
+    static const char *const spaces[] = {"", "tensor ", "shared ", "cluster ", "local "};
     tir_text_format(out, "%s%s", spaces[t->space], tir_elems[t->elem].name);
     for (uint32_t d = 0; d < t->rank; d++) {
         tir_text_add(out, d ? STR(", ") : STR("["));

@@ -5,6 +5,8 @@
 //     f32                                  a scalar (rank 0)
 //     f32[64, 128]                         a tile value; "in L" once it has a layout
 //     shared bf16[128, 64] in swizzle(128) a buffer in shared memory
+//     cluster bf16[128, 64]                the same of another CTA of the cluster
+//     shared mbarrier[4]                   barriers there, which only their own operations touch
 //     local f32[8]                         a buffer of each thread
 //     tensor bf16[M, K]                    a parameter in global memory (rank only; dims are
 //     values)
@@ -39,10 +41,11 @@ struct tir_elem_info {
 extern const struct tir_elem_info tir_elems[TIR_ELEM_COUNT];
 
 enum tir_space {
-    TIR_SPACE_VALUE,  // registers: a scalar or a tile
-    TIR_SPACE_GLOBAL, // a tensor parameter
-    TIR_SPACE_SHARED, // a buffer of the CTA
-    TIR_SPACE_LOCAL   // a buffer of each thread
+    TIR_SPACE_VALUE,   // registers: a scalar or a tile
+    TIR_SPACE_GLOBAL,  // a tensor parameter
+    TIR_SPACE_SHARED,  // a buffer of the CTA
+    TIR_SPACE_CLUSTER, // a shared buffer of another CTA of the cluster
+    TIR_SPACE_LOCAL    // a buffer of each thread
 };
 
 struct tir_layout;

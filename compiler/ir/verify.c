@@ -13,6 +13,7 @@ struct verifier {
     struct tir_func *f;
     const struct tir_value **visible; // by value id
     uint32_t errors;
+    uint32_t threads; // that tiles are spread over: the CTA's, or a role's
 };
 
 static uint32_t regions_needed(const struct tir_inst *inst)
@@ -23,6 +24,9 @@ static uint32_t regions_needed(const struct tir_inst *inst)
         return 2;
     case TIR_OP_FOR:
     case TIR_OP_TILES:
+    case TIR_OP_ROLE:
+    case TIR_OP_PUT:
+    case TIR_OP_GET:
         return 1;
     case TIR_OP_REDUCE:
     case TIR_OP_SCAN:
@@ -66,9 +70,9 @@ static void check_layout(struct verifier *v, const struct tir_inst *inst, const 
         shape_fits = l->shape[d] == t->shape[d];
     if (!shape_fits)
         wrong(v, inst, "the layout of %s is for another shape", text_of(v, t));
-    else if (tir_type_is_tile(t) && v->f->threads &&
-             tir_layout_size(l, TIR_AXIS_LANE) * tir_layout_size(l, TIR_AXIS_WARP) != v->f->threads)
-        wrong(v, inst, "%s is not spread over the %u threads", text_of(v, t), v->f->threads);
+    else if (tir_type_is_tile(t) && v->threads &&
+             tir_layout_size(l, TIR_AXIS_LANE) * tir_layout_size(l, TIR_AXIS_WARP) != v->threads)
+        wrong(v, inst, "%s is not spread over the %u threads", text_of(v, t), v->threads);
 }
 
 static void check_type(struct verifier *v, const struct tir_inst *inst, const struct tir_type *t)
@@ -294,6 +298,17 @@ static void check_user_region(struct verifier *v, const struct tir_inst *inst)
     check_yields(v, inst, block, 1, &scalar);
 }
 
+// Of a ring: the argument is the slot.
+static void check_slot(struct verifier *v, const struct tir_inst *inst, uint32_t count,
+                       const struct tir_type *const *types)
+{
+    const struct tir_block *block = inst->regions[0];
+    if (block->arg_count != 1 ||
+        block->args[0]->type != tir_type_scalar(v->f->module->types, TIR_I32))
+        wrong(v, inst, "the block must take the slot, an i32");
+    check_yields(v, inst, block, count, types);
+}
+
 // After the blocks inside were checked, so their yields are sound.
 static void check_regions(struct verifier *v, const struct tir_inst *inst)
 {
@@ -321,6 +336,13 @@ static void check_regions(struct verifier *v, const struct tir_inst *inst)
         break;
     case TIR_OP_TILES:
         check_tiles(v, inst);
+        break;
+    case TIR_OP_ROLE:
+        yield_of(v, inst, inst->regions[0], 0);
+        break;
+    case TIR_OP_PUT:
+    case TIR_OP_GET:
+        check_slot(v, inst, inst->result_count, types);
         break;
     default:
         check_user_region(v, inst);
@@ -359,8 +381,10 @@ static void check_direction(struct verifier *v, const struct tir_inst *inst)
     const struct tir_value *base = tir_ref_base(inst);
     for (uint32_t i = 0; i < v->f->param_count; i++) {
         const struct tir_param *p = &v->f->params[i];
-        bool writes = inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
-        bool reads = inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC;
+        bool writes = inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC ||
+                      inst->op == TIR_OP_STORE_ASYNC || inst->op == TIR_OP_TMA_STORE;
+        bool reads =
+            inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_TMA_LOAD;
         if (p->value != base)
             continue;
         if (writes && p->direction == TIR_IN)
@@ -391,8 +415,12 @@ static void check_inst(struct verifier *v, const struct tir_inst *inst)
     if (v->errors != before)
         return;
     check_direction(v, inst);
+    uint32_t threads = v->threads;
+    if (inst->op == TIR_OP_ROLE) // its tiles are spread over its own warps
+        v->threads = 32 * (uint32_t)tir_attr_int(inst, TIR_ATTR_warps, 0);
     for (uint32_t r = 0; r < inst->region_count; r++)
         check_block(v, inst->regions[r], inst);
+    v->threads = threads;
     if (inst->region_count && v->errors == before)
         check_regions(v, inst);
 }
@@ -471,7 +499,7 @@ static void check_host(struct verifier *v)
 
 bool tir_verify(struct tir_func *f)
 {
-    struct verifier v = {.f = f};
+    struct verifier v = {.f = f, .threads = f->threads};
     v.visible = arena_array(f->module->arena, const struct tir_value *, f->value_count);
     check_signature(&v);
     check_block(&v, f->body, NULL);

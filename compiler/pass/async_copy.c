@@ -157,9 +157,11 @@ static bool make_copy(struct async *as, struct tir_inst *store)
     }
     struct tir_builder b = tir_builder_before(as->f, store);
     uint32_t rank = tir_ref_base(load)->type->rank;
-    struct tir_value *operands[3 + TIR_MAX_RANK] = {tir_ref_base(store), NULL, tir_ref_base(load)};
-    memcpy(operands + 3, tir_ref_indices(load), rank * sizeof(*operands));
-    struct tir_inst *copy = tir_build(&b, TIR_OP_COPY_ASYNC, operands, 3 + rank, NULL, 0, 0);
+    struct tir_value *operands[TIR_COPY_FIXED + 1 + TIR_MAX_RANK] = {tir_ref_base(store)};
+    operands[TIR_COPY_FIXED] = tir_ref_base(load);
+    memcpy(operands + TIR_COPY_FIXED + 1, tir_ref_indices(load), rank * sizeof(*operands));
+    struct tir_inst *copy =
+        tir_build(&b, TIR_OP_COPY_ASYNC, operands, TIR_COPY_FIXED + 1 + rank, NULL, 0, 0);
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     tir_set_list(as->f, copy, TIR_ATTR_box, box->list, box->list_count);
     copy->span = load->span;

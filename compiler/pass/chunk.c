@@ -202,10 +202,13 @@ static void chunk_copy(struct chunk *c, struct tir_inst *copy)
     struct tir_builder b = tir_builder_before(f, copy);
     struct tir_value *row, **from = copy->operands + tir_fixed_count(copy);
     struct tir_builder in = build_rows(c, &b, t->shape[0], rows, &row);
-    struct tir_value *operands[] = {part_of(c, &in, to, type, row, tir_const_index(f, 0)),
-                                    copy->operands[TIR_COPY_PRED], from[0], plus(&in, from[1], row),
-                                    from[2]};
-    struct tir_inst *part = tir_build(&in, TIR_OP_COPY_ASYNC, operands, 5, NULL, 0, 0);
+    struct tir_value *operands[TIR_COPY_FIXED + 3] = {
+        part_of(c, &in, to, type, row, tir_const_index(f, 0)), copy->operands[TIR_COPY_PRED]};
+    operands[TIR_COPY_FIXED] = from[0];
+    operands[TIR_COPY_FIXED + 1] = plus(&in, from[1], row);
+    operands[TIR_COPY_FIXED + 2] = from[2];
+    struct tir_inst *part =
+        tir_build(&in, TIR_OP_COPY_ASYNC, operands, TIR_COPY_FIXED + 3, NULL, 0, 0);
     tir_set_list(f, part, TIR_ATTR_box, box, 2);
     tir_set_int(f, part, TIR_ATTR_width, width);
     tir_build_yield(&in, NULL, 0);

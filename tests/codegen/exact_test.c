@@ -131,7 +131,7 @@ static void operations_are_exact(void **state)
         TIR_OP_CEIL, TIR_OP_ROUND, TIR_OP_TRUNC, TIR_OP_SQRT, TIR_OP_EQ,   TIR_OP_NE,
         TIR_OP_LT,   TIR_OP_LE,    TIR_OP_GT,    TIR_OP_GE,   TIR_OP_WHERE};
     for (uint32_t i = 0; i < TIR_COUNT_OF(ops); i++)
-        for (int elem = TIR_BOOL; elem < TIR_ELEM_COUNT; elem++)
+        for (int elem = TIR_BOOL; elem < TIR_MBARRIER; elem++)
             if (takes(ops[i], (enum tir_elem)elem)) {
                 check_operation(*state, "sm_80", ops[i], (enum tir_elem)elem);
                 if (tir_elem_is_float((enum tir_elem)elem))
@@ -155,8 +155,8 @@ static void check_cast(struct rig *r, const char *arch, enum tir_elem from, enum
 
 static void casts_are_exact(void **state)
 {
-    for (int from = TIR_BOOL; from < TIR_ELEM_COUNT; from++)
-        for (int to = TIR_BOOL; to < TIR_ELEM_COUNT; to++) {
+    for (int from = TIR_BOOL; from < TIR_MBARRIER; from++)
+        for (int to = TIR_BOOL; to < TIR_MBARRIER; to++) {
             if (from == TIR_E2M1 || to == TIR_E2M1 || from == to)
                 continue;
             check_cast(*state, "sm_80", (enum tir_elem)from, (enum tir_elem)to);

@@ -28,7 +28,7 @@ static double float_of(uint32_t bits)
 static void every_small_bit_pattern_survives(void **state)
 {
     (void)state;
-    for (uint32_t e = TIR_BOOL; e < TIR_ELEM_COUNT; e++) {
+    for (uint32_t e = TIR_BOOL; e < TIR_MBARRIER; e++) {
         enum tir_elem elem = (enum tir_elem)e;
         uint32_t bits = tir_elems[e].bits;
         if (bits > 16)

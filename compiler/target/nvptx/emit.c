@@ -98,6 +98,7 @@ LLVMTypeRef tir_emit_elem_type(const struct emit *e, enum tir_elem elem)
         return e->ll->i32;
     case TIR_I64:
     case TIR_U64:
+    case TIR_MBARRIER:
         return e->ll->i64;
     case TIR_F16:
         return e->ll->f16;
