@@ -5,6 +5,7 @@
 //     a tensor    its address, then one i64 stride in elements for each dimension, outermost first
 //     a scalar    the value in its own type (bool: one byte, 0 or 1)
 //     then each named dimension as an i64
+//     then each tensor map (tensor_maps.h), 128 bytes at a multiple of 64
 // Shared memory is one dynamic array; a launch passes f->shared_bytes.
 #ifndef TIR_TARGET_NVPTX_NVPTX_H
 #define TIR_TARGET_NVPTX_NVPTX_H

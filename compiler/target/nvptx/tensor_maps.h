@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The tensor maps of a kernel: what its tensor copies need to know before a launch.
+//
+// A tensor copy names its tensor, the box it moves and the swizzle of shared memory; the machine
+// wants these in a map that the launch encodes. Copies that agree in all of them share a map. The
+// maps stand in order of first use, and are the last parameters of the entry (nvptx.h).
+#ifndef TIR_TARGET_NVPTX_TENSOR_MAPS_H
+#define TIR_TARGET_NVPTX_TENSOR_MAPS_H
+
+#include "ir/ir.h"
+
+#define TIR_TENSOR_MAP_BYTES 128 // of the parameter
+#define TIR_TENSOR_MAP_ALIGN 64
+
+struct tir_tensor_map_use {
+    uint32_t param;   // of the kernel: a tensor
+    uint32_t rank;    // the tensor's, 1 to 5
+    uint32_t swizzle; // bytes: 0, 32, 64 or 128
+    // Elements of each dimension of the tensor that one copy moves, outermost first; 1 for a single
+    // index.
+    int64_t box[TIR_MAX_RANK];
+};
+
+struct tir_tensor_maps {
+    struct tir_tensor_map_use *at;
+    uint32_t len;
+};
+
+// The distinct maps of a kernel in form lowered, on the arena.
+struct tir_tensor_maps tir_tensor_maps(struct tir_arena *arena, const struct tir_func *f);
+// The place of a tensor copy's map among them.
+uint32_t tir_tensor_map_index(const struct tir_tensor_maps *maps, const struct tir_func *f,
+                              const struct tir_inst *inst);
+
+#endif
