@@ -359,6 +359,32 @@ const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t s
     return tir_layout_get(types, &l);
 }
 
+const struct tir_layout *tir_layout_wgmma(struct tir_types *types, const int64_t shape[2],
+                                          uint32_t groups_m, uint32_t groups_n, uint32_t warps)
+{
+    // PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16", matrix D: warp w of the warpgroup
+    // has rows 16 w .. 16 w + 15, d[4 j + 2 h + c] is row lane / 4 + 8 h, column 8 j + 2 (lane % 4)
+    // + c.
+    uint32_t columns = (uint32_t)shape[1] / groups_n / 8, groups = groups_m * groups_n;
+    struct tir_layout l = {
+        .rank = 2,
+        .shape = {shape[0], shape[1]},
+        .iter_count = 9,
+        .first = {0, 5, 9},
+        .iters = {{groups_m, 4, TIR_AXIS_WARP},
+                  {(uint32_t)shape[0] / groups_m / 64, 4 * columns, TIR_AXIS_REG},
+                  {4, 1, TIR_AXIS_WARP},
+                  {2, 2, TIR_AXIS_REG},
+                  {8, 4, TIR_AXIS_LANE},
+                  {groups_n, 4 * groups_m, TIR_AXIS_WARP},
+                  {columns, 4, TIR_AXIS_REG},
+                  {4, 1, TIR_AXIS_LANE},
+                  {2, 1, TIR_AXIS_REG}},
+        .replica_count = 1,
+        .replicas = {{warps / (4 * groups), 4 * groups, TIR_AXIS_WARP}}};
+    return warps % (4 * groups) ? NULL : tir_layout_get(types, &l);
+}
+
 const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank,
                                            const int64_t *shape, uint32_t elem_bits,
                                            uint32_t swizzle)

@@ -87,6 +87,11 @@ const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t ra
 // the rest of the `warps`.
 const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t shape[2],
                                         uint32_t warps_m, uint32_t warps_n, uint32_t warps);
+// Accumulators of wgmma.m64nN: groups_m x groups_n warpgroups (4 warps each) over the tile, which
+// they divide; each has its m64 blocks one after the other in registers. Replicas in the rest of
+// the `warps`. NULL: the shape does not divide so.
+const struct tir_layout *tir_layout_wgmma(struct tir_types *types, const int64_t shape[2],
+                                          uint32_t groups_m, uint32_t groups_n, uint32_t warps);
 // Row-major memory; with a swizzle, columns are split in atoms of `swizzle` bytes:
 // [cols / atom][rows][atom]. A leading stage dimension is outermost.
 const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank,

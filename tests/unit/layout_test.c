@@ -88,6 +88,34 @@ static void mma_layout_is_the_documented_fragment(void **state)
     tir_context_finish(&u.cx);
 }
 
+// PTX ISA, figure "WGMMA .m64nNk16 register fragment layout for accumulator matrix D".
+static void wgmma_layout_is_the_documented_fragment(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    // 2 x 2 warpgroups of 128 rows (two m64) and 24 columns each
+    const struct tir_layout *l = tir_layout_wgmma(u.cx.types, (int64_t[]){256, 48}, 2, 2, 16);
+    for (uint32_t warp = 0; warp < 16; warp++)
+        for (uint32_t lane = 0; lane < 32; lane++)
+            for (uint32_t block = 0; block < 2; block++)
+                for (uint32_t r = 0; r < 12; r++) {
+                    int64_t coord[TIR_MAX_RANK];
+                    tir_layout_coord(l, (struct tir_layout_at){{12 * block + r, lane, warp}},
+                                     coord);
+                    uint32_t group = warp / 4;
+                    assert_int_equal(coord[0], group % 2 * 128 + block * 64 + warp % 4 * 16 +
+                                                   lane / 4 + r / 2 % 2 * 8);
+                    assert_int_equal(coord[1], group / 2 * 24 + r / 4 * 8 + lane % 4 * 2 + r % 2);
+                }
+    check_bijection(l, 16);
+    check_bijection(tir_layout_wgmma(u.cx.types, (int64_t[]){64, 8}, 1, 1, 8), 8); // replicas
+    assert_null(tir_layout_wgmma(u.cx.types, (int64_t[]){96, 64}, 1, 1, 4));
+    assert_null(tir_layout_wgmma(u.cx.types, (int64_t[]){128, 12}, 2, 1, 8));
+    assert_null(tir_layout_wgmma(u.cx.types, (int64_t[]){128, 64}, 2, 1, 4));
+    tir_context_finish(&u.cx);
+}
+
 static void equal_maps_are_one_pointer(void **state)
 {
     (void)state;
@@ -210,6 +238,7 @@ int main(void)
         cmocka_unit_test(blocked_layouts_cover_their_tile),
         cmocka_unit_test(blocked_lanes_follow_the_contiguous_dimension),
         cmocka_unit_test(mma_layout_is_the_documented_fragment),
+        cmocka_unit_test(wgmma_layout_is_the_documented_fragment),
         cmocka_unit_test(equal_maps_are_one_pointer),
         cmocka_unit_test(overlapping_iterators_are_no_layout),
         cmocka_unit_test(a_slice_replicates_what_it_drops),
