@@ -132,6 +132,82 @@ def simt():
         yield ["simt.tir", "--kernel", "warp_sum", f"N={32 * g}", f"G={g}"]
 
 
+def products(file, kernel, tile, extra=()):
+    """A product's edges: none, 1, odd, around the tile, several, and rows of odd distance."""
+    bm, bn, bk = tile
+    run = [file, "--kernel", kernel, "-D", f"BM={bm}", "-D", f"BN={bn}", "-D", f"BK={bk}", *extra]
+    edges = {name: [0, 1, size - 1, size, size + 1, 2 * size + 5]
+             for name, size in (("M", bm), ("N", bn), ("K", bk))}
+    for i in range(6):
+        yield run + [f"M={edges['M'][i]}", f"N={edges['N'][(i + 2) % 6]}", f"K={edges['K'][-1 - i]}"]
+    for k in [0, bk, 2 * bk, 3 * bk, 4 * bk]:  # iterations around the number of stages
+        yield run + [f"M={bm}", f"N={bn}", f"K={k}"]
+    yield run + [f"M={bm + 8}", f"N={bn + 8}", f"K={bk + 8}"]
+    yield run + [f"M={bm + 1}", f"N={bn + 2}", f"K={bk + 2}", "A=randn,pad=3", "B=randn,offset=1",
+                 "D=randn,pad=5"]
+
+
+def epilogues():
+    yield from products("epilogues.tir", "scaled", (32, 32, 32), ["alpha=0.5", "beta=-2"])
+    yield from products("epilogues.tir", "residual", (32, 32, 32))
+    yield from products("epilogues.tir", "row_column", (32, 32, 32))
+    for case in products("epilogues.tir", "gated", (32, 32, 32)):
+        yield [word.replace("B=", "U=") for word in case]
+    # What beta = 0 makes unread may be anything.
+    yield ["epilogues.tir", "--kernel", "scaled", "M=65", "N=70", "K=100", "alpha=1", "beta=0",
+           "C=full:nan"]
+    for act in range(5):
+        yield from products("epilogues.tir", "linear", (32, 32, 32), ["-D", f"ACT={act}"])
+    # Far out on both sides no activation may overflow.
+    for act in range(5):
+        yield ["epilogues.tir", "--kernel", "linear", "-D", f"ACT={act}", "-D", "T=f32", "M=17",
+               "N=19", "K=64", "A=randn:0:20"]
+    for case in products("epilogues.tir", "quantized", (32, 32, 32)):
+        n = int(next(word for word in case if word.startswith("N="))[2:])
+        yield [word.replace("D=randn", "D=zeros") for word in case] + [f"J={-(-n // 32)}"]
+    # Rows of zeros, and numbers that e4m3 could not hold.
+    yield ["epilogues.tir", "--kernel", "quantized", "M=40", "N=40", "K=40", "J=1", "A=zeros"]
+    yield ["epilogues.tir", "--kernel", "quantized", "M=40", "N=140", "K=40", "J=2", "A=randn:0:1000"]
+
+
+def operands():
+    for kernel in ["nn", "nt", "tn", "tt"]:
+        yield from products("operands.tir", kernel, (32, 64, 32))
+        run = ["operands.tir", "--kernel", kernel, "M=65", "N=70", "K=100"]
+        yield run
+        for types in [["T=f16", "OUT=f16"], ["T=tf32", "OUT=f32"], ["T=e4m3"],
+                      ["T=i8", "ACC=i32", "OUT=i32"]]:
+            yield run + ["-D", "BM=64", "-D", "BN=64"] + [w for t in types for w in ("-D", t)]
+    for z in [0, 1, 3]:
+        yield ["operands.tir", "--kernel", "batched", "M=40", "N=48", "K=72", f"Z={z}"]
+    for case in products("operands.tir", "batched", (32, 32, 32), ["Z=2"]):
+        yield case
+    # One matrix for the whole batch; matrices that lie between each other's rows.
+    run = ["operands.tir", "--kernel", "batched", "-D", "BM=32", "-D", "BN=32", "M=33", "N=40", "K=48",
+           "Z=3"]
+    yield run + ["B=randn,strides=0x48x1"]
+    yield run + ["A=randn,strides=0x48x1", "B=randn,strides=0x0x1"]
+    yield run + ["A=randn,strides=48x144x1", "B=randn,strides=48x144x1", "D=randn,strides=40x120x1"]
+    yield run + ["A=randn,strides=1600x1x33", "D=randn,strides=1x120x3"]  # innermost not 1
+
+
+def attention():
+    for causal, wide in [("true", 64), ("false", 64), ("true", 128), ("false", 128)]:
+        run = ["attention.tir", "-D", f"CAUSAL={causal}", "-D", f"D={wide}", "-D", "BQ=64", "-D",
+               "BT=32", "scale=0.09"]
+        for s, t in [(1, 1), (1, 100), (64, 64), (63, 33), (65, 31), (100, 133), (133, 100), (7, 0),
+                     (0, 7), (64, 192)]:
+            yield run + ["B=1", "H=1", "G=1", f"S={s}", f"T={t}"]
+        yield run + ["B=2", "H=6", "G=2", "S=40", "T=40"]
+        yield run + ["B=0", "H=2", "G=2", "S=40", "T=40"]
+        yield run + ["B=2", "H=2", "G=1", "S=33", "T=65", "K=randn,pad=3", "V=randn,offset=1",
+                     "Q=randn:0:30", "O=randn,pad=1"]
+        # Heads innermost but one, as a projection leaves them: [B, S, H, D].
+        strides = f"strides={140 * wide}x{wide}x{2 * wide}x1"
+        yield run + ["B=1", "H=2", "G=2", "S=70", "T=70", f"Q=randn,{strides}", f"O=randn,{strides}"]
+    yield ["attention.tir", "B=1", "H=2", "G=1", "S=150", "T=300", "scale=0.1"]
+
+
 CASES = {
     "01_add": add,
     "02_softmax": softmax,
@@ -141,6 +217,9 @@ CASES = {
     "06_transpose": transpose,
     "07_histogram": histogram,
     "09_simt": simt,
+    "10_epilogues": epilogues,
+    "11_operands": operands,
+    "attention": attention,
 }
 
 

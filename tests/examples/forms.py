@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compares the products among the examples with their formulas in double precision.
+
+usage: forms.py TIRC [DEVICE]
+
+The interpreter runs the same program, so it cannot know whether that program computes what it says:
+a wrong constant or a scale of the wrong block is the same mistake on both sides. Here each kernel
+has its formula once more. An element may be off by a share of max(|it|, rms of its tensor).
+"""
+
+import math
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+RANDOM = random.Random()
+
+
+# ---- elements
+
+
+def e4m3(code):
+    exponent, fraction = code >> 3 & 15, code & 7
+    size = fraction * 2.0**-9 if exponent == 0 else (8 + fraction) * 2.0 ** (exponent - 10)
+    return -size if code & 128 else size
+
+
+def bf16(code):
+    return struct.unpack("<f", struct.pack("<I", code << 16))[0]
+
+
+def bf16_code(value):
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def gauss():
+    return RANDOM.gauss(0, 1)
+
+
+def same(code):
+    return code
+
+
+# Element: its type in a file, the code that struct knows, number of a code, a random code, and what
+# a result may be off by.
+ELEMENTS = {
+    "f32": ("<f4", "f", same, lambda: struct.unpack("<f", struct.pack("<f", gauss()))[0], 1e-5),
+    "f16": ("<f2", "e", same, lambda: struct.unpack("<e", struct.pack("<e", gauss()))[0], 2**-10),
+    "bf16": ("<u2", "H", bf16, lambda: bf16_code(gauss()), 2**-6),
+    "e4m3": ("|u1", "B", e4m3, lambda: RANDOM.randrange(0x18, 0x48) + RANDOM.choice((0, 128)), 2**-4),
+    "i8": ("|i1", "b", same, lambda: RANDOM.randrange(-128, 128), 0),
+    "u8": ("|u1", "B", same, lambda: RANDOM.randrange(256), 0),
+    "i32": ("<i4", "i", same, lambda: RANDOM.randrange(-99, 100), 0),
+}
+
+
+def write(path, element, shape, codes):
+    kind, code = ELEMENTS[element][:2]
+    dims = "".join(f"{n}, " for n in shape)
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({dims}), }}"
+    header += " " * (-(11 + len(header)) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        file.write(struct.pack(f"<{len(codes)}{code}", *codes))
+
+
+def read(path, element, count):
+    code, number = ELEMENTS[element][1:3]
+    with open(path, "rb") as file:
+        data = file.read()[-count * struct.calcsize(code):]
+    return [number(x) for x in struct.unpack(f"<{count}{code}", data)]
+
+
+# ---- tensors: an object with a shape, read as t[i, j].
+
+
+class Tensor:
+    def __init__(self, shape, values):
+        self.shape, self.values = shape, values
+
+    def __getitem__(self, index):
+        at = 0
+        for i, n in zip(index if isinstance(index, tuple) else (index,), self.shape):
+            assert 0 <= i < n
+            at = at * n + i
+        return self.values[at]
+
+
+def matrix(rows, columns, element):
+    """A tensor by its formula."""
+    return Tensor((rows, columns), [element(i, j) for i in range(rows) for j in range(columns)])
+
+
+def product(a, b, size, turned=("n", "t")):
+    """The sums of op(A) . op(B) by (i, j)."""
+    m, n, k = size
+    left = [[a[i, p] if turned[0] == "n" else a[p, i] for p in range(k)] for i in range(m)]
+    right = [[b[j, p] if turned[1] == "t" else b[p, j] for p in range(k)] for j in range(n)]
+    return [[math.fsum(x * y for x, y in zip(row, column)) for column in right] for row in left]
+
+
+# ---- forms: each gives the run's arguments, the inputs and the outputs with their formulas.
+
+SIZE = (37, 45, 71)
+M, N, K = SIZE
+DIMS = [f"M={M}", f"N={N}", f"K={K}"]
+TILE = [word for tile in ("BM=32", "BN=32", "BK=32") for word in ("-D", tile)]
+HALF = ["-D", "T=f16"]
+
+
+def normal(x):
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+def logistic(x):
+    return (1 + math.tanh(x / 2)) / 2
+
+
+ACTIVATIONS = [
+    lambda x: x, lambda x: max(x, 0.0), lambda x: x * normal(x),
+    lambda x: x * logistic(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)),
+    lambda x: x * logistic(x),
+]
+
+
+def epilogues():
+    file = "10_epilogues/epilogues.tir"
+    ab = {"A": ("f16", (M, K)), "B": ("f16", (N, K))}
+
+    def form(kernel, words, more, formula):
+        def outputs(x):
+            ab_t = product(x["A"], x["B"], SIZE)
+            return {"D": ("f16", matrix(M, N, lambda i, j: formula(x, ab_t, i, j)))}
+        return file, kernel, [*HALF, *TILE, *DIMS, *words], {**ab, **more}, outputs
+
+    plane, row, column = ("f16", (M, N)), ("f16", (N,)), ("f32", (M,))
+    yield form("scaled", ["alpha=0.75", "beta=-2.5"], {"C": plane},
+               lambda x, d, i, j: 0.75 * d[i][j] - 2.5 * x["C"][i, j])
+    for act, f in enumerate(ACTIVATIONS):
+        yield form("linear", ["-D", f"ACT={act}"], {"Bias": row},
+                   lambda x, d, i, j, f=f: f(d[i][j] + x["Bias"][j]))
+    yield form("residual", [], {"Bias": row, "R": plane},
+               lambda x, d, i, j: d[i][j] + x["Bias"][j] + x["R"][i, j])
+    yield form("row_column", [], {"Rows": column, "Columns": ("f32", (N,))},
+               lambda x, d, i, j: d[i][j] * x["Rows"][i] * x["Columns"][j])
+
+    def gated(x):
+        gate, up = product(x["A"], x["G"], SIZE), product(x["A"], x["U"], SIZE)
+        return {"D": ("f16", matrix(M, N, lambda i, j: ACTIVATIONS[4](gate[i][j]) * up[i][j]))}
+    yield (file, "gated", [*HALF, *TILE, *DIMS],
+           {"A": ab["A"], "G": ab["B"], "U": ab["B"]}, gated)
+
+    def quantized(x):
+        d = product(x["A"], x["B"], SIZE)
+        scale = matrix(M, 2, lambda i, j: max(map(abs, d[i][32 * j:32 * j + 32])) / 448)
+        return {"S": ("f32", scale),
+                "D": ("e4m3", matrix(M, N, lambda i, j: d[i][j] / scale[i, j // 32]))}
+    yield file, "quantized", [*HALF, *TILE, *DIMS, "J=2"], ab, quantized
+
+
+def operands():
+    file = "11_operands/operands.tir"
+    words = [*HALF, "-D", "OUT=f32", *TILE, *DIMS]
+    for a in "nt":
+        for b in "nt":
+            def outputs(x, turned=(a, b)):
+                d = product(x["A"], x["B"], SIZE, turned)
+                return {"D": ("f32", matrix(M, N, lambda i, j: d[i][j]))}
+            yield (file, a + b, words, {"A": ("f16", (M, K) if a == "n" else (K, M)),
+                                        "B": ("f16", (K, N) if b == "n" else (N, K))}, outputs)
+
+    def batched(x):
+        values = []
+        for z in range(3):
+            part = [Tensor(x[t].shape[1:], x[t].values[z * rows * K:(z + 1) * rows * K])
+                    for t, rows in (("A", M), ("B", N))]
+            values += [value for row in product(*part, SIZE) for value in row]
+        return {"D": ("f32", Tensor((3, M, N), values))}
+    yield (file, "batched", [*words, "Z=3"],
+           {"A": ("f16", (3, M, K)), "B": ("f16", (3, N, K))}, batched)
+
+
+def attention():
+    heads, groups, wide = 4, 2, 64
+    for causal, s, t in ((True, 37, 45), (True, 45, 37), (False, 37, 45)):
+        def outputs(x, causal=causal, s=s, t=t):
+            values = []
+            for h in range(heads):
+                g = h // (heads // groups)
+                for i in range(s):
+                    seen = min(t, i + 1 + t - s) if causal else t
+                    scores = [math.fsum(x["Q"][0, h, i, d] * x["K"][0, g, j, d]
+                                        for d in range(wide)) / 8 for j in range(max(seen, 0))]
+                    top = max(scores, default=0)
+                    weights = [math.exp(score - top) for score in scores]
+                    total = math.fsum(weights) or 1
+                    values += [math.fsum(w * x["V"][0, g, j, d] for j, w in enumerate(weights))
+                               / total for d in range(wide)]
+            return {"O": ("bf16", Tensor((1, heads, s, wide), values))}
+        kv = ("bf16", (1, groups, t, wide))
+        yield ("attention/attention.tir", "attention",
+               ["-D", "D=64", "-D", "BQ=32", "-D", "BT=16", "-D", f"CAUSAL={str(causal).lower()}",
+                "scale=0.125"],
+               {"Q": ("bf16", (1, heads, s, wide)), "K": kv, "V": kv}, outputs)
+
+
+FORMS = [epilogues, operands, attention]
+
+
+# ---- running
+
+
+def worst(element, got, want):
+    """The largest error as a share of what is allowed."""
+    rms = math.sqrt(math.fsum(v * v for v in want.values) / max(len(want.values), 1))
+    allowed = ELEMENTS[element][4]
+    return max(abs(g - w) / (allowed * max(abs(w), rms)) if g == g else math.inf
+               for g, w in zip(got, want.values))
+
+
+def check(tirc, device, form, folder):
+    file, kernel, words, inputs, outputs = form
+    tensors, given = {}, []
+    RANDOM.seed(7)
+    for name, (element, shape) in inputs.items():
+        codes = [ELEMENTS[element][3]() for _ in range(math.prod(shape))]
+        tensors[name] = Tensor(shape, [ELEMENTS[element][2](code) for code in codes])
+        write(f"{folder}/{name}.npy", element, shape, codes)
+        given.append(f"{name}=@{folder}/{name}.npy")
+    wanted = outputs(tensors)
+    given += [f"{name}=@{folder}/{name}.npy" for name in wanted]
+    command = [tirc, "run", os.path.join(EXAMPLES, file), "--kernel", kernel, "--device", device]
+    subprocess.run([*command, *words, *given], check=True, stdout=subprocess.DEVNULL, timeout=300)
+    failed = 0
+    for name, (element, want) in wanted.items():
+        got = read(f"{folder}/{name}.npy", element, len(want.values))
+        share = worst(element, got, want)
+        failed += share > 1
+        print(f"{kernel} {' '.join(words)}: {name} {share:.3f} of what is allowed"
+              + (" FAILED" if share > 1 else ""))
+    return failed
+
+
+def main():
+    tirc = os.path.abspath(sys.argv[1])
+    device = sys.argv[2] if len(sys.argv) > 2 else "emu"
+    with tempfile.TemporaryDirectory() as folder:
+        return sum(check(tirc, device, form, folder) for forms in FORMS for form in forms()) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
