@@ -3,6 +3,8 @@
 
 #include "compile.h"
 
+#include "target/nvptx/tensor_maps.h"
+
 static const tir_element elements[TIR_ELEM_COUNT] = {
     [TIR_BOOL] = TIR_ELEMENT_BOOL, [TIR_I8] = TIR_ELEMENT_I8,       [TIR_I16] = TIR_ELEMENT_I16,
     [TIR_I32] = TIR_ELEMENT_I32,   [TIR_I64] = TIR_ELEMENT_I64,     [TIR_U8] = TIR_ELEMENT_U8,
@@ -86,15 +88,32 @@ static bool fill_when(struct tir_compilation *c, const struct tir_func *f, tir_f
     return true;
 }
 
+static void fill_maps(struct tir_compilation *c, const struct tir_func *f,
+                      tir_artifact_variant *variant)
+{
+    struct tir_tensor_maps uses = tir_tensor_maps(&c->cx.arena, f);
+    tir_artifact_map *maps = arena_array(&c->cx.arena, tir_artifact_map, uses.len + 1);
+    for (uint32_t i = 0; i < uses.len; i++) {
+        maps[i].param = uses.at[i].param;
+        maps[i].swizzle = uses.at[i].swizzle;
+        for (uint32_t d = 0; d < uses.at[i].rank; d++)
+            maps[i].box[d] = (uint32_t)uses.at[i].box[d];
+    }
+    variant->maps = maps;
+    variant->map_count = uses.len;
+}
+
 static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
                          tir_artifact_variant *variant)
 {
     *variant = (tir_artifact_variant){.entry = tir_str_of(f->name),
                                       .facts = f->facts,
                                       .threads = f->threads,
+                                      .cluster = {f->cluster[0], f->cluster[1], f->cluster[2]},
                                       .dynamic_shared = (uint32_t)f->shared_bytes,
                                       .persistent = f->persistent != 0,
                                       .ctas_per_sm = f->persistent};
+    fill_maps(c, f, variant);
     const struct tir_inst *yield = tir_yield_of(f->host);
     tir_formula_op *one = arena_new(&c->cx.arena, tir_formula_op);
     *one = (tir_formula_op){TIR_FORMULA_CONST, 1};

@@ -5,6 +5,8 @@
 
 #include "tir/artifact.h"
 
+enum { TIR_MAP_ALIGN = 64 }; // of the tensor maps in a parameter block
+
 // Checks every rule of tir/artifact.h. Pointers and counts must already be consistent, and counts
 // within their limits.
 tir_status tir_artifact_check(const tir_artifact_desc *desc, tir_error *error);

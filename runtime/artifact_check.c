@@ -10,6 +10,7 @@
 #include "artifact.h"
 #include "error.h"
 #include "formula.h"
+#include "tir/tensor_map.h"
 
 static bool same(tir_str a, tir_str b)
 {
@@ -105,6 +106,24 @@ static const char *check_cluster(const tir_artifact_variant *variant)
     return NULL;
 }
 
+static const char *check_map(const tir_artifact_map *map, const tir_artifact_kernel *kernel)
+{
+    const tir_artifact_param *param =
+        map->param < kernel->param_count ? &kernel->params[map->param] : NULL;
+    if (!param || param->kind != TIR_PARAM_TENSOR || !param->rank ||
+        param->element == TIR_ELEMENT_E2M1)
+        return "a tensor map is of no tensor that has one";
+    if (map->swizzle != 0 && map->swizzle != 32 && map->swizzle != 64 && map->swizzle != 128)
+        return "a tensor map has a swizzle of not 0, 32, 64 or 128 bytes";
+    for (uint32_t i = 0; i < TIR_MAX_RANK; i++)
+        if (i < param->rank ? map->box[i] < 1 || map->box[i] > 256 : map->box[i] != 0)
+            return "a tensor map's box is not of 1 to 256 elements along each dimension";
+    uint32_t row = map->box[param->rank - 1] * tir_element_bits(param->element) / 8;
+    if (row % 16 || (map->swizzle && row > map->swizzle))
+        return "a row of a tensor map's box is no multiple of 16 bytes within the swizzle";
+    return NULL;
+}
+
 static const char *check_variant(const tir_artifact_variant *variant,
                                  const tir_artifact_kernel *kernel)
 {
@@ -126,6 +145,12 @@ static const char *check_variant(const tir_artifact_variant *variant,
     for (int i = 0; i < 3 && !wrong; i++)
         wrong = variant->grid[i].count ? tir_formula_check(&variant->grid[i], kernel)
                                        : "a variant has no grid";
+    if (!wrong && variant->map_count > TIR_MAX_MAPS)
+        wrong = "a variant has too many tensor maps";
+    for (uint32_t i = 0; i < variant->map_count && !wrong; i++)
+        wrong = check_map(&variant->maps[i], kernel);
+    if (!wrong && tir_artifact_param_bytes(kernel, variant) > TIR_MAX_PARAM_BYTES)
+        wrong = "a variant has more than 4096 bytes of parameters";
     return wrong;
 }
 
@@ -185,7 +210,8 @@ tir_status tir_artifact_check(const tir_artifact_desc *desc, tir_error *error)
     return TIR_OK;
 }
 
-TIR_API size_t tir_artifact_param_bytes(const tir_artifact_kernel *kernel)
+TIR_API size_t tir_artifact_param_bytes(const tir_artifact_kernel *kernel,
+                                        const tir_artifact_variant *variant)
 {
     size_t at = 0;
     for (uint32_t i = 0; i < kernel->param_count; i++) {
@@ -196,5 +222,8 @@ TIR_API size_t tir_artifact_param_bytes(const tir_artifact_kernel *kernel)
     }
     if (kernel->dim_count)
         at = (at + 7) / 8 * 8 + kernel->dim_count * sizeof(int64_t);
+    if (variant->map_count)
+        at = (at + TIR_MAP_ALIGN - 1) / TIR_MAP_ALIGN * TIR_MAP_ALIGN +
+             variant->map_count * TIR_TENSOR_MAP_BYTES;
     return at;
 }

@@ -223,6 +223,14 @@ static void io_condition(struct wire *w, tir_artifact_condition *condition)
     io_str(w, &condition->text);
 }
 
+static void io_map(struct wire *w, tir_artifact_map *map)
+{
+    io_u32(w, &map->param);
+    io_u32(w, &map->swizzle);
+    for (int i = 0; i < TIR_MAX_RANK; i++)
+        io_u32(w, &map->box[i]);
+}
+
 static void io_variant(struct wire *w, tir_artifact_variant *variant)
 {
     io_str(w, &variant->entry);
@@ -237,6 +245,7 @@ static void io_variant(struct wire *w, tir_artifact_variant *variant)
         io_formula(w, &variant->grid[i]);
     io_u32(w, &variant->persistent);
     io_u32(w, &variant->ctas_per_sm);
+    IO_ARRAY(w, tir_artifact_map, variant->maps, variant->map_count, TIR_MAX_MAPS, io_map);
 }
 
 static void io_kernel(struct wire *w, tir_artifact_kernel *kernel)

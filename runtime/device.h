@@ -51,8 +51,12 @@ struct device_ops {
                               tir_error *error);
     void (*module_unload)(tir_rt_device *device, void *module);
     // The function of a variant, made ready for its dynamic shared memory; lives as long as the
+    // module.
     tir_status (*function)(tir_rt_device *device, void *module, const tir_artifact_variant *variant,
                            void **out, tir_error *error);
+    // How many clusters of a variant run at a time. NULL: as many as there is room for CTAs.
+    tir_status (*clusters)(tir_rt_device *device, void *function,
+                           const tir_artifact_variant *variant, uint32_t *out, tir_error *error);
     tir_status (*usage)(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
                         tir_error *error);
     tir_status (*launch)(tir_rt_device *device, void *stream, void *module, void *function,

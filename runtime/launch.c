@@ -3,12 +3,15 @@
 //
 // One walk over the arguments does everything: it checks each against its parameter, learns the
 // named dimensions, gathers the facts that variants rely on, and writes the parameter block. Then
-// conditions, variant, grid. All state is on the stack; text is made only for errors.
+// conditions, variant with its tensor maps, grid. All state is on the stack; text is made only for
+// errors.
 
 #include <math.h>
 #include <string.h>
 
+#include "artifact.h"
 #include "error.h"
+#include "launch_map.h"
 #include "module.h"
 #include "view.h"
 
@@ -25,9 +28,10 @@ struct packing {
     struct origin origins[TIR_MAX_DIMS];
     int64_t values[TIR_MAX_PARAMS]; // a scalar, the alignment of a tensor
     uint32_t facts;
-    bool has_output, has_work; // has_work: some output has elements
-    size_t at;                 // bytes of `block` in use
-    _Alignas(8) uint8_t block[TIR_MAX_PARAM_BYTES];
+    bool has_output, has_work;        // has_work: some output has elements
+    uint16_t tensors[TIR_MAX_PARAMS]; // where in `block` a tensor begins
+    size_t at;                        // bytes of `block` in use
+    _Alignas(TIR_MAP_ALIGN) uint8_t block[TIR_MAX_PARAM_BYTES];
 };
 
 #define REFUSE(p, ...) tir_error_set((p)->error, TIR_ERR_INVALID, __VA_ARGS__)
@@ -272,6 +276,7 @@ static tir_status pack_tensor(struct packing *p, uint32_t index, const tir_rt_ar
         p->has_work |= span > 0;
     }
     put(p, &view.data, sizeof view.data);
+    p->tensors[index] = (uint16_t)(p->at - sizeof view.data);
     for (uint32_t d = 0; d < view.rank; d++)
         put(p, &strides[d], sizeof strides[d]);
     return TIR_OK;
@@ -314,6 +319,30 @@ static tir_status check_conditions(struct packing *p)
     return TIR_OK;
 }
 
+// Writes the variant's tensor maps behind the parameters that all variants have. `p->at` stays.
+static tir_status pack_maps(struct packing *p, const tir_artifact_variant *variant,
+                            tir_error *error)
+{
+    uint8_t *end = p->block + tir_artifact_param_bytes(p->info, variant);
+    uint8_t *bytes = end - (size_t)variant->map_count * TIR_TENSOR_MAP_BYTES;
+    for (uint32_t i = 0; i < variant->map_count; i++, bytes += TIR_TENSOR_MAP_BYTES) {
+        const tir_artifact_map *map = &variant->maps[i];
+        const tir_artifact_param *param = &p->info->params[map->param];
+        uint64_t data;
+        int64_t shape[TIR_MAX_RANK], strides[TIR_MAX_RANK];
+        memcpy(&data, p->block + p->tensors[map->param], sizeof data);
+        memcpy(strides, p->block + p->tensors[map->param] + sizeof data,
+               param->rank * sizeof *strides);
+        for (uint32_t d = 0; d < param->rank; d++)
+            shape[d] = param->extents[d].dim == TIR_EXTENT_FIXED ? param->extents[d].fixed
+                                                                 : p->dims[param->extents[d].dim];
+        tir_status status = tir_launch_map(map, param, data, shape, strides, bytes, error);
+        if (status)
+            return status;
+    }
+    return TIR_OK;
+}
+
 static tir_status variant_fits(struct packing *p, const tir_artifact_variant *variant, bool *fits)
 {
     int64_t when = 1;
@@ -321,7 +350,7 @@ static tir_status variant_fits(struct packing *p, const tir_artifact_variant *va
     *fits = (variant->facts & ~p->facts) == 0;
     if (*fits && variant->when.count)
         status = tir_formula_eval(&variant->when, p->dims, p->values, &when, p->error);
-    *fits = *fits && when;
+    *fits = *fits && when && (!variant->map_count || !pack_maps(p, variant, NULL));
     return status;
 }
 
@@ -337,35 +366,43 @@ static tir_status pick_variant(struct packing *p, int32_t wanted, uint32_t *out)
         if (status || fits)
             return status;
     }
-    return REFUSE(p, "%.*s: %s%s%s%s", TIR_STR(p->info->name),
+    tir_error why = {0};
+    for (uint32_t i = first; i < end && !why.message[0]; i++)
+        (void)!pack_maps(p, &p->info->variants[i], &why);
+    return REFUSE(p, "%.*s: %s%s%s%s%s%s", TIR_STR(p->info->name),
                   wanted < 0 ? "no variant fits these arguments" : "the variant does not fit",
                   p->facts & TIR_FACT_INDEX32 ? "" : "; a tensor exceeds 2 GiB",
                   p->facts & TIR_FACT_UNIT_INNER ? "" : "; an innermost stride is not 1",
-                  p->facts & TIR_FACT_VECTOR16 ? "" : "; a tensor is not aligned to 16 bytes");
+                  p->facts & TIR_FACT_VECTOR16 ? "" : "; a tensor is not aligned to 16 bytes",
+                  why.message[0] ? "; " : "", why.message);
 }
 
-static tir_status shape_grid(struct packing *p, const tir_artifact_variant *variant,
+static int64_t round_up(int64_t size, uint32_t unit)
+{
+    return size > INT64_MAX - unit ? size : (size + unit - 1) / unit * unit;
+}
+
+static tir_status shape_grid(struct packing *p, const tir_artifact_variant *variant, uint32_t most,
                              uint32_t grid[3])
 {
     static const int64_t limits[3] = {INT32_MAX, 65535, 65535};
+    const uint32_t *cluster = variant->cluster;
     for (int i = 0; i < 3; i++) {
         int64_t size;
         tir_status status =
             tir_formula_eval(&variant->grid[i], p->dims, p->values, &size, p->error);
         if (status)
             return status;
-        if (i == 0 && variant->persistent) {
-            int64_t most = (int64_t)p->device->sm_count * variant->ctas_per_sm;
-            if (variant->cluster[0] && most > variant->cluster[0])
-                most -= most % variant->cluster[0];
+        if (variant->persistent && cluster[i])
+            size = round_up(size, cluster[i]);
+        if (variant->persistent && i == 0)
             size = size < most ? size : most;
-        }
         if (size < 0 || size > limits[i])
             return REFUSE(p, "%.*s: a grid of %lld CTAs along %c is not within 0 to %lld",
                           TIR_STR(p->info->name), (long long)size, "xyz"[i], (long long)limits[i]);
-        if (variant->cluster[i] && size % variant->cluster[i])
+        if (cluster[i] && size % cluster[i])
             return REFUSE(p, "%.*s: a grid of %lld CTAs along %c is not made of clusters of %u",
-                          TIR_STR(p->info->name), (long long)size, "xyz"[i], variant -> cluster[i]);
+                          TIR_STR(p->info->name), (long long)size, "xyz"[i], cluster[i]);
         grid[i] = (uint32_t)size;
     }
     return TIR_OK;
@@ -374,7 +411,7 @@ static tir_status shape_grid(struct packing *p, const tir_artifact_variant *vari
 static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream, int32_t wanted,
                       tir_rt_launch_report *report)
 {
-    struct device_launch launch = {.params = p->block, .params_size = p->at};
+    struct device_launch launch = {.params = p->block};
     uint32_t index = 0;
     tir_status status = check_conditions(p);
     if (!status)
@@ -382,7 +419,7 @@ static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream, in
     if (status)
         return status;
     const tir_artifact_variant *variant = &p->info->variants[index];
-    status = shape_grid(p, variant, launch.grid);
+    status = shape_grid(p, variant, kernel->functions[index].most, launch.grid);
     if (status)
         return status;
     bool work =
@@ -391,9 +428,10 @@ static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream, in
         launch.block[0] = variant->threads;
         launch.block[1] = launch.block[2] = 1;
         launch.dynamic_shared = variant->dynamic_shared;
+        launch.params_size = tir_artifact_param_bytes(p->info, variant);
         memcpy(launch.cluster, variant->cluster, sizeof launch.cluster);
         status = kernel->device->ops->launch(kernel->device, stream, kernel->native,
-                                             kernel->functions[index], &launch, p->error);
+                                             kernel->functions[index].native, &launch, p->error);
     }
     if (report && !status)
         *report = (tir_rt_launch_report){

@@ -17,8 +17,8 @@ struct tir_rt_module {
     tir_artifact_desc ptx;
     char target[16]; // of PTX
     void *native;
-    tir_rt_kernel *kernels; // desc->kernel_count
-    void **functions;       // of all variants of all kernels
+    tir_rt_kernel *kernels;            // desc->kernel_count
+    struct loaded_function *functions; // of all variants of all kernels
     size_t function_count;
 };
 
@@ -28,7 +28,7 @@ static void release(tir_rt_module *module)
     const tir_allocator *allocator = module->device->allocator;
     if (module->native)
         module->device->ops->module_unload(module->device, module->native);
-    tir_host_free(allocator, module->functions, module->function_count * sizeof(void *));
+    tir_host_free(allocator, module->functions, module->function_count * sizeof *module->functions);
     tir_host_free(allocator, module->kernels,
                   module->desc ? module->desc->kernel_count * sizeof *module->kernels : 0);
     if (module->desc != &module->ptx)
@@ -45,10 +45,11 @@ static tir_status make_tables(tir_rt_module *module, tir_error *error)
     if (module->function_count == 0)
         return TIR_OK;
     module->kernels = tir_host_alloc(allocator, desc->kernel_count * sizeof *module->kernels);
-    module->functions = tir_host_alloc(allocator, module->function_count * sizeof(void *));
+    module->functions =
+        tir_host_alloc(allocator, module->function_count * sizeof *module->functions);
     if (!module->kernels || !module->functions)
         return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a module");
-    void **functions = module->functions;
+    struct loaded_function *functions = module->functions;
     for (uint32_t i = 0; i < desc->kernel_count; i++) {
         module->kernels[i] = (tir_rt_kernel){
             .device = module->device,
@@ -60,6 +61,24 @@ static tir_status make_tables(tir_rt_module *module, tir_error *error)
     return TIR_OK;
 }
 
+// The function of a variant. A persistent one runs on all multiprocessors, as many CTAs on each as
+// it says, in as many clusters as the device says fit: these have to lie within its parts.
+static tir_status load_function(tir_rt_kernel *kernel, const tir_artifact_variant *variant,
+                                struct loaded_function *out, tir_error *error)
+{
+    tir_rt_device *device = kernel->device;
+    const uint32_t *c = variant->cluster, size = c[0] ? c[0] * c[1] * c[2] : 1;
+    tir_status status = device->ops->function(device, kernel->native, variant, &out->native, error);
+    if (status || !variant->persistent)
+        return status;
+    uint32_t most = device->info.sm_count * variant->ctas_per_sm / size, fit = most;
+    if (c[0] && device->ops->clusters)
+        status = device->ops->clusters(device, out->native, variant, &fit, error);
+    most = fit < most ? fit : most;
+    out->most = (most ? most : 1) * (c[0] ? c[0] : 1);
+    return status;
+}
+
 static tir_status load_functions(tir_rt_module *module, tir_error *error)
 {
     tir_rt_device *device = module->device;
@@ -68,8 +87,8 @@ static tir_status load_functions(tir_rt_module *module, tir_error *error)
         tir_rt_kernel *kernel = &module->kernels[i];
         kernel->native = module->native;
         for (uint32_t v = 0; v < kernel->info->variant_count && !status; v++)
-            status = device->ops->function(device, module->native, &kernel->info->variants[v],
-                                           &kernel->functions[v], error);
+            status =
+                load_function(kernel, &kernel->info->variants[v], &kernel->functions[v], error);
     }
     return status;
 }
@@ -272,6 +291,7 @@ TIR_API tir_status tir_rt_kernel_usage(tir_rt_kernel *kernel, uint32_t variant, 
     if (variant >= kernel->info->variant_count)
         return tir_error_set(error, TIR_ERR_INVALID, "%.*s has no variant %u",
                              TIR_STR(kernel->info->name), variant);
-    status = device->ops->usage(device, kernel->native, kernel->functions[variant], out, error);
+    status =
+        device->ops->usage(device, kernel->native, kernel->functions[variant].native, out, error);
     return tir_device_leave(device, status, error);
 }

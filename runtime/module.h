@@ -5,11 +5,16 @@
 
 #include "device.h"
 
+struct loaded_function {
+    void *native;  // the device's function
+    uint32_t most; // of a persistent variant: most CTAs along x
+};
+
 struct tir_rt_kernel {
     tir_rt_device *device;
     void *native; // the device's module
     const tir_artifact_kernel *info;
-    void **functions; // one for each variant
+    struct loaded_function *functions; // one for each variant
 };
 
 #endif

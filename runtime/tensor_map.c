@@ -171,12 +171,11 @@ tir_status tir_tensor_map_check(const tir_tensor_map *m, tir_error *error)
 
 // --- the bits ---
 
-static void put(uint8_t *bytes, struct field f, uint32_t index, uint64_t value)
+// No field reaches from one word of 64 bits into the next.
+static void put(uint64_t *words, struct field f, uint32_t index, uint64_t value)
 {
-    for (uint32_t i = 0; i < f.bits; i++) {
-        const uint32_t bit = f.at + index * f.bits + i;
-        bytes[bit / 8] |= (uint8_t)((value >> i & 1) << bit % 8);
-    }
+    const uint32_t bit = f.at + index * f.bits;
+    words[bit / 64] |= (value & (UINT64_MAX >> (64 - f.bits))) << bit % 64;
 }
 
 static uint64_t get(const uint8_t *bytes, struct field f, uint32_t index)
@@ -195,47 +194,48 @@ static int32_t get_signed(const uint8_t *bytes, struct field f, uint32_t index)
     return (int32_t)(value >= limit ? value - 2 * limit : value);
 }
 
-static void pack_box(const tir_tensor_map *m, uint8_t *bytes)
+static void pack_box(const tir_tensor_map *m, uint64_t *words)
 {
     if (m->kind == TIR_TENSOR_MAP_TILED) {
         for (uint32_t i = 0; i < m->rank; i++)
-            put(bytes, BOX, i, m->box[i] - 1);
+            put(words, BOX, i, m->box[i] - 1);
         return;
     }
     const uint8_t bits = corner_bits[m->rank];
     const uint32_t corners = m->kind == TIR_TENSOR_MAP_IM2COL ? m->rank - 2 : 1;
-    put(bytes, BOX, 0, m->channels - 1);
-    put(bytes, PIXELS, 0, m->pixels - 1);
+    put(words, BOX, 0, m->channels - 1);
+    put(words, PIXELS, 0, m->pixels - 1);
     for (uint32_t i = 0; i < corners; i++) {
-        put(bytes, (struct field){LOWER, bits}, i, (uint32_t)m->lower[i]);
-        put(bytes, (struct field){UPPER, bits}, i, (uint32_t)m->upper[i]);
+        put(words, (struct field){LOWER, bits}, i, (uint32_t)m->lower[i]);
+        put(words, (struct field){UPPER, bits}, i, (uint32_t)m->upper[i]);
     }
 }
 
 void tir_tensor_map_pack(const tir_tensor_map *m, uint8_t bytes[TIR_TENSOR_MAP_BYTES])
 {
-    memset(bytes, 0, TIR_TENSOR_MAP_BYTES);
-    put(bytes, ADDRESS, 0, m->address);
-    put(bytes, IM2COL, 0, m->kind != TIR_TENSOR_MAP_TILED);
-    put(bytes, RANK, 0, m->rank - 1);
-    put(bytes, TYPE, 0, types[m->type].code);
-    put(bytes, TYPE_HIGH, 0, types[m->type].code >> TYPE.bits);
-    put(bytes, INTERLEAVE, 0, (uint64_t)m->interleave);
-    put(bytes, SWIZZLE, 0, (uint64_t)m->swizzle);
-    put(bytes, FILL, 0, (uint64_t)m->fill);
-    put(bytes, L2, 0, (uint64_t)m->l2);
+    uint64_t words[TIR_TENSOR_MAP_BYTES / 8] = {0};
+    put(words, ADDRESS, 0, m->address);
+    put(words, IM2COL, 0, m->kind != TIR_TENSOR_MAP_TILED);
+    put(words, RANK, 0, m->rank - 1);
+    put(words, TYPE, 0, types[m->type].code);
+    put(words, TYPE_HIGH, 0, types[m->type].code >> TYPE.bits);
+    put(words, INTERLEAVE, 0, (uint64_t)m->interleave);
+    put(words, SWIZZLE, 0, (uint64_t)m->swizzle);
+    put(words, FILL, 0, (uint64_t)m->fill);
+    put(words, L2, 0, (uint64_t)m->l2);
     for (uint32_t i = 0; i < m->rank; i++) {
-        put(bytes, DIM, i, m->dims[i] - 1);
-        put(bytes, STEP, i, m->steps[i] - 1);
+        put(words, DIM, i, m->dims[i] - 1);
+        put(words, STEP, i, m->steps[i] - 1);
     }
     for (uint32_t i = 0; i + 1 < m->rank; i++) {
-        put(bytes, STRIDE_LOW, i, m->strides[i] >> 4);
-        put(bytes, STRIDE_HIGH, i, m->strides[i] >> 36);
+        put(words, STRIDE_LOW, i, m->strides[i] >> 4);
+        put(words, STRIDE_HIGH, i, m->strides[i] >> 36);
     }
-    pack_box(m, bytes);
-    put(bytes, BYTES, 0, box_bytes(m));
+    pack_box(m, words);
+    put(words, BYTES, 0, box_bytes(m));
     // After how many bytes of shared memory the swizzle begins again.
-    put(bytes, PATTERN, 0, m->swizzle ? 128u << m->swizzle : 16);
+    put(words, PATTERN, 0, m->swizzle ? 128u << m->swizzle : 16);
+    memcpy(bytes, words, sizeof words); // little endian, as the device
 }
 
 static bool unpack_type(const uint8_t *bytes, tir_tensor_map_type *out)

@@ -170,6 +170,7 @@ static const struct device_ops cuda_ops = {
     .module_load = tir_cuda_module_load,
     .module_unload = tir_cuda_module_unload,
     .function = tir_cuda_function,
+    .clusters = tir_cuda_clusters,
     .usage = tir_cuda_usage,
     .launch = tir_cuda_launch,
 };

@@ -51,6 +51,8 @@ tir_status tir_cuda_module_load(tir_rt_device *device, const tir_artifact_desc *
 void tir_cuda_module_unload(tir_rt_device *device, void *module);
 tir_status tir_cuda_function(tir_rt_device *device, void *module,
                              const tir_artifact_variant *variant, void **out, tir_error *error);
+tir_status tir_cuda_clusters(tir_rt_device *device, void *function,
+                             const tir_artifact_variant *variant, uint32_t *out, tir_error *error);
 tir_status tir_cuda_usage(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
                           tir_error *error);
 tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, void *function,

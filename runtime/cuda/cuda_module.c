@@ -161,6 +161,41 @@ tir_status tir_cuda_function(tir_rt_device *device, void *module,
     return status;
 }
 
+static struct cu_launch_attribute cluster_attribute(const uint32_t cluster[3])
+{
+    return (struct cu_launch_attribute){
+        .id = TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        .value.cluster = {cluster[0], cluster[1], cluster[2]},
+    };
+}
+
+tir_status tir_cuda_clusters(tir_rt_device *device, void *function,
+                             const tir_artifact_variant *variant, uint32_t *out, tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    struct cu_launch_attribute attribute = cluster_attribute(variant->cluster);
+    struct cu_launch_config config = {
+        .grid = {variant->cluster[0], variant->cluster[1], variant->cluster[2]},
+        .block = {variant->threads, 1, 1},
+        .shared_bytes = variant->dynamic_shared,
+        .attrs = &attribute,
+        .attr_count = 1,
+    };
+    int count = 0;
+    tir_status status = TIR_OK;
+    if (!d->api->cuOccupancyMaxActiveClusters)
+        return TIR_OK;
+    CU_CALL_IN(d, status, error, cuOccupancyMaxActiveClusters, &count, function, &config);
+    if (!status && count < 1)
+        status = tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                               "%.*s: no cluster of %u x %u x %u CTAs fits on %s",
+                               TIR_STR(variant->entry), variant->cluster[0], variant->cluster[1],
+                               variant->cluster[2], device->info.name);
+    if (!status)
+        *out = (uint32_t)count;
+    return status;
+}
+
 tir_status tir_cuda_usage(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
                           tir_error *error)
 {
@@ -202,10 +237,7 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
                    block[1], block[2], launch->dynamic_shared, stream, NULL, extra);
         return status;
     }
-    struct cu_launch_attribute attribute = {
-        .id = TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-        .value.cluster = {cluster[0], cluster[1], cluster[2]},
-    };
+    struct cu_launch_attribute attribute = cluster_attribute(cluster);
     struct cu_launch_config config = {
         .grid = {grid[0], grid[1], grid[2]},
         .block = {block[0], block[1], block[2]},

@@ -17,11 +17,11 @@ static void evaluate(const tir_formula *formula)
 
 static void check_kernel(const tir_artifact_kernel *kernel)
 {
-    FUZZ_CHECK(tir_artifact_param_bytes(kernel) <= TIR_MAX_PARAM_BYTES);
     for (uint32_t i = 0; i < kernel->condition_count; i++)
         evaluate(&kernel->conditions[i].holds);
     for (uint32_t i = 0; i < kernel->variant_count; i++) {
         const tir_artifact_variant *variant = &kernel->variants[i];
+        FUZZ_CHECK(tir_artifact_param_bytes(kernel, variant) <= TIR_MAX_PARAM_BYTES);
         if (variant->when.count)
             evaluate(&variant->when);
         for (int axis = 0; axis < 3; axis++)

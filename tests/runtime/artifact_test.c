@@ -65,6 +65,10 @@ static void test_round_trip(void **state)
     assert_int_equal(variant->dynamic_shared, 98304);
     assert_int_equal(variant->grid[0].ops[4].value, 256);
     assert_int_equal(variant->ctas_per_sm, 2);
+    assert_int_equal(variant->map_count, 2);
+    assert_int_equal(variant->maps[0].swizzle, 128);
+    assert_int_equal(variant->maps[1].param, PARAM_B);
+    assert_int_equal(variant->maps[1].box[1], 256);
     tir_artifact_free(desc, NULL);
     tir_artifact_bytes_free(bytes, size, NULL);
     tir_artifact_bytes_free(again, again_size, NULL);
@@ -74,7 +78,11 @@ static void test_param_block(void **state)
 {
     (void)state;
     // A and D: 8 + 2 * 8; B: 8 + 3 * 8; step 4, scale 4; three dimensions of 8.
-    assert_int_equal(tir_artifact_param_bytes(&sample.kernels[0]), 24 + 32 + 24 + 4 + 4 + 24);
+    const tir_artifact_kernel *gemm = &sample.kernels[0];
+    assert_int_equal(tir_artifact_param_bytes(gemm, &gemm->variants[VARIANT_ANY]),
+                     24 + 32 + 24 + 4 + 4 + 24);
+    // Two maps from the next multiple of 64.
+    assert_int_equal(tir_artifact_param_bytes(gemm, &gemm->variants[VARIANT_FAST]), 128 + 2 * 128);
     tir_artifact_param params[] = {
         {.kind = TIR_PARAM_SCALAR, .element = TIR_ELEMENT_I8},
         {.kind = TIR_PARAM_SCALAR, .element = TIR_ELEMENT_I16},
@@ -82,9 +90,12 @@ static void test_param_block(void **state)
         {.kind = TIR_PARAM_SCALAR, .element = TIR_ELEMENT_BOOL},
     };
     tir_artifact_kernel kernel = {.params = params, .param_count = 4};
-    assert_int_equal(tir_artifact_param_bytes(&kernel), 8 + 8 + 1);
+    tir_artifact_variant variant = {.map_count = 0};
+    assert_int_equal(tir_artifact_param_bytes(&kernel, &variant), 8 + 8 + 1);
     kernel.dim_count = 1;
-    assert_int_equal(tir_artifact_param_bytes(&kernel), 24 + 8);
+    assert_int_equal(tir_artifact_param_bytes(&kernel, &variant), 24 + 8);
+    variant.map_count = 1;
+    assert_int_equal(tir_artifact_param_bytes(&kernel, &variant), 64 + 128);
 }
 
 // Bytes that are cut or changed may still be an artifact; they are never a crash, and whatever
@@ -202,6 +213,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     tir_artifact_variant variant;
+    tir_artifact_map maps[TIR_MAX_MAPS + 1];
     tir_artifact_param params[5];
     tir_artifact_kernel kernel;
     tir_artifact_desc desc;
@@ -220,6 +232,9 @@ static void test_refusals(void **state)
         kernel = sample.kernels[0];                   \
         memcpy(params, kernel.params, sizeof params); \
         variant = kernel.variants[0];                 \
+        for (int m = 0; m <= TIR_MAX_MAPS; m++)       \
+            maps[m] = variant.maps[m % 2];            \
+        variant.maps = maps;                          \
         kernel.params = params;                       \
         kernel.variants = &variant;                   \
         kernel.variant_count = 1;                     \
@@ -256,6 +271,16 @@ static void test_refusals(void **state)
     CASE(variant.cluster[1] = 0, "cluster");
     CASE(variant.cluster[1] = 16, "cluster");
     CASE(variant.grid[2].count = 0, "no grid");
+    CASE(variant.map_count = TIR_MAX_MAPS + 1, "too many tensor maps");
+    CASE(maps[0].param = 5, "no tensor that has one");
+    CASE(maps[0].param = PARAM_STEP, "no tensor that has one");
+    CASE(params[PARAM_A].element = TIR_ELEMENT_E2M1, "no tensor that has one");
+    CASE(maps[0].swizzle = 16, "a swizzle of not");
+    CASE(maps[0].box[0] = 0, "a tensor map's box");
+    CASE(maps[0].box[0] = 257, "a tensor map's box");
+    CASE(maps[0].box[2] = 1, "a tensor map's box");
+    CASE(maps[0].box[1] = 72, "within the swizzle");
+    CASE(maps[1].box[2] = 4, "no multiple of 16 bytes");
     CASE((variant.when = (tir_formula){unknown_dim, 1}), "does not exist");
     CASE((variant.when = (tir_formula){float_scalar, 1}), "not an integer scalar");
     CASE((variant.when = (tir_formula){align_scalar, 1}), "alignment of a scalar");
@@ -276,7 +301,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 2"));
+    assert_non_null(strstr(error.message, "version 3"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 

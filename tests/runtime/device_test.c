@@ -152,6 +152,77 @@ static const char ptx[] =
     "    ret;\n"
     "}\n";
 
+// For sm_90. tile(X: f32[n, 16], Y: out f32[n, 16]): Y = X by tensor copies of 8 rows.
+// ranks(X: out u32[n]): X[i] = the rank of CTA i in its cluster of 2.
+static const char hopper_ptx[] =
+    ".version 8.0\n"
+    ".target sm_90\n"
+    ".address_size 64\n"
+    ".visible .entry tile(\n"
+    "    .param .u64 X, .param .u64 X0, .param .u64 X1, .param .u64 Y, .param .u64 Y0,\n"
+    "    .param .u64 Y1, .param .u64 n, .param .align 64 .b8 map[128])\n"
+    "{\n"
+    "    .shared .align 128 .b8 rows[512];\n"
+    "    .shared .align 8 .b64 full;\n"
+    "    .reg .pred %p, %q;\n"
+    "    .reg .b32 %r<8>;\n"
+    "    .reg .b64 %rd<6>;\n"
+    "    .reg .f32 %f;\n"
+    "    mov.u32 %r0, %tid.x;\n"
+    "    mov.u32 %r1, rows;\n"
+    "    mov.u32 %r2, full;\n"
+    "    mov.u32 %r3, %ctaid.x;\n"
+    "    shl.b32 %r3, %r3, 3;\n"
+    "    setp.ne.u32 %p, %r0, 0;\n"
+    "    @%p bra READY;\n"
+    "    mbarrier.init.shared::cta.b64 [%r2], 1;\n"
+    "    fence.mbarrier_init.release.cluster;\n"
+    "READY:\n"
+    "    bar.sync 0;\n"
+    "    @%p bra WAIT;\n"
+    "    mov.b64 %rd0, map;\n"
+    "    cvta.param.u64 %rd0, %rd0;\n"
+    "    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 512;\n"
+    "    mov.u32 %r4, 0;\n"
+    "    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes\n"
+    "        [%r1], [%rd0, {%r4, %r3}], [%r2];\n"
+    "WAIT:\n"
+    "    mbarrier.try_wait.parity.shared::cta.b64 %q, [%r2], 0;\n"
+    "    @!%q bra WAIT;\n"
+    "    shr.u32 %r5, %r0, 4;\n"
+    "    add.u32 %r5, %r5, %r3;\n"
+    "    cvt.u64.u32 %rd1, %r5;\n"
+    "    ld.param.u64 %rd2, [n];\n"
+    "    setp.ge.u64 %p, %rd1, %rd2;\n"
+    "    @%p bra DONE;\n"
+    "    shl.b32 %r6, %r0, 2;\n"
+    "    add.u32 %r6, %r6, %r1;\n"
+    "    ld.shared.f32 %f, [%r6];\n"
+    "    and.b32 %r7, %r0, 15;\n"
+    "    cvt.u64.u32 %rd3, %r7;\n"
+    "    ld.param.u64 %rd4, [Y0];\n"
+    "    mad.lo.u64 %rd3, %rd1, %rd4, %rd3;\n"
+    "    shl.b64 %rd3, %rd3, 2;\n"
+    "    ld.param.u64 %rd5, [Y];\n"
+    "    add.u64 %rd5, %rd5, %rd3;\n"
+    "    st.global.f32 [%rd5], %f;\n"
+    "DONE:\n"
+    "    ret;\n"
+    "}\n"
+    "\n"
+    ".visible .entry ranks(.param .u64 X, .param .u64 X0, .param .u64 n)\n"
+    "{\n"
+    "    .reg .b32 %r<2>;\n"
+    "    .reg .b64 %rd<2>;\n"
+    "    ld.param.u64 %rd0, [X];\n"
+    "    mov.u32 %r0, %ctaid.x;\n"
+    "    mul.wide.u32 %rd1, %r0, 4;\n"
+    "    add.u64 %rd0, %rd0, %rd1;\n"
+    "    mov.u32 %r1, %cluster_ctarank;\n"
+    "    st.global.u32 [%rd0], %r1;\n"
+    "    ret;\n"
+    "}\n";
+
 static const tir_str dims[] = {{"n", 1}};
 
 #define VECTOR(letter, type, way)                                         \
@@ -207,6 +278,40 @@ static const tir_artifact_desc artifact = {
     .kernel_count = COUNT(kernels),
 };
 
+#define MATRIX(letter, way)                                                                        \
+    {                                                                                              \
+        .name = {letter, 1}, .element = TIR_ELEMENT_F32, .direction = way, .rank = 2, .extents = { \
+            {.dim = 0},                                                                            \
+            {.dim = TIR_EXTENT_FIXED, .fixed = 16}                                                 \
+        }                                                                                          \
+    }
+static const tir_artifact_param tile_params[] = {MATRIX("X", TIR_DIRECTION_IN),
+                                                 MATRIX("Y", TIR_DIRECTION_OUT)};
+static const tir_artifact_map tile_map = {.param = 0, .box = {8, 16}};
+static const tir_artifact_variant tile_variants[] = {
+    {.entry = {"tile", 4},
+     .threads = 128,
+     .grid = {FORMULA(DIM(0), CONST(8), DO(CEILDIV)), ONE, ONE},
+     .maps = &tile_map,
+     .map_count = 1},
+};
+static const tir_artifact_variant ranks_variants[] = {
+    {.entry = {"ranks", 5},
+     .threads = 1,
+     .cluster = {2, 1, 1},
+     .grid = {FORMULA(DIM(0)), ONE, ONE}},
+};
+static const tir_artifact_kernel hopper_kernels[] = {
+    {KERNEL("tile", tile_params, tile_variants)},
+    {KERNEL("ranks", reverse_params, ranks_variants)},
+};
+static const tir_artifact_desc hopper_artifact = {
+    .target = {"sm_90", 5},
+    .ptx = {hopper_ptx, sizeof hopper_ptx - 1},
+    .kernels = hopper_kernels,
+    .kernel_count = COUNT(hopper_kernels),
+};
+
 static const char *spec; // of the device under test
 
 struct rig {
@@ -246,11 +351,16 @@ static int teardown(void **state)
     return 0;
 }
 
-static tir_rt_kernel *kernel(struct rig *rig, tir_str name)
+static tir_rt_kernel *kernel_of(struct rig *rig, tir_rt_module *module, tir_str name)
 {
     tir_rt_kernel *out;
-    ok(rig, tir_rt_module_kernel(rig->module, name, &out, &rig->error));
+    ok(rig, tir_rt_module_kernel(module, name, &out, &rig->error));
     return out;
+}
+
+static tir_rt_kernel *kernel(struct rig *rig, tir_str name)
+{
+    return kernel_of(rig, rig->module, name);
 }
 
 static tir_rt_buffer *buffer(struct rig *rig, uint64_t size, const void *contents)
@@ -397,6 +507,60 @@ static void test_ptx(void **state)
     tir_rt_buffer_destroy(x);
 }
 
+// Tensor maps: rows that are not contiguous, and a last copy that reaches past the end.
+static void check_tile(struct rig *rig, tir_rt_kernel *tile)
+{
+    enum { ROWS = 21, STRIDE = 20, COLUMNS = 16 };
+    float x[ROWS * STRIDE], y[ROWS * COLUMNS];
+    const int64_t shape[] = {ROWS, COLUMNS}, strides[] = {STRIDE, 1}, odd[] = {COLUMNS + 1, 1};
+    for (int i = 0; i < ROWS * STRIDE; i++)
+        x[i] = (float)i;
+    tir_rt_buffer *bx = buffer(rig, sizeof x, x), *by = buffer(rig, sizeof y, NULL);
+    tir_rt_arg args[] = {
+        tir_rt_arg_tensor(tir_rt_buffer_address(bx), TIR_ELEMENT_F32, 2, shape, strides),
+        tir_rt_arg_tensor(tir_rt_buffer_address(by), TIR_ELEMENT_F32, 2, shape, NULL),
+    };
+    ok(rig, tir_rt_launch(tile, NULL, args, 2, NULL, &rig->error));
+    ok(rig, tir_rt_buffer_read(by, 0, y, sizeof y, NULL, &rig->error));
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        assert_true(y[i] == x[i / COLUMNS * STRIDE + i % COLUMNS]);
+    args[0].as.tensor.strides = odd;
+    assert_int_equal(tir_rt_launch(tile, NULL, args, 2, NULL, &rig->error), TIR_ERR_INVALID);
+    tir_rt_buffer_destroy(bx);
+    tir_rt_buffer_destroy(by);
+}
+
+static void check_ranks(struct rig *rig, tir_rt_kernel *ranks)
+{
+    uint32_t words[6];
+    const int64_t n = 6;
+    tir_rt_buffer *x = buffer(rig, sizeof words, NULL);
+    tir_rt_arg arg = tir_rt_arg_tensor(tir_rt_buffer_address(x), TIR_ELEMENT_U32, 1, &n, NULL);
+    ok(rig, tir_rt_buffer_fill(x, 0, 0xff, sizeof words, NULL, &rig->error));
+    ok(rig, tir_rt_launch(ranks, NULL, &arg, 1, NULL, &rig->error));
+    ok(rig, tir_rt_buffer_read(x, 0, words, sizeof words, NULL, &rig->error));
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(words[i], i % 2);
+    tir_rt_buffer_destroy(x);
+}
+
+static void test_hopper(void **state)
+{
+    struct rig *rig = *state;
+    const char *arch = tir_rt_device_describe(rig->device)->arch;
+    uint8_t *bytes;
+    size_t size;
+    tir_rt_module *module;
+    if (*arch && strtol(arch + 3, NULL, 10) < 90)
+        skip();
+    ok(rig, tir_artifact_encode(&hopper_artifact, NULL, &bytes, &size, &rig->error));
+    ok(rig, tir_rt_module_load(rig->device, bytes, size, &module, &rig->error));
+    tir_artifact_bytes_free(bytes, size, NULL);
+    check_tile(rig, kernel_of(rig, module, TEXT("tile")));
+    check_ranks(rig, kernel_of(rig, module, TEXT("ranks")));
+    tir_rt_module_destroy(module);
+}
+
 // Last, since a GPU's primary context does not recover from it within the process.
 static void test_fault(void **state)
 {
@@ -450,6 +614,7 @@ int main(int argc, char **argv)
         TEST(test_large_shared_memory),
         TEST(test_copies_and_events),
         TEST(test_ptx),
+        TEST(test_hopper),
         TEST(test_fault),
     };
     tir_error error;

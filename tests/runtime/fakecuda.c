@@ -29,9 +29,10 @@ struct CUevent_st {
 
 enum { MAX_DEVICES = 4, MAX_DEPTH = 16 };
 
-#define ONE_GPU                                                                           \
-    {                                                                                     \
-        .device_count = 1, .major = 9, .minor = 0, .max_shared = 232448, .version = 12080 \
+#define ONE_GPU                                                                            \
+    {                                                                                      \
+        .device_count = 1, .major = 9, .minor = 0, .max_shared = 232448, .version = 12080, \
+        .active_clusters = 64                                                              \
     }
 static struct fake_cuda state = ONE_GPU;
 static struct CUctx_st contexts[MAX_DEVICES] = {{0}, {1}, {2}, {3}};
@@ -426,6 +427,18 @@ cu_result EXPORTED(cuFuncSetAttribute)(cu_function function, unsigned int attrib
     if (attribute == TIR_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
         state.max_dynamic_shared = value;
     return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuOccupancyMaxActiveClusters)(int *out, cu_function function,
+                                                 const struct cu_launch_config *config)
+{
+    (void)function;
+    BEGIN_IN_CONTEXT();
+    *out = state.active_clusters;
+    return config->attr_count == 1 &&
+                   config->attrs[0].id == TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+               ? TIR_CUDA_SUCCESS
+               : TIR_CUDA_ERROR_INVALID_VALUE;
 }
 
 static cu_result launch(cu_function function, const struct cu_launch_config *config, void **extra)

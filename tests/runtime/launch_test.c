@@ -14,6 +14,7 @@
 
 #include "dlpack_abi.h"
 #include "rig.h"
+#include "tir/tensor_map.h"
 
 static tir_status launch(struct rig *rig, const struct gemm_args *g, tir_rt_launch_report *report)
 {
@@ -49,9 +50,8 @@ static void test_what_the_driver_gets(void **state)
     } want = {0x10000, {128, 1}, 0x20000, {65536, 128, 1}, 0x30000, {512, 1}, 7, 0.5f,
               256,     512,      128};
     const struct fake_launch *last = &rig->fake->last;
-    assert_int_equal(last->params_size, sizeof want);
     assert_memory_equal(last->params, &want, sizeof want);
-    assert_int_equal(last->params_size, tir_artifact_param_bytes(&sample.kernels[0]));
+    assert_int_equal(last->params_size, 128 + 2 * TIR_TENSOR_MAP_BYTES);
     assert_string_equal(last->function, "gemm_fast");
     assert_int_equal(last->grid[0], 4); // 2 x 2 tiles, fewer than 5 multiprocessors x 2
     assert_int_equal(last->cluster[0], 2);
@@ -76,8 +76,226 @@ static void test_persistent_grid(void **state)
     g.a[0] = g.d[0] = 128; // one row of two tiles
     expect_ok(rig, launch(rig, &g, NULL));
     assert_int_equal(rig->fake->last.grid[0], 2);
-    g.b[1] = g.d[1] = 256; // one tile is no cluster of two
-    rig_expect(rig, launch(rig, &g, NULL), TIR_ERR_INVALID, "clusters of 2");
+    g.b[1] = g.d[1] = 256; // one tile: a cluster of two all the same
+    expect_ok(rig, launch(rig, &g, NULL));
+    assert_int_equal(rig->fake->last.grid[0], 2);
+}
+
+// ---- clusters and tensor maps
+
+// The sample's first kernel with other parameters (NULL: its own) and variants, loaded; `*module`
+// is the caller's. NULL: the device refused it.
+static tir_rt_kernel *load_changed(struct rig *rig, const tir_artifact_param *params,
+                                   const tir_artifact_variant *variants, uint32_t count,
+                                   tir_rt_module **module)
+{
+    tir_artifact_kernel kernel = sample.kernels[0];
+    tir_artifact_desc desc = sample;
+    tir_rt_kernel *out;
+    size_t size;
+    kernel.params = params ? params : kernel.params;
+    kernel.variants = variants;
+    kernel.variant_count = count;
+    desc.kernels = &kernel;
+    desc.kernel_count = 1;
+    uint8_t *bytes = rig_artifact(&desc, &size);
+    tir_status status = tir_rt_module_load(rig->device, bytes, size, module, &rig->error);
+    free(bytes);
+    if (status)
+        return NULL;
+    expect_ok(rig, tir_rt_module_kernel(*module, TEXT("gemm"), &out, &rig->error));
+    return out;
+}
+
+static void test_clusters(void **state)
+{
+    struct rig *rig = *state;
+    struct gemm_args g;
+    tir_rt_module *module;
+    tir_artifact_variant variant = sample.kernels[0].variants[VARIANT_FAST];
+    rig_gemm_args(&g);
+    g.a[0] = g.d[0] = 128 * 100;
+    // 5 multiprocessors x 2 CTAs are 5 clusters of 2, of which the device has room for 3.
+    rig->fake->active_clusters = 3;
+    tir_rt_kernel *k = load_changed(rig, NULL, &variant, 1, &module);
+    expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error));
+    assert_int_equal(rig->fake->last.grid[0], 6);
+    tir_rt_module_destroy(module);
+    // Across y: 2 clusters of 4 have 4 CTAs along x.
+    variant.cluster[1] = 2;
+    rig->fake->active_clusters = 64;
+    k = load_changed(rig, NULL, &variant, 1, &module);
+    expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error));
+    assert_int_equal(rig->fake->last.grid[0], 4);
+    assert_int_equal(rig->fake->last.grid[1], 2);
+    assert_int_equal(rig->fake->last.cluster[1], 2);
+    tir_rt_module_destroy(module);
+    // A grid that is not persistent is what its formulas say.
+    variant.cluster[1] = 1;
+    variant.persistent = 0;
+    k = load_changed(rig, NULL, &variant, 1, &module);
+    expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error));
+    assert_int_equal(rig->fake->last.grid[0], 200);
+    rig_gemm_args(&g);
+    g.a[0] = g.d[0] = 128;
+    g.b[1] = g.d[1] = 256;
+    rig_expect(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error), TIR_ERR_INVALID,
+               "clusters of 2");
+    tir_rt_module_destroy(module);
+    variant.persistent = 1;
+    rig->fake->active_clusters = 0;
+    assert_null(load_changed(rig, NULL, &variant, 1, &module));
+    rig_expect(rig, rig->error.status, TIR_ERR_UNSUPPORTED, "no cluster of 2 x 1 x 1 CTAs fits");
+}
+
+// A driver that does not count clusters: there is room for as many as for CTAs.
+static void test_uncounted_clusters(void **state)
+{
+    struct rig rig = {.counting.countdown = -1, .fake = rig_fake(FAKE_CUDA)};
+    struct gemm_args g;
+    (void)state;
+    rig.fake->missing = "cuOccupancyMaxActiveClusters";
+    expect_ok(&rig, rig_open(&rig));
+    rig_gemm_args(&g);
+    g.a[0] = g.d[0] = 128 * 100;
+    expect_ok(&rig, launch(&rig, &g, NULL));
+    assert_int_equal(rig.fake->last.grid[0], 10);
+    rig_close(&rig);
+}
+
+static void expect_map(const struct rig *rig, uint32_t index, const tir_tensor_map *want)
+{
+    tir_tensor_map got;
+    tir_error error;
+    if (tir_tensor_map_decode(rig->fake->last.params + 128 + index * TIR_TENSOR_MAP_BYTES, &got,
+                              &error))
+        fail_msg("map %u: %s", index, error.message);
+    assert_memory_equal(&got, want, sizeof got);
+}
+
+static void test_maps(void **state)
+{
+    struct rig *rig = *state;
+    struct gemm_args g;
+    const int64_t padded[2] = {136, 1};
+    tir_tensor_map a = {.type = TIR_TENSOR_MAP_BF16,
+                        .swizzle = TIR_TENSOR_MAP_SWIZZLE_128,
+                        .l2 = TIR_TENSOR_MAP_L2_256,
+                        .rank = 2,
+                        .address = 0x10000,
+                        .dims = {128, 256},
+                        .strides = {256},
+                        .steps = {1, 1},
+                        .box = {64, 128}};
+    const tir_tensor_map b = {.type = TIR_TENSOR_MAP_BF16,
+                              .l2 = TIR_TENSOR_MAP_L2_256,
+                              .rank = 3,
+                              .address = 0x20000,
+                              .dims = {128, 512, 4},
+                              .strides = {256, 512 * 256},
+                              .steps = {1, 1, 1},
+                              .box = {8, 256, 1}};
+    rig_gemm_args(&g);
+    expect_ok(rig, launch(rig, &g, NULL));
+    expect_map(rig, 0, &a);
+    expect_map(rig, 1, &b);
+    // Nothing of an earlier launch stays.
+    g.args[PARAM_A].as.tensor.strides = padded;
+    g.args[PARAM_A].as.tensor.data = 0x40000;
+    a.address = 0x40000;
+    a.strides[0] = 272;
+    expect_ok(rig, launch(rig, &g, NULL));
+    expect_map(rig, 0, &a);
+    expect_map(rig, 1, &b);
+    // The row of a single row has no neighbour, so its stride is any.
+    const int64_t single[2] = {0, 1};
+    g.a[0] = g.d[0] = 1;
+    g.args[PARAM_A].as.tensor.strides = single;
+    a.dims[1] = 1;
+    a.strides[0] = 16;
+    expect_ok(rig, launch(rig, &g, NULL));
+    expect_map(rig, 0, &a);
+}
+
+// Each element type becomes one of the maps'.
+static void test_map_types(void **state)
+{
+    static const struct {
+        tir_element element;
+        tir_tensor_map_type type;
+    } types[] = {
+        {TIR_ELEMENT_I8, TIR_TENSOR_MAP_U8},     {TIR_ELEMENT_BOOL, TIR_TENSOR_MAP_U8},
+        {TIR_ELEMENT_E4M3, TIR_TENSOR_MAP_U8},   {TIR_ELEMENT_UE8M0, TIR_TENSOR_MAP_U8},
+        {TIR_ELEMENT_I16, TIR_TENSOR_MAP_U16},   {TIR_ELEMENT_F16, TIR_TENSOR_MAP_F16},
+        {TIR_ELEMENT_BF16, TIR_TENSOR_MAP_BF16}, {TIR_ELEMENT_I32, TIR_TENSOR_MAP_S32},
+        {TIR_ELEMENT_U32, TIR_TENSOR_MAP_U32},   {TIR_ELEMENT_F32, TIR_TENSOR_MAP_F32},
+        {TIR_ELEMENT_TF32, TIR_TENSOR_MAP_F32},  {TIR_ELEMENT_I64, TIR_TENSOR_MAP_S64},
+        {TIR_ELEMENT_F64, TIR_TENSOR_MAP_F64},
+    };
+    struct rig *rig = *state;
+    tir_artifact_variant variant = sample.kernels[0].variants[VARIANT_FAST];
+    tir_artifact_map recipe = {.param = PARAM_A, .swizzle = 64, .box = {1}};
+    tir_artifact_param params[5];
+    struct gemm_args g;
+    tir_tensor_map map;
+    tir_rt_module *module;
+    variant.facts = 0;
+    variant.maps = &recipe;
+    variant.map_count = 1;
+    memcpy(params, sample.kernels[0].params, sizeof params);
+    for (size_t i = 0; i < COUNT(types); i++) {
+        recipe.box[1] = 16 / (tir_element_bits(types[i].element) / 8);
+        params[PARAM_A].element = types[i].element;
+        rig_gemm_args(&g);
+        g.args[PARAM_A].as.tensor.element = types[i].element;
+        tir_rt_kernel *k = load_changed(rig, params, &variant, 1, &module);
+        expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error));
+        expect_ok(rig, tir_tensor_map_decode(rig->fake->last.params + 128, &map, &rig->error));
+        assert_int_equal(map.type, types[i].type);
+        assert_int_equal(map.swizzle, TIR_TENSOR_MAP_SWIZZLE_64);
+        assert_int_equal(map.strides[0], 128 * tir_element_bits(types[i].element) / 8);
+        tir_rt_module_destroy(module);
+    }
+}
+
+// What takes a variant with maps away, though it states no facts.
+static void test_no_map(void **state)
+{
+    struct rig *rig = *state;
+    struct gemm_args g;
+    tir_rt_launch_report report;
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    tir_artifact_variant variants[2] = {sample.kernels[0].variants[VARIANT_FAST],
+                                        sample.kernels[0].variants[VARIANT_ANY]};
+    tir_rt_module *module;
+    int64_t odd[2] = {129, 1}, across[2] = {1, 256}, back[2] = {-128, 1}, broadcast[2] = {0, 1};
+    int64_t far[2] = {(int64_t)1 << 39, 1};
+    variants[0].facts = 0;
+    variants[0].when.count = 0;
+    tir_rt_kernel *k = load_changed(rig, NULL, variants, 2, &module);
+    options.report = &report;
+#define CASE(change, message)                                                                      \
+    do {                                                                                           \
+        rig_gemm_args(&g);                                                                         \
+        change;                                                                                    \
+        options.variant = -1;                                                                      \
+        expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, &options, &rig->error));                  \
+        assert_int_equal(report.variant, 1);                                                       \
+        assert_int_equal(rig->fake->last.params_size, 112);                                        \
+        options.variant = 0;                                                                       \
+        rig_expect(rig, tir_rt_launch(k, NULL, g.args, 5, &options, &rig->error), TIR_ERR_INVALID, \
+                   message);                                                                       \
+    } while (0)
+    CASE((g.a[1] = g.b[2] = 0), "A: dimension 1 is 0");
+    CASE(g.args[PARAM_A].as.tensor.data += 8, "A: the address is no multiple of 16");
+    CASE(g.args[PARAM_A].as.tensor.strides = odd, "A: the stride of dimension 0 is not positive");
+    CASE(g.args[PARAM_A].as.tensor.strides = back, "A: the stride of dimension 0 is not positive");
+    CASE(g.args[PARAM_A].as.tensor.strides = broadcast, "A: the stride of dimension 0");
+    CASE(g.args[PARAM_A].as.tensor.strides = across, "A: the stride of dimension 1 is not 1");
+    CASE(g.args[PARAM_A].as.tensor.strides = far, "A: the tensor map's strides[0]");
+    CASE(g.args[PARAM_B].as.tensor.data += 2, "B: the address is no multiple of 16");
+#undef CASE
+    tir_rt_module_destroy(module);
 }
 
 // Each change takes the fast variant away.
@@ -429,6 +647,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_what_the_driver_gets),
         TEST(test_persistent_grid),
+        TEST(test_clusters),
+        cmocka_unit_test(test_uncounted_clusters),
+        TEST(test_maps),
+        TEST(test_map_types),
+        TEST(test_no_map),
         TEST(test_variants),
         TEST(test_constant_extents),
         TEST(test_index32_limit),

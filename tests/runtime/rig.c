@@ -27,6 +27,7 @@ struct fake_cuda *rig_fake(const char *library)
     fake->major = 9;
     fake->max_shared = 232448;
     fake->version = 12080;
+    fake->active_clusters = 64;
     return fake;
 }
 

@@ -42,6 +42,11 @@ static const tir_artifact_condition conditions[] = {
 #define TILES_N FORMULA(DIM(DIM_N), CONST(256), DO(CEILDIV))
 #define ONE     FORMULA(CONST(1))
 
+static const tir_artifact_map maps[] = {
+    {.param = PARAM_A, .swizzle = 128, .box = {128, 64}},
+    {.param = PARAM_B, .swizzle = 0, .box = {1, 256, 8}},
+};
+
 static const tir_artifact_variant variants[] = {
     [VARIANT_FAST] = {.entry = {"gemm_fast", 9},
                       .facts = TIR_FACT_INDEX32 | TIR_FACT_VECTOR16,
@@ -54,7 +59,9 @@ static const tir_artifact_variant variants[] = {
                                        DO(CEILDIV), DO(MUL)),
                                ONE, ONE},
                       .persistent = 1,
-                      .ctas_per_sm = 2},
+                      .ctas_per_sm = 2,
+                      .maps = maps,
+                      .map_count = COUNT(maps)},
     [VARIANT_WIDE] = {.entry = {"gemm_wide", 9},
                       .facts = TIR_FACT_UNIT_INNER,
                       .threads = 128,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a checked launch costs over the bare driver call. Usage: launch [DRIVER_LIBRARY]
 //
-// The same empty kernel with five tensors and two scalars is launched through tir_rt_launch and
-// through cuLaunchKernel, in turns of a thousand; each turn waits for the device first and stops
-// its clock before it waits again. Prints the medians over the turns.
+// The same empty kernel with five tensors and two scalars is launched through tir_rt_launch,
+// through it with a tensor map of each tensor, and through cuLaunchKernel, in turns of a thousand;
+// each turn waits for the device first and stops its clock before it waits again. Prints the
+// medians over the turns.
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@
 enum { TURNS = 101, LAUNCHES = 1000, TENSORS = 5, PARAM_WORDS = TENSORS * 3 + 2 + 2 };
 
 static const char ptx[] = ".version 7.8\n.target sm_80\n.address_size 64\n"
-                          ".visible .entry empty(.param .align 8 .b8 block[152])\n{\n    ret;\n}\n";
+                          ".visible .entry empty(.param .align 8 .b8 block[152])\n{\n    ret;\n}\n"
+                          ".visible .entry maps(.param .align 64 .b8 block[832])\n{\n    ret;\n}\n";
 static const tir_formula_op one[] = {{TIR_FORMULA_CONST, 1}};
 static const tir_str dims[] = {{"M", 1}, {"N", 1}};
 static const char *const names[] = {"A", "B", "C", "D", "E"};
@@ -37,7 +39,7 @@ static double now(void)
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-// The artifact of the empty kernel.
+// The artifact of the empty kernels: without maps, and with a map of each tensor.
 static uint8_t *make_artifact(size_t *size)
 {
     tir_artifact_param params[TENSORS + 2] = {{{0}}};
@@ -50,21 +52,31 @@ static uint8_t *make_artifact(size_t *size)
         .name = {"s", 1}, .kind = TIR_PARAM_SCALAR, .element = TIR_ELEMENT_I64};
     params[TENSORS + 1] = (tir_artifact_param){
         .name = {"t", 1}, .kind = TIR_PARAM_SCALAR, .element = TIR_ELEMENT_I64};
-    const tir_artifact_variant variant = {.entry = {"empty", 5},
-                                          .facts = TIR_FACT_INDEX32 | TIR_FACT_VECTOR16,
-                                          .threads = 32,
-                                          .grid = {{one, 1}, {one, 1}, {one, 1}}};
-    const tir_artifact_kernel kernel = {.name = {"empty", 5},
-                                        .dims = dims,
-                                        .dim_count = 2,
-                                        .params = params,
-                                        .param_count = TENSORS + 2,
-                                        .variants = &variant,
-                                        .variant_count = 1};
+    tir_artifact_map maps[TENSORS];
+    for (uint32_t i = 0; i < TENSORS; i++)
+        maps[i] = (tir_artifact_map){.param = i, .swizzle = 128, .box = {128, 64}};
+    tir_artifact_variant variants[2];
+    variants[0] = (tir_artifact_variant){.entry = {"empty", 5},
+                                         .facts = TIR_FACT_INDEX32 | TIR_FACT_VECTOR16,
+                                         .threads = 32,
+                                         .grid = {{one, 1}, {one, 1}, {one, 1}}};
+    variants[1] = variants[0];
+    variants[1].entry = (tir_str){"maps", 4};
+    variants[1].maps = maps;
+    variants[1].map_count = TENSORS;
+    tir_artifact_kernel kernels[2];
+    for (int i = 0; i < 2; i++)
+        kernels[i] = (tir_artifact_kernel){.name = variants[i].entry,
+                                           .dims = dims,
+                                           .dim_count = 2,
+                                           .params = params,
+                                           .param_count = TENSORS + 2,
+                                           .variants = &variants[i],
+                                           .variant_count = 1};
     const tir_artifact_desc desc = {.target = {"sm_80", 5},
                                     .ptx = {ptx, sizeof ptx - 1},
-                                    .kernels = &kernel,
-                                    .kernel_count = 1};
+                                    .kernels = kernels,
+                                    .kernel_count = 2};
     uint8_t *bytes;
     tir_error error;
     check(tir_artifact_encode(&desc, NULL, &bytes, size, &error), &error);
@@ -141,15 +153,21 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static double median(double times[TURNS])
+{
+    qsort(times, TURNS, sizeof *times, by_value);
+    return times[TURNS / 2];
+}
+
 int main(int argc, char **argv)
 {
-    double bare_times[TURNS], checked_times[TURNS];
+    double bare_times[TURNS], checked_times[TURNS], maps_times[TURNS];
     tir_runtime_options options = TIR_RUNTIME_OPTIONS_INIT;
     tir_error error;
     tir_runtime *runtime;
     tir_rt_device *device;
     tir_rt_module *module;
-    tir_rt_kernel *kernel;
+    tir_rt_kernel *kernel, *maps;
     struct bare bare;
     size_t size;
     options.cuda_library = argc > 1 ? argv[1] : "libcuda.so.1";
@@ -158,19 +176,21 @@ int main(int argc, char **argv)
     check(tir_rt_device_open(runtime, "cuda", &device, &error), &error);
     check(tir_rt_module_load(device, bytes, size, &module, &error), &error);
     check(tir_rt_module_kernel(module, (tir_str){"empty", 5}, &kernel, &error), &error);
+    check(tir_rt_module_kernel(module, (tir_str){"maps", 4}, &maps, &error), &error);
     open_bare(options.cuda_library, &bare);
     for (int turn = 0; turn < TURNS; turn++) {
         check(tir_rt_device_synchronize(device, &error), &error);
         bare_times[turn] = time_bare(&bare);
         check(tir_rt_device_synchronize(device, &error), &error);
         checked_times[turn] = time_checked(kernel);
+        check(tir_rt_device_synchronize(device, &error), &error);
+        maps_times[turn] = time_checked(maps);
     }
     check(tir_rt_device_synchronize(device, &error), &error);
-    qsort(bare_times, TURNS, sizeof(double), by_value);
-    qsort(checked_times, TURNS, sizeof(double), by_value);
-    const double low = bare_times[TURNS / 2], high = checked_times[TURNS / 2];
-    printf("%s: cuLaunchKernel %.0f ns, tir_rt_launch %.0f ns, difference %.0f ns\n",
-           tir_rt_device_describe(device)->name, low, high, high - low);
+    const double low = median(bare_times), high = median(checked_times), most = median(maps_times);
+    printf("%s: cuLaunchKernel %.0f ns, tir_rt_launch %.0f ns, difference %.0f ns; "
+           "with %d tensor maps %.0f ns, difference %.0f ns\n",
+           tir_rt_device_describe(device)->name, low, high, high - low, TENSORS, most, most - low);
     tir_artifact_bytes_free(bytes, size, NULL);
     tir_rt_module_destroy(module);
     tir_rt_device_destroy(device);

@@ -8,7 +8,8 @@
 // The parameter block of every kernel (PTX `.param`) holds, each at its natural alignment and in
 // this order: for each parameter a tensor as its 64-bit address followed by `rank` 64-bit strides
 // in elements (all dimensions, the innermost last), or a scalar as itself; then all named
-// dimensions as 64-bit integers.
+// dimensions as 64-bit integers; then the variant's tensor maps, 128 bytes each, the first one at a
+// multiple of 64.
 #ifndef TIR_ARTIFACT_H
 #define TIR_ARTIFACT_H
 
@@ -18,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 1u
+#define TIR_ARTIFACT_VERSION 2u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         5
@@ -28,6 +29,7 @@ extern "C" {
 #define TIR_MAX_METAS        256
 #define TIR_MAX_CONDITIONS   64
 #define TIR_MAX_VARIANTS     64
+#define TIR_MAX_MAPS         16  // tensor maps of one variant
 #define TIR_MAX_FORMULA      128 // operations of one formula
 #define TIR_MAX_STACK        16  // values a formula may hold at a time
 #define TIR_MAX_PARAM_BYTES  4096
@@ -146,7 +148,19 @@ enum {
     TIR_FACT_ALL = (1u << 3) - 1
 };
 
-// One compiled form of a kernel. The runtime picks the first whose `facts` and `when` hold.
+// A tensor map that a variant takes, made by the runtime of the tensor argument at hand
+// (tir/tensor_map.h): tiled, filled with zeros outside, with the widest fetches of the L2 cache.
+// The elements are copied as they are; those of 8 bits, bool included, count as u8.
+typedef struct tir_artifact_map {
+    uint32_t param;             // a tensor with dimensions, of whole bytes
+    uint32_t swizzle;           // bytes: 0, 32, 64 or 128
+    uint32_t box[TIR_MAX_RANK]; // elements, 1 to 256, outermost first; 0 from the rank on
+} tir_artifact_map;
+
+// One compiled form of a kernel. The runtime picks the first whose `facts` and `when` hold and
+// whose tensor maps exist for the arguments: no extent is 0, the innermost stride is 1, and the
+// address and the other strides are multiples of 16 bytes, the strides positive (those of extents
+// of 1 are not looked at).
 typedef struct tir_artifact_variant {
     tir_str entry;           // the PTX entry
     uint32_t facts;          // TIR_FACT_*, all needed
@@ -156,8 +170,12 @@ typedef struct tir_artifact_variant {
     uint32_t static_shared;  // bytes
     uint32_t dynamic_shared; // bytes
     tir_formula grid[3];     // CTAs along x, y, z
-    uint32_t persistent;     // 1: grid.x becomes min(grid.x, multiprocessors * ctas_per_sm)
+    // 1: grid.x becomes min(grid.x, multiprocessors * ctas_per_sm). With clusters, each axis is
+    // rounded up to whole clusters, and grid.x is bounded by the clusters that run at a time.
+    uint32_t persistent;
     uint32_t ctas_per_sm; // at least 1 when persistent; otherwise what the compiler expects, or 0
+    const tir_artifact_map *maps; // in the order of the parameter block
+    uint32_t map_count;
 } tir_artifact_variant;
 
 // A rule that every launch must keep (a `where` clause). `text` is printed when `holds` gives 0.
@@ -216,8 +234,9 @@ TIR_API TIR_CHECKED tir_status tir_artifact_decode(const void *bytes, size_t siz
                                                    const tir_artifact_desc **out, tir_error *error);
 TIR_API void tir_artifact_free(const tir_artifact_desc *desc, const tir_allocator *allocator);
 
-// Bytes of the parameter block of a checked kernel.
-TIR_API size_t tir_artifact_param_bytes(const tir_artifact_kernel *kernel);
+// Bytes of the parameter block of one variant of a checked kernel.
+TIR_API size_t tir_artifact_param_bytes(const tir_artifact_kernel *kernel,
+                                        const tir_artifact_variant *variant);
 
 #ifdef __cplusplus
 }
