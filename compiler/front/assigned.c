@@ -67,6 +67,7 @@ static void walk_stmt(struct walk *w, const struct ast_stmt *s)
     case AST_FOR:
     case AST_WHILE:
     case AST_TILES:
+    case AST_ROLE:
         w->loop = NULL;
         hide(w, &s->vars);
         hide(w, &s->carry);

@@ -28,7 +28,7 @@ struct ast_layout {
 
 struct ast_type {
     struct tir_span span;
-    enum tir_space space; // VALUE, SHARED or LOCAL
+    enum tir_space space; // VALUE, SHARED, CLUSTER or LOCAL
     enum tir_elem elem;   // TIR_NONE: `name` is a meta of kind type
     const char *name;
     VEC(struct ast_expr *) dims;
@@ -117,6 +117,7 @@ enum ast_stmt_kind {
     AST_WHILE,
     AST_IF,
     AST_TILES,
+    AST_ROLE,
     AST_BREAK,
     AST_CONTINUE,
     AST_RETURN,
@@ -130,10 +131,11 @@ struct ast_extent { // e by n
 struct ast_stmt {
     enum ast_stmt_kind kind;
     struct tir_span span;
-    struct tir_span head; // FOR, WHILE, IF, TILES: without the block
-    // LET, VAR, BUFFER: what is declared; FOR, WHILE, IF: names of the results (`let x: T = for
-    // ...`).
+    struct tir_span head; // FOR, WHILE, IF, TILES, ROLE: without the block
+    // LET, VAR, BUFFER: what is declared; FOR, WHILE, IF, TILES: names of the results (`let x: T =
+    // for ...`).
     ast_bindings names;
+    const char *role;               // ROLE
     struct ast_expr *value;         // LET, VAR, ASSIGN, DO; the condition of IF and WHILE
     struct ast_expr *target;        // ASSIGN
     enum tir_token_kind op;         // ASSIGN
@@ -142,7 +144,8 @@ struct ast_stmt {
     ast_bindings carry;             // explicit loop-carried values
     bool explicit_carry;            // WHILE: written as `while carry (...) { } do { }`
     VEC(struct ast_extent) extents; // TILES
-    VEC(struct ast_arg) options;    // of loops: NAME, NAME = e, NAME(e); value NULL: NAME alone
+    VEC(struct ast_arg)
+    options; // of loops and roles: NAME, NAME = e, NAME(e); value NULL: NAME alone
     struct ast_block *body,
         *other; // IF: then, else (NULL: none); WHILE with carry: condition, body
 };

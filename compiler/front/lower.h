@@ -274,6 +274,10 @@ void lower_for(struct lower *l, const struct ast_stmt *s);
 void lower_while(struct lower *l, const struct ast_stmt *s);
 void lower_if(struct lower *l, const struct ast_stmt *s);
 void lower_tiles(struct lower *l, const struct ast_stmt *s);
+void lower_role(struct lower *l, const struct ast_stmt *s);
+// The block of a put or get that is written as a call: with (slot: i32) { ... yield v; }
+bool lower_slot_region(struct lower *l, struct tir_inst *inst, struct tir_span span,
+                       const struct ast_fn *region);
 const struct ast_arg *loop_option(const struct ast_stmt *s, const char *name); // NULL: absent
 bool loop_check_options(struct lower *l, const struct ast_stmt *s, const char *const *known,
                         uint32_t count);

@@ -2,7 +2,7 @@
 // The clauses of a kernel: what must hold at launch, the grid, and what IR text states.
 #include "front/lower.h"
 
-enum { MAX_GRID = 3, MAX_THREADS = 1024 };
+enum { MAX_GRID = 3, MAX_THREADS = 1024, MAX_CLUSTER = 16 };
 
 typedef VEC(struct tir_value *) value_list;
 
@@ -152,13 +152,36 @@ static void clause_persistent(struct clauses *cl, const struct ast_clause *c)
         cl->l->f->persistent = (uint32_t)count;
 }
 
+static void clause_cluster(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    if (c->args.len < 1 || c->args.len > MAX_GRID) {
+        lower_error(l, c->span, TIR_E_GRID, "a cluster has 1 to %d sizes", MAX_GRID);
+        return;
+    }
+    int64_t size[MAX_GRID] = {1, 1, 1}, ctas = 1;
+    for (uint32_t i = 0; i < c->args.len; i++) {
+        if (!const_int(l, c->args.at[i].value, "the size of a cluster", &size[i]))
+            return;
+        bool fits = size[i] >= 1 && tir_mul_checked(ctas, size[i], &ctas) && ctas <= MAX_CLUSTER;
+        if (!fits) {
+            lower_error(l, c->args.at[i].value->span, TIR_E_GRID, "a cluster has 1 to %d CTAs",
+                        MAX_CLUSTER);
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < MAX_GRID; i++)
+        l->f->cluster[i] = (uint32_t)size[i];
+}
+
 static const struct {
     const char *name;
     void (*handle)(struct clauses *cl, const struct ast_clause *c);
 } handlers[] = {
-    {"where", clause_where}, {"grid", clause_grid},     {"threads", clause_threads},
-    {"form", clause_form},   {"facts", clause_facts},   {"aligned", clause_aligned},
-    {"meta", clause_meta},   {"shared", clause_shared}, {"persistent", clause_persistent},
+    {"where", clause_where},     {"grid", clause_grid},     {"threads", clause_threads},
+    {"form", clause_form},       {"facts", clause_facts},   {"aligned", clause_aligned},
+    {"meta", clause_meta},       {"shared", clause_shared}, {"persistent", clause_persistent},
+    {"cluster", clause_cluster},
 };
 
 static void lower_clause(struct clauses *cl, const struct ast_clause *c)

@@ -1,146 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Statements with blocks: loops and branches, and how assigned variables pass through them.
 //
-// An instruction with blocks carries two kinds of values: those the text names (`carry (...)`,
-// `yield`), then the outer variables its blocks assign. break and continue clear flags, which are
-// carried like variables: `live` guards the rest of the iteration, `go_on` the iterations to come.
-#include "front/lower.h"
-
-struct flow {
-    const struct ast_stmt *s;
-    symbol_list vars;              // assigned inside
-    uint32_t carried;              // values the text names, before them
-    const struct tir_type **types; // of all
-    struct tir_value **values;     // initial values, later what a block yields
-    uint32_t count;
-};
-
-static struct symbol *flag_new(struct lower *l, const char *name)
-{
-    struct symbol *s = arena_new(l->arena, struct symbol);
-    s->name = tir_intern_cstr(&l->cx->names, name);
-    s->assignable = true;
-    s->level = l->level;
-    s->val = val_ir(tir_const_bool(l->f, true));
-    s->type = s->val.ir->type;
-    return s;
-}
-
-static void flow_room(struct lower *l, struct flow *f)
-{
-    f->count = f->carried + f->vars.len;
-    f->types = arena_array(l->arena, const struct tir_type *, f->count);
-    f->values = arena_array(l->arena, struct tir_value *, f->count);
-    for (uint32_t i = 0; i < f->vars.len; i++) {
-        f->types[f->carried + i] = f->vars.at[i]->type;
-        f->values[f->carried + i] = f->vars.at[i]->val.ir;
-    }
-}
-
-// Variables whose declaration went wrong are not carried: they are poison everywhere.
-static void drop_poison(struct flow *f)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < f->vars.len; i++)
-        if (f->vars.at[i]->val.kind == VAL_IR)
-            f->vars.at[kept++] = f->vars.at[i];
-    f->vars.len = kept;
-}
-
-static bool flow_carry(struct lower *l, struct flow *f)
-{
-    bool ok = true;
-    for (uint32_t i = 0; i < f->carried; i++) {
-        const struct ast_binding *b = &f->s->carry.at[i];
-        if (!b->value) {
-            lower_error(l, b->span, TIR_E_SYNTAX, "a carried value needs its first value: `= ...`");
-            return false;
-        }
-        const struct tir_type *type = b->type ? lower_type(l, b->type) : NULL;
-        struct val v = lower_expr(l, b->value);
-        f->values[i] = type       ? convert_to(l, b->value->span, v, type)
-                       : !b->type ? convert_default(l, b->value->span, v)
-                                  : NULL;
-        ok &= f->values[i] != NULL;
-        f->types[i] = type ? type : ok ? f->values[i]->type : NULL;
-    }
-    return ok;
-}
-
-// Blocks.
-
-struct region {
-    struct tir_builder outer;
-    struct symbol *scope;
-    struct tir_value **saved; // what the variables were outside
-};
-
-static struct region region_enter(struct lower *l, struct flow *f, struct tir_block *block)
-{
-    struct region r = {l->b, scope_enter(l), NULL};
-    r.saved = arena_array(l->arena, struct tir_value *, f->vars.len);
-    for (uint32_t i = 0; i < f->vars.len; i++)
-        r.saved[i] = f->vars.at[i]->val.ir;
-    struct tir_span span = l->b.span;
-    l->b = tir_builder_at_end(l->f, block);
-    l->b.span = span;
-    return r;
-}
-
-// Arguments for the carried values and variables, which stand for them inside.
-static void region_args(struct lower *l, struct flow *f, struct tir_block *block)
-{
-    for (uint32_t i = 0; i < f->count; i++) {
-        bool is_var = i >= f->carried;
-        const struct ast_binding *b = is_var ? NULL : &f->s->carry.at[i];
-        const char *name = is_var ? f->vars.at[i - f->carried]->name : b->name;
-        struct tir_value *arg = tir_block_add_arg(l->f, block, f->types[i], name);
-        if (is_var)
-            f->vars.at[i - f->carried]->val = val_ir(arg);
-        else
-            scope_declare(l, b->name, b->span, val_ir(arg));
-    }
-}
-
-// Ends the block with the values in f->values (the named ones) and the variables.
-static void region_leave(struct lower *l, struct flow *f, struct region *r, bool yield)
-{
-    for (uint32_t i = 0; i < f->vars.len; i++) {
-        f->values[f->carried + i] = f->vars.at[i]->val.ir;
-        f->vars.at[i]->val = val_ir(r->saved[i]);
-    }
-    if (yield)
-        tir_build_yield(&l->b, f->values, f->count);
-    scope_leave(l, r->scope);
-    l->b = r->outer;
-}
-
-// After the instruction: its results are what the names and variables stand for.
-static void flow_results(struct lower *l, struct flow *f, struct tir_inst *inst)
-{
-    const ast_bindings *names = &f->s->names;
-    if (names->len != f->carried)
-        lower_error(l, f->s->span, TIR_E_ARGUMENTS, "%u names for %u carried values", names->len,
-                    f->carried);
-    for (uint32_t i = 0; i < f->carried && i < names->len; i++) {
-        const struct ast_binding *b = &names->at[i];
-        const struct tir_type *type = b->type ? lower_type(l, b->type) : NULL;
-        if (type && type != f->types[i])
-            lower_error(l, b->span, TIR_E_TYPE, "`%s` is %s, but the loop carries %s", b->name,
-                        lower_type_name(l, type), lower_type_name(l, f->types[i]));
-        if (!inst->results[i]->name)
-            inst->results[i]->name = b->name;
-        scope_declare(l, b->name, b->span, val_ir(inst->results[i]));
-    }
-    for (uint32_t i = 0; i < f->vars.len; i++)
-        lower_assign(l, f->vars.at[i], inst->results[f->carried + i]);
-}
-
-static void flow_failed(struct lower *l, const struct ast_stmt *s)
-{
-    vec_foreach(const struct ast_binding, it, &s->names)
-        scope_declare(l, it->name, it->span, val_poison());
-}
+// break and continue clear flags, which are carried like variables: `live` guards the rest of the
+// iteration, `go_on` the iterations to come.
+#include "front/flow.h"
 
 // Options.
 
@@ -221,11 +84,11 @@ static void unrolled_iterations(struct lower *l, const struct ast_stmt *s, const
     if (range[BEGIN] >= range[END])
         uses_in(l, s->body, 0);
     if (leaves)
-        loop.go_on = flag_new(l, "go_on");
+        loop.go_on = flow_flag(l, "go_on");
     for (int64_t i = range[BEGIN]; i < range[END] && !l->stopped;) {
         int64_t go_on = 1;
         if (leaves) {
-            loop.live = flag_new(l, "live");
+            loop.live = flow_flag(l, "live");
             loop.live->val = loop.go_on->val;
             if (tir_is_const_int(loop.live->val.ir, &go_on) && !go_on)
                 break;
@@ -324,7 +187,7 @@ static void lower_counted(struct lower *l, struct flow *f, struct val range[3])
     scope_declare(l, var->name, var->span, val_ir(index));
     region_args(l, f, inst->regions[0]);
     if (block_may_leave(s->body) && !f->carried)
-        l->loop->live = flag_new(l, "live");
+        l->loop->live = flow_flag(l, "live");
     bool ok = lower_yielding(l, s->body, s->head, f->types, f->carried, f->values);
     region_leave(l, f, &r, ok);
     flow_results(l, f, inst);
@@ -381,7 +244,7 @@ static void build_while(struct lower *l, struct flow *f, const struct while_part
         scope_declare(l, var->name, var->span, p->index->val);
     }
     if (block_may_leave(body) && !f->carried)
-        l->loop->live = flag_new(l, "live");
+        l->loop->live = flow_flag(l, "live");
     bool ok = lower_yielding(l, body, s->head, f->types, f->carried, f->values);
     scope_leave(l, scope);
     if (p->index) {
@@ -400,7 +263,7 @@ static void add_var(struct lower *l, struct flow *f, struct symbol *s)
 // A `for` with a break is a `while` that counts.
 static void lower_breaking(struct lower *l, struct flow *f, struct val range[3])
 {
-    struct symbol *index = flag_new(l, f->s->vars.at[0].name);
+    struct symbol *index = flow_flag(l, f->s->vars.at[0].name);
     index->val = range[BEGIN];
     index->type = range[BEGIN].ir->type;
     struct while_parts p = {index, l->loop->go_on, range[END].ir, range[STEP].ir};
@@ -431,10 +294,10 @@ void lower_for(struct lower *l, const struct ast_stmt *s)
     bool ok = range_values(l, s, range, exprs) && unify_range(l, s, range, exprs);
     l->loop = &loop; // so that breaks in the body are not the outer loop's
     assigned_in(l, s->body, NULL, &f.vars);
-    drop_poison(&f);
+    flow_drop_poison(&f);
     bool breaks = has_break(s->body) && !f.carried;
     if (breaks)
-        loop.go_on = flag_new(l, "go_on");
+        loop.go_on = flow_flag(l, "go_on");
     flow_room(l, &f);
     l->loop = loop.outer;
     ok = ok && flow_carry(l, &f);
@@ -456,9 +319,9 @@ void lower_while(struct lower *l, const struct ast_stmt *s)
     const struct ast_block *body = s->explicit_carry ? s->other : s->body;
     l->loop = &loop;
     assigned_in(l, body, NULL, &f.vars);
-    drop_poison(&f);
+    flow_drop_poison(&f);
     if (has_break(body) && !f.carried) {
-        loop.go_on = p.go_on = flag_new(l, "go_on");
+        loop.go_on = p.go_on = flow_flag(l, "go_on");
         add_var(l, &f, p.go_on);
     }
     flow_room(l, &f);
@@ -496,7 +359,7 @@ void lower_guarded(struct lower *l, const struct ast_block *block, uint32_t firs
     static const struct ast_stmt nothing;
     struct flow f = {.s = &nothing};
     assigned_from(l, block, first, &f.vars);
-    drop_poison(&f);
+    flow_drop_poison(&f);
     struct tir_inst *inst = build_if(l, &f, l->loop->live->val.ir);
     lower_branch(l, &f, inst->regions[0], block, first, end);
     lower_branch(l, &f, inst->regions[1], NULL, 0, 0);
@@ -552,7 +415,7 @@ void lower_if(struct lower *l, const struct ast_stmt *s)
         return;
     }
     assigned_in(l, s->body, s->other, &f.vars);
-    drop_poison(&f);
+    flow_drop_poison(&f);
     flow_room(l, &f);
     const struct tir_type **types = f.types;
     for (uint32_t i = 0; i < f.carried; i++) {

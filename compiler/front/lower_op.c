@@ -36,6 +36,8 @@ static enum slice_use use_of(enum tir_op op)
 {
     switch ((int)op) {
     case TIR_OP_STORE:
+    case TIR_OP_STORE_ASYNC:
+    case TIR_OP_TMA_STORE:
         return SLICE_WRITE;
     case TIR_OP_ATOMIC:
         return SLICE_UPDATE;
@@ -390,7 +392,7 @@ static struct tir_inst *build_op(struct lower *l, struct op_call *o)
         results = o->c->stated_count;
     else if (results == 1 && !o->c->stated_count)
         types = &unknown;
-    uint32_t regions = o->c->e->region ? 1 : 0;
+    uint32_t regions = o->c->e->region || o->op == TIR_OP_PUT || o->op == TIR_OP_GET ? 1 : 0;
     struct tir_inst *inst = tir_build(&l->b, o->op, operands, n, types, results, regions);
     if (o->info->has_ref)
         tir_set_list(l->f, inst, TIR_ATTR_box, o->slice.box, rank - 1);
@@ -420,6 +422,8 @@ static bool infer(struct lower *l, struct op_call *o, struct tir_inst *inst)
 static bool check_region(struct lower *l, struct op_call *o, struct tir_inst *inst)
 {
     struct ast_fn *region = o->c->e->region;
+    if (o->op == TIR_OP_PUT || o->op == TIR_OP_GET)
+        return lower_slot_region(l, inst, o->c->e->span, region);
     bool reduces = o->op == TIR_OP_REDUCE || o->op == TIR_OP_SCAN;
     bool user = reduces && tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_user;
     if (user == (region != NULL))

@@ -283,6 +283,9 @@ static void lower_kind(struct lower *l, const struct ast_stmt *s)
     case AST_TILES:
         lower_tiles(l, s);
         break;
+    case AST_ROLE:
+        lower_role(l, s);
+        break;
     case AST_BREAK:
     case AST_CONTINUE:
         lower_leave_loop(l, s);

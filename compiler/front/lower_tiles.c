@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // tiles loops: the parallel outermost loop of a kernel.
-#include "front/lower.h"
+#include "front/flow.h"
 
 struct tiles {
     struct tir_value *extents[TIR_MAX_RANK];
@@ -85,9 +85,11 @@ static bool lower_persistent(struct lower *l, const struct ast_stmt *s, struct t
 
 static bool check_place(struct lower *l, const struct ast_stmt *s)
 {
+    const struct tir_inst *around = l->b.block->owner;
     const char *why = NULL;
-    if (l->b.block != l->f->body)
-        why = l->level ? "tiles loops do not nest" : "a tiles loop is not inside another statement";
+    if (around && around->op != TIR_OP_ROLE)
+        why = around->op == TIR_OP_TILES ? "tiles loops do not nest"
+                                         : "a tiles loop is not inside another statement";
     else if (l->f->grid_count)
         why = "a kernel with `grid` has no tiles loop";
     if (why)
@@ -95,11 +97,14 @@ static bool check_place(struct lower *l, const struct ast_stmt *s)
     return !why;
 }
 
-static struct tir_inst *build_tiles(struct lower *l, const struct ast_stmt *s,
-                                    const struct tiles *t)
+static struct tir_inst *build_tiles(struct lower *l, const struct flow *f, const struct tiles *t)
 {
-    uint32_t n = s->extents.len;
-    struct tir_inst *inst = tir_build(&l->b, TIR_OP_TILES, t->extents, n, NULL, 0, 1);
+    uint32_t n = f->s->extents.len;
+    struct tir_value **operands = arena_array(l->arena, struct tir_value *, n + f->count);
+    for (uint32_t i = 0; i < n + f->count; i++)
+        operands[i] = i < n ? t->extents[i] : f->values[i - n];
+    struct tir_inst *inst =
+        tir_build(&l->b, TIR_OP_TILES, operands, n + f->count, f->types, f->count, 1);
     tir_set_list(l->f, inst, TIR_ATTR_by, t->by, n);
     if (t->order != TIR_WORD_NONE)
         tir_set_word(l->f, inst, TIR_ATTR_order, t->order);
@@ -110,30 +115,45 @@ static struct tir_inst *build_tiles(struct lower *l, const struct ast_stmt *s,
     return inst;
 }
 
-void lower_tiles(struct lower *l, const struct ast_stmt *s)
+static bool lower_head(struct lower *l, const struct ast_stmt *s, struct tiles *t)
 {
     static const char *const known[] = {"order", "group", "persistent"};
+    return check_place(l, s) && loop_check_options(l, s, known, 3) && lower_extents(l, s, t) &&
+           lower_order(l, s, t) && lower_persistent(l, s, t);
+}
+
+// In a role a CTA walks its tiles one after the other, so that what the role assigns outside of the
+// loop goes from tile to tile. The tiles of a kernel are run in any order, by any CTA.
+void lower_tiles(struct lower *l, const struct ast_stmt *s)
+{
     struct tiles t = {.order = TIR_WORD_NONE};
+    struct flow f = {.s = s, .carried = s->carry.len};
+    bool in_role = l->b.block != l->f->body;
     l->tiles_loops++;
-    if (!check_place(l, s) || !loop_check_options(l, s, known, 3) || !lower_extents(l, s, &t) ||
-        !lower_order(l, s, &t) || !lower_persistent(l, s, &t))
-        return;
-    struct tir_inst *inst = build_tiles(l, s, &t);
-    struct tir_builder outer = l->b;
     struct loop *loop = l->loop;
-    l->b = tir_builder_at_end(l->f, inst->regions[0]);
     l->loop = NULL;
-    l->level++;
-    struct symbol *scope = scope_enter(l);
+    bool ok = lower_head(l, s, &t);
+    if (ok && in_role)
+        assigned_in(l, s->body, NULL, &f.vars);
+    flow_drop_poison(&f);
+    flow_room(l, &f);
+    if (!ok || !flow_carry(l, &f)) {
+        flow_failed(l, s);
+        l->loop = loop;
+        return;
+    }
+    struct tir_inst *inst = build_tiles(l, &f, &t);
+    struct region r = region_enter(l, &f, inst->regions[0]);
+    l->level += !in_role;
     vec_foreach(const struct ast_binding, it, &s->vars) {
         struct tir_value *arg = tir_block_add_arg(l->f, inst->regions[0],
                                                   tir_type_scalar(l->cx->types, TIR_I64), it->name);
         scope_declare(l, it->name, it->span, val_ir(arg));
     }
-    lower_stmts(l, s->body, 0, s->body->stmts.len);
-    tir_build_yield(&l->b, NULL, 0);
-    scope_leave(l, scope);
-    l->level--;
+    region_args(l, &f, inst->regions[0]);
+    ok = lower_yielding(l, s->body, s->head, f.types, f.carried, f.values);
+    l->level -= !in_role;
+    region_leave(l, &f, &r, ok);
+    flow_results(l, &f, inst);
     l->loop = loop;
-    l->b = outer;
 }

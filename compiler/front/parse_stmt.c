@@ -133,7 +133,7 @@ static void parse_for(struct parser *p, struct ast_stmt *s)
     s->body = parse_block(p);
 }
 
-// tiles (m, n) in (M by 128, N by 256) order(grouped) group(8) persistent(1) { ... }
+// tiles (m, n) in (M by 128, N by 256) carry (x: T = e) order(grouped) group(8) persistent(1) { }
 static void parse_tiles(struct parser *p, struct ast_stmt *s)
 {
     parse_step(p);
@@ -141,6 +141,19 @@ static void parse_tiles(struct parser *p, struct ast_stmt *s)
     parse_expect(p, TIR_TOK_IN, "after the loop's variables");
     parse_expect(p, TIR_TOK_LPAREN, "before the extents");
     parse_extents(p, s);
+    if (parse_at_word(p, "carry"))
+        parse_carry(p, s);
+    parse_trailing_options(p, s);
+    s->head = parse_since(p, s->span.begin);
+    s->body = parse_block(p);
+}
+
+// role NAME warps(1) regs(40) { ... }
+static void parse_role(struct parser *p, struct ast_stmt *s)
+{
+    struct tir_span span;
+    parse_step(p);
+    s->role = parse_name(p, &span, "the role's name");
     parse_trailing_options(p, s);
     s->head = parse_since(p, s->span.begin);
     s->body = parse_block(p);
@@ -186,6 +199,38 @@ static void parse_if(struct parser *p, struct ast_stmt *s)
     parse_leave(p);
 }
 
+// A call with a block ends like a statement with a block.
+static void parse_end_of_value(struct parser *p, const struct ast_stmt *s)
+{
+    if (s->value->kind != AST_CALL || !s->value->region || p->now.kind == TIR_TOK_SEMI)
+        parse_end(p);
+}
+
+// The loop or branch that gives the names of a let their values.
+static void parse_flow(struct parser *p, struct ast_stmt *s, enum tir_token_kind flow)
+{
+    uint32_t begin = s->span.begin;
+    s->span = p->now.span;
+    switch ((int)flow) {
+    case TIR_TOK_FOR:
+        s->kind = AST_FOR;
+        parse_for(p, s);
+        break;
+    case TIR_TOK_WHILE:
+        s->kind = AST_WHILE;
+        parse_while(p, s);
+        break;
+    case TIR_TOK_TILES:
+        s->kind = AST_TILES;
+        parse_tiles(p, s);
+        break;
+    default:
+        s->kind = AST_IF;
+        parse_if(p, s);
+    }
+    s->span.begin = begin;
+}
+
 static void parse_let(struct parser *p, struct ast_stmt *s)
 {
     parse_step(p);
@@ -198,25 +243,14 @@ static void parse_let(struct parser *p, struct ast_stmt *s)
     } while (!p->panic && parse_accept(p, TIR_TOK_COMMA));
     parse_expect(p, TIR_TOK_ASSIGN, "and a value");
     enum tir_token_kind flow = p->panic ? TIR_TOK_BAD : p->now.kind;
-    bool flows = flow == TIR_TOK_FOR || flow == TIR_TOK_WHILE || flow == TIR_TOK_IF;
+    bool flows =
+        flow == TIR_TOK_FOR || flow == TIR_TOK_WHILE || flow == TIR_TOK_IF || flow == TIR_TOK_TILES;
     if (flows && s->kind == AST_LET) {
-        uint32_t begin = s->span.begin;
-        s->kind = flow == TIR_TOK_FOR ? AST_FOR : flow == TIR_TOK_WHILE ? AST_WHILE : AST_IF;
-        s->span = p->now.span;
-        if (flow == TIR_TOK_FOR)
-            parse_for(p, s);
-        else if (flow == TIR_TOK_WHILE)
-            parse_while(p, s);
-        else
-            parse_if(p, s);
-        s->span.begin = begin;
+        parse_flow(p, s, flow);
         return;
     }
     s->value = parse_expr(p);
-    bool block =
-        s->value->kind == AST_CALL && s->value->region; // ends like a statement with a block
-    if (!block || p->now.kind == TIR_TOK_SEMI)
-        parse_end(p);
+    parse_end_of_value(p, s);
 }
 
 // shared NAME: type;
@@ -257,7 +291,7 @@ static void parse_simple(struct parser *p, struct ast_stmt *s)
         parse_step(p);
         s->value = parse_expr(p);
     }
-    parse_end(p);
+    parse_end_of_value(p, s);
 }
 
 static struct ast_stmt *parse_stmt(struct parser *p)
@@ -300,6 +334,14 @@ static struct ast_stmt *parse_stmt(struct parser *p)
     case TIR_TOK_YIELD:
         s->kind = p->now.kind == TIR_TOK_RETURN ? AST_RETURN : AST_YIELD;
         parse_values(p, s);
+        break;
+    case TIR_TOK_NAME:
+        if (parse_at_word(p, "role") && p->next.kind == TIR_TOK_NAME) {
+            s->kind = AST_ROLE;
+            parse_role(p, s);
+            break;
+        }
+        parse_simple(p, s);
         break;
     default:
         parse_simple(p, s);

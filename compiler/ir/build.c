@@ -277,6 +277,12 @@ bool tir_has_effect(const struct tir_inst *inst)
     return inst->op == TIR_OP_WHILE; // it may not end
 }
 
+uint32_t tir_carried_at(const struct tir_inst *inst)
+{
+    const struct tir_attr *by = inst->op == TIR_OP_TILES ? tir_attr_find(inst, TIR_ATTR_by) : NULL;
+    return by ? by->list_count : tir_fixed_count(inst);
+}
+
 bool tir_is_const_int(const struct tir_value *v, int64_t *out)
 {
     if (v->kind != TIR_VALUE_CONST || !tir_elem_is_int(v->type->elem))

@@ -113,6 +113,8 @@ static const struct tir_type *slice_of(struct query *q)
     const struct tir_type *base = operand_type(q, fixed);
     if (!tir_type_is_buffer(base))
         return no(q, "%s is not a buffer", text_of(q, base));
+    if (base->elem == TIR_MBARRIER && inst->op != TIR_OP_VIEW)
+        return no(q, "only operations on barriers may touch %s", text_of(q, base));
     const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
     uint32_t given = inst->operand_count - fixed - 1;
     if (given != base->rank || (box ? box->list_count : 0) != base->rank)
@@ -404,7 +406,9 @@ static const struct tir_type *rule_i32(struct query *q)
 static const struct tir_type *rule_carried(struct query *q)
 {
     const struct tir_inst *inst = q->inst;
-    uint32_t fixed = tir_fixed_count(inst);
+    uint32_t fixed = tir_carried_at(inst);
+    if (inst->operand_count < fixed)
+        return no(q, "%u operands for %u extents", inst->operand_count, fixed);
     for (uint32_t i = 0; i < fixed; i++)
         if (!tir_type_is_scalar(operand_type(q, i)) || operand_type(q, i) != operand_type(q, 0) ||
             !tir_elem_is_int(operand_type(q, i)->elem))
@@ -632,7 +636,7 @@ static bool operand_fits(struct query *q, const struct tir_operand_info *info,
     enum tir_op op = q->inst->op;
     bool may_be_buffer = op == TIR_OP_DOT || op == TIR_OP_COPY_ASYNC || op == TIR_OP_PERMUTE ||
                          op == TIR_OP_GEMM_ASYNC || op == TIR_OP_STORE_ASYNC;
-    bool is_mbar = !strcmp(info->name, "mbar");
+    bool is_mbar = !strcmp(info->name, "mbar") || !strcmp(info->name, "bar");
     if (v && !strcmp(info->name, "scratch"))
         return v->type->space == TIR_SPACE_SHARED || (no(q, "scratch must be shared"), false);
     if (!v) {

@@ -282,6 +282,8 @@ static inline struct tir_value **tir_list(const struct tir_inst *inst, uint32_t 
     *count = inst->operand_count - tir_fixed_count(inst);
     return inst->operands + tir_fixed_count(inst);
 }
+// Where the first values of what a for, while or tiles loop carries begin among its operands.
+uint32_t tir_carried_at(const struct tir_inst *inst);
 static inline struct tir_inst *tir_yield_of(const struct tir_block *block)
 {
     return block->last && block->last->op == TIR_OP_YIELD ? block->last : NULL;

@@ -320,7 +320,7 @@ static void put_call(struct printer *p, const struct tir_inst *inst)
 static void put_carry(struct printer *p, const struct tir_inst *inst, uint32_t first_arg)
 {
     const struct tir_block *block = inst->regions[0];
-    uint32_t fixed = tir_fixed_count(inst);
+    uint32_t fixed = tir_carried_at(inst);
     if (inst->operand_count <= fixed)
         return;
     uint32_t count = inst->operand_count - fixed;
@@ -338,8 +338,8 @@ static void put_carry(struct printer *p, const struct tir_inst *inst, uint32_t f
 static void put_attr_clauses(struct printer *p, const struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < inst->attr_count; i++) {
-        if (inst->attrs[i].key == TIR_ATTR_by)
-            continue;
+        if (inst->attrs[i].key == TIR_ATTR_by || inst->attrs[i].key == TIR_ATTR_name)
+            continue; // said before
         tir_text_format(p->out, " %s(", tir_attr_infos[inst->attrs[i].key].name);
         put_attr_value(p, &inst->attrs[i]);
         put(p, ")");
@@ -386,15 +386,26 @@ static void put_tiles(struct printer *p, const struct tir_inst *inst)
 {
     const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
     put(p, "tiles (");
-    put_values(p, inst->regions[0]->args, inst->regions[0]->arg_count);
+    uint32_t extents = TIR_MIN(tir_carried_at(inst), inst->operand_count);
+    put_values(p, inst->regions[0]->args, TIR_MIN(extents, inst->regions[0]->arg_count));
     put(p, ") in (");
-    for (uint32_t i = 0; i < inst->operand_count; i++) {
+    for (uint32_t i = 0; i < extents; i++) {
         put(p, i ? ", " : "");
         put_value(p, inst->operands[i]);
         put(p, " by ");
-        put_int(p, by && i < by->list_count ? by->list[i] : 0);
+        put_int(p, by ? by->list[i] : 0);
     }
     put(p, ")");
+    put_carry(p, inst, extents);
+    put_attr_clauses(p, inst);
+    put(p, " ");
+    print_block(p, inst->regions[0]);
+}
+
+static void put_role(struct printer *p, const struct tir_inst *inst)
+{
+    const struct tir_attr *name = tir_attr_find(inst, TIR_ATTR_name);
+    tir_text_format(p->out, "role " STR_FMT, STR_ARG(name ? name->text : STR("")));
     put_attr_clauses(p, inst);
     put(p, " ");
     print_block(p, inst->regions[0]);
@@ -424,6 +435,9 @@ static bool put_operation(struct printer *p, const struct tir_inst *inst)
         return true;
     case TIR_OP_TILES:
         put_tiles(p, inst);
+        return true;
+    case TIR_OP_ROLE:
+        put_role(p, inst);
         return true;
     case TIR_OP_YIELD:
         put(p, "yield ");

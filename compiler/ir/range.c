@@ -278,11 +278,10 @@ static void enter_regions(struct tir_ranges *r, const struct tir_inst *inst)
                            tir_gcd(begin.divisor, step.divisor)};
         set(r, inst->regions[0]->args[0], iv);
     } else if (inst->op == TIR_OP_TILES) {
-        uint32_t count;
-        struct tir_value **extents = tir_list(inst, &count);
+        uint32_t count = tir_carried_at(inst);
         const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
         for (uint32_t i = 0; i < count; i++) {
-            struct known start = {0, TIR_MAX(0, get(r, extents[i]).high - 1),
+            struct known start = {0, TIR_MAX(0, get(r, inst->operands[i]).high - 1),
                                   (uint64_t)by->list[i]};
             set(r, inst->regions[0]->args[i], start);
         }

@@ -91,8 +91,9 @@ static void check_type(struct verifier *v, const struct tir_inst *inst, const st
     if (t->layout)
         check_layout(v, inst, t);
     // A view or a permutation of a buffer may leave it to the buffer.
+    bool is_made = inst && (inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_RING);
     bool needs_layout =
-        tir_type_is_tile(t) || (inst && inst->op == TIR_OP_ALLOC && t->space == TIR_SPACE_SHARED);
+        tir_type_is_tile(t) || (is_made && t->space == TIR_SPACE_SHARED && t->elem != TIR_MBARRIER);
     if (form >= TIR_FORM_LAID_OUT && needs_layout && t->rank && !t->layout)
         wrong(v, inst, "%s has no layout in form %s", text_of(v, t), tir_form_name(form));
     if (form == TIR_FORM_LOWERED && tir_type_is_tile(t))
@@ -152,13 +153,38 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
     static const enum tir_word mma[] = {TIR_WORD_kind_f16,  TIR_WORD_kind_bf16, TIR_WORD_kind_tf32,
                                         TIR_WORD_kind_f64,  TIR_WORD_kind_i8,   TIR_WORD_kind_u8,
                                         TIR_WORD_kind_e4m3, TIR_WORD_kind_e5m2, TIR_WORD_NONE};
-    const enum tir_word *allowed = inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN   ? combine
-                                   : inst->op == TIR_OP_ATOMIC || inst->op == TIR_OP_ATOM ? atomic
-                                   : inst->op == TIR_OP_VOTE                              ? vote
-                                                                                          : mma;
-    while (*allowed && *allowed != word)
-        allowed++;
-    return *allowed;
+    static const enum tir_word copy[] = {TIR_WORD_kind_add, TIR_WORD_kind_min, TIR_WORD_kind_max,
+                                         TIR_WORD_kind_and, TIR_WORD_kind_or,  TIR_WORD_kind_xor,
+                                         TIR_WORD_NONE};
+    static const enum tir_word registers[] = {TIR_WORD_change_inc, TIR_WORD_change_dec,
+                                              TIR_WORD_NONE};
+    static const enum tir_word launch[] = {TIR_WORD_change_wait, TIR_WORD_change_launch,
+                                           TIR_WORD_NONE};
+    static const struct {
+        enum tir_op op;
+        const enum tir_word *allowed;
+    } rows[] = {
+        {TIR_OP_REDUCE, combine},
+        {TIR_OP_SCAN, combine},
+        {TIR_OP_ATOMIC, atomic},
+        {TIR_OP_ATOM, atomic},
+        {TIR_OP_VOTE, vote},
+        {TIR_OP_MMA, mma},
+        {TIR_OP_WGMMA, mma},
+        {TIR_OP_STORE_ASYNC, copy},
+        {TIR_OP_TMA_STORE, copy},
+        {TIR_OP_SETMAXNREG, registers},
+        {TIR_OP_GRIDDEPCONTROL, launch},
+    };
+    for (uint32_t i = 0; i < TIR_COUNT_OF(rows); i++) {
+        if (rows[i].op != inst->op)
+            continue;
+        const enum tir_word *allowed = rows[i].allowed;
+        while (*allowed && *allowed != word)
+            allowed++;
+        return *allowed;
+    }
+    return false;
 }
 
 static bool integers_allowed(const struct tir_attr *attr)
@@ -171,15 +197,33 @@ static bool integers_allowed(const struct tir_attr *attr)
         return true;
     case TIR_ATTR_width:
         return attr->number >= 1 && attr->number <= 16 && tir_is_pow2((uint64_t)attr->number);
+    case TIR_ATTR_arrivals:
+    case TIR_ATTR_count:
     case TIR_ATTR_group:
     case TIR_ATTR_stages:
+    case TIR_ATTR_steps:
     case TIR_ATTR_unroll:
+    case TIR_ATTR_warps:
         return attr->number >= 1;
+    case TIR_ATTR_first:
     case TIR_ATTR_groups:
+    case TIR_ATTR_lag:
         return attr->number >= 0;
+    case TIR_ATTR_a_trans:
+    case TIR_ATTR_b_trans:
     case TIR_ATTR_persistent:
+    case TIR_ATTR_read:
+    case TIR_ATTR_relaxed:
     case TIR_ATTR_trans:
         return attr->number == 0 || attr->number == 1;
+    case TIR_ATTR_id:
+        return attr->number >= 0 && attr->number <= 15;
+    case TIR_ATTR_regs:
+        return attr->number >= 24 && attr->number <= 256 && attr->number % 8 == 0;
+    case TIR_ATTR_swizzle:
+        return attr->number == 0 || attr->number == 32 || attr->number == 64 || attr->number == 128;
+    case TIR_ATTR_threads:
+        return attr->number >= 32 && attr->number % 32 == 0;
     default:
         return true;
     }
@@ -200,7 +244,8 @@ static void check_attr(struct verifier *v, const struct tir_inst *inst, const st
         return;
     if (attr->number <= TIR_WORD_NONE || attr->number >= TIR_WORD_COUNT ||
         tir_words[attr->number].key != attr->key ||
-        (attr->key == TIR_ATTR_kind && !word_allowed(inst, (enum tir_word)attr->number)))
+        ((attr->key == TIR_ATTR_kind || attr->key == TIR_ATTR_change) &&
+         !word_allowed(inst, (enum tir_word)attr->number)))
         wrong(v, inst, "attribute %s has a word that does not belong to it", name);
 }
 
@@ -264,8 +309,8 @@ static void check_args(struct verifier *v, const struct tir_inst *inst,
 
 static void check_carried(struct verifier *v, const struct tir_inst *inst)
 {
-    uint32_t count;
-    struct tir_value **init = tir_list(inst, &count);
+    uint32_t count = inst->operand_count - tir_carried_at(inst);
+    struct tir_value **init = inst->operands + tir_carried_at(inst);
     bool fits = count == inst->result_count;
     for (uint32_t i = 0; fits && i < count; i++)
         fits = tir_value_fits(init[i], inst->results[i]->type);
@@ -273,19 +318,23 @@ static void check_carried(struct verifier *v, const struct tir_inst *inst)
         wrong(v, inst, "the first values do not match what is carried");
 }
 
-static void check_tiles(struct verifier *v, const struct tir_inst *inst)
+static void check_tiles(struct verifier *v, const struct tir_inst *inst,
+                        const struct tir_type *const *types)
 {
     const struct tir_block *block = inst->regions[0];
-    const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
-    bool fits = block->arg_count == inst->operand_count && by->list_count == inst->operand_count &&
-                inst->operand_count > 0;
-    for (uint32_t i = 0; fits && i < block->arg_count; i++)
+    uint32_t extents = tir_carried_at(inst);
+    bool fits = block->arg_count == inst->operand_count && extents > 0;
+    for (uint32_t i = 0; fits && i < extents; i++)
         fits = tir_elem_is_int(inst->operands[i]->type->elem) &&
                tir_type_is_scalar(inst->operands[i]->type) &&
                block->args[i]->type == inst->operands[i]->type;
+    for (uint32_t i = extents; fits && i < block->arg_count && i - extents < inst->result_count;
+         i++)
+        fits = block->args[i]->type == types[i - extents];
     if (!fits)
         wrong(v, inst, "extents, tile sizes and block arguments do not match");
-    yield_of(v, inst, block, 0);
+    check_carried(v, inst);
+    check_yields(v, inst, block, inst->result_count, types);
 }
 
 static void check_user_region(struct verifier *v, const struct tir_inst *inst)
@@ -335,7 +384,7 @@ static void check_regions(struct verifier *v, const struct tir_inst *inst)
         check_yields(v, inst, inst->regions[1], inst->result_count, types);
         break;
     case TIR_OP_TILES:
-        check_tiles(v, inst);
+        check_tiles(v, inst, types);
         break;
     case TIR_OP_ROLE:
         yield_of(v, inst, inst->regions[0], 0);
@@ -394,6 +443,12 @@ static void check_direction(struct verifier *v, const struct tir_inst *inst)
     }
 }
 
+static void check_place(struct verifier *v, const struct tir_inst *role)
+{
+    if (role->block != v->f->body || (role->next && role->next->op != TIR_OP_ROLE))
+        wrong(v, role, "roles stand at the end of the kernel, side by side");
+}
+
 static void check_block(struct verifier *v, const struct tir_block *block,
                         const struct tir_inst *owner);
 
@@ -415,6 +470,8 @@ static void check_inst(struct verifier *v, const struct tir_inst *inst)
     if (v->errors != before)
         return;
     check_direction(v, inst);
+    if (inst->op == TIR_OP_ROLE)
+        check_place(v, inst);
     uint32_t threads = v->threads;
     if (inst->op == TIR_OP_ROLE) // its tiles are spread over its own warps
         v->threads = 32 * (uint32_t)tir_attr_int(inst, TIR_ATTR_warps, 0);
