@@ -195,10 +195,14 @@ static const struct tir_type *rule_none(struct query *q)
         const struct tir_type *slice = slice_of(q);
         if (slice && tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
             return no(q, "%s is not a part of a tensor", text_of(q, slice));
+        if (inst->op == TIR_OP_TMA_LOAD && !is_barrier(q, inst->operands[TIR_TMA_BAR]))
+            return NULL;
         return slice ? nothing(q) : NULL;
     } else if (inst->op == TIR_OP_MBARRIER_INIT || inst->op == TIR_OP_ARRIVE ||
                inst->op == TIR_OP_WAIT) {
         return is_barrier(q, inst->operands[TIR_BAR]) ? nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_BULK_LOAD) {
+        return is_barrier(q, inst->operands[TIR_TMA_BAR]) ? nothing(q) : NULL;
     } else if (inst->op == TIR_OP_PUT) {
         return rule_ring(q);
     } else if (inst->op == TIR_OP_ASSUME && operand_type(q, 0) != scalar(q, TIR_BOOL)) {

@@ -133,8 +133,11 @@ static void check_inst(struct check *c, const struct tir_inst *inst)
             refuse(c, inst, "the parts must be 1 to 32 scalars of one type, and no bools");
         return;
     default:
-        return;
+        break;
     }
+    const char *wrong = tir_nvptx_check_async(c->f, c->arch, inst);
+    if (wrong)
+        refuse(c, inst, wrong);
 }
 
 // Values are scalars of types the machine has, but for what bases are.
@@ -144,7 +147,7 @@ static void check_types(struct check *c, const struct tir_inst *inst)
         const struct tir_type *type = inst->results[i]->type;
         if (type->elem == TIR_E2M1)
             refuse(c, inst, "e2m1 does not compute yet");
-        else if (inst->op != TIR_OP_ALLOC && !tir_type_is_scalar(type))
+        else if (inst->op != TIR_OP_ALLOC && inst->op != TIR_OP_REMOTE && !tir_type_is_scalar(type))
             refuse(c, inst, "the result is no scalar");
     }
     for (uint32_t i = 0; i < inst->operand_count; i++)
@@ -163,6 +166,11 @@ bool tir_nvptx_check(const struct tir_func *f, const struct tir_arch *arch, stru
                      arch->name, arch->shared_per_cta);
         c.failed = true;
     }
+    uint64_t ctas = (uint64_t)f->cluster[0] * f->cluster[1] * f->cluster[2];
+    if (f->cluster[0] && !(arch->features & TIR_ARCH_CLUSTER))
+        refuse(&c, NULL, "the target has no clusters");
+    else if (f->cluster[0] && (f->cluster[0] > 16 || f->cluster[1] > 16 || ctas < 1 || ctas > 16))
+        refuse(&c, NULL, "a cluster has 1 to 16 CTAs");
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value->type->space == TIR_SPACE_VALUE &&
             (!tir_type_is_scalar(f->params[i].value->type) ||

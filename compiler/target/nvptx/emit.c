@@ -13,10 +13,12 @@
 #include "ir/number.h"
 #include "ir/range.h"
 #include "ir/walk.h"
+#include "tir/tensor_map.h"
 
 // No kernel is called this: `$` is no letter of the language.
 #define SHARED_NAME "tir$shared"
 #define PTX_KERNEL  71 // LLVM's calling convention number
+#define MAP_ALIGN   64
 
 // Small things.
 
@@ -518,7 +520,8 @@ static void emit_inst(struct emit *e, const struct tir_inst *inst)
         tir_emit_set(e, inst->results[0], alignment_of(e, inst));
         return;
     default:
-        if (!tir_emit_arith(e, inst) && !tir_emit_memory(e, inst) && !tir_emit_thread(e, inst)) {
+        if (!tir_emit_arith(e, inst) && !tir_emit_memory(e, inst) && !tir_emit_sync(e, inst) &&
+            !tir_emit_tensor(e, inst) && !tir_emit_wgmma(e, inst) && !tir_emit_thread(e, inst)) {
             tir_error_at(e->diags, inst->span, TIR_E_CODEGEN, "%s is not a machine operation",
                          tir_ops[inst->op].name);
             e->failed = true;
@@ -564,6 +567,8 @@ static LLVMTypeRef kernel_type(const struct emit *e)
     }
     for (uint32_t i = 0; i < f->dim_count; i++)
         vec_push(e->arena, &types, e->ll->i64);
+    for (uint32_t i = 0; i < e->maps.len; i++)
+        vec_push(e->arena, &types, LLVMPointerTypeInContext(e->ll->context, TIR_AS_GENERIC));
     return LLVMFunctionType(e->ll->none, types.at, types.len, false);
 }
 
@@ -593,6 +598,20 @@ static void bind_tensor(struct emit *e, uint32_t param, uint32_t *next)
     }
 }
 
+// A map stays where the launch has put it: without the second attribute LLVM would copy it to
+// local memory, which is no place for one.
+static void bind_map(struct emit *e, uint32_t index)
+{
+    static const char constant[] = "nvvm.grid_constant";
+    LLVMContextRef c = e->ll->context;
+    unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5);
+    LLVMTypeRef type = LLVMArrayType2(e->ll->i8, TIR_TENSOR_MAP_BYTES);
+    LLVMAddAttributeAtIndex(e->function, index + 1, LLVMCreateTypeAttribute(c, byval, type));
+    LLVMAddAttributeAtIndex(e->function, index + 1,
+                            LLVMCreateStringAttribute(c, constant, sizeof(constant) - 1, "", 0));
+    LLVMSetParamAlignment(LLVMGetParam(e->function, index), MAP_ALIGN);
+}
+
 static void bind_params(struct emit *e)
 {
     struct tir_func *f = e->f;
@@ -611,6 +630,9 @@ static void bind_params(struct emit *e)
     }
     for (uint32_t i = 0; i < f->dim_count; i++)
         tir_emit_set(e, f->dims[i].value, LLVMGetParam(e->function, next++));
+    e->first_map = next;
+    for (uint32_t i = 0; i < e->maps.len; i++)
+        bind_map(e, next++);
 }
 
 static LLVMMetadataRef new_scope(struct emit *e)
@@ -629,12 +651,24 @@ static LLVMMetadataRef new_scope(struct emit *e)
     return scope;
 }
 
+// What single operations need to know of the kernel.
+static void look_around(struct emit *e)
+{
+    e->maps = tir_tensor_maps(e->arena, e->f);
+    e->has_engines = e->maps.len;
+    tir_foreach_inst(inst, e->f) {
+        e->has_remote |= inst->op == TIR_OP_REMOTE;
+        e->has_engines |= inst->op == TIR_OP_WGMMA || inst->op == TIR_OP_SETMAXNREG;
+    }
+}
+
 static void emit_function(struct emit *e)
 {
     struct tir_func *f = e->f;
     e->slots = arena_array(e->arena, struct emit_slot, f->value_count + 1);
     e->ranges = tir_ranges_new(e->arena, f);
     choose_widths(e);
+    look_around(e);
     e->function = LLVMAddFunction(e->ll->module, f->name, kernel_type(e));
     LLVMSetFunctionCallConv(e->function, PTX_KERNEL);
     LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, e->ll->nounwind);
@@ -642,6 +676,12 @@ static void emit_function(struct emit *e)
         char threads[32];
         snprintf(threads, sizeof(threads), "%" PRIu32 ",1,1", f->threads);
         tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.reqntid", threads);
+    }
+    if (f->cluster[0]) {
+        char cluster[48];
+        snprintf(cluster, sizeof(cluster), "%" PRIu32 ",%" PRIu32 ",%" PRIu32, f->cluster[0],
+                 f->cluster[1], f->cluster[2]);
+        tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.cluster_dim", cluster);
     }
     e->scope = e->ll->debug ? new_scope(e) : NULL;
     tir_emit_at(e, tir_emit_block(e, "entry"));

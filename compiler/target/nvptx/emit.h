@@ -9,6 +9,7 @@
 #include "ir/ir.h"
 #include "ir/range.h"
 #include "target/nvptx/llvm.h"
+#include "target/nvptx/tensor_maps.h"
 
 typedef LLVMValueRef V; // the one short name: expansions are unreadable without it
 
@@ -29,6 +30,11 @@ struct emit {
     struct tir_ranges *ranges;
     V function, shared;    // shared: the dynamic shared memory, NULL until wanted
     LLVMValueRef *strides; // per parameter, TIR_MAX_RANK each
+    struct tir_tensor_maps maps;
+    uint32_t first_map;    // the parameter of the function that is the first map
+    V warp;                // the number of the warp, the same in all its lanes; NULL until wanted
+    bool has_remote;       // threads access shared memory of other CTAs
+    bool has_engines;      // the kernel starts tensor copies or products of warpgroups
     struct tir_span span;  // of the instruction being emitted
     LLVMMetadataRef scope; // line information, or NULL
     bool failed;           // a diagnostic was reported
@@ -62,13 +68,28 @@ V tir_emit_convert(struct emit *e, V x, enum tir_elem from, enum tir_elem to);
 bool tir_emit_memory(struct emit *e, const struct tir_inst *inst);
 V tir_emit_pack(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type);
 void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *parts);
+// A pointer to base + at (NULL: 0) + offset, in bytes.
+V tir_emit_address(struct emit *e, const struct tir_value *base, const struct tir_value *at,
+                   int64_t offset);
 
 // emit_atomic.c: value combined into what is at the pointer; the old value. NULL: no target can.
 V tir_emit_atomic(struct emit *e, enum tir_word kind, enum tir_elem elem, V pointer,
                   enum tir_space space, V value);
 
-// emit_thread.c: ids, barriers, shuffles, matrix operations, inline PTX.
+// emit_thread.c: ids, shuffles, matrix operations of a warp, inline PTX.
 bool tir_emit_thread(struct emit *e, const struct tir_inst *inst);
+
+// emit_sync.c: mbarriers, groups of asynchronous operations, fences, barriers, launch control.
+bool tir_emit_sync(struct emit *e, const struct tir_inst *inst);
+
+// emit_tensor.c: copies by the async proxy.
+bool tir_emit_tensor(struct emit *e, const struct tir_inst *inst);
+
+// emit_wgmma.c: products on warpgroups.
+bool tir_emit_wgmma(struct emit *e, const struct tir_inst *inst);
+#define TIR_WGMMA_STEPS 16 // of one operation, at most
+// Why no instructions do what a wgmma says, or NULL.
+const char *tir_wgmma_wrong(const struct tir_inst *inst);
 
 // convert.c: floats of 8 bits, tf32.
 V tir_emit_to_fp8(struct emit *e, V f32, enum tir_elem to);

@@ -66,15 +66,15 @@ static V combine(struct emit *e, LLVMAtomicRMWBinOp op, V old, V value)
 struct cell {
     V address; // an integer, as PTX takes it
     V pointer;
-    bool shared;
+    enum tir_space space;
     V shift; // of an element of 8 bits; NULL: the element is all of it
     LLVMTypeRef type;
 };
 
-static struct cell cell_of(struct emit *e, enum tir_elem elem, V pointer, bool shared)
+static struct cell cell_of(struct emit *e, enum tir_elem elem, V pointer, enum tir_space space)
 {
-    LLVMTypeRef address = shared ? e->ll->i32 : e->ll->i64;
-    struct cell c = {.pointer = pointer, .shared = shared, .type = tir_emit_elem_type(e, elem)};
+    LLVMTypeRef address = space == TIR_SPACE_GLOBAL ? e->ll->i64 : e->ll->i32;
+    struct cell c = {.pointer = pointer, .space = space, .type = tir_emit_elem_type(e, elem)};
     if (tir_elems[elem].bits == 8) {
         V one = LLVMConstInt(address, 1, false);
         V odd = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, pointer, address, ""), one, "");
@@ -107,17 +107,23 @@ static V with_element(struct emit *e, const struct cell *c, V bits, V element)
 static V swap(struct emit *e, const struct cell *c, V expected, V wanted)
 {
     V args[] = {c->address, expected, wanted};
-    return tir_llvm_asm(e->ll, e->ll->i16,
-                        c->shared ? STR("atom.relaxed.cta.shared.cas.b16 $0, [$1], $2, $3;")
-                                  : STR("atom.relaxed.gpu.global.cas.b16 $0, [$1], $2, $3;"),
-                        c->shared ? STR("=h,r,h,h,~{memory}") : STR("=h,l,h,h,~{memory}"),
+    struct tir_text text;
+    tir_text_init(&text, e->arena, 0);
+    bool global = c->space == TIR_SPACE_GLOBAL;
+    tir_text_format(&text, "atom.relaxed.%s.cas.b16 $0, [$1], $2, $3;",
+                    global                          ? "gpu.global"
+                    : c->space == TIR_SPACE_CLUSTER ? "cluster.shared::cluster"
+                    : e->has_remote                 ? "cluster.shared"
+                                                    : "cta.shared");
+    return tir_llvm_asm(e->ll, e->ll->i16, tir_text_str(&text),
+                        global ? STR("=h,l,h,h,~{memory}") : STR("=h,r,h,h,~{memory}"),
                         TIR_ASM_EFFECT, args, 3);
 }
 
 static V short_loop(struct emit *e, LLVMAtomicRMWBinOp op, enum tir_elem elem, V pointer,
-                    bool shared, V value)
+                    enum tir_space space, V value)
 {
-    struct cell c = cell_of(e, elem, pointer, shared);
+    struct cell c = cell_of(e, elem, pointer, space);
     V first = LLVMBuildLoad2(e->b, e->ll->i16, c.pointer, "");
     LLVMSetAlignment(first, 2);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(e->b);
@@ -151,12 +157,11 @@ V tir_emit_atomic(struct emit *e, enum tir_word kind, enum tir_elem elem, V poin
             row = &atomics[i];
     if (!row || (tir_elem_is_float(elem) && tir_elems[elem].bits < 16))
         return NULL;
-    bool shared = space == TIR_SPACE_SHARED;
     LLVMAtomicRMWBinOp op =
         tir_elem_is_float(elem) ? row->floats : row->ints[tir_elems[elem].kind == TIR_KIND_SIGNED];
     if (!has_instruction(e, op, elem))
-        return short_loop(e, op, elem, pointer, shared, value);
-    const char *scope = shared ? "block" : "device";
+        return short_loop(e, op, elem, pointer, space, value);
+    const char *scope = space == TIR_SPACE_GLOBAL ? "device" : e->has_remote ? "cluster" : "block";
     unsigned scope_id = LLVMGetSyncScopeID(e->ll->context, scope, strlen(scope));
     return LLVMBuildAtomicRMWSyncScope(e->b, op, pointer, value, LLVMAtomicOrderingMonotonic,
                                        scope_id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Loads, stores, asynchronous copies, and packing; atomics but for the operation itself.
+// Loads, stores, asynchronous copies by threads, and packing; atomics but for the operation itself.
 //
 // An access of several values moves 32-bit words (64-bit for 8-byte elements): LLVM makes one
 // vector instruction of it, and never byte arithmetic. Constant offsets are added last, where they
@@ -150,8 +150,8 @@ static struct address address_of(struct emit *e, const struct tir_value *base,
     assert(slot->v);
     struct address a = {slot->v, slot->offset + offset, base->type->space, is_input(e, base)};
     int64_t constant;
-    if (tir_is_const_int(at, &constant)) {
-        a.offset += constant;
+    if (!at || tir_is_const_int(at, &constant)) {
+        a.offset += at ? constant : 0;
         return a;
     }
     V index = tir_emit_value(e, at);
@@ -161,6 +161,13 @@ static struct address address_of(struct emit *e, const struct tir_value *base,
                     : LLVMBuildZExt(e->b, index, e->ll->i64, "");
     a.pointer = add_bytes(e, a.pointer, index);
     return a;
+}
+
+V tir_emit_address(struct emit *e, const struct tir_value *base, const struct tir_value *at,
+                   int64_t offset)
+{
+    struct address a = address_of(e, base, at, offset);
+    return at_offset(e, &a);
 }
 
 // Absent and constant predicates: 1 always, 0 never, -1 to be tested.
@@ -202,13 +209,20 @@ static bool check_width(struct emit *e, uint64_t width, uint64_t count, unsigned
     return false;
 }
 
+static bool is_wide(const struct address *a) // shared memory has addresses of 32 bits
+{
+    return a->space != TIR_SPACE_SHARED && a->space != TIR_SPACE_CLUSTER;
+}
+
 // "ld.global.nc.v4.b32": operation, space, and the shape of the access.
 static void access_name(struct tir_text *text, const char *operation, const struct address *a,
                         struct words w, bool read_only)
 {
     unsigned bits = LLVMGetIntTypeWidth(w.word);
-    tir_text_format(text, "%s%s%s", operation, a->space == TIR_SPACE_SHARED ? ".shared" : ".global",
-                    read_only ? ".nc" : "");
+    const char *space = a->space == TIR_SPACE_SHARED    ? ".shared"
+                        : a->space == TIR_SPACE_CLUSTER ? ".shared::cluster"
+                                                        : ".global";
+    tir_text_format(text, "%s%s%s", operation, space, read_only ? ".nc" : "");
     if (w.count > 1)
         tir_text_format(text, ".v%" PRIu32, w.count);
     tir_text_format(text, ".b%u", bits);
@@ -231,8 +245,7 @@ static const char *constraint_of(const struct emit *e, LLVMTypeRef type)
 
 static V pointer_as_int(struct emit *e, const struct address *a)
 {
-    return LLVMBuildPtrToInt(e->b, a->pointer,
-                             a->space == TIR_SPACE_SHARED ? e->ll->i32 : e->ll->i64, "");
+    return LLVMBuildPtrToInt(e->b, a->pointer, is_wide(a) ? e->ll->i64 : e->ll->i32, "");
 }
 
 // Keeps an immediate within what every PTX address takes.
@@ -264,7 +277,7 @@ static V predicated_load(struct emit *e, struct address *a, struct words w, V pr
     list_operands(&text, 0, w.count);
     tir_text_format(&text, "%s, [$%" PRIu32 "+%" PRId64 "]; }", w.count > 1 ? "}" : "", w.count,
                     a->offset);
-    tir_text_format(&constraints, "%s,b", a->space == TIR_SPACE_SHARED ? "r" : "l");
+    tir_text_format(&constraints, "%s,b", is_wide(a) ? "l" : "r");
     uint32_t flags = 0;
     if (!a->constant_memory) {
         tir_text_add(&constraints, STR(",~{memory}"));
@@ -351,7 +364,7 @@ static void predicated_store(struct emit *e, struct address *a, struct words w, 
                     w.count > 1 ? "{" : "");
     list_operands(&text, 0, w.count);
     tir_text_add(&text, w.count > 1 ? STR("};") : STR(";"));
-    tir_text_format(&constraints, "%s,b,~{memory}", a->space == TIR_SPACE_SHARED ? "r" : "l");
+    tir_text_format(&constraints, "%s,b,~{memory}", is_wide(a) ? "l" : "r");
     args[w.count] = pointer_as_int(e, a);
     args[w.count + 1] = pred;
     tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text), tir_text_str(&constraints),
@@ -494,7 +507,36 @@ static void emit_ldmatrix(struct emit *e, const struct tir_inst *inst)
                      count == 1 ? result : LLVMBuildExtractValue(e->b, result, i, ""));
 }
 
+static void emit_stmatrix(struct emit *e, const struct tir_inst *inst)
+{
+    static const char *const names[3][2] = {{"llvm.nvvm.stmatrix.sync.aligned.m8n8.x1.b16",
+                                             "llvm.nvvm.stmatrix.sync.aligned.m8n8.x1.trans.b16"},
+                                            {"llvm.nvvm.stmatrix.sync.aligned.m8n8.x2.b16",
+                                             "llvm.nvvm.stmatrix.sync.aligned.m8n8.x2.trans.b16"},
+                                            {"llvm.nvvm.stmatrix.sync.aligned.m8n8.x4.b16",
+                                             "llvm.nvvm.stmatrix.sync.aligned.m8n8.x4.trans.b16"}};
+    uint32_t count;
+    struct tir_value **values = tir_list(inst, &count);
+    V args[5] = {tir_emit_address(e, inst->operands[0], inst->operands[1],
+                                  tir_attr_int(inst, TIR_ATTR_offset, 0))};
+    for (uint32_t i = 0; i < count; i++)
+        args[1 + i] = tir_emit_value(e, values[i]);
+    LLVMTypeRef type = LLVMTypeOf(args[0]);
+    V v = tir_llvm_call(e->ll, names[count / 2][tir_attr_int(inst, TIR_ATTR_trans, 0) != 0], &type,
+                        1, args, 1 + count);
+    LLVMAddCallSiteAttribute(v, LLVMAttributeFunctionIndex, e->ll->convergent);
+}
+
 // Buffers.
+
+static void emit_remote(struct emit *e, const struct tir_inst *inst)
+{
+    const struct emit_slot *here = &e->slots[inst->operands[0]->id];
+    struct emit_slot *there = &e->slots[inst->results[0]->id];
+    V args[] = {here->v, tir_emit_value(e, inst->operands[1])};
+    there->v = tir_llvm_call(e->ll, "llvm.nvvm.mapa.shared.cluster", NULL, 0, args, 2);
+    there->offset = here->offset;
+}
 
 static void emit_alloc(struct emit *e, const struct tir_inst *inst)
 {
@@ -564,6 +606,19 @@ bool tir_emit_memory(struct emit *e, const struct tir_inst *inst)
         return true;
     case TIR_OP_LDMATRIX:
         emit_ldmatrix(e, inst);
+        return true;
+    case TIR_OP_STMATRIX:
+        emit_stmatrix(e, inst);
+        return true;
+    case TIR_OP_ADDRESS:
+        tir_emit_set(e, inst->results[0],
+                     LLVMBuildPtrToInt(e->b,
+                                       tir_emit_address(e, inst->operands[0], inst->operands[1],
+                                                        tir_attr_int(inst, TIR_ATTR_offset, 0)),
+                                       e->ll->i32, ""));
+        return true;
+    case TIR_OP_REMOTE:
+        emit_remote(e, inst);
         return true;
     case TIR_OP_ALLOC:
         emit_alloc(e, inst);

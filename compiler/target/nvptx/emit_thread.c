@@ -5,6 +5,7 @@
 #include "target/nvptx/emit.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define ALL_LANES (-1)
 
@@ -15,16 +16,20 @@ static V special_register(struct emit *e, const char *name)
     return tir_llvm_call(e->ll, name, NULL, 0, NULL, 0);
 }
 
+static void add_range(struct emit *e, V v, uint64_t high)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName("range", 5);
+    uint64_t low = 0;
+    LLVMAddCallSiteAttribute(
+        v, LLVMAttributeReturnIndex,
+        LLVMCreateConstantRangeAttribute(e->ll->context, kind, 32, &low, &high));
+}
+
 static V thread_id(struct emit *e)
 {
     V tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x");
-    if (e->f->threads) {
-        unsigned kind = LLVMGetEnumAttributeKindForName("range", 5);
-        uint64_t low = 0, high = e->f->threads;
-        LLVMAddCallSiteAttribute(
-            tid, LLVMAttributeReturnIndex,
-            LLVMCreateConstantRangeAttribute(e->ll->context, kind, 32, &low, &high));
-    }
+    if (e->f->threads)
+        add_range(e, tid, e->f->threads);
     return tid;
 }
 
@@ -36,29 +41,84 @@ static V thread_bits(struct emit *e, unsigned shift, unsigned mask)
     return mask ? LLVMBuildAnd(e->b, v, tir_emit_i32(e, mask), "") : v;
 }
 
+static V shuffle_word(struct emit *e, const char *name, V x, V lane, V clamp)
+{
+    return tir_llvm_call(e->ll, name, NULL, 0, (V[]){tir_emit_i32(e, ALL_LANES), x, lane, clamp},
+                         4);
+}
+
+// The number of the warp. Where engines are fed it comes out of a shuffle, so that ptxas knows it,
+// and the descriptors that follow from it, for the same in all lanes; at the start of the kernel,
+// where all of them are there.
+static V warp_id(struct emit *e)
+{
+    if (!e->has_engines)
+        return thread_bits(e, 5, 0);
+    if (e->warp)
+        return e->warp;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(e->function);
+    V first = LLVMGetFirstInstruction(entry);
+    if (first)
+        LLVMPositionBuilderBefore(e->b, first);
+    V zero = tir_emit_i32(e, 0);
+    e->warp = shuffle_word(e, "llvm.nvvm.shfl.sync.idx.i32", thread_bits(e, 5, 0), zero,
+                           tir_emit_i32(e, 31));
+    if (e->f->threads)
+        add_range(e, e->warp, e->f->threads / 32);
+    tir_emit_at(e, here);
+    return e->warp;
+}
+
+// Ids within the grid, and within clusters where there are any: else a CTA is its own cluster.
+
+struct id_row {
+    enum tir_op op;
+    const char *with_clusters, *without; // registers; NULL: 0
+};
+static const struct id_row ids[] = {
+    {TIR_OP_CTA_ID, "ctaid", "ctaid"},
+    {TIR_OP_NUM_CTAS, "nctaid", "nctaid"},
+    {TIR_OP_CTA_IN_CLUSTER, "cluster.ctaid", NULL},
+    {TIR_OP_CLUSTER_ID, "clusterid", "ctaid"},
+    {TIR_OP_NUM_CLUSTERS, "nclusterid", "nctaid"},
+};
+
 static V grid_register(struct emit *e, const struct tir_inst *inst)
 {
-    static const char *const names[2][3] = {
-        {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y",
-         "llvm.nvvm.read.ptx.sreg.ctaid.z"},
-        {"llvm.nvvm.read.ptx.sreg.nctaid.x", "llvm.nvvm.read.ptx.sreg.nctaid.y",
-         "llvm.nvvm.read.ptx.sreg.nctaid.z"}};
     int64_t axis = tir_attr_int(inst, TIR_ATTR_axis, 0);
     if (axis < 0 || axis > 2) {
         tir_error_at(e->diags, inst->span, TIR_E_CODEGEN, "a grid has no axis %" PRId64, axis);
         e->failed = true;
         return tir_emit_i32(e, 0);
     }
-    return special_register(e, names[inst->op == TIR_OP_NUM_CTAS][axis]);
+    const struct id_row *row = ids;
+    while (row->op != inst->op)
+        row++;
+    const char *id = e->f->cluster[0] ? row->with_clusters : row->without;
+    if (!id)
+        return tir_emit_i32(e, 0);
+    char name[64];
+    snprintf(name, sizeof(name), "llvm.nvvm.read.ptx.sreg.%s.%c", id, "xyz"[axis]);
+    return special_register(e, name);
+}
+
+static V cta_rank(struct emit *e)
+{
+    return e->f->cluster[0] ? special_register(e, "llvm.nvvm.read.ptx.sreg.cluster.ctarank")
+                            : tir_emit_i32(e, 0);
+}
+
+static V elect(struct emit *e)
+{
+    if (e->ll->arch->number < 90)
+        return tir_emit_icmp(e, LLVMIntEQ, thread_bits(e, 0, 31), tir_emit_i32(e, 0));
+    V all = tir_emit_i32(e, ALL_LANES);
+    V v = tir_llvm_call(e->ll, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
+    return LLVMBuildExtractValue(e->b, v, 1, "");
 }
 
 // Shuffles move 32 bits; other widths are widened or split.
-
-static V shuffle_word(struct emit *e, const char *name, V x, V lane, V clamp)
-{
-    return tir_llvm_call(e->ll, name, NULL, 0, (V[]){tir_emit_i32(e, ALL_LANES), x, lane, clamp},
-                         4);
-}
 
 static V shuffle(struct emit *e, const struct tir_inst *inst)
 {
@@ -299,12 +359,6 @@ static void emit_ptx(struct emit *e, const struct tir_inst *inst)
                           results == 1 ? v : LLVMBuildExtractValue(e->b, v, i, ""));
 }
 
-static void call_with_i32(struct emit *e, const char *name, int64_t argument)
-{
-    V arg = tir_emit_i32(e, argument);
-    tir_llvm_call(e->ll, name, NULL, 0, &arg, 1);
-}
-
 // The value of an operation with one result.
 static V thread_value(struct emit *e, const struct tir_inst *inst)
 {
@@ -314,14 +368,21 @@ static V thread_value(struct emit *e, const struct tir_inst *inst)
     case TIR_OP_LANEID:
         return thread_bits(e, 0, 31);
     case TIR_OP_WARPID:
-        return thread_bits(e, 5, 0);
+        return warp_id(e);
     case TIR_OP_WGID:
-        return thread_bits(e, 7, 0);
+        return LLVMBuildLShr(e->b, warp_id(e), tir_emit_i32(e, 2), "");
     case TIR_OP_TID_IN_WG:
         return thread_bits(e, 0, 127);
     case TIR_OP_CTA_ID:
     case TIR_OP_NUM_CTAS:
+    case TIR_OP_CTA_IN_CLUSTER:
+    case TIR_OP_CLUSTER_ID:
+    case TIR_OP_NUM_CLUSTERS:
         return grid_register(e, inst);
+    case TIR_OP_CTA_RANK:
+        return cta_rank(e);
+    case TIR_OP_ELECT:
+        return elect(e);
     case TIR_OP_NUM_THREADS:
         return e->f->threads ? tir_emit_i32(e, e->f->threads)
                              : special_register(e, "llvm.nvvm.read.ptx.sreg.ntid.x");
@@ -337,18 +398,6 @@ static V thread_value(struct emit *e, const struct tir_inst *inst)
 bool tir_emit_thread(struct emit *e, const struct tir_inst *inst)
 {
     switch (inst->op) {
-    case TIR_OP_BAR_SYNC:
-        call_with_i32(e, "llvm.nvvm.barrier.cta.sync.aligned.all", 0);
-        return true;
-    case TIR_OP_WARP_SYNC:
-        call_with_i32(e, "llvm.nvvm.bar.warp.sync", ALL_LANES);
-        return true;
-    case TIR_OP_COMMIT_GROUP:
-        tir_llvm_call(e->ll, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
-        return true;
-    case TIR_OP_WAIT_GROUP:
-        call_with_i32(e, "llvm.nvvm.cp.async.wait.group", tir_attr_int(inst, TIR_ATTR_groups, 0));
-        return true;
     case TIR_OP_MMA:
         emit_mma(e, inst);
         return true;

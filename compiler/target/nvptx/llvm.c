@@ -242,7 +242,7 @@ LLVMValueRef tir_llvm_call(struct tir_llvm *ll, const char *name, const LLVMType
 LLVMValueRef tir_llvm_asm(struct tir_llvm *ll, LLVMTypeRef type, tir_str text, tir_str constraints,
                           uint32_t flags, LLVMValueRef *args, uint32_t count)
 {
-    LLVMTypeRef types[80];
+    LLVMTypeRef types[TIR_ASM_INPUTS];
     assert(count <= TIR_COUNT_OF(types));
     for (uint32_t i = 0; i < count; i++)
         types[i] = LLVMTypeOf(args[i]);

@@ -16,7 +16,12 @@
 
 #include "target/nvptx/arch.h"
 
-enum tir_address_space { TIR_AS_GENERIC = 0, TIR_AS_GLOBAL = 1, TIR_AS_SHARED = 3 };
+enum tir_address_space {
+    TIR_AS_GENERIC = 0,
+    TIR_AS_GLOBAL = 1,
+    TIR_AS_SHARED = 3,
+    TIR_AS_CLUSTER = 7
+};
 
 struct tir_llvm {
     const struct tir_arch *arch;
@@ -59,8 +64,9 @@ enum tir_llvm_asm_flag {
     TIR_ASM_EFFECT = 1 << 0,     // kept, and kept in order
     TIR_ASM_CONVERGENT = 1 << 1, // never moved into or out of divergent code
 };
-// Inline PTX; without TIR_ASM_EFFECT it neither reads nor writes memory. The result is `type` (a
-// struct for more than one output).
+#define TIR_ASM_INPUTS 256
+// Inline PTX of at most TIR_ASM_INPUTS inputs; without TIR_ASM_EFFECT it neither reads nor writes
+// memory. The result is `type` (a struct for more than one output).
 LLVMValueRef tir_llvm_asm(struct tir_llvm *ll, LLVMTypeRef type, tir_str text, tir_str constraints,
                           uint32_t flags, LLVMValueRef *args, uint32_t count);
 

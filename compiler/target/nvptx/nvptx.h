@@ -32,6 +32,9 @@ struct tir_nvptx_result {
 // What the machine asks of a lowered kernel. False: a diagnostic was reported.
 bool tir_nvptx_check(const struct tir_func *f, const struct tir_arch *arch,
                      struct tir_diags *diags);
+// The part of it about the asynchronous engines and what threads wait for: what is wrong, or NULL.
+const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_arch *arch,
+                                  const struct tir_inst *inst);
 
 #define TIR_NVPTX_UNITS 8 // modules that are compiled at a time, at most
 

@@ -9,9 +9,6 @@
 
 #include "ir/ir.h"
 
-#define TIR_TENSOR_MAP_BYTES 128 // of the parameter
-#define TIR_TENSOR_MAP_ALIGN 64
-
 struct tir_tensor_map_use {
     uint32_t param;   // of the kernel: a tensor
     uint32_t rank;    // the tensor's, 1 to 5

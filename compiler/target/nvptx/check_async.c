@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the machine asks of tensor copies, products of warpgroups, mbarriers, named barriers and
+// clusters.
+//
+// Operations that not every target has are in a table. What depends on a word or an operand (the
+// engine of a group, where a fence reaches, another CTA's mbarrier) is asked for by name.
+
+#include "target/nvptx/emit.h"
+#include "target/nvptx/nvptx.h"
+
+#define MOST_ARRIVALS ((1 << 20) - 1) // and bytes, of a phase
+#define MOST_AWAITED  TIR_ASM_INPUTS
+#define MOST_BOX      256 // elements of a dimension
+
+struct query {
+    const struct tir_func *f;
+    const struct tir_arch *arch;
+    const struct tir_inst *inst;
+};
+
+// What a target needs.
+
+struct need {
+    enum tir_op op;
+    uint32_t features; // one of them
+    const char *lacks;
+};
+static const struct need needs[] = {
+    {TIR_OP_WGMMA, TIR_ARCH_WGMMA, "the target has no products on warpgroups"},
+    {TIR_OP_AWAIT, TIR_ARCH_WGMMA, "the target has no products on warpgroups"},
+    {TIR_OP_SETMAXNREG, TIR_ARCH_WGMMA | TIR_ARCH_TCGEN05, "the target cannot move registers"},
+    {TIR_OP_TMA_LOAD, TIR_ARCH_TMA, "the target has no tensor copies"},
+    {TIR_OP_TMA_STORE, TIR_ARCH_TMA, "the target has no tensor copies"},
+    {TIR_OP_TMA_PREFETCH, TIR_ARCH_TMA, "the target has no tensor copies"},
+    {TIR_OP_BULK_LOAD, TIR_ARCH_TMA, "the target has no bulk copies"},
+    {TIR_OP_BULK_STORE, TIR_ARCH_TMA, "the target has no bulk copies"},
+    {TIR_OP_STMATRIX, TIR_ARCH_STMATRIX, "the target has no such instruction"},
+    {TIR_OP_REMOTE, TIR_ARCH_CLUSTER, "the target has no clusters"},
+    {TIR_OP_CLUSTER_ARRIVE, TIR_ARCH_CLUSTER, "the target has no clusters"},
+    {TIR_OP_CLUSTER_WAIT, TIR_ARCH_CLUSTER, "the target has no clusters"},
+    {TIR_OP_GRIDDEPCONTROL, TIR_ARCH_CLUSTER, "the target has no dependent launches"},
+};
+
+static const char *lacks(const struct query *q, uint32_t feature, const char *what)
+{
+    return q->arch->features & feature ? NULL : what;
+}
+
+// Operands.
+
+static bool has_int(const struct tir_inst *inst, enum tir_attr_key key, int64_t low, int64_t high)
+{
+    int64_t v = tir_attr_int(inst, key, low);
+    return v >= low && v <= high;
+}
+
+static bool is_i32(const struct tir_value *v) // or absent
+{
+    return !v ||
+           (tir_type_is_scalar(v->type) && (v->type->elem == TIR_I32 || v->type->elem == TIR_U32));
+}
+
+static bool is_offset(const struct tir_value *v) // or absent
+{
+    return !v || (tir_type_is_scalar(v->type) && tir_elem_is_int(v->type->elem) &&
+                  tir_elems[v->type->elem].bits >= 32);
+}
+
+static bool is_at(const struct tir_value *buffer, enum tir_space space, const struct tir_value *at)
+{
+    return buffer->type->space == space && is_offset(at);
+}
+
+static bool are_words(struct tir_value *const *values, uint32_t count) // registers of 32 bits
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!tir_type_is_scalar(values[i]->type) || tir_elems[values[i]->type->elem].bits != 32)
+            return false;
+    return true;
+}
+
+// mbarriers.
+
+static const char *check_barrier(const struct query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    if (!is_at(inst->operands[TIR_BAR], TIR_SPACE_SHARED, inst->operands[TIR_BAR_AT]))
+        return "it takes a shared buffer and an offset of 32 or 64 bits";
+    if (inst->op == TIR_OP_MBARRIER_INIT)
+        return has_int(inst, TIR_ATTR_arrivals, 1, MOST_ARRIVALS)
+                   ? NULL
+                   : "a phase has 1 to 1048575 arrivals";
+    if (!is_i32(inst->operands[TIR_ARRIVE_CTA])) // the parity of a wait
+        return "the last operand is an i32";
+    if (inst->op == TIR_OP_WAIT)
+        return NULL;
+    const struct tir_attr *bytes = tir_attr_find(inst, TIR_ATTR_bytes);
+    int64_t count = tir_attr_int(inst, TIR_ATTR_count, 1);
+    if (count < 0 || count > MOST_ARRIVALS || (!count && !bytes))
+        return "a thread counts 1 to 1048575 times, or with bytes not at all";
+    if (bytes && !has_int(inst, TIR_ATTR_bytes, 0, MOST_ARRIVALS))
+        return "a phase has at most 1048575 bytes";
+    if (inst->operands[TIR_ARRIVE_CTA])
+        return lacks(q, TIR_ARCH_CLUSTER, "the target has no clusters");
+    if (bytes || count != 1)
+        return lacks(q, TIR_ARCH_TMA, "the target counts once, and no bytes");
+    return NULL;
+}
+
+// Groups, fences, barriers, registers.
+
+static const char *check_group(const struct query *q)
+{
+    if (!has_int(q->inst, TIR_ATTR_groups, 0, 1 << 16))
+        return "the number of groups is out of range";
+    switch ((int)tir_attr_word(q->inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
+    case TIR_WORD_engine_cp_async:
+        return lacks(q, TIR_ARCH_CP_ASYNC, "the target has no asynchronous copies");
+    case TIR_WORD_engine_tma:
+    case TIR_WORD_engine_bulk:
+        return lacks(q, TIR_ARCH_TMA, "the target has no bulk copies");
+    case TIR_WORD_engine_wgmma:
+        if (!has_int(q->inst, TIR_ATTR_groups, 0, 7))
+            return "at most 7 groups of products can be in flight";
+        return lacks(q, TIR_ARCH_WGMMA, "the target has no products on warpgroups");
+    default:
+        return "this engine has no groups";
+    }
+}
+
+static const char *check_fence(const struct query *q)
+{
+    switch ((int)tir_attr_word(q->inst, TIR_ATTR_of, TIR_WORD_NONE)) {
+    case TIR_WORD_of_wgmma:
+        return lacks(q, TIR_ARCH_WGMMA, "the target has no products on warpgroups");
+    case TIR_WORD_of_async:
+    case TIR_WORD_of_async_shared:
+    case TIR_WORD_of_async_global:
+        return lacks(q, TIR_ARCH_TMA, "the target has no async proxy");
+    case TIR_WORD_of_mbarrier_init:
+    case TIR_WORD_of_cluster:
+        return lacks(q, TIR_ARCH_CLUSTER, "the target has no clusters");
+    default:
+        return NULL;
+    }
+}
+
+static const char *check_bar(const struct tir_inst *inst)
+{
+    int64_t threads = tir_attr_int(inst, TIR_ATTR_threads, 32);
+    if (!has_int(inst, TIR_ATTR_id, 0, 15))
+        return "named barriers have numbers from 0 to 15";
+    return threads < 32 || threads > 1024 || threads % 32
+               ? "a barrier waits for 32 to 1024 threads in whole warps"
+               : NULL;
+}
+
+static const char *check_registers(const struct tir_inst *inst)
+{
+    int64_t regs = tir_attr_int(inst, TIR_ATTR_regs, 0);
+    enum tir_word change = tir_attr_word(inst, TIR_ATTR_change, TIR_WORD_NONE);
+    if (change != TIR_WORD_change_inc && change != TIR_WORD_change_dec)
+        return "registers change by inc or dec";
+    return regs < 24 || regs > 256 || regs % 8 ? "a thread has 24 to 256 registers, in eights"
+                                               : NULL;
+}
+
+static const char *check_launch(const struct tir_inst *inst)
+{
+    enum tir_word change = tir_attr_word(inst, TIR_ATTR_change, TIR_WORD_NONE);
+    return change == TIR_WORD_change_wait || change == TIR_WORD_change_launch
+               ? NULL
+               : "it is for wait or launch";
+}
+
+// Tensor copies.
+
+// Whether the engine combines elements of this type so.
+static bool can_combine(enum tir_word kind, enum tir_elem elem)
+{
+    unsigned bits = tir_elems[elem].bits;
+    switch ((int)kind) {
+    case TIR_WORD_NONE:
+        return true;
+    case TIR_WORD_kind_sum:
+    case TIR_WORD_kind_add:
+        return elem == TIR_I32 || elem == TIR_U32 || elem == TIR_U64 || elem == TIR_F16 ||
+               elem == TIR_BF16 || elem == TIR_F32;
+    case TIR_WORD_kind_min:
+    case TIR_WORD_kind_max:
+        return elem == TIR_F16 || elem == TIR_BF16 || (tir_elem_is_int(elem) && bits >= 32);
+    case TIR_WORD_kind_and:
+    case TIR_WORD_kind_or:
+    case TIR_WORD_kind_xor:
+        return tir_elem_is_int(elem) && bits >= 32;
+    default:
+        return false;
+    }
+}
+
+static const char *check_box(const struct query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    const struct tir_value *tensor = tir_ref_base(inst);
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    int64_t swizzle = tir_attr_int(inst, TIR_ATTR_swizzle, 0);
+    uint32_t rank = tensor->type->rank;
+    if (!tir_param_of(q->f, tensor) || !rank || !box || box->list_count != rank)
+        return "it takes a part of a tensor";
+    for (uint32_t d = 0; d < rank; d++)
+        if (!is_offset(tir_ref_indices(inst)[d]) || box->list[d] < 0 || box->list[d] > MOST_BOX)
+            return "a part has at most 256 elements in each dimension, and scalar starts";
+    if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
+        return "a swizzle has 0, 32, 64 or 128 bytes";
+    int64_t inner = TIR_MAX(box->list[rank - 1], 1) * tir_elems[tensor->type->elem].bits / 8;
+    if (inner % 16 || (swizzle && inner > swizzle))
+        return "the innermost extent of a part has a multiple of 16 bytes, and no more than the swizzle";
+    return NULL;
+}
+
+static const char *check_tensor_copy(const struct query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    struct tir_value *const *operands = inst->operands;
+    const char *wrong = check_box(q);
+    if (wrong || inst->op == TIR_OP_TMA_PREFETCH)
+        return wrong;
+    if (!is_at(operands[TIR_TMA_BUFFER], TIR_SPACE_SHARED, operands[TIR_TMA_AT]))
+        return "it takes a shared buffer and an offset of 32 or 64 bits";
+    if (inst->op == TIR_OP_TMA_STORE)
+        return can_combine(tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE),
+                           tir_ref_base(inst)->type->elem)
+                   ? NULL
+                   : "the engine cannot combine elements of this type so";
+    if (!is_at(operands[TIR_TMA_BAR], TIR_SPACE_SHARED, operands[TIR_TMA_BAR_AT]))
+        return "it takes an mbarrier and an offset of 32 or 64 bits";
+    return is_i32(operands[TIR_TMA_CTAS]) ? NULL : "the CTAs are an i32";
+}
+
+enum { LOAD_FROM = TIR_TMA_BAR_AT + 1, LOAD_FROM_AT, LOAD_BYTES, LOAD_CTAS };
+enum { STORE_TO, STORE_TO_AT, STORE_FROM, STORE_FROM_AT, STORE_BYTES };
+
+static const char *check_bulk(const struct tir_inst *inst)
+{
+    struct tir_value *const *operands = inst->operands;
+    bool fits;
+    if (inst->op == TIR_OP_BULK_LOAD)
+        fits = is_at(operands[TIR_TMA_BUFFER], TIR_SPACE_SHARED, operands[TIR_TMA_AT]) &&
+               is_at(operands[TIR_TMA_BAR], TIR_SPACE_SHARED, operands[TIR_TMA_BAR_AT]) &&
+               is_at(operands[LOAD_FROM], TIR_SPACE_GLOBAL, operands[LOAD_FROM_AT]) &&
+               is_i32(operands[LOAD_BYTES]) && is_i32(operands[LOAD_CTAS]);
+    else
+        fits = is_at(operands[STORE_TO], TIR_SPACE_GLOBAL, operands[STORE_TO_AT]) &&
+               is_at(operands[STORE_FROM], TIR_SPACE_SHARED, operands[STORE_FROM_AT]) &&
+               is_i32(operands[STORE_BYTES]);
+    return fits ? NULL : "it copies between a tensor and a shared buffer, a number of bytes (i32)";
+}
+
+// Products, and matrices of a warp.
+
+static const char *check_wgmma(const struct tir_inst *inst)
+{
+    const char *wrong = tir_wgmma_wrong(inst);
+    if (wrong)
+        return wrong;
+    uint32_t count;
+    struct tir_value **registers = tir_list(inst, &count);
+    const struct tir_value *scale = inst->operands[TIR_WGMMA_SCALE];
+    int64_t cols = tir_attr_int(inst, TIR_ATTR_cols, 0),
+            steps = tir_attr_int(inst, TIR_ATTR_steps, 0);
+    int64_t of_a = inst->operands[TIR_WGMMA_A] ? 0 : 4 * steps, sums = inst->result_count, keep = 1;
+    for (uint32_t i = TIR_WGMMA_B; i <= TIR_WGMMA_A; i++)
+        if (inst->operands[i] && (!tir_type_is_scalar(inst->operands[i]->type) ||
+                                  tir_elems[inst->operands[i]->type->elem].bits != 64))
+            return "descriptors have 64 bits";
+    if (scale && (!tir_type_is_scalar(scale->type) || scale->type->elem != TIR_BOOL))
+        return "the scale is a bool";
+    if (!are_words(registers, count) || !are_words(inst->results, inst->result_count))
+        return "it takes and gives registers of 32 bits";
+    for (uint32_t i = 1; i < inst->result_count; i++)
+        if (inst->results[i]->type != inst->results[0]->type)
+            return "the accumulators have one type";
+    enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
+    bool integer = kind == TIR_WORD_kind_i8 || kind == TIR_WORD_kind_u8, halves = 4 * sums == cols;
+    if (!sums || (!halves && 2 * sums != cols) ||
+        (halves && (integer || kind == TIR_WORD_kind_bf16 || kind == TIR_WORD_kind_tf32)))
+        return "the kind and the columns ask for other accumulators";
+    if (tir_elem_is_float(inst->results[0]->type->elem) == (integer || halves))
+        return "accumulators are f32, i32 for integers, or i32 that hold two f16";
+    if (scale && !tir_is_const_int(scale, &keep))
+        keep = 1;
+    if (count != of_a + sums && (keep || count != of_a))
+        return "the registers are those of A, then the accumulators unless the scale is false";
+    for (uint32_t i = (uint32_t)of_a; i < count; i++)
+        if (registers[i]->type != inst->results[i - of_a]->type)
+            return "the accumulators have one type";
+    return NULL;
+}
+
+static const char *check_await(const struct tir_inst *inst)
+{
+    if (inst->operand_count > MOST_AWAITED || !are_words(inst->operands, inst->operand_count))
+        return "it takes at most 256 registers of 32 bits";
+    return has_int(inst, TIR_ATTR_groups, 0, 7) ? NULL : "at most 7 groups can be in flight";
+}
+
+static const char *check_stmatrix(const struct tir_inst *inst)
+{
+    uint32_t count;
+    struct tir_value **values = tir_list(inst, &count);
+    if (!is_at(inst->operands[0], TIR_SPACE_SHARED, inst->operands[1]))
+        return "it stores to a shared buffer";
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_i32(values[i]))
+            return "the values must be i32";
+    return count == 1 || count == 2 || count == 4 ? NULL : "it stores 1, 2 or 4 matrices";
+}
+
+const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_arch *arch,
+                                  const struct tir_inst *inst)
+{
+    const struct query q = {f, arch, inst};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(needs); i++)
+        if (needs[i].op == inst->op && !(needs[i].features & arch->features))
+            return needs[i].lacks;
+    switch (inst->op) {
+    case TIR_OP_MBARRIER_INIT:
+    case TIR_OP_ARRIVE:
+    case TIR_OP_WAIT:
+        return check_barrier(&q);
+    case TIR_OP_COMMIT_GROUP:
+    case TIR_OP_WAIT_GROUP:
+        return check_group(&q);
+    case TIR_OP_FENCE:
+        return check_fence(&q);
+    case TIR_OP_BAR_SYNC:
+    case TIR_OP_BAR_ARRIVE:
+        return check_bar(inst);
+    case TIR_OP_SETMAXNREG:
+        return check_registers(inst);
+    case TIR_OP_GRIDDEPCONTROL:
+        return check_launch(inst);
+    case TIR_OP_TMA_LOAD:
+    case TIR_OP_TMA_STORE:
+    case TIR_OP_TMA_PREFETCH:
+        return check_tensor_copy(&q);
+    case TIR_OP_BULK_LOAD:
+    case TIR_OP_BULK_STORE:
+        return check_bulk(inst);
+    case TIR_OP_WGMMA:
+        return check_wgmma(inst);
+    case TIR_OP_AWAIT:
+        return check_await(inst);
+    case TIR_OP_STMATRIX:
+        return check_stmatrix(inst);
+    case TIR_OP_ADDRESS:
+        return is_at(inst->operands[0], TIR_SPACE_SHARED, inst->operands[1])
+                   ? NULL
+                   : "it takes a shared buffer and an offset of 32 or 64 bits";
+    default:
+        return NULL;
+    }
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What threads wait for: mbarriers, groups of asynchronous operations, named barriers, clusters;
+// fences between them.
+//
+// Arrivals and waits order memory at the scope of the CTA, remote arrivals too: what crosses CTAs
+// of a cluster is brought by the async proxy, and the cluster's scope flushes caches at every step.
+// A kernel whose threads access another CTA's memory themselves pays for that scope.
+
+#include "target/nvptx/emit.h"
+
+static V call(struct emit *e, const char *name, V *args, uint32_t count)
+{
+    return tir_llvm_call(e->ll, name, NULL, 0, args, count);
+}
+
+static void call_with_i32(struct emit *e, const char *name, int64_t argument)
+{
+    call(e, name, (V[]){tir_emit_i32(e, argument)}, 1);
+}
+
+// mbarriers.
+
+static V barrier_of(struct emit *e, const struct tir_inst *inst)
+{
+    return tir_emit_address(e, inst->operands[TIR_BAR], inst->operands[TIR_BAR_AT],
+                            tir_attr_int(inst, TIR_ATTR_offset, 0));
+}
+
+static V step_to(struct emit *e, V bar, int64_t bytes)
+{
+    V offset = LLVMConstInt(e->ll->i64, (uint64_t)bytes, false);
+    return bytes ? LLVMBuildGEP2(e->b, e->ll->i8, bar, &offset, 1, "") : bar;
+}
+
+static void emit_init(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *buffer = inst->operands[TIR_BAR];
+    bool one = inst->operands[TIR_BAR_AT] || tir_attr_find(inst, TIR_ATTR_offset);
+    int64_t bytes = one ? 8 : tir_type_bytes(buffer->type);
+    V bar = barrier_of(e, inst),
+      arrivals = tir_emit_i32(e, tir_attr_int(inst, TIR_ATTR_arrivals, 1));
+    for (int64_t at = 0; at < bytes; at += 8)
+        call(e, "llvm.nvvm.mbarrier.init.shared", (V[]){step_to(e, bar, at), arrivals}, 2);
+}
+
+// Names of arrivals: here, and at another CTA's mbarrier.
+struct arrival {
+    const char *here, *there, *there_cluster;
+};
+static const struct arrival arrive = {"llvm.nvvm.mbarrier.arrive.scope.cta.space.cta",
+                                      "llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster",
+                                      "llvm.nvvm.mbarrier.arrive.scope.cluster.space.cluster"};
+static const struct arrival arrive_expect = {
+    "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta",
+    "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cluster",
+    "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cluster.space.cluster"};
+static const struct arrival expect = {"llvm.nvvm.mbarrier.expect.tx.scope.cta.space.cta",
+                                      "llvm.nvvm.mbarrier.expect.tx.scope.cta.space.cluster",
+                                      "llvm.nvvm.mbarrier.expect.tx.scope.cluster.space.cluster"};
+
+static void count_at(struct emit *e, const struct arrival *a, bool remote, V bar, int64_t number)
+{
+    const char *name = !remote ? a->here : e->has_remote ? a->there_cluster : a->there;
+    call(e, name, (V[]){bar, tir_emit_i32(e, number)}, 2);
+}
+
+static void emit_arrive(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *cta = inst->operands[TIR_ARRIVE_CTA];
+    const struct tir_attr *bytes = tir_attr_find(inst, TIR_ATTR_bytes);
+    int64_t count = tir_attr_int(inst, TIR_ATTR_count, 1);
+    V bar = barrier_of(e, inst);
+    if (e->ll->arch->number < 90) { // counts once; check.c
+        call(e, "llvm.nvvm.mbarrier.arrive.shared", &bar, 1);
+        return;
+    }
+    if (cta)
+        bar = call(e, "llvm.nvvm.mapa.shared.cluster", (V[]){bar, tir_emit_value(e, cta)}, 2);
+    if (bytes && count == 1) {
+        count_at(e, &arrive_expect, cta, bar, bytes->number);
+        return;
+    }
+    if (bytes)
+        count_at(e, &expect, cta, bar, bytes->number);
+    if (count)
+        count_at(e, &arrive, cta, bar, count);
+}
+
+static const char *wait_name(const struct emit *e)
+{
+    if (e->ll->arch->number < 90)
+        return "llvm.nvvm.mbarrier.test.wait.parity.scope.cta.space.cta";
+    return e->has_remote ? "llvm.nvvm.mbarrier.try.wait.parity.scope.cluster.space.cta"
+                         : "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta";
+}
+
+static void emit_wait(struct emit *e, const struct tir_inst *inst)
+{
+    V args[] = {barrier_of(e, inst), tir_emit_value(e, inst->operands[TIR_WAIT_PARITY])};
+    LLVMBasicBlockRef wait = tir_emit_block(e, "wait"), done = tir_emit_block(e, "ready");
+    LLVMBuildBr(e->b, wait);
+    tir_emit_at(e, wait);
+    V ready = call(e, wait_name(e), args, 2);
+    LLVMBuildCondBr(e->b, ready, done, wait);
+    tir_emit_at(e, done);
+}
+
+// Groups. cp_async has them per thread, tma and bulk share theirs.
+
+static void emit_commit(struct emit *e, const struct tir_inst *inst)
+{
+    switch ((int)tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
+    case TIR_WORD_engine_tma:
+    case TIR_WORD_engine_bulk:
+        call(e, "llvm.nvvm.cp.async.bulk.commit.group", NULL, 0);
+        return;
+    case TIR_WORD_engine_wgmma:
+        call(e, "llvm.nvvm.wgmma.commit_group.sync.aligned", NULL, 0);
+        return;
+    default:
+        call(e, "llvm.nvvm.cp.async.commit.group", NULL, 0);
+        return;
+    }
+}
+
+static void emit_wait_group(struct emit *e, const struct tir_inst *inst)
+{
+    int64_t groups = tir_attr_int(inst, TIR_ATTR_groups, 0);
+    V wide = LLVMConstInt(e->ll->i64, (uint64_t)groups, false);
+    switch ((int)tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
+    case TIR_WORD_engine_tma:
+    case TIR_WORD_engine_bulk:
+        call_with_i32(e,
+                      tir_attr_int(inst, TIR_ATTR_read, 0)
+                          ? "llvm.nvvm.cp.async.bulk.wait.group.read"
+                          : "llvm.nvvm.cp.async.bulk.wait.group",
+                      groups);
+        return;
+    case TIR_WORD_engine_wgmma:
+        call(e, "llvm.nvvm.wgmma.wait_group.sync.aligned", &wide, 1);
+        return;
+    default:
+        call_with_i32(e, "llvm.nvvm.cp.async.wait.group", groups);
+        return;
+    }
+}
+
+// Fences.
+
+struct fence_row {
+    enum tir_word of;
+    const char *name;  // LLVM's intrinsic, or
+    const char *scope; // the scope of LLVM's fence
+};
+static const struct fence_row fences[] = {
+    {TIR_WORD_of_wgmma, "llvm.nvvm.wgmma.fence.sync.aligned", NULL},
+    {TIR_WORD_of_async, "llvm.nvvm.fence.proxy.async", NULL},
+    {TIR_WORD_of_async_shared, "llvm.nvvm.fence.proxy.async.shared_cta", NULL},
+    {TIR_WORD_of_async_global, "llvm.nvvm.fence.proxy.async.global", NULL},
+    {TIR_WORD_of_mbarrier_init, "llvm.nvvm.fence.mbarrier_init.release.cluster", NULL},
+    {TIR_WORD_of_cta, NULL, "block"},
+    {TIR_WORD_of_cluster, NULL, "cluster"},
+    {TIR_WORD_of_gpu, NULL, "device"},
+    {TIR_WORD_of_system, NULL, ""},
+};
+
+static void emit_fence(struct emit *e, const struct tir_inst *inst)
+{
+    enum tir_word of = tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE);
+    const struct fence_row *row = fences;
+    while (row->of != of) // every word has a row
+        row++;
+    if (row->name) {
+        call(e, row->name, NULL, 0);
+        return;
+    }
+    unsigned scope = LLVMGetSyncScopeID(e->ll->context, row->scope, strlen(row->scope));
+    LLVMBuildFenceSyncScope(e->b, LLVMAtomicOrderingAcquireRelease, scope, "");
+}
+
+// Barriers of the CTA and the cluster.
+
+static void emit_bar(struct emit *e, const struct tir_inst *inst)
+{
+    int64_t threads = tir_attr_int(inst, TIR_ATTR_threads, 0);
+    V args[] = {tir_emit_i32(e, tir_attr_int(inst, TIR_ATTR_id, 0)), tir_emit_i32(e, threads)};
+    if (inst->op == TIR_OP_BAR_ARRIVE)
+        call(e, "llvm.nvvm.barrier.cta.arrive.aligned.count", args, 2);
+    else if (threads)
+        call(e, "llvm.nvvm.barrier.cta.sync.aligned.count", args, 2);
+    else
+        call(e, "llvm.nvvm.barrier.cta.sync.aligned.all", args, 1);
+}
+
+static void emit_control(struct emit *e, const struct tir_inst *inst)
+{
+    int64_t regs = tir_attr_int(inst, TIR_ATTR_regs, 0);
+    switch ((int)tir_attr_word(inst, TIR_ATTR_change, TIR_WORD_NONE)) {
+    case TIR_WORD_change_inc:
+        call_with_i32(e, "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32", regs);
+        return;
+    case TIR_WORD_change_dec:
+        call_with_i32(e, "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", regs);
+        return;
+    case TIR_WORD_change_wait:
+        call(e, "llvm.nvvm.griddepcontrol.wait", NULL, 0);
+        return;
+    default:
+        call(e, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0);
+        return;
+    }
+}
+
+bool tir_emit_sync(struct emit *e, const struct tir_inst *inst)
+{
+    switch (inst->op) {
+    case TIR_OP_MBARRIER_INIT:
+        emit_init(e, inst);
+        return true;
+    case TIR_OP_ARRIVE:
+        emit_arrive(e, inst);
+        return true;
+    case TIR_OP_WAIT:
+        emit_wait(e, inst);
+        return true;
+    case TIR_OP_COMMIT_GROUP:
+        emit_commit(e, inst);
+        return true;
+    case TIR_OP_WAIT_GROUP:
+        emit_wait_group(e, inst);
+        return true;
+    case TIR_OP_FENCE:
+        emit_fence(e, inst);
+        return true;
+    case TIR_OP_BAR_SYNC:
+    case TIR_OP_BAR_ARRIVE:
+        emit_bar(e, inst);
+        return true;
+    case TIR_OP_WARP_SYNC:
+        call_with_i32(e, "llvm.nvvm.bar.warp.sync", -1);
+        return true;
+    case TIR_OP_CLUSTER_ARRIVE:
+        call(e,
+             tir_attr_int(inst, TIR_ATTR_relaxed, 0)
+                 ? "llvm.nvvm.barrier.cluster.arrive.relaxed.aligned"
+                 : "llvm.nvvm.barrier.cluster.arrive.aligned",
+             NULL, 0);
+        return true;
+    case TIR_OP_CLUSTER_WAIT:
+        call(e, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0);
+        return true;
+    case TIR_OP_SETMAXNREG:
+    case TIR_OP_GRIDDEPCONTROL:
+        emit_control(e, inst);
+        return true;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Copies by the async proxy: parts of tensors through their maps, and runs of bytes. Reductions.
+//
+// A map lists a tensor's dimensions innermost first, so coordinates are given in that order.
+
+#include "target/nvptx/emit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static V no(const struct emit *e)
+{
+    return LLVMConstInt(e->ll->i1, 0, false);
+}
+
+static V low_word(struct emit *e, const struct tir_value *v) // of an integer of 32 or 64 bits
+{
+    return v->type->elem == TIR_I64
+               ? tir_emit_value32(e, v)
+               : tir_emit_convert(e, tir_emit_value(e, v), v->type->elem, TIR_I32);
+}
+
+// Arguments of an intrinsic, in order.
+struct args {
+    V at[16];
+    uint32_t len;
+};
+
+static void push(struct args *args, V v)
+{
+    args->at[args->len++] = v;
+}
+
+// The map of a copy, as its intrinsics take it, and the coordinates.
+static void push_place(struct emit *e, struct args *args, const struct tir_inst *inst)
+{
+    struct tir_value **indices = tir_ref_indices(inst);
+    push(args,
+         LLVMGetParam(e->function, e->first_map + tir_tensor_map_index(&e->maps, e->f, inst)));
+    for (uint32_t d = tir_ref_base(inst)->type->rank; d-- > 0;)
+        push(args, low_word(e, indices[d]));
+}
+
+// The end of most argument lists: no cache hint.
+static void push_no_hint(struct emit *e, struct args *args)
+{
+    push(args, LLVMConstInt(e->ll->i64, 0, false));
+    push(args, no(e));
+}
+
+// "llvm.nvvm.cp.async.bulk.tensor.<what>.2d"
+static void call_tensor(struct emit *e, const struct tir_inst *inst, const char *what,
+                        struct args *args)
+{
+    char name[80];
+    snprintf(name, sizeof(name), "llvm.nvvm.cp.async.bulk.tensor.%s.%" PRIu32 "d", what,
+             tir_ref_base(inst)->type->rank);
+    tir_llvm_call(e->ll, name, NULL, 0, args->at, args->len);
+}
+
+// Where a load goes: an address of the cluster's shared memory when several CTAs get it, and before
+// PTX 8.6, which has no other.
+static bool needs_cluster(const struct emit *e, const struct tir_value *ctas)
+{
+    return ctas || strcmp(e->ll->arch->ptx, "ptx86") < 0;
+}
+
+static void push_destination(struct emit *e, struct args *args, const struct tir_inst *inst,
+                             bool cluster)
+{
+    V to = tir_emit_address(e, inst->operands[TIR_TMA_BUFFER], inst->operands[TIR_TMA_AT],
+                            tir_attr_int(inst, TIR_ATTR_offset, 0));
+    LLVMTypeRef type = LLVMPointerTypeInContext(e->ll->context, TIR_AS_CLUSTER);
+    push(args, cluster ? LLVMBuildAddrSpaceCast(e->b, to, type, "") : to);
+    push(args, tir_emit_address(e, inst->operands[TIR_TMA_BAR], inst->operands[TIR_TMA_BAR_AT], 0));
+}
+
+// The end of a load's arguments: who gets it (in the cluster form), no cache hint.
+static void push_receivers(struct emit *e, struct args *args, const struct tir_value *ctas,
+                           bool cluster)
+{
+    if (!cluster) {
+        push_no_hint(e, args);
+        return;
+    }
+    LLVMTypeRef i16 = e->ll->i16;
+    push(args, ctas ? LLVMBuildTrunc(e->b, low_word(e, ctas), i16, "") : LLVMConstNull(i16));
+    push(args, LLVMConstInt(e->ll->i64, 0, false));
+    push(args, LLVMConstInt(e->ll->i1, ctas != NULL, false));
+    push(args, no(e));
+}
+
+static void emit_load(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *ctas = inst->operands[TIR_TMA_CTAS];
+    bool cluster = needs_cluster(e, ctas);
+    struct args args = {.len = 0};
+    push_destination(e, &args, inst, cluster);
+    push_place(e, &args, inst);
+    push_receivers(e, &args, ctas, cluster);
+    if (cluster)
+        push(&args, tir_emit_i32(e, 0)); // no pair of CTAs
+    call_tensor(e, inst, cluster ? "g2s.tile" : "g2s.cta.tile", &args);
+}
+
+static const char *store_name(const struct tir_inst *inst)
+{
+    switch ((int)tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE)) {
+    case TIR_WORD_kind_sum:
+    case TIR_WORD_kind_add:
+        return "reduce.add.tile";
+    case TIR_WORD_kind_min:
+        return "reduce.min.tile";
+    case TIR_WORD_kind_max:
+        return "reduce.max.tile";
+    case TIR_WORD_kind_and:
+        return "reduce.and.tile";
+    case TIR_WORD_kind_or:
+        return "reduce.or.tile";
+    case TIR_WORD_kind_xor:
+        return "reduce.xor.tile";
+    default:
+        return "s2g.tile";
+    }
+}
+
+static void emit_store(struct emit *e, const struct tir_inst *inst)
+{
+    struct args args = {.len = 0};
+    push(&args, tir_emit_address(e, inst->operands[TIR_TMA_BUFFER], inst->operands[TIR_TMA_AT],
+                                 tir_attr_int(inst, TIR_ATTR_offset, 0)));
+    push_place(e, &args, inst);
+    push_no_hint(e, &args);
+    call_tensor(e, inst, store_name(inst), &args);
+}
+
+static void emit_prefetch(struct emit *e, const struct tir_inst *inst)
+{
+    struct args args = {.len = 0};
+    push_place(e, &args, inst);
+    push_no_hint(e, &args);
+    call_tensor(e, inst, "prefetch.tile", &args);
+}
+
+// Runs of bytes.
+
+enum { LOAD_FROM = TIR_TMA_BAR_AT + 1, LOAD_FROM_AT, LOAD_BYTES, LOAD_CTAS };
+enum { STORE_TO, STORE_TO_AT, STORE_FROM, STORE_FROM_AT, STORE_BYTES };
+
+static void emit_bulk_load(struct emit *e, const struct tir_inst *inst)
+{
+    struct tir_value *const *operands = inst->operands;
+    bool cluster = needs_cluster(e, operands[LOAD_CTAS]);
+    struct args args = {.len = 0};
+    push_destination(e, &args, inst, cluster);
+    push(&args, tir_emit_address(e, operands[LOAD_FROM], operands[LOAD_FROM_AT], 0));
+    push(&args, tir_emit_value(e, operands[LOAD_BYTES]));
+    push_receivers(e, &args, operands[LOAD_CTAS], cluster);
+    tir_llvm_call(e->ll,
+                  cluster ? "llvm.nvvm.cp.async.bulk.global.to.shared.cluster"
+                          : "llvm.nvvm.cp.async.bulk.global.to.shared.cta",
+                  NULL, 0, args.at, args.len);
+}
+
+static void emit_bulk_store(struct emit *e, const struct tir_inst *inst)
+{
+    struct tir_value *const *operands = inst->operands;
+    struct args args = {.len = 0};
+    push(&args, tir_emit_address(e, operands[STORE_TO], operands[STORE_TO_AT], 0));
+    push(&args, tir_emit_address(e, operands[STORE_FROM], operands[STORE_FROM_AT],
+                                 tir_attr_int(inst, TIR_ATTR_offset, 0)));
+    push(&args, tir_emit_value(e, operands[STORE_BYTES]));
+    push_no_hint(e, &args);
+    tir_llvm_call(e->ll, "llvm.nvvm.cp.async.bulk.shared.cta.to.global", NULL, 0, args.at,
+                  args.len);
+}
+
+bool tir_emit_tensor(struct emit *e, const struct tir_inst *inst)
+{
+    switch (inst->op) {
+    case TIR_OP_TMA_LOAD:
+        emit_load(e, inst);
+        return true;
+    case TIR_OP_TMA_STORE:
+        emit_store(e, inst);
+        return true;
+    case TIR_OP_TMA_PREFETCH:
+        emit_prefetch(e, inst);
+        return true;
+    case TIR_OP_BULK_LOAD:
+        emit_bulk_load(e, inst);
+        return true;
+    case TIR_OP_BULK_STORE:
+        emit_bulk_store(e, inst);
+        return true;
+    default:
+        return false;
+    }
+}

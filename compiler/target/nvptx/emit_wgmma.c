@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Products on warpgroups.
+//
+// LLVM has no intrinsic for them, so one operation becomes one piece of inline PTX with all its
+// steps, whose descriptors are stepped on inside. The accumulators go in and out of it in the same
+// registers ("0", "1", ... tie inputs to outputs), and through the loop as phis, so no instruction
+// moves them. `await` ties them through the wait in the same way: LLVM orders nothing else after
+// it.
+
+#include "target/nvptx/emit.h"
+
+#include <inttypes.h>
+
+enum tail { // what follows the scale
+    TAIL_NONE,
+    TAIL_SIGNS,  // signs of A and B
+    TAIL_TURNED, // and which of them are transposed
+};
+struct wgmma_row {
+    enum tir_word kind;
+    uint32_t depth;
+    enum tail tail;
+    const char *elem;
+};
+static const struct wgmma_row rows[] = {
+    {TIR_WORD_kind_f16, 16, TAIL_TURNED, "f16"},  {TIR_WORD_kind_bf16, 16, TAIL_TURNED, "bf16"},
+    {TIR_WORD_kind_tf32, 8, TAIL_SIGNS, "tf32"},  {TIR_WORD_kind_e4m3, 32, TAIL_SIGNS, "e4m3"},
+    {TIR_WORD_kind_e5m2, 32, TAIL_SIGNS, "e5m2"}, {TIR_WORD_kind_i8, 32, TAIL_NONE, "s8"},
+    {TIR_WORD_kind_u8, 32, TAIL_NONE, "u8"},
+};
+
+static const struct wgmma_row *row_of(const struct tir_inst *inst)
+{
+    enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
+    for (uint32_t i = 0; i < TIR_COUNT_OF(rows); i++)
+        if (rows[i].kind == kind)
+            return &rows[i];
+    return NULL;
+}
+
+// Whether an operation is one of the instructions there are; check.c has seen to types and counts.
+const char *tir_wgmma_wrong(const struct tir_inst *inst)
+{
+    const struct wgmma_row *row = row_of(inst);
+    int64_t cols = tir_attr_int(inst, TIR_ATTR_cols, 0),
+            steps = tir_attr_int(inst, TIR_ATTR_steps, 0);
+    bool integer = row && row->tail == TAIL_NONE;
+    if (!row || tir_attr_int(inst, TIR_ATTR_depth, 0) != row->depth)
+        return "no instruction has this kind and depth";
+    if (cols < 8 || cols > 256 || cols % 8 || (integer && cols > 24 && cols % 16))
+        return "no instruction has as many columns";
+    if (steps < 1 || steps > TIR_WGMMA_STEPS)
+        return "it takes 1 to 16 steps";
+    if (row->tail != TAIL_TURNED &&
+        (tir_attr_int(inst, TIR_ATTR_a_trans, 0) || tir_attr_int(inst, TIR_ATTR_b_trans, 0)))
+        return "only elements of 16 bits can be transposed";
+    if (!inst->operands[TIR_WGMMA_A] && tir_attr_int(inst, TIR_ATTR_a_trans, 0))
+        return "A in registers cannot be transposed";
+    return NULL;
+}
+
+struct product { // one operation
+    const struct tir_inst *inst;
+    const struct wgmma_row *row;
+    struct tir_value **registers;
+    uint32_t steps, sums; // instructions; accumulators
+    uint32_t a_count;     // registers of A in all steps
+    uint32_t kept;        // accumulators that come in: all or none
+    // Numbers of asm operands: the first register of A, the descriptors, the scale.
+    uint32_t a, a_desc, b_desc, scale;
+    const char *sum; // their type in PTX
+};
+
+static struct product product_of(const struct tir_inst *inst)
+{
+    uint32_t count;
+    struct product p = {.inst = inst,
+                        .row = row_of(inst),
+                        .registers = tir_list(inst, &count),
+                        .steps = (uint32_t)tir_attr_int(inst, TIR_ATTR_steps, 1),
+                        .sums = inst->result_count};
+    p.a_count = inst->operands[TIR_WGMMA_A] ? 0 : 4 * p.steps;
+    p.kept = count - p.a_count;
+    bool halves = 4 * p.sums == (uint32_t)tir_attr_int(inst, TIR_ATTR_cols, 0);
+    p.sum = p.row->tail == TAIL_NONE ? "s32" : halves ? "f16" : "f32";
+    p.a = p.sums + p.kept;
+    p.b_desc = p.a + p.a_count;
+    p.a_desc = p.b_desc + 1;
+    p.scale = p.a_desc + !p.a_count;
+    return p;
+}
+
+static void list_registers(struct tir_text *text, uint32_t first, uint32_t count)
+{
+    tir_text_add(text, STR("{"));
+    for (uint32_t i = 0; i < count; i++)
+        tir_text_format(text, "%s$%" PRIu32, i ? "," : "", first + i);
+    tir_text_add(text, STR("}"));
+}
+
+// The scale of a step as an operand, or NULL: it is operand number p->scale.
+static const char *scale_text(const struct product *p, uint32_t step)
+{
+    int64_t constant = 1;
+    const struct tir_value *scale = p->inst->operands[TIR_WGMMA_SCALE];
+    if (step || !scale || tir_is_const_int(scale, &constant))
+        return constant ? "1" : "0";
+    return NULL;
+}
+
+static void add_descriptor(struct tir_text *text, const char *name, uint32_t operand, uint32_t step)
+{
+    if (step)
+        tir_text_format(text, "%s", name);
+    else
+        tir_text_format(text, "$%" PRIu32, operand);
+}
+
+static void add_step(struct tir_text *text, const struct product *p, uint32_t step)
+{
+    int64_t a_step = tir_attr_int(p->inst, TIR_ATTR_a_step, 0) * step;
+    int64_t b_step = tir_attr_int(p->inst, TIR_ATTR_b_step, 0) * step;
+    if (step && !p->a_count)
+        tir_text_format(text, "add.s64 a, $%" PRIu32 ", %" PRId64 "; ", p->a_desc, a_step);
+    if (step)
+        tir_text_format(text, "add.s64 b, $%" PRIu32 ", %" PRId64 "; ", p->b_desc, b_step);
+    tir_text_format(text, "wgmma.mma_async.sync.aligned.m64n%" PRId64 "k%" PRIu32 ".%s.%s.%s ",
+                    tir_attr_int(p->inst, TIR_ATTR_cols, 0), p->row->depth, p->sum, p->row->elem,
+                    p->row->elem);
+    list_registers(text, 0, p->sums);
+    tir_text_add(text, STR(", "));
+    if (p->a_count)
+        list_registers(text, p->a + 4 * step, 4);
+    else
+        add_descriptor(text, "a", p->a_desc, step);
+    tir_text_add(text, STR(", "));
+    add_descriptor(text, "b", p->b_desc, step);
+    const char *scale = scale_text(p, step);
+    if (scale)
+        tir_text_format(text, ", %s", scale);
+    else
+        tir_text_format(text, ", $%" PRIu32, p->scale);
+    if (p->row->tail != TAIL_NONE)
+        tir_text_add(text, STR(", 1, 1"));
+    if (p->row->tail == TAIL_TURNED && !p->a_count)
+        tir_text_format(text, ", %" PRId64, tir_attr_int(p->inst, TIR_ATTR_a_trans, 0));
+    if (p->row->tail == TAIL_TURNED)
+        tir_text_format(text, ", %" PRId64, tir_attr_int(p->inst, TIR_ATTR_b_trans, 0));
+    tir_text_add(text, STR("; "));
+}
+
+static LLVMTypeRef tied_type(const struct emit *e, const struct tir_type *type, char *letter)
+{
+    bool is_float = tir_elem_is_float(type->elem);
+    *letter = is_float ? 'f' : 'r';
+    return is_float ? e->ll->f32 : e->ll->i32;
+}
+
+// Starts constraints and types with `count` outputs of these values.
+static LLVMTypeRef add_outputs(struct emit *e, struct tir_text *constraints,
+                               struct tir_value *const *values, uint32_t count)
+{
+    LLVMTypeRef *types = arena_array(e->arena, LLVMTypeRef, count);
+    for (uint32_t i = 0; i < count; i++) {
+        char letter;
+        types[i] = tied_type(e, values[i]->type, &letter);
+        tir_text_format(constraints, "=%c,", letter);
+    }
+    return count == 1 ? types[0] : LLVMStructTypeInContext(e->ll->context, types, count, false);
+}
+
+static void add_tied(struct emit *e, struct tir_text *constraints, struct tir_value *const *values,
+                     uint32_t count, V *args)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        args[i] = tir_emit_value(e, values[i]);
+        tir_text_format(constraints, "%" PRIu32 ",", i);
+    }
+}
+
+static void set_outputs(struct emit *e, const struct tir_inst *inst, V v)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        tir_emit_set(e, inst->results[i],
+                     inst->result_count == 1 ? v : LLVMBuildExtractValue(e->b, v, i, ""));
+}
+
+static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
+{
+    struct product p = product_of(inst);
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    V *args = arena_array(e->arena, V, p.scale - p.sums + 1);
+    LLVMTypeRef type = add_outputs(e, &constraints, inst->results, p.sums);
+    add_tied(e, &constraints, p.registers + p.a_count, p.kept, args);
+    uint32_t count = p.kept;
+    for (uint32_t i = 0; i < p.a_count; i++, count++) {
+        args[count] = tir_emit_value(e, p.registers[i]);
+        tir_text_add(&constraints, STR("r,"));
+    }
+    for (uint32_t i = TIR_WGMMA_B; i <= TIR_WGMMA_A; i++)
+        if (inst->operands[i]) {
+            args[count++] = tir_emit_value(e, inst->operands[i]);
+            tir_text_add(&constraints, STR("l,"));
+        }
+    if (!scale_text(&p, 0)) {
+        args[count++] = tir_emit_value(e, inst->operands[TIR_WGMMA_SCALE]);
+        tir_text_add(&constraints, STR("b,"));
+    }
+    tir_text_add(&constraints, STR("~{memory}"));
+    tir_text_add(&text, p.steps > 1 ? STR("{ .reg .b64 a, b; ") : STR("{ "));
+    for (uint32_t step = 0; step < p.steps; step++)
+        add_step(&text, &p, step);
+    tir_text_add(&text, STR("}"));
+    set_outputs(e, inst,
+                tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
+                             TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, count));
+}
+
+static void emit_await(struct emit *e, const struct tir_inst *inst)
+{
+    struct tir_text constraints;
+    tir_text_init(&constraints, e->arena, 0);
+    V *args = arena_array(e->arena, V, inst->operand_count + 1);
+    LLVMTypeRef type = add_outputs(e, &constraints, inst->operands, inst->operand_count);
+    add_tied(e, &constraints, inst->operands, inst->operand_count, args);
+    tir_text_add(&constraints, STR("~{memory}"));
+    tir_str text = tir_str_format(e->arena, "wgmma.wait_group.sync.aligned %" PRId64 ";",
+                                  tir_attr_int(inst, TIR_ATTR_groups, 0));
+    set_outputs(e, inst,
+                tir_llvm_asm(e->ll, inst->operand_count ? type : e->ll->none, text,
+                             tir_text_str(&constraints), TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args,
+                             inst->operand_count));
+}
+
+bool tir_emit_wgmma(struct emit *e, const struct tir_inst *inst)
+{
+    if (inst->op != TIR_OP_WGMMA && inst->op != TIR_OP_AWAIT)
+        return false;
+    if (inst->op == TIR_OP_WGMMA)
+        emit_wgmma(e, inst);
+    else
+        emit_await(e, inst);
+    return true;
+}
