@@ -58,6 +58,21 @@ static bool is_pass(tir_str name)
     return false;
 }
 
+static tir_status check_wishes(struct tir_compilation *c)
+{
+    tir_str unknown;
+    if (tir_compile_wishes_parse(c->options.require, &c->required, &unknown))
+        return TIR_OK;
+    fail(c, TIR_ERR_INVALID,
+         "require: there is no `" STR_FMT "`; what can be required:", STR_ARG(unknown));
+    for (uint32_t wish = TIR_WISH_NONE + 1; wish < TIR_WISH_COUNT; wish++) {
+        size_t len = strlen(c->error.message);
+        snprintf(c->error.message + len, sizeof(c->error.message) - len, " %s",
+                 tir_wishes[wish].name);
+    }
+    return TIR_ERR_INVALID;
+}
+
 static tir_status check_options(struct tir_compilation *c)
 {
     const tir_compile_options *o = &c->options;
@@ -78,12 +93,13 @@ static tir_status check_options(struct tir_compilation *c)
         if (passes[i].value.len && !is_pass(passes[i].value))
             return fail(c, TIR_ERR_INVALID, "%s: there is no pass " STR_FMT, passes[i].option,
                         STR_ARG(passes[i].value));
-    uint32_t code = ~(1u << TIR_OUTPUT_IR | 1u << TIR_OUTPUT_RECEIPT | 1u << TIR_OUTPUT_PRINTED);
+    uint32_t code = ~(1u << TIR_OUTPUT_IR | 1u << TIR_OUTPUT_RECEIPT | 1u << TIR_OUTPUT_PRINTED |
+                      1u << TIR_OUTPUT_RECEIPT_JSON);
     if ((o->run_pass.len || o->stop_after.len) && (o->outputs & code))
         return fail(c, TIR_ERR_INVALID, "run_pass and stop_after give IR only");
     if (o->outputs >> TIR_OUTPUT_COUNT)
         return fail(c, TIR_ERR_INVALID, "outputs has bits beyond the last output");
-    return TIR_OK;
+    return check_wishes(c);
 }
 
 static struct tir_binding *bindings(struct tir_compilation *c, const tir_setting *settings,
@@ -150,8 +166,11 @@ static bool run_passes(struct tir_compilation *c, struct tir_kernel_code *kernel
                                            .verify = o->verify,
                                            .time = o->time_passes && !i,
                                            .printed = &c->printed};
-        tir_compile_variant_describe(&c->receipt, kernel->variants[i]);
+        tir_compile_receipt_begin(c, kernel->name, kernel->variants[i]);
         if (!tir_run_passes(kernel->variants[i], &pass, &options))
+            return false;
+        bool finished = !o->run_pass.len && !o->stop_after.len;
+        if (i == 0 && !tir_compile_receipt_require(c, finished)) // the others exist to do without
             return false;
     }
     return true;
@@ -205,16 +224,6 @@ static bool generate(struct tir_compilation *c)
     return ok;
 }
 
-static void report_registers(struct tir_compilation *c, const struct tir_ptxas_result *result)
-{
-    for (uint32_t i = 0; i < result->kernel_count; i++) {
-        const struct tir_ptxas_kernel *k = &result->kernels[i];
-        tir_text_format(&c->receipt,
-                        STR_FMT ": %u registers, %u bytes of stack, %u bytes spilled\n",
-                        STR_ARG(k->name), k->registers, k->stack_bytes, k->spill_bytes);
-    }
-}
-
 static tir_status assemble(struct tir_compilation *c)
 {
     const char *path = tir_ptxas_find(&c->cx.arena);
@@ -229,10 +238,11 @@ static tir_status assemble(struct tir_compilation *c)
     add_stage(c, "ptxas", now_ms() - start);
     if (ran && result.ok) {
         c->outputs[TIR_OUTPUT_CUBIN] = result.cubin;
-        report_registers(c, &result);
+        for (uint32_t i = 0; i < result.kernel_count; i++)
+            tir_compile_receipt_code(c, &result.kernels[i]);
         return TIR_OK;
     }
-    tir_text_format(&c->receipt, "no cubin: " STR_FMT "\n", STR_ARG(result.log));
+    c->assembler = result.log;
     if (!needed) // an older ptxas does not know every target; the driver takes the PTX
         return TIR_OK;
     return fail(c, TIR_ERR_UNSUPPORTED, "%s: " STR_FMT, path, STR_ARG(result.log));
@@ -241,7 +251,7 @@ static tir_status assemble(struct tir_compilation *c)
 static tir_status compile(struct tir_compilation *c)
 {
     tir_context_init(&c->cx, &c->options.allocator);
-    tir_text_init(&c->receipt, &c->cx.arena, 0);
+    c->receipt.arena = &c->cx.arena;
     tir_text_init(&c->printed, &c->cx.arena, 0);
     struct tir_module *m;
     if (!parse(c, &m) || !lower(c, m))
@@ -279,7 +289,9 @@ static void conclude(struct tir_compilation *c)
     c->error_count = c->cx.diags.error_count;
     vec_foreach(struct tir_diag *, d, &c->cx.diags.list)
         c->warning_count += tir_diag_infos[(*d)->code].severity == TIR_WARNING;
-    c->outputs[TIR_OUTPUT_RECEIPT] = tir_text_str(&c->receipt);
+    c->outputs[TIR_OUTPUT_RECEIPT] = tir_compile_receipt_text(c);
+    if (wants(c, TIR_OUTPUT_RECEIPT_JSON))
+        c->outputs[TIR_OUTPUT_RECEIPT_JSON] = tir_compile_receipt_json(c);
     c->outputs[TIR_OUTPUT_PRINTED] = tir_text_str(&c->printed);
     for (int i = 0; i < TIR_OUTPUT_RECEIPT; i++)
         if (!wants(c, (tir_output)i))

@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "context.h"
+#include "pass/receipt.h"
 #include "target/nvptx/nvptx.h"
 #include "target/nvptx/ptxas.h"
 #include "tir/compiler.h"
@@ -22,7 +23,10 @@ struct tir_compilation {
     tir_str name, source;
     const struct tir_arch *arch;
     VEC(struct tir_kernel_code) kernels;
-    struct tir_text receipt, printed;
+    struct tir_receipt receipt;
+    uint32_t required; // 1 << tir_wish: what options.require asks for
+    tir_str assembler; // why there is no cubin; NULL: there is one, or it was not asked for
+    struct tir_text printed;
     tir_str outputs[TIR_OUTPUT_COUNT];
     uint8_t *artifact; // from the allocator
     size_t artifact_size;
@@ -40,8 +44,20 @@ tir_status tir_compile_artifact_make(struct tir_compilation *c);
 // compile_variants.c: f and its copies, each with what it may rely on; f alone where variants make
 // no sense.
 struct tir_kernel_code tir_compile_variants(struct tir_compilation *c, struct tir_func *f);
-// The first line of a variant in the receipt: its name and what it relies on.
+// What the variant relies on, as a clause; nothing: it takes any arguments.
 void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f);
+
+// compile_receipt.c: the part of variant f, which passes add to from now on.
+void tir_compile_receipt_begin(struct tir_compilation *c, const char *kernel,
+                               const struct tir_func *f);
+void tir_compile_receipt_code(struct tir_compilation *c, const struct tir_ptxas_kernel *k);
+tir_str tir_compile_receipt_text(struct tir_compilation *c);
+tir_str tir_compile_receipt_json(struct tir_compilation *c);
+// "tma,wgmma" as bits. False: *unknown is no wish.
+bool tir_compile_wishes_parse(tir_str words, uint32_t *out, tir_str *unknown);
+// False: errors were reported for what is required and the last part refuses or, when every pass
+// ran (finished), does not have.
+bool tir_compile_receipt_require(struct tir_compilation *c, bool finished);
 
 // compile_whole.c: asks f's sizes to be multiples of its tiles (tir_func.when_count), which spares
 // it every test for the edges. Where no size is walked in tiles f is left as it is.

@@ -178,7 +178,7 @@ tir_status tir_compile_artifact_make(struct tir_compilation *c)
                               .ptx = c->outputs[TIR_OUTPUT_PTX],
                               .cubin_arch = cubin.len ? tir_str_of(c->arch->name) : STR(""),
                               .cubin = cubin,
-                              .receipt = tir_text_str(&c->receipt),
+                              .receipt = tir_compile_receipt_text(c),
                               .kernels = kernels,
                               .kernel_count = c->kernels.len};
     tir_status status = tir_artifact_encode(&desc, &c->options.allocator, &c->artifact,

@@ -121,10 +121,9 @@ void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f
     } facts[] = {{TIR_FACT_INDEX32, "32-bit offsets suffice"},
                  {TIR_FACT_VECTOR16, "every tensor is aligned to 16 bytes"},
                  {TIR_FACT_UNIT_INNER, "every innermost stride is 1"}};
-    const char *separator = " where ";
-    tir_text_format(out, "%s:", f->name);
+    const char *separator = "";
     if (f->when_count) {
-        tir_text_format(out, "%stiles are whole", separator);
+        tir_text_add(out, STR("tiles are whole"));
         separator = ", ";
     }
     for (size_t i = 0; i < TIR_COUNT_OF(facts); i++)
@@ -138,5 +137,4 @@ void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f
                             f->params[i].aligned);
             separator = ", ";
         }
-    tir_text_add(out, STR("\n"));
 }

@@ -58,6 +58,12 @@ void tir_note_at(struct tir_diags *diags, struct tir_span span, const char *form
 void tir_fix_at(struct tir_diags *diags, struct tir_span span, const char *replacement,
                 const char *format, ...) TIR_PRINTF(4, 5);
 
+// s as messages have it: on one line, and what could upset a terminal is U+FFFD.
+void tir_text_message(struct tir_text *out, tir_str s);
+// "file", "line", "column", "end_line", "end_column" of an object, each ends in a comma; columns
+// count bytes. Nothing for nowhere.
+void tir_json_place(struct tir_text *out, struct tir_source_map *sources, struct tir_span span);
+
 enum tir_diag_format { TIR_DIAG_TEXT, TIR_DIAG_JSON };
 // Renders every diagnostic: carets and notes, or one JSON object a line.
 void tir_diags_render(const struct tir_diags *diags, enum tir_diag_format format,

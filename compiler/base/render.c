@@ -36,7 +36,7 @@ static void add_point(struct tir_text *out, tir_str s, size_t begin, size_t end,
         tir_text_add(out, (tir_str){s.ptr + begin, end - begin});
 }
 
-static void add_message(struct tir_text *out, tir_str s)
+void tir_text_message(struct tir_text *out, tir_str s)
 {
     for (size_t at = 0; at < s.len;) {
         size_t begin = at;
@@ -102,7 +102,7 @@ static void add_place(struct tir_text *out, struct tir_position p)
 {
     if (!p.file)
         return;
-    add_message(out, p.file->name);
+    tir_text_message(out, p.file->name);
     tir_text_format(out, ":%u:%u: ", (unsigned)p.line, (unsigned)p.column);
 }
 
@@ -128,10 +128,10 @@ static void text_note(struct renderer *r, const struct tir_diag_note *note)
     struct tir_position p = tir_source_locate(r->diags->sources, note->span.begin);
     tir_text_add(r->out, note->is_fix ? STR("help: ") : STR("note: "));
     add_place(r->out, p);
-    add_message(r->out, note->text);
+    tir_text_message(r->out, note->text);
     if (note->replacement.len && !contains(note->text, note->replacement)) {
         tir_text_add(r->out, STR(": `"));
-        add_message(r->out, note->replacement);
+        tir_text_message(r->out, note->replacement);
         tir_text_char(r->out, '`');
     }
     tir_text_char(r->out, '\n');
@@ -145,7 +145,7 @@ static void text_diag(struct renderer *r, const struct tir_diag *diag)
     struct tir_position p = tir_source_locate(r->diags->sources, diag->span.begin);
     add_place(r->out, p);
     tir_text_format(r->out, "%s[%s]: ", severity_name(info->severity), info->code);
-    add_message(r->out, diag->text);
+    tir_text_message(r->out, diag->text);
     tir_text_char(r->out, '\n');
     add_source(r, diag->span, p);
     vec_foreach(struct tir_diag_note, note, &diag->notes)
@@ -160,18 +160,17 @@ static void text_dropped(struct renderer *r, uint32_t count, const char *what)
                         count - limit == 1 ? " is" : "s are");
 }
 
-// "file", "line", "column", "end_line", "end_column": each ends in a comma. Columns count bytes.
-static void json_place(struct renderer *r, struct tir_span span)
+void tir_json_place(struct tir_text *out, struct tir_source_map *sources, struct tir_span span)
 {
-    struct tir_position begin = tir_source_locate(r->diags->sources, span.begin);
+    struct tir_position begin = tir_source_locate(sources, span.begin);
     if (!begin.file)
         return;
-    struct tir_position end = tir_source_locate(r->diags->sources, TIR_MAX(span.end, span.begin));
+    struct tir_position end = tir_source_locate(sources, TIR_MAX(span.end, span.begin));
     if (end.file != begin.file)
         end = begin;
-    tir_text_add(r->out, STR("\"file\":"));
-    tir_text_json(r->out, begin.file->name);
-    tir_text_format(r->out, ",\"line\":%u,\"column\":%u,\"end_line\":%u,\"end_column\":%u,",
+    tir_text_add(out, STR("\"file\":"));
+    tir_text_json(out, begin.file->name);
+    tir_text_format(out, ",\"line\":%u,\"column\":%u,\"end_line\":%u,\"end_column\":%u,",
                     (unsigned)begin.line, (unsigned)begin.column, (unsigned)end.line,
                     (unsigned)end.column);
 }
@@ -179,7 +178,7 @@ static void json_place(struct renderer *r, struct tir_span span)
 static void json_note(struct renderer *r, const struct tir_diag_note *note)
 {
     tir_text_format(r->out, "{\"kind\":\"%s\",", note->is_fix ? "help" : "note");
-    json_place(r, note->span);
+    tir_json_place(r->out, r->diags->sources, note->span);
     tir_text_add(r->out, STR("\"message\":"));
     tir_text_json(r->out, note->text);
     if (note->is_fix) {
@@ -194,7 +193,7 @@ static void json_diag(struct renderer *r, const struct tir_diag *diag)
     const struct tir_diag_info *info = &tir_diag_infos[diag->code];
     tir_text_format(r->out, "{\"severity\":\"%s\",\"code\":\"%s\",", severity_name(info->severity),
                     info->code);
-    json_place(r, diag->span);
+    tir_json_place(r->out, r->diags->sources, diag->span);
     tir_text_add(r->out, STR("\"message\":"));
     tir_text_json(r->out, diag->text);
     tir_text_add(r->out, STR(",\"notes\":["));

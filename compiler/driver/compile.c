@@ -24,13 +24,19 @@ static const tir_setting *settings(struct tir_arena *arena, const struct tir_opt
     return out;
 }
 
+static tir_output receipt_output(const struct tir_options *options)
+{
+    const char *format = options->text[TIR_OPTION_RECEIPT];
+    return format && !strcmp(format, "json") ? TIR_OUTPUT_RECEIPT_JSON : TIR_OUTPUT_RECEIPT;
+}
+
 static tir_compile_options compile_options(const struct tir_compile_request *r)
 {
     const struct tir_options *o = r->options;
     tir_compile_options out = TIR_COMPILE_OPTIONS_INIT;
     const char *diagnostics = o->text[TIR_OPTION_DIAGNOSTICS];
     out.arch = r->arch ? tir_str_of(r->arch) : text_of(o, TIR_OPTION_ARCH);
-    out.outputs = r->outputs;
+    out.outputs = r->outputs | 1u << receipt_output(o);
     out.metas = settings(r->arena, o);
     out.meta_count = o->defines.len;
     out.kernel = text_of(o, TIR_OPTION_KERNEL);
@@ -42,6 +48,7 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
     out.skip_pass = text_of(o, TIR_OPTION_SKIP);
     out.bisect = o->given[TIR_OPTION_BISECT] ? o->integer[TIR_OPTION_BISECT] : -1;
     out.time_passes = o->given[TIR_OPTION_TIMES];
+    out.require = text_of(o, TIR_OPTION_REQUIRE);
     if (diagnostics && !strcmp(diagnostics, "json") && !o->given[TIR_OPTION_EXPECT])
         out.diagnostics = TIR_DIAGNOSTICS_JSON;
     out.import = import;
@@ -60,7 +67,7 @@ static void report(const struct tir_compile_request *r, const tir_compilation *c
         print(stderr, tir_compilation_diagnostics(compilation));
     print(r->log, tir_compilation_output(compilation, TIR_OUTPUT_PRINTED));
     if (r->options->given[TIR_OPTION_RECEIPT])
-        print(r->log, tir_compilation_output(compilation, TIR_OUTPUT_RECEIPT));
+        print(r->log, tir_compilation_output(compilation, receipt_output(r->options)));
     size_t count = 0;
     const tir_stage *stages = tir_compilation_stages(compilation, &count);
     for (size_t i = 0; r->options->given[TIR_OPTION_TIMES] && i < count; i++)

@@ -8,7 +8,7 @@
 #include "driver/fail.h"
 #include "driver/number.h"
 
-enum kind { FLAG, TEXT, CHOICE, INT, LIST, RATIO };
+enum kind { FLAG, TEXT, CHOICE, WORD, INT, LIST, RATIO };
 
 #define NONE  (1u << TIR_COMMAND_NONE)
 #define BUILD (1u << TIR_COMMAND_BUILD)
@@ -71,8 +71,9 @@ static bool take(struct tir_arena *arena, struct tir_options *out, uint32_t row,
     case FLAG:
     case TEXT:
         return true;
+    case WORD:
     case CHOICE:
-        if (has_word(rows[row].argument, text))
+        if ((!text && rows[row].kind == WORD) || has_word(rows[row].argument, text))
             return true;
         return tir_fail(error, TIR_ERR_INVALID, "--%s=%s: it is one of %s", name, text,
                         rows[row].argument);
@@ -131,9 +132,10 @@ static struct table table_of(enum tir_command command)
     for (uint32_t row = 0; row < TIR_OPTION_COUNT; row++) {
         if (!allowed(row, command))
             continue;
-        int argument = rows[row].kind == FLAG    ? no_argument
-                       : rows[row].kind == RATIO ? optional_argument
-                                                 : required_argument;
+        bool optional = rows[row].kind == RATIO || rows[row].kind == WORD;
+        int argument = rows[row].kind == FLAG ? no_argument
+                       : optional             ? optional_argument
+                                              : required_argument;
         table.longs[count++] = (struct option){rows[row].name, argument, NULL, 256 + (int)row};
         if (rows[row].letter) {
             table.letters[letters++] = rows[row].letter;
@@ -199,6 +201,7 @@ static tir_str spelling(struct tir_arena *arena, uint32_t row)
     switch (rows[row].kind) {
     case FLAG:
         return tir_str_format(arena, "%s--%s", letter, rows[row].name);
+    case WORD:
     case RATIO:
         return tir_str_format(arena, "%s--%s[=%s]", letter, rows[row].name, argument);
     case LIST:

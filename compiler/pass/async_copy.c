@@ -23,6 +23,7 @@
 
 #include "ir/range.h"
 #include "ir/walk.h"
+#include "pass/receipt.h"
 #include "pass/stage.h"
 #include "target/nvptx/arch.h"
 
@@ -113,17 +114,16 @@ static struct tir_inst *copyable_load(struct async *as, const struct tir_inst *s
 
 static void refuse(struct async *as, const struct tir_inst *load, const char *why)
 {
-    if (as->cx->receipt)
-        tir_text_format(as->cx->receipt, "copy of %s: through registers, because %s\n",
-                        tir_ref_base(load)->name ? tir_ref_base(load)->name : "a tensor", why);
+    const char *name = tir_ref_base(load)->name;
+    tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, load->span,
+                       "copy of %s: through registers, because %s", name ? name : "a tensor", why);
 }
 
 static void accept(struct async *as, struct tir_inst *copy, uint32_t width)
 {
     tir_set_int(as->f, copy, TIR_ATTR_width, width);
-    if (as->cx->receipt)
-        tir_text_format(as->cx->receipt, "copy of %s: cp.async, %u bytes each\n",
-                        tir_param_of(as->f, tir_ref_base(copy))->name, width);
+    tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: cp.async, %u bytes each",
+                    tir_param_of(as->f, tir_ref_base(copy))->name, width);
 }
 
 static bool is_gathered(const struct tir_inst *load)

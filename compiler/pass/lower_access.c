@@ -13,6 +13,7 @@
 
 #include "ir/walk.h"
 #include "pass/lower_tile.h"
+#include "pass/receipt.h"
 #include "pass/stage.h"
 
 struct side { // one dimension of the tensor
@@ -404,10 +405,11 @@ void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst)
     t.from.stepped = t.from.at;
     int64_t stated = tir_attr_int(inst, TIR_ATTR_width, 16);
     int64_t width = (int64_t)t.elements * tir_elems[elem].bits / 8;
-    if (width < stated && lo->cx->receipt)
-        tir_text_format(lo->cx->receipt, "copy of %s: %lld bytes each%s, for want of alignment\n",
-                        t.from.base->name ? t.from.base->name : "a tensor", (long long)width,
-                        width < 4 ? ", through registers" : "");
+    if (width < stated)
+        tir_receipt_refuse(lo->cx, TIR_TOPIC_COPY, width < 4 ? TIR_WISH_ASYNC : TIR_WISH_NONE,
+                           inst->span, "copy of %s: %lld bytes each%s, for want of alignment",
+                           t.from.base->name ? t.from.base->name : "a tensor", (long long)width,
+                           width < 4 ? ", through registers" : "");
     // Threads that would repeat what another one copies stay out; a false predicate would write
     // zeros.
     struct tir_value *owner = tir_lower_is_owner(lo, t.layout);

@@ -236,7 +236,5 @@ enum tir_change tir_pass_memory(struct tir_func *f, struct tir_pass_cx *cx)
     place(&m);
     if (!check_limit(&m))
         return TIR_FAILED;
-    if (cx->receipt)
-        tir_text_format(cx->receipt, "shared memory: %lld bytes\n", (long long)f->shared_bytes);
     return TIR_CHANGED;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pipeline as a table, and running it.
 
+#include "pass/receipt.h"
 #include "pass/run.h"
 
 // clang-format off
@@ -40,12 +41,16 @@ static bool run_all(struct tir_func *f, struct tir_pass_cx *cx,
         const struct tir_pass_info *only = tir_pass_by_name(options->run);
         return only && tir_run_pass(f, cx, only) != TIR_FAILED;
     }
+    if (f->form == TIR_FORM_SYNCED) // as it was written
+        tir_receipt_describe(cx, f);
     for (uint32_t i = 0; i < tir_pipeline_count; i++) {
         const struct tir_pass_info *pass = &tir_passes[i];
         if (f->form > pass->in)
             continue; // it entered the pipeline behind this pass
         if (tir_run_pass(f, cx, pass) == TIR_FAILED)
             return false;
+        if (pass->in < TIR_FORM_SYNCED && pass->out == TIR_FORM_SYNCED)
+            tir_receipt_describe(cx, f);
         if (tir_str_is(options->stop_after, pass->name))
             break;
     }

@@ -13,7 +13,7 @@ struct tir_pass_cx {
     struct tir_arena *scratch; // released by the runner after the pass
     struct tir_diags *diags;
     const struct tir_arch *arch;
-    struct tir_text *receipt;        // what was decided and why, one line each; NULL: not wanted
+    struct tir_receipt *receipt;     // what was decided and why (receipt.h); NULL: not wanted
     const struct tir_binding *known; // dimensions known at compile time (specialize)
     uint32_t known_count;
     struct tir_runner *runner; // set by tir_run_passes; NULL: passes are called directly

@@ -29,7 +29,7 @@
 // loop alone. The number of stages is the loop's, or as many as fit (at most four).
 
 #include "ir/walk.h"
-#include "pass/pass.h"
+#include "pass/receipt.h"
 #include "target/nvptx/arch.h"
 
 #define DEFAULT_STAGES 4
@@ -52,8 +52,8 @@ struct pipeline {
 
 static void refuse(struct pipeline *p, const char *why)
 {
-    if (p->cx->receipt)
-        tir_text_format(p->cx->receipt, "loop: not pipelined, because %s\n", why);
+    tir_receipt_refuse(p->cx, TIR_TOPIC_LOOP, TIR_WISH_PIPELINE, p->loop->span,
+                       "loop: not pipelined, because %s", why);
 }
 
 // Can v be computed ahead of its iteration: from the loop variable and the outside, by pure means?
@@ -124,12 +124,15 @@ static bool choose_stages(struct pipeline *p)
     other -= one;
     int64_t fit = (p->cx->arch->shared_per_cta - TIR_MAX(other, 0)) / TIR_MAX(one, 1);
     p->stages = TIR_MIN(asked ? asked : DEFAULT_STAGES, TIR_MAX(fit, 1));
-    if (p->cx->receipt) {
-        tir_text_format(p->cx->receipt, "loop: %lld stages of %lld bytes%s\n", (long long)p->stages,
-                        (long long)one,
-                        asked > p->stages ? ", fewer than asked: shared memory is full" : "");
+    if (p->stages < 2) {
+        refuse(p, asked == 1 ? "it asks for one stage"
+                             : "shared memory has no room for a second stage");
+        return false;
     }
-    return p->stages >= 2;
+    tir_receipt_add(p->cx, TIR_TOPIC_LOOP, p->loop->span, "loop: %lld stages of %lld bytes%s",
+                    (long long)p->stages, (long long)one,
+                    asked > p->stages ? ", fewer than asked: shared memory is full" : "");
+    return true;
 }
 
 static struct tir_value *build_ring(struct pipeline *p, struct tir_builder *b, struct copy *c)
@@ -148,6 +151,7 @@ static struct tir_value *build_ring(struct pipeline *p, struct tir_builder *b, s
     struct tir_value *v =
         tir_build1(b, TIR_OP_ALLOC, tir_type_get(p->f->module->types, &ring), NULL, 0);
     v->name = c->alloc->results[0]->name;
+    v->def->span = c->alloc->span;
     return v;
 }
 
@@ -315,7 +319,7 @@ enum tir_change tir_pass_pipeline(struct tir_func *f, struct tir_pass_cx *cx)
 {
     VEC(struct tir_inst *) loops = {0};
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_FOR && tir_attr_int(inst, TIR_ATTR_stages, 0) != 1)
+        if (inst->op == TIR_OP_FOR)
             vec_push(cx->scratch, &loops, inst);
     bool changed = false;
     vec_foreach(struct tir_inst *, it, &loops) {

@@ -1,34 +1,172 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The receipt as text, one line a decision.
+// Records of the receipt, and those that follow from a synchronised kernel alone.
 
 #include "pass/receipt.h"
 
 #include <stdarg.h>
 
-static void add_line(struct tir_pass_cx *cx, const char *format, va_list args)
+#include "ir/walk.h"
+#include "pass/shared.h"
+
+const char *const tir_topic_names[TIR_TOPIC_COUNT] = {
+    [TIR_TOPIC_COPY] = "copy",     [TIR_TOPIC_DOT] = "dot",   [TIR_TOPIC_LOOP] = "loop",
+    [TIR_TOPIC_RING] = "ring",     [TIR_TOPIC_ROLE] = "role", [TIR_TOPIC_LAUNCH] = "launch",
+    [TIR_TOPIC_MEMORY] = "memory", [TIR_TOPIC_SYNC] = "sync", [TIR_TOPIC_CODE] = "code",
+};
+
+const struct tir_wish_info tir_wishes[TIR_WISH_COUNT] = {
+    [TIR_WISH_ASYNC] = {"async", "copy to shared memory past the registers"},
+    [TIR_WISH_TMA] = {"tma", "copy by the tensor copy engine"},
+    [TIR_WISH_WGMMA] = {"wgmma", "product on warpgroups"},
+    [TIR_WISH_PIPELINE] = {"pipeline", "loop with asynchronous copies"},
+    [TIR_WISH_SPECIALIZE] = {"specialize", "role"},
+    [TIR_WISH_CLUSTER] = {"cluster", "cluster of CTAs"},
+};
+
+static void add_record(struct tir_pass_cx *cx, struct tir_record record, const char *format,
+                       va_list args)
 {
-    if (!cx->receipt)
+    struct tir_receipt *receipt = cx->receipt;
+    if (!receipt || !receipt->parts.len)
         return;
-    tir_text_vformat(cx->receipt, format, args);
-    tir_text_char(cx->receipt, '\n');
+    struct tir_text text;
+    tir_text_init(&text, receipt->arena, 0);
+    tir_text_vformat(&text, format, args);
+    record.text = tir_text_str(&text);
+    struct tir_receipt_part *part = &receipt->parts.at[receipt->parts.len - 1];
+    vec_foreach(struct tir_record, r, &part->records)
+        if (r->topic == record.topic && r->span.begin == record.span.begin &&
+            r->span.end == record.span.end && tir_str_equal(r->text, record.text))
+            return;
+    vec_push(receipt->arena, &part->records, record);
 }
 
 void tir_receipt_add(struct tir_pass_cx *cx, enum tir_topic topic, struct tir_span span,
                      const char *format, ...)
 {
-    (void)topic, (void)span;
     va_list args;
     va_start(args, format);
-    add_line(cx, format, args);
+    add_record(cx, (struct tir_record){.topic = topic, .span = span}, format, args);
     va_end(args);
 }
 
 void tir_receipt_refuse(struct tir_pass_cx *cx, enum tir_topic topic, enum tir_wish wish,
                         struct tir_span span, const char *format, ...)
 {
-    (void)topic, (void)wish, (void)span;
+    struct tir_record record = {.topic = topic, .is_refusal = true, .wish = wish, .span = span};
     va_list args;
     va_start(args, format);
-    add_line(cx, format, args);
+    add_record(cx, record, format, args);
     va_end(args);
+}
+
+// Describing.
+
+static void describe_launch(struct tir_pass_cx *cx, const struct tir_func *f)
+{
+    tir_receipt_add(cx, TIR_TOPIC_LAUNCH, f->span, "threads: %u a CTA", f->threads);
+    if (f->cluster[0])
+        tir_receipt_add(cx, TIR_TOPIC_LAUNCH, f->span, "cluster: %u x %u x %u CTAs", f->cluster[0],
+                        f->cluster[1], f->cluster[2]);
+    if (f->persistent)
+        tir_receipt_add(cx, TIR_TOPIC_LAUNCH, f->span, "grid: %u CTAs a multiprocessor stay",
+                        f->persistent);
+}
+
+static void describe_role(struct tir_pass_cx *cx, const struct tir_inst *role)
+{
+    const struct tir_attr *name = tir_attr_find(role, TIR_ATTR_name);
+    long long first = tir_attr_int(role, TIR_ATTR_first, -1),
+              warps = tir_attr_int(role, TIR_ATTR_warps, 1),
+              regs = tir_attr_int(role, TIR_ATTR_regs, 0);
+    struct tir_text text;
+    tir_text_init(&text, cx->scratch, 0);
+    tir_text_format(&text, "role " STR_FMT ": %lld warp%s", STR_ARG(name->text), warps,
+                    warps == 1 ? "" : "s");
+    if (first >= 0)
+        tir_text_format(&text, " from warp %lld on", first);
+    if (regs)
+        tir_text_format(&text, ", %lld registers a thread", regs);
+    tir_receipt_add(cx, TIR_TOPIC_ROLE, role->span, "%s", text.ptr);
+}
+
+static void describe_buffer(struct tir_pass_cx *cx, const struct tir_inst *alloc)
+{
+    const struct tir_value *v = tir_result(alloc);
+    if (v->type->space != TIR_SPACE_SHARED || !tir_attr_find(alloc, TIR_ATTR_offset))
+        return;
+    tir_receipt_add(cx, TIR_TOPIC_MEMORY, alloc->span, "shared memory: %s at %lld, %lld bytes",
+                    v->name ? v->name : "a buffer",
+                    (long long)tir_attr_int(alloc, TIR_ATTR_offset, 0),
+                    (long long)tir_buffer_bytes(v->type));
+}
+
+// counts: by operation, of the whole kernel.
+static void describe_sync(struct tir_pass_cx *cx, const struct tir_func *f, const uint32_t *counts)
+{
+    static const enum tir_op ops[] = {
+        TIR_OP_BAR_SYNC,     TIR_OP_BAR_ARRIVE,    TIR_OP_WARP_SYNC, TIR_OP_CLUSTER_ARRIVE,
+        TIR_OP_CLUSTER_WAIT, TIR_OP_MBARRIER_INIT, TIR_OP_ARRIVE,    TIR_OP_WAIT,
+        TIR_OP_COMMIT_GROUP, TIR_OP_WAIT_GROUP,    TIR_OP_AWAIT,     TIR_OP_FENCE,
+    };
+    struct tir_text text;
+    tir_text_init(&text, cx->scratch, 0);
+    for (uint32_t i = 0; i < TIR_COUNT_OF(ops); i++)
+        if (counts[ops[i]])
+            tir_text_format(&text, "%s%u %s", text.len ? ", " : "", counts[ops[i]],
+                            tir_ops[ops[i]].name);
+    if (text.len)
+        tir_receipt_add(cx, TIR_TOPIC_SYNC, f->span, "synchronisation: %s", text.ptr);
+}
+
+static bool in_loop(const struct tir_inst *inst)
+{
+    for (const struct tir_block *b = inst->block; b->owner; b = b->owner->block)
+        if (b->owner->op == TIR_OP_FOR || b->owner->op == TIR_OP_WHILE)
+            return true;
+    return false;
+}
+
+// Bits of the wishes that inst grants.
+static uint32_t granted_by(const struct tir_inst *inst)
+{
+    bool tma =
+        tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async) == TIR_WORD_engine_tma;
+    switch (inst->op) {
+    case TIR_OP_COPY_ASYNC:
+        return 1u << TIR_WISH_ASYNC | (tma ? 1u << TIR_WISH_TMA : 0) |
+               (in_loop(inst) ? 1u << TIR_WISH_PIPELINE : 0);
+    case TIR_OP_STORE_ASYNC:
+        return tma ? 1u << TIR_WISH_TMA : 0;
+    case TIR_OP_GEMM_ASYNC:
+        return 1u << TIR_WISH_WGMMA;
+    case TIR_OP_ROLE:
+        return 1u << TIR_WISH_SPECIALIZE;
+    default:
+        return 0;
+    }
+}
+
+void tir_receipt_describe(struct tir_pass_cx *cx, const struct tir_func *f)
+{
+    struct tir_receipt *receipt = cx->receipt;
+    if (!receipt || !receipt->parts.len)
+        return;
+    uint32_t counts[TIR_OP_COUNT] = {0}, granted = f->cluster[0] ? 1u << TIR_WISH_CLUSTER : 0;
+    struct tir_arena_mark mark = tir_arena_mark(cx->scratch);
+    describe_launch(cx, f);
+    if (f->shared_bytes)
+        tir_receipt_add(cx, TIR_TOPIC_MEMORY, f->span, "shared memory: %lld bytes",
+                        (long long)f->shared_bytes);
+    tir_foreach_inst(inst, f) {
+        granted |= granted_by(inst);
+        counts[inst->op]++;
+        if (inst->op == TIR_OP_ROLE)
+            describe_role(cx, inst);
+        else if (inst->op == TIR_OP_ALLOC)
+            describe_buffer(cx, inst);
+    }
+    describe_sync(cx, f, counts);
+    receipt->parts.at[receipt->parts.len - 1].granted = granted;
+    tir_arena_release(cx->scratch, mark);
 }

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The receipt: what the passes decided, and why what was wished for was refused.
+//
+// A compilation has one receipt with a part for each variant of each kernel; passes add records to
+// the part of the variant they work on. compile_receipt.c prints it and checks --require against
+// it.
 #ifndef TIR_PASS_RECEIPT_H
 #define TIR_PASS_RECEIPT_H
 
 #include "pass/pass.h"
 
-enum tir_topic { // what a line is about
+enum tir_topic { // what a record is about, in the order of printing
     TIR_TOPIC_COPY,
     TIR_TOPIC_DOT,
     TIR_TOPIC_LOOP,
     TIR_TOPIC_RING,
     TIR_TOPIC_ROLE,
+    TIR_TOPIC_LAUNCH, // threads, clusters
     TIR_TOPIC_MEMORY,
-    TIR_TOPIC_SYNC
+    TIR_TOPIC_SYNC,
+    TIR_TOPIC_CODE, // what the assembler says
+    TIR_TOPIC_COUNT
 };
+extern const char *const tir_topic_names[TIR_TOPIC_COUNT];
 
 enum tir_wish { // what --require can ask for
     TIR_WISH_NONE,
@@ -22,14 +30,47 @@ enum tir_wish { // what --require can ask for
     TIR_WISH_WGMMA,      // products on warpgroups
     TIR_WISH_PIPELINE,   // copies that run ahead
     TIR_WISH_SPECIALIZE, // roles
-    TIR_WISH_CLUSTER     // copies that several CTAs share
+    TIR_WISH_CLUSTER,    // CTAs that share copies
+    TIR_WISH_COUNT
 };
 
-// One decision about what stands at span. The text is a clause: "copy of A: tma, 2 boxes".
+struct tir_wish_info {
+    const char *name; // as --require has it
+    const char *what; // "product on warpgroups": what a kernel has that grants the wish
+};
+extern const struct tir_wish_info tir_wishes[TIR_WISH_COUNT];
+
+struct tir_record {
+    enum tir_topic topic;
+    bool is_refusal;
+    enum tir_wish wish; // which one is refused; NONE: nothing that can be required
+    struct tir_span span;
+    tir_str text; // a clause
+};
+
+struct tir_receipt_part { // of one variant
+    const char *kernel, *entry;
+    struct tir_span span;
+    tir_str relies_on; // what must hold for the variant to run; empty: nothing
+    uint32_t granted;  // 1 << tir_wish: what the kernel has once it is synchronised
+    VEC(struct tir_record) records;
+};
+
+struct tir_receipt {
+    struct tir_arena *arena;
+    VEC(struct tir_receipt_part) parts;
+};
+
+// One decision about what stands at span. The text is a clause: "copy of A: tma, 2 boxes". A record
+// that the part has already is not added again.
 void tir_receipt_add(struct tir_pass_cx *cx, enum tir_topic topic, struct tir_span span,
                      const char *format, ...) TIR_PRINTF(4, 5);
 // A wish that cannot be granted there; the text says why: "copy of A: no tma, because ...".
 void tir_receipt_refuse(struct tir_pass_cx *cx, enum tir_topic topic, enum tir_wish wish,
                         struct tir_span span, const char *format, ...) TIR_PRINTF(5, 6);
+
+// What a synchronised kernel says itself, whoever wrote it: its roles and their registers, its
+// cluster, its map of shared memory, how often it synchronises, and which wishes it grants.
+void tir_receipt_describe(struct tir_pass_cx *cx, const struct tir_func *f);
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "ir/walk.h"
 #include "pass/dot.h"
+#include "pass/receipt.h"
 
 struct stage {
     struct tir_func *f;
@@ -138,11 +139,10 @@ static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, st
         return turned ? permuted(s, dot, buffer, swapped) : buffer;
     }
     struct tir_value *k_last = k_dim == 1 ? v : permuted(s, dot, v, swapped);
-    if (s->cx->receipt)
-        tir_text_format(s->cx->receipt,
-                        "dot operand %s: turned while it is stored, ldmatrix transposes only "
-                        "16-bit elements\n",
-                        v->name ? v->name : "");
+    tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, v->def ? v->def->span : dot->span,
+                       "copy of %s: through registers, because it is turned while it is stored: "
+                       "ldmatrix transposes only 16-bit elements",
+                       v->name ? v->name : "an operand of dot");
     struct tir_value *buffer = to_shared(s, k_last, dot, true);
     return k_dim == 1 ? buffer : permuted(s, dot, buffer, swapped);
 }
@@ -203,14 +203,12 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
         struct tir_dot_plan plan =
             tir_dot_plan(cx->arch, a->type->elem, b->type->elem, inst->results[0]->type->elem,
                          a->type->shape[0], b->type->shape[1], a->type->shape[1]);
-        if (cx->receipt) {
-            if (plan.mma)
-                tir_text_format(cx->receipt, "dot: mma.sync m16n8k%u %s\n", plan.depth,
-                                tir_words[plan.kind].name);
-            else
-                tir_text_format(cx->receipt, "dot: fused multiply-adds, because %s\n",
-                                plan.refusal);
-        }
+        if (plan.mma)
+            tir_receipt_add(cx, TIR_TOPIC_DOT, inst->span, "dot: mma.sync m16n8k%u %s", plan.depth,
+                            tir_words[plan.kind].name);
+        else
+            tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, inst->span,
+                               "dot: fused multiply-adds, because %s", plan.refusal);
         stage(&s, inst, TIR_DOT_A, 1, &plan);
         stage(&s, inst, TIR_DOT_B, 0, &plan);
     }

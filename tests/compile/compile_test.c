@@ -155,6 +155,32 @@ static void passes_can_be_stopped_and_printed(void **state)
     tir_compilation_destroy(c);
 }
 
+static void what_is_required_is_an_error(void **state)
+{
+    (void)state;
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.outputs = 1u << TIR_OUTPUT_PTX | 1u << TIR_OUTPUT_RECEIPT_JSON;
+    tir_compilation *c = compile(axpy, &options, TIR_OK);
+    assert_true(contains(tir_compilation_output(c, TIR_OUTPUT_RECEIPT), "axpy__wide:\n"));
+    assert_true(
+        contains(tir_compilation_output(c, TIR_OUTPUT_RECEIPT_JSON), "\"entry\":\"axpy__wide\""));
+    tir_compilation_destroy(c);
+    options.outputs = 1u << TIR_OUTPUT_PTX;
+    options.require = STR("wgmma,cluster");
+    c = compile(axpy, &options, TIR_ERR_DIAGNOSED);
+    assert_int_equal(tir_compilation_error_count(c), 2);
+    assert_true(contains(tir_compilation_diagnostics(c), "E0307"));
+    assert_int_equal(tir_compilation_output(c, TIR_OUTPUT_PTX).len, 0);
+    assert_int_equal(tir_compilation_output(c, TIR_OUTPUT_RECEIPT_JSON).len, 0);
+    tir_compilation_destroy(c);
+    // A caller of an earlier version knows nothing of it.
+    options.struct_size = offsetof(tir_compile_options, require);
+    tir_compilation_destroy(compile(axpy, &options, TIR_OK));
+    options.struct_size = sizeof(options);
+    options.require = STR("wgmma cluster");
+    assert_null(compile(axpy, &options, TIR_ERR_INVALID));
+}
+
 static int import_one(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
 {
     (void)from;
@@ -413,13 +439,15 @@ static void every_variant_computes_the_same(void **state)
 
 int main(void)
 {
-    static uint32_t llvm = 1u << TIR_OUTPUT_LLVM, header = 1u << TIR_OUTPUT_HEADER;
+    static uint32_t llvm = 1u << TIR_OUTPUT_LLVM | 1u << TIR_OUTPUT_RECEIPT_JSON,
+                    header = 1u << TIR_OUTPUT_HEADER;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_output_can_be_had),
         cmocka_unit_test(equal_input_gives_equal_bytes),
         cmocka_unit_test(wrong_source_is_diagnosed),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(passes_can_be_stopped_and_printed),
+        cmocka_unit_test(what_is_required_is_an_error),
         cmocka_unit_test(imports_and_settings_reach_the_program),
         cmocka_unit_test(what_no_machine_can_run_is_diagnosed),
         cmocka_unit_test(line_information_names_the_source),

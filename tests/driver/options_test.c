@@ -79,6 +79,11 @@ static void test_accepted(void **state)
     assert_true(o.integer[TIR_OPTION_TIME] == 5 && o.args.len == 4);
     o = sound("run --check=1e-3 a.tir");
     assert_true(o.number[TIR_OPTION_COMPARE] == 1e-3);
+    o = sound("build --receipt a.tir --require=tma,wgmma");
+    assert_true(o.given[TIR_OPTION_RECEIPT] && !o.text[TIR_OPTION_RECEIPT] && o.args.len == 1);
+    assert_string_equal(o.text[TIR_OPTION_REQUIRE], "tma,wgmma");
+    o = sound("check --receipt=json a.tir");
+    assert_string_equal(o.text[TIR_OPTION_RECEIPT], "json");
     o = sound("fmt --check -- -x.tir -");
     assert_true(o.given[TIR_OPTION_DRY] && !o.given[TIR_OPTION_COMPARE] && o.args.len == 2);
     o = sound("-h");
@@ -95,6 +100,8 @@ static void test_refused(void **state)
         {"build --emit=gold", "--emit=gold: it is one of artifact|ptx|cubin|llvm|tir|header"},
         {"build --emit=pt", "--emit=pt: it is one of artifact|ptx|cubin|llvm|tir|header"},
         {"build --device=emu", "tirc build has no option --device"},
+        {"build --receipt=xml", "--receipt=xml: it is one of text|json"},
+        {"build --receipt=", "--receipt=: it is one of text|json"},
         {"run --sede=3", "unknown option --sede=3; did you mean --seed?"},
         {"run --nonsense", "unknown option --nonsense"},
         {"run -q", "unknown option -q"},

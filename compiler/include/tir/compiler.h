@@ -41,9 +41,10 @@ typedef enum tir_output {
     TIR_OUTPUT_LLVM = 3,     // LLVM IR, as text
     TIR_OUTPUT_IR = 4,       // the program after its last pass, as .tir text
     TIR_OUTPUT_HEADER = 5,   // a C header: the artifact's bytes and a launch function per kernel
-    TIR_OUTPUT_RECEIPT = 6,  // how each kernel was lowered; always made
+    TIR_OUTPUT_RECEIPT = 6,  // how each kernel was lowered, and why not better; always made
     TIR_OUTPUT_PRINTED = 7,  // what print_after and time_passes printed; always made
-    TIR_OUTPUT_COUNT = 8
+    TIR_OUTPUT_RECEIPT_JSON = 8, // the receipt as one JSON object; docs/receipt.md has its keys
+    TIR_OUTPUT_COUNT = 9
 } tir_output;
 
 typedef enum tir_diagnostics_format {
@@ -78,12 +79,19 @@ typedef struct tir_compile_options {
     tir_diagnostics_format diagnostics;
     tir_import_fn import; // NULL: imports are errors
     void *import_user;
+    // Words with commas between them, of "async", "tma", "wgmma", "pipeline", "specialize" and
+    // "cluster": where the best variant of a kernel does without, that is an error in the source's
+    // diagnostics. Another word: TIR_ERR_INVALID.
+    tir_str require;
 } tir_compile_options;
 #define TIR_COMPILE_OPTIONS_INIT                                                                  \
     {                                                                                             \
         sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0, \
             NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,       \
-            TIR_DIAGNOSTICS_TEXT, NULL, NULL                                                      \
+            TIR_DIAGNOSTICS_TEXT, NULL, NULL,                                                     \
+        {                                                                                         \
+            NULL, 0                                                                               \
+        }                                                                                         \
     }
 
 // Compiles. `name` is what messages call the source; neither it nor `source` need stay valid.

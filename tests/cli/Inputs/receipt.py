@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks the JSON of --receipt=json on standard input against the table of docs/receipt.md: the keys,
+their types, and words and places that make sense. Prints one line for each record, so that
+FileCheck can ask for some. Usage: receipt.py SOURCE"""
+
+import json
+import sys
+
+TOPICS = {"copy", "dot", "loop", "ring", "role", "launch", "memory", "sync", "code"}
+WISHES = {None, "async", "tma", "wgmma", "pipeline", "specialize", "cluster"}
+PLACE = {"file": str, "line": int, "column": int, "end_line": int, "end_column": int}
+
+
+def check(value, keys, optional=()):
+    assert set(value) - set(optional) == set(keys), f"keys {sorted(value)}, not {sorted(keys)}"
+    for key, kind in keys.items():
+        assert isinstance(value[key], kind), f"{key} is {value[key]!r}"
+
+
+def check_record(record, lines):
+    check(record, {"topic": str, "refusal": bool, "wish": (str, type(None)), "text": str}, PLACE)
+    assert record["topic"] in TOPICS and record["wish"] in WISHES, record
+    assert record["refusal"] or not record["wish"], record
+    assert record["text"] and "\n" not in record["text"], record
+    place = [key for key in PLACE if key in record]
+    assert len(place) in (0, len(PLACE)), record
+    if place:
+        check({key: record[key] for key in place}, PLACE)
+        assert (record["line"], record["column"]) <= (record["end_line"], record["end_column"])
+        assert 1 <= record["line"] <= len(lines) and record["file"] == sys.argv[1], record
+        assert 1 <= record["column"] <= len(lines[record["line"] - 1].encode()) + 1, record
+        text = lines[record["line"] - 1][record["column"] - 1:record["end_column"] - 1]
+    else:
+        text = "nowhere"
+    print(record["topic"], "refused" if record["refusal"] else "done", record["wish"],
+          f"[{text}]", record["text"])
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    text = sys.stdin.read()
+    assert text.endswith("\n") and "\n" not in text[:-1], "more than one line"
+    receipt = json.loads(text)
+    check(receipt, {"source": str, "target": str, "assembler": (str, type(None)), "variants": list})
+    assert receipt["source"] == sys.argv[1]
+    print("target", receipt["target"])
+    for variant in receipt["variants"]:
+        check(variant, {"kernel": str, "entry": str, "relies_on": str, "records": list})
+        print("variant", variant["kernel"], variant["entry"], f"[{variant['relies_on']}]")
+        order = [sorted(TOPICS).index(r["topic"]) for r in variant["records"]]
+        seen = [t for i, t in enumerate(order) if i == 0 or order[i - 1] != t]
+        assert len(seen) == len(set(seen)), "a topic stands in two places"
+        for record in variant["records"]:
+            check_record(record, lines)
+
+
+main()
