@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compares how often each kernel of the examples synchronises with a list, so that a change is seen.
+
+usage: sync.py TIRC LIST [--update]   --update writes the list anew
+
+A line is: target, file, variant, and how many operations of each kind its synchronised text has, as
+the receipt says. A count that grows costs time on the device; one that shrinks is right only when
+sync_check and the emulator agree.
+"""
+
+import difflib
+import json
+import pathlib
+import subprocess
+import sys
+
+TARGETS = ["sm_80", "sm_90a"]
+PREFIX = "synchronisation: "
+
+
+def counts(tirc, root, source):
+    for target in TARGETS:
+        command = [tirc, "build", source, "--emit=tir", "-o", "/dev/null", f"--arch={target}",
+                   "--receipt=json"]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"{' '.join(map(str, command))}:\n{done.stderr}")
+        for variant in json.loads(done.stdout)["variants"]:
+            texts = [r["text"] for r in variant["records"] if r["topic"] == "sync"]
+            assert len(texts) <= 1 and all(text.startswith(PREFIX) for text in texts), texts
+            found = texts[0][len(PREFIX):] if texts else "nothing"
+            yield f"{target} {source} {variant['entry']}: {found}\n"
+
+
+def main(tirc, path, update):
+    path = pathlib.Path(path).resolve()
+    root = path.parents[2]
+    sources = sorted(p.relative_to(root).as_posix() for p in root.glob("examples/**/*.tir"))
+    now = [line for source in sources for line in counts(tirc, root, source)]
+    assert len(now) > len(sources), "no kernels"
+    before = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    if update:
+        path.write_text("".join(now), encoding="utf-8")
+    elif now != before:
+        sys.stdout.writelines(difflib.unified_diff(before, now, "list", "now", n=0))
+        print("when it is meant: tests/examples/sync.py TIRC tests/examples/sync.txt --update")
+        return 1
+    print(f"{len(now)} variants of {len(sources)} files")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2], "--update" in sys.argv[3:]))
