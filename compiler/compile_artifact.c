@@ -3,6 +3,7 @@
 
 #include "compile.h"
 
+#include "ir/walk.h"
 #include "target/nvptx/tensor_maps.h"
 
 static const tir_element elements[TIR_ELEM_COUNT] = {
@@ -103,6 +104,50 @@ static void fill_maps(struct tir_compilation *c, const struct tir_func *f,
     variant->map_count = uses.len;
 }
 
+static tir_str name_or(const char *name, const char *other)
+{
+    return tir_str_of(name ? name : other);
+}
+
+// How many arrive at a phase of the barriers of this buffer; 0: nothing says it.
+static uint32_t arrivals_of(const struct tir_func *f, const struct tir_value *buffer)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_MBARRIER_INIT && inst->operands[TIR_BAR] == buffer)
+            return (uint32_t)tir_attr_int(inst, TIR_ATTR_arrivals, 0);
+    return 0;
+}
+
+// What messages call its warps and mbarriers.
+static void fill_names(struct tir_compilation *c, const struct tir_func *f,
+                       tir_artifact_variant *variant)
+{
+    struct tir_arena *arena = &c->cx.arena;
+    VEC(tir_artifact_role) roles = {0};
+    VEC(tir_artifact_barrier) barriers = {0};
+    tir_foreach_inst(inst, f) {
+        if (inst->op == TIR_OP_ROLE && roles.len < TIR_MAX_ROLES) {
+            vec_push(arena, &roles,
+                     ((tir_artifact_role){tir_attr_find(inst, TIR_ATTR_name)->text,
+                                          (uint32_t)tir_attr_int(inst, TIR_ATTR_first, 0),
+                                          (uint32_t)tir_attr_int(inst, TIR_ATTR_warps, 1)}));
+        } else if (inst->op == TIR_OP_ALLOC && barriers.len < TIR_MAX_BARRIERS &&
+                   tir_result(inst)->type->elem == TIR_MBARRIER) {
+            const struct tir_value *buffer = tir_result(inst);
+            vec_push(
+                arena, &barriers,
+                ((tir_artifact_barrier){.name = name_or(buffer->name, "mbarrier"),
+                                        .offset = (uint32_t)tir_attr_int(inst, TIR_ATTR_offset, 0),
+                                        .count = (uint32_t)(tir_type_bytes(buffer->type) / 8),
+                                        .arrivals = arrivals_of(f, buffer)}));
+        }
+    }
+    variant->roles = roles.at;
+    variant->role_count = roles.len;
+    variant->barriers = barriers.at;
+    variant->barrier_count = barriers.len;
+}
+
 static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
                          tir_artifact_variant *variant)
 {
@@ -114,6 +159,7 @@ static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
                                       .persistent = f->persistent != 0,
                                       .ctas_per_sm = f->persistent};
     fill_maps(c, f, variant);
+    fill_names(c, f, variant);
     const struct tir_inst *yield = tir_yield_of(f->host);
     tir_formula_op *one = arena_new(&c->cx.arena, tir_formula_op);
     *one = (tir_formula_op){TIR_FORMULA_CONST, 1};

@@ -5,7 +5,10 @@
 
 #include "tir/artifact.h"
 
-enum { TIR_MAP_ALIGN = 64 }; // of the tensor maps in a parameter block
+enum {
+    TIR_MAP_ALIGN = 64,     // of the tensor maps in a parameter block
+    TIR_WATCHDOG_BYTES = 24 // at its end, of a variant with a watchdog
+};
 
 // Checks every rule of tir/artifact.h. Pointers and counts must already be consistent, and counts
 // within their limits.

@@ -124,6 +124,24 @@ static const char *check_map(const tir_artifact_map *map, const tir_artifact_ker
     return NULL;
 }
 
+static const char *check_names(const tir_artifact_variant *variant)
+{
+    for (uint32_t i = 0; i < variant->role_count; i++) {
+        const tir_artifact_role *role = &variant->roles[i];
+        if (!is_name(role->name) || role->first >= 32 || role->warps < 1 ||
+            role->warps > 32 - role->first)
+            return "a role has no proper name or not 1 to 32 warps";
+    }
+    for (uint32_t i = 0; i < variant->barrier_count; i++) {
+        const tir_artifact_barrier *barrier = &variant->barriers[i];
+        if (!is_name(barrier->name) || barrier->offset % 8 || !barrier->count ||
+            barrier->offset > variant->dynamic_shared ||
+            barrier->count > (variant->dynamic_shared - barrier->offset) / 8)
+            return "a barrier has no proper name or no place in shared memory";
+    }
+    return NULL;
+}
+
 static const char *check_variant(const tir_artifact_variant *variant,
                                  const tir_artifact_kernel *kernel)
 {
@@ -145,8 +163,13 @@ static const char *check_variant(const tir_artifact_variant *variant,
     for (int i = 0; i < 3 && !wrong; i++)
         wrong = variant->grid[i].count ? tir_formula_check(&variant->grid[i], kernel)
                                        : "a variant has no grid";
-    if (!wrong && variant->map_count > TIR_MAX_MAPS)
-        wrong = "a variant has too many tensor maps";
+    if (!wrong && (variant->map_count > TIR_MAX_MAPS || variant->role_count > TIR_MAX_ROLES ||
+                   variant->barrier_count > TIR_MAX_BARRIERS))
+        wrong = "a variant has too many tensor maps, roles or barriers";
+    if (!wrong && variant->watchdog > 1)
+        wrong = "a variant neither has a watchdog nor none";
+    if (!wrong)
+        wrong = check_names(variant);
     for (uint32_t i = 0; i < variant->map_count && !wrong; i++)
         wrong = check_map(&variant->maps[i], kernel);
     if (!wrong && tir_artifact_param_bytes(kernel, variant) > TIR_MAX_PARAM_BYTES)
@@ -225,5 +248,7 @@ TIR_API size_t tir_artifact_param_bytes(const tir_artifact_kernel *kernel,
     if (variant->map_count)
         at = (at + TIR_MAP_ALIGN - 1) / TIR_MAP_ALIGN * TIR_MAP_ALIGN +
              variant->map_count * TIR_TENSOR_MAP_BYTES;
+    if (variant->watchdog)
+        at = (at + 7) / 8 * 8 + TIR_WATCHDOG_BYTES;
     return at;
 }

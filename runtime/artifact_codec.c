@@ -231,6 +231,21 @@ static void io_map(struct wire *w, tir_artifact_map *map)
         io_u32(w, &map->box[i]);
 }
 
+static void io_role(struct wire *w, tir_artifact_role *role)
+{
+    io_str(w, &role->name);
+    io_u32(w, &role->first);
+    io_u32(w, &role->warps);
+}
+
+static void io_barrier(struct wire *w, tir_artifact_barrier *barrier)
+{
+    io_str(w, &barrier->name);
+    io_u32(w, &barrier->offset);
+    io_u32(w, &barrier->count);
+    io_u32(w, &barrier->arrivals);
+}
+
 static void io_variant(struct wire *w, tir_artifact_variant *variant)
 {
     io_str(w, &variant->entry);
@@ -246,6 +261,10 @@ static void io_variant(struct wire *w, tir_artifact_variant *variant)
     io_u32(w, &variant->persistent);
     io_u32(w, &variant->ctas_per_sm);
     IO_ARRAY(w, tir_artifact_map, variant->maps, variant->map_count, TIR_MAX_MAPS, io_map);
+    io_u32(w, &variant->watchdog);
+    IO_ARRAY(w, tir_artifact_role, variant->roles, variant->role_count, TIR_MAX_ROLES, io_role);
+    IO_ARRAY(w, tir_artifact_barrier, variant->barriers, variant->barrier_count, TIR_MAX_BARRIERS,
+             io_barrier);
 }
 
 static void io_kernel(struct wire *w, tir_artifact_kernel *kernel)

@@ -18,6 +18,7 @@
 struct device_launch {
     uint32_t grid[3], block[3], cluster[3]; // cluster all 0: none
     uint32_t dynamic_shared;
+    const tir_artifact_variant *variant; // NULL: of PTX that says nothing of itself
     const void *params;
     size_t params_size;
 };

@@ -14,6 +14,7 @@
 #include "emu/emu.h"
 #include "error.h"
 #include "host.h"
+#include "name.h"
 #include "runtime.h"
 
 enum { DEFAULT_SM_COUNT = 8 };
@@ -206,12 +207,31 @@ static tir_status usage(tir_rt_device *device, void *module, void *name, tir_rt_
     return status;
 }
 
+static void name_warp(const void *user, uint32_t warp, char *text, size_t size)
+{
+    const tir_artifact_role *role = tir_name_role(user, warp);
+    if (role)
+        snprintf(text, size, "%.*s", TIR_STR(role->name));
+}
+
+static void name_shared(const void *user, uint32_t offset, char *text, size_t size)
+{
+    uint32_t index;
+    const tir_artifact_barrier *barrier = tir_name_barrier(user, offset, &index);
+    if (barrier && barrier->count == 1)
+        snprintf(text, size, "%.*s", TIR_STR(barrier->name));
+    else if (barrier)
+        snprintf(text, size, "%.*s[%u]", TIR_STR(barrier->name), index);
+}
+
 static tir_status launch(tir_rt_device *device, void *stream, void *module, void *name,
                          const struct device_launch *launch, tir_error *error)
 {
     (void)stream;
     struct emu_device *e = of(device);
+    const struct emu_names names = {name_warp, name_shared, launch->variant};
     struct emu_launch call = {
+        .names = launch->variant ? &names : NULL,
         .shared_bytes = launch->dynamic_shared,
         .params = launch->params,
         .params_size = launch->params_size,

@@ -428,6 +428,7 @@ static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream, in
         launch.block[0] = variant->threads;
         launch.block[1] = launch.block[2] = 1;
         launch.dynamic_shared = variant->dynamic_shared;
+        launch.variant = variant;
         launch.params_size = tir_artifact_param_bytes(p->info, variant);
         memcpy(launch.cluster, variant->cluster, sizeof launch.cluster);
         status = kernel->device->ops->launch(kernel->device, stream, kernel->native,

@@ -32,10 +32,33 @@ static const struct emu_insn *insn_of(const struct emu_grid *l, const struct emu
     return &l->module->code.at[p->state == EMU_PATH_BARRIER ? p->pc - 1 : p->pc];
 }
 
+// " (role)", if the launch names the warp.
+static void name_warp(const struct emu_warp *w, char *out, size_t size)
+{
+    const struct emu_names *names = w->launch->names;
+    char name[40] = "";
+    if (names)
+        names->warp(names->user, w->index, name, sizeof name);
+    snprintf(out, size, "%s%s%s", *name ? " (" : "", name, *name ? ")" : "");
+}
+
+// "name, ", if the launch names the mbarrier.
+static void name_mbarrier(const struct emu_mbarrier *b, char *out, size_t size)
+{
+    const struct emu_grid *l = b->cta->launch;
+    const uint32_t statics = l->shared_size - l->dynamic_size;
+    char name[40] = "";
+    if (l->names && b->offset >= statics)
+        l->names->shared(l->names->user, b->offset - statics, name, sizeof name);
+    snprintf(out, size, "%s%s", name, *name ? ", " : "");
+}
+
 // The barrier and who has to do with it.
 static void put_mbarrier(const struct emu_mbarrier *b, char *out, size_t size)
 {
-    emu_mbarrier_describe(b, out, size);
+    name_mbarrier(b, out, size);
+    const size_t begin = strlen(out);
+    emu_mbarrier_describe(b, out + begin, size - begin);
     const struct {
         const char *what;
         const struct emu_insn *in;
@@ -91,7 +114,8 @@ static void put_missing(struct text *t, const struct emu_warp *w, uint32_t barri
 
 static void put_path(struct text *t, const struct emu_warp *w, const struct emu_path *p)
 {
-    char where[110], what[560];
+    char where[110], name[48], what[600];
+    name_warp(w, name, sizeof name);
     emu_describe(w->launch->module, insn_of(w->launch, p), where, sizeof where);
     if (p->state == EMU_PATH_BARRIER) {
         const struct emu_barrier *b = &w->cta->barriers[p->barrier];
@@ -110,8 +134,8 @@ static void put_path(struct text *t, const struct emu_warp *w, const struct emu_
     } else {
         snprintf(what, sizeof what, "looks again and again");
     }
-    put(t, "; CTA (%u,%u,%u); warp %u %s, %s", w->cta->id[0], w->cta->id[1], w->cta->id[2],
-        w->index, what, where);
+    put(t, "; CTA (%u,%u,%u); warp %u%s %s, %s", w->cta->id[0], w->cta->id[1], w->cta->id[2],
+        w->index, name, what, where);
     if (p->state == EMU_PATH_BARRIER)
         put_missing(t, w, p->barrier);
 }

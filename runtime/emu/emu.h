@@ -76,6 +76,14 @@ struct emu_options {
 // False: none of them.
 bool emu_policy_parse(const char *text, enum emu_policy *policy, uint64_t *seed);
 
+// What people call a warp of a CTA and a byte of dynamic shared memory: each writes its name, of
+// one word, as snprintf does, or nothing where there is none.
+struct emu_names {
+    void (*warp)(const void *user, uint32_t warp, char *text, size_t size);
+    void (*shared)(const void *user, uint32_t offset, char *text, size_t size);
+    const void *user;
+};
+
 // A launch: the shape in threads and CTAs, dynamic shared memory, and the parameter block laid out
 // as the PTX ABI lays out `.param` (each parameter at its natural alignment, in order).
 struct emu_launch {
@@ -83,6 +91,7 @@ struct emu_launch {
     uint32_t shared_bytes;                  // dynamic shared memory
     const void *params;
     size_t params_size;
+    const struct emu_names *names; // for messages, during the launch; NULL: none
 };
 
 struct emu_kernel_info {

@@ -280,6 +280,7 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
         l->cluster_size *= l->shape.cluster[i];
         l->cluster_count *= launch->grid[i] / l->shape.cluster[i];
     }
+    l->names = launch->names;
     l->params_size = f->params_size;
     l->shared_size = (uint32_t)(end - EMU_SHARED_START);
     l->dynamic_size = launch->shared_bytes;

@@ -187,7 +187,8 @@ struct emu_grid {
     struct emu_launch_shape {
         uint32_t grid[3], block[3], cluster[3];
     } shape;
-    uint8_t *params; // a copy
+    const struct emu_names *names; // or NULL
+    uint8_t *params;               // a copy
     uint32_t params_size;
     uint32_t shared_size; // static and dynamic
     uint32_t dynamic_size;

@@ -69,6 +69,13 @@ static void test_round_trip(void **state)
     assert_int_equal(variant->maps[0].swizzle, 128);
     assert_int_equal(variant->maps[1].param, PARAM_B);
     assert_int_equal(variant->maps[1].box[1], 256);
+    assert_int_equal(variant->watchdog, 0);
+    assert_text(variant->roles[1].name, TEXT("math"));
+    assert_int_equal(variant->roles[1].first, 4);
+    assert_int_equal(variant->barrier_count, 2);
+    assert_text(variant->barriers[0].name, TEXT("full"));
+    assert_int_equal(variant->barriers[0].count, 4);
+    assert_int_equal(variant->barriers[1].offset, 98272);
     tir_artifact_free(desc, NULL);
     tir_artifact_bytes_free(bytes, size, NULL);
     tir_artifact_bytes_free(again, again_size, NULL);
@@ -96,6 +103,10 @@ static void test_param_block(void **state)
     assert_int_equal(tir_artifact_param_bytes(&kernel, &variant), 24 + 8);
     variant.map_count = 1;
     assert_int_equal(tir_artifact_param_bytes(&kernel, &variant), 64 + 128);
+    variant.watchdog = 1;
+    assert_int_equal(tir_artifact_param_bytes(&kernel, &variant), 64 + 128 + 24);
+    variant.map_count = kernel.dim_count = 0;
+    assert_int_equal(tir_artifact_param_bytes(&kernel, &variant), 24 + 24);
 }
 
 // Bytes that are cut or changed may still be an artifact; they are never a crash, and whatever
@@ -214,6 +225,8 @@ static void test_refusals(void **state)
     (void)state;
     tir_artifact_variant variant;
     tir_artifact_map maps[TIR_MAX_MAPS + 1];
+    tir_artifact_role roles[2];
+    tir_artifact_barrier barriers[2];
     tir_artifact_param params[5];
     tir_artifact_kernel kernel;
     tir_artifact_desc desc;
@@ -226,22 +239,26 @@ static void test_refusals(void **state)
     for (uint32_t i = 0; i <= TIR_MAX_STACK; i++)
         deep[i] = (tir_formula_op)CONST(1);
 
-#define CASE(change, message)                         \
-    do {                                              \
-        desc = sample;                                \
-        kernel = sample.kernels[0];                   \
-        memcpy(params, kernel.params, sizeof params); \
-        variant = kernel.variants[0];                 \
-        for (int m = 0; m <= TIR_MAX_MAPS; m++)       \
-            maps[m] = variant.maps[m % 2];            \
-        variant.maps = maps;                          \
-        kernel.params = params;                       \
-        kernel.variants = &variant;                   \
-        kernel.variant_count = 1;                     \
-        desc.kernels = &kernel;                       \
-        desc.kernel_count = 1;                        \
-        change;                                       \
-        assert_refused(&desc, message);               \
+#define CASE(change, message)                                \
+    do {                                                     \
+        desc = sample;                                       \
+        kernel = sample.kernels[0];                          \
+        memcpy(params, kernel.params, sizeof params);        \
+        variant = kernel.variants[0];                        \
+        for (int m = 0; m <= TIR_MAX_MAPS; m++)              \
+            maps[m] = variant.maps[m % 2];                   \
+        variant.maps = maps;                                 \
+        memcpy(roles, variant.roles, sizeof roles);          \
+        variant.roles = roles;                               \
+        memcpy(barriers, variant.barriers, sizeof barriers); \
+        variant.barriers = barriers;                         \
+        kernel.params = params;                              \
+        kernel.variants = &variant;                          \
+        kernel.variant_count = 1;                            \
+        desc.kernels = &kernel;                              \
+        desc.kernel_count = 1;                               \
+        change;                                              \
+        assert_refused(&desc, message);                      \
     } while (0)
     CASE(desc.target.len = 0, "names no target");
     CASE((desc.ptx.len = 0, desc.cubin.len = 0), "neither PTX nor a cubin");
@@ -272,6 +289,15 @@ static void test_refusals(void **state)
     CASE(variant.cluster[1] = 16, "cluster");
     CASE(variant.grid[2].count = 0, "no grid");
     CASE(variant.map_count = TIR_MAX_MAPS + 1, "too many tensor maps");
+    CASE(variant.role_count = TIR_MAX_ROLES + 1, "too many tensor maps, roles or barriers");
+    CASE(variant.watchdog = 2, "a watchdog nor none");
+    CASE(roles[0].name.len = 0, "a role has no proper name");
+    CASE(roles[1].warps = 29, "not 1 to 32 warps");
+    CASE(roles[1].warps = 0, "not 1 to 32 warps");
+    CASE(barriers[0].name.len = 0, "a barrier has no proper name");
+    CASE(barriers[0].offset = 4, "no place in shared memory");
+    CASE(barriers[0].count = 9, "no place in shared memory");
+    CASE(barriers[1].offset = 98304, "no place in shared memory");
     CASE(maps[0].param = 5, "no tensor that has one");
     CASE(maps[0].param = PARAM_STEP, "no tensor that has one");
     CASE(params[PARAM_A].element = TIR_ELEMENT_E2M1, "no tensor that has one");
@@ -301,7 +327,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 3"));
+    assert_non_null(strstr(error.message, "version 4"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 

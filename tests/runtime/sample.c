@@ -47,6 +47,13 @@ static const tir_artifact_map maps[] = {
     {.param = PARAM_B, .swizzle = 0, .box = {1, 256, 8}},
 };
 
+static const tir_artifact_role roles[] = {{{"load", 4}, 0, 1}, {{"math", 4}, 4, 4}};
+
+static const tir_artifact_barrier barriers[] = {
+    {.name = {"full", 4}, .offset = 98240, .count = 4, .arrivals = 1},
+    {.name = {"done", 4}, .offset = 98272, .count = 1},
+};
+
 static const tir_artifact_variant variants[] = {
     [VARIANT_FAST] = {.entry = {"gemm_fast", 9},
                       .facts = TIR_FACT_INDEX32 | TIR_FACT_VECTOR16,
@@ -61,7 +68,11 @@ static const tir_artifact_variant variants[] = {
                       .persistent = 1,
                       .ctas_per_sm = 2,
                       .maps = maps,
-                      .map_count = COUNT(maps)},
+                      .map_count = COUNT(maps),
+                      .roles = roles,
+                      .role_count = COUNT(roles),
+                      .barriers = barriers,
+                      .barrier_count = COUNT(barriers)},
     [VARIANT_WIDE] = {.entry = {"gemm_wide", 9},
                       .facts = TIR_FACT_UNIT_INNER,
                       .threads = 128,

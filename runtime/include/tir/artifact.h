@@ -9,7 +9,7 @@
 // this order: for each parameter a tensor as its 64-bit address followed by `rank` 64-bit strides
 // in elements (all dimensions, the innermost last), or a scalar as itself; then all named
 // dimensions as 64-bit integers; then the variant's tensor maps, 128 bytes each, the first one at a
-// multiple of 64.
+// multiple of 64; then, in a variant with a watchdog, three 64-bit integers (docs/runtime.md).
 #ifndef TIR_ARTIFACT_H
 #define TIR_ARTIFACT_H
 
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 2u
+#define TIR_ARTIFACT_VERSION 3u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         5
@@ -30,6 +30,8 @@ extern "C" {
 #define TIR_MAX_CONDITIONS   64
 #define TIR_MAX_VARIANTS     64
 #define TIR_MAX_MAPS         16  // tensor maps of one variant
+#define TIR_MAX_ROLES        32  // of one variant
+#define TIR_MAX_BARRIERS     64  // of one variant
 #define TIR_MAX_FORMULA      128 // operations of one formula
 #define TIR_MAX_STACK        16  // values a formula may hold at a time
 #define TIR_MAX_PARAM_BYTES  4096
@@ -157,6 +159,19 @@ typedef struct tir_artifact_map {
     uint32_t box[TIR_MAX_RANK]; // elements, 1 to 256, outermost first; 0 from the rank on
 } tir_artifact_map;
 
+// Warps of a CTA that run a block of their own, and mbarriers in dynamic shared memory, as the
+// source calls them: for messages.
+typedef struct tir_artifact_role {
+    tir_str name;
+    uint32_t first, warps; // warps `first` to `first + warps`, of 32 at most
+} tir_artifact_role;
+typedef struct tir_artifact_barrier {
+    tir_str name;
+    uint32_t offset;   // bytes from the start of dynamic shared memory, a multiple of 8
+    uint32_t count;    // of mbarriers, 8 bytes each
+    uint32_t arrivals; // of a phase; 0: not known
+} tir_artifact_barrier;
+
 // One compiled form of a kernel. The runtime picks the first whose `facts` and `when` hold and
 // whose tensor maps exist for the arguments: no extent is 0, the innermost stride is 1, and the
 // address and the other strides are multiples of 16 bytes, the strides positive (those of extents
@@ -176,6 +191,11 @@ typedef struct tir_artifact_variant {
     uint32_t ctas_per_sm; // at least 1 when persistent; otherwise what the compiler expects, or 0
     const tir_artifact_map *maps; // in the order of the parameter block
     uint32_t map_count;
+    uint32_t watchdog; // 1: its waits give up after the time limit of the launch, and say where
+    const tir_artifact_role *roles;
+    uint32_t role_count;
+    const tir_artifact_barrier *barriers;
+    uint32_t barrier_count;
 } tir_artifact_variant;
 
 // A rule that every launch must keep (a `where` clause). `text` is printed when `holds` gives 0.
