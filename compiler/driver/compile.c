@@ -40,7 +40,7 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
     out.metas = settings(r->arena, o);
     out.meta_count = o->defines.len;
     out.kernel = text_of(o, TIR_OPTION_KERNEL);
-    out.line_info = o->given[TIR_OPTION_DEBUG];
+    out.line_info = r->line_info || o->given[TIR_OPTION_DEBUG];
     out.verify = o->given[TIR_OPTION_VERIFY];
     out.run_pass = text_of(o, TIR_OPTION_PASS);
     out.stop_after = text_of(o, TIR_OPTION_STOP);

@@ -18,6 +18,7 @@ struct tir_compile_request {
     uint32_t outputs; // 1 << tir_output each
     FILE *log;        // where --receipt, --print-after and --time-passes print
     bool quiet;       // do not print diagnostics
+    bool line_info;   // keep source lines without --debug too
 };
 
 // Compiles and prints diagnostics to standard error. *out is to be destroyed by the caller, also on

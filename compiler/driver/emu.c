@@ -222,28 +222,6 @@ static void print_text(const struct emu *e, struct tir_text *out)
     }
 }
 
-// All that went wrong in the last launch; empty where there was none.
-static const char *findings(const struct emu *e, uint32_t json)
-{
-    if (!e->device)
-        return json ? "[]" : "";
-    size_t size = tir_rt_emu_findings(e->device, json, NULL, 0) + 1;
-    char *text = arena_array(e->arena, char, size);
-    tir_rt_emu_findings(e->device, json, text, size);
-    return text;
-}
-
-// The findings in full, a line each with "tirc:" before it.
-static enum tir_exit complain(const struct emu *e)
-{
-    const char *line = findings(e, 0);
-    if (!*line)
-        return tir_command_fail(e->error);
-    for (; *line; line += strcspn(line, "\n") + 1)
-        fprintf(stderr, "%s%.*s\n", *line == ' ' ? "" : "tirc: ", (int)strcspn(line, "\n"), line);
-    return TIR_EXIT_WRONG;
-}
-
 static void print_json(const struct emu *e, bool passed, struct tir_text *out)
 {
     const tir_rt_ptx_launch *l = &e->launch;
@@ -258,7 +236,8 @@ static void print_json(const struct emu *e, bool passed, struct tir_text *out)
         tir_text_add(out, STR(",\"message\":"));
         tir_text_json(out, tir_str_of(e->error->message));
         tir_text_add(out, STR(",\"findings\":"));
-        for (const char *c = findings(e, 1); *c; c++) // all on one line
+        for (const char *c = tir_emu_findings_text(e->arena, e->device, 1); *c;
+             c++) // all on one line
             if (*c != '\n')
                 tir_text_char(out, *c);
     }
@@ -310,7 +289,7 @@ enum tir_exit tir_command_emu(struct tir_arena *arena, const struct tir_options 
     else if (passed)
         print_text(e, &text);
     fwrite(text.ptr, 1, text.len, stdout);
-    enum tir_exit status = passed ? TIR_EXIT_FINE : complain(e);
+    enum tir_exit status = passed ? TIR_EXIT_FINE : tir_emu_complain(arena, e->device, &error);
     if (!passed && launched && options->given[TIR_OPTION_EXPLORE])
         fprintf(stderr, "tirc: in round %u of %u; --schedule=%s replays it\n", e->rounds,
                 tir_emu_rounds(options), e->schedule ? e->schedule : "lazy");

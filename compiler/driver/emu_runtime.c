@@ -3,6 +3,7 @@
 #include "driver/emu_runtime.h"
 
 #include <stdio.h>
+#include <string.h>
 
 uint32_t tir_emu_rounds(const struct tir_options *options)
 {
@@ -50,4 +51,26 @@ bool tir_emu_runtime(const struct tir_options *options, const char *schedule, vo
     settings.emu_trace = timeline ? tir_timeline_add : NULL;
     settings.emu_trace_user = timeline;
     return !tir_runtime_create(&settings, out, error);
+}
+
+const char *tir_emu_findings_text(struct tir_arena *arena, tir_rt_device *device, uint32_t json)
+{
+    if (!device)
+        return json ? "[]" : "";
+    size_t size = tir_rt_emu_findings(device, json, NULL, 0) + 1;
+    char *text = arena_array(arena, char, size);
+    tir_rt_emu_findings(device, json, text, size);
+    return text;
+}
+
+enum tir_exit tir_emu_complain(struct tir_arena *arena, tir_rt_device *device,
+                               const tir_error *error)
+{
+    const char *line =
+        error->status == TIR_ERR_DEVICE ? tir_emu_findings_text(arena, device, 0) : "";
+    if (!*line)
+        return tir_command_fail(error);
+    for (; *line; line += strcspn(line, "\n") + 1)
+        fprintf(stderr, "%s%.*s\n", *line == ' ' ? "" : "tirc: ", (int)strcspn(line, "\n"), line);
+    return TIR_EXIT_WRONG;
 }

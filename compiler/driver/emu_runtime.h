@@ -5,6 +5,7 @@
 
 #include "tir/runtime.h"
 
+#include "driver/command.h"
 #include "driver/options.h"
 #include "driver/timeline.h"
 
@@ -18,5 +19,12 @@ const char *tir_emu_schedule(struct tir_arena *arena, const struct tir_options *
 // it is NULL.
 bool tir_emu_runtime(const struct tir_options *options, const char *schedule, void *log,
                      struct tir_timeline *timeline, tir_runtime **out, tir_error *error);
+
+// All that went wrong in the device's last launch, on the arena; empty where there was none.
+const char *tir_emu_findings_text(struct tir_arena *arena, tir_rt_device *device, uint32_t json);
+// Prints why a launch failed: the findings in full, a line each with "tirc:" before it, or, where
+// there are none, the error.
+enum tir_exit tir_emu_complain(struct tir_arena *arena, tir_rt_device *device,
+                               const tir_error *error);
 
 #endif

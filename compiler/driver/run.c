@@ -63,11 +63,13 @@ static bool open_device(struct run *r)
 
 static bool load(struct run *r)
 {
+    const bool is_emulator = r->result.device->kind == TIR_RT_EMU; // findings name source lines
     struct tir_compile_request request = {.arena = r->arena,
                                           .options = r->options,
                                           .path = r->path,
                                           .arch = r->arch,
-                                          .outputs = 1u << TIR_OUTPUT_ARTIFACT};
+                                          .outputs = 1u << TIR_OUTPUT_ARTIFACT,
+                                          .line_info = is_emulator};
     request.log = r->options->given[TIR_OPTION_JSON] ? stderr : stdout;
     tir_compilation *compilation = NULL;
     if (!tir_source_read(r->arena, r->path, &r->source, r->error))
@@ -350,7 +352,7 @@ enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options 
         if (!tir_result_passes(&r->result))
             status = TIR_EXIT_WRONG;
     } else {
-        status = tir_command_fail(&error);
+        status = tir_emu_complain(arena, r->device, &error);
     }
     if (status == TIR_EXIT_WRONG && options->given[TIR_OPTION_EXPLORE])
         fprintf(stderr, "tirc: in round %u of %u; --schedule=%s replays it\n", round + 1, rounds,
