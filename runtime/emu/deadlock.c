@@ -46,10 +46,10 @@ static void name_warp(const struct emu_warp *w, char *out, size_t size)
 static void name_mbarrier(const struct emu_mbarrier *b, char *out, size_t size)
 {
     const struct emu_grid *l = b->cta->launch;
-    const uint32_t statics = l->shared_size - l->dynamic_size;
+    const uint32_t fixed = l->shared_size - l->dynamic_size;
     char name[40] = "";
-    if (l->names && b->offset >= statics)
-        l->names->shared(l->names->user, b->offset - statics, name, sizeof name);
+    if (l->names && b->offset >= fixed)
+        l->names->shared(l->names->user, b->offset - fixed, name, sizeof name);
     snprintf(out, size, "%s%s", name, *name ? ", " : "");
 }
 
