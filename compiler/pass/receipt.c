@@ -60,6 +60,17 @@ void tir_receipt_refuse(struct tir_pass_cx *cx, enum tir_topic topic, enum tir_w
     va_end(args);
 }
 
+void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
+                     const struct tir_dot_plan *plan)
+{
+    if (plan->mma)
+        tir_receipt_add(cx, TIR_TOPIC_DOT, dot->span, "dot: mma.sync m16n8k%u %s", plan->depth,
+                        tir_words[plan->kind].name);
+    else
+        tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, dot->span,
+                           "dot: fused multiply-adds, because %s", plan->refusal);
+}
+
 // Describing.
 
 static void describe_launch(struct tir_pass_cx *cx, const struct tir_func *f)
@@ -99,6 +110,55 @@ static void describe_buffer(struct tir_pass_cx *cx, const struct tir_inst *alloc
                     v->name ? v->name : "a buffer",
                     (long long)tir_attr_int(alloc, TIR_ATTR_offset, 0),
                     (long long)tir_buffer_bytes(v->type));
+}
+
+static bool has_topic(const struct tir_receipt_part *part, enum tir_topic topic)
+{
+    vec_foreach(const struct tir_record, r, &part->records)
+        if (r->topic == topic)
+            return true;
+    return false;
+}
+
+static void describe_copy(struct tir_pass_cx *cx, const struct tir_inst *copy)
+{
+    enum tir_word engine = tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_engine_cp_async);
+    long long width = tir_attr_int(copy, TIR_ATTR_width, 0);
+    const char *name = tir_ref_base(copy)->name;
+    struct tir_text text;
+    tir_text_init(&text, cx->scratch, 0);
+    tir_text_format(&text, "copy %s %s: ", copy->op == TIR_OP_STORE_ASYNC ? "to" : "of",
+                    name ? name : "a tensor");
+    if (engine == TIR_WORD_engine_cp_async)
+        tir_text_add(&text, STR("cp.async"));
+    else
+        tir_text_format(&text, "%s", tir_words[engine].name);
+    if (width)
+        tir_text_format(&text, ", %lld bytes each", width);
+    tir_receipt_add(cx, TIR_TOPIC_COPY, copy->span, "%s", text.ptr);
+}
+
+static void describe_dot(struct tir_pass_cx *cx, const struct tir_inst *dot)
+{
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
+    struct tir_dot_plan plan = tir_dot_plan(cx->arch, a->elem, b->elem, tir_result(dot)->type->elem,
+                                            a->shape[0], b->shape[1], a->shape[1]);
+    tir_receipt_dot(cx, dot, &plan);
+}
+
+// Of a kernel that was written behind the passes that decide about copies and products.
+static void describe_by_hand(struct tir_pass_cx *cx, const struct tir_receipt_part *part,
+                             const struct tir_func *f)
+{
+    bool copies = !has_topic(part, TIR_TOPIC_COPY), dots = !has_topic(part, TIR_TOPIC_DOT);
+    tir_foreach_inst(inst, f) {
+        if (copies && (inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_STORE_ASYNC))
+            describe_copy(cx, inst);
+        else if (dots && inst->op == TIR_OP_GEMM_ASYNC)
+            tir_receipt_add(cx, TIR_TOPIC_DOT, inst->span, "dot: wgmma");
+        else if (dots && inst->op == TIR_OP_DOT)
+            describe_dot(cx, inst);
+    }
 }
 
 // counts: by operation, of the whole kernel.
@@ -154,7 +214,9 @@ void tir_receipt_describe(struct tir_pass_cx *cx, const struct tir_func *f)
         return;
     uint32_t counts[TIR_OP_COUNT] = {0}, granted = f->cluster[0] ? 1u << TIR_WISH_CLUSTER : 0;
     struct tir_arena_mark mark = tir_arena_mark(cx->scratch);
+    struct tir_receipt_part *part = &receipt->parts.at[receipt->parts.len - 1];
     describe_launch(cx, f);
+    describe_by_hand(cx, part, f);
     if (f->shared_bytes)
         tir_receipt_add(cx, TIR_TOPIC_MEMORY, f->span, "shared memory: %lld bytes",
                         (long long)f->shared_bytes);
@@ -167,6 +229,6 @@ void tir_receipt_describe(struct tir_pass_cx *cx, const struct tir_func *f)
             describe_buffer(cx, inst);
     }
     describe_sync(cx, f, counts);
-    receipt->parts.at[receipt->parts.len - 1].granted = granted;
+    part->granted = granted;
     tir_arena_release(cx->scratch, mark);
 }

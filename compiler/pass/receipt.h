@@ -7,6 +7,7 @@
 #ifndef TIR_PASS_RECEIPT_H
 #define TIR_PASS_RECEIPT_H
 
+#include "pass/dot.h"
 #include "pass/pass.h"
 
 enum tir_topic { // what a record is about, in the order of printing
@@ -69,8 +70,13 @@ void tir_receipt_add(struct tir_pass_cx *cx, enum tir_topic topic, struct tir_sp
 void tir_receipt_refuse(struct tir_pass_cx *cx, enum tir_topic topic, enum tir_wish wish,
                         struct tir_span span, const char *format, ...) TIR_PRINTF(5, 6);
 
+// How a dot that is not for warpgroups is multiplied.
+void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
+                     const struct tir_dot_plan *plan);
+
 // What a synchronised kernel says itself, whoever wrote it: its roles and their registers, its
-// cluster, its map of shared memory, how often it synchronises, and which wishes it grants.
+// cluster, its map of shared memory, how often it synchronises, which wishes it grants, and the
+// copies and products that no pass had to decide about.
 void tir_receipt_describe(struct tir_pass_cx *cx, const struct tir_func *f);
 
 #endif

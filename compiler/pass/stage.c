@@ -203,12 +203,7 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
         struct tir_dot_plan plan =
             tir_dot_plan(cx->arch, a->type->elem, b->type->elem, inst->results[0]->type->elem,
                          a->type->shape[0], b->type->shape[1], a->type->shape[1]);
-        if (plan.mma)
-            tir_receipt_add(cx, TIR_TOPIC_DOT, inst->span, "dot: mma.sync m16n8k%u %s", plan.depth,
-                            tir_words[plan.kind].name);
-        else
-            tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, inst->span,
-                               "dot: fused multiply-adds, because %s", plan.refusal);
+        tir_receipt_dot(cx, inst, &plan);
         stage(&s, inst, TIR_DOT_A, 1, &plan);
         stage(&s, inst, TIR_DOT_B, 0, &plan);
     }
