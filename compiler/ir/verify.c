@@ -198,13 +198,13 @@ static bool integers_allowed(const struct tir_attr *attr)
     case TIR_ATTR_width:
         return attr->number >= 1 && attr->number <= 16 && tir_is_pow2((uint64_t)attr->number);
     case TIR_ATTR_arrivals:
-    case TIR_ATTR_count:
     case TIR_ATTR_group:
     case TIR_ATTR_stages:
     case TIR_ATTR_steps:
     case TIR_ATTR_unroll:
     case TIR_ATTR_warps:
         return attr->number >= 1;
+    case TIR_ATTR_count:
     case TIR_ATTR_first:
     case TIR_ATTR_groups:
     case TIR_ATTR_lag:

@@ -89,7 +89,7 @@ static const char *check_barrier(const struct query *q)
     if (inst->op == TIR_OP_MBARRIER_INIT)
         return has_int(inst, TIR_ATTR_arrivals, 1, MOST_ARRIVALS)
                    ? NULL
-                   : "a phase has 1 to 1048575 arrivals";
+                   : "a phase has at most 1048575 arrivals";
     if (!is_i32(inst->operands[TIR_ARRIVE_CTA])) // the parity of a wait
         return "the last operand is an i32";
     if (inst->op == TIR_OP_WAIT)
@@ -107,7 +107,7 @@ static const char *check_barrier(const struct query *q)
     return NULL;
 }
 
-// Groups, fences, barriers, registers.
+// Groups, fences, barriers.
 
 static const char *check_group(const struct query *q)
 {
@@ -148,29 +148,7 @@ static const char *check_fence(const struct query *q)
 static const char *check_bar(const struct tir_inst *inst)
 {
     int64_t threads = tir_attr_int(inst, TIR_ATTR_threads, 32);
-    if (!has_int(inst, TIR_ATTR_id, 0, 15))
-        return "named barriers have numbers from 0 to 15";
-    return threads < 32 || threads > 1024 || threads % 32
-               ? "a barrier waits for 32 to 1024 threads in whole warps"
-               : NULL;
-}
-
-static const char *check_registers(const struct tir_inst *inst)
-{
-    int64_t regs = tir_attr_int(inst, TIR_ATTR_regs, 0);
-    enum tir_word change = tir_attr_word(inst, TIR_ATTR_change, TIR_WORD_NONE);
-    if (change != TIR_WORD_change_inc && change != TIR_WORD_change_dec)
-        return "registers change by inc or dec";
-    return regs < 24 || regs > 256 || regs % 8 ? "a thread has 24 to 256 registers, in eights"
-                                               : NULL;
-}
-
-static const char *check_launch(const struct tir_inst *inst)
-{
-    enum tir_word change = tir_attr_word(inst, TIR_ATTR_change, TIR_WORD_NONE);
-    return change == TIR_WORD_change_wait || change == TIR_WORD_change_launch
-               ? NULL
-               : "it is for wait or launch";
+    return threads > 1024 ? "a barrier waits for at most 1024 threads" : NULL;
 }
 
 // Tensor copies.
@@ -182,7 +160,6 @@ static bool can_combine(enum tir_word kind, enum tir_elem elem)
     switch ((int)kind) {
     case TIR_WORD_NONE:
         return true;
-    case TIR_WORD_kind_sum:
     case TIR_WORD_kind_add:
         return elem == TIR_I32 || elem == TIR_U32 || elem == TIR_U64 || elem == TIR_F16 ||
                elem == TIR_BF16 || elem == TIR_F32;
@@ -210,8 +187,6 @@ static const char *check_box(const struct query *q)
     for (uint32_t d = 0; d < rank; d++)
         if (!is_offset(tir_ref_indices(inst)[d]) || box->list[d] < 0 || box->list[d] > MOST_BOX)
             return "a part has at most 256 elements in each dimension, and scalar starts";
-    if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
-        return "a swizzle has 0, 32, 64 or 128 bytes";
     int64_t inner = TIR_MAX(box->list[rank - 1], 1) * tir_elems[tensor->type->elem].bits / 8;
     if (inner % 16 || (swizzle && inner > swizzle))
         return "the innermost extent of a part has a multiple of 16 bytes, and no more than the swizzle";
@@ -336,10 +311,6 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_arc
     case TIR_OP_BAR_SYNC:
     case TIR_OP_BAR_ARRIVE:
         return check_bar(inst);
-    case TIR_OP_SETMAXNREG:
-        return check_registers(inst);
-    case TIR_OP_GRIDDEPCONTROL:
-        return check_launch(inst);
     case TIR_OP_TMA_LOAD:
     case TIR_OP_TMA_STORE:
     case TIR_OP_TMA_PREFETCH:

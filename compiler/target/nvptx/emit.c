@@ -658,7 +658,8 @@ static void look_around(struct emit *e)
     e->has_engines = e->maps.len;
     tir_foreach_inst(inst, e->f) {
         e->has_remote |= inst->op == TIR_OP_REMOTE;
-        e->has_engines |= inst->op == TIR_OP_WGMMA || inst->op == TIR_OP_SETMAXNREG;
+        e->has_engines |= inst->op == TIR_OP_WGMMA;
+        e->moves_registers |= inst->op == TIR_OP_SETMAXNREG;
     }
 }
 
@@ -676,6 +677,11 @@ static void emit_function(struct emit *e)
         char threads[32];
         snprintf(threads, sizeof(threads), "%" PRIu32 ",1,1", f->threads);
         tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.reqntid", threads);
+    }
+    if (e->moves_registers) { // ptxas must know how many a thread begins with
+        char ctas[16];
+        snprintf(ctas, sizeof(ctas), "%" PRIu32, f->persistent ? f->persistent : 1);
+        tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.minctasm", ctas);
     }
     if (f->cluster[0]) {
         char cluster[48];

@@ -35,6 +35,7 @@ struct emit {
     V warp;                // the number of the warp, the same in all its lanes; NULL until wanted
     bool has_remote;       // threads access shared memory of other CTAs
     bool has_engines;      // the kernel starts tensor copies or products of warpgroups
+    bool moves_registers;  // the kernel has a setmaxnreg
     struct tir_span span;  // of the instruction being emitted
     LLVMMetadataRef scope; // line information, or NULL
     bool failed;           // a diagnostic was reported

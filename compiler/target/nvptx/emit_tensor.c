@@ -106,7 +106,6 @@ static void emit_load(struct emit *e, const struct tir_inst *inst)
 static const char *store_name(const struct tir_inst *inst)
 {
     switch ((int)tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE)) {
-    case TIR_WORD_kind_sum:
     case TIR_WORD_kind_add:
         return "reduce.add.tile";
     case TIR_WORD_kind_min:
