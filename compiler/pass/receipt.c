@@ -101,13 +101,26 @@ static void describe_role(struct tir_pass_cx *cx, const struct tir_inst *role)
     tir_receipt_add(cx, TIR_TOPIC_ROLE, role->span, "%s", text.ptr);
 }
 
-static void describe_buffer(struct tir_pass_cx *cx, const struct tir_inst *alloc)
+// The tensor that the buffer is filled from; NULL: it has no name, or none is copied to the buffer.
+static const char *filled_from(const struct tir_func *f, const struct tir_value *buffer)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_COPY_ASYNC &&
+            tir_buffer_root(inst->operands[TIR_COPY_TO]) == buffer && tir_ref_base(inst)->name)
+            return tir_ref_base(inst)->name;
+    return NULL;
+}
+
+static void describe_buffer(struct tir_pass_cx *cx, const struct tir_func *f,
+                            const struct tir_inst *alloc)
 {
     const struct tir_value *v = tir_result(alloc);
     if (v->type->space != TIR_SPACE_SHARED || !tir_attr_find(alloc, TIR_ATTR_offset))
         return;
-    tir_receipt_add(cx, TIR_TOPIC_MEMORY, alloc->span, "shared memory: %s at %lld, %lld bytes",
-                    v->name ? v->name : "a buffer",
+    const char *tensor = v->name ? NULL : filled_from(f, v);
+    const char *name = v->name ? v->name : tensor ? tensor : "a buffer";
+    tir_receipt_add(cx, TIR_TOPIC_MEMORY, alloc->span, "shared memory: %s%s at %lld, %lld bytes",
+                    tensor ? "tiles of " : "", name,
                     (long long)tir_attr_int(alloc, TIR_ATTR_offset, 0),
                     (long long)tir_buffer_bytes(v->type));
 }
@@ -226,7 +239,7 @@ void tir_receipt_describe(struct tir_pass_cx *cx, const struct tir_func *f)
         if (inst->op == TIR_OP_ROLE)
             describe_role(cx, inst);
         else if (inst->op == TIR_OP_ALLOC)
-            describe_buffer(cx, inst);
+            describe_buffer(cx, f, inst);
     }
     describe_sync(cx, f, counts);
     part->granted = granted;
