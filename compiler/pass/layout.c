@@ -557,25 +557,35 @@ static void rewrite(struct solver *s)
         convert_operands(s, *it);
 }
 
+// Elements of tiles that threads hold while they compute the dot: its sums, and what the loop
+// around it carries, which the sums are part of unless they begin from nothing.
+static int64_t held_elements(const struct tir_inst *dot)
+{
+    const struct tir_value *acc = dot->operands[TIR_DOT_ACC];
+    int64_t sums = tir_type_count(dot->results[0]->type), carried = 0;
+    const struct tir_inst *loop = dot->block->owner;
+    for (uint32_t i = 0; loop && loop->op == TIR_OP_FOR && i < loop->result_count; i++)
+        if (tir_type_is_tile(loop->results[i]->type))
+            carried += tir_type_count(loop->results[i]->type);
+    return acc->kind == TIR_VALUE_CONST ? sums + carried : TIR_MAX(sums, carried);
+}
+
 // Threads of the CTA, when the program does not say.
 static uint32_t choose_threads(const struct tir_func *f)
 {
-    int64_t largest = 1, dot = 0, share = 16;
+    int64_t largest = 1, held = 0, share = 16;
     tir_foreach_inst(inst, f) {
         if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
             share = 64; // room for a square patch
-        for (uint32_t r = 0; r < inst->result_count; r++) {
-            const struct tir_type *t = inst->results[r]->type;
-            if (!tir_type_is_tile(t))
-                continue;
-            largest = TIR_MAX(largest, tir_type_count(t));
-            if (inst->op == TIR_OP_DOT)
-                dot = TIR_MAX(dot, tir_type_count(t));
-        }
+        for (uint32_t r = 0; r < inst->result_count; r++)
+            if (tir_type_is_tile(inst->results[r]->type))
+                largest = TIR_MAX(largest, tir_type_count(inst->results[r]->type));
+        if (inst->op == TIR_OP_DOT)
+            held = TIR_MAX(held, held_elements(inst));
     }
     // A dot: 64 x 64 accumulators a warp. Otherwise `share` elements a thread.
-    int64_t want = dot ? dot / 4096 : largest / (32 * share);
-    uint32_t most = dot ? 8 : largest > 16384 ? 32 : 16, warps = 4;
+    int64_t want = held ? held / 4096 : largest / (32 * share);
+    uint32_t most = held ? 8 : largest > 16384 ? 32 : 16, warps = 4;
     while (warps < want && warps < most)
         warps *= 2;
     return 32 * warps;
