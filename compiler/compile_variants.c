@@ -42,13 +42,36 @@ static struct tir_func *add(struct tir_compilation *c, struct tir_kernel_code *k
     return f;
 }
 
-// Every tensor that is read is aligned to 16 bytes.
+#define DEEPEST 8 // operations between a load and the product, above which no more is asked of it
+
+// Every tensor whose rows v is computed from is aligned to 16 bytes. Scales and the like, of which
+// a load takes one element a row, need not be; nor what is only read after the product.
+static void align_sources(struct tir_func *f, const struct tir_value *v, uint32_t depth)
+{
+    const struct tir_inst *inst = v->def;
+    if (!inst || depth == 0)
+        return;
+    if (tir_has_trait(inst, TIR_PURE))
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (inst->operands[i])
+                align_sources(f, inst->operands[i], depth - 1);
+    if (inst->op != TIR_OP_LOAD)
+        return;
+    const struct tir_value *tensor = tir_ref_base(inst);
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value == tensor && tensor->type->space == TIR_SPACE_GLOBAL &&
+            f->params[i].direction != TIR_OUT && box->list[box->list_count - 1])
+            f->params[i].aligned = 16;
+}
+
 static void align_inputs(struct tir_func *f)
 {
-    for (uint32_t i = 0; i < f->param_count; i++)
-        if (f->params[i].value->type->space == TIR_SPACE_GLOBAL &&
-            f->params[i].direction != TIR_OUT)
-            f->params[i].aligned = 16;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT) {
+            align_sources(f, inst->operands[TIR_DOT_A], DEEPEST);
+            align_sources(f, inst->operands[TIR_DOT_B], DEEPEST);
+        }
 }
 
 // The tensors that the operand v of a dot was loaded from are aligned to 4 bytes, which is what one
