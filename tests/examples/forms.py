@@ -48,10 +48,10 @@ def same(code):
 
 
 # Element: its type in a file, the code that struct knows, number of a code, a random code, and what
-# a result may be off by.
+# a result may be off by: four roundings, of operands that are computed and of the result.
 ELEMENTS = {
     "f32": ("<f4", "f", same, lambda: struct.unpack("<f", struct.pack("<f", gauss()))[0], 1e-5),
-    "f16": ("<f2", "e", same, lambda: struct.unpack("<e", struct.pack("<e", gauss()))[0], 2**-10),
+    "f16": ("<f2", "e", same, lambda: struct.unpack("<e", struct.pack("<e", gauss()))[0], 2**-9),
     "bf16": ("<u2", "H", bf16, lambda: bf16_code(gauss()), 2**-6),
     "e4m3": ("|u1", "B", e4m3, lambda: RANDOM.randrange(0x18, 0x48) + RANDOM.choice((0, 128)), 2**-4),
     "i8": ("|i1", "b", same, lambda: RANDOM.randrange(-128, 128), 0),
@@ -186,6 +186,87 @@ def operands():
            {"A": ("f16", (3, M, K)), "B": ("f16", (3, N, K))}, batched)
 
 
+def halves(code):
+    """The two weights of a byte of int4_weights."""
+    return (code & 15) - 8, (code >> 4) - 8
+
+
+def dequantized():
+    file, group, k = "12_dequantized/dequantized.tir", 32, 96
+    size = (M, N, k)
+    words = ["-D", f"GROUP={group}", f"N={N}", f"K={k}", "J=3"]
+    tile = [*HALF, "-D", "BM=32", "-D", "BN=32", f"M={M}"]
+    scales = {"A": ("f16", (M, k)), "S": ("f16", (N, k // group))}
+
+    def int8(x):
+        w = matrix(N, k, lambda n, i: x["W"][n, i] * x["S"][n, i // group])
+        d = product(x["A"], w, size)
+        return {"D": ("f16", matrix(M, N, lambda i, j: d[i][j]))}
+    yield (file, "int8_weights", [*words, *tile, "-D", "BK=16"],
+           {**scales, "W": ("i8", (N, k))}, int8)
+
+    def int4(x):
+        def weight(n, i):
+            j = i % group
+            byte = x["W"][n, i // group * group // 2 + j % (group // 2)]
+            return halves(byte)[j // (group // 2)] * x["S"][n, i // group]
+        d = product(x["A"], matrix(N, k, weight), size)
+        return {"D": ("f16", matrix(M, N, lambda i, j: d[i][j]))}
+    yield (file, "int4_weights", [*words, *tile, f"H={k // 2}"],
+           {**scales, "W": ("u8", (N, k // 2))}, int4)
+
+    def largest(x, n, j):
+        return max(abs(x["X"][n, j * group + i]) for i in range(group))
+
+    def quantized(x, most):
+        scale = matrix(N, k // group, lambda n, j: largest(x, n, j) / most)
+        return scale, lambda n, i: round(x["X"][n, i] / scale[n, i // group])
+
+    def quantize8(x):
+        scale, weight = quantized(x, 127)
+        return {"S": ("f32", scale), "W": ("i8", matrix(N, k, weight))}
+    single = ["-D", "T=f32", *words]  # in f16 a number may be half a unit, which rounds either way
+    yield file, "quantize_int8", single, {"X": ("f32", (N, k))}, quantize8
+
+    def quantize4(x):
+        scale, weight = quantized(x, 7)
+
+        def byte(n, i):
+            low = i // (group // 2) * group + i % (group // 2)
+            return weight(n, low) + 8 + 16 * (weight(n, low + group // 2) + 8)
+        return {"S": ("f32", scale), "W": ("u8", matrix(N, k // 2, byte))}
+    yield file, "quantize_int4", [*single, f"H={k // 2}"], {"X": ("f32", (N, k))}, quantize4
+
+
+def fp8():
+    file = "13_fp8/fp8.tir"
+    m, n, k = size = (37, 140, 300)
+    words = ["-D", "OUT=f32", "-D", "BM=32", "-D", "BN=32", f"M={m}", f"N={n}", f"K={k}"]
+    ab = {"A": ("e4m3", (m, k)), "B": ("e4m3", (n, k))}
+
+    def form(kernel, shape_a, shape_b, formula, more=()):
+        def outputs(x):
+            return {"D": ("f32", matrix(m, n, formula(x)))}
+        return (file, kernel, [*words, *more],
+                {**ab, "ScaleA": ("f32", shape_a), "ScaleB": ("f32", shape_b)}, outputs)
+
+    def whole(scale):
+        def formula(x):
+            d = product(x["A"], x["B"], size)
+            return lambda i, j: d[i][j] * scale(x, i, j)
+        return formula
+
+    def blocks(x):
+        a = matrix(m, k, lambda i, p: x["A"][i, p] * x["ScaleA"][i, p // 128])
+        b = matrix(n, k, lambda j, p: x["B"][j, p] * x["ScaleB"][j // 128, p // 128])
+        d = product(a, b, size)
+        return lambda i, j: d[i][j]
+
+    yield form("tensor_scales", (1,), (1,), whole(lambda x, i, j: x["ScaleA"][0] * x["ScaleB"][0]))
+    yield form("row_scales", (m,), (n,), whole(lambda x, i, j: x["ScaleA"][i] * x["ScaleB"][j]))
+    yield form("block_scales", (m, 3), (2, 3), blocks, ["J=3", "I=2"])
+
+
 def attention():
     heads, groups, wide = 4, 2, 64
     for causal, s, t in ((True, 37, 45), (True, 45, 37), (False, 37, 45)):
@@ -210,7 +291,7 @@ def attention():
                {"Q": ("bf16", (1, heads, s, wide)), "K": kv, "V": kv}, outputs)
 
 
-FORMS = [epilogues, operands, attention]
+FORMS = [epilogues, operands, dequantized, fp8, attention]
 
 
 # ---- running
@@ -220,8 +301,8 @@ def worst(element, got, want):
     """The largest error as a share of what is allowed."""
     rms = math.sqrt(math.fsum(v * v for v in want.values) / max(len(want.values), 1))
     allowed = ELEMENTS[element][4]
-    return max(abs(g - w) / (allowed * max(abs(w), rms)) if g == g else math.inf
-               for g, w in zip(got, want.values))
+    return max(0 if g == w else abs(g - w) / (allowed * max(abs(w), rms)) if allowed and g == g
+               else math.inf for g, w in zip(got, want.values))
 
 
 def check(tirc, device, form, folder):

@@ -132,10 +132,12 @@ def simt():
         yield ["simt.tir", "--kernel", "warp_sum", f"N={32 * g}", f"G={g}"]
 
 
-def products(file, kernel, tile, extra=()):
+def products(file, kernel, tile, extra=(), operands=("A", "B")):
     """A product's edges: none, 1, odd, around the tile, several, and rows of odd distance."""
     bm, bn, bk = tile
-    run = [file, "--kernel", kernel, "-D", f"BM={bm}", "-D", f"BN={bn}", "-D", f"BK={bk}", *extra]
+    run = [file, "--kernel", kernel, "-D", f"BM={bm}", "-D", f"BN={bn}", *extra]
+    run += ["-D", f"BK={bk}"] if kernel != "block_scales" else []
+    first, second = (f"{name}={'randint:-9:9' if name == 'W' else 'randn'}" for name in operands)
     edges = {name: [0, 1, size - 1, size, size + 1, 2 * size + 5]
              for name, size in (("M", bm), ("N", bn), ("K", bk))}
     for i in range(6):
@@ -143,16 +145,22 @@ def products(file, kernel, tile, extra=()):
     for k in [0, bk, 2 * bk, 3 * bk, 4 * bk]:  # iterations around the number of stages
         yield run + [f"M={bm}", f"N={bn}", f"K={k}"]
     yield run + [f"M={bm + 8}", f"N={bn + 8}", f"K={bk + 8}"]
-    yield run + [f"M={bm + 1}", f"N={bn + 2}", f"K={bk + 2}", "A=randn,pad=3", "B=randn,offset=1",
-                 "D=randn,pad=5"]
+    yield run + [f"M={bm + 1}", f"N={bn + 2}", f"K={bk + 2}", first + ",pad=3",
+                 second + ",offset=1", "D=randn,pad=5"]
+
+
+def with_sizes(cases, sizes):
+    """Cases with further dimensions, which follow from the others."""
+    for case in cases:
+        known = {word[0]: int(word[2:]) for word in case if word[:2] in ("M=", "N=", "K=")}
+        yield case + [f"{name}={size}" for name, size in sizes(**known).items()]
 
 
 def epilogues():
     yield from products("epilogues.tir", "scaled", (32, 32, 32), ["alpha=0.5", "beta=-2"])
     yield from products("epilogues.tir", "residual", (32, 32, 32))
     yield from products("epilogues.tir", "row_column", (32, 32, 32))
-    for case in products("epilogues.tir", "gated", (32, 32, 32)):
-        yield [word.replace("B=", "U=") for word in case]
+    yield from products("epilogues.tir", "gated", (32, 32, 32), (), ("A", "U"))
     # What beta = 0 makes unread may be anything.
     yield ["epilogues.tir", "--kernel", "scaled", "M=65", "N=70", "K=100", "alpha=1", "beta=0",
            "C=full:nan"]
@@ -162,9 +170,8 @@ def epilogues():
     for act in range(5):
         yield ["epilogues.tir", "--kernel", "linear", "-D", f"ACT={act}", "-D", "T=f32", "M=17",
                "N=19", "K=64", "A=randn:0:20"]
-    for case in products("epilogues.tir", "quantized", (32, 32, 32)):
-        n = int(next(word for word in case if word.startswith("N="))[2:])
-        yield [word.replace("D=randn", "D=zeros") for word in case] + [f"J={-(-n // 32)}"]
+    yield from with_sizes(products("epilogues.tir", "quantized", (32, 32, 32)),
+                          lambda M, N, K: {"J": -(-N // 32)})
     # Rows of zeros, and numbers that e4m3 could not hold.
     yield ["epilogues.tir", "--kernel", "quantized", "M=40", "N=40", "K=40", "J=1", "A=zeros"]
     yield ["epilogues.tir", "--kernel", "quantized", "M=40", "N=140", "K=40", "J=2", "A=randn:0:1000"]
@@ -189,6 +196,44 @@ def operands():
     yield run + ["A=randn,strides=0x48x1", "B=randn,strides=0x0x1"]
     yield run + ["A=randn,strides=48x144x1", "B=randn,strides=48x144x1", "D=randn,strides=40x120x1"]
     yield run + ["A=randn,strides=1600x1x33", "D=randn,strides=1x120x3"]  # innermost not 1
+
+
+def dequantized():
+    run = "dequantized.tir"
+    for group in [32, 64]:
+        yield from with_sizes(
+            products(run, "int8_weights", (32, 32, 32), ["-D", f"GROUP={group}"], ("A", "W")),
+            lambda M, N, K, group=group: {"J": -(-K // group)})
+    yield [run, "--kernel", "int8_weights", "M=70", "N=140", "K=300", "J=3", "S=rand:0:1,pad=1"]
+    for m, n, groups in [(0, 3, 2), (3, 0, 1), (5, 7, 0), (1, 1, 1), (31, 33, 2), (33, 31, 3),
+                         (32, 32, 4), (64, 65, 5)]:
+        k = 32 * groups
+        sizes = [f"M={m}", f"N={n}", f"K={k}", f"H={k // 2}", f"J={groups}"]
+        for group in [[], ["A=randn,pad=1", "W=randint:0:255,offset=1", "S=randn,pad=1", "D=randn,pad=3"]]:
+            yield [run, "--kernel", "int4_weights", "-D", "BM=32", "-D", "BN=32", "-D", "GROUP=32",
+                   *sizes, *group]
+        for kernel, half in [("quantize_int8", []), ("quantize_int4", [f"H={k // 2}"])]:
+            yield [run, "--kernel", kernel, "-D", "GROUP=32", f"N={n}", f"K={k}", f"J={groups}", *half]
+    yield [run, "--kernel", "quantize_int8", "N=7", "K=201", "J=2", "X=randn:0:9,pad=3", "S=rand,offset=1"]
+    yield [run, "--kernel", "quantize_int4", "N=7", "K=128", "H=64", "J=1", "X=zeros"]
+    yield [run, "--kernel", "int4_weights", "M=70", "N=140", "K=384", "H=192", "J=3"]
+
+
+def fp8():
+    for kernel in ["tensor_scales", "row_scales"]:
+        yield from products("fp8.tir", kernel, (32, 32, 64))
+        yield ["fp8.tir", "--kernel", kernel, "M=130", "N=70", "K=400"]
+    yield ["fp8.tir", "--kernel", "tensor_scales", "M=65", "N=70", "K=96", "ScaleA=full:3,offset=1",
+           "-D", "T=e5m2", "-D", "BK=64"]
+
+    def blocks(M, N, K):
+        return {"J": -(-K // 128), "I": -(-N // 128)}
+    yield from with_sizes(products("fp8.tir", "block_scales", (32, 32, 128)), blocks)
+    run = ["fp8.tir", "--kernel", "block_scales"]
+    for m, n, k in [(130, 257, 384), (128, 128, 512), (5, 129, 127), (5, 127, 129)]:
+        yield from with_sizes([run + [f"M={m}", f"N={n}", f"K={k}"]], blocks)
+        yield from with_sizes([run + [f"M={m}", f"N={n}", f"K={k}", "A=randn,pad=1",
+                                      "ScaleA=randn,pad=1", "ScaleB=randn,offset=1"]], blocks)
 
 
 def attention():
@@ -219,6 +264,8 @@ CASES = {
     "09_simt": simt,
     "10_epilogues": epilogues,
     "11_operands": operands,
+    "12_dequantized": dequantized,
+    "13_fp8": fp8,
     "attention": attention,
 }
 
