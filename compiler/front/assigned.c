@@ -46,6 +46,30 @@ static void leave(struct walk *w, bool is_break)
         add(w, w->loop->go_on);
 }
 
+// The buffers of the ring, by which its slot is called.
+static void hide_slots(struct walk *w, const char *ring)
+{
+    const struct symbol *s = tir_map_get(&w->l->names, tir_map_key(ring));
+    if (s && s->val.kind == VAL_RING)
+        hide(w, s->val.ring->buffers);
+}
+
+// s.advance(), gemm_async(acc, a, b), await(x, y)
+static void assign_by_call(struct walk *w, const struct ast_expr *e)
+{
+    if (e->kind != AST_CALL)
+        return;
+    if (e->base->kind == AST_FIELD && e->base->base->kind == AST_NAME) {
+        const char *name = e->base->base->name;
+        assign(w, name);
+        assign(w, stage_phase_name(w->l, name));
+        return;
+    }
+    const char *name;
+    for (uint32_t i = 0; (name = assigned_by_call(w->l, e, i)); i++)
+        assign(w, name);
+}
+
 static void walk_stmt(struct walk *w, const struct ast_stmt *s)
 {
     const struct loop *loop = w->loop;
@@ -58,6 +82,9 @@ static void walk_stmt(struct walk *w, const struct ast_stmt *s)
     case AST_LET:
     case AST_VAR:
     case AST_BUFFER:
+    case AST_RING:
+    case AST_MBARRIER:
+    case AST_STAGE:
         hide(w, &s->names);
         return;
     case AST_BREAK:
@@ -72,9 +99,16 @@ static void walk_stmt(struct walk *w, const struct ast_stmt *s)
         hide(w, &s->vars);
         hide(w, &s->carry);
         break;
+    case AST_PUT:
+    case AST_GET:
+        w->loop = NULL;
+        hide_slots(w, s->name);
+        break;
     case AST_IF:
         break;
     case AST_DO:
+        assign_by_call(w, s->value);
+        return;
     case AST_RETURN:
     case AST_YIELD:
         return;

@@ -118,6 +118,11 @@ enum ast_stmt_kind {
     AST_IF,
     AST_TILES,
     AST_ROLE,
+    AST_RING,
+    AST_PUT,
+    AST_GET,
+    AST_MBARRIER,
+    AST_STAGE,
     AST_BREAK,
     AST_CONTINUE,
     AST_RETURN,
@@ -131,12 +136,14 @@ struct ast_extent { // e by n
 struct ast_stmt {
     enum ast_stmt_kind kind;
     struct tir_span span;
-    struct tir_span head; // FOR, WHILE, IF, TILES, ROLE: without the block
-    // LET, VAR, BUFFER: what is declared; FOR, WHILE, IF, TILES: names of the results (`let x: T =
-    // for ...`).
+    struct tir_span head; // of a statement with a block, or with options: without the block
+    // LET, VAR, BUFFER, MBARRIER, STAGE: what is declared; RING: its buffers; FOR, WHILE, IF,
+    // TILES: names of the results (`let x: T = for ...`).
     ast_bindings names;
-    const char *role;               // ROLE
-    struct ast_expr *value;         // LET, VAR, ASSIGN, DO; the condition of IF and WHILE
+    const char *name;               // ROLE; RING, PUT, GET: the ring's
+    struct tir_span name_span;      // of it
+    struct ast_expr *value;         // LET, VAR, ASSIGN, DO; the condition of IF and WHILE; RING,
+                                    // MBARRIER (NULL: one), STAGE: how many
     struct ast_expr *target;        // ASSIGN
     enum tir_token_kind op;         // ASSIGN
     VEC(struct ast_expr *) values;  // RETURN, YIELD; the arguments of range
@@ -144,10 +151,9 @@ struct ast_stmt {
     ast_bindings carry;             // explicit loop-carried values
     bool explicit_carry;            // WHILE: written as `while carry (...) { } do { }`
     VEC(struct ast_extent) extents; // TILES
-    VEC(struct ast_arg)
-    options; // of loops and roles: NAME, NAME = e, NAME(e); value NULL: NAME alone
-    struct ast_block *body,
-        *other; // IF: then, else (NULL: none); WHILE with carry: condition, body
+    VEC(struct ast_arg) options;    // NAME, NAME = e, NAME(e); value NULL: NAME alone
+    struct ast_block *body;
+    struct ast_block *other; // IF: else (NULL: none); WHILE with carry: body has the condition
 };
 
 struct ast_fn {

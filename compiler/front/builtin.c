@@ -216,7 +216,7 @@ bool builtin_bytes(struct lower *l, struct call *c, int which, val_list *out)
     if (!call_check(l, c, 1, 1, NULL, 0))
         return false;
     const struct ast_expr *e = call_arg(c, 0);
-    struct val v = lower_expr(l, e);
+    struct val v = lower_part(l, e);
     if (v.kind == VAL_IR && v.ir->type->space != TIR_SPACE_GLOBAL)
         return give(l, out, val_int(tir_type_bytes(v.ir->type)));
     if (v.kind != VAL_POISON)

@@ -161,16 +161,17 @@ struct tir_value *build_reshape(struct lower *l, struct tir_value *v, uint32_t r
 struct tir_value *build_transpose(struct lower *l, struct tir_value *v)
 {
     uint32_t rank = v->type->rank;
-    struct tir_type t = *v->type;
-    t.layout = NULL;
-    t.shape[rank - 2] = v->type->shape[rank - 1];
-    t.shape[rank - 1] = v->type->shape[rank - 2];
-    const struct tir_type *type = tir_type_get(l->cx->types, &t);
-    if (v->kind == TIR_VALUE_CONST)
-        return constant_as(l, v, type);
     int64_t order[TIR_MAX_RANK] = {0, 1, 2, 3, 4};
     order[rank - 2] = rank - 1;
     order[rank - 1] = rank - 2;
+    struct tir_type t = *v->type;
+    t.shape[rank - 2] = v->type->shape[rank - 1];
+    t.shape[rank - 1] = v->type->shape[rank - 2];
+    if (t.layout)
+        t.layout = tir_layout_permute(l->cx->types, t.layout, order);
+    const struct tir_type *type = tir_type_get(l->cx->types, &t);
+    if (v->kind == TIR_VALUE_CONST)
+        return constant_as(l, v, type);
     struct tir_inst *inst = tir_build(&l->b, TIR_OP_PERMUTE, &v, 1, &type, 1, 0);
     tir_set_list(l->f, inst, TIR_ATTR_permutation, order, rank);
     return tir_result(inst);

@@ -24,6 +24,7 @@ enum val_kind {
     VAL_BOOL,
     VAL_ELEM, // an element type
     VAL_TEXT,
+    VAL_RING,
     VAL_IR // a scalar, a tile, or a buffer
 };
 
@@ -35,6 +36,7 @@ struct val {
         bool truth;
         enum tir_elem elem;
         tir_str text;
+        struct ring *ring;
         struct tir_value *ir;
     };
 };
@@ -47,6 +49,8 @@ struct symbol {
     bool assignable;             // `var`
     bool used;                   // read somewhere
     bool may_be_unused;          // not one that a warning is about
+    bool is_slot;                // a buffer of the ring that the put around fills
+    int64_t stages;              // of a `stage` variable, whose index this is; else 0
     struct val val;              // what it stands for now
     const struct tir_type *type; // of an assignable
     uint32_t level;              // how many tiles loops are around its declaration
@@ -66,6 +70,26 @@ struct inlined { // functions being inlined
     struct inlined *outer;
     const struct ast_fn *fn;
     struct tir_span call;
+};
+
+struct role { // what a role says, and has been met in it
+    struct tir_inst *inst;
+    const char *name;
+    struct tir_span span;
+    int64_t warps, first, regs; // first -1, regs 0: not stated
+    uint32_t tiles_loops;
+};
+
+struct ring {
+    struct tir_inst *inst;
+    const ast_bindings *buffers;
+    struct tir_span span;
+    const struct role *put, *get; // who does so; NULL: nobody yet
+};
+
+struct barrier { // an array of mbarriers that is prepared at the kernel's begin
+    struct tir_value *array;
+    int64_t arrivals;
 };
 
 struct program {            // what the files declare
@@ -93,6 +117,12 @@ struct lower {
     bool in_host;    // in a clause: calls of operations are never evaluated here
     bool is_ir;      // the kernel has a form clause: it is IR text
     uint32_t tiles_loops;
+    VEC(struct role *) roles;
+    struct role *role; // the one around; NULL: none
+    VEC(struct ring *) rings;
+    VEC(struct barrier) barriers;
+    uint32_t barriers_left;       // declarations of mbarriers that are still to come
+    const struct tir_inst *tiles; // the first tiles loop in a role
 };
 
 // Errors (lower_error.c). Each adds where the function was called from.
@@ -237,6 +267,8 @@ void build_store(struct lower *l, const struct slice *s, struct tir_value *value
 struct tir_inst *build_atomic(struct lower *l, const struct slice *s, struct tir_value *value,
                               struct tir_value *mask, enum tir_word kind);
 struct tir_value *lower_view(struct lower *l, const struct ast_expr *e);
+// A buffer or a part of one, transposed or not, as a buffer; anything else as the value it is.
+struct val lower_part(struct lower *l, const struct ast_expr *e);
 bool lower_is_buffer_expr(struct lower *l, const struct ast_expr *e);
 struct tir_value *lower_mask(struct lower *l, const struct ast_expr *e, const struct slice *s);
 
@@ -274,7 +306,28 @@ void lower_for(struct lower *l, const struct ast_stmt *s);
 void lower_while(struct lower *l, const struct ast_stmt *s);
 void lower_if(struct lower *l, const struct ast_stmt *s);
 void lower_tiles(struct lower *l, const struct ast_stmt *s);
+
+// Roles (lower_role.c), rings (lower_ring.c), mbarriers and stages (lower_barrier.c).
 void lower_role(struct lower *l, const struct ast_stmt *s);
+// Once the kernel is lowered: gives the roles their warps and the kernel its threads.
+void lower_place_roles(struct lower *l);
+// Threads that a tile is spread over here; 0: not known yet.
+uint32_t lower_threads(const struct lower *l);
+void lower_ring(struct lower *l, const struct ast_stmt *s);
+void lower_put(struct lower *l, const struct ast_stmt *s);
+void lower_get(struct lower *l, const struct ast_stmt *s);
+void lower_check_rings(struct lower *l);
+// a = e in a put, where a is a buffer of the ring
+void lower_fill_slot(struct lower *l, const struct ast_stmt *s, const struct symbol *symbol);
+void lower_mbarrier(struct lower *l, const struct ast_stmt *s);
+void lower_stage(struct lower *l, const struct ast_stmt *s);
+// s.phase and s.advance() of a stage variable s. NULL: e is something else.
+struct symbol *lower_stage_of(struct lower *l, const struct ast_expr *e);
+const char *stage_phase_name(struct lower *l, const char *name); // of the variable that holds it
+struct val lower_stage_field(struct lower *l, const struct ast_expr *e, struct symbol *symbol);
+bool lower_stage_call(struct lower *l, const struct ast_expr *e, struct symbol *symbol);
+// The variables that a call for its effect assigns: gemm_async(acc, ...), await(x, y). NULL: none.
+const char *assigned_by_call(struct lower *l, const struct ast_expr *e, uint32_t i);
 // The block of a put or get that is written as a call: with (slot: i32) { ... yield v; }
 bool lower_slot_region(struct lower *l, struct tir_inst *inst, struct tir_span span,
                        const struct ast_fn *region);
@@ -297,6 +350,8 @@ struct val meta_bind(struct lower *l, const struct ast_binding *meta,
 tir_str meta_text(struct lower *l, struct val v);
 // Reports tile operations that depend on the thread (uniform.c). The kernel is verified.
 bool uniform_check(struct lower *l);
+// Reports uses of accumulators that wgmma may still be writing (flight.c).
+bool flight_check(struct lower *l);
 bool lower_clauses(struct lower *l, const struct ast_kernel *k);
 
 #endif

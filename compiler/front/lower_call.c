@@ -175,6 +175,8 @@ bool lower_call(struct lower *l, const struct ast_expr *e, const struct tir_type
         ok = lower_type_call(l, e, &t, out);
     } else if (callee->kind == AST_INDEX && is_type_name(l, callee->base)) {
         ok = lower_indexed_call(l, e, out);
+    } else if (callee->kind == AST_FIELD && lower_stage_of(l, callee)) {
+        ok = lower_stage_call(l, e, lower_stage_of(l, callee));
     } else if (callee->kind == AST_NAME) {
         struct call c = {e, callee->name, 0, stated, stated_count};
         vec_foreach(const struct ast_arg, it, &e->args)

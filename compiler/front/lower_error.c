@@ -66,6 +66,8 @@ const char *lower_val_name(struct lower *l, struct val v)
         return tir_str_format(l->arena, "the type %s", tir_elems[v.elem].name).ptr;
     case VAL_TEXT:
         return "a string";
+    case VAL_RING:
+        return "a ring";
     case VAL_IR:
         if (v.ir->type->space == TIR_SPACE_GLOBAL)
             return tir_str_format(l->arena, "a tensor of %s in memory",

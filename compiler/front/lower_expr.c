@@ -192,6 +192,9 @@ static struct val lower_choose(struct lower *l, const struct ast_expr *e)
 
 static struct val lower_field(struct lower *l, const struct ast_expr *e)
 {
+    struct symbol *stage = lower_stage_of(l, e);
+    if (stage)
+        return lower_stage_field(l, e, stage);
     struct val base = lower_expr(l, e->base);
     if (base.kind == VAL_POISON)
         return base;
@@ -200,7 +203,8 @@ static struct val lower_field(struct lower *l, const struct ast_expr *e)
                     e->field);
         return val_poison();
     }
-    if (!convert_is_value(l, e->base->span, base))
+    bool is_buffer = base.kind == VAL_IR && base.ir->type->space == TIR_SPACE_SHARED;
+    if (!is_buffer && !convert_is_value(l, e->base->span, base))
         return val_poison();
     if (base.kind != VAL_IR || base.ir->type->rank < 2) {
         lower_error(l, e->span, TIR_E_RANK, "`.T` swaps the last two dimensions; %s has fewer",

@@ -195,6 +195,11 @@ static bool slice_of(struct lower *l, const struct ast_expr *e, struct tir_value
         return wrong_rank(l, e, base, given);
     if (use != SLICE_VIEW && !check_direction(l, e, base, use))
         return false;
+    if (use != SLICE_VIEW && base->type->elem == TIR_MBARRIER) {
+        lower_error(l, e->span, TIR_E_ROLE,
+                    "an mbarrier is no value; `wait`, `arrive` and the like work on it");
+        return false;
+    }
     struct shape type = {0}, shown = {0};
     bool ok = true;
     vec_foreach(const struct ast_index, it, &e->indices) {
@@ -327,6 +332,22 @@ struct tir_value *lower_view(struct lower *l, const struct ast_expr *e)
         }
     const struct tir_type *type = tir_type_get(l->cx->types, &t);
     return tir_result(build_slice(l, TIR_OP_VIEW, &s, NULL, 0, type));
+}
+
+struct val lower_part(struct lower *l, const struct ast_expr *e)
+{
+    bool transposed = e->kind == AST_FIELD && strcmp(e->field, "T") == 0;
+    const struct ast_expr *of = transposed ? e->base : e;
+    if (of->kind != AST_INDEX || !lower_is_buffer_expr(l, of))
+        return lower_expr(l, e);
+    struct tir_value *view = lower_view(l, of);
+    if (!view || !transposed)
+        return val_ir(view);
+    if (view->type->rank >= 2)
+        return val_ir(build_transpose(l, view));
+    lower_error(l, e->span, TIR_E_RANK, "`.T` swaps the last two dimensions; %s has fewer",
+                lower_type_name(l, view->type));
+    return val_poison();
 }
 
 struct tir_value *lower_mask(struct lower *l, const struct ast_expr *e, const struct slice *s)

@@ -86,6 +86,11 @@ static bool lower_param(struct lower *l, const struct ast_param *from, struct ti
         lower_error(l, t->span, TIR_E_TYPE, "a parameter is a scalar or a tensor in global memory");
         return false;
     }
+    if (type.elem == TIR_MBARRIER) {
+        lower_error(l, t->span, TIR_E_ROLE,
+                    "an mbarrier lives in shared memory; it cannot be a parameter");
+        return false;
+    }
     if (type.rank == 0 && from->stated_direction && from->direction != TIR_IN) {
         lower_error(l, from->span, TIR_E_TYPE, "only tensors can be `out` or `inout`");
         return false;
@@ -147,7 +152,11 @@ static void check_grid(struct lower *l, const struct ast_kernel *k)
 {
     if (l->is_ir)
         return; // the verifier knows what each form needs
-    if (!l->f->grid_count && l->tiles_loops != 1)
+    if (l->roles.len) {
+        if (l->tiles_loops || (!l->f->grid_count && !l->tiles))
+            lower_error(l, k->span, TIR_E_GRID,
+                        "neither `grid(...)` nor a tiles loop in a role says what the CTAs are");
+    } else if (!l->f->grid_count && l->tiles_loops != 1)
         lower_error(
             l, k->span, TIR_E_GRID,
             "`%s` has %u tiles loops; without `grid(...)` exactly one says what the CTAs are",
@@ -166,13 +175,19 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     tir_map_init(&l->names, l->arena);
     lower_metas(l, k, o);
     if (l->cx->diags.error_count == errors && lower_params(l, k) && lower_clauses(l, k)) {
+        vec_foreach(struct ast_stmt *, it, &k->body->stmts)
+            l->barriers_left += (*it)->kind == AST_MBARRIER;
         lower_block(l, k->body);
+        if (l->cx->diags.error_count == errors && !l->is_ir) {
+            lower_check_rings(l);
+            lower_place_roles(l);
+        }
         if (l->cx->diags.error_count == errors)
             check_grid(l, k);
     }
     if (l->cx->diags.error_count != errors || l->stopped || !tir_verify(l->f))
         return false;
-    if (!l->is_ir && !uniform_check(l))
+    if (!l->is_ir && (!uniform_check(l) || !flight_check(l)))
         return false;
     vec_push(l->m->arena, &l->m->funcs, l->f);
     return true;

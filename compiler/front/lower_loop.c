@@ -23,7 +23,7 @@ bool loop_check_options(struct lower *l, const struct ast_stmt *s, const char *c
         for (uint32_t i = 0; i < count; i++)
             found |= strcmp(known[i], it->name) == 0;
         if (!found) {
-            lower_error(l, it->span, TIR_E_ARGUMENTS, "the loop has no option `%.64s`", it->name);
+            lower_error(l, it->span, TIR_E_ARGUMENTS, "there is no option `%.64s`", it->name);
             return false;
         }
     }

@@ -48,11 +48,18 @@ static enum slice_use use_of(enum tir_op op)
     }
 }
 
-static struct val lower_operand(struct lower *l, struct op_call *o, const struct ast_expr *e,
-                                enum tir_operand_kind kind)
+// Whether a part of a buffer stands for the buffer that it is, not for what is in it.
+static bool takes_part(enum tir_op op, enum tir_operand_kind kind, const char *name)
 {
-    bool view = o->op == TIR_OP_COPY_ASYNC && e->kind == AST_INDEX && lower_is_buffer_expr(l, e);
-    struct val v = view ? val_ir(lower_view(l, e)) : lower_expr(l, e);
+    return kind == TIR_OPERAND_BUF || strcmp(name, "mbar") == 0 ||
+           ((op == TIR_OP_COPY_ASYNC || op == TIR_OP_STORE_ASYNC) && kind == TIR_OPERAND_IN);
+}
+
+static struct val lower_operand(struct lower *l, struct op_call *o, const struct ast_expr *e,
+                                const struct tir_operand_info *info)
+{
+    enum tir_operand_kind kind = info->kind;
+    struct val v = takes_part(o->op, kind, info->name) ? lower_part(l, e) : lower_expr(l, e);
     if (v.kind == VAL_POISON || v.kind == VAL_IR || (val_is_constant(v) && kind != TIR_OPERAND_BUF))
         return v;
     lower_error(l, e->span, TIR_E_TYPE, "`%s` cannot take %s", o->info->name, lower_val_name(l, v));
@@ -70,7 +77,7 @@ static bool lower_positional(struct lower *l, struct op_call *o)
             const struct ast_expr *e;
             while ((e = call_arg(o->c, o->next)) && o->list.len < MAX_LIST) {
                 o->next++;
-                struct val v = lower_operand(l, o, e, kind);
+                struct val v = lower_operand(l, o, e, &o->info->operands[i]);
                 struct tir_value *ir = v.kind == VAL_POISON ? NULL : convert_default(l, e->span, v);
                 ok &= ir != NULL;
                 vec_push(l->arena, &o->list, ir);
@@ -90,7 +97,7 @@ static bool lower_positional(struct lower *l, struct op_call *o)
             continue;
         }
         o->exprs[fixed] = e;
-        o->fixed[fixed] = zero ? val_int(0) : lower_operand(l, o, e, kind);
+        o->fixed[fixed] = zero ? val_int(0) : lower_operand(l, o, e, &o->info->operands[i]);
         ok &= o->fixed[fixed++].kind != VAL_POISON;
     }
     return ok;
@@ -114,7 +121,7 @@ static bool lower_optional(struct lower *l, struct op_call *o)
         if (o->info->has_ref && strcmp(info->name, "mask") == 0)
             o->fixed[at] = val_ir(lower_mask(l, arg->value, &o->slice));
         else
-            o->fixed[at] = lower_operand(l, o, arg->value, info->kind);
+            o->fixed[at] = lower_operand(l, o, arg->value, info);
         ok &= o->fixed[at].kind != VAL_POISON;
     }
     return ok;
@@ -220,7 +227,17 @@ static bool convert_dot(struct lower *l, struct op_call *o)
     return convert_fixed(o, TIR_DOT_ACC, convert_to(l, e ? e->span : span, acc, type));
 }
 
-// The lane of a shuffle is an i32, a predicate a bool; the rest is what it is.
+// What is always an i32.
+static bool is_number_of(const char *name)
+{
+    static const char *const names[] = {"lane", "parity", "cta", "ctas"};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(names); i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+// Lanes, CTAs and parities are i32; the rest is what it is.
 static bool convert_plain(struct lower *l, struct op_call *o)
 {
     uint32_t fixed = 0;
@@ -230,12 +247,12 @@ static bool convert_plain(struct lower *l, struct op_call *o)
             continue;
         struct val v = o->fixed[fixed];
         uint32_t at = fixed++;
-        if (!val_is_constant(v))
+        bool is_i32 = v.kind != VAL_VOID && is_number_of(o->info->operands[i].name);
+        if (!val_is_constant(v) && !is_i32)
             continue;
-        bool lane = o->op == TIR_OP_SHUFFLE && at == 1;
         struct tir_span span = o->exprs[at]->span;
         struct tir_value *ir =
-            lane ? convert_elem(l, span, v, TIR_I32) : convert_default(l, span, v);
+            is_i32 ? convert_elem(l, span, v, TIR_I32) : convert_default(l, span, v);
         if (!convert_fixed(o, at, ir))
             return false;
     }
@@ -433,8 +450,20 @@ static bool check_region(struct lower *l, struct op_call *o, struct tir_inst *in
     return false;
 }
 
+// copy_async(D[...], buffer) to a tensor
+static bool copies_out(struct lower *l, const struct call *c)
+{
+    const struct ast_expr *to = call_arg(c, 0);
+    if (!to || !lower_is_buffer_expr(l, to))
+        return false;
+    const struct ast_expr *name = to->kind == AST_INDEX ? to->base : to;
+    return scope_find(l, name->name)->val.ir->type->space == TIR_SPACE_GLOBAL;
+}
+
 bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *out)
 {
+    if (op == TIR_OP_COPY_ASYNC && copies_out(l, c))
+        op = TIR_OP_STORE_ASYNC;
     struct op_call o = {.c = c, .op = op, .info = &tir_ops[op]};
     for (uint32_t i = 0; i < MAX_FIXED; i++)
         o.fixed[i] = (struct val){VAL_VOID, {0}};

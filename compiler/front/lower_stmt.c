@@ -150,6 +150,11 @@ static struct val assigned_value(struct lower *l, const struct ast_stmt *s, stru
 
 static bool check_assignable(struct lower *l, const struct ast_stmt *s, const struct symbol *symbol)
 {
+    if (symbol->stages) {
+        lower_error(l, s->target->span, TIR_E_ASSIGN, "a stage moves with `%s.advance()`",
+                    symbol->name);
+        return false;
+    }
     if (!symbol->assignable) {
         lower_error(l, s->target->span, TIR_E_ASSIGN, "`%s` cannot be assigned", symbol->name);
         lower_note(l, symbol->span, "it is declared here; only `var` can be assigned");
@@ -158,7 +163,8 @@ static bool check_assignable(struct lower *l, const struct ast_stmt *s, const st
     if (symbol->level == l->level)
         return true;
     lower_error(l, s->target->span, TIR_E_ASSIGN,
-                "`%s` is outside of the tiles loop, whose iterations run in parallel",
+                l->role ? "`%s` is outside of the role, which runs beside the others"
+                        : "`%s` is outside of the tiles loop, whose iterations run in parallel",
                 symbol->name);
     lower_note(l, symbol->span, "it is declared here");
     return false;
@@ -173,6 +179,10 @@ static void assign_name(struct lower *l, const struct ast_stmt *s)
     }
     if (symbol->val.kind == VAL_POISON && !symbol->type) {
         lower_expr(l, s->value);
+        return;
+    }
+    if (symbol->is_slot) {
+        lower_fill_slot(l, s, symbol);
         return;
     }
     if (!check_assignable(l, s, symbol))
@@ -286,6 +296,21 @@ static void lower_kind(struct lower *l, const struct ast_stmt *s)
     case AST_ROLE:
         lower_role(l, s);
         break;
+    case AST_RING:
+        lower_ring(l, s);
+        break;
+    case AST_PUT:
+        lower_put(l, s);
+        break;
+    case AST_GET:
+        lower_get(l, s);
+        break;
+    case AST_MBARRIER:
+        lower_mbarrier(l, s);
+        break;
+    case AST_STAGE:
+        lower_stage(l, s);
+        break;
     case AST_BREAK:
     case AST_CONTINUE:
         lower_leave_loop(l, s);
@@ -307,7 +332,10 @@ void lower_stmt(struct lower *l, const struct ast_stmt *s)
         return;
     struct tir_span outer = l->b.span;
     l->b.span = s->span;
-    lower_kind(l, s);
+    if (l->roles.len && l->b.block == l->f->body && s->kind != AST_ROLE)
+        lower_error(l, s->span, TIR_E_ROLE, "after a role only roles may follow");
+    else
+        lower_kind(l, s);
     l->b.span = outer;
     lower_leave(l);
 }

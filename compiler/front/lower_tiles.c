@@ -92,6 +92,8 @@ static bool check_place(struct lower *l, const struct ast_stmt *s)
                                          : "a tiles loop is not inside another statement";
     else if (l->f->grid_count)
         why = "a kernel with `grid` has no tiles loop";
+    else if (l->role && l->role->tiles_loops++)
+        why = "a role has one tiles loop";
     if (why)
         lower_error(l, s->head, TIR_E_GRID, "%s", why);
     return !why;
@@ -122,6 +124,45 @@ static bool lower_head(struct lower *l, const struct ast_stmt *s, struct tiles *
            lower_order(l, s, t) && lower_persistent(l, s, t);
 }
 
+static bool same_attr(const struct tir_inst *a, const struct tir_inst *b, enum tir_attr_key key)
+{
+    return tir_attr_int(a, key, 0) == tir_attr_int(b, key, 0);
+}
+
+// The same computation, made twice.
+static bool same_value(const struct tir_value *a, const struct tir_value *b)
+{
+    if (a == b)
+        return true;
+    if (!a || !b || !a->def || !b->def || a->def->op != b->def->op || a->type != b->type ||
+        a->def->operand_count != b->def->operand_count || a->def->attr_count ||
+        !tir_has_trait(a->def, TIR_PURE))
+        return false;
+    for (uint32_t i = 0; i < a->def->operand_count; i++)
+        if (!same_value(a->def->operands[i], b->def->operands[i]))
+            return false;
+    return true;
+}
+
+// Roles work on the same tile at a time, so each walks the tiles as the others do.
+static bool same_tiles(struct lower *l, const struct tir_inst *inst)
+{
+    const struct tir_inst *first = l->tiles;
+    if (!first) {
+        l->tiles = inst;
+        return true;
+    }
+    uint32_t count = tir_carried_at(inst);
+    bool same = count == tir_carried_at(first) && same_attr(inst, first, TIR_ATTR_order) &&
+                same_attr(inst, first, TIR_ATTR_group) &&
+                same_attr(inst, first, TIR_ATTR_persistent);
+    const int64_t *by = tir_attr_find(inst, TIR_ATTR_by)->list;
+    const int64_t *first_by = tir_attr_find(first, TIR_ATTR_by)->list;
+    for (uint32_t i = 0; same && i < count; i++)
+        same = by[i] == first_by[i] && same_value(inst->operands[i], first->operands[i]);
+    return same;
+}
+
 // In a role a CTA walks its tiles one after the other, so that what the role assigns outside of the
 // loop goes from tile to tile. The tiles of a kernel are run in any order, by any CTA.
 void lower_tiles(struct lower *l, const struct ast_stmt *s)
@@ -129,7 +170,7 @@ void lower_tiles(struct lower *l, const struct ast_stmt *s)
     struct tiles t = {.order = TIR_WORD_NONE};
     struct flow f = {.s = s, .carried = s->carry.len};
     bool in_role = l->b.block != l->f->body;
-    l->tiles_loops++;
+    l->tiles_loops += !l->role;
     struct loop *loop = l->loop;
     l->loop = NULL;
     bool ok = lower_head(l, s, &t);
@@ -143,6 +184,8 @@ void lower_tiles(struct lower *l, const struct ast_stmt *s)
         return;
     }
     struct tir_inst *inst = build_tiles(l, &f, &t);
+    if (in_role && !same_tiles(l, inst))
+        lower_error(l, s->head, TIR_E_GRID, "the tiles loops of all roles must be the same");
     struct region r = region_enter(l, &f, inst->regions[0]);
     l->level += !in_role;
     vec_foreach(const struct ast_binding, it, &s->vars) {

@@ -137,6 +137,10 @@ const struct tir_type *lower_type(struct lower *l, const struct ast_type *from)
 {
     struct tir_type t = {.space = from->space, .rank = from->dims.len};
     bool ok = lower_elem(l, from, &t.elem);
+    if (ok && t.elem == TIR_MBARRIER && t.space != TIR_SPACE_SHARED) {
+        lower_error(l, from->span, TIR_E_ROLE, "an mbarrier lives in shared memory");
+        return NULL;
+    }
     for (uint32_t d = 0; d < from->dims.len; d++) {
         int64_t size = 1;
         ok &= const_int(l, from->dims.at[d], "the size of a tile", &size);

@@ -40,6 +40,13 @@ struct ast_arg parse_arg(struct parser *p);
 struct ast_type *parse_type(struct parser *p);
 struct ast_type *parse_bare_type(struct parser *p); // without a layout: `in` may follow it
 struct ast_block *parse_block(struct parser *p);
+// NAME, NAME = e, NAME(e); and, as IR text writes them after a head, any number of them.
+struct ast_arg parse_option(struct parser *p);
+void parse_trailing_options(struct parser *p, struct ast_stmt *s);
+void parse_end(struct parser *p); // of a statement
+// What has a name of its own at its begin (parse_role.c). False: nothing of that is here.
+bool parse_role_level(struct parser *p, struct ast_stmt *s);
+void parse_stage(struct parser *p, struct ast_stmt *s); // from `stage` on
 // NAME [: type] [= expr], up to `close`; values or types may be required or forbidden by the
 // caller.
 void parse_bindings(struct parser *p, ast_bindings *out, enum tir_token_kind close);

@@ -10,13 +10,13 @@ static struct ast_stmt *new_stmt(struct parser *p, enum ast_stmt_kind kind)
     return s;
 }
 
-static void parse_end(struct parser *p)
+void parse_end(struct parser *p)
 {
     parse_expect(p, TIR_TOK_SEMI, "after the statement");
 }
 
 // NAME, NAME = e, NAME(e): how a loop is compiled.
-static struct ast_arg parse_option(struct parser *p)
+struct ast_arg parse_option(struct parser *p)
 {
     struct ast_arg option = {.span = p->now.span};
     if (p->now.kind == TIR_TOK_NAME && p->next.kind == TIR_TOK_ASSIGN)
@@ -49,7 +49,7 @@ static void parse_carry(struct parser *p, struct ast_stmt *s)
 }
 
 // The options that IR text writes after the loop's head: stages(4) unroll(2).
-static void parse_trailing_options(struct parser *p, struct ast_stmt *s)
+void parse_trailing_options(struct parser *p, struct ast_stmt *s)
 {
     while (!p->panic && p->now.kind == TIR_TOK_NAME) {
         struct ast_arg option = parse_option(p);
@@ -148,17 +148,6 @@ static void parse_tiles(struct parser *p, struct ast_stmt *s)
     s->body = parse_block(p);
 }
 
-// role NAME warps(1) regs(40) { ... }
-static void parse_role(struct parser *p, struct ast_stmt *s)
-{
-    struct tir_span span;
-    parse_step(p);
-    s->role = parse_name(p, &span, "the role's name");
-    parse_trailing_options(p, s);
-    s->head = parse_since(p, s->span.begin);
-    s->body = parse_block(p);
-}
-
 static void parse_while(struct parser *p, struct ast_stmt *s)
 {
     parse_step(p);
@@ -237,7 +226,14 @@ static void parse_let(struct parser *p, struct ast_stmt *s)
     do {
         struct ast_binding b = {0};
         b.name = parse_name(p, &b.span, "a name");
-        if (parse_accept(p, TIR_TOK_COLON))
+        bool colon = parse_accept(p, TIR_TOK_COLON);
+        if (colon && s->kind == AST_VAR && parse_at_word(p, "stage") &&
+            p->next.kind == TIR_TOK_LPAREN) {
+            vec_push(&p->cx->arena, &s->names, b);
+            parse_stage(p, s);
+            return;
+        }
+        if (colon)
             b.type = parse_type(p);
         vec_push(&p->cx->arena, &s->names, b);
     } while (!p->panic && parse_accept(p, TIR_TOK_COMMA));
@@ -335,16 +331,9 @@ static struct ast_stmt *parse_stmt(struct parser *p)
         s->kind = p->now.kind == TIR_TOK_RETURN ? AST_RETURN : AST_YIELD;
         parse_values(p, s);
         break;
-    case TIR_TOK_NAME:
-        if (parse_at_word(p, "role") && p->next.kind == TIR_TOK_NAME) {
-            s->kind = AST_ROLE;
-            parse_role(p, s);
-            break;
-        }
-        parse_simple(p, s);
-        break;
     default:
-        parse_simple(p, s);
+        if (!parse_role_level(p, s))
+            parse_simple(p, s);
     }
     s->span = parse_since(p, s->span.begin);
     return s;

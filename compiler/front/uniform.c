@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Tiles and threads do not mix: a tile operation is done by the whole CTA together, so neither its
-// operands nor whether it is reached may differ between threads. And a kernel without a grid has no
-// threads to speak of.
+// operands nor whether it is reached may differ between threads; in a role, by its threads. And a
+// kernel without a grid or roles has no threads to speak of.
 //
 // A value varies when it comes from the thread's number, from a thread's own memory, from an
 // atomic, or from anything that varies; what a branch or loop gives varies with its condition too.
@@ -40,7 +40,7 @@ static void mark_carried(struct uniform *u, const struct tir_inst *inst,
 {
     uint32_t first = block->arg_count - inst->result_count; // the index of a `for` comes before
     for (uint32_t i = 0; i < inst->result_count; i++) {
-        const struct tir_value *init = inst->operands[tir_fixed_count(inst) + i];
+        const struct tir_value *init = inst->operands[tir_carried_at(inst) + i];
         bool v = divergent || varies(u, init) || (yield && varies(u, yield->operands[i])) ||
                  varies(u, block->args[first + i]);
         mark_if(u, block->args[first + i], v);
@@ -76,6 +76,11 @@ static void mark_flow(struct uniform *u, const struct tir_inst *inst)
                     divergent || varies(u, then->operands[i]) || varies(u, yield->operands[i]));
         return;
     }
+    if (inst->op == TIR_OP_GET) {
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            mark_if(u, inst->results[i], varies(u, yield->operands[i]));
+        return;
+    }
     for (uint32_t r = 0; r < inst->region_count; r++)
         mark_carried(u, inst, inst->regions[r], yield, divergent);
     if (inst->op == TIR_OP_FOR)
@@ -84,7 +89,8 @@ static void mark_flow(struct uniform *u, const struct tir_inst *inst)
 
 static void mark_inst(struct uniform *u, const struct tir_inst *inst)
 {
-    if (inst->op == TIR_OP_IF || inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE) {
+    if (inst->op == TIR_OP_IF || inst->op == TIR_OP_GET ||
+        tir_ops[inst->op].rule == TIR_RULE_CARRIED) {
         mark_flow(u, inst);
         return;
     }
@@ -109,7 +115,8 @@ static bool is_tile_op(const struct tir_inst *inst)
     for (uint32_t i = 0; i < inst->result_count; i++)
         if (is_tile(inst->results[i]))
             return true;
-    return inst->op == TIR_OP_COPY_ASYNC;
+    bool together = inst->op == TIR_OP_COPY_ASYNC && !inst->operands[TIR_COPY_MBAR];
+    return together || inst->op == TIR_OP_PUT || inst->op == TIR_OP_GET;
 }
 
 // The innermost branch or loop around that only some threads take; NULL: none.
@@ -123,7 +130,8 @@ static const struct tir_inst *divergent_around(const struct uniform *u, const st
 
 static bool check_inst(struct uniform *u, const struct tir_inst *inst)
 {
-    if (inst->region_count && inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN)
+    bool is_slot = inst->op == TIR_OP_PUT || inst->op == TIR_OP_GET;
+    if (inst->region_count && !is_slot && inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN)
         return true; // what it carries comes from an operation that is checked itself
     if (inst->op == TIR_OP_YIELD || !is_tile_op(inst))
         return true;
@@ -136,8 +144,9 @@ static bool check_inst(struct uniform *u, const struct tir_inst *inst)
     if (around)
         u->reported = around;
     lower_error(u->l, inst->span, TIR_E_THREAD_TILE,
-                varying ? "`%s` on a tile, with an operand that differs between threads"
-                        : "`%s` on a tile, where not every thread comes",
+                varying   ? "`%s` on a tile, with an operand that differs between threads"
+                : is_slot ? "`%s` where not every thread of the role comes"
+                          : "`%s` on a tile, where not every thread comes",
                 tir_ops[inst->op].name);
     return false;
 }
@@ -148,7 +157,8 @@ static bool check_no_threads(struct lower *l)
         if (tir_has_trait(inst, TIR_THREAD)) {
             lower_error(
                 l, inst->span, TIR_E_THREAD_TILE,
-                "`%s` is about single threads; only a kernel with `grid(...)` speaks of them",
+                "`%s` is about single threads; only a kernel with `grid(...)` or roles speaks of "
+                "them",
                 tir_ops[inst->op].name);
             return false;
         }
@@ -157,7 +167,7 @@ static bool check_no_threads(struct lower *l)
 
 bool uniform_check(struct lower *l)
 {
-    if (!l->f->grid_count)
+    if (!l->f->grid_count && !l->roles.len)
         return check_no_threads(l);
     struct uniform u = {
         .l = l, .varying = bitset_new(l->arena, l->f->value_count), .changed = true};

@@ -70,6 +70,8 @@ static void use_bindings(struct lower *l, const ast_bindings *bindings)
 
 static void use_stmt(struct lower *l, const struct ast_stmt *s)
 {
+    if (s->name)
+        use_name(l, s->name);
     use_bindings(l, &s->names);
     use_bindings(l, &s->vars);
     use_bindings(l, &s->carry);

@@ -200,6 +200,8 @@ static const struct tir_type *rule_none(struct query *q)
         return slice ? nothing(q) : NULL;
     } else if (inst->op == TIR_OP_MBARRIER_INIT || inst->op == TIR_OP_ARRIVE ||
                inst->op == TIR_OP_WAIT) {
+        if (inst->op == TIR_OP_WAIT && operand_type(q, TIR_WAIT_PARITY) != scalar(q, TIR_I32))
+            return no(q, "the parity must be an i32");
         return is_barrier(q, inst->operands[TIR_BAR]) ? nothing(q) : NULL;
     } else if (inst->op == TIR_OP_BULK_LOAD) {
         return is_barrier(q, inst->operands[TIR_TMA_BAR]) ? nothing(q) : NULL;
@@ -579,6 +581,8 @@ static const struct tir_type *rule_stated(struct query *q)
         return stated_vote(q);
     if (q->inst->result_count == 0 && tir_ops[q->inst->op].result_count == TIR_MANY && !t)
         return nothing(q);
+    if (q->inst->op == TIR_OP_REMOTE)
+        return stated_remote(q);
     if (!t)
         return no(q, "the result type must be stated");
     switch ((int)q->inst->op) {
@@ -599,8 +603,6 @@ static const struct tir_type *rule_stated(struct query *q)
         return t;
     case TIR_OP_EXTRACT:
         return stated_extract(q);
-    case TIR_OP_REMOTE:
-        return stated_remote(q);
     case TIR_OP_RING:
         return stated_ring(q);
     case TIR_OP_AWAIT:

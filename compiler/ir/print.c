@@ -62,8 +62,16 @@ static bool take(struct printer *p, const char *name)
     return true;
 }
 
+// The phase of a stage variable s is called s.phase.
+static const char *identifier_of(struct printer *p, const char *hint)
+{
+    const char *dot = hint ? strchr(hint, '.') : NULL;
+    return dot ? tir_str_format(p->arena, "%.*s_%s", (int)(dot - hint), hint, dot + 1).ptr : hint;
+}
+
 static const char *unique_name(struct printer *p, const char *hint)
 {
+    hint = identifier_of(p, hint);
     if (!hint) {
         for (;;) {
             tir_str s = tir_str_format(p->arena, "v%u", ++p->unnamed);
