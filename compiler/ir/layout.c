@@ -385,6 +385,30 @@ const struct tir_layout *tir_layout_wgmma(struct tir_types *types, const int64_t
     return warps % (4 * groups) ? NULL : tir_layout_get(types, &l);
 }
 
+const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64_t shape[2],
+                                            uint32_t elem_bits, uint32_t groups_m, uint32_t warps)
+{
+    // PTX ISA, "Register fragments for wgmma.mma_async", matrix A: a register is row lane / 4 (or 8
+    // rows below, every other one), its elements follow each other, lanes of a row side by side.
+    uint32_t together = 32 / elem_bits, columns = (uint32_t)shape[1] / (4 * together);
+    struct tir_layout l = {
+        .rank = 2,
+        .shape = {shape[0], shape[1]},
+        .iter_count = 8,
+        .first = {0, 5, 8},
+        .iters = {{groups_m, 4, TIR_AXIS_WARP},
+                  {(uint32_t)shape[0] / groups_m / 64, 2 * together * columns, TIR_AXIS_REG},
+                  {4, 1, TIR_AXIS_WARP},
+                  {2, together, TIR_AXIS_REG},
+                  {8, 4, TIR_AXIS_LANE},
+                  {columns, 2 * together, TIR_AXIS_REG},
+                  {4, 1, TIR_AXIS_LANE},
+                  {together, 1, TIR_AXIS_REG}},
+        .replica_count = 1,
+        .replicas = {{warps / (4 * groups_m), 4 * groups_m, TIR_AXIS_WARP}}};
+    return warps % (4 * groups_m) ? NULL : tir_layout_get(types, &l);
+}
+
 const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank,
                                            const int64_t *shape, uint32_t elem_bits,
                                            uint32_t swizzle)

@@ -92,6 +92,11 @@ const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t s
 // the `warps`. NULL: the shape does not divide so.
 const struct tir_layout *tir_layout_wgmma(struct tir_types *types, const int64_t shape[2],
                                           uint32_t groups_m, uint32_t groups_n, uint32_t warps);
+// A of wgmma in registers, for accumulators of groups_m warpgroups along M: elements of elem_bits,
+// as many as fill a 32-bit register lie together. Of 16-bit elements, it is the layout of their
+// accumulators.
+const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64_t shape[2],
+                                            uint32_t elem_bits, uint32_t groups_m, uint32_t warps);
 // Row-major memory; with a swizzle, columns are split in atoms of `swizzle` bytes:
 // [cols / atom][rows][atom]. A leading stage dimension is outermost.
 const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank,

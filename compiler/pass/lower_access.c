@@ -323,7 +323,7 @@ static void share_old(struct lower *lo, struct tir_value *scratch, const struct 
     uint32_t dims[TIR_MAX_RANK] = {0, 1, 2, 3, 4};
     struct lower_walk *w = tir_lower_walk_new(lo, scratch, a->layout, NULL, dims);
     tir_lower_write(lo, w, old, a->count, owner);
-    tir_build(&lo->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+    tir_lower_barrier(lo);
     tir_lower_read(lo, w, scratch->type->elem, a->count, old);
 }
 
@@ -365,7 +365,7 @@ static void open_transfer(struct lower *lo, const struct tir_inst *inst, struct 
     uint32_t width = (uint32_t)tir_attr_int(inst, TIR_ATTR_width, 16);
     for (t->elements = TIR_MAX(1, width / bytes);; t->elements /= 2) {
         t->layout = tir_layout_blocked(lo->types, rank, to->type->shape, order, order, t->elements,
-                                       1, lo->f->threads / 32);
+                                       1, lo->threads / 32);
         t->from = open_global(lo, inst, t->layout);
         t->to = tir_lower_walk_new(lo, to, t->layout, NULL, dims);
         if (t->elements == 1 || (t->from.vector.count % t->elements == 0 &&

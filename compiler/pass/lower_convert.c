@@ -36,7 +36,7 @@ void tir_lower_convert(struct lower *lo, struct tir_inst *inst)
     for (uint32_t r = 0; r < written; r++)
         registers[r] = tir_lower_register(lo, x, r);
     tir_lower_write(lo, write, registers, written, tir_lower_is_owner(lo, from));
-    tir_build(&lo->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+    tir_lower_barrier(lo);
     tir_lower_read(lo, read, result->type->elem, count, out);
     tir_lower_set_registers(lo, result, out);
 }

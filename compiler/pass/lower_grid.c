@@ -7,7 +7,10 @@
 //     let m: i64 = cast(mul(div(pid, columns), 128));
 //     let n: i64 = cast(mul(rem(pid, columns), 128));
 //     ...
-// and with persistent(1) the same inside a loop over pid, from cta_id by num_ctas.
+// and with persistent(1) the same inside a loop over pid, from cta_id by num_ctas. Values that the
+// tiles loop carries are that loop's. Each role has its own copy of the kernel's tiles loop; the
+// grid is set by the first of them. The CTAs of a cluster share a tile: pid is then the cluster's
+// number, and the grid has that many CTAs for each tile.
 
 #include "ir/walk.h"
 #include "pass/lower_tile.h"
@@ -64,7 +67,7 @@ static void decode_grouped(struct grid *g, struct tir_value *pid, int64_t group,
 static void decode_order(struct grid *g, struct tir_value *pid, struct tir_value **index)
 {
     struct lower *lo = g->lo;
-    uint32_t sequence[TIR_MAX_RANK];
+    uint32_t sequence[TIR_MAX_RANK] = {0};
     enum tir_word order = tir_attr_word(g->tiles, TIR_ATTR_order, TIR_WORD_order_row_major);
     if (order == TIR_WORD_order_grouped && g->rank >= 2) {
         decode_grouped(g, pid, tir_attr_int(g->tiles, TIR_ATTR_group, 8), index);
@@ -105,9 +108,54 @@ static struct tir_value *on_host(struct lower *lo, struct tir_builder *b, struct
     return copy;
 }
 
+static bool refuse(const struct grid *g, const char *why)
+{
+    tir_error_at(g->lo->cx->diags, g->tiles->span, TIR_E_GRID, "%s", why);
+    return false;
+}
+
+// Do both compute the same?
+static bool same_value(const struct tir_value *x, const struct tir_value *y)
+{
+    if (x == y)
+        return true;
+    if (x->type != y->type || !x->def || !y->def || x->def->op != y->def->op ||
+        x->def->operand_count != y->def->operand_count || x->def->attr_count ||
+        y->def->attr_count || x->def->region_count || !tir_has_trait(x->def, TIR_PURE))
+        return false;
+    for (uint32_t i = 0; i < x->def->operand_count; i++)
+        if (!same_value(x->def->operands[i], y->def->operands[i]))
+            return false;
+    return true;
+}
+
+// The tiles loops of a kernel's roles walk the same tiles.
+static bool same_grid(const struct grid *g, const struct tir_inst *first)
+{
+    static const enum tir_attr_key walks[] = {TIR_ATTR_order, TIR_ATTR_group, TIR_ATTR_persistent};
+    const struct tir_attr *by = tir_attr_find(first, TIR_ATTR_by);
+    bool same = by->list_count == g->rank && !memcmp(by->list, g->by, g->rank * sizeof(*g->by));
+    for (uint32_t d = 0; same && d < g->rank; d++)
+        same = same_value(first->operands[d], g->extents[d]);
+    for (uint32_t i = 0; same && i < TIR_COUNT_OF(walks); i++) {
+        const struct tir_attr *x = tir_attr_find(first, walks[i]);
+        const struct tir_attr *y = tir_attr_find(g->tiles, walks[i]);
+        same = (x ? x->number : 0) == (y ? y->number : 0);
+    }
+    return same || refuse(g, "the tiles loops of a kernel must walk the same tiles");
+}
+
+static uint32_t ctas_of_cluster(const struct tir_func *f)
+{
+    return TIR_MAX(1, f->cluster[0]) * TIR_MAX(1, f->cluster[1]) * TIR_MAX(1, f->cluster[2]);
+}
+
 static bool set_grid(struct grid *g)
 {
     struct tir_func *f = g->lo->f;
+    if (g->lo->grid)
+        return same_grid(g, g->lo->grid);
+    g->lo->grid = g->tiles;
     struct tir_inst *yield = tir_yield_of(f->host);
     struct tir_builder b = tir_builder_at_end(f, f->host);
     b.before = yield;
@@ -128,6 +176,8 @@ static bool set_grid(struct grid *g)
                           : tir_binary(&b, TIR_OP_CEILDIV, extent, tir_const_index(f, g->by[d]));
         total = total ? tir_binary(&b, TIR_OP_MUL, total, n) : n;
     }
+    if (ctas_of_cluster(f) > 1)
+        total = tir_binary(&b, TIR_OP_MUL, total, tir_const_index(f, ctas_of_cluster(f)));
     uint32_t count = yield ? yield->operand_count : 0;
     struct tir_value **values = arena_array(g->lo->cx->scratch, struct tir_value *, count + 1);
     values[0] = total;
@@ -152,11 +202,13 @@ static uint32_t resident_ctas(const struct lower *lo)
     return (uint32_t)TIR_MAX(1, ctas);
 }
 
-// Moves what is in the loop's block, up to its yield, to the builder's position.
-static void inline_block(struct lower *lo, struct tir_block *block, struct tir_value **starts)
+// Moves what is in the loop's block to the builder's position. args: what its arguments are; gives
+// the yield, which is no longer in the block.
+static struct tir_inst *inline_block(struct lower *lo, struct tir_block *block,
+                                     struct tir_value *const *args)
 {
     for (uint32_t i = 0; i < block->arg_count; i++)
-        tir_replace_uses(lo->f, block->args[i], starts[i]);
+        tir_replace_uses(lo->f, block->args[i], args[i]);
     struct tir_inst *yield = tir_yield_of(block);
     if (yield)
         tir_remove(yield);
@@ -164,13 +216,59 @@ static void inline_block(struct lower *lo, struct tir_block *block, struct tir_v
     while (block->first)
         tir_move_before(block->first, anchor);
     tir_remove(anchor);
+    return yield;
+}
+
+// The loop over tiles of one CTA; its block's arguments are the tile's number and what is carried.
+static struct tir_inst *build_loop(struct grid *g, struct tir_value *pid, struct tir_value *total,
+                                   struct tir_value *by)
+{
+    struct lower *lo = g->lo;
+    uint32_t carried = g->tiles->result_count;
+    struct tir_value **operands = tir_lower_new_registers(lo, TIR_FOR_INIT + carried);
+    const struct tir_type **types =
+        arena_array(lo->cx->scratch, const struct tir_type *, carried + 1);
+    operands[TIR_FOR_BEGIN] = pid;
+    operands[TIR_FOR_END] = total;
+    operands[TIR_FOR_STEP] = by;
+    for (uint32_t i = 0; i < carried; i++) {
+        operands[TIR_FOR_INIT + i] = g->tiles->operands[g->rank + i];
+        types[i] = g->tiles->results[i]->type;
+    }
+    struct tir_inst *loop =
+        tir_build(&lo->b, TIR_OP_FOR, operands, TIR_FOR_INIT + carried, types, carried, 1);
+    tir_block_add_arg(lo->f, loop->regions[0], lo->i32, "pid");
+    for (uint32_t i = 0; i < carried; i++)
+        tir_block_add_arg(lo->f, loop->regions[0], types[i],
+                          g->tiles->regions[0]->args[g->rank + i]->name);
+    return loop;
+}
+
+static struct tir_value *grid_value(struct grid *g, enum tir_op of_cta, enum tir_op of_cluster)
+{
+    bool clusters = ctas_of_cluster(g->lo->f) > 1;
+    return tir_build1(&g->lo->b, clusters ? of_cluster : of_cta, g->lo->i32, NULL, 0);
+}
+
+// Where the tile number pid begins.
+static void build_starts(struct grid *g, struct tir_value *pid, struct tir_value **starts)
+{
+    struct lower *lo = g->lo;
+    decode_order(g, pid, starts);
+    for (uint32_t d = 0; d < g->rank; d++) {
+        struct tir_value *start = tir_lower_cast(lo, &lo->b, starts[d], lo->i64);
+        starts[d] = tir_lower_mul_const(lo, &lo->b, start, g->by[d]);
+        starts[d]->name = g->tiles->regions[0]->args[d]->name;
+        tir_map_set(&lo->below, tir_map_key(starts[d]), g->extents[d]);
+    }
 }
 
 void tir_lower_tiles(struct lower *lo, struct tir_inst *inst)
 {
-    struct grid g = {.lo = lo, .tiles = inst};
-    g.extents = tir_list(inst, &g.rank);
-    g.by = tir_attr_find(inst, TIR_ATTR_by)->list;
+    struct grid g = {.lo = lo, .tiles = inst, .extents = inst->operands};
+    const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
+    g.by = by->list;
+    g.rank = by->list_count;
     if (!set_grid(&g)) {
         lo->failed = true;
         return;
@@ -184,35 +282,33 @@ void tir_lower_tiles(struct lower *lo, struct tir_inst *inst)
         g.count[d] = tir_lower_cast(lo, &lo->b, n, lo->i32);
         total = total ? tir_binary(&lo->b, TIR_OP_MUL, total, g.count[d]) : g.count[d];
     }
-    struct tir_value *pid = tir_build1(&lo->b, TIR_OP_CTA_ID, lo->i32, NULL, 0);
+    struct tir_value *pid = grid_value(&g, TIR_OP_CTA_ID, TIR_OP_CLUSTER_ID);
     struct tir_builder outer = lo->b;
-    bool persistent = tir_attr_int(inst, TIR_ATTR_persistent, 0);
-    struct tir_inst *loop = NULL;
-    if (persistent) {
-        struct tir_value *ctas = tir_build1(&lo->b, TIR_OP_NUM_CTAS, lo->i32, NULL, 0);
-        struct tir_value *operands[] = {pid, total, ctas};
-        loop = tir_build(&lo->b, TIR_OP_FOR, operands, 3, NULL, 0, 1);
-        pid = tir_block_add_arg(f, loop->regions[0], lo->i32, "pid");
-        lo->b = tir_builder_at_end(f, loop->regions[0]);
-        f->persistent = resident_ctas(lo);
-    }
-    struct tir_value *starts[TIR_MAX_RANK] = {NULL};
-    decode_order(&g, pid, starts);
-    for (uint32_t d = 0; d < g.rank; d++) {
-        struct tir_value *start = tir_lower_cast(lo, &lo->b, starts[d], lo->i64);
-        starts[d] = tir_lower_mul_const(lo, &lo->b, start, g.by[d]);
-        starts[d]->name = inst->regions[0]->args[d]->name;
-        tir_map_set(&lo->below, tir_map_key(starts[d]), g.extents[d]);
-    }
+    struct tir_value **args = tir_lower_new_registers(lo, g.rank + inst->result_count);
     // Behind inst, so that the walk over this block goes on with what came out of the loop; inside
     // the persistent loop, the walk enters through the loop itself.
-    if (loop) {
-        inline_block(lo, inst->regions[0], starts);
-        tir_build_yield(&lo->b, NULL, 0);
+    if (tir_attr_int(inst, TIR_ATTR_persistent, 0)) {
+        struct tir_value *step = grid_value(&g, TIR_OP_NUM_CTAS, TIR_OP_NUM_CLUSTERS);
+        struct tir_inst *loop = build_loop(&g, pid, total, step);
+        struct tir_block *body = loop->regions[0];
+        lo->b = tir_builder_at_end(f, body);
+        build_starts(&g, body->args[0], args);
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            args[g.rank + i] = body->args[1 + i];
+        struct tir_inst *yield = inline_block(lo, inst->regions[0], args);
+        tir_build_yield(&lo->b, yield ? yield->operands : NULL, yield ? yield->operand_count : 0);
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            tir_replace_uses(f, inst->results[i], loop->results[i]);
         tir_move_before(inst, loop);
+        f->persistent = resident_ctas(lo);
     } else {
+        build_starts(&g, pid, args);
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            args[g.rank + i] = inst->operands[g.rank + i];
         lo->b = (struct tir_builder){f, inst->block, inst->next, inst->span};
-        inline_block(lo, inst->regions[0], starts);
+        struct tir_inst *yield = inline_block(lo, inst->regions[0], args);
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            tir_replace_uses(f, inst->results[i], yield->operands[i]);
     }
     lo->b = outer;
     lo->ranges = tir_ranges_new(lo->cx->scratch, f); // of the new starts

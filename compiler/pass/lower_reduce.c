@@ -208,11 +208,6 @@ static struct tir_value *read_scratch(struct combine *c, struct lower_place p)
     return to_work(c, v);
 }
 
-static void barrier(struct lower *lo)
-{
-    tir_build(&lo->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
-}
-
 static struct tir_value *is_zero(struct lower *lo, struct tir_value *x)
 {
     return tir_binary(&lo->b, TIR_OP_EQ, x, tir_lower_i32(lo, 0));
@@ -255,7 +250,7 @@ void tir_lower_reduce(struct lower *lo, struct tir_inst *inst)
         for (uint32_t o = 0; o < out_count; o++)
             write_scratch(&c, scratch_at(&c, &lines, warp, 0, line_constant(&c, &lines, own, o)),
                           out[o], writer);
-        barrier(lo);
+        tir_lower_barrier(lo);
         struct tir_value **all = tir_lower_new_registers(lo, warps);
         for (uint32_t o = 0; o < out_count; o++) {
             for (uint32_t w = 0; w < warps; w++)
@@ -405,7 +400,7 @@ void tir_lower_scan(struct lower *lo, struct tir_inst *inst)
                                                   line_constant(&s.c, &s.lines, own, line));
                 write_scratch(&s.c, p, totals[line * s.repeats + k], writer);
             }
-        barrier(lo);
+        tir_lower_barrier(lo);
     }
     for (uint32_t line = 0; line < lines; line++)
         add_earlier(&s, own, line, totals + line * s.repeats, out);

@@ -99,18 +99,34 @@ struct tir_value *tir_lower_and(struct lower *lo, struct tir_value *x, struct ti
 
 struct tir_value *tir_lower_thread(struct lower *lo, enum tir_axis axis)
 {
-    struct tir_value **v = axis == TIR_AXIS_LANE ? &lo->lane : &lo->warp;
-    if (!*v)
-        *v = tir_build1(&lo->top, axis == TIR_AXIS_LANE ? TIR_OP_LANEID : TIR_OP_WARPID, lo->i32,
-                        NULL, 0);
+    bool is_lane = axis == TIR_AXIS_LANE;
+    struct tir_value **v = is_lane ? &lo->lane : &lo->warp;
+    if (!*v) {
+        *v = tir_build1(&lo->top, is_lane ? TIR_OP_LANEID : TIR_OP_WARPID, lo->i32, NULL, 0);
+        if (!is_lane && lo->first_warp)
+            *v = tir_binary(&lo->top, TIR_OP_SUB, *v, tir_lower_i32(lo, lo->first_warp));
+    }
     return *v;
 }
 
 struct tir_value *tir_lower_tid(struct lower *lo)
 {
-    if (!lo->tid)
+    if (!lo->tid) {
         lo->tid = tir_build1(&lo->top, TIR_OP_TID, lo->i32, NULL, 0);
+        if (lo->first_warp)
+            lo->tid =
+                tir_binary(&lo->top, TIR_OP_SUB, lo->tid, tir_lower_i32(lo, 32 * lo->first_warp));
+    }
     return lo->tid;
+}
+
+void tir_lower_barrier(struct lower *lo)
+{
+    struct tir_inst *sync = tir_build(&lo->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+    if (!lo->barrier)
+        return;
+    tir_set_int(lo->f, sync, TIR_ATTR_id, lo->barrier);
+    tir_set_int(lo->f, sync, TIR_ATTR_threads, lo->threads);
 }
 
 // Tiles.
@@ -145,7 +161,7 @@ struct tir_value **tir_lower_new_registers(struct lower *lo, uint32_t count)
 static bool is_top_digit(const struct lower *lo, const struct tir_iter *it)
 {
     uint32_t end = it->stride * it->extent;
-    return it->axis == TIR_AXIS_LANE ? end == 32 : end == lo->f->threads / 32;
+    return it->axis == TIR_AXIS_LANE ? end == 32 : end == lo->threads / 32;
 }
 
 struct tir_value *tir_lower_coord(struct lower *lo, const struct tir_layout *l, uint32_t d)
@@ -190,6 +206,16 @@ uint32_t tir_lower_same_register(const struct tir_layout *from, uint32_t r,
     for (uint32_t d = 0; d < to->rank; d++)
         coord[d] = to->shape[d] == 1 ? 0 : coord[d];
     return tir_layout_find(to, coord).at[TIR_AXIS_REG];
+}
+
+// Whether the thread has element coord of layout l, and in which register.
+static bool holds(const struct tir_layout *l, const int64_t coord[TIR_MAX_RANK], uint32_t lane,
+                  uint32_t warp, uint32_t *reg)
+{
+    int64_t mine[TIR_MAX_RANK];
+    *reg = tir_layout_find(l, coord).at[TIR_AXIS_REG];
+    tir_layout_coord(l, (struct tir_layout_at){{*reg, lane, warp}}, mine);
+    return !memcmp(mine, coord, l->rank * sizeof(*mine));
 }
 
 void tir_lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what)
@@ -250,6 +276,32 @@ static void lower_iota(struct lower *lo, struct tir_inst *inst)
     tir_lower_set_registers(lo, result, out);
 }
 
+// The elements of a part lie in the thread that has them in the whole.
+static void lower_extract(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *x = inst->operands[0], *result = inst->results[0];
+    const struct tir_layout *whole = x->type->layout, *part = result->type->layout;
+    const int64_t *start = tir_attr_find(inst, TIR_ATTR_start)->list;
+    uint32_t count = tir_lower_register_count(result->type), lanes = whole ? 32 : 1;
+    struct tir_value **out = tir_lower_new_registers(lo, count);
+    for (uint32_t warp = 0; warp < (whole ? lo->threads / 32 : 1); warp++)
+        for (uint32_t lane = 0; lane < lanes; lane++)
+            for (uint32_t r = 0; r < (warp || lane ? 1 : count); r++) {
+                int64_t coord[TIR_MAX_RANK];
+                tir_layout_coord(part, (struct tir_layout_at){{r, lane, warp}}, coord);
+                for (uint32_t d = 0; d < part->rank; d++)
+                    coord[d] += start[d];
+                uint32_t at = 0;
+                if (whole && !holds(whole, coord, lane, warp, &at)) {
+                    tir_lower_unsupported(lo, inst, "a part whose elements other threads have");
+                    return;
+                }
+                if (!warp && !lane)
+                    out[r] = tir_lower_register(lo, x, at);
+            }
+    tir_lower_set_registers(lo, result, out);
+}
+
 // Control flow: a carried tile becomes its registers.
 
 static uint32_t expanded(const struct tir_value *const *values, uint32_t count)
@@ -273,8 +325,6 @@ static struct tir_value **expand(struct lower *lo, struct tir_value **values,
             out[n++] = tir_lower_register(lo, values[i], r);
     return out;
 }
-
-static void lower_block(struct lower *lo, struct tir_block *block);
 
 static void expand_results(struct lower *lo, struct tir_inst *inst)
 {
@@ -348,7 +398,7 @@ static void lower_regions(struct lower *lo, struct tir_inst *inst)
     struct tir_value **old_results = inst->results;
     uint32_t old_count = inst->result_count;
     for (uint32_t r = 0; r < inst->region_count; r++) {
-        lower_block(lo, inst->regions[r]);
+        tir_lower_block(lo, inst->regions[r]);
         if (lo->failed)
             return;
         struct tir_inst *yield = tir_yield_of(inst->regions[r]);
@@ -391,15 +441,44 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
         tir_lower_load(lo, inst);
         return true;
     case TIR_OP_STORE:
-        tir_lower_store(lo, inst);
+        if (!tir_lower_stmatrix(lo, inst))
+            tir_lower_store(lo, inst);
         return true;
     case TIR_OP_ATOMIC:
         tir_lower_atomic(lo, inst);
         return true;
     case TIR_OP_COPY_ASYNC:
-        tir_lower_copy_async(lo, inst);
+        if (inst->operands[TIR_COPY_MBAR])
+            tir_lower_tensor_load(lo, inst);
+        else
+            tir_lower_copy_async(lo, inst);
+        return true;
+    case TIR_OP_STORE_ASYNC:
+        tir_lower_tensor_store(lo, inst);
+        return true;
+    case TIR_OP_PREFETCH:
+        tir_lower_prefetch(lo, inst);
+        return true;
+    case TIR_OP_MBARRIER_INIT:
+    case TIR_OP_ARRIVE:
+    case TIR_OP_WAIT:
+        tir_lower_mbarrier(lo, inst);
         return true;
     case TIR_OP_VIEW:
+        return true;
+    case TIR_OP_REMOTE: // of a view: only addresses see it
+        return inst->operands[0]->def->op != TIR_OP_ALLOC;
+    case TIR_OP_ROLE:
+        tir_lower_roles(lo, inst);
+        return true;
+    case TIR_OP_GEMM_ASYNC:
+        tir_lower_gemm(lo, inst);
+        return true;
+    case TIR_OP_AWAIT:
+        tir_lower_await(lo, inst);
+        return true;
+    case TIR_OP_EXTRACT:
+        lower_extract(lo, inst);
         return true;
     case TIR_OP_DOT:
         tir_lower_dot(lo, inst);
@@ -439,7 +518,7 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
     }
 }
 
-static void lower_block(struct lower *lo, struct tir_block *block)
+void tir_lower_block(struct lower *lo, struct tir_block *block)
 {
     for (struct tir_inst *inst = block->first, *next; inst && !lo->failed; inst = next) {
         lo->b = tir_builder_before(lo->f, inst);
@@ -499,6 +578,8 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
     lo.by_thread = f->grid_count > 0; // before the tiles loop becomes a grid
     if (!f->threads)
         f->threads = 128;
+    lo.threads = f->threads;
+    tir_map_init(&lo.in_flight, cx->scratch);
     tir_map_init(&lo.registers, cx->scratch);
     tir_map_init(&lo.coords, cx->scratch);
     tir_map_init(&lo.below, cx->scratch);
@@ -511,7 +592,7 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
     start.before = f->body->first;
     struct tir_inst *marker = tir_build(&start, TIR_OP_WARP_SYNC, NULL, 0, NULL, 0, 0);
     lo.top = tir_builder_before(f, marker);
-    lower_block(&lo, f->body);
+    tir_lower_block(&lo, f->body);
     tir_remove(marker);
     return lo.failed ? TIR_FAILED : TIR_CHANGED;
 }

@@ -13,6 +13,12 @@ struct lower {
     struct tir_types *types;
     struct tir_ranges *ranges;
     bool by_thread; // the kernel speaks of single threads: scalars are each thread's own
+    // Who runs what is being lowered: the CTA, or the warps of a role.
+    uint32_t threads;         // that tiles are spread over
+    uint32_t first_warp;      // of them, in the CTA; the warp of a layout counts from here
+    int64_t barrier;          // the named barrier they meet at; 0: bar_sync of the CTA
+    struct tir_inst *grid;    // the tiles loop that has set the grid; NULL: none yet
+    struct tir_map in_flight; // result of a gemm_async -> struct lower_operands
     const struct tir_type *i32, *u32, *i64, *boolean;
     const struct tir_type *index; // type of element offsets: i32 under the fact index32, else i64
     struct tir_builder top;       // start of the kernel: what only depends on the thread
@@ -45,7 +51,10 @@ struct tir_value *tir_lower_cast(struct lower *lo, struct tir_builder *b, struct
 struct tir_value *tir_lower_and(struct lower *lo, struct tir_value *x,
                                 struct tir_value *y);                     // bools; NULL: true
 struct tir_value *tir_lower_thread(struct lower *lo, enum tir_axis axis); // lane or warp, i32
-struct tir_value *tir_lower_tid(struct lower *lo);
+struct tir_value *tir_lower_tid(struct lower *lo); // as the warp, of the role
+// Waits for all threads that share the tiles being lowered.
+void tir_lower_barrier(struct lower *lo);
+void tir_lower_block(struct lower *lo, struct tir_block *block); // every instruction in it
 
 // Tiles.
 
@@ -78,6 +87,7 @@ static inline bool tir_lower_leads(struct lower_vector v, uint32_t r)
     return r / v.stride % v.count == 0;
 }
 struct lower_vector tir_lower_walk_vector(const struct lower_walk *walk);
+bool tir_lower_walk_is_inside(const struct lower_walk *walk); // no place has a predicate
 
 // Where an element (the first of a vector) is: base + at + offset, and whether it exists.
 struct lower_place {
@@ -126,6 +136,34 @@ void tir_lower_read(struct lower *lo, struct lower_walk *walk, enum tir_elem ele
 void tir_lower_write(struct lower *lo, struct lower_walk *walk, struct tir_value *const *registers,
                      uint32_t count, struct tir_value *pred); // pred: of all, or NULL
 
+// A shared buffer as a part of its alloc: for each dimension of the alloc, the buffer's dimension
+// that runs along it, and where it begins. Unlike a walk, it does not apply the swizzle: engines
+// that copy or multiply do that themselves.
+struct lower_part_dim {
+    int32_t dim;             // of the buffer, or -1
+    int64_t size;            // of it; 1 without one
+    struct tir_value *start; // i32; NULL: 0
+    uint64_t divisor;        // of start; 0: start is 0
+};
+struct lower_part {
+    struct tir_value *base; // the alloc, or a remote of it
+    const struct tir_layout *memory;
+    uint32_t bits; // of an element
+    struct lower_part_dim dims[TIR_MAX_RANK];
+};
+struct lower_part tir_lower_part_of(struct lower *lo, struct tir_value *buffer);
+// Moves it on by `by` along the buffer's dimension dim, to `size` elements there.
+void tir_lower_part_move(struct lower *lo, struct lower_part *part, uint32_t dim,
+                         struct tir_value *by, uint64_t divisor, int64_t size);
+// Is the byte of start + coord the byte of the start + that of coord?
+bool tir_lower_part_adds(const struct lower_part *part);
+struct tir_value *tir_lower_part_start(struct lower *lo,
+                                       const struct lower_part *part); // bytes; NULL: 0
+int64_t tir_lower_part_byte(const struct lower_part *part, const int64_t coord[TIR_MAX_RANK]);
+// The shared buffer of another CTA of the cluster.
+struct tir_value *tir_lower_remote(struct lower *lo, struct tir_value *buffer,
+                                   struct tir_value *cta);
+
 void tir_lower_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_store(struct lower *lo, struct tir_inst *inst);
 void tir_lower_atomic(struct lower *lo, struct tir_inst *inst);
@@ -141,7 +179,18 @@ void tir_lower_dot(struct lower *lo, struct tir_inst *inst);
 void tir_lower_reduce(struct lower *lo, struct tir_inst *inst);
 void tir_lower_scan(struct lower *lo, struct tir_inst *inst);
 void tir_lower_convert(struct lower *lo, struct tir_inst *inst);
-void tir_lower_tiles(struct lower *lo, struct tir_inst *inst); // its block moves to where it stood
+void tir_lower_tiles(struct lower *lo, struct tir_inst *inst);  // its block moves to where it stood
+void tir_lower_roles(struct lower *lo, struct tir_inst *first); // it and all behind it
+void tir_lower_gemm(struct lower *lo, struct tir_inst *inst);
+void tir_lower_await(struct lower *lo, struct tir_inst *inst);
+// Tensor and bulk copies: of copy_async with an mbarrier, store_async, prefetch.
+void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst);
+void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst);
+void tir_lower_prefetch(struct lower *lo, struct tir_inst *inst);
+// mbarrier_init, arrive, wait: the barrier as an alloc and bytes.
+void tir_lower_mbarrier(struct lower *lo, struct tir_inst *inst);
+// Stores the tile by stmatrix; false: it cannot be, and nothing has been stored.
+bool tir_lower_stmatrix(struct lower *lo, struct tir_inst *inst);
 
 void tir_lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what);
 

@@ -83,11 +83,11 @@ static void alloc_coord(const struct lower_walk *w, struct tir_layout_at at,
         out[d] = w->dims[d].tile_dim >= 0 ? coord[w->dims[d].tile_dim] : 0;
 }
 
-// Byte address of coordinates given as values; NULL entries are 0.
-static struct tir_value *address(struct lower *lo, struct tir_builder *b,
-                                 const struct lower_walk *w, struct tir_value *const *coord)
+// Byte of coordinates given as values, before the swizzle; NULL entries are 0, as is the result.
+static struct tir_value *unswizzled(struct lower *lo, struct tir_builder *b,
+                                    const struct tir_layout *m, uint32_t bits,
+                                    struct tir_value *const *coord)
 {
-    const struct tir_layout *m = w->memory;
     struct tir_value *element = NULL;
     for (uint32_t d = 0; d < m->rank; d++) {
         if (!coord[d])
@@ -100,10 +100,18 @@ static struct tir_value *address(struct lower *lo, struct tir_builder *b,
                                     tir_lower_mul_const(lo, b, digit, m->iters[i].stride));
         }
     }
-    struct tir_value *byte = element ? tir_lower_mul_const(lo, b, element, TIR_MAX(1, w->bits / 8))
-                                     : tir_lower_i32(lo, 0);
-    if (m->swizzle) {
-        struct tir_value *row = tir_lower_digit(lo, b, byte, 128, m->swizzle / 16, false);
+    return tir_lower_mul_const(lo, b, element, TIR_MAX(1, bits / 8));
+}
+
+// Byte address of coordinates given as values.
+static struct tir_value *address(struct lower *lo, struct tir_builder *b,
+                                 const struct lower_walk *w, struct tir_value *const *coord)
+{
+    struct tir_value *byte = unswizzled(lo, b, w->memory, w->bits, coord);
+    if (!byte)
+        return tir_lower_i32(lo, 0);
+    if (w->memory->swizzle) {
+        struct tir_value *row = tir_lower_digit(lo, b, byte, 128, w->memory->swizzle / 16, false);
         row = tir_binary(b, TIR_OP_SHL, row, tir_lower_i32(lo, 4));
         byte = tir_binary(b, TIR_OP_XOR, byte, row);
     }
@@ -187,7 +195,7 @@ static void open_linear(struct lower *lo, struct lower_walk *w)
         w->thread = tir_binary(&lo->b, TIR_OP_XOR, w->thread, address(lo, &lo->b, w, apart));
     if (!w->layout)
         return;
-    for (uint32_t warp = 0; warp < lo->f->threads / 32; warp++)
+    for (uint32_t warp = 0; warp < lo->threads / 32; warp++)
         for (uint32_t lane = 0; lane < 32; lane++) {
             int64_t at[TIR_MAX_RANK];
             alloc_coord(w, (struct tir_layout_at){{0, lane, warp}}, at);
@@ -225,13 +233,19 @@ static struct lower_vector vector_of(const struct lower_walk *w)
     return alone;
 }
 
-// Through views and permutes down to the alloc.
+// Through views, permutes and remotes down to the alloc; of another CTA's, the remote of the whole.
 static struct tir_value *walk_to_alloc(struct lower *lo, struct lower_walk *w,
                                        struct tir_value *buffer)
 {
+    struct tir_value *cta = NULL;
     while (buffer->def && buffer->def->op != TIR_OP_ALLOC) {
         struct tir_inst *inst = buffer->def;
         struct walk_dim of[TIR_MAX_RANK];
+        if (inst->op == TIR_OP_REMOTE) {
+            cta = inst->operands[1];
+            buffer = inst->operands[0];
+            continue;
+        }
         memcpy(of, w->dims, sizeof(of));
         if (inst->op == TIR_OP_PERMUTE) {
             const struct tir_attr *order = tir_attr_find(inst, TIR_ATTR_permutation);
@@ -259,14 +273,30 @@ static struct tir_value *walk_to_alloc(struct lower *lo, struct lower_walk *w,
         }
         buffer = tir_ref_base(inst);
     }
-    return buffer;
+    return cta ? tir_lower_remote(lo, buffer, cta) : buffer;
+}
+
+struct tir_value *tir_lower_remote(struct lower *lo, struct tir_value *buffer,
+                                   struct tir_value *cta)
+{
+    struct tir_type t = *buffer->type;
+    t.space = TIR_SPACE_CLUSTER;
+    return tir_build1(&lo->b, TIR_OP_REMOTE, tir_type_get(lo->types, &t),
+                      (struct tir_value *[]){buffer, cta}, 2);
+}
+
+// What a buffer without a layout, such as one of mbarriers, is stored in.
+static const struct tir_layout *memory_of(struct lower *lo, const struct tir_type *t)
+{
+    return t->layout ? t->layout
+                     : tir_layout_memory(lo->types, t->rank, t->shape, tir_elems[t->elem].bits, 0);
 }
 
 static void finish_walk(struct lower *lo, struct lower_walk *w, struct tir_value *buffer)
 {
     w->base = walk_to_alloc(lo, w, buffer);
     w->rank = w->base->type->rank;
-    w->memory = w->base->type->layout;
+    w->memory = memory_of(lo, w->base->type);
     w->linear = is_linear(w);
     if (w->linear)
         open_linear(lo, w);
@@ -358,6 +388,14 @@ struct lower_walk *tir_lower_walk_slice(struct lower *lo, const struct tir_inst 
 struct lower_vector tir_lower_walk_vector(const struct lower_walk *walk)
 {
     return walk->vector;
+}
+
+bool tir_lower_walk_is_inside(const struct lower_walk *walk)
+{
+    for (uint32_t d = 0; d < walk->slice_rank; d++)
+        if (walk->slice[d].bound.checked)
+            return false;
+    return true;
 }
 
 static struct tir_value *linear_at(struct lower *lo, struct lower_walk *w, uint32_t reg,
@@ -464,4 +502,69 @@ void tir_lower_write(struct lower *lo, struct lower_walk *walk, struct tir_value
             values[i] = registers[r + i * v.stride];
         tir_lower_st_vector(lo, &p, v.count, values);
     }
+}
+
+// Parts.
+
+struct lower_part tir_lower_part_of(struct lower *lo, struct tir_value *buffer)
+{
+    struct lower_walk *w = new_walk(lo, buffer, NULL);
+    for (uint32_t d = 0; d < buffer->type->rank; d++)
+        w->dims[d].tile_dim = (int32_t)d;
+    struct lower_part part = {.base = walk_to_alloc(lo, w, buffer), .bits = w->bits};
+    part.memory = memory_of(lo, part.base->type);
+    for (uint32_t d = 0; d < part.memory->rank; d++) {
+        part.dims[d] = (struct lower_part_dim){.dim = w->dims[d].tile_dim,
+                                               .size = 1,
+                                               .start = w->dims[d].start,
+                                               .divisor = w->dims[d].divisor};
+        if (part.dims[d].dim >= 0)
+            part.dims[d].size = buffer->type->shape[part.dims[d].dim];
+    }
+    return part;
+}
+
+void tir_lower_part_move(struct lower *lo, struct lower_part *part, uint32_t dim,
+                         struct tir_value *by, uint64_t divisor, int64_t size)
+{
+    for (uint32_t d = 0; d < part->memory->rank; d++)
+        if (part->dims[d].dim == (int32_t)dim) {
+            part->dims[d].start = tir_lower_add(lo, &lo->b, part->dims[d].start, by);
+            part->dims[d].divisor = tir_gcd(part->dims[d].divisor, divisor);
+            part->dims[d].size = size;
+        }
+}
+
+bool tir_lower_part_adds(const struct lower_part *part)
+{
+    const struct tir_layout *m = part->memory;
+    for (uint32_t d = 0; d < m->rank; d++) {
+        const struct lower_part_dim *dim = &part->dims[d];
+        uint32_t iters = m->first[d + 1] - m->first[d];
+        if (!dim->start || iters <= 1)
+            continue;
+        // No digit below the outermost may carry: each is 0 in the start, or in what is added.
+        uint64_t inner = (uint64_t)tir_layout_weight(m, d, m->first[d]);
+        bool within = dim->divisor % (uint64_t)dim->size == 0 &&
+                      m->iters[m->first[d + 1] - 1].extent % (uint64_t)dim->size == 0;
+        if (dim->divisor % inner && !within)
+            return false;
+    }
+    return true;
+}
+
+struct tir_value *tir_lower_part_start(struct lower *lo, const struct lower_part *part)
+{
+    struct tir_value *starts[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < part->memory->rank; d++)
+        starts[d] = part->dims[d].start;
+    return unswizzled(lo, &lo->b, part->memory, part->bits, starts);
+}
+
+int64_t tir_lower_part_byte(const struct lower_part *part, const int64_t coord[TIR_MAX_RANK])
+{
+    int64_t at[TIR_MAX_RANK] = {0};
+    for (uint32_t d = 0; d < part->memory->rank; d++)
+        at[d] = part->dims[d].dim >= 0 ? coord[part->dims[d].dim] : 0;
+    return (int64_t)tir_layout_find(part->memory, at).at[TIR_AXIS_REG] * part->bits / 8;
 }

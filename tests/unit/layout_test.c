@@ -116,6 +116,34 @@ static void wgmma_layout_is_the_documented_fragment(void **state)
     tir_context_finish(&u.cx);
 }
 
+// PTX ISA, figures "Register fragments for wgmma.mma_async", matrix A of k8, k16, k32.
+static void wgmma_a_layout_is_the_documented_fragment(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    for (uint32_t bits = 8; bits <= 32; bits *= 2) {
+        uint32_t together = 32 / bits, depth = 8 * together;
+        const struct tir_layout *l =
+            tir_layout_wgmma_a(u.cx.types, (int64_t[]){128, 2 * depth}, bits, 2, 8);
+        for (uint32_t warp = 0; warp < 8; warp++)
+            for (uint32_t lane = 0; lane < 32; lane++)
+                for (uint32_t r = 0; r < 8; r++)
+                    for (uint32_t e = 0; e < together; e++) {
+                        int64_t coord[TIR_MAX_RANK];
+                        tir_layout_coord(l, (struct tir_layout_at){{r * together + e, lane, warp}},
+                                         coord);
+                        assert_int_equal(coord[0], warp * 16 + r % 2 * 8 + lane / 4);
+                        assert_int_equal(coord[1], r / 4 * depth + r / 2 % 2 * (depth / 2) +
+                                                       lane % 4 * together + e);
+                    }
+        check_bijection(l, 8);
+    }
+    assert_ptr_equal(tir_layout_wgmma_a(u.cx.types, (int64_t[]){128, 64}, 16, 1, 8),
+                     tir_layout_wgmma(u.cx.types, (int64_t[]){128, 64}, 1, 1, 8));
+    tir_context_finish(&u.cx);
+}
+
 static void equal_maps_are_one_pointer(void **state)
 {
     (void)state;
@@ -239,6 +267,7 @@ int main(void)
         cmocka_unit_test(blocked_lanes_follow_the_contiguous_dimension),
         cmocka_unit_test(mma_layout_is_the_documented_fragment),
         cmocka_unit_test(wgmma_layout_is_the_documented_fragment),
+        cmocka_unit_test(wgmma_a_layout_is_the_documented_fragment),
         cmocka_unit_test(equal_maps_are_one_pointer),
         cmocka_unit_test(overlapping_iterators_are_no_layout),
         cmocka_unit_test(a_slice_replicates_what_it_drops),

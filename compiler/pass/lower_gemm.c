@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// lower_tile, gemm_async: descriptors of the operands and wgmma on them.
+//
+// Each warpgroup has the rows and columns that the accumulator's layout gives it. It takes them as
+// m64 blocks, and columns as at most 256 at a time; one wgmma operation takes as many steps along K
+// as lie at equal distances in memory.
+//
+// A descriptor says where an operand lies in shared memory (PTX ISA, "Matrix descriptor format"):
+// its address, a swizzle, and two strides. It counts in chunks of 16 bytes. With r and c the
+// coordinates along M or N and along K, and S the swizzle's bytes (16 without one), the byte is
+//     K contiguous:       r % 8 * S + r / 8 * stride + chunk of c * (16, or leading without
+//     swizzle) M or N contiguous:  chunk of r % (S / 16) * 16 + chunk of r / (S / 16) * leading
+//                         + c % 8 * S + c / 8 * stride
+// and without a swizzle the latter has leading and stride exchanged. The strides are read off the
+// buffer's layout, and every chunk of an instruction's operand is then compared with the formula:
+// where one differs, no descriptor says what the program means.
+//
+// A from registers is the accumulator's fragment of a product, packed: two 16-bit columns are one
+// register. They stay in use until the wait, so they become operands of the await.
+
+#include "pass/lower_tile.h"
+
+enum { M = 64, MAX_COLUMNS = 256, CHUNK = 16, ROWS = 8, MAX_STEPS = 64 };
+
+static const struct gemm_kind {
+    enum tir_elem elem, acc;
+    enum tir_word kind;
+} gemm_kinds[] = {
+    {TIR_F16, TIR_F32, TIR_WORD_kind_f16},   {TIR_BF16, TIR_F32, TIR_WORD_kind_bf16},
+    {TIR_TF32, TIR_F32, TIR_WORD_kind_tf32}, {TIR_E4M3, TIR_F32, TIR_WORD_kind_e4m3},
+    {TIR_E5M2, TIR_F32, TIR_WORD_kind_e5m2}, {TIR_I8, TIR_I32, TIR_WORD_kind_i8},
+    {TIR_U8, TIR_I32, TIR_WORD_kind_u8},
+};
+
+// Registers that an asynchronous product reads.
+struct lower_operands {
+    struct tir_value **at;
+    uint32_t count;
+};
+
+struct operand { // A or B in shared memory
+    struct lower_part part;
+    uint32_t k_dim; // of the buffer: 1 for A, 0 for B
+    bool trans;     // M or N is contiguous
+    uint32_t swizzle;
+    int64_t leading, stride; // bytes
+    struct tir_value *descriptor;
+};
+
+struct gemm {
+    struct lower *lo;
+    struct tir_inst *inst;
+    enum tir_word kind;
+    uint32_t groups_m, groups_n; // warpgroups
+    uint32_t rows, columns;      // of one warpgroup
+    uint32_t n;                  // columns of one instruction
+    uint32_t depth, steps, bits; // of one instruction; instructions along K; of an element
+    bool a_in_registers;
+    struct operand a, b;
+    struct tir_value **packed; // A in registers: 4 for each m64 block and step
+};
+
+static bool refuse(struct gemm *g, const char *why)
+{
+    tir_error_at(g->lo->cx->diags, g->inst->span, TIR_E_UNSUPPORTED, "no wgmma for gemm_async: %s",
+                 why);
+    g->lo->failed = true;
+    return false;
+}
+
+// Operands in shared memory.
+
+// Byte of element (r along M or N, k) of the operand, from where its part starts.
+static int64_t byte_at(const struct operand *o, int64_t r, int64_t k)
+{
+    int64_t coord[TIR_MAX_RANK] = {0};
+    coord[o->k_dim] = k;
+    coord[1 - o->k_dim] = r;
+    return tir_lower_part_byte(&o->part, coord);
+}
+
+static int64_t described(const struct operand *o, int64_t r, int64_t k, int64_t chunk)
+{
+    int64_t line = o->swizzle ? o->swizzle : CHUNK, chunks = line / CHUNK;
+    if (!o->trans)
+        return r % ROWS * line + r / ROWS * o->stride +
+               k / chunk * (o->swizzle ? CHUNK : o->leading);
+    int64_t along = r / chunk / chunks, across = k / ROWS;
+    return r / chunk % chunks * CHUNK + k % ROWS * line +
+           (o->swizzle ? along * o->leading + across * o->stride
+                       : along * o->stride + across * o->leading);
+}
+
+// Does the descriptor describe `rows` rows from r0 on, for every step along K?
+static bool describes(const struct gemm *g, const struct operand *o, int64_t r0, int64_t rows)
+{
+    int64_t chunk = 8 * CHUNK / g->bits, line = o->swizzle ? o->swizzle : CHUNK;
+    int64_t r_step = o->trans ? chunk : 1, k_step = o->trans ? 1 : chunk;
+    for (uint32_t s = 0; s < g->steps; s++) {
+        int64_t k0 = (int64_t)s * g->depth, start = byte_at(o, r0, k0);
+        // A pattern begins at its first row; along K it may be entered inside of a row.
+        if (start % CHUNK || start / line % ROWS || (o->trans && start % line))
+            return false;
+        for (int64_t r = 0; r < rows; r += r_step)
+            for (int64_t k = 0; k < g->depth; k += k_step)
+                if (byte_at(o, r0 + r, k0 + k) - start != described(o, r, k, chunk))
+                    return false;
+    }
+    return true;
+}
+
+static bool fits_field(int64_t bytes)
+{
+    return bytes >= 0 && bytes % CHUNK == 0 && bytes / CHUNK <= 0x3fff;
+}
+
+// rows: along M or N, of one warpgroup.
+static bool open_operand(struct gemm *g, struct operand *o, struct tir_value *buffer,
+                         uint32_t k_dim, int64_t rows)
+{
+    int64_t element = g->bits / 8, chunk = 8 * CHUNK / g->bits, k = (int64_t)g->depth * g->steps;
+    o->part = tir_lower_part_of(g->lo, buffer);
+    o->k_dim = k_dim;
+    o->swizzle = o->part.memory->swizzle;
+    o->trans = byte_at(o, 0, 1) != element;
+    if (o->trans && byte_at(o, 1, 0) != element)
+        return refuse(g, "an operand has no contiguous dimension");
+    if (o->trans && g->bits != 16)
+        return refuse(g, "only 16-bit operands may lie with M or N contiguous");
+    int64_t along = o->trans ? chunk * TIR_MAX(1, o->swizzle / CHUNK) : ROWS;
+    int64_t across = o->trans ? ROWS : chunk;
+    int64_t next_row = rows > along ? byte_at(o, along, 0) : 0;
+    int64_t next_k = k > across ? byte_at(o, 0, across) : 0;
+    bool exchanged = o->trans && o->swizzle;
+    o->stride = exchanged ? next_k : next_row;
+    o->leading = exchanged ? next_row : next_k;
+    if (!fits_field(o->stride) || !fits_field(o->leading))
+        return refuse(g, "rows of an operand lie too far apart for a descriptor");
+    return true;
+}
+
+// The descriptor of where the part starts.
+static bool build_descriptor(struct gemm *g, struct operand *o)
+{
+    static const uint8_t codes[] = {[0] = 0, [4] = 1, [2] = 2, [1] = 3}; // of swizzle / 32
+    struct lower *lo = g->lo;
+    if (!tir_lower_part_adds(&o->part))
+        return refuse(g, "an operand begins inside of what lies together");
+    struct tir_value *at = tir_lower_part_start(lo, &o->part);
+    struct tir_value *operands[] = {o->part.base, at};
+    struct tir_value *v = tir_build1(&lo->b, TIR_OP_ADDRESS, lo->i32, operands, 2);
+    v = tir_binary(&lo->b, TIR_OP_SHR, v, tir_lower_i32(lo, 4));
+    v = tir_lower_cast(lo, &lo->b, tir_binary(&lo->b, TIR_OP_AND, v, tir_lower_i32(lo, 0x3fff)),
+                       lo->i64);
+    bool unused = o->swizzle && !o->trans; // the rows of a swizzle say it all
+    uint64_t bits = (unused ? 1 : (uint64_t)o->leading / CHUNK) << 16 |
+                    (uint64_t)o->stride / CHUNK << 32 | (uint64_t)codes[o->swizzle / 32] << 62;
+    o->descriptor = tir_binary(&lo->b, TIR_OP_OR, v, tir_const_int(lo->f, lo->i64, (int64_t)bits));
+    return true;
+}
+
+static struct tir_value *descriptor_at(struct gemm *g, const struct operand *o, int64_t r,
+                                       int64_t k)
+{
+    struct lower *lo = g->lo;
+    return tir_lower_add(lo, &lo->b, o->descriptor,
+                         tir_const_int(lo->f, lo->i64, byte_at(o, r, k) / CHUNK));
+}
+
+// A in registers.
+
+// The registers of A as wgmma reads them: one for two rows, 8 apart, and two chunks of columns, of
+// each m64 block and step.
+static bool pack_a(struct gemm *g)
+{
+    struct lower *lo = g->lo;
+    struct tir_value *a = g->inst->operands[TIR_DOT_A];
+    const struct tir_layout *l = a->type->layout;
+    const struct tir_layout *fragment =
+        tir_layout_wgmma_a(lo->types, a->type->shape, g->bits, g->groups_m, lo->threads / 32);
+    if (l && (!fragment || !tir_layout_same_owner(l, fragment)))
+        return refuse(g, "A is in registers, but not in wgmma's fragment");
+    uint32_t parts = 32 / g->bits, blocks = g->rows / M;
+    g->packed = tir_lower_new_registers(lo, 4 * blocks * g->steps);
+    for (uint32_t i = 0; i < blocks * g->steps * 4; i++) {
+        uint32_t block = i / 4 / g->steps, step = i / 4 % g->steps;
+        struct tir_value *values[4];
+        for (uint32_t p = 0; p < parts; p++) {
+            int64_t coord[TIR_MAX_RANK] = {block * M + i % 2 * 8,
+                                           step * g->depth + i / 2 % 2 * (g->depth / 2) + p};
+            uint32_t reg = l ? tir_layout_find(l, coord).at[TIR_AXIS_REG] : 0;
+            values[p] = tir_lower_register(lo, a, reg);
+        }
+        g->packed[i] =
+            tir_build1(&lo->b, parts > 1 ? TIR_OP_PACK : TIR_OP_BITCAST, lo->i32, values, parts);
+    }
+    return true;
+}
+
+// The product.
+
+static bool set_groups(struct gemm *g)
+{
+    const struct tir_type *t = g->inst->results[0]->type;
+    uint32_t warps = g->lo->threads / 32, groups = warps / 4;
+    for (uint32_t m = groups; m > 0; m--)
+        for (uint32_t n = 1; m * n <= groups; n++)
+            if (warps % 4 == 0 &&
+                tir_layout_wgmma(g->lo->types, t->shape, m, n, warps) == t->layout) {
+                g->groups_m = m;
+                g->groups_n = n;
+                g->rows = (uint32_t)t->shape[0] / m;
+                g->columns = (uint32_t)t->shape[1] / n;
+                return true;
+            }
+    return refuse(g, "the accumulators are not in wgmma's fragment on whole warpgroups");
+}
+
+static bool set_kind(struct gemm *g)
+{
+    enum tir_elem a = g->inst->operands[TIR_DOT_A]->type->elem;
+    enum tir_elem b = g->inst->operands[TIR_DOT_B]->type->elem;
+    enum tir_elem acc = g->inst->results[0]->type->elem;
+    int64_t k = g->inst->operands[TIR_DOT_A]->type->shape[1];
+    for (uint32_t i = 0; i < TIR_COUNT_OF(gemm_kinds); i++)
+        if (gemm_kinds[i].elem == a && gemm_kinds[i].elem == b && gemm_kinds[i].acc == acc)
+            g->kind = gemm_kinds[i].kind;
+    if (!g->kind)
+        return refuse(g, "it has no such element types");
+    g->bits = tir_elems[a].bits;
+    g->depth = 256 / g->bits;
+    g->steps = (uint32_t)(k / g->depth);
+    if (k % g->depth || g->steps > MAX_STEPS)
+        return refuse(g, "K is no multiple of 32 bytes, or more than 64 of them");
+    return true;
+}
+
+// PTX ISA, "wgmma.mma_async": every multiple of 8; of integers, from 32 on every one of 16.
+static bool has_columns(const struct gemm *g, uint32_t n)
+{
+    bool is_int = g->kind == TIR_WORD_kind_i8 || g->kind == TIR_WORD_kind_u8;
+    return n % 8 == 0 && (!is_int || n == 8 || n == 24 || n % 16 == 0);
+}
+
+// The most columns at a time for which every instruction's B has a descriptor.
+static bool set_columns(struct gemm *g)
+{
+    for (g->n = TIR_MIN(g->columns, MAX_COLUMNS); g->n; g->n--) {
+        if (g->columns % g->n || !has_columns(g, g->n))
+            continue;
+        bool fits = true;
+        for (uint32_t c = 0; fits && c < g->columns; c += g->n)
+            fits = describes(g, &g->b, c, g->n);
+        if (fits)
+            return true;
+    }
+    return refuse(g, "B's layout in shared memory has no descriptor");
+}
+
+static bool open_a(struct gemm *g)
+{
+    struct tir_value *a = g->inst->operands[TIR_DOT_A];
+    g->a_in_registers = !tir_type_is_buffer(a->type);
+    if (g->a_in_registers)
+        return pack_a(g);
+    if (!open_operand(g, &g->a, a, 1, g->rows))
+        return false;
+    for (uint32_t r = 0; r < g->rows; r += M)
+        if (!describes(g, &g->a, r, M))
+            return refuse(g, "A's layout in shared memory has no descriptor");
+    return true;
+}
+
+// The warpgroup's rows of A and columns of B.
+static void move_operand(struct gemm *g, struct operand *o, uint32_t stride, uint32_t count,
+                         int64_t size)
+{
+    struct lower *lo = g->lo;
+    if (count == 1)
+        return;
+    struct tir_value *warp = tir_lower_thread(lo, TIR_AXIS_WARP);
+    bool top = stride * count == lo->threads / 32;
+    struct tir_value *group = tir_lower_digit(lo, &lo->top, warp, stride, count, top);
+    tir_lower_part_move(lo, &o->part, 1 - o->k_dim, tir_lower_mul_const(lo, &lo->top, group, size),
+                        (uint64_t)size, size);
+}
+
+static int64_t step_of(const struct operand *o, int64_t r, uint32_t step, uint32_t depth)
+{
+    return byte_at(o, r, (int64_t)(step + 1) * depth) - byte_at(o, r, (int64_t)step * depth);
+}
+
+// Steps from `step` on that lie at equal distances in both operands.
+static uint32_t equal_steps(const struct gemm *g, int64_t r, int64_t c, uint32_t step,
+                            int64_t *a_step, int64_t *b_step)
+{
+    uint32_t end = step + 1;
+    *a_step = *b_step = 0;
+    for (; end < g->steps; end++) {
+        int64_t a = g->a_in_registers ? 0 : step_of(&g->a, r, end - 1, g->depth);
+        int64_t b = step_of(&g->b, c, end - 1, g->depth);
+        if (end == step + 1) {
+            *a_step = a;
+            *b_step = b;
+        } else if (a != *a_step || b != *b_step) {
+            break;
+        }
+    }
+    return end - step;
+}
+
+// One operation: `count` steps of the m64 block at row r and the columns at c. acc: its
+// accumulators, in and out; fresh: they count as zeros.
+static void build_wgmma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, uint32_t count,
+                        const int64_t by[2], bool fresh, struct tir_value **acc)
+{
+    struct lower *lo = g->lo;
+    uint32_t own = g->n / 2, n = TIR_WGMMA_REGISTERS, k = step * g->depth;
+    struct tir_value **operands = tir_lower_new_registers(lo, n + 4 * count + own);
+    operands[TIR_WGMMA_B] = descriptor_at(g, &g->b, c, k);
+    operands[TIR_WGMMA_A] = g->a_in_registers ? NULL : descriptor_at(g, &g->a, r, k);
+    operands[TIR_WGMMA_SCALE] = fresh ? tir_const_bool(lo->f, false) : NULL;
+    for (uint32_t i = 0; g->a_in_registers && i < 4 * count; i++)
+        operands[n++] = g->packed[4 * (r / M * g->steps + step) + i];
+    const struct tir_type **types = arena_array(lo->cx->scratch, const struct tir_type *, own);
+    for (uint32_t i = 0; i < own; i++) {
+        types[i] = tir_type_scalar(lo->types, g->inst->results[0]->type->elem);
+        if (!fresh)
+            operands[n++] = acc[i];
+    }
+    struct tir_inst *wgmma = tir_build(&lo->b, TIR_OP_WGMMA, operands, n, types, own, 0);
+    tir_set_word(lo->f, wgmma, TIR_ATTR_kind, g->kind);
+    tir_set_int(lo->f, wgmma, TIR_ATTR_cols, g->n);
+    tir_set_int(lo->f, wgmma, TIR_ATTR_depth, g->depth);
+    tir_set_int(lo->f, wgmma, TIR_ATTR_steps, count);
+    if (by[0])
+        tir_set_int(lo->f, wgmma, TIR_ATTR_a_step, by[0] / CHUNK);
+    if (by[1])
+        tir_set_int(lo->f, wgmma, TIR_ATTR_b_step, by[1] / CHUNK);
+    if (g->a.trans)
+        tir_set_int(lo->f, wgmma, TIR_ATTR_a_trans, 1);
+    if (g->b.trans)
+        tir_set_int(lo->f, wgmma, TIR_ATTR_b_trans, 1);
+    memcpy(acc, wgmma->results, own * sizeof(*acc));
+}
+
+static bool is_zero(const struct tir_value *v)
+{
+    return v->kind == TIR_VALUE_CONST && v->constant.i == 0; // the bits of either kind
+}
+
+static void build_product(struct gemm *g)
+{
+    struct lower *lo = g->lo;
+    struct tir_value *acc = g->inst->operands[TIR_DOT_ACC], *result = g->inst->results[0];
+    uint32_t count = tir_lower_register_count(result->type);
+    struct tir_value **d = tir_lower_new_registers(lo, count);
+    for (uint32_t i = 0; i < count; i++)
+        d[i] = tir_lower_register(lo, acc, i);
+    for (uint32_t r = 0; r < g->rows; r += M)
+        for (uint32_t c = 0; c < g->columns; c += g->n)
+            for (uint32_t step = 0, steps; step < g->steps; step += steps) {
+                int64_t by[2];
+                steps = equal_steps(g, r, c, step, &by[0], &by[1]);
+                build_wgmma(g, r, c, step, steps, by, step == 0 && is_zero(acc),
+                            d + (r / M * g->columns + c) / 2);
+            }
+    tir_lower_set_registers(lo, result, d);
+}
+
+// What registers are read until this product is done, its own and those of products before it that
+// it adds to.
+static void note_in_flight(struct gemm *g)
+{
+    struct lower *lo = g->lo;
+    struct tir_value *acc = g->inst->operands[TIR_DOT_ACC];
+    const struct lower_operands *before = tir_map_get(&lo->in_flight, tir_map_key(acc));
+    uint32_t own = g->a_in_registers ? 4 * g->rows / M * g->steps : 0;
+    uint32_t earlier = before ? before->count : 0;
+    if (!own && !earlier)
+        return;
+    struct lower_operands *all = arena_new(lo->cx->scratch, struct lower_operands);
+    all->at = tir_lower_new_registers(lo, own + earlier);
+    all->count = own + earlier;
+    if (own)
+        memcpy(all->at, g->packed, own * sizeof(*all->at));
+    if (earlier)
+        memcpy(all->at + own, before->at, earlier * sizeof(*all->at));
+    tir_map_set(&lo->in_flight, tir_map_key(g->inst->results[0]), all);
+}
+
+void tir_lower_gemm(struct lower *lo, struct tir_inst *inst)
+{
+    struct gemm g = {.lo = lo, .inst = inst};
+    if (!(lo->cx->arch->features & TIR_ARCH_WGMMA)) {
+        refuse(&g, "the target has none");
+        return;
+    }
+    if (!set_kind(&g) || !set_groups(&g) ||
+        !open_operand(&g, &g.b, inst->operands[TIR_DOT_B], 0, g.columns) || !set_columns(&g) ||
+        !open_a(&g))
+        return;
+    move_operand(&g, &g.b, 4 * g.groups_m, g.groups_n, g.columns);
+    if (!build_descriptor(&g, &g.b))
+        return;
+    if (!g.a_in_registers) {
+        move_operand(&g, &g.a, 4, g.groups_m, g.rows);
+        if (!build_descriptor(&g, &g.a))
+            return;
+    }
+    build_product(&g);
+    note_in_flight(&g);
+}
+
+void tir_lower_await(struct lower *lo, struct tir_inst *inst)
+{
+    VEC(struct tir_value *) operands = {0};
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        struct tir_value *v = inst->operands[i];
+        for (uint32_t r = 0; r < tir_lower_register_count(v->type); r++)
+            vec_push(lo->cx->scratch, &operands, tir_lower_register(lo, v, r));
+    }
+    uint32_t own = operands.len;
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct lower_operands *a =
+            tir_map_get(&lo->in_flight, tir_map_key(inst->operands[i]));
+        for (uint32_t r = 0; a && r < a->count; r++)
+            vec_push(lo->cx->scratch, &operands, a->at[r]);
+    }
+    const struct tir_type **types =
+        arena_array(lo->cx->scratch, const struct tir_type *, operands.len + 1);
+    for (uint32_t i = 0; i < operands.len; i++)
+        types[i] = operands.at[i]->type;
+    struct tir_inst *await =
+        tir_build(&lo->b, TIR_OP_AWAIT, operands.at, operands.len, types, operands.len, 0);
+    tir_set_int(lo->f, await, TIR_ATTR_groups, tir_attr_int(inst, TIR_ATTR_groups, 0));
+    for (uint32_t i = 0, at = 0; i < inst->result_count; i++) {
+        struct tir_value *v = inst->results[i];
+        if (tir_type_is_tile(v->type))
+            tir_lower_set_registers(lo, v, await->results + at);
+        else
+            tir_replace_uses(lo->f, v, await->results[at]);
+        at += tir_lower_register_count(v->type);
+        assert(at <= own);
+    }
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// lower_tile, copies by the tensor and bulk engines: one transfer of a tile as the few that the
+// engine can do.
+//
+// A tensor copy moves a box. In shared memory the box lies row by row without gaps, its rows no
+// longer than the swizzle's atom, and no side of it longer than 256 (PTX ISA, "Tensor modes").
+// From the innermost dimension outwards, the box takes what lies in memory one behind the other;
+// the rest becomes further copies. A bf16[256, 128] tile in swizzle(128) memory, which is
+// [128 / 64][256][64], takes two copies of [256, 64].
+//
+// A bulk copy moves consecutive bytes, so each row of a tile is one.
+
+#include "pass/lower_tile.h"
+
+enum { MAX_BOX = 256, MAX_COPIES = 64, ROW_BYTES = 16, TENSOR_BYTES = 128 };
+
+struct transfer {
+    struct lower *lo;
+    const struct tir_inst *inst; // its ref is the slice of the tensor
+    struct tir_value *tensor;
+    uint32_t rank;      // of the tensor
+    const int64_t *box; // of the whole slice; 0: a single index
+    struct lower_part part;
+    struct tir_value *at;       // bytes where the part starts; NULL: 0
+    uint32_t bytes;             // of an element
+    int64_t step[TIR_MAX_RANK]; // box of one copy; 0: a single index
+};
+
+static bool refuse(struct transfer *t, const char *why)
+{
+    struct lower *lo = t->lo;
+    tir_error_at(lo->cx->diags, t->inst->span, TIR_E_UNSUPPORTED, "no %s: %s",
+                 t->inst->op == TIR_OP_STORE_ASYNC ? "such copy to a tensor"
+                 : t->inst->op == TIR_OP_PREFETCH  ? "such prefetch"
+                                                   : "such copy to shared memory",
+                 why);
+    lo->failed = true;
+    return false;
+}
+
+// The iterator that the innermost elements of the buffer's dimension lie along; extent 1: none.
+static struct tir_iter inner_iter(const struct transfer *t, uint32_t dim)
+{
+    const struct tir_layout *m = t->part.memory;
+    for (uint32_t d = 0; d < m->rank; d++)
+        if (t->part.dims[d].dim == (int32_t)dim && m->first[d + 1] > m->first[d])
+            return m->iters[m->first[d + 1] - 1];
+    return (struct tir_iter){1, 1, TIR_AXIS_REG};
+}
+
+static int64_t largest_divisor(int64_t n, int64_t most)
+{
+    int64_t d = TIR_MIN(n, most);
+    while (n % d)
+        d--;
+    return d;
+}
+
+static struct transfer open_transfer(struct lower *lo, const struct tir_inst *inst,
+                                     struct tir_value *buffer)
+{
+    struct transfer t = {.lo = lo, .inst = inst, .tensor = tir_ref_base(inst)};
+    t.rank = t.tensor->type->rank;
+    t.box = tir_attr_find(inst, TIR_ATTR_box)->list;
+    t.bytes = TIR_MAX(1, tir_elems[t.tensor->type->elem].bits / 8);
+    for (uint32_t d = 0; d < t.rank; d++)
+        t.step[d] = t.box[d];
+    if (buffer) {
+        t.part = tir_lower_part_of(lo, buffer);
+        t.at = tir_lower_part_start(lo, &t.part);
+        if (!tir_lower_part_adds(&t.part))
+            refuse(&t, "the part of the buffer begins inside of what lies together");
+    }
+    return t;
+}
+
+// The box of one copy: what lies in memory one behind the other, of the last `limit` dimensions.
+static void set_steps(struct transfer *t, int64_t most)
+{
+    int64_t dense = 1;
+    uint32_t dim = 0;
+    for (uint32_t d = 0; d < t->rank; d++)
+        dim += t->box[d] > 0;
+    for (uint32_t d = t->rank; d-- > 0;) {
+        if (t->box[d] <= 0)
+            continue;
+        struct tir_iter inner = inner_iter(t, --dim);
+        bool together = t->box[d] > 1 && inner.stride == dense;
+        int64_t run = (int64_t)tir_gcd((uint64_t)t->box[d], inner.extent);
+        t->step[d] = together ? largest_divisor(run, most) : 1;
+        dense *= t->step[d];
+    }
+}
+
+static int64_t copies_of(const struct transfer *t)
+{
+    int64_t copies = 1;
+    for (uint32_t d = 0; d < t->rank; d++)
+        copies *= t->box[d] > 0 ? t->box[d] / t->step[d] : 1;
+    return copies;
+}
+
+// The next copy's coordinates in the slice; false: that was the last.
+static bool next_copy(const struct transfer *t, int64_t at[TIR_MAX_RANK])
+{
+    for (uint32_t d = t->rank; d-- > 0;) {
+        if (t->box[d] <= 0)
+            continue;
+        at[d] += t->step[d];
+        if (at[d] < t->box[d])
+            return true;
+        at[d] = 0;
+    }
+    return false;
+}
+
+// Byte of the shared buffer that coordinates in the slice stand for, from where the part starts.
+static int64_t byte_at(const struct transfer *t, const int64_t at[TIR_MAX_RANK])
+{
+    int64_t coord[TIR_MAX_RANK] = {0};
+    for (uint32_t d = 0, dim = 0; d < t->rank; d++)
+        if (t->box[d] > 0)
+            coord[dim++] = at[d];
+    return tir_lower_part_byte(&t->part, coord);
+}
+
+static struct tir_value *index_at(struct transfer *t, uint32_t d, int64_t at)
+{
+    struct lower *lo = t->lo;
+    struct tir_value *start = tir_ref_indices(t->inst)[d];
+    struct tir_value *pred =
+        t->inst->op == TIR_OP_COPY_ASYNC ? t->inst->operands[TIR_COPY_PRED] : NULL;
+    start = tir_lower_add(lo, &lo->b, start, tir_const_int(lo->f, start->type, at));
+    if (!pred || d > 0)
+        return start;
+    // Where the copy is to give zeros, one that lies outside of the tensor.
+    struct tir_value *away = tir_const_int(lo->f, start->type, -(INT64_C(1) << 30));
+    return tir_build1(&lo->b, TIR_OP_WHERE, start->type, (struct tir_value *[]){pred, start, away},
+                      3);
+}
+
+static bool check_tensor(struct transfer *t)
+{
+    uint32_t last = t->rank - 1;
+    if (t->lo->failed)
+        return false;
+    if (!(t->lo->cx->arch->features & TIR_ARCH_TMA))
+        return refuse(t, "the target has no tensor copies");
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (t->box[d] < 0)
+            return refuse(t, "its elements are gathered");
+    int64_t row = t->step[last] * t->bytes, start;
+    if (t->box[last] == 0 || row % ROW_BYTES)
+        return refuse(t, "its rows are no multiple of 16 bytes in shared memory");
+    if (tir_is_const_int(tir_ref_indices(t->inst)[last], &start) && start * t->bytes % ROW_BYTES)
+        return refuse(t, "its rows begin at no multiple of 16 bytes");
+    if (copies_of(t) > MAX_COPIES)
+        return refuse(t, "its layout in shared memory takes more than 64 copies");
+    if (!t->part.memory)
+        return true;
+    int64_t at[TIR_MAX_RANK] = {0};
+    do {
+        if (byte_at(t, at) % TENSOR_BYTES)
+            return refuse(t, "a box of it begins at no multiple of 128 bytes in shared memory");
+    } while (next_copy(t, at));
+    if (t->part.memory->swizzle && row > t->part.memory->swizzle)
+        return refuse(t, "its rows are longer than the swizzle's");
+    return true;
+}
+
+// operands[0..fixed) are there; the slice of one copy follows.
+static struct tir_inst *build_tensor_copy(struct transfer *t, enum tir_op op,
+                                          struct tir_value **operands,
+                                          const int64_t at[TIR_MAX_RANK])
+{
+    struct lower *lo = t->lo;
+    uint32_t fixed = tir_ops[op].fixed_count;
+    operands[fixed] = t->tensor;
+    for (uint32_t d = 0; d < t->rank; d++)
+        operands[fixed + 1 + d] = index_at(t, d, at[d]);
+    struct tir_inst *copy = tir_build(&lo->b, op, operands, fixed + 1 + t->rank, NULL, 0, 0);
+    tir_set_list(lo->f, copy, TIR_ATTR_box, t->step, t->rank);
+    tir_set_int(lo->f, copy, TIR_ATTR_swizzle, t->part.memory ? t->part.memory->swizzle : 0);
+    if (t->part.memory && byte_at(t, at))
+        tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(t, at));
+    return copy;
+}
+
+// An mbarrier as a buffer and a byte in it.
+static void mbarrier_at(struct lower *lo, struct tir_value *bar, struct tir_value **base,
+                        struct tir_value **at)
+{
+    struct lower_part part = tir_lower_part_of(lo, bar);
+    *base = part.base;
+    *at = tir_lower_part_start(lo, &part);
+    if (!*at)
+        *at = tir_lower_i32(lo, 0);
+}
+
+static struct tir_value *or_zero(struct lower *lo, struct tir_value *at)
+{
+    return at ? at : tir_lower_i32(lo, 0);
+}
+
+// Bulk copies.
+
+// Bytes from the tensor's address to the element at the slice's start + at.
+static struct tir_value *global_byte(struct transfer *t, const int64_t at[TIR_MAX_RANK])
+{
+    struct lower *lo = t->lo;
+    struct tir_value *byte = NULL;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        struct tir_value *i = tir_lower_narrowed(lo, tir_ref_indices(t->inst)[d], lo->index);
+        i = tir_lower_add(lo, &lo->b, i, tir_const_int(lo->f, lo->index, at[d]));
+        if (d + 1 < t->rank) {
+            struct tir_value *stride = tir_build1(&lo->b, TIR_OP_STRIDE, lo->i64, &t->tensor, 1);
+            tir_set_int(lo->f, stride->def, TIR_ATTR_axis, d);
+            i = tir_lower_mul(lo, &lo->b, i, tir_lower_cast(lo, &lo->b, stride, lo->index));
+        }
+        byte = tir_lower_add(lo, &lo->b, byte, tir_lower_mul_const(lo, &lo->b, i, t->bytes));
+    }
+    return byte;
+}
+
+static bool check_bulk(struct transfer *t)
+{
+    struct lower *lo = t->lo;
+    uint32_t last = t->rank - 1;
+    const struct tir_param *param = tir_param_of(lo->f, t->tensor);
+    if (lo->failed)
+        return false;
+    if (!(lo->cx->arch->features & TIR_ARCH_TMA))
+        return refuse(t, "the target has no bulk copies");
+    if (!tir_tensor_is_dense(lo->f, t->tensor))
+        return refuse(t, "elements of a row may not follow each other");
+    if (t->part.memory->swizzle)
+        return refuse(t, "the bulk engine does not swizzle");
+    if (t->inst->op == TIR_OP_COPY_ASYNC && t->inst->operands[TIR_COPY_PRED])
+        return refuse(t, "the bulk engine has no predicate");
+    for (uint32_t d = 0; d < t->rank; d++) {
+        struct tir_value *start = tir_ref_indices(t->inst)[d];
+        int32_t dim = param->dims[d].dim;
+        struct tir_value *extent =
+            dim >= 0 ? lo->f->dims[dim].value : tir_const_index(lo->f, param->dims[d].constant);
+        if (t->box[d] < 0)
+            return refuse(t, "its elements are gathered");
+        if (tir_lower_may_leave(lo, t->inst, start, extent, TIR_MAX(t->box[d], 1)))
+            return refuse(t, "the bulk engine needs the whole slice inside of the tensor");
+    }
+    if (t->box[last] != t->step[last] || t->step[last] * t->bytes % ROW_BYTES)
+        return refuse(t, "its rows do not lie together as a multiple of 16 bytes");
+    if (copies_of(t) > MAX_COPIES)
+        return refuse(t, "it has more than 64 rows");
+    return true;
+}
+
+static void set_rows(struct transfer *t)
+{
+    set_steps(t, INT64_C(1) << 20);
+    for (uint32_t d = 0; d + 1 < t->rank; d++)
+        t->step[d] = TIR_MIN(t->box[d], 1);
+}
+
+// The operations.
+
+void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst)
+{
+    struct transfer t = open_transfer(lo, inst, inst->operands[TIR_COPY_TO]);
+    bool bulk = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_tma) == TIR_WORD_engine_bulk;
+    if (bulk)
+        set_rows(&t);
+    else
+        set_steps(&t, MAX_BOX);
+    if (bulk ? !check_bulk(&t) : !check_tensor(&t))
+        return;
+    struct tir_value *bar, *bar_at, *ctas = inst->operands[TIR_COPY_CTAS];
+    mbarrier_at(lo, inst->operands[TIR_COPY_MBAR], &bar, &bar_at);
+    int64_t at[TIR_MAX_RANK] = {0};
+    do {
+        struct tir_value *operands[8 + TIR_MAX_RANK] = {t.part.base, or_zero(lo, t.at), bar, bar_at,
+                                                        ctas};
+        if (!bulk) {
+            build_tensor_copy(&t, TIR_OP_TMA_LOAD, operands, at);
+            continue;
+        }
+        struct tir_value *from[] = {t.tensor, global_byte(&t, at),
+                                    tir_lower_i32(lo, t.step[t.rank - 1] * t.bytes), ctas};
+        memcpy(operands + 4, from, sizeof(from));
+        struct tir_inst *copy = tir_build(&lo->b, TIR_OP_BULK_LOAD, operands, 8, NULL, 0, 0);
+        if (byte_at(&t, at))
+            tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(&t, at));
+    } while (next_copy(&t, at));
+}
+
+void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst)
+{
+    struct transfer t = open_transfer(lo, inst, inst->operands[0]);
+    bool bulk = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_tma) == TIR_WORD_engine_bulk;
+    const struct tir_attr *kind = tir_attr_find(inst, TIR_ATTR_kind);
+    if (bulk)
+        set_rows(&t);
+    else
+        set_steps(&t, MAX_BOX);
+    if (bulk && kind)
+        refuse(&t, "the bulk engine does not combine");
+    if (bulk ? !check_bulk(&t) : !check_tensor(&t))
+        return;
+    int64_t at[TIR_MAX_RANK] = {0};
+    do {
+        struct tir_value *operands[5 + TIR_MAX_RANK] = {t.part.base, or_zero(lo, t.at)};
+        if (!bulk) {
+            struct tir_inst *copy = build_tensor_copy(&t, TIR_OP_TMA_STORE, operands, at);
+            if (kind)
+                tir_set_word(lo->f, copy, TIR_ATTR_kind, (enum tir_word)kind->number);
+            continue;
+        }
+        struct tir_value *to[] = {t.tensor, global_byte(&t, at), t.part.base, or_zero(lo, t.at),
+                                  tir_lower_i32(lo, t.step[t.rank - 1] * t.bytes)};
+        struct tir_inst *copy = tir_build(&lo->b, TIR_OP_BULK_STORE, to, 5, NULL, 0, 0);
+        if (byte_at(&t, at))
+            tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(&t, at));
+    } while (next_copy(&t, at));
+}
+
+// Nothing lies in shared memory: any box will do.
+void tir_lower_prefetch(struct lower *lo, struct tir_inst *inst)
+{
+    struct transfer t = open_transfer(lo, inst, NULL);
+    for (uint32_t d = 0; d < t.rank; d++)
+        if (t.box[d] > 0)
+            t.step[d] = largest_divisor(t.box[d], MAX_BOX);
+    if (!check_tensor(&t))
+        return;
+    int64_t at[TIR_MAX_RANK] = {0};
+    do {
+        struct tir_value *operands[1 + TIR_MAX_RANK];
+        build_tensor_copy(&t, TIR_OP_TMA_PREFETCH, operands, at);
+    } while (next_copy(&t, at));
+}
