@@ -16,11 +16,12 @@
 // where one differs, no descriptor says what the program means.
 //
 // A from registers is the accumulator's fragment of a product, packed: two 16-bit columns are one
-// register. They stay in use until the wait, so they become operands of the await.
+// register. Packing writes registers, so a fence follows it. They stay in use until the wait, so
+// they become operands of the await.
 
 #include "pass/lower_tile.h"
 
-enum { M = 64, MAX_COLUMNS = 256, CHUNK = 16, ROWS = 8, MAX_STEPS = 64 };
+enum { M = 64, MAX_COLUMNS = 256, CHUNK = 16, ROWS = 8, MAX_STEPS = 16 };
 
 static const struct gemm_kind {
     enum tir_elem elem, acc;
@@ -194,6 +195,8 @@ static bool pack_a(struct gemm *g)
         g->packed[i] =
             tir_build1(&lo->b, parts > 1 ? TIR_OP_PACK : TIR_OP_BITCAST, lo->i32, values, parts);
     }
+    struct tir_inst *fence = tir_build(&lo->b, TIR_OP_FENCE, NULL, 0, NULL, 0, 0);
+    tir_set_word(lo->f, fence, TIR_ATTR_of, TIR_WORD_of_wgmma);
     return true;
 }
 
@@ -230,8 +233,8 @@ static bool set_kind(struct gemm *g)
     g->bits = tir_elems[a].bits;
     g->depth = 256 / g->bits;
     g->steps = (uint32_t)(k / g->depth);
-    if (k % g->depth || g->steps > MAX_STEPS)
-        return refuse(g, "K is no multiple of 32 bytes, or more than 64 of them");
+    if (k % g->depth)
+        return refuse(g, "K is no multiple of 32 bytes");
     return true;
 }
 
@@ -296,7 +299,7 @@ static uint32_t equal_steps(const struct gemm *g, int64_t r, int64_t c, uint32_t
 {
     uint32_t end = step + 1;
     *a_step = *b_step = 0;
-    for (; end < g->steps; end++) {
+    for (; end < g->steps && end - step < MAX_STEPS; end++) {
         int64_t a = g->a_in_registers ? 0 : step_of(&g->a, r, end - 1, g->depth);
         int64_t b = step_of(&g->b, c, end - 1, g->depth);
         if (end == step + 1) {

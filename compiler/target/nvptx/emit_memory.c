@@ -32,12 +32,29 @@ static V widen_bits(struct emit *e, V x, LLVMTypeRef to) // the bits of x, zero-
     return LLVMTypeOf(x) == to ? x : LLVMBuildZExt(e->b, x, to, "");
 }
 
+// Two floats that were just rounded to 16 bits, as one instruction rounds both; NULL: they are not.
+static V round_pair(struct emit *e, V *parts)
+{
+    V wide[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        V rounded = LLVMIsAFPTruncInst(parts[i]);
+        wide[i] = rounded ? LLVMGetOperand(rounded, 0) : NULL;
+        if (!wide[i] || LLVMTypeOf(wide[i]) != e->ll->f32)
+            return NULL;
+    }
+    return LLVMBuildFPTrunc(e->b, build_words(e, wide, 2, e->ll->f32),
+                            LLVMVectorType(LLVMTypeOf(parts[0]), 2), "");
+}
+
 // Parts of one or two bytes into a word of `type` (i16, i32 or i64).
 static V pack_small(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type)
 {
     unsigned bytes = size_of(e, LLVMTypeOf(parts[0]));
-    if (bytes == 2 && count == 2)
-        return LLVMBuildBitCast(e->b, build_words(e, parts, 2, LLVMTypeOf(parts[0])), type, "");
+    if (bytes == 2 && count == 2) {
+        V pair = round_pair(e, parts);
+        pair = pair ? pair : build_words(e, parts, 2, LLVMTypeOf(parts[0]));
+        return LLVMBuildBitCast(e->b, pair, type, "");
+    }
     V word = widen_bits(e, parts[0], type);
     for (uint32_t i = 1; i < count; i++) {
         V shift = LLVMConstInt(type, i * bytes * 8, false);
