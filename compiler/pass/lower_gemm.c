@@ -20,6 +20,7 @@
 // they become operands of the await.
 
 #include "pass/lower_tile.h"
+#include "pass/receipt.h"
 
 enum { M = 64, MAX_COLUMNS = 256, CHUNK = 16, ROWS = 8, MAX_STEPS = 16 };
 
@@ -413,6 +414,10 @@ void tir_lower_gemm(struct lower *lo, struct tir_inst *inst)
     }
     build_product(&g);
     note_in_flight(&g);
+    tir_receipt_add(lo->cx, TIR_TOPIC_DOT, inst->span,
+                    "product: wgmma m64n%uk%u.%s, %u of a warpgroup%s", g.n, g.depth,
+                    tir_words[g.kind].name, g.rows / M * g.steps * (g.columns / g.n),
+                    g.a_in_registers ? ", A from registers" : "");
 }
 
 void tir_lower_await(struct lower *lo, struct tir_inst *inst)

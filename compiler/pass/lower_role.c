@@ -19,6 +19,7 @@
 
 #include "ir/walk.h"
 #include "pass/lower_tile.h"
+#include "pass/receipt.h"
 
 enum { MAX_WARPS = 32, WARPS_PER_GROUP = 4, MAX_BARRIERS = 16, MAX_REGS = 256 };
 
@@ -147,15 +148,16 @@ static bool may_change(struct roles *r, const char **why)
     return !*why && r->count > 1;
 }
 
-static void open_budget(struct roles *r)
+static void open_budget(struct roles *r, const struct tir_inst *first)
 {
     bool stated = false;
     for (uint32_t i = 0; i < r->count; i++)
         stated |= regs_of(r->ranges[i].role) != 0;
-    const char *why;
+    const char *why = NULL;
     r->changes = stated && may_change(r, &why);
-    if (stated && !r->changes && why && r->lo->cx->receipt)
-        tir_text_format(r->lo->cx->receipt, "registers of roles are not used: %s\n", why);
+    if (stated && !r->changes && why)
+        tir_receipt_refuse(r->lo->cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, first->span,
+                           "registers of roles are not changed, because %s", why);
 }
 
 static void build_setmaxnreg(struct roles *r, struct tir_builder *b, int64_t regs)
@@ -233,7 +235,7 @@ void tir_lower_roles(struct lower *lo, struct tir_inst *first)
     struct roles r = {.lo = lo};
     if (!collect(&r, first))
         return;
-    open_budget(&r);
+    open_budget(&r, first);
     for (uint32_t i = 0; i < r.count && !lo->failed; i++)
         if (r.ranges[i].role)
             lower_block_of(lo, &r.ranges[i]);
