@@ -243,7 +243,7 @@ static const char *check_wgmma(const struct tir_inst *inst)
     const struct tir_value *scale = inst->operands[TIR_WGMMA_SCALE];
     int64_t cols = tir_attr_int(inst, TIR_ATTR_cols, 0),
             steps = tir_attr_int(inst, TIR_ATTR_steps, 0);
-    int64_t of_a = inst->operands[TIR_WGMMA_A] ? 0 : 4 * steps, sums = inst->result_count, keep = 1;
+    int64_t of_a = inst->operands[TIR_WGMMA_A] ? 0 : 4 * steps, sums = inst->result_count;
     for (uint32_t i = TIR_WGMMA_B; i <= TIR_WGMMA_A; i++)
         if (inst->operands[i] && (!tir_type_is_scalar(inst->operands[i]->type) ||
                                   tir_elems[inst->operands[i]->type->elem].bits != 64))
@@ -262,9 +262,7 @@ static const char *check_wgmma(const struct tir_inst *inst)
         return "the kind and the columns ask for other accumulators";
     if (tir_elem_is_float(inst->results[0]->type->elem) == (integer || halves))
         return "accumulators are f32, i32 for integers, or i32 that hold two f16";
-    if (scale && !tir_is_const_int(scale, &keep))
-        keep = 1;
-    if (count != of_a + sums && (keep || count != of_a))
+    if (count != of_a + sums && (tir_emit_known(scale) != 0 || count != of_a))
         return "the registers are those of A, then the accumulators unless the scale is false";
     for (uint32_t i = (uint32_t)of_a; i < count; i++)
         if (registers[i]->type != inst->results[i - of_a]->type)

@@ -186,6 +186,13 @@ void tir_emit_set(struct emit *e, const struct tir_value *v, V value)
     slot->wide = slot->narrow ? value : NULL;
 }
 
+int tir_emit_known(const struct tir_value *condition)
+{
+    if (!condition)
+        return 1;
+    return condition->kind == TIR_VALUE_CONST ? condition->constant.i != 0 : -1;
+}
+
 bool tir_emit_in_range(const struct emit *e, const struct tir_value *v, int64_t low, int64_t high)
 {
     int64_t v_low, v_high;
@@ -371,10 +378,80 @@ static V loop_goes_on(struct emit *e, const struct tir_inst *inst, V index, V st
     return tir_emit_icmp(e, LLVMIntUGT, LLVMBuildSub(e->b, end, index, ""), step);
 }
 
+// The await behind a loop that takes results of it, with nothing but values in between. It is
+// emitted on both ways out of the loop, the one that never entered it too: ptxas serialises
+// products whose accumulators may also come from elsewhere when it waits for them.
+static const struct tir_inst *await_behind(const struct emit *e, const struct tir_inst *loop)
+{
+    const struct tir_inst *next = loop->next;
+    while (next && tir_has_trait(next, TIR_PURE) && !next->region_count)
+        next = next->next;
+    if (!next || next->op != TIR_OP_AWAIT)
+        return NULL;
+    bool takes_results = false;
+    for (uint32_t i = 0; i < next->operand_count; i++) {
+        const struct tir_value *v = next->operands[i];
+        if (v->def == loop)
+            takes_results = true;
+        else if (v->kind != TIR_VALUE_CONST && !e->slots[v->id].v)
+            return NULL; // made between the two
+    }
+    return takes_results ? next : NULL;
+}
+
+// One way out: `given` is what the loop's results are there. Gives what the await's are.
+static V *await_on_way(struct emit *e, const struct tir_inst *loop, const struct tir_inst *await,
+                       V *given, LLVMBasicBlockRef done)
+{
+    V *values = arena_array(e->arena, V, await->operand_count);
+    for (uint32_t i = 0; i < await->operand_count; i++) {
+        const struct tir_value *operand = await->operands[i];
+        values[i] = operand->def == loop ? given[operand->index] : tir_emit_value(e, operand);
+    }
+    tir_emit_await(e, await, values);
+    LLVMBuildBr(e->b, done);
+    return values;
+}
+
+struct loop { // one `for` while it is emitted
+    const struct tir_inst *inst;
+    V *init, *next;                      // what it begins with, what an iteration hands on
+    LLVMBasicBlockRef from, top, bottom; // in front of it, its first and last block
+    LLVMBasicBlockRef done;              // behind it
+    LLVMBasicBlockRef skipped, left;     // on the ways to done; done itself without an await
+};
+
+// Everything behind the loop: phis of its results, and of what is awaited at once.
+static void end_loop(struct emit *e, const struct loop *l, const struct tir_inst *await)
+{
+    V *awaited[2] = {NULL, NULL};
+    LLVMBasicBlockRef from = l->from, bottom = l->bottom;
+    if (await) {
+        tir_emit_at(e, from = l->skipped);
+        awaited[0] = await_on_way(e, l->inst, await, l->init, l->done);
+        tir_emit_at(e, bottom = l->left);
+        awaited[1] = await_on_way(e, l->inst, await, l->next, l->done);
+        e->awaited = await;
+    }
+    tir_emit_at(e, l->done);
+    for (uint32_t i = 0; i < l->inst->result_count; i++) {
+        // A result is held like its carried value: join_widths.
+        V phi = new_phi(e, l->inst->results[i]);
+        add_incoming(phi, l->init[i], from);
+        add_incoming(phi, l->next[i], bottom);
+    }
+    for (uint32_t i = 0; await && i < await->result_count; i++) {
+        V phi = new_phi(e, await->results[i]);
+        add_incoming(phi, awaited[0][i], from);
+        add_incoming(phi, awaited[1][i], bottom);
+    }
+}
+
 static void emit_for(struct emit *e, const struct tir_inst *inst)
 {
     const struct tir_block *body = inst->regions[0];
     const struct tir_value *index = body->args[0];
+    const struct tir_inst *await = await_behind(e, inst);
     struct tir_value **carried = body->args + 1;
     uint32_t count = inst->result_count;
     bool is_signed = tir_elems[index->type->elem].kind == TIR_KIND_SIGNED;
@@ -386,40 +463,39 @@ static void emit_for(struct emit *e, const struct tir_inst *inst)
     V begin = value_as_held(e, inst->operands[TIR_FOR_BEGIN], index);
     V end = value_as_held(e, inst->operands[TIR_FOR_END], index);
     V step = value_as_held(e, inst->operands[TIR_FOR_STEP], index);
-    V *init = arena_array(e->arena, V, count + 1);
+    struct loop l = {.inst = inst, .init = arena_array(e->arena, V, count + 1)};
     for (uint32_t i = 0; i < count; i++)
-        init[i] = value_as_held(e, inst->operands[TIR_FOR_INIT + i], carried[i]);
+        l.init[i] = value_as_held(e, inst->operands[TIR_FOR_INIT + i], carried[i]);
 
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(e->b), top = tir_emit_block(e, "loop");
-    LLVMBasicBlockRef done = tir_emit_block(e, "done");
-    LLVMBuildCondBr(e->b, tir_emit_icmp(e, is_signed ? LLVMIntSLT : LLVMIntULT, begin, end), top,
-                    done);
-    tir_emit_at(e, top);
+    l.from = LLVMGetInsertBlock(e->b);
+    l.top = tir_emit_block(e, "loop");
+    l.done = l.skipped = l.left = tir_emit_block(e, "done");
+    if (await) {
+        l.skipped = tir_emit_block(e, "skipped");
+        l.left = tir_emit_block(e, "left");
+    }
+    LLVMBuildCondBr(e->b, tir_emit_icmp(e, is_signed ? LLVMIntSLT : LLVMIntULT, begin, end), l.top,
+                    l.skipped);
+    tir_emit_at(e, l.top);
     V index_phi = new_phi(e, index);
-    add_incoming(index_phi, begin, from);
+    add_incoming(index_phi, begin, l.from);
     V *phis = arena_array(e->arena, V, count + 1);
     for (uint32_t i = 0; i < count; i++) {
         phis[i] = new_phi(e, carried[i]);
-        add_incoming(phis[i], init[i], from);
+        add_incoming(phis[i], l.init[i], l.from);
     }
     emit_insts(e, body);
-    V *next = yielded(e, body, carried, count);
+    l.next = yielded(e, body, carried, count);
     V next_index;
     V go_on = loop_goes_on(e, inst, index_phi, step, end, &next_index);
-    LLVMBasicBlockRef bottom = LLVMGetInsertBlock(e->b);
-    V branch = LLVMBuildCondBr(e->b, go_on, top, done);
+    l.bottom = LLVMGetInsertBlock(e->b);
+    V branch = LLVMBuildCondBr(e->b, go_on, l.top, l.left);
     if (tir_attr_int(inst, TIR_ATTR_unroll, 0) == 1)
         mark_no_unroll(e, branch);
-    add_incoming(index_phi, next_index, bottom);
+    add_incoming(index_phi, next_index, l.bottom);
     for (uint32_t i = 0; i < count; i++)
-        add_incoming(phis[i], next[i], bottom);
-    tir_emit_at(e, done);
-    for (uint32_t i = 0; i < count; i++) {
-        // A result is held like its carried value: join_widths.
-        V phi = new_phi(e, inst->results[i]);
-        add_incoming(phi, init[i], from);
-        add_incoming(phi, next[i], bottom);
-    }
+        add_incoming(phis[i], l.next[i], l.bottom);
+    end_loop(e, &l, await);
 }
 
 static void emit_while(struct emit *e, const struct tir_inst *inst)
@@ -500,6 +576,8 @@ static void emit_inst(struct emit *e, const struct tir_inst *inst)
 {
     e->span = inst->span;
     set_location(e, inst->span);
+    if (inst == e->awaited)
+        return;
     switch (inst->op) {
     case TIR_OP_FOR:
         emit_for(e, inst);

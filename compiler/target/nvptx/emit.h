@@ -31,14 +31,15 @@ struct emit {
     V function, shared;    // shared: the dynamic shared memory, NULL until wanted
     LLVMValueRef *strides; // per parameter, TIR_MAX_RANK each
     struct tir_tensor_maps maps;
-    uint32_t first_map;    // the parameter of the function that is the first map
-    V warp;                // the number of the warp, the same in all its lanes; NULL until wanted
-    bool has_remote;       // threads access shared memory of other CTAs
-    bool has_engines;      // the kernel starts tensor copies or products of warpgroups
-    bool moves_registers;  // the kernel has a setmaxnreg
-    struct tir_span span;  // of the instruction being emitted
-    LLVMMetadataRef scope; // line information, or NULL
-    bool failed;           // a diagnostic was reported
+    uint32_t first_map; // the parameter of the function that is the first map
+    V warp;             // the number of the warp, the same in all its lanes; NULL until wanted
+    bool has_remote;    // threads access shared memory of other CTAs
+    bool has_engines;   // the kernel starts tensor copies or products of warpgroups
+    const struct tir_inst *awaited; // an await that the loop in front of it has emitted
+    bool moves_registers;           // the kernel has a setmaxnreg
+    struct tir_span span;           // of the instruction being emitted
+    LLVMMetadataRef scope;          // line information, or NULL
+    bool failed;                    // a diagnostic was reported
 };
 
 // emit.c: one kernel into ll's module (false: a diagnostic was reported); values and control flow.
@@ -56,6 +57,8 @@ bool tir_emit_in_range(const struct emit *e, const struct tir_value *v, int64_t 
 bool tir_emit_is_exact(const struct emit *e, const struct tir_inst *inst);
 void tir_emit_set(struct emit *e, const struct tir_value *v, V value);   // full width
 void tir_emit_set32(struct emit *e, const struct tir_value *v, V value); // v is narrow
+// A condition: 1 always (absent, or constant), 0 never, -1 to be tested.
+int tir_emit_known(const struct tir_value *condition);
 V tir_emit_unsupported(struct emit *e, const struct tir_type *type, const char *what);
 LLVMBasicBlockRef tir_emit_block(struct emit *e, const char *name);
 void tir_emit_at(struct emit *e, LLVMBasicBlockRef block);
@@ -88,6 +91,9 @@ bool tir_emit_tensor(struct emit *e, const struct tir_inst *inst);
 
 // emit_wgmma.c: products on warpgroups.
 bool tir_emit_wgmma(struct emit *e, const struct tir_inst *inst);
+// The wait of an await for these values instead of its operands; replaces them by what they are
+// behind it.
+void tir_emit_await(struct emit *e, const struct tir_inst *await, V *values);
 #define TIR_WGMMA_STEPS 16 // of one operation, at most
 // Why no instructions do what a wgmma says, or NULL.
 const char *tir_wgmma_wrong(const struct tir_inst *inst);

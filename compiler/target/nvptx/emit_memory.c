@@ -187,15 +187,6 @@ V tir_emit_address(struct emit *e, const struct tir_value *base, const struct ti
     return at_offset(e, &a);
 }
 
-// Absent and constant predicates: 1 always, 0 never, -1 to be tested.
-static int known_predicate(const struct tir_value *pred)
-{
-    int64_t constant;
-    if (!pred)
-        return 1;
-    return tir_is_const_int(pred, &constant) ? constant != 0 : -1;
-}
-
 // The words an access of `width` bytes moves.
 struct words {
     LLVMTypeRef word; // i8, i16, i32 or i64
@@ -346,7 +337,7 @@ static void emit_ld(struct emit *e, const struct tir_inst *inst)
     struct address a =
         address_of(e, base, inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
     struct words w = words_of(e, width, elem_bytes);
-    int known = known_predicate(pred);
+    int known = tir_emit_known(pred);
     V v;
     if (known == 0)
         v = LLVMConstNull(w.type);
@@ -394,7 +385,7 @@ struct guard {
 };
 static bool open_guard(struct emit *e, const struct tir_value *pred, struct guard *guard)
 {
-    int known = known_predicate(pred);
+    int known = tir_emit_known(pred);
     guard->join = NULL;
     if (known >= 0)
         return known;
@@ -430,7 +421,7 @@ static void emit_st(struct emit *e, const struct tir_inst *inst)
     unsigned elem_bytes = count ? size_of(e, tir_emit_type(e, values[0]->type)) : 0;
     if (!check_width(e, width, count, elem_bytes))
         return;
-    int known = known_predicate(pred);
+    int known = tir_emit_known(pred);
     if (known == 0)
         return;
     V parts[32];
@@ -490,7 +481,7 @@ static void emit_cp_async(struct emit *e, const struct tir_inst *inst)
     struct address from = address_of(e, inst->operands[2], inst->operands[3], 0);
     const struct tir_value *pred = inst->operands[4];
     V args[3] = {at_offset(e, &to), at_offset(e, &from), NULL};
-    bool tested = known_predicate(pred) != 1;
+    bool tested = tir_emit_known(pred) != 1;
     if (tested) // fewer source bytes than the width: the rest is zeros
         args[2] =
             tir_emit_select(e, tir_emit_value(e, pred), tir_emit_i32(e, width), tir_emit_i32(e, 0));

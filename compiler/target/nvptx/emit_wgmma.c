@@ -101,10 +101,9 @@ static void list_registers(struct tir_text *text, uint32_t first, uint32_t count
 // The scale of a step as an operand, or NULL: it is operand number p->scale.
 static const char *scale_text(const struct product *p, uint32_t step)
 {
-    int64_t constant = 1;
-    const struct tir_value *scale = p->inst->operands[TIR_WGMMA_SCALE];
-    if (step || !scale || tir_is_const_int(scale, &constant))
-        return constant ? "1" : "0";
+    int known = step ? 1 : tir_emit_known(p->inst->operands[TIR_WGMMA_SCALE]);
+    if (known >= 0)
+        return known ? "1" : "0";
     return NULL;
 }
 
@@ -149,40 +148,30 @@ static void add_step(struct tir_text *text, const struct product *p, uint32_t st
     tir_text_add(text, STR("; "));
 }
 
-static LLVMTypeRef tied_type(const struct emit *e, const struct tir_type *type, char *letter)
-{
-    bool is_float = tir_elem_is_float(type->elem);
-    *letter = is_float ? 'f' : 'r';
-    return is_float ? e->ll->f32 : e->ll->i32;
-}
-
 // Starts constraints and types with `count` outputs of these values.
 static LLVMTypeRef add_outputs(struct emit *e, struct tir_text *constraints,
                                struct tir_value *const *values, uint32_t count)
 {
-    LLVMTypeRef *types = arena_array(e->arena, LLVMTypeRef, count);
+    LLVMTypeRef *types = arena_array(e->arena, LLVMTypeRef, count + 1);
     for (uint32_t i = 0; i < count; i++) {
-        char letter;
-        types[i] = tied_type(e, values[i]->type, &letter);
-        tir_text_format(constraints, "=%c,", letter);
+        bool is_float = tir_elem_is_float(values[i]->type->elem);
+        types[i] = is_float ? e->ll->f32 : e->ll->i32;
+        tir_text_add(constraints, is_float ? STR("=f,") : STR("=r,"));
     }
-    return count == 1 ? types[0] : LLVMStructTypeInContext(e->ll->context, types, count, false);
+    if (count < 2)
+        return count ? types[0] : e->ll->none;
+    return LLVMStructTypeInContext(e->ll->context, types, count, false);
 }
 
-static void add_tied(struct emit *e, struct tir_text *constraints, struct tir_value *const *values,
-                     uint32_t count, V *args)
+static void add_ties(struct tir_text *constraints, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        args[i] = tir_emit_value(e, values[i]);
+    for (uint32_t i = 0; i < count; i++)
         tir_text_format(constraints, "%" PRIu32 ",", i);
-    }
 }
 
-static void set_outputs(struct emit *e, const struct tir_inst *inst, V v)
+static V output_of(struct emit *e, V v, uint32_t count, uint32_t i)
 {
-    for (uint32_t i = 0; i < inst->result_count; i++)
-        tir_emit_set(e, inst->results[i],
-                     inst->result_count == 1 ? v : LLVMBuildExtractValue(e->b, v, i, ""));
+    return count == 1 ? v : LLVMBuildExtractValue(e->b, v, i, "");
 }
 
 static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
@@ -193,8 +182,10 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
     tir_text_init(&constraints, e->arena, 0);
     V *args = arena_array(e->arena, V, p.scale - p.sums + 1);
     LLVMTypeRef type = add_outputs(e, &constraints, inst->results, p.sums);
-    add_tied(e, &constraints, p.registers + p.a_count, p.kept, args);
-    uint32_t count = p.kept;
+    add_ties(&constraints, p.kept);
+    uint32_t count = 0;
+    for (; count < p.kept; count++)
+        args[count] = tir_emit_value(e, p.registers[p.a_count + count]);
     for (uint32_t i = 0; i < p.a_count; i++, count++) {
         args[count] = tir_emit_value(e, p.registers[i]);
         tir_text_add(&constraints, STR("r,"));
@@ -213,25 +204,36 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
     for (uint32_t step = 0; step < p.steps; step++)
         add_step(&text, &p, step);
     tir_text_add(&text, STR("}"));
-    set_outputs(e, inst,
-                tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
-                             TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, count));
+    V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, count);
+    for (uint32_t i = 0; i < p.sums; i++)
+        tir_emit_set(e, inst->results[i], output_of(e, v, p.sums, i));
+}
+
+void tir_emit_await(struct emit *e, const struct tir_inst *await, V *values)
+{
+    uint32_t count = await->operand_count;
+    struct tir_text constraints;
+    tir_text_init(&constraints, e->arena, 0);
+    LLVMTypeRef type = add_outputs(e, &constraints, await->operands, count);
+    add_ties(&constraints, count);
+    tir_text_add(&constraints, STR("~{memory}"));
+    tir_str text = tir_str_format(e->arena, "wgmma.wait_group.sync.aligned %" PRId64 ";",
+                                  tir_attr_int(await, TIR_ATTR_groups, 0));
+    V v = tir_llvm_asm(e->ll, type, text, tir_text_str(&constraints),
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, values, count);
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = output_of(e, v, count, i);
 }
 
 static void emit_await(struct emit *e, const struct tir_inst *inst)
 {
-    struct tir_text constraints;
-    tir_text_init(&constraints, e->arena, 0);
-    V *args = arena_array(e->arena, V, inst->operand_count + 1);
-    LLVMTypeRef type = add_outputs(e, &constraints, inst->operands, inst->operand_count);
-    add_tied(e, &constraints, inst->operands, inst->operand_count, args);
-    tir_text_add(&constraints, STR("~{memory}"));
-    tir_str text = tir_str_format(e->arena, "wgmma.wait_group.sync.aligned %" PRId64 ";",
-                                  tir_attr_int(inst, TIR_ATTR_groups, 0));
-    set_outputs(e, inst,
-                tir_llvm_asm(e->ll, inst->operand_count ? type : e->ll->none, text,
-                             tir_text_str(&constraints), TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args,
-                             inst->operand_count));
+    V *values = arena_array(e->arena, V, inst->operand_count + 1);
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        values[i] = tir_emit_value(e, inst->operands[i]);
+    tir_emit_await(e, inst, values);
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        tir_emit_set(e, inst->results[i], values[i]);
 }
 
 bool tir_emit_wgmma(struct emit *e, const struct tir_inst *inst)
