@@ -176,12 +176,36 @@ static bool run_passes(struct tir_compilation *c, struct tir_kernel_code *kernel
     return true;
 }
 
+// The functions from `first` on that are configurations of one kernel; all but the cheapest go
+// where the sizes are known.
+static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint32_t first,
+                           struct tir_kernel_code *kernel)
+{
+    struct tir_func **configs = m->funcs.at + first;
+    uint32_t count = 1;
+    while (first + count < m->funcs.len && configs[0]->config &&
+           configs[count]->name == configs[0]->name) // interned
+        count++;
+    tir_formula *costs = arena_array(&c->cx.arena, tir_formula, count);
+    for (uint32_t i = 0; count > 1 && i < count; i++)
+        costs[i] = tir_compile_cost(c, configs[i]);
+    uint32_t best = count > 1 ? tir_compile_cheapest(c, configs, costs, count) : 0;
+    kernel->name = configs[0]->name;
+    if (best < count)
+        tir_compile_variants(c, kernel, configs[best], (tir_formula){0});
+    else
+        for (uint32_t i = 0; i < count; i++)
+            tir_compile_variants(c, kernel, configs[i], costs[i]);
+    return count;
+}
+
 static bool lower(struct tir_compilation *c, struct tir_module *m)
 {
     double start = now_ms();
     bool ok = true;
-    for (uint32_t i = 0; i < m->funcs.len; i++) {
-        struct tir_kernel_code kernel = tir_compile_variants(c, m->funcs.at[i]);
+    for (uint32_t i = 0; i < m->funcs.len;) {
+        struct tir_kernel_code kernel = {0};
+        i += add_kernel(c, m, i, &kernel);
         ok = run_passes(c, &kernel) && ok; // the errors of every kernel in one run
         vec_push(&c->cx.arena, &c->kernels, kernel);
     }

@@ -10,9 +10,12 @@
 #include "target/nvptx/ptxas.h"
 #include "tir/compiler.h"
 
+#define TIR_MAX_CODE_VARIANTS 64
+
 struct tir_kernel_code { // one kernel and its variants, best first
     const char *name;
-    struct tir_func *variants[4];
+    struct tir_func *variants[TIR_MAX_CODE_VARIANTS];
+    tir_formula costs[TIR_MAX_CODE_VARIANTS]; // none: the kernel has one configuration
     uint32_t count;
 };
 
@@ -41,9 +44,11 @@ struct tir_compilation {
 // TIR_OK: c->error says why, or (TIR_ERR_DIAGNOSED) a diagnostic was reported.
 tir_status tir_compile_artifact_make(struct tir_compilation *c);
 
-// compile_variants.c: f and its copies, each with what it may rely on; f alone where variants make
-// no sense.
-struct tir_kernel_code tir_compile_variants(struct tir_compilation *c, struct tir_func *f);
+// compile_variants.c: adds f and its copies, each with what it may rely on; f alone where variants
+// make no sense. Of configurations behind the first only what is worth choosing among. cost: none,
+// or of f.
+void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *kernel,
+                          struct tir_func *f, tir_formula cost);
 // What the variant relies on, as a clause; nothing: it takes any arguments.
 void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f);
 
@@ -62,6 +67,13 @@ bool tir_compile_receipt_require(struct tir_compilation *c, bool finished);
 // compile_whole.c: asks f's sizes to be multiples of its tiles (tir_func.when_count), which spares
 // it every test for the edges. Where no size is walked in tiles f is left as it is.
 void tir_compile_whole_tiles(struct tir_func *f);
+
+// compile_config.c: what a launch of f, in form tile, takes, by a model: cycles as a formula.
+tir_formula tir_compile_cost(struct tir_compilation *c, const struct tir_func *f);
+// Which of the `count` configurations of a kernel is cheapest for the dimensions that are known at
+// compile time; count: they do not say.
+uint32_t tir_compile_cheapest(struct tir_compilation *c, struct tir_func *const *configs,
+                              const tir_formula *costs, uint32_t count);
 
 // compile_formula.c: the value of the host block as a formula. False: a diagnostic was reported.
 bool tir_compile_formula(struct tir_compilation *c, const struct tir_func *f,

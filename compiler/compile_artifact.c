@@ -206,7 +206,9 @@ static bool fill_kernel(struct tir_compilation *c, const struct tir_kernel_code 
     fill_params(c, code->variants[0], kernel);
     tir_artifact_variant *variants = arena_array(&c->cx.arena, tir_artifact_variant, code->count);
     for (uint32_t i = 0; i < code->count; i++)
-        if (!fill_variant(c, code->variants[i], &variants[i]))
+        if (fill_variant(c, code->variants[i], &variants[i]))
+            variants[i].cost = code->costs[i];
+        else
             return false;
     kernel->variants = variants;
     return fill_conditions(c, code->variants[0], kernel);

@@ -32,14 +32,17 @@ static bool has_dot(const struct tir_func *f)
     return false;
 }
 
-static struct tir_func *add(struct tir_compilation *c, struct tir_kernel_code *kernel,
-                            struct tir_func *f, uint32_t facts, const char *suffix)
+// Configurations behind the first have their number in their name.
+static void add(struct tir_compilation *c, struct tir_kernel_code *kernel, struct tir_func *f,
+                uint32_t facts, const char *suffix)
 {
     assert(kernel->count < TIR_COUNT_OF(kernel->variants));
     f->facts = facts;
-    f->name = tir_intern(&c->cx.names, tir_str_format(&c->cx.arena, "%s%s", kernel->name, suffix));
+    f->name = tir_intern(
+        &c->cx.names,
+        f->config > 1 ? tir_str_format(&c->cx.arena, "%s__%u%s", kernel->name, f->config, suffix)
+                      : tir_str_format(&c->cx.arena, "%s%s", kernel->name, suffix));
     kernel->variants[kernel->count++] = f;
-    return f;
 }
 
 #define DEEPEST 8 // operations between a load and the product, above which no more is asked of it
@@ -111,29 +114,42 @@ static void add_product(struct tir_compilation *c, struct tir_kernel_code *kerne
     add(c, kernel, f, ALL_FACTS, "");
     align_inputs(edges);
     add(c, kernel, edges, DENSE_FACTS, "__edges");
+    if (f->config > 1)
+        return;
     if (align_operands(words))
         add(c, kernel, words, DENSE_FACTS, "__words");
     add(c, kernel, any, 0, "__any");
 }
 
-struct tir_kernel_code tir_compile_variants(struct tir_compilation *c, struct tir_func *f)
+static void add_others(struct tir_compilation *c, struct tir_kernel_code *kernel,
+                       struct tir_func *f)
+{
+    struct tir_func *narrow = tir_func_clone(f), *wide = tir_func_clone(f);
+    add(c, kernel, f, ALL_FACTS, "");
+    if (f->config > 1)
+        return;
+    add(c, kernel, narrow, TIR_FACT_INDEX32, "__narrow");
+    add(c, kernel, wide, 0, "__wide");
+}
+
+void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *kernel,
+                          struct tir_func *f, tir_formula cost)
 {
     bool is_partial = c->options.run_pass.len || c->options.stop_after.len;
-    struct tir_kernel_code kernel = {.name = f->name, .variants = {f}, .count = 1};
+    uint32_t first = kernel->count;
     // A kernel that was written in a later form states its facts itself; a program between passes
     // is one.
-    if (f->form != TIR_FORM_TILE || f->facts || is_partial || !has_tensor(f))
-        return kernel;
-    kernel.count = 0;
-    if (has_dot(f)) {
-        add_product(c, &kernel, f);
-        return kernel;
+    if (f->form != TIR_FORM_TILE || f->facts || is_partial || !has_tensor(f)) {
+        if (!kernel->count) // of a program between passes the first configuration
+            kernel->variants[kernel->count++] = f;
+        return;
     }
-    struct tir_func *narrow = tir_func_clone(f), *wide = tir_func_clone(f);
-    add(c, &kernel, f, ALL_FACTS, "");
-    add(c, &kernel, narrow, TIR_FACT_INDEX32, "__narrow");
-    add(c, &kernel, wide, 0, "__wide");
-    return kernel;
+    if (has_dot(f))
+        add_product(c, kernel, f);
+    else
+        add_others(c, kernel, f);
+    for (uint32_t i = first; i < kernel->count; i++)
+        kernel->costs[i] = cost;
 }
 
 void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f)

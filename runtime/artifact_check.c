@@ -160,6 +160,8 @@ static const char *check_variant(const tir_artifact_variant *variant,
     const char *wrong = check_cluster(variant);
     if (!wrong)
         wrong = tir_formula_check(&variant->when, kernel);
+    if (!wrong)
+        wrong = tir_formula_check(&variant->cost, kernel);
     for (int i = 0; i < 3 && !wrong; i++)
         wrong = variant->grid[i].count ? tir_formula_check(&variant->grid[i], kernel)
                                        : "a variant has no grid";

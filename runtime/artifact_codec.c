@@ -251,6 +251,7 @@ static void io_variant(struct wire *w, tir_artifact_variant *variant)
     io_str(w, &variant->entry);
     io_u32(w, &variant->facts);
     io_formula(w, &variant->when);
+    io_formula(w, &variant->cost);
     io_u32(w, &variant->threads);
     for (int i = 0; i < 3; i++)
         io_u32(w, &variant->cluster[i]);

@@ -343,14 +343,25 @@ static tir_status pack_maps(struct packing *p, const tir_artifact_variant *varia
     return TIR_OK;
 }
 
-static tir_status variant_fits(struct packing *p, const tir_artifact_variant *variant, bool *fits)
+// What a variant costs; -1: it does not fit, or is not cheaper than `best`.
+static tir_status variant_cost(struct packing *p, const tir_artifact_variant *variant, int64_t best,
+                               int64_t *cost)
 {
     int64_t when = 1;
     tir_status status = TIR_OK;
-    *fits = (variant->facts & ~p->facts) == 0;
-    if (*fits && variant->when.count)
+    *cost = -1;
+    if (variant->facts & ~p->facts)
+        return TIR_OK;
+    if (variant->when.count)
         status = tir_formula_eval(&variant->when, p->dims, p->values, &when, p->error);
-    *fits = *fits && when && (!variant->map_count || !pack_maps(p, variant, NULL));
+    if (status || !when)
+        return status;
+    int64_t estimate = 0;
+    if (variant->cost.count)
+        status = tir_formula_eval(&variant->cost, p->dims, p->values, &estimate, p->error);
+    estimate = estimate < 0 ? 0 : estimate;
+    if (!status && estimate < best && (!variant->map_count || !pack_maps(p, variant, NULL)))
+        *cost = estimate;
     return status;
 }
 
@@ -360,12 +371,25 @@ static tir_status pick_variant(struct packing *p, int32_t wanted, uint32_t *out)
     uint32_t end = wanted < 0 ? p->info->variant_count : first + 1;
     if (end > p->info->variant_count)
         return REFUSE(p, "%.*s has no variant %u", TIR_STR(p->info->name), first);
-    for (*out = first; *out < end; ++*out) {
-        bool fits;
-        tir_status status = variant_fits(p, &p->info->variants[*out], &fits);
-        if (status || fits)
+    int64_t best = INT64_MAX;
+    *out = end;
+    for (uint32_t i = first; i < end; i++) {
+        const tir_artifact_variant *variant = &p->info->variants[i];
+        int64_t cost;
+        if (*out < end && !variant->cost.count)
+            continue;
+        tir_status status = variant_cost(p, variant, best, &cost);
+        if (status)
             return status;
+        if (cost < 0)
+            continue;
+        best = cost;
+        *out = i;
+        if (!variant->cost.count)
+            return TIR_OK;
     }
+    if (*out < end) // again: the maps of variants that were tried later may lie there
+        return pack_maps(p, &p->info->variants[*out], p->error);
     tir_error why = {0};
     for (uint32_t i = first; i < end && !why.message[0]; i++)
         (void)!pack_maps(p, &p->info->variants[i], &why);

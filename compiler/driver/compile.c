@@ -16,11 +16,12 @@ static tir_str text_of(const struct tir_options *options, enum tir_option option
     return options->text[option] ? tir_str_of(options->text[option]) : (tir_str){NULL, 0};
 }
 
-static const tir_setting *settings(struct tir_arena *arena, const struct tir_options *options)
+static const tir_setting *settings(struct tir_arena *arena, const char *const *given,
+                                   uint32_t count)
 {
-    tir_setting *out = arena_array(arena, tir_setting, options->defines.len);
-    for (uint32_t i = 0; i < options->defines.len; i++)
-        tir_source_split(options->defines.at[i], &out[i].name, &out[i].value);
+    tir_setting *out = arena_array(arena, tir_setting, count);
+    for (uint32_t i = 0; i < count; i++)
+        tir_source_split(given[i], &out[i].name, &out[i].value);
     return out;
 }
 
@@ -37,8 +38,10 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
     const char *diagnostics = o->text[TIR_OPTION_DIAGNOSTICS];
     out.arch = r->arch ? tir_str_of(r->arch) : text_of(o, TIR_OPTION_ARCH);
     out.outputs = r->outputs | 1u << receipt_output(o);
-    out.metas = settings(r->arena, o);
+    out.metas = settings(r->arena, o->defines.at, o->defines.len);
     out.meta_count = o->defines.len;
+    out.dims = settings(r->arena, o->dims.at, o->dims.len);
+    out.dim_count = o->dims.len;
     out.kernel = text_of(o, TIR_OPTION_KERNEL);
     out.line_info = r->line_info || o->given[TIR_OPTION_DEBUG];
     out.verify = o->given[TIR_OPTION_VERIFY];

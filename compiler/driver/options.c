@@ -83,11 +83,13 @@ static bool take(struct tir_arena *arena, struct tir_options *out, uint32_t row,
         return tir_fail(error, TIR_ERR_INVALID, "--%s=%s: a whole number from 0 is needed", name,
                         text);
     case LIST:
-        vec_push(arena, &out->defines, text);
+        if (row == TIR_OPTION_DIM)
+            vec_push(arena, &out->dims, text);
+        else
+            vec_push(arena, &out->defines, text);
         if (strchr(text, '=') && text[0] != '=')
             return true;
-        return tir_fail(error, TIR_ERR_INVALID, "-%c %s: NAME=VALUE is needed", rows[row].letter,
-                        text);
+        return tir_fail(error, TIR_ERR_INVALID, "--%s %s: NAME=VALUE is needed", name, text);
     case RATIO:
         if (!text || (tir_parse_float(tir_str_of(text), &out->number[row]) &&
                       out->number[row] >= 0 && out->number[row] < 1e300))

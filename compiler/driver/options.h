@@ -30,6 +30,7 @@ struct tir_options {
     double number[TIR_OPTION_COUNT];    // RATIO; 0 where left out
     int64_t integer[TIR_OPTION_COUNT];  // INT
     VEC(const char *) defines;          // -D, in order
+    VEC(const char *) dims;             // --dim, in order
     VEC(const char *) args;             // what is not an option, in order
 };
 

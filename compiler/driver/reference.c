@@ -55,7 +55,7 @@ static bool compile_and_interpret(struct tir_context *cx, const struct request *
         tir_source_split(r->options->defines.at[i], &metas[i].name, &metas[i].value);
     front.metas = metas;
     struct tir_module *module;
-    if (!tir_front_module(cx, r->name, r->source, &front, &module) || module->funcs.len != 1)
+    if (!tir_front_module(cx, r->name, r->source, &front, &module) || !module->funcs.len)
         return tir_fail(r->error, TIR_ERR_INTERNAL,
                         "the reference: the source compiled once, but not twice");
     return interpret(module->funcs.at[0], r, &cx->arena);

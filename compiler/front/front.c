@@ -135,6 +135,58 @@ static void check_metas(struct loader *ld)
     }
 }
 
+static void lower_one(struct loader *ld, struct lower *l, const struct ast_kernel *k,
+                      const struct tir_front_options *o, uint32_t config)
+{
+    struct lower one = {.cx = ld->cx, .arena = &ld->cx->arena, .m = l->m, .program = ld->program};
+    if (lower_kernel(&one, k, o))
+        one.f->config = config;
+}
+
+// The options with what a `config` clause binds. False: it contradicts what was given, which wins,
+// or an error was reported.
+static bool with_config(struct loader *ld, const struct ast_kernel *k, const struct ast_clause *c,
+                        struct tir_front_options *o)
+{
+    struct tir_arena *arena = &ld->cx->arena;
+    struct tir_binding *metas = arena_array(arena, struct tir_binding, o->meta_count + c->args.len);
+    for (uint32_t i = 0; i < o->meta_count; i++)
+        metas[i] = o->metas[i];
+    bool fits = true;
+    vec_foreach(const struct ast_arg, it, &c->args) {
+        bool known = false;
+        vec_foreach(const struct ast_binding, meta, &k->metas)
+            known |= meta->name == it->name; // interned
+        if (!known) {
+            tir_error_at(&ld->cx->diags, it->span, TIR_E_META, "expected META = VALUE");
+            return false;
+        }
+        struct tir_binding one = {tir_str_of(it->name),
+                                  tir_source_text(&ld->cx->sources, it->value->span)};
+        for (uint32_t i = 0; i < ld->options->meta_count; i++)
+            if (tir_str_equal(metas[i].name, one.name))
+                fits &= tir_str_equal(metas[i].value, one.value);
+        metas[o->meta_count++] = one;
+    }
+    o->metas = metas;
+    return fits;
+}
+
+// Once for each configuration; once as it is where there are none, or none fits what was given.
+static void lower_configs(struct loader *ld, struct lower *l, const struct ast_kernel *k)
+{
+    uint32_t config = 0, errors = ld->cx->diags.error_count;
+    vec_foreach(const struct ast_clause, c, &k->clauses) {
+        struct tir_front_options o = *ld->options;
+        if (strcmp(c->name, "config") == 0 && with_config(ld, k, c, &o))
+            lower_one(ld, l, k, &o, ++config);
+        if (ld->cx->diags.error_count != errors)
+            return; // the next configuration would only say it again
+    }
+    if (!config)
+        lower_one(ld, l, k, ld->options, 0);
+}
+
 static void lower_kernels(struct loader *ld, struct lower *l)
 {
     const char *wanted = ld->options->kernel;
@@ -143,9 +195,7 @@ static void lower_kernels(struct loader *ld, struct lower *l)
         if (wanted && strcmp((*it)->name, wanted) != 0)
             continue;
         found = true;
-        struct lower one = {
-            .cx = ld->cx, .arena = &ld->cx->arena, .m = l->m, .program = ld->program};
-        lower_kernel(&one, *it, ld->options);
+        lower_configs(ld, l, *it);
     }
     if (!found && wanted)
         tir_error_at(&ld->cx->diags, (struct tir_span){0, 0}, TIR_E_KERNEL,

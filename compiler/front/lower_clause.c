@@ -174,6 +174,12 @@ static void clause_cluster(struct clauses *cl, const struct ast_clause *c)
         l->f->cluster[i] = (uint32_t)size[i];
 }
 
+// config(META = VALUE, ...): the loader has bound them.
+static void clause_config(struct clauses *cl, const struct ast_clause *c)
+{
+    (void)cl, (void)c;
+}
+
 static const struct {
     const char *name;
     void (*handle)(struct clauses *cl, const struct ast_clause *c);
@@ -181,7 +187,7 @@ static const struct {
     {"where", clause_where},     {"grid", clause_grid},     {"threads", clause_threads},
     {"form", clause_form},       {"facts", clause_facts},   {"aligned", clause_aligned},
     {"meta", clause_meta},       {"shared", clause_shared}, {"persistent", clause_persistent},
-    {"cluster", clause_cluster},
+    {"cluster", clause_cluster}, {"config", clause_config},
 };
 
 static void lower_clause(struct clauses *cl, const struct ast_clause *c)

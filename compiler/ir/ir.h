@@ -239,6 +239,7 @@ struct tir_func {
     uint32_t cluster[3];  // CTAs of a cluster along each axis; all 0: no clusters
     int64_t shared_bytes; // once placed
     uint32_t persistent;  // CTAs per multiprocessor of a persistent grid, else 0
+    uint32_t config;      // which of the kernel's configurations this is, from 1 on; 0: it has none
     struct tir_map constants;
     uint32_t value_count, inst_count; // ids given out
 };

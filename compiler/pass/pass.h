@@ -24,6 +24,9 @@ struct tir_binding { // NAME=VALUE given by the caller
     tir_str value;
 };
 
+// The value of a known dimension as a number. False: it is none.
+bool tir_size_parse(tir_str s, int64_t *out);
+
 // One function per row of passes.def.
 #define PASS(id, ...)  enum tir_change tir_pass_##id(struct tir_func *f, struct tir_pass_cx *cx);
 #define CLEAN(id, ...) enum tir_change tir_pass_##id(struct tir_func *f, struct tir_pass_cx *cx);

@@ -27,7 +27,7 @@
 
 static const struct tir_pass_info fold = {.name = "fold", .general = true, .run = tir_pass_fold};
 
-static bool parse_size(tir_str s, int64_t *out)
+bool tir_size_parse(tir_str s, int64_t *out)
 {
     int64_t value = 0;
     for (size_t i = 0; i < s.len; i++)
@@ -77,7 +77,7 @@ static enum tir_change bind_given(struct tir_func *f, struct tir_pass_cx *cx)
         int64_t size;
         if (dim == f->dim_count)
             continue; // another kernel's
-        if (!parse_size(b->value, &size)) {
+        if (!tir_size_parse(b->value, &size)) {
             tir_error_at(cx->diags, f->span, TIR_E_ARGUMENTS,
                          "dimension " STR_FMT " cannot be '" STR_FMT "'", STR_ARG(b->name),
                          STR_ARG(b->value));

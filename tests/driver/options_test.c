@@ -108,8 +108,8 @@ static void test_refused(void **state)
         {"run --time=-1", "--time=-1: a whole number from 0 is needed"},
         {"run --time", "--time needs an argument"},
         {"run --check=x", "--check=x: a number from 0 is needed"},
-        {"run -D BM", "-D BM: NAME=VALUE is needed"},
-        {"run -D =3", "-D =3: NAME=VALUE is needed"},
+        {"run -D BM", "--define BM: NAME=VALUE is needed"},
+        {"run -D =3", "--define =3: NAME=VALUE is needed"},
         {"run --json=yes", "--json takes no argument"},
     };
     for (size_t i = 0; i < TIR_COUNT_OF(cases); i++) {

@@ -26,7 +26,8 @@ struct tir_arch {
     uint32_t registers_per_sm; // 32-bit
     int64_t shared_per_sm;
     uint32_t warps_per_sm;
-    uint32_t features; // enum tir_arch_feature
+    uint32_t multiprocessors; // of the largest card, which estimates of time assume
+    uint32_t features;        // enum tir_arch_feature
 };
 
 extern const struct tir_arch tir_archs[];

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 3u
+#define TIR_ARTIFACT_VERSION 4u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         5
@@ -172,16 +172,18 @@ typedef struct tir_artifact_barrier {
     uint32_t arrivals; // of a phase; 0: not known
 } tir_artifact_barrier;
 
-// One compiled form of a kernel. The runtime picks the first whose `facts` and `when` hold and
-// whose tensor maps exist for the arguments: no extent is 0, the innermost stride is 1, and the
-// address and the other strides are multiples of 16 bytes, the strides positive (those of extents
-// of 1 are not looked at).
+// One compiled form of a kernel. The runtime picks the first that fits, or, if that has a cost, the
+// cheapest of all that fit and have one (the first of equals). A variant fits when its `facts` and
+// `when` hold and its tensor maps exist for the arguments: no extent is 0, the innermost stride is
+// 1, and the address and the other strides are multiples of 16 bytes, the strides positive (those
+// of extents of 1 are not looked at).
 typedef struct tir_artifact_variant {
-    tir_str entry;           // the PTX entry
-    uint32_t facts;          // TIR_FACT_*, all needed
-    tir_formula when;        // optional: true where this variant may run
-    uint32_t threads;        // per CTA, 1 to 1024
-    uint32_t cluster[3];     // CTAs of a cluster along x, y, z; all 0: no clusters
+    tir_str entry;       // the PTX entry
+    uint32_t facts;      // TIR_FACT_*, all needed
+    tir_formula when;    // optional: true where this variant may run
+    tir_formula cost;    // optional: what a launch is expected to take, for choosing among variants
+    uint32_t threads;    // per CTA, 1 to 1024
+    uint32_t cluster[3]; // CTAs of a cluster along x, y, z; all 0: no clusters
     uint32_t static_shared;  // bytes
     uint32_t dynamic_shared; // bytes
     tir_formula grid[3];     // CTAs along x, y, z

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which configuration of a kernel suits a problem: a small model of time.
+//
+//     kernel gemm<BM = 128, BN = 256>(...) config(BM = 128, BN = 256) config(BM = 64, BN = 128)
+//
+// A launch takes as many rounds as its tiles need on the multiprocessors of the card, and a tile
+// what it takes to fill and empty the pipeline, and its products: as long as the tensor cores need
+// for them, or as the operands need to arrive.
+//
+//     cycles = ceildiv(tiles, multiprocessors) * (FIXED + sums / STORED + (for each dot: rounds of
+//              the loops around it * max(multiply, fetch)))
+//
+// The numbers are of an H200: 2,048 products of 16-bit numbers a cycle on a multiprocessor, and 48
+// bytes a cycle from the L2 cache; instructions of few columns do not reach the former.
+
+#include "compile.h"
+
+#include "ir/walk.h"
+
+enum {
+    PRODUCTS = 2048 * 16, // of one bit, a cycle
+    FETCHED = 48 * 8,     // bits, a cycle
+    STORED = 32,          // sums, a cycle
+    FIXED = 1500,         // cycles
+    FEWEST_COLUMNS = 64   // that an instruction is worth in time, if it has fewer
+};
+
+struct model {
+    struct tir_compilation *c;
+    const struct tir_func *f;
+    VEC(tir_formula_op) ops;
+};
+
+static void push(struct model *m, tir_formula_code code, int64_t value)
+{
+    vec_push(&m->c->cx.arena, &m->ops, ((tir_formula_op){code, value}));
+}
+
+// Does v follow from dimensions and integer parameters alone?
+static bool is_known_at_launch(const struct model *m, const struct tir_value *v)
+{
+    if (v->kind == TIR_VALUE_CONST)
+        return true;
+    if (v->kind == TIR_VALUE_ARG)
+        return v->block == m->f->body && tir_type_is_scalar(v->type) &&
+               !tir_elem_is_float(v->type->elem);
+    if (!tir_has_trait(v->def, TIR_PURE) || tir_has_trait(v->def, TIR_THREAD) ||
+        v->def->region_count || v->def->attr_count || !tir_elem_is_int(v->type->elem))
+        return false;
+    for (uint32_t i = 0; i < v->def->operand_count; i++)
+        if (!is_known_at_launch(m, v->def->operands[i]))
+            return false;
+    return true;
+}
+
+static void push_value(struct model *m, const struct tir_value *v)
+{
+    tir_formula one = {0};
+    if (!tir_compile_formula(m->c, m->f, v, m->f->span, &one))
+        return; // a diagnostic was reported
+    for (uint32_t i = 0; i < one.count; i++)
+        push(m, one.ops[i].code, one.ops[i].value);
+}
+
+static void push_tiles(struct model *m)
+{
+    push(m, TIR_FORMULA_CONST, 1);
+    tir_foreach_inst(inst, m->f) {
+        if (inst->op != TIR_OP_TILES)
+            continue;
+        const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
+        for (uint32_t d = 0; d < by->list_count; d++)
+            if (is_known_at_launch(m, inst->operands[d])) {
+                push_value(m, inst->operands[d]);
+                push(m, TIR_FORMULA_CONST, by->list[d]);
+                push(m, TIR_FORMULA_CEILDIV, 0);
+                push(m, TIR_FORMULA_MUL, 0);
+            }
+    }
+}
+
+static int64_t product_cycles(const struct tir_inst *dot)
+{
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *t = dot->results[0]->type;
+    int64_t bits = TIR_MAX(8, tir_elems[a->elem].bits);
+    int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
+    int64_t worth = TIR_MAX(columns, FEWEST_COLUMNS);
+    int64_t percent = columns >= 256 ? 100 : columns >= 128 ? 104 : 130;
+    int64_t multiply = rows * worth * depth * bits * percent / (100 * (int64_t)PRODUCTS);
+    int64_t fetch = (rows + columns) * depth * bits / FETCHED;
+    return TIR_MAX(TIR_MAX(multiply, fetch), 1);
+}
+
+// The rounds of the loops around inst whose bounds are known at launch; others count once.
+static void push_rounds(struct model *m, const struct tir_inst *inst)
+{
+    for (const struct tir_inst *up = inst->block->owner; up; up = up->block->owner) {
+        if (up->op != TIR_OP_FOR)
+            continue;
+        bool known = true;
+        for (uint32_t i = TIR_FOR_BEGIN; i <= TIR_FOR_STEP; i++)
+            known &= is_known_at_launch(m, up->operands[i]);
+        if (!known)
+            continue;
+        push_value(m, up->operands[TIR_FOR_END]);
+        push_value(m, up->operands[TIR_FOR_BEGIN]);
+        push(m, TIR_FORMULA_SUB, 0);
+        push_value(m, up->operands[TIR_FOR_STEP]);
+        push(m, TIR_FORMULA_CEILDIV, 0);
+        push(m, TIR_FORMULA_MUL, 0);
+    }
+}
+
+tir_formula tir_compile_cost(struct tir_compilation *c, const struct tir_func *f)
+{
+    struct model m = {.c = c, .f = f};
+    push_tiles(&m);
+    push(&m, TIR_FORMULA_CONST, c->arch->multiprocessors);
+    push(&m, TIR_FORMULA_CEILDIV, 0);
+    push(&m, TIR_FORMULA_CONST, FIXED);
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT) {
+            push(&m, TIR_FORMULA_CONST, product_cycles(inst));
+            push_rounds(&m, inst);
+            push(&m, TIR_FORMULA_ADD, 0);
+            push(&m, TIR_FORMULA_CONST, tir_type_count(inst->results[0]->type) / STORED);
+            push(&m, TIR_FORMULA_ADD, 0);
+        }
+    push(&m, TIR_FORMULA_MUL, 0);
+    if (m.ops.len > TIR_MAX_FORMULA) // no estimate is one too
+        return (tir_formula){0};
+    return (tir_formula){m.ops.at, m.ops.len};
+}
+
+static bool known_size(const struct tir_compilation *c, tir_str name, int64_t *size)
+{
+    for (size_t i = 0; i < c->options.dim_count; i++)
+        if (tir_str_equal(c->options.dims[i].name, name))
+            return tir_size_parse(c->options.dims[i].value, size);
+    return false;
+}
+
+uint32_t tir_compile_cheapest(struct tir_compilation *c, struct tir_func *const *configs,
+                              const tir_formula *costs, uint32_t count)
+{
+    const struct tir_func *f = configs[0]; // all have its dimensions and parameters
+    int64_t dims[TIR_MAX_DIMS] = {0}, params[TIR_MAX_PARAMS] = {0}, best = INT64_MAX;
+    uint32_t cheapest = count;
+    if (!c->options.dim_count || f->dim_count > TIR_MAX_DIMS)
+        return count;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < costs[i].count; k++) {
+            const tir_formula_op *op = &costs[i].ops[k];
+            if (op->code == TIR_FORMULA_SCALAR || op->code == TIR_FORMULA_ALIGN ||
+                (op->code == TIR_FORMULA_DIM &&
+                 !known_size(c, tir_str_of(f->dims[op->value].name), &dims[op->value])))
+                return count;
+        }
+        int64_t cost;
+        tir_error ignored;
+        if (!costs[i].count || tir_formula_eval(&costs[i], dims, params, &cost, &ignored))
+            return count;
+        if (cost < best) {
+            best = cost;
+            cheapest = i;
+        }
+    }
+    return cheapest;
+}
