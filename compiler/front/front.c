@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The front end's entry point: reads the files of a program, then lowers the kernels that are asked
 // for.
+#include "front/library.h"
 #include "front/lower.h"
 #include "front/parse.h"
 
@@ -63,11 +64,25 @@ static bool is_loaded(const struct loader *ld, tir_str name)
     return false;
 }
 
+// A file of the compiler's own.
+static bool library_import(tir_str path, tir_str *name, tir_str *text)
+{
+    for (const struct library_file *it = library_files; it->name; it++)
+        if (tir_str_is(path, it->name)) {
+            *name = path;
+            *text = tir_str_of(it->text);
+            return true;
+        }
+    return false;
+}
+
 static void load_import(struct loader *ld, tir_str from, const struct ast_import *import)
 {
     tir_str name, text;
     const struct tir_front_options *o = ld->options;
-    if (!o->import || !o->import(o->import_user, from, import->path, &name, &text))
+    bool found = library_import(import->path, &name, &text) ||
+                 (o->import && o->import(o->import_user, from, import->path, &name, &text));
+    if (!found)
         tir_error_at(&ld->cx->diags, import->span, TIR_E_IMPORT, "cannot read `%.*s`",
                      (int)TIR_MIN(import->path.len, 200), import->path.ptr);
     else if (is_loaded(ld, name))
