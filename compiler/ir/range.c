@@ -179,9 +179,14 @@ static struct known evaluate(struct tir_ranges *r, const struct tir_inst *inst)
     case TIR_OP_NUM_THREADS:
         return (struct known){f->threads ? threads : 32, threads,
                               f->threads ? (uint64_t)threads : 32};
+    case TIR_OP_CTA_RANK:
+    case TIR_OP_CTA_IN_CLUSTER:
+        return (struct known){0, 15, 1};
     case TIR_OP_CTA_ID:
+    case TIR_OP_CLUSTER_ID:
         return (struct known){0, INT32_MAX - 1, 1};
     case TIR_OP_NUM_CTAS:
+    case TIR_OP_NUM_CLUSTERS:
         return (struct known){1, INT32_MAX, 1};
     case TIR_OP_ALIGNMENT:
         return (struct known){0, 16, 1};

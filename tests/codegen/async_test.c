@@ -123,6 +123,7 @@ static void a_swizzled_box_is_unswizzled(void **state)
     struct engine t;
     engine_open(&t, swizzled);
     assert_has(t.ptx, ".param .align 64 .b8 rows_param_8[128]");
+    assert_has(t.ptx, "prefetch.param.tensormap");
     assert_has(t.ptx, "shfl.sync.idx.b32"); // the warp's number is the same in all lanes
     assert_has(t.ptx, "cp.async.bulk.tensor.2d.shared::cta.global.tile");
     uint16_t *data = numbered(150 * 200), got[128 * 64];

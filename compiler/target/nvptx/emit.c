@@ -173,6 +173,14 @@ V tir_emit_value32(struct emit *e, const struct tir_value *v)
     return slot->narrow ? slot->v : LLVMBuildTrunc(e->b, slot->v, e->ll->i32, "");
 }
 
+V tir_emit_low_word(struct emit *e, const struct tir_value *v)
+{
+    if (v->type->elem == TIR_I64)
+        return tir_emit_value32(e, v);
+    V x = tir_emit_value(e, v);
+    return v->type->elem == TIR_U64 ? LLVMBuildTrunc(e->b, x, e->ll->i32, "") : x;
+}
+
 void tir_emit_set32(struct emit *e, const struct tir_value *v, V value)
 {
     assert(e->slots[v->id].narrow && LLVMTypeOf(value) == e->ll->i32);
@@ -690,6 +698,23 @@ static void bind_map(struct emit *e, uint32_t index)
     LLVMSetParamAlignment(LLVMGetParam(e->function, index), MAP_ALIGN);
 }
 
+// One thread fetches the maps before anything else, so that the first copies do not wait for them.
+static void prefetch_maps(struct emit *e)
+{
+    LLVMTypeRef param = LLVMPointerTypeInContext(e->ll->context, TIR_AS_PARAM);
+    LLVMBasicBlockRef fetch = tir_emit_block(e, "maps"), begin = tir_emit_block(e, "begin");
+    V tid = tir_llvm_call(e->ll, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0, NULL, 0);
+    LLVMBuildCondBr(e->b, tir_emit_icmp(e, LLVMIntEQ, tid, tir_emit_i32(e, 0)), fetch, begin);
+    tir_emit_at(e, fetch);
+    for (uint32_t i = 0; i < e->maps.len; i++) {
+        V map = LLVMGetParam(e->function, e->first_map + i);
+        map = LLVMBuildAddrSpaceCast(e->b, map, param, "");
+        tir_llvm_call(e->ll, "llvm.nvvm.prefetch.tensormap", &param, 1, &map, 1);
+    }
+    LLVMBuildBr(e->b, begin);
+    tir_emit_at(e, begin);
+}
+
 static void bind_params(struct emit *e)
 {
     struct tir_func *f = e->f;
@@ -772,6 +797,8 @@ static void emit_function(struct emit *e)
     LLVMSetCurrentDebugLocation2(e->b, NULL);
     set_location(e, f->span);
     bind_params(e);
+    if (e->maps.len)
+        prefetch_maps(e);
     emit_insts(e, f->body);
     if (!e->failed)
         LLVMBuildRetVoid(e->b);

@@ -47,8 +47,9 @@ bool tir_emit_kernel(struct tir_llvm *ll, struct tir_arena *arena, struct tir_di
                      struct tir_func *f);
 LLVMTypeRef tir_emit_elem_type(const struct emit *e, enum tir_elem elem); // of a value in registers
 LLVMTypeRef tir_emit_type(const struct emit *e, const struct tir_type *type);
-V tir_emit_value(struct emit *e, const struct tir_value *v);   // in its full width
-V tir_emit_value32(struct emit *e, const struct tir_value *v); // the low half of an i64
+V tir_emit_value(struct emit *e, const struct tir_value *v);    // in its full width
+V tir_emit_value32(struct emit *e, const struct tir_value *v);  // the low half of an i64
+V tir_emit_low_word(struct emit *e, const struct tir_value *v); // of an integer of 32 or 64 bits
 bool tir_emit_is_narrow(const struct emit *e,
                         const struct tir_value *v); // emit_value32 loses nothing
 // Whether v is known to lie in low..high.

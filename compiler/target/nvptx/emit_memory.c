@@ -537,6 +537,18 @@ static void emit_stmatrix(struct emit *e, const struct tir_inst *inst)
 
 // Buffers.
 
+// In 32 bits throughout: descriptors are made of it.
+static void emit_address(struct emit *e, const struct tir_inst *inst)
+{
+    const struct emit_slot *slot = &e->slots[inst->operands[0]->id];
+    const struct tir_value *at = inst->operands[1];
+    V v = LLVMBuildPtrToInt(e->b, slot->v, e->ll->i32, "");
+    if (at)
+        v = LLVMBuildAdd(e->b, v, tir_emit_low_word(e, at), "");
+    V offset = tir_emit_i32(e, slot->offset + tir_attr_int(inst, TIR_ATTR_offset, 0));
+    tir_emit_set(e, inst->results[0], LLVMBuildAdd(e->b, v, offset, ""));
+}
+
 static void emit_remote(struct emit *e, const struct tir_inst *inst)
 {
     const struct emit_slot *here = &e->slots[inst->operands[0]->id];
@@ -619,11 +631,7 @@ bool tir_emit_memory(struct emit *e, const struct tir_inst *inst)
         emit_stmatrix(e, inst);
         return true;
     case TIR_OP_ADDRESS:
-        tir_emit_set(e, inst->results[0],
-                     LLVMBuildPtrToInt(e->b,
-                                       tir_emit_address(e, inst->operands[0], inst->operands[1],
-                                                        tir_attr_int(inst, TIR_ATTR_offset, 0)),
-                                       e->ll->i32, ""));
+        emit_address(e, inst);
         return true;
     case TIR_OP_REMOTE:
         emit_remote(e, inst);

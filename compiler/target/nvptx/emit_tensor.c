@@ -13,13 +13,6 @@ static V no(const struct emit *e)
     return LLVMConstInt(e->ll->i1, 0, false);
 }
 
-static V low_word(struct emit *e, const struct tir_value *v) // of an integer of 32 or 64 bits
-{
-    return v->type->elem == TIR_I64
-               ? tir_emit_value32(e, v)
-               : tir_emit_convert(e, tir_emit_value(e, v), v->type->elem, TIR_I32);
-}
-
 // Arguments of an intrinsic, in order.
 struct args {
     V at[16];
@@ -38,7 +31,7 @@ static void push_place(struct emit *e, struct args *args, const struct tir_inst 
     push(args,
          LLVMGetParam(e->function, e->first_map + tir_tensor_map_index(&e->maps, e->f, inst)));
     for (uint32_t d = tir_ref_base(inst)->type->rank; d-- > 0;)
-        push(args, low_word(e, indices[d]));
+        push(args, tir_emit_low_word(e, indices[d]));
 }
 
 // The end of most argument lists: no cache hint.
@@ -84,7 +77,8 @@ static void push_receivers(struct emit *e, struct args *args, const struct tir_v
         return;
     }
     LLVMTypeRef i16 = e->ll->i16;
-    push(args, ctas ? LLVMBuildTrunc(e->b, low_word(e, ctas), i16, "") : LLVMConstNull(i16));
+    push(args,
+         ctas ? LLVMBuildTrunc(e->b, tir_emit_low_word(e, ctas), i16, "") : LLVMConstNull(i16));
     push(args, LLVMConstInt(e->ll->i64, 0, false));
     push(args, LLVMConstInt(e->ll->i1, ctas != NULL, false));
     push(args, no(e));

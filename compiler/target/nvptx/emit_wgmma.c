@@ -11,6 +11,8 @@
 
 #include <inttypes.h>
 
+#define MOST_STEP 0x3fff // what addresses of descriptors have room for
+
 enum tail { // what follows the scale
     TAIL_NONE,
     TAIL_SIGNS,  // signs of A and B
@@ -51,6 +53,10 @@ const char *tir_wgmma_wrong(const struct tir_inst *inst)
         return "no instruction has as many columns";
     if (steps < 1 || steps > TIR_WGMMA_STEPS)
         return "it takes 1 to 16 steps";
+    int64_t a_step = tir_attr_int(inst, TIR_ATTR_a_step, 0);
+    int64_t b_step = tir_attr_int(inst, TIR_ATTR_b_step, 0);
+    if (a_step < 0 || a_step > MOST_STEP || b_step < 0 || b_step > MOST_STEP)
+        return "a step stays within shared memory";
     if (row->tail != TAIL_TURNED &&
         (tir_attr_int(inst, TIR_ATTR_a_trans, 0) || tir_attr_int(inst, TIR_ATTR_b_trans, 0)))
         return "only elements of 16 bits can be transposed";
@@ -212,18 +218,26 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
 
 void tir_emit_await(struct emit *e, const struct tir_inst *await, V *values)
 {
-    uint32_t count = await->operand_count;
+    uint32_t tied = 0; // not the constants: they are not in flight
+    V *args = arena_array(e->arena, V, await->operand_count + 1);
+    struct tir_value **of = arena_array(e->arena, struct tir_value *, await->operand_count + 1);
+    for (uint32_t i = 0; i < await->operand_count; i++)
+        if (!LLVMIsConstant(values[i])) {
+            args[tied] = values[i];
+            of[tied++] = await->operands[i];
+        }
     struct tir_text constraints;
     tir_text_init(&constraints, e->arena, 0);
-    LLVMTypeRef type = add_outputs(e, &constraints, await->operands, count);
-    add_ties(&constraints, count);
+    LLVMTypeRef type = add_outputs(e, &constraints, of, tied);
+    add_ties(&constraints, tied);
     tir_text_add(&constraints, STR("~{memory}"));
     tir_str text = tir_str_format(e->arena, "wgmma.wait_group.sync.aligned %" PRId64 ";",
                                   tir_attr_int(await, TIR_ATTR_groups, 0));
     V v = tir_llvm_asm(e->ll, type, text, tir_text_str(&constraints),
-                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, values, count);
-    for (uint32_t i = 0; i < count; i++)
-        values[i] = output_of(e, v, count, i);
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, tied);
+    for (uint32_t i = 0, at = 0; i < await->operand_count; i++)
+        if (!LLVMIsConstant(values[i]))
+            values[i] = output_of(e, v, tied, at++);
 }
 
 static void emit_await(struct emit *e, const struct tir_inst *inst)

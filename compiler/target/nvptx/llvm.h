@@ -20,7 +20,8 @@ enum tir_address_space {
     TIR_AS_GENERIC = 0,
     TIR_AS_GLOBAL = 1,
     TIR_AS_SHARED = 3,
-    TIR_AS_CLUSTER = 7
+    TIR_AS_CLUSTER = 7,
+    TIR_AS_PARAM = 101
 };
 
 struct tir_llvm {
