@@ -25,9 +25,9 @@
 // Each product is a group of its own. A result that is only carried to the next round's product, or
 // handed to another product as its sum, stays in flight; any other is awaited in front of its first
 // use, as far as younger groups allow without waiting for them too. Operand a in registers is in
-// flight like the sum, so it takes part in that wait, and the result does not leave its block before.
-// Nothing here orders memory: ring frees slots once their products are done, and barrier waits where
-// other buffers are written again.
+// flight like the sum, so it takes part in that wait, and the result does not leave its block
+// before. Nothing here orders memory: ring frees slots once their products are done, and barrier
+// waits where other buffers are written again.
 
 #include "ir/walk.h"
 #include "pass/pass.h"
@@ -159,8 +159,8 @@ static struct tir_inst *start(struct tir_func *f, struct tir_inst *dot)
     struct tir_builder b = tir_builder_before(f, dot);
     struct tir_inst *fence = tir_build(&b, TIR_OP_FENCE, NULL, 0, NULL, 0, 0);
     tir_set_word(f, fence, TIR_ATTR_of, TIR_WORD_of_wgmma);
-    struct tir_inst *product = tir_build(&b, TIR_OP_GEMM_ASYNC, dot->operands, dot->operand_count,
-                                         &result->type, 1, 0);
+    struct tir_inst *product =
+        tir_build(&b, TIR_OP_GEMM_ASYNC, dot->operands, dot->operand_count, &result->type, 1, 0);
     product->results[0]->name = result->name;
     struct tir_inst *commit = tir_build(&b, TIR_OP_COMMIT_GROUP, NULL, 0, NULL, 0, 0);
     tir_set_word(f, commit, TIR_ATTR_engine, TIR_WORD_engine_wgmma);

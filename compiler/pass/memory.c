@@ -11,19 +11,24 @@
 //     let e: f32[64, 64] in B = convert_layout(d, scratch = scratch);
 //
 // A buffer lives from its alloc to its last use; one that is made outside a loop and used in it
-// lives as long as the loop; the small scratch of a reduction until the next one is done. Buffers
-// are placed largest first, each at the lowest address that no buffer alive at the same time has.
-// Swizzled buffers begin where their pattern does (1,024 bytes), others at 16 bytes. Ordering reuse
-// is the barrier pass's work: it looks at the bytes placed here.
+// lives as long as the loop; the small scratch of a reduction until the next one is done. Roles run
+// side by side: what is made outside of them and used in one lives as long as all of them, and
+// buffers of two roles are always alive at the same time. mbarriers keep their place for ever.
+// Buffers are placed largest first, each at the lowest address that no buffer alive at the same
+// time has. Swizzled buffers begin where their pattern does (1,024 bytes), those of tensor copies
+// at 128 bytes, mbarriers at 8, others at 16. Ordering reuse is the barrier pass's work: it looks
+// at the bytes placed here.
 
 #include "ir/walk.h"
+#include "pass/crew.h"
 #include "pass/pass.h"
 #include "pass/shared.h"
 #include "target/nvptx/arch.h"
 
 struct interval {
     struct tir_inst *alloc;
-    int64_t begin, end; // program positions, inclusive
+    const struct tir_inst *role; // that the alloc is in, or NULL
+    int64_t begin, end;          // program positions, inclusive
     int64_t bytes, offset, alignment;
 };
 
@@ -99,15 +104,40 @@ static void number(const struct tir_block *block, struct positions *p, int64_t *
 }
 
 // The position up to which `user` keeps a buffer alive that was allocated in block `home`: its own,
-// or the end of the outermost loop around it that the alloc is not in.
+// or the end of the outermost loop around it that the alloc is not in, or of the kernel if that is
+// a role.
 static int64_t use_end(const struct positions *p, const struct tir_block *home,
                        const struct tir_inst *user)
 {
     int64_t end = p->end[user->id];
     for (const struct tir_block *block = user->block; block != home && block->owner;
          block = block->owner->block)
-        end = p->end[block->owner->id];
+        end = block->owner->op == TIR_OP_ROLE ? INT64_MAX : p->end[block->owner->id];
     return end;
+}
+
+static struct interval interval_of(const struct memory *m, const struct positions *p,
+                                   struct tir_inst *alloc)
+{
+    const struct tir_type *t = alloc->results[0]->type;
+    struct interval in = {.alloc = alloc,
+                          .role = tir_crew_of(m->f, alloc).role,
+                          .begin = p->of[alloc->id],
+                          .end = p->of[alloc->id],
+                          .bytes = tir_buffer_bytes(t),
+                          .alignment = t->layout && t->layout->swizzle ? 1024 : 16};
+    if (t->elem == TIR_MBARRIER) {
+        in.begin = 0;
+        in.end = INT64_MAX;
+        in.alignment = 8;
+    }
+    return in;
+}
+
+static bool is_tensor_copy(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_STORE_ASYNC ||
+           (inst->op == TIR_OP_COPY_ASYNC && inst->operands[TIR_COPY_MBAR]);
 }
 
 static void find_intervals(struct memory *m)
@@ -121,12 +151,7 @@ static void find_intervals(struct memory *m)
     tir_map_init(&index, m->cx->scratch);
     tir_foreach_inst(inst, f) {
         if (inst->op == TIR_OP_ALLOC && inst->results[0]->type->space == TIR_SPACE_SHARED) {
-            const struct tir_type *t = inst->results[0]->type;
-            struct interval in = {.alloc = inst,
-                                  .begin = p.of[inst->id],
-                                  .end = p.of[inst->id],
-                                  .bytes = tir_buffer_bytes(t),
-                                  .alignment = t->layout && t->layout->swizzle ? 1024 : 16};
+            struct interval in = interval_of(m, &p, inst);
             vec_push(m->cx->scratch, &m->buffers, in);
             tir_map_set(&index, tir_map_key(inst->results[0]), (void *)(uintptr_t)m->buffers.len);
         }
@@ -139,6 +164,8 @@ static void find_intervals(struct memory *m)
             if (at) {
                 struct interval *in = &m->buffers.at[at - 1];
                 in->end = TIR_MAX(in->end, use_end(&p, in->alloc->block, inst));
+                if (is_tensor_copy(inst) && root->type->elem != TIR_MBARRIER)
+                    in->alignment = TIR_MAX(in->alignment, 128);
             }
         }
     }
@@ -165,6 +192,12 @@ static void take_turns(struct memory *m)
     }
 }
 
+static bool alive_together(const struct interval *a, const struct interval *b)
+{
+    bool in_two_roles = a->role && b->role && a->role != b->role;
+    return in_two_roles || (a->begin <= b->end && b->begin <= a->end);
+}
+
 static void place(struct memory *m)
 {
     uint32_t count = m->buffers.len;
@@ -181,10 +214,9 @@ static void place(struct memory *m)
             moved = false;
             for (uint32_t j = 0; j < i; j++) {
                 const struct interval *other = order[j];
-                bool together = in->begin <= other->end && other->begin <= in->end;
                 bool overlap = in->offset < other->offset + other->bytes &&
                                other->offset < in->offset + in->bytes;
-                if (together && overlap) {
+                if (overlap && alive_together(in, other)) {
                     in->offset = (int64_t)tir_align_up((uint64_t)(other->offset + other->bytes),
                                                        (uint64_t)in->alignment);
                     moved = true;

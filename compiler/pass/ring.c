@@ -2,8 +2,8 @@
 // ring: queues of tiles become buffers, mbarriers and waits.
 //
 //     let a: shared bf16[4, 128, 64] in S = ring(stages = 4);
-//     role load ... { for k ... { put(a) with (slot: i32) { copy_async(view(a[slot, ...]), ...); } } }
-//     role math ... { for k ... { let d: T = get(a) with (slot: i32) { ...; yield d; } } }
+//     role load ... { for k ... { put(a) with (slot: i32) { copy_async(view(a[slot, ...]), ...); }
+//     } } role math ... { for k ... { let d: T = get(a) with (slot: i32) { ...; yield d; } } }
 // becomes
 //     let a: shared bf16[4, 128, 64] in S = alloc();
 //     let full: shared mbarrier[4] = alloc();
@@ -23,19 +23,19 @@
 //         }
 //     }
 //
-// Slot and phase are the state of (ring, role, side). They are carried through every loop and branch
-// around a put or get, and step on once after each: nothing is derived from a loop's variable, so any
-// trip count is right, 0 included. A producer begins with phase 1, as if every slot had been freed
-// once.
+// Slot and phase are the state of (ring, role, side). They are carried through every loop and
+// branch around a put or get, and step on once after each: nothing is derived from a loop's
+// variable, so any trip count is right, 0 included. A producer begins with phase 1, as if every
+// slot had been freed once.
 //
 // Who arrives at `full`: one thread, if any put starts tensor or bulk copies, with their bytes; and
-// one lane of each warp of the producer, if any put writes a slot by other means, after these writes
-// are done. At `empty`: one lane of each warp of each role that gets, when nothing reads the slot any
-// more: products on warpgroups are waited for; with lag a slot is freed in the next round of the
-// innermost loop (its number is carried as `prev`), when all products but that round's are done, and
-// the last one behind the loop. When copies go to several CTAs of the cluster, every CTA's consumers
-// free the slot in all of them, and a producer ends by waiting until all its slots are free: nobody
-// arrives at the barriers of a CTA that is gone.
+// one lane of each warp of the producer, if any put writes a slot by other means, after these
+// writes are done. At `empty`: one lane of each warp of each role that gets, when nothing reads the
+// slot any more: products on warpgroups are waited for; with lag a slot is freed in the next round
+// of the innermost loop (its number is carried as `prev`), when all products but that round's are
+// done, and the last one behind the loop. When copies go to several CTAs of the cluster, every
+// CTA's consumers free the slot in all of them, and a producer ends by waiting until all its slots
+// are free: nobody arrives at the barriers of a CTA that is gone.
 //
 // Expected here: puts of one ring are in one role; each put fills its slot with copies that stand
 // directly in its block; the blocks read the slots only of their own get. lag needs two slots: with
@@ -50,6 +50,7 @@ struct ring {
     struct tir_inst *inst;
     int64_t stages, slot_bytes;
     struct tir_value *full, *empty;
+    struct tir_crew putter;
     VEC(struct tir_inst *) puts;
     VEC(struct tir_inst *) gets;
     bool copies, stores; // how slots are filled
@@ -132,9 +133,11 @@ static bool touches(const struct ring *ring, const struct tir_inst *inst)
 static void look_at_put(struct rings *r, struct ring *ring, struct tir_inst *put)
 {
     struct tir_block *block = put->regions[0];
-    vec_push(r->cx->scratch, &ring->puts, put);
-    if (tir_crew_of(r->f, put).role != tir_crew_of(r->f, ring->puts.at[0]).role)
+    struct tir_crew crew = tir_crew_of(r->f, put);
+    if (ring->puts.len && crew.role != ring->putter.role)
         refuse(r, put, ring, "only one role may fill it");
+    ring->putter = crew;
+    vec_push(r->cx->scratch, &ring->puts, put);
     tir_foreach_inst_in(inst, block) {
         if (!touches(ring, inst))
             continue;
@@ -289,8 +292,9 @@ static void build_init(struct rings *r, struct tir_builder *b, const struct ring
 {
     if (!ring->puts.len)
         return;
-    uint32_t putters = tir_crew_of(r->f, ring->puts.at[0]).warps;
-    struct tir_inst *full = build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->full, NULL}, 2);
+    uint32_t putters = ring->putter.warps;
+    struct tir_inst *full =
+        build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->full, NULL}, 2);
     tir_set_int(r->f, full, TIR_ATTR_arrivals,
                 (ring->copies ? 1 : 0) + (ring->stores || !ring->copies ? putters : 0));
     struct tir_inst *empty =
@@ -317,8 +321,8 @@ static void build_start(struct rings *r, struct tir_builder *b)
 
 static bool is_wgmma_group(const struct tir_inst *inst, enum tir_op op)
 {
-    return inst->op == op && tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) ==
-                                 TIR_WORD_engine_wgmma;
+    return inst->op == op &&
+           tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma;
 }
 
 // Groups of products that the block certainly commits.
@@ -381,8 +385,7 @@ static void build_free(struct rings *r, struct tir_builder *b, const struct ring
     struct tir_value *mine = tir_binary(b, ctas > 1 ? TIR_OP_LT : TIR_OP_EQ, lane,
                                         tir_const_i32(r->f, ctas > 1 ? (int32_t)ctas : 0));
     if (unless_negative) {
-        struct tir_value *some =
-            tir_binary(b, TIR_OP_GE, unless_negative, tir_const_i32(r->f, 0));
+        struct tir_value *some = tir_binary(b, TIR_OP_GE, unless_negative, tir_const_i32(r->f, 0));
         mine = tir_binary(b, TIR_OP_AND, some, mine);
     }
     struct tir_builder in = tir_build_if(b, mine);
@@ -413,8 +416,7 @@ static void free_last(struct rings *r, struct tir_builder *b, struct state *s,
 // The innermost loop, in whose next round a get with lag frees its slot; NULL: it does so at once.
 static const struct tir_inst *lag_loop(const struct ring *ring, const struct tir_inst *get)
 {
-    if (ring->stages < 2 || tir_attr_int(get, TIR_ATTR_lag, 0) == 0 ||
-        readers_of(ring, get).others)
+    if (ring->stages < 2 || tir_attr_int(get, TIR_ATTR_lag, 0) == 0 || readers_of(ring, get).others)
         return NULL;
     const struct tir_inst *owner = get->block->owner;
     while (owner && owner->op != TIR_OP_FOR && owner->op != TIR_OP_WHILE &&
@@ -511,18 +513,18 @@ static void start_copies(struct rings *r, struct ring *ring, struct tir_inst *pu
                          struct tir_value *slot)
 {
     struct tir_block *block = put->regions[0];
-    struct tir_crew crew = tir_crew_of(r->f, put);
     struct tir_inst *last = last_copy(put);
     int64_t bytes = landing_bytes(r, ring, put);
     struct tir_builder b = tir_builder_before(r->f, last ? last : tir_yield_of(block));
     struct tir_value *full = barrier_at(&b, ring->full, slot), *mine;
-    if (crew.warps == 1)
-        mine = tir_build1(&b, TIR_OP_ELECT, tir_type_scalar(r->f->module->types, TIR_BOOL), NULL,
-                          0);
+    if (ring->putter.warps == 1)
+        mine =
+            tir_build1(&b, TIR_OP_ELECT, tir_type_scalar(r->f->module->types, TIR_BOOL), NULL, 0);
     else
-        mine = tir_build_is_leader(&b, &crew);
+        mine = tir_build_is_leader(&b, &ring->putter);
     struct tir_builder in = tir_build_if(&b, mine);
-    struct tir_inst *arrive = build(&in, TIR_OP_ARRIVE, (struct tir_value *[]){full, NULL, NULL}, 3);
+    struct tir_inst *arrive =
+        build(&in, TIR_OP_ARRIVE, (struct tir_value *[]){full, NULL, NULL}, 3);
     if (bytes)
         tir_set_int(r->f, arrive, TIR_ATTR_bytes, bytes);
     ring->slot_bytes = TIR_MAX(ring->slot_bytes, bytes);
@@ -533,9 +535,9 @@ static void start_copies(struct rings *r, struct ring *ring, struct tir_inst *pu
         }
 }
 
-static bool has_thread_copies(const struct tir_block *block)
+static bool has_thread_copies(struct tir_block *block)
 {
-    tir_foreach_inst_in(inst, (struct tir_block *)(uintptr_t)block)
+    tir_foreach_inst_in(inst, block)
         if (inst->op == TIR_OP_COPY_ASYNC && !inst->operands[TIR_COPY_MBAR])
             return true;
     return false;
@@ -543,7 +545,7 @@ static bool has_thread_copies(const struct tir_block *block)
 
 // What the warps wrote themselves is done: each says so.
 static void hand_on_stores(struct rings *r, struct tir_builder *b, const struct ring *ring,
-                           const struct tir_block *block, struct tir_value *slot)
+                           struct tir_block *block, struct tir_value *slot)
 {
     if (has_thread_copies(block)) {
         build_group(b, TIR_OP_COMMIT_GROUP, TIR_WORD_engine_cp_async, 0);
@@ -554,8 +556,8 @@ static void hand_on_stores(struct rings *r, struct tir_builder *b, const struct 
     build(b, TIR_OP_WARP_SYNC, NULL, 0);
     struct tir_value *one = tir_binary(b, TIR_OP_EQ, build_lane(b), tir_const_i32(r->f, 0));
     struct tir_builder in = tir_build_if(b, one);
-    build(&in, TIR_OP_ARRIVE,
-          (struct tir_value *[]){barrier_at(&in, ring->full, slot), NULL, NULL}, 3);
+    build(&in, TIR_OP_ARRIVE, (struct tir_value *[]){barrier_at(&in, ring->full, slot), NULL, NULL},
+          3);
 }
 
 // The block of a put or get takes its place.
@@ -576,7 +578,8 @@ static void thread(struct rings *r, struct tir_block *block, struct state *s);
 static void lower_put(struct rings *r, struct tir_inst *put, struct state *s)
 {
     struct ring *ring = ring_of(r, put);
-    struct tir_value **slot = part_of(r, s, ring, PUT_SLOT), **phase = part_of(r, s, ring, PUT_PHASE);
+    struct tir_value **slot = part_of(r, s, ring, PUT_SLOT),
+                     **phase = part_of(r, s, ring, PUT_PHASE);
     struct tir_builder b = tir_builder_before(r->f, put);
     build_wait(&b, ring->empty, *slot, *phase);
     tir_replace_uses(r->f, put->regions[0]->args[0], *slot);
@@ -593,7 +596,8 @@ static void lower_put(struct rings *r, struct tir_inst *put, struct state *s)
 static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
 {
     struct ring *ring = ring_of(r, get);
-    struct tir_value **slot = part_of(r, s, ring, GET_SLOT), **phase = part_of(r, s, ring, GET_PHASE);
+    struct tir_value **slot = part_of(r, s, ring, GET_SLOT),
+                     **phase = part_of(r, s, ring, GET_PHASE);
     struct readers readers = readers_of(ring, get);
     int64_t groups = committed(get->regions[0]);
     struct tir_builder b = tir_builder_before(r->f, get);
@@ -620,7 +624,7 @@ static bool is_inside(const struct tir_inst *inst, const struct tir_inst *outer)
 // Which parts of the state what is inside `owner` changes.
 static bool *changed_parts(struct rings *r, struct tir_inst *owner)
 {
-    bool *changed = arena_array(r->cx->scratch, bool, (size_t)r->all.len * PARTS);
+    bool *changed = arena_array(r->cx->scratch, bool, (size_t)r->all.len *PARTS);
     for (uint32_t i = 0; i < owner->region_count; i++)
         tir_foreach_inst_in(inst, owner->regions[i]) {
             if (inst->op != TIR_OP_PUT && inst->op != TIR_OP_GET)
@@ -716,7 +720,7 @@ static void drain(struct rings *r, struct tir_block *block, struct state *s,
     struct tir_inst *yield = tir_yield_of(block);
     struct tir_builder b = {f, block, yield, f->span};
     vec_foreach(struct ring, ring, &r->all) {
-        if (!ring->multicast || tir_crew_of(f, ring->puts.at[0]).role != role)
+        if (!ring->multicast || ring->putter.role != role)
             continue;
         struct tir_value *bounds[] = {tir_const_i32(f, 0), tir_const_i32(f, (int32_t)ring->stages),
                                       tir_const_i32(f, 1)};

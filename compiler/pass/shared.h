@@ -9,6 +9,12 @@
 struct tir_value *tir_buffer_root(struct tir_value *buffer);
 // Bytes a shared or local buffer occupies.
 int64_t tir_buffer_bytes(const struct tir_type *t);
+// The bytes of its alloc that a buffer may touch, as far as constants say: begin .. end.
+struct tir_bytes {
+    int64_t begin, end;
+};
+struct tir_bytes tir_buffer_part(const struct tir_value *buffer);
+struct tir_bytes tir_slice_part(const struct tir_inst *inst); // of the slice that inst names
 // Does converting x to layout `to` need shared memory, because data changes threads?
 bool tir_convert_needs_scratch(const struct tir_type *from, const struct tir_type *to);
 // Do threads need old values of this atomic that other threads have got? It is done once for each
