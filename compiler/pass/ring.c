@@ -425,7 +425,7 @@ static const struct tir_inst *lag_loop(const struct ring *ring, const struct tir
     return owner && owner->op != TIR_OP_TILES ? owner : NULL;
 }
 
-// In front of the yield of a get's block.
+// In front of the yield of the block of a get.
 static void build_release(struct rings *r, struct tir_builder *b, struct state *s,
                           const struct ring *ring, struct tir_inst *get, struct readers readers,
                           int64_t groups)
