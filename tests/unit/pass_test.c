@@ -554,7 +554,7 @@ static void the_runner_checks_names_and_forms(void **state)
     assert_str(p.u.cx.diags.list.at[0]->text, "there is no pass fuse");
     printed(&p, (struct tir_pass_options){.run = STR("barrier"), .bisect = -1}, false);
     assert_str(p.u.cx.diags.list.at[1]->text,
-               "pass barrier takes form async, but kernel k is in form tile");
+               "pass barrier takes form specialized, but kernel k is in form tile");
     printed(&p, (struct tir_pass_options){.run = STR("dce"), .bisect = -1}, true);
     tir_context_finish(&p.u.cx);
 }
