@@ -509,7 +509,7 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
         lower_iota(lo, inst);
         return true;
     case TIR_OP_YIELD:
-        return false;
+        return tir_lower_leaves_in_flight(lo, inst);
     default:
         if (!touches_tiles(inst))
             return false;

@@ -183,6 +183,9 @@ void tir_lower_tiles(struct lower *lo, struct tir_inst *inst);  // its block mov
 void tir_lower_roles(struct lower *lo, struct tir_inst *first); // it and all behind it
 void tir_lower_gemm(struct lower *lo, struct tir_inst *inst);
 void tir_lower_await(struct lower *lo, struct tir_inst *inst);
+// Refuses a yield of what is still being computed from registers: they would not be in use beyond
+// the block. False: nothing is to be done about the yield.
+bool tir_lower_leaves_in_flight(struct lower *lo, const struct tir_inst *yield);
 // Tensor and bulk copies: of copy_async with an mbarrier, store_async, prefetch.
 void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst);

@@ -11,7 +11,6 @@
 // A bulk copy moves consecutive bytes, so each row of a tile is one.
 
 #include "pass/lower_tile.h"
-#include "pass/receipt.h"
 
 enum { MAX_BOX = 256, MAX_COPIES = 64, ROW_BYTES = 16, TENSOR_BYTES = 128 };
 
@@ -264,18 +263,6 @@ static void set_rows(struct transfer *t)
 
 // The operations.
 
-static void note(const struct transfer *t, bool bulk)
-{
-    const char *name = t->tensor->name ? t->tensor->name : "a tensor";
-    bool stores = t->inst->op == TIR_OP_STORE_ASYNC;
-    long long copies = copies_of(t);
-    tir_receipt_add(t->lo->cx, TIR_TOPIC_COPY, t->inst->span, "copy %s %s: %s, %lld %s%s",
-                    stores ? "to" : "of", name, bulk ? "bulk" : "tma", copies, bulk ? "row" : "box",
-                    copies == 1 ? ""
-                    : bulk      ? "s"
-                                : "es");
-}
-
 void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst)
 {
     struct transfer t = open_transfer(lo, inst, inst->operands[TIR_COPY_TO]);
@@ -286,7 +273,6 @@ void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst)
         set_steps(&t, MAX_BOX);
     if (bulk ? !check_bulk(&t) : !check_tensor(&t))
         return;
-    note(&t, bulk);
     struct tir_value *bar, *bar_at, *ctas = inst->operands[TIR_COPY_CTAS];
     mbarrier_at(lo, inst->operands[TIR_COPY_MBAR], &bar, &bar_at);
     int64_t at[TIR_MAX_RANK] = {0};
@@ -319,7 +305,6 @@ void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst)
         refuse(&t, "the bulk engine does not combine");
     if (bulk ? !check_bulk(&t) : !check_tensor(&t))
         return;
-    note(&t, bulk);
     int64_t at[TIR_MAX_RANK] = {0};
     do {
         struct tir_value *operands[5 + TIR_MAX_RANK] = {t.part.base, or_zero(lo, t.at)};

@@ -38,16 +38,21 @@ GROUPS = {
                   {"from_registers": True, "elem": "i8", "bk": 128, "bn": 64},
                   {"from_registers": True, "elem": "tf32", "bk": 32, "bn": 64},
                   {"from_registers": True, "bm": 64, "bn": 128, "m_groups": 1, "n_groups": 2}],
+    "clusters": [{"cluster": True}, {"cluster": True, "bm": 64, "m_groups": 1, "bn": 64},
+                 {"persistent": False, "bn": 128}, {"cluster": True, "persistent": False}],
 }
 
 
 class Gemm:
     def __init__(self, elem="bf16", bm=128, bn=256, bk=64, m_groups=2, n_groups=1, stages=2,
-                 a_turned=False, b_turned=False, swizzle=128, from_registers=False):
+                 a_turned=False, b_turned=False, swizzle=128, from_registers=False,
+                 cluster=False, persistent=True):
         self.elem, self.bm, self.bn, self.bk = elem, bm, bn, bk
         self.m_groups, self.n_groups, self.stages, self.swizzle = m_groups, n_groups, stages, swizzle
         self.a_turned, self.b_turned = a_turned, b_turned
         self.from_registers = from_registers
+        self.cluster = cluster  # two CTAs, each of which loads half of B for both
+        self.persistent = persistent
         self.acc = "i32" if elem in ("i8", "u8") else "f32"
         self.out = elem if elem in ("bf16", "f16") else self.acc
         self.warps = 4 * m_groups * n_groups
@@ -97,7 +102,19 @@ class Gemm:
         out_in = next((f"swizzle({s})" for s in (128, 64, 32) if row % s == 0), "row_major")
         acc = f"{self.acc}[{self.bm}, {self.bn}] in {self.fragment(self.bn)}"
         threads = 128 + 32 * self.warps
-        loop = f"(M by {self.bm}, N by {self.bn})"
+        ctas = 2 if self.cluster else 1
+        loop = f"(M by {ctas * self.bm}, N by {self.bn})"
+        how = "order(grouped) group(8)" + (" persistent(1)" if self.persistent else "")
+        # The rows of a CTA in its cluster's tile, and its half of B's.
+        own = f"""
+            let mine_m: i64 = cast(rank);
+            let rows: i64 = mul(mine_m, {self.bm});
+            let m: i64 = add(m0, rows);
+            let half: i64 = mul(mine_m, {self.bn // 2});
+            let n_half: i64 = add(n, half);""" if self.cluster else ""
+        meet = "cluster_arrive();\n    cluster_wait();" if self.cluster else "bar_sync();"
+        leave = "\n        cluster_arrive();\n        cluster_wait();" if self.cluster else ""
+        first_m = "m0" if self.cluster else "m"
 
         def slot(name, shape):
             whole = ", ".join(f"0:+{n}" for n in shape)
@@ -117,9 +134,13 @@ class Gemm:
                 let s2: i32 = where(wraps, i32(0), next);
                 let flip: i32 = cast(wraps);
                 let p2: i32 = xor(p1, flip);"""
+        load_b = f"copy_async(bs, {box('B', b_from, b)}, mbar = f, engine = tma);"
+        if self.cluster:
+            load_b = f"""let bh: shared {self.elem}[{self.bn // 2}, {self.bk}] = view(b[s1, half:+{self.bn // 2}, 0:+{self.bk}]);
+                    copy_async(bh, B[n_half:+{self.bn // 2}, k:+{self.bk}], mbar = f, ctas = i32(3), engine = tma);"""
         lines = [f"""
 kernel gemm({self.parameters()})
-    threads({threads}) form(synced) facts(vector16, unit_inner) shared({full_at + 16 * self.stages})
+    threads({threads}){" cluster(2, 1, 1)" if self.cluster else ""} form(synced) facts(vector16, unit_inner) shared({full_at + 16 * self.stages})
 {{
     let a: shared {self.elem}[{self.stages}, {a[0]}, {a[1]}] in swizzle({self.swizzle}) = alloc(offset = 0);
     let b: shared {self.elem}[{self.stages}, {b[0]}, {b[1]}] in swizzle({self.swizzle}) = alloc(offset = {b_at});
@@ -130,13 +151,14 @@ kernel gemm({self.parameters()})
     let first: bool = eq(t, i32(0));
     if first {{
         mbarrier_init(filled, arrivals = 1);
-        mbarrier_init(empty, arrivals = {self.warps});
+        mbarrier_init(empty, arrivals = {ctas * self.warps});
         fence(of = mbarrier_init);
     }}
-    bar_sync();
+    {meet}
+    let rank: i32 = cta_rank();
     let leader: bool = eq(t, i32(128));
     role load warps(1) first(0) regs(40) {{
-        let s9: i32, p9: i32 = tiles (m, n) in {loop} carry (s: i32 = i32(0), p: i32 = i32(1)) order(grouped) group(8) persistent(1) {{
+        let s9: i32, p9: i32 = tiles ({first_m}, n) in {loop} carry (s: i32 = i32(0), p: i32 = i32(1)) {how} {{{own}
             let s3: i32, p3: i32 = for k: i64 in range(0, K, {self.bk}) carry (s1: i32 = s, p1: i32 = p) {{
                 let e: shared mbarrier = view(empty[s1]);
                 wait(e, p1);
@@ -147,15 +169,15 @@ kernel gemm({self.parameters()})
                 if mine {{
                     arrive(f, bytes = {(self.bm + self.bn) * self.bk * size});
                     copy_async(as, {box("A", a_from, a)}, mbar = f, engine = tma);
-                    copy_async(bs, {box("B", b_from, b)}, mbar = f, engine = tma);
+                    {load_b}
                 }}{step}
                 yield s2, p2;
             }}
             yield s3, p3;
-        }}
+        }}{leave}
     }}
     role math warps({self.warps}) first(4) regs({ {4: 240, 8: 232, 12: 152}[self.warps] }) {{
-        let s9: i32, p9: i32 = tiles (m, n) in {loop} carry (s: i32 = i32(0), p: i32 = i32(0)) order(grouped) group(8) persistent(1) {{
+        let s9: i32, p9: i32 = tiles ({first_m}, n) in {loop} carry (s: i32 = i32(0), p: i32 = i32(0)) {how} {{{own}
             let d: {acc}, s3: i32, p3: i32, last: i32 = for k: i64 in range(0, K, {self.bk}) carry (acc: {acc} = {self.acc}[{self.bm}, {self.bn}](0), s1: i32 = s, p1: i32 = p, prev: i32 = i32(-1)) {{
                 let f: shared mbarrier = view(filled[s1]);
                 wait(f, p1);
@@ -176,12 +198,12 @@ kernel gemm({self.parameters()})
                 let frees: bool = and(some, one);
                 if frees {
                     let e: shared mbarrier = view(empty[%s]);
-                    arrive(e);
-                }"""
-        one = """
+                    arrive(e%s);
+                }""" % ("%s", ", cta = lane" if self.cluster else "")
+        one = f"""
                 let some: bool = ge(%s, i32(0));
                 let lane: i32 = laneid();
-                let one: bool = eq(lane, i32(0));"""
+                let one: bool = lt(lane, i32({ctas}));"""
         lines.append(f"""
                 fence(of = wgmma);
                 let d2: {acc} = gemm_async({a_name}, {b_name}, acc);
@@ -226,7 +248,7 @@ kernel gemm({self.parameters()})
         }
         if leader {
             wait_group(groups = 0, engine = tma);
-        }
+        }""" + leave + """
     }
 }
 """)
@@ -285,7 +307,7 @@ def check(tirc, ptxas, gemm, folder):
     if not fine:
         return False
     fine, said = run([ptxas, "-arch=sm_90a", "-v", ptx, "-o", os.path.join(folder, "gemm.cubin")])
-    if not fine or re.search(r"C75(?!08)|C76|[1-9]\d* bytes spill", said):
+    if not fine or re.search(r"C75|C76|[1-9]\d* bytes spill", said):
         print(said)
         return False
     return True
