@@ -424,8 +424,8 @@ bool tir_lower_leaves_in_flight(struct lower *lo, const struct tir_inst *yield)
 {
     for (uint32_t i = 0; i < yield->operand_count && !lo->failed; i++)
         if (tir_map_get(&lo->in_flight, tir_map_key(yield->operands[i])))
-            tir_lower_unsupported(
-                lo, yield, "a product with A in registers that its block does not wait for");
+            tir_lower_unsupported(lo, yield,
+                                  "a product with A in registers that its block does not wait for");
     return false;
 }
 

@@ -156,6 +156,8 @@ static bool set_grid(struct grid *g)
     if (g->lo->grid)
         return same_grid(g, g->lo->grid);
     g->lo->grid = g->tiles;
+    if (f->cluster[1] > 1 || f->cluster[2] > 1)
+        return refuse(g, "a tiles loop needs a cluster that lies along the first axis");
     struct tir_inst *yield = tir_yield_of(f->host);
     struct tir_builder b = tir_builder_at_end(f, f->host);
     b.before = yield;
