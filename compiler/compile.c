@@ -236,6 +236,7 @@ static bool generate(struct tir_compilation *c)
     struct tir_nvptx_options options = {.arch = c->arch,
                                         .line_info = c->options.line_info,
                                         .verify = c->options.verify,
+                                        .watchdog = c->options.watchdog,
                                         .want_llvm = wants(c, TIR_OUTPUT_LLVM)};
     struct tir_nvptx_result result;
     bool ok = tir_nvptx_emit(&c->nvptx, &c->cx.arena, &c->cx.diags, funcs.at, funcs.len, &options,

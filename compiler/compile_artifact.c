@@ -123,16 +123,13 @@ static void fill_names(struct tir_compilation *c, const struct tir_func *f,
                        tir_artifact_variant *variant)
 {
     struct tir_arena *arena = &c->cx.arena;
-    VEC(tir_artifact_role) roles = {0};
+    tir_artifact_role *roles = arena_array(arena, tir_artifact_role, f->role_count + 1);
     VEC(tir_artifact_barrier) barriers = {0};
+    for (uint32_t i = 0; i < f->role_count; i++)
+        roles[i] = (tir_artifact_role){f->roles[i].name, f->roles[i].first, f->roles[i].warps};
     tir_foreach_inst(inst, f) {
-        if (inst->op == TIR_OP_ROLE && roles.len < TIR_MAX_ROLES) {
-            vec_push(arena, &roles,
-                     ((tir_artifact_role){tir_attr_find(inst, TIR_ATTR_name)->text,
-                                          (uint32_t)tir_attr_int(inst, TIR_ATTR_first, 0),
-                                          (uint32_t)tir_attr_int(inst, TIR_ATTR_warps, 1)}));
-        } else if (inst->op == TIR_OP_ALLOC && barriers.len < TIR_MAX_BARRIERS &&
-                   tir_result(inst)->type->elem == TIR_MBARRIER) {
+        if (inst->op == TIR_OP_ALLOC && barriers.len < TIR_MAX_BARRIERS &&
+            tir_result(inst)->type->elem == TIR_MBARRIER) {
             const struct tir_value *buffer = tir_result(inst);
             vec_push(
                 arena, &barriers,
@@ -142,8 +139,8 @@ static void fill_names(struct tir_compilation *c, const struct tir_func *f,
                                         .arrivals = arrivals_of(f, buffer)}));
         }
     }
-    variant->roles = roles.at;
-    variant->role_count = roles.len;
+    variant->roles = roles;
+    variant->role_count = TIR_MIN(f->role_count, TIR_MAX_ROLES);
     variant->barriers = barriers.at;
     variant->barrier_count = barriers.len;
 }
@@ -151,13 +148,15 @@ static void fill_names(struct tir_compilation *c, const struct tir_func *f,
 static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
                          tir_artifact_variant *variant)
 {
-    *variant = (tir_artifact_variant){.entry = tir_str_of(f->name),
-                                      .facts = f->facts,
-                                      .threads = f->threads,
-                                      .cluster = {f->cluster[0], f->cluster[1], f->cluster[2]},
-                                      .dynamic_shared = (uint32_t)f->shared_bytes,
-                                      .persistent = f->persistent != 0,
-                                      .ctas_per_sm = f->persistent};
+    *variant =
+        (tir_artifact_variant){.entry = tir_str_of(f->name),
+                               .facts = f->facts,
+                               .threads = f->threads,
+                               .watchdog = c->options.watchdog && tir_nvptx_can_watch(f, c->arch),
+                               .cluster = {f->cluster[0], f->cluster[1], f->cluster[2]},
+                               .dynamic_shared = (uint32_t)f->shared_bytes,
+                               .persistent = f->persistent != 0,
+                               .ctas_per_sm = f->persistent};
     fill_maps(c, f, variant);
     fill_names(c, f, variant);
     const struct tir_inst *yield = tir_yield_of(f->host);

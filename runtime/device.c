@@ -7,11 +7,10 @@
 
 #include "device.h"
 
-#include <stdio.h>
-
 #include "error.h"
 #include "host.h"
 #include "runtime.h"
+#include "watchdog.h"
 
 struct tir_rt_event {
     tir_rt_device *device;
@@ -45,10 +44,11 @@ tir_status tir_device_enter(tir_rt_device *device, tir_error *error)
     return TIR_ERR_DEVICE;
 }
 
-tir_status tir_device_leave(tir_rt_device *device, tir_status status, const tir_error *error)
+tir_status tir_device_leave(tir_rt_device *device, tir_status status, tir_error *error)
 {
     if (status != TIR_ERR_DEVICE)
         return status;
+    tir_watchdog_explain(device, error);
     pthread_mutex_lock(&device->fault_lock);
     if (!atomic_load_explicit(&device->faulted, memory_order_relaxed)) {
         device->fault = *error;
@@ -82,7 +82,7 @@ TIR_API size_t tir_rt_emu_findings(tir_rt_device *device, uint32_t json, char *t
 {
     if (device->info.kind == TIR_RT_EMU)
         return tir_emu_findings(device, json, text, size);
-    return (size_t)snprintf(text, size, "%s", json ? "[\n]\n" : "");
+    return tir_watchdog_report(device, json, text, size);
 }
 
 TIR_API tir_status tir_rt_device_synchronize(tir_rt_device *device, tir_error *error)

@@ -23,6 +23,13 @@ struct device_launch {
     size_t params_size;
 };
 
+// Memory of the host that the device can write to, zeroed, and that is left when the device is
+// lost.
+struct device_page {
+    uint64_t address; // of the device; 0: none
+    void *native;
+};
+
 struct device_ops {
     void (*destroy)(tir_rt_device *device);
     tir_status (*synchronize)(tir_rt_device *device, tir_error *error);
@@ -48,6 +55,13 @@ struct device_ops {
     tir_status (*fill)(tir_rt_device *device, uint64_t dst, uint8_t value, uint64_t size,
                        void *stream, tir_error *error);
 
+    tir_status (*page_create)(tir_rt_device *device, size_t size, struct device_page *out,
+                              tir_error *error);
+    void (*page_destroy)(tir_rt_device *device, struct device_page *page);
+    // After a fault too.
+    tir_status (*page_read)(tir_rt_device *device, const struct device_page *page, size_t offset,
+                            void *out, size_t size);
+
     tir_status (*module_load)(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
                               tir_error *error);
     void (*module_unload)(tir_rt_device *device, void *module);
@@ -72,8 +86,9 @@ struct tir_rt_device {
     tir_rt_device_info info;
     bool foreign_streams; // whether a stream made elsewhere can be adopted
     atomic_bool faulted;
-    pthread_mutex_t fault_lock; // guards `fault`
+    pthread_mutex_t fault_lock; // guards those below
     tir_error fault;
+    struct watchdog *watchdogs;
 };
 
 struct tir_rt_stream {
@@ -89,8 +104,9 @@ void tir_device_fini(tir_rt_device *device);
 // The first line of every call on a device: fails with the first cause if it has faulted.
 tir_status tir_device_enter(tir_rt_device *device, tir_error *error);
 
-// The last line: keeps the first fault. `error` holds the message of a failure.
-tir_status tir_device_leave(tir_rt_device *device, tir_status status, const tir_error *error);
+// The last line: keeps the first fault. `error` holds the message of a failure, which becomes that
+// of a kernel's watchdog if it is one.
+tir_status tir_device_leave(tir_rt_device *device, tir_status status, tir_error *error);
 
 // The stream's handle; refuses a stream of another device.
 tir_status tir_device_stream(const tir_rt_device *device, const tir_rt_stream *stream,

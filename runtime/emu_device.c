@@ -161,6 +161,24 @@ static tir_status mem_fill(tir_rt_device *device, uint64_t dst, uint8_t value, u
     return status;
 }
 
+static tir_status page_create(tir_rt_device *device, size_t size, struct device_page *out,
+                              tir_error *error)
+{
+    tir_status status = mem_alloc(device, size, &out->address, error);
+    return status ? status : mem_fill(device, out->address, 0, size, NULL, error);
+}
+
+static void page_destroy(tir_rt_device *device, struct device_page *page)
+{
+    mem_free(device, page->address);
+}
+
+static tir_status page_read(tir_rt_device *device, const struct device_page *page, size_t offset,
+                            void *out, size_t size)
+{
+    return mem_read(device, out, page->address + offset, size, NULL, NULL);
+}
+
 static tir_status module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
                               tir_error *error)
 {
@@ -270,6 +288,9 @@ static const struct device_ops emu_ops = {
     .read = mem_read,
     .copy = mem_copy,
     .fill = mem_fill,
+    .page_create = page_create,
+    .page_destroy = page_destroy,
+    .page_read = page_read,
     .module_load = module_load,
     .module_unload = module_unload,
     .function = function,

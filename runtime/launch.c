@@ -14,6 +14,7 @@
 #include "launch_map.h"
 #include "module.h"
 #include "view.h"
+#include "watchdog.h"
 
 // Where a named dimension was first seen.
 struct origin {
@@ -323,7 +324,8 @@ static tir_status check_conditions(struct packing *p)
 static tir_status pack_maps(struct packing *p, const tir_artifact_variant *variant,
                             tir_error *error)
 {
-    uint8_t *end = p->block + tir_artifact_param_bytes(p->info, variant);
+    size_t behind = variant->watchdog ? TIR_WATCHDOG_BYTES : 0;
+    uint8_t *end = p->block + tir_artifact_param_bytes(p->info, variant) - behind;
     uint8_t *bytes = end - (size_t)variant->map_count * TIR_TENSOR_MAP_BYTES;
     for (uint32_t i = 0; i < variant->map_count; i++, bytes += TIR_TENSOR_MAP_BYTES) {
         const tir_artifact_map *map = &variant->maps[i];
@@ -432,14 +434,15 @@ static tir_status shape_grid(struct packing *p, const tir_artifact_variant *vari
     return TIR_OK;
 }
 
-static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream, int32_t wanted,
-                      tir_rt_launch_report *report)
+static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream,
+                      const tir_rt_launch_options *options)
 {
+    tir_rt_launch_report *report = options->report;
     struct device_launch launch = {.params = p->block};
     uint32_t index = 0;
     tir_status status = check_conditions(p);
     if (!status)
-        status = pick_variant(p, wanted, &index);
+        status = pick_variant(p, options->variant, &index);
     if (status)
         return status;
     const tir_artifact_variant *variant = &p->info->variants[index];
@@ -455,6 +458,9 @@ static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream, in
         launch.variant = variant;
         launch.params_size = tir_artifact_param_bytes(p->info, variant);
         memcpy(launch.cluster, variant->cluster, sizeof launch.cluster);
+        if (variant->watchdog)
+            tir_watchdog_params(kernel->functions[index].watchdog, options->timeout_ms,
+                                p->block + launch.params_size - TIR_WATCHDOG_BYTES);
         status = kernel->device->ops->launch(kernel->device, stream, kernel->native,
                                              kernel->functions[index].native, &launch, p->error);
     }
@@ -473,6 +479,7 @@ TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
                                  const tir_rt_arg *args, uint32_t count,
                                  const tir_rt_launch_options *options, tir_error *error)
 {
+    static const tir_rt_launch_options plain = TIR_RT_LAUNCH_OPTIONS_INIT;
     tir_error local;
     void *native;
     error = error ? error : &local;
@@ -492,7 +499,6 @@ TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
     p.facts = TIR_FACT_ALL;
     status = pack(&p, args, count);
     if (!status)
-        status = run(kernel, &p, native, options ? options->variant : -1,
-                     options ? options->report : NULL);
+        status = run(kernel, &p, native, options ? options : &plain);
     return tir_device_leave(kernel->device, status, error);
 }

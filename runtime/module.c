@@ -10,6 +10,7 @@
 
 #include "error.h"
 #include "host.h"
+#include "watchdog.h"
 
 struct tir_rt_module {
     tir_rt_device *device;
@@ -26,6 +27,8 @@ struct tir_rt_module {
 static void release(tir_rt_module *module)
 {
     const tir_allocator *allocator = module->device->allocator;
+    for (size_t i = 0; i < module->function_count && module->functions; i++)
+        tir_watchdog_destroy(module->device, module->functions[i].watchdog);
     if (module->native)
         module->device->ops->module_unload(module->device, module->native);
     tir_host_free(allocator, module->functions, module->function_count * sizeof *module->functions);
@@ -69,6 +72,8 @@ static tir_status load_function(tir_rt_kernel *kernel, const tir_artifact_varian
     tir_rt_device *device = kernel->device;
     const uint32_t *c = variant->cluster, size = c[0] ? c[0] * c[1] * c[2] : 1;
     tir_status status = device->ops->function(device, kernel->native, variant, &out->native, error);
+    if (!status && variant->watchdog)
+        status = tir_watchdog_create(device, kernel->info, variant, &out->watchdog, error);
     if (status || !variant->persistent)
         return status;
     uint32_t most = device->info.sm_count * variant->ctas_per_sm / size, fit = most;

@@ -6,8 +6,9 @@
 #include "device.h"
 
 struct loaded_function {
-    void *native;  // the device's function
-    uint32_t most; // of a persistent variant: most CTAs along x
+    void *native;              // the device's function
+    struct watchdog *watchdog; // or NULL
+    uint32_t most;             // of a persistent variant: most CTAs along x
 };
 
 struct tir_rt_kernel {

@@ -43,6 +43,7 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
     out.dims = settings(r->arena, o->dims.at, o->dims.len);
     out.dim_count = o->dims.len;
     out.kernel = text_of(o, TIR_OPTION_KERNEL);
+    out.watchdog = o->given[TIR_OPTION_WATCHDOG] || o->given[TIR_OPTION_TIMEOUT];
     out.line_info = r->line_info || o->given[TIR_OPTION_DEBUG];
     out.verify = o->given[TIR_OPTION_VERIFY];
     out.run_pass = text_of(o, TIR_OPTION_PASS);

@@ -166,6 +166,8 @@ static bool launch(struct run *r, tir_rt_launch_report *report)
 {
     tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
     options.report = report;
+    options.timeout_ms =
+        (uint32_t)TIR_MIN(r->options->integer[TIR_OPTION_TIMEOUT], UINT32_MAX / 1000) * 1000;
     return !tir_rt_launch(r->kernel, NULL, r->args, r->result.kernel->param_count, &options,
                           r->error);
 }

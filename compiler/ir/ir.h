@@ -218,6 +218,11 @@ struct tir_meta { // bound; kept for the artifact and for messages
     tir_str value;
 };
 
+struct tir_role { // that lower_tile has made a branch of; kept for messages
+    tir_str name;
+    uint32_t first, warps;
+};
+
 struct tir_func {
     struct tir_module *module;
     const char *name;
@@ -225,7 +230,8 @@ struct tir_func {
     struct tir_param *params;
     struct tir_dim *dims;
     struct tir_meta *metas;
-    uint32_t param_count, dim_count, meta_count;
+    struct tir_role *roles;
+    uint32_t param_count, dim_count, meta_count, role_count;
     struct tir_block *body;
     // Evaluated by the runtime before a launch, over the kernel's dims and scalar parameters: pure
     // i64 and bool arithmetic. Its yield gives grid_count grid sizes, then the conditions that must

@@ -8,6 +8,7 @@
 #include "cuda/cuda_device.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "error.h"
 #include "host.h"
@@ -141,6 +142,32 @@ static tir_status mem_fill(tir_rt_device *device, uint64_t dst, uint8_t value, u
     return status;
 }
 
+// Pinned memory has one address for the host and the device.
+static tir_status page_create(tir_rt_device *device, size_t size, struct device_page *out,
+                              tir_error *error)
+{
+    tir_status status;
+    CU_CALL_IN(cuda_device_of(device), status, error, cuMemAllocHost, &out->native, size);
+    if (status)
+        return status;
+    memset(out->native, 0, size);
+    out->address = (uintptr_t)out->native;
+    return TIR_OK;
+}
+
+static void page_destroy(tir_rt_device *device, struct device_page *page)
+{
+    CU_RELEASE_IN(cuda_device_of(device), cuMemFreeHost, page->native);
+}
+
+static tir_status page_read(tir_rt_device *device, const struct device_page *page, size_t offset,
+                            void *out, size_t size)
+{
+    (void)device;
+    memcpy(out, (const char *)page->native + offset, size);
+    return TIR_OK;
+}
+
 static void destroy(tir_rt_device *device)
 {
     struct cuda_device *d = cuda_device_of(device);
@@ -167,6 +194,9 @@ static const struct device_ops cuda_ops = {
     .read = mem_read,
     .copy = mem_copy,
     .fill = mem_fill,
+    .page_create = page_create,
+    .page_destroy = page_destroy,
+    .page_read = page_read,
     .module_load = tir_cuda_module_load,
     .module_unload = tir_cuda_module_unload,
     .function = tir_cuda_function,

@@ -318,6 +318,21 @@ cu_result EXPORTED(cuMemFree)(cu_deviceptr address)
     return end_release();
 }
 
+cu_result EXPORTED(cuMemAllocHost)(void **out, size_t size)
+{
+    BEGIN_IN_CONTEXT();
+    *out = malloc(size);
+    state.memory++;
+    return *out ? TIR_CUDA_SUCCESS : TIR_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+cu_result EXPORTED(cuMemFreeHost)(void *memory)
+{
+    free(memory);
+    state.memory--;
+    return end_release();
+}
+
 cu_result EXPORTED(cuMemcpyHtoDAsync)(cu_deviceptr dst, const void *src, size_t size,
                                       cu_stream stream)
 {

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sample.h"
-#include "tir/runtime.h"
+#include "rig.h"
 
 // hang(X: inout u32[n]): warp 0 waits for full[1], and warp 1 for empty. Nobody arrives.
 static const char ptx[] = ".version 8.0\n"
@@ -74,71 +73,191 @@ static const tir_artifact_kernel kernel = {.name = {"hang", 4},
 static const tir_artifact_desc artifact = {
     .target = {"sm_90", 5}, .ptx = {ptx, sizeof ptx - 1}, .kernels = &kernel, .kernel_count = 1};
 
-struct rig {
-    tir_runtime *runtime;
-    tir_rt_device *device;
-    tir_rt_module *module;
-    tir_rt_buffer *x;
-    tir_error error;
-};
-
 static void ok(const struct rig *rig, tir_status status)
 {
     if (status)
         fail_msg("%s: %s", tir_status_name(status), rig->error.message);
 }
 
-static void open_rig(struct rig *rig, const tir_artifact_desc *desc)
+// The artifact on a device, with another variant.
+static tir_rt_kernel *load(struct rig *rig, const char *spec, const tir_artifact_variant *changed)
 {
-    uint8_t *bytes;
+    tir_artifact_kernel one = kernel;
+    tir_artifact_desc desc = artifact;
+    tir_rt_kernel *out;
     size_t size;
-    ok(rig, tir_artifact_encode(desc, NULL, &bytes, &size, &rig->error));
-    ok(rig, tir_runtime_create(NULL, &rig->runtime, &rig->error));
-    ok(rig, tir_rt_device_open(rig->runtime, "emu", &rig->device, &rig->error));
+    one.variants = changed;
+    desc.kernels = &one;
+    uint8_t *bytes = rig_artifact(&desc, &size);
+    rig->counting.countdown = -1;
+    rig->fake = rig_fake(FAKE_CUDA);
+    ok(rig, rig_runtime(rig, FAKE_CUDA));
+    ok(rig, tir_rt_device_open(rig->runtime, spec, &rig->device, &rig->error));
     ok(rig, tir_rt_module_load(rig->device, bytes, size, &rig->module, &rig->error));
-    ok(rig, tir_rt_buffer_create(rig->device, 64, &rig->x, &rig->error));
-    tir_artifact_bytes_free(bytes, size, NULL);
+    ok(rig, tir_rt_module_kernel(rig->module, TEXT("hang"), &out, &rig->error));
+    free(bytes);
+    return out;
 }
 
-static void close_rig(struct rig *rig)
+static tir_status launch(struct rig *rig, tir_rt_kernel *hang, uint32_t timeout_ms)
 {
-    tir_rt_buffer_destroy(rig->x);
-    tir_rt_module_destroy(rig->module);
-    tir_rt_device_destroy(rig->device);
-    tir_runtime_destroy(rig->runtime);
+    const int64_t n = 16;
+    const tir_rt_arg arg = tir_rt_arg_tensor(0x100, TIR_ELEMENT_U32, 1, &n, NULL);
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    options.timeout_ms = timeout_ms;
+    return tir_rt_launch(hang, NULL, &arg, 1, &options, &rig->error);
+}
+
+// The report; freed by the caller.
+static char *report(struct rig *rig, uint32_t json)
+{
+    const size_t size = tir_rt_emu_findings(rig->device, json, NULL, 0) + 1;
+    char *text = malloc(size);
+    assert_int_equal(tir_rt_emu_findings(rig->device, json, text, size), size - 1);
+    assert_int_equal(strlen(text), size - 1);
+    return text;
 }
 
 // An emulator sees at once that nobody can go on.
 static void test_emulator(void **state)
 {
     struct rig rig = {0};
-    tir_rt_kernel *hang;
-    const int64_t n = 16;
     (void)state;
-    open_rig(&rig, &artifact);
-    ok(&rig, tir_rt_module_kernel(rig.module, TEXT("hang"), &hang, &rig.error));
-    const tir_rt_arg arg =
-        tir_rt_arg_tensor(tir_rt_buffer_address(rig.x), TIR_ELEMENT_U32, 1, &n, NULL);
-    assert_int_equal(tir_rt_launch(hang, NULL, &arg, 1, NULL, &rig.error), TIR_ERR_DEVICE);
-    const size_t size = tir_rt_emu_findings(rig.device, 0, NULL, 0) + 1;
-    char *text = malloc(size);
-    tir_rt_emu_findings(rig.device, 0, text, size);
+    tir_rt_kernel *hang = load(&rig, "emu", &variant);
+    assert_int_equal(launch(&rig, hang, 0), TIR_ERR_DEVICE);
     static const char *const parts[] = {
         "deadlock",   "warp 0 (load) full[1], mbarrier at 0x408, phase 0",
         "hang.tir:7", "warp 1 (math) empty, mbarrier at 0x410, phase 0 (parity 0): 3 of 3 arrivals",
         "hang.tir:9",
     };
+    char *text = report(&rig, 0);
     for (size_t i = 0; i < COUNT(parts); i++)
         if (!strstr(text, parts[i]))
             fail_msg("'%s' does not say '%s'", text, parts[i]);
     free(text);
-    close_rig(&rig);
+    rig_close(&rig);
+}
+
+// ---- the watchdog, with a driver on which the kernel seems to write what a kernel would write
+
+struct record {
+    uint32_t line, offset, parity, pending;
+    uint64_t word;
+    uint32_t claim, ms;
+};
+
+static uint64_t param(const struct rig *rig, int i)
+{
+    uint64_t words[6];
+    memcpy(words, rig->fake->last.params, sizeof words);
+    return words[i];
+}
+
+static struct record *page_of(const struct rig *rig)
+{
+    return (struct record *)(uintptr_t)param(rig, 3);
+}
+
+static void expect_text(struct rig *rig, uint32_t json, const char *want)
+{
+    char *text = report(rig, json);
+    assert_string_equal(text, want);
+    free(text);
+}
+
+static void test_watchdog(void **state)
+{
+    struct rig rig = {0};
+    tir_artifact_variant watched = variant;
+    (void)state;
+    watched.watchdog = 1;
+    watched.threads = 160;
+    tir_rt_kernel *hang = load(&rig, "cuda", &watched);
+    ok(&rig, launch(&rig, hang, 0));
+    assert_int_equal(rig.fake->last.params_size, 48);
+    assert_int_equal(param(&rig, 5), 10000000000);
+    assert_int_equal(*(const uint32_t *)(uintptr_t)param(&rig, 4), 0);
+    ok(&rig, launch(&rig, hang, 2500));
+    assert_int_equal(param(&rig, 5), 2500000000);
+    expect_text(&rig, 0, "");
+    expect_text(&rig, 1, "[\n]\n");
+
+    struct record *page = page_of(&rig);
+    page[0] = (struct record){7, 8, 1, 1, 0xabc, 5, 2501};
+    page[1] = (struct record){9, 16, 0, 3, 0xdef, 5, 2502};
+    page[3] = page[4] = (struct record){UINT32_MAX, 32, 0, 2, 1, 5, 61000};
+    rig.fake->sticky = TIR_CUDA_ERROR_LAUNCH_FAILED;
+    assert_int_equal(tir_rt_device_synchronize(rig.device, &rig.error), TIR_ERR_DEVICE);
+    assert_string_equal(rig.error.message,
+                        "hang: kernel hang, CTA 4: warp 0 (load) at line 7 waits for full[1], "
+                        "parity 1: 1 of 1 arrivals pending (0x0000000000000abc), for 2.501 s");
+    // It is the first cause of whatever comes later.
+    tir_rt_buffer *buffer;
+    assert_int_equal(tir_rt_buffer_create(rig.device, 64, &buffer, &rig.error), TIR_ERR_DEVICE);
+    assert_int_equal(rig.error.native, TIR_CUDA_ERROR_LAUNCH_FAILED);
+    assert_memory_equal(rig.error.message, "hang: kernel hang", 17);
+    expect_text(&rig, 0,
+                "hang: kernel hang, CTA 4: warp 0 (load) at line 7 waits for full[1], parity 1: 1 "
+                "of 1 arrivals pending (0x0000000000000abc), for 2.501 s\n"
+                "  CTA 4: warp 1 (math) at line 9 waits for empty, parity 0: 3 of 3 arrivals "
+                "pending (0x0000000000000def), for 2.502 s\n"
+                "  CTA 4: warps 3 to 4 wait for the mbarrier at byte 32, parity 0: 2 arrivals "
+                "pending (0x0000000000000001), for 61.000 s\n");
+    rig_close(&rig);
+}
+
+static void test_watchdog_of_clusters(void **state)
+{
+    struct rig rig = {0};
+    tir_artifact_variant watched = variant;
+    (void)state;
+    watched.watchdog = 1;
+    watched.cluster[0] = 2;
+    watched.cluster[1] = watched.cluster[2] = 1;
+    watched.persistent = watched.ctas_per_sm = 1;
+    tir_rt_kernel *hang = load(&rig, "cuda", &watched);
+    ok(&rig, launch(&rig, hang, 1));
+    page_of(&rig)[33] = (struct record){9, 16, 0, 3, 2, 3, 12};
+    rig.fake->sticky = TIR_CUDA_ERROR_LAUNCH_FAILED;
+    assert_int_equal(tir_rt_device_synchronize(rig.device, &rig.error), TIR_ERR_DEVICE);
+    expect_text(&rig, 0,
+                "hang: kernel hang, cluster 2, its CTA 1: warp 1 (math) at line 9 waits for empty, "
+                "parity 0: 3 of 3 arrivals pending (0x0000000000000002), for 0.012 s\n");
+    expect_text(&rig, 1,
+                "[\n{\"kind\":\"HANG\",\"kernel\":\"hang\",\"entry\":\"hang\",\"waits\":["
+                "{\"cluster\":2,\"rank\":1,\"warps\":[1,1],\"role\":\"math\",\"line\":9,"
+                "\"mbarrier\":\"empty\",\"parity\":0,\"pending\":3,"
+                "\"bytes\":\"0x0000000000000002\",\"ms\":12}]}\n]\n");
+    rig_close(&rig);
+}
+
+// A fault that is none of a watchdog's keeps its message, and a short buffer its bounds.
+static void test_other_faults(void **state)
+{
+    struct rig rig = {0};
+    tir_artifact_variant watched = variant;
+    char text[16];
+    (void)state;
+    watched.watchdog = 1;
+    tir_rt_kernel *hang = load(&rig, "cuda", &watched);
+    ok(&rig, launch(&rig, hang, 0));
+    rig.fake->sticky = TIR_CUDA_ERROR_ILLEGAL_ADDRESS;
+    assert_int_equal(tir_rt_device_synchronize(rig.device, &rig.error), TIR_ERR_DEVICE);
+    assert_memory_equal(rig.error.message, "cuCtxSynchronize", 16);
+    expect_text(&rig, 0, "");
+    page_of(&rig)[0] = (struct record){7, 8, 1, 1, 0xabc, 5, 2501};
+    assert_true(tir_rt_emu_findings(rig.device, 0, text, sizeof text) > sizeof text);
+    assert_string_equal(text, "hang: kernel ha");
+    rig_close(&rig);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_emulator),
+        cmocka_unit_test(test_watchdog),
+        cmocka_unit_test(test_watchdog_of_clusters),
+        cmocka_unit_test(test_other_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

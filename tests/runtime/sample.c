@@ -77,6 +77,7 @@ static const tir_artifact_variant variants[] = {
                       .facts = TIR_FACT_UNIT_INNER,
                       .threads = 128,
                       .dynamic_shared = 32768,
+                      .watchdog = 1,
                       .grid = {TILES_M, TILES_N, ONE}},
     [VARIANT_ANY] = {.entry = {"gemm_any", 8}, .threads = 64, .grid = {TILES_M, TILES_N, ONE}},
 };

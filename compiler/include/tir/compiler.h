@@ -83,15 +83,15 @@ typedef struct tir_compile_options {
     // "cluster": where the best variant of a kernel does without, that is an error in the source's
     // diagnostics. Another word: TIR_ERR_INVALID.
     tir_str require;
+    // 1: kernels for sm_90 and later whose wait for an mbarrier exceeds the time limit of the
+    // launch end, and the runtime says who waited for what, and in which line.
+    uint32_t watchdog;
 } tir_compile_options;
 #define TIR_COMPILE_OPTIONS_INIT                                                                  \
     {                                                                                             \
         sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0, \
             NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,       \
-            TIR_DIAGNOSTICS_TEXT, NULL, NULL,                                                     \
-        {                                                                                         \
-            NULL, 0                                                                               \
-        }                                                                                         \
+            TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0                                        \
     }
 
 // Compiles. `name` is what messages call the source; neither it nor `source` need stay valid.

@@ -13,12 +13,14 @@
 #include "ir/number.h"
 #include "ir/range.h"
 #include "ir/walk.h"
+#include "target/nvptx/nvptx.h"
 #include "tir/tensor_map.h"
 
 // No kernel is called this: `$` is no letter of the language.
-#define SHARED_NAME "tir$shared"
-#define PTX_KERNEL  71 // LLVM's calling convention number
-#define MAP_ALIGN   64
+#define SHARED_NAME     "tir$shared"
+#define PTX_KERNEL      71 // LLVM's calling convention number
+#define MAP_ALIGN       64
+#define WATCHDOG_PARAMS 3
 
 // Small things.
 
@@ -655,6 +657,8 @@ static LLVMTypeRef kernel_type(const struct emit *e)
         vec_push(e->arena, &types, e->ll->i64);
     for (uint32_t i = 0; i < e->maps.len; i++)
         vec_push(e->arena, &types, LLVMPointerTypeInContext(e->ll->context, TIR_AS_GENERIC));
+    for (uint32_t i = 0; i < WATCHDOG_PARAMS && e->has_watchdog; i++)
+        vec_push(e->arena, &types, e->ll->i64);
     return LLVMFunctionType(e->ll->none, types.at, types.len, false);
 }
 
@@ -736,6 +740,7 @@ static void bind_params(struct emit *e)
     e->first_map = next;
     for (uint32_t i = 0; i < e->maps.len; i++)
         bind_map(e, next++);
+    e->first_watch = next;
 }
 
 static LLVMMetadataRef new_scope(struct emit *e)
@@ -759,6 +764,7 @@ static void look_around(struct emit *e)
 {
     e->maps = tir_tensor_maps(e->arena, e->f);
     e->has_engines = e->maps.len;
+    e->has_watchdog = e->ll->watchdog && tir_nvptx_can_watch(e->f, e->ll->arch);
     tir_foreach_inst(inst, e->f) {
         e->has_remote |= inst->op == TIR_OP_REMOTE;
         e->has_engines |= inst->op == TIR_OP_WGMMA;

@@ -31,10 +31,12 @@ struct emit {
     V function, shared;    // shared: the dynamic shared memory, NULL until wanted
     LLVMValueRef *strides; // per parameter, TIR_MAX_RANK each
     struct tir_tensor_maps maps;
-    uint32_t first_map; // the parameter of the function that is the first map
-    V warp;             // the number of the warp, the same in all its lanes; NULL until wanted
-    bool has_remote;    // threads access shared memory of other CTAs
-    bool has_engines;   // the kernel starts tensor copies or products of warpgroups
+    uint32_t first_map;   // the parameter of the function that is the first map
+    uint32_t first_watch; // the first of the watchdog's three parameters
+    bool has_watchdog;
+    V warp;           // the number of the warp, the same in all its lanes; NULL until wanted
+    bool has_remote;  // threads access shared memory of other CTAs
+    bool has_engines; // the kernel starts tensor copies or products of warpgroups
     const struct tir_inst *awaited; // an await that the loop in front of it has emitted
     bool moves_registers;           // the kernel has a setmaxnreg
     struct tir_span span;           // of the instruction being emitted
@@ -98,6 +100,9 @@ void tir_emit_await(struct emit *e, const struct tir_inst *await, V *values);
 #define TIR_WGMMA_STEPS 16 // of one operation, at most
 // Why no instructions do what a wgmma says, or NULL.
 const char *tir_wgmma_wrong(const struct tir_inst *inst);
+
+// emit_watch.c: a wait of a kernel with a watchdog, for an mbarrier of this CTA.
+void tir_emit_watched_wait(struct emit *e, const struct tir_inst *inst, V bar, V parity);
 
 // convert.c: floats of 8 bits, tf32.
 V tir_emit_to_fp8(struct emit *e, V f32, enum tir_elem to);

@@ -97,6 +97,10 @@ static const char *wait_name(const struct emit *e)
 static void emit_wait(struct emit *e, const struct tir_inst *inst)
 {
     V args[] = {barrier_of(e, inst), tir_emit_value(e, inst->operands[TIR_WAIT_PARITY])};
+    if (e->has_watchdog) {
+        tir_emit_watched_wait(e, inst, args[0], args[1]);
+        return;
+    }
     LLVMBasicBlockRef wait = tir_emit_block(e, "wait"), done = tir_emit_block(e, "ready");
     LLVMBuildBr(e->b, wait);
     tir_emit_at(e, wait);

@@ -36,6 +36,7 @@ struct tir_llvm {
     char *text;              // while it is copied
     LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, none;
     LLVMAttributeRef convergent, nounwind, willreturn, no_memory; // of call sites
+    bool watchdog;                                                // waits have a time limit
     bool has_buffers;                                             // an alloca was made
     char message[400]; // what LLVM last complained about; empty: nothing
 };

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ir/walk.h"
 #include "target/nvptx/emit.h"
 
 struct job {
@@ -51,12 +52,21 @@ static void start_debug(const struct job *job, struct tir_llvm *ll)
                       LLVMValueAsMetadata(version));
 }
 
+bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_arch *arch)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_WAIT && arch->number >= 90)
+            return true;
+    return false;
+}
+
 static bool build_unit(void *user)
 {
     const struct job *job = user;
     struct tir_nvptx_unit *unit = &job->nvptx->units[job->at];
     if (!tir_llvm_init(&unit->ll, job->options->arch))
         return false;
+    unit->ll.watchdog = job->options->watchdog;
     if (job->options->line_info && job->count)
         start_debug(job, &unit->ll);
     for (uint32_t i = job->at; i < job->count; i += job->unit_count)

@@ -6,6 +6,7 @@
 //     a scalar    the value in its own type (bool: one byte, 0 or 1)
 //     then each named dimension as an i64
 //     then each tensor map (tensor_maps.h), 128 bytes at a multiple of 64
+//     then, with a watchdog, three i64: its page, its claim, its limit (emit_watch.c)
 // Shared memory is one dynamic array; a launch passes f->shared_bytes.
 #ifndef TIR_TARGET_NVPTX_NVPTX_H
 #define TIR_TARGET_NVPTX_NVPTX_H
@@ -20,6 +21,7 @@ struct tir_nvptx_options {
     bool line_info; // .loc lines that name the source
     bool verify;    // LLVM's verifier
     bool want_llvm; // fill result->llvm
+    bool watchdog;  // waits that take too long say where they are
 };
 
 struct tir_nvptx_result {
@@ -35,6 +37,9 @@ bool tir_nvptx_check(const struct tir_func *f, const struct tir_arch *arch,
 // The part of it about the asynchronous engines and what threads wait for: what is wrong, or NULL.
 const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_arch *arch,
                                   const struct tir_inst *inst);
+
+// Whether there is something in f that a watchdog can watch.
+bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_arch *arch);
 
 #define TIR_NVPTX_UNITS 8 // modules that are compiled at a time, at most
 

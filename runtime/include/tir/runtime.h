@@ -287,10 +287,13 @@ typedef struct tir_rt_launch_options {
     size_t struct_size;           // sizeof(tir_rt_launch_options)
     int32_t variant;              // -1: the first that fits; else this one, refused if it does not
     tir_rt_launch_report *report; // filled in on success; may be NULL
+    // How long a wait for an mbarrier may take in a kernel that was compiled with a watchdog, in
+    // milliseconds; 0: 10 s. A kernel that takes longer faults, within another quarter of the time.
+    uint32_t timeout_ms;
 } tir_rt_launch_options;
-#define TIR_RT_LAUNCH_OPTIONS_INIT              \
-    {                                           \
-        sizeof(tir_rt_launch_options), -1, NULL \
+#define TIR_RT_LAUNCH_OPTIONS_INIT                 \
+    {                                              \
+        sizeof(tir_rt_launch_options), -1, NULL, 0 \
     }
 
 // Checks the arguments against the kernel's parameters, in order, then launches. Named dimensions
@@ -340,7 +343,8 @@ TIR_API TIR_CHECKED tir_status tir_rt_launch_ptx(tir_rt_module *module, tir_rt_s
 // All that an emulator found wrong in its last launch, of which the launch's error holds the start
 // of the first message: a line for each message and an indented one for what would fix it, or, with
 // `json` not 0, an array with one object a line. Writes at most `size` bytes, the terminating 0
-// included, and gives the length of the whole text. A GPU finds nothing.
+// included, and gives the length of the whole text. A GPU finds nothing but the hang of a kernel
+// with a watchdog: who waits for what, as long as the kernel's module is there.
 TIR_API size_t tir_rt_emu_findings(tir_rt_device *device, uint32_t json, char *text, size_t size);
 
 // Arguments in one expression.

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reports of kernels that end themselves. Warps that wait at the same place for the same mbarrier
+// are one entry.
+
+#include "watchdog.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "artifact.h"
+#include "error.h"
+#include "host.h"
+#include "name.h"
+
+enum { DEFAULT_LIMIT_MS = 10000, WARPS = 32 };
+
+tir_status tir_watchdog_create(tir_rt_device *device, const tir_artifact_kernel *kernel,
+                               const tir_artifact_variant *variant, struct watchdog **out,
+                               tir_error *error)
+{
+    const struct device_ops *ops = device->ops;
+    struct watchdog *watchdog = *out = tir_host_alloc(device->allocator, sizeof *watchdog);
+    if (!watchdog)
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a watchdog");
+    *watchdog = (struct watchdog){.kernel = kernel, .variant = variant};
+    pthread_mutex_lock(&device->fault_lock);
+    watchdog->next = device->watchdogs;
+    device->watchdogs = watchdog;
+    pthread_mutex_unlock(&device->fault_lock);
+    tir_status status = ops->page_create(device, TIR_WATCHDOG_PAGE, &watchdog->page, error);
+    if (!status)
+        status = ops->alloc(device, sizeof(uint32_t), &watchdog->claim, error);
+    if (!status)
+        status = ops->fill(device, watchdog->claim, 0, sizeof(uint32_t), NULL, error);
+    return status;
+}
+
+void tir_watchdog_destroy(tir_rt_device *device, struct watchdog *watchdog)
+{
+    if (!watchdog)
+        return;
+    pthread_mutex_lock(&device->fault_lock);
+    struct watchdog **at = &device->watchdogs;
+    while (*at != watchdog)
+        at = &(*at)->next;
+    *at = watchdog->next;
+    pthread_mutex_unlock(&device->fault_lock);
+    if (watchdog->claim)
+        device->ops->free(device, watchdog->claim);
+    if (watchdog->page.address)
+        device->ops->page_destroy(device, &watchdog->page);
+    tir_host_free(device->allocator, watchdog, sizeof *watchdog);
+}
+
+void tir_watchdog_params(const struct watchdog *watchdog, uint32_t limit_ms, uint8_t *params)
+{
+    const uint64_t words[] = {watchdog->page.address, watchdog->claim,
+                              (uint64_t)(limit_ms ? limit_ms : DEFAULT_LIMIT_MS) * 1000000};
+    _Static_assert(sizeof words == TIR_WATCHDOG_BYTES, "the parameters of a watchdog");
+    memcpy(params, words, sizeof words);
+}
+
+// ---- records
+
+struct record {
+    uint32_t line, offset, parity, pending;
+    uint64_t word;
+    uint32_t claim, ms;
+};
+_Static_assert(sizeof(struct record) == TIR_WATCHDOG_RECORD, "a record");
+
+static bool same_wait(const struct record *a, const struct record *b)
+{
+    return a->line == b->line && a->offset == b->offset && a->parity == b->parity;
+}
+
+// ---- text
+
+struct text { // as snprintf: counted beyond the end
+    char *at;
+    size_t len, size;
+};
+
+static void put(struct text *t, const char *format, ...) TIR_PRINTF(2, 3);
+static void put(struct text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const size_t room = t->len < t->size ? t->size - t->len : 0;
+    const int n = vsnprintf(room ? t->at + t->len : NULL, room, format, args);
+    va_end(args);
+    t->len += n > 0 ? (size_t)n : 0;
+}
+
+static void put_barrier(struct text *t, const struct watchdog *w, uint32_t offset)
+{
+    uint32_t index;
+    const tir_artifact_barrier *barrier = tir_name_barrier(w->variant, offset, &index);
+    if (!barrier)
+        put(t, "the mbarrier at byte %" PRIu32, offset);
+    else if (barrier->count == 1)
+        put(t, "%.*s", TIR_STR(barrier->name));
+    else
+        put(t, "%.*s[%" PRIu32 "]", TIR_STR(barrier->name), index);
+}
+
+// Warps first to last, which wait for the same.
+static void put_wait(struct text *t, const struct watchdog *w, const struct record *r,
+                     uint32_t first, uint32_t last)
+{
+    uint32_t index;
+    const tir_artifact_role *role = tir_name_role(w->variant, first);
+    const tir_artifact_barrier *barrier = tir_name_barrier(w->variant, r->offset, &index);
+    put(t, first == last ? "warp %" PRIu32 : "warps %" PRIu32 " to %" PRIu32, first, last);
+    if (role)
+        put(t, " (%.*s)", TIR_STR(role->name));
+    if (r->line != UINT32_MAX)
+        put(t, " at line %" PRIu32, r->line);
+    put(t, first == last ? " waits for " : " wait for ");
+    put_barrier(t, w, r->offset);
+    put(t, ", parity %" PRIu32 ": %" PRIu32, r->parity, r->pending);
+    if (barrier && barrier->arrivals)
+        put(t, " of %" PRIu32, barrier->arrivals);
+    put(t, " arrivals pending (0x%016" PRIx64 "), for %" PRIu32 ".%03" PRIu32 " s", r->word,
+        r->ms / 1000, r->ms % 1000);
+}
+
+static void put_json(struct text *t, const struct watchdog *w, const struct record *r,
+                     uint32_t rank, uint32_t first, uint32_t last)
+{
+    const tir_artifact_role *role = tir_name_role(w->variant, first);
+    put(t,
+        "{\"cluster\":%" PRIu32 ",\"rank\":%" PRIu32 ",\"warps\":[%" PRIu32 ",%" PRIu32
+        "],\"role\":",
+        r->claim - 1, rank, first, last);
+    if (role) // a name of the source: no character in it needs an escape
+        put(t, "\"%.*s\"", TIR_STR(role->name));
+    else
+        put(t, "null");
+    put(t, ",\"line\":%" PRIu32 ",\"mbarrier\":\"", r->line == UINT32_MAX ? 0 : r->line);
+    put_barrier(t, w, r->offset);
+    put(t,
+        "\",\"parity\":%" PRIu32 ",\"pending\":%" PRIu32 ",\"bytes\":\"0x%016" PRIx64
+        "\",\"ms\":%" PRIu32 "}",
+        r->parity, r->pending, r->word, r->ms);
+}
+
+// The records of one CTA. `*count` entries have come before.
+static void put_cta(struct text *t, const struct watchdog *w, const struct record *records,
+                    uint32_t rank, bool json, uint32_t *count)
+{
+    const uint32_t *c = w->variant->cluster, ctas = c[0] ? c[0] * c[1] * c[2] : 1;
+    for (uint32_t i = 0, next; i < WARPS; i = next) {
+        next = i + 1;
+        if (!records[i].line)
+            continue;
+        while (next < WARPS && same_wait(&records[i], &records[next]) &&
+               tir_name_role(w->variant, next) == tir_name_role(w->variant, i))
+            next++;
+        const uint32_t cluster = records[i].claim - 1;
+        if (json) {
+            put(t, "%s", *count ? "," : "");
+            put_json(t, w, &records[i], rank, i, next - 1);
+        } else {
+            put(t, *count ? "\n  " : "hang: kernel %.*s, ", TIR_STR(w->kernel->name));
+            put(t, ctas == 1 ? "CTA %" PRIu32 ": " : "cluster %" PRIu32 ", ", cluster);
+            if (ctas > 1)
+                put(t, "its CTA %" PRIu32 ": ", rank);
+            put_wait(t, w, &records[i], i, next - 1);
+        }
+        ++*count;
+    }
+}
+
+// All that one page says. Nothing: 0.
+static uint32_t put_page(struct text *t, tir_rt_device *device, const struct watchdog *w, bool json)
+{
+    struct record records[WARPS];
+    uint32_t count = 0;
+    for (uint32_t rank = 0; rank < TIR_WATCHDOG_PAGE / sizeof records; rank++) {
+        if (!w->page.address || device->ops->page_read(device, &w->page, rank * sizeof records,
+                                                       records, sizeof records))
+            return 0;
+        put_cta(t, w, records, rank, json, &count);
+    }
+    return count;
+}
+
+void tir_watchdog_explain(tir_rt_device *device, tir_error *error)
+{
+    struct text t = {error->message, 0, sizeof error->message};
+    char before[sizeof error->message];
+    memcpy(before, error->message, sizeof before);
+    pthread_mutex_lock(&device->fault_lock);
+    for (const struct watchdog *w = device->watchdogs; w && !t.len; w = w->next)
+        put_page(&t, device, w, false);
+    pthread_mutex_unlock(&device->fault_lock);
+    if (!t.len)
+        memcpy(error->message, before, sizeof before);
+    else
+        error->message[strcspn(error->message, "\n")] = 0;
+}
+
+size_t tir_watchdog_report(tir_rt_device *device, uint32_t json, char *text, size_t size)
+{
+    struct text t = {text, 0, size};
+    if (size)
+        *text = 0;
+    if (json)
+        put(&t, "[\n");
+    pthread_mutex_lock(&device->fault_lock);
+    for (const struct watchdog *w = device->watchdogs; w; w = w->next) {
+        const struct text before = t;
+        if (json)
+            put(&t, "{\"kind\":\"HANG\",\"kernel\":\"%.*s\",\"entry\":\"%.*s\",\"waits\":[",
+                TIR_STR(w->kernel->name), TIR_STR(w->variant->entry));
+        if (put_page(&t, device, w, json))
+            put(&t, json ? "]}\n" : "\n");
+        else
+            t.len = before.len;
+    }
+    pthread_mutex_unlock(&device->fault_lock);
+    if (json)
+        put(&t, "]\n");
+    return t.len;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a kernel with a watchdog writes down before it ends itself, and the report made of it.
+//
+// Such a kernel gets three more parameters: the page, the claim and the time limit of a wait in
+// nanoseconds. A warp whose wait is overdue writes a record to the page, if its cluster is the one
+// that has claimed it, and takes it back if the wait ends after all; after another quarter of the
+// limit it traps. The page is memory of the host, which is left when the device is lost. The claim,
+// memory of the device, is a u32: 0, or 1 more than the linear number of a cluster. The page has
+// one record for each warp of a cluster: for CTA r of the cluster and warp w the one of number 32 r
+// + w.
+//
+//      0   u32  source line, 0xffffffff: not known, 0: no record. Written last
+//      4   u32  offset of the mbarrier in dynamic shared memory
+//      8   u32  the parity that is waited for
+//     12   u32  arrivals that are pending, as mbarrier.pending_count decodes the next one
+//     16   u64  the mbarrier's bytes
+//     24   u32  the claim
+//     28   u32  milliseconds that the wait has taken
+#ifndef TIR_RUNTIME_WATCHDOG_H
+#define TIR_RUNTIME_WATCHDOG_H
+
+#include "device.h"
+
+enum { TIR_WATCHDOG_RECORD = 32, TIR_WATCHDOG_PAGE = 16 * 32 * TIR_WATCHDOG_RECORD };
+
+struct watchdog { // of one variant on one device, whose list it is in
+    struct watchdog *next;
+    const tir_artifact_kernel *kernel;
+    const tir_artifact_variant *variant;
+    struct device_page page;
+    uint64_t claim;
+};
+
+// The watchdog of a variant that has one. The caller destroys it, before the device.
+tir_status tir_watchdog_create(tir_rt_device *device, const tir_artifact_kernel *kernel,
+                               const tir_artifact_variant *variant, struct watchdog **out,
+                               tir_error *error);
+void tir_watchdog_destroy(tir_rt_device *device, struct watchdog *watchdog); // NULL is fine
+
+// Writes the parameters of a launch: TIR_WATCHDOG_BYTES.
+void tir_watchdog_params(const struct watchdog *watchdog, uint32_t limit_ms, uint8_t *params);
+
+// After a fault: puts the first line of the report into `error`, if a kernel has ended itself.
+void tir_watchdog_explain(tir_rt_device *device, tir_error *error);
+
+// The report as tir_rt_emu_findings gives it.
+size_t tir_watchdog_report(tir_rt_device *device, uint32_t json, char *text, size_t size);
+
+#endif
