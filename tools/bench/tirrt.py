@@ -66,7 +66,8 @@ class Report(c.Structure):
 
 
 class LaunchOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("variant", c.c_int32), ("report", c.POINTER(Report))]
+    _fields_ = [("struct_size", c.c_size_t), ("variant", c.c_int32), ("report", c.POINTER(Report)),
+                ("timeout_ms", c.c_uint32)]
 
 
 class Usage(c.Structure):
@@ -88,10 +89,12 @@ class Formula(c.Structure):
 
 
 class Variant(c.Structure):
-    _fields_ = [("entry", Str), ("facts", c.c_uint32), ("when", Formula), ("threads", c.c_uint32),
-                ("cluster", c.c_uint32 * 3), ("static_shared", c.c_uint32),
+    _fields_ = [("entry", Str), ("facts", c.c_uint32), ("when", Formula), ("cost", Formula),
+                ("threads", c.c_uint32), ("cluster", c.c_uint32 * 3), ("static_shared", c.c_uint32),
                 ("dynamic_shared", c.c_uint32), ("grid", Formula * 3), ("persistent", c.c_uint32),
-                ("ctas_per_sm", c.c_uint32)]
+                ("ctas_per_sm", c.c_uint32), ("maps", c.c_void_p), ("map_count", c.c_uint32),
+                ("watchdog", c.c_uint32), ("roles", c.c_void_p), ("role_count", c.c_uint32),
+                ("barriers", c.c_void_p), ("barrier_count", c.c_uint32)]
 
 
 class Meta(c.Structure):
@@ -232,7 +235,7 @@ class Call:
         self.kernel, self.values, self.keep = kernel, values, []
         self.args = (Arg * len(values))()
         self.report = Report()
-        self.options = LaunchOptions(c.sizeof(LaunchOptions), -1, c.pointer(self.report))
+        self.options = LaunchOptions(c.sizeof(LaunchOptions), -1, c.pointer(self.report), 0)
         for arg, param, value in zip(self.args, kernel.params, values):
             (self.set_scalar if param.kind == SCALAR else self.set_tensor)(arg, param, value)
         self.error = Error()
