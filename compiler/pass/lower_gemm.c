@@ -415,7 +415,7 @@ void tir_lower_gemm(struct lower *lo, struct tir_inst *inst)
     build_product(&g);
     note_in_flight(&g);
     tir_receipt_add(lo->cx, TIR_TOPIC_DOT, inst->span,
-                    "product: wgmma m64n%uk%u.%s, %u of a warpgroup%s", g.n, g.depth,
+                    "dot: wgmma m64n%uk%u.%s, %u of a warpgroup%s", g.n, g.depth,
                     tir_words[g.kind].name, g.rows / M * g.steps * (g.columns / g.n),
                     g.a_in_registers ? ", A from registers" : "");
 }

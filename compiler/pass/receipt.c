@@ -135,20 +135,9 @@ static bool has_topic(const struct tir_receipt_part *part, enum tir_topic topic)
 
 static void describe_copy(struct tir_pass_cx *cx, const struct tir_inst *copy)
 {
-    enum tir_word engine = tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_engine_cp_async);
-    long long width = tir_attr_int(copy, TIR_ATTR_width, 0);
     const char *name = tir_ref_base(copy)->name;
-    struct tir_text text;
-    tir_text_init(&text, cx->scratch, 0);
-    tir_text_format(&text, "copy %s %s: ", copy->op == TIR_OP_STORE_ASYNC ? "to" : "of",
-                    name ? name : "a tensor");
-    if (engine == TIR_WORD_engine_cp_async)
-        tir_text_add(&text, STR("cp.async"));
-    else
-        tir_text_format(&text, "%s", tir_words[engine].name);
-    if (width)
-        tir_text_format(&text, ", %lld bytes each", width);
-    tir_receipt_add(cx, TIR_TOPIC_COPY, copy->span, "%s", text.ptr);
+    tir_receipt_add(cx, TIR_TOPIC_COPY, copy->span, "copy of %s: cp.async, %lld bytes each",
+                    name ? name : "a tensor", (long long)tir_attr_int(copy, TIR_ATTR_width, 16));
 }
 
 static void describe_dot(struct tir_pass_cx *cx, const struct tir_inst *dot)
@@ -159,16 +148,15 @@ static void describe_dot(struct tir_pass_cx *cx, const struct tir_inst *dot)
     tir_receipt_dot(cx, dot, &plan);
 }
 
-// Of a kernel that was written behind the passes that decide about copies and products.
+// Of a kernel that was written behind the passes that decide about copies and products. What the
+// tensor copy engine and warpgroups do is listed where it is lowered.
 static void describe_by_hand(struct tir_pass_cx *cx, const struct tir_receipt_part *part,
                              const struct tir_func *f)
 {
     bool copies = !has_topic(part, TIR_TOPIC_COPY), dots = !has_topic(part, TIR_TOPIC_DOT);
     tir_foreach_inst(inst, f) {
-        if (copies && (inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_STORE_ASYNC))
+        if (copies && inst->op == TIR_OP_COPY_ASYNC && !inst->operands[TIR_COPY_MBAR])
             describe_copy(cx, inst);
-        else if (dots && inst->op == TIR_OP_GEMM_ASYNC)
-            tir_receipt_add(cx, TIR_TOPIC_DOT, inst->span, "dot: wgmma");
         else if (dots && inst->op == TIR_OP_DOT)
             describe_dot(cx, inst);
     }

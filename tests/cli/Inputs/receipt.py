@@ -29,7 +29,8 @@ def check_record(record, lines):
         assert (record["line"], record["column"]) <= (record["end_line"], record["end_column"])
         assert 1 <= record["line"] <= len(lines) and record["file"] == sys.argv[1], record
         assert 1 <= record["column"] <= len(lines[record["line"] - 1].encode()) + 1, record
-        text = lines[record["line"] - 1][record["column"] - 1:record["end_column"] - 1]
+        end = record["end_column"] - 1 if record["end_line"] == record["line"] else None
+        text = lines[record["line"] - 1][record["column"] - 1:end]
     else:
         text = "nowhere"
     print(record["topic"], "refused" if record["refusal"] else "done", record["wish"],
