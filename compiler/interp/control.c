@@ -155,38 +155,52 @@ void tir_interp_while(struct interp *in, const struct tir_inst *inst)
         tir_interp_copy(in, inst, inst->results[i], test->args[i]);
 }
 
-// Moves on to the next tile in row-major order. False: that was the last.
-static bool next_tile(struct interp *in, const struct tir_block *body, const int64_t *by,
-                      const int64_t *end)
+static void set_start(struct interp *in, const struct tir_value *arg, int64_t start)
 {
-    for (uint32_t d = body->arg_count; d-- > 0;) {
-        int64_t *at = &tir_interp_write(in, body->args[d])->i;
-        if (tir_add_checked(*at, by[d], at) && *at < end[d])
+    union tir_number *at = tir_interp_write(in, arg);
+    for (uint32_t i = 0; i < in->lanes; i++)
+        at[i].i = start;
+}
+
+// Moves on to the next tile in row-major order. False: that was the last.
+static bool next_tile(struct interp *in, const struct tir_block *body, uint32_t rank,
+                      const int64_t *by, const int64_t *end)
+{
+    for (uint32_t d = rank; d-- > 0;) {
+        int64_t at = tir_interp_write(in, body->args[d])->i;
+        bool next = tir_add_checked(at, by[d], &at) && at < end[d];
+        set_start(in, body->args[d], next ? at : 0);
+        if (next)
             return true;
-        *at = 0;
     }
     return false;
 }
 
-// One tile after the other: the tiles are independent of each other.
+// One tile after the other: the tiles are independent of each other, but for what a role carries,
+// which a CTA that does all of them carries through all of them.
 void tir_interp_tiles(struct interp *in, const struct tir_inst *inst)
 {
     const struct tir_block *body = inst->regions[0];
-    uint32_t rank;
-    struct tir_value **extents = tir_list(inst, &rank);
+    uint32_t rank = tir_carried_at(inst);
     int64_t *end = arena_array(&in->scratch, int64_t, rank);
-    if (in->lanes > 1)
+    bool any = true;
+    if (in->f->grid_count)
         tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED, "a tiles loop in an explicit kernel");
     for (uint32_t d = 0; d < rank; d++) {
-        end[d] = tir_interp_read(in, extents[d])->i;
-        if (end[d] <= 0)
-            return;
-        tir_interp_write(in, body->args[d])->i = 0;
+        end[d] = tir_interp_uniform(in, inst, inst->operands[d]).i;
+        any &= end[d] > 0;
+        set_start(in, body->args[d], 0);
     }
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        tir_interp_copy(in, inst, body->args[rank + i], inst->operands[rank + i]);
     const int64_t *by = tir_attr_find(inst, TIR_ATTR_by)->list;
-    do
+    while (any) {
         tir_interp_block(in, body);
-    while (next_tile(in, body, by, end));
+        carry(in, inst, body->args + rank, body);
+        any = next_tile(in, body, rank, by, end);
+    }
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        tir_interp_copy(in, inst, inst->results[i], body->args[rank + i]);
 }
 
 void tir_interp_assume(struct interp *in, const struct tir_inst *inst)

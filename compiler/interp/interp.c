@@ -297,7 +297,9 @@ static void run_kernel(struct interp *in, const struct tir_interp_arg *args, uin
 {
     const struct tir_func *f = in->f;
     in->slots = arena_array(&in->arena, struct slot, f->value_count);
-    in->threads = f->grid_count && f->threads;
+    const struct tir_inst *last = f->body->last;
+    bool roles = last && last->op == TIR_OP_ROLE;
+    in->threads = (f->grid_count || roles) && f->threads;
     in->max_lanes = in->threads ? f->threads : 1;
     in->lanes = in->active_count = 1;
     in->active = arena_array(&in->arena, uint8_t, in->max_lanes);

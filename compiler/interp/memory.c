@@ -336,6 +336,29 @@ void tir_interp_copy_async(struct interp *in, const struct tir_inst *inst)
     }
 }
 
+// Every thread that comes does all of it.
+void tir_interp_store_async(struct interp *in, const struct tir_inst *inst)
+{
+    struct places from = all_of(in, tir_interp_buffer(in, inst, inst->operands[0]));
+    struct places to = resolve(in, inst);
+    enum tir_op op = atomic_op(inst);
+    if (to.lanes || from.count != to.count)
+        tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED, "%u elements copied to %u", from.count,
+                        to.count);
+    uint32_t times = op == TIR_OP_COUNT ? 1 : in->active_count;
+    for (uint32_t i = 0; i < from.count * times; i++) {
+        int64_t at = to.at[i % from.count];
+        if (at == OUTSIDE)
+            continue;
+        union tir_number pair[2] = {fetch(to.buffer, at),
+                                    fetch(from.buffer, from.at[i % from.count])};
+        union tir_number next = pair[1];
+        if (op != TIR_OP_COUNT && !tir_number_apply(op, to.buffer->elem, pair, &next))
+            tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED, "this copy cannot be interpreted");
+        put(to.buffer, at, next);
+    }
+}
+
 void tir_interp_stride(struct interp *in, const struct tir_inst *inst)
 {
     const struct buffer *b = tir_interp_buffer(in, inst, inst->operands[0]);

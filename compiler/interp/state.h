@@ -3,9 +3,9 @@
 // failing.
 //
 // A value is an array of numbers: the elements of a tile in row-major order, or a scalar once per
-// lane. There is one lane at tile level and one per thread of the CTA in an explicit kernel, so
-// that one loop serves tiles and threads alike. Slots are made when a value is first computed and
-// used again whenever it is computed anew.
+// lane. There is one lane at tile level and one per thread of the CTA in an explicit kernel or one
+// with roles, so that one loop serves tiles and threads alike. Slots are made when a value is first
+// computed and used again whenever it is computed anew.
 #ifndef TIR_INTERP_STATE_H
 #define TIR_INTERP_STATE_H
 
@@ -27,6 +27,7 @@ struct slot {
     union tir_number *at;   // NULL: not computed yet
     union tir_number *next; // where a carried value's successor is staged
     struct buffer *buffer;  // of a value that is a buffer
+    struct queue *queue;    // of a ring, by its first buffer
 };
 
 struct interp {
@@ -36,6 +37,7 @@ struct interp {
     struct tir_arena scratch; // within one instruction
     uint32_t lanes;           // running in lockstep: 1 at tile level
     uint32_t max_lanes;       // room for each scalar
+    uint32_t first_lane;      // the thread that lane 0 is: not 0 in roles
     uint8_t *active;          // lanes that run now
     uint32_t active_count;
     bool threads; // an explicit kernel: lanes are threads
@@ -73,7 +75,7 @@ const struct buffer *tir_interp_buffer(struct interp *in, const struct tir_inst 
 void tir_interp_copy(struct interp *in, const struct tir_inst *inst, const struct tir_value *to,
                      const struct tir_value *from);
 
-// Each kind of instruction (the files shape.c, memory.c, thread.c, control.c).
+// Each kind of instruction (the files shape.c, memory.c, thread.c, control.c, role.c).
 #define INTERP_OPS(X)                 \
     X(CAST, cast)                     \
     X(BITCAST, bitcast)               \
@@ -112,7 +114,19 @@ void tir_interp_copy(struct interp *in, const struct tir_inst *inst, const struc
     X(BAR_SYNC, bar_sync)             \
     X(WARP_SYNC, warp_sync)           \
     X(SHUFFLE, shuffle)               \
-    X(VOTE, vote)
+    X(VOTE, vote)                     \
+    X(ELECT, elect)                   \
+    X(ROLE, role)                     \
+    X(RING, ring)                     \
+    X(PUT, put)                       \
+    X(GET, get)                       \
+    X(GEMM_ASYNC, dot)                \
+    X(AWAIT, await)                   \
+    X(STORE_ASYNC, store_async)       \
+    X(PREFETCH, nothing)              \
+    X(FENCE, nothing)                 \
+    X(SETMAXNREG, nothing)            \
+    X(GRIDDEPCONTROL, nothing)
 
 #define X(op, name) void tir_interp_##name(struct interp *in, const struct tir_inst *inst);
 INTERP_OPS(X)

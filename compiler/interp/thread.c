@@ -23,16 +23,16 @@ void tir_interp_thread_id(struct interp *in, const struct tir_inst *inst)
             to[i].i = i % WARP;
             break;
         case TIR_OP_WARPID:
-            to[i].i = i / WARP;
+            to[i].i = (in->first_lane + i) / WARP;
             break;
         case TIR_OP_WGID:
-            to[i].i = i / (4 * WARP);
+            to[i].i = (in->first_lane + i) / (4 * WARP);
             break;
         case TIR_OP_TID_IN_WG:
-            to[i].i = i % (4 * WARP);
+            to[i].i = (in->first_lane + i) % (4 * WARP);
             break;
         default:
-            to[i].i = i;
+            to[i].i = in->first_lane + i;
             break;
         }
 }
@@ -53,11 +53,14 @@ void tir_interp_num_threads(struct interp *in, const struct tir_inst *inst)
     need_threads(in, inst);
     union tir_number *to = tir_interp_write(in, tir_result(inst));
     for (uint32_t i = 0; i < in->lanes; i++)
-        to[i].i = in->lanes;
+        to[i].i = in->max_lanes;
 }
 
 void tir_interp_bar_sync(struct interp *in, const struct tir_inst *inst)
 {
+    if (tir_attr_int(inst, TIR_ATTR_threads, in->max_lanes) != in->lanes)
+        tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED,
+                        "a barrier of other threads than those of the role cannot be interpreted");
     if (in->active_count < in->lanes)
         tir_interp_fail(in, inst, TIR_ERR_INVALID, "only %u of %u threads arrive at this barrier",
                         in->active_count, in->lanes);
@@ -91,6 +94,19 @@ static uint32_t source_lane(enum tir_word mode, uint32_t lane, uint32_t by)
         return lane ^ by;
     default:
         return by;
+    }
+}
+
+// The first lane that is there.
+void tir_interp_elect(struct interp *in, const struct tir_inst *inst)
+{
+    need_threads(in, inst);
+    union tir_number *to = tir_interp_write(in, tir_result(inst));
+    for (uint32_t i = 0; i < in->lanes; i++) {
+        uint32_t first = i / WARP * WARP;
+        while (first < i && !in->active[first])
+            first++;
+        to[i].i = first == i;
     }
 }
 
