@@ -8,7 +8,8 @@
 //     0:+128]); let s: f32[64, 1] in S[(16, 4) : (1, 1@warpid)] + R[(32) : (1@laneid)] = reduce(x,
 //     axis = 1, kind = sum);
 //
-// Layouts spread from anchors, the strictest first: accumulators of dot (mma fragments), scans,
+// Layouts spread from anchors, the strictest first: what the program states, accumulators of
+// gemm_async and dot (wgmma and mma fragments), scans,
 // then loads and stores by falling size (16-byte vectors along the contiguous dimension; warps
 // along dimensions that are not reduced, so that a row stays in a warp). Each anchor spreads
 // through elementwise operations, shape changes, reductions and loop-carried values to whatever has
@@ -97,6 +98,13 @@ static struct tir_value *yielded(const struct tir_block *block, uint32_t i)
     return yield && i < yield->operand_count ? yield->operands[i] : NULL;
 }
 
+// The argument of the block of a for or tiles loop that result i goes round by.
+static struct tir_value *carried_arg(const struct tir_inst *inst, uint32_t i)
+{
+    const struct tir_block *block = inst->regions[0];
+    return block->args[block->arg_count - inst->result_count + i];
+}
+
 static void spread_regions(struct solver *s, struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < inst->result_count; i++) {
@@ -105,10 +113,12 @@ static void spread_regions(struct solver *s, struct tir_inst *inst)
             struct tir_value *group[] = {result, yielded(inst->regions[0], i),
                                          yielded(inst->regions[1], i)};
             spread_group(s, group, TIR_COUNT_OF(group));
-        } else if (inst->op == TIR_OP_FOR) {
-            struct tir_value *group[] = {result, inst->operands[TIR_FOR_INIT + i],
-                                         inst->regions[0]->args[1 + i],
-                                         yielded(inst->regions[0], i)};
+        } else if (inst->op == TIR_OP_GET) {
+            struct tir_value *group[] = {result, yielded(inst->regions[0], i)};
+            spread_group(s, group, TIR_COUNT_OF(group));
+        } else if (inst->op == TIR_OP_FOR || inst->op == TIR_OP_TILES) {
+            struct tir_value *group[] = {result, inst->operands[tir_carried_at(inst) + i],
+                                         carried_arg(inst, i), yielded(inst->regions[0], i)};
             spread_group(s, group, TIR_COUNT_OF(group));
         } else if (inst->op == TIR_OP_WHILE) {
             struct tir_value *group[] = {result, inst->operands[i], inst->regions[0]->args[i],
@@ -192,8 +202,15 @@ static void spread(struct solver *s, struct tir_inst *inst)
             assign(s, x, lr);
         break;
     case TIR_OP_DOT:
+    case TIR_OP_GEMM_ASYNC:
         if (lr)
             assign(s, inst->operands[TIR_DOT_ACC], lr);
+        break;
+    case TIR_OP_AWAIT:
+        for (uint32_t i = 0; i < inst->result_count; i++) {
+            struct tir_value *group[] = {inst->results[i], inst->operands[i]};
+            spread_group(s, group, TIR_COUNT_OF(group));
+        }
         break;
     case TIR_OP_ATOMIC:
         assign(s, x, lr);
@@ -202,6 +219,8 @@ static void spread(struct solver *s, struct tir_inst *inst)
     case TIR_OP_FOR:
     case TIR_OP_WHILE:
     case TIR_OP_IF:
+    case TIR_OP_TILES:
+    case TIR_OP_GET:
         spread_regions(s, inst);
         break;
     case TIR_OP_YIELD:
@@ -227,6 +246,58 @@ static void propagate(struct solver *s)
 }
 
 // Anchors.
+
+// Tiles of a role are spread over its own warps.
+static void enter_crew(struct solver *s, const struct tir_inst *inst)
+{
+    while (inst && inst->op != TIR_OP_ROLE)
+        inst = inst->block->owner;
+    s->warps = inst ? (uint32_t)tir_attr_int(inst, TIR_ATTR_warps, 1) : s->f->threads / 32;
+}
+
+// What the program itself says.
+static void anchor_stated(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        for (uint32_t r = 0; r < inst->result_count; r++)
+            assign(s, inst->results[r], inst->results[r]->type->layout);
+        for (uint32_t k = 0; k < inst->region_count; k++)
+            for (uint32_t i = 0; i < inst->regions[k]->arg_count; i++)
+                assign(s, inst->regions[k]->args[i], inst->regions[k]->args[i]->type->layout);
+    }
+    propagate(s);
+}
+
+// Sums that gemm_async computes: rows over the warpgroups, as far as there are rows for each. An
+// operand A in registers lies in them as sums of its shape would.
+static bool anchor_products(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        if (inst->op != TIR_OP_GEMM_ASYNC)
+            continue;
+        enter_crew(s, inst);
+        const struct tir_type *t = inst->results[0]->type;
+        struct tir_value *a = inst->operands[TIR_DOT_A];
+        uint32_t groups = s->warps / 4, rows = groups;
+        while (rows > 1 && (groups % rows || t->shape[0] % (64 * rows)))
+            rows--;
+        const struct tir_layout *l =
+            groups ? tir_layout_wgmma(s->types, t->shape, rows, groups / rows, s->warps) : NULL;
+        if (!l || s->warps % 4) {
+            tir_error_at(s->cx->diags, inst->span, TIR_E_UNSUPPORTED,
+                         "gemm_async of %s on %u warps: 4 warps do 64 rows and 8 columns or more",
+                         tir_type_text(s->cx->scratch, t).ptr, s->warps);
+            return false;
+        }
+        assign(s, inst->results[0], l);
+        propagate(s);
+        if (tir_type_is_tile(a->type)) {
+            assign(s, a, tir_layout_wgmma(s->types, a->type->shape, rows, 1, s->warps));
+            propagate(s);
+        }
+    }
+    return true;
+}
 
 // Coalesced access: vectors and lanes along the contiguous dimension, warps away from reduced ones.
 // vectors: bytes that may move at a time.
@@ -295,6 +366,7 @@ static void anchor_dots(struct solver *s)
     tir_foreach_inst(inst, s->f) {
         if (inst->op != TIR_OP_DOT)
             continue;
+        enter_crew(s, inst);
         const struct tir_type *a = inst->operands[TIR_DOT_A]->type;
         const struct tir_type *b = inst->operands[TIR_DOT_B]->type;
         const struct tir_type *t = inst->results[0]->type;
@@ -310,6 +382,7 @@ static void anchor_scans(struct solver *s)
     tir_foreach_inst(inst, s->f)
         if (inst->op == TIR_OP_SCAN) {
             uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
+            enter_crew(s, inst);
             assign(s, inst->results[0], blocked(s, inst->results[0]->type, axis, 16));
             propagate(s);
         }
@@ -339,6 +412,7 @@ static void anchor_accesses(struct solver *s)
         if (!best)
             return;
         struct tir_value *v = accessed(best);
+        enter_crew(s, best);
         assign(s, v, blocked_access(s, best, v->type));
         propagate(s);
     }
@@ -347,6 +421,7 @@ static void anchor_accesses(struct solver *s)
 static void anchor_rest(struct solver *s)
 {
     tir_foreach_inst(inst, s->f) {
+        enter_crew(s, inst);
         for (uint32_t r = 0; r < inst->result_count; r++)
             if (needs_layout(inst->results[r]) && !s->of[inst->results[r]->id]) {
                 const struct tir_type *t = inst->results[r]->type;
@@ -444,6 +519,7 @@ static const struct tir_layout *store_layout(struct solver *s, const struct tir_
     int64_t whole = t->shape[dim] * tir_elems[t->elem].bits / 8;
     if (run_bytes(has, dim, tir_elems[t->elem].bits) >= TIR_MIN(whole, 32))
         return has;
+    enter_crew(s, inst);
     return blocked_access(s, inst, t);
 }
 
@@ -480,8 +556,13 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
                                      : 0;
         return of_index(s, v, result, at);
     }
+    case TIR_OP_GEMM_ASYNC:
+        return i == TIR_DOT_ACC ? result : v->type->layout;
+    case TIR_OP_AWAIT:
+        return inst->results[i]->type->layout;
     case TIR_OP_FOR:
-        return inst->regions[0]->args[1 + i - TIR_FOR_INIT]->type->layout;
+    case TIR_OP_TILES:
+        return carried_arg(inst, i - tir_carried_at(inst))->type->layout;
     case TIR_OP_WHILE:
         return inst->regions[0]->args[i]->type->layout;
     case TIR_OP_YIELD: {
@@ -653,13 +734,18 @@ static void give_buffers_layouts(struct solver *s)
     tir_foreach_inst(inst, s->f)
         for (uint32_t r = 0; r < inst->result_count; r++) {
             const struct tir_type *t = inst->results[r]->type;
-            if (inst->op == TIR_OP_ALLOC && !t->layout)
+            if (t->elem == TIR_MBARRIER)
+                continue;
+            if ((inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_RING) && !t->layout)
                 inst->results[r]->type = tir_type_with_layout(
                     s->types, t,
                     tir_layout_memory(s->types, t->rank, t->shape, tir_elems[t->elem].bits, 0));
             if (inst->op == TIR_OP_VIEW && !t->layout)
                 inst->results[r]->type =
                     tir_type_with_layout(s->types, t, view_layout(s, inst, ranges));
+            if (inst->op == TIR_OP_REMOTE)
+                inst->results[r]->type =
+                    tir_type_with_layout(s->types, t, inst->operands[0]->type->layout);
             if (inst->op == TIR_OP_PERMUTE && tir_type_is_buffer(t) &&
                 inst->operands[0]->type->layout)
                 inst->results[r]->type = tir_type_with_layout(
@@ -727,6 +813,9 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
             s.uses[v->id] = u;
         }
     }
+    anchor_stated(&s);
+    if (!anchor_products(&s))
+        return TIR_FAILED;
     anchor_dots(&s);
     anchor_scans(&s);
     anchor_accesses(&s);
