@@ -207,7 +207,9 @@ static tir_str spelling(struct tir_arena *arena, uint32_t row)
     case RATIO:
         return tir_str_format(arena, "%s--%s[=%s]", letter, rows[row].name, argument);
     case LIST:
-        return tir_str_format(arena, "-%c %s", rows[row].letter, argument);
+        if (rows[row].letter)
+            return tir_str_format(arena, "-%c %s", rows[row].letter, argument);
+        return tir_str_format(arena, "--%s %s", rows[row].name, argument);
     case TEXT:
     case CHOICE:
     case INT:

@@ -230,11 +230,24 @@ static void build_ranges(struct roles *r, struct tir_builder b, uint32_t from, u
     }
 }
 
+// Messages about the kernel speak of its roles, which are branches from here on.
+static void keep_names(const struct roles *r)
+{
+    struct tir_func *f = r->lo->f;
+    f->roles = arena_array(f->module->arena, struct tir_role, r->count);
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->ranges[i].role)
+            f->roles[f->role_count++] =
+                (struct tir_role){tir_attr_find(r->ranges[i].role, TIR_ATTR_name)->text,
+                                  r->ranges[i].first, r->ranges[i].end - r->ranges[i].first};
+}
+
 void tir_lower_roles(struct lower *lo, struct tir_inst *first)
 {
     struct roles r = {.lo = lo};
     if (!collect(&r, first))
         return;
+    keep_names(&r);
     open_budget(&r, first);
     for (uint32_t i = 0; i < r.count && !lo->failed; i++)
         if (r.ranges[i].role)
