@@ -57,9 +57,12 @@ static void init_target(void)
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
     // Passes of the code generator that take their time on unrolled code (the first is quadratic)
-    // and find nothing there: offsets are immediates and accesses are vectors already.
+    // and find nothing there: offsets are immediates and accesses are vectors already. ptxas hoists
+    // on its own; hoisted in PTX, the address of a lane takes the base of shared memory out of the
+    // uniform registers, and the descriptors of products with it.
     static const char *const options[] = {
-        "tirc", "-opt-disable=slsr,load-store-vectorizer,nary-reassociate", "-disable-lsr"};
+        "tirc", "-opt-disable=slsr,load-store-vectorizer,nary-reassociate", "-disable-lsr",
+        "-disable-machine-licm"};
     LLVMParseCommandLineOptions(TIR_COUNT_OF(options), options, "");
     LLVMInstallFatalErrorHandler(on_fatal);
 }
