@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the parts of sync_check share: the replay of one kernel, its agents and their clocks, the
+// accesses that were made and the barriers.
+//
+// An *agent* is a set of warps of one CTA that the program cannot tell apart: they run the same
+// instructions with the same decisions. Of such a set the first warp is an agent and the others are
+// another, so that two of them can be seen to conflict. An agent has *threads*: 0 stands for every
+// lane of its warps, the others for single lanes that the program names (elect_sync, laneid() ==
+// 0).
+//
+// A *clock* holds one number per *strand*, a source of events that come one after the other: the
+// accesses of all lanes of an agent, those of one lane, its converged events, its groups of
+// asynchronous work, the phases of an mbarrier. Event n of a strand lies before what a thread does
+// now if the thread's clock has at least n there.
+#ifndef TIR_PASS_SYNC_CHECK_H
+#define TIR_PASS_SYNC_CHECK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/bitset.h"
+#include "ir/number.h"
+#include "ir/walk.h"
+#include "pass/pass.h"
+#include "pass/receipt.h"
+#include "pass/shared.h"
+
+enum {
+    SYNC_LANES = 32,
+    SYNC_STRANDS = 160,
+    SYNC_THREADS = 5, // of an agent: all its lanes, and up to four that are named
+    SYNC_AGENTS = 48,
+    SYNC_CLASSES = 16,   // of the warps of a CTA
+    SYNC_CTAS = 4,       // of a cluster
+    SYNC_BARRIERS = 16,  // named
+    SYNC_DEPTH = 24,     // of blocks
+    SYNC_RECORDS = 1024, // of one buffer
+    SYNC_ELECTED = 32,   // as the name of a lane: the one elect_sync picks
+    SYNC_PART = 33       // several lanes, but not all
+};
+
+struct sync_clock {
+    uint32_t known[SYNC_STRANDS];
+    uint32_t fenced[SYNC_STRANDS]; // with a proxy fence behind it: what asynchronous accesses see
+};
+
+// Memory.
+
+struct sync_root { // a shared buffer as it was allocated
+    const struct tir_value *alloc;
+    int64_t begin, end; // bytes; where no place is given, a place of its own
+    bool is_mbarrier;
+    uint32_t first_barrier; // its mbarriers in sync_run.mbarriers, for CTA 0
+};
+
+struct sync_box { // a part of a buffer, in the buffer's own dimensions
+    int64_t begin[TIR_MAX_RANK], size[TIR_MAX_RANK];
+};
+
+struct sync_buffer { // what a value of buffer type stands for
+    uint32_t root, cta;
+    uint32_t rank;
+    uint8_t dim[TIR_MAX_RANK]; // of the root, for each of its own
+    struct sync_box box;       // in the root's dimensions
+    bool exact;                // false: where it begins is not known, and box is what it may be
+};
+
+enum sync_access { SYNC_READ, SYNC_WRITE, SYNC_UPDATE }; // UPDATE: by an atomic
+
+struct sync_record { // an access that was made
+    const struct tir_inst *by;
+    struct sync_box box;
+    uint64_t same;         // accesses with equal keys give each thread the same elements; 0: none
+    const int64_t *points; // the elements, sorted, where they are not the whole box
+    uint32_t point_count;
+    uint32_t at;
+    uint16_t strand;
+    uint8_t access;
+    bool async;   // by the asynchronous proxy
+    bool grouped; // done when its thread has waited for its group
+    bool exact;
+};
+
+struct sync_shadow { // the accesses to one buffer in one CTA
+    VEC(struct sync_record) records;
+};
+
+// Values.
+
+enum sync_kind {
+    SYNC_UNSET,
+    SYNC_INT,    // the same in every thread of the agent
+    SYNC_EACH,   // one for each thread of the agent
+    SYNC_SYMBOL, // not known; equal numbers are equal values
+    SYNC_BUFFER,
+    SYNC_TILE
+};
+
+struct sync_value {
+    enum sync_kind kind;
+    bool varies;               // SYMBOL: may differ from thread to thread
+    bool elected;              // EACH: true in the lane that elect_sync picks
+    uint32_t made;             // TILE: when its registers were last written
+    uint32_t group;            // TILE: the group of wgmma that still writes them; 0: none
+    const struct tir_inst *by; // TILE with a group: its gemm_async
+    int64_t number;            // INT; SYMBOL
+    union {
+        const int64_t *each;
+        const struct sync_buffer *buffer;
+    };
+};
+
+// Agents.
+
+struct sync_thread {
+    struct sync_clock clock;
+    uint32_t lane;                    // which one, SYNC_ELECTED or SYNC_PART
+    uint16_t data;                    // strand of its accesses
+    uint16_t bulk;                    // strand of its groups of stores
+    uint32_t bulk_closed, bulk_done;  // groups committed, and known to have read
+    const struct tir_inst *bulk_open; // the last store that was not committed
+    const struct tir_inst *bulk_last; // the last store
+};
+
+struct sync_frame {               // a block that is being run
+    const struct tir_inst *owner; // NULL: the kernel
+    const struct tir_block *block;
+    const struct tir_inst *next;
+    const uint32_t *mask; // lanes of each warp that run; NULL: all
+    uint32_t thread;
+    int64_t at, end, step; // for; tiles: the wave
+    uint32_t round;
+    bool merges; // an if whose other block ran for other lanes
+};
+
+struct sync_agent {
+    uint32_t id, cta;
+    uint32_t first_warp, warps;
+    const struct tir_inst *role; // that its warps belong to; NULL: none
+    uint32_t role_id;            // while they run it, else 0
+    struct sync_value *slots;    // by value id
+    uint32_t *visits;            // by instruction id
+    struct sync_clock all;       // what its lanes know together
+    struct sync_thread threads[SYNC_THREADS];
+    uint32_t thread_count;
+    uint16_t events;                   // strand of converged events
+    uint16_t wgmma;                    // strand of its groups of products
+    uint16_t copies;                   // strand of its groups of cp.async
+    uint32_t wgmma_closed, wgmma_done; // groups
+    uint32_t copies_closed;
+    uint32_t now;        // counts what it did
+    uint32_t fence_time; // the last fence(of = wgmma)
+    uint32_t await_time;
+    const struct tir_inst *wgmma_open, *wgmma_last;
+    struct sync_frame frames[SYNC_DEPTH];
+    uint32_t depth;
+    uint32_t stage;  // of an instruction that waits in between
+    uint32_t ticket; // what it waits for
+    uint32_t cluster_ticket;
+    const struct tir_inst *stopped; // at; NULL: not waiting
+    uint64_t stopped_at;            // what sync_run.phases was
+};
+
+// Barriers.
+
+struct sync_seen { // a wait that has seen a phase
+    const struct tir_inst *by;
+    uint32_t phase, at;
+};
+
+struct sync_mbarrier {
+    const struct tir_inst *init; // NULL: not prepared
+    bool init_fenced;
+    uint16_t init_strand;
+    uint32_t init_at;
+    uint16_t strand; // its phases
+    int64_t count, pending, bytes;
+    uint32_t completed;                            // phases
+    const struct tir_inst *arrive, *expect, *copy; // the last ones
+    struct sync_clock arriving, done;
+    uint32_t copy_phase; // that the last copy belongs to
+    struct sync_seen seen[SYNC_AGENTS];
+    struct sync_seen remote[SYNC_AGENTS]; // arrivals from other CTAs
+};
+
+struct sync_named { // a named barrier, the CTA's, or the cluster's
+    uint32_t expected, arrived, completed;
+    uint64_t here; // agents that have arrived, a bit each
+    const struct tir_inst *last;
+    struct sync_clock arriving, done;
+};
+
+// What is known of the kernel before it is replayed.
+
+struct sync_program {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct bitset visited; // instructions that are replayed, by id
+    struct bitset needed;  // values that decide what they do, by id
+    struct bitset fixed;   // values that an agent computes once, by id
+    bool has_wgmma;
+    bool has_data_loops; // loops whose number of rounds depends on arguments
+    uint32_t ctas;       // of a cluster that are replayed
+    uint32_t role_count;
+    int64_t depth; // slots of the deepest ring
+    VEC(struct sync_root) roots;
+    uint32_t mbarrier_count; // of one CTA
+    uint32_t class_count;
+    uint32_t class_first[SYNC_CLASSES + 1]; // warps; the last is where they end
+    struct {
+        int64_t granule;
+        bool loops;
+    } * args; // by index in the kernel's block
+    VEC(tir_str) unchecked;
+    uint64_t work, work_limit;
+};
+
+// One replay.
+
+enum sync_outcome { SYNC_GOING, SYNC_FAILED, SYNC_SPLIT, SYNC_GIVEN_UP };
+
+struct sync_run {
+    struct sync_program *p;
+    struct tir_arena *arena;
+    enum sync_outcome outcome;
+    // The setting.
+    const int64_t *args; // by index in the kernel's block
+    uint32_t waves;
+    uint32_t seed; // how branches on data go: 0 not taken, 1 taken, else mixed
+    bool decided;  // some branch was on data
+    // The state.
+    struct sync_agent *agents;
+    uint32_t agent_count;
+    uint32_t strand_count;
+    uint64_t phases;                     // of all barriers, that are complete
+    struct sync_shadow *shadows;         // by CTA, then root
+    struct sync_mbarrier *mbarriers;     // by CTA, then root's first and index
+    struct sync_named *named[SYNC_CTAS]; // one more than SYNC_BARRIERS: [16] is the cluster's
+};
+
+// Which thread acts, with how many lanes of each warp.
+struct sync_who {
+    struct sync_agent *agent;
+    uint32_t thread;
+    uint32_t lanes;
+    const uint32_t *mask; // of each warp; NULL: all
+};
+
+// prepare.c: what matters and what varies. False: there is nothing to check.
+bool tir_sync_prepare(struct sync_program *p);
+
+// limits.c. False: an error was reported.
+bool tir_sync_limits(const struct sync_program *p);
+
+// report.c: what the receipt names as not checked.
+void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, const char *what);
+
+// replay.c: runs all agents as far as they get.
+enum sync_outcome tir_sync_replay(struct sync_run *r);
+
+// value.c
+struct sync_value tir_sync_value(const struct sync_run *r, const struct sync_agent *a,
+                                 const struct tir_value *v);
+void tir_sync_evaluate(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst);
+// What inst does with a value that is not known: the same in every agent for the same symbol.
+int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t below);
+struct sync_value tir_sync_each(const struct sync_agent *a, const int64_t *each);
+
+// clock.c
+uint16_t tir_sync_strand(struct sync_run *r);
+void tir_sync_join(const struct sync_run *r, struct sync_clock *into,
+                   const struct sync_clock *from);
+void tir_sync_acquire(const struct sync_run *r, const struct sync_who *who,
+                      const struct sync_clock *from);
+void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct sync_clock *into);
+void tir_sync_warp(struct sync_run *r, struct sync_agent *a); // the lanes meet
+void tir_sync_fence(const struct sync_run *r, const struct sync_who *who);
+uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, uint32_t lane);
+struct sync_clock *tir_sync_clock(const struct sync_who *who);
+void tir_sync_learn(struct sync_agent *a, uint16_t strand, uint32_t at); // in all its threads
+
+// memory.c
+// Notes that `who` touches b, and compares with what was noted: `access` says by what and how; its
+// box is filled in here.
+void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
+                     struct sync_record access);
+// The slice that inst names of a buffer.
+const struct sync_buffer *tir_sync_view(struct sync_run *r, const struct sync_agent *a,
+                                        const struct tir_inst *inst, const struct sync_buffer *of);
+// Where each thread has an index of its own: the elements that `who` touches.
+void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                     const struct sync_buffer *of, struct sync_record *access);
+
+// barrier.c: what threads meet at. Those that return false have to wait.
+bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
+                         const struct tir_inst *inst);
+// All threads of the role, or of the CTA, meet inside of inst.
+bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
+                           const struct tir_inst *inst);
+// The mbarriers that a value stands for, in a CTA of the cluster: *count from the result on.
+struct sync_mbarrier *tir_sync_mbarriers(struct sync_run *r, const struct sync_agent *a,
+                                         const struct tir_inst *inst, const struct tir_value *bar,
+                                         uint32_t cta, int64_t *count);
+bool tir_sync_is_ready(struct sync_run *r, const struct sync_who *who,
+                       const struct sync_mbarrier *m, const struct tir_inst *inst);
+void tir_sync_complete(struct sync_run *r, struct sync_mbarrier *m, const struct tir_inst *by);
+void tir_sync_check_end(struct sync_run *r); // when all agents have ended
+
+// access.c: operations that touch memory or registers in flight.
+bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who,
+                        const struct tir_inst *inst);
+void tir_sync_group_op(struct sync_run *r, const struct sync_who *who,
+                       const struct tir_inst *inst); // commit_group, wait_group, await
+void tir_sync_use_tiles(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst);
+void tir_sync_leave(struct sync_run *r, struct sync_agent *a); // at its end
+
+// Reports the first error of a replay, at one instruction and with a note at the other.
+void tir_sync_fail(struct sync_run *r, enum tir_diag_code code, const struct tir_inst *at,
+                   const struct tir_inst *other, const char *note, const char *format, ...)
+    TIR_PRINTF(6, 7);
+uint32_t tir_sync_line(const struct sync_program *p, const struct tir_inst *inst);
+
+#endif

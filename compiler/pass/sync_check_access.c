@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check on operations: what each reads and writes, in shared memory and in registers that a
+// product still writes.
+//
+// Groups of cp.async, of products and of bulk stores are strands: what is started belongs to the
+// group that the next commit closes, and a wait for all but n groups makes the older ones known.
+// Only the thread that waits for its own cp.async or stores knows; of products all lanes do.
+
+#include "pass/sync_check.h"
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ (h >> 29);
+}
+
+static uint64_t box_hash(const struct sync_buffer *b)
+{
+    uint64_t h = b->root;
+    for (uint32_t d = 0; d < b->rank; d++)
+        h = mix(h, b->dim[d]);
+    for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
+        h = mix(mix(h, (uint64_t)b->box.begin[d]), (uint64_t)b->box.size[d]);
+    return h;
+}
+
+// Equal for accesses that give each thread of the role the same elements; 0: nothing is known.
+static uint64_t same_elements(const struct sync_run *r, const struct sync_agent *a,
+                              const struct tir_inst *inst, const struct tir_type *tile,
+                              const struct sync_buffer *b)
+{
+    uint64_t h = mix(UINT64_C(0x5bd1e995), a->role_id + 1);
+    bool writes = inst->op == TIR_OP_STORE;
+    if (!tile->rank && (!writes || r->p->f->grid_count))
+        return 0; // one element, by whoever comes
+    if (!tile->rank || !tile->layout || tile->layout->replica_count) {
+        if (!writes)
+            return 0;
+        h = mix(h, inst->id + 1); // every copy stores the same
+    }
+    h = mix(h, (uint64_t)(uintptr_t)tile->layout);
+    return mix(h, box_hash(b)) | 1;
+}
+
+static const struct sync_buffer *buffer_of(struct sync_run *r, const struct sync_agent *a,
+                                           const struct tir_inst *inst, const struct tir_value *v)
+{
+    struct sync_value of = tir_sync_value(r, a, v);
+    if (of.kind == SYNC_BUFFER)
+        return of.buffer;
+    tir_sync_unchecked(r->p, inst, "which buffer it touches depends on data");
+    return NULL;
+}
+
+// By all lanes, or by the one that acts; in program order with what that thread does.
+static struct sync_record ordinary(const struct sync_who *who, const struct tir_inst *inst,
+                                   enum sync_access access)
+{
+    uint16_t strand = who->agent->threads[who->thread].data;
+    return (struct sync_record){.by = inst,
+                                .access = (uint8_t)access,
+                                .strand = strand,
+                                .at = who->agent->all.known[strand]};
+}
+
+static struct sync_record grouped(const struct tir_inst *inst, enum sync_access access,
+                                  uint16_t strand, uint32_t closed, bool async)
+{
+    return (struct sync_record){
+        .by = inst, .access = (uint8_t)access, .strand = strand, .at = closed + 1, .async = async};
+}
+
+static void access_slice(struct sync_run *r, const struct sync_who *who,
+                         const struct tir_inst *inst, const struct tir_type *tile,
+                         enum sync_access access)
+{
+    struct tir_value *base = tir_ref_base(inst);
+    if (base->type->space != TIR_SPACE_SHARED && base->type->space != TIR_SPACE_CLUSTER)
+        return;
+    const struct sync_buffer *of = buffer_of(r, who->agent, inst, base);
+    if (!of)
+        return;
+    const struct sync_buffer *b = tir_sync_view(r, who->agent, inst, of);
+    struct sync_record record = ordinary(who, inst, access);
+    record.same = same_elements(r, who->agent, inst, tile, b);
+    if (!tile->rank)
+        tir_sync_points(r, who, inst, of, &record);
+    tir_sync_access(r, who, b, record);
+}
+
+// Scratch is written, all threads meet, it is read.
+static bool through_scratch(struct sync_run *r, const struct sync_who *who,
+                            const struct tir_inst *inst, const struct tir_value *scratch)
+{
+    struct sync_agent *a = who->agent;
+    const struct sync_buffer *b = scratch ? buffer_of(r, a, inst, scratch) : NULL;
+    if (!b)
+        return true;
+    struct sync_record record = ordinary(who, inst, SYNC_WRITE);
+    record.same = mix(mix(a->role_id + 1, inst->id), UINT64_C(0x27d4eb2f)) | 1;
+    if (a->stage == 0) {
+        tir_sync_access(r, who, b, record);
+        if (r->outcome != SYNC_GOING)
+            return true;
+    }
+    if (!tir_sync_role_barrier(r, who, inst))
+        return false;
+    if (r->outcome == SYNC_GOING)
+        tir_sync_access(r, who, b, ordinary(who, inst, SYNC_READ));
+    return true;
+}
+
+static void start_in_cta(struct sync_run *r, const struct sync_who *who,
+                         const struct tir_inst *inst, const struct sync_buffer *to, uint32_t cta)
+{
+    int64_t count, bits = tir_elems[inst->operands[TIR_COPY_TO]->type->elem].bits;
+    struct sync_mbarrier *m =
+        tir_sync_mbarriers(r, who->agent, inst, inst->operands[TIR_COPY_MBAR], cta, &count);
+    if (!m || !tir_sync_is_ready(r, who, m, inst))
+        return;
+    struct sync_buffer there = *to;
+    there.cta = cta < r->p->ctas ? cta : to->cta;
+    tir_sync_access(r, who, &there, grouped(inst, SYNC_WRITE, m->strand, m->completed, true));
+    if (r->outcome != SYNC_GOING)
+        return;
+    for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
+        bits *= TIR_MAX(to->box.size[d], 1);
+    m->bytes -= bits / 8 * who->lanes * who->agent->warps;
+    m->copy = inst;
+    m->copy_phase = m->completed + 1;
+    tir_sync_complete(r, m, inst);
+}
+
+static void copy(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    const struct sync_buffer *to = buffer_of(r, a, inst, inst->operands[TIR_COPY_TO]);
+    if (!to)
+        return;
+    if (!inst->operands[TIR_COPY_MBAR]) {
+        bool vector = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_vector;
+        struct sync_record record =
+            vector ? ordinary(who, inst, SYNC_WRITE)
+                   : grouped(inst, SYNC_WRITE, a->copies, a->copies_closed, false);
+        record.same = mix(mix(inst->id, a->role_id), box_hash(to)) | 1;
+        record.grouped = !vector;
+        tir_sync_access(r, who, to, record);
+        return;
+    }
+    if (!inst->operands[TIR_COPY_CTAS]) {
+        start_in_cta(r, who, inst, to, UINT32_MAX);
+        return;
+    }
+    struct sync_value mask = tir_sync_value(r, a, inst->operands[TIR_COPY_CTAS]);
+    if (mask.kind != SYNC_INT) {
+        tir_sync_unchecked(r->p, inst, "which CTAs get it depends on data");
+        r->outcome = SYNC_GIVEN_UP;
+        return;
+    }
+    for (uint32_t c = 0; c < r->p->ctas && r->outcome == SYNC_GOING; c++)
+        if (mask.number >> c & 1)
+            start_in_cta(r, who, inst, to, c);
+}
+
+static void store_bulk(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_thread *t = &who->agent->threads[who->thread];
+    const struct tir_value *from = inst->operands[0];
+    if (from->type->space != TIR_SPACE_SHARED)
+        return;
+    const struct sync_buffer *b = buffer_of(r, who->agent, inst, from);
+    if (b)
+        tir_sync_access(r, who, b, grouped(inst, SYNC_READ, t->bulk, t->bulk_closed, true));
+    t->bulk_open = t->bulk_last = inst;
+}
+
+// Registers.
+
+static void not_fenced(struct sync_run *r, const struct tir_inst *inst, const char *what,
+                       const struct tir_value *v)
+{
+    tir_sync_fail(r, TIR_E_SYNC_FENCE, inst, v->def, "here",
+                  "gemm_async may not see %s: no fence(of = wgmma) after its registers were "
+                  "written",
+                  what);
+}
+
+static void check_registers(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    const struct tir_value *va = inst->operands[TIR_DOT_A], *vacc = inst->operands[TIR_DOT_ACC];
+    struct sync_value acc = tir_sync_value(r, a, vacc);
+    if (va->type->space == TIR_SPACE_VALUE) {
+        struct sync_value av = tir_sync_value(r, a, va);
+        if (av.group)
+            tir_sync_fail(r, TIR_E_SYNC_REGISTERS, inst, av.by, "this still writes it",
+                          "the registers of A are still in flight: no await between them");
+        else if (a->fence_time <= av.made)
+            not_fenced(r, inst, "A", va);
+    }
+    if (r->outcome == SYNC_GOING && !acc.group && a->fence_time <= acc.made)
+        not_fenced(r, inst, "the accumulators", vacc);
+}
+
+static void product(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    if (who->lanes != SYNC_LANES) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
+                      "only some lanes of a warp come to gemm_async");
+        return;
+    }
+    check_registers(r, a, inst);
+    // All lanes come to it with what they have loaded for A.
+    if (inst->operands[TIR_DOT_A]->type->space == TIR_SPACE_VALUE)
+        tir_sync_warp(r, a);
+    for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B && r->outcome == SYNC_GOING; i++) {
+        const struct tir_value *v = inst->operands[i];
+        const struct sync_buffer *b =
+            v->type->space == TIR_SPACE_VALUE ? NULL : buffer_of(r, a, inst, v);
+        if (b)
+            tir_sync_access(r, who, b, grouped(inst, SYNC_READ, a->wgmma, a->wgmma_closed, true));
+    }
+    a->slots[inst->results[0]->id] = (struct sync_value){
+        .kind = SYNC_TILE, .made = ++a->now, .group = a->wgmma_closed + 1, .by = inst};
+    a->wgmma_open = a->wgmma_last = inst;
+}
+
+void tir_sync_use_tiles(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        if (!v || !tir_type_is_tile(v->type) || v->kind == TIR_VALUE_CONST)
+            continue;
+        const struct sync_value *x = &a->slots[v->id];
+        if (!x->group)
+            continue;
+        tir_sync_fail(r, TIR_E_SYNC_REGISTERS, inst, x->by, "this product writes them",
+                      "%s uses registers that gemm_async of line %u still writes: no await between "
+                      "them",
+                      tir_ops[inst->op].name, tir_sync_line(r->p, x->by));
+        return;
+    }
+}
+
+// Groups.
+
+static uint32_t all_but(uint32_t closed, int64_t groups)
+{
+    return groups < (int64_t)closed ? closed - (uint32_t)groups : 0;
+}
+
+static void wait_products(struct sync_agent *a, int64_t groups)
+{
+    a->wgmma_done = TIR_MAX(a->wgmma_done, all_but(a->wgmma_closed, groups));
+    tir_sync_learn(a, a->wgmma, a->wgmma_done);
+}
+
+static void await(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    wait_products(a, tir_attr_int(inst, TIR_ATTR_groups, 0));
+    a->await_time = ++a->now;
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        struct sync_value v = tir_sync_value(r, a, inst->operands[i]);
+        if (v.group > a->wgmma_done) {
+            tir_sync_fail(r, TIR_E_SYNC_REGISTERS, inst, v.by, "this product writes them",
+                          v.group > a->wgmma_closed
+                              ? "the product of line %u is not in a group yet: no "
+                                "commit_group(engine = wgmma) between them"
+                              : "the product of line %u is in a group that this does not wait for",
+                          tir_sync_line(r->p, v.by));
+            return;
+        }
+        a->slots[inst->results[i]->id] = (struct sync_value){.kind = SYNC_TILE, .made = a->now};
+    }
+}
+
+static void commit_or_wait_bulk(const struct sync_who *who, bool commit, int64_t groups)
+{
+    struct sync_agent *a = who->agent;
+    for (uint32_t i = 0; i < a->thread_count; i++) {
+        struct sync_thread *t = &a->threads[i];
+        if (who->thread && i != who->thread)
+            continue;
+        if (commit) {
+            t->bulk_closed++;
+            t->bulk_open = NULL;
+            continue;
+        }
+        t->bulk_done = TIR_MAX(t->bulk_done, all_but(t->bulk_closed, groups));
+        t->clock.known[t->bulk] = TIR_MAX(t->clock.known[t->bulk], t->bulk_done);
+        a->all.known[t->bulk] = TIR_MAX(a->all.known[t->bulk], t->bulk_done);
+    }
+}
+
+void tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    bool commit = inst->op == TIR_OP_COMMIT_GROUP;
+    int64_t groups = tir_attr_int(inst, TIR_ATTR_groups, 0);
+    if (inst->op == TIR_OP_AWAIT) {
+        await(r, a, inst);
+        return;
+    }
+    switch ((int)tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
+    case TIR_WORD_engine_wgmma:
+        if (commit) {
+            a->wgmma_closed++;
+            a->wgmma_open = NULL;
+        } else {
+            wait_products(a, groups);
+        }
+        break;
+    case TIR_WORD_engine_tma:
+    case TIR_WORD_engine_bulk:
+        commit_or_wait_bulk(who, commit, groups);
+        break;
+    default: // each thread knows of its own copies alone
+        if (commit)
+            a->copies_closed++;
+        else
+            a->all.known[a->copies] =
+                TIR_MAX(a->all.known[a->copies], all_but(a->copies_closed, groups));
+        break;
+    }
+}
+
+bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_LOAD:
+        access_slice(r, who, inst, inst->results[0]->type, SYNC_READ);
+        return true;
+    case TIR_OP_STORE:
+        access_slice(r, who, inst, inst->operands[TIR_STORE_VALUE]->type, SYNC_WRITE);
+        return true;
+    case TIR_OP_ATOMIC:
+        if (who->agent->stage == 0)
+            access_slice(r, who, inst, inst->operands[TIR_STORE_VALUE]->type, SYNC_UPDATE);
+        return r->outcome != SYNC_GOING ||
+               through_scratch(r, who, inst, inst->operands[TIR_ATOMIC_SCRATCH]);
+    case TIR_OP_REDUCE:
+    case TIR_OP_SCAN:
+    case TIR_OP_CONVERT_LAYOUT:
+        return through_scratch(r, who, inst, inst->operands[TIR_REDUCE_SCRATCH]);
+    case TIR_OP_DOT:
+        for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B && r->outcome == SYNC_GOING; i++) {
+            const struct tir_value *v = inst->operands[i];
+            const struct sync_buffer *b =
+                v->type->space == TIR_SPACE_VALUE ? NULL : buffer_of(r, who->agent, inst, v);
+            if (b)
+                tir_sync_access(r, who, b, ordinary(who, inst, SYNC_READ));
+        }
+        return true;
+    case TIR_OP_COPY_ASYNC:
+        copy(r, who, inst);
+        return true;
+    case TIR_OP_STORE_ASYNC:
+        store_bulk(r, who, inst);
+        return true;
+    case TIR_OP_GEMM_ASYNC:
+        product(r, who, inst);
+        return true;
+    default:
+        return true;
+    }
+}
+
+void tir_sync_leave(struct sync_run *r, struct sync_agent *a)
+{
+    for (uint32_t i = 0; i < a->thread_count; i++) {
+        const struct sync_thread *t = &a->threads[i];
+        if (!t->bulk_open && t->bulk_done >= t->bulk_closed)
+            continue;
+        if (!t->bulk_last)
+            continue; // empty groups
+        tir_sync_fail(r, TIR_E_SYNC_RACE, t->bulk_last, NULL, NULL,
+                      t->bulk_open
+                          ? "the kernel may end while this still reads shared memory: no "
+                            "commit_group(engine = tma) behind it"
+                          : "the kernel may end while this still reads shared memory: no "
+                            "wait_group(groups = 0, engine = tma) by its thread behind it");
+        return;
+    }
+    if (a->wgmma_last && (a->wgmma_open || a->wgmma_done < a->wgmma_closed))
+        tir_sync_fail(r, TIR_E_SYNC_REGISTERS, a->wgmma_last, NULL, NULL,
+                      "the kernel may end while this product is in flight: no await of it");
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check on what threads meet at: mbarriers, named barriers, the cluster's barrier, fences.
+//
+// A copy's bytes arrive as soon as it is issued, since only the order that clocks give counts. A
+// phase that could complete again before somebody who waits for it has seen it is an error of its
+// own: after it, what is enabled stays enabled, and one schedule stands for all.
+
+#include "pass/sync_check.h"
+
+static uint32_t named_id(const struct tir_inst *inst)
+{
+    return (uint32_t)tir_attr_int(inst, TIR_ATTR_id, 0);
+}
+
+struct sync_mbarrier *tir_sync_mbarriers(struct sync_run *r, const struct sync_agent *a,
+                                         const struct tir_inst *inst, const struct tir_value *bar,
+                                         uint32_t cta, int64_t *count)
+{
+    struct sync_value v = tir_sync_value(r, a, bar);
+    if (v.kind != SYNC_BUFFER || !v.buffer->exact || !r->p->roots.at[v.buffer->root].is_mbarrier) {
+        tir_sync_unchecked(r->p, inst, "which mbarrier it is depends on data");
+        r->outcome = SYNC_GIVEN_UP;
+        return NULL;
+    }
+    const struct sync_root *root = &r->p->roots.at[v.buffer->root];
+    int64_t first = 0;
+    *count = 1;
+    for (uint32_t d = 0; d < root->alloc->type->rank; d++) {
+        first = first * root->alloc->type->shape[d] + v.buffer->box.begin[d];
+        *count *= v.buffer->box.size[d];
+    }
+    if (*count < 1) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
+                      "there is no mbarrier at this index");
+        return NULL;
+    }
+    if (cta >= r->p->ctas)
+        cta = v.buffer->cta;
+    return &r->mbarriers[cta * r->p->mbarrier_count + root->first_barrier + (uint32_t)first];
+}
+
+bool tir_sync_is_ready(struct sync_run *r, const struct sync_who *who,
+                       const struct sync_mbarrier *m, const struct tir_inst *inst)
+{
+    const struct sync_clock *c = tir_sync_clock(who);
+    if (!m->init)
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
+                      "nothing has initialised this mbarrier: no mbarrier_init before it");
+    else if (c->known[m->init_strand] < m->init_at)
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, m->init, "it is initialised here",
+                      "this mbarrier may not be initialised yet: no barrier between them");
+    else if (inst->op == TIR_OP_COPY_ASYNC && !m->init_fenced)
+        tir_sync_fail(r, TIR_E_SYNC_FENCE, inst, m->init, "it is initialised here",
+                      "the copy may not see this mbarrier initialised: no fence(of = "
+                      "mbarrier_init) behind mbarrier_init");
+    return r->outcome == SYNC_GOING;
+}
+
+static void stamp(const struct sync_who *who, uint16_t *strand, uint32_t *at)
+{
+    const struct sync_agent *a = who->agent;
+    *strand = a->threads[who->thread].data;
+    *at = a->all.known[*strand];
+}
+
+static void init(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    int64_t count;
+    struct sync_mbarrier *m =
+        tir_sync_mbarriers(r, who->agent, inst, inst->operands[TIR_BAR], UINT32_MAX, &count);
+    int64_t arrivals = tir_attr_int(inst, TIR_ATTR_arrivals, 1);
+    for (int64_t i = 0; m && i < count; i++, m++) {
+        if (m->init || who->lanes * who->agent->warps > 1) {
+            tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, m->init, "the first time",
+                          "this mbarrier is initialised more than once");
+            return;
+        }
+        m->init = inst;
+        m->count = m->pending = arrivals;
+        m->strand = tir_sync_strand(r);
+        stamp(who, &m->init_strand, &m->init_at);
+    }
+}
+
+// Whoever has seen the phase before must be known to have done so by those who complete this one.
+static void check_overtaken(struct sync_run *r, const struct sync_mbarrier *m,
+                            const struct tir_inst *by)
+{
+    for (uint32_t i = 0; i < r->agent_count; i++) {
+        const struct sync_seen *seen = &m->seen[i];
+        if (!seen->by || seen->phase + 1 != m->completed ||
+            m->arriving.known[r->agents[i].events] >= seen->at)
+            continue;
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, seen->by, by, "this completes the next phase",
+                      "the mbarrier may complete its next phase before this wait has seen the one "
+                      "it waits for: nothing tells line %u that the wait is over",
+                      tir_sync_line(r->p, by));
+        return;
+    }
+}
+
+void tir_sync_complete(struct sync_run *r, struct sync_mbarrier *m, const struct tir_inst *by)
+{
+    if (m->pending || m->bytes)
+        return;
+    check_overtaken(r, m, by);
+    tir_sync_join(r, &m->done, &m->arriving);
+    m->completed++;
+    r->phases++;
+    m->done.known[m->strand] = m->done.fenced[m->strand] = m->completed;
+    m->pending = m->count;
+}
+
+static void arrive_at(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                      struct sync_mbarrier *m, bool remote, int64_t threads)
+{
+    int64_t bytes = tir_attr_int(inst, TIR_ATTR_bytes, 0);
+    if (!tir_sync_is_ready(r, who, m, inst))
+        return;
+    m->pending -= threads * tir_attr_int(inst, TIR_ATTR_count, 1);
+    m->bytes += threads * bytes;
+    if (m->pending < 0) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, m->init, "it is initialised here",
+                      "more arrivals than the %lld that the phase of this mbarrier takes",
+                      (long long)m->count);
+        return;
+    }
+    m->arrive = inst;
+    if (bytes)
+        m->expect = inst;
+    if (remote)
+        m->remote[who->agent->id] =
+            (struct sync_seen){.by = inst, .at = who->agent->all.known[who->agent->events]};
+    tir_sync_release(r, who, &m->arriving);
+    tir_sync_complete(r, m, inst);
+}
+
+// How many of the acting threads mean this CTA.
+static int64_t threads_for(const struct sync_who *who, const struct sync_value *cta, uint32_t to)
+{
+    const struct sync_agent *a = who->agent;
+    int64_t count = 0;
+    if (cta->kind == SYNC_INT)
+        return cta->number == (int64_t)to ? who->lanes * a->warps : 0;
+    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++)
+        if (!who->mask || who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1)
+            count += cta->each[i] == (int64_t)to;
+    return count;
+}
+
+static void arrive(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    const struct tir_value *bar = inst->operands[TIR_BAR];
+    int64_t count;
+    if (!inst->operands[TIR_ARRIVE_CTA]) {
+        struct sync_mbarrier *m = tir_sync_mbarriers(r, who->agent, inst, bar, UINT32_MAX, &count);
+        if (m)
+            arrive_at(r, who, inst, m,
+                      m < r->mbarriers + who->agent->cta * r->p->mbarrier_count ||
+                          m >= r->mbarriers + (who->agent->cta + 1) * r->p->mbarrier_count,
+                      who->lanes * who->agent->warps);
+        return;
+    }
+    struct sync_value cta = tir_sync_value(r, who->agent, inst->operands[TIR_ARRIVE_CTA]);
+    if (cta.kind != SYNC_INT && cta.kind != SYNC_EACH) {
+        tir_sync_unchecked(r->p, inst, "which CTA it arrives at depends on data");
+        r->outcome = SYNC_GIVEN_UP;
+        return;
+    }
+    for (uint32_t c = 0; c < r->p->ctas && r->outcome == SYNC_GOING; c++) {
+        int64_t threads = threads_for(who, &cta, c);
+        struct sync_mbarrier *m = tir_sync_mbarriers(r, who->agent, inst, bar, c, &count);
+        if (m && threads)
+            arrive_at(r, who, inst, m, c != who->agent->cta, threads);
+    }
+}
+
+static bool wait(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    int64_t count;
+    struct sync_mbarrier *m =
+        tir_sync_mbarriers(r, a, inst, inst->operands[TIR_BAR], UINT32_MAX, &count);
+    struct sync_value parity = tir_sync_value(r, a, inst->operands[TIR_WAIT_PARITY]);
+    if (!m || !tir_sync_is_ready(r, who, m, inst))
+        return true;
+    if (parity.kind != SYNC_INT) {
+        tir_sync_unchecked(r->p, inst, "the parity it waits for depends on data");
+        r->outcome = SYNC_GIVEN_UP;
+        return true;
+    }
+    if (((m->completed + 1) & 1) != (parity.number & 1))
+        return false;
+    tir_sync_acquire(r, who, &m->done);
+    if (m->completed)
+        m->seen[a->id] = (struct sync_seen){inst, m->completed - 1, a->all.known[a->events]};
+    return true;
+}
+
+static bool come_to(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                    struct sync_named *n, uint32_t expected, bool quiet)
+{
+    struct sync_agent *a = who->agent;
+    uint64_t bit = UINT64_C(1) << a->id;
+    if (who->lanes != SYNC_LANES) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
+                      "only some lanes of a warp come to this barrier");
+        return false;
+    }
+    if ((n->arrived && n->expected != expected) || n->here & bit) {
+        bool again = n->here & bit;
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, n->last, "the last arrival before it",
+                      again ? "a warp comes to this barrier again before it is complete"
+                            : "threads come to this barrier with different counts");
+        return false;
+    }
+    n->expected = expected;
+    n->arrived += a->warps * SYNC_LANES;
+    n->here |= bit;
+    if (n->arrived > expected) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, n->last, "the last arrival before it",
+                      "%u threads come to this barrier, which waits for %u", n->arrived, expected);
+        return false;
+    }
+    n->last = inst;
+    if (!quiet)
+        tir_sync_release(r, who, &n->arriving);
+    if (n->arrived == expected) {
+        tir_sync_join(r, &n->done, &n->arriving);
+        n->completed++;
+        r->phases++;
+        n->arrived = 0;
+        n->here = 0;
+    }
+    return true;
+}
+
+static bool meet(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                 struct sync_named *n, uint32_t expected)
+{
+    struct sync_agent *a = who->agent;
+    if (a->stage == 0) {
+        uint32_t ticket = n->completed;
+        if (!come_to(r, who, inst, n, expected, false))
+            return true; // an error was reported
+        a->ticket = ticket;
+        a->stage = 1;
+    }
+    if (n->completed == a->ticket)
+        return false;
+    tir_sync_acquire(r, who, &n->done);
+    return true;
+}
+
+bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
+                           const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    uint32_t warps = a->role_id ? (uint32_t)tir_attr_int(a->role, TIR_ATTR_warps, 1)
+                                : r->p->f->threads / SYNC_LANES;
+    if (warps == 1) {
+        tir_sync_warp(r, a);
+        return true;
+    }
+    return meet(r, who, inst, &r->named[a->cta][a->role_id], warps * SYNC_LANES);
+}
+
+static void fence(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    uint16_t strand = a->threads[who->thread].data;
+    switch ((int)tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE)) {
+    case TIR_WORD_of_wgmma:
+        a->fence_time = ++a->now;
+        break;
+    case TIR_WORD_of_async:
+    case TIR_WORD_of_async_shared:
+        tir_sync_fence(r, who);
+        break;
+    case TIR_WORD_of_mbarrier_init:
+        for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++)
+            if (r->mbarriers[i].init && r->mbarriers[i].init_strand == strand)
+                r->mbarriers[i].init_fenced = true;
+        break;
+    default: // of global memory, or between ordinary accesses, which barriers order
+        break;
+    }
+}
+
+static bool cluster(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    struct sync_named *n = &r->named[0][SYNC_BARRIERS];
+    if (inst->op == TIR_OP_CLUSTER_ARRIVE) {
+        a->cluster_ticket = n->completed + 1;
+        come_to(r, who, inst, n, r->p->ctas * r->p->f->threads,
+                tir_attr_int(inst, TIR_ATTR_relaxed, 0));
+        return true;
+    }
+    if (!a->cluster_ticket) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
+                      "cluster_wait without a cluster_arrive before it");
+        return true;
+    }
+    if (n->completed < a->cluster_ticket)
+        return false;
+    tir_sync_acquire(r, who, &n->done);
+    a->cluster_ticket = 0;
+    return true;
+}
+
+bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
+                         const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    uint32_t threads = (uint32_t)tir_attr_int(inst, TIR_ATTR_threads, r->p->f->threads);
+    switch ((int)inst->op) {
+    case TIR_OP_MBARRIER_INIT:
+        init(r, who, inst);
+        return true;
+    case TIR_OP_ARRIVE:
+        arrive(r, who, inst);
+        return true;
+    case TIR_OP_WAIT:
+        return wait(r, who, inst);
+    case TIR_OP_BAR_SYNC:
+        return meet(r, who, inst, &r->named[a->cta][named_id(inst)], threads);
+    case TIR_OP_BAR_ARRIVE:
+        come_to(r, who, inst, &r->named[a->cta][named_id(inst)], threads, false);
+        return true;
+    case TIR_OP_WARP_SYNC:
+        if (who->lanes == SYNC_LANES)
+            tir_sync_warp(r, a);
+        return true;
+    case TIR_OP_CLUSTER_ARRIVE:
+    case TIR_OP_CLUSTER_WAIT:
+        return cluster(r, who, inst);
+    case TIR_OP_FENCE:
+        fence(r, who, inst);
+        return true;
+    default:
+        return true;
+    }
+}
+
+// What has come to shared memory must be known to a thread of the CTA when it ends.
+static void check_mbarrier(struct sync_run *r, const struct sync_mbarrier *m,
+                           const struct sync_clock *end)
+{
+    if (m->bytes) {
+        const struct tir_inst *at = m->copy ? m->copy : m->expect;
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, at, m->expect == at ? m->init : m->expect,
+                      "the bytes are announced here",
+                      m->bytes > 0 ? "the copies bring %lld bytes less than is announced"
+                                   : "the copies bring %lld bytes more than is announced",
+                      (long long)(m->bytes > 0 ? m->bytes : -m->bytes));
+        return;
+    }
+    if (m->copy && end->known[m->strand] < m->copy_phase) {
+        tir_sync_fail(r, TIR_E_SYNC_RACE, m->copy, NULL, NULL,
+                      "the kernel may end while this copy is in flight: no wait for its mbarrier");
+        return;
+    }
+    for (uint32_t i = 0; i < r->agent_count; i++)
+        if (m->remote[i].by && end->known[r->agents[i].events] < m->remote[i].at) {
+            tir_sync_fail(r, TIR_E_SYNC_RACE, m->remote[i].by, NULL, NULL,
+                          "the CTA that this arrives at may have ended: it waits neither for the "
+                          "mbarrier nor for the cluster");
+            return;
+        }
+}
+
+void tir_sync_check_end(struct sync_run *r)
+{
+    for (uint32_t c = 0; c < r->p->ctas; c++) {
+        struct sync_clock *end = arena_new(r->arena, struct sync_clock);
+        for (uint32_t i = 0; i < r->agent_count; i++)
+            if (r->agents[i].cta == c)
+                tir_sync_join(r, end, &r->agents[i].all);
+        for (uint32_t i = 0; i < r->p->mbarrier_count && r->outcome == SYNC_GOING; i++)
+            check_mbarrier(r, &r->mbarriers[c * r->p->mbarrier_count + i], end);
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check's clocks: what a thread knows, and how it gets to know it.
+//
+// A release by all lanes of a warp hands on what each of them did; a release by one lane only what
+// that lane did and what all lanes knew when they last met. Waits and finished products are events
+// of the warp as a whole, so any lane's release hands them on.
+
+#include "pass/sync_check.h"
+
+uint16_t tir_sync_strand(struct sync_run *r)
+{
+    if (r->strand_count == SYNC_STRANDS) {
+        r->outcome = SYNC_GIVEN_UP;
+        return 0;
+    }
+    return (uint16_t)r->strand_count++;
+}
+
+void tir_sync_join(const struct sync_run *r, struct sync_clock *into, const struct sync_clock *from)
+{
+    for (uint32_t i = 0; i < r->strand_count; i++) {
+        into->known[i] = TIR_MAX(into->known[i], from->known[i]);
+        into->fenced[i] = TIR_MAX(into->fenced[i], from->fenced[i]);
+    }
+}
+
+struct sync_clock *tir_sync_clock(const struct sync_who *who)
+{
+    return &who->agent->threads[who->thread].clock;
+}
+
+void tir_sync_acquire(const struct sync_run *r, const struct sync_who *who,
+                      const struct sync_clock *from)
+{
+    struct sync_agent *a = who->agent;
+    for (uint32_t t = 0; t < a->thread_count; t++)
+        if (who->thread == 0 || t == who->thread)
+            tir_sync_join(r, &a->threads[t].clock, from);
+    tir_sync_join(r, &a->all, from);
+}
+
+void tir_sync_learn(struct sync_agent *a, uint16_t strand, uint32_t at)
+{
+    for (uint32_t t = 0; t < a->thread_count; t++)
+        a->threads[t].clock.known[strand] = TIR_MAX(a->threads[t].clock.known[strand], at);
+    a->all.known[strand] = TIR_MAX(a->all.known[strand], at);
+}
+
+// What comes after a release, or a fence, is later than what that covers.
+static void step(struct sync_agent *a, uint32_t thread)
+{
+    struct sync_thread *t = &a->threads[thread];
+    a->all.known[t->data]++;
+    if (thread)
+        t->clock.known[t->data]++;
+}
+
+void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct sync_clock *into)
+{
+    struct sync_agent *a = who->agent;
+    tir_sync_join(r, into, who->thread ? tir_sync_clock(who) : &a->all);
+    for (uint32_t t = 0; t < a->thread_count; t++)
+        if (who->thread == 0 || t == who->thread)
+            step(a, t);
+    tir_sync_learn(a, a->events, a->all.known[a->events] + 1);
+}
+
+void tir_sync_warp(struct sync_run *r, struct sync_agent *a)
+{
+    for (uint32_t t = 0; t < a->thread_count; t++)
+        tir_sync_join(r, &a->threads[t].clock, &a->all);
+    for (uint32_t t = 0; t < a->thread_count; t++)
+        step(a, t);
+}
+
+static void fence(const struct sync_run *r, struct sync_clock *c)
+{
+    memcpy(c->fenced, c->known, r->strand_count * sizeof *c->fenced);
+}
+
+void tir_sync_fence(const struct sync_run *r, const struct sync_who *who)
+{
+    struct sync_agent *a = who->agent;
+    for (uint32_t t = 0; t < a->thread_count; t++)
+        if (who->thread == 0 || t == who->thread)
+            fence(r, &a->threads[t].clock);
+    if (who->thread == 0)
+        fence(r, &a->all);
+    for (uint32_t i = 0; who->thread && i < r->strand_count; i++)
+        a->all.fenced[i] = TIR_MAX(a->all.fenced[i], tir_sync_clock(who)->fenced[i]);
+    for (uint32_t t = 0; t < a->thread_count; t++)
+        if (who->thread == 0 || t == who->thread)
+            step(a, t);
+}
+
+uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, uint32_t lane)
+{
+    for (uint32_t t = 1; t < a->thread_count; t++)
+        if (a->threads[t].lane == lane)
+            return t;
+    if (a->thread_count == SYNC_THREADS) {
+        r->outcome = SYNC_GIVEN_UP;
+        return 0;
+    }
+    struct sync_thread *t = &a->threads[a->thread_count];
+    *t = (struct sync_thread){.clock = a->threads[0].clock, .lane = lane};
+    t->data = tir_sync_strand(r);
+    t->bulk = tir_sync_strand(r);
+    t->clock.known[t->data] = a->all.known[t->data] = 1;
+    return a->thread_count++;
+}

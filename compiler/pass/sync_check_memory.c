@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check on memory: which bytes an access touches, and whether what touched them before is
+// ordered before it.
+//
+// Accesses are boxes in the dimensions of the buffer they were made to, so that parts of a swizzled
+// row are told apart; buffers that share bytes are compared by the bytes their boxes span. A record
+// goes when a later write that is ordered after it covers it, or when the same strand makes the
+// same access again.
+
+#include "pass/sync_check.h"
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+// One dimension of a slice: the index and the size, of a dimension of `extent`.
+static bool slice_dim(const struct sync_value *index, int64_t size, int64_t extent, int64_t *begin,
+                      int64_t *out)
+{
+    if (size < 0 || index->kind != SYNC_INT) { // an index tile: anywhere
+        *begin = 0;
+        *out = extent;
+        return size < 0;
+    }
+    int64_t end = index->number + TIR_MAX(size, 1);
+    *begin = clamp(index->number, 0, extent);
+    *out = clamp(end, 0, extent) - *begin; // what lies outside is dropped
+    return true;
+}
+
+const struct sync_buffer *tir_sync_view(struct sync_run *r, const struct sync_agent *a,
+                                        const struct tir_inst *inst, const struct sync_buffer *of)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    struct sync_buffer *b = tir_arena_copy(r->arena, of, sizeof *b);
+    b->rank = 0;
+    for (uint32_t d = 0; d < of->rank; d++) {
+        struct sync_value index = tir_sync_value(r, a, tir_ref_indices(inst)[d]);
+        uint32_t to = of->dim[d];
+        int64_t begin, size;
+        if (!slice_dim(&index, box->list[d], of->box.size[to], &begin, &size))
+            b->exact = false;
+        b->box.begin[to] += begin;
+        b->box.size[to] = size;
+        if (box->list[d])
+            b->dim[b->rank++] = (uint8_t)to;
+    }
+    return b;
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// The element that thread i of the agent names, counted row by row; negative: none.
+static int64_t element_of(const struct sync_run *r, const struct sync_agent *a,
+                          const struct tir_inst *inst, const struct sync_buffer *of, uint32_t i)
+{
+    const struct tir_type *t = r->p->roots.at[of->root].alloc->type;
+    int64_t at[TIR_MAX_RANK], element = 0;
+    memcpy(at, of->box.begin, sizeof at);
+    for (uint32_t d = 0; d < of->rank; d++) {
+        struct sync_value index = tir_sync_value(r, a, tir_ref_indices(inst)[d]);
+        int64_t x = index.kind == SYNC_EACH ? index.each[i] : index.number;
+        if (x < 0 || x >= of->box.size[of->dim[d]])
+            return -1;
+        at[of->dim[d]] += x;
+    }
+    for (uint32_t d = 0; d < t->rank; d++)
+        element = element * t->shape[d] + at[d];
+    return element;
+}
+
+void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                     const struct sync_buffer *of, struct sync_record *access)
+{
+    const struct sync_agent *a = who->agent;
+    bool each = false;
+    for (uint32_t d = 0; d < of->rank; d++) {
+        enum sync_kind kind = tir_sync_value(r, a, tir_ref_indices(inst)[d]).kind;
+        if (kind != SYNC_INT && kind != SYNC_EACH)
+            return;
+        each |= kind == SYNC_EACH;
+    }
+    if (!each)
+        return;
+    uint32_t count = a->warps * SYNC_LANES, n = 0;
+    int64_t *points = arena_array(r->arena, int64_t, count);
+    uint64_t same = inst->block->owner ? inst->block->owner->id + 1 : 1;
+    for (uint32_t i = 0; i < count; i++) {
+        if (who->mask && !(who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1))
+            continue;
+        int64_t element = element_of(r, a, inst, of, i);
+        same = same * UINT64_C(0x100000001b3) ^
+               (uint64_t)(element - (int64_t)(a->first_warp * SYNC_LANES + i));
+        if (element >= 0)
+            points[n++] = element;
+    }
+    r->p->work += count;
+    qsort(points, n, sizeof *points, compare);
+    bool apart = true;
+    for (uint32_t i = 1; i < n; i++)
+        apart &= points[i] != points[i - 1];
+    access->points = points;
+    access->point_count = n;
+    access->same = apart ? same | 1 : 0;
+    access->exact = true;
+}
+
+static bool boxes_meet(const struct sync_box *a, const struct sync_box *b, uint32_t rank)
+{
+    for (uint32_t d = 0; d < rank; d++)
+        if (a->begin[d] >= b->begin[d] + b->size[d] || b->begin[d] >= a->begin[d] + a->size[d])
+            return false;
+    return true;
+}
+
+static bool box_covers(const struct sync_box *a, const struct sync_box *b, uint32_t rank)
+{
+    for (uint32_t d = 0; d < rank; d++)
+        if (b->begin[d] < a->begin[d] || b->begin[d] + b->size[d] > a->begin[d] + a->size[d])
+            return false;
+    return true;
+}
+
+static bool point_in_box(const struct tir_type *t, int64_t element, const struct sync_box *box)
+{
+    for (uint32_t d = t->rank; d-- > 0;) {
+        int64_t x = element % t->shape[d];
+        element /= t->shape[d];
+        if (x < box->begin[d] || x >= box->begin[d] + box->size[d])
+            return false;
+    }
+    return true;
+}
+
+static bool points_meet(const struct tir_type *t, const struct sync_record *a,
+                        const struct sync_record *b)
+{
+    if (!a->points)
+        return points_meet(t, b, a);
+    if (!b->points) {
+        for (uint32_t i = 0; i < a->point_count; i++)
+            if (point_in_box(t, a->points[i], &b->box))
+                return true;
+        return false;
+    }
+    for (uint32_t i = 0, j = 0; i < a->point_count && j < b->point_count;) {
+        if (a->points[i] == b->points[j])
+            return true;
+        if (a->points[i] < b->points[j])
+            i++;
+        else
+            j++;
+    }
+    return false;
+}
+
+// The bytes that a box spans, from the first to behind the last.
+static void span_of(const struct sync_root *root, const struct sync_box *box, int64_t *begin,
+                    int64_t *end)
+{
+    const struct tir_type *t = root->alloc->type;
+    int64_t low = 0, high = 0, inner = 1;
+    for (uint32_t d = t->rank; d-- > 0 && !t->layout;) {
+        low += box->begin[d] * inner;
+        high += (box->begin[d] + box->size[d] - 1) * inner;
+        inner *= t->shape[d];
+    }
+    for (uint32_t d = 0; t->layout && d < t->rank; d++) {
+        int64_t from = box->begin[d], to = from + box->size[d] - 1, weight = t->shape[d];
+        for (uint32_t i = t->layout->first[d]; i < t->layout->first[d + 1]; i++) {
+            const struct tir_iter *it = &t->layout->iters[i];
+            weight /= it->extent;
+            low += from / weight * it->stride;
+            high += to / weight * it->stride;
+            bool one = from / weight == to / weight;
+            from = one ? from % weight : 0;
+            to = one ? to % weight : weight - 1;
+        }
+    }
+    int64_t bits = tir_elems[t->elem].bits, atom = t->layout ? t->layout->swizzle * 8 : 0;
+    low = low * bits / 8;
+    high = (high * bits + bits + 7) / 8;
+    if (atom) {
+        low = low / atom * atom;
+        high = TIR_MIN(tir_ceil_div(high, atom) * atom, root->end - root->begin);
+    }
+    *begin = root->begin + low;
+    *end = root->begin + high;
+}
+
+static bool is_ordered(const struct sync_who *who, const struct sync_record *old,
+                       const struct sync_record *now)
+{
+    const struct sync_clock *c = tir_sync_clock(who);
+    bool needs_fence = now->async && !old->async && old->access != SYNC_READ;
+    return (needs_fence ? c->fenced : c->known)[old->strand] >= old->at;
+}
+
+// Each element by one thread both times, in program order, but for what that thread only started.
+static bool same_threads(const struct sync_who *who, const struct sync_record *old,
+                         const struct sync_record *now)
+{
+    if (!old->same || old->same != now->same || old->async || now->async)
+        return false;
+    return !old->grouped || old->strand != now->strand ||
+           who->agent->all.known[old->strand] >= old->at;
+}
+
+static bool may_conflict(const struct sync_who *who, const struct sync_record *old,
+                         const struct sync_record *now)
+{
+    if (old->access == SYNC_READ && now->access == SYNC_READ)
+        return false;
+    if (old->access == SYNC_UPDATE && now->access == SYNC_UPDATE)
+        return false;
+    return !same_threads(who, old, now) && !is_ordered(who, old, now);
+}
+
+static const char *name_of(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_COPY_ASYNC ? "the copy" : tir_ops[inst->op].name;
+}
+
+// What would have ordered an access by `old` before a later one.
+static const char *missing_after(const struct tir_inst *old, bool async)
+{
+    switch ((int)old->op) {
+    case TIR_OP_COPY_ASYNC:
+        return async ? "no wait for its mbarrier" : "no wait_group and barrier";
+    case TIR_OP_STORE_ASYNC:
+        return "no wait_group(engine = tma) that is handed on";
+    case TIR_OP_GEMM_ASYNC:
+        return "no await or wait_group that covers it and is handed on";
+    default:
+        return "no barrier, and no arrive and wait,";
+    }
+}
+
+static tir_str part_name(struct sync_run *r, uint32_t root, const struct sync_box *box)
+{
+    const struct tir_value *alloc = r->p->roots.at[root].alloc;
+    const struct tir_type *t = alloc->type;
+    const char *name = alloc->name ? alloc->name : "a shared buffer";
+    bool slot = t->rank > 1 && box->size[0] == 1 && t->shape[0] > 1;
+    if (slot)
+        return tir_str_format(r->p->cx->scratch, "slot %lld of %s", (long long)box->begin[0], name);
+    return tir_str_of(name);
+}
+
+static void report(struct sync_run *r, const struct sync_who *who, uint32_t root,
+                   const struct sync_record *old, const struct sync_record *now)
+{
+    const struct sync_clock *c = tir_sync_clock(who);
+    tir_str part = part_name(r, root, &now->box);
+    uint32_t line = tir_sync_line(r->p, old->by);
+    const char *by = name_of(now->by), *other = name_of(old->by);
+    if (c->known[old->strand] >= old->at) {
+        tir_sync_fail(r, TIR_E_SYNC_FENCE, now->by, old->by, "this is the ordinary write",
+                      "%s reaches " STR_FMT " by the asynchronous proxy, which may not see what "
+                      "%s of line %u wrote: no fence(of = async_shared) between them",
+                      by, STR_ARG(part), other, line);
+        return;
+    }
+    bool writes = now->access != SYNC_READ;
+    tir_sync_fail(r, TIR_E_SYNC_RACE, now->by, old->by, "this is the other access",
+                  STR_FMT " is %s by %s while %s of line %u may still %s it: %s between them",
+                  STR_ARG(part), writes ? "overwritten" : "read", by, other, line,
+                  old->access == SYNC_READ ? "read" : "write", missing_after(old->by, old->async));
+}
+
+// Compares with the accesses to one buffer that shares bytes with this one.
+static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32_t other,
+                          const struct sync_buffer *b, const struct sync_record *now)
+{
+    struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + other];
+    int64_t begin, end, old_begin, old_end;
+    span_of(&r->p->roots.at[b->root], &now->box, &begin, &end);
+    vec_foreach(const struct sync_record, old, &s->records) {
+        if (!may_conflict(who, old, now))
+            continue;
+        span_of(&r->p->roots.at[other], &old->box, &old_begin, &old_end);
+        if (begin >= old_end || old_begin >= end)
+            continue;
+        if (old->exact && now->exact)
+            report(r, who, b->root, old, now);
+        else
+            tir_sync_unchecked(r->p, now->by, "where it is in shared memory depends on data");
+        return;
+    }
+}
+
+static bool is_superseded(const struct sync_who *who, const struct sync_record *old,
+                          const struct sync_record *now, uint32_t rank)
+{
+    if (now->points || !now->exact)
+        return old->by == now->by && old->strand == now->strand && old->same == now->same &&
+               old->same && old->points && now->points;
+    if (!box_covers(&now->box, &old->box, rank))
+        return false;
+    if (now->access == SYNC_WRITE && is_ordered(who, old, now))
+        return true;
+    return old->strand == now->strand && old->access == now->access && old->async == now->async &&
+           old->same == now->same;
+}
+
+void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
+                     struct sync_record now)
+{
+    const struct sync_root *root = &r->p->roots.at[b->root];
+    const struct tir_type *t = root->alloc->type;
+    struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + b->root];
+    now.box = b->box;
+    now.exact = now.points || b->exact;
+    uint32_t kept = 0;
+    r->p->work += s->records.len / 4 + 1;
+    for (uint32_t i = 0; i < s->records.len; i++) {
+        struct sync_record *old = &s->records.at[i];
+        bool conflict = boxes_meet(&old->box, &now.box, t->rank) && may_conflict(who, old, &now) &&
+                        ((!old->points && !now.points) || points_meet(t, old, &now));
+        if (conflict && old->exact && now.exact) {
+            report(r, who, b->root, old, &now);
+            return;
+        }
+        if (conflict)
+            tir_sync_unchecked(r->p, now.by, "where it is in shared memory depends on data");
+        if (!is_superseded(who, old, &now, t->rank))
+            s->records.at[kept++] = *old;
+    }
+    s->records.len = kept;
+    for (uint32_t o = 0; o < r->p->roots.len && r->outcome == SYNC_GOING; o++) {
+        const struct sync_root *other = &r->p->roots.at[o];
+        if (o != b->root && other->begin < root->end && root->begin < other->end)
+            compare_alias(r, who, o, b, &now);
+    }
+    if (kept == SYNC_RECORDS)
+        r->outcome = SYNC_GIVEN_UP;
+    else
+        vec_push(r->arena, &s->records, now);
+}

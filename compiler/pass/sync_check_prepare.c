@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check before the replay: which instructions and values matter, and which arguments of the
+// kernel decide how often its loops run.
+//
+// An instruction matters if it orders something or touches shared memory; then so does whatever
+// decides whether it runs, how often and where: found backwards, through loops and branches. All
+// else, nearly all arithmetic on data, is not replayed.
+
+#include "pass/sync_check.h"
+
+struct walker {
+    struct sync_program *p;
+    VEC(const struct tir_value *) work;
+};
+
+static bool is_shared(const struct tir_value *v)
+{
+    return v && (v->type->space == TIR_SPACE_SHARED || v->type->space == TIR_SPACE_CLUSTER);
+}
+
+static bool touches_shared(const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (is_shared(inst->operands[i]))
+            return true;
+    return false;
+}
+
+// A lowered operation, or PTX: it is not modelled.
+static bool is_opaque(const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_LD:
+    case TIR_OP_ST:
+    case TIR_OP_ATOM:
+    case TIR_OP_CP_ASYNC:
+    case TIR_OP_LDMATRIX:
+    case TIR_OP_STMATRIX:
+    case TIR_OP_TMA_LOAD:
+    case TIR_OP_TMA_STORE:
+    case TIR_OP_BULK_LOAD:
+    case TIR_OP_BULK_STORE:
+        return touches_shared(inst);
+    case TIR_OP_WGMMA:
+    case TIR_OP_PTX:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_event(const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_ALLOC:
+    case TIR_OP_VIEW:
+    case TIR_OP_PERMUTE:
+    case TIR_OP_REMOTE:
+        return false;
+    case TIR_OP_COMMIT_GROUP:
+    case TIR_OP_WAIT_GROUP:
+    case TIR_OP_AWAIT:
+    case TIR_OP_GEMM_ASYNC:
+    case TIR_OP_COPY_ASYNC:
+    case TIR_OP_STORE_ASYNC:
+    case TIR_OP_BAR_SYNC:
+    case TIR_OP_BAR_ARRIVE:
+    case TIR_OP_WARP_SYNC:
+    case TIR_OP_CLUSTER_ARRIVE:
+    case TIR_OP_CLUSTER_WAIT:
+    case TIR_OP_FENCE:
+        return true;
+    default:
+        return !is_opaque(inst) && touches_shared(inst);
+    }
+}
+
+static void need(struct walker *w, const struct tir_value *v)
+{
+    if (v && v->kind != TIR_VALUE_CONST && bitset_insert(&w->p->needed, v->id))
+        vec_push(w->p->cx->scratch, &w->work, v);
+}
+
+static void need_scalars(struct walker *w, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] && !tir_type_is_tile(inst->operands[i]->type))
+            need(w, inst->operands[i]);
+}
+
+static void need_slice(struct walker *w, const struct tir_inst *inst)
+{
+    for (uint32_t i = tir_fixed_count(inst); i < inst->operand_count; i++)
+        if (!tir_type_is_tile(inst->operands[i]->type))
+            need(w, inst->operands[i]);
+}
+
+// What decides where an event happens and what it means.
+static void need_of_event(struct walker *w, const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_LOAD:
+    case TIR_OP_STORE:
+    case TIR_OP_ATOMIC:
+        if (is_shared(tir_ref_base(inst)))
+            need_slice(w, inst);
+        if (inst->op == TIR_OP_ATOMIC)
+            need(w, inst->operands[TIR_ATOMIC_SCRATCH]);
+        break;
+    case TIR_OP_COPY_ASYNC:
+        need(w, inst->operands[TIR_COPY_TO]);
+        need(w, inst->operands[TIR_COPY_MBAR]);
+        need(w, inst->operands[TIR_COPY_CTAS]);
+        break;
+    case TIR_OP_STORE_ASYNC:
+        need(w, inst->operands[0]);
+        break;
+    default:
+        need_scalars(w, inst);
+        break;
+    }
+}
+
+static uint32_t extent_count(const struct tir_inst *tiles)
+{
+    return tir_attr_find(tiles, TIR_ATTR_by)->list_count;
+}
+
+// What decides whether and how often the blocks of an instruction run.
+static void need_of_blocks(struct walker *w, const struct tir_inst *inst)
+{
+    uint32_t bounds = inst->op == TIR_OP_IF      ? 1
+                      : inst->op == TIR_OP_FOR   ? TIR_FOR_INIT
+                      : inst->op == TIR_OP_TILES ? extent_count(inst)
+                                                 : 0;
+    for (uint32_t i = 0; i < bounds; i++)
+        need(w, inst->operands[i]);
+    if (inst->op == TIR_OP_WHILE)
+        need(w, tir_yield_of(inst->regions[0])->operands[0]);
+}
+
+static void visit(struct walker *w, const struct tir_inst *inst)
+{
+    for (; inst && bitset_insert(&w->p->visited, inst->id); inst = inst->block->owner) {
+        if (inst->region_count)
+            need_of_blocks(w, inst);
+        if (is_event(inst))
+            need_of_event(w, inst);
+    }
+}
+
+// Carried value i of a loop: where it comes from.
+static void need_carried(struct walker *w, const struct tir_inst *loop, uint32_t i)
+{
+    uint32_t before = loop->op == TIR_OP_FOR     ? TIR_FOR_INIT
+                      : loop->op == TIR_OP_TILES ? extent_count(loop)
+                                                 : 0;
+    const struct tir_block *body = loop->regions[loop->op == TIR_OP_WHILE];
+    need(w, loop->operands[before + i]);
+    need(w, tir_yield_of(body)->operands[i]);
+    need_of_blocks(w, loop);
+}
+
+static void trace(struct walker *w, const struct tir_value *v)
+{
+    const struct tir_inst *owner = v->kind == TIR_VALUE_ARG ? v->block->owner : NULL;
+    if (v->kind == TIR_VALUE_ARG && !owner)
+        return;
+    const struct tir_inst *from = owner ? owner : v->def;
+    visit(w, from);
+    if (from->op == TIR_OP_IF) {
+        need(w, tir_yield_of(from->regions[0])->operands[v->index]);
+        need(w, tir_yield_of(from->regions[1])->operands[v->index]);
+    } else if (from->op == TIR_OP_FOR || from->op == TIR_OP_TILES || from->op == TIR_OP_WHILE) {
+        uint32_t lead = !owner || from->op == TIR_OP_WHILE ? 0
+                        : from->op == TIR_OP_FOR           ? 1
+                                                           : extent_count(from);
+        if (v->index >= lead)
+            need_carried(w, from, v->index - lead);
+    } else if (!tir_type_is_tile(v->type)) {
+        need_scalars(w, from);
+    }
+}
+
+static bool has_tile(const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] && tir_type_is_tile(inst->operands[i]->type))
+            return true;
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (tir_type_is_tile(inst->results[i]->type))
+            return true;
+    return false;
+}
+
+// Values that stay the same in one thread however often they are computed.
+static void find_fixed(struct sync_program *p)
+{
+    tir_foreach_inst(inst, p->f) {
+        bool fixed = inst->op == TIR_OP_ELECT || inst->op == TIR_OP_ALLOC ||
+                     (tir_has_trait(inst, TIR_PURE) && !inst->region_count);
+        for (uint32_t i = 0; fixed && i < inst->operand_count; i++) {
+            const struct tir_value *v = inst->operands[i];
+            bool argument = v && v->kind == TIR_VALUE_ARG && !v->block->owner;
+            fixed = v && (v->kind == TIR_VALUE_CONST || argument || bitset_has(&p->fixed, v->id));
+        }
+        for (uint32_t i = 0; fixed && i < inst->result_count; i++)
+            if (!tir_type_is_tile(inst->results[i]->type))
+                bitset_insert(&p->fixed, inst->results[i]->id);
+    }
+}
+
+static void find_visited(struct sync_program *p)
+{
+    struct walker w = {.p = p};
+    tir_foreach_inst(inst, p->f)
+        if (is_event(inst) || (p->has_wgmma && has_tile(inst) && inst->op != TIR_OP_YIELD))
+            visit(&w, inst);
+    while (w.work.len)
+        trace(&w, vec_pop(&w.work));
+}
+
+// The kernel's arguments that decide how often loops run.
+
+struct slice {
+    struct sync_program *p;
+    struct bitset seen;
+    VEC(const struct tir_value *) work;
+};
+
+static void follow(struct slice *s, const struct tir_value *v)
+{
+    if (v && v->kind != TIR_VALUE_CONST && tir_type_is_scalar(v->type) &&
+        bitset_insert(&s->seen, v->id))
+        vec_push(s->p->cx->scratch, &s->work, v);
+}
+
+static void follow_source(struct slice *s, const struct tir_value *v)
+{
+    const struct tir_inst *from = v->kind == TIR_VALUE_ARG ? v->block->owner : v->def;
+    for (uint32_t i = 0; i < from->operand_count; i++)
+        follow(s, from->operands[i]);
+    for (uint32_t i = 0; i < from->region_count; i++) {
+        const struct tir_inst *yield = tir_yield_of(from->regions[i]);
+        for (uint32_t k = 0; yield && k < yield->operand_count; k++)
+            follow(s, yield->operands[k]);
+    }
+}
+
+static void use_args(struct sync_program *p, const struct tir_value *v, int64_t granule, bool loops)
+{
+    struct slice s = {.p = p, .seen = bitset_new(p->cx->scratch, p->f->value_count)};
+    follow(&s, v);
+    while (s.work.len) {
+        const struct tir_value *at = vec_pop(&s.work);
+        if (at->kind != TIR_VALUE_ARG || at->block->owner) {
+            follow_source(&s, at);
+            continue;
+        }
+        if (granule > p->args[at->index].granule)
+            p->args[at->index].granule = granule;
+        p->args[at->index].loops |= loops;
+        p->has_data_loops |= loops;
+    }
+}
+
+static void find_args(struct sync_program *p)
+{
+    p->args = tir_arena_alloc_array(p->cx->scratch, p->f->body->arg_count, sizeof *p->args);
+    tir_foreach_inst(inst, p->f) {
+        int64_t step = 1;
+        if (!bitset_has(&p->visited, inst->id))
+            continue;
+        if (inst->op == TIR_OP_FOR) {
+            tir_is_const_int(inst->operands[TIR_FOR_STEP], &step);
+            use_args(p, inst->operands[TIR_FOR_BEGIN], step, true);
+            use_args(p, inst->operands[TIR_FOR_END], step, true);
+        } else if (inst->op == TIR_OP_WHILE) {
+            use_args(p, tir_yield_of(inst->regions[0])->operands[0], 1, true);
+        } else if (inst->op == TIR_OP_TILES) {
+            const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
+            for (uint32_t i = 0; i < by->list_count; i++)
+                use_args(p, inst->operands[i], by->list[i], false);
+        }
+    }
+}
+
+// Buffers and agents.
+
+static void find_roots(struct sync_program *p)
+{
+    int64_t elsewhere = INT64_C(1) << 40; // where what has no place is
+    tir_foreach_inst(inst, p->f) {
+        if (inst->op != TIR_OP_ALLOC || !is_shared(inst->results[0]))
+            continue;
+        const struct tir_type *t = inst->results[0]->type;
+        bool placed = tir_attr_find(inst, TIR_ATTR_offset);
+        struct sync_root root = {.alloc = inst->results[0],
+                                 .begin = tir_attr_int(inst, TIR_ATTR_offset, elsewhere),
+                                 .is_mbarrier = t->elem == TIR_MBARRIER,
+                                 .first_barrier = p->mbarrier_count};
+        root.end = root.begin + tir_buffer_bytes(t);
+        if (!placed)
+            elsewhere = root.end;
+        if (root.is_mbarrier)
+            p->mbarrier_count += (uint32_t)tir_type_count(t);
+        vec_push(p->cx->scratch, &p->roots, root);
+    }
+}
+
+static void find_depth(struct sync_program *p)
+{
+    p->depth = 2;
+    vec_foreach(const struct sync_root, root, &p->roots)
+        if (root->is_mbarrier && root->alloc->type->rank)
+            p->depth = TIR_MAX(p->depth, root->alloc->type->shape[0]);
+    tir_foreach_inst(inst, p->f)
+        if (inst->op == TIR_OP_WAIT_GROUP)
+            p->depth = TIR_MAX(p->depth, tir_attr_int(inst, TIR_ATTR_groups, 0) + 1);
+    p->depth = TIR_MIN(p->depth, 8);
+}
+
+static void add_boundary(struct sync_program *p, uint32_t warp)
+{
+    uint32_t i = 0;
+    while (i < p->class_count && p->class_first[i] < warp)
+        i++;
+    if ((i < p->class_count && p->class_first[i] == warp) || p->class_count == SYNC_CLASSES)
+        return;
+    for (uint32_t k = p->class_count++; k > i; k--)
+        p->class_first[k] = p->class_first[k - 1];
+    p->class_first[i] = warp;
+}
+
+static void find_classes(struct sync_program *p)
+{
+    uint32_t warps = TIR_MAX(p->f->threads, 32) / SYNC_LANES;
+    add_boundary(p, 0);
+    for (const struct tir_inst *inst = p->f->body->first; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_ROLE)
+            continue;
+        int64_t first = tir_attr_int(inst, TIR_ATTR_first, 0);
+        int64_t end = first + tir_attr_int(inst, TIR_ATTR_warps, 1);
+        p->role_count++;
+        if (first >= 0 && first < warps)
+            add_boundary(p, (uint32_t)first);
+        if (end > 0 && end < warps)
+            add_boundary(p, (uint32_t)end);
+    }
+    p->class_first[p->class_count] = warps;
+}
+
+bool tir_sync_prepare(struct sync_program *p)
+{
+    struct tir_func *f = p->f;
+    bool any = false;
+    tir_foreach_inst(inst, f) {
+        p->has_wgmma |= inst->op == TIR_OP_GEMM_ASYNC;
+        any |= is_event(inst) || inst->op == TIR_OP_ROLE;
+        if (is_opaque(inst))
+            tir_sync_unchecked(p, inst, "what it does with shared memory is not known");
+    }
+    if (!any)
+        return false;
+    uint64_t ctas =
+        (uint64_t)TIR_MAX(f->cluster[0], 1) * TIR_MAX(f->cluster[1], 1) * TIR_MAX(f->cluster[2], 1);
+    p->ctas = (uint32_t)TIR_MIN(ctas, SYNC_CTAS + 1);
+    p->visited = bitset_new(p->cx->scratch, f->inst_count);
+    p->needed = bitset_new(p->cx->scratch, f->value_count);
+    p->fixed = bitset_new(p->cx->scratch, f->value_count);
+    find_roots(p);
+    find_depth(p);
+    find_classes(p);
+    find_fixed(p);
+    find_visited(p);
+    find_args(p);
+    return true;
+}

@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check's replay: runs every agent until it ends or has to wait, again and again until none
+// gets any further. Agents that are left then wait for ever.
+//
+// A branch that not all lanes of a warp take runs for some of them, then the other block for the
+// rest. One that some warps of an agent take and others do not splits the agent: the replay starts
+// anew with more of them.
+
+#include "pass/sync_check.h"
+
+static struct sync_frame *top(struct sync_agent *a)
+{
+    return &a->frames[a->depth - 1];
+}
+
+static struct sync_frame *push(struct sync_run *r, struct sync_agent *a,
+                               const struct tir_inst *owner, const struct tir_block *block)
+{
+    if (a->depth == SYNC_DEPTH) {
+        r->outcome = SYNC_GIVEN_UP;
+        return top(a);
+    }
+    struct sync_frame *f = &a->frames[a->depth++];
+    *f = (struct sync_frame){.owner = owner, .block = block, .next = block->first};
+    if (a->depth > 1) {
+        f->mask = f[-1].mask;
+        f->thread = f[-1].thread;
+    }
+    return f;
+}
+
+static uint32_t bits_of(uint32_t m)
+{
+    uint32_t n = 0;
+    for (; m; m &= m - 1)
+        n++;
+    return n;
+}
+
+static void set_slot(struct sync_agent *a, const struct tir_value *v, struct sync_value x)
+{
+    a->slots[v->id] = x;
+}
+
+// Several values change places at once.
+static void carry(struct sync_run *r, struct sync_agent *a, struct tir_value *const *to,
+                  struct tir_value *const *from, uint32_t count)
+{
+    struct sync_value few[16], *x = few;
+    if (count > TIR_COUNT_OF(few))
+        x = arena_array(r->arena, struct sync_value, count);
+    for (uint32_t i = 0; i < count; i++)
+        x[i] = tir_sync_value(r, a, from[i]);
+    for (uint32_t i = 0; i < count; i++)
+        set_slot(a, to[i], x[i]);
+}
+
+// Branches.
+
+static bool lane_takes(const struct sync_value *cond, uint32_t i)
+{
+    return cond->each[i] != 0;
+}
+
+static uint32_t *mask_of(struct sync_run *r, const struct sync_agent *a, const struct sync_frame *f,
+                         const struct sync_value *cond, bool wanted)
+{
+    uint32_t *mask = arena_array(r->arena, uint32_t, a->warps);
+    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++)
+        if (lane_takes(cond, i) == wanted)
+            mask[i / SYNC_LANES] |= UINT32_C(1) << i % SYNC_LANES;
+    for (uint32_t w = 0; w < a->warps && f->mask; w++)
+        mask[w] &= f->mask[w];
+    return mask;
+}
+
+// All warps of an agent must have the same number of lanes in a block. False: the agent was split.
+static bool is_uniform(struct sync_run *r, const struct sync_agent *a, const uint32_t *mask)
+{
+    struct sync_program *p = r->p;
+    for (uint32_t w = 1; w < a->warps; w++) {
+        if (bits_of(mask[w]) == bits_of(mask[w - 1]))
+            continue;
+        uint32_t i = p->class_count;
+        if (i + 1 > SYNC_CLASSES) {
+            r->outcome = SYNC_GIVEN_UP;
+            return false;
+        }
+        p->class_count++;
+        for (; p->class_first[i] > a->first_warp + w; i--)
+            p->class_first[i + 1] = p->class_first[i];
+        p->class_first[i + 1] = a->first_warp + w;
+        r->outcome = SYNC_SPLIT;
+        return false;
+    }
+    return true;
+}
+
+static bool same_lanes(const struct sync_agent *a, const uint32_t *x, const uint32_t *y)
+{
+    for (uint32_t w = 0; w < a->warps; w++)
+        if ((x ? x[w] : UINT32_MAX) != y[w])
+            return false;
+    return true;
+}
+
+// Runs one of an if's blocks for the lanes in `mask`, all of those that `at` had or a part.
+static void enter_lanes(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst,
+                        uint32_t region, const struct sync_frame *at, const uint32_t *mask,
+                        bool elected)
+{
+    struct sync_frame *f = push(r, a, inst, inst->regions[region]);
+    f->mask = at->mask;
+    f->thread = at->thread;
+    if (same_lanes(a, at->mask, mask))
+        return;
+    uint32_t lane = SYNC_PART;
+    if (bits_of(mask[0]) == 1)
+        for (lane = 0; !(mask[0] >> lane & 1);)
+            lane++;
+    f->mask = mask;
+    f->thread = tir_sync_thread(r, a, lane < SYNC_LANES && elected ? SYNC_ELECTED : lane);
+}
+
+static void branch(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    struct sync_value cond = tir_sync_value(r, a, inst->operands[0]);
+    if (cond.kind != SYNC_EACH) {
+        if (cond.varies)
+            tir_sync_unchecked(r->p, inst, "its condition depends on the data of each thread");
+        push(r, a, inst, inst->regions[tir_sync_decide(r, &cond, 2) ? 0 : 1]);
+        return;
+    }
+    const struct sync_frame at = *top(a);
+    const uint32_t *yes = mask_of(r, a, &at, &cond, true);
+    const uint32_t *no = mask_of(r, a, &at, &cond, false);
+    if (!is_uniform(r, a, yes) || !is_uniform(r, a, no))
+        return;
+    if (no[0]) {
+        enter_lanes(r, a, inst, 1, &at, no, false);
+        top(a)->merges = yes[0];
+    }
+    if (yes[0])
+        enter_lanes(r, a, inst, 0, &at, yes, cond.elected);
+}
+
+// What an if gives where some lanes ran the one block and some the other.
+static struct sync_value merged(struct sync_run *r, const struct sync_agent *a,
+                                const struct sync_frame *f, struct sync_value first,
+                                struct sync_value second)
+{
+    bool known = (first.kind == SYNC_INT || first.kind == SYNC_EACH) &&
+                 (second.kind == SYNC_INT || second.kind == SYNC_EACH);
+    if (!known || !f->mask)
+        return second.kind == SYNC_INT || second.kind == SYNC_EACH ? first : second;
+    int64_t *each = arena_array(r->arena, int64_t, a->warps * SYNC_LANES);
+    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++) {
+        const struct sync_value *v =
+            f->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1 ? &second : &first;
+        each[i] = v->kind == SYNC_EACH ? v->each[i] : v->number;
+    }
+    return tir_sync_each(a, each);
+}
+
+static void end_branch(struct sync_run *r, struct sync_agent *a, const struct sync_frame *f)
+{
+    const struct tir_inst *yield = tir_yield_of(f->block);
+    for (uint32_t i = 0; i < f->owner->result_count; i++) {
+        const struct tir_value *to = f->owner->results[i];
+        struct sync_value x = tir_sync_value(r, a, yield->operands[i]);
+        set_slot(a, to, f->merges ? merged(r, a, f, a->slots[to->id], x) : x);
+    }
+}
+
+// Loops.
+
+static int64_t bound_of(struct sync_run *r, const struct sync_agent *a, const struct tir_value *v,
+                        const struct tir_inst *inst)
+{
+    struct sync_value x = tir_sync_value(r, a, v);
+    if (x.kind == SYNC_INT)
+        return x.number;
+    if (x.kind == SYNC_EACH || x.varies)
+        tir_sync_unchecked(r->p, inst, "its bounds differ from thread to thread");
+    return x.kind == SYNC_EACH ? x.each[0] : INT64_MIN;
+}
+
+static void start_for(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    const struct tir_block *body = inst->regions[0];
+    int64_t at = bound_of(r, a, inst->operands[TIR_FOR_BEGIN], inst);
+    int64_t end = bound_of(r, a, inst->operands[TIR_FOR_END], inst);
+    int64_t step = TIR_MAX(bound_of(r, a, inst->operands[TIR_FOR_STEP], inst), 1);
+    if (at == INT64_MIN || end == INT64_MIN) { // by data
+        struct sync_value x = tir_sync_value(r, a, inst->operands[TIR_FOR_END]);
+        at = 0;
+        end = step * tir_sync_decide(r, &x, r->p->depth + 3);
+    }
+    carry(r, a, body->args + 1, inst->operands + TIR_FOR_INIT, inst->result_count);
+    if (at >= end) {
+        carry(r, a, inst->results, body->args + 1, inst->result_count);
+        return;
+    }
+    struct sync_frame *f = push(r, a, inst, body);
+    f->at = at;
+    f->end = end;
+    f->step = step;
+    set_slot(a, body->args[0], (struct sync_value){.kind = SYNC_INT, .number = at});
+}
+
+// The tile of a round into the arguments of the block. False: there is none. The CTAs of a cluster
+// have tiles beside each other, and as many rounds as the first.
+static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst,
+                     uint32_t round)
+{
+    const struct tir_block *body = inst->regions[0];
+    const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
+    int64_t counts[TIR_MAX_RANK], left = (int64_t)round * r->p->ctas;
+    if (round >= (tir_attr_int(inst, TIR_ATTR_persistent, 0) ? r->waves : 1))
+        return false;
+    for (uint32_t d = by->list_count; d-- > 0;) {
+        struct sync_value extent = tir_sync_value(r, a, inst->operands[d]);
+        counts[d] = extent.kind == SYNC_INT ? tir_ceil_div(extent.number, by->list[d]) : r->waves;
+        if (counts[d] <= 0)
+            return false;
+        left /= counts[d];
+    }
+    int64_t index = (int64_t)round * r->p->ctas + a->cta;
+    for (uint32_t d = by->list_count; d-- > 0;) {
+        int64_t at = index % counts[d] * by->list[d];
+        set_slot(a, body->args[d], (struct sync_value){.kind = SYNC_INT, .number = at});
+        index /= counts[d];
+    }
+    return left == 0;
+}
+
+static void start_tiles(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    const struct tir_block *body = inst->regions[0];
+    uint32_t dims = tir_attr_find(inst, TIR_ATTR_by)->list_count;
+    carry(r, a, body->args + dims, inst->operands + dims, inst->result_count);
+    if (set_tile(r, a, inst, 0))
+        push(r, a, inst, body);
+    else
+        carry(r, a, inst->results, body->args + dims, inst->result_count);
+}
+
+static void start_while(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    const struct tir_block *test = inst->regions[0];
+    carry(r, a, test->args, inst->operands, inst->result_count);
+    push(r, a, inst, test);
+}
+
+// The end of one of a while's two blocks.
+static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_frame *f)
+{
+    const struct tir_block *test = f->owner->regions[0], *body = f->owner->regions[1];
+    const struct tir_inst *yield = tir_yield_of(f->block);
+    uint32_t count = f->owner->result_count;
+    if (f->block == body) {
+        carry(r, a, test->args, yield->operands, count);
+        f->block = test;
+        f->next = test->first;
+        f->round++;
+        return;
+    }
+    struct sync_value go = tir_sync_value(r, a, yield->operands[0]);
+    if (go.kind == SYNC_EACH || go.varies)
+        tir_sync_unchecked(r->p, f->owner, "its condition differs from thread to thread");
+    bool on = go.kind == SYNC_INT ? go.number != 0
+                                  : f->round < r->p->depth + 3 && tir_sync_decide(r, &go, 2);
+    carry(r, a, on ? body->args : f->owner->results, test->args, count);
+    if (!on) {
+        a->depth--;
+        return;
+    }
+    f->block = body;
+    f->next = body->first;
+}
+
+static void end_block(struct sync_run *r, struct sync_agent *a)
+{
+    struct sync_frame *f = top(a);
+    const struct tir_inst *owner = f->owner, *yield = tir_yield_of(f->block);
+    uint32_t skip = 1;
+    if (!owner || owner->op == TIR_OP_ROLE) {
+        a->depth--;
+        a->role_id = 0;
+        return;
+    }
+    if (owner->op == TIR_OP_IF) {
+        end_branch(r, a, f);
+        a->depth--;
+        return;
+    }
+    if (owner->op == TIR_OP_WHILE) {
+        end_while(r, a, f);
+        return;
+    }
+    if (owner->op == TIR_OP_TILES)
+        skip = tir_attr_find(owner, TIR_ATTR_by)->list_count;
+    carry(r, a, f->block->args + skip, yield->operands, owner->result_count);
+    f->round++;
+    f->at += f->step;
+    if (owner->op == TIR_OP_TILES ? set_tile(r, a, owner, f->round) : f->at < f->end) {
+        if (owner->op == TIR_OP_FOR)
+            set_slot(a, f->block->args[0], (struct sync_value){.kind = SYNC_INT, .number = f->at});
+        f->next = f->block->first;
+        return;
+    }
+    carry(r, a, owner->results, f->block->args + skip, owner->result_count);
+    a->depth--;
+}
+
+// Instructions.
+
+// From 1, in program order: also the number of its named barrier.
+static uint32_t role_number(const struct tir_inst *role)
+{
+    uint32_t number = 0;
+    for (; role; role = role->prev)
+        number += role->op == TIR_OP_ROLE;
+    return number;
+}
+
+static void enter(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_IF:
+        branch(r, a, inst);
+        break;
+    case TIR_OP_FOR:
+        start_for(r, a, inst);
+        break;
+    case TIR_OP_WHILE:
+        start_while(r, a, inst);
+        break;
+    case TIR_OP_TILES:
+        start_tiles(r, a, inst);
+        break;
+    case TIR_OP_ROLE:
+        if (a->role == inst) {
+            a->role_id = role_number(inst);
+            push(r, a, inst, inst->regions[0]);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+// False: the agent has to wait.
+static bool execute(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    const struct sync_frame *f = top(a);
+    struct sync_who who = {a, f->thread, bits_of(f->mask ? f->mask[0] : UINT32_MAX), f->mask};
+    if (a->stage == 0)
+        a->visits[inst->id]++;
+    switch ((int)inst->op) {
+    case TIR_OP_MBARRIER_INIT:
+    case TIR_OP_ARRIVE:
+    case TIR_OP_WAIT:
+    case TIR_OP_BAR_SYNC:
+    case TIR_OP_BAR_ARRIVE:
+    case TIR_OP_WARP_SYNC:
+    case TIR_OP_CLUSTER_ARRIVE:
+    case TIR_OP_CLUSTER_WAIT:
+    case TIR_OP_FENCE:
+        return tir_sync_barrier_op(r, &who, inst);
+    case TIR_OP_COMMIT_GROUP:
+    case TIR_OP_WAIT_GROUP:
+    case TIR_OP_AWAIT:
+        tir_sync_group_op(r, &who, inst);
+        return true;
+    case TIR_OP_GEMM_ASYNC:
+        return tir_sync_access_op(r, &who, inst);
+    default:
+        break;
+    }
+    if (inst->region_count && inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN) {
+        enter(r, a, inst);
+        return true;
+    }
+    if (a->stage == 0 && r->p->has_wgmma) {
+        a->now++;
+        tir_sync_use_tiles(r, a, inst);
+    }
+    if (r->outcome != SYNC_GOING || !tir_sync_access_op(r, &who, inst))
+        return false;
+    if (inst->result_count && (!bitset_has(&r->p->fixed, inst->results[0]->id) ||
+                               a->slots[inst->results[0]->id].kind == SYNC_UNSET))
+        tir_sync_evaluate(r, a, inst);
+    return true;
+}
+
+// One instruction, or the end of a block: agents take turns, so that of two accesses that nothing
+// orders the one that comes first in the text is mostly noted first. False: it has to wait.
+static bool step(struct sync_run *r, struct sync_agent *a)
+{
+    struct sync_frame *f = top(a);
+    const struct tir_inst *inst = f->next;
+    while (inst && !bitset_has(&r->p->visited, inst->id))
+        inst = inst->next;
+    if (!inst) {
+        end_block(r, a);
+        if (!a->depth && r->outcome == SYNC_GOING)
+            tir_sync_leave(r, a);
+        return true;
+    }
+    if (++r->p->work > r->p->work_limit) {
+        r->outcome = SYNC_GIVEN_UP;
+        return true;
+    }
+    f->next = inst->next;
+    a->stopped = NULL;
+    if (execute(r, a, inst)) {
+        a->stage = 0;
+        return true;
+    }
+    f->next = inst;
+    a->stopped = inst;
+    a->stopped_at = r->phases;
+    return false;
+}
+
+static const struct sync_mbarrier *waits_for(struct sync_run *r, const struct sync_agent *a)
+{
+    int64_t count;
+    if (!a->stopped || a->stopped->op != TIR_OP_WAIT)
+        return NULL;
+    return tir_sync_mbarriers(r, a, a->stopped, a->stopped->operands[TIR_BAR], UINT32_MAX, &count);
+}
+
+static void report_wait(struct sync_run *r, const struct tir_inst *at,
+                        const struct sync_mbarrier *m)
+{
+    const struct tir_inst *note = m->arrive ? m->arrive : m->init;
+    if (m->bytes) {
+        tir_sync_fail(r, TIR_E_SYNC_DEADLOCK, at, m->copy ? m->copy : note, "the last copy",
+                      "this wait may never end: the copies of the phase bring %lld bytes %s than "
+                      "line %u announces",
+                      (long long)(m->bytes < 0 ? -m->bytes : m->bytes),
+                      m->bytes < 0 ? "more" : "less", tir_sync_line(r->p, note));
+        return;
+    }
+    tir_sync_fail(r, TIR_E_SYNC_DEADLOCK, at, note,
+                  m->arrive ? "the last arrival" : "it is initialised here",
+                  "this wait may never end: %lld of %lld arrivals have come in phase %u",
+                  (long long)(m->count - m->pending), (long long)m->count, m->completed);
+}
+
+// Of the agents that are left: one whose mbarrier lacks bytes, or else lacks arrivals, or else any.
+static void report_stopped(struct sync_run *r)
+{
+    const struct sync_agent *first = NULL, *other = NULL;
+    int best = -1;
+    for (uint32_t i = 0; i < r->agent_count; i++) {
+        const struct sync_agent *a = &r->agents[i];
+        const struct sync_mbarrier *m = waits_for(r, a);
+        int score = m && m->bytes ? 2 : m ? 1 : 0;
+        if (a->stopped && score > best) {
+            best = score;
+            first = a;
+        }
+    }
+    for (uint32_t i = 0; i < r->agent_count; i++)
+        if (r->agents[i].stopped && r->agents[i].stopped != first->stopped)
+            other = &r->agents[i];
+    const struct sync_mbarrier *m = waits_for(r, first);
+    if (m) {
+        report_wait(r, first->stopped, m);
+        return;
+    }
+    tir_sync_fail(r, TIR_E_SYNC_DEADLOCK, first->stopped, other ? other->stopped : NULL,
+                  "other threads wait here",
+                  "this %s may never end: some of the threads it waits for do not come",
+                  tir_ops[first->stopped->op].name);
+}
+
+// The state.
+
+static void new_agent(struct sync_run *r, uint32_t cta, uint32_t first, uint32_t warps)
+{
+    struct sync_program *p = r->p;
+    if (r->agent_count == SYNC_AGENTS) {
+        r->outcome = SYNC_GIVEN_UP;
+        return;
+    }
+    struct sync_agent *a = &r->agents[r->agent_count];
+    *a = (struct sync_agent){
+        .id = r->agent_count++, .cta = cta, .first_warp = first, .warps = warps};
+    for (const struct tir_inst *inst = p->f->body->first; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_ROLE)
+            continue;
+        int64_t begin = tir_attr_int(inst, TIR_ATTR_first, 0);
+        if (first >= begin && first < begin + tir_attr_int(inst, TIR_ATTR_warps, 0))
+            a->role = inst;
+    }
+    a->slots = arena_array(r->arena, struct sync_value, p->f->value_count);
+    a->visits = arena_array(r->arena, uint32_t, p->f->inst_count);
+    for (uint32_t i = 0; i < p->f->body->arg_count; i++) {
+        const struct tir_value *v = p->f->body->args[i];
+        bool known = tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem);
+        a->slots[v->id] = known ? (struct sync_value){.kind = SYNC_INT, .number = r->args[i]}
+                                : (struct sync_value){.kind = SYNC_SYMBOL, .number = v->id};
+    }
+    a->events = tir_sync_strand(r);
+    a->wgmma = tir_sync_strand(r);
+    a->copies = tir_sync_strand(r);
+    a->thread_count = 1;
+    a->threads[0].data = tir_sync_strand(r);
+    a->threads[0].bulk = tir_sync_strand(r);
+    a->all.known[a->threads[0].data] = 1;
+    tir_sync_learn(a, a->events, 1);
+    push(r, a, NULL, p->f->body);
+}
+
+static void set_up(struct sync_run *r)
+{
+    struct sync_program *p = r->p;
+    r->agents = arena_array(r->arena, struct sync_agent, 2 * p->ctas * p->class_count);
+    r->shadows = arena_array(r->arena, struct sync_shadow, p->ctas * p->roots.len + 1);
+    r->mbarriers = arena_array(r->arena, struct sync_mbarrier, p->ctas * p->mbarrier_count + 1);
+    for (uint32_t c = 0; c < p->ctas; c++) {
+        r->named[c] = arena_array(r->arena, struct sync_named, SYNC_BARRIERS + 1);
+        for (uint32_t i = 0; i < p->class_count && r->outcome == SYNC_GOING; i++) {
+            uint32_t first = p->class_first[i], warps = p->class_first[i + 1] - first;
+            new_agent(r, c, first, 1);
+            if (warps > 1)
+                new_agent(r, c, first + 1, warps - 1);
+        }
+    }
+}
+
+enum sync_outcome tir_sync_replay(struct sync_run *r)
+{
+    r->outcome = SYNC_GOING;
+    set_up(r);
+    for (bool moved = true; moved && r->outcome == SYNC_GOING;) {
+        moved = false;
+        for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++) {
+            struct sync_agent *a = &r->agents[i];
+            if (a->depth && (!a->stopped || a->stopped_at != r->phases))
+                moved |= step(r, a);
+        }
+    }
+    for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++)
+        if (r->agents[i].depth)
+            report_stopped(r);
+    if (r->outcome == SYNC_GOING)
+        tir_sync_check_end(r);
+    return r->outcome;
+}

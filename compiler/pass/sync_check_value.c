@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check on values: integers and conditions are computed for every thread of an agent, what
+// comes from data is a symbol. Equal computations on equal symbols give equal symbols, so two roles
+// that ask the same thing take the same way.
+
+#include "pass/sync_check.h"
+
+static struct sync_value int_of(int64_t number)
+{
+    return (struct sync_value){.kind = SYNC_INT, .number = number};
+}
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    uint64_t x = (a ^ (b + UINT64_C(0x9e3779b97f4a7c15) + (a << 6) + (a >> 2)));
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    return x ^ (x >> 29);
+}
+
+static struct sync_value symbol_of(uint64_t number, bool varies)
+{
+    return (struct sync_value){
+        .kind = SYNC_SYMBOL, .number = (int64_t)(number >> 1), .varies = varies};
+}
+
+struct sync_value tir_sync_value(const struct sync_run *r, const struct sync_agent *a,
+                                 const struct tir_value *v)
+{
+    (void)r;
+    if (v->kind != TIR_VALUE_CONST)
+        return a->slots[v->id];
+    if (v->type->rank)
+        return (struct sync_value){.kind = SYNC_TILE, .made = a->await_time};
+    if (tir_elem_is_float(v->type->elem))
+        return symbol_of(mix(TIR_OP_COUNT, (uint64_t)v->id), false);
+    return int_of(v->constant.i);
+}
+
+struct sync_value tir_sync_each(const struct sync_agent *a, const int64_t *each)
+{
+    for (uint32_t i = 1; i < a->warps * SYNC_LANES; i++)
+        if (each[i] != each[0])
+            return (struct sync_value){.kind = SYNC_EACH, .each = each};
+    return int_of(each[0]);
+}
+
+int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t below)
+{
+    if (v->kind == SYNC_INT)
+        return v->number < 0 ? 0 : TIR_MIN(v->number, below - 1);
+    r->decided = true;
+    if (r->seed < 2)
+        return r->seed ? below - 1 : 0;
+    return (int64_t)(mix((uint64_t)v->number, r->seed) >> 8) % below;
+}
+
+static int64_t thread_number(const struct sync_agent *a, enum tir_op op, uint32_t i)
+{
+    uint32_t tid = a->first_warp * SYNC_LANES + i;
+    switch ((int)op) {
+    case TIR_OP_TID:
+        return tid;
+    case TIR_OP_WARPID:
+        return tid / SYNC_LANES;
+    case TIR_OP_WGID:
+        return tid / (4 * SYNC_LANES);
+    case TIR_OP_TID_IN_WG:
+        return tid % (4 * SYNC_LANES);
+    case TIR_OP_ELECT:
+        return tid % SYNC_LANES == 0;
+    default:
+        return tid % SYNC_LANES;
+    }
+}
+
+static struct sync_value thread_value(struct sync_run *r, const struct sync_agent *a,
+                                      enum tir_op op)
+{
+    uint32_t count = a->warps * SYNC_LANES;
+    int64_t *each = arena_array(r->arena, int64_t, count);
+    for (uint32_t i = 0; i < count; i++)
+        each[i] = thread_number(a, op, i);
+    struct sync_value v = tir_sync_each(a, each);
+    v.elected = op == TIR_OP_ELECT;
+    return v;
+}
+
+static int64_t rank_along(const struct sync_run *r, const struct sync_agent *a, int64_t axis)
+{
+    const uint32_t *cluster = r->p->f->cluster;
+    int64_t rank = a->cta;
+    for (int64_t i = 0; i < axis && i < 3; i++)
+        rank /= TIR_MAX(cluster[i], 1);
+    return axis < 3 ? rank % TIR_MAX(cluster[axis], 1) : 0;
+}
+
+// One elementwise operation; x: its operands, in one thread.
+static struct sync_value apply(const struct sync_run *r, const struct sync_agent *a,
+                               const struct tir_inst *inst, uint32_t lane, bool *known)
+{
+    union tir_number in[3], out;
+    for (uint32_t i = 0; i < inst->operand_count && i < 3; i++) {
+        struct sync_value v = tir_sync_value(r, a, inst->operands[i]);
+        in[i].i = v.kind == SYNC_EACH ? v.each[lane] : v.number;
+    }
+    const struct tir_value *to = inst->results[0];
+    // where: the elements are the second operand's
+    enum tir_elem elem = inst->operands[inst->operand_count - 1]->type->elem;
+    *known = true;
+    if (inst->op == TIR_OP_CAST)
+        return int_of(tir_number_cast(to->type->elem, elem, in[0]).i);
+    if (!tir_number_apply(inst->op, elem, in, &out))
+        *known = false;
+    return int_of(out.i);
+}
+
+// A condition that is false everywhere, or does not restrict the other one, needs no arithmetic.
+static bool short_cut(const struct tir_inst *inst, const struct sync_value *x,
+                      const struct sync_value *y, struct sync_value *out)
+{
+    if ((inst->op != TIR_OP_AND && inst->op != TIR_OP_OR) ||
+        inst->results[0]->type->elem != TIR_BOOL)
+        return false;
+    const struct sync_value *known = x->kind == SYNC_INT ? x : y;
+    const struct sync_value *other = known == x ? y : x;
+    if (known->kind != SYNC_INT)
+        return false;
+    bool gives_other = (inst->op == TIR_OP_AND) == (known->number != 0);
+    *out = gives_other ? *other : *known;
+    return true;
+}
+
+static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
+                                     const struct tir_inst *inst)
+{
+    bool each = false, symbolic = tir_elem_is_float(inst->results[0]->type->elem), varies = false;
+    bool elected = false;
+    uint64_t hash = mix(inst->op, inst->results[0]->type->elem);
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        struct sync_value v = tir_sync_value(r, a, inst->operands[i]);
+        each |= v.kind == SYNC_EACH;
+        symbolic |= v.kind != SYNC_EACH && v.kind != SYNC_INT;
+        varies |= v.kind == SYNC_EACH || v.varies;
+        elected |= v.elected;
+        hash = mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
+    }
+    struct sync_value out;
+    if (inst->operand_count == 2) {
+        struct sync_value x = tir_sync_value(r, a, inst->operands[0]);
+        struct sync_value y = tir_sync_value(r, a, inst->operands[1]);
+        if (short_cut(inst, &x, &y, &out))
+            return out;
+    }
+    if (symbolic || inst->op == TIR_OP_BITCAST)
+        return symbol_of(hash, varies);
+    bool known;
+    if (!each) {
+        out = apply(r, a, inst, 0, &known);
+        return known ? out : symbol_of(hash, varies);
+    }
+    uint32_t count = a->warps * SYNC_LANES;
+    int64_t *numbers = arena_array(r->arena, int64_t, count);
+    r->p->work += count / 4;
+    for (uint32_t i = 0; i < count; i++) {
+        numbers[i] = apply(r, a, inst, i, &known).number;
+        if (!known)
+            return symbol_of(hash, varies);
+    }
+    out = tir_sync_each(a, numbers);
+    out.elected = elected;
+    return out;
+}
+
+static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
+                                const struct tir_inst *inst)
+{
+    struct tir_value *base = tir_buffer_root(tir_ref_base(inst));
+    uint64_t hash = mix(base->id, inst->results[0]->type->elem);
+    bool varies = false;
+    if (base->type->space != TIR_SPACE_GLOBAL)
+        return symbol_of(mix(mix(hash, inst->id), a->visits[inst->id]), false);
+    for (uint32_t d = 0; d < tir_ref_base(inst)->type->rank; d++) {
+        struct sync_value v = tir_sync_value(r, a, tir_ref_indices(inst)[d]);
+        varies |= v.kind == SYNC_EACH || v.varies;
+        hash = mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
+    }
+    return symbol_of(hash, varies);
+}
+
+static struct sync_value buffer_value(struct sync_run *r, struct sync_agent *a,
+                                      const struct tir_inst *inst)
+{
+    struct sync_value of = {0};
+    if (inst->op == TIR_OP_ALLOC) {
+        struct sync_buffer *b = arena_new(r->arena, struct sync_buffer);
+        const struct tir_type *t = inst->results[0]->type;
+        while (r->p->roots.at[b->root].alloc != inst->results[0])
+            b->root++;
+        b->cta = a->cta;
+        b->rank = t->rank;
+        b->exact = true;
+        for (uint32_t d = 0; d < t->rank; d++) {
+            b->dim[d] = (uint8_t)d;
+            b->box.size[d] = t->shape[d];
+        }
+        return (struct sync_value){.kind = SYNC_BUFFER, .buffer = b};
+    }
+    of = tir_sync_value(r, a, inst->op == TIR_OP_VIEW ? tir_ref_base(inst) : inst->operands[0]);
+    if (of.kind != SYNC_BUFFER)
+        return symbol_of(inst->id, false);
+    struct sync_buffer *b = tir_arena_copy(r->arena, of.buffer, sizeof *b);
+    if (inst->op == TIR_OP_VIEW) {
+        of.buffer = tir_sync_view(r, a, inst, of.buffer);
+        return of;
+    }
+    if (inst->op == TIR_OP_PERMUTE) {
+        const struct tir_attr *order = tir_attr_find(inst, TIR_ATTR_permutation);
+        for (uint32_t d = 0; d < b->rank; d++)
+            b->dim[d] = of.buffer->dim[order->list[d]];
+    } else {
+        struct sync_value cta = tir_sync_value(r, a, inst->operands[1]);
+        if (cta.kind != SYNC_INT || cta.number < 0 || cta.number >= r->p->ctas)
+            return symbol_of(inst->id, false);
+        b->cta = (uint32_t)cta.number;
+    }
+    return (struct sync_value){.kind = SYNC_BUFFER, .buffer = b};
+}
+
+static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
+                                      const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_TID:
+    case TIR_OP_LANEID:
+    case TIR_OP_WARPID:
+    case TIR_OP_WGID:
+    case TIR_OP_TID_IN_WG:
+    case TIR_OP_ELECT:
+        return thread_value(r, a, inst->op);
+    case TIR_OP_NUM_THREADS:
+        return int_of(r->p->f->threads);
+    case TIR_OP_CTA_RANK:
+        return int_of(a->cta);
+    case TIR_OP_CTA_ID: // one cluster, or one CTA, walks the whole grid
+    case TIR_OP_CTA_IN_CLUSTER:
+        return int_of(rank_along(r, a, tir_attr_int(inst, TIR_ATTR_axis, 0)));
+    case TIR_OP_CLUSTER_ID:
+        return int_of(0);
+    case TIR_OP_NUM_CLUSTERS:
+        return int_of(1);
+    case TIR_OP_NUM_CTAS: {
+        int64_t axis = tir_attr_int(inst, TIR_ATTR_axis, 0);
+        return int_of(axis < 3 ? TIR_MAX(r->p->f->cluster[axis], 1) : 1);
+    }
+    case TIR_OP_ALIGNMENT:
+        return int_of(16);
+    case TIR_OP_LOAD:
+        return loaded(r, a, inst);
+    case TIR_OP_SHUFFLE:
+    case TIR_OP_VOTE: // a warp's own
+        return symbol_of(mix(mix(inst->id, a->id), a->visits[inst->id]),
+                         inst->op == TIR_OP_SHUFFLE);
+    default:
+        if (tir_has_trait(inst, TIR_PURE) && inst->operand_count && inst->operand_count <= 3)
+            return elementwise(r, a, inst);
+        return symbol_of(mix(inst->id, a->visits[inst->id]), true);
+    }
+}
+
+void tir_sync_evaluate(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        const struct tir_type *t = inst->results[i]->type;
+        struct sync_value *slot = &a->slots[inst->results[i]->id];
+        if (tir_type_is_buffer(t))
+            *slot = buffer_value(r, a, inst);
+        else if (t->rank)
+            *slot = (struct sync_value){.kind = SYNC_TILE, .made = a->now};
+        else
+            *slot = scalar_value(r, a, inst);
+    }
+}
