@@ -111,6 +111,26 @@ V tir_emit_to_fp8(struct emit *e, V f32, enum tir_elem to)
     return LLVMBuildTrunc(e->b, v, e->ll->i8, "");
 }
 
+// What an instruction has just rounded to `t` beside a zero; NULL: v is no such thing.
+static V rounded_beside_zero(V v, const struct small_float *t)
+{
+    V call = LLVMIsATruncInst(v) ? LLVMIsACallInst(LLVMGetOperand(v, 0)) : NULL;
+    size_t length = 0;
+    const char *name = call ? LLVMGetValueName2(LLVMGetCalledValue(call), &length) : "";
+    bool same = length == strlen(t->to) && !memcmp(name, t->to, length);
+    return same && LLVMIsNull(LLVMGetOperand(call, 0)) ? LLVMGetOperand(call, 1) : NULL;
+}
+
+V tir_emit_fp8_pair(struct emit *e, V low, V high)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(formats); i++) {
+        V x = rounded_beside_zero(low, &formats[i]), y = rounded_beside_zero(high, &formats[i]);
+        if (x && y)
+            return tir_llvm_call(e->ll, formats[i].to, NULL, 0, (V[]){y, x}, 2);
+    }
+    return NULL;
+}
+
 static V scale_from_bits(struct emit *e, V bits)
 {
     V v = LLVMBuildShl(e->b, bits, tir_emit_i32(e, 23), "");

@@ -106,6 +106,9 @@ void tir_emit_watched_wait(struct emit *e, const struct tir_inst *inst, V bar, V
 
 // convert.c: floats of 8 bits, tf32.
 V tir_emit_to_fp8(struct emit *e, V f32, enum tir_elem to);
+// Two bytes that were just converted to fp8, as one instruction converts both (i16); NULL: they
+// were not.
+V tir_emit_fp8_pair(struct emit *e, V low, V high);
 V tir_emit_from_fp8(struct emit *e, V bits, enum tir_elem from); // gives f32
 V tir_emit_to_tf32(struct emit *e, V f32);
 V tir_emit_f32_to_odd(struct emit *e, V f64); // inexact results get an odd last bit

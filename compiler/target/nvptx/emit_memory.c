@@ -55,11 +55,14 @@ static V pack_small(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type)
         pair = pair ? pair : build_words(e, parts, 2, LLVMTypeOf(parts[0]));
         return LLVMBuildBitCast(e->b, pair, type, "");
     }
-    V word = widen_bits(e, parts[0], type);
-    for (uint32_t i = 1; i < count; i++) {
-        V shift = LLVMConstInt(type, i * bytes * 8, false);
-        V part = LLVMBuildShl(e->b, widen_bits(e, parts[i], type), shift, "");
-        word = LLVMBuildOr(e->b, word, part, "");
+    V word = NULL;
+    for (uint32_t i = 0, taken; i < count; i += taken) {
+        V pair = bytes == 1 && i + 1 < count ? tir_emit_fp8_pair(e, parts[i], parts[i + 1]) : NULL;
+        V part = widen_bits(e, pair ? pair : parts[i], type);
+        taken = pair ? 2 : 1;
+        if (i)
+            part = LLVMBuildShl(e->b, part, LLVMConstInt(type, i * bytes * 8, false), "");
+        word = word ? LLVMBuildOr(e->b, word, part, "") : part;
     }
     return word;
 }
