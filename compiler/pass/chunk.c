@@ -89,8 +89,11 @@ static struct tir_builder build_rows(struct chunk *c, struct tir_builder *b, int
 static struct tir_value *plus(struct tir_builder *b, struct tir_value *start, struct tir_value *row)
 {
     int64_t zero;
-    return tir_is_const_int(start, &zero) && zero == 0 ? row
-                                                       : tir_binary(b, TIR_OP_ADD, start, row);
+    if (tir_is_const_int(start, &zero) && zero == 0)
+        return row;
+    if (start->type != row->type) // an index that was read from memory, say
+        start = tir_build1(b, TIR_OP_CAST, row->type, &start, 1);
+    return tir_binary(b, TIR_OP_ADD, start, row);
 }
 
 // One load and one store of `rows` rows, `to` and `from` being the ref operands (base, two indices)
