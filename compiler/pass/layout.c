@@ -474,7 +474,7 @@ static struct tir_value *in_layout(struct solver *s, struct tir_builder *b, stru
     if (!needs_layout(v) || v->type->layout == l)
         return v;
     const struct tir_type *type = tir_type_with_layout(s->types, v->type, l);
-    if (!is_cheap(v, 4)) {
+    if (!is_cheap(v, 6)) {
         struct tir_value *operands[] = {v, NULL};
         struct tir_value *y = tir_build1(b, TIR_OP_CONVERT_LAYOUT, type, operands, 2);
         y->name = v->name;

@@ -225,6 +225,18 @@ struct access {
     struct global global;
 };
 
+// Whether registers that move together are all in the mask or all outside: where the mask was
+// repeated along their dimension they have one value of it.
+static bool is_mask_of_vectors(struct lower *lo, const struct access *a)
+{
+    for (uint32_t r = 0; r < a->count; r++)
+        for (uint32_t i = 1; i < a->vector.count && tir_lower_leads(a->vector, r); i++)
+            if (tir_lower_register(lo, a->mask, r) !=
+                tir_lower_register(lo, a->mask, r + i * a->vector.stride))
+                return false;
+    return true;
+}
+
 static void open_access(struct lower *lo, const struct tir_inst *inst, const struct tir_type *tile,
                         struct tir_value *mask, struct access *a)
 {
@@ -239,7 +251,7 @@ static void open_access(struct lower *lo, const struct tir_inst *inst, const str
         a->walk = tir_lower_walk_slice(lo, inst, a->layout);
         a->vector = tir_lower_walk_vector(a->walk);
     }
-    if (mask && tir_type_is_tile(mask->type)) // each element for itself
+    if (mask && tir_type_is_tile(mask->type) && !is_mask_of_vectors(lo, a))
         a->vector = (struct lower_vector){1, 1};
 }
 
