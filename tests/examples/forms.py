@@ -105,7 +105,8 @@ def product(a, b, size, turned=("n", "t")):
     return [[math.fsum(x * y for x, y in zip(row, column)) for column in right] for row in left]
 
 
-# ---- forms: each gives the run's arguments, the inputs and the outputs with their formulas.
+# ---- forms: each gives the file, the kernel, the run's arguments, the inputs and the outputs with
+# their formulas. Instead of one kernel: (kernel, arguments, tensors read, tensors written) of several.
 
 SIZE = (37, 45, 71)
 M, N, K = SIZE
@@ -267,6 +268,60 @@ def fp8():
     yield form("block_scales", (m, 3), (2, 3), blocks, ["J=3", "I=2"])
 
 
+def grouped():
+    file, offsets = "14_grouped/grouped.tir", [0, 5, 5, 41, 60]
+    groups, m, n, k = 4, 60, 45, 71
+    table = {"Offsets": ("i32", (groups + 1,), offsets)}
+    tile = [*HALF, *TILE]
+
+    def part(tensor, z, rows):
+        columns = tensor.shape[-1]
+        return Tensor((rows, columns), tensor.values[z * columns:(z + rows) * columns])
+
+    def forward(x):
+        values = []
+        for e, (begin, end) in enumerate(zip(offsets, offsets[1:])):
+            d = product(part(x["A"], begin, end - begin), part(x["B"], e * n, n), (end - begin, n, k))
+            values += [value for row in d for value in row]
+        return {"D": ("f16", Tensor((m, n), values))}
+    inputs = {"A": ("f16", (m, k)), "B": ("f16", (groups, n, k)), **table}
+    words = [*tile, f"M={m}", f"N={n}", f"K={k}", f"E={groups}"]
+    yield file, "grouped", words, inputs, forward
+    yield (file, [("plan", ["-D", "BM=32", "J=6"], ["Offsets"], ["Table"]),
+                  ("planned", words, ["A", "B", "Offsets", "Table"], ["D"])], [], inputs, forward)
+
+    def gradient(x):
+        values = []
+        for begin, end in zip(offsets, offsets[1:]):
+            d = product(part(x["A"], begin, end - begin), part(x["B"], begin, end - begin),
+                        (k, n, end - begin), ("t", "n"))
+            values += [value for row in d for value in row]
+        return {"D": ("f16", Tensor((groups, k, n), values))}
+    yield (file, "gradient", [*tile, f"K={m}", f"N={n}", f"M={k}", f"E={groups}"],
+           {"A": ("f16", (m, k)), "B": ("f16", (m, n)), **table}, gradient)
+
+
+def split_k():
+    file, size = "15_split_k/split_k.tir", (37, 45, 300)
+    tile = [*HALF, *TILE]
+    ab = {"A": ("f16", (37, 300)), "B": ("f16", (45, 300))}
+
+    def whole(x):
+        d = product(x["A"], x["B"], size)
+        return {"D": ("f16", matrix(37, 45, lambda i, j: d[i][j]))}
+
+    yield (file, [("split", [*tile, "Z=3"], ["A", "B"], ["P"]), ("join", HALF, ["P"], ["D"])],
+           [], ab, whole)
+    for ctas in (1, 3, 7, 50):  # of 40 steps in 4 tiles
+        yield (file, [("stream", [*tile, f"G={ctas}"], ["A", "B"], ["P", "D"]),
+                      ("stream_join", [*tile, "K=300"], ["P"], ["D"])], [], ab, whole)
+
+    def atomic(x):
+        d = product(x["A"], x["B"], size)
+        return {"E": ("f32", matrix(37, 45, lambda i, j: d[i][j] + x["D"][i, j]))}
+    yield file, "split_atomic", tile, {**ab, "D": ("f32", (37, 45))}, atomic
+
+
 def attention():
     heads, groups, wide = 4, 2, 64
     for causal, s, t in ((True, 37, 45), (True, 45, 37), (False, 37, 45)):
@@ -291,7 +346,9 @@ def attention():
                {"Q": ("bf16", (1, heads, s, wide)), "K": kv, "V": kv}, outputs)
 
 
-FORMS = [epilogues, operands, dequantized, fp8, attention]
+FORMS = [epilogues, operands, dequantized, fp8, grouped, split_k, attention]
+# Outputs that are read too: (kernel, file it leaves): the parameter.
+INOUT = {("split_atomic", "E"): "D", ("stream_join", "D"): "D"}
 
 
 # ---- running
@@ -306,24 +363,32 @@ def worst(element, got, want):
 
 
 def check(tirc, device, form, folder):
-    file, kernel, words, inputs, outputs = form
-    tensors, given = {}, []
+    """Runs the steps of a form, one kernel after the other, on tensors in files."""
+    file, steps, words, inputs, outputs = form
+    tensors = {}
     RANDOM.seed(7)
-    for name, (element, shape) in inputs.items():
-        codes = [ELEMENTS[element][3]() for _ in range(math.prod(shape))]
+    for name, (element, shape, *codes) in inputs.items():
+        codes = codes[0] if codes else [ELEMENTS[element][3]() for _ in range(math.prod(shape))]
         tensors[name] = Tensor(shape, [ELEMENTS[element][2](code) for code in codes])
         write(f"{folder}/{name}.npy", element, shape, codes)
-        given.append(f"{name}=@{folder}/{name}.npy")
     wanted = outputs(tensors)
-    given += [f"{name}=@{folder}/{name}.npy" for name in wanted]
-    command = [tirc, "run", os.path.join(EXAMPLES, file), "--kernel", kernel, "--device", device]
-    subprocess.run([*command, *words, *given], check=True, stdout=subprocess.DEVNULL, timeout=300)
+    if isinstance(steps, str):
+        steps = [(steps, words, list(inputs), list(wanted))]
+    for kernel, more, read_by, written_by in steps:
+        given = [f"{name}=@{folder}/{name}.npy" for name in read_by]
+        for name in written_by:
+            source = INOUT.get((kernel, name))
+            given = [word for word in given if not source or not word.startswith(source + "=")]
+            given.append(f"{source}=@{folder}/{source}.npy,save={folder}/{name}.npy" if source
+                         else f"{name}=@{folder}/{name}.npy")
+        command = [tirc, "run", os.path.join(EXAMPLES, file), "--kernel", kernel, "--device", device]
+        subprocess.run([*command, *more, *given], check=True, stdout=subprocess.DEVNULL, timeout=300)
     failed = 0
     for name, (element, want) in wanted.items():
         got = read(f"{folder}/{name}.npy", element, len(want.values))
         share = worst(element, got, want)
         failed += share > 1
-        print(f"{kernel} {' '.join(words)}: {name} {share:.3f} of what is allowed"
+        print(f"{steps[-1][0]} {' '.join(steps[-1][1])}: {name} {share:.3f} of what is allowed"
               + (" FAILED" if share > 1 else ""))
     return failed
 

@@ -12,6 +12,7 @@ the example's page that do not name a device are run too.
 import os
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -132,7 +133,7 @@ def simt():
         yield ["simt.tir", "--kernel", "warp_sum", f"N={32 * g}", f"G={g}"]
 
 
-def products(file, kernel, tile, extra=(), operands=("A", "B")):
+def products(file, kernel, tile, extra=(), operands=("A", "B"), output="D"):
     """A product's edges: none, 1, odd, around the tile, several, and rows of odd distance."""
     bm, bn, bk = tile
     run = [file, "--kernel", kernel, "-D", f"BM={bm}", "-D", f"BN={bn}", *extra]
@@ -146,7 +147,7 @@ def products(file, kernel, tile, extra=(), operands=("A", "B")):
         yield run + [f"M={bm}", f"N={bn}", f"K={k}"]
     yield run + [f"M={bm + 8}", f"N={bn + 8}", f"K={bk + 8}"]
     yield run + [f"M={bm + 1}", f"N={bn + 2}", f"K={bk + 2}", first + ",pad=3",
-                 second + ",offset=1", "D=randn,pad=5"]
+                 second + ",offset=1", f"{output}=randn,pad=5"]
 
 
 def with_sizes(cases, sizes):
@@ -236,6 +237,52 @@ def fp8():
                                       "ScaleA=randn,pad=1", "ScaleB=randn,offset=1"]], blocks)
 
 
+# Offsets of rows, as a table that the cases name: groups with none, one, around the tile, many rows.
+TABLES = {
+    "14_grouped": {
+        "five.npy": [0, 5, 5, 69, 70, 165],
+        "edges.npy": [0, 31, 63, 96, 96],
+        "none.npy": [0, 0, 0],
+        "one.npy": [0, 100],
+        "later.npy": [7, 40, 72],  # rows before and after the groups belong to none
+    },
+}
+
+
+def grouped():
+    tile = ["-D", "BM=32", "-D", "BN=32", "-D", "BK=32"]
+    for name, offsets in TABLES["14_grouped"].items():
+        rows, groups = offsets[-1] + (5 if offsets[0] else 0), len(offsets) - 1
+        run = ["grouped.tir", f"Offsets=@{name}"]
+        most = rows // 32 + groups
+        yield run + ["--kernel", "plan", "-D", "BM=32", "-D", "MOST=64", f"J={most}", "Table=@table.npy"]
+        for n, k, more in [(32, 64, []), (33, 40, []), (70, 0, []), (1, 31, ["A=randn,pad=1"]),
+                           (0, 64, []), (64, 96, ["D=randn,pad=1"])]:
+            sizes = [*tile, f"M={rows}", f"E={groups}", f"N={n}", f"K={k}", *more]
+            yield run + ["--kernel", "grouped", *sizes]
+            yield run + ["--kernel", "planned", *sizes, "Table=@table.npy"]
+        for m, n, more in [(32, 32, []), (33, 40, []), (70, 1, ["A=randn,pad=1"]), (64, 64, [])]:
+            yield run + ["--kernel", "gradient", *tile, f"M={m}", f"N={n}", f"K={rows}", f"E={groups}",
+                         *more]
+    yield ["grouped.tir", "Offsets=@five.npy", "--kernel", "plan", "J=8"]
+    for kernel in ["grouped", "gradient"]:
+        yield ["grouped.tir", "Offsets=@five.npy", "--kernel", kernel, "E=5", "N=140",
+               *(["M=165", "K=200"] if kernel == "grouped" else ["M=200", "K=165"])]
+
+
+def split_k():
+    run = ["split_k.tir", "--kernel"]
+    for parts in [1, 3, 8]:
+        yield from products("split_k.tir", "split", (32, 32, 32), [f"Z={parts}"], ("A", "B"), "P")
+        yield run + ["join", "M=33", "N=70", f"Z={parts}"]
+        yield from products("split_k.tir", "split_atomic", (32, 32, 32), ["-D", f"PARTS={parts}"])
+        yield from products("split_k.tir", "stream", (32, 32, 32), [f"G={parts}"])
+        for sizes in [["M=70", "N=40", "K=300"], ["M=32", "N=32", "K=33"], ["M=33", "N=1", "K=0"]]:
+            yield run + ["stream_join", "-D", "BM=32", "-D", "BN=32", "-D", "BK=32", f"G={parts}", *sizes]
+    yield run + ["join", "M=33", "N=70", "Z=0"]
+    yield run + ["stream", "M=20", "N=300", "K=1000", "G=7"]
+
+
 def attention():
     for causal, wide in [("true", 64), ("false", 64), ("true", 128), ("false", 128)]:
         run = ["attention.tir", "-D", f"CAUSAL={causal}", "-D", f"D={wide}", "-D", "BQ=64", "-D",
@@ -266,6 +313,8 @@ CASES = {
     "11_operands": operands,
     "12_dequantized": dequantized,
     "13_fp8": fp8,
+    "14_grouped": grouped,
+    "15_split_k": split_k,
     "attention": attention,
 }
 
@@ -295,6 +344,14 @@ def commands(tirc, example, device):
             yield [tirc, *command[1:]]
 
 
+def write_table(path, numbers):
+    header = "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }" % len(numbers)
+    header += " " * (-(11 + len(header)) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        file.write(struct.pack(f"<{len(numbers)}i", *numbers))
+
+
 def run_all(all_commands, folder):
     passed = failed = 0
     for command in all_commands:
@@ -315,6 +372,8 @@ def main():
     device = sys.argv[3] if len(sys.argv) > 3 else "emu"
     with tempfile.TemporaryDirectory() as folder:  # commands may write files
         copy = shutil.copytree(EXAMPLES, os.path.join(folder, "examples"))
+        for name, numbers in TABLES.get(example, {}).items():
+            write_table(os.path.join(copy, example, name), numbers)
         return run_all(commands(tirc, example, device), os.path.join(copy, example))
 
 
