@@ -334,6 +334,18 @@ static void a_loop_carries_accumulators(void **state)
           2, 9);
 }
 
+// 512 threads begin with 128 registers each.
+static void too_many_accumulators_are_refused(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    build_product(&u, &(struct form){TIR_WORD_kind_bf16, TIR_BF16, TIR_F32, 256, .keep = KEEP});
+    assert_true(tir_nvptx_check(u.f, tir_arch_find(STR("sm_90a")), &u.cx.diags));
+    u.f->threads = 512;
+    assert_false(tir_nvptx_check(u.f, tir_arch_find(STR("sm_90a")), &u.cx.diags));
+    tir_context_finish(&u.cx);
+}
+
 // Every number of columns compiles and is accepted by the assembler in one kernel.
 static void every_number_of_columns_has_an_instruction(void **state)
 {
@@ -382,6 +394,73 @@ static void accumulators_are_not_moved(void **state)
     tir_context_finish(&u.cx);
 }
 
+// What no instruction does. m64n8: four accumulators f0..3 or i0..3, four registers of A i0..3.
+struct refused {
+    const char *arch, *call, *message;
+};
+static const struct refused refusals[] = {
+    {"sm_90", "wgmma(d, a = d, f0, f1, f2, f3, kind = bf16, cols = 8, depth = 16, steps = 1)",
+     "the target has no products on warpgroups"},
+    {"sm_100a", "wgmma(d, a = d, f0, f1, f2, f3, kind = bf16, cols = 8, depth = 16, steps = 1)",
+     "the target has no products on warpgroups"},
+    {"sm_90a", "wgmma(d, a = d, f0, f1, f2, f3, kind = bf16, cols = 12, depth = 16, steps = 1)",
+     "as many columns"},
+    {"sm_90a", "wgmma(d, a = d, i0, i1, i2, i3, kind = i8, cols = 40, depth = 32, steps = 1)",
+     "as many columns"},
+    {"sm_90a", "wgmma(d, a = d, f0, f1, f2, f3, kind = bf16, cols = 8, depth = 8, steps = 1)",
+     "kind and depth"},
+    {"sm_90a", "wgmma(d, a = d, f0, f1, f2, f3, kind = f64, cols = 8, depth = 4, steps = 1)",
+     "kind and depth"},
+    {"sm_90a", "wgmma(d, a = d, f0, f1, f2, f3, kind = bf16, cols = 8, depth = 16, steps = 17)",
+     "1 to 16 steps"},
+    {"sm_90a",
+     "wgmma(d, a = d, f0, f1, f2, f3, kind = bf16, cols = 8, depth = 16, steps = 1, b_step = -2)",
+     "within shared memory"},
+    {"sm_90a",
+     "wgmma(d, a = d, f0, f1, f2, f3, kind = tf32, cols = 8, depth = 8, steps = 1, b_trans = 1)",
+     "only elements of 16 bits"},
+    {"sm_90a",
+     "wgmma(d, i0, i1, i2, i3, f0, f1, f2, f3, kind = f16, cols = 8, depth = 16, steps = 1, "
+     "a_trans = 1)",
+     "A in registers cannot be transposed"},
+    {"sm_90a", "wgmma(d, a = d, kind = bf16, cols = 8, depth = 16, steps = 1)",
+     "then the accumulators unless the scale is false"},
+    {"sm_90a", "wgmma(d, f0, f1, f2, f3, kind = bf16, cols = 8, depth = 16, steps = 1)",
+     "then the accumulators unless the scale is false"},
+    {"sm_90a", "wgmma(i0, a = d, f0, f1, f2, f3, kind = bf16, cols = 8, depth = 16, steps = 1)",
+     "descriptors have 64 bits"},
+    {"sm_90a", "wgmma(d, a = d, f0, f1, f2, f3, kind = bf16, cols = 16, depth = 16, steps = 1)",
+     "ask for other accumulators"},
+    {"sm_90a", "wgmma(d, a = d, f0, f1, f2, f3, kind = i8, cols = 8, depth = 32, steps = 1)",
+     "accumulators are f32"},
+};
+
+static void other_products_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TIR_COUNT_OF(refusals); i++) {
+        const struct refused *r = &refusals[i];
+        char source[2048];
+        snprintf(source, sizeof source,
+                 "kernel k(O: out f32[N], d: i64, i0: i32, i1: i32, i2: i32, i3: i32,\n"
+                 "         f0: f32, f1: f32, f2: f32, f3: f32)\n"
+                 "    threads(128) form(lowered) shared(1024)\n"
+                 "{\n"
+                 "    let x0: f32, x1: f32, x2: f32, x3: f32 = %s;\n"
+                 "}\n",
+                 r->call);
+        struct ir_unit u;
+        parse_kernel(&u, source);
+        if (tir_nvptx_check(u.f, tir_arch_find(tir_str_of(r->arch)), &u.cx.diags))
+            fail_msg("%s has %s", r->arch, r->call);
+        struct tir_text text;
+        tir_text_init(&text, &u.cx.arena, 0);
+        tir_diags_render(&u.cx.diags, TIR_DIAG_TEXT, &text);
+        assert_has(tir_text_str(&text), r->message);
+        tir_context_finish(&u.cx);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +469,8 @@ int main(void)
         cmocka_unit_test(every_number_of_columns_has_an_instruction),
         cmocka_unit_test(each_way_out_of_a_loop_waits),
         cmocka_unit_test(accumulators_are_not_moved),
+        cmocka_unit_test(other_products_are_refused),
+        cmocka_unit_test(too_many_accumulators_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

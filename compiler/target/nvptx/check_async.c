@@ -233,8 +233,16 @@ static const char *check_bulk(const struct tir_inst *inst)
 
 // Products, and matrices of a warp.
 
-static const char *check_wgmma(const struct tir_inst *inst)
+// One instruction must do with the registers that threads begin with, whatever setmaxnreg adds.
+static bool fits_registers(const struct query *q, int64_t registers)
 {
+    int64_t ctas = q->f->persistent ? q->f->persistent : 1;
+    return !q->f->threads || registers * q->f->threads * ctas <= q->arch->registers_per_sm;
+}
+
+static const char *check_wgmma(const struct query *q)
+{
+    const struct tir_inst *inst = q->inst;
     const char *wrong = tir_wgmma_wrong(inst);
     if (wrong)
         return wrong;
@@ -250,6 +258,8 @@ static const char *check_wgmma(const struct tir_inst *inst)
             return "descriptors have 64 bits";
     if (scale && (!tir_type_is_scalar(scale->type) || scale->type->elem != TIR_BOOL))
         return "the scale is a bool";
+    if (!fits_registers(q, sums + 16))
+        return "the accumulators do not fit the registers that as many threads begin with";
     if (!are_words(registers, count) || !are_words(inst->results, inst->result_count))
         return "it takes and gives registers of 32 bits";
     for (uint32_t i = 1; i < inst->result_count; i++)
@@ -317,7 +327,7 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_arc
     case TIR_OP_BULK_STORE:
         return check_bulk(inst);
     case TIR_OP_WGMMA:
-        return check_wgmma(inst);
+        return check_wgmma(&q);
     case TIR_OP_AWAIT:
         return check_await(inst);
     case TIR_OP_STMATRIX:
