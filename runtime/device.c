@@ -7,6 +7,8 @@
 
 #include "device.h"
 
+#include <time.h>
+
 #include "error.h"
 #include "host.h"
 #include "runtime.h"
@@ -155,6 +157,33 @@ TIR_API tir_status tir_rt_stream_synchronize(tir_rt_stream *stream, tir_error *e
     if (status)
         return status;
     status = device->ops->stream_synchronize(device, stream->native, error);
+    return tir_device_leave(device, status, error);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+TIR_API tir_status tir_rt_stream_wait(tir_rt_device *device, tir_rt_stream *stream,
+                                      uint32_t timeout_ms, uint32_t *done, tir_error *error)
+{
+    static const struct timespec pause = {0, 200000};
+    const int64_t end = now_ms() + timeout_ms;
+    tir_error local;
+    void *native;
+    bool is_done = false;
+    error = error ? error : &local;
+    *done = 0;
+    tir_status status = tir_device_enter(device, error);
+    if (status || (status = tir_device_stream(device, stream, &native, error)))
+        return status;
+    while (!(status = device->ops->stream_done(device, native, &is_done, error)) && !is_done &&
+           now_ms() < end)
+        nanosleep(&pause, NULL);
+    *done = !status && is_done;
     return tir_device_leave(device, status, error);
 }
 

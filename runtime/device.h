@@ -38,6 +38,8 @@ struct device_ops {
     void (*stream_destroy)(tir_rt_device *device, void *stream);
     tir_status (*stream_synchronize)(tir_rt_device *device, void *stream, tir_error *error);
 
+    tir_status (*stream_done)(tir_rt_device *device, void *stream, bool *done, tir_error *error);
+
     tir_status (*event_create)(tir_rt_device *device, void **out, tir_error *error);
     void (*event_destroy)(tir_rt_device *device, void *event);
     tir_status (*event_record)(tir_rt_device *device, void *event, void *stream, tir_error *error);

@@ -69,6 +69,12 @@ static tir_status stream_synchronize(tir_rt_device *device, void *stream, tir_er
     return synchronize(device, error);
 }
 
+static tir_status stream_done(tir_rt_device *device, void *stream, bool *done, tir_error *error)
+{
+    *done = true;
+    return stream_synchronize(device, stream, error);
+}
+
 static tir_status event_create(tir_rt_device *device, void **out, tir_error *error)
 {
     *out = tir_host_alloc(device->allocator, sizeof(struct emu_event));
@@ -278,6 +284,7 @@ static const struct device_ops emu_ops = {
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_synchronize = stream_synchronize,
+    .stream_done = stream_done,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,

@@ -37,6 +37,7 @@ struct run {
     tir_rt_arg args[TIR_MAX_PARAMS];
     tir_rt_event *start, *end;
     struct tir_result result;
+    bool is_stuck; // the device will not come back
 };
 
 // ---- device and kernel
@@ -172,9 +173,24 @@ static bool launch(struct run *r, tir_rt_launch_report *report)
                           r->error);
 }
 
+// With --timeout, a kernel that hangs where no watchdog looks is left alone, somewhat later.
+static bool wait_for_end(struct run *r)
+{
+    enum { MOST_S = 1000000, GRACE_MS = 2000 };
+    const int64_t limit = TIR_MIN(r->options->integer[TIR_OPTION_TIMEOUT], MOST_S);
+    uint32_t done;
+    if (!limit)
+        return !tir_rt_device_synchronize(r->device, r->error);
+    if (tir_rt_stream_wait(r->device, NULL, (uint32_t)limit * 1250 + GRACE_MS, &done, r->error))
+        return false;
+    r->is_stuck = !done;
+    return done || tir_fail(r->error, TIR_ERR_DEVICE,
+                            "the kernel has not ended, and no wait for an mbarrier says why");
+}
+
 static bool launch_and_read(struct run *r)
 {
-    if (!launch(r, &r->result.report) || tir_rt_device_synchronize(r->device, r->error))
+    if (!launch(r, &r->result.report) || !wait_for_end(r))
         return false;
     for (uint32_t i = 0; i < r->result.kernel->param_count; i++) {
         struct tir_bound *p = &r->bind.params[i];
@@ -355,6 +371,10 @@ enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options 
             status = TIR_EXIT_WRONG;
     } else {
         status = tir_emu_complain(arena, r->device, &error);
+        if (r->is_stuck) { // nothing of the device can be freed
+            fflush(stdout);
+            _Exit((int)status);
+        }
     }
     if (status == TIR_EXIT_WRONG && options->given[TIR_OPTION_EXPLORE])
         fprintf(stderr, "tirc: in round %u of %u; --schedule=%s replays it\n", round + 1, rounds,

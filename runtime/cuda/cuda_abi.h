@@ -64,6 +64,7 @@ typedef struct CUevent_st *cu_event;
 
 // Other numbers: name in cuda.h, value.
 #define CU_NUMBERS(X)                                            \
+    X(CUDA_ERROR_NOT_READY, 600)                                 \
     X(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 13)                        \
     X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)              \
     X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)          \

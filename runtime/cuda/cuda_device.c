@@ -62,6 +62,19 @@ static tir_status stream_synchronize(tir_rt_device *device, void *stream, tir_er
     return status;
 }
 
+static tir_status stream_done(tir_rt_device *device, void *stream, bool *done, tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    bool pushed;
+    tir_status status = tir_cuda_enter(d, &pushed, error);
+    if (status)
+        return status;
+    cu_result result = d->api->cuStreamQuery(stream);
+    tir_cuda_leave(d, pushed);
+    *done = result != TIR_CUDA_ERROR_NOT_READY;
+    return *done ? tir_cuda_status(d->api, result, "cuStreamQuery", error) : TIR_OK;
+}
+
 static tir_status event_create(tir_rt_device *device, void **out, tir_error *error)
 {
     cu_event event = NULL;
@@ -184,6 +197,7 @@ static const struct device_ops cuda_ops = {
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_synchronize = stream_synchronize,
+    .stream_done = stream_done,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,

@@ -257,6 +257,14 @@ cu_result EXPORTED(cuStreamSynchronize)(cu_stream stream)
     return TIR_CUDA_SUCCESS;
 }
 
+cu_result EXPORTED(cuStreamQuery)(cu_stream stream)
+{
+    (void)stream;
+    BEGIN_IN_CONTEXT();
+    return atomic_load(&state.busy) && atomic_fetch_sub(&state.busy, 1) ? TIR_CUDA_ERROR_NOT_READY
+                                                                        : TIR_CUDA_SUCCESS;
+}
+
 cu_result EXPORTED(cuEventCreate)(cu_event *out, unsigned int flags)
 {
     BEGIN_IN_CONTEXT();

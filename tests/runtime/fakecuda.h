@@ -27,6 +27,7 @@ struct fake_cuda {
     unsigned int fault_after; // the launch that makes `sticky` an illegal address; 0: none
     const char *jit_error;    // what compiling PTX fails with, as the log; NULL: it works
     int refuse_cubin;         // cubins are CUDA_ERROR_NO_BINARY_FOR_GPU
+    atomic_int busy;          // how often a stream is not done yet when asked
     int active_clusters;      // that fit at a time
 
     // Asked by the test.

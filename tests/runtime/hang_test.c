@@ -251,6 +251,38 @@ static void test_other_faults(void **state)
     rig_close(&rig);
 }
 
+// A wait with a limit of its own.
+static void test_wait(void **state)
+{
+    struct rig rig = {0};
+    tir_rt_device *other;
+    tir_rt_stream *stream;
+    uint32_t done;
+    (void)state;
+    load(&rig, "cuda", &variant);
+    rig.fake->busy = 3;
+    ok(&rig, tir_rt_stream_wait(rig.device, NULL, 60000, &done, &rig.error));
+    assert_int_equal(done, 1);
+    assert_int_equal(rig.fake->busy, 0);
+    rig.fake->busy = INT32_MAX;
+    ok(&rig, tir_rt_stream_wait(rig.device, NULL, 2, &done, &rig.error));
+    assert_int_equal(done, 0);
+    rig.fake->busy = 0;
+    ok(&rig, tir_rt_device_open(rig.runtime, "emu", &other, &rig.error));
+    ok(&rig, tir_rt_stream_create(other, &stream, &rig.error));
+    ok(&rig, tir_rt_stream_wait(other, stream, 0, &done, &rig.error));
+    assert_int_equal(done, 1);
+    rig_expect(&rig, tir_rt_stream_wait(rig.device, stream, 0, &done, &rig.error), TIR_ERR_INVALID,
+               "another device");
+    tir_rt_stream_destroy(stream);
+    tir_rt_device_destroy(other);
+    rig.fake->sticky = TIR_CUDA_ERROR_ILLEGAL_ADDRESS;
+    rig_expect(&rig, tir_rt_stream_wait(rig.device, NULL, 0, &done, &rig.error), TIR_ERR_DEVICE,
+               "cuStreamQuery: CUDA_ERROR_ILLEGAL_ADDRESS");
+    assert_int_equal(done, 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_watchdog),
         cmocka_unit_test(test_watchdog_of_clusters),
         cmocka_unit_test(test_other_faults),
+        cmocka_unit_test(test_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

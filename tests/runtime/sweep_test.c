@@ -38,6 +38,7 @@ static tir_status use(struct rig *rig, struct objects *o)
     uint8_t bytes[100], back[100];
     int64_t n = 100;
     float ms;
+    uint32_t done;
     tir_rt_usage usage;
     memset(bytes, 42, sizeof bytes);
     tir_rt_arg args[2] = {
@@ -59,6 +60,7 @@ static tir_status use(struct rig *rig, struct objects *o)
     STEP(tir_rt_event_elapsed(o->start, o->end, &ms, &rig->error));
     STEP(tir_rt_kernel_usage(rig->gemm, 0, &usage, &rig->error));
     STEP(tir_rt_stream_synchronize(o->stream, &rig->error));
+    STEP(tir_rt_stream_wait(rig->device, o->stream, 1000, &done, &rig->error));
     STEP(tir_rt_device_synchronize(rig->device, &rig->error));
 #undef STEP
     if (!status)

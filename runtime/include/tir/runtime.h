@@ -163,6 +163,14 @@ TIR_API void tir_rt_stream_destroy(tir_rt_stream *stream);
 // Waits until all work given to the stream is done.
 TIR_API TIR_CHECKED tir_status tir_rt_stream_synchronize(tir_rt_stream *stream, tir_error *error);
 
+// The same, for at most that many milliseconds. `stream` may be NULL, the default stream of
+// `device`.
+// `*done`: 1, or 0 where the time was up first; a kernel that hangs keeps the device's objects from
+// being destroyed.
+TIR_API TIR_CHECKED tir_status tir_rt_stream_wait(tir_rt_device *device, tir_rt_stream *stream,
+                                                  uint32_t timeout_ms, uint32_t *done,
+                                                  tir_error *error);
+
 TIR_API TIR_CHECKED tir_status tir_rt_event_create(tir_rt_device *device, tir_rt_event **out,
                                                    tir_error *error);
 TIR_API void tir_rt_event_destroy(tir_rt_event *event);
