@@ -279,6 +279,7 @@ void emu_agent_start(struct emu_agent *a, struct emu_domain *d, uint32_t index)
     a->clock = 1;
     a->has_released = false;
     a->has_pending = false;
+    a->busy = 0;
     a->gathered = 0;
     if (a->lanes)
         memset(a->lanes, 0, EMU_WARP * sizeof *a->lanes);
@@ -488,7 +489,7 @@ struct emu_agent *emu_order_begin(struct emu_agent *issuer)
         emu_view_clear(&slot->view, d);
     emu_view_join(o, &slot->view, &issuer->view);
     slot->clock = clock;
-    slot->busy = true;
+    slot->busy++;
     tick(slot);
     tick(issuer);
     return slot;
@@ -496,7 +497,6 @@ struct emu_agent *emu_order_begin(struct emu_agent *issuer)
 
 void emu_order_complete(struct emu_agent *slot, struct emu_view *to)
 {
-    slot->busy = false;
     emu_view_learn(slot->domain->order, to, slot->uid, slot->clock);
 }
 

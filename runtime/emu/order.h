@@ -86,7 +86,7 @@ struct emu_agent {
     struct emu_domain *domain;
     uint32_t uid;
     uint32_t clock; // of what it does now
-    bool busy;      // a slot whose operation has not completed
+    uint32_t busy;  // of a slot: operations that have not completed; several may share it
     struct emu_view view;
     struct emu_view released; // at the last fence that releases
     struct emu_view pending;  // what strong loads saw since the last fence that acquires
