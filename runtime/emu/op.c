@@ -148,7 +148,7 @@ void emu_op_free(struct emu_op *op)
     *(op->next ? &op->next->prev : &cluster->last_op) = op->prev;
     cluster->launch->events++;
     if (op->agent)
-        op->agent->busy--;
+        emu_order_end(op->agent);
     if (op->engine->drop)
         op->engine->drop(op);
     emu_launch_free(cluster->launch, op, op->size);

@@ -500,6 +500,11 @@ void emu_order_complete(struct emu_agent *slot, struct emu_view *to)
     emu_view_learn(slot->domain->order, to, slot->uid, slot->clock);
 }
 
+void emu_order_end(struct emu_agent *slot)
+{
+    slot->busy--;
+}
+
 // --- lanes ---
 
 void emu_order_lanes(struct emu_agent *a, uint32_t mask, uint32_t alive)

@@ -172,6 +172,8 @@ void emu_order_flag_atomic(struct emu_agent *a, uint64_t address, uint32_t order
 struct emu_agent *emu_order_begin(struct emu_agent *issuer);
 // It completes: `to` learns of its accesses, and of nothing else.
 void emu_order_complete(struct emu_agent *slot, struct emu_view *to);
+// It is over: once all that share the slot are, it may be used again.
+void emu_order_end(struct emu_agent *slot);
 
 // All of `mask` are at one instruction that gathers them; `alive`: the lanes that have not exited.
 void emu_order_lanes(struct emu_agent *a, uint32_t mask, uint32_t alive);

@@ -220,11 +220,39 @@ static void proxies(void **state)
     struct emu_view phase = {0};
     emu_view_clear(&phase, &b.domains[0]);
     emu_order_complete(op, &phase);
+    emu_order_end(op);
     assert_int_equal(load(&b, x, 512, 16), 1);
     emu_order_acquire(x, &phase);
     assert_int_equal(load(&b, x, 512, 16), 0); // and needs no fence
     assert_int_equal(store(&b, x, 512, 16), 0);
     assert_ptr_equal(emu_order_begin(x), op); // its slot is free again
+    close_bench(&b);
+}
+
+// More operations than slots: one that shares its slot still knows what its issuer did when the
+// other is over and somebody else begins there.
+static void shared_slots(void **state)
+{
+    enum { MANY = 1000 };
+    struct emu_agent *ops[MANY];
+    struct bench b;
+    (void)state;
+    open_bench(&b);
+    struct emu_agent *x = &b.agents[0][0], *y = &b.agents[0][1];
+    const uint32_t async = emu_record_what(9, EMU_PROXY_ASYNC, 0, 0);
+    store(&b, x, 0, 16);
+    emu_order_fence(x, EMU_FENCE_ASYNC_SHARED);
+    uint32_t count = 0, same;
+    do {
+        assert_true(count < MANY);
+        ops[count] = emu_order_begin(x);
+        for (same = 0; ops[same] != ops[count];)
+            same++;
+    } while (same == count++);
+    emu_order_end(ops[same]);
+    for (uint32_t i = 0; i < count; i++)
+        emu_order_begin(y);
+    assert_int_equal(access_as(&b, ops[same], 0, 0, 16, false, async), 0);
     close_bench(&b);
 }
 
@@ -321,15 +349,11 @@ static void cost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(barriers_order),
-        cmocka_unit_test(every_reader_counts),
-        cmocka_unit_test(bytes),
-        cmocka_unit_test(flags),
-        cmocka_unit_test(strong_accesses),
-        cmocka_unit_test(proxies),
-        cmocka_unit_test(lanes),
-        cmocka_unit_test(long_chains),
-        cmocka_unit_test(cost),
+        cmocka_unit_test(barriers_order),  cmocka_unit_test(every_reader_counts),
+        cmocka_unit_test(bytes),           cmocka_unit_test(flags),
+        cmocka_unit_test(strong_accesses), cmocka_unit_test(proxies),
+        cmocka_unit_test(shared_slots),    cmocka_unit_test(lanes),
+        cmocka_unit_test(long_chains),     cmocka_unit_test(cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
