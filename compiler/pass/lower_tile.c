@@ -438,7 +438,8 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
         tir_lower_tiles(lo, inst);
         return true;
     case TIR_OP_LOAD:
-        tir_lower_load(lo, inst);
+        if (!tir_lower_ldmatrix(lo, inst))
+            tir_lower_load(lo, inst);
         return true;
     case TIR_OP_STORE:
         if (!tir_lower_stmatrix(lo, inst))

@@ -194,6 +194,7 @@ void tir_lower_prefetch(struct lower *lo, struct tir_inst *inst);
 void tir_lower_mbarrier(struct lower *lo, struct tir_inst *inst);
 // Stores the tile by stmatrix; false: it cannot be, and nothing has been stored.
 bool tir_lower_stmatrix(struct lower *lo, struct tir_inst *inst);
+bool tir_lower_ldmatrix(struct lower *lo, struct tir_inst *inst); // the same of a load
 
 void tir_lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what);
 
