@@ -39,6 +39,7 @@
 // inline PTX are the programmer's to order; only what whole tiles touch is looked at. An operation
 // that is not known here and has a shared buffer among its operands counts as writing it.
 
+#include "pass/barrier.h"
 #include "ir/range.h"
 #include "ir/walk.h"
 #include "pass/crew.h"
@@ -742,93 +743,16 @@ static void walk(struct barriers *b, struct tir_block *block, struct state *s)
 
 // About the whole kernel.
 
-static bool touches_memory(const struct tir_block *block)
-{
-    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
-        if (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC)
-            return true;
-        for (uint32_t r = 0; r < inst->region_count; r++)
-            if (touches_memory(inst->regions[r]))
-                return true;
-    }
-    return false;
-}
-
-// Does v only choose the threads that arrive somewhere or start something? Then passes made it, or
-// it does not matter to who orders what.
-static bool only_chooses(const struct tir_func *f, const struct tir_value *v)
-{
-    tir_foreach_inst(inst, f)
-        for (uint32_t i = 0; i < inst->operand_count; i++) {
-            if (inst->operands[i] != v || inst->op == TIR_OP_ARRIVE)
-                continue;
-            bool is_test = tir_ops[inst->op].rule == TIR_RULE_COMPARE || inst->op == TIR_OP_AND;
-            if (is_test ? !only_chooses(f, inst->results[0])
-                        : inst->op != TIR_OP_IF || touches_memory(inst->regions[0]) ||
-                              touches_memory(inst->regions[1]))
-                return false;
-        }
-    return true;
-}
-
-static bool follows_init(const struct tir_inst *sync)
-{
-    const struct tir_inst *branch = sync->prev;
-    if (!branch || branch->op != TIR_OP_IF)
-        return false;
-    for (const struct tir_inst *inst = branch->regions[0]->first; inst; inst = inst->next)
-        if (inst->op == TIR_OP_MBARRIER_INIT)
-            return true;
-    return false;
-}
-
-static bool speaks_of_threads(const struct tir_func *f, const struct tir_inst *inst)
-{
-    if (inst->op == TIR_OP_BAR_SYNC)
-        return !follows_init(inst);
-    if (!tir_has_trait(inst, TIR_THREAD) || inst->op == TIR_OP_WARP_SYNC)
-        return false;
-    return inst->result_count != 1 || !only_chooses(f, inst->results[0]);
-}
-
-// Buffers that copies with mbarriers fill, or that two roles use.
-static void find_handed_over(struct barriers *b)
-{
-    struct tir_map role_of; // buffer -> a role that uses it
-    tir_map_init(&role_of, b->cx->scratch);
-    tir_map_init(&b->handed_over, b->cx->scratch);
-    tir_foreach_inst(inst, b->f) {
-        if (inst->op == TIR_OP_VIEW || inst->op == TIR_OP_PERMUTE)
-            continue;
-        struct tir_inst *role = inst;
-        while (role && role->op != TIR_OP_ROLE)
-            role = role->block->owner;
-        for (uint32_t i = 0; i < inst->operand_count; i++) {
-            struct tir_value *v = inst->operands[i];
-            if (!v || v->type->space != TIR_SPACE_SHARED)
-                continue;
-            v = tir_buffer_root(v);
-            struct tir_inst *other = tir_map_get(&role_of, tir_map_key(v));
-            bool filled =
-                inst->op == TIR_OP_COPY_ASYNC && i == TIR_COPY_TO && inst->operands[TIR_COPY_MBAR];
-            if (filled || (role && other && other != role))
-                tir_map_set(&b->handed_over, tir_map_key(v), v);
-            if (role)
-                tir_map_set(&role_of, tir_map_key(v), role);
-        }
-    }
-}
-
 static void survey(struct barriers *b)
 {
     tir_foreach_inst(inst, b->f) {
-        b->by_hand |= speaks_of_threads(b->f, inst);
         b->engines |= inst->op == TIR_OP_GEMM_ASYNC || inst->op == TIR_OP_STORE_ASYNC ||
                       (inst->op == TIR_OP_COPY_ASYNC && inst->operands[TIR_COPY_MBAR]);
         if (inst->op == TIR_OP_ROLE && !b->first_role)
             b->first_role = inst;
     }
-    find_handed_over(b);
+    b->by_hand = tir_speaks_of_threads(b->f);
+    tir_find_handed_over(b->f, b->cx->scratch, &b->handed_over);
 }
 
 static void walk_kernel(struct barriers *b)
