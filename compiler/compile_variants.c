@@ -6,12 +6,15 @@
 // step down by that: whole tiles of aligned tensors; operands that are copied 16 bytes at a time,
 // with tests for the edges and an output of any alignment; operands that are copied 4 bytes at a
 // time; anything. Only the first two are unrolled in full (pass/chunk.c), so the others cost little
-// to compile. A kernel without a product is bound by memory; it has vectors, then single elements
+// to compile. Where products run on warpgroups, tensor copies take care of edges and of tensors of
+// any size, so the first variant does not ask for whole tiles, and there is one for offsets that
+// need 64 bits. A kernel without a product is bound by memory; it has vectors, then single elements
 // with 32-bit, then with 64-bit offsets.
 
 #include "compile.h"
 
 #include "ir/walk.h"
+#include "pass/warpgroup.h"
 
 #define ALL_FACTS   (TIR_FACT_INDEX32 | TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER)
 #define DENSE_FACTS (TIR_FACT_INDEX32 | TIR_FACT_UNIT_INNER)
@@ -104,18 +107,29 @@ static bool align_operands(struct tir_func *f)
     return any;
 }
 
+// Would the products of f run on warpgroups, if every tensor were aligned?
+static bool may_use_warpgroups(struct tir_compilation *c, struct tir_func *f)
+{
+    struct tir_pass_cx cx = {.scratch = &c->cx.scratch, .diags = &c->cx.diags, .arch = c->arch};
+    f->facts = ALL_FACTS;
+    return tir_may_use_warpgroups(f, &cx);
+}
+
 static void add_product(struct tir_compilation *c, struct tir_kernel_code *kernel,
                         struct tir_func *f)
 {
-    struct tir_func *edges = tir_func_clone(f), *words = tir_func_clone(f),
-                    *any = tir_func_clone(f);
-    if (!c->options.dim_count) // where sizes are known there is nothing to ask at launch
+    struct tir_func *edges = tir_func_clone(f), *wide = tir_func_clone(f),
+                    *words = tir_func_clone(f), *any = tir_func_clone(f);
+    bool warpgroups = may_use_warpgroups(c, f);
+    if (!warpgroups && !c->options.dim_count) // known sizes leave nothing to ask at launch
         tir_compile_whole_tiles(f);
     add(c, kernel, f, ALL_FACTS, "");
     align_inputs(edges);
     add(c, kernel, edges, DENSE_FACTS, "__edges");
     if (f->config > 1)
         return;
+    if (warpgroups)
+        add(c, kernel, wide, TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER, "__wide");
     if (align_operands(words))
         add(c, kernel, words, DENSE_FACTS, "__words");
     add(c, kernel, any, 0, "__any");

@@ -21,6 +21,10 @@ struct device_launch {
     const tir_artifact_variant *variant; // NULL: of PTX that says nothing of itself
     const void *params;
     size_t params_size;
+    // Each parameter of the kernel, in order, somewhere in `params`; NULL: not known. Where tensor
+    // maps lie in a block is the business of each target, so a driver is told of every parameter.
+    // Ends with NULL.
+    void **parts;
 };
 
 // Memory of the host that the device can write to, zeroed, and that is left when the device is

@@ -21,6 +21,12 @@ struct origin {
     uint8_t known, param;
 };
 
+// A tensor is its address and a stride for each dimension.
+enum {
+    MAX_PARTS =
+        TIR_MAX_PARAMS * (1 + TIR_MAX_RANK) + TIR_MAX_DIMS + TIR_MAX_MAPS + TIR_WATCHDOG_BYTES / 8
+};
+
 struct packing {
     const tir_artifact_kernel *info;
     const tir_rt_device_info *device;
@@ -32,6 +38,8 @@ struct packing {
     bool has_output, has_work;        // has_work: some output has elements
     uint16_t tensors[TIR_MAX_PARAMS]; // where in `block` a tensor begins
     size_t at;                        // bytes of `block` in use
+    void *parts[MAX_PARTS + 1];       // parameters of the kernel in `block`
+    uint32_t part_count;
     _Alignas(TIR_MAP_ALIGN) uint8_t block[TIR_MAX_PARAM_BYTES];
 };
 
@@ -41,6 +49,7 @@ static void put(struct packing *p, const void *value, size_t size)
 {
     p->at = (p->at + size - 1) / size * size;
     memcpy(p->block + p->at, value, size);
+    p->parts[p->part_count++] = p->block + p->at;
     p->at += size;
 }
 
@@ -434,6 +443,25 @@ static tir_status shape_grid(struct packing *p, const tir_artifact_variant *vari
     return TIR_OK;
 }
 
+// The kernel's parameters with its tensor maps and the words of its watchdog; NULL: it has no maps,
+// and the block says all.
+static void **list_parts(struct packing *p, const tir_artifact_variant *variant)
+{
+    if (!variant->map_count)
+        return NULL;
+    uint32_t words = variant->watchdog ? TIR_WATCHDOG_BYTES / sizeof(uint64_t) : 0;
+    uint8_t *end = p->block + tir_artifact_param_bytes(p->info, variant);
+    uint8_t *at =
+        end - words * sizeof(uint64_t) - (size_t)variant->map_count * TIR_TENSOR_MAP_BYTES;
+    void **part = p->parts + p->part_count;
+    for (uint32_t i = 0; i < variant->map_count; i++, at += TIR_TENSOR_MAP_BYTES)
+        *part++ = at;
+    for (uint32_t i = 0; i < words; i++, at += sizeof(uint64_t))
+        *part++ = at;
+    *part = NULL;
+    return p->parts;
+}
+
 static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream,
                       const tir_rt_launch_options *options)
 {
@@ -457,6 +485,7 @@ static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream,
         launch.dynamic_shared = variant->dynamic_shared;
         launch.variant = variant;
         launch.params_size = tir_artifact_param_bytes(p->info, variant);
+        launch.parts = list_parts(p, variant);
         memcpy(launch.cluster, variant->cluster, sizeof launch.cluster);
         if (variant->watchdog)
             tir_watchdog_params(kernel->functions[index].watchdog, options->timeout_ms,

@@ -128,6 +128,24 @@ void tir_clone_into(struct tir_builder *b, const struct tir_block *from, struct 
     clone_block(b, from, map, false);
 }
 
+struct tir_value *tir_clone_value(struct tir_builder *b, struct tir_value *v,
+                                  const struct tir_block *block, struct tir_map *map)
+{
+    if (!v || v->kind == TIR_VALUE_CONST)
+        return v;
+    struct tir_value *known = tir_map_get(map, tir_map_key(v));
+    if (known)
+        return known;
+    if (!v->def || v->def->block != block)
+        return v;
+    for (uint32_t i = 0; i < v->def->operand_count; i++)
+        if (v->def->operands[i])
+            tir_map_set(map, tir_map_key(v->def->operands[i]),
+                        tir_clone_value(b, v->def->operands[i], block, map));
+    clone_inst(b, v->def, map);
+    return tir_map_get(map, tir_map_key(v));
+}
+
 struct tir_func *tir_func_clone(struct tir_func *f)
 {
     struct tir_arena *arena = f->module->arena;

@@ -285,6 +285,35 @@ const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struc
                                  l->replica_count, l->swizzle);
 }
 
+const struct tir_layout *tir_layout_part(struct tir_types *types, const struct tir_layout *l,
+                                         const int64_t *shape)
+{
+    struct tir_layout out = {.rank = l->rank, .replica_count = l->replica_count};
+    memcpy(out.replicas, l->replicas, sizeof(out.replicas));
+    for (uint32_t d = 0; d < l->rank; d++) {
+        struct tir_iter kept[TIR_MAX_ITERS];
+        uint32_t count = 0;
+        int64_t left = shape[d];
+        for (uint32_t i = l->first[d + 1]; i-- > l->first[d];) {
+            struct tir_iter it = l->iters[i];
+            if (left % it.extent && (it.axis != TIR_AXIS_REG || it.extent % left))
+                return NULL;
+            if (left == 1 && it.axis != TIR_AXIS_REG)
+                return NULL; // only some threads would have it
+            it.extent = (uint32_t)TIR_MIN(left, (int64_t)it.extent);
+            left /= it.extent;
+            kept[count++] = it;
+        }
+        out.shape[d] = shape[d];
+        out.first[d] = out.iter_count;
+        while (count)
+            out.iters[out.iter_count++] = kept[--count];
+    }
+    out.first[l->rank] = out.iter_count;
+    compact_registers(&out);
+    return tir_layout_get(types, &out);
+}
+
 // Layouts from a purpose.
 
 const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t rank,

@@ -75,6 +75,10 @@ const struct tir_layout *tir_layout_permute(struct tir_types *types, const struc
 const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struct tir_layout *l,
                                             uint32_t rank,
                                             const int64_t *shape); // NULL: impossible
+// Of a part of the tile that begins at a multiple of `shape`: each thread keeps what it has of it.
+// NULL: some threads have nothing of such a part.
+const struct tir_layout *tir_layout_part(struct tir_types *types, const struct tir_layout *l,
+                                         const int64_t *shape);
 
 // Blocked: `vector` neighbouring elements along order[0] and `patch` along order[1] in registers,
 // then the lanes along order[0], order[1], ..., then the warps along warp_order; what is left over

@@ -17,14 +17,21 @@
 // of 4 and 8 bytes can always go one at a time. What cannot be copied this way stays a load and a
 // store, and the receipt says why.
 //
+// Where the products run on warpgroups, tensor copies take the place of cp.async: one thread starts
+// a whole tile, edges included, and the copy completes at an mbarrier (engine = tma, without a
+// commit and a wait; pipeline puts it in a ring).
+//
 // A copy_async that the program has without a width gets one by the same rules, and its own commits
 // and waits. One commit and wait stand before the first reader of the copies made so far; pipeline
 // moves them.
 
 #include "ir/range.h"
 #include "ir/walk.h"
+#include "pass/async_store.h"
 #include "pass/receipt.h"
 #include "pass/stage.h"
+#include "pass/tma.h"
+#include "pass/warpgroup.h"
 #include "target/nvptx/arch.h"
 
 struct async {
@@ -32,20 +39,9 @@ struct async {
     struct tir_pass_cx *cx;
     struct tir_ranges *ranges;
     uint32_t *uses;
+    bool by_tensor; // tensor copies: the kernel's products run on warpgroups
     bool changed;
 };
-
-static bool reads_zero_outside(const struct tir_inst *load)
-{
-    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
-    if (load->operands[TIR_LOAD_MASK])
-        return false;
-    if (!pad)
-        return true;
-    if (pad->kind != TIR_VALUE_CONST)
-        return false;
-    return tir_elem_is_float(pad->type->elem) ? pad->constant.f == 0 : pad->constant.i == 0;
-}
 
 // The most elements, up to `most` (a power of two), that can be copied at a time: the start along
 // the contiguous dimension, the row's length and both tiles are multiples of them.
@@ -135,26 +131,10 @@ static bool is_gathered(const struct tir_inst *load)
     return false;
 }
 
-static bool make_copy(struct async *as, struct tir_inst *store)
+// The copy that takes the place of a load and the store of its tile.
+static struct tir_inst *replace_by_copy(struct async *as, struct tir_inst *load,
+                                        struct tir_inst *store)
 {
-    struct tir_inst *load = copyable_load(as, store);
-    if (!load)
-        return false;
-    const struct tir_param *param = tir_param_of(as->f, tir_ref_base(load));
-    const char *why = NULL;
-    uint32_t width = 0;
-    if (!param || param->direction != TIR_IN)
-        why = "the tensor is written too";
-    else if (!reads_zero_outside(load))
-        why = "it has a mask or a pad other than 0";
-    else if (is_gathered(load))
-        why = "an index tile names its elements";
-    else
-        width = copy_width(as, load, tir_ref_base(store)->type, &why);
-    if (!width) {
-        refuse(as, load, why);
-        return false;
-    }
     struct tir_builder b = tir_builder_before(as->f, store);
     uint32_t rank = tir_ref_base(load)->type->rank;
     struct tir_value *operands[TIR_COPY_FIXED + 1 + TIR_MAX_RANK] = {tir_ref_base(store)};
@@ -165,10 +145,52 @@ static bool make_copy(struct async *as, struct tir_inst *store)
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     tir_set_list(as->f, copy, TIR_ATTR_box, box->list, box->list_count);
     copy->span = load->span;
-    accept(as, copy, width);
     tir_remove(store);
     tir_remove(load);
     as->changed = true;
+    return copy;
+}
+
+// A copy by the tensor copy engine; it completes at an mbarrier, which pipeline and ring provide.
+static bool make_tensor_copy(struct async *as, struct tir_inst *store)
+{
+    struct tir_inst *load = as->by_tensor ? copyable_load(as, store) : NULL;
+    if (!load)
+        return false;
+    const char *name = tir_ref_base(load)->name;
+    const char *why = tir_tma_refusal(as->f, as->cx->arch, as->ranges, load);
+    if (why) {
+        tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, load->span,
+                           "copy of %s: not by tensor copies, because %s", name, why);
+        return false;
+    }
+    struct tir_inst *copy = replace_by_copy(as, load, store);
+    tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
+    tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: tma", name);
+    return true;
+}
+
+static bool make_copy(struct async *as, struct tir_inst *store)
+{
+    struct tir_inst *load = copyable_load(as, store);
+    if (!load)
+        return false;
+    const struct tir_param *param = tir_param_of(as->f, tir_ref_base(load));
+    const char *why = NULL;
+    uint32_t width = 0;
+    if (!param || param->direction != TIR_IN)
+        why = "the tensor is written too";
+    else if (!tir_reads_zero_outside(load))
+        why = "it has a mask or a pad other than 0";
+    else if (is_gathered(load))
+        why = "an index tile names its elements";
+    else
+        width = copy_width(as, load, tir_ref_base(store)->type, &why);
+    if (!width) {
+        refuse(as, load, why);
+        return false;
+    }
+    accept(as, replace_by_copy(as, load, store), width);
     return true;
 }
 
@@ -223,13 +245,16 @@ static void run_block(struct async *as, struct tir_block *block)
     struct tir_map in_flight;
     tir_map_init(&in_flight, as->cx->scratch);
     tir_foreach_inst_safe(inst, block) {
-        if (inst->op == TIR_OP_COPY_ASYNC && !tir_attr_find(inst, TIR_ATTR_width)) {
+        if (inst->op == TIR_OP_COPY_ASYNC && !tir_attr_find(inst, TIR_ATTR_width) &&
+            !tir_attr_find(inst, TIR_ATTR_engine)) {
             settle_copy(as, inst);
             continue;
         }
         if (inst->op == TIR_OP_STORE) {
             struct tir_value *buffer = tir_ref_base(inst);
-            if (make_copy(as, inst)) {
+            if (make_tensor_copy(as, inst))
+                continue;
+            if (!as->by_tensor && make_copy(as, inst)) {
                 tir_map_set(&in_flight, tir_map_key(buffer), buffer);
                 continue;
             }
@@ -254,7 +279,9 @@ enum tir_change tir_pass_async_copy(struct tir_func *f, struct tir_pass_cx *cx)
     struct async as = {.f = f,
                        .cx = cx,
                        .ranges = tir_ranges_new(cx->scratch, f),
-                       .uses = tir_count_uses(cx->scratch, f)};
+                       .uses = tir_count_uses(cx->scratch, f),
+                       .by_tensor = tir_has_warpgroup_dot(f)};
     run_block(&as, f->body);
+    as.changed |= tir_make_async_stores(f, cx);
     return as.changed ? TIR_CHANGED : TIR_UNCHANGED;
 }

@@ -23,6 +23,7 @@
 #include "ir/walk.h"
 #include "pass/dot.h"
 #include "pass/stage.h"
+#include "pass/warpgroup.h"
 
 struct use {
     struct tir_inst *inst;
@@ -34,6 +35,7 @@ struct solver {
     struct tir_pass_cx *cx;
     struct tir_types *types;
     uint32_t warps;
+    bool on_warpgroups;           // the products are
     const struct tir_layout **of; // by value id
     struct use **uses;            // by value id
     uint32_t value_count;
@@ -361,6 +363,12 @@ static const struct tir_layout *mma_layout(struct solver *s, const struct tir_ty
     return tir_layout_mma(s->types, t->shape, best_m, best_n, s->warps);
 }
 
+// Rows over the warpgroups. An operand A in registers lies in them as a sum of its shape would.
+static const struct tir_layout *wgmma_layout(struct solver *s, const struct tir_type *t)
+{
+    return tir_layout_wgmma(s->types, t->shape, s->warps / 4, 1, s->warps);
+}
+
 static void anchor_dots(struct solver *s)
 {
     tir_foreach_inst(inst, s->f) {
@@ -370,6 +378,13 @@ static void anchor_dots(struct solver *s)
         const struct tir_type *a = inst->operands[TIR_DOT_A]->type;
         const struct tir_type *b = inst->operands[TIR_DOT_B]->type;
         const struct tir_type *t = inst->results[0]->type;
+        if (tir_dot_on_warpgroups(inst)) {
+            assign(s, inst->results[0], wgmma_layout(s, t));
+            propagate(s);
+            assign(s, inst->operands[TIR_DOT_A], wgmma_layout(s, a)); // nothing for a buffer
+            propagate(s);
+            continue;
+        }
         struct tir_dot_plan plan = tir_dot_plan(s->cx->arch, a->elem, b->elem, t->elem, t->shape[0],
                                                 t->shape[1], a->shape[1]);
         assign(s, inst->results[0], plan.mma ? mma_layout(s, t) : blocked(s, t, 1, 16));
@@ -516,6 +531,8 @@ static const struct tir_layout *store_layout(struct solver *s, const struct tir_
     if (inst->op == TIR_OP_ATOMIC || tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL ||
         dim == t->rank)
         return has;
+    if (s->on_warpgroups) // tensor copies will fetch it, or a conversion would need too much memory
+        return has;
     int64_t whole = t->shape[dim] * tir_elems[t->elem].bits / 8;
     if (run_bytes(has, dim, tir_elems[t->elem].bits) >= TIR_MIN(whole, 32))
         return has;
@@ -540,8 +557,9 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
     case TIR_OP_PERMUTE:
         return unpermuted(s, inst, result);
     case TIR_OP_SCAN:
-    case TIR_OP_DOT:
         return result;
+    case TIR_OP_DOT:
+        return i == TIR_DOT_A && tir_type_is_tile(v->type) ? wgmma_layout(s, v->type) : result;
     case TIR_OP_LOAD:
     case TIR_OP_STORE:
     case TIR_OP_ATOMIC: {
@@ -787,9 +805,14 @@ static void load_gathered_copies(struct tir_func *f)
 
 enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
+    tir_plan_warpgroups(f, cx);
     if (!f->threads)
         f->threads = choose_threads(f);
-    struct solver s = {.f = f, .cx = cx, .types = f->module->types, .warps = f->threads / 32};
+    struct solver s = {.f = f,
+                       .cx = cx,
+                       .types = f->module->types,
+                       .warps = f->threads / 32,
+                       .on_warpgroups = tir_has_warpgroup_dot(f)};
     give_buffers_layouts(&s);
     tir_stage_dots(f, cx);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for

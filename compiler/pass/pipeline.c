@@ -28,6 +28,7 @@
 // A copy can run ahead when its address follows from the loop variable and values from outside the
 // loop alone. The number of stages is the loop's, or as many as fit (at most four).
 
+#include "pass/pipeline.h"
 #include "ir/walk.h"
 #include "pass/receipt.h"
 #include "target/nvptx/arch.h"
@@ -76,7 +77,7 @@ static bool runs_ahead(const struct pipeline *p, const struct tir_value *v)
 static bool collect(struct pipeline *p)
 {
     for (struct tir_inst *inst = p->body->first; inst; inst = inst->next) {
-        if (inst->op != TIR_OP_COPY_ASYNC)
+        if (inst->op != TIR_OP_COPY_ASYNC || tir_attr_find(inst, TIR_ATTR_engine))
             continue;
         struct tir_value *to = inst->operands[TIR_COPY_TO];
         if (!to->def || to->def->op != TIR_OP_ALLOC || to->def->block != p->body) {
@@ -107,21 +108,58 @@ static int64_t slot_elements(const struct tir_type *t)
                                  (uint64_t)TIR_MAX(unit, 1));
 }
 
-static int64_t slot_bytes(const struct tir_type *t)
+int64_t tir_slot_bytes(const struct tir_type *t)
 {
     return slot_elements(t) * tir_elems[t->elem].bits / 8;
+}
+
+int64_t tir_allocated_bytes(const struct tir_func *f)
+{
+    int64_t bytes = 0;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_ALLOC && inst->results[0]->type->space == TIR_SPACE_SHARED)
+            bytes += tir_slot_bytes(inst->results[0]->type);
+    return bytes;
+}
+
+const struct tir_type *tir_slots_type(struct tir_func *f, const struct tir_type *t, int64_t stages)
+{
+    const struct tir_layout *l = t->layout;
+    struct tir_iter iters[TIR_MAX_ITERS] = {
+        {(uint32_t)stages, (uint32_t)slot_elements(t), TIR_AXIS_REG}};
+    memcpy(iters + 1, l->iters, l->iter_count * sizeof(*iters));
+    struct tir_type slots = *t;
+    slots.rank = t->rank + 1;
+    slots.shape[0] = stages;
+    memcpy(slots.shape + 1, t->shape, t->rank * sizeof(*slots.shape));
+    slots.layout = tir_layout_from_iters(f->module->types, slots.rank, slots.shape, iters,
+                                         l->iter_count + 1, NULL, 0, l->swizzle);
+    return tir_type_get(f->module->types, &slots);
+}
+
+struct tir_value *tir_build_slot(struct tir_builder *b, struct tir_value *slots,
+                                 struct tir_value *slot, const struct tir_type *t)
+{
+    struct tir_value *operands[1 + TIR_MAX_RANK] = {slots, slot};
+    int64_t box[TIR_MAX_RANK] = {0};
+    for (uint32_t d = 0; d < t->rank; d++) {
+        operands[2 + d] = tir_const_index(b->f, 0);
+        box[1 + d] = t->shape[d];
+    }
+    const struct tir_type *types[] = {t};
+    struct tir_inst *view = tir_build(b, TIR_OP_VIEW, operands, 2 + t->rank, types, 1, 0);
+    tir_set_list(b->f, view, TIR_ATTR_box, box, t->rank + 1);
+    view->results[0]->name = slots->name;
+    return view->results[0];
 }
 
 // Stages that the program asked for or the default, as far as shared memory goes.
 static bool choose_stages(struct pipeline *p)
 {
-    int64_t asked = tir_attr_int(p->loop, TIR_ATTR_stages, 0), one = 0, other = 0;
+    int64_t asked = tir_attr_int(p->loop, TIR_ATTR_stages, 0), one = 0;
     vec_foreach(struct copy, c, &p->copies)
-        one += slot_bytes(c->alloc->results[0]->type);
-    tir_foreach_inst(inst, p->f)
-        if (inst->op == TIR_OP_ALLOC && inst->results[0]->type->space == TIR_SPACE_SHARED)
-            other += slot_bytes(inst->results[0]->type);
-    other -= one;
+        one += tir_slot_bytes(c->alloc->results[0]->type);
+    int64_t other = tir_allocated_bytes(p->f) - one;
     int64_t fit = (p->cx->arch->shared_per_cta - TIR_MAX(other, 0)) / TIR_MAX(one, 1);
     p->stages = TIR_MIN(asked ? asked : DEFAULT_STAGES, TIR_MAX(fit, 1));
     if (p->stages < 2) {
@@ -135,70 +173,15 @@ static bool choose_stages(struct pipeline *p)
     return true;
 }
 
-static struct tir_value *build_ring(struct pipeline *p, struct tir_builder *b, struct copy *c)
+static struct tir_value *build_ring(struct pipeline *p, struct tir_builder *b,
+                                    const struct tir_inst *alloc)
 {
-    const struct tir_type *t = c->alloc->results[0]->type;
-    const struct tir_layout *l = t->layout;
-    struct tir_iter iters[TIR_MAX_ITERS] = {
-        {(uint32_t)p->stages, (uint32_t)slot_elements(t), TIR_AXIS_REG}};
-    memcpy(iters + 1, l->iters, l->iter_count * sizeof(*iters));
-    struct tir_type ring = *t;
-    ring.rank = t->rank + 1;
-    ring.shape[0] = p->stages;
-    memcpy(ring.shape + 1, t->shape, t->rank * sizeof(*ring.shape));
-    ring.layout = tir_layout_from_iters(p->f->module->types, ring.rank, ring.shape, iters,
-                                        l->iter_count + 1, NULL, 0, l->swizzle);
-    struct tir_value *v =
-        tir_build1(b, TIR_OP_ALLOC, tir_type_get(p->f->module->types, &ring), NULL, 0);
-    v->name = c->alloc->results[0]->name;
-    v->def->span = c->alloc->span;
+    const struct tir_value *buffer = alloc->results[0];
+    const struct tir_type *type = tir_slots_type(p->f, buffer->type, p->stages);
+    struct tir_value *v = tir_build1(b, TIR_OP_ALLOC, type, NULL, 0);
+    v->name = buffer->name;
+    v->def->span = alloc->span;
     return v;
-}
-
-static struct tir_value *slot_of(struct pipeline *p, struct tir_builder *b, struct copy *c,
-                                 struct tir_value *slot)
-{
-    const struct tir_type *t = c->alloc->results[0]->type;
-    struct tir_value *operands[1 + TIR_MAX_RANK] = {c->ring, slot};
-    int64_t box[TIR_MAX_RANK] = {0};
-    for (uint32_t d = 0; d < t->rank; d++) {
-        operands[2 + d] = tir_const_index(p->f, 0);
-        box[1 + d] = t->shape[d];
-    }
-    const struct tir_type *types[] = {t};
-    struct tir_inst *view = tir_build(b, TIR_OP_VIEW, operands, 2 + t->rank, types, 1, 0);
-    tir_set_list(p->f, view, TIR_ATTR_box, box, t->rank + 1);
-    view->results[0]->name = c->alloc->results[0]->name;
-    return view->results[0];
-}
-
-// v as it will be in the iteration that map describes (loop variable -> its value there).
-static struct tir_value *ahead(struct pipeline *p, struct tir_builder *b, struct tir_value *v,
-                               struct tir_map *map)
-{
-    if (!v || v->kind == TIR_VALUE_CONST)
-        return v;
-    struct tir_value *known = tir_map_get(map, tir_map_key(v));
-    if (known)
-        return known;
-    if (!v->def || v->def->block != p->body)
-        return v;
-    struct tir_inst *def = v->def;
-    struct tir_value **operands =
-        arena_array(p->cx->scratch, struct tir_value *, def->operand_count);
-    const struct tir_type **types =
-        arena_array(p->cx->scratch, const struct tir_type *, def->result_count);
-    for (uint32_t i = 0; i < def->operand_count; i++)
-        operands[i] = ahead(p, b, def->operands[i], map);
-    for (uint32_t i = 0; i < def->result_count; i++)
-        types[i] = def->results[i]->type;
-    struct tir_inst *clone =
-        tir_build(b, def->op, operands, def->operand_count, types, def->result_count, 0);
-    clone->attrs = def->attrs;
-    clone->attr_count = def->attr_count;
-    for (uint32_t i = 0; i < def->result_count; i++)
-        tir_map_set(map, tir_map_key(def->results[i]), clone->results[i]);
-    return clone->results[v->index];
 }
 
 // Issues the copies of the iteration whose loop variable is `at`, into `slot`, as one group.
@@ -214,8 +197,8 @@ static void issue(struct pipeline *p, struct tir_builder *b, struct tir_value *a
         struct tir_value **operands =
             arena_array(p->cx->scratch, struct tir_value *, old->operand_count);
         for (uint32_t i = 1; i < old->operand_count; i++)
-            operands[i] = ahead(p, b, old->operands[i], &map);
-        operands[TIR_COPY_TO] = slot_of(p, b, c, slot);
+            operands[i] = tir_clone_value(b, old->operands[i], p->body, &map);
+        operands[TIR_COPY_TO] = tir_build_slot(b, c->ring, slot, c->alloc->results[0]->type);
         operands[TIR_COPY_PRED] = operands[TIR_COPY_PRED]
                                       ? tir_binary(b, TIR_OP_AND, operands[TIR_COPY_PRED], pred)
                                       : pred;
@@ -272,7 +255,7 @@ static void rewrite(struct pipeline *p)
     struct tir_inst *loop = p->loop;
     struct tir_builder before = tir_builder_before(f, loop);
     vec_foreach(struct copy, c, &p->copies)
-        c->ring = build_ring(p, &before, c);
+        c->ring = build_ring(p, &before, c->alloc);
 
     struct tir_value *at = loop->operands[TIR_FOR_BEGIN], *step = loop->operands[TIR_FOR_STEP];
     for (int64_t i = 0; i + 1 < p->stages; i++) {
@@ -295,7 +278,8 @@ static void rewrite(struct pipeline *p)
     struct tir_value *write = tir_build1(&b, TIR_OP_WHERE, slot->type, choice, 3);
     issue(p, &b, tir_binary(&b, TIR_OP_ADD, p->body->args[0], distance), write);
     vec_foreach(struct copy, c, &p->copies)
-        tir_replace_uses(f, c->alloc->results[0], slot_of(p, &b, c, slot));
+        tir_replace_uses(f, c->alloc->results[0],
+                         tir_build_slot(&b, c->ring, slot, c->alloc->results[0]->type));
 
     struct tir_value *full = tir_binary(&b, TIR_OP_EQ, slot, last);
     struct tir_value *next[] = {full, zero, tir_binary(&b, TIR_OP_ADD, slot, one)};
@@ -321,7 +305,7 @@ enum tir_change tir_pass_pipeline(struct tir_func *f, struct tir_pass_cx *cx)
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_FOR)
             vec_push(cx->scratch, &loops, inst);
-    bool changed = false;
+    bool changed = tir_pipeline_rings(f, cx);
     vec_foreach(struct tir_inst *, it, &loops) {
         struct pipeline p = {.f = f, .cx = cx, .loop = *it, .body = (*it)->regions[0]};
         if (collect(&p) && choose_stages(&p)) {

@@ -21,6 +21,7 @@
 #include "ir/walk.h"
 #include "pass/dot.h"
 #include "pass/receipt.h"
+#include "pass/warpgroup.h"
 
 struct stage {
     struct tir_func *f;
@@ -91,7 +92,9 @@ static struct tir_value *to_shared(struct stage *s, struct tir_value *x, struct 
     const struct tir_type *type = tir_type_get(types, &shared);
     struct tir_value *buffer = tir_build1(&b, TIR_OP_ALLOC, type, NULL, 0);
     buffer->name = x->name;
-
+    if (!x->name && x->def && x->def->op == TIR_OP_LOAD && tir_ref_base(x->def)->name)
+        buffer->name = tir_intern(f->module->names, tir_str_format(s->cx->scratch, "%s_tile",
+                                                                   tir_ref_base(x->def)->name));
     store_whole(&b, x, buffer);
     return buffer;
 }
@@ -192,6 +195,9 @@ static void stage(struct stage *s, struct tir_inst *dot, uint32_t i, uint32_t k_
     dot->operands[i] = stage_operand(s, dot, v, k_dim, plan);
 }
 
+// wgmma takes rows as ldmatrix does, swizzled and of either orientation when elements have 16 bits.
+static const struct tir_dot_plan on_warpgroups = {.mma = true};
+
 void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct stage s = {.f = f, .cx = cx};
@@ -200,6 +206,18 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
         if (inst->op != TIR_OP_DOT)
             continue;
         struct tir_value *a = inst->operands[TIR_DOT_A], *b = inst->operands[TIR_DOT_B];
+        if (tir_dot_on_warpgroups(inst)) {
+            bool in_registers = tir_a_in_registers(inst);
+            tir_receipt_add(cx, TIR_TOPIC_DOT, inst->span,
+                            "dot: wgmma %lldx%lldx%lld %s on %u warpgroups, A in %s",
+                            (long long)a->type->shape[0], (long long)b->type->shape[1],
+                            (long long)a->type->shape[1], tir_elems[a->type->elem].name,
+                            f->threads / 128, in_registers ? "registers" : "shared memory");
+            if (!in_registers)
+                stage(&s, inst, TIR_DOT_A, 1, &on_warpgroups);
+            stage(&s, inst, TIR_DOT_B, 0, &on_warpgroups);
+            continue;
+        }
         struct tir_dot_plan plan =
             tir_dot_plan(cx->arch, a->type->elem, b->type->elem, inst->results[0]->type->elem,
                          a->type->shape[0], b->type->shape[1], a->type->shape[1]);

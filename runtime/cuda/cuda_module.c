@@ -232,9 +232,10 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
                      (void *)(uintptr_t)launch->params,
                      (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, &size,
                      (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_END_AS_INT};
+    void **whole = launch->parts ? NULL : extra;
     if (!has_cluster(cluster)) {
         CU_CALL_IN(d, status, error, cuLaunchKernel, function, grid[0], grid[1], grid[2], block[0],
-                   block[1], block[2], launch->dynamic_shared, stream, NULL, extra);
+                   block[1], block[2], launch->dynamic_shared, stream, launch->parts, whole);
         return status;
     }
     struct cu_launch_attribute attribute = cluster_attribute(cluster);
@@ -246,6 +247,6 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
         .attrs = &attribute,
         .attr_count = 1,
     };
-    CU_CALL_IN(d, status, error, cuLaunchKernelEx, &config, function, NULL, extra);
+    CU_CALL_IN(d, status, error, cuLaunchKernelEx, &config, function, launch->parts, whole);
     return status;
 }

@@ -464,7 +464,10 @@ cu_result EXPORTED(cuOccupancyMaxActiveClusters)(int *out, cu_function function,
                : TIR_CUDA_ERROR_INVALID_VALUE;
 }
 
-static cu_result launch(cu_function function, const struct cu_launch_config *config, void **extra)
+// parts: each parameter, then NULL; the first is where the runtime's block of TIR_MAX_PARAM_BYTES
+// begins. NULL: extra names the block and its size.
+static cu_result launch(cu_function function, const struct cu_launch_config *config, void **parts,
+                        void **extra)
 {
     struct fake_launch record = {
         .shared_bytes = config->shared_bytes,
@@ -476,14 +479,21 @@ static cu_result launch(cu_function function, const struct cu_launch_config *con
     for (unsigned int i = 0; i < config->attr_count; i++)
         if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             memcpy(record.cluster, &config->attrs[i].value.cluster, sizeof record.cluster);
-    const void *params = NULL;
-    for (; *extra; extra += 2) {
+    const void *params = parts ? parts[0] : NULL;
+    if (!parts == !extra)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    while (parts && parts[record.parts])
+        record.parts++;
+    if (parts)
+        memcpy(record.params, params, sizeof record.params);
+    for (; extra && *extra; extra += 2) {
         if ((uintptr_t)extra[0] == TIR_CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT)
             params = extra[1];
         if ((uintptr_t)extra[0] == TIR_CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT)
             memcpy(&record.params_size, extra[1], sizeof record.params_size);
     }
-    memcpy(record.params, params, record.params_size);
+    if (!parts)
+        memcpy(record.params, params, record.params_size);
     if (strcmp(record.function, "copy") == 0) { // X, stride, Y, stride, n
         uint64_t words[5];
         memcpy(words, record.params, sizeof words);
@@ -502,18 +512,18 @@ cu_result EXPORTED(cuLaunchKernel)(cu_function function, unsigned int gx, unsign
                                    void **params, void **extra)
 {
     BEGIN_IN_CONTEXT();
-    if (params || !gx || !gy || !gz)
+    if (!gx || !gy || !gz)
         return TIR_CUDA_ERROR_INVALID_VALUE;
     struct cu_launch_config config = {
         .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared, .stream = stream};
-    return launch(function, &config, extra);
+    return launch(function, &config, params, extra);
 }
 
 cu_result EXPORTED(cuLaunchKernelEx)(const struct cu_launch_config *config, cu_function function,
                                      void **params, void **extra)
 {
     BEGIN_IN_CONTEXT();
-    return params ? TIR_CUDA_ERROR_INVALID_VALUE : launch(function, config, extra);
+    return launch(function, config, params, extra);
 }
 
 // FAKE_OLD makes a driver that has only the exported symbols, as before CUDA 12.

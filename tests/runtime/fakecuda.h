@@ -13,7 +13,8 @@ struct fake_launch {
     unsigned int grid[3], block[3], cluster[3];
     unsigned int shared_bytes;
     cu_stream stream;
-    size_t params_size;
+    size_t params_size; // of a block; 0: the launch named every parameter instead
+    uint32_t parts;     // how many of them lie in `params`, one behind the other
     uint8_t params[4096];
 };
 

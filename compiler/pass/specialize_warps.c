@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// specialize_warps: gives copies and products warps of their own.
+//
+//     let a: shared bf16[4, 128, 64] in R = ring(stages = 4);
+//     tiles (m, n) in (M by 128, N by 256) persistent(1) {
+//         let r: T = for k: i64 in range(0, K, 64) carry (acc: T = zero) {
+//             put(a) with (slot: i32) { copy_async(view(a[slot, ...]), A[m:+128, k:+64], ...); }
+//             let d: T = get(a, lag = 1) with (slot: i32) { ... dot(..., acc) ... }
+//             yield d;
+//         }
+//         store(D[m:+128, n:+256], r);
+//     }
+// becomes
+//     let a: shared bf16[4, 128, 64] in R = ring(stages = 4);
+//     role load warps(1) first(0) regs(40) {
+//         tiles (m, n) in (...) persistent(1) {
+//             for k: i64 in range(0, K, 64) { put(a) with (slot: i32) { copy_async(...); } }
+//         }
+//     }
+//     role math warps(8) first(4) regs(232) {
+//         tiles (m, n) in (...) persistent(1) {
+//             let r: T = for k: ... carry (acc: T = zero) { let d: T = get(a, lag = 1) ...; yield
+//             d; } store(D[m:+128, n:+256], r);
+//         }
+//     }
+//
+// Both roles walk the same loops: each has a copy of the whole program. `math` loses the puts;
+// `load` loses what has an effect, but for the puts and the loops and branches around them, and
+// dead code elimination takes the rest. What decides which copies are made and where from must
+// therefore follow from parameters, loop variables and memory that nothing writes: where it depends
+// on what was computed from the copies themselves, the program stays one role and the receipt says
+// so.
+//
+// One warp starts copies; it has a warpgroup to itself, because registers are dealt out by
+// warpgroups: it gives its own to the warpgroups that hold the sums. Where puts compute what they
+// store, `load` has as many warps as `math`, over which the tiles are spread already.
+
+#include "base/bitset.h"
+#include "ir/walk.h"
+#include "pass/receipt.h"
+
+#define WARPGROUP_WARPS 4
+
+struct split {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct bitset needed;         // values that puts and the control flow around them need, by id
+    VEC(struct tir_value *) work; // needed, but not yet looked at
+    const char *refusal;
+    struct tir_span refused_at;
+};
+
+static bool holds_put(const struct tir_inst *inst)
+{
+    if (inst->op == TIR_OP_PUT)
+        return true;
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
+            if (holds_put(in))
+                return true;
+    return false;
+}
+
+static bool is_control(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE || inst->op == TIR_OP_IF ||
+           inst->op == TIR_OP_TILES;
+}
+
+static void refuse(struct split *s, const struct tir_inst *inst, const char *why)
+{
+    if (!s->refusal) {
+        s->refusal = why;
+        s->refused_at = inst->span;
+    }
+}
+
+// What puts need.
+
+static void need(struct split *s, struct tir_value *v)
+{
+    if (v && v->kind != TIR_VALUE_CONST && bitset_insert(&s->needed, v->id))
+        vec_push(s->cx->scratch, &s->work, v);
+}
+
+static void need_all(struct split *s, struct tir_value *const *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        need(s, values[i]);
+}
+
+static struct tir_value *yielded(const struct tir_inst *inst, uint32_t region, uint32_t i)
+{
+    return tir_yield_of(inst->regions[region])->operands[i];
+}
+
+// Carried value or result number i of a loop or branch.
+static void need_carried(struct split *s, const struct tir_inst *inst, uint32_t i)
+{
+    if (inst->op == TIR_OP_IF) {
+        need(s, yielded(inst, 0, i));
+        need(s, yielded(inst, 1, i));
+        return;
+    }
+    need(s, inst->operands[tir_fixed_count(inst) + i]);
+    need(s, yielded(inst, inst->region_count - 1, i));
+}
+
+// How often a loop runs, which way a branch goes.
+static void need_control(struct split *s, const struct tir_inst *inst)
+{
+    need_all(s, inst->operands,
+             inst->op == TIR_OP_TILES ? inst->operand_count : tir_fixed_count(inst));
+    if (inst->op == TIR_OP_WHILE)
+        need(s, yielded(inst, 0, 0));
+}
+
+static void need_result(struct split *s, const struct tir_value *v)
+{
+    const struct tir_inst *inst = v->def;
+    if (is_control(inst)) {
+        need_control(s, inst);
+        need_carried(s, inst, v->index);
+        return;
+    }
+    if (inst->op == TIR_OP_GET) {
+        need(s, yielded(inst, 0, v->index));
+        return;
+    }
+    if (inst->op == TIR_OP_RING)
+        return;
+    if (tir_type_is_tile(v->type))
+        refuse(s, inst, "what is copied follows from a tile");
+    if (inst->op == TIR_OP_LOAD) {
+        const struct tir_param *param = tir_param_of(s->f, tir_ref_base(inst));
+        if (!param || param->direction != TIR_IN)
+            refuse(s, inst, "what is copied follows from memory that is written");
+    } else if (!tir_has_trait(inst, TIR_PURE)) {
+        refuse(s, inst, "what is copied follows from an operation with an effect");
+    }
+    need_all(s, inst->operands, inst->operand_count);
+}
+
+static void need_argument(struct split *s, const struct tir_value *v)
+{
+    const struct tir_inst *owner = v->block->owner;
+    uint32_t lead = owner && owner->op == TIR_OP_FOR ? 1 : 0;
+    if (owner && (owner->op == TIR_OP_FOR || owner->op == TIR_OP_WHILE) && v->index >= lead)
+        need_carried(s, owner, v->index - lead);
+}
+
+// What a put's block uses and does not make.
+static void need_outside(struct split *s, const struct tir_block *block)
+{
+    tir_foreach_inst_in(inst, block)
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            struct tir_value *v = inst->operands[i];
+            bool inside = v && (v->def ? tir_block_contains(block, v->def) : v->block == block);
+            if (!inside)
+                need(s, v);
+        }
+}
+
+static void find_needed(struct split *s)
+{
+    s->needed = bitset_new(s->cx->scratch, s->f->value_count);
+    tir_foreach_inst(inst, s->f) {
+        if (inst->op == TIR_OP_PUT)
+            need_outside(s, inst->regions[0]);
+        else if (is_control(inst) && holds_put(inst))
+            need_control(s, inst);
+    }
+    while (s->work.len) {
+        struct tir_value *v = vec_pop(&s->work);
+        if (v->kind == TIR_VALUE_RESULT)
+            need_result(s, v);
+        else
+            need_argument(s, v);
+    }
+}
+
+// The roles.
+
+static struct tir_inst *build_role(struct split *s, const char *name, uint32_t first,
+                                   uint32_t warps, uint32_t regs)
+{
+    struct tir_builder b = tir_builder_at_end(s->f, s->f->body);
+    b.span = s->f->span;
+    struct tir_inst *role = tir_build(&b, TIR_OP_ROLE, NULL, 0, NULL, 0, 1);
+    tir_set_text(s->f, role, TIR_ATTR_name, tir_str_of(name));
+    tir_set_int(s->f, role, TIR_ATTR_warps, warps);
+    tir_set_int(s->f, role, TIR_ATTR_first, first);
+    if (regs)
+        tir_set_int(s->f, role, TIR_ATTR_regs, regs);
+    if (!regs)
+        tir_receipt_add(s->cx, TIR_TOPIC_ROLE, s->f->span, "role %s: warps %u to %u", name, first,
+                        first + warps - 1);
+    else
+        tir_receipt_add(s->cx, TIR_TOPIC_ROLE, s->f->span, "role %s: warps %u to %u, %u registers",
+                        name, first, first + warps - 1, regs);
+    return role;
+}
+
+static void end_block(struct tir_func *f, struct tir_block *block)
+{
+    struct tir_builder b = tir_builder_at_end(f, block);
+    tir_build_yield(&b, NULL, 0);
+}
+
+// A get in `load`: what is in it, as far as it is needed.
+static void open_get(struct tir_func *f, struct tir_inst *get)
+{
+    struct tir_block *block = get->regions[0];
+    struct tir_inst *yield = tir_yield_of(block);
+    tir_replace_uses(f, block->args[0], tir_const_i32(f, 0));
+    for (uint32_t i = 0; i < get->result_count; i++)
+        tir_replace_uses(f, get->results[i], yield->operands[i]);
+    tir_remove(yield);
+    while (block->first)
+        tir_move_before(block->first, get);
+    tir_remove(get);
+}
+
+// A loop or branch without puts whose results nothing needs.
+static void drop_control(struct tir_func *f, struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        tir_replace_uses(f, inst->results[i], tir_const_like(f, inst->results[i]->type, 0));
+    tir_remove(inst);
+}
+
+static bool is_needed(const struct split *s, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (bitset_has(&s->needed, inst->results[i]->id))
+            return true;
+    return false;
+}
+
+// Of the copy for `load`: leaves puts, and what may be needed for them.
+static void keep_puts(struct split *s, struct tir_block *block)
+{
+    const uint32_t effects = TIR_WRITES | TIR_ASYNC | TIR_SYNC;
+    struct tir_inst *next;
+    for (struct tir_inst *inst = block->first; inst; inst = next) {
+        next = inst->next;
+        if (inst->op == TIR_OP_PUT || inst->op == TIR_OP_YIELD)
+            continue;
+        if (inst->op == TIR_OP_GET) {
+            next = inst->regions[0]->first;
+            next = next == tir_yield_of(inst->regions[0]) ? inst->next : next;
+            open_get(s->f, inst);
+        } else if (is_control(inst)) {
+            if (!holds_put(inst) && !is_needed(s, inst))
+                drop_control(s->f, inst);
+            for (uint32_t r = 0; inst->block && r < inst->region_count; r++)
+                keep_puts(s, inst->regions[r]);
+        } else if (tir_has_trait(inst, effects) && inst->op != TIR_OP_ALLOC) {
+            for (uint32_t i = 0; i < inst->result_count; i++)
+                tir_replace_uses(s->f, inst->results[i],
+                                 tir_const_like(s->f, inst->results[i]->type, 0));
+            tir_remove(inst);
+        }
+    }
+}
+
+static void drop_puts(struct tir_func *f, struct tir_block *body)
+{
+    (void)f;
+    for (struct tir_inst *inst = tir_walk_next(body, NULL), *next; inst; inst = next) {
+        next = inst->op == TIR_OP_PUT ? tir_walk_skip(body, inst) : tir_walk_next(body, inst);
+        if (inst->op == TIR_OP_PUT)
+            tir_remove(inst);
+    }
+}
+
+static bool has_ring(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_RING)
+            return true;
+    return false;
+}
+
+static bool has_role(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_ROLE)
+            return true;
+    return false;
+}
+
+// Does some put compute what it stores?
+static bool puts_compute(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_PUT)
+            tir_foreach_inst_in(in, inst->regions[0])
+                if (in->op == TIR_OP_STORE)
+                    return true;
+    return false;
+}
+
+// Registers of a thread of `load` and of `math`, by the warpgroups of `math`. All threads of a CTA
+// together have 64,512; 0: as many as ptxas gives, which one warpgroup of `math` can do with.
+struct budget {
+    uint32_t load, math;
+};
+static const struct budget copying[] = {{0, 0}, {0, 0}, {40, 232}, {24, 160}};
+static const struct budget computing[] = {{0, 0}, {0, 0}, {96, 152}, {56, 112}};
+
+enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct split s = {.f = f, .cx = cx};
+    if (!has_ring(f) || has_role(f))
+        return TIR_UNCHANGED;
+    uint32_t groups = f->threads / 128;
+    find_needed(&s);
+    if (groups >= TIR_COUNT_OF(copying))
+        refuse(&s, f->body->first, "more than three warpgroups compute");
+    if (s.refusal) {
+        tir_receipt_refuse(cx, TIR_TOPIC_ROLE, TIR_WISH_SPECIALIZE, s.refused_at,
+                           "roles: none, because %s", s.refusal);
+        return TIR_UNCHANGED;
+    }
+    bool computes = puts_compute(f);
+    struct budget budget = computes ? computing[groups] : copying[groups];
+    uint32_t warps = f->threads / 32, first = computes ? warps : WARPGROUP_WARPS;
+    struct tir_inst *load = build_role(&s, "load", 0, computes ? warps : 1, budget.load);
+    struct tir_inst *math = build_role(&s, "math", first, warps, budget.math);
+    end_block(f, math->regions[0]);
+    for (struct tir_inst *inst = f->body->first, *next; inst != load; inst = next) {
+        next = inst->next;
+        if (inst->op != TIR_OP_RING)
+            tir_move_before(inst, math->regions[0]->last);
+    }
+    struct tir_map map;
+    tir_map_init(&map, cx->scratch);
+    struct tir_builder b = tir_builder_at_end(f, load->regions[0]);
+    tir_clone_into(&b, math->regions[0], &map);
+    end_block(f, load->regions[0]);
+    find_needed(&s); // by the ids of the copy too
+    keep_puts(&s, load->regions[0]);
+    drop_puts(f, math->regions[0]);
+    f->threads += 32 * first;
+    tir_pass_dce(f, cx);
+    return TIR_CHANGED;
+}

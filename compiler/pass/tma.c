@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which slices tensor copies can move (PTX ISA, "Tensors"; CUDA driver API,
+// cuTensorMapEncodeTiled).
+//
+// A tensor map holds address and strides as multiples of 16 bytes and counts in whole elements from
+// a contiguous innermost dimension. A copy moves a box; its innermost start and size are multiples
+// of 16 bytes too: an H200 faults on other starts, though ptxas takes them. Boxes larger than 256
+// are split when they are lowered. Outside the tensor loads give zeros and stores are dropped.
+
+#include "pass/tma.h"
+
+#include "target/nvptx/arch.h"
+
+bool tir_reads_zero_outside(const struct tir_inst *load)
+{
+    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
+    if (load->operands[TIR_LOAD_MASK])
+        return false;
+    if (!pad)
+        return true;
+    if (pad->kind != TIR_VALUE_CONST)
+        return false;
+    return tir_elem_is_float(pad->type->elem) ? pad->constant.f == 0 : pad->constant.i == 0;
+}
+
+static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_inst *access)
+{
+    const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
+    const struct tir_value *base = tir_ref_base(access);
+    uint32_t last = base->type->rank - 1, bits = tir_elems[base->type->elem].bits;
+    for (uint32_t d = 0; d <= last; d++)
+        if (box->list[d] < 0)
+            return "an index tile names its elements";
+    if (box->list[last] == 0)
+        return "its innermost dimension is a single element";
+    if (box->list[last] * bits % 128)
+        return "its rows are not a multiple of 16 bytes";
+    uint64_t start = tir_range_divisor(ranges, tir_ref_indices(access)[last]);
+    if (start * bits % 128)
+        return "its innermost start is not known to be a multiple of 16 bytes";
+    return NULL;
+}
+
+const char *tir_tma_refusal(const struct tir_func *f, const struct tir_arch *arch,
+                            const struct tir_ranges *ranges, const struct tir_inst *access)
+{
+    const struct tir_param *param = tir_param_of(f, tir_ref_base(access));
+    if (!(arch->features & TIR_ARCH_TMA))
+        return "the target has no tensor copies";
+    if (!param)
+        return "it is not a tensor";
+    if (!param->value->type->rank)
+        return "the tensor has no dimensions";
+    if (tir_tensor_alignment(f, param->value) < 16)
+        return "the tensor is not known to be aligned to 16 bytes";
+    if (access->op == TIR_OP_STORE) {
+        if (access->operands[TIR_STORE_MASK])
+            return "it has a mask";
+    } else if (param->direction != TIR_IN) {
+        return "the tensor is written too";
+    } else if (access->op == TIR_OP_LOAD && !tir_reads_zero_outside(access)) {
+        return "it has a mask or a pad other than 0";
+    }
+    return refuse_box(ranges, access);
+}
