@@ -135,9 +135,13 @@ static bool has_topic(const struct tir_receipt_part *part, enum tir_topic topic)
 
 static void describe_copy(struct tir_pass_cx *cx, const struct tir_inst *copy)
 {
-    const char *name = tir_ref_base(copy)->name;
-    tir_receipt_add(cx, TIR_TOPIC_COPY, copy->span, "copy of %s: cp.async, %lld bytes each",
-                    name ? name : "a tensor", (long long)tir_attr_int(copy, TIR_ATTR_width, 16));
+    const char *name = tir_ref_base(copy)->name ? tir_ref_base(copy)->name : "a tensor";
+    if (copy->operands[TIR_COPY_MBAR])
+        tir_receipt_add(cx, TIR_TOPIC_COPY, copy->span, "copy of %s: %s", name,
+                        tir_words[tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_engine_tma)].name);
+    else
+        tir_receipt_add(cx, TIR_TOPIC_COPY, copy->span, "copy of %s: cp.async, %lld bytes each",
+                        name, (long long)tir_attr_int(copy, TIR_ATTR_width, 16));
 }
 
 static void describe_dot(struct tir_pass_cx *cx, const struct tir_inst *dot)
@@ -155,7 +159,7 @@ static void describe_by_hand(struct tir_pass_cx *cx, const struct tir_receipt_pa
 {
     bool copies = !has_topic(part, TIR_TOPIC_COPY), dots = !has_topic(part, TIR_TOPIC_DOT);
     tir_foreach_inst(inst, f) {
-        if (copies && inst->op == TIR_OP_COPY_ASYNC && !inst->operands[TIR_COPY_MBAR])
+        if (copies && inst->op == TIR_OP_COPY_ASYNC)
             describe_copy(cx, inst);
         else if (dots && inst->op == TIR_OP_DOT)
             describe_dot(cx, inst);
