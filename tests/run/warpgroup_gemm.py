@@ -113,7 +113,6 @@ class Gemm:
             let half: i64 = mul(mine_m, {self.bn // 2});
             let n_half: i64 = add(n, half);""" if self.cluster else ""
         meet = "cluster_arrive();\n    cluster_wait();" if self.cluster else "bar_sync();"
-        leave = "\n        cluster_arrive();\n        cluster_wait();" if self.cluster else ""
         first_m = "m0" if self.cluster else "m"
 
         def slot(name, shape):
@@ -138,6 +137,13 @@ class Gemm:
         if self.cluster:
             load_b = f"""let bh: shared {self.elem}[{self.bn // 2}, {self.bk}] = view(b[s1, half:+{self.bn // 2}, 0:+{self.bk}]);
                     copy_async(bh, B[n_half:+{self.bn // 2}, k:+{self.bk}], mbar = f, ctas = i32(3), engine = tma);"""
+        # A CTA stays until the other one has freed every slot: it arrives in this one's memory.
+        drain = f"""
+        let s8: i32, p8: i32 = for i: i32 in range(i32(0), i32({self.stages}), i32(1)) carry (s1: i32 = s9, p1: i32 = p9) {{
+            let e: shared mbarrier = view(empty[s1]);
+            wait(e, p1);{step}
+            yield s2, p2;
+        }}""" if self.cluster else ""
         lines = [f"""
 kernel gemm({self.parameters()})
     threads({threads}){" cluster(2, 1, 1)" if self.cluster else ""} form(synced) facts(vector16, unit_inner) shared({full_at + 16 * self.stages})
@@ -174,7 +180,7 @@ kernel gemm({self.parameters()})
                 yield s2, p2;
             }}
             yield s3, p3;
-        }}{leave}
+        }}{drain}
     }}
     role math warps({self.warps}) first(4) regs({ {4: 240, 8: 232, 12: 152}[self.warps] }) {{
         let s9: i32, p9: i32 = tiles ({first_m}, n) in {loop} carry (s: i32 = i32(0), p: i32 = i32(0)) {how} {{{own}
@@ -248,7 +254,7 @@ kernel gemm({self.parameters()})
         }
         if leader {
             wait_group(groups = 0, engine = tma);
-        }""" + leave + """
+        }
     }
 }
 """)
