@@ -27,46 +27,126 @@ struct plan {
     uint32_t replays;
     int64_t most; // rounds
     bool decided;
+    bool watches, recurs; // the state of a long loop
 };
 
-// The host block, where it can be computed: whether the arguments may be as they are.
-static bool is_allowed(const struct plan *s)
+// The host block, for the arguments as they are.
+struct host {
+    const struct tir_func *f;
+    int64_t *at; // by value id
+    struct bitset known;
+};
+
+static bool get(const struct host *h, const struct tir_value *v, int64_t *out)
+{
+    bool constant = v->kind == TIR_VALUE_CONST && !tir_elem_is_float(v->type->elem);
+    *out = constant ? v->constant.i : h->at[v->id];
+    return constant || bitset_has(&h->known, v->id);
+}
+
+static void compute(struct host *h, const struct tir_inst *inst)
+{
+    union tir_number in[3] = {{0}}, out;
+    bool known = inst->operand_count > 0 && inst->operand_count <= 3;
+    for (uint32_t i = 0; known && i < inst->operand_count; i++)
+        known = get(h, inst->operands[i], &in[i].i);
+    if (!known)
+        return;
+    enum tir_elem elem = inst->operands[inst->operand_count - 1]->type->elem;
+    if (inst->op == TIR_OP_CAST)
+        out = tir_number_cast(inst->results[0]->type->elem, elem, in[0]);
+    else if (!tir_number_apply(inst->op, elem, in, &out))
+        return;
+    h->at[inst->results[0]->id] = out.i;
+    bitset_insert(&h->known, inst->results[0]->id);
+}
+
+static struct host compute_host(const struct plan *s)
 {
     const struct tir_func *f = s->p.f;
-    const struct tir_inst *yield = tir_yield_of(f->host);
-    int64_t *at = arena_array(s->p.cx->scratch, int64_t, f->value_count);
-    struct bitset known = bitset_new(s->p.cx->scratch, f->value_count);
+    struct host h = {f, arena_array(s->p.cx->scratch, int64_t, f->value_count),
+                     bitset_new(s->p.cx->scratch, f->value_count)};
     for (uint32_t i = 0; i < f->body->arg_count; i++) {
-        const struct tir_type *t = f->body->args[i]->type;
-        at[f->body->args[i]->id] = s->args[i];
-        if (tir_type_is_scalar(t) && !tir_elem_is_float(t->elem))
-            bitset_insert(&known, f->body->args[i]->id);
+        const struct tir_value *v = f->body->args[i];
+        h.at[v->id] = s->args[i];
+        if (tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem))
+            bitset_insert(&h.known, v->id);
     }
-    for (const struct tir_inst *inst = f->host->first; inst && inst != yield; inst = inst->next) {
-        union tir_number in[3] = {{0}}, out;
-        bool computed = inst->operand_count > 0 && inst->operand_count <= 3;
-        for (uint32_t i = 0; computed && i < inst->operand_count; i++) {
-            const struct tir_value *v = inst->operands[i];
-            bool constant = v->kind == TIR_VALUE_CONST && !tir_elem_is_float(v->type->elem);
-            computed = constant || bitset_has(&known, v->id);
-            in[i].i = constant ? v->constant.i : at[v->id];
+    for (const struct tir_inst *inst = f->host->first; inst; inst = inst->next)
+        if (inst->op != TIR_OP_YIELD)
+            compute(&h, inst);
+    return h;
+}
+
+static bool is_arg(const struct tir_value *v)
+{
+    return v->kind == TIR_VALUE_ARG;
+}
+
+// x * c == other: x follows, or else other is made a multiple. x % c == 0: so is x.
+static bool repair_multiple(struct plan *s, const struct host *h, const struct tir_inst *product,
+                            const struct tir_value *other)
+{
+    const struct tir_value *x = product->operands[0];
+    int64_t c, value;
+    if (!is_arg(x) || !get(h, product->operands[1], &c) || c <= 0 || !get(h, other, &value))
+        return false;
+    if (product->op == TIR_OP_REM) {
+        s->args[x->index] = (int64_t)tir_align_up((uint64_t)s->args[x->index], (uint64_t)c);
+        return value == 0;
+    }
+    if (value % c == 0)
+        s->args[x->index] = value / c;
+    else if (is_arg(other))
+        s->args[other->index] = (int64_t)tir_align_up((uint64_t)value, (uint64_t)c);
+    return value % c == 0 || is_arg(other);
+}
+
+// Changes an argument on one side of a comparison so that it holds.
+static bool repair_side(struct plan *s, const struct host *h, const struct tir_inst *cond,
+                        uint32_t side)
+{
+    const struct tir_value *v = cond->operands[side], *other = cond->operands[1 - side];
+    enum tir_op op = cond->op;
+    int64_t value;
+    if (op == TIR_OP_EQ && v->def && (v->def->op == TIR_OP_MUL || v->def->op == TIR_OP_REM))
+        return repair_multiple(s, h, v->def, other);
+    if (!is_arg(v) || !get(h, other, &value))
+        return false;
+    bool below = op == (side == 0 ? TIR_OP_LT : TIR_OP_GT);
+    bool above = op == (side == 0 ? TIR_OP_GT : TIR_OP_LT);
+    s->args[v->index] = value - below + above;
+    return op == TIR_OP_EQ || op == TIR_OP_LE || op == TIR_OP_GE || below || above;
+}
+
+static bool repair(struct plan *s, const struct host *h, const struct tir_value *v)
+{
+    const struct tir_inst *cond = v->def;
+    int64_t x;
+    if (!cond || cond->operand_count != 2)
+        return false;
+    if (cond->op == TIR_OP_AND)
+        return repair(s, h, cond->operands[get(h, cond->operands[0], &x) && !x ? 0 : 1]);
+    return repair_side(s, h, cond, 0) || repair_side(s, h, cond, 1);
+}
+
+// Changes arguments until the kernel's conditions hold, as far as that is easy. False: they do not.
+static bool are_allowed(struct plan *s)
+{
+    const struct tir_inst *yield = tir_yield_of(s->p.f->host);
+    for (uint32_t tries = 0; yield && tries < 8; tries++) {
+        struct host h = compute_host(s);
+        bool holds = true;
+        for (uint32_t i = s->p.f->grid_count; holds && i < yield->operand_count; i++) {
+            int64_t x;
+            holds = !get(&h, yield->operands[i], &x) || x;
+            if (!holds && !repair(s, &h, yield->operands[i]))
+                return false;
         }
-        if (!computed)
-            continue;
-        enum tir_elem elem = inst->operands[inst->operand_count - 1]->type->elem;
-        if (inst->op == TIR_OP_CAST)
-            out = tir_number_cast(inst->results[0]->type->elem, elem, in[0]);
-        else if (!tir_number_apply(inst->op, elem, in, &out))
-            continue;
-        at[inst->results[0]->id] = out.i;
-        bitset_insert(&known, inst->results[0]->id);
+        if (holds)
+            return true;
     }
-    for (uint32_t i = f->grid_count; yield && i < yield->operand_count; i++) {
-        const struct tir_value *v = yield->operands[i];
-        if (v->kind == TIR_VALUE_CONST ? !v->constant.i : bitset_has(&known, v->id) && !at[v->id])
-            return false;
-    }
-    return true;
+    return !yield;
 }
 
 static enum sync_outcome replay_once(struct plan *s, uint32_t waves, uint32_t seed)
@@ -74,14 +154,19 @@ static enum sync_outcome replay_once(struct plan *s, uint32_t waves, uint32_t se
     struct tir_arena *arena = s->p.cx->scratch;
     for (;;) {
         struct tir_arena_mark mark = tir_arena_mark(arena);
-        struct sync_run r = {
-            .p = &s->p, .arena = arena, .args = s->args, .waves = waves, .seed = seed};
+        struct sync_run r = {.p = &s->p,
+                             .arena = arena,
+                             .args = s->args,
+                             .waves = waves,
+                             .seed = seed,
+                             .watches = s->watches};
         enum sync_outcome outcome = SYNC_GOING;
-        if (is_allowed(s)) {
+        if (are_allowed(s)) {
             outcome = tir_sync_replay(&r);
             s->replays++;
         }
         s->decided = r.decided;
+        s->recurs |= r.recurs;
         tir_arena_release(arena, mark);
         if (outcome != SYNC_SPLIT)
             return outcome;
@@ -141,6 +226,21 @@ static enum sync_outcome replay_ragged(struct plan *s)
     return replay(s, s->p.depth);
 }
 
+// Long enough for the roles to find their pace and for a ring to go round twice: does the state
+// recur?
+static enum sync_outcome replay_long(struct plan *s)
+{
+    s->watches = true;
+    set_args(s, 6 * s->p.depth + 4);
+    enum sync_outcome outcome = replay_once(s, 1, 0);
+    if (outcome == SYNC_GOING && !s->recurs && s->replays)
+        tir_sync_unchecked_text(
+            &s->p, tir_str_format(s->p.f->module->arena,
+                                  "loops of more than %lld rounds: no state was seen to recur",
+                                  (long long)s->most));
+    return outcome;
+}
+
 static enum sync_outcome replay_all(struct plan *s)
 {
     int64_t most = s->p.has_data_loops ? 2 * s->p.depth + 2 : 0;
@@ -155,6 +255,10 @@ static enum sync_outcome replay_all(struct plan *s)
         outcome = replay_apart(s);
     if (outcome == SYNC_GOING && s->p.has_data_loops)
         outcome = replay_ragged(s);
+    if (outcome == SYNC_GOING && s->p.has_data_loops)
+        outcome = replay_long(s);
+    if (!s->replays)
+        tir_sync_unchecked_text(&s->p, STR("no arguments were found that its conditions allow"));
     return outcome;
 }
 
@@ -164,8 +268,8 @@ static void write_receipt(struct plan *s, enum sync_outcome outcome)
     if (!p->mbarrier_count && !p->role_count && !p->unchecked.len && outcome == SYNC_GOING)
         return;
     tir_receipt_add(p->cx, TIR_TOPIC_SYNC, p->f->span,
-                    "sync: checked in %u replays, loops of up to %lld rounds", s->replays,
-                    (long long)s->most);
+                    "sync: checked in %u replays, loops of up to %lld rounds%s", s->replays,
+                    (long long)s->most, s->recurs ? " and, as the state recurs, of any more" : "");
     if (outcome == SYNC_GIVEN_UP && !p->unchecked.len)
         tir_receipt_add(p->cx, TIR_TOPIC_SYNC, p->f->span,
                         "sync: unchecked: the kernel takes more work than the limit");

@@ -21,6 +21,7 @@
 #include "base/bitset.h"
 #include "ir/number.h"
 #include "ir/walk.h"
+#include "pass/crew.h"
 #include "pass/pass.h"
 #include "pass/receipt.h"
 #include "pass/shared.h"
@@ -137,7 +138,7 @@ struct sync_agent {
     uint32_t id, cta;
     uint32_t first_warp, warps;
     const struct tir_inst *role; // that its warps belong to; NULL: none
-    uint32_t role_id;            // while they run it, else 0
+    uint32_t role_id;            // while they run it: its named barrier; else 0
     struct sync_value *slots;    // by value id
     uint32_t *visits;            // by instruction id
     struct sync_clock all;       // what its lanes know together
@@ -199,8 +200,9 @@ struct sync_program {
     struct bitset needed;  // values that decide what they do, by id
     struct bitset fixed;   // values that an agent computes once, by id
     bool has_wgmma;
-    bool has_data_loops; // loops whose number of rounds depends on arguments
-    uint32_t ctas;       // of a cluster that are replayed
+    bool has_data_loops;      // loops whose number of rounds depends on arguments
+    struct bitset data_loops; // by id of the instruction
+    uint32_t ctas;            // of a cluster that are replayed
     uint32_t role_count;
     int64_t depth; // slots of the deepest ring
     VEC(struct sync_root) roots;
@@ -228,6 +230,10 @@ struct sync_run {
     uint32_t waves;
     uint32_t seed; // how branches on data go: 0 not taken, 1 taken, else mixed
     bool decided;  // some branch was on data
+    bool watches;  // for states that recur
+    bool recurs;
+    const struct sync_agent *watched;
+    VEC(uint64_t) states;
     // The state.
     struct sync_agent *agents;
     uint32_t agent_count;
@@ -254,9 +260,13 @@ bool tir_sync_limits(const struct sync_program *p);
 
 // report.c: what the receipt names as not checked.
 void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, const char *what);
+void tir_sync_unchecked_text(struct sync_program *p, tir_str line);
 
 // replay.c: runs all agents as far as they get.
 enum sync_outcome tir_sync_replay(struct sync_run *r);
+
+// recur.c: when an agent comes to the head of a loop.
+void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct sync_frame *f);
 
 // value.c
 struct sync_value tir_sync_value(const struct sync_run *r, const struct sync_agent *a,

@@ -256,8 +256,8 @@ bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
                            const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
-    uint32_t warps = a->role_id ? (uint32_t)tir_attr_int(a->role, TIR_ATTR_warps, 1)
-                                : r->p->f->threads / SYNC_LANES;
+    uint32_t warps =
+        a->role_id ? tir_crew_of(r->p->f, a->role).warps : r->p->f->threads / SYNC_LANES;
     if (warps == 1) {
         tir_sync_warp(r, a);
         return true;

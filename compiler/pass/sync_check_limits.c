@@ -67,9 +67,9 @@ static bool find_registers(const struct sync_program *p, const struct tir_inst *
             continue;
         if (!check_count(p, role))
             return false;
-        int64_t first = tir_attr_int(role, TIR_ATTR_first, 0);
-        int64_t last = first + tir_attr_int(role, TIR_ATTR_warps, 1) - 1;
-        for (int64_t g = TIR_MAX(first, 0) / 4; g <= last / 4 && g < MAX_WARPGROUPS; g++) {
+        struct tir_crew crew = tir_crew_of(p->f, role);
+        uint32_t last = crew.first + crew.warps - 1;
+        for (uint32_t g = crew.first / 4; g <= last / 4 && g < MAX_WARPGROUPS; g++) {
             if (!by[g]) {
                 by[g] = role;
                 continue;

@@ -247,7 +247,9 @@ static void follow_source(struct slice *s, const struct tir_value *v)
     }
 }
 
-static void use_args(struct sync_program *p, const struct tir_value *v, int64_t granule, bool loops)
+// loop: the one whose rounds v decides; NULL: it decides how many tiles there are.
+static void use_args(struct sync_program *p, const struct tir_value *v, int64_t granule,
+                     const struct tir_inst *loop)
 {
     struct slice s = {.p = p, .seen = bitset_new(p->cx->scratch, p->f->value_count)};
     follow(&s, v);
@@ -259,8 +261,11 @@ static void use_args(struct sync_program *p, const struct tir_value *v, int64_t 
         }
         if (granule > p->args[at->index].granule)
             p->args[at->index].granule = granule;
-        p->args[at->index].loops |= loops;
-        p->has_data_loops |= loops;
+        if (!loop)
+            continue;
+        p->args[at->index].loops = true;
+        p->has_data_loops = true;
+        bitset_insert(&p->data_loops, loop->id);
     }
 }
 
@@ -273,14 +278,14 @@ static void find_args(struct sync_program *p)
             continue;
         if (inst->op == TIR_OP_FOR) {
             tir_is_const_int(inst->operands[TIR_FOR_STEP], &step);
-            use_args(p, inst->operands[TIR_FOR_BEGIN], step, true);
-            use_args(p, inst->operands[TIR_FOR_END], step, true);
+            use_args(p, inst->operands[TIR_FOR_BEGIN], step, inst);
+            use_args(p, inst->operands[TIR_FOR_END], step, inst);
         } else if (inst->op == TIR_OP_WHILE) {
-            use_args(p, tir_yield_of(inst->regions[0])->operands[0], 1, true);
+            use_args(p, tir_yield_of(inst->regions[0])->operands[0], 1, inst);
         } else if (inst->op == TIR_OP_TILES) {
             const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
             for (uint32_t i = 0; i < by->list_count; i++)
-                use_args(p, inst->operands[i], by->list[i], false);
+                use_args(p, inst->operands[i], by->list[i], NULL);
         }
     }
 }
@@ -339,13 +344,12 @@ static void find_classes(struct sync_program *p)
     for (const struct tir_inst *inst = p->f->body->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_ROLE)
             continue;
-        int64_t first = tir_attr_int(inst, TIR_ATTR_first, 0);
-        int64_t end = first + tir_attr_int(inst, TIR_ATTR_warps, 1);
+        struct tir_crew crew = tir_crew_of(p->f, inst);
         p->role_count++;
-        if (first >= 0 && first < warps)
-            add_boundary(p, (uint32_t)first);
-        if (end > 0 && end < warps)
-            add_boundary(p, (uint32_t)end);
+        if (crew.first < warps)
+            add_boundary(p, crew.first);
+        if (crew.first + crew.warps < warps)
+            add_boundary(p, crew.first + crew.warps);
     }
     p->class_first[p->class_count] = warps;
 }
@@ -368,6 +372,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->visited = bitset_new(p->cx->scratch, f->inst_count);
     p->needed = bitset_new(p->cx->scratch, f->value_count);
     p->fixed = bitset_new(p->cx->scratch, f->value_count);
+    p->data_loops = bitset_new(p->cx->scratch, f->inst_count);
     find_roots(p);
     find_depth(p);
     find_classes(p);

@@ -215,7 +215,7 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
 {
     const struct tir_block *body = inst->regions[0];
     const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
-    int64_t counts[TIR_MAX_RANK], left = (int64_t)round * r->p->ctas;
+    int64_t counts[TIR_MAX_RANK], left = (int64_t)round * r->p->ctas, total = 1;
     if (round >= (tir_attr_int(inst, TIR_ATTR_persistent, 0) ? r->waves : 1))
         return false;
     for (uint32_t d = by->list_count; d-- > 0;) {
@@ -224,8 +224,11 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
         if (counts[d] <= 0)
             return false;
         left /= counts[d];
+        total *= counts[d];
     }
     int64_t index = (int64_t)round * r->p->ctas + a->cta;
+    if (r->watches) // the last tiles, which often have the most rounds
+        index += TIR_MAX(total - r->p->ctas, 0);
     for (uint32_t d = by->list_count; d-- > 0;) {
         int64_t at = index % counts[d] * by->list[d];
         set_slot(a, body->args[d], (struct sync_value){.kind = SYNC_INT, .number = at});
@@ -263,6 +266,7 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
         f->block = test;
         f->next = test->first;
         f->round++;
+        tir_sync_watch(r, a, f);
         return;
     }
     struct sync_value go = tir_sync_value(r, a, yield->operands[0]);
@@ -307,6 +311,7 @@ static void end_block(struct sync_run *r, struct sync_agent *a)
         if (owner->op == TIR_OP_FOR)
             set_slot(a, f->block->args[0], (struct sync_value){.kind = SYNC_INT, .number = f->at});
         f->next = f->block->first;
+        tir_sync_watch(r, a, f);
         return;
     }
     carry(r, a, owner->results, f->block->args + skip, owner->result_count);
@@ -314,15 +319,6 @@ static void end_block(struct sync_run *r, struct sync_agent *a)
 }
 
 // Instructions.
-
-// From 1, in program order: also the number of its named barrier.
-static uint32_t role_number(const struct tir_inst *role)
-{
-    uint32_t number = 0;
-    for (; role; role = role->prev)
-        number += role->op == TIR_OP_ROLE;
-    return number;
-}
 
 static void enter(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
 {
@@ -341,7 +337,7 @@ static void enter(struct sync_run *r, struct sync_agent *a, const struct tir_ins
         break;
     case TIR_OP_ROLE:
         if (a->role == inst) {
-            a->role_id = role_number(inst);
+            a->role_id = tir_crew_of(r->p->f, inst).number + 1;
             push(r, a, inst, inst->regions[0]);
         }
         break;
@@ -493,8 +489,8 @@ static void new_agent(struct sync_run *r, uint32_t cta, uint32_t first, uint32_t
     for (const struct tir_inst *inst = p->f->body->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_ROLE)
             continue;
-        int64_t begin = tir_attr_int(inst, TIR_ATTR_first, 0);
-        if (first >= begin && first < begin + tir_attr_int(inst, TIR_ATTR_warps, 0))
+        struct tir_crew crew = tir_crew_of(p->f, inst);
+        if (first >= crew.first && first < crew.first + crew.warps)
             a->role = inst;
     }
     a->slots = arena_array(r->arena, struct sync_value, p->f->value_count);
@@ -537,7 +533,7 @@ enum sync_outcome tir_sync_replay(struct sync_run *r)
 {
     r->outcome = SYNC_GOING;
     set_up(r);
-    for (bool moved = true; moved && r->outcome == SYNC_GOING;) {
+    for (bool moved = true; moved && r->outcome == SYNC_GOING && !r->recurs;) {
         moved = false;
         for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++) {
             struct sync_agent *a = &r->agents[i];
@@ -545,6 +541,8 @@ enum sync_outcome tir_sync_replay(struct sync_run *r)
                 moved |= step(r, a);
         }
     }
+    if (r->recurs) // from here on nothing is new
+        return r->outcome;
     for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++)
         if (r->agents[i].depth)
             report_stopped(r);

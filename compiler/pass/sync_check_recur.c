@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check on loops that run longer than they are replayed.
+//
+// Whenever one agent comes to the head of a loop whose rounds depend on arguments, the whole state
+// is put into one number: where every agent is and what decides its way, barriers, groups in
+// flight, and for each access that is still noted which clocks know it. That is all that later
+// accesses are compared with, so a state that was there before repeats for ever, whatever the
+// number of rounds. A counter that decides something is part of the state, and keeps it from
+// repeating.
+
+#include "pass/sync_check.h"
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ (h >> 31);
+}
+
+static uint64_t of_pointer(uint64_t h, const void *pointer)
+{
+    return mix(h, (uint64_t)(uintptr_t)pointer);
+}
+
+static bool is_data_loop(const struct sync_program *p, const struct tir_inst *owner)
+{
+    return owner && (owner->op == TIR_OP_FOR || owner->op == TIR_OP_WHILE) &&
+           bitset_has(&p->data_loops, owner->id);
+}
+
+static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, uint64_t h)
+{
+    for (uint32_t i = 0; i < a->depth; i++) {
+        const struct sync_frame *f = &a->frames[i];
+        h = of_pointer(of_pointer(h, f->block), f->next);
+        h = mix(mix(h, f->thread), f->mask ? f->mask[0] : UINT32_MAX);
+        if (!f->owner || (f->owner->op != TIR_OP_FOR && f->owner->op != TIR_OP_TILES))
+            continue;
+        bool counts = bitset_has(&r->p->needed, f->block->args[0]->id);
+        if (counts || !is_data_loop(r->p, f->owner))
+            h = mix(mix(h, (uint64_t)f->at), f->round);
+    }
+    return h;
+}
+
+static uint64_t of_slots(const struct sync_run *r, const struct sync_agent *a, uint64_t h)
+{
+    for (uint32_t i = 0; i < r->p->f->value_count; i++) {
+        const struct sync_value *v = &a->slots[i];
+        if (v->kind == SYNC_TILE)
+            h = mix(
+                mix(h, v->group > a->wgmma_done ? a->wgmma_closed - v->group + 2 : v->group > 0),
+                a->fence_time > v->made);
+        else if (v->kind == SYNC_INT && bitset_has(&r->p->needed, i))
+            h = mix(h, (uint64_t)v->number);
+    }
+    return h;
+}
+
+static uint64_t of_agent(const struct sync_run *r, const struct sync_agent *a, uint64_t h)
+{
+    h = of_slots(r, a, of_frames(r, a, h));
+    h = mix(mix(mix(h, a->stage), a->stopped != NULL), a->wgmma_closed - a->wgmma_done);
+    h = mix(mix(h, a->copies_closed - a->all.known[a->copies]), a->wgmma_open != NULL);
+    for (uint32_t t = 0; t < a->thread_count; t++)
+        h = mix(mix(h, a->threads[t].bulk_closed - a->threads[t].bulk_done),
+                a->threads[t].bulk_open != NULL);
+    return h;
+}
+
+// Which of the clocks know event `at` of a strand.
+static uint64_t of_event(const struct sync_run *r, uint16_t strand, uint32_t at, uint64_t h)
+{
+    for (uint32_t i = 0; i < r->agent_count; i++) {
+        const struct sync_agent *a = &r->agents[i];
+        h = h << 1 ^ (a->all.known[strand] >= at) ^ (uint64_t)(a->all.fenced[strand] >= at) << 32;
+        for (uint32_t t = 0; t < a->thread_count; t++) {
+            const struct sync_clock *c = &a->threads[t].clock;
+            h = h << 1 ^ (c->known[strand] >= at) ^ (uint64_t)(c->fenced[strand] >= at) << 32;
+        }
+        h = mix(h, i);
+    }
+    for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++) {
+        const struct sync_mbarrier *m = &r->mbarriers[i];
+        h = mix(h, (uint64_t)(m->arriving.known[strand] >= at) |
+                       (uint64_t)(m->arriving.fenced[strand] >= at) << 1 |
+                       (uint64_t)(m->done.known[strand] >= at) << 2 |
+                       (uint64_t)(m->done.fenced[strand] >= at) << 3);
+    }
+    for (uint32_t c = 0; c < r->p->ctas; c++)
+        for (uint32_t i = 0; i <= SYNC_BARRIERS; i++) {
+            const struct sync_named *n = &r->named[c][i];
+            if (n->arrived || n->completed)
+                h = mix(h, (uint64_t)(n->arriving.known[strand] >= at) |
+                               (uint64_t)(n->arriving.fenced[strand] >= at) << 1);
+        }
+    return h;
+}
+
+static uint64_t of_barriers(const struct sync_run *r, uint64_t h)
+{
+    for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++) {
+        const struct sync_mbarrier *m = &r->mbarriers[i];
+        h = mix(mix(mix(h, (uint64_t)m->pending), (uint64_t)m->bytes), m->completed & 1);
+        for (uint32_t k = 0; k < r->agent_count; k++)
+            if (m->seen[k].by) // a phase behind is all that it is asked for
+                h = of_event(r, r->agents[k].events, m->seen[k].at,
+                             mix(h, TIR_MIN(m->completed - m->seen[k].phase, 3)));
+    }
+    for (uint32_t c = 0; c < r->p->ctas; c++)
+        for (uint32_t i = 0; i <= SYNC_BARRIERS; i++)
+            h = mix(mix(h, r->named[c][i].arrived), r->named[c][i].here);
+    return h;
+}
+
+static uint64_t of_records(const struct sync_run *r)
+{
+    uint64_t sum = 0; // whatever their order
+    for (uint32_t i = 0; i < r->p->ctas * r->p->roots.len; i++)
+        vec_foreach(const struct sync_record, record, &r->shadows[i].records) {
+            uint64_t h = mix(of_pointer(i, record->by), record->access | record->async << 2);
+            for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
+                h = mix(mix(h, (uint64_t)record->box.begin[d]), (uint64_t)record->box.size[d]);
+            h = mix(mix(h, record->strand), record->same);
+            sum += of_event(r, record->strand, record->at, h);
+        }
+    return sum;
+}
+
+void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct sync_frame *f)
+{
+    if (!r->watches || r->recurs || !is_data_loop(r->p, f->owner))
+        return;
+    if (!r->watched)
+        r->watched = a;
+    if (r->watched != a)
+        return;
+    uint64_t h = of_records(r);
+    for (uint32_t i = 0; i < r->agent_count; i++)
+        h = of_agent(r, &r->agents[i], mix(h, i));
+    h = of_barriers(r, h);
+    vec_foreach(const uint64_t, old, &r->states)
+        r->recurs |= *old == h;
+    vec_push(r->arena, &r->states, h);
+    r->p->work += 100;
+}
