@@ -149,6 +149,11 @@ struct sync_agent {
     uint16_t copies;                   // strand of its groups of cp.async
     uint32_t wgmma_closed, wgmma_done; // groups
     uint32_t copies_closed;
+    struct {
+        const int64_t *each;
+        uint32_t *mask; // lanes of each warp where it is true
+    } conditions[4];    // that were met last
+    uint32_t condition_count;
     uint32_t now;        // counts what it did
     uint32_t fence_time; // the last fence(of = wgmma)
     uint32_t await_time;
@@ -238,10 +243,11 @@ struct sync_run {
     struct sync_agent *agents;
     uint32_t agent_count;
     uint32_t strand_count;
-    uint64_t phases;                     // of all barriers, that are complete
-    struct sync_shadow *shadows;         // by CTA, then root
-    struct sync_mbarrier *mbarriers;     // by CTA, then root's first and index
-    struct sync_named *named[SYNC_CTAS]; // one more than SYNC_BARRIERS: [16] is the cluster's
+    uint64_t phases;                 // of all barriers, that are complete
+    struct sync_shadow *shadows;     // by CTA, then root
+    struct sync_mbarrier *mbarriers; // by CTA, then root's first and index
+    // Made when they are first used; the last is the cluster's.
+    struct sync_named *named[SYNC_CTAS][SYNC_BARRIERS + 1];
 };
 
 // Which thread acts, with how many lanes of each warp.

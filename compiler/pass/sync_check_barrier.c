@@ -12,6 +12,13 @@ static uint32_t named_id(const struct tir_inst *inst)
     return (uint32_t)tir_attr_int(inst, TIR_ATTR_id, 0);
 }
 
+static struct sync_named *named(struct sync_run *r, uint32_t cta, uint32_t id)
+{
+    if (!r->named[cta][id])
+        r->named[cta][id] = arena_new(r->arena, struct sync_named);
+    return r->named[cta][id];
+}
+
 struct sync_mbarrier *tir_sync_mbarriers(struct sync_run *r, const struct sync_agent *a,
                                          const struct tir_inst *inst, const struct tir_value *bar,
                                          uint32_t cta, int64_t *count)
@@ -262,7 +269,7 @@ bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
         tir_sync_warp(r, a);
         return true;
     }
-    return meet(r, who, inst, &r->named[a->cta][a->role_id], warps * SYNC_LANES);
+    return meet(r, who, inst, named(r, a->cta, a->role_id), warps * SYNC_LANES);
 }
 
 static void fence(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
@@ -290,7 +297,7 @@ static void fence(struct sync_run *r, const struct sync_who *who, const struct t
 static bool cluster(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
-    struct sync_named *n = &r->named[0][SYNC_BARRIERS];
+    struct sync_named *n = named(r, 0, SYNC_BARRIERS);
     if (inst->op == TIR_OP_CLUSTER_ARRIVE) {
         a->cluster_ticket = n->completed + 1;
         come_to(r, who, inst, n, r->p->ctas * r->p->f->threads,
@@ -324,9 +331,9 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
     case TIR_OP_WAIT:
         return wait(r, who, inst);
     case TIR_OP_BAR_SYNC:
-        return meet(r, who, inst, &r->named[a->cta][named_id(inst)], threads);
+        return meet(r, who, inst, named(r, a->cta, named_id(inst)), threads);
     case TIR_OP_BAR_ARRIVE:
-        come_to(r, who, inst, &r->named[a->cta][named_id(inst)], threads, false);
+        come_to(r, who, inst, named(r, a->cta, named_id(inst)), threads, false);
         return true;
     case TIR_OP_WARP_SYNC:
         if (who->lanes == SYNC_LANES)

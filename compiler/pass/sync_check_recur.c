@@ -88,8 +88,8 @@ static uint64_t of_event(const struct sync_run *r, uint16_t strand, uint32_t at,
     }
     for (uint32_t c = 0; c < r->p->ctas; c++)
         for (uint32_t i = 0; i <= SYNC_BARRIERS; i++) {
-            const struct sync_named *n = &r->named[c][i];
-            if (n->arrived || n->completed)
+            const struct sync_named *n = r->named[c][i];
+            if (n)
                 h = mix(h, (uint64_t)(n->arriving.known[strand] >= at) |
                                (uint64_t)(n->arriving.fenced[strand] >= at) << 1);
         }
@@ -108,7 +108,8 @@ static uint64_t of_barriers(const struct sync_run *r, uint64_t h)
     }
     for (uint32_t c = 0; c < r->p->ctas; c++)
         for (uint32_t i = 0; i <= SYNC_BARRIERS; i++)
-            h = mix(mix(h, r->named[c][i].arrived), r->named[c][i].here);
+            if (r->named[c][i])
+                h = mix(mix(h, r->named[c][i]->arrived), r->named[c][i]->here);
     return h;
 }
 

@@ -57,20 +57,30 @@ static void carry(struct sync_run *r, struct sync_agent *a, struct tir_value *co
 
 // Branches.
 
-static bool lane_takes(const struct sync_value *cond, uint32_t i)
+// Where a condition is true; conditions that do not change are met again and again.
+static const uint32_t *truth_of(struct sync_run *r, struct sync_agent *a,
+                                const struct sync_value *cond)
 {
-    return cond->each[i] != 0;
-}
-
-static uint32_t *mask_of(struct sync_run *r, const struct sync_agent *a, const struct sync_frame *f,
-                         const struct sync_value *cond, bool wanted)
-{
+    for (uint32_t i = 0; i < TIR_MIN(a->condition_count, TIR_COUNT_OF(a->conditions)); i++)
+        if (a->conditions[i].each == cond->each)
+            return a->conditions[i].mask;
     uint32_t *mask = arena_array(r->arena, uint32_t, a->warps);
     for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++)
-        if (lane_takes(cond, i) == wanted)
+        if (cond->each[i])
             mask[i / SYNC_LANES] |= UINT32_C(1) << i % SYNC_LANES;
-    for (uint32_t w = 0; w < a->warps && f->mask; w++)
-        mask[w] &= f->mask[w];
+    uint32_t at = a->condition_count++ % TIR_COUNT_OF(a->conditions);
+    a->conditions[at].each = cond->each;
+    a->conditions[at].mask = mask;
+    return mask;
+}
+
+static uint32_t *mask_of(struct sync_run *r, struct sync_agent *a, const struct sync_frame *f,
+                         const struct sync_value *cond, bool wanted)
+{
+    const uint32_t *truth = truth_of(r, a, cond);
+    uint32_t *mask = arena_array(r->arena, uint32_t, a->warps);
+    for (uint32_t w = 0; w < a->warps; w++)
+        mask[w] = (wanted ? truth[w] : ~truth[w]) & (f->mask ? f->mask[w] : UINT32_MAX);
     return mask;
 }
 
@@ -518,15 +528,13 @@ static void set_up(struct sync_run *r)
     r->agents = arena_array(r->arena, struct sync_agent, 2 * p->ctas * p->class_count);
     r->shadows = arena_array(r->arena, struct sync_shadow, p->ctas * p->roots.len + 1);
     r->mbarriers = arena_array(r->arena, struct sync_mbarrier, p->ctas * p->mbarrier_count + 1);
-    for (uint32_t c = 0; c < p->ctas; c++) {
-        r->named[c] = arena_array(r->arena, struct sync_named, SYNC_BARRIERS + 1);
+    for (uint32_t c = 0; c < p->ctas; c++)
         for (uint32_t i = 0; i < p->class_count && r->outcome == SYNC_GOING; i++) {
             uint32_t first = p->class_first[i], warps = p->class_first[i + 1] - first;
             new_agent(r, c, first, 1);
             if (warps > 1)
                 new_agent(r, c, first + 1, warps - 1);
         }
-    }
 }
 
 enum sync_outcome tir_sync_replay(struct sync_run *r)
