@@ -3,7 +3,7 @@
 
 Usage: mutants.py TIRC SURVIVORS GOLDEN FILE... [--update]
 
-Each FILE is a kernel in form synced that sync_check accepts. A mutant lacks one arrive, wait, fence,
+Each FILE is one kernel; what leaves the barrier pass is what sync_check must accept. A mutant lacks one arrive, wait, fence,
 barrier, commit or copy, has it one statement earlier or later, or has another count, parity, number
 of bytes, of groups, of threads, or does not carry a slot or a parity on. Every mutant must be refused,
 with the message that GOLDEN has (--update writes it anew), or be harmless: SURVIVORS says why, as
@@ -113,6 +113,15 @@ def check(tirc, batch):
     return found
 
 
+def synced(tirc, path):
+    """The lines of a kernel in form synced: the file's, or what the passes make of it."""
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    if "form(synced)" not in text:
+        text = subprocess.run([tirc, "build", "--arch=sm_90a", "--emit=tir", "--stop-after=barrier",
+                               "-o", "-", path], capture_output=True, text=True, check=True).stdout
+    return text.splitlines()
+
+
 def is_program(messages):
     return not messages or messages[0][1] > "E0402"
 
@@ -126,7 +135,7 @@ def reason(survivors, mutant, text):
 
 def run(tirc, path, survivors, golden):
     """Appends to golden what becomes of each mutant; returns (caught, harmless, unexplained)."""
-    lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+    lines = synced(tirc, path)
     name = pathlib.Path(path).name
     first = next(i for i, t in enumerate(lines) if t.startswith("kernel "))
     original = lines[first:]
