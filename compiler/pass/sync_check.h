@@ -244,6 +244,7 @@ struct sync_run {
     uint32_t agent_count;
     uint32_t strand_count;
     uint64_t phases;                 // of all barriers, that are complete
+    uint32_t threads_left;           // that have not ended, of all CTAs
     struct sync_shadow *shadows;     // by CTA, then root
     struct sync_mbarrier *mbarriers; // by CTA, then root's first and index
     // Made when they are first used; the last is the cluster's.
@@ -320,7 +321,8 @@ struct sync_mbarrier *tir_sync_mbarriers(struct sync_run *r, const struct sync_a
 bool tir_sync_is_ready(struct sync_run *r, const struct sync_who *who,
                        const struct sync_mbarrier *m, const struct tir_inst *inst);
 void tir_sync_complete(struct sync_run *r, struct sync_mbarrier *m, const struct tir_inst *by);
-void tir_sync_check_end(struct sync_run *r); // when all agents have ended
+void tir_sync_exit(struct sync_run *r, const struct sync_agent *a); // the cluster waits no more
+void tir_sync_check_end(struct sync_run *r);                        // when all agents have ended
 
 // access.c: operations that touch memory or registers in flight.
 bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who,

@@ -204,42 +204,56 @@ static bool wait(struct sync_run *r, const struct sync_who *who, const struct ti
     return true;
 }
 
-static bool come_to(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
-                    struct sync_named *n, uint32_t expected, bool quiet)
+static void complete_named(struct sync_run *r, struct sync_named *n)
+{
+    tir_sync_join(r, &n->done, &n->arriving);
+    n->completed++;
+    r->phases++;
+    n->arrived = 0;
+    n->here = 0;
+}
+
+static void come_to(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                    struct sync_named *n, uint32_t expected)
 {
     struct sync_agent *a = who->agent;
     uint64_t bit = UINT64_C(1) << a->id;
+    bool quiet = inst->op == TIR_OP_CLUSTER_ARRIVE && tir_attr_int(inst, TIR_ATTR_relaxed, 0);
     if (who->lanes != SYNC_LANES) {
         tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
                       "only some lanes of a warp come to this barrier");
-        return false;
-    }
-    if ((n->arrived && n->expected != expected) || n->here & bit) {
-        bool again = n->here & bit;
+    } else if (n->here & bit) {
         tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, n->last, "the last arrival before it",
-                      again ? "a warp comes to this barrier again before it is complete"
-                            : "threads come to this barrier with different counts");
-        return false;
+                      "a warp comes to this barrier again before it is complete");
+    } else if (n->arrived && n->expected != expected && inst->op != TIR_OP_CLUSTER_ARRIVE) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, n->last, "the last arrival before it",
+                      "threads come to this barrier with different counts");
+    } else if (n->arrived + a->warps * SYNC_LANES > expected) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, n->last, "the last arrival before it",
+                      "more threads come to this barrier than the %u that it waits for", expected);
     }
+    if (r->outcome != SYNC_GOING)
+        return;
     n->expected = expected;
     n->arrived += a->warps * SYNC_LANES;
     n->here |= bit;
-    if (n->arrived > expected) {
-        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, n->last, "the last arrival before it",
-                      "%u threads come to this barrier, which waits for %u", n->arrived, expected);
-        return false;
-    }
     n->last = inst;
     if (!quiet)
         tir_sync_release(r, who, &n->arriving);
-    if (n->arrived == expected) {
-        tir_sync_join(r, &n->done, &n->arriving);
-        n->completed++;
-        r->phases++;
-        n->arrived = 0;
-        n->here = 0;
-    }
-    return true;
+    if (n->arrived == expected)
+        complete_named(r, n);
+}
+
+void tir_sync_exit(struct sync_run *r, const struct sync_agent *a)
+{
+    struct sync_named *n = r->named[0][SYNC_BARRIERS];
+    r->threads_left -= a->warps * SYNC_LANES;
+    if (!n)
+        return;
+    if (n->here >> a->id & 1) // it counts as one of those that have ended
+        n->arrived -= a->warps * SYNC_LANES;
+    if (n->here && n->arrived == r->threads_left)
+        complete_named(r, n);
 }
 
 static bool meet(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
@@ -248,8 +262,9 @@ static bool meet(struct sync_run *r, const struct sync_who *who, const struct ti
     struct sync_agent *a = who->agent;
     if (a->stage == 0) {
         uint32_t ticket = n->completed;
-        if (!come_to(r, who, inst, n, expected, false))
-            return true; // an error was reported
+        come_to(r, who, inst, n, expected);
+        if (r->outcome != SYNC_GOING)
+            return true;
         a->ticket = ticket;
         a->stage = 1;
     }
@@ -300,8 +315,7 @@ static bool cluster(struct sync_run *r, const struct sync_who *who, const struct
     struct sync_named *n = named(r, 0, SYNC_BARRIERS);
     if (inst->op == TIR_OP_CLUSTER_ARRIVE) {
         a->cluster_ticket = n->completed + 1;
-        come_to(r, who, inst, n, r->p->ctas * r->p->f->threads,
-                tir_attr_int(inst, TIR_ATTR_relaxed, 0));
+        come_to(r, who, inst, n, r->threads_left);
         return true;
     }
     if (!a->cluster_ticket) {
@@ -333,7 +347,7 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
     case TIR_OP_BAR_SYNC:
         return meet(r, who, inst, named(r, a->cta, named_id(inst)), threads);
     case TIR_OP_BAR_ARRIVE:
-        come_to(r, who, inst, named(r, a->cta, named_id(inst)), threads, false);
+        come_to(r, who, inst, named(r, a->cta, named_id(inst)), threads);
         return true;
     case TIR_OP_WARP_SYNC:
         if (who->lanes == SYNC_LANES)

@@ -218,14 +218,14 @@ static void start_for(struct sync_run *r, struct sync_agent *a, const struct tir
     set_slot(a, body->args[0], (struct sync_value){.kind = SYNC_INT, .number = at});
 }
 
-// The tile of a round into the arguments of the block. False: there is none. The CTAs of a cluster
-// have tiles beside each other, and as many rounds as the first.
+// The tile of a round into the arguments of the block; the CTAs of a cluster share it. False: there
+// is none.
 static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst,
                      uint32_t round)
 {
     const struct tir_block *body = inst->regions[0];
     const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
-    int64_t counts[TIR_MAX_RANK], left = (int64_t)round * r->p->ctas, total = 1;
+    int64_t counts[TIR_MAX_RANK], index = round, left = round, total = 1;
     if (round >= (tir_attr_int(inst, TIR_ATTR_persistent, 0) ? r->waves : 1))
         return false;
     for (uint32_t d = by->list_count; d-- > 0;) {
@@ -236,9 +236,8 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
         left /= counts[d];
         total *= counts[d];
     }
-    int64_t index = (int64_t)round * r->p->ctas + a->cta;
-    if (r->watches) // the last tiles, which often have the most rounds
-        index += TIR_MAX(total - r->p->ctas, 0);
+    if (r->watches) // the last tile, which often has the most rounds
+        index += total - 1;
     for (uint32_t d = by->list_count; d-- > 0;) {
         int64_t at = index % counts[d] * by->list[d];
         set_slot(a, body->args[d], (struct sync_value){.kind = SYNC_INT, .number = at});
@@ -410,8 +409,10 @@ static bool step(struct sync_run *r, struct sync_agent *a)
         inst = inst->next;
     if (!inst) {
         end_block(r, a);
-        if (!a->depth && r->outcome == SYNC_GOING)
+        if (!a->depth && r->outcome == SYNC_GOING) {
             tir_sync_leave(r, a);
+            tir_sync_exit(r, a);
+        }
         return true;
     }
     if (++r->p->work > r->p->work_limit) {
@@ -525,6 +526,7 @@ static void new_agent(struct sync_run *r, uint32_t cta, uint32_t first, uint32_t
 static void set_up(struct sync_run *r)
 {
     struct sync_program *p = r->p;
+    r->threads_left = p->ctas * p->class_first[p->class_count] * SYNC_LANES;
     r->agents = arena_array(r->arena, struct sync_agent, 2 * p->ctas * p->class_count);
     r->shadows = arena_array(r->arena, struct sync_shadow, p->ctas * p->roots.len + 1);
     r->mbarriers = arena_array(r->arena, struct sync_mbarrier, p->ctas * p->mbarrier_count + 1);
