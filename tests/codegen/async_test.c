@@ -461,6 +461,21 @@ static void the_oldest_target_has_mbarriers(void **state)
     engine_close(&t);
 }
 
+// Tensor copies and clusters in the words of every target that has them.
+static void later_targets_assemble(void **state)
+{
+    static const char *const targets[] = {"sm_90", "sm_100a", "sm_120a"};
+    static const char *const sources[] = {swizzled, multicast, neighbours};
+    (void)state;
+    for (size_t i = 0; i < 9; i++) {
+        struct ir_unit u;
+        parse_kernel(&u, sources[i / 3]);
+        tir_str ptx = compile_for(&u, targets[i % 3]);
+        assemble_clean(&u, targets[i % 3], ptx);
+        tir_context_finish(&u.cx);
+    }
+}
+
 // One statement that a target lacks, or that no machine has, and what is said about it.
 struct refused {
     const char *arch, *statement, *message;
@@ -534,6 +549,7 @@ int main(void)
         cmocka_unit_test(matrices_are_stored),
         cmocka_unit_test(launches_and_registers_are_controlled),
         cmocka_unit_test(the_oldest_target_has_mbarriers),
+        cmocka_unit_test(later_targets_assemble),
         cmocka_unit_test(what_a_target_lacks_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,14 +37,14 @@ struct emit {
     V warp;           // the number of the warp, the same in all its lanes; NULL until wanted
     bool has_remote;  // threads access shared memory of other CTAs
     bool has_engines; // the kernel starts tensor copies or products of warpgroups
-    const struct tir_inst *awaited; // an await that the loop in front of it has emitted
+    const struct tir_inst *awaited; // a wait that the loop in front of it has emitted
     bool moves_registers;           // the kernel has a setmaxnreg
     struct tir_span span;           // of the instruction being emitted
     LLVMMetadataRef scope;          // line information, or NULL
     bool failed;                    // a diagnostic was reported
 };
 
-// emit.c: one kernel into ll's module (false: a diagnostic was reported); values and control flow.
+// emit.c: one kernel into ll's module (false: a diagnostic was reported); values.
 bool tir_emit_kernel(struct tir_llvm *ll, struct tir_arena *arena, struct tir_diags *diags,
                      struct tir_func *f);
 LLVMTypeRef tir_emit_elem_type(const struct emit *e, enum tir_elem elem); // of a value in registers
@@ -66,6 +66,12 @@ V tir_emit_unsupported(struct emit *e, const struct tir_type *type, const char *
 LLVMBasicBlockRef tir_emit_block(struct emit *e, const char *name);
 void tir_emit_at(struct emit *e, LLVMBasicBlockRef block);
 V tir_emit_shared_base(struct emit *e);
+void tir_emit_insts(struct emit *e, const struct tir_block *block);
+// Whether every low..high fits in a signed integer of `bits`.
+bool tir_emit_fits(int64_t low, int64_t high, uint32_t bits);
+
+// emit_flow.c: branches and loops. False: not one of these, as below.
+bool tir_emit_flow(struct emit *e, const struct tir_inst *inst);
 
 // emit_arith.c: elementwise operations and casts. False: not one of these.
 bool tir_emit_arith(struct emit *e, const struct tir_inst *inst);
@@ -94,9 +100,9 @@ bool tir_emit_tensor(struct emit *e, const struct tir_inst *inst);
 
 // emit_wgmma.c: products on warpgroups.
 bool tir_emit_wgmma(struct emit *e, const struct tir_inst *inst);
-// The wait of an await for these values instead of its operands; replaces them by what they are
-// behind it.
-void tir_emit_await(struct emit *e, const struct tir_inst *await, V *values);
+// The wait of an await or a wait_group for these values instead of its operands; replaces them by
+// what they are behind it.
+void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values);
 #define TIR_WGMMA_STEPS 16 // of one operation, at most
 // Why no instructions do what a wgmma says, or NULL.
 const char *tir_wgmma_wrong(const struct tir_inst *inst);

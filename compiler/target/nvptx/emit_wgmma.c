@@ -216,15 +216,15 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
         tir_emit_set(e, inst->results[i], output_of(e, v, p.sums, i));
 }
 
-void tir_emit_await(struct emit *e, const struct tir_inst *await, V *values)
+void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
 {
     uint32_t tied = 0; // not the constants: they are not in flight
-    V *args = arena_array(e->arena, V, await->operand_count + 1);
-    struct tir_value **of = arena_array(e->arena, struct tir_value *, await->operand_count + 1);
-    for (uint32_t i = 0; i < await->operand_count; i++)
+    V *args = arena_array(e->arena, V, wait->operand_count + 1);
+    struct tir_value **of = arena_array(e->arena, struct tir_value *, wait->operand_count + 1);
+    for (uint32_t i = 0; i < wait->operand_count; i++)
         if (!LLVMIsConstant(values[i])) {
             args[tied] = values[i];
-            of[tied++] = await->operands[i];
+            of[tied++] = wait->operands[i];
         }
     struct tir_text constraints;
     tir_text_init(&constraints, e->arena, 0);
@@ -232,10 +232,10 @@ void tir_emit_await(struct emit *e, const struct tir_inst *await, V *values)
     add_ties(&constraints, tied);
     tir_text_add(&constraints, STR("~{memory}"));
     tir_str text = tir_str_format(e->arena, "wgmma.wait_group.sync.aligned %" PRId64 ";",
-                                  tir_attr_int(await, TIR_ATTR_groups, 0));
+                                  tir_attr_int(wait, TIR_ATTR_groups, 0));
     V v = tir_llvm_asm(e->ll, type, text, tir_text_str(&constraints),
                        TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, tied);
-    for (uint32_t i = 0, at = 0; i < await->operand_count; i++)
+    for (uint32_t i = 0, at = 0; i < wait->operand_count; i++)
         if (!LLVMIsConstant(values[i]))
             values[i] = output_of(e, v, tied, at++);
 }
