@@ -157,6 +157,13 @@ def epilogues():
     yield (file, "gated", [*HALF, *TILE, *DIMS],
            {"A": ab["A"], "G": ab["B"], "U": ab["B"]}, gated)
 
+    def quantized_rows(x):
+        d = product(x["A"], x["B"], SIZE)
+        biggest = 448.0  # what is larger becomes e4m3's largest
+        return {"D": ("e4m3", matrix(M, N, lambda i, j: max(-biggest, min(
+            biggest, d[i][j] / x["S"][i]))))}
+    yield (file, "quantized_rows", [*HALF, *TILE, *DIMS], {**ab, "S": column}, quantized_rows)
+
     def quantized(x):
         d = product(x["A"], x["B"], SIZE)
         scale = matrix(M, 2, lambda i, j: max(map(abs, d[i][32 * j:32 * j + 32])) / 448)

@@ -173,6 +173,7 @@ def epilogues():
                "N=19", "K=64", "A=randn:0:20"]
     yield from with_sizes(products("epilogues.tir", "quantized", (32, 32, 32)),
                           lambda M, N, K: {"J": -(-N // 32)})
+    yield from products("epilogues.tir", "quantized_rows", (32, 32, 32))
     # Rows of zeros, and numbers that e4m3 could not hold.
     yield ["epilogues.tir", "--kernel", "quantized", "M=40", "N=40", "K=40", "J=1", "A=zeros"]
     yield ["epilogues.tir", "--kernel", "quantized", "M=40", "N=140", "K=40", "J=2", "A=randn:0:1000"]

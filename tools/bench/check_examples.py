@@ -11,7 +11,7 @@ result, and what should not be written is compared afterwards. References are co
 or exactly for integers; the tolerance is one rounding to the output's type plus what the
 accumulation in the kernel's own type may lose. With --tirc, the command line's own --check, against
 the interpreter, runs as well; with --tests also on the programs of the project's own tests/device
-and tests/run. Ends with the line "N passed, N failed".
+and tests/run, and the products of tests/examples/forms.py. Ends with the line "N passed, N failed".
 
 FOLDER is what artifacts.py made.
 """
@@ -532,6 +532,7 @@ def test_lines(options):
     for path in sorted(folder.glob("run/*.tir")):
         out.append([sys.executable, str(folder / "run/on_device.py"), options.tirc, str(path),
                     options.device])
+    out.append([sys.executable, str(folder / "examples/forms.py"), options.tirc, options.device])
     return out
 
 
