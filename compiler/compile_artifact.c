@@ -160,10 +160,10 @@ static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
     fill_maps(c, f, variant);
     fill_names(c, f, variant);
     const struct tir_inst *yield = tir_yield_of(f->host);
-    tir_formula_op *one = arena_new(&c->cx.arena, tir_formula_op);
-    *one = (tir_formula_op){TIR_FORMULA_CONST, 1};
+    tir_formula_op *units = arena_array(&c->cx.arena, tir_formula_op, TIR_COUNT_OF(variant->grid));
     for (uint32_t i = 0; i < TIR_COUNT_OF(variant->grid); i++) {
-        variant->grid[i] = (tir_formula){one, 1};
+        units[i] = (tir_formula_op){TIR_FORMULA_CONST, TIR_MAX(1, f->cluster[i])};
+        variant->grid[i] = (tir_formula){&units[i], 1}; // one CTA, or one cluster
         if (yield && i < f->grid_count &&
             !tir_compile_formula(c, f, yield->operands[i], span_of(f, yield->operands[i]),
                                  &variant->grid[i]))

@@ -277,6 +277,66 @@ static void line_information_names_the_source(void **state)
     tir_compilation_destroy(c);
 }
 
+// What the launch of a kernel of roles must know, and what messages call them.
+static void the_artifact_states_maps_and_names(void **state)
+{
+    static const char source[] =
+        "kernel copies(A: bf16[M, 64], D: out bf16[M, 64]) threads(64) cluster(2, 1, 1)\n"
+        "    form(synced) facts(index32, vector16) shared(8224)\n"
+        "{\n"
+        "    let a: shared bf16[1, 64, 64] in swizzle(128) = alloc(offset = 0);\n"
+        "    let full: shared mbarrier[2] = alloc(offset = 8192);\n"
+        "    let done: shared mbarrier = alloc(offset = 8216);\n"
+        "    if eq(tid(), i32(0)) {\n"
+        "        mbarrier_init(full, arrivals = 1);\n"
+        "        mbarrier_init(done, arrivals = 2);\n"
+        "        fence(of = mbarrier_init);\n"
+        "    }\n"
+        "    bar_sync();\n"
+        "    role load warps(1) first(1) {\n"
+        "        let slot: shared bf16[64, 64] = view(a[0, 0:+64, 0:+64]);\n"
+        "        let f: shared mbarrier = view(full[1]);\n"
+        "        if elect_sync() {\n"
+        "            arrive(f, bytes = 8192);\n"
+        "            copy_async(slot, A[0:+64, 0:+64], mbar = f, engine = tma);\n"
+        "        }\n"
+        "        wait(f, i32(0));\n"
+        "    }\n"
+        "}\n";
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    const tir_artifact_desc *desc;
+    (void)state;
+    options.arch = STR("sm_90a");
+    for (options.watchdog = 0; options.watchdog < 2; options.watchdog++) {
+        tir_compilation *c = compile(source, &options, TIR_OK);
+        tir_str bytes = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
+        assert_int_equal(tir_artifact_decode(bytes.ptr, bytes.len, NULL, &desc, NULL), TIR_OK);
+        tir_compilation_destroy(c);
+        const tir_artifact_variant *v = &desc->kernels[0].variants[0];
+        assert_int_equal(v->cluster[0], 2);
+        assert_int_equal(v->grid[0].ops[0].value, 2); // without a tiles loop: one cluster
+        assert_int_equal(v->grid[1].ops[0].value, 1);
+        assert_int_equal(v->map_count, 1);
+        assert_int_equal(v->maps[0].param, 0);
+        assert_int_equal(v->maps[0].swizzle, 128);
+        assert_int_equal(v->maps[0].box[0], 64);
+        assert_int_equal(v->maps[0].box[1], 64);
+        assert_int_equal(v->watchdog, options.watchdog);
+        assert_int_equal(v->role_count, 1);
+        assert_string_equal(v->roles[0].name.ptr, "load");
+        assert_int_equal(v->roles[0].first, 1);
+        assert_int_equal(v->roles[0].warps, 1);
+        assert_int_equal(v->barrier_count, 2);
+        assert_string_equal(v->barriers[0].name.ptr, "full");
+        assert_int_equal(v->barriers[0].offset, 8192);
+        assert_int_equal(v->barriers[0].count, 2);
+        assert_int_equal(v->barriers[0].arrivals, 1);
+        assert_string_equal(v->barriers[1].name.ptr, "done");
+        assert_int_equal(v->barriers[1].arrivals, 2);
+        tir_artifact_free(desc, NULL);
+    }
+}
+
 static void *compile_often(void *user)
 {
     for (int i = 0; i < 3; i++) {
@@ -451,6 +511,7 @@ int main(void)
         cmocka_unit_test(imports_and_settings_reach_the_program),
         cmocka_unit_test(what_no_machine_can_run_is_diagnosed),
         cmocka_unit_test(line_information_names_the_source),
+        cmocka_unit_test(the_artifact_states_maps_and_names),
         cmocka_unit_test(threads_compile_at_the_same_time),
         cmocka_unit_test(names_of_entries_do_not_collide),
         cmocka_unit_test_prestate(every_allocation_may_fail, &llvm),
