@@ -29,8 +29,7 @@ static void prepare_barriers(struct lower *l)
         tir_build(&l->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
         return;
     }
-    struct tir_inst *arrive = tir_build(&l->b, TIR_OP_CLUSTER_ARRIVE, NULL, 0, NULL, 0, 0);
-    tir_set_int(l->f, arrive, TIR_ATTR_relaxed, 1); // the fence has ordered what there is
+    tir_build(&l->b, TIR_OP_CLUSTER_ARRIVE, NULL, 0, NULL, 0, 0);
     tir_build(&l->b, TIR_OP_CLUSTER_WAIT, NULL, 0, NULL, 0, 0);
 }
 

@@ -28,6 +28,7 @@
 #include "ir/range.h"
 #include "ir/walk.h"
 #include "pass/async_store.h"
+#include "pass/crew.h"
 #include "pass/receipt.h"
 #include "pass/stage.h"
 #include "pass/tma.h"
@@ -213,7 +214,8 @@ static void settle_copy(struct async *as, struct tir_inst *copy)
     uint32_t vector = tir_tensor_alignment(as->f, tir_ref_base(copy)) * 8 / bits;
     tir_stage_copy(as->f, copy,
                    tir_layout_blocked(as->f->module->types, buffer->rank, buffer->shape, order,
-                                      order, TIR_MAX(1, vector), 1, as->f->threads / 32));
+                                      order, TIR_MAX(1, vector), 1,
+                                      tir_crew_of(as->f, copy).warps));
 }
 
 // Does inst, or anything inside it, read memory of one of the buffers (through views too)?
