@@ -17,7 +17,12 @@ struct ast_iter { // extent : stride @ axis, of a layout
 
 typedef VEC(struct ast_iter) ast_iters;
 
-enum ast_layout_kind { AST_LAYOUT_ITERS, AST_LAYOUT_SWIZZLE, AST_LAYOUT_ROW_MAJOR };
+enum ast_layout_kind {
+    AST_LAYOUT_ITERS,
+    AST_LAYOUT_SWIZZLE,
+    AST_LAYOUT_ROW_MAJOR,
+    AST_LAYOUT_FRAGMENT // of wgmma
+};
 
 struct ast_layout {
     struct tir_span span;

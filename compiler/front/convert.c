@@ -189,11 +189,33 @@ static bool repeats(const struct tir_type *from, const struct tir_type *to)
     return true;
 }
 
+// Layouts that the program states hold where they are stated. NULL: none is.
+static struct tir_value *in_layout(struct lower *l, struct tir_value *v,
+                                   const struct tir_layout *layout)
+{
+    if (!layout || v->kind == TIR_VALUE_CONST || v->type->layout == layout ||
+        !tir_type_is_tile(v->type))
+        return v;
+    struct tir_value *operands[] = {v, NULL};
+    return build_one(l, TIR_OP_CONVERT_LAYOUT, tir_type_with_layout(l->cx->types, v->type, layout),
+                     operands, 2);
+}
+
+// Operands come together in the layout of the first that has one.
+static void unify_layouts(struct lower *l, struct val *vals, uint32_t count)
+{
+    const struct tir_layout *layout = NULL;
+    for (uint32_t i = 0; i < count && !layout; i++)
+        layout = vals[i].ir->type->layout;
+    for (uint32_t i = 0; i < count; i++)
+        vals[i].ir = in_layout(l, vals[i].ir, layout);
+}
+
 struct tir_value *convert_shape(struct lower *l, struct tir_span span, struct tir_value *v,
                                 const struct tir_type *type)
 {
     if (tir_type_same_shape(v->type, type))
-        return v;
+        return in_layout(l, v, type->layout);
     if (!repeats(v->type, type)) {
         lower_error(l, span, TIR_E_SHAPE_MISMATCH, "%s does not fit where %s is needed",
                     lower_type_name(l, v->type), lower_type_name(l, type));
@@ -202,7 +224,7 @@ struct tir_value *convert_shape(struct lower *l, struct tir_span span, struct ti
     struct tir_type t = *type;
     t.elem = v->type->elem;
     t.layout = NULL;
-    return build_splat(l, v, tir_type_get(l->cx->types, &t));
+    return in_layout(l, build_splat(l, v, tir_type_get(l->cx->types, &t)), type->layout);
 }
 
 struct tir_value *convert_to(struct lower *l, struct tir_span span, struct val v,
@@ -358,6 +380,7 @@ bool convert_unify_shapes(struct lower *l, const struct unify *u, struct val *va
         return false;
     for (uint32_t i = 0; i < count; i++)
         vals[i] = val_ir(convert_shape(l, u->span, vals[i].ir, &shape));
+    unify_layouts(l, vals, count);
     return true;
 }
 
@@ -382,5 +405,6 @@ bool convert_unify(struct lower *l, const struct unify *u, struct val *vals, uin
         if (vals[i].kind == VAL_POISON)
             return false;
     }
+    unify_layouts(l, vals, count);
     return true;
 }

@@ -223,6 +223,12 @@ bool builtin_gemm_async(struct lower *l, struct call *c, int which, val_list *ou
                     lower_threads(l));
         return false;
     }
+    if (!tir_wgmma_row_groups(acc->type->shape, TIR_MAX(lower_threads(l) / 32, 4))) {
+        lower_error(l, c->e->span, TIR_E_DOT,
+                    "`gemm_async` on %s: each 4 warps do 64 rows and 8 columns, or more of both",
+                    lower_type_name(l, acc->type));
+        return false;
+    }
     struct tir_value *operands[3] = {[TIR_DOT_ACC] = acc->val.ir};
     for (uint32_t i = 0; i < 2; i++) {
         struct val v = lower_part(l, call_arg(c, i + 1));
@@ -270,13 +276,14 @@ bool builtin_await(struct lower *l, struct call *c, int which, val_list *out)
         if (!symbols[i])
             return false;
         values[i] = symbols[i]->val.ir;
-        types[i] = symbols[i]->type;
+        types[i] = values[i]->type; // a constant's has no layout
     }
     struct tir_inst *inst =
         tir_build(&l->b, TIR_OP_AWAIT, values, c->positional, types, c->positional, 0);
     tir_set_int(l->f, inst, TIR_ATTR_groups, groups);
     for (uint32_t i = 0; i < c->positional; i++)
-        lower_assign(l, symbols[i], inst->results[i]);
+        if (values[i]->kind != TIR_VALUE_CONST)
+            lower_assign(l, symbols[i], inst->results[i]);
     return true;
 }
 

@@ -101,11 +101,13 @@ bool lower_is_fresh_dot(struct lower *l, const struct ast_expr *e)
 static struct tir_value *accumulate(struct lower *l, struct tir_value *product, struct tir_value *x)
 {
     struct tir_inst *dot = product->def;
-    if (!dot || dot->op != TIR_OP_DOT || x->type != product->type || dot->block != l->b.block)
+    bool same = x->type->elem == product->type->elem && tir_type_is_tile(x->type) &&
+                tir_type_same_shape(x->type, product->type);
+    if (!dot || dot->op != TIR_OP_DOT || !same || dot->block != l->b.block)
         return NULL;
     struct tir_value *operands[] = {dot->operands[TIR_DOT_A], dot->operands[TIR_DOT_B], x};
     tir_remove(dot);
-    return build_one(l, TIR_OP_DOT, product->type, operands, 3);
+    return build_one(l, TIR_OP_DOT, x->type, operands, 3);
 }
 
 static bool is_nan(struct val v)

@@ -8,7 +8,8 @@ static struct tir_inst *build_reduce(struct lower *l, enum tir_op op, struct tir
     struct tir_type t = *x->type;
     if (op == TIR_OP_REDUCE) {
         t.shape[axis] = 1;
-        t.layout = NULL;
+        if (t.layout)
+            t.layout = tir_layout_slice(l->cx->types, t.layout, axis);
     }
     const struct tir_type *type = tir_type_get(l->cx->types, &t);
     uint32_t fixed = tir_ops[op].fixed_count;

@@ -189,7 +189,11 @@ static void assign_name(struct lower *l, const struct ast_stmt *s)
         return;
     struct val v = assigned_value(l, s, symbol->val);
     struct tir_value *ir = convert_to(l, s->value->span, v, symbol->type);
-    if (ir)
+    if (ir && !tir_value_fits(ir, symbol->type))
+        lower_error(l, s->target->span, TIR_E_ASSIGN,
+                    "the value has a layout, the variable has none: `var %s: T in LAYOUT`",
+                    symbol->name);
+    else if (ir)
         lower_assign(l, symbol, ir);
     else if (l->cx->diags.list.len)
         lower_note(l, symbol->span, "`%s` is %s", symbol->name, lower_type_name(l, symbol->type));

@@ -113,6 +113,26 @@ static const struct tir_layout *lower_iters_layout(struct lower *l, const struct
     return result;
 }
 
+// Where wgmma leaves its sums, over all threads that are here.
+static const struct tir_layout *lower_fragment(struct lower *l, const struct ast_layout *from,
+                                               const struct tir_type *t)
+{
+    uint32_t warps = lower_threads(l) / 32;
+    uint32_t rows = t->rank == 2 && t->space == TIR_SPACE_VALUE && warps
+                        ? tir_wgmma_row_groups(t->shape, warps)
+                        : 0;
+    if (rows)
+        return tir_layout_wgmma(l->cx->types, t->shape, rows, warps / 4 / rows, warps);
+    lower_error(l, from->span, TIR_E_TYPE,
+                warps
+                    ? "%s is no fragment of wgmma on %u warps: 4 warps have 64 rows and 8 columns "
+                      "or more"
+                    : "%s has a fragment only where `threads(...)` or a role says how many "
+                      "threads there are",
+                lower_type_name(l, t), warps);
+    return NULL;
+}
+
 static const struct tir_layout *lower_layout(struct lower *l, const struct ast_layout *from,
                                              const struct tir_type *t)
 {
@@ -126,6 +146,8 @@ static const struct tir_layout *lower_layout(struct lower *l, const struct ast_l
     }
     if (from->kind == AST_LAYOUT_ITERS)
         return lower_iters_layout(l, from, t, swizzle);
+    if (from->kind == AST_LAYOUT_FRAGMENT)
+        return lower_fragment(l, from, t);
     const struct tir_layout *layout = tir_layout_memory(l->cx->types, t->rank, t->shape,
                                                         tir_elems[t->elem].bits, (uint32_t)swizzle);
     if (!layout)

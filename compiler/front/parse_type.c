@@ -70,6 +70,14 @@ static struct ast_layout *parse_layout(struct parser *p)
     if (parse_at_word(p, "row_major")) {
         parse_step(p);
         l->kind = AST_LAYOUT_ROW_MAJOR;
+    } else if (parse_at_word(p, "fragment")) {
+        parse_step(p);
+        parse_expect(p, TIR_TOK_LPAREN, "after `fragment`");
+        if (!p->panic && !parse_at_word(p, "wgmma"))
+            parse_unexpected(p, "`wgmma`");
+        parse_step(p);
+        parse_expect(p, TIR_TOK_RPAREN, "after the fragment's instruction");
+        l->kind = AST_LAYOUT_FRAGMENT;
     } else if (parse_at_word(p, "swizzle")) {
         parse_swizzle(p, l);
         l->kind = AST_LAYOUT_SWIZZLE;
@@ -84,7 +92,7 @@ static struct ast_layout *parse_layout(struct parser *p)
         if (!p->panic && parse_at_word(p, "swizzle"))
             parse_swizzle(p, l);
     } else {
-        parse_unexpected(p, "a layout: `S[...]`, `swizzle(...)` or `row_major`");
+        parse_unexpected(p, "a layout: `S[...]`, `swizzle(...)`, `row_major` or `fragment(wgmma)`");
     }
     l->span = parse_since(p, begin);
     return l;

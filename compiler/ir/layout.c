@@ -438,6 +438,16 @@ const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64
     return warps % (4 * groups_m) ? NULL : tir_layout_get(types, &l);
 }
 
+uint32_t tir_wgmma_row_groups(const int64_t shape[2], uint32_t warps)
+{
+    uint32_t groups = warps / 4, rows = groups;
+    while (rows > 1 && (groups % rows || shape[0] % (64 * rows)))
+        rows--;
+    bool fits = rows && warps % 4 == 0 && shape[0] % (64 * rows) == 0 &&
+                shape[1] % (8 * (groups / rows)) == 0;
+    return fits ? rows : 0;
+}
+
 const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank,
                                            const int64_t *shape, uint32_t elem_bits,
                                            uint32_t swizzle)

@@ -101,6 +101,9 @@ const struct tir_layout *tir_layout_wgmma(struct tir_types *types, const int64_t
 // accumulators.
 const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64_t shape[2],
                                             uint32_t elem_bits, uint32_t groups_m, uint32_t warps);
+// How many of the warpgroups go over the rows of a tile that wgmma computes, the others over its
+// columns: as many over rows as there are 64 rows for. 0: they do not divide the tile.
+uint32_t tir_wgmma_row_groups(const int64_t shape[2], uint32_t warps);
 // Row-major memory; with a swizzle, columns are split in atoms of `swizzle` bytes:
 // [cols / atom][rows][atom]. A leading stage dimension is outermost.
 const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank,

@@ -200,6 +200,7 @@ static void spread(struct solver *s, struct tir_inst *inst)
                    tir_layout_slice(s->types, lx, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0)));
         break;
     case TIR_OP_SCAN:
+    case TIR_OP_CONVERT_LAYOUT:
         if (lr)
             assign(s, x, lr);
         break;
@@ -270,8 +271,17 @@ static void anchor_stated(struct solver *s)
     propagate(s);
 }
 
-// Sums that gemm_async computes: rows over the warpgroups, as far as there are rows for each. An
-// operand A in registers lies in them as sums of its shape would.
+// Operand a of a gemm_async in registers.
+static const struct tir_layout *products_layout(struct solver *s, const struct tir_inst *product,
+                                                const struct tir_value *a)
+{
+    enter_crew(s, product);
+    uint32_t rows = tir_wgmma_row_groups(product->results[0]->type->shape, s->warps);
+    return tir_layout_wgmma_a(s->types, a->type->shape, tir_elems[a->type->elem].bits, rows,
+                              s->warps);
+}
+
+// Sums that gemm_async computes: rows over the warpgroups, as far as there are rows for each.
 static bool anchor_products(struct solver *s)
 {
     tir_foreach_inst(inst, s->f) {
@@ -280,21 +290,18 @@ static bool anchor_products(struct solver *s)
         enter_crew(s, inst);
         const struct tir_type *t = inst->results[0]->type;
         struct tir_value *a = inst->operands[TIR_DOT_A];
-        uint32_t groups = s->warps / 4, rows = groups;
-        while (rows > 1 && (groups % rows || t->shape[0] % (64 * rows)))
-            rows--;
-        const struct tir_layout *l =
-            groups ? tir_layout_wgmma(s->types, t->shape, rows, groups / rows, s->warps) : NULL;
-        if (!l || s->warps % 4) {
+        uint32_t rows = tir_wgmma_row_groups(t->shape, s->warps);
+        if (!rows) {
             tir_error_at(s->cx->diags, inst->span, TIR_E_UNSUPPORTED,
                          "gemm_async of %s on %u warps: 4 warps do 64 rows and 8 columns or more",
                          tir_type_text(s->cx->scratch, t).ptr, s->warps);
             return false;
         }
-        assign(s, inst->results[0], l);
+        assign(s, inst->results[0],
+               tir_layout_wgmma(s->types, t->shape, rows, s->warps / 4 / rows, s->warps));
         propagate(s);
         if (tir_type_is_tile(a->type)) {
-            assign(s, a, tir_layout_wgmma(s->types, a->type->shape, rows, 1, s->warps));
+            assign(s, a, products_layout(s, inst, a));
             propagate(s);
         }
     }
@@ -575,7 +582,7 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
         return of_index(s, v, result, at);
     }
     case TIR_OP_GEMM_ASYNC:
-        return i == TIR_DOT_ACC ? result : v->type->layout;
+        return i == TIR_DOT_ACC ? result : products_layout(s, inst, v);
     case TIR_OP_AWAIT:
         return inst->results[i]->type->layout;
     case TIR_OP_FOR:
