@@ -40,160 +40,27 @@
 // Expected here: puts of one ring are in one role; each put fills its slot with copies that stand
 // directly in its block; the blocks read the slots only of their own get. lag needs two slots: with
 // one, a slot is freed in the round itself. Every role with gets of a ring sees each of its tiles.
+// Roles that do not say which warps they begin with do so from here on.
+
+#include "pass/ring.h"
 
 #include "ir/walk.h"
 #include "pass/carry.h"
-#include "pass/crew.h"
 #include "pass/receipt.h"
-
-struct ring {
-    struct tir_inst *inst;
-    int64_t stages, slot_bytes;
-    struct tir_value *full, *empty;
-    struct tir_crew putter;
-    VEC(struct tir_inst *) puts;
-    VEC(struct tir_inst *) gets;
-    bool copies, stores; // how slots are filled
-    bool read_async;     // by products on warpgroups or tensor copies
-    bool multicast;      // copies go to several CTAs
-    uint32_t getters;    // warps that free each slot
-};
 
 enum part { PUT_SLOT, PUT_PHASE, GET_SLOT, GET_PHASE, PREV, PARTS };
 
 static const char *const part_names[PARTS] = {"slot", "phase", "slot", "phase", "prev"};
-
-struct rings {
-    struct tir_func *f;
-    struct tir_pass_cx *cx;
-    VEC(struct ring) all;
-    struct tir_map buffers; // a ring's result -> its alloc
-    uint32_t ctas;          // of a cluster
-    bool failed;
-};
 
 // The state of one role: PARTS values for each ring.
 struct state {
     struct tir_value **at;
 };
 
-static struct ring *ring_of(struct rings *r, const struct tir_inst *inst)
-{
-    vec_foreach(struct ring, ring, &r->all)
-        if (ring->inst == inst->operands[0]->def)
-            return ring;
-    tir_unreachable(); // the verifier knows that it is a ring's
-}
-
 static struct tir_value **part_of(struct rings *r, struct state *s, const struct ring *ring,
                                   enum part part)
 {
     return &s->at[(size_t)(ring - r->all.at) * PARTS + part];
-}
-
-static const char *name_of(const struct ring *ring)
-{
-    return ring->inst->results[0]->name ? ring->inst->results[0]->name : "without a name";
-}
-
-static void refuse(struct rings *r, const struct tir_inst *inst, const struct ring *ring,
-                   const char *why)
-{
-    tir_error_at(r->cx->diags, inst->span, TIR_E_VERIFY, "ring %s: %s", name_of(ring), why);
-    r->failed = true;
-}
-
-// What is there.
-
-static bool is_part_of(const struct ring *ring, const struct tir_value *v)
-{
-    while (v && v->def && (v->def->op == TIR_OP_VIEW || v->def->op == TIR_OP_PERMUTE))
-        v = v->def->op == TIR_OP_VIEW ? tir_ref_base(v->def) : v->def->operands[0];
-    return v && v->def == ring->inst;
-}
-
-static bool is_engine_copy(const struct tir_inst *inst)
-{
-    enum tir_word engine = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE);
-    return inst->op == TIR_OP_COPY_ASYNC && !inst->operands[TIR_COPY_MBAR] &&
-           (engine == TIR_WORD_engine_tma || engine == TIR_WORD_engine_bulk);
-}
-
-static bool touches(const struct ring *ring, const struct tir_inst *inst)
-{
-    if (inst->op == TIR_OP_VIEW || inst->op == TIR_OP_PERMUTE || inst->op == TIR_OP_PUT ||
-        inst->op == TIR_OP_GET)
-        return false;
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (is_part_of(ring, inst->operands[i]))
-            return true;
-    return false;
-}
-
-static void look_at_put(struct rings *r, struct ring *ring, struct tir_inst *put)
-{
-    struct tir_block *block = put->regions[0];
-    struct tir_crew crew = tir_crew_of(r->f, put);
-    if (ring->puts.len && crew.role != ring->putter.role)
-        refuse(r, put, ring, "only one role may fill it");
-    ring->putter = crew;
-    vec_push(r->cx->scratch, &ring->puts, put);
-    tir_foreach_inst_in(inst, block) {
-        if (!touches(ring, inst))
-            continue;
-        if (!is_engine_copy(inst)) {
-            ring->stores |= inst->op != TIR_OP_COPY_ASYNC || !inst->operands[TIR_COPY_MBAR];
-            continue;
-        }
-        ring->copies = true;
-        ring->multicast |= inst->operands[TIR_COPY_CTAS] != NULL;
-        if (inst->block != block)
-            refuse(r, inst, ring, "a copy that fills it must stand directly in the block of put");
-    }
-}
-
-static void look_at_get(struct rings *r, struct ring *ring, struct tir_inst *get)
-{
-    struct tir_crew crew = tir_crew_of(r->f, get);
-    bool known = false;
-    vec_foreach(struct tir_inst *, it, &ring->gets)
-        known |= tir_crew_of(r->f, *it).role == crew.role;
-    ring->getters += known ? 0 : crew.warps;
-    vec_push(r->cx->scratch, &ring->gets, get);
-    tir_foreach_inst_in(inst, get->regions[0])
-        ring->read_async |= touches(ring, inst) &&
-                            (inst->op == TIR_OP_GEMM_ASYNC || inst->op == TIR_OP_STORE_ASYNC);
-}
-
-static bool is_in_condition(const struct tir_inst *inst)
-{
-    for (const struct tir_block *block = inst->block; block->owner; block = block->owner->block)
-        if (block->owner->op == TIR_OP_WHILE && block == block->owner->regions[0])
-            return true;
-    return false;
-}
-
-static void collect(struct rings *r)
-{
-    tir_foreach_inst(inst, r->f)
-        if (inst->op == TIR_OP_RING) {
-            struct ring ring = {.inst = inst, .stages = tir_attr_int(inst, TIR_ATTR_stages, 1)};
-            vec_push(r->cx->scratch, &r->all, ring);
-        }
-    tir_foreach_inst(inst, r->f) {
-        if (inst->op != TIR_OP_PUT && inst->op != TIR_OP_GET)
-            continue;
-        struct ring *ring = ring_of(r, inst);
-        if (is_in_condition(inst))
-            refuse(r, inst, ring, "the condition of a while loop cannot fill or empty it");
-        (inst->op == TIR_OP_PUT ? look_at_put : look_at_get)(r, ring, inst);
-    }
-    vec_foreach(struct ring, ring, &r->all) {
-        if (ring->puts.len && !ring->gets.len)
-            refuse(r, ring->inst, ring, "it is filled, but nothing gets what is in it");
-        if (ring->gets.len && !ring->puts.len)
-            refuse(r, ring->inst, ring, "it is emptied, but nothing is put into it");
-    }
 }
 
 // Small things to build.
@@ -293,6 +160,7 @@ static void build_init(struct rings *r, struct tir_builder *b, const struct ring
     if (!ring->puts.len)
         return;
     uint32_t putters = ring->putter.warps;
+    b->span = ring->inst->span;
     struct tir_inst *full =
         build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->full, NULL}, 2);
     tir_set_int(r->f, full, TIR_ATTR_arrivals,
@@ -367,7 +235,7 @@ static struct readers readers_of(const struct ring *ring, const struct tir_inst 
 {
     struct readers readers = {0};
     tir_foreach_inst_in(inst, get->regions[0]) {
-        if (!touches(ring, inst))
+        if (!tir_ring_is_touched(ring, inst))
             continue;
         readers.products |= inst->op == TIR_OP_GEMM_ASYNC;
         readers.stores |= inst->op == TIR_OP_STORE_ASYNC;
@@ -489,10 +357,10 @@ static int64_t landing_bytes(struct rings *r, const struct ring *ring, const str
     bool *whole = arena_array(r->cx->scratch, bool, ring->inst->result_count);
     int64_t bytes = 0;
     for (const struct tir_inst *inst = put->regions[0]->first; inst; inst = inst->next)
-        if (is_engine_copy(inst) && !copies_landing(inst))
+        if (tir_is_engine_copy(inst) && !copies_landing(inst))
             whole[buffer_index(inst->operands[TIR_COPY_TO])] = true;
     for (const struct tir_inst *inst = put->regions[0]->first; inst; inst = inst->next)
-        if (is_engine_copy(inst) && !whole[buffer_index(inst->operands[TIR_COPY_TO])])
+        if (tir_is_engine_copy(inst) && !whole[buffer_index(inst->operands[TIR_COPY_TO])])
             bytes += copies_landing(inst) * bytes_of(inst->operands[TIR_COPY_TO]->type, 0);
     for (uint32_t i = 0; i < ring->inst->result_count; i++)
         bytes += whole[i] ? bytes_of(ring->inst->results[i]->type, 1) : 0;
@@ -503,7 +371,7 @@ static struct tir_inst *last_copy(const struct tir_inst *put)
 {
     struct tir_inst *last = NULL;
     for (struct tir_inst *inst = put->regions[0]->first; inst; inst = inst->next)
-        if (is_engine_copy(inst))
+        if (tir_is_engine_copy(inst))
             last = inst;
     return last;
 }
@@ -529,7 +397,7 @@ static void start_copies(struct rings *r, struct ring *ring, struct tir_inst *pu
         tir_set_int(r->f, arrive, TIR_ATTR_bytes, bytes);
     ring->slot_bytes = TIR_MAX(ring->slot_bytes, bytes);
     tir_foreach_inst_safe(inst, block)
-        if (is_engine_copy(inst)) {
+        if (tir_is_engine_copy(inst)) {
             inst->operands[TIR_COPY_MBAR] = full;
             tir_move_before(inst, in.before);
         }
@@ -577,7 +445,7 @@ static void thread(struct rings *r, struct tir_block *block, struct state *s);
 
 static void lower_put(struct rings *r, struct tir_inst *put, struct state *s)
 {
-    struct ring *ring = ring_of(r, put);
+    struct ring *ring = tir_ring_of(r, put);
     struct tir_value **slot = part_of(r, s, ring, PUT_SLOT),
                      **phase = part_of(r, s, ring, PUT_PHASE);
     struct tir_builder b = tir_builder_before(r->f, put);
@@ -595,7 +463,7 @@ static void lower_put(struct rings *r, struct tir_inst *put, struct state *s)
 
 static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
 {
-    struct ring *ring = ring_of(r, get);
+    struct ring *ring = tir_ring_of(r, get);
     struct tir_value **slot = part_of(r, s, ring, GET_SLOT),
                      **phase = part_of(r, s, ring, GET_PHASE);
     struct readers readers = readers_of(ring, get);
@@ -629,7 +497,7 @@ static bool *changed_parts(struct rings *r, struct tir_inst *owner)
         tir_foreach_inst_in(inst, owner->regions[i]) {
             if (inst->op != TIR_OP_PUT && inst->op != TIR_OP_GET)
                 continue;
-            const struct ring *ring = ring_of(r, inst);
+            const struct ring *ring = tir_ring_of(r, inst);
             bool *parts = changed + (size_t)(ring - r->all.at) * PARTS;
             bool puts = inst->op == TIR_OP_PUT;
             parts[puts ? PUT_SLOT : GET_SLOT] |= ring->stages > 1;
@@ -778,19 +646,33 @@ static void report(struct rings *r)
         if (ring->puts.len)
             tir_receipt_add(r->cx, TIR_TOPIC_SYNC, ring->inst->span,
                             "ring %s: %lld mbarriers full and empty, %lld bytes by copies a slot%s",
-                            name_of(ring), (long long)ring->stages, (long long)ring->slot_bytes,
+                            tir_ring_name(ring), (long long)ring->stages,
+                            (long long)ring->slot_bytes,
                             ring->multicast ? ", for several CTAs" : "");
+}
+
+// Roles that follow each other say where they begin.
+static bool settle_roles(struct tir_func *f)
+{
+    bool changed = false;
+    for (struct tir_inst *inst = f->body->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_ROLE && !tir_attr_find(inst, TIR_ATTR_first)) {
+            tir_set_int(f, inst, TIR_ATTR_first, tir_crew_of(f, inst).first);
+            changed = true;
+        }
+    return changed;
 }
 
 enum tir_change tir_pass_ring(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct rings r = {.f = f, .cx = cx};
+    bool settled = settle_roles(f);
     r.ctas = f->cluster[0] ? f->cluster[0] * f->cluster[1] * f->cluster[2] : 1;
-    collect(&r);
+    tir_rings_collect(&r);
     if (r.failed)
         return TIR_FAILED;
     if (!r.all.len)
-        return TIR_UNCHANGED;
+        return settled ? TIR_CHANGED : TIR_UNCHANGED;
     tir_map_init(&r.buffers, cx->scratch);
     struct tir_builder top = tir_builder_before(f, f->body->first);
     vec_foreach(struct ring, ring, &r.all)
