@@ -114,37 +114,6 @@ static bool refuse(const struct grid *g, const char *why)
     return false;
 }
 
-// Do both compute the same?
-static bool same_value(const struct tir_value *x, const struct tir_value *y)
-{
-    if (x == y)
-        return true;
-    if (x->type != y->type || !x->def || !y->def || x->def->op != y->def->op ||
-        x->def->operand_count != y->def->operand_count || x->def->attr_count ||
-        y->def->attr_count || x->def->region_count || !tir_has_trait(x->def, TIR_PURE))
-        return false;
-    for (uint32_t i = 0; i < x->def->operand_count; i++)
-        if (!same_value(x->def->operands[i], y->def->operands[i]))
-            return false;
-    return true;
-}
-
-// The tiles loops of a kernel's roles walk the same tiles.
-static bool same_grid(const struct grid *g, const struct tir_inst *first)
-{
-    static const enum tir_attr_key walks[] = {TIR_ATTR_order, TIR_ATTR_group, TIR_ATTR_persistent};
-    const struct tir_attr *by = tir_attr_find(first, TIR_ATTR_by);
-    bool same = by->list_count == g->rank && !memcmp(by->list, g->by, g->rank * sizeof(*g->by));
-    for (uint32_t d = 0; same && d < g->rank; d++)
-        same = same_value(first->operands[d], g->extents[d]);
-    for (uint32_t i = 0; same && i < TIR_COUNT_OF(walks); i++) {
-        const struct tir_attr *x = tir_attr_find(first, walks[i]);
-        const struct tir_attr *y = tir_attr_find(g->tiles, walks[i]);
-        same = (x ? x->number : 0) == (y ? y->number : 0);
-    }
-    return same || refuse(g, "the tiles loops of a kernel must walk the same tiles");
-}
-
 static uint32_t ctas_of_cluster(const struct tir_func *f)
 {
     return TIR_MAX(1, f->cluster[0]) * TIR_MAX(1, f->cluster[1]) * TIR_MAX(1, f->cluster[2]);
@@ -153,9 +122,9 @@ static uint32_t ctas_of_cluster(const struct tir_func *f)
 static bool set_grid(struct grid *g)
 {
     struct tir_func *f = g->lo->f;
-    if (g->lo->grid)
-        return same_grid(g, g->lo->grid);
-    g->lo->grid = g->tiles;
+    if (g->lo->has_grid) // the tiles loops of all roles are the same
+        return true;
+    g->lo->has_grid = true;
     if (f->cluster[1] > 1 || f->cluster[2] > 1)
         return refuse(g, "a tiles loop needs a cluster that lies along the first axis");
     struct tir_inst *yield = tir_yield_of(f->host);

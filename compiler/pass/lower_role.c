@@ -18,10 +18,11 @@
 // its first warp, and the barrier that reductions, scans and conversions need is the role's own.
 
 #include "ir/walk.h"
+#include "pass/crew.h"
 #include "pass/lower_tile.h"
 #include "pass/receipt.h"
 
-enum { MAX_WARPS = 32, WARPS_PER_GROUP = 4, MAX_BARRIERS = 16, MAX_REGS = 256 };
+enum { MAX_WARPS = 32, WARPS_PER_GROUP = 4, MAX_REGS = 256 };
 
 struct range { // consecutive warps of one role, or of none
     struct tir_inst *role;
@@ -50,16 +51,6 @@ static bool refuse(struct lower *lo, const struct tir_inst *role, const char *wh
     return false;
 }
 
-// Where a role without `first` begins: behind the one before, in a warpgroup of its own unless that
-// one has the same registers.
-static int64_t first_of(const struct tir_inst *role, const struct range *before)
-{
-    int64_t end = before ? before->end : 0;
-    if (before && regs_of(role) != regs_of(before->role))
-        end = (int64_t)tir_align_up((uint64_t)end, WARPS_PER_GROUP);
-    return tir_attr_int(role, TIR_ATTR_first, end);
-}
-
 static void insert(struct roles *r, struct range range)
 {
     uint32_t at = r->count++;
@@ -72,21 +63,17 @@ static bool collect(struct roles *r, struct tir_inst *first)
 {
     struct lower *lo = r->lo;
     uint32_t warps = lo->f->threads / 32;
-    struct range last = {0};
-    int64_t number = 0;
     for (struct tir_inst *role = first; role; role = role->next) {
         if (role->op != TIR_OP_ROLE) {
             tir_lower_unsupported(lo, role, "an operation after the roles of a kernel");
             return false;
         }
-        int64_t begin = first_of(role, last.role ? &last : NULL);
-        int64_t end = begin + tir_attr_int(role, TIR_ATTR_warps, 0);
-        if (begin < 0 || end <= begin || end > warps)
+        struct tir_crew crew = tir_crew_of(lo->f, role);
+        if (crew.warps == 0 || crew.first + crew.warps > warps)
             return refuse(lo, role, "has warps that the kernel does not have");
-        if (++number >= MAX_BARRIERS)
+        if (crew.number + 1 >= TIR_NAMED_BARRIERS)
             return refuse(lo, role, "is one more than there are barriers for");
-        last = (struct range){role, (uint32_t)begin, (uint32_t)end, number};
-        insert(r, last);
+        insert(r, (struct range){role, crew.first, crew.first + crew.warps, crew.number + 1});
     }
     uint32_t roles = r->count;
     for (uint32_t i = 0, at = 0; i <= roles; i++) { // what lies between, as ranges without a role

@@ -17,7 +17,7 @@ struct lower {
     uint32_t threads;         // that tiles are spread over
     uint32_t first_warp;      // of them, in the CTA; the warp of a layout counts from here
     int64_t barrier;          // the named barrier they meet at; 0: bar_sync of the CTA
-    struct tir_inst *grid;    // the tiles loop that has set the grid; NULL: none yet
+    bool has_grid;            // a tiles loop has set the grid
     struct tir_map in_flight; // result of a gemm_async -> struct lower_operands
     const struct tir_type *i32, *u32, *i64, *boolean;
     const struct tir_type *index; // type of element offsets: i32 under the fact index32, else i64

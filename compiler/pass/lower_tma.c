@@ -144,6 +144,8 @@ static bool check_tensor(struct transfer *t)
     uint32_t last = t->rank - 1;
     if (t->lo->failed)
         return false;
+    if (t->rank == 0)
+        return refuse(t, "the tensor has no dimension");
     if (!(t->lo->cx->arch->features & TIR_ARCH_TMA))
         return refuse(t, "the target has no tensor copies");
     for (uint32_t d = 0; d < t->rank; d++)
@@ -229,6 +231,8 @@ static bool check_bulk(struct transfer *t)
     const struct tir_param *param = tir_param_of(lo->f, t->tensor);
     if (lo->failed)
         return false;
+    if (t->rank == 0)
+        return refuse(t, "the tensor has no dimension");
     if (!(lo->cx->arch->features & TIR_ARCH_TMA))
         return refuse(t, "the target has no bulk copies");
     if (!tir_tensor_is_dense(lo->f, t->tensor))
