@@ -7,6 +7,19 @@
 
 // Declaration.
 
+// Rows of a ring that says nothing are swizzled, as copies and products like them.
+static const struct tir_type *swizzled_slots(struct lower *l, const struct tir_type *t)
+{
+    uint32_t bits = tir_elems[t->elem].bits, swizzle = 128;
+    if (t->rank < 3)
+        return t;
+    while (swizzle > 16 && t->shape[t->rank - 1] * bits / 8 % swizzle)
+        swizzle /= 2;
+    const struct tir_layout *layout =
+        tir_layout_memory(l->cx->types, t->rank, t->shape, bits, swizzle > 16 ? swizzle : 0);
+    return layout ? tir_type_with_layout(l->cx->types, t, layout) : t;
+}
+
 // Layouts are written for one slot; the slots lie one after the other.
 static const struct tir_type *slots_type(struct lower *l, const struct ast_binding *b,
                                          int64_t stages)
@@ -41,7 +54,8 @@ static const struct tir_type *slots_type(struct lower *l, const struct ast_bindi
             vec_push(l->arena, &layout.iters, *it);
         whole.layout = &layout;
     }
-    return lower_type(l, &whole);
+    const struct tir_type *type = lower_type(l, &whole);
+    return type && !type->layout ? swizzled_slots(l, type) : type;
 }
 
 static bool check_buffers(struct lower *l, const struct ast_stmt *s)

@@ -195,9 +195,32 @@ static bool make_copy(struct async *as, struct tir_inst *store)
     return true;
 }
 
+// Into a slot of a ring: by a tensor copy, where one can, whatever fills the rest of the slot.
+static bool fills_slot(struct async *as, struct tir_inst *copy)
+{
+    const struct tir_inst *put = copy->block->owner;
+    if (!put || put->op != TIR_OP_PUT)
+        return false;
+    const char *why = tir_tma_refusal(as->f, as->cx->arch, as->ranges, copy);
+    if (!why && !tir_plain_memory(as->f->module->types, copy->operands[TIR_COPY_TO]))
+        why = "the ring has a layout of its own";
+    const char *name = tir_ref_base(copy)->name;
+    if (why) {
+        tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, copy->span,
+                           "copy of %s: not by tensor copies, because %s", name, why);
+        return false;
+    }
+    tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
+    tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: tma", name);
+    as->changed = true;
+    return true;
+}
+
 // A copy_async of the program: the widest that is known to be aligned, else through registers.
 static void settle_copy(struct async *as, struct tir_inst *copy)
 {
+    if (fills_slot(as, copy))
+        return;
     const struct tir_type *buffer = copy->operands[TIR_COPY_TO]->type;
     const char *why = NULL;
     uint32_t width = copy_width(as, copy, buffer, &why);

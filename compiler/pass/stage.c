@@ -19,6 +19,7 @@
 #include "pass/stage.h"
 
 #include "ir/walk.h"
+#include "pass/crew.h"
 #include "pass/dot.h"
 #include "pass/receipt.h"
 #include "pass/warpgroup.h"
@@ -212,7 +213,8 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
                             "dot: wgmma %lldx%lldx%lld %s on %u warpgroups, A in %s",
                             (long long)a->type->shape[0], (long long)b->type->shape[1],
                             (long long)a->type->shape[1], tir_elems[a->type->elem].name,
-                            f->threads / 128, in_registers ? "registers" : "shared memory");
+                            tir_crew_of(f, inst).warps / 4,
+                            in_registers ? "registers" : "shared memory");
             if (!in_registers)
                 stage(&s, inst, TIR_DOT_A, 1, &on_warpgroups);
             stage(&s, inst, TIR_DOT_B, 0, &on_warpgroups);

@@ -23,6 +23,19 @@ bool tir_reads_zero_outside(const struct tir_inst *load)
     return tir_elem_is_float(pad->type->elem) ? pad->constant.f == 0 : pad->constant.i == 0;
 }
 
+const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct tir_value *buffer)
+{
+    const struct tir_inst *view =
+        buffer->def && buffer->def->op == TIR_OP_VIEW ? buffer->def : NULL;
+    const struct tir_type *t = view ? tir_ref_base(view)->type : buffer->type;
+    const struct tir_attr *box = view ? tir_attr_find(view, TIR_ATTR_box) : NULL;
+    if (!t->layout || t->rank < 2 || (box && box->list[t->rank - 1] != t->shape[t->rank - 1]))
+        return NULL;
+    const struct tir_layout *plain =
+        tir_layout_memory(types, t->rank, t->shape, tir_elems[t->elem].bits, t->layout->swizzle);
+    return plain == t->layout ? plain : NULL;
+}
+
 static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_inst *access)
 {
     const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);

@@ -5,11 +5,13 @@
 // level matrix instructions"). B, and A unless it is in registers, lie in shared memory, with K
 // contiguous unless elements have 16 bits. It pays when tensor copies fill that memory, so operands
 // that are loaded as they are must be within their reach. A kernel's products run on warpgroups all
-// together or not at all: the roles that keep them fed need all of the CTA.
+// together or not at all: the roles that keep them fed need all of the CTA. Where the program
+// has roles of its own, each product is decided by itself.
 
 #include "pass/warpgroup.h"
 
 #include "ir/walk.h"
+#include "pass/crew.h"
 #include "pass/dot.h"
 #include "pass/receipt.h"
 #include "pass/tma.h"
@@ -113,7 +115,7 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
     return tir_tma_refusal(p->f, p->cx->arch, p->ranges, load);
 }
 
-static const char *refuse_dot(struct plan *p, const struct tir_inst *dot)
+static const char *refuse_shape(const struct tir_inst *dot)
 {
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type;
     const struct tir_type *b = dot->operands[TIR_DOT_B]->type;
@@ -126,8 +128,74 @@ static const char *refuse_dot(struct plan *p, const struct tir_inst *dot)
         return "the tile is not a multiple of 64 rows, 8 columns and one instruction's depth";
     if (t->shape[1] > 256 && t->shape[1] % 256)
         return "more than 256 columns must be a multiple of 256";
-    const char *why = refuse_operand(p, dot, TIR_DOT_A, 1);
+    return NULL;
+}
+
+static const char *refuse_dot(struct plan *p, const struct tir_inst *dot)
+{
+    const char *why = refuse_shape(dot);
+    if (why)
+        return why;
+    why = refuse_operand(p, dot, TIR_DOT_A, 1);
     return why ? why : refuse_operand(p, dot, TIR_DOT_B, 0);
+}
+
+// The same for a buffer that the program itself has filled.
+static const char *refuse_buffer(struct plan *p, const struct tir_value *v, uint32_t k_dim)
+{
+    if (!tir_type_is_buffer(v->type))
+        return "an operand is neither in shared memory nor in registers";
+    bool turned;
+    const struct tir_value *x = untransposed(v, &turned);
+    const struct tir_layout *l = tir_plain_memory(p->f->module->types, x);
+    if (!l || !l->swizzle)
+        return "an operand does not lie in swizzled rows";
+    if (tir_elems[v->type->elem].bits != 16 && (turned ? 1 - k_dim : k_dim) != 1)
+        return "wgmma transposes only 16-bit elements, and K is not contiguous";
+    return NULL;
+}
+
+// A product in a role of the program runs on the warpgroups of that role.
+static const char *refuse_in_role(struct plan *p, const struct tir_inst *dot)
+{
+    struct tir_crew crew = tir_crew_of(p->f, dot);
+    const struct tir_type *t = dot->results[0]->type;
+    if (!(p->cx->arch->features & TIR_ARCH_WGMMA))
+        return "the target has no wgmma";
+    if (!crew.role || crew.warps % 4 || crew.first % 4)
+        return "it is not in a role of whole warpgroups";
+    const char *why = refuse_shape(dot);
+    if (!why && t->shape[0] % (crew.warps / 4 * GROUP_ROWS))
+        why = "the rows do not divide among the warpgroups of the role";
+    if (!why && tir_type_count(t) > (int64_t)crew.warps * 32 * ACCUMULATORS)
+        why = "the sums do not fit in registers";
+    if (!why && !tir_a_in_registers(dot))
+        why = refuse_buffer(p, dot->operands[TIR_DOT_A], 1);
+    return why ? why : refuse_buffer(p, dot->operands[TIR_DOT_B], 0);
+}
+
+static bool has_roles(const struct tir_func *f)
+{
+    return f->body->last && f->body->last->op == TIR_OP_ROLE;
+}
+
+static bool plan_roles(struct plan *p, bool apply)
+{
+    bool any = false;
+    tir_foreach_inst(inst, p->f) {
+        if (inst->op != TIR_OP_DOT)
+            continue;
+        const char *why = refuse_in_role(p, inst);
+        any |= !why;
+        if (!apply)
+            continue;
+        if (!why)
+            tir_set_word(p->f, inst, TIR_ATTR_engine, TIR_WORD_engine_wgmma);
+        else if (p->cx->arch->features & TIR_ARCH_WGMMA)
+            tir_receipt_refuse(p->cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, inst->span,
+                               "dot: no wgmma, because %s", why);
+    }
+    return any;
 }
 
 // Why no product of the kernel runs on warpgroups, wherever they are.
@@ -199,6 +267,8 @@ bool tir_may_use_warpgroups(struct tir_func *f, struct tir_pass_cx *cx)
     struct plan p = {.f = f, .cx = cx, .ranges = tir_ranges_new(cx->scratch, f)};
     uint32_t groups;
     const struct tir_inst *where;
+    if (has_roles(f))
+        return plan_roles(&p, false);
     return !make_plan(&p, &groups, &where);
 }
 
@@ -207,6 +277,10 @@ void tir_plan_warpgroups(struct tir_func *f, struct tir_pass_cx *cx)
     struct plan p = {.f = f, .cx = cx, .ranges = tir_ranges_new(cx->scratch, f)};
     uint32_t groups;
     const struct tir_inst *where;
+    if (has_roles(f)) {
+        plan_roles(&p, true);
+        return;
+    }
     const char *why = make_plan(&p, &groups, &where);
     if (why && p.any && cx->arch->features & TIR_ARCH_WGMMA)
         tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, where ? where->span : f->span,
