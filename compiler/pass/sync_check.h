@@ -149,6 +149,8 @@ struct sync_agent {
     uint16_t copies;                   // strand of its groups of cp.async
     uint32_t wgmma_closed, wgmma_done; // groups
     uint32_t copies_closed;
+    uint32_t copies_group;              // that the last copy is in
+    const struct tir_inst *copies_last; // NULL: none
     struct {
         const int64_t *each;
         uint32_t *mask; // lanes of each warp where it is true

@@ -144,6 +144,10 @@ static void copy(struct sync_run *r, const struct sync_who *who, const struct ti
                    : grouped(inst, SYNC_WRITE, a->copies, a->copies_closed, false);
         record.same = mix(mix(inst->id, a->role_id), box_hash(to)) | 1;
         record.grouped = !vector;
+        if (!vector) {
+            a->copies_group = a->copies_closed + 1;
+            a->copies_last = inst;
+        }
         tir_sync_access(r, who, to, record);
         return;
     }
@@ -381,6 +385,9 @@ void tir_sync_leave(struct sync_run *r, struct sync_agent *a)
                             "wait_group(groups = 0, engine = tma) by its thread behind it");
         return;
     }
+    if (a->copies_last && a->all.known[a->copies] < a->copies_group)
+        tir_sync_fail(r, TIR_E_SYNC_RACE, a->copies_last, NULL, NULL,
+                      "the kernel may end while this copy is in flight: no wait_group behind it");
     if (a->wgmma_last && (a->wgmma_open || a->wgmma_done < a->wgmma_closed))
         tir_sync_fail(r, TIR_E_SYNC_REGISTERS, a->wgmma_last, NULL, NULL,
                       "the kernel may end while this product is in flight: no await of it");

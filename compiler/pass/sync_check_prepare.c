@@ -354,6 +354,26 @@ static void find_classes(struct sync_program *p)
     p->class_first[p->class_count] = warps;
 }
 
+// What threads share in global memory is not looked at.
+static void name_tensors(struct sync_program *p)
+{
+    for (uint32_t i = 0; i < p->f->param_count; i++) {
+        bool reads = false, writes = false;
+        const struct tir_value *v = p->f->params[i].value;
+        tir_foreach_inst(inst, p->f) {
+            if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != v)
+                continue;
+            reads |= inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC;
+            writes |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_STORE_ASYNC ||
+                      inst->op == TIR_OP_ATOMIC;
+        }
+        if (reads && writes)
+            tir_sync_unchecked_text(p, tir_str_format(p->f->module->arena,
+                                                      "%s in global memory, read and written",
+                                                      p->f->params[i].name));
+    }
+}
+
 bool tir_sync_prepare(struct sync_program *p)
 {
     struct tir_func *f = p->f;
@@ -373,6 +393,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->needed = bitset_new(p->cx->scratch, f->value_count);
     p->fixed = bitset_new(p->cx->scratch, f->value_count);
     p->data_loops = bitset_new(p->cx->scratch, f->inst_count);
+    name_tensors(p);
     find_roots(p);
     find_depth(p);
     find_classes(p);
