@@ -118,9 +118,15 @@ static void refuse(struct async *as, const struct tir_inst *load, const char *wh
 
 static void accept(struct async *as, struct tir_inst *copy, uint32_t width)
 {
+    const char *name = tir_param_of(as->f, tir_ref_base(copy))->name;
     tir_set_int(as->f, copy, TIR_ATTR_width, width);
-    tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: cp.async, %u bytes each",
-                    tir_param_of(as->f, tir_ref_base(copy))->name, width);
+    if (as->cx->arch->features & TIR_ARCH_TMA)
+        tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, copy->span,
+                           "copy of %s: cp.async, %u bytes each; tma feeds warpgroups alone", name,
+                           width);
+    else
+        tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: cp.async, %u bytes each",
+                        name, width);
 }
 
 static bool is_gathered(const struct tir_inst *load)

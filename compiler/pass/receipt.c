@@ -84,7 +84,7 @@ static void describe_launch(struct tir_pass_cx *cx, const struct tir_func *f)
                         f->persistent);
 }
 
-static void describe_role(struct tir_pass_cx *cx, const struct tir_inst *role)
+void tir_receipt_role(struct tir_pass_cx *cx, const struct tir_inst *role)
 {
     const struct tir_attr *name = tir_attr_find(role, TIR_ATTR_name);
     long long first = tir_attr_int(role, TIR_ATTR_first, -1),
@@ -229,7 +229,7 @@ void tir_receipt_describe(struct tir_pass_cx *cx, const struct tir_func *f)
         granted |= granted_by(inst);
         counts[inst->op]++;
         if (inst->op == TIR_OP_ROLE)
-            describe_role(cx, inst);
+            tir_receipt_role(cx, inst);
         else if (inst->op == TIR_OP_ALLOC)
             describe_buffer(cx, f, inst);
     }

@@ -74,6 +74,9 @@ void tir_receipt_refuse(struct tir_pass_cx *cx, enum tir_topic topic, enum tir_w
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
                      const struct tir_dot_plan *plan);
 
+// The warps of a role and the registers of its threads.
+void tir_receipt_role(struct tir_pass_cx *cx, const struct tir_inst *role);
+
 // What a synchronised kernel says itself, whoever wrote it: its roles and their registers, its
 // cluster, its map of shared memory, how often it synchronises, which wishes it grants, and the
 // copies and products that no pass had to decide about.

@@ -192,12 +192,7 @@ static struct tir_inst *build_role(struct split *s, const char *name, uint32_t f
     tir_set_int(s->f, role, TIR_ATTR_first, first);
     if (regs)
         tir_set_int(s->f, role, TIR_ATTR_regs, regs);
-    if (!regs)
-        tir_receipt_add(s->cx, TIR_TOPIC_ROLE, s->f->span, "role %s: warps %u to %u", name, first,
-                        first + warps - 1);
-    else
-        tir_receipt_add(s->cx, TIR_TOPIC_ROLE, s->f->span, "role %s: warps %u to %u, %u registers",
-                        name, first, first + warps - 1, regs);
+    tir_receipt_role(s->cx, role);
     return role;
 }
 

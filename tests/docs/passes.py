@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks docs/passes.md: its sections are passes in the order they run, each with a `tir before` and a
+"""Checks docs/passes.md: its sections are the passes in the order they run, each with a `tir before` and a
 `tir after` block (or several pairs); running the section's pass on the first gives the second, which
 compiles.
 
@@ -79,8 +79,8 @@ def check_page(compiler, text, update):
     heads = list(SECTION.finditer(text))
     failures = []
     found = [h[1] for h in heads]
-    if found != [name for name in compiler.passes if name in found]:
-        failures.append(f"sections {found} are not passes in the order {compiler.passes}")
+    if found != compiler.passes:
+        failures.append(f"sections {found} are not the passes {compiler.passes}")
     updated = text[: heads[0].start()]
     for head, end in zip(heads, [h.start() for h in heads[1:]] + [len(text)]):
         body = text[head.end() : end]
