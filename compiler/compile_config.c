@@ -18,11 +18,12 @@
 #include "ir/walk.h"
 
 enum {
-    PRODUCTS = 2048 * 16, // of one bit, a cycle
-    FETCHED = 48 * 8,     // bits, a cycle
-    STORED = 32,          // sums, a cycle
-    FIXED = 1500,         // cycles
-    FEWEST_COLUMNS = 64   // that an instruction is worth in time, if it has fewer
+    PRODUCTS = 2048 * 16,  // of one bit, a cycle
+    FETCHED = 48 * 8,      // bits, a cycle
+    STORED = 32,           // sums, a cycle
+    FIXED = 1500,          // cycles
+    MOST_SUMS = 128 * 128, // of a tile without warpgroups
+    FEWEST_COLUMNS = 64    // that an instruction is worth in time, if it has fewer
 };
 
 struct model {
@@ -79,13 +80,15 @@ static void push_tiles(struct model *m)
     }
 }
 
-static int64_t product_cycles(const struct tir_inst *dot)
+static int64_t product_cycles(const struct tir_arch *arch, const struct tir_inst *dot)
 {
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *t = dot->results[0]->type;
     int64_t bits = TIR_MAX(8, tir_elems[a->elem].bits);
     int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
     int64_t worth = TIR_MAX(columns, FEWEST_COLUMNS);
     int64_t percent = columns >= 256 ? 100 : columns >= 128 ? 104 : 130;
+    if (!(arch->features & TIR_ARCH_WGMMA) && rows * columns > MOST_SUMS)
+        percent = 130; // too many registers, and too few warps to hide what they wait for
     int64_t multiply = rows * worth * depth * bits * percent / (100 * (int64_t)PRODUCTS);
     int64_t fetch = (rows + columns) * depth * bits / FETCHED;
     return TIR_MAX(TIR_MAX(multiply, fetch), 1);
@@ -120,7 +123,7 @@ tir_formula tir_compile_cost(struct tir_compilation *c, const struct tir_func *f
     push(&m, TIR_FORMULA_CONST, FIXED);
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_DOT) {
-            push(&m, TIR_FORMULA_CONST, product_cycles(inst));
+            push(&m, TIR_FORMULA_CONST, product_cycles(c->arch, inst));
             push_rounds(&m, inst);
             push(&m, TIR_FORMULA_ADD, 0);
             push(&m, TIR_FORMULA_CONST, tir_type_count(inst->results[0]->type) / STORED);

@@ -23,6 +23,11 @@ EXAMPLES = HERE.parent.parent / "examples"
 ADD = EXAMPLES / "01_add/add.tir"
 SOFTMAX = EXAMPLES / "02_softmax/softmax.tir"
 GEMM = EXAMPLES / "03_gemm/gemm.tir"
+MATMUL = EXAMPLES / "03_gemm/matmul.tir"
+EPILOGUES = EXAMPLES / "10_epilogues/epilogues.tir"
+OPERANDS = EXAMPLES / "11_operands/operands.tir"
+SPLIT = EXAMPLES / "15_split_k/split_k.tir"
+ATTENTION = EXAMPLES / "attention/attention.tir"
 REDUCE = EXAMPLES / "04_reduce/reduce.tir"
 LAYERNORM = EXAMPLES / "05_norm/layernorm.tir"
 RMSNORM = EXAMPLES / "05_norm/rmsnorm.tir"
@@ -78,6 +83,26 @@ def checks():
         rows[kernel] = (HISTOGRAM, kernel, {})
     for kernel in ("scale", "warp_sum", "cta_sum"):
         rows[kernel] = (SIMT, kernel, {})
+    return rows
+
+
+def products():
+    """Products on warpgroups, timed beside cuBLAS, and attention beside cuDNN."""
+    rows = {}
+    for element in ("bf16", "f16", "e4m3", "i8"):
+        rows[f"matmul_{element}"] = (MATMUL, "matmul", {
+            "BK": 128 // ELEMENT_BYTES[element], "T": element, "ACC": GEMM_TYPES[element][0],
+            "OUT": GEMM_TYPES[element][1]})
+    wide = {"BN": 256, "STAGES": 4}
+    for kernel in ("nn", "nt", "tn", "tt"):
+        rows[f"operands.{kernel}"] = (OPERANDS, kernel, wide)
+    for name, act in (("none", 0), ("gelu", 2), ("gelu_tanh", 3)):
+        rows[f"linear.{name}"] = (EPILOGUES, "linear", {**wide, "ACT": act})
+    rows["split"] = (SPLIT, "split", {"STAGES": 8})
+    rows["split_join"] = (SPLIT, "join", {})
+    for size, causal in itertools.product((64, 128), ("true", "false")):
+        rows[f"attention.{size}{'causal' if causal == 'true' else 'full'}"] = (
+            ATTENTION, "attention", {"D": size, "CAUSAL": causal})
     return rows
 
 
@@ -143,7 +168,7 @@ def sweeps(element="bf16", tiles=None, depths=(3, 4, 5, 6), groups=(8,)):
 
 
 def all_rows():
-    rows = {**checks(), **times(), **sweeps()}
+    rows = {**checks(), **times(), **products(), **sweeps()}
     few = [(128, 128, 128, 128), (128, 128, 128, 256), (128, 256, 128, 256), (256, 128, 128, 256)]
     for element in ("f16", "tf32", "i8", "e4m3"):
         rows.update(sweeps(element, few, (3, 4)))

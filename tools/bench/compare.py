@@ -209,6 +209,10 @@ GEMM_SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (1024
 UNALIGNED_SHAPES = [  # in turn: D aligned, D not; A and B aligned to 4 bytes; to 2
     (4097, 4096, 4096), (4096, 4097, 4096), (4097, 4100, 4104), (64, 8191, 4096),
     (4096, 4096, 4098), (4096, 4096, 4100), (4096, 4096, 4099)]
+CUBES = [(n, n, n) for n in (1024, 2048, 4096, 8192, 16384)]
+MATMUL_SHAPES = CUBES + [(8192, 28672, 4096), (4096, 4096, 16384), (256, 256, 65536),
+                         (4097, 4100, 4104)] + [(m, 8192, 4096)
+                                                for m in (16, 64, 128, 256, 512, 2048)]
 TYPED_SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192)]
 ROWS = [(16384, 4096), (8192, 16384), (4096, 65536)]
 ITEMS = {
@@ -229,6 +233,10 @@ ITEMS = {
     "histogram": (histogram, [(1 << 28, 256)], [(5000, 256)], ["histogram.*"]),
     **{f"gemm_{e}": (gemm(e), TYPED_SHAPES, [(72, 80, 96)], [f"gemm_{e}", f"sweep_{e}.*"])
        for e in ("f16", "tf32", "i8", "e4m3")},
+    "matmul_bf16": (gemm("bf16"), MATMUL_SHAPES, [(70, 80, 96)], ["matmul_bf16"]),
+    "matmul_f16": (gemm("f16"), MATMUL_SHAPES, [(70, 80, 96)], ["matmul_f16"]),
+    **{f"matmul_{e}": (gemm(e), CUBES[1:], [(72, 80, 96)], [f"matmul_{e}"])
+       for e in ("e4m3", "i8")},
 }
 SHOWN = 12  # configurations in the table of a sweep, besides the best of each shape
 SWEEP_SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (1024, 1024, 1024),

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Times what is more than one product in a kernel, or more than one kernel, beside its rival.
+
+    python3 products.py --library libtirrt.so --artifacts FOLDER [--rounds N]
+
+Operands of every orientation and epilogues beside our own product without one and cuBLAS, split-K
+(two launches) beside cuBLAS, attention beside cuDNN. All sides of a row are CUDA graphs of six calls,
+replayed in turns in one run; medians are printed. Inputs are N(0,1), outputs are poisoned, and every
+result is compared with float32's before it is timed.
+"""
+
+import argparse
+import functools
+import math
+import statistics
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import tirrt
+
+CALLS = 6
+TOLERANCE = 6e-3  # of bf16 outputs
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.device = tirrt.Device(options.library, "cuda")
+        self.wrong = 0
+
+    @functools.cache
+    def kernel(self, name):
+        return self.device.load(f"{self.options.artifacts}/{name}.tira").kernel()
+
+    def launch(self, name, *values):
+        return self.kernel(name).bind(*values).launch
+
+    def check(self, what, out, want):
+        error = ((out.float() - want).norm() / want.norm()).item()
+        if not error <= TOLERANCE:
+            self.wrong += 1
+            print(f"WRONG {what}: relative error {error:.1e}")
+        return error
+
+    def times(self, calls):
+        """Milliseconds of each call, all in turns."""
+        graphs = []
+        for call in calls:
+            call()
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                for _ in range(CALLS):
+                    call()
+            graph.replay()
+            graphs.append(graph)
+        found = [[] for _ in graphs]
+        for _ in range(self.options.rounds):
+            for graph, list_of in zip(graphs, found):
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                begin.record()
+                graph.replay()
+                end.record()
+                torch.cuda.synchronize()
+                list_of.append(begin.elapsed_time(end) / CALLS)
+        return [statistics.median(times) for times in found]
+
+
+def normal(*shape):
+    return torch.randn(*shape, device="cuda").bfloat16()
+
+
+def poisoned(*shape, dtype=torch.bfloat16):
+    return torch.full(shape, math.nan, device="cuda", dtype=dtype)
+
+
+def products(bench, n):
+    """Orientations and epilogues of an n x n x n product."""
+    a, b, bias = normal(n, n), normal(n, n), normal(n)
+    rows = {"nt": ("operands.nt", (a, b), lambda: a.float() @ b.float().T),
+            "nn": ("operands.nn", (a, b), lambda: a.float() @ b.float()),
+            "tn": ("operands.tn", (a, b), lambda: a.float().T @ b.float()),
+            "tt": ("operands.tt", (a, b), lambda: a.float().T @ b.float().T)}
+    for name, function in (("none", lambda x: x), ("gelu", F.gelu),
+                           ("gelu_tanh", functools.partial(F.gelu, approximate="tanh"))):
+        rows[f"bias {name}"] = (f"linear.{name}", (a, b, bias), lambda f=function: f(
+            a.float() @ b.float().T + bias.float()))
+    calls, errors = [], []
+    for name, values, want in rows.values():
+        out = poisoned(n, n)
+        calls.append(bench.launch(name, *values, out))
+        calls[-1]()
+        errors.append(bench.check(name, out, want()))
+    theirs = torch.empty(n, n, device="cuda", dtype=torch.bfloat16)
+    calls.append(lambda: torch.matmul(a, b.T, out=theirs))
+    times = bench.times(calls)
+    for name, ms, error in zip([*rows, "cuBLAS nt"], times, [*errors, 0]):
+        print(f"{n:6} {name:15} {ms:8.4f} ms {2 * n ** 3 / ms / 1e9:6.0f} TFLOP/s, "
+              f"{times[0] / ms:5.3f} of nt, error {error:.0e}", flush=True)
+
+
+def thin(bench, m, n, k):
+    """Split-K beside cuBLAS, by the number of parts."""
+    a, b, out = normal(m, k), normal(n, k), poisoned(m, n)
+    theirs, want = torch.empty_like(out), a.float() @ b.float().T
+    for parts in (16, 32, 33):
+        sums = poisoned(parts, m, n, dtype=torch.float32)
+        split, join = bench.launch("split", a, b, sums), bench.launch("split_join", sums, out)
+
+        def both(split=split, join=join):
+            split()
+            join()
+        both()
+        error = bench.check(f"split {parts}", out, want)
+        ours, alone, cublas = bench.times([both, split,
+                                           lambda: torch.matmul(a, b.T, out=theirs)])
+        print(f"{m}x{n}x{k} in {parts} parts: {ours * 1e3:.1f} us, {alone * 1e3:.1f} of them to split; "
+              f"cuBLAS {cublas * 1e3:.1f} us, ratio {cublas / ours:.2f}, error {error:.0e}", flush=True)
+
+
+def attention(bench, size, causal):
+    """Sizes around the tile are checked, the last two timed."""
+    name = f"attention.{size}{'causal' if causal else 'full'}"
+    shapes = [(1, 1, 1, 1, 1), (1, 2, 1, 1, 77), (2, 4, 2, 333, 333), (1, 2, 2, 128, 128),
+              (1, 2, 2, 129, 129), (1, 3, 1, 100, 1000), (1, 1, 1, 256, 2000), (3, 2, 1, 5, 640),
+              (1, 2, 1, 511, 513), (4, 16, 16, 4096, 4096), (1, 16, 16, 16384, 16384)]
+    for batch, heads, groups, rows, keys in shapes:
+        q, k, v = (normal(batch, h, length, size)
+                   for h, length in ((heads, rows), (groups, keys), (groups, keys)))
+        out = poisoned(batch, heads, rows, size)
+        ours = bench.launch(name, q, k, v, out, 1 / math.sqrt(size))
+        ours()
+        if rows <= 4096:
+            seen = torch.arange(keys, device="cuda")[None] <= \
+                torch.arange(rows, device="cuda")[:, None] + keys - rows
+            k1, v1 = (x[:1].float().repeat_interleave(heads // groups, 1) for x in (k, v))
+            bench.check(f"{name} {rows}x{keys}", out[:1], F.scaled_dot_product_attention(
+                q[:1].float(), k1, v1, attn_mask=seen if causal else None))
+        if out.isnan().any().item():
+            bench.wrong += 1
+            print(f"WRONG {name} {rows}x{keys}: NaN or unwritten")
+        if rows < 4096:
+            continue
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            times = bench.times([
+                ours, lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)])
+        flops = 4 * batch * heads * rows * keys * size / (2 if causal else 1)
+        rates = [flops / ms / 1e9 for ms in times]
+        print(f"{name} B{batch} H{heads} S{rows}: {rates[0]:.0f} TFLOP/s, cuDNN {rates[1]:.0f}, "
+              f"ratio {rates[0] / rates[1]:.2f}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--artifacts", required=True)
+    parser.add_argument("--rounds", type=int, default=11)
+    bench = Bench(parser.parse_args())
+    for n in (4096, 8192):
+        products(bench, n)
+    thin(bench, 256, 256, 65536)
+    for size in (64, 128):
+        for causal in (False, True):
+            attention(bench, size, causal)
+    print(f"{bench.wrong} wrong")
+    return bench.wrong > 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
