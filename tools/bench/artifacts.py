@@ -90,9 +90,9 @@ def products():
     """Products on warpgroups, timed beside cuBLAS, and attention beside cuDNN."""
     rows = {}
     for element in ("bf16", "f16", "e4m3", "i8"):
+        depth = {"BK": 128} if ELEMENT_BYTES[element] == 1 else {}
         rows[f"matmul_{element}"] = (MATMUL, "matmul", {
-            "BK": 128 // ELEMENT_BYTES[element], "T": element, "ACC": GEMM_TYPES[element][0],
-            "OUT": GEMM_TYPES[element][1]})
+            **depth, "T": element, "ACC": GEMM_TYPES[element][0], "OUT": GEMM_TYPES[element][1]})
     wide = {"BN": 256, "STAGES": 4}
     for kernel in ("nn", "nt", "tn", "tt"):
         rows[f"operands.{kernel}"] = (OPERANDS, kernel, wide)
