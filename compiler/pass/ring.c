@@ -155,16 +155,26 @@ static void build_buffers(struct rings *r, struct tir_builder *b, struct ring *r
     }
 }
 
+// Whether each warp of the putters arrives at `full`: for what it wrote, or because one beside the
+// warp that starts the copies must not fall behind by two rounds, whose phases it could not tell
+// apart. A warp that also gets the slots cannot.
+static bool all_hand_on(const struct rings *r, const struct ring *ring)
+{
+    bool gets = ring->putter.warps == 1;
+    vec_foreach(struct tir_inst *, it, &ring->gets)
+        gets |= tir_crew_of(r->f, *it).role == ring->putter.role;
+    return ring->stores || !ring->copies || !gets;
+}
+
 static void build_init(struct rings *r, struct tir_builder *b, const struct ring *ring)
 {
     if (!ring->puts.len)
         return;
-    uint32_t putters = ring->putter.warps;
     b->span = ring->inst->span;
     struct tir_inst *full =
         build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->full, NULL}, 2);
     tir_set_int(r->f, full, TIR_ATTR_arrivals,
-                (ring->copies ? 1 : 0) + (ring->stores || !ring->copies ? putters : 0));
+                (ring->copies ? 1 : 0) + (all_hand_on(r, ring) ? ring->putter.warps : 0));
     struct tir_inst *empty =
         build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->empty, NULL}, 2);
     tir_set_int(r->f, empty, TIR_ATTR_arrivals, ring->getters * (ring->multicast ? r->ctas : 1));
@@ -411,15 +421,15 @@ static bool has_thread_copies(struct tir_block *block)
     return false;
 }
 
-// What the warps wrote themselves is done: each says so.
-static void hand_on_stores(struct rings *r, struct tir_builder *b, const struct ring *ring,
-                           struct tir_block *block, struct tir_value *slot)
+// What the warps did themselves is done: each says so.
+static void hand_on(struct rings *r, struct tir_builder *b, const struct ring *ring,
+                    struct tir_block *block, struct tir_value *slot)
 {
     if (has_thread_copies(block)) {
         build_group(b, TIR_OP_COMMIT_GROUP, TIR_WORD_engine_cp_async, 0);
         build_group(b, TIR_OP_WAIT_GROUP, TIR_WORD_engine_cp_async, 0);
     }
-    if (ring->read_async)
+    if (ring->read_async && (ring->stores || !ring->copies))
         build_fence(b, TIR_WORD_of_async_shared);
     build(b, TIR_OP_WARP_SYNC, NULL, 0);
     struct tir_value *one = tir_binary(b, TIR_OP_EQ, build_lane(b), tir_const_i32(r->f, 0));
@@ -455,8 +465,8 @@ static void lower_put(struct rings *r, struct tir_inst *put, struct state *s)
     if (ring->copies)
         start_copies(r, ring, put, *slot);
     b = tir_builder_before(r->f, tir_yield_of(put->regions[0]));
-    if (ring->stores || !ring->copies)
-        hand_on_stores(r, &b, ring, put->regions[0], *slot);
+    if (all_hand_on(r, ring))
+        hand_on(r, &b, ring, put->regions[0], *slot);
     step_on(&b, ring, slot, phase);
     open_block(r, put);
 }
