@@ -215,6 +215,18 @@ static int64_t common_rows(int64_t x, int64_t y)
     return x ? (int64_t)tir_gcd((uint64_t)x, (uint64_t)y) : y;
 }
 
+// Whether the dot adds to the sums of another one, in the same registers.
+static bool goes_on(const struct tir_inst *dot)
+{
+    const struct tir_value *acc = dot->operands[TIR_DOT_ACC];
+    const struct tir_inst *before = acc->def;
+    if (before && before->op == TIR_OP_FOR)
+        for (uint32_t i = 0; i < acc->def->result_count; i++)
+            if (acc->def->results[i] == acc)
+                before = tir_yield_of(acc->def->regions[0])->operands[i]->def;
+    return before && before->op == TIR_OP_DOT;
+}
+
 static int64_t sums_of_group(const struct plan *p)
 {
     return WARPGROUP * (p->computes ? ACCUMULATORS_BESIDE : ACCUMULATORS);
@@ -245,7 +257,7 @@ static const char *make_plan(struct plan *p, uint32_t *groups, const struct tir_
         const struct tir_type *t = inst->results[0]->type;
         p->any = true;
         p->rows = common_rows(p->rows, t->shape[0]);
-        p->sums += tir_type_count(t);
+        p->sums += goes_on(inst) ? 0 : tir_type_count(t);
         const char *here = kernel ? kernel : refuse_dot(p, inst);
         if (here && !why) {
             why = here;
