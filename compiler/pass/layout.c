@@ -830,6 +830,7 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
     s.of = arena_array(cx->scratch, const struct tir_layout *, s.value_count);
     s.uses = arena_array(cx->scratch, struct use *, s.value_count);
     tir_foreach_inst(inst, f) {
+        s.on_warpgroups |= inst->op == TIR_OP_GEMM_ASYNC;
         if (inst->op == TIR_OP_REDUCE)
             vec_push(cx->scratch, &s.reduces, inst);
         if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
