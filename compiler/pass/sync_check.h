@@ -211,7 +211,8 @@ struct sync_program {
     struct bitset data_loops; // by id of the instruction
     uint32_t ctas;            // of a cluster that are replayed
     uint32_t role_count;
-    int64_t depth; // slots of the deepest ring
+    uint32_t threads; // of a CTA
+    int64_t depth;    // slots of the deepest ring
     VEC(struct sync_root) roots;
     uint32_t mbarrier_count; // of one CTA
     uint32_t class_count;

@@ -278,10 +278,13 @@ bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
                            const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
-    uint32_t warps =
-        a->role_id ? tir_crew_of(r->p->f, a->role).warps : r->p->f->threads / SYNC_LANES;
+    uint32_t warps = a->role_id ? tir_crew_of(r->p->f, a->role).warps : r->p->threads / SYNC_LANES;
     if (warps == 1) {
         tir_sync_warp(r, a);
+        return true;
+    }
+    if (a->role_id >= SYNC_BARRIERS) {
+        r->outcome = SYNC_GIVEN_UP;
         return true;
     }
     return meet(r, who, inst, named(r, a->cta, a->role_id), warps * SYNC_LANES);
@@ -334,7 +337,7 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
-    uint32_t threads = (uint32_t)tir_attr_int(inst, TIR_ATTR_threads, r->p->f->threads);
+    uint32_t threads = (uint32_t)tir_attr_int(inst, TIR_ATTR_threads, r->p->threads);
     switch ((int)inst->op) {
     case TIR_OP_MBARRIER_INIT:
         init(r, who, inst);

@@ -25,7 +25,7 @@ static TIR_PRINTF(4, 5) bool wrong(const struct sync_program *p, enum tir_diag_c
 static bool check_named(const struct sync_program *p)
 {
     const struct tir_inst *first[SYNC_BARRIERS] = {NULL};
-    int most = (int)p->f->threads;
+    int most = (int)p->threads;
     tir_foreach_inst(inst, p->f) {
         if (inst->op != TIR_OP_BAR_SYNC && inst->op != TIR_OP_BAR_ARRIVE)
             continue;
@@ -96,9 +96,9 @@ static bool check_registers(const struct sync_program *p)
     if (!find_registers(p, by))
         return false;
     // A warpgroup that asks for nothing keeps what every thread has at launch.
-    int64_t launch = TIR_MIN(65536 / TIR_MAX(p->f->threads, 1) / 8 * 8, 255), sum = 0;
-    for (uint32_t g = 0; g * WARPGROUP < p->f->threads && g < MAX_WARPGROUPS; g++) {
-        int64_t threads = TIR_MIN(p->f->threads - g * WARPGROUP, WARPGROUP);
+    int64_t launch = TIR_MIN(65536 / TIR_MAX(p->threads, 1) / 8 * 8, 255), sum = 0;
+    for (uint32_t g = 0; g * WARPGROUP < p->threads && g < MAX_WARPGROUPS; g++) {
+        int64_t threads = TIR_MIN(p->threads - g * WARPGROUP, WARPGROUP);
         sum += threads * (by[g] ? tir_attr_int(by[g], TIR_ATTR_regs, 0) : launch);
         if (by[g] && !first)
             first = by[g];

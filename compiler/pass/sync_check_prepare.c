@@ -339,7 +339,7 @@ static void add_boundary(struct sync_program *p, uint32_t warp)
 
 static void find_classes(struct sync_program *p)
 {
-    uint32_t warps = TIR_MAX(p->f->threads, 32) / SYNC_LANES;
+    uint32_t warps = p->threads / SYNC_LANES;
     add_boundary(p, 0);
     for (const struct tir_inst *inst = p->f->body->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_ROLE)
@@ -386,6 +386,7 @@ bool tir_sync_prepare(struct sync_program *p)
     }
     if (!any)
         return false;
+    p->threads = TIR_MAX(f->threads, SYNC_LANES);
     uint64_t ctas =
         (uint64_t)TIR_MAX(f->cluster[0], 1) * TIR_MAX(f->cluster[1], 1) * TIR_MAX(f->cluster[2], 1);
     p->ctas = (uint32_t)TIR_MIN(ctas, SYNC_CTAS + 1);

@@ -238,7 +238,7 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
     case TIR_OP_ELECT:
         return thread_value(r, a, inst->op);
     case TIR_OP_NUM_THREADS:
-        return int_of(r->p->f->threads);
+        return int_of(r->p->threads);
     case TIR_OP_CTA_RANK:
         return int_of(a->cta);
     case TIR_OP_CTA_ID: // one cluster, or one CTA, walks the whole grid
