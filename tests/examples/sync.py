@@ -19,14 +19,23 @@ TARGETS = ["sm_80", "sm_90a"]
 PREFIX = "synchronisation: "
 
 
+def kernel_files(root):
+    return sorted(p.relative_to(root).as_posix() for p in root.glob("examples/**/*.tir"))
+
+
+def build(tirc, root, source, *options):
+    """Runs tirc build and returns what its receipt says of each variant."""
+    command = [tirc, "build", source, *options, "--receipt=json"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}:\n{done.stderr}")
+    return json.loads(done.stdout)["variants"]
+
+
 def counts(tirc, root, source):
     for target in TARGETS:
-        command = [tirc, "build", source, "--emit=tir", "-o", "/dev/null", f"--arch={target}",
-                   "--receipt=json"]
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"{' '.join(map(str, command))}:\n{done.stderr}")
-        for variant in json.loads(done.stdout)["variants"]:
+        for variant in build(tirc, root, source, "--emit=tir", "-o", "/dev/null",
+                             f"--arch={target}"):
             texts = [r["text"] for r in variant["records"] if r["text"].startswith(PREFIX)]
             assert len(texts) <= 1, texts
             found = texts[0][len(PREFIX):] if texts else "nothing"
@@ -36,7 +45,7 @@ def counts(tirc, root, source):
 def main(tirc, path, update):
     path = pathlib.Path(path).resolve()
     root = path.parents[2]
-    sources = sorted(p.relative_to(root).as_posix() for p in root.glob("examples/**/*.tir"))
+    sources = kernel_files(root)
     now = [line for source in sources for line in counts(tirc, root, source)]
     assert len(now) > len(sources), "no kernels"
     before = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
