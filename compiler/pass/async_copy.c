@@ -22,8 +22,8 @@
 // commit and a wait; pipeline puts it in a ring).
 //
 // A copy_async that the program has without a width gets one by the same rules, and its own commits
-// and waits. One commit and wait stand before the first reader of the copies made so far; pipeline
-// moves them.
+// and waits. One commit and wait stand before the first reader of the copies made so far, or before
+// the program's own synchronisation after them; pipeline moves them.
 
 #include "ir/range.h"
 #include "ir/walk.h"
@@ -263,6 +263,13 @@ static bool reads_any(const struct tir_inst *inst, struct tir_map *buffers)
     return false;
 }
 
+// What the program itself puts between a write of shared memory and other threads or engines: the
+// copies made of its stores are done before it, too.
+static bool orders_stores(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_FENCE || inst->op == TIR_OP_BAR_SYNC || inst->op == TIR_OP_ARRIVE;
+}
+
 static void wait_before(struct async *as, struct tir_inst *inst)
 {
     struct tir_builder b = tir_builder_before(as->f, inst);
@@ -290,7 +297,8 @@ static void run_block(struct async *as, struct tir_block *block)
                 continue;
             }
         }
-        if (in_flight.count && (reads_any(inst, &in_flight) || inst->op == TIR_OP_YIELD)) {
+        if (in_flight.count &&
+            (orders_stores(inst) || reads_any(inst, &in_flight) || inst->op == TIR_OP_YIELD)) {
             wait_before(as, inst);
             tir_map_init(&in_flight, as->cx->scratch);
         }
