@@ -34,6 +34,8 @@ def build(tirc, root, source, *options):
 
 def counts(tirc, root, source):
     for target in TARGETS:
+        if target != "sm_90a" and "/gemm_ladder/" in source:
+            continue  # says barriers and products by their names on this target
         for variant in build(tirc, root, source, "--emit=tir", "-o", "/dev/null",
                              f"--arch={target}"):
             texts = [r["text"] for r in variant["records"] if r["text"].startswith(PREFIX)]

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A step of examples/gemm_ladder on the emulator, against the one-screen tile program.
+
+usage: ladder.py TIRC STEP.tir|README.md
+
+For sizes below, at and above the tile both run on the same inputs, small integers, so that every
+order of summation gives the same result, and must give the same bytes; the emulator looks for
+races. The reference interpreter cannot stand in for the tile program: steps speak of barriers,
+which only machines have. Where there is ptxas, it must neither serialise products nor spill. Of the
+page the commands are run, and must succeed.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# Sizes (M, N, K); K and N are multiples of 8 where the tensor copy engine wants it.
+ANY = [(1, 1, 1), (61, 33, 31), (64, 64, 64), (127, 128, 63), (128, 128, 64)]
+LONG = [(128, 128, 0), (65, 127, 65), (128, 128, 192), (1, 5, 333)]
+GRID = [(129, 131, 65), (128, 256, 128), (300, 257, 200), (0, 10, 64)]
+COPIED = [(1, 8, 8), (61, 40, 64), (128, 128, 64), (127, 136, 72), (129, 120, 192),
+          (256, 128, 256), (128, 256, 320), (300, 264, 520),
+          (640, 520, 136)]
+SIZES = {"1": ANY, "2": ANY + LONG, "3": ANY + LONG + GRID}
+# Fewer CTAs than tiles, and more.
+EXTRA = {"6": [[], ["-D", "CTAS=2"]], "8": [[], ["-D", "CTAS=2"]]}
+
+
+def run(command, folder=None):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def same_product(tirc, step, sizes, extra, folder):
+    given = [f"{name}={size}" for name, size in zip("MNK", sizes)]
+    given += ["A=randint:-4:4", "B=randint:-4:4"]
+    results = []
+    for file, more in ((step, ["--arch=sm_90a", "--emu-check=full", *extra]),
+                       (step.parent.parent / "03_gemm" / "gemm.tir", [])):
+        out = os.path.join(folder, "out.npy")
+        run([tirc, "run", file, "--device=emu", *more, *given, f"D=@{out}"])
+        results.append(pathlib.Path(out).read_bytes())
+    if results[0] != results[1]:
+        print(f"{step.name} {extra} {given}: differs from the tile program")
+    return results[0] == results[1]
+
+
+def assemble(tirc, step, folder):
+    ptxas = shutil.which("ptxas")
+    if not ptxas:
+        return True
+    ptx = os.path.join(folder, "step.ptx")
+    run([tirc, "build", step, "--arch=sm_90a", "--emit=ptx", "-o", ptx])
+    said = run([ptxas, "-arch=sm_90a", "-v", ptx, "-o", os.path.join(folder, "step.cubin")])
+    spills = re.findall(r"(\d+) bytes spill", said)
+    assert spills, said
+    if "C75" in said or any(int(n) for n in spills):
+        print(said)
+        return False
+    return True
+
+
+def run_page(tirc, page, folder):
+    copy = shutil.copytree(page.parent.parent, os.path.join(folder, "examples"))
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    commands = [line.split() for line in "".join(blocks).splitlines() if "cuda" not in line]
+    assert len(commands) > 5, commands
+    for command in commands:
+        assert command[0] == "tirc", command
+        run([tirc, *command[1:]], os.path.join(copy, page.parent.name))
+
+
+def main():
+    tirc, step = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    number = step.name.split("_")[0]
+    with tempfile.TemporaryDirectory() as folder:
+        if step.name == "README.md":
+            run_page(tirc, step, folder)
+            return 0
+        ok = assemble(tirc, step, folder)
+        for extra in EXTRA.get(number, [[]]):
+            for sizes in SIZES.get(number, COPIED):
+                ok &= same_product(tirc, step, sizes, extra, folder)
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
