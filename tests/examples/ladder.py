@@ -8,7 +8,8 @@ For sizes below, at and above the tile both run on the same inputs, small intege
 order of summation gives the same result, and must give the same bytes; the emulator looks for
 races. The reference interpreter cannot stand in for the tile program: steps speak of barriers,
 which only machines have. Where there is ptxas, it must neither serialise products nor spill. Of the
-page the commands are run, and must succeed.
+page the commands are run, and must succeed. Without any one of its waits and arrivals a step must be
+refused.
 """
 
 import os
@@ -67,6 +68,31 @@ def assemble(tirc, step, folder):
     return True
 
 
+# What orders a step's accesses; what a tile's store needs is put back, so it is not among them.
+NEEDED = re.compile(r"\s*(if [^{]*\{ )?(wait|arrive|await|expect_tx)\(.*;( \})?( *//.*)?$")
+# A loop of unknown length that arrives at other CTAs: a missing arrival is seen when it hangs.
+UNSEEN = ["if laneid() < 2 { arrive(empty[last], cta = laneid()); }"]
+
+
+def needs_all(tirc, step, folder):
+    lines = step.read_text(encoding="utf-8").splitlines()
+    needed = [i for i, line in enumerate(lines) if NEEDED.match(line) and line.strip() not in UNSEEN]
+    assert needed, "nothing is waited for"
+    accepted = []
+    for i in needed:
+        path = pathlib.Path(folder) / "without.tir"
+        path.write_text("\n".join(lines[:i] + lines[i + 1:]) + "\n", encoding="utf-8")
+        done = subprocess.run([tirc, "check", "--arch=sm_90a", path], capture_output=True, text=True,
+                              timeout=100, check=False)
+        if done.returncode == 0:
+            accepted.append(i + 1)
+        elif not re.search(r"error\[E0[24]1\d\]", done.stderr):
+            sys.exit(f"{step.name} without line {i + 1}:\n{done.stderr}")
+    for i in accepted:
+        print(f"{step.name} is accepted without line {i}: {lines[i - 1].strip()}")
+    return not accepted
+
+
 def run_page(tirc, page, folder):
     copy = shutil.copytree(page.parent.parent, os.path.join(folder, "examples"))
     blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
@@ -84,7 +110,7 @@ def main():
         if step.name == "README.md":
             run_page(tirc, step, folder)
             return 0
-        ok = assemble(tirc, step, folder)
+        ok = assemble(tirc, step, folder) and needs_all(tirc, step, folder)
         for extra in EXTRA.get(number, [[]]):
             for sizes in SIZES.get(number, COPIED):
                 ok &= same_product(tirc, step, sizes, extra, folder)
