@@ -8,8 +8,8 @@ For sizes below, at and above the tile both run on the same inputs, small intege
 order of summation gives the same result, and must give the same bytes; the emulator looks for
 races. The reference interpreter cannot stand in for the tile program: steps speak of barriers,
 which only machines have. Where there is ptxas, it must neither serialise products nor spill. Of the
-page the commands are run, and must succeed. Without any one of its waits and arrivals a step must be
-refused.
+page the commands are run, and must succeed. Without any one of its waits and arrivals a step must
+be refused.
 """
 
 import os
@@ -33,7 +33,8 @@ EXTRA = {"6": [[], ["-D", "CTAS=2"]], "8": [[], ["-D", "CTAS=2"]]}
 
 
 def run(command, folder=None):
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200,
+                          check=False)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.stdout + done.stderr
@@ -76,14 +77,15 @@ UNSEEN = ["if laneid() < 2 { arrive(empty[last], cta = laneid()); }"]
 
 def needs_all(tirc, step, folder):
     lines = step.read_text(encoding="utf-8").splitlines()
-    needed = [i for i, line in enumerate(lines) if NEEDED.match(line) and line.strip() not in UNSEEN]
+    needed = [i for i, line in enumerate(lines)
+              if NEEDED.match(line) and line.strip() not in UNSEEN]
     assert needed, "nothing is waited for"
     accepted = []
     for i in needed:
         path = pathlib.Path(folder) / "without.tir"
         path.write_text("\n".join(lines[:i] + lines[i + 1:]) + "\n", encoding="utf-8")
-        done = subprocess.run([tirc, "check", "--arch=sm_90a", path], capture_output=True, text=True,
-                              timeout=100, check=False)
+        done = subprocess.run([tirc, "check", "--arch=sm_90a", path], capture_output=True,
+                              text=True, timeout=100, check=False)
         if done.returncode == 0:
             accepted.append(i + 1)
         elif not re.search(r"error\[E0[24]1\d\]", done.stderr):
