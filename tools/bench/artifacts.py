@@ -100,6 +100,8 @@ def products():
         rows[f"linear.{name}"] = (EPILOGUES, "linear", {**wide, "ACT": act})
     rows["split"] = (SPLIT, "split", {"STAGES": 8})
     rows["split_join"] = (SPLIT, "join", {})
+    for path in sorted((EXAMPLES / "gemm_ladder").glob("*.tir")):
+        rows[f"ladder.{path.stem}"] = (path, None, {})
     for size, causal in itertools.product((64, 128), ("true", "false")):
         rows[f"attention.{size}{'causal' if causal == 'true' else 'full'}"] = (
             ATTENTION, "attention", {"D": size, "CAUSAL": causal})
@@ -179,7 +181,8 @@ def all_rows():
 def command(tirc, row, arch):
     path, kernel, metas = row
     sets = [text for key, value in metas.items() for text in ("-D", f"{key}={value}")]
-    return [tirc, "build", str(path), "--kernel", kernel, f"--arch={arch}", *sets]
+    only = ["--kernel", kernel] if kernel else []
+    return [tirc, "build", str(path), *only, f"--arch={arch}", *sets]
 
 
 def usage(tirc, row, arch, ptxas):
