@@ -183,8 +183,7 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
 {
     struct tir_func **configs = m->funcs.at + first;
     uint32_t count = 1;
-    while (first + count < m->funcs.len && configs[0]->config &&
-           configs[count]->name == configs[0]->name) // interned
+    while (first + count < m->funcs.len && configs[count]->config == count + 1)
         count++;
     tir_formula *costs = arena_array(&c->cx.arena, tir_formula, count);
     for (uint32_t i = 0; count > 1 && i < count; i++)

@@ -154,8 +154,12 @@ static void lower_one(struct loader *ld, struct lower *l, const struct ast_kerne
                       const struct tir_front_options *o, uint32_t config)
 {
     struct lower one = {.cx = ld->cx, .arena = &ld->cx->arena, .m = l->m, .program = ld->program};
-    if (lower_kernel(&one, k, o))
-        one.f->config = config;
+    if (!lower_kernel(&one, k, o))
+        return;
+    one.f->config = config;
+    if (config > 1) // a module has no two kernels of one name
+        one.f->name =
+            tir_intern(&ld->cx->names, tir_str_format(&ld->cx->arena, "%s__%u", k->name, config));
 }
 
 // The options with what a `config` clause binds. False: it contradicts what was given, which wins,
