@@ -22,7 +22,7 @@ cp "$out/meson/tools/bench/bench_launch" "$out/meson/tests/runtime/runtime_devic
 cp -L "$(ldd "$out/kit/runtime_device" | awk '/libcmocka/ { print $3 }')" "$out/kit/"
 cp -R examples "$out/kit/"
 cp -R tools/bench "$out/kit/tools/"
-cp -R tests/device tests/run "$out/kit/tests/"
+cp -R tests/device tests/examples tests/run "$out/kit/tests/"
 # A kernel that does not compile is listed; the others are still worth a run.
 python3 tools/bench/artifacts.py --tirc "$out/kit/tirc" --out "$out/kit/kernels" \
     ${PTXAS:+--ptxas "$PTXAS"} || true
