@@ -14,7 +14,11 @@
 #include "host.h"
 #include "name.h"
 
-enum { DEFAULT_LIMIT_MS = 10000, WARPS = 32 };
+enum {
+    DEFAULT_LIMIT_MS = 10000,
+    WARPS = 32,
+    MAX_ARRIVALS = (1 << 20) - 1, // of an mbarrier (PTX, "Parallel Synchronization: mbarrier")
+};
 
 tir_status tir_watchdog_create(tir_rt_device *device, const tir_artifact_kernel *kernel,
                                const tir_artifact_variant *variant, struct watchdog **out,
@@ -76,6 +80,13 @@ static bool same_wait(const struct record *a, const struct record *b)
     return a->line == b->line && a->offset == b->offset && a->parity == b->parity;
 }
 
+// On an H200 the mbarrier that a hanging kernel waits for reads as 0, by loads and by atomics (seen
+// with driver 580.159). No mbarrier is 0: it decodes to more arrivals than one can have.
+static bool hidden(const struct record *r)
+{
+    return r->pending > MAX_ARRIVALS;
+}
+
 // ---- text
 
 struct text { // as snprintf: counted beyond the end
@@ -120,11 +131,18 @@ static void put_wait(struct text *t, const struct watchdog *w, const struct reco
         put(t, " at line %" PRIu32, r->line);
     put(t, first == last ? " waits for " : " wait for ");
     put_barrier(t, w, r->offset);
-    put(t, ", parity %" PRIu32 ": %" PRIu32, r->parity, r->pending);
+    put(t, ", parity %" PRIu32 ": ", r->parity);
+    if (hidden(r))
+        put(t, "an unknown number");
+    else
+        put(t, "%" PRIu32, r->pending);
     if (barrier && barrier->arrivals)
         put(t, " of %" PRIu32, barrier->arrivals);
-    put(t, " arrivals pending (0x%016" PRIx64 "), for %" PRIu32 ".%03" PRIu32 " s", r->word,
-        r->ms / 1000, r->ms % 1000);
+    put(t, hidden(r) && !(barrier && barrier->arrivals) ? " of arrivals" : " arrivals");
+    put(t, " pending");
+    if (!hidden(r))
+        put(t, " (0x%016" PRIx64 ")", r->word);
+    put(t, ", for %" PRIu32 ".%03" PRIu32 " s", r->ms / 1000, r->ms % 1000);
 }
 
 static void put_json(struct text *t, const struct watchdog *w, const struct record *r,
@@ -141,10 +159,12 @@ static void put_json(struct text *t, const struct watchdog *w, const struct reco
         put(t, "null");
     put(t, ",\"line\":%" PRIu32 ",\"mbarrier\":\"", r->line == UINT32_MAX ? 0 : r->line);
     put_barrier(t, w, r->offset);
-    put(t,
-        "\",\"parity\":%" PRIu32 ",\"pending\":%" PRIu32 ",\"bytes\":\"0x%016" PRIx64
-        "\",\"ms\":%" PRIu32 "}",
-        r->parity, r->pending, r->word, r->ms);
+    put(t, "\",\"parity\":%" PRIu32, r->parity);
+    if (hidden(r))
+        put(t, ",\"pending\":null,\"bytes\":null");
+    else
+        put(t, ",\"pending\":%" PRIu32 ",\"bytes\":\"0x%016" PRIx64 "\"", r->pending, r->word);
+    put(t, ",\"ms\":%" PRIu32 "}", r->ms);
 }
 
 // The records of one CTA. `*count` entries have come before.

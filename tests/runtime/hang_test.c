@@ -231,6 +231,30 @@ static void test_watchdog_of_clusters(void **state)
     rig_close(&rig);
 }
 
+// As an H200 does: the mbarrier reads as 0.
+static void test_hidden_mbarrier(void **state)
+{
+    struct rig rig = {0};
+    tir_artifact_variant watched = variant;
+    (void)state;
+    watched.watchdog = 1;
+    tir_rt_kernel *hang = load(&rig, "cuda", &watched);
+    ok(&rig, launch(&rig, hang, 1));
+    page_of(&rig)[1] = (struct record){9, 16, 0, 1 << 20, 0, 1, 2500};
+    page_of(&rig)[3] = (struct record){9, 32, 0, 1 << 20, 0, 1, 2500};
+    rig.fake->sticky = TIR_CUDA_ERROR_LAUNCH_FAILED;
+    assert_int_equal(tir_rt_device_synchronize(rig.device, &rig.error), TIR_ERR_DEVICE);
+    expect_text(&rig, 0,
+                "hang: kernel hang, CTA 0: warp 1 (math) at line 9 waits for empty, parity 0: an "
+                "unknown number of 3 arrivals pending, for 2.500 s\n"
+                "  CTA 0: warp 3 at line 9 waits for the mbarrier at byte 32, parity 0: an unknown "
+                "number of arrivals pending, for 2.500 s\n");
+    char *json = report(&rig, 1);
+    assert_non_null(strstr(json, "\"parity\":0,\"pending\":null,\"bytes\":null,\"ms\":2500}"));
+    free(json);
+    rig_close(&rig);
+}
+
 // A fault that is none of a watchdog's keeps its message, and a short buffer its bounds.
 static void test_other_faults(void **state)
 {
@@ -289,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_emulator),
         cmocka_unit_test(test_watchdog),
         cmocka_unit_test(test_watchdog_of_clusters),
+        cmocka_unit_test(test_hidden_mbarrier),
         cmocka_unit_test(test_other_faults),
         cmocka_unit_test(test_wait),
     };
