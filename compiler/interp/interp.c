@@ -160,17 +160,6 @@ static void (*const run_op[TIR_OP_COUNT])(struct interp *in, const struct tir_in
 #undef X
 };
 
-static bool touches_tile(const struct tir_inst *inst)
-{
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i] && tir_type_is_tile(inst->operands[i]->type))
-            return true;
-    for (uint32_t i = 0; i < inst->result_count; i++)
-        if (tir_type_is_tile(inst->results[i]->type))
-            return true;
-    return false;
-}
-
 // What an instruction counts towards the step limit: large tiles count more.
 static uint64_t work_of(const struct tir_inst *inst)
 {
@@ -184,7 +173,7 @@ void tir_interp_block(struct interp *in, const struct tir_block *block)
         if (in->steps > in->step_limit)
             tir_interp_fail(in, inst, TIR_ERR_INVALID, "gave up after %llu steps",
                             (unsigned long long)in->step_limit);
-        if (in->active_count < in->lanes && touches_tile(inst))
+        if (in->active_count < in->lanes && tir_has_tile(inst))
             tir_interp_fail(in, inst, TIR_ERR_INVALID, "a tile under divergent control flow");
         if (inst->op == TIR_OP_PTX)
             tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED, "inline PTX cannot be interpreted");

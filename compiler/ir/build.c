@@ -265,6 +265,17 @@ void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key k
 
 // Questions.
 
+bool tir_has_tile(const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] && tir_type_is_tile(inst->operands[i]->type))
+            return true;
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (tir_type_is_tile(inst->results[i]->type))
+            return true;
+    return false;
+}
+
 bool tir_has_effect(const struct tir_inst *inst)
 {
     const uint32_t effects = TIR_WRITES | TIR_ASYNC | TIR_SYNC;

@@ -70,7 +70,7 @@ static bool defined_inside(const struct tir_inst *loop, const struct tir_value *
     return false;
 }
 
-static bool has_tile(const struct tir_inst *inst)
+static bool gives_tile(const struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < inst->result_count; i++)
         if (tir_type_is_tile(inst->results[i]->type))
@@ -86,7 +86,7 @@ static bool runs_once(const struct tir_inst *loop) // a CTA has one tile, unless
 
 static void hoist(struct licm *l, struct tir_inst *loop, struct tir_inst *inst)
 {
-    if (!may_move(l, inst) || (runs_once(loop) && has_tile(inst)))
+    if (!may_move(l, inst) || (runs_once(loop) && gives_tile(inst)))
         return;
     for (uint32_t i = 0; i < inst->operand_count; i++)
         if (defined_inside(loop, inst->operands[i]))

@@ -414,17 +414,6 @@ static void lower_regions(struct lower *lo, struct tir_inst *inst)
 
 // One instruction.
 
-static bool touches_tiles(const struct tir_inst *inst)
-{
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i] && tir_type_is_tile(inst->operands[i]->type))
-            return true;
-    for (uint32_t i = 0; i < inst->result_count; i++)
-        if (tir_type_is_tile(inst->results[i]->type))
-            return true;
-    return false;
-}
-
 // True: inst has been replaced and goes.
 static bool lower_inst(struct lower *lo, struct tir_inst *inst)
 {
@@ -512,7 +501,7 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
     case TIR_OP_YIELD:
         return tir_lower_leaves_in_flight(lo, inst);
     default:
-        if (!touches_tiles(inst))
+        if (!tir_has_tile(inst))
             return false;
         lower_elementwise(lo, inst);
         return true;

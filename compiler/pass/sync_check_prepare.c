@@ -182,17 +182,6 @@ static void trace(struct walker *w, const struct tir_value *v)
     }
 }
 
-static bool has_tile(const struct tir_inst *inst)
-{
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i] && tir_type_is_tile(inst->operands[i]->type))
-            return true;
-    for (uint32_t i = 0; i < inst->result_count; i++)
-        if (tir_type_is_tile(inst->results[i]->type))
-            return true;
-    return false;
-}
-
 // Values that stay the same in one thread however often they are computed.
 static void find_fixed(struct sync_program *p)
 {
@@ -214,7 +203,7 @@ static void find_visited(struct sync_program *p)
 {
     struct walker w = {.p = p};
     tir_foreach_inst(inst, p->f)
-        if (is_event(inst) || (p->has_wgmma && has_tile(inst) && inst->op != TIR_OP_YIELD))
+        if (is_event(inst) || (p->has_wgmma && tir_has_tile(inst) && inst->op != TIR_OP_YIELD))
             visit(&w, inst);
     while (w.work.len)
         trace(&w, vec_pop(&w.work));
