@@ -5,11 +5,10 @@
 #include "watchdog.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "artifact.h"
+#include "emu/text.h"
 #include "error.h"
 #include "host.h"
 #include "name.h"
@@ -89,86 +88,70 @@ static bool hidden(const struct record *r)
 
 // ---- text
 
-struct text { // as snprintf: counted beyond the end
-    char *at;
-    size_t len, size;
-};
-
-static void put(struct text *t, const char *format, ...) TIR_PRINTF(2, 3);
-static void put(struct text *t, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const size_t room = t->len < t->size ? t->size - t->len : 0;
-    const int n = vsnprintf(room ? t->at + t->len : NULL, room, format, args);
-    va_end(args);
-    t->len += n > 0 ? (size_t)n : 0;
-}
-
-static void put_barrier(struct text *t, const struct watchdog *w, uint32_t offset)
+static void put_barrier(struct emu_text *t, const struct watchdog *w, uint32_t offset)
 {
     uint32_t index;
     const tir_artifact_barrier *barrier = tir_name_barrier(w->variant, offset, &index);
     if (!barrier)
-        put(t, "the mbarrier at byte %" PRIu32, offset);
+        emu_put(t, "the mbarrier at byte %" PRIu32, offset);
     else if (barrier->count == 1)
-        put(t, "%.*s", TIR_STR(barrier->name));
+        emu_put(t, "%.*s", TIR_STR(barrier->name));
     else
-        put(t, "%.*s[%" PRIu32 "]", TIR_STR(barrier->name), index);
+        emu_put(t, "%.*s[%" PRIu32 "]", TIR_STR(barrier->name), index);
 }
 
 // Warps first to last, which wait for the same.
-static void put_wait(struct text *t, const struct watchdog *w, const struct record *r,
+static void put_wait(struct emu_text *t, const struct watchdog *w, const struct record *r,
                      uint32_t first, uint32_t last)
 {
     uint32_t index;
     const tir_artifact_role *role = tir_name_role(w->variant, first);
     const tir_artifact_barrier *barrier = tir_name_barrier(w->variant, r->offset, &index);
-    put(t, first == last ? "warp %" PRIu32 : "warps %" PRIu32 " to %" PRIu32, first, last);
+    emu_put(t, first == last ? "warp %" PRIu32 : "warps %" PRIu32 " to %" PRIu32, first, last);
     if (role)
-        put(t, " (%.*s)", TIR_STR(role->name));
+        emu_put(t, " (%.*s)", TIR_STR(role->name));
     if (r->line != UINT32_MAX)
-        put(t, " at line %" PRIu32, r->line);
-    put(t, first == last ? " waits for " : " wait for ");
+        emu_put(t, " at line %" PRIu32, r->line);
+    emu_put(t, first == last ? " waits for " : " wait for ");
     put_barrier(t, w, r->offset);
-    put(t, ", parity %" PRIu32 ": ", r->parity);
+    emu_put(t, ", parity %" PRIu32 ": ", r->parity);
     if (hidden(r))
-        put(t, "an unknown number");
+        emu_put(t, "an unknown number");
     else
-        put(t, "%" PRIu32, r->pending);
+        emu_put(t, "%" PRIu32, r->pending);
     if (barrier && barrier->arrivals)
-        put(t, " of %" PRIu32, barrier->arrivals);
-    put(t, hidden(r) && !(barrier && barrier->arrivals) ? " of arrivals" : " arrivals");
-    put(t, " pending");
+        emu_put(t, " of %" PRIu32, barrier->arrivals);
+    emu_put(t, hidden(r) && !(barrier && barrier->arrivals) ? " of arrivals" : " arrivals");
+    emu_put(t, " pending");
     if (!hidden(r))
-        put(t, " (0x%016" PRIx64 ")", r->word);
-    put(t, ", for %" PRIu32 ".%03" PRIu32 " s", r->ms / 1000, r->ms % 1000);
+        emu_put(t, " (0x%016" PRIx64 ")", r->word);
+    emu_put(t, ", for %" PRIu32 ".%03" PRIu32 " s", r->ms / 1000, r->ms % 1000);
 }
 
-static void put_json(struct text *t, const struct watchdog *w, const struct record *r,
+static void put_json(struct emu_text *t, const struct watchdog *w, const struct record *r,
                      uint32_t rank, uint32_t first, uint32_t last)
 {
     const tir_artifact_role *role = tir_name_role(w->variant, first);
-    put(t,
-        "{\"cluster\":%" PRIu32 ",\"rank\":%" PRIu32 ",\"warps\":[%" PRIu32 ",%" PRIu32
-        "],\"role\":",
-        r->claim - 1, rank, first, last);
+    emu_put(t,
+            "{\"cluster\":%" PRIu32 ",\"rank\":%" PRIu32 ",\"warps\":[%" PRIu32 ",%" PRIu32
+            "],\"role\":",
+            r->claim - 1, rank, first, last);
     if (role) // a name of the source: no character in it needs an escape
-        put(t, "\"%.*s\"", TIR_STR(role->name));
+        emu_put(t, "\"%.*s\"", TIR_STR(role->name));
     else
-        put(t, "null");
-    put(t, ",\"line\":%" PRIu32 ",\"mbarrier\":\"", r->line == UINT32_MAX ? 0 : r->line);
+        emu_put(t, "null");
+    emu_put(t, ",\"line\":%" PRIu32 ",\"mbarrier\":\"", r->line == UINT32_MAX ? 0 : r->line);
     put_barrier(t, w, r->offset);
-    put(t, "\",\"parity\":%" PRIu32, r->parity);
+    emu_put(t, "\",\"parity\":%" PRIu32, r->parity);
     if (hidden(r))
-        put(t, ",\"pending\":null,\"bytes\":null");
+        emu_put(t, ",\"pending\":null,\"bytes\":null");
     else
-        put(t, ",\"pending\":%" PRIu32 ",\"bytes\":\"0x%016" PRIx64 "\"", r->pending, r->word);
-    put(t, ",\"ms\":%" PRIu32 "}", r->ms);
+        emu_put(t, ",\"pending\":%" PRIu32 ",\"bytes\":\"0x%016" PRIx64 "\"", r->pending, r->word);
+    emu_put(t, ",\"ms\":%" PRIu32 "}", r->ms);
 }
 
 // The records of one CTA. `*count` entries have come before.
-static void put_cta(struct text *t, const struct watchdog *w, const struct record *records,
+static void put_cta(struct emu_text *t, const struct watchdog *w, const struct record *records,
                     uint32_t rank, bool json, uint32_t *count)
 {
     const uint32_t *c = w->variant->cluster, ctas = c[0] ? c[0] * c[1] * c[2] : 1;
@@ -181,13 +164,13 @@ static void put_cta(struct text *t, const struct watchdog *w, const struct recor
             next++;
         const uint32_t cluster = records[i].claim - 1;
         if (json) {
-            put(t, "%s", *count ? "," : "");
+            emu_put(t, "%s", *count ? "," : "");
             put_json(t, w, &records[i], rank, i, next - 1);
         } else {
-            put(t, *count ? "\n  " : "hang: kernel %.*s, ", TIR_STR(w->kernel->name));
-            put(t, ctas == 1 ? "CTA %" PRIu32 ": " : "cluster %" PRIu32 ", ", cluster);
+            emu_put(t, *count ? "\n  " : "hang: kernel %.*s, ", TIR_STR(w->kernel->name));
+            emu_put(t, ctas == 1 ? "CTA %" PRIu32 ": " : "cluster %" PRIu32 ", ", cluster);
             if (ctas > 1)
-                put(t, "its CTA %" PRIu32 ": ", rank);
+                emu_put(t, "its CTA %" PRIu32 ": ", rank);
             put_wait(t, w, &records[i], i, next - 1);
         }
         ++*count;
@@ -195,7 +178,8 @@ static void put_cta(struct text *t, const struct watchdog *w, const struct recor
 }
 
 // All that one page says. Nothing: 0.
-static uint32_t put_page(struct text *t, tir_rt_device *device, const struct watchdog *w, bool json)
+static uint32_t put_page(struct emu_text *t, tir_rt_device *device, const struct watchdog *w,
+                         bool json)
 {
     struct record records[WARPS];
     uint32_t count = 0;
@@ -210,7 +194,7 @@ static uint32_t put_page(struct text *t, tir_rt_device *device, const struct wat
 
 void tir_watchdog_explain(tir_rt_device *device, tir_error *error)
 {
-    struct text t = {error->message, 0, sizeof error->message};
+    struct emu_text t = {error->message, 0, sizeof error->message};
     char before[sizeof error->message];
     memcpy(before, error->message, sizeof before);
     pthread_mutex_lock(&device->fault_lock);
@@ -225,24 +209,24 @@ void tir_watchdog_explain(tir_rt_device *device, tir_error *error)
 
 size_t tir_watchdog_report(tir_rt_device *device, uint32_t json, char *text, size_t size)
 {
-    struct text t = {text, 0, size};
+    struct emu_text t = {text, 0, size};
     if (size)
         *text = 0;
     if (json)
-        put(&t, "[\n");
+        emu_put(&t, "[\n");
     pthread_mutex_lock(&device->fault_lock);
     for (const struct watchdog *w = device->watchdogs; w; w = w->next) {
-        const struct text before = t;
+        const struct emu_text before = t;
         if (json)
-            put(&t, "{\"kind\":\"HANG\",\"kernel\":\"%.*s\",\"entry\":\"%.*s\",\"waits\":[",
-                TIR_STR(w->kernel->name), TIR_STR(w->variant->entry));
+            emu_put(&t, "{\"kind\":\"HANG\",\"kernel\":\"%.*s\",\"entry\":\"%.*s\",\"waits\":[",
+                    TIR_STR(w->kernel->name), TIR_STR(w->variant->entry));
         if (put_page(&t, device, w, json))
-            put(&t, json ? "]}\n" : "\n");
+            emu_put(&t, json ? "]}\n" : "\n");
         else
             t.len = before.len;
     }
     pthread_mutex_unlock(&device->fault_lock);
     if (json)
-        put(&t, "]\n");
+        emu_put(&t, "]\n");
     return t.len;
 }

@@ -2,30 +2,12 @@
 // Deadlock: every warp that waits, and for what.
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "emu/mbarrier.h"
 #include "emu/state.h"
-
-// Text that is counted first and written into memory of that size then.
-struct text {
-    char *at;
-    size_t len, size;
-};
-
-static void put(struct text *t, const char *format, ...) EMU_PRINTF(2, 3);
-
-static void put(struct text *t, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const size_t room = t->len < t->size ? t->size - t->len : 0;
-    const int n = vsnprintf(room ? t->at + t->len : NULL, room, format, args);
-    va_end(args);
-    t->len += n > 0 ? (size_t)n : 0;
-}
+#include "emu/text.h"
 
 static const struct emu_insn *insn_of(const struct emu_grid *l, const struct emu_path *p)
 {
@@ -89,7 +71,7 @@ static void put_parity(const struct emu_mbarrier *b, uint32_t parity, char *out,
 }
 
 // The warps of a CTA that are not at its barrier. A named barrier may not be for all of them.
-static void put_missing(struct text *t, const struct emu_warp *w, uint32_t barrier)
+static void put_missing(struct emu_text *t, const struct emu_warp *w, uint32_t barrier)
 {
     const struct emu_cta *cta = w->cta;
     const char *before = "; not there: warp";
@@ -103,16 +85,16 @@ static void put_missing(struct text *t, const struct emu_warp *w, uint32_t barri
             return; // it was said there
         if (there == other->exists)
             continue;
-        put(t, "%s %u", before, i);
+        emu_put(t, "%s %u", before, i);
         if (other->alive & ~there)
-            put(t, "%s", there ? " in part" : "");
+            emu_put(t, "%s", there ? " in part" : "");
         else
-            put(t, "%s", there ? ", whose other lanes have exited" : ", which has exited");
+            emu_put(t, "%s", there ? ", whose other lanes have exited" : ", which has exited");
         before = ", warp";
     }
 }
 
-static void put_path(struct text *t, const struct emu_warp *w, const struct emu_path *p)
+static void put_path(struct emu_text *t, const struct emu_warp *w, const struct emu_path *p)
 {
     char where[110], name[48], what[600];
     name_warp(w, name, sizeof name);
@@ -134,16 +116,16 @@ static void put_path(struct text *t, const struct emu_warp *w, const struct emu_
     } else {
         snprintf(what, sizeof what, "looks again and again");
     }
-    put(t, "; CTA (%u,%u,%u); warp %u%s %s, %s", w->cta->id[0], w->cta->id[1], w->cta->id[2],
-        w->index, name, what, where);
+    emu_put(t, "; CTA (%u,%u,%u); warp %u%s %s, %s", w->cta->id[0], w->cta->id[1], w->cta->id[2],
+            w->index, name, what, where);
     if (p->state == EMU_PATH_BARRIER)
         put_missing(t, w, p->barrier);
 }
 
-static void put_all(struct text *t, const struct emu_grid *l)
+static void put_all(struct emu_text *t, const struct emu_grid *l)
 {
     t->len = 0;
-    put(t, "%s", emu_finding_prefix(EMU_F_DEADLOCK));
+    emu_put(t, "%s", emu_finding_prefix(EMU_F_DEADLOCK));
     for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
         for (uint32_t i = 0; i < l->cluster_size * l->warps; i++) {
             const struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
@@ -170,7 +152,7 @@ static void report_apart(struct emu_warp *w)
 
 void emu_deadlock(struct emu_grid *l)
 {
-    struct text t = {0};
+    struct emu_text t = {0};
     uint32_t i = 0;
     while (!l->resident->ctas[i / l->warps].warps[i % l->warps].path_count)
         i++;

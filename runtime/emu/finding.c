@@ -10,6 +10,7 @@
 
 #include "emu/race.h"
 #include "emu/state.h"
+#include "emu/text.h"
 #include "emu/tmem.h"
 
 static const struct {
@@ -277,74 +278,57 @@ const struct emu_finding *emu_findings(const struct emu *emu, uint32_t *count)
     return emu->findings.at;
 }
 
-struct out {
-    char *text;
-    size_t size, at;
-};
-
-static void put(struct out *o, const char *format, ...) EMU_PRINTF(2, 3);
-
-static void put(struct out *o, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const size_t room = o->at < o->size ? o->size - o->at : 0;
-    const int n = vsnprintf(room ? o->text + o->at : NULL, room, format, args);
-    va_end(args);
-    o->at += n > 0 ? (size_t)n : 0;
-}
-
 // Kept text has printable characters only.
-static void put_string(struct out *o, const char *name, const char *value)
+static void put_string(struct emu_text *o, const char *name, const char *value)
 {
     if (!value)
         return;
-    put(o, "\"%s\":\"", name);
+    emu_put(o, "\"%s\":\"", name);
     for (const char *c = value; *c; c++)
-        put(o, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
-    put(o, "\",");
+        emu_put(o, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+    emu_put(o, "\",");
 }
 
-static void put_place(struct out *o, const char *name, const struct emu_place *p)
+static void put_place(struct emu_text *o, const char *name, const struct emu_place *p)
 {
     if (!p->line)
         return;
-    put(o, "\"%s\":{", name);
+    emu_put(o, "\"%s\":{", name);
     put_string(o, "file", p->file);
     if (p->file)
-        put(o, "\"file_line\":%u,", p->file_line);
+        emu_put(o, "\"file_line\":%u,", p->file_line);
     put_string(o, "does", p->does);
     if (p->warp >= 0)
-        put(o, "\"warp\":%d,\"lane\":%d,", p->warp, p->lane);
-    put(o, "\"ptx_line\":%u,\"cta\":[%u,%u,%u]},", p->line, p->cta[0], p->cta[1], p->cta[2]);
+        emu_put(o, "\"warp\":%d,\"lane\":%d,", p->warp, p->lane);
+    emu_put(o, "\"ptx_line\":%u,\"cta\":[%u,%u,%u]},", p->line, p->cta[0], p->cta[1], p->cta[2]);
 }
 
 size_t emu_findings_json(const struct emu *emu, char *text, size_t size)
 {
-    struct out o = {.text = text, .size = size};
-    put(&o, "[");
+    struct emu_text o = {.at = text, .size = size};
+    emu_put(&o, "[");
     for (uint32_t i = 0; i < emu->findings.count; i++) {
         const struct emu_finding *f = &emu->findings.at[i];
-        put(&o, "%s\n{", i ? "," : "");
+        emu_put(&o, "%s\n{", i ? "," : "");
         put_string(&o, "kind", emu_finding_name(f->kind));
         put_string(&o, "message", f->message);
         put_place(&o, "at", &f->at);
         put_place(&o, "other", &f->other);
         put_string(&o, "space", f->space);
         if (f->space)
-            put(&o, "\"address\":%" PRIu64 ",\"size\":%" PRIu64 ",", f->address, f->size);
-        put(&o, "\"note\":\"%s\"}", emu_finding_note(f->kind));
+            emu_put(&o, "\"address\":%" PRIu64 ",\"size\":%" PRIu64 ",", f->address, f->size);
+        emu_put(&o, "\"note\":\"%s\"}", emu_finding_note(f->kind));
     }
-    put(&o, "\n]\n");
-    return o.at;
+    emu_put(&o, "\n]\n");
+    return o.len;
 }
 
 size_t emu_findings_text(const struct emu *emu, char *text, size_t size)
 {
-    struct out o = {.text = text, .size = size};
-    put(&o, "%s", "");
+    struct emu_text o = {.at = text, .size = size};
+    emu_put(&o, "%s", "");
     for (uint32_t i = 0; i < emu->findings.count; i++)
-        put(&o, "%s\n  note: %s\n", emu->findings.at[i].message,
-            emu_finding_note(emu->findings.at[i].kind));
-    return o.at;
+        emu_put(&o, "%s\n  note: %s\n", emu->findings.at[i].message,
+                emu_finding_note(emu->findings.at[i].kind));
+    return o.len;
 }
