@@ -195,29 +195,29 @@ static void parse_end_of_value(struct parser *p, const struct ast_stmt *s)
         parse_end(p);
 }
 
-// The loop or branch that gives the names of a let their values.
-static void parse_flow(struct parser *p, struct ast_stmt *s, enum tir_token_kind flow)
+// A loop or branch. False: it is none, and nothing was read.
+static bool parse_flow(struct parser *p, struct ast_stmt *s)
 {
-    uint32_t begin = s->span.begin;
-    s->span = p->now.span;
-    switch ((int)flow) {
+    switch (p->now.kind) {
     case TIR_TOK_FOR:
         s->kind = AST_FOR;
         parse_for(p, s);
-        break;
+        return true;
     case TIR_TOK_WHILE:
         s->kind = AST_WHILE;
         parse_while(p, s);
-        break;
+        return true;
     case TIR_TOK_TILES:
         s->kind = AST_TILES;
         parse_tiles(p, s);
-        break;
-    default:
+        return true;
+    case TIR_TOK_IF:
         s->kind = AST_IF;
         parse_if(p, s);
+        return true;
+    default:
+        return false;
     }
-    s->span.begin = begin;
 }
 
 static void parse_let(struct parser *p, struct ast_stmt *s)
@@ -238,12 +238,13 @@ static void parse_let(struct parser *p, struct ast_stmt *s)
         vec_push(&p->cx->arena, &s->names, b);
     } while (!p->panic && parse_accept(p, TIR_TOK_COMMA));
     parse_expect(p, TIR_TOK_ASSIGN, "and a value");
-    enum tir_token_kind flow = p->panic ? TIR_TOK_BAD : p->now.kind;
-    bool flows =
-        flow == TIR_TOK_FOR || flow == TIR_TOK_WHILE || flow == TIR_TOK_IF || flow == TIR_TOK_TILES;
-    if (flows && s->kind == AST_LET) {
-        parse_flow(p, s, flow);
-        return;
+    if (s->kind == AST_LET && !p->panic) { // a loop or branch gives the names their values
+        const uint32_t begin = s->span.begin;
+        s->span = p->now.span;
+        const bool flows = parse_flow(p, s);
+        s->span.begin = begin;
+        if (flows)
+            return;
     }
     s->value = parse_expr(p);
     parse_end_of_value(p, s);
@@ -304,22 +305,6 @@ static struct ast_stmt *parse_stmt(struct parser *p)
         s->kind = AST_BUFFER;
         parse_buffer(p, s);
         break;
-    case TIR_TOK_FOR:
-        s->kind = AST_FOR;
-        parse_for(p, s);
-        break;
-    case TIR_TOK_WHILE:
-        s->kind = AST_WHILE;
-        parse_while(p, s);
-        break;
-    case TIR_TOK_IF:
-        s->kind = AST_IF;
-        parse_if(p, s);
-        break;
-    case TIR_TOK_TILES:
-        s->kind = AST_TILES;
-        parse_tiles(p, s);
-        break;
     case TIR_TOK_BREAK:
     case TIR_TOK_CONTINUE:
         s->kind = p->now.kind == TIR_TOK_BREAK ? AST_BREAK : AST_CONTINUE;
@@ -332,7 +317,7 @@ static struct ast_stmt *parse_stmt(struct parser *p)
         parse_values(p, s);
         break;
     default:
-        if (!parse_role_level(p, s))
+        if (!parse_flow(p, s) && !parse_role_level(p, s))
             parse_simple(p, s);
     }
     s->span = parse_since(p, s->span.begin);
