@@ -58,6 +58,20 @@ static inline void parse_kernel(struct ir_unit *u, const char *source)
     u->f = u->m->funcs.at[0];
 }
 
+// The target refuses the kernel, and says so.
+static inline void expect_refused(const char *source, const char *arch, const char *message)
+{
+    struct ir_unit u;
+    parse_kernel(&u, source);
+    if (tir_nvptx_check(u.f, tir_arch_find(tir_str_of(arch)), &u.cx.diags))
+        fail_msg("%s takes %s", arch, source);
+    struct tir_text text;
+    tir_text_init(&text, &u.cx.arena, 0);
+    tir_diags_render(&u.cx.diags, TIR_DIAG_TEXT, &text);
+    assert_has(tir_text_str(&text), message);
+    tir_context_finish(&u.cx);
+}
+
 static inline void engine_open(struct engine *t, const char *source)
 {
     memset(t, 0, sizeof *t);

@@ -464,15 +464,7 @@ static void other_products_are_refused(void **state)
                  "    let x0: f32, x1: f32, x2: f32, x3: f32 = %s;\n"
                  "}\n",
                  r->call);
-        struct ir_unit u;
-        parse_kernel(&u, source);
-        if (tir_nvptx_check(u.f, tir_arch_find(tir_str_of(r->arch)), &u.cx.diags))
-            fail_msg("%s has %s", r->arch, r->call);
-        struct tir_text text;
-        tir_text_init(&text, &u.cx.arena, 0);
-        tir_diags_render(&u.cx.diags, TIR_DIAG_TEXT, &text);
-        assert_has(tir_text_str(&text), r->message);
-        tir_context_finish(&u.cx);
+        expect_refused(source, r->arch, r->message);
     }
 }
 
