@@ -5,7 +5,7 @@
 // phase that could complete again before somebody who waits for it has seen it is an error of its
 // own: after it, what is enabled stays enabled, and one schedule stands for all.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 static uint32_t named_id(const struct tir_inst *inst)
 {

@@ -13,7 +13,7 @@
 // number, and the grid has that many CTAs for each tile.
 
 #include "ir/walk.h"
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 
 struct grid {
     struct lower *lo;

@@ -17,7 +17,7 @@
 // dot, scratch) always fits.
 
 #include "ir/walk.h"
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 #include "pass/shared.h"
 
 struct walk_dim {            // one dimension of the alloc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sync_check's messages: the first thing that is wrong, with the two lines it is between.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 uint32_t tir_sync_line(const struct sync_program *p, const struct tir_inst *inst)
 {

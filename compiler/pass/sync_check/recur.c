@@ -8,7 +8,7 @@
 // number of rounds. A counter that decides something is part of the state, and keeps it from
 // repeating.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {

@@ -8,7 +8,7 @@
 // but with lanes counting rows of a matrix and matrices. Where the buffer's contiguous dimension is
 // the tile's rows, .trans turns each matrix on the way and lanes count columns.
 
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 
 struct matrices {
     const struct tir_layout *tile; // whose rows are dimension `row`, columns `column`

@@ -12,8 +12,8 @@
 // accesses of all lanes of an agent, those of one lane, its converged events, its groups of
 // asynchronous work, the phases of an mbarrier. Event n of a strand lies before what a thread does
 // now if the thread's clock has at least n there.
-#ifndef TIR_PASS_SYNC_CHECK_H
-#define TIR_PASS_SYNC_CHECK_H
+#ifndef TIR_PASS_SYNC_CHECK_SYNC_CHECK_H
+#define TIR_PASS_SYNC_CHECK_SYNC_CHECK_H
 
 #include <stdio.h>
 #include <stdlib.h>

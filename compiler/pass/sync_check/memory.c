@@ -7,7 +7,7 @@
 // goes when a later write that is ordered after it covers it, or when the same strand makes the
 // same access again.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
 {

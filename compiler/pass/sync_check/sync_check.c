@@ -17,7 +17,7 @@
 // Branches on data are replayed not taken, taken and mixed. What is not modelled, or costs more
 // than the work limit, is named in the receipt; it is never taken to be right.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 enum { WORK_LIMIT = 1000000, MIXED_SEEDS = 2 };
 

@@ -6,7 +6,7 @@
 // rest. One that some warps of an agent take and others do not splits the agent: the replay starts
 // anew with more of them.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 static struct sync_frame *top(struct sync_agent *a)
 {

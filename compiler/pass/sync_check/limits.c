@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sync_check on what needs no replay: named barriers, registers of roles, mbarriers under data.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 enum {
     REGISTERS = 64512, // of 65,536: what the hardware leaves to setmaxnreg

@@ -5,7 +5,7 @@
 // the start decides whether the dimension is checked at all; where it is, one unsigned comparison
 // serves every register that has the same constant.
 
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 
 struct tir_value *tir_lower_narrowed(struct lower *lo, struct tir_value *x,
                                      const struct tir_type *to)

@@ -19,7 +19,7 @@
 // register. Packing writes registers, so a fence follows it. They stay in use until the wait, so
 // they become operands of the await.
 
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 #include "pass/receipt.h"
 
 enum { M = 64, MAX_COLUMNS = 256, CHUNK = 16, ROWS = 8, MAX_STEPS = 16 };

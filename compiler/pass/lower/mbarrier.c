@@ -7,7 +7,7 @@
 //
 // and the preparation of an array becomes one for each of its barriers.
 
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 
 void tir_lower_mbarrier(struct lower *lo, struct tir_inst *inst)
 {

@@ -3,7 +3,7 @@
 // comes from data is a symbol. Equal computations on equal symbols give equal symbols, so two roles
 // that ask the same thing take the same way.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 static struct sync_value int_of(int64_t number)
 {

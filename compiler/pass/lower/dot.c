@@ -10,9 +10,9 @@
 //
 // Products accumulate step by step over K: fragments of one step live only for that step.
 
-#include "ir/walk.h"
 #include "pass/dot.h"
-#include "pass/lower_tile.h"
+#include "ir/walk.h"
+#include "pass/lower/lower.h"
 #include "pass/shared.h"
 
 struct product {

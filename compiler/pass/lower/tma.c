@@ -10,7 +10,7 @@
 //
 // A bulk copy moves consecutive bytes, so each row of a tile is one.
 
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 
 enum { MAX_BOX = 256, MAX_COPIES = 64, ROW_BYTES = 16, TENSOR_BYTES = 128 };
 

@@ -19,7 +19,7 @@
 
 #include "ir/walk.h"
 #include "pass/crew.h"
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 #include "pass/receipt.h"
 
 enum { MAX_WARPS = 32, WARPS_PER_GROUP = 4, MAX_REGS = 256 };

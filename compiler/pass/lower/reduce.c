@@ -14,7 +14,7 @@
 // repeat from run to run.
 
 #include "ir/walk.h"
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 
 struct combine {
     struct lower *lo;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Inside lower_tile: what its files share. A tile becomes one scalar value per register.
-#ifndef TIR_PASS_LOWER_TILE_H
-#define TIR_PASS_LOWER_TILE_H
+#ifndef TIR_PASS_LOWER_LOWER_H
+#define TIR_PASS_LOWER_LOWER_H
 
 #include "ir/range.h"
 #include "pass/pass.h"
@@ -72,7 +72,7 @@ struct tir_value *tir_lower_is_owner(struct lower *lo, const struct tir_layout *
 uint32_t tir_lower_same_register(const struct tir_layout *from, uint32_t r,
                                  const struct tir_layout *to);
 
-// Memory (lower_access.c).
+// Memory (access.c).
 
 struct lower_walk;
 
@@ -97,7 +97,7 @@ struct lower_place {
     struct tir_value *pred; // NULL: always
 };
 
-// A dimension of what is accessed: does 0 <= position + constant < extent hold? (lower_bound.c)
+// A dimension of what is accessed: does 0 <= position + constant < extent hold? (bound.c)
 struct lower_bound {
     struct tir_value *position; // start + the thread's part
     struct tir_value *extent;   // of the same type, i32 or i64

@@ -5,7 +5,7 @@
 // that lane did and what all lanes knew when they last met. Waits and finished products are events
 // of the warp as a whole, so any lane's release hands them on.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 uint16_t tir_sync_strand(struct sync_run *r)
 {

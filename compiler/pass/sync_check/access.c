@@ -6,7 +6,7 @@
 // group that the next commit closes, and a wait for all but n groups makes the older ones known.
 // Only the thread that waits for its own cp.async or stores knows; of products all lanes do.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {

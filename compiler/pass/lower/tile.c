@@ -15,7 +15,7 @@
 // start of the kernel. Memory accesses, products, reductions, scans and conversions are in files of
 // their own.
 
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 
 #include "ir/walk.h"
 

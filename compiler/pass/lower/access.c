@@ -9,10 +9,10 @@
 // none. In an aligned tensor, neighbouring registers along the innermost dimension move together,
 // as many bytes at a time as it is aligned to: a vector is then wholly inside or wholly outside.
 //
-// Shared and local memory are in lower_walk.c.
+// Shared and local memory are in walk.c.
 
 #include "ir/walk.h"
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 #include "pass/receipt.h"
 #include "pass/stage.h"
 

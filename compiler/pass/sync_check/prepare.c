@@ -6,7 +6,7 @@
 // decides whether it runs, how often and where: found backwards, through loops and branches. All
 // else, nearly all arithmetic on data, is not replayed.
 
-#include "pass/sync_check.h"
+#include "pass/sync_check/sync_check.h"
 
 struct walker {
     struct sync_program *p;

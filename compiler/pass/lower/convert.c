@@ -5,7 +5,7 @@
 // through the scratch buffer that memory placed: stores in the old layout, a barrier, loads in the
 // new one.
 
-#include "pass/lower_tile.h"
+#include "pass/lower/lower.h"
 #include "pass/shared.h"
 
 static struct lower_walk *walk(struct lower *lo, struct tir_value *scratch,
