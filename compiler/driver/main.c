@@ -6,7 +6,7 @@
 #include "driver/command.h"
 #include "driver/file.h"
 #include "driver/tables.h"
-#include "emu/reference.h"
+#include "emu/decode/reference.h"
 #include "pass/help.h"
 
 static TIR_NORETURN void out_of_memory(void *user)

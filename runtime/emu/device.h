@@ -13,9 +13,9 @@
 #define EMU_DEVICE_H
 
 #include "emu/base.h"
+#include "emu/check/finding.h"
+#include "emu/check/race.h"
 #include "emu/emu.h"
-#include "emu/finding.h"
-#include "emu/race.h"
 
 #define EMU_SHARED_WINDOW ((uint64_t)0x010000000000)
 #define EMU_LOCAL_WINDOW  ((uint64_t)0x020000000000)

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "emu/isa.h"
-#include "emu/parse.h"
+#include "emu/decode/isa.h"
+#include "emu/parse/parse.h"
 
 enum { MAX_THREADS = 256 }; // of the host
 static const uint64_t FIRST_ADDRESS = 0x10000000;

@@ -133,7 +133,7 @@ uint64_t emu_instructions(const struct emu *emu);
 
 enum emu_finding_kind {
 #define FINDING(id, prefix, note) EMU_F_##id,
-#include "emu/finding.def"
+#include "emu/check/finding.def"
     EMU_FINDING_KINDS
 };
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "emu/reference.h"
+#include "emu/decode/reference.h"
 #include "rig.h"
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -288,7 +288,7 @@ static void every_instruction_is_documented(void **state)
     (void)state;
     static const char *const opcodes[] = {
 #define DECODER(opcode, name) opcode,
-#include "emu/opcodes.def"
+#include "emu/decode/opcodes.def"
     };
     char *page = calloc(1, 1 << 16);
     assert_non_null(page);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "emu/fp.h"
+#include "emu/lane/fp.h"
 #include "rig.h"
 
 static tir_status run(struct rig *r, const char *kernel, const uint32_t grid[2],

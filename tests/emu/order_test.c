@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "emu/race.h"
+#include "emu/check/race.h"
 
 enum { WARPS = 4 };
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "emu/fp.h"
+#include "emu/lane/fp.h"
 #include "rig.h"
 #include "tcgen05.h"
 

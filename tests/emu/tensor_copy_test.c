@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "emu/tensor_map.h"
+#include "emu/async/tensor_map.h"
 #include "rig.h"
 
 #define HEAD ".version 8.6\n.target sm_90a\n.address_size 64\n"

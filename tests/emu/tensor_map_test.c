@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "emu/tensor_map.h"
+#include "emu/async/tensor_map.h"
 
 enum {
     GLOBAL_BYTES = 8 << 20,

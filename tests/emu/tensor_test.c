@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "emu/fp.h"
+#include "emu/lane/fp.h"
 #include "rig.h"
 
 #define HEAD ".version 8.4\n.target sm_90\n.address_size 64\n"

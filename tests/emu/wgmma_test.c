@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "emu/fp.h"
+#include "emu/lane/fp.h"
 #include "rig.h"
 
 #define HEAD ".version 8.4\n.target sm_90a\n.address_size 64\n"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "emu/fp.h"
+#include "emu/lane/fp.h"
 #include "rig.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Views and what joins them: barriers, fences, flags, asynchronous operations, lanes.
+
+#include "emu/check/order.h"
+
+#include <string.h>
+
+enum {
+    SLOTS = 256,    // operations of engines that a domain tells apart
+    FAR_MAX = 4096, // agents of other domains in one view
+    FIRST_UID = 1   // 0 is nobody
+};
+
+static uint32_t max_of(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t span_of(const struct emu_domain *d)
+{
+    return d->fixed + SLOTS;
+}
+
+// --- views ---
+
+static void *grow(struct emu_order *o, void *old, size_t used, size_t size)
+{
+    void *at = emu_arena_alloc(o->arena, size);
+    if (used)
+        memcpy(at, old, used);
+    return at;
+}
+
+// Makes the dense part hold `count` agents.
+static void room(struct emu_order *o, struct emu_view *v, uint32_t count)
+{
+    if (count <= v->count)
+        return;
+    if (count > v->cap) {
+        const uint32_t cap = max_of(count + 8, 2 * v->cap);
+        for (int p = 0; p < EMU_PLANES; p++)
+            if (v->clock[p])
+                v->clock[p] =
+                    grow(o, v->clock[p], v->count * sizeof(uint32_t), cap * sizeof(uint32_t));
+        v->cap = cap;
+    }
+    for (int p = 0; p < EMU_PLANES; p++)
+        if (v->clock[p])
+            memset(v->clock[p] + v->count, 0, (count - v->count) * sizeof(uint32_t));
+    v->count = count;
+}
+
+static uint32_t *plane_of(struct emu_order *o, struct emu_view *v, int plane)
+{
+    if (!v->clock[plane])
+        v->clock[plane] = emu_arena_alloc(o->arena, v->cap * sizeof(uint32_t));
+    return v->clock[plane];
+}
+
+void emu_view_clear(struct emu_view *v, const struct emu_domain *home)
+{
+    v->base = home ? home->base : 0;
+    v->count = 0;
+    v->far_count = 0;
+}
+
+void emu_view_take(struct emu_order *o, struct emu_view *v, const struct emu_domain *home)
+{
+    *v = o->spare.len ? o->spare.at[--o->spare.len] : (struct emu_view){0};
+    emu_view_clear(v, home);
+}
+
+void emu_view_give(struct emu_order *o, const struct emu_view *v)
+{
+    if (v->cap || v->far_cap)
+        *emu_push(o->arena, &o->spare) = *v;
+}
+
+// The first entry at or behind `uid`.
+static uint32_t far_find(const struct emu_view *v, uint32_t uid)
+{
+    uint32_t low = 0, high = v->far_count;
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (v->far[mid].uid < uid)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static struct emu_far *scratch(struct emu_order *o, int which, uint32_t count)
+{
+    if (count > o->scratch_cap[which]) {
+        o->scratch_cap[which] = 2 * count;
+        o->scratch[which] = emu_arena_array(o->arena, 2 * (size_t)count, sizeof(struct emu_far));
+    }
+    return o->scratch[which];
+}
+
+static void far_set(struct emu_order *o, struct emu_view *v, const struct emu_far *list,
+                    uint32_t count)
+{
+    if (count > FAR_MAX) { // the older half becomes known to all
+        const uint32_t drop = count - FAR_MAX / 2;
+        o->floor = max_of(o->floor, list[drop].uid);
+        list += drop;
+        count -= drop;
+    }
+    if (count > v->far_cap) {
+        v->far_cap = 2 * count;
+        v->far = emu_arena_array(o->arena, v->far_cap, sizeof *v->far);
+    }
+    memcpy(v->far, list, count * sizeof *list);
+    v->far_count = count;
+}
+
+// Merges a sorted list, none of it of the own domain, into the view's.
+static void far_merge(struct emu_order *o, struct emu_view *v, const struct emu_far *list,
+                      uint32_t count)
+{
+    struct emu_far *out = scratch(o, 0, v->far_count + count);
+    uint32_t n = 0, i = 0, k = 0;
+    while (i < v->far_count || k < count) {
+        if (k == count || (i < v->far_count && v->far[i].uid < list[k].uid)) {
+            out[n++] = v->far[i++];
+            continue;
+        }
+        out[n] = list[k++];
+        if (i < v->far_count && v->far[i].uid == out[n].uid) {
+            for (int p = 0; p < EMU_PLANES; p++)
+                out[n].clock[p] = max_of(out[n].clock[p], v->far[i].clock[p]);
+            i++;
+        }
+        n++;
+    }
+    far_set(o, v, out, n);
+}
+
+// The dense part of a view as a list.
+static uint32_t as_list(const struct emu_view *v, struct emu_far *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->count; i++) {
+        if (!v->clock[EMU_KNOWN][i])
+            continue;
+        out[n].uid = v->base + i;
+        for (int p = 0; p < EMU_PLANES; p++)
+            out[n].clock[p] = v->clock[p] ? v->clock[p][i] : 0;
+        n++;
+    }
+    return n;
+}
+
+static void raise_to(struct emu_order *o, struct emu_view *v, uint32_t index, int plane,
+                     uint32_t clock)
+{
+    room(o, v, index + 1);
+    uint32_t *at = &plane_of(o, v, plane)[index];
+    *at = max_of(*at, clock);
+}
+
+// The far entries of `from`: those of to's domain go to its dense part.
+static void join_far(struct emu_order *o, struct emu_view *to, const struct emu_view *from)
+{
+    const struct emu_domain_name *home = to->base ? emu_order_name(o, to->base) : NULL;
+    uint32_t first = 0, last = 0;
+    if (home) {
+        first = far_find(from, home->base);
+        last = far_find(from, home->base + home->agents);
+        for (uint32_t i = first; i < last; i++)
+            for (int p = 0; p < EMU_PLANES; p++)
+                if (from->far[i].clock[p])
+                    raise_to(o, to, from->far[i].uid - to->base, p, from->far[i].clock[p]);
+    }
+    if (first)
+        far_merge(o, to, from->far, first);
+    if (last < from->far_count)
+        far_merge(o, to, from->far + last, from->far_count - last);
+}
+
+void emu_view_join(struct emu_order *o, struct emu_view *to, const struct emu_view *from)
+{
+    if (to->base == from->base && from->count) {
+        room(o, to, from->count);
+        for (int p = 0; p < EMU_PLANES; p++) {
+            const uint32_t *b = from->clock[p];
+            if (!b)
+                continue;
+            uint32_t *a = plane_of(o, to, p);
+            for (uint32_t i = 0; i < from->count; i++)
+                a[i] = max_of(a[i], b[i]);
+        }
+    } else if (from->count) {
+        struct emu_far *list = scratch(o, 1, from->count);
+        far_merge(o, to, list, as_list(from, list));
+    }
+    if (from->far_count)
+        join_far(o, to, from);
+}
+
+void emu_view_learn(struct emu_order *o, struct emu_view *v, uint32_t uid, uint32_t clock)
+{
+    const struct emu_domain_name *home = v->base ? emu_order_name(o, v->base) : NULL;
+    if (home && uid - home->base < home->agents) {
+        raise_to(o, v, uid - home->base, EMU_KNOWN, clock);
+    } else {
+        const struct emu_far one = {.uid = uid, .clock = {clock}};
+        far_merge(o, v, &one, 1);
+    }
+}
+
+uint32_t emu_view_clock(const struct emu_order *o, const struct emu_view *v, enum emu_plane plane,
+                        uint32_t uid)
+{
+    const uint32_t index = uid - v->base;
+    if (index < v->count)
+        return v->clock[plane] ? v->clock[plane][index] : 0;
+    if (uid < o->floor)
+        return UINT32_MAX;
+    const uint32_t at = far_find(v, uid);
+    return at < v->far_count && v->far[at].uid == uid ? v->far[at].clock[plane] : 0;
+}
+
+// --- agents ---
+
+void emu_order_init(struct emu_order *o, struct emu_arena *arena)
+{
+    *o = (struct emu_order){.arena = arena, .next_uid = FIRST_UID, .floor = FIRST_UID};
+}
+
+bool emu_domain_start(struct emu_order *o, struct emu_domain *d, uint32_t ctas, uint32_t per_cta,
+                      uint64_t serial)
+{
+    const uint32_t fixed = ctas * per_cta;
+    if (o->next_uid > UINT32_MAX - fixed - SLOTS)
+        return false;
+    d->order = o;
+    d->base = o->next_uid;
+    d->fixed = fixed;
+    d->per_cta = per_cta;
+    d->slot_count = 0;
+    d->next_slot = 0;
+    o->next_uid += span_of(d);
+    *emu_push(o->arena, &o->names) = (struct emu_domain_name){
+        .base = d->base, .agents = span_of(d), .per_cta = per_cta, .serial = serial};
+    return true;
+}
+
+const struct emu_domain_name *emu_order_name(const struct emu_order *o, uint32_t uid)
+{
+    uint32_t low = 0, high = o->names.len; // the first domain behind
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (o->names.at[mid].base <= uid)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (!low)
+        return NULL;
+    const struct emu_domain_name *name = &o->names.at[low - 1];
+    return uid - name->base < name->agents ? name : NULL;
+}
+
+static uint32_t *own(struct emu_agent *a)
+{
+    struct emu_view *v = &a->view;
+    const uint32_t index = a->uid - v->base;
+    room(a->domain->order, v, index + 1);
+    return &plane_of(a->domain->order, v, EMU_KNOWN)[index];
+}
+
+void emu_agent_start(struct emu_agent *a, struct emu_domain *d, uint32_t index)
+{
+    a->domain = d;
+    a->uid = d->base + index;
+    a->clock = 1;
+    a->has_released = false;
+    a->has_pending = false;
+    a->busy = 0;
+    a->gathered = 0;
+    if (a->lanes)
+        memset(a->lanes, 0, EMU_WARP * sizeof *a->lanes);
+    emu_view_clear(&a->view, d);
+    emu_view_clear(&a->released, d);
+    emu_view_clear(&a->pending, d);
+    *own(a) = 1;
+}
+
+// What the agent does from now on is not covered by what it has told so far. The last clock stays:
+// a race may be missed then, after 4 billion steps.
+static void tick(struct emu_agent *a)
+{
+    if (a->clock < UINT32_MAX)
+        a->clock++;
+    *own(a) = a->clock;
+}
+
+void emu_order_release(struct emu_agent *a, struct emu_view *to)
+{
+    emu_view_join(a->domain->order, to, &a->view);
+    tick(a);
+}
+
+void emu_order_acquire(struct emu_agent *a, const struct emu_view *from)
+{
+    const uint32_t told = emu_view_clock(a->domain->order, from, EMU_KNOWN, a->uid);
+    a->gathered = max_of(a->gathered, told);
+    emu_view_join(a->domain->order, &a->view, from);
+}
+
+// --- fences ---
+
+void emu_order_fence(struct emu_agent *a, uint32_t which)
+{
+    struct emu_view *v = &a->view;
+    for (int p = EMU_KNOWN + 1; p < EMU_PLANES; p++) {
+        if (!(which >> p & 1))
+            continue;
+        memcpy(plane_of(a->domain->order, v, p), v->clock[EMU_KNOWN], v->count * sizeof(uint32_t));
+        for (uint32_t i = 0; i < v->far_count; i++)
+            v->far[i].clock[p] = v->far[i].clock[EMU_KNOWN];
+    }
+    tick(a);
+}
+
+void emu_order_fence_tensor(struct emu_agent *a, bool after)
+{
+    struct emu_order *o = a->domain->order;
+    struct emu_view *v = &a->view;
+    const int from = after ? EMU_FENCED_BEFORE : EMU_KNOWN;
+    const int to = after ? EMU_FENCED_TENSOR : EMU_FENCED_BEFORE;
+    memcpy(plane_of(o, v, to), plane_of(o, v, from), v->count * sizeof(uint32_t));
+    for (uint32_t i = 0; i < v->far_count; i++)
+        v->far[i].clock[to] = v->far[i].clock[from];
+}
+
+void emu_order_fence_memory(struct emu_agent *a, uint32_t order, enum emu_scope scope)
+{
+    struct emu_order *o = a->domain->order;
+    if (order & EMU_ACQUIRE && a->has_pending) {
+        emu_order_acquire(a, &a->pending);
+        emu_view_clear(&a->pending, a->domain);
+        a->has_pending = false;
+    }
+    if (order & EMU_RELEASE) {
+        emu_view_clear(&a->released, a->domain);
+        emu_view_join(o, &a->released, &a->view);
+        a->released_scope = (uint8_t)scope;
+        a->has_released = true;
+        tick(a);
+    }
+}
+
+// --- flags ---
+
+static struct emu_flag *flag_slot(const struct emu_order *o, uint64_t address)
+{
+    uint32_t i = (uint32_t)(address * 0x9e3779b97f4a7c15u >> 32) & (o->flag_cap - 1);
+    while (o->flags[i].is_set && o->flags[i].address != address)
+        i = (i + 1) & (o->flag_cap - 1);
+    return &o->flags[i];
+}
+
+// The flag at an address; made where there is none and `make` is set, else NULL.
+static struct emu_flag *flag_at(struct emu_order *o, uint64_t address, bool make)
+{
+    struct emu_flag *f = o->flag_cap ? flag_slot(o, address) : NULL;
+    if ((f && f->is_set) || !make)
+        return f && f->is_set ? f : NULL;
+    if (2 * (o->flag_count + 1) > o->flag_cap) {
+        const struct emu_flag *old = o->flags;
+        const uint32_t count = o->flag_cap;
+        o->flag_cap = count ? 2 * count : 64;
+        o->flags = emu_arena_array(o->arena, o->flag_cap, sizeof *o->flags);
+        for (uint32_t i = 0; i < count; i++)
+            if (old[i].is_set)
+                *flag_slot(o, old[i].address) = old[i];
+        f = flag_slot(o, address);
+    }
+    *f = (struct emu_flag){.address = address, .is_set = true};
+    o->flag_count++;
+    return f;
+}
+
+static uint32_t cta_of(const struct emu_agent *a)
+{
+    return (a->uid - a->domain->base) / a->domain->per_cta;
+}
+
+// Whether two agents are in each other's scope.
+static bool reaches(const struct emu_agent *a, const struct emu_flag *f, uint32_t scope)
+{
+    if (scope >= EMU_SCOPE_GPU)
+        return true;
+    const bool same = f->domain == a->domain && f->base == a->domain->base;
+    return same && (scope == EMU_SCOPE_CLUSTER || f->cta == cta_of(a));
+}
+
+static void write_flag(struct emu_agent *a, struct emu_flag *f, bool keep, uint32_t order,
+                       enum emu_scope scope)
+{
+    struct emu_order *o = a->domain->order;
+    if (!keep)
+        emu_view_clear(&f->view, NULL);
+    f->scope = (uint8_t)(keep && f->domain ? max_of(f->scope, scope) : scope);
+    f->domain = a->domain;
+    f->base = a->domain->base;
+    f->cta = cta_of(a);
+    if (order & EMU_RELEASE) {
+        emu_order_release(a, &f->view);
+    } else if (a->has_released) {
+        emu_view_join(o, &f->view, &a->released);
+        if (a->released_scope < scope && !keep)
+            f->scope = a->released_scope;
+    }
+}
+
+static void read_flag(struct emu_agent *a, const struct emu_flag *f, uint32_t order,
+                      enum emu_scope scope)
+{
+    struct emu_order *o = a->domain->order;
+    if (!reaches(a, f, scope < f->scope ? scope : f->scope))
+        return;
+    if (order & EMU_ACQUIRE) {
+        emu_order_acquire(a, &f->view);
+    } else {
+        emu_view_join(o, &a->pending, &f->view);
+        a->has_pending = true;
+    }
+}
+
+void emu_order_flag_store(struct emu_agent *a, uint64_t address, uint32_t order,
+                          enum emu_scope scope)
+{
+    const bool tells = order & EMU_RELEASE || a->has_released;
+    struct emu_flag *f = flag_at(a->domain->order, address, tells);
+    if (f)
+        write_flag(a, f, false, order, scope);
+}
+
+void emu_order_flag_load(struct emu_agent *a, uint64_t address, uint32_t order,
+                         enum emu_scope scope)
+{
+    const struct emu_flag *f = flag_at(a->domain->order, address, false);
+    if (f)
+        read_flag(a, f, order, scope);
+}
+
+void emu_order_flag_atomic(struct emu_agent *a, uint64_t address, uint32_t order,
+                           enum emu_scope scope)
+{
+    const bool tells = order & EMU_RELEASE || a->has_released;
+    struct emu_flag *f = flag_at(a->domain->order, address, tells);
+    if (!f)
+        return;
+    if (f->domain)
+        read_flag(a, f, order, scope);
+    if (tells)
+        write_flag(a, f, true, order, scope);
+}
+
+// --- asynchronous operations ---
+
+struct emu_agent *emu_order_begin(struct emu_agent *issuer)
+{
+    struct emu_domain *d = issuer->domain;
+    struct emu_order *o = d->order;
+    struct emu_agent *slot = NULL;
+    if (!d->slots)
+        d->slots = emu_arena_array(o->arena, SLOTS, sizeof *d->slots);
+    for (uint32_t i = 0; i < d->slot_count && !slot; i++) {
+        struct emu_agent *s = &d->slots[(d->next_slot + i) % d->slot_count];
+        if (!s->busy && emu_view_clock(o, &issuer->view, EMU_KNOWN, s->uid) >= s->clock)
+            slot = s;
+    }
+    if (!slot && d->slot_count < SLOTS) {
+        slot = &d->slots[d->slot_count];
+        emu_agent_start(slot, d, d->fixed + d->slot_count++);
+        slot->clock = 0;
+    } else if (!slot) { // two operations share it: the second hides the first
+        slot = &d->slots[d->next_slot % SLOTS];
+    }
+    d->next_slot = (uint32_t)(slot - d->slots) + 1;
+    const uint32_t clock = slot->clock;
+    if (!slot->busy)
+        emu_view_clear(&slot->view, d);
+    emu_view_join(o, &slot->view, &issuer->view);
+    slot->clock = clock;
+    slot->busy++;
+    tick(slot);
+    tick(issuer);
+    return slot;
+}
+
+void emu_order_complete(struct emu_agent *slot, struct emu_view *to)
+{
+    emu_view_learn(slot->domain->order, to, slot->uid, slot->clock);
+}
+
+void emu_order_end(struct emu_agent *slot)
+{
+    slot->busy--;
+}
+
+// --- lanes ---
+
+void emu_order_lanes(struct emu_agent *a, uint32_t mask, uint32_t alive)
+{
+    if ((mask & alive) == alive) {
+        a->gathered = a->clock;
+        tick(a);
+        return;
+    }
+    if (!a->lanes)
+        a->lanes = emu_arena_array(a->domain->order->arena, EMU_WARP, sizeof *a->lanes);
+    uint32_t row[EMU_WARP] = {0};
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        for (uint32_t k = 0; mask >> i & 1 && k < EMU_WARP; k++)
+            row[k] = max_of(row[k], a->lanes[i][k]);
+    for (uint32_t k = 0; k < EMU_WARP; k++)
+        row[k] = mask >> k & 1 ? a->clock : row[k];
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        if (mask >> i & 1)
+            memcpy(a->lanes[i], row, sizeof row);
+    tick(a);
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Shadow records and the comparison of an access with them.
+
+#include "emu/check/race.h"
+
+#include <string.h>
+
+enum {
+    PAGE_SHIFT = 10,
+    PAGE = 1 << PAGE_SHIFT,
+    COARSEST = 4, // shift of a granule
+    MOST = 32
+};
+
+struct emu_granule {
+    struct emu_record write; // the last plain one
+    struct emu_record since; // a read or a strong write, or a list of them
+};
+
+// Accesses by agents that do not know each other.
+struct many {
+    uint16_t count;
+    bool has_writes;
+    uint8_t cap_class; // room for 4 << cap_class
+    struct emu_record at[];
+};
+
+struct emu_race_block { // free memory
+    struct emu_race_block *next;
+};
+
+// --- memory ---
+
+static void *block_new(struct emu_race *race, struct emu_race_block **list, size_t size)
+{
+    struct emu_race_block *b = *list;
+    if (!b)
+        return emu_arena_alloc(race->arena, size);
+    *list = b->next;
+    return memset(b, 0, size);
+}
+
+static void block_free(struct emu_race_block **list, void *block)
+{
+    struct emu_race_block *b = block;
+    b->next = *list;
+    *list = b;
+}
+
+static size_t many_size(uint32_t cap_class)
+{
+    return sizeof(struct many) + ((size_t)4 << cap_class) * sizeof(struct emu_record);
+}
+
+static struct many *many_of(const struct emu_record *r)
+{
+    struct many *list;
+    memcpy(&list, r, sizeof list); // over uid and clock
+    return list;
+}
+
+static void set_many(struct emu_record *r, struct many *list)
+{
+    memcpy(r, &list, sizeof list);
+    r->what = EMU_REC_MANY;
+    r->lanes = 0;
+}
+
+static struct many *many_new(struct emu_race *race, uint32_t cap_class)
+{
+    struct many *list = block_new(race, &race->free_lists[cap_class], many_size(cap_class));
+    list->cap_class = (uint8_t)cap_class;
+    return list;
+}
+
+static void drop_many(struct emu_race *race, struct emu_record *r)
+{
+    if (r->what == EMU_REC_MANY) {
+        struct many *list = many_of(r);
+        block_free(&race->free_lists[list->cap_class], list);
+    }
+    *r = (struct emu_record){0};
+}
+
+static size_t page_bytes(uint32_t shift)
+{
+    return ((size_t)PAGE >> shift) * sizeof(struct emu_granule);
+}
+
+// Cuts a page's granules finer; every piece keeps the records.
+static void refine(struct emu_race *race, struct emu_race_page *page, uint32_t shift)
+{
+    struct emu_granule *to = block_new(race, &race->free_pages[shift], page_bytes(shift));
+    if (page->at) {
+        const uint32_t pieces = 1u << (page->shift - shift);
+        for (uint32_t i = 0; i < (uint32_t)PAGE >> page->shift; i++) {
+            const struct emu_granule *from = &page->at[i];
+            for (uint32_t k = 0; k < pieces; k++)
+                to[i * pieces + k] = *from;
+            for (uint32_t k = 1; from->since.what == EMU_REC_MANY && k < pieces; k++) {
+                const struct many *old = many_of(&from->since);
+                struct many *list = many_new(race, old->cap_class);
+                memcpy(list, old, many_size(old->cap_class));
+                set_many(&to[i * pieces + k].since, list);
+            }
+        }
+        block_free(&race->free_pages[page->shift], page->at);
+    }
+    page->at = to;
+    page->shift = shift;
+}
+
+static uint64_t page_count(const struct emu_race_map *map)
+{
+    return (map->size + PAGE - 1) >> PAGE_SHIFT;
+}
+
+static void map_start(struct emu_race *race, struct emu_race_map *map)
+{
+    map->pages = emu_arena_array(race->arena, page_count(map), sizeof *map->pages);
+    if (map->is_global && !map->is_listed) {
+        map->next = race->maps;
+        map->is_listed = true;
+        race->maps = map;
+    }
+}
+
+void emu_race_forget(struct emu_race *race, struct emu_race_map *map)
+{
+    for (uint64_t i = 0; map->pages && i < page_count(map); i++) {
+        struct emu_race_page *page = &map->pages[i];
+        for (uint32_t k = 0; page->at && k < (uint32_t)PAGE >> page->shift; k++)
+            drop_many(race, &page->at[k].since);
+        if (page->at)
+            block_free(&race->free_pages[page->shift], page->at);
+        page->at = NULL;
+    }
+}
+
+void emu_race_end(struct emu_race *race)
+{
+    for (struct emu_race_map *map = race->maps; map; map = map->next) {
+        map->pages = NULL;
+        map->is_listed = false;
+    }
+    race->maps = NULL;
+}
+
+// --- comparing ---
+
+struct access {
+    struct emu_race *race;
+    const struct emu_who *who;
+    struct emu_record now;
+    bool writes;
+    const struct emu_race_map *map;
+    uint64_t offset, size;
+};
+
+static void report(const struct access *a, enum emu_conflict_kind kind,
+                   const struct emu_record *before, bool before_writes)
+{
+    const struct emu_conflict conflict = {.kind = kind,
+                                          .before = *before,
+                                          .now = a->now,
+                                          .before_writes = before_writes,
+                                          .now_writes = a->writes,
+                                          .map = a->map,
+                                          .offset = a->offset,
+                                          .size = (uint32_t)a->size};
+    a->race->found(a->race->user, &conflict);
+}
+
+static uint32_t scope_of(uint32_t what)
+{
+    return (what & EMU_REC_SCOPE) >> EMU_REC_SCOPE_SHIFT;
+}
+
+// Both are strong, and their scopes include each other.
+static bool both_strong(const struct access *a, const struct emu_record *r)
+{
+    if (!(a->now.what & r->what & EMU_REC_STRONG))
+        return false;
+    const uint32_t now = scope_of(a->now.what), then = scope_of(r->what);
+    const uint32_t scope = now < then ? now : then;
+    if (scope >= EMU_SCOPE_GPU)
+        return true;
+    const struct emu_domain_name *x = emu_order_name(a->who->order, a->now.uid);
+    if (!x || r->uid - x->base >= x->agents)
+        return false;
+    return scope == EMU_SCOPE_CLUSTER ||
+           (a->now.uid - x->base) / x->per_cta == (r->uid - x->base) / x->per_cta;
+}
+
+static bool both_tensor(const struct access *a, const struct emu_record *r)
+{
+    return (a->now.what & r->what & EMU_REC_PROXY) == EMU_PROXY_TENSOR;
+}
+
+// A load whose value a compare and exchange will test.
+static bool is_guess(const struct access *a, const struct emu_record *r, bool writes)
+{
+    return (!a->writes && r->what & EMU_REC_CAS) || (!writes && a->now.what & EMU_REC_CAS);
+}
+
+static void check_lanes(const struct access *a, const struct emu_record *r, bool writes)
+{
+    const struct emu_agent *warp = a->who->warp;
+    const uint32_t others = r->lanes & ~a->now.lanes;
+    if (!a->race->check_lanes || !warp || !others || r->clock <= warp->gathered ||
+        (a->now.what & r->what & EMU_REC_STRONG) || is_guess(a, r, writes))
+        return;
+    uint32_t lane = 0;
+    while (!(a->now.lanes >> lane & 1))
+        lane++;
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        if (others >> i & 1 && !emu_order_knows_lane(warp, lane, i, r->clock)) {
+            struct emu_record one = *r;
+            one.lanes = 1u << i;
+            report(a, EMU_CONFLICT_LANES, &one, writes);
+            return;
+        }
+}
+
+// Known, but by a generic write that another proxy needs a fence to see.
+static void check_proxy(const struct access *a, const struct emu_record *r)
+{
+    const uint32_t proxy = a->now.what & EMU_REC_PROXY;
+    if (proxy == EMU_PROXY_GENERIC || !(r->what & EMU_REC_WRITES) || r->what & EMU_REC_PROXY)
+        return;
+    const enum emu_plane plane = proxy == EMU_PROXY_MAP ? EMU_FENCED_MAP
+                                 : a->map->is_global    ? EMU_FENCED_GLOBAL
+                                                        : EMU_FENCED_ASYNC;
+    if (emu_view_clock(a->who->order, a->who->view, plane, r->uid) < r->clock)
+        report(a, EMU_CONFLICT_PROXY, r, true);
+}
+
+// A warp's load or store of tensor memory, known to another warp without both fences. A commit has
+// the first of them in it, and waiting for one is let pass without the second.
+static void check_fence(const struct access *a, const struct emu_record *r, bool writes)
+{
+    const bool is_warps = !r->lanes && (r->what & EMU_REC_PROXY) != EMU_PROXY_TENSOR;
+    if (!a->map->is_tensor || !a->race->check_lanes || !is_warps || a->now.lanes ||
+        r->uid - a->who->own < a->who->own_end - a->who->own)
+        return;
+    if (emu_view_clock(a->who->order, a->who->view, EMU_FENCED_TENSOR, r->uid) < r->clock)
+        report(a, EMU_CONFLICT_FENCE, r, writes);
+}
+
+static void check(const struct access *a, const struct emu_record *r)
+{
+    const struct emu_who *who = a->who;
+    const bool writes = r->what & EMU_REC_WRITES;
+    if (!r->uid || !(writes || a->writes))
+        return;
+    if (r->uid == a->now.uid && who->warp) {
+        check_lanes(a, r, writes);
+        check_proxy(a, r);
+        return;
+    }
+    if (both_strong(a, r) || both_tensor(a, r) || is_guess(a, r, writes))
+        return;
+    if (emu_view_clock(who->order, who->view, EMU_KNOWN, r->uid) < r->clock)
+        report(a, EMU_CONFLICT_ORDER, r, writes);
+    else if (a->map->is_tensor)
+        check_fence(a, r, writes);
+    else
+        check_proxy(a, r);
+}
+
+static void check_since(const struct access *a, const struct emu_record *since)
+{
+    if (since->what != EMU_REC_MANY) {
+        check(a, since);
+        return;
+    }
+    const struct many *list = many_of(since);
+    for (uint32_t i = 0; (a->writes || list->has_writes) && i < list->count; i++)
+        check(a, &list->at[i]);
+}
+
+// --- recording ---
+
+static bool same_time(const struct access *a, const struct emu_record *r)
+{
+    return r->uid == a->now.uid && r->clock == a->now.clock;
+}
+
+// Whether what conflicts with a record, and is not ordered with it, also shows by the access: it
+// comes after the record and conflicts with as much.
+static bool covers(const struct access *a, const struct emu_record *r)
+{
+    const uint32_t now = a->now.what, then = r->what;
+    if ((then & EMU_REC_WRITES && !(now & EMU_REC_WRITES)) ||
+        (now & EMU_REC_STRONG && !(then & EMU_REC_STRONG)))
+        return false;
+    return r->uid == a->now.uid ||
+           emu_view_clock(a->who->order, a->who->view, EMU_KNOWN, r->uid) >= r->clock;
+}
+
+// Puts an access over a record that it covers, and keeps its lanes where no time has passed.
+static void put(const struct access *a, struct emu_record *r)
+{
+    const uint32_t lanes = same_time(a, r) ? r->lanes : 0;
+    *r = a->now;
+    r->lanes |= lanes;
+}
+
+static void put_many(const struct access *a, struct emu_record *since)
+{
+    struct many *list = many_of(since);
+    uint32_t i = 0;
+    while (i < list->count && !covers(a, &list->at[i]))
+        i++;
+    if (i == list->count && list->count == MOST)
+        i = a->now.uid % MOST;
+    if (i == list->count && i == 4u << list->cap_class) {
+        struct many *grown = many_new(a->race, list->cap_class + 1u);
+        memcpy(grown->at, list->at, list->count * sizeof *list->at);
+        grown->count = list->count;
+        grown->has_writes = list->has_writes;
+        block_free(&a->race->free_lists[list->cap_class], list);
+        list = grown;
+        set_many(since, list);
+    }
+    list->count += i == list->count;
+    list->has_writes |= a->writes;
+    put(a, &list->at[i]);
+}
+
+static void record_since(const struct access *a, struct emu_record *since)
+{
+    if (since->what == EMU_REC_MANY) {
+        put_many(a, since);
+    } else if (!since->uid || covers(a, since)) {
+        put(a, since);
+    } else {
+        struct many *list = many_new(a->race, 0);
+        list->at[0] = *since;
+        list->at[1] = a->now;
+        list->count = 2;
+        list->has_writes = a->writes || since->what & EMU_REC_WRITES;
+        set_many(since, list);
+    }
+}
+
+static void read_granule(const struct access *a, struct emu_granule *g)
+{
+    if (same_time(a, &g->since) && g->since.what == a->now.what) {
+        g->since.lanes |= a->now.lanes;
+        if (g->write.uid != a->now.uid || !a->race->check_lanes)
+            return; // the write was looked at by the read before
+    }
+    check(a, &g->write);
+    check_since(a, &g->since);
+    record_since(a, &g->since);
+}
+
+static void strong_write_granule(const struct access *a, struct emu_granule *g)
+{
+    check(a, &g->write);
+    check_since(a, &g->since);
+    record_since(a, &g->since);
+}
+
+// True: another lane wrote here by this instruction.
+static bool write_granule(const struct access *a, struct emu_granule *g)
+{
+    const bool again = same_time(a, &g->write) && g->write.what == a->now.what && a->who->warp;
+    const bool twin = again && g->write.lanes & ~a->now.lanes;
+    if (!twin)
+        check(a, &g->write);
+    check_since(a, &g->since);
+    const uint32_t lanes = again ? g->write.lanes : 0;
+    g->write = a->now;
+    g->write.lanes |= lanes;
+    drop_many(a->race, &g->since);
+    return twin;
+}
+
+bool emu_race_access(struct emu_race *race, const struct emu_who *who, uint32_t lanes,
+                     struct emu_race_map *map, uint64_t offset, uint64_t size, bool writes,
+                     uint32_t what)
+{
+    what |= writes ? EMU_REC_WRITES : 0;
+    struct access a = {.race = race,
+                       .who = who,
+                       .now = {.uid = who->uid, .clock = who->clock, .what = what, .lanes = lanes},
+                       .writes = writes,
+                       .map = map,
+                       .offset = offset,
+                       .size = size};
+    bool twin = false;
+    if (!map->pages)
+        map_start(race, map);
+    for (const uint64_t end = offset + size; offset < end;) {
+        struct emu_race_page *page = &map->pages[offset >> PAGE_SHIFT];
+        const uint64_t next = ((offset >> PAGE_SHIFT) + 1) << PAGE_SHIFT;
+        const uint64_t stop = next < end ? next : end;
+        if (!page->at || (offset | stop) & ((1u << page->shift) - 1)) {
+            uint32_t shift = page->at ? page->shift : COARSEST;
+            while ((offset | stop) & ((1u << shift) - 1))
+                shift--;
+            refine(race, page, shift);
+        }
+        for (; offset < stop; offset += (uint64_t)1 << page->shift) {
+            struct emu_granule *g = &page->at[(offset & (PAGE - 1)) >> page->shift];
+            if (!writes)
+                read_granule(&a, g);
+            else if (what & EMU_REC_STRONG)
+                strong_write_granule(&a, g);
+            else
+                twin |= write_granule(&a, g);
+        }
+    }
+    return twin;
+}

@@ -1,0 +1,790 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The parser of PTX: directives, declarations, functions.
+//
+// One pass, recursive descent. A function is decoded when its body ends; what it names must have
+// been declared before, as PTX demands, except labels.
+
+#include "emu/parse/parse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "emu/device.h"
+
+void emu_syntax(struct emu_loader *ld, uint32_t line, const char *format, ...)
+{
+    char text[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    emu_raise(&ld->trap, TIR_ERR_INVALID, "PTX line %u: %s", line, text);
+}
+
+void emu_next(struct emu_loader *ld)
+{
+    ld->token = emu_lex(&ld->lexer);
+    if (ld->token.kind == EMU_TOK_BAD)
+        emu_syntax(ld, ld->token.line, "'%.*s' is not PTX",
+                   (int)(ld->token.text.len < 20 ? ld->token.text.len : 20), ld->token.text.ptr);
+}
+
+bool emu_at(const struct emu_loader *ld, char punct)
+{
+    return ld->token.kind == EMU_TOK_PUNCT && ld->token.punct == punct;
+}
+
+bool emu_accept(struct emu_loader *ld, char punct)
+{
+    if (!emu_at(ld, punct))
+        return false;
+    emu_next(ld);
+    return true;
+}
+
+void emu_expect(struct emu_loader *ld, char punct)
+{
+    if (!emu_accept(ld, punct))
+        emu_syntax(ld, ld->token.line, "'%c' expected before '%.*s'", punct,
+                   (int)(ld->token.text.len < 40 ? ld->token.text.len : 40), ld->token.text.ptr);
+}
+
+static bool at_dot(const struct emu_loader *ld, const char *name)
+{
+    return ld->token.kind == EMU_TOK_DOT && emu_str_is(ld->token.text, name);
+}
+
+bool emu_accept_dot(struct emu_loader *ld, const char *name)
+{
+    if (!at_dot(ld, name))
+        return false;
+    emu_next(ld);
+    return true;
+}
+
+static struct emu_name *expect_word(struct emu_loader *ld)
+{
+    if (ld->token.kind != EMU_TOK_WORD)
+        emu_syntax(ld, ld->token.line, "a name expected before '%.*s'",
+                   (int)(ld->token.text.len < 40 ? ld->token.text.len : 40), ld->token.text.ptr);
+    struct emu_name *name = emu_intern(ld, ld->token.text);
+    emu_next(ld);
+    return name;
+}
+
+static uint64_t expect_int(struct emu_loader *ld)
+{
+    if (ld->token.kind != EMU_TOK_INT)
+        emu_syntax(ld, ld->token.line, "a number expected");
+    const uint64_t value = ld->token.bits;
+    emu_next(ld);
+    return value;
+}
+
+static const char *keep_text(struct emu_loader *ld, tir_str s)
+{
+    char *text = emu_arena_alloc(ld->keep, s.len + 1);
+    memcpy(text, s.ptr, s.len);
+    return text;
+}
+
+// Drops tokens up to and including the matching close of what is open.
+static void skip_braces(struct emu_loader *ld)
+{
+    emu_expect(ld, '{');
+    for (uint32_t depth = 1; depth; emu_next(ld)) {
+        if (ld->token.kind == EMU_TOK_END)
+            emu_syntax(ld, ld->token.line, "'}' expected at the end");
+        depth += emu_at(ld, '{');
+        depth -= emu_at(ld, '}');
+    }
+}
+
+static void skip_parens(struct emu_loader *ld)
+{
+    if (!emu_accept(ld, '('))
+        return;
+    for (uint32_t depth = 1; depth; emu_next(ld)) {
+        if (ld->token.kind == EMU_TOK_END)
+            emu_syntax(ld, ld->token.line, "')' expected at the end");
+        depth += emu_at(ld, '(');
+        depth -= emu_at(ld, ')');
+    }
+}
+
+static void skip_statement(struct emu_loader *ld)
+{
+    while (!emu_accept(ld, ';')) {
+        if (ld->token.kind == EMU_TOK_END)
+            emu_syntax(ld, ld->token.line, "';' expected at the end");
+        emu_next(ld);
+    }
+}
+
+// What stands before the name of a variable.
+struct decl {
+    enum emu_space space;
+    bool is_reg, is_param;
+    enum emu_type type;
+    uint64_t align;
+    uint32_t vector;
+};
+
+static bool decl_attribute(struct emu_loader *ld, struct decl *d)
+{
+    static const char *const ignored[] = {"ptr", "global", "shared", "const", "local", "generic"};
+    if (emu_accept_dot(ld, "align")) {
+        d->align = expect_int(ld);
+        if (d->align == 0 || d->align > 65536 || (d->align & (d->align - 1)))
+            emu_syntax(ld, ld->token.line, "alignment is not a power of two up to 65536");
+        return true;
+    }
+    if (emu_accept_dot(ld, "attribute") || emu_accept_dot(ld, "unified")) {
+        skip_parens(ld);
+        return true;
+    }
+    if (emu_accept_dot(ld, "v2")) {
+        d->vector = 2;
+        return true;
+    }
+    if (emu_accept_dot(ld, "v4")) {
+        d->vector = 4;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        if (emu_accept_dot(ld, ignored[i]))
+            return true;
+    return false;
+}
+
+static struct decl parse_decl(struct emu_loader *ld, enum emu_space space, bool is_reg,
+                              bool is_param)
+{
+    struct decl d = {.space = space, .is_reg = is_reg, .is_param = is_param, .vector = 1};
+    // `.param .u64 .ptr .align 16 p`: the alignment after .ptr is the pointee's, not the
+    // parameter's.
+    while (ld->token.kind == EMU_TOK_DOT) {
+        if (d.type != EMU_none && is_param) {
+            const uint64_t own = d.align;
+            if (!decl_attribute(ld, &d))
+                break;
+            d.align = own;
+            continue;
+        }
+        if (decl_attribute(ld, &d))
+            continue;
+        const enum emu_type type = emu_type_find(ld->token.text);
+        const bool has_size = type == EMU_pred || emu_types[type].bits >= 8;
+        if (!has_size || d.type != EMU_none)
+            emu_syntax(ld, ld->token.line, "'.%.*s' does not belong in a declaration",
+                       (int)ld->token.text.len, ld->token.text.ptr);
+        d.type = type;
+        emu_next(ld);
+    }
+    if (d.type == EMU_none)
+        emu_syntax(ld, ld->token.line, "a type expected");
+    return d;
+}
+
+// The `[n][m]` after a name: elements, 0 for `[]`.
+static uint64_t parse_dims(struct emu_loader *ld)
+{
+    uint64_t count = 1;
+    while (emu_accept(ld, '[')) {
+        const uint64_t n = emu_at(ld, ']') ? 0 : emu_parse_constant(ld);
+        emu_expect(ld, ']');
+        if (n && count > ((uint64_t)1 << 40) / n)
+            emu_syntax(ld, ld->token.line, "array is too large");
+        count *= n;
+    }
+    return count;
+}
+
+static void declare_registers(struct emu_loader *ld, const struct decl *d)
+{
+    const uint32_t limit = 1 << 22; // of the module: even a small text could ask for any number
+    if (!ld->func)
+        emu_syntax(ld, ld->token.line, "a register outside of a function");
+    do {
+        struct emu_name *name = expect_word(ld);
+        uint64_t count = 0;
+        if (emu_accept(ld, '<')) {
+            count = expect_int(ld);
+            emu_expect(ld, '>');
+            if (d->vector != 1)
+                emu_syntax(ld, ld->token.line, "a range of vector registers");
+        } else if (d->vector != 1) {
+            count = d->vector;
+        }
+        if (count > limit || ld->registers + count > limit)
+            emu_syntax(ld, ld->token.line, "more than %u registers", limit);
+        ld->registers += count;
+        struct emu_symbol *s = emu_declare(ld, name, EMU_SYM_REG);
+        s->type = d->type;
+        s->count = (uint32_t)count;
+        s->is_vector = d->vector != 1;
+        s->refs = emu_arena_array(&ld->scratch, count ? count : 1, sizeof *s->refs);
+        memset(s->refs, 0xff, (count ? count : 1) * sizeof *s->refs);
+    } while (emu_accept(ld, ','));
+}
+
+// --- initialisers ---
+
+struct init {
+    uint8_t *bytes;
+    uint64_t at, size;
+    enum emu_type type;
+};
+
+static uint64_t float_bits(struct emu_loader *ld, enum emu_type type, bool negative)
+{
+    const bool is_double = type == EMU_f64 || type == EMU_b64;
+    double value;
+    float narrow;
+    uint32_t bits32 = (uint32_t)ld->token.bits;
+    uint64_t bits = ld->token.bits;
+    if (ld->token.kind == EMU_TOK_F32) {
+        memcpy(&narrow, &bits32, sizeof narrow);
+        value = narrow;
+    } else {
+        memcpy(&value, &bits, sizeof value);
+        narrow = (float)value;
+    }
+    emu_next(ld);
+    if (negative) {
+        value = -value;
+        narrow = -narrow;
+    }
+    memcpy(&bits, &value, sizeof bits);
+    memcpy(&bits32, &narrow, sizeof bits32);
+    return is_double ? bits : bits32;
+}
+
+static uint64_t symbol_address(struct emu_loader *ld, const struct emu_symbol *s)
+{
+    if (s && s->kind == EMU_SYM_FUNC)
+        return emu_func_address(s->func->index);
+    if (!s || s->kind != EMU_SYM_VAR || (s->space != EMU_GLOBAL && s->space != EMU_CONST) ||
+        s->is_extern)
+        emu_syntax(ld, ld->token.line, "this address is not known when the module is loaded");
+    return s->address;
+}
+
+static uint64_t parse_init_address(struct emu_loader *ld)
+{
+    const bool is_generic = emu_str_is(ld->token.text, "generic");
+    if (is_generic) {
+        emu_next(ld);
+        emu_expect(ld, '(');
+    }
+    uint64_t address = symbol_address(ld, expect_word(ld)->symbols);
+    if (is_generic)
+        emu_expect(ld, ')');
+    if (emu_accept(ld, '+'))
+        address += emu_parse_constant(ld);
+    else if (emu_accept(ld, '-'))
+        address -= emu_parse_constant(ld);
+    return address;
+}
+
+static void parse_init_value(struct emu_loader *ld, struct init *init)
+{
+    const uint32_t size = emu_type_size(init->type);
+    const uint32_t line = ld->token.line;
+    uint64_t bits;
+    if (ld->token.kind == EMU_TOK_STRING) {
+        const tir_str text = ld->token.text;
+        if (size != 1 || text.len > init->size - init->at)
+            emu_syntax(ld, line, "this string does not fit");
+        memcpy(init->bytes + init->at, text.ptr, text.len);
+        init->at += text.len;
+        emu_next(ld);
+        return;
+    }
+    if (ld->token.kind == EMU_TOK_WORD) {
+        bits = parse_init_address(ld);
+    } else if (ld->token.kind == EMU_TOK_INT && *ld->lexer.cursor == '(') { // a byte: 0xff00(name)
+        uint64_t mask = ld->token.bits;
+        emu_next(ld);
+        emu_expect(ld, '(');
+        bits = parse_init_address(ld) & mask;
+        emu_expect(ld, ')');
+        for (; mask && !(mask & 1); mask >>= 1)
+            bits >>= 1;
+    } else {
+        const struct emu_lexer before = ld->lexer;
+        const struct emu_token token = ld->token;
+        const bool negative = emu_accept(ld, '-');
+        if (ld->token.kind == EMU_TOK_F32 || ld->token.kind == EMU_TOK_F64) {
+            bits = float_bits(ld, init->type, negative);
+        } else {
+            ld->lexer = before;
+            ld->token = token;
+            bits = emu_parse_constant(ld);
+        }
+    }
+    if (size == 0 || size > 8 || init->size - init->at < size)
+        emu_syntax(ld, line, "too many initial values");
+    for (uint32_t i = 0; i < size; i++)
+        init->bytes[init->at + i] = (uint8_t)(bits >> 8 * i);
+    init->at += size;
+}
+
+static void parse_init(struct emu_loader *ld, struct init *init)
+{
+    if (++ld->depth > 16)
+        emu_syntax(ld, ld->token.line, "initial values nest too deeply");
+    if (emu_accept(ld, '{')) {
+        while (!emu_accept(ld, '}')) {
+            parse_init(ld, init);
+            if (!emu_at(ld, '}'))
+                emu_expect(ld, ',');
+        }
+    } else {
+        parse_init_value(ld, init);
+    }
+    ld->depth--;
+}
+
+// --- variables ---
+
+static void place_variable(struct emu_loader *ld, const struct decl *d, struct emu_symbol *s,
+                           bool is_extern, bool open_array)
+{
+    const uint32_t limit = 1u << 28; // of the module: even a small text could ask for any number
+    struct emu_module *m = ld->module;
+    switch (d->space) {
+    case EMU_GLOBAL:
+    case EMU_CONST:
+        s->is_extern = is_extern;
+        if (!is_extern) {
+            ld->variables += s->size;
+            if (s->size > limit || ld->variables > limit)
+                emu_syntax(ld, s->line, "more than %u bytes of variables", limit);
+            s->address = emu_object_new(ld->emu, s->size, s->align, &ld->trap);
+            *emu_push(ld->keep, &m->objects) = s->address;
+        }
+        break;
+    case EMU_SHARED:
+        s->address = m->shared.len;
+        *emu_push(ld->keep, &m->shared) = (struct emu_shared_var){
+            .size = s->size, .align = s->align, .is_dynamic = is_extern || open_array};
+        break;
+    case EMU_LOCAL:
+        if (!ld->func)
+            emu_syntax(ld, s->line, "a local variable outside of a function");
+        s->address = emu_func_local(ld, s->size, s->align);
+        break;
+    case EMU_GENERIC:
+    case EMU_PARAM:
+    case EMU_SHARED_CLUSTER:
+        break;
+    }
+}
+
+static void declare_variable(struct emu_loader *ld, const struct decl *d, bool is_extern)
+{
+    struct emu_name *name = expect_word(ld);
+    const bool is_array = emu_at(ld, '[');
+    const uint64_t count = parse_dims(ld);
+    const uint32_t element = emu_type_size(d->type);
+    if (element == 0)
+        emu_syntax(ld, ld->token.line, "a predicate has no address");
+    struct emu_symbol *s = name->symbols;
+    if (!s || s->kind != EMU_SYM_VAR || !s->is_extern) // else: the definition of a declaration
+        s = emu_declare(ld, name, EMU_SYM_VAR);
+    s->type = d->type;
+    s->space = d->space;
+    s->size = count * element * d->vector;
+    s->align = d->align ? d->align : element * d->vector;
+    struct init init = {.type = d->type, .size = s->size};
+    if (emu_at(ld, '=')) {
+        if (d->space != EMU_GLOBAL && d->space != EMU_CONST)
+            emu_syntax(ld, ld->token.line,
+                       "only global and constant variables have initial values");
+        emu_next(ld);
+        if (init.size == 0 || init.size > (uint64_t)1 << 30)
+            emu_syntax(ld, ld->token.line, "an initialised array needs its size");
+        init.bytes = emu_arena_alloc(&ld->scratch, init.size);
+        parse_init(ld, &init);
+    }
+    place_variable(ld, d, s, is_extern, is_array && count == 0);
+    if (s->space == EMU_GLOBAL || s->space == EMU_CONST)
+        if (!s->is_extern)
+            emu_object_init(ld->emu, s->address, init.bytes, s->size, s->space == EMU_CONST);
+}
+
+static void parse_variables(struct emu_loader *ld, enum emu_space space, bool is_extern)
+{
+    struct decl d = parse_decl(ld, space, false, false);
+    do
+        declare_variable(ld, &d, is_extern);
+    while (emu_accept(ld, ','));
+    emu_expect(ld, ';');
+}
+
+// --- functions ---
+
+static void add_param(struct emu_loader *ld, struct emu_param **list, uint32_t *count)
+{
+    const uint32_t max_params = 4096;
+    bool is_reg = emu_accept_dot(ld, "reg");
+    if (!is_reg && !emu_accept_dot(ld, "param"))
+        emu_syntax(ld, ld->token.line, "'.param' expected");
+    struct emu_func *f = ld->func;
+    struct decl d = parse_decl(ld, EMU_PARAM, is_reg, true);
+    struct emu_name *name = expect_word(ld);
+    const uint64_t elements = parse_dims(ld);
+    struct emu_param p = {.ref = EMU_NO_REF};
+    struct emu_symbol *s;
+    if (is_reg) {
+        s = emu_declare(ld, name, EMU_SYM_REG);
+        s->type = d.type;
+        s->refs = emu_arena_alloc(&ld->scratch, sizeof *s->refs);
+        p.ref = *s->refs = emu_func_register(ld, d.type);
+        p.width = d.type == EMU_pred ? 0 : emu_types[d.type].bits <= 16 ? 2 : emu_type_size(d.type);
+    } else {
+        s = emu_declare(ld, name, EMU_SYM_VAR);
+        s->type = d.type;
+        s->size = elements * emu_type_size(d.type) * d.vector;
+        s->align = d.align ? d.align : emu_type_size(d.type) * d.vector;
+        if (s->size > 65536 || s->align == 0)
+            emu_syntax(ld, s->line, "parameter is too large");
+        s->space = f->is_entry ? EMU_PARAM : EMU_LOCAL;
+        if (f->is_entry) {
+            s->address = emu_align_up(f->params_size, s->align);
+            f->params_size = (uint32_t)(s->address + s->size);
+        } else {
+            s->address = emu_func_local(ld, s->size, s->align);
+        }
+        p.offset = (uint32_t)s->address;
+        p.size = (uint32_t)s->size;
+    }
+    if (*count >= max_params)
+        emu_syntax(ld, s->line, "more than %u parameters", max_params);
+    if ((*count & (*count - 1)) == 0) { // grow at 0, 1, 2, 4, 8 ...
+        struct emu_param *grown = emu_arena_array(ld->keep, *count ? *count * 2 : 1, sizeof *grown);
+        if (*count)
+            memcpy(grown, *list, *count * sizeof *grown);
+        *list = grown;
+    }
+    (*list)[(*count)++] = p;
+}
+
+static void parse_params(struct emu_loader *ld, struct emu_param **list, uint32_t *count)
+{
+    emu_expect(ld, '(');
+    while (!emu_accept(ld, ')')) {
+        add_param(ld, list, count);
+        if (!emu_at(ld, ')'))
+            emu_expect(ld, ',');
+    }
+}
+
+// Directives between a function's parameters and its body.
+static void parse_bounds(struct emu_loader *ld, struct emu_func *f)
+{
+    while (ld->token.kind == EMU_TOK_DOT) {
+        const bool threads = at_dot(ld, "maxntid") || at_dot(ld, "reqntid");
+        const bool exact = at_dot(ld, "reqntid"), cluster = at_dot(ld, "reqnctapercluster");
+        if (at_dot(ld, "pragma")) {
+            emu_next(ld);
+            emu_next(ld);
+            emu_expect(ld, ';');
+            continue;
+        }
+        emu_next(ld);
+        uint64_t product = 1;
+        for (uint32_t i = 0; ld->token.kind == EMU_TOK_INT; i++) {
+            const uint64_t n = expect_int(ld);
+            if (cluster && i < 3)
+                f->cluster[i] = n > 65536 ? 65536 : (uint32_t)n;
+            for (uint32_t k = i; exact && k < 3; k++) // what is not stated is 1
+                f->block[k] = k > i ? 1 : n > 65536 ? 65536 : (uint32_t)n;
+            product = n > 65536 || product > 65536 ? 65537 : product * n;
+            if (!emu_accept(ld, ','))
+                break;
+        }
+        if (threads)
+            f->max_threads = (uint32_t)product;
+        skip_parens(ld); // .abi_preserve and the like
+    }
+}
+
+static void parse_body(struct emu_loader *ld);
+
+static struct emu_func *new_func(struct emu_loader *ld, bool is_entry)
+{
+    struct emu_func *f = emu_arena_alloc(ld->keep, sizeof *f);
+    f->is_entry = is_entry;
+    f->name = "";
+    f->index = ld->module->funcs.len;
+    *emu_push(ld->keep, &ld->module->funcs) = f;
+    return f;
+}
+
+static void parse_function(struct emu_loader *ld, bool is_entry)
+{
+    struct emu_func *f = new_func(ld, is_entry);
+    const uint32_t line = ld->token.line;
+    ld->func = f;
+    ld->code.len = 0;
+    emu_scope_open(ld);
+    if (!is_entry && emu_at(ld, '('))
+        parse_params(ld, &f->rets, &f->ret_count);
+    struct emu_name *name = expect_word(ld);
+    f->name = keep_text(ld, name->text);
+    if (emu_at(ld, '('))
+        parse_params(ld, &f->params, &f->param_count);
+    parse_bounds(ld, f);
+
+    // A function is a symbol of the module; the scope of its body is already open.
+    struct emu_symbol *s = name->symbols;
+    if (s && s->kind != EMU_SYM_FUNC)
+        emu_syntax(ld, line, "'%s' is already something else", f->name);
+    const bool is_body = emu_at(ld, '{');
+    if (s && is_body && s->func->is_defined)
+        emu_syntax(ld, line, "function '%s' is defined twice", f->name);
+    if (s && (s->func->param_count != f->param_count || s->func->ret_count != f->ret_count))
+        emu_syntax(ld, line, "function '%s' was declared with other parameters", f->name);
+    if (!s) {
+        s = emu_arena_alloc(&ld->scratch, sizeof *s);
+        *s = (struct emu_symbol){.kind = EMU_SYM_FUNC, .name = name, .line = line, .func = f};
+        name->symbols = s;
+    } else { // its index is already in use: it takes the place of what was declared
+        ld->module->funcs.len--;
+        f->index = s->func->index;
+        if (is_body) {
+            *s->func = *f;
+            ld->func = f = s->func;
+        }
+    }
+    if (is_body) {
+        f->is_defined = true;
+        emu_next(ld);
+        parse_body(ld);
+        emu_decode(ld);
+        emu_labels_drop(ld);
+    } else {
+        emu_accept(ld, ';');
+    }
+    emu_scope_close(ld);
+    ld->func = NULL;
+}
+
+// --- statements ---
+
+static void parse_loc(struct emu_loader *ld)
+{
+    const uint64_t file = expect_int(ld), line = expect_int(ld);
+    if (ld->token.kind == EMU_TOK_INT)
+        emu_next(ld);
+    ld->loc = ld->module->locs.len;
+    *emu_push(ld->keep, &ld->module->locs) =
+        (struct emu_loc){.file = (uint32_t)file, .line = (uint32_t)line};
+    while (emu_accept(ld, ',')) { // function_name label [+ n], inlined_at file line column
+        expect_word(ld);
+        if (ld->token.kind == EMU_TOK_WORD)
+            emu_next(ld);
+        while (ld->token.kind == EMU_TOK_INT || emu_at(ld, '+'))
+            emu_next(ld);
+    }
+}
+
+static void parse_file(struct emu_loader *ld)
+{
+    const uint64_t id = expect_int(ld);
+    if (ld->token.kind != EMU_TOK_STRING)
+        emu_syntax(ld, ld->token.line, "a file name expected");
+    *emu_push(ld->keep, &ld->module->files) =
+        (struct emu_file){.id = (uint32_t)id, .name = keep_text(ld, ld->token.text)};
+    emu_next(ld);
+    while (emu_accept(ld, ','))
+        expect_int(ld);
+}
+
+// `.branchtargets a, b;` and its relatives, after their label.
+static bool parse_targets(struct emu_loader *ld, struct emu_name *name)
+{
+    const bool proto = at_dot(ld, "callprototype");
+    if (!proto && !at_dot(ld, "branchtargets") && !at_dot(ld, "calltargets"))
+        return false;
+    const bool branch = at_dot(ld, "branchtargets");
+    emu_next(ld);
+    struct emu_symbol *s = emu_declare(ld, name, branch ? EMU_SYM_TARGETS : EMU_SYM_PROTO);
+    EMU_VEC(struct emu_operand) targets = {0};
+    while (!emu_accept(ld, ';')) {
+        if (ld->token.kind == EMU_TOK_END)
+            emu_syntax(ld, ld->token.line, "';' expected at the end");
+        if (ld->token.kind == EMU_TOK_WORD)
+            *emu_push(&ld->scratch, &targets) =
+                (struct emu_operand){.kind = EMU_OPD_NAME, .name = emu_intern(ld, ld->token.text)};
+        emu_next(ld);
+    }
+    s->targets = targets.at;
+    s->count = targets.len;
+    return true;
+}
+
+// A directive that may stand inside and outside of functions. False when it is another one.
+// `.alias name, function;`: both are declared, and the function has its body already.
+static void parse_alias(struct emu_loader *ld)
+{
+    const uint32_t line = ld->token.line;
+    const struct emu_symbol *alias = expect_word(ld)->symbols;
+    emu_expect(ld, ',');
+    const struct emu_symbol *target = expect_word(ld)->symbols;
+    emu_expect(ld, ';');
+    if (!alias || !target || alias->kind != EMU_SYM_FUNC || target->kind != EMU_SYM_FUNC ||
+        !target->func->is_defined || alias->func->is_defined)
+        emu_syntax(ld, line, "an alias is a function without a body for one that has it");
+    struct emu_func *f = alias->func;
+    const struct emu_func declared = *f;
+    if (declared.param_count != target->func->param_count ||
+        declared.ret_count != target->func->ret_count)
+        emu_syntax(ld, line, "an alias has the parameters of its function");
+    *f = *target->func;
+    f->name = declared.name;
+    f->index = declared.index;
+}
+
+static bool parse_directive(struct emu_loader *ld, bool is_extern)
+{
+    if (emu_accept_dot(ld, "global")) {
+        // Textures and surfaces can be declared; their names mean nothing.
+        if (at_dot(ld, "texref") || at_dot(ld, "samplerref") || at_dot(ld, "surfref"))
+            skip_statement(ld);
+        else
+            parse_variables(ld, EMU_GLOBAL, is_extern);
+    } else if (emu_accept_dot(ld, "const"))
+        parse_variables(ld, EMU_CONST, is_extern);
+    else if (emu_accept_dot(ld, "shared"))
+        parse_variables(ld, EMU_SHARED, is_extern);
+    else if (emu_accept_dot(ld, "loc"))
+        parse_loc(ld);
+    else if (emu_accept_dot(ld, "file"))
+        parse_file(ld);
+    else if (emu_accept_dot(ld, "section")) {
+        if (ld->token.kind != EMU_TOK_DOT && ld->token.kind != EMU_TOK_WORD)
+            emu_syntax(ld, ld->token.line, "a section name expected");
+        emu_next(ld);
+        skip_braces(ld);
+    } else if (emu_accept_dot(ld, "pragma") || emu_accept_dot(ld, "tex"))
+        skip_statement(ld);
+    else if (emu_accept_dot(ld, "alias"))
+        parse_alias(ld);
+    else {
+        return false;
+    }
+    return true;
+}
+
+static void parse_local_directive(struct emu_loader *ld)
+{
+    if (parse_directive(ld, false))
+        return;
+    if (emu_accept_dot(ld, "reg")) {
+        struct decl d = parse_decl(ld, EMU_GENERIC, true, false);
+        declare_registers(ld, &d);
+        emu_expect(ld, ';');
+    } else if (emu_accept_dot(ld, "local") || emu_accept_dot(ld, "param")) {
+        parse_variables(ld, EMU_LOCAL, false); // a .param in a body is memory of the frame
+    } else {
+        emu_syntax(ld, ld->token.line, "unknown directive '.%.*s'", (int)ld->token.text.len,
+                   ld->token.text.ptr);
+    }
+}
+
+static void parse_statement(struct emu_loader *ld)
+{
+    if (ld->token.kind == EMU_TOK_DOT) {
+        parse_local_directive(ld);
+        return;
+    }
+    if (emu_accept(ld, '@')) {
+        struct emu_operand *guard = emu_arena_alloc(&ld->scratch, sizeof *guard);
+        const bool negate = emu_accept(ld, '!');
+        *guard = emu_parse_operand(ld);
+        guard->negate = negate;
+        emu_parse_insn(ld, guard);
+        return;
+    }
+    if (ld->token.kind == EMU_TOK_WORD) {
+        const struct emu_lexer before = ld->lexer;
+        const struct emu_token word = ld->token;
+        emu_next(ld);
+        if (emu_accept(ld, ':')) {
+            struct emu_name *name = emu_intern(ld, word.text);
+            if (!parse_targets(ld, name))
+                emu_label(ld, name);
+            return;
+        }
+        ld->lexer = before;
+        ld->token = word;
+        emu_parse_insn(ld, NULL);
+        return;
+    }
+    if (!emu_accept(ld, ';'))
+        emu_syntax(ld, ld->token.line, "an instruction expected before '%.*s'",
+                   (int)(ld->token.text.len < 40 ? ld->token.text.len : 40), ld->token.text.ptr);
+}
+
+static void parse_body(struct emu_loader *ld)
+{
+    for (uint32_t depth = 1; depth;) {
+        if (ld->token.kind == EMU_TOK_END)
+            emu_syntax(ld, ld->token.line, "'}' expected at the end");
+        if (emu_accept(ld, '{')) {
+            depth++;
+            emu_scope_open(ld);
+        } else if (emu_accept(ld, '}')) {
+            if (--depth)
+                emu_scope_close(ld);
+        } else {
+            parse_statement(ld);
+        }
+    }
+}
+
+// The first three lines of every module; what they say does not matter here.
+static bool parse_header(struct emu_loader *ld)
+{
+    if (!at_dot(ld, "version") && !at_dot(ld, "target") && !at_dot(ld, "address_size"))
+        return false;
+    const bool is_size = at_dot(ld, "address_size");
+    emu_next(ld);
+    if (is_size && (ld->token.kind != EMU_TOK_INT || ld->token.bits != 64))
+        emu_syntax(ld, ld->token.line, "only 64-bit addresses are supported");
+    do
+        emu_next(ld);
+    while (emu_accept(ld, ','));
+    return true;
+}
+
+void emu_parse(struct emu_loader *ld)
+{
+    *emu_push(&ld->scratch, &ld->scope_parent) = 0;
+    *emu_push(&ld->scratch, &ld->scope_symbols) = NULL;
+    *emu_push(ld->keep, &ld->module->locs) = (struct emu_loc){0}; // before any .loc
+    emu_push(ld->keep, &ld->module->args)->ref = EMU_NO_REF; // so that empty lists have an address
+    emu_next(ld);
+    while (ld->token.kind != EMU_TOK_END) {
+        bool is_extern = false;
+        if (parse_header(ld))
+            continue;
+        while (at_dot(ld, "extern") || at_dot(ld, "visible") || at_dot(ld, "weak") ||
+               at_dot(ld, "common")) {
+            is_extern |= at_dot(ld, "extern");
+            emu_next(ld);
+        }
+        if (emu_accept_dot(ld, "entry"))
+            parse_function(ld, true);
+        else if (emu_accept_dot(ld, "func"))
+            parse_function(ld, false);
+        else if (!parse_directive(ld, is_extern) && !emu_accept(ld, ';'))
+            emu_syntax(ld, ld->token.line, "'%.*s' is not a directive",
+                       (int)(ld->token.text.len < 40 ? ld->token.text.len : 40),
+                       ld->token.text.ptr);
+    }
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The schedule: which warp runs, and when operations of asynchronous engines are done.
+//
+//   lazy         warps in turn; an operation only when no warp can go on, one at a time
+//   eager        warps in turn; an operation as soon as it is issued
+//   random       a random warp for a random while, or a random operation
+//   adversarial  whoever has the highest of random priorities, which a few random changes turn
+//                around: finds bugs that need few preemptions (Burckhardt et al., "A randomized
+//                scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010)
+//
+// All are deterministic functions of the seed. Clusters run one after another. One that keeps
+// running may be waiting for one that has not started, as in a grid-wide barrier; so after a while
+// the next one joins it, until as many are resident as the device has multiprocessors for. Clusters
+// that have nothing to do with each other (crew.h) never join, and each has a schedule of its own.
+//
+// A turn in which no warp did more than look for what it waits for is a stall. It lets an operation
+// move; where there is none, the time limits of waits run out; and when that has happened often and
+// nothing came of it, the launch is in a deadlock.
+
+#include "emu/run/schedule.h"
+
+#include "emu/async/op.h"
+#include "emu/run/crew.h"
+#include "emu/run/trace.h"
+
+enum {
+    PATIENCE = 8,         // turns without a finished cluster before another one joins
+    SLICE = 16384,        // instructions of a warp in its turn
+    SHORT_SLICE = 64,     // the longest of a random schedule
+    OLD = 1 << 20,        // instructions after which an operation is not put off any more
+    STALLS = 1024,        // before a deadlock is declared
+    CHANGE_POINTS = 4096, // instructions between two changes of priorities, on average
+    TOP = 1 << 30         // random priorities are above this, and lost ones below
+};
+
+static uint32_t next_random(struct emu_schedule *s)
+{
+    s->random += 0x9e3779b97f4a7c15; // splitmix64
+    uint64_t z = s->random;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return (uint32_t)(z >> 32);
+}
+
+void emu_schedule_issued(struct emu_op *op)
+{
+    struct emu_schedule *s = &op->warp->launch->schedule;
+    op->priority = TOP + next_random(s) % TOP;
+    if (s->policy == EMU_EAGER)
+        emu_op_finish(op);
+}
+
+bool emu_schedule_gives_up(struct emu_grid *l)
+{
+    return l->schedule.policy >= EMU_RANDOM && next_random(&l->schedule) % 8 == 0;
+}
+
+void emu_schedule_warp(struct emu_warp *w)
+{
+    w->priority = TOP + next_random(&w->launch->schedule) % TOP;
+}
+
+// --- stalls ---
+
+// Lets waits with a time limit give up for once. False when there is none.
+static bool run_out(struct emu_grid *l)
+{
+    bool found = false;
+    for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
+        for (uint32_t i = 0; i < l->cluster_size * l->warps; i++) {
+            struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
+            for (uint32_t k = 0; k < w->path_count; k++) {
+                struct emu_path *p = w->paths[k];
+                if (p->state == EMU_PATH_MBARRIER) {
+                    p->state = EMU_PATH_READY;
+                    p->is_late = true;
+                    found = true;
+                }
+                found |= p->state == EMU_PATH_READY; // it polls
+            }
+        }
+    return found;
+}
+
+static void stalled(struct emu_grid *l)
+{
+    struct emu_schedule *s = &l->schedule;
+    for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
+        if (cluster->ops) {
+            emu_op_finish(cluster->ops);
+            return;
+        }
+    if (!l->is_independent && l->next_cluster < l->cluster_count && s->patience) {
+        s->patience = 0; // perhaps for a cluster that has not started
+        return;
+    }
+    if (!run_out(l) || s->stalls++ > STALLS)
+        emu_deadlock(l);
+}
+
+// --- policies: one turn each, true when something came of it ---
+
+static bool run(struct emu_warp *w, uint64_t slice)
+{
+    return emu_warp_run(w, slice) != 0 && !w->is_polling;
+}
+
+static bool turn_of_all(struct emu_grid *l)
+{
+    bool progress = false;
+    for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next) {
+        for (uint32_t c = 0; c < l->cluster_size; c++)
+            for (uint32_t i = 0; i < l->warps; i++)
+                if (cluster->ctas[c].warps[i].alive)
+                    progress |= run(&cluster->ctas[c].warps[i], SLICE);
+        if (cluster->ops && l->clock - cluster->ops->born > OLD)
+            emu_op_finish(cluster->ops);
+    }
+    return progress;
+}
+
+static struct emu_cluster *random_cluster(struct emu_grid *l)
+{
+    uint32_t count = 0;
+    for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
+        count++;
+    uint32_t pick = next_random(&l->schedule) % count;
+    struct emu_cluster *cluster = l->resident;
+    while (pick--)
+        cluster = cluster->next;
+    return cluster;
+}
+
+// As many picks as there are agents make a turn.
+static bool turn_of_random(struct emu_grid *l)
+{
+    struct emu_schedule *s = &l->schedule;
+    bool progress = false;
+    const uint32_t warps = l->warps * l->cluster_size;
+    for (uint32_t n = 0; n < 2 * warps; n++) {
+        struct emu_cluster *cluster = random_cluster(l);
+        if (cluster->ops && next_random(s) % 8 == 0) {
+            uint32_t skip = next_random(s) % 4;
+            struct emu_op *op = cluster->ops;
+            while (skip-- && op->next)
+                op = op->next;
+            emu_op_finish(op);
+            progress = true;
+        }
+        const uint32_t i = next_random(s) % warps;
+        struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
+        if (w->alive)
+            progress |= run(w, 1 + next_random(s) % SHORT_SLICE);
+    }
+    // Nobody that was picked could go on: before that counts, everybody is asked.
+    return progress || turn_of_all(l);
+}
+
+static bool can_run(const struct emu_warp *w)
+{
+    for (uint32_t k = 0; k < w->path_count; k++)
+        if (w->paths[k]->state == EMU_PATH_READY)
+            return true;
+    return false;
+}
+
+static bool turn_of_highest(struct emu_grid *l)
+{
+    struct emu_schedule *s = &l->schedule;
+    struct emu_warp *best = NULL;
+    struct emu_op *op = NULL;
+    for (struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next) {
+        for (uint32_t i = 0; i < l->cluster_size * l->warps; i++) {
+            struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
+            if (can_run(w) && (!best || w->priority > best->priority))
+                best = w;
+        }
+        for (struct emu_op *o = cluster->ops; o; o = o->next)
+            if (!op || o->priority > op->priority)
+                op = o;
+    }
+    if (op && (!best || op->priority > best->priority)) {
+        emu_op_finish(op);
+        return true;
+    }
+    if (!best)
+        return false;
+    const bool progress = run(best, CHANGE_POINTS);
+    if (best->is_polling || next_random(s) % 2) { // it looks for others, or is preempted
+        best->priority = s->next_lowest ? --s->next_lowest : 0;
+        if (!s->next_lowest)
+            s->next_lowest = TOP;
+    }
+    return progress || (best->is_polling && turn_of_all(l));
+}
+
+static bool (*const turns[])(struct emu_grid *l) = {
+    [EMU_LAZY] = turn_of_all,
+    [EMU_EAGER] = turn_of_all,
+    [EMU_RANDOM] = turn_of_random,
+    [EMU_ADVERSARIAL] = turn_of_highest,
+};
+
+// --- clusters come and go ---
+
+static uint32_t retire(struct emu_grid *l)
+{
+    uint32_t resident = 0;
+    for (struct emu_cluster **at = &l->resident; *at;) {
+        struct emu_cluster *cluster = *at;
+        if (cluster->alive) {
+            resident++;
+            at = &cluster->next;
+            continue;
+        }
+        while (cluster->ops) // what nobody waited for
+            emu_op_finish(cluster->ops);
+        emu_trace_retire(cluster);
+        *at = cluster->next;
+        cluster->next = l->free;
+        l->free = cluster;
+        l->events++;
+        l->schedule.patience = PATIENCE;
+    }
+    return resident;
+}
+
+static void schedule_start(struct emu_grid *l)
+{
+    const struct emu_options *o = &l->emu->options;
+    l->schedule = (struct emu_schedule){.policy = o->policy,
+                                        .random = o->seed + (l->next_cluster << 32),
+                                        .patience = PATIENCE,
+                                        .next_lowest = TOP};
+}
+
+// Starts the next cluster if it is time. False when the launch is over.
+static bool start_next(struct emu_grid *l, uint32_t resident)
+{
+    const uint32_t sms = l->emu->options.sm_count;
+    const uint32_t most = sms > l->cluster_size && !l->is_independent ? sms / l->cluster_size : 1;
+    if (l->next_cluster >= l->cluster_count)
+        return resident;
+    if (resident && (l->schedule.patience || resident >= most))
+        return true;
+    if (l->crew && emu_crew_is_over(l->crew, l->next_cluster))
+        return false;
+    if (l->is_independent)
+        schedule_start(l);
+    l->schedule.patience = PATIENCE;
+    l->cluster_now = l->next_cluster;
+    emu_cluster_start(l);
+    return true;
+}
+
+void emu_schedule_run(struct emu_grid *l)
+{
+    struct emu_schedule *s = &l->schedule;
+    uint32_t resident = 0;
+    schedule_start(l);
+    while (start_next(l, resident)) {
+        const bool progress = turns[s->policy](l);
+        if (l->events != s->events) {
+            s->events = l->events;
+            s->stalls = 0;
+        } else if (!progress) {
+            stalled(l);
+        }
+        s->patience -= s->patience > 0;
+        resident = retire(l);
+    }
+}
