@@ -27,7 +27,9 @@ bool convert_is_value(struct lower *l, struct tir_span span, struct val v)
 {
     if (val_is_constant(v) || (v.kind == VAL_IR && v.ir->type->space == TIR_SPACE_VALUE))
         return true;
-    if (v.kind == VAL_IR) {
+    if (v.kind == VAL_IR && v.ir->type->elem == TIR_MBARRIER) {
+        lower_error(l, span, TIR_E_ROLE, LOWER_NO_VALUE);
+    } else if (v.kind == VAL_IR) {
         lower_error(l, span, TIR_E_TYPE, "this is %s; a slice such as [i] or [i:+n] reads it",
                     lower_val_name(l, v));
     } else if (v.kind != VAL_POISON) {

@@ -307,6 +307,8 @@ void lower_while(struct lower *l, const struct ast_stmt *s);
 void lower_if(struct lower *l, const struct ast_stmt *s);
 void lower_tiles(struct lower *l, const struct ast_stmt *s);
 
+#define LOWER_NO_VALUE "an mbarrier is no value; `wait`, `arrive` and the like work on it"
+
 // Roles (lower_role.c), rings (lower_ring.c), mbarriers and stages (lower_barrier.c).
 void lower_role(struct lower *l, const struct ast_stmt *s);
 // Once the kernel is lowered: gives the roles their warps and the kernel its threads.

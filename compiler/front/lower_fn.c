@@ -53,6 +53,34 @@ static bool bind_metas(struct lower *l, struct tir_span span, const struct ast_f
     return true;
 }
 
+static bool is_buffer_type(const struct ast_type *t)
+{
+    return t && t->space != TIR_SPACE_VALUE;
+}
+
+// A buffer, or a part of one, stands for itself, in the layout that it has.
+static struct tir_value *bind_buffer(struct lower *l, struct tir_span span,
+                                     const struct ast_binding *param, struct val v,
+                                     const struct tir_type *type)
+{
+    const struct tir_type *given = v.kind == VAL_IR ? v.ir->type : NULL;
+    if (type->layout) {
+        lower_error(l, param->type->layout->span, TIR_E_TYPE,
+                    "`%s` has the layout of the buffer it is given; none can be stated here",
+                    param->name);
+        return NULL;
+    }
+    if (given && given->space == type->space && given->elem == type->elem &&
+        tir_type_same_shape(given, type))
+        return v.ir;
+    if (v.kind != VAL_POISON) {
+        lower_error(l, span, TIR_E_TYPE, "`%s` is %s, not %s", param->name,
+                    lower_type_name(l, type), lower_val_name(l, v));
+        lower_note(l, param->span, "declared here");
+    }
+    return NULL;
+}
+
 static bool bind_params(struct lower *l, struct tir_span span, const struct ast_fn *fn,
                         const val_list *args, const struct call *call)
 {
@@ -63,7 +91,11 @@ static bool bind_params(struct lower *l, struct tir_span span, const struct ast_
         struct val v = args->at[i];
         if (param->type) {
             const struct tir_type *type = lower_type(l, param->type);
-            v = type ? val_ir(convert_to(l, e ? e->span : span, v, type)) : val_poison();
+            struct tir_span at = e ? e->span : span;
+            if (!type)
+                return false;
+            v = val_ir(is_buffer_type(param->type) ? bind_buffer(l, at, param, v, type)
+                                                   : convert_to(l, at, v, type));
             if (v.kind == VAL_POISON)
                 return false;
         }
@@ -152,13 +184,31 @@ bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, cons
     return ok;
 }
 
+// mbarriers are no values, whatever takes them.
+static bool is_mbarrier_expr(struct lower *l, const struct ast_expr *e)
+{
+    if (!lower_is_buffer_expr(l, e))
+        return false;
+    const struct symbol *s = scope_find(l, e->kind == AST_INDEX ? e->base->name : e->name);
+    return s->val.ir->type->elem == TIR_MBARRIER;
+}
+
+static struct val lower_argument(struct lower *l, const struct ast_expr *e,
+                                 const struct ast_binding *param)
+{
+    bool is_part = (param && is_buffer_type(param->type)) || is_mbarrier_expr(l, e);
+    return is_part ? lower_part(l, e) : lower_expr(l, e);
+}
+
 bool lower_fn_call(struct lower *l, struct call *c, struct ast_fn *fn, val_list *out)
 {
     val_list args = {0};
     bool ok = true;
     vec_foreach(const struct ast_arg, it, &c->e->args) {
         if (!it->name) {
-            struct val v = lower_expr(l, it->value);
+            const struct ast_binding *param =
+                args.len < fn->params.len ? &fn->params.at[args.len] : NULL;
+            struct val v = lower_argument(l, it->value, param);
             ok &= v.kind != VAL_POISON;
             vec_push(l->arena, &args, v);
             continue;

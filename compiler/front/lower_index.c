@@ -196,8 +196,7 @@ static bool slice_of(struct lower *l, const struct ast_expr *e, struct tir_value
     if (use != SLICE_VIEW && !check_direction(l, e, base, use))
         return false;
     if (use != SLICE_VIEW && base->type->elem == TIR_MBARRIER) {
-        lower_error(l, e->span, TIR_E_ROLE,
-                    "an mbarrier is no value; `wait`, `arrive` and the like work on it");
+        lower_error(l, e->span, TIR_E_ROLE, LOWER_NO_VALUE);
         return false;
     }
     struct shape type = {0}, shown = {0};
