@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// layout, anchors: the values whose layout is chosen, and how.
+
+#include "pass/dot.h"
+#include "pass/layout/layout.h"
+#include "pass/stage.h"
+#include "pass/warpgroup.h"
+
+// Tiles of a role are spread over its own warps.
+void tir_solver_enter_crew(struct solver *s, const struct tir_inst *inst)
+{
+    while (inst && inst->op != TIR_OP_ROLE)
+        inst = inst->block->owner;
+    s->warps = inst ? (uint32_t)tir_attr_int(inst, TIR_ATTR_warps, 1) : s->f->threads / 32;
+}
+
+// What the program itself says.
+static void anchor_stated(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        for (uint32_t r = 0; r < inst->result_count; r++)
+            tir_solver_assign(s, inst->results[r], inst->results[r]->type->layout);
+        for (uint32_t k = 0; k < inst->region_count; k++)
+            for (uint32_t i = 0; i < inst->regions[k]->arg_count; i++)
+                tir_solver_assign(s, inst->regions[k]->args[i],
+                                  inst->regions[k]->args[i]->type->layout);
+    }
+    tir_solver_propagate(s);
+}
+
+// Operand a of a gemm_async in registers.
+const struct tir_layout *tir_solver_products_layout(struct solver *s,
+                                                    const struct tir_inst *product,
+                                                    const struct tir_value *a)
+{
+    tir_solver_enter_crew(s, product);
+    uint32_t rows = tir_wgmma_row_groups(product->results[0]->type->shape, s->warps);
+    return tir_layout_wgmma_a(s->types, a->type->shape, tir_elems[a->type->elem].bits, rows,
+                              s->warps);
+}
+
+// Sums that gemm_async computes: rows over the warpgroups, as far as there are rows for each.
+static bool anchor_products(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        if (inst->op != TIR_OP_GEMM_ASYNC)
+            continue;
+        tir_solver_enter_crew(s, inst);
+        const struct tir_type *t = inst->results[0]->type;
+        struct tir_value *a = inst->operands[TIR_DOT_A];
+        uint32_t rows = tir_wgmma_row_groups(t->shape, s->warps);
+        if (!rows) {
+            tir_error_at(s->cx->diags, inst->span, TIR_E_UNSUPPORTED,
+                         "gemm_async of %s on %u warps: 4 warps do 64 rows and 8 columns or more",
+                         tir_type_text(s->cx->scratch, t).ptr, s->warps);
+            return false;
+        }
+        tir_solver_assign(
+            s, inst->results[0],
+            tir_layout_wgmma(s->types, t->shape, rows, s->warps / 4 / rows, s->warps));
+        tir_solver_propagate(s);
+        if (tir_type_is_tile(a->type)) {
+            tir_solver_assign(s, a, tir_solver_products_layout(s, inst, a));
+            tir_solver_propagate(s);
+        }
+    }
+    return true;
+}
+
+// Coalesced access: vectors and lanes along the contiguous dimension, warps away from reduced ones.
+// vectors: bytes that may move at a time.
+const struct tir_layout *tir_solver_blocked(struct solver *s, const struct tir_type *t,
+                                            uint32_t contiguous, uint32_t vectors)
+{
+    uint32_t order[TIR_MAX_RANK], warp_order[TIR_MAX_RANK], n = 0, w = 0;
+    if (contiguous < t->rank)
+        order[n++] = contiguous;
+    for (uint32_t d = t->rank; d-- > 0;)
+        if (d != contiguous)
+            order[n++] = d;
+    bool reduced[TIR_MAX_RANK] = {false};
+    vec_foreach(struct tir_inst *, it, &s->reduces)
+        if (tir_type_same_shape((*it)->operands[0]->type, t))
+            reduced[tir_attr_int(*it, TIR_ATTR_axis, 0)] = true;
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < t->rank; i++)
+            if (reduced[order[i]] == (pass == 1))
+                warp_order[w++] = order[i];
+    int64_t share = TIR_MAX(1, tir_type_count(t) / (32 * s->warps)); // elements a thread
+    uint32_t vector = TIR_MAX(1, vectors * 8 / tir_elems[t->elem].bits);
+    while (vector > share)
+        vector /= 2;
+    // A tile that is transposed keeps a square of elements in each thread: vectors both ways.
+    uint32_t patch = 1;
+    vec_foreach(struct tir_inst *, it, &s->transposes)
+        if (tir_type_same_shape((*it)->operands[0]->type, t))
+            while (patch < vector && patch * vector < share)
+                patch *= 2;
+    return tir_layout_blocked(s->types, t->rank, t->shape, order, warp_order, TIR_MAX(1, vector),
+                              patch, s->warps);
+}
+
+const struct tir_layout *tir_solver_blocked_access(struct solver *s, const struct tir_inst *access,
+                                                   const struct tir_type *t)
+{
+    bool shared = tir_ref_base(access)->type->space == TIR_SPACE_SHARED;
+    uint32_t vectors = shared ? 16 : tir_tensor_alignment(s->f, tir_ref_base(access));
+    return tir_solver_blocked(s, t, tir_contiguous_dim(access, t->rank), vectors);
+}
+
+// Warps over the accumulator so that each warp's part is as square as possible: the operands it
+// reads from shared memory are then smallest.
+static const struct tir_layout *mma_layout(struct solver *s, const struct tir_type *t)
+{
+    uint32_t best_m = 1, best_n = 1;
+    int64_t best_cost = INT64_MAX;
+    for (uint32_t wm = 1; wm <= s->warps; wm++)
+        for (uint32_t wn = 1; wm * wn <= s->warps; wn++) {
+            if (s->warps % (wm * wn) || t->shape[0] % (16 * wm) || t->shape[1] % (8 * wn))
+                continue;
+            int64_t m = t->shape[0] / wm, n = t->shape[1] / wn;
+            int64_t cost = m * n * 4096 + m + n; // first spread the work, then keep parts square
+            if (cost < best_cost) {
+                best_cost = cost;
+                best_m = wm;
+                best_n = wn;
+            }
+        }
+    return tir_layout_mma(s->types, t->shape, best_m, best_n, s->warps);
+}
+
+// Rows over the warpgroups. An operand A in registers lies in them as a sum of its shape would.
+const struct tir_layout *tir_solver_wgmma_layout(struct solver *s, const struct tir_type *t)
+{
+    return tir_layout_wgmma(s->types, t->shape, s->warps / 4, 1, s->warps);
+}
+
+static void anchor_dots(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        if (inst->op != TIR_OP_DOT)
+            continue;
+        tir_solver_enter_crew(s, inst);
+        const struct tir_type *a = inst->operands[TIR_DOT_A]->type;
+        const struct tir_type *b = inst->operands[TIR_DOT_B]->type;
+        const struct tir_type *t = inst->results[0]->type;
+        if (tir_dot_on_warpgroups(inst)) {
+            tir_solver_assign(s, inst->results[0], tir_solver_wgmma_layout(s, t));
+            tir_solver_propagate(s);
+            tir_solver_assign(s, inst->operands[TIR_DOT_A],
+                              tir_solver_wgmma_layout(s, a)); // nothing for a buffer
+            tir_solver_propagate(s);
+            continue;
+        }
+        struct tir_dot_plan plan = tir_dot_plan(s->cx->arch, a->elem, b->elem, t->elem, t->shape[0],
+                                                t->shape[1], a->shape[1]);
+        tir_solver_assign(s, inst->results[0],
+                          plan.mma ? mma_layout(s, t) : tir_solver_blocked(s, t, 1, 16));
+        tir_solver_propagate(s);
+    }
+}
+
+static void anchor_scans(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f)
+        if (inst->op == TIR_OP_SCAN) {
+            uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
+            tir_solver_enter_crew(s, inst);
+            tir_solver_assign(s, inst->results[0],
+                              tir_solver_blocked(s, inst->results[0]->type, axis, 16));
+            tir_solver_propagate(s);
+        }
+}
+
+// The tile that a memory access moves; NULL for scalars.
+struct tir_value *tir_solver_accessed(const struct tir_inst *inst)
+{
+    struct tir_value *v = NULL;
+    if (inst->op == TIR_OP_LOAD)
+        v = inst->results[0];
+    else if (inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC)
+        v = inst->operands[TIR_STORE_VALUE];
+    return v && tir_type_is_tile(v->type) ? v : NULL;
+}
+
+static void anchor_accesses(struct solver *s)
+{
+    for (;;) {
+        struct tir_inst *best = NULL;
+        tir_foreach_inst(inst, s->f) {
+            struct tir_value *v = tir_solver_accessed(inst);
+            if (v && tir_solver_needs_layout(v) && !s->of[v->id] &&
+                (!best ||
+                 tir_type_count(v->type) > tir_type_count(tir_solver_accessed(best)->type)))
+                best = inst;
+        }
+        if (!best)
+            return;
+        struct tir_value *v = tir_solver_accessed(best);
+        tir_solver_enter_crew(s, best);
+        tir_solver_assign(s, v, tir_solver_blocked_access(s, best, v->type));
+        tir_solver_propagate(s);
+    }
+}
+
+static void anchor_rest(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        tir_solver_enter_crew(s, inst);
+        for (uint32_t r = 0; r < inst->result_count; r++)
+            if (tir_solver_needs_layout(inst->results[r]) && !s->of[inst->results[r]->id]) {
+                const struct tir_type *t = inst->results[r]->type;
+                tir_solver_assign(s, inst->results[r], tir_solver_blocked(s, t, t->rank - 1, 16));
+                tir_solver_propagate(s);
+            }
+        for (uint32_t k = 0; k < inst->region_count; k++)
+            for (uint32_t i = 0; i < inst->regions[k]->arg_count; i++) {
+                struct tir_value *arg = inst->regions[k]->args[i];
+                if (tir_solver_needs_layout(arg) && !s->of[arg->id]) {
+                    tir_solver_assign(s, arg,
+                                      tir_solver_blocked(s, arg->type, arg->type->rank - 1, 16));
+                    tir_solver_propagate(s);
+                }
+            }
+    }
+}
+
+bool tir_solver_anchor(struct solver *s)
+{
+    anchor_stated(s);
+    if (!anchor_products(s))
+        return false;
+    anchor_dots(s);
+    anchor_scans(s);
+    anchor_accesses(s);
+    anchor_rest(s);
+    return true;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// layout: chooses where each element of each tile lives.
+//
+//     let x: f32[64, 128] = load(X[i:+64, 0:+128]);
+//     let s: f32[64, 1] = reduce(x, axis = 1, kind = sum);
+// becomes
+//     let x: f32[64, 128] in S[(16, 4, 32, 4) : (4, 1@warpid, 1@laneid, 1)] = load(...);
+//     let s: f32[64, 1] in S[(16, 4) : (1, 1@warpid)] + R[(32) : (1@laneid)] = reduce(x, ...);
+//
+// Layouts spread from anchors, the strictest first: what the program states, accumulators of
+// gemm_async and dot (wgmma and mma fragments), scans,
+// then loads and stores by falling size (16-byte vectors along the contiguous dimension; warps
+// along dimensions that are not reduced, so that a row stays in a warp). Each anchor spreads
+// through elementwise operations, shape changes, reductions and loop-carried values to whatever has
+// no layout yet. Where two meet, a convert_layout is inserted, or the value is computed again when
+// that costs nothing (iota and broadcasts of scalars). A store converts first when one instruction
+// of it would touch less than a whole 32-byte sector in a row.
+//
+// Not done here: choosing between anchors by a global cost; the first claim wins.
+
+#include "pass/layout/layout.h"
+#include "pass/stage.h"
+#include "pass/warpgroup.h"
+
+// Elements of tiles that threads hold while they compute the dot: its sums, and what the loop
+// around it carries, which the sums are part of unless they begin from nothing.
+static int64_t held_elements(const struct tir_inst *dot)
+{
+    const struct tir_value *acc = dot->operands[TIR_DOT_ACC];
+    int64_t sums = tir_type_count(dot->results[0]->type), carried = 0;
+    const struct tir_inst *loop = dot->block->owner;
+    for (uint32_t i = 0; loop && loop->op == TIR_OP_FOR && i < loop->result_count; i++)
+        if (tir_type_is_tile(loop->results[i]->type))
+            carried += tir_type_count(loop->results[i]->type);
+    return acc->kind == TIR_VALUE_CONST ? sums + carried : TIR_MAX(sums, carried);
+}
+
+// Threads of the CTA, when the program does not say.
+static uint32_t choose_threads(const struct tir_func *f)
+{
+    int64_t largest = 1, held = 0, share = 16;
+    tir_foreach_inst(inst, f) {
+        if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
+            share = 64; // room for a square patch
+        for (uint32_t r = 0; r < inst->result_count; r++)
+            if (tir_type_is_tile(inst->results[r]->type))
+                largest = TIR_MAX(largest, tir_type_count(inst->results[r]->type));
+        if (inst->op == TIR_OP_DOT)
+            held = TIR_MAX(held, held_elements(inst));
+    }
+    // A dot: 64 x 64 accumulators a warp. Otherwise `share` elements a thread.
+    int64_t want = held ? held / 4096 : largest / (32 * share);
+    uint32_t most = held ? 8 : largest > 16384 ? 32 : 16, warps = 4;
+    while (warps < want && warps < most)
+        warps *= 2;
+    return 32 * warps;
+}
+
+// A constant has no layout, which reductions, scans and stores need: a broadcast takes its place.
+static void spread_constants(struct tir_func *f)
+{
+    tir_foreach_inst(inst, f) {
+        bool takes = inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN ||
+                     inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+        struct tir_value *x = takes ? inst->operands[0] : NULL;
+        if (!x || x->kind != TIR_VALUE_CONST || !tir_type_is_tile(x->type))
+            continue;
+        struct tir_value *one = tir_const_element(f, x);
+        struct tir_builder b = tir_builder_before(f, inst);
+        inst->operands[0] = tir_build1(&b, TIR_OP_BROADCAST, x->type, &one, 1);
+    }
+}
+
+// copy_async through an index tile: no engine of the copies follows one.
+static void load_gathered_copies(struct tir_func *f)
+{
+    for (struct tir_inst *inst = tir_walk_next(f->body, NULL), *next; inst; inst = next) {
+        next = tir_walk_next(f->body, inst);
+        const struct tir_attr *box =
+            inst->op == TIR_OP_COPY_ASYNC ? tir_attr_find(inst, TIR_ATTR_box) : NULL;
+        bool gathered = false;
+        for (uint32_t d = 0; box && d < box->list_count; d++)
+            gathered |= box->list[d] < 0;
+        if (gathered)
+            tir_stage_copy(f, inst, NULL);
+    }
+}
+
+enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    tir_plan_warpgroups(f, cx);
+    if (!f->threads)
+        f->threads = choose_threads(f);
+    struct solver s = {.f = f,
+                       .cx = cx,
+                       .types = f->module->types,
+                       .warps = f->threads / 32,
+                       .on_warpgroups = tir_has_warpgroup_dot(f)};
+    tir_solver_give_buffers_layouts(&s);
+    tir_stage_dots(f, cx);
+    tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
+    spread_constants(f);
+    load_gathered_copies(f);
+
+    s.value_count = f->value_count;
+    s.of = arena_array(cx->scratch, const struct tir_layout *, s.value_count);
+    s.uses = arena_array(cx->scratch, struct use *, s.value_count);
+    tir_foreach_inst(inst, f) {
+        s.on_warpgroups |= inst->op == TIR_OP_GEMM_ASYNC;
+        if (inst->op == TIR_OP_REDUCE)
+            vec_push(cx->scratch, &s.reduces, inst);
+        if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
+            vec_push(cx->scratch, &s.transposes, inst);
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            struct tir_value *v = inst->operands[i];
+            if (!v)
+                continue;
+            struct use *u = arena_new(cx->scratch, struct use);
+            *u = (struct use){inst, s.uses[v->id]};
+            s.uses[v->id] = u;
+        }
+    }
+    if (!tir_solver_anchor(&s))
+        return TIR_FAILED;
+    tir_solver_settle(&s);
+    return TIR_CHANGED;
+}

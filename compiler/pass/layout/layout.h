@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Inside layout: what its files share.
+#ifndef TIR_PASS_LAYOUT_LAYOUT_H
+#define TIR_PASS_LAYOUT_LAYOUT_H
+
+#include "ir/walk.h"
+#include "pass/pass.h"
+
+struct use {
+    struct tir_inst *inst;
+    struct use *next;
+};
+
+struct solver {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct tir_types *types;
+    uint32_t warps;
+    bool on_warpgroups;           // the products are
+    const struct tir_layout **of; // by value id
+    struct use **uses;            // by value id
+    uint32_t value_count;
+    VEC(struct tir_value *) work;
+    VEC(struct tir_inst *) reduces;
+    VEC(struct tir_inst *) transposes; // permutes of tiles
+};
+
+bool tir_solver_needs_layout(
+    const struct tir_value *v); // not a constant, not a scalar; may be NULL
+bool tir_solver_is_elementwise(const struct tir_inst *inst);
+
+// Spreading (spread.c).
+// v has layout l, unless it has one already or l is NULL.
+void tir_solver_assign(struct solver *s, struct tir_value *v, const struct tir_layout *l);
+// From what was assigned to all that follows from it.
+void tir_solver_propagate(struct solver *s);
+// The argument of the block of a for or tiles loop that result i goes round by.
+struct tir_value *tir_solver_carried_arg(const struct tir_inst *inst, uint32_t i);
+// The layout of an operand whose operation has a result, or an access, in layout l.
+const struct tir_layout *tir_solver_before_broadcast(struct solver *s, const struct tir_inst *inst,
+                                                     const struct tir_layout *l);
+const struct tir_layout *tir_solver_unpermuted(struct solver *s, const struct tir_inst *inst,
+                                               const struct tir_layout *l);
+const struct tir_layout *tir_solver_of_index(struct solver *s, const struct tir_value *index,
+                                             const struct tir_layout *access, uint32_t at);
+
+// Where spreading begins (anchor.c). False: reported.
+bool tir_solver_anchor(struct solver *s);
+// Sets s->warps: those that share the tiles of inst.
+void tir_solver_enter_crew(struct solver *s, const struct tir_inst *inst);
+// The tile that a memory access moves; NULL for scalars.
+struct tir_value *tir_solver_accessed(const struct tir_inst *inst);
+const struct tir_layout *tir_solver_blocked(struct solver *s, const struct tir_type *t,
+                                            uint32_t contiguous, uint32_t vectors);
+const struct tir_layout *tir_solver_blocked_access(struct solver *s, const struct tir_inst *access,
+                                                   const struct tir_type *t);
+const struct tir_layout *tir_solver_wgmma_layout(struct solver *s, const struct tir_type *t);
+const struct tir_layout *tir_solver_products_layout(struct solver *s,
+                                                    const struct tir_inst *product,
+                                                    const struct tir_value *a);
+
+// Writes the layouts into the types, and converts where two meet (settle.c).
+void tir_solver_settle(struct solver *s);
+
+// Buffers, and views of them (buffer.c).
+void tir_solver_give_buffers_layouts(struct solver *s);
+
+#endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// layout, rewriting: types with the layouts that were found, and conversions where two meet.
+
+#include "pass/layout/layout.h"
+#include "pass/stage.h"
+
+// A value that costs nothing to compute again in another layout.
+static bool is_cheap(const struct tir_value *v, uint32_t depth)
+{
+    if (v->kind == TIR_VALUE_CONST || tir_type_is_scalar(v->type))
+        return true;
+    if (!v->def || depth == 0)
+        return false;
+    switch (v->def->op) {
+    case TIR_OP_IOTA:
+        return true;
+    case TIR_OP_BROADCAST:
+    case TIR_OP_RESHAPE:
+        return is_cheap(v->def->operands[0], depth - 1);
+    default:
+        if (!tir_solver_is_elementwise(v->def))
+            return false;
+        for (uint32_t i = 0; i < v->def->operand_count; i++)
+            if (!is_cheap(v->def->operands[i], depth - 1))
+                return false;
+        return true;
+    }
+}
+
+static const struct tir_layout *operand_layout(struct solver *s, const struct tir_inst *inst,
+                                               uint32_t i, const struct tir_layout *result);
+
+// v in layout l, at the builder's position.
+static struct tir_value *in_layout(struct solver *s, struct tir_builder *b, struct tir_value *v,
+                                   const struct tir_layout *l)
+{
+    if (!tir_solver_needs_layout(v) || v->type->layout == l)
+        return v;
+    const struct tir_type *type = tir_type_with_layout(s->types, v->type, l);
+    if (!is_cheap(v, 6)) {
+        struct tir_value *operands[] = {v, NULL};
+        struct tir_value *y = tir_build1(b, TIR_OP_CONVERT_LAYOUT, type, operands, 2);
+        y->name = v->name;
+        return y;
+    }
+    struct tir_value *operands[4] = {NULL};
+    for (uint32_t i = 0; i < v->def->operand_count; i++)
+        operands[i] = in_layout(s, b, v->def->operands[i], operand_layout(s, v->def, i, l));
+    struct tir_value *y = tir_build1(b, v->def->op, type, operands, v->def->operand_count);
+    const struct tir_attr *axis = tir_attr_find(v->def, TIR_ATTR_axis);
+    if (axis)
+        tir_set_int(s->f, y->def, TIR_ATTR_axis, axis->number);
+    y->name = v->name;
+    return y;
+}
+
+// How many bytes along the contiguous dimension neighbouring lanes touch with one instruction.
+static int64_t run_bytes(const struct tir_layout *l, uint32_t dim, uint32_t bits)
+{
+    int64_t run = 1;
+    bool lanes = false;
+    for (uint32_t i = l->first[dim + 1]; i-- > l->first[dim];) {
+        enum tir_axis axis = l->iters[i].axis;
+        if (axis == TIR_AXIS_WARP || (axis == TIR_AXIS_REG && lanes))
+            break; // another instruction's registers
+        lanes |= axis == TIR_AXIS_LANE;
+        run *= l->iters[i].extent;
+    }
+    return run * bits / 8;
+}
+
+// The layout a store or atomic writes its value in.
+static const struct tir_layout *store_layout(struct solver *s, const struct tir_inst *inst)
+{
+    const struct tir_value *v = inst->operands[TIR_STORE_VALUE];
+    const struct tir_layout *has = v->type->layout;
+    const struct tir_type *t = v->type;
+    uint32_t dim = tir_contiguous_dim(inst, t->rank);
+    if (inst->op == TIR_OP_ATOMIC || tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL ||
+        dim == t->rank)
+        return has;
+    if (s->on_warpgroups) // tensor copies will fetch it, or a conversion would need too much memory
+        return has;
+    int64_t whole = t->shape[dim] * tir_elems[t->elem].bits / 8;
+    if (run_bytes(has, dim, tir_elems[t->elem].bits) >= TIR_MIN(whole, 32))
+        return has;
+    tir_solver_enter_crew(s, inst);
+    return tir_solver_blocked_access(s, inst, t);
+}
+
+// The layout operand i of inst must have, given the layout of the result (or of the stored value).
+static const struct tir_layout *operand_layout(struct solver *s, const struct tir_inst *inst,
+                                               uint32_t i, const struct tir_layout *result)
+{
+    struct tir_value *v = inst->operands[i];
+    if (tir_solver_is_elementwise(inst))
+        return result;
+    switch (inst->op) {
+    case TIR_OP_BROADCAST:
+        return tir_solver_before_broadcast(s, inst, result);
+    case TIR_OP_RESHAPE:
+        if (!result) // a scalar
+            return v->type->layout;
+        return tir_layout_reshape(s->types, result, v->type->rank, v->type->shape);
+    case TIR_OP_PERMUTE:
+        return tir_solver_unpermuted(s, inst, result);
+    case TIR_OP_SCAN:
+        return result;
+    case TIR_OP_DOT:
+        return i == TIR_DOT_A && tir_type_is_tile(v->type) ? tir_solver_wgmma_layout(s, v->type)
+                                                           : result;
+    case TIR_OP_LOAD:
+    case TIR_OP_STORE:
+    case TIR_OP_ATOMIC: {
+        uint32_t fixed = tir_fixed_count(inst);
+        if (i < fixed)
+            return result;
+        const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+        uint32_t at = 0; // dimension of the accessed tile that index i - fixed - 1 begins at
+        for (uint32_t d = 0; d < i - fixed - 1; d++)
+            at += box->list[d] > 0   ? 1
+                  : box->list[d] < 0 ? inst->operands[fixed + 1 + d]->type->rank
+                                     : 0;
+        return tir_solver_of_index(s, v, result, at);
+    }
+    case TIR_OP_GEMM_ASYNC:
+        return i == TIR_DOT_ACC ? result : tir_solver_products_layout(s, inst, v);
+    case TIR_OP_AWAIT:
+        return inst->results[i]->type->layout;
+    case TIR_OP_FOR:
+    case TIR_OP_TILES:
+        return tir_solver_carried_arg(inst, i - tir_carried_at(inst))->type->layout;
+    case TIR_OP_WHILE:
+        return inst->regions[0]->args[i]->type->layout;
+    case TIR_OP_YIELD: {
+        const struct tir_inst *owner = inst->block->owner;
+        if (owner->op == TIR_OP_WHILE)
+            return owner->regions[1]->args[i]->type->layout;
+        return owner->results[i]->type->layout;
+    }
+    default:
+        return v->type->layout;
+    }
+}
+
+static void set_types(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        for (uint32_t r = 0; r < inst->result_count; r++)
+            if (tir_solver_needs_layout(inst->results[r]))
+                inst->results[r]->type = tir_type_with_layout(s->types, inst->results[r]->type,
+                                                              s->of[inst->results[r]->id]);
+        for (uint32_t k = 0; k < inst->region_count; k++)
+            for (uint32_t i = 0; i < inst->regions[k]->arg_count; i++) {
+                struct tir_value *arg = inst->regions[k]->args[i];
+                if (tir_solver_needs_layout(arg))
+                    arg->type = tir_type_with_layout(s->types, arg->type, s->of[arg->id]);
+            }
+    }
+}
+
+static void convert_operands(struct solver *s, struct tir_inst *inst)
+{
+    struct tir_builder b = tir_builder_before(s->f, inst);
+    const struct tir_layout *result = inst->result_count ? inst->results[0]->type->layout : NULL;
+    struct tir_value *stored = tir_solver_accessed(inst);
+    if (stored && inst->op != TIR_OP_LOAD)
+        result = store_layout(s, inst);
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] && tir_solver_needs_layout(inst->operands[i]))
+            inst->operands[i] =
+                in_layout(s, &b, inst->operands[i], operand_layout(s, inst, i, result));
+}
+
+// The result of a reduction or an atomic has the layout that its operand gives it; if users settled
+// on another, convert.
+static void settle_result(struct solver *s, struct tir_inst *inst)
+{
+    struct tir_value *r = inst->results[0], *x = inst->operands[0];
+    if (!tir_solver_needs_layout(r) || !tir_solver_needs_layout(x))
+        return;
+    const struct tir_layout *own = x->type->layout;
+    if (inst->op == TIR_OP_REDUCE)
+        own = tir_layout_slice(s->types, own, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0));
+    if (own == r->type->layout)
+        return;
+    struct tir_builder b = {s->f, inst->block, inst->next, inst->span};
+    struct tir_value *operands[] = {r, NULL};
+    struct tir_value *y = tir_build1(&b, TIR_OP_CONVERT_LAYOUT, r->type, operands, 2);
+    tir_replace_uses(s->f, r, y);
+    y->def->operands[0] = r;
+    r->type = tir_type_with_layout(s->types, r->type, own);
+}
+
+void tir_solver_settle(struct solver *s)
+{
+    set_types(s);
+    VEC(struct tir_inst *) all = {0};
+    tir_foreach_inst(inst, s->f)
+        vec_push(s->cx->scratch, &all, inst);
+    vec_foreach(struct tir_inst *, it, &all)
+        if ((*it)->op == TIR_OP_REDUCE || (*it)->op == TIR_OP_ATOMIC)
+            settle_result(s, *it);
+    vec_foreach(struct tir_inst *, it, &all)
+        convert_operands(s, *it);
+}

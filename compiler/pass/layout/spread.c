@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// layout, spreading: from a value that has a layout to those that follow from it.
+
+#include "pass/layout/layout.h"
+
+bool tir_solver_is_elementwise(const struct tir_inst *inst)
+{
+    switch (tir_ops[inst->op].rule) {
+    case TIR_RULE_SAME:
+        return inst->op != TIR_OP_SCAN;
+    case TIR_RULE_COMPARE:
+    case TIR_RULE_SELECT:
+        return true;
+    default:
+        return inst->op == TIR_OP_CAST || inst->op == TIR_OP_BITCAST;
+    }
+}
+
+bool tir_solver_needs_layout(const struct tir_value *v)
+{
+    return v && v->kind != TIR_VALUE_CONST && tir_type_is_tile(v->type);
+}
+
+void tir_solver_assign(struct solver *s, struct tir_value *v, const struct tir_layout *l)
+{
+    if (!v || !l || !tir_solver_needs_layout(v) || s->of[v->id])
+        return;
+    s->of[v->id] = l;
+    vec_push(s->cx->scratch, &s->work, v);
+}
+
+static void spread_elementwise(struct solver *s, struct tir_inst *inst)
+{
+    const struct tir_layout *l = s->of[inst->results[0]->id];
+    for (uint32_t i = 0; !l && i < inst->operand_count; i++)
+        if (tir_solver_needs_layout(inst->operands[i]))
+            l = s->of[inst->operands[i]->id];
+    tir_solver_assign(s, inst->results[0], l);
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        tir_solver_assign(s, inst->operands[i], l);
+}
+
+// All values that are one variable of a loop or the result of an if share a layout.
+static void spread_group(struct solver *s, struct tir_value **group, uint32_t count)
+{
+    const struct tir_layout *l = NULL;
+    for (uint32_t i = 0; !l && i < count; i++)
+        if (tir_solver_needs_layout(group[i]))
+            l = s->of[group[i]->id];
+    for (uint32_t i = 0; i < count; i++)
+        tir_solver_assign(s, group[i], l);
+}
+
+static struct tir_value *yielded(const struct tir_block *block, uint32_t i)
+{
+    struct tir_inst *yield = tir_yield_of(block);
+    return yield && i < yield->operand_count ? yield->operands[i] : NULL;
+}
+
+// The argument of the block of a for or tiles loop that result i goes round by.
+struct tir_value *tir_solver_carried_arg(const struct tir_inst *inst, uint32_t i)
+{
+    const struct tir_block *block = inst->regions[0];
+    return block->args[block->arg_count - inst->result_count + i];
+}
+
+static void spread_regions(struct solver *s, struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        struct tir_value *result = inst->results[i];
+        if (inst->op == TIR_OP_IF) {
+            struct tir_value *group[] = {result, yielded(inst->regions[0], i),
+                                         yielded(inst->regions[1], i)};
+            spread_group(s, group, TIR_COUNT_OF(group));
+        } else if (inst->op == TIR_OP_GET) {
+            struct tir_value *group[] = {result, yielded(inst->regions[0], i)};
+            spread_group(s, group, TIR_COUNT_OF(group));
+        } else if (inst->op == TIR_OP_FOR || inst->op == TIR_OP_TILES) {
+            struct tir_value *group[] = {result, inst->operands[tir_carried_at(inst) + i],
+                                         tir_solver_carried_arg(inst, i),
+                                         yielded(inst->regions[0], i)};
+            spread_group(s, group, TIR_COUNT_OF(group));
+        } else if (inst->op == TIR_OP_WHILE) {
+            struct tir_value *group[] = {result, inst->operands[i], inst->regions[0]->args[i],
+                                         inst->regions[1]->args[i], yielded(inst->regions[1], i)};
+            spread_group(s, group, TIR_COUNT_OF(group));
+        }
+    }
+}
+
+// The layout of a broadcast's operand when its result has layout l.
+const struct tir_layout *tir_solver_before_broadcast(struct solver *s, const struct tir_inst *inst,
+                                                     const struct tir_layout *l)
+{
+    assert(inst->operands[0]);
+    const struct tir_type *from = inst->operands[0]->type;
+    for (uint32_t d = 0; l && d < from->rank; d++)
+        if (from->shape[d] != l->shape[d])
+            l = tir_layout_slice(s->types, l, d);
+    return l;
+}
+
+const struct tir_layout *tir_solver_unpermuted(struct solver *s, const struct tir_inst *inst,
+                                               const struct tir_layout *l)
+{
+    const struct tir_attr *order = tir_attr_find(inst, TIR_ATTR_permutation);
+    int64_t inverse[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < order->list_count; d++)
+        inverse[order->list[d]] = d;
+    return tir_layout_permute(s->types, l, inverse);
+}
+
+// The layout an index tile needs so that each thread has the indices of its own elements. at: the
+// first dimension of the accessed tile that the index tile stands for.
+const struct tir_layout *tir_solver_of_index(struct solver *s, const struct tir_value *index,
+                                             const struct tir_layout *access, uint32_t at)
+{
+    uint32_t rank = index->type->rank;
+    for (uint32_t d = 0; d < access->rank; d++)
+        if (d < at || d >= at + rank)
+            access = tir_layout_slice(s->types, access, d);
+    return tir_layout_reshape(s->types, access, rank, index->type->shape);
+}
+
+static void spread(struct solver *s, struct tir_inst *inst)
+{
+    struct tir_value *x = inst->operand_count ? inst->operands[0] : NULL;
+    struct tir_value *r = inst->result_count ? inst->results[0] : NULL;
+    const struct tir_layout *lx = x && tir_solver_needs_layout(x) ? s->of[x->id] : NULL;
+    const struct tir_layout *lr = r && tir_solver_needs_layout(r) ? s->of[r->id] : NULL;
+
+    if (tir_solver_is_elementwise(inst) && tir_solver_needs_layout(r)) {
+        spread_elementwise(s, inst);
+        return;
+    }
+    switch (inst->op) {
+    case TIR_OP_BROADCAST:
+        if (lr && tir_solver_needs_layout(x))
+            tir_solver_assign(s, x, tir_solver_before_broadcast(s, inst, lr));
+        break;
+    case TIR_OP_RESHAPE:
+        if (lr && tir_solver_needs_layout(x))
+            tir_solver_assign(s, x,
+                              tir_layout_reshape(s->types, lr, x->type->rank, x->type->shape));
+        if (lx && tir_solver_needs_layout(r))
+            tir_solver_assign(s, r,
+                              tir_layout_reshape(s->types, lx, r->type->rank, r->type->shape));
+        break;
+    case TIR_OP_PERMUTE:
+        if (lr)
+            tir_solver_assign(s, x, tir_solver_unpermuted(s, inst, lr));
+        if (lx)
+            tir_solver_assign(
+                s, r,
+                tir_layout_permute(s->types, lx, tir_attr_find(inst, TIR_ATTR_permutation)->list));
+        break;
+    case TIR_OP_REDUCE:
+        if (lx && tir_solver_needs_layout(r))
+            tir_solver_assign(
+                s, r,
+                tir_layout_slice(s->types, lx, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0)));
+        break;
+    case TIR_OP_SCAN:
+    case TIR_OP_CONVERT_LAYOUT:
+        if (lr)
+            tir_solver_assign(s, x, lr);
+        break;
+    case TIR_OP_DOT:
+    case TIR_OP_GEMM_ASYNC:
+        if (lr)
+            tir_solver_assign(s, inst->operands[TIR_DOT_ACC], lr);
+        break;
+    case TIR_OP_AWAIT:
+        for (uint32_t i = 0; i < inst->result_count; i++) {
+            struct tir_value *group[] = {inst->results[i], inst->operands[i]};
+            spread_group(s, group, TIR_COUNT_OF(group));
+        }
+        break;
+    case TIR_OP_ATOMIC:
+        tir_solver_assign(s, x, lr);
+        tir_solver_assign(s, r, lx);
+        break;
+    case TIR_OP_FOR:
+    case TIR_OP_WHILE:
+    case TIR_OP_IF:
+    case TIR_OP_TILES:
+    case TIR_OP_GET:
+        spread_regions(s, inst);
+        break;
+    case TIR_OP_YIELD:
+        if (inst->block->owner)
+            spread_regions(s, inst->block->owner);
+        break;
+    default:
+        break;
+    }
+}
+
+void tir_solver_propagate(struct solver *s)
+{
+    while (s->work.len) {
+        struct tir_value *v = vec_pop(&s->work);
+        if (v->def)
+            spread(s, v->def);
+        else if (v->block->owner)
+            spread(s, v->block->owner);
+        for (struct use *u = s->uses[v->id]; u; u = u->next)
+            spread(s, u->inst);
+    }
+}
