@@ -10,6 +10,9 @@ enum {
     TIR_WATCHDOG_BYTES = 24 // at its end, of a variant with a watchdog
 };
 
+// <0, 0, >0: the sizes of the choice come before `dims`, are the same, come after them.
+int tir_choice_compare(const tir_artifact_choice *choice, const int64_t *dims);
+
 // Checks every rule of tir/artifact.h. Pointers and counts must already be consistent, and counts
 // within their limits.
 tir_status tir_artifact_check(const tir_artifact_desc *desc, tir_error *error);

@@ -147,6 +147,8 @@ static const char *check_variant(const tir_artifact_variant *variant,
 {
     if (!is_name(variant->entry))
         return "a variant has no entry name";
+    if (variant->config && variant->config >= kernel->config_count)
+        return "a variant is of a configuration that does not exist";
     if (variant->facts & ~(uint32_t)TIR_FACT_ALL)
         return "a variant needs a fact this version does not know";
     if (variant->threads < 1 || variant->threads > 1024)
@@ -179,14 +181,61 @@ static const char *check_variant(const tir_artifact_variant *variant,
     return wrong;
 }
 
+int tir_choice_compare(const tir_artifact_choice *choice, const int64_t *dims)
+{
+    for (uint32_t i = 0; i < choice->dim_count; i++)
+        if (choice->dims[i] != dims[i])
+            return choice->dims[i] < dims[i] ? -1 : 1;
+    return 0;
+}
+
+static const char *check_choices(const tir_artifact_tuned *tuned, const tir_artifact_kernel *kernel)
+{
+    for (uint32_t i = 0; i < tuned->choice_count; i++) {
+        const tir_artifact_choice *choice = &tuned->choices[i];
+        if (choice->config >= kernel->config_count)
+            return "a choice is of a configuration that does not exist";
+        if (choice->dim_count != kernel->dim_count)
+            return "a choice has not as many sizes as there are dimensions";
+        for (uint32_t d = 0; d < choice->dim_count; d++)
+            if (choice->dims[d] < 0)
+                return "a choice has a negative size";
+        if (i > 0 && tir_choice_compare(choice - 1, choice->dims) >= 0)
+            return "choices are not in order";
+    }
+    return NULL;
+}
+
+static const char *check_tuned(const tir_artifact_kernel *kernel)
+{
+    const char *wrong = NULL;
+    for (uint32_t i = 0; i < kernel->config_count; i++)
+        if (!is_text(kernel->configs[i]))
+            return "a configuration is not text";
+    if (kernel->tuned_count > TIR_MAX_TUNED)
+        return "there are choices for too many devices";
+    for (uint32_t i = 0; i < kernel->tuned_count && !wrong; i++) {
+        const tir_artifact_tuned *tuned = &kernel->tuned[i];
+        if (!tuned->device.len || !is_text(tuned->device) || tuned->choice_count > TIR_MAX_CHOICES)
+            return "choices are for a device without a name, or too many";
+        for (uint32_t j = 0; j < i; j++)
+            if (same(tuned->device, kernel->tuned[j].device) &&
+                tuned->multiprocessors == kernel->tuned[j].multiprocessors)
+                return "there are choices for a device twice";
+        wrong = check_choices(tuned, kernel);
+    }
+    return wrong;
+}
+
 static const char *check_kernel(const tir_artifact_kernel *kernel)
 {
     if (!is_name(kernel->name))
         return "it has no proper name";
     if (kernel->param_count > TIR_MAX_PARAMS || kernel->dim_count > TIR_MAX_DIMS ||
         kernel->meta_count > TIR_MAX_METAS || kernel->condition_count > TIR_MAX_CONDITIONS ||
-        kernel->variant_count > TIR_MAX_VARIANTS)
-        return "it has too many parameters, dimensions, metas, conditions or variants";
+        kernel->variant_count > TIR_MAX_VARIANTS || kernel->config_count > TIR_MAX_CONFIGS)
+        return "it has too many parameters, dimensions, metas, conditions, variants or "
+               "configurations";
     const char *wrong = check_interface(kernel);
     for (uint32_t i = 0; i < kernel->condition_count && !wrong; i++) {
         const tir_artifact_condition *condition = &kernel->conditions[i];
@@ -196,6 +245,8 @@ static const char *check_kernel(const tir_artifact_kernel *kernel)
     }
     for (uint32_t i = 0; i < kernel->variant_count && !wrong; i++)
         wrong = check_variant(&kernel->variants[i], kernel);
+    if (!wrong)
+        wrong = check_tuned(kernel);
     if (!wrong && kernel->variant_count == 0)
         wrong = "it has no variant";
     return wrong;

@@ -252,6 +252,7 @@ static void io_variant(struct wire *w, tir_artifact_variant *variant)
     io_u32(w, &variant->facts);
     io_formula(w, &variant->when);
     io_formula(w, &variant->cost);
+    io_u32(w, &variant->config);
     io_u32(w, &variant->threads);
     for (int i = 0; i < 3; i++)
         io_u32(w, &variant->cluster[i]);
@@ -268,6 +269,20 @@ static void io_variant(struct wire *w, tir_artifact_variant *variant)
              io_barrier);
 }
 
+static void io_choice(struct wire *w, tir_artifact_choice *choice)
+{
+    IO_ARRAY(w, int64_t, choice->dims, choice->dim_count, TIR_MAX_DIMS, io_i64);
+    io_u32(w, &choice->config);
+}
+
+static void io_tuned(struct wire *w, tir_artifact_tuned *tuned)
+{
+    io_str(w, &tuned->device);
+    io_u32(w, &tuned->multiprocessors);
+    IO_ARRAY(w, tir_artifact_choice, tuned->choices, tuned->choice_count, TIR_MAX_CHOICES,
+             io_choice);
+}
+
 static void io_kernel(struct wire *w, tir_artifact_kernel *kernel)
 {
     io_str(w, &kernel->name);
@@ -278,6 +293,8 @@ static void io_kernel(struct wire *w, tir_artifact_kernel *kernel)
              TIR_MAX_CONDITIONS, io_condition);
     IO_ARRAY(w, tir_artifact_variant, kernel->variants, kernel->variant_count, TIR_MAX_VARIANTS,
              io_variant);
+    IO_ARRAY(w, tir_str, kernel->configs, kernel->config_count, TIR_MAX_CONFIGS, io_str);
+    IO_ARRAY(w, tir_artifact_tuned, kernel->tuned, kernel->tuned_count, TIR_MAX_TUNED, io_tuned);
 }
 
 static void io_info(struct wire *w, tir_artifact_desc *desc)

@@ -27,6 +27,8 @@ enum {
         TIR_MAX_PARAMS * (1 + TIR_MAX_RANK) + TIR_MAX_DIMS + TIR_MAX_MAPS + TIR_WATCHDOG_BYTES / 8
 };
 
+#define ANY_CONFIG UINT32_MAX
+
 struct packing {
     const tir_artifact_kernel *info;
     const tir_rt_device_info *device;
@@ -376,18 +378,34 @@ static tir_status variant_cost(struct packing *p, const tir_artifact_variant *va
     return status;
 }
 
-static tir_status pick_variant(struct packing *p, int32_t wanted, uint32_t *out)
+// The configuration that was measured to be the fastest for these sizes; ANY_CONFIG: nobody did.
+static uint32_t tuned_config(const struct packing *p, const tir_artifact_tuned *tuned)
 {
-    uint32_t first = wanted < 0 ? 0 : (uint32_t)wanted;
-    uint32_t end = wanted < 0 ? p->info->variant_count : first + 1;
-    if (end > p->info->variant_count)
-        return REFUSE(p, "%.*s has no variant %u", TIR_STR(p->info->name), first);
+    uint32_t first = 0, end = tuned ? tuned->choice_count : 0;
+    while (first < end) {
+        uint32_t middle = first + (end - first) / 2;
+        int order = tir_choice_compare(&tuned->choices[middle], p->dims);
+        if (order == 0)
+            return tuned->choices[middle].config;
+        if (order < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return ANY_CONFIG;
+}
+
+// The variant of the configuration that a launch takes; `end`: none fits.
+static tir_status cheapest_variant(struct packing *p, uint32_t first, uint32_t end, uint32_t config,
+                                   uint32_t *out)
+{
     int64_t best = INT64_MAX;
     *out = end;
     for (uint32_t i = first; i < end; i++) {
         const tir_artifact_variant *variant = &p->info->variants[i];
         int64_t cost;
-        if (*out < end && !variant->cost.count)
+        if ((config != ANY_CONFIG && variant->config != config) ||
+            (*out < end && !variant->cost.count))
             continue;
         tir_status status = variant_cost(p, variant, best, &cost);
         if (status)
@@ -399,6 +417,23 @@ static tir_status pick_variant(struct packing *p, int32_t wanted, uint32_t *out)
         if (!variant->cost.count)
             return TIR_OK;
     }
+    return TIR_OK;
+}
+
+static tir_status pick_variant(struct packing *p, const tir_artifact_tuned *tuned, int32_t wanted,
+                               uint32_t *out, bool *is_tuned)
+{
+    uint32_t first = wanted < 0 ? 0 : (uint32_t)wanted;
+    uint32_t end = wanted < 0 ? p->info->variant_count : first + 1;
+    if (end > p->info->variant_count)
+        return REFUSE(p, "%.*s has no variant %u", TIR_STR(p->info->name), first);
+    uint32_t config = wanted < 0 ? tuned_config(p, tuned) : ANY_CONFIG;
+    tir_status status = cheapest_variant(p, first, end, config, out);
+    *is_tuned = config != ANY_CONFIG && *out < end;
+    if (!status && config != ANY_CONFIG && !*is_tuned)
+        status = cheapest_variant(p, first, end, ANY_CONFIG, out);
+    if (status)
+        return status;
     if (*out < end) // again: the maps of variants that were tried later may lie there
         return pack_maps(p, &p->info->variants[*out], p->error);
     tir_error why = {0};
@@ -468,9 +503,10 @@ static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream,
     tir_rt_launch_report *report = options->report;
     struct device_launch launch = {.params = p->block};
     uint32_t index = 0;
+    bool is_tuned = false;
     tir_status status = check_conditions(p);
     if (!status)
-        status = pick_variant(p, options->variant, &index);
+        status = pick_variant(p, kernel->tuned, options->variant, &index, &is_tuned);
     if (status)
         return status;
     const tir_artifact_variant *variant = &p->info->variants[index];
@@ -500,6 +536,7 @@ static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream,
             .grid = {launch.grid[0], launch.grid[1], launch.grid[2]},
             .threads = variant->threads,
             .dynamic_shared = variant->dynamic_shared,
+            .tuned = is_tuned,
         };
     return status;
 }

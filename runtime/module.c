@@ -39,6 +39,20 @@ static void release(tir_rt_module *module)
     tir_host_free(allocator, module, sizeof *module);
 }
 
+// What was measured on such a device; NULL: nothing.
+static const tir_artifact_tuned *find_tuned(const tir_artifact_kernel *info,
+                                            const tir_rt_device_info *device)
+{
+    size_t len = strlen(device->name);
+    for (uint32_t i = 0; i < info->tuned_count; i++) {
+        const tir_artifact_tuned *tuned = &info->tuned[i];
+        if (tuned->multiprocessors == device->sm_count && tuned->device.len == len &&
+            memcmp(tuned->device.ptr, device->name, len) == 0)
+            return tuned;
+    }
+    return NULL;
+}
+
 static tir_status make_tables(tir_rt_module *module, tir_error *error)
 {
     const tir_artifact_desc *desc = module->desc;
@@ -58,6 +72,7 @@ static tir_status make_tables(tir_rt_module *module, tir_error *error)
             .device = module->device,
             .info = &desc->kernels[i],
             .functions = functions,
+            .tuned = find_tuned(&desc->kernels[i], &module->device->info),
         };
         functions += desc->kernels[i].variant_count;
     }

@@ -16,6 +16,7 @@ struct tir_rt_kernel {
     void *native; // the device's module
     const tir_artifact_kernel *info;
     struct loaded_function *functions; // one for each variant
+    const tir_artifact_tuned *tuned;   // what was measured on such a device; or NULL
 };
 
 #endif

@@ -76,6 +76,15 @@ static void test_round_trip(void **state)
     assert_text(variant->barriers[0].name, TEXT("full"));
     assert_int_equal(variant->barriers[0].count, 4);
     assert_int_equal(variant->barriers[1].offset, 98272);
+    assert_int_equal(kernel->variants[VARIANT_WIDE].config, 1);
+    assert_int_equal(kernel->config_count, 2);
+    assert_text(kernel->configs[1], TEXT("BM=64, BN=128"));
+    assert_int_equal(kernel->tuned_count, 2);
+    assert_text(kernel->tuned[1].device, TEXT("Fake GPU 0"));
+    assert_int_equal(kernel->tuned[1].multiprocessors, 5);
+    assert_int_equal(kernel->tuned[1].choice_count, 3);
+    assert_int_equal(kernel->tuned[1].choices[1].dims[DIM_K], 4096);
+    assert_int_equal(kernel->tuned[1].choices[1].config, 1);
     tir_artifact_free(desc, NULL);
     tir_artifact_bytes_free(bytes, size, NULL);
     tir_artifact_bytes_free(again, again_size, NULL);
@@ -228,6 +237,9 @@ static void test_refusals(void **state)
     tir_artifact_role roles[2];
     tir_artifact_barrier barriers[2];
     tir_artifact_param params[5];
+    tir_artifact_tuned tuned[2];
+    tir_artifact_choice choices[3];
+    int64_t sizes[3];
     tir_artifact_kernel kernel;
     tir_artifact_desc desc;
     const tir_formula_op unknown_dim[] = {DIM(3)}, float_scalar[] = {SCALAR(PARAM_SCALE)};
@@ -252,6 +264,12 @@ static void test_refusals(void **state)
         variant.roles = roles;                               \
         memcpy(barriers, variant.barriers, sizeof barriers); \
         variant.barriers = barriers;                         \
+        memcpy(tuned, kernel.tuned, sizeof tuned);           \
+        memcpy(choices, tuned[1].choices, sizeof choices);   \
+        memcpy(sizes, choices[1].dims, sizeof sizes);        \
+        choices[1].dims = sizes;                             \
+        tuned[1].choices = choices;                          \
+        kernel.tuned = tuned;                                \
         kernel.params = params;                              \
         kernel.variants = &variant;                          \
         kernel.variant_count = 1;                            \
@@ -307,6 +325,19 @@ static void test_refusals(void **state)
     CASE(maps[0].box[2] = 1, "a tensor map's box");
     CASE(maps[0].box[1] = 72, "within the swizzle");
     CASE(maps[1].box[2] = 4, "no multiple of 16 bytes");
+    CASE(variant.config = 2, "a configuration that does not exist");
+    CASE(kernel.config_count = TIR_MAX_CONFIGS + 1, "too many parameters");
+    CASE(kernel.configs = ((const tir_str[]){TEXT("a\0b"), TEXT("c")}), "not text");
+    CASE(kernel.config_count = 1, "a choice is of a configuration");
+    CASE(kernel.tuned_count = TIR_MAX_TUNED + 1, "too many devices");
+    CASE(tuned[1].device.len = 0, "a device without a name");
+    CASE(tuned[1].choice_count = TIR_MAX_CHOICES + 1, "or too many");
+    CASE(tuned[1].device = tuned[0].device, "for a device twice");
+    CASE(choices[0].config = 2, "a choice is of a configuration");
+    CASE(choices[0].dim_count = 2, "not as many sizes");
+    CASE(sizes[1] = -1, "a negative size");
+    CASE(sizes[1] = 513, "not in order");
+    CASE((sizes[1] = 512, sizes[2] = 64), "not in order");
     CASE((variant.when = (tir_formula){unknown_dim, 1}), "does not exist");
     CASE((variant.when = (tir_formula){float_scalar, 1}), "not an integer scalar");
     CASE((variant.when = (tir_formula){align_scalar, 1}), "alignment of a scalar");
@@ -327,7 +358,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 4"));
+    assert_non_null(strstr(error.message, "version 6"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 

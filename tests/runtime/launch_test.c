@@ -83,20 +83,15 @@ static void test_persistent_grid(void **state)
 
 // ---- clusters and tensor maps
 
-// The sample's first kernel with other parameters (NULL: its own) and variants, loaded; `*module`
-// is the caller's. NULL: the device refused it.
-static tir_rt_kernel *load_changed(struct rig *rig, const tir_artifact_param *params,
-                                   const tir_artifact_variant *variants, uint32_t count,
-                                   tir_rt_module **module)
+// The sample with this kernel alone, loaded; `*module` is the caller's. NULL: the device refused
+// it.
+static tir_rt_kernel *load_kernel(struct rig *rig, const tir_artifact_kernel *kernel,
+                                  tir_rt_module **module)
 {
-    tir_artifact_kernel kernel = sample.kernels[0];
     tir_artifact_desc desc = sample;
     tir_rt_kernel *out;
     size_t size;
-    kernel.params = params ? params : kernel.params;
-    kernel.variants = variants;
-    kernel.variant_count = count;
-    desc.kernels = &kernel;
+    desc.kernels = kernel;
     desc.kernel_count = 1;
     uint8_t *bytes = rig_artifact(&desc, &size);
     tir_status status = tir_rt_module_load(rig->device, bytes, size, module, &rig->error);
@@ -105,6 +100,18 @@ static tir_rt_kernel *load_changed(struct rig *rig, const tir_artifact_param *pa
         return NULL;
     expect_ok(rig, tir_rt_module_kernel(*module, TEXT("gemm"), &out, &rig->error));
     return out;
+}
+
+// The same, of the sample's first kernel with other parameters (NULL: its own) and variants.
+static tir_rt_kernel *load_changed(struct rig *rig, const tir_artifact_param *params,
+                                   const tir_artifact_variant *variants, uint32_t count,
+                                   tir_rt_module **module)
+{
+    tir_artifact_kernel kernel = sample.kernels[0];
+    kernel.params = params ? params : kernel.params;
+    kernel.variants = variants;
+    kernel.variant_count = count;
+    return load_kernel(rig, &kernel, module);
 }
 
 static void test_clusters(void **state)
@@ -339,6 +346,73 @@ static void test_variants(void **state)
     options.struct_size = 4;
     rig_expect(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, &options, &rig->error),
                TIR_ERR_INVALID, "struct_size");
+}
+
+// What was measured for a device and sizes wins, as long as it fits the other arguments.
+static void test_tuned(void **state)
+{
+    struct rig *rig = *state;
+    struct gemm_args g;
+    tir_rt_launch_report report;
+    int64_t across[2] = {1, 256};
+#define CASE(change, picked, is_tuned)            \
+    do {                                          \
+        rig_gemm_args(&g);                        \
+        g.a[1] = g.b[2] = 64;                     \
+        change;                                   \
+        expect_ok(rig, launch(rig, &g, &report)); \
+        assert_int_equal(report.variant, picked); \
+        assert_int_equal(report.tuned, is_tuned); \
+    } while (0)
+    CASE((void)0, VARIANT_WIDE, 1);
+    CASE((g.a[0] = g.d[0] = 16, g.a[1] = g.b[2] = 128), VARIANT_FAST, 1);
+    CASE((g.b[1] = g.d[1] = 16, g.a[1] = g.b[2] = 4096), VARIANT_WIDE, 1);
+    CASE(g.a[1] = g.b[2] = 128, VARIANT_FAST, 0);
+    CASE(g.b[1] = g.d[1] = 256, VARIANT_FAST, 0);
+    CASE(g.a[0] = g.d[0] = 512, VARIANT_FAST, 0);
+    CASE(g.a[0] = g.d[0] = 8, VARIANT_FAST, 0);
+    CASE(g.args[PARAM_A].as.tensor.strides = across, VARIANT_ANY, 0);
+#undef CASE
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    options.report = &report;
+    options.variant = VARIANT_ANY; // what the caller asks for wins
+    rig_gemm_args(&g);
+    g.a[1] = g.b[2] = 64;
+    expect_ok(rig, tir_rt_launch(rig->gemm, NULL, g.args, 5, &options, &rig->error));
+    assert_int_equal(report.variant, VARIANT_ANY);
+    assert_int_equal(report.tuned, 0);
+}
+
+// A table for another card does not count, nor one for another number of multiprocessors.
+static void test_tuned_elsewhere(void **state)
+{
+    struct rig *rig = *state;
+    static const struct {
+        tir_str device;
+        uint32_t multiprocessors, picked;
+    } rows[] = {{TEXT("Fake GPU 0"), 5, VARIANT_WIDE},
+                {TEXT("Fake GPU 0"), 6, VARIANT_FAST},
+                {TEXT("Fake GPU"), 5, VARIANT_FAST},
+                {TEXT("Fake GPU 0 PCIe"), 5, VARIANT_FAST}};
+    for (uint32_t i = 0; i < COUNT(rows); i++) {
+        struct gemm_args g;
+        tir_artifact_tuned tuned = sample.kernels[0].tuned[1];
+        tir_artifact_kernel kernel = sample.kernels[0];
+        tuned.device = rows[i].device;
+        tuned.multiprocessors = rows[i].multiprocessors;
+        kernel.tuned = &tuned;
+        kernel.tuned_count = 1;
+        tir_rt_module *module;
+        tir_rt_kernel *k = load_kernel(rig, &kernel, &module);
+        tir_rt_launch_report report;
+        tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+        options.report = &report;
+        rig_gemm_args(&g);
+        g.a[1] = g.b[2] = 64;
+        expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, &options, &rig->error));
+        assert_int_equal(report.variant, rows[i].picked);
+        tir_rt_module_destroy(module);
+    }
 }
 
 // The limit of 32-bit indexing lies at 2^31 bytes.
@@ -653,6 +727,8 @@ int main(void)
         TEST(test_map_types),
         TEST(test_no_map),
         TEST(test_variants),
+        TEST(test_tuned),
+        TEST(test_tuned_elsewhere),
         TEST(test_constant_extents),
         TEST(test_index32_limit),
         TEST(test_refusals),

@@ -75,11 +75,25 @@ static const tir_artifact_variant variants[] = {
                       .barrier_count = COUNT(barriers)},
     [VARIANT_WIDE] = {.entry = {"gemm_wide", 9},
                       .facts = TIR_FACT_UNIT_INNER,
+                      .config = 1,
                       .threads = 128,
                       .dynamic_shared = 32768,
                       .watchdog = 1,
                       .grid = {TILES_M, TILES_N, ONE}},
     [VARIANT_ANY] = {.entry = {"gemm_any", 8}, .threads = 64, .grid = {TILES_M, TILES_N, ONE}},
+};
+
+static const tir_str configs[] = {{"BM=128, BN=256", 14}, {"BM=64, BN=128", 13}};
+
+static const tir_artifact_choice choices[] = {
+    {(const int64_t[]){16, 512, 128}, 3, 0},
+    {(const int64_t[]){256, 16, 4096}, 3, 1},
+    {(const int64_t[]){256, 512, 64}, 3, 1},
+};
+
+static const tir_artifact_tuned tuned[] = {
+    {{"Fake GPU 1", 10}, 5, choices, 1},
+    {{"Fake GPU 0", 10}, 5, choices, COUNT(choices)},
 };
 
 static const tir_artifact_param copy_params[] = {
@@ -110,7 +124,11 @@ static const tir_artifact_kernel kernels[] = {
      .conditions = conditions,
      .condition_count = COUNT(conditions),
      .variants = variants,
-     .variant_count = COUNT(variants)},
+     .variant_count = COUNT(variants),
+     .configs = configs,
+     .config_count = COUNT(configs),
+     .tuned = tuned,
+     .tuned_count = COUNT(tuned)},
     {.name = {"copy", 4},
      .dims = copy_dims,
      .dim_count = COUNT(copy_dims),

@@ -62,7 +62,7 @@ class Arg(c.Structure):
 
 class Report(c.Structure):
     _fields_ = [("variant", c.c_uint32), ("launched", c.c_uint32), ("grid", c.c_uint32 * 3),
-                ("threads", c.c_uint32), ("dynamic_shared", c.c_uint32)]
+                ("threads", c.c_uint32), ("dynamic_shared", c.c_uint32), ("tuned", c.c_uint32)]
 
 
 class LaunchOptions(c.Structure):
@@ -90,6 +90,7 @@ class Formula(c.Structure):
 
 class Variant(c.Structure):
     _fields_ = [("entry", Str), ("facts", c.c_uint32), ("when", Formula), ("cost", Formula),
+                ("config", c.c_uint32),
                 ("threads", c.c_uint32), ("cluster", c.c_uint32 * 3), ("static_shared", c.c_uint32),
                 ("dynamic_shared", c.c_uint32), ("grid", Formula * 3), ("persistent", c.c_uint32),
                 ("ctas_per_sm", c.c_uint32), ("maps", c.c_void_p), ("map_count", c.c_uint32),
@@ -106,7 +107,9 @@ class KernelDesc(c.Structure):
                 ("params", c.POINTER(Param)), ("param_count", c.c_uint32),
                 ("metas", c.POINTER(Meta)), ("meta_count", c.c_uint32),
                 ("conditions", c.c_void_p), ("condition_count", c.c_uint32),
-                ("variants", c.POINTER(Variant)), ("variant_count", c.c_uint32)]
+                ("variants", c.POINTER(Variant)), ("variant_count", c.c_uint32),
+                ("configs", c.POINTER(Str)), ("config_count", c.c_uint32),
+                ("tuned", c.c_void_p), ("tuned_count", c.c_uint32)]
 
 
 class ArtifactDesc(c.Structure):

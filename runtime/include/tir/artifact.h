@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 4u
+#define TIR_ARTIFACT_VERSION 5u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         5
@@ -29,11 +29,14 @@ extern "C" {
 #define TIR_MAX_METAS        256
 #define TIR_MAX_CONDITIONS   64
 #define TIR_MAX_VARIANTS     64
-#define TIR_MAX_MAPS         16  // tensor maps of one variant
-#define TIR_MAX_ROLES        32  // of one variant
-#define TIR_MAX_BARRIERS     64  // of one variant
-#define TIR_MAX_FORMULA      128 // operations of one formula
-#define TIR_MAX_STACK        16  // values a formula may hold at a time
+#define TIR_MAX_CONFIGS      64
+#define TIR_MAX_TUNED        64    // devices for which a kernel has choices
+#define TIR_MAX_CHOICES      65536 // for one of them
+#define TIR_MAX_MAPS         16    // tensor maps of one variant
+#define TIR_MAX_ROLES        32    // of one variant
+#define TIR_MAX_BARRIERS     64    // of one variant
+#define TIR_MAX_FORMULA      128   // operations of one formula
+#define TIR_MAX_STACK        16    // values a formula may hold at a time
 #define TIR_MAX_PARAM_BYTES  4096
 
 // Types of tensor elements and scalars. The values are stored in artifacts.
@@ -173,15 +176,17 @@ typedef struct tir_artifact_barrier {
 } tir_artifact_barrier;
 
 // One compiled form of a kernel. The runtime picks the first that fits, or, if that has a cost, the
-// cheapest of all that fit and have one (the first of equals). A variant fits when its `facts` and
-// `when` hold and its tensor maps exist for the arguments: no extent is 0, the innermost stride is
-// 1, and the address and the other strides are multiples of 16 bytes, the strides positive (those
-// of extents of 1 are not looked at).
+// cheapest of all that fit and have one (the first of equals). Where the kernel has a choice for
+// the device and the sizes at hand, and a variant of that configuration fits, only those are looked
+// at. A variant fits when its `facts` and `when` hold and its tensor maps exist for the arguments:
+// no extent is 0, the innermost stride is 1, and the address and the other strides are multiples of
+// 16 bytes, the strides positive (those of extents of 1 are not looked at).
 typedef struct tir_artifact_variant {
     tir_str entry;       // the PTX entry
     uint32_t facts;      // TIR_FACT_*, all needed
     tir_formula when;    // optional: true where this variant may run
     tir_formula cost;    // optional: what a launch is expected to take, for choosing among variants
+    uint32_t config;     // which of the kernel's configurations this is a form of; 0 without any
     uint32_t threads;    // per CTA, 1 to 1024
     uint32_t cluster[3]; // CTAs of a cluster along x, y, z; all 0: no clusters
     uint32_t static_shared;  // bytes
@@ -212,6 +217,21 @@ typedef struct tir_artifact_meta {
     tir_str value;
 } tir_artifact_meta;
 
+// The fastest configuration for certain sizes, as somebody measured it.
+typedef struct tir_artifact_choice {
+    const int64_t *dims; // the sizes of the kernel's named dimensions, from 0 on
+    uint32_t dim_count;  // that of the kernel
+    uint32_t config;     // index into the kernel's configs
+} tir_artifact_choice;
+
+// What was measured on one kind of device.
+typedef struct tir_artifact_tuned {
+    tir_str device; // its name, e.g. "NVIDIA H200"
+    uint32_t multiprocessors;
+    const tir_artifact_choice *choices; // by rising sizes, the first dimension first; no two equal
+    uint32_t choice_count;
+} tir_artifact_tuned;
+
 // A kernel. Every named dimension is the extent of some tensor dimension, so that a launch can
 // infer it. Names of dimensions are unique, and so are names of parameters.
 typedef struct tir_artifact_kernel {
@@ -226,6 +246,10 @@ typedef struct tir_artifact_kernel {
     uint32_t condition_count;
     const tir_artifact_variant *variants; // at least one
     uint32_t variant_count;
+    const tir_str *configs; // the metas that each configuration binds, e.g. "BM=64, BN=128"
+    uint32_t config_count;  // 0: the kernel has none
+    const tir_artifact_tuned *tuned; // no two for one device
+    uint32_t tuned_count;
 } tir_artifact_kernel;
 
 // A whole artifact. Strings contain no zero byte; in a decoded artifact each of them except

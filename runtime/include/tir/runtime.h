@@ -289,6 +289,7 @@ typedef struct tir_rt_launch_report {
     uint32_t grid[3];        // CTAs
     uint32_t threads;        // per CTA
     uint32_t dynamic_shared; // bytes per CTA
+    uint32_t tuned;          // 1: its configuration is the kernel's choice for these sizes
 } tir_rt_launch_report;
 
 typedef struct tir_rt_launch_options {
