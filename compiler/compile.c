@@ -176,20 +176,33 @@ static bool run_passes(struct tir_compilation *c, struct tir_kernel_code *kernel
     return true;
 }
 
-// The functions from `first` on that are configurations of one kernel; all but the cheapest go
+// The functions from `first` on that are configurations of one kernel; all but the best one go
 // where the sizes are known.
 static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint32_t first,
                            struct tir_kernel_code *kernel)
 {
-    struct tir_func **configs = m->funcs.at + first;
+    struct tir_func **configs = m->funcs.at + first, *f = configs[0];
     uint32_t count = 1;
     while (first + count < m->funcs.len && configs[count]->config == count + 1)
         count++;
+    kernel->name = f->name;
+    kernel->params = tir_arena_copy(&c->cx.arena, f->params, f->param_count * sizeof(*f->params));
+    kernel->dim_count = f->dim_count;
+    if (count > TIR_MOST_CONFIGS) {
+        tir_error_at(&c->cx.diags, f->span, TIR_E_LIMIT, "%u configurations; the limit is %d",
+                     count, TIR_MOST_CONFIGS);
+        return count;
+    }
     tir_formula *costs = arena_array(&c->cx.arena, tir_formula, count);
     for (uint32_t i = 0; count > 1 && i < count; i++)
         costs[i] = tir_compile_cost(c, configs[i]);
-    uint32_t best = count > 1 ? tir_compile_cheapest(c, configs, costs, count) : 0;
-    kernel->name = configs[0]->name;
+    tir_compile_tuned_kernel(c, kernel->name, configs, count);
+    uint32_t best = 0;
+    const struct tir_func *tuned;
+    if (count > 1 && tir_compile_tuned_known(c, configs[0], &tuned))
+        best = tuned ? tuned->config - 1 : count;
+    else if (count > 1)
+        best = tir_compile_cheapest(c, configs, costs, count);
     if (best < count)
         tir_compile_variants(c, kernel, configs[best], (tir_formula){0});
     else
@@ -208,6 +221,7 @@ static bool lower(struct tir_compilation *c, struct tir_module *m)
         ok = run_passes(c, &kernel) && ok; // the errors of every kernel in one run
         vec_push(&c->cx.arena, &c->kernels, kernel);
     }
+    tir_compile_tuned_finish(c);
     add_stage(c, "passes", now_ms() - start);
     return check_names(c) && ok;
 }
@@ -278,7 +292,7 @@ static tir_status compile(struct tir_compilation *c)
     c->receipt.arena = &c->cx.arena;
     tir_text_init(&c->printed, &c->cx.arena, 0);
     struct tir_module *m;
-    if (!parse(c, &m) || !lower(c, m))
+    if (!parse(c, &m) || !tir_compile_tuned_read(c) || !lower(c, m))
         return TIR_ERR_DIAGNOSED;
     if (wants(c, TIR_OUTPUT_IR))
         print_ir(c);

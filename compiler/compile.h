@@ -11,12 +11,37 @@
 #include "tir/compiler.h"
 
 #define TIR_MAX_CODE_VARIANTS 64
+#define TIR_MOST_CONFIGS      30 // of a kernel: the first one has up to five variants, the others two
+
+struct tir_tuned_binding { // NAME=VALUE of a table
+    const char *name;      // interned
+    struct tir_span span;
+    tir_str value;
+    int64_t size; // of a dimension
+};
+
+struct tir_tuned_line { // of options.tuned
+    struct tir_span span;
+    tir_str device;
+    uint32_t multiprocessors;
+    const char *arch, *kernel; // interned
+    struct tir_tuned_list {
+        struct tir_tuned_binding *at;
+        uint32_t len, cap;
+    } given, sizes, config;
+    bool is_known;            // there is such a kernel
+    const struct tir_func *f; // the configuration; NULL: the line does not count here
+    int64_t *dims;            // the sizes in the order of the kernel's dimensions
+    bool is_used;             // it is in the artifact
+};
 
 struct tir_kernel_code { // one kernel and its variants, best first
     const char *name;
     struct tir_func *variants[TIR_MAX_CODE_VARIANTS];
     tir_formula costs[TIR_MAX_CODE_VARIANTS]; // none: the kernel has one configuration
     uint32_t count;
+    const struct tir_param *params; // before sizes were bound; costs and tables speak of these
+    uint32_t dim_count;             // dimensions
 };
 
 struct tir_compilation {
@@ -26,6 +51,7 @@ struct tir_compilation {
     tir_str name, source;
     const struct tir_arch *arch;
     VEC(struct tir_kernel_code) kernels;
+    VEC(struct tir_tuned_line) tuned;
     struct tir_receipt receipt;
     uint32_t required; // 1 << tir_wish: what options.require asks for
     tir_str assembler; // why there is no cubin; NULL: there is one, or it was not asked for
@@ -74,6 +100,27 @@ tir_formula tir_compile_cost(struct tir_compilation *c, const struct tir_func *f
 // compile time; count: they do not say.
 uint32_t tir_compile_cheapest(struct tir_compilation *c, struct tir_func *const *configs,
                               const tir_formula *costs, uint32_t count);
+
+// The size of a dimension that is known at compile time.
+bool tir_compile_known_size(const struct tir_compilation *c, tir_str name, int64_t *size);
+
+// compile_tuned.c: reads options.tuned. False: errors were reported.
+bool tir_compile_tuned_read(struct tir_compilation *c);
+// Finds the lines that are about a kernel, given its configurations, and warns of those that no
+// longer fit it.
+void tir_compile_tuned_kernel(struct tir_compilation *c, const char *name,
+                              struct tir_func *const *configs, uint32_t count);
+// Warns of lines that are about no kernel.
+void tir_compile_tuned_finish(struct tir_compilation *c);
+// Whether somebody measured for the sizes known at compile time, and which configuration; NULL: not
+// the same one on all devices.
+bool tir_compile_tuned_known(struct tir_compilation *c, const struct tir_func *kernel,
+                             const struct tir_func **out);
+// The choices of a kernel that was compiled in these configurations. `map` says of each dimension
+// which one it is in the artifact, or its size.
+void tir_compile_tuned_fill(struct tir_compilation *c, const char *name,
+                            const struct tir_func *const *configs, uint32_t count,
+                            const struct tir_param_dim *map, tir_artifact_kernel *out);
 
 // compile_formula.c: the value of the host block as a formula. False: a diagnostic was reported.
 bool tir_compile_formula(struct tir_compilation *c, const struct tir_func *f,

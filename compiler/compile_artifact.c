@@ -198,18 +198,83 @@ static bool fill_conditions(struct tir_compilation *c, const struct tir_func *f,
     return true;
 }
 
+// The metas that the configuration binds: "BM=64, BN=128".
+static tir_str config_text(struct tir_compilation *c, const struct tir_func *f)
+{
+    struct tir_text text;
+    tir_text_init(&text, &c->cx.arena, 0);
+    for (uint32_t i = 0; i < f->meta_count; i++)
+        if (f->metas[i].is_config)
+            tir_text_format(&text, "%s%s=" STR_FMT, text.len ? ", " : "", f->metas[i].name,
+                            STR_ARG(f->metas[i].value));
+    return tir_text_str(&text);
+}
+
+// What became of each dimension: which one it is now, or the size that was bound to it.
+static const struct tir_param_dim *map_dims(struct tir_compilation *c,
+                                            const struct tir_kernel_code *code)
+{
+    const struct tir_func *f = code->variants[0];
+    struct tir_param_dim *map =
+        arena_array(&c->cx.arena, struct tir_param_dim, code->dim_count + 1);
+    for (uint32_t p = 0; p < f->param_count; p++)
+        for (uint32_t d = 0; d < f->params[p].value->type->rank; d++)
+            if (code->params[p].dims[d].dim >= 0)
+                map[code->params[p].dims[d].dim] = f->params[p].dims[d];
+    return map;
+}
+
+static tir_formula map_formula(struct tir_compilation *c, tir_formula formula,
+                               const struct tir_param_dim *map)
+{
+    tir_formula_op *ops = arena_array(&c->cx.arena, tir_formula_op, formula.count + 1);
+    for (uint32_t i = 0; i < formula.count; i++) {
+        ops[i] = formula.ops[i];
+        if (ops[i].code != TIR_FORMULA_DIM)
+            continue;
+        const struct tir_param_dim *dim = &map[ops[i].value];
+        ops[i] = dim->dim >= 0 ? (tir_formula_op){TIR_FORMULA_DIM, dim->dim}
+                               : (tir_formula_op){TIR_FORMULA_CONST, dim->constant};
+    }
+    return (tir_formula){ops, formula.count};
+}
+
+// The configurations that were compiled; each variant says which of them it is one of.
+static void fill_configs(struct tir_compilation *c, const struct tir_kernel_code *code,
+                         const struct tir_param_dim *map, tir_artifact_variant *variants,
+                         tir_artifact_kernel *kernel)
+{
+    tir_str *texts = arena_array(&c->cx.arena, tir_str, code->count);
+    const struct tir_func **configs =
+        arena_array(&c->cx.arena, const struct tir_func *, code->count);
+    for (uint32_t i = 0; i < code->count && code->variants[i]->config; i++) {
+        uint32_t last = kernel->config_count;
+        if (!last || configs[last - 1]->config != code->variants[i]->config) {
+            configs[last] = code->variants[i];
+            texts[last] = config_text(c, configs[last]);
+            kernel->config_count++;
+        }
+        variants[i].config = kernel->config_count - 1;
+    }
+    kernel->configs = texts;
+    if (kernel->config_count > 1)
+        tir_compile_tuned_fill(c, code->name, configs, kernel->config_count, map, kernel);
+}
+
 static bool fill_kernel(struct tir_compilation *c, const struct tir_kernel_code *code,
                         tir_artifact_kernel *kernel)
 {
     *kernel = (tir_artifact_kernel){.name = tir_str_of(code->name), .variant_count = code->count};
     fill_params(c, code->variants[0], kernel);
     tir_artifact_variant *variants = arena_array(&c->cx.arena, tir_artifact_variant, code->count);
+    const struct tir_param_dim *map = map_dims(c, code);
     for (uint32_t i = 0; i < code->count; i++)
         if (fill_variant(c, code->variants[i], &variants[i]))
-            variants[i].cost = code->costs[i];
+            variants[i].cost = map_formula(c, code->costs[i], map);
         else
             return false;
     kernel->variants = variants;
+    fill_configs(c, code, map, variants, kernel);
     return fill_conditions(c, code->variants[0], kernel);
 }
 

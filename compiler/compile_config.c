@@ -135,7 +135,7 @@ tir_formula tir_compile_cost(struct tir_compilation *c, const struct tir_func *f
     return (tir_formula){m.ops.at, m.ops.len};
 }
 
-static bool known_size(const struct tir_compilation *c, tir_str name, int64_t *size)
+bool tir_compile_known_size(const struct tir_compilation *c, tir_str name, int64_t *size)
 {
     for (size_t i = 0; i < c->options.dim_count; i++)
         if (tir_str_equal(c->options.dims[i].name, name))
@@ -156,7 +156,7 @@ uint32_t tir_compile_cheapest(struct tir_compilation *c, struct tir_func *const 
             const tir_formula_op *op = &costs[i].ops[k];
             if (op->code == TIR_FORMULA_SCALAR || op->code == TIR_FORMULA_ALIGN ||
                 (op->code == TIR_FORMULA_DIM &&
-                 !known_size(c, tir_str_of(f->dims[op->value].name), &dims[op->value])))
+                 !tir_compile_known_size(c, tir_str_of(f->dims[op->value].name), &dims[op->value])))
                 return count;
         }
         int64_t cost;

@@ -55,6 +55,7 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
     out.require = text_of(o, TIR_OPTION_REQUIRE);
     if (diagnostics && !strcmp(diagnostics, "json") && !o->given[TIR_OPTION_EXPECT])
         out.diagnostics = TIR_DIAGNOSTICS_JSON;
+    out.tuned_name = text_of(o, TIR_OPTION_TUNED);
     out.import = import;
     out.import_user = r->arena;
     return out;
@@ -83,6 +84,9 @@ bool tir_compile_source(const struct tir_compile_request *r, tir_compilation **o
 {
     tir_str name = strcmp(r->path, "-") ? tir_str_of(r->path) : STR("<stdin>");
     tir_compile_options options = compile_options(r);
+    if (options.tuned_name.len &&
+        !tir_source_read(r->arena, options.tuned_name.ptr, &options.tuned, error))
+        return false;
     tir_status status = tir_compile(name, r->source, &options, out, error);
     if (*out)
         report(r, *out);

@@ -82,8 +82,10 @@ void tir_result_text(const struct tir_result *r, struct tir_text *out)
     tir_text_format(out, "%.*s on %s (%s), compiled for %s", STR_ARG(r->kernel->name),
                     r->device->spec, r->device->name, r->arch);
     if (r->report.launched)
-        tir_text_format(out, ": variant %u of %u, grid %u x %u x %u, %u threads, %u bytes shared\n",
-                        r->report.variant + 1, r->kernel->variant_count, r->report.grid[0],
+        tir_text_format(out,
+                        ": variant %u of %u%s, grid %u x %u x %u, %u threads, %u bytes shared\n",
+                        r->report.variant + 1, r->kernel->variant_count,
+                        r->report.tuned ? " by the tuned table" : "", r->report.grid[0],
                         r->report.grid[1], r->report.grid[2], r->report.threads, shared_bytes(r));
     else
         tir_text_add(out, STR(": nothing to launch, the grid or every output is empty\n"));

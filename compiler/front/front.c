@@ -151,12 +151,16 @@ static void check_metas(struct loader *ld)
 }
 
 static void lower_one(struct loader *ld, struct lower *l, const struct ast_kernel *k,
-                      const struct tir_front_options *o, uint32_t config)
+                      const struct tir_front_options *o, const struct ast_clause *clause,
+                      uint32_t config)
 {
     struct lower one = {.cx = ld->cx, .arena = &ld->cx->arena, .m = l->m, .program = ld->program};
     if (!lower_kernel(&one, k, o))
         return;
     one.f->config = config;
+    for (uint32_t i = 0; clause && i < one.f->meta_count; i++)
+        vec_foreach(const struct ast_arg, it, &clause->args)
+            one.f->metas[i].is_config |= it->name == one.f->metas[i].name; // interned
     if (config > 1) // a module has no two kernels of one name
         one.f->name =
             tir_intern(&ld->cx->names, tir_str_format(&ld->cx->arena, "%s__%u", k->name, config));
@@ -198,12 +202,12 @@ static void lower_configs(struct loader *ld, struct lower *l, const struct ast_k
     vec_foreach(const struct ast_clause, c, &k->clauses) {
         struct tir_front_options o = *ld->options;
         if (strcmp(c->name, "config") == 0 && with_config(ld, k, c, &o))
-            lower_one(ld, l, k, &o, ++config);
+            lower_one(ld, l, k, &o, c, ++config);
         if (ld->cx->diags.error_count != errors)
             return; // the next configuration would only say it again
     }
     if (!config)
-        lower_one(ld, l, k, ld->options, 0);
+        lower_one(ld, l, k, ld->options, NULL, 0);
 }
 
 static void lower_kernels(struct loader *ld, struct lower *l)

@@ -136,7 +136,8 @@ static void clause_meta(struct clauses *cl, const struct ast_clause *c)
         if (!it->name || (!val_is_constant(v) && v.kind != VAL_ELEM))
             lower_error(l, it->span, TIR_E_ARGUMENTS, "expected NAME = VALUE");
         else
-            l->f->metas[l->f->meta_count++] = (struct tir_meta){it->name, meta_text(l, v)};
+            l->f->metas[l->f->meta_count++] =
+                (struct tir_meta){.name = it->name, .value = meta_text(l, v)};
     }
 }
 

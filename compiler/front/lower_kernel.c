@@ -26,7 +26,8 @@ static void lower_metas(struct lower *l, const struct ast_kernel *k,
         }
         scope_declare(l, it->name, it->span, v);
         if (v.kind != VAL_POISON)
-            f->metas[f->meta_count++] = (struct tir_meta){it->name, meta_text(l, v)};
+            f->metas[f->meta_count++] =
+                (struct tir_meta){.name = it->name, .value = meta_text(l, v)};
     }
 }
 

@@ -387,7 +387,7 @@ static void test_tuned(void **state)
 static void test_tuned_elsewhere(void **state)
 {
     struct rig *rig = *state;
-    static const struct {
+    const struct {
         tir_str device;
         uint32_t multiprocessors, picked;
     } rows[] = {{TEXT("Fake GPU 0"), 5, VARIANT_WIDE},

@@ -86,12 +86,20 @@ typedef struct tir_compile_options {
     // 1: kernels for sm_90 and later whose wait for an mbarrier exceeds the time limit of the
     // launch end, and the runtime says who waited for what, and in which line.
     uint32_t watchdog;
+    // A table of the configurations that are fastest for certain sizes on certain devices, as `tirc
+    // tune` writes it (docs/tuning.md), and what messages call it. What is no table is an error in
+    // the source's diagnostics, what no longer fits the program a warning.
+    tir_str tuned;
+    tir_str tuned_name;
 } tir_compile_options;
 #define TIR_COMPILE_OPTIONS_INIT                                                                  \
     {                                                                                             \
         sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0, \
             NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,       \
-            TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0                                        \
+            TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0, {NULL, 0},                            \
+        {                                                                                         \
+            NULL, 0                                                                               \
+        }                                                                                         \
     }
 
 // Compiles. `name` is what messages call the source; neither it nor `source` need stay valid.

@@ -199,6 +199,53 @@ static void find_fixed(struct sync_program *p)
     }
 }
 
+static enum sync_class class_of(const struct sync_program *p, const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_MBARRIER_INIT:
+    case TIR_OP_ARRIVE:
+    case TIR_OP_WAIT:
+    case TIR_OP_BAR_SYNC:
+    case TIR_OP_BAR_ARRIVE:
+    case TIR_OP_WARP_SYNC:
+    case TIR_OP_CLUSTER_ARRIVE:
+    case TIR_OP_CLUSTER_WAIT:
+    case TIR_OP_FENCE:
+        return SYNC_BARRIER;
+    case TIR_OP_COMMIT_GROUP:
+    case TIR_OP_WAIT_GROUP:
+    case TIR_OP_AWAIT:
+        return SYNC_GROUP;
+    case TIR_OP_GEMM_ASYNC:
+        return SYNC_PRODUCT;
+    case TIR_OP_IF:
+    case TIR_OP_FOR:
+    case TIR_OP_WHILE:
+    case TIR_OP_TILES:
+    case TIR_OP_ROLE:
+        return SYNC_BLOCKS;
+    default:
+        break;
+    }
+    if (is_event(inst) || tir_has_tile(inst) || !inst->result_count)
+        return SYNC_OTHER;
+    return bitset_has(&p->fixed, inst->results[0]->id) ? SYNC_ONCE : SYNC_VALUE;
+}
+
+static void find_instructions(struct sync_program *p, const struct tir_block *block)
+{
+    const struct tir_inst *next = NULL;
+    for (const struct tir_inst *inst = block->last; inst; inst = inst->prev) {
+        p->next[inst->id] = next;
+        if (!bitset_has(&p->visited, inst->id))
+            continue;
+        p->classes[inst->id] = (uint8_t)class_of(p, inst);
+        next = inst;
+        for (uint32_t i = 0; i < inst->region_count; i++)
+            find_instructions(p, inst->regions[i]);
+    }
+}
+
 static void find_visited(struct sync_program *p)
 {
     struct walker w = {.p = p};
@@ -382,6 +429,8 @@ bool tir_sync_prepare(struct sync_program *p)
     p->visited = bitset_new(p->cx->scratch, f->inst_count);
     p->needed = bitset_new(p->cx->scratch, f->value_count);
     p->fixed = bitset_new(p->cx->scratch, f->value_count);
+    p->classes = arena_array(p->cx->scratch, uint8_t, f->inst_count);
+    p->next = arena_array(p->cx->scratch, const struct tir_inst *, f->inst_count);
     p->data_loops = bitset_new(p->cx->scratch, f->inst_count);
     name_tensors(p);
     find_roots(p);
@@ -389,6 +438,7 @@ bool tir_sync_prepare(struct sync_program *p)
     find_classes(p);
     find_fixed(p);
     find_visited(p);
+    find_instructions(p, f->body);
     find_args(p);
     return true;
 }

@@ -32,7 +32,7 @@ static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, 
     for (uint32_t i = 0; i < a->depth; i++) {
         const struct sync_frame *f = &a->frames[i];
         h = of_pointer(of_pointer(h, f->block), f->next);
-        h = mix(mix(h, f->thread), f->mask ? f->mask[0] : UINT32_MAX);
+        h = mix(mix(h, f->lanes.thread), f->lanes.mask ? f->lanes.mask[0] : UINT32_MAX);
         if (!f->owner || (f->owner->op != TIR_OP_FOR && f->owner->op != TIR_OP_TILES))
             continue;
         bool counts = bitset_has(&r->p->needed, f->block->args[0]->id);

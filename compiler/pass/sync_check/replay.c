@@ -21,11 +21,9 @@ static struct sync_frame *push(struct sync_run *r, struct sync_agent *a,
         return top(a);
     }
     struct sync_frame *f = &a->frames[a->depth++];
-    *f = (struct sync_frame){.owner = owner, .block = block, .next = block->first};
-    if (a->depth > 1) {
-        f->mask = f[-1].mask;
-        f->thread = f[-1].thread;
-    }
+    *f = (struct sync_frame){
+        .owner = owner, .block = block, .next = tir_sync_visited(r->p, block->first)};
+    f->lanes = a->depth > 1 ? f[-1].lanes : (struct sync_lanes){.count = SYNC_LANES};
     return f;
 }
 
@@ -57,33 +55,6 @@ static void carry(struct sync_run *r, struct sync_agent *a, struct tir_value *co
 
 // Branches.
 
-// Where a condition is true; conditions that do not change are met again and again.
-static const uint32_t *truth_of(struct sync_run *r, struct sync_agent *a,
-                                const struct sync_value *cond)
-{
-    for (uint32_t i = 0; i < TIR_MIN(a->condition_count, TIR_COUNT_OF(a->conditions)); i++)
-        if (a->conditions[i].each == cond->each)
-            return a->conditions[i].mask;
-    uint32_t *mask = arena_array(r->arena, uint32_t, a->warps);
-    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++)
-        if (cond->each[i])
-            mask[i / SYNC_LANES] |= UINT32_C(1) << i % SYNC_LANES;
-    uint32_t at = a->condition_count++ % TIR_COUNT_OF(a->conditions);
-    a->conditions[at].each = cond->each;
-    a->conditions[at].mask = mask;
-    return mask;
-}
-
-static uint32_t *mask_of(struct sync_run *r, struct sync_agent *a, const struct sync_frame *f,
-                         const struct sync_value *cond, bool wanted)
-{
-    const uint32_t *truth = truth_of(r, a, cond);
-    uint32_t *mask = arena_array(r->arena, uint32_t, a->warps);
-    for (uint32_t w = 0; w < a->warps; w++)
-        mask[w] = (wanted ? truth[w] : ~truth[w]) & (f->mask ? f->mask[w] : UINT32_MAX);
-    return mask;
-}
-
 // All warps of an agent must have the same number of lanes in a block. False: the agent was split.
 static bool is_uniform(struct sync_run *r, const struct sync_agent *a, const uint32_t *mask)
 {
@@ -106,52 +77,77 @@ static bool is_uniform(struct sync_run *r, const struct sync_agent *a, const uin
     return true;
 }
 
-static bool same_lanes(const struct sync_agent *a, const uint32_t *x, const uint32_t *y)
+// The lanes of `within` for which a condition is true, or is not.
+static struct sync_lanes lanes_where(struct sync_run *r, struct sync_agent *a,
+                                     const struct sync_lanes *within,
+                                     const struct sync_value *cond, bool wanted)
 {
-    for (uint32_t w = 0; w < a->warps; w++)
-        if ((x ? x[w] : UINT32_MAX) != y[w])
-            return false;
-    return true;
-}
-
-// Runs one of an if's blocks for the lanes in `mask`, all of those that `at` had or a part.
-static void enter_lanes(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst,
-                        uint32_t region, const struct sync_frame *at, const uint32_t *mask,
-                        bool elected)
-{
-    struct sync_frame *f = push(r, a, inst, inst->regions[region]);
-    f->mask = at->mask;
-    f->thread = at->thread;
-    if (same_lanes(a, at->mask, mask))
-        return;
+    uint32_t *mask = arena_array(r->arena, uint32_t, a->warps);
+    bool all = true;
+    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++)
+        if ((cond->each[i] != 0) == wanted)
+            mask[i / SYNC_LANES] |= UINT32_C(1) << i % SYNC_LANES;
+    for (uint32_t w = 0; w < a->warps; w++) {
+        uint32_t outer = within->mask ? within->mask[w] : UINT32_MAX;
+        mask[w] &= outer;
+        all &= mask[w] == outer;
+    }
+    if (all || !is_uniform(r, a, mask))
+        return *within;
+    struct sync_lanes out = {.mask = mask, .count = bits_of(mask[0])};
     uint32_t lane = SYNC_PART;
-    if (bits_of(mask[0]) == 1)
+    if (out.count == 1)
         for (lane = 0; !(mask[0] >> lane & 1);)
             lane++;
-    f->mask = mask;
-    f->thread = tir_sync_thread(r, a, lane < SYNC_LANES && elected ? SYNC_ELECTED : lane);
+    if (out.count)
+        out.thread = tir_sync_thread(
+            r, a, lane < SYNC_LANES && wanted && cond->elected ? SYNC_ELECTED : lane);
+    return out;
+}
+
+// Conditions that do not change are met again and again.
+static const struct sync_split *split_of(struct sync_run *r, struct sync_agent *a,
+                                         const struct sync_lanes *within,
+                                         const struct sync_value *cond)
+{
+    for (uint32_t i = 0; i < TIR_MIN(a->split_count, (uint32_t)SYNC_SPLITS); i++)
+        if (a->splits[i].each == cond->each && a->splits[i].within == within->mask)
+            return &a->splits[i];
+    struct sync_split *split = &a->splits[a->split_count++ % SYNC_SPLITS];
+    split->each = cond->each;
+    split->within = within->mask;
+    split->no = lanes_where(r, a, within, cond, false);
+    split->yes = lanes_where(r, a, within, cond, true);
+    return split;
+}
+
+// Runs one of an if's blocks, unless there is nothing in it.
+static bool enter_branch(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst,
+                         uint32_t region, const struct sync_lanes *lanes)
+{
+    const struct tir_block *block = inst->regions[region];
+    if (!lanes->count || (!inst->result_count && !tir_sync_visited(r->p, block->first)))
+        return false;
+    push(r, a, inst, block)->lanes = *lanes;
+    return true;
 }
 
 static void branch(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
 {
     struct sync_value cond = tir_sync_value(r, a, inst->operands[0]);
+    const struct sync_lanes within = top(a)->lanes;
     if (cond.kind != SYNC_EACH) {
         if (cond.varies)
             tir_sync_unchecked(r->p, inst, "its condition depends on the data of each thread");
-        push(r, a, inst, inst->regions[tir_sync_decide(r, &cond, 2) ? 0 : 1]);
+        enter_branch(r, a, inst, tir_sync_decide(r, &cond, 2) ? 0 : 1, &within);
         return;
     }
-    const struct sync_frame at = *top(a);
-    const uint32_t *yes = mask_of(r, a, &at, &cond, true);
-    const uint32_t *no = mask_of(r, a, &at, &cond, false);
-    if (!is_uniform(r, a, yes) || !is_uniform(r, a, no))
+    const struct sync_split *split = split_of(r, a, &within, &cond);
+    if (r->outcome != SYNC_GOING)
         return;
-    if (no[0]) {
-        enter_lanes(r, a, inst, 1, &at, no, false);
-        top(a)->merges = yes[0];
-    }
-    if (yes[0])
-        enter_lanes(r, a, inst, 0, &at, yes, cond.elected);
+    if (enter_branch(r, a, inst, 1, &split->no))
+        top(a)->merges = split->yes.count;
+    enter_branch(r, a, inst, 0, &split->yes);
 }
 
 // What an if gives where some lanes ran the one block and some the other.
@@ -161,12 +157,12 @@ static struct sync_value merged(struct sync_run *r, const struct sync_agent *a,
 {
     bool known = (first.kind == SYNC_INT || first.kind == SYNC_EACH) &&
                  (second.kind == SYNC_INT || second.kind == SYNC_EACH);
-    if (!known || !f->mask)
+    if (!known || !f->lanes.mask)
         return second.kind == SYNC_INT || second.kind == SYNC_EACH ? first : second;
     int64_t *each = arena_array(r->arena, int64_t, a->warps * SYNC_LANES);
     for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++) {
         const struct sync_value *v =
-            f->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1 ? &second : &first;
+            f->lanes.mask[i / SYNC_LANES] >> i % SYNC_LANES & 1 ? &second : &first;
         each[i] = v->kind == SYNC_EACH ? v->each[i] : v->number;
     }
     return tir_sync_each(a, each);
@@ -273,7 +269,7 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
     if (f->block == body) {
         carry(r, a, test->args, yield->operands, count);
         f->block = test;
-        f->next = test->first;
+        f->next = tir_sync_visited(r->p, test->first);
         f->round++;
         tir_sync_watch(r, a, f);
         return;
@@ -289,7 +285,7 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
         return;
     }
     f->block = body;
-    f->next = body->first;
+    f->next = tir_sync_visited(r->p, body->first);
 }
 
 static void end_block(struct sync_run *r, struct sync_agent *a)
@@ -319,7 +315,7 @@ static void end_block(struct sync_run *r, struct sync_agent *a)
     if (owner->op == TIR_OP_TILES ? set_tile(r, a, owner, f->round) : f->at < f->end) {
         if (owner->op == TIR_OP_FOR)
             set_slot(a, f->block->args[0], (struct sync_value){.kind = SYNC_INT, .number = f->at});
-        f->next = f->block->first;
+        f->next = tir_sync_visited(r->p, f->block->first);
         tir_sync_watch(r, a, f);
         return;
     }
@@ -355,43 +351,14 @@ static void enter(struct sync_run *r, struct sync_agent *a, const struct tir_ins
     }
 }
 
-// False: the agent has to wait.
-static bool execute(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+static bool other(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
-    const struct sync_frame *f = top(a);
-    struct sync_who who = {a, f->thread, bits_of(f->mask ? f->mask[0] : UINT32_MAX), f->mask};
-    if (a->stage == 0)
-        a->visits[inst->id]++;
-    switch ((int)inst->op) {
-    case TIR_OP_MBARRIER_INIT:
-    case TIR_OP_ARRIVE:
-    case TIR_OP_WAIT:
-    case TIR_OP_BAR_SYNC:
-    case TIR_OP_BAR_ARRIVE:
-    case TIR_OP_WARP_SYNC:
-    case TIR_OP_CLUSTER_ARRIVE:
-    case TIR_OP_CLUSTER_WAIT:
-    case TIR_OP_FENCE:
-        return tir_sync_barrier_op(r, &who, inst);
-    case TIR_OP_COMMIT_GROUP:
-    case TIR_OP_WAIT_GROUP:
-    case TIR_OP_AWAIT:
-        tir_sync_group_op(r, &who, inst);
-        return true;
-    case TIR_OP_GEMM_ASYNC:
-        return tir_sync_access_op(r, &who, inst);
-    default:
-        break;
-    }
-    if (inst->region_count && inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN) {
-        enter(r, a, inst);
-        return true;
-    }
+    struct sync_agent *a = who->agent;
     if (a->stage == 0 && r->p->has_wgmma) {
         a->now++;
         tir_sync_use_tiles(r, a, inst);
     }
-    if (r->outcome != SYNC_GOING || !tir_sync_access_op(r, &who, inst))
+    if (r->outcome != SYNC_GOING || !tir_sync_access_op(r, who, inst))
         return false;
     if (inst->result_count && (!bitset_has(&r->p->fixed, inst->results[0]->id) ||
                                a->slots[inst->results[0]->id].kind == SYNC_UNSET))
@@ -399,14 +366,56 @@ static bool execute(struct sync_run *r, struct sync_agent *a, const struct tir_i
     return true;
 }
 
-// One instruction, or the end of a block: agents take turns, so that of two accesses that nothing
-// orders the one that comes first in the text is mostly noted first. False: it has to wait.
+// False: the agent has to wait.
+static bool execute(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    const struct sync_lanes *lanes = &top(a)->lanes;
+    struct sync_who who = {a, lanes->thread, lanes->count, lanes->mask};
+    if (a->stage == 0)
+        a->visits[inst->id]++;
+    switch ((enum sync_class)r->p->classes[inst->id]) {
+    case SYNC_SKIP:
+        return true;
+    case SYNC_ONCE:
+        if (a->slots[inst->results[0]->id].kind != SYNC_UNSET)
+            return true;
+        tir_sync_evaluate(r, a, inst);
+        return true;
+    case SYNC_VALUE:
+        tir_sync_evaluate(r, a, inst);
+        return true;
+    case SYNC_BLOCKS:
+        enter(r, a, inst);
+        return true;
+    case SYNC_BARRIER:
+        return tir_sync_barrier_op(r, &who, inst);
+    case SYNC_GROUP:
+        tir_sync_group_op(r, &who, inst);
+        return true;
+    case SYNC_PRODUCT:
+        return tir_sync_access_op(r, &who, inst);
+    case SYNC_OTHER:
+        return other(r, &who, inst);
+    }
+    return true;
+}
+
+static bool is_silent(const struct sync_program *p, const struct tir_inst *inst)
+{
+    return inst && (p->classes[inst->id] == SYNC_VALUE || p->classes[inst->id] == SYNC_ONCE);
+}
+
+// One instruction that others can see, or the end of a block: agents take turns, so that of two
+// accesses that nothing orders the one that comes first in the text is mostly noted first. False:
+// it has to wait.
 static bool step(struct sync_run *r, struct sync_agent *a)
 {
-    struct sync_frame *f = top(a);
-    const struct tir_inst *inst = f->next;
-    while (inst && !bitset_has(&r->p->visited, inst->id))
-        inst = inst->next;
+    const struct tir_inst *inst = top(a)->next;
+    for (; is_silent(r->p, inst); inst = r->p->next[inst->id]) {
+        r->p->work++;
+        execute(r, a, inst);
+    }
+    top(a)->next = inst;
     if (!inst) {
         end_block(r, a);
         if (!a->depth && r->outcome == SYNC_GOING) {
@@ -419,7 +428,8 @@ static bool step(struct sync_run *r, struct sync_agent *a)
         r->outcome = SYNC_GIVEN_UP;
         return true;
     }
-    f->next = inst->next;
+    struct sync_frame *f = top(a);
+    f->next = r->p->next[inst->id];
     a->stopped = NULL;
     if (execute(r, a, inst)) {
         a->stage = 0;

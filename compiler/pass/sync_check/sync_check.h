@@ -36,6 +36,7 @@ enum {
     SYNC_BARRIERS = 16,  // named
     SYNC_DEPTH = 24,     // of blocks
     SYNC_RECORDS = 1024, // of one buffer
+    SYNC_SPLITS = 8,
     SYNC_ELECTED = 32,   // as the name of a lane: the one elect_sync picks
     SYNC_PART = 33       // several lanes, but not all
 };
@@ -123,13 +124,24 @@ struct sync_thread {
     const struct tir_inst *bulk_last; // the last store
 };
 
+struct sync_lanes {       // some lanes of each warp
+    const uint32_t *mask; // of each warp; NULL: all
+    uint32_t thread;
+    uint32_t count; // of one warp
+};
+
+struct sync_split { // an if that not all lanes take
+    const int64_t *each;
+    const uint32_t *within; // the lanes that come to it
+    struct sync_lanes yes, no;
+};
+
 struct sync_frame {               // a block that is being run
     const struct tir_inst *owner; // NULL: the kernel
     const struct tir_block *block;
     const struct tir_inst *next;
-    const uint32_t *mask; // lanes of each warp that run; NULL: all
-    uint32_t thread;
-    int64_t at, end, step; // for; tiles: the wave
+    struct sync_lanes lanes;      // that run
+    int64_t at, end, step;        // for; tiles: the wave
     uint32_t round;
     bool merges; // an if whose other block ran for other lanes
 };
@@ -151,11 +163,8 @@ struct sync_agent {
     uint32_t copies_closed;
     uint32_t copies_group;              // that the last copy is in
     const struct tir_inst *copies_last; // NULL: none
-    struct {
-        const int64_t *each;
-        uint32_t *mask; // lanes of each warp where it is true
-    } conditions[4];    // that were met last
-    uint32_t condition_count;
+    struct sync_split splits[SYNC_SPLITS]; // that were met last
+    uint32_t split_count;
     uint32_t now;        // counts what it did
     uint32_t fence_time; // the last fence(of = wgmma)
     uint32_t await_time;
@@ -200,10 +209,23 @@ struct sync_named { // a named barrier, the CTA's, or the cluster's
 
 // What is known of the kernel before it is replayed.
 
+enum sync_class { // of instructions: what the replay does with one
+    SYNC_SKIP,
+    SYNC_VALUE, // computes scalars, buffers
+    SYNC_ONCE,  // and they never change
+    SYNC_BLOCKS,
+    SYNC_BARRIER,
+    SYNC_GROUP,
+    SYNC_PRODUCT,
+    SYNC_OTHER
+};
+
 struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     struct bitset visited; // instructions that are replayed, by id
+    uint8_t *classes;      // of instructions, by id
+    const struct tir_inst **next; // the next in its block that is visited, by id
     struct bitset needed;  // values that decide what they do, by id
     struct bitset fixed;   // values that an agent computes once, by id
     bool has_wgmma;
@@ -261,6 +283,13 @@ struct sync_who {
     uint32_t lanes;
     const uint32_t *mask; // of each warp; NULL: all
 };
+
+// From inst on, in its block: what is visited.
+static inline const struct tir_inst *tir_sync_visited(const struct sync_program *p,
+                                                      const struct tir_inst *inst)
+{
+    return !inst || p->classes[inst->id] ? inst : p->next[inst->id];
+}
 
 // prepare.c: what matters and what varies. False: there is nothing to check.
 bool tir_sync_prepare(struct sync_program *p);

@@ -130,9 +130,44 @@ static bool short_cut(const struct tir_inst *inst, const struct sync_value *x,
     return true;
 }
 
+// The operands, where each is one number.
+static bool are_numbers(const struct sync_agent *a, const struct tir_inst *inst,
+                        union tir_number *in)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        bool constant = v->kind == TIR_VALUE_CONST;
+        if (constant ? v->type->rank || tir_elem_is_float(v->type->elem)
+                     : a->slots[v->id].kind != SYNC_INT)
+            return false;
+        in[i].i = constant ? v->constant.i : a->slots[v->id].number;
+    }
+    return true;
+}
+
+// Of numbers, which is nearly all there is. False: it has to be done in another way.
+static bool arithmetic(const struct sync_agent *a, const struct tir_inst *inst,
+                       struct sync_value *out)
+{
+    union tir_number in[3], x;
+    enum tir_elem to = inst->results[0]->type->elem;
+    enum tir_elem elem = inst->operands[inst->operand_count - 1]->type->elem;
+    if (tir_elem_is_float(to) || inst->op == TIR_OP_BITCAST || !are_numbers(a, inst, in))
+        return false;
+    if (inst->op == TIR_OP_CAST)
+        x = tir_number_cast(to, elem, in[0]);
+    else if (!tir_number_apply(inst->op, elem, in, &x))
+        return false;
+    *out = int_of(x.i);
+    return true;
+}
+
 static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
                                      const struct tir_inst *inst)
 {
+    struct sync_value out;
+    if (arithmetic(a, inst, &out))
+        return out;
     bool each = false, symbolic = tir_elem_is_float(inst->results[0]->type->elem), varies = false;
     bool elected = false;
     uint64_t hash = mix(inst->op, inst->results[0]->type->elem);
@@ -144,7 +179,6 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
         elected |= v.elected;
         hash = mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
     }
-    struct sync_value out;
     if (inst->operand_count == 2) {
         struct sync_value x = tir_sync_value(r, a, inst->operands[0]);
         struct sync_value y = tir_sync_value(r, a, inst->operands[1]);
