@@ -263,6 +263,7 @@ static bool apply_float(enum tir_op op, enum tir_elem elem, const double *in, do
     case TIR_OP_SIN: r = sin(a); break;
     case TIR_OP_COS: r = cos(a); break;
     case TIR_OP_TANH: r = tanh(a); break;
+    case TIR_OP_TANH_APPROX: r = tanh(a); break;
     case TIR_OP_ERF: r = erf(a); break;
     case TIR_OP_POW: r = pow(a, b); break;
     default: return false;

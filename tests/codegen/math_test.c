@@ -60,6 +60,7 @@ static const struct function functions[] = {
     {TIR_OP_COS, cosl, -1e5, 1e5, {2, 2}, 0},
     {TIR_OP_TANH, tanhl, -1.2, 1.2, {3, 2}, 0},
     {TIR_OP_TANH, tanhl, -12, 12, {3, 2}, 0},
+    {TIR_OP_TANH_APPROX, tanhl, -12, 12, {8192, 2}, 0},
     {TIR_OP_ERF, erfl, -1.3, 1.3, {3, 2}, 0},
     {TIR_OP_ERF, erfl, -6.5, 6.5, {3, 2}, 0},
 };

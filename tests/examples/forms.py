@@ -127,6 +127,7 @@ ACTIVATIONS = [
     lambda x: x, lambda x: max(x, 0.0), lambda x: x * normal(x),
     lambda x: x * logistic(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)),
     lambda x: x * logistic(x),
+    lambda x: x * logistic(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)),
 ]
 
 
@@ -146,6 +147,13 @@ def epilogues():
     for act, f in enumerate(ACTIVATIONS):
         yield form("linear", ["-D", f"ACT={act}"], {"Bias": row},
                    lambda x, d, i, j, f=f: f(d[i][j] + x["Bias"][j]))
+    for act, f in list(enumerate(ACTIVATIONS))[:-1]:  # the last one is for 16 bits
+
+        def exact(x, f=f):
+            d = product(x["A"], x["B"], SIZE)
+            return {"D": ("f32", matrix(M, N, lambda i, j: f(d[i][j] + x["Bias"][j])))}
+        yield (file, "linear", ["-D", "T=f32", *TILE, *DIMS, "-D", f"ACT={act}"],
+               {"A": ("f32", (M, K)), "B": ("f32", (N, K)), "Bias": ("f32", (N,))}, exact)
     yield form("residual", [], {"Bias": row, "R": plane},
                lambda x, d, i, j: d[i][j] + x["Bias"][j] + x["R"][i, j])
     yield form("row_column", [], {"Rows": column, "Columns": ("f32", (N,))},

@@ -165,10 +165,10 @@ def epilogues():
     # What beta = 0 makes unread may be anything.
     yield ["epilogues.tir", "--kernel", "scaled", "M=65", "N=70", "K=100", "alpha=1", "beta=0",
            "C=full:nan"]
-    for act in range(5):
+    for act in range(6):
         yield from products("epilogues.tir", "linear", (32, 32, 32), ["-D", f"ACT={act}"])
     # Far out on both sides no activation may overflow.
-    for act in range(5):
+    for act in range(6):
         yield ["epilogues.tir", "--kernel", "linear", "-D", f"ACT={act}", "-D", "T=f32", "M=17",
                "N=19", "K=64", "A=randn:0:20"]
     yield from with_sizes(products("epilogues.tir", "quantized", (32, 32, 32)),

@@ -96,7 +96,7 @@ def products():
     wide = {"BN": 256, "STAGES": 4}
     for kernel in ("nn", "nt", "tn", "tt"):
         rows[f"operands.{kernel}"] = (OPERANDS, kernel, wide)
-    for name, act in (("none", 0), ("gelu", 2), ("gelu_tanh", 3)):
+    for name, act in (("none", 0), ("gelu", 2), ("gelu_tanh", 3), ("gelu_fast", 5)):
         rows[f"linear.{name}"] = (EPILOGUES, "linear", {**wide, "ACT": act})
     rows["split"] = (SPLIT, "split", {"STAGES": 8})
     rows["split_join"] = (SPLIT, "join", {})

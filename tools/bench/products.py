@@ -84,7 +84,8 @@ def products(bench, n):
             "tn": ("operands.tn", (a, b), lambda: a.float().T @ b.float()),
             "tt": ("operands.tt", (a, b), lambda: a.float().T @ b.float().T)}
     for name, function in (("none", lambda x: x), ("gelu", F.gelu),
-                           ("gelu_tanh", functools.partial(F.gelu, approximate="tanh"))):
+                           ("gelu_tanh", functools.partial(F.gelu, approximate="tanh")),
+                           ("gelu_fast", functools.partial(F.gelu, approximate="tanh"))):
         rows[f"bias {name}"] = (f"linear.{name}", (a, b, bias), lambda f=function: f(
             a.float() @ b.float().T + bias.float()))
     calls, errors = [], []
@@ -95,8 +96,11 @@ def products(bench, n):
         errors.append(bench.check(name, out, want()))
     theirs = torch.empty(n, n, device="cuda", dtype=torch.bfloat16)
     calls.append(lambda: torch.matmul(a, b.T, out=theirs))
+    calls.append(lambda: torch.addmm(bias, a, b.T, out=theirs))
+    calls.append(lambda: torch._addmm_activation(bias, a, b.T, use_gelu=True))  # by tanh
     times = bench.times(calls)
-    for name, ms, error in zip([*rows, "cuBLAS nt"], times, [*errors, 0]):
+    for name, ms, error in zip([*rows, "cuBLAS nt", "cuBLASLt bias", "cuBLASLt gelu"], times,
+                               [*errors, 0, 0, 0]):
         print(f"{n:6} {name:15} {ms:8.4f} ms {2 * n ** 3 / ms / 1e9:6.0f} TFLOP/s, "
               f"{times[0] / ms:5.3f} of nt, error {error:.0e}", flush=True)
 

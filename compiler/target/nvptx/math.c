@@ -239,6 +239,9 @@ V tir_emit_math(struct emit *e, enum tir_op op, V x)
         return sin_or_cos(e, x, true);
     case TIR_OP_TANH:
         return tanh_(e, x);
+    case TIR_OP_TANH_APPROX:
+        return tir_llvm_asm(e->ll, e->ll->f32, STR("tanh.approx.f32 $0, $1;"), STR("=f,f"), 0, &x,
+                            1);
     case TIR_OP_ERF:
         return erf_(e, x);
     default:

@@ -217,6 +217,7 @@ V tir_emit_math64(struct emit *e, enum tir_op op, V x)
     case TIR_OP_COS:
         return sin_or_cos(e, x, true);
     case TIR_OP_TANH:
+    case TIR_OP_TANH_APPROX:
         return tanh_(e, x);
     case TIR_OP_ERF:
         return erf_(e, x);
