@@ -18,6 +18,7 @@ enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options 
 enum tir_exit tir_command_check(struct tir_arena *arena, const struct tir_options *options);
 enum tir_exit tir_command_emu(struct tir_arena *arena, const struct tir_options *options);
 enum tir_exit tir_command_trace(struct tir_arena *arena, const struct tir_options *options);
+enum tir_exit tir_command_tune(struct tir_arena *arena, const struct tir_options *options);
 enum tir_exit tir_command_fmt(struct tir_arena *arena, const struct tir_options *options);
 
 // One launch as run and emu do it, with a timeline of it and nothing printed.

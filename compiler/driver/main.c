@@ -67,8 +67,8 @@ static enum tir_exit about(struct tir_arena *arena, const struct tir_options *op
         fwrite(text.ptr, 1, text.len, stdout);
         return TIR_EXIT_FINE;
     }
-    fputs("tirc: a command is needed: build, run, check, emu, trace or fmt; tirc --help says "
-          "more\n",
+    fputs("tirc: a command is needed: build, run, check, emu, trace, tune or fmt; tirc --help "
+          "says more\n",
           stderr);
     return TIR_EXIT_USAGE;
 }
@@ -93,6 +93,8 @@ static enum tir_exit dispatch(struct tir_arena *arena, const struct tir_options 
         return tir_command_emu(arena, options);
     case TIR_COMMAND_TRACE:
         return tir_command_trace(arena, options);
+    case TIR_COMMAND_TUNE:
+        return tir_command_tune(arena, options);
     case TIR_COMMAND_FMT:
         return tir_command_fmt(arena, options);
     case TIR_COMMAND_NONE:

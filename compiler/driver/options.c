@@ -16,6 +16,7 @@ enum kind { FLAG, TEXT, CHOICE, WORD, INT, LIST, RATIO };
 #define CHECK (1u << TIR_COMMAND_CHECK)
 #define EMU   (1u << TIR_COMMAND_EMU)
 #define TRACE (1u << TIR_COMMAND_TRACE)
+#define TUNE  (1u << TIR_COMMAND_TUNE)
 #define FMT   (1u << TIR_COMMAND_FMT)
 
 static const struct {
@@ -266,6 +267,11 @@ void tir_options_help(enum tir_command command, struct tir_text *out)
                          "tensor:\n  A=randn, rand[:LO:HI], randint:LO:HI, zeros, ones, arange, "
                          "full:X, @in.npy\n  A=randn,pad=3 (row stride), strides=520x1, "
                          "offset=1 (elements), save=FILE\n  D=@out.npy (an output)\n"));
+    if (command == TIR_COMMAND_TUNE)
+        tir_text_add(
+            out, STR("\nSizes are one after the other (M=16,64), doubled (M=16..512) or the same "
+                     "for\nseveral (M=N=K=4096); a name that comes again begins new ones, which "
+                     "take over\nthe others. Scalars and tensors are given as for tirc run.\n"));
     if (command == TIR_COMMAND_TRACE)
         tir_text_add(out,
                      STR("\nThe words after the file are those of tirc run, or of tirc emu for a "

@@ -22,7 +22,7 @@ static const char model[] =
 
 void tir_timeline_init(struct tir_timeline *t, struct tir_arena *arena)
 {
-    *t = (struct tir_timeline){.arena = arena};
+    *t = (struct tir_timeline){.arena = arena, .most = MOST};
 }
 
 // The timeline's own copy of a string; there are few different ones.
@@ -45,7 +45,7 @@ void tir_timeline_add(void *user, const tir_rt_trace_event *event)
     t->end = TIR_MAX(t->end, event->end);
     t->run += event->kind == TIR_RT_TRACE_RUN ? cycles : 0;
     t->waited += event->kind == TIR_RT_TRACE_WAIT ? cycles : 0;
-    if (t->slices.len == MOST) {
+    if (t->slices.len >= t->most) {
         t->dropped++;
         return;
     }

@@ -18,7 +18,8 @@ struct tir_timeline {
     struct tir_arena *arena;
     VEC(struct tir_slice) slices;
     VEC(const char *) names;
-    uint64_t dropped;     // slices that came when there were too many
+    uint32_t most;        // slices that are kept
+    uint64_t dropped;     // slices that came when there were so many
     uint64_t run, waited; // cycles, summed over warps
     uint64_t end;         // the last cycle
     uint32_t ctas, warps; // seen; counted when it is drawn

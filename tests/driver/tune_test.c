@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What tirc tune reads and writes: sizes from words, lines into the text of a table.
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "driver/sizes.h"
+#include "driver/tuned_file.h"
+
+enum { MOST_WORDS = 8 };
+
+static TIR_NORETURN void no_memory(void *user)
+{
+    (void)user;
+    fail_msg("out of memory");
+    abort();
+}
+
+static struct tir_arena arena;
+
+static int set_up(void **state)
+{
+    (void)state;
+    tir_arena_init(&arena, NULL, no_memory, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tir_arena_finish(&arena);
+    return 0;
+}
+
+static const tir_str dims[] = {{"M", 1}, {"K", 1}, {"N", 1}};
+static const tir_artifact_kernel kernel = {.name = {"gemm", 4}, .dims = dims, .dim_count = 3};
+
+// Splits words at spaces.
+static bool parse(const char *line, struct tir_size_list *out, tir_error *error)
+{
+    const char *words[MOST_WORDS];
+    uint32_t count = 0;
+    char *copy = tir_arena_copy(&arena, line, strlen(line) + 1);
+    for (char *at = copy; *at;) {
+        assert_true(count < MOST_WORDS);
+        words[count++] = at;
+        at += strcspn(at, " ");
+        if (*at)
+            *at++ = 0;
+    }
+    return tir_sizes_parse(&arena, &kernel, words, count, out, error);
+}
+
+// All sizes as "M.K.N M.K.N", then the other words.
+static tir_str shown(const struct tir_size_list *list)
+{
+    struct tir_text text;
+    tir_text_init(&text, &arena, 0);
+    vec_foreach(const struct tir_sizes, it, &list->all)
+        tir_text_format(&text, "%s%lld.%lld.%lld", text.len ? " " : "", (long long)it->dims[0],
+                        (long long)it->dims[1], (long long)it->dims[2]);
+    vec_foreach(const char *, word, &list->rest)
+        tir_text_format(&text, " %s", *word);
+    return tir_text_str(&text);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *sizes;
+    } rows[] = {
+        {"M=1 N=2 K=3", "1.3.2"},
+        {"M=1,4 N=2,5 K=3", "1.3.2 1.3.5 4.3.2 4.3.5"},
+        {"M=N=K=16,32", "16.16.16 32.32.32"},
+        {"M=N=8 K=16..64", "8.16.8 8.32.8 8.64.8"},
+        {"M=N=8 K=16..127", "8.16.8 8.32.8 8.64.8"},
+        {"M=N=8 K=16..16,3", "8.16.8 8.3.8"},
+        {"M=0..9 N=K=1", "0.1.1"},
+        {"M=1 N=2 K=3 M=4 M=5,6", "1.3.2 4.3.2 5.3.2 6.3.2"},
+        {"M=1 N=2 K=3 M=K=7 N=8", "1.3.2 7.7.8"},
+        {"A=randn,pad=8 M=1 scale=2 N=2 K=3", "1.3.2 A=randn,pad=8 scale=2"},
+        {"M=N=K=4611686018427387904..9223372036854775807",
+         "4611686018427387904.4611686018427387904.4611686018427387904"},
+    };
+    for (size_t i = 0; i < TIR_COUNT_OF(rows); i++) {
+        struct tir_size_list list;
+        tir_error error;
+        if (!parse(rows[i].words, &list, &error))
+            fail_msg("%s: %s", rows[i].words, error.message);
+        assert_string_equal(shown(&list).ptr, rows[i].sizes);
+    }
+}
+
+static void test_wrong_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *part;
+    } rows[] = {
+        {"M=1 N=2", "needs sizes for K"},
+        {"M=1 M=2 N=3 K=4", "needs sizes for K"},
+        {"", "needs sizes for M"},
+        {"M= N=1 K=1", "M=: sizes are whole numbers"},
+        {"M=1, N=1 K=1", "M=1,: sizes are whole numbers"},
+        {"M=a N=1 K=1", "sizes are whole numbers"},
+        {"M=-1 N=1 K=1", "sizes are whole numbers"},
+        {"M=8..4 N=1 K=1", "sizes are whole numbers"},
+        {"M=8... N=1 K=1", "sizes are whole numbers"},
+        {"M=N", "sizes are whole numbers"},
+        {"M=L=1 N=1 K=1", "gemm has no dimension L"},
+        {"M=M=1 N=1 K=1", "M is there twice"},
+        {"M=1..9000000000000000000 N=1..9000000000000000000 K=1..9000000000000000000",
+         "more than 100000 sizes"},
+    };
+    for (size_t i = 0; i < TIR_COUNT_OF(rows); i++) {
+        struct tir_size_list list;
+        tir_error error;
+        assert_false(parse(rows[i].words, &list, &error));
+        if (!strstr(error.message, rows[i].part))
+            fail_msg("%s: %s", rows[i].words, error.message);
+    }
+}
+
+static void put(tir_str *table, const char *key, const char *rest)
+{
+    tir_str line = tir_str_format(&arena, "%s config(%s", key, rest);
+    *table = tir_tuned_file_put(&arena, *table, tir_str_of(key), line);
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    tir_str table = STR("// head\n");
+    put(&table, "\"d\" 1 sm_80 f(M=1)", "A)");
+    put(&table, "\"d\" 1 sm_80 g(M=1)", "A)");
+    put(&table, "\"d\" 1 sm_80 f(M=12)", "A)");
+    put(&table, "\"d\" 1 sm_80 f<T=1>(M=1)", "A)");
+    put(&table, "\"d\" 1 sm_80 f(M=1)", "B) // new");
+    assert_string_equal(table.ptr, "// head\n"
+                                   "\"d\" 1 sm_80 f(M=1) config(B) // new\n"
+                                   "\"d\" 1 sm_80 f(M=12) config(A)\n"
+                                   "\"d\" 1 sm_80 g(M=1) config(A)\n"
+                                   "\"d\" 1 sm_80 f<T=1>(M=1) config(A)\n");
+    table = STR("no newline");
+    put(&table, "\"d\" 1 sm_80 f(M=1)", "A)");
+    assert_string_equal(table.ptr, "no newline\n\"d\" 1 sm_80 f(M=1) config(A)\n");
+    table = STR("\"d\" 1 sm_80 f(M=1) config(A)");
+    put(&table, "\"d\" 1 sm_80 f(M=1)", "B)");
+    assert_string_equal(table.ptr, "\"d\" 1 sm_80 f(M=1) config(B)\n");
+    table = STR("");
+    put(&table, "\"d\" 1 sm_80 f(M=1)", "A)");
+    assert_string_equal(table.ptr, "\"d\" 1 sm_80 f(M=1) config(A)\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_wrong_sizes),
+        cmocka_unit_test(test_lines),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
