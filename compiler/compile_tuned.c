@@ -193,22 +193,28 @@ static const struct tir_tuned_binding *binding_of(const struct tir_tuned_list *l
     return NULL;
 }
 
-// Were the metas that the line names, and no others, given to this compilation, with these values?
+static bool is_given(const struct tir_compilation *c, const char *meta)
+{
+    for (size_t i = 0; i < c->options.meta_count; i++)
+        if (tir_str_is(c->options.metas[i].name, meta))
+            return true;
+    return false;
+}
+
+// Do the metas that the line names have these values, and the others the kernel's own?
 static bool is_of_this_build(const struct tir_compilation *c, const struct tir_tuned_line *line,
                              const struct tir_func *f)
 {
-    uint32_t given = 0;
+    uint32_t named = 0;
     for (uint32_t i = 0; i < f->meta_count; i++) {
         const struct tir_meta *meta = &f->metas[i];
         const struct tir_tuned_binding *it = binding_of(&line->given, meta->name);
-        bool here = false;
-        for (size_t k = 0; k < c->options.meta_count; k++)
-            here |= tir_str_is(c->options.metas[k].name, meta->name);
-        if (here != (it != NULL) || (it && !tir_str_equal(it->value, meta->value)))
+        const bool is_own = meta->is_config ? !is_given(c, meta->name) : meta->is_default;
+        if (it ? !tir_str_equal(it->value, meta->value) : !is_own)
             return false;
-        given += here;
+        named += it != NULL;
     }
-    return given == line->given.len;
+    return named == line->given.len;
 }
 
 // The sizes of the line in the order of f's dimensions.

@@ -12,13 +12,19 @@ static const struct tir_binding *given_for(const struct tir_front_options *o, co
     return NULL;
 }
 
+static bool is_same(struct lower *l, struct val a, struct val b)
+{
+    return a.kind == b.kind && tir_str_equal(meta_text(l, a), meta_text(l, b));
+}
+
 static void lower_metas(struct lower *l, const struct ast_kernel *k,
                         const struct tir_front_options *o)
 {
     struct tir_func *f = l->f;
     f->metas = arena_array(l->arena, struct tir_meta, k->metas.len);
     vec_foreach(const struct ast_binding, it, &k->metas) {
-        struct val v = meta_bind(l, it, given_for(o, it->name));
+        const struct tir_binding *given = given_for(o, it->name);
+        struct val v = meta_bind(l, it, given);
         struct symbol *old = tir_map_get(&l->names, tir_map_key(it->name));
         if (old) {
             lower_error(l, it->span, TIR_E_REDEFINED, "`%s` is a parameter twice", it->name);
@@ -26,8 +32,10 @@ static void lower_metas(struct lower *l, const struct ast_kernel *k,
         }
         scope_declare(l, it->name, it->span, v);
         if (v.kind != VAL_POISON)
-            f->metas[f->meta_count++] =
-                (struct tir_meta){.name = it->name, .value = meta_text(l, v)};
+            f->metas[f->meta_count++] = (struct tir_meta){
+                .name = it->name,
+                .value = meta_text(l, v),
+                .is_default = !given || (it->value && is_same(l, v, meta_bind(l, it, NULL)))};
     }
 }
 

@@ -216,7 +216,8 @@ struct tir_dim {
 struct tir_meta { // bound; kept for the artifact and for messages
     const char *name;
     tir_str value;
-    bool is_config; // what binds it is a configuration
+    bool is_default; // it has the value that the kernel states
+    bool is_config;  // what binds it is a configuration
 };
 
 struct tir_role { // that lower_tile has made a branch of; kept for messages

@@ -182,7 +182,9 @@ def command(tirc, row, arch):
     path, kernel, metas = row
     sets = [text for key, value in metas.items() for text in ("-D", f"{key}={value}")]
     only = ["--kernel", kernel] if kernel else []
-    return [tirc, "build", str(path), *only, f"--arch={arch}", *sets]
+    table = path.with_suffix(".tuned")
+    tuned = [f"--tuned={table}"] if table.exists() else []
+    return [tirc, "build", str(path), *only, f"--arch={arch}", *tuned, *sets]
 
 
 def usage(tirc, row, arch, ptxas):

@@ -87,7 +87,7 @@ typedef struct tir_compile_options {
     // launch end, and the runtime says who waited for what, and in which line.
     uint32_t watchdog;
     // A table of the configurations that are fastest for certain sizes on certain devices, as `tirc
-    // tune` writes it (docs/tuning.md), and what messages call it. What is no table is an error in
+    // tune` writes it (docs/runtime.md), and what messages call it. What is no table is an error in
     // the source's diagnostics, what no longer fits the program a warning.
     tir_str tuned;
     tir_str tuned_name;
