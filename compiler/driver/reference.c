@@ -85,6 +85,8 @@ static uint8_t *dense(const struct tir_tensor *t)
 {
     uint32_t size = tir_elem_size(t->elem);
     uint8_t *out = malloc((size_t)t->count * size + 1);
+    if (out && t->size == (uint64_t)t->count * size) // as it is
+        return memcpy(out, t->bytes, t->size);
     struct tir_cursor c = tir_cursor_first(t);
     for (int64_t i = 0; out && i < t->count; i++, tir_cursor_next(&c))
         memcpy(out + (size_t)i * size, c.at, size);

@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "driver/number.h"
+#include "driver/parallel.h"
 #include "driver/random.h"
 #include "ir/number.h"
 
@@ -110,6 +111,17 @@ struct tir_cursor tir_cursor_first(const struct tir_tensor *tensor)
     return (struct tir_cursor){.tensor = tensor,
                                .at = tensor->bytes +
                                      (size_t)tensor->offset * tir_elem_size(tensor->elem)};
+}
+
+// At element number `i` in row-major order.
+static struct tir_cursor cursor_at(const struct tir_tensor *t, int64_t i)
+{
+    struct tir_cursor c = tir_cursor_first(t);
+    for (uint32_t axis = t->rank; axis-- > 0 && i > 0; i /= t->shape[axis]) {
+        c.index[axis] = i % t->shape[axis];
+        c.at += c.index[axis] * t->strides[axis] * (int64_t)tir_elem_size(t->elem);
+    }
+    return c;
 }
 
 void tir_cursor_next(struct tir_cursor *cursor)
@@ -282,34 +294,54 @@ static struct tir_tensor_spec default_spec(enum tir_elem elem)
     return spec;
 }
 
+struct filling {
+    struct tir_tensor *tensor;
+    struct tir_tensor_spec spec;
+    uint64_t key;
+};
+
+// Number `i`; `pair` are the normal ones of i and its neighbour.
+static void fill_one(const struct filling *f, int64_t i, uint8_t *at, double pair[2])
+{
+    const struct tir_tensor_spec *spec = &f->spec;
+    const enum tir_elem elem = f->tensor->elem;
+    const uint64_t key = f->key;
+    switch (spec->fill) {
+    case TIR_FILL_RANDN:
+        if (i % 2 == 0)
+            tir_random_normals(key, (uint64_t)i / 2, pair);
+        set_float(elem, at, spec->a + spec->b * pair[i % 2]);
+        break;
+    case TIR_FILL_RAND:
+        set_float(elem, at, spec->a + (spec->b - spec->a) * tir_random_uniform(key, (uint64_t)i));
+        break;
+    case TIR_FILL_RANDINT:
+        set_int(elem, at, tir_random_int(key, (uint64_t)i, spec->lo, spec->hi));
+        break;
+    case TIR_FILL_ARANGE:
+        set_int(elem, at, i);
+        break;
+    case TIR_FILL_CONSTANT:
+        set_float(elem, at, spec->a);
+        break;
+    case TIR_FILL_DEFAULT:
+    case TIR_FILL_FILE:
+        break;
+    }
+}
+
+static void fill_part(void *user, int64_t first, int64_t end)
+{
+    const struct filling *f = user;
+    struct tir_cursor c = cursor_at(f->tensor, first);
+    double pair[2] = {0, 0};
+    for (int64_t i = first; i < end; i++, tir_cursor_next(&c))
+        fill_one(f, i, c.at, pair);
+}
+
 void tir_tensor_fill(struct tir_tensor *t, const struct tir_tensor_spec *given, uint64_t key)
 {
-    struct tir_tensor_spec spec = given->fill == TIR_FILL_DEFAULT ? default_spec(t->elem) : *given;
-    struct tir_cursor c = tir_cursor_first(t);
-    double pair[2] = {0, 0};
-    for (int64_t i = 0; i < t->count; i++, tir_cursor_next(&c)) {
-        switch (spec.fill) {
-        case TIR_FILL_RANDN:
-            if (i % 2 == 0)
-                tir_random_normals(key, (uint64_t)i / 2, pair);
-            set_float(t->elem, c.at, spec.a + spec.b * pair[i % 2]);
-            break;
-        case TIR_FILL_RAND:
-            set_float(t->elem, c.at,
-                      spec.a + (spec.b - spec.a) * tir_random_uniform(key, (uint64_t)i));
-            break;
-        case TIR_FILL_RANDINT:
-            set_int(t->elem, c.at, tir_random_int(key, (uint64_t)i, spec.lo, spec.hi));
-            break;
-        case TIR_FILL_ARANGE:
-            set_int(t->elem, c.at, i);
-            break;
-        case TIR_FILL_CONSTANT:
-            set_float(t->elem, c.at, spec.a);
-            break;
-        case TIR_FILL_DEFAULT:
-        case TIR_FILL_FILE:
-            return;
-        }
-    }
+    struct filling f = {t, given->fill == TIR_FILL_DEFAULT ? default_spec(t->elem) : *given, key};
+    if (f.spec.fill != TIR_FILL_FILE)
+        tir_parallel(t->count, fill_part, &f);
 }

@@ -60,7 +60,11 @@ bool tir_interp_compare(enum tir_elem elem, const void *got, const void *want, i
                         double rtol, struct tir_interp_diff *diff)
 {
     *diff = (struct tir_interp_diff){.rms = root_mean_square(elem, want, count), .first = -1};
+    const int64_t size = tir_elems[elem].bits / 8;
     for (int64_t i = 0; i < count; i++) {
+        if (size && !memcmp((const uint8_t *)got + i * size, (const uint8_t *)want + i * size,
+                            (size_t)size))
+            continue; // most are the same
         union tir_number g = element(elem, got, i), w = element(elem, want, i);
         if (agrees(elem, g, w, rtol, diff) || diff->mismatches++)
             continue;
