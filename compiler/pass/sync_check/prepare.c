@@ -8,8 +8,11 @@
 
 #include "pass/sync_check/sync_check.h"
 
+// Goes from values back to what they are computed from.
 struct walker {
     struct sync_program *p;
+    struct bitset *found; // values, by id
+    bool visits;          // marks the instructions on the way too
     VEC(const struct tir_value *) work;
 };
 
@@ -77,7 +80,7 @@ static bool is_event(const struct tir_inst *inst)
 
 static void need(struct walker *w, const struct tir_value *v)
 {
-    if (v && v->kind != TIR_VALUE_CONST && bitset_insert(&w->p->needed, v->id))
+    if (v && v->kind != TIR_VALUE_CONST && bitset_insert(w->found, v->id))
         vec_push(w->p->cx->scratch, &w->work, v);
 }
 
@@ -126,17 +129,24 @@ static uint32_t extent_count(const struct tir_inst *tiles)
     return tir_attr_find(tiles, TIR_ATTR_by)->list_count;
 }
 
-// What decides whether and how often the blocks of an instruction run.
+// What decides whether and how often the blocks of an instruction run: `count` values.
+static struct tir_value *const *bounds_of(const struct tir_inst *inst, uint32_t *count)
+{
+    if (inst->op == TIR_OP_WHILE)
+        inst = tir_yield_of(inst->regions[0]);
+    *count = inst->op == TIR_OP_IF || inst->op == TIR_OP_YIELD ? 1
+             : inst->op == TIR_OP_FOR                          ? TIR_FOR_INIT
+             : inst->op == TIR_OP_TILES                        ? extent_count(inst)
+                                                               : 0;
+    return inst->operands;
+}
+
 static void need_of_blocks(struct walker *w, const struct tir_inst *inst)
 {
-    uint32_t bounds = inst->op == TIR_OP_IF      ? 1
-                      : inst->op == TIR_OP_FOR   ? TIR_FOR_INIT
-                      : inst->op == TIR_OP_TILES ? extent_count(inst)
-                                                 : 0;
-    for (uint32_t i = 0; i < bounds; i++)
-        need(w, inst->operands[i]);
-    if (inst->op == TIR_OP_WHILE)
-        need(w, tir_yield_of(inst->regions[0])->operands[0]);
+    uint32_t count;
+    struct tir_value *const *bounds = bounds_of(inst, &count);
+    for (uint32_t i = 0; i < count; i++)
+        need(w, bounds[i]);
 }
 
 static void visit(struct walker *w, const struct tir_inst *inst)
@@ -158,7 +168,6 @@ static void need_carried(struct walker *w, const struct tir_inst *loop, uint32_t
     const struct tir_block *body = loop->regions[loop->op == TIR_OP_WHILE];
     need(w, loop->operands[before + i]);
     need(w, tir_yield_of(body)->operands[i]);
-    need_of_blocks(w, loop);
 }
 
 static void trace(struct walker *w, const struct tir_value *v)
@@ -167,7 +176,8 @@ static void trace(struct walker *w, const struct tir_value *v)
     if (v->kind == TIR_VALUE_ARG && !owner)
         return;
     const struct tir_inst *from = owner ? owner : v->def;
-    visit(w, from);
+    if (w->visits)
+        visit(w, from);
     if (from->op == TIR_OP_IF) {
         need(w, tir_yield_of(from->regions[0])->operands[v->index]);
         need(w, tir_yield_of(from->regions[1])->operands[v->index]);
@@ -175,6 +185,7 @@ static void trace(struct walker *w, const struct tir_value *v)
         uint32_t lead = !owner || from->op == TIR_OP_WHILE ? 0
                         : from->op == TIR_OP_FOR           ? 1
                                                            : extent_count(from);
+        need_of_blocks(w, from);
         if (v->index >= lead)
             need_carried(w, from, v->index - lead);
     } else if (!tir_type_is_tile(v->type)) {
@@ -248,7 +259,7 @@ static void find_instructions(struct sync_program *p, const struct tir_block *bl
 
 static void find_visited(struct sync_program *p)
 {
-    struct walker w = {.p = p};
+    struct walker w = {.p = p, .found = &p->needed, .visits = true};
     tir_foreach_inst(inst, p->f)
         if (is_event(inst) || (p->has_wgmma && tir_has_tile(inst) && inst->op != TIR_OP_YIELD))
             visit(&w, inst);
@@ -258,72 +269,112 @@ static void find_visited(struct sync_program *p)
 
 // The kernel's arguments that decide how often loops run.
 
-struct slice {
-    struct sync_program *p;
-    struct bitset seen;
-    VEC(const struct tir_value *) work;
-};
-
-static void follow(struct slice *s, const struct tir_value *v)
+static bool is_loop(const struct tir_inst *inst)
 {
-    if (v && v->kind != TIR_VALUE_CONST && tir_type_is_scalar(v->type) &&
-        bitset_insert(&s->seen, v->id))
-        vec_push(s->p->cx->scratch, &s->work, v);
+    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE;
 }
 
-static void follow_source(struct slice *s, const struct tir_value *v)
+static const struct tir_value *without_casts(const struct tir_value *v)
 {
-    const struct tir_inst *from = v->kind == TIR_VALUE_ARG ? v->block->owner : v->def;
-    for (uint32_t i = 0; i < from->operand_count; i++)
-        follow(s, from->operands[i]);
-    for (uint32_t i = 0; i < from->region_count; i++) {
-        const struct tir_inst *yield = tir_yield_of(from->regions[i]);
-        for (uint32_t k = 0; yield && k < yield->operand_count; k++)
-            follow(s, yield->operands[k]);
+    while (v->kind == TIR_VALUE_RESULT && v->def->op == TIR_OP_CAST)
+        v = v->def->operands[0];
+    return v;
+}
+
+static bool is_argument(const struct tir_value *v)
+{
+    return v->kind == TIR_VALUE_ARG && !v->block->owner;
+}
+
+// ceildiv(M, 128): M goes by 128.
+static void find_granule(struct sync_program *p, const struct tir_inst *inst)
+{
+    int64_t by = 1;
+    if ((inst->op != TIR_OP_CEILDIV && inst->op != TIR_OP_DIV) ||
+        !tir_is_const_int(inst->operands[1], &by))
+        return;
+    const struct tir_value *v = without_casts(inst->operands[0]);
+    if (is_argument(v))
+        p->args[v->index].granule = TIR_MAX(p->args[v->index].granule, by);
+}
+
+// What `count` values are computed from.
+static struct bitset slice_of(struct sync_program *p, struct tir_value *const *of, uint32_t count)
+{
+    struct bitset found = bitset_new(p->cx->scratch, p->f->value_count);
+    struct walker w = {.p = p, .found = &found};
+    for (uint32_t i = 0; i < count; i++)
+        need(&w, of[i]);
+    while (w.work.len)
+        trace(&w, vec_pop(&w.work));
+    return found;
+}
+
+// Notes that some values, which go by `step`, decide how often a loop runs. False: no argument
+// does.
+static bool use_args(struct sync_program *p, struct tir_value *const *of, uint32_t count,
+                     int64_t step, bool *which)
+{
+    struct bitset found = slice_of(p, of, count);
+    bool any = false;
+    for (uint32_t i = 0; i < p->f->body->arg_count; i++) {
+        const struct tir_value *v = p->f->body->args[i];
+        which[i] = tir_type_is_scalar(v->type) && bitset_has(&found, v->id);
+        if (which[i])
+            p->args[i].granule = TIR_MAX(p->args[i].granule, step);
+        any |= which[i];
     }
+    return any;
 }
 
-// loop: the one whose rounds v decides; NULL: it decides how many tiles there are.
-static void use_args(struct sync_program *p, const struct tir_value *v, int64_t granule,
-                     const struct tir_inst *loop)
+static bool has_loop(const struct sync_program *p, const struct tir_inst *inst)
 {
-    struct slice s = {.p = p, .seen = bitset_new(p->cx->scratch, p->f->value_count)};
-    follow(&s, v);
-    while (s.work.len) {
-        const struct tir_value *at = vec_pop(&s.work);
-        if (at->kind != TIR_VALUE_ARG || at->block->owner) {
-            follow_source(&s, at);
-            continue;
-        }
-        if (granule > p->args[at->index].granule)
-            p->args[at->index].granule = granule;
-        if (!loop)
-            continue;
-        p->args[at->index].loops = true;
-        p->has_data_loops = true;
-        bitset_insert(&p->data_loops, loop->id);
+    for (uint32_t i = 0; i < inst->region_count; i++)
+        for (const struct tir_inst *at = inst->regions[i]->first; at; at = at->next)
+            if (bitset_has(&p->data_loops, at->id) || has_loop(p, at))
+                return true;
+    return false;
+}
+
+static void find_args_of_loop(struct sync_program *p, const struct tir_inst *loop)
+{
+    uint32_t args = p->f->body->arg_count, count;
+    bool *which = arena_array(p->cx->scratch, bool, args + 1);
+    struct tir_value *const *bounds = bounds_of(loop, &count);
+    int64_t step = 1;
+    if (loop->op == TIR_OP_FOR)
+        tir_is_const_int(loop->operands[TIR_FOR_STEP], &step);
+    if (!use_args(p, bounds, count, step, which))
+        return;
+    p->has_data_loops = true;
+    bitset_insert(&p->data_loops, loop->id);
+    bool outer = has_loop(p, loop);
+    for (uint32_t i = 0; i < args; i++) {
+        p->args[i].loops |= which[i] && !outer;
+        p->args[i].outer |= which[i] && outer;
     }
 }
 
 static void find_args(struct sync_program *p)
 {
-    p->args = tir_arena_alloc_array(p->cx->scratch, p->f->body->arg_count, sizeof *p->args);
+    uint32_t args = p->f->body->arg_count, count;
+    bool *which = arena_array(p->cx->scratch, bool, args + 1);
+    VEC(const struct tir_inst *) loops = {0};
+    p->args = tir_arena_alloc_array(p->cx->scratch, args, sizeof *p->args);
     tir_foreach_inst(inst, p->f) {
-        int64_t step = 1;
         if (!bitset_has(&p->visited, inst->id))
             continue;
-        if (inst->op == TIR_OP_FOR) {
-            tir_is_const_int(inst->operands[TIR_FOR_STEP], &step);
-            use_args(p, inst->operands[TIR_FOR_BEGIN], step, inst);
-            use_args(p, inst->operands[TIR_FOR_END], step, inst);
-        } else if (inst->op == TIR_OP_WHILE) {
-            use_args(p, tir_yield_of(inst->regions[0])->operands[0], 1, inst);
-        } else if (inst->op == TIR_OP_TILES) {
-            const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
-            for (uint32_t i = 0; i < by->list_count; i++)
-                use_args(p, inst->operands[i], by->list[i], NULL);
-        }
+        find_granule(p, inst);
+        if (is_loop(inst))
+            vec_push(p->cx->scratch, &loops, inst);
+        if (inst->op != TIR_OP_TILES)
+            continue;
+        struct tir_value *const *extents = bounds_of(inst, &count);
+        for (uint32_t i = 0; i < count; i++)
+            use_args(p, extents + i, 1, tir_attr_find(inst, TIR_ATTR_by)->list[i], which);
     }
+    while (loops.len) // those within before those around
+        find_args_of_loop(p, vec_pop(&loops));
 }
 
 // Buffers and agents.

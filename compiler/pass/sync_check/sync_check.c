@@ -173,29 +173,37 @@ static enum sync_outcome replay_once(struct plan *s, uint32_t waves, uint32_t se
     }
 }
 
-static enum sync_outcome replay(struct plan *s, int64_t rounds)
+// So that a ring goes round in tiles of so many rounds.
+static uint32_t waves_of(const struct plan *s, int64_t rounds)
 {
     int64_t ring = 2 * s->p.depth + 2;
-    int64_t waves = rounds ? TIR_MAX(tir_ceil_div(ring, rounds) + 1, 2) : 2;
-    enum sync_outcome outcome = replay_once(s, (uint32_t)waves, 0);
+    return rounds ? (uint32_t)TIR_MAX(tir_ceil_div(ring, rounds) + 1, 2) : 2;
+}
+
+static enum sync_outcome replay(struct plan *s, int64_t rounds)
+{
+    uint32_t waves = waves_of(s, rounds);
+    enum sync_outcome outcome = replay_once(s, waves, 0);
     bool decided = s->decided;
     for (uint32_t seed = 1; decided && seed <= MIXED_SEEDS + 1 && outcome == SYNC_GOING; seed++)
-        outcome = replay_once(s, (uint32_t)waves, seed);
+        outcome = replay_once(s, waves, seed);
     s->most = TIR_MAX(s->most, rounds);
     return outcome;
 }
 
-static bool is_loop_arg(const struct plan *s, uint32_t i)
-{
-    return s->p.args[i].loops;
-}
-
-// Loops get `rounds` rounds, and all else room for several tiles.
-static void set_args(struct plan *s, int64_t rounds)
+// Loops get `rounds` rounds, those around them `waves`, and all else room for several tiles.
+static void set_args(struct plan *s, int64_t rounds, int64_t waves)
 {
     for (uint32_t i = 0; i < s->p.f->body->arg_count; i++) {
         int64_t granule = TIR_MAX(s->p.args[i].granule, 1);
-        s->args[i] = granule * (is_loop_arg(s, i) ? rounds : 4);
+        if (s->p.args[i].loops) {
+            s->args[i] = granule * rounds;
+        } else if (s->p.args[i].outer) {
+            s->args[i] = granule * waves;
+            waves = 1; // of rows * columns one is enough
+        } else {
+            s->args[i] = granule * 4;
+        }
     }
 }
 
@@ -206,23 +214,25 @@ static enum sync_outcome replay_apart(struct plan *s)
     uint32_t count = 0;
     enum sync_outcome outcome = SYNC_GOING;
     for (uint32_t i = 0; i < s->p.f->body->arg_count; i++)
-        count += is_loop_arg(s, i);
-    for (uint32_t i = 0; count > 1 && i < s->p.f->body->arg_count; i++)
-        for (uint32_t k = 0; is_loop_arg(s, i) && k < TIR_COUNT_OF(some) && outcome == SYNC_GOING;
-             k++) {
-            set_args(s, s->p.depth);
+        count += s->p.args[i].loops || s->p.args[i].outer;
+    for (uint32_t i = 0; count > 1 && i < s->p.f->body->arg_count; i++) {
+        if (!s->p.args[i].loops && !s->p.args[i].outer)
+            continue;
+        for (uint32_t k = 0; k < TIR_COUNT_OF(some) && outcome == SYNC_GOING; k++) {
+            set_args(s, s->p.depth, 2);
             s->args[i] = some[k] * TIR_MAX(s->p.args[i].granule, 1);
             outcome = replay(s, TIR_MAX(some[k], 1));
         }
+    }
     return outcome;
 }
 
 // One element more than whole rounds.
 static enum sync_outcome replay_ragged(struct plan *s)
 {
-    set_args(s, s->p.depth);
+    set_args(s, s->p.depth, waves_of(s, s->p.depth));
     for (uint32_t i = 0; i < s->p.f->body->arg_count; i++)
-        s->args[i] += is_loop_arg(s, i);
+        s->args[i] += s->p.args[i].loops;
     return replay(s, s->p.depth);
 }
 
@@ -231,7 +241,7 @@ static enum sync_outcome replay_ragged(struct plan *s)
 static enum sync_outcome replay_long(struct plan *s)
 {
     s->watches = true;
-    set_args(s, 6 * s->p.depth + 4);
+    set_args(s, 6 * s->p.depth + 4, 1);
     enum sync_outcome outcome = replay_once(s, 1, 0);
     if (outcome == SYNC_GOING && !s->recurs && s->replays)
         tir_sync_unchecked_text(
@@ -248,7 +258,7 @@ static enum sync_outcome replay_all(struct plan *s)
     if (s->p.ctas > SYNC_CTAS)
         return SYNC_GIVEN_UP;
     for (int64_t rounds = 0; rounds <= most && outcome == SYNC_GOING; rounds++) {
-        set_args(s, rounds);
+        set_args(s, rounds, waves_of(s, rounds));
         outcome = replay(s, s->p.has_data_loops ? rounds : 1);
     }
     if (outcome == SYNC_GOING && s->p.has_data_loops)

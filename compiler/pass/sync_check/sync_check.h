@@ -241,8 +241,9 @@ struct sync_program {
     uint32_t class_first[SYNC_CLASSES + 1]; // warps; the last is where they end
     struct {
         int64_t granule;
-        bool loops;
-    } * args; // by index in the kernel's block
+        bool loops; // decides how often loops run that have no other in them
+        bool outer; // or those that have
+    } * args;       // by index in the kernel's block
     VEC(tir_str) unchecked;
     uint64_t work, work_limit;
 };
