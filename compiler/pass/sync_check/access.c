@@ -80,12 +80,13 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     const struct sync_buffer *of = buffer_of(r, who->agent, inst, base);
     if (!of)
         return;
-    const struct sync_buffer *b = tir_sync_view(r, who->agent, inst, of);
+    struct sync_buffer b;
+    tir_sync_view(who->agent, inst, of, &b);
     struct sync_record record = ordinary(who, inst, access);
-    record.same = same_elements(r, who->agent, inst, tile, b);
+    record.same = same_elements(r, who->agent, inst, tile, &b);
     if (!tile->rank)
         tir_sync_points(r, who, inst, of, &record);
-    tir_sync_access(r, who, b, record);
+    tir_sync_access(r, who, &b, record);
 }
 
 // Scratch is written, all threads meet, it is read.
@@ -141,7 +142,8 @@ static void copy(struct sync_run *r, const struct sync_who *who, const struct ti
         bool vector = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_vector;
         struct sync_record record =
             vector ? ordinary(who, inst, SYNC_WRITE)
-                   : grouped(inst, SYNC_WRITE, a->copies, a->copies_closed, false);
+                   : grouped(inst, SYNC_WRITE, tir_sync_use_strand(r, &a->copies), a->copies_closed,
+                             false);
         record.same = mix(mix(inst->id, a->role_id), box_hash(to)) | 1;
         record.grouped = !vector;
         if (!vector) {
@@ -173,8 +175,9 @@ static void store_bulk(struct sync_run *r, const struct sync_who *who, const str
     if (from->type->space != TIR_SPACE_SHARED)
         return;
     const struct sync_buffer *b = buffer_of(r, who->agent, inst, from);
+    uint16_t strand = tir_sync_use_strand(r, &t->bulk);
     if (b)
-        tir_sync_access(r, who, b, grouped(inst, SYNC_READ, t->bulk, t->bulk_closed, true));
+        tir_sync_access(r, who, b, grouped(inst, SYNC_READ, strand, t->bulk_closed, true));
     t->bulk_open = t->bulk_last = inst;
 }
 
@@ -214,6 +217,7 @@ static void product(struct sync_run *r, const struct sync_who *who, const struct
         return;
     }
     check_registers(r, a, inst);
+    uint16_t strand = tir_sync_use_strand(r, &a->wgmma);
     // All lanes come to it with what they have loaded for A.
     if (inst->operands[TIR_DOT_A]->type->space == TIR_SPACE_VALUE)
         tir_sync_warp(r, a);
@@ -222,7 +226,7 @@ static void product(struct sync_run *r, const struct sync_who *who, const struct
         const struct sync_buffer *b =
             v->type->space == TIR_SPACE_VALUE ? NULL : buffer_of(r, a, inst, v);
         if (b)
-            tir_sync_access(r, who, b, grouped(inst, SYNC_READ, a->wgmma, a->wgmma_closed, true));
+            tir_sync_access(r, who, b, grouped(inst, SYNC_READ, strand, a->wgmma_closed, true));
     }
     a->slots[inst->results[0]->id] = (struct sync_value){
         .kind = SYNC_TILE, .made = ++a->now, .group = a->wgmma_closed + 1, .by = inst};
@@ -291,6 +295,8 @@ static void commit_or_wait_bulk(const struct sync_who *who, bool commit, int64_t
             continue;
         }
         t->bulk_done = TIR_MAX(t->bulk_done, all_but(t->bulk_closed, groups));
+        if (!t->bulk)
+            continue;
         t->clock.known[t->bulk] = TIR_MAX(t->clock.known[t->bulk], t->bulk_done);
         a->all.known[t->bulk] = TIR_MAX(a->all.known[t->bulk], t->bulk_done);
     }
@@ -321,7 +327,7 @@ void tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const str
     default: // each thread knows of its own copies alone
         if (commit)
             a->copies_closed++;
-        else
+        else if (a->copies)
             a->all.known[a->copies] =
                 TIR_MAX(a->all.known[a->copies], all_but(a->copies_closed, groups));
         break;

@@ -12,13 +12,6 @@ static uint32_t named_id(const struct tir_inst *inst)
     return (uint32_t)tir_attr_int(inst, TIR_ATTR_id, 0);
 }
 
-static struct sync_named *named(struct sync_run *r, uint32_t cta, uint32_t id)
-{
-    if (!r->named[cta][id])
-        r->named[cta][id] = arena_new(r->arena, struct sync_named);
-    return r->named[cta][id];
-}
-
 struct sync_mbarrier *tir_sync_mbarriers(struct sync_run *r, const struct sync_agent *a,
                                          const struct tir_inst *inst, const struct tir_value *bar,
                                          uint32_t cta, int64_t *count)
@@ -210,19 +203,19 @@ static void complete_named(struct sync_run *r, struct sync_named *n)
     n->completed++;
     r->phases++;
     n->arrived = 0;
-    n->here = 0;
+    for (uint32_t i = 0; i < r->agent_count; i++)
+        bitset_remove(&n->here, i);
 }
 
 static void come_to(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                     struct sync_named *n, uint32_t expected)
 {
     struct sync_agent *a = who->agent;
-    uint64_t bit = UINT64_C(1) << a->id;
     bool quiet = inst->op == TIR_OP_CLUSTER_ARRIVE && tir_attr_int(inst, TIR_ATTR_relaxed, 0);
     if (who->lanes != SYNC_LANES) {
         tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
                       "only some lanes of a warp come to this barrier");
-    } else if (n->here & bit) {
+    } else if (bitset_has(&n->here, a->id)) {
         tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, n->last, "the last arrival before it",
                       "a warp comes to this barrier again before it is complete");
     } else if (n->arrived && n->expected != expected && inst->op != TIR_OP_CLUSTER_ARRIVE) {
@@ -236,7 +229,7 @@ static void come_to(struct sync_run *r, const struct sync_who *who, const struct
         return;
     n->expected = expected;
     n->arrived += a->warps * SYNC_LANES;
-    n->here |= bit;
+    bitset_insert(&n->here, a->id);
     n->last = inst;
     if (!quiet)
         tir_sync_release(r, who, &n->arriving);
@@ -250,9 +243,9 @@ void tir_sync_exit(struct sync_run *r, const struct sync_agent *a)
     r->threads_left -= a->warps * SYNC_LANES;
     if (!n)
         return;
-    if (n->here >> a->id & 1) // it counts as one of those that have ended
+    if (bitset_has(&n->here, a->id)) // it counts as one of those that have ended
         n->arrived -= a->warps * SYNC_LANES;
-    if (n->here && n->arrived == r->threads_left)
+    if (n->arrived && n->arrived == r->threads_left)
         complete_named(r, n);
 }
 
@@ -278,7 +271,7 @@ bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
                            const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
-    uint32_t warps = a->role_id ? tir_crew_of(r->p->f, a->role).warps : r->p->threads / SYNC_LANES;
+    uint32_t warps = a->role_id ? a->crew.warps : r->p->threads / SYNC_LANES;
     if (warps == 1) {
         tir_sync_warp(r, a);
         return true;
@@ -287,7 +280,7 @@ bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
         r->outcome = SYNC_GIVEN_UP;
         return true;
     }
-    return meet(r, who, inst, named(r, a->cta, a->role_id), warps * SYNC_LANES);
+    return meet(r, who, inst, tir_sync_named(r, a->cta, a->role_id), warps * SYNC_LANES);
 }
 
 static void fence(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
@@ -315,7 +308,7 @@ static void fence(struct sync_run *r, const struct sync_who *who, const struct t
 static bool cluster(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
-    struct sync_named *n = named(r, 0, SYNC_BARRIERS);
+    struct sync_named *n = tir_sync_named(r, 0, SYNC_BARRIERS);
     if (inst->op == TIR_OP_CLUSTER_ARRIVE) {
         a->cluster_ticket = n->completed + 1;
         come_to(r, who, inst, n, r->threads_left);
@@ -348,9 +341,9 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
     case TIR_OP_WAIT:
         return wait(r, who, inst);
     case TIR_OP_BAR_SYNC:
-        return meet(r, who, inst, named(r, a->cta, named_id(inst)), threads);
+        return meet(r, who, inst, tir_sync_named(r, a->cta, named_id(inst)), threads);
     case TIR_OP_BAR_ARRIVE:
-        come_to(r, who, inst, named(r, a->cta, named_id(inst)), threads);
+        come_to(r, who, inst, tir_sync_named(r, a->cta, named_id(inst)), threads);
         return true;
     case TIR_OP_WARP_SYNC:
         if (who->lanes == SYNC_LANES)
@@ -397,7 +390,7 @@ static void check_mbarrier(struct sync_run *r, const struct sync_mbarrier *m,
 void tir_sync_check_end(struct sync_run *r)
 {
     for (uint32_t c = 0; c < r->p->ctas; c++) {
-        struct sync_clock *end = arena_new(r->arena, struct sync_clock);
+        struct sync_clock clock = tir_sync_new_clock(r), *end = &clock;
         for (uint32_t i = 0; i < r->agent_count; i++)
             if (r->agents[i].cta == c)
                 tir_sync_join(r, end, &r->agents[i].all);

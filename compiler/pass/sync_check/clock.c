@@ -9,19 +9,32 @@
 
 uint16_t tir_sync_strand(struct sync_run *r)
 {
-    if (r->strand_count == SYNC_STRANDS) {
-        r->outcome = SYNC_GIVEN_UP;
+    if (r->strand_count == r->p->strands) {
+        bool more = r->p->strands < SYNC_MOST_STRANDS;
+        r->p->strands *= more ? 2 : 1;
+        r->outcome = more ? SYNC_AGAIN : SYNC_GIVEN_UP;
         return 0;
     }
     return (uint16_t)r->strand_count++;
 }
 
+uint16_t tir_sync_use_strand(struct sync_run *r, uint16_t *strand)
+{
+    if (!*strand)
+        *strand = tir_sync_strand(r);
+    return *strand;
+}
+
+static void join(uint32_t *restrict into, const uint32_t *restrict from, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        into[i] = TIR_MAX(into[i], from[i]);
+}
+
 void tir_sync_join(const struct sync_run *r, struct sync_clock *into, const struct sync_clock *from)
 {
-    for (uint32_t i = 0; i < r->strand_count; i++) {
-        into->known[i] = TIR_MAX(into->known[i], from->known[i]);
-        into->fenced[i] = TIR_MAX(into->fenced[i], from->fenced[i]);
-    }
+    join(into->known, from->known, r->strand_count);
+    join(into->fenced, from->fenced, r->strand_count);
 }
 
 struct sync_clock *tir_sync_clock(const struct sync_who *who)
@@ -41,6 +54,8 @@ void tir_sync_acquire(const struct sync_run *r, const struct sync_who *who,
 
 void tir_sync_learn(struct sync_agent *a, uint16_t strand, uint32_t at)
 {
+    if (!strand)
+        return;
     for (uint32_t t = 0; t < a->thread_count; t++)
         a->threads[t].clock.known[strand] = TIR_MAX(a->threads[t].clock.known[strand], at);
     a->all.known[strand] = TIR_MAX(a->all.known[strand], at);
@@ -103,9 +118,9 @@ uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, uint32_t lane
         return 0;
     }
     struct sync_thread *t = &a->threads[a->thread_count];
-    *t = (struct sync_thread){.clock = a->threads[0].clock, .lane = lane};
+    *t = (struct sync_thread){.clock = t->clock, .lane = lane};
+    tir_sync_join(r, &t->clock, &a->threads[0].clock);
     t->data = tir_sync_strand(r);
-    t->bulk = tir_sync_strand(r);
     t->clock.known[t->data] = a->all.known[t->data] = 1;
     return a->thread_count++;
 }

@@ -14,39 +14,29 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-// One dimension of a slice: the index and the size, of a dimension of `extent`.
-static bool slice_dim(const struct sync_value *index, int64_t size, int64_t extent, int64_t *begin,
-                      int64_t *out)
-{
-    if (size < 0 || index->kind != SYNC_INT) { // an index tile: anywhere
-        *begin = 0;
-        *out = extent;
-        return size < 0;
-    }
-    int64_t end = index->number + TIR_MAX(size, 1);
-    *begin = clamp(index->number, 0, extent);
-    *out = clamp(end, 0, extent) - *begin; // what lies outside is dropped
-    return true;
-}
-
-const struct sync_buffer *tir_sync_view(struct sync_run *r, const struct sync_agent *a,
-                                        const struct tir_inst *inst, const struct sync_buffer *of)
+void tir_sync_view(const struct sync_agent *a, const struct tir_inst *inst,
+                   const struct sync_buffer *of, struct sync_buffer *out)
 {
     const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
-    struct sync_buffer *b = tir_arena_copy(r->arena, of, sizeof *b);
-    b->rank = 0;
+    struct tir_value *const *indices = tir_ref_indices(inst);
+    *out = *of;
+    out->rank = 0;
     for (uint32_t d = 0; d < of->rank; d++) {
-        struct sync_value index = tir_sync_value(r, a, tir_ref_indices(inst)[d]);
+        const struct tir_value *v = indices[d];
+        bool constant = v->kind == TIR_VALUE_CONST;
         uint32_t to = of->dim[d];
-        int64_t begin, size;
-        if (!slice_dim(&index, box->list[d], of->box.size[to], &begin, &size))
-            b->exact = false;
-        b->box.begin[to] += begin;
-        b->box.size[to] = size;
-        if (box->list[d])
-            b->dim[b->rank++] = (uint8_t)to;
+        int64_t extent = of->box.size[to], size = box->list[d];
+        if (size < 0 || (!constant && a->slots[v->id].kind != SYNC_INT)) { // anywhere
+            out->exact &= size < 0;
+        } else {
+            int64_t from = constant ? v->constant.i : a->slots[v->id].number;
+            int64_t begin = clamp(from, 0, extent);
+            out->box.begin[to] += begin; // what lies outside is dropped
+            out->box.size[to] = clamp(from + TIR_MAX(size, 1), 0, extent) - begin;
+        }
+        if (size)
+            out->dim[out->rank++] = (uint8_t)to;
     }
-    return b;
 }
 
 static int compare(const void *a, const void *b)

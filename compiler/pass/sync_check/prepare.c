@@ -199,14 +199,21 @@ static void find_fixed(struct sync_program *p)
     tir_foreach_inst(inst, p->f) {
         bool fixed = inst->op == TIR_OP_ELECT || inst->op == TIR_OP_ALLOC ||
                      (tir_has_trait(inst, TIR_PURE) && !inst->region_count);
+        bool constant = true;
         for (uint32_t i = 0; fixed && i < inst->operand_count; i++) {
             const struct tir_value *v = inst->operands[i];
             bool argument = v && v->kind == TIR_VALUE_ARG && !v->block->owner;
-            fixed = v && (v->kind == TIR_VALUE_CONST || argument || bitset_has(&p->fixed, v->id));
+            bool number = v && v->kind == TIR_VALUE_CONST;
+            fixed = number || argument || (v && bitset_has(&p->fixed, v->id));
+            constant &= number || (v && bitset_has(&p->constant, v->id));
         }
-        for (uint32_t i = 0; fixed && i < inst->result_count; i++)
-            if (!tir_type_is_tile(inst->results[i]->type))
-                bitset_insert(&p->fixed, inst->results[i]->id);
+        for (uint32_t i = 0; fixed && i < inst->result_count; i++) {
+            if (tir_type_is_tile(inst->results[i]->type))
+                continue;
+            bitset_insert(&p->fixed, inst->results[i]->id);
+            if (constant)
+                bitset_insert(&p->constant, inst->results[i]->id);
+        }
     }
 }
 
@@ -240,7 +247,16 @@ static enum sync_class class_of(const struct sync_program *p, const struct tir_i
     }
     if (is_event(inst) || tir_has_tile(inst) || !inst->result_count)
         return SYNC_OTHER;
-    return bitset_has(&p->fixed, inst->results[0]->id) ? SYNC_ONCE : SYNC_VALUE;
+    if (bitset_has(&p->fixed, inst->results[0]->id))
+        return SYNC_ONCE;
+    if (inst->op == TIR_OP_VIEW)
+        return SYNC_VIEW;
+    bool elementwise = tir_has_trait(inst, TIR_PURE) && inst->operand_count &&
+                       inst->operand_count <= 3 && !tir_type_is_buffer(inst->results[0]->type);
+    return elementwise && inst->op != TIR_OP_BITCAST &&
+                   !tir_elem_is_float(inst->results[0]->type->elem)
+               ? SYNC_ARITHMETIC
+               : SYNC_VALUE;
 }
 
 static void find_instructions(struct sync_program *p, const struct tir_block *block)
@@ -400,6 +416,16 @@ static void find_roots(struct sync_program *p)
     }
 }
 
+// Each value that is a buffer has a place of its own in an agent.
+static void find_buffers(struct sync_program *p)
+{
+    p->buffer_of = arena_array(p->cx->scratch, uint32_t, p->f->value_count);
+    tir_foreach_inst(inst, p->f)
+        if (p->classes[inst->id] && inst->result_count &&
+            tir_type_is_buffer(inst->results[0]->type))
+            p->buffer_of[inst->results[0]->id] = p->buffer_count++;
+}
+
 static void find_depth(struct sync_program *p)
 {
     p->depth = 2;
@@ -480,6 +506,8 @@ bool tir_sync_prepare(struct sync_program *p)
     p->visited = bitset_new(p->cx->scratch, f->inst_count);
     p->needed = bitset_new(p->cx->scratch, f->value_count);
     p->fixed = bitset_new(p->cx->scratch, f->value_count);
+    p->constant = bitset_new(p->cx->scratch, f->value_count);
+    p->strands = SYNC_STRANDS;
     p->classes = arena_array(p->cx->scratch, uint8_t, f->inst_count);
     p->next = arena_array(p->cx->scratch, const struct tir_inst *, f->inst_count);
     p->data_loops = bitset_new(p->cx->scratch, f->inst_count);
@@ -490,6 +518,7 @@ bool tir_sync_prepare(struct sync_program *p)
     find_fixed(p);
     find_visited(p);
     find_instructions(p, f->body);
+    find_buffers(p);
     find_args(p);
     return true;
 }

@@ -47,8 +47,11 @@ static void carry(struct sync_run *r, struct sync_agent *a, struct tir_value *co
     struct sync_value few[16], *x = few;
     if (count > TIR_COUNT_OF(few))
         x = arena_array(r->arena, struct sync_value, count);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         x[i] = tir_sync_value(r, a, from[i]);
+        if (x[i].kind == SYNC_BUFFER) // its place is used again
+            x[i].buffer = tir_arena_copy(r->arena, x[i].buffer, sizeof *x[i].buffer);
+    }
     for (uint32_t i = 0; i < count; i++)
         set_slot(a, to[i], x[i]);
 }
@@ -71,7 +74,7 @@ static bool is_uniform(struct sync_run *r, const struct sync_agent *a, const uin
         for (; p->class_first[i] > a->first_warp + w; i--)
             p->class_first[i + 1] = p->class_first[i];
         p->class_first[i + 1] = a->first_warp + w;
-        r->outcome = SYNC_SPLIT;
+        r->outcome = SYNC_AGAIN;
         return false;
     }
     return true;
@@ -79,8 +82,8 @@ static bool is_uniform(struct sync_run *r, const struct sync_agent *a, const uin
 
 // The lanes of `within` for which a condition is true, or is not.
 static struct sync_lanes lanes_where(struct sync_run *r, struct sync_agent *a,
-                                     const struct sync_lanes *within,
-                                     const struct sync_value *cond, bool wanted)
+                                     const struct sync_lanes *within, const struct sync_value *cond,
+                                     bool wanted)
 {
     uint32_t *mask = arena_array(r->arena, uint32_t, a->warps);
     bool all = true;
@@ -341,8 +344,8 @@ static void enter(struct sync_run *r, struct sync_agent *a, const struct tir_ins
         start_tiles(r, a, inst);
         break;
     case TIR_OP_ROLE:
-        if (a->role == inst) {
-            a->role_id = tir_crew_of(r->p->f, inst).number + 1;
+        if (a->crew.role == inst) {
+            a->role_id = a->crew.number + 1;
             push(r, a, inst, inst->regions[0]);
         }
         break;
@@ -374,16 +377,6 @@ static bool execute(struct sync_run *r, struct sync_agent *a, const struct tir_i
     if (a->stage == 0)
         a->visits[inst->id]++;
     switch ((enum sync_class)r->p->classes[inst->id]) {
-    case SYNC_SKIP:
-        return true;
-    case SYNC_ONCE:
-        if (a->slots[inst->results[0]->id].kind != SYNC_UNSET)
-            return true;
-        tir_sync_evaluate(r, a, inst);
-        return true;
-    case SYNC_VALUE:
-        tir_sync_evaluate(r, a, inst);
-        return true;
     case SYNC_BLOCKS:
         enter(r, a, inst);
         return true;
@@ -394,15 +387,40 @@ static bool execute(struct sync_run *r, struct sync_agent *a, const struct tir_i
         return true;
     case SYNC_PRODUCT:
         return tir_sync_access_op(r, &who, inst);
-    case SYNC_OTHER:
+    default:
         return other(r, &who, inst);
     }
-    return true;
 }
 
-static bool is_silent(const struct sync_program *p, const struct tir_inst *inst)
+// Computes what only the agent itself sees, as far as it comes: what is next then.
+static const struct tir_inst *run_silent(struct sync_run *r, struct sync_agent *a,
+                                         const struct tir_inst *inst)
 {
-    return inst && (p->classes[inst->id] == SYNC_VALUE || p->classes[inst->id] == SYNC_ONCE);
+    const struct sync_program *p = r->p;
+    for (; inst; inst = p->next[inst->id]) {
+        r->p->work++;
+        switch ((enum sync_class)p->classes[inst->id]) {
+        case SYNC_ARITHMETIC:
+            if (!tir_sync_arithmetic(a, inst))
+                tir_sync_evaluate(r, a, inst);
+            break;
+        case SYNC_VIEW:
+            if (!tir_sync_evaluate_view(r, a, inst))
+                tir_sync_evaluate(r, a, inst);
+            break;
+        case SYNC_ONCE:
+            if (a->slots[inst->results[0]->id].kind == SYNC_UNSET)
+                tir_sync_evaluate(r, a, inst);
+            break;
+        case SYNC_VALUE:
+            a->visits[inst->id]++;
+            tir_sync_evaluate(r, a, inst);
+            break;
+        default:
+            return inst;
+        }
+    }
+    return NULL;
 }
 
 // One instruction that others can see, or the end of a block: agents take turns, so that of two
@@ -410,11 +428,7 @@ static bool is_silent(const struct sync_program *p, const struct tir_inst *inst)
 // it has to wait.
 static bool step(struct sync_run *r, struct sync_agent *a)
 {
-    const struct tir_inst *inst = top(a)->next;
-    for (; is_silent(r->p, inst); inst = r->p->next[inst->id]) {
-        r->p->work++;
-        execute(r, a, inst);
-    }
+    const struct tir_inst *inst = run_silent(r, a, top(a)->next);
     top(a)->next = inst;
     if (!inst) {
         end_block(r, a);
@@ -424,7 +438,7 @@ static bool step(struct sync_run *r, struct sync_agent *a)
         }
         return true;
     }
-    if (++r->p->work > r->p->work_limit) {
+    if (r->p->work > r->p->work_limit) {
         r->outcome = SYNC_GIVEN_UP;
         return true;
     }
@@ -495,64 +509,9 @@ static void report_stopped(struct sync_run *r)
                   tir_ops[first->stopped->op].name);
 }
 
-// The state.
-
-static void new_agent(struct sync_run *r, uint32_t cta, uint32_t first, uint32_t warps)
-{
-    struct sync_program *p = r->p;
-    if (r->agent_count == SYNC_AGENTS) {
-        r->outcome = SYNC_GIVEN_UP;
-        return;
-    }
-    struct sync_agent *a = &r->agents[r->agent_count];
-    *a = (struct sync_agent){
-        .id = r->agent_count++, .cta = cta, .first_warp = first, .warps = warps};
-    for (const struct tir_inst *inst = p->f->body->first; inst; inst = inst->next) {
-        if (inst->op != TIR_OP_ROLE)
-            continue;
-        struct tir_crew crew = tir_crew_of(p->f, inst);
-        if (first >= crew.first && first < crew.first + crew.warps)
-            a->role = inst;
-    }
-    a->slots = arena_array(r->arena, struct sync_value, p->f->value_count);
-    a->visits = arena_array(r->arena, uint32_t, p->f->inst_count);
-    for (uint32_t i = 0; i < p->f->body->arg_count; i++) {
-        const struct tir_value *v = p->f->body->args[i];
-        bool known = tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem);
-        a->slots[v->id] = known ? (struct sync_value){.kind = SYNC_INT, .number = r->args[i]}
-                                : (struct sync_value){.kind = SYNC_SYMBOL, .number = v->id};
-    }
-    a->events = tir_sync_strand(r);
-    a->wgmma = tir_sync_strand(r);
-    a->copies = tir_sync_strand(r);
-    a->thread_count = 1;
-    a->threads[0].data = tir_sync_strand(r);
-    a->threads[0].bulk = tir_sync_strand(r);
-    a->all.known[a->threads[0].data] = 1;
-    tir_sync_learn(a, a->events, 1);
-    push(r, a, NULL, p->f->body);
-}
-
-static void set_up(struct sync_run *r)
-{
-    struct sync_program *p = r->p;
-    r->threads_left = p->ctas * p->class_first[p->class_count] * SYNC_LANES;
-    r->agents = arena_array(r->arena, struct sync_agent, 2 * p->ctas * p->class_count);
-    r->shadows = arena_array(r->arena, struct sync_shadow, p->ctas * p->roots.len + 1);
-    r->mbarriers = arena_array(r->arena, struct sync_mbarrier, p->ctas * p->mbarrier_count + 1);
-    for (uint32_t c = 0; c < p->ctas; c++)
-        for (uint32_t i = 0; i < p->class_count && r->outcome == SYNC_GOING; i++) {
-            uint32_t first = p->class_first[i], warps = p->class_first[i + 1] - first;
-            new_agent(r, c, first, 1);
-            if (warps > 1)
-                new_agent(r, c, first + 1, warps - 1);
-        }
-}
-
 enum sync_outcome tir_sync_replay(struct sync_run *r)
 {
-    r->outcome = SYNC_GOING;
-    set_up(r);
+    tir_sync_reset(r);
     for (bool moved = true; moved && r->outcome == SYNC_GOING && !r->recurs;) {
         moved = false;
         for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++) {

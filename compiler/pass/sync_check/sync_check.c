@@ -27,7 +27,8 @@ struct plan {
     uint32_t replays;
     int64_t most; // rounds
     bool decided;
-    bool watches, recurs; // the state of a long loop
+    bool watches, recurs;  // the state of a long loop
+    struct sync_run state; // that all replays begin with, once it is made
 };
 
 // The host block, for the arguments as they are.
@@ -152,32 +153,36 @@ static bool are_allowed(struct plan *s)
 static enum sync_outcome replay_once(struct plan *s, uint32_t waves, uint32_t seed)
 {
     struct tir_arena *arena = s->p.cx->scratch;
+    s->decided = false;
+    if (!are_allowed(s))
+        return SYNC_GOING;
     for (;;) {
+        if (!s->state.agents)
+            tir_sync_set_up(&s->state);
         struct tir_arena_mark mark = tir_arena_mark(arena);
-        struct sync_run r = {.p = &s->p,
-                             .arena = arena,
-                             .args = s->args,
-                             .waves = waves,
-                             .seed = seed,
-                             .watches = s->watches};
-        enum sync_outcome outcome = SYNC_GOING;
-        if (are_allowed(s)) {
-            outcome = tir_sync_replay(&r);
-            s->replays++;
-        }
+        struct sync_run r = s->state;
+        r.args = s->args;
+        r.waves = waves;
+        r.seed = seed;
+        r.watches = s->watches;
+        enum sync_outcome outcome = tir_sync_replay(&r);
+        s->replays += outcome != SYNC_AGAIN;
         s->decided = r.decided;
         s->recurs |= r.recurs;
         tir_arena_release(arena, mark);
-        if (outcome != SYNC_SPLIT)
+        if (outcome != SYNC_AGAIN)
             return outcome;
+        s->state.agents = NULL;
     }
 }
 
-// So that a ring goes round in tiles of so many rounds.
+// So that a ring goes round twice in tiles of so many rounds, and one tile more where they are
+// short.
 static uint32_t waves_of(const struct plan *s, int64_t rounds)
 {
     int64_t ring = 2 * s->p.depth + 2;
-    return rounds ? (uint32_t)TIR_MAX(tir_ceil_div(ring, rounds) + 1, 2) : 2;
+    int64_t more = rounds <= s->p.depth;
+    return rounds ? (uint32_t)TIR_MAX(tir_ceil_div(ring, rounds) + more, 2) : 2;
 }
 
 static enum sync_outcome replay(struct plan *s, int64_t rounds)
@@ -298,6 +303,7 @@ enum tir_change tir_pass_sync_check(struct tir_func *f, struct tir_pass_cx *cx)
     if (!tir_sync_limits(&s.p))
         return TIR_FAILED;
     s.args = arena_array(cx->scratch, int64_t, f->body->arg_count + 1);
+    s.state = (struct sync_run){.p = &s.p, .arena = cx->scratch};
     enum sync_outcome outcome = replay_all(&s);
     if (outcome == SYNC_FAILED)
         return TIR_FAILED;

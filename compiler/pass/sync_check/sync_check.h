@@ -28,22 +28,23 @@
 
 enum {
     SYNC_LANES = 32,
-    SYNC_STRANDS = 160,
+    SYNC_STRANDS = 64, // to begin with
+    SYNC_MOST_STRANDS = 4096,
     SYNC_THREADS = 5, // of an agent: all its lanes, and up to four that are named
-    SYNC_AGENTS = 48,
+    SYNC_AGENTS = 256,
     SYNC_CLASSES = 16,   // of the warps of a CTA
-    SYNC_CTAS = 4,       // of a cluster
+    SYNC_CTAS = 16,      // of a cluster
     SYNC_BARRIERS = 16,  // named
     SYNC_DEPTH = 24,     // of blocks
     SYNC_RECORDS = 1024, // of one buffer
     SYNC_SPLITS = 8,
-    SYNC_ELECTED = 32,   // as the name of a lane: the one elect_sync picks
-    SYNC_PART = 33       // several lanes, but not all
+    SYNC_ELECTED = 32, // as the name of a lane: the one elect_sync picks
+    SYNC_PART = 33     // several lanes, but not all
 };
 
-struct sync_clock {
-    uint32_t known[SYNC_STRANDS];
-    uint32_t fenced[SYNC_STRANDS]; // with a proxy fence behind it: what asynchronous accesses see
+struct sync_clock { // by strand
+    uint32_t *known;
+    uint32_t *fenced; // with a proxy fence behind it: what asynchronous accesses see
 };
 
 // Memory.
@@ -118,7 +119,7 @@ struct sync_thread {
     struct sync_clock clock;
     uint32_t lane;                    // which one, SYNC_ELECTED or SYNC_PART
     uint16_t data;                    // strand of its accesses
-    uint16_t bulk;                    // strand of its groups of stores
+    uint16_t bulk;                    // strand of its groups of stores; 0: none yet
     uint32_t bulk_closed, bulk_done;  // groups committed, and known to have read
     const struct tir_inst *bulk_open; // the last store that was not committed
     const struct tir_inst *bulk_last; // the last store
@@ -140,8 +141,8 @@ struct sync_frame {               // a block that is being run
     const struct tir_inst *owner; // NULL: the kernel
     const struct tir_block *block;
     const struct tir_inst *next;
-    struct sync_lanes lanes;      // that run
-    int64_t at, end, step;        // for; tiles: the wave
+    struct sync_lanes lanes; // that run
+    int64_t at, end, step;   // for; tiles: the wave
     uint32_t round;
     bool merges; // an if whose other block ran for other lanes
 };
@@ -149,20 +150,22 @@ struct sync_frame {               // a block that is being run
 struct sync_agent {
     uint32_t id, cta;
     uint32_t first_warp, warps;
-    const struct tir_inst *role; // that its warps belong to; NULL: none
-    uint32_t role_id;            // while they run it: its named barrier; else 0
-    struct sync_value *slots;    // by value id
-    uint32_t *visits;            // by instruction id
-    struct sync_clock all;       // what its lanes know together
+    struct tir_crew crew;         // that its warps belong to
+    uint32_t role_id;             // while they run its role: its named barrier; else 0
+    struct sync_value *slots;     // by value id
+    struct sync_value *constants; // what they are at the beginning
+    struct sync_buffer *buffers;  // of values, by sync_program.buffer_of
+    uint32_t *visits;             // by instruction id
+    struct sync_clock all;        // what its lanes know together
     struct sync_thread threads[SYNC_THREADS];
     uint32_t thread_count;
     uint16_t events;                   // strand of converged events
-    uint16_t wgmma;                    // strand of its groups of products
-    uint16_t copies;                   // strand of its groups of cp.async
+    uint16_t wgmma;                    // strand of its groups of products; 0: none yet
+    uint16_t copies;                   // strand of its groups of cp.async; 0: none yet
     uint32_t wgmma_closed, wgmma_done; // groups
     uint32_t copies_closed;
-    uint32_t copies_group;              // that the last copy is in
-    const struct tir_inst *copies_last; // NULL: none
+    uint32_t copies_group;                 // that the last copy is in
+    const struct tir_inst *copies_last;    // NULL: none
     struct sync_split splits[SYNC_SPLITS]; // that were met last
     uint32_t split_count;
     uint32_t now;        // counts what it did
@@ -195,14 +198,14 @@ struct sync_mbarrier {
     uint32_t completed;                            // phases
     const struct tir_inst *arrive, *expect, *copy; // the last ones
     struct sync_clock arriving, done;
-    uint32_t copy_phase; // that the last copy belongs to
-    struct sync_seen seen[SYNC_AGENTS];
-    struct sync_seen remote[SYNC_AGENTS]; // arrivals from other CTAs
+    uint32_t copy_phase;      // that the last copy belongs to
+    struct sync_seen *seen;   // by agent
+    struct sync_seen *remote; // arrivals from other CTAs, by agent
 };
 
 struct sync_named { // a named barrier, the CTA's, or the cluster's
     uint32_t expected, arrived, completed;
-    uint64_t here; // agents that have arrived, a bit each
+    struct bitset here; // agents that have arrived
     const struct tir_inst *last;
     struct sync_clock arriving, done;
 };
@@ -211,8 +214,10 @@ struct sync_named { // a named barrier, the CTA's, or the cluster's
 
 enum sync_class { // of instructions: what the replay does with one
     SYNC_SKIP,
-    SYNC_VALUE, // computes scalars, buffers
-    SYNC_ONCE,  // and they never change
+    SYNC_ARITHMETIC, // elementwise on integers
+    SYNC_VIEW,
+    SYNC_VALUE, // computes other scalars and buffers
+    SYNC_ONCE,  // what it computes never changes
     SYNC_BLOCKS,
     SYNC_BARRIER,
     SYNC_GROUP,
@@ -223,11 +228,14 @@ enum sync_class { // of instructions: what the replay does with one
 struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
-    struct bitset visited; // instructions that are replayed, by id
-    uint8_t *classes;      // of instructions, by id
+    struct bitset visited;        // instructions that are replayed, by id
+    uint8_t *classes;             // of instructions, by id
     const struct tir_inst **next; // the next in its block that is visited, by id
-    struct bitset needed;  // values that decide what they do, by id
-    struct bitset fixed;   // values that an agent computes once, by id
+    struct bitset needed;         // values that decide what they do, by id
+    struct bitset fixed;          // values that an agent computes once, by id
+    struct bitset constant;       // and that no argument of the kernel decides
+    uint32_t *buffer_of;          // by value id
+    uint32_t buffer_count;
     bool has_wgmma;
     bool has_data_loops;      // loops whose number of rounds depends on arguments
     struct bitset data_loops; // by id of the instruction
@@ -246,11 +254,13 @@ struct sync_program {
     } * args;       // by index in the kernel's block
     VEC(tir_str) unchecked;
     uint64_t work, work_limit;
+    uint32_t strands; // that clocks have room for
 };
 
 // One replay.
 
-enum sync_outcome { SYNC_GOING, SYNC_FAILED, SYNC_SPLIT, SYNC_GIVEN_UP };
+// AGAIN: more agents are needed, or more strands.
+enum sync_outcome { SYNC_GOING, SYNC_FAILED, SYNC_AGAIN, SYNC_GIVEN_UP };
 
 struct sync_run {
     struct sync_program *p;
@@ -266,6 +276,10 @@ struct sync_run {
     const struct sync_agent *watched;
     VEC(uint64_t) states;
     // The state.
+    uint32_t *clocks; // of agents and mbarriers
+    size_t clock_words;
+    struct sync_seen *seen; // of mbarriers
+    size_t seen_count;
     struct sync_agent *agents;
     uint32_t agent_count;
     uint32_t strand_count;
@@ -302,6 +316,12 @@ bool tir_sync_limits(const struct sync_program *p);
 void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, const char *what);
 void tir_sync_unchecked_text(struct sync_program *p, tir_str line);
 
+// state.c: the agents, buffers and barriers of a kernel, once, and as they are before a replay.
+void tir_sync_set_up(struct sync_run *r);
+void tir_sync_reset(struct sync_run *r);
+struct sync_clock tir_sync_new_clock(struct sync_run *r);
+struct sync_named *tir_sync_named(struct sync_run *r, uint32_t cta, uint32_t id);
+
 // replay.c: runs all agents as far as they get.
 enum sync_outcome tir_sync_replay(struct sync_run *r);
 
@@ -312,12 +332,17 @@ void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct
 struct sync_value tir_sync_value(const struct sync_run *r, const struct sync_agent *a,
                                  const struct tir_value *v);
 void tir_sync_evaluate(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst);
+// The same, and fast, for what is mostly met: false if it is something else.
+bool tir_sync_arithmetic(struct sync_agent *a, const struct tir_inst *inst);
+bool tir_sync_evaluate_view(const struct sync_run *r, struct sync_agent *a,
+                            const struct tir_inst *inst);
 // What inst does with a value that is not known: the same in every agent for the same symbol.
 int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t below);
 struct sync_value tir_sync_each(const struct sync_agent *a, const int64_t *each);
 
 // clock.c
 uint16_t tir_sync_strand(struct sync_run *r);
+uint16_t tir_sync_use_strand(struct sync_run *r, uint16_t *strand); // makes it at its first use
 void tir_sync_join(const struct sync_run *r, struct sync_clock *into,
                    const struct sync_clock *from);
 void tir_sync_acquire(const struct sync_run *r, const struct sync_who *who,
@@ -335,8 +360,8 @@ void tir_sync_learn(struct sync_agent *a, uint16_t strand, uint32_t at); // in a
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
                      struct sync_record access);
 // The slice that inst names of a buffer.
-const struct sync_buffer *tir_sync_view(struct sync_run *r, const struct sync_agent *a,
-                                        const struct tir_inst *inst, const struct sync_buffer *of);
+void tir_sync_view(const struct sync_agent *a, const struct tir_inst *inst,
+                   const struct sync_buffer *of, struct sync_buffer *out);
 // Where each thread has an index of its own: the elements that `who` touches.
 void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                      const struct sync_buffer *of, struct sync_record *access);

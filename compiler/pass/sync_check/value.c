@@ -130,44 +130,34 @@ static bool short_cut(const struct tir_inst *inst, const struct sync_value *x,
     return true;
 }
 
-// The operands, where each is one number.
-static bool are_numbers(const struct sync_agent *a, const struct tir_inst *inst,
-                        union tir_number *in)
-{
-    for (uint32_t i = 0; i < inst->operand_count; i++) {
-        const struct tir_value *v = inst->operands[i];
-        bool constant = v->kind == TIR_VALUE_CONST;
-        if (constant ? v->type->rank || tir_elem_is_float(v->type->elem)
-                     : a->slots[v->id].kind != SYNC_INT)
-            return false;
-        in[i].i = constant ? v->constant.i : a->slots[v->id].number;
-    }
-    return true;
-}
-
-// Of numbers, which is nearly all there is. False: it has to be done in another way.
-static bool arithmetic(const struct sync_agent *a, const struct tir_inst *inst,
-                       struct sync_value *out)
+bool tir_sync_arithmetic(struct sync_agent *a, const struct tir_inst *inst)
 {
     union tir_number in[3], x;
-    enum tir_elem to = inst->results[0]->type->elem;
-    enum tir_elem elem = inst->operands[inst->operand_count - 1]->type->elem;
-    if (tir_elem_is_float(to) || inst->op == TIR_OP_BITCAST || !are_numbers(a, inst, in))
-        return false;
+    enum tir_elem elem = TIR_BOOL;
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        elem = v->type->elem;
+        if (v->kind != TIR_VALUE_CONST) {
+            if (a->slots[v->id].kind != SYNC_INT)
+                return false;
+            in[i].i = a->slots[v->id].number;
+        } else if (v->type->rank || tir_elem_is_float(elem)) {
+            return false;
+        } else {
+            in[i].i = v->constant.i;
+        }
+    }
     if (inst->op == TIR_OP_CAST)
-        x = tir_number_cast(to, elem, in[0]);
+        x = tir_number_cast(inst->results[0]->type->elem, elem, in[0]);
     else if (!tir_number_apply(inst->op, elem, in, &x))
         return false;
-    *out = int_of(x.i);
+    a->slots[inst->results[0]->id] = int_of(x.i);
     return true;
 }
 
 static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
                                      const struct tir_inst *inst)
 {
-    struct sync_value out;
-    if (arithmetic(a, inst, &out))
-        return out;
     bool each = false, symbolic = tir_elem_is_float(inst->results[0]->type->elem), varies = false;
     bool elected = false;
     uint64_t hash = mix(inst->op, inst->results[0]->type->elem);
@@ -179,6 +169,7 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
         elected |= v.elected;
         hash = mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
     }
+    struct sync_value out;
     if (inst->operand_count == 2) {
         struct sync_value x = tir_sync_value(r, a, inst->operands[0]);
         struct sync_value y = tir_sync_value(r, a, inst->operands[1]);
@@ -221,43 +212,69 @@ static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
     return symbol_of(hash, varies);
 }
 
-static struct sync_value buffer_value(struct sync_run *r, struct sync_agent *a,
+static struct sync_buffer whole_buffer(const struct sync_run *r, const struct sync_agent *a,
+                                       const struct tir_value *alloc)
+{
+    struct sync_buffer b = {.cta = a->cta, .rank = alloc->type->rank, .exact = true};
+    while (r->p->roots.at[b.root].alloc != alloc)
+        b.root++;
+    for (uint32_t d = 0; d < b.rank; d++) {
+        b.dim[d] = (uint8_t)d;
+        b.box.size[d] = alloc->type->shape[d];
+    }
+    return b;
+}
+
+static bool in_cta(const struct sync_run *r, const struct sync_agent *a,
+                   const struct tir_value *which, struct sync_buffer *b)
+{
+    struct sync_value cta = tir_sync_value(r, a, which);
+    if (cta.kind != SYNC_INT || cta.number < 0 || cta.number >= r->p->ctas)
+        return false;
+    b->cta = (uint32_t)cta.number;
+    return true;
+}
+
+static struct sync_value buffer_value(const struct sync_run *r, struct sync_agent *a,
                                       const struct tir_inst *inst)
 {
-    struct sync_value of = {0};
+    const struct tir_value *result = inst->results[0];
+    struct sync_buffer *b = &a->buffers[r->p->buffer_of[result->id]];
+    struct sync_value out = {.kind = SYNC_BUFFER, .buffer = b};
     if (inst->op == TIR_OP_ALLOC) {
-        struct sync_buffer *b = arena_new(r->arena, struct sync_buffer);
-        const struct tir_type *t = inst->results[0]->type;
-        while (r->p->roots.at[b->root].alloc != inst->results[0])
-            b->root++;
-        b->cta = a->cta;
-        b->rank = t->rank;
-        b->exact = true;
-        for (uint32_t d = 0; d < t->rank; d++) {
-            b->dim[d] = (uint8_t)d;
-            b->box.size[d] = t->shape[d];
-        }
-        return (struct sync_value){.kind = SYNC_BUFFER, .buffer = b};
+        *b = whole_buffer(r, a, result);
+        return out;
     }
-    of = tir_sync_value(r, a, inst->op == TIR_OP_VIEW ? tir_ref_base(inst) : inst->operands[0]);
+    struct sync_value of =
+        tir_sync_value(r, a, inst->op == TIR_OP_VIEW ? tir_ref_base(inst) : inst->operands[0]);
     if (of.kind != SYNC_BUFFER)
         return symbol_of(inst->id, false);
-    struct sync_buffer *b = tir_arena_copy(r->arena, of.buffer, sizeof *b);
     if (inst->op == TIR_OP_VIEW) {
-        of.buffer = tir_sync_view(r, a, inst, of.buffer);
-        return of;
+        tir_sync_view(a, inst, of.buffer, b);
+        return out;
     }
+    *b = *of.buffer;
     if (inst->op == TIR_OP_PERMUTE) {
         const struct tir_attr *order = tir_attr_find(inst, TIR_ATTR_permutation);
         for (uint32_t d = 0; d < b->rank; d++)
             b->dim[d] = of.buffer->dim[order->list[d]];
-    } else {
-        struct sync_value cta = tir_sync_value(r, a, inst->operands[1]);
-        if (cta.kind != SYNC_INT || cta.number < 0 || cta.number >= r->p->ctas)
-            return symbol_of(inst->id, false);
-        b->cta = (uint32_t)cta.number;
+    } else if (!in_cta(r, a, inst->operands[1], b)) {
+        return symbol_of(inst->id, false);
     }
-    return (struct sync_value){.kind = SYNC_BUFFER, .buffer = b};
+    return out;
+}
+
+bool tir_sync_evaluate_view(const struct sync_run *r, struct sync_agent *a,
+                            const struct tir_inst *inst)
+{
+    const struct tir_value *result = inst->results[0];
+    const struct sync_value *of = &a->slots[tir_ref_base(inst)->id];
+    if (of->kind != SYNC_BUFFER)
+        return false;
+    struct sync_buffer *b = &a->buffers[r->p->buffer_of[result->id]];
+    tir_sync_view(a, inst, of->buffer, b);
+    a->slots[result->id] = (struct sync_value){.kind = SYNC_BUFFER, .buffer = b};
+    return true;
 }
 
 static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,

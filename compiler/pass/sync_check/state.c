@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check's state: agents, buffers and barriers are made once for all replays of a kernel, with
+// the values that are the same in each; before a replay they are set back.
+
+#include "pass/sync_check/sync_check.h"
+
+static void find_crew(const struct sync_program *p, struct sync_agent *a)
+{
+    for (const struct tir_inst *inst = p->f->body->first; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_ROLE)
+            continue;
+        struct tir_crew crew = tir_crew_of(p->f, inst);
+        if (a->first_warp >= crew.first && a->first_warp < crew.first + crew.warps)
+            a->crew = crew;
+    }
+}
+
+static void find_constants(struct sync_run *r, struct sync_agent *a)
+{
+    const struct sync_program *p = r->p;
+    tir_foreach_inst(inst, p->f)
+        if (p->classes[inst->id] == SYNC_ONCE && bitset_has(&p->constant, inst->results[0]->id))
+            tir_sync_evaluate(r, a, inst);
+    a->constants = tir_arena_copy(r->arena, a->slots, p->f->value_count * sizeof *a->constants);
+}
+
+static void add_agent(struct sync_run *r, uint32_t cta, uint32_t first, uint32_t warps)
+{
+    struct sync_program *p = r->p;
+    struct sync_agent *a = &r->agents[r->agent_count];
+    *a = (struct sync_agent){
+        .id = r->agent_count++, .cta = cta, .first_warp = first, .warps = warps};
+    find_crew(p, a);
+    a->slots = arena_array(r->arena, struct sync_value, p->f->value_count);
+    a->visits = arena_array(r->arena, uint32_t, p->f->inst_count);
+    a->buffers = arena_array(r->arena, struct sync_buffer, p->buffer_count);
+    find_constants(r, a);
+}
+
+static struct sync_clock take_clock(const struct sync_run *r, size_t *at)
+{
+    uint32_t *words = r->clocks + *at;
+    *at += 2 * (size_t)r->p->strands;
+    return (struct sync_clock){words, words + r->p->strands};
+}
+
+// One block for all, so that it is cleared at once.
+static void make_clocks(struct sync_run *r, uint32_t barriers)
+{
+    size_t count = r->agent_count * (SYNC_THREADS + 1) + 2 * barriers, at = 0;
+    r->clock_words = count * 2 * r->p->strands;
+    r->clocks = arena_array(r->arena, uint32_t, r->clock_words);
+    for (uint32_t i = 0; i < r->agent_count; i++) {
+        r->agents[i].all = take_clock(r, &at);
+        for (uint32_t t = 0; t < SYNC_THREADS; t++)
+            r->agents[i].threads[t].clock = take_clock(r, &at);
+    }
+    r->seen_count = (size_t)barriers * 2 * r->agent_count;
+    r->seen = arena_array(r->arena, struct sync_seen, r->seen_count);
+    for (uint32_t i = 0; i < barriers; i++) {
+        struct sync_mbarrier *m = &r->mbarriers[i];
+        m->arriving = take_clock(r, &at);
+        m->done = take_clock(r, &at);
+        m->seen = r->seen + (size_t)i * 2 * r->agent_count;
+        m->remote = m->seen + r->agent_count;
+    }
+}
+
+void tir_sync_set_up(struct sync_run *r)
+{
+    struct sync_program *p = r->p;
+    uint32_t barriers = p->ctas * p->mbarrier_count;
+    r->agent_count = 0;
+    r->agents = arena_array(r->arena, struct sync_agent, 2 * p->ctas * p->class_count);
+    r->shadows = arena_array(r->arena, struct sync_shadow, p->ctas * p->roots.len + 1);
+    r->mbarriers = arena_array(r->arena, struct sync_mbarrier, barriers + 1);
+    for (uint32_t c = 0; c < p->ctas; c++)
+        for (uint32_t i = 0; i < p->class_count; i++) {
+            uint32_t first = p->class_first[i], warps = p->class_first[i + 1] - first;
+            add_agent(r, c, first, 1);
+            if (warps > 1)
+                add_agent(r, c, first + 1, warps - 1);
+        }
+    make_clocks(r, barriers);
+}
+
+static void reset_values(const struct sync_run *r, struct sync_agent *a)
+{
+    const struct tir_func *f = r->p->f;
+    memcpy(a->slots, a->constants, f->value_count * sizeof *a->slots);
+    memset(a->visits, 0, f->inst_count * sizeof *a->visits);
+    for (uint32_t i = 0; i < f->body->arg_count; i++) {
+        const struct tir_value *v = f->body->args[i];
+        bool known = tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem);
+        a->slots[v->id] = known ? (struct sync_value){.kind = SYNC_INT, .number = r->args[i]}
+                                : (struct sync_value){.kind = SYNC_SYMBOL, .number = v->id};
+    }
+}
+
+static void reset_agent(struct sync_run *r, struct sync_agent *a)
+{
+    const struct tir_func *f = r->p->f;
+    struct sync_agent old = *a;
+    *a = (struct sync_agent){.id = old.id,
+                             .cta = old.cta,
+                             .first_warp = old.first_warp,
+                             .warps = old.warps,
+                             .crew = old.crew,
+                             .slots = old.slots,
+                             .constants = old.constants,
+                             .buffers = old.buffers,
+                             .visits = old.visits,
+                             .all = old.all,
+                             .thread_count = 1,
+                             .depth = 1};
+    for (uint32_t t = 0; t < SYNC_THREADS; t++)
+        a->threads[t].clock = old.threads[t].clock;
+    reset_values(r, a);
+    a->events = tir_sync_strand(r);
+    a->threads[0].data = tir_sync_strand(r);
+    a->all.known[a->threads[0].data] = 1;
+    tir_sync_learn(a, a->events, 1);
+    a->frames[0] = (struct sync_frame){.block = f->body,
+                                       .next = tir_sync_visited(r->p, f->body->first),
+                                       .lanes = {.count = SYNC_LANES}};
+}
+
+void tir_sync_reset(struct sync_run *r)
+{
+    struct sync_program *p = r->p;
+    r->outcome = SYNC_GOING;
+    r->strand_count = 1; // 0 is none
+    r->threads_left = p->ctas * p->class_first[p->class_count] * SYNC_LANES;
+    memset(r->clocks, 0, r->clock_words * sizeof *r->clocks);
+    if (r->seen_count)
+        memset(r->seen, 0, r->seen_count * sizeof *r->seen);
+    memset(r->shadows, 0, p->ctas * p->roots.len * sizeof *r->shadows);
+    for (uint32_t i = 0; i < p->ctas * p->mbarrier_count; i++) {
+        struct sync_mbarrier *m = &r->mbarriers[i];
+        *m = (struct sync_mbarrier){
+            .arriving = m->arriving, .done = m->done, .seen = m->seen, .remote = m->remote};
+    }
+    for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++)
+        reset_agent(r, &r->agents[i]);
+}
+
+struct sync_clock tir_sync_new_clock(struct sync_run *r)
+{
+    uint32_t *words = arena_array(r->arena, uint32_t, 2 * r->p->strands);
+    return (struct sync_clock){words, words + r->p->strands};
+}
+
+struct sync_named *tir_sync_named(struct sync_run *r, uint32_t cta, uint32_t id)
+{
+    if (r->named[cta][id])
+        return r->named[cta][id];
+    struct sync_named *n = arena_new(r->arena, struct sync_named);
+    n->arriving = tir_sync_new_clock(r);
+    n->done = tir_sync_new_clock(r);
+    n->here = bitset_new(r->arena, r->agent_count);
+    r->named[cta][id] = n;
+    return n;
+}
