@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The lit suites: text in, text out, with FileCheck. Meson runs lit once for each folder and says
-where things are: --param tirc=PROGRAM --param tools=LLVM_BIN --param out=FOLDER."""
+where things are: --param tirc=PROGRAM --param tools=LLVM_BIN --param out=FOLDER
+--param fakecuda=FOLDER."""
 
 import os
 import sys
@@ -21,6 +22,8 @@ config.substitutions += [
     ("%python", sys.executable),
     ("%docs", os.path.join(os.path.dirname(root), "docs")),
     ("%examples", os.path.join(os.path.dirname(root), "examples")),
+    # %fakecuda COMMAND...: with a driver that has GPUs and computes nothing.
+    ("%fakecuda", "env LD_LIBRARY_PATH=" + lit_config.params["fakecuda"]),
     # %exits 2 COMMAND...: the command must end with this very status.
     ("%exits", "sh " + os.path.join(root, "exits.sh")),
     ("FileCheck", os.path.join(tools, "FileCheck")),
