@@ -70,13 +70,20 @@ static void push_tiles(struct model *m)
         if (inst->op != TIR_OP_TILES)
             continue;
         const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
-        for (uint32_t d = 0; d < by->list_count; d++)
-            if (is_known_at_launch(m, inst->operands[d])) {
-                push_value(m, inst->operands[d]);
-                push(m, TIR_FORMULA_CONST, by->list[d]);
-                push(m, TIR_FORMULA_CEILDIV, 0);
-                push(m, TIR_FORMULA_MUL, 0);
-            }
+        const struct tir_attr *cluster = tir_attr_find(inst, TIR_ATTR_cluster);
+        for (uint32_t d = 0; d < by->list_count; d++) {
+            int64_t together = cluster ? cluster->list[d] : 1; // tiles that walk together
+            if (!is_known_at_launch(m, inst->operands[d]))
+                continue;
+            push_value(m, inst->operands[d]);
+            push(m, TIR_FORMULA_CONST, by->list[d] * together);
+            push(m, TIR_FORMULA_CEILDIV, 0);
+            push(m, TIR_FORMULA_MUL, 0);
+            if (together == 1)
+                continue;
+            push(m, TIR_FORMULA_CONST, together);
+            push(m, TIR_FORMULA_MUL, 0);
+        }
     }
 }
 

@@ -16,6 +16,8 @@
 #include "front/ast.h"
 #include "front/front.h"
 
+enum { MAX_CLUSTER = 16 }; // CTAs
+
 enum val_kind {
     VAL_POISON, // a diagnostic was reported
     VAL_VOID,   // a call without a result

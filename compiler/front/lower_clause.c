@@ -2,7 +2,7 @@
 // The clauses of a kernel: what must hold at launch, the grid, and what IR text states.
 #include "front/lower.h"
 
-enum { MAX_GRID = 3, MAX_THREADS = 1024, MAX_CLUSTER = 16 };
+enum { MAX_GRID = 3, MAX_THREADS = 1024 };
 
 typedef VEC(struct tir_value *) value_list;
 

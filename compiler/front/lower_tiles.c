@@ -7,6 +7,7 @@ struct tiles {
     int64_t by[TIR_MAX_RANK];
     enum tir_word order;
     int64_t group, persistent;
+    int64_t cluster[TIR_MAX_RANK], ctas; // ctas: of a cluster; 1: none is asked for
 };
 
 static bool lower_extents(struct lower *l, const struct ast_stmt *s, struct tiles *t)
@@ -83,6 +84,37 @@ static bool lower_persistent(struct lower *l, const struct ast_stmt *s, struct t
     return known;
 }
 
+// cluster = (2, 1); in IR text cluster([2, 1])
+static bool lower_cluster(struct lower *l, const struct ast_stmt *s, struct tiles *t)
+{
+    const struct ast_arg *option = loop_option(s, "cluster");
+    t->ctas = 1;
+    if (!option)
+        return true;
+    struct ast_expr *e = option->value, *const *sizes = &e;
+    uint32_t count = e ? 1 : 0;
+    if (e && e->kind == AST_LIST) {
+        sizes = e->items.at;
+        count = e->items.len;
+    }
+    if (count != s->extents.len) {
+        lower_error(l, option->span, TIR_E_GRID,
+                    "a cluster is how many tiles walk together along each extent, here %u",
+                    s->extents.len);
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!const_int(l, sizes[i], "the size of a cluster", &t->cluster[i]))
+            return false;
+        if (t->cluster[i] < 1 || !tir_mul_checked(t->ctas, t->cluster[i], &t->ctas) ||
+            t->ctas > MAX_CLUSTER) {
+            lower_error(l, sizes[i]->span, TIR_E_GRID, "a cluster has 1 to %d CTAs", MAX_CLUSTER);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool check_place(struct lower *l, const struct ast_stmt *s)
 {
     const struct tir_inst *around = l->b.block->owner;
@@ -114,19 +146,32 @@ static struct tir_inst *build_tiles(struct lower *l, const struct flow *f, const
         tir_set_int(l->f, inst, TIR_ATTR_group, t->group);
     if (t->persistent)
         tir_set_int(l->f, inst, TIR_ATTR_persistent, 1);
+    if (t->ctas > 1)
+        tir_set_list(l->f, inst, TIR_ATTR_cluster, t->cluster, n);
     return inst;
 }
 
 static bool lower_head(struct lower *l, const struct ast_stmt *s, struct tiles *t)
 {
-    static const char *const known[] = {"order", "group", "persistent"};
-    return check_place(l, s) && loop_check_options(l, s, known, 3) && lower_extents(l, s, t) &&
-           lower_order(l, s, t) && lower_persistent(l, s, t);
+    static const char *const known[] = {"order", "group", "persistent", "cluster"};
+    return check_place(l, s) && loop_check_options(l, s, known, TIR_COUNT_OF(known)) &&
+           lower_extents(l, s, t) && lower_order(l, s, t) && lower_persistent(l, s, t) &&
+           lower_cluster(l, s, t);
 }
 
 static bool same_attr(const struct tir_inst *a, const struct tir_inst *b, enum tir_attr_key key)
 {
     return tir_attr_int(a, key, 0) == tir_attr_int(b, key, 0);
+}
+
+static bool same_cluster(const struct tir_inst *a, const struct tir_inst *b)
+{
+    const struct tir_attr *x = tir_attr_find(a, TIR_ATTR_cluster),
+                          *y = tir_attr_find(b, TIR_ATTR_cluster);
+    if (!x || !y)
+        return x == y;
+    return x->list_count == y->list_count &&
+           memcmp(x->list, y->list, x->list_count * sizeof(*x->list)) == 0;
 }
 
 // The same computation, made twice.
@@ -155,7 +200,7 @@ static bool same_tiles(struct lower *l, const struct tir_inst *inst)
     uint32_t count = tir_carried_at(inst);
     bool same = count == tir_carried_at(first) && same_attr(inst, first, TIR_ATTR_order) &&
                 same_attr(inst, first, TIR_ATTR_group) &&
-                same_attr(inst, first, TIR_ATTR_persistent);
+                same_attr(inst, first, TIR_ATTR_persistent) && same_cluster(inst, first);
     const int64_t *by = tir_attr_find(inst, TIR_ATTR_by)->list;
     const int64_t *first_by = tir_attr_find(first, TIR_ATTR_by)->list;
     for (uint32_t i = 0; same && i < count; i++)

@@ -37,6 +37,8 @@ void parse_recover(struct parser *p);
 struct ast_expr *parse_expr(struct parser *p);
 struct ast_expr *parse_additive(struct parser *p); // without < and >, which end a list of metas
 struct ast_arg parse_arg(struct parser *p);
+// From an opening parenthesis on: what is in it, or with commas a list.
+struct ast_expr *parse_parentheses(struct parser *p, uint32_t begin);
 struct ast_type *parse_type(struct parser *p);
 struct ast_type *parse_bare_type(struct parser *p); // without a layout: `in` may follow it
 struct ast_block *parse_block(struct parser *p);

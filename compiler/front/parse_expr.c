@@ -57,7 +57,7 @@ struct ast_arg parse_arg(struct parser *p)
     return arg;
 }
 
-static struct ast_expr *parse_parentheses(struct parser *p, uint32_t begin)
+struct ast_expr *parse_parentheses(struct parser *p, uint32_t begin)
 {
     parse_step(p);
     struct ast_expr *e = parse_expr(p);

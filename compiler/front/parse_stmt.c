@@ -22,10 +22,8 @@ struct ast_arg parse_option(struct parser *p)
     if (p->now.kind == TIR_TOK_NAME && p->next.kind == TIR_TOK_ASSIGN)
         return parse_arg(p);
     option.name = parse_name(p, &option.span, "an option of the loop");
-    if (parse_accept(p, TIR_TOK_LPAREN)) {
-        option.value = parse_expr(p);
-        parse_expect(p, TIR_TOK_RPAREN, "after the option's value");
-    }
+    if (p->now.kind == TIR_TOK_LPAREN)
+        option.value = parse_parentheses(p, p->now.span.begin);
     return option;
 }
 

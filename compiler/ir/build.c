@@ -265,6 +265,19 @@ void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key k
 
 // Questions.
 
+void tir_drop_attr(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key)
+{
+    if (!tir_attr_find(inst, key))
+        return;
+    struct tir_attr *attrs = arena_array(f->module->arena, struct tir_attr, inst->attr_count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < inst->attr_count; i++)
+        if (inst->attrs[i].key != key)
+            attrs[count++] = inst->attrs[i];
+    inst->attrs = attrs;
+    inst->attr_count = count;
+}
+
 bool tir_has_tile(const struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < inst->operand_count; i++)
@@ -286,6 +299,11 @@ bool tir_has_effect(const struct tir_inst *inst)
             if (tir_has_effect(i))
                 return true;
     return inst->op == TIR_OP_WHILE; // it may not end
+}
+
+uint32_t tir_func_ctas(const struct tir_func *f)
+{
+    return f->cluster[0] ? f->cluster[0] * f->cluster[1] * f->cluster[2] : 1;
 }
 
 uint32_t tir_carried_at(const struct tir_inst *inst)

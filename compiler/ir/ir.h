@@ -291,6 +291,7 @@ static inline struct tir_value **tir_list(const struct tir_inst *inst, uint32_t 
     *count = inst->operand_count - tir_fixed_count(inst);
     return inst->operands + tir_fixed_count(inst);
 }
+uint32_t tir_func_ctas(const struct tir_func *f); // of a cluster; 1 without
 // Where the first values of what a for, while or tiles loop carries begin among its operands.
 uint32_t tir_carried_at(const struct tir_inst *inst);
 static inline struct tir_inst *tir_yield_of(const struct tir_block *block)
@@ -384,6 +385,7 @@ void tir_set_word(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key k
                   enum tir_word word);
 void tir_set_list(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key,
                   const int64_t *list, uint32_t count);
+void tir_drop_attr(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key);
 void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, tir_str text);
 
 // The result type an op gives for these operands, or NULL with *why set to a short reason. stated

@@ -221,6 +221,14 @@ static void put_text(struct printer *p, tir_str s)
     put(p, "\"");
 }
 
+static void put_list(struct printer *p, const struct tir_attr *attr)
+{
+    for (uint32_t i = 0; i < attr->list_count; i++) {
+        put(p, i ? ", " : "");
+        put_int(p, attr->list[i]);
+    }
+}
+
 static void put_attr_value(struct printer *p, const struct tir_attr *attr)
 {
     switch (tir_attr_infos[attr->key].kind) {
@@ -235,10 +243,7 @@ static void put_attr_value(struct printer *p, const struct tir_attr *attr)
         break;
     case TIR_ATTR_LIST:
         put(p, "[");
-        for (uint32_t i = 0; i < attr->list_count; i++) {
-            put(p, i ? ", " : "");
-            put_int(p, attr->list[i]);
-        }
+        put_list(p, attr);
         put(p, "]");
         break;
     }
@@ -349,7 +354,10 @@ static void put_attr_clauses(struct printer *p, const struct tir_inst *inst)
         if (inst->attrs[i].key == TIR_ATTR_by || inst->attrs[i].key == TIR_ATTR_name)
             continue; // said before
         tir_text_format(p->out, " %s(", tir_attr_infos[inst->attrs[i].key].name);
-        put_attr_value(p, &inst->attrs[i]);
+        if (inst->attrs[i].key == TIR_ATTR_cluster)
+            put_list(p, &inst->attrs[i]);
+        else
+            put_attr_value(p, &inst->attrs[i]);
         put(p, ")");
     }
 }

@@ -180,6 +180,7 @@ static struct known evaluate(struct tir_ranges *r, const struct tir_inst *inst)
         return (struct known){f->threads ? threads : 32, threads,
                               f->threads ? (uint64_t)threads : 32};
     case TIR_OP_CTA_RANK:
+        return (struct known){0, tir_func_ctas(f) - 1, 1};
     case TIR_OP_CTA_IN_CLUSTER:
         return (struct known){0, 15, 1};
     case TIR_OP_CTA_ID:

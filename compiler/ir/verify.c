@@ -191,6 +191,7 @@ static bool integers_allowed(const struct tir_attr *attr)
 {
     switch ((int)attr->key) {
     case TIR_ATTR_by:
+    case TIR_ATTR_cluster:
         for (uint32_t i = 0; i < attr->list_count; i++)
             if (attr->list[i] < 1)
                 return false;
@@ -333,6 +334,9 @@ static void check_tiles(struct verifier *v, const struct tir_inst *inst,
         fits = block->args[i]->type == types[i - extents];
     if (!fits)
         wrong(v, inst, "extents, tile sizes and block arguments do not match");
+    const struct tir_attr *cluster = tir_attr_find(inst, TIR_ATTR_cluster);
+    if (cluster && cluster->list_count != extents)
+        wrong(v, inst, "the cluster has %u sizes for %u extents", cluster->list_count, extents);
     check_carried(v, inst);
     check_yields(v, inst, block, inst->result_count, types);
 }

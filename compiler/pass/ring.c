@@ -330,13 +330,15 @@ static void build_release(struct rings *r, struct tir_builder *b, struct state *
 
 // Puts.
 
-// The mask of CTAs that a copy goes to is a constant: how many they are; else 0.
+// How many CTAs a copy goes to, where the mask is a constant, shifted or not; else 0.
 static int64_t copies_landing(const struct tir_inst *copy)
 {
     const struct tir_value *mask = copy->operands[TIR_COPY_CTAS];
     int64_t bits, count = 0;
     if (!mask)
         return 1;
+    if (mask->def && mask->def->op == TIR_OP_SHL)
+        mask = mask->def->operands[0]; // as many, elsewhere
     if (!tir_is_const_int(mask, &bits))
         return 0;
     for (uint64_t rest = (uint64_t)bits; rest; rest &= rest - 1)
@@ -677,7 +679,7 @@ enum tir_change tir_pass_ring(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct rings r = {.f = f, .cx = cx};
     bool settled = settle_roles(f);
-    r.ctas = f->cluster[0] ? f->cluster[0] * f->cluster[1] * f->cluster[2] : 1;
+    r.ctas = tir_func_ctas(f);
     tir_rings_collect(&r);
     if (r.failed)
         return TIR_FAILED;

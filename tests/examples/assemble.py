@@ -28,6 +28,7 @@ WIDE = ["-D", "BN=256", "-D", "STAGES=4"]
 # Beside each file as it is. A gated product has two sums, so its tile is half as wide.
 MORE = [
     ("examples/03_gemm/gemm.tir", WIDE),
+    *sync.CLUSTERS,
     *[("examples/10_epilogues/epilogues.tir", [f"--kernel={kernel}", *WIDE]) for kernel in
       ("scaled", "linear", "residual", "row_column", "quantized", "quantized_rows")],
     ("examples/10_epilogues/epilogues.tir", ["--kernel=gated", "-D", "BN=128", "-D", "STAGES=4"]),

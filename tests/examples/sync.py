@@ -16,6 +16,9 @@ import subprocess
 import sys
 
 TARGETS = ["sm_80", "sm_90a"]
+# Beside each file as it is: tiles that walk together, along either dimension and along both.
+CLUSTERS = [("examples/03_gemm/matmul.tir", words) for words in
+            (["-D", "CM=2"], ["-D", "CN=2"], ["-D", "CM=2", "-D", "CN=2"])]
 PREFIX = "synchronisation: "
 
 
@@ -36,12 +39,17 @@ def counts(tirc, root, source):
     for target in TARGETS:
         if target != "sm_90a" and "/gemm_ladder/" in source:
             continue  # says barriers and products by their names on this target
-        for variant in build(tirc, root, source, "--emit=tir", "-o", "/dev/null",
-                             f"--arch={target}"):
-            texts = [r["text"] for r in variant["records"] if r["text"].startswith(PREFIX)]
-            assert len(texts) <= 1, texts
-            found = texts[0][len(PREFIX):] if texts else "nothing"
-            yield f"{target} {source} {variant['entry']}: {found}\n"
+        yield from counts_on(target, tirc, root, source, [])
+
+
+def counts_on(target, tirc, root, source, options):
+    for variant in build(tirc, root, source, *options, "--emit=tir", "-o", "/dev/null",
+                         f"--arch={target}"):
+        texts = [r["text"] for r in variant["records"] if r["text"].startswith(PREFIX)]
+        assert len(texts) <= 1, texts
+        found = texts[0][len(PREFIX):] if texts else "nothing"
+        words = " ".join([source, *(o for o in options if o != "-D"), variant["entry"]])
+        yield f"{target} {words}: {found}\n"
 
 
 def main(tirc, path, update):
@@ -50,6 +58,8 @@ def main(tirc, path, update):
     sources = kernel_files(root)
     now = [line for source in sources for line in counts(tirc, root, source)]
     assert len(now) > len(sources), "no kernels"
+    for source, options in CLUSTERS:
+        now += counts_on("sm_90a", tirc, root, source, options)
     before = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     if update:
         path.write_text("".join(now), encoding="utf-8")

@@ -114,11 +114,6 @@ static bool refuse(const struct grid *g, const char *why)
     return false;
 }
 
-static uint32_t ctas_of_cluster(const struct tir_func *f)
-{
-    return TIR_MAX(1, f->cluster[0]) * TIR_MAX(1, f->cluster[1]) * TIR_MAX(1, f->cluster[2]);
-}
-
 static bool set_grid(struct grid *g)
 {
     struct tir_func *f = g->lo->f;
@@ -147,8 +142,8 @@ static bool set_grid(struct grid *g)
                           : tir_binary(&b, TIR_OP_CEILDIV, extent, tir_const_index(f, g->by[d]));
         total = total ? tir_binary(&b, TIR_OP_MUL, total, n) : n;
     }
-    if (ctas_of_cluster(f) > 1)
-        total = tir_binary(&b, TIR_OP_MUL, total, tir_const_index(f, ctas_of_cluster(f)));
+    if (tir_func_ctas(f) > 1)
+        total = tir_binary(&b, TIR_OP_MUL, total, tir_const_index(f, tir_func_ctas(f)));
     uint32_t count = yield ? yield->operand_count : 0;
     struct tir_value **values = arena_array(g->lo->cx->scratch, struct tir_value *, count + 1);
     values[0] = total;
@@ -217,7 +212,7 @@ static struct tir_inst *build_loop(struct grid *g, struct tir_value *pid, struct
 
 static struct tir_value *grid_value(struct grid *g, enum tir_op of_cta, enum tir_op of_cluster)
 {
-    bool clusters = ctas_of_cluster(g->lo->f) > 1;
+    bool clusters = tir_func_ctas(g->lo->f) > 1;
     return tir_build1(&g->lo->b, clusters ? of_cluster : of_cta, g->lo->i32, NULL, 0);
 }
 
