@@ -86,6 +86,8 @@ static bool take(struct tir_arena *arena, struct tir_options *out, uint32_t row,
     case LIST:
         if (row == TIR_OPTION_DIM)
             vec_push(arena, &out->dims, text);
+        else if (row == TIR_OPTION_TRY)
+            vec_push(arena, &out->tries, text);
         else
             vec_push(arena, &out->defines, text);
         if (strchr(text, '=') && text[0] != '=')

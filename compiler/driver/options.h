@@ -31,6 +31,7 @@ struct tir_options {
     int64_t integer[TIR_OPTION_COUNT];  // INT
     VEC(const char *) defines;          // -D, in order
     VEC(const char *) dims;             // --dim, in order
+    VEC(const char *) tries;            // --try, in order
     VEC(const char *) args;             // what is not an option, in order
 };
 

@@ -37,24 +37,25 @@ bool tir_session_open(struct tir_session *s)
     return true;
 }
 
-static bool load(struct tir_session *s)
+bool tir_session_compile(struct tir_session *s, const struct tir_options *options, bool quiet,
+                         tir_rt_module **out)
 {
     const bool is_emulator = tir_rt_device_describe(s->device)->kind == TIR_RT_EMU;
     struct tir_compile_request request = {.arena = s->arena,
-                                          .options = s->options,
+                                          .options = options,
                                           .path = s->path,
+                                          .source = s->source,
                                           .arch = s->arch,
                                           .outputs = 1u << TIR_OUTPUT_ARTIFACT,
+                                          .quiet = quiet,
                                           .line_info = is_emulator}; // findings name source lines
     request.log = s->options->given[TIR_OPTION_JSON] ? stderr : stdout;
     tir_compilation *compilation = NULL;
-    if (!tir_source_read(s->arena, s->path, &s->source, s->error))
-        return false;
-    request.source = s->source;
+    *out = NULL;
     bool done = tir_compile_source(&request, &compilation, s->error);
     tir_str artifact =
         done ? tir_compilation_output(compilation, TIR_OUTPUT_ARTIFACT) : (tir_str){NULL, 0};
-    done = done && !tir_rt_module_load(s->device, artifact.ptr, artifact.len, &s->module, s->error);
+    done = done && !tir_rt_module_load(s->device, artifact.ptr, artifact.len, out, s->error);
     tir_compilation_destroy(compilation);
     return done;
 }
@@ -83,7 +84,8 @@ static bool pick_kernel(struct tir_session *s)
 
 bool tir_session_load(struct tir_session *s)
 {
-    return load(s) && pick_kernel(s);
+    return tir_source_read(s->arena, s->path, &s->source, s->error) &&
+           tir_session_compile(s, s->options, false, &s->module) && pick_kernel(s);
 }
 
 // ---- arguments
@@ -157,14 +159,15 @@ void tir_session_unbind(struct tir_session *s)
 
 // ---- launches
 
-bool tir_session_launch(struct tir_session *s, int32_t variant, tir_rt_launch_report *report)
+bool tir_session_launch(struct tir_session *s, tir_rt_kernel *kernel, int32_t variant,
+                        tir_rt_launch_report *report)
 {
     tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
     options.variant = variant;
     options.report = report;
     options.timeout_ms =
         (uint32_t)TIR_MIN(s->options->integer[TIR_OPTION_TIMEOUT], UINT32_MAX / 1000) * 1000;
-    return !tir_rt_launch(s->kernel, NULL, s->args, s->info->param_count, &options, s->error);
+    return !tir_rt_launch(kernel, NULL, s->args, s->info->param_count, &options, s->error);
 }
 
 bool tir_session_read(struct tir_session *s)

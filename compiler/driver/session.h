@@ -36,11 +36,16 @@ struct tir_session {
 
 bool tir_session_open(struct tir_session *s); // the device
 bool tir_session_load(struct tir_session *s); // the kernel, compiled for it
+// The source again with other options; the module is the caller's. Quiet: no diagnostics.
+bool tir_session_compile(struct tir_session *s, const struct tir_options *options, bool quiet,
+                         tir_rt_module **out);
 // The arguments, from words like those of tirc run, on the device.
 bool tir_session_bind(struct tir_session *s, const char *const *words, uint32_t count);
 void tir_session_unbind(struct tir_session *s);
-// Launches a variant, -1: whichever the runtime takes. Does not wait.
-bool tir_session_launch(struct tir_session *s, int32_t variant, tir_rt_launch_report *report);
+// Launches a variant of the kernel, or of another one with the same parameters; -1: whichever the
+// runtime takes. Does not wait.
+bool tir_session_launch(struct tir_session *s, tir_rt_kernel *kernel, int32_t variant,
+                        tir_rt_launch_report *report);
 bool tir_session_read(struct tir_session *s); // the outputs, into bind.params[].tensor
 // The reference interpreter on the same inputs: its results replace the outputs in `wants`.
 bool tir_session_reference(struct tir_session *s);

@@ -15,26 +15,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "driver/candidates.h"
 #include "driver/command.h"
 #include "driver/compile.h"
 #include "driver/emu_runtime.h"
 #include "driver/file.h"
 #include "driver/reference.h"
-#include "driver/session.h"
 #include "driver/sizes.h"
 #include "driver/source.h"
 #include "driver/tuned_file.h"
 
 enum { TURNS = 20, MOST_TURNS = 100000, WARM_UP = 3, TURN_US = 1000, MOST_LAUNCHES = 200 };
 static const double NOISE = 1.01;
-
-struct candidate { // a configuration
-    bool fits;
-    uint32_t variant;
-    uint32_t launches; // of a turn
-    double *turns;     // microseconds of a launch
-    double time;       // their median; of an emulator, cycles
-};
 
 struct tune {
     struct tir_session s;
@@ -43,8 +35,8 @@ struct tune {
     bool is_emulator;
     uint32_t turns;
     tir_rt_event *start, *end;
-    struct candidate configs[TIR_MAX_CONFIGS];
-    uint32_t model;                          // the configuration that a launch takes
+    struct tir_candidates list;
+    uint32_t model;                          // the candidate that a launch takes
     struct tir_tensor first[TIR_MAX_PARAMS]; // the outputs of that one
     const char *out;                         // NULL: nothing is stored
     tir_str table;
@@ -105,12 +97,13 @@ static bool compare(struct tune *t, const struct tir_tensor *got, const struct t
 
 // The outputs in `all`, or of the last launch where that is NULL, against others.
 static bool compare_all(struct tune *t, const struct tir_tensor *all,
-                        const struct tir_tensor *wants, uint32_t config, const char *source)
+                        const struct tir_tensor *wants, const struct tir_candidate *c,
+                        const char *source)
 {
     for (uint32_t i = 0; i < t->s.info->param_count; i++)
         if (tir_param_is_output(&t->s.info->params[i]) &&
             !compare(t, all ? &all[i] : &t->s.bind.params[i].tensor, &wants[i],
-                     t->s.info->params[i].name, t->s.info->configs[config], source))
+                     t->s.info->params[i].name, c->name, source))
             return false;
     return true;
 }
@@ -118,44 +111,43 @@ static bool compare_all(struct tune *t, const struct tir_tensor *all,
 // ---- one launch of each
 
 // Launches and reads the outputs; -1: the variant that the runtime takes.
-static bool launch(struct tune *t, int32_t variant, tir_rt_launch_report *report)
+static bool launch(struct tune *t, tir_rt_kernel *kernel, int32_t variant,
+                   tir_rt_launch_report *report)
 {
     t->timeline.end = 0;
-    return put_outputs_back(&t->s) && tir_session_launch(&t->s, variant, report) &&
+    return put_outputs_back(&t->s) && tir_session_launch(&t->s, kernel, variant, report) &&
            !tir_rt_device_synchronize(t->s.device, t->s.error) && tir_session_read(&t->s);
 }
 
-static void found(struct tune *t, uint32_t config, uint32_t variant)
+static void found(const struct tune *t, struct tir_candidate *c, uint32_t variant)
 {
-    t->configs[config].fits = true;
-    t->configs[config].variant = variant;
-    t->configs[config].time = (double)t->timeline.end;
+    c->fits = true;
+    c->variant = variant;
+    c->time = (double)t->timeline.end;
 }
 
 static bool launch_model(struct tune *t)
 {
     tir_rt_launch_report report;
-    memset(t->configs, 0, sizeof(t->configs));
-    if (!launch(t, -1, &report))
+    if (!launch(t, t->s.kernel, -1, &report))
         return false;
     if (!report.launched)
         return tir_fail(t->s.error, TIR_ERR_INVALID,
                         "there is nothing to launch: the grid or every output is empty");
     t->model = t->s.info->variants[report.variant].config;
-    found(t, t->model, report.variant);
+    found(t, &t->list.all.at[t->model], report.variant);
     return keep_outputs(t);
 }
 
-static bool launch_config(struct tune *t, uint32_t config)
+static bool launch_candidate(struct tune *t, struct tir_candidate *c)
 {
-    const tir_artifact_kernel *info = t->s.info;
-    for (uint32_t v = 0; v < info->variant_count; v++) {
+    for (uint32_t v = 0; v < c->info->variant_count; v++) {
         tir_rt_launch_report report;
-        if (info->variants[v].config != config)
+        if (c->info->variants[v].config != c->config)
             continue;
-        if (launch(t, (int32_t)v, &report)) {
-            found(t, config, v);
-            return compare_all(t, NULL, t->first, config, "the model's choice");
+        if (launch(t, c->kernel, (int32_t)v, &report)) {
+            found(t, c, v);
+            return compare_all(t, NULL, t->first, c, "the model's choice");
         }
         if (t->s.error->status != TIR_ERR_INVALID) // it does not fit
             return false;
@@ -165,26 +157,29 @@ static bool launch_config(struct tune *t, uint32_t config)
 
 static bool launch_all(struct tune *t)
 {
+    vec_foreach(struct tir_candidate, c, &t->list.all)
+        c->fits = false;
     if (!launch_model(t))
         return false;
-    for (uint32_t c = 0; c < t->s.info->config_count; c++)
-        if (c != t->model && !launch_config(t, c))
+    const struct tir_candidate *model = &t->list.all.at[t->model];
+    vec_foreach(struct tir_candidate, c, &t->list.all)
+        if (c != model && !launch_candidate(t, c))
             return false;
     return !t->s.options->given[TIR_OPTION_COMPARE] ||
            (tir_session_reference(&t->s) &&
-            compare_all(t, t->first, t->s.wants, t->model, "the reference"));
+            compare_all(t, t->first, t->s.wants, model, "the reference"));
 }
 
 // ---- time
 
-static bool take_turn(struct tune *t, const struct candidate *c, uint32_t launches, double *us)
+static bool take_turn(struct tune *t, const struct tir_candidate *c, uint32_t launches, double *us)
 {
     tir_rt_launch_report report;
     float milliseconds;
     if (tir_rt_event_record(t->start, NULL, t->s.error))
         return false;
     for (uint32_t i = 0; i < launches; i++)
-        if (!tir_session_launch(&t->s, (int32_t)c->variant, &report))
+        if (!tir_session_launch(&t->s, c->kernel, (int32_t)c->variant, &report))
             return false;
     if (tir_rt_event_record(t->end, NULL, t->s.error) ||
         tir_rt_event_elapsed(t->start, t->end, &milliseconds, t->s.error))
@@ -201,10 +196,10 @@ static int by_size(const void *a, const void *b)
 
 static bool measure(struct tune *t)
 {
-    const uint32_t count = t->s.info->config_count;
+    vec_foreach(struct tir_candidate, c, &t->list.all)
+        c->turns = arena_array(t->s.arena, double, t->turns);
     for (uint32_t turn = 0; turn < WARM_UP + t->turns; turn++)
-        for (uint32_t i = 0; i < count; i++) {
-            struct candidate *c = &t->configs[i];
+        vec_foreach(struct tir_candidate, c, &t->list.all) {
             double us;
             if (!c->fits)
                 continue;
@@ -216,8 +211,7 @@ static bool measure(struct tune *t)
             else
                 c->turns[turn - WARM_UP] = us;
         }
-    for (uint32_t i = 0; i < count; i++) {
-        struct candidate *c = &t->configs[i];
+    vec_foreach(struct tir_candidate, c, &t->list.all) {
         qsort(c->turns, t->turns, sizeof(*c->turns), by_size);
         c->time = (c->turns[(t->turns - 1) / 2] + c->turns[t->turns / 2]) / 2;
     }
@@ -226,13 +220,15 @@ static bool measure(struct tune *t)
 
 // ---- what came out
 
-static uint32_t best_config(const struct tune *t)
+// The fastest of the first `count` candidates; `at_least`, unless one is faster by more than noise.
+static uint32_t best_of(const struct tune *t, uint32_t count, uint32_t at_least)
 {
-    uint32_t best = t->model;
-    for (uint32_t i = 0; i < t->s.info->config_count; i++)
-        if (t->configs[i].fits && t->configs[i].time < t->configs[best].time)
+    const struct tir_candidate *all = t->list.all.at;
+    uint32_t best = at_least;
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].fits && all[i].time < all[best].time)
             best = i;
-    return t->configs[t->model].time <= t->configs[best].time * NOISE ? t->model : best;
+    return all[at_least].time <= all[best].time * NOISE ? at_least : best;
 }
 
 static tir_str sizes_text(const struct tune *t, const struct tir_sizes *sizes)
@@ -253,16 +249,21 @@ static tir_str time_text(const struct tune *t, double time)
                           (double)tir_session_traffic(&t->s) / time / 1e3);
 }
 
-static void show(struct tune *t, const struct tir_sizes *sizes, uint32_t best)
+static void show(struct tune *t, const struct tir_sizes *sizes, uint32_t best, uint32_t tried)
 {
     fprintf(t->log, "%s\n", sizes_text(t, sizes).ptr);
-    for (uint32_t i = 0; i < t->s.info->config_count; i++) {
-        const struct candidate *c = &t->configs[i];
+    for (uint32_t i = 0; i < t->list.all.len; i++) {
+        const struct tir_candidate *c = &t->list.all.at[i];
         const char *time = c->fits ? time_text(t, c->time).ptr : "does not fit these arguments";
-        const bool is_marked = i == best || i == t->model;
-        fprintf(t->log, "  %-40.*s %*s%s%s%s%s\n", STR_ARG(t->s.info->configs[i]),
-                is_marked ? -24 : 0, time, is_marked ? " " : "", i == best ? "best" : "",
-                i == best && i == t->model ? " " : "", i == t->model ? "(the model's choice)" : "");
+        struct tir_text mark;
+        tir_text_init(&mark, t->s.arena, 0);
+        if (i == best)
+            tir_text_add(&mark, STR(" best"));
+        else if (i == tried)
+            tir_text_add(&mark, STR(" better"));
+        if (i == t->model)
+            tir_text_add(&mark, STR(" (the model's choice)"));
+        fprintf(t->log, "  %-40.*s %*s%s\n", STR_ARG(c->name), mark.len ? -24 : 0, time, mark.ptr);
     }
     fflush(t->log);
 }
@@ -297,17 +298,29 @@ static bool store(struct tune *t, const struct tir_sizes *sizes, uint32_t best)
 {
     struct tir_arena *arena = t->s.arena;
     const tir_str key = key_text(t, sizes);
-    tir_str line =
-        tir_str_format(arena, STR_FMT " config(" STR_FMT ") // %s", STR_ARG(key),
-                       STR_ARG(t->s.info->configs[best]), time_text(t, t->configs[best].time).ptr);
+    tir_str line = tir_str_format(arena, STR_FMT " config(" STR_FMT ") // %s", STR_ARG(key),
+                                  STR_ARG(t->list.all.at[best].name),
+                                  time_text(t, t->list.all.at[best].time).ptr);
     if (best != t->model)
         line = tir_str_format(arena, STR_FMT "; the model's choice: %s", STR_ARG(line),
-                              time_text(t, t->configs[t->model].time).ptr);
+                              time_text(t, t->list.all.at[t->model].time).ptr);
     t->table = tir_tuned_file_put(arena, t->table, key, line);
     return !strcmp(t->out, "-") || tir_file_write(t->out, t->table.ptr, t->table.len, t->s.error);
 }
 
 // ---- all of it
+
+static void count(struct tune *t, uint32_t best, uint32_t tried)
+{
+    struct tir_candidate *all = t->list.all.at;
+    t->sizes++;
+    t->agreed += best == t->model;
+    t->log_ratio += log(all[t->model].time / all[best].time);
+    if (tried != best) {
+        all[tried].wins++;
+        all[tried].gain = fmax(all[tried].gain, all[best].time / all[tried].time);
+    }
+}
 
 static bool tune_sizes(struct tune *t, const struct tir_size_list *list,
                        const struct tir_sizes *sizes)
@@ -324,15 +337,12 @@ static bool tune_sizes(struct tune *t, const struct tir_size_list *list,
         return false;
     if (t->is_wrong)
         return true;
-    for (uint32_t i = 0; i < t->s.info->config_count && !t->is_emulator; i++)
-        t->configs[i].turns = arena_array(t->s.arena, double, t->turns);
     if (!t->is_emulator && !measure(t))
         return false;
-    const uint32_t best = best_config(t);
-    show(t, sizes, best);
-    t->sizes++;
-    t->agreed += best == t->model;
-    t->log_ratio += log(t->configs[t->model].time / t->configs[best].time);
+    const uint32_t best = best_of(t, t->list.listed, t->model);
+    const uint32_t tried = best_of(t, t->list.all.len, best);
+    show(t, sizes, best, tried);
+    count(t, best, tried);
     return !t->out || store(t, sizes, best);
 }
 
@@ -380,7 +390,9 @@ static bool prepare(struct tune *t)
     if (!tir_session_open(&t->s) || !tir_session_load(&t->s) || !open_table(t))
         return false;
     t->is_emulator = tir_rt_device_describe(t->s.device)->kind == TIR_RT_EMU;
-    if (t->s.info->config_count < 2)
+    if (!tir_candidates_find(&t->s, &t->list))
+        return false;
+    if (t->list.all.len < 2 || (t->out && t->list.listed < 2))
         return tir_fail(t->s.error, TIR_ERR_INVALID,
                         STR_FMT " has no configurations to choose among: config(META = VALUE)",
                         STR_ARG(t->s.info->name));
@@ -393,11 +405,26 @@ static void introduce(const struct tune *t)
     const tir_rt_device_info *device = tir_rt_device_describe(t->s.device);
     fprintf(t->log, "%.*s on %s (%s, %u multiprocessors), compiled for %s: %u configurations, ",
             STR_ARG(t->s.info->name), device->spec, device->name, device->sm_count, t->s.arch,
-            t->s.info->config_count);
+            t->list.all.len);
     if (t->is_emulator)
         fputs("cycles of the emulator's model of time (not measured)\n", t->log);
     else
         fprintf(t->log, "medians of %u turns\n", t->turns);
+    if (t->list.failed)
+        fprintf(t->log, "%u combinations of --try do not compile\n", t->list.failed);
+}
+
+static void conclude(const struct tune *t)
+{
+    fprintf(t->log,
+            "the model's choice is the best for %u of %u, and takes %.3f times as long "
+            "(geometric mean)\n",
+            t->agreed, t->sizes, exp(t->log_ratio / t->sizes));
+    vec_foreach(const struct tir_candidate, c, &t->list.all)
+        if (c->wins)
+            fprintf(t->log,
+                    "worth a clause: config(" STR_FMT "), for %u of %u; up to %.3f times as fast\n",
+                    STR_ARG(c->name), c->wins, t->sizes, c->gain);
 }
 
 static bool tune(struct tune *t)
@@ -416,10 +443,7 @@ static bool tune(struct tune *t)
     }
     if (t->is_wrong)
         return true;
-    fprintf(
-        t->log,
-        "the model's choice is the best for %u of %u, and takes %.3f times as long (geometric mean)\n",
-        t->agreed, t->sizes, exp(t->log_ratio / t->sizes));
+    conclude(t);
     return !t->out || strcmp(t->out, "-") ||
            tir_file_write("-", t->table.ptr, t->table.len, t->s.error);
 }
@@ -447,6 +471,7 @@ enum tir_exit tir_command_tune(struct tir_arena *arena, const struct tir_options
                                                : TIR_EXIT_FINE;
     tir_rt_event_destroy(t->start);
     tir_rt_event_destroy(t->end);
+    tir_candidates_release(&t->list);
     tir_session_close(&t->s);
     return status;
 }
