@@ -106,6 +106,32 @@ static void missing_and_stray_attributes(void **state)
     refuses(&u, "1 blocks where 2 are needed");
 }
 
+// A tiles loop over x by 8, with that cluster.
+static void start_tiles(struct ir_unit *u, const int64_t *cluster, uint32_t count)
+{
+    ir_unit_start(u);
+    struct tir_value *n = tir_const_index(u->f, 64);
+    struct tir_inst *tiles = tir_build(&u->b, TIR_OP_TILES, &n, 1, NULL, 0, 1);
+    tir_set_list(u->f, tiles, TIR_ATTR_by, (int64_t[]){8}, 1);
+    tir_set_list(u->f, tiles, TIR_ATTR_cluster, cluster, count);
+    tir_block_add_arg(u->f, tiles->regions[0], n->type, "m");
+    struct tir_builder in = tir_builder_at_end(u->f, tiles->regions[0]);
+    tir_build_yield(&in, NULL, 0);
+}
+
+static void clusters_of_tiles(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    start_tiles(&u, (int64_t[]){2}, 1);
+    assert_true(tir_verify(u.f));
+    tir_context_finish(&u.cx);
+    start_tiles(&u, (int64_t[]){2, 1}, 2);
+    refuses(&u, "the cluster has 2 sizes for 1 extents");
+    start_tiles(&u, (int64_t[]){0}, 1);
+    refuses(&u, "attribute cluster has a value that is not allowed");
+}
+
 static void directions_of_parameters(void **state)
 {
     (void)state;
@@ -177,12 +203,12 @@ static void the_host_block_is_arithmetic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sound_program_passes),       cmocka_unit_test(use_before_definition),
-        cmocka_unit_test(use_outside_of_the_block),     cmocka_unit_test(a_wrong_result_type),
-        cmocka_unit_test(a_yield_of_the_wrong_type),    cmocka_unit_test(a_missing_yield),
-        cmocka_unit_test(missing_and_stray_attributes), cmocka_unit_test(directions_of_parameters),
-        cmocka_unit_test(layouts_from_laid_out_on),     cmocka_unit_test(forms_remove_operations),
-        cmocka_unit_test(the_host_block_is_arithmetic),
+        cmocka_unit_test(a_sound_program_passes),    cmocka_unit_test(use_before_definition),
+        cmocka_unit_test(use_outside_of_the_block),  cmocka_unit_test(a_wrong_result_type),
+        cmocka_unit_test(a_yield_of_the_wrong_type), cmocka_unit_test(a_missing_yield),
+        cmocka_unit_test(clusters_of_tiles),         cmocka_unit_test(missing_and_stray_attributes),
+        cmocka_unit_test(directions_of_parameters),  cmocka_unit_test(layouts_from_laid_out_on),
+        cmocka_unit_test(forms_remove_operations),   cmocka_unit_test(the_host_block_is_arithmetic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
