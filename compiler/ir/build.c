@@ -339,6 +339,19 @@ bool tir_tensor_is_dense(const struct tir_func *f, const struct tir_value *tenso
     return f->facts & TIR_FACT_UNIT_INNER || tir_tensor_alignment(f, tensor);
 }
 
+bool tir_is_elementwise(const struct tir_inst *inst)
+{
+    switch (tir_ops[inst->op].rule) {
+    case TIR_RULE_SAME:
+        return inst->op != TIR_OP_SCAN;
+    case TIR_RULE_COMPARE:
+    case TIR_RULE_SELECT:
+        return true;
+    default:
+        return inst->op == TIR_OP_CAST || inst->op == TIR_OP_BITCAST;
+    }
+}
+
 bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst)
 {
     for (; inst; inst = inst->block->owner)

@@ -302,7 +302,9 @@ static inline bool tir_has_trait(const struct tir_inst *inst, uint32_t traits)
 {
     return tir_ops[inst->op].traits & traits;
 }
-bool tir_has_tile(const struct tir_inst *inst);   // among its operands and results
+bool tir_has_tile(const struct tir_inst *inst); // among its operands and results
+// Does each element of its result follow from the same elements of its operands?
+bool tir_is_elementwise(const struct tir_inst *inst);
 bool tir_has_effect(const struct tir_inst *inst); // it, or anything in its regions
 bool tir_is_const_int(const struct tir_value *v,
                       int64_t *out); // integer constant (splat or scalar)

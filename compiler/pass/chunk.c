@@ -11,9 +11,10 @@
 //
 // Where rows are not aligned every element is an access of its own, and a tile of 128 x 64 would be
 // hundreds of instructions and predicates in a row: slow to compile and no faster to run. The same
-// is done to asynchronous copies of less than 16 bytes, and to a store that first converts its
-// tile's layout: the tile goes to shared memory at once and leaves it in rows, in vectors if the
-// tensor turns out to be aligned. Tiles whose accesses are few (16 or fewer a thread) stay whole.
+// is done to asynchronous copies of less than 16 bytes, and on the way back: to a tile that goes
+// from shared memory to a tensor (async_store), and to a store that first converts its tile's
+// layout, which then goes to shared memory at once. Such rows leave in vectors if the tensor turns
+// out to be aligned. Tiles whose accesses are few (16 or fewer a thread) stay whole.
 //
 // In a kernel whose operands arrive that way the products are not what takes the time, so they are
 // taken a step along K at a time:
@@ -24,17 +25,21 @@
 
 #include "ir/range.h"
 #include "ir/walk.h"
+#include "pass/crew.h"
 #include "pass/dot.h"
 #include "pass/pass.h"
 #include "pass/stage.h"
+#include "pass/warpgroup.h"
 
 #define MOST_ACCESSES 16 // of one thread, for a tile to stay whole
-#define MOST_COPIES   8  // the same of asynchronous copies, which the pipeline repeats
+#define MOST_COPIES   8  // the same of asynchronous copies, which the pipeline repeats, and fetches
 
 struct chunk {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     uint32_t *uses;
+    uint32_t warps;     // that tiles are spread over where the access is
+    bool on_warpgroups; // the products are
     bool loads, stores; // what was chunked
 };
 
@@ -49,7 +54,7 @@ static uint32_t vector_of(const struct chunk *c, const struct tir_value *tensor)
 static int64_t chunk_rows(const struct chunk *c, const struct tir_type *t, uint32_t vector,
                           int64_t most)
 {
-    int64_t n = tir_type_count(t) / (vector * (int64_t)c->f->threads);
+    int64_t n = tir_type_count(t) / (vector * 32 * (int64_t)c->warps);
     if (t->rank != 2 || n <= most || n % most)
         return 0;
     int64_t chunks = n / most, rows = t->shape[0] / chunks;
@@ -65,8 +70,7 @@ static const struct tir_type *rows_type(struct chunk *c, const struct tir_type *
     struct tir_type out = *t;
     out.space = TIR_SPACE_VALUE;
     out.shape[0] = rows;
-    out.layout =
-        tir_layout_blocked(types, 2, out.shape, order, order, vector, 1, c->f->threads / 32);
+    out.layout = tir_layout_blocked(types, 2, out.shape, order, order, vector, 1, c->warps);
     return tir_type_get(types, &out);
 }
 
@@ -96,31 +100,106 @@ static struct tir_value *plus(struct tir_builder *b, struct tir_value *start, st
     return tir_binary(b, TIR_OP_ADD, start, row);
 }
 
-// One load and one store of `rows` rows, `to` and `from` being the ref operands (base, two indices)
-// of the whole tile; the first index moves with the loop. Gives the store.
-static struct tir_inst *build_loop(struct chunk *c, struct tir_builder b, const struct tir_type *t,
-                                   int64_t rows, uint32_t vector, struct tir_value *const *from,
-                                   struct tir_value *pad, struct tir_value *const *to)
-{
-    struct tir_value *row;
-    struct tir_builder in = build_rows(c, &b, t->shape[0], rows, &row);
-    const struct tir_type *type = rows_type(c, t, rows, vector);
-    int64_t box[2] = {rows, t->shape[1]};
-    struct tir_value *load_operands[] = {pad, NULL, from[0], plus(&in, from[1], row), from[2]};
-    struct tir_inst *load = tir_build(&in, TIR_OP_LOAD, load_operands, 5, &type, 1, 0);
-    tir_set_list(c->f, load, TIR_ATTR_box, box, 2);
-    struct tir_value *store_operands[] = {load->results[0], NULL, to[0], plus(&in, to[1], row),
-                                          to[2]};
-    struct tir_inst *store = tir_build(&in, TIR_OP_STORE, store_operands, 5, NULL, 0, 0);
-    tir_set_list(c->f, store, TIR_ATTR_box, box, 2);
-    tir_build_yield(&in, NULL, 0);
-    return store;
-}
+// What an access moves: two dimensions of a buffer or a tensor, the innermost and an outer one.
+struct slice {
+    struct tir_value *const *ref; // the base, then an index for each of its dimensions
+    const int64_t *box;
+    uint32_t rank; // of the base
+};
 
-static bool is_plain(const struct tir_inst *access) // both dimensions are slices
+static struct slice slice_of(const struct tir_inst *access)
 {
     const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
-    return box->list_count == 2 && box->list[0] > 0 && box->list[1] > 0;
+    return (struct slice){access->operands + tir_fixed_count(access), box->list, box->list_count};
+}
+
+static bool is_plain(const struct tir_inst *access)
+{
+    struct slice s = slice_of(access);
+    uint32_t slices = 0;
+    for (uint32_t d = 0; d < s.rank; d++) {
+        if (s.box[d] < 0)
+            return false;
+        slices += s.box[d] > 0;
+    }
+    return slices == 2 && s.box[s.rank - 1] > 0;
+}
+
+// The ref operands of `rows` rows of the slice from `row` on, and their box.
+static void take_rows(struct tir_builder *b, const struct slice *s, struct tir_value *row,
+                      int64_t rows, struct tir_value **ref, int64_t *box)
+{
+    memcpy(ref, s->ref, (1 + s->rank) * sizeof(*ref));
+    memcpy(box, s->box, s->rank * sizeof(*box));
+    uint32_t d = 0;
+    while (!box[d])
+        d++;
+    ref[1 + d] = plus(b, ref[1 + d], row);
+    box[d] = rows;
+}
+
+// A tile of type t that goes from a tensor to shared memory, or from there to a tensor.
+struct move {
+    const struct tir_type *t;
+    struct slice from, to;
+    struct tir_value *pad;
+    bool fetches; // from the tensor
+};
+
+// Loads and stores `rows` rows at a time, in vectors. aligned: bytes that the tensor turned out to
+// be aligned to, or 0.
+static void build_loop(struct chunk *c, struct tir_builder b, const struct move *move, int64_t rows,
+                       uint32_t vector, uint32_t aligned)
+{
+    struct tir_value *row;
+    const struct slice *from = &move->from, *to = &move->to;
+    struct tir_builder in = build_rows(c, &b, move->t->shape[0], rows, &row);
+    const struct tir_type *type = rows_type(c, move->t, rows, vector);
+    int64_t box[TIR_MAX_RANK];
+    struct tir_value *load_operands[3 + TIR_MAX_RANK] = {move->pad, NULL};
+    take_rows(&in, from, row, rows, load_operands + 2, box);
+    struct tir_inst *load = tir_build(&in, TIR_OP_LOAD, load_operands, 3 + from->rank, &type, 1, 0);
+    tir_set_list(c->f, load, TIR_ATTR_box, box, from->rank);
+    struct tir_value *store_operands[3 + TIR_MAX_RANK] = {load->results[0], NULL};
+    take_rows(&in, to, row, rows, store_operands + 2, box);
+    struct tir_inst *store = tir_build(&in, TIR_OP_STORE, store_operands, 3 + to->rank, NULL, 0, 0);
+    tir_set_list(c->f, store, TIR_ATTR_box, box, to->rank);
+    if (aligned)
+        tir_set_int(c->f, move->fetches ? load : store, TIR_ATTR_aligned, aligned);
+    tir_build_yield(&in, NULL, 0);
+}
+
+// The same in front of `store`: in loops of at most `most` accesses of a thread, as many elements
+// at a time as the tensor is known to be aligned to, or `wide` bytes if it turns out to be aligned
+// to them. False: they are so few that they may stay a load and a store.
+static bool build_move(struct chunk *c, struct tir_inst *store, const struct move *move,
+                       int64_t most, uint32_t wide)
+{
+    struct tir_func *f = c->f;
+    const struct tir_type *t = move->t;
+    struct tir_value *const *tensor = move->fetches ? move->from.ref : move->to.ref;
+    uint32_t vector = vector_of(c, tensor[0]), many = wide * 8 / tir_elems[t->elem].bits;
+    int64_t rows = chunk_rows(c, t, vector, most);
+    if (!rows)
+        return false;
+    struct tir_builder b = tir_builder_before(f, store);
+    if (vector >= many || !tir_tensor_is_dense(f, tensor[0])) {
+        build_loop(c, b, move, rows, vector, 0);
+        return true;
+    }
+    const struct tir_type *i32 = tir_type_scalar(f->module->types, TIR_I32);
+    struct tir_value *bytes = tir_build1(&b, TIR_OP_ALIGNMENT, i32, tensor, 1);
+    struct tir_value *aligned = tir_binary(&b, TIR_OP_GE, bytes, tir_const_i32(f, (int32_t)wide));
+    struct tir_inst *branch = tir_build(&b, TIR_OP_IF, &aligned, 1, NULL, 0, 2);
+    struct tir_builder in = tir_builder_at_end(f, branch->regions[0]);
+    in.span = b.span;
+    int64_t wide_rows = chunk_rows(c, t, many, MOST_COPIES);
+    build_loop(c, in, move, wide_rows ? wide_rows : t->shape[0], many, wide);
+    tir_build_yield(&in, NULL, 0);
+    in.block = branch->regions[1];
+    build_loop(c, in, move, rows, vector, 0);
+    tir_build_yield(&in, NULL, 0);
+    return true;
 }
 
 // Nothing but allocs stands between the two.
@@ -132,29 +211,19 @@ static bool follows(const struct tir_inst *load, const struct tir_inst *store)
     return next == store;
 }
 
-// load from global, store to shared.
-static bool chunk_load(struct chunk *c, struct tir_inst *store)
+// The load of what `store` stores and nobody else needs, from a tensor to shared memory (fetches)
+// or the other way; NULL: there is none.
+static struct tir_inst *moved_by(const struct chunk *c, const struct tir_inst *store, bool fetches)
 {
-    struct tir_value *v = store->operands[TIR_STORE_VALUE];
+    const struct tir_value *v = store->operands[TIR_STORE_VALUE];
     struct tir_inst *load = v->def;
-    if (tir_ref_base(store)->type->space != TIR_SPACE_SHARED || store->operands[TIR_STORE_MASK] ||
-        !load || load->op != TIR_OP_LOAD || !follows(load, store) || c->uses[v->id] != 1 ||
-        load->operands[TIR_LOAD_MASK] || tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL)
-        return false;
-    struct tir_value *pad = load->operands[TIR_LOAD_PAD];
-    if (pad && !tir_type_is_scalar(pad->type) && pad->kind != TIR_VALUE_CONST)
-        return false;
-    uint32_t vector = vector_of(c, tir_ref_base(load));
-    int64_t rows = chunk_rows(c, v->type, vector, MOST_ACCESSES);
-    if (!rows || !is_plain(load) || !is_plain(store))
-        return false;
-    build_loop(c, tir_builder_before(c->f, store), v->type, rows, vector,
-               load->operands + tir_fixed_count(load), pad,
-               store->operands + tir_fixed_count(store));
-    tir_remove(store);
-    tir_remove(load);
-    c->loads = true;
-    return true;
+    if (store->operands[TIR_STORE_MASK] || !load || load->op != TIR_OP_LOAD ||
+        load->operands[TIR_LOAD_MASK] || !follows(load, store) || c->uses[v->id] != 1)
+        return NULL;
+    enum tir_space from = tir_ref_base(load)->type->space, to = tir_ref_base(store)->type->space;
+    bool fits = fetches ? from == TIR_SPACE_GLOBAL && to == TIR_SPACE_SHARED
+                        : from == TIR_SPACE_SHARED && to == TIR_SPACE_GLOBAL;
+    return fits && v->type->rank == 2 && is_plain(load) && is_plain(store) ? load : NULL;
 }
 
 // The type of a part of a buffer; NULL: its layout cannot be cut there.
@@ -203,16 +272,16 @@ static void chunk_copy(struct chunk *c, struct tir_inst *copy)
         return;
     struct tir_func *f = c->f;
     struct tir_builder b = tir_builder_before(f, copy);
-    struct tir_value *row, **from = copy->operands + tir_fixed_count(copy);
+    struct slice from = slice_of(copy);
+    struct tir_value *row;
     struct tir_builder in = build_rows(c, &b, t->shape[0], rows, &row);
-    struct tir_value *operands[TIR_COPY_FIXED + 3] = {
+    struct tir_value *operands[TIR_COPY_FIXED + 1 + TIR_MAX_RANK] = {
         part_of(c, &in, to, type, row, tir_const_index(f, 0)), copy->operands[TIR_COPY_PRED]};
-    operands[TIR_COPY_FIXED] = from[0];
-    operands[TIR_COPY_FIXED + 1] = plus(&in, from[1], row);
-    operands[TIR_COPY_FIXED + 2] = from[2];
+    int64_t boxes[TIR_MAX_RANK];
+    take_rows(&in, &from, row, rows, operands + TIR_COPY_FIXED, boxes);
     struct tir_inst *part =
-        tir_build(&in, TIR_OP_COPY_ASYNC, operands, TIR_COPY_FIXED + 3, NULL, 0, 0);
-    tir_set_list(f, part, TIR_ATTR_box, box, 2);
+        tir_build(&in, TIR_OP_COPY_ASYNC, operands, TIR_COPY_FIXED + 1 + from.rank, NULL, 0, 0);
+    tir_set_list(f, part, TIR_ATTR_box, boxes, from.rank);
     tir_set_int(f, part, TIR_ATTR_width, width);
     tir_build_yield(&in, NULL, 0);
     tir_remove(copy);
@@ -252,33 +321,24 @@ static void chunk_dot(struct chunk *c, struct tir_inst *dot)
     tir_remove(dot);
 }
 
-// Rows of `buffer`, a tile of type t, to the tensor that `store` stores to: an element at a time,
-// or in vectors if the tensor turns out to be aligned.
-static void build_stores(struct chunk *c, struct tir_builder b, struct tir_inst *store,
-                         struct tir_value *buffer, const struct tir_type *t, int64_t rows,
-                         uint32_t vector)
+// A load and the store of what it loaded. Around products on warpgroups lanes move four bytes,
+// which fill sectors as lanes are next to each other.
+static bool chunk_move(struct chunk *c, struct tir_inst *store)
 {
-    struct tir_func *f = c->f;
-    struct tir_value *zero = tir_const_index(f, 0), *from[3] = {buffer, zero, zero};
-    struct tir_value **to = store->operands + tir_fixed_count(store);
-    uint32_t most = 128 / tir_elems[t->elem].bits;
-    if (vector == most || !tir_tensor_is_dense(f, to[0])) {
-        build_loop(c, b, t, rows, vector, from, NULL, to);
-        return;
-    }
-    const struct tir_type *i32 = tir_type_scalar(f->module->types, TIR_I32);
-    struct tir_value *bytes = tir_build1(&b, TIR_OP_ALIGNMENT, i32, to, 1);
-    struct tir_value *aligned = tir_binary(&b, TIR_OP_EQ, bytes, tir_const_i32(f, 16));
-    struct tir_inst *branch = tir_build(&b, TIR_OP_IF, &aligned, 1, NULL, 0, 2);
-    struct tir_builder in = tir_builder_at_end(f, branch->regions[0]);
-    in.span = b.span;
-    int64_t many = chunk_rows(c, t, most, MOST_COPIES);
-    struct tir_inst *fast = build_loop(c, in, t, many ? many : t->shape[0], most, from, NULL, to);
-    tir_set_int(f, fast, TIR_ATTR_aligned, 16);
-    tir_build_yield(&in, NULL, 0);
-    in.block = branch->regions[1];
-    build_loop(c, in, t, rows, vector, from, NULL, to);
-    tir_build_yield(&in, NULL, 0);
+    bool fetches = tir_ref_base(store)->type->space == TIR_SPACE_SHARED;
+    struct tir_inst *load = moved_by(c, store, fetches);
+    struct tir_value *pad = load ? load->operands[TIR_LOAD_PAD] : NULL;
+    if (!load || (pad && !tir_type_is_scalar(pad->type) && pad->kind != TIR_VALUE_CONST))
+        return false;
+    struct move move = {load->results[0]->type, slice_of(load), slice_of(store), pad, fetches};
+    if (!build_move(c, store, &move, c->on_warpgroups ? MOST_COPIES : MOST_ACCESSES,
+                    c->on_warpgroups ? 4 : 0))
+        return false;
+    tir_remove(store);
+    tir_remove(load);
+    c->loads |= fetches;
+    c->stores |= !fetches;
+    return true;
 }
 
 // store to global of a tile whose layout is converted for the purpose.
@@ -287,11 +347,10 @@ static bool chunk_store(struct chunk *c, struct tir_inst *store)
     struct tir_value *v = store->operands[TIR_STORE_VALUE];
     struct tir_inst *convert = v->def;
     if (tir_ref_base(store)->type->space != TIR_SPACE_GLOBAL || store->operands[TIR_STORE_MASK] ||
-        !convert || convert->op != TIR_OP_CONVERT_LAYOUT || c->uses[v->id] != 1 || !is_plain(store))
+        !convert || convert->op != TIR_OP_CONVERT_LAYOUT || c->uses[v->id] != 1 ||
+        v->type->rank != 2 || !is_plain(store))
         return false;
-    uint32_t vector = vector_of(c, tir_ref_base(store));
-    int64_t rows = chunk_rows(c, v->type, vector, MOST_ACCESSES);
-    if (!rows)
+    if (!chunk_rows(c, v->type, vector_of(c, tir_ref_base(store)), MOST_ACCESSES))
         return false;
     struct tir_func *f = c->f;
     struct tir_builder b = tir_builder_before(f, store);
@@ -306,7 +365,8 @@ static bool chunk_store(struct chunk *c, struct tir_inst *store)
     struct tir_value *operands[] = {convert->operands[TIR_REDUCE_X], NULL, buffer, zero, zero};
     struct tir_inst *whole = tir_build(&b, TIR_OP_STORE, operands, 5, NULL, 0, 0);
     tir_set_list(f, whole, TIR_ATTR_box, t.shape, 2);
-    build_stores(c, b, store, buffer, v->type, rows, vector);
+    struct move move = {.t = v->type, .from = {operands + 2, t.shape, 2}, .to = slice_of(store)};
+    build_move(c, store, &move, MOST_ACCESSES, 16);
     tir_remove(store);
     tir_remove(convert);
     c->stores = true;
@@ -318,7 +378,8 @@ static void run_block(struct chunk *c, struct tir_block *block)
     tir_foreach_inst_safe(inst, block) {
         for (uint32_t r = 0; r < inst->region_count; r++)
             run_block(c, inst->regions[r]);
-        if (inst->op == TIR_OP_STORE && !chunk_load(c, inst))
+        c->warps = tir_crew_of(c->f, inst).warps;
+        if (inst->op == TIR_OP_STORE && !chunk_move(c, inst))
             chunk_store(c, inst);
         else if (inst->op == TIR_OP_COPY_ASYNC)
             chunk_copy(c, inst);
@@ -327,11 +388,14 @@ static void run_block(struct chunk *c, struct tir_block *block)
 
 enum tir_change tir_pass_chunk(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct chunk c = {.f = f, .cx = cx, .uses = tir_count_uses(cx->scratch, f)};
+    struct chunk c = {.f = f,
+                      .cx = cx,
+                      .uses = tir_count_uses(cx->scratch, f),
+                      .on_warpgroups = tir_has_warpgroup_dot(f)};
     run_block(&c, f->body);
     VEC(struct tir_inst *) dots = {0};
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_DOT && c.loads)
+        if (inst->op == TIR_OP_DOT && c.loads && !c.on_warpgroups)
             vec_push(cx->scratch, &dots, inst);
     vec_foreach(struct tir_inst *, it, &dots)
         chunk_dot(&c, *it);

@@ -177,6 +177,12 @@ def epilogues():
     # Rows of zeros, and numbers that e4m3 could not hold.
     yield ["epilogues.tir", "--kernel", "quantized", "M=40", "N=40", "K=40", "J=1", "A=zeros"]
     yield ["epilogues.tir", "--kernel", "quantized", "M=40", "N=140", "K=40", "J=2", "A=randn:0:1000"]
+    # Outputs and inputs of no alignment or of 4 bytes, in chunks of columns beside large sums.
+    for kernel, more in [("scaled", ["alpha=1.5", "beta=0.5"]), ("residual", []), ("linear", [])]:
+        run = ["epilogues.tir", "--kernel", kernel, "-D", "BN=256", "-D", "STAGES=4", "--arch=sm_90a"]
+        yield run + ["M=150", "N=203", "K=72", *more]
+        yield run + ["M=129", "N=386", "K=72", *more]
+        yield run + ["M=127", "N=203", "K=136", "D=randn,pad=3", *more]
 
 
 def operands():

@@ -25,9 +25,8 @@ struct solver {
     VEC(struct tir_inst *) transposes; // permutes of tiles
 };
 
-bool tir_solver_needs_layout(
-    const struct tir_value *v); // not a constant, not a scalar; may be NULL
-bool tir_solver_is_elementwise(const struct tir_inst *inst);
+// Not a constant, not a scalar; may be NULL.
+bool tir_solver_needs_layout(const struct tir_value *v);
 
 // Spreading (spread.c).
 // v has layout l, unless it has one already or l is NULL.

@@ -18,7 +18,7 @@ static bool is_cheap(const struct tir_value *v, uint32_t depth)
     case TIR_OP_RESHAPE:
         return is_cheap(v->def->operands[0], depth - 1);
     default:
-        if (!tir_solver_is_elementwise(v->def))
+        if (!tir_is_elementwise(v->def))
             return false;
         for (uint32_t i = 0; i < v->def->operand_count; i++)
             if (!is_cheap(v->def->operands[i], depth - 1))
@@ -93,7 +93,7 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
                                                uint32_t i, const struct tir_layout *result)
 {
     struct tir_value *v = inst->operands[i];
-    if (tir_solver_is_elementwise(inst))
+    if (tir_is_elementwise(inst))
         return result;
     switch (inst->op) {
     case TIR_OP_BROADCAST:

@@ -3,19 +3,6 @@
 
 #include "pass/layout/layout.h"
 
-bool tir_solver_is_elementwise(const struct tir_inst *inst)
-{
-    switch (tir_ops[inst->op].rule) {
-    case TIR_RULE_SAME:
-        return inst->op != TIR_OP_SCAN;
-    case TIR_RULE_COMPARE:
-    case TIR_RULE_SELECT:
-        return true;
-    default:
-        return inst->op == TIR_OP_CAST || inst->op == TIR_OP_BITCAST;
-    }
-}
-
 bool tir_solver_needs_layout(const struct tir_value *v)
 {
     return v && v->kind != TIR_VALUE_CONST && tir_type_is_tile(v->type);
@@ -129,7 +116,7 @@ static void spread(struct solver *s, struct tir_inst *inst)
     const struct tir_layout *lx = x && tir_solver_needs_layout(x) ? s->of[x->id] : NULL;
     const struct tir_layout *lr = r && tir_solver_needs_layout(r) ? s->of[r->id] : NULL;
 
-    if (tir_solver_is_elementwise(inst) && tir_solver_needs_layout(r)) {
+    if (tir_is_elementwise(inst) && tir_solver_needs_layout(r)) {
         spread_elementwise(s, inst);
         return;
     }
