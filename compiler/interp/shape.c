@@ -102,6 +102,17 @@ void tir_interp_permute(struct interp *in, const struct tir_inst *inst)
     gather(tir_interp_write(in, result), result->type, tir_interp_read(in, x), stride);
 }
 
+void tir_interp_extract(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *x = inst->operands[0], *result = tir_result(inst);
+    const int64_t *start = tir_attr_find(inst, TIR_ATTR_start)->list;
+    int64_t stride[TIR_MAX_RANK], offset = 0;
+    dense_strides(x->type, stride);
+    for (uint32_t d = 0; d < x->type->rank; d++)
+        offset += start[d] * stride[d];
+    gather(tir_interp_write(in, result), result->type, tir_interp_read(in, x) + offset, stride);
+}
+
 void tir_interp_iota(struct interp *in, const struct tir_inst *inst)
 {
     const struct tir_value *result = tir_result(inst);

@@ -82,6 +82,7 @@ void tir_interp_copy(struct interp *in, const struct tir_inst *inst, const struc
     X(BROADCAST, broadcast)           \
     X(RESHAPE, reshape)               \
     X(PERMUTE, permute)               \
+    X(EXTRACT, extract)               \
     X(IOTA, iota)                     \
     X(CONVERT_LAYOUT, convert_layout) \
     X(REDUCE, reduce)                 \

@@ -314,6 +314,26 @@ const struct tir_layout *tir_layout_part(struct tir_types *types, const struct t
     return tir_layout_get(types, &out);
 }
 
+const struct tir_layout *tir_layout_repeat(struct tir_types *types, const struct tir_layout *l,
+                                           const int64_t *shape)
+{
+    struct tir_layout out = *l;
+    uint32_t count = 0, registers = tir_layout_size(l, TIR_AXIS_REG);
+    if (l->iter_count + l->rank > TIR_MAX_ITERS)
+        return NULL;
+    for (uint32_t d = 0; d < l->rank; d++) {
+        uint32_t times = (uint32_t)(shape[d] / l->shape[d]);
+        out.shape[d] = shape[d];
+        out.first[d] = count;
+        out.iters[count++] = (struct tir_iter){times, registers, TIR_AXIS_REG};
+        registers *= times;
+        for (uint32_t i = l->first[d]; i < l->first[d + 1]; i++)
+            out.iters[count++] = l->iters[i];
+    }
+    out.first[l->rank] = out.iter_count = count;
+    return tir_layout_get(types, &out);
+}
+
 // Layouts from a purpose.
 
 const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t rank,

@@ -79,6 +79,10 @@ const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struc
 // NULL: some threads have nothing of such a part.
 const struct tir_layout *tir_layout_part(struct tir_types *types, const struct tir_layout *l,
                                          const int64_t *shape);
+// Of a tile of `shape`, multiples of l's, whose parts of l's shape each lie as l says, one after
+// the other in registers. NULL: too many iterators.
+const struct tir_layout *tir_layout_repeat(struct tir_types *types, const struct tir_layout *l,
+                                           const int64_t *shape);
 
 // Blocked: `vector` neighbouring elements along order[0] and `patch` along order[1] in registers,
 // then the lanes along order[0], order[1], ..., then the warps along warp_order; what is left over

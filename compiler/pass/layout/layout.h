@@ -42,6 +42,10 @@ const struct tir_layout *tir_solver_unpermuted(struct solver *s, const struct ti
                                                const struct tir_layout *l);
 const struct tir_layout *tir_solver_of_index(struct solver *s, const struct tir_value *index,
                                              const struct tir_layout *access, uint32_t at);
+// The layout of what extract takes out of a tile in layout l without asking other threads; NULL:
+// there is none.
+const struct tir_layout *tir_solver_part(struct solver *s, const struct tir_inst *extract,
+                                         const struct tir_layout *l);
 
 // Where spreading begins (anchor.c). False: reported.
 bool tir_solver_anchor(struct solver *s);

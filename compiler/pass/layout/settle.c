@@ -88,6 +88,27 @@ static const struct tir_layout *store_layout(struct solver *s, const struct tir_
     return tir_solver_blocked_access(s, inst, t);
 }
 
+// A layout of the operand of extract, or of its result, in which pieces that make up both lie in
+// the same threads. NULL: threads would hold too much.
+static const struct tir_layout *in_pieces(struct solver *s, const struct tir_inst *extract,
+                                          const struct tir_type *of)
+{
+    const struct tir_type *whole = extract->operands[0]->type, *part = extract->results[0]->type;
+    const struct tir_attr *start = tir_attr_find(extract, TIR_ATTR_start);
+    enum { MOST = 512 }; // elements of a thread
+    struct tir_type piece = *part;
+    for (uint32_t d = 0; d < part->rank; d++) {
+        uint64_t g = tir_gcd((uint64_t)whole->shape[d], (uint64_t)part->shape[d]);
+        piece.shape[d] = (int64_t)tir_gcd(g, (uint64_t)start->list[d]);
+    }
+    tir_solver_enter_crew(s, extract);
+    const struct tir_layout *l = tir_solver_blocked(s, &piece, piece.rank - 1, 16);
+    int64_t times = tir_type_count(whole) / tir_type_count(&piece);
+    if (times * tir_layout_size(l, TIR_AXIS_REG) > MOST)
+        return NULL;
+    return tir_layout_repeat(s->types, l, of->shape);
+}
+
 // The layout operand i of inst must have, given the layout of the result (or of the stored value).
 static const struct tir_layout *operand_layout(struct solver *s, const struct tir_inst *inst,
                                                uint32_t i, const struct tir_layout *result)
@@ -102,6 +123,10 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
         if (!result) // a scalar
             return v->type->layout;
         return tir_layout_reshape(s->types, result, v->type->rank, v->type->shape);
+    case TIR_OP_EXTRACT:
+        if (!tir_solver_part(s, inst, v->type->layout) && in_pieces(s, inst, v->type))
+            return in_pieces(s, inst, v->type);
+        return v->type->layout;
     case TIR_OP_PERMUTE:
         return tir_solver_unpermuted(s, inst, result);
     case TIR_OP_SCAN:
@@ -172,8 +197,8 @@ static void convert_operands(struct solver *s, struct tir_inst *inst)
                 in_layout(s, &b, inst->operands[i], operand_layout(s, inst, i, result));
 }
 
-// The result of a reduction or an atomic has the layout that its operand gives it; if users settled
-// on another, convert.
+// The result of a reduction, an atomic or an extract has the layout that its operand gives it; if
+// users settled on another, convert.
 static void settle_result(struct solver *s, struct tir_inst *inst)
 {
     struct tir_value *r = inst->results[0], *x = inst->operands[0];
@@ -182,7 +207,11 @@ static void settle_result(struct solver *s, struct tir_inst *inst)
     const struct tir_layout *own = x->type->layout;
     if (inst->op == TIR_OP_REDUCE)
         own = tir_layout_slice(s->types, own, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0));
-    if (own == r->type->layout)
+    if (inst->op == TIR_OP_EXTRACT) {
+        own = tir_solver_part(s, inst, own);
+        own = own ? own : in_pieces(s, inst, r->type);
+    }
+    if (!own || own == r->type->layout)
         return;
     struct tir_builder b = {s->f, inst->block, inst->next, inst->span};
     struct tir_value *operands[] = {r, NULL};
@@ -199,7 +228,7 @@ void tir_solver_settle(struct solver *s)
     tir_foreach_inst(inst, s->f)
         vec_push(s->cx->scratch, &all, inst);
     vec_foreach(struct tir_inst *, it, &all)
-        if ((*it)->op == TIR_OP_REDUCE || (*it)->op == TIR_OP_ATOMIC)
+        if ((*it)->op == TIR_OP_REDUCE || (*it)->op == TIR_OP_ATOMIC || (*it)->op == TIR_OP_EXTRACT)
             settle_result(s, *it);
     vec_foreach(struct tir_inst *, it, &all)
         convert_operands(s, *it);

@@ -109,6 +109,17 @@ const struct tir_layout *tir_solver_of_index(struct solver *s, const struct tir_
     return tir_layout_reshape(s->types, access, rank, index->type->shape);
 }
 
+const struct tir_layout *tir_solver_part(struct solver *s, const struct tir_inst *extract,
+                                         const struct tir_layout *l)
+{
+    const struct tir_attr *start = tir_attr_find(extract, TIR_ATTR_start);
+    const int64_t *shape = extract->results[0]->type->shape;
+    for (uint32_t d = 0; d < l->rank; d++)
+        if (start->list[d] % shape[d])
+            return NULL;
+    return tir_layout_part(s->types, l, shape);
+}
+
 static void spread(struct solver *s, struct tir_inst *inst)
 {
     struct tir_value *x = inst->operand_count ? inst->operands[0] : NULL;
@@ -146,6 +157,10 @@ static void spread(struct solver *s, struct tir_inst *inst)
             tir_solver_assign(
                 s, r,
                 tir_layout_slice(s->types, lx, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0)));
+        break;
+    case TIR_OP_EXTRACT:
+        if (lx)
+            tir_solver_assign(s, r, tir_solver_part(s, inst, lx));
         break;
     case TIR_OP_SCAN:
     case TIR_OP_CONVERT_LAYOUT:
