@@ -10,13 +10,29 @@
 #include "interp/interp.h"
 
 struct request {
-    tir_str name, source;
+    const struct tir_reference *reference;
     const struct tir_options *options;
-    const char *kernel;
     const struct tir_reference_arg *args;
     uint32_t count;
     tir_error *error;
 };
+
+bool tir_reference_find(struct tir_arena *arena, const struct tir_options *options,
+                        const struct tir_reference *kernel, struct tir_reference *out,
+                        tir_error *error)
+{
+    const char *text = options->text[TIR_OPTION_AGAINST];
+    *out = *kernel;
+    if (!text)
+        return true;
+    const char *colon = strrchr(text, ':');
+    tir_str path = colon ? (tir_str){text, (size_t)(colon - text)} : tir_str_of(text);
+    out->kernel = colon ? colon + 1 : NULL;
+    if (!path.len)
+        return true;
+    out->path = tir_str_copy(arena, path).ptr;
+    return tir_source_read(arena, out->path, &out->source, error);
+}
 
 static struct tir_interp_arg argument(const struct tir_reference_arg *arg, uint64_t *bits)
 {
@@ -30,42 +46,101 @@ static struct tir_interp_arg argument(const struct tir_reference_arg *arg, uint6
     return out;
 }
 
-static bool interpret(struct tir_func *f, const struct request *r, struct tir_arena *arena)
+static bool has_output(const struct tir_func *f, tir_str name)
 {
-    struct tir_interp_arg *args = arena_array(arena, struct tir_interp_arg, r->count);
-    uint64_t *bits = arena_array(arena, uint64_t, r->count); // little-endian hosts only
-    for (uint32_t i = 0; i < r->count; i++) {
-        bits[i] = r->args[i].bits;
-        args[i] = argument(&r->args[i], &bits[i]);
-    }
-    if (tir_interp_run(f, args, r->count, NULL, r->error) == TIR_OK)
-        return true;
-    tir_error cause = *r->error;
-    return tir_fail(r->error, cause.status, "the reference interpreter: %s", cause.message);
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (tir_str_is(name, f->params[i].name))
+            return f->params[i].direction != TIR_IN;
+    return false;
 }
 
-static bool compile_and_interpret(struct tir_context *cx, const struct request *r)
+// The arguments in the order of the reference's parameters.
+static bool match(const struct tir_func *f, const struct request *r,
+                  const struct tir_reference_arg **in_order)
 {
-    struct tir_front_options front = {.kernel = r->kernel,
+    for (uint32_t i = 0; i < f->param_count; i++) {
+        const struct tir_param *p = &f->params[i];
+        uint32_t at = 0;
+        while (at < r->count && !tir_str_is(r->args[at].name, p->name))
+            at++;
+        if (at == r->count)
+            return tir_fail(r->error, TIR_ERR_INVALID,
+                            "the reference `%s` takes `%s`, which the kernel does not have",
+                            f->name, p->name);
+        in_order[i] = &r->args[at];
+    }
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->args[i].is_output && !has_output(f, r->args[i].name))
+            return tir_fail(r->error, TIR_ERR_INVALID,
+                            "the reference `%s` does not compute `" STR_FMT "`", f->name,
+                            STR_ARG(r->args[i].name));
+    return true;
+}
+
+static bool interpret(struct tir_func *f, const struct request *r, struct tir_arena *arena)
+{
+    const uint32_t count = f->param_count;
+    const struct tir_reference_arg **in_order =
+        arena_array(arena, const struct tir_reference_arg *, count);
+    struct tir_interp_arg *args = arena_array(arena, struct tir_interp_arg, count);
+    uint64_t *bits = arena_array(arena, uint64_t, count); // little-endian hosts only
+    if (!match(f, r, in_order))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        bits[i] = in_order[i]->bits;
+        args[i] = argument(in_order[i], &bits[i]);
+    }
+    if (tir_interp_run(f, args, count, NULL, r->error) == TIR_OK)
+        return true;
+    tir_error cause = *r->error;
+    const char *way_out =
+        cause.status == TIR_ERR_UNSUPPORTED && !r->options->given[TIR_OPTION_AGAINST]
+            ? "; --check-against compares with another kernel"
+            : "";
+    return tir_fail(r->error, cause.status, "the reference interpreter: %s%s", cause.message,
+                    way_out);
+}
+
+static bool compile(struct tir_context *cx, const struct request *r, struct tir_module **module)
+{
+    struct tir_front_options front = {.kernel = r->reference->kernel,
                                       .meta_count = r->options->defines.len,
+                                      .metas_are_shared = true,
                                       .import = tir_source_import,
                                       .import_user = &cx->arena};
     struct tir_binding *metas = arena_array(&cx->arena, struct tir_binding, front.meta_count);
     for (uint32_t i = 0; i < front.meta_count; i++)
         tir_source_split(r->options->defines.at[i], &metas[i].name, &metas[i].value);
     front.metas = metas;
+    if (tir_front_module(cx, tir_str_of(r->reference->path), r->reference->source, &front,
+                         module) &&
+        (*module)->funcs.len)
+        return true;
+    struct tir_text text;
+    tir_text_init(&text, &cx->arena, 0);
+    tir_diags_render(&cx->diags, TIR_DIAG_TEXT, &text);
+    fwrite(text.ptr, 1, text.len, stderr);
+    return tir_fail(r->error, TIR_ERR_INVALID, "the reference %s does not compile",
+                    r->reference->path);
+}
+
+static bool compile_and_interpret(struct tir_context *cx, const struct request *r)
+{
     struct tir_module *module;
-    if (!tir_front_module(cx, r->name, r->source, &front, &module) || !module->funcs.len)
-        return tir_fail(r->error, TIR_ERR_INTERNAL,
-                        "the reference: the source compiled once, but not twice");
+    if (!compile(cx, r, &module))
+        return false;
+    vec_foreach(struct tir_func *, it, &module->funcs)
+        if (strcmp((*it)->name, module->funcs.at[0]->name) != 0)
+            return tir_fail(r->error, TIR_ERR_INVALID,
+                            "%s has several kernels: --check-against=FILE:KERNEL says which",
+                            r->reference->path);
     return interpret(module->funcs.at[0], r, &cx->arena);
 }
 
-bool tir_reference_run(tir_str name, tir_str source, const struct tir_options *options,
-                       const char *kernel, const struct tir_reference_arg *args, uint32_t count,
-                       tir_error *error)
+bool tir_reference_run(const struct tir_reference *reference, const struct tir_options *options,
+                       const struct tir_reference_arg *args, uint32_t count, tir_error *error)
 {
-    const struct request request = {name, source, options, kernel, args, count, error};
+    const struct request request = {reference, options, args, count, error};
     struct tir_context *cx = calloc(1, sizeof(*cx));
     bool done;
     if (!cx || setjmp(cx->out_of_memory)) {

@@ -9,15 +9,28 @@
 #include "driver/tensor.h"
 
 struct tir_reference_arg {
+    tir_str name;
+    bool is_output;
     enum tir_elem elem;
     struct tir_tensor *tensor; // written to; NULL: a scalar
     uint64_t bits;             // of the scalar
 };
 
-// Interprets `kernel` of the source on the arguments, one per parameter.
-bool tir_reference_run(tir_str name, tir_str source, const struct tir_options *options,
-                       const char *kernel, const struct tir_reference_arg *args, uint32_t count,
-                       tir_error *error);
+struct tir_reference {
+    const char *path;
+    tir_str source;
+    const char *kernel; // NULL: the only one of the file
+};
+
+// What computes the outputs of `kernel` of a file: itself, or what --check-against says. Strings
+// are kept in the arena.
+bool tir_reference_find(struct tir_arena *arena, const struct tir_options *options,
+                        const struct tir_reference *kernel, struct tir_reference *out,
+                        tir_error *error);
+
+// Interprets it on the arguments, which its parameters take by name; it must have each output.
+bool tir_reference_run(const struct tir_reference *reference, const struct tir_options *options,
+                       const struct tir_reference_arg *args, uint32_t count, tir_error *error);
 
 struct tir_difference {
     double tolerance;

@@ -144,10 +144,15 @@ static bool save(struct run *r)
     return true;
 }
 
+static bool wants_check(const struct tir_options *options)
+{
+    return options->given[TIR_OPTION_COMPARE] || options->given[TIR_OPTION_AGAINST];
+}
+
 static bool run(struct run *r)
 {
     return tir_session_open(&r->s) && tir_session_load(&r->s) && bind(r) && launch_and_read(r) &&
-           (!r->s.options->given[TIR_OPTION_COMPARE] || check(r)) &&
+           (!wants_check(r->s.options) || check(r)) &&
            (r->s.options->integer[TIR_OPTION_TIME] == 0 || measure(r)) && save(r);
 }
 

@@ -187,13 +187,17 @@ bool tir_session_reference(struct tir_session *s)
     for (uint32_t i = 0; i < s->info->param_count; i++) {
         struct tir_bound *p = &s->bind.params[i];
         bool tensor = p->param->kind == TIR_PARAM_TENSOR;
+        args[i].name = p->param->name;
+        args[i].is_output = tensor && tir_param_is_output(p->param);
         args[i].elem = tir_elem_of_element(p->param->element);
         args[i].tensor = !tensor ? NULL : tir_param_is_output(p->param) ? &s->wants[i] : &p->tensor;
         args[i].bits = p->scalar.bits;
     }
-    const char *name = tir_str_copy(s->arena, s->info->name).ptr;
-    return tir_reference_run(tir_str_of(s->path), s->source, s->options, name, args,
-                             s->info->param_count, s->error);
+    const struct tir_reference own = {s->path, s->source,
+                                      tir_str_copy(s->arena, s->info->name).ptr};
+    struct tir_reference reference;
+    return tir_reference_find(s->arena, s->options, &own, &reference, s->error) &&
+           tir_reference_run(&reference, s->options, args, s->info->param_count, s->error);
 }
 
 void tir_session_close(struct tir_session *s)

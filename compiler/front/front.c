@@ -138,7 +138,7 @@ static void define_constants(struct loader *ld, struct lower *l)
 // -D NAME=VALUE must mean something to some kernel.
 static void check_metas(struct loader *ld)
 {
-    for (uint32_t i = 0; i < ld->options->meta_count; i++) {
+    for (uint32_t i = 0; i < ld->options->meta_count && !ld->options->metas_are_shared; i++) {
         tir_str name = ld->options->metas[i].name;
         bool known = false;
         vec_foreach(struct ast_kernel *, k, &ld->program->kernels)

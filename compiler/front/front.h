@@ -9,7 +9,8 @@
 struct tir_front_options {
     const struct tir_binding *metas; // -D NAME=VALUE, for whichever kernels have that meta
     uint32_t meta_count;
-    const char *kernel; // only this kernel; NULL: every kernel of the main file
+    bool metas_are_shared; // another file has them too: those of no kernel here are no mistake
+    const char *kernel;    // only this kernel; NULL: every kernel of the main file
     // Finds an imported file: fills *text (it must stay valid until the compilation ends). NULL:
     // imports are errors. from: the name of the importing file.
     bool (*import)(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text);
