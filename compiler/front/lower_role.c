@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Roles: blocks that warps of a CTA run side by side, and where those warps are.
 #include "front/lower.h"
+#include "ir/crew.h"
 
-enum { GROUP_WARPS = 4, MAX_WARPS = 32, MAX_REGISTERS = 65536 };
+enum { MAX_WARPS = 32, MAX_REGISTERS = 65536 };
 
 static bool option_in_range(struct lower *l, const struct ast_stmt *s, const char *name,
                             int64_t least, int64_t most, int64_t step, int64_t *out)
@@ -31,7 +32,7 @@ static bool role_options(struct lower *l, const struct ast_stmt *s, struct role 
     int64_t groups = 0;
     if (!loop_check_options(l, s, known, TIR_COUNT_OF(known)) ||
         !option_in_range(l, s, "warps", 1, MAX_WARPS, 1, &r->warps) ||
-        !option_in_range(l, s, "warpgroups", 1, MAX_WARPS / GROUP_WARPS, 1, &groups) ||
+        !option_in_range(l, s, "warpgroups", 1, MAX_WARPS / TIR_WARPGROUP, 1, &groups) ||
         !option_in_range(l, s, "first", 0, MAX_WARPS - 1, 1, &r->first) ||
         !option_in_range(l, s, "regs", 24, 240, 8, &r->regs))
         return false;
@@ -41,7 +42,7 @@ static bool role_options(struct lower *l, const struct ast_stmt *s, struct role 
         return false;
     }
     if (groups)
-        r->warps = groups * GROUP_WARPS;
+        r->warps = groups * TIR_WARPGROUP;
     return true;
 }
 
@@ -102,19 +103,7 @@ uint32_t lower_threads(const struct lower *l)
 
 static int64_t group_of(int64_t warp)
 {
-    return warp / GROUP_WARPS;
-}
-
-// The first warp of r after those that are taken: in the warpgroup of the role before it if there
-// is room and both ask for the same registers, which are a warpgroup's; else in the next one.
-static int64_t place_after(const struct role *before, const struct role *r)
-{
-    if (!before)
-        return 0;
-    int64_t next = before->first + before->warps;
-    bool joins = next % GROUP_WARPS && r->regs == before->regs &&
-                 r->warps <= GROUP_WARPS - next % GROUP_WARPS;
-    return joins ? next : tir_ceil_div(next, GROUP_WARPS) * GROUP_WARPS;
+    return warp / TIR_WARPGROUP;
 }
 
 static bool check_pair(struct lower *l, const struct role *a, const struct role *b)
@@ -145,7 +134,7 @@ static void check_registers(struct lower *l)
         const struct role *r = *it;
         for (int64_t g = group_of(r->first); g <= group_of(r->first + r->warps - 1); g++)
             if (g != group) {
-                wanted += r->regs * GROUP_WARPS * 32;
+                wanted += r->regs * TIR_WARPGROUP * 32;
                 group = g;
             }
         all &= r->regs > 0;
@@ -158,29 +147,26 @@ static void check_registers(struct lower *l)
 
 void lower_place_roles(struct lower *l)
 {
-    const struct role *before = NULL;
     int64_t warps = 0;
     bool regs = false;
     for (uint32_t i = 0; i < l->roles.len; i++) {
         struct role *r = l->roles.at[i];
-        if (r->first < 0)
-            r->first = place_after(before, r);
+        r->first = tir_crew_of(l->f, r->inst).first;
         tir_set_int(l->f, r->inst, TIR_ATTR_first, r->first);
         for (uint32_t j = 0; j < i; j++)
             if (!check_pair(l, l->roles.at[j], r))
                 return;
         warps = TIR_MAX(warps, r->first + r->warps);
         regs |= r->regs > 0;
-        before = r;
     }
     if (!l->roles.len)
         return;
     if (regs)
-        warps = tir_ceil_div(warps, GROUP_WARPS) * GROUP_WARPS;
+        warps = tir_ceil_div(warps, TIR_WARPGROUP) * TIR_WARPGROUP;
     if (!l->f->threads)
         l->f->threads = 32 * (uint32_t)warps;
     if (warps > MAX_WARPS || l->f->threads < 32 * warps) {
-        lower_error(l, before->span, TIR_E_THREADS,
+        lower_error(l, vec_last(&l->roles)->span, TIR_E_THREADS,
                     "the roles have %lld warps; the CTA has %u threads", (long long)warps,
                     warps > MAX_WARPS ? 32 * MAX_WARPS : l->f->threads);
         return;

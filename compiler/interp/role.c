@@ -6,6 +6,7 @@
 // every put makes a slot of its own, which the matching get sees.
 
 #include "interp/state.h"
+#include "ir/crew.h"
 #include "ir/walk.h"
 
 struct packet { // what one put filled
@@ -106,14 +107,13 @@ static void set_lanes(struct interp *in, uint32_t first, uint32_t count)
 static void run_role(struct interp *in, const struct tir_inst *first_role,
                      const struct tir_inst *role)
 {
-    int64_t first = 32 * tir_attr_int(role, TIR_ATTR_first, 0);
-    int64_t threads = 32 * tir_attr_int(role, TIR_ATTR_warps, 0);
-    if (first + threads > in->max_lanes)
+    const struct tir_crew crew = tir_crew_of(in->f, role);
+    if (32 * (crew.first + crew.warps) > in->max_lanes)
         tir_interp_fail(in, role, TIR_ERR_INVALID, "the CTA has %u threads", in->max_lanes);
     uint32_t count = find_outside(in, first_role, NULL);
     struct outside *outside = arena_array(&in->scratch, struct outside, count);
     find_outside(in, first_role, outside);
-    set_lanes(in, (uint32_t)first, (uint32_t)threads);
+    set_lanes(in, 32 * crew.first, 32 * crew.warps);
     enter_lanes(in, outside, count);
     tir_interp_block(in, role->regions[0]);
     leave_lanes(in, outside, count);

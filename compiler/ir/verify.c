@@ -5,6 +5,7 @@
 // value is entered when it is defined and leaves with its block. What one instruction promises
 // about its types is infer.c's business; here are the rules that span instructions.
 
+#include "ir/crew.h"
 #include "ir/ir.h"
 
 #define MAX_ERRORS 8 // of one function; the first is what matters
@@ -451,6 +452,10 @@ static void check_place(struct verifier *v, const struct tir_inst *role)
 {
     if (role->block != v->f->body || (role->next && role->next->op != TIR_OP_ROLE))
         wrong(v, role, "roles stand at the end of the kernel, side by side");
+    const struct tir_crew crew = tir_crew_of(v->f, role);
+    if (v->f->threads && crew.first + crew.warps > v->f->threads / 32)
+        wrong(v, role, "the role's warps end at %u, the CTA's at %u", crew.first + crew.warps,
+              v->f->threads / 32);
 }
 
 static void check_block(struct verifier *v, const struct tir_block *block,

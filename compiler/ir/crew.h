@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Who runs an instruction: the warps of its role, or all of the CTA.
+#ifndef TIR_IR_CREW_H
+#define TIR_IR_CREW_H
+
+#include "ir/ir.h"
+
+#define TIR_WARPGROUP 4 // warps
+
+struct tir_crew {
+    const struct tir_inst *role; // NULL: the CTA
+    uint32_t number;             // of the role, in program order
+    uint32_t first, warps;
+};
+
+// The crew of the role that inst is, or is inside of. Roles that do not say where they begin follow
+// each other: in the warpgroup of the one before if there is room and both ask for the same
+// registers, which are a warpgroup's; else in the next one.
+struct tir_crew tir_crew_of(const struct tir_func *f, const struct tir_inst *inst);
+struct tir_crew tir_crew_of_block(const struct tir_func *f, const struct tir_block *block);
+
+#endif
