@@ -181,7 +181,8 @@ static bool dot_error(struct lower *l, struct op_call *o, const char *why)
     return false;
 }
 
-static enum tir_elem dot_elem(enum tir_elem a, enum tir_elem b)
+// acc: the accumulator's, where one is given.
+static enum tir_elem dot_elem(enum tir_elem a, enum tir_elem b, enum tir_elem acc)
 {
     bool int8 = (a == TIR_I8 || a == TIR_U8) && (b == TIR_I8 || b == TIR_U8);
     bool fp8 = (a == TIR_E4M3 || a == TIR_E5M2) && (b == TIR_E4M3 || b == TIR_E5M2);
@@ -189,6 +190,8 @@ static enum tir_elem dot_elem(enum tir_elem a, enum tir_elem b)
         return TIR_I32;
     if (!fp8 && (a != b || !tir_elem_is_float(a)))
         return TIR_NONE;
+    if (acc == TIR_F16 && (fp8 || a == TIR_F16))
+        return TIR_F16;
     return a == TIR_F64 ? TIR_F64 : TIR_F32;
 }
 
@@ -202,7 +205,9 @@ static bool convert_dot(struct lower *l, struct op_call *o)
     if (!is_matrix(o->fixed[0]) || !is_matrix(o->fixed[1]))
         return dot_error(l, o, "both must be tiles of rank 2");
     const struct tir_type *a = o->fixed[0].ir->type, *b = o->fixed[1].ir->type;
-    enum tir_elem elem = dot_elem(a->elem, b->elem);
+    struct val acc = o->fixed[TIR_DOT_ACC];
+    enum tir_elem elem =
+        dot_elem(a->elem, b->elem, acc.kind == VAL_IR ? acc.ir->type->elem : TIR_NONE);
     if (elem == TIR_NONE)
         return dot_error(l, o, "floats of one type, fp8 or 8-bit integers multiply");
     if (a->shape[1] != b->shape[0]) {
@@ -222,7 +227,6 @@ static bool convert_dot(struct lower *l, struct op_call *o)
         lower_tile_type(l, span, elem, 2, (int64_t[]){a->shape[0], b->shape[1]});
     if (!type)
         return false;
-    struct val acc = o->fixed[TIR_DOT_ACC];
     const struct ast_expr *e = o->exprs[TIR_DOT_ACC];
     return convert_fixed(o, TIR_DOT_ACC, convert_to(l, e ? e->span : span, acc, type));
 }

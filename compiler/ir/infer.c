@@ -299,7 +299,8 @@ static const struct tir_type *rule_reduce(struct query *q)
     return with_operand_layout(q, 0, tir_type_get(q->m->types, &t), layout);
 }
 
-static enum tir_elem dot_acc(enum tir_elem a, enum tir_elem b) // NONE: they do not multiply
+// NONE: they do not multiply. Of 16 and 8 bits, sums are f16 where the accumulator is.
+static enum tir_elem dot_acc(enum tir_elem a, enum tir_elem b, enum tir_elem acc)
 {
     bool fp8 = (a == TIR_E4M3 || a == TIR_E5M2) && (b == TIR_E4M3 || b == TIR_E5M2);
     bool int8 = (a == TIR_I8 || a == TIR_U8) && (b == TIR_I8 || b == TIR_U8);
@@ -307,6 +308,8 @@ static enum tir_elem dot_acc(enum tir_elem a, enum tir_elem b) // NONE: they do 
         return TIR_I32;
     if (!fp8 && (a != b || !tir_elem_is_float(a)))
         return TIR_NONE;
+    if (acc == TIR_F16 && (fp8 || a == TIR_F16))
+        return TIR_F16;
     return a == TIR_F64 ? TIR_F64 : TIR_F32;
 }
 
@@ -321,7 +324,7 @@ static const struct tir_type *rule_dot(struct query *q)
             return no(q, "%s is not a tile of rank 2", text_of(q, both[i]));
     if (a->shape[1] != b->shape[0])
         return no(q, "%s and %s do not multiply", text_of(q, a), text_of(q, b));
-    const struct tir_type *t = tir_type_tile(q->m->types, dot_acc(a->elem, b->elem), 2,
+    const struct tir_type *t = tir_type_tile(q->m->types, dot_acc(a->elem, b->elem, acc->elem), 2,
                                              (int64_t[]){a->shape[0], b->shape[1]});
     if (t->elem == TIR_NONE)
         return no(q, "%s and %s do not multiply", text_of(q, a), text_of(q, b));

@@ -3,6 +3,9 @@
 
 #include "pass/dot.h"
 
+#include "ir/walk.h"
+#include "pass/warpgroup.h"
+
 static const struct mma_row {
     enum tir_elem elem, acc;
     enum tir_word kind;
@@ -44,4 +47,23 @@ struct tir_dot_plan tir_dot_plan(const struct tir_arch *arch, enum tir_elem a, e
         break;
     }
     return plan;
+}
+
+void tir_widen_dots(struct tir_func *f)
+{
+    tir_foreach_inst(inst, f) {
+        struct tir_value *d = inst->op == TIR_OP_DOT ? inst->results[0] : NULL;
+        if (!d || d->type->elem != TIR_F16 || tir_dot_on_warpgroups(inst))
+            continue;
+        const struct tir_type *halves = d->type;
+        const struct tir_type *wide = tir_type_with_elem(f->module->types, halves, TIR_F32);
+        struct tir_builder before = tir_builder_before(f, inst), after = before;
+        after.before = inst->next;
+        inst->operands[TIR_DOT_ACC] =
+            tir_build1(&before, TIR_OP_CAST, wide, &inst->operands[TIR_DOT_ACC], 1);
+        d->type = wide;
+        struct tir_value *narrow = tir_build1(&after, TIR_OP_CAST, halves, &d, 1);
+        tir_replace_uses(f, d, narrow);
+        narrow->def->operands[0] = d;
+    }
 }

@@ -38,6 +38,7 @@ static const struct wgmma_row {
     enum tir_elem elem, acc;
     uint32_t depth; // K of one instruction
 } wgmma_rows[] = {
+    {TIR_F16, TIR_F16, 16},  {TIR_E4M3, TIR_F16, 32}, {TIR_E5M2, TIR_F16, 32},
     {TIR_F16, TIR_F32, 16},  {TIR_BF16, TIR_F32, 16}, {TIR_TF32, TIR_F32, 8},
     {TIR_E4M3, TIR_F32, 32}, {TIR_E5M2, TIR_F32, 32}, {TIR_I8, TIR_I32, 32},
     {TIR_U8, TIR_I32, 32},

@@ -21,7 +21,8 @@ import tempfile
 BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "i8": 1, "u8": 1, "f32": 4, "i32": 4}
 
 GROUPS = {
-    "kinds": [{}, {"elem": "f16"}, {"elem": "tf32", "bk": 32}, {"elem": "e4m3", "bk": 128},
+    "kinds": [{}, {"elem": "f16"}, {"elem": "f16", "acc": "f16"},
+              {"elem": "e4m3", "acc": "f16", "bk": 128, "bn": 128}, {"elem": "tf32", "bk": 32}, {"elem": "e4m3", "bk": 128},
               {"elem": "e5m2", "bk": 128, "bn": 128}, {"elem": "i8", "bk": 128, "bn": 128},
               {"elem": "u8", "bk": 128, "bn": 128}],
     "columns": [{"bm": 64, "m_groups": 1, "bn": n} for n in (8, 16, 24, 64, 192, 256, 272)],
@@ -46,14 +47,14 @@ GROUPS = {
 class Gemm:
     def __init__(self, elem="bf16", bm=128, bn=256, bk=64, m_groups=2, n_groups=1, stages=2,
                  a_turned=False, b_turned=False, swizzle=128, from_registers=False,
-                 cluster=False, persistent=True):
+                 cluster=False, persistent=True, acc=None):
         self.elem, self.bm, self.bn, self.bk = elem, bm, bn, bk
         self.m_groups, self.n_groups, self.stages, self.swizzle = m_groups, n_groups, stages, swizzle
         self.a_turned, self.b_turned = a_turned, b_turned
         self.from_registers = from_registers
         self.cluster = cluster  # two CTAs, each of which loads half of B for both
         self.persistent = persistent
-        self.acc = "i32" if elem in ("i8", "u8") else "f32"
+        self.acc = acc or ("i32" if elem in ("i8", "u8") else "f32")
         self.out = elem if elem in ("bf16", "f16") else self.acc
         self.warps = 4 * m_groups * n_groups
         piece = 128 // BYTES[self.out]  # columns that the epilogue stores at once
@@ -269,7 +270,7 @@ kernel reference({self.parameters()})
     for (m, n) in tiles(M by 64, N by 64) {{
         var acc: {self.acc}[64, 64] = 0;
         for k in range(0, K, 32) {{
-            acc += dot({a}, {b});
+            acc = dot({a}, {b}, acc);
         }}
         D[m:+64, n:+64] = {self.out}(acc);
     }}

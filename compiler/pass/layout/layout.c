@@ -19,6 +19,7 @@
 // Not done here: choosing between anchors by a global cost; the first claim wins.
 
 #include "pass/layout/layout.h"
+#include "pass/dot.h"
 #include "pass/stage.h"
 #include "pass/warpgroup.h"
 
@@ -89,6 +90,7 @@ static void load_gathered_copies(struct tir_func *f)
 enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
     tir_plan_warpgroups(f, cx);
+    tir_widen_dots(f);
     if (!f->threads)
         f->threads = choose_threads(f);
     struct solver s = {.f = f,

@@ -24,14 +24,16 @@
 
 enum { M = 64, MAX_COLUMNS = 256, CHUNK = 16, ROWS = 8, MAX_STEPS = 16 };
 
+// Sums of f16 are packed: i32 (packed.c).
 static const struct gemm_kind {
     enum tir_elem elem, acc;
     enum tir_word kind;
 } gemm_kinds[] = {
-    {TIR_F16, TIR_F32, TIR_WORD_kind_f16},   {TIR_BF16, TIR_F32, TIR_WORD_kind_bf16},
-    {TIR_TF32, TIR_F32, TIR_WORD_kind_tf32}, {TIR_E4M3, TIR_F32, TIR_WORD_kind_e4m3},
-    {TIR_E5M2, TIR_F32, TIR_WORD_kind_e5m2}, {TIR_I8, TIR_I32, TIR_WORD_kind_i8},
-    {TIR_U8, TIR_I32, TIR_WORD_kind_u8},
+    {TIR_F16, TIR_F32, TIR_WORD_kind_f16},   {TIR_F16, TIR_I32, TIR_WORD_kind_f16},
+    {TIR_E4M3, TIR_I32, TIR_WORD_kind_e4m3}, {TIR_E5M2, TIR_I32, TIR_WORD_kind_e5m2},
+    {TIR_BF16, TIR_F32, TIR_WORD_kind_bf16}, {TIR_TF32, TIR_F32, TIR_WORD_kind_tf32},
+    {TIR_E4M3, TIR_F32, TIR_WORD_kind_e4m3}, {TIR_E5M2, TIR_F32, TIR_WORD_kind_e5m2},
+    {TIR_I8, TIR_I32, TIR_WORD_kind_i8},     {TIR_U8, TIR_I32, TIR_WORD_kind_u8},
 };
 
 // Registers that an asynchronous product reads.
@@ -56,6 +58,7 @@ struct gemm {
     uint32_t groups_m, groups_n; // warpgroups
     uint32_t rows, columns;      // of one warpgroup
     uint32_t n;                  // columns of one instruction
+    uint32_t together;           // sums in a register: 1, or 2 of 16 bits
     uint32_t depth, steps, bits; // of one instruction; instructions along K; of an element
     bool a_in_registers;
     struct operand a, b;
@@ -203,18 +206,26 @@ static bool pack_a(struct gemm *g)
 
 // The product.
 
+static bool is_fragment(const struct gemm *g, const struct tir_type *t, const int64_t shape[2],
+                        uint32_t groups_m, uint32_t groups_n)
+{
+    const struct tir_layout *l =
+        tir_layout_wgmma(g->lo->types, shape, groups_m, groups_n, g->lo->threads / 32);
+    return l && (g->together == 1 ? l : tir_lower_packed_layout(g->lo->types, l)) == t->layout;
+}
+
 static bool set_groups(struct gemm *g)
 {
     const struct tir_type *t = g->inst->results[0]->type;
     uint32_t warps = g->lo->threads / 32, groups = warps / 4;
+    int64_t shape[] = {t->shape[0], t->shape[1] * g->together};
     for (uint32_t m = groups; m > 0; m--)
         for (uint32_t n = 1; m * n <= groups; n++)
-            if (warps % 4 == 0 &&
-                tir_layout_wgmma(g->lo->types, t->shape, m, n, warps) == t->layout) {
+            if (warps % 4 == 0 && is_fragment(g, t, shape, m, n)) {
                 g->groups_m = m;
                 g->groups_n = n;
-                g->rows = (uint32_t)t->shape[0] / m;
-                g->columns = (uint32_t)t->shape[1] / n;
+                g->rows = (uint32_t)shape[0] / m;
+                g->columns = (uint32_t)shape[1] / n;
                 return true;
             }
     return refuse(g, "the accumulators are not in wgmma's fragment on whole warpgroups");
@@ -231,6 +242,7 @@ static bool set_kind(struct gemm *g)
             g->kind = gemm_kinds[i].kind;
     if (!g->kind)
         return refuse(g, "it has no such element types");
+    g->together = acc == TIR_I32 && tir_elem_is_float(a) ? 2 : 1;
     g->bits = tir_elems[a].bits;
     g->depth = 256 / g->bits;
     g->steps = (uint32_t)(k / g->depth);
@@ -319,7 +331,7 @@ static void build_wgmma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, u
                         const int64_t by[2], bool fresh, struct tir_value **acc)
 {
     struct lower *lo = g->lo;
-    uint32_t own = g->n / 2, n = TIR_WGMMA_REGISTERS, k = step * g->depth;
+    uint32_t own = g->n / 2 / g->together, n = TIR_WGMMA_REGISTERS, k = step * g->depth;
     struct tir_value **operands = tir_lower_new_registers(lo, n + 4 * count + own);
     operands[TIR_WGMMA_B] = descriptor_at(g, &g->b, c, k);
     operands[TIR_WGMMA_A] = g->a_in_registers ? NULL : descriptor_at(g, &g->a, r, k);
@@ -367,7 +379,7 @@ static void build_product(struct gemm *g)
                 int64_t by[2];
                 steps = equal_steps(g, r, c, step, &by[0], &by[1]);
                 build_wgmma(g, r, c, step, steps, by, step == 0 && is_zero(acc),
-                            d + (r / M * g->columns + c) / 2);
+                            d + (r / M * g->columns + c) / 2 / g->together);
             }
     tir_lower_set_registers(lo, result, d);
 }

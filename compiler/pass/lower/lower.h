@@ -181,6 +181,12 @@ void tir_lower_scan(struct lower *lo, struct tir_inst *inst);
 void tir_lower_convert(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tiles(struct lower *lo, struct tir_inst *inst);  // its block moves to where it stood
 void tir_lower_roles(struct lower *lo, struct tir_inst *first); // it and all behind it
+// Sums of 16 bits in flight, two to a register (packed.c): before anything is lowered, and then
+// where they meet the others. tir_lower_pack: false: an ordinary bitcast.
+void tir_lower_pack_sums(struct tir_func *f, struct tir_arena *scratch);
+const struct tir_layout *tir_lower_packed_layout(struct tir_types *types,
+                                                 const struct tir_layout *l);
+bool tir_lower_pack(struct lower *lo, struct tir_inst *inst);
 void tir_lower_gemm(struct lower *lo, struct tir_inst *inst);
 void tir_lower_await(struct lower *lo, struct tir_inst *inst);
 // Refuses a yield of what is still being computed from registers: they would not be in use beyond

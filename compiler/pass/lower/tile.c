@@ -500,6 +500,10 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
         return true;
     case TIR_OP_YIELD:
         return tir_lower_leaves_in_flight(lo, inst);
+    case TIR_OP_BITCAST:
+        if (tir_has_tile(inst) && tir_lower_pack(lo, inst))
+            return true;
+        // fall through
     default:
         if (!tir_has_tile(inst))
             return false;
@@ -556,6 +560,7 @@ static bool check_values(struct lower *lo)
 enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct tir_types *types = f->module->types;
+    tir_lower_pack_sums(f, cx->scratch);
     struct lower lo = {.f = f,
                        .cx = cx,
                        .types = types,
