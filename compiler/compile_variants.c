@@ -90,7 +90,8 @@ static bool align_operand(struct tir_func *f, const struct tir_value *v)
         v->def && v->def->op == TIR_OP_LOAD ? tir_ref_base(v->def) : NULL;
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value == tensor && f->params[i].direction == TIR_IN) {
-            f->params[i].aligned = TIR_MAX(4, tir_elems[tensor->type->elem].bits / 8);
+            uint32_t word = TIR_MAX(4, tir_elems[tensor->type->elem].bits / 8);
+            f->params[i].aligned = TIR_MAX(f->params[i].aligned, word);
             return true;
         }
     return false;
@@ -105,6 +106,19 @@ static bool align_operands(struct tir_func *f)
             any |= align_operand(f, inst->operands[TIR_DOT_B]);
         }
     return any;
+}
+
+// Bulk copies that the program asks for need their tensors aligned, whatever else is known.
+static void align_bulk(struct tir_func *f)
+{
+    tir_foreach_inst(inst, f) {
+        bool copies = inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_STORE_ASYNC;
+        if (!copies || tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) != TIR_WORD_engine_bulk)
+            continue;
+        for (uint32_t i = 0; i < f->param_count; i++)
+            if (f->params[i].value == tir_ref_base(inst))
+                f->params[i].aligned = 16;
+    }
 }
 
 // Would the products of f run on warpgroups, if every tensor were aligned?
@@ -158,6 +172,7 @@ void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *ker
             kernel->variants[kernel->count++] = f;
         return;
     }
+    align_bulk(f);
     if (has_dot(f))
         add_product(c, kernel, f);
     else

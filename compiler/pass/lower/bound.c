@@ -22,6 +22,26 @@ struct tir_value *tir_lower_narrowed(struct lower *lo, struct tir_value *x,
     return tir_lower_cast(lo, &lo->b, x, to);
 }
 
+static bool says_below(const struct tir_value *cond, const struct tir_value *start,
+                       const struct tir_value *extent)
+{
+    return cond->def && cond->def->op == TIR_OP_LT && cond->def->operands[0] == start &&
+           cond->def->operands[1] == extent;
+}
+
+// Does inst stand where a condition of the program holds that start is below the extent?
+static bool is_guarded(const struct tir_inst *inst, const struct tir_value *start,
+                       const struct tir_value *extent)
+{
+    for (const struct tir_inst *at = inst; at; at = at->block->owner) {
+        const struct tir_inst *owner = at->block->owner;
+        if (owner && owner->op == TIR_OP_IF && owner->regions[0] == at->block &&
+            says_below(owner->operands[0], start, extent))
+            return true;
+    }
+    return false;
+}
+
 // Is 0 <= start and start < extent known?
 static bool starts_inside(struct lower *lo, const struct tir_inst *inst, struct tir_value *start,
                           struct tir_value *extent)
@@ -31,8 +51,7 @@ static bool starts_inside(struct lower *lo, const struct tir_inst *inst, struct 
     // A copy that only runs where its start is below the extent.
     const struct tir_value *pred =
         inst->op == TIR_OP_COPY_ASYNC ? inst->operands[TIR_COPY_PRED] : NULL;
-    if (pred && pred->def && pred->def->op == TIR_OP_LT && pred->def->operands[0] == start &&
-        pred->def->operands[1] == extent)
+    if ((pred && says_below(pred, start, extent)) || is_guarded(inst, start, extent))
         return low >= 0;
     if (tir_is_const_int(extent, &e) && low >= 0 && high < e)
         return true;
