@@ -16,7 +16,6 @@
 enum {
     DEFAULT_LIMIT_MS = 10000,
     WARPS = 32,
-    MAX_ARRIVALS = (1 << 20) - 1, // of an mbarrier (PTX, "Parallel Synchronization: mbarrier")
 };
 
 tir_status tir_watchdog_create(tir_rt_device *device, const tir_artifact_kernel *kernel,
@@ -34,9 +33,9 @@ tir_status tir_watchdog_create(tir_rt_device *device, const tir_artifact_kernel 
     pthread_mutex_unlock(&device->fault_lock);
     tir_status status = ops->page_create(device, TIR_WATCHDOG_PAGE, &watchdog->page, error);
     if (!status)
-        status = ops->alloc(device, sizeof(uint32_t), &watchdog->claim, error);
+        status = ops->alloc(device, TIR_WATCHDOG_CLAIM, &watchdog->claim, error);
     if (!status)
-        status = ops->fill(device, watchdog->claim, 0, sizeof(uint32_t), NULL, error);
+        status = ops->fill(device, watchdog->claim, 0, TIR_WATCHDOG_CLAIM, NULL, error);
     return status;
 }
 
@@ -68,9 +67,7 @@ void tir_watchdog_params(const struct watchdog *watchdog, uint32_t limit_ms, uin
 // ---- records
 
 struct record {
-    uint32_t line, offset, parity, pending;
-    uint64_t word;
-    uint32_t claim, ms;
+    uint32_t line, offset, parity, pending, turn, zero, claim, ms;
 };
 _Static_assert(sizeof(struct record) == TIR_WATCHDOG_RECORD, "a record");
 
@@ -79,11 +76,19 @@ static bool same_wait(const struct record *a, const struct record *b)
     return a->line == b->line && a->offset == b->offset && a->parity == b->parity;
 }
 
-// On an H200 the mbarrier that a hanging kernel waits for reads as 0, by loads and by atomics (seen
-// with driver 580.159). No mbarrier is 0: it decodes to more arrivals than one can have.
-static bool hidden(const struct record *r)
+// Only the warp that asked an mbarrier first saw it as it was. Its answer is everybody's.
+static void share_answers(struct record *records)
 {
-    return r->pending > MAX_ARRIVALS;
+    for (uint32_t i = 0; i < WARPS; i++)
+        for (uint32_t j = 0; j < WARPS; j++) {
+            struct record *r = &records[i];
+            const struct record *other = &records[j];
+            bool same = r->line && other->line && other->offset == r->offset;
+            if (same && other->turn && (!r->turn || other->turn < r->turn)) {
+                r->turn = other->turn;
+                r->pending = other->pending;
+            }
+        }
 }
 
 // ---- text
@@ -115,16 +120,14 @@ static void put_wait(struct emu_text *t, const struct watchdog *w, const struct 
     emu_put(t, first == last ? " waits for " : " wait for ");
     put_barrier(t, w, r->offset);
     emu_put(t, ", parity %" PRIu32 ": ", r->parity);
-    if (hidden(r))
-        emu_put(t, "an unknown number");
-    else
+    if (r->turn)
         emu_put(t, "%" PRIu32, r->pending);
+    else
+        emu_put(t, "an unknown number");
     if (barrier && barrier->arrivals)
         emu_put(t, " of %" PRIu32, barrier->arrivals);
-    emu_put(t, hidden(r) && !(barrier && barrier->arrivals) ? " of arrivals" : " arrivals");
+    emu_put(t, !r->turn && !(barrier && barrier->arrivals) ? " of arrivals" : " arrivals");
     emu_put(t, " pending");
-    if (!hidden(r))
-        emu_put(t, " (0x%016" PRIx64 ")", r->word);
     emu_put(t, ", for %" PRIu32 ".%03" PRIu32 " s", r->ms / 1000, r->ms % 1000);
 }
 
@@ -143,10 +146,10 @@ static void put_json(struct emu_text *t, const struct watchdog *w, const struct 
     emu_put(t, ",\"line\":%" PRIu32 ",\"mbarrier\":\"", r->line == UINT32_MAX ? 0 : r->line);
     put_barrier(t, w, r->offset);
     emu_put(t, "\",\"parity\":%" PRIu32, r->parity);
-    if (hidden(r))
-        emu_put(t, ",\"pending\":null,\"bytes\":null");
+    if (r->turn)
+        emu_put(t, ",\"pending\":%" PRIu32, r->pending);
     else
-        emu_put(t, ",\"pending\":%" PRIu32 ",\"bytes\":\"0x%016" PRIx64 "\"", r->pending, r->word);
+        emu_put(t, ",\"pending\":null");
     emu_put(t, ",\"ms\":%" PRIu32 "}", r->ms);
 }
 
@@ -187,6 +190,7 @@ static uint32_t put_page(struct emu_text *t, tir_rt_device *device, const struct
         if (!w->page.address || device->ops->page_read(device, &w->page, rank * sizeof records,
                                                        records, sizeof records))
             return 0;
+        share_answers(records);
         put_cta(t, w, records, rank, json, &count);
     }
     return count;

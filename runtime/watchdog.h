@@ -4,16 +4,18 @@
 // Such a kernel gets three more parameters: the page, the claim and the time limit of a wait in
 // nanoseconds. A warp whose wait is overdue writes a record to the page, if its cluster is the one
 // that has claimed it, and takes it back if the wait ends after all; after another quarter of the
-// limit it traps. The page is memory of the host, which is left when the device is lost. The claim,
-// memory of the device, is a u32: 0, or 1 more than the linear number of a cluster. The page has
-// one record for each warp of a cluster: for CTA r of the cluster and warp w the one of number 32 r
-// + w.
+// limit it asks the mbarrier what is pending, which no longer leaves it as it was, and after yet
+// another one it traps. The page is memory of the host, which is left when the device is lost. The
+// claim, memory of the device, is three u32: 0, or 1 more than the linear number of a cluster;
+// whether a warp is asking; how many have asked. The page has one record for each warp of a
+// cluster: for CTA r of the cluster and warp w the one of number 32 r + w.
 //
 //      0   u32  source line, 0xffffffff: not known, 0: no record. Written last
 //      4   u32  offset of the mbarrier in dynamic shared memory
 //      8   u32  the parity that is waited for
-//     12   u32  arrivals that are pending, as mbarrier.pending_count decodes the next one
-//     16   u64  the mbarrier's bytes
+//     12   u32  arrivals that were pending when this warp asked
+//     16   u32  how many warps had asked then, this one among them; 0: it has not asked
+//     20   u32  0
 //     24   u32  the claim
 //     28   u32  milliseconds that the wait has taken
 #ifndef TIR_RUNTIME_WATCHDOG_H
@@ -21,7 +23,11 @@
 
 #include "device.h"
 
-enum { TIR_WATCHDOG_RECORD = 32, TIR_WATCHDOG_PAGE = 16 * 32 * TIR_WATCHDOG_RECORD };
+enum {
+    TIR_WATCHDOG_CLAIM = 12,
+    TIR_WATCHDOG_RECORD = 32,
+    TIR_WATCHDOG_PAGE = 16 * 32 * TIR_WATCHDOG_RECORD,
+};
 
 struct watchdog { // of one variant on one device, whose list it is in
     struct watchdog *next;

@@ -7,7 +7,13 @@
 // cluster whose wait is overdue claims the page, so that all of its records belong together; each
 // of its warps has a place of its own. It goes on trying for another quarter of the limit, until
 // its other warps have written theirs, and takes its record back if the phase completes after all.
-// The page is drawn in runtime/watchdog.h.
+//
+// Then it asks the mbarrier how many arrivals are pending. Reading memory does not tell: on an H200
+// an mbarrier in use reads as 0. An arrival does, as it gives the state before it; the kernel is
+// lost, so it may be spoilt. As that changes what the next warp sees, they do so one after the
+// other and write down in which order; and a wait that ends from then on is one that such an
+// arrival has ended, so its record stays. After yet another quarter the kernel traps. The page is
+// drawn in runtime/watchdog.h.
 
 #include "target/nvptx/emit.h"
 
@@ -55,32 +61,55 @@ static const char record[] = "mov.u32 a, %%cluster_ctarank;\n"
                              "shr.u32 b, b, 5;\n"
                              "mad.lo.u32 a, a, 32, b;\n"
                              "mad.wide.u32 at, a, 32, $2;\n"
-                             "ld.shared.b64 word, [$0];\n"
-                             "mbarrier.pending_count.b64 c, word;\n"
                              "sub.u32 b, $0, $5;\n"
                              "div.u64 last, time, 1000000;\n"
                              "cvt.u32.u64 a, last;\n"
-                             "st.volatile.global.b64 [at+16], word;\n"
                              "st.volatile.global.b32 [at+24], cluster;\n"
                              "st.volatile.global.b32 [at+28], a;\n"
                              "st.volatile.global.b32 [at+4], b;\n"
                              "st.volatile.global.b32 [at+8], $1;\n"
-                             "st.volatile.global.b32 [at+12], c;\n"
                              "fence.acq_rel.sys;\n"
                              "st.volatile.global.b32 [at], %" PRIu32 ";\n"
                              "fence.acq_rel.sys;\n"
                              "shr.u64 last, $4, 2;\n"
                              "add.u64 last, last, $4;\n"
                              "setp.lt.u64 late, time, last;\n"
-                             "@late bra AGAIN;\n"
-                             "trap;\n"
-                             "READY:\n"
-                             "@!told bra DONE;\n"
-                             "st.volatile.global.b32 [at], 0;\n"
-                             "fence.acq_rel.sys;\n"
-                             "st.volatile.global.b32 [$3], 0;\n"
-                             "DONE:\n"
-                             "}";
+                             "@late bra AGAIN;\n";
+
+static const char ask[] = "TURN:\n"
+                          "nanosleep.u32 1000;\n"
+                          "atom.acquire.gpu.global.cas.b32 b, [$3+4], 0, 1;\n"
+                          "setp.ne.u32 late, b, 0;\n"
+                          "@late bra TURN;\n"
+                          "ld.volatile.global.b32 b, [$3+8];\n"
+                          "add.u32 b, b, 1;\n"
+                          "st.volatile.global.b32 [$3+8], b;\n"
+                          "fence.acq_rel.gpu;\n"
+                          "mbarrier.arrive.shared.b64 word, [$0];\n"
+                          "mbarrier.pending_count.b64 c, word;\n"
+                          "st.volatile.global.b32 [at+12], c;\n"
+                          "st.volatile.global.b32 [at+16], b;\n"
+                          "fence.acq_rel.sys;\n"
+                          "st.release.gpu.global.b32 [$3+4], 0;\n"
+                          "END:\n"
+                          "nanosleep.u32 1000;\n"
+                          "mov.u64 time, %globaltimer;\n"
+                          "sub.u64 time, time, start;\n"
+                          "shr.u64 last, $4, 1;\n"
+                          "add.u64 last, last, $4;\n"
+                          "setp.lt.u64 late, time, last;\n"
+                          "@late bra END;\n"
+                          "trap;\n"
+                          "READY:\n"
+                          "@!told bra DONE;\n"
+                          "ld.volatile.global.b32 b, [$3+8];\n"
+                          "setp.ne.u32 late, b, 0;\n"
+                          "@late bra END;\n"
+                          "st.volatile.global.b32 [at], 0;\n"
+                          "fence.acq_rel.sys;\n"
+                          "st.volatile.global.b32 [$3], 0;\n"
+                          "DONE:\n"
+                          "}";
 
 void tir_emit_watched_wait(struct emit *e, const struct tir_inst *inst, V bar, V parity)
 {
@@ -97,6 +126,7 @@ void tir_emit_watched_wait(struct emit *e, const struct tir_inst *inst, V bar, V
     tir_text_format(&text, begin, scope, scope);
     tir_text_add(&text, tir_str_of(claim));
     tir_text_format(&text, record, at.file ? at.line : UINT32_MAX);
+    tir_text_add(&text, tir_str_of(ask));
     tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text), STR("r,r,l,l,l,r,~{memory}"),
                  TIR_ASM_EFFECT, args, TIR_COUNT_OF(args));
 }
