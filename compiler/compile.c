@@ -134,23 +134,40 @@ static bool parse(struct tir_compilation *c, struct tir_module **m)
     return ok;
 }
 
+struct tir_kernel_code tir_kernel_new(struct tir_compilation *c, const struct tir_func *f)
+{
+    return (struct tir_kernel_code){
+        .name = f->name,
+        .params = tir_arena_copy(&c->cx.arena, f->params, f->param_count * sizeof(*f->params)),
+        .dim_count = f->dim_count};
+}
+
 // A variant's entry may not have the name of another kernel.
 static bool check_names(struct tir_compilation *c)
 {
     uint32_t errors = c->cx.diags.error_count;
     for (uint32_t i = 0; i < c->kernels.len; i++)
         for (uint32_t j = 0; j < c->kernels.len; j++)
-            for (uint32_t v = 1; v < c->kernels.at[j].count; v++)
+            for (uint32_t v = 0; i != j && v < c->kernels.at[j].count; v++)
                 if (c->kernels.at[i].name == c->kernels.at[j].variants[v]->name) // interned
-                    tir_error_at(&c->cx.diags, c->kernels.at[i].variants[0]->span, TIR_E_REDEFINED,
-                                 "`%s` is what a variant of kernel `%s` is called",
+                    tir_error_at(&c->cx.diags, tir_kernel_head(&c->kernels.at[i])->span,
+                                 TIR_E_REDEFINED, "`%s` is what a variant of kernel `%s` is called",
                                  c->kernels.at[i].name, c->kernels.at[j].name);
     return c->cx.diags.error_count == errors;
+}
+
+// A step without a product owes nothing to what is required of the kernel.
+static bool must_require(const struct tir_kernel_code *kernel)
+{
+    return !kernel->is_step || tir_compile_has_dot(kernel->variants[0]);
 }
 
 static bool run_passes(struct tir_compilation *c, struct tir_kernel_code *kernel)
 {
     const tir_compile_options *o = &c->options;
+    vec_foreach(const struct tir_sequence, it, &kernel->sequences)
+        tir_compile_receipt_sequence(c, kernel->name, it);
+    bool required = kernel->count && must_require(kernel);
     for (uint32_t i = 0; i < kernel->count; i++) {
         struct tir_pass_cx pass = {.scratch = &c->cx.scratch,
                                    .diags = &c->cx.diags,
@@ -170,44 +187,54 @@ static bool run_passes(struct tir_compilation *c, struct tir_kernel_code *kernel
         if (!tir_run_passes(kernel->variants[i], &pass, &options))
             return false;
         bool finished = !o->run_pass.len && !o->stop_after.len;
-        if (i == 0 && !tir_compile_receipt_require(c, finished)) // the others exist to do without
+        if (i == 0 && required && // the others exist to do without
+            !tir_compile_receipt_require(c, finished))
             return false;
     }
     return true;
 }
 
+// One configuration, which is variants or a sequence.
+static bool add_config(struct tir_compilation *c, uint32_t kernel, struct tir_func *f,
+                       tir_formula cost)
+{
+    if (tir_compile_has_steps(f))
+        return tir_compile_sequence(c, kernel, f, cost);
+    tir_compile_variants(c, &c->kernels.at[kernel], f, cost);
+    return true;
+}
+
 // The functions from `first` on that are configurations of one kernel; all but the best one go
-// where the sizes are known.
+// where the sizes are known. Gives how many there are.
 static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint32_t first,
-                           struct tir_kernel_code *kernel)
+                           bool *ok)
 {
     struct tir_func **configs = m->funcs.at + first, *f = configs[0];
-    uint32_t count = 1;
+    uint32_t count = 1, kernel = c->kernels.len;
     while (first + count < m->funcs.len && configs[count]->config == count + 1)
         count++;
-    kernel->name = f->name;
-    kernel->params = tir_arena_copy(&c->cx.arena, f->params, f->param_count * sizeof(*f->params));
-    kernel->dim_count = f->dim_count;
     if (count > TIR_MOST_CONFIGS) {
         tir_error_at(&c->cx.diags, f->span, TIR_E_LIMIT, "%u configurations; the limit is %d",
                      count, TIR_MOST_CONFIGS);
+        *ok = false;
         return count;
     }
     tir_formula *costs = arena_array(&c->cx.arena, tir_formula, count);
     for (uint32_t i = 0; count > 1 && i < count; i++)
         costs[i] = tir_compile_cost(c, configs[i]);
-    tir_compile_tuned_kernel(c, kernel->name, configs, count);
+    tir_compile_tuned_kernel(c, f->name, configs, count);
     uint32_t best = 0;
     const struct tir_func *tuned;
     if (count > 1 && tir_compile_tuned_known(c, configs[0], &tuned))
         best = tuned ? tuned->config - 1 : count;
     else if (count > 1)
         best = tir_compile_cheapest(c, configs, costs, count);
+    vec_push(&c->cx.arena, &c->kernels, tir_kernel_new(c, f));
     if (best < count)
-        tir_compile_variants(c, kernel, configs[best], (tir_formula){0});
+        *ok &= add_config(c, kernel, configs[best], (tir_formula){0});
     else
         for (uint32_t i = 0; i < count; i++)
-            tir_compile_variants(c, kernel, configs[i], costs[i]);
+            *ok &= add_config(c, kernel, configs[i], costs[i]);
     return count;
 }
 
@@ -215,15 +242,13 @@ static bool lower(struct tir_compilation *c, struct tir_module *m)
 {
     double start = now_ms();
     bool ok = true;
-    for (uint32_t i = 0; i < m->funcs.len;) {
-        struct tir_kernel_code kernel = {0};
-        i += add_kernel(c, m, i, &kernel);
-        ok = run_passes(c, &kernel) && ok; // the errors of every kernel in one run
-        vec_push(&c->cx.arena, &c->kernels, kernel);
-    }
+    for (uint32_t i = 0; i < m->funcs.len;)
+        i += add_kernel(c, m, i, &ok);
+    for (uint32_t i = 0; i < c->kernels.len; i++) // the errors of every kernel in one run
+        ok = run_passes(c, &c->kernels.at[i]) && ok;
     tir_compile_tuned_finish(c);
     add_stage(c, "passes", now_ms() - start);
-    return check_names(c) && ok;
+    return ok && check_names(c);
 }
 
 static void print_ir(struct tir_compilation *c)
@@ -231,7 +256,9 @@ static void print_ir(struct tir_compilation *c)
     struct tir_text text;
     tir_text_init(&text, &c->cx.arena, 0);
     for (uint32_t i = 0; i < c->kernels.len; i++) {
-        if (i)
+        if (!c->kernels.at[i].count)
+            continue; // its steps follow
+        if (text.len)
             tir_text_char(&text, '\n');
         tir_print_func(&text, c->kernels.at[i].variants[0]);
     }

@@ -35,6 +35,19 @@ struct tir_tuned_line { // of options.tuned
     bool is_used;             // it is in the artifact
 };
 
+struct tir_step {
+    uint32_t kernel; // of tir_compilation.kernels
+    // What it is given: parameters of the whole by number, then its scratch tensors.
+    uint32_t args[TIR_MAX_PARAMS];
+};
+
+struct tir_sequence { // a configuration that is several launches
+    struct tir_func *whole;
+    tir_formula cost;
+    struct tir_step steps[TIR_MAX_STEPS];
+    uint32_t step_count;
+};
+
 struct tir_kernel_code { // one kernel and its variants, best first
     const char *name;
     struct tir_func *variants[TIR_MAX_CODE_VARIANTS];
@@ -42,6 +55,8 @@ struct tir_kernel_code { // one kernel and its variants, best first
     uint32_t count;
     const struct tir_param *params; // before sizes were bound; costs and tables speak of these
     uint32_t dim_count;             // dimensions
+    VEC(struct tir_sequence) sequences;
+    bool is_step; // of the nearest kernel before it that is none
 };
 
 struct tir_compilation {
@@ -66,6 +81,9 @@ struct tir_compilation {
     tir_error error;
 };
 
+// A kernel of f's parameters, without code.
+struct tir_kernel_code tir_kernel_new(struct tir_compilation *c, const struct tir_func *f);
+
 // compile_artifact.c: outputs[TIR_OUTPUT_ARTIFACT] from the kernels, the PTX and the cubin. Not
 // TIR_OK: c->error says why, or (TIR_ERR_DIAGNOSED) a diagnostic was reported.
 tir_status tir_compile_artifact_make(struct tir_compilation *c);
@@ -75,10 +93,14 @@ tir_status tir_compile_artifact_make(struct tir_compilation *c);
 // or of f.
 void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *kernel,
                           struct tir_func *f, tir_formula cost);
+bool tir_compile_has_dot(const struct tir_func *f);
 // What the variant relies on, as a clause; nothing: it takes any arguments.
 void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f);
 
-// compile_receipt.c: the part of variant f, which passes add to from now on.
+// compile_receipt.c: the part of a sequence, which says what is launched and what memory it takes.
+void tir_compile_receipt_sequence(struct tir_compilation *c, const char *kernel,
+                                  const struct tir_sequence *sequence);
+// The part of variant f, which passes add to from now on.
 void tir_compile_receipt_begin(struct tir_compilation *c, const char *kernel,
                                const struct tir_func *f);
 void tir_compile_receipt_code(struct tir_compilation *c, const struct tir_ptxas_kernel *k);
@@ -90,12 +112,24 @@ bool tir_compile_wishes_parse(tir_str words, uint32_t *out, tir_str *unknown);
 // ran (finished), does not have.
 bool tir_compile_receipt_require(struct tir_compilation *c, bool finished);
 
+// compile_steps.c: whether f is a sequence: several tiles loops, or scratch tensors.
+bool tir_compile_has_steps(const struct tir_func *f);
+// Adds f to the sequences of the kernel of that number, and its steps as kernels of their own.
+// False: a diagnostic was reported.
+bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir_func *f,
+                          tir_formula cost);
+// What the kernel's parameters are read off.
+static inline struct tir_func *tir_kernel_head(const struct tir_kernel_code *kernel)
+{
+    return kernel->count ? kernel->variants[0] : kernel->sequences.at[0].whole;
+}
+
 // compile_whole.c: asks f's sizes to be multiples of its tiles (tir_func.when_count), which spares
 // it every test for the edges. Where no size is walked in tiles f is left as it is.
 void tir_compile_whole_tiles(struct tir_func *f);
 
 // compile_config.c: what a launch of f, in form tile, takes, by a model: cycles as a formula.
-tir_formula tir_compile_cost(struct tir_compilation *c, const struct tir_func *f);
+tir_formula tir_compile_cost(struct tir_compilation *c, struct tir_func *f);
 // Which of the `count` configurations of a kernel is cheapest for the dimensions that are known at
 // compile time; count: they do not say.
 uint32_t tir_compile_cheapest(struct tir_compilation *c, struct tir_func *const *configs,

@@ -176,11 +176,12 @@ static bool fill_conditions(struct tir_compilation *c, const struct tir_func *f,
                             tir_artifact_kernel *kernel)
 {
     const struct tir_inst *yield = tir_yield_of(f->host);
-    uint32_t count = yield ? yield->operand_count - f->grid_count - f->when_count : 0;
+    uint32_t first = tir_conditions_at(f);
+    uint32_t count = yield ? yield->operand_count - first - f->when_count : 0;
     tir_artifact_condition *conditions =
         arena_array(&c->cx.arena, tir_artifact_condition, count + 1);
     for (uint32_t i = 0; i < count; i++) {
-        const struct tir_value *holds = yield->operands[f->grid_count + i];
+        const struct tir_value *holds = yield->operands[first + i];
         int64_t constant;
         if (tir_is_const_int(holds, &constant) && constant)
             continue; // folded: always true
@@ -214,7 +215,7 @@ static tir_str config_text(struct tir_compilation *c, const struct tir_func *f)
 static const struct tir_param_dim *map_dims(struct tir_compilation *c,
                                             const struct tir_kernel_code *code)
 {
-    const struct tir_func *f = code->variants[0];
+    const struct tir_func *f = tir_kernel_head(code);
     struct tir_param_dim *map =
         arena_array(&c->cx.arena, struct tir_param_dim, code->dim_count + 1);
     for (uint32_t p = 0; p < f->param_count; p++)
@@ -239,22 +240,72 @@ static tir_formula map_formula(struct tir_compilation *c, tir_formula formula,
     return (tir_formula){ops, formula.count};
 }
 
-// The configurations that were compiled; each variant says which of them it is one of.
+static bool fill_scratch(struct tir_compilation *c, const struct tir_func *f, uint32_t index,
+                         const struct tir_param_dim *map, tir_artifact_scratch *scratch)
+{
+    const struct tir_scratch *from = &f->scratch[index];
+    scratch->name = tir_str_of(from->name);
+    scratch->element = elements[from->value->type->elem];
+    scratch->rank = from->value->type->rank;
+    for (uint32_t d = 0; d < scratch->rank; d++) {
+        const struct tir_value *extent = tir_scratch_extent(f, index, d);
+        tir_formula formula;
+        if (!tir_compile_formula(c, f, extent, span_of(f, extent), &formula))
+            return false;
+        scratch->extents[d] = map_formula(c, formula, map);
+    }
+    return true;
+}
+
+static bool fill_sequence(struct tir_compilation *c, const struct tir_sequence *from,
+                          const struct tir_param_dim *map, tir_artifact_sequence *sequence)
+{
+    const struct tir_func *f = from->whole;
+    struct tir_arena *arena = &c->cx.arena;
+    tir_artifact_scratch *scratch = arena_array(arena, tir_artifact_scratch, f->scratch_count + 1);
+    tir_artifact_step *steps = arena_array(arena, tir_artifact_step, from->step_count + 1);
+    for (uint32_t i = 0; i < f->scratch_count; i++)
+        if (!fill_scratch(c, f, i, map, &scratch[i]))
+            return false;
+    for (uint32_t i = 0; i < from->step_count; i++) {
+        const struct tir_step *step = &from->steps[i];
+        steps[i] = (tir_artifact_step){
+            .kernel = step->kernel,
+            .args = step->args,
+            .arg_count = tir_kernel_head(&c->kernels.at[step->kernel])->param_count};
+    }
+    *sequence = (tir_artifact_sequence){.name = tir_str_of(f->name),
+                                        .cost = map_formula(c, from->cost, map),
+                                        .scratch = scratch,
+                                        .scratch_count = f->scratch_count,
+                                        .steps = steps,
+                                        .step_count = from->step_count};
+    return true;
+}
+
+// The configurations that were compiled, by their numbers; each variant and each sequence says
+// which of them it is one of.
 static void fill_configs(struct tir_compilation *c, const struct tir_kernel_code *code,
                          const struct tir_param_dim *map, tir_artifact_variant *variants,
-                         tir_artifact_kernel *kernel)
+                         tir_artifact_sequence *sequences, tir_artifact_kernel *kernel)
 {
-    tir_str *texts = arena_array(&c->cx.arena, tir_str, code->count);
-    const struct tir_func **configs =
-        arena_array(&c->cx.arena, const struct tir_func *, code->count);
-    for (uint32_t i = 0; i < code->count && code->variants[i]->config; i++) {
+    const uint32_t all = code->count + code->sequences.len;
+    tir_str *texts = arena_array(&c->cx.arena, tir_str, all);
+    const struct tir_func **configs = arena_array(&c->cx.arena, const struct tir_func *, all);
+    for (uint32_t v = 0, s = 0; v + s < all;) {
+        const struct tir_func *f = v < code->count ? code->variants[v] : NULL;
+        const struct tir_func *whole = s < code->sequences.len ? code->sequences.at[s].whole : NULL;
+        bool is_variant = !whole || (f && f->config < whole->config);
+        const struct tir_func *one = is_variant ? f : whole;
         uint32_t last = kernel->config_count;
-        if (!last || configs[last - 1]->config != code->variants[i]->config) {
-            configs[last] = code->variants[i];
-            texts[last] = config_text(c, configs[last]);
+        if (!one->config)
+            break;
+        if (!last || configs[last - 1]->config != one->config) {
+            configs[last] = one;
+            texts[last] = config_text(c, one);
             kernel->config_count++;
         }
-        variants[i].config = kernel->config_count - 1;
+        *(is_variant ? &variants[v++].config : &sequences[s++].config) = kernel->config_count - 1;
     }
     kernel->configs = texts;
     if (kernel->config_count > 1)
@@ -264,18 +315,28 @@ static void fill_configs(struct tir_compilation *c, const struct tir_kernel_code
 static bool fill_kernel(struct tir_compilation *c, const struct tir_kernel_code *code,
                         tir_artifact_kernel *kernel)
 {
-    *kernel = (tir_artifact_kernel){.name = tir_str_of(code->name), .variant_count = code->count};
-    fill_params(c, code->variants[0], kernel);
-    tir_artifact_variant *variants = arena_array(&c->cx.arena, tir_artifact_variant, code->count);
+    *kernel = (tir_artifact_kernel){.name = tir_str_of(code->name),
+                                    .variant_count = code->count,
+                                    .sequence_count = code->sequences.len,
+                                    .is_step = code->is_step};
+    fill_params(c, tir_kernel_head(code), kernel);
     const struct tir_param_dim *map = map_dims(c, code);
+    tir_artifact_sequence *sequences =
+        arena_array(&c->cx.arena, tir_artifact_sequence, code->sequences.len + 1);
+    for (uint32_t i = 0; i < code->sequences.len; i++)
+        if (!fill_sequence(c, &code->sequences.at[i], map, &sequences[i]))
+            return false;
+    kernel->sequences = sequences;
+    tir_artifact_variant *variants =
+        arena_array(&c->cx.arena, tir_artifact_variant, code->count + 1);
     for (uint32_t i = 0; i < code->count; i++)
         if (fill_variant(c, code->variants[i], &variants[i]))
             variants[i].cost = map_formula(c, code->costs[i], map);
         else
             return false;
     kernel->variants = variants;
-    fill_configs(c, code, map, variants, kernel);
-    return fill_conditions(c, code->variants[0], kernel);
+    fill_configs(c, code, map, variants, sequences, kernel);
+    return fill_conditions(c, tir_kernel_head(code), kernel);
 }
 
 tir_status tir_compile_artifact_make(struct tir_compilation *c)
@@ -301,7 +362,8 @@ tir_status tir_compile_artifact_make(struct tir_compilation *c)
         return status;
     // A limit of the format: the source asks for more than an artifact holds.
     tir_error_at(&c->cx.diags,
-                 c->kernels.len ? c->kernels.at[0].variants[0]->span : (struct tir_span){0, 0},
+                 c->kernels.len ? tir_kernel_head(&c->kernels.at[0])->span
+                                : (struct tir_span){0, 0},
                  TIR_E_LIMIT, "%s", c->error.message);
     return TIR_ERR_DIAGNOSED;
 }

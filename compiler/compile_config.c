@@ -10,6 +10,9 @@
 //     cycles = ceildiv(tiles, multiprocessors) * (FIXED + sums / STORED + (for each dot: rounds of
 //              the loops around it * max(multiply, fetch)))
 //
+// Of several tiles loops, each is a launch more, and one without a product takes what its loads and
+// stores move.
+//
 // The numbers are of an H200: 2,048 products of 16-bit numbers a cycle on a multiprocessor, and 48
 // bytes a cycle from the L2 cache; instructions of few columns do not reach the former.
 
@@ -22,6 +25,8 @@ enum {
     FETCHED = 48 * 8,      // bits, a cycle
     STORED = 32,           // sums, a cycle
     FIXED = 1500,          // cycles
+    MOVED = 20,            // bytes from and to memory, a cycle
+    LAUNCH = 4000,         // cycles from one launch to the next
     MOST_SUMS = 128 * 128, // of a tile without warpgroups
     FEWEST_COLUMNS = 64    // that an instruction is worth in time, if it has fewer
 };
@@ -63,27 +68,23 @@ static void push_value(struct model *m, const struct tir_value *v)
         push(m, one.ops[i].code, one.ops[i].value);
 }
 
-static void push_tiles(struct model *m)
+static void push_tiles(struct model *m, const struct tir_inst *tiles)
 {
+    const struct tir_attr *by = tir_attr_find(tiles, TIR_ATTR_by);
+    const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
     push(m, TIR_FORMULA_CONST, 1);
-    tir_foreach_inst(inst, m->f) {
-        if (inst->op != TIR_OP_TILES)
+    for (uint32_t d = 0; d < by->list_count; d++) {
+        int64_t together = cluster ? cluster->list[d] : 1; // tiles that walk together
+        if (!is_known_at_launch(m, tiles->operands[d]))
             continue;
-        const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
-        const struct tir_attr *cluster = tir_attr_find(inst, TIR_ATTR_cluster);
-        for (uint32_t d = 0; d < by->list_count; d++) {
-            int64_t together = cluster ? cluster->list[d] : 1; // tiles that walk together
-            if (!is_known_at_launch(m, inst->operands[d]))
-                continue;
-            push_value(m, inst->operands[d]);
-            push(m, TIR_FORMULA_CONST, by->list[d] * together);
-            push(m, TIR_FORMULA_CEILDIV, 0);
-            push(m, TIR_FORMULA_MUL, 0);
-            if (together == 1)
-                continue;
-            push(m, TIR_FORMULA_CONST, together);
-            push(m, TIR_FORMULA_MUL, 0);
-        }
+        push_value(m, tiles->operands[d]);
+        push(m, TIR_FORMULA_CONST, by->list[d] * together);
+        push(m, TIR_FORMULA_CEILDIV, 0);
+        push(m, TIR_FORMULA_MUL, 0);
+        if (together == 1)
+            continue;
+        push(m, TIR_FORMULA_CONST, together);
+        push(m, TIR_FORMULA_MUL, 0);
     }
 }
 
@@ -121,23 +122,67 @@ static void push_rounds(struct model *m, const struct tir_inst *inst)
     }
 }
 
-tir_formula tir_compile_cost(struct tir_compilation *c, const struct tir_func *f)
+static void push_product(struct model *m, const struct tir_inst *dot)
 {
-    struct model m = {.c = c, .f = f};
-    push_tiles(&m);
-    push(&m, TIR_FORMULA_CONST, c->arch->multiprocessors);
-    push(&m, TIR_FORMULA_CEILDIV, 0);
-    push(&m, TIR_FORMULA_CONST, FIXED);
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_DOT) {
-            push(&m, TIR_FORMULA_CONST, product_cycles(c->arch, inst));
-            push_rounds(&m, inst);
+    push(m, TIR_FORMULA_CONST, product_cycles(m->c->arch, dot));
+    push_rounds(m, dot);
+    push(m, TIR_FORMULA_ADD, 0);
+    push(m, TIR_FORMULA_CONST, tir_type_count(dot->results[0]->type) / STORED);
+    push(m, TIR_FORMULA_ADD, 0);
+}
+
+static void push_move(struct model *m, const struct tir_inst *inst)
+{
+    const struct tir_type *t =
+        inst->op == TIR_OP_LOAD ? inst->results[0]->type : inst->operands[TIR_STORE_VALUE]->type;
+    push(m, TIR_FORMULA_CONST, TIR_MAX(1, tir_type_bytes(t) / MOVED));
+    push_rounds(m, inst);
+    push(m, TIR_FORMULA_ADD, 0);
+}
+
+static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_step)
+{
+    bool has_dot = false;
+    tir_foreach_inst_in(inst, tiles->regions[0])
+        has_dot |= inst->op == TIR_OP_DOT;
+    push_tiles(m, tiles);
+    push(m, TIR_FORMULA_CONST, m->c->arch->multiprocessors);
+    push(m, TIR_FORMULA_CEILDIV, 0);
+    push(m, TIR_FORMULA_CONST, FIXED);
+    tir_foreach_inst_in(inst, tiles->regions[0]) {
+        if (inst->op == TIR_OP_DOT)
+            push_product(m, inst);
+        else if (is_step && !has_dot && (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE))
+            push_move(m, inst);
+    }
+    push(m, TIR_FORMULA_MUL, 0);
+}
+
+// f as its first tile sees it: bounds of loops that depend on the tile are then known at launch.
+static struct tir_func *first_tile(struct tir_func *f)
+{
+    struct tir_func *copy = tir_func_clone(f);
+    for (struct tir_inst *inst = copy->body->first; inst; inst = inst->next)
+        for (uint32_t i = 0; inst->op == TIR_OP_TILES && i < tir_carried_at(inst); i++)
+            tir_replace_uses(copy, inst->regions[0]->args[i], tir_const_index(copy, 0));
+    return copy;
+}
+
+tir_formula tir_compile_cost(struct tir_compilation *c, struct tir_func *f)
+{
+    struct model m = {.c = c, .f = first_tile(f)};
+    uint32_t loops = 0;
+    for (const struct tir_inst *inst = m.f->body->first; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_TILES)
+            continue;
+        push_loop(&m, inst, tir_compile_has_steps(f));
+        if (loops++) {
             push(&m, TIR_FORMULA_ADD, 0);
-            push(&m, TIR_FORMULA_CONST, tir_type_count(inst->results[0]->type) / STORED);
+            push(&m, TIR_FORMULA_CONST, LAUNCH);
             push(&m, TIR_FORMULA_ADD, 0);
         }
-    push(&m, TIR_FORMULA_MUL, 0);
-    if (m.ops.len > TIR_MAX_FORMULA) // no estimate is one too
+    }
+    if (!loops || m.ops.len > TIR_MAX_FORMULA) // no estimate is one too
         return (tir_formula){0};
     return (tir_formula){m.ops.at, m.ops.len};
 }

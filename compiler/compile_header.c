@@ -164,7 +164,8 @@ void tir_compile_header_make(struct tir_compilation *c)
         "}\n",
         name, name, name);
     for (uint32_t i = 0; i < c->kernels.len; i++)
-        add_launch(c, &out, c->kernels.at[i].variants[0], c->kernels.at[i].name);
+        if (!c->kernels.at[i].is_step)
+            add_launch(c, &out, tir_kernel_head(&c->kernels.at[i]), c->kernels.at[i].name);
     tir_text_format(&out, "\n#endif\n");
     c->outputs[TIR_OUTPUT_HEADER] = tir_text_str(&out);
 }

@@ -11,7 +11,8 @@
 //     {"source":"dir/gemm.tir","target":"sm_90a","assembler":null,"variants":[
 //      {"kernel":"gemm","entry":"gemm__edges","relies_on":"32-bit offsets suffice","records":[
 //       {"topic":"copy","refusal":false,"wish":null,"file":"dir/gemm.tir","line":14,"column":17,
-//        "end_line":14,"end_column":32,"text":"copy of A: cp.async, 16 bytes each"}]}]}
+//        "end_line":14,"end_column":32,"text":"copy of A: cp.async, 16 bytes each"}]}],
+//      "sequences":[{"kernel":"gemm","sequence":"gemm__5","records":[]}]}
 
 #include "compile.h"
 
@@ -28,10 +29,56 @@ void tir_compile_receipt_begin(struct tir_compilation *c, const char *kernel,
     vec_push(&c->cx.arena, &c->receipt.parts, part);
 }
 
+// "4 * 32 * M * ceildiv(N, 128)"
+static tir_str bytes_of(struct tir_compilation *c, const struct tir_func *f, uint32_t scratch)
+{
+    const struct tir_type *type = f->scratch[scratch].value->type;
+    struct tir_text text;
+    tir_text_init(&text, &c->cx.arena, 0);
+    tir_text_format(&text, tir_elems[type->elem].bits < 8 ? "1 / 2" : "%u",
+                    tir_elems[type->elem].bits / 8);
+    for (uint32_t d = 0; d < type->rank; d++) {
+        const struct tir_value *extent = tir_scratch_extent(f, scratch, d);
+        int64_t size;
+        if (tir_is_const_int(extent, &size))
+            tir_text_format(&text, " * %lld", (long long)size);
+        else if (extent->def)
+            tir_text_format(&text, " * (" STR_FMT ")",
+                            STR_ARG(tir_source_text(&c->cx.sources, extent->def->span)));
+        else
+            tir_text_format(&text, " * %s", extent->name);
+    }
+    return tir_text_str(&text);
+}
+
+void tir_compile_receipt_sequence(struct tir_compilation *c, const char *kernel,
+                                  const struct tir_sequence *sequence)
+{
+    const struct tir_func *f = sequence->whole;
+    struct tir_receipt_part part = {
+        .kernel = kernel, .sequence = f->name, .span = f->span, .relies_on = STR("")};
+    for (uint32_t i = 0; i < sequence->step_count; i++) {
+        const struct tir_kernel_code *step = &c->kernels.at[sequence->steps[i].kernel];
+        struct tir_record record = {
+            .topic = TIR_TOPIC_LAUNCH,
+            .text = tir_str_format(&c->cx.arena, "step %u: %s", i + 1, step->name)};
+        vec_push(&c->cx.arena, &part.records, record);
+    }
+    for (uint32_t i = 0; i < f->scratch_count; i++) {
+        struct tir_record record = {
+            .topic = TIR_TOPIC_MEMORY,
+            .span = f->scratch[i].span,
+            .text = tir_str_format(&c->cx.arena, "scratch %s: " STR_FMT " bytes a launch",
+                                   f->scratch[i].name, STR_ARG(bytes_of(c, f, i)))};
+        vec_push(&c->cx.arena, &part.records, record);
+    }
+    vec_push(&c->cx.arena, &c->receipt.parts, part);
+}
+
 void tir_compile_receipt_code(struct tir_compilation *c, const struct tir_ptxas_kernel *k)
 {
     vec_foreach(struct tir_receipt_part, part, &c->receipt.parts) {
-        if (!tir_str_is(k->name, part->entry))
+        if (!part->entry || !tir_str_is(k->name, part->entry))
             continue;
         struct tir_record record = {
             .topic = TIR_TOPIC_CODE,
@@ -65,8 +112,8 @@ static void text_record(struct tir_compilation *c, const struct tir_record *r, s
 static void text_part(struct tir_compilation *c, const struct tir_receipt_part *part,
                       struct tir_text *out)
 {
-    tir_text_format(out, "%s:%s" STR_FMT "\n", part->entry, part->relies_on.len ? " where " : "",
-                    STR_ARG(part->relies_on));
+    tir_text_format(out, "%s:%s" STR_FMT "\n", part->entry ? part->entry : part->sequence,
+                    part->relies_on.len ? " where " : "", STR_ARG(part->relies_on));
     for (int topic = 0; topic < TIR_TOPIC_COUNT; topic++)
         vec_foreach(const struct tir_record, r, &part->records)
             if ((int)r->topic == topic)
@@ -113,8 +160,12 @@ static void json_part(struct tir_compilation *c, const struct tir_receipt_part *
     const char *separator = "";
     tir_text_char(out, '{');
     json_key(out, "kernel", tir_str_of(part->kernel));
-    json_key(out, "entry", tir_str_of(part->entry));
-    json_key(out, "relies_on", part->relies_on);
+    if (part->entry) {
+        json_key(out, "entry", tir_str_of(part->entry));
+        json_key(out, "relies_on", part->relies_on);
+    } else {
+        json_key(out, "sequence", tir_str_of(part->sequence));
+    }
     tir_text_add(out, STR("\"records\":["));
     for (int topic = 0; topic < TIR_TOPIC_COUNT; topic++)
         vec_foreach(const struct tir_record, r, &part->records)
@@ -126,6 +177,20 @@ static void json_part(struct tir_compilation *c, const struct tir_receipt_part *
     tir_text_add(out, STR("]}"));
 }
 
+static void json_parts(struct tir_compilation *c, bool variants, struct tir_text *out)
+{
+    const char *separator = "";
+    tir_text_format(out, "\"%s\":[", variants ? "variants" : "sequences");
+    vec_foreach(const struct tir_receipt_part, part, &c->receipt.parts) {
+        if ((part->entry != NULL) != variants)
+            continue;
+        tir_text_add(out, tir_str_of(separator));
+        json_part(c, part, out);
+        separator = ",";
+    }
+    tir_text_char(out, ']');
+}
+
 tir_str tir_compile_receipt_json(struct tir_compilation *c)
 {
     struct tir_text out;
@@ -134,12 +199,10 @@ tir_str tir_compile_receipt_json(struct tir_compilation *c)
     json_key(&out, "source", c->name);
     json_key(&out, "target", tir_str_of(c->arch->name));
     json_key(&out, "assembler", c->assembler);
-    tir_text_add(&out, STR("\"variants\":["));
-    for (uint32_t i = 0; i < c->receipt.parts.len; i++) {
-        tir_text_add(&out, i ? STR(",") : STR(""));
-        json_part(c, &c->receipt.parts.at[i], &out);
-    }
-    tir_text_add(&out, STR("]}\n"));
+    json_parts(c, true, &out);
+    tir_text_char(&out, ',');
+    json_parts(c, false, &out);
+    tir_text_add(&out, STR("}\n"));
     return tir_text_str(&out);
 }
 

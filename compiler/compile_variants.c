@@ -27,7 +27,7 @@ static bool has_tensor(const struct tir_func *f)
     return false;
 }
 
-static bool has_dot(const struct tir_func *f)
+bool tir_compile_has_dot(const struct tir_func *f)
 {
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_DOT)
@@ -35,16 +35,12 @@ static bool has_dot(const struct tir_func *f)
     return false;
 }
 
-// Configurations behind the first have their number in their name.
 static void add(struct tir_compilation *c, struct tir_kernel_code *kernel, struct tir_func *f,
                 uint32_t facts, const char *suffix)
 {
     assert(kernel->count < TIR_COUNT_OF(kernel->variants));
     f->facts = facts;
-    f->name = tir_intern(
-        &c->cx.names,
-        f->config > 1 ? tir_str_format(&c->cx.arena, "%s__%u%s", kernel->name, f->config, suffix)
-                      : tir_str_format(&c->cx.arena, "%s%s", kernel->name, suffix));
+    f->name = tir_intern(&c->cx.names, tir_str_format(&c->cx.arena, "%s%s", f->name, suffix));
     kernel->variants[kernel->count++] = f;
 }
 
@@ -154,10 +150,11 @@ static void add_others(struct tir_compilation *c, struct tir_kernel_code *kernel
 {
     struct tir_func *narrow = tir_func_clone(f), *wide = tir_func_clone(f);
     add(c, kernel, f, ALL_FACTS, "");
-    if (f->config > 1)
+    if (f->config > 1 && !kernel->is_step)
         return;
-    add(c, kernel, narrow, TIR_FACT_INDEX32, "__narrow");
-    add(c, kernel, wide, 0, "__wide");
+    add(c, kernel, narrow, TIR_FACT_INDEX32, "__narrow"); // beside a product's __edges
+    if (f->config <= 1)
+        add(c, kernel, wide, 0, "__wide");
 }
 
 void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *kernel,
@@ -168,12 +165,13 @@ void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *ker
     // A kernel that was written in a later form states its facts itself; a program between passes
     // is one.
     if (f->form != TIR_FORM_TILE || f->facts || is_partial || !has_tensor(f)) {
-        if (!kernel->count) // of a program between passes the first configuration
+        // Of a program between passes the first configuration.
+        if (!kernel->count && !kernel->sequences.len)
             kernel->variants[kernel->count++] = f;
         return;
     }
     align_bulk(f);
-    if (has_dot(f))
+    if (tir_compile_has_dot(f))
         add_product(c, kernel, f);
     else
         add_others(c, kernel, f);

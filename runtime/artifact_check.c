@@ -227,14 +227,76 @@ static const char *check_tuned(const tir_artifact_kernel *kernel)
     return wrong;
 }
 
+static const char *check_scratch(const tir_artifact_scratch *scratch,
+                                 const tir_artifact_kernel *kernel)
+{
+    if (!is_name(scratch->name) || (uint32_t)scratch->element >= TIR_ELEMENT_COUNT ||
+        scratch->rank < 1 || scratch->rank > TIR_MAX_RANK)
+        return "a scratch tensor has no proper name, element type or rank";
+    for (uint32_t i = 0; i < TIR_MAX_RANK; i++) {
+        const tir_formula *extent = &scratch->extents[i];
+        if ((i < scratch->rank) != (extent->count > 0))
+            return "a scratch tensor has not as many extents as dimensions";
+        const char *wrong = tir_formula_check(extent, kernel);
+        if (wrong)
+            return wrong;
+    }
+    return NULL;
+}
+
+// What a step takes is what it is given; extents are compared at each launch.
+static const char *check_step(const tir_artifact_step *step, const tir_artifact_sequence *sequence,
+                              const tir_artifact_kernel *kernel, const tir_artifact_desc *desc)
+{
+    const tir_artifact_kernel *to =
+        step->kernel < desc->kernel_count ? &desc->kernels[step->kernel] : NULL;
+    if (!to || !to->is_step || to->sequence_count || step->arg_count != to->param_count)
+        return "a step is of no kernel that is one, or has not its arguments";
+    for (uint32_t i = 0; i < step->arg_count; i++) {
+        uint32_t arg = step->args[i];
+        tir_artifact_param given = {.kind = TIR_PARAM_TENSOR};
+        if (arg < kernel->param_count) {
+            given = kernel->params[arg];
+        } else if (arg - kernel->param_count < sequence->scratch_count) {
+            given.element = sequence->scratch[arg - kernel->param_count].element;
+            given.rank = sequence->scratch[arg - kernel->param_count].rank;
+        } else {
+            return "a step is given what is not there";
+        }
+        if (given.kind != to->params[i].kind || given.element != to->params[i].element ||
+            given.rank != to->params[i].rank)
+            return "a step is given an argument of another type";
+    }
+    return NULL;
+}
+
+static const char *check_sequence(const tir_artifact_sequence *sequence,
+                                  const tir_artifact_kernel *kernel, const tir_artifact_desc *desc)
+{
+    if (!is_name(sequence->name))
+        return "a sequence has no proper name";
+    if (!sequence->step_count || sequence->step_count > TIR_MAX_STEPS ||
+        sequence->scratch_count > TIR_MAX_SCRATCH)
+        return "a sequence has no steps, or too many, or too many scratch tensors";
+    if (sequence->config && sequence->config >= kernel->config_count)
+        return "a sequence is of a configuration that does not exist";
+    const char *wrong = tir_formula_check(&sequence->cost, kernel);
+    for (uint32_t i = 0; i < sequence->scratch_count && !wrong; i++)
+        wrong = check_scratch(&sequence->scratch[i], kernel);
+    for (uint32_t i = 0; i < sequence->step_count && !wrong; i++)
+        wrong = check_step(&sequence->steps[i], sequence, kernel, desc);
+    return wrong;
+}
+
 static const char *check_kernel(const tir_artifact_kernel *kernel)
 {
     if (!is_name(kernel->name))
         return "it has no proper name";
     if (kernel->param_count > TIR_MAX_PARAMS || kernel->dim_count > TIR_MAX_DIMS ||
         kernel->meta_count > TIR_MAX_METAS || kernel->condition_count > TIR_MAX_CONDITIONS ||
-        kernel->variant_count > TIR_MAX_VARIANTS || kernel->config_count > TIR_MAX_CONFIGS)
-        return "it has too many parameters, dimensions, metas, conditions, variants or "
+        kernel->variant_count > TIR_MAX_VARIANTS || kernel->sequence_count > TIR_MAX_SEQUENCES ||
+        kernel->config_count > TIR_MAX_CONFIGS)
+        return "it has too many parameters, dimensions, metas, conditions, variants, sequences or "
                "configurations";
     const char *wrong = check_interface(kernel);
     for (uint32_t i = 0; i < kernel->condition_count && !wrong; i++) {
@@ -247,8 +309,10 @@ static const char *check_kernel(const tir_artifact_kernel *kernel)
         wrong = check_variant(&kernel->variants[i], kernel);
     if (!wrong)
         wrong = check_tuned(kernel);
-    if (!wrong && kernel->variant_count == 0)
+    if (!wrong && kernel->variant_count == 0 && kernel->sequence_count == 0)
         wrong = "it has no variant";
+    if (!wrong && (kernel->is_step > 1 || (kernel->is_step && kernel->sequence_count)))
+        wrong = "it is neither a step nor none";
     return wrong;
 }
 
@@ -278,6 +342,8 @@ tir_status tir_artifact_check(const tir_artifact_desc *desc, tir_error *error)
         for (uint32_t j = 0; j < i && !wrong; j++)
             if (same(kernel->name, desc->kernels[j].name))
                 wrong = "another kernel has the same name";
+        for (uint32_t j = 0; j < kernel->sequence_count && !wrong; j++)
+            wrong = check_sequence(&kernel->sequences[j], kernel, desc);
         if (wrong)
             return tir_error_set(error, TIR_ERR_INVALID, "kernel %.*s: %s",
                                  kernel->name.len < 64 ? (int)kernel->name.len : 64,

@@ -283,6 +283,31 @@ static void io_tuned(struct wire *w, tir_artifact_tuned *tuned)
              io_choice);
 }
 
+static void io_scratch(struct wire *w, tir_artifact_scratch *scratch)
+{
+    io_str(w, &scratch->name);
+    IO_ENUM(w, scratch->element);
+    io_u32(w, &scratch->rank);
+    for (uint32_t i = 0; i < scratch->rank && i < TIR_MAX_RANK; i++)
+        io_formula(w, &scratch->extents[i]);
+}
+
+static void io_step(struct wire *w, tir_artifact_step *step)
+{
+    io_u32(w, &step->kernel);
+    IO_ARRAY(w, uint32_t, step->args, step->arg_count, TIR_MAX_PARAMS, io_u32);
+}
+
+static void io_sequence(struct wire *w, tir_artifact_sequence *sequence)
+{
+    io_str(w, &sequence->name);
+    io_formula(w, &sequence->cost);
+    io_u32(w, &sequence->config);
+    IO_ARRAY(w, tir_artifact_scratch, sequence->scratch, sequence->scratch_count, TIR_MAX_SCRATCH,
+             io_scratch);
+    IO_ARRAY(w, tir_artifact_step, sequence->steps, sequence->step_count, TIR_MAX_STEPS, io_step);
+}
+
 static void io_kernel(struct wire *w, tir_artifact_kernel *kernel)
 {
     io_str(w, &kernel->name);
@@ -295,6 +320,9 @@ static void io_kernel(struct wire *w, tir_artifact_kernel *kernel)
              io_variant);
     IO_ARRAY(w, tir_str, kernel->configs, kernel->config_count, TIR_MAX_CONFIGS, io_str);
     IO_ARRAY(w, tir_artifact_tuned, kernel->tuned, kernel->tuned_count, TIR_MAX_TUNED, io_tuned);
+    IO_ARRAY(w, tir_artifact_sequence, kernel->sequences, kernel->sequence_count, TIR_MAX_SEQUENCES,
+             io_sequence);
+    io_u32(w, &kernel->is_step);
 }
 
 static void io_info(struct wire *w, tir_artifact_desc *desc)

@@ -52,6 +52,12 @@ struct device_ops {
 
     tir_status (*alloc)(tir_rt_device *device, uint64_t size, uint64_t *out, tir_error *error);
     void (*free)(tir_rt_device *device, uint64_t address);
+    // Memory at a multiple of 256 bytes for what is given to the stream from here on, and its end,
+    // which comes after all of that. size is not 0. To give is tried whatever else fails.
+    tir_status (*scratch_take)(tir_rt_device *device, void *stream, uint64_t size, uint64_t *out,
+                               tir_error *error);
+    tir_status (*scratch_give)(tir_rt_device *device, void *stream, uint64_t address,
+                               tir_error *error);
     tir_status (*write)(tir_rt_device *device, uint64_t dst, const void *src, uint64_t size,
                         void *stream, tir_error *error); // done when it returns
     tir_status (*read)(tir_rt_device *device, void *dst, uint64_t src, uint64_t size, void *stream,

@@ -127,6 +127,23 @@ static void mem_free(tir_rt_device *device, uint64_t address)
     (void)status;
 }
 
+// A launch is done when it returns, so the streams do not matter.
+static tir_status scratch_take(tir_rt_device *device, void *stream, uint64_t size, uint64_t *out,
+                               tir_error *error)
+{
+    (void)stream;
+    return mem_alloc(device, size, out, error);
+}
+
+static tir_status scratch_give(tir_rt_device *device, void *stream, uint64_t address,
+                               tir_error *error)
+{
+    (void)stream;
+    (void)error;
+    mem_free(device, address);
+    return TIR_OK;
+}
+
 static tir_status mem_write(tir_rt_device *device, uint64_t dst, const void *src, uint64_t size,
                             void *stream, tir_error *error)
 {
@@ -291,6 +308,8 @@ static const struct device_ops emu_ops = {
     .event_elapsed = event_elapsed,
     .alloc = mem_alloc,
     .free = mem_free,
+    .scratch_take = scratch_take,
+    .scratch_give = scratch_give,
     .write = mem_write,
     .read = mem_read,
     .copy = mem_copy,

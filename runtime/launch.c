@@ -12,38 +12,8 @@
 #include "artifact.h"
 #include "error.h"
 #include "launch_map.h"
-#include "module.h"
+#include "packing.h"
 #include "view.h"
-#include "watchdog.h"
-
-// Where a named dimension was first seen.
-struct origin {
-    uint8_t known, param;
-};
-
-// A tensor is its address and a stride for each dimension.
-enum {
-    MAX_PARTS =
-        TIR_MAX_PARAMS * (1 + TIR_MAX_RANK) + TIR_MAX_DIMS + TIR_MAX_MAPS + TIR_WATCHDOG_BYTES / 8
-};
-
-#define ANY_CONFIG UINT32_MAX
-
-struct packing {
-    const tir_artifact_kernel *info;
-    const tir_rt_device_info *device;
-    tir_error *error;
-    int64_t dims[TIR_MAX_DIMS];
-    struct origin origins[TIR_MAX_DIMS];
-    int64_t values[TIR_MAX_PARAMS]; // a scalar, the alignment of a tensor
-    uint32_t facts;
-    bool has_output, has_work;        // has_work: some output has elements
-    uint16_t tensors[TIR_MAX_PARAMS]; // where in `block` a tensor begins
-    size_t at;                        // bytes of `block` in use
-    void *parts[MAX_PARTS + 1];       // parameters of the kernel in `block`
-    uint32_t part_count;
-    _Alignas(TIR_MAP_ALIGN) uint8_t block[TIR_MAX_PARAM_BYTES];
-};
 
 #define REFUSE(p, ...) tir_error_set((p)->error, TIR_ERR_INVALID, __VA_ARGS__)
 
@@ -331,6 +301,19 @@ static tir_status check_conditions(struct packing *p)
     return TIR_OK;
 }
 
+tir_status tir_packing_fill(struct packing *p, const tir_rt_kernel *kernel, const tir_rt_arg *args,
+                            uint32_t count, tir_error *error)
+{
+    memset(p, 0, offsetof(struct packing, block));
+    p->kernel = kernel;
+    p->info = kernel->info;
+    p->device = &kernel->device->info;
+    p->error = error;
+    p->facts = TIR_FACT_ALL;
+    tir_status status = pack(p, args, count);
+    return status ? status : check_conditions(p);
+}
+
 // Writes the variant's tensor maps behind the parameters that all variants have. `p->at` stays.
 static tir_status pack_maps(struct packing *p, const tir_artifact_variant *variant,
                             tir_error *error)
@@ -378,7 +361,7 @@ static tir_status variant_cost(struct packing *p, const tir_artifact_variant *va
     return status;
 }
 
-// The configuration that was measured to be the fastest for these sizes; ANY_CONFIG: nobody did.
+// The configuration that was measured to be the fastest for these sizes.
 static uint32_t tuned_config(const struct packing *p, const tir_artifact_tuned *tuned)
 {
     uint32_t first = 0, end = tuned ? tuned->choice_count : 0;
@@ -392,50 +375,45 @@ static uint32_t tuned_config(const struct packing *p, const tir_artifact_tuned *
         else
             end = middle;
     }
-    return ANY_CONFIG;
+    return TIR_ANY_CONFIG;
 }
 
 // The variant of the configuration that a launch takes; `end`: none fits.
-static tir_status cheapest_variant(struct packing *p, uint32_t first, uint32_t end, uint32_t config,
-                                   uint32_t *out)
+static tir_status cheapest_variant(struct packing *p, uint32_t first, uint32_t end, uint32_t config)
 {
     int64_t best = INT64_MAX;
-    *out = end;
+    p->variant = end;
+    p->cost = 0;
     for (uint32_t i = first; i < end; i++) {
         const tir_artifact_variant *variant = &p->info->variants[i];
         int64_t cost;
-        if ((config != ANY_CONFIG && variant->config != config) ||
-            (*out < end && !variant->cost.count))
+        if ((config != TIR_ANY_CONFIG && variant->config != config) ||
+            (p->variant < end && !variant->cost.count))
             continue;
         tir_status status = variant_cost(p, variant, best, &cost);
         if (status)
             return status;
         if (cost < 0)
             continue;
-        best = cost;
-        *out = i;
+        best = p->cost = cost;
+        p->variant = i;
         if (!variant->cost.count)
             return TIR_OK;
     }
     return TIR_OK;
 }
 
-static tir_status pick_variant(struct packing *p, const tir_artifact_tuned *tuned, int32_t wanted,
-                               uint32_t *out, bool *is_tuned)
+tir_status tir_packing_pick(struct packing *p, int32_t wanted, uint32_t config)
 {
     uint32_t first = wanted < 0 ? 0 : (uint32_t)wanted;
     uint32_t end = wanted < 0 ? p->info->variant_count : first + 1;
     if (end > p->info->variant_count)
         return REFUSE(p, "%.*s has no variant %u", TIR_STR(p->info->name), first);
-    uint32_t config = wanted < 0 ? tuned_config(p, tuned) : ANY_CONFIG;
-    tir_status status = cheapest_variant(p, first, end, config, out);
-    *is_tuned = config != ANY_CONFIG && *out < end;
-    if (!status && config != ANY_CONFIG && !*is_tuned)
-        status = cheapest_variant(p, first, end, ANY_CONFIG, out);
+    tir_status status = cheapest_variant(p, first, end, config);
     if (status)
         return status;
-    if (*out < end) // again: the maps of variants that were tried later may lie there
-        return pack_maps(p, &p->info->variants[*out], p->error);
+    if (p->variant < end) // again: the maps of variants that were tried later may lie there
+        return pack_maps(p, &p->info->variants[p->variant], p->error);
     tir_error why = {0};
     for (uint32_t i = first; i < end && !why.message[0]; i++)
         (void)!pack_maps(p, &p->info->variants[i], &why);
@@ -497,20 +475,14 @@ static void **list_parts(struct packing *p, const tir_artifact_variant *variant)
     return p->parts;
 }
 
-static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream,
-                      const tir_rt_launch_options *options)
+tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_launch_options *options,
+                              tir_rt_launch_report *report)
 {
-    tir_rt_launch_report *report = options->report;
     struct device_launch launch = {.params = p->block};
-    uint32_t index = 0;
-    bool is_tuned = false;
-    tir_status status = check_conditions(p);
-    if (!status)
-        status = pick_variant(p, kernel->tuned, options->variant, &index, &is_tuned);
-    if (status)
-        return status;
-    const tir_artifact_variant *variant = &p->info->variants[index];
-    status = shape_grid(p, variant, kernel->functions[index].most, launch.grid);
+    const tir_rt_kernel *kernel = p->kernel;
+    const tir_artifact_variant *variant = &p->info->variants[p->variant];
+    const struct loaded_function *function = &kernel->functions[p->variant];
+    tir_status status = shape_grid(p, variant, function->most, launch.grid);
     if (status)
         return status;
     bool work =
@@ -524,20 +496,52 @@ static tir_status run(tir_rt_kernel *kernel, struct packing *p, void *stream,
         launch.parts = list_parts(p, variant);
         memcpy(launch.cluster, variant->cluster, sizeof launch.cluster);
         if (variant->watchdog)
-            tir_watchdog_params(kernel->functions[index].watchdog, options->timeout_ms,
+            tir_watchdog_params(function->watchdog, options->timeout_ms,
                                 p->block + launch.params_size - TIR_WATCHDOG_BYTES);
         status = kernel->device->ops->launch(kernel->device, stream, kernel->native,
-                                             kernel->functions[index].native, &launch, p->error);
+                                             function->native, &launch, p->error);
     }
     if (report && !status)
         *report = (tir_rt_launch_report){
-            .variant = index,
+            .variant = p->variant,
             .launched = work,
             .grid = {launch.grid[0], launch.grid[1], launch.grid[2]},
             .threads = variant->threads,
             .dynamic_shared = variant->dynamic_shared,
-            .tuned = is_tuned,
         };
+    return status;
+}
+
+// The cheapest of a configuration's variants and sequences. *done is false where none fits.
+static tir_status run_config(struct packing *p, const tir_rt_arg *args, void *stream,
+                             const tir_rt_launch_options *options, uint32_t config, bool *done)
+{
+    tir_status status = tir_packing_pick(p, options->variant, config);
+    if (options->variant < 0 && p->info->sequence_count) {
+        int64_t below = status ? INT64_MAX : p->cost;
+        tir_status other = tir_sequence_launch(p, args, stream, options, config, below, done);
+        if (*done || status)
+            return other;
+    }
+    *done = !status;
+    return status ? status : tir_packing_launch(p, stream, options, options->report);
+}
+
+static tir_status run(struct packing *p, const tir_rt_arg *args, void *stream,
+                      const tir_rt_launch_options *options)
+{
+    const uint32_t variants = p->info->variant_count; // sequences are numbered behind them
+    if (options->variant >= 0 && (uint32_t)options->variant >= variants &&
+        (uint32_t)options->variant - variants < p->info->sequence_count)
+        return tir_sequence_launch_one(p, args, stream, options,
+                                       (uint32_t)options->variant - variants);
+    uint32_t config = options->variant < 0 ? tuned_config(p, p->kernel->tuned) : TIR_ANY_CONFIG;
+    bool done = false;
+    tir_status status = run_config(p, args, stream, options, config, &done);
+    if (done && !status && options->report)
+        options->report->tuned = config != TIR_ANY_CONFIG;
+    if (!done && config != TIR_ANY_CONFIG)
+        status = run_config(p, args, stream, options, TIR_ANY_CONFIG, &done);
     return status;
 }
 
@@ -558,13 +562,8 @@ TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
     if (status)
         return status;
     struct packing p;
-    memset(&p, 0, offsetof(struct packing, block));
-    p.info = kernel->info;
-    p.device = &kernel->device->info;
-    p.error = error;
-    p.facts = TIR_FACT_ALL;
-    status = pack(&p, args, count);
+    status = tir_packing_fill(&p, kernel, args, count, error);
     if (!status)
-        status = run(kernel, &p, native, options ? options : &plain);
+        status = run(&p, args, native, options ? options : &plain);
     return tir_device_leave(kernel->device, status, error);
 }

@@ -73,6 +73,7 @@ static tir_status make_tables(tir_rt_module *module, tir_error *error)
             .info = &desc->kernels[i],
             .functions = functions,
             .tuned = find_tuned(&desc->kernels[i], &module->device->info),
+            .all = module->kernels,
         };
         functions += desc->kernels[i].variant_count;
     }
@@ -308,6 +309,11 @@ TIR_API tir_status tir_rt_kernel_usage(tir_rt_kernel *kernel, uint32_t variant, 
     tir_status status = tir_device_enter(device, error);
     if (status)
         return status;
+    uint32_t sequence = variant - kernel->info->variant_count;
+    if (variant >= kernel->info->variant_count && sequence < kernel->info->sequence_count) {
+        kernel = &kernel->all[kernel->info->sequences[sequence].steps[0].kernel];
+        variant = 0;
+    }
     if (variant >= kernel->info->variant_count)
         return tir_error_set(error, TIR_ERR_INVALID, "%.*s has no variant %u",
                              TIR_STR(kernel->info->name), variant);

@@ -17,6 +17,7 @@ struct tir_rt_kernel {
     const tir_artifact_kernel *info;
     struct loaded_function *functions; // one for each variant
     const tir_artifact_tuned *tuned;   // what was measured on such a device; or NULL
+    tir_rt_kernel *all;                // the module's, by their number in the artifact
 };
 
 #endif

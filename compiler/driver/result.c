@@ -12,9 +12,18 @@ bool tir_result_passes(const struct tir_result *result)
     return true;
 }
 
+// NULL: a variant was launched.
+static const tir_artifact_sequence *sequence_of(const struct tir_result *r)
+{
+    return r->report.variant < r->kernel->variant_count
+               ? NULL
+               : &r->kernel->sequences[r->report.variant - r->kernel->variant_count];
+}
+
 static uint32_t shared_bytes(const struct tir_result *r)
 {
-    return r->report.dynamic_shared + r->kernel->variants[r->report.variant].static_shared;
+    uint32_t fixed = sequence_of(r) ? 0 : r->kernel->variants[r->report.variant].static_shared;
+    return r->report.dynamic_shared + fixed;
 }
 
 static double gigabytes_per_second(const struct tir_result *r)
@@ -81,14 +90,17 @@ void tir_result_text(const struct tir_result *r, struct tir_text *out)
 {
     tir_text_format(out, "%.*s on %s (%s), compiled for %s", STR_ARG(r->kernel->name),
                     r->device->spec, r->device->name, r->arch);
-    if (r->report.launched)
-        tir_text_format(out,
-                        ": variant %u of %u%s, grid %u x %u x %u, %u threads, %u bytes shared\n",
-                        r->report.variant + 1, r->kernel->variant_count,
-                        r->report.tuned ? " by the tuned table" : "", r->report.grid[0],
+    if (r->report.launched) {
+        tir_text_format(out, ": variant %u of %u%s, ", r->report.variant + 1,
+                        r->kernel->variant_count + r->kernel->sequence_count,
+                        r->report.tuned ? " by the tuned table" : "");
+        if (sequence_of(r))
+            tir_text_format(out, "step 1 of %u: ", sequence_of(r)->step_count);
+        tir_text_format(out, "grid %u x %u x %u, %u threads, %u bytes shared\n", r->report.grid[0],
                         r->report.grid[1], r->report.grid[2], r->report.threads, shared_bytes(r));
-    else
+    } else {
         tir_text_add(out, STR(": nothing to launch, the grid or every output is empty\n"));
+    }
     for (uint32_t i = 0; i < r->output_count; i++)
         output_line(out, r, &r->outputs[i]);
     if (r->launches)

@@ -64,22 +64,29 @@ static bool pick_kernel(struct tir_session *s)
 {
     const tir_artifact_desc *desc = tir_rt_module_describe(s->module);
     const char *name = s->options->text[TIR_OPTION_KERNEL];
+    struct tir_text names;
+    uint32_t count = 0; // of kernels that are no steps of others; these come behind theirs
+    tir_text_init(&names, s->arena, 0);
+    for (uint32_t i = 0; i < desc->kernel_count; i++)
+        if (!desc->kernels[i].is_step)
+            tir_text_format(&names, "%s%.*s", count++ ? ", " : "", (int)desc->kernels[i].name.len,
+                            desc->kernels[i].name.ptr);
     if (!desc->kernel_count)
         return tir_fail(s->error, TIR_ERR_INVALID, "%s has no kernel", s->path);
-    if (!name && desc->kernel_count > 1) {
-        struct tir_text names;
-        tir_text_init(&names, s->arena, 0);
-        for (uint32_t i = 0; i < desc->kernel_count; i++)
-            tir_text_format(&names, "%s%.*s", i ? ", " : "", (int)desc->kernels[i].name.len,
-                            desc->kernels[i].name.ptr);
+    if (!name && count > 1)
         return tir_fail(s->error, TIR_ERR_INVALID, "%s has several kernels: --kernel is one of %s",
                         s->path, names.ptr);
-    }
     tir_str wanted = name ? tir_str_of(name) : desc->kernels[0].name;
     if (tir_rt_module_kernel(s->module, wanted, &s->kernel, s->error))
         return false;
     s->info = tir_rt_kernel_describe(s->kernel);
     return true;
+}
+
+uint32_t tir_session_config(const tir_artifact_kernel *info, uint32_t variant)
+{
+    return variant < info->variant_count ? info->variants[variant].config
+                                         : info->sequences[variant - info->variant_count].config;
 }
 
 bool tir_session_load(struct tir_session *s)

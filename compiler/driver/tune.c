@@ -134,16 +134,16 @@ static bool launch_model(struct tune *t)
     if (!report.launched)
         return tir_fail(t->s.error, TIR_ERR_INVALID,
                         "there is nothing to launch: the grid or every output is empty");
-    t->model = t->s.info->variants[report.variant].config;
+    t->model = tir_session_config(t->s.info, report.variant);
     found(t, &t->list.all.at[t->model], report.variant);
     return keep_outputs(t);
 }
 
 static bool launch_candidate(struct tune *t, struct tir_candidate *c)
 {
-    for (uint32_t v = 0; v < c->info->variant_count; v++) {
+    for (uint32_t v = 0; v < c->info->variant_count + c->info->sequence_count; v++) {
         tir_rt_launch_report report;
-        if (c->info->variants[v].config != c->config)
+        if (tir_session_config(c->info, v) != c->config)
             continue;
         if (launch(t, c->kernel, (int32_t)v, &report)) {
             found(t, c, v);

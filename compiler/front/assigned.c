@@ -82,6 +82,7 @@ static void walk_stmt(struct walk *w, const struct ast_stmt *s)
     case AST_LET:
     case AST_VAR:
     case AST_BUFFER:
+    case AST_SCRATCH:
     case AST_RING:
     case AST_MBARRIER:
     case AST_STAGE:

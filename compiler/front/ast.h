@@ -116,6 +116,7 @@ enum ast_stmt_kind {
     AST_LET,
     AST_VAR,
     AST_BUFFER,
+    AST_SCRATCH,
     AST_ASSIGN,
     AST_DO, // an expression for its effect
     AST_FOR,
@@ -142,8 +143,8 @@ struct ast_stmt {
     enum ast_stmt_kind kind;
     struct tir_span span;
     struct tir_span head; // of a statement with a block, or with options: without the block
-    // LET, VAR, BUFFER, MBARRIER, STAGE: what is declared; RING: its buffers; FOR, WHILE, IF,
-    // TILES: names of the results (`let x: T = for ...`).
+    // LET, VAR, BUFFER, SCRATCH, MBARRIER, STAGE: what is declared; RING: its buffers; FOR, WHILE,
+    // IF, TILES: names of the results (`let x: T = for ...`).
     ast_bindings names;
     const char *name;               // ROLE; RING, PUT, GET: the ring's
     struct tir_span name_span;      // of it

@@ -227,10 +227,8 @@ bool builtin_bytes(struct lower *l, struct call *c, int which, val_list *out)
 
 static struct val size_of(struct lower *l, const struct tir_value *v, uint32_t axis)
 {
-    if (v->type->space != TIR_SPACE_GLOBAL)
-        return val_int(v->type->shape[axis]);
-    const struct tir_param_dim *dim = &l->f->params[v->index].dims[axis];
-    return dim->dim < 0 ? val_int(dim->constant) : val_ir(l->f->dims[dim->dim].value);
+    return v->type->space == TIR_SPACE_GLOBAL ? tensor_extent(l, v, axis)
+                                              : val_int(v->type->shape[axis]);
 }
 
 bool builtin_size(struct lower *l, struct call *c, int which, val_list *out)

@@ -311,6 +311,16 @@ void lower_tiles(struct lower *l, const struct ast_stmt *s);
 
 #define LOWER_NO_VALUE "an mbarrier is no value; `wait`, `arrive` and the like work on it"
 
+// Scratch tensors (lower_scratch.c).
+void lower_scratch(struct lower *l, const struct ast_stmt *s);
+// Of a tensor, a parameter or scratch; NULL: it is neither.
+const char *tensor_name(const struct lower *l, const struct tir_value *tensor,
+                        struct tir_span *declared);
+// The size of dimension d of a tensor, where it is compile-time; else false.
+bool tensor_size(const struct lower *l, const struct tir_value *tensor, uint32_t d, int64_t *size);
+// The same as a value, whatever it is.
+struct val tensor_extent(struct lower *l, const struct tir_value *tensor, uint32_t d);
+
 // Roles (lower_role.c), rings (lower_ring.c), mbarriers and stages (lower_barrier.c).
 void lower_role(struct lower *l, const struct ast_stmt *s);
 // Once the kernel is lowered: gives the roles their warps and the kernel its threads.

@@ -2,17 +2,10 @@
 // Slices: of buffers, which load and store; and of values, which only add or drop dimensions.
 #include "front/lower.h"
 
-static struct tir_param *param_of(struct lower *l, const struct tir_value *base)
-{
-    bool is_param =
-        base->kind == TIR_VALUE_ARG && base->block == l->f->body && base->index < l->f->param_count;
-    return is_param ? &l->f->params[base->index] : NULL;
-}
-
 static bool check_direction(struct lower *l, const struct ast_expr *e, const struct tir_value *base,
                             enum slice_use use)
 {
-    const struct tir_param *p = param_of(l, base);
+    const struct tir_param *p = tir_param_of(l->f, base);
     if (!p)
         return true;
     if (use == SLICE_READ && p->direction == TIR_OUT)
@@ -34,11 +27,7 @@ static bool known_size(struct lower *l, const struct tir_value *base, uint32_t d
         *size = base->type->shape[d];
         return true;
     }
-    const struct tir_param *p = param_of(l, base);
-    if (!p || p->dims[d].dim >= 0)
-        return false;
-    *size = p->dims[d].constant;
-    return true;
+    return tensor_size(l, base, d, size);
 }
 
 struct shape { // a shape that grows
@@ -158,9 +147,10 @@ static bool wrong_rank(struct lower *l, const struct ast_expr *e, const struct t
                        uint32_t given)
 {
     lower_error(l, e->span, TIR_E_RANK, "%u indices for %u dimensions", given, base->type->rank);
-    const struct tir_param *p = param_of(l, base);
-    if (p)
-        lower_note(l, p->span, "`%s` is declared here", p->name);
+    struct tir_span declared;
+    const char *name = tensor_name(l, base, &declared);
+    if (name)
+        lower_note(l, declared, "`%s` is declared here", name);
     return false;
 }
 

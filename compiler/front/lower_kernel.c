@@ -157,19 +157,33 @@ static bool lower_params(struct lower *l, const struct ast_kernel *k)
     return true;
 }
 
+// What stands beside several tiles loops is computed for each of them.
+static void check_steps(struct lower *l)
+{
+    for (const struct tir_inst *inst = l->f->body->first; inst; inst = inst->next)
+        if (inst->op != TIR_OP_TILES && !tir_has_trait(inst, TIR_PURE)) {
+            lower_error(l, inst->span, TIR_E_GRID,
+                        "beside several tiles loops, or one with scratch tensors, only arithmetic "
+                        "can stand");
+            return;
+        }
+}
+
 static void check_grid(struct lower *l, const struct ast_kernel *k)
 {
     if (l->is_ir)
         return; // the verifier knows what each form needs
+    if (l->f->scratch_count || (l->tiles_loops > 1 && !l->roles.len))
+        check_steps(l);
     if (l->roles.len) {
         if (l->tiles_loops || (!l->f->grid_count && !l->tiles))
             lower_error(l, k->span, TIR_E_GRID,
                         "neither `grid(...)` nor a tiles loop in a role says what the CTAs are");
-    } else if (!l->f->grid_count && l->tiles_loops != 1)
-        lower_error(
-            l, k->span, TIR_E_GRID,
-            "`%s` has %u tiles loops; without `grid(...)` exactly one says what the CTAs are",
-            k->name, l->tiles_loops);
+    } else if (!l->f->grid_count && !l->tiles_loops)
+        lower_error(l, k->span, TIR_E_GRID,
+                    "`%s` has no tiles loop; without `grid(...)` at least one says what the CTAs "
+                    "are",
+                    k->name);
     else if (l->f->grid_count && !l->f->threads)
         lower_error(l, k->span, TIR_E_THREADS,
                     "`%s` has a grid, so it must state its `threads(...)`", k->name);

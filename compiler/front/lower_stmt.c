@@ -279,6 +279,9 @@ static void lower_kind(struct lower *l, const struct ast_stmt *s)
     case AST_BUFFER:
         lower_buffer(l, s);
         break;
+    case AST_SCRATCH:
+        lower_scratch(l, s);
+        break;
     case AST_ASSIGN:
         lower_assignment(l, s);
         break;

@@ -262,6 +262,19 @@ static void parse_buffer(struct parser *p, struct ast_stmt *s)
     parse_end(p);
 }
 
+// scratch NAME: type;
+static void parse_scratch(struct parser *p, struct ast_stmt *s)
+{
+    s->kind = AST_SCRATCH;
+    parse_step(p);
+    struct ast_binding b = {0};
+    b.name = parse_name(p, &b.span, "the tensor's name");
+    parse_expect(p, TIR_TOK_COLON, "and the tensor's type");
+    b.type = parse_type(p);
+    vec_push(&p->cx->arena, &s->names, b);
+    parse_end(p);
+}
+
 static void parse_values(struct parser *p, struct ast_stmt *s)
 {
     parse_step(p);
@@ -315,7 +328,9 @@ static struct ast_stmt *parse_stmt(struct parser *p)
         parse_values(p, s);
         break;
     default:
-        if (!parse_flow(p, s) && !parse_role_level(p, s))
+        if (parse_at_word(p, "scratch") && p->next.kind == TIR_TOK_NAME)
+            parse_scratch(p, s);
+        else if (!parse_flow(p, s) && !parse_role_level(p, s))
             parse_simple(p, s);
     }
     s->span = parse_since(p, s->span.begin);

@@ -255,7 +255,30 @@ static void bind_args(struct interp *in, const struct tir_interp_arg *args, uint
     }
 }
 
-// Evaluates the host block: the grid, and the conditions of the where clauses.
+// Memory for a scratch tensor, full of what nobody wrote.
+static void make_scratch(struct interp *in, uint32_t index)
+{
+    const struct tir_scratch *scratch = &in->f->scratch[index];
+    const struct tir_type *type = scratch->value->type;
+    struct buffer *b = arena_new(&in->arena, struct buffer);
+    *b = (struct buffer){.elem = type->elem, .rank = type->rank};
+    int64_t count = 1, bits;
+    for (uint32_t d = type->rank; d-- > 0;) {
+        b->shape[d] = tir_interp_read(in, tir_scratch_extent(in->f, index, d))->i;
+        b->stride[d] = count;
+        if (b->shape[d] < 0 || !tir_mul_checked(count, b->shape[d], &count))
+            tir_interp_fail(in, NULL, TIR_ERR_INVALID, "dimension %u of '%s' is %lld", d,
+                            scratch->name, (long long)b->shape[d]);
+    }
+    if (!tir_mul_checked(count, tir_elems[type->elem].bits, &bits))
+        tir_interp_fail(in, NULL, TIR_ERR_INVALID, "'%s' has %lld elements", scratch->name,
+                        (long long)count);
+    size_t size = (size_t)(bits / 8 + 1);
+    b->data = memset(tir_arena_alloc(&in->arena, size), 0xff, size);
+    in->slots[scratch->value->id].buffer = b;
+}
+
+// Evaluates the host block: the grid, the scratch tensors, the conditions of the where clauses.
 static void run_host(struct interp *in)
 {
     const struct tir_func *f = in->f;
@@ -267,10 +290,12 @@ static void run_host(struct interp *in)
         int64_t x = tir_interp_read(in, yield->operands[i])[0].i;
         if (i < f->grid_count)
             in->grid[i] = x;
-        else if (!x)
+        else if (i >= tir_conditions_at(f) && !x)
             tir_interp_fail(in, yield->operands[i]->def, TIR_ERR_INVALID,
                             "a condition of kernel '%s' does not hold", f->name);
     }
+    for (uint32_t i = 0; i < f->scratch_count; i++)
+        make_scratch(in, i);
 }
 
 static void run_cta(struct interp *in)

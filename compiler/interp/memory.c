@@ -372,7 +372,7 @@ void tir_interp_alignment(struct interp *in, const struct tir_inst *inst)
 {
     const struct tir_value *tensor = inst->operands[0];
     const struct buffer *b = tir_interp_buffer(in, inst, tensor);
-    const struct tir_param *param = tir_param_of(in->f, tensor);
+    const struct tir_param *param = tir_param_of(in->f, tensor); // no pass sees a scratch tensor
     union tir_number *to = tir_interp_write(in, tir_result(inst));
     uint32_t inner = b->rank - 1;
     uint64_t bits = tir_elems[b->elem].bits, all = 128;

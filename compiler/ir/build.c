@@ -328,6 +328,22 @@ const struct tir_param *tir_param_of(const struct tir_func *f, const struct tir_
     return NULL;
 }
 
+uint32_t tir_scratch_of(const struct tir_func *f, const struct tir_value *v)
+{
+    uint32_t i = 0;
+    while (i < f->scratch_count && f->scratch[i].value != v)
+        i++;
+    return i;
+}
+
+struct tir_value *tir_scratch_extent(const struct tir_func *f, uint32_t index, uint32_t dim)
+{
+    uint32_t at = f->grid_count + dim;
+    for (uint32_t i = 0; i < index; i++)
+        at += f->scratch[i].value->type->rank;
+    return tir_yield_of(f->host)->operands[at];
+}
+
 uint32_t tir_tensor_alignment(const struct tir_func *f, const struct tir_value *tensor)
 {
     const struct tir_param *param = tir_param_of(f, tensor);

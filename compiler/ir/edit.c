@@ -168,6 +168,9 @@ struct tir_func *tir_func_clone(struct tir_func *f)
     copy->dims = tir_arena_copy(arena, f->dims, f->dim_count * sizeof(*f->dims));
     for (uint32_t i = 0; i < f->dim_count; i++)
         copy->dims[i].value = tir_map_get(&map, tir_map_key(f->dims[i].value));
+    copy->scratch = tir_arena_copy(arena, f->scratch, f->scratch_count * sizeof(*f->scratch));
+    for (uint32_t i = 0; i < f->scratch_count; i++)
+        copy->scratch[i].value = tir_map_get(&map, tir_map_key(f->scratch[i].value));
     struct tir_builder into_body = tir_builder_at_end(copy, body);
     clone_block(&into_body, f->body, &map, true);
     struct tir_builder into_host = tir_builder_at_end(copy, host);

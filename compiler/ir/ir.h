@@ -213,6 +213,12 @@ struct tir_dim {
     struct tir_value *value; // i64 argument of the kernel's block, after the parameters
 };
 
+struct tir_scratch { // a tensor that lives as long as a launch; undefined at first
+    const char *name;
+    struct tir_value *value; // argument of the kernel's block, after the dimensions
+    struct tir_span span;
+};
+
 struct tir_meta { // bound; kept for the artifact and for messages
     const char *name;
     tir_str value;
@@ -231,15 +237,17 @@ struct tir_func {
     struct tir_span span;
     struct tir_param *params;
     struct tir_dim *dims;
+    struct tir_scratch *scratch; // in form tile alone: steps have parameters instead
     struct tir_meta *metas;
     struct tir_role *roles;
-    uint32_t param_count, dim_count, meta_count, role_count;
+    uint32_t param_count, dim_count, scratch_count, meta_count, role_count;
     struct tir_block *body;
     // Evaluated by the runtime before a launch, over the kernel's dims and scalar parameters: pure
-    // i64 and bool arithmetic. Its yield gives grid_count grid sizes, then the conditions that must
-    // hold.
+    // i64 and bool arithmetic. Its yield gives grid_count grid sizes, then extent_count extents,
+    // one for each dimension of each scratch tensor, then the conditions that must hold.
     struct tir_block *host;
-    uint32_t grid_count; // 0: the tiles loop decides
+    uint32_t grid_count; // 0: the tiles loops decide, each of which is a launch of its own
+    uint32_t extent_count;
     uint32_t when_count; // the last conditions choose this variant instead of being demanded
     enum tir_form form;
     uint32_t facts;       // what may be relied on: TIR_FACT_* of the artifact
@@ -314,6 +322,15 @@ const struct tir_param *tir_param_of(const struct tir_func *f, const struct tir_
 // distances are multiples of (0: nothing), and an innermost stride of 1.
 uint32_t tir_tensor_alignment(const struct tir_func *f, const struct tir_value *tensor);
 bool tir_tensor_is_dense(const struct tir_func *f, const struct tir_value *tensor);
+// Which scratch tensor v is; scratch_count: none.
+uint32_t tir_scratch_of(const struct tir_func *f, const struct tir_value *v);
+// A value of the host block.
+struct tir_value *tir_scratch_extent(const struct tir_func *f, uint32_t index, uint32_t dim);
+// Where the conditions begin among what the host block yields.
+static inline uint32_t tir_conditions_at(const struct tir_func *f)
+{
+    return f->grid_count + f->extent_count;
+}
 bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst);
 // Whether v may stand where a value of this type is asked for: its own type, or, for a constant,
 // the same tile in any layout. The types of constants never have a layout.

@@ -123,6 +123,10 @@ static void name_all(struct printer *p)
         p->names[f->dims[i].value->id] = f->dims[i].name;
         take(p, tir_intern_cstr(&p->taken, f->dims[i].name));
     }
+    for (uint32_t i = 0; i < f->scratch_count; i++) {
+        p->names[f->scratch[i].value->id] = f->scratch[i].name;
+        take(p, tir_intern_cstr(&p->taken, f->scratch[i].name));
+    }
     for (uint32_t i = 0; i < f->meta_count; i++)
         take(p, tir_intern_cstr(&p->taken, f->metas[i].name));
     tir_foreach_inst(inst, f) {
@@ -479,10 +483,28 @@ static void print_inst(struct printer *p, const struct tir_inst *inst)
         put(p, ";");
 }
 
+static void put_expression(struct printer *p, const struct tir_value *v);
+
+static void put_scratch(struct printer *p, uint32_t index)
+{
+    const struct tir_scratch *scratch = &p->f->scratch[index];
+    const struct tir_type *t = scratch->value->type;
+    tir_text_format(p->out, "scratch %s: %s", scratch->name, tir_elems[t->elem].name);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        put(p, d ? ", " : "[");
+        put_expression(p, tir_scratch_extent(p->f, index, d));
+    }
+    put(p, "];");
+}
+
 static void print_block(struct printer *p, const struct tir_block *block)
 {
     put(p, "{");
     p->depth++;
+    for (uint32_t i = 0; block == p->f->body && i < p->f->scratch_count; i++) {
+        newline(p);
+        put_scratch(p, i);
+    }
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
         if (inst->op == TIR_OP_YIELD && inst->operand_count == 0)
             continue; // the end of a block that gives nothing
@@ -536,6 +558,8 @@ static void put_host_clauses(struct printer *p)
         return;
     for (uint32_t i = 0; i < yield->operand_count; i++) {
         bool grid = i < p->f->grid_count;
+        if (!grid && i < tir_conditions_at(p->f))
+            continue; // in put_scratch
         put(p, !grid ? " where " : i ? ", " : " grid(");
         put_expression(p, yield->operands[i]);
         put(p, grid && i + 1 == p->f->grid_count ? ")" : "");

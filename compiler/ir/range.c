@@ -334,7 +334,7 @@ static void set_params(struct tir_ranges *r)
     }
     // where eq(rem(dim, n), 0)
     const struct tir_inst *yield = tir_yield_of(f->host);
-    for (uint32_t i = f->grid_count; yield && i < yield->operand_count; i++) {
+    for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count; i++) {
         const struct tir_inst *eq = yield->operands[i]->def;
         int64_t n, zero;
         if (!eq || eq->op != TIR_OP_EQ || !tir_is_const_int(eq->operands[1], &zero) || zero != 0)

@@ -524,7 +524,8 @@ static void check_block(struct verifier *v, const struct tir_block *block,
 static void check_signature(struct verifier *v)
 {
     const struct tir_func *f = v->f;
-    bool fits = f->body->arg_count == f->param_count + f->dim_count;
+    uint32_t stated = f->param_count + f->dim_count;
+    bool fits = f->body->arg_count == stated + f->scratch_count;
     for (uint32_t i = 0; fits && i < f->param_count; i++) {
         fits = f->params[i].value == f->body->args[i];
         for (uint32_t d = 0; fits && d < f->params[i].value->type->rank; d++)
@@ -532,6 +533,9 @@ static void check_signature(struct verifier *v)
     }
     for (uint32_t i = 0; fits && i < f->dim_count; i++)
         fits = f->dims[i].value == f->body->args[f->param_count + i];
+    for (uint32_t i = 0; fits && i < f->scratch_count; i++)
+        fits = f->scratch[i].value == f->body->args[stated + i] &&
+               f->scratch[i].value->type->space == TIR_SPACE_GLOBAL;
     for (uint32_t i = 0; fits && i < f->param_count; i++) {
         uint32_t aligned = f->params[i].aligned;
         if (aligned && (!tir_is_pow2(aligned) || aligned > 16 ||
@@ -544,6 +548,28 @@ static void check_signature(struct verifier *v)
         wrong(v, NULL, "%u threads", f->threads);
 }
 
+// What is several launches is taken apart before any pass: what stands beside the tiles loops
+// belongs to each of them, so it must be the same whenever it is computed.
+static void check_steps(struct verifier *v)
+{
+    const struct tir_func *f = v->f;
+    uint32_t loops = 0, extents = 0;
+    for (const struct tir_inst *inst = f->body->first; inst; inst = inst->next)
+        loops += inst->op == TIR_OP_TILES;
+    for (uint32_t i = 0; i < f->scratch_count; i++)
+        extents += f->scratch[i].value->type->rank;
+    if (extents != f->extent_count)
+        wrong(v, NULL, "the host block gives %u extents of scratch tensors", f->extent_count);
+    if (loops < 2 && !f->scratch_count)
+        return;
+    if (f->form != TIR_FORM_TILE || f->facts || f->grid_count || !loops)
+        wrong(v, NULL,
+              "only a kernel in form tile, of tiles loops, has several of them or scratch");
+    for (const struct tir_inst *inst = f->body->first; inst; inst = inst->next)
+        if (inst->op != TIR_OP_TILES && !tir_has_trait(inst, TIR_PURE))
+            wrong(v, inst, "only arithmetic stands beside several tiles loops");
+}
+
 static void check_host(struct verifier *v)
 {
     const struct tir_func *f = v->f;
@@ -554,11 +580,12 @@ static void check_host(struct verifier *v)
                               inst->region_count || tir_result(inst)->type->rank))
             wrong(v, inst, "only scalar arithmetic can run before a launch");
     uint32_t count = yield ? yield->operand_count : 0;
-    if (count < f->grid_count || f->grid_count > 3 || (f->host->first && !yield))
+    if (count < tir_conditions_at(f) || f->grid_count > 3 || (f->host->first && !yield))
         wrong(v, NULL, "the grid is not given by the host block");
     for (uint32_t i = 0; yield && i < count; i++) {
         const struct tir_type *t = yield->operands[i]->type;
-        if (!tir_type_is_scalar(t) || (i < f->grid_count ? t->elem != TIR_I64 : t != bool_type))
+        if (!tir_type_is_scalar(t) ||
+            (i < tir_conditions_at(f) ? t->elem != TIR_I64 : t != bool_type))
             wrong(v, yield, "value %u of the host block is %s", i, text_of(v, t));
     }
 }
@@ -576,6 +603,7 @@ bool tir_verify(struct tir_func *f)
                 v.visible[inst->results[i]->id] = NULL;
         check_block(&v, f->host, NULL);
         check_host(&v);
+        check_steps(&v);
     }
     return v.errors == 0;
 }

@@ -49,8 +49,9 @@ struct tir_record {
     tir_str text; // a clause
 };
 
-struct tir_receipt_part { // of one variant
-    const char *kernel, *entry;
+struct tir_receipt_part {       // of one variant
+    const char *kernel, *entry; // entry NULL: of a kernel that is several launches
+    const char *sequence;       // the name of that
     struct tir_span span;
     tir_str relies_on; // what must hold for the variant to run; empty: nothing
     uint32_t granted;  // 1 << tir_wish: what the kernel has once it is synchronised

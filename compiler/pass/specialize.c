@@ -111,7 +111,7 @@ static bool bind_demanded(struct tir_func *f)
     bool changed = false;
     uint32_t dim;
     int64_t size;
-    for (uint32_t i = f->grid_count; yield && i < yield->operand_count; i++)
+    for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count; i++)
         if (demands_size(f, yield->operands[i], &dim, &size)) {
             bind(f, dim, size);
             changed = true;
@@ -123,7 +123,7 @@ static bool bind_demanded(struct tir_func *f)
 static enum tir_change settle_conditions(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct tir_inst *yield = tir_yield_of(f->host);
-    uint32_t kept = f->grid_count;
+    uint32_t kept = tir_conditions_at(f);
     if (!yield)
         return TIR_UNCHANGED;
     for (uint32_t i = kept; i < yield->operand_count; i++) {
@@ -131,7 +131,7 @@ static enum tir_change settle_conditions(struct tir_func *f, struct tir_pass_cx 
         if (v->kind == TIR_VALUE_CONST && !v->constant.i) {
             tir_error_at(cx->diags, f->span, TIR_E_ARGUMENTS,
                          "condition %u of kernel %s does not hold for these dimensions",
-                         i - f->grid_count + 1, f->name);
+                         i - tir_conditions_at(f) + 1, f->name);
             return TIR_FAILED;
         }
         if (v->kind != TIR_VALUE_CONST)
@@ -160,7 +160,7 @@ static bool use_conditions(struct tir_func *f)
 {
     const struct tir_inst *yield = tir_yield_of(f->host);
     bool changed = false;
-    for (uint32_t c = f->grid_count; yield && c < yield->operand_count; c++)
+    for (uint32_t c = tir_conditions_at(f); yield && c < yield->operand_count; c++)
         tir_foreach_inst(inst, f) {
             for (uint32_t i = 0; i < inst->operand_count; i++) {
                 struct tir_value *v = inst->operands[i];

@@ -16,6 +16,7 @@ typedef struct CUmod_st *cu_module;
 typedef struct CUfunc_st *cu_function;
 typedef struct CUstream_st *cu_stream;
 typedef struct CUevent_st *cu_event;
+typedef struct CUmemPoolHandle_st *cu_pool;
 
 // Results that something is done about. Name, value, status.
 #define CU_RESULTS(X)                                                    \
@@ -78,6 +79,9 @@ typedef struct CUevent_st *cu_event;
     X(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 14)   \
     X(CU_JIT_ERROR_LOG_BUFFER, 5)                                \
     X(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                     \
+    X(CU_MEM_ALLOCATION_TYPE_PINNED, 1)                          \
+    X(CU_MEM_LOCATION_TYPE_DEVICE, 1)                            \
+    X(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)                      \
     X(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                  \
     X(CU_LAUNCH_PARAM_END_AS_INT, 0)                             \
     X(CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, 1)                  \
@@ -111,6 +115,17 @@ struct cu_launch_config {
     cu_stream stream;
     struct cu_launch_attribute *attrs;
     unsigned int attr_count;
+};
+
+struct cu_pool_props {
+    unsigned int alloc_type, handle_types;
+    struct {
+        unsigned int type;
+        int id;
+    } location;
+    void *security;
+    size_t max_size; // 0: no limit
+    unsigned char reserved[56];
 };
 
 #endif

@@ -121,6 +121,67 @@ static void mem_free(tir_rt_device *device, uint64_t address)
     CU_RELEASE_IN(cuda_device_of(device), cuMemFree, address);
 }
 
+// Scratch memory comes from a pool of the device's own, which keeps what it was given once: taking
+// some is then only a step of the stream, in a graph that is being captured too.
+
+static tir_status make_pool(struct cuda_device *d, cu_pool *out, tir_error *error)
+{
+    const struct cuda_api *api = d->api;
+    const struct cu_pool_props props = {
+        .alloc_type = TIR_CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {TIR_CU_MEM_LOCATION_TYPE_DEVICE, d->device},
+    };
+    uint64_t keep = UINT64_MAX;
+    if (!api->cuMemPoolCreate || !api->cuMemPoolDestroy || !api->cuMemPoolSetAttribute ||
+        !api->cuMemAllocFromPoolAsync || !api->cuMemFreeAsync)
+        return tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                             "this driver has no memory pools, which scratch tensors need");
+    tir_status status = CU_CALL(api, error, cuMemPoolCreate, out, &props);
+    if (!status)
+        status = CU_CALL(api, error, cuMemPoolSetAttribute, *out,
+                         TIR_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+    if (status && *out) {
+        api->cuMemPoolDestroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+static tir_status pool_of(struct cuda_device *d, cu_pool *out, tir_error *error)
+{
+    tir_status status = TIR_OK;
+    pthread_mutex_lock(&d->pool_lock);
+    if (!d->pool)
+        status = make_pool(d, &d->pool, error);
+    *out = d->pool;
+    pthread_mutex_unlock(&d->pool_lock);
+    return status;
+}
+
+static tir_status scratch_take(tir_rt_device *device, void *stream, uint64_t size, uint64_t *out,
+                               tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    cu_deviceptr address = 0;
+    cu_pool pool;
+    tir_status status = pool_of(d, &pool, error);
+    if (!status)
+        CU_CALL_IN(d, status, error, cuMemAllocFromPoolAsync, &address, size, pool, stream);
+    *out = address;
+    return status;
+}
+
+static tir_status scratch_give(tir_rt_device *device, void *stream, uint64_t address,
+                               tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    bool pushed;
+    tir_status entered = tir_cuda_enter(d, &pushed, error);
+    tir_status status = CU_CALL(d->api, entered ? NULL : error, cuMemFreeAsync, address, stream);
+    tir_cuda_leave(d, pushed);
+    return entered ? entered : status;
+}
+
 static tir_status mem_write(tir_rt_device *device, uint64_t dst, const void *src, uint64_t size,
                             void *stream, tir_error *error)
 {
@@ -185,6 +246,9 @@ static void destroy(tir_rt_device *device)
 {
     struct cuda_device *d = cuda_device_of(device);
     const tir_allocator *allocator = device->allocator;
+    if (d->pool)
+        CU_RELEASE_IN(d, cuMemPoolDestroy, d->pool);
+    pthread_mutex_destroy(&d->pool_lock);
     if (d->owned)
         d->api->cuDevicePrimaryCtxRelease(d->device);
     tir_device_fini(device);
@@ -204,6 +268,8 @@ static const struct device_ops cuda_ops = {
     .event_elapsed = event_elapsed,
     .alloc = mem_alloc,
     .free = mem_free,
+    .scratch_take = scratch_take,
+    .scratch_give = scratch_give,
     .write = mem_write,
     .read = mem_read,
     .copy = mem_copy,
@@ -276,6 +342,7 @@ static tir_status new_device(tir_runtime *runtime, const struct cuda_api *api,
     if (!*out)
         return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a device");
     tir_device_init(&(*out)->base, runtime, &cuda_ops);
+    pthread_mutex_init(&(*out)->pool_lock, NULL);
     (*out)->base.foreign_streams = true;
     (*out)->api = api;
     return TIR_OK;

@@ -12,6 +12,8 @@ struct cuda_device {
     cu_context context;
     cu_device device;
     bool owned; // whether the primary context was retained
+    pthread_mutex_t pool_lock;
+    cu_pool pool; // of scratch memory; NULL: nothing has asked for any yet
 };
 
 static inline struct cuda_device *cuda_device_of(tir_rt_device *device)

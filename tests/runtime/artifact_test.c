@@ -85,6 +85,18 @@ static void test_round_trip(void **state)
     assert_int_equal(kernel->tuned[1].choice_count, 3);
     assert_int_equal(kernel->tuned[1].choices[1].dims[DIM_K], 4096);
     assert_int_equal(kernel->tuned[1].choices[1].config, 1);
+    const tir_artifact_kernel *relay = &desc->kernels[KERNEL_RELAY];
+    assert_int_equal(relay->variant_count, 0);
+    assert_int_equal(relay->is_step, 0);
+    assert_int_equal(desc->kernels[KERNEL_STEP].is_step, 1);
+    const tir_artifact_sequence *sequence = &relay->sequences[0];
+    assert_text(sequence->name, TEXT("relay"));
+    assert_text(sequence->scratch[0].name, TEXT("S"));
+    assert_int_equal(sequence->scratch[0].element, TIR_ELEMENT_U8);
+    assert_int_equal(sequence->scratch[0].extents[0].count, 1);
+    assert_int_equal(sequence->step_count, 2);
+    assert_int_equal(sequence->steps[1].kernel, KERNEL_STEP);
+    assert_int_equal(sequence->steps[1].args[0], 2);
     tir_artifact_free(desc, NULL);
     tir_artifact_bytes_free(bytes, size, NULL);
     tir_artifact_bytes_free(again, again_size, NULL);
@@ -348,6 +360,58 @@ static void test_refusals(void **state)
 #undef CASE
 }
 
+// Each case breaks one rule of the sample's sequence.
+static void test_sequence_refusals(void **state)
+{
+    (void)state;
+    const tir_artifact_kernel *relay = &sample.kernels[KERNEL_RELAY];
+    const tir_formula_op unknown_dim[] = {DIM(1)};
+    tir_artifact_desc desc;
+    tir_artifact_kernel kernels[4];
+    tir_artifact_sequence sequence;
+    tir_artifact_scratch scratch;
+    tir_artifact_step step;
+    uint32_t args[2];
+#define CASE(change, message)                            \
+    do {                                                 \
+        desc = sample;                                   \
+        memcpy(kernels, sample.kernels, sizeof kernels); \
+        sequence = relay->sequences[0];                  \
+        scratch = sequence.scratch[0];                   \
+        step = sequence.steps[0];                        \
+        memcpy(args, step.args, sizeof args);            \
+        step.args = args;                                \
+        sequence.scratch = &scratch;                     \
+        sequence.steps = &step;                          \
+        sequence.step_count = 1;                         \
+        kernels[KERNEL_RELAY].sequences = &sequence;     \
+        desc.kernels = kernels;                          \
+        change;                                          \
+        assert_refused(&desc, message);                  \
+    } while (0)
+    CASE(sequence.name.len = 0, "a sequence has no proper name");
+    CASE(sequence.step_count = 0, "no steps");
+    CASE(sequence.step_count = TIR_MAX_STEPS + 1, "too many");
+    CASE(sequence.scratch_count = TIR_MAX_SCRATCH + 1, "too many scratch");
+    CASE((sequence.cost = (tir_formula){unknown_dim, 1}), "does not exist");
+    CASE(scratch.name.len = 0, "a scratch tensor has no proper name");
+    CASE(scratch.rank = 0, "element type or rank");
+    CASE(scratch.element = TIR_ELEMENT_COUNT, "element type or rank");
+    CASE(scratch.rank = 2, "as many extents as dimensions");
+    CASE((scratch.extents[0] = (tir_formula){unknown_dim, 1}), "does not exist");
+    CASE(scratch.element = TIR_ELEMENT_I8, "an argument of another type");
+    CASE(step.kernel = 4, "of no kernel that is one");
+    CASE(step.kernel = KERNEL_COPY, "of no kernel that is one");
+    CASE(step.arg_count = 1, "has not its arguments");
+    CASE(args[1] = 3, "what is not there");
+    CASE(kernels[KERNEL_STEP].is_step = 2, "neither a step nor none");
+    CASE((kernels[KERNEL_STEP].sequences = &sequence, kernels[KERNEL_STEP].sequence_count = 1),
+         "of no kernel that is one");
+    CASE(kernels[KERNEL_RELAY].sequence_count = 0, "no variant");
+    CASE(kernels[KERNEL_RELAY].sequence_count = TIR_MAX_SEQUENCES + 1, "too many");
+#undef CASE
+}
+
 static void test_version(void **state)
 {
     (void)state;
@@ -358,7 +422,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 6"));
+    assert_non_null(strstr(error.message, "version 7"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 
@@ -384,10 +448,15 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_param_block),
-        cmocka_unit_test(test_truncated),          cmocka_unit_test(test_changed_bytes),
-        cmocka_unit_test(test_refusals),           cmocka_unit_test(test_version),
-        cmocka_unit_test(test_failing_allocation), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_param_block),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_changed_bytes),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_version),
+        cmocka_unit_test(test_sequence_refusals),
+        cmocka_unit_test(test_failing_allocation),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@ SAME_TYPE(cu_module, CUmodule);
 SAME_TYPE(cu_function, CUfunction);
 SAME_TYPE(cu_stream, CUstream);
 SAME_TYPE(cu_event, CUevent);
+SAME_TYPE(cu_pool, CUmemoryPool);
 SAME_TYPE(cu_result, CUresult);
 
 // Layouts.
@@ -48,10 +49,17 @@ SAME_FIELD(cu_launch_attribute, id, CUlaunchAttribute, id);
 SAME_FIELD(cu_launch_attribute, value, CUlaunchAttribute, value);
 SAME_PLACE(cu_launch_attribute, value.cluster.x, CUlaunchAttribute, value.clusterDim.x);
 SAME_PLACE(cu_launch_attribute, value.cluster.z, CUlaunchAttribute, value.clusterDim.z);
+SAME(sizeof(struct cu_pool_props), sizeof(CUmemPoolProps));
+SAME_FIELD(cu_pool_props, alloc_type, CUmemPoolProps, allocType);
+SAME_FIELD(cu_pool_props, handle_types, CUmemPoolProps, handleTypes);
+SAME_FIELD(cu_pool_props, location, CUmemPoolProps, location);
+SAME_FIELD(cu_pool_props, location.id, CUmemPoolProps, location.id);
+SAME_FIELD(cu_pool_props, max_size, CUmemPoolProps, maxSize);
 
 // Functions. cuda.h maps each name to its newest version; where that differs from the one we
 // resolve, the signature must still be the same. Our struct stands for theirs.
 #define cu_launch_config CUlaunchConfig_st
+#define cu_pool_props    CUmemPoolProps_st
 #define CU_FN(name, symbol, need, params) \
     _Static_assert(_Generic(&name, cu_result(*) params : 1, default : 0), symbol);
 #include "cuda/cuda_api.def"

@@ -23,6 +23,9 @@ struct CUfunc_st {
 struct CUstream_st {
     int unused;
 };
+struct CUmemPoolHandle_st {
+    int device;
+};
 struct CUevent_st {
     atomic_int recorded;
 };
@@ -339,6 +342,50 @@ cu_result EXPORTED(cuMemFreeHost)(void *memory)
     free(memory);
     state.memory--;
     return end_release();
+}
+
+cu_result EXPORTED(cuMemPoolCreate)(cu_pool *out, const struct cu_pool_props *props)
+{
+    BEGIN();
+    if (props->alloc_type != TIR_CU_MEM_ALLOCATION_TYPE_PINNED || props->handle_types ||
+        props->location.type != TIR_CU_MEM_LOCATION_TYPE_DEVICE || check_device(props->location.id))
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    *out = malloc(sizeof **out);
+    (*out)->device = props->location.id;
+    state.pools++;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuMemPoolDestroy)(cu_pool pool)
+{
+    free(pool);
+    state.pools--;
+    return end_release();
+}
+
+cu_result EXPORTED(cuMemPoolSetAttribute)(cu_pool pool, unsigned int attribute, void *value)
+{
+    (void)pool;
+    BEGIN();
+    memcpy(&state.pool_keeps, value, sizeof state.pool_keeps);
+    return attribute == TIR_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? TIR_CUDA_SUCCESS
+                                                              : TIR_CUDA_ERROR_INVALID_VALUE;
+}
+
+cu_result EXPORTED(cuMemAllocFromPoolAsync)(cu_deviceptr *out, size_t size, cu_pool pool,
+                                            cu_stream stream)
+{
+    if (!pool)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    state.scratch_size = size;
+    state.scratch_stream = stream;
+    return EXPORTED(cuMemAlloc)(out, size);
+}
+
+cu_result EXPORTED(cuMemFreeAsync)(cu_deviceptr address, cu_stream stream)
+{
+    cu_result result = EXPORTED(cuMemFree)(address);
+    return stream == state.scratch_stream ? result : TIR_CUDA_ERROR_INVALID_VALUE;
 }
 
 cu_result EXPORTED(cuMemcpyHtoDAsync)(cu_deviceptr dst, const void *src, size_t size,

@@ -34,7 +34,10 @@ struct fake_cuda {
     // Asked by the test.
     atomic_int calls;
     atomic_int failed_release; // the call that failed was to free or restore something
-    atomic_int memory, modules, streams, events, contexts; // alive
+    atomic_int memory, modules, streams, events, contexts, pools; // alive
+    size_t scratch_size;                                          // that was taken last
+    cu_stream scratch_stream;
+    uint64_t pool_keeps; // bytes that a pool does not give back
     atomic_uint launches;
     int cubins, max_dynamic_shared;
     struct fake_launch last;

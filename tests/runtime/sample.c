@@ -113,6 +113,23 @@ static const tir_artifact_variant copy_variants[] = {
      .grid = {FORMULA(DIM(0), CONST(32), DO(CEILDIV)), ONE, ONE}},
 };
 
+// Y = X by way of memory of its own.
+static const tir_artifact_scratch relay_scratch[] = {
+    {.name = {"S", 1}, .element = TIR_ELEMENT_U8, .rank = 1, .extents = {FORMULA(DIM(0))}},
+};
+static const uint32_t relay_first[] = {0, 2}, relay_second[] = {2, 1};
+static const tir_artifact_step relay_steps[] = {
+    {.kernel = KERNEL_STEP, .args = relay_first, .arg_count = 2},
+    {.kernel = KERNEL_STEP, .args = relay_second, .arg_count = 2},
+};
+static const tir_artifact_sequence relay_sequences[] = {
+    {.name = {"relay", 5},
+     .scratch = relay_scratch,
+     .scratch_count = COUNT(relay_scratch),
+     .steps = relay_steps,
+     .step_count = COUNT(relay_steps)},
+};
+
 static const tir_artifact_kernel kernels[] = {
     {.name = {"gemm", 4},
      .dims = dims,
@@ -136,6 +153,21 @@ static const tir_artifact_kernel kernels[] = {
      .param_count = COUNT(copy_params),
      .variants = copy_variants,
      .variant_count = COUNT(copy_variants)},
+    [KERNEL_RELAY] = {.name = {"relay", 5},
+                      .dims = copy_dims,
+                      .dim_count = COUNT(copy_dims),
+                      .params = copy_params,
+                      .param_count = COUNT(copy_params),
+                      .sequences = relay_sequences,
+                      .sequence_count = COUNT(relay_sequences)},
+    [KERNEL_STEP] = {.name = {"relay__step", 11},
+                     .dims = copy_dims,
+                     .dim_count = COUNT(copy_dims),
+                     .params = copy_params,
+                     .param_count = COUNT(copy_params),
+                     .variants = copy_variants,
+                     .variant_count = COUNT(copy_variants),
+                     .is_step = 1},
 };
 
 static const char ptx[] = ".version 7.8\n.target sm_80\n.address_size 64\n"

@@ -31,6 +31,7 @@
 
 enum { DIM_M, DIM_N, DIM_K };
 enum { PARAM_A, PARAM_B, PARAM_D, PARAM_STEP, PARAM_SCALE };
+enum { KERNEL_GEMM, KERNEL_COPY, KERNEL_RELAY, KERNEL_STEP };
 enum { VARIANT_FAST, VARIANT_WIDE, VARIANT_ANY };
 
 // kernel gemm(A: bf16[M, K], B: bf16[4, N, K], D: out f32[M, N], step: i32, scale: f32)

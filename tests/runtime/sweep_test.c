@@ -40,6 +40,7 @@ static tir_status use(struct rig *rig, struct objects *o)
     float ms;
     uint32_t done;
     tir_rt_usage usage;
+    tir_rt_kernel *relay = NULL;
     memset(bytes, 42, sizeof bytes);
     tir_rt_arg args[2] = {
         tir_rt_arg_tensor(tir_rt_buffer_address(o->x), TIR_ELEMENT_U8, 1, &n, NULL),
@@ -57,6 +58,8 @@ static tir_status use(struct rig *rig, struct objects *o)
     STEP(tir_rt_event_record(o->end, o->stream, &rig->error));
     STEP(tir_rt_buffer_read(o->y, 0, back, 100, o->stream, &rig->error));
     STEP(tir_rt_buffer_copy(o->x, 0, o->y, 0, 100, NULL, &rig->error));
+    STEP(tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
+    STEP(tir_rt_launch(relay, o->stream, args, 2, NULL, &rig->error));
     STEP(tir_rt_event_elapsed(o->start, o->end, &ms, &rig->error));
     STEP(tir_rt_kernel_usage(rig->gemm, 0, &usage, &rig->error));
     STEP(tir_rt_stream_synchronize(o->stream, &rig->error));

@@ -98,6 +98,12 @@ class Variant(c.Structure):
                 ("barriers", c.c_void_p), ("barrier_count", c.c_uint32)]
 
 
+class Sequence(c.Structure):
+    _fields_ = [("name", Str), ("cost", Formula), ("config", c.c_uint32),
+                ("scratch", c.c_void_p), ("scratch_count", c.c_uint32),
+                ("steps", c.c_void_p), ("step_count", c.c_uint32)]
+
+
 class Meta(c.Structure):
     _fields_ = [("name", Str), ("value", Str)]
 
@@ -109,7 +115,9 @@ class KernelDesc(c.Structure):
                 ("conditions", c.c_void_p), ("condition_count", c.c_uint32),
                 ("variants", c.POINTER(Variant)), ("variant_count", c.c_uint32),
                 ("configs", c.POINTER(Str)), ("config_count", c.c_uint32),
-                ("tuned", c.c_void_p), ("tuned_count", c.c_uint32)]
+                ("tuned", c.c_void_p), ("tuned_count", c.c_uint32),
+                ("sequences", c.POINTER(Sequence)), ("sequence_count", c.c_uint32),
+                ("is_step", c.c_uint32)]
 
 
 class ArtifactDesc(c.Structure):
@@ -193,7 +201,8 @@ class Module:
         self.handle = device.lib.make("tir_rt_module_load", device.handle, data,
                                       c.c_size_t(len(data)))
         desc = device.lib.dll.tir_rt_module_describe(self.handle).contents
-        self.kernels = [desc.kernels[i].name.text() for i in range(desc.kernel_count)]
+        self.kernels = [desc.kernels[i].name.text() for i in range(desc.kernel_count)
+                        if not desc.kernels[i].is_step]
         self.receipt = desc.receipt.text()
 
     def kernel(self, name=None):
@@ -212,6 +221,7 @@ class Kernel:
         self.metas = {desc.metas[i].name.text(): desc.metas[i].value.text()
                       for i in range(desc.meta_count)}
         self.variants = [desc.variants[i] for i in range(desc.variant_count)]
+        self.sequences = [desc.sequences[i] for i in range(desc.sequence_count)]
 
     def usage(self, variant=0):
         out = Usage()
@@ -219,8 +229,10 @@ class Kernel:
         return out
 
     def variant_name(self, variant):
-        """What follows the kernel's name in a variant's: "edges", "any"; "first" for nothing."""
-        return self.variants[variant].entry.text()[len(self.name):].lstrip("_") or "first"
+        """What follows the kernel's name in a variant's, or in a sequence's, which are numbered behind
+        them: "edges", "any", "5"; "first" for nothing."""
+        names = [v.entry for v in self.variants] + [s.name for s in self.sequences]
+        return names[variant].text()[len(self.name):].lstrip("_") or "first"
 
     def bind(self, *values):
         return Call(self, values)

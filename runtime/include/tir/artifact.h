@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 5u
+#define TIR_ARTIFACT_VERSION 6u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         5
@@ -35,6 +35,9 @@ extern "C" {
 #define TIR_MAX_MAPS         16    // tensor maps of one variant
 #define TIR_MAX_ROLES        32    // of one variant
 #define TIR_MAX_BARRIERS     64    // of one variant
+#define TIR_MAX_SEQUENCES    16    // of one kernel
+#define TIR_MAX_STEPS        8     // of one sequence
+#define TIR_MAX_SCRATCH      16    // of one sequence
 #define TIR_MAX_FORMULA      128   // operations of one formula
 #define TIR_MAX_STACK        16    // values a formula may hold at a time
 #define TIR_MAX_PARAM_BYTES  4096
@@ -205,6 +208,36 @@ typedef struct tir_artifact_variant {
     uint32_t barrier_count;
 } tir_artifact_variant;
 
+// Memory that one launch of a sequence needs for as long as it runs: a contiguous tensor at a
+// multiple of 256 bytes. Its contents are not defined.
+typedef struct tir_artifact_scratch {
+    tir_str name;
+    tir_element element;
+    uint32_t rank;                     // at least 1
+    tir_formula extents[TIR_MAX_RANK]; // over the kernel's dimensions and parameters
+} tir_artifact_scratch;
+
+// A launch of a kernel that is a step, with these arguments: those of the launch at hand, by the
+// number of the parameter, then its scratch tensors.
+typedef struct tir_artifact_step {
+    uint32_t kernel; // number in the artifact
+    const uint32_t *args;
+    uint32_t arg_count; // as many as the step has parameters
+} tir_artifact_step;
+
+// A form of a kernel that is several launches, in this order on one stream. It fits when each of
+// its steps has a variant that fits. The runtime chooses among the variants and sequences of a
+// kernel by cost; a sequence without one only where no variant fits.
+typedef struct tir_artifact_sequence {
+    tir_str name;
+    tir_formula cost; // optional: of all steps together
+    uint32_t config;  // which of the kernel's configurations this is; 0 without any
+    const tir_artifact_scratch *scratch;
+    uint32_t scratch_count;
+    const tir_artifact_step *steps; // at least one
+    uint32_t step_count;
+} tir_artifact_sequence;
+
 // A rule that every launch must keep (a `where` clause). `text` is printed when `holds` gives 0.
 typedef struct tir_artifact_condition {
     tir_formula holds;
@@ -244,12 +277,16 @@ typedef struct tir_artifact_kernel {
     uint32_t meta_count;
     const tir_artifact_condition *conditions;
     uint32_t condition_count;
-    const tir_artifact_variant *variants; // at least one
+    const tir_artifact_variant *variants; // at least one, or a sequence
     uint32_t variant_count;
     const tir_str *configs; // the metas that each configuration binds, e.g. "BM=64, BN=128"
     uint32_t config_count;  // 0: the kernel has none
     const tir_artifact_tuned *tuned; // no two for one device
     uint32_t tuned_count;
+    const tir_artifact_sequence *sequences;
+    uint32_t sequence_count;
+    // 1: a step of another kernel's sequences, that has none itself. It can be launched alone too.
+    uint32_t is_step;
 } tir_artifact_kernel;
 
 // A whole artifact. Strings contain no zero byte; in a decoded artifact each of them except

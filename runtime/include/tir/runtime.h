@@ -233,7 +233,8 @@ TIR_API TIR_CHECKED tir_status tir_rt_module_kernel(tir_rt_module *module, tir_s
 // The kernel's dimensions, parameters, conditions and variants.
 TIR_API const tir_artifact_kernel *tir_rt_kernel_describe(const tir_rt_kernel *kernel);
 
-// What the device says a loaded variant uses. An emulator knows shared memory only.
+// What the device says a loaded variant uses; of a sequence, the first variant of its first step.
+// An emulator knows shared memory only.
 typedef struct tir_rt_usage {
     uint32_t registers;     // per thread
     uint32_t local_bytes;   // per thread: spilled registers and local arrays
@@ -284,17 +285,20 @@ typedef struct tir_rt_arg {
 
 // What a launch did.
 typedef struct tir_rt_launch_report {
-    uint32_t variant;        // which one of the kernel's variants was picked
+    // Which one of the kernel's variants was picked, or, from their count on, of its sequences.
+    uint32_t variant;
     uint32_t launched;       // 0: there was nothing to do, the grid or all outputs are empty
-    uint32_t grid[3];        // CTAs
+    uint32_t grid[3];        // CTAs; of a sequence, this and what follows are its first step's
     uint32_t threads;        // per CTA
     uint32_t dynamic_shared; // bytes per CTA
     uint32_t tuned;          // 1: its configuration is the kernel's choice for these sizes
 } tir_rt_launch_report;
 
 typedef struct tir_rt_launch_options {
-    size_t struct_size;           // sizeof(tir_rt_launch_options)
-    int32_t variant;              // -1: the first that fits; else this one, refused if it does not
+    size_t struct_size; // sizeof(tir_rt_launch_options)
+    // -1: what fits, by costs. Else this variant, or, from their count on, this sequence: refused
+    // if it does not fit.
+    int32_t variant;
     tir_rt_launch_report *report; // filled in on success; may be NULL
     // How long a wait for an mbarrier may take in a kernel that was compiled with a watchdog, in
     // milliseconds; 0: 10 s. A kernel that takes longer faults, within another quarter of the time.
@@ -312,7 +316,8 @@ typedef struct tir_rt_launch_options {
 // DLPack tensors must be in memory of the kernel's device: kDLCUDA with the device's number, or
 // kDLCUDAHost or kDLCUDAManaged; on an emulator kDLExtDev, with addresses of the emulator.
 //
-// Returns without waiting for the kernel, except on an emulator. Nothing is allocated.
+// Returns without waiting for the kernel, except on an emulator. Nothing is allocated but the
+// scratch memory of a sequence, in the order of the stream: also while it is captured into a graph.
 TIR_API TIR_CHECKED tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
                                              const tir_rt_arg *args, uint32_t count,
                                              const tir_rt_launch_options *options,

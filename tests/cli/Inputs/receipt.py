@@ -37,23 +37,32 @@ def check_record(record, lines):
           f"[{text}]", record["text"])
 
 
+def check_records(records, lines):
+    order = [sorted(TOPICS).index(r["topic"]) for r in records]
+    seen = [t for i, t in enumerate(order) if i == 0 or order[i - 1] != t]
+    assert len(seen) == len(set(seen)), "a topic stands in two places"
+    for record in records:
+        check_record(record, lines)
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         lines = file.read().split("\n")
     text = sys.stdin.read()
     assert text.endswith("\n") and "\n" not in text[:-1], "more than one line"
     receipt = json.loads(text)
-    check(receipt, {"source": str, "target": str, "assembler": (str, type(None)), "variants": list})
+    check(receipt, {"source": str, "target": str, "assembler": (str, type(None)), "variants": list,
+                    "sequences": list})
     assert receipt["source"] == sys.argv[1]
     print("target", receipt["target"])
     for variant in receipt["variants"]:
         check(variant, {"kernel": str, "entry": str, "relies_on": str, "records": list})
         print("variant", variant["kernel"], variant["entry"], f"[{variant['relies_on']}]")
-        order = [sorted(TOPICS).index(r["topic"]) for r in variant["records"]]
-        seen = [t for i, t in enumerate(order) if i == 0 or order[i - 1] != t]
-        assert len(seen) == len(set(seen)), "a topic stands in two places"
-        for record in variant["records"]:
-            check_record(record, lines)
+        check_records(variant["records"], lines)
+    for sequence in receipt["sequences"]:
+        check(sequence, {"kernel": str, "sequence": str, "records": list})
+        print("sequence", sequence["kernel"], sequence["sequence"])
+        check_records(sequence["records"], lines)
 
 
 main()

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Kernels of several launches: which sizes make one of them a product's best configuration, and
+// that they compute the same whatever sizes are known when they are compiled.
+// Usage: steps_test MATMUL.tir
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tir/compiler.h"
+#include "tir/runtime.h"
+
+#define STR(text)   ((tir_str){text, sizeof(text) - 1})
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+static const char *matmul_path;
+
+static tir_compilation *compile(tir_str source, const char *arch, const tir_setting *dims,
+                                size_t count)
+{
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    tir_compilation *c = NULL;
+    tir_error error;
+    options.arch = (tir_str){arch, strlen(arch)};
+    options.dims = dims;
+    options.dim_count = count;
+    if (tir_compile(STR("test.tir"), source, &options, &c, &error))
+        fail_msg("%s", c ? tir_compilation_diagnostics(c).ptr : error.message);
+    return c;
+}
+
+// ---- the model of time
+
+static int64_t cost_of(const tir_formula *cost, const int64_t *dims)
+{
+    int64_t value;
+    tir_error error;
+    assert_true(cost->count > 0);
+    assert_int_equal(tir_formula_eval(cost, dims, NULL, &value, &error), TIR_OK);
+    return value;
+}
+
+// The configuration of the cheapest variant or sequence.
+static uint32_t cheapest(const tir_artifact_kernel *kernel, const int64_t *dims)
+{
+    int64_t best = INT64_MAX;
+    uint32_t config = kernel->config_count;
+    for (uint32_t i = 0; i < kernel->variant_count + kernel->sequence_count; i++) {
+        bool is_variant = i < kernel->variant_count;
+        const tir_artifact_sequence *sequence =
+            is_variant ? NULL : &kernel->sequences[i - kernel->variant_count];
+        int64_t cost = cost_of(is_variant ? &kernel->variants[i].cost : &sequence->cost, dims);
+        if (cost < best) {
+            best = cost;
+            config = is_variant ? kernel->variants[i].config : sequence->config;
+        }
+    }
+    return config;
+}
+
+static tir_str read_file(const char *path)
+{
+    static char text[1 << 16];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(text, 1, sizeof text, file);
+    fclose(file);
+    return (tir_str){text, size};
+}
+
+// What docs/performance.md measured to be right.
+static void test_choices(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m, n, k;
+        const char *config;
+    } cases[] = {
+        {1024, 1024, 1024, "BM=64, BN=128"},
+        {2048, 2048, 2048, "BM=128, BN=256"},
+        {4096, 4096, 4096, "BM=128, BN=256"},
+        {8192, 8192, 8192, "BM=128, BN=256"},
+        {16384, 16384, 16384, "BM=128, BN=256"},
+        {8192, 28672, 4096, "BM=128, BN=256"},
+        {4096, 4096, 16384, "BM=128, BN=256"},
+        {256, 256, 65536, "BM=128, BN=128, PARTS=32"},
+        {4097, 4100, 4104, "BM=128, BN=256"},
+        {16, 8192, 4096, "BM=32, BN=64, BK=128, FLIP=true"},
+        {64, 8192, 4096, "BM=64, BN=128"},
+        {128, 8192, 4096, "BM=64, BN=128"},
+        {256, 8192, 4096, "BM=128, BN=128"},
+        {512, 8192, 4096, "BM=128, BN=256"},
+        {2048, 8192, 4096, "BM=128, BN=256"},
+    };
+    tir_compilation *c = compile(read_file(matmul_path), "sm_90a", NULL, 0);
+    tir_str bytes = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
+    const tir_artifact_desc *desc;
+    tir_error error;
+    assert_int_equal(tir_artifact_decode(bytes.ptr, bytes.len, NULL, &desc, &error), TIR_OK);
+    const tir_artifact_kernel *kernel = &desc->kernels[0];
+    assert_int_equal(kernel->dim_count, 3); // M, K, N
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const int64_t dims[] = {cases[i].m, cases[i].k, cases[i].n};
+        assert_string_equal(kernel->configs[cheapest(kernel, dims)].ptr, cases[i].config);
+    }
+    tir_artifact_free(desc, NULL);
+    tir_compilation_destroy(c);
+}
+
+// ---- what is computed
+
+// Y[i] = the sum of the parts of row i of X, in two ways; the number of parts depends on the sizes.
+static const char sums[] =
+    "kernel sums<STEPS = 2>(X: f32[M, N], Y: out f32[M], q: i32)\n"
+    "    config(STEPS = 1) config(STEPS = 2)\n"
+    "{\n"
+    "    if STEPS == 1 {\n"
+    "        for m in tiles(M by 4) {\n"
+    "            var s: f32[4] = 0;\n"
+    "            for n in range(0, N, 32) { s += sum(X[m:+4, n:+32], axis = 1)[:, 0]; }\n"
+    "            Y[m:+4] = s;\n"
+    "        }\n"
+    "    } else {\n"
+    "        let parts = ceildiv(N, 32) * i64(q);\n"
+    "        scratch P: f32[parts, M];\n"
+    "        for (z, m) in tiles(parts, M by 4) {\n"
+    "            P[z, m:+4] = sum(X[m:+4, z * 32 :+ 32], axis = 1)[:, 0];\n"
+    "        }\n"
+    "        for m in tiles(M by 4) {\n"
+    "            var s: f32[4] = 0;\n"
+    "            for z in range(parts) { s += P[z, m:+4]; }\n"
+    "            Y[m:+4] = s;\n"
+    "        }\n"
+    "    }\n"
+    "}\n";
+
+enum { ROWS = 37, COLUMNS = 100 };
+
+// Each variant and sequence that fits, and the one that is picked.
+static void run_sums(const tir_setting *dims, size_t count)
+{
+    static float x[ROWS * COLUMNS], y[ROWS];
+    static const int64_t shape[] = {ROWS, COLUMNS};
+    tir_compilation *c = compile(STR(sums), "sm_80", dims, count);
+    tir_str artifact = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
+    tir_runtime *runtime;
+    tir_rt_device *device;
+    tir_rt_module *module;
+    tir_rt_kernel *kernel;
+    tir_rt_buffer *bx, *by;
+    tir_error e;
+    assert_int_equal(tir_runtime_create(NULL, &runtime, &e), TIR_OK);
+    assert_int_equal(tir_rt_device_open(runtime, "emu", &device, &e), TIR_OK);
+    assert_int_equal(tir_rt_module_load(device, artifact.ptr, artifact.len, &module, &e), TIR_OK);
+    assert_int_equal(tir_rt_module_kernel(module, STR("sums"), &kernel, &e), TIR_OK);
+    assert_int_equal(tir_rt_buffer_create(device, sizeof x, &bx, &e), TIR_OK);
+    assert_int_equal(tir_rt_buffer_create(device, sizeof y, &by, &e), TIR_OK);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        x[i] = (float)(i % 17 - 8);
+    assert_int_equal(tir_rt_buffer_write(bx, 0, x, sizeof x, NULL, &e), TIR_OK);
+    tir_rt_arg args[] = {
+        tir_rt_arg_tensor(tir_rt_buffer_address(bx), TIR_ELEMENT_F32, 2, shape, NULL),
+        tir_rt_arg_tensor(tir_rt_buffer_address(by), TIR_ELEMENT_F32, 1, shape, NULL),
+        tir_rt_arg_int(TIR_ELEMENT_I32, 1)};
+    const tir_artifact_kernel *info = tir_rt_kernel_describe(kernel);
+    uint32_t launched = 0, steps = 0;
+    for (int32_t v = -1; v < (int32_t)(info->variant_count + info->sequence_count); v++) {
+        tir_rt_launch_report report;
+        tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+        options.variant = v;
+        options.report = &report;
+        memset(y, 0xff, sizeof y);
+        assert_int_equal(tir_rt_buffer_write(by, 0, y, sizeof y, NULL, &e), TIR_OK);
+        tir_status status = tir_rt_launch(kernel, NULL, args, COUNT(args), &options, &e);
+        if (status == TIR_ERR_INVALID && v >= 0)
+            continue; // a variant for other alignments
+        if (status)
+            fail_msg("variant %d: %s", v, e.message);
+        launched++;
+        steps += report.variant >= info->variant_count;
+        assert_int_equal(tir_rt_buffer_read(by, 0, y, sizeof y, NULL, &e), TIR_OK);
+        for (int r = 0; r < ROWS; r++) {
+            float sum = 0;
+            for (int k = 0; k < COLUMNS; k++)
+                sum += x[r * COLUMNS + k];
+            assert_true(y[r] == sum);
+        }
+    }
+    assert_true(launched > 1);
+    assert_true(count == 2 || steps > 0);
+    tir_rt_buffer_destroy(bx);
+    tir_rt_buffer_destroy(by);
+    tir_rt_module_destroy(module);
+    tir_rt_device_destroy(device);
+    tir_runtime_destroy(runtime);
+    tir_compilation_destroy(c);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    const tir_setting rows = {STR("M"), STR("37")}, columns = {STR("N"), STR("100")};
+    const tir_setting both[] = {rows, columns};
+    run_sums(NULL, 0);
+    run_sums(&rows, 1);
+    run_sums(&columns, 1);
+    run_sums(both, 2);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_sizes),
+    };
+    matmul_path = argc > 1 ? argv[1] : "";
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

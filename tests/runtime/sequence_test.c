@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Launches of sequences: the sample's relay, which copies by way of memory of its own, as it is and
+// beside variants.
+
+#include "rig.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+#include <stdlib.h>
+#include <string.h>
+
+static const tir_artifact_kernel *relay(void)
+{
+    return &sample.kernels[KERNEL_RELAY];
+}
+
+struct buffers {
+    tir_rt_buffer *x, *y;
+    int64_t shape[1];
+    tir_rt_arg args[2];
+    uint8_t bytes[1000], back[1000];
+};
+
+static void make_buffers(struct rig *rig, struct buffers *b, uint32_t size)
+{
+    for (uint32_t i = 0; i < size; i++)
+        b->bytes[i] = (uint8_t)(i * 7 + 1);
+    memset(b->back, 0, sizeof b->back);
+    b->shape[0] = size;
+    rig_expect(rig, tir_rt_buffer_create(rig->device, size, &b->x, &rig->error), TIR_OK, "");
+    rig_expect(rig, tir_rt_buffer_create(rig->device, size, &b->y, &rig->error), TIR_OK, "");
+    if (size) {
+        rig_expect(rig, tir_rt_buffer_write(b->x, 0, b->bytes, size, NULL, &rig->error), TIR_OK,
+                   "");
+        rig_expect(rig, tir_rt_buffer_write(b->y, 0, b->back, size, NULL, &rig->error), TIR_OK, "");
+    }
+    b->args[0] = tir_rt_arg_tensor(tir_rt_buffer_address(b->x), TIR_ELEMENT_U8, 1, b->shape, NULL);
+    b->args[1] = tir_rt_arg_tensor(tir_rt_buffer_address(b->y), TIR_ELEMENT_U8, 1, b->shape, NULL);
+}
+
+static void free_buffers(struct buffers *b)
+{
+    tir_rt_buffer_destroy(b->x);
+    tir_rt_buffer_destroy(b->y);
+}
+
+// The sample with another relay, loaded; *module is the caller's.
+static tir_rt_kernel *load_relay(struct rig *rig, const tir_artifact_kernel *changed,
+                                 tir_rt_module **module)
+{
+    tir_artifact_kernel kernels[4];
+    tir_artifact_desc desc = sample;
+    tir_rt_kernel *out;
+    size_t size;
+    memcpy(kernels, sample.kernels, sizeof kernels);
+    kernels[KERNEL_RELAY] = *changed;
+    desc.kernels = kernels;
+    uint8_t *bytes = rig_artifact(&desc, &size);
+    rig_expect(rig, tir_rt_module_load(rig->device, bytes, size, module, &rig->error), TIR_OK, "");
+    free(bytes);
+    rig_expect(rig, tir_rt_module_kernel(*module, TEXT("relay"), &out, &rig->error), TIR_OK, "");
+    return out;
+}
+
+static tir_status launch(struct rig *rig, tir_rt_kernel *kernel, const struct buffers *b,
+                         int32_t variant, tir_rt_launch_report *report)
+{
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    options.variant = variant;
+    options.report = report;
+    return tir_rt_launch(kernel, NULL, b->args, 2, &options, &rig->error);
+}
+
+// Two launches, memory of the right size between them in the stream of the launch, and its end.
+static void test_relay(void **state)
+{
+    struct rig *rig = *state;
+    struct buffers b;
+    tir_rt_launch_report report;
+    tir_rt_stream *stream;
+    tir_rt_kernel *kernel;
+    make_buffers(rig, &b, 1000);
+    rig_expect(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &kernel, &rig->error), TIR_OK,
+               "");
+    int memory = rig->fake->memory;
+    rig_expect(rig, launch(rig, kernel, &b, -1, &report), TIR_OK, "");
+    assert_int_equal(rig->fake->launches, 2);
+    assert_int_equal(rig->fake->scratch_size, 1024);
+    assert_int_equal(rig->fake->memory, memory);
+    assert_int_equal(rig->fake->pools, 1);
+    assert_true(rig->fake->pool_keeps == UINT64_MAX);
+    assert_int_equal(report.variant, 0);
+    assert_int_equal(report.launched, 1);
+    assert_int_equal(report.grid[0], 32);
+    rig_expect(rig, tir_rt_buffer_read(b.y, 0, b.back, 1000, NULL, &rig->error), TIR_OK, "");
+    assert_memory_equal(b.bytes, b.back, 1000);
+    rig_expect(rig, tir_rt_stream_create(rig->device, &stream, &rig->error), TIR_OK, "");
+    rig_expect(rig, tir_rt_launch(kernel, stream, b.args, 2, NULL, &rig->error), TIR_OK, "");
+    assert_non_null(rig->fake->scratch_stream);
+    assert_ptr_equal(rig->fake->scratch_stream, rig->fake->last.stream);
+    assert_int_equal(rig->fake->pools, 1); // the same
+    tir_rt_stream_destroy(stream);
+    tir_rt_usage usage;
+    rig_expect(rig, tir_rt_kernel_usage(kernel, 0, &usage, &rig->error), TIR_OK, "");
+    assert_int_equal(usage.registers, 128);
+    rig_expect(rig, tir_rt_kernel_usage(kernel, 1, &usage, &rig->error), TIR_ERR_INVALID,
+               "has no variant 1");
+    free_buffers(&b);
+}
+
+static void test_empty(void **state)
+{
+    struct rig *rig = *state;
+    struct buffers b;
+    tir_rt_launch_report report;
+    tir_rt_kernel *kernel;
+    make_buffers(rig, &b, 0);
+    rig_expect(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &kernel, &rig->error), TIR_OK,
+               "");
+    rig_expect(rig, launch(rig, kernel, &b, -1, &report), TIR_OK, "");
+    assert_int_equal(report.launched, 0);
+    assert_int_equal(rig->fake->launches, 0);
+    assert_int_equal(rig->fake->pools, 0); // nothing asked for memory
+    free_buffers(&b);
+}
+
+// A variant of cost 500 beside sequences of cost n and 2 n.
+static void test_costs(void **state)
+{
+    struct rig *rig = *state;
+    struct buffers b;
+    tir_rt_launch_report report;
+    tir_rt_module *module;
+    tir_artifact_kernel kernel = *relay();
+    tir_artifact_variant variant = sample.kernels[KERNEL_COPY].variants[0];
+    tir_artifact_sequence sequences[2] = {kernel.sequences[0], kernel.sequences[0]};
+    variant.cost = (tir_formula)FORMULA(CONST(500));
+    sequences[0].cost = (tir_formula)FORMULA(DIM(0), CONST(2), DO(MUL));
+    sequences[1].cost = (tir_formula)FORMULA(DIM(0));
+    kernel.variants = &variant;
+    kernel.variant_count = 1;
+    kernel.sequences = sequences;
+    kernel.sequence_count = 2;
+    tir_rt_kernel *k = load_relay(rig, &kernel, &module);
+    const struct {
+        uint32_t size;
+        int32_t wanted;
+        uint32_t variant, launches;
+    } cases[] = {{500, -1, 0, 1}, {499, -1, 2, 2}, {100, -1, 2, 2},
+                 {100, 0, 0, 1},  {900, 1, 1, 2},  {900, 2, 2, 2}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        make_buffers(rig, &b, cases[i].size);
+        rig->fake->launches = 0;
+        rig_expect(rig, launch(rig, k, &b, cases[i].wanted, &report), TIR_OK, "");
+        assert_int_equal(report.variant, cases[i].variant);
+        assert_int_equal(rig->fake->launches, cases[i].launches);
+        free_buffers(&b);
+    }
+    make_buffers(rig, &b, 10);
+    rig_expect(rig, launch(rig, k, &b, 3, NULL), TIR_ERR_INVALID, "has no variant 3");
+    free_buffers(&b);
+    tir_rt_module_destroy(module);
+}
+
+// A sequence that does not fit, or gets no memory, leaves the launch to another; alone it is
+// refused, and nothing has been launched.
+static void test_misfits(void **state)
+{
+    struct rig *rig = *state;
+    struct buffers b;
+    tir_rt_launch_report report;
+    tir_rt_module *module;
+    tir_artifact_kernel kernel = *relay();
+    tir_artifact_variant variant = sample.kernels[KERNEL_COPY].variants[0];
+    tir_artifact_sequence sequence = kernel.sequences[0];
+    tir_artifact_scratch scratch = sequence.scratch[0];
+    variant.cost = (tir_formula)FORMULA(CONST(500));
+    sequence.cost = (tir_formula)FORMULA(CONST(1));
+    sequence.scratch = &scratch;
+    kernel.sequences = &sequence;
+    const struct {
+        tir_formula extent;
+        tir_status status;
+        const char *message;
+    } cases[] = {
+        {FORMULA(DIM(0), CONST(11), DO(SUB)), TIR_ERR_INVALID, "dimension 0 of the scratch"},
+        {FORMULA(DIM(0), CONST(1), DO(SUB)), TIR_ERR_INVALID, "dimension n"},
+        {FORMULA(CONST(INT64_MAX)), TIR_ERR_NO_MEMORY, "more than 2^63 bits"},
+        {FORMULA(CONST(INT64_MAX / 8)), TIR_ERR_NO_MEMORY, "OUT_OF_MEMORY"},
+        {FORMULA(CONST(INT64_MAX), DIM(0), DO(MUL)), TIR_ERR_INVALID, "overflow"},
+    };
+    make_buffers(rig, &b, 10);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        scratch.extents[0] = cases[i].extent;
+        kernel.variants = NULL;
+        kernel.variant_count = 0;
+        tir_rt_kernel *k = load_relay(rig, &kernel, &module);
+        rig->fake->launches = 0;
+        rig_expect(rig, launch(rig, k, &b, -1, NULL), cases[i].status, cases[i].message);
+        assert_int_equal(rig->fake->launches, 0);
+        tir_rt_module_destroy(module);
+        kernel.variants = &variant;
+        kernel.variant_count = 1;
+        k = load_relay(rig, &kernel, &module);
+        int memory = rig->fake->memory;
+        rig_expect(rig, launch(rig, k, &b, -1, &report), TIR_OK, "");
+        assert_int_equal(report.variant, 0);
+        assert_int_equal(rig->fake->launches, 1);
+        assert_int_equal(rig->fake->memory, memory);
+        tir_rt_module_destroy(module);
+    }
+    free_buffers(&b);
+}
+
+static void test_no_pools(void **state)
+{
+    (void)state;
+    struct rig rig = {.fake = rig_fake(FAKE_CUDA), .counting.countdown = -1};
+    struct buffers b;
+    tir_rt_kernel *kernel;
+    rig.fake->missing = "cuMemAllocFromPoolAsync";
+    assert_int_equal(rig_open(&rig), TIR_OK);
+    make_buffers(&rig, &b, 10);
+    rig_expect(&rig, tir_rt_module_kernel(rig.module, TEXT("relay"), &kernel, &rig.error), TIR_OK,
+               "");
+    rig_expect(&rig, launch(&rig, kernel, &b, -1, NULL), TIR_ERR_UNSUPPORTED, "no memory pools");
+    free_buffers(&b);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_relay, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_empty, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_costs, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_misfits, rig_setup, rig_teardown),
+        cmocka_unit_test(test_no_pools),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
