@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Inside infer: what its files share. A rule asks for the type of an instruction's first result.
+#ifndef TIR_IR_INFER_H
+#define TIR_IR_INFER_H
+
+#include "ir/ir.h"
+
+struct tir_query {
+    struct tir_module *m;
+    const struct tir_inst *inst;
+    const struct tir_type *stated; // NULL: none
+    tir_str *why;
+};
+
+// Says why there is no type: NULL.
+const struct tir_type *tir_infer_refuse(struct tir_query *q, const char *format, ...)
+    TIR_PRINTF(2, 3);
+bool tir_infer_axis(struct tir_query *q, uint32_t rank, uint32_t *axis);
+// Of operations whose type is stated (infer_stated.c).
+const struct tir_type *tir_infer_stated(struct tir_query *q);
+
+static inline const char *tir_infer_text(struct tir_query *q, const struct tir_type *t)
+{
+    return tir_type_text(q->m->arena, t).ptr;
+}
+
+static inline const struct tir_type *tir_infer_operand(const struct tir_query *q, uint32_t i)
+{
+    return q->inst->operands[i]->type;
+}
+
+static inline const struct tir_type *tir_infer_scalar(const struct tir_query *q, enum tir_elem elem)
+{
+    return tir_type_scalar(q->m->types, elem);
+}
+
+static inline const struct tir_type *tir_infer_nothing(const struct tir_query *q)
+{
+    return tir_infer_scalar(q, TIR_NONE);
+}
+
+static inline bool tir_infer_same_but_layout(const struct tir_type *a, const struct tir_type *b)
+{
+    return a->elem == b->elem && a->space == b->space && tir_type_same_shape(a, b);
+}
+
+#endif

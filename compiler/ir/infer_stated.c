@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Result types that are stated: whether an operation can give them.
+
+#include "ir/infer.h"
+
+static const struct tir_type *stated_cast(struct tir_query *q)
+{
+    const struct tir_type *x = tir_infer_operand(q, 0), *t = q->stated;
+    if (t->elem == TIR_MBARRIER)
+        return tir_infer_refuse(q, "an mbarrier is no value");
+    if (!tir_value_fits(q->inst->operands[0], tir_type_with_elem(q->m->types, t, x->elem)))
+        return tir_infer_refuse(q, "%s is cast to %s", tir_infer_text(q, x), tir_infer_text(q, t));
+    if (q->inst->op == TIR_OP_BITCAST && tir_elems[x->elem].bits != tir_elems[t->elem].bits)
+        return tir_infer_refuse(q, "%s and %s have different widths", tir_infer_text(q, x),
+                                tir_infer_text(q, t));
+    return t;
+}
+
+static const struct tir_type *stated_broadcast(struct tir_query *q)
+{
+    const struct tir_type *x = tir_infer_operand(q, 0), *t = q->stated;
+    bool fits = tir_type_is_tile(t) && x->elem == t->elem && x->space == TIR_SPACE_VALUE &&
+                (x->rank == 0 || x->rank == t->rank);
+    for (uint32_t d = 0; fits && d < x->rank; d++)
+        fits = x->shape[d] == 1 || x->shape[d] == t->shape[d];
+    return fits ? t
+                : tir_infer_refuse(q, "%s cannot be repeated as %s", tir_infer_text(q, x),
+                                   tir_infer_text(q, t));
+}
+
+static const struct tir_type *stated_reshape(struct tir_query *q)
+{
+    const struct tir_type *x = tir_infer_operand(q, 0), *t = q->stated;
+    uint32_t i = 0, j = 0;
+    for (;;) {
+        while (i < x->rank && x->shape[i] == 1)
+            i++;
+        while (j < t->rank && t->shape[j] == 1)
+            j++;
+        if (i == x->rank || j == t->rank || x->shape[i] != t->shape[j])
+            break;
+        i++;
+        j++;
+    }
+    if (i < x->rank || j < t->rank || x->elem != t->elem || x->space != TIR_SPACE_VALUE ||
+        t->space != TIR_SPACE_VALUE)
+        return tir_infer_refuse(q, "%s is not %s but for dimensions of size 1",
+                                tir_infer_text(q, x), tir_infer_text(q, t));
+    return t;
+}
+
+static bool all_32_bits(const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (tir_elems[inst->results[i]->type->elem].bits != 32)
+            return false;
+    return true;
+}
+
+static uint64_t bits_of(struct tir_value *const *values, uint32_t count)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bits += tir_elems[values[i]->type->elem].bits;
+    return bits;
+}
+
+static const struct tir_type *stated_machine(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    uint64_t bits = bits_of(inst->results, inst->result_count);
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (!tir_type_is_scalar(inst->results[i]->type))
+            return tir_infer_refuse(q, "results must be scalars");
+    switch ((int)inst->op) {
+    case TIR_OP_LD:
+        if (bits != 8 * (uint64_t)tir_attr_int(inst, TIR_ATTR_width, 0))
+            return tir_infer_refuse(q, "the results have %llu bits", (unsigned long long)bits);
+        break;
+    case TIR_OP_LDMATRIX:
+        if (!tir_is_pow2(inst->result_count) || inst->result_count > 4 || !all_32_bits(inst))
+            return tir_infer_refuse(q, "the results must be 1, 2 or 4 values of 32 bits");
+        break;
+    case TIR_OP_PACK:
+    case TIR_OP_UNPACK:
+        if (bits != bits_of(inst->operands, inst->operand_count))
+            return tir_infer_refuse(q, "the parts and the whole differ in bits");
+        break;
+    default:
+        break;
+    }
+    return q->stated;
+}
+
+static const struct tir_type *stated_extract(struct tir_query *q)
+{
+    const struct tir_type *x = tir_infer_operand(q, 0), *t = q->stated;
+    const struct tir_attr *start = tir_attr_find(q->inst, TIR_ATTR_start);
+    bool fits = tir_type_is_tile(t) && tir_type_is_tile(x) && x->elem == t->elem &&
+                x->rank == t->rank && start && start->list_count == t->rank;
+    for (uint32_t d = 0; fits && d < t->rank; d++)
+        fits = start->list[d] >= 0 && start->list[d] <= x->shape[d] - t->shape[d];
+    return fits ? t
+                : tir_infer_refuse(q, "%s is no part of %s", tir_infer_text(q, t),
+                                   tir_infer_text(q, x));
+}
+
+static const struct tir_type *stated_remote(struct tir_query *q)
+{
+    struct tir_type t = *tir_infer_operand(q, 0);
+    if (t.space != TIR_SPACE_SHARED || tir_infer_operand(q, 1) != tir_infer_scalar(q, TIR_I32))
+        return tir_infer_refuse(q, "a shared buffer and the i32 number of a CTA are needed");
+    t.space = TIR_SPACE_CLUSTER;
+    return tir_type_get(q->m->types, &t);
+}
+
+static const struct tir_type *stated_ring(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    int64_t stages = tir_attr_int(inst, TIR_ATTR_stages, 0);
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        const struct tir_type *t = inst->results[i]->type;
+        if (t->space != TIR_SPACE_SHARED || !t->rank || t->shape[0] != stages)
+            return tir_infer_refuse(q, "%s does not have %lld slots", tir_infer_text(q, t),
+                                    (long long)stages);
+    }
+    return q->stated;
+}
+
+static const struct tir_type *stated_wait(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    bool fits = inst->result_count == inst->operand_count;
+    for (uint32_t i = 0; fits && i < inst->result_count; i++)
+        fits = inst->results[i]->type == inst->operands[i]->type;
+    return fits ? q->stated
+                : tir_infer_refuse(q, "the values after the wait are not those before it");
+}
+
+static const struct tir_type *stated_vote(struct tir_query *q)
+{
+    bool ballot = tir_attr_word(q->inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_ballot;
+    if (tir_infer_operand(q, 0) != tir_infer_scalar(q, TIR_BOOL))
+        return tir_infer_refuse(q, "the vote must be a bool");
+    return tir_infer_scalar(q, ballot ? TIR_U32 : TIR_BOOL);
+}
+
+const struct tir_type *tir_infer_stated(struct tir_query *q)
+{
+    const struct tir_type *t = q->stated;
+    uint32_t axis;
+    if (q->inst->op == TIR_OP_VOTE)
+        return stated_vote(q);
+    if (q->inst->result_count == 0 && tir_ops[q->inst->op].result_count == TIR_MANY && !t)
+        return tir_infer_nothing(q);
+    if (q->inst->op == TIR_OP_REMOTE)
+        return stated_remote(q);
+    if (!t)
+        return tir_infer_refuse(q, "the result type must be stated");
+    switch ((int)q->inst->op) {
+    case TIR_OP_CAST:
+    case TIR_OP_BITCAST:
+        return stated_cast(q);
+    case TIR_OP_BROADCAST:
+        return stated_broadcast(q);
+    case TIR_OP_RESHAPE:
+        return stated_reshape(q);
+    case TIR_OP_IOTA:
+        if (!tir_type_is_tile(t) || !tir_elem_is_int(t->elem))
+            return tir_infer_refuse(q, "indices must be a tile of integers");
+        return tir_infer_axis(q, t->rank, &axis) ? t : NULL;
+    case TIR_OP_CONVERT_LAYOUT:
+        if (!t->layout || !tir_infer_same_but_layout(tir_infer_operand(q, 0), t))
+            return tir_infer_refuse(q, "%s cannot become %s",
+                                    tir_infer_text(q, tir_infer_operand(q, 0)),
+                                    tir_infer_text(q, t));
+        return t;
+    case TIR_OP_EXTRACT:
+        return stated_extract(q);
+    case TIR_OP_RING:
+        return stated_ring(q);
+    case TIR_OP_AWAIT:
+        return stated_wait(q);
+    case TIR_OP_ALLOC:
+        if (t->space != TIR_SPACE_SHARED && t->space != TIR_SPACE_LOCAL)
+            return tir_infer_refuse(q, "a buffer must be shared or local");
+        return t;
+    default:
+        return stated_machine(q);
+    }
+}
