@@ -15,117 +15,20 @@
 // r / 32, the same in each quarter of the lanes. Of a pair, each CTA has those of its rows and
 // those of all columns.
 
-#include "emu/tensor/umma.h"
+#include "emu/tensor/umma_work.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "emu/async/mbarrier.h"
-#include "emu/async/op.h"
 #include "emu/lane/fp.h"
-#include "emu/run/run.h"
-#include "emu/tensor/tmem.h"
 
-enum { ROWS = 16, MOST_N = 256, MOST_K = 64, MOST_UNIT = 16 };
-
-// --- the instruction descriptor ---
-
-static enum emu_type float8(uint32_t code)
-{
-    static const enum emu_type types[] = {EMU_e4m3, EMU_e5m2, EMU_none, EMU_e2m3,
-                                          EMU_e3m2, EMU_e2m1, EMU_none, EMU_none};
-    return types[code];
-}
-
-static enum emu_type type_of(uint32_t code, enum emu_umma_kind kind)
-{
-    switch (kind) {
-    case EMU_UMMA_F16:
-        return code == 0 ? EMU_f16 : code == 1 ? EMU_bf16 : EMU_none;
-    case EMU_UMMA_TF32:
-        return code == 2 ? EMU_tf32 : EMU_none;
-    case EMU_UMMA_F8F6F4:
-        return float8(code);
-    case EMU_UMMA_I8:
-        return code == 0 ? EMU_u8 : code == 1 ? EMU_s8 : EMU_none;
-    case EMU_UMMA_MXF8F6F4:
-        return float8(code);
-    default:
-        return code == 1 ? EMU_e2m1 : EMU_none;
-    }
-}
-
-static enum emu_type result_of(uint32_t code, enum emu_umma_kind kind)
-{
-    if (kind == EMU_UMMA_I8)
-        return code == 2 ? EMU_s32 : EMU_none;
-    return code == 1 ? EMU_f32 : code == 0 && kind != EMU_UMMA_TF32 ? EMU_f16 : EMU_none;
-}
-
-// The kinds with scales: M is in units of 128, and D is f32.
-static bool scaled_shape_of(uint32_t x, enum emu_umma_kind kind, bool pair,
-                            struct emu_umma_shape *s)
-{
-    const bool is_8bit = kind == EMU_UMMA_MXF8F6F4;
-    const uint8_t bits = is_8bit ? 8 : 4;
-    const enum emu_type a = type_of(x >> 7 & 7, kind);
-    const enum emu_type b = type_of(x >> 10 & (is_8bit ? 7 : 3), kind);
-    *s = (struct emu_umma_shape){.m = (x >> 27 & 3) << 7,
-                                 .n = (x >> 17 & 63) << 3,
-                                 .k = 256u / bits,
-                                 .a = {(uint8_t)a, bits, false},
-                                 .b = {(uint8_t)b, bits, false},
-                                 .d = EMU_f32,
-                                 .negate_a = x >> 13 & 1,
-                                 .negate_b = x >> 14 & 1,
-                                 .trans_a = x >> 15 & 1,
-                                 .trans_b = x >> 16 & 1,
-                                 .scale = x >> 23 & 1 ? EMU_ue8m0 : EMU_ue4m3,
-                                 .scale_a = x >> 29 & 3,
-                                 .scale_b = x >> 4 & 3};
-    const bool scale_ok = s->scale == EMU_ue8m0 || kind == EMU_UMMA_MXF4NVF4;
-    const bool trans_ok = is_8bit || !(s->trans_a || s->trans_b || x >> 31);
-    return a && b && scale_ok && trans_ok && (s->m == 128 || (pair && s->m == 256)) && s->n &&
-           s->n <= MOST_N && s->n % (pair ? 16 : 8) == 0 && !(x >> 2 & 1);
-}
-
-bool emu_umma_shape_of(uint32_t x, enum emu_umma_kind kind, uint32_t op, struct emu_umma_shape *s)
-{
-    const bool pair = op & EMU_UMMA_PAIR, ws = op & EMU_UMMA_WS;
-    if (kind >= EMU_UMMA_MXF8F6F4)
-        return scaled_shape_of(x, kind, pair, s);
-    const enum emu_type a = type_of(x >> 7 & 7, kind), b = type_of(x >> 10 & 7, kind);
-    const uint8_t bits = kind == EMU_UMMA_F16 ? 16 : kind == EMU_UMMA_TF32 ? 32 : 8;
-    *s = (struct emu_umma_shape){.m = (x >> 24 & 31) << 4,
-                                 .n = (x >> 17 & 63) << 3,
-                                 .k = 256u / bits,
-                                 .a = {(uint8_t)a, bits, false},
-                                 .b = {(uint8_t)b, bits, false},
-                                 .d = result_of(x >> 4 & 3, kind),
-                                 .negate_a = x >> 13 & 1,
-                                 .negate_b = x >> 14 & 1,
-                                 .trans_a = x >> 15 & 1,
-                                 .trans_b = x >> 16 & 1,
-                                 .saturate = x >> 3 & 1};
-    const bool m_ok =
-        pair ? s->m == 128 || s->m == 256 : s->m == 64 || s->m == 128 || (ws && s->m == 32);
-    const uint32_t step = kind == EMU_UMMA_I8 && s->n > 32 ? 16 : 8;
-    const bool n_ok = ws ? s->n == 64 || s->n == 128 || s->n == 256
-                         : s->n && s->n <= MOST_N && s->n % (pair ? 2 * step : step) == 0;
-    return a && b && s->d && m_ok && n_ok && !(x >> 2 & 1) && !(x & 1 << 6);
-}
+enum { ROWS = 16, MOST_K = 64, MOST_UNIT = 16 };
 
 // --- operations ---
 
-// Every operation of the tensor core: they all stand in one queue.
-struct work {
-    struct emu_op op;
-    void (*done)(struct work *work);
-};
-
 struct product {
-    struct work work;
+    struct emu_umma_work work;
     struct emu_umma_shape s;
     struct emu_cta *ctas[2]; // the pair, or one
     uint32_t count;
@@ -139,7 +42,8 @@ struct product {
 };
 
 struct numbers {
-    double right[MOST_K * (MOST_N + MOST_UNIT)], left[ROWS * MOST_K], sum[ROWS * MOST_N];
+    double right[MOST_K * (EMU_UMMA_MOST_N + MOST_UNIT)], left[ROWS * MOST_K],
+        sum[ROWS * EMU_UMMA_MOST_N];
 };
 
 // In how many parts the columns of D lie, one under the other.
@@ -161,16 +65,6 @@ static void place(const struct product *p, uint32_t row, uint32_t column, uint32
                    : row + column / columns * (EMU_TMEM_LANES / parts);
 }
 
-static struct emu_smem_matrix matrix_of(uint64_t descriptor, bool mn_major)
-{
-    static const uint32_t swizzles[] = {0, 128, 128, 0, 64, 0, 32, 0};
-    struct emu_smem_matrix m = emu_smem_matrix_of(descriptor);
-    m.swizzle = swizzles[descriptor >> 61];
-    m.wide = descriptor >> 61 == 1;
-    m.mn_major = mn_major;
-    return m;
-}
-
 static _Noreturn void fault(struct product *p, enum emu_matrix_fault kind, uint32_t address)
 {
     switch (kind) {
@@ -183,30 +77,6 @@ static _Noreturn void fault(struct product *p, enum emu_matrix_fault kind, uint3
         emu_op_fault(&p->work.op, "uninitialised shared memory is read by tcgen05.mma at 0x%x",
                      address);
     }
-}
-
-// Shared memory is read when the operation is done, and for whoever waits for a commit after it.
-static void read_unit(void *user, const uint8_t *unit)
-{
-    emu_op_access_as(user, unit, 16, EMU_LOAD, EMU_AGENT_UMMA);
-}
-
-static struct emu_smem memory_of(struct work *work, const struct emu_cta *cta)
-{
-    const struct emu_grid *l = cta->launch;
-    return (struct emu_smem){.bytes = cta->shared,
-                             .shadow = l->emu->options.check ? cta->shared_shadow : NULL,
-                             .size = l->shared_size,
-                             .read = work->op.agent ? read_unit : NULL,
-                             .user = &work->op};
-}
-
-// A run of words of a lane, in the order of the tensor core's operations.
-static void access_tensor(struct work *work, const struct emu_cta *cta, uint32_t lane,
-                          uint32_t column, uint32_t count, enum emu_access access)
-{
-    emu_op_access_map(&work->op, &cta->tmem->race, emu_tmem_offset(lane, column), 4 * count, access,
-                      EMU_AGENT_UMMA, EMU_PROXY_TENSOR);
 }
 
 // The mask of zero columns: each part of the columns repeats a span that is used and one that is
@@ -249,8 +119,8 @@ static void check_mask(struct emu_warp *w, uint32_t lane, const struct product *
 // The same of B that has a mask: columns that are zero are not read where they lie apart.
 static void read_masked_b(struct product *p, double *right)
 {
-    const struct emu_smem_matrix m = matrix_of(p->b, p->s.trans_b);
-    const struct emu_smem memory = memory_of(&p->work, p->ctas[0]);
+    const struct emu_smem_matrix m = emu_umma_matrix(p->b, p->s.trans_b);
+    const struct emu_smem memory = emu_umma_memory(&p->work, p->ctas[0]);
     const uint32_t unit = p->s.trans_b ? 128u / p->s.b.bits : 1, shift = mask_shift(p);
     const uint32_t before = shift % unit, wide = (before + p->s.n + unit - 1) / unit * unit;
     const uint32_t step = p->s.trans_b ? wide : 1;
@@ -271,12 +141,12 @@ static void read_masked_b(struct product *p, double *right)
 static void read_b(struct product *p, double *right)
 {
     const uint32_t columns = p->s.n / p->count;
-    const struct emu_smem_matrix m = matrix_of(p->b, p->s.trans_b);
+    const struct emu_smem_matrix m = emu_umma_matrix(p->b, p->s.trans_b);
     if (p->mask)
         read_masked_b(p, right);
     for (uint32_t i = 0; i < p->count && !p->mask; i++) {
         uint32_t address = 0;
-        const struct emu_smem memory = memory_of(&p->work, p->ctas[i]);
+        const struct emu_smem memory = emu_umma_memory(&p->work, p->ctas[i]);
         const enum emu_matrix_fault kind = emu_smem_matrix_read(
             &memory, &m, p->s.b, 0, columns, p->s.k, right + i * columns, 1, p->s.n, &address);
         if (kind)
@@ -289,8 +159,8 @@ static void read_b(struct product *p, double *right)
 // Sixteen rows of the CTA's part of A.
 static void read_a(struct product *p, struct emu_cta *cta, uint32_t row, double *left)
 {
-    const struct emu_smem memory = memory_of(&p->work, cta);
-    const struct emu_smem_matrix m = matrix_of(p->a, p->s.trans_a);
+    const struct emu_smem memory = emu_umma_memory(&p->work, cta);
+    const struct emu_smem_matrix m = emu_umma_matrix(p->a, p->s.trans_a);
     uint32_t address = 0;
     if (!(p->work.op.in->op & EMU_UMMA_A_IN_TMEM)) {
         const enum emu_matrix_fault kind =
@@ -302,7 +172,7 @@ static void read_a(struct product *p, struct emu_cta *cta, uint32_t row, double 
         for (uint32_t i = 0; i < ROWS; i++) {
             uint32_t lane, column;
             place(p, row + i, 0, &lane, &column);
-            access_tensor(&p->work, cta, lane, p->a_address & 0xffff, columns, EMU_LOAD);
+            emu_umma_access(&p->work, cta, lane, p->a_address & 0xffff, columns, EMU_LOAD);
             for (uint32_t c = 0; c < columns; c++)
                 if (cta->tmem->shadow[lane][(p->a_address & 0xffff) + c] == EMU_UNSET)
                     emu_op_fault(&p->work.op,
@@ -326,7 +196,7 @@ static void read_scales(struct product *p, const struct emu_cta *cta, uint32_t s
     const uint32_t mask = count == 4 ? UINT32_MAX : (1u << 8 * count) - 1;
     const uint32_t first = cta->tmem->words[i % 32][column] >> 8 * byte & mask;
     for (uint32_t lane = i % 32; lane < EMU_TMEM_LANES; lane += 32) {
-        access_tensor(&p->work, cta, lane, column, 1, EMU_LOAD);
+        emu_umma_access(&p->work, cta, lane, column, 1, EMU_LOAD);
         if (cta->tmem->shadow[lane][column] == EMU_UNSET)
             emu_op_fault(&p->work.op,
                          "uninitialised tensor memory is read by tcgen05.mma: lane %u column %u of "
@@ -387,7 +257,7 @@ static void access_d(struct product *p, uint32_t cta, uint32_t first)
             uint32_t lane, column;
             place(p, first + i, n, &lane, &column);
             if (!(p->disabled[cta * 4 + lane / 32] >> lane % 32 & 1))
-                access_tensor(&p->work, p->ctas[cta], lane, column, columns, EMU_STORE);
+                emu_umma_access(&p->work, p->ctas[cta], lane, column, columns, EMU_STORE);
         }
 }
 
@@ -403,7 +273,7 @@ static void mark_d(struct product *p, uint8_t status)
             }
 }
 
-static void multiply(struct work *work);
+static void multiply(struct emu_umma_work *work);
 
 // Another product on these columns is in flight.
 static bool is_followed(const struct product *p)
@@ -417,7 +287,7 @@ static bool is_followed(const struct product *p)
     return false;
 }
 
-static void multiply(struct work *work)
+static void multiply(struct emu_umma_work *work)
 {
     struct product *p = (struct product *)work;
     struct numbers x;
@@ -437,45 +307,6 @@ static void multiply(struct work *work)
     }
     if (!is_followed(p))
         mark_d(p, EMU_SET);
-}
-
-static void finish(struct emu_op *op)
-{
-    ((struct work *)op)->done((struct work *)op);
-}
-
-static void describe(const struct emu_op *op, char *text, size_t size)
-{
-    (void)op;
-    snprintf(text, size, "a later tcgen05.commit");
-}
-
-static uint64_t cycles(const struct emu_op *op)
-{
-    const struct work *work = (const struct work *)op;
-    return work->done == multiply ? ((const struct product *)op)->s.n / 2 : 1;
-}
-
-static const struct emu_engine engine = {.name = "tcgen05",
-                                         .unit = EMU_UNIT_MATRIX,
-                                         .latency = 20,
-                                         .cycles = cycles,
-                                         .in_order = true,
-                                         .finish = finish,
-                                         .describe = describe};
-
-static void *work_new(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, size_t size,
-                      void (*done)(struct work *))
-{
-    struct work *work = emu_op_new(w, &engine, lane, size);
-    const uint32_t rank = in->op & EMU_UMMA_PAIR ? w->cta->rank & ~1u : w->cta->rank;
-    if (in->op & EMU_UMMA_PAIR && rank + 1 >= w->launch->cluster_size)
-        emu_fault(w, lane, "cta_group::2 in a CTA without a peer");
-    work->op.group = w->umma_group;
-    emu_op_track(&work->op);
-    work->op.queue = &w->cta->cluster->ctas[rank];
-    work->done = done;
-    return work;
 }
 
 // --- products ---
@@ -524,13 +355,14 @@ EMU_RUN(umma)
     for (uint32_t lane = 0; lane < EMU_WARP; lane++) {
         if (!(mask >> lane & 1))
             continue;
-        struct product *p = work_new(w, in, lane, sizeof *p, multiply);
+        struct product *p = emu_umma_work_new(w, in, lane, sizeof *p, multiply);
         const bool pair = in->op & EMU_UMMA_PAIR;
         const uint32_t descriptor = (uint32_t)value_at(w, &args[3], lane);
         struct emu_cta *first = &w->cta->cluster->ctas[pair ? w->cta->rank & ~1u : w->cta->rank];
         if (!emu_umma_shape_of(descriptor, in->op & EMU_UMMA_KIND, in->op, &p->s))
             emu_fault(w, lane, "tcgen05.mma: the kind has nothing that descriptor 0x%x says",
                       descriptor);
+        p->work.cycles = p->s.n / 2;
         p->count = pair ? 2 : 1;
         for (uint32_t i = 0; i < p->count; i++)
             p->ctas[i] = first + i;
@@ -560,12 +392,12 @@ EMU_RUN(umma)
 // --- commits ---
 
 struct commit {
-    struct work work;
+    struct emu_umma_work work;
     struct emu_mbarrier *barriers[EMU_MAX_CLUSTER];
     uint32_t count;
 };
 
-static void arrive(struct work *work)
+static void arrive(struct emu_umma_work *work)
 {
     struct commit *c = (struct commit *)work;
     const struct emu_by by = emu_by_op(&work->op);
@@ -586,7 +418,7 @@ EMU_RUN(umma_commit)
     for (uint32_t lane = 0; lane < EMU_WARP; lane++) {
         if (!(mask >> lane & 1))
             continue;
-        struct commit *c = work_new(w, in, lane, sizeof *c, arrive);
+        struct commit *c = emu_umma_work_new(w, in, lane, sizeof *c, arrive);
         struct emu_mbarrier *b = emu_mbarrier_at(w, lane, (enum emu_space)in->space, address[lane]);
         if (!(in->op & EMU_UMMA_MULTICAST))
             c->barriers[c->count++] = b;
@@ -600,113 +432,6 @@ EMU_RUN(umma_commit)
                 w, lane, EMU_SHARED_CLUSTER, b->offset + EMU_SHARED_START + emu_rank_bits(i));
         }
         w->umma_group++;
-        emu_op_issued(&c->work.op);
-    }
-}
-
-// --- copies from shared memory ---
-
-struct copy {
-    struct work work;
-    struct emu_cta *ctas[2];
-    uint32_t count, to;
-    uint64_t from;
-};
-
-static const struct {
-    uint8_t rows, units, times; // units of 16 bytes; how often the rows are written
-} copies[] = {
-    [EMU_UMMA_128X256B] = {128, 2, 1},     [EMU_UMMA_128X128B] = {128, 1, 1},
-    [EMU_UMMA_4X256B] = {4, 2, 1},         [EMU_UMMA_64X128B_02_13] = {64, 1, 2},
-    [EMU_UMMA_64X128B_01_23] = {64, 1, 2}, [EMU_UMMA_32X128B_X4] = {32, 1, 4},
-};
-
-// The lane that row r goes to for the n-th time: each pair of warps has all rows.
-static uint32_t lane_of(uint32_t shape, uint32_t r, uint32_t n)
-{
-    if (shape == EMU_UMMA_64X128B_02_13)
-        return r / 32 * 64 + n * 32 + r % 32;
-    return n * copies[shape].rows + r;
-}
-
-// Sixteen narrow elements at the front of 16 bytes become bytes: e2m1 in the middle of each.
-static void widen(const uint8_t *from, uint32_t bits, uint8_t *to)
-{
-    for (uint32_t i = 0; i < 16; i++) {
-        const uint8_t *at = from + i * bits / 8;
-        const uint32_t two = (uint32_t)at[0] | (uint32_t)at[1] << 8;
-        to[i] = (uint8_t)((two >> i * bits % 8 & ((1u << bits) - 1)) << (bits == 4 ? 2 : 0));
-    }
-}
-
-static void copy_mark(const struct copy *c, uint8_t status)
-{
-    const uint32_t shape = c->work.op.in->size, lane = c->to >> 16, column = c->to & 0xffff;
-    for (uint32_t cta = 0; cta < c->count; cta++)
-        for (uint32_t r = 0; r < copies[shape].rows; r++)
-            for (uint32_t n = 0; n < copies[shape].times; n++)
-                memset(&c->ctas[cta]->tmem->shadow[lane + lane_of(shape, r, n)][column], status,
-                       4u * copies[shape].units);
-}
-
-static void copy_unit(struct copy *c, struct emu_cta *cta, uint32_t r, uint32_t u)
-{
-    const struct emu_element byte = emu_element_packed(EMU_u8);
-    const struct emu_smem_matrix m = matrix_of(c->from, false);
-    const struct emu_smem memory = memory_of(&c->work, cta);
-    const uint32_t shape = c->work.op.in->size, bits = c->work.op.in->width;
-    const uint32_t address = emu_smem_unit(&m, byte, r, 16 * u);
-    uint8_t unit[16];
-    if (emu_smem_check(&memory, address))
-        emu_op_fault(&c->work.op, "uninitialised shared memory is read by tcgen05.cp at 0x%x",
-                     address);
-    const uint8_t *from = memory.bytes + (address - EMU_SHARED_START);
-    if (memory.read)
-        memory.read(memory.user, from);
-    if (bits)
-        widen(from, bits, unit);
-    else
-        memcpy(unit, from, sizeof unit);
-    for (uint32_t n = 0; n < copies[shape].times; n++) {
-        const uint32_t lane = (c->to >> 16) + lane_of(shape, r, n);
-        const uint32_t column = (c->to & 0xffff) + 4 * u;
-        access_tensor(&c->work, cta, lane, column, 4, EMU_STORE);
-        memcpy(&cta->tmem->words[lane][column], unit, sizeof unit);
-    }
-}
-
-static void copy_done(struct work *work)
-{
-    struct copy *c = (struct copy *)work;
-    const uint32_t shape = work->op.in->size;
-    for (uint32_t cta = 0; cta < c->count; cta++)
-        for (uint32_t r = 0; r < copies[shape].rows; r++)
-            for (uint32_t u = 0; u < copies[shape].units; u++)
-                copy_unit(c, c->ctas[cta], r, u);
-    copy_mark(c, EMU_SET);
-}
-
-// src[0] + offset: where to; src[1]: descriptor; size: enum emu_umma_copy; width: of the elements
-// that become bytes, or 0
-EMU_RUN(umma_copy)
-{
-    const bool pair = in->op & EMU_UMMA_PAIR;
-    for (uint32_t lane = 0; lane < EMU_WARP; lane++) {
-        if (!(mask >> lane & 1))
-            continue;
-        struct copy *c = work_new(w, in, lane, sizeof *c, copy_done);
-        struct emu_cta *first = &w->cta->cluster->ctas[pair ? w->cta->rank & ~1u : w->cta->rank];
-        c->count = pair ? 2 : 1;
-        c->to = ((const uint32_t *)emu_at_ref(w, in->src[0]))[lane] + (uint32_t)in->offset;
-        c->from = ((const uint64_t *)emu_at_ref(w, in->src[1]))[lane];
-        if (c->to >> 16 && (in->size != EMU_UMMA_4X256B || c->to >> 16 > EMU_TMEM_LANES - 4))
-            emu_fault(w, lane, "misaligned tensor memory address 0x%x of a copy", c->to);
-        for (uint32_t i = 0; i < c->count; i++) {
-            c->ctas[i] = first + i;
-            for (uint32_t k = 0; k < 4u * copies[in->size].units; k++)
-                emu_tmem_check(w, lane, c->ctas[i], (c->to & 0xffff) + k);
-        }
-        copy_mark(c, EMU_IN_FLIGHT);
         emu_op_issued(&c->work.op);
     }
 }

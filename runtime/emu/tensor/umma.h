@@ -34,6 +34,8 @@ enum emu_umma_copy { // of tcgen05.cp
     EMU_UMMA_32X128B_X4
 };
 
+enum { EMU_UMMA_MOST_N = 256 };
+
 // What an instruction descriptor says.
 struct emu_umma_shape {
     uint32_t m, n, k;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operations of the tensor core, which all stand in one queue: what products, commits and copies
+// share.
+#ifndef EMU_UMMA_WORK_H
+#define EMU_UMMA_WORK_H
+
+#include "emu/async/op.h"
+#include "emu/run/run.h"
+#include "emu/tensor/tmem.h"
+#include "emu/tensor/umma.h"
+
+struct emu_umma_work {
+    struct emu_op op;
+    void (*done)(struct emu_umma_work *work);
+    uint64_t cycles; // of the engine; 1 unless it is set
+};
+
+// `size` bytes that begin with the work, in the queue of the CTA or pair; issued by the caller.
+void *emu_umma_work_new(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, size_t size,
+                        void (*done)(struct emu_umma_work *));
+struct emu_smem_matrix emu_umma_matrix(uint64_t descriptor, bool mn_major);
+// Shared memory as it is read when the work is done, for whoever waits for a commit after it.
+struct emu_smem emu_umma_memory(struct emu_umma_work *work, const struct emu_cta *cta);
+// A run of words of a lane, in the order of the tensor core's operations.
+void emu_umma_access(struct emu_umma_work *work, const struct emu_cta *cta, uint32_t lane,
+                     uint32_t column, uint32_t count, enum emu_access access);
+
+#endif
