@@ -50,20 +50,20 @@ void emu_expect(struct emu_loader *ld, char punct)
                    (int)(ld->token.text.len < 40 ? ld->token.text.len : 40), ld->token.text.ptr);
 }
 
-static bool at_dot(const struct emu_loader *ld, const char *name)
+bool emu_at_dot(const struct emu_loader *ld, const char *name)
 {
     return ld->token.kind == EMU_TOK_DOT && emu_str_is(ld->token.text, name);
 }
 
 bool emu_accept_dot(struct emu_loader *ld, const char *name)
 {
-    if (!at_dot(ld, name))
+    if (!emu_at_dot(ld, name))
         return false;
     emu_next(ld);
     return true;
 }
 
-static struct emu_name *expect_word(struct emu_loader *ld)
+struct emu_name *emu_expect_word(struct emu_loader *ld)
 {
     if (ld->token.kind != EMU_TOK_WORD)
         emu_syntax(ld, ld->token.line, "a name expected before '%.*s'",
@@ -73,7 +73,7 @@ static struct emu_name *expect_word(struct emu_loader *ld)
     return name;
 }
 
-static uint64_t expect_int(struct emu_loader *ld)
+uint64_t emu_expect_int(struct emu_loader *ld)
 {
     if (ld->token.kind != EMU_TOK_INT)
         emu_syntax(ld, ld->token.line, "a number expected");
@@ -101,7 +101,7 @@ static void skip_braces(struct emu_loader *ld)
     }
 }
 
-static void skip_parens(struct emu_loader *ld)
+void emu_skip_parens(struct emu_loader *ld)
 {
     if (!emu_accept(ld, '('))
         return;
@@ -122,308 +122,6 @@ static void skip_statement(struct emu_loader *ld)
     }
 }
 
-// What stands before the name of a variable.
-struct decl {
-    enum emu_space space;
-    bool is_reg, is_param;
-    enum emu_type type;
-    uint64_t align;
-    uint32_t vector;
-};
-
-static bool decl_attribute(struct emu_loader *ld, struct decl *d)
-{
-    static const char *const ignored[] = {"ptr", "global", "shared", "const", "local", "generic"};
-    if (emu_accept_dot(ld, "align")) {
-        d->align = expect_int(ld);
-        if (d->align == 0 || d->align > 65536 || (d->align & (d->align - 1)))
-            emu_syntax(ld, ld->token.line, "alignment is not a power of two up to 65536");
-        return true;
-    }
-    if (emu_accept_dot(ld, "attribute") || emu_accept_dot(ld, "unified")) {
-        skip_parens(ld);
-        return true;
-    }
-    if (emu_accept_dot(ld, "v2")) {
-        d->vector = 2;
-        return true;
-    }
-    if (emu_accept_dot(ld, "v4")) {
-        d->vector = 4;
-        return true;
-    }
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        if (emu_accept_dot(ld, ignored[i]))
-            return true;
-    return false;
-}
-
-static struct decl parse_decl(struct emu_loader *ld, enum emu_space space, bool is_reg,
-                              bool is_param)
-{
-    struct decl d = {.space = space, .is_reg = is_reg, .is_param = is_param, .vector = 1};
-    // `.param .u64 .ptr .align 16 p`: the alignment after .ptr is the pointee's, not the
-    // parameter's.
-    while (ld->token.kind == EMU_TOK_DOT) {
-        if (d.type != EMU_none && is_param) {
-            const uint64_t own = d.align;
-            if (!decl_attribute(ld, &d))
-                break;
-            d.align = own;
-            continue;
-        }
-        if (decl_attribute(ld, &d))
-            continue;
-        const enum emu_type type = emu_type_find(ld->token.text);
-        const bool has_size = type == EMU_pred || emu_types[type].bits >= 8;
-        if (!has_size || d.type != EMU_none)
-            emu_syntax(ld, ld->token.line, "'.%.*s' does not belong in a declaration",
-                       (int)ld->token.text.len, ld->token.text.ptr);
-        d.type = type;
-        emu_next(ld);
-    }
-    if (d.type == EMU_none)
-        emu_syntax(ld, ld->token.line, "a type expected");
-    return d;
-}
-
-// The `[n][m]` after a name: elements, 0 for `[]`.
-static uint64_t parse_dims(struct emu_loader *ld)
-{
-    uint64_t count = 1;
-    while (emu_accept(ld, '[')) {
-        const uint64_t n = emu_at(ld, ']') ? 0 : emu_parse_constant(ld);
-        emu_expect(ld, ']');
-        if (n && count > ((uint64_t)1 << 40) / n)
-            emu_syntax(ld, ld->token.line, "array is too large");
-        count *= n;
-    }
-    return count;
-}
-
-static void declare_registers(struct emu_loader *ld, const struct decl *d)
-{
-    const uint32_t limit = 1 << 22; // of the module: even a small text could ask for any number
-    if (!ld->func)
-        emu_syntax(ld, ld->token.line, "a register outside of a function");
-    do {
-        struct emu_name *name = expect_word(ld);
-        uint64_t count = 0;
-        if (emu_accept(ld, '<')) {
-            count = expect_int(ld);
-            emu_expect(ld, '>');
-            if (d->vector != 1)
-                emu_syntax(ld, ld->token.line, "a range of vector registers");
-        } else if (d->vector != 1) {
-            count = d->vector;
-        }
-        if (count > limit || ld->registers + count > limit)
-            emu_syntax(ld, ld->token.line, "more than %u registers", limit);
-        ld->registers += count;
-        struct emu_symbol *s = emu_declare(ld, name, EMU_SYM_REG);
-        s->type = d->type;
-        s->count = (uint32_t)count;
-        s->is_vector = d->vector != 1;
-        s->refs = emu_arena_array(&ld->scratch, count ? count : 1, sizeof *s->refs);
-        memset(s->refs, 0xff, (count ? count : 1) * sizeof *s->refs);
-    } while (emu_accept(ld, ','));
-}
-
-// --- initialisers ---
-
-struct init {
-    uint8_t *bytes;
-    uint64_t at, size;
-    enum emu_type type;
-};
-
-static uint64_t float_bits(struct emu_loader *ld, enum emu_type type, bool negative)
-{
-    const bool is_double = type == EMU_f64 || type == EMU_b64;
-    double value;
-    float narrow;
-    uint32_t bits32 = (uint32_t)ld->token.bits;
-    uint64_t bits = ld->token.bits;
-    if (ld->token.kind == EMU_TOK_F32) {
-        memcpy(&narrow, &bits32, sizeof narrow);
-        value = narrow;
-    } else {
-        memcpy(&value, &bits, sizeof value);
-        narrow = (float)value;
-    }
-    emu_next(ld);
-    if (negative) {
-        value = -value;
-        narrow = -narrow;
-    }
-    memcpy(&bits, &value, sizeof bits);
-    memcpy(&bits32, &narrow, sizeof bits32);
-    return is_double ? bits : bits32;
-}
-
-static uint64_t symbol_address(struct emu_loader *ld, const struct emu_symbol *s)
-{
-    if (s && s->kind == EMU_SYM_FUNC)
-        return emu_func_address(s->func->index);
-    if (!s || s->kind != EMU_SYM_VAR || (s->space != EMU_GLOBAL && s->space != EMU_CONST) ||
-        s->is_extern)
-        emu_syntax(ld, ld->token.line, "this address is not known when the module is loaded");
-    return s->address;
-}
-
-static uint64_t parse_init_address(struct emu_loader *ld)
-{
-    const bool is_generic = emu_str_is(ld->token.text, "generic");
-    if (is_generic) {
-        emu_next(ld);
-        emu_expect(ld, '(');
-    }
-    uint64_t address = symbol_address(ld, expect_word(ld)->symbols);
-    if (is_generic)
-        emu_expect(ld, ')');
-    if (emu_accept(ld, '+'))
-        address += emu_parse_constant(ld);
-    else if (emu_accept(ld, '-'))
-        address -= emu_parse_constant(ld);
-    return address;
-}
-
-static void parse_init_value(struct emu_loader *ld, struct init *init)
-{
-    const uint32_t size = emu_type_size(init->type);
-    const uint32_t line = ld->token.line;
-    uint64_t bits;
-    if (ld->token.kind == EMU_TOK_STRING) {
-        const tir_str text = ld->token.text;
-        if (size != 1 || text.len > init->size - init->at)
-            emu_syntax(ld, line, "this string does not fit");
-        memcpy(init->bytes + init->at, text.ptr, text.len);
-        init->at += text.len;
-        emu_next(ld);
-        return;
-    }
-    if (ld->token.kind == EMU_TOK_WORD) {
-        bits = parse_init_address(ld);
-    } else if (ld->token.kind == EMU_TOK_INT && *ld->lexer.cursor == '(') { // a byte: 0xff00(name)
-        uint64_t mask = ld->token.bits;
-        emu_next(ld);
-        emu_expect(ld, '(');
-        bits = parse_init_address(ld) & mask;
-        emu_expect(ld, ')');
-        for (; mask && !(mask & 1); mask >>= 1)
-            bits >>= 1;
-    } else {
-        const struct emu_lexer before = ld->lexer;
-        const struct emu_token token = ld->token;
-        const bool negative = emu_accept(ld, '-');
-        if (ld->token.kind == EMU_TOK_F32 || ld->token.kind == EMU_TOK_F64) {
-            bits = float_bits(ld, init->type, negative);
-        } else {
-            ld->lexer = before;
-            ld->token = token;
-            bits = emu_parse_constant(ld);
-        }
-    }
-    if (size == 0 || size > 8 || init->size - init->at < size)
-        emu_syntax(ld, line, "too many initial values");
-    for (uint32_t i = 0; i < size; i++)
-        init->bytes[init->at + i] = (uint8_t)(bits >> 8 * i);
-    init->at += size;
-}
-
-static void parse_init(struct emu_loader *ld, struct init *init)
-{
-    if (++ld->depth > 16)
-        emu_syntax(ld, ld->token.line, "initial values nest too deeply");
-    if (emu_accept(ld, '{')) {
-        while (!emu_accept(ld, '}')) {
-            parse_init(ld, init);
-            if (!emu_at(ld, '}'))
-                emu_expect(ld, ',');
-        }
-    } else {
-        parse_init_value(ld, init);
-    }
-    ld->depth--;
-}
-
-// --- variables ---
-
-static void place_variable(struct emu_loader *ld, const struct decl *d, struct emu_symbol *s,
-                           bool is_extern, bool open_array)
-{
-    const uint32_t limit = 1u << 28; // of the module: even a small text could ask for any number
-    struct emu_module *m = ld->module;
-    switch (d->space) {
-    case EMU_GLOBAL:
-    case EMU_CONST:
-        s->is_extern = is_extern;
-        if (!is_extern) {
-            ld->variables += s->size;
-            if (s->size > limit || ld->variables > limit)
-                emu_syntax(ld, s->line, "more than %u bytes of variables", limit);
-            s->address = emu_object_new(ld->emu, s->size, s->align, &ld->trap);
-            *emu_push(ld->keep, &m->objects) = s->address;
-        }
-        break;
-    case EMU_SHARED:
-        s->address = m->shared.len;
-        *emu_push(ld->keep, &m->shared) = (struct emu_shared_var){
-            .size = s->size, .align = s->align, .is_dynamic = is_extern || open_array};
-        break;
-    case EMU_LOCAL:
-        if (!ld->func)
-            emu_syntax(ld, s->line, "a local variable outside of a function");
-        s->address = emu_func_local(ld, s->size, s->align);
-        break;
-    case EMU_GENERIC:
-    case EMU_PARAM:
-    case EMU_SHARED_CLUSTER:
-        break;
-    }
-}
-
-static void declare_variable(struct emu_loader *ld, const struct decl *d, bool is_extern)
-{
-    struct emu_name *name = expect_word(ld);
-    const bool is_array = emu_at(ld, '[');
-    const uint64_t count = parse_dims(ld);
-    const uint32_t element = emu_type_size(d->type);
-    if (element == 0)
-        emu_syntax(ld, ld->token.line, "a predicate has no address");
-    struct emu_symbol *s = name->symbols;
-    if (!s || s->kind != EMU_SYM_VAR || !s->is_extern) // else: the definition of a declaration
-        s = emu_declare(ld, name, EMU_SYM_VAR);
-    s->type = d->type;
-    s->space = d->space;
-    s->size = count * element * d->vector;
-    s->align = d->align ? d->align : element * d->vector;
-    struct init init = {.type = d->type, .size = s->size};
-    if (emu_at(ld, '=')) {
-        if (d->space != EMU_GLOBAL && d->space != EMU_CONST)
-            emu_syntax(ld, ld->token.line,
-                       "only global and constant variables have initial values");
-        emu_next(ld);
-        if (init.size == 0 || init.size > (uint64_t)1 << 30)
-            emu_syntax(ld, ld->token.line, "an initialised array needs its size");
-        init.bytes = emu_arena_alloc(&ld->scratch, init.size);
-        parse_init(ld, &init);
-    }
-    place_variable(ld, d, s, is_extern, is_array && count == 0);
-    if (s->space == EMU_GLOBAL || s->space == EMU_CONST)
-        if (!s->is_extern)
-            emu_object_init(ld->emu, s->address, init.bytes, s->size, s->space == EMU_CONST);
-}
-
-static void parse_variables(struct emu_loader *ld, enum emu_space space, bool is_extern)
-{
-    struct decl d = parse_decl(ld, space, false, false);
-    do
-        declare_variable(ld, &d, is_extern);
-    while (emu_accept(ld, ','));
-    emu_expect(ld, ';');
-}
-
 // --- functions ---
 
 static void add_param(struct emu_loader *ld, struct emu_param **list, uint32_t *count)
@@ -433,9 +131,9 @@ static void add_param(struct emu_loader *ld, struct emu_param **list, uint32_t *
     if (!is_reg && !emu_accept_dot(ld, "param"))
         emu_syntax(ld, ld->token.line, "'.param' expected");
     struct emu_func *f = ld->func;
-    struct decl d = parse_decl(ld, EMU_PARAM, is_reg, true);
-    struct emu_name *name = expect_word(ld);
-    const uint64_t elements = parse_dims(ld);
+    struct emu_decl d = emu_parse_decl(ld, EMU_PARAM, is_reg, true);
+    struct emu_name *name = emu_expect_word(ld);
+    const uint64_t elements = emu_parse_dims(ld);
     struct emu_param p = {.ref = EMU_NO_REF};
     struct emu_symbol *s;
     if (is_reg) {
@@ -486,9 +184,9 @@ static void parse_params(struct emu_loader *ld, struct emu_param **list, uint32_
 static void parse_bounds(struct emu_loader *ld, struct emu_func *f)
 {
     while (ld->token.kind == EMU_TOK_DOT) {
-        const bool threads = at_dot(ld, "maxntid") || at_dot(ld, "reqntid");
-        const bool exact = at_dot(ld, "reqntid"), cluster = at_dot(ld, "reqnctapercluster");
-        if (at_dot(ld, "pragma")) {
+        const bool threads = emu_at_dot(ld, "maxntid") || emu_at_dot(ld, "reqntid");
+        const bool exact = emu_at_dot(ld, "reqntid"), cluster = emu_at_dot(ld, "reqnctapercluster");
+        if (emu_at_dot(ld, "pragma")) {
             emu_next(ld);
             emu_next(ld);
             emu_expect(ld, ';');
@@ -497,7 +195,7 @@ static void parse_bounds(struct emu_loader *ld, struct emu_func *f)
         emu_next(ld);
         uint64_t product = 1;
         for (uint32_t i = 0; ld->token.kind == EMU_TOK_INT; i++) {
-            const uint64_t n = expect_int(ld);
+            const uint64_t n = emu_expect_int(ld);
             if (cluster && i < 3)
                 f->cluster[i] = n > 65536 ? 65536 : (uint32_t)n;
             for (uint32_t k = i; exact && k < 3; k++) // what is not stated is 1
@@ -508,7 +206,7 @@ static void parse_bounds(struct emu_loader *ld, struct emu_func *f)
         }
         if (threads)
             f->max_threads = (uint32_t)product;
-        skip_parens(ld); // .abi_preserve and the like
+        emu_skip_parens(ld); // .abi_preserve and the like
     }
 }
 
@@ -533,7 +231,7 @@ static void parse_function(struct emu_loader *ld, bool is_entry)
     emu_scope_open(ld);
     if (!is_entry && emu_at(ld, '('))
         parse_params(ld, &f->rets, &f->ret_count);
-    struct emu_name *name = expect_word(ld);
+    struct emu_name *name = emu_expect_word(ld);
     f->name = keep_text(ld, name->text);
     if (emu_at(ld, '('))
         parse_params(ld, &f->params, &f->param_count);
@@ -577,14 +275,14 @@ static void parse_function(struct emu_loader *ld, bool is_entry)
 
 static void parse_loc(struct emu_loader *ld)
 {
-    const uint64_t file = expect_int(ld), line = expect_int(ld);
+    const uint64_t file = emu_expect_int(ld), line = emu_expect_int(ld);
     if (ld->token.kind == EMU_TOK_INT)
         emu_next(ld);
     ld->loc = ld->module->locs.len;
     *emu_push(ld->keep, &ld->module->locs) =
         (struct emu_loc){.file = (uint32_t)file, .line = (uint32_t)line};
     while (emu_accept(ld, ',')) { // function_name label [+ n], inlined_at file line column
-        expect_word(ld);
+        emu_expect_word(ld);
         if (ld->token.kind == EMU_TOK_WORD)
             emu_next(ld);
         while (ld->token.kind == EMU_TOK_INT || emu_at(ld, '+'))
@@ -594,23 +292,23 @@ static void parse_loc(struct emu_loader *ld)
 
 static void parse_file(struct emu_loader *ld)
 {
-    const uint64_t id = expect_int(ld);
+    const uint64_t id = emu_expect_int(ld);
     if (ld->token.kind != EMU_TOK_STRING)
         emu_syntax(ld, ld->token.line, "a file name expected");
     *emu_push(ld->keep, &ld->module->files) =
         (struct emu_file){.id = (uint32_t)id, .name = keep_text(ld, ld->token.text)};
     emu_next(ld);
     while (emu_accept(ld, ','))
-        expect_int(ld);
+        emu_expect_int(ld);
 }
 
 // `.branchtargets a, b;` and its relatives, after their label.
 static bool parse_targets(struct emu_loader *ld, struct emu_name *name)
 {
-    const bool proto = at_dot(ld, "callprototype");
-    if (!proto && !at_dot(ld, "branchtargets") && !at_dot(ld, "calltargets"))
+    const bool proto = emu_at_dot(ld, "callprototype");
+    if (!proto && !emu_at_dot(ld, "branchtargets") && !emu_at_dot(ld, "calltargets"))
         return false;
-    const bool branch = at_dot(ld, "branchtargets");
+    const bool branch = emu_at_dot(ld, "branchtargets");
     emu_next(ld);
     struct emu_symbol *s = emu_declare(ld, name, branch ? EMU_SYM_TARGETS : EMU_SYM_PROTO);
     EMU_VEC(struct emu_operand) targets = {0};
@@ -632,9 +330,9 @@ static bool parse_targets(struct emu_loader *ld, struct emu_name *name)
 static void parse_alias(struct emu_loader *ld)
 {
     const uint32_t line = ld->token.line;
-    const struct emu_symbol *alias = expect_word(ld)->symbols;
+    const struct emu_symbol *alias = emu_expect_word(ld)->symbols;
     emu_expect(ld, ',');
-    const struct emu_symbol *target = expect_word(ld)->symbols;
+    const struct emu_symbol *target = emu_expect_word(ld)->symbols;
     emu_expect(ld, ';');
     if (!alias || !target || alias->kind != EMU_SYM_FUNC || target->kind != EMU_SYM_FUNC ||
         !target->func->is_defined || alias->func->is_defined)
@@ -653,14 +351,14 @@ static bool parse_directive(struct emu_loader *ld, bool is_extern)
 {
     if (emu_accept_dot(ld, "global")) {
         // Textures and surfaces can be declared; their names mean nothing.
-        if (at_dot(ld, "texref") || at_dot(ld, "samplerref") || at_dot(ld, "surfref"))
+        if (emu_at_dot(ld, "texref") || emu_at_dot(ld, "samplerref") || emu_at_dot(ld, "surfref"))
             skip_statement(ld);
         else
-            parse_variables(ld, EMU_GLOBAL, is_extern);
+            emu_parse_variables(ld, EMU_GLOBAL, is_extern);
     } else if (emu_accept_dot(ld, "const"))
-        parse_variables(ld, EMU_CONST, is_extern);
+        emu_parse_variables(ld, EMU_CONST, is_extern);
     else if (emu_accept_dot(ld, "shared"))
-        parse_variables(ld, EMU_SHARED, is_extern);
+        emu_parse_variables(ld, EMU_SHARED, is_extern);
     else if (emu_accept_dot(ld, "loc"))
         parse_loc(ld);
     else if (emu_accept_dot(ld, "file"))
@@ -685,11 +383,11 @@ static void parse_local_directive(struct emu_loader *ld)
     if (parse_directive(ld, false))
         return;
     if (emu_accept_dot(ld, "reg")) {
-        struct decl d = parse_decl(ld, EMU_GENERIC, true, false);
-        declare_registers(ld, &d);
+        struct emu_decl d = emu_parse_decl(ld, EMU_GENERIC, true, false);
+        emu_declare_registers(ld, &d);
         emu_expect(ld, ';');
     } else if (emu_accept_dot(ld, "local") || emu_accept_dot(ld, "param")) {
-        parse_variables(ld, EMU_LOCAL, false); // a .param in a body is memory of the frame
+        emu_parse_variables(ld, EMU_LOCAL, false); // a .param in a body is memory of the frame
     } else {
         emu_syntax(ld, ld->token.line, "unknown directive '.%.*s'", (int)ld->token.text.len,
                    ld->token.text.ptr);
@@ -750,9 +448,9 @@ static void parse_body(struct emu_loader *ld)
 // The first three lines of every module; what they say does not matter here.
 static bool parse_header(struct emu_loader *ld)
 {
-    if (!at_dot(ld, "version") && !at_dot(ld, "target") && !at_dot(ld, "address_size"))
+    if (!emu_at_dot(ld, "version") && !emu_at_dot(ld, "target") && !emu_at_dot(ld, "address_size"))
         return false;
-    const bool is_size = at_dot(ld, "address_size");
+    const bool is_size = emu_at_dot(ld, "address_size");
     emu_next(ld);
     if (is_size && (ld->token.kind != EMU_TOK_INT || ld->token.bits != 64))
         emu_syntax(ld, ld->token.line, "only 64-bit addresses are supported");
@@ -773,9 +471,9 @@ void emu_parse(struct emu_loader *ld)
         bool is_extern = false;
         if (parse_header(ld))
             continue;
-        while (at_dot(ld, "extern") || at_dot(ld, "visible") || at_dot(ld, "weak") ||
-               at_dot(ld, "common")) {
-            is_extern |= at_dot(ld, "extern");
+        while (emu_at_dot(ld, "extern") || emu_at_dot(ld, "visible") || emu_at_dot(ld, "weak") ||
+               emu_at_dot(ld, "common")) {
+            is_extern |= emu_at_dot(ld, "extern");
             emu_next(ld);
         }
         if (emu_accept_dot(ld, "entry"))

@@ -141,7 +141,27 @@ void emu_next(struct emu_loader *ld);
 bool emu_at(const struct emu_loader *ld, char punct);
 bool emu_accept(struct emu_loader *ld, char punct);
 void emu_expect(struct emu_loader *ld, char punct);
+bool emu_at_dot(const struct emu_loader *ld, const char *name);
 bool emu_accept_dot(struct emu_loader *ld, const char *name);
+struct emu_name *emu_expect_word(struct emu_loader *ld);
+uint64_t emu_expect_int(struct emu_loader *ld);
+void emu_skip_parens(struct emu_loader *ld); // up to the matching `)`, which is included
+
+// Declarations (variable.c).
+// What stands before the name of a variable.
+struct emu_decl {
+    enum emu_space space;
+    bool is_reg, is_param;
+    enum emu_type type;
+    uint64_t align;
+    uint32_t vector;
+};
+struct emu_decl emu_parse_decl(struct emu_loader *ld, enum emu_space space, bool is_reg,
+                               bool is_param);
+uint64_t emu_parse_dims(struct emu_loader *ld); // `[n][m]` after a name: elements, 0 for `[]`
+void emu_declare_registers(struct emu_loader *ld, const struct emu_decl *d);
+// One statement: all that is declared by it.
+void emu_parse_variables(struct emu_loader *ld, enum emu_space space, bool is_extern);
 
 // Names and scopes.
 struct emu_name *emu_intern(struct emu_loader *ld, tir_str text);
