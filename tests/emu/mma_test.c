@@ -245,7 +245,6 @@ static void check(const struct form *t, uint64_t seed)
     static uint32_t a[MAX_M][MAX_K], b[MAX_M][MAX_K];
     const struct format *fa = format_of(t->a), *fb = format_of(t->b);
     const int stored = t->sparse ? t->k / 2 : t->k;
-    struct rig rig;
     memset(&r, 0, sizeof r);
     memset(&x, 0, sizeof x);
     for (int row = 0; row < t->m; row++)
@@ -267,13 +266,7 @@ static void check(const struct form *t, uint64_t seed)
         draw_scales(t, &r, &x, &seed);
     make_kernel(t, t->m * stored * fa->bits / 1024, t->k * N * fb->bits / 1024,
                 t->c == 'h' ? t->m / 8 : t->m / 4, text, sizeof text);
-    rig_open(&rig);
-    rig_load(&rig, text);
-    const uint64_t buffer = rig_buffer(&rig, &r, sizeof r);
-    rig_param_u64(&rig, buffer);
-    rig_run(&rig, "k", 1, 32);
-    rig_read(&rig, &r, buffer, sizeof r);
-    rig_close(&rig);
+    rig_turn(text, 32, &r, sizeof r);
     for (int lane = 0; lane < 32; lane++)
         for (int v = 0; v < t->m / 4; v++) {
             const int row = lane / 4 + v / 2 * 8, col = lane % 4 * 2 + v % 2;

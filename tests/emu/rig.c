@@ -141,6 +141,18 @@ static const char each_head[] =
     "add.s64 %p1, %p1, %j; mov.b64 %out, 0;\n"
     "ld.global.v2.b64 {%a0, %a1}, [%p0]; ld.global.v2.b64 {%a2, %a3}, [%p0+16];\n";
 
+void rig_turn(const char *ptx, uint32_t block, void *data, size_t size)
+{
+    struct rig r;
+    rig_open(&r);
+    rig_load(&r, ptx);
+    const uint64_t buffer = rig_buffer(&r, data, size);
+    rig_param_u64(&r, buffer);
+    rig_run(&r, "k", 1, block);
+    rig_read(&r, data, buffer, size);
+    rig_close(&r);
+}
+
 void rig_each(const char *body, const uint64_t sources[][4], uint32_t lanes, uint64_t *out)
 {
     struct rig r;

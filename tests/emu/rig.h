@@ -55,6 +55,10 @@ void rig_param_u64(struct rig *r, uint64_t value);
 tir_status rig_try_run(struct rig *r, const char *kernel, uint32_t grid, uint32_t block);
 void rig_run(struct rig *r, const char *kernel, uint32_t grid, uint32_t block);
 
+// All of it for a kernel `k` of one CTA that takes a buffer: what is in `data` goes in, what it has
+// become comes back.
+void rig_turn(const char *ptx, uint32_t block, void *data, size_t size);
+
 // For one instruction: a kernel of one warp that loads sources from the first parameter (one 64-bit
 // slot for each of 4 sources of each lane), runs `body` on %a0..3 (64 bits), %b0..3 (32), %c0..3
 // (16), %f0..3, %d0..3, %h0..3 (f32, f64, f16), and stores %out (64 bits), which is 0 before. Gives

@@ -60,7 +60,6 @@ static void run_load(const struct shape *s, int count, bool packed, uint32_t (*o
     static char text[32768];
     static uint32_t in[128][128];
     char regs[1024];
-    struct rig r;
     for (int i = 0; i < 128; i++)
         for (int t = 0; t < 128; t++)
             in[i][t] = (uint32_t)(t * 1000 + i);
@@ -83,13 +82,8 @@ static void run_load(const struct shape *s, int count, bool packed, uint32_t (*o
         n += (size_t)snprintf(text + n, sizeof text - n, "st.global.b32 [%%q+%d], %%r%d;\n",
                               i * 512, i);
     snprintf(text + n, sizeof text - n, "%s", tcgen05_end);
-    rig_open(&r);
-    rig_load(&r, text);
-    const uint64_t buffer = rig_buffer(&r, in, sizeof in);
-    rig_param_u64(&r, buffer);
-    rig_run(&r, "k", 1, 128);
-    rig_read(&r, out, buffer, sizeof in);
-    rig_close(&r);
+    memcpy(out, in, sizeof in);
+    rig_turn(text, 128, out, sizeof in);
 }
 
 static void loads(void **state)
@@ -163,7 +157,6 @@ static void check_reduction(const struct reduction *f, uint64_t seed)
     static const uint32_t special[] = {0x7fc00000, 0xffc00001, 0x80000000, 0, 0xff800000, 1};
     static char text[4096];
     static uint32_t data[REDUCED + 1][128];
-    struct rig r;
     for (int i = 0; i < REDUCED; i++)
         for (int t = 0; t < 128; t++) {
             const uint64_t x = rig_random(&seed);
@@ -182,14 +175,9 @@ static void check_reduction(const struct reduction *f, uint64_t seed)
              "%%r17}, %%r20, [%%a];\ntcgen05.wait::ld.sync.aligned;\n"
              "st.global.b32 [%%q+%d], %%r20; st.global.b32 [%%q], %%r17;\n%s",
              f->name, REDUCED * 512, tcgen05_end);
-    rig_open(&r);
-    rig_load(&r, text);
     static uint32_t out[REDUCED + 1][128];
-    const uint64_t buffer = rig_buffer(&r, data, sizeof data);
-    rig_param_u64(&r, buffer);
-    rig_run(&r, "k", 1, 128);
-    rig_read(&r, out, buffer, sizeof out);
-    rig_close(&r);
+    memcpy(out, data, sizeof out);
+    rig_turn(text, 128, out, sizeof out);
     for (int t = 0; t < 128; t++) {
         uint32_t v[REDUCED];
         for (int i = 0; i < REDUCED; i++)

@@ -149,7 +149,6 @@ static void check(const struct form *f, int layouts, bool with_strides)
     static const char *const names[] = {"row", "col"};
     const char *layout[4];
     uint64_t seed = (uint64_t)layouts + 1;
-    struct rig r;
     for (int i = 0; i < 4; i++)
         layout[i] = names[layouts >> i & 1];
     const int rows[] = {f->m, f->k, f->m, f->m}, columns[] = {f->k, f->n, f->n, f->n};
@@ -164,13 +163,7 @@ static void check(const struct form *f, int layouts, bool with_strides)
     fill(image + B_AT, f->b, f->n, f->k, layouts & 2, strides[1], b, &seed); // B by its columns
     fill(image + C_AT, f->c, f->m, f->n, !(layouts & 4), strides[2], c, &seed);
     make_kernel(f, layout, strides, with_strides, text, sizeof text);
-    rig_open(&r);
-    rig_load(&r, text);
-    const uint64_t buffer = rig_buffer(&r, image, sizeof image);
-    rig_param_u64(&r, buffer);
-    rig_run(&r, "k", 1, 32);
-    rig_read(&r, image, buffer, sizeof image);
-    rig_close(&r);
+    rig_turn(text, 32, image, sizeof image);
     for (int i = 0; i < f->m; i++)
         for (int j = 0; j < f->n; j++) {
             double want = c[i][j];
@@ -230,17 +223,10 @@ static void stores_what_was_loaded(void **state)
         "wmma.store.d.sync.aligned.row.m16n16k16.s32 [%p], {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7}, %t;\n"
         "ret; }\n";
     int32_t image[16][16];
-    struct rig r;
     (void)state;
     for (int i = 0; i < 256; i++)
         image[i / 16][i % 16] = i / 16 * 100 + i % 16;
-    rig_open(&r);
-    rig_load(&r, text);
-    const uint64_t buffer = rig_buffer(&r, image, sizeof image);
-    rig_param_u64(&r, buffer);
-    rig_run(&r, "k", 1, 32);
-    rig_read(&r, image, buffer, sizeof image);
-    rig_close(&r);
+    rig_turn(text, 32, image, sizeof image);
     for (int i = 0; i < 256; i++)
         assert_int_equal(image[i / 16][i % 16], i % 16 * 100 + i / 16);
 }
