@@ -3,7 +3,6 @@
 
 #include "error.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 static void fill(tir_error *error, tir_status status, int32_t native, const char *format,
@@ -27,8 +26,14 @@ tir_status tir_error_set(tir_error *error, tir_status status, const char *format
 {
     va_list args;
     va_start(args, format);
-    fill(error, status, 0, format, args);
+    tir_error_vset(error, status, format, args);
     va_end(args);
+    return status;
+}
+
+tir_status tir_error_vset(tir_error *error, tir_status status, const char *format, va_list args)
+{
+    fill(error, status, 0, format, args);
     return status;
 }
 

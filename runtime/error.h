@@ -3,6 +3,8 @@
 #ifndef TIR_RUNTIME_ERROR_H
 #define TIR_RUNTIME_ERROR_H
 
+#include <stdarg.h>
+
 #include "tir/base.h"
 
 #if defined(__GNUC__)
@@ -18,6 +20,9 @@
 // is one statement: `return tir_error_set(error, TIR_ERR_INVALID, ...)`.
 tir_status tir_error_set(tir_error *error, tir_status status, const char *format, ...)
     TIR_PRINTF(3, 4);
+
+tir_status tir_error_vset(tir_error *error, tir_status status, const char *format, va_list args)
+    TIR_PRINTF(3, 0);
 
 // The same with the number of the layer below: a CUresult or an errno.
 tir_status tir_error_set_native(tir_error *error, tir_status status, int32_t native,

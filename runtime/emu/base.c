@@ -21,37 +21,16 @@ enum emu_type emu_type_find(tir_str name)
     return EMU_none;
 }
 
-static void fill(tir_error *error, tir_status status, const char *format, va_list args)
-    EMU_PRINTF(3, 0);
-
-static void fill(tir_error *error, tir_status status, const char *format, va_list args)
-{
-    error->status = status;
-    error->native = 0;
-    vsnprintf(error->message, sizeof error->message, format, args);
-    for (char *c = error->message; *c; c++) // names come from hostile text; a message is one line
-        if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
-            *c = '?';
-}
-
 void emu_raise(struct emu_trap *trap, tir_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fill(trap->error, status, format, args);
+    tir_error_vset(trap->error, status, format, args);
     va_end(args);
+    for (char *c = trap->error->message; *c; c++) // names come from text of any bytes
+        if ((unsigned char)*c > '~')
+            *c = '?';
     longjmp(trap->env, 1);
-}
-
-tir_status emu_fail(tir_error *error, tir_status status, const char *format, ...)
-{
-    if (error) {
-        va_list args;
-        va_start(args, format);
-        fill(error, status, format, args);
-        va_end(args);
-    }
-    return status;
 }
 
 void *emu_resize(const tir_allocator *allocator, void *ptr, size_t old_size, size_t new_size)

@@ -10,7 +10,7 @@
 #include <setjmp.h>
 #include <stdbool.h>
 
-#include "tir/base.h"
+#include "error.h"
 
 enum emu_type {
 #define TYPE(name, bits, kind) EMU_##name,
@@ -54,18 +54,9 @@ struct emu_trap {
     tir_error *error; // filled before the jump; never NULL
 };
 
-#if defined(__GNUC__)
-#define EMU_PRINTF(n, m) __attribute__((format(printf, n, m)))
-#else
-#define EMU_PRINTF(n, m)
-#endif
-
 // Fills the trap's error and jumps to it.
 _Noreturn void emu_raise(struct emu_trap *trap, tir_status status, const char *format, ...)
-    EMU_PRINTF(3, 4);
-
-// Fills `error` (NULL is fine) and gives `status` back.
-tir_status emu_fail(tir_error *error, tir_status status, const char *format, ...) EMU_PRINTF(3, 4);
+    TIR_PRINTF(3, 4);
 
 // The allocator's resize, or the C library's. NULL when there is no memory.
 void *emu_resize(const tir_allocator *allocator, void *ptr, size_t old_size, size_t new_size);

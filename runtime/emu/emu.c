@@ -25,7 +25,7 @@ static tir_status object_room(struct emu *emu, tir_error *error)
         emu_resize(&emu->allocator, emu->objects, emu->object_cap * sizeof *emu->objects,
                    cap * sizeof *emu->objects);
     if (!grown)
-        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "out of memory");
     emu->objects = grown;
     emu->object_cap = cap;
     return TIR_OK;
@@ -38,18 +38,18 @@ static tir_status object_new(struct emu *emu, uint64_t size, uint64_t align, uin
     const uint64_t at = align <= 256 ? emu_align_up(emu->next_address, 512) + 256
                                      : emu_align_up(emu->next_address, align);
     if (size > emu->options.memory_limit - emu->memory_used)
-        return emu_fail(error, TIR_ERR_NO_MEMORY,
-                        "device memory: %" PRIu64 " bytes asked for, %" PRIu64 " of %" PRIu64
-                        " in use",
-                        size, emu->memory_used, emu->options.memory_limit);
+        return tir_error_set(error, TIR_ERR_NO_MEMORY,
+                             "device memory: %" PRIu64 " bytes asked for, %" PRIu64 " of %" PRIu64
+                             " in use",
+                             size, emu->memory_used, emu->options.memory_limit);
     if (size >= LAST_ADDRESS || at > LAST_ADDRESS - size - 2 * GAP)
-        return emu_fail(error, TIR_ERR_NO_MEMORY, "device addresses are used up");
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "device addresses are used up");
     tir_status status = object_room(emu, error);
     if (status)
         return status;
     struct emu_object *o = emu_resize(&emu->allocator, NULL, 0, sizeof *o);
     if (!o)
-        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "out of memory");
     *o = (struct emu_object){.address = at,
                              .size = size,
                              .capacity = size,
@@ -60,7 +60,7 @@ static tir_status object_new(struct emu *emu, uint64_t size, uint64_t align, uin
         if (o->bytes)
             emu_resize(&emu->allocator, o->bytes, size + 1, 0);
         emu_resize(&emu->allocator, o, sizeof *o, 0);
-        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "out of memory");
     }
     memset(o->bytes, 0xcd, size); // so that a missed check shows in the result too
     memset(o->shadow, EMU_UNSET, size);
@@ -141,8 +141,8 @@ static tir_status host_range(struct emu *emu, uint64_t address, uint64_t size,
 {
     struct emu_object *o = *out = emu_object_at(emu, address);
     if (!o || address - o->address > o->size || size > o->size - (address - o->address))
-        return emu_fail(error, TIR_ERR_INVALID,
-                        "no %" PRIu64 " bytes of device memory at 0x%" PRIx64, size, address);
+        return tir_error_set(error, TIR_ERR_INVALID,
+                             "no %" PRIu64 " bytes of device memory at 0x%" PRIx64, size, address);
     return TIR_OK;
 }
 
@@ -158,7 +158,7 @@ tir_status emu_free(struct emu *emu, uint64_t address, tir_error *error)
         return TIR_OK;
     const struct emu_object *o = emu_object_at(emu, address);
     if (!o || o->address != address)
-        return emu_fail(error, TIR_ERR_INVALID, "0x%" PRIx64 " is not an allocation", address);
+        return tir_error_set(error, TIR_ERR_INVALID, "0x%" PRIx64 " is not an allocation", address);
     emu_object_drop(emu, address);
     return TIR_OK;
 }
@@ -254,7 +254,7 @@ tir_status emu_create(const struct emu_options *options, struct emu **out, tir_e
     const tir_allocator allocator = options->allocator;
     struct emu *emu = emu_resize(&allocator, NULL, 0, sizeof *emu);
     if (!emu)
-        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "out of memory");
     *emu = (struct emu){.allocator = allocator, .options = *options, .next_address = FIRST_ADDRESS};
     if (!emu->options.sm_count)
         emu->options.sm_count = 8;
@@ -267,7 +267,7 @@ tir_status emu_create(const struct emu_options *options, struct emu **out, tir_e
     emu->isa = emu_isa_create(&emu->allocator);
     if (!emu->isa) {
         emu_resize(&allocator, emu, sizeof *emu, 0);
-        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "out of memory");
     }
     emu->findings.arena.allocator = emu->allocator;
     *out = emu;
@@ -335,7 +335,7 @@ tir_status emu_load(struct emu *emu, tir_str ptx, struct emu_module **out, tir_e
     if (!m) {
         if (ld)
             emu_resize(&emu->allocator, ld, sizeof *ld, 0);
-        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "out of memory");
     }
     memset(ld, 0, sizeof *ld);
     *m = (struct emu_module){.emu = emu};

@@ -10,6 +10,6 @@ struct emu_text {
     size_t len, size;
 };
 
-void emu_put(struct emu_text *t, const char *format, ...) EMU_PRINTF(2, 3);
+void emu_put(struct emu_text *t, const char *format, ...) TIR_PRINTF(2, 3);
 
 #endif

@@ -81,7 +81,7 @@ static void settle(struct emu_mbarrier *b)
 }
 
 static void bad(const struct emu_mbarrier *b, const struct emu_by *by, const char *what,
-                const char *format, ...) EMU_PRINTF(4, 5);
+                const char *format, ...) TIR_PRINTF(4, 5);
 static void bad(const struct emu_mbarrier *b, const struct emu_by *by, const char *what,
                 const char *format, ...)
 {

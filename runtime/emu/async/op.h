@@ -87,6 +87,6 @@ bool emu_op_is_of(const struct emu_cta *cta, const uint8_t *bytes);
 void emu_op_left(const struct emu_op *op);
 
 // Ends the launch: the operation does something wrong.
-_Noreturn void emu_op_fault(struct emu_op *op, const char *format, ...) EMU_PRINTF(2, 3);
+_Noreturn void emu_op_fault(struct emu_op *op, const char *format, ...) TIR_PRINTF(2, 3);
 
 #endif

@@ -32,13 +32,13 @@ struct emu_place emu_place_of(const struct emu_warp *w, uint32_t lane);
 // Ends the launch: the kernel did something wrong. The message is the formatted text, and goes on
 // with where: lines, CTA, thread. It begins as a row of finding.def says, which gives the kind.
 _Noreturn void emu_fault(struct emu_warp *w, uint32_t lane, const char *format, ...)
-    EMU_PRINTF(3, 4);
+    TIR_PRINTF(3, 4);
 // The same for an access to memory: "WHAT SPACE ACCESS of SIZE bytes at ADDRESS".
 _Noreturn void emu_fault_access(struct emu_warp *w, uint32_t lane, const char *what,
                                 const char *access, const char *space, uint64_t address,
                                 uint32_t size);
 // The same as emu_fault, without ending the launch.
-void emu_report(struct emu_warp *w, uint32_t lane, const char *format, ...) EMU_PRINTF(3, 4);
+void emu_report(struct emu_warp *w, uint32_t lane, const char *format, ...) TIR_PRINTF(3, 4);
 
 // What race.c finds; `user`: struct emu_grid.
 void emu_report_conflict(void *user, const struct emu_conflict *conflict);

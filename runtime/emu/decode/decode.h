@@ -19,7 +19,7 @@ struct emu_dec {
 typedef void (*emu_decode_fn)(struct emu_dec *d);
 
 // The text of the instruction is wrong: names it and its line.
-_Noreturn void emu_dec_bad(struct emu_dec *d, const char *format, ...) EMU_PRINTF(2, 3);
+_Noreturn void emu_dec_bad(struct emu_dec *d, const char *format, ...) TIR_PRINTF(2, 3);
 
 // Suffixes. Each call takes one that was not taken; the end checks that none is left.
 bool emu_dec_mod(struct emu_dec *d, const char *name);

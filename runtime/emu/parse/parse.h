@@ -125,7 +125,7 @@ struct emu_loader {
 };
 
 _Noreturn void emu_syntax(struct emu_loader *ld, uint32_t line, const char *format, ...)
-    EMU_PRINTF(3, 4);
+    TIR_PRINTF(3, 4);
 
 // Parses the module's text and decodes each function when its body ends. Raises what is wrong.
 void emu_parse(struct emu_loader *ld);

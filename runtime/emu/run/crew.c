@@ -147,10 +147,10 @@ tir_status emu_crew_run(struct emu_grid *l, uint32_t workers)
     struct emu_crew crew = {.allocator = emu->allocator, .lowest_fault = UINT64_MAX};
     struct worker *all = emu_resize(&emu->allocator, NULL, 0, size);
     if (!all)
-        return emu_fail(l->trap.error, TIR_ERR_NO_MEMORY, "out of memory");
+        return tir_error_set(l->trap.error, TIR_ERR_NO_MEMORY, "out of memory");
     if (pthread_mutex_init(&crew.lock, NULL)) {
         emu_resize(&emu->allocator, all, size, 0);
-        return emu_fail(l->trap.error, TIR_ERR_NO_MEMORY, "out of memory");
+        return tir_error_set(l->trap.error, TIR_ERR_NO_MEMORY, "out of memory");
     }
     if (emu->allocator.resize)
         emu->allocator = (tir_allocator){resize_alone, &crew};

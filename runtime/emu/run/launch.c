@@ -123,7 +123,7 @@ tir_status emu_kernel_info(struct emu_module *module, const char *kernel,
 {
     struct emu_func *f = find_kernel(module, kernel);
     if (!f)
-        return emu_fail(error, TIR_ERR_INVALID, "the module has no kernel '%.100s'", kernel);
+        return tir_error_set(error, TIR_ERR_INVALID, "the module has no kernel '%.100s'", kernel);
     *out = (struct emu_kernel_info){.params_size = f->params_size, .max_threads = f->max_threads};
     const uint64_t end = layout_shared(module, f);
     out->static_shared_bytes = (uint32_t)(end > UINT32_MAX ? UINT32_MAX : end - EMU_SHARED_START);
@@ -143,43 +143,43 @@ static tir_status check_launch(const struct emu_func *f, const struct emu_launch
     const uint32_t *block = launch->block, *grid = launch->grid;
     const uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
     if (block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads == 0 || threads > 1024)
-        return emu_fail(error, TIR_ERR_INVALID, "block of %u x %u x %u threads", block[0], block[1],
-                        block[2]);
+        return tir_error_set(error, TIR_ERR_INVALID, "block of %u x %u x %u threads", block[0],
+                             block[1], block[2]);
     if (f->max_threads && threads > f->max_threads)
-        return emu_fail(error, TIR_ERR_INVALID, "block of %u threads; the kernel allows %u",
-                        (uint32_t)threads, f->max_threads);
+        return tir_error_set(error, TIR_ERR_INVALID, "block of %u threads; the kernel allows %u",
+                             (uint32_t)threads, f->max_threads);
     if (f->block[0] && memcmp(f->block, block, sizeof f->block) != 0)
-        return emu_fail(error, TIR_ERR_INVALID,
-                        "block of %u x %u x %u threads; the kernel requires %u x %u x %u", block[0],
-                        block[1], block[2], f->block[0], f->block[1], f->block[2]);
+        return tir_error_set(error, TIR_ERR_INVALID,
+                             "block of %u x %u x %u threads; the kernel requires %u x %u x %u",
+                             block[0], block[1], block[2], f->block[0], f->block[1], f->block[2]);
     if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || grid[0] > INT32_MAX || grid[1] > 65535 ||
         grid[2] > 65535)
-        return emu_fail(error, TIR_ERR_INVALID, "grid of %u x %u x %u blocks", grid[0], grid[1],
-                        grid[2]);
+        return tir_error_set(error, TIR_ERR_INVALID, "grid of %u x %u x %u blocks", grid[0],
+                             grid[1], grid[2]);
     if (launch->params_size != f->params_size)
-        return emu_fail(error, TIR_ERR_INVALID, "%zu bytes of parameters; the kernel takes %u",
-                        launch->params_size, f->params_size);
+        return tir_error_set(error, TIR_ERR_INVALID, "%zu bytes of parameters; the kernel takes %u",
+                             launch->params_size, f->params_size);
     const uint32_t *cluster = launch->cluster, *own = f->cluster;
     const bool differs = (cluster[0] > 1 && cluster[0] != own[0]) ||
                          (cluster[1] > 1 && cluster[1] != own[1]) ||
                          (cluster[2] > 1 && cluster[2] != own[2]);
     if (own[0] && differs)
-        return emu_fail(error, TIR_ERR_INVALID,
-                        "clusters of %u x %u x %u CTAs; the kernel says %u x %u x %u", cluster[0],
-                        cluster[1], cluster[2], own[0], own[1], own[2]);
+        return tir_error_set(error, TIR_ERR_INVALID,
+                             "clusters of %u x %u x %u CTAs; the kernel says %u x %u x %u",
+                             cluster[0], cluster[1], cluster[2], own[0], own[1], own[2]);
     uint32_t size = 1;
     for (int i = 0; i < 3; i++) {
         const uint32_t n = cluster_of(f, launch, i);
         if (n > EMU_MAX_CLUSTER || grid[i] % n)
-            return emu_fail(error, TIR_ERR_INVALID,
-                            "a grid of %u x %u x %u in clusters of %u x %u x %u", grid[0], grid[1],
-                            grid[2], cluster_of(f, launch, 0), cluster_of(f, launch, 1),
-                            cluster_of(f, launch, 2));
+            return tir_error_set(error, TIR_ERR_INVALID,
+                                 "a grid of %u x %u x %u in clusters of %u x %u x %u", grid[0],
+                                 grid[1], grid[2], cluster_of(f, launch, 0),
+                                 cluster_of(f, launch, 1), cluster_of(f, launch, 2));
         size *= n;
     }
     if (size > EMU_MAX_CLUSTER)
-        return emu_fail(error, TIR_ERR_INVALID, "clusters of %u CTAs; %d are possible", size,
-                        EMU_MAX_CLUSTER);
+        return tir_error_set(error, TIR_ERR_INVALID, "clusters of %u CTAs; %d are possible", size,
+                             EMU_MAX_CLUSTER);
     return TIR_OK;
 }
 
@@ -258,18 +258,18 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     tir_error ignored;
     struct emu_func *f = find_kernel(module, kernel);
     if (!f)
-        return emu_fail(error, TIR_ERR_INVALID, "the module has no kernel '%.100s'", kernel);
+        return tir_error_set(error, TIR_ERR_INVALID, "the module has no kernel '%.100s'", kernel);
     tir_status status = check_launch(f, launch, error);
     if (status)
         return status;
     const uint64_t end = layout_shared(module, f) + launch->shared_bytes;
     if (end > EMU_SHARED_START + EMU_SHARED_LIMIT)
-        return emu_fail(error, TIR_ERR_INVALID, "%llu bytes of shared memory; there are %d",
-                        (unsigned long long)(end - EMU_SHARED_START), EMU_SHARED_LIMIT);
+        return tir_error_set(error, TIR_ERR_INVALID, "%llu bytes of shared memory; there are %d",
+                             (unsigned long long)(end - EMU_SHARED_START), EMU_SHARED_LIMIT);
     apply_fixups(module);
     struct emu_grid *l = emu_resize(&emu->allocator, NULL, 0, sizeof *l);
     if (!l)
-        return emu_fail(error, TIR_ERR_NO_MEMORY, "out of memory");
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "out of memory");
     *l = (struct emu_grid){
         .emu = emu, .module = module, .kernel = f, .stride = 1, .findings = &emu->findings};
     memcpy(l->shape.grid, launch->grid, sizeof l->shape.grid);
