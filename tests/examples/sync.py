@@ -6,7 +6,7 @@ usage: sync.py TIRC LIST [--update]   --update writes the list anew
 
 A line is: target, file, variant, and how many operations of each kind its synchronised text has, as
 the receipt says. A count that grows costs time on the device; one that shrinks is right only when
-sync_check and the emulator agree.
+sync_check and the emulator agree. Of no kernel may sync_check leave anything unproved.
 """
 
 import difflib
@@ -46,6 +46,8 @@ def counts_on(target, tirc, root, source, options):
     for variant in build(tirc, root, source, *options, "--emit=tir", "-o", "/dev/null",
                          f"--arch={target}"):
         texts = [r["text"] for r in variant["records"] if r["text"].startswith(PREFIX)]
+        unproved = [r["text"] for r in variant["records"] if "sync: unchecked" in r["text"]]
+        assert not unproved, (target, source, variant["entry"], unproved)
         assert len(texts) <= 1, texts
         found = texts[0][len(PREFIX):] if texts else "nothing"
         words = " ".join([source, *(o for o in options if o != "-D"), variant["entry"]])

@@ -365,6 +365,8 @@ static void find_args_of_loop(struct sync_program *p, const struct tir_inst *loo
     p->has_data_loops = true;
     bitset_insert(&p->data_loops, loop->id);
     bool outer = has_loop(p, loop);
+    if (!outer)
+        bitset_insert(&p->inner_loops, loop->id);
     for (uint32_t i = 0; i < args; i++) {
         p->args[i].loops |= which[i] && !outer;
         p->args[i].outer |= which[i] && outer;
@@ -511,6 +513,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->classes = arena_array(p->cx->scratch, uint8_t, f->inst_count);
     p->next = arena_array(p->cx->scratch, const struct tir_inst *, f->inst_count);
     p->data_loops = bitset_new(p->cx->scratch, f->inst_count);
+    p->inner_loops = bitset_new(p->cx->scratch, f->inst_count);
     name_tensors(p);
     find_roots(p);
     find_depth(p);
@@ -520,5 +523,6 @@ bool tir_sync_prepare(struct sync_program *p)
     find_instructions(p, f->body);
     find_buffers(p);
     find_args(p);
+    tir_sync_find_counters(p);
     return true;
 }

@@ -27,6 +27,15 @@ static bool is_data_loop(const struct sync_program *p, const struct tir_inst *ow
            bitset_has(&p->data_loops, owner->id);
 }
 
+// How far the agent that is watched has come.
+static int64_t watched_at(const struct sync_run *r)
+{
+    for (uint32_t i = r->watched->depth; i-- > 0;)
+        if (is_data_loop(r->p, r->watched->frames[i].owner))
+            return r->watched->frames[i].at;
+    return 0;
+}
+
 static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, uint64_t h)
 {
     for (uint32_t i = 0; i < a->depth; i++) {
@@ -35,9 +44,13 @@ static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, 
         h = mix(mix(h, f->lanes.thread), f->lanes.mask ? f->lanes.mask[0] : UINT32_MAX);
         if (!f->owner || (f->owner->op != TIR_OP_FOR && f->owner->op != TIR_OP_TILES))
             continue;
-        bool counts = bitset_has(&r->p->needed, f->block->args[0]->id);
+        const struct tir_value *counter = f->block->args[0];
+        bool counts =
+            bitset_has(&r->p->needed, counter->id) && !bitset_has(&r->p->counters, counter->id);
         if (counts || !is_data_loop(r->p, f->owner))
             h = mix(mix(h, (uint64_t)f->at), f->round);
+        else
+            h = mix(h, (uint64_t)(f->at - watched_at(r)));
     }
     return h;
 }
@@ -50,7 +63,8 @@ static uint64_t of_slots(const struct sync_run *r, const struct sync_agent *a, u
             h = mix(
                 mix(h, v->group > a->wgmma_done ? a->wgmma_closed - v->group + 2 : v->group > 0),
                 a->fence_time > v->made);
-        else if (v->kind == SYNC_INT && bitset_has(&r->p->needed, i))
+        else if (v->kind == SYNC_INT && bitset_has(&r->p->needed, i) &&
+                 !bitset_has(&r->p->counters, i))
             h = mix(h, (uint64_t)v->number);
     }
     return h;
@@ -60,7 +74,8 @@ static uint64_t of_agent(const struct sync_run *r, const struct sync_agent *a, u
 {
     h = of_slots(r, a, of_frames(r, a, h));
     h = mix(mix(mix(h, a->stage), a->stopped != NULL), a->wgmma_closed - a->wgmma_done);
-    h = mix(mix(h, a->copies_closed - a->all.known[a->copies]), a->wgmma_open != NULL);
+    h = mix(mix(h, a->copies ? a->copies_closed - a->all.known[a->copies] : 0),
+            a->wgmma_open != NULL);
     for (uint32_t t = 0; t < a->thread_count; t++)
         h = mix(mix(h, a->threads[t].bulk_closed - a->threads[t].bulk_done),
                 a->threads[t].bulk_open != NULL);
@@ -133,7 +148,7 @@ void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct
         return;
     if (!r->watched)
         r->watched = a;
-    if (r->watched != a)
+    if (r->watched != a || f->round < r->p->threshold)
         return;
     uint64_t h = of_records(r);
     for (uint32_t i = 0; i < r->agent_count; i++)

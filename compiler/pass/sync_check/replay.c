@@ -203,7 +203,7 @@ static void start_for(struct sync_run *r, struct sync_agent *a, const struct tir
     if (at == INT64_MIN || end == INT64_MIN) { // by data
         struct sync_value x = tir_sync_value(r, a, inst->operands[TIR_FOR_END]);
         at = 0;
-        end = step * tir_sync_decide(r, &x, r->p->depth + 3);
+        end = step * tir_sync_decide(r, &x, r->most + 1);
     }
     carry(r, a, body->args + 1, inst->operands + TIR_FOR_INIT, inst->result_count);
     if (at >= end) {
@@ -271,6 +271,8 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
     uint32_t count = f->owner->result_count;
     if (f->block == body) {
         carry(r, a, test->args, yield->operands, count);
+        if (bitset_has(&r->p->inner_loops, f->owner->id))
+            r->longest = TIR_MAX(r->longest, f->round + 1);
         f->block = test;
         f->next = tir_sync_visited(r->p, test->first);
         f->round++;
@@ -280,8 +282,8 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
     struct sync_value go = tir_sync_value(r, a, yield->operands[0]);
     if (go.kind == SYNC_EACH || go.varies)
         tir_sync_unchecked(r->p, f->owner, "its condition differs from thread to thread");
-    bool on = go.kind == SYNC_INT ? go.number != 0
-                                  : f->round < r->p->depth + 3 && tir_sync_decide(r, &go, 2);
+    bool on =
+        go.kind == SYNC_INT ? go.number != 0 : f->round < r->most && tir_sync_decide(r, &go, 2);
     carry(r, a, on ? body->args : f->owner->results, test->args, count);
     if (!on) {
         a->depth--;
@@ -315,6 +317,8 @@ static void end_block(struct sync_run *r, struct sync_agent *a)
     carry(r, a, f->block->args + skip, yield->operands, owner->result_count);
     f->round++;
     f->at += f->step;
+    if (bitset_has(&r->p->inner_loops, owner->id))
+        r->longest = TIR_MAX(r->longest, f->round);
     if (owner->op == TIR_OP_TILES ? set_tile(r, a, owner, f->round) : f->at < f->end) {
         if (owner->op == TIR_OP_FOR)
             set_slot(a, f->block->args[0], (struct sync_value){.kind = SYNC_INT, .number = f->at});
@@ -516,8 +520,13 @@ enum sync_outcome tir_sync_replay(struct sync_run *r)
         moved = false;
         for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++) {
             struct sync_agent *a = &r->agents[i];
-            if (a->depth && (!a->stopped || a->stopped_at != r->phases))
-                moved |= step(r, a);
+            if (!a->depth || (a->stopped && a->stopped_at == r->phases))
+                continue;
+            while (step(r, a)) {
+                moved = true;
+                if (!r->hurries || !a->depth || r->outcome != SYNC_GOING || r->recurs)
+                    break;
+            }
         }
     }
     if (r->recurs) // from here on nothing is new

@@ -19,14 +19,24 @@
 
 #include "pass/sync_check/sync_check.h"
 
-enum { WORK_LIMIT = 1000000, MIXED_SEEDS = 2 };
+enum {
+    WORK_LIMIT = 1000000, // of each CTA
+    MIXED_SEEDS = 2,
+    MOST_SHARES = 16
+};
+
+#define ALL UINT32_MAX
 
 struct plan {
     struct sync_program p;
     int64_t *args;
     uint32_t replays;
-    int64_t most; // rounds
+    int64_t most;    // rounds
+    int64_t longest; // rounds of an inner loop
+    int64_t scale;   // of what decides about rounds
+    uint32_t alone;  // the argument that decides about rounds, the others being small; or ALL
     bool decided;
+    bool hurries;
     bool watches, recurs;  // the state of a long loop
     struct sync_run state; // that all replays begin with, once it is made
 };
@@ -150,6 +160,12 @@ static bool are_allowed(struct plan *s)
     return !yield;
 }
 
+// Long enough for the roles to find their pace and for a ring to go round twice.
+static int64_t long_rounds(const struct plan *s)
+{
+    return s->p.threshold + 6 * s->p.depth + 4;
+}
+
 static enum sync_outcome replay_once(struct plan *s, uint32_t waves, uint32_t seed)
 {
     struct tir_arena *arena = s->p.cx->scratch;
@@ -163,11 +179,14 @@ static enum sync_outcome replay_once(struct plan *s, uint32_t waves, uint32_t se
         struct sync_run r = s->state;
         r.args = s->args;
         r.waves = waves;
+        r.most = (uint32_t)(s->watches ? long_rounds(s) : s->p.depth + 2);
         r.seed = seed;
         r.watches = s->watches;
+        r.hurries = s->hurries;
         enum sync_outcome outcome = tir_sync_replay(&r);
         s->replays += outcome != SYNC_AGAIN;
         s->decided = r.decided;
+        s->longest = TIR_MAX(s->longest, r.longest);
         s->recurs |= r.recurs;
         tir_arena_release(arena, mark);
         if (outcome != SYNC_AGAIN)
@@ -202,7 +221,7 @@ static void set_args(struct plan *s, int64_t rounds, int64_t waves)
     for (uint32_t i = 0; i < s->p.f->body->arg_count; i++) {
         int64_t granule = TIR_MAX(s->p.args[i].granule, 1);
         if (s->p.args[i].loops) {
-            s->args[i] = granule * rounds;
+            s->args[i] = s->alone == ALL || s->alone == i ? granule * rounds * s->scale : 1;
         } else if (s->p.args[i].outer) {
             s->args[i] = granule * waves;
             waves = 1; // of rows * columns one is enough
@@ -241,13 +260,20 @@ static enum sync_outcome replay_ragged(struct plan *s)
     return replay(s, s->p.depth);
 }
 
-// Long enough for the roles to find their pace and for a ring to go round twice: does the state
-// recur?
+// Does the state of a long loop recur? Taking turns the roles may need many rounds until they keep
+// pace; when each goes as far as it gets, their pace may take many rounds to repeat. And branches
+// on data may have to be taken.
 static enum sync_outcome replay_long(struct plan *s)
 {
+    enum sync_outcome outcome = SYNC_GOING;
     s->watches = true;
-    set_args(s, 6 * s->p.depth + 4, 1);
-    enum sync_outcome outcome = replay_once(s, 1, 0);
+    set_args(s, long_rounds(s), 1);
+    for (uint32_t way = 0; way < 4 && outcome == SYNC_GOING && !s->recurs; way++) {
+        if (way == 2 && !s->decided)
+            break;
+        s->hurries = way & 1;
+        outcome = replay_once(s, 1, way / 2);
+    }
     if (outcome == SYNC_GOING && !s->recurs && s->replays)
         tir_sync_unchecked_text(
             &s->p, tir_str_format(s->p.f->module->arena,
@@ -256,20 +282,53 @@ static enum sync_outcome replay_long(struct plan *s)
     return outcome;
 }
 
-static enum sync_outcome replay_all(struct plan *s)
+static enum sync_outcome replay_up_to(struct plan *s, int64_t most)
 {
-    int64_t most = s->p.has_data_loops ? 2 * s->p.depth + 2 : 0;
     enum sync_outcome outcome = SYNC_GOING;
-    if (s->p.ctas > SYNC_CTAS)
-        return SYNC_GIVEN_UP;
     for (int64_t rounds = 0; rounds <= most && outcome == SYNC_GOING; rounds++) {
         set_args(s, rounds, waves_of(s, rounds));
         outcome = replay(s, s->p.has_data_loops ? rounds : 1);
     }
+    return outcome;
+}
+
+// Where arguments share the rounds, K / Z or K / 4, none became long: one of them alone, as large
+// as it takes, does it.
+static enum sync_outcome replay_alone(struct plan *s, int64_t most)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    for (uint32_t i = 0; i < s->p.f->body->arg_count; i++) {
+        int64_t before = 0;
+        s->alone = i;
+        for (s->scale = 1; s->p.args[i].loops && s->scale <= MOST_SHARES;) {
+            s->longest = 0;
+            set_args(s, most, waves_of(s, most));
+            outcome = replay(s, most);
+            if (outcome != SYNC_GOING || s->longest <= before)
+                break;
+            if (s->longest >= most)
+                return replay_up_to(s, most - 1);
+            before = s->longest;
+            s->scale *= tir_ceil_div(most, s->longest);
+        }
+    }
+    s->alone = ALL;
+    s->scale = 1;
+    return outcome;
+}
+
+static enum sync_outcome replay_all(struct plan *s)
+{
+    int64_t most = s->p.has_data_loops ? 2 * s->p.depth + 2 : 0;
+    if (s->p.ctas > SYNC_CTAS)
+        return SYNC_GIVEN_UP;
+    enum sync_outcome outcome = replay_up_to(s, most);
     if (outcome == SYNC_GOING && s->p.has_data_loops)
         outcome = replay_apart(s);
     if (outcome == SYNC_GOING && s->p.has_data_loops)
         outcome = replay_ragged(s);
+    if (outcome == SYNC_GOING && s->longest < most)
+        outcome = replay_alone(s, most);
     if (outcome == SYNC_GOING && s->p.has_data_loops)
         outcome = replay_long(s);
     if (!s->replays)
@@ -295,11 +354,18 @@ static void write_receipt(struct plan *s, enum sync_outcome outcome)
 
 enum tir_change tir_pass_sync_check(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct plan s = {.p = {.f = f, .cx = cx, .work_limit = WORK_LIMIT}};
+    struct plan s = {.p =
+                         {
+                             .f = f,
+                             .cx = cx,
+                         },
+                     .alone = ALL,
+                     .scale = 1};
     if (!tir_sync_prepare(&s.p)) {
         write_receipt(&s, SYNC_GOING);
         return TIR_UNCHANGED;
     }
+    s.p.work_limit = WORK_LIMIT * TIR_MIN(s.p.ctas, (uint32_t)SYNC_CTAS);
     if (!tir_sync_limits(&s.p))
         return TIR_FAILED;
     s.args = arena_array(cx->scratch, int64_t, f->body->arg_count + 1);

@@ -237,9 +237,12 @@ struct sync_program {
     uint32_t *buffer_of;          // by value id
     uint32_t buffer_count;
     bool has_wgmma;
-    bool has_data_loops;      // loops whose number of rounds depends on arguments
-    struct bitset data_loops; // by id of the instruction
-    uint32_t ctas;            // of a cluster that are replayed
+    bool has_data_loops;       // loops whose number of rounds depends on arguments
+    struct bitset data_loops;  // by id of the instruction
+    struct bitset inner_loops; // those that have no other in them
+    struct bitset counters;    // values that are only compared, and do so in one direction, by id
+    int64_t threshold;         // rounds after which what they say stays, but for the last ones
+    uint32_t ctas;             // of a cluster that are replayed
     uint32_t role_count;
     uint32_t threads; // of a CTA
     int64_t depth;    // slots of the deepest ring
@@ -269,9 +272,12 @@ struct sync_run {
     // The setting.
     const int64_t *args; // by index in the kernel's block
     uint32_t waves;
-    uint32_t seed; // how branches on data go: 0 not taken, 1 taken, else mixed
-    bool decided;  // some branch was on data
-    bool watches;  // for states that recur
+    uint32_t most;   // rounds of a loop whose length depends on data
+    uint32_t seed;   // how branches on data go: 0 not taken, 1 taken, else mixed
+    bool decided;    // some branch was on data
+    int64_t longest; // rounds of an inner loop
+    bool hurries;    // each agent goes as far as it gets, instead of one step
+    bool watches;    // for states that recur
     bool recurs;
     const struct sync_agent *watched;
     VEC(uint64_t) states;
@@ -308,6 +314,9 @@ static inline const struct tir_inst *tir_sync_visited(const struct sync_program 
 
 // prepare.c: what matters and what varies. False: there is nothing to check.
 bool tir_sync_prepare(struct sync_program *p);
+
+// counters.c: what loops count, and only to know when to end.
+void tir_sync_find_counters(struct sync_program *p);
 
 // limits.c. False: an error was reported.
 bool tir_sync_limits(const struct sync_program *p);

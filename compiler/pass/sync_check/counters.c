@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check on the counters of loops: which only ever say how far a loop has come.
+//
+// A counter that goes into an index or a parity is part of the state, which then never recurs. One
+// that is only compared with what does not change in the loop (k + 256 < K: is there a slot to
+// fill?) is not: what it says changes once, a fixed number of rounds before the end, as in short
+// loops, or at a fixed round (k < 640), which the replay then goes beyond.
+
+#include "pass/sync_check/sync_check.h"
+
+enum { MOST_ROUNDS = 4096 };
+
+struct family { // the values that follow a loop's counter, up or down
+    struct sync_program *p;
+    const struct tir_inst *loop;
+    struct bitset has; // by value id
+};
+
+// Does v stay the same while the loop runs?
+static bool is_invariant(const struct family *f, const struct tir_value *v)
+{
+    if (v->kind == TIR_VALUE_CONST || bitset_has(&f->p->fixed, v->id))
+        return true;
+    const struct tir_block *block = v->def ? v->def->block : v->block;
+    for (; block->owner; block = block->owner->block)
+        if (block->owner == f->loop)
+            return false;
+    return true;
+}
+
+static bool is_comparison(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_LT || inst->op == TIR_OP_LE || inst->op == TIR_OP_GT ||
+           inst->op == TIR_OP_GE || inst->op == TIR_OP_EQ || inst->op == TIR_OP_NE;
+}
+
+static bool is_monotone(const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_ADD:
+    case TIR_OP_SUB:
+    case TIR_OP_MUL:
+    case TIR_OP_MIN:
+    case TIR_OP_MAX:
+    case TIR_OP_CAST:
+        return tir_type_is_scalar(inst->results[0]->type) &&
+               tir_elem_is_int(inst->results[0]->type->elem);
+    case TIR_OP_DIV:
+        return inst->operands[1]->kind == TIR_VALUE_CONST;
+    default:
+        return false;
+    }
+}
+
+// Does inst take one of the family, and else only what does not change?
+static bool takes_one(const struct family *f, const struct tir_inst *inst)
+{
+    uint32_t of = 0;
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        bool member = v && v->kind != TIR_VALUE_CONST && bitset_has(&f->has, v->id);
+        if (!member && (!v || !is_invariant(f, v)))
+            return false;
+        of += member;
+    }
+    return of == 1;
+}
+
+static bool is_needed(const struct sync_program *p, const struct tir_value *v)
+{
+    return !tir_type_is_tile(v->type) && bitset_has(&p->needed, v->id);
+}
+
+// Whether operand i of inst decides anything, as a number.
+static bool matters(const struct sync_program *p, const struct tir_inst *inst, uint32_t i)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_LOAD:
+    case TIR_OP_STORE:
+    case TIR_OP_ATOMIC:
+        if (tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
+            return true;
+        break;
+    case TIR_OP_COPY_ASYNC:
+        return i == TIR_COPY_TO || i == TIR_COPY_MBAR || i == TIR_COPY_CTAS;
+    case TIR_OP_STORE_ASYNC:
+        return i == 0;
+    case TIR_OP_YIELD: {
+        const struct tir_inst *owner = inst->block->owner;
+        return !owner || owner->op != TIR_OP_IF || is_needed(p, owner->results[i]);
+    }
+    default:
+        if (inst->region_count || !inst->result_count)
+            return true;
+        break;
+    }
+    for (uint32_t k = 0; k < inst->result_count; k++)
+        if (is_needed(p, inst->results[k]))
+            return true;
+    return false;
+}
+
+// What v is in round n. False: that depends on arguments.
+static bool at_round(const struct family *f, const struct tir_value *v, int64_t n, int64_t *out)
+{
+    int64_t begin, step, x[2] = {0};
+    if (v->kind == TIR_VALUE_CONST) {
+        *out = v->constant.i;
+        return true;
+    }
+    if (v == f->loop->regions[0]->args[0]) {
+        if (!tir_is_const_int(f->loop->operands[TIR_FOR_BEGIN], &begin) ||
+            !tir_is_const_int(f->loop->operands[TIR_FOR_STEP], &step))
+            return false;
+        *out = begin + n * step;
+        return true;
+    }
+    if (!bitset_has(&f->has, v->id))
+        return false;
+    for (uint32_t i = 0; i < v->def->operand_count; i++)
+        if (!at_round(f, v->def->operands[i], n, &x[i]))
+            return false;
+    union tir_number in[2] = {{.i = x[0]}, {.i = x[1]}}, number = in[0];
+    if (v->def->op != TIR_OP_CAST && !tir_number_apply(v->def->op, v->type->elem, in, &number))
+        return false;
+    *out = number.i;
+    return true;
+}
+
+static int sign_at(const struct family *f, const struct tir_inst *cmp, int64_t n, bool *known)
+{
+    int64_t a, b;
+    *known = at_round(f, cmp->operands[0], n, &a) && at_round(f, cmp->operands[1], n, &b);
+    return *known ? (a > b) - (a < b) : 0;
+}
+
+// The round in which a comparison with a constant first says something else is one to go beyond.
+// False: it is too far away.
+static bool note_threshold(const struct family *f, const struct tir_inst *cmp)
+{
+    bool known;
+    int64_t low = 0, high = MOST_ROUNDS;
+    int first = sign_at(f, cmp, 0, &known);
+    if (!known)
+        return true;
+    if (sign_at(f, cmp, high, &known) == first)
+        return sign_at(f, cmp, INT32_MAX, &known) == first;
+    while (high - low > 1) {
+        int64_t middle = (low + high) / 2;
+        *(sign_at(f, cmp, middle, &known) == first ? &low : &high) = middle;
+    }
+    f->p->threshold = TIR_MAX(f->p->threshold, high);
+    return true;
+}
+
+static bool only_compared(struct family *f)
+{
+    tir_foreach_inst(inst, f->p->f) {
+        if (!f->p->classes[inst->id])
+            continue;
+        bool one = takes_one(f, inst);
+        if (one && is_monotone(inst)) {
+            bitset_insert(&f->has, inst->results[0]->id);
+            continue;
+        }
+        if (one && is_comparison(inst)) {
+            if (!note_threshold(f, inst))
+                return false;
+            continue;
+        }
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            const struct tir_value *v = inst->operands[i];
+            if (v && v->kind != TIR_VALUE_CONST && bitset_has(&f->has, v->id) &&
+                matters(f->p, inst, i))
+                return false;
+        }
+    }
+    return true;
+}
+
+void tir_sync_find_counters(struct sync_program *p)
+{
+    p->counters = bitset_new(p->cx->scratch, p->f->value_count);
+    tir_foreach_inst(inst, p->f) {
+        if (inst->op != TIR_OP_FOR || !bitset_has(&p->data_loops, inst->id))
+            continue;
+        struct family f = {p, inst, bitset_new(p->cx->scratch, p->f->value_count)};
+        bitset_insert(&f.has, inst->regions[0]->args[0]->id);
+        if (!only_compared(&f))
+            continue;
+        for (uint32_t i = 0; i < p->counters.bits / 64 + 1; i++)
+            p->counters.words[i] |= f.has.words[i];
+    }
+}
