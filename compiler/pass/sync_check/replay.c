@@ -95,7 +95,7 @@ static struct sync_lanes lanes_where(struct sync_run *r, struct sync_agent *a,
         mask[w] &= outer;
         all &= mask[w] == outer;
     }
-    if (all || !is_uniform(r, a, mask))
+    if (all || r->outcome != SYNC_GOING || !is_uniform(r, a, mask))
         return *within;
     struct sync_lanes out = {.mask = mask, .count = bits_of(mask[0])};
     uint32_t lane = SYNC_PART;

@@ -6,8 +6,8 @@ Usage: mutants.py TIRC SURVIVORS GOLDEN FILE... [--update]
 Each FILE is one kernel; what leaves the barrier pass is what sync_check must accept. A mutant lacks one arrive, wait, fence,
 barrier, commit or copy, has it one statement earlier or later, or has another count, parity, number
 of bytes, of groups, of threads, or does not carry a slot or a parity on. Every mutant must be refused,
-those of kernels that are written in form synced with the message that GOLDEN has (--update writes it
-anew), or be harmless: SURVIVORS says why, as
+as many of each kernel as GOLDEN says, those of kernels that are written in form synced with the
+message that it has (--update writes it anew), or be harmless: SURVIVORS says why, as
 `what was done | the line it was done to, a regular expression | why nothing can go wrong`. Mutants
 that are no programs (a name used before it is defined) are left out.
 """
@@ -189,8 +189,10 @@ def main(tirc, survivors, golden_path, *paths):
         caught, harmless, unexplained = run(tirc, path, rules, golden if written else [])
         failed += unexplained
         total += caught + harmless + unexplained
-        print(f"{pathlib.Path(path).name}: {caught} of {caught + harmless + unexplained} mutants "
-              f"refused, {harmless} harmless")
+        counts = (f"{pathlib.Path(path).parent.name}/{pathlib.Path(path).name}: {caught} of "
+                  f"{caught + harmless + unexplained} mutants refused")
+        print(f"{counts}, {harmless} harmless")
+        golden.append(counts)  # a reason must not hide that fewer are refused
     text = "\n".join(golden) + "\n"
     golden_path = pathlib.Path(golden_path)
     if update:
