@@ -64,19 +64,32 @@ static int64_t element_of(const struct sync_run *r, const struct sync_agent *a,
     return element;
 }
 
+// A point is an element and the thread that touches it.
+static int64_t point_of(const struct sync_agent *a, int64_t element, uint32_t i)
+{
+    return element * SYNC_POINT + a->cta * 1024 + a->first_warp * SYNC_LANES + i;
+}
+
+static void sort_points(int64_t *points, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++)
+        if (points[i] < points[i - 1]) {
+            qsort(points, count, sizeof *points, compare);
+            return;
+        }
+}
+
 void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                      const struct sync_buffer *of, struct sync_record *access)
 {
     const struct sync_agent *a = who->agent;
-    bool each = false;
+    bool each = false, apart = true;
     for (uint32_t d = 0; d < of->rank; d++) {
         enum sync_kind kind = tir_sync_value(r, a, tir_ref_indices(inst)[d]).kind;
         if (kind != SYNC_INT && kind != SYNC_EACH)
             return;
         each |= kind == SYNC_EACH;
     }
-    if (!each)
-        return;
     uint32_t count = a->warps * SYNC_LANES, n = 0;
     int64_t *points = arena_array(r->arena, int64_t, count);
     uint64_t same = inst->block->owner ? inst->block->owner->id + 1 : 1;
@@ -87,17 +100,17 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
         same = same * UINT64_C(0x100000001b3) ^
                (uint64_t)(element - (int64_t)(a->first_warp * SYNC_LANES + i));
         if (element >= 0)
-            points[n++] = element;
+            points[n++] = point_of(a, element, i);
     }
-    r->p->work += count;
-    qsort(points, n, sizeof *points, compare);
-    bool apart = true;
+    r->p->work += count / 4;
+    sort_points(points, n);
     for (uint32_t i = 1; i < n; i++)
-        apart &= points[i] != points[i - 1];
+        apart &= points[i] / SYNC_POINT != points[i - 1] / SYNC_POINT;
     access->points = points;
     access->point_count = n;
-    access->same = apart ? same | 1 : 0;
     access->exact = true;
+    if (each)
+        access->same = apart ? same | 1 : 0;
 }
 
 static bool boxes_meet(const struct sync_box *a, const struct sync_box *b, uint32_t rank)
@@ -127,6 +140,7 @@ static bool point_in_box(const struct tir_type *t, int64_t element, const struct
     return true;
 }
 
+// Does one thread touch an element of a, and another one the same of b?
 static bool points_meet(const struct tir_type *t, const struct sync_record *a,
                         const struct sync_record *b)
 {
@@ -134,19 +148,28 @@ static bool points_meet(const struct tir_type *t, const struct sync_record *a,
         return points_meet(t, b, a);
     if (!b->points) {
         for (uint32_t i = 0; i < a->point_count; i++)
-            if (point_in_box(t, a->points[i], &b->box))
+            if (point_in_box(t, a->points[i] / SYNC_POINT, &b->box))
                 return true;
         return false;
     }
     for (uint32_t i = 0, j = 0; i < a->point_count && j < b->point_count;) {
-        if (a->points[i] == b->points[j])
+        int64_t x = a->points[i], y = b->points[j];
+        if (x / SYNC_POINT == y / SYNC_POINT && x != y)
             return true;
-        if (a->points[i] < b->points[j])
+        // Equal: the next one may be of the same element and another thread.
+        bool more = i + 1 < a->point_count && a->points[i + 1] / SYNC_POINT == x / SYNC_POINT;
+        if (x == y ? more : x < y)
             i++;
         else
             j++;
     }
     return false;
+}
+
+static bool same_points(const struct sync_record *a, const struct sync_record *b)
+{
+    return a->points && b->points && a->point_count == b->point_count &&
+           !memcmp(a->points, b->points, a->point_count * sizeof *a->points);
 }
 
 // The bytes that a box spans, from the first to behind the last.
@@ -288,8 +311,7 @@ static bool is_superseded(const struct sync_who *who, const struct sync_record *
                           const struct sync_record *now, uint32_t rank)
 {
     if (now->points || !now->exact)
-        return old->by == now->by && old->strand == now->strand && old->same == now->same &&
-               old->same && old->points && now->points;
+        return old->by == now->by && old->strand == now->strand && same_points(old, now);
     if (!box_covers(&now->box, &old->box, rank))
         return false;
     if (now->access == SYNC_WRITE && is_ordered(who, old, now))

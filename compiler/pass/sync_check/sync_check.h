@@ -38,8 +38,9 @@ enum {
     SYNC_DEPTH = 24,     // of blocks
     SYNC_RECORDS = 1024, // of one buffer
     SYNC_SPLITS = 8,
-    SYNC_ELECTED = 32, // as the name of a lane: the one elect_sync picks
-    SYNC_PART = 33     // several lanes, but not all
+    SYNC_POINT = 1024 * SYNC_CTAS, // threads of a cluster
+    SYNC_ELECTED = 32,             // as the name of a lane: the one elect_sync picks
+    SYNC_PART = 33                 // several lanes, but not all
 };
 
 struct sync_clock { // by strand
@@ -74,7 +75,7 @@ struct sync_record { // an access that was made
     const struct tir_inst *by;
     struct sync_box box;
     uint64_t same;         // accesses with equal keys give each thread the same elements; 0: none
-    const int64_t *points; // the elements, sorted, where they are not the whole box
+    const int64_t *points; // element * SYNC_POINT + thread, sorted; NULL: the whole box
     uint32_t point_count;
     uint32_t at;
     uint16_t strand;
@@ -371,7 +372,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
 // The slice that inst names of a buffer.
 void tir_sync_view(const struct sync_agent *a, const struct tir_inst *inst,
                    const struct sync_buffer *of, struct sync_buffer *out);
-// Where each thread has an index of its own: the elements that `who` touches.
+// Where threads have single elements: those that `who` touches.
 void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                      const struct sync_buffer *of, struct sync_record *access);
 
