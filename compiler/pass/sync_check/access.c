@@ -75,14 +75,25 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
                          enum sync_access access)
 {
     struct tir_value *base = tir_ref_base(inst);
-    if (base->type->space != TIR_SPACE_SHARED && base->type->space != TIR_SPACE_CLUSTER)
+    bool tensor = bitset_has(&r->p->tensors, base->id);
+    if (!tensor && base->type->space != TIR_SPACE_SHARED && base->type->space != TIR_SPACE_CLUSTER)
         return;
+    if (tensor && access != SYNC_READ && inst->operands[TIR_STORE_MASK])
+        return; // where it stores depends on data
+    for (uint32_t d = 0; tensor && d < base->type->rank; d++) {
+        struct sync_value at = tir_sync_value(r, who->agent, tir_ref_indices(inst)[d]);
+        if (at.kind == SYNC_INT && at.number < 0)
+            return; // a part of the tile is nowhere
+    }
     const struct sync_buffer *of = buffer_of(r, who->agent, inst, base);
     if (!of)
         return;
     struct sync_buffer b;
     tir_sync_view(who->agent, inst, of, &b);
     struct sync_record record = ordinary(who, inst, access);
+    record.crew = (uint8_t)who->agent->role_id;
+    record.layout = tile->layout;
+    memcpy(record.dims, b.dim, sizeof record.dims);
     record.same = same_elements(r, who->agent, inst, tile, &b);
     if (!tile->rank)
         tir_sync_points(r, who, inst, of, &record);

@@ -49,7 +49,7 @@ static int compare(const void *a, const void *b)
 static int64_t element_of(const struct sync_run *r, const struct sync_agent *a,
                           const struct tir_inst *inst, const struct sync_buffer *of, uint32_t i)
 {
-    const struct tir_type *t = r->p->roots.at[of->root].alloc->type;
+    const struct sync_root *root = &r->p->roots.at[of->root];
     int64_t at[TIR_MAX_RANK], element = 0;
     memcpy(at, of->box.begin, sizeof at);
     for (uint32_t d = 0; d < of->rank; d++) {
@@ -59,8 +59,8 @@ static int64_t element_of(const struct sync_run *r, const struct sync_agent *a,
             return -1;
         at[of->dim[d]] += x;
     }
-    for (uint32_t d = 0; d < t->rank; d++)
-        element = element * t->shape[d] + at[d];
+    for (uint32_t d = 0; d < root->alloc->type->rank; d++)
+        element = element * root->shape[d] + at[d];
     return element;
 }
 
@@ -129,11 +129,11 @@ static bool box_covers(const struct sync_box *a, const struct sync_box *b, uint3
     return true;
 }
 
-static bool point_in_box(const struct tir_type *t, int64_t element, const struct sync_box *box)
+static bool point_in_box(const struct sync_root *root, int64_t element, const struct sync_box *box)
 {
-    for (uint32_t d = t->rank; d-- > 0;) {
-        int64_t x = element % t->shape[d];
-        element /= t->shape[d];
+    for (uint32_t d = root->alloc->type->rank; d-- > 0;) {
+        int64_t x = element % root->shape[d];
+        element /= root->shape[d];
         if (x < box->begin[d] || x >= box->begin[d] + box->size[d])
             return false;
     }
@@ -141,14 +141,14 @@ static bool point_in_box(const struct tir_type *t, int64_t element, const struct
 }
 
 // Does one thread touch an element of a, and another one the same of b?
-static bool points_meet(const struct tir_type *t, const struct sync_record *a,
+static bool points_meet(const struct sync_root *root, const struct sync_record *a,
                         const struct sync_record *b)
 {
     if (!a->points)
-        return points_meet(t, b, a);
+        return points_meet(root, b, a);
     if (!b->points) {
         for (uint32_t i = 0; i < a->point_count; i++)
-            if (point_in_box(t, a->points[i] / SYNC_POINT, &b->box))
+            if (point_in_box(root, a->points[i] / SYNC_POINT, &b->box))
                 return true;
         return false;
     }
@@ -320,6 +320,73 @@ static bool is_superseded(const struct sync_who *who, const struct sync_record *
            old->same == now->same;
 }
 
+// Who of the crew has the element at `coord` of the tensor.
+static uint32_t owner_of(const struct sync_record *record, const int64_t *coord)
+{
+    int64_t in_tile[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < record->layout->rank; d++)
+        in_tile[d] = coord[record->dims[d]] - record->box.begin[record->dims[d]];
+    struct tir_layout_at at = tir_layout_find(record->layout, in_tile);
+    return at.at[TIR_AXIS_WARP] * SYNC_LANES + at.at[TIR_AXIS_LANE];
+}
+
+// Has another thread an element in one of two tiles than in the other? Some elements are asked.
+static bool owners_differ(const struct sync_record *a, const struct sync_record *b, uint32_t rank)
+{
+    int64_t begin[TIR_MAX_RANK], size[TIR_MAX_RANK], coord[TIR_MAX_RANK], count = 1;
+    for (uint32_t d = 0; d < rank; d++) {
+        int64_t end = TIR_MIN(a->box.begin[d] + a->box.size[d], b->box.begin[d] + b->box.size[d]);
+        begin[d] = TIR_MAX(a->box.begin[d], b->box.begin[d]);
+        size[d] = end - begin[d];
+        count *= size[d];
+    }
+    int64_t step = count / 256 | 1; // odd, so that it leaves out no column
+    for (int64_t i = 0; i < count; i += step) {
+        int64_t left = i;
+        for (uint32_t d = rank; d-- > 0; left /= size[d])
+            coord[d] = begin[d] + left % size[d];
+        if (owner_of(a, coord) != owner_of(b, coord))
+            return true;
+    }
+    return false;
+}
+
+// Whether two threads are sure to touch the same element: in global memory, where threads mostly
+// come back to their own, that two boxes meet is not enough.
+static bool surely_meet(const struct sync_root *root, const struct sync_record *old,
+                        const struct sync_record *now)
+{
+    uint32_t rank = root->alloc->type->rank;
+    const struct tir_layout *a = old->layout, *b = now->layout;
+    if (!old->exact || !now->exact || !boxes_meet(&old->box, &now->box, rank))
+        return false;
+    if ((old->points && now->points) || (old->crew && now->crew && old->crew != now->crew))
+        return (!old->points && !now->points) || points_meet(root, old, now);
+    return !old->points && !now->points && a && b && !a->replica_count && !b->replica_count &&
+           owners_differ(old, now, rank);
+}
+
+// Stores are remembered, and compared with what comes after them.
+static void access_tensor(struct sync_run *r, const struct sync_who *who,
+                          const struct sync_buffer *b, const struct sync_record *now)
+{
+    const struct sync_root *root = &r->p->roots.at[b->root];
+    struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + b->root];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->records.len; i++) {
+        struct sync_record *old = &s->records.at[i];
+        if (may_conflict(who, old, now) && surely_meet(root, old, now)) {
+            report(r, who, b->root, old, now);
+            return;
+        }
+        if (!is_superseded(who, old, now, root->alloc->type->rank))
+            s->records.at[kept++] = *old;
+    }
+    s->records.len = kept;
+    if (now->access != SYNC_READ && kept < SYNC_STORES)
+        vec_push(r->arena, &s->records, *now);
+}
+
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
                      struct sync_record now)
 {
@@ -328,12 +395,16 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
     struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + b->root];
     now.box = b->box;
     now.exact = now.points || b->exact;
+    if (root->is_tensor) {
+        access_tensor(r, who, b, &now);
+        return;
+    }
     uint32_t kept = 0;
     r->p->work += s->records.len / 4 + 1;
     for (uint32_t i = 0; i < s->records.len; i++) {
         struct sync_record *old = &s->records.at[i];
         bool conflict = boxes_meet(&old->box, &now.box, t->rank) && may_conflict(who, old, &now) &&
-                        ((!old->points && !now.points) || points_meet(t, old, &now));
+                        ((!old->points && !now.points) || points_meet(root, old, &now));
         if (conflict && old->exact && now.exact) {
             report(r, who, b->root, old, &now);
             return;

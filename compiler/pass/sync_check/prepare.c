@@ -52,6 +52,13 @@ static bool is_opaque(const struct tir_inst *inst)
     }
 }
 
+// Loads and stores of a tensor that others of the CTA store to or load from.
+static bool is_tensor_event(const struct sync_program *p, const struct tir_inst *inst)
+{
+    return (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC) &&
+           bitset_has(&p->tensors, tir_ref_base(inst)->id);
+}
+
 static bool is_event(const struct tir_inst *inst)
 {
     switch ((int)inst->op) {
@@ -245,7 +252,7 @@ static enum sync_class class_of(const struct sync_program *p, const struct tir_i
     default:
         break;
     }
-    if (is_event(inst) || tir_has_tile(inst) || !inst->result_count)
+    if (is_event(inst) || is_tensor_event(p, inst) || tir_has_tile(inst) || !inst->result_count)
         return SYNC_OTHER;
     if (bitset_has(&p->fixed, inst->results[0]->id))
         return SYNC_ONCE;
@@ -281,6 +288,14 @@ static void find_visited(struct sync_program *p)
             visit(&w, inst);
     while (w.work.len)
         trace(&w, vec_pop(&w.work));
+    struct walker places = {.p = p, .found = &p->places, .visits = true};
+    tir_foreach_inst(inst, p->f)
+        if (is_tensor_event(p, inst)) {
+            visit(&places, inst);
+            need_slice(&places, inst);
+        }
+    while (places.work.len)
+        trace(&places, vec_pop(&places.work));
 }
 
 // The kernel's arguments that decide how often loops run.
@@ -409,6 +424,7 @@ static void find_roots(struct sync_program *p)
                                  .begin = tir_attr_int(inst, TIR_ATTR_offset, elsewhere),
                                  .is_mbarrier = t->elem == TIR_MBARRIER,
                                  .first_barrier = p->mbarrier_count};
+        memcpy(root.shape, t->shape, t->rank * sizeof *root.shape);
         root.end = root.begin + tir_buffer_bytes(t);
         if (!placed)
             elsewhere = root.end;
@@ -469,23 +485,50 @@ static void find_classes(struct sync_program *p)
     p->class_first[p->class_count] = warps;
 }
 
-// What threads share in global memory is not looked at.
-static void name_tensors(struct sync_program *p)
+// Threads that wait for each other by other means than barriers.
+static bool has_flags(const struct sync_program *p)
 {
+    tir_foreach_inst(inst, p->f)
+        if (inst->op == TIR_OP_PTX ||
+            (inst->op == TIR_OP_FENCE &&
+             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_wgmma &&
+             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_async_shared &&
+             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_mbarrier_init))
+            return true;
+    return false;
+}
+
+static void add_tensor(struct sync_program *p, const struct tir_value *v)
+{
+    struct sync_root root = {.alloc = v, .is_tensor = true};
+    bitset_insert(&p->tensors, v->id);
+    vec_push(p->cx->scratch, &p->roots, root);
+}
+
+// Of tensors that are loaded and stored, the order among the threads of a CTA is looked at, and
+// that among CTAs is not.
+static void find_tensors(struct sync_program *p)
+{
+    bool flags = has_flags(p);
     for (uint32_t i = 0; i < p->f->param_count; i++) {
-        bool reads = false, writes = false;
+        bool loads = false, stores = false, reads = false, writes = false;
         const struct tir_value *v = p->f->params[i].value;
         tir_foreach_inst(inst, p->f) {
             if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != v)
                 continue;
+            loads |= inst->op == TIR_OP_LOAD;
+            stores |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
             reads |= inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC;
             writes |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_STORE_ASYNC ||
                       inst->op == TIR_OP_ATOMIC;
         }
+        if (loads && stores && !flags)
+            add_tensor(p, v);
         if (reads && writes)
-            tir_sync_unchecked_text(p, tir_str_format(p->f->module->arena,
-                                                      "%s in global memory, read and written",
-                                                      p->f->params[i].name));
+            tir_sync_unchecked_text(
+                p, tir_str_format(p->f->module->arena,
+                                  "%s in global memory, read and written, among CTAs",
+                                  p->f->params[i].name));
     }
 }
 
@@ -499,6 +542,11 @@ bool tir_sync_prepare(struct sync_program *p)
         if (is_opaque(inst))
             tir_sync_unchecked(p, inst, "what it does with shared memory is not known");
     }
+    p->tensors = bitset_new(p->cx->scratch, f->value_count);
+    find_roots(p);
+    find_tensors(p);
+    for (uint32_t i = 0; i < p->roots.len; i++)
+        any |= p->roots.at[i].is_tensor;
     if (!any)
         return false;
     p->threads = TIR_MAX(f->threads, SYNC_LANES);
@@ -507,6 +555,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->ctas = (uint32_t)TIR_MIN(ctas, SYNC_CTAS + 1);
     p->visited = bitset_new(p->cx->scratch, f->inst_count);
     p->needed = bitset_new(p->cx->scratch, f->value_count);
+    p->places = bitset_new(p->cx->scratch, f->value_count);
     p->fixed = bitset_new(p->cx->scratch, f->value_count);
     p->constant = bitset_new(p->cx->scratch, f->value_count);
     p->strands = SYNC_STRANDS;
@@ -514,8 +563,6 @@ bool tir_sync_prepare(struct sync_program *p)
     p->next = arena_array(p->cx->scratch, const struct tir_inst *, f->inst_count);
     p->data_loops = bitset_new(p->cx->scratch, f->inst_count);
     p->inner_loops = bitset_new(p->cx->scratch, f->inst_count);
-    name_tensors(p);
-    find_roots(p);
     find_depth(p);
     find_classes(p);
     find_fixed(p);

@@ -131,7 +131,9 @@ static uint64_t of_barriers(const struct sync_run *r, uint64_t h)
 static uint64_t of_records(const struct sync_run *r)
 {
     uint64_t sum = 0; // whatever their order
-    for (uint32_t i = 0; i < r->p->ctas * r->p->roots.len; i++)
+    for (uint32_t i = 0; i < r->p->ctas * r->p->roots.len; i++) {
+        if (r->p->roots.at[i % r->p->roots.len].is_tensor)
+            continue;
         vec_foreach(const struct sync_record, record, &r->shadows[i].records) {
             uint64_t h = mix(of_pointer(i, record->by), record->access | record->async << 2);
             for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
@@ -139,6 +141,7 @@ static uint64_t of_records(const struct sync_run *r)
             h = mix(mix(h, record->strand), record->same);
             sum += of_event(r, record->strand, record->at, h);
         }
+    }
     return sum;
 }
 

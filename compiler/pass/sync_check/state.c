@@ -34,6 +34,7 @@ static void add_agent(struct sync_run *r, uint32_t cta, uint32_t first, uint32_t
     a->slots = arena_array(r->arena, struct sync_value, p->f->value_count);
     a->visits = arena_array(r->arena, uint32_t, p->f->inst_count);
     a->buffers = arena_array(r->arena, struct sync_buffer, p->buffer_count);
+    a->tensors = arena_array(r->arena, struct sync_buffer, p->roots.len + 1);
     find_constants(r, a);
 }
 
@@ -84,6 +85,34 @@ void tir_sync_set_up(struct sync_run *r)
     make_clocks(r, barriers);
 }
 
+static int64_t extent_of(const struct sync_run *r, const struct sync_root *tensor, uint32_t d)
+{
+    const struct tir_func *f = r->p->f;
+    for (uint32_t i = 0; i < f->param_count; i++) {
+        const struct tir_param_dim *dim = &f->params[i].dims[d];
+        if (f->params[i].value == tensor->alloc)
+            return dim->dim < 0 ? dim->constant : r->args[f->dims[dim->dim].value->index];
+    }
+    return 0;
+}
+
+static void reset_tensors(const struct sync_run *r, struct sync_agent *a)
+{
+    for (uint32_t i = 0; i < r->p->roots.len; i++) {
+        struct sync_root *root = &r->p->roots.at[i];
+        struct sync_buffer *b = &a->tensors[i];
+        if (!root->is_tensor)
+            continue;
+        *b = (struct sync_buffer){
+            .root = i, .cta = a->cta, .rank = root->alloc->type->rank, .exact = true};
+        for (uint32_t d = 0; d < b->rank; d++) {
+            b->dim[d] = (uint8_t)d;
+            b->box.size[d] = root->shape[d] = extent_of(r, root, d);
+        }
+        a->slots[root->alloc->id] = (struct sync_value){.kind = SYNC_BUFFER, .buffer = b};
+    }
+}
+
 static void reset_values(const struct sync_run *r, struct sync_agent *a)
 {
     const struct tir_func *f = r->p->f;
@@ -95,6 +124,7 @@ static void reset_values(const struct sync_run *r, struct sync_agent *a)
         a->slots[v->id] = known ? (struct sync_value){.kind = SYNC_INT, .number = r->args[i]}
                                 : (struct sync_value){.kind = SYNC_SYMBOL, .number = v->id};
     }
+    reset_tensors(r, a);
 }
 
 static void reset_agent(struct sync_run *r, struct sync_agent *a)
@@ -109,6 +139,7 @@ static void reset_agent(struct sync_run *r, struct sync_agent *a)
                              .slots = old.slots,
                              .constants = old.constants,
                              .buffers = old.buffers,
+                             .tensors = old.tensors,
                              .visits = old.visits,
                              .all = old.all,
                              .thread_count = 1,

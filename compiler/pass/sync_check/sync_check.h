@@ -37,6 +37,7 @@ enum {
     SYNC_BARRIERS = 16,  // named
     SYNC_DEPTH = 24,     // of blocks
     SYNC_RECORDS = 1024, // of one buffer
+    SYNC_STORES = 64,    // of one tensor that are remembered
     SYNC_SPLITS = 8,
     SYNC_POINT = 1024 * SYNC_CTAS, // threads of a cluster
     SYNC_ELECTED = 32,             // as the name of a lane: the one elect_sync picks
@@ -54,6 +55,8 @@ struct sync_root { // a shared buffer as it was allocated
     const struct tir_value *alloc;
     int64_t begin, end; // bytes; where no place is given, a place of its own
     bool is_mbarrier;
+    bool is_tensor; // in global memory: only what other threads of the CTA stored is looked for
+    int64_t shape[TIR_MAX_RANK];
     uint32_t first_barrier; // its mbarriers in sync_run.mbarriers, for CTA 0
 };
 
@@ -83,6 +86,9 @@ struct sync_record { // an access that was made
     bool async;   // by the asynchronous proxy
     bool grouped; // done when its thread has waited for its group
     bool exact;
+    uint8_t crew;                    // sync_agent.role_id
+    const struct tir_layout *layout; // of the tile, whose dimensions are `dims` of the box; or NULL
+    uint8_t dims[TIR_MAX_RANK];
 };
 
 struct sync_shadow { // the accesses to one buffer in one CTA
@@ -156,6 +162,7 @@ struct sync_agent {
     struct sync_value *slots;     // by value id
     struct sync_value *constants; // what they are at the beginning
     struct sync_buffer *buffers;  // of values, by sync_program.buffer_of
+    struct sync_buffer *tensors;  // by root
     uint32_t *visits;             // by instruction id
     struct sync_clock all;        // what its lanes know together
     struct sync_thread threads[SYNC_THREADS];
@@ -233,6 +240,8 @@ struct sync_program {
     uint8_t *classes;             // of instructions, by id
     const struct tir_inst **next; // the next in its block that is visited, by id
     struct bitset needed;         // values that decide what they do, by id
+    struct bitset places;         // values that decide where in tensors they are, by id
+    struct bitset tensors;        // that are loaded and stored, by value id
     struct bitset fixed;          // values that an agent computes once, by id
     struct bitset constant;       // and that no argument of the kernel decides
     uint32_t *buffer_of;          // by value id
