@@ -121,6 +121,14 @@ static bool boxes_meet(const struct sync_box *a, const struct sync_box *b, uint3
     return true;
 }
 
+static bool is_empty(const struct sync_box *box, uint32_t rank)
+{
+    for (uint32_t d = 0; d < rank; d++)
+        if (box->size[d] <= 0)
+            return true;
+    return false;
+}
+
 static bool box_covers(const struct sync_box *a, const struct sync_box *b, uint32_t rank)
 {
     for (uint32_t d = 0; d < rank; d++)
@@ -399,11 +407,16 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
         access_tensor(r, who, b, &now);
         return;
     }
-    uint32_t kept = 0;
+    if (is_empty(&now.box, t->rank))
+        return;
     r->p->work += s->records.len / 4 + 1;
-    for (uint32_t i = 0; i < s->records.len; i++) {
+    for (uint32_t i = 0; i < s->records.len;) {
         struct sync_record *old = &s->records.at[i];
-        bool conflict = boxes_meet(&old->box, &now.box, t->rank) && may_conflict(who, old, &now) &&
+        if (!boxes_meet(&old->box, &now.box, t->rank)) {
+            i++;
+            continue;
+        }
+        bool conflict = may_conflict(who, old, &now) &&
                         ((!old->points && !now.points) || points_meet(root, old, &now));
         if (conflict && old->exact && now.exact) {
             report(r, who, b->root, old, &now);
@@ -411,16 +424,17 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
         }
         if (conflict)
             tir_sync_unchecked(r->p, now.by, "where it is in shared memory depends on data");
-        if (!is_superseded(who, old, &now, t->rank))
-            s->records.at[kept++] = *old;
+        if (is_superseded(who, old, &now, t->rank))
+            *old = s->records.at[--s->records.len];
+        else
+            i++;
     }
-    s->records.len = kept;
     for (uint32_t o = 0; o < r->p->roots.len && r->outcome == SYNC_GOING; o++) {
         const struct sync_root *other = &r->p->roots.at[o];
         if (o != b->root && other->begin < root->end && root->begin < other->end)
             compare_alias(r, who, o, b, &now);
     }
-    if (kept == SYNC_RECORDS)
+    if (s->records.len == SYNC_RECORDS)
         r->outcome = SYNC_GIVEN_UP;
     else
         vec_push(r->arena, &s->records, now);

@@ -192,7 +192,10 @@ static void trace(struct walker *w, const struct tir_value *v)
         uint32_t lead = !owner || from->op == TIR_OP_WHILE ? 0
                         : from->op == TIR_OP_FOR           ? 1
                                                            : extent_count(from);
-        need_of_blocks(w, from);
+        if (w->visits || v->index >= lead || from->op != TIR_OP_TILES)
+            need_of_blocks(w, from);
+        else // how large a coordinate is
+            need(w, from->operands[v->index]);
         if (v->index >= lead)
             need_carried(w, from, v->index - lead);
     } else if (!tir_type_is_tile(v->type)) {

@@ -8,11 +8,11 @@
 //     arrive(view(empty[s]));          // refused: the product may still read slot s
 //
 // The kernel is replayed: every warp is run, with integers computed and data unknown, for settings
-// of its arguments that give each loop 0, 1, ... 2 S + 2 rounds (S: slots of the deepest ring) and
-// each persistent CTA enough tiles to go round the ring as well. What lies between two accesses is
-// known by clocks (sync_check.h), so one schedule finds every race, every missing proxy fence and
-// every release that comes too early; mbarriers whose arrivals or bytes do not balance, and threads
-// that wait for ever, are found as they happen.
+// of its arguments that give each loop 0, 1, ... S + 2 and 2 S to 2 S + 2 rounds (S: slots of the
+// deepest ring) and each persistent CTA enough tiles to go round the ring as well. What lies
+// between two accesses is known by clocks (sync_check.h), so one schedule finds every race, every
+// missing proxy fence and every release that comes too early; mbarriers whose arrivals or bytes do
+// not balance, and threads that wait for ever, are found as they happen.
 //
 // Branches on data are replayed not taken, taken and mixed. What is not modelled, or costs more
 // than the work limit, is named in the receipt; it is never taken to be right.
@@ -257,7 +257,7 @@ static enum sync_outcome replay_ragged(struct plan *s)
     set_args(s, s->p.depth, waves_of(s, s->p.depth));
     for (uint32_t i = 0; i < s->p.f->body->arg_count; i++)
         s->args[i] += s->p.args[i].loops;
-    return replay(s, s->p.depth);
+    return replay(s, 2 * s->p.depth + 2); // with few tiles
 }
 
 // Does the state of a long loop recur? Taking turns the roles may need many rounds until they keep
@@ -286,6 +286,9 @@ static enum sync_outcome replay_up_to(struct plan *s, int64_t most)
 {
     enum sync_outcome outcome = SYNC_GOING;
     for (int64_t rounds = 0; rounds <= most && outcome == SYNC_GOING; rounds++) {
+        // A ring that has just been full, and one that is about to go round for the second time.
+        if (rounds > s->p.depth + 2 && rounds < 2 * s->p.depth)
+            continue;
         set_args(s, rounds, waves_of(s, rounds));
         outcome = replay(s, s->p.has_data_loops ? rounds : 1);
     }
@@ -354,13 +357,7 @@ static void write_receipt(struct plan *s, enum sync_outcome outcome)
 
 enum tir_change tir_pass_sync_check(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct plan s = {.p =
-                         {
-                             .f = f,
-                             .cx = cx,
-                         },
-                     .alone = ALL,
-                     .scale = 1};
+    struct plan s = {.p = {.f = f, .cx = cx}, .alone = ALL, .scale = 1};
     if (!tir_sync_prepare(&s.p)) {
         write_receipt(&s, SYNC_GOING);
         return TIR_UNCHANGED;
