@@ -4,6 +4,7 @@
 //
 // Running out of memory jumps from anywhere below to `protected`, which holds nothing that changes;
 // all state is in the compilation, so tearing it down afterwards is the same as after a normal end.
+// Other threads (compile_passes.c, target/nvptx/nvptx.c) stop where they are, and this one jumps.
 //
 // A kernel in tile form is compiled for several sets of facts about its arguments
 // (compile_variants.c); a kernel that was written in a later form states its facts itself.
@@ -156,44 +157,6 @@ static bool check_names(struct tir_compilation *c)
     return c->cx.diags.error_count == errors;
 }
 
-// A step without a product owes nothing to what is required of the kernel.
-static bool must_require(const struct tir_kernel_code *kernel)
-{
-    return !kernel->is_step || tir_compile_has_dot(kernel->variants[0]);
-}
-
-static bool run_passes(struct tir_compilation *c, struct tir_kernel_code *kernel)
-{
-    const tir_compile_options *o = &c->options;
-    vec_foreach(const struct tir_sequence, it, &kernel->sequences)
-        tir_compile_receipt_sequence(c, kernel->name, it);
-    bool required = kernel->count && must_require(kernel);
-    for (uint32_t i = 0; i < kernel->count; i++) {
-        struct tir_pass_cx pass = {.scratch = &c->cx.scratch,
-                                   .diags = &c->cx.diags,
-                                   .arch = c->arch,
-                                   .receipt = &c->receipt,
-                                   .known = bindings(c, o->dims, o->dim_count),
-                                   .known_count = (uint32_t)o->dim_count};
-        struct tir_pass_options options = {.run = o->run_pass,
-                                           .stop_after = o->stop_after,
-                                           .print_after = i ? STR("") : o->print_after,
-                                           .skip = o->skip_pass,
-                                           .bisect = o->bisect,
-                                           .verify = o->verify,
-                                           .time = o->time_passes && !i,
-                                           .printed = &c->printed};
-        tir_compile_receipt_begin(c, kernel->name, kernel->variants[i]);
-        if (!tir_run_passes(kernel->variants[i], &pass, &options))
-            return false;
-        bool finished = !o->run_pass.len && !o->stop_after.len;
-        if (i == 0 && required && // the others exist to do without
-            !tir_compile_receipt_require(c, finished))
-            return false;
-    }
-    return true;
-}
-
 // One configuration, which is variants or a sequence.
 static bool add_config(struct tir_compilation *c, uint32_t kernel, struct tir_func *f,
                        tir_formula cost)
@@ -244,8 +207,7 @@ static bool lower(struct tir_compilation *c, struct tir_module *m)
     bool ok = true;
     for (uint32_t i = 0; i < m->funcs.len;)
         i += add_kernel(c, m, i, &ok);
-    for (uint32_t i = 0; i < c->kernels.len; i++) // the errors of every kernel in one run
-        ok = run_passes(c, &c->kernels.at[i]) && ok;
+    ok &= tir_compile_run_passes(c, bindings(c, c->options.dims, c->options.dim_count));
     tir_compile_tuned_finish(c);
     add_stage(c, "passes", now_ms() - start);
     return ok && check_names(c);
@@ -315,7 +277,7 @@ static tir_status assemble(struct tir_compilation *c)
 
 static tir_status compile(struct tir_compilation *c)
 {
-    tir_context_init(&c->cx, &c->options.allocator);
+    tir_context_init(&c->cx, &c->allocator);
     c->receipt.arena = &c->cx.arena;
     tir_text_init(&c->printed, &c->cx.arena, 0);
     struct tir_module *m;
@@ -389,6 +351,16 @@ static void *c_resize(void *user, void *ptr, size_t old_size, size_t new_size)
     return realloc(ptr, new_size);
 }
 
+static void *one_at_a_time(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    struct tir_compilation *c = user;
+    const tir_allocator *a = &c->options.allocator;
+    pthread_mutex_lock(&c->allocating);
+    void *p = a->resize(a->user, ptr, old_size, new_size);
+    pthread_mutex_unlock(&c->allocating);
+    return p;
+}
+
 static void set_error(tir_error *error, tir_status status, const char *message)
 {
     if (!error)
@@ -419,6 +391,8 @@ TIR_API tir_status tir_compile(tir_str name, tir_str source, const tir_compile_o
     }
     memset(c, 0, sizeof(*c));
     c->options = own;
+    c->allocator = (tir_allocator){.resize = one_at_a_time, .user = c};
+    pthread_mutex_init(&c->allocating, NULL);
     c->name = name;
     c->source = source;
     tir_status status = check_options(c);
@@ -440,7 +414,9 @@ TIR_API void tir_compilation_destroy(tir_compilation *compilation)
     tir_allocator allocator = compilation->options.allocator;
     if (compilation->artifact)
         tir_artifact_bytes_free(compilation->artifact, compilation->artifact_size, &allocator);
+    tir_compile_passes_finish(compilation);
     tir_context_finish(&compilation->cx);
+    pthread_mutex_destroy(&compilation->allocating);
     allocator.resize(allocator.user, compilation, sizeof(*compilation), 0);
 }
 

@@ -3,6 +3,8 @@
 #ifndef TIR_COMPILE_H
 #define TIR_COMPILE_H
 
+#include <pthread.h>
+
 #include "base/vec.h"
 #include "context.h"
 #include "pass/receipt.h"
@@ -61,7 +63,11 @@ struct tir_kernel_code { // one kernel and its variants, best first
 
 struct tir_compilation {
     struct tir_context cx;
+    struct tir_variant_job *jobs; // compile_passes.c; where the variants live
+    uint32_t job_count;
     struct tir_nvptx nvptx;
+    tir_allocator allocator; // the caller's, for one thread at a time
+    pthread_mutex_t allocating;
     tir_compile_options options; // complete, whatever struct_size the caller had
     tir_str name, source;
     const struct tir_arch *arch;
@@ -97,11 +103,16 @@ bool tir_compile_has_dot(const struct tir_func *f);
 // What the variant relies on, as a clause; nothing: it takes any arguments.
 void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f);
 
+// compile_passes.c: runs the passes on the variants of all kernels, each in a context of its own
+// that the compilation then owns; the variants become the results. False: errors were reported.
+bool tir_compile_run_passes(struct tir_compilation *c, const struct tir_binding *dims);
+void tir_compile_passes_finish(struct tir_compilation *c);
+
 // compile_receipt.c: the part of a sequence, which says what is launched and what memory it takes.
 void tir_compile_receipt_sequence(struct tir_compilation *c, const char *kernel,
                                   const struct tir_sequence *sequence);
 // The part of variant f, which passes add to from now on.
-void tir_compile_receipt_begin(struct tir_compilation *c, const char *kernel,
+void tir_compile_receipt_begin(struct tir_receipt *receipt, const char *kernel,
                                const struct tir_func *f);
 void tir_compile_receipt_code(struct tir_compilation *c, const struct tir_ptxas_kernel *k);
 tir_str tir_compile_receipt_text(struct tir_compilation *c);

@@ -18,15 +18,15 @@
 
 #include "pass/pass.h"
 
-void tir_compile_receipt_begin(struct tir_compilation *c, const char *kernel,
+void tir_compile_receipt_begin(struct tir_receipt *receipt, const char *kernel,
                                const struct tir_func *f)
 {
     struct tir_text relies_on;
-    tir_text_init(&relies_on, &c->cx.arena, 0);
+    tir_text_init(&relies_on, receipt->arena, 0);
     tir_compile_variant_describe(&relies_on, f);
     struct tir_receipt_part part = {
         .kernel = kernel, .entry = f->name, .span = f->span, .relies_on = tir_text_str(&relies_on)};
-    vec_push(&c->cx.arena, &c->receipt.parts, part);
+    vec_push(receipt->arena, &receipt->parts, part);
 }
 
 // "4 * 32 * M * ceildiv(N, 128)"

@@ -52,7 +52,7 @@ static void *libc_resize(void *user, void *ptr, size_t old_size, size_t new_size
     return NULL;
 }
 
-static TIR_NORETURN void give_up(struct tir_arena *arena)
+TIR_NORETURN void tir_arena_give_up(struct tir_arena *arena)
 {
     arena->out_of_memory(arena->user);
     abort(); // only when the hook breaks its contract and returns
@@ -107,7 +107,7 @@ static void push_chunk(struct tir_arena *arena, size_t need)
     struct arena_chunk *chunk =
         arena->allocator.resize(arena->allocator.user, NULL, 0, sizeof *chunk + size);
     if (!chunk)
-        give_up(arena);
+        tir_arena_give_up(arena);
     *chunk = (struct arena_chunk){.older = arena->chunk, .size = size};
     POISON(chunk->data, size);
     arena->chunk = chunk;
@@ -116,7 +116,7 @@ static void push_chunk(struct tir_arena *arena, size_t need)
 void *tir_arena_alloc(struct tir_arena *arena, size_t size)
 {
     if (size > SIZE_MAX / 4)
-        give_up(arena);
+        tir_arena_give_up(arena);
     size_t need = (size_t)tir_align_up(TIR_MAX(size, (size_t)1) + RED_ZONE, ALIGNMENT);
     if (!arena->chunk || need > arena->chunk->size - arena->chunk->used)
         push_chunk(arena, need);
@@ -129,7 +129,7 @@ void *tir_arena_alloc(struct tir_arena *arena, size_t size)
 void *tir_arena_alloc_array(struct tir_arena *arena, size_t count, size_t size)
 {
     if (size && count > SIZE_MAX / size)
-        give_up(arena);
+        tir_arena_give_up(arena);
     return tir_arena_alloc(arena, count * size);
 }
 

@@ -10,7 +10,7 @@ const struct tir_diag_info tir_diag_infos[TIR_DIAG_COUNT] = {
 };
 
 void tir_diags_init(struct tir_diags *diags, struct tir_arena *arena,
-                    struct tir_source_map *sources)
+                    const struct tir_source_map *sources)
 {
     *diags = (struct tir_diags){.arena = arena, .sources = sources, .limit = 20, .muted = true};
 }
@@ -106,4 +106,24 @@ void tir_fix_at(struct tir_diags *diags, struct tir_span span, const char *repla
     };
     va_end(args);
     add_note(diags, note);
+}
+
+void tir_diags_repeat(struct tir_diags *to, const struct tir_diags *from)
+{
+    uint32_t errors = from->error_count, warnings = from->warning_count;
+    vec_foreach(struct tir_diag *, it, &from->list) {
+        const struct tir_diag *diag = *it;
+        enum tir_severity severity = tir_diag_infos[diag->code].severity;
+        errors -= severity == TIR_ERROR;
+        warnings -= severity == TIR_WARNING;
+        tir_error_at(to, diag->span, diag->code, STR_FMT, STR_ARG(diag->text));
+        vec_foreach(const struct tir_diag_note, note, &diag->notes) {
+            if (note->is_fix)
+                tir_fix_at(to, note->span, note->replacement.ptr, STR_FMT, STR_ARG(note->text));
+            else
+                tir_note_at(to, note->span, STR_FMT, STR_ARG(note->text));
+        }
+    }
+    to->error_count += errors; // those that were only counted
+    to->warning_count += warnings;
 }

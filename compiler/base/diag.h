@@ -34,7 +34,7 @@ struct tir_diag {
 
 struct tir_diags {
     struct tir_arena *arena;
-    struct tir_source_map *sources;
+    const struct tir_source_map *sources;
     VEC(struct tir_diag *) list; // in the order reported
     uint32_t error_count, warning_count;
     uint32_t limit; // errors, and warnings, kept; later ones are only counted (default 20)
@@ -49,7 +49,9 @@ struct tir_diag_info {
 extern const struct tir_diag_info tir_diag_infos[TIR_DIAG_COUNT];
 
 void tir_diags_init(struct tir_diags *diags, struct tir_arena *arena,
-                    struct tir_source_map *sources);
+                    const struct tir_source_map *sources);
+// Reports to `to` what was reported to `from`, in the same order.
+void tir_diags_repeat(struct tir_diags *to, const struct tir_diags *from);
 // Severity comes from diag.def.
 void tir_error_at(struct tir_diags *diags, struct tir_span span, enum tir_diag_code code,
                   const char *format, ...) TIR_PRINTF(4, 5);
@@ -62,7 +64,8 @@ void tir_fix_at(struct tir_diags *diags, struct tir_span span, const char *repla
 void tir_text_message(struct tir_text *out, tir_str s);
 // "file", "line", "column", "end_line", "end_column" of an object, each ends in a comma; columns
 // count bytes. Nothing for nowhere.
-void tir_json_place(struct tir_text *out, struct tir_source_map *sources, struct tir_span span);
+void tir_json_place(struct tir_text *out, const struct tir_source_map *sources,
+                    struct tir_span span);
 
 enum tir_diag_format { TIR_DIAG_TEXT, TIR_DIAG_JSON };
 // Renders every diagnostic: carets and notes, or one JSON object a line.

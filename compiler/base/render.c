@@ -160,7 +160,8 @@ static void text_dropped(struct renderer *r, uint32_t count, const char *what)
                         count - limit == 1 ? " is" : "s are");
 }
 
-void tir_json_place(struct tir_text *out, struct tir_source_map *sources, struct tir_span span)
+void tir_json_place(struct tir_text *out, const struct tir_source_map *sources,
+                    struct tir_span span)
 {
     struct tir_position begin = tir_source_locate(sources, span.begin);
     if (!begin.file)

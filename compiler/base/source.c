@@ -11,6 +11,14 @@ void tir_source_map_init(struct tir_source_map *map, struct tir_arena *arena)
     *map = (struct tir_source_map){.arena = arena, .next = 1};
 }
 
+static void index_lines(struct tir_arena *arena, struct tir_source_file *file)
+{
+    vec_push(arena, &file->lines, 0);
+    for (uint32_t i = 0; i < file->text.len; i++)
+        if (file->text.ptr[i] == '\n')
+            vec_push(arena, &file->lines, i + 1);
+}
+
 struct tir_source_file *tir_source_add(struct tir_source_map *map, tir_str name, tir_str text)
 {
     if (text.len >= SOURCE_MAX - map->next)
@@ -20,35 +28,26 @@ struct tir_source_file *tir_source_add(struct tir_source_map *map, tir_str name,
     file->text = tir_str_copy(map->arena, text);
     file->base = map->next;
     map->next += (uint32_t)text.len + 1;
+    index_lines(map->arena, file);
     vec_push(map->arena, &map->files, file);
     return file;
 }
 
-static struct tir_source_file *find_file(const struct tir_source_map *map, uint32_t location)
+static const struct tir_source_file *find_file(const struct tir_source_map *map, uint32_t location)
 {
     for (uint32_t i = map->files.len; i-- > 0;) {
-        struct tir_source_file *file = map->files.at[i];
+        const struct tir_source_file *file = map->files.at[i];
         if (location >= file->base)
             return location - file->base <= file->text.len ? file : NULL;
     }
     return NULL;
 }
 
-static void index_lines(struct tir_arena *arena, struct tir_source_file *file)
+struct tir_position tir_source_locate(const struct tir_source_map *map, uint32_t location)
 {
-    vec_push(arena, &file->lines, 0);
-    for (uint32_t i = 0; i < file->text.len; i++)
-        if (file->text.ptr[i] == '\n')
-            vec_push(arena, &file->lines, i + 1);
-}
-
-struct tir_position tir_source_locate(struct tir_source_map *map, uint32_t location)
-{
-    struct tir_source_file *file = find_file(map, location);
+    const struct tir_source_file *file = find_file(map, location);
     if (!file)
         return (struct tir_position){0};
-    if (!file->lines.len)
-        index_lines(map->arena, file);
     uint32_t offset = location - file->base;
     uint32_t low = 0, high = file->lines.len; // the line is in [low, high)
     while (high - low > 1) {
@@ -69,7 +68,7 @@ struct tir_position tir_source_locate(struct tir_source_map *map, uint32_t locat
                                  .line_text = {file->text.ptr + begin, end - begin}};
 }
 
-tir_str tir_source_text(struct tir_source_map *map, struct tir_span span)
+tir_str tir_source_text(const struct tir_source_map *map, struct tir_span span)
 {
     const struct tir_source_file *file = find_file(map, span.begin);
     if (!file || span.end <= span.begin)

@@ -16,7 +16,7 @@ struct tir_source_file {
     tir_str name;        // as given
     tir_str text;        // owned copy, followed by a NUL (the lexer's sentinel)
     uint32_t base;       // location of the first byte; the first file starts at 1
-    VEC(uint32_t) lines; // offsets of line starts; built when first asked for
+    VEC(uint32_t) lines; // offsets of line starts
 };
 
 struct tir_source_map {
@@ -34,8 +34,8 @@ struct tir_position {
 void tir_source_map_init(struct tir_source_map *map, struct tir_arena *arena);
 // NULL when all files together would pass 1 GiB.
 struct tir_source_file *tir_source_add(struct tir_source_map *map, tir_str name, tir_str text);
-struct tir_position tir_source_locate(struct tir_source_map *map, uint32_t location);
-tir_str tir_source_text(struct tir_source_map *map, struct tir_span span);
+struct tir_position tir_source_locate(const struct tir_source_map *map, uint32_t location);
+tir_str tir_source_text(const struct tir_source_map *map, struct tir_span span);
 
 static inline struct tir_span tir_span_join(struct tir_span a, struct tir_span b)
 {

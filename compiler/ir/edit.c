@@ -66,7 +66,14 @@ void tir_replace_uses_map(struct tir_func *f, const struct tir_map *map)
 
 // Copying.
 
-static struct tir_value *mapped(struct tir_func *f, const struct tir_map *map, struct tir_value *v)
+// The type in the module that f is copied to.
+static const struct tir_type *type_in(struct tir_func *f, const struct tir_type *t, bool adopts)
+{
+    return adopts ? tir_type_adopt(f->module->types, t) : t;
+}
+
+static struct tir_value *mapped(struct tir_func *f, const struct tir_map *map, struct tir_value *v,
+                                bool adopts)
 {
     if (!v)
         return NULL;
@@ -75,23 +82,26 @@ static struct tir_value *mapped(struct tir_func *f, const struct tir_map *map, s
         return to;
     if (v->kind != TIR_VALUE_CONST)
         return v;
-    return tir_elem_is_float(v->type->elem) ? tir_const_float(f, v->type, v->constant.f)
-                                            : tir_const_int(f, v->type, v->constant.i);
+    const struct tir_type *type = type_in(f, v->type, adopts);
+    return tir_elem_is_float(type->elem) ? tir_const_float(f, type, v->constant.f)
+                                         : tir_const_int(f, type, v->constant.i);
 }
 
+// adopts: `from` is in another module than the builder's function.
 static void clone_block(struct tir_builder *b, const struct tir_block *from, struct tir_map *map,
-                        bool with_yield);
+                        bool with_yield, bool adopts);
 
-static void clone_inst(struct tir_builder *b, const struct tir_inst *inst, struct tir_map *map)
+static void clone_inst(struct tir_builder *b, const struct tir_inst *inst, struct tir_map *map,
+                       bool adopts)
 {
     struct tir_func *f = b->f;
     struct tir_arena *arena = f->module->arena;
     struct tir_value **operands = arena_array(arena, struct tir_value *, inst->operand_count);
     for (uint32_t i = 0; i < inst->operand_count; i++)
-        operands[i] = mapped(f, map, inst->operands[i]);
+        operands[i] = mapped(f, map, inst->operands[i], adopts);
     const struct tir_type **types = arena_array(arena, const struct tir_type *, inst->result_count);
     for (uint32_t i = 0; i < inst->result_count; i++)
-        types[i] = inst->results[i]->type;
+        types[i] = type_in(f, inst->results[i]->type, adopts);
     struct tir_span span = b->span;
     b->span = inst->span;
     struct tir_inst *copy = tir_build(b, inst->op, operands, inst->operand_count, types,
@@ -107,25 +117,26 @@ static void clone_inst(struct tir_builder *b, const struct tir_inst *inst, struc
         const struct tir_block *old = inst->regions[r];
         for (uint32_t i = 0; i < old->arg_count; i++) {
             struct tir_value *arg = old->args[i];
-            tir_map_set(map, tir_map_key(arg),
-                        tir_block_add_arg(f, copy->regions[r], arg->type, arg->name));
+            tir_map_set(
+                map, tir_map_key(arg),
+                tir_block_add_arg(f, copy->regions[r], type_in(f, arg->type, adopts), arg->name));
         }
         struct tir_builder inside = tir_builder_at_end(f, copy->regions[r]);
-        clone_block(&inside, old, map, true);
+        clone_block(&inside, old, map, true, adopts);
     }
 }
 
 static void clone_block(struct tir_builder *b, const struct tir_block *from, struct tir_map *map,
-                        bool with_yield)
+                        bool with_yield, bool adopts)
 {
     for (struct tir_inst *inst = from->first; inst; inst = inst->next)
         if (with_yield || inst->op != TIR_OP_YIELD)
-            clone_inst(b, inst, map);
+            clone_inst(b, inst, map, adopts);
 }
 
 void tir_clone_into(struct tir_builder *b, const struct tir_block *from, struct tir_map *map)
 {
-    clone_block(b, from, map, false);
+    clone_block(b, from, map, false, false);
 }
 
 struct tir_value *tir_clone_value(struct tir_builder *b, struct tir_value *v,
@@ -142,17 +153,18 @@ struct tir_value *tir_clone_value(struct tir_builder *b, struct tir_value *v,
         if (v->def->operands[i])
             tir_map_set(map, tir_map_key(v->def->operands[i]),
                         tir_clone_value(b, v->def->operands[i], block, map));
-    clone_inst(b, v->def, map);
+    clone_inst(b, v->def, map, false);
     return tir_map_get(map, tir_map_key(v));
 }
 
-struct tir_func *tir_func_clone(struct tir_func *f)
+static struct tir_func *clone_func(struct tir_module *m, const struct tir_func *f, bool adopts)
 {
-    struct tir_arena *arena = f->module->arena;
-    struct tir_func *copy = tir_func_new(f->module, f->name);
+    struct tir_arena *arena = m->arena;
+    struct tir_func *copy = tir_func_new(m, f->name);
     struct tir_block *body = copy->body, *host = copy->host;
     struct tir_map constants = copy->constants, map;
     *copy = *f;
+    copy->module = m;
     copy->body = body;
     copy->host = host;
     copy->constants = constants;
@@ -160,7 +172,8 @@ struct tir_func *tir_func_clone(struct tir_func *f)
     tir_map_init(&map, arena);
     for (uint32_t i = 0; i < f->body->arg_count; i++) {
         struct tir_value *arg = f->body->args[i];
-        tir_map_set(&map, tir_map_key(arg), tir_block_add_arg(copy, body, arg->type, arg->name));
+        tir_map_set(&map, tir_map_key(arg),
+                    tir_block_add_arg(copy, body, type_in(copy, arg->type, adopts), arg->name));
     }
     copy->params = tir_arena_copy(arena, f->params, f->param_count * sizeof(*f->params));
     for (uint32_t i = 0; i < f->param_count; i++)
@@ -172,8 +185,18 @@ struct tir_func *tir_func_clone(struct tir_func *f)
     for (uint32_t i = 0; i < f->scratch_count; i++)
         copy->scratch[i].value = tir_map_get(&map, tir_map_key(f->scratch[i].value));
     struct tir_builder into_body = tir_builder_at_end(copy, body);
-    clone_block(&into_body, f->body, &map, true);
+    clone_block(&into_body, f->body, &map, true, adopts);
     struct tir_builder into_host = tir_builder_at_end(copy, host);
-    clone_block(&into_host, f->host, &map, true);
+    clone_block(&into_host, f->host, &map, true, adopts);
     return copy;
+}
+
+struct tir_func *tir_func_clone(struct tir_func *f)
+{
+    return clone_func(f->module, f, false);
+}
+
+struct tir_func *tir_func_clone_to(struct tir_module *m, const struct tir_func *f)
+{
+    return clone_func(m, f, true);
 }

@@ -78,6 +78,13 @@ const struct tir_type *tir_type_with_layout(struct tir_types *types, const struc
     return tir_type_get(types, &like);
 }
 
+const struct tir_type *tir_type_adopt(struct tir_types *types, const struct tir_type *t)
+{
+    struct tir_type like = *t;
+    like.layout = t->layout ? tir_layout_get(types, t->layout) : NULL;
+    return tir_type_get(types, &like);
+}
+
 bool tir_type_same_shape(const struct tir_type *a, const struct tir_type *b)
 {
     if (a->rank != b->rank)

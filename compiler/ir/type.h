@@ -67,6 +67,8 @@ const struct tir_type *tir_type_tile(struct tir_types *types, enum tir_elem elem
                                      const int64_t *shape);
 const struct tir_type *tir_type_with_elem(struct tir_types *types, const struct tir_type *t,
                                           enum tir_elem elem);
+// The same type, from whatever table t is.
+const struct tir_type *tir_type_adopt(struct tir_types *types, const struct tir_type *t);
 const struct tir_type *tir_type_with_layout(struct tir_types *types, const struct tir_type *t,
                                             const struct tir_layout *layout);
 

@@ -192,6 +192,42 @@ static int import_one(void *user, tir_str from, tir_str path, tir_str *name, tir
     return 1;
 }
 
+static uint32_t count(tir_str text, const char *part)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i + strlen(part) <= text.len; i++)
+        n += !memcmp(text.ptr + i, part, strlen(part));
+    return n;
+}
+
+// Passes run on many variants at a time; what they say comes in the order of the program, and of a
+// kernel up to its first variant with an error.
+static void variants_report_in_order(void **state)
+{
+    (void)state;
+    static const char source[] =
+        "kernel a(Y: out f32[N]) { for i in tiles(N by 65536) { shared s: f32[65536]; Y[i] = s[0]; } }\n"
+        "kernel b(Y: out f32[N]) { for i in tiles(N by 64) { Y[i:+64] = zeros(f32, 64); } }\n"
+        "kernel c(Y: out f32[N]) { for i in tiles(N by 65536) { shared s: f32[65537]; Y[i] = s[0]; } }\n";
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.print_after = STR("layout");
+    for (int i = 0; i < 20; i++) {
+        tir_compilation *c = compile(source, &options, TIR_ERR_DIAGNOSED);
+        tir_str said = tir_compilation_diagnostics(c);
+        assert_int_equal(tir_compilation_error_count(c), 2);
+        assert_int_equal(count(said, "kernel a needs 262144 bytes"), 1);
+        assert_int_equal(count(said, "kernel c needs 262148 bytes"), 1);
+        assert_true(strstr(said.ptr, "kernel a") < strstr(said.ptr, "kernel c"));
+        tir_str receipt = tir_compilation_output(c, TIR_OUTPUT_RECEIPT);
+        assert_int_equal(count(receipt, "\nb"), 3);
+        assert_int_equal(count(receipt, "\nc: where"), 1);
+        assert_false(contains(receipt, "a__"));
+        tir_str printed = tir_compilation_output(c, TIR_OUTPUT_PRINTED);
+        assert_int_equal(count(printed, "// after layout"), 3);
+        tir_compilation_destroy(c);
+    }
+}
+
 static void imports_and_settings_reach_the_program(void **state)
 {
     (void)state;
@@ -508,6 +544,7 @@ int main(void)
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(passes_can_be_stopped_and_printed),
         cmocka_unit_test(what_is_required_is_an_error),
+        cmocka_unit_test(variants_report_in_order),
         cmocka_unit_test(imports_and_settings_reach_the_program),
         cmocka_unit_test(what_no_machine_can_run_is_diagnosed),
         cmocka_unit_test(line_information_names_the_source),

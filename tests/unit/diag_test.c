@@ -178,6 +178,38 @@ static void repeated_messages_and_those_past_the_limit_are_dropped(void **state)
           "3 more errors are not shown\n");
 }
 
+// What a thread of its own reported reads as if it had been reported here.
+static void what_others_reported_is_repeated(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, STR("x"));
+    struct tir_span x = span_of(&f, "x");
+    struct tir_diags others;
+    tir_diags_init(&others, &f.arena, &f.sources);
+    f.diags.limit = others.limit = 2;
+    tir_error_at(&others, x, TIR_E_NAME, "both");
+    tir_note_at(&others, x, "a note that is dropped with it");
+    tir_error_at(&others, (struct tir_span){0}, TIR_E_NAME, "theirs");
+    tir_note_at(&others, (struct tir_span){0}, "100%%");
+    tir_fix_at(&others, x, "y", "call it y");
+    tir_error_at(&others, x, TIR_E_NAME, "past the limit");
+    tir_error_at(&others, (struct tir_span){0}, TIR_W_UNUSED, "theirs too");
+    tir_error_at(&f.diags, x, TIR_E_NAME, "both");
+    tir_diags_repeat(&f.diags, &others);
+    assert_int_equal(f.diags.error_count, 3);
+    assert_int_equal(f.diags.warning_count, 1);
+    check(&f, TIR_DIAG_TEXT,
+          "t.tir:1:1: error[E0101]: both\n"
+          "    1 | x\n"
+          "      | ^\n"
+          "error[E0101]: theirs\n"
+          "note: 100%\n"
+          "help: t.tir:1:1: call it y\n"
+          "warning[W0001]: theirs too\n"
+          "1 more error is not shown\n");
+}
+
 // Codes are what people search for: they never change, and each letter has one severity.
 static void codes_are_unique_and_match_their_severity(void **state)
 {
@@ -201,6 +233,7 @@ int main(void)
         cmocka_unit_test(hostile_text_does_not_reach_the_terminal),
         cmocka_unit_test(long_lines_are_cut_around_the_caret),
         cmocka_unit_test(repeated_messages_and_those_past_the_limit_are_dropped),
+        cmocka_unit_test(what_others_reported_is_repeated),
         cmocka_unit_test(codes_are_unique_and_match_their_severity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

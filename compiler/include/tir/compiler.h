@@ -58,10 +58,11 @@ typedef enum tir_diagnostics_format {
 typedef int (*tir_import_fn)(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text);
 
 typedef struct tir_compile_options {
-    size_t struct_size;       // sizeof(tir_compile_options)
-    tir_allocator allocator;  // resize NULL: the C library's. LLVM has its own memory
-    tir_str arch;             // the target, "sm_80" (where empty) to "sm_120a"
-    uint32_t outputs;         // 1 << tir_output for each that is wanted; 0: check only
+    size_t struct_size;      // sizeof(tir_compile_options)
+    tir_allocator allocator; // resize NULL: the C library's. LLVM has its own memory. Other threads
+                             // call it too, but never two at a time
+    tir_str arch;            // the target, "sm_80" (where empty) to "sm_120a"
+    uint32_t outputs;        // 1 << tir_output for each that is wanted; 0: check only
     const tir_setting *metas; // compile-time parameters, for whichever kernels have them
     size_t meta_count;
     const tir_setting *dims; // dimensions whose size is known; the launch must then agree

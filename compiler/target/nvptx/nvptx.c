@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Modules: kernels become LLVM IR one after the other, then PTX in parallel.
+// Modules: kernels become LLVM IR and PTX in parallel.
 //
 // LLVM takes nearly all the time of a compile, and its contexts are independent. So the kernels are
-// dealt out to a few units, each with a context of its own; IR is made on the calling thread, where
-// the arena and the diagnostics are, and the units' passes and code generators, which touch
-// neither, run on threads that start as soon as their IR is there. The texts are then joined under
-// the first one's header. Kernels come with their variants side by side, the largest first, so
-// dealing them out in turn balances the units.
+// dealt out to a few units, each with a context, an arena and diagnostics of its own, which are
+// compiled side by side. The texts are then joined under the first one's header. Kernels come with
+// their variants side by side, the largest first, so dealing them out in turn balances the units.
 
 #include "target/nvptx/nvptx.h"
 
-#include <pthread.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "base/parallel.h"
 #include "ir/walk.h"
 #include "target/nvptx/emit.h"
 
@@ -22,8 +19,7 @@ struct job {
     struct tir_arena *arena;
     struct tir_diags *diags;
     struct tir_func *const *funcs;
-    uint32_t count, unit_count;
-    uint32_t at; // the unit that is being built: kernel `at`, and every unit_count-th after it
+    uint32_t count, unit_count; // unit i has kernel i, and every unit_count-th after it
     const struct tir_nvptx_options *options;
     struct tir_nvptx_result *result;
 };
@@ -60,28 +56,47 @@ bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_arch *arch)
     return false;
 }
 
-static bool build_unit(void *user)
+// One unit, and its place in the job.
+struct turn {
+    const struct job *job;
+    struct tir_nvptx_unit *unit;
+    uint32_t first;
+};
+
+static void build_unit(const struct turn *turn)
 {
-    const struct job *job = user;
-    struct tir_nvptx_unit *unit = &job->nvptx->units[job->at];
-    if (!tir_llvm_init(&unit->ll, job->options->arch))
-        return false;
+    const struct job *job = turn->job;
+    struct tir_nvptx_unit *unit = turn->unit;
+    unit->ok = tir_llvm_init(&unit->ll, job->options->arch);
+    if (!unit->ok)
+        return;
     unit->ll.watchdog = job->options->watchdog;
     if (job->options->line_info && job->count)
         start_debug(job, &unit->ll);
-    for (uint32_t i = job->at; i < job->count; i += job->unit_count)
-        unit->diagnosed |= !tir_emit_kernel(&unit->ll, job->arena, job->diags, job->funcs[i]);
+    for (uint32_t i = turn->first; i < job->count; i += job->unit_count)
+        unit->ok &= tir_emit_kernel(&unit->ll, &unit->arena, &unit->diags, job->funcs[i]);
     if (unit->ll.debug)
         LLVMDIBuilderFinalize(unit->ll.debug);
-    unit->verify = job->options->verify;
-    unit->built = now_ms();
-    return !unit->diagnosed;
 }
 
-static bool optimize_unit(void *user)
+static bool build(void *user)
 {
-    struct tir_nvptx_unit *unit = user;
-    if (unit->verify && !tir_llvm_verify(&unit->ll))
+    const struct turn *turn = user;
+    if (setjmp(turn->unit->out_of_memory)) {
+        turn->unit->no_memory = true;
+        return false;
+    }
+    double start = now_ms();
+    build_unit(turn);
+    turn->unit->build_ms = now_ms() - start;
+    return turn->unit->ok;
+}
+
+static bool optimize(void *user)
+{
+    const struct turn *turn = user;
+    struct tir_nvptx_unit *unit = turn->unit;
+    if (turn->job->options->verify && !tir_llvm_verify(&unit->ll))
         return false;
     double start = now_ms();
     bool ok = tir_llvm_optimize(&unit->ll);
@@ -89,71 +104,54 @@ static bool optimize_unit(void *user)
     return ok;
 }
 
-static bool generate_unit(void *user)
+static bool generate(void *user)
 {
-    struct tir_nvptx_unit *unit = user;
+    struct tir_nvptx_unit *unit = ((const struct turn *)user)->unit;
     double start = now_ms();
-    unit->ok = tir_llvm_generate(&unit->ll);
-    if (unit->ok)
+    bool ok = tir_llvm_generate(&unit->ll);
+    if (ok)
         tir_llvm_drop(&unit->ll);
     unit->ptx_ms = now_ms() - start;
-    return unit->ok;
+    return ok;
 }
 
-static void *run_unit(void *user)
+static void run_unit(void *user, uint32_t i)
+{
+    const struct job *job = user;
+    struct turn turn = {job, &job->nvptx->units[i], i};
+    struct tir_llvm *ll = &turn.unit->ll;
+    bool ok = tir_llvm_protect(ll, build, &turn) && tir_llvm_protect(ll, optimize, &turn);
+    if (ok && job->options->want_llvm) // of one module, which is compiled on the caller's thread
+        job->result->llvm = tir_llvm_text(ll, job->arena);
+    turn.unit->ok = ok && tir_llvm_protect(ll, generate, &turn);
+    turn.unit->end = now_ms();
+}
+
+static TIR_NORETURN void jump_out(void *user)
 {
     struct tir_nvptx_unit *unit = user;
-    if (tir_llvm_protect(&unit->ll, optimize_unit, unit))
-        tir_llvm_protect(&unit->ll, generate_unit, unit);
-    return NULL;
+    longjmp(unit->out_of_memory, 1);
 }
 
-// LLVM's text is of one module, which is compiled on this thread.
-static void run_alone(struct job *job)
+static bool run_units(struct job *job)
 {
-    struct tir_nvptx_unit *unit = &job->nvptx->units[0];
-    if (!tir_llvm_protect(&unit->ll, optimize_unit, unit))
-        return;
-    job->result->llvm = tir_llvm_text(&unit->ll, job->arena);
-    tir_llvm_protect(&unit->ll, generate_unit, unit);
-}
-
-static void join_threads(struct tir_nvptx *nvptx)
-{
-    for (uint32_t i = 0; i < TIR_NVPTX_UNITS; i++) {
-        if (nvptx->units[i].has_thread)
-            pthread_join(nvptx->units[i].thread, NULL);
-        nvptx->units[i].has_thread = false;
-    }
-}
-
-// Builds the units and lets each go its way; the last one's way is this thread's.
-static bool build_and_run(struct job *job)
-{
-    double start = now_ms();
     struct tir_nvptx_unit *units = job->nvptx->units;
-    bool ok = true;
-    for (job->at = 0; job->at < job->unit_count; job->at++) {
-        struct tir_nvptx_unit *unit = &units[job->at];
-        ok = tir_llvm_protect(&unit->ll, build_unit, job);
-        if (!ok)
-            break;
-        if (job->options->want_llvm)
-            run_alone(job);
-        else if (job->at + 1 == job->unit_count ||
-                 !(unit->has_thread = !pthread_create(&unit->thread, NULL, run_unit, unit)))
-            run_unit(unit);
+    for (uint32_t i = 0; i < job->unit_count; i++) {
+        tir_arena_init(&units[i].arena, &job->arena->allocator, jump_out, &units[i]);
+        tir_diags_init(&units[i].diags, &units[i].arena, job->diags->sources);
     }
-    join_threads(job->nvptx);
+    tir_side_by_side(job->unit_count, job->unit_count, run_unit, job);
+    bool ok = true;
     double last = 0;
     for (uint32_t i = 0; i < job->unit_count; i++) {
         const struct tir_nvptx_unit *unit = &units[i];
+        if (unit->no_memory)
+            tir_arena_give_up(job->arena);
         ok = ok && unit->ok;
-        double end = unit->built + unit->llvm_ms + unit->ptx_ms;
-        if (end < last)
+        if (unit->end < last)
             continue;
-        last = end;
-        job->result->build_ms = unit->built - start;
+        last = unit->end;
+        job->result->build_ms = unit->build_ms;
         job->result->llvm_ms = unit->llvm_ms;
         job->result->ptx_ms = unit->ptx_ms;
     }
@@ -202,21 +200,24 @@ static void join(struct job *job)
 static uint32_t count_units(uint32_t kernels, const struct tir_nvptx_options *options)
 {
     // .file numbers and LLVM's text are per module.
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t cores = tir_processors();
     if (options->line_info || options->want_llvm || cores < 2 || !kernels)
         return 1;
     // A unit costs about a millisecond of its own, so few cores get no more than balances them.
     return TIR_MIN(kernels, cores < TIR_NVPTX_UNITS ? 4 : TIR_NVPTX_UNITS);
 }
 
+// The errors of the first unit that has some.
 static void report(const struct job *job)
 {
     for (uint32_t i = 0; i < job->unit_count; i++) {
         const struct tir_nvptx_unit *unit = &job->nvptx->units[i];
-        if (unit->diagnosed || unit->ok || !unit->ll.message[0])
+        if (unit->ok)
             continue;
-        tir_error_at(job->diags, job->count ? job->funcs[0]->span : (struct tir_span){0, 0},
-                     TIR_E_CODEGEN, "LLVM: %s", unit->ll.message);
+        tir_diags_repeat(job->diags, &unit->diags);
+        if (!unit->diags.error_count && unit->ll.message[0])
+            tir_error_at(job->diags, job->count ? job->funcs[0]->span : (struct tir_span){0, 0},
+                         TIR_E_CODEGEN, "LLVM: %s", unit->ll.message);
         return;
     }
 }
@@ -240,7 +241,7 @@ bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir
         ok = tir_nvptx_check(funcs[i], options->arch, diags) && ok;
     if (!ok)
         return false;
-    ok = build_and_run(&job);
+    ok = run_units(&job);
     if (ok)
         join(&job);
     else
@@ -251,7 +252,8 @@ bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir
 
 void tir_nvptx_finish(struct tir_nvptx *nvptx)
 {
-    join_threads(nvptx);
-    for (uint32_t i = 0; i < TIR_NVPTX_UNITS; i++)
+    for (uint32_t i = 0; i < TIR_NVPTX_UNITS; i++) {
         tir_llvm_finish(&nvptx->units[i].ll);
+        tir_arena_finish(&nvptx->units[i].arena);
+    }
 }

@@ -11,7 +11,7 @@
 #ifndef TIR_TARGET_NVPTX_NVPTX_H
 #define TIR_TARGET_NVPTX_NVPTX_H
 
-#include <pthread.h>
+#include <setjmp.h>
 
 #include "ir/ir.h"
 #include "target/nvptx/llvm.h"
@@ -26,8 +26,7 @@ struct tir_nvptx_options {
 
 struct tir_nvptx_result {
     tir_str llvm, ptx; // on the arena
-    // Wall time on the way to the text that was ready last: until its IR was made, LLVM's passes,
-    // its code generator.
+    // Wall time on the way to the text that was ready last: IR, LLVM's passes, its code generator.
     double build_ms, llvm_ms, ptx_ms;
 };
 
@@ -43,13 +42,13 @@ bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_arch *arch);
 
 #define TIR_NVPTX_UNITS 8 // modules that are compiled at a time, at most
 
-struct tir_nvptx_unit { // one module: the thread that compiles it reads and writes nothing else
+struct tir_nvptx_unit { // one module: the thread that compiles it writes nothing else
     struct tir_llvm ll;
-    pthread_t thread;
-    bool has_thread;
-    bool diagnosed; // a diagnostic says why it failed
-    bool verify, ok;
-    double built, llvm_ms, ptx_ms; // built: when its IR was made
+    struct tir_arena arena; // released with the unit
+    struct tir_diags diags;
+    jmp_buf out_of_memory;
+    bool ok, no_memory;
+    double end, build_ms, llvm_ms, ptx_ms; // end: when its text was ready
 };
 
 struct tir_nvptx { // the modules of one emission; zeroed at first
@@ -61,7 +60,7 @@ struct tir_nvptx { // the modules of one emission; zeroed at first
 bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir_diags *diags,
                     struct tir_func *const *funcs, uint32_t count,
                     const struct tir_nvptx_options *options, struct tir_nvptx_result *result);
-// Waits for threads that still run and frees what there is.
+// Frees what there is.
 void tir_nvptx_finish(struct tir_nvptx *nvptx);
 
 #endif
