@@ -174,6 +174,7 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         {TIR_OP_WGMMA, mma},
         {TIR_OP_STORE_ASYNC, copy},
         {TIR_OP_TMA_STORE, copy},
+        {TIR_OP_BULK_STORE, copy},
         {TIR_OP_SETMAXNREG, registers},
         {TIR_OP_GRIDDEPCONTROL, launch},
     };

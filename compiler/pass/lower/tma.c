@@ -305,8 +305,6 @@ void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst)
         set_rows(&t);
     else
         set_steps(&t, MAX_BOX);
-    if (bulk && kind)
-        refuse(&t, "the bulk engine does not combine");
     if (bulk ? !check_bulk(&t) : !check_tensor(&t))
         return;
     int64_t at[TIR_MAX_RANK] = {0};
@@ -321,6 +319,8 @@ void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst)
         struct tir_value *to[] = {t.tensor, global_byte(&t, at), t.part.base, or_zero(lo, t.at),
                                   tir_lower_i32(lo, t.step[t.rank - 1] * t.bytes)};
         struct tir_inst *copy = tir_build(&lo->b, TIR_OP_BULK_STORE, to, 5, NULL, 0, 0);
+        if (kind)
+            tir_set_word(lo->f, copy, TIR_ATTR_kind, (enum tir_word)kind->number);
         if (byte_at(&t, at))
             tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(&t, at));
     } while (next_copy(&t, at));

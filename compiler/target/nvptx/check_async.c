@@ -228,7 +228,13 @@ static const char *check_bulk(const struct tir_inst *inst)
         fits = is_at(operands[STORE_TO], TIR_SPACE_GLOBAL, operands[STORE_TO_AT]) &&
                is_at(operands[STORE_FROM], TIR_SPACE_SHARED, operands[STORE_FROM_AT]) &&
                is_i32(operands[STORE_BYTES]);
-    return fits ? NULL : "it copies between a tensor and a shared buffer, a number of bytes (i32)";
+    if (!fits)
+        return "it copies between a tensor and a shared buffer, a number of bytes (i32)";
+    return inst->op == TIR_OP_BULK_LOAD ||
+                   can_combine(tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE),
+                               operands[STORE_TO]->type->elem)
+               ? NULL
+               : "the engine cannot combine elements of this type so";
 }
 
 // Products, and matrices of a warp.

@@ -155,14 +155,52 @@ static void emit_bulk_load(struct emit *e, const struct tir_inst *inst)
                   NULL, 0, args.at, args.len);
 }
 
+// How PTX calls the elements that kind combines.
+static const char *combined_type(enum tir_word kind, enum tir_elem elem)
+{
+    bool wide = tir_elems[elem].bits == 64;
+    if (kind == TIR_WORD_kind_and || kind == TIR_WORD_kind_or || kind == TIR_WORD_kind_xor)
+        return wide ? "b64" : "b32";
+    switch ((int)elem) {
+    case TIR_F16:
+        return kind == TIR_WORD_kind_add ? "noftz.f16" : "f16";
+    case TIR_BF16:
+        return kind == TIR_WORD_kind_add ? "noftz.bf16" : "bf16";
+    case TIR_I32:
+        return "s32";
+    case TIR_I64:
+        return "s64";
+    default:
+        return tir_elems[elem].name;
+    }
+}
+
+// LLVM has no intrinsic for it.
+static void emit_bulk_reduce(struct emit *e, const struct tir_inst *inst, enum tir_word kind,
+                             V *args)
+{
+    struct tir_text text;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_format(
+        &text, "cp.reduce.async.bulk.global.shared::cta.bulk_group.%s.%s [$0], [$1], $2;",
+        tir_words[kind].name, combined_type(kind, inst->operands[STORE_TO]->type->elem));
+    tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text), STR("l,r,r,~{memory}"), TIR_ASM_EFFECT,
+                 args, 3);
+}
+
 static void emit_bulk_store(struct emit *e, const struct tir_inst *inst)
 {
     struct tir_value *const *operands = inst->operands;
+    enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
     struct args args = {.len = 0};
     push(&args, tir_emit_address(e, operands[STORE_TO], operands[STORE_TO_AT], 0));
     push(&args, tir_emit_address(e, operands[STORE_FROM], operands[STORE_FROM_AT],
                                  tir_attr_int(inst, TIR_ATTR_offset, 0)));
     push(&args, tir_emit_value(e, operands[STORE_BYTES]));
+    if (kind) {
+        emit_bulk_reduce(e, inst, kind, args.at);
+        return;
+    }
     push_no_hint(e, &args);
     tir_llvm_call(e->ll, "llvm.nvvm.cp.async.bulk.shared.cta.to.global", NULL, 0, args.at,
                   args.len);
