@@ -325,11 +325,9 @@ def split_k():
         d = product(x["A"], x["B"], size)
         return {"D": ("f16", matrix(37, 45, lambda i, j: d[i][j]))}
 
-    yield (file, [("split", [*tile, "Z=3"], ["A", "B"], ["P"]), ("join", HALF, ["P"], ["D"])],
-           [], ab, whole)
+    yield file, "split", [*tile, "-D", "PARTS=3"], ab, whole
     for ctas in (1, 3, 7, 50):  # of 40 steps in 4 tiles
-        yield (file, [("stream", [*tile, f"G={ctas}"], ["A", "B"], ["P", "D"]),
-                      ("stream_join", [*tile, "K=300"], ["P"], ["D"])], [], ab, whole)
+        yield file, "stream", [*tile, f"ctas={ctas}"], ab, whole
 
     def atomic(x):
         d = product(x["A"], x["B"], size)
@@ -363,7 +361,7 @@ def attention():
 
 FORMS = [epilogues, operands, dequantized, fp8, grouped, split_k, attention]
 # Outputs that are read too: (kernel, file it leaves): the parameter.
-INOUT = {("split_atomic", "E"): "D", ("stream_join", "D"): "D"}
+INOUT = {("split_atomic", "E"): "D"}
 
 
 # ---- running

@@ -73,6 +73,10 @@ def gemm():
         yield small + ["-D", types, "-D", "OUT=f32", "M=65", "N=70", "K=100"]
     yield ["gemm.tir", "M=300", "N=264", "K=200"]
     yield small + ["-D", "T=i8", "-D", "ACC=i32", "-D", "OUT=i32", "M=65", "N=70", "K=100"]
+    for parts in [1, 3]:
+        yield from products("matmul.tir", "matmul", (64, 64, 32), ["-D", f"PARTS={parts}"])
+    yield ["matmul.tir", "M=64", "N=64", "K=8192"]  # the model takes the sums of 32 CTAs
+    yield ["matmul.tir", "M=65", "N=63", "K=8190"]
 
 
 def reduce():
@@ -278,16 +282,11 @@ def grouped():
 
 
 def split_k():
-    run = ["split_k.tir", "--kernel"]
     for parts in [1, 3, 8]:
-        yield from products("split_k.tir", "split", (32, 32, 32), [f"Z={parts}"], ("A", "B"), "P")
-        yield run + ["join", "M=33", "N=70", f"Z={parts}"]
-        yield from products("split_k.tir", "split_atomic", (32, 32, 32), ["-D", f"PARTS={parts}"])
-        yield from products("split_k.tir", "stream", (32, 32, 32), [f"G={parts}"])
-        for sizes in [["M=70", "N=40", "K=300"], ["M=32", "N=32", "K=33"], ["M=33", "N=1", "K=0"]]:
-            yield run + ["stream_join", "-D", "BM=32", "-D", "BN=32", "-D", "BK=32", f"G={parts}", *sizes]
-    yield run + ["join", "M=33", "N=70", "Z=0"]
-    yield run + ["stream", "M=20", "N=300", "K=1000", "G=7"]
+        for kernel in ["split", "split_atomic"]:
+            yield from products("split_k.tir", kernel, (32, 32, 32), ["-D", f"PARTS={parts}"])
+        yield from products("split_k.tir", "stream", (32, 32, 32), [f"ctas={parts}"])
+    yield ["split_k.tir", "--kernel", "stream", "M=20", "N=300", "K=1000", "ctas=7"]
 
 
 def attention():
@@ -327,13 +326,13 @@ CASES = {
 
 
 def page_commands(folder):
-    """The commands in the shell blocks of the page."""
+    """The commands in the shell blocks of the page, but those for a device and what comes of its times."""
     in_block = False
     with open(os.path.join(folder, "README.md"), encoding="utf-8") as page:
         for line in page:
             if line.startswith("```"):
                 in_block = line.startswith("```sh")
-            elif in_block and "--device" not in line:
+            elif in_block and "--device" not in line and ".tuned" not in line:
                 yield shlex.split(line, comments=True)
 
 

@@ -98,8 +98,8 @@ def products():
         rows[f"operands.{kernel}"] = (OPERANDS, kernel, wide)
     for name, act in (("none", 0), ("gelu", 2), ("gelu_tanh", 3), ("gelu_fast", 5)):
         rows[f"linear.{name}"] = (EPILOGUES, "linear", {**wide, "ACT": act})
-    rows["split"] = (SPLIT, "split", {"STAGES": 8})
-    rows["split_join"] = (SPLIT, "join", {})
+    for parts in (16, 32, 33):
+        rows[f"split.{parts}"] = (SPLIT, "split", {"STAGES": 8, "PARTS": parts})
     for path in sorted((EXAMPLES / "gemm_ladder").glob("*.tir")):
         rows[f"ladder.{path.stem}"] = (path, None, {})
     for size, causal in itertools.product((64, 128), ("true", "false")):

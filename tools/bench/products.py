@@ -37,6 +37,11 @@ class Bench:
     def launch(self, name, *values):
         return self.kernel(name).bind(*values).launch
 
+    def step(self, name, number):
+        """A step of a kernel that is several launches, its scratch tensors behind its other parameters."""
+        whole = self.kernel(name)
+        return whole.module.kernel(f"{whole.name}__step{number}")
+
     def check(self, what, out, want):
         error = ((out.float() - want).norm() / want.norm()).item()
         if not error <= TOLERANCE:
@@ -106,22 +111,28 @@ def products(bench, n):
 
 
 def thin(bench, m, n, k):
-    """Split-K beside cuBLAS, by the number of parts."""
+    """Split-K beside cuBLAS, by the number of parts, and what a launch of the product's own choice takes."""
     a, b, out = normal(m, k), normal(n, k), poisoned(m, n)
     theirs, want = torch.empty_like(out), a.float() @ b.float().T
     for parts in (16, 32, 33):
         sums = poisoned(parts, m, n, dtype=torch.float32)
-        split, join = bench.launch("split", a, b, sums), bench.launch("split_join", sums, out)
-
-        def both(split=split, join=join):
-            split()
-            join()
+        name = f"split.{parts}"
+        both = bench.launch(name, a, b, out)
         both()
-        error = bench.check(f"split {parts}", out, want)
-        ours, alone, cublas = bench.times([both, split,
-                                           lambda: torch.matmul(a, b.T, out=theirs)])
-        print(f"{m}x{n}x{k} in {parts} parts: {ours * 1e3:.1f} us, {alone * 1e3:.1f} of them to split; "
-              f"cuBLAS {cublas * 1e3:.1f} us, ratio {cublas / ours:.2f}, error {error:.0e}", flush=True)
+        error = bench.check(name, out, want)
+        ours, first, second, cublas = bench.times([
+            both, bench.step(name, 1).bind(a, b, sums).launch,
+            bench.step(name, 2).bind(out, sums).launch, lambda: torch.matmul(a, b.T, out=theirs)])
+        print(f"{m}x{n}x{k} in {parts} parts: {ours * 1e3:.1f} us, the steps alone {first * 1e3:.1f} and "
+              f"{second * 1e3:.1f}; cuBLAS {cublas * 1e3:.1f} us, ratio {cublas / ours:.2f}, "
+              f"error {error:.0e}", flush=True)
+    out.fill_(math.nan)
+    matmul = bench.kernel("matmul_bf16").bind(a, b, out)
+    taken = bench.kernel("matmul_bf16").variant_name(matmul.launch().variant)
+    error = bench.check("matmul", out, want)
+    ours, cublas = bench.times([matmul.launch, lambda: torch.matmul(a, b.T, out=theirs)])
+    print(f"{m}x{n}x{k} by matmul, {taken}: {ours * 1e3:.1f} us; cuBLAS {cublas * 1e3:.1f} us, "
+          f"ratio {cublas / ours:.2f}, error {error:.0e}", flush=True)
 
 
 def attention(bench, size, causal):
