@@ -401,8 +401,7 @@ static const struct tir_inst *run_silent(struct sync_run *r, struct sync_agent *
                                          const struct tir_inst *inst)
 {
     const struct sync_program *p = r->p;
-    for (; inst; inst = p->next[inst->id]) {
-        r->p->work++;
+    for (; inst; inst = p->next[inst->id], r->p->work++) {
         switch ((enum sync_class)p->classes[inst->id]) {
         case SYNC_ARITHMETIC:
             if (!tir_sync_arithmetic(a, inst))
@@ -434,16 +433,16 @@ static bool step(struct sync_run *r, struct sync_agent *a)
 {
     const struct tir_inst *inst = run_silent(r, a, top(a)->next);
     top(a)->next = inst;
+    if (++r->p->work > r->p->work_limit) {
+        r->outcome = SYNC_GIVEN_UP;
+        return true;
+    }
     if (!inst) {
         end_block(r, a);
         if (!a->depth && r->outcome == SYNC_GOING) {
             tir_sync_leave(r, a);
             tir_sync_exit(r, a);
         }
-        return true;
-    }
-    if (r->p->work > r->p->work_limit) {
-        r->outcome = SYNC_GIVEN_UP;
         return true;
     }
     struct sync_frame *f = top(a);

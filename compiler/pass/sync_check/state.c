@@ -105,10 +105,14 @@ static void reset_tensors(const struct sync_run *r, struct sync_agent *a)
             continue;
         *b = (struct sync_buffer){
             .root = i, .cta = a->cta, .rank = root->alloc->type->rank, .exact = true};
+        int64_t left = INT64_MAX / SYNC_POINT; // elements that can be counted
         for (uint32_t d = 0; d < b->rank; d++) {
             b->dim[d] = (uint8_t)d;
-            b->box.size[d] = root->shape[d] = extent_of(r, root, d);
+            b->box.size[d] = root->shape[d] = TIR_MAX(extent_of(r, root, d), 0);
+            left /= TIR_MAX(root->shape[d], 1);
         }
+        if (!left) // nothing in it is looked at
+            memset(b->box.size, 0, sizeof b->box.size);
         a->slots[root->alloc->id] = (struct sync_value){.kind = SYNC_BUFFER, .buffer = b};
     }
 }
