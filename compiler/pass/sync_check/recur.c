@@ -151,7 +151,7 @@ void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct
         return;
     if (!r->watched)
         r->watched = a;
-    if (r->watched != a || f->round < r->p->threshold)
+    if (r->watched != a || f->round < r->p->threshold + r->p->depth) // still filling the ring
         return;
     uint64_t h = of_records(r);
     for (uint32_t i = 0; i < r->agent_count; i++)
