@@ -6,7 +6,7 @@ struct tiles {
     struct tir_value *extents[TIR_MAX_RANK];
     int64_t by[TIR_MAX_RANK];
     enum tir_word order;
-    int64_t group, persistent;
+    int64_t group, persistent, store_role;
     int64_t cluster[TIR_MAX_RANK], ctas; // ctas: of a cluster; 1: none is asked for
 };
 
@@ -70,16 +70,16 @@ static bool lower_order(struct lower *l, const struct ast_stmt *s, struct tiles 
     return false;
 }
 
-static bool lower_persistent(struct lower *l, const struct ast_stmt *s, struct tiles *t)
+static bool lower_flag(struct lower *l, const struct ast_stmt *s, const char *name, int64_t *flag)
 {
-    const struct ast_arg *option = loop_option(s, "persistent");
+    const struct ast_arg *option = loop_option(s, name);
     if (!option)
         return true;
     struct val v = option->value ? lower_expr(l, option->value) : val_bool(true);
     bool known = v.kind == VAL_BOOL || (v.kind == VAL_INT && (v.i == 0 || v.i == 1));
-    t->persistent = v.kind == VAL_BOOL ? v.truth : v.i;
+    *flag = v.kind == VAL_BOOL ? v.truth : v.i;
     if (!known && v.kind != VAL_POISON)
-        lower_error(l, option->span, TIR_E_CONSTANT, "`persistent` is true or false, not %s",
+        lower_error(l, option->span, TIR_E_CONSTANT, "`%s` is true or false, not %s", name,
                     lower_val_name(l, v));
     return known;
 }
@@ -146,6 +146,8 @@ static struct tir_inst *build_tiles(struct lower *l, const struct flow *f, const
         tir_set_int(l->f, inst, TIR_ATTR_group, t->group);
     if (t->persistent)
         tir_set_int(l->f, inst, TIR_ATTR_persistent, 1);
+    if (t->store_role)
+        tir_set_int(l->f, inst, TIR_ATTR_store_role, 1);
     if (t->ctas > 1)
         tir_set_list(l->f, inst, TIR_ATTR_cluster, t->cluster, n);
     return inst;
@@ -153,10 +155,11 @@ static struct tir_inst *build_tiles(struct lower *l, const struct flow *f, const
 
 static bool lower_head(struct lower *l, const struct ast_stmt *s, struct tiles *t)
 {
-    static const char *const known[] = {"order", "group", "persistent", "cluster"};
+    static const char *const known[] = {"order", "group", "persistent", "cluster", "store_role"};
     return check_place(l, s) && loop_check_options(l, s, known, TIR_COUNT_OF(known)) &&
-           lower_extents(l, s, t) && lower_order(l, s, t) && lower_persistent(l, s, t) &&
-           lower_cluster(l, s, t);
+           lower_extents(l, s, t) && lower_order(l, s, t) &&
+           lower_flag(l, s, "persistent", &t->persistent) &&
+           lower_flag(l, s, "store_role", &t->store_role) && lower_cluster(l, s, t);
 }
 
 static bool same_attr(const struct tir_inst *a, const struct tir_inst *b, enum tir_attr_key key)
@@ -200,7 +203,8 @@ static bool same_tiles(struct lower *l, const struct tir_inst *inst)
     uint32_t count = tir_carried_at(inst);
     bool same = count == tir_carried_at(first) && same_attr(inst, first, TIR_ATTR_order) &&
                 same_attr(inst, first, TIR_ATTR_group) &&
-                same_attr(inst, first, TIR_ATTR_persistent) && same_cluster(inst, first);
+                same_attr(inst, first, TIR_ATTR_persistent) &&
+                same_attr(inst, first, TIR_ATTR_store_role) && same_cluster(inst, first);
     const int64_t *by = tir_attr_find(inst, TIR_ATTR_by)->list;
     const int64_t *first_by = tir_attr_find(first, TIR_ATTR_by)->list;
     for (uint32_t i = 0; same && i < count; i++)

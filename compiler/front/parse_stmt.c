@@ -33,7 +33,8 @@ static bool at_option(const struct parser *p)
         return false;
     if (p->next.kind == TIR_TOK_ASSIGN)
         return true;
-    return (parse_at_word(p, "unroll") || parse_at_word(p, "persistent")) &&
+    return (parse_at_word(p, "unroll") || parse_at_word(p, "persistent") ||
+            parse_at_word(p, "store_role")) &&
            (p->next.kind == TIR_TOK_COMMA || p->next.kind == TIR_TOK_RPAREN);
 }
 

@@ -217,6 +217,7 @@ static bool integers_allowed(const struct tir_attr *attr)
     case TIR_ATTR_persistent:
     case TIR_ATTR_read:
     case TIR_ATTR_relaxed:
+    case TIR_ATTR_store_role:
     case TIR_ATTR_trans:
         return attr->number == 0 || attr->number == 1;
     case TIR_ATTR_id:

@@ -143,32 +143,6 @@ static bool overlap(const struct range *a, const struct range *b)
     return a->tensor == b->tensor && a->begin < b->end && b->begin < a->end;
 }
 
-// Does every start of the slice that inst names stay the same, or move by whole slices?
-static bool moves_by_slices(const struct barriers *b, const struct tir_inst *inst)
-{
-    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
-    for (uint32_t d = 0; d < box->list_count; d++) {
-        uint64_t divisor = tir_range_divisor(b->ranges, tir_ref_indices(inst)[d]);
-        if (box->list[d] < 0 || (box->list[d] > 0 && divisor % (uint64_t)box->list[d]))
-            return false;
-    }
-    return true;
-}
-
-// Does a store in a loop give each thread the same elements in every round, as far as rounds touch
-// the same ones?
-static bool keeps_elements(const struct barriers *b, const struct tir_inst *store)
-{
-    bool keeps = moves_by_slices(b, store);
-    const struct tir_inst *of = tir_ref_base(store)->def;
-    while (keeps && of && (of->op == TIR_OP_VIEW || of->op == TIR_OP_PERMUTE)) {
-        bool is_view = of->op == TIR_OP_VIEW;
-        keeps = !is_view || moves_by_slices(b, of);
-        of = is_view ? tir_ref_base(of)->def : of->operands[0]->def;
-    }
-    return keeps;
-}
-
 // Atomics of one kind give the same in any order, except to who looks at the old values.
 static bool any_order(const struct barriers *b, const struct tir_inst *x, const struct tir_inst *y)
 {
@@ -210,7 +184,7 @@ static uint32_t needs(const struct barriers *b, const struct range *p, const str
         return NEED_STORES | NEED_BARRIER;
     if (p->access == STORING)
         return r->access == STORING ? 0 : NEED_STORING | NEED_BARRIER;
-    if (p->by == r->by && r->by->op == TIR_OP_STORE && keeps_elements(b, r->by))
+    if (!is_older_than_role(b, p) && tir_same_writers(b->ranges, p->by, r->by))
         return 0;
     if (p->access == UPDATE && r->access == UPDATE && any_order(b, p->by, r->by))
         return 0;

@@ -3,7 +3,7 @@
 #ifndef TIR_PASS_BARRIER_H
 #define TIR_PASS_BARRIER_H
 
-#include "ir/ir.h"
+#include "ir/range.h"
 
 // Does f order its own scalar accesses, because it speaks of single threads or of barriers? What
 // passes put there to choose who arrives at an mbarrier or starts a copy does not count.
@@ -11,5 +11,10 @@ bool tir_speaks_of_threads(const struct tir_func *f);
 // Buffers that copies with mbarriers fill, or that two roles use: keys of `found`, which lives on
 // scratch.
 void tir_find_handed_over(struct tir_func *f, struct tir_arena *scratch, struct tir_map *found);
+
+// Does each thread write in store y what it wrote in store x, as far as the two touch the same?
+// x may be y, in a later round of a loop. False: they differ, or one is no store.
+bool tir_same_writers(const struct tir_ranges *ranges, const struct tir_inst *x,
+                      const struct tir_inst *y);
 
 #endif

@@ -12,6 +12,8 @@ const struct tir_type *tir_slots_type(struct tir_func *f, const struct tir_type 
 // The buffer of type t that slot number `slot` of `slots` is.
 struct tir_value *tir_build_slot(struct tir_builder *b, struct tir_value *slots,
                                  struct tir_value *slot, const struct tir_type *t);
+// The argument of the block of a put or get: the number of its slot.
+struct tir_value *tir_add_slot_arg(struct tir_func *f, struct tir_inst *owner);
 // Bytes of shared memory that f allocates so far.
 int64_t tir_allocated_bytes(const struct tir_func *f);
 

@@ -306,7 +306,7 @@ static void build_ring(struct rings *r, struct ring *ring, struct tir_builder *b
     }
 }
 
-static struct tir_value *add_slot_arg(struct tir_func *f, struct tir_inst *owner)
+struct tir_value *tir_add_slot_arg(struct tir_func *f, struct tir_inst *owner)
 {
     return tir_block_add_arg(f, owner->regions[0], tir_type_scalar(f->module->types, TIR_I32),
                              tir_intern_cstr(f->module->names, "slot"));
@@ -340,7 +340,7 @@ static void build_put(struct rings *r, struct ring *ring)
     tir_map_init(&map, r->cx->scratch);
     struct tir_builder b = {f, last->block, last->next, last->span};
     struct tir_inst *put = tir_build(&b, TIR_OP_PUT, &ring->copies.at[0]->slots, 1, NULL, 0, 1);
-    struct tir_value *slot = add_slot_arg(f, put);
+    struct tir_value *slot = tir_add_slot_arg(f, put);
     struct tir_builder in = tir_builder_at_end(f, put->regions[0]);
     struct tir_inst *yield = tir_build_yield(&in, NULL, 0);
     in.before = yield;
@@ -385,7 +385,7 @@ static void build_get(struct rings *r, struct ring *ring)
         types[i] = outgoing[i]->type;
     struct tir_inst *get =
         tir_build(&b, TIR_OP_GET, &ring->copies.at[0]->slots, 1, types, count, 1);
-    struct tir_value *slot = add_slot_arg(f, get);
+    struct tir_value *slot = tir_add_slot_arg(f, get);
     in = tir_builder_at_end(f, get->regions[0]);
     struct tir_inst *yield = tir_build_yield(&in, NULL, 0);
     for (uint32_t i = 0; i < count; i++) { // before the stretch is back in the kernel's body

@@ -158,12 +158,9 @@ static void build_buffers(struct rings *r, struct tir_builder *b, struct ring *r
 // Whether each warp of the putters arrives at `full`: for what it wrote, or because one beside the
 // warp that starts the copies must not fall behind by two rounds, whose phases it could not tell
 // apart. A warp that also gets the slots cannot.
-static bool all_hand_on(const struct rings *r, const struct ring *ring)
+static bool all_hand_on(const struct ring *ring)
 {
-    bool gets = ring->putter.warps == 1;
-    vec_foreach(struct tir_inst *, it, &ring->gets)
-        gets |= tir_crew_of(r->f, *it).role == ring->putter.role;
-    return ring->stores || !ring->copies || !gets;
+    return ring->stores || !ring->copies || (ring->putter.warps > 1 && !ring->of_one_role);
 }
 
 static void build_init(struct rings *r, struct tir_builder *b, const struct ring *ring)
@@ -174,7 +171,7 @@ static void build_init(struct rings *r, struct tir_builder *b, const struct ring
     struct tir_inst *full =
         build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->full, NULL}, 2);
     tir_set_int(r->f, full, TIR_ATTR_arrivals,
-                (ring->copies ? 1 : 0) + (all_hand_on(r, ring) ? ring->putter.warps : 0));
+                (ring->copies ? 1 : 0) + (all_hand_on(ring) ? ring->putter.warps : 0));
     struct tir_inst *empty =
         build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->empty, NULL}, 2);
     tir_set_int(r->f, empty, TIR_ATTR_arrivals, ring->getters * (ring->multicast ? r->ctas : 1));
@@ -467,7 +464,7 @@ static void lower_put(struct rings *r, struct tir_inst *put, struct state *s)
     if (ring->copies)
         start_copies(r, ring, put, *slot);
     b = tir_builder_before(r->f, tir_yield_of(put->regions[0]));
-    if (all_hand_on(r, ring))
+    if (all_hand_on(ring))
         hand_on(r, &b, ring, put->regions[0], *slot);
     step_on(&b, ring, slot, phase);
     open_block(r, put);

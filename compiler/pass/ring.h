@@ -16,6 +16,7 @@ struct ring {
     bool copies, stores; // how slots are filled
     bool read_async;     // by products on warpgroups or tensor copies
     bool multicast;      // copies go to several CTAs
+    bool of_one_role;    // who fills it empties it too
     uint32_t getters;    // warps that free each slot
 };
 

@@ -110,6 +110,8 @@ void tir_rings_collect(struct rings *r)
     vec_foreach(struct ring, ring, &r->all) {
         if (ring->puts.len && !ring->gets.len)
             refuse(r, ring->inst, ring, "it is filled, but nothing gets what is in it");
+        vec_foreach(struct tir_inst *, it, &ring->gets)
+            ring->of_one_role |= tir_crew_of(r->f, *it).role == ring->putter.role;
         if (ring->gets.len && !ring->puts.len)
             refuse(r, ring->inst, ring, "it is emptied, but nothing is put into it");
     }

@@ -31,6 +31,11 @@
 // on what was computed from the copies themselves, the program stays one role and the receipt says
 // so.
 //
+// Where the tiles loop asks for it (store_role), buffers from which tensor copies store become
+// rings too (store_ring.c), and a third role has a copy of the program of which the gets of these
+// rings are left: `math` goes on while they wait for the copies. It is a warp beside the one of
+// `load`.
+//
 // One warp starts copies; it has a warpgroup to itself, because registers are dealt out by
 // warpgroups: it gives its own to the warpgroups that hold the sums. Where puts compute what they
 // store, `load` has as many warps as `math`, over which the tiles are spread already.
@@ -38,25 +43,53 @@
 #include "base/bitset.h"
 #include "ir/walk.h"
 #include "pass/receipt.h"
+#include "pass/store_ring.h"
 
 #define WARPGROUP_WARPS 4
 
 struct split {
     struct tir_func *f;
     struct tir_pass_cx *cx;
-    struct bitset needed;         // values that puts and the control flow around them need, by id
+    bool sends;                   // of `store`, not of `load`
+    tir_inst_list outgoing;       // rings that `math` fills and `store` empties
+    struct bitset needed;         // values that what the role does needs, by id
     VEC(struct tir_value *) work; // needed, but not yet looked at
     const char *refusal;
     struct tir_span refused_at;
 };
 
-static bool holds_put(const struct tir_inst *inst)
+// A put or get of a ring that `math` fills?
+static bool is_outgoing(const struct split *s, const struct tir_inst *inst)
 {
-    if (inst->op == TIR_OP_PUT)
+    vec_foreach(struct tir_inst *, ring, &s->outgoing)
+        if (inst->operands[0]->def == *ring)
+            return true;
+    return false;
+}
+
+static bool is_load(const struct split *s, const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_PUT && !is_outgoing(s, inst);
+}
+
+static bool is_send(const struct split *s, const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_GET && is_outgoing(s, inst);
+}
+
+// What the role is for: puts, or stores by tensor copies, which stand in gets once there are rings.
+static bool is_work(const struct split *s, const struct tir_inst *inst)
+{
+    return s->sends ? inst->op == TIR_OP_STORE_ASYNC : is_load(s, inst);
+}
+
+static bool holds_work(const struct split *s, const struct tir_inst *inst)
+{
+    if (is_work(s, inst))
         return true;
     for (uint32_t r = 0; r < inst->region_count; r++)
         for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
-            if (holds_put(in))
+            if (holds_work(s, in))
                 return true;
     return false;
 }
@@ -165,9 +198,11 @@ static void find_needed(struct split *s)
 {
     s->needed = bitset_new(s->cx->scratch, s->f->value_count);
     tir_foreach_inst(inst, s->f) {
-        if (inst->op == TIR_OP_PUT)
+        if (is_work(s, inst) && s->sends)
+            need_all(s, tir_ref_indices(inst), tir_ref_base(inst)->type->rank);
+        else if (is_work(s, inst))
             need_outside(s, inst->regions[0]);
-        else if (is_control(inst) && holds_put(inst))
+        else if (is_control(inst) && holds_work(s, inst))
             need_control(s, inst);
     }
     while (s->work.len) {
@@ -232,24 +267,26 @@ static bool is_needed(const struct split *s, const struct tir_inst *inst)
     return false;
 }
 
-// Of the copy for `load`: leaves puts, and what may be needed for them.
-static void keep_puts(struct split *s, struct tir_block *block)
+// Of the copy for `load` or `store`: leaves its work, and what may be needed for it.
+static void keep_work(struct split *s, struct tir_block *block)
 {
     const uint32_t effects = TIR_WRITES | TIR_ASYNC | TIR_SYNC;
     struct tir_inst *next;
     for (struct tir_inst *inst = block->first; inst; inst = next) {
         next = inst->next;
-        if (inst->op == TIR_OP_PUT || inst->op == TIR_OP_YIELD)
+        if ((s->sends ? is_send(s, inst) : is_load(s, inst)) || inst->op == TIR_OP_YIELD)
             continue;
-        if (inst->op == TIR_OP_GET) {
+        if (inst->op == TIR_OP_PUT) {
+            tir_remove(inst);
+        } else if (inst->op == TIR_OP_GET) {
             next = inst->regions[0]->first;
             next = next == tir_yield_of(inst->regions[0]) ? inst->next : next;
             open_get(s->f, inst);
         } else if (is_control(inst)) {
-            if (!holds_put(inst) && !is_needed(s, inst))
+            if (!holds_work(s, inst) && !is_needed(s, inst))
                 drop_control(s->f, inst);
             for (uint32_t r = 0; inst->block && r < inst->region_count; r++)
-                keep_puts(s, inst->regions[r]);
+                keep_work(s, inst->regions[r]);
         } else if (tir_has_trait(inst, effects) && inst->op != TIR_OP_ALLOC) {
             for (uint32_t i = 0; i < inst->result_count; i++)
                 tir_replace_uses(s->f, inst->results[i],
@@ -259,12 +296,13 @@ static void keep_puts(struct split *s, struct tir_block *block)
     }
 }
 
-static void drop_puts(struct tir_func *f, struct tir_block *body)
+// What the other roles do.
+static void drop_work(const struct split *s, struct tir_block *body)
 {
-    (void)f;
     for (struct tir_inst *inst = tir_walk_next(body, NULL), *next; inst; inst = next) {
-        next = inst->op == TIR_OP_PUT ? tir_walk_skip(body, inst) : tir_walk_next(body, inst);
-        if (inst->op == TIR_OP_PUT)
+        bool theirs = is_load(s, inst) || is_send(s, inst);
+        next = theirs ? tir_walk_skip(body, inst) : tir_walk_next(body, inst);
+        if (theirs)
             tir_remove(inst);
     }
 }
@@ -304,40 +342,94 @@ struct budget {
 static const struct budget copying[] = {{0, 0}, {0, 0}, {40, 232}, {24, 160}};
 static const struct budget computing[] = {{0, 0}, {0, 0}, {96, 152}, {56, 112}};
 
-enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx *cx)
+// Whether the tiles loop asks for a role that stores; it loses the clause.
+static const struct tir_inst *take_clause(struct tir_func *f)
 {
-    struct split s = {.f = f, .cx = cx};
-    if (!has_ring(f) || has_role(f))
-        return TIR_UNCHANGED;
-    uint32_t groups = f->threads / 128;
-    find_needed(&s);
-    if (groups >= TIR_COUNT_OF(copying))
-        refuse(&s, f->body->first, "more than three warpgroups compute");
-    if (s.refusal) {
-        tir_receipt_refuse(cx, TIR_TOPIC_ROLE, TIR_WISH_SPECIALIZE, s.refused_at,
-                           "roles: none, because %s", s.refusal);
-        return TIR_UNCHANGED;
+    const struct tir_inst *found = NULL;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TILES && tir_attr_int(inst, TIR_ATTR_store_role, 0)) {
+            tir_drop_attr(f, inst, TIR_ATTR_store_role);
+            found = inst;
+        }
+    return found;
+}
+
+static void plan_stores(struct split *load, struct split *store, const struct tir_inst *tiles,
+                        bool computes)
+{
+    store->sends = true;
+    find_needed(store);
+    if (computes)
+        refuse(store, tiles, "the warps beside it compute slots");
+    if (!store->refusal) {
+        tir_make_store_rings(store->f, store->cx, &store->outgoing);
+        load->outgoing = store->outgoing;
     }
-    bool computes = puts_compute(f);
-    struct budget budget = computes ? computing[groups] : copying[groups];
+    if (!store->outgoing.len)
+        refuse(store, tiles, "no tile leaves by tensor copies from buffers of its own");
+    if (store->refusal)
+        tir_receipt_refuse(store->cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, store->refused_at,
+                           "role store: none, because %s", store->refusal);
+}
+
+// A copy of what `math` does in front of the end of the kernel, of which the role keeps its work.
+static void fill_role(struct split *s, struct tir_inst *role, const struct tir_inst *math)
+{
+    struct tir_map map;
+    tir_map_init(&map, s->cx->scratch);
+    struct tir_builder b = tir_builder_at_end(s->f, role->regions[0]);
+    tir_clone_into(&b, math->regions[0], &map);
+    end_block(s->f, role->regions[0]);
+    find_needed(s); // by the ids of the copy too
+    keep_work(s, role->regions[0]);
+}
+
+static void split(struct split *load, struct split *store, bool computes)
+{
+    struct tir_func *f = load->f;
     uint32_t warps = f->threads / 32, first = computes ? warps : WARPGROUP_WARPS;
-    struct tir_inst *load = build_role(&s, "load", 0, computes ? warps : 1, budget.load);
-    struct tir_inst *math = build_role(&s, "math", first, warps, budget.math);
+    struct budget budget = computes ? computing[f->threads / 128] : copying[f->threads / 128];
+    struct tir_inst *role = build_role(load, "load", 0, computes ? warps : 1, budget.load);
+    struct tir_inst *third =
+        store->outgoing.len ? build_role(store, "store", 1, 1, budget.load) : NULL;
+    struct tir_inst *math = build_role(load, "math", first, warps, budget.math);
     end_block(f, math->regions[0]);
-    for (struct tir_inst *inst = f->body->first, *next; inst != load; inst = next) {
+    for (struct tir_inst *inst = f->body->first, *next; inst != role; inst = next) {
         next = inst->next;
         if (inst->op != TIR_OP_RING)
             tir_move_before(inst, math->regions[0]->last);
     }
-    struct tir_map map;
-    tir_map_init(&map, cx->scratch);
-    struct tir_builder b = tir_builder_at_end(f, load->regions[0]);
-    tir_clone_into(&b, math->regions[0], &map);
-    end_block(f, load->regions[0]);
-    find_needed(&s); // by the ids of the copy too
-    keep_puts(&s, load->regions[0]);
-    drop_puts(f, math->regions[0]);
+    fill_role(load, role, math);
+    if (third)
+        fill_role(store, third, math);
+    drop_work(load, math->regions[0]);
     f->threads += 32 * first;
+}
+
+enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct split load = {.f = f, .cx = cx}, store = load;
+    const struct tir_inst *tiles = take_clause(f);
+    if (has_ring(f) && !has_role(f)) {
+        find_needed(&load);
+        if (f->threads / 128 >= TIR_COUNT_OF(copying))
+            refuse(&load, f->body->first, "more than three warpgroups compute");
+        if (load.refusal)
+            tir_receipt_refuse(cx, TIR_TOPIC_ROLE, TIR_WISH_SPECIALIZE, load.refused_at,
+                               "roles: none, because %s", load.refusal);
+    } else {
+        load.refusal = "nothing is split in roles here";
+    }
+    if (load.refusal) {
+        if (tiles)
+            tir_receipt_refuse(cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, tiles->span,
+                               "role store: none, because %s", load.refusal);
+        return tiles ? TIR_CHANGED : TIR_UNCHANGED;
+    }
+    bool computes = puts_compute(f);
+    if (tiles)
+        plan_stores(&load, &store, tiles, computes);
+    split(&load, &store, computes);
     tir_pass_dce(f, cx);
     return TIR_CHANGED;
 }
