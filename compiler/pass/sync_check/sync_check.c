@@ -22,7 +22,7 @@
 enum {
     WORK_LIMIT = 1000000, // of each CTA
     MIXED_SEEDS = 2,
-    MOST_SHARES = 16
+    MOST_SHARES = 64
 };
 
 #define ALL UINT32_MAX
@@ -312,7 +312,8 @@ static enum sync_outcome replay_alone(struct plan *s, int64_t most)
             if (s->longest >= most)
                 return replay_up_to(s, most - 1);
             before = s->longest;
-            s->scale *= tir_ceil_div(most, s->longest);
+            for (int64_t wanted = s->scale * tir_ceil_div(most, s->longest); s->scale < wanted;)
+                s->scale *= 2; // so that parts are equal, which are often a power of two many
         }
     }
     s->alone = ALL;
