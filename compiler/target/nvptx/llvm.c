@@ -15,10 +15,12 @@
 #define TRIPLE        "nvptx64-nvidia-cuda"
 
 // Our IR is in SSA form and clean already, and codegen runs address and loop passes of its own.
-// What is left is folding what emission one operation at a time could not see; that pays for itself
-// in codegen. Buffers of a thread become registers where they can.
-#define PASSES        "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
-#define BUFFER_PASSES "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
+// What is left is what emission one operation at a time could not see: values that it repeats (gvn
+// without what it knows about memory) and what folds; that pays for itself in codegen. Buffers of a
+// thread become registers where they can.
+#define CLEAN         "gvn<no-pre;no-load-pre;no-memdep>,instcombine<no-verify-fixpoint>,simplifycfg"
+#define PASSES        "function(" CLEAN ")"
+#define BUFFER_PASSES "function(sroa," CLEAN ")"
 
 struct boundary { // one protected call
     struct tir_llvm *ll;
@@ -56,13 +58,14 @@ static void init_target(void)
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
-    // Passes of the code generator that take their time on unrolled code (the first is quadratic)
-    // and find nothing there: offsets are immediates and accesses are vectors already. ptxas hoists
-    // on its own; hoisted in PTX, the address of a lane takes the base of shared memory out of the
-    // uniform registers, and the descriptors of products with it.
+    // Passes of the code generator that take their time on unrolled code (the first is quadratic,
+    // the last runs three times) and find nothing there: offsets are immediates, accesses are
+    // vectors and what was repeated is gone. ptxas hoists on its own; hoisted in PTX, the address
+    // of a lane takes the base of shared memory out of the uniform registers, and the descriptors
+    // of products with it.
     static const char *const options[] = {
-        "tirc", "-opt-disable=slsr,load-store-vectorizer,nary-reassociate", "-disable-lsr",
-        "-disable-machine-licm"};
+        "tirc", "-opt-disable=slsr,load-store-vectorizer,nary-reassociate,early-cse",
+        "-disable-lsr", "-disable-machine-licm"};
     LLVMParseCommandLineOptions(TIR_COUNT_OF(options), options, "");
     LLVMInstallFatalErrorHandler(on_fatal);
 }
