@@ -25,6 +25,7 @@ struct device_launch {
     // maps lie in a block is the business of each target, so a driver is told of every parameter.
     // Ends with NULL.
     void **parts;
+    bool follows; // a step behind the first of one launch: what is traced goes on
 };
 
 // Memory of the host that the device can write to, zeroed, and that is left when the device is

@@ -23,7 +23,8 @@ static const uint64_t default_memory = (uint64_t)8 << 30;
 struct emu_device {
     tir_rt_device base;
     struct emu *emu;
-    pthread_mutex_t lock; // guards `emu`
+    pthread_mutex_t lock; // guards those above and below
+    uint64_t begin, end;  // cycles of the last launch in its trace
 };
 
 struct emu_event {
@@ -280,8 +281,10 @@ static tir_status launch(tir_rt_device *device, void *stream, void *module, void
     memcpy(call.grid, launch->grid, sizeof call.grid);
     memcpy(call.block, launch->block, sizeof call.block);
     memcpy(call.cluster, launch->cluster, sizeof call.cluster);
-    tir_status status;
-    EMU_CALL(e, status, emu_run(e->emu, module, name, &call, error));
+    pthread_mutex_lock(&e->lock);
+    e->begin = e->end = launch->follows ? e->end : 0;
+    tir_status status = emu_run(e->emu, module, name, &call, error);
+    pthread_mutex_unlock(&e->lock);
     return status;
 }
 
@@ -371,10 +374,11 @@ static enum emu_check check_level(const tir_runtime_options *options)
                : (enum emu_check)(options->emu_check - TIR_RT_EMU_CHECK_OFF);
 }
 
-// Hands an event of the emulator on as one of the runtime; `user` is the runtime's options.
+// Hands an event of the emulator on as one of the runtime.
 static void trace(void *user, const struct emu_trace_event *e)
 {
-    const tir_runtime_options *options = user;
+    struct emu_device *device = user;
+    const tir_runtime_options *options = &device->base.runtime->options;
     tir_rt_trace_event event = {
         .kind = (tir_rt_trace_kind)e->kind,
         .name = e->name,
@@ -386,9 +390,10 @@ static void trace(void *user, const struct emu_trace_event *e)
         .file = e->file,
         .source_line = e->source_line,
         .source_last = e->source_last,
-        .start = e->start,
-        .end = e->end,
+        .start = device->begin + e->start,
+        .end = device->begin + e->end,
     };
+    device->end = event.end > device->end ? event.end : device->end;
     memcpy(event.cta, e->cta, sizeof event.cta);
     options->emu_trace(options->emu_trace_user, &event);
 }
@@ -421,7 +426,7 @@ tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *er
         .print = runtime->options.emu_print,
         .print_user = runtime->options.emu_print_user,
         .trace = runtime->options.emu_trace ? trace : NULL,
-        .trace_user = &runtime->options,
+        .trace_user = e,
     };
     tir_status status = emu_create(&options, &e->emu, error);
     if (status)

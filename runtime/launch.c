@@ -476,9 +476,9 @@ static void **list_parts(struct packing *p, const tir_artifact_variant *variant)
 }
 
 tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_launch_options *options,
-                              tir_rt_launch_report *report)
+                              tir_rt_launch_report *report, bool follows)
 {
-    struct device_launch launch = {.params = p->block};
+    struct device_launch launch = {.params = p->block, .follows = follows};
     const tir_rt_kernel *kernel = p->kernel;
     const tir_artifact_variant *variant = &p->info->variants[p->variant];
     const struct loaded_function *function = &kernel->functions[p->variant];
@@ -524,7 +524,7 @@ static tir_status run_config(struct packing *p, const tir_rt_arg *args, void *st
             return other;
     }
     *done = !status;
-    return status ? status : tir_packing_launch(p, stream, options, options->report);
+    return status ? status : tir_packing_launch(p, stream, options, options->report, false);
 }
 
 static tir_status run(struct packing *p, const tir_rt_arg *args, void *stream,

@@ -81,7 +81,7 @@ static tir_status launch_steps(struct run *r, void *stream, const tir_rt_launch_
     tir_status status = TIR_OK;
     for (uint32_t i = 0; i < r->sequence->step_count && !status; i++) {
         tir_rt_launch_report one = {0};
-        status = tir_packing_launch(&r->steps[i], stream, options, &one);
+        status = tir_packing_launch(&r->steps[i], stream, options, &one, i > 0);
         if (i == 0)
             *report = one;
         report->launched |= one.launched;
