@@ -235,7 +235,7 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
         left /= counts[d];
         total *= counts[d];
     }
-    if (r->watches) // the last tile, which often has the most rounds
+    if (r->last)
         index += total - 1;
     for (uint32_t d = by->list_count; d-- > 0;) {
         int64_t at = index % counts[d] * by->list[d];

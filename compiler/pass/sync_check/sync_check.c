@@ -36,7 +36,7 @@ struct plan {
     int64_t scale;   // of what decides about rounds
     uint32_t alone;  // the argument that decides about rounds, the others being small; or ALL
     bool decided;
-    bool hurries;
+    bool hurries, last;    // how a long loop is replayed
     bool watches, recurs;  // the state of a long loop
     struct sync_run state; // that all replays begin with, once it is made
 };
@@ -183,6 +183,7 @@ static enum sync_outcome replay_once(struct plan *s, uint32_t waves, uint32_t se
         r.seed = seed;
         r.watches = s->watches;
         r.hurries = s->hurries;
+        r.last = s->last;
         enum sync_outcome outcome = tir_sync_replay(&r);
         s->replays += outcome != SYNC_AGAIN;
         s->decided = r.decided;
@@ -261,18 +262,19 @@ static enum sync_outcome replay_ragged(struct plan *s)
 }
 
 // Does the state of a long loop recur? Taking turns the roles may need many rounds until they keep
-// pace; when each goes as far as it gets, their pace may take many rounds to repeat. And branches
-// on data may have to be taken.
+// pace; when each goes as far as it gets, their pace may take many rounds to repeat. Branches on
+// data may have to be taken. And the last tile often has the most rounds, but not always.
 static enum sync_outcome replay_long(struct plan *s)
 {
     enum sync_outcome outcome = SYNC_GOING;
     s->watches = true;
     set_args(s, long_rounds(s), 1);
-    for (uint32_t way = 0; way < 4 && outcome == SYNC_GOING && !s->recurs; way++) {
-        if (way == 2 && !s->decided)
-            break;
+    for (uint32_t way = 0; way < 8 && outcome == SYNC_GOING && !s->recurs; way++) {
+        if (way & 2 && !s->decided)
+            continue;
         s->hurries = way & 1;
-        outcome = replay_once(s, 1, way / 2);
+        s->last = !(way & 4);
+        outcome = replay_once(s, 1, way >> 1 & 1);
     }
     if (outcome == SYNC_GOING && !s->recurs && s->replays)
         tir_sync_unchecked_text(

@@ -287,6 +287,7 @@ struct sync_run {
     bool decided;    // some branch was on data
     int64_t longest; // rounds of an inner loop
     bool hurries;    // each agent goes as far as it gets, instead of one step
+    bool last;       // begins with the last tile
     bool watches;    // for states that recur
     bool recurs;
     const struct sync_agent *watched;
