@@ -3,8 +3,8 @@
 //
 // LLVM takes nearly all the time of a compile, and its contexts are independent. So the kernels are
 // dealt out to a few units, each with a context, an arena and diagnostics of its own, which are
-// compiled side by side. The texts are then joined under the first one's header. Kernels come with
-// their variants side by side, the largest first, so dealing them out in turn balances the units.
+// compiled side by side, on as many threads as there are processors. The texts are then joined
+// under the first one's header.
 
 #include "target/nvptx/nvptx.h"
 
@@ -19,7 +19,8 @@ struct job {
     struct tir_arena *arena;
     struct tir_diags *diags;
     struct tir_func *const *funcs;
-    uint32_t count, unit_count; // unit i has kernel i, and every unit_count-th after it
+    uint32_t count, unit_count;      // unit i has kernel i, and every unit_count-th after it
+    uint32_t order[TIR_NVPTX_UNITS]; // in which units are begun
     const struct tir_nvptx_options *options;
     struct tir_nvptx_result *result;
 };
@@ -115,9 +116,10 @@ static bool generate(void *user)
     return ok;
 }
 
-static void run_unit(void *user, uint32_t i)
+static void run_unit(void *user, uint32_t place)
 {
     const struct job *job = user;
+    uint32_t i = job->order[place];
     struct turn turn = {job, &job->nvptx->units[i], i};
     struct tir_llvm *ll = &turn.unit->ll;
     bool ok = tir_llvm_protect(ll, build, &turn) && tir_llvm_protect(ll, optimize, &turn);
@@ -133,14 +135,30 @@ static TIR_NORETURN void jump_out(void *user)
     longjmp(unit->out_of_memory, 1);
 }
 
+// The largest units first, so that no thread is left with one at the end.
+static void order_units(struct job *job)
+{
+    uint32_t sizes[TIR_NVPTX_UNITS] = {0};
+    for (uint32_t i = 0; i < job->count; i++)
+        tir_foreach_inst(inst, job->funcs[i])
+            sizes[i % job->unit_count]++;
+    for (uint32_t i = 0; i < job->unit_count; i++) {
+        uint32_t at = i;
+        for (; at > 0 && sizes[job->order[at - 1]] < sizes[i]; at--)
+            job->order[at] = job->order[at - 1];
+        job->order[at] = i;
+    }
+}
+
 static bool run_units(struct job *job)
 {
+    order_units(job);
     struct tir_nvptx_unit *units = job->nvptx->units;
     for (uint32_t i = 0; i < job->unit_count; i++) {
         tir_arena_init(&units[i].arena, &job->arena->allocator, jump_out, &units[i]);
         tir_diags_init(&units[i].diags, &units[i].arena, job->diags->sources);
     }
-    tir_side_by_side(job->unit_count, job->unit_count, run_unit, job);
+    tir_side_by_side(tir_processors(), job->unit_count, run_unit, job);
     bool ok = true;
     double last = 0;
     for (uint32_t i = 0; i < job->unit_count; i++) {
