@@ -36,6 +36,15 @@ static int64_t held_elements(const struct tir_inst *dot)
     return acc->kind == TIR_VALUE_CONST ? sums + carried : TIR_MAX(sums, carried);
 }
 
+// Where no tensor is known to be aligned to 16 bytes, a copy takes many instructions.
+static bool copies_are_narrow(const struct tir_func *f)
+{
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].aligned >= 16)
+            return false;
+    return !(f->facts & TIR_FACT_VECTOR16);
+}
+
 // Threads of the CTA, when the program does not say.
 static uint32_t choose_threads(const struct tir_func *f)
 {
@@ -49,8 +58,9 @@ static uint32_t choose_threads(const struct tir_func *f)
         if (inst->op == TIR_OP_DOT)
             held = TIR_MAX(held, held_elements(inst));
     }
-    // A dot: 64 x 64 accumulators a warp. Otherwise `share` elements a thread.
-    int64_t want = held ? held / 4096 : largest / (32 * share);
+    // A dot: 64 x 64 accumulators a warp, or half of them, where there is more to do beside it.
+    // Otherwise `share` elements a thread.
+    int64_t want = held ? held / (copies_are_narrow(f) ? 2048 : 4096) : largest / (32 * share);
     uint32_t most = held ? 8 : largest > 16384 ? 32 : 16, warps = 4;
     while (warps < want && warps < most)
         warps *= 2;
