@@ -30,7 +30,7 @@ struct CUevent_st {
     atomic_int recorded;
 };
 
-enum { MAX_DEVICES = 4, MAX_DEPTH = 16 };
+enum { MAX_DEVICES = 4, MAX_DEPTH = 16, TOTAL_MEMORY = 1 << 30 };
 
 #define ONE_GPU                                                                            \
     {                                                                                      \
@@ -153,7 +153,7 @@ cu_result EXPORTED(cuDeviceGetName)(char *out, int size, cu_device device)
 cu_result EXPORTED(cuDeviceTotalMem)(size_t *out, cu_device device)
 {
     BEGIN();
-    *out = (size_t)1 << 30;
+    *out = TOTAL_MEMORY;
     return check_device(device);
 }
 
@@ -314,7 +314,8 @@ static void *memory_at(cu_deviceptr address)
 cu_result EXPORTED(cuMemAlloc)(cu_deviceptr *out, size_t size)
 {
     BEGIN_IN_CONTEXT();
-    void *memory = size ? aligned_alloc(256, (size + 255) / 256 * 256) : NULL;
+    int fits = size && size <= TOTAL_MEMORY;
+    void *memory = fits ? aligned_alloc(256, (size + 255) / 256 * 256) : NULL;
     if (!memory)
         return size ? TIR_CUDA_ERROR_OUT_OF_MEMORY : TIR_CUDA_ERROR_INVALID_VALUE;
     *out = (uintptr_t)memory;
