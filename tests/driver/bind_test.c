@@ -12,31 +12,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "arena.h"
 #include "driver/bind.h"
 
-static TIR_NORETURN void no_memory(void *user)
-{
-    (void)user;
-    fail_msg("out of memory");
-    abort();
-}
-
-static struct tir_arena arena;
 static struct tir_bind bind;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tir_arena_init(&arena, NULL, no_memory, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tir_arena_finish(&arena);
-    return 0;
-}
 
 // gemm<BM>(A: bf16[M, K], B: f32[8, K], D: out f32[M, K], scale: f16, count: u64)
 #define DIM(n) \

@@ -11,31 +11,9 @@
 
 #include <cmocka.h>
 
+#include "arena.h"
 #include "driver/file.h"
 #include "driver/options.h"
-
-static TIR_NORETURN void no_memory(void *user)
-{
-    (void)user;
-    fail_msg("out of memory");
-    abort();
-}
-
-static struct tir_arena arena;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tir_arena_init(&arena, NULL, no_memory, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tir_arena_finish(&arena);
-    return 0;
-}
 
 // Splits a command line at its spaces.
 static bool parse(const char *line, struct tir_options *out, tir_error *error)

@@ -11,31 +11,9 @@
 
 #include <cmocka.h>
 
+#include "arena.h"
 #include "driver/number.h"
 #include "driver/tensor.h"
-
-static TIR_NORETURN void no_memory(void *user)
-{
-    (void)user;
-    fail_msg("out of memory");
-    abort();
-}
-
-static struct tir_arena arena;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tir_arena_init(&arena, NULL, no_memory, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tir_arena_finish(&arena);
-    return 0;
-}
 
 static struct tir_tensor_spec parse(const char *text)
 {

@@ -10,34 +10,12 @@
 
 #include <cmocka.h>
 
+#include "arena.h"
 #include "base/str.h"
 #include "driver/sizes.h"
 #include "driver/tuned_file.h"
 
 enum { MOST_WORDS = 8 };
-
-static TIR_NORETURN void no_memory(void *user)
-{
-    (void)user;
-    fail_msg("out of memory");
-    abort();
-}
-
-static struct tir_arena arena;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tir_arena_init(&arena, NULL, no_memory, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tir_arena_finish(&arena);
-    return 0;
-}
 
 static const tir_str dims[] = {{"M", 1}, {"K", 1}, {"N", 1}};
 static const tir_artifact_kernel kernel = {.name = {"gemm", 4}, .dims = dims, .dim_count = 3};

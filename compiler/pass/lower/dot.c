@@ -48,6 +48,18 @@ struct fragments {
     uint32_t chunk, tiles;
 };
 
+enum { LANE_ITERS = 7 }; // of the layouts below
+
+// The addresses of the elements of buffer v, rows x columns, that the lanes have by `iters`.
+static struct lower_walk *walk_lanes(struct product *p, struct tir_value *v, int64_t rows,
+                                     int64_t columns, const struct tir_iter *iters)
+{
+    const struct tir_layout *l = tir_layout_from_iters(p->lo->types, 2, (int64_t[]){rows, columns},
+                                                       iters, LANE_ITERS, NULL, 0, 0);
+    static const uint32_t dims[2] = {0, 1};
+    return tir_lower_walk_new(p->lo, v, l, NULL, dims);
+}
+
 // Lane addresses for A: dimension 0 is M, dimension 1 is K.
 static struct fragments open_a(struct product *p)
 {
@@ -63,15 +75,10 @@ static struct fragments open_a(struct product *p)
         rows[3] = (struct tir_iter){8, 1, TIR_AXIS_REG};
         depth[2] = (struct tir_iter){8, 1, TIR_AXIS_LANE};
     }
-    struct tir_iter iters[7];
+    struct tir_iter iters[LANE_ITERS];
     memcpy(iters, rows, sizeof(rows));
     memcpy(iters + 4, depth, sizeof(depth));
-    int64_t shape[2] = {p->m, p->k};
-    const struct tir_layout *l =
-        tir_layout_from_iters(p->lo->types, 2, shape, iters, 7, NULL, 0, 0);
-    static const uint32_t dims[2] = {0, 1};
-    return (struct fragments){tir_lower_walk_new(p->lo, a, l, NULL, dims), trans, 4, chunk,
-                              p->rows};
+    return (struct fragments){walk_lanes(p, a, p->m, p->k, iters), trans, 4, chunk, p->rows};
 }
 
 // Lane addresses for B: dimension 0 is K, dimension 1 is N.
@@ -91,15 +98,11 @@ static struct fragments open_b(struct product *p)
         depth[2] = (struct tir_iter){8, 1, TIR_AXIS_LANE};
         columns[3] = (struct tir_iter){8, 1, TIR_AXIS_REG};
     }
-    struct tir_iter iters[7];
+    struct tir_iter iters[LANE_ITERS];
     memcpy(iters, depth, sizeof(depth));
     memcpy(iters + 3, columns, sizeof(columns));
-    int64_t shape[2] = {p->k, p->n};
-    const struct tir_layout *l =
-        tir_layout_from_iters(p->lo->types, 2, shape, iters, 7, NULL, 0, 0);
-    static const uint32_t dims[2] = {0, 1};
-    return (struct fragments){tir_lower_walk_new(p->lo, b, l, NULL, dims), trans, pairs ? 4 : 2,
-                              chunk, tiles};
+    return (struct fragments){walk_lanes(p, b, p->k, p->n, iters), trans, pairs ? 4 : 2, chunk,
+                              tiles};
 }
 
 static void load_fragments(struct product *p, const struct fragments *f, uint32_t step,
