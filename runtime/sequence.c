@@ -162,6 +162,8 @@ tir_status tir_sequence_launch(const struct packing *whole, const tir_rt_arg *ar
             return found ? found : status;
         tir_status one = launch(&r, i, stream, options, done);
         status = *done || !tried ? one : status;
+        if (*done && one && tried && whole->error)
+            *whole->error = later;
         r.error = &later;
     }
     return status;

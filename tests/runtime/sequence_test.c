@@ -217,6 +217,42 @@ static void test_misfits(void **state)
     free_buffers(&b);
 }
 
+// Behind one that does not fit: whichever call of the driver fails, the message is the status's.
+static void test_failures(void **state)
+{
+    struct rig *rig = *state;
+    struct buffers b;
+    tir_rt_module *module;
+    tir_artifact_kernel kernel = *relay();
+    tir_artifact_sequence sequences[2] = {kernel.sequences[0], kernel.sequences[0]};
+    tir_artifact_scratch scratch = sequences[0].scratch[0];
+    scratch.extents[0] = (tir_formula)FORMULA(CONST(-1));
+    sequences[0].scratch = &scratch;
+    sequences[0].cost = (tir_formula)FORMULA(CONST(1));
+    sequences[1].cost = (tir_formula)FORMULA(CONST(2));
+    kernel.sequences = sequences;
+    kernel.sequence_count = 2;
+    tir_rt_kernel *k = load_relay(rig, &kernel, &module);
+    make_buffers(rig, &b, 10);
+    rig->fake->calls = 0;
+    rig_expect(rig, launch(rig, k, &b, -1, NULL), TIR_OK, "");
+    int launch_failed = 0;
+    for (int call = 1, calls = rig->fake->calls; call <= calls; call++) {
+        rig->fake->calls = 0;
+        rig->fake->fail_at = call;
+        rig->fake->fail_with = TIR_CUDA_ERROR_INVALID_VALUE;
+        tir_status status = launch(rig, k, &b, -1, NULL);
+        rig->fake->fail_at = 0;
+        if (!status) // a call that gives something back
+            continue;
+        assert_int_equal(rig->error.status, status);
+        launch_failed |= strstr(rig->error.message, "cuLaunchKernel") != NULL;
+    }
+    assert_true(launch_failed);
+    free_buffers(&b);
+    tir_rt_module_destroy(module);
+}
+
 static void test_no_pools(void **state)
 {
     (void)state;
@@ -240,6 +276,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_empty, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_costs, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_misfits, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_failures, rig_setup, rig_teardown),
         cmocka_unit_test(test_no_pools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
