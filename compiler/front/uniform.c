@@ -3,9 +3,15 @@
 // operands nor whether it is reached may differ between threads; in a role, by its threads. And a
 // kernel without a grid or roles has no threads to speak of.
 //
+// A role does a scalar store or atomic once. Where its operands differ between threads, or only
+// some threads reach it, every thread that comes does its own:
+//     store(Y[i], t);
+// becomes, where i or t come from tid(),
+//     store(Y[i], t, by_thread = 1);
+//
 // A value varies when it comes from the thread's number, from a thread's own memory, from an
-// atomic, or from anything that varies; what a branch or loop gives varies with its condition too.
-// Loops are walked until nothing new varies.
+// atomic of single threads, or from anything that varies; what a branch or loop gives varies with
+// its condition too. Loops are walked until nothing new varies.
 #include "base/bitset.h"
 #include "front/lower.h"
 #include "ir/walk.h"
@@ -87,6 +93,15 @@ static void mark_flow(struct uniform *u, const struct tir_inst *inst)
         mark_if(u, inst->regions[0]->args[0], divergent);
 }
 
+// The innermost branch or loop around that only some threads take; NULL: none.
+static const struct tir_inst *divergent_around(const struct uniform *u, const struct tir_inst *inst)
+{
+    for (; inst; inst = inst->block->owner)
+        if (inst->block->owner && is_divergent(u, inst->block->owner))
+            return inst->block->owner;
+    return NULL;
+}
+
 static void mark_inst(struct uniform *u, const struct tir_inst *inst)
 {
     if (inst->op == TIR_OP_IF || inst->op == TIR_OP_GET ||
@@ -94,7 +109,8 @@ static void mark_inst(struct uniform *u, const struct tir_inst *inst)
         mark_flow(u, inst);
         return;
     }
-    bool v = tir_has_trait(inst, TIR_THREAD) || inst->op == TIR_OP_ATOMIC ||
+    bool v = tir_has_trait(inst, TIR_THREAD) ||
+             (inst->op == TIR_OP_ATOMIC && (u->l->f->grid_count || divergent_around(u, inst))) ||
              (inst->op == TIR_OP_LOAD && tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL);
     for (uint32_t i = 0; i < inst->operand_count; i++)
         v |= varies(u, inst->operands[i]);
@@ -119,15 +135,6 @@ static bool is_tile_op(const struct tir_inst *inst)
     return together || inst->op == TIR_OP_PUT || inst->op == TIR_OP_GET;
 }
 
-// The innermost branch or loop around that only some threads take; NULL: none.
-static const struct tir_inst *divergent_around(const struct uniform *u, const struct tir_inst *inst)
-{
-    for (; inst; inst = inst->block->owner)
-        if (inst->block->owner && is_divergent(u, inst->block->owner))
-            return inst->block->owner;
-    return NULL;
-}
-
 static bool check_inst(struct uniform *u, const struct tir_inst *inst)
 {
     bool is_slot = inst->op == TIR_OP_PUT || inst->op == TIR_OP_GET;
@@ -149,6 +156,21 @@ static bool check_inst(struct uniform *u, const struct tir_inst *inst)
                           : "`%s` on a tile, where not every thread comes",
                 tir_ops[inst->op].name);
     return false;
+}
+
+static bool has_varying_operand(const struct uniform *u, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (varies(u, inst->operands[i]))
+            return true;
+    return false;
+}
+
+static void mark_by_thread(const struct uniform *u, struct tir_inst *inst)
+{
+    if ((inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC) && !is_tile_op(inst) &&
+        (has_varying_operand(u, inst) || divergent_around(u, inst)))
+        tir_set_int(u->l->f, inst, TIR_ATTR_by_thread, 1);
 }
 
 static bool check_no_threads(struct lower *l)
@@ -177,7 +199,10 @@ bool uniform_check(struct lower *l)
             mark_inst(&u, inst);
     }
     bool ok = true;
-    tir_foreach_inst(inst, l->f)
+    tir_foreach_inst(inst, l->f) {
         ok &= check_inst(&u, inst);
+        if (!l->f->grid_count)
+            mark_by_thread(&u, inst);
+    }
     return ok;
 }

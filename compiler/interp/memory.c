@@ -191,6 +191,14 @@ static enum tir_op atomic_op(const struct tir_inst *inst)
     return TIR_OP_COUNT; // exchange
 }
 
+// A role does a scalar atomic once, unless it speaks of threads: by the first lane that comes.
+static bool once_for_all(const struct interp *in, const struct tir_inst *inst,
+                         const struct places *p)
+{
+    return p->lanes && in->threads && !in->f->grid_count &&
+           !tir_attr_int(inst, TIR_ATTR_by_thread, 0);
+}
+
 void tir_interp_atomic(struct interp *in, const struct tir_inst *inst)
 {
     const struct tir_value *result = tir_result(inst);
@@ -201,8 +209,14 @@ void tir_interp_atomic(struct interp *in, const struct tir_inst *inst)
     assert(value.at);
     check_count(in, inst, &p, result->type);
     union tir_number *old = tir_interp_write(in, result);
+    bool once = once_for_all(in, inst, &p), done = false;
     for (uint32_t i = 0; i < p.count; i++) {
         old[i] = (union tir_number){0};
+        if (once && done) {
+            old[i] = old[i - 1];
+            continue;
+        }
+        done |= in->active[i];
         if (p.at[i] == OUTSIDE || masked_out(mask, i))
             continue;
         old[i] = fetch(p.buffer, p.at[i]);

@@ -171,12 +171,14 @@ static struct lower_place element_at(struct global *g, uint32_t reg)
     return e;
 }
 
-// A scalar access in tile code is done by one thread; a tile's by the owner of each element.
-static struct tir_value *writer(struct lower *lo, const struct tir_layout *l)
+// A scalar access in tile code is done by one thread, unless it speaks of threads; a tile's by the
+// owner of each element.
+static struct tir_value *writer(struct lower *lo, const struct tir_inst *inst,
+                                const struct tir_layout *l)
 {
     if (l)
         return tir_lower_is_owner(lo, l);
-    if (lo->by_thread)
+    if (lo->by_thread || tir_attr_int(inst, TIR_ATTR_by_thread, 0))
         return NULL;
     return tir_binary(&lo->b, TIR_OP_EQ, tir_lower_tid(lo), tir_lower_i32(lo, 0));
 }
@@ -303,7 +305,7 @@ void tir_lower_store(struct lower *lo, struct tir_inst *inst)
     struct access a;
     open_access(lo, inst, v->type, inst->operands[TIR_STORE_MASK], &a);
     struct tir_value *owner =
-        tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL ? NULL : writer(lo, a.layout);
+        tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL ? NULL : writer(lo, inst, a.layout);
     for (uint32_t r = 0; r < a.count; r++) {
         if (!tir_lower_leads(a.vector, r))
             continue;
@@ -344,7 +346,7 @@ void tir_lower_atomic(struct lower *lo, struct tir_inst *inst)
     struct tir_value *v = inst->operands[TIR_STORE_VALUE];
     struct access a;
     open_access(lo, inst, v->type, inst->operands[TIR_STORE_MASK], &a);
-    struct tir_value *owner = writer(lo, a.layout);
+    struct tir_value *owner = writer(lo, inst, a.layout);
     struct tir_value **old = tir_lower_new_registers(lo, a.count);
     for (uint32_t r = 0; r < a.count; r++) {
         struct lower_place p = place_of(lo, &a, r);

@@ -31,7 +31,8 @@ static uint64_t same_elements(const struct sync_run *r, const struct sync_agent 
 {
     uint64_t h = mix(UINT64_C(0x5bd1e995), a->role_id + 1);
     bool writes = inst->op == TIR_OP_STORE;
-    if (!tile->rank && (!writes || r->p->f->grid_count))
+    bool by_thread = r->p->f->grid_count || tir_attr_int(inst, TIR_ATTR_by_thread, 0);
+    if (!tile->rank && (!writes || by_thread))
         return 0; // one element, by whoever comes
     if (!tile->rank || !tile->layout || tile->layout->replica_count) {
         if (!writes)
