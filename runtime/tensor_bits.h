@@ -1,17 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tensor maps field by field, without the rules between the fields: for instructions that change
-// one field of a map that is not complete yet.
+// Tensor maps field by field, for instructions that change a map that is not complete yet.
 #ifndef TIR_RUNTIME_TENSOR_BITS_H
 #define TIR_RUNTIME_TENSOR_BITS_H
 
 #include "tir/tensor_map.h"
 
-// Writes all bits of a map whose members fit their fields.
-void tir_tensor_map_pack(const tir_tensor_map *map, uint8_t bytes[TIR_TENSOR_MAP_BYTES]);
-// Reads the fields; those of no meaning for the kind and the rank too. 0 when they name a type or
-// an interleave that does not exist, or a rank above 5.
-int tir_tensor_map_unpack(const uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_tensor_map *out);
-// The rules: what the encoder refuses.
-tir_status tir_tensor_map_check(const tir_tensor_map *map, tir_error *error);
+// What tensormap.replace can write.
+enum tir_map_field {
+    TIR_MAP_ADDRESS,
+    TIR_MAP_RANK,
+    TIR_MAP_BOX,
+    TIR_MAP_DIM,
+    TIR_MAP_STRIDE,
+    TIR_MAP_STEP,
+    TIR_MAP_TYPE,
+    TIR_MAP_INTERLEAVE,
+    TIR_MAP_SWIZZLE,
+    TIR_MAP_ATOMICITY, // pieces of 16 bytes are all there is: the bits stay 0
+    TIR_MAP_FILL
+};
+
+// Writes one field as its member of tir_tensor_map has it, which must fit, and no other bit: the
+// code that ptxas makes of tensormap.replace does the same. `index`: the dimension.
+void tir_tensor_map_set(uint8_t bytes[TIR_TENSOR_MAP_BYTES], enum tir_map_field field,
+                        uint32_t index, uint64_t value);
+// Whether it is one of im2col.
+int tir_tensor_map_is_im2col(const uint8_t bytes[TIR_TENSOR_MAP_BYTES]);
+// The same as tir_tensor_map_decode for maps that instructions have made. Those never write what
+// the driver works out from other fields, nor clear the dimensions above a rank that they lower.
+tir_status tir_tensor_map_read(const uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_tensor_map *out,
+                               tir_error *error);
 
 #endif

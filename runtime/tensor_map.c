@@ -159,7 +159,7 @@ static tir_status check_box(const tir_tensor_map *m, tir_error *error)
     return TIR_OK;
 }
 
-tir_status tir_tensor_map_check(const tir_tensor_map *m, tir_error *error)
+static tir_status check_map(const tir_tensor_map *m, tir_error *error)
 {
     tir_status status = check_modes(m, error);
     if (status == TIR_OK)
@@ -211,7 +211,7 @@ static void pack_box(const tir_tensor_map *m, uint64_t *words)
     }
 }
 
-void tir_tensor_map_pack(const tir_tensor_map *m, uint8_t bytes[TIR_TENSOR_MAP_BYTES])
+static void pack(const tir_tensor_map *m, uint8_t bytes[TIR_TENSOR_MAP_BYTES])
 {
     uint64_t words[TIR_TENSOR_MAP_BYTES / 8] = {0};
     put(words, ADDRESS, 0, m->address);
@@ -264,7 +264,9 @@ static void unpack_box(const uint8_t *bytes, tir_tensor_map *m)
     }
 }
 
-int tir_tensor_map_unpack(const uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_tensor_map *out)
+// The fields, those of no meaning for the kind and the rank too. False when they name a type or an
+// interleave that does not exist, or a rank above 5.
+static bool unpack(const uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_tensor_map *out)
 {
     tir_tensor_map m = {.kind =
                             get(bytes, IM2COL, 0) ? TIR_TENSOR_MAP_IM2COL : TIR_TENSOR_MAP_TILED,
@@ -276,7 +278,7 @@ int tir_tensor_map_unpack(const uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_tensor_
                         .address = get(bytes, ADDRESS, 0)};
     if (m.rank > TIR_TENSOR_MAP_RANK || m.interleave > TIR_TENSOR_MAP_INTERLEAVE_32 ||
         !unpack_type(bytes, &m.type) || (m.kind != TIR_TENSOR_MAP_TILED && m.rank < 3))
-        return 0;
+        return false;
     for (uint32_t i = 0; i < m.rank; i++) {
         m.dims[i] = get(bytes, DIM, i) + 1;
         m.steps[i] = (uint32_t)get(bytes, STEP, i) + 1;
@@ -285,7 +287,80 @@ int tir_tensor_map_unpack(const uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_tensor_
         m.strides[i] = get(bytes, STRIDE_LOW, i) << 4 | get(bytes, STRIDE_HIGH, i) << 36;
     unpack_box(bytes, &m);
     *out = m;
-    return 1;
+    return true;
+}
+
+// --- maps that instructions make ---
+
+static void set(uint8_t *bytes, struct field f, uint32_t index, uint64_t value)
+{
+    for (uint32_t i = 0; i < f.bits; i++) {
+        const uint32_t bit = f.at + index * f.bits + i;
+        bytes[bit / 8] =
+            (uint8_t)((bytes[bit / 8] & ~(1u << bit % 8)) | (value >> i & 1) << bit % 8);
+    }
+}
+
+void tir_tensor_map_set(uint8_t bytes[TIR_TENSOR_MAP_BYTES], enum tir_map_field field,
+                        uint32_t index, uint64_t value)
+{
+    switch (field) {
+    case TIR_MAP_ADDRESS:
+        set(bytes, ADDRESS, 0, value);
+        break;
+    case TIR_MAP_RANK:
+        set(bytes, RANK, 0, value - 1);
+        break;
+    case TIR_MAP_BOX:
+        set(bytes, BOX, index, value - 1);
+        break;
+    case TIR_MAP_DIM:
+        set(bytes, DIM, index, value - 1);
+        break;
+    case TIR_MAP_STRIDE:
+        set(bytes, STRIDE_LOW, index, value >> 4);
+        set(bytes, STRIDE_HIGH, index, value >> 36);
+        break;
+    case TIR_MAP_STEP:
+        set(bytes, STEP, index, value - 1);
+        break;
+    case TIR_MAP_TYPE:
+        set(bytes, TYPE, 0, types[value].code);
+        set(bytes, TYPE_HIGH, 0, types[value].code >> TYPE.bits);
+        break;
+    case TIR_MAP_INTERLEAVE:
+        set(bytes, INTERLEAVE, 0, value);
+        break;
+    case TIR_MAP_SWIZZLE:
+        set(bytes, SWIZZLE, 0, value);
+        break;
+    case TIR_MAP_FILL:
+        set(bytes, FILL, 0, value);
+        break;
+    case TIR_MAP_ATOMICITY:
+        break;
+    }
+}
+
+int tir_tensor_map_is_im2col(const uint8_t bytes[TIR_TENSOR_MAP_BYTES])
+{
+    return (int)get(bytes, IM2COL, 0);
+}
+
+// Makes what no instruction writes, or none clears, as the encoder leaves it in a map of this rank.
+static void tidy(uint8_t *bytes, const uint8_t *encoded)
+{
+    const uint32_t rank = (uint32_t)get(encoded, RANK, 0) + 1;
+    set(bytes, BYTES, 0, get(encoded, BYTES, 0));
+    set(bytes, PATTERN, 0, get(encoded, PATTERN, 0));
+    for (uint32_t i = rank; i < TIR_TENSOR_MAP_RANK; i++) {
+        set(bytes, DIM, i, 0);
+        set(bytes, STEP, i, 0);
+        set(bytes, STRIDE_LOW, i - 1, 0);
+        set(bytes, STRIDE_HIGH, i - 1, 0);
+        if (!tir_tensor_map_is_im2col(encoded)) // its corners lie there
+            set(bytes, BOX, i, 0);
+    }
 }
 
 // --- the interface ---
@@ -293,26 +368,40 @@ int tir_tensor_map_unpack(const uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_tensor_
 TIR_API tir_status tir_tensor_map_encode(const tir_tensor_map *map,
                                          uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_error *error)
 {
-    const tir_status status = tir_tensor_map_check(map, error);
+    const tir_status status = check_map(map, error);
     if (status == TIR_OK)
-        tir_tensor_map_pack(map, bytes);
+        pack(map, bytes);
     return status;
+}
+
+static tir_status decode(const uint8_t *bytes, bool is_made, tir_tensor_map *out, tir_error *error)
+{
+    tir_tensor_map m;
+    uint8_t own[TIR_TENSOR_MAP_BYTES], again[TIR_TENSOR_MAP_BYTES];
+    memset(out, 0, sizeof *out);
+    if (!unpack(bytes, &m))
+        return tir_error_set(error, TIR_ERR_INVALID, "these bytes are no tensor map");
+    const tir_status status = tir_tensor_map_encode(&m, again, error);
+    if (status != TIR_OK)
+        return status;
+    memcpy(own, bytes, sizeof own);
+    if (is_made)
+        tidy(own, again);
+    if (memcmp(own, again, sizeof again) != 0)
+        return tir_error_set(error, TIR_ERR_INVALID,
+                             "these bytes are no tensor map: bits are set that none has");
+    *out = m;
+    return TIR_OK;
 }
 
 TIR_API tir_status tir_tensor_map_decode(const uint8_t bytes[TIR_TENSOR_MAP_BYTES],
                                          tir_tensor_map *out, tir_error *error)
 {
-    tir_tensor_map m;
-    uint8_t again[TIR_TENSOR_MAP_BYTES];
-    memset(out, 0, sizeof *out);
-    if (!tir_tensor_map_unpack(bytes, &m))
-        return tir_error_set(error, TIR_ERR_INVALID, "these bytes are no tensor map");
-    const tir_status status = tir_tensor_map_encode(&m, again, error);
-    if (status != TIR_OK)
-        return status;
-    if (memcmp(bytes, again, sizeof again) != 0)
-        return tir_error_set(error, TIR_ERR_INVALID,
-                             "these bytes are no tensor map: bits are set that none has");
-    *out = m;
-    return TIR_OK;
+    return decode(bytes, false, out, error);
+}
+
+tir_status tir_tensor_map_read(const uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_tensor_map *out,
+                               tir_error *error)
+{
+    return decode(bytes, true, out, error);
 }

@@ -316,49 +316,47 @@ static void multicast(void **state)
 // copy uses it there.
 #define REPLACE(field, type, args) \
     "tensormap.replace.tile." field ".shared::cta.b1024." type " [m], " args ";\n"
-#define REPLACE_PTX(acquire)                                                                                   \
-    HEAD                                                                                                       \
-        ".extern .shared .align 1024 .b8 tile[];\n"                                                            \
-        ".visible .entry k(.param .u64 map, .param .u64 address, .param .u64 out)\n{\n"                        \
-        ".reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %m, %a, %d, %x, %q;\n"                                   \
-        ".shared .align 8 .b64 bar; .shared .align 128 .b8 m[128];\n"                                          \
-        "ld.param.u64 %m, [map]; ld.param.u64 %a, [address]; ld.param.u64 %d, [out];\n"                        \
-        "mov.u32 %r0, %tid.x; mul.wide.u32 %q, %r0, 4; add.u64 %x, %m, %q;\n"                                  \
-        "ld.global.u32 %r1, [%x]; mov.u32 %r2, m; mad.lo.u32 %r2, %r0, 4, %r2;\n"                              \
-        "st.shared.u32 [%r2], %r1; bar.warp.sync -1; setp.ne.u32 %p0, %r0, 0;\n"                               \
-        "@%p0 bra copy;\n" REPLACE("global_address", "b64", "%a") REPLACE(                                     \
-            "rank", "b32", "1") REPLACE("elemtype", "b32",                                                     \
-                                        "7") REPLACE("interleave_layout", "b32",                               \
-                                                     "0") REPLACE("swizzle_mode", "b32", "0")                  \
-            REPLACE("fill_mode", "b32", "0") REPLACE("box_dim", "b32", "0, 16") REPLACE(                       \
-                "box_dim", "b32", "1, 4") REPLACE("global_dim", "b32",                                         \
-                                                  "0, 16") REPLACE("global_dim", "b32", "1, 9")                \
-                REPLACE("global_stride", "b64", "0, 64") REPLACE(                                              \
-                    "element_stride", "b32",                                                                   \
-                    "1, 1") "copy: bar.warp.sync -1;\n"                                                        \
-                            "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync"   \
-                            ".aligned [%m], [m], 128;\n"                                                       \
-                            "@%p0 exit;\n" acquire                                                             \
-                            "mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;\n"        \
-                            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;\n"                       \
-                            "mov.u32 %r3, 0; mov.u32 %r4, 3;\n"                                                \
-                            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" \
-                            " [tile], [%m, {%r3, %r4}], [bar];\n"                                              \
-                            "wait: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0; @!%p1 bra wait;\n"  \
-                            "cp.async.bulk.global.shared::cta.bulk_group [%d], [tile], 256;\n"                 \
-                            "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nret;\n}\n"
+#define REPLACE_PTX(acquire)                                                                                \
+    HEAD                                                                                                    \
+        ".extern .shared .align 1024 .b8 tile[];\n"                                                         \
+        ".visible .entry k(.param .u64 map, .param .u64 address, .param .u64 out)\n{\n"                     \
+        ".reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %m, %a, %d, %x, %q;\n"                                \
+        ".shared .align 8 .b64 bar; .shared .align 128 .b8 m[128];\n"                                       \
+        "ld.param.u64 %m, [map]; ld.param.u64 %a, [address]; ld.param.u64 %d, [out];\n"                     \
+        "mov.u32 %r0, %tid.x; mul.wide.u32 %q, %r0, 4; add.u64 %x, %m, %q;\n"                               \
+        "ld.global.u32 %r1, [%x]; mov.u32 %r2, m; mad.lo.u32 %r2, %r0, 4, %r2;\n"                           \
+        "st.shared.u32 [%r2], %r1; bar.warp.sync -1; setp.ne.u32 %p0, %r0, 0;\n"                            \
+        "@%p0 bra copy;\n" REPLACE("global_address", "b64", "%a") REPLACE(                                  \
+            "elemtype", "b32", "7") REPLACE("interleave_layout", "b32",                                     \
+                                            "0") REPLACE("swizzle_mode", "b32",                             \
+                                                         "0") REPLACE("fill_mode", "b32", "0")              \
+            REPLACE("box_dim", "b32", "0, 16") REPLACE("box_dim", "b32", "1, 4") REPLACE(                   \
+                "global_dim", "b32", "0, 16") REPLACE("global_dim", "b32",                                  \
+                                                      "1, 9") REPLACE("global_stride", "b64",               \
+                                                                      "0, 64")                              \
+                REPLACE("element_stride", "b32", "1, 1") REPLACE(                                           \
+                    "rank", "b32",                                                                          \
+                    "1") "copy: bar.warp.sync -1;\n"                                                        \
+                         "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync"   \
+                         ".aligned [%m], [m], 128;\n"                                                       \
+                         "@%p0 exit;\n" acquire                                                             \
+                         "mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;\n"        \
+                         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;\n"                       \
+                         "mov.u32 %r3, 0; mov.u32 %r4, 3;\n"                                                \
+                         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" \
+                         " [tile], [%m, {%r3, %r4}], [bar];\n"                                              \
+                         "wait: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0; @!%p1 bra wait;\n"  \
+                         "cp.async.bulk.global.shared::cta.bulk_group [%d], [tile], 256;\n"                 \
+                         "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nret;\n}\n"
 
-static tir_status replace(const char *ptx, char *message)
+static tir_status replace(const char *ptx, const uint8_t map[TIR_TENSOR_MAP_BYTES], char *message)
 {
     struct rig r;
-    uint8_t map[TIR_TENSOR_MAP_BYTES];
-    const tir_tensor_map other = make(3, EMU_TENSOR_TILE, true).map;
     rig_open(&r);
     rig_load(&r, ptx);
     fill(tensor, 1024, 5);
-    assert_int_equal(tir_tensor_map_encode(&other, map, NULL), TIR_OK);
     const uint64_t from = rig_buffer(&r, tensor, 1024), out = rig_buffer(&r, NULL, 256);
-    rig_param_u64(&r, rig_buffer(&r, map, sizeof map));
+    rig_param_u64(&r, rig_buffer(&r, map, TIR_TENSOR_MAP_BYTES));
     rig_param_u64(&r, from);
     rig_param_u64(&r, out);
     r.shared_bytes = 1024;
@@ -372,21 +370,79 @@ static tir_status replace(const char *ptx, char *message)
     return status;
 }
 
+// What the map was before does not matter: of more dimensions, or zeros.
 static void replaced(void **state)
 {
     (void)state;
+    static const char ptx[] =
+        REPLACE_PTX("fence.proxy.tensormap::generic.acquire.gpu [%m], 128;\n");
     char message[sizeof((tir_error *)0)->message];
-    if (replace(REPLACE_PTX("fence.proxy.tensormap::generic.acquire.gpu [%m], 128;\n"), message) !=
-        TIR_OK)
+    uint8_t map[TIR_TENSOR_MAP_BYTES];
+    const tir_tensor_map other = make(3, EMU_TENSOR_TILE, true).map;
+    assert_int_equal(tir_tensor_map_encode(&other, map, NULL), TIR_OK);
+    if (replace(ptx, map, message) != TIR_OK)
         fail_msg("%s", message);
+    memset(map, 0, sizeof map);
+    if (replace(ptx, map, message) != TIR_OK)
+        fail_msg("zeros: %s", message);
+}
+
+// Any bytes as a map: `form` 0 replaces the rank and copies a tile, 1 copies a tile, 2 pixels, 3
+// stores a tile.
+static const char any_bytes_ptx[] = HEAD
+    ".extern .shared .align 1024 .b8 tile[];\n"
+    ".visible .entry k(.param .u64 map, .param .u32 rank, .param .u32 form)\n{\n"
+    ".reg .pred %p<4>; .reg .b16 %h; .reg .b32 %r<4>; .reg .b64 %m; .shared .align 8 .b64 bar;\n"
+    "ld.param.u64 %m, [map]; ld.param.u32 %r0, [rank]; ld.param.u32 %r1, [form];\n"
+    "setp.eq.u32 %p0, %r1, 0; setp.le.u32 %p1, %r1, 1; setp.eq.u32 %p2, %r1, 2;\n"
+    "setp.eq.u32 %p3, %r1, 3; mov.u32 %r2, 0; mov.b16 %h, 1;\n"
+    "mbarrier.init.shared.b64 [bar], 1;\n"
+    "@%p0 tensormap.replace.tile.rank.global.b1024.b32 [%m], %r0;\n"
+    "@%p1 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    " [tile], [%m, {%r2, %r2}], [bar];\n"
+    "@%p2 cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+    " [tile], [%m, {%r2, %r2, %r2, %r2}], [bar], {%h, %h};\n"
+    "@%p3 cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%m, {%r2, %r2}],"
+    " [tile];\nret;\n}\n";
+
+static void any_bytes(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 20000 };
+    uint64_t seed = 1;
+    struct rig r;
+    uint8_t map[TIR_TENSOR_MAP_BYTES] = {0};
+    uint32_t refused = 0;
+    rig_open_options(&r, &(struct emu_options){.check = EMU_CHECK_OFF});
+    rig_load(&r, any_bytes_ptx);
+    const uint64_t at = rig_buffer(&r, map, sizeof map), data = rig_buffer(&r, tensor, 4096);
+    for (uint32_t n = 0; n < ROUNDS; n++) {
+        const uint32_t form = n % 4;
+        struct test t =
+            make(form == 2 ? 4 : 2, form == 2 ? EMU_TENSOR_IM2COL : EMU_TENSOR_TILE, true);
+        t.map.address = data;
+        assert_int_equal(tir_tensor_map_encode(&t.map, map, NULL), TIR_OK);
+        for (uint64_t k = 0, count = rig_random(&seed) % 6; k < count; k++)
+            map[rig_random(&seed) % sizeof map] ^= (uint8_t)(1u << rig_random(&seed) % 8);
+        for (size_t k = 0; k < sizeof map && n % 5 == 0; k++)
+            map[k] = (uint8_t)rig_random(&seed);
+        assert_int_equal(emu_write(r.emu, at, map, sizeof map, NULL), TIR_OK);
+        rig_param_u64(&r, at);
+        rig_param_u32(&r, (uint32_t)(rig_random(&seed) % 6));
+        rig_param_u32(&r, form);
+        r.shared_bytes = 64 << 10;
+        refused += rig_try_run(&r, "k", 1, 1) == TIR_ERR_DEVICE;
+    }
+    rig_close(&r);
+    assert_in_range(refused, ROUNDS / 2, ROUNDS - 1); // and nothing worse happened
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles),      cmocka_unit_test(im2col), cmocka_unit_test(rows),
-        cmocka_unit_test(reductions), cmocka_unit_test(wrong),  cmocka_unit_test(multicast),
-        cmocka_unit_test(replaced),
+        cmocka_unit_test(tiles),      cmocka_unit_test(im2col),    cmocka_unit_test(rows),
+        cmocka_unit_test(reductions), cmocka_unit_test(wrong),     cmocka_unit_test(multicast),
+        cmocka_unit_test(replaced),   cmocka_unit_test(any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

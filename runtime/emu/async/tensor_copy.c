@@ -40,7 +40,7 @@ static void read_map(struct emu_warp *w, uint32_t lane, uint64_t address, tir_te
         emu_race_access(&w->launch->race, &who, 1u << lane, cell.map, cell.at, 16, false,
                         emu_record_what(pc, EMU_PROXY_MAP, 0, EMU_SCOPE_CTA));
     }
-    if (tir_tensor_map_decode(bytes, out, &error) != TIR_OK)
+    if (tir_tensor_map_read(bytes, out, &error) != TIR_OK)
         emu_fault(w, lane, "tensor map at 0x%" PRIx64 ": %s", address, error.message);
 }
 
@@ -242,68 +242,59 @@ static const tir_tensor_map_type replaced_types[] = {
     TIR_TENSOR_MAP_F32_FTZ, TIR_TENSOR_MAP_F64, TIR_TENSOR_MAP_BF16, TIR_TENSOR_MAP_TF32,
     TIR_TENSOR_MAP_TF32_FTZ};
 
-// False: the field cannot have this value.
-static bool replace(tir_tensor_map *m, enum emu_map_field field, uint32_t i, uint64_t value)
+// Makes an operand what tir_tensor_map_set takes. False: the field cannot have this value.
+static bool is_possible(enum tir_map_field field, uint64_t *value)
 {
     switch (field) {
-    case EMU_MAP_ADDRESS:
-        m->address = value;
-        return value >> 57 == 0;
-    case EMU_MAP_RANK: // of one less
-        m->rank = (uint32_t)value + 1;
-        return value < TIR_TENSOR_MAP_RANK;
-    case EMU_MAP_BOX:
-        m->box[i] = (uint32_t)value;
-        return value >= 1 && value <= 256;
-    case EMU_MAP_DIM:
-        m->dims[i] = value;
-        return value >= 1;
-    case EMU_MAP_STRIDE:
-        m->strides[i] = value;
-        return value >> 40 == 0 && value % 16 == 0;
-    case EMU_MAP_STEP:
-        m->steps[i] = (uint32_t)value;
-        return value >= 1 && value <= 8;
-    case EMU_MAP_TYPE:
-        if (value >= TIR_TENSOR_MAP_TYPE_COUNT)
+    case TIR_MAP_ADDRESS:
+        return *value >> 57 == 0;
+    case TIR_MAP_RANK: // of one less
+        return ++*value <= TIR_TENSOR_MAP_RANK;
+    case TIR_MAP_BOX:
+        return *value >= 1 && *value <= 256;
+    case TIR_MAP_DIM:
+        return *value >= 1;
+    case TIR_MAP_STRIDE:
+        return *value >> 40 == 0 && *value % 16 == 0;
+    case TIR_MAP_STEP:
+        return *value >= 1 && *value <= 8;
+    case TIR_MAP_TYPE:
+        if (*value >= TIR_TENSOR_MAP_TYPE_COUNT)
             return false;
-        m->type = replaced_types[value];
+        *value = replaced_types[*value];
         return true;
-    case EMU_MAP_INTERLEAVE:
-        m->interleave = (tir_tensor_map_interleave)value;
-        return value <= TIR_TENSOR_MAP_INTERLEAVE_32;
-    case EMU_MAP_SWIZZLE:
-        m->swizzle = (tir_tensor_map_swizzle)value;
-        return value <= TIR_TENSOR_MAP_SWIZZLE_128;
-    case EMU_MAP_ATOMICITY: // pieces of 16 bytes are all there is
-        return value == 0;
-    case EMU_MAP_FILL:
-        m->fill = (tir_tensor_map_fill)value;
-        return value <= TIR_TENSOR_MAP_FILL_NAN;
+    case TIR_MAP_INTERLEAVE:
+        return *value <= TIR_TENSOR_MAP_INTERLEAVE_32;
+    case TIR_MAP_SWIZZLE:
+        return *value <= TIR_TENSOR_MAP_SWIZZLE_128;
+    case TIR_MAP_ATOMICITY:
+        return *value == 0;
+    case TIR_MAP_FILL:
+        return *value <= TIR_TENSOR_MAP_FILL_NAN;
     }
     return false;
 }
 
-// src[0] + offset: the map; src[1]: the value; op: enum emu_map_field; round: which of several
+// src[0] + offset: the map; src[1]: the value; op: enum tir_map_field; round: which of several
 EMU_RUN(tensormap_replace)
 {
     uint64_t address[EMU_WARP];
     emu_addresses(w, in, address);
-    const bool is_wide = in->op == EMU_MAP_ADDRESS || in->op == EMU_MAP_STRIDE;
+    const bool is_wide = in->op == TIR_MAP_ADDRESS || in->op == TIR_MAP_STRIDE;
     const uint8_t *values = emu_at_ref(w, in->src[1]);
     for (uint32_t i = 0; i < EMU_WARP; i++) {
         uint8_t bytes[TIR_TENSOR_MAP_BYTES];
-        tir_tensor_map m;
         uint64_t value = 0;
         if (!(mask >> i & 1))
             continue;
         memcpy(&value, values + (is_wide ? 8 : 4) * i, is_wide ? 8 : 4);
         get_bytes(w, i, (enum emu_space)in->space, address[i], bytes);
-        if (!tir_tensor_map_unpack(bytes, &m) || m.kind != TIR_TENSOR_MAP_TILED)
+        const uint64_t given = value;
+        if (tir_tensor_map_is_im2col(bytes))
             emu_fault(w, i, "tensor map at 0x%" PRIx64 ": not a tiled one", address[i]);
-        if (!replace(&m, (enum emu_map_field)in->op, in->round, value))
-            emu_fault(w, i, "tensor map: the field cannot be %" PRIu64, value);
-        tir_tensor_map_pack(&m, bytes);
+        if (!is_possible((enum tir_map_field)in->op, &value))
+            emu_fault(w, i, "tensor map: the field cannot be %" PRIu64, given);
+        tir_tensor_map_set(bytes, (enum tir_map_field)in->op, in->round, value);
         put_bytes(w, i, (enum emu_space)in->space, address[i], bytes);
     }
 }

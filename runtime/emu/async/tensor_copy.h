@@ -23,21 +23,6 @@ enum emu_tensor_action {
     EMU_TENSOR_PREFETCH
 };
 
-// What tensormap.replace changes.
-enum emu_map_field {
-    EMU_MAP_ADDRESS,
-    EMU_MAP_RANK,
-    EMU_MAP_BOX,
-    EMU_MAP_DIM,
-    EMU_MAP_STRIDE,
-    EMU_MAP_STEP,
-    EMU_MAP_TYPE,
-    EMU_MAP_INTERLEAVE,
-    EMU_MAP_SWIZZLE,
-    EMU_MAP_ATOMICITY,
-    EMU_MAP_FILL
-};
-
 void emu_decode_tensor_copy(struct emu_dec *d, bool reduces, bool prefetches);
 
 #endif

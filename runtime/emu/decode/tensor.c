@@ -8,6 +8,7 @@
 #include "emu/check/order.h"
 #include "emu/device.h"
 #include "emu/mem/atom.h"
+#include "tensor_bits.h"
 
 // --- copies ---
 
@@ -151,20 +152,20 @@ void emu_decode_tensor_copy(struct emu_dec *d, bool reduces, bool prefetches)
 // The fields, their suffixes, and whether the instruction names one of several and in 64 bits.
 static const struct {
     const char *name;
-    enum emu_map_field field;
+    enum tir_map_field field;
     bool is_indexed, is_wide, is_constant;
 } fields[] = {
-    {"global_address", EMU_MAP_ADDRESS, false, true, false},
-    {"rank", EMU_MAP_RANK, false, false, false},
-    {"box_dim", EMU_MAP_BOX, true, false, false},
-    {"global_dim", EMU_MAP_DIM, true, false, false},
-    {"global_stride", EMU_MAP_STRIDE, true, true, false},
-    {"element_stride", EMU_MAP_STEP, true, false, false},
-    {"elemtype", EMU_MAP_TYPE, false, false, true},
-    {"interleave_layout", EMU_MAP_INTERLEAVE, false, false, true},
-    {"swizzle_mode", EMU_MAP_SWIZZLE, false, false, true},
-    {"swizzle_atomicity", EMU_MAP_ATOMICITY, false, false, true},
-    {"fill_mode", EMU_MAP_FILL, false, false, true},
+    {"global_address", TIR_MAP_ADDRESS, false, true, false},
+    {"rank", TIR_MAP_RANK, false, false, false},
+    {"box_dim", TIR_MAP_BOX, true, false, false},
+    {"global_dim", TIR_MAP_DIM, true, false, false},
+    {"global_stride", TIR_MAP_STRIDE, true, true, false},
+    {"element_stride", TIR_MAP_STEP, true, false, false},
+    {"elemtype", TIR_MAP_TYPE, false, false, true},
+    {"interleave_layout", TIR_MAP_INTERLEAVE, false, false, true},
+    {"swizzle_mode", TIR_MAP_SWIZZLE, false, false, true},
+    {"swizzle_atomicity", TIR_MAP_ATOMICITY, false, false, true},
+    {"fill_mode", TIR_MAP_FILL, false, false, true},
 };
 
 static enum emu_space take_space(struct emu_dec *d)
@@ -192,7 +193,7 @@ static void decode_replace(struct emu_dec *d)
     in->op = (uint8_t)fields[i].field;
     emu_dec_memory(d, space);
     const uint64_t index = fields[i].is_indexed ? emu_dec_constant(d) : 0;
-    if (index >= TIR_TENSOR_MAP_RANK - (fields[i].field == EMU_MAP_STRIDE ? 1u : 0u))
+    if (index >= TIR_TENSOR_MAP_RANK - (fields[i].field == TIR_MAP_STRIDE ? 1u : 0u))
         emu_dec_bad(d, "a tensor map has no dimension %u here", (unsigned)index);
     in->round = (uint8_t)index;
     const uint64_t value = fields[i].is_constant ? emu_dec_constant(d) : 0;
