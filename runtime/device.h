@@ -87,6 +87,9 @@ struct device_ops {
                            const tir_artifact_variant *variant, uint32_t *out, tir_error *error);
     tir_status (*usage)(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
                         tir_error *error);
+    // Where a parameter lies in the block.
+    tir_status (*param)(tir_rt_device *device, void *module, void *function, uint32_t index,
+                        size_t *offset, size_t *size, tir_error *error);
     tir_status (*launch)(tir_rt_device *device, void *stream, void *module, void *function,
                          const struct device_launch *launch, tir_error *error);
 };

@@ -249,6 +249,15 @@ static tir_status usage(tir_rt_device *device, void *module, void *name, tir_rt_
     return status;
 }
 
+static tir_status param(tir_rt_device *device, void *module, void *name, uint32_t index,
+                        size_t *offset, size_t *size, tir_error *error)
+{
+    struct emu_device *e = of(device);
+    tir_status status;
+    EMU_CALL(e, status, emu_kernel_param(module, name, index, offset, size, error));
+    return status;
+}
+
 static void name_warp(const void *user, uint32_t warp, char *text, size_t size)
 {
     const tir_artifact_role *role = tir_name_role(user, warp);
@@ -324,6 +333,7 @@ static const struct device_ops emu_ops = {
     .module_unload = module_unload,
     .function = function,
     .usage = usage,
+    .param = param,
     .launch = launch,
 };
 

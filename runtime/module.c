@@ -253,6 +253,24 @@ TIR_API tir_status tir_rt_launch_ptx(tir_rt_module *module, tir_rt_stream *strea
     return tir_device_leave(device, status, error);
 }
 
+TIR_API tir_status tir_rt_ptx_param(tir_rt_module *module, const char *kernel, uint32_t index,
+                                    size_t *offset, size_t *size, tir_error *error)
+{
+    tir_error local;
+    tir_rt_device *device = module->device;
+    const tir_artifact_variant variant = {.entry = {kernel, strlen(kernel)}};
+    void *function;
+    error = error ? error : &local;
+    *offset = *size = 0;
+    tir_status status = tir_device_enter(device, error);
+    if (status)
+        return status;
+    status = device->ops->function(device, module->native, &variant, &function, error);
+    if (!status)
+        status = device->ops->param(device, module->native, function, index, offset, size, error);
+    return tir_device_leave(device, status, error);
+}
+
 // ---- all modules
 
 TIR_API void tir_rt_module_destroy(tir_rt_module *module)

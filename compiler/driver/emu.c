@@ -35,6 +35,11 @@ struct emu {
     tir_rt_module *module;
     tir_rt_buffer **buffers; // one for each argument; NULL for numbers
     uint8_t params[MAX_PARAMS];
+    struct place {
+        uint32_t count; // parameters so far, this one included
+        size_t offset, size;
+        size_t used, align; // by arguments, and the largest alignment among them
+    } place;
 };
 
 // ---- the command line
@@ -77,13 +82,53 @@ static bool read_launch(struct emu *e)
 
 // ---- one round
 
-static bool put(struct emu *e, const void *value, uint32_t size, uint32_t align)
+// The current parameter has all its bytes, but for padding at the end of a struct.
+static bool is_full(const struct emu *e)
 {
-    size_t at = (e->launch.params_size + align - 1) / align * align;
-    if (at + size > MAX_PARAMS)
+    const struct place *p = &e->place;
+    return p->size - p->used < p->align ||
+           tir_fail(e->error, TIR_ERR_INVALID,
+                    "parameter %u of %s has %zu bytes, the arguments for it %zu", p->count - 1,
+                    e->kernel, p->size, p->used);
+}
+
+// Goes on to the next parameter. `*found` is false where there is none, which the error says.
+static bool next_param(struct emu *e, bool *found)
+{
+    struct place *p = &e->place;
+    if (p->count && !is_full(e))
+        return false;
+    tir_status status =
+        tir_rt_ptx_param(e->module, e->kernel, p->count, &p->offset, &p->size, e->error);
+    *found = !status;
+    if (status)
+        return status == TIR_ERR_INVALID;
+    *p = (struct place){p->count + 1, p->offset, p->size, 0, 1};
+    if (p->offset + p->size > MAX_PARAMS)
         return tir_fail(e->error, TIR_ERR_INVALID, "more than %d bytes of parameters", MAX_PARAMS);
-    memcpy(e->params + at, value, size);
-    e->launch.params_size = at + size;
+    e->launch.params_size = p->offset + p->size;
+    return true;
+}
+
+// An argument is a parameter, or, of one that is a struct, the next member.
+static bool put(struct emu *e, const char *word, const void *value, size_t size, size_t align)
+{
+    struct place *p = &e->place;
+    size_t at = (p->used + align - 1) / align * align;
+    if (!p->count || at + size > p->size) {
+        bool found;
+        if (!next_param(e, &found))
+            return false;
+        if (!found)
+            return false;
+        at = 0;
+    }
+    if (size > p->size)
+        return tir_fail(e->error, TIR_ERR_INVALID, "%s has %zu bytes, parameter %u of %s has %zu",
+                        word, size, p->count - 1, e->kernel, p->size);
+    memcpy(e->params + p->offset + at, value, size);
+    p->used = at + size;
+    p->align = TIR_MAX(p->align, align);
     return true;
 }
 
@@ -106,7 +151,6 @@ static uint64_t address_of(const struct emu *e, uint32_t i)
 
 static bool put_arg(struct emu *e, uint32_t i)
 {
-    enum { MAP_ALIGN = 64 };
     const struct tir_emu_arg *arg = &e->args.at[i];
     if (arg->is_hidden)
         return true;
@@ -115,18 +159,21 @@ static bool put_arg(struct emu *e, uint32_t i)
         const uint32_t of = arg->map.of;
         return tir_emu_map_encode(&arg->map, arg->word, &e->args.at[of].tensor, address_of(e, of),
                                   bytes, e->error) &&
-               put(e, bytes, sizeof(bytes), MAP_ALIGN);
+               put(e, arg->word, bytes, sizeof(bytes), 64);
     }
     if (arg->is_buffer) {
         uint64_t address = address_of(e, i);
-        return put(e, &address, sizeof(address), sizeof(address));
+        return put(e, arg->word, &address, sizeof(address), sizeof(address));
     }
     const uint32_t size = tir_elem_size(arg->scalar.elem);
-    return put(e, &arg->scalar.bits, size, size); // little endian: the low bytes come first
+    return put(e, arg->word, &arg->scalar.bits, size,
+               size); // little endian: the low bytes come first
 }
 
 static bool round_trip(struct emu *e, FILE *log)
 {
+    bool more;
+    e->place = (struct place){0};
     e->launch.params_size = 0;
     e->launch.params = e->params;
     if (!tir_emu_runtime(e->options, e->schedule, log, e->timeline, &e->runtime, e->error) ||
@@ -139,6 +186,11 @@ static bool round_trip(struct emu *e, FILE *log)
     for (uint32_t i = 0; i < e->args.count; i++)
         if (!put_arg(e, i))
             return false;
+    if (!next_param(e, &more))
+        return false;
+    if (more)
+        return tir_fail(e->error, TIR_ERR_INVALID, "%s: parameter %u has no argument", e->kernel,
+                        e->place.count - 1);
     return !tir_rt_launch_ptx(e->module, NULL, e->kernel, &e->launch, e->error);
 }
 

@@ -282,6 +282,7 @@ static const struct device_ops cuda_ops = {
     .function = tir_cuda_function,
     .clusters = tir_cuda_clusters,
     .usage = tir_cuda_usage,
+    .param = tir_cuda_param,
     .launch = tir_cuda_launch,
 };
 

@@ -57,6 +57,8 @@ tir_status tir_cuda_clusters(tir_rt_device *device, void *function,
                              const tir_artifact_variant *variant, uint32_t *out, tir_error *error);
 tir_status tir_cuda_usage(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
                           tir_error *error);
+tir_status tir_cuda_param(tir_rt_device *device, void *module, void *function, uint32_t index,
+                          size_t *offset, size_t *size, tir_error *error);
 tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, void *function,
                            const struct device_launch *launch, tir_error *error);
 

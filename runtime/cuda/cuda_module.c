@@ -219,6 +219,19 @@ tir_status tir_cuda_usage(tir_rt_device *device, void *module, void *function, t
     return status;
 }
 
+tir_status tir_cuda_param(tir_rt_device *device, void *module, void *function, uint32_t index,
+                          size_t *offset, size_t *size, tir_error *error)
+{
+    (void)module;
+    struct cuda_device *d = cuda_device_of(device);
+    tir_status status;
+    if (!d->api->cuFuncGetParamInfo)
+        return tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                             "this driver does not say where parameters lie; CUDA 12.4 does");
+    CU_CALL_IN(d, status, error, cuFuncGetParamInfo, function, index, offset, size);
+    return status;
+}
+
 tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, void *function,
                            const struct device_launch *launch, tir_error *error)
 {

@@ -108,6 +108,9 @@ tir_status emu_load(struct emu *emu, tir_str ptx, struct emu_module **out, tir_e
 void emu_unload(struct emu *emu, struct emu_module *module);
 tir_status emu_kernel_info(struct emu_module *module, const char *kernel,
                            struct emu_kernel_info *out, tir_error *error);
+// Where parameter `index` lies in the block; TIR_ERR_INVALID: the kernel has fewer.
+tir_status emu_kernel_param(const struct emu_module *module, const char *kernel, uint32_t index,
+                            size_t *offset, size_t *size, tir_error *error);
 
 // Device memory. Addresses are opaque, 256-byte aligned, never 0, and never reused next to each
 // other, so that an access past the end of one allocation never hits another. Fresh memory counts

@@ -513,6 +513,12 @@ static void test_ptx(void **state)
     assert_int_equal(rig->fake->max_dynamic_shared, 100000);
     assert_int_equal(last->params_size, sizeof params);
     assert_memory_equal(last->params, params, sizeof params);
+    size_t offset, size;
+    expect_ok(rig, tir_rt_ptx_param(module, "mine", 2, &offset, &size, &rig->error));
+    assert_int_equal(offset, 128);
+    assert_int_equal(size, 128);
+    rig_expect(rig, tir_rt_ptx_param(module, "mine", 3, &offset, &size, &rig->error),
+               TIR_ERR_INVALID, "cuFuncGetParamInfo");
     launch.cluster[2] = 0;
     rig_expect(rig, tir_rt_launch_ptx(module, NULL, "mine", &launch, &rig->error), TIR_ERR_INVALID,
                "not made of clusters of 4 x 2 x 0");

@@ -130,6 +130,20 @@ tir_status emu_kernel_info(struct emu_module *module, const char *kernel,
     return TIR_OK;
 }
 
+tir_status emu_kernel_param(const struct emu_module *module, const char *kernel, uint32_t index,
+                            size_t *offset, size_t *size, tir_error *error)
+{
+    const struct emu_func *f = find_kernel(module, kernel);
+    if (!f)
+        return tir_error_set(error, TIR_ERR_INVALID, "the module has no kernel '%.100s'", kernel);
+    if (index >= f->param_count)
+        return tir_error_set(error, TIR_ERR_INVALID, "%.100s has %u parameters", kernel,
+                             f->param_count);
+    *offset = f->params[index].offset;
+    *size = f->params[index].size;
+    return TIR_OK;
+}
+
 // The cluster's size along an axis: what the kernel says, or else the launch.
 static uint32_t cluster_of(const struct emu_func *f, const struct emu_launch *launch, int axis)
 {

@@ -339,7 +339,7 @@ typedef struct tir_rt_ptx_launch {
     uint32_t block[3];       // threads of a CTA
     uint32_t cluster[3];     // CTAs of a cluster; all 0: what the PTX says, or none
     uint32_t dynamic_shared; // bytes per CTA
-    const void *params;      // the .param block: each parameter at its natural alignment, in order
+    const void *params;      // the .param block: each parameter where tir_rt_ptx_param says
     size_t params_size;      // bytes
 } tir_rt_ptx_launch;
 #define TIR_RT_PTX_LAUNCH_INIT                                                 \
@@ -353,6 +353,14 @@ typedef struct tir_rt_ptx_launch {
 TIR_API TIR_CHECKED tir_status tir_rt_launch_ptx(tir_rt_module *module, tir_rt_stream *stream,
                                                  const char *kernel,
                                                  const tir_rt_ptx_launch *launch, tir_error *error);
+
+// Where parameter `index` of the entry `kernel`, counted from 0, lies in the block of parameters:
+// each begins at the next multiple of the alignment that its declaration states, or else of its own
+// size. TIR_ERR_INVALID: no such entry, or no such parameter. TIR_ERR_UNSUPPORTED: a driver before
+// CUDA 12.4.
+TIR_API TIR_CHECKED tir_status tir_rt_ptx_param(tir_rt_module *module, const char *kernel,
+                                                uint32_t index, size_t *offset, size_t *size,
+                                                tir_error *error);
 
 // All that an emulator found wrong in its last launch, of which the launch's error holds the start
 // of the first message: a line for each message and an indented one for what would fix it, or, with
