@@ -85,7 +85,7 @@ struct emu_names {
 };
 
 // A launch: the shape in threads and CTAs, dynamic shared memory, and the parameter block laid out
-// as the PTX ABI lays out `.param` (each parameter at its natural alignment, in order).
+// with each parameter where emu_kernel_param says.
 struct emu_launch {
     uint32_t grid[3], block[3], cluster[3]; // cluster: 0 or 1 means none
     uint32_t shared_bytes;                  // dynamic shared memory
