@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // One kernel: its metas, parameters and dimensions, its clauses, its body.
 #include "front/lower.h"
+#include "ir/walk.h"
 
 enum { MAX_PARAMS = 64 };
 
@@ -189,6 +190,33 @@ static void check_grid(struct lower *l, const struct ast_kernel *k)
                     "`%s` has a grid, so it must state its `threads(...)`", k->name);
 }
 
+static bool is_explicit(const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_BAR_SYNC:
+    case TIR_OP_BAR_ARRIVE:
+    case TIR_OP_CLUSTER_ARRIVE:
+    case TIR_OP_CLUSTER_WAIT:
+    case TIR_OP_MBARRIER_INIT:
+        return true;
+    default:
+        return tir_has_trait(inst, TIR_THREAD);
+    }
+}
+
+// A kernel that has a grid, or speaks of threads or barriers, orders its own shared memory.
+static void mark_by_hand(struct tir_func *f)
+{
+    bool by_hand = f->grid_count > 0;
+    tir_foreach_inst(inst, f)
+        by_hand |= is_explicit(inst);
+    tir_foreach_inst(inst, f)
+        if (by_hand && inst->op == TIR_OP_ALLOC &&
+            inst->results[0]->type->space == TIR_SPACE_SHARED &&
+            inst->results[0]->type->elem != TIR_MBARRIER)
+            tir_set_int(f, inst, TIR_ATTR_by_hand, 1);
+}
+
 bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_front_options *o)
 {
     uint32_t errors = l->cx->diags.error_count;
@@ -210,8 +238,11 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     }
     if (l->cx->diags.error_count != errors || l->stopped || !tir_verify(l->f))
         return false;
-    if (!l->is_ir && (!uniform_check(l) || !flight_check(l)))
-        return false;
+    if (!l->is_ir) {
+        if (!uniform_check(l) || !flight_check(l))
+            return false;
+        mark_by_hand(l->f);
+    }
     vec_push(l->m->arena, &l->m->funcs, l->f);
     return true;
 }

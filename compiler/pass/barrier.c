@@ -35,9 +35,13 @@
 // are not.
 //
 // Reading a buffer while a copy to it is in flight is not a conflict here: the pipeline keeps slots
-// apart, and the emulator checks it. In a kernel that speaks of single threads, scalar accesses and
-// inline PTX are the programmer's to order; only what whole tiles touch is looked at. An operation
-// that is not known here and has a shared buffer among its operands counts as writing it.
+// apart, and the emulator checks it. An operation that is not known here and has a shared buffer
+// among its operands counts as writing it.
+//
+// A kernel that has a grid, or speaks of threads or barriers, orders its own accesses: nothing is
+// put between two to one buffer that the front end marked by_hand, or to one tensor; sync_check
+// says what is missing. What passes made there, scratch and staging, and bytes that two buffers
+// share, are ordered here all the same.
 
 #include "pass/barrier.h"
 #include "ir/range.h"
@@ -67,6 +71,7 @@ struct range {
     const struct tir_inst *by;
     int64_t begin, end; // bytes of shared memory
     bool async;         // by an engine, through its own proxy
+    bool by_hand;       // of the program's own, which orders what it does with this buffer
     bool synced;        // a barrier came behind it; it is only kept because no fence did
     bool fenced;        // a fence came behind it
     int32_t age; // of what an engine does: groups that were committed behind its own; -1: its
@@ -87,7 +92,7 @@ struct barriers {
     struct tir_pass_cx *cx;
     struct tir_ranges *ranges;
     const uint32_t *uses;       // by value id
-    bool by_hand;               // the program orders its own scalar accesses
+    bool by_hand;               // the program orders its own accesses
     bool engines;               // something accesses shared memory through another proxy
     struct tir_map handed_over; // buffers whose uses by engines are ordered by mbarriers
     struct tir_map loops;       // instruction -> struct loop *
@@ -103,25 +108,33 @@ struct barriers {
     bool changed, failed;
 };
 
-static struct range range_of(const struct tir_inst *by, struct tir_value *buffer,
-                             enum access access)
+static bool is_by_hand(const struct tir_value *root)
+{
+    return root->def && tir_attr_int(root->def, TIR_ATTR_by_hand, 0);
+}
+
+static struct range range_of(const struct barriers *b, const struct tir_inst *by,
+                             struct tir_value *buffer, enum access access)
 {
     struct tir_value *root = tir_buffer_root(buffer);
     struct range r = {.access = access, .root = root, .by = by, .end = 1, .age = -1};
     if (root->type->space == TIR_SPACE_GLOBAL) {
         r.tensor = root;
+        r.by_hand = b->by_hand;
         return r;
     }
     struct tir_bytes part = tir_buffer_part(buffer);
+    r.by_hand = is_by_hand(root);
     int64_t offset = root->def ? tir_attr_int(root->def, TIR_ATTR_offset, 0) : 0;
     r.begin = offset + part.begin;
     r.end = offset + part.end;
     return r;
 }
 
-static struct range range_of_slice(const struct tir_inst *by, enum access access)
+static struct range range_of_slice(const struct barriers *b, const struct tir_inst *by,
+                                   enum access access)
 {
-    struct range r = range_of(by, tir_ref_base(by), access);
+    struct range r = range_of(b, by, tir_ref_base(by), access);
     if (r.tensor)
         return r;
     struct tir_bytes whole = tir_buffer_part(tir_ref_base(by)), part = tir_slice_part(by);
@@ -130,10 +143,10 @@ static struct range range_of_slice(const struct tir_inst *by, enum access access
     return r;
 }
 
-static struct range range_of_engine(const struct tir_inst *by, struct tir_value *buffer,
-                                    enum access access)
+static struct range range_of_engine(const struct barriers *b, const struct tir_inst *by,
+                                    struct tir_value *buffer, enum access access)
 {
-    struct range r = range_of(by, buffer, access);
+    struct range r = range_of(b, by, buffer, access);
     r.async = true;
     return r;
 }
@@ -175,6 +188,8 @@ static uint32_t needs(const struct barriers *b, const struct range *p, const str
 {
     if (!overlap(p, r) || p->access == IN_FLIGHT || (is_read(p->access) && is_read(r->access)))
         return 0;
+    if (p->by_hand && r->by_hand && p->root == r->root)
+        return 0; // memory may have put other buffers in these bytes: that is not the program's
     if ((p->async || r->async) && p->root == r->root && !p->tensor && !is_older_than_role(b, p) &&
         tir_map_get(&b->handed_over, tir_map_key(p->root)))
         return 0;
@@ -410,7 +425,7 @@ static void access(struct barriers *b, struct state *s, struct tir_inst *inst, e
     enum tir_space space = tir_ref_base(inst)->type->space;
     if (space != TIR_SPACE_SHARED && space != TIR_SPACE_GLOBAL)
         return;
-    struct range r = range_of_slice(inst, kind);
+    struct range r = range_of_slice(b, inst, kind);
     order(b, s, inst, r);
     add(b, s, r);
 }
@@ -426,7 +441,7 @@ static void through_scratch(struct barriers *b, struct state *s, struct tir_inst
 {
     if (!scratch)
         return;
-    struct range r = range_of(inst, scratch, WRITE);
+    struct range r = range_of(b, inst, scratch, WRITE);
     order(b, s, inst, r);
     if (!b->dry)
         has_named_barrier(b); // lower_tile uses it
@@ -435,7 +450,7 @@ static void through_scratch(struct barriers *b, struct state *s, struct tir_inst
         r.synced = true;
         add(b, s, r);
     }
-    add(b, s, range_of(inst, scratch, READ));
+    add(b, s, range_of(b, inst, scratch, READ));
 }
 
 // Operations of engines.
@@ -448,7 +463,7 @@ static void walk_product(struct barriers *b, struct tir_inst *inst, struct state
     uint32_t count = 0;
     for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++)
         if (tir_type_is_buffer(inst->operands[i]->type)) {
-            reads[count] = range_of(inst, inst->operands[i], READ);
+            reads[count] = range_of(b, inst, inst->operands[i], READ);
             reads[count++].async = async;
         }
     for (uint32_t i = 0; i < count; i++)
@@ -461,10 +476,10 @@ static void walk_product(struct barriers *b, struct tir_inst *inst, struct state
 
 static void walk_copy(struct barriers *b, struct tir_inst *copy, struct state *s)
 {
-    struct range r = range_of(copy, copy->operands[TIR_COPY_TO], WRITE);
+    struct range r = range_of(b, copy, copy->operands[TIR_COPY_TO], WRITE);
     r.async = copy->operands[TIR_COPY_MBAR] != NULL;
     if (r.async)
-        order(b, s, copy, range_of_engine(copy, tir_ref_base(copy), READ));
+        order(b, s, copy, range_of_engine(b, copy, tir_ref_base(copy), READ));
     order(b, s, copy, r);
     r.access = IN_FLIGHT;
     add(b, s, r);
@@ -507,9 +522,10 @@ static void start_once(struct barriers *b, struct tir_inst *store)
 
 static void walk_store_async(struct barriers *b, struct tir_inst *store, struct state *s)
 {
-    struct range from = range_of_engine(store, store->operands[0], READ);
-    struct range to = range_of_engine(store, tir_ref_base(store), STORING);
-    bool ours = !b->branch && !is_committed(store);
+    struct range from = range_of_engine(b, store, store->operands[0], READ);
+    struct range to = range_of_engine(b, store, tir_ref_base(store), STORING);
+    to.by_hand = from.by_hand;
+    bool ours = !from.by_hand && !b->branch && !is_committed(store);
     order(b, s, store, from);
     order(b, s, store, to);
     from.access = STORED;
@@ -633,7 +649,7 @@ static void walk_unknown(struct barriers *b, struct tir_inst *inst, struct state
         struct tir_value *v = inst->operands[i];
         if (!v || v->type->space != TIR_SPACE_SHARED || v->type->elem == TIR_MBARRIER)
             continue;
-        struct range r = range_of(inst, v, WRITE);
+        struct range r = range_of(b, inst, v, WRITE);
         order(b, s, inst, r);
         add(b, s, r);
     }
@@ -725,7 +741,7 @@ static void survey(struct barriers *b)
         if (inst->op == TIR_OP_ROLE && !b->first_role)
             b->first_role = inst;
     }
-    b->by_hand = tir_speaks_of_threads(b->f);
+    b->by_hand = b->f->grid_count || tir_speaks_of_threads(b->f);
     tir_find_handed_over(b->f, b->cx->scratch, &b->handed_over);
 }
 
