@@ -24,13 +24,28 @@
 //
 // Each product is a group of its own. A result that is only carried to the next round's product, or
 // handed to another product as its sum, stays in flight; any other is awaited in front of its first
-// use, as far as younger groups allow without waiting for them too. Operand a in registers is in
-// flight like the sum, so it takes part in that wait, and the result does not leave its block
-// before. Nothing here orders memory: ring frees slots once their products are done, and barrier
-// waits where other buffers are written again.
+// use, as far as younger groups allow without waiting for them too. Nothing here orders memory:
+// ring frees slots once their products are done, and barrier waits where other buffers are written
+// again.
+//
+// Operand a in registers is read until the wait, so its registers are held as long as the sum is in
+// flight, through all products that go on with it:
+//     let d: T = gemm_async(x, bs, zero);
+//     let e: T = gemm_async(y, bs, d);     // x and y are held
+//     let r: T = await(e, groups = 0);
+// Such a sum does not leave its block in flight, where the next round would write the registers
+// again, and is awaited on the way where more than HELD of a thread would be held.
 
 #include "ir/walk.h"
+#include "pass/crew.h"
 #include "pass/pass.h"
+
+#define HELD 64 // registers of a thread
+
+struct async_dot {
+    struct tir_func *f;
+    struct tir_map held; // sum in flight that a product goes on with -> uint32_t, its registers
+};
 
 struct use {
     struct tir_inst *user; // NULL: none
@@ -76,14 +91,10 @@ static bool carries_sum(const struct tir_func *f, const struct tir_inst *loop, u
     return continues_sum(&use, body);
 }
 
-static void await_at(struct tir_builder *b, struct tir_value *v, struct tir_value *a,
-                     int64_t groups)
+static void await_at(struct tir_builder *b, struct tir_value *v, int64_t groups)
 {
-    struct tir_value *values[] = {v, a};
-    const struct tir_type *types[] = {v->type, a ? a->type : NULL};
-    uint32_t count = a ? 2 : 1;
     b->span = v->def->span;
-    struct tir_inst *await = tir_build(b, TIR_OP_AWAIT, values, count, types, count, 0);
+    struct tir_inst *await = tir_build(b, TIR_OP_AWAIT, &v, 1, &v->type, 1, 0);
     tir_set_int(b->f, await, TIR_ATTR_groups, groups);
     await->results[0]->name = v->name;
     tir_replace_uses(b->f, v, await->results[0]);
@@ -113,8 +124,7 @@ static int64_t younger_groups(const struct tir_inst *product, const struct tir_i
 }
 
 // In front of the first use of v, which was made in the block of that use or in a get in it.
-static void await_first_use(struct tir_func *f, struct tir_inst *product, struct tir_value *v,
-                            struct tir_value *a)
+static void await_first_use(struct tir_func *f, struct tir_inst *product, struct tir_value *v)
 {
     struct tir_inst *commit = product->next;
     struct tir_inst *place = v->def == product ? commit->next : v->def->next;
@@ -123,18 +133,58 @@ static void await_first_use(struct tir_func *f, struct tir_inst *product, struct
             place = inst;
             break;
         }
+    // What the wait gives is written there: the fence of a product that uses it comes behind.
+    if (place->op == TIR_OP_GEMM_ASYNC)
+        place = place->prev;
     struct tir_builder b = tir_builder_before(f, place);
-    await_at(&b, v, place->prev == commit ? NULL : a, younger_groups(product, place));
+    await_at(&b, v, younger_groups(product, place));
+}
+
+// Registers of a thread that operand a of a product takes.
+static uint32_t registers_of_a(const struct tir_func *f, const struct tir_inst *product)
+{
+    const struct tir_type *t = product->operands[TIR_DOT_A]->type;
+    if (!tir_type_is_tile(t))
+        return 0;
+    int64_t threads = 32 * (int64_t)tir_crew_of(f, product).warps;
+    return (uint32_t)((tir_type_count(t) * tir_elems[t->elem].bits / 32 + threads - 1) / threads);
+}
+
+// The same of all products in flight whose sum is v.
+static uint32_t held_by(const struct async_dot *ad, const struct tir_value *v)
+{
+    const uint32_t *held = tir_map_get(&ad->held, tir_map_key(v));
+    return held ? *held : 0;
+}
+
+// Follows the result of a product that holds registers: at most to the next product. It does not
+// leave a get, which waits for its products in any case.
+static void settle_held(struct async_dot *ad, struct tir_inst *product, uint32_t held)
+{
+    struct tir_value *sum = product->results[0];
+    struct use use = use_of(ad->f, sum);
+    if (!continues_sum(&use, product->block) || held + registers_of_a(ad->f, use.user) > HELD) {
+        await_first_use(ad->f, product, sum);
+        return;
+    }
+    uint32_t *noted = arena_new(ad->held.arena, uint32_t);
+    *noted = held;
+    tir_map_set(&ad->held, tir_map_key(sum), noted);
 }
 
 // Follows the result of a product while it may stay in flight.
-static void settle(struct tir_func *f, struct tir_inst *product)
+static void settle(struct async_dot *ad, struct tir_inst *product)
 {
-    struct tir_value *v = product->results[0], *a = product->operands[TIR_DOT_A];
-    bool in_registers = tir_type_is_tile(a->type);
+    struct tir_func *f = ad->f;
+    struct tir_value *v = product->results[0];
+    uint32_t held = registers_of_a(f, product) + held_by(ad, product->operands[TIR_DOT_ACC]);
+    if (held) {
+        settle_held(ad, product, held);
+        return;
+    }
     for (;;) {
         struct use use = use_of(f, v);
-        if (in_registers || use.count != 1)
+        if (use.count != 1)
             break;
         if (continues_sum(&use, v->def->block))
             return;
@@ -143,14 +193,14 @@ static void settle(struct tir_func *f, struct tir_inst *product)
             break;
         if (owner->op == TIR_OP_FOR && carries_sum(f, owner, use.operand)) {
             struct tir_builder b = {f, owner->block, owner->next, owner->span};
-            await_at(&b, owner->results[use.operand], NULL, 0);
+            await_at(&b, owner->results[use.operand], 0);
             return;
         }
         if (owner->op != TIR_OP_GET)
             break;
         v = owner->results[use.operand];
     }
-    await_first_use(f, product, v, in_registers ? a : NULL);
+    await_first_use(f, product, v);
 }
 
 static struct tir_inst *start(struct tir_func *f, struct tir_inst *dot)
@@ -171,7 +221,9 @@ static struct tir_inst *start(struct tir_func *f, struct tir_inst *dot)
 
 enum tir_change tir_pass_async_dot(struct tir_func *f, struct tir_pass_cx *cx)
 {
+    struct async_dot ad = {.f = f};
     VEC(struct tir_inst *) products = {0};
+    tir_map_init(&ad.held, cx->scratch);
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_DOT &&
             tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma &&
@@ -180,6 +232,6 @@ enum tir_change tir_pass_async_dot(struct tir_func *f, struct tir_pass_cx *cx)
     vec_foreach(struct tir_inst *, it, &products)
         *it = start(f, *it);
     vec_foreach(struct tir_inst *, it, &products)
-        settle(f, *it);
+        settle(&ad, *it);
     return products.len ? TIR_CHANGED : TIR_UNCHANGED;
 }

@@ -441,35 +441,65 @@ bool tir_lower_leaves_in_flight(struct lower *lo, const struct tir_inst *yield)
     return false;
 }
 
+// One operation waits for as many registers as it takes; the others follow in waits of their own,
+// which are over at once.
+static struct tir_value **await_registers(struct lower *lo, struct tir_value *const *registers,
+                                          uint32_t count, int64_t groups)
+{
+    struct tir_value **given = tir_lower_new_registers(lo, count);
+    const struct tir_type **types =
+        arena_array(lo->cx->scratch, const struct tir_type *, TIR_AWAIT_REGISTERS);
+    uint32_t at = 0, n;
+    do {
+        n = TIR_MIN(count - at, TIR_AWAIT_REGISTERS);
+        for (uint32_t i = 0; i < n; i++)
+            types[i] = registers[at + i]->type;
+        struct tir_inst *await = tir_build(&lo->b, TIR_OP_AWAIT, registers + at, n, types, n, 0);
+        tir_set_int(lo->f, await, TIR_ATTR_groups, groups);
+        if (n)
+            memcpy(given + at, await->results, n * sizeof(*given));
+        at += n;
+    } while (at < count);
+    return given;
+}
+
+// Sums have 32 bits, or two of them have. What is narrower is an operand, of which the product
+// reads a packed copy: it may be used at any time.
+static bool is_awaited(const struct tir_value *v)
+{
+    return tir_elems[v->type->elem].bits == 32;
+}
+
 void tir_lower_await(struct lower *lo, struct tir_inst *inst)
 {
     VEC(struct tir_value *) operands = {0};
     for (uint32_t i = 0; i < inst->operand_count; i++) {
         struct tir_value *v = inst->operands[i];
-        for (uint32_t r = 0; r < tir_lower_register_count(v->type); r++)
+        for (uint32_t r = 0; is_awaited(v) && r < tir_lower_register_count(v->type); r++)
             vec_push(lo->cx->scratch, &operands, tir_lower_register(lo, v, r));
     }
-    uint32_t own = operands.len;
     for (uint32_t i = 0; i < inst->operand_count; i++) {
         const struct lower_operands *a =
             tir_map_get(&lo->in_flight, tir_map_key(inst->operands[i]));
         for (uint32_t r = 0; a && r < a->count; r++)
             vec_push(lo->cx->scratch, &operands, a->at[r]);
     }
-    const struct tir_type **types =
-        arena_array(lo->cx->scratch, const struct tir_type *, operands.len + 1);
-    for (uint32_t i = 0; i < operands.len; i++)
-        types[i] = operands.at[i]->type;
-    struct tir_inst *await =
-        tir_build(&lo->b, TIR_OP_AWAIT, operands.at, operands.len, types, operands.len, 0);
-    tir_set_int(lo->f, await, TIR_ATTR_groups, tir_attr_int(inst, TIR_ATTR_groups, 0));
-    for (uint32_t i = 0, at = 0; i < inst->result_count; i++) {
-        struct tir_value *v = inst->results[i];
+    struct tir_value **given =
+        await_registers(lo, operands.at, operands.len, tir_attr_int(inst, TIR_ATTR_groups, 0));
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        struct tir_value *v = inst->results[i], *from = inst->operands[i];
+        uint32_t count = tir_lower_register_count(v->type);
+        struct tir_value **registers = given;
+        if (is_awaited(from)) {
+            given += count;
+        } else {
+            registers = tir_lower_new_registers(lo, count);
+            for (uint32_t r = 0; r < count; r++)
+                registers[r] = tir_lower_register(lo, from, r);
+        }
         if (tir_type_is_tile(v->type))
-            tir_lower_set_registers(lo, v, await->results + at);
+            tir_lower_set_registers(lo, v, registers);
         else
-            tir_replace_uses(lo->f, v, await->results[at]);
-        at += tir_lower_register_count(v->type);
-        assert(at <= own);
+            tir_replace_uses(lo->f, v, registers[0]);
     }
 }

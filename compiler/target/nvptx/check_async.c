@@ -9,8 +9,7 @@
 #include "target/nvptx/nvptx.h"
 
 #define MOST_ARRIVALS ((1 << 20) - 1) // and bytes, of a phase
-#define MOST_AWAITED  TIR_ASM_INPUTS
-#define MOST_BOX      256 // elements of a dimension
+#define MOST_BOX      256             // elements of a dimension
 
 struct query {
     const struct tir_func *f;
@@ -286,9 +285,12 @@ static const char *check_wgmma(const struct query *q)
     return NULL;
 }
 
+static_assert(TIR_AWAIT_REGISTERS <= TIR_ASM_INPUTS, "an await is inline PTX");
+
 static const char *check_await(const struct tir_inst *inst)
 {
-    if (inst->operand_count > MOST_AWAITED || !are_words(inst->operands, inst->operand_count))
+    if (inst->operand_count > TIR_AWAIT_REGISTERS ||
+        !are_words(inst->operands, inst->operand_count))
         return "it takes at most 256 registers of 32 bits";
     return has_int(inst, TIR_ATTR_groups, 0, 7) ? NULL : "at most 7 groups can be in flight";
 }

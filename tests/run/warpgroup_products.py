@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products of tile programs on warpgroups, in every position that one can have to another.
+
+usage: warpgroup_products.py TIRC
+
+Each program below is the body of a tiles loop. It runs on the emulator under full checks, and must
+give what the interpreter gives; its receipt must say as many products on warpgroups, and on as many
+warpgroups, as stand here; it has one line for those of a loop that is unrolled. Where there is ptxas,
+it must not serialise them, and nothing may spill.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PARAMS = """A: bf16[M, 64], B: bf16[64, 64], C: bf16[64, 64], W: bf16[256, K], X: bf16[M, K],
+    Y: bf16[K, 64], O: out f32[M, 64], P: out f32[M, 64], Q: out f32[M, 256], n: i64"""
+SIZES = ["K=192", "n=2"]
+
+# Name: rows of a tile, products on warpgroups, warpgroups, what the tiles loop does.
+PROGRAMS = {
+    "chain of A from registers": (64, 2, 1, """
+        let a = f32(A[m:+64, :]);
+        O[m:+64, :] = dot(bf16(a * 2), B[:, :]) + dot(bf16(a * 3), C[:, :]);"""),
+    "long chain": (64, 1, 1, """
+        let a = f32(A[m:+64, :]);
+        var s: f32[64, 64] = 0;
+        for i in range(1, 7, unroll) { s += dot(bf16(a * (f32(i) + 0.5)), B[:, :]); }
+        O[m:+64, :] = s;"""),
+    "chain in a loop": (128, 3, 2, """
+        var s: f32[128, 64] = 0;
+        for k in range(0, K, 64) {
+            let x = f32(X[m:+128, k:+64]);
+            s += dot(bf16(x * 2), Y[k:+64, :]) + dot(X[m:+128, k:+64], Y[k:+64, :])
+                + dot(bf16(x + 1), Y[k:+64, :]);
+        }
+        O[m:+128, :] = s;"""),
+    "operand of the next twice": (64, 2, 1, """
+        let s = dot(A[m:+64, :], B[:, :]);
+        O[m:+64, :] = dot(bf16(s), bf16(s));"""),
+    "operand and sum of the next": (64, 2, 1, """
+        let s = dot(A[m:+64, :], B[:, :]);
+        O[m:+64, :] = s + dot(bf16(s * 0.1), C[:, :]);"""),
+    "two carried sums": (64, 3, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            let p = dot(A[m:+64, :], Y[k:+64, :].T) * 0.1;
+            s += dot(bf16(p), Y[k:+64, :]);
+            t += dot(bf16(p * p), Y[k:+64, :]);
+        }
+        O[m:+64, :] = s;
+        P[m:+64, :] = t;"""),
+    "two sums without a loop": (64, 3, 1, """
+        let p = dot(A[m:+64, :], B[:, :].T) * 0.1;
+        let s = dot(bf16(p), B[:, :]);
+        let t = dot(bf16(p * p), C[:, :]);
+        O[m:+64, :] = s * p;
+        P[m:+64, :] = t + p;"""),
+    "in branches": (64, 3, 1, """
+        let a = f32(A[m:+64, :]);
+        var s = dot(bf16(a), B[:, :]);
+        if n > 1 { s += dot(bf16(a * 2), B[:, :]); } else { s = dot(bf16(a * 3), C[:, :]); }
+        O[m:+64, :] = s;"""),
+    "carried by a while loop": (64, 2, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 1;
+        var i: i64 = 0;
+        while i < n {
+            i += 1;
+            s += dot(bf16(t), B[:, :]);
+            t = 0.1 * t + dot(A[m:+64, :], C[:, :]);
+        }
+        O[m:+64, :] = s;
+        P[m:+64, :] = t;"""),
+}
+
+
+def build(tirc, path, *options):
+    done = subprocess.run([tirc, "build", path, "--arch=sm_90a", *options], capture_output=True,
+                          text=True, timeout=100)
+    return done.returncode, done.stdout, done.stderr
+
+
+def receipt_is(text, products, warpgroups):
+    records = [r["text"] for r in json.loads(text)["variants"][0]["records"]]
+    found = [re.search(r"dot: wgmma \d+x.* on (\d+) warpgroups", r) for r in records]
+    found = [int(f[1]) for f in found if f]
+    if found == [warpgroups] * products:
+        return True
+    print(f"{products} products on {warpgroups} warpgroups, the receipt has {found}:",
+          *(r for r in records if r.startswith("dot")), sep="\n  ")
+    return False
+
+
+def assembles(tirc, path, folder):
+    ptxas = shutil.which("ptxas")
+    if not ptxas:
+        return True
+    ptx = os.path.join(folder, "products.ptx")
+    build(tirc, path, "--emit=ptx", "-o", ptx)
+    with open(ptx, encoding="utf-8") as file:  # of the first variant; the last ones have no wgmma
+        first = re.split(r"(?=\.visible \.entry)", file.read())
+    with open(ptx, "w", encoding="utf-8") as file:
+        file.write("".join(first[:2]))
+    done = subprocess.run([ptxas, "-arch=sm_90a", "-v", "-o", os.devnull, ptx],
+                          capture_output=True, text=True, timeout=300)
+    said = done.stdout + done.stderr
+    spills = any(int(n) for n in re.findall(r"(\d+) bytes (?:stack|spill)", said))
+    if done.returncode or spills or "serialized" in said:
+        print(said)
+        return False
+    return True
+
+
+def check(tirc, name, folder):
+    rows, products, warpgroups, body = PROGRAMS[name]
+    path = os.path.join(folder, "products.tir")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"kernel products({PARAMS})\n{{\n    for m in tiles(M by {rows}) {{{body}\n    }}\n}}\n")
+    failed, text, said = build(tirc, path, "--emit=tir", "-o", os.devnull, "--receipt=json")
+    if failed:
+        print(said)
+        return False
+    done = subprocess.run([tirc, "run", path, "--arch=sm_90a", "--device=emu", "--emu-check=full",
+                           "--check=0.02", f"M={2 * rows - 3}", *SIZES],
+                          capture_output=True, text=True, timeout=100)
+    if done.returncode:
+        print(done.stdout + done.stderr)
+    return receipt_is(text, products, warpgroups) and not done.returncode \
+        and assembles(tirc, path, folder)
+
+
+def main():
+    tirc = sys.argv[1]
+    failed = 0
+    for name in PROGRAMS:
+        with tempfile.TemporaryDirectory() as folder:
+            if not check(tirc, name, folder):
+                print(f"{name}: FAIL")
+                failed += 1
+    print(f"{len(PROGRAMS)} programs, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
