@@ -70,7 +70,7 @@ struct tir_compilation {
     pthread_mutex_t allocating;
     tir_compile_options options; // complete, whatever struct_size the caller had
     tir_str name, source;
-    const struct tir_arch *arch;
+    struct tir_arch arch; // the target, as options.max_shared limits it
     VEC(struct tir_kernel_code) kernels;
     VEC(struct tir_tuned_line) tuned;
     struct tir_receipt receipt;

@@ -124,7 +124,7 @@ static void push_rounds(struct model *m, const struct tir_inst *inst)
 
 static void push_product(struct model *m, const struct tir_inst *dot)
 {
-    push(m, TIR_FORMULA_CONST, product_cycles(m->c->arch, dot));
+    push(m, TIR_FORMULA_CONST, product_cycles(&m->c->arch, dot));
     push_rounds(m, dot);
     push(m, TIR_FORMULA_ADD, 0);
     push(m, TIR_FORMULA_CONST, tir_type_count(dot->results[0]->type) / STORED);
@@ -146,7 +146,7 @@ static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_ste
     tir_foreach_inst_in(inst, tiles->regions[0])
         has_dot |= inst->op == TIR_OP_DOT;
     push_tiles(m, tiles);
-    push(m, TIR_FORMULA_CONST, m->c->arch->multiprocessors);
+    push(m, TIR_FORMULA_CONST, m->c->arch.multiprocessors);
     push(m, TIR_FORMULA_CEILDIV, 0);
     push(m, TIR_FORMULA_CONST, FIXED);
     tir_foreach_inst_in(inst, tiles->regions[0]) {

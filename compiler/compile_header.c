@@ -153,7 +153,7 @@ void tir_compile_header_make(struct tir_compilation *c)
                     "// Made by tirc from " STR_FMT "; changes here are lost.\n#ifndef %s_TIR_H\n"
                     "#define %s_TIR_H\n\n#include <stddef.h>\n#include \"tir/runtime.h\"\n\n"
                     "// The artifact, for %s.\nstatic const unsigned char %s_image[] = {",
-                    STR_ARG(c->name), name, name, c->arch->name, name);
+                    STR_ARG(c->name), name, name, c->arch.name, name);
     add_bytes(&out, c->artifact, c->artifact_size);
     tir_text_format(
         &out,

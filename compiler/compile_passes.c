@@ -40,7 +40,7 @@ static void run_variant(struct tir_variant_job *job)
     job->f = tir_func_clone_to(m, job->kernel->variants[job->variant]);
     struct tir_pass_cx pass = {.scratch = &cx->scratch,
                                .diags = &cx->diags,
-                               .arch = c->arch,
+                               .arch = &c->arch,
                                .receipt = &job->receipt,
                                .known = job->dims,
                                .known_count = (uint32_t)o->dim_count};

@@ -3,7 +3,6 @@
 #include "driver/compile.h"
 
 #include "driver/fail.h"
-#include "driver/number.h"
 #include "driver/source.h"
 
 static int import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
@@ -37,6 +36,7 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
     tir_compile_options out = TIR_COMPILE_OPTIONS_INIT;
     const char *diagnostics = o->text[TIR_OPTION_DIAGNOSTICS];
     out.arch = r->arch ? tir_str_of(r->arch) : text_of(o, TIR_OPTION_ARCH);
+    out.max_shared = r->max_shared;
     out.outputs = r->outputs | 1u << receipt_output(o);
     out.metas = settings(r->arena, o->defines.at, o->defines.len);
     out.meta_count = o->defines.len;
@@ -92,26 +92,4 @@ bool tir_compile_source(const struct tir_compile_request *r, tir_compilation **o
         report(r, *out);
     error->status = status;
     return status == TIR_OK;
-}
-
-static int64_t number_of(const char *arch) // of "sm_90a"; -1: not such a name
-{
-    const char *digits = arch + (strncmp(arch, "sm_", 3) ? strlen(arch) : 3);
-    int64_t number;
-    tir_str text = {digits, strspn(digits, "0123456789")};
-    return tir_parse_int(text, &number) ? number : -1;
-}
-
-const char *tir_compile_arch_for(const char *device_arch)
-{
-    // A target that ends in "a" runs on that one architecture alone, the others on later ones too.
-    int64_t device = number_of(device_arch);
-    const char *best = tir_compile_arch(0);
-    for (size_t i = 0; tir_compile_arch(i); i++) {
-        const char *arch = tir_compile_arch(i);
-        bool exact = arch[strlen(arch) - 1] == 'a';
-        if (exact ? number_of(arch) == device : number_of(arch) <= device)
-            best = arch;
-    }
-    return best;
 }

@@ -14,19 +14,17 @@ struct tir_compile_request {
     const struct tir_options *options;
     const char *path; // "-": standard input
     tir_str source;
-    const char *arch; // NULL: what --arch says, or sm_80
-    uint32_t outputs; // 1 << tir_output each
-    FILE *log;        // where --receipt, --print-after and --time-passes print
-    bool quiet;       // do not print diagnostics
-    bool line_info;   // keep source lines without --debug too
+    const char *arch;    // NULL: what --arch says, or sm_80
+    uint32_t max_shared; // as in tir_compile_options
+    uint32_t outputs;    // 1 << tir_output each
+    FILE *log;           // where --receipt, --print-after and --time-passes print
+    bool quiet;          // do not print diagnostics
+    bool line_info;      // keep source lines without --debug too
 };
 
 // Compiles and prints diagnostics to standard error. *out is to be destroyed by the caller, also on
 // failure; with TIR_ERR_DIAGNOSED everything has been said.
 bool tir_compile_source(const struct tir_compile_request *request, tir_compilation **out,
                         tir_error *error);
-
-// What to compile for on a device that calls itself `device_arch` ("sm_90"; empty: the emulator).
-const char *tir_compile_arch_for(const char *device_arch);
 
 #endif

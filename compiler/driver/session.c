@@ -34,18 +34,22 @@ bool tir_session_open(struct tir_session *s)
                 "--emu-check, --schedule, --explore and --emu-threads need --device=emu");
     const char *arch = s->options->text[TIR_OPTION_ARCH];
     s->arch = arch ? arch : tir_compile_arch_for(device->arch);
-    return true;
+    return s->arch || tir_fail(s->error, TIR_ERR_UNSUPPORTED,
+                               "%s (%s) is %s: GPUs from compute capability 8.0 are needed",
+                               device->spec, device->name, device->arch);
 }
 
 bool tir_session_compile(struct tir_session *s, const struct tir_options *options, bool quiet,
                          tir_rt_module **out)
 {
-    const bool is_emulator = tir_rt_device_describe(s->device)->kind == TIR_RT_EMU;
+    const tir_rt_device_info *device = tir_rt_device_describe(s->device);
+    const bool is_emulator = device->kind == TIR_RT_EMU;
     struct tir_compile_request request = {.arena = s->arena,
                                           .options = options,
                                           .path = s->path,
                                           .source = s->source,
                                           .arch = s->arch,
+                                          .max_shared = device->max_shared,
                                           .outputs = 1u << TIR_OUTPUT_ARTIFACT,
                                           .quiet = quiet,
                                           .line_info = is_emulator}; // findings name source lines

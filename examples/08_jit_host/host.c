@@ -52,7 +52,14 @@ static tir_status compile(struct host *h, const char *expression)
         return TIR_ERR_INVALID;
     }
     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
-    options.arch = view(tir_rt_device_describe(h->device)->arch); // empty: whatever is the default
+    const tir_rt_device_info *device = tir_rt_device_describe(h->device);
+    const char *arch = tir_compile_arch_for(device->arch);
+    if (!arch) {
+        h->error = (tir_error){TIR_ERR_UNSUPPORTED, 0, "the GPU is too old"};
+        return TIR_ERR_UNSUPPORTED;
+    }
+    options.arch = view(arch);
+    options.max_shared = device->max_shared;
     return tir_compile(view("expression"), (tir_str){source, (size_t)size}, &options,
                        &h->compilation, &h->error);
 }

@@ -2,7 +2,9 @@
 // The compiler as a library: .tir source in memory to an artifact that the runtime loads.
 //
 //     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
-//     options.arch = (tir_str){"sm_90a", 6};
+//     const char *arch = tir_compile_arch_for(device->arch); // NULL: the GPU is too old
+//     options.arch = (tir_str){arch, strlen(arch)};
+//     options.max_shared = device->max_shared;
 //     tir_compilation *compilation;
 //     tir_status status = tir_compile(name, source, &options, &compilation, &error);
 //     if (status == TIR_OK)
@@ -61,7 +63,8 @@ typedef struct tir_compile_options {
     size_t struct_size;      // sizeof(tir_compile_options)
     tir_allocator allocator; // resize NULL: the C library's. LLVM has its own memory. Other threads
                              // call it too, but never two at a time
-    tir_str arch;            // the target, "sm_80" (where empty) to "sm_120a"
+    tir_str arch;            // the target, "sm_80" (where empty) to "sm_120a"; what a device
+                             // takes is tir_compile_arch_for(device->arch)
     uint32_t outputs;        // 1 << tir_output for each that is wanted; 0: check only
     const tir_setting *metas; // compile-time parameters, for whichever kernels have them
     size_t meta_count;
@@ -92,15 +95,14 @@ typedef struct tir_compile_options {
     // the source's diagnostics, what no longer fits the program a warning.
     tir_str tuned;
     tir_str tuned_name;
+    uint32_t max_shared; // bytes of shared memory that a CTA may use, tir_rt_device_info.max_shared
+                         // of the device that the code is for; 0: as many as the target has
 } tir_compile_options;
 #define TIR_COMPILE_OPTIONS_INIT                                                                  \
     {                                                                                             \
         sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0, \
             NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,       \
-            TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0, {NULL, 0},                            \
-        {                                                                                         \
-            NULL, 0                                                                               \
-        }                                                                                         \
+            TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0, {NULL, 0}, {NULL, 0}, 0               \
     }
 
 // Compiles. `name` is what messages call the source; neither it nor `source` need stay valid.
@@ -133,6 +135,12 @@ TIR_API const tir_stage *tir_compilation_stages(const tir_compilation *compilati
 
 // The targets that options.arch may name: "sm_80" first. NULL past the last one.
 TIR_API const char *tir_compile_arch(size_t index);
+
+// The target to compile for when the code is to run on a device that tir_rt_device_info.arch calls
+// `device`: the best one whose code runs there, also on devices that are newer than this library.
+// "sm_90a" for "sm_90", "sm_86" for "sm_87", "sm_90" for "sm_121"; "sm_80" for an emulator (""),
+// which runs every target. NULL: there is none, or that is no name of a device.
+TIR_API const char *tir_compile_arch_for(const char *device);
 
 #ifdef __cplusplus
 }

@@ -27,3 +27,30 @@ const struct tir_arch *tir_arch_find(tir_str name)
             return &tir_archs[i];
     return NULL;
 }
+
+// "sm_121": 121; 0: not such a name.
+static uint32_t capability_of(tir_str device)
+{
+    uint32_t number = 0;
+    if (device.len < 4 || device.len > 8 || memcmp(device.ptr, "sm_", 3) != 0)
+        return 0;
+    for (size_t i = 3; i < device.len; i++) {
+        if (device.ptr[i] < '0' || device.ptr[i] > '9')
+            return 0;
+        number = number * 10 + (uint32_t)(device.ptr[i] - '0');
+    }
+    return number;
+}
+
+const struct tir_arch *tir_arch_for(tir_str device)
+{
+    const uint32_t capability = capability_of(device);
+    const struct tir_arch *best = NULL;
+    for (uint32_t i = 0; i < tir_arch_count; i++) {
+        const struct tir_arch *arch = &tir_archs[i];
+        bool exact = arch->name[strlen(arch->name) - 1] == 'a';
+        if (exact ? arch->number == capability : arch->number <= capability)
+            best = arch;
+    }
+    return best;
+}

@@ -34,4 +34,8 @@ extern const struct tir_arch tir_archs[];
 extern const uint32_t tir_arch_count;
 const struct tir_arch *tir_arch_find(tir_str name); // NULL: unknown
 
+// The best target whose code runs on a device of that compute capability, "sm_121" for 12.1. PTX of
+// a target with an "a" runs on that capability alone, other PTX on later ones as well. NULL: none.
+const struct tir_arch *tir_arch_for(tir_str device);
+
 #endif

@@ -115,7 +115,8 @@ typedef struct tir_rt_device_info {
     int32_t ordinal;     // the driver's device number; 0 for an emulator
     char spec[16];       // what opens it: "cuda:0" or "emu"
     char name[128];      // e.g. "NVIDIA H200"
-    char arch[16];       // e.g. "sm_90"; empty for an emulator, which runs every target
+    char arch[16];       // e.g. "sm_90"; empty for an emulator, which runs every target. What to
+                         // compile for there: tir_compile_arch_for(arch), tir/compiler.h
     uint32_t sm_count;   // multiprocessors
     uint32_t max_shared; // bytes of shared memory a CTA may use; 0: not limited
     uint64_t memory;     // bytes of device memory
