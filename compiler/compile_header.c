@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 
+#include "base/map.h"
+
 static const char *const c_types[TIR_ELEM_COUNT] = {
     [TIR_BOOL] = "int",      [TIR_I8] = "int8_t",    [TIR_I16] = "int16_t",
     [TIR_I32] = "int32_t",   [TIR_I64] = "int64_t",  [TIR_U8] = "uint8_t",
@@ -20,27 +22,22 @@ static const char *const element_names[TIR_ELEM_COUNT] = {
 #include "ir/elems.def"
 };
 
-// Words that a parameter of a C or C++ function cannot be called, and names the functions use.
-static const char *const taken[] = {
-    "alignas",   "alignof",  "and",    "asm",      "auto",     "bool",     "break",     "case",
-    "catch",     "char",     "class",  "const",    "continue", "default",  "delete",    "do",
-    "double",    "else",     "enum",   "explicit", "export",   "extern",   "false",     "float",
-    "for",       "friend",   "goto",   "if",       "inline",   "int",      "long",      "mutable",
-    "namespace", "new",      "not",    "operator", "or",       "private",  "protected", "public",
-    "register",  "restrict", "return", "short",    "signed",   "sizeof",   "static",    "struct",
-    "switch",    "template", "this",   "throw",    "true",     "try",      "typedef",   "typename",
-    "union",     "unsigned", "using",  "virtual",  "void",     "volatile", "while",     "xor",
-    "args",      "error",    "kernel", "module",   "status",   "stream"};
+// A parameter of the kernel as one of the function. Any name may be a keyword of C or C++, a macro
+// of the host (`#define N 64`) or a local of the function, so all of them have a prefix.
+#define PARAMETER "arg_"
 
-static const char *c_name(struct tir_compilation *c, const char *name)
+// What the functions of a kernel or file begin with. What the runtime has taken is moved away, and
+// what would then be taken too.
+static const char *function_prefix(tir_str name)
 {
-    for (size_t i = 0; i < TIR_COUNT_OF(taken); i++)
-        if (!strcmp(name, taken[i]))
-            return tir_str_format(&c->cx.arena, "%s_", name).ptr;
-    return name;
+    static const char *const moved[] = {"tir_", "own_"};
+    for (size_t i = 0; i < TIR_COUNT_OF(moved); i++)
+        if (name.len >= 4 && !memcmp(name.ptr, moved[i], 4))
+            return "own_";
+    return "";
 }
 
-// "dir/my-gemm.tir" as my_gemm.
+// "dir/my-gemm.tir" as my_gemm: what the functions of the file begin with.
 static const char *stem(struct tir_compilation *c)
 {
     size_t begin = c->name.len, end;
@@ -50,8 +47,9 @@ static const char *stem(struct tir_compilation *c)
         ;
     struct tir_text text;
     tir_text_init(&text, &c->cx.arena, 0);
-    if (begin == end || (c->name.ptr[begin] >= '0' && c->name.ptr[begin] <= '9'))
-        tir_text_add(&text, STR("tir_"));
+    bool word_like = begin < end && !(c->name.ptr[begin] >= '0' && c->name.ptr[begin] <= '9');
+    tir_str given = {c->name.ptr + begin, end - begin};
+    tir_text_format(&text, "%s", word_like ? function_prefix(given) : "own_");
     for (size_t i = begin; i < end; i++) {
         char ch = c->name.ptr[i];
         bool word =
@@ -72,57 +70,53 @@ static bool is_tensor(const struct tir_param *p)
     return p->value->type->space == TIR_SPACE_GLOBAL;
 }
 
-static void add_parameters(struct tir_compilation *c, struct tir_text *out,
-                           const struct tir_func *f)
+static void add_parameters(struct tir_text *out, const struct tir_func *f)
 {
     for (uint32_t i = 0; i < f->param_count; i++) {
         const struct tir_param *p = &f->params[i];
-        tir_text_format(out, "%s %s, ", is_tensor(p) ? "uint64_t" : c_types[p->value->type->elem],
-                        c_name(c, p->name));
+        tir_text_format(out, "%s " PARAMETER "%s, ",
+                        is_tensor(p) ? "uint64_t" : c_types[p->value->type->elem], p->name);
     }
     for (uint32_t i = 0; i < f->dim_count; i++)
-        tir_text_format(out, "int64_t %s, ", c_name(c, f->dims[i].name));
+        tir_text_format(out, "int64_t " PARAMETER "%s, ", f->dims[i].name);
 }
 
-static void add_tensor(struct tir_compilation *c, struct tir_text *out, const struct tir_func *f,
-                       uint32_t index)
+static void add_tensor(struct tir_text *out, const struct tir_func *f, uint32_t index)
 {
     const struct tir_param *p = &f->params[index];
     uint32_t rank = p->value->type->rank;
     for (uint32_t d = 0; d < rank; d++) {
         tir_text_format(out, "    shapes[%" PRIu32 "][%" PRIu32 "] = ", index, d);
         if (p->dims[d].dim >= 0)
-            tir_text_format(out, "%s;\n", c_name(c, f->dims[p->dims[d].dim].name));
+            tir_text_format(out, PARAMETER "%s;\n", f->dims[p->dims[d].dim].name);
         else
             tir_text_format(out, "%" PRId64 ";\n", p->dims[d].constant);
     }
     tir_text_format(out,
-                    "    args[%" PRIu32 "] = tir_rt_arg_tensor(%s, %s, %" PRIu32 ", shapes[%" PRIu32
-                    "], NULL);\n",
-                    index, c_name(c, p->name), element_names[p->value->type->elem], rank, index);
+                    "    args[%" PRIu32 "] = tir_rt_arg_tensor(" PARAMETER "%s, %s, %" PRIu32
+                    ", shapes[%" PRIu32 "], 0);\n",
+                    index, p->name, element_names[p->value->type->elem], rank, index);
 }
 
-static void add_scalar(struct tir_compilation *c, struct tir_text *out, const struct tir_func *f,
-                       uint32_t index)
+static void add_scalar(struct tir_text *out, const struct tir_func *f, uint32_t index)
 {
     const struct tir_param *p = &f->params[index];
     enum tir_elem elem = p->value->type->elem;
     bool is_number = elem == TIR_F32 || elem == TIR_TF32 || elem == TIR_F64;
-    tir_text_format(out, "    args[%" PRIu32 "] = tir_rt_arg_%s(%s, %s%s);\n", index,
+    tir_text_format(out, "    args[%" PRIu32 "] = tir_rt_arg_%s(%s, %s" PARAMETER "%s);\n", index,
                     is_number ? "float" : "int", element_names[elem],
-                    elem == TIR_U64 ? "(int64_t)" : "", c_name(c, p->name));
+                    elem == TIR_U64 ? "(int64_t)" : "", p->name);
 }
 
-static void add_launch(struct tir_compilation *c, struct tir_text *out, const struct tir_func *f,
-                       const char *name)
+static void add_launch(struct tir_text *out, const struct tir_func *f, const char *name)
 {
     tir_text_format(out,
                     "\n// Launches %s. Tensors are addresses of contiguous device memory; see "
                     "tir_rt_launch.\n"
-                    "static inline tir_status %s_launch(tir_rt_module *module, tir_rt_stream "
+                    "static inline tir_status %s%s_launch(tir_rt_module *module, tir_rt_stream "
                     "*stream, ",
-                    name, name);
-    add_parameters(c, out, f);
+                    name, function_prefix(tir_str_of(name)), name);
+    add_parameters(out, f);
     uint32_t count = f->param_count;
     tir_text_format(out,
                     "tir_error *error)\n{\n"
@@ -135,13 +129,12 @@ static void add_launch(struct tir_compilation *c, struct tir_text *out, const st
                     count + !count, count + !count, name, strlen(name));
     for (uint32_t i = 0; i < count; i++) {
         if (is_tensor(&f->params[i]))
-            add_tensor(c, out, f, i);
+            add_tensor(out, f, i);
         else
-            add_scalar(c, out, f, i);
+            add_scalar(out, f, i);
     }
     tir_text_format(
-        out, "    return tir_rt_launch(kernel, stream, args, %" PRIu32 ", NULL, error);\n}\n",
-        count);
+        out, "    return tir_rt_launch(kernel, stream, args, %" PRIu32 ", 0, error);\n}\n", count);
 }
 
 void tir_compile_header_make(struct tir_compilation *c)
@@ -149,11 +142,15 @@ void tir_compile_header_make(struct tir_compilation *c)
     const char *name = stem(c);
     struct tir_text out;
     tir_text_init(&out, &c->cx.arena, 0);
+    tir_text_add(&out, STR("// Made by tirc from "));
+    tir_text_message(&out, c->name); // on one line, whatever it is
+    // Files of one name may well say different things, so that the guard is of what it says.
+    uint64_t guard = tir_hash_bytes(c->artifact, c->artifact_size, 0);
     tir_text_format(&out,
-                    "// Made by tirc from " STR_FMT "; changes here are lost.\n#ifndef %s_TIR_H\n"
-                    "#define %s_TIR_H\n\n#include <stddef.h>\n#include \"tir/runtime.h\"\n\n"
+                    "; changes here are lost.\n#ifndef TIR_%s_%016" PRIx64
+                    "\n#define TIR_%s_%016" PRIx64 "\n\n#include \"tir/runtime.h\"\n\n"
                     "// The artifact, for %s.\nstatic const unsigned char %s_image[] = {",
-                    STR_ARG(c->name), name, name, c->arch.name, name);
+                    name, guard, name, guard, c->arch.name, name);
     add_bytes(&out, c->artifact, c->artifact_size);
     tir_text_format(
         &out,
@@ -165,7 +162,7 @@ void tir_compile_header_make(struct tir_compilation *c)
         name, name, name);
     for (uint32_t i = 0; i < c->kernels.len; i++)
         if (!c->kernels.at[i].is_step)
-            add_launch(c, &out, tir_kernel_head(&c->kernels.at[i]), c->kernels.at[i].name);
+            add_launch(&out, tir_kernel_head(&c->kernels.at[i]), c->kernels.at[i].name);
     tir_text_format(&out, "\n#endif\n");
     c->outputs[TIR_OUTPUT_HEADER] = tir_text_str(&out);
 }

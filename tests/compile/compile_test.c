@@ -70,7 +70,8 @@ static void every_output_can_be_had(void **state)
     assert_true(contains(header, "static const unsigned char axpy_image[] = {"));
     assert_true(contains(header,
                          "tir_status axpy_launch(tir_rt_module *module, tir_rt_stream *stream,"
-                         " uint64_t X, uint64_t Y, float a, int64_t N, tir_error *error)"));
+                         " uint64_t arg_X, uint64_t arg_Y, float arg_a, int64_t arg_N,"
+                         " tir_error *error)"));
     assert_true(tir_compilation_output(c, TIR_OUTPUT_RECEIPT).len > 0);
     assert_int_equal(tir_compilation_output(c, TIR_OUTPUT_CUBIN).len, 0);
     assert_int_equal(tir_compilation_error_count(c), 0);
