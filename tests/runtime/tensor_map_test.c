@@ -171,12 +171,56 @@ static void refused(tir_tensor_map m, const char *name)
     assert_int_equal(tir_tensor_map_encode(&m, bytes, NULL), TIR_ERR_INVALID);
 }
 
+// It is encoded, and its bits say the same.
+static void taken(tir_tensor_map m, const char *name)
+{
+    uint8_t bytes[TIR_TENSOR_MAP_BYTES];
+    tir_tensor_map again;
+    const tir_tensor_map same = meaning(&m);
+    tir_error error;
+    if (tir_tensor_map_encode(&m, bytes, &error) || tir_tensor_map_decode(bytes, &again, &error))
+        fail_msg("%s: %s", name, error.message);
+    if (memcmp(&again, &same, sizeof same) != 0)
+        fail_msg("%s: other bits", name);
+}
+
+#define TAKEN(member, value)               \
+    do {                                   \
+        tir_tensor_map changed = sample(); \
+        changed.member = value;            \
+        taken(changed, #member);           \
+    } while (0)
+
 #define REFUSED(member, value, name)       \
     do {                                   \
         tir_tensor_map changed = sample(); \
         changed.member = value;            \
         refused(changed, name);            \
     } while (0)
+
+// The last value that cuTensorMapEncodeTiled documents as allowed and the first that it does not.
+static void test_limits(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        TAKEN(dims[i], 1);
+        TAKEN(dims[i], UINT64_C(1) << 32);
+        REFUSED(dims[i], (UINT64_C(1) << 32) + 1, "dims[");
+        REFUSED(dims[i], UINT64_MAX, "dims[");
+        TAKEN(steps[i], 1);
+        TAKEN(steps[i], 8);
+        REFUSED(steps[i], 0, "steps[");
+        REFUSED(steps[i], 9, "steps[");
+    }
+    TAKEN(address, (UINT64_C(1) << 57) - 16);
+    REFUSED(address, UINT64_C(1) << 57, "address");
+    TAKEN(strides[0], (UINT64_C(1) << 40) - 16);
+    REFUSED(strides[0], UINT64_C(1) << 40, "strides[0]");
+    TAKEN(box[1], 1);
+    TAKEN(box[1], 256);
+    REFUSED(box[1], 0, "box[1]");
+    REFUSED(box[1], 257, "box[1]");
+}
 
 static void test_messages(void **state)
 {
@@ -229,6 +273,7 @@ int main(int argc, char **argv)
     golden = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_driver),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_bits),
     };
