@@ -275,10 +275,10 @@ static tir_status assemble(struct tir_compilation *c)
             tir_compile_receipt_code(c, &result.kernels[i]);
         return TIR_OK;
     }
-    c->assembler = result.log;
+    c->assembler = ran ? result.reason : STR("it cannot be started");
     if (!needed) // an older ptxas does not know every target; the driver takes the PTX
         return TIR_OK;
-    return fail(c, TIR_ERR_UNSUPPORTED, "%s: " STR_FMT, path, STR_ARG(result.log));
+    return fail(c, TIR_ERR_UNSUPPORTED, "%s: " STR_FMT, path, STR_ARG(c->assembler));
 }
 
 static tir_status compile(struct tir_compilation *c)

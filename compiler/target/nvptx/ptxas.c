@@ -2,14 +2,20 @@
 // Runs ptxas as a child process: PTX in and the cubin out through its standard streams, so that
 // there are no temporary files. Standard input is a socket because a write to one can be asked not
 // to raise SIGPIPE, which is the host program's.
+//
+// The host may ignore SIGCHLD or wait for any child: then nobody tells how this one ended. What it
+// wrote tells it: ptxas writes the cubin last, and whether an ELF file is complete can be seen.
+#define _GNU_SOURCE // pipe2
 
 #include "target/nvptx/ptxas.h"
 
+#include "base/diag.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,40 +56,72 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+// Above the standard streams, which the host may have closed: dup2 onto one of them must not hit
+// the other ends.
+static bool move_up(int *fd)
+{
+    if (*fd > 2)
+        return true;
+    int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 3);
+    close(*fd);
+    *fd = moved;
+    return moved >= 0;
+}
+
+// Closed in whatever else the host starts, from the first moment on.
 static bool private_pair(int fds[2], bool is_socket)
 {
     fds[0] = fds[1] = -1;
-    if (is_socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, fds) : pipe(fds))
+    if (is_socket ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) : pipe2(fds, O_CLOEXEC))
         return false;
-    for (int i = 0; i < 2; i++)
-        fcntl(fds[i], F_SETFD, FD_CLOEXEC);
-    return true;
+    bool first = move_up(&fds[0]);
+    return move_up(&fds[1]) && first;
 }
 
-static bool start(struct child *child, const char *path, const char *arch_option)
+// Signals as they are in a new program, not as the host has them: none blocked, SIGCHLD and SIGPIPE
+// by default.
+static bool plain_signals(posix_spawnattr_t *attributes)
+{
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGCHLD);
+    sigaddset(&usual, SIGPIPE);
+    return !posix_spawnattr_setsigmask(attributes, &none) &&
+           !posix_spawnattr_setsigdefault(attributes, &usual) &&
+           !posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+static bool spawn(struct child *child, const char *path, const char *arch,
+                  const posix_spawn_file_actions_t *actions)
+{
+    static char name[] = "ptxas", verbose[] = "-v", to[] = "-o", file[] = "/dev/stdout",
+                from[] = "-";
+    char option[32], *arguments[] = {name, option, verbose, to, file, from, NULL};
+    posix_spawnattr_t attributes;
+    snprintf(option, sizeof(option), "-arch=%s", arch);
+    if (posix_spawnattr_init(&attributes))
+        return false;
+    bool ok = plain_signals(&attributes) &&
+              !posix_spawn(&child->pid, path, actions, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    return ok;
+}
+
+static bool start(struct child *child, const char *path, const char *arch)
 {
     int in[2], out[2], err[2];
     bool ok = private_pair(in, true);
     ok = private_pair(out, false) && ok;
     ok = private_pair(err, false) && ok;
     posix_spawn_file_actions_t actions;
-    if (ok && !posix_spawn_file_actions_init(&actions)) {
-        posix_spawn_file_actions_adddup2(&actions, in[1], 0);
-        posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-        posix_spawn_file_actions_adddup2(&actions, err[1], 2);
-        char option[32], *arguments[] = {NULL, option, NULL, NULL, NULL, NULL, NULL};
-        static char name[] = "ptxas", verbose[] = "-v", to[] = "-o", file[] = "/dev/stdout",
-                    from[] = "-";
-        snprintf(option, sizeof(option), "-arch=%s", arch_option);
-        arguments[0] = name;
-        arguments[2] = verbose;
-        arguments[3] = to;
-        arguments[4] = file;
-        arguments[5] = from;
-        ok = !posix_spawn(&child->pid, path, &actions, NULL, arguments, environ);
+    ok = ok && !posix_spawn_file_actions_init(&actions);
+    if (ok) {
+        ok = !posix_spawn_file_actions_adddup2(&actions, in[1], 0) &&
+             !posix_spawn_file_actions_adddup2(&actions, out[1], 1) &&
+             !posix_spawn_file_actions_adddup2(&actions, err[1], 2) &&
+             spawn(child, path, arch, &actions);
         posix_spawn_file_actions_destroy(&actions);
-    } else {
-        ok = false;
     }
     close_fd(&in[1]);
     close_fd(&out[1]);
@@ -193,6 +231,80 @@ static void parse_log(struct tir_arena *arena, struct tir_ptxas_result *result)
     result->kernel_count = kernels.len;
 }
 
+// ---- the cubin
+
+static uint64_t number_at(tir_str bytes, size_t at, uint32_t size)
+{
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < size; i++)
+        value |= (uint64_t)(unsigned char)bytes.ptr[at + i] << 8 * i;
+    return value;
+}
+
+static bool is_within(tir_str file, uint64_t offset, uint64_t size)
+{
+    return offset <= file.len && size <= file.len - offset;
+}
+
+// A 64-bit ELF file all of whose sections are there.
+static bool is_complete(tir_str file)
+{
+    enum { HEADER = 64, TABLE_AT = 40, COUNT_AT = 60, ENTRY = 64 };
+    enum { TYPE_AT = 4, OFFSET_AT = 24, SIZE_AT = 32, NOTHING_STORED = 8 };
+    if (file.len < HEADER || memcmp(file.ptr, "\177ELF\2\1", 6) != 0)
+        return false;
+    const uint64_t table = number_at(file, TABLE_AT, 8), count = number_at(file, COUNT_AT, 2);
+    if (!is_within(file, table, count * ENTRY))
+        return false;
+    for (uint64_t i = 0; i < count; i++) {
+        const size_t at = (size_t)(table + i * ENTRY);
+        if (number_at(file, at + TYPE_AT, 4) != NOTHING_STORED &&
+            !is_within(file, number_at(file, at + OFFSET_AT, 8), number_at(file, at + SIZE_AT, 8)))
+            return false;
+    }
+    return true;
+}
+
+// Waits for the end. False: it failed; true where nobody knows, too.
+static bool ended_well(pid_t pid)
+{
+    int status = 0;
+    pid_t got;
+    while ((got = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
+        ;
+    return got < 0 ? errno == ECHILD : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool has(tir_str line, const char *word)
+{
+    const size_t len = strlen(word);
+    for (size_t i = 0; i + len <= line.len; i++)
+        if (!memcmp(line.ptr + i, word, len))
+            return true;
+    return false;
+}
+
+// The first line of the log that names an error, else its first one.
+static tir_str reason(struct tir_arena *arena, tir_str log)
+{
+    tir_str best = {NULL, 0}, rest = log;
+    while (rest.len) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        tir_str line = {rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len};
+        rest.ptr += line.len + (end != NULL);
+        rest.len -= line.len + (end != NULL);
+        const bool is_error = has(line, "error") || has(line, "fatal");
+        if (is_error || !best.len)
+            best = line;
+        if (is_error)
+            break;
+    }
+    struct tir_text text;
+    tir_text_init(&text, arena, 0);
+    tir_text_message(&text, best.len ? best : STR("no cubin came out, and no reason"));
+    return tir_text_str(&text);
+}
+
 bool tir_ptxas_run(struct tir_arena *arena, const char *path, const struct tir_arch *arch,
                    tir_str ptx, struct tir_ptxas_result *result)
 {
@@ -204,12 +316,10 @@ bool tir_ptxas_run(struct tir_arena *arena, const char *path, const struct tir_a
     tir_text_init(&out, arena, 0);
     tir_text_init(&err, arena, 0);
     exchange(&child, ptx, &out, &err);
-    int status = -1;
-    while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    result->ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     result->cubin = tir_text_str(&out);
+    result->ok = ended_well(child.pid) && is_complete(result->cubin);
     result->log = tir_text_str(&err);
+    result->reason = reason(arena, result->log);
     parse_log(arena, result);
     return true;
 }

@@ -13,9 +13,10 @@ struct tir_ptxas_kernel {
 };
 
 struct tir_ptxas_result {
-    bool ok;       // false: log says why
+    bool ok;       // there is a cubin, and it is complete
     tir_str cubin; // on the arena, like everything here
     tir_str log;
+    tir_str reason; // where not ok: why, one line of the log
     struct tir_ptxas_kernel *kernels;
     uint32_t kernel_count;
 };
