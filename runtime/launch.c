@@ -166,10 +166,10 @@ static int64_t span_of(const int64_t *shape, const int64_t *strides, uint32_t ra
         if (shape[d] == 0)
             return 0;
     for (uint32_t d = 0; d < rank; d++) {
-        int64_t reach, stride = strides[d] < 0 ? -strides[d] : strides[d];
+        int64_t reach;
         if (shape[d] > 1 &&
-            (strides[d] == INT64_MIN || __builtin_mul_overflow(shape[d] - 1, stride, &reach) ||
-             __builtin_add_overflow(span, reach, &span)))
+            (__builtin_mul_overflow(shape[d] - 1, strides[d], &reach) || reach == INT64_MIN ||
+             __builtin_add_overflow(span, reach < 0 ? -reach : reach, &span)))
             return -1;
     }
     if (__builtin_mul_overflow(span, (int64_t)bits, &span))
@@ -257,6 +257,10 @@ static tir_status pack_tensor(struct packing *p, uint32_t index, const tir_rt_ar
         p->has_output = true;
         p->has_work |= span > 0;
     }
+    p->reach[index] = (struct reach){0, 0};
+    if (span)
+        p->reach[index] =
+            tir_reach(view.data, tir_element_bits(view.element), view.rank, view.shape, strides);
     put(p, &view.data, sizeof view.data);
     p->tensors[index] = (uint16_t)(p->at - sizeof view.data);
     for (uint32_t d = 0; d < view.rank; d++)
@@ -280,6 +284,54 @@ static tir_status pack(struct packing *p, const tir_rt_arg *args, uint32_t count
         if (p->dims[i] > (int64_t)1 << 30)
             p->facts &= ~(uint32_t)TIR_FACT_INDEX32;
         put(p, &p->dims[i], sizeof p->dims[i]);
+    }
+    return TIR_OK;
+}
+
+// ---- memory
+
+// The tensor as it was packed.
+static struct footprint footprint_of(const struct packing *p, uint32_t index)
+{
+    const tir_artifact_param *param = &p->info->params[index];
+    struct footprint out = {.bits = tir_element_bits(param->element), .rank = param->rank};
+    const uint8_t *at = p->block + p->tensors[index];
+    memcpy(&out.data, at, sizeof out.data);
+    memcpy(out.strides, at + sizeof out.data, param->rank * sizeof *out.strides);
+    for (uint32_t d = 0; d < param->rank; d++)
+        out.shape[d] = param->extents[d].dim == TIR_EXTENT_FIXED ? param->extents[d].fixed
+                                                                 : p->dims[param->extents[d].dim];
+    return out;
+}
+
+static bool is_written(const struct packing *p, uint32_t param)
+{
+    return p->info->params[param].direction != TIR_DIRECTION_IN;
+}
+
+static bool overlap(const struct packing *p, uint32_t i, uint32_t j)
+{
+    if (p->reach[i].end <= p->reach[j].low || p->reach[j].end <= p->reach[i].low)
+        return false;
+    const struct footprint a = footprint_of(p, i), b = footprint_of(p, j);
+    return tir_footprints_overlap(&a, &b);
+}
+
+// The code takes each tensor that it writes to be apart from all others.
+static tir_status check_overlap(struct packing *p)
+{
+    const tir_artifact_param *params = p->info->params;
+    for (uint32_t i = 0; i < p->info->param_count; i++) {
+        if (params[i].kind == TIR_PARAM_SCALAR || !is_written(p, i))
+            continue;
+        const struct footprint f = footprint_of(p, i);
+        if (p->reach[i].low < p->reach[i].end && tir_footprint_overlaps_itself(&f))
+            return REFUSE(p, "%.*s: elements of an output share memory", TIR_STR(params[i].name));
+        for (uint32_t j = 0; j < p->info->param_count; j++)
+            if (params[j].kind == TIR_PARAM_TENSOR && j != i && overlap(p, i, j))
+                return REFUSE(p, "%.*s and %.*s share memory, and the kernel writes %.*s",
+                              TIR_STR(params[j].name), TIR_STR(params[i].name),
+                              TIR_STR(params[i].name));
     }
     return TIR_OK;
 }
@@ -324,15 +376,8 @@ static tir_status pack_maps(struct packing *p, const tir_artifact_variant *varia
     for (uint32_t i = 0; i < variant->map_count; i++, bytes += TIR_TENSOR_MAP_BYTES) {
         const tir_artifact_map *map = &variant->maps[i];
         const tir_artifact_param *param = &p->info->params[map->param];
-        uint64_t data;
-        int64_t shape[TIR_MAX_RANK], strides[TIR_MAX_RANK];
-        memcpy(&data, p->block + p->tensors[map->param], sizeof data);
-        memcpy(strides, p->block + p->tensors[map->param] + sizeof data,
-               param->rank * sizeof *strides);
-        for (uint32_t d = 0; d < param->rank; d++)
-            shape[d] = param->extents[d].dim == TIR_EXTENT_FIXED ? param->extents[d].fixed
-                                                                 : p->dims[param->extents[d].dim];
-        tir_status status = tir_launch_map(map, param, data, shape, strides, bytes, error);
+        const struct footprint f = footprint_of(p, map->param);
+        tir_status status = tir_launch_map(map, param, f.data, f.shape, f.strides, bytes, error);
         if (status)
             return status;
     }
@@ -563,6 +608,8 @@ TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
         return status;
     struct packing p;
     status = tir_packing_fill(&p, kernel, args, count, error);
+    if (!status)
+        status = check_overlap(&p); // steps of a sequence have the same tensors and fresh memory
     if (!status)
         status = run(&p, args, native, options ? options : &plain);
     return tir_device_leave(kernel->device, status, error);

@@ -5,6 +5,7 @@
 
 #include "artifact.h"
 #include "module.h"
+#include "overlap.h"
 #include "tir/tensor_map.h"
 #include "watchdog.h"
 
@@ -38,6 +39,7 @@ struct packing {
     uint32_t variant; // the one that was picked
     int64_t cost;     // of it; 0: it has none
     _Alignas(TIR_MAP_ALIGN) uint8_t block[TIR_MAX_PARAM_BYTES];
+    struct reach reach[TIR_MAX_PARAMS]; // of a tensor; no bytes: it has no elements
 };
 
 // Checks the arguments and the kernel's conditions, and packs them.

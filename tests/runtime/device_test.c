@@ -421,6 +421,38 @@ static void test_axpy(void **state)
     tir_rt_buffer_destroy(bz);
 }
 
+// An output in the memory of an input is refused; beside it, and interleaved with it, it is taken.
+static void test_outputs_are_apart(void **state)
+{
+    struct rig *rig = *state;
+    enum { N = 300 };
+    float x[2 * N], y[N];
+    for (int i = 0; i < N; i++) {
+        x[2 * i] = (float)i;
+        x[2 * i + 1] = -1;
+        y[i] = 7;
+    }
+    tir_rt_buffer *bx = buffer(rig, sizeof x, x), *by = buffer(rig, sizeof y, y);
+    const int64_t n = N, every_other = 2;
+    const uint64_t at = tir_rt_buffer_address(bx);
+    tir_rt_arg args[] = {
+        tir_rt_arg_tensor(at, TIR_ELEMENT_F32, 1, &n, &every_other),
+        tir_rt_arg_tensor(tir_rt_buffer_address(by), TIR_ELEMENT_F32, 1, &n, NULL),
+        tir_rt_arg_tensor(at, TIR_ELEMENT_F32, 1, &n, &every_other),
+        tir_rt_arg_float(TIR_ELEMENT_F32, 0.5),
+    };
+    tir_rt_kernel *axpy = kernel(rig, TEXT("axpy"));
+    assert_int_equal(tir_rt_launch(axpy, NULL, args, 4, NULL, &rig->error), TIR_ERR_INVALID);
+    assert_non_null(strstr(rig->error.message, "share memory, and the kernel writes "));
+    args[2].as.tensor.data = at + sizeof *x;
+    ok(rig, tir_rt_launch(axpy, NULL, args, 4, NULL, &rig->error));
+    ok(rig, tir_rt_buffer_read(bx, 0, x, sizeof x, NULL, &rig->error));
+    for (int i = 0; i < N; i++)
+        assert_true(x[2 * i] == (float)i && x[2 * i + 1] == 0.5f * (float)i + 7);
+    tir_rt_buffer_destroy(bx);
+    tir_rt_buffer_destroy(by);
+}
+
 static void test_large_shared_memory(void **state)
 {
     struct rig *rig = *state;
@@ -611,6 +643,7 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_axpy),
+        TEST(test_outputs_are_apart),
         TEST(test_large_shared_memory),
         TEST(test_copies_and_events),
         TEST(test_ptx),

@@ -47,7 +47,7 @@ static void test_what_the_driver_gets(void **state)
         int32_t step;
         float scale;
         int64_t m, n, k;
-    } want = {0x10000, {128, 1}, 0x20000, {65536, 128, 1}, 0x30000, {512, 1}, 7, 0.5f,
+    } want = {0x10000, {128, 1}, 0x100000000, {65536, 128, 1}, 0x100010000000, {512, 1}, 7, 0.5f,
               256,     512,      128};
     const struct fake_launch *last = &rig->fake->last;
     assert_memory_equal(last->params, &want, sizeof want);
@@ -197,7 +197,7 @@ static void test_maps(void **state)
     const tir_tensor_map b = {.type = TIR_TENSOR_MAP_BF16,
                               .l2 = TIR_TENSOR_MAP_L2_256,
                               .rank = 3,
-                              .address = 0x20000,
+                              .address = 0x100000000,
                               .dims = {128, 512, 4},
                               .strides = {256, 512 * 256},
                               .steps = {1, 1, 1},
@@ -482,6 +482,55 @@ static void test_refusals(void **state)
     assert_int_equal(rig->fake->launches, 1);
 }
 
+// The kernel writes D. Parts of one matrix are apart although their bounds are not.
+static void test_shared_memory(void **state)
+{
+    struct rig *rig = *state;
+    struct gemm_args g;
+    int64_t halves[2] = {1024, 1}, every_other[2] = {1024, 2}; // of D
+    int64_t other_halves[2] = {2048, 1},
+            in_between[2] = {2048, 4}; // of A, whose elements are smaller
+    int64_t diagonal[2] = {1, 1}, back[2] = {-512, -1};
+    uint32_t launches = 0;
+#define REFUSED(change, part)                                          \
+    do {                                                               \
+        rig_gemm_args(&g);                                             \
+        change;                                                        \
+        rig_expect(rig, launch(rig, &g, NULL), TIR_ERR_INVALID, part); \
+        assert_int_equal(rig->fake->launches, launches);               \
+    } while (0)
+#define TAKEN(change)                                      \
+    do {                                                   \
+        rig_gemm_args(&g);                                 \
+        change;                                            \
+        expect_ok(rig, launch(rig, &g, NULL));             \
+        assert_int_equal(rig->fake->launches, ++launches); \
+    } while (0)
+    tir_rt_tensor *a = &g.args[PARAM_A].as.tensor, *b = &g.args[PARAM_B].as.tensor;
+    tir_rt_tensor *d = &g.args[PARAM_D].as.tensor;
+    const uint64_t a_bytes = 256 * 128 * 2, d_bytes = 256 * 512 * 4;
+    REFUSED(d->data = a->data, "A and D share memory, and the kernel writes D");
+    REFUSED(d->data = b->data + 512, "B and D share memory, and the kernel writes D");
+    REFUSED(d->data = a->data + a_bytes - 4, "A and D share memory");
+    REFUSED(a->data = d->data + d_bytes - 2, "A and D share memory");
+    TAKEN(d->data = a->data + a_bytes);
+    TAKEN(a->data = d->data + d_bytes);
+    TAKEN(a->data = b->data); // both are read
+    REFUSED(d->strides = diagonal, "D: elements of an output share memory");
+    TAKEN((d->strides = halves, a->strides = other_halves, a->data = d->data + 512 * 4));
+    REFUSED((d->strides = halves, a->strides = other_halves, a->data = d->data + 512 * 4 - 2),
+            "A and D share memory");
+    TAKEN((d->strides = every_other, a->strides = in_between, a->data = d->data + 4));
+    REFUSED((d->strides = every_other, a->strides = in_between, a->data = d->data + 2),
+            "A and D share memory");
+    REFUSED((d->strides = back, a->data = d->data), "A and D share memory");
+    TAKEN((d->strides = back, a->data = d->data + 16));
+    // Without elements there is nothing to share.
+    TAKEN((g.a[1] = g.b[2] = 0, a->data = b->data = d->data));
+#undef REFUSED
+#undef TAKEN
+}
+
 static void test_empty(void **state)
 {
     struct rig *rig = *state;
@@ -732,6 +781,7 @@ int main(void)
         TEST(test_constant_extents),
         TEST(test_index32_limit),
         TEST(test_refusals),
+        TEST(test_shared_memory),
         TEST(test_empty),
         TEST(test_dlpack),
         TEST(test_dlpack_refusals),

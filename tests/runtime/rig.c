@@ -111,8 +111,8 @@ void rig_gemm_args(struct gemm_args *g)
 {
     *g = (struct gemm_args){.a = {256, 128}, .b = {4, 512, 128}, .d = {256, 512}};
     g->args[PARAM_A] = tir_rt_arg_tensor(0x10000, TIR_ELEMENT_BF16, 2, g->a, NULL);
-    g->args[PARAM_B] = tir_rt_arg_tensor(0x20000, TIR_ELEMENT_BF16, 3, g->b, NULL);
-    g->args[PARAM_D] = tir_rt_arg_tensor(0x30000, TIR_ELEMENT_F32, 2, g->d, NULL);
+    g->args[PARAM_B] = tir_rt_arg_tensor(0x100000000, TIR_ELEMENT_BF16, 3, g->b, NULL);
+    g->args[PARAM_D] = tir_rt_arg_tensor(0x100010000000, TIR_ELEMENT_F32, 2, g->d, NULL);
     g->args[PARAM_STEP] = tir_rt_arg_int(TIR_ELEMENT_I32, 7);
     g->args[PARAM_SCALE] = tir_rt_arg_float(TIR_ELEMENT_F32, 0.5);
 }

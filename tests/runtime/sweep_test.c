@@ -150,7 +150,7 @@ static tir_status emulate(struct rig *rig, const uint8_t *artifact, size_t size)
 {
     tir_rt_buffer *buffer = NULL;
     tir_rt_event *event = NULL;
-    int64_t n = 64;
+    int64_t n = 32;
     uint8_t bytes[64] = {0};
     tir_status status = rig_runtime(rig, NULL);
     if (!status)
@@ -166,9 +166,9 @@ static tir_status emulate(struct rig *rig, const uint8_t *artifact, size_t size)
     if (!status)
         status = tir_rt_buffer_write(buffer, 0, bytes, 64, NULL, &rig->error);
     if (!status) {
-        tir_rt_arg args[2];
-        args[0] = args[1] =
-            tir_rt_arg_tensor(tir_rt_buffer_address(buffer), TIR_ELEMENT_U8, 1, &n, NULL);
+        const uint64_t at = tir_rt_buffer_address(buffer);
+        const tir_rt_arg args[] = {tir_rt_arg_tensor(at, TIR_ELEMENT_U8, 1, &n, NULL),
+                                   tir_rt_arg_tensor(at + 32, TIR_ELEMENT_U8, 1, &n, NULL)};
         status = tir_rt_launch(rig->copy, NULL, args, 2, NULL, &rig->error);
     }
     tir_rt_event_destroy(event);

@@ -48,6 +48,7 @@ static uint8_t *make_artifact(size_t *size)
                                          .element = TIR_ELEMENT_BF16,
                                          .rank = 2,
                                          .extents = {{.dim = 0}, {.dim = 1}}};
+    params[TENSORS - 1].direction = TIR_DIRECTION_OUT;
     params[TENSORS] = (tir_artifact_param){
         .name = {"s", 1}, .kind = TIR_PARAM_SCALAR, .element = TIR_ELEMENT_I64};
     params[TENSORS + 1] = (tir_artifact_param){
@@ -139,7 +140,7 @@ static double time_checked(tir_rt_kernel *kernel)
     tir_rt_arg args[TENSORS + 2];
     tir_error error;
     for (int i = 0; i < TENSORS; i++)
-        args[i] = tir_rt_arg_tensor(0x10000, TIR_ELEMENT_BF16, 2, shape, NULL);
+        args[i] = tir_rt_arg_tensor((uint64_t)(i + 1) << 20, TIR_ELEMENT_BF16, 2, shape, NULL);
     args[TENSORS] = args[TENSORS + 1] = tir_rt_arg_int(TIR_ELEMENT_I64, 1);
     double start = now();
     for (int i = 0; i < LAUNCHES; i++)
