@@ -119,9 +119,11 @@ tir_str tir_compile_receipt_text(struct tir_compilation *c);
 tir_str tir_compile_receipt_json(struct tir_compilation *c);
 // "tma,wgmma" as bits. False: *unknown is no wish.
 bool tir_compile_wishes_parse(tir_str words, uint32_t *out, tir_str *unknown);
-// False: errors were reported for what is required and the last part refuses or, when every pass
-// ran (finished), does not have.
-bool tir_compile_receipt_require(struct tir_compilation *c, bool finished);
+// False: errors were reported for what is required, of `wishes` as bits, and the last part refuses
+// or, when every pass ran (finished), does not have.
+bool tir_compile_receipt_require(struct tir_compilation *c, uint32_t wishes, bool finished);
+// Warns of what sync_check left unchecked in the last part, unless that is required and an error.
+void tir_compile_receipt_warn(struct tir_compilation *c);
 
 // compile_steps.c: whether f is a sequence: several tiles loops, or scratch tensors.
 bool tir_compile_has_steps(const struct tir_func *f);

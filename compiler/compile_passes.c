@@ -74,10 +74,13 @@ static bool join(struct tir_variant_job *job)
     tir_diags_repeat(&c->cx.diags, &job->cx.diags);
     vec_push(&c->cx.arena, &c->receipt.parts, job->receipt.parts.at[0]);
     tir_text_add(&c->printed, tir_text_str(&job->printed));
-    if (!job->ok || !job->is_required)
-        return job->ok;
+    if (!job->ok)
+        return false;
+    tir_compile_receipt_warn(c);
+    // Other variants exist to do without, but not without order among their threads.
+    uint32_t wishes = job->is_required ? UINT32_MAX : 1u << TIR_WISH_SYNC;
     bool finished = !c->options.run_pass.len && !c->options.stop_after.len;
-    return tir_compile_receipt_require(c, finished);
+    return tir_compile_receipt_require(c, wishes, finished);
 }
 
 static bool join_all(struct tir_compilation *c)

@@ -249,12 +249,20 @@ static void require(struct tir_compilation *c, const struct tir_receipt_part *pa
                      info->what);
 }
 
-bool tir_compile_receipt_require(struct tir_compilation *c, bool finished)
+bool tir_compile_receipt_require(struct tir_compilation *c, uint32_t wishes, bool finished)
 {
     uint32_t errors = c->cx.diags.error_count;
     const struct tir_receipt_part *part = &c->receipt.parts.at[c->receipt.parts.len - 1];
     for (uint32_t wish = TIR_WISH_NONE + 1; wish < TIR_WISH_COUNT; wish++)
-        if (c->required & 1u << wish)
+        if (c->required & wishes & 1u << wish)
             require(c, part, (enum tir_wish)wish, finished);
     return c->cx.diags.error_count == errors;
+}
+
+void tir_compile_receipt_warn(struct tir_compilation *c)
+{
+    const struct tir_receipt_part *part = &c->receipt.parts.at[c->receipt.parts.len - 1];
+    vec_foreach(const struct tir_record, r, &part->records)
+        if (refuses(r, TIR_WISH_SYNC) && !(c->required & 1u << TIR_WISH_SYNC))
+            tir_error_at(&c->cx.diags, r->span, TIR_W_UNCHECKED, STR_FMT, STR_ARG(r->text));
 }

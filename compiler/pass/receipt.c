@@ -21,6 +21,7 @@ const struct tir_wish_info tir_wishes[TIR_WISH_COUNT] = {
     [TIR_WISH_PIPELINE] = {"pipeline", "loop with asynchronous copies"},
     [TIR_WISH_SPECIALIZE] = {"specialize", "role"},
     [TIR_WISH_CLUSTER] = {"cluster", "cluster of CTAs"},
+    [TIR_WISH_SYNC] = {"sync", "check of its synchronisation"},
 };
 
 static void add_record(struct tir_pass_cx *cx, struct tir_record record, const char *format,
@@ -58,6 +59,13 @@ void tir_receipt_refuse(struct tir_pass_cx *cx, enum tir_topic topic, enum tir_w
     va_start(args, format);
     add_record(cx, record, format, args);
     va_end(args);
+}
+
+void tir_receipt_grant(struct tir_pass_cx *cx, enum tir_wish wish)
+{
+    struct tir_receipt *receipt = cx->receipt;
+    if (receipt && receipt->parts.len)
+        receipt->parts.at[receipt->parts.len - 1].granted |= 1u << wish;
 }
 
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
@@ -234,6 +242,6 @@ void tir_receipt_describe(struct tir_pass_cx *cx, const struct tir_func *f)
             describe_buffer(cx, f, inst);
     }
     describe_sync(cx, f, counts);
-    part->granted = granted;
+    part->granted |= granted;
     tir_arena_release(cx->scratch, mark);
 }

@@ -32,6 +32,7 @@ enum tir_wish { // what --require can ask for
     TIR_WISH_PIPELINE,   // copies that run ahead
     TIR_WISH_SPECIALIZE, // roles
     TIR_WISH_CLUSTER,    // CTAs that share copies
+    TIR_WISH_SYNC,       // nothing that sync_check leaves unchecked
     TIR_WISH_COUNT
 };
 
@@ -70,6 +71,9 @@ void tir_receipt_add(struct tir_pass_cx *cx, enum tir_topic topic, struct tir_sp
 // A wish that cannot be granted there; the text says why: "copy of A: no tma, because ...".
 void tir_receipt_refuse(struct tir_pass_cx *cx, enum tir_topic topic, enum tir_wish wish,
                         struct tir_span span, const char *format, ...) TIR_PRINTF(5, 6);
+
+// A wish that the kernel has, as the pass that decides about it has seen.
+void tir_receipt_grant(struct tir_pass_cx *cx, enum tir_wish wish);
 
 // How a dot that is not for warpgroups is multiplied.
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,

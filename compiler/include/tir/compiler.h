@@ -85,7 +85,8 @@ typedef struct tir_compile_options {
     void *import_user;
     // Words with commas between them, of "async", "tma", "wgmma", "pipeline", "specialize" and
     // "cluster": where the best variant of a kernel does without, that is an error in the source's
-    // diagnostics. Another word: TIR_ERR_INVALID.
+    // diagnostics. "sync": so is what is not checked of the synchronisation of any variant, which
+    // is a warning otherwise. Another word: TIR_ERR_INVALID.
     tir_str require;
     // 1: kernels for sm_90 and later whose wait for an mbarrier exceeds the time limit of the
     // launch end, and the runtime says who waited for what, and in which line.

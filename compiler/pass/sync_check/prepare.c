@@ -488,53 +488,6 @@ static void find_classes(struct sync_program *p)
     p->class_first[p->class_count] = warps;
 }
 
-// Threads that wait for each other by other means than barriers.
-static bool has_flags(const struct sync_program *p)
-{
-    tir_foreach_inst(inst, p->f)
-        if (inst->op == TIR_OP_PTX ||
-            (inst->op == TIR_OP_FENCE &&
-             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_wgmma &&
-             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_async_shared &&
-             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_mbarrier_init))
-            return true;
-    return false;
-}
-
-static void add_tensor(struct sync_program *p, const struct tir_value *v)
-{
-    struct sync_root root = {.alloc = v, .is_tensor = true};
-    bitset_insert(&p->tensors, v->id);
-    vec_push(p->cx->scratch, &p->roots, root);
-}
-
-// Of tensors that are loaded and stored, the order among the threads of a CTA is looked at, and
-// that among CTAs is not.
-static void find_tensors(struct sync_program *p)
-{
-    bool flags = has_flags(p);
-    for (uint32_t i = 0; i < p->f->param_count; i++) {
-        bool loads = false, stores = false, reads = false, writes = false;
-        const struct tir_value *v = p->f->params[i].value;
-        tir_foreach_inst(inst, p->f) {
-            if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != v)
-                continue;
-            loads |= inst->op == TIR_OP_LOAD;
-            stores |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
-            reads |= inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC;
-            writes |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_STORE_ASYNC ||
-                      inst->op == TIR_OP_ATOMIC;
-        }
-        if (loads && stores && !flags)
-            add_tensor(p, v);
-        if (reads && writes)
-            tir_sync_unchecked_text(
-                p, tir_str_format(p->f->module->arena,
-                                  "%s in global memory, read and written, among CTAs",
-                                  p->f->params[i].name));
-    }
-}
-
 bool tir_sync_prepare(struct sync_program *p)
 {
     struct tir_func *f = p->f;
@@ -547,7 +500,7 @@ bool tir_sync_prepare(struct sync_program *p)
     }
     p->tensors = bitset_new(p->cx->scratch, f->value_count);
     find_roots(p);
-    find_tensors(p);
+    tir_sync_find_tensors(p);
     for (uint32_t i = 0; i < p->roots.len; i++)
         any |= p->roots.at[i].is_tensor;
     if (!any)

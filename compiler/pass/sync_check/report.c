@@ -25,17 +25,17 @@ void tir_sync_fail(struct sync_run *r, enum tir_diag_code code, const struct tir
         tir_note_at(r->p->cx->diags, other->span, "%s", note);
 }
 
-void tir_sync_unchecked_text(struct sync_program *p, tir_str line)
+void tir_sync_unchecked_at(struct sync_program *p, struct tir_span span, tir_str text)
 {
-    vec_foreach(const tir_str, old, &p->unchecked)
-        if (tir_str_equal(*old, line))
+    vec_foreach(const struct sync_unchecked, old, &p->unchecked)
+        if (old->span.begin == span.begin && tir_str_equal(old->text, text))
             return;
-    vec_push(p->f->module->arena, &p->unchecked, line);
+    struct sync_unchecked now = {span, text};
+    vec_push(p->f->module->arena, &p->unchecked, now);
 }
 
 void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, const char *what)
 {
-    tir_sync_unchecked_text(p,
-                            tir_str_format(p->f->module->arena, "%s at line %u: %s",
-                                           tir_ops[inst->op].name, tir_sync_line(p, inst), what));
+    tir_sync_unchecked_at(
+        p, inst->span, tir_str_format(p->f->module->arena, "%s: %s", tir_ops[inst->op].name, what));
 }

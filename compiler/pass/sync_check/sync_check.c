@@ -277,10 +277,11 @@ static enum sync_outcome replay_long(struct plan *s)
         outcome = replay_once(s, 1, way >> 1 & 1);
     }
     if (outcome == SYNC_GOING && !s->recurs && s->replays)
-        tir_sync_unchecked_text(
-            &s->p, tir_str_format(s->p.f->module->arena,
-                                  "loops of more than %lld rounds: no state was seen to recur",
-                                  (long long)s->most));
+        tir_sync_unchecked_at(
+            &s->p, s->p.f->span,
+            tir_str_format(s->p.f->module->arena,
+                           "loops of more than %lld rounds: no state was seen to recur",
+                           (long long)s->most));
     return outcome;
 }
 
@@ -338,24 +339,25 @@ static enum sync_outcome replay_all(struct plan *s)
     if (outcome == SYNC_GOING && s->p.has_data_loops)
         outcome = replay_long(s);
     if (!s->replays)
-        tir_sync_unchecked_text(&s->p, STR("no arguments were found that its conditions allow"));
+        tir_sync_unchecked_at(&s->p, s->p.f->span,
+                              STR("no arguments were found that its conditions allow"));
     return outcome;
 }
 
 static void write_receipt(struct plan *s, enum sync_outcome outcome)
 {
     struct sync_program *p = &s->p;
+    tir_receipt_grant(p->cx, TIR_WISH_SYNC); // but for what is refused below
     if (!p->mbarrier_count && !p->role_count && !p->unchecked.len && outcome == SYNC_GOING)
         return;
     tir_receipt_add(p->cx, TIR_TOPIC_SYNC, p->f->span,
                     "sync: checked in %u replays, loops of up to %lld rounds%s", s->replays,
                     (long long)s->most, s->recurs ? " and, as the state recurs, of any more" : "");
     if (outcome == SYNC_GIVEN_UP && !p->unchecked.len)
-        tir_receipt_add(p->cx, TIR_TOPIC_SYNC, p->f->span,
-                        "sync: unchecked: the kernel takes more work than the limit");
-    vec_foreach(const tir_str, line, &p->unchecked)
-        tir_receipt_add(p->cx, TIR_TOPIC_SYNC, p->f->span, "sync: unchecked: " STR_FMT,
-                        STR_ARG(*line));
+        tir_sync_unchecked_at(p, p->f->span, STR("the kernel takes more work than the limit"));
+    vec_foreach(const struct sync_unchecked, it, &p->unchecked)
+        tir_receipt_refuse(p->cx, TIR_TOPIC_SYNC, TIR_WISH_SYNC, it->span,
+                           "sync: unchecked: " STR_FMT, STR_ARG(it->text));
 }
 
 enum tir_change tir_pass_sync_check(struct tir_func *f, struct tir_pass_cx *cx)

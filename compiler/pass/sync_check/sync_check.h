@@ -233,6 +233,11 @@ enum sync_class { // of instructions: what the replay does with one
     SYNC_OTHER
 };
 
+struct sync_unchecked { // what the receipt names, and a warning
+    struct tir_span span;
+    tir_str text;
+};
+
 struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
@@ -265,7 +270,7 @@ struct sync_program {
         bool loops; // decides how often loops run that have no other in them
         bool outer; // or those that have
     } * args;       // by index in the kernel's block
-    VEC(tir_str) unchecked;
+    VEC(struct sync_unchecked) unchecked;
     uint64_t work, work_limit;
     uint32_t strands; // that clocks have room for
 };
@@ -326,15 +331,18 @@ static inline const struct tir_inst *tir_sync_visited(const struct sync_program 
 // prepare.c: what matters and what varies. False: there is nothing to check.
 bool tir_sync_prepare(struct sync_program *p);
 
+// tensors.c: which tensors the replay looks at, and in which CTAs may meet.
+void tir_sync_find_tensors(struct sync_program *p);
+
 // counters.c: what loops count, and only to know when to end.
 void tir_sync_find_counters(struct sync_program *p);
 
 // limits.c. False: an error was reported.
 bool tir_sync_limits(const struct sync_program *p);
 
-// report.c: what the receipt names as not checked.
+// report.c: what is named as not checked, at a place of the program.
 void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, const char *what);
-void tir_sync_unchecked_text(struct sync_program *p, tir_str line);
+void tir_sync_unchecked_at(struct sync_program *p, struct tir_span span, tir_str text);
 
 // state.c: the agents, buffers and barriers of a kernel, once, and as they are before a replay.
 void tir_sync_set_up(struct sync_run *r);

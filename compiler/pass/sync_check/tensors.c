@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check on tensors in global memory that a kernel reads and writes: which of them the replay
+// looks at, and which of them CTAs may share.
+//
+//     for m in tiles(M by 64) { A[m:+64, :] = f(A[m:+64, :]); }    // each CTA has rows of its own
+//     for m in tiles(M by 64) { A[m:+64, :] = f(A[0:+64, :]); }    // unchecked: others write them
+
+#include "pass/sync_check/sync_check.h"
+
+// Threads that wait for each other by other means than barriers.
+static bool has_flags(const struct sync_program *p)
+{
+    tir_foreach_inst(inst, p->f)
+        if (inst->op == TIR_OP_PTX ||
+            (inst->op == TIR_OP_FENCE &&
+             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_wgmma &&
+             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_async_shared &&
+             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_mbarrier_init))
+            return true;
+    return false;
+}
+
+static void add_tensor(struct sync_program *p, const struct tir_value *v)
+{
+    struct sync_root root = {.alloc = v, .is_tensor = true};
+    bitset_insert(&p->tensors, v->id);
+    vec_push(p->cx->scratch, &p->roots, root);
+}
+
+// The tiles loop whose coordinates say what inst works on; NULL: it is in none.
+static const struct tir_inst *tiles_of(const struct tir_inst *inst)
+{
+    for (inst = inst->block->owner; inst && inst->op != TIR_OP_TILES;)
+        inst = inst->block->owner;
+    return inst;
+}
+
+// Is v the coordinate, or a constant more? *more is that.
+static bool follows(const struct tir_value *v, const struct tir_value *coordinate, int64_t *more)
+{
+    *more = 0;
+    if (v->def && v->def->op == TIR_OP_ADD && tir_is_const_int(v->def->operands[1], more))
+        v = v->def->operands[0];
+    return v == coordinate;
+}
+
+enum { NO_DIMENSION = -1, ONE_TILE = -2 };
+
+// The dimension of its tensor in which inst stays in the part that dimension d of its tiles loop
+// gives to one CTA.
+static int own_dimension(const struct tir_inst *inst, const struct tir_inst *tiles, uint32_t d)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    int64_t by = tir_attr_find(tiles, TIR_ATTR_by)->list[d], more, extent;
+    if (tir_is_const_int(tiles->operands[d], &extent) && extent <= by)
+        return ONE_TILE;
+    for (uint32_t e = 0; e < tir_ref_base(inst)->type->rank; e++)
+        if (follows(tir_ref_indices(inst)[e], tiles->regions[0]->args[d], &more) && more >= 0 &&
+            box->list[e] >= 0 && more + TIR_MAX(box->list[e], 1) <= by)
+            return (int)e;
+    return NO_DIMENSION;
+}
+
+// Whether each tile, and with it each CTA, has a part of the tensor to itself: two tiles differ in
+// a coordinate, and each coordinate picks a part of its own.
+static bool tiles_keep_apart(const struct sync_program *p, const struct tir_value *tensor)
+{
+    int dims[TIR_MAX_RANK];
+    const struct tir_attr *by = NULL;
+    tir_foreach_inst(inst, p->f) {
+        if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != tensor)
+            continue;
+        const struct tir_inst *tiles = tiles_of(inst);
+        if (!tiles)
+            return false;
+        const struct tir_attr *now = tir_attr_find(tiles, TIR_ATTR_by);
+        if (by && now->list_count != by->list_count)
+            return false;
+        for (uint32_t d = 0; d < now->list_count; d++) {
+            int own = own_dimension(inst, tiles, d);
+            if (own == NO_DIMENSION || (by && (own != dims[d] || now->list[d] != by->list[d])))
+                return false;
+            dims[d] = own;
+        }
+        by = now;
+    }
+    return true;
+}
+
+// Is there one CTA alone, whatever the arguments?
+static bool is_alone(const struct tir_func *f)
+{
+    const struct tir_inst *yield = tir_yield_of(f->host);
+    int64_t count;
+    bool alone = f->grid_count && !f->cluster[0];
+    for (uint32_t i = 0; alone && i < f->grid_count; i++)
+        alone = tir_is_const_int(yield->operands[i], &count) && count == 1;
+    return alone;
+}
+
+// Of tensors that are loaded and stored, the order among the threads of a CTA is looked at, and
+// that among CTAs is not.
+void tir_sync_find_tensors(struct sync_program *p)
+{
+    bool flags = has_flags(p);
+    for (uint32_t i = 0; i < p->f->param_count; i++) {
+        bool loads = false, stores = false, reads = false, writes = false;
+        const struct tir_value *v = p->f->params[i].value;
+        tir_foreach_inst(inst, p->f) {
+            if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != v)
+                continue;
+            loads |= inst->op == TIR_OP_LOAD;
+            stores |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+            reads |= inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC;
+            writes |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_STORE_ASYNC ||
+                      inst->op == TIR_OP_ATOMIC;
+        }
+        if (loads && stores && !flags)
+            add_tensor(p, v);
+        if (reads && writes && !is_alone(p->f) && !tiles_keep_apart(p, v))
+            tir_sync_unchecked_at(
+                p, p->f->span,
+                tir_str_format(p->f->module->arena,
+                               "the order of CTAs in %s, which they read and write",
+                               p->f->params[i].name));
+    }
+}
