@@ -277,15 +277,17 @@ void emu_agent_start(struct emu_agent *a, struct emu_domain *d, uint32_t index)
     a->domain = d;
     a->uid = d->base + index;
     a->clock = 1;
-    a->has_released = false;
-    a->has_pending = false;
+    a->has_released = 0;
+    a->has_pending = 0;
     a->busy = 0;
     a->gathered = 0;
     if (a->lanes)
         memset(a->lanes, 0, EMU_WARP * sizeof *a->lanes);
     emu_view_clear(&a->view, d);
-    emu_view_clear(&a->released, d);
-    emu_view_clear(&a->pending, d);
+    for (int i = 0; i < EMU_SCOPES; i++) {
+        emu_view_clear(&a->released[i], d);
+        emu_view_clear(&a->pending[i], d);
+    }
     *own(a) = 1;
 }
 
@@ -337,19 +339,26 @@ void emu_order_fence_tensor(struct emu_agent *a, bool after)
         v->far[i].clock[to] = v->far[i].clock[from];
 }
 
+static uint32_t scope_index(enum emu_scope scope)
+{
+    return scope < EMU_SCOPE_GPU ? scope : EMU_SCOPE_GPU;
+}
+
 void emu_order_fence_memory(struct emu_agent *a, uint32_t order, enum emu_scope scope)
 {
     struct emu_order *o = a->domain->order;
-    if (order & EMU_ACQUIRE && a->has_pending) {
-        emu_order_acquire(a, &a->pending);
-        emu_view_clear(&a->pending, a->domain);
-        a->has_pending = false;
+    const uint32_t reach = scope_index(scope);
+    for (uint32_t i = 0; order & EMU_ACQUIRE && i <= reach; i++) {
+        if (!(a->has_pending >> i & 1))
+            continue;
+        emu_order_acquire(a, &a->pending[i]);
+        emu_view_clear(&a->pending[i], a->domain);
+        a->has_pending &= (uint8_t) ~(1u << i);
     }
     if (order & EMU_RELEASE) {
-        emu_view_clear(&a->released, a->domain);
-        emu_view_join(o, &a->released, &a->view);
-        a->released_scope = (uint8_t)scope;
-        a->has_released = true;
+        emu_view_clear(&a->released[reach], a->domain);
+        emu_view_join(o, &a->released[reach], &a->view);
+        a->has_released = (uint8_t)((a->has_released >> reach | 1u) << reach);
         tick(a);
     }
 }
@@ -390,46 +399,94 @@ static uint32_t cta_of(const struct emu_agent *a)
     return (a->uid - a->domain->base) / a->domain->per_cta;
 }
 
-// Whether two agents are in each other's scope.
-static bool reaches(const struct emu_agent *a, const struct emu_flag *f, uint32_t scope)
+// What the agent's CTA told by the flag. Entries of clusters that are gone are used again.
+static struct emu_told *told_by(struct emu_agent *a, struct emu_flag *f)
 {
-    if (scope >= EMU_SCOPE_GPU)
-        return true;
-    const bool same = f->domain == a->domain && f->base == a->domain->base;
-    return same && (scope == EMU_SCOPE_CLUSTER || f->cta == cta_of(a));
+    struct emu_order *o = a->domain->order;
+    struct emu_told *t = NULL, *gone = NULL;
+    for (uint32_t i = 0; i < f->told_count && !t; i++) {
+        struct emu_told *at = &f->told[i];
+        if (at->domain->base != at->base)
+            gone = at;
+        else if (at->domain == a->domain && at->cta == cta_of(a))
+            t = at;
+    }
+    if (t)
+        return t;
+    if (!gone) {
+        if (f->told_count == f->told_cap) {
+            f->told_cap = f->told_cap ? 2 * f->told_cap : 1;
+            f->told =
+                grow(o, f->told, f->told_count * sizeof *f->told, f->told_cap * sizeof *f->told);
+        }
+        gone = &f->told[f->told_count++];
+        *gone = (struct emu_told){0};
+    }
+    gone->domain = a->domain;
+    gone->base = a->domain->base;
+    gone->cta = cta_of(a);
+    for (int i = 0; i < EMU_SCOPE_GPU; i++)
+        emu_view_clear(&gone->view[i], a->domain);
+    return gone;
 }
 
+static void tell(struct emu_order *o, struct emu_flag *f, struct emu_told *t, uint32_t reach,
+                 const struct emu_view *what)
+{
+    for (uint32_t i = 0; i <= reach; i++)
+        emu_view_join(o, i < EMU_SCOPE_GPU ? &t->view[i] : &f->view, what);
+}
+
+// The agent writes the flag. What was told by it before stays only where the write is atomic.
 static void write_flag(struct emu_agent *a, struct emu_flag *f, bool keep, uint32_t order,
                        enum emu_scope scope)
 {
     struct emu_order *o = a->domain->order;
-    if (!keep)
+    const uint32_t reach = scope_index(scope);
+    if (!keep) {
         emu_view_clear(&f->view, NULL);
-    f->scope = (uint8_t)(keep && f->domain ? max_of(f->scope, scope) : scope);
-    f->domain = a->domain;
-    f->base = a->domain->base;
-    f->cta = cta_of(a);
-    if (order & EMU_RELEASE) {
-        emu_order_release(a, &f->view);
-    } else if (a->has_released) {
-        emu_view_join(o, &f->view, &a->released);
-        if (a->released_scope < scope && !keep)
-            f->scope = a->released_scope;
+        for (uint32_t i = 0; i < f->told_count; i++)
+            for (int k = 0; k < EMU_SCOPE_GPU; k++)
+                emu_view_clear(&f->told[i].view[k], f->told[i].domain);
     }
+    if (!(order & EMU_RELEASE) && !a->has_released)
+        return;
+    struct emu_told *t = told_by(a, f);
+    if (order & EMU_RELEASE) {
+        tell(o, f, t, reach, &a->view);
+        tick(a);
+    }
+    for (uint32_t i = 0; i < EMU_SCOPES && !(order & EMU_RELEASE); i++)
+        if (a->has_released >> i & 1)
+            tell(o, f, t, i < reach ? i : reach, &a->released[i]);
+}
+
+// Acquires what was told to agents at `distance`, or leaves it to a fence of that scope.
+static void hear(struct emu_agent *a, const struct emu_view *what, uint32_t order,
+                 enum emu_scope distance)
+{
+    if (order & EMU_ACQUIRE) {
+        emu_order_acquire(a, what);
+        return;
+    }
+    emu_view_join(a->domain->order, &a->pending[distance], what);
+    a->has_pending |= (uint8_t)(1u << distance);
 }
 
 static void read_flag(struct emu_agent *a, const struct emu_flag *f, uint32_t order,
                       enum emu_scope scope)
 {
-    struct emu_order *o = a->domain->order;
-    if (!reaches(a, f, scope < f->scope ? scope : f->scope))
-        return;
-    if (order & EMU_ACQUIRE) {
-        emu_order_acquire(a, &f->view);
-    } else {
-        emu_view_join(o, &a->pending, &f->view);
-        a->has_pending = true;
+    for (uint32_t i = 0; i < f->told_count; i++) {
+        const struct emu_told *t = &f->told[i];
+        if (t->domain != a->domain || t->base != a->domain->base)
+            continue;
+        if (t->cta == cta_of(a))
+            hear(a, &t->view[EMU_SCOPE_CTA], order, EMU_SCOPE_CTA);
+        else if (scope >= EMU_SCOPE_CLUSTER)
+            hear(a, &t->view[EMU_SCOPE_CLUSTER], order, EMU_SCOPE_CLUSTER);
     }
+    if (scope >= EMU_SCOPE_GPU)
+        hear(a, &f->view, order, EMU_SCOPE_GPU);
 }
 
 void emu_order_flag_store(struct emu_agent *a, uint64_t address, uint32_t order,
@@ -456,10 +513,8 @@ void emu_order_flag_atomic(struct emu_agent *a, uint64_t address, uint32_t order
     struct emu_flag *f = flag_at(a->domain->order, address, tells);
     if (!f)
         return;
-    if (f->domain)
-        read_flag(a, f, order, scope);
-    if (tells)
-        write_flag(a, f, true, order, scope);
+    read_flag(a, f, order, scope);
+    write_flag(a, f, true, order, scope);
 }
 
 // --- asynchronous operations ---

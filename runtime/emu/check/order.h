@@ -12,9 +12,13 @@
 // PTX makes two additions (PTX ISA, memory consistency model). Accesses through another proxy, as
 // asynchronous copies and matrix instructions make them, need a proxy fence on the way. So a view
 // has one clock for what is known and one each for what is known *with* such a fence after it; a
-// fence copies the first to the others. Tensor memory needs two fences, one on either side. And
-// releases and acquires work only between threads that the scopes of both instructions include, so
-// what a flag holds has a scope.
+// fence copies the first to the others. Tensor memory needs two fences, one on either side.
+//
+// And releases and acquires work only between threads that the scopes of both include; of a fence
+// and a strong access, which make one together, the smaller scope counts. So what a flag holds is
+// kept by how far it reaches: for everybody, and for each CTA that told something, for its cluster
+// and for itself. What fences released, and what strong loads saw that a fence is still to acquire,
+// is kept by scope too.
 //
 // Agents belong to *domains*, the clusters that run. The clocks of the own domain are a dense
 // array, those of other domains a sorted list. A join in one domain costs one pass over its agents;
@@ -47,6 +51,7 @@ enum {
 };
 
 enum emu_scope { EMU_SCOPE_CTA, EMU_SCOPE_CLUSTER, EMU_SCOPE_GPU, EMU_SCOPE_SYS };
+enum { EMU_SCOPES = EMU_SCOPE_GPU + 1 }; // that are told apart: there is one GPU
 
 // What an instruction does to order. The rest are bits.
 enum {
@@ -88,24 +93,30 @@ struct emu_agent {
     uint32_t clock; // of what it does now
     uint32_t busy;  // of a slot: operations that have not completed; several may share it
     struct emu_view view;
-    struct emu_view released; // at the last fence that releases
-    struct emu_view pending;  // what strong loads saw since the last fence that acquires
-    uint8_t released_scope;
-    uint8_t pending_scope;
-    bool has_released, has_pending;
+    struct emu_view released[EMU_SCOPES]; // at the last fence of the scope that releases; later
+                                          // ones of larger scopes hold it as well
+    struct emu_view pending[EMU_SCOPES];  // what strong loads saw, by the scope that the fence that
+                                          // acquires it needs
+    uint8_t has_released, has_pending;    // a bit a scope
     // Lanes of a warp.
     uint32_t gathered; // clock of the last instruction of all lanes
     uint32_t (*lanes)[EMU_WARP];
 };
 
+// What the agents of one CTA told by a flag: to the CTA, and to its cluster.
+struct emu_told {
+    const struct emu_domain *domain;
+    uint32_t base; // of that domain then
+    uint32_t cta;  // in the domain
+    struct emu_view view[EMU_SCOPE_GPU];
+};
+
 // A place in memory that strong accesses go to: what a load of it acquires.
 struct emu_flag {
     uint64_t address;
-    struct emu_view view;
-    struct emu_domain *domain; // of the writer
-    uint32_t base;             // of that domain then
-    uint32_t cta;              // of the writer, in the domain
-    uint8_t scope;
+    struct emu_view view; // told to everybody
+    struct emu_told *told;
+    uint32_t told_count, told_cap;
     bool is_set;
 };
 
