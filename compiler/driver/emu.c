@@ -342,6 +342,8 @@ enum tir_exit tir_command_emu(struct tir_arena *arena, const struct tir_options 
         print_text(e, &text);
     fwrite(text.ptr, 1, text.len, stdout);
     enum tir_exit status = passed ? TIR_EXIT_FINE : tir_emu_complain(arena, e->device, &error);
+    if (passed) // hints
+        tir_emu_print_findings(arena, e->device);
     if (!passed && launched && options->given[TIR_OPTION_EXPLORE])
         fprintf(stderr, "tirc: in round %u of %u; --schedule=%s replays it\n", e->rounds,
                 tir_emu_rounds(options), e->schedule ? e->schedule : "lazy");

@@ -63,14 +63,18 @@ const char *tir_emu_findings_text(struct tir_arena *arena, tir_rt_device *device
     return text;
 }
 
+bool tir_emu_print_findings(struct tir_arena *arena, tir_rt_device *device)
+{
+    const char *text = tir_emu_findings_text(arena, device, 0);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        fprintf(stderr, "%s%.*s\n", *line == ' ' ? "" : "tirc: ", (int)strcspn(line, "\n"), line);
+    return *text;
+}
+
 enum tir_exit tir_emu_complain(struct tir_arena *arena, tir_rt_device *device,
                                const tir_error *error)
 {
-    const char *line =
-        error->status == TIR_ERR_DEVICE ? tir_emu_findings_text(arena, device, 0) : "";
-    if (!*line)
+    if (error->status != TIR_ERR_DEVICE || !tir_emu_print_findings(arena, device))
         return tir_command_fail(error);
-    for (; *line; line += strcspn(line, "\n") + 1)
-        fprintf(stderr, "%s%.*s\n", *line == ' ' ? "" : "tirc: ", (int)strcspn(line, "\n"), line);
     return TIR_EXIT_WRONG;
 }

@@ -22,6 +22,8 @@ bool tir_emu_runtime(const struct tir_options *options, const char *schedule, vo
 
 // All that went wrong in the device's last launch, on the arena; empty where there was none.
 const char *tir_emu_findings_text(struct tir_arena *arena, tir_rt_device *device, uint32_t json);
+// Prints it, a line each with "tirc:" before it. False: there is nothing.
+bool tir_emu_print_findings(struct tir_arena *arena, tir_rt_device *device);
 // Prints why a launch failed: the findings in full, a line each with "tirc:" before it, or, where
 // there are none, the error.
 enum tir_exit tir_emu_complain(struct tir_arena *arena, tir_rt_device *device,

@@ -210,6 +210,7 @@ enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options 
         tir_text_init(&text, arena, 0);
         (options->given[TIR_OPTION_JSON] ? tir_result_json : tir_result_text)(&r->result, &text);
         fwrite(text.ptr, 1, text.len, stdout);
+        tir_emu_print_findings(arena, r->s.device); // hints
         if (!tir_result_passes(&r->result))
             status = TIR_EXIT_WRONG;
     } else {

@@ -161,6 +161,8 @@ struct emu_finding {
 
 // The findings of the device's last launch, most 32, owned by it until the next launch.
 const struct emu_finding *emu_findings(const struct emu *emu, uint32_t *count);
+// A hint: told, and no reason for the launch to fail.
+bool emu_finding_is_hint(enum emu_finding_kind kind);
 // "OUT_OF_BOUNDS", what the message begins with, and what would fix it.
 const char *emu_finding_name(enum emu_finding_kind kind);
 const char *emu_finding_prefix(enum emu_finding_kind kind);

@@ -69,6 +69,39 @@ static void json(void **state)
     rig_close(&r);
 }
 
+// Two warps store the same: told, and the launch is right. It does not hide what is wrong.
+static const char again[] =
+    HEAD ".visible .entry k(.param .u32 other) {\n.reg .b32 %r<4>; .shared .align 4 .b32 s[64];\n"
+         "ld.param.u32 %r1, [other]; mov.u32 %r0, %warpid;\n"
+         "mov.u32 %r2, 5; st.shared.u32 [s], %r2;\n"
+         "mul.lo.u32 %r2, %r0, %r1; st.shared.u32 [s+4], %r2;\nret; }\n";
+
+static void hints(void **state)
+{
+    struct rig r;
+    uint32_t count;
+    char text[2048];
+    (void)state;
+    rig_open(&r);
+    rig_load(&r, again);
+    rig_param_u32(&r, 0);
+    rig_run(&r, "k", 1, 64);
+    const struct emu_finding *f = emu_findings(r.emu, &count);
+    assert_int_equal(count, 2); // two places
+    assert_int_equal(f->kind, EMU_F_AGAIN);
+    assert_int_equal(f->at.line, 7);
+    assert_true(emu_finding_is_hint(f->kind));
+    emu_findings_json(r.emu, text, sizeof text);
+    assert_non_null(strstr(text, "\"hint\":true}"));
+    rig_param_u32(&r, 1);
+    assert_int_equal(rig_try_run(&r, "k", 1, 64), TIR_ERR_DEVICE);
+    assert_message(&r, "data race");
+    f = emu_findings(r.emu, &count);
+    assert_int_equal(count, 2);
+    assert_int_equal(f[1].kind, EMU_F_RACE);
+    rig_close(&r);
+}
+
 // A launch that is right, and findings of the one before are gone.
 static void next_launch(void **state)
 {
@@ -129,8 +162,11 @@ static void documented(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(structured),  cmocka_unit_test(json),
-        cmocka_unit_test(next_launch), cmocka_unit_test(deadlock_lists_all),
+        cmocka_unit_test(structured),
+        cmocka_unit_test(json),
+        cmocka_unit_test(hints),
+        cmocka_unit_test(next_launch),
+        cmocka_unit_test(deadlock_lists_all),
         cmocka_unit_test(documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

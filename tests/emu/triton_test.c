@@ -150,9 +150,13 @@ static void histogram(void **state)
         rig_param_u64(&r, from);
         rig_param_u32(&r, N);
         // Two warps store one value to one place, with no order between them: a race to the letter
-        // of the memory model, which changes nothing. It is reported, and the run goes on.
-        assert_int_equal(try_run(&r, "histogram", (N + BLOCK - 1) / BLOCK, 256), TIR_ERR_DEVICE);
-        assert_message(&r, "data race: shared store of 4 bytes");
+        // of the memory model, which changes nothing.
+        run(&r, "histogram", (N + BLOCK - 1) / BLOCK, 256);
+        uint32_t count;
+        const struct emu_finding *f = emu_findings(r.emu, &count);
+        assert_true(count > 0);
+        for (uint32_t k = 0; k < count; k++)
+            assert_int_equal(f[k].kind, EMU_F_AGAIN);
         rig_read(&r, got, to, sizeof got);
         assert_memory_equal(got, want, sizeof want);
         rig_close(&r);

@@ -15,8 +15,10 @@
 
 static const struct {
     const char *name, *prefix, *note;
+    bool is_hint;
 } kinds[EMU_FINDING_KINDS] = {
-#define FINDING(id, prefix, note) {#id, prefix, note},
+#define FINDING(id, prefix, note) {#id, prefix, note, false},
+#define HINT(id, prefix, note)    {#id, prefix, note, true},
 #include "emu/check/finding.def"
 };
 
@@ -33,6 +35,11 @@ const char *emu_finding_prefix(enum emu_finding_kind kind)
 const char *emu_finding_note(enum emu_finding_kind kind)
 {
     return kinds[kind].note;
+}
+
+bool emu_finding_is_hint(enum emu_finding_kind kind)
+{
+    return kinds[kind].is_hint;
 }
 
 // --- places ---
@@ -109,13 +116,14 @@ static const char *keep(struct emu_arena *arena, const char *text)
 void emu_finding_add(struct emu_grid *l, const struct emu_finding *f)
 {
     struct emu_findings *list = l->findings;
+    const bool is_hint = emu_finding_is_hint(f->kind);
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t now = list->at[i].at.line, then = list->at[i].other.line;
         if (list->at[i].kind == f->kind && ((now == f->at.line && then == f->other.line) ||
                                             (now == f->other.line && then == f->at.line)))
             return;
     }
-    if (list->count == EMU_MAX_FINDINGS)
+    if (list->count >= (is_hint ? EMU_MAX_HINTS : EMU_MAX_FINDINGS))
         return;
     struct emu_finding *to = &list->at[list->count];
     *to = *f;
@@ -123,12 +131,12 @@ void emu_finding_add(struct emu_grid *l, const struct emu_finding *f)
     to->at.file = keep(&list->arena, f->at.file);
     to->other.file = keep(&list->arena, f->other.file);
     list->count++;
+    list->error = list->error || is_hint ? list->error : to->message;
 }
 
-static _Noreturn void stop(struct emu_grid *l)
+_Noreturn void emu_findings_stop(struct emu_grid *l)
 {
-    const struct emu_findings *list = l->findings;
-    emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", list->count ? list->at[0].message : "");
+    emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", l->findings->error ? l->findings->error : "");
 }
 
 // The row whose beginning the text has; the longest, where several do.
@@ -177,7 +185,7 @@ void emu_fault(struct emu_warp *w, uint32_t lane, const char *format, ...)
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     add(w, lane, &(struct emu_finding){0}, what);
-    stop(w->launch);
+    emu_findings_stop(w->launch);
 }
 
 void emu_fault_access(struct emu_warp *w, uint32_t lane, const char *what, const char *access,
@@ -188,7 +196,7 @@ void emu_fault_access(struct emu_warp *w, uint32_t lane, const char *what, const
     snprintf(text, sizeof text, "%s %s %s of %u bytes at 0x%" PRIx64, what, space, access, size,
              address);
     add(w, lane, &f, text);
-    stop(w->launch);
+    emu_findings_stop(w->launch);
 }
 
 // --- races ---
@@ -242,7 +250,7 @@ static const struct emu_insn *passed_wait(const struct emu_grid *l, const struct
 void emu_report_conflict(void *user, const struct emu_conflict *c)
 {
     static const enum emu_finding_kind rows[] = {EMU_F_RACE, EMU_F_PROXY, EMU_F_LANES,
-                                                 EMU_F_TMEM_FENCE};
+                                                 EMU_F_TMEM_FENCE, EMU_F_AGAIN};
     struct emu_grid *l = user;
     char now[200], then[200], text[768];
     struct emu_finding f = {.kind = rows[c->kind],
@@ -317,7 +325,8 @@ size_t emu_findings_json(const struct emu *emu, char *text, size_t size)
         put_string(&o, "space", f->space);
         if (f->space)
             emu_put(&o, "\"address\":%" PRIu64 ",\"size\":%" PRIu64 ",", f->address, f->size);
-        emu_put(&o, "\"note\":\"%s\"}", emu_finding_note(f->kind));
+        emu_put(&o, "\"note\":\"%s\",\"hint\":%s}", emu_finding_note(f->kind),
+                emu_finding_is_hint(f->kind) ? "true" : "false");
     }
     emu_put(&o, "\n]\n");
     return o.len;

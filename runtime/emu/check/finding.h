@@ -3,7 +3,7 @@
 //
 // A fault ends the launch: what would come after it means nothing. A race does not: it is kept, the
 // launch goes on, and its result is an error with the first finding's message. One finding is kept
-// for each kind and pair of instructions, and 32 in all.
+// for each kind and pair of instructions, and 32 in all, of which the last 24 are no hints.
 #ifndef EMU_FINDING_H
 #define EMU_FINDING_H
 
@@ -14,18 +14,21 @@ struct emu_warp;
 struct emu_grid;
 struct emu_conflict;
 
-enum { EMU_MAX_FINDINGS = 32 };
+enum { EMU_MAX_FINDINGS = 32, EMU_MAX_HINTS = 8 };
 
 // Findings of a device's last launch. Their text lives on the arena.
 struct emu_findings {
     struct emu_arena arena;
     struct emu_finding at[EMU_MAX_FINDINGS];
     uint32_t count;
+    const char *error; // the first message that is no hint; NULL: the launch is right
 };
 
 // Keeps a finding, unless it is known already. `f` holds no strings but its message, which is
 // copied, and files, which are too.
 void emu_finding_add(struct emu_grid *l, const struct emu_finding *f);
+// Ends the launch with the first finding that is no hint.
+_Noreturn void emu_findings_stop(struct emu_grid *l);
 // Where lane `lane` of the warp is.
 struct emu_place emu_place_of(const struct emu_warp *w, uint32_t lane);
 

@@ -152,14 +152,24 @@ struct access {
     struct emu_race *race;
     const struct emu_who *who;
     struct emu_record now;
-    bool writes;
+    bool writes, is_again;
     const struct emu_race_map *map;
     uint64_t offset, size;
 };
 
+// Whether both are plain stores, the later one of what the earlier one left there.
+static bool is_again(const struct access *a, const struct emu_record *before)
+{
+    const uint32_t plain = EMU_REC_WRITES | EMU_REC_STRONG | EMU_REC_ATOMIC | EMU_REC_PROXY;
+    return a->is_again && (a->now.what & plain) == EMU_REC_WRITES &&
+           (before->what & plain) == EMU_REC_WRITES && before->lanes;
+}
+
 static void report(const struct access *a, enum emu_conflict_kind kind,
                    const struct emu_record *before, bool before_writes)
 {
+    if (is_again(a, before))
+        kind = EMU_CONFLICT_AGAIN;
     const struct emu_conflict conflict = {.kind = kind,
                                           .before = *before,
                                           .now = a->now,
@@ -385,8 +395,12 @@ bool emu_race_access(struct emu_race *race, const struct emu_who *who, uint32_t 
     what |= writes ? EMU_REC_WRITES : 0;
     struct access a = {.race = race,
                        .who = who,
-                       .now = {.uid = who->uid, .clock = who->clock, .what = what, .lanes = lanes},
+                       .now = {.uid = who->uid,
+                               .clock = who->clock,
+                               .what = what & ~(uint32_t)EMU_REC_AGAIN,
+                               .lanes = lanes},
                        .writes = writes,
+                       .is_again = what & EMU_REC_AGAIN,
                        .map = map,
                        .offset = offset,
                        .size = size};

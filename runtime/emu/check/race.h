@@ -13,7 +13,8 @@
 // that it knows, but not with a proxy fence, is a conflict of its own kind, and so are lanes of a
 // warp that do not know each other. One race is let pass: a plain load against a compare and
 // exchange, since what compilers make of other atomic operations begins with such a load, and a
-// wrong value only costs a turn of its loop.
+// wrong value only costs a turn of its loop. Of two plain stores of the same value it does not
+// matter which comes first, and compilers make such stores: they are told apart from races.
 //
 // Cost: 32 bytes a granule, so twice the touched memory where accesses are of 16 bytes, 8 times
 // with 4, 32 times with single bytes, and 16 bytes for each reader in a list.
@@ -39,7 +40,8 @@ enum {
     EMU_REC_MANY = 1 << 6, // a list of readers; nothing else is set
     EMU_REC_CAS = 1 << 7,  // compare and exchange
     EMU_REC_WRITES = 1 << 8,
-    EMU_REC_PC_SHIFT = 9 // index of the instruction, 23 bits
+    EMU_REC_AGAIN = 1 << 9, // a store of what is there already; not kept
+    EMU_REC_PC_SHIFT = 10   // index of the instruction, 22 bits
 };
 
 struct emu_record {
@@ -68,7 +70,8 @@ enum emu_conflict_kind {
     EMU_CONFLICT_ORDER, // neither comes before the other
     EMU_CONFLICT_PROXY, // ordered, but without a proxy fence
     EMU_CONFLICT_LANES, // lanes of one warp
-    EMU_CONFLICT_FENCE  // ordered, but without the two fences of tensor memory
+    EMU_CONFLICT_FENCE, // ordered, but without the two fences of tensor memory
+    EMU_CONFLICT_AGAIN  // two plain stores of the same value, in any order
 };
 
 struct emu_conflict {
@@ -103,7 +106,7 @@ struct emu_race {
 static inline uint32_t emu_record_what(uint32_t pc, enum emu_proxy proxy, uint32_t strong,
                                        enum emu_scope scope)
 {
-    return (pc < 0x7fffff ? pc : 0x7fffff) << EMU_REC_PC_SHIFT | (uint32_t)proxy |
+    return (pc < 0x3fffff ? pc : 0x3fffff) << EMU_REC_PC_SHIFT | (uint32_t)proxy |
            (strong ? EMU_REC_STRONG | (uint32_t)scope << EMU_REC_SCOPE_SHIFT : 0);
 }
 

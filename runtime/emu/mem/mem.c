@@ -188,7 +188,7 @@ struct emu_cell emu_locate(struct emu_warp *w, uint32_t lane, enum emu_space spa
 
 // The access as one of the running instruction's, for races and for what it orders.
 static void order_access(struct emu_warp *w, uint32_t lane, struct emu_cell *cell, uint32_t size,
-                         enum emu_access access)
+                         enum emu_access access, bool is_again)
 {
     const struct emu_insn *in = w->in;
     const enum emu_scope scope = (enum emu_scope)in->scope;
@@ -196,7 +196,8 @@ static void order_access(struct emu_warp *w, uint32_t lane, struct emu_cell *cel
     const uint32_t pc = (uint32_t)(in - w->launch->module->code.at);
     const uint32_t what = emu_record_what(pc, EMU_PROXY_GENERIC, in->order & EMU_STRONG, scope) |
                           (access == EMU_ATOMIC ? EMU_REC_ATOMIC : 0) |
-                          (access == EMU_ATOMIC && in->op ? EMU_REC_CAS : 0);
+                          (access == EMU_ATOMIC && in->op ? EMU_REC_CAS : 0) |
+                          (is_again ? EMU_REC_AGAIN : 0);
     cell->is_shared = emu_race_access(&w->launch->race, &who, 1u << lane, cell->map, cell->at, size,
                                       access != EMU_LOAD, what);
     if (!(in->order & EMU_STRONG))
@@ -250,7 +251,7 @@ struct emu_cell emu_resolve(struct emu_warp *w, uint32_t lane, enum emu_space sp
 {
     struct emu_cell cell = emu_locate(w, lane, space, address, size, access);
     if (w->agent && cell.map)
-        order_access(w, lane, &cell, size, access);
+        order_access(w, lane, &cell, size, access, false);
     return cell;
 }
 
@@ -337,6 +338,11 @@ EMU_RUN(ld_param)
 
 // --- stores ---
 
+static const uint8_t *element(const struct emu_warp *w, const struct emu_arg *arg, uint32_t lane)
+{
+    return (const uint8_t *)emu_at_ref(w, arg->ref) + lane * arg->width;
+}
+
 // Elements `from` to `end` of one lane's store, which are all there.
 static void store(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, uint64_t address,
                   uint32_t from, uint32_t end)
@@ -344,10 +350,17 @@ static void store(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, 
     const struct emu_arg *args = &w->launch->module->args.at[in->list];
     const uint32_t size = in->size, bytes = size * (end - from);
     address += (uint64_t)from * size;
-    const struct emu_cell cell =
-        emu_resolve(w, lane, (enum emu_space)in->space, address, bytes, EMU_STORE);
+    struct emu_cell cell =
+        emu_locate(w, lane, (enum emu_space)in->space, address, bytes, EMU_STORE);
+    if (w->agent && cell.map) {
+        bool is_again = true;
+        for (uint32_t k = from; k < end && is_again; k++)
+            is_again = memcmp(cell.bytes + (size_t)(k - from) * size, element(w, &args[k], lane),
+                              size) == 0;
+        order_access(w, lane, &cell, bytes, EMU_STORE, is_again);
+    }
     for (uint32_t k = from; k < end; k++) {
-        const uint8_t *value = (const uint8_t *)emu_at_ref(w, args[k].ref) + lane * args[k].width;
+        const uint8_t *value = element(w, &args[k], lane);
         uint8_t *to = cell.bytes + (size_t)(k - from) * size;
         if (cell.is_shared && memcmp(to, value, size) != 0)
             emu_report(w, lane, "lanes store different values: %u bytes at 0x%" PRIx64, bytes,

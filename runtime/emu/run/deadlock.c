@@ -169,5 +169,5 @@ void emu_deadlock(struct emu_grid *l)
     for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
         for (i = 0; i < l->cluster_size * l->warps; i++)
             report_apart(&cluster->ctas[i / l->warps].warps[i % l->warps]);
-    emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", l->findings->at[0].message);
+    emu_findings_stop(l);
 }

@@ -247,8 +247,8 @@ static tir_status run(struct emu_grid *l)
     if (setjmp(l->trap.env))
         return l->trap.error->status;
     emu_schedule_run(l);
-    if (l->findings->count)
-        emu_raise(&l->trap, TIR_ERR_DEVICE, "%s", l->findings->at[0].message);
+    if (l->findings->error)
+        emu_findings_stop(l);
     return TIR_OK;
 }
 
@@ -303,6 +303,7 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     l->trap.error = error ? error : &ignored;
     emu_arena_free(&emu->findings.arena);
     emu->findings.count = 0;
+    emu->findings.error = NULL;
     l->is_independent = emu_is_independent(l);
     status = prepare(l, launch->params);
     const uint64_t threads = l->is_independent ? emu->options.threads : 1;
