@@ -46,6 +46,10 @@ struct emu_path {
     bool is_tired;                       // used up its slice since the others last ran
     uint32_t used;                       // of the slice
     uint32_t needs;                      // EMU_PATH_MEET: lanes it waits for
+    // Of the instruction with a member mask that it waited at last: lanes it has waited for, and
+    // those of them that were not about to exit.
+    const struct emu_insn *meeting;
+    uint32_t awaited, elsewhere;
     uint32_t barrier;                    // EMU_PATH_BARRIER: which
     const struct emu_mbarrier *mbarrier; // that it waits for, or looked at last
     bool is_late;                        // EMU_PATH_MBARRIER: its time limit has passed
@@ -287,6 +291,9 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask);
 bool emu_path_meet(struct emu_warp *w, uint32_t mask, uint32_t members);
 // The same without ordering what the lanes did.
 bool emu_path_gather(struct emu_warp *w, uint32_t mask, uint32_t members);
+// The running path goes on at a .sync instruction whose lanes `members` are there or have exited:
+// complains of those that exited while it waited for them.
+void emu_path_check_gone(struct emu_warp *w, uint32_t members);
 void emu_warp_call(struct emu_warp *w, const struct emu_func *f, const struct emu_insn *in,
                    uint32_t mask);
 void emu_warp_return(struct emu_warp *w, uint32_t mask);

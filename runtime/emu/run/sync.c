@@ -211,6 +211,7 @@ static bool meet(struct emu_warp *w, uint32_t ref, uint32_t mask)
     }
     if (!emu_path_gather(w, mask, members))
         return false;
+    emu_path_check_gone(w, members);
     for (uint32_t left = mask; left && w->agent;) {
         const uint32_t group = first_group(w, ref, left);
         emu_order_lanes(w->agent, group, w->alive);
@@ -243,10 +244,12 @@ static bool release_warp(struct emu_warp *w, uint32_t mask, uint32_t members)
             there |= w->paths[i]->mask;
     if (members & w->alive & ~there)
         return false;
+    emu_path_check_gone(w, members);
     for (uint32_t i = 0; i < w->path_count; i++) {
         struct emu_path *p = w->paths[i];
         if (p->state == EMU_PATH_MEET && code[p->pc].run == emu_run_bar_warp && p->mask & members) {
             p->state = EMU_PATH_READY;
+            p->meeting = NULL;
             p->pc++;
         }
     }

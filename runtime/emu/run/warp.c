@@ -114,12 +114,54 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
     emu_cluster_barrier_recheck(w->cta->cluster);
 }
 
+// Whether all that a path still does is to exit.
+static bool is_leaving(const struct emu_warp *w, const struct emu_path *p)
+{
+    const struct emu_insn *code = w->launch->module->code.at;
+    const uint32_t most = 8; // jumps
+    uint32_t pc = p->pc;
+    for (uint32_t i = 0; i < most && code[pc].run == emu_run_bra && code[pc].guard == EMU_NO_REF;
+         i++)
+        pc = code[pc].target;
+    return code[pc].guard == EMU_NO_REF &&
+           (code[pc].run == emu_run_exit || (code[pc].run == emu_run_ret && !p->frame->call));
+}
+
+// The path begins to wait for lanes, or goes on doing so.
+static void await(struct emu_warp *w, struct emu_path *p, uint32_t needs)
+{
+    if (p->meeting != w->in)
+        p->awaited = p->elsewhere = 0;
+    p->meeting = w->in;
+    p->awaited |= needs;
+    for (uint32_t i = 0; i < w->path_count; i++)
+        if (!is_leaving(w, w->paths[i]))
+            p->elsewhere |= w->paths[i]->mask & needs;
+}
+
+void emu_path_check_gone(struct emu_warp *w, uint32_t members)
+{
+    struct emu_path *p = w->path;
+    const uint32_t gone = p->meeting == w->in ? p->awaited & members & ~w->alive : 0;
+    p->meeting = NULL;
+    if (!gone || w->launch->emu->options.check != EMU_CHECK_FULL)
+        return;
+    if (gone & p->elsewhere)
+        emu_report(w, emu_first_lane(p->mask),
+                   "lanes never came: 0x%08x waited for 0x%08x, which exited", p->mask,
+                   gone & p->elsewhere);
+    else
+        emu_report(w, emu_first_lane(p->mask), "lanes exited: 0x%08x waited for 0x%08x", p->mask,
+                   gone);
+}
+
 bool emu_path_gather(struct emu_warp *w, uint32_t mask, uint32_t members)
 {
     const uint32_t needs = members & w->alive & ~mask;
     if (!needs)
         return true;
     struct emu_path *p = w->path;
+    await(w, p, needs);
     p->pc--;
     p->state = EMU_PATH_MEET;
     p->needs = needs;
@@ -129,6 +171,10 @@ bool emu_path_gather(struct emu_warp *w, uint32_t mask, uint32_t members)
         if (other != p && other->frame == p->frame && other->pc == p->pc &&
             !emu_path_waits(other)) {
             p->mask |= other->mask;
+            if (other->meeting == w->in) {
+                p->awaited |= other->awaited;
+                p->elsewhere |= other->elsewhere;
+            }
             path_drop(w, other);
             p->state = EMU_PATH_READY; // more lanes are here: look again
             continue;
