@@ -433,6 +433,7 @@ tir_status tir_emu_open(tir_runtime *runtime, tir_rt_device **out, tir_error *er
         .policy = (enum emu_policy)runtime->emu_policy,
         .seed = runtime->emu_seed,
         .step_limit = runtime->options.emu_steps,
+        .time_limit = runtime->options.emu_timeout_ms,
         .print = runtime->options.emu_print,
         .print_user = runtime->options.emu_print_user,
         .trace = runtime->options.emu_trace ? trace : NULL,

@@ -64,6 +64,7 @@ struct emu_options {
     // with any number of them, unless its clusters race with each other.
     uint32_t threads;
     uint64_t step_limit; // most instructions one launch may execute per warp; 0: 2^40
+    uint32_t time_limit; // milliseconds of the host that a launch may take; 0: any
     // What vprintf of device code prints; NULL: nobody wants it. Called during emu_run.
     void (*print)(void *user, const char *text, size_t size);
     void *print_user;

@@ -296,7 +296,20 @@ static void endless_recursion_is_reported(void **state)
 static void endless_loops_are_reported(void **state)
 {
     (void)state;
-    expect_fault(KERNEL("L: bra L;"), 32, "step limit");
+    expect_fault(KERNEL("L: bra L;"), 32, "does the same again and again");
+    expect_fault(KERNEL("L: add.u32 %r0, %r0, 1; bra L;"), 32, "step limit");
+}
+
+static void time_runs_out(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open_options(&r, &(struct emu_options){.check = EMU_CHECK_FULL, .time_limit = 20});
+    rig_load(&r, KERNEL("L: add.u64 %o, %o, 1; bra L;"));
+    rig_param_u64(&r, 0);
+    assert_int_equal(rig_try_run(&r, "k", 1, 64), TIR_ERR_DEVICE);
+    assert_message(&r, "time limit of 20 ms; CTA (0,0,0); warp 0 runs, PTX line");
+    rig_close(&r);
 }
 
 static void barriers_order_warps(void **state)
@@ -488,6 +501,7 @@ int main(void)
         cmocka_unit_test(calls_work),
         cmocka_unit_test(endless_recursion_is_reported),
         cmocka_unit_test(endless_loops_are_reported),
+        cmocka_unit_test(time_runs_out),
         cmocka_unit_test(barriers_order_warps),
         cmocka_unit_test(exited_threads_leave_the_barrier),
         cmocka_unit_test(named_barriers),

@@ -82,6 +82,7 @@ EMU_RUN(atom_wide)
             memcpy(cell.bytes, value, SIZE);
     }
     emu_commit(w, args[0].ref, old, SIZE, mask);
+    emu_poll(w, in, address[emu_first_lane(mask)]);
 }
 
 // list: for each element a result and a source; src: address, new value of cas; op: it is cas
@@ -110,6 +111,5 @@ EMU_RUN(atom)
     }
     for (uint32_t k = 0; k < elements; k++)
         emu_commit(w, args[2 * k].ref, old[k], size, mask);
-    if (in->op)
-        emu_poll(w, in, address[emu_first_lane(mask)]);
+    emu_poll(w, in, address[emu_first_lane(mask)]);
 }

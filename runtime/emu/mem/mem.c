@@ -178,7 +178,7 @@ struct emu_cell emu_locate(struct emu_warp *w, uint32_t lane, enum emu_space spa
     default:
         cell = resolve_global(w, lane, space, address, size, access);
     }
-    l->events += access == EMU_STORE;
+    l->events += access == EMU_STORE && space != EMU_LOCAL;
     if (address & (size - 1))
         bad(w, lane, "misaligned", space, access, address, size);
     if (cell.shadow && l->emu->options.check)
@@ -285,13 +285,13 @@ static void widen(uint8_t *to, uint32_t width, const uint8_t *from, uint32_t siz
 
 void emu_poll(struct emu_warp *w, const struct emu_insn *in, uint64_t address)
 {
-    if (w->poll == in && w->poll_address == address && w->poll_events == w->launch->events) {
+    struct emu_poll *p = &w->polls[(in - w->launch->module->code.at) % EMU_POLLS];
+    if (p->in == in && p->address == address && p->events == w->launch->events) {
         w->path->is_tired = true;
         w->yield = w->is_polling = true;
     }
-    w->poll = in;
-    w->poll_address = address;
-    w->poll_events = w->launch->events;
+    *p = (struct emu_poll){in, address, w->launch->events};
+    w->poll = p;
 }
 
 EMU_RUN(ld)

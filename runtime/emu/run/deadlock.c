@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Deadlock: every warp that waits, and for what.
+// Launches that do not end: every warp that waits, and for what.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -113,8 +113,12 @@ static void put_path(struct emu_text *t, const struct emu_warp *w, const struct 
         snprintf(what, sizeof what, "waits for wgmma of the other warps of its warpgroup");
     } else if (p->state == EMU_PATH_MEET) {
         snprintf(what, sizeof what, "lanes 0x%08x wait for lanes 0x%08x", p->mask, p->needs);
+    } else if (w->poll && w->poll->events == w->launch->events) {
+        snprintf(what, sizeof what, "looks at 0x%" PRIx64 " again and again", w->poll->address);
+    } else if (w->repeat.found && w->repeat.events == w->launch->events) {
+        snprintf(what, sizeof what, "does the same again and again");
     } else {
-        snprintf(what, sizeof what, "looks again and again");
+        snprintf(what, sizeof what, "runs");
     }
     emu_put(t, "; CTA (%u,%u,%u); warp %u%s %s, %s", w->cta->id[0], w->cta->id[1], w->cta->id[2],
             w->index, name, what, where);
@@ -122,16 +126,20 @@ static void put_path(struct emu_text *t, const struct emu_warp *w, const struct 
         put_missing(t, w, p->barrier);
 }
 
-static void put_all(struct emu_text *t, const struct emu_grid *l)
+static void put_all(struct emu_text *t, const struct emu_grid *l, const char *what)
 {
     t->len = 0;
-    emu_put(t, "%s", emu_finding_prefix(EMU_F_DEADLOCK));
+    emu_put(t, "%s", what);
     for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
         for (uint32_t i = 0; i < l->cluster_size * l->warps; i++) {
             const struct emu_warp *w = &cluster->ctas[i / l->warps].warps[i % l->warps];
             for (uint32_t k = 0; k < w->path_count; k++)
                 put_path(t, w, w->paths[k]);
         }
+    if (!l->is_independent && l->next_cluster < l->cluster_count)
+        emu_put(t, "; CTAs that have not started: %" PRIu64 " of %" PRIu64,
+                (l->cluster_count - l->next_cluster) * l->cluster_size,
+                l->cluster_count * l->cluster_size);
 }
 
 // Lanes that wait for lanes of their own warp, which wait elsewhere.
@@ -150,7 +158,7 @@ static void report_apart(struct emu_warp *w)
     }
 }
 
-void emu_deadlock(struct emu_grid *l)
+void emu_hang(struct emu_grid *l, enum emu_finding_kind kind, const char *what)
 {
     struct emu_text t = {0};
     uint32_t i = 0;
@@ -158,13 +166,12 @@ void emu_deadlock(struct emu_grid *l)
         i++;
     struct emu_warp *w = &l->resident->ctas[i / l->warps].warps[i % l->warps];
     w->in = insn_of(l, w->paths[0]);
-    put_all(&t, l);
+    put_all(&t, l, what);
     t.size = t.len + 1;
     t.at = emu_arena_alloc(&l->findings->arena, t.size);
-    put_all(&t, l);
-    const struct emu_finding f = {.kind = EMU_F_DEADLOCK,
-                                  .message = t.at,
-                                  .at = emu_place_of(w, emu_first_lane(w->paths[0]->mask))};
+    put_all(&t, l, what);
+    const struct emu_finding f = {
+        .kind = kind, .message = t.at, .at = emu_place_of(w, emu_first_lane(w->paths[0]->mask))};
     emu_finding_add(l, &f);
     for (const struct emu_cluster *cluster = l->resident; cluster; cluster = cluster->next)
         for (i = 0; i < l->cluster_size * l->warps; i++)

@@ -13,14 +13,19 @@
 // the next one joins it, until as many are resident as the device has multiprocessors for. Clusters
 // that have nothing to do with each other (crew.h) never join, and each has a schedule of its own.
 //
-// A turn in which no warp did more than look for what it waits for is a stall. It lets an operation
-// move; where there is none, the time limits of waits run out; and when that has happened often and
+// A turn in which no warp did more than look for what it waits for, or in which all repeat
+// themselves (repeat.c), is a stall. It lets an operation move; where there is none, the time
+// limits of waits run out; and when all repeat themselves even so, or that has happened often and
 // nothing came of it, the launch is in a deadlock.
 
 #include "emu/run/schedule.h"
 
+#include <stdio.h>
+#include <time.h>
+
 #include "emu/async/op.h"
 #include "emu/run/crew.h"
+#include "emu/run/repeat.h"
 #include "emu/run/trace.h"
 
 enum {
@@ -29,6 +34,8 @@ enum {
     SHORT_SLICE = 64,     // the longest of a random schedule
     OLD = 1 << 20,        // instructions after which an operation is not put off any more
     STALLS = 1024,        // before a deadlock is declared
+    QUIET = 16,           // turns in which nothing happened, before it is asked who repeats himself
+    LOOK = 8,             // turns between two looks then
     CHANGE_POINTS = 4096, // instructions between two changes of priorities, on average
     TOP = 1 << 30         // random priorities are above this, and lost ones below
 };
@@ -94,8 +101,36 @@ static void stalled(struct emu_grid *l)
         s->patience = 0; // perhaps for a cluster that has not started
         return;
     }
-    if (!run_out(l) || s->stalls++ > STALLS)
-        emu_deadlock(l);
+    const bool for_ever = emu_all_repeat(l, true);
+    if (!run_out(l) || for_ever || s->stalls++ > STALLS)
+        emu_hang(l, EMU_F_DEADLOCK, emu_finding_prefix(EMU_F_DEADLOCK));
+}
+
+// Whether a turn in which nothing happened brought somebody further all the same.
+static bool moved(struct emu_grid *l, bool progress)
+{
+    struct emu_schedule *s = &l->schedule;
+    if (progress && (++s->quiet < QUIET || s->quiet % LOOK))
+        return true;
+    emu_repeat_look(l);
+    return progress && !emu_all_repeat(l, false);
+}
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void check_time(struct emu_grid *l)
+{
+    char text[64];
+    if (!l->schedule.deadline || now() < l->schedule.deadline)
+        return;
+    snprintf(text, sizeof text, "%s of %u ms", emu_finding_prefix(EMU_F_TIME),
+             l->emu->options.time_limit);
+    emu_hang(l, EMU_F_TIME, text);
 }
 
 // --- policies: one turn each, true when something came of it ---
@@ -228,9 +263,11 @@ static uint32_t retire(struct emu_grid *l)
 static void schedule_start(struct emu_grid *l)
 {
     const struct emu_options *o = &l->emu->options;
+    const uint64_t deadline = l->schedule.deadline;
     l->schedule = (struct emu_schedule){.policy = o->policy,
                                         .random = o->seed + (l->next_cluster << 32),
                                         .patience = PATIENCE,
+                                        .deadline = deadline,
                                         .next_lowest = TOP};
 }
 
@@ -257,15 +294,18 @@ void emu_schedule_run(struct emu_grid *l)
 {
     struct emu_schedule *s = &l->schedule;
     uint32_t resident = 0;
+    const uint64_t limit = l->emu->options.time_limit;
+    s->deadline = limit ? now() + limit * 1000000 : 0;
     schedule_start(l);
     while (start_next(l, resident)) {
         const bool progress = turns[s->policy](l);
         if (l->events != s->events) {
             s->events = l->events;
-            s->stalls = 0;
-        } else if (!progress) {
+            s->stalls = s->quiet = 0;
+        } else if (!moved(l, progress)) {
             stalled(l);
         }
+        check_time(l);
         s->patience -= s->patience > 0;
         resident = retire(l);
     }

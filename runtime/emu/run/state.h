@@ -43,9 +43,9 @@ struct emu_path {
     uint32_t mask;
     struct emu_frame *frame;
     enum emu_path_state state;
-    bool is_tired;                       // used up its slice since the others last ran
-    uint32_t used;                       // of the slice
-    uint32_t needs;                      // EMU_PATH_MEET: lanes it waits for
+    bool is_tired;  // used up its slice since the others last ran
+    uint32_t used;  // of the slice
+    uint32_t needs; // EMU_PATH_MEET: lanes it waits for
     // Of the instruction with a member mask that it waited at last: lanes it has waited for, and
     // those of them that were not about to exit.
     const struct emu_insn *meeting;
@@ -85,7 +85,16 @@ struct emu_barrier {
     struct emu_view view; // what those that arrived know
 };
 
+// What a warp was when it was looked at (repeat.c).
+struct emu_repeat {
+    uint64_t state, steps; // that is compared with
+    uint64_t events;       // of the launch then
+    uint32_t looks, most;  // since then, and after how many another state is taken
+    bool is_set, found;    // found: it was the same again
+};
+
 enum { EMU_BARRIERS = 16 };
+enum { EMU_POLLS = 4 }; // loads of one loop that are told apart
 
 struct emu_cta;
 struct emu_cluster;
@@ -125,8 +134,12 @@ struct emu_warp {
     uint32_t cluster_done;         // and those whose arrival has been completed since
     struct emu_view cluster_view;  // what was known where it was
     const struct emu_insn *passed; // a wait that was over before its barrier's first phase was
-    const struct emu_insn *poll;   // the last load that may be a poll, and what had happened then
-    uint64_t poll_address, poll_events;
+    struct emu_poll {              // loads that may be polls, and what had happened then
+        const struct emu_insn *in;
+        uint64_t address, events;
+    } polls[EMU_POLLS];
+    const struct emu_poll *poll; // the last
+    struct emu_repeat repeat;
     uint32_t wgmma_group;    // the group a product joins now
     struct emu_watch *watch; // over the registers of products and loads; or NULL
     uint32_t registers;      // from setmaxnreg; 0: not said
@@ -181,6 +194,8 @@ struct emu_schedule {
     uint64_t events;      // of the launch when something happened last
     uint32_t stalls;      // how often since then nobody could go on
     uint32_t patience;    // turns before another cluster joins
+    uint32_t quiet;       // turns since something happened
+    uint64_t deadline;    // in nanoseconds of the host's clock; 0: none
     uint32_t next_lowest; // adversarial: the priority below all others
 };
 
@@ -255,8 +270,9 @@ void emu_source(const struct emu_module *m, const struct emu_insn *in, const cha
                 uint32_t *line);
 // "PTX line 12 (a.cu:3)"
 void emu_describe(const struct emu_module *m, const struct emu_insn *in, char *text, size_t size);
-// Ends the launch: every warp is blocked and nothing can release one (deadlock.c).
-_Noreturn void emu_deadlock(struct emu_grid *l);
+// Ends the launch: nobody can go on, or time is up (deadlock.c). The message is `what` and where
+// every warp is.
+_Noreturn void emu_hang(struct emu_grid *l, enum emu_finding_kind kind, const char *what);
 
 // Memory of a launch; freed by the launch.
 void *emu_launch_alloc(struct emu_grid *l, void *old, size_t old_size, size_t new_size);
@@ -335,8 +351,8 @@ void emu_group_wait(struct emu_warp *w, enum emu_warp_agent which, uint32_t end)
 // The same for operations of another warp of its warpgroup.
 void emu_group_wait_of(struct emu_warp *w, const struct emu_warp *other, enum emu_warp_agent which,
                        uint32_t end);
-// A load or a compare and exchange that finds what it found before, since nothing has happened,
-// waits for somebody.
+// A load or an atomic operation that finds what it found before, since nothing has happened, waits
+// for somebody.
 void emu_poll(struct emu_warp *w, const struct emu_insn *in, uint64_t address);
 // The addresses of a memory operand: register, 32 or 64 bits, and offset.
 void emu_addresses(struct emu_warp *w, const struct emu_insn *in, uint64_t *out);

@@ -309,7 +309,10 @@ void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel)
     w->cluster_arrived = w->cluster_done = w->registers = 0;
     w->wgmma_group = 0;
     emu_watch_free(w);
-    w->poll = w->passed = NULL;
+    w->passed = NULL;
+    w->poll = NULL;
+    memset(w->polls, 0, sizeof w->polls);
+    w->repeat = (struct emu_repeat){0};
     w->carry = 0;
     w->steps = 0;
     memset(w->group, 0, sizeof w->group);

@@ -93,11 +93,14 @@ typedef struct tir_runtime_options {
     // above MEMORY (docs/emulator.md). 0: as many as there are cores. The result does not depend on
     // it, unless CTAs race with each other. The allocator is called by one of them at a time.
     uint32_t emu_threads;
+    // Milliseconds of the host that an emulated launch may take; 0: any. One that takes longer
+    // fails, and its finding says where every warp is.
+    uint32_t emu_timeout_ms;
 } tir_runtime_options;
 #define TIR_RUNTIME_OPTIONS_INIT                                                               \
     {                                                                                          \
         sizeof(tir_runtime_options), {NULL, NULL}, NULL, 0, 0, 0, 0, TIR_RT_EMU_CHECK_DEFAULT, \
-            NULL, NULL, NULL, NULL, NULL, 0                                                    \
+            NULL, NULL, NULL, NULL, NULL, 0, 0                                                 \
     }
 
 // Makes a runtime. `options` may be NULL. The driver library is opened when a call first needs it.
