@@ -103,9 +103,9 @@ static void uninitialised(void **state)
     expect_fault(KERNEL(".extern .shared .align 16 .b8 dyn[];",
                         "mov.u32 %r2, dyn; ld.shared.u32 %r1, [%r2+4]; ret;"),
                  "uninitialised shared load of 4 bytes");
-    expect_fault(
-        KERNEL("", ".local .u32 l[2]; st.local.u32 [l], %t; ld.local.u32 %r1, [l+4]; ret;"),
-        "uninitialised local load of 4 bytes");
+    expect_fault(KERNEL("", ".local .u32 l[2]; st.local.u32 [l], %t; ld.local.u32 %r1, [l+4];"
+                            "st.global.u32 [%b], %r1; ret;"),
+                 "undefined value is stored where others see it");
     expect_fault(KERNEL("", "red.global.add.u32 [%b], 1; ret;"), "uninitialised global atomic");
     expect_fault(KERNEL("", "cp.async.ca.shared.global [%r1], [%b], 4; ret;"),
                  "uninitialised global load");

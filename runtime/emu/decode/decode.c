@@ -211,8 +211,7 @@ uint32_t emu_dec_operand(struct emu_dec *d, const struct emu_operand *o, enum em
         if (emu_reg_width(o->type) != width)
             emu_dec_bad(d, "operand %u is a '.%s' register where '.%s' is wanted", d->at,
                         emu_types[o->type].name, emu_types[type].name);
-        if (width)
-            *emu_push(d->ld->keep, &d->ld->module->touches) = (struct emu_touch){.ref = o->ref};
+        *emu_push(d->ld->keep, &d->ld->module->touches) = (struct emu_touch){.ref = o->ref};
         return o->ref;
     case EMU_OPD_INT:
         if (type == EMU_f32 || type == EMU_f64)
@@ -249,8 +248,7 @@ uint32_t emu_dec_dst_operand(struct emu_dec *d, const struct emu_operand *o, enu
     if (o->kind != EMU_OPD_REG || o->negate)
         emu_dec_bad(d, "the destination is not a register");
     const uint32_t ref = emu_dec_operand(d, o, type);
-    if (type != EMU_pred)
-        d->ld->module->touches.at[d->ld->module->touches.len - 1].is_write = true;
+    d->ld->module->touches.at[d->ld->module->touches.len - 1].is_write = true;
     return ref;
 }
 

@@ -31,6 +31,7 @@ enum emu_sreg {
 enum emu_base { EMU_BASE_REG, EMU_BASE_POOL, EMU_BASE_SREG, EMU_BASE_COUNT };
 
 enum { EMU_REF_SHIFT = 30 };
+enum { EMU_REG_SLOT = 64 }; // bytes; every register of a frame takes a multiple of it
 
 static inline uint32_t emu_ref(enum emu_base base, uint32_t offset)
 {

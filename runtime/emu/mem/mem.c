@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Memory: spaces, bounds, alignment, initialisation; loads and stores.
 //
-// A load of a byte that was never written is an error even where it is only copied on: hardware
-// would allow that, but it is nearly always a bug, and the first place that shows it is the best.
+// A load of a byte of shared or global memory that was never written is an error even where it is
+// only copied on: hardware would allow that, but it is nearly always a bug, and the first place
+// that shows it is the best. What is loaded from local memory is followed (check/undefined.h).
 
 #include <inttypes.h>
 #include <stdalign.h>
 #include <string.h>
 
+#include "emu/check/undefined.h"
 #include "emu/run/run.h"
 #include "emu/run/state.h"
 
@@ -60,6 +62,8 @@ static void check_shadow(struct emu_warp *w, uint32_t lane, const uint8_t *shado
         bad(w, lane, "an mbarrier as data:", space, access, address, size);
     if (any(shadow, size, EMU_IN_FLIGHT))
         bad(w, lane, "read while a copy is in flight:", space, access, address, size);
+    if (space == EMU_LOCAL && access == EMU_LOAD && w->in->run == emu_run_ld)
+        return;
     bad(w, lane, "uninitialised", space, access, address, size);
 }
 
@@ -298,6 +302,7 @@ EMU_RUN(ld)
 {
     alignas(16) uint8_t out[8][16 * EMU_WARP];
     uint64_t address[EMU_WARP];
+    uint32_t undefined[8] = {0};
     const struct emu_arg *args = &w->launch->module->args.at[in->list];
     const uint32_t size = in->size, count = in->count, width = in->width;
     const bool is_signed = emu_types[in->type].kind == EMU_KIND_SINT;
@@ -307,15 +312,21 @@ EMU_RUN(ld)
             continue;
         const struct emu_cell cell =
             emu_resolve(w, i, (enum emu_space)in->space, address[i], size * count, EMU_LOAD);
+        const bool is_local = cell.shadow && !cell.map && w->launch->emu->options.check;
         for (uint32_t k = 0; k < count; k++) {
+            if (is_local && !emu_all_set(cell.shadow + k * size, size))
+                undefined[k] |= 1u << i;
             if (width == 4 && size == 4)
                 memcpy(out[k] + i * 4, cell.bytes + k * 4, 4);
             else
                 widen(out[k] + i * width, width, cell.bytes + k * size, size, is_signed);
         }
     }
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         emu_commit(w, args[k].ref, out[k], width, mask);
+        if (undefined[k])
+            emu_undefined_set(w, args[k].ref, undefined[k]);
+    }
     if (in->flags & EMU_INSN_POLL)
         emu_poll(w, in, address[emu_first_lane(mask)]);
 }
@@ -368,6 +379,13 @@ static void store(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, 
         memcpy(to, value, size);
     }
     memset(cell.shadow, EMU_SET, bytes);
+    for (uint32_t k = from; k < end && w->undefined_count; k++) {
+        if (!(emu_undefined_lanes(w, args[k].ref) >> lane & 1))
+            continue;
+        if (cell.map)
+            emu_undefined_fault(w, 1u << lane, "is stored where others see it");
+        memset(cell.shadow + (size_t)(k - from) * size, EMU_UNSET, size);
+    }
 }
 
 // A store of 256 bits that leaves out elements is several.

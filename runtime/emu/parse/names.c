@@ -116,7 +116,7 @@ uint32_t emu_func_local(struct emu_loader *ld, uint64_t size, uint64_t align)
 uint32_t emu_func_register(struct emu_loader *ld, enum emu_type type)
 {
     const uint32_t element = emu_types[type].bits <= 16 ? 2 : emu_types[type].bits / 8u;
-    const uint32_t size = type == EMU_pred ? 16 : element * EMU_WARP;
+    const uint32_t size = type == EMU_pred ? EMU_REG_SLOT : element * EMU_WARP;
     if (ld->func->reg_bytes > MAX_REG_BYTES - size)
         emu_syntax(ld, ld->token.line, "function '%s' has too many registers", ld->func->name);
     const uint32_t at = ld->func->reg_bytes;

@@ -35,6 +35,8 @@ struct emu_frame {
     uint32_t users;                       // paths in it and frames called from it
     uint32_t local_base;                  // address of its first byte of local memory
     uint8_t *regs, *local, *local_shadow; // local memory is lane after lane
+    uint32_t *undefined;                  // lanes of each register (check/undefined.h)
+    uint32_t undefined_count;             // registers that have some
     size_t size;                          // of the allocation
 };
 
@@ -140,10 +142,12 @@ struct emu_warp {
     } polls[EMU_POLLS];
     const struct emu_poll *poll; // the last
     struct emu_repeat repeat;
-    uint32_t wgmma_group;    // the group a product joins now
-    struct emu_watch *watch; // over the registers of products and loads; or NULL
-    uint32_t registers;      // from setmaxnreg; 0: not said
-    uint32_t priority;       // schedule.c
+    uint32_t wgmma_group;                // the group a product joins now
+    uint32_t undefined_count;            // registers that are undefined in some lane, of all frames
+    const struct emu_insn *undefined_by; // the last load that made one so
+    struct emu_watch *watch;             // over the registers of products and loads; or NULL
+    uint32_t registers;                  // from setmaxnreg; 0: not said
+    uint32_t priority;                   // schedule.c
     // The timeline (trace.c): now, where the run and the polling began, the run's first
     // instruction.
     uint64_t time, run_from, poll_from;

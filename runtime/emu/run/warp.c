@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "emu/async/cp_async.h"
+#include "emu/check/undefined.h"
 #include "emu/lane/builtin.h"
 #include "emu/run/run.h"
 #include "emu/run/schedule.h"
@@ -31,7 +32,8 @@ static struct emu_frame *frame_new(struct emu_warp *w, const struct emu_func *f)
     const size_t header = emu_align_up(sizeof(struct emu_frame), 64);
     const size_t local = emu_align_up((size_t)f->local_bytes * EMU_WARP, 64);
     const size_t regs = emu_align_up(f->reg_bytes, 64);
-    const size_t size = header + regs + 2 * local;
+    const size_t undefined = emu_align_up(emu_undefined_size(f), 64);
+    const size_t size = header + regs + 2 * local + undefined;
     struct emu_frame *frame = emu_launch_alloc(w->launch, NULL, 0, size);
     memset(frame, 0, header);
     frame->func = f;
@@ -39,6 +41,8 @@ static struct emu_frame *frame_new(struct emu_warp *w, const struct emu_func *f)
     frame->regs = (uint8_t *)frame + header;
     frame->local = frame->regs + regs;
     frame->local_shadow = frame->local + local;
+    frame->undefined = (uint32_t *)(void *)(frame->local_shadow + local);
+    memset(frame->undefined, 0, undefined);
     memset(frame->regs, 0xcd, regs);
     memset(frame->local, 0xcd, local);
     return frame;
@@ -48,6 +52,8 @@ static void frame_release(struct emu_warp *w, struct emu_frame *frame)
 {
     while (frame && --frame->users == 0) {
         struct emu_frame *parent = frame->parent;
+        if (frame->undefined_count)
+            emu_undefined_drop(w, frame);
         frame->parent = w->free_frames;
         w->free_frames = frame;
         frame = parent;
@@ -251,6 +257,8 @@ static uint64_t run_path(struct emu_warp *w, uint64_t budget)
         const struct emu_insn *in = &code[p->pc++];
         uint32_t mask = p->mask;
         w->in = in;
+        if (w->undefined_count)
+            emu_undefined_step(w, in);
         if (in->guard != EMU_NO_REF) {
             const uint32_t guard = *(const uint32_t *)emu_at_ref(w, in->guard);
             mask &= in->flags & EMU_INSN_GUARD_NOT ? ~guard : guard;

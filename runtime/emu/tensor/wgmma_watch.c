@@ -36,11 +36,9 @@ struct emu_watch {
     struct entry at[];
 };
 
-enum { SLOT = 64 }; // bytes: no register is smaller
-
 static struct entry *entry_of(struct emu_watch *watch, uint32_t ref)
 {
-    const uint32_t slot = (ref & ((1u << EMU_REF_SHIFT) - 1)) / SLOT;
+    const uint32_t slot = (ref & ((1u << EMU_REF_SHIFT) - 1)) / EMU_REG_SLOT;
     return ref >> EMU_REF_SHIFT == EMU_BASE_REG && slot < watch->count ? &watch->at[slot] : NULL;
 }
 
@@ -114,7 +112,7 @@ static struct emu_watch *watch_of(struct emu_warp *w)
     const struct emu_frame *frame = w->path->frame;
     if (w->watch && w->watch->frame == frame)
         return w->watch;
-    const uint32_t count = frame->func->reg_bytes / SLOT + 1;
+    const uint32_t count = frame->func->reg_bytes / EMU_REG_SLOT + 1;
     const size_t size = sizeof *w->watch + count * sizeof *w->watch->at;
     emu_watch_free(w);
     w->watch = emu_launch_alloc(w->launch, NULL, 0, size);
