@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How the parts of the driver say what went wrong: one line in a tir_error, printed by main.c.
+// How the parts of the driver say what went wrong: one line in a tir_error, which tir_command_fail
+// (command.h) prints.
 #ifndef TIR_DRIVER_FAIL_H
 #define TIR_DRIVER_FAIL_H
 

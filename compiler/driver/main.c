@@ -16,13 +16,6 @@ static TIR_NORETURN void out_of_memory(void *user)
     exit(TIR_EXIT_USAGE);
 }
 
-enum tir_exit tir_command_fail(const tir_error *error)
-{
-    if (error->status != TIR_ERR_DIAGNOSED)
-        fprintf(stderr, "tirc: %s\n", error->message);
-    return error->status == TIR_ERR_DEVICE ? TIR_EXIT_WRONG : TIR_EXIT_USAGE;
-}
-
 static void version(struct tir_text *out)
 {
     tir_text_add(out, STR("tirc " TIR_VERSION " (LLVM " TIR_LLVM_VERSION ")\n"));
