@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Expressions of other shapes: transposes, dimensions of size 1, reductions, scans, products.
+#include <math.h>
+
+#include "rules.h"
+
+#define MOST_PRODUCTS (1u << 21) // multiplications of a tile's products together
+
+// ---- dimensions
+
+bool fits_transpose(struct program *p, const struct form *f)
+{
+    (void)p;
+    return f->rank >= 2;
+}
+
+struct value grow_transpose(struct program *p, const struct form *f)
+{
+    struct form g = *f;
+    g.shape[f->rank - 2] = f->shape[f->rank - 1];
+    g.shape[f->rank - 1] = f->shape[f->rank - 2];
+    struct value v = grow(p, g);
+    v.text = say(p, "%s.T", v.text);
+    return v;
+}
+
+static uint32_t ones(const struct form *f)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->rank; i++)
+        count += f->shape[i] == 1;
+    return count;
+}
+
+// One of the dimensions of size 1.
+static uint32_t pick_one(struct program *p, const struct form *f)
+{
+    uint32_t at = choose(p->c, ones(f)), i = 0;
+    while (f->shape[i] != 1 || at-- > 0)
+        i++;
+    return i;
+}
+
+// x[:, word, :] with the word at `axis` of `rank` indices.
+static const char *indexed(struct program *p, const char *x, uint32_t rank, uint32_t axis,
+                           const char *word)
+{
+    struct tir_text text;
+    tir_text_init(&text, p->arena, 0);
+    tir_text_format(&text, "%s[", x);
+    for (uint32_t i = 0; i < rank; i++)
+        tir_text_format(&text, "%s%s", i ? ", " : "", i == axis ? word : ":");
+    tir_text_char(&text, ']');
+    return text.ptr;
+}
+
+bool fits_new_axis(struct program *p, const struct form *f)
+{
+    (void)p;
+    return f->rank >= 2 && ones(f) > 0;
+}
+
+struct value grow_new_axis(struct program *p, const struct form *f)
+{
+    uint32_t axis = pick_one(p, f);
+    struct form g = *f;
+    g.rank--;
+    for (uint32_t i = axis; i < g.rank; i++)
+        g.shape[i] = f->shape[i + 1];
+    struct value v = grow(p, g);
+    v.text = indexed(p, v.text, f->rank, axis, "None");
+    return v;
+}
+
+bool fits_drop_axis(struct program *p, const struct form *f)
+{
+    (void)p;
+    return f->rank >= 1 && f->rank < TIR_MAX_RANK;
+}
+
+struct value grow_drop_axis(struct program *p, const struct form *f)
+{
+    uint32_t axis = choose(p->c, f->rank + 1);
+    struct form g = *f;
+    g.rank++;
+    for (uint32_t i = g.rank; i-- > axis + 1;)
+        g.shape[i] = f->shape[i - 1];
+    g.shape[axis] = 1;
+    struct value v = grow(p, g);
+    v.text = indexed(p, v.text, g.rank, axis, "0");
+    return v;
+}
+
+// ---- reductions and scans
+
+static const struct combination {
+    const char *word, *function;
+    enum { OF_NUMBERS = 1, OF_BOOLS = 2, OF_INTS = 4, OF_U32 = 8 } of;
+    bool is_sum, is_product;
+} combinations[] = {
+    {"sum", NULL, OF_NUMBERS, true, false},
+    {"max", NULL, OF_NUMBERS, false, false},
+    {"min", NULL, OF_NUMBERS, false, false},
+    {"any", NULL, OF_BOOLS, false, false},
+    {"all", NULL, OF_BOOLS, false, false},
+    {"prod", NULL, OF_INTS, false, true},
+    {"plus", "fn plus(a, b) { return a + b; }", OF_NUMBERS, true, false},
+    {"both", "fn both(a, b) { return a & b; }", OF_INTS | OF_BOOLS, false, false},
+    {"odd", "fn odd(a, b) { return a ^ b; }", OF_INTS | OF_BOOLS, false, false},
+    // Those below do not commute.
+    {"second", "fn second(a, b) { return b; }", OF_NUMBERS | OF_BOOLS, false, false},
+    {"larger", "fn larger(a, b) { return abs(a) >= abs(b) ? a : b; }", OF_NUMBERS, false, false},
+    {"affine",
+     "fn affine(a, b) { return (((a >> 16) * (b >> 16)) << 16) | (((b >> 16) * (a & 65535) + (b & "
+     "65535)) & 65535); }",
+     OF_U32, false, false},
+};
+
+static const struct combination *pick_combination(struct program *p, enum tir_elem elem,
+                                                  bool is_scan)
+{
+    const uint32_t count = TIR_COUNT_OF(combinations);
+    const uint32_t first = choose(p->c, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct combination *c = &combinations[(first + i) % count];
+        bool fits = (c->of & OF_BOOLS && elem == TIR_BOOL) ||
+                    (c->of & OF_NUMBERS && elem != TIR_BOOL) || (c->of & OF_INTS && is_int(elem)) ||
+                    (c->of & OF_U32 && elem == TIR_U32);
+        bool is_word =
+            !is_scan || c->function || (strcmp(c->word, "any") && strcmp(c->word, "all"));
+        if (fits && is_word)
+            return c;
+    }
+    tir_unreachable(); // second takes all
+}
+
+// The operand x of n terms made fit for the combination, and what comes out of it.
+static struct value combined(struct program *p, const struct form *f, const struct combination *c,
+                             struct value *x, int64_t n)
+{
+    if (c->is_sum && is_float(f->elem) && !may_err(p)) {
+        const int digits = (int)tir_elems[f->elem].mantissa;
+        const int room = digits - (int)ceil(log2((double)n)); // of one term
+        if (!sums_exactly(f->elem, x, (double)n) && room >= 1)
+            *x = held(p, f, *x, ldexp(1, TIR_MIN(room, 3)), TIR_MIN(0, TIR_MAX(x->lsb, 3 - room)));
+    }
+    struct value out = *x;
+    if (c->is_sum) {
+        out.most = x->most * (double)n;
+        out.err = x->err * (double)n;
+        if (x->err > 0 || !sums_exactly(f->elem, x, (double)n))
+            out.err += (double)n * unit(f->elem, out.most);
+    }
+    if (is_int(f->elem))
+        out.most = c->word[0] == 'm' ? x->most : INFINITY;
+    return out;
+}
+
+// Sums of few digits cannot be exact.
+static const struct combination *sound_combination(struct program *p, const struct form *f,
+                                                   int64_t n, bool is_scan)
+{
+    const struct combination *c = pick_combination(p, f->elem, is_scan);
+    bool is_coarse =
+        is_float(f->elem) && ldexp(1, (int)tir_elems[f->elem].mantissa) < 2.0 * (double)n;
+    return c->is_sum && is_coarse && !may_err(p) ? &combinations[1] : c;
+}
+
+bool fits_reduce(struct program *p, const struct form *f)
+{
+    (void)p;
+    return ones(f) > 0;
+}
+
+struct value grow_reduce(struct program *p, const struct form *f)
+{
+    uint32_t axis = pick_one(p, f);
+    struct form g = *f;
+    g.shape[axis] = pick_size(p);
+    if (form_count(&g) > MOST_ELEMENTS)
+        g.shape[axis] = 2;
+    const struct combination *c = sound_combination(p, &g, g.shape[axis], false);
+    const bool decides = !strcmp(c->word, "larger");
+    struct value x = decides ? grow_firm(p, g) : grow(p, g);
+    struct value v = combined(p, &g, c, &x, g.shape[axis]);
+    if (c->function) {
+        declare(p, c->function);
+        v.text = say(p, "reduce(%s, axis = %u, %s)", x.text, axis, c->word);
+    } else if (axis + 1 == g.rank && strlen(c->word) == 3 && c->word[0] != 'a' && g.rank == 2 &&
+               choose(p->c, 3) == 1) {
+        v.text = say(p, "row%s(%s)", c->word, x.text);
+    } else {
+        int from_end = choose(p->c, 4) == 1 ? (int)g.rank : 0;
+        v.text = say(p, "%s(%s, axis = %d)", c->word, x.text, (int)axis - from_end);
+    }
+    return v;
+}
+
+bool fits_reduce_all(struct program *p, const struct form *f)
+{
+    (void)p;
+    return f->rank == 0;
+}
+
+struct value grow_reduce_all(struct program *p, const struct form *f)
+{
+    struct form g = {.elem = f->elem, .rank = 1 + choose(p->c, 3)};
+    for (uint32_t i = 0; i < g.rank; i++)
+        g.shape[i] = pick_size(p);
+    while (form_count(&g) > MOST_ELEMENTS)
+        g.rank--;
+    const int64_t n = form_count(&g);
+    const struct combination *c = sound_combination(p, &g, n, false);
+    while (c->function)
+        c = f->elem == TIR_BOOL ? &combinations[3] : &combinations[1];
+    struct value x = grow(p, g);
+    struct value v = combined(p, &g, c, &x, n);
+    v.text = say(p, "%s(%s)", c->word, x.text);
+    return v;
+}
+
+bool fits_scan(struct program *p, const struct form *f)
+{
+    (void)p;
+    return f->rank >= 1;
+}
+
+struct value grow_scan(struct program *p, const struct form *f)
+{
+    uint32_t axis = choose(p->c, f->rank);
+    const struct combination *c = sound_combination(p, f, f->shape[axis], true);
+    const bool decides = !strcmp(c->word, "larger");
+    struct value x = decides ? grow_firm(p, *f) : grow(p, *f);
+    struct value v = combined(p, f, c, &x, f->shape[axis]);
+    if (c->function)
+        declare(p, c->function);
+    if (!strcmp(c->word, "sum"))
+        v.text = say(p, "cumsum(%s, axis = %u)", x.text, axis);
+    else
+        v.text = say(p, "scan(%s, axis = %u, %s)", x.text, axis, c->word);
+    return v;
+}
+
+// ---- products
+
+bool fits_product(struct program *p, const struct form *f)
+{
+    bool is_sum =
+        f->elem == TIR_F32 || f->elem == TIR_I32 || f->elem == TIR_F64 || f->elem == TIR_F16;
+    return f->rank == 2 && is_sum && p->cost + form_count(f) <= MOST_PRODUCTS;
+}
+
+// The elements of the operands whose products give sums of this type.
+static void factors(struct program *p, enum tir_elem sum, enum tir_elem *a, enum tir_elem *b)
+{
+    static const enum tir_elem to_f32[] = {TIR_BF16, TIR_F16,  TIR_BF16, TIR_F32,
+                                           TIR_TF32, TIR_E4M3, TIR_E5M2};
+    static const enum tir_elem to_f16[] = {TIR_F16, TIR_F16, TIR_E4M3, TIR_E5M2};
+    static const enum tir_elem to_i32[] = {TIR_I8, TIR_U8};
+    *a = sum == TIR_F32   ? to_f32[choose(p->c, p->grain ? 5 : 7)]
+         : sum == TIR_F16 ? to_f16[choose(p->c, p->grain ? 2 : 4)]
+         : sum == TIR_I32 ? choose_from(p->c, to_i32)
+                          : TIR_F64;
+    *b = *a;
+    if (tir_elems[*a].bits == 8 && choose(p->c, 3) == 1)
+        *b = is_float(*a) ? (*a == TIR_E4M3 ? TIR_E5M2 : TIR_E4M3)
+                          : (*a == TIR_I8 ? TIR_U8 : TIR_I8);
+}
+
+// An operand: of the wanted shape, or the transpose of one of the other.
+static struct value factor(struct program *p, enum tir_elem elem, int64_t rows, int64_t cols,
+                           double most, int lsb)
+{
+    const bool is_turned = choose(p->c, 5) > 2;
+    struct form f = {.elem = elem, .rank = 2, .shape = {rows, cols}};
+    if (is_turned) {
+        f.shape[0] = cols;
+        f.shape[1] = rows;
+    }
+    struct value v = held(p, &f, grow(p, f), most, lsb);
+    if (is_turned)
+        v.text = say(p, "%s.T", v.text);
+    return v;
+}
+
+struct value grow_product(struct program *p, const struct form *f)
+{
+    enum tir_elem ea, eb;
+    factors(p, f->elem, &ea, &eb);
+    int64_t depth = pick_size(p);
+    const double products = (double)form_count(f);
+    while (depth > 1 && (double)p->cost + products * (double)depth > MOST_PRODUCTS)
+        depth /= 2;
+    p->cost += (uint32_t)(products * (double)depth);
+    // So few digits that every order of the additions is exact.
+    const bool is_small = f->elem == TIR_F16 || tir_elems[ea].bits == 8;
+    const double most = is_small ? 2 : 8;
+    const int lsb = may_err(p) ? -200 : is_small ? 0 : p->grain / 2;
+    struct value a = factor(p, ea, f->shape[0], depth, most, lsb);
+    struct value b = factor(p, eb, depth, f->shape[1], most, lsb);
+    const bool has_sum = f->elem == TIR_F16 || chance(p->c, 25);
+    struct value acc = {.lsb = 0};
+    if (has_sum)
+        acc = held(p, f, grow(p, *f), is_small ? 512 : 4096,
+                   may_err(p) ? -200
+                   : is_small ? 0
+                              : p->grain);
+    struct value v = {.lsb = TIR_MIN(a.lsb + b.lsb, acc.lsb)};
+    v.most = (double)depth * a.most * b.most + acc.most;
+    v.err = (double)depth * (a.err * (b.most + b.err) + b.err * a.most) + acc.err;
+    if (v.err > 0 || a.lsb + b.lsb < p->grain)
+        v.err += (double)depth * unit(f->elem, v.most) * (is_small ? 64 : 1);
+    if (f->elem == TIR_I32)
+        v.most = INFINITY;
+    v.text = has_sum ? say(p, "dot(%s, %s, %s)", a.text, b.text, acc.text)
+                     : say(p, "dot(%s, %s)", a.text, b.text);
+    return v;
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "judge.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driver/compile.h"
+#include "driver/element.h"
+#include "driver/reference.h"
+#include "driver/session.h"
+#include "ir/number.h"
+#include "pass/pass.h"
+#include "tir/compiler.h"
+
+static const char path[] = "random.tir";
+
+// ---- findings
+
+// The message without what differs between two programs with the same mistake: numbers and names.
+static void make_key(struct finding *f)
+{
+    size_t out = 0;
+    for (const char *s = f->text; *s && *s != '\n' && out + 2 < sizeof(f->key); s++) {
+        if (isdigit((unsigned char)*s) && (s == f->text || !isalnum((unsigned char)s[-1]))) {
+            f->key[out++] = '#';
+            while (isdigit((unsigned char)s[1]))
+                s++;
+        } else {
+            f->key[out++] = *s;
+        }
+    }
+    f->key[out] = 0;
+}
+
+TIR_PRINTF(2, 3) static bool found(struct finding *f, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(f->text, sizeof(f->text), format, args);
+    va_end(args);
+    make_key(f);
+    return false;
+}
+
+static void enter(struct judge *j, const char *stage, const char *arch)
+{
+    snprintf(j->stage, 40, "%s%s%s", stage, *arch ? " for " : "", arch);
+}
+
+// ---- compiling
+
+static tir_status compile(const struct program *p, const char *arch, uint32_t outputs,
+                          tir_compilation **out, tir_error *error)
+{
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.arch = tir_str_of(arch);
+    options.outputs = outputs;
+    options.verify = 1;
+    return tir_compile(tir_str_of(path), tir_str_of(p->source), &options, out, error);
+}
+
+static tir_str first_line(tir_str s)
+{
+    const char *end = memchr(s.ptr ? s.ptr : "", '\n', s.len);
+    return end ? (tir_str){s.ptr, (size_t)(end - s.ptr)} : s;
+}
+
+// A refusal that only says that the program is too large for the target.
+static bool is_too_large(tir_str diagnostics)
+{
+    static const char *const codes[] = {"error[E0301]", "error[E0304]"};
+    for (size_t i = 0; i < TIR_COUNT_OF(codes); i++)
+        if (diagnostics.len && strstr(diagnostics.ptr, codes[i]))
+            return true;
+    return false;
+}
+
+enum outcome { FINE, TOO_LARGE, WRONG };
+
+static enum outcome compile_for(struct judge *j, const struct program *p, const char *arch,
+                                uint32_t outputs, tir_compilation **out, struct finding *f)
+{
+    tir_error error = {.status = TIR_OK};
+    enter(j, "compile", arch);
+    tir_status status = compile(p, arch, outputs, out, &error);
+    if (status == TIR_OK) {
+        tir_str receipt = tir_compilation_output(*out, TIR_OUTPUT_RECEIPT);
+        const char *unchecked = receipt.ptr ? strstr(receipt.ptr, "unchecked") : NULL;
+        if (!unchecked || !j->options.unchecked)
+            return FINE;
+        found(f, "%s: %.200s", arch, unchecked);
+        return WRONG;
+    }
+    if (!*out) {
+        found(f, "%s: %s: %s", arch, tir_status_name(status), error.message);
+        return WRONG;
+    }
+    tir_str all = tir_compilation_diagnostics(*out);
+    if (is_too_large(all))
+        return TOO_LARGE;
+    tir_str line = first_line(all);
+    const char *message = strstr(line.ptr, "error["); // behind the place
+    found(f, "%s refuses: %.*s\n%.*s", arch,
+          (int)(line.ptr + line.len - (message ? message : line.ptr)), message ? message : line.ptr,
+          STR_ARG(all));
+    return WRONG;
+}
+
+// The program after the last pass, of this source.
+static bool lowered(const char *arch, tir_str source, const char *after, tir_compilation **out)
+{
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    tir_error error;
+    options.arch = tir_str_of(arch);
+    options.outputs = 1u << TIR_OUTPUT_IR;
+    options.stop_after = tir_str_of(after);
+    return tir_compile(tir_str_of(path), source, &options, out, &error) == TIR_OK;
+}
+
+// The text after a pass, read again, must end as the same program; what follows is PTX.
+static bool reread(struct judge *j, const struct program *p, const char *arch, uint64_t seed,
+                   struct finding *f)
+{
+    tir_compilation *first = NULL, *second = NULL, *whole = NULL;
+    const char *pass = tir_passes[seed / 7 % tir_pipeline_count].name;
+    const char *last = tir_passes[tir_pipeline_count - 1].name;
+    const tir_str source = tir_str_of(p->source);
+    bool fine = true;
+    enter(j, "read again", arch);
+    if (!lowered(arch, source, pass, &first) || !lowered(arch, source, last, &whole))
+        fine = found(f, "%s: stopping after %s fails", arch, pass);
+    if (fine && !lowered(arch, tir_compilation_output(first, TIR_OUTPUT_IR), last, &second))
+        fine = found(f, "%s: its own text after %s is refused: %.*s", arch, pass,
+                     STR_ARG(tir_compilation_diagnostics(second)));
+    if (fine && !tir_str_equal(tir_compilation_output(whole, TIR_OUTPUT_IR),
+                               tir_compilation_output(second, TIR_OUTPUT_IR)))
+        fine = found(f, "%s: the text after %s, read again, gives another program", arch, pass);
+    tir_compilation_destroy(first);
+    tir_compilation_destroy(second);
+    tir_compilation_destroy(whole);
+    return fine;
+}
+
+// ---- running
+
+struct trial { // one launch, on several targets
+    struct tir_options options;
+    const char *words[64];
+    uint32_t word_count;
+    struct tir_tensor wants[TIR_MAX_PARAMS];
+    bool has_wants;
+};
+
+static void split(struct tir_arena *arena, const char *text, struct trial *t)
+{
+    while (*text) {
+        text += strspn(text, " ");
+        size_t len = strcspn(text, " ");
+        if (len && t->word_count < TIR_COUNT_OF(t->words))
+            t->words[t->word_count++] = tir_str_copy(arena, (tir_str){text, len}).ptr;
+        text += len;
+    }
+}
+
+static double tolerance(const struct program *p, tir_str name)
+{
+    vec_foreach(struct tensor, t, &p->tensors)
+        if (tir_str_is(name, t->name))
+            return t->range.err;
+    return 0;
+}
+
+static bool agrees(enum tir_elem elem, const uint8_t *a, const uint8_t *b, double err)
+{
+    uint64_t x = 0, y = 0;
+    memcpy(&x, a, tir_elem_size(elem));
+    memcpy(&y, b, tir_elem_size(elem));
+    if (x == y)
+        return true;
+    if (!is_float(elem))
+        return false;
+    double got = tir_number_decode(elem, x).f, want = tir_number_decode(elem, y).f;
+    return got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= err;
+}
+
+static bool compare(const struct tir_session *s, struct trial *t, const struct program *p,
+                    uint32_t launch, struct finding *f)
+{
+    for (uint32_t i = 0; i < s->info->param_count; i++) {
+        const struct tir_bound *b = &s->bind.params[i];
+        if (!tir_param_is_output(b->param))
+            continue;
+        const double err = tolerance(p, b->param->name);
+        struct tir_cursor got = tir_cursor_first(&b->tensor), want = tir_cursor_first(&t->wants[i]);
+        for (int64_t k = 0; k < b->tensor.count; k++) {
+            if (!agrees(b->tensor.elem, got.at, want.at, err)) {
+                uint64_t x = 0, y = 0;
+                memcpy(&x, got.at, tir_elem_size(b->tensor.elem));
+                memcpy(&y, want.at, tir_elem_size(b->tensor.elem));
+                return found(f,
+                             "%s: wrong result\nlaunch %u:%s\n" STR_FMT
+                             " element %lld: got bits %llx, want %llx, allowed %g",
+                             s->arch, launch, p->launches[launch].ptr, STR_ARG(b->param->name),
+                             (long long)k, (unsigned long long)x, (unsigned long long)y, err);
+            }
+            tir_cursor_next(&got);
+            tir_cursor_next(&want);
+        }
+    }
+    return true;
+}
+
+// The interpreter's results are the same for every target.
+static bool reference(struct tir_session *s, struct trial *t)
+{
+    if (t->has_wants)
+        return true;
+    if (!tir_session_reference(s))
+        return false;
+    memcpy(t->wants, s->wants, sizeof(t->wants));
+    memset(s->wants, 0, sizeof(s->wants)); // they are the trial's now
+    return t->has_wants = true;
+}
+
+static bool launch(struct judge *j, struct tir_session *s, struct trial *t, const struct program *p,
+                   uint32_t number, struct finding *f)
+{
+    tir_rt_launch_report report;
+    const char *words = p->launches[number].ptr;
+    enter(j, "run", s->arch);
+    if (!tir_session_bind(s, t->words, t->word_count))
+        return found(f, "%s: %s\nlaunch %u:%s", s->arch, s->error->message, number, words);
+    if (!tir_session_launch(s, s->kernel, -1, &report) ||
+        tir_rt_device_synchronize(s->device, s->error)) {
+        char text[700] = "";
+        tir_rt_emu_findings(s->device, 0, text, sizeof(text));
+        return found(f, "%s: %s\nlaunch %u:%s\n%s", s->arch, s->error->message, number, words,
+                     text);
+    }
+    j->tally->launches++;
+    if (!tir_session_read(s))
+        return found(f, "%s: %s", s->arch, s->error->message);
+    enter(j, "interpret", "");
+    if (!reference(s, t))
+        return found(f, "interpreter: %s\nlaunch %u:%s", s->error->message, number, words);
+    return compare(s, t, p, number, f);
+}
+
+static bool run_all(struct judge *j, const struct program *p, const char *arch,
+                    const tir_compilation *compilation, struct trial *trials, struct finding *f)
+{
+    tir_error error;
+    struct tir_session s = {.arena = p->arena,
+                            .error = &error,
+                            .path = path,
+                            .runtime = j->runtime,
+                            .device = j->device,
+                            .arch = arch,
+                            .source = tir_str_of(p->source)};
+    tir_str artifact = tir_compilation_output(compilation, TIR_OUTPUT_ARTIFACT);
+    enter(j, "load", arch);
+    if (tir_rt_module_load(s.device, artifact.ptr, artifact.len, &s.module, &error) ||
+        tir_rt_module_kernel(s.module, STR("k"), &s.kernel, &error))
+        return found(f, "%s: %s", arch, error.message);
+    s.info = tir_rt_kernel_describe(s.kernel);
+    bool fine = true;
+    for (uint32_t i = 0; fine && i < p->launch_count; i++) {
+        s.options = &trials[i].options;
+        fine = launch(j, &s, &trials[i], p, i, f);
+        tir_session_unbind(&s);
+    }
+    tir_rt_module_destroy(s.module);
+    return fine;
+}
+
+// ---- all of it
+
+static bool judge_target(struct judge *j, const struct program *p, const char *arch, uint64_t seed,
+                         struct trial *trials, struct finding *f)
+{
+    const bool assembles = j->options.ptxas && seed % j->options.ptxas == 0;
+    uint32_t outputs = 1u << TIR_OUTPUT_ARTIFACT | 1u << TIR_OUTPUT_PTX;
+    if (assembles)
+        outputs |= 1u << TIR_OUTPUT_CUBIN;
+    tir_compilation *compilation = NULL;
+    enum outcome outcome = compile_for(j, p, arch, outputs, &compilation, f);
+    bool fine = outcome != WRONG;
+    j->tally->refused += outcome == TOO_LARGE;
+    j->tally->assembled += assembles && outcome == FINE;
+    if (outcome == FINE && (!j->own_arch || !strcmp(arch, j->own_arch)))
+        fine = run_all(j, p, arch, compilation, trials, f);
+    if (outcome == FINE && fine && j->options.reread && seed % j->options.reread == 0)
+        fine = reread(j, p, arch, seed, f);
+    tir_compilation_destroy(compilation);
+    return fine;
+}
+
+bool judge_program(struct judge *j, const struct program *p, uint64_t seed, struct finding *finding)
+{
+    struct trial *trials = arena_array(p->arena, struct trial, MOST_LAUNCHES);
+    bool fine = true;
+    for (uint32_t i = 0; i < p->launch_count; i++)
+        split(p->arena, p->launches[i].ptr, &trials[i]);
+    uint32_t count = 0;
+    while (tir_compile_arch(count))
+        count++;
+    for (uint32_t i = 0; fine && i < count; i++) {
+        const char *arch = tir_compile_arch(i);
+        const bool always = !strcmp(arch, "sm_80") || !strcmp(arch, "sm_90a");
+        if (always || j->options.all_targets || i == seed % count)
+            fine = judge_target(j, p, arch, seed, trials, finding);
+    }
+    for (uint32_t i = 0; i < p->launch_count; i++)
+        for (uint32_t k = 0; k < TIR_MAX_PARAMS; k++)
+            tir_tensor_free(&trials[i].wants[k]);
+    j->tally->programs++;
+    return fine;
+}
+
+bool judge_open(struct judge *j, tir_error *error)
+{
+    tir_runtime_options options = TIR_RUNTIME_OPTIONS_INIT;
+    options.emu_check = TIR_RT_EMU_CHECK_FULL;
+    options.emu_threads = 1;
+    options.emu_steps = 1 << 26;
+    if (tir_runtime_create(&options, &j->runtime, error) ||
+        tir_rt_device_open(j->runtime, j->options.device, &j->device, error))
+        return false;
+    const tir_rt_device_info *info = tir_rt_device_describe(j->device);
+    j->own_arch = info->kind == TIR_RT_CUDA ? tir_compile_arch_for(info->arch) : NULL;
+    return true;
+}
+
+void judge_close(struct judge *j)
+{
+    tir_rt_device_destroy(j->device);
+    tir_runtime_destroy(j->runtime);
+}

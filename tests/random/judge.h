@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is asked of every program: that all targets take it, that the device computes what the
+// interpreter does, that no check complains, and that its IR, printed and read again half-way,
+// gives the same PTX.
+#ifndef TESTS_RANDOM_JUDGE_H
+#define TESTS_RANDOM_JUDGE_H
+
+#include "program.h"
+#include "tir/runtime.h"
+
+struct judge_options {
+    const char *device; // as tir_rt_device_open takes it
+    uint32_t ptxas;     // every so manieth program is assembled; 0: none
+    uint32_t reread;    // so many are printed half-way and read again; 0: none
+    bool unchecked;     // what sync_check could not check is a finding
+    bool all_targets;   // else two, and a third one that the seed picks
+};
+
+struct finding {
+    char key[200];   // what went wrong, without numbers: the same for the same mistake
+    char text[1200]; // in full
+};
+
+// Counts of a run.
+struct tally {
+    uint64_t programs, refused, launches, assembled;
+};
+
+struct judge {
+    struct judge_options options;
+    tir_runtime *runtime;
+    tir_rt_device *device;
+    const char *own_arch; // what a GPU runs; NULL: an emulator, which runs all
+    char *stage;          // what is done now, for the message of a crash; 40 bytes
+    struct tally *tally;
+};
+
+bool judge_open(struct judge *j, tir_error *error);
+void judge_close(struct judge *j);
+
+// False: *finding says what is wrong.
+bool judge_program(struct judge *j, const struct program *p, uint64_t seed,
+                   struct finding *finding);
+
+#endif

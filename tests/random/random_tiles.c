@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Random tile programs before their judges. Usage: random_tiles [--count=N] [--seed=S] ...; --help
+// says more.
+//
+// Programs are judged in processes of their own, each of which does many: where one crashes or
+// takes too long, that is the finding, and another process goes on behind it. What fails is made
+// smaller in the same way, a process for each trial.
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "judge.h"
+#include "shrink.h"
+
+#define MOST_JOBS 256
+
+struct settings {
+    struct judge_options judge;
+    uint64_t seed, count;
+    uint32_t jobs;
+    uint32_t seconds;      // of the run; 0: no limit
+    uint32_t limit;        // CPU seconds of one program
+    uint32_t tries;        // of making one smaller
+    uint32_t most;         // findings, then it is enough
+    const char *known[16]; // findings whose key has one of these are counted, not told
+    uint32_t known_count;
+    bool prints; // the program of the seed, and nothing else
+};
+
+struct report { // of one process, in memory shared with its parent
+    uint64_t seed;
+    char stage[40];
+    struct tally tally;
+    bool has_finding;
+    struct finding finding;
+};
+
+struct job {
+    pid_t pid;     // 0: none
+    uint64_t next; // seed
+    struct report *report;
+};
+
+// ---- one program
+
+static void out_of_memory(void *user)
+{
+    (void)user;
+    fputs("random_tiles: out of memory\n", stderr);
+    _Exit(3);
+}
+
+// Ends this process where the program takes too long, by its own time or by the clock.
+static void set_limit(uint32_t seconds)
+{
+    struct itimerval own = {.it_value.tv_sec = seconds};
+    setitimer(ITIMER_PROF, &own, NULL);
+    alarm(seconds * 20);
+}
+
+static void judge_one(struct judge *j, const struct settings *s, struct choices *c, uint64_t seed,
+                      struct report *r)
+{
+    struct tir_arena arena;
+    static struct program p;
+    tir_arena_init(&arena, NULL, out_of_memory, NULL);
+    set_limit(s->limit);
+    snprintf(r->stage, sizeof(r->stage), "generate");
+    program_make(&p, &arena, c);
+    r->has_finding = !judge_program(j, &p, seed, &r->finding);
+    set_limit(0);
+    tir_arena_finish(&arena);
+}
+
+static void print_program(FILE *file, struct choices *c)
+{
+    struct tir_arena arena;
+    static struct program p;
+    tir_arena_init(&arena, NULL, out_of_memory, NULL);
+    program_make(&p, &arena, c);
+    for (uint32_t i = 0; i < p.launch_count; i++)
+        fprintf(file, "// launch %u:%s\n", i, p.launches[i].ptr);
+    fputs(p.source, file);
+    tir_arena_finish(&arena);
+}
+
+static bool open_judge(const struct settings *s, struct judge *j, struct report *r)
+{
+    tir_error error;
+    *j = (struct judge){.options = s->judge, .stage = r->stage, .tally = &r->tally};
+    if (!strcmp(s->judge.device, "emu")) {
+        struct rlimit memory = {.rlim_cur = (rlim_t)6 << 30, .rlim_max = (rlim_t)6 << 30};
+        setrlimit(RLIMIT_AS, &memory);
+    }
+    struct rlimit core = {0, 0};
+    setrlimit(RLIMIT_CORE, &core);
+    if (judge_open(j, &error))
+        return true;
+    fprintf(stderr, "random_tiles: %s\n", error.message);
+    return false;
+}
+
+// What a process that ended otherwise than by itself says about the program it had.
+static void blame(struct report *r, int status)
+{
+    struct finding *f = &r->finding;
+    if (WIFSIGNALED(status)) {
+        int number = WTERMSIG(status);
+        const char *what = number == SIGPROF || number == SIGALRM ? "takes too long" : "crashes";
+        snprintf(f->key, sizeof(f->key), "%s: %s", r->stage, what);
+        snprintf(f->text, sizeof(f->text), "%s: %s (signal %d)", r->stage, what, number);
+    } else {
+        snprintf(f->key, sizeof(f->key), "%s: exit %d", r->stage, WEXITSTATUS(status));
+        memcpy(f->text, f->key, sizeof(f->key));
+    }
+    r->has_finding = true;
+}
+
+// ---- making it smaller
+
+struct again {
+    const struct settings *settings;
+    struct report *report;
+    uint64_t seed;
+    char key[sizeof(((struct finding *)NULL)->key)];
+};
+
+static bool fails_again(void *user, struct choices *c)
+{
+    struct again *a = user;
+    struct choices *shared =
+        mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return false;
+    *shared = *c;
+    a->report->has_finding = false;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct judge j;
+        if (!freopen("/dev/null", "w", stderr) || !open_judge(a->settings, &j, a->report))
+            _Exit(4);
+        judge_one(&j, a->settings, shared, a->seed, a->report);
+        _Exit(0);
+    }
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (status)
+        blame(a->report, status);
+    *c = *shared;
+    munmap(shared, sizeof(*c));
+    return a->report->has_finding && !strcmp(a->report->finding.key, a->key);
+}
+
+static bool is_known(const struct settings *s, const struct finding *f)
+{
+    for (uint32_t i = 0; i < s->known_count; i++)
+        if (strstr(f->key, s->known[i]))
+            return true;
+    return false;
+}
+
+static void tell(const struct settings *s, struct report *r, uint64_t seed)
+{
+    static struct choices c;
+    struct again again = {.settings = s, .report = r, .seed = seed};
+    choices_seed(&c, seed);
+    printf("seed %" PRIu64 ": %s\n", seed, r->finding.text);
+    fflush(stdout);
+    if (s->tries) {
+        memcpy(again.key, r->finding.key, sizeof(again.key));
+        const struct finding first = r->finding;
+        if (fails_again(&again, &c)) {
+            shrink(&c, s->tries, fails_again, &again);
+            fails_again(&again, &c);
+            printf("smaller: %s\n", r->finding.text);
+        } else {
+            printf("alone it does not fail like that\n");
+            choices_seed(&c, seed);
+            r->finding = first;
+        }
+    }
+    print_program(stdout, &c);
+    printf("\n");
+    fflush(stdout);
+}
+
+// ---- many programs
+
+static void work(const struct settings *s, uint64_t first, uint64_t end, struct report *r)
+{
+    struct judge j;
+    static struct choices c;
+    if (!open_judge(s, &j, r))
+        _Exit(4);
+    for (uint64_t seed = first; seed < end; seed += s->jobs) {
+        r->seed = seed;
+        choices_seed(&c, seed);
+        judge_one(&j, s, &c, seed, r);
+        if (r->has_finding)
+            _Exit(0); // the parent tells, and starts another one
+    }
+    r->seed = end;
+    judge_close(&j);
+    _Exit(0);
+}
+
+static void start(const struct settings *s, struct job *job)
+{
+    job->report->has_finding = false;
+    fflush(stdout);
+    job->pid = fork();
+    if (job->pid == 0)
+        work(s, job->next, s->seed + s->count, job->report);
+}
+
+static uint64_t run(const struct settings *s)
+{
+    struct job jobs[MOST_JOBS] = {{.pid = 0}};
+    const time_t begin = time(NULL);
+    uint64_t findings = 0, known = 0;
+    uint32_t alive = 0;
+    for (uint32_t i = 0; i < s->jobs; i++) {
+        jobs[i].report = mmap(NULL, sizeof(struct report), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (jobs[i].report == MAP_FAILED)
+            exit(3);
+        jobs[i].next = s->seed + i;
+        start(s, &jobs[i]);
+        alive++;
+    }
+    while (alive) {
+        int status;
+        pid_t pid = waitpid(-1, &status, 0);
+        uint32_t i = 0;
+        while (i < s->jobs && jobs[i].pid != pid)
+            i++;
+        if (pid < 0 || i == s->jobs)
+            continue;
+        struct job *job = &jobs[i];
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 4)
+            exit(4);
+        if (status)
+            blame(job->report, status);
+        job->pid = 0;
+        alive--;
+        if (!job->report->has_finding)
+            continue;
+        if (is_known(s, &job->report->finding)) {
+            known++;
+        } else {
+            findings++;
+            tell(s, job->report, job->report->seed);
+        }
+        job->next = job->report->seed + s->jobs;
+        bool is_late = s->seconds && time(NULL) - begin >= (time_t)s->seconds;
+        if (job->next < s->seed + s->count && !is_late && findings < s->most) {
+            start(s, job);
+            alive++;
+        }
+    }
+    struct tally sum = {0};
+    for (uint32_t i = 0; i < s->jobs; i++) {
+        sum.programs += jobs[i].report->tally.programs;
+        sum.refused += jobs[i].report->tally.refused;
+        sum.launches += jobs[i].report->tally.launches;
+        sum.assembled += jobs[i].report->tally.assembled;
+    }
+    printf("%" PRIu64 " programs from seed %" PRIu64 ", %" PRIu64 " launches, %" PRIu64
+           " assembled, %" PRIu64 " too large for a target, %" PRIu64 " known, %" PRIu64
+           " findings\n",
+           sum.programs, s->seed, sum.launches, sum.assembled, sum.refused, known, findings);
+    return findings;
+}
+
+// ---- the command line
+
+static const char help[] =
+    "usage: random_tiles [OPTION...]\n"
+    "  --count=N       programs, default 100\n"
+    "  --seed=S        of the first one, default 1; 0: by the clock, and printed\n"
+    "  --jobs=N        processes, default 1\n"
+    "  --seconds=N     no more programs are begun after that long\n"
+    "  --limit=N       CPU seconds that a program may take, default 60\n"
+    "  --device=NAME   emu, or cuda: compares what a GPU computes\n"
+    "  --ptxas=N       every so manieth program is assembled, where there is ptxas; default 0, none\n"
+    "  --all-targets   every program for every target; else for sm_80, sm_90a and one other\n"
+    "  --unchecked     what sync_check could not check is a finding\n"
+    "  --shrink=N      programs tried to make a finding smaller, default 0\n"
+    "  --known=TEXT    findings with this in their first line are counted, not told; several times\n"
+    "  --reread=N      every so manieth program is printed half-way and read again; default 5\n"
+    "  --most=N        findings, default 20\n"
+    "  --print         the program of --seed, and nothing else\n"
+    "Ends with 1 where something was found.\n";
+
+static bool number(const char *argument, const char *name, uint64_t *out)
+{
+    size_t len = strlen(name);
+    if (strncmp(argument, name, len) || argument[len] != '=')
+        return false;
+    *out = strtoull(argument + len + 1, NULL, 10);
+    return true;
+}
+
+static bool parse(int argc, char **argv, struct settings *s)
+{
+    uint64_t value;
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (number(a, "--count", &value))
+            s->count = value;
+        else if (number(a, "--seed", &value))
+            s->seed = value ? value : (uint64_t)time(NULL) * 1000;
+        else if (number(a, "--jobs", &value) && value && value <= MOST_JOBS)
+            s->jobs = (uint32_t)value;
+        else if (number(a, "--seconds", &value))
+            s->seconds = (uint32_t)value;
+        else if (number(a, "--limit", &value) && value)
+            s->limit = (uint32_t)value;
+        else if (number(a, "--ptxas", &value))
+            s->judge.ptxas = (uint32_t)value;
+        else if (number(a, "--shrink", &value))
+            s->tries = (uint32_t)value;
+        else if (number(a, "--most", &value))
+            s->most = (uint32_t)value;
+        else if (number(a, "--reread", &value))
+            s->judge.reread = (uint32_t)value;
+        else if (!strncmp(a, "--known=", 8) && s->known_count < TIR_COUNT_OF(s->known))
+            s->known[s->known_count++] = a + 8;
+        else if (!strncmp(a, "--device=", 9))
+            s->judge.device = a + 9;
+        else if (!strcmp(a, "--all-targets"))
+            s->judge.all_targets = true;
+        else if (!strcmp(a, "--unchecked"))
+            s->judge.unchecked = true;
+        else if (!strcmp(a, "--print"))
+            s->prints = true;
+        else
+            return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings s = {.judge.device = "emu",
+                         .judge.reread = 5,
+                         .seed = 1,
+                         .count = 100,
+                         .jobs = 1,
+                         .limit = 60,
+                         .most = 20};
+    if (!parse(argc, argv, &s)) {
+        fputs(help, stderr);
+        return 2;
+    }
+    if (s.prints) {
+        static struct choices c;
+        choices_seed(&c, s.seed);
+        print_program(stdout, &c);
+        return 0;
+    }
+    return run(&s) > 0;
+}
