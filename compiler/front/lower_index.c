@@ -294,7 +294,8 @@ struct tir_inst *build_atomic(struct lower *l, const struct slice *s, struct tir
 {
     struct tir_value *fixed[] = {
         [TIR_STORE_VALUE] = value, [TIR_STORE_MASK] = mask, [TIR_ATOMIC_SCRATCH] = NULL};
-    struct tir_inst *inst = build_slice(l, TIR_OP_ATOMIC, s, fixed, 3, s->type);
+    const struct tir_type *type = tir_type_with_layout(l->cx->types, s->type, value->type->layout);
+    struct tir_inst *inst = build_slice(l, TIR_OP_ATOMIC, s, fixed, 3, type);
     tir_set_word(l->f, inst, TIR_ATTR_kind, kind);
     return inst;
 }

@@ -77,12 +77,13 @@ static bool add_scratch(struct tir_func *f, struct tir_inst *inst)
         return true;
     }
     uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
-    uint32_t warps = tir_warps_along(x->layout, axis);
-    if (warps == 1)
+    bool in_order = inst->op == TIR_OP_SCAN ||
+                    tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_user;
+    // One entry for each line along the axis and each part of it.
+    int64_t parts =
+        in_order ? tir_combine_blocks(x->layout, axis) : tir_warps_along(x->layout, axis);
+    if (parts == 1)
         return false;
-    // One entry for each line along the axis and each part of it: a warp's, and in a scan also each
-    // repetition's, of which there are at most as many as elements.
-    int64_t parts = inst->op == TIR_OP_SCAN ? x->shape[axis] : warps;
     int64_t shape[2] = {parts, tir_type_count(x) / x->shape[axis]};
     inst->operands[TIR_REDUCE_SCRATCH] = build_scratch(f, inst, x->elem, 2, shape, 0);
     return true;

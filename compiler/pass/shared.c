@@ -148,3 +148,11 @@ uint32_t tir_warps_along(const struct tir_layout *l, uint32_t axis)
             warps *= l->iters[i].extent;
     return warps;
 }
+
+uint32_t tir_combine_blocks(const struct tir_layout *l, uint32_t axis)
+{
+    for (uint32_t i = l->first[axis + 1]; i-- > l->first[axis];)
+        if (l->iters[i].axis == TIR_AXIS_WARP)
+            return (uint32_t)(l->shape[axis] / tir_layout_weight(l, axis, i));
+    return 1;
+}

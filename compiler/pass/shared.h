@@ -23,5 +23,8 @@ bool tir_convert_needs_scratch(const struct tir_type *from, const struct tir_typ
 bool tir_atomic_shares(const struct tir_func *f, const struct tir_inst *atomic, bool used);
 // How many warps hold parts of one result of a reduction or scan along axis; 1: no scratch needed.
 uint32_t tir_warps_along(const struct tir_layout *l, uint32_t axis);
+// Where the order of the axis is kept, warps exchange blocks of neighbours that registers and lanes
+// have combined: how many there are along it. 1: no scratch needed.
+uint32_t tir_combine_blocks(const struct tir_layout *l, uint32_t axis);
 
 #endif

@@ -167,20 +167,45 @@ static bool feeds_mma(const struct tir_type *buffer, uint32_t k_dim)
     return dense == k_dim || (dense != UINT32_MAX && bits == 16);
 }
 
+// The part of a shared buffer that begins at start, as a tile of type t, at the builder's position.
+static struct tir_value *load_part(struct tir_builder *b, struct tir_value *buffer,
+                                   const struct tir_type *t, const int64_t *start)
+{
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {NULL, NULL, buffer};
+    for (uint32_t d = 0; d < t->rank; d++)
+        operands[3 + d] = tir_const_index(b->f, start[d]);
+    struct tir_value *x = tir_build1(b, TIR_OP_LOAD, t, operands, 3 + t->rank);
+    tir_set_list(b->f, x->def, TIR_ATTR_box, t->shape, t->rank);
+    return x;
+}
+
 static struct tir_value *load_whole(struct tir_func *f, struct tir_inst *user,
                                     struct tir_value *buffer)
 {
+    static const int64_t start[TIR_MAX_RANK] = {0};
     struct tir_builder b = tir_builder_before(f, user);
     struct tir_type tile = *buffer->type;
-    struct tir_value *operands[3 + TIR_MAX_RANK] = {NULL, NULL, buffer};
     tile.space = TIR_SPACE_VALUE;
     tile.layout = NULL;
-    for (uint32_t d = 0; d < tile.rank; d++)
-        operands[3 + d] = tir_const_index(f, 0);
-    struct tir_value *x =
-        tir_build1(&b, TIR_OP_LOAD, tir_type_get(f->module->types, &tile), operands, 3 + tile.rank);
-    tir_set_list(f, x->def, TIR_ATTR_box, tile.shape, tile.rank);
-    return x;
+    return load_part(&b, buffer, tir_type_get(f->module->types, &tile), start);
+}
+
+void tir_stage_extract(struct tir_func *f, struct tir_inst *extract)
+{
+    struct tir_value *x = extract->operands[0], *part = extract->results[0];
+    struct tir_builder b = tir_builder_before(f, extract);
+    struct tir_type whole = *x->type;
+    whole.space = TIR_SPACE_SHARED;
+    whole.layout =
+        tir_layout_memory(f->module->types, whole.rank, whole.shape, tir_elems[whole.elem].bits, 0);
+    struct tir_value *buffer =
+        tir_build1(&b, TIR_OP_ALLOC, tir_type_get(f->module->types, &whole), NULL, 0);
+    store_whole(&b, x, buffer);
+    struct tir_value *y =
+        load_part(&b, buffer, part->type, tir_attr_find(extract, TIR_ATTR_start)->list);
+    y->name = part->name;
+    tir_replace_uses(f, part, y);
+    tir_remove(extract);
 }
 
 // The buffer of operand i, whose dimension K is k_dim.

@@ -109,8 +109,9 @@ const struct tir_layout *tir_solver_blocked_access(struct solver *s, const struc
 }
 
 // Warps over the accumulator so that each warp's part is as square as possible: the operands it
-// reads from shared memory are then smallest.
-static const struct tir_layout *mma_layout(struct solver *s, const struct tir_type *t)
+// reads from shared memory are then smallest. `has`, unless NULL, is as good if it is one of them.
+static const struct tir_layout *mma_layout(struct solver *s, const struct tir_type *t,
+                                           const struct tir_layout *has)
 {
     uint32_t best_m = 1, best_n = 1;
     int64_t best_cost = INT64_MAX;
@@ -118,6 +119,8 @@ static const struct tir_layout *mma_layout(struct solver *s, const struct tir_ty
         for (uint32_t wn = 1; wm * wn <= s->warps; wn++) {
             if (s->warps % (wm * wn) || t->shape[0] % (16 * wm) || t->shape[1] % (8 * wn))
                 continue;
+            if (has && has == tir_layout_mma(s->types, t->shape, wm, wn, s->warps))
+                return has;
             int64_t m = t->shape[0] / wm, n = t->shape[1] / wn;
             int64_t cost = m * n * 4096 + m + n; // first spread the work, then keep parts square
             if (cost < best_cost) {
@@ -135,28 +138,32 @@ const struct tir_layout *tir_solver_wgmma_layout(struct solver *s, const struct 
     return tir_layout_wgmma(s->types, t->shape, s->warps / 4, 1, s->warps);
 }
 
+const struct tir_layout *tir_solver_dot_layout(struct solver *s, const struct tir_inst *dot,
+                                               const struct tir_layout *has)
+{
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
+    const struct tir_type *t = dot->results[0]->type;
+    tir_solver_enter_crew(s, dot);
+    if (tir_dot_on_warpgroups(dot))
+        return tir_solver_wgmma_layout(s, t);
+    if (tir_dot_plan(s->cx->arch, a->elem, b->elem, t->elem, t->shape[0], t->shape[1], a->shape[1])
+            .mma)
+        return mma_layout(s, t, has);
+    return has ? has : tir_solver_blocked(s, t, 1, 16);
+}
+
 static void anchor_dots(struct solver *s)
 {
     tir_foreach_inst(inst, s->f) {
         if (inst->op != TIR_OP_DOT)
             continue;
-        tir_solver_enter_crew(s, inst);
-        const struct tir_type *a = inst->operands[TIR_DOT_A]->type;
-        const struct tir_type *b = inst->operands[TIR_DOT_B]->type;
-        const struct tir_type *t = inst->results[0]->type;
-        if (tir_dot_on_warpgroups(inst)) {
-            tir_solver_assign(s, inst->results[0], tir_solver_wgmma_layout(s, t));
-            tir_solver_propagate(s);
-            tir_solver_assign(s, inst->operands[TIR_DOT_A],
-                              tir_solver_wgmma_layout(s, a)); // nothing for a buffer
-            tir_solver_propagate(s);
-            continue;
-        }
-        struct tir_dot_plan plan = tir_dot_plan(s->cx->arch, a->elem, b->elem, t->elem, t->shape[0],
-                                                t->shape[1], a->shape[1]);
-        tir_solver_assign(s, inst->results[0],
-                          plan.mma ? mma_layout(s, t) : tir_solver_blocked(s, t, 1, 16));
+        tir_solver_assign(s, inst->results[0], tir_solver_dot_layout(s, inst, NULL));
         tir_solver_propagate(s);
+        struct tir_value *a = inst->operands[TIR_DOT_A];
+        if (tir_dot_on_warpgroups(inst)) {
+            tir_solver_assign(s, a, tir_solver_wgmma_layout(s, a->type)); // nothing for a buffer
+            tir_solver_propagate(s);
+        }
     }
 }
 

@@ -197,21 +197,35 @@ static void convert_operands(struct solver *s, struct tir_inst *inst)
                 in_layout(s, &b, inst->operands[i], operand_layout(s, inst, i, result));
 }
 
-// The result of a reduction, an atomic or an extract has the layout that its operand gives it; if
-// users settled on another, convert.
+// The layout that inst gives its result, when it is not free to choose. NULL: it is.
+static const struct tir_layout *given_layout(struct solver *s, const struct tir_inst *inst)
+{
+    const struct tir_value *r = tir_result(inst),
+                           *x = inst->operand_count ? inst->operands[0] : NULL;
+    const struct tir_layout *own = tir_solver_needs_layout(x) ? x->type->layout : NULL;
+    switch ((int)inst->op) {
+    case TIR_OP_DOT:
+        return tir_solver_dot_layout(s, inst, r->type->layout);
+    case TIR_OP_ATOMIC:
+        return own;
+    case TIR_OP_REDUCE:
+        return own ? tir_layout_slice(s->types, own, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0))
+                   : NULL;
+    case TIR_OP_EXTRACT:
+        if (own && tir_solver_part(s, inst, own))
+            return tir_solver_part(s, inst, own);
+        return own ? in_pieces(s, inst, r->type) : NULL;
+    default:
+        return NULL;
+    }
+}
+
+// If users settled on another layout than the one inst gives its result, convert.
 static void settle_result(struct solver *s, struct tir_inst *inst)
 {
-    struct tir_value *r = inst->results[0], *x = inst->operands[0];
-    if (!tir_solver_needs_layout(r) || !tir_solver_needs_layout(x))
-        return;
-    const struct tir_layout *own = x->type->layout;
-    if (inst->op == TIR_OP_REDUCE)
-        own = tir_layout_slice(s->types, own, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0));
-    if (inst->op == TIR_OP_EXTRACT) {
-        own = tir_solver_part(s, inst, own);
-        own = own ? own : in_pieces(s, inst, r->type);
-    }
-    if (!own || own == r->type->layout)
+    const struct tir_layout *own = inst->result_count == 1 ? given_layout(s, inst) : NULL;
+    struct tir_value *r = own ? inst->results[0] : NULL;
+    if (!own || !tir_solver_needs_layout(r) || own == r->type->layout)
         return;
     struct tir_builder b = {s->f, inst->block, inst->next, inst->span};
     struct tir_value *operands[] = {r, NULL};
@@ -221,15 +235,26 @@ static void settle_result(struct solver *s, struct tir_inst *inst)
     r->type = tir_type_with_layout(s->types, r->type, own);
 }
 
+// Parts that no layout gives every thread something of go through shared memory.
+static void stage_extracts(struct solver *s)
+{
+    for (struct tir_inst *inst = tir_walk_next(s->f->body, NULL), *next; inst; inst = next) {
+        next = tir_walk_next(s->f->body, inst);
+        const struct tir_value *x = inst->op == TIR_OP_EXTRACT ? inst->operands[0] : NULL;
+        if (x && tir_solver_needs_layout(x) && !given_layout(s, inst))
+            tir_stage_extract(s->f, inst);
+    }
+}
+
 void tir_solver_settle(struct solver *s)
 {
     set_types(s);
+    stage_extracts(s);
     VEC(struct tir_inst *) all = {0};
     tir_foreach_inst(inst, s->f)
         vec_push(s->cx->scratch, &all, inst);
     vec_foreach(struct tir_inst *, it, &all)
-        if ((*it)->op == TIR_OP_REDUCE || (*it)->op == TIR_OP_ATOMIC || (*it)->op == TIR_OP_EXTRACT)
-            settle_result(s, *it);
+        settle_result(s, *it);
     vec_foreach(struct tir_inst *, it, &all)
         convert_operands(s, *it);
 }
