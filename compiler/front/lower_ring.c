@@ -10,13 +10,12 @@
 // Rows of a ring that says nothing are swizzled, as copies and products like them.
 static const struct tir_type *swizzled_slots(struct lower *l, const struct tir_type *t)
 {
-    uint32_t bits = tir_elems[t->elem].bits, swizzle = 128;
+    uint32_t bits = tir_elems[t->elem].bits;
     if (t->rank < 3)
         return t;
-    while (swizzle > 16 && t->shape[t->rank - 1] * bits / 8 % swizzle)
-        swizzle /= 2;
+    uint32_t swizzle = tir_layout_swizzle_for(t->shape[t->rank - 1] * bits / 8);
     const struct tir_layout *layout =
-        tir_layout_memory(l->cx->types, t->rank, t->shape, bits, swizzle > 16 ? swizzle : 0);
+        tir_layout_memory(l->cx->types, t->rank, t->shape, bits, swizzle);
     return layout ? tir_type_with_layout(l->cx->types, t, layout) : t;
 }
 

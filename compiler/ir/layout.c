@@ -81,7 +81,8 @@ static bool is_layout(const struct tir_layout *l)
     for (uint32_t i = 0; i < l->replica_count; i++)
         if (l->replicas[i].axis == TIR_AXIS_REG)
             return false;
-    return axis_nests(l, TIR_AXIS_REG) && axis_nests(l, TIR_AXIS_LANE) &&
+    bool swizzles = l->swizzle == 0 || l->swizzle == 32 || l->swizzle == 64 || l->swizzle == 128;
+    return swizzles && axis_nests(l, TIR_AXIS_REG) && axis_nests(l, TIR_AXIS_LANE) &&
            axis_nests(l, TIR_AXIS_WARP) && tir_layout_size(l, TIR_AXIS_LANE) <= 32;
 }
 
@@ -501,6 +502,14 @@ const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t ran
     }
     l.first[rank] = l.iter_count;
     return tir_layout_get(types, &l);
+}
+
+uint32_t tir_layout_swizzle_for(int64_t row_bytes)
+{
+    uint32_t swizzle = 128;
+    while (swizzle >= 32 && row_bytes % swizzle)
+        swizzle /= 2;
+    return swizzle >= 32 ? swizzle : 0;
 }
 
 static void print_iters(struct tir_text *out, const struct tir_iter *iters, uint32_t count)

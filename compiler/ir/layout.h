@@ -113,6 +113,8 @@ uint32_t tir_wgmma_row_groups(const int64_t shape[2], uint32_t warps);
 const struct tir_layout *tir_layout_memory(struct tir_types *types, uint32_t rank,
                                            const int64_t *shape, uint32_t elem_bits,
                                            uint32_t swizzle);
+// The largest swizzle whose atoms divide rows of that many bytes; 0: none.
+uint32_t tir_layout_swizzle_for(int64_t row_bytes);
 
 // Bytes a conversion moves: 0 when every thread already holds what it needs (registers are
 // renamed).

@@ -13,9 +13,10 @@
 //     store_async(D[m:+128, n + 64:+64], out1, engine = tma);
 //     ...
 //
-// A chunk is 128 bytes of columns, one atom of the swizzle. Two buffers take turns, so that one is
-// written while the other leaves. Edges cost nothing: the engine drops what is outside. The fences
-// and waits between are the barrier pass's work.
+// A chunk is 128 bytes of columns, one atom of the swizzle, or a shorter row, atoms of which leave
+// one by one where it is longer than the widest that divides it. Two buffers take turns, so that
+// one is written while the other leaves. Edges cost nothing: the engine drops what is outside. The
+// fences and waits between are the barrier pass's work.
 //
 // Where tensor copies cannot go, because D is not aligned, the rows leave through registers again,
 // in which threads have neighbouring elements then, as they have not in sums.
@@ -94,7 +95,7 @@ static void build_buffers(struct outgoing *o, struct tir_builder *b, uint32_t co
     struct tir_type t = *chunk_type(o);
     uint32_t bits = tir_elems[t.elem].bits;
     t.space = TIR_SPACE_SHARED;
-    uint32_t swizzle = (uint32_t)TIR_MIN(CHUNK_BYTES, o->columns * bits / 8);
+    uint32_t swizzle = tir_layout_swizzle_for(o->columns * bits / 8);
     t.layout = tir_layout_memory(types, t.rank, t.shape, bits, swizzle);
     for (uint32_t i = 0; i < count; i++) {
         o->buffers[i] = tir_build1(b, TIR_OP_ALLOC, tir_type_get(types, &t), NULL, 0);

@@ -39,11 +39,6 @@ uint32_t tir_contiguous_dim(const struct tir_inst *access, uint32_t rank)
     return rank - 1;
 }
 
-static uint32_t swizzle_for(int64_t row_bytes)
-{
-    return row_bytes % 128 == 0 ? 128 : row_bytes % 64 == 0 ? 64 : row_bytes % 32 == 0 ? 32 : 0;
-}
-
 static void store_whole(struct tir_builder *b, struct tir_value *x, struct tir_value *buffer)
 {
     const struct tir_type *t = buffer->type;
@@ -86,7 +81,7 @@ static struct tir_value *to_shared(struct stage *s, struct tir_value *x, struct 
     const struct tir_type *t = x->type;
     struct tir_types *types = f->module->types;
     uint32_t bits = tir_elems[t->elem].bits;
-    uint32_t swizzle = swizzled ? swizzle_for(t->shape[t->rank - 1] * bits / 8) : 0;
+    uint32_t swizzle = swizzled ? tir_layout_swizzle_for(t->shape[t->rank - 1] * bits / 8) : 0;
     struct tir_type shared = *t;
     shared.space = TIR_SPACE_SHARED;
     shared.layout = tir_layout_memory(types, t->rank, t->shape, bits, swizzle);
