@@ -27,6 +27,8 @@ struct sync_value tir_sync_value(const struct sync_run *r, const struct sync_age
                                  const struct tir_value *v)
 {
     (void)r;
+    if (!v) // an optional operand that is left out: an offset of nothing, a condition unasked
+        return int_of(0);
     if (v->kind != TIR_VALUE_CONST)
         return a->slots[v->id];
     if (v->type->rank)

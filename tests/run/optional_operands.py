@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Every operation that has optional operands, with and without each of them, through all passes.
+
+usage: optional_operands.py TIRC
+
+The table of operations says which ones have some; for each of those a program is given here. A
+program may be refused in the words of its author, but not by the checks between passes, and the
+fewest operands that an operation needs must be taken. Scratch buffers are the passes' own.
+"""
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+EXPLICIT = "kernel k(A: f32[64, 64], O: inout f32[64, 64]) grid({grid}) threads(128){more}"
+# Copies that lower_tile leaves: sync_check, which runs before it, does not see what they bring.
+UNSEEN = ("tma_load", "bulk_load")
+# operation -> target, what stands before, the call, its options, what stands behind
+PROGRAMS = {
+    "convert_layout": ("sm_80", "let x: f32[128] in S[(4, 32) : (1@warpid, 1@laneid)] = A[0, 0:+128];",
+                       "let y: f32[128] in S[(32, 4) : (1@laneid, 1@warpid)] = convert_layout(x{});",
+                       {}, "O[0, 0:+128] = y;"),
+    "reduce": ("sm_80", "let x = A[:, :];", "let y = reduce(x{}, axis = 0, sum);", {},
+               "O[0:1, :] = y;"),
+    "scan": ("sm_80", "let x = A[:, :];", "let y = scan(x{}, axis = 0, sum);", {}, "O[:, :] = y;"),
+    "load": ("sm_80", "", "let y = load(A[:, :]{});",
+             {"pad": "1.0", "mask": "iota(64)[None, :] < 9"}, "O[:, :] = y;"),
+    "store": ("sm_80", "let x = A[:, :];", "store(O[:, :], x{});",
+              {"mask": "iota(64)[:, None] < 9"}, ""),
+    "atomic": ("sm_80", "let x = A[:, :];", "let y = atomic(O[:, :], x{}, kind = add);",
+               {"mask": "iota(64)[None, :] < 9"}, "O[:, :] = y;"),
+    "copy_async": ("sm_90a", "shared s: f32[64, 64];\n", "copy_async(s, A[:, :]{});",
+                   {"pred": "cta_id() == 0"}, "commit_group(); wait_group(0); bar_sync(); O[:, :] = load(s);"),
+    "copy_async at an mbarrier":
+        ("sm_90a", "shared s: f32[64, 64];\nmbarrier full[1] arrivals(1);\ncluster_sync();\n"
+         "if warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
+         "copy_async(s, A[:, :], mbar = full[0]{}, engine = tma);", {"ctas": "1 << cta_rank()"},
+         "} }\nwait(full[0], 0);\nO[:, :] = load(s);\ncluster_sync();"),
+    "mbarrier_init": ("sm_90a", "let bars: shared mbarrier[2] = alloc();\nif tid() == 0 {",
+                      "mbarrier_init(bars{}, arrivals = 1);", {"at": "tid() * 8"}, "}"),
+    "arrive": ("sm_90a", "mbarrier bar[2] arrivals(128);\n", "arrive(bar[0]{});",
+               {"cta": "cta_rank()"}, "wait(bar[0], 0); cluster_sync();"),
+    "wait": ("sm_90a", "mbarrier bar[2] arrivals(128);\narrive(bar[0]);\n", "wait(bar[0]{}, 0);", {},
+             "cluster_sync();"),
+    "ld": ("sm_80", "", "let y: f32 = ld(A, tid() * 4{}, width = 4);", {"pred": "tid() < 9"},
+           "st(O, tid() * 4, y, width = 4);"),
+    "st": ("sm_80", "", "st(O, tid() * 4, 1.0{}, width = 4);", {"pred": "tid() < 9"}, ""),
+    "atom": ("sm_80", "", "let y: f32 = atom(O, tid() * 4, 1.0{}, kind = add);",
+             {"pred": "tid() < 9"}, "st(O, tid() * 4, y, width = 4);"),
+    "cp_async": ("sm_80", "shared s: f32[128];\n", "cp_async(s, tid() * 4, A, tid() * 4{}, width = 4);",
+                 {"pred": "tid() < 9"}, "commit_group(); wait_group(0); bar_sync();"),
+    "address": ("sm_80", "shared s: f32[128];\n", "let y = address(s{});", {"at": "tid() * 4"},
+                "st(O, tid() * 4, bitcast(f32, y), width = 4);"),
+    "wgmma": ("sm_90a", "shared s: bf16[64, 64] in swizzle(128);\nlet d = i64(address(s) >> 4) | "
+              "4611686293305294848;\n{a}fence(wgmma);\n",
+              "let {outs} = wgmma(d{}, {ins}, kind = bf16, cols = 8, depth = 16, steps = 1);",
+              {"a": "d", "scale": "tid() < 999"},
+              "commit_group(engine = wgmma); wait_group(0, engine = wgmma);"),
+    "tma_load": ("sm_90a", "shared s: f32[32, 32];\nmbarrier full[1] arrivals(1);\ncluster_sync();\n"
+                 "if warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
+                 "tma_load(s, 0, full, 0{}, A[0:+32, 0:+32], swizzle = 0);",
+                 {"ctas": "1 << cta_rank()"}, "} }\nwait(full[0], 0);\ncluster_sync();"),
+    "bulk_load": ("sm_90a", "shared s: f32[128];\nmbarrier full[1] arrivals(1);\ncluster_sync();\n"
+                  "if warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
+                  "bulk_load(s, 0, full, 0, A, 0, 512{});", {"ctas": "1 << cta_rank()"},
+                  "} }\nwait(full[0], 0);\ncluster_sync();"),
+}
+
+
+def with_optional_operands(tirc):
+    text = subprocess.run([tirc, "--help-ops"], capture_output=True, text=True).stdout
+    return re.findall(r"^\| `(\w+)\([^`]*\[(?!slice)\w+\]", text, re.MULTILINE)
+
+
+def program(name, chosen):
+    target, before, call, options, behind = PROGRAMS[name]
+    clustered = target == "sm_90a"
+    given = "".join(f", {key} = {options[key]}" for key in chosen)
+    if name == "wgmma":
+        kept = 0 if "a" in chosen else 4
+        ins = [f"i32({i})" for i in range(kept)] + ["f32(0)"] * 4
+        call = call.replace("{ins}", ", ".join(ins)).replace(
+            "{outs}", ", ".join(f"r{i}: f32" for i in range(4)))
+        before = before.replace("{a}", "")
+    shared = [line for line in before.split("\n") if line.startswith(("shared", "mbarrier"))]
+    rest = [line for line in before.split("\n") if line not in shared]
+    head = EXPLICIT.format(grid=2 if clustered else 1, more=" cluster(2)" if clustered else "")
+    body = "\n    ".join(shared + rest + [call.replace("{}", given), behind])
+    return target, f"{head}\n{{\n    {body}\n}}\n"
+
+
+def main():
+    tirc, failed, count = sys.argv[1], 0, 0
+    for op in with_optional_operands(tirc):
+        if op not in PROGRAMS:
+            print(f"{op} has optional operands and no program here")
+            failed += 1
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "program.tir")
+        for name, (_, _, _, options, _) in PROGRAMS.items():
+            for n in range(len(options) + 1):
+                for chosen in itertools.combinations(options, n):
+                    target, text = program(name, chosen)
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write(text)
+                    done = subprocess.run([tirc, "check", "--verify", f"--arch={target}", path],
+                                          capture_output=True, text=True, timeout=100)
+                    ours = re.search(r"E040[12]", done.stderr)
+                    count += 1
+                    if done.returncode not in (0, 2) or ours or (
+                            done.returncode and not chosen and name not in UNSEEN):
+                        print(name, chosen, done.returncode, done.stderr, text)
+                        failed += 1
+    print(f"{count} programs, {failed} failed")
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
