@@ -24,12 +24,13 @@ static uint64_t box_hash(const struct sync_buffer *b)
     return h;
 }
 
-// Equal for accesses that give each thread of the role the same elements; 0: nothing is known.
+// Equal for accesses that give each thread of the CTA's role the same elements; 0: nothing is
+// known.
 static uint64_t same_elements(const struct sync_run *r, const struct sync_agent *a,
                               const struct tir_inst *inst, const struct tir_type *tile,
                               const struct sync_buffer *b)
 {
-    uint64_t h = mix(UINT64_C(0x5bd1e995), a->role_id + 1);
+    uint64_t h = mix(mix(UINT64_C(0x5bd1e995), a->role_id + 1), a->cta);
     bool writes = inst->op == TIR_OP_STORE;
     bool by_thread = r->p->f->grid_count || tir_attr_int(inst, TIR_ATTR_by_thread, 0);
     if (!tile->rank && (!writes || by_thread))
@@ -98,6 +99,9 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     record.same = same_elements(r, who->agent, inst, tile, &b);
     if (!tile->rank)
         tir_sync_points(r, who, inst, of, &record);
+    bool each = access == SYNC_WRITE && r->p->f->grid_count && !inst->operands[TIR_STORE_MASK];
+    if (each && !tensor && record.points)
+        tir_sync_check_apart(r, inst, of, &record);
     tir_sync_access(r, who, &b, record);
 }
 
@@ -275,6 +279,26 @@ static void wait_products(struct sync_agent *a, int64_t groups)
     tir_sync_learn(a, a->wgmma, a->wgmma_done);
 }
 
+// Of copies each thread closes and knows its own alone; the lanes of a warp together know of a
+// group what the last of them does.
+static void commit_or_wait_copies(const struct sync_who *who, bool commit, int64_t groups)
+{
+    struct sync_agent *a = who->agent;
+    uint32_t closed = UINT32_MAX, done = UINT32_MAX;
+    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++) {
+        struct sync_own *own = &a->own[i];
+        bool acts = !who->mask || who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1;
+        own->closed += acts && commit;
+        if (acts && !commit)
+            own->done = TIR_MAX(own->done, all_but(own->closed, groups));
+        closed = TIR_MIN(closed, own->closed);
+        done = TIR_MIN(done, own->done);
+    }
+    a->copies_closed = closed;
+    if (a->copies)
+        a->all.known[a->copies] = TIR_MAX(a->all.known[a->copies], done);
+}
+
 static void await(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
 {
     wait_products(a, tir_attr_int(inst, TIR_ATTR_groups, 0));
@@ -336,12 +360,8 @@ void tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const str
     case TIR_WORD_engine_bulk:
         commit_or_wait_bulk(who, commit, groups);
         break;
-    default: // each thread knows of its own copies alone
-        if (commit)
-            a->copies_closed++;
-        else if (a->copies)
-            a->all.known[a->copies] =
-                TIR_MAX(a->all.known[a->copies], all_but(a->copies_closed, groups));
+    default:
+        commit_or_wait_copies(who, commit, groups);
         break;
     }
 }

@@ -231,7 +231,9 @@ static void come_to(struct sync_run *r, const struct sync_who *who, const struct
     n->arrived += a->warps * SYNC_LANES;
     bitset_insert(&n->here, a->id);
     n->last = inst;
-    if (!quiet)
+    if (quiet) // that it has come is all that it tells
+        n->arriving.known[a->events] = a->all.known[a->events];
+    else
         tir_sync_release(r, who, &n->arriving);
     if (n->arrived == expected)
         complete_named(r, n);
@@ -396,5 +398,11 @@ void tir_sync_check_end(struct sync_run *r)
                 tir_sync_join(r, end, &r->agents[i].all);
         for (uint32_t i = 0; i < r->p->mbarrier_count && r->outcome == SYNC_GOING; i++)
             check_mbarrier(r, &r->mbarriers[c * r->p->mbarrier_count + i], end);
+        vec_foreach(const struct sync_far, far, &r->far)
+            if (far->cta == c && end->known[far->strand] < far->at)
+                tir_sync_fail(r, TIR_E_SYNC_RACE, far->by, NULL, NULL,
+                              "the CTA whose shared memory %s reaches may have ended: it waits "
+                              "neither for an mbarrier nor for the cluster behind it",
+                              tir_ops[far->by->op].name);
     }
 }

@@ -42,14 +42,39 @@ struct sync_clock *tir_sync_clock(const struct sync_who *who)
     return &who->agent->threads[who->thread].clock;
 }
 
+static bool has_peers(const struct sync_agent *a)
+{
+    return a->warps > 1;
+}
+
+// Are all lanes of thread t among those of thread `among`?
+static bool is_within(const struct sync_agent *a, uint32_t t, uint32_t among)
+{
+    const struct sync_thread *x = &a->threads[t], *y = &a->threads[among];
+    if (t == among || !y->mask)
+        return true;
+    if (!x->mask || y->elected || x->elected)
+        return false;
+    for (uint32_t w = 0; w < a->warps; w++)
+        if (x->mask[w] & ~y->mask[w])
+            return false;
+    return true;
+}
+
 void tir_sync_acquire(const struct sync_run *r, const struct sync_who *who,
                       const struct sync_clock *from)
 {
     struct sync_agent *a = who->agent;
-    for (uint32_t t = 0; t < a->thread_count; t++)
-        if (who->thread == 0 || t == who->thread)
-            tir_sync_join(r, &a->threads[t].clock, from);
+    for (uint32_t t = 0; t < a->thread_count; t++) {
+        if (!is_within(a, t, who->thread))
+            continue;
+        tir_sync_join(r, &a->threads[t].clock, from);
+        if (has_peers(a))
+            tir_sync_join(r, &a->threads[t].peers, from);
+    }
     tir_sync_join(r, &a->all, from);
+    if (has_peers(a))
+        tir_sync_join(r, &a->all_peers, from);
 }
 
 void tir_sync_learn(struct sync_agent *a, uint16_t strand, uint32_t at)
@@ -73,54 +98,83 @@ static void step(struct sync_agent *a, uint32_t thread)
 void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct sync_clock *into)
 {
     struct sync_agent *a = who->agent;
-    tir_sync_join(r, into, who->thread ? tir_sync_clock(who) : &a->all);
-    for (uint32_t t = 0; t < a->thread_count; t++)
-        if (who->thread == 0 || t == who->thread)
-            step(a, t);
+    if (!who->thread)
+        tir_sync_join(r, into, &a->all);
+    for (uint32_t t = 0; t < a->thread_count; t++) {
+        if (!is_within(a, t, who->thread))
+            continue;
+        if (who->thread)
+            tir_sync_join(r, into, &a->threads[t].clock);
+        step(a, t);
+    }
     tir_sync_learn(a, a->events, a->all.known[a->events] + 1);
 }
 
 void tir_sync_warp(struct sync_run *r, struct sync_agent *a)
 {
-    for (uint32_t t = 0; t < a->thread_count; t++)
+    for (uint32_t t = 0; t < a->thread_count; t++) {
         tir_sync_join(r, &a->threads[t].clock, &a->all);
+        if (has_peers(a))
+            tir_sync_join(r, &a->threads[t].peers, &a->all_peers);
+    }
     for (uint32_t t = 0; t < a->thread_count; t++)
         step(a, t);
 }
 
-static void fence(const struct sync_run *r, struct sync_clock *c)
+// What `c` knows, into what `all` knows with a fence behind it.
+static void fence(const struct sync_run *r, struct sync_clock *c, struct sync_clock *all)
 {
     memcpy(c->fenced, c->known, r->strand_count * sizeof *c->fenced);
+    join(all->fenced, c->fenced, r->strand_count);
 }
 
 void tir_sync_fence(const struct sync_run *r, const struct sync_who *who)
 {
     struct sync_agent *a = who->agent;
-    for (uint32_t t = 0; t < a->thread_count; t++)
-        if (who->thread == 0 || t == who->thread)
-            fence(r, &a->threads[t].clock);
+    for (uint32_t t = 0; t < a->thread_count; t++) {
+        if (!is_within(a, t, who->thread))
+            continue;
+        fence(r, &a->threads[t].clock, &a->all);
+        if (has_peers(a))
+            fence(r, &a->threads[t].peers, &a->all_peers);
+    }
     if (who->thread == 0)
-        fence(r, &a->all);
-    for (uint32_t i = 0; who->thread && i < r->strand_count; i++)
-        a->all.fenced[i] = TIR_MAX(a->all.fenced[i], tir_sync_clock(who)->fenced[i]);
+        fence(r, &a->all, &a->all);
+    if (who->thread == 0 && has_peers(a))
+        fence(r, &a->all_peers, &a->all_peers);
     for (uint32_t t = 0; t < a->thread_count; t++)
-        if (who->thread == 0 || t == who->thread)
+        if (is_within(a, t, who->thread))
             step(a, t);
 }
 
-uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, uint32_t lane)
+static bool is_thread(const struct sync_agent *a, const struct sync_thread *t, const uint32_t *mask,
+                      bool elected)
+{
+    return t->elected == elected && !memcmp(t->mask, mask, a->warps * sizeof *mask);
+}
+
+uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, const uint32_t *mask,
+                         bool elected)
 {
     for (uint32_t t = 1; t < a->thread_count; t++)
-        if (a->threads[t].lane == lane)
+        if (is_thread(a, &a->threads[t], mask, elected))
             return t;
     if (a->thread_count == SYNC_THREADS) {
         r->outcome = SYNC_GIVEN_UP;
         return 0;
     }
-    struct sync_thread *t = &a->threads[a->thread_count];
-    *t = (struct sync_thread){.clock = t->clock, .lane = lane};
-    tir_sync_join(r, &t->clock, &a->threads[0].clock);
+    uint32_t new = a->thread_count++;
+    struct sync_thread *t = &a->threads[new];
+    *t = (struct sync_thread){
+        .clock = t->clock, .peers = t->peers, .mask = mask, .elected = elected};
+    for (uint32_t of = 0; of < new; of++) {
+        if (!is_within(a, new, of))
+            continue;
+        tir_sync_join(r, &t->clock, &a->threads[of].clock);
+        if (has_peers(a))
+            tir_sync_join(r, &t->peers, &a->threads[of].peers);
+    }
     t->data = tir_sync_strand(r);
     t->clock.known[t->data] = a->all.known[t->data] = 1;
-    return a->thread_count++;
+    return new;
 }

@@ -6,6 +6,8 @@
 // row are told apart; buffers that share bytes are compared by the bytes their boxes span. A record
 // goes when a later write that is ordered after it covers it, or when the same strand makes the
 // same access again.
+//
+// Two accesses of one agent are compared twice: as made by two lanes of a warp, and by two warps.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -64,10 +66,28 @@ static int64_t element_of(const struct sync_run *r, const struct sync_agent *a,
     return element;
 }
 
-// A point is an element and the thread that touches it.
-static int64_t point_of(const struct sync_agent *a, int64_t element, uint32_t i)
+// A point is an element and the thread that touches it. Which lane elect_sync picks is not known:
+// it is a thread of its own.
+static int64_t point_of(const struct sync_who *who, int64_t element, uint32_t i)
 {
-    return element * SYNC_POINT + a->cta * 1024 + a->first_warp * SYNC_LANES + i;
+    const struct sync_agent *a = who->agent;
+    return element * SYNC_POINT + (a->threads[who->thread].elected ? SYNC_CLUSTER : 0) +
+           a->cta * SYNC_CTA_THREADS + a->first_warp * SYNC_LANES + i;
+}
+
+static int64_t element_at(int64_t point)
+{
+    return point / SYNC_POINT;
+}
+
+static int64_t thread_at(int64_t point)
+{
+    return point % SYNC_CLUSTER;
+}
+
+static bool in_one_warp(int64_t x, int64_t y)
+{
+    return thread_at(x) / SYNC_LANES == thread_at(y) / SYNC_LANES;
 }
 
 static void sort_points(int64_t *points, uint32_t count)
@@ -79,11 +99,20 @@ static void sort_points(int64_t *points, uint32_t count)
         }
 }
 
+// Has each thread an element of its own?
+static bool are_apart(const struct sync_record *access)
+{
+    for (uint32_t i = 1; i < access->point_count; i++)
+        if (element_at(access->points[i]) == element_at(access->points[i - 1]))
+            return false;
+    return true;
+}
+
 void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                      const struct sync_buffer *of, struct sync_record *access)
 {
     const struct sync_agent *a = who->agent;
-    bool each = false, apart = true;
+    bool each = false;
     for (uint32_t d = 0; d < of->rank; d++) {
         enum sync_kind kind = tir_sync_value(r, a, tir_ref_indices(inst)[d]).kind;
         if (kind != SYNC_INT && kind != SYNC_EACH)
@@ -92,7 +121,7 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
     }
     uint32_t count = a->warps * SYNC_LANES, n = 0;
     int64_t *points = arena_array(r->arena, int64_t, count);
-    uint64_t same = inst->block->owner ? inst->block->owner->id + 1 : 1;
+    uint64_t same = (inst->block->owner ? inst->block->owner->id + 1 : 1) * SYNC_CTAS + a->cta;
     for (uint32_t i = 0; i < count; i++) {
         if (who->mask && !(who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1))
             continue;
@@ -100,17 +129,41 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
         same = same * UINT64_C(0x100000001b3) ^
                (uint64_t)(element - (int64_t)(a->first_warp * SYNC_LANES + i));
         if (element >= 0)
-            points[n++] = point_of(a, element, i);
+            points[n++] = point_of(who, element, i);
     }
     r->p->work += count / 4;
     sort_points(points, n);
-    for (uint32_t i = 1; i < n; i++)
-        apart &= points[i] / SYNC_POINT != points[i - 1] / SYNC_POINT;
     access->points = points;
     access->point_count = n;
     access->exact = true;
     if (each)
-        access->same = apart ? same | 1 : 0;
+        access->same = are_apart(access) ? same | 1 : 0;
+}
+
+// Threads that store to one element in one statement leave one of their values: of the lanes of a
+// warp that may be meant, if the values are equal.
+void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
+                          const struct sync_buffer *of, const struct sync_record *access)
+{
+    bool equal = false, asked = false;
+    for (uint32_t i = 1; i < access->point_count; i++) {
+        int64_t x = access->points[i - 1], y = access->points[i];
+        if (element_at(x) != element_at(y))
+            continue;
+        if (!asked && in_one_warp(x, y)) {
+            asked = true;
+            equal = !tir_sync_varies(r->p, store->operands[TIR_STORE_VALUE]);
+        }
+        if (equal && in_one_warp(x, y))
+            continue;
+        const char *name = r->p->roots.at[of->root].alloc->name;
+        tir_sync_fail(r, TIR_E_SYNC_RACE, store, NULL, NULL,
+                      "threads %lld and %lld store to one element of %s in this statement",
+                      (long long)(thread_at(x) % SYNC_CTA_THREADS),
+                      (long long)(thread_at(y) % SYNC_CTA_THREADS),
+                      name ? name : "a shared buffer");
+        return;
+    }
 }
 
 static bool boxes_meet(const struct sync_box *a, const struct sync_box *b, uint32_t rank)
@@ -148,28 +201,32 @@ static bool point_in_box(const struct sync_root *root, int64_t element, const st
     return true;
 }
 
-// Does one thread touch an element of a, and another one the same of b?
+// The pairs of threads that two accesses may be of.
+enum pairs { NO_PAIRS = 0, IN_A_WARP = 1, OF_TWO_WARPS = 2, ALL_PAIRS = 3 };
+
+// Does one thread of such a pair touch an element of a, and the other one the same of b?
 static bool points_meet(const struct sync_root *root, const struct sync_record *a,
-                        const struct sync_record *b)
+                        const struct sync_record *b, enum pairs pairs)
 {
     if (!a->points)
-        return points_meet(root, b, a);
+        return points_meet(root, b, a, pairs);
     if (!b->points) {
         for (uint32_t i = 0; i < a->point_count; i++)
-            if (point_in_box(root, a->points[i] / SYNC_POINT, &b->box))
+            if (point_in_box(root, element_at(a->points[i]), &b->box))
                 return true;
         return false;
     }
-    for (uint32_t i = 0, j = 0; i < a->point_count && j < b->point_count;) {
-        int64_t x = a->points[i], y = b->points[j];
-        if (x / SYNC_POINT == y / SYNC_POINT && x != y)
-            return true;
-        // Equal: the next one may be of the same element and another thread.
-        bool more = i + 1 < a->point_count && a->points[i + 1] / SYNC_POINT == x / SYNC_POINT;
-        if (x == y ? more : x < y)
-            i++;
-        else
-            j++;
+    for (uint32_t i = 0, first = 0; i < a->point_count; i++) {
+        int64_t x = a->points[i];
+        while (first < b->point_count && element_at(b->points[first]) < element_at(x))
+            first++;
+        for (uint32_t j = first; j < b->point_count; j++) {
+            int64_t y = b->points[j];
+            if (element_at(x) != element_at(y))
+                break;
+            if (x != y && pairs & (in_one_warp(x, y) ? IN_A_WARP : OF_TWO_WARPS))
+                return true;
+        }
     }
     return false;
 }
@@ -214,12 +271,17 @@ static void span_of(const struct sync_root *root, const struct sync_box *box, in
     *end = root->begin + high;
 }
 
-static bool is_ordered(const struct sync_who *who, const struct sync_record *old,
-                       const struct sync_record *now)
+// Of the pairs of threads that old and now are of: those that are not ordered, by proxy fences too
+// if that is asked.
+static enum pairs unordered(const struct sync_who *who, const struct sync_record *old,
+                            const struct sync_record *now, bool fences)
 {
-    const struct sync_clock *c = tir_sync_clock(who);
-    bool needs_fence = now->async && !old->async && old->access != SYNC_READ;
-    return (needs_fence ? c->fenced : c->known)[old->strand] >= old->at;
+    const struct sync_thread *t = &who->agent->threads[who->thread];
+    bool fence = fences && now->async && !old->async && old->access != SYNC_READ;
+    uint32_t warp = (fence ? t->clock.fenced : t->clock.known)[old->strand], others = warp;
+    if (old->agent == who->agent->id && who->agent->warps > 1)
+        others = (fence ? t->peers.fenced : t->peers.known)[old->strand];
+    return (warp < old->at ? IN_A_WARP : NO_PAIRS) | (others < old->at ? OF_TWO_WARPS : NO_PAIRS);
 }
 
 // Each element by one thread both times, in program order, but for what that thread only started.
@@ -232,14 +294,14 @@ static bool same_threads(const struct sync_who *who, const struct sync_record *o
            who->agent->all.known[old->strand] >= old->at;
 }
 
-static bool may_conflict(const struct sync_who *who, const struct sync_record *old,
-                         const struct sync_record *now)
+static enum pairs may_conflict(const struct sync_who *who, const struct sync_record *old,
+                               const struct sync_record *now)
 {
     if (old->access == SYNC_READ && now->access == SYNC_READ)
-        return false;
+        return NO_PAIRS;
     if (old->access == SYNC_UPDATE && now->access == SYNC_UPDATE)
-        return false;
-    return !same_threads(who, old, now) && !is_ordered(who, old, now);
+        return NO_PAIRS;
+    return same_threads(who, old, now) ? NO_PAIRS : unordered(who, old, now, true);
 }
 
 static const char *name_of(const struct tir_inst *inst)
@@ -276,11 +338,10 @@ static tir_str part_name(struct sync_run *r, uint32_t root, const struct sync_bo
 static void report(struct sync_run *r, const struct sync_who *who, uint32_t root,
                    const struct sync_record *old, const struct sync_record *now)
 {
-    const struct sync_clock *c = tir_sync_clock(who);
     tir_str part = part_name(r, root, &now->box);
     uint32_t line = tir_sync_line(r->p, old->by);
     const char *by = name_of(now->by), *other = name_of(old->by);
-    if (c->known[old->strand] >= old->at) {
+    if (!unordered(who, old, now, false)) {
         tir_sync_fail(r, TIR_E_SYNC_FENCE, now->by, old->by, "this is the ordinary write",
                       "%s reaches " STR_FMT " by the asynchronous proxy, which may not see what "
                       "%s of line %u wrote: no fence(of = async_shared) between them",
@@ -322,7 +383,7 @@ static bool is_superseded(const struct sync_who *who, const struct sync_record *
         return old->by == now->by && old->strand == now->strand && same_points(old, now);
     if (!box_covers(&now->box, &old->box, rank))
         return false;
-    if (now->access == SYNC_WRITE && is_ordered(who, old, now))
+    if (now->access == SYNC_WRITE && !unordered(who, old, now, true))
         return true;
     return old->strand == now->strand && old->access == now->access && old->async == now->async &&
            old->same == now->same;
@@ -362,14 +423,14 @@ static bool owners_differ(const struct sync_record *a, const struct sync_record 
 // Whether two threads are sure to touch the same element: in global memory, where threads mostly
 // come back to their own, that two boxes meet is not enough.
 static bool surely_meet(const struct sync_root *root, const struct sync_record *old,
-                        const struct sync_record *now)
+                        const struct sync_record *now, enum pairs pairs)
 {
     uint32_t rank = root->alloc->type->rank;
     const struct tir_layout *a = old->layout, *b = now->layout;
     if (!old->exact || !now->exact || !boxes_meet(&old->box, &now->box, rank))
         return false;
     if ((old->points && now->points) || (old->crew && now->crew && old->crew != now->crew))
-        return (!old->points && !now->points) || points_meet(root, old, now);
+        return (!old->points && !now->points) || points_meet(root, old, now, pairs);
     return !old->points && !now->points && a && b && !a->replica_count && !b->replica_count &&
            owners_differ(old, now, rank);
 }
@@ -383,7 +444,8 @@ static void access_tensor(struct sync_run *r, const struct sync_who *who,
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->records.len; i++) {
         struct sync_record *old = &s->records.at[i];
-        if (may_conflict(who, old, now) && surely_meet(root, old, now)) {
+        enum pairs pairs = may_conflict(who, old, now);
+        if (pairs && surely_meet(root, old, now, pairs)) {
             report(r, who, b->root, old, now);
             return;
         }
@@ -395,12 +457,36 @@ static void access_tensor(struct sync_run *r, const struct sync_who *who,
         vec_push(r->arena, &s->records, *now);
 }
 
+// The CTA of the buffer must have started, and may not have ended: that is looked at in the end.
+static void access_far(struct sync_run *r, const struct sync_who *who, uint32_t cta,
+                       const struct sync_record *now)
+{
+    bool started = false;
+    for (uint32_t i = 0; i < r->agent_count; i++)
+        started |= r->agents[i].cta == cta && tir_sync_clock(who)->known[r->agents[i].events];
+    if (!started) {
+        tir_sync_fail(r, TIR_E_SYNC_RACE, now->by, NULL, NULL,
+                      "the CTA whose shared memory this %s may not have started: no barrier of the "
+                      "cluster before it",
+                      now->access == SYNC_READ ? "reads" : "writes");
+        return;
+    }
+    vec_foreach(struct sync_far, old, &r->far)
+        if (old->cta == cta && old->strand == now->strand) {
+            old->by = now->by;
+            old->at = now->at;
+            return;
+        }
+    vec_push(r->arena, &r->far, ((struct sync_far){now->by, cta, now->at, now->strand}));
+}
+
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
                      struct sync_record now)
 {
     const struct sync_root *root = &r->p->roots.at[b->root];
     const struct tir_type *t = root->alloc->type;
     struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + b->root];
+    now.agent = (uint16_t)who->agent->id;
     now.box = b->box;
     now.exact = now.points || b->exact;
     if (root->is_tensor) {
@@ -409,6 +495,8 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
     }
     if (is_empty(&now.box, t->rank))
         return;
+    if (b->cta != who->agent->cta && !now.async)
+        access_far(r, who, b->cta, &now);
     r->p->work += s->records.len / 4 + 1;
     for (uint32_t i = 0; i < s->records.len;) {
         struct sync_record *old = &s->records.at[i];
@@ -416,8 +504,9 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
             i++;
             continue;
         }
-        bool conflict = may_conflict(who, old, &now) &&
-                        ((!old->points && !now.points) || points_meet(root, old, &now));
+        enum pairs pairs = may_conflict(who, old, &now);
+        bool conflict =
+            pairs && ((!old->points && !now.points) || points_meet(root, old, &now, pairs));
         if (conflict && old->exact && now.exact) {
             report(r, who, b->root, old, &now);
             return;

@@ -344,6 +344,24 @@ static struct bitset slice_of(struct sync_program *p, struct tir_value *const *o
     return found;
 }
 
+bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
+{
+    if (v->kind == TIR_VALUE_CONST)
+        return false;
+    struct bitset from = slice_of(p, &v, 1);
+    tir_foreach_inst(inst, p->f) {
+        if (!inst->result_count || !bitset_has(&from, inst->results[0]->id))
+            continue;
+        bool lane =
+            inst->op == TIR_OP_TID || inst->op == TIR_OP_LANEID || inst->op == TIR_OP_TID_IN_WG;
+        bool load = inst->op == TIR_OP_LOAD && tir_ref_base(inst)->type->space != TIR_SPACE_LOCAL;
+        if (lane || !(tir_has_trait(inst, TIR_PURE) || inst->region_count || load ||
+                      inst->op == TIR_OP_VOTE))
+            return true;
+    }
+    return false;
+}
+
 // Notes that some values, which go by `step`, decide how often a loop runs. False: no argument
 // does.
 static bool use_args(struct sync_program *p, struct tir_value *const *of, uint32_t count,

@@ -98,13 +98,8 @@ static struct sync_lanes lanes_where(struct sync_run *r, struct sync_agent *a,
     if (all || r->outcome != SYNC_GOING || !is_uniform(r, a, mask))
         return *within;
     struct sync_lanes out = {.mask = mask, .count = bits_of(mask[0])};
-    uint32_t lane = SYNC_PART;
-    if (out.count == 1)
-        for (lane = 0; !(mask[0] >> lane & 1);)
-            lane++;
     if (out.count)
-        out.thread = tir_sync_thread(
-            r, a, lane < SYNC_LANES && wanted && cond->elected ? SYNC_ELECTED : lane);
+        out.thread = tir_sync_thread(r, a, mask, out.count == 1 && wanted && cond->elected);
     return out;
 }
 

@@ -35,6 +35,7 @@ static void add_agent(struct sync_run *r, uint32_t cta, uint32_t first, uint32_t
     a->visits = arena_array(r->arena, uint32_t, p->f->inst_count);
     a->buffers = arena_array(r->arena, struct sync_buffer, p->buffer_count);
     a->tensors = arena_array(r->arena, struct sync_buffer, p->roots.len + 1);
+    a->own = arena_array(r->arena, struct sync_own, warps * SYNC_LANES);
     find_constants(r, a);
 }
 
@@ -48,13 +49,21 @@ static struct sync_clock take_clock(const struct sync_run *r, size_t *at)
 // One block for all, so that it is cleared at once.
 static void make_clocks(struct sync_run *r, uint32_t barriers)
 {
-    size_t count = r->agent_count * (SYNC_THREADS + 1) + 2 * barriers, at = 0;
+    size_t count = 2 * barriers, at = 0;
+    for (uint32_t i = 0; i < r->agent_count; i++)
+        count += (SYNC_THREADS + 1) * (r->agents[i].warps > 1 ? 2 : 1);
     r->clock_words = count * 2 * r->p->strands;
     r->clocks = arena_array(r->arena, uint32_t, r->clock_words);
     for (uint32_t i = 0; i < r->agent_count; i++) {
-        r->agents[i].all = take_clock(r, &at);
+        struct sync_agent *a = &r->agents[i];
+        a->all = take_clock(r, &at);
         for (uint32_t t = 0; t < SYNC_THREADS; t++)
-            r->agents[i].threads[t].clock = take_clock(r, &at);
+            a->threads[t].clock = take_clock(r, &at);
+        if (a->warps == 1)
+            continue;
+        a->all_peers = take_clock(r, &at);
+        for (uint32_t t = 0; t < SYNC_THREADS; t++)
+            a->threads[t].peers = take_clock(r, &at);
     }
     r->seen_count = (size_t)barriers * 2 * r->agent_count;
     r->seen = arena_array(r->arena, struct sync_seen, r->seen_count);
@@ -145,11 +154,16 @@ static void reset_agent(struct sync_run *r, struct sync_agent *a)
                              .buffers = old.buffers,
                              .tensors = old.tensors,
                              .visits = old.visits,
+                             .own = old.own,
                              .all = old.all,
+                             .all_peers = old.all_peers,
                              .thread_count = 1,
                              .depth = 1};
-    for (uint32_t t = 0; t < SYNC_THREADS; t++)
+    for (uint32_t t = 0; t < SYNC_THREADS; t++) {
         a->threads[t].clock = old.threads[t].clock;
+        a->threads[t].peers = old.threads[t].peers;
+    }
+    memset(a->own, 0, a->warps * SYNC_LANES * sizeof *a->own);
     reset_values(r, a);
     a->events = tir_sync_strand(r);
     a->threads[0].data = tir_sync_strand(r);

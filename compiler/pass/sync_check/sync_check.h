@@ -5,13 +5,17 @@
 // An *agent* is a set of warps of one CTA that the program cannot tell apart: they run the same
 // instructions with the same decisions. Of such a set the first warp is an agent and the others are
 // another, so that two of them can be seen to conflict. An agent has *threads*: 0 stands for every
-// lane of its warps, the others for single lanes that the program names (elect_sync, laneid() ==
-// 0).
+// lane of its warps, the others for lanes that run a block by themselves (laneid() < 16, the one
+// that elect_sync picks).
 //
 // A *clock* holds one number per *strand*, a source of events that come one after the other: the
 // accesses of all lanes of an agent, those of one lane, its converged events, its groups of
 // asynchronous work, the phases of an mbarrier. Event n of a strand lies before what a thread does
 // now if the thread's clock has at least n there.
+//
+// What a thread knows of its own warp is not what it knows of the other warps of its agent, though
+// they have the same strands: of those it has a clock of its own, `peers`, which warp_sync does not
+// move on.
 #ifndef TIR_PASS_SYNC_CHECK_SYNC_CHECK_H
 #define TIR_PASS_SYNC_CHECK_SYNC_CHECK_H
 
@@ -30,7 +34,7 @@ enum {
     SYNC_LANES = 32,
     SYNC_STRANDS = 64, // to begin with
     SYNC_MOST_STRANDS = 4096,
-    SYNC_THREADS = 5, // of an agent: all its lanes, and up to four that are named
+    SYNC_THREADS = 9, // of an agent: all its lanes, and up to eight sets of them
     SYNC_AGENTS = 256,
     SYNC_CLASSES = 16,   // of the warps of a CTA
     SYNC_CTAS = 16,      // of a cluster
@@ -39,9 +43,9 @@ enum {
     SYNC_RECORDS = 1024, // of one buffer
     SYNC_STORES = 64,    // of one tensor that are remembered
     SYNC_SPLITS = 8,
-    SYNC_POINT = 1024 * SYNC_CTAS, // threads of a cluster
-    SYNC_ELECTED = 32,             // as the name of a lane: the one elect_sync picks
-    SYNC_PART = 33                 // several lanes, but not all
+    SYNC_CTA_THREADS = 1024,
+    SYNC_CLUSTER = SYNC_CTA_THREADS * SYNC_CTAS, // threads
+    SYNC_POINT = 2 * SYNC_CLUSTER // those, and the same again as picked by elect_sync
 };
 
 struct sync_clock { // by strand
@@ -79,6 +83,7 @@ struct sync_record { // an access that was made
     struct sync_box box;
     uint64_t same;         // accesses with equal keys give each thread the same elements; 0: none
     const int64_t *points; // element * SYNC_POINT + thread, sorted; NULL: the whole box
+    uint16_t agent;
     uint32_t point_count;
     uint32_t at;
     uint16_t strand;
@@ -124,7 +129,9 @@ struct sync_value {
 
 struct sync_thread {
     struct sync_clock clock;
-    uint32_t lane;                    // which one, SYNC_ELECTED or SYNC_PART
+    struct sync_clock peers;          // what it knows of the other warps of its agent
+    const uint32_t *mask;             // its lanes, of each warp; NULL: all
+    bool elected;                     // the lane that elect_sync picks, whichever it is
     uint16_t data;                    // strand of its accesses
     uint16_t bulk;                    // strand of its groups of stores; 0: none yet
     uint32_t bulk_closed, bulk_done;  // groups committed, and known to have read
@@ -154,6 +161,10 @@ struct sync_frame {               // a block that is being run
     bool merges; // an if whose other block ran for other lanes
 };
 
+struct sync_own { // groups of cp.async of one thread
+    uint32_t closed, done;
+};
+
 struct sync_agent {
     uint32_t id, cta;
     uint32_t first_warp, warps;
@@ -164,14 +175,16 @@ struct sync_agent {
     struct sync_buffer *buffers;  // of values, by sync_program.buffer_of
     struct sync_buffer *tensors;  // by root
     uint32_t *visits;             // by instruction id
-    struct sync_clock all;        // what its lanes know together
+    struct sync_clock all;        // what the lanes of a warp know together
+    struct sync_clock all_peers;  // and of the other warps of the agent
+    struct sync_own *own;         // by thread
     struct sync_thread threads[SYNC_THREADS];
     uint32_t thread_count;
-    uint16_t events;                   // strand of converged events
-    uint16_t wgmma;                    // strand of its groups of products; 0: none yet
-    uint16_t copies;                   // strand of its groups of cp.async; 0: none yet
-    uint32_t wgmma_closed, wgmma_done; // groups
-    uint32_t copies_closed;
+    uint16_t events;                       // strand of converged events
+    uint16_t wgmma;                        // strand of its groups of products; 0: none yet
+    uint16_t copies;                       // strand of its groups of cp.async; 0: none yet
+    uint32_t wgmma_closed, wgmma_done;     // groups
+    uint32_t copies_closed;                // by all its threads
     uint32_t copies_group;                 // that the last copy is in
     const struct tir_inst *copies_last;    // NULL: none
     struct sync_split splits[SYNC_SPLITS]; // that were met last
@@ -277,6 +290,12 @@ struct sync_program {
 
 // One replay.
 
+struct sync_far { // the last access of a strand to shared memory of another CTA
+    const struct tir_inst *by;
+    uint32_t cta, at;
+    uint16_t strand;
+};
+
 // AGAIN: more agents are needed, or more strands.
 enum sync_outcome { SYNC_GOING, SYNC_FAILED, SYNC_AGAIN, SYNC_GIVEN_UP };
 
@@ -309,6 +328,7 @@ struct sync_run {
     uint32_t threads_left;           // that have not ended, of all CTAs
     struct sync_shadow *shadows;     // by CTA, then root
     struct sync_mbarrier *mbarriers; // by CTA, then root's first and index
+    VEC(struct sync_far) far;
     // Made when they are first used; the last is the cluster's.
     struct sync_named *named[SYNC_CTAS][SYNC_BARRIERS + 1];
 };
@@ -333,6 +353,9 @@ bool tir_sync_prepare(struct sync_program *p);
 
 // tensors.c: which tensors the replay looks at, and in which CTAs may meet.
 void tir_sync_find_tensors(struct sync_program *p);
+
+// May a value differ from lane to lane of a warp? As the text says, whether it is replayed or not.
+bool tir_sync_varies(struct sync_program *p, struct tir_value *v);
 
 // counters.c: what loops count, and only to know when to end.
 void tir_sync_find_counters(struct sync_program *p);
@@ -378,7 +401,9 @@ void tir_sync_acquire(const struct sync_run *r, const struct sync_who *who,
 void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct sync_clock *into);
 void tir_sync_warp(struct sync_run *r, struct sync_agent *a); // the lanes meet
 void tir_sync_fence(const struct sync_run *r, const struct sync_who *who);
-uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, uint32_t lane);
+// The thread that stands for some lanes of the agent's warps.
+uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, const uint32_t *mask,
+                         bool elected);
 struct sync_clock *tir_sync_clock(const struct sync_who *who);
 void tir_sync_learn(struct sync_agent *a, uint16_t strand, uint32_t at); // in all its threads
 
@@ -393,6 +418,10 @@ void tir_sync_view(const struct sync_agent *a, const struct tir_inst *inst,
 // Where threads have single elements: those that `who` touches.
 void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                      const struct sync_buffer *of, struct sync_record *access);
+
+// Refuses a store by which threads touch the same element.
+void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
+                          const struct sync_buffer *of, const struct sync_record *access);
 
 // barrier.c: what threads meet at. Those that return false have to wait.
 bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
