@@ -4,7 +4,12 @@
 //
 // Groups of cp.async, of products and of bulk stores are strands: what is started belongs to the
 // group that the next commit closes, and a wait for all but n groups makes the older ones known.
-// Only the thread that waits for its own cp.async or stores knows; of products all lanes do.
+// Only the thread that waits for its own cp.async or stores knows.
+//
+// A product is one operation of four warps: wgmma.mma_async is performed "across a warpgroup", and
+// wgmma.commit_group makes a "new wgmma-group per warpgroup" (PTX ISA, asynchronous
+// warpgroup-level matrix instructions). So whoever has waited for a group knows that all four warps
+// have come to it, and that nothing of it reads shared memory any more.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -145,6 +150,10 @@ static void start_in_cta(struct sync_run *r, const struct sync_who *who,
     m->bytes -= bits / 8 * who->lanes * who->agent->warps;
     m->copy = inst;
     m->copy_phase = m->completed + 1;
+    // A copy that has come tells that whoever started it had done its waits.
+    const struct sync_agent *a = who->agent;
+    m->arriving.known[a->events] = TIR_MAX(m->arriving.known[a->events], a->all.known[a->events]);
+    tir_sync_pass(who->agent);
     tir_sync_complete(r, m, inst);
 }
 
@@ -227,11 +236,8 @@ static void check_registers(struct sync_run *r, struct sync_agent *a, const stru
 static void product(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
-    if (who->lanes != SYNC_LANES) {
-        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
-                      "only some lanes of a warp come to gemm_async");
+    if (!tir_sync_all_come(r, who, inst, SYNC_SAME))
         return;
-    }
     check_registers(r, a, inst);
     uint16_t strand = tir_sync_use_strand(r, &a->wgmma);
     // All lanes come to it with what they have loaded for A.
@@ -273,10 +279,45 @@ static uint32_t all_but(uint32_t closed, int64_t groups)
     return groups < (int64_t)closed ? closed - (uint32_t)groups : 0;
 }
 
-static void wait_products(struct sync_agent *a, int64_t groups)
+// The warpgroup that all warps of an agent are in; negative: they are in several.
+static int64_t warpgroup_of(const struct sync_agent *a)
 {
-    a->wgmma_done = TIR_MAX(a->wgmma_done, all_but(a->wgmma_closed, groups));
-    tir_sync_learn(a, a->wgmma, a->wgmma_done);
+    uint32_t first = a->first_warp / TIR_WARPGROUP;
+    uint32_t last = (a->first_warp + a->warps - 1) / TIR_WARPGROUP;
+    return first == last ? (int64_t)a->cta * SYNC_CTA_THREADS + first : -1;
+}
+
+// False: other warps of the warpgroup have not come to the group yet.
+static bool wait_products(struct sync_run *r, struct sync_agent *a, int64_t groups)
+{
+    uint32_t done = TIR_MAX(a->wgmma_done, all_but(a->wgmma_closed, groups));
+    int64_t warpgroup = warpgroup_of(a);
+    for (uint32_t i = 0; i < r->agent_count; i++)
+        if (warpgroup >= 0 && warpgroup_of(&r->agents[i]) == warpgroup &&
+            r->agents[i].wgmma_closed < done)
+            return false;
+    a->wgmma_done = done;
+    tir_sync_learn(a, a->wgmma, done);
+    for (uint32_t i = 0; i < r->agent_count && warpgroup >= 0 && done; i++) {
+        const struct sync_agent *other = &r->agents[i];
+        if (warpgroup_of(other) != warpgroup)
+            continue;
+        tir_sync_learn(a, other->wgmma, done);
+        if (other == a)
+            tir_sync_learn_of_peers(a, a->wgmma, done);
+        else if (other->wgmma_closed - done < SYNC_GROUPS)
+            tir_sync_learn(a, other->events, other->wgmma_events[done % SYNC_GROUPS]);
+    }
+    return true;
+}
+
+static void commit_products(struct sync_run *r, struct sync_agent *a)
+{
+    a->wgmma_closed++;
+    a->wgmma_open = NULL;
+    a->wgmma_events[a->wgmma_closed % SYNC_GROUPS] = a->all.known[a->events];
+    tir_sync_pass(a);
+    r->phases++;
 }
 
 // Of copies each thread closes and knows its own alone; the lanes of a warp together know of a
@@ -299,9 +340,10 @@ static void commit_or_wait_copies(const struct sync_who *who, bool commit, int64
         a->all.known[a->copies] = TIR_MAX(a->all.known[a->copies], done);
 }
 
-static void await(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+static bool await(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
 {
-    wait_products(a, tir_attr_int(inst, TIR_ATTR_groups, 0));
+    if (!wait_products(r, a, tir_attr_int(inst, TIR_ATTR_groups, 0)))
+        return false;
     a->await_time = ++a->now;
     for (uint32_t i = 0; i < inst->result_count; i++) {
         struct sync_value v = tir_sync_value(r, a, inst->operands[i]);
@@ -312,10 +354,11 @@ static void await(struct sync_run *r, struct sync_agent *a, const struct tir_ins
                                 "commit_group(engine = wgmma) between them"
                               : "the product of line %u is in a group that this does not wait for",
                           tir_sync_line(r->p, v.by));
-            return;
+            return true;
         }
         a->slots[inst->results[i]->id] = (struct sync_value){.kind = SYNC_TILE, .made = a->now};
     }
+    return true;
 }
 
 static void commit_or_wait_bulk(const struct sync_who *who, bool commit, int64_t groups)
@@ -338,23 +381,18 @@ static void commit_or_wait_bulk(const struct sync_who *who, bool commit, int64_t
     }
 }
 
-void tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+bool tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
     bool commit = inst->op == TIR_OP_COMMIT_GROUP;
     int64_t groups = tir_attr_int(inst, TIR_ATTR_groups, 0);
-    if (inst->op == TIR_OP_AWAIT) {
-        await(r, a, inst);
-        return;
-    }
+    if (inst->op == TIR_OP_AWAIT)
+        return await(r, a, inst);
     switch ((int)tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
     case TIR_WORD_engine_wgmma:
-        if (commit) {
-            a->wgmma_closed++;
-            a->wgmma_open = NULL;
-        } else {
-            wait_products(a, groups);
-        }
+        if (!commit)
+            return wait_products(r, a, groups);
+        commit_products(r, a);
         break;
     case TIR_WORD_engine_tma:
     case TIR_WORD_engine_bulk:
@@ -364,6 +402,7 @@ void tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const str
         commit_or_wait_copies(who, commit, groups);
         break;
     }
+    return true;
 }
 
 bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)

@@ -3,7 +3,9 @@
 //
 // A copy's bytes arrive as soon as it is issued, since only the order that clocks give counts. A
 // phase that could complete again before somebody who waits for it has seen it is an error of its
-// own: after it, what is enabled stays enabled, and one schedule stands for all.
+// own: after it, what is enabled stays enabled, and one schedule stands for all. So is whoever
+// comes to a named barrier and does not know that its phase before is complete: he may be counted
+// there.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -184,12 +186,18 @@ static bool wait(struct sync_run *r, const struct sync_who *who, const struct ti
     struct sync_value parity = tir_sync_value(r, a, inst->operands[TIR_WAIT_PARITY]);
     if (!m || !tir_sync_is_ready(r, who, m, inst))
         return true;
-    if (parity.kind != SYNC_INT) {
+    int64_t wanted;
+    if (parity.kind == SYNC_EACH && !tir_sync_equal_among(a, who->mask, &parity, &wanted)) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
+                      "threads of one warp wait for phases of different parity here");
+        return true;
+    }
+    if (!tir_sync_equal_among(a, who->mask, &parity, &wanted)) {
         tir_sync_unchecked(r->p, inst, "the parity it waits for depends on data");
         r->outcome = SYNC_GIVEN_UP;
         return true;
     }
-    if (((m->completed + 1) & 1) != (parity.number & 1))
+    if (((m->completed + 1) & 1) != (wanted & 1))
         return false;
     tir_sync_acquire(r, who, &m->done);
     if (m->completed)
@@ -197,10 +205,30 @@ static bool wait(struct sync_run *r, const struct sync_who *who, const struct ti
     return true;
 }
 
+bool tir_sync_all_come(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                       enum sync_spread allowed)
+{
+    const char *what = inst->op == TIR_OP_BAR_SYNC || inst->op == TIR_OP_BAR_ARRIVE
+                           ? "this barrier"
+                           : tir_ops[inst->op].name;
+    if (who->lanes != SYNC_LANES)
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
+                      "only some lanes of a warp come to %s", what);
+    else if (who->spread > allowed && (who->spread == SYNC_EVERY_LANE ||
+                                       (who->spread == SYNC_WARPS && who->agent->warps > 1)))
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, who->data, "this asks data",
+                      "which %s come to %s depends on their data",
+                      who->spread == SYNC_WARPS ? "warps" : "lanes of a warp", what);
+    return r->outcome == SYNC_GOING;
+}
+
 static void complete_named(struct sync_run *r, struct sync_named *n)
 {
     tir_sync_join(r, &n->done, &n->arriving);
     n->completed++;
+    n->completes = n->last;
+    if (n->strand)
+        n->done.known[n->strand] = n->completed;
     r->phases++;
     n->arrived = 0;
     for (uint32_t i = 0; i < r->agent_count; i++)
@@ -212,10 +240,9 @@ static void come_to(struct sync_run *r, const struct sync_who *who, const struct
 {
     struct sync_agent *a = who->agent;
     bool quiet = inst->op == TIR_OP_CLUSTER_ARRIVE && tir_attr_int(inst, TIR_ATTR_relaxed, 0);
-    if (who->lanes != SYNC_LANES) {
-        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
-                      "only some lanes of a warp come to this barrier");
-    } else if (bitset_has(&n->here, a->id)) {
+    if (!tir_sync_all_come(r, who, inst, SYNC_SAME))
+        return;
+    if (bitset_has(&n->here, a->id)) {
         tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, n->last, "the last arrival before it",
                       "a warp comes to this barrier again before it is complete");
     } else if (n->arrived && n->expected != expected && inst->op != TIR_OP_CLUSTER_ARRIVE) {
@@ -224,6 +251,12 @@ static void come_to(struct sync_run *r, const struct sync_who *who, const struct
     } else if (n->arrived + a->warps * SYNC_LANES > expected) {
         tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, n->last, "the last arrival before it",
                       "more threads come to this barrier than the %u that it waits for", expected);
+    } else if (n->strand && tir_sync_clock(who)->known[n->strand] < n->completed) {
+        tir_sync_fail(
+            r, TIR_E_SYNC_BARRIER, inst, n->completes, "the last arrival of that phase",
+            "a warp may come to this barrier before its phase of line %u is complete, and "
+            "be counted there: nothing tells it that the phase is over",
+            tir_sync_line(r->p, n->completes));
     }
     if (r->outcome != SYNC_GOING)
         return;
@@ -348,8 +381,7 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
         come_to(r, who, inst, tir_sync_named(r, a->cta, named_id(inst)), threads);
         return true;
     case TIR_OP_WARP_SYNC:
-        if (who->lanes == SYNC_LANES)
-            tir_sync_warp(r, a);
+        tir_sync_meet_lanes(r, who, inst);
         return true;
     case TIR_OP_CLUSTER_ARRIVE:
     case TIR_OP_CLUSTER_WAIT:

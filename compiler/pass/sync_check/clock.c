@@ -86,6 +86,19 @@ void tir_sync_learn(struct sync_agent *a, uint16_t strand, uint32_t at)
     a->all.known[strand] = TIR_MAX(a->all.known[strand], at);
 }
 
+void tir_sync_learn_of_peers(struct sync_agent *a, uint16_t strand, uint32_t at)
+{
+    for (uint32_t t = 0; has_peers(a) && t < a->thread_count; t++)
+        a->threads[t].peers.known[strand] = TIR_MAX(a->threads[t].peers.known[strand], at);
+    if (has_peers(a))
+        a->all_peers.known[strand] = TIR_MAX(a->all_peers.known[strand], at);
+}
+
+void tir_sync_pass(struct sync_agent *a)
+{
+    tir_sync_learn(a, a->events, a->all.known[a->events] + 1);
+}
+
 // What comes after a release, or a fence, is later than what that covers.
 static void step(struct sync_agent *a, uint32_t thread)
 {
@@ -107,7 +120,7 @@ void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct syn
             tir_sync_join(r, into, &a->threads[t].clock);
         step(a, t);
     }
-    tir_sync_learn(a, a->events, a->all.known[a->events] + 1);
+    tir_sync_pass(a);
 }
 
 void tir_sync_warp(struct sync_run *r, struct sync_agent *a)

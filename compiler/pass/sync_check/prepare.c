@@ -80,6 +80,10 @@ static bool is_event(const struct tir_inst *inst)
     case TIR_OP_CLUSTER_WAIT:
     case TIR_OP_FENCE:
         return true;
+    case TIR_OP_SHUFFLE:
+    case TIR_OP_VOTE:
+    case TIR_OP_ELECT: // all lanes of a warp have to come
+        return inst->block->owner && inst->block->owner->op != TIR_OP_ROLE;
     default:
         return !is_opaque(inst) && touches_shared(inst);
     }
@@ -124,6 +128,10 @@ static void need_of_event(struct walker *w, const struct tir_inst *inst)
         break;
     case TIR_OP_STORE_ASYNC:
         need(w, inst->operands[0]);
+        break;
+    case TIR_OP_SHUFFLE:
+    case TIR_OP_VOTE:
+    case TIR_OP_ELECT:
         break;
     default:
         need_scalars(w, inst);
@@ -246,6 +254,10 @@ static enum sync_class class_of(const struct sync_program *p, const struct tir_i
         return SYNC_GROUP;
     case TIR_OP_GEMM_ASYNC:
         return SYNC_PRODUCT;
+    case TIR_OP_SHUFFLE:
+    case TIR_OP_VOTE:
+    case TIR_OP_ELECT:
+        return SYNC_WARP;
     case TIR_OP_IF:
     case TIR_OP_FOR:
     case TIR_OP_WHILE:

@@ -124,7 +124,8 @@ static uint64_t of_barriers(const struct sync_run *r, uint64_t h)
     for (uint32_t c = 0; c < r->p->ctas; c++)
         for (uint32_t i = 0; i <= SYNC_BARRIERS; i++)
             if (r->named[c][i])
-                h = mix(mix(h, r->named[c][i]->arrived), r->named[c][i]->here.words[0]);
+                h = of_event(r, r->named[c][i]->strand, r->named[c][i]->completed,
+                             mix(mix(h, r->named[c][i]->arrived), r->named[c][i]->here.words[0]));
     return h;
 }
 

@@ -27,14 +27,6 @@ static struct sync_frame *push(struct sync_run *r, struct sync_agent *a,
     return f;
 }
 
-static uint32_t bits_of(uint32_t m)
-{
-    uint32_t n = 0;
-    for (; m; m &= m - 1)
-        n++;
-    return n;
-}
-
 static void set_slot(struct sync_agent *a, const struct tir_value *v, struct sync_value x)
 {
     a->slots[v->id] = x;
@@ -58,67 +50,6 @@ static void carry(struct sync_run *r, struct sync_agent *a, struct tir_value *co
 
 // Branches.
 
-// All warps of an agent must have the same number of lanes in a block. False: the agent was split.
-static bool is_uniform(struct sync_run *r, const struct sync_agent *a, const uint32_t *mask)
-{
-    struct sync_program *p = r->p;
-    for (uint32_t w = 1; w < a->warps; w++) {
-        if (bits_of(mask[w]) == bits_of(mask[w - 1]))
-            continue;
-        uint32_t i = p->class_count;
-        if (i + 1 > SYNC_CLASSES) {
-            r->outcome = SYNC_GIVEN_UP;
-            return false;
-        }
-        p->class_count++;
-        for (; p->class_first[i] > a->first_warp + w; i--)
-            p->class_first[i + 1] = p->class_first[i];
-        p->class_first[i + 1] = a->first_warp + w;
-        r->outcome = SYNC_AGAIN;
-        return false;
-    }
-    return true;
-}
-
-// The lanes of `within` for which a condition is true, or is not.
-static struct sync_lanes lanes_where(struct sync_run *r, struct sync_agent *a,
-                                     const struct sync_lanes *within, const struct sync_value *cond,
-                                     bool wanted)
-{
-    uint32_t *mask = arena_array(r->arena, uint32_t, a->warps);
-    bool all = true;
-    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++)
-        if ((cond->each[i] != 0) == wanted)
-            mask[i / SYNC_LANES] |= UINT32_C(1) << i % SYNC_LANES;
-    for (uint32_t w = 0; w < a->warps; w++) {
-        uint32_t outer = within->mask ? within->mask[w] : UINT32_MAX;
-        mask[w] &= outer;
-        all &= mask[w] == outer;
-    }
-    if (all || r->outcome != SYNC_GOING || !is_uniform(r, a, mask))
-        return *within;
-    struct sync_lanes out = {.mask = mask, .count = bits_of(mask[0])};
-    if (out.count)
-        out.thread = tir_sync_thread(r, a, mask, out.count == 1 && wanted && cond->elected);
-    return out;
-}
-
-// Conditions that do not change are met again and again.
-static const struct sync_split *split_of(struct sync_run *r, struct sync_agent *a,
-                                         const struct sync_lanes *within,
-                                         const struct sync_value *cond)
-{
-    for (uint32_t i = 0; i < TIR_MIN(a->split_count, (uint32_t)SYNC_SPLITS); i++)
-        if (a->splits[i].each == cond->each && a->splits[i].within == within->mask)
-            return &a->splits[i];
-    struct sync_split *split = &a->splits[a->split_count++ % SYNC_SPLITS];
-    split->each = cond->each;
-    split->within = within->mask;
-    split->no = lanes_where(r, a, within, cond, false);
-    split->yes = lanes_where(r, a, within, cond, true);
-    return split;
-}
-
 // Runs one of an if's blocks, unless there is nothing in it.
 static bool enter_branch(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst,
                          uint32_t region, const struct sync_lanes *lanes)
@@ -130,40 +61,37 @@ static bool enter_branch(struct sync_run *r, struct sync_agent *a, const struct 
     return true;
 }
 
+// Among which threads may a condition that is not known differ?
+static void note_data(struct sync_run *r, const struct tir_inst *inst,
+                      const struct sync_value *cond, struct sync_lanes *lanes)
+{
+    if (cond->kind != SYNC_SYMBOL)
+        return;
+    if (cond->varies >= SYNC_EVERY_LANE)
+        tir_sync_unchecked(r->p, inst, "its condition depends on the data of each thread");
+    if (cond->varies <= lanes->spread || lanes->spread == SYNC_EVERY_LANE)
+        return;
+    lanes->spread = cond->varies;
+    lanes->data = inst;
+}
+
 static void branch(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
 {
     struct sync_value cond = tir_sync_value(r, a, inst->operands[0]);
-    const struct sync_lanes within = top(a)->lanes;
+    struct sync_lanes within = top(a)->lanes;
     if (cond.kind != SYNC_EACH) {
-        if (cond.varies)
-            tir_sync_unchecked(r->p, inst, "its condition depends on the data of each thread");
+        note_data(r, inst, &cond, &within);
         enter_branch(r, a, inst, tir_sync_decide(r, &cond, 2) ? 0 : 1, &within);
         return;
     }
-    const struct sync_split *split = split_of(r, a, &within, &cond);
+    const struct sync_split *split = tir_sync_split(r, a, &within, &cond);
     if (r->outcome != SYNC_GOING)
         return;
-    if (enter_branch(r, a, inst, 1, &split->no))
+    bool both = enter_branch(r, a, inst, 1, &split->no);
+    if (both)
         top(a)->merges = split->yes.count;
-    enter_branch(r, a, inst, 0, &split->yes);
-}
-
-// What an if gives where some lanes ran the one block and some the other.
-static struct sync_value merged(struct sync_run *r, const struct sync_agent *a,
-                                const struct sync_frame *f, struct sync_value first,
-                                struct sync_value second)
-{
-    bool known = (first.kind == SYNC_INT || first.kind == SYNC_EACH) &&
-                 (second.kind == SYNC_INT || second.kind == SYNC_EACH);
-    if (!known || !f->lanes.mask)
-        return second.kind == SYNC_INT || second.kind == SYNC_EACH ? first : second;
-    int64_t *each = arena_array(r->arena, int64_t, a->warps * SYNC_LANES);
-    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++) {
-        const struct sync_value *v =
-            f->lanes.mask[i / SYNC_LANES] >> i % SYNC_LANES & 1 ? &second : &first;
-        each[i] = v->kind == SYNC_EACH ? v->each[i] : v->number;
-    }
-    return tir_sync_each(a, each);
+    if (enter_branch(r, a, inst, 0, &split->yes))
+        top(a)->lies_on = both;
 }
 
 static void end_branch(struct sync_run *r, struct sync_agent *a, const struct sync_frame *f)
@@ -172,7 +100,7 @@ static void end_branch(struct sync_run *r, struct sync_agent *a, const struct sy
     for (uint32_t i = 0; i < f->owner->result_count; i++) {
         const struct tir_value *to = f->owner->results[i];
         struct sync_value x = tir_sync_value(r, a, yield->operands[i]);
-        set_slot(a, to, f->merges ? merged(r, a, f, a->slots[to->id], x) : x);
+        set_slot(a, to, f->merges ? tir_sync_merged(r, a, &f->lanes, a->slots[to->id], x) : x);
     }
 }
 
@@ -189,9 +117,78 @@ static int64_t bound_of(struct sync_run *r, const struct sync_agent *a, const st
     return x.kind == SYNC_EACH ? x.each[0] : INT64_MIN;
 }
 
+// The lanes for which a loop goes on; those that leave it keep the values that it carries. False:
+// none goes on.
+static bool narrow(struct sync_run *r, struct sync_agent *a, struct sync_frame *f,
+                   const int64_t *goes_on, struct tir_value *const *carried)
+{
+    struct sync_lanes left = tir_sync_lanes_where(r, a, &f->lanes, goes_on, false);
+    struct sync_lanes stay = tir_sync_lanes_where(r, a, &f->lanes, goes_on, true);
+    for (uint32_t i = 0; i < f->owner->result_count && left.count; i++) {
+        const struct tir_value *to = f->owner->results[i];
+        struct sync_value x = tir_sync_value(r, a, carried[i]);
+        set_slot(a, to, tir_sync_merged(r, a, &left, a->slots[to->id], x));
+    }
+    if (left.mask == f->lanes.mask && left.count)
+        return false;
+    f->lanes = stay;
+    return r->outcome == SYNC_GOING;
+}
+
+// The next round of a loop whose bounds differ from thread to thread. False: none has any.
+static bool next_of_each(struct sync_run *r, struct sync_agent *a, struct sync_frame *f)
+{
+    uint32_t count = a->warps * SYNC_LANES;
+    int64_t *at = arena_array(r->arena, int64_t, count);
+    int64_t *goes_on = arena_array(r->arena, int64_t, count);
+    for (uint32_t i = 0; i < count; i++) {
+        at[i] = f->begins[i] + f->round * f->step;
+        goes_on[i] = at[i] < f->ends[i];
+    }
+    r->p->work += count;
+    set_slot(a, f->block->args[0], tir_sync_each(a, at));
+    return narrow(r, a, f, goes_on, f->block->args + 1);
+}
+
+static const int64_t *numbers_of(struct sync_run *r, const struct sync_agent *a,
+                                 const struct sync_value *v)
+{
+    if (v->kind == SYNC_EACH)
+        return v->each;
+    int64_t *each = arena_array(r->arena, int64_t, a->warps * SYNC_LANES);
+    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++)
+        each[i] = v->number;
+    return each;
+}
+
+// A loop whose bounds are numbers, but not the same in every thread. False: it is another one.
+static bool start_for_each(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    struct sync_value begin = tir_sync_value(r, a, inst->operands[TIR_FOR_BEGIN]);
+    struct sync_value end = tir_sync_value(r, a, inst->operands[TIR_FOR_END]);
+    struct sync_value step = tir_sync_value(r, a, inst->operands[TIR_FOR_STEP]);
+    bool numbers = (begin.kind == SYNC_INT || begin.kind == SYNC_EACH) &&
+                   (end.kind == SYNC_INT || end.kind == SYNC_EACH) && step.kind == SYNC_INT;
+    if (!numbers || (begin.kind == SYNC_INT && end.kind == SYNC_INT))
+        return false;
+    const struct tir_block *body = inst->regions[0];
+    carry(r, a, body->args + 1, inst->operands + TIR_FOR_INIT, inst->result_count);
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        set_slot(a, inst->results[i], (struct sync_value){.kind = SYNC_UNSET});
+    struct sync_frame *f = push(r, a, inst, body);
+    f->begins = numbers_of(r, a, &begin);
+    f->ends = numbers_of(r, a, &end);
+    f->step = TIR_MAX(step.number, 1);
+    if (!next_of_each(r, a, f))
+        a->depth--;
+    return true;
+}
+
 static void start_for(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
 {
     const struct tir_block *body = inst->regions[0];
+    if (start_for_each(r, a, inst))
+        return;
     int64_t at = bound_of(r, a, inst->operands[TIR_FOR_BEGIN], inst);
     int64_t end = bound_of(r, a, inst->operands[TIR_FOR_END], inst);
     int64_t step = TIR_MAX(bound_of(r, a, inst->operands[TIR_FOR_STEP], inst), 1);
@@ -255,7 +252,21 @@ static void start_while(struct sync_run *r, struct sync_agent *a, const struct t
 {
     const struct tir_block *test = inst->regions[0];
     carry(r, a, test->args, inst->operands, inst->result_count);
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        set_slot(a, inst->results[i], (struct sync_value){.kind = SYNC_UNSET});
     push(r, a, inst, test);
+}
+
+// The lanes that are still in it leave a while.
+static void leave_while(struct sync_run *r, struct sync_agent *a, const struct sync_frame *f)
+{
+    const struct tir_block *test = f->owner->regions[0];
+    for (uint32_t i = 0; i < f->owner->result_count; i++) {
+        const struct tir_value *to = f->owner->results[i];
+        struct sync_value x = tir_sync_value(r, a, test->args[i]);
+        bool merges = a->slots[to->id].kind != SYNC_UNSET;
+        set_slot(a, to, merges ? tir_sync_merged(r, a, &f->lanes, a->slots[to->id], x) : x);
+    }
 }
 
 // The end of one of a while's two blocks.
@@ -275,15 +286,17 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
         return;
     }
     struct sync_value go = tir_sync_value(r, a, yield->operands[0]);
-    if (go.kind == SYNC_EACH || go.varies)
-        tir_sync_unchecked(r->p, f->owner, "its condition differs from thread to thread");
-    bool on =
-        go.kind == SYNC_INT ? go.number != 0 : f->round < r->most && tir_sync_decide(r, &go, 2);
-    carry(r, a, on ? body->args : f->owner->results, test->args, count);
+    bool on = go.kind == SYNC_EACH  ? narrow(r, a, f, go.each, test->args)
+              : go.kind == SYNC_INT ? go.number != 0
+                                    : f->round < r->most && tir_sync_decide(r, &go, 2);
+    if (!on && go.kind != SYNC_EACH)
+        leave_while(r, a, f);
     if (!on) {
         a->depth--;
         return;
     }
+    note_data(r, f->owner, &go, &f->lanes);
+    carry(r, a, body->args, test->args, count);
     f->block = body;
     f->next = tir_sync_visited(r->p, body->first);
 }
@@ -301,6 +314,7 @@ static void end_block(struct sync_run *r, struct sync_agent *a)
     if (owner->op == TIR_OP_IF) {
         end_branch(r, a, f);
         a->depth--;
+        tir_sync_check_left(r, a);
         return;
     }
     if (owner->op == TIR_OP_WHILE) {
@@ -314,14 +328,18 @@ static void end_block(struct sync_run *r, struct sync_agent *a)
     f->at += f->step;
     if (bitset_has(&r->p->inner_loops, owner->id))
         r->longest = TIR_MAX(r->longest, f->round);
-    if (owner->op == TIR_OP_TILES ? set_tile(r, a, owner, f->round) : f->at < f->end) {
-        if (owner->op == TIR_OP_FOR)
+    bool more = owner->op == TIR_OP_TILES ? set_tile(r, a, owner, f->round)
+                : f->begins               ? next_of_each(r, a, f)
+                                          : f->at < f->end;
+    if (more) {
+        if (owner->op == TIR_OP_FOR && !f->begins)
             set_slot(a, f->block->args[0], (struct sync_value){.kind = SYNC_INT, .number = f->at});
         f->next = tir_sync_visited(r->p, f->block->first);
         tir_sync_watch(r, a, f);
         return;
     }
-    carry(r, a, owner->results, f->block->args + skip, owner->result_count);
+    if (!f->begins) // else each lane has what it left with
+        carry(r, a, owner->results, f->block->args + skip, owner->result_count);
     a->depth--;
 }
 
@@ -353,6 +371,14 @@ static void enter(struct sync_run *r, struct sync_agent *a, const struct tir_ins
     }
 }
 
+// What does not change is computed once.
+static void compute(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
+{
+    if (!bitset_has(&r->p->fixed, inst->results[0]->id) ||
+        a->slots[inst->results[0]->id].kind == SYNC_UNSET)
+        tir_sync_evaluate(r, a, inst);
+}
+
 static bool other(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
@@ -362,30 +388,34 @@ static bool other(struct sync_run *r, const struct sync_who *who, const struct t
     }
     if (r->outcome != SYNC_GOING || !tir_sync_access_op(r, who, inst))
         return false;
-    if (inst->result_count && (!bitset_has(&r->p->fixed, inst->results[0]->id) ||
-                               a->slots[inst->results[0]->id].kind == SYNC_UNSET))
-        tir_sync_evaluate(r, a, inst);
+    if (inst->result_count)
+        compute(r, a, inst);
     return true;
 }
 
 // False: the agent has to wait.
 static bool execute(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
 {
-    const struct sync_lanes *lanes = &top(a)->lanes;
-    struct sync_who who = {a, lanes->thread, lanes->count, lanes->mask};
+    struct sync_lanes *lanes = &top(a)->lanes;
     if (a->stage == 0)
         a->visits[inst->id]++;
-    switch ((enum sync_class)r->p->classes[inst->id]) {
-    case SYNC_BLOCKS:
+    if (r->p->classes[inst->id] == SYNC_BLOCKS) {
         enter(r, a, inst);
         return true;
+    }
+    tir_sync_name_lanes(r, a, lanes, false);
+    struct sync_who who = {a, lanes->thread, lanes->count, lanes->mask, lanes->data, lanes->spread};
+    switch ((enum sync_class)r->p->classes[inst->id]) {
     case SYNC_BARRIER:
         return tir_sync_barrier_op(r, &who, inst);
     case SYNC_GROUP:
-        tir_sync_group_op(r, &who, inst);
-        return true;
+        return tir_sync_group_op(r, &who, inst);
     case SYNC_PRODUCT:
         return tir_sync_access_op(r, &who, inst);
+    case SYNC_WARP:
+        if (tir_sync_all_come(r, &who, inst, SYNC_WARPS))
+            compute(r, a, inst);
+        return true;
     default:
         return other(r, &who, inst);
     }
@@ -409,6 +439,12 @@ static const struct tir_inst *run_silent(struct sync_run *r, struct sync_agent *
         case SYNC_ONCE:
             if (a->slots[inst->results[0]->id].kind == SYNC_UNSET)
                 tir_sync_evaluate(r, a, inst);
+            break;
+        case SYNC_WARP:
+            if (top(a)->lanes.mask || top(a)->lanes.spread > SYNC_WARPS)
+                return inst;
+            a->visits[inst->id]++;
+            compute(r, a, inst);
             break;
         case SYNC_VALUE:
             a->visits[inst->id]++;

@@ -207,6 +207,7 @@ struct sync_named *tir_sync_named(struct sync_run *r, uint32_t cta, uint32_t id)
     n->arriving = tir_sync_new_clock(r);
     n->done = tir_sync_new_clock(r);
     n->here = bitset_new(r->arena, r->agent_count);
+    n->strand = id < SYNC_BARRIERS ? tir_sync_strand(r) : 0;
     r->named[cta][id] = n;
     return n;
 }

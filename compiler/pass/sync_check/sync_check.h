@@ -36,13 +36,14 @@ enum {
     SYNC_MOST_STRANDS = 4096,
     SYNC_THREADS = 9, // of an agent: all its lanes, and up to eight sets of them
     SYNC_AGENTS = 256,
-    SYNC_CLASSES = 16,   // of the warps of a CTA
+    SYNC_CLASSES = 32,   // of the warps of a CTA
     SYNC_CTAS = 16,      // of a cluster
     SYNC_BARRIERS = 16,  // named
     SYNC_DEPTH = 24,     // of blocks
     SYNC_RECORDS = 1024, // of one buffer
     SYNC_STORES = 64,    // of one tensor that are remembered
     SYNC_SPLITS = 8,
+    SYNC_GROUPS = 8, // of products in flight
     SYNC_CTA_THREADS = 1024,
     SYNC_CLUSTER = SYNC_CTA_THREADS * SYNC_CTAS, // threads
     SYNC_POINT = 2 * SYNC_CLUSTER // those, and the same again as picked by elect_sync
@@ -111,9 +112,13 @@ enum sync_kind {
     SYNC_TILE
 };
 
+// Among whom a value differs, as far as the program says. GUESS: what lanes have told each other,
+// which is mostly the same in all.
+enum sync_spread { SYNC_SAME, SYNC_WARPS, SYNC_EVERY_LANE, SYNC_GUESS };
+
 struct sync_value {
     enum sync_kind kind;
-    bool varies;               // SYMBOL: may differ from thread to thread
+    enum sync_spread varies;   // SYMBOL
     bool elected;              // EACH: true in the lane that elect_sync picks
     uint32_t made;             // TILE: when its registers were last written
     uint32_t group;            // TILE: the group of wgmma that still writes them; 0: none
@@ -142,7 +147,9 @@ struct sync_thread {
 struct sync_lanes {       // some lanes of each warp
     const uint32_t *mask; // of each warp; NULL: all
     uint32_t thread;
-    uint32_t count; // of one warp
+    uint32_t count;              // of one warp
+    const struct tir_inst *data; // some of them, for the data that this asks
+    enum sync_spread spread;     // of that data
 };
 
 struct sync_split { // an if that not all lanes take
@@ -155,10 +162,13 @@ struct sync_frame {               // a block that is being run
     const struct tir_inst *owner; // NULL: the kernel
     const struct tir_block *block;
     const struct tir_inst *next;
-    struct sync_lanes lanes; // that run
-    int64_t at, end, step;   // for; tiles: the wave
+    struct sync_lanes lanes;      // that run
+    int64_t at, end, step;        // for; tiles: the wave
+    const int64_t *begins, *ends; // for: of each thread, where they differ; else NULL
     uint32_t round;
-    bool merges; // an if whose other block ran for other lanes
+    bool merges;                   // an if whose other block ran for other lanes
+    uint32_t lies_on;              // frames of the if's other block that are right below; 0: none
+    const struct tir_inst *stands; // the warp_sync at which its lanes wait for others; NULL: none
 };
 
 struct sync_own { // groups of cp.async of one thread
@@ -184,6 +194,7 @@ struct sync_agent {
     uint16_t wgmma;                        // strand of its groups of products; 0: none yet
     uint16_t copies;                       // strand of its groups of cp.async; 0: none yet
     uint32_t wgmma_closed, wgmma_done;     // groups
+    uint32_t wgmma_events[SYNC_GROUPS];    // its converged events when the last groups were closed
     uint32_t copies_closed;                // by all its threads
     uint32_t copies_group;                 // that the last copy is in
     const struct tir_inst *copies_last;    // NULL: none
@@ -226,8 +237,9 @@ struct sync_mbarrier {
 
 struct sync_named { // a named barrier, the CTA's, or the cluster's
     uint32_t expected, arrived, completed;
+    uint16_t strand;    // its phases; 0: the cluster's
     struct bitset here; // agents that have arrived
-    const struct tir_inst *last;
+    const struct tir_inst *last, *completes;
     struct sync_clock arriving, done;
 };
 
@@ -239,6 +251,7 @@ enum sync_class { // of instructions: what the replay does with one
     SYNC_VIEW,
     SYNC_VALUE, // computes other scalars and buffers
     SYNC_ONCE,  // what it computes never changes
+    SYNC_WARP,  // what all lanes of a warp come to, and nobody else sees
     SYNC_BLOCKS,
     SYNC_BARRIER,
     SYNC_GROUP,
@@ -338,7 +351,9 @@ struct sync_who {
     struct sync_agent *agent;
     uint32_t thread;
     uint32_t lanes;
-    const uint32_t *mask; // of each warp; NULL: all
+    const uint32_t *mask;        // of each warp; NULL: all
+    const struct tir_inst *data; // as in sync_lanes
+    enum sync_spread spread;
 };
 
 // From inst on, in its block: what is visited.
@@ -376,6 +391,30 @@ struct sync_named *tir_sync_named(struct sync_run *r, uint32_t cta, uint32_t id)
 // replay.c: runs all agents as far as they get.
 enum sync_outcome tir_sync_replay(struct sync_run *r);
 
+// lanes.c: lanes that part and meet again.
+// The lanes of `within` for which a condition is true, or is not; they have no name yet.
+struct sync_lanes tir_sync_lanes_where(struct sync_run *r, struct sync_agent *a,
+                                       const struct sync_lanes *within, const int64_t *each,
+                                       bool wanted);
+// Finds the thread that stands for them.
+void tir_sync_name_lanes(struct sync_run *r, struct sync_agent *a, struct sync_lanes *lanes,
+                         bool elected);
+const struct sync_split *tir_sync_split(struct sync_run *r, struct sync_agent *a,
+                                        const struct sync_lanes *within,
+                                        const struct sync_value *cond);
+// `second` in some lanes, `first` in the others.
+struct sync_value tir_sync_merged(struct sync_run *r, const struct sync_agent *a,
+                                  const struct sync_lanes *lanes, struct sync_value first,
+                                  struct sync_value second);
+// Is v one number in all of these lanes?
+bool tir_sync_equal_among(const struct sync_agent *a, const uint32_t *mask,
+                          const struct sync_value *v, int64_t *number);
+// A warp_sync: goes on when all lanes have come, whatever block they are in.
+void tir_sync_meet_lanes(struct sync_run *r, const struct sync_who *who,
+                         const struct tir_inst *inst);
+// At the end of a block: do other lanes still wait for its lanes?
+void tir_sync_check_left(struct sync_run *r, const struct sync_agent *a);
+
 // recur.c: when an agent comes to the head of a loop.
 void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct sync_frame *f);
 
@@ -406,6 +445,9 @@ uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, const uint32_
                          bool elected);
 struct sync_clock *tir_sync_clock(const struct sync_who *who);
 void tir_sync_learn(struct sync_agent *a, uint16_t strand, uint32_t at); // in all its threads
+void tir_sync_learn_of_peers(struct sync_agent *a, uint16_t strand, uint32_t at);
+// What comes after this in the agent is another event.
+void tir_sync_pass(struct sync_agent *a);
 
 // memory.c
 // Notes that `who` touches b, and compares with what was noted: `access` says by what and how; its
@@ -419,6 +461,10 @@ void tir_sync_view(const struct sync_agent *a, const struct tir_inst *inst,
 void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                      const struct sync_buffer *of, struct sync_record *access);
 
+// Refuses what a whole warp has to come to, or more than that, where only some lanes do. True: they
+// all come.
+bool tir_sync_all_come(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                       enum sync_spread allowed);
 // Refuses a store by which threads touch the same element.
 void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
                           const struct sync_buffer *of, const struct sync_record *access);
@@ -442,8 +488,8 @@ void tir_sync_check_end(struct sync_run *r);                        // when all 
 // access.c: operations that touch memory or registers in flight.
 bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who,
                         const struct tir_inst *inst);
-void tir_sync_group_op(struct sync_run *r, const struct sync_who *who,
-                       const struct tir_inst *inst); // commit_group, wait_group, await
+// commit_group, wait_group, await. False: it has to wait.
+bool tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst);
 void tir_sync_use_tiles(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst);
 void tir_sync_leave(struct sync_run *r, struct sync_agent *a); // at its end
 

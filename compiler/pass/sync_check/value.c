@@ -17,7 +17,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return x ^ (x >> 29);
 }
 
-static struct sync_value symbol_of(uint64_t number, bool varies)
+static struct sync_value symbol_of(uint64_t number, enum sync_spread varies)
 {
     return (struct sync_value){
         .kind = SYNC_SYMBOL, .number = (int64_t)(number >> 1), .varies = varies};
@@ -34,7 +34,7 @@ struct sync_value tir_sync_value(const struct sync_run *r, const struct sync_age
     if (v->type->rank)
         return (struct sync_value){.kind = SYNC_TILE, .made = a->await_time};
     if (tir_elem_is_float(v->type->elem))
-        return symbol_of(mix(TIR_OP_COUNT, (uint64_t)v->id), false);
+        return symbol_of(mix(TIR_OP_COUNT, (uint64_t)v->id), SYNC_SAME);
     return int_of(v->constant.i);
 }
 
@@ -94,6 +94,17 @@ static int64_t rank_along(const struct sync_run *r, const struct sync_agent *a, 
     for (int64_t i = 0; i < axis && i < 3; i++)
         rank /= TIR_MAX(cluster[i], 1);
     return axis < 3 ? rank % TIR_MAX(cluster[axis], 1) : 0;
+}
+
+// Among whom does a value differ?
+static enum sync_spread spread_of(const struct sync_agent *a, const struct sync_value *v)
+{
+    if (v->kind != SYNC_EACH)
+        return v->kind == SYNC_SYMBOL ? v->varies : SYNC_SAME;
+    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++)
+        if (v->each[i] != v->each[i / SYNC_LANES * SYNC_LANES])
+            return SYNC_EVERY_LANE;
+    return SYNC_WARPS;
 }
 
 // One elementwise operation; x: its operands, in one thread.
@@ -160,14 +171,15 @@ bool tir_sync_arithmetic(struct sync_agent *a, const struct tir_inst *inst)
 static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
                                      const struct tir_inst *inst)
 {
-    bool each = false, symbolic = tir_elem_is_float(inst->results[0]->type->elem), varies = false;
+    bool each = false, symbolic = tir_elem_is_float(inst->results[0]->type->elem);
     bool elected = false;
+    enum sync_spread varies = SYNC_SAME;
     uint64_t hash = mix(inst->op, inst->results[0]->type->elem);
     for (uint32_t i = 0; i < inst->operand_count; i++) {
         struct sync_value v = tir_sync_value(r, a, inst->operands[i]);
         each |= v.kind == SYNC_EACH;
         symbolic |= v.kind != SYNC_EACH && v.kind != SYNC_INT;
-        varies |= v.kind == SYNC_EACH || v.varies;
+        varies = TIR_MAX(varies, spread_of(a, &v));
         elected |= v.elected;
         hash = mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
     }
@@ -203,15 +215,31 @@ static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
 {
     struct tir_value *base = tir_buffer_root(tir_ref_base(inst));
     uint64_t hash = mix(base->id, inst->results[0]->type->elem);
-    bool varies = false;
-    if (base->type->space != TIR_SPACE_GLOBAL)
-        return symbol_of(mix(mix(hash, inst->id), a->visits[inst->id]), false);
+    enum sync_spread varies = SYNC_SAME;
     for (uint32_t d = 0; d < tir_ref_base(inst)->type->rank; d++) {
         struct sync_value v = tir_sync_value(r, a, tir_ref_indices(inst)[d]);
-        varies |= v.kind == SYNC_EACH || v.varies;
+        varies = TIR_MAX(varies, spread_of(a, &v));
         hash = mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
     }
+    if (base->type->space == TIR_SPACE_LOCAL)
+        varies = SYNC_GUESS;
+    if (base->type->space != TIR_SPACE_GLOBAL)
+        hash = mix(mix(hash, inst->id), a->visits[inst->id]);
     return symbol_of(hash, varies);
+}
+
+// What a warp's lanes tell each other.
+static struct sync_value told(struct sync_run *r, const struct sync_agent *a,
+                              const struct tir_inst *inst)
+{
+    enum sync_spread varies = a->warps > 1 ? SYNC_WARPS : SYNC_SAME;
+    if (inst->op == TIR_OP_SHUFFLE) {
+        struct sync_value from = tir_sync_value(r, a, inst->operands[1]);
+        bool one = tir_attr_word(inst, TIR_ATTR_mode, TIR_WORD_NONE) == TIR_WORD_mode_idx;
+        if (!one || spread_of(a, &from) > SYNC_WARPS)
+            varies = SYNC_GUESS;
+    }
+    return symbol_of(mix(mix(inst->id, a->id), a->visits[inst->id]), varies);
 }
 
 static struct sync_buffer whole_buffer(const struct sync_run *r, const struct sync_agent *a,
@@ -250,7 +278,7 @@ static struct sync_value buffer_value(const struct sync_run *r, struct sync_agen
     struct sync_value of =
         tir_sync_value(r, a, inst->op == TIR_OP_VIEW ? tir_ref_base(inst) : inst->operands[0]);
     if (of.kind != SYNC_BUFFER)
-        return symbol_of(inst->id, false);
+        return symbol_of(inst->id, SYNC_SAME);
     if (inst->op == TIR_OP_VIEW) {
         tir_sync_view(a, inst, of.buffer, b);
         return out;
@@ -261,7 +289,7 @@ static struct sync_value buffer_value(const struct sync_run *r, struct sync_agen
         for (uint32_t d = 0; d < b->rank; d++)
             b->dim[d] = of.buffer->dim[order->list[d]];
     } else if (!in_cta(r, a, inst->operands[1], b)) {
-        return symbol_of(inst->id, false);
+        return symbol_of(inst->id, SYNC_SAME);
     }
     return out;
 }
@@ -310,13 +338,17 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
     case TIR_OP_LOAD:
         return loaded(r, a, inst);
     case TIR_OP_SHUFFLE:
-    case TIR_OP_VOTE: // a warp's own
-        return symbol_of(mix(mix(inst->id, a->id), a->visits[inst->id]),
-                         inst->op == TIR_OP_SHUFFLE);
+    case TIR_OP_VOTE:
+        return told(r, a, inst);
+    case TIR_OP_ATOMIC: // each thread's own, or done by one of them for all
+        if (r->p->f->grid_count)
+            return symbol_of(mix(mix(inst->id, a->id), a->visits[inst->id]), SYNC_EVERY_LANE);
+        return symbol_of(mix(inst->id, a->visits[inst->id]), SYNC_SAME);
     default:
         if (tir_has_trait(inst, TIR_PURE) && inst->operand_count && inst->operand_count <= 3)
             return elementwise(r, a, inst);
-        return symbol_of(mix(inst->id, a->visits[inst->id]), true);
+        return symbol_of(mix(inst->id, a->visits[inst->id]),
+                         tir_has_tile(inst) ? SYNC_SAME : SYNC_GUESS);
     }
 }
 
