@@ -527,6 +527,8 @@ bool tir_sync_prepare(struct sync_program *p)
         any |= is_event(inst) || inst->op == TIR_OP_ROLE;
         if (is_opaque(inst))
             tir_sync_unchecked(p, inst, "what it does with shared memory is not known");
+        else if (inst->op == TIR_OP_GRIDDEPCONTROL)
+            tir_sync_unchecked(p, inst, "the other grid is not replayed");
     }
     p->tensors = bitset_new(p->cx->scratch, f->value_count);
     find_roots(p);
