@@ -9,7 +9,8 @@
 //     //: Y i32[2] -> 7 8         contents after; without: what the program as written gives
 //     //: a f32 = 0.5             a scalar
 //     //: fails: some text        the run must end with an error that has this text in it
-//     //: interpreter only        what it does is not specified for a device
+//     //: refused: some text      the text where a device is to run it, if another
+//     //: unspecified             what a device computes: it must run, and is not compared
 // Numbers after -> are exact, but for ~RTOL at the end of the line.
 
 #include <errno.h>
@@ -163,7 +164,7 @@ static void read_line(struct test *t, const char *at)
     } else if (accept(&at, "fails:")) {
         skip_blanks(&at);
         t->fails = tir_str_of(at);
-    } else if (!accept(&at, "interpreter only")) {
+    } else if (!accept(&at, "unspecified") && !accept(&at, "refused:")) {
         read_tensor(t, at);
     }
 }
