@@ -54,14 +54,21 @@ static void glimpse(struct tir_text *out, const struct tir_tensor *t)
     tir_text_add(out, t->count > FEW ? STR(" ...\n") : STR("\n"));
 }
 
+// ", 3 of 128 elements differ, the first at [0, 4]"
+static void elements(struct tir_text *out, const struct tir_tensor *t, int64_t count,
+                     const char *what, const int64_t *first)
+{
+    tir_text_format(out, ", %lld of %lld elements %s, the first at [", (long long)count,
+                    (long long)t->count, what);
+    for (uint32_t i = 0; i < t->rank; i++)
+        tir_text_format(out, "%s%lld", i ? ", " : "", (long long)first[i]);
+    tir_text_char(out, ']');
+}
+
 static void mismatch(struct tir_text *out, const struct tir_result_output *o)
 {
-    const struct tir_tensor *t = &o->bound->tensor;
-    tir_text_format(out, ", %lld of %lld elements differ, the first at [",
-                    (long long)o->difference.mismatches, (long long)t->count);
-    for (uint32_t i = 0; i < t->rank; i++)
-        tir_text_format(out, "%s%lld", i ? ", " : "", (long long)o->difference.first[i]);
-    tir_text_add(out, STR("]: "));
+    elements(out, &o->bound->tensor, o->difference.mismatches, "differ", o->difference.first);
+    tir_text_add(out, STR(": "));
     tir_scalar_print(out, &o->difference.got);
     tir_text_add(out, STR(", the reference has "));
     tir_scalar_print(out, &o->difference.want);
@@ -81,6 +88,10 @@ static void output_line(struct tir_text *out, const struct tir_result *r,
                     o->difference.max_abs, o->difference.max_rel, o->difference.tolerance);
     if (o->difference.mismatches)
         mismatch(out, o);
+    if (o->unwritten.count)
+        elements(out, &o->bound->tensor, o->unwritten.count,
+                 o->unwritten.on_device ? "were not written on the device" : "were not written",
+                 o->unwritten.first);
     if (o->stray)
         tir_text_add(out, STR(", bytes between the rows were written"));
     tir_text_format(out, ": %s\n", o->wrong ? "FAIL" : "PASS");
@@ -137,9 +148,9 @@ static void json_output(struct tir_text *out, const struct tir_result *r,
         json_number(out, "max_rel", o->difference.max_rel);
         tir_text_char(out, ',');
         json_number(out, "tolerance", o->difference.tolerance);
-        tir_text_format(out, ",\"mismatches\":%lld,\"stray\":%s,\"pass\":%s",
-                        (long long)o->difference.mismatches, o->stray ? "true" : "false",
-                        o->wrong ? "false" : "true");
+        tir_text_format(out, ",\"mismatches\":%lld,\"unwritten\":%lld,\"stray\":%s,\"pass\":%s",
+                        (long long)o->difference.mismatches, (long long)o->unwritten.count,
+                        o->stray ? "true" : "false", o->wrong ? "false" : "true");
     }
     tir_text_char(out, '}');
 }

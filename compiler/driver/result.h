@@ -7,10 +7,12 @@
 
 #include "driver/bind.h"
 #include "driver/reference.h"
+#include "driver/unwritten.h"
 
 struct tir_result_output {
     const struct tir_bound *bound;
     struct tir_difference difference; // when checked
+    struct tir_unwritten unwritten;   // when checked
     bool stray;                       // bytes between the elements were written
     bool wrong;
 };

@@ -8,6 +8,7 @@
 #include "driver/emu_runtime.h"
 #include "driver/result.h"
 #include "driver/session.h"
+#include "driver/unwritten.h"
 
 struct run {
     struct tir_session s;
@@ -118,7 +119,8 @@ static bool check(struct run *r)
     const struct tir_session *s = &r->s;
     const double rtol =
         s->options->text[TIR_OPTION_COMPARE] ? s->options->number[TIR_OPTION_COMPARE] : -1;
-    if (!tir_session_reference(&r->s))
+    struct tir_unwritten *unwritten = arena_array(s->arena, struct tir_unwritten, TIR_MAX_PARAMS);
+    if (!tir_session_reference(&r->s) || !tir_unwritten_find(&r->s, unwritten))
         return false;
     r->result.checked = true;
     for (uint32_t i = 0; i < r->result.output_count; i++) {
@@ -128,7 +130,8 @@ static bool check(struct run *r)
                                    s->error))
             return false;
         o->stray = strayed(got);
-        o->wrong = o->stray || o->difference.mismatches > 0;
+        o->unwritten = unwritten[o->bound - s->bind.params];
+        o->wrong = o->stray || o->difference.mismatches > 0 || o->unwritten.count > 0;
     }
     return true;
 }

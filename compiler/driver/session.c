@@ -125,6 +125,11 @@ static bool upload(struct tir_session *s, uint32_t i)
     }
     if (tir_param_is_output(p->param) && !tir_tensor_clone(&s->wants[i], t, s->error))
         return false;
+    bool has_contents =
+        p->param->direction == TIR_DIRECTION_INOUT || p->spec.fill != TIR_FILL_DEFAULT;
+    if (tir_param_is_output(p->param) && has_contents &&
+        !tir_tensor_clone(&s->starts[i], t, s->error))
+        return false;
     if (tir_rt_buffer_create(s->device, t->size, &s->buffers[i], s->error) ||
         tir_rt_buffer_write(s->buffers[i], 0, t->bytes, t->size, NULL, s->error))
         return false;
@@ -164,6 +169,7 @@ void tir_session_unbind(struct tir_session *s)
         tir_rt_buffer_destroy(s->buffers[i]);
         s->buffers[i] = NULL;
         tir_tensor_free(&s->wants[i]);
+        tir_tensor_free(&s->starts[i]);
     }
     tir_bind_release(&s->bind);
 }

@@ -31,7 +31,8 @@ struct tir_session {
     struct tir_bind bind;
     tir_rt_buffer *buffers[TIR_MAX_PARAMS];
     tir_rt_arg args[TIR_MAX_PARAMS];
-    struct tir_tensor wants[TIR_MAX_PARAMS]; // of outputs: as they were before the launch
+    struct tir_tensor wants[TIR_MAX_PARAMS];  // of outputs: as they were before the launch
+    struct tir_tensor starts[TIR_MAX_PARAMS]; // the same of outputs that have contents, to stay
 };
 
 bool tir_session_open(struct tir_session *s); // the device
