@@ -4,6 +4,7 @@
 #include "driver/command.h"
 #include "driver/compile.h"
 #include "driver/expect.h"
+#include "driver/say.h"
 #include "driver/source.h"
 
 static enum tir_exit expected(struct tir_arena *arena, const struct tir_compile_request *request,
@@ -14,7 +15,7 @@ static enum tir_exit expected(struct tir_arena *arena, const struct tir_compile_
     if (tir_expect_check(arena, tir_str_of(request->path), request->source,
                          tir_compilation_diagnostics(compilation), &text))
         return TIR_EXIT_FINE;
-    fwrite(text.ptr, 1, text.len, stderr);
+    tir_say_text(stderr, tir_text_str(&text));
     return TIR_EXIT_WRONG;
 }
 

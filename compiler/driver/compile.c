@@ -3,6 +3,7 @@
 #include "driver/compile.h"
 
 #include "driver/fail.h"
+#include "driver/say.h"
 #include "driver/source.h"
 
 static int import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
@@ -61,18 +62,13 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
     return out;
 }
 
-static void print(FILE *file, tir_str text)
-{
-    fwrite(text.ptr, 1, text.len, file);
-}
-
 static void report(const struct tir_compile_request *r, const tir_compilation *compilation)
 {
     if (!r->quiet)
-        print(stderr, tir_compilation_diagnostics(compilation));
-    print(r->log, tir_compilation_output(compilation, TIR_OUTPUT_PRINTED));
+        tir_say_text(stderr, tir_compilation_diagnostics(compilation));
+    tir_say_text(r->log, tir_compilation_output(compilation, TIR_OUTPUT_PRINTED));
     if (r->options->given[TIR_OPTION_RECEIPT])
-        print(r->log, tir_compilation_output(compilation, receipt_output(r->options)));
+        tir_say_text(r->log, tir_compilation_output(compilation, receipt_output(r->options)));
     size_t count = 0;
     const tir_stage *stages = tir_compilation_stages(compilation, &count);
     for (size_t i = 0; r->options->given[TIR_OPTION_TIMES] && i < count; i++)

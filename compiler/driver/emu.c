@@ -13,6 +13,7 @@
 #include "driver/file.h"
 #include "driver/npy.h"
 #include "driver/number.h"
+#include "driver/say.h"
 
 enum { MAX_PARAMS = 32764 }; // bytes; what the PTX ISA allows
 
@@ -340,12 +341,12 @@ enum tir_exit tir_command_emu(struct tir_arena *arena, const struct tir_options 
         print_json(e, passed, &text);
     else if (passed)
         print_text(e, &text);
-    fwrite(text.ptr, 1, text.len, stdout);
+    tir_say_text(stdout, tir_text_str(&text));
     enum tir_exit status = passed ? TIR_EXIT_FINE : tir_emu_complain(arena, e->device, &error);
     if (passed) // hints
         tir_emu_print_findings(arena, e->device);
     if (!passed && launched && options->given[TIR_OPTION_EXPLORE])
-        fprintf(stderr, "tirc: in round %u of %u; --schedule=%s replays it\n", e->rounds,
+        tir_say(stderr, "tirc: in round %u of %u; --schedule=%s replays it", e->rounds,
                 tir_emu_rounds(options), e->schedule ? e->schedule : "lazy");
     end(e);
     return status;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "driver/say.h"
+
 uint32_t tir_emu_rounds(const struct tir_options *options)
 {
     int64_t n = options->integer[TIR_OPTION_EXPLORE];
@@ -70,7 +72,7 @@ bool tir_emu_print_findings(struct tir_arena *arena, tir_rt_device *device)
 {
     const char *text = tir_emu_findings_text(arena, device, 0);
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
-        fprintf(stderr, "%s%.*s\n", *line == ' ' ? "" : "tirc: ", (int)strcspn(line, "\n"), line);
+        tir_say(stderr, "%s%.*s", *line == ' ' ? "" : "tirc: ", (int)strcspn(line, "\n"), line);
     return *text;
 }
 

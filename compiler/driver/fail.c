@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "driver/command.h"
+#include "driver/say.h"
 
 bool tir_fail(tir_error *error, tir_status status, const char *format, ...)
 {
@@ -21,6 +22,6 @@ bool tir_fail(tir_error *error, tir_status status, const char *format, ...)
 enum tir_exit tir_command_fail(const tir_error *error)
 {
     if (error->status != TIR_ERR_DIAGNOSED)
-        fprintf(stderr, "tirc: %s\n", error->message);
+        tir_say(stderr, "tirc: %s", error->message);
     return error->status == TIR_ERR_DEVICE ? TIR_EXIT_WRONG : TIR_EXIT_USAGE;
 }

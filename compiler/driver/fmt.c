@@ -5,6 +5,7 @@
 
 #include "driver/command.h"
 #include "driver/file.h"
+#include "driver/say.h"
 #include "driver/source.h"
 #include "front/front.h"
 
@@ -14,7 +15,7 @@ static enum tir_exit rewrite(const char *path, tir_str source, tir_str text, boo
     tir_error error;
     if (dry) {
         if (!same)
-            printf("%s\n", path);
+            tir_say(stdout, "%s", path);
         return same ? TIR_EXIT_FINE : TIR_EXIT_WRONG;
     }
     if ((same && !standard) || tir_file_write(path, text.ptr, text.len, &error))
@@ -39,7 +40,7 @@ static enum tir_exit format(struct tir_context *cx, const char *path,
     tir_text_init(&rendered, &cx->arena, 0);
     tir_diags_render(&cx->diags, style && !strcmp(style, "json") ? TIR_DIAG_JSON : TIR_DIAG_TEXT,
                      &rendered);
-    fwrite(rendered.ptr, 1, rendered.len, stderr);
+    tir_say_text(stderr, tir_text_str(&rendered));
     return TIR_EXIT_USAGE;
 }
 

@@ -5,6 +5,7 @@
 
 #include "driver/command.h"
 #include "driver/file.h"
+#include "driver/say.h"
 #include "driver/tables.h"
 #include "emu/decode/reference.h"
 #include "pass/help.h"
@@ -57,7 +58,7 @@ static enum tir_exit about(struct tir_arena *arena, const struct tir_options *op
         struct tir_text text;
         tir_text_init(&text, arena, 0);
         pages[i].print(&text);
-        fwrite(text.ptr, 1, text.len, stdout);
+        tir_say_text(stdout, tir_text_str(&text));
         return TIR_EXIT_FINE;
     }
     fputs("tirc: a command is needed: build, run, check, emu, trace, tune or fmt; tirc --help "
@@ -72,7 +73,7 @@ static enum tir_exit dispatch(struct tir_arena *arena, const struct tir_options 
         struct tir_text text;
         tir_text_init(&text, arena, 0);
         tir_options_help(options->command, &text);
-        fwrite(text.ptr, 1, text.len, stdout);
+        tir_say_text(stdout, tir_text_str(&text));
         return TIR_EXIT_FINE;
     }
     switch (options->command) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The interpreter as the reference of a run.
 #include "driver/reference.h"
+#include "driver/say.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +120,7 @@ static bool compile(struct tir_context *cx, const struct request *r, struct tir_
     struct tir_text text;
     tir_text_init(&text, &cx->arena, 0);
     tir_diags_render(&cx->diags, TIR_DIAG_TEXT, &text);
-    fwrite(text.ptr, 1, text.len, stderr);
+    tir_say_text(stderr, tir_text_str(&text));
     return tir_fail(r->error, TIR_ERR_INVALID, "the reference %s does not compile",
                     r->reference->path);
 }

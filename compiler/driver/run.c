@@ -7,6 +7,7 @@
 #include "driver/command.h"
 #include "driver/emu_runtime.h"
 #include "driver/result.h"
+#include "driver/say.h"
 #include "driver/session.h"
 #include "driver/unwritten.h"
 
@@ -212,7 +213,7 @@ enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options 
         struct tir_text text;
         tir_text_init(&text, arena, 0);
         (options->given[TIR_OPTION_JSON] ? tir_result_json : tir_result_text)(&r->result, &text);
-        fwrite(text.ptr, 1, text.len, stdout);
+        tir_say_text(stdout, tir_text_str(&text));
         tir_emu_print_findings(arena, r->s.device); // hints
         if (!tir_result_passes(&r->result))
             status = TIR_EXIT_WRONG;
@@ -224,7 +225,7 @@ enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options 
         }
     }
     if (status == TIR_EXIT_WRONG && options->given[TIR_OPTION_EXPLORE])
-        fprintf(stderr, "tirc: in round %u of %u; --schedule=%s replays it\n", round + 1, rounds,
+        tir_say(stderr, "tirc: in round %u of %u; --schedule=%s replays it", round + 1, rounds,
                 r->s.schedule ? r->s.schedule : "lazy");
     release(r);
     return status;

@@ -7,6 +7,7 @@
 
 #include "driver/command.h"
 #include "driver/file.h"
+#include "driver/say.h"
 #include "driver/timeline.h"
 
 static bool ends_with(tir_str text, tir_str end)
@@ -33,11 +34,11 @@ static bool place(struct tir_arena *arena, const struct tir_options *options, co
 static void summarize(const struct tir_timeline *t, const char *out)
 {
     const uint64_t all = t->run + t->waited;
-    printf("%s: %u CTAs, %u warps, %" PRIu64
-           " cycles of the model; warps wait for %.0f%% of them\n",
-           out, t->ctas, t->warps, t->end, all ? 100.0 * (double)t->waited / (double)all : 0.0);
+    tir_say(stdout,
+            "%s: %u CTAs, %u warps, %" PRIu64 " cycles of the model; warps wait for %.0f%% of them",
+            out, t->ctas, t->warps, t->end, all ? 100.0 * (double)t->waited / (double)all : 0.0);
     if (t->dropped)
-        printf("%s: %" PRIu64 " slices are left out\n", out, t->dropped);
+        tir_say(stdout, "%s: %" PRIu64 " slices are left out", out, t->dropped);
 }
 
 static bool trace(struct tir_arena *arena, const struct tir_options *options,

@@ -21,6 +21,7 @@
 #include "driver/emu_runtime.h"
 #include "driver/file.h"
 #include "driver/reference.h"
+#include "driver/say.h"
 #include "driver/sizes.h"
 #include "driver/source.h"
 #include "driver/tuned_file.h"
@@ -90,7 +91,7 @@ static bool compare(struct tune *t, const struct tir_tensor *got, const struct t
     tir_scalar_print(&text, &d.got);
     tir_text_add(&text, STR(", not "));
     tir_scalar_print(&text, &d.want);
-    fprintf(t->log, "%s: FAIL\n", text.ptr);
+    tir_say(t->log, "%s: FAIL", text.ptr);
     t->is_wrong = true;
     return true;
 }
@@ -251,7 +252,7 @@ static tir_str time_text(const struct tune *t, double time)
 
 static void show(struct tune *t, const struct tir_sizes *sizes, uint32_t best, uint32_t tried)
 {
-    fprintf(t->log, "%s\n", sizes_text(t, sizes).ptr);
+    tir_say(t->log, "%s", sizes_text(t, sizes).ptr);
     for (uint32_t i = 0; i < t->list.all.len; i++) {
         const struct tir_candidate *c = &t->list.all.at[i];
         const char *time = c->fits ? time_text(t, c->time).ptr : "does not fit these arguments";
@@ -263,7 +264,7 @@ static void show(struct tune *t, const struct tir_sizes *sizes, uint32_t best, u
             tir_text_add(&mark, STR(" better"));
         if (i == t->model)
             tir_text_add(&mark, STR(" (the model's choice)"));
-        fprintf(t->log, "  %-40.*s %*s%s\n", STR_ARG(c->name), mark.len ? -24 : 0, time, mark.ptr);
+        tir_say(t->log, "  %-40.*s %*s%s", STR_ARG(c->name), mark.len ? -24 : 0, time, mark.ptr);
     }
     fflush(t->log);
 }
@@ -403,27 +404,26 @@ static bool prepare(struct tune *t)
 static void introduce(const struct tune *t)
 {
     const tir_rt_device_info *device = tir_rt_device_describe(t->s.device);
-    fprintf(t->log, "%.*s on %s (%s, %u multiprocessors), compiled for %s: %u configurations, ",
+    const char *times = t->is_emulator
+                            ? "cycles of the emulator's model of time (not measured)"
+                            : tir_str_format(t->s.arena, "medians of %u turns", t->turns).ptr;
+    tir_say(t->log, "%.*s on %s (%s, %u multiprocessors), compiled for %s: %u configurations, %s",
             STR_ARG(t->s.info->name), device->spec, device->name, device->sm_count, t->s.arch,
-            t->list.all.len);
-    if (t->is_emulator)
-        fputs("cycles of the emulator's model of time (not measured)\n", t->log);
-    else
-        fprintf(t->log, "medians of %u turns\n", t->turns);
+            t->list.all.len, times);
     if (t->list.failed)
-        fprintf(t->log, "%u combinations of --try do not compile\n", t->list.failed);
+        tir_say(t->log, "%u combinations of --try do not compile", t->list.failed);
 }
 
 static void conclude(const struct tune *t)
 {
-    fprintf(t->log,
+    tir_say(t->log,
             "the model's choice is the best for %u of %u, and takes %.3f times as long "
-            "(geometric mean)\n",
+            "(geometric mean)",
             t->agreed, t->sizes, exp(t->log_ratio / t->sizes));
     vec_foreach(const struct tir_candidate, c, &t->list.all)
         if (c->wins)
-            fprintf(t->log,
-                    "worth a clause: config(" STR_FMT "), for %u of %u; up to %.3f times as fast\n",
+            tir_say(t->log,
+                    "worth a clause: config(" STR_FMT "), for %u of %u; up to %.3f times as fast",
                     STR_ARG(c->name), c->wins, t->sizes, c->gain);
 }
 

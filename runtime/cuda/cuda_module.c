@@ -63,14 +63,11 @@ static void add_log(tir_error *error, const char *log)
         line--;
     if (!line)
         line = log;
-    size_t length = strcspn(line, "\n"), at = strlen(error->message);
-    if (length && at + 3 < sizeof error->message) {
-        size_t room = sizeof error->message - at - 3;
-        length = length < room ? length : room;
-        memcpy(error->message + at, ": ", 2);
-        memcpy(error->message + at + 2, line, length);
-        error->message[at + 2 + length] = 0;
-    }
+    const int length = (int)strcspn(line, "\n");
+    const tir_error cause = *error;
+    if (length)
+        tir_error_set_native(error, cause.status, cause.native, "%s: %.*s", cause.message, length,
+                             line);
 }
 
 static tir_status load_image(struct cuda_device *d, const char *image, cu_module *out,

@@ -383,6 +383,8 @@ static void test_refused_code(void **state)
     assert_non_null(
         strstr(rig->error.message, ": ptxas application ptx input, line 7; error: bad"));
     assert_null(strstr(rig->error.message, "more"));
+    rig->fake->jit_error = "error: \033[31mno\r such\x7fopcode";
+    rig_expect(rig, load(rig, &ptx_only), TIR_ERR_UNSUPPORTED, "error:  [31mno  such opcode");
     // A cubin that is refused leaves the PTX, and a cubin that works does without it.
     expect_ok(rig, load(rig, &sample));
     rig->fake->refuse_cubin = 1;
