@@ -58,7 +58,6 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
         out.diagnostics = TIR_DIAGNOSTICS_JSON;
     out.tuned_name = text_of(o, TIR_OPTION_TUNED);
     out.import = import;
-    out.import_user = r->arena;
     return out;
 }
 
@@ -80,6 +79,8 @@ bool tir_compile_source(const struct tir_compile_request *r, tir_compilation **o
 {
     tir_str name = strcmp(r->path, "-") ? tir_str_of(r->path) : STR("<stdin>");
     tir_compile_options options = compile_options(r);
+    struct tir_source_importer importer = tir_source_importer_of(r->arena, r->options, r->path);
+    options.import_user = &importer;
     if (options.tuned_name.len &&
         !tir_source_read(r->arena, options.tuned_name.ptr, &options.tuned, error))
         return false;

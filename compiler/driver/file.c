@@ -18,44 +18,108 @@ static bool fail_errno(tir_error *error, const char *path, const char *what)
     return false;
 }
 
-static bool read_all(FILE *file, const char *path, size_t limit, char **out, size_t *size,
+bool tir_file_append(FILE *file, const char *path, size_t most, char **out, size_t *size,
                      tir_error *error)
 {
-    size_t capacity = 0, got;
-    do {
+    const size_t end = *size + most;
+    size_t capacity = *out ? *size + 1 : 0, got = 1;
+    while (got && *size < end) {
         if (capacity - *size < 2) {
-            capacity = capacity ? 2 * capacity : 1 << 16;
+            capacity = TIR_MIN(TIR_MAX(2 * capacity, (size_t)1 << 16), end + 1);
             char *grown = realloc(*out, capacity);
             if (!grown)
                 return tir_fail(error, TIR_ERR_NO_MEMORY, "%s: no memory to read it", path);
             *out = grown;
         }
-        got = fread(*out + *size, 1, capacity - *size - 1, file);
+        got = fread(*out + *size, 1, TIR_MIN(capacity - *size - 1, end - *size), file);
         *size += got;
-        if (*size > limit)
-            return tir_fail(error, TIR_ERR_IO, "%s: larger than %zu bytes", path, limit);
-    } while (got);
-    if (ferror(file))
-        return fail_errno(error, path, "cannot be read");
-    (*out)[*size] = 0;
-    return true;
+        (*out)[*size] = 0;
+    }
+    return !ferror(file) || fail_errno(error, path, "cannot be read");
 }
 
-bool tir_file_read(const char *path, size_t limit, char **out, size_t *size, tir_error *error)
+static bool read_all(FILE *file, const char *path, size_t limit, char **out, size_t *size,
+                     tir_error *error)
 {
-    bool standard = !strcmp(path, "-");
-    FILE *file = standard ? stdin : fopen(path, "rb");
     *out = NULL;
     *size = 0;
-    if (!file)
-        return fail_errno(error, path, "cannot be opened");
-    bool done = read_all(file, path, limit, out, size, error);
-    if (!standard)
-        fclose(file);
+    bool done =
+        tir_file_append(file, path, limit + 1, out, size, error) &&
+        (*size <= limit || tir_fail(error, TIR_ERR_IO, "%s: larger than %zu bytes", path, limit));
     if (!done) {
         free(*out);
         *out = NULL;
     }
+    return done;
+}
+
+bool tir_file_open(const char *path, FILE **out, tir_error *error)
+{
+    *out = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+    return *out || fail_errno(error, path, "cannot be opened");
+}
+
+void tir_file_close(FILE *file)
+{
+    if (file && file != stdin)
+        fclose(file);
+}
+
+bool tir_file_read(const char *path, size_t limit, char **out, size_t *size, tir_error *error)
+{
+    FILE *file;
+    *out = NULL;
+    if (!tir_file_open(path, &file, error))
+        return false;
+    bool done = read_all(file, path, limit, out, size, error);
+    tir_file_close(file);
+    return done;
+}
+
+// Whether `path`, resolved, is in the folder `folder`, resolved.
+static bool is_below(const char *path, const char *folder)
+{
+    char *real = realpath(folder, NULL);
+    size_t len = real ? strlen(real) : 0;
+    len -= len == 1; // of "/", which everything is below
+    bool below = real && !strncmp(path, real, len) && path[len] == '/';
+    free(real);
+    return below;
+}
+
+// Not followed, if it became a link in between, and not waited for, if it is a pipe.
+static FILE *open_regular(const char *path, const char *shown, tir_error *error)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+    struct stat facts;
+    FILE *file = NULL;
+    if (fd < 0 || fstat(fd, &facts))
+        fail_errno(error, shown, "cannot be opened");
+    else if (!S_ISREG(facts.st_mode))
+        tir_fail(error, TIR_ERR_IO, "%s: not a regular file", shown);
+    else if (!(file = fdopen(fd, "rb")))
+        fail_errno(error, shown, "cannot be opened");
+    if (!file && fd >= 0)
+        close(fd);
+    return file;
+}
+
+bool tir_file_read_below(const char *path, const char *folder, size_t limit, char **out,
+                         size_t *size, tir_error *error)
+{
+    char *real = realpath(path, NULL);
+    FILE *file = NULL;
+    *out = NULL;
+    if (!real)
+        fail_errno(error, path, "cannot be opened");
+    else if (!is_below(real, folder))
+        tir_fail(error, TIR_ERR_IO, "%s: outside of the folder %s (--import-root)", path, folder);
+    else
+        file = open_regular(real, path, error);
+    bool done = file && read_all(file, path, limit, out, size, error);
+    if (file)
+        fclose(file);
+    free(real);
     return done;
 }
 

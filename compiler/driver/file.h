@@ -3,11 +3,22 @@
 #ifndef TIR_DRIVER_FILE_H
 #define TIR_DRIVER_FILE_H
 
+#include <stdio.h>
+
 #include "driver/fail.h"
 
 // All of a file ("-": standard input), at most `limit` bytes. *out is from malloc, with a zero byte
 // after the end.
 bool tir_file_read(const char *path, size_t limit, char **out, size_t *size, tir_error *error);
+// The same of a regular file in `folder` or below it, wherever links lead. Never waits.
+bool tir_file_read_below(const char *path, const char *folder, size_t limit, char **out,
+                         size_t *size, tir_error *error);
+// A file ("-": standard input) to be read in parts, with at most `most` bytes more in *out each
+// time; *out (NULL before the first part) is from malloc and ends in a zero byte.
+bool tir_file_open(const char *path, FILE **out, tir_error *error);
+bool tir_file_append(FILE *file, const char *path, size_t most, char **out, size_t *size,
+                     tir_error *error);
+void tir_file_close(FILE *file);
 // Writes a file ("-": standard output) whole or not at all: to a new file beside it, then renamed.
 // What is no regular file (a device, a pipe) is written to as it is.
 bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error *error);

@@ -104,11 +104,13 @@ static bool interpret(struct tir_func *f, const struct request *r, struct tir_ar
 
 static bool compile(struct tir_context *cx, const struct request *r, struct tir_module **module)
 {
+    struct tir_source_importer importer =
+        tir_source_importer_of(&cx->arena, r->options, r->reference->path);
     struct tir_front_options front = {.kernel = r->reference->kernel,
                                       .meta_count = r->options->defines.len,
                                       .metas_are_shared = true,
                                       .import = tir_source_import,
-                                      .import_user = &cx->arena};
+                                      .import_user = &importer};
     struct tir_binding *metas = arena_array(&cx->arena, struct tir_binding, front.meta_count);
     for (uint32_t i = 0; i < front.meta_count; i++)
         tir_source_split(r->options->defines.at[i], &metas[i].name, &metas[i].value);

@@ -19,9 +19,18 @@ bool tir_source_read(struct tir_arena *arena, const char *path, tir_str *text, t
     return true;
 }
 
+struct tir_source_importer
+tir_source_importer_of(struct tir_arena *arena, const struct tir_options *options, const char *path)
+{
+    const char *given = options->text[TIR_OPTION_IMPORT_ROOT], *slash = strrchr(path, '/');
+    tir_str folder = {path, slash ? (size_t)(slash - path) + 1 : 0};
+    const char *own = slash ? tir_str_copy(arena, folder).ptr : ".";
+    return (struct tir_source_importer){arena, given ? given : own};
+}
+
 bool tir_source_import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
 {
-    struct tir_arena *arena = user;
+    const struct tir_source_importer *importer = user;
     tir_str folder = from;
     while (folder.len && folder.ptr[folder.len - 1] != '/')
         folder.len--;
@@ -29,9 +38,15 @@ bool tir_source_import(void *user, tir_str from, tir_str path, tir_str *name, ti
         folder.len = 0;
     if (memchr(path.ptr, 0, path.len))
         return false;
-    *name = tir_str_format(arena, STR_FMT STR_FMT, STR_ARG(folder), STR_ARG(path));
+    *name = tir_str_format(importer->arena, STR_FMT STR_FMT, STR_ARG(folder), STR_ARG(path));
     tir_error error;
-    return tir_source_read(arena, name->ptr, text, &error);
+    char *bytes;
+    size_t size;
+    bool done = tir_file_read_below(name->ptr, importer->root, LIMIT, &bytes, &size, &error);
+    *text = done ? tir_str_copy(importer->arena, (tir_str){bytes, size})
+                 : tir_str_copy(importer->arena, tir_str_of(error.message));
+    free(done ? bytes : NULL);
+    return done;
 }
 
 void tir_source_split(const char *pair, tir_str *name, tir_str *value)

@@ -78,13 +78,14 @@ static bool library_import(tir_str path, tir_str *name, tir_str *text)
 
 static void load_import(struct loader *ld, tir_str from, const struct ast_import *import)
 {
-    tir_str name, text;
+    tir_str name, text = {NULL, 0};
     const struct tir_front_options *o = ld->options;
     bool found = library_import(import->path, &name, &text) ||
                  (o->import && o->import(o->import_user, from, import->path, &name, &text));
     if (!found)
-        tir_error_at(&ld->cx->diags, import->span, TIR_E_IMPORT, "cannot read `%.*s`",
-                     (int)TIR_MIN(import->path.len, 200), import->path.ptr);
+        tir_error_at(&ld->cx->diags, import->span, TIR_E_IMPORT, "cannot read `%.*s`%s" STR_FMT,
+                     (int)TIR_MIN(import->path.len, 200), import->path.ptr, text.len ? ": " : "",
+                     STR_ARG(text));
     else if (is_loaded(ld, name))
         return;
     else if (ld->files.len >= MAX_FILES)

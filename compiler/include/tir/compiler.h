@@ -56,7 +56,8 @@ typedef enum tir_diagnostics_format {
 
 // Finds an imported file. `from` is the name of the file that imports, `path` is as written there.
 // Fills *name, by which the file is known in messages and by which a second import of it is
-// recognised, and *text; both must stay valid until tir_compile returns. 0: there is none.
+// recognised, and *text; both must stay valid until tir_compile returns. 0: it cannot be had; *text
+// may then say why, in one line.
 typedef int (*tir_import_fn)(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text);
 
 typedef struct tir_compile_options {
