@@ -5,12 +5,9 @@
 #include <stdlib.h>
 
 #include "driver/element.h"
-#include "driver/file.h"
 #include "driver/number.h"
 #include "driver/random.h"
 #include "driver/source.h"
-
-#define MAX_FILE ((size_t)1 << 40)
 
 struct binder {
     struct tir_arena *arena;
@@ -110,7 +107,7 @@ static bool bind_word(struct binder *b, const char *word)
 static bool match_extent(struct binder *b, const struct tir_bound *p, uint32_t axis)
 {
     const tir_extent *extent = &p->param->extents[axis];
-    int64_t size = p->npy.shape[axis];
+    int64_t size = p->file.npy.shape[axis];
     bool named = extent->dim != TIR_EXTENT_FIXED;
     if (named && !b->out->known[extent->dim]) {
         b->out->known[extent->dim] = true;
@@ -127,13 +124,12 @@ static bool match_extent(struct binder *b, const struct tir_bound *p, uint32_t a
 
 static bool open_file(struct binder *b, struct tir_bound *p)
 {
-    if (!tir_file_read(p->spec.file, MAX_FILE, &p->file, &p->file_size, b->error) ||
-        !tir_npy_header(p->spec.file, (const uint8_t *)p->file, p->file_size, &p->npy, b->error))
+    if (!tir_npy_open(p->spec.file, &p->file, b->error))
         return false;
-    if (p->npy.rank != p->param->rank)
+    if (p->file.npy.rank != p->param->rank)
         return tir_fail(b->error, TIR_ERR_INVALID, STR_FMT " has %u dimensions, %s has %u",
-                        STR_ARG(p->param->name), p->param->rank, p->spec.file, p->npy.rank);
-    for (uint32_t axis = 0; axis < p->npy.rank; axis++)
+                        STR_ARG(p->param->name), p->param->rank, p->spec.file, p->file.npy.rank);
+    for (uint32_t axis = 0; axis < p->file.npy.rank; axis++)
         if (!match_extent(b, p, axis))
             return false;
     return true;
@@ -199,13 +195,11 @@ static bool make_tensor(struct binder *b, struct tir_bound *p, uint64_t seed)
     if (tir_param_is_output(param) && p->tensor.count && !apart(&p->tensor))
         return tir_fail(b->error, TIR_ERR_INVALID, STR_FMT ": elements of an output overlap",
                         STR_ARG(param->name));
-    if (p->file && !tir_npy_read(p->spec.file, (const uint8_t *)p->file, p->file_size, &p->npy,
-                                 &p->tensor, b->error))
+    if (p->file.file && !tir_npy_load(&p->file, &p->tensor, b->error))
         return about(b, param->name);
     if (param->direction != TIR_DIRECTION_OUT || p->spec.fill != TIR_FILL_DEFAULT)
         tir_tensor_fill(&p->tensor, &p->spec, tir_random_key(seed, param->name));
-    free(p->file);
-    p->file = NULL;
+    tir_npy_close(&p->file);
     return true;
 }
 
@@ -235,7 +229,6 @@ void tir_bind_release(struct tir_bind *bind)
 {
     for (uint32_t i = 0; i < TIR_MAX_PARAMS; i++) {
         tir_tensor_free(&bind->params[i].tensor);
-        free(bind->params[i].file);
-        bind->params[i].file = NULL;
+        tir_npy_close(&bind->params[i].file);
     }
 }

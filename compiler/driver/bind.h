@@ -15,9 +15,7 @@ struct tir_bound {
     struct tir_tensor_spec spec; // of a tensor
     struct tir_tensor
         tensor; // filled in; an output holds 0xFF bytes unless its contents are stated
-    char *file; // the .npy file, while it is read
-    size_t file_size;
-    struct tir_npy npy;
+    struct tir_npy_file file; // while it is read
 };
 
 struct tir_bind {

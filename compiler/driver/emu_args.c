@@ -50,20 +50,16 @@ static const char *read_shape(const char *at, int64_t shape[TIR_MAX_RANK], uint3
 
 static bool fill_from_file(struct reader *r, struct tir_emu_arg *arg)
 {
-    char *bytes;
-    size_t size;
-    struct tir_npy npy;
-    const char *path = arg->spec.file;
-    if (!tir_file_read(path, (size_t)1 << 40, &bytes, &size, r->error))
-        return false;
-    bool done = tir_npy_header(path, (const uint8_t *)bytes, size, &npy, r->error);
-    bool same = done && npy.rank == arg->tensor.rank;
-    for (uint32_t i = 0; same && i < npy.rank; i++)
-        same = npy.shape[i] == arg->tensor.shape[i];
+    struct tir_npy_file file;
+    bool done = tir_npy_open(arg->spec.file, &file, r->error);
+    bool same = done && file.npy.rank == arg->tensor.rank;
+    for (uint32_t i = 0; same && i < file.npy.rank; i++)
+        same = file.npy.shape[i] == arg->tensor.shape[i];
     if (done && !same)
-        done = tir_fail(r->error, TIR_ERR_INVALID, "%s: %s has another shape", arg->word, path);
-    done = done && tir_npy_read(path, (const uint8_t *)bytes, size, &npy, &arg->tensor, r->error);
-    free(bytes);
+        done = tir_fail(r->error, TIR_ERR_INVALID, "%s: %s has another shape", arg->word,
+                        arg->spec.file);
+    done = done && tir_npy_load(&file, &arg->tensor, r->error);
+    tir_npy_close(&file);
     return done;
 }
 

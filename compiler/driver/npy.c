@@ -137,43 +137,103 @@ static uint32_t type_size(const char *type)
     return plain ? (uint32_t)(digits[1] - '0') : 0;
 }
 
-bool tir_npy_header(const char *name, const uint8_t *bytes, size_t size, struct tir_npy *out,
-                    tir_error *error)
+enum { PREFIX = 12, LARGEST_HEADER = 1 << 20 };
+
+// How many bytes come before the data, from the first PREFIX bytes; of version 1 two of them are
+// of the header.
+static bool data_offset(struct reader *r, const uint8_t *bytes, size_t size, size_t *out)
 {
-    *out = (struct tir_npy){.rank = 0};
-    struct reader r = {name, NULL, NULL, error};
     if (size < 10 || memcmp(bytes, "\x93NUMPY", 6))
-        return malformed(&r, "it does not begin like one");
-    uint32_t version = bytes[6], prefix = version == 1 ? 10 : 12;
+        return malformed(r, "it does not begin like one");
+    const uint32_t version = bytes[6], prefix = version == 1 ? 10 : 12;
     if (version < 1 || version > 3)
-        return tir_fail(error, TIR_ERR_INVALID, "%s: .npy version %u is not known", name, version);
+        return tir_fail(r->error, TIR_ERR_INVALID, "%s: .npy version %u is not known", r->name,
+                        version);
     if (size < prefix)
-        return malformed(&r, "it ends early");
+        return malformed(r, "it ends early");
     size_t length = bytes[8] | (size_t)bytes[9] << 8;
     if (version > 1)
         length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
-    if (length > size - prefix)
-        return malformed(&r, "it ends within the header");
-    r.at = (const char *)bytes + prefix;
-    r.end = r.at + length;
-    if (!dictionary(&r, out))
-        return false;
-    out->data = prefix + length;
-    uint32_t element = type_size(out->type);
-    if (!element)
-        return tir_fail(error, TIR_ERR_INVALID, "%s: elements of type %s are not known", name,
-                        out->type);
-    uint64_t need = element;
-    for (uint32_t i = 0; i < out->rank; i++) {
-        if (out->shape[i] && need > (UINT64_C(1) << 56) / (uint64_t)out->shape[i])
-            return tir_fail(error, TIR_ERR_INVALID, "%s: its shape is too large", name);
-        need *= (uint64_t)out->shape[i];
-    }
-    if (need != size - out->data)
-        return tir_fail(error, TIR_ERR_INVALID,
-                        "%s: holds %zu bytes of data where its shape and type need %llu", name,
-                        size - out->data, (unsigned long long)need);
+    if (length > LARGEST_HEADER)
+        return malformed(r, "its header is larger than 1 MiB");
+    r->at = (const char *)bytes + prefix;
+    *out = prefix + length;
     return true;
+}
+
+static bool data_size(struct reader *r, const struct tir_npy *npy, uint64_t *out)
+{
+    *out = type_size(npy->type);
+    if (!*out)
+        return tir_fail(r->error, TIR_ERR_INVALID, "%s: elements of type %s are not known", r->name,
+                        npy->type);
+    for (uint32_t i = 0; i < npy->rank; i++) {
+        if (npy->shape[i] && *out > (UINT64_C(1) << 56) / (uint64_t)npy->shape[i])
+            return tir_fail(r->error, TIR_ERR_INVALID, "%s: its shape is too large", r->name);
+        *out *= (uint64_t)npy->shape[i];
+    }
+    return true;
+}
+
+// The header alone; *need is how many bytes of data follow.
+static bool header(struct reader *r, const uint8_t *bytes, size_t size, struct tir_npy *out,
+                   uint64_t *need)
+{
+    *out = (struct tir_npy){.rank = 0};
+    if (!data_offset(r, bytes, size, &out->data))
+        return false;
+    if (out->data > size)
+        return malformed(r, "it ends within the header");
+    r->end = (const char *)bytes + out->data;
+    return dictionary(r, out) && data_size(r, out, need);
+}
+
+static bool has_size(const char *name, uint64_t got, const char *more, uint64_t need,
+                     tir_error *error)
+{
+    return got == need || tir_fail(error, TIR_ERR_INVALID,
+                                   "%s: holds %llu%s bytes of data where its shape and type need "
+                                   "%llu",
+                                   name, (unsigned long long)got, more, (unsigned long long)need);
+}
+
+bool tir_npy_header(const char *name, const uint8_t *bytes, size_t size, struct tir_npy *out,
+                    tir_error *error)
+{
+    struct reader r = {name, NULL, NULL, error};
+    uint64_t need;
+    return header(&r, bytes, size, out, &need) && has_size(name, size - out->data, "", need, error);
+}
+
+bool tir_npy_open(const char *path, struct tir_npy_file *f, tir_error *error)
+{
+    *f = (struct tir_npy_file){.path = path};
+    struct reader r = {path, NULL, NULL, error};
+    size_t header_end;
+    return tir_file_open(path, &f->file, error) &&
+           tir_file_append(f->file, path, PREFIX, &f->bytes, &f->size, error) &&
+           data_offset(&r, (const uint8_t *)f->bytes, f->size, &header_end) &&
+           (header_end <= f->size ||
+            tir_file_append(f->file, path, header_end - f->size, &f->bytes, &f->size, error)) &&
+           header(&r, (const uint8_t *)f->bytes, f->size, &f->npy, &f->need);
+}
+
+bool tir_npy_load(struct tir_npy_file *f, struct tir_tensor *into, tir_error *error)
+{
+    const uint64_t end = f->npy.data + f->need; // one byte more would be too much
+    if (!tir_file_append(f->file, f->path, (size_t)(end + 1 - f->size), &f->bytes, &f->size, error))
+        return false;
+    return has_size(f->path, f->size - f->npy.data, f->size > end ? " or more" : "", f->need,
+                    error) &&
+           tir_npy_read(f->path, (const uint8_t *)f->bytes, f->size, &f->npy, into, error);
+}
+
+void tir_npy_close(struct tir_npy_file *f)
+{
+    tir_file_close(f->file);
+    free(f->bytes);
+    f->file = NULL;
+    f->bytes = NULL;
 }
 
 // ---- the data
