@@ -314,10 +314,10 @@ typedef struct tir_rt_launch_options {
     }
 
 // Checks the arguments against the kernel's parameters, in order, then launches. Named dimensions
-// are taken from the tensors' shapes and must agree. A tensor that the kernel writes (out, inout) may
-// share no element with another tensor of the launch, nor two of its elements memory; what works in
-// place takes one inout tensor. Everything is checked before the driver is
-// called: a launch that is refused (TIR_ERR_INVALID) has done nothing. `options` may be NULL.
+// are taken from the tensors' shapes and must agree. A tensor that the kernel writes (out, inout)
+// may share no element with another tensor of the launch, nor two of its elements memory; what
+// works in place takes one inout tensor. Everything is checked before the driver is called: a
+// launch that is refused (TIR_ERR_INVALID) has done nothing. `options` may be NULL.
 //
 // DLPack tensors must be in memory of the kernel's device: kDLCUDA with the device's number, or
 // kDLCUDAHost or kDLCUDAManaged; on an emulator kDLExtDev, with addresses of the emulator.
