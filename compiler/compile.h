@@ -172,6 +172,9 @@ void tir_compile_tuned_fill(struct tir_compilation *c, const char *name,
 // compile_formula.c: the value of the host block as a formula. False: a diagnostic was reported.
 bool tir_compile_formula(struct tir_compilation *c, const struct tir_func *f,
                          const struct tir_value *v, struct tir_span span, tir_formula *out);
+// The same where nothing depends on it. False: there is no such formula.
+bool tir_compile_estimate(struct tir_compilation *c, const struct tir_func *f,
+                          const struct tir_value *v, tir_formula *out);
 
 // compile_header.c: outputs[TIR_OUTPUT_HEADER] from the artifact.
 void tir_compile_header_make(struct tir_compilation *c);

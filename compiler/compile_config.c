@@ -18,6 +18,7 @@
 
 #include "compile.h"
 
+#include "ir/follow.h"
 #include "ir/walk.h"
 
 enum {
@@ -34,7 +35,9 @@ enum {
 struct model {
     struct tir_compilation *c;
     const struct tir_func *f;
+    struct tir_follow known; // at launch
     VEC(tir_formula_op) ops;
+    bool is_lost; // something is no formula
 };
 
 static void push(struct model *m, tir_formula_code code, int64_t value)
@@ -43,27 +46,24 @@ static void push(struct model *m, tir_formula_code code, int64_t value)
 }
 
 // Does v follow from dimensions and integer parameters alone?
-static bool is_known_at_launch(const struct model *m, const struct tir_value *v)
+static enum tir_answer is_known_at_launch(void *user, struct tir_value *v)
 {
+    const struct model *m = user;
     if (v->kind == TIR_VALUE_CONST)
-        return true;
+        return TIR_YES;
+    bool is_int = tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem);
     if (v->kind == TIR_VALUE_ARG)
-        return v->block == m->f->body && tir_type_is_scalar(v->type) &&
-               !tir_elem_is_float(v->type->elem);
-    if (!tir_has_trait(v->def, TIR_PURE) || tir_has_trait(v->def, TIR_THREAD) ||
-        v->def->region_count || v->def->attr_count || !tir_elem_is_int(v->type->elem))
-        return false;
-    for (uint32_t i = 0; i < v->def->operand_count; i++)
-        if (!is_known_at_launch(m, v->def->operands[i]))
-            return false;
-    return true;
+        return v->block == m->f->body && is_int ? TIR_YES : TIR_NO;
+    bool is_plain = tir_has_trait(v->def, TIR_PURE) && !tir_has_trait(v->def, TIR_THREAD) &&
+                    !v->def->region_count && !v->def->attr_count;
+    return is_plain && tir_elem_is_int(v->type->elem) ? TIR_IF_OPERANDS : TIR_NO;
 }
 
 static void push_value(struct model *m, const struct tir_value *v)
 {
     tir_formula one = {0};
-    if (!tir_compile_formula(m->c, m->f, v, m->f->span, &one))
-        return; // a diagnostic was reported
+    if (!tir_compile_estimate(m->c, m->f, v, &one))
+        m->is_lost = true;
     for (uint32_t i = 0; i < one.count; i++)
         push(m, one.ops[i].code, one.ops[i].value);
 }
@@ -75,7 +75,7 @@ static void push_tiles(struct model *m, const struct tir_inst *tiles)
     push(m, TIR_FORMULA_CONST, 1);
     for (uint32_t d = 0; d < by->list_count; d++) {
         int64_t together = cluster ? cluster->list[d] : 1; // tiles that walk together
-        if (!is_known_at_launch(m, tiles->operands[d]))
+        if (!tir_follows(&m->known, tiles->operands[d]))
             continue;
         push_value(m, tiles->operands[d]);
         push(m, TIR_FORMULA_CONST, by->list[d] * together);
@@ -110,7 +110,7 @@ static void push_rounds(struct model *m, const struct tir_inst *inst)
             continue;
         bool known = true;
         for (uint32_t i = TIR_FOR_BEGIN; i <= TIR_FOR_STEP; i++)
-            known &= is_known_at_launch(m, up->operands[i]);
+            known &= tir_follows(&m->known, up->operands[i]);
         if (!known)
             continue;
         push_value(m, up->operands[TIR_FOR_END]);
@@ -172,6 +172,7 @@ tir_formula tir_compile_cost(struct tir_compilation *c, struct tir_func *f)
 {
     struct model m = {.c = c, .f = first_tile(f)};
     uint32_t loops = 0;
+    tir_follow_init(&m.known, &c->cx.arena, is_known_at_launch, &m);
     for (const struct tir_inst *inst = m.f->body->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_TILES)
             continue;
@@ -182,7 +183,7 @@ tir_formula tir_compile_cost(struct tir_compilation *c, struct tir_func *f)
             push(&m, TIR_FORMULA_ADD, 0);
         }
     }
-    if (!loops || m.ops.len > TIR_MAX_FORMULA) // no estimate is one too
+    if (!loops || m.is_lost || m.ops.len > TIR_MAX_FORMULA) // no estimate is one too
         return (tir_formula){0};
     return (tir_formula){m.ops.at, m.ops.len};
 }

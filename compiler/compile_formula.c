@@ -6,6 +6,7 @@
 
 struct formula {
     struct tir_compilation *c;
+    bool is_quiet;
     const struct tir_func *f;
     struct tir_span span;
     VEC(tir_formula_op) ops;
@@ -18,8 +19,9 @@ static void push(struct formula *formula, tir_formula_code code, int64_t value)
 
 static bool refuse(struct formula *formula, const char *what)
 {
-    tir_error_at(&formula->c->cx.diags, formula->span, TIR_E_GRID,
-                 "a launch formula cannot hold %s", what);
+    if (!formula->is_quiet)
+        tir_error_at(&formula->c->cx.diags, formula->span, TIR_E_GRID,
+                     "a launch formula cannot hold %s", what);
     return false;
 }
 
@@ -166,12 +168,24 @@ static bool value(struct formula *formula, const struct tir_value *v)
     return v->kind == TIR_VALUE_ARG ? argument(formula, v) : operation(formula, v->def);
 }
 
+static bool make(struct formula *formula, const struct tir_value *v, tir_formula *out)
+{
+    if (!value(formula, v))
+        return false;
+    *out = (tir_formula){formula->ops.at, formula->ops.len};
+    return true;
+}
+
 bool tir_compile_formula(struct tir_compilation *c, const struct tir_func *f,
                          const struct tir_value *v, struct tir_span span, tir_formula *out)
 {
     struct formula formula = {.c = c, .f = f, .span = span};
-    if (!value(&formula, v))
-        return false;
-    *out = (tir_formula){formula.ops.at, formula.ops.len};
-    return true;
+    return make(&formula, v, out);
+}
+
+bool tir_compile_estimate(struct tir_compilation *c, const struct tir_func *f,
+                          const struct tir_value *v, tir_formula *out)
+{
+    struct formula formula = {.c = c, .is_quiet = true, .f = f};
+    return make(&formula, v, out);
 }

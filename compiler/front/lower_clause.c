@@ -2,6 +2,8 @@
 // The clauses of a kernel: what must hold at launch, the grid, and what IR text states.
 #include "front/lower.h"
 
+#include "ir/follow.h"
+
 enum { MAX_GRID = 3, MAX_THREADS = 1024 };
 
 typedef VEC(struct tir_value *) value_list;
@@ -216,6 +218,14 @@ static void check_host(struct lower *l)
         }
 }
 
+static void check_sizes(struct lower *l, struct tir_value *const *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (tir_expression_size(l->arena, values[i]) > TIR_MAX_EXPRESSION)
+            lower_error(l, values[i]->def->span, TIR_E_GRID, TIR_EXPRESSION_TOO_LONG,
+                        TIR_MAX_EXPRESSION);
+}
+
 bool lower_clauses(struct lower *l, const struct ast_kernel *k)
 {
     struct clauses cl = {.l = l};
@@ -231,6 +241,8 @@ bool lower_clauses(struct lower *l, const struct ast_kernel *k)
     }
     l->in_host = false;
     check_host(l);
+    check_sizes(l, cl.grid.at, cl.grid.len);
+    check_sizes(l, cl.conditions.at, cl.conditions.len);
     bool ok = l->cx->diags.error_count == errors;
     if (ok) {
         l->f->grid_count = cl.grid.len;

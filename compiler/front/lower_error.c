@@ -5,7 +5,7 @@
 enum {
     MAX_DEPTH = 1000,
     MAX_INSTRUCTIONS = 200000,
-    MAX_STEPS = 5000000,
+    MAX_STEPS = 2000000,
     MAX_CALLS_SHOWN = 3,
     MAX_ERRORS = 100
 };
@@ -104,10 +104,14 @@ bool lower_enter(struct lower *l, struct tir_span span)
     if (l->depth >= MAX_DEPTH)
         tir_error_at(&l->cx->diags, outermost(l, span), TIR_E_NESTING,
                      "nested more than %d levels deep, calls included", MAX_DEPTH);
-    else if (l->f->inst_count > MAX_INSTRUCTIONS || l->steps > MAX_STEPS)
+    else if (l->f->inst_count > MAX_INSTRUCTIONS)
         tir_error_at(&l->cx->diags, outermost(l, span), TIR_E_LIMIT,
                      "the kernel has more than %d operations once functions and loops are expanded",
                      MAX_INSTRUCTIONS);
+    else if (l->steps > MAX_STEPS)
+        tir_error_at(&l->cx->diags, outermost(l, span), TIR_E_LIMIT,
+                     "expanding functions and loops takes more than %d statements and expressions",
+                     MAX_STEPS);
     else
         return ++l->depth;
     l->stopped = true;

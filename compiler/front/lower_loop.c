@@ -85,7 +85,8 @@ static void unrolled_iterations(struct lower *l, const struct ast_stmt *s, const
         uses_in(l, s->body, 0);
     if (leaves)
         loop.go_on = flow_flag(l, "go_on");
-    for (int64_t i = range[BEGIN]; i < range[END] && !l->stopped;) {
+    for (int64_t i = range[BEGIN]; i < range[END] && lower_enter(l, s->head);) {
+        lower_leave(l); // a step of its own, even where it does nothing
         int64_t go_on = 1;
         if (leaves) {
             loop.live = flow_flag(l, "live");

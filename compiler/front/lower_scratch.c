@@ -6,34 +6,35 @@
 // computed again there.
 #include "front/lower.h"
 
+#include "ir/follow.h"
+
 // Whether v follows from dimensions and parameters alone.
-static bool is_free(const struct lower *l, const struct tir_value *v)
+static enum tir_answer is_free(void *user, struct tir_value *v)
 {
+    const struct lower *l = user;
     if (!tir_type_is_scalar(v->type) || tir_elem_is_float(v->type->elem))
-        return false;
+        return TIR_NO;
     if (!v->def)
-        return v->kind == TIR_VALUE_CONST || v->block == l->f->body;
-    if (!tir_has_trait(v->def, TIR_PURE) || tir_has_trait(v->def, TIR_THREAD) ||
-        v->def->region_count)
-        return false;
-    for (uint32_t i = 0; i < v->def->operand_count; i++)
-        if (!is_free(l, v->def->operands[i]))
-            return false;
-    return true;
+        return v->kind == TIR_VALUE_CONST || v->block == l->f->body ? TIR_YES : TIR_NO;
+    bool is_plain = tir_has_trait(v->def, TIR_PURE) && !tir_has_trait(v->def, TIR_THREAD) &&
+                    !v->def->region_count;
+    return is_plain ? TIR_IF_OPERANDS : TIR_NO;
 }
 
-// v as a value of the host block, what it is made of in the body computed before b.
-static struct tir_value *in_host(struct lower *l, struct tir_builder *b, struct tir_value *v)
+// v, which was just made of the host's instructions from `first` on and of values of the body, as a
+// value of the host block alone: what those are made of is computed before its use.
+static struct tir_value *in_host(struct lower *l, struct tir_follow *free, struct tir_inst *first,
+                                 struct tir_value *v)
 {
-    if (v->def && v->def->block == l->f->host) {
-        struct tir_builder before = tir_builder_before(l->f, v->def);
-        for (uint32_t i = 0; i < v->def->operand_count; i++)
-            v->def->operands[i] = in_host(l, &before, v->def->operands[i]);
-        return v;
-    }
     struct tir_map map;
     tir_map_init(&map, l->arena);
-    return tir_clone_value(b, v, l->f->body, &map);
+    for (struct tir_inst *inst = first; inst != l->b.before; inst = inst->next) {
+        struct tir_builder before = tir_builder_before(l->f, inst);
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (tir_follows(free, inst->operands[i]))
+                inst->operands[i] = tir_clone_value(&before, inst->operands[i], l->f->body, &map);
+    }
+    return tir_clone_value(&l->b, v, l->f->body, &map);
 }
 
 static struct tir_value *lower_extent(struct lower *l, const struct ast_expr *e)
@@ -43,11 +44,17 @@ static struct tir_value *lower_extent(struct lower *l, const struct ast_expr *e)
     l->b = tir_builder_before(l->f, tir_yield_of(l->f->host));
     l->b.span = e->span;
     l->in_host = true;
+    const struct tir_inst *last = l->b.before->prev;
     struct val v = lower_expr(l, e);
-    struct tir_value *size = convert_to(l, e->span, v, index);
-    struct tir_value *host = size && is_free(l, size) ? in_host(l, &l->b, size) : NULL;
+    struct tir_value *size = convert_to(l, e->span, v, index), *host = NULL;
+    struct tir_follow free;
+    tir_follow_init(&free, l->arena, is_free, l);
+    if (size && tir_follows(&free, size))
+        host = in_host(l, &free, last ? last->next : l->f->host->first, size);
     l->in_host = false;
     l->b = outer;
+    if (host && tir_expression_size(l->arena, host) > TIR_MAX_EXPRESSION)
+        lower_error(l, e->span, TIR_E_GRID, TIR_EXPRESSION_TOO_LONG, TIR_MAX_EXPRESSION);
     if (v.kind == VAL_INT && v.i < 1)
         lower_error(l, e->span, TIR_E_SLICE, "a dimension of size %lld; sizes are at least 1",
                     (long long)v.i);

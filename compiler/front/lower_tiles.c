@@ -2,6 +2,8 @@
 // tiles loops: the parallel outermost loop of a kernel.
 #include "front/flow.h"
 
+#include "ir/follow.h"
+
 struct tiles {
     struct tir_value *extents[TIR_MAX_RANK];
     int64_t by[TIR_MAX_RANK];
@@ -177,21 +179,6 @@ static bool same_cluster(const struct tir_inst *a, const struct tir_inst *b)
            memcmp(x->list, y->list, x->list_count * sizeof(*x->list)) == 0;
 }
 
-// The same computation, made twice.
-static bool same_value(const struct tir_value *a, const struct tir_value *b)
-{
-    if (a == b)
-        return true;
-    if (!a || !b || !a->def || !b->def || a->def->op != b->def->op || a->type != b->type ||
-        a->def->operand_count != b->def->operand_count || a->def->attr_count ||
-        !tir_has_trait(a->def, TIR_PURE))
-        return false;
-    for (uint32_t i = 0; i < a->def->operand_count; i++)
-        if (!same_value(a->def->operands[i], b->def->operands[i]))
-            return false;
-    return true;
-}
-
 // Roles work on the same tile at a time, so each walks the tiles as the others do.
 static bool same_tiles(struct lower *l, const struct tir_inst *inst)
 {
@@ -208,7 +195,8 @@ static bool same_tiles(struct lower *l, const struct tir_inst *inst)
     const int64_t *by = tir_attr_find(inst, TIR_ATTR_by)->list;
     const int64_t *first_by = tir_attr_find(first, TIR_ATTR_by)->list;
     for (uint32_t i = 0; same && i < count; i++)
-        same = by[i] == first_by[i] && same_value(inst->operands[i], first->operands[i]);
+        same =
+            by[i] == first_by[i] && tir_same_value(l->arena, inst->operands[i], first->operands[i]);
     return same;
 }
 

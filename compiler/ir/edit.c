@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Changing a function: unlinking, moving, replacing uses, copying.
 
+#include "ir/follow.h"
 #include "ir/walk.h"
 
 static void unlink_inst(struct tir_inst *inst)
@@ -139,22 +140,36 @@ void tir_clone_into(struct tir_builder *b, const struct tir_block *from, struct 
     clone_block(b, from, map, false, false);
 }
 
+struct again { // a value that is computed again
+    struct tir_builder *b;
+    const struct tir_block *block;
+    struct tir_map *map;
+};
+
+static enum tir_answer is_at_hand(void *user, struct tir_value *v)
+{
+    const struct again *again = user;
+    bool is_made = v->def && v->def->block == again->block;
+    return is_made && !tir_map_get(again->map, tir_map_key(v)) ? TIR_IF_OPERANDS : TIR_YES;
+}
+
+static void compute_again(void *user, struct tir_value *v)
+{
+    const struct again *again = user;
+    if (!tir_map_get(again->map, tir_map_key(v))) // it may be a second result
+        clone_inst(again->b, v->def, again->map, false);
+}
+
 struct tir_value *tir_clone_value(struct tir_builder *b, struct tir_value *v,
                                   const struct tir_block *block, struct tir_map *map)
 {
-    if (!v || v->kind == TIR_VALUE_CONST)
-        return v;
-    struct tir_value *known = tir_map_get(map, tir_map_key(v));
-    if (known)
-        return known;
-    if (!v->def || v->def->block != block)
-        return v;
-    for (uint32_t i = 0; i < v->def->operand_count; i++)
-        if (v->def->operands[i])
-            tir_map_set(map, tir_map_key(v->def->operands[i]),
-                        tir_clone_value(b, v->def->operands[i], block, map));
-    clone_inst(b, v->def, map, false);
-    return tir_map_get(map, tir_map_key(v));
+    struct again again = {b, block, map};
+    struct tir_follow follow;
+    tir_follow_init(&follow, b->f->module->arena, is_at_hand, &again);
+    follow.then = compute_again;
+    tir_follows(&follow, v);
+    struct tir_value *to = v ? tir_map_get(map, tir_map_key(v)) : NULL;
+    return to ? to : v;
 }
 
 static struct tir_func *clone_func(struct tir_module *m, const struct tir_func *f, bool adopts)

@@ -44,6 +44,7 @@
 // share, are ordered here all the same.
 
 #include "pass/barrier.h"
+#include "ir/follow.h"
 #include "ir/range.h"
 #include "ir/walk.h"
 #include "pass/crew.h"
@@ -92,6 +93,7 @@ struct barriers {
     struct tir_pass_cx *cx;
     struct tir_ranges *ranges;
     const uint32_t *uses;       // by value id
+    struct tir_follow uniform;  // is a value the same in all threads?
     bool by_hand;               // the program orders its own accesses
     bool engines;               // something accesses shared memory through another proxy
     struct tir_map handed_over; // buffers whose uses by engines are ordered by mbarriers
@@ -579,24 +581,20 @@ static void walk_loop(struct barriers *b, struct tir_inst *inst, struct state *s
     join(b, s, &body); // what was in s too: the loop may run no iteration
 }
 
-// Whether v is different in the threads of a warp or CTA.
-static bool depends_on_thread(const struct tir_value *v)
+// Whether v is the same in all threads of a warp or CTA.
+static enum tir_answer is_uniform(void *user, struct tir_value *v)
 {
-    if (!v || !v->def || v->def->region_count || tir_type_is_buffer(v->type))
-        return false;
-    if (tir_has_trait(v->def, TIR_THREAD))
-        return true;
-    for (uint32_t i = 0; i < v->def->operand_count; i++)
-        if (depends_on_thread(v->def->operands[i]))
-            return true;
-    return false;
+    (void)user;
+    if (!v->def || v->def->region_count || tir_type_is_buffer(v->type))
+        return TIR_YES;
+    return tir_has_trait(v->def, TIR_THREAD) ? TIR_NO : TIR_IF_OPERANDS;
 }
 
 // What single threads do in a branch is done behind it: they are the ones that matter.
 static void walk_if(struct barriers *b, struct tir_inst *inst, struct state *s)
 {
     struct tir_inst *branch = b->branch;
-    if (!branch && depends_on_thread(inst->operands[0]))
+    if (!branch && !tir_follows(&b->uniform, inst->operands[0]))
         b->branch = inst;
     struct state other = copy_of(b, s);
     walk(b, inst->regions[0], s);
@@ -741,7 +739,7 @@ static void survey(struct barriers *b)
         if (inst->op == TIR_OP_ROLE && !b->first_role)
             b->first_role = inst;
     }
-    b->by_hand = b->f->grid_count || tir_speaks_of_threads(b->f);
+    b->by_hand = b->f->grid_count || tir_speaks_of_threads(b->f, b->cx->scratch);
     tir_find_handed_over(b->f, b->cx->scratch, &b->handed_over);
 }
 
@@ -760,6 +758,7 @@ enum tir_change tir_pass_barrier(struct tir_func *f, struct tir_pass_cx *cx)
                          .ranges = tir_ranges_new(cx->scratch, f),
                          .uses = tir_count_uses(cx->scratch, f),
                          .cta = {.warps = TIR_MAX(f->threads / 32, 1)}};
+    tir_follow_init(&b.uniform, cx->scratch, is_uniform, NULL);
     survey(&b);
     tir_map_init(&b.loops, cx->scratch);
     b.dry = true;

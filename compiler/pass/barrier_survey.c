@@ -3,6 +3,7 @@
 
 #include "pass/barrier.h"
 
+#include "base/bitset.h"
 #include "ir/walk.h"
 #include "pass/shared.h"
 
@@ -18,20 +19,31 @@ static bool touches_memory(const struct tir_block *block)
     return false;
 }
 
-// Does v only choose the threads that arrive somewhere or start something? Then passes made it, or
-// it does not matter to who orders what.
-static bool only_chooses(const struct tir_func *f, const struct tir_value *v)
+static bool takes_one_of(const struct tir_inst *inst, const struct bitset *values)
 {
-    tir_foreach_inst(inst, f)
-        for (uint32_t i = 0; i < inst->operand_count; i++) {
-            if (inst->operands[i] != v || inst->op == TIR_OP_ARRIVE)
-                continue;
-            bool is_test = tir_ops[inst->op].rule == TIR_RULE_COMPARE || inst->op == TIR_OP_AND;
-            if (is_test ? !only_chooses(f, inst->results[0])
-                        : inst->op != TIR_OP_IF || touches_memory(inst->regions[0]) ||
-                              touches_memory(inst->regions[1]))
-                return false;
-        }
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] && bitset_has(values, inst->operands[i]->id))
+            return true;
+    return false;
+}
+
+// Does v only choose the threads that arrive somewhere or start something? Then passes made it, or
+// it does not matter to who orders what. Tests of it choose too; they come behind it.
+static bool only_chooses(const struct tir_func *f, struct tir_arena *scratch,
+                         const struct tir_value *v)
+{
+    struct bitset choosers = bitset_new(scratch, f->value_count);
+    bitset_insert(&choosers, v->id);
+    tir_foreach_inst(inst, f) {
+        if (inst->op == TIR_OP_ARRIVE || !takes_one_of(inst, &choosers))
+            continue;
+        bool is_test = tir_ops[inst->op].rule == TIR_RULE_COMPARE || inst->op == TIR_OP_AND;
+        if (is_test)
+            bitset_insert(&choosers, inst->results[0]->id);
+        else if (inst->op != TIR_OP_IF || touches_memory(inst->regions[0]) ||
+                 touches_memory(inst->regions[1]))
+            return false;
+    }
     return true;
 }
 
@@ -46,19 +58,20 @@ static bool follows_init(const struct tir_inst *sync)
     return false;
 }
 
-static bool speaks_of_threads(const struct tir_func *f, const struct tir_inst *inst)
+static bool speaks_of_threads(const struct tir_func *f, struct tir_arena *scratch,
+                              const struct tir_inst *inst)
 {
     if (inst->op == TIR_OP_BAR_SYNC)
         return !follows_init(inst);
     if (!tir_has_trait(inst, TIR_THREAD) || inst->op == TIR_OP_WARP_SYNC)
         return false;
-    return inst->result_count != 1 || !only_chooses(f, inst->results[0]);
+    return inst->result_count != 1 || !only_chooses(f, scratch, inst->results[0]);
 }
 
-bool tir_speaks_of_threads(const struct tir_func *f)
+bool tir_speaks_of_threads(const struct tir_func *f, struct tir_arena *scratch)
 {
     tir_foreach_inst(inst, f)
-        if (speaks_of_threads(f, inst))
+        if (speaks_of_threads(f, scratch, inst))
             return true;
     return false;
 }

@@ -15,12 +15,14 @@
 #include "pass/pass.h"
 
 #define LARGEST_UNIT 64
+#define MOST_TERMS   64 // of a sum and the casts in it; longer ones stay as they are
 
 struct bounds {
     struct tir_func *f;
     struct tir_ranges *ranges;
     struct tir_builder b;
     int64_t unit;
+    uint32_t terms_left;
 };
 
 // An index as a multiple of the unit, between low and high, and a constant.
@@ -64,6 +66,9 @@ static struct split split_sum(struct bounds *s, const struct tir_inst *add)
 static struct split split(struct bounds *s, struct tir_value *x)
 {
     struct split none = {NULL, 0, 0, 0}, r = {.base = x};
+    if (!s->terms_left)
+        return none;
+    s->terms_left--;
     tir_range_get(s->ranges, x, &r.low, &r.high);
     if (tir_is_const_int(x, &r.rest))
         return (struct split){tir_const_int(s->f, x->type, 0), 0, 0, r.rest};
@@ -88,6 +93,7 @@ static struct split split(struct bounds *s, struct tir_value *x)
 // The test with its index rounded down to a multiple of the unit; false: there is nothing to round.
 static bool round_down(struct bounds *s, struct tir_inst *test)
 {
+    s->terms_left = MOST_TERMS;
     struct split x = split(s, test->operands[0]);
     int64_t excess = x.rest % s->unit, low;
     if (!x.base || excess == 0)

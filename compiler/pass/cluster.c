@@ -33,6 +33,7 @@
 // Where nothing can be shared, or where a tile outside of the tensors would do something that can
 // be seen, the kernel stays without clusters and the receipt says why.
 
+#include "base/bitset.h"
 #include "ir/range.h"
 #include "ir/walk.h"
 #include "pass/receipt.h"
@@ -98,19 +99,25 @@ static const char *name_of(const struct cluster *c, uint32_t bits)
 
 // What a tile outside of the tensors may not do.
 
-// Does the slice of v's dimension lie outside of the tensor where the tile's start does?
-static bool goes_along(const struct cluster *c, const struct tir_value *v,
-                       const struct tir_value *start)
+// Does the slice of v's dimension lie outside of the tensor where the tile's start does? It does
+// where v is start and what is added to it, none of it negative.
+static bool goes_along(const struct cluster *c, struct tir_value *v, const struct tir_value *start)
 {
-    if (v == start)
-        return true;
-    if (!v->def || v->def->op != TIR_OP_ADD)
-        return false;
-    for (uint32_t i = 0; i < 2; i++) {
-        int64_t low, high;
-        tir_range_get(c->ranges, v->def->operands[1 - i], &low, &high);
-        if (low >= 0 && goes_along(c, v->def->operands[i], start))
+    VEC(struct tir_value *) sums = {0};
+    struct bitset seen = bitset_new(c->cx->scratch, c->f->value_count);
+    vec_push(c->cx->scratch, &sums, v);
+    while (sums.len) {
+        v = vec_pop(&sums);
+        if (v == start)
             return true;
+        if (!v->def || v->def->op != TIR_OP_ADD || !bitset_insert(&seen, v->id))
+            continue;
+        for (uint32_t i = 0; i < 2; i++) {
+            int64_t low, high;
+            tir_range_get(c->ranges, v->def->operands[1 - i], &low, &high);
+            if (low >= 0)
+                vec_push(c->cx->scratch, &sums, v->def->operands[i]);
+        }
     }
     return false;
 }

@@ -22,6 +22,7 @@
 
 #include "pass/columns.h"
 
+#include "ir/follow.h"
 #include "pass/crew.h"
 
 static bool is_divided(const struct tir_columns *c, const struct tir_value *v)
@@ -154,7 +155,8 @@ void tir_columns_init(struct tir_columns *c, struct tir_func *f, struct tir_aren
     }
 }
 
-static struct tir_value *part_of(struct tir_columns *c, struct tir_builder *b, struct tir_value *v);
+static struct tir_value *build_part(struct tir_columns *c, struct tir_builder *b,
+                                    struct tir_value *v);
 
 // Does the load go through the buffer? Then threads load neighbours and not what they need.
 static bool is_staged(const struct tir_columns *c, const struct tir_inst *load)
@@ -210,13 +212,13 @@ static struct tir_value *build_branch(struct tir_columns *c, struct tir_builder 
             for (uint32_t i = 0; i < in->operand_count; i++)
                 if (in->operands[i] &&
                     !(in->operands[i]->def && in->operands[i]->def->block == branch->regions[r]))
-                    part_of(c, b, in->operands[i]);
+                    build_part(c, b, in->operands[i]);
     struct tir_inst *copy =
         tir_build(b, TIR_OP_IF, branch->operands, 1, &type, 1, branch->region_count);
     for (uint32_t r = 0; r < branch->region_count; r++) {
         struct tir_builder in = tir_builder_at_end(c->f, copy->regions[r]);
         in.span = branch->span;
-        struct tir_value *y = part_of(c, &in, tir_yield_of(branch->regions[r])->operands[0]);
+        struct tir_value *y = build_part(c, &in, tir_yield_of(branch->regions[r])->operands[0]);
         tir_build_yield(&in, &y, 1);
     }
     return copy->results[0];
@@ -234,6 +236,8 @@ static struct tir_value *build_extract(struct tir_columns *c, struct tir_builder
     return x;
 }
 
+static struct tir_value *part_of(struct tir_columns *c, struct tir_builder *b, struct tir_value *v);
+
 static struct tir_value *build_again(struct tir_columns *c, struct tir_builder *b,
                                      const struct tir_inst *inst, const struct tir_type *type)
 {
@@ -247,7 +251,13 @@ static struct tir_value *build_again(struct tir_columns *c, struct tir_builder *
     return x;
 }
 
-// v's columns of the chunk; v, if it has the same value in each column.
+static bool is_inside(const struct tir_columns *c, const struct tir_value *v)
+{
+    return v->id < c->inside.bits && bitset_has(&c->inside, v->id);
+}
+
+// v's columns of the chunk; v, if it has the same value in each column. Those of its operands that
+// are computed in chunks are there already.
 static struct tir_value *part_of(struct tir_columns *c, struct tir_builder *b, struct tir_value *v)
 {
     if (!is_divided(c, v))
@@ -262,7 +272,7 @@ static struct tir_value *part_of(struct tir_columns *c, struct tir_builder *b, s
     if (x)
         return x;
     struct tir_builder here = *b;
-    bool again = v->id < c->inside.bits && bitset_has(&c->inside, v->id);
+    bool again = is_inside(c, v);
     if (again)
         here.span = v->def->span;
     if (!again)
@@ -277,10 +287,42 @@ static struct tir_value *part_of(struct tir_columns *c, struct tir_builder *b, s
     return x;
 }
 
+struct part { // being built
+    struct tir_columns *c;
+    struct tir_builder *b;
+};
+
+static enum tir_answer ask_for_part(void *user, struct tir_value *v)
+{
+    const struct part *part = user;
+    bool is_built = tir_map_get(&part->c->built, tir_map_key(v));
+    if (is_divided(part->c, v) && is_inside(part->c, v) && !is_built)
+        return TIR_IF_OPERANDS;
+    part_of(part->c, part->b, v);
+    return TIR_YES;
+}
+
+static void build_one(void *user, struct tir_value *v)
+{
+    const struct part *part = user;
+    part_of(part->c, part->b, v);
+}
+
+static struct tir_value *build_part(struct tir_columns *c, struct tir_builder *b,
+                                    struct tir_value *v)
+{
+    struct part part = {c, b};
+    struct tir_follow follow;
+    tir_follow_init(&follow, c->scratch, ask_for_part, &part);
+    follow.then = build_one;
+    tir_follows(&follow, v);
+    return part_of(c, b, v);
+}
+
 struct tir_value *tir_columns_build(struct tir_columns *c, struct tir_builder *b,
                                     struct tir_value *stored, int64_t start)
 {
     c->start = start;
     tir_map_init(&c->built, c->scratch);
-    return part_of(c, b, stored);
+    return build_part(c, b, stored);
 }

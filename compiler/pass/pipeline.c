@@ -29,6 +29,7 @@
 // loop alone. The number of stages is the loop's, or as many as fit (at most four).
 
 #include "pass/pipeline.h"
+#include "ir/follow.h"
 #include "ir/walk.h"
 #include "pass/receipt.h"
 #include "target/nvptx/arch.h"
@@ -58,24 +59,23 @@ static void refuse(struct pipeline *p, const char *why)
 }
 
 // Can v be computed ahead of its iteration: from the loop variable and the outside, by pure means?
-static bool runs_ahead(const struct pipeline *p, const struct tir_value *v)
+static enum tir_answer runs_ahead(void *user, struct tir_value *v)
 {
-    if (!v || v->kind == TIR_VALUE_CONST)
-        return true;
+    const struct pipeline *p = user;
+    if (v->kind == TIR_VALUE_CONST)
+        return TIR_YES;
     if (v->kind == TIR_VALUE_ARG)
-        return v->block != p->body || v->index == 0;
+        return v->block != p->body || v->index == 0 ? TIR_YES : TIR_NO;
     if (!tir_block_contains(p->body, v->def))
-        return true;
-    if (v->def->block != p->body || !tir_has_trait(v->def, TIR_PURE) || v->def->region_count)
-        return false;
-    for (uint32_t i = 0; i < v->def->operand_count; i++)
-        if (!runs_ahead(p, v->def->operands[i]))
-            return false;
-    return true;
+        return TIR_YES;
+    bool is_pure = tir_has_trait(v->def, TIR_PURE) && !v->def->region_count;
+    return v->def->block == p->body && is_pure ? TIR_IF_OPERANDS : TIR_NO;
 }
 
 static bool collect(struct pipeline *p)
 {
+    struct tir_follow ahead;
+    tir_follow_init(&ahead, p->cx->scratch, runs_ahead, p);
     for (struct tir_inst *inst = p->body->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_COPY_ASYNC || tir_attr_find(inst, TIR_ATTR_engine))
             continue;
@@ -85,7 +85,7 @@ static bool collect(struct pipeline *p)
             return false;
         }
         for (uint32_t i = 1; i < inst->operand_count; i++)
-            if (!runs_ahead(p, inst->operands[i])) {
+            if (!tir_follows(&ahead, inst->operands[i])) {
                 refuse(p, "an address depends on values carried or loaded in the loop");
                 return false;
             }

@@ -32,6 +32,7 @@
 // many as fit; others one. The slot may be freed one round later (lag) where its only reader is a
 // product that goes on accumulating: then one product is always in flight.
 
+#include "ir/follow.h"
 #include "ir/walk.h"
 #include "pass/pipeline.h"
 #include "pass/receipt.h"
@@ -62,6 +63,7 @@ struct rings {
     struct tir_pass_cx *cx;
     VEC(struct copy *) copies;
     VEC(struct ring *) all;
+    struct tir_map puts; // block -> struct puts
 };
 
 // The instruction of `block` that inst is, or is inside of; NULL: inst is elsewhere.
@@ -113,35 +115,52 @@ static bool reads_by_wgmma(const struct copy *c)
     return false;
 }
 
+struct puts { // of one block: what can be computed in them
+    const struct rings *r;
+    const struct tir_block *block;
+    struct tir_follow producible;
+};
+
 // Can v be computed in a put: from loop variables, tensors that nothing writes and what lies
 // outside of the block?
-static bool is_producible(const struct rings *r, const struct tir_block *block,
-                          const struct tir_value *v)
+static enum tir_answer is_producible(void *user, struct tir_value *v)
 {
-    if (!v || v->kind == TIR_VALUE_CONST)
-        return true;
-    if (v->kind == TIR_VALUE_ARG)
-        return v->block != block || !block->owner || block->owner->op == TIR_OP_TILES ||
-               (block->owner->op == TIR_OP_FOR && v->index == 0);
-    if (v->def->block != block)
-        return !tir_type_is_tile(v->type) && !tir_block_contains(block, v->def);
-    if (v->def->op == TIR_OP_LOAD) {
-        const struct tir_param *param = tir_param_of(r->f, tir_ref_base(v->def));
-        if (!param || param->direction != TIR_IN)
-            return false;
-    } else if (!tir_has_trait(v->def, TIR_PURE) || v->def->op == TIR_OP_DOT) {
-        return false;
+    const struct puts *puts = user;
+    const struct tir_block *block = puts->block;
+    bool is_yes;
+    if (v->kind == TIR_VALUE_CONST)
+        return TIR_YES;
+    if (v->kind == TIR_VALUE_ARG) {
+        is_yes = v->block != block || !block->owner || block->owner->op == TIR_OP_TILES ||
+                 (block->owner->op == TIR_OP_FOR && v->index == 0);
+        return is_yes ? TIR_YES : TIR_NO;
     }
-    if (v->def->region_count)
-        return false;
-    for (uint32_t i = 0; i < v->def->operand_count; i++)
-        if (!is_producible(r, block, v->def->operands[i]))
-            return false;
-    return true;
+    if (v->def->block != block) {
+        is_yes = !tir_type_is_tile(v->type) && !tir_block_contains(block, v->def);
+        return is_yes ? TIR_YES : TIR_NO;
+    }
+    if (v->def->op == TIR_OP_LOAD) {
+        const struct tir_param *param = tir_param_of(puts->r->f, tir_ref_base(v->def));
+        return param && param->direction == TIR_IN ? TIR_IF_OPERANDS : TIR_NO;
+    }
+    bool is_pure = tir_has_trait(v->def, TIR_PURE) && !v->def->region_count;
+    return is_pure && v->def->op != TIR_OP_DOT ? TIR_IF_OPERANDS : TIR_NO;
+}
+
+static struct puts *puts_of(struct rings *r, const struct tir_block *block)
+{
+    struct puts *puts = tir_map_get(&r->puts, tir_map_key(block));
+    if (puts)
+        return puts;
+    puts = arena_new(r->cx->scratch, struct puts);
+    *puts = (struct puts){.r = r, .block = block};
+    tir_follow_init(&puts->producible, r->cx->scratch, is_producible, puts);
+    tir_map_set(&r->puts, tir_map_key(block), puts);
+    return puts;
 }
 
 // The buffer that inst fills for a ring; NULL: it does not.
-static struct tir_value *filled_by(const struct rings *r, const struct tir_inst *inst)
+static struct tir_value *filled_by(struct rings *r, const struct tir_inst *inst)
 {
     if (inst->op == TIR_OP_COPY_ASYNC)
         return !inst->operands[TIR_COPY_MBAR] &&
@@ -149,7 +168,7 @@ static struct tir_value *filled_by(const struct rings *r, const struct tir_inst 
                    ? inst->operands[TIR_COPY_TO]
                    : NULL;
     if (inst->op != TIR_OP_STORE || inst->operands[TIR_STORE_MASK] ||
-        !is_producible(r, inst->block, inst->operands[TIR_STORE_VALUE]))
+        !tir_follows(&puts_of(r, inst->block)->producible, inst->operands[TIR_STORE_VALUE]))
         return NULL;
     const struct tir_value *to = tir_ref_base(inst);
     const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
@@ -408,6 +427,7 @@ static void build_get(struct rings *r, struct ring *ring)
 bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct rings r = {.f = f, .cx = cx};
+    tir_map_init(&r.puts, cx->scratch);
     collect(&r);
     if (!r.copies.len)
         return false;

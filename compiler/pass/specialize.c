@@ -22,6 +22,7 @@
 //
 // Not done here: scalar parameters, and what a condition implies beyond itself (ir/range.h).
 
+#include "ir/follow.h"
 #include "ir/walk.h"
 #include "pass/pass.h"
 
@@ -142,21 +143,7 @@ static enum tir_change settle_conditions(struct tir_func *f, struct tir_pass_cx 
     return changed ? TIR_CHANGED : TIR_UNCHANGED;
 }
 
-static bool same_expression(const struct tir_value *a, const struct tir_value *b)
-{
-    if (a == b)
-        return true;
-    if (a->kind != TIR_VALUE_RESULT || b->kind != TIR_VALUE_RESULT || a->def->op != b->def->op ||
-        a->type != b->type || a->def->attr_count || b->def->attr_count ||
-        a->def->operand_count != b->def->operand_count)
-        return false;
-    for (uint32_t i = 0; i < a->def->operand_count; i++)
-        if (!same_expression(a->def->operands[i], b->def->operands[i]))
-            return false;
-    return true;
-}
-
-static bool use_conditions(struct tir_func *f)
+static bool use_conditions(struct tir_func *f, struct tir_pass_cx *cx)
 {
     const struct tir_inst *yield = tir_yield_of(f->host);
     bool changed = false;
@@ -164,8 +151,7 @@ static bool use_conditions(struct tir_func *f)
         tir_foreach_inst(inst, f) {
             for (uint32_t i = 0; i < inst->operand_count; i++) {
                 struct tir_value *v = inst->operands[i];
-                if (v && v->type == yield->operands[c]->type &&
-                    same_expression(v, yield->operands[c])) {
+                if (v && tir_same_value(cx->scratch, v, yield->operands[c])) {
                     inst->operands[i] = tir_const_bool(f, true);
                     changed = true;
                 }
@@ -186,6 +172,6 @@ enum tir_change tir_pass_specialize(struct tir_func *f, struct tir_pass_cx *cx)
     enum tir_change settled = settle_conditions(f, cx);
     if (settled == TIR_FAILED)
         return TIR_FAILED;
-    changed |= use_conditions(f) | (folded == TIR_CHANGED) | (settled == TIR_CHANGED);
+    changed |= use_conditions(f, cx) | (folded == TIR_CHANGED) | (settled == TIR_CHANGED);
     return changed ? TIR_CHANGED : TIR_UNCHANGED;
 }

@@ -12,8 +12,11 @@
 // grid is set by the first of them. The CTAs of a cluster share a tile: pid is then the cluster's
 // number, and the grid has that many CTAs for each tile.
 
+#include "ir/follow.h"
 #include "ir/walk.h"
 #include "pass/lower/lower.h"
+
+enum { MOST_OPERANDS = 3 }; // of what a grid is computed by
 
 struct grid {
     struct lower *lo;
@@ -83,29 +86,45 @@ static void decode_order(struct grid *g, struct tir_value *pid, struct tir_value
     }
 }
 
-// The same computation as v, in the host block; NULL: it needs the device.
-static struct tir_value *on_host(struct lower *lo, struct tir_builder *b, struct tir_value *v,
-                                 struct tir_map *map)
+struct host { // what a grid is computed from, in the host block
+    struct lower *lo;
+    struct tir_builder b;
+    struct tir_map made; // value of the body -> value of the host block
+};
+
+static enum tir_answer is_for_host(void *user, struct tir_value *v)
 {
+    const struct host *host = user;
     if (tir_elem_is_float(v->type->elem)) // launch formulas have integers
-        return NULL;
+        return TIR_NO;
     if (v->kind != TIR_VALUE_RESULT)
-        return v->kind == TIR_VALUE_CONST || v->block == lo->f->body ? v : NULL;
-    struct tir_value *known = tir_map_get(map, tir_map_key(v));
-    if (known)
-        return known;
-    if (!tir_has_trait(v->def, TIR_PURE) || tir_has_trait(v->def, TIR_THREAD) ||
-        v->def->region_count || v->def->result_count != 1)
+        return v->kind == TIR_VALUE_CONST || v->block == host->lo->f->body ? TIR_YES : TIR_NO;
+    bool is_plain = tir_has_trait(v->def, TIR_PURE) && !tir_has_trait(v->def, TIR_THREAD) &&
+                    !v->def->region_count && !v->def->attr_count;
+    return is_plain && v->def->result_count == 1 && v->def->operand_count <= MOST_OPERANDS
+               ? TIR_IF_OPERANDS
+               : TIR_NO;
+}
+
+static void make_on_host(void *user, struct tir_value *v)
+{
+    struct host *host = user;
+    struct tir_value *operands[MOST_OPERANDS];
+    for (uint32_t i = 0; i < v->def->operand_count; i++) {
+        struct tir_value *made = tir_map_get(&host->made, tir_map_key(v->def->operands[i]));
+        operands[i] = made ? made : v->def->operands[i];
+    }
+    tir_map_set(&host->made, tir_map_key(v),
+                tir_build1(&host->b, v->def->op, v->type, operands, v->def->operand_count));
+}
+
+// The same computation as v; NULL: it needs the device.
+static struct tir_value *on_host(struct host *host, struct tir_follow *follow, struct tir_value *v)
+{
+    if (!tir_follows(follow, v))
         return NULL;
-    struct tir_value *operands[3];
-    if (v->def->operand_count > TIR_COUNT_OF(operands) || v->def->attr_count)
-        return NULL;
-    for (uint32_t i = 0; i < v->def->operand_count; i++)
-        if (!(operands[i] = on_host(lo, b, v->def->operands[i], map)))
-            return NULL;
-    struct tir_value *copy = tir_build1(b, v->def->op, v->type, operands, v->def->operand_count);
-    tir_map_set(map, tir_map_key(v), copy);
-    return copy;
+    struct tir_value *made = tir_map_get(&host->made, tir_map_key(v));
+    return made ? made : v;
 }
 
 static bool refuse(const struct grid *g, const char *why)
@@ -123,17 +142,24 @@ static bool set_grid(struct grid *g)
     if (f->cluster[1] > 1 || f->cluster[2] > 1)
         return refuse(g, "a tiles loop needs a cluster that lies along the first axis");
     struct tir_inst *yield = tir_yield_of(f->host);
-    struct tir_builder b = tir_builder_at_end(f, f->host);
-    b.before = yield;
-    struct tir_map map;
-    tir_map_init(&map, g->lo->cx->scratch);
+    struct host host = {g->lo, {f, f->host, yield, {0, 0}}, {0}};
+    struct tir_builder b = host.b;
+    struct tir_follow follow;
+    tir_map_init(&host.made, g->lo->cx->scratch);
+    tir_follow_init(&follow, g->lo->cx->scratch, is_for_host, &host);
+    follow.then = make_on_host;
     struct tir_value *total = NULL;
     for (uint32_t d = 0; d < g->rank; d++) {
-        struct tir_value *extent = on_host(g->lo, &b, g->extents[d], &map);
+        struct tir_value *extent = on_host(&host, &follow, g->extents[d]);
         if (!extent) {
             tir_error_at(g->lo->cx->diags, g->tiles->span, TIR_E_GRID,
                          "extent %u of tiles must follow from dimensions and integer parameters",
                          d);
+            return false;
+        }
+        if (tir_expression_size(g->lo->cx->scratch, extent) > TIR_MAX_EXPRESSION) {
+            tir_error_at(g->lo->cx->diags, g->tiles->span, TIR_E_GRID, TIR_EXPRESSION_TOO_LONG,
+                         TIR_MAX_EXPRESSION);
             return false;
         }
         extent = tir_lower_cast(g->lo, &b, extent, g->lo->i64);

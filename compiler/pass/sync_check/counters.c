@@ -100,30 +100,48 @@ static bool matters(const struct sync_program *p, const struct tir_inst *inst, u
     return false;
 }
 
+// What inst gives where its operand of the family is *number. False: the other one is no constant.
+static bool apply(const struct family *f, const struct tir_inst *inst, int64_t *number)
+{
+    union tir_number in[2] = {{.i = 0}, {.i = 0}}, out = {.i = *number};
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        bool is_const = v->kind == TIR_VALUE_CONST;
+        if (!is_const && !bitset_has(&f->has, v->id))
+            return false;
+        in[i].i = is_const ? v->constant.i : *number;
+    }
+    if (inst->op != TIR_OP_CAST &&
+        !tir_number_apply(inst->op, inst->results[0]->type->elem, in, &out))
+        return false;
+    *number = out.i;
+    return true;
+}
+
 // What v is in round n. False: that depends on arguments.
 static bool at_round(const struct family *f, const struct tir_value *v, int64_t n, int64_t *out)
 {
-    int64_t begin, step, x[2] = {0};
-    if (v->kind == TIR_VALUE_CONST) {
+    VEC(const struct tir_inst *) way = {0}; // back to the counter: each takes one of the family
+    int64_t begin, step;
+    while (v->def && bitset_has(&f->has, v->id)) {
+        const struct tir_inst *inst = v->def;
+        vec_push(f->p->cx->scratch, &way, inst);
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (inst->operands[i]->kind != TIR_VALUE_CONST &&
+                bitset_has(&f->has, inst->operands[i]->id))
+                v = inst->operands[i];
+    }
+    if (v->kind == TIR_VALUE_CONST)
         *out = v->constant.i;
-        return true;
-    }
-    if (v == f->loop->regions[0]->args[0]) {
-        if (!tir_is_const_int(f->loop->operands[TIR_FOR_BEGIN], &begin) ||
-            !tir_is_const_int(f->loop->operands[TIR_FOR_STEP], &step))
-            return false;
+    else if (v != f->loop->regions[0]->args[0] ||
+             !tir_is_const_int(f->loop->operands[TIR_FOR_BEGIN], &begin) ||
+             !tir_is_const_int(f->loop->operands[TIR_FOR_STEP], &step))
+        return false;
+    else
         *out = begin + n * step;
-        return true;
-    }
-    if (!bitset_has(&f->has, v->id))
-        return false;
-    for (uint32_t i = 0; i < v->def->operand_count; i++)
-        if (!at_round(f, v->def->operands[i], n, &x[i]))
+    while (way.len)
+        if (!apply(f, vec_pop(&way), out))
             return false;
-    union tir_number in[2] = {{.i = x[0]}, {.i = x[1]}}, number = in[0];
-    if (v->def->op != TIR_OP_CAST && !tir_number_apply(v->def->op, v->type->elem, in, &number))
-        return false;
-    *out = number.i;
     return true;
 }
 

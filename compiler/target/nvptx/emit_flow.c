@@ -107,16 +107,21 @@ static bool is_wait_for_products(const struct tir_inst *inst)
             tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma);
 }
 
+static bool is_about_products(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_WGMMA || is_wait_for_products(inst) ||
+           (inst->op == TIR_OP_COMMIT_GROUP &&
+            tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma);
+}
+
 // Whether an instruction, or one in its regions, starts products or waits for them.
 static bool handles_products(const struct tir_inst *inst)
 {
-    bool commits = inst->op == TIR_OP_COMMIT_GROUP &&
-                   tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma;
-    if (inst->op == TIR_OP_WGMMA || commits || is_wait_for_products(inst))
+    if (is_about_products(inst))
         return true;
     for (uint32_t r = 0; r < inst->region_count; r++)
         tir_foreach_inst_in(inner, inst->regions[r])
-            if (handles_products(inner))
+            if (is_about_products(inner))
                 return true;
     return false;
 }
