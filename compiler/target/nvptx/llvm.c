@@ -62,10 +62,11 @@ static void init_target(void)
     // the last runs three times) and find nothing there: offsets are immediates, accesses are
     // vectors and what was repeated is gone. ptxas hoists on its own; hoisted in PTX, the address
     // of a lane takes the base of shared memory out of the uniform registers, and the descriptors
-    // of products with it.
+    // of products with it. What codegen prepares begins anew with each block that it changes,
+    // unless it takes the function for a huge one.
     static const char *const options[] = {
         "tirc", "-opt-disable=slsr,load-store-vectorizer,nary-reassociate,early-cse",
-        "-disable-lsr", "-disable-machine-licm"};
+        "-disable-lsr", "-disable-machine-licm", "-cgpp-huge-func=256"};
     LLVMParseCommandLineOptions(TIR_COUNT_OF(options), options, "");
     LLVMInstallFatalErrorHandler(on_fatal);
 }
