@@ -2,6 +2,7 @@
 // The compile boundary: checks options, owns what a compilation holds, and runs front end, passes
 // and code generation under protection.
 //
+// All of it is done on a thread with a deep stack, so that a host may call from a small one.
 // Running out of memory jumps from anywhere below to `protected`, which holds nothing that changes;
 // all state is in the compilation, so tearing it down afterwards is the same as after a normal end.
 // Other threads (compile_passes.c, target/nvptx/nvptx.c) stop where they are, and this one jumps.
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/parallel.h"
 #include "front/front.h"
 #include "pass/pass.h"
 
@@ -331,17 +333,19 @@ static void conclude(struct tir_compilation *c)
             c->outputs[i] = (tir_str){NULL, 0};
 }
 
-static tir_status protected(struct tir_compilation *c)
+static void protected(void *user)
 {
-    if (setjmp(c->cx.out_of_memory))
-        return fail(c, TIR_ERR_NO_MEMORY, "out of memory");
-    tir_status status = compile(c);
+    struct tir_compilation *c = user;
+    if (setjmp(c->cx.out_of_memory)) {
+        fail(c, TIR_ERR_NO_MEMORY, "out of memory");
+        return;
+    }
+    tir_status status = c->error.status = compile(c);
     if (status == TIR_OK && c->cx.diags.error_count)
         status = TIR_ERR_DIAGNOSED;
     if (status == TIR_ERR_DIAGNOSED)
         fail(c, status, "the source has errors");
     conclude(c);
-    return status;
 }
 
 // The public calls.
@@ -402,8 +406,10 @@ TIR_API tir_status tir_compile(tir_str name, tir_str source, const tir_compile_o
     c->name = name;
     c->source = source;
     tir_status status = check_options(c);
-    if (status == TIR_OK)
-        status = protected(c);
+    if (status == TIR_OK) {
+        tir_with_deep_stack(protected, c);
+        status = c->error.status;
+    }
     set_error(error, status, c->error.message);
     if (status == TIR_OK || status == TIR_ERR_DIAGNOSED)
         *out = c;

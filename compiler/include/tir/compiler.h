@@ -14,10 +14,11 @@
 //     tir_compilation_destroy(compilation);
 //
 // Nothing is kept between calls and nothing is printed. Calls from different threads are
-// independent; a call may start two threads of its own, which end before it returns. What is done
-// once for the process: LLVM's target for NVIDIA GPUs is initialised, two of LLVM's passes (slsr
-// and load-store-vectorizer) are switched off, and its fatal-error hook is taken, so that an error
-// inside LLVM ends the compilation and not the process.
+// independent. A call works on threads of its own, one for each processor and at most 16, while the
+// caller's waits; they end before it returns, and callbacks come from them, one at a time. What is
+// done once for the process: LLVM's target for NVIDIA GPUs is initialised, two of LLVM's passes
+// (slsr and load-store-vectorizer) are switched off, and its fatal-error hook is taken, so that an
+// error inside LLVM ends the compilation and not the process.
 #ifndef TIR_COMPILER_H
 #define TIR_COMPILER_H
 
@@ -28,6 +29,11 @@ extern "C" {
 #endif
 
 typedef struct tir_compilation tir_compilation; // what one call of tir_compile made
+
+// Bytes of stack that tir_compile needs of the calling thread. Its own threads have 64 MiB of
+// addresses each, of which what is used takes memory. Only where the system gives no thread does
+// the caller's do the work, which then needs as much as the source is deep.
+#define TIR_COMPILE_STACK 65536
 
 // NAME=VALUE, as text: "BM" and "128".
 typedef struct tir_setting {

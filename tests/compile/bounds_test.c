@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a compilation takes is bounded: programs whose values are used many times, whose functions
+// and loops expand to much, or that are nested deeply. A walk over every path to a value, or a
+// level of the caller's stack for each level of the source, would not get through these; what holds
+// the time is the time limit of the test.
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tir/compiler.h"
+
+static char text[1 << 17];
+static size_t text_len;
+static uint32_t output = 1u << TIR_OUTPUT_PTX; // 0: only the passes
+
+static void put(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    text_len += (size_t)vsnprintf(text + text_len, sizeof(text) - text_len, format, args);
+    va_end(args);
+    assert_true(text_len < sizeof(text));
+}
+
+static void put_times(int count, const char *part)
+{
+    for (int i = 0; i < count; i++)
+        put("%s", part);
+}
+
+// The status of the program in `text`, which is then empty. code: what the error says, or NULL.
+static void compiles(const char *arch, tir_status expected, const char *code)
+{
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.arch = (tir_str){arch, strlen(arch)};
+    options.outputs = output;
+    tir_compilation *c;
+    tir_error error;
+    tir_status status =
+        tir_compile((tir_str){"t.tir", 5}, (tir_str){text, text_len}, &options, &c, &error);
+    const char *said = c ? tir_compilation_diagnostics(c).ptr : error.message;
+    if (status != expected || (code && !strstr(said, code)))
+        fail_msg("%s: %s\n%.300s\n%.300s", arch, tir_status_name(status), said, text);
+    tir_compilation_destroy(c);
+    text_len = 0;
+}
+
+// One target of each kind: without and with tensor copies and products of warpgroups, and later.
+static const char *const archs[] = {"sm_80", "sm_90a", "sm_100a", "sm_120a"};
+
+static void values_used_many_times(void **state)
+{
+    (void)state;
+    static const char *const rounds[] = {
+        "v = v * v + v;",
+        "v = sin(v) * cos(v);",
+        "v = f32(u32(v) ^ (u32(v) << 13)); v = f32(u32(v) * 2654435761 + (u32(v) >> 17));",
+        "let x2 = x * x; let y2 = y * y; v = where(x2 + y2 < 4.0, v + 1, v);"
+        " let t = x2 - y2 + a; y = 2 * x * y + b; x = t;",
+    };
+    for (size_t r = 0; r < sizeof(rounds) / sizeof(rounds[0]); r++)
+        for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++) {
+            output = i && strstr(rounds[r], "sin") ? 0 : 1u << TIR_OUTPUT_PTX; // megabytes of it
+            put("kernel k(X: f32[N], Y: out f32[N]) { for n in tiles(N by 128) { let a = X[n:+128];"
+                " let b = a + 1; var x = a; var y = b; var v = a;"
+                " for i in range(1024, unroll) { %s } Y[n:+128] = v + x + y; } }",
+                rounds[r]);
+            compiles(archs[i], TIR_OK, NULL);
+        }
+}
+
+static void values_used_far_apart(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++) {
+        put("kernel k(X: f32[N], Y: out f32[N]) { for n in tiles(N by 128) { let t0 = X[n:+128];");
+        for (int t = 1; t < 1024; t++)
+            put(" let t%d = exp(t%d) + t%d;", t, t - 1, t < 7 ? 0 : t - 7);
+        put(" Y[n:+128] = t1023; } }");
+        compiles(archs[i], TIR_OK, NULL);
+    }
+}
+
+// Of the sums of a product, a chunk of columns at a time.
+static void what_follows_a_product(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++) {
+        put("kernel k(A: bf16[M, 64], B: bf16[N, 64], D: out bf16[M, N]) {"
+            " for (m, n) in tiles(M by 128, N by 128) {"
+            " var s = dot(A[m:+128, :], B[n:+128, :].T);"
+            " for i in range(100, unroll) { s = s * s + s; } D[m:+128, n:+128] = bf16(s); } }");
+        compiles(archs[i], TIR_OK, NULL);
+    }
+}
+
+// An index, a condition and a size that are each one of 2^40 paths.
+static void indices_and_conditions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++) {
+        put("kernel k(X: f32[N], A: bf16[N, 64], B: bf16[64, 64], Y: out f32[N, 64]) {"
+            " for n in tiles(N by 64) { var j = n; for i in range(40, unroll) { j = j + j; }"
+            " var acc: f32[64, 64] = 0;"
+            " for k in range(0, 64, 16) { var q = k; for i in range(40, unroll) { q = q + q; }"
+            " acc += dot(A[j:+64, q:+16], B[q:+16, :]); } Y[j:+64, :] = acc; } }");
+        compiles(archs[i], TIR_OK, NULL);
+        put("kernel k(X: f32[128], Y: out f32[128]) grid(1) threads(128) { let p = tid() > 3;"
+            " let q = X[0] > 1.0; let r = X[1] > 2.0; shared s: f32[128]; var j = p;"
+            " for i in range(40, unroll) { j = (j & q) & (j & r); }"
+            " if j { s[tid()] = 1.0; } bar_sync(); if j { Y[0] = s[0]; } }");
+        compiles(archs[i], TIR_OK, NULL);
+    }
+}
+
+static void sizes_before_a_launch(void **state)
+{
+    (void)state;
+    const char *const uses[] = {
+        "for n in tiles(a by 128) { Y[n:+128] = X[n:+128]; }",
+        "scratch S: f32[a]; for n in tiles(N by 128) { S[n:+128] = X[n:+128]; }"
+        " for n in tiles(N by 128) { Y[n:+128] = S[n:+128]; }",
+    };
+    for (int i = 0; i < 2; i++) {
+        put("kernel k(X: f32[N], Y: out f32[N]) { var a = N;"
+            " for i in range(40, unroll) { a = a * a + 1; } %s }",
+            uses[i]);
+        compiles("sm_80", TIR_ERR_DIAGNOSED, "E0207");
+    }
+    put("fn f(x) { var a = x; for i in range(40, unroll) { a = a * a + 1; } return a; }"
+        "kernel k(X: f32[N], Y: out f32[N]) where f(N) % 2 == 0"
+        " { for n in tiles(N by 128) { Y[n:+128] = X[n:+128]; } }");
+    compiles("sm_80", TIR_ERR_DIAGNOSED, "E0207");
+}
+
+static void expansions(void **state)
+{
+    (void)state;
+    put("kernel k(Y: out i32[4]) { for t in tiles(1) { for a in range(1000, unroll) {"
+        " for b in range(1000, unroll) { for c in range(1000, unroll) { } } } Y[0] = 1; } }");
+    compiles("sm_80", TIR_ERR_DIAGNOSED, "E0402");
+    put("fn g_0(x) { return x; } ");
+    for (int i = 1; i < 40; i++)
+        put("fn g_%d(x) { return g_%d(g_%d(x)); } ", i, i - 1, i - 1);
+    put("kernel k(Y: out i32[4]) { for t in tiles(1) { Y[0] = g_39(1); } }");
+    compiles("sm_80", TIR_ERR_DIAGNOSED, "E0402");
+}
+
+static void nested_statements(void **state)
+{
+    (void)state;
+    static const char *const heads[] = {"for i%d in range(2) {", "if n > %d {",
+                                        "while j < %d { j = j + 1;"};
+    enum { LEVELS = 60 };
+    for (size_t h = 0; h < 3; h++)
+        for (size_t i = 0; i < 2; i++) {
+            put("kernel k(A: bf16[M, 64], B: bf16[64, 64], Y: out f32[M, 64]) {"
+                " for n in tiles(M by 64) { var j = 0; var v: f32[64, 64] = 0;");
+            for (int level = 0; level < LEVELS; level++)
+                put(heads[h], level + 100);
+            put("v += dot(A[n:+64, :], B[:, :]);");
+            put_times(LEVELS, "}");
+            put("Y[n:+64, :] = v; } }");
+            compiles(archs[i], TIR_OK, NULL);
+        }
+}
+
+// As deep as the parser lets it be.
+static void nested_expressions(const char *arch)
+{
+    put("kernel k(X: f32[N], Y: out f32[N]) { for n in tiles(N by 128) { Y[n:+128] = ");
+    put_times(190, "exp(");
+    put("X[n:+128]");
+    put_times(190, ")");
+    put("; } }");
+    compiles(arch, TIR_OK, NULL);
+}
+
+// A chain of integers that LLVM follows from its end, by a call for each.
+static void long_chain(const char *arch)
+{
+    put("kernel k(X: i32[N], Y: out i32[N]) { for n in tiles(N) { var j = i64(X[n]);"
+        " for i in range(1000, unroll) { for q in range(20, unroll) { j = j * 3 + n; } }"
+        " Y[n] = i32(j); } }");
+    compiles(arch, TIR_OK, NULL);
+}
+
+static void *on_small_stack(void *user)
+{
+    (void)user;
+    nested_expressions("sm_90a");
+    long_chain("sm_80");
+    return NULL;
+}
+
+// With what the thread and this test take themselves.
+static void the_stated_stack_is_enough(void **state)
+{
+    (void)state;
+    pthread_attr_t attr;
+    pthread_t thread;
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attr, TIR_COMPILE_STACK), 0);
+    assert_int_equal(pthread_create(&thread, &attr, on_small_stack, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attr);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_used_many_times), cmocka_unit_test(values_used_far_apart),
+        cmocka_unit_test(what_follows_a_product), cmocka_unit_test(indices_and_conditions),
+        cmocka_unit_test(sizes_before_a_launch),  cmocka_unit_test(expansions),
+        cmocka_unit_test(nested_statements),      cmocka_unit_test(the_stated_stack_is_enough),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
