@@ -110,7 +110,8 @@ static void choose_params(const struct split *s, const struct tir_func *whole, b
         for (uint32_t i = 0; i < f->param_count; i++)
             stated |= kept[i] && names_dim(&f->params[i], dim);
         for (uint32_t i = 0; i < f->param_count && !stated; i++)
-            stated = kept[i] = names_dim(&f->params[i], dim);
+            if (names_dim(&f->params[i], dim))
+                stated = kept[i] = true;
     }
 }
 
@@ -119,13 +120,14 @@ static const char *extent_name(const struct split *s, const char *scratch, uint3
     const struct tir_func *f = s->f;
     struct tir_interner *names = f->module->names;
     const char *name = tir_intern(names, tir_str_format(s->arena, "%s_%u", scratch, d));
-    for (uint32_t i = 0; i < f->param_count + f->dim_count; i++) {
-        const char *other =
-            i < f->param_count ? f->params[i].name : f->dims[i - f->param_count].name;
-        if (other == name)
-            return extent_name(s, name, d);
-    }
-    return name;
+    bool is_taken = false;
+    for (uint32_t i = 0; i < f->param_count; i++)
+        is_taken |= f->params[i].name == name;
+    for (uint32_t i = 0; i < f->dim_count; i++)
+        is_taken |= f->dims[i].name == name;
+    for (uint32_t i = 0; i < f->scratch_count; i++)
+        is_taken |= f->scratch[i].name == name;
+    return is_taken ? extent_name(s, name, d) : name;
 }
 
 // A scratch tensor as a parameter. A size that is computed becomes a dimension of its own.
@@ -168,8 +170,10 @@ static void renumber_dims(struct split *s)
                     f->params[i].dims[d].dim = (int32_t)kept;
                     stated = true;
                 }
-        if (!stated)
+        if (!stated) {
+            assert(!s->uses[f->dims[dim].value->id]);
             continue;
+        }
         f->dims[kept++] = f->dims[dim];
     }
     f->dim_count = kept;
