@@ -247,6 +247,7 @@ static bool generate(struct tir_compilation *c)
                                         .line_info = c->options.line_info,
                                         .verify = c->options.verify,
                                         .watchdog = c->options.watchdog,
+                                        .meter = &c->meter,
                                         .want_llvm = wants(c, TIR_OUTPUT_LLVM)};
     struct tir_nvptx_result result;
     bool ok = tir_nvptx_emit(&c->nvptx, &c->cx.arena, &c->cx.diags, funcs.at, funcs.len, &options,
@@ -286,11 +287,14 @@ static tir_status assemble(struct tir_compilation *c)
 static tir_status compile(struct tir_compilation *c)
 {
     tir_context_init(&c->cx, &c->allocator);
+    c->cx.meter = &c->meter;
     c->receipt.arena = &c->cx.arena;
     tir_text_init(&c->printed, &c->cx.arena, 0);
     struct tir_module *m;
     if (!parse(c, &m) || !tir_compile_tuned_read(c) || !lower(c, m))
         return TIR_ERR_DIAGNOSED;
+    if (c->meter.is_stopped)
+        return TIR_ERR_STOPPED;
     if (wants(c, TIR_OUTPUT_IR))
         print_ir(c);
     uint32_t code = 1u << TIR_OUTPUT_ARTIFACT | 1u << TIR_OUTPUT_PTX | 1u << TIR_OUTPUT_CUBIN |
@@ -299,6 +303,8 @@ static tir_status compile(struct tir_compilation *c)
         return TIR_OK;
     if (!generate(c))
         return TIR_ERR_DIAGNOSED;
+    if (!tir_meter_ask(&c->meter))
+        return TIR_ERR_STOPPED;
     tir_status status = TIR_OK;
     if (c->options.cubin || wants(c, TIR_OUTPUT_CUBIN))
         status = assemble(c);
@@ -333,6 +339,15 @@ static void conclude(struct tir_compilation *c)
             c->outputs[i] = (tir_str){NULL, 0};
 }
 
+static tir_status stopped(struct tir_compilation *c)
+{
+    unsigned long long limit = c->options.step_limit, steps = c->meter.steps;
+    if (limit && steps > limit)
+        return fail(c, TIR_ERR_STOPPED, "the compilation takes more than %llu steps, its limit",
+                    limit);
+    return fail(c, TIR_ERR_STOPPED, "the compilation was cancelled after %llu steps", steps);
+}
+
 static void protected(void *user)
 {
     struct tir_compilation *c = user;
@@ -343,6 +358,8 @@ static void protected(void *user)
     tir_status status = c->error.status = compile(c);
     if (status == TIR_OK && c->cx.diags.error_count)
         status = TIR_ERR_DIAGNOSED;
+    if (c->meter.is_stopped)
+        status = stopped(c);
     if (status == TIR_ERR_DIAGNOSED)
         fail(c, status, "the source has errors");
     conclude(c);
@@ -365,10 +382,19 @@ static void *one_at_a_time(void *user, void *ptr, size_t old_size, size_t new_si
 {
     struct tir_compilation *c = user;
     const tir_allocator *a = &c->options.allocator;
-    pthread_mutex_lock(&c->allocating);
+    pthread_mutex_lock(&c->calling);
     void *p = a->resize(a->user, ptr, old_size, new_size);
-    pthread_mutex_unlock(&c->allocating);
+    pthread_mutex_unlock(&c->calling);
     return p;
+}
+
+static bool is_cancelled(void *user)
+{
+    struct tir_compilation *c = user;
+    pthread_mutex_lock(&c->calling);
+    bool is_cancelled = c->options.cancel(c->options.cancel_user) != 0;
+    pthread_mutex_unlock(&c->calling);
+    return is_cancelled;
 }
 
 static void set_error(tir_error *error, tir_status status, const char *message)
@@ -402,7 +428,9 @@ TIR_API tir_status tir_compile(tir_str name, tir_str source, const tir_compile_o
     memset(c, 0, sizeof(*c));
     c->options = own;
     c->allocator = (tir_allocator){.resize = one_at_a_time, .user = c};
-    pthread_mutex_init(&c->allocating, NULL);
+    c->meter = (struct tir_meter){
+        .limit = own.step_limit, .is_cancelled = own.cancel ? is_cancelled : NULL, .user = c};
+    pthread_mutex_init(&c->calling, NULL);
     c->name = name;
     c->source = source;
     tir_status status = check_options(c);
@@ -428,7 +456,7 @@ TIR_API void tir_compilation_destroy(tir_compilation *compilation)
         tir_artifact_bytes_free(compilation->artifact, compilation->artifact_size, &allocator);
     tir_compile_passes_finish(compilation);
     tir_context_finish(&compilation->cx);
-    pthread_mutex_destroy(&compilation->allocating);
+    pthread_mutex_destroy(&compilation->calling);
     allocator.resize(allocator.user, compilation, sizeof(*compilation), 0);
 }
 
@@ -456,6 +484,11 @@ TIR_API const tir_stage *tir_compilation_stages(const tir_compilation *compilati
 {
     *count = compilation->stage_count;
     return compilation->stages;
+}
+
+TIR_API uint64_t tir_compilation_steps(const tir_compilation *compilation)
+{
+    return compilation->meter.steps;
 }
 
 TIR_API const char *tir_compile_arch(size_t index)

@@ -67,7 +67,8 @@ struct tir_compilation {
     uint32_t job_count;
     struct tir_nvptx nvptx;
     tir_allocator allocator; // the caller's, for one thread at a time
-    pthread_mutex_t allocating;
+    pthread_mutex_t calling; // the caller's functions
+    struct tir_meter meter;
     tir_compile_options options; // complete, whatever struct_size the caller had
     tir_str name, source;
     struct tir_arch arch; // the target, as options.max_shared limits it

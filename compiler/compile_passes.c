@@ -24,6 +24,7 @@ struct tir_variant_job {
     struct tir_func *f; // the result
     struct tir_receipt receipt;
     struct tir_text printed;
+    struct tir_meter meter;
 };
 
 static void run_variant(struct tir_variant_job *job)
@@ -42,6 +43,7 @@ static void run_variant(struct tir_variant_job *job)
                                .diags = &cx->diags,
                                .arch = &c->arch,
                                .receipt = &job->receipt,
+                               .meter = &job->meter,
                                .known = job->dims,
                                .known_count = (uint32_t)o->dim_count};
     struct tir_pass_options options = {.run = o->run_pass,
@@ -105,6 +107,15 @@ static bool must_require(const struct tir_kernel_code *kernel, uint32_t variant)
     return variant == 0 && (!kernel->is_step || tir_compile_has_dot(kernel->variants[0]));
 }
 
+// Each variant may take what the limit leaves so far: how many run at a time plays no part.
+static struct tir_meter meter_for_job(const struct tir_compilation *c)
+{
+    struct tir_meter meter = c->meter;
+    meter.limit -= meter.limit ? meter.steps : 0;
+    meter.steps = meter.ask_at = 0;
+    return meter;
+}
+
 bool tir_compile_run_passes(struct tir_compilation *c, const struct tir_binding *dims)
 {
     uint32_t count = 0;
@@ -118,12 +129,17 @@ bool tir_compile_run_passes(struct tir_compilation *c, const struct tir_binding 
                                          .dims = dims,
                                          .kernel = kernel,
                                          .variant = v,
+                                         .meter = meter_for_job(c),
                                          .is_required = must_require(kernel, v)};
     tir_side_by_side(tir_processors(), count, run_job, c->jobs);
     for (uint32_t i = 0; i < count; i++)
         if (c->jobs[i].no_memory)
             tir_arena_give_up(&c->cx.arena);
-    return join_all(c);
+    for (uint32_t i = 0; i < count; i++) {
+        c->meter.is_stopped |= c->jobs[i].meter.is_stopped;
+        tir_meter_take(&c->meter, c->jobs[i].meter.steps);
+    }
+    return !c->meter.is_stopped && join_all(c);
 }
 
 void tir_compile_passes_finish(struct tir_compilation *c)

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 
 #include "base/diag.h"
+#include "base/meter.h"
 #include "ir/ir.h"
 
 struct tir_context {
@@ -15,7 +16,8 @@ struct tir_context {
     struct tir_types *types;
     struct tir_source_map sources;
     struct tir_diags diags;
-    jmp_buf out_of_memory; // the API boundary
+    struct tir_meter *meter; // NULL: nobody counts
+    jmp_buf out_of_memory;   // the API boundary
 };
 
 // Must be called where out_of_memory has been set by setjmp.

@@ -24,6 +24,8 @@ TIR_API const char *tir_status_name(tir_status status)
         return "TIR_ERR_DEVICE";
     case TIR_ERR_INTERNAL:
         return "TIR_ERR_INTERNAL";
+    case TIR_ERR_STOPPED:
+        return "TIR_ERR_STOPPED";
     }
     return "unknown tir_status";
 }

@@ -101,6 +101,11 @@ bool lower_enter(struct lower *l, struct tir_span span)
     if (l->stopped)
         return false;
     l->steps++;
+    if (!tir_meter_take(l->cx->meter, 1)) {
+        tir_error_at(&l->cx->diags, span, TIR_E_LIMIT, "the compilation was stopped here");
+        l->stopped = true;
+        return false;
+    }
     if (l->depth >= MAX_DEPTH)
         tir_error_at(&l->cx->diags, outermost(l, span), TIR_E_NESTING,
                      "nested more than %d levels deep, calls included", MAX_DEPTH);

@@ -3,6 +3,7 @@
 #ifndef TIR_PASS_PASS_H
 #define TIR_PASS_PASS_H
 
+#include "base/meter.h"
 #include "ir/ir.h"
 
 struct tir_arch; // target/nvptx/arch.h: limits and features of the target
@@ -16,6 +17,7 @@ struct tir_pass_cx {
     struct tir_receipt *receipt;     // what was decided and why (receipt.h); NULL: not wanted
     const struct tir_binding *known; // dimensions known at compile time (specialize)
     uint32_t known_count;
+    struct tir_meter *meter;   // NULL: nobody counts
     struct tir_runner *runner; // set by tir_run_passes; NULL: passes are called directly
 };
 

@@ -5,6 +5,8 @@
 
 #include <time.h>
 
+#include "ir/walk.h"
+
 static int64_t now(void)
 {
     struct timespec t;
@@ -28,6 +30,14 @@ static void count_time(struct tir_runner *r, const char *name, int64_t nanosecon
 static bool left_out(const struct tir_runner *r, const struct tir_pass_info *pass)
 {
     return pass->general && (r->changes_left == 0 || tir_str_is(r->options->skip, pass->name));
+}
+
+static uint64_t count_insts(const struct tir_func *f)
+{
+    uint64_t count = 0;
+    tir_foreach_inst(inst, f)
+        count++;
+    return count;
 }
 
 static void print_after(const struct tir_runner *r, const struct tir_func *f,
@@ -66,6 +76,8 @@ enum tir_change tir_run_pass(struct tir_func *f, struct tir_pass_cx *cx,
                      tir_form_name(pass->in), f->name, tir_form_name(f->form));
         return TIR_FAILED;
     }
+    if (!tir_meter_take(cx->meter, count_insts(f)) || !tir_meter_ask(cx->meter))
+        return TIR_FAILED; // nothing is wrong with the program
     int64_t start = now();
     struct tir_arena_mark mark = tir_arena_mark(cx->scratch);
     enum tir_change change = pass->run(f, cx);

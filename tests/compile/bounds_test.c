@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,6 +215,63 @@ static void the_stated_stack_is_enough(void **state)
     pthread_attr_destroy(&attr);
 }
 
+// What the program takes; with TIR_OK it is compiled to PTX.
+static uint64_t steps_of(int rounds, const tir_compile_options *given, tir_status expected)
+{
+    put("kernel k(X: f32[N], Y: out f32[N]) { for n in tiles(N by 128) { var v = X[n:+128];"
+        " for i in range(%d, unroll) { v = v * v + v; } Y[n:+128] = v; } }",
+        rounds);
+    tir_compilation *c;
+    tir_error error;
+    assert_int_equal(
+        tir_compile((tir_str){"t.tir", 5}, (tir_str){text, text_len}, given, &c, &error), expected);
+    uint64_t steps = c ? tir_compilation_steps(c) : 0;
+    assert_true(expected != TIR_ERR_STOPPED || (!c && strstr(error.message, "steps")));
+    tir_compilation_destroy(c);
+    text_len = 0;
+    return steps;
+}
+
+static void steps_are_counted(void **state)
+{
+    (void)state;
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    uint64_t one = steps_of(100, &options, TIR_OK), eight = steps_of(800, &options, TIR_OK);
+    assert_true(one > 1000);
+    assert_true(eight < 9 * one); // the time is linear
+    assert_int_equal(steps_of(100, &options, TIR_OK), one);
+    options.step_limit = one;
+    assert_int_equal(steps_of(100, &options, TIR_OK), one);
+    for (uint64_t limit = one - 1; limit > 0; limit = limit * 3 / 4) {
+        options.step_limit = limit;
+        steps_of(100, &options, TIR_ERR_STOPPED);
+    }
+}
+
+static int stop_at(void *user)
+{
+    int *left = user;
+    return --*left <= 0;
+}
+
+// At the first question, the second and so on, until it is not asked so often.
+static void a_host_can_stop_it(void **state)
+{
+    (void)state;
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    int left, questions;
+    options.cancel = stop_at;
+    options.cancel_user = &left;
+    left = INT32_MAX;
+    steps_of(800, &options, TIR_OK);
+    questions = INT32_MAX - left;
+    assert_true(questions > 20);
+    for (int at = 1; at <= questions; at += 1 + at / 8) {
+        left = at;
+        steps_of(800, &options, TIR_ERR_STOPPED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +279,7 @@ int main(void)
         cmocka_unit_test(what_follows_a_product), cmocka_unit_test(indices_and_conditions),
         cmocka_unit_test(sizes_before_a_launch),  cmocka_unit_test(expansions),
         cmocka_unit_test(nested_statements),      cmocka_unit_test(the_stated_stack_is_enough),
+        cmocka_unit_test(steps_are_counted),      cmocka_unit_test(a_host_can_stop_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

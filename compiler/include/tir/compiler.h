@@ -105,19 +105,29 @@ typedef struct tir_compile_options {
     tir_str tuned_name;
     uint32_t max_shared; // bytes of shared memory that a CTA may use, tir_rt_device_info.max_shared
                          // of the device that the code is for; 0: as many as the target has
+    // Steps after which the compilation ends with TIR_ERR_STOPPED; 0: no limit. The statements and
+    // expressions that functions and loops expand to are steps, and the operations of the program
+    // at each pass and in front of LLVM. How many there are depends on the source and on these
+    // options alone, not on the machine: tir_compilation_steps.
+    uint64_t step_limit;
+    // Asked after each few thousand steps, between passes, and between the stages of LLVM on each
+    // of the parts that it works on: another result than 0 ends the compilation with
+    // TIR_ERR_STOPPED. NULL: nothing ends it.
+    int (*cancel)(void *user);
+    void *cancel_user;
 } tir_compile_options;
-#define TIR_COMPILE_OPTIONS_INIT                                                                  \
-    {                                                                                             \
-        sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0, \
-            NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,       \
-            TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0, {NULL, 0}, {NULL, 0}, 0               \
+#define TIR_COMPILE_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0,  \
+            NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,        \
+            TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0, {NULL, 0}, {NULL, 0}, 0, 0, NULL, NULL \
     }
 
 // Compiles. `name` is what messages call the source; neither it nor `source` need stay valid.
 // options may be NULL. *out is set with TIR_OK and with TIR_ERR_DIAGNOSED, when the source (or, by
 // E0302, its use of the target) is wrong and the diagnostics say how; with every other status it is
 // NULL and *error says why. TIR_ERR_INVALID: an option is wrong. TIR_ERR_UNSUPPORTED: a cubin is
-// wanted and ptxas is not there or refuses.
+// wanted and ptxas is not there or refuses. TIR_ERR_STOPPED: step_limit or cancel.
 TIR_API TIR_CHECKED tir_status tir_compile(tir_str name, tir_str source,
                                            const tir_compile_options *options,
                                            tir_compilation **out, tir_error *error);
@@ -140,6 +150,9 @@ typedef struct tir_stage {
     double milliseconds; // wall time
 } tir_stage;
 TIR_API const tir_stage *tir_compilation_stages(const tir_compilation *compilation, size_t *count);
+
+// The steps that it took, as step_limit counts them.
+TIR_API uint64_t tir_compilation_steps(const tir_compilation *compilation);
 
 // The targets that options.arch may name: "sm_80" first. NULL past the last one.
 TIR_API const char *tir_compile_arch(size_t index);

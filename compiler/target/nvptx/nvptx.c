@@ -122,7 +122,9 @@ static void run_unit(void *user, uint32_t place)
     uint32_t i = job->order[place];
     struct turn turn = {job, &job->nvptx->units[i], i};
     struct tir_llvm *ll = &turn.unit->ll;
-    bool ok = tir_llvm_protect(ll, build, &turn) && tir_llvm_protect(ll, optimize, &turn);
+    struct tir_meter *meter = &turn.unit->meter;
+    bool ok = tir_meter_ask(meter) && tir_llvm_protect(ll, build, &turn) && tir_meter_ask(meter) &&
+              tir_llvm_protect(ll, optimize, &turn) && tir_meter_ask(meter);
     if (ok && job->options->want_llvm) // of one module, which is compiled on the caller's thread
         job->result->llvm = tir_llvm_text(ll, job->arena);
     turn.unit->ok = ok && tir_llvm_protect(ll, generate, &turn);
@@ -157,6 +159,8 @@ static bool run_units(struct job *job)
     for (uint32_t i = 0; i < job->unit_count; i++) {
         tir_arena_init(&units[i].arena, &job->arena->allocator, jump_out, &units[i]);
         tir_diags_init(&units[i].diags, &units[i].arena, job->diags->sources);
+        if (job->options->meter)
+            units[i].meter = *job->options->meter;
     }
     tir_side_by_side(tir_processors(), job->unit_count, run_unit, job);
     bool ok = true;
@@ -165,6 +169,8 @@ static bool run_units(struct job *job)
         const struct tir_nvptx_unit *unit = &units[i];
         if (unit->no_memory)
             tir_arena_give_up(job->arena);
+        if (unit->meter.is_stopped)
+            job->options->meter->is_stopped = true;
         ok = ok && unit->ok;
         if (unit->end < last)
             continue;
@@ -240,6 +246,15 @@ static void report(const struct job *job)
     }
 }
 
+static uint64_t count_insts(struct tir_func *const *funcs, uint32_t count)
+{
+    uint64_t insts = 0;
+    for (uint32_t i = 0; i < count; i++)
+        tir_foreach_inst(inst, funcs[i])
+            insts++;
+    return insts;
+}
+
 bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir_diags *diags,
                     struct tir_func *const *funcs, uint32_t count,
                     const struct tir_nvptx_options *options, struct tir_nvptx_result *result)
@@ -257,7 +272,7 @@ bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir
     bool ok = true;
     for (uint32_t i = 0; i < count; i++)
         ok = tir_nvptx_check(funcs[i], options->arch, diags) && ok;
-    if (!ok)
+    if (!ok || !tir_meter_take(options->meter, count_insts(funcs, count)))
         return false;
     ok = run_units(&job);
     if (ok)

@@ -13,15 +13,17 @@
 
 #include <setjmp.h>
 
+#include "base/meter.h"
 #include "ir/ir.h"
 #include "target/nvptx/llvm.h"
 
 struct tir_nvptx_options {
     const struct tir_arch *arch;
-    bool line_info; // .loc lines that name the source
-    bool verify;    // LLVM's verifier
-    bool want_llvm; // fill result->llvm
-    bool watchdog;  // waits that take too long say where they are
+    bool line_info;          // .loc lines that name the source
+    bool verify;             // LLVM's verifier
+    bool want_llvm;          // fill result->llvm
+    bool watchdog;           // waits that take too long say where they are
+    struct tir_meter *meter; // NULL: nobody counts
 };
 
 struct tir_nvptx_result {
@@ -46,6 +48,7 @@ struct tir_nvptx_unit { // one module: the thread that compiles it writes nothin
     struct tir_llvm ll;
     struct tir_arena arena; // released with the unit
     struct tir_diags diags;
+    struct tir_meter meter; // of the options, for questions between stages
     jmp_buf out_of_memory;
     bool ok, no_memory;
     double end, build_ms, llvm_ms, ptx_ms; // end: when its text was ready
@@ -55,8 +58,9 @@ struct tir_nvptx { // the modules of one emission; zeroed at first
     struct tir_nvptx_unit units[TIR_NVPTX_UNITS];
 };
 
-// Compiles kernels (the entry is f->name) into one PTX module. False: a diagnostic was reported. A
-// caller that leaves this call by a jump (out of memory) must call tir_nvptx_finish.
+// Compiles kernels (the entry is f->name) into one PTX module. False: a diagnostic was reported, or
+// the meter says no more. A caller that leaves this call by a jump (out of memory) must call
+// tir_nvptx_finish.
 bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir_diags *diags,
                     struct tir_func *const *funcs, uint32_t count,
                     const struct tir_nvptx_options *options, struct tir_nvptx_result *result);

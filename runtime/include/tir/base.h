@@ -12,7 +12,7 @@ extern "C" {
 
 // The version of this API. It grows by one whenever a declaration is added or changed; the
 // CHANGELOG says what came with each number.
-#define TIR_API_VERSION 16
+#define TIR_API_VERSION 17
 
 #if defined(__GNUC__)
 #define TIR_API     __attribute__((visibility("default")))
@@ -32,7 +32,8 @@ typedef enum tir_status {
     TIR_ERR_UNSUPPORTED = 5, // correct, but not for this target, driver or device
     TIR_ERR_NO_DRIVER = 6,   // no usable CUDA driver on this machine
     TIR_ERR_DEVICE = 7,      // the device reported a fault
-    TIR_ERR_INTERNAL = 8     // a bug in this library
+    TIR_ERR_INTERNAL = 8,    // a bug in this library
+    TIR_ERR_STOPPED = 9      // by a limit that the caller set, or by the caller
 } tir_status;
 
 // Why a call failed. It lives in the caller's own storage: there is nothing to free, and no state
