@@ -408,7 +408,7 @@ static void hazards(void **state)
         {FENCE PRODUCT COMMIT WAIT("0") "add.f32 %x, %d0, %d0;\n", NULL},
         {FENCE PRODUCT COMMIT "mov.f32 %d3, %d7;\n" WAIT("0"), "written: an accumulator"},
         {FENCE PRODUCT COMMIT "mov.b32 %a2, 1;\n" WAIT("0"), "written: a register of A"},
-        {FENCE PRODUCT COMMIT "mov.b32 %a4, %a2;\n" WAIT("0"), NULL},
+        {FENCE PRODUCT COMMIT "mov.b32 %a4, %a2;\n" WAIT("0"), "read: a register of A"},
         {FENCE PRODUCT COMMIT WAIT("1") "mov.b32 %a2, 1;\n" WAIT("0"), "written: a register of A"},
         {FENCE PRODUCT WAIT("0") COMMIT WAIT("1"), "accumulator"}, // not committed when waited for
         {FENCE PRODUCT COMMIT WAIT("0") "mov.b32 %a2, 1;\n" PRODUCT COMMIT WAIT("0"),

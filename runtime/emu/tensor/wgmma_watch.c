@@ -2,10 +2,10 @@
 // The watch over a warp's registers while products, or loads of tensor memory, are in flight.
 //
 // Between the issue of a wgmma and the wait for its group nobody may read or write its accumulators
-// or write the registers of its A. Products of one shape may follow one another on the same
-// accumulators. A register that another instruction has written needs a wgmma.fence before a
-// product uses it. Nothing of this depends on when the operation is in fact done: what is in flight
-// is what the program has not waited for.
+// or the registers of its A; another product may read those too. Products of one shape may follow
+// one another on the same accumulators. A register that another instruction has written needs a
+// wgmma.fence before a product uses it. Nothing of this depends on when the operation is in fact
+// done: what is in flight is what the program has not waited for.
 //
 // The registers of a tcgen05.ld are in flight until the warp's next wait for loads. A move makes
 // its destination such a register too: compilers put moves before a wait that is tied to its
@@ -89,8 +89,10 @@ void emu_watch(struct emu_warp *w, const struct emu_insn *in)
             fault(w, e->by_accumulator,
                   is_write ? "wgmma register written: an accumulator"
                            : "wgmma register read: an accumulator");
-        if (is_write && e->a > watch->done)
-            fault(w, e->by, "wgmma register written: a register of A");
+        if (e->a > watch->done)
+            fault(w, e->by,
+                  is_write ? "wgmma register written: a register of A"
+                           : "wgmma register read: a register of A");
         if (is_write) {
             e->written = watch->fence;
             e->load = load ? w->tmem_group[0] + 1 : 0;
