@@ -163,7 +163,7 @@ void emu_bulk_issue(struct emu_bulk *b)
     b->data = emu_launch_alloc(b->op.warp->launch, NULL, 0, size + 1);
     b->data_size = size + 1;
     b->op.group = b->op.warp->bulk_group[b->op.lane];
-    emu_op_track(&b->op);
+    emu_op_track(&b->op, 1u << b->op.lane);
     emu_op_issued(&b->op);
 }
 
@@ -239,7 +239,7 @@ static void multicast(struct emu_bulk *b, struct emu_cell to, struct emu_cell fr
         struct emu_cta *cta = &cluster->ctas[i];
         emu_bulk_run(b, (struct emu_run){cta->shared + at, cta->shared_shadow + at, from.bytes,
                                          from.shadow, size});
-        b->barriers[b->barrier_count++] = emu_mbarrier_at(
+        b->barriers[b->barrier_count++] = emu_mbarrier_of_copy(
             w, b->op.lane, EMU_SHARED_CLUSTER, offset + EMU_SHARED_START + emu_rank_bits(i));
     }
 }
@@ -271,7 +271,7 @@ EMU_RUN(bulk_copy)
         side(w, i, (enum emu_space)in->space, to[i], bytes[i], true, &a);
         side(w, i, (enum emu_space)in->type2, from[i], bytes[i], false, &c);
         if (args[3].ref != EMU_NO_REF) {
-            b->barriers[0] = emu_mbarrier_at(w, i, EMU_SHARED_CLUSTER, barrier[i]);
+            b->barriers[0] = emu_mbarrier_of_copy(w, i, EMU_SHARED_CLUSTER, barrier[i]);
             b->barrier_count = 1;
         }
         if (args[4].ref != EMU_NO_REF)

@@ -43,6 +43,29 @@ struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *w, uint32_t lane, enum emu
     return b;
 }
 
+struct emu_mbarrier *emu_mbarrier_of_copy(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                                          uint64_t address)
+{
+    struct emu_mbarrier *b = emu_mbarrier_at(w, lane, space, address);
+    const struct emu_agent *a = w->agent;
+    if (!a || emu_view_clock(&w->launch->order, &a->view, EMU_FENCED_INIT, b->init_by.uid) >=
+                  b->init_by.clock)
+        return b;
+    const uint32_t pc = (uint32_t)(w->in - w->launch->module->code.at);
+    const struct emu_conflict missing = {
+        .kind = EMU_CONFLICT_PROXY,
+        .before = b->init_by,
+        .now = {a->uid, a->clock, emu_record_what(pc, EMU_PROXY_ASYNC, 0, EMU_SCOPE_CTA),
+                1u << lane},
+        .before_writes = true,
+        .now_writes = true,
+        .map = &b->cta->race,
+        .offset = b->offset,
+        .size = OBJECT};
+    emu_report_conflict(w->launch, &missing);
+    return b;
+}
+
 void emu_mbarrier_describe(const struct emu_mbarrier *b, char *text, size_t size)
 {
     snprintf(text, size,
@@ -179,6 +202,12 @@ static void init(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, u
                                .expected = count,
                                .pending = count,
                                .init = in};
+    if (w->agent)
+        b->init_by =
+            (struct emu_record){w->agent->uid, w->agent->clock,
+                                emu_record_what((uint32_t)(in - w->launch->module->code.at),
+                                                EMU_PROXY_GENERIC, 0, EMU_SCOPE_CTA),
+                                1u << lane};
     emu_view_take(&w->launch->order, &b->view, &cta->cluster->domain);
     emu_view_take(&w->launch->order, &b->done, &cta->cluster->domain);
     cta->mbarriers = b;
@@ -218,8 +247,11 @@ static void arrive(struct emu_warp *w, const struct emu_insn *in, uint32_t lane,
     if (in->op & EMU_MBARRIER_NO_COMPLETE && count >= b->pending)
         emu_fault(w, lane, "mbarrier at 0x%x: arrive.noComplete would complete the phase",
                   emu_mbarrier_address(b));
-    if (w->agent && in->order & EMU_RELEASE)
+    if (w->agent && in->order & EMU_RELEASE) {
+        w->agent->acting = 1u << lane;
         emu_order_release(w->agent, &b->view);
+        w->agent->acting = EMU_FULL;
+    }
     emu_mbarrier_arrive(b, &by, count);
 }
 

@@ -23,6 +23,7 @@ struct emu_mbarrier {
     struct emu_view done;     // and in those before
     const struct emu_insn *init, *last_arrive, *last_expect,
         *last_complete; // for messages; or NULL
+    struct emu_record init_by;
 };
 
 // Who changes a barrier.
@@ -57,6 +58,9 @@ enum {
 // The barrier at an address of shared memory, or a fault that says there is none.
 struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *w, uint32_t lane, enum emu_space space,
                                      uint64_t address);
+// The same, for a copy to signal it: its init must be known with a fence that makes it so.
+struct emu_mbarrier *emu_mbarrier_of_copy(struct emu_warp *w, uint32_t lane, enum emu_space space,
+                                          uint64_t address);
 // Changes, by a thread that executes an instruction or by an operation.
 void emu_mbarrier_arrive(struct emu_mbarrier *b, const struct emu_by *by, uint32_t count);
 void emu_mbarrier_expect(struct emu_mbarrier *b, const struct emu_by *by, uint32_t bytes);

@@ -28,10 +28,14 @@ void *emu_op_new(struct emu_warp *w, const struct emu_engine *engine, uint32_t l
     return op;
 }
 
-void emu_op_track(struct emu_op *op)
+void emu_op_track(struct emu_op *op, uint32_t lanes)
 {
-    if (op->warp->agent)
-        op->agent = emu_order_begin(op->warp->agent);
+    struct emu_agent *a = op->warp->agent;
+    if (!a)
+        return;
+    a->acting = lanes;
+    op->agent = emu_order_begin(a);
+    a->acting = EMU_FULL;
 }
 
 // The map that host memory of shared or global bytes belongs to.

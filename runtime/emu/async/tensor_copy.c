@@ -114,8 +114,8 @@ static struct emu_mbarrier *barrier_of(struct emu_warp *w, uint32_t lane, uint32
                                        const struct emu_mbarrier *named, bool pairs)
 {
     const uint32_t other = pairs ? (rank & ~1u) | (named->cta->rank & 1) : rank;
-    return emu_mbarrier_at(w, lane, EMU_SHARED_CLUSTER,
-                           named->offset + EMU_SHARED_START + emu_rank_bits(other));
+    return emu_mbarrier_of_copy(w, lane, EMU_SHARED_CLUSTER,
+                                named->offset + EMU_SHARED_START + emu_rank_bits(other));
 }
 
 // Which CTAs of the cluster a load goes to.
@@ -136,7 +136,7 @@ static void load(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, s
 {
     const struct emu_arg *args = &w->launch->module->args.at[in->list];
     const tir_tensor_map *m = j->copy.map;
-    const struct emu_mbarrier *named = emu_mbarrier_at(w, lane, EMU_SHARED_CLUSTER, address);
+    const struct emu_mbarrier *named = emu_mbarrier_of_copy(w, lane, EMU_SHARED_CLUSTER, address);
     struct emu_cta *to = j->cta;
     const uint32_t ctas = targets(w, lane, args, to);
     const bool pairs = in->round == 2;

@@ -272,6 +272,23 @@ static uint32_t *own(struct emu_agent *a)
     return &plane_of(a->domain->order, v, EMU_KNOWN)[index];
 }
 
+void emu_domain_warps(struct emu_order *o, const struct emu_agent *warps, uint32_t per_warp)
+{
+    struct emu_domain_name *name = &o->names.at[o->names.len - 1];
+    name->warps = warps;
+    name->per_warp = per_warp;
+}
+
+const struct emu_agent *emu_order_warp(const struct emu_order *o, uint32_t uid)
+{
+    const struct emu_domain_name *name = emu_order_name(o, uid);
+    const uint32_t index = name && name->warps ? (uid - name->base) / name->per_warp : 0;
+    if (!name || !name->warps || uid - name->base >= name->agents - SLOTS)
+        return NULL;
+    const struct emu_agent *a = &name->warps[index];
+    return a->uid == uid ? a : NULL;
+}
+
 void emu_agent_start(struct emu_agent *a, struct emu_domain *d, uint32_t index)
 {
     a->domain = d;
@@ -281,6 +298,9 @@ void emu_agent_start(struct emu_agent *a, struct emu_domain *d, uint32_t index)
     a->has_pending = 0;
     a->busy = 0;
     a->gathered = 0;
+    a->acting = EMU_FULL;
+    if (a->tells)
+        memset(a->tells, 0, sizeof *a->tells);
     if (a->lanes)
         memset(a->lanes, 0, EMU_WARP * sizeof *a->lanes);
     emu_view_clear(&a->view, d);
@@ -289,6 +309,31 @@ void emu_agent_start(struct emu_agent *a, struct emu_domain *d, uint32_t index)
         emu_view_clear(&a->pending[i], d);
     }
     *own(a) = 1;
+}
+
+// Up to which clock the acting lanes know what a lane did.
+static uint32_t known_of(const struct emu_agent *a, uint32_t lane)
+{
+    uint32_t clock = a->gathered;
+    if (a->acting >> lane & 1)
+        return a->clock;
+    for (uint32_t i = 0; a->lanes && i < EMU_WARP; i++)
+        if (a->acting >> i & 1)
+            clock = max_of(clock, a->lanes[i][lane]);
+    return clock;
+}
+
+static void tell_lanes(const struct emu_agent *a, uint32_t *told)
+{
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        told[i] = max_of(told[i], a->acting == EMU_FULL ? a->clock : known_of(a, i));
+}
+
+static struct emu_tells *tells_of(struct emu_agent *a)
+{
+    if (!a->tells)
+        a->tells = emu_arena_array(a->domain->order->arena, 1, sizeof *a->tells);
+    return a->tells;
 }
 
 // What the agent does from now on is not covered by what it has told so far. The last clock stays:
@@ -303,6 +348,7 @@ static void tick(struct emu_agent *a)
 void emu_order_release(struct emu_agent *a, struct emu_view *to)
 {
     emu_view_join(a->domain->order, to, &a->view);
+    tell_lanes(a, tells_of(a)->released);
     tick(a);
 }
 
@@ -315,28 +361,45 @@ void emu_order_acquire(struct emu_agent *a, const struct emu_view *from)
 
 // --- fences ---
 
-void emu_order_fence(struct emu_agent *a, uint32_t which)
+static void copy_plane(struct emu_agent *a, int to, int from)
 {
     struct emu_view *v = &a->view;
-    for (int p = EMU_KNOWN + 1; p < EMU_PLANES; p++) {
-        if (!(which >> p & 1))
-            continue;
-        memcpy(plane_of(a->domain->order, v, p), v->clock[EMU_KNOWN], v->count * sizeof(uint32_t));
-        for (uint32_t i = 0; i < v->far_count; i++)
-            v->far[i].clock[p] = v->far[i].clock[EMU_KNOWN];
+    memcpy(plane_of(a->domain->order, v, to), plane_of(a->domain->order, v, from),
+           v->count * sizeof(uint32_t));
+    for (uint32_t i = 0; i < v->far_count; i++)
+        v->far[i].clock[to] = v->far[i].clock[from];
+}
+
+// The same for all but the agent itself.
+static void hand_plane(struct emu_agent *a, int to)
+{
+    const uint32_t index = a->uid - a->view.base,
+                   before = plane_of(a->domain->order, &a->view, to)[index];
+    copy_plane(a, to, EMU_KNOWN);
+    a->view.clock[to][index] = before;
+}
+
+void emu_order_fence(struct emu_agent *a, uint32_t which)
+{
+    which |= which & EMU_FENCE_ASYNC_SHARED ? EMU_FENCE_INIT : 0;
+    for (int p = EMU_KNOWN + 1; p < EMU_PLANES; p++)
+        if (which >> p & 1)
+            copy_plane(a, p, EMU_KNOWN);
+    if (which & EMU_FENCE_ASYNC_SHARED) {
+        hand_plane(a, EMU_HANDED_ASYNC);
+        tell_lanes(a, tells_of(a)->fenced_async);
+    }
+    if (which & EMU_FENCE_ASYNC_GLOBAL) {
+        hand_plane(a, EMU_HANDED_GLOBAL);
+        tell_lanes(a, tells_of(a)->fenced_global);
     }
     tick(a);
 }
 
 void emu_order_fence_tensor(struct emu_agent *a, bool after)
 {
-    struct emu_order *o = a->domain->order;
-    struct emu_view *v = &a->view;
-    const int from = after ? EMU_FENCED_BEFORE : EMU_KNOWN;
-    const int to = after ? EMU_FENCED_TENSOR : EMU_FENCED_BEFORE;
-    memcpy(plane_of(o, v, to), plane_of(o, v, from), v->count * sizeof(uint32_t));
-    for (uint32_t i = 0; i < v->far_count; i++)
-        v->far[i].clock[to] = v->far[i].clock[from];
+    copy_plane(a, after ? EMU_FENCED_TENSOR : EMU_FENCED_BEFORE,
+               after ? EMU_FENCED_BEFORE : EMU_KNOWN);
 }
 
 static uint32_t scope_index(enum emu_scope scope)
@@ -359,6 +422,7 @@ void emu_order_fence_memory(struct emu_agent *a, uint32_t order, enum emu_scope 
         emu_view_clear(&a->released[reach], a->domain);
         emu_view_join(o, &a->released[reach], &a->view);
         a->has_released = (uint8_t)((a->has_released >> reach | 1u) << reach);
+        tell_lanes(a, tells_of(a)->released);
         tick(a);
     }
 }
@@ -454,6 +518,7 @@ static void write_flag(struct emu_agent *a, struct emu_flag *f, bool keep, uint3
     struct emu_told *t = told_by(a, f);
     if (order & EMU_RELEASE) {
         tell(o, f, t, reach, &a->view);
+        tell_lanes(a, tells_of(a)->released);
         tick(a);
     }
     for (uint32_t i = 0; i < EMU_SCOPES && !(order & EMU_RELEASE); i++)
@@ -546,6 +611,7 @@ struct emu_agent *emu_order_begin(struct emu_agent *issuer)
     slot->clock = clock;
     slot->busy++;
     tick(slot);
+    tell_lanes(issuer, tells_of(issuer)->released);
     tick(issuer);
     return slot;
 }

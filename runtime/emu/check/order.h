@@ -27,8 +27,10 @@
 //
 // Lanes of a warp share its clock. Among themselves they are ordered by instructions that gather
 // lanes: the clock of the last one that gathered all, and, once there was one that did not, a
-// matrix: row i, column j says up to which clock lane i knows lane j. A release by one lane is one
-// by its warp; who acquires it, the warp itself included, knows of all its lanes.
+// matrix: row i, column j says up to which clock lane i knows lane j. A release by one lane counts
+// as one by its warp; but for every lane it is kept up to which clock some lane that knew of its
+// accesses has released, or made a proxy fence. What nobody who knew of it has told, nobody can
+// know. An acquire by one lane is one by its warp.
 #ifndef EMU_ORDER_H
 #define EMU_ORDER_H
 
@@ -40,14 +42,18 @@ enum emu_plane {
     EMU_FENCED_ASYNC, // ... with a proxy fence for asynchronous accesses to shared memory
     EMU_FENCED_GLOBAL,
     EMU_FENCED_MAP,    // ... for the reading of tensor maps
+    EMU_FENCED_INIT,   // ... for copies to signal an mbarrier
     EMU_FENCED_BEFORE, // with a tcgen05.fence before the threads synchronised,
     EMU_FENCED_TENSOR, // and one after it
+    EMU_HANDED_ASYNC,  // as EMU_FENCED_ASYNC and _GLOBAL, by fences of other warps than that which
+    EMU_HANDED_GLOBAL, // accessed
     EMU_PLANES
 };
 enum {
     EMU_FENCE_ASYNC_SHARED = 1 << EMU_FENCED_ASYNC,
     EMU_FENCE_ASYNC_GLOBAL = 1 << EMU_FENCED_GLOBAL,
-    EMU_FENCE_MAP = 1 << EMU_FENCED_MAP
+    EMU_FENCE_MAP = 1 << EMU_FENCED_MAP,
+    EMU_FENCE_INIT = 1 << EMU_FENCED_INIT // of mbarriers; in EMU_FENCE_ASYNC_SHARED
 };
 
 enum emu_scope { EMU_SCOPE_CTA, EMU_SCOPE_CLUSTER, EMU_SCOPE_GPU, EMU_SCOPE_SYS };
@@ -86,6 +92,12 @@ struct emu_domain {
     struct emu_agent *slots;
 };
 
+// Up to which clock the accesses of each lane were released, and proxy fences made, by a lane that
+// knew of them.
+struct emu_tells {
+    uint32_t released[EMU_WARP], fenced_async[EMU_WARP], fenced_global[EMU_WARP];
+};
+
 // Who accesses: what it knows, and the name under which others will know the access.
 struct emu_agent {
     struct emu_domain *domain;
@@ -99,7 +111,9 @@ struct emu_agent {
                                           // acquires it needs
     uint8_t has_released, has_pending;    // a bit a scope
     // Lanes of a warp.
-    uint32_t gathered; // clock of the last instruction of all lanes
+    uint32_t acting;         // who does what comes next
+    struct emu_tells *tells; // NULL: nothing was told yet
+    uint32_t gathered;       // clock of the last instruction of all lanes
     uint32_t (*lanes)[EMU_WARP];
 };
 
@@ -123,7 +137,9 @@ struct emu_flag {
 struct emu_domain_name {
     uint32_t base, agents;
     uint32_t per_cta;
-    uint64_t serial; // the caller's
+    uint64_t serial;               // the caller's
+    const struct emu_agent *warps; // those of its agents that are warps; NULL: not said
+    uint32_t per_warp;             // agents of one
 };
 
 // The order of one launch. Its memory lives on the arena.
@@ -147,6 +163,10 @@ bool emu_domain_start(struct emu_order *o, struct emu_domain *d, uint32_t ctas, 
                       uint64_t serial);
 // The domain an agent is or was of, or NULL.
 const struct emu_domain_name *emu_order_name(const struct emu_order *o, uint32_t uid);
+// Says which of the agents of the domain that started last are warps: `warps`, every `per_warp`.
+void emu_domain_warps(struct emu_order *o, const struct emu_agent *warps, uint32_t per_warp);
+// The warp of this uid, if it still runs; else NULL.
+const struct emu_agent *emu_order_warp(const struct emu_order *o, uint32_t uid);
 // Makes agent `index` of a domain (CTA * per_cta + number in the CTA) as it is at the start.
 void emu_agent_start(struct emu_agent *a, struct emu_domain *d, uint32_t index);
 

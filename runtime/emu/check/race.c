@@ -232,6 +232,49 @@ static void check_lanes(const struct access *a, const struct emu_record *r, bool
         }
 }
 
+// The first lane of a record whose access nobody who knew of it has told by its clock; EMU_WARP:
+// none.
+static uint32_t first_untold(const struct emu_record *r, const uint32_t *told)
+{
+    uint32_t lane = 0;
+    while (lane < EMU_WARP && !(r->lanes >> lane & 1 && told[lane] < r->clock))
+        lane++;
+    return lane;
+}
+
+// The access is known by a release of its warp, but by one of lanes that did not know of it.
+static bool check_told(const struct access *a, const struct emu_record *r, bool writes)
+{
+    const struct emu_agent *by =
+        a->race->check_lanes && r->lanes ? emu_order_warp(a->who->order, r->uid) : NULL;
+    const uint32_t lane = by && by->tells ? first_untold(r, by->tells->released) : EMU_WARP;
+    if (lane == EMU_WARP || r->uid - a->who->own < a->who->own_end - a->who->own)
+        return true;
+    struct emu_record one = *r;
+    one.lanes = 1u << lane;
+    report(a, EMU_CONFLICT_ORDER, &one, writes);
+    return false;
+}
+
+// The same for a proxy fence of the warp itself.
+static void check_fenced(const struct access *a, const struct emu_record *r)
+{
+    const bool is_global = a->map->is_global;
+    const struct emu_agent *by =
+        a->race->check_lanes && r->lanes ? emu_order_warp(a->who->order, r->uid) : NULL;
+    if (!by || !by->tells ||
+        emu_view_clock(a->who->order, a->who->view,
+                       is_global ? EMU_HANDED_GLOBAL : EMU_HANDED_ASYNC, r->uid) >= r->clock)
+        return;
+    const uint32_t lane =
+        first_untold(r, is_global ? by->tells->fenced_global : by->tells->fenced_async);
+    if (lane == EMU_WARP)
+        return;
+    struct emu_record one = *r;
+    one.lanes = 1u << lane;
+    report(a, EMU_CONFLICT_PROXY, &one, true);
+}
+
 // Known, but by a generic write that another proxy needs a fence to see.
 static void check_proxy(const struct access *a, const struct emu_record *r)
 {
@@ -243,6 +286,8 @@ static void check_proxy(const struct access *a, const struct emu_record *r)
                                                         : EMU_FENCED_ASYNC;
     if (emu_view_clock(a->who->order, a->who->view, plane, r->uid) < r->clock)
         report(a, EMU_CONFLICT_PROXY, r, true);
+    else if (proxy == EMU_PROXY_ASYNC)
+        check_fenced(a, r);
 }
 
 // A warp's load or store of tensor memory, known to another warp without both fences. A commit has
@@ -274,7 +319,7 @@ static void check(const struct access *a, const struct emu_record *r)
         report(a, EMU_CONFLICT_ORDER, r, writes);
     else if (a->map->is_tensor)
         check_fence(a, r, writes);
-    else
+    else if (check_told(a, r, writes))
         check_proxy(a, r);
 }
 

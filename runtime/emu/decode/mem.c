@@ -377,12 +377,13 @@ void emu_decode_fence(struct emu_dec *d)
         decode_proxy_fence(d);
         return;
     }
-    emu_dec_mod(d, "mbarrier_init");
+    const bool is_init = emu_dec_mod(d, "mbarrier_init");
     const int i = emu_dec_one_of(d, orders);
     d->in->order = i < 0 ? EMU_ACQUIRE | EMU_RELEASE : order_of[i];
     take_limits(d);
     d->in->scope = (uint8_t)take_scope(d);
-    d->in->run = emu_run_fence;
+    d->in->run = is_init ? emu_run_fence_proxy : emu_run_fence;
+    d->in->op = is_init ? EMU_FENCE_INIT : 0;
 }
 
 // --- what only tells the hardware something ---

@@ -207,12 +207,14 @@ static void order_access(struct emu_warp *w, uint32_t lane, struct emu_cell *cel
     if (!(in->order & EMU_STRONG))
         return;
     const uint64_t flag = cell->map->address + cell->at;
+    w->agent->acting = 1u << lane;
     if (access == EMU_LOAD)
         emu_order_flag_load(w->agent, flag, in->order, scope);
     else if (access == EMU_STORE)
         emu_order_flag_store(w->agent, flag, in->order, scope);
     else
         emu_order_flag_atomic(w->agent, flag, in->order, scope);
+    w->agent->acting = EMU_FULL;
 }
 
 void emu_sync_access(struct emu_warp *w, uint32_t lane, struct emu_race_map *map, uint64_t at,
@@ -426,19 +428,22 @@ static void fence(struct emu_warp *w, const struct emu_insn *in, uint32_t order)
 
 EMU_RUN(fence)
 {
-    (void)mask;
-    if (w->agent)
-        fence(w, in, in->order);
+    if (!w->agent)
+        return;
+    w->agent->acting = mask;
+    fence(w, in, in->order);
+    w->agent->acting = EMU_FULL;
 }
 
 // Between what it acquires and what it releases.
 EMU_RUN(fence_proxy)
 {
-    (void)mask;
     if (!w->agent)
         return;
+    w->agent->acting = mask;
     fence(w, in, in->order & EMU_ACQUIRE);
     if (in->op != EMU_FENCE_MAP || in->order & EMU_ACQUIRE) // who reads maps must have acquired
         emu_order_fence(w->agent, in->op);
     fence(w, in, in->order & EMU_RELEASE);
+    w->agent->acting = EMU_FULL;
 }

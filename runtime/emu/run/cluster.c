@@ -159,6 +159,8 @@ static void start_agents(struct emu_cluster *cluster)
         cluster->agents = emu_arena_array(&l->checks, warps, sizeof *cluster->agents);
     const bool enough = emu_domain_start(&l->order, &cluster->domain, l->cluster_size,
                                          l->warps * EMU_AGENTS_PER_WARP, cluster->linear);
+    if (enough)
+        emu_domain_warps(&l->order, cluster->agents, EMU_AGENTS_PER_WARP);
     for (uint32_t i = 0; i < l->cluster_size; i++) {
         struct emu_cta *cta = &cluster->ctas[i];
         cta->race.address = EMU_SHARED_START + emu_rank_bits(i);

@@ -95,8 +95,11 @@ EMU_RUN(bar)
         *b = (struct emu_barrier){.expected = expected, .all = true, .view = b->view};
         emu_view_clear(&b->view, &w->cta->cluster->domain);
     }
-    if (w->agent)
+    if (w->agent) {
+        w->agent->acting = mask;
         emu_order_release(w->agent, &b->view);
+        w->agent->acting = EMU_FULL;
+    }
     w->launch->events++;
     emu_trace_reach(&b->time, w->time);
     b->arrived += aligned && in->count ? EMU_WARP : emu_popc(mask);
@@ -158,8 +161,11 @@ EMU_RUN(cluster_arrive)
                   "barrier.cluster: arrives twice without barrier.cluster.wait");
     if (w->agent && !w->cta->cluster->arrived)
         emu_view_clear(&w->cta->cluster->view, &w->cta->cluster->domain);
-    if (w->agent && in->order & EMU_RELEASE)
+    if (w->agent && in->order & EMU_RELEASE) {
+        w->agent->acting = mask;
         emu_order_release(w->agent, &w->cta->cluster->view);
+        w->agent->acting = EMU_FULL;
+    }
     w->cluster_arrived |= mask;
     w->cta->cluster->arrived += emu_popc(mask);
     emu_trace_reach(&w->cta->cluster->arrived_time, w->time);
