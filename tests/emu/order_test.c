@@ -202,20 +202,20 @@ static void proxies(void **state)
     store(&b, x, 0, 16);
     store(&b, x, 16, 16);
     barrier(&b, 0);
-    struct emu_agent *op = emu_order_begin(y);
+    struct emu_agent *op = emu_order_begin(y, true);
     assert_int_equal(access_as(&b, op, 0, 0, 16, false, async), 1);
     assert_int_equal(b.last.kind, EMU_CONFLICT_PROXY);
     emu_order_fence(x, EMU_FENCE_ASYNC_GLOBAL);
     barrier(&b, 0);
-    op = emu_order_begin(y);
+    op = emu_order_begin(y, true);
     assert_int_equal(access_as(&b, op, 0, 16, 16, true, async), 1); // a fence for another space
     emu_order_fence(x, EMU_FENCE_ASYNC_SHARED);
     barrier(&b, 0);
-    op = emu_order_begin(y);
+    op = emu_order_begin(y, true);
     assert_int_equal(access_as(&b, op, 0, 0, 16, false, async), 0);
     // The issuer does not know that it is done before it has waited.
     assert_int_equal(store(&b, y, 0, 16), 2); // of the two that read
-    op = emu_order_begin(x);
+    op = emu_order_begin(x, true);
     assert_int_equal(access_as(&b, op, 0, 512, 16, true, async), 0);
     struct emu_view phase = {0};
     emu_view_clear(&phase, &b.domains[0]);
@@ -225,7 +225,7 @@ static void proxies(void **state)
     emu_order_acquire(x, &phase);
     assert_int_equal(load(&b, x, 512, 16), 0); // and needs no fence
     assert_int_equal(store(&b, x, 512, 16), 0);
-    assert_ptr_equal(emu_order_begin(x), op); // its slot is free again
+    assert_ptr_equal(emu_order_begin(x, true), op); // its slot is free again
     close_bench(&b);
 }
 
@@ -245,14 +245,35 @@ static void shared_slots(void **state)
     uint32_t count = 0, same;
     do {
         assert_true(count < MANY);
-        ops[count] = emu_order_begin(x);
+        ops[count] = emu_order_begin(x, true);
         for (same = 0; ops[same] != ops[count];)
             same++;
     } while (same == count++);
     emu_order_end(ops[same]);
     for (uint32_t i = 0; i < count; i++)
-        emu_order_begin(y);
+        emu_order_begin(y, true);
     assert_int_equal(access_as(&b, ops[same], 0, 0, 16, false, async), 0);
+    close_bench(&b);
+}
+
+// Operations that are known by their group take no slot for longer than they run, and one that is
+// pending learns nothing from those behind it.
+static void slots_of_groups(void **state)
+{
+    struct bench b;
+    (void)state;
+    open_bench(&b);
+    struct emu_agent *x = &b.agents[0][0], *y = &b.agents[0][1];
+    for (uint32_t i = 0; i < 1000; i++)
+        emu_order_end(emu_order_begin(x, false));
+    struct emu_agent *pending = emu_order_begin(x, false);
+    store(&b, y, 0, 16);
+    barrier(&b, 0);
+    struct emu_agent *later = emu_order_begin(x, false);
+    assert_ptr_not_equal(pending, later);
+    const uint32_t async = emu_record_what(9, EMU_PROXY_GENERIC, 0, 0);
+    assert_int_equal(access_as(&b, later, 0, 0, 16, false, async), 0);
+    assert_int_equal(access_as(&b, pending, 0, 0, 16, false, async), 1);
     close_bench(&b);
 }
 
@@ -349,11 +370,17 @@ static void cost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(barriers_order),  cmocka_unit_test(every_reader_counts),
-        cmocka_unit_test(bytes),           cmocka_unit_test(flags),
-        cmocka_unit_test(strong_accesses), cmocka_unit_test(proxies),
-        cmocka_unit_test(shared_slots),    cmocka_unit_test(lanes),
-        cmocka_unit_test(long_chains),     cmocka_unit_test(cost),
+        cmocka_unit_test(barriers_order),
+        cmocka_unit_test(every_reader_counts),
+        cmocka_unit_test(bytes),
+        cmocka_unit_test(flags),
+        cmocka_unit_test(strong_accesses),
+        cmocka_unit_test(proxies),
+        cmocka_unit_test(shared_slots),
+        cmocka_unit_test(slots_of_groups),
+        cmocka_unit_test(lanes),
+        cmocka_unit_test(long_chains),
+        cmocka_unit_test(cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,7 +163,7 @@ void emu_bulk_issue(struct emu_bulk *b)
     b->data = emu_launch_alloc(b->op.warp->launch, NULL, 0, size + 1);
     b->data_size = size + 1;
     b->op.group = b->op.warp->bulk_group[b->op.lane];
-    emu_op_track(&b->op, 1u << b->op.lane);
+    emu_op_track(&b->op, 1u << b->op.lane, !b->barrier_count);
     emu_op_issued(&b->op);
 }
 

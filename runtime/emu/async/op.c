@@ -28,13 +28,13 @@ void *emu_op_new(struct emu_warp *w, const struct emu_engine *engine, uint32_t l
     return op;
 }
 
-void emu_op_track(struct emu_op *op, uint32_t lanes)
+void emu_op_track(struct emu_op *op, uint32_t lanes, bool in_group)
 {
     struct emu_agent *a = op->warp->agent;
     if (!a)
         return;
     a->acting = lanes;
-    op->agent = emu_order_begin(a);
+    op->agent = emu_order_begin(a, !in_group);
     a->acting = EMU_FULL;
 }
 

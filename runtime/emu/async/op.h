@@ -54,8 +54,9 @@ void *emu_op_new(struct emu_warp *w, const struct emu_engine *engine, uint32_t l
 // The operation is complete as a description: the schedule may do it from now on.
 void emu_op_issued(struct emu_op *op);
 
-// Makes it an agent of its own that knows what its issuers, these lanes, know now.
-void emu_op_track(struct emu_op *op, uint32_t lanes);
+// Makes it an agent that knows what its issuers, these lanes, know now. `in_group`: all its
+// accesses are those of one of its warp's agents that complete by groups.
+void emu_op_track(struct emu_op *op, uint32_t lanes, bool in_group);
 // It accesses `size` bytes, which lie in shared or global memory of the host. Without an agent
 // nothing happens. An operation of a bulk group is known by the group.
 void emu_op_access(struct emu_op *op, const uint8_t *bytes, uint32_t size, enum emu_access access,

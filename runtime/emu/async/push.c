@@ -94,7 +94,7 @@ EMU_RUN(push)
                    (const uint8_t *)emu_at_ref(w, args[k].ref) + i * args[k].width, size);
         if (!in->atom)
             memset(p->to_shadow, EMU_IN_FLIGHT, p->size);
-        emu_op_track(&p->op, 1u << i);
+        emu_op_track(&p->op, 1u << i, false);
         emu_op_issued(&p->op);
     }
 }

@@ -584,25 +584,35 @@ void emu_order_flag_atomic(struct emu_agent *a, uint64_t address, uint32_t order
 
 // --- asynchronous operations ---
 
-struct emu_agent *emu_order_begin(struct emu_agent *issuer)
+// A slot that no operation uses; `known`: and whose last one the issuer knows.
+static struct emu_agent *free_slot(const struct emu_agent *issuer, bool known)
+{
+    const struct emu_domain *d = issuer->domain;
+    for (uint32_t i = 0; i < d->slot_count; i++) {
+        struct emu_agent *s = &d->slots[(d->next_slot + i) % d->slot_count];
+        if (!s->busy &&
+            (!known || emu_view_clock(d->order, &issuer->view, EMU_KNOWN, s->uid) >= s->clock))
+            return s;
+    }
+    return NULL;
+}
+
+struct emu_agent *emu_order_begin(struct emu_agent *issuer, bool is_named)
 {
     struct emu_domain *d = issuer->domain;
     struct emu_order *o = d->order;
-    struct emu_agent *slot = NULL;
     if (!d->slots)
         d->slots = emu_arena_array(o->arena, SLOTS, sizeof *d->slots);
-    for (uint32_t i = 0; i < d->slot_count && !slot; i++) {
-        struct emu_agent *s = &d->slots[(d->next_slot + i) % d->slot_count];
-        if (!s->busy && emu_view_clock(o, &issuer->view, EMU_KNOWN, s->uid) >= s->clock)
-            slot = s;
-    }
+    struct emu_agent *slot = free_slot(issuer, is_named);
     if (!slot && d->slot_count < SLOTS) {
         slot = &d->slots[d->slot_count];
         emu_agent_start(slot, d, d->fixed + d->slot_count++);
         slot->clock = 0;
-    } else if (!slot) { // two operations share it: the second hides the first
-        slot = &d->slots[d->next_slot % SLOTS];
     }
+    if (!slot) // two operations have one name: the second hides the first
+        slot = free_slot(issuer, false);
+    if (!slot) // and each knows what the issuer of the other knew
+        slot = &d->slots[d->next_slot % SLOTS];
     d->next_slot = (uint32_t)(slot - d->slots) + 1;
     const uint32_t clock = slot->clock;
     if (!slot->busy)
@@ -610,7 +620,8 @@ struct emu_agent *emu_order_begin(struct emu_agent *issuer)
     emu_view_join(o, &slot->view, &issuer->view);
     slot->clock = clock;
     slot->busy++;
-    tick(slot);
+    if (is_named)
+        tick(slot);
     tell_lanes(issuer, tells_of(issuer)->released);
     tick(issuer);
     return slot;

@@ -199,8 +199,9 @@ void emu_order_flag_atomic(struct emu_agent *a, uint64_t address, uint32_t order
                            enum emu_scope scope);
 
 // An asynchronous operation starts: it knows what its issuer knows. What the issuer does next is
-// not ordered before it. A slot is used again when the issuer knows its last operation.
-struct emu_agent *emu_order_begin(struct emu_agent *issuer);
+// not ordered before it. `is_named`: its accesses are known by the slot, not by another agent; such
+// a slot is used again when the issuer knows its last operation, others once that is over.
+struct emu_agent *emu_order_begin(struct emu_agent *issuer, bool is_named);
 // It completes: `to` learns of its accesses, and of nothing else.
 void emu_order_complete(struct emu_agent *slot, struct emu_view *to);
 // It is over: once all that share the slot are, it may be used again.

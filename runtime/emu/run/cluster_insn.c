@@ -186,7 +186,7 @@ EMU_RUN(try_cancel)
         memset(to->shared_shadow + c->offset, EMU_IN_FLIGHT, RESPONSE);
         c->cta[c->count++] = to;
     }
-    emu_op_track(&c->op, 1u << lane);
+    emu_op_track(&c->op, 1u << lane, false);
     emu_op_issued(&c->op);
 }
 

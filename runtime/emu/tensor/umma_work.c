@@ -71,7 +71,7 @@ void *emu_umma_work_new(struct emu_warp *w, const struct emu_insn *in, uint32_t 
     if (in->op & EMU_UMMA_PAIR && rank + 1 >= w->launch->cluster_size)
         emu_fault(w, lane, "cta_group::2 in a CTA without a peer");
     work->op.group = w->umma_group;
-    emu_op_track(&work->op, EMU_FULL);
+    emu_op_track(&work->op, EMU_FULL, true);
     work->op.queue = &w->cta->cluster->ctas[rank];
     work->done = done;
     work->cycles = 1;

@@ -149,7 +149,7 @@ EMU_RUN(wgmma)
     p->a = in->op & EMU_WGMMA_A_IN_REGISTERS ? 0 : uniform(w, in->src[0], "A");
     p->b = uniform(w, in->src[1], "B");
     p->scale_d = uniform_predicate(w, in);
-    emu_op_track(&p->op, EMU_FULL);
+    emu_op_track(&p->op, EMU_FULL, true);
     emu_op_issued(&p->op);
 }
 
