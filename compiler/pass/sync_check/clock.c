@@ -173,6 +173,8 @@ uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, const uint32_
         if (is_thread(a, &a->threads[t], mask, elected))
             return t;
     if (a->thread_count == SYNC_THREADS) {
+        tir_sync_unchecked_at(r->p, r->p->f->span,
+                              STR("more sets of lanes act by themselves than are told apart"));
         r->outcome = SYNC_GIVEN_UP;
         return 0;
     }

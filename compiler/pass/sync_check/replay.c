@@ -393,6 +393,24 @@ static bool other(struct sync_run *r, const struct sync_who *who, const struct t
     return true;
 }
 
+// Instructions of wgmma that all lanes of a warp execute together (PTX ISA 9.7.15, .aligned).
+static bool is_aligned(const struct tir_inst *inst)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_COMMIT_GROUP:
+    case TIR_OP_WAIT_GROUP:
+        return tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async) ==
+               TIR_WORD_engine_wgmma;
+    case TIR_OP_FENCE:
+        return tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) == TIR_WORD_of_wgmma;
+    case TIR_OP_GEMM_ASYNC:
+    case TIR_OP_AWAIT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 // False: the agent has to wait.
 static bool execute(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
 {
@@ -405,6 +423,9 @@ static bool execute(struct sync_run *r, struct sync_agent *a, const struct tir_i
     }
     tir_sync_name_lanes(r, a, lanes, false);
     struct sync_who who = {a, lanes->thread, lanes->count, lanes->mask, lanes->data, lanes->spread};
+    if ((lanes->mask || lanes->spread > SYNC_WARPS) && is_aligned(inst) &&
+        !tir_sync_all_come(r, &who, inst, SYNC_WARPS))
+        return true;
     switch ((enum sync_class)r->p->classes[inst->id]) {
     case SYNC_BARRIER:
         return tir_sync_barrier_op(r, &who, inst);

@@ -34,7 +34,7 @@ enum {
     SYNC_LANES = 32,
     SYNC_STRANDS = 64, // to begin with
     SYNC_MOST_STRANDS = 4096,
-    SYNC_THREADS = 9, // of an agent: all its lanes, and up to eight sets of them
+    SYNC_THREADS = 17, // of an agent: all its lanes, and up to sixteen sets of them
     SYNC_AGENTS = 256,
     SYNC_CLASSES = 32,   // of the warps of a CTA
     SYNC_CTAS = 16,      // of a cluster
