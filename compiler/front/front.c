@@ -211,6 +211,19 @@ static void lower_configs(struct loader *ld, struct lower *l, const struct ast_k
         lower_one(ld, l, k, ld->options, NULL, 0);
 }
 
+// The kernel whose name is most like `wanted`; NULL: none is.
+static const char *nearest_kernel(const struct program *program, const char *wanted)
+{
+    const char *best = NULL;
+    uint32_t least = 3;
+    vec_foreach(struct ast_kernel *, it, &program->kernels) {
+        uint32_t d = tir_str_distance(tir_str_of(wanted), tir_str_of((*it)->name), least - 1);
+        if (d < least)
+            best = (*it)->name, least = d;
+    }
+    return best;
+}
+
 static void lower_kernels(struct loader *ld, struct lower *l)
 {
     const char *wanted = ld->options->kernel;
@@ -221,9 +234,12 @@ static void lower_kernels(struct loader *ld, struct lower *l)
         found = true;
         lower_configs(ld, l, *it);
     }
-    if (!found && wanted)
+    if (!found && wanted) {
+        const char *near = nearest_kernel(ld->program, wanted);
         tir_error_at(&ld->cx->diags, (struct tir_span){0, 0}, TIR_E_KERNEL,
-                     "there is no kernel `%.100s`", wanted);
+                     "there is no kernel `%.100s`%s%s%s", wanted, near ? "; did you mean `" : "",
+                     near ? near : "", near ? "`?" : "");
+    }
 }
 
 bool tir_front_module(struct tir_context *cx, tir_str name, tir_str source,

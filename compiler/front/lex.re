@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/unicode.h"
+
 static const char *const token_texts[TIR_TOK_COUNT] = {
 #define TOKEN(id, text)   text,
 #define KEYWORD(id, text) "`" text "`",
@@ -199,6 +201,13 @@ static struct tir_token unknown(struct tir_lexer *lx, const char *start)
     unsigned char c = (unsigned char)*start;
     while (lx->at < lx->end && (unsigned char)*lx->at >= 0x80)
         lx->at++;
+    size_t at = 0;
+    const uint32_t point = tir_utf8_next((tir_str){start, (size_t)(lx->end - start)}, &at);
+    if (point == 0xfeff)
+        return bad(lx, start, TIR_E_BYTE, "a byte order mark, U+FEFF: save the file without it");
+    if (c >= 0x80 && point != TIR_REPLACEMENT &&
+        (!tir_unicode_printable(point) || !tir_unicode_width(point)))
+        return bad(lx, start, TIR_E_BYTE, "no token starts with U+%04X", (unsigned)point);
     if (c >= 0x80)
         return bad(lx, start, TIR_E_BYTE, "no token starts with `" STR_FMT "`",
                    TIR_MIN((int)(lx->at - start), 64), start);
