@@ -87,6 +87,12 @@ bool tir_compile_source(const struct tir_compile_request *r, tir_compilation **o
     tir_status status = tir_compile(name, r->source, &options, out, error);
     if (*out)
         report(r, *out);
+    const enum tir_command command = r->options->command;
+    const bool may_be_told = command == TIR_COMMAND_CHECK || command == TIR_COMMAND_BUILD;
+    if (status == TIR_OK && may_be_told && !r->quiet &&
+        options.diagnostics == TIR_DIAGNOSTICS_TEXT &&
+        !tir_compilation_output(*out, TIR_OUTPUT_RECEIPT).len)
+        tir_say(stderr, "tirc: " STR_FMT " has no kernel", STR_ARG(name));
     error->status = status;
     return status == TIR_OK;
 }

@@ -124,6 +124,19 @@ static bool unknown(const struct tir_options *options, const char *given, tir_er
     return tir_fail(error, TIR_ERR_INVALID, "unknown option %s", given);
 }
 
+static bool no_such_command(const char *given, tir_error *error)
+{
+    const char *nearest = NULL;
+    uint32_t distance = 3;
+    for (uint32_t i = 1; i < TIR_COMMAND_COUNT; i++) {
+        uint32_t d = tir_str_distance(tir_str_of(given), tir_str_of(commands[i].name), 2);
+        if (d < distance)
+            nearest = commands[i].name, distance = d;
+    }
+    return tir_fail(error, TIR_ERR_INVALID, "no such command: %s%s%s%s", given,
+                    nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+}
+
 struct table { // getopt's view of the rows of one command
     struct option longs[TIR_OPTION_COUNT + 1];
     char letters[2 * TIR_OPTION_COUNT + 3];
@@ -168,7 +181,7 @@ bool tir_options_parse(struct tir_arena *arena, int argc, char **argv, struct ti
             if (!strcmp(argv[1], commands[i].name))
                 out->command = (enum tir_command)i;
         if (out->command == TIR_COMMAND_NONE)
-            return tir_fail(error, TIR_ERR_INVALID, "no such command: %s", argv[1]);
+            return no_such_command(argv[1], error);
         argc--;
         argv++;
     }
