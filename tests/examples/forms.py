@@ -393,7 +393,7 @@ def check(tirc, device, form, folder):
             source = INOUT.get((kernel, name))
             given = [word for word in given if not source or not word.startswith(source + "=")]
             given.append(f"{source}=@{folder}/{source}.npy,save={folder}/{name}.npy" if source
-                         else f"{name}=@{folder}/{name}.npy")
+                         else f"{name}=save={folder}/{name}.npy")
         command = [tirc, "run", os.path.join(EXAMPLES, file), "--kernel", kernel, "--device", device]
         subprocess.run([*command, *more, *given], check=True, stdout=subprocess.DEVNULL, timeout=300)
     failed = 0
