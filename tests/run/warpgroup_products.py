@@ -19,7 +19,8 @@ import sys
 import tempfile
 
 PARAMS = """A: bf16[M, 64], B: bf16[64, 64], C: bf16[64, 64], W: bf16[256, K], X: bf16[M, K],
-    Y: bf16[K, 64], O: out f32[M, 64], P: out f32[M, 64], Q: out f32[M, 256], n: i64"""
+    Y: bf16[K, 64], n: i64"""
+OUTPUTS = {"O": "out f32[M, 64]", "P": "out f32[M, 64]", "Q": "out f32[M, 256]"}
 SIZES = ["K=192", "n=2"]
 
 # Name: rows of a tile, products on warpgroups, warpgroups, what the tiles loop does.
@@ -121,8 +122,9 @@ def assembles(tirc, path, folder):
 def check(tirc, name, folder):
     rows, products, warpgroups, body = PROGRAMS[name]
     path = os.path.join(folder, "products.tir")
+    params = PARAMS + "".join(f", {out}: {kind}" for out, kind in OUTPUTS.items() if f"{out}[" in body)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"kernel products({PARAMS})\n{{\n    for m in tiles(M by {rows}) {{{body}\n    }}\n}}\n")
+        file.write(f"kernel products({params})\n{{\n    for m in tiles(M by {rows}) {{{body}\n    }}\n}}\n")
     failed, text, said = build(tirc, path, "--emit=tir", "-o", os.devnull, "--receipt=json")
     if failed:
         print(said)
