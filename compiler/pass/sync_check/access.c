@@ -104,8 +104,12 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     record.same = same_elements(r, who->agent, inst, tile, &b);
     if (!tile->rank)
         tir_sync_points(r, who, inst, of, &record);
-    bool each = access == SYNC_WRITE && r->p->f->grid_count && !inst->operands[TIR_STORE_MASK];
-    if (each && !tensor && record.points)
+    bool each = access == SYNC_WRITE && tir_sync_is_by_threads(r->p, inst) &&
+                !inst->operands[TIR_STORE_MASK];
+    // Many leave one value in a tensor on purpose, such as a sum that all of them have.
+    if (each && tensor)
+        each = tir_sync_varies(r->p, inst->operands[TIR_STORE_VALUE]);
+    if (each && record.points)
         tir_sync_check_apart(r, inst, of, &record);
     tir_sync_access(r, who, &b, record);
 }

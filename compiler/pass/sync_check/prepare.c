@@ -362,7 +362,8 @@ bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
         return false;
     struct bitset from = slice_of(p, &v, 1);
     tir_foreach_inst(inst, p->f) {
-        if (!inst->result_count || !bitset_has(&from, inst->results[0]->id))
+        if (!inst->result_count || !bitset_has(&from, inst->results[0]->id) ||
+            tir_type_is_buffer(inst->results[0]->type))
             continue;
         bool lane =
             inst->op == TIR_OP_TID || inst->op == TIR_OP_LANEID || inst->op == TIR_OP_TID_IN_WG;

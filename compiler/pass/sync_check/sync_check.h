@@ -368,6 +368,8 @@ bool tir_sync_prepare(struct sync_program *p);
 
 // tensors.c: which tensors the replay looks at, and in which CTAs may meet.
 void tir_sync_find_tensors(struct sync_program *p);
+// A store of one element by each thread that comes: two of them may mean the same one.
+bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst *inst);
 
 // May a value differ from lane to lane of a warp? As the text says, whether it is replayed or not.
 bool tir_sync_varies(struct sync_program *p, struct tir_value *v);

@@ -98,24 +98,31 @@ static bool is_alone(const struct tir_func *f)
     return alone;
 }
 
-// Of tensors that are loaded and stored, the order among the threads of a CTA is looked at, and
-// that among CTAs is not.
+bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_STORE && !tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type) &&
+           (p->f->grid_count || tir_attr_int(inst, TIR_ATTR_by_thread, 0));
+}
+
+// Of tensors that are loaded and stored, or stored by single threads, the order among the threads of
+// a CTA is looked at, and that among CTAs is not.
 void tir_sync_find_tensors(struct sync_program *p)
 {
     bool flags = has_flags(p);
     for (uint32_t i = 0; i < p->f->param_count; i++) {
-        bool loads = false, stores = false, reads = false, writes = false;
+        bool loads = false, stores = false, reads = false, writes = false, by_threads = false;
         const struct tir_value *v = p->f->params[i].value;
         tir_foreach_inst(inst, p->f) {
             if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != v)
                 continue;
             loads |= inst->op == TIR_OP_LOAD;
             stores |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+            by_threads |= tir_sync_is_by_threads(p, inst);
             reads |= inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC;
             writes |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_STORE_ASYNC ||
                       inst->op == TIR_OP_ATOMIC;
         }
-        if (loads && stores && !flags)
+        if (((loads && stores) || by_threads) && !flags)
             add_tensor(p, v);
         if (reads && writes && !is_alone(p->f) && !tiles_keep_apart(p, v))
             tir_sync_unchecked_at(

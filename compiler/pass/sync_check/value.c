@@ -357,7 +357,9 @@ void tir_sync_evaluate(struct sync_run *r, struct sync_agent *a, const struct ti
     for (uint32_t i = 0; i < inst->result_count; i++) {
         const struct tir_type *t = inst->results[i]->type;
         struct sync_value *slot = &a->slots[inst->results[i]->id];
-        if (tir_type_is_buffer(t))
+        if (t->space == TIR_SPACE_LOCAL) // each thread's own
+            *slot = symbol_of(inst->id, SYNC_SAME);
+        else if (tir_type_is_buffer(t))
             *slot = buffer_value(r, a, inst);
         else if (t->rank)
             *slot = (struct sync_value){.kind = SYNC_TILE, .made = a->now};
