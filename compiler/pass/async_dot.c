@@ -28,24 +28,17 @@
 // ring frees slots once their products are done, and barrier waits where other buffers are written
 // again.
 //
-// Operand a in registers is read until the wait, so its registers are held as long as the sum is in
-// flight, through all products that go on with it:
+// Operand a in registers is read until the wait. It is packed in front of its product, and ptxas
+// serialises all products where registers that one reads are written while another is in flight. So
+// what is in flight is awaited in front of such a product, and its own result at its first use:
 //     let d: T = gemm_async(x, bs, zero);
-//     let e: T = gemm_async(y, bs, d);     // x and y are held
-//     let r: T = await(e, groups = 0);
-// Such a sum does not leave its block in flight, where the next round would write the registers
-// again, and is awaited on the way where more than HELD of a thread would be held.
+//     commit_group(engine = wgmma);
+//     let d2: T = await(d, groups = 0);
+//     fence(of = wgmma);
+//     let e: T = gemm_async(y, bs, d2);
 
 #include "ir/walk.h"
-#include "pass/crew.h"
 #include "pass/pass.h"
-
-#define HELD 64 // registers of a thread
-
-struct async_dot {
-    struct tir_func *f;
-    struct tir_map held; // sum in flight that a product goes on with -> uint32_t, its registers
-};
 
 struct use {
     struct tir_inst *user; // NULL: none
@@ -123,16 +116,41 @@ static int64_t younger_groups(const struct tir_inst *product, const struct tir_i
     return groups;
 }
 
-// In front of the first use of v, which was made in the block of that use or in a get in it.
-static void await_first_use(struct tir_func *f, struct tir_inst *product, struct tir_value *v)
+static bool a_in_registers(const struct tir_inst *product)
 {
-    struct tir_inst *commit = product->next;
-    struct tir_inst *place = v->def == product ? commit->next : v->def->next;
-    for (struct tir_inst *inst = place; inst; inst = inst->next)
-        if (uses_value(inst, v)) {
-            place = inst;
-            break;
-        }
+    return product->op == TIR_OP_GEMM_ASYNC && tir_type_is_tile(product->operands[TIR_DOT_A]->type);
+}
+
+// Is there a product with A in registers at inst or in its regions?
+static bool packs_registers(const struct tir_inst *inst)
+{
+    if (a_in_registers(inst))
+        return true;
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        tir_foreach_inst_in(in, inst->regions[r])
+            if (a_in_registers(in))
+                return true;
+    return false;
+}
+
+// The first instruction from `inst` on, in its block, that v may not be in flight at, unless it
+// goes on with the sum. NULL: there is none.
+static struct tir_inst *first_need(struct tir_inst *inst, const struct tir_value *v)
+{
+    while (inst && !uses_value(inst, v) && !packs_registers(inst))
+        inst = inst->next;
+    return inst;
+}
+
+// What comes behind v, which is made by the product itself or by a get around it.
+static struct tir_inst *behind(const struct tir_inst *product, const struct tir_value *v)
+{
+    return v->def == product ? product->next->next : v->def->next; // behind the commit
+}
+
+static void await_first_need(struct tir_func *f, struct tir_inst *product, struct tir_value *v)
+{
+    struct tir_inst *place = first_need(behind(product, v), v);
     // What the wait gives is written there: the fence of a product that uses it comes behind.
     if (place->op == TIR_OP_GEMM_ASYNC)
         place = place->prev;
@@ -140,58 +158,23 @@ static void await_first_use(struct tir_func *f, struct tir_inst *product, struct
     await_at(&b, v, younger_groups(product, place));
 }
 
-// Registers of a thread that operand a of a product takes.
-static uint32_t registers_of_a(const struct tir_func *f, const struct tir_inst *product)
-{
-    const struct tir_type *t = product->operands[TIR_DOT_A]->type;
-    if (!tir_type_is_tile(t))
-        return 0;
-    int64_t threads = 32 * (int64_t)tir_crew_of(f, product).warps;
-    return (uint32_t)((tir_type_count(t) * tir_elems[t->elem].bits / 32 + threads - 1) / threads);
-}
-
-// The same of all products in flight whose sum is v.
-static uint32_t held_by(const struct async_dot *ad, const struct tir_value *v)
-{
-    const uint32_t *held = tir_map_get(&ad->held, tir_map_key(v));
-    return held ? *held : 0;
-}
-
-// Follows the result of a product that holds registers: at most to the next product. It does not
-// leave a get, which waits for its products in any case.
-static void settle_held(struct async_dot *ad, struct tir_inst *product, uint32_t held)
-{
-    struct tir_value *sum = product->results[0];
-    struct use use = use_of(ad->f, sum);
-    if (!continues_sum(&use, product->block) || held + registers_of_a(ad->f, use.user) > HELD) {
-        await_first_use(ad->f, product, sum);
-        return;
-    }
-    uint32_t *noted = arena_new(ad->held.arena, uint32_t);
-    *noted = held;
-    tir_map_set(&ad->held, tir_map_key(sum), noted);
-}
-
 // Follows the result of a product while it may stay in flight.
-static void settle(struct async_dot *ad, struct tir_inst *product)
+static void settle(struct tir_func *f, struct tir_inst *product)
 {
-    struct tir_func *f = ad->f;
     struct tir_value *v = product->results[0];
-    uint32_t held = registers_of_a(f, product) + held_by(ad, product->operands[TIR_DOT_ACC]);
-    if (held) {
-        settle_held(ad, product, held);
-        return;
-    }
     for (;;) {
         struct use use = use_of(f, v);
-        if (use.count != 1)
+        struct tir_inst *need = first_need(behind(product, v), v);
+        if (use.count != 1 || a_in_registers(product) || packs_registers(need) ||
+            !uses_value(need, v))
             break;
         if (continues_sum(&use, v->def->block))
             return;
         struct tir_inst *owner = use.user->block->owner;
         if (use.user->op != TIR_OP_YIELD || use.user->block != v->def->block || !owner)
             break;
-        if (owner->op == TIR_OP_FOR && carries_sum(f, owner, use.operand)) {
+        if (owner->op == TIR_OP_FOR && !packs_registers(owner) &&
+            carries_sum(f, owner, use.operand)) {
             struct tir_builder b = {f, owner->block, owner->next, owner->span};
             await_at(&b, owner->results[use.operand], 0);
             return;
@@ -200,7 +183,7 @@ static void settle(struct async_dot *ad, struct tir_inst *product)
             break;
         v = owner->results[use.operand];
     }
-    await_first_use(f, product, v);
+    await_first_need(f, product, v);
 }
 
 static struct tir_inst *start(struct tir_func *f, struct tir_inst *dot)
@@ -221,9 +204,7 @@ static struct tir_inst *start(struct tir_func *f, struct tir_inst *dot)
 
 enum tir_change tir_pass_async_dot(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct async_dot ad = {.f = f};
     VEC(struct tir_inst *) products = {0};
-    tir_map_init(&ad.held, cx->scratch);
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_DOT &&
             tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma &&
@@ -232,6 +213,6 @@ enum tir_change tir_pass_async_dot(struct tir_func *f, struct tir_pass_cx *cx)
     vec_foreach(struct tir_inst *, it, &products)
         *it = start(f, *it);
     vec_foreach(struct tir_inst *, it, &products)
-        settle(&ad, *it);
+        settle(f, *it);
     return products.len ? TIR_CHANGED : TIR_UNCHANGED;
 }
