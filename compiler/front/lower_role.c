@@ -3,7 +3,7 @@
 #include "front/lower.h"
 #include "ir/crew.h"
 
-enum { MAX_WARPS = 32, MAX_REGISTERS = 65536 };
+enum { MAX_WARPS = 32 };
 
 static bool option_in_range(struct lower *l, const struct ast_stmt *s, const char *name,
                             int64_t least, int64_t most, int64_t step, int64_t *out)
@@ -128,7 +128,7 @@ static bool check_pair(struct lower *l, const struct role *a, const struct role 
 static void check_registers(struct lower *l)
 {
     uint32_t threads = l->f->threads;
-    int64_t had = TIR_MIN(255, MAX_REGISTERS / threads) / 8 * 8 * threads, wanted = 0, group = -1;
+    int64_t had = (int64_t)tir_launch_registers(threads) * threads, wanted = 0, group = -1;
     bool all = true;
     vec_foreach(struct role *, it, &l->roles) {
         const struct role *r = *it;

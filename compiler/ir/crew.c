@@ -3,6 +3,12 @@
 
 #include "ir/crew.h"
 
+uint32_t tir_launch_registers(uint32_t threads)
+{
+    enum { MOST = 255 };
+    return TIR_MIN(TIR_REGISTERS / TIR_MAX(threads, 1) / 8 * 8, MOST);
+}
+
 static const struct tir_inst *role_around(const struct tir_block *block)
 {
     const struct tir_inst *owner = block->owner;

@@ -5,7 +5,12 @@
 
 #include "ir/ir.h"
 
-#define TIR_WARPGROUP 4 // warps
+#define TIR_WARPGROUP 4     // warps
+#define TIR_REGISTERS 65536 // of a multiprocessor, on every target
+
+// What each thread of a CTA begins with at most; setmaxnreg moves these between its warpgroups, and
+// finds no others.
+uint32_t tir_launch_registers(uint32_t threads);
 
 struct tir_crew {
     const struct tir_inst *role; // NULL: the CTA

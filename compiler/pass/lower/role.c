@@ -114,7 +114,7 @@ static bool may_change(struct roles *r, const char **why)
 {
     struct lower *lo = r->lo;
     int64_t needed = 0;
-    r->entry = TIR_MIN(MAX_REGS, lo->cx->arch->registers_per_sm / lo->f->threads / 8 * 8);
+    r->entry = tir_launch_registers(lo->f->threads);
     *why = NULL;
     for (uint32_t i = 0, end; i < r->count; i = end) {
         end = group_end(r, i);

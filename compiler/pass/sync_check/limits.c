@@ -3,11 +3,7 @@
 
 #include "pass/sync_check/sync_check.h"
 
-enum {
-    REGISTERS = 64512, // of 65,536: what the hardware leaves to setmaxnreg
-    WARPGROUP = 4 * SYNC_LANES,
-    MAX_WARPGROUPS = 8
-};
+enum { WARPGROUP = TIR_WARPGROUP * SYNC_LANES, MAX_WARPGROUPS = 8 };
 
 static TIR_PRINTF(4, 5) bool wrong(const struct sync_program *p, enum tir_diag_code code,
                                    const struct tir_inst *inst, const char *format, ...)
@@ -59,8 +55,8 @@ static bool check_count(const struct sync_program *p, const struct tir_inst *ins
                  (long long)regs);
 }
 
-// What each warpgroup asks for, by its first role or setmaxnreg that says so.
-static bool find_registers(const struct sync_program *p, const struct tir_inst **by)
+// The registers that each warpgroup asks for by the clauses of its roles, and by which role.
+static bool find_roles(const struct sync_program *p, const struct tir_inst **by)
 {
     for (const struct tir_inst *role = p->f->body->first; role; role = role->next) {
         if (role->op != TIR_OP_ROLE || !tir_attr_find(role, TIR_ATTR_regs))
@@ -87,16 +83,39 @@ static bool find_registers(const struct sync_program *p, const struct tir_inst *
     return true;
 }
 
+static bool is_in_branch(const struct tir_inst *inst)
+{
+    const struct tir_inst *up = inst->block->owner;
+    while (up && up->op != TIR_OP_IF)
+        up = up->block->owner;
+    return up;
+}
+
+// What the program asks for by setmaxnreg itself: the last of a warpgroup is what it has in the
+// end. Who takes a branch is not known here.
+static bool find_requests(const struct sync_program *p, const struct tir_inst **by)
+{
+    tir_foreach_inst(inst, p->f) {
+        if (inst->op != TIR_OP_SETMAXNREG)
+            continue;
+        if (!check_count(p, inst))
+            return false;
+        struct tir_crew crew = tir_crew_of(p->f, inst);
+        uint32_t last = crew.first + crew.warps - 1;
+        if (!is_in_branch(inst))
+            for (uint32_t g = crew.first / 4; g <= last / 4 && g < MAX_WARPGROUPS; g++)
+                by[g] = inst;
+    }
+    return true;
+}
+
 static bool check_registers(const struct sync_program *p)
 {
     const struct tir_inst *by[MAX_WARPGROUPS] = {NULL}, *last = NULL, *first = NULL;
-    tir_foreach_inst(inst, p->f)
-        if (inst->op == TIR_OP_SETMAXNREG && !check_count(p, inst))
-            return false;
-    if (!find_registers(p, by))
+    if (!find_roles(p, by) || !find_requests(p, by))
         return false;
     // A warpgroup that asks for nothing keeps what every thread has at launch.
-    int64_t launch = TIR_MIN(65536 / TIR_MAX(p->threads, 1) / 8 * 8, 255), sum = 0;
+    int64_t launch = tir_launch_registers(p->threads), had = launch * p->threads, sum = 0;
     for (uint32_t g = 0; g * WARPGROUP < p->threads && g < MAX_WARPGROUPS; g++) {
         int64_t threads = TIR_MIN(p->threads - g * WARPGROUP, WARPGROUP);
         sum += threads * (by[g] ? tir_attr_int(by[g], TIR_ATTR_regs, 0) : launch);
@@ -105,13 +124,13 @@ static bool check_registers(const struct sync_program *p)
         if (by[g])
             last = by[g];
     }
-    if (!last || sum <= REGISTERS)
+    if (!last || sum <= had)
         return true;
     wrong(p, TIR_E_REGISTERS, last,
-          "the roles' threads have %lld registers together, and setmaxnreg can give %d",
-          (long long)sum, REGISTERS);
+          "the warpgroups ask for %lld registers together; %u threads begin with %lld",
+          (long long)sum, p->threads, (long long)had);
     if (first != last)
-        tir_note_at(p->cx->diags, first->span, "the first role that asks for registers");
+        tir_note_at(p->cx->diags, first->span, "the first that asks for registers");
     return false;
 }
 

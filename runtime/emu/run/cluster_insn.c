@@ -66,10 +66,14 @@ void emu_decode_getctarank(struct emu_dec *d)
 // --- registers ---
 
 // offset: how many a thread will have; op: 1 for inc. The numbers are checked, not modelled: a CTA
-// whose warps together ask for more than a multiprocessor has would wait for ever.
+// whose warps together ask for more than they began with would wait for ever. They begin with as
+// many as a multiprocessor has for each, rounded down to 8.
 EMU_RUN(setmaxnreg)
 {
-    enum { REGISTERS = 65536, FEWEST = 24 };
+    enum { REGISTERS = 65536, MOST = 256, FEWEST = 24 };
+    const uint64_t threads = (uint64_t)w->launch->warps * EMU_WARP;
+    const uint64_t each = REGISTERS / threads / 8 * 8;
+    const uint64_t had = threads * (each < MOST ? each : MOST);
     if (!emu_path_meet(w, mask, w->alive))
         return;
     uint64_t sum = 0;
@@ -78,10 +82,10 @@ EMU_RUN(setmaxnreg)
         const uint32_t n = w->cta->warps[i].registers;
         sum += (n ? n : FEWEST) * (uint64_t)EMU_WARP;
     }
-    if (sum > REGISTERS)
+    if (sum > had)
         emu_fault(w, emu_first_lane(mask),
-                  "setmaxnreg: the warps of the CTA ask for %llu registers; there are %d",
-                  (unsigned long long)sum, REGISTERS);
+                  "setmaxnreg: the warps of the CTA ask for %llu registers; there are %llu",
+                  (unsigned long long)sum, (unsigned long long)had);
 }
 
 void emu_decode_setmaxnreg(struct emu_dec *d)
