@@ -9,7 +9,9 @@
 
 #include "pass/tma.h"
 
+#include "ir/walk.h"
 #include "target/nvptx/arch.h"
+#include "tir/artifact.h"
 
 bool tir_reads_zero_outside(const struct tir_inst *load)
 {
@@ -54,6 +56,38 @@ static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_
     return NULL;
 }
 
+static bool is_tensor_copy(const struct tir_inst *inst)
+{
+    return (inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_STORE_ASYNC) &&
+           tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma;
+}
+
+// Would both take the same map? Their swizzles follow from their boxes.
+static bool shares_map(const struct tir_inst *a, const struct tir_inst *b)
+{
+    const struct tir_attr *x = tir_attr_find(a, TIR_ATTR_box), *y = tir_attr_find(b, TIR_ATTR_box);
+    return tir_ref_base(a) == tir_ref_base(b) && x->list_count == y->list_count &&
+           !memcmp(x->list, y->list, x->list_count * sizeof(*x->list));
+}
+
+// Tensor maps of f if the copy joins those that there are.
+static uint32_t count_maps(const struct tir_func *f, const struct tir_inst *access)
+{
+    const struct tir_inst *found[TIR_MAX_MAPS] = {access};
+    uint32_t count = 1;
+    tir_foreach_inst(inst, f) {
+        uint32_t i = 0;
+        while (is_tensor_copy(inst) && i < count && !shares_map(found[i], inst))
+            i++;
+        if (!is_tensor_copy(inst) || i < count)
+            continue;
+        if (count == TIR_MAX_MAPS)
+            return count + 1;
+        found[count++] = inst;
+    }
+    return count;
+}
+
 const char *tir_tma_refusal(const struct tir_func *f, const struct tir_arch *arch,
                             const struct tir_ranges *ranges, const struct tir_inst *access)
 {
@@ -74,5 +108,7 @@ const char *tir_tma_refusal(const struct tir_func *f, const struct tir_arch *arc
     } else if (access->op == TIR_OP_LOAD && !tir_reads_zero_outside(access)) {
         return "it has a mask or a pad other than 0";
     }
+    if (count_maps(f, access) > TIR_MAX_MAPS)
+        return "the kernel has as many tensor maps as there can be";
     return refuse_box(ranges, access);
 }
