@@ -42,6 +42,7 @@
 
 #include "base/bitset.h"
 #include "ir/walk.h"
+#include "pass/budget.h"
 #include "pass/receipt.h"
 #include "pass/store_ring.h"
 
@@ -334,14 +335,6 @@ static bool puts_compute(const struct tir_func *f)
     return false;
 }
 
-// Registers of a thread of `load` and of `math`, by the warpgroups of `math`. All threads of a CTA
-// together have 64,512; 0: as many as ptxas gives, which one warpgroup of `math` can do with.
-struct budget {
-    uint32_t load, math;
-};
-static const struct budget copying[] = {{0, 0}, {0, 0}, {40, 232}, {24, 160}};
-static const struct budget computing[] = {{0, 0}, {0, 0}, {96, 152}, {56, 112}};
-
 // Whether the tiles loop asks for a role that stores; it loses the clause.
 static const struct tir_inst *take_clause(struct tir_func *f)
 {
@@ -388,7 +381,7 @@ static void split(struct split *load, struct split *store, bool computes)
 {
     struct tir_func *f = load->f;
     uint32_t warps = f->threads / 32, first = computes ? warps : WARPGROUP_WARPS;
-    struct budget budget = computes ? computing[f->threads / 128] : copying[f->threads / 128];
+    struct tir_budget budget = tir_budget_of(f->threads / 128, computes);
     struct tir_inst *role = build_role(load, "load", 0, computes ? warps : 1, budget.load);
     struct tir_inst *third =
         store->outgoing.len ? build_role(store, "store", 1, 1, budget.load) : NULL;
@@ -412,7 +405,7 @@ enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx
     const struct tir_inst *tiles = take_clause(f);
     if (has_ring(f) && !has_role(f)) {
         find_needed(&load);
-        if (f->threads / 128 >= TIR_COUNT_OF(copying))
+        if (f->threads / 128 > TIR_MOST_GROUPS)
             refuse(&load, f->body->first, "more than three warpgroups compute");
         if (load.refusal)
             tir_receipt_refuse(cx, TIR_TOPIC_ROLE, TIR_WISH_SPECIALIZE, load.refused_at,

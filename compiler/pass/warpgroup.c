@@ -4,34 +4,41 @@
 // A wgmma multiplies 64 rows by up to 256 columns for four warps (PTX ISA, "Asynchronous warpgroup
 // level matrix instructions"). B, and A unless it is in registers, lie in shared memory, with K
 // contiguous unless elements have 16 bits. It pays when tensor copies fill that memory, so operands
-// that are loaded as they are must be within their reach. A kernel's products run on warpgroups all
-// together or not at all: the roles that keep them fed need all of the CTA. Where the program
-// has roles of its own, each product is decided by itself.
+// that are loaded as they are must be within their reach.
+//
+// Each product is decided by itself, for as many warpgroups as let most of the work run so: the
+// sums, and what else is in registers while the product runs, must leave ptxas room. A tile is
+// spread over the warpgroups by rows, and by columns where there are too few of them. The others
+// run as mma.sync on the same threads. Where the program has roles of its own, a product runs on
+// those of its role.
 
 #include "pass/warpgroup.h"
 
+#include "base/bitset.h"
 #include "ir/walk.h"
+#include "pass/budget.h"
 #include "pass/crew.h"
 #include "pass/dot.h"
 #include "pass/receipt.h"
 #include "pass/tma.h"
 
-#define GROUP_ROWS          64
-#define WARPGROUP           128 // threads
-#define MOST_GROUPS         3
-// Registers of a thread that may hold sums, ptxas needs the others; fewer where as many warps again
-// compute operands.
-#define ACCUMULATORS        200
-#define ACCUMULATORS_BESIDE 96
+#define GROUP_ROWS 64
+#define WARPGROUP  128 // threads
+#define MARGIN     32  // registers of a thread that tiles leave to the rest
+
+struct product {
+    struct tir_inst *dot;
+    const char *why; // it cannot run on any warpgroups; NULL: it can
+    int64_t held;    // registers of all threads that hold tiles while it runs
+};
 
 struct plan {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     struct tir_ranges *ranges;
-    int64_t rows;  // a multiple of 64 that all products are multiples of
-    int64_t sums;  // accumulators of all products
-    bool computes; // some operand is computed on its way to shared memory
-    bool any;
+    struct tir_pressure *pressure;
+    bool computes; // a role beside that of the products computes operands
+    VEC(struct product) products;
 };
 
 static const struct wgmma_row {
@@ -92,6 +99,25 @@ bool tir_a_in_registers(const struct tir_inst *dot)
            a->def->op != TIR_OP_PERMUTE;
 }
 
+// Is v computed from what products have given? Then no other role can compute it ahead.
+static bool follows_from_products(const struct plan *p, const struct tir_value *v)
+{
+    struct bitset seen = bitset_new(p->cx->scratch, p->f->value_count);
+    VEC(const struct tir_value *) work = {0};
+    vec_push(p->cx->scratch, &work, v);
+    while (work.len) {
+        v = vec_pop(&work);
+        if (!v || v->kind == TIR_VALUE_CONST || !bitset_insert(&seen, v->id))
+            continue;
+        const struct tir_inst *def = v->def;
+        if (def ? def->op == TIR_OP_DOT || def->region_count : tir_type_is_tile(v->type))
+            return true;
+        for (uint32_t i = 0; def && i < def->operand_count; i++)
+            vec_push(p->cx->scratch, &work, def->operands[i]);
+    }
+    return false;
+}
+
 // Why operand i, whose dimension K is k_dim, cannot be in shared memory as wgmma wants it.
 static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, uint32_t i,
                                   uint32_t k_dim)
@@ -108,11 +134,12 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
         return "the rows of an operand are not a multiple of 32 bytes";
     const struct tir_inst *load = tir_loaded_by(v);
     if (!load) { // stored as it is needed
-        p->computes = true;
+        p->computes |= !follows_from_products(p, x);
         return NULL;
     }
     if (bits != 16 && (turned ? 1 - k_dim : k_dim) != 1)
         return "wgmma transposes only 16-bit elements, and K is not contiguous";
+    p->computes |= tir_pressure_needs(p->pressure, x); // loaded once, and stored from registers
     return tir_tma_refusal(p->f, p->cx->arch, p->ranges, load);
 }
 
@@ -156,20 +183,43 @@ static const char *refuse_buffer(struct plan *p, const struct tir_value *v, uint
     return NULL;
 }
 
-// A product in a role of the program runs on the warpgroups of that role.
-static const char *refuse_in_role(struct plan *p, const struct tir_inst *dot)
+// Why the tiles that are in registers while the product runs do not fit: on `groups` warpgroups
+// whose threads have `registers` each. NULL: they do.
+static const char *refuse_room(const struct plan *p, const struct product *product, uint32_t groups,
+                               uint32_t registers)
 {
+    const struct tir_type *t = product->dot->results[0]->type;
+    uint32_t rows = tir_wgmma_row_groups(t->shape, groups * TIR_WARPGROUP);
+    if (!rows)
+        return tir_str_format(p->cx->scratch, "its tile does not divide among %u warpgroups",
+                              groups)
+            .ptr;
+    // Warpgroups that share rows have copies of A.
+    int64_t takes = tir_ceil_div(product->held, groups * WARPGROUP) +
+                    tir_ceil_div(tir_pressure_of_a(product->dot), rows * WARPGROUP);
+    if (takes + MARGIN <= registers)
+        return NULL;
+    return tir_str_format(p->cx->scratch,
+                          "the sums do not fit in registers: tiles take %lld of a thread on %u "
+                          "warpgroups, with room for %u",
+                          (long long)takes, groups, registers - MARGIN)
+        .ptr;
+}
+
+// A product in a role of the program runs on the warpgroups of that role.
+static const char *refuse_in_role(struct plan *p, const struct product *product)
+{
+    const struct tir_inst *dot = product->dot;
     struct tir_crew crew = tir_crew_of(p->f, dot);
-    const struct tir_type *t = dot->results[0]->type;
     if (!(p->cx->arch->features & TIR_ARCH_WGMMA))
         return "the target has no wgmma";
-    if (!crew.role || crew.warps % 4 || crew.first % 4)
+    if (!crew.role || crew.warps % TIR_WARPGROUP || crew.first % TIR_WARPGROUP)
         return "it is not in a role of whole warpgroups";
+    int64_t launch = tir_launch_registers(p->f->threads);
     const char *why = refuse_shape(dot);
-    if (!why && t->shape[0] % (crew.warps / 4 * GROUP_ROWS))
-        why = "the rows do not divide among the warpgroups of the role";
-    if (!why && tir_type_count(t) > (int64_t)crew.warps * 32 * ACCUMULATORS)
-        why = "the sums do not fit in registers";
+    if (!why)
+        why = refuse_room(p, product, crew.warps / TIR_WARPGROUP,
+                          (uint32_t)tir_attr_int(crew.role, TIR_ATTR_regs, launch));
     if (!why && !tir_a_in_registers(dot))
         why = refuse_buffer(p, dot->operands[TIR_DOT_A], 1);
     return why ? why : refuse_buffer(p, dot->operands[TIR_DOT_B], 0);
@@ -178,25 +228,6 @@ static const char *refuse_in_role(struct plan *p, const struct tir_inst *dot)
 static bool has_roles(const struct tir_func *f)
 {
     return f->body->last && f->body->last->op == TIR_OP_ROLE;
-}
-
-static bool plan_roles(struct plan *p, bool apply)
-{
-    bool any = false;
-    tir_foreach_inst(inst, p->f) {
-        if (inst->op != TIR_OP_DOT)
-            continue;
-        const char *why = refuse_in_role(p, inst);
-        any |= !why;
-        if (!apply)
-            continue;
-        if (!why)
-            tir_set_word(p->f, inst, TIR_ATTR_engine, TIR_WORD_engine_wgmma);
-        else if (p->cx->arch->features & TIR_ARCH_WGMMA)
-            tir_receipt_refuse(p->cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, inst->span,
-                               "dot: no wgmma, because %s", why);
-    }
-    return any;
 }
 
 // Why no product of the kernel runs on warpgroups, wherever they are.
@@ -211,97 +242,118 @@ static const char *refuse_kernel(const struct plan *p)
     return NULL;
 }
 
-static int64_t common_rows(int64_t x, int64_t y)
+// Registers of a thread of `groups` warpgroups of products.
+static uint32_t registers_of(const struct plan *p, uint32_t groups)
 {
-    return x ? (int64_t)tir_gcd((uint64_t)x, (uint64_t)y) : y;
+    uint32_t given = tir_budget_of(groups, p->computes).math;
+    uint32_t beside = groups > TIR_MOST_GROUPS ? 0 : WARPGROUP;
+    return given ? given : tir_launch_registers(groups * WARPGROUP + beside);
 }
 
-// Whether the dot adds to the sums of another one, in the same registers.
-static bool goes_on(const struct tir_inst *dot)
+static const char *refuse_on(const struct plan *p, const struct product *product, uint32_t groups)
 {
-    const struct tir_value *acc = dot->operands[TIR_DOT_ACC];
-    const struct tir_inst *before = acc->def;
-    if (before && before->op == TIR_OP_FOR)
-        for (uint32_t i = 0; i < acc->def->result_count; i++)
-            if (acc->def->results[i] == acc)
-                before = tir_yield_of(acc->def->regions[0])->operands[i]->def;
-    return before && before->op == TIR_OP_DOT;
+    return product->why ? product->why : refuse_room(p, product, groups, registers_of(p, groups));
 }
 
-static int64_t sums_of_group(const struct plan *p)
+// Multiplications of the products that run on `groups` warpgroups; 0 groups: of all.
+static int64_t work_on(const struct plan *p, uint32_t groups)
 {
-    return WARPGROUP * (p->computes ? ACCUMULATORS_BESIDE : ACCUMULATORS);
+    int64_t work = 0;
+    vec_foreach(const struct product, product, &p->products) {
+        const struct tir_type *t = product->dot->results[0]->type;
+        if (!groups || !refuse_on(p, product, groups))
+            work += tir_type_count(t) * product->dot->operands[TIR_DOT_A]->type->shape[1];
+    }
+    return work;
 }
 
-// As many warpgroups as give each of them whole blocks of 64 rows, but no more than keep the sums
-// in registers.
+// The number of warpgroups by which the rows of all products divide: two, else three, else one.
+static uint32_t natural_groups(const struct plan *p)
+{
+    uint64_t rows = 0;
+    vec_foreach(const struct product, product, &p->products)
+        if (!product->why)
+            rows = tir_gcd(rows, (uint64_t)product->dot->results[0]->type->shape[0]);
+    return rows % (2 * GROUP_ROWS) == 0 ? 2 : rows % (3 * GROUP_ROWS) == 0 ? 3 : 1;
+}
+
+// The warpgroups on which most of the work runs, the natural number if that is one of them. 0: less
+// than half of it runs on any.
 static uint32_t choose_groups(const struct plan *p)
 {
-    int64_t most = sums_of_group(p);
-    uint32_t groups = 1;
-    while (groups < MOST_GROUPS && p->rows % (GROUP_ROWS * (groups + 1)) == 0 &&
-           (groups == 1 || p->sums > groups * most))
-        groups++;
-    if (groups == 1 && p->rows % (3 * GROUP_ROWS) == 0)
-        groups = 3;
-    return groups;
+    uint32_t stated = p->f->threads / WARPGROUP, best = stated ? stated : natural_groups(p);
+    for (uint32_t groups = 1; !stated && groups <= TIR_MOST_GROUPS; groups++)
+        if (work_on(p, groups) > work_on(p, best))
+            best = groups;
+    int64_t work = work_on(p, best);
+    return work && 2 * work >= work_on(p, 0) ? best : 0;
 }
 
-// Fills the plan; NULL: the products run on so many warpgroups, else why they do not, and where.
-static const char *make_plan(struct plan *p, uint32_t *groups, const struct tir_inst **where)
+static void collect_products(struct plan *p)
 {
-    const char *kernel = refuse_kernel(p), *why = NULL;
-    *where = NULL;
-    tir_foreach_inst(inst, p->f) {
-        if (inst->op != TIR_OP_DOT)
-            continue;
-        const struct tir_type *t = inst->results[0]->type;
-        p->any = true;
-        p->rows = common_rows(p->rows, t->shape[0]);
-        p->sums += goes_on(inst) ? 0 : tir_type_count(t);
-        const char *here = kernel ? kernel : refuse_dot(p, inst);
-        if (here && !why) {
-            why = here;
-            *where = inst;
+    p->ranges = tir_ranges_new(p->cx->scratch, p->f);
+    p->pressure = tir_pressure_new(p->cx->scratch, p->f);
+    tir_foreach_inst(inst, p->f)
+        if (inst->op == TIR_OP_DOT) {
+            struct product product = {.dot = inst, .held = tir_pressure_at(p->pressure, inst)};
+            vec_push(p->cx->scratch, &p->products, product);
         }
+}
+
+static void refuse_product(const struct plan *p, const struct product *product, const char *why)
+{
+    if (p->cx->arch->features & TIR_ARCH_WGMMA)
+        tir_receipt_refuse(p->cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, product->dot->span,
+                           "dot: no wgmma, because %s", why);
+}
+
+static bool plan_roles(struct plan *p, bool apply)
+{
+    bool any = false;
+    vec_foreach(const struct product, product, &p->products) {
+        const char *why = refuse_in_role(p, product);
+        any |= !why;
+        if (apply && !why)
+            tir_set_word(p->f, product->dot, TIR_ATTR_engine, TIR_WORD_engine_wgmma);
+        else if (apply)
+            refuse_product(p, product, why);
     }
-    if (why || !p->any)
-        return why ? why : "there are no products";
-    *groups = p->f->threads ? p->f->threads / WARPGROUP : choose_groups(p);
-    if (p->rows % (*groups * GROUP_ROWS))
-        return "the rows do not divide among the warpgroups of the CTA";
-    if (p->sums > *groups * sums_of_group(p))
-        return "the sums do not fit in registers";
-    return NULL;
+    return any;
+}
+
+static uint32_t plan_kernel(struct plan *p)
+{
+    const char *kernel = refuse_kernel(p);
+    vec_foreach(struct product, product, &p->products)
+        product->why = kernel ? kernel : refuse_dot(p, product->dot);
+    return choose_groups(p);
 }
 
 bool tir_may_use_warpgroups(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct plan p = {.f = f, .cx = cx, .ranges = tir_ranges_new(cx->scratch, f)};
-    uint32_t groups;
-    const struct tir_inst *where;
-    if (has_roles(f))
-        return plan_roles(&p, false);
-    return !make_plan(&p, &groups, &where);
+    struct plan p = {.f = f, .cx = cx};
+    collect_products(&p);
+    return has_roles(f) ? plan_roles(&p, false) : plan_kernel(&p) > 0;
 }
 
 void tir_plan_warpgroups(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct plan p = {.f = f, .cx = cx, .ranges = tir_ranges_new(cx->scratch, f)};
-    uint32_t groups;
-    const struct tir_inst *where;
+    struct plan p = {.f = f, .cx = cx};
+    collect_products(&p);
     if (has_roles(f)) {
         plan_roles(&p, true);
         return;
     }
-    const char *why = make_plan(&p, &groups, &where);
-    if (why && p.any && cx->arch->features & TIR_ARCH_WGMMA)
-        tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, where ? where->span : f->span,
-                           "dot: no wgmma, because %s", why);
-    if (why)
-        return;
-    f->threads = groups * WARPGROUP;
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_DOT)
-            tir_set_word(f, inst, TIR_ATTR_engine, TIR_WORD_engine_wgmma);
+    uint32_t groups = plan_kernel(&p), natural = natural_groups(&p);
+    vec_foreach(const struct product, product, &p.products) {
+        const char *why = refuse_on(&p, product, groups ? groups : natural);
+        if (!why && !groups)
+            why = "most of the work is in products that have none";
+        if (why)
+            refuse_product(&p, product, why);
+        else
+            tir_set_word(f, product->dot, TIR_ATTR_engine, TIR_WORD_engine_wgmma);
+    }
+    if (groups)
+        f->threads = groups * WARPGROUP;
 }

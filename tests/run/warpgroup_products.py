@@ -68,6 +68,47 @@ PROGRAMS = {
         var s = dot(bf16(a), B[:, :]);
         if n > 1 { s += dot(bf16(a * 2), B[:, :]); } else { s = dot(bf16(a * 3), C[:, :]); }
         O[m:+64, :] = s;"""),
+    "sum that is kept": (64, 3, 1, """
+        let a = f32(A[m:+64, :]);
+        let s = dot(A[m:+64, :], B[:, :]);
+        var t: f32[64, 64] = 0;
+        for k in range(0, K, 64) { t = s + dot(bf16(a + f32(k)), Y[k:+64, :]); }
+        O[m:+64, :] = s + dot(bf16(a * 2), C[:, :]);
+        P[m:+64, :] = s * t;"""),
+    "sum that begins with a number": (64, 1, 1, """
+        O[m:+64, :] = dot(bf16(2 * f32(A[m:+64, :])), B[:, :]) + 3;"""),
+    "six sums": (64, 6, 1, """
+        let a = f32(A[m:+64, :]);
+        let s = dot(A[m:+64, :], B[:, :]);
+        let t = dot(A[m:+64, :], C[:, :]);
+        let u = dot(bf16(a * 2), B[:, :].T);
+        let v = dot(bf16(a * 3), C[:, :].T);
+        let w = dot(bf16(a * 4), B[:, :]);
+        let x = dot(bf16(a * 5), C[:, :]);
+        O[m:+64, :] = s * x + t * w;
+        P[m:+64, :] = u * v - s * t;"""),
+    "two sums of 256 columns": (64, 2, 2, """
+        var s: f32[64, 256] = 0;
+        var t: f32[64, 256] = 0;
+        for k in range(0, K, 64) {
+            s += dot(X[m:+64, k:+64], W[:, k:+64].T);
+            t += dot(bf16(f32(A[m:+64, :]) * 0.5), W[:, k:+64].T);
+        }
+        Q[m:+64, :] = s - t * t;"""),
+    "columns split, then an operand": (64, 3, 2, """
+        let s = dot(A[m:+64, :], W[:, 0:+64].T);
+        let t = dot(A[m:+64, :], W[:, 64:+64].T);
+        Q[m:+64, :] = s + t;
+        O[m:+64, :] = dot(bf16(s * 0.1), W[:, 64:+64]);"""),
+    "beside a product on mma.sync": (128, 2, 2, """
+        var s: f32[128, 64] = 0;
+        var t: f32[16, 64] = 0;
+        for k in range(0, K, 64) {
+            s += dot(X[m:+128, k:+64], Y[k:+64, :]);
+            t += dot(B[0:+16, :], Y[k:+64, :]);
+        }
+        O[m:+128, :] = s + dot(bf16(s * 0.1), C[:, :]);
+        P[m:+16, :] = t;"""),
     "carried by a while loop": (64, 2, 1, """
         var s: f32[64, 64] = 0;
         var t: f32[64, 64] = 1;

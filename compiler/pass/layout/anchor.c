@@ -28,7 +28,7 @@ static void anchor_stated(struct solver *s)
     tir_solver_propagate(s);
 }
 
-// Operand a of a gemm_async in registers.
+// Operand a in registers of a gemm_async, or of a dot on warpgroups.
 const struct tir_layout *tir_solver_products_layout(struct solver *s,
                                                     const struct tir_inst *product,
                                                     const struct tir_value *a)
@@ -55,9 +55,7 @@ static bool anchor_products(struct solver *s)
                          tir_type_text(s->cx->scratch, t).ptr, s->warps);
             return false;
         }
-        tir_solver_assign(
-            s, inst->results[0],
-            tir_layout_wgmma(s->types, t->shape, rows, s->warps / 4 / rows, s->warps));
+        tir_solver_assign(s, inst->results[0], tir_solver_wgmma_layout(s, t));
         tir_solver_propagate(s);
         if (tir_type_is_tile(a->type)) {
             tir_solver_assign(s, a, tir_solver_products_layout(s, inst, a));
@@ -132,10 +130,11 @@ static const struct tir_layout *mma_layout(struct solver *s, const struct tir_ty
     return tir_layout_mma(s->types, t->shape, best_m, best_n, s->warps);
 }
 
-// Rows over the warpgroups. An operand A in registers lies in them as a sum of its shape would.
+// Rows over the warpgroups, as far as there are rows for each.
 const struct tir_layout *tir_solver_wgmma_layout(struct solver *s, const struct tir_type *t)
 {
-    return tir_layout_wgmma(s->types, t->shape, s->warps / 4, 1, s->warps);
+    uint32_t rows = tir_wgmma_row_groups(t->shape, s->warps);
+    return rows ? tir_layout_wgmma(s->types, t->shape, rows, s->warps / 4 / rows, s->warps) : NULL;
 }
 
 const struct tir_layout *tir_solver_dot_layout(struct solver *s, const struct tir_inst *dot,
@@ -161,7 +160,7 @@ static void anchor_dots(struct solver *s)
         tir_solver_propagate(s);
         struct tir_value *a = inst->operands[TIR_DOT_A];
         if (tir_dot_on_warpgroups(inst)) {
-            tir_solver_assign(s, a, tir_solver_wgmma_layout(s, a->type)); // nothing for a buffer
+            tir_solver_assign(s, a, tir_solver_products_layout(s, inst, a)); // nothing for a buffer
             tir_solver_propagate(s);
         }
     }

@@ -132,7 +132,7 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
     case TIR_OP_SCAN:
         return result;
     case TIR_OP_DOT:
-        return i == TIR_DOT_A && tir_type_is_tile(v->type) ? tir_solver_wgmma_layout(s, v->type)
+        return i == TIR_DOT_A && tir_type_is_tile(v->type) ? tir_solver_products_layout(s, inst, v)
                                                            : result;
     case TIR_OP_LOAD:
     case TIR_OP_STORE:
