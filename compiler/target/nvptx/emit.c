@@ -556,7 +556,12 @@ static void emit_function(struct emit *e)
 bool tir_emit_kernel(struct tir_llvm *ll, struct tir_arena *arena, struct tir_diags *diags,
                      struct tir_func *f)
 {
-    struct emit e = {.ll = ll, .b = ll->builder, .arena = arena, .diags = diags, .f = f};
+    struct emit e = {.ll = ll,
+                     .b = ll->builder,
+                     .arena = arena,
+                     .diags = diags,
+                     .f = f,
+                     .uses = tir_count_uses(arena, f)};
     emit_function(&e);
     return !e.failed;
 }

@@ -27,6 +27,7 @@ struct emit {
     struct tir_diags *diags;
     struct tir_func *f;
     struct emit_slot *slots; // by value id
+    const uint32_t *uses;    // of values, by id
     struct tir_ranges *ranges;
     V function, shared;    // shared: the dynamic shared memory, NULL until wanted
     LLVMValueRef *strides; // per parameter, TIR_MAX_RANK each

@@ -6,6 +6,9 @@
 // registers ("0", "1", ... tie inputs to outputs), and through the loop as phis, so no instruction
 // moves them. `await` ties them through the wait in the same way: LLVM orders nothing else after
 // it.
+//
+// An accumulator that is still needed afterwards is copied to registers that the product may write.
+// The copy must stand in front of a fence, so these accumulators are tied through one too.
 
 #include "target/nvptx/emit.h"
 
@@ -180,6 +183,55 @@ static V output_of(struct emit *e, V v, uint32_t count, uint32_t i)
     return count == 1 ? v : LLVMBuildExtractValue(e->b, v, i, "");
 }
 
+static const struct tir_inst *loop_around(const struct tir_block *block)
+{
+    const struct tir_inst *up = block->owner;
+    while (up && up->op != TIR_OP_FOR && up->op != TIR_OP_WHILE)
+        up = up->block->owner;
+    return up;
+}
+
+static bool is_inside(const struct tir_block *block, const struct tir_inst *outer)
+{
+    while (block->owner && block->owner != outer)
+        block = block->owner->block;
+    return block->owner;
+}
+
+// Does the register live on behind the product, or in the next round of the loop around it?
+static bool is_kept(const struct emit *e, const struct tir_inst *product, const struct tir_value *v)
+{
+    if (v->kind == TIR_VALUE_CONST || e->uses[v->id] > 1)
+        return true;
+    const struct tir_inst *loop = loop_around(product->block);
+    return loop && !is_inside(v->def ? v->def->block : v->block, loop);
+}
+
+// Copies those of the accumulators that are still needed, and fences the copies.
+static void fence_copies(struct emit *e, const struct product *p, V *sums)
+{
+    struct tir_value **of = arena_array(e->arena, struct tir_value *, p->kept + 1);
+    V *args = arena_array(e->arena, V, p->kept + 1);
+    uint32_t *at = arena_array(e->arena, uint32_t, p->kept + 1), count = 0;
+    for (uint32_t i = 0; i < p->kept; i++)
+        if (is_kept(e, p->inst, p->registers[p->a_count + i])) {
+            of[count] = p->registers[p->a_count + i];
+            args[count] = sums[i];
+            at[count++] = i;
+        }
+    if (!count)
+        return;
+    struct tir_text constraints;
+    tir_text_init(&constraints, e->arena, 0);
+    LLVMTypeRef type = add_outputs(e, &constraints, of, count);
+    add_ties(&constraints, count);
+    tir_text_add(&constraints, STR("~{memory}"));
+    V v = tir_llvm_asm(e->ll, type, STR("wgmma.fence.sync.aligned;"), tir_text_str(&constraints),
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, count);
+    for (uint32_t i = 0; i < count; i++)
+        sums[at[i]] = output_of(e, v, count, i);
+}
+
 static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
 {
     struct product p = product_of(inst);
@@ -192,6 +244,7 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
     uint32_t count = 0;
     for (; count < p.kept; count++)
         args[count] = tir_emit_value(e, p.registers[p.a_count + count]);
+    fence_copies(e, &p, args);
     for (uint32_t i = 0; i < p.a_count; i++, count++) {
         args[count] = tir_emit_value(e, p.registers[i]);
         tir_text_add(&constraints, STR("r,"));
