@@ -95,6 +95,10 @@ PROGRAMS = {
             t += dot(bf16(f32(A[m:+64, :]) * 0.5), W[:, k:+64].T);
         }
         Q[m:+64, :] = s - t * t;"""),
+    "three warpgroups": (192, 1, 3, """
+        var s: f32[192, 256] = 0;
+        for k in range(0, K, 64) { s += dot(X[m:+192, k:+64], W[:, k:+64].T); }
+        Q[m:+192, :] = s;"""),
     "columns split, then an operand": (64, 3, 2, """
         let s = dot(A[m:+64, :], W[:, 0:+64].T);
         let t = dot(A[m:+64, :], W[:, 64:+64].T);

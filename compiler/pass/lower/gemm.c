@@ -19,6 +19,7 @@
 // register. Packing writes registers, so a fence follows it. They stay in use until the wait, so
 // they become operands of the await.
 
+#include "pass/crew.h"
 #include "pass/lower/lower.h"
 #include "pass/receipt.h"
 
@@ -258,10 +259,20 @@ static bool has_columns(const struct gemm *g, uint32_t n)
     return n % 8 == 0 && (!is_int || n == 8 || n == 24 || n % 16 == 0);
 }
 
+// One instruction must do with the registers that threads begin with, whatever setmaxnreg adds.
+static uint32_t most_columns(const struct gemm *g)
+{
+    enum { BESIDE = 32 }; // registers beside the sums
+    const struct tir_func *f = g->lo->f;
+    uint32_t had = tir_launch_registers(f->threads * TIR_MAX(f->persistent, 1));
+    uint32_t sums = had > BESIDE ? had - BESIDE : 0;
+    return TIR_MIN(2 * g->together * sums, MAX_COLUMNS);
+}
+
 // The most columns at a time for which every instruction's B has a descriptor.
 static bool set_columns(struct gemm *g)
 {
-    for (g->n = TIR_MIN(g->columns, MAX_COLUMNS); g->n; g->n--) {
+    for (g->n = TIR_MIN(g->columns, most_columns(g)); g->n; g->n--) {
         if (g->columns % g->n || !has_columns(g, g->n))
             continue;
         bool fits = true;
