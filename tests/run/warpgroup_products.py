@@ -112,7 +112,7 @@ PROGRAMS = {
             t += dot(B[0:+16, :], Y[k:+64, :]);
         }
         O[m:+128, :] = s + dot(bf16(s * 0.1), C[:, :]);
-        P[m:+16, :] = t;"""),
+        P[m:+128, :] = s * max(t, axis = 0);"""),
     "carried by a while loop": (64, 2, 1, """
         var s: f32[64, 64] = 0;
         var t: f32[64, 64] = 1;
