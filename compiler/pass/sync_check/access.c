@@ -111,7 +111,8 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
         each = tir_sync_varies(r->p, inst->operands[TIR_STORE_VALUE]);
     if (each && record.points)
         tir_sync_check_apart(r, inst, of, &record);
-    tir_sync_access(r, who, &b, record);
+    if (!r->p->roots.at[of->root].only_stored)
+        tir_sync_access(r, who, &b, record);
 }
 
 // Scratch is written, all threads meet, it is read.

@@ -20,9 +20,9 @@ static bool has_flags(const struct sync_program *p)
     return false;
 }
 
-static void add_tensor(struct sync_program *p, const struct tir_value *v)
+static void add_tensor(struct sync_program *p, const struct tir_value *v, bool only_stored)
 {
-    struct sync_root root = {.alloc = v, .is_tensor = true};
+    struct sync_root root = {.alloc = v, .is_tensor = true, .only_stored = only_stored};
     bitset_insert(&p->tensors, v->id);
     vec_push(p->cx->scratch, &p->roots, root);
 }
@@ -104,8 +104,8 @@ bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst 
            (p->f->grid_count || tir_attr_int(inst, TIR_ATTR_by_thread, 0));
 }
 
-// Of tensors that are loaded and stored, or stored by single threads, the order among the threads of
-// a CTA is looked at, and that among CTAs is not.
+// Of tensors that are loaded and stored, or stored by single threads, the order among the threads
+// of a CTA is looked at, and that among CTAs is not.
 void tir_sync_find_tensors(struct sync_program *p)
 {
     bool flags = has_flags(p);
@@ -123,7 +123,7 @@ void tir_sync_find_tensors(struct sync_program *p)
                       inst->op == TIR_OP_ATOMIC;
         }
         if (((loads && stores) || by_threads) && !flags)
-            add_tensor(p, v);
+            add_tensor(p, v, !loads);
         if (reads && writes && !is_alone(p->f) && !tiles_keep_apart(p, v))
             tir_sync_unchecked_at(
                 p, p->f->span,
