@@ -433,11 +433,12 @@ static void the_oldest_target_has_mbarriers(void **state)
                                  "{\n"
                                  "    let b: shared mbarrier[2] in row_major = alloc(offset = 0);\n"
                                  "    if eq(tid(), 0) {\n"
-                                 "        mbarrier_init(b, at = i32(8), arrivals = 2);\n"
+                                 "        mbarrier_init(b, at = i32(8), arrivals = 6);\n"
                                  "    }\n"
+                                 "    fence(of = mbarrier_init);\n"
                                  "    bar_sync();\n"
                                  "    if elect_sync() {\n"
-                                 "        arrive(b, offset = 8);\n"
+                                 "        arrive(b, offset = 8, count = 3);\n"
                                  "    }\n"
                                  "    wait(b, at = i32(8), i32(0));\n"
                                  "    st(O, mul(tid(), 4), warpid(), width = 4);\n"
@@ -483,8 +484,7 @@ struct refused {
 static const struct refused refusals[] = {
     {"sm_80", "fence(of = async_shared)", "fence: the target has no async proxy"},
     {"sm_80", "fence(of = cluster)", "fence: the target has no clusters"},
-    {"sm_80", "arrive(b, count = 2)", "arrive: the target counts once"},
-    {"sm_80", "arrive(b, bytes = 16)", "arrive: the target counts once"},
+    {"sm_80", "arrive(b, bytes = 16)", "arrive: the target's mbarriers count no bytes"},
     {"sm_80", "arrive(b, cta = i32(0))", "arrive: the target has no clusters"},
     {"sm_80", "tma_prefetch(A[i64(0):+8, i64(0):+8], swizzle = 0)", "no tensor copies"},
     {"sm_80", "bulk_load(a, i32(0), b, i32(0), A, i32(0), i32(16))", "no bulk copies"},

@@ -421,6 +421,7 @@ void tir_lower_gemm(struct lower *lo, struct tir_inst *inst)
     struct gemm g = {.lo = lo, .inst = inst};
     if (!(lo->cx->arch->features & TIR_ARCH_WGMMA)) {
         refuse(&g, "the target has none");
+        tir_lower_note_target(lo, TIR_ARCH_WGMMA);
         return;
     }
     if (!set_kind(&g) || !set_groups(&g) ||

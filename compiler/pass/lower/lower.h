@@ -203,5 +203,7 @@ bool tir_lower_stmatrix(struct lower *lo, struct tir_inst *inst);
 bool tir_lower_ldmatrix(struct lower *lo, struct tir_inst *inst); // the same of a load
 
 void tir_lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what);
+// Behind an error: which target has one of these features.
+void tir_lower_note_target(struct lower *lo, uint32_t features);
 
 #endif

@@ -18,6 +18,7 @@
 #include "pass/lower/lower.h"
 
 #include "ir/walk.h"
+#include "pass/receipt.h"
 
 // Scalars.
 
@@ -225,6 +226,28 @@ void tir_lower_unsupported(struct lower *lo, const struct tir_inst *inst, const 
     lo->failed = true;
 }
 
+void tir_lower_note_target(struct lower *lo, uint32_t features)
+{
+    tir_note_at(lo->cx->diags, (struct tir_span){0}, "%s is the first target that can",
+                tir_arch_first_with(features));
+}
+
+// Asks for something that changes no result, which the target does not have.
+static bool drops_request(struct lower *lo, const struct tir_inst *inst)
+{
+    const uint32_t movers = TIR_ARCH_WGMMA | TIR_ARCH_TCGEN05;
+    const char *why = NULL;
+    if (inst->op == TIR_OP_SETMAXNREG && !(lo->cx->arch->features & movers))
+        why = "threads keep their registers";
+    if (inst->op == TIR_OP_PREFETCH && !(lo->cx->arch->features & TIR_ARCH_TMA))
+        why = "nothing is asked for in advance";
+    if (why)
+        tir_receipt_refuse(lo->cx, inst->op == TIR_OP_PREFETCH ? TIR_TOPIC_COPY : TIR_TOPIC_ROLE,
+                           TIR_WISH_NONE, inst->span, "%s: %s, because the target has none",
+                           tir_ops[inst->op].name, why);
+    return why;
+}
+
 // Values that stay values.
 
 static void lower_elementwise(struct lower *lo, struct tir_inst *inst)
@@ -417,6 +440,8 @@ static void lower_regions(struct lower *lo, struct tir_inst *inst)
 // True: inst has been replaced and goes.
 static bool lower_inst(struct lower *lo, struct tir_inst *inst)
 {
+    if (drops_request(lo, inst))
+        return true;
     switch (inst->op) {
     case TIR_OP_FOR:
     case TIR_OP_IF:

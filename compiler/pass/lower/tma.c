@@ -38,6 +38,13 @@ static bool refuse(struct transfer *t, const char *why)
     return false;
 }
 
+static bool refuse_target(struct transfer *t, const char *why)
+{
+    refuse(t, why);
+    tir_lower_note_target(t->lo, TIR_ARCH_TMA);
+    return false;
+}
+
 // The iterator that the innermost elements of the buffer's dimension lie along; extent 1: none.
 static struct tir_iter inner_iter(const struct transfer *t, uint32_t dim)
 {
@@ -147,7 +154,7 @@ static bool check_tensor(struct transfer *t)
     if (t->rank == 0)
         return refuse(t, "the tensor has no dimension");
     if (!(t->lo->cx->arch->features & TIR_ARCH_TMA))
-        return refuse(t, "the target has no tensor copies");
+        return refuse_target(t, "the target has no tensor copies");
     for (uint32_t d = 0; d < t->rank; d++)
         if (t->box[d] < 0)
             return refuse(t, "its elements are gathered");
@@ -234,7 +241,7 @@ static bool check_bulk(struct transfer *t)
     if (t->rank == 0)
         return refuse(t, "the tensor has no dimension");
     if (!(lo->cx->arch->features & TIR_ARCH_TMA))
-        return refuse(t, "the target has no bulk copies");
+        return refuse_target(t, "the target has no bulk copies");
     if (!tir_tensor_is_dense(lo->f, t->tensor))
         return refuse(t, "elements of a row may not follow each other");
     if (t->part.memory->swizzle)

@@ -54,3 +54,11 @@ const struct tir_arch *tir_arch_for(tir_str device)
     }
     return best;
 }
+
+const char *tir_arch_first_with(uint32_t features)
+{
+    const struct tir_arch *arch = tir_archs;
+    while (!(arch->features & features))
+        arch++;
+    return arch->name;
+}

@@ -33,6 +33,8 @@ struct tir_arch {
 extern const struct tir_arch tir_archs[];
 extern const uint32_t tir_arch_count;
 const struct tir_arch *tir_arch_find(tir_str name); // NULL: unknown
+// The first target with one of the features, which some target has.
+const char *tir_arch_first_with(uint32_t features);
 
 // The best target whose code runs on a device of that compute capability, "sm_121" for 12.1. PTX of
 // a target with an "a" runs on that capability alone, other PTX on later ones as well. NULL: none.

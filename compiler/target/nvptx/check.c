@@ -24,6 +24,17 @@ static void refuse(struct check *c, const struct tir_inst *inst, const char *wha
     c->failed = true;
 }
 
+// lacking: features of targets, one of which it would take.
+static void refuse_target(struct check *c, const struct tir_inst *inst, const char *what,
+                          uint32_t lacking)
+{
+    tir_error_at(c->diags, inst ? inst->span : c->f->span, TIR_E_UNSUPPORTED, "%s: %s",
+                 inst ? tir_ops[inst->op].name : c->f->name, what);
+    tir_note_at(c->diags, (struct tir_span){0}, "%s is the first target that can",
+                tir_arch_first_with(lacking));
+    c->failed = true;
+}
+
 static bool is_one_elem(struct tir_value *const *values, uint32_t count)
 {
     if (count == 0 || count > MAX_PARTS)
@@ -135,8 +146,11 @@ static void check_inst(struct check *c, const struct tir_inst *inst)
     default:
         break;
     }
-    const char *wrong = tir_nvptx_check_async(c->f, c->arch, inst);
-    if (wrong)
+    uint32_t lacking;
+    const char *wrong = tir_nvptx_check_async(c->f, c->arch, inst, &lacking);
+    if (wrong && lacking)
+        refuse_target(c, inst, wrong, lacking);
+    else if (wrong)
         refuse(c, inst, wrong);
 }
 
@@ -168,7 +182,7 @@ bool tir_nvptx_check(const struct tir_func *f, const struct tir_arch *arch, stru
     }
     uint64_t ctas = (uint64_t)f->cluster[0] * f->cluster[1] * f->cluster[2];
     if (f->cluster[0] && !(arch->features & TIR_ARCH_CLUSTER))
-        refuse(&c, NULL, "the target has no clusters");
+        refuse_target(&c, NULL, "the target has no clusters", TIR_ARCH_CLUSTER);
     else if (f->cluster[0] && (f->cluster[0] > 16 || f->cluster[1] > 16 || ctas < 1 || ctas > 16))
         refuse(&c, NULL, "a cluster has 1 to 16 CTAs");
     for (uint32_t i = 0; i < f->param_count; i++)

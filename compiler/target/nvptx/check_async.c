@@ -15,6 +15,7 @@ struct query {
     const struct tir_func *f;
     const struct tir_arch *arch;
     const struct tir_inst *inst;
+    uint32_t *lacking;
 };
 
 // What a target needs.
@@ -42,7 +43,10 @@ static const struct need needs[] = {
 
 static const char *lacks(const struct query *q, uint32_t feature, const char *what)
 {
-    return q->arch->features & feature ? NULL : what;
+    if (q->arch->features & feature)
+        return NULL;
+    *q->lacking = feature;
+    return what;
 }
 
 // Operands.
@@ -101,9 +105,7 @@ static const char *check_barrier(const struct query *q)
         return "a phase has at most 1048575 bytes";
     if (inst->operands[TIR_ARRIVE_CTA])
         return lacks(q, TIR_ARCH_CLUSTER, "the target has no clusters");
-    if (bytes || count != 1)
-        return lacks(q, TIR_ARCH_TMA, "the target counts once, and no bytes");
-    return NULL;
+    return bytes ? lacks(q, TIR_ARCH_TMA, "the target's mbarriers count no bytes") : NULL;
 }
 
 // Groups, fences, barriers.
@@ -136,7 +138,6 @@ static const char *check_fence(const struct query *q)
     case TIR_WORD_of_async_shared:
     case TIR_WORD_of_async_global:
         return lacks(q, TIR_ARCH_TMA, "the target has no async proxy");
-    case TIR_WORD_of_mbarrier_init:
     case TIR_WORD_of_cluster:
         return lacks(q, TIR_ARCH_CLUSTER, "the target has no clusters");
     default:
@@ -308,11 +309,12 @@ static const char *check_stmatrix(const struct tir_inst *inst)
 }
 
 const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_arch *arch,
-                                  const struct tir_inst *inst)
+                                  const struct tir_inst *inst, uint32_t *lacking)
 {
-    const struct query q = {f, arch, inst};
+    const struct query q = {f, arch, inst, lacking};
+    *lacking = 0;
     for (uint32_t i = 0; i < TIR_COUNT_OF(needs); i++)
-        if (needs[i].op == inst->op && !(needs[i].features & arch->features))
+        if (needs[i].op == inst->op && lacks(&q, needs[i].features, needs[i].lacks))
             return needs[i].lacks;
     switch (inst->op) {
     case TIR_OP_MBARRIER_INIT:

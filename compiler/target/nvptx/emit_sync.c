@@ -70,7 +70,11 @@ static void emit_arrive(struct emit *e, const struct tir_inst *inst)
     const struct tir_attr *bytes = tir_attr_find(inst, TIR_ATTR_bytes);
     int64_t count = tir_attr_int(inst, TIR_ATTR_count, 1);
     V bar = barrier_of(e, inst);
-    if (e->ll->arch->number < 90) { // counts once; check.c
+    if (e->ll->arch->number < 90) {
+        // An arrival counts once there, or, if it does not complete the phase, any number of times.
+        if (count > 1)
+            call(e, "llvm.nvvm.mbarrier.arrive.noComplete.shared",
+                 (V[]){bar, tir_emit_i32(e, count - 1)}, 2);
         call(e, "llvm.nvvm.mbarrier.arrive.shared", &bar, 1);
         return;
     }
@@ -172,6 +176,8 @@ static void emit_fence(struct emit *e, const struct tir_inst *inst)
 {
     enum tir_word of = tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE);
     const struct fence_row *row = fences;
+    if (of == TIR_WORD_of_mbarrier_init && !(e->ll->arch->features & TIR_ARCH_CLUSTER))
+        return;           // no cluster that has to see them; a barrier orders them for the CTA
     while (row->of != of) // every word has a row
         row++;
     if (row->name) {

@@ -36,8 +36,9 @@ struct tir_nvptx_result {
 bool tir_nvptx_check(const struct tir_func *f, const struct tir_arch *arch,
                      struct tir_diags *diags);
 // The part of it about the asynchronous engines and what threads wait for: what is wrong, or NULL.
+// lacking: 0, or features of targets, one of which it would take.
 const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_arch *arch,
-                                  const struct tir_inst *inst);
+                                  const struct tir_inst *inst, uint32_t *lacking);
 
 // Whether there is something in f that a watchdog can watch.
 bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_arch *arch);
