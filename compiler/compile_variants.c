@@ -160,11 +160,10 @@ static void add_others(struct tir_compilation *c, struct tir_kernel_code *kernel
 void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *kernel,
                           struct tir_func *f, tir_formula cost)
 {
-    bool is_partial = c->options.run_pass.len || c->options.stop_after.len;
     uint32_t first = kernel->count;
-    // A kernel that was written in a later form states its facts itself; a program between passes
-    // is one.
-    if (f->form != TIR_FORM_TILE || f->facts || is_partial || !has_tensor(f)) {
+    // A kernel that was written in a later form states its facts itself; a pass that is run alone
+    // takes the program as it is.
+    if (f->form != TIR_FORM_TILE || f->facts || c->options.run_pass.len || !has_tensor(f)) {
         // Of a program between passes the first configuration.
         if (!kernel->count && !kernel->sequences.len)
             kernel->variants[kernel->count++] = f;

@@ -78,15 +78,21 @@ static const char *word_of(const struct ast_arg *arg)
     return !arg->name && arg->value->kind == AST_NAME ? arg->value->name : "";
 }
 
+// form(async, after = pipeline): which passes are done is known to who runs them.
 static void clause_form(struct clauses *cl, const struct ast_clause *c)
 {
+    const struct ast_arg *after = c->args.len == 2 ? &c->args.at[1] : NULL;
     enum tir_form form = TIR_FORM_COUNT;
-    if (c->args.len == 1)
+    if (c->args.len == 1 || after)
         form = tir_form_by_name(tir_str_of(word_of(&c->args.at[0])));
-    if (form == TIR_FORM_COUNT)
-        lower_error(cl->l, c->span, TIR_E_ARGUMENTS, "unknown form");
+    bool names_pass =
+        after && after->name && !strcmp(after->name, "after") && after->value->kind == AST_NAME;
+    if (form == TIR_FORM_COUNT || (after && !names_pass))
+        lower_error(cl->l, c->span, TIR_E_ARGUMENTS, "expected a form, and `after = PASS`");
     else
         cl->l->f->form = form;
+    if (names_pass)
+        cl->l->f->after = after->value->name;
 }
 
 static void clause_facts(struct clauses *cl, const struct ast_clause *c)

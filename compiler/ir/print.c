@@ -608,8 +608,9 @@ static void put_clauses(struct printer *p)
         tir_text_format(p->out, "%s%s = " STR_FMT "%s", i ? ", " : " meta(", f->metas[i].name,
                         STR_ARG(f->metas[i].value), i + 1 == f->meta_count ? ")" : "");
     // Always some clause that only IR text has: the parser then computes nothing by itself.
-    if (f->form != TIR_FORM_TILE || (!f->meta_count && !f->facts))
-        tir_text_format(p->out, " form(%s)", tir_form_name(f->form));
+    if (f->form != TIR_FORM_TILE || f->after || (!f->meta_count && !f->facts))
+        tir_text_format(p->out, " form(%s%s%s)", tir_form_name(f->form),
+                        f->after ? ", after = " : "", f->after ? f->after : "");
     put_facts(p);
     put_aligned(p);
     if (f->shared_bytes)

@@ -39,11 +39,24 @@ static bool run_all(struct tir_func *f, struct tir_pass_cx *cx,
 {
     if (options->run.len) {
         const struct tir_pass_info *only = tir_pass_by_name(options->run);
-        return only && tir_run_pass(f, cx, only) != TIR_FAILED;
+        if (!only || tir_run_pass(f, cx, only) == TIR_FAILED)
+            return false;
+        f->after = f->after && !only->general ? only->name : f->after;
+        return true;
     }
     if (f->form == TIR_FORM_SYNCED) // as it was written
         tir_receipt_describe(cx, f);
-    for (uint32_t i = 0; i < tir_pipeline_count; i++) {
+    uint32_t first = 0;
+    while (f->after && first < tir_pipeline_count && strcmp(f->after, tir_passes[first].name))
+        first++;
+    if (first == tir_pipeline_count || (f->after && tir_passes[first].out != f->form)) {
+        tir_error_at(cx->diags, f->span, TIR_E_ARGUMENTS, "no pass %s gives form %s", f->after,
+                     tir_form_name(f->form));
+        return false;
+    }
+    first += f->after != NULL;
+    f->after = NULL;
+    for (uint32_t i = first; i < tir_pipeline_count; i++) {
         const struct tir_pass_info *pass = &tir_passes[i];
         if (f->form > pass->in)
             continue; // it entered the pipeline behind this pass
@@ -51,8 +64,10 @@ static bool run_all(struct tir_func *f, struct tir_pass_cx *cx,
             return false;
         if (pass->in < TIR_FORM_SYNCED && pass->out == TIR_FORM_SYNCED)
             tir_receipt_describe(cx, f);
-        if (tir_str_is(options->stop_after, pass->name))
+        if (tir_str_is(options->stop_after, pass->name)) {
+            f->after = pass->name;
             break;
+        }
     }
     return true;
 }

@@ -82,7 +82,7 @@ typedef struct tir_compile_options {
     uint32_t verify;      // 1: check the program's rules after every pass, and LLVM's
     uint32_t cubin;       // 1: put a cubin into the artifact where ptxas is installed
     tir_str run_pass;     // run this pass alone; outputs may be IR only
-    tir_str stop_after;   // end after this pass; outputs may be IR only
+    tir_str stop_after;   // end after this pass, with the best variant; outputs may be IR only
     tir_str print_after;  // print the program after this pass, or after "all"
     tir_str skip_pass;    // leave this clean-up pass out
     int64_t bisect;       // run only the first N passes that change something; -1: all
