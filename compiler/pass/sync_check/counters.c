@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on the counters of loops: which only ever say how far a loop has come.
+// sync_check on the counters of loops: which only ever say how far a loop has come. A value that a
+// loop carries and that each round makes larger, or smaller, by as much (m += 64) is one too.
 //
 // A counter that goes into an index or a parity is part of the state, which then never recurs. One
 // that is only compared with what does not change in the loop (k + 256 < K: is there a slot to
@@ -13,6 +14,7 @@ enum { MOST_ROUNDS = 4096 };
 struct family { // the values that follow a loop's counter, up or down
     struct sync_program *p;
     const struct tir_inst *loop;
+    int64_t carried;   // which value; negative: the counter of a for
     struct bitset has; // by value id
 };
 
@@ -52,6 +54,37 @@ static bool is_monotone(const struct tir_inst *inst)
     }
 }
 
+static uint32_t lead_of(const struct tir_inst *loop)
+{
+    return loop->op == TIR_OP_FOR ? TIR_FOR_INIT : 0;
+}
+
+static uint32_t skip_of(const struct tir_inst *loop)
+{
+    return loop->op == TIR_OP_FOR;
+}
+
+static const struct tir_block *body_of(const struct tir_inst *loop)
+{
+    return loop->regions[loop->op == TIR_OP_WHILE];
+}
+
+// What makes the carried value that of the next round; NULL: not a step in one direction.
+static const struct tir_inst *step_of(const struct family *f)
+{
+    const struct tir_block *body = body_of(f->loop);
+    const struct tir_value *arg = body->args[skip_of(f->loop) + f->carried],
+                           *next = tir_yield_of(body)->operands[f->carried];
+    const struct tir_inst *step = next->def;
+    if (!step || next->kind != TIR_VALUE_RESULT || !tir_type_is_scalar(next->type) ||
+        !tir_elem_is_int(next->type->elem) || step->operand_count != 2 ||
+        step->operands[0] != arg || !is_invariant(f, step->operands[1]))
+        return NULL;
+    bool steps = step->op == TIR_OP_ADD || step->op == TIR_OP_SUB;
+    bool scales = step->op == TIR_OP_MUL || step->op == TIR_OP_DIV;
+    return steps || (scales && step->operands[1]->kind == TIR_VALUE_CONST) ? step : NULL;
+}
+
 // Does inst take one of the family, and else only what does not change?
 static bool takes_one(const struct family *f, const struct tir_inst *inst)
 {
@@ -72,8 +105,9 @@ static bool is_needed(const struct sync_program *p, const struct tir_value *v)
 }
 
 // Whether operand i of inst decides anything, as a number.
-static bool matters(const struct sync_program *p, const struct tir_inst *inst, uint32_t i)
+static bool matters(const struct family *f, const struct tir_inst *inst, uint32_t i)
 {
+    const struct sync_program *p = f->p;
     switch ((int)inst->op) {
     case TIR_OP_LOAD:
     case TIR_OP_STORE:
@@ -87,6 +121,8 @@ static bool matters(const struct sync_program *p, const struct tir_inst *inst, u
         return i == 0;
     case TIR_OP_YIELD: {
         const struct tir_inst *owner = inst->block->owner;
+        if (owner == f->loop && inst->block == body_of(f->loop) && (int64_t)i == f->carried)
+            return false;
         return !owner || owner->op != TIR_OP_IF || is_needed(p, owner->results[i]);
     }
     default:
@@ -118,6 +154,31 @@ static bool apply(const struct family *f, const struct tir_inst *inst, int64_t *
     return true;
 }
 
+// The counter itself: of a while both blocks have it.
+static bool is_seed(const struct family *f, const struct tir_value *v)
+{
+    uint32_t index = f->carried < 0 ? 0 : skip_of(f->loop) + (uint32_t)f->carried;
+    for (uint32_t i = 0; i < f->loop->region_count; i++)
+        if (v == f->loop->regions[i]->args[index])
+            return true;
+    return false;
+}
+
+// What it begins with and goes by. False: that depends on arguments, or it goes by no steps.
+static bool course_of(const struct family *f, int64_t *begin, int64_t *by)
+{
+    if (f->carried < 0)
+        return tir_is_const_int(f->loop->operands[TIR_FOR_BEGIN], begin) &&
+               tir_is_const_int(f->loop->operands[TIR_FOR_STEP], by);
+    const struct tir_inst *step = step_of(f);
+    if ((step->op != TIR_OP_ADD && step->op != TIR_OP_SUB) ||
+        !tir_is_const_int(f->loop->operands[lead_of(f->loop) + f->carried], begin) ||
+        !tir_is_const_int(step->operands[1], by))
+        return false;
+    *by = step->op == TIR_OP_SUB ? -*by : *by;
+    return true;
+}
+
 // What v is in round n. False: that depends on arguments.
 static bool at_round(const struct family *f, const struct tir_value *v, int64_t n, int64_t *out)
 {
@@ -133,9 +194,7 @@ static bool at_round(const struct family *f, const struct tir_value *v, int64_t 
     }
     if (v->kind == TIR_VALUE_CONST)
         *out = v->constant.i;
-    else if (v != f->loop->regions[0]->args[0] ||
-             !tir_is_const_int(f->loop->operands[TIR_FOR_BEGIN], &begin) ||
-             !tir_is_const_int(f->loop->operands[TIR_FOR_STEP], &step))
+    else if (!is_seed(f, v) || !course_of(f, &begin, &step))
         return false;
     else
         *out = begin + n * step;
@@ -189,24 +248,36 @@ static bool only_compared(struct family *f)
         for (uint32_t i = 0; i < inst->operand_count; i++) {
             const struct tir_value *v = inst->operands[i];
             if (v && v->kind != TIR_VALUE_CONST && bitset_has(&f->has, v->id) &&
-                matters(f->p, inst, i))
+                matters(f, inst, i))
                 return false;
         }
     }
     return true;
 }
 
+static void find_family(struct sync_program *p, const struct tir_inst *loop, int64_t carried)
+{
+    struct family f = {p, loop, carried, bitset_new(p->cx->scratch, p->f->value_count)};
+    if (carried >= 0 && !step_of(&f))
+        return;
+    uint32_t index = carried < 0 ? 0 : skip_of(loop) + (uint32_t)carried;
+    for (uint32_t i = 0; i < loop->region_count; i++)
+        bitset_insert(&f.has, loop->regions[i]->args[index]->id);
+    if (!only_compared(&f))
+        return;
+    for (uint32_t i = 0; i < p->counters.bits / 64 + 1; i++)
+        p->counters.words[i] |= f.has.words[i];
+}
+
 void tir_sync_find_counters(struct sync_program *p)
 {
     p->counters = bitset_new(p->cx->scratch, p->f->value_count);
     tir_foreach_inst(inst, p->f) {
-        if (inst->op != TIR_OP_FOR || !bitset_has(&p->data_loops, inst->id))
+        if (!bitset_has(&p->data_loops, inst->id))
             continue;
-        struct family f = {p, inst, bitset_new(p->cx->scratch, p->f->value_count)};
-        bitset_insert(&f.has, inst->regions[0]->args[0]->id);
-        if (!only_compared(&f))
-            continue;
-        for (uint32_t i = 0; i < p->counters.bits / 64 + 1; i++)
-            p->counters.words[i] |= f.has.words[i];
+        if (inst->op == TIR_OP_FOR)
+            find_family(p, inst, -1);
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            find_family(p, inst, i);
     }
 }

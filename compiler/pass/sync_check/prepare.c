@@ -211,13 +211,20 @@ static void trace(struct walker *w, const struct tir_value *v)
     }
 }
 
+// Of the CTA, or of the grid: another one may have another number.
+static bool is_place(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_CTA_ID || inst->op == TIR_OP_NUM_CTAS ||
+           inst->op == TIR_OP_CLUSTER_ID || inst->op == TIR_OP_NUM_CLUSTERS;
+}
+
 // Values that stay the same in one thread however often they are computed.
 static void find_fixed(struct sync_program *p)
 {
     tir_foreach_inst(inst, p->f) {
         bool fixed = inst->op == TIR_OP_ELECT || inst->op == TIR_OP_ALLOC ||
                      (tir_has_trait(inst, TIR_PURE) && !inst->region_count);
-        bool constant = true;
+        bool constant = !is_place(inst);
         for (uint32_t i = 0; fixed && i < inst->operand_count; i++) {
             const struct tir_value *v = inst->operands[i];
             bool argument = v && v->kind == TIR_VALUE_ARG && !v->block->owner;
@@ -345,7 +352,7 @@ static void find_granule(struct sync_program *p, const struct tir_inst *inst)
 }
 
 // What `count` values are computed from.
-static struct bitset slice_of(struct sync_program *p, struct tir_value *const *of, uint32_t count)
+struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count)
 {
     struct bitset found = bitset_new(p->cx->scratch, p->f->value_count);
     struct walker w = {.p = p, .found = &found};
@@ -360,7 +367,7 @@ bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
 {
     if (v->kind == TIR_VALUE_CONST)
         return false;
-    struct bitset from = slice_of(p, &v, 1);
+    struct bitset from = tir_sync_slice(p, &v, 1);
     tir_foreach_inst(inst, p->f) {
         if (!inst->result_count || !bitset_has(&from, inst->results[0]->id) ||
             tir_type_is_buffer(inst->results[0]->type))
@@ -375,19 +382,39 @@ bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
     return false;
 }
 
-// Notes that some values, which go by `step`, decide how often a loop runs. False: no argument
+bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, bool by_data)
+{
+    for (uint32_t i = 0; i < p->f->body->arg_count; i++) {
+        const struct tir_value *v = p->f->body->args[i];
+        if (tir_type_is_scalar(v->type) && bitset_has(slice, v->id))
+            return true;
+    }
+    tir_foreach_inst(inst, p->f) {
+        bool open =
+            is_place(inst) || (by_data && (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_ATOMIC ||
+                                           inst->op == TIR_OP_SHUFFLE || inst->op == TIR_OP_VOTE));
+        for (uint32_t i = 0; open && i < inst->result_count; i++)
+            if (bitset_has(slice, inst->results[i]->id))
+                return true;
+        for (uint32_t i = 0; inst->op == TIR_OP_TILES && i < extent_count(inst); i++)
+            if (bitset_has(slice, inst->regions[0]->args[i]->id))
+                return true;
+    }
+    return false;
+}
+
+// Notes that some values, which go by `step`, decide how often a loop runs. False: no setting
 // does.
 static bool use_args(struct sync_program *p, struct tir_value *const *of, uint32_t count,
                      int64_t step, bool *which)
 {
-    struct bitset found = slice_of(p, of, count);
-    bool any = false;
+    struct bitset found = tir_sync_slice(p, of, count);
+    bool any = tir_sync_is_open(p, &found, false);
     for (uint32_t i = 0; i < p->f->body->arg_count; i++) {
         const struct tir_value *v = p->f->body->args[i];
         which[i] = tir_type_is_scalar(v->type) && bitset_has(&found, v->id);
         if (which[i])
             p->args[i].granule = TIR_MAX(p->args[i].granule, step);
-        any |= which[i];
     }
     return any;
 }
@@ -429,6 +456,8 @@ static void find_args(struct sync_program *p)
     VEC(const struct tir_inst *) loops = {0};
     p->args = tir_arena_alloc_array(p->cx->scratch, args, sizeof *p->args);
     tir_foreach_inst(inst, p->f) {
+        if (is_place(inst) && bitset_has(&p->needed, inst->results[0]->id))
+            p->axes |= 1u << tir_attr_int(inst, TIR_ATTR_axis, 0) % 3;
         if (!bitset_has(&p->visited, inst->id))
             continue;
         find_granule(p, inst);
@@ -552,6 +581,9 @@ bool tir_sync_prepare(struct sync_program *p)
     p->next = arena_array(p->cx->scratch, const struct tir_inst *, f->inst_count);
     p->data_loops = bitset_new(p->cx->scratch, f->inst_count);
     p->inner_loops = bitset_new(p->cx->scratch, f->inst_count);
+    p->came = bitset_new(p->cx->scratch, 2 * f->inst_count);
+    p->came_long = bitset_new(p->cx->scratch, 2 * f->inst_count);
+    p->rounds = arena_array(p->cx->scratch, struct sync_rounds, f->inst_count);
     find_depth(p);
     find_classes(p);
     find_fixed(p);

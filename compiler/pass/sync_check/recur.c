@@ -27,19 +27,21 @@ static bool is_data_loop(const struct sync_program *p, const struct tir_inst *ow
            bitset_has(&p->data_loops, owner->id);
 }
 
-// How far the agent that is watched has come.
-static int64_t watched_at(const struct sync_run *r)
+// How far the agent that is watched has come in its loop number `loop`, from outside.
+static int64_t watched_at(const struct sync_run *r, uint32_t loop)
 {
-    for (uint32_t i = r->watched->depth; i-- > 0;)
-        if (is_data_loop(r->p, r->watched->frames[i].owner))
+    for (uint32_t i = 0; i < r->watched->depth; i++)
+        if (is_data_loop(r->p, r->watched->frames[i].owner) && !loop--)
             return r->watched->frames[i].at;
     return 0;
 }
 
 static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, uint64_t h)
 {
-    for (uint32_t i = 0; i < a->depth; i++) {
+    for (uint32_t i = 0, loops = 0; i < a->depth; i++) {
         const struct sync_frame *f = &a->frames[i];
+        uint32_t loop = loops;
+        loops += is_data_loop(r->p, f->owner);
         h = of_pointer(of_pointer(h, f->block), f->next);
         h = mix(mix(h, f->lanes.thread), f->lanes.mask ? f->lanes.mask[0] : UINT32_MAX);
         if (!f->owner || (f->owner->op != TIR_OP_FOR && f->owner->op != TIR_OP_TILES))
@@ -50,7 +52,7 @@ static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, 
         if (counts || !is_data_loop(r->p, f->owner))
             h = mix(mix(h, (uint64_t)f->at), f->round);
         else
-            h = mix(h, (uint64_t)(f->at - watched_at(r)));
+            h = mix(h, (uint64_t)(f->at - watched_at(r, loop)));
     }
     return h;
 }

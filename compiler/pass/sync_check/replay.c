@@ -55,6 +55,8 @@ static bool enter_branch(struct sync_run *r, struct sync_agent *a, const struct 
                          uint32_t region, const struct sync_lanes *lanes)
 {
     const struct tir_block *block = inst->regions[region];
+    if (lanes->count)
+        bitset_insert(r->came, 2 * inst->id + region);
     if (!lanes->count || (!inst->result_count && !tir_sync_visited(r->p, block->first)))
         return false;
     push(r, a, inst, block)->lanes = *lanes;
@@ -115,6 +117,16 @@ static int64_t bound_of(struct sync_run *r, const struct sync_agent *a, const st
     if (x.kind == SYNC_EACH || x.varies)
         tir_sync_unchecked(r->p, inst, "its bounds differ from thread to thread");
     return x.kind == SYNC_EACH ? x.each[0] : INT64_MIN;
+}
+
+// A loop has ended.
+static void note_rounds(struct sync_run *r, const struct tir_inst *loop, uint32_t rounds)
+{
+    struct sync_rounds *seen = &r->p->rounds[loop->id];
+    seen->most = TIR_MAX(seen->most, rounds);
+    seen->seen |= UINT64_C(1) << TIR_MIN(rounds, 63);
+    if (bitset_has(&r->p->inner_loops, loop->id))
+        r->longest = TIR_MAX(r->longest, (int64_t)rounds);
 }
 
 // The lanes for which a loop goes on; those that leave it keep the values that it carries. False:
@@ -179,8 +191,10 @@ static bool start_for_each(struct sync_run *r, struct sync_agent *a, const struc
     f->begins = numbers_of(r, a, &begin);
     f->ends = numbers_of(r, a, &end);
     f->step = TIR_MAX(step.number, 1);
-    if (!next_of_each(r, a, f))
+    if (!next_of_each(r, a, f)) {
+        note_rounds(r, inst, 0);
         a->depth--;
+    }
     return true;
 }
 
@@ -199,6 +213,7 @@ static void start_for(struct sync_run *r, struct sync_agent *a, const struct tir
     }
     carry(r, a, body->args + 1, inst->operands + TIR_FOR_INIT, inst->result_count);
     if (at >= end) {
+        note_rounds(r, inst, 0);
         carry(r, a, inst->results, body->args + 1, inst->result_count);
         return;
     }
@@ -216,25 +231,25 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
 {
     const struct tir_block *body = inst->regions[0];
     const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
-    int64_t counts[TIR_MAX_RANK], index = round, left = round, total = 1;
-    if (round >= (tir_attr_int(inst, TIR_ATTR_persistent, 0) ? r->waves : 1))
+    const struct sync_setting *s = r->setting;
+    int64_t counts[TIR_MAX_RANK], first = 0, total = 1;
+    if (round >= (tir_attr_int(inst, TIR_ATTR_persistent, 0) ? s->waves : 1))
         return false;
     for (uint32_t d = by->list_count; d-- > 0;) {
         struct sync_value extent = tir_sync_value(r, a, inst->operands[d]);
-        counts[d] = extent.kind == SYNC_INT ? tir_ceil_div(extent.number, by->list[d]) : r->waves;
+        counts[d] = extent.kind == SYNC_INT ? tir_ceil_div(extent.number, by->list[d]) : s->waves;
         if (counts[d] <= 0)
             return false;
-        left /= counts[d];
+        first += s->tile[d] % counts[d] * total;
         total *= counts[d];
     }
-    if (r->last)
-        index += total - 1;
+    int64_t index = round + (s->last ? total - 1 : first); // goes on with the first
     for (uint32_t d = by->list_count; d-- > 0;) {
         int64_t at = index % counts[d] * by->list[d];
         set_slot(a, body->args[d], (struct sync_value){.kind = SYNC_INT, .number = at});
         index /= counts[d];
     }
-    return left == 0;
+    return round < total;
 }
 
 static void start_tiles(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
@@ -277,8 +292,6 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
     uint32_t count = f->owner->result_count;
     if (f->block == body) {
         carry(r, a, test->args, yield->operands, count);
-        if (bitset_has(&r->p->inner_loops, f->owner->id))
-            r->longest = TIR_MAX(r->longest, f->round + 1);
         f->block = test;
         f->next = tir_sync_visited(r->p, test->first);
         f->round++;
@@ -292,6 +305,7 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
     if (!on && go.kind != SYNC_EACH)
         leave_while(r, a, f);
     if (!on) {
+        note_rounds(r, f->owner, f->round);
         a->depth--;
         return;
     }
@@ -326,8 +340,6 @@ static void end_block(struct sync_run *r, struct sync_agent *a)
     carry(r, a, f->block->args + skip, yield->operands, owner->result_count);
     f->round++;
     f->at += f->step;
-    if (bitset_has(&r->p->inner_loops, owner->id))
-        r->longest = TIR_MAX(r->longest, f->round);
     bool more = owner->op == TIR_OP_TILES ? set_tile(r, a, owner, f->round)
                 : f->begins               ? next_of_each(r, a, f)
                                           : f->at < f->end;
@@ -338,6 +350,7 @@ static void end_block(struct sync_run *r, struct sync_agent *a)
         tir_sync_watch(r, a, f);
         return;
     }
+    note_rounds(r, owner, f->round);
     if (!f->begins) // else each lane has what it left with
         carry(r, a, owner->results, f->block->args + skip, owner->result_count);
     a->depth--;

@@ -100,7 +100,7 @@ static int64_t extent_of(const struct sync_run *r, const struct sync_root *tenso
     for (uint32_t i = 0; i < f->param_count; i++) {
         const struct tir_param_dim *dim = &f->params[i].dims[d];
         if (f->params[i].value == tensor->alloc)
-            return dim->dim < 0 ? dim->constant : r->args[f->dims[dim->dim].value->index];
+            return dim->dim < 0 ? dim->constant : r->setting->args[f->dims[dim->dim].value->index];
     }
     return 0;
 }
@@ -134,8 +134,9 @@ static void reset_values(const struct sync_run *r, struct sync_agent *a)
     for (uint32_t i = 0; i < f->body->arg_count; i++) {
         const struct tir_value *v = f->body->args[i];
         bool known = tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem);
-        a->slots[v->id] = known ? (struct sync_value){.kind = SYNC_INT, .number = r->args[i]}
-                                : (struct sync_value){.kind = SYNC_SYMBOL, .number = v->id};
+        a->slots[v->id] = known
+                              ? (struct sync_value){.kind = SYNC_INT, .number = r->setting->args[i]}
+                              : (struct sync_value){.kind = SYNC_SYMBOL, .number = v->id};
     }
     reset_tensors(r, a);
 }

@@ -29,6 +29,7 @@
 #include "pass/pass.h"
 #include "pass/receipt.h"
 #include "pass/shared.h"
+#include "pass/sync_check/solve.h"
 
 enum {
     SYNC_LANES = 32,
@@ -265,6 +266,11 @@ struct sync_unchecked { // what the receipt names, and a warning
     tir_str text;
 };
 
+struct sync_rounds {
+    uint32_t most;
+    uint64_t seen; // bit n: n rounds, up to 63
+};
+
 struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
@@ -279,8 +285,14 @@ struct sync_program {
     uint32_t *buffer_of;          // by value id
     uint32_t buffer_count;
     bool has_wgmma;
-    bool has_data_loops;       // loops whose number of rounds depends on arguments
-    struct bitset data_loops;  // by id of the instruction
+    bool has_data_loops;        // loops whose number of rounds depends on arguments
+    struct bitset data_loops;   // by id of the instruction
+    struct sync_rounds *rounds; // that loops have run, by id of the instruction
+    struct bitset came;         // 2 * id + block of an if: that some replay has come to
+    struct bitset came_long;    // and one in which a ring goes round
+    uint32_t axes;              // of the grid, as bits: CTAs along them may go different ways
+    uint32_t replays;
+    bool recurs;               // the state of a long loop
     struct bitset inner_loops; // those that have no other in them
     struct bitset counters;    // values that are only compared, and do so in one direction, by id
     int64_t threshold;         // rounds after which what they say stays, but for the last ones
@@ -310,6 +322,14 @@ struct sync_far { // the last access of a strand to shared memory of another CTA
     uint16_t strand;
 };
 
+struct sync_setting {
+    int64_t *args;              // by index in the kernel's block
+    int64_t cta[3], ctas[3];    // a CTA of the cluster that is replayed; how many the grid has
+    int64_t tile[TIR_MAX_RANK]; // that the tiles loops begin with
+    bool last;                  // they begin with the last one
+    int64_t waves;              // tiles of a CTA that stays
+};
+
 // AGAIN: more agents are needed, or more strands.
 enum sync_outcome { SYNC_GOING, SYNC_FAILED, SYNC_AGAIN, SYNC_GIVEN_UP };
 
@@ -317,16 +337,14 @@ struct sync_run {
     struct sync_program *p;
     struct tir_arena *arena;
     enum sync_outcome outcome;
-    // The setting.
-    const int64_t *args; // by index in the kernel's block
-    uint32_t waves;
-    uint32_t most;   // rounds of a loop whose length depends on data
-    uint32_t seed;   // how branches on data go: 0 not taken, 1 taken, else mixed
-    bool decided;    // some branch was on data
-    int64_t longest; // rounds of an inner loop
-    bool hurries;    // each agent goes as far as it gets, instead of one step
-    bool last;       // begins with the last tile
-    bool watches;    // for states that recur
+    const struct sync_setting *setting;
+    struct bitset *came; // as in sync_program
+    uint32_t most;       // rounds of a loop whose length depends on data
+    uint32_t seed;       // how branches on data go: 0 not taken, 1 taken, else mixed
+    bool decided;        // some branch was on data
+    int64_t longest;     // rounds of an inner loop
+    bool hurries;        // each agent goes as far as it gets, instead of one step
+    bool watches;        // for states that recur
     bool recurs;
     const struct sync_agent *watched;
     VEC(uint64_t) states;
@@ -366,6 +384,36 @@ static inline const struct tir_inst *tir_sync_visited(const struct sync_program 
 
 // prepare.c: what matters and what varies. False: there is nothing to check.
 bool tir_sync_prepare(struct sync_program *p);
+
+// What `count` values are computed from, and open: whether a setting, or data, decides about it.
+struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count);
+bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, bool by_data);
+
+// plan.c: all replays, and what they leave unchecked.
+enum sync_outcome tir_sync_replay_all(struct sync_program *p);
+// The number of rounds that all inner loops whose rounds depend on the setting have come to.
+uint32_t tir_sync_rounds(const struct sync_program *p);
+
+// ask.c: a setting near to the one that is there for which all goals are met.
+enum sync_goal_kind {
+    SYNC_ROUNDS,         // the loop runs `number` rounds
+    SYNC_ROUNDS_OR_MORE, // at some time
+    SYNC_BLOCK,          // the block of that number of an if runs
+    SYNC_CHOICE,         // it would, if the replay came to the if
+    SYNC_CTA,            // the CTA has this number along the axis
+    SYNC_GRID            // there are so many
+};
+
+struct sync_goal {
+    enum sync_goal_kind kind;
+    const struct tir_inst *inst;
+    uint32_t axis;
+    int64_t number;
+    bool goes_on; // BLOCK: and the loops around it run another round
+};
+
+enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
+                              struct sync_setting *setting);
 
 // tensors.c: which tensors the replay looks at, and in which CTAs may meet.
 void tir_sync_find_tensors(struct sync_program *p);

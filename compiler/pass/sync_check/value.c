@@ -107,6 +107,26 @@ static enum sync_spread spread_of(const struct sync_agent *a, const struct sync_
     return SYNC_WARPS;
 }
 
+// One cluster, or one CTA, is replayed: the one of the setting.
+static int64_t place_along(const struct sync_run *r, const struct sync_agent *a, enum tir_op op,
+                           int64_t axis)
+{
+    int64_t share = TIR_MAX(r->p->f->cluster[axis], 1);
+    int64_t cluster = r->setting->cta[axis] / share, ctas = r->setting->ctas[axis];
+    switch ((int)op) {
+    case TIR_OP_CTA_ID:
+        return cluster * share + rank_along(r, a, axis);
+    case TIR_OP_CTA_IN_CLUSTER:
+        return rank_along(r, a, axis);
+    case TIR_OP_CLUSTER_ID:
+        return cluster;
+    case TIR_OP_NUM_CTAS:
+        return TIR_MAX(ctas, share);
+    default:
+        return TIR_MAX(ctas / share, 1);
+    }
+}
+
 // One elementwise operation; x: its operands, in one thread.
 static struct sync_value apply(const struct sync_run *r, const struct sync_agent *a,
                                const struct tir_inst *inst, uint32_t lane, bool *known)
@@ -322,17 +342,12 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
         return int_of(r->p->threads);
     case TIR_OP_CTA_RANK:
         return int_of(a->cta);
-    case TIR_OP_CTA_ID: // one cluster, or one CTA, walks the whole grid
+    case TIR_OP_CTA_ID:
     case TIR_OP_CTA_IN_CLUSTER:
-        return int_of(rank_along(r, a, tir_attr_int(inst, TIR_ATTR_axis, 0)));
     case TIR_OP_CLUSTER_ID:
-        return int_of(0);
     case TIR_OP_NUM_CLUSTERS:
-        return int_of(1);
-    case TIR_OP_NUM_CTAS: {
-        int64_t axis = tir_attr_int(inst, TIR_ATTR_axis, 0);
-        return int_of(axis < 3 ? TIR_MAX(r->p->f->cluster[axis], 1) : 1);
-    }
+    case TIR_OP_NUM_CTAS:
+        return int_of(place_along(r, a, inst->op, tir_attr_int(inst, TIR_ATTR_axis, 0) % 3));
     case TIR_OP_ALIGNMENT:
         return int_of(16);
     case TIR_OP_LOAD:

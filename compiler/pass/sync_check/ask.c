@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check on settings: arguments, a CTA and a tile that the kernel's conditions allow and that
+// bring the replay somewhere, to a number of rounds of a loop or into a block.
+
+#include "pass/sync_check/ask.h"
+
+enum { // combinations of what is picked that are tried
+    TRIES = 64,
+    TRIES_OF_CONDITIONS = 2000 // of the kernel's conditions alone: without them nothing is replayed
+};
+
+// Goals.
+
+static void demand_rounds(struct sync_ask *a, const struct tir_inst *loop, int64_t rounds,
+                          bool exactly)
+{
+    if (loop->op == TIR_OP_FOR) {
+        struct sync_linear end = tir_sync_linear(a, loop->operands[TIR_FOR_END]);
+        struct sync_linear start = tir_sync_linear(a, loop->operands[TIR_FOR_BEGIN]);
+        struct sync_linear way = tir_sync_add(a->q, &end, &start, -1);
+        int64_t step = tir_sync_number(a, tir_sync_linear(a, loop->operands[TIR_FOR_STEP]));
+        if (rounds)
+            tir_sync_at_least(a, way, tir_sync_constant((rounds - 1) * step), 1);
+        if (exactly)
+            tir_sync_at_least(a, tir_sync_constant(rounds * step), way, 0);
+        return;
+    }
+    struct tir_value *const *cond = &tir_yield_of(loop->regions[0])->operands[0];
+    struct bitset which = tir_sync_slice(a->p, cond, 1);
+    // m != M: where the two do not meet the loop does not end.
+    exactly |= (*cond)->def && (*cond)->def->op == TIR_OP_NE;
+    const struct tir_inst *around = a->following;
+    for (int64_t round = TIR_MAX(rounds - 1, 0); round <= rounds; round++) {
+        if (round == rounds && !exactly)
+            break;
+        tir_sync_follow(a, loop, round, &which);
+        a->following = loop;
+        tir_sync_demand(a, *cond, round < rounds);
+        a->following = around;
+    }
+}
+
+// A for runs the round that its counter is in, and maybe one more.
+static void demand_round(struct sync_ask *a, const struct tir_inst *loop, bool goes_on)
+{
+    struct sync_linear at = tir_sync_linear(a, loop->regions[0]->args[0]);
+    int64_t step = tir_sync_number(a, tir_sync_linear(a, loop->operands[TIR_FOR_STEP]));
+    if (goes_on)
+        tir_sync_at_least(a, tir_sync_linear(a, loop->operands[TIR_FOR_END]), at, step + 1);
+}
+
+// What must be so for a block to run.
+static void demand_block(struct sync_ask *a, const struct tir_block *block, bool goes_on)
+{
+    for (const struct tir_inst *owner; (owner = block->owner); block = owner->block) {
+        if (owner->op == TIR_OP_IF)
+            tir_sync_demand(a, owner->operands[0], block == owner->regions[0]);
+        else if (owner->op == TIR_OP_WHILE && block == owner->regions[1])
+            tir_sync_demand(a, tir_yield_of(owner->regions[0])->operands[0], true);
+        else if (owner->op == TIR_OP_FOR)
+            demand_round(a, owner, goes_on);
+        for (uint32_t i = 0;
+             owner->op == TIR_OP_TILES && i < tir_attr_find(owner, TIR_ATTR_by)->list_count; i++)
+            tir_sync_linear(a, block->args[i]);
+        if (owner->op != TIR_OP_ROLE || !a->thread)
+            continue;
+        struct tir_crew crew = tir_crew_of(a->p->f, owner);
+        struct sync_linear thread = tir_sync_single(a->thread - 1);
+        tir_sync_at_least(a, thread, tir_sync_constant(crew.first * SYNC_LANES), 0);
+        tir_sync_at_least(a, tir_sync_constant((crew.first + crew.warps) * SYNC_LANES), thread, 1);
+    }
+}
+
+static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
+{
+    switch (goal->kind) {
+    case SYNC_ROUNDS:
+    case SYNC_ROUNDS_OR_MORE:
+        demand_rounds(a, goal->inst, goal->number, goal->kind == SYNC_ROUNDS);
+        return;
+    case SYNC_CHOICE:
+        tir_sync_demand(a, goal->inst->operands[0], goal->number == 0);
+        return;
+    case SYNC_BLOCK:
+        tir_sync_demand(a, goal->inst->operands[0], goal->number == 0);
+        demand_block(a, goal->inst->block, goal->goes_on);
+        return;
+    case SYNC_CTA:
+        tir_sync_equal(a, tir_sync_cta(a, goal->axis), tir_sync_constant(goal->number));
+        return;
+    case SYNC_GRID:
+        tir_sync_equal(a, tir_sync_ctas(a, goal->axis), tir_sync_constant(goal->number));
+        return;
+    }
+}
+
+// Whether all that cond is made of is a sum.
+static bool is_plain(const struct tir_value *v)
+{
+    const struct tir_inst *inst = v->def;
+    if (v->kind != TIR_VALUE_RESULT)
+        return true;
+    bool divides = inst->op == TIR_OP_MUL || inst->op == TIR_OP_DIV || inst->op == TIR_OP_REM ||
+                   inst->op == TIR_OP_CEILDIV;
+    if ((divides && inst->operands[1]->kind != TIR_VALUE_CONST) || inst->op == TIR_OP_OR ||
+        inst->op == TIR_OP_MIN || inst->op == TIR_OP_MAX)
+        return false;
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (!is_plain(inst->operands[i]))
+            return false;
+    return true;
+}
+
+// The kernel's conditions: those that are plain first, since they say more about the others.
+static void demand_condition(struct sync_ask *a, const struct tir_value *cond, bool plain)
+{
+    if (cond->kind == TIR_VALUE_RESULT && cond->def->op == TIR_OP_AND) {
+        demand_condition(a, cond->def->operands[0], plain);
+        demand_condition(a, cond->def->operands[1], plain);
+    } else if (is_plain(cond) == plain) {
+        tir_sync_demand(a, cond, true);
+    }
+}
+
+static void begin(struct sync_ask *a)
+{
+    const struct tir_func *f = a->p->f;
+    const struct tir_inst *yield = tir_yield_of(f->host);
+    a->q->count = a->q->relation_count = 0;
+    a->q->too_large = false;
+    a->known = arena_array(a->arena, struct sync_known, f->value_count);
+    a->carried = arena_array(a->arena, const struct sync_linear *, f->value_count);
+    a->rounds = arena_array(a->arena, struct sync_following, f->inst_count);
+    a->arg = arena_array(a->arena, uint32_t, f->body->arg_count + 1);
+    memset(a->cta, 0, sizeof a->cta);
+    memset(a->ctas, 0, sizeof a->ctas);
+    memset(a->tile, 0, sizeof a->tile);
+    a->tiles = a->following = NULL;
+    a->thread = a->pick_at = a->depth = 0;
+    a->time = 1;
+    for (uint32_t i = 0; i < f->body->arg_count; i++) {
+        const struct tir_value *v = f->body->args[i];
+        enum tir_elem elem = v->type->elem;
+        if (!tir_type_is_scalar(v->type) || tir_elem_is_float(elem))
+            continue;
+        bool is_size = i >= f->param_count || tir_elems[elem].kind != TIR_KIND_SIGNED;
+        int64_t most = elem == TIR_BOOL ? 1 : INT32_MAX;
+        a->arg[i] = 1 + tir_sync_unknown(a->q, is_size ? 0 : -most, most, a->wanted->args[i]);
+    }
+    for (uint32_t plain = 2; plain-- > 0;)
+        for (uint32_t i = f->grid_count + f->extent_count; yield && i < yield->operand_count; i++)
+            demand_condition(a, yield->operands[i], plain);
+}
+
+static void take(const struct sync_ask *a, const int64_t *numbers, struct sync_setting *out)
+{
+    const struct tir_func *f = a->p->f;
+    for (uint32_t i = 0; i < f->body->arg_count; i++)
+        if (a->arg[i])
+            out->args[i] = numbers[a->arg[i] - 1];
+    for (uint32_t i = 0; i < 3; i++) {
+        out->cta[i] = a->cta[i] ? numbers[a->cta[i] - 1] : 0;
+        out->ctas[i] = a->ctas[i] ? numbers[a->ctas[i] - 1] : out->ctas[i];
+    }
+    for (uint32_t d = 0; a->tiles && d < tir_attr_find(a->tiles, TIR_ATTR_by)->list_count; d++)
+        out->tile[d] = a->tile[d] ? numbers[a->tile[d] - 1] : 0;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TILES && a->rounds[inst->id].counted)
+            out->waves = TIR_MAX(out->waves, numbers[a->rounds[inst->id].unknown] + 2);
+}
+
+enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
+                              struct sync_setting *setting)
+{
+    struct tir_arena *arena = p->cx->scratch;
+    struct tir_arena_mark mark = tir_arena_mark(arena);
+    struct sync_ask a = {
+        .p = p, .arena = arena, .q = arena_new(arena, struct sync_problem), .wanted = setting};
+    bool never = true;
+    enum sync_answer answer = SYNC_UNSOLVED;
+    uint32_t most = count ? TRIES : TRIES_OF_CONDITIONS;
+    for (uint32_t tries = 0; tries < most; tries++) {
+        int64_t numbers[SYNC_UNKNOWNS];
+        struct tir_arena_mark inner = tir_arena_mark(arena);
+        begin(&a);
+        for (uint32_t i = 0; i < count; i++)
+            demand_goal(&a, &goals[i]);
+        answer = tir_sync_solve(a.q, arena, numbers);
+        never &= answer == SYNC_NEVER;
+        if (answer == SYNC_SOLVED)
+            take(&a, numbers, setting);
+        tir_arena_release(arena, inner);
+        if (answer == SYNC_SOLVED)
+            break;
+        answer = SYNC_UNSOLVED;
+        if (!tir_sync_next_picks(&a)) {
+            answer = never && !a.partial ? SYNC_NEVER : SYNC_UNSOLVED;
+            break;
+        }
+    }
+    tir_arena_release(arena, mark);
+    return answer;
+}

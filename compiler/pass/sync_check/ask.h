@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is asked of a setting: the values of a kernel as sums of unknowns, and what must be so.
+//
+//     (k / 64) % 7 == 6      k = 64 r, q = r, q = 7 s + 6, with r, q and s unknown
+//
+// Where a value is no such sum, one of a few numbers is picked and what follows from it is tried: a
+// factor, a side of `||`, a round of a loop whose counter is not stepped on. What comes from data
+// may be anything. Numbers here do not wrap, so whoever asks has to see whether an answer is true.
+#ifndef TIR_PASS_SYNC_CHECK_ASK_H
+#define TIR_PASS_SYNC_CHECK_ASK_H
+
+#include "pass/sync_check/sync_check.h"
+
+enum { SYNC_PICKS = 24 }; // that are open at a time
+
+struct sync_known { // what a value is
+    const struct sync_linear *form;
+    uint32_t time;
+};
+
+struct sync_following { // of a loop, by instruction id
+    uint32_t unknown;
+    bool counted, followed; // the unknown is made; the values carried are those of round `at`
+    int64_t at;
+};
+
+struct sync_ask {
+    struct sync_program *p;
+    struct tir_arena *arena;
+    struct sync_problem *q;
+    const struct sync_setting *wanted;
+    struct sync_known *known;           // by value id
+    const struct sync_linear **carried; // by value id: at the round that is followed
+    struct sync_following *rounds;      // by instruction id
+    const struct tir_inst *following;   // the loop whose rounds are
+    uint32_t time, depth;
+    uint32_t *arg, thread; // unknowns, plus 1: of arguments, of a thread's number
+    uint32_t cta[3], ctas[3], tile[TIR_MAX_RANK];
+    const struct tir_inst *tiles; // that `tile` is of
+    uint8_t pick[SYNC_PICKS], picks[SYNC_PICKS];
+    uint32_t pick_count, pick_at;
+    bool partial; // not all there is to pick from is
+};
+
+// The value, as it is where it is used.
+struct sync_linear tir_sync_linear(struct sync_ask *a, const struct tir_value *v);
+// Makes a condition true, or false.
+void tir_sync_demand(struct sync_ask *a, const struct tir_value *cond, bool wanted);
+void tir_sync_equal(struct sync_ask *a, struct sync_linear x, struct sync_linear y);
+// x >= y + more
+void tir_sync_at_least(struct sync_ask *a, struct sync_linear x, struct sync_linear y,
+                       int64_t more);
+// x, as one of a few numbers that it may be.
+int64_t tir_sync_number(struct sync_ask *a, struct sync_linear x);
+struct sync_linear tir_sync_cta(struct sync_ask *a, uint32_t axis); // of the grid
+struct sync_linear tir_sync_ctas(struct sync_ask *a, uint32_t axis);
+// Brings a loop to the head of a round: what it carries, of `which`, is what it is there.
+void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to,
+                     const struct bitset *which);
+// Goes on to what was not picked yet. False: that was all.
+bool tir_sync_next_picks(struct sync_ask *a);
+
+#endif

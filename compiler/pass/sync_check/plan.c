@@ -1,0 +1,606 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check's plan: the settings that a kernel is replayed for, and what they left out.
+//
+// First come arguments that follow from the kernel's loops and tiles: 0, 1, ... rounds, and as many
+// tiles as a ring takes to go round. Then what those did not bring about is asked for (ask.c), one
+// thing at a time: a number of rounds of a loop, a CTA that is not the first, a block that no
+// replay has come to. What is not to be had stays unchecked, unless it can never be.
+
+#include "pass/sync_check/sync_check.h"
+
+enum {
+    SEEDS = 4,         // ways in which branches on data go: not taken, taken, mixed
+    MORE_SEEDS = 12,   // where blocks behind them were not come to
+    MOST_LOOPS = 6,    // whose rounds are asked for together
+    MOST_STEERED = 96, // replays of settings that were asked for
+    STEERED_SHARE = 8, // the part of all work that one of them may take
+};
+
+#define ALL UINT32_MAX
+
+struct plan {
+    struct sync_program *p;
+    struct sync_setting setting;
+    struct sync_run state; // that all replays begin with, once it is made
+    uint32_t steered;
+    uint32_t alone;  // the argument that decides about rounds, the others being small; or ALL
+    int64_t longest; // rounds of an inner loop
+    bool decided;    // some branch was on data
+    bool ever_decided;
+    bool hurries;                       // how a long loop is replayed
+    bool watches, recurs;               // the state of a long loop
+    struct bitset came;                 // what a replay came to
+    VEC(const struct tir_inst *) loops; // whose rounds depend on the setting
+};
+
+// The host block, for the arguments as they are.
+struct host {
+    const struct tir_func *f;
+    int64_t *at; // by value id
+    struct bitset known;
+};
+
+static bool get(const struct host *h, const struct tir_value *v, int64_t *out)
+{
+    bool constant = v->kind == TIR_VALUE_CONST && !tir_elem_is_float(v->type->elem);
+    *out = constant ? v->constant.i : h->at[v->id];
+    return constant || bitset_has(&h->known, v->id);
+}
+
+static void compute(struct host *h, const struct tir_inst *inst)
+{
+    union tir_number in[3] = {{0}}, out;
+    bool known = inst->operand_count > 0 && inst->operand_count <= 3;
+    for (uint32_t i = 0; known && i < inst->operand_count; i++)
+        known = get(h, inst->operands[i], &in[i].i);
+    if (!known)
+        return;
+    enum tir_elem elem = inst->operands[inst->operand_count - 1]->type->elem;
+    if (inst->op == TIR_OP_CAST)
+        out = tir_number_cast(inst->results[0]->type->elem, elem, in[0]);
+    else if (!tir_number_apply(inst->op, elem, in, &out))
+        return;
+    h->at[inst->results[0]->id] = out.i;
+    bitset_insert(&h->known, inst->results[0]->id);
+}
+
+static struct host compute_host(const struct plan *s)
+{
+    const struct tir_func *f = s->p->f;
+    struct host h = {f, arena_array(s->p->cx->scratch, int64_t, f->value_count),
+                     bitset_new(s->p->cx->scratch, f->value_count)};
+    for (uint32_t i = 0; i < f->body->arg_count; i++) {
+        const struct tir_value *v = f->body->args[i];
+        h.at[v->id] = s->setting.args[i];
+        if (tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem))
+            bitset_insert(&h.known, v->id);
+    }
+    for (const struct tir_inst *inst = f->host->first; inst; inst = inst->next)
+        if (inst->op != TIR_OP_YIELD)
+            compute(&h, inst);
+    return h;
+}
+
+// The first CTA, or cluster, as if it went through all tiles of the grid.
+static void take_first_cta(struct plan *s)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        s->setting.cta[i] = 0;
+        s->setting.ctas[i] = TIR_MAX(s->p->f->cluster[i], 1);
+    }
+    memset(s->setting.tile, 0, sizeof s->setting.tile);
+}
+
+// Do the kernel's conditions hold?
+static bool are_allowed(struct plan *s)
+{
+    const struct tir_func *f = s->p->f;
+    const struct tir_inst *yield = tir_yield_of(f->host);
+    int64_t x;
+    if (!yield)
+        return true;
+    struct host h = compute_host(s);
+    for (uint32_t i = f->grid_count + f->extent_count; i < yield->operand_count; i++)
+        if (get(&h, yield->operands[i], &x) && !x)
+            return false;
+    return true;
+}
+
+// Asks for a setting near to the present one. False: none was found.
+static bool steer(struct plan *s, const struct sync_goal *goals, uint32_t count,
+                  enum sync_answer *answer)
+{
+    *answer = tir_sync_ask(s->p, goals, count, &s->setting);
+    return *answer == SYNC_SOLVED && are_allowed(s);
+}
+
+// Replays.
+
+// Long enough for the roles to find their pace and for a ring to go round twice.
+static int64_t long_rounds(const struct plan *s)
+{
+    return s->p->threshold + 6 * s->p->depth + 4;
+}
+
+static void note(struct plan *s, const struct sync_run *r)
+{
+    const struct sync_program *p = s->p;
+    bool is_long = !p->has_data_loops || r->longest >= p->depth + 2;
+    for (uint32_t i = 0; i <= s->came.bits / 64; i++) {
+        p->came.words[i] |= s->came.words[i];
+        p->came_long.words[i] |= is_long ? s->came.words[i] : 0;
+        s->came.words[i] = 0;
+    }
+    s->decided = r->decided;
+    s->ever_decided |= r->decided;
+    s->longest = TIR_MAX(s->longest, r->longest);
+    s->recurs |= r->recurs;
+}
+
+static enum sync_outcome replay_once(struct plan *s, uint32_t seed)
+{
+    struct tir_arena *arena = s->p->cx->scratch;
+    for (;;) {
+        if (!s->state.agents)
+            tir_sync_set_up(&s->state);
+        struct tir_arena_mark mark = tir_arena_mark(arena);
+        struct sync_run r = s->state;
+        r.setting = &s->setting;
+        r.came = &s->came;
+        r.most = (uint32_t)(s->watches ? long_rounds(s) : s->p->depth + 2);
+        r.seed = seed;
+        r.watches = s->watches;
+        r.hurries = s->hurries;
+        enum sync_outcome outcome = tir_sync_replay(&r);
+        s->p->replays += outcome == SYNC_GOING || outcome == SYNC_FAILED;
+        if (outcome != SYNC_GIVEN_UP)
+            note(s, &r);
+        tir_arena_release(arena, mark);
+        if (outcome != SYNC_AGAIN)
+            return outcome;
+        s->state.agents = NULL;
+    }
+}
+
+// So that a ring goes round twice in tiles of so many rounds, and one tile more where they are
+// short.
+static uint32_t waves_of(const struct plan *s, int64_t rounds)
+{
+    int64_t ring = 2 * s->p->depth + 2;
+    int64_t more = rounds <= s->p->depth;
+    return rounds ? (uint32_t)TIR_MAX(tir_ceil_div(ring, rounds) + more, 2) : 2;
+}
+
+static enum sync_outcome replay_seeds(struct plan *s)
+{
+    enum sync_outcome outcome = replay_once(s, 0);
+    bool decided = s->decided;
+    for (uint32_t seed = 1; decided && seed < SEEDS && outcome == SYNC_GOING; seed++)
+        outcome = replay_once(s, seed);
+    return outcome;
+}
+
+// For the present arguments, or those next to them that the kernel's conditions allow.
+static enum sync_outcome replay(struct plan *s, int64_t rounds)
+{
+    enum sync_answer answer;
+    s->setting.waves = waves_of(s, rounds);
+    return are_allowed(s) || steer(s, NULL, 0, &answer) ? replay_seeds(s) : SYNC_GOING;
+}
+
+// For settings that were asked for, which may ask for too much.
+static enum sync_outcome replay_steered(struct plan *s)
+{
+    struct sync_program *p = s->p;
+    uint64_t limit = p->work_limit, before = p->work;
+    p->work_limit = TIR_MIN(before + limit / STEERED_SHARE, limit);
+    enum sync_outcome outcome = replay_seeds(s);
+    bool too_much = outcome == SYNC_GIVEN_UP && p->work > p->work_limit;
+    if (too_much)
+        p->work = before;
+    p->work_limit = limit;
+    s->steered += too_much ? STEERED_SHARE : 1;
+    take_first_cta(s);
+    return too_much ? SYNC_GOING : outcome;
+}
+
+// Loops get `rounds` rounds, those around them `waves`, and all else room for several tiles.
+static void set_args(struct plan *s, int64_t rounds, int64_t waves)
+{
+    const struct sync_program *p = s->p;
+    for (uint32_t i = 0; i < p->f->body->arg_count; i++) {
+        int64_t granule = TIR_MAX(p->args[i].granule, 1);
+        if (p->args[i].loops) {
+            s->setting.args[i] = s->alone == ALL || s->alone == i ? granule * rounds : 1;
+        } else if (p->args[i].outer) {
+            s->setting.args[i] = granule * waves;
+            waves = 1; // of rows * columns one is enough
+        } else {
+            s->setting.args[i] = granule * 4;
+        }
+    }
+}
+
+// Whether so many rounds are worth a replay: of a ring that fills, that has just been full, and
+// that is about to go round for the second time.
+static bool counts(const struct plan *s, int64_t rounds)
+{
+    return rounds <= s->p->depth + 2 || rounds >= 2 * s->p->depth;
+}
+
+static enum sync_outcome replay_up_to(struct plan *s, int64_t most)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    for (int64_t rounds = 0; rounds <= most && outcome == SYNC_GOING; rounds++) {
+        if (!counts(s, rounds))
+            continue;
+        set_args(s, rounds, waves_of(s, rounds));
+        outcome = replay(s, s->p->has_data_loops ? rounds : 1);
+    }
+    return outcome;
+}
+
+// Each of several arguments that decide about loops by itself, the others in the middle.
+static enum sync_outcome replay_apart(struct plan *s)
+{
+    const struct sync_program *p = s->p;
+    const int64_t some[] = {0, 1, p->depth + 1};
+    uint32_t count = 0;
+    enum sync_outcome outcome = SYNC_GOING;
+    for (uint32_t i = 0; i < p->f->body->arg_count; i++)
+        count += p->args[i].loops || p->args[i].outer;
+    for (uint32_t i = 0; count > 1 && i < p->f->body->arg_count; i++) {
+        if (!p->args[i].loops && !p->args[i].outer)
+            continue;
+        for (uint32_t k = 0; k < TIR_COUNT_OF(some) && outcome == SYNC_GOING; k++) {
+            set_args(s, p->depth, 2);
+            s->setting.args[i] = some[k] * TIR_MAX(p->args[i].granule, 1);
+            outcome = replay(s, TIR_MAX(some[k], 1));
+        }
+    }
+    return outcome;
+}
+
+// One element more than whole rounds.
+static enum sync_outcome replay_ragged(struct plan *s)
+{
+    set_args(s, s->p->depth, waves_of(s, s->p->depth));
+    for (uint32_t i = 0; i < s->p->f->body->arg_count; i++)
+        s->setting.args[i] += s->p->args[i].loops;
+    return replay(s, 2 * s->p->depth + 2); // with few tiles
+}
+
+// Loops.
+
+static uint32_t most_rounds(const struct plan *s, const struct tir_inst *loop)
+{
+    return s->p->rounds[loop->id].most;
+}
+
+// Has a loop run so often?
+static bool has_run(const struct plan *s, const struct tir_inst *loop, int64_t rounds)
+{
+    return s->p->rounds[loop->id].seen >> TIR_MIN(rounds, 63) & 1;
+}
+
+// A loop that has not run as often as the others, by itself. Where arguments share its rounds
+// (K / Z), one of them is wanted large and the others small.
+static enum sync_outcome replay_loop(struct plan *s, const struct tir_inst *loop, int64_t rounds)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    enum sync_answer answer;
+    struct sync_goal goal = {.kind = SYNC_ROUNDS, .inst = loop, .number = rounds};
+    for (s->alone = ALL; outcome == SYNC_GOING && !has_run(s, loop, rounds); s->alone++) {
+        if (s->alone != ALL && s->alone == s->p->f->body->arg_count)
+            break;
+        if (s->alone != ALL && !s->p->args[s->alone].loops)
+            continue;
+        set_args(s, rounds, waves_of(s, rounds));
+        if (s->alone != ALL)
+            outcome = replay(s, rounds);
+        s->steered++;
+        if (outcome != SYNC_GOING || has_run(s, loop, rounds))
+            break;
+        s->setting.waves = waves_of(s, rounds);
+        if (steer(s, &goal, 1, &answer))
+            outcome = replay_steered(s);
+        else if (answer == SYNC_NEVER)
+            break;
+    }
+    s->alone = ALL;
+    return outcome;
+}
+
+static enum sync_outcome replay_short(struct plan *s, int64_t most)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    vec_foreach(const struct tir_inst *, loop, &s->loops) {
+        if (most_rounds(s, *loop) >= most)
+            continue;
+        for (int64_t n = 0; n <= most && bitset_has(&s->p->inner_loops, (*loop)->id); n++)
+            if (outcome == SYNC_GOING && counts(s, n) && !has_run(s, *loop, n) &&
+                s->steered < MOST_STEERED)
+                outcome = replay_loop(s, *loop, n);
+    }
+    return outcome;
+}
+
+// The inner loops run so often, or more; goals that come with another one.
+static uint32_t long_goals(const struct plan *s, int64_t rounds, struct sync_goal *goals)
+{
+    uint32_t count = 0;
+    vec_foreach(const struct tir_inst *, loop, &s->loops)
+        if (count < MOST_LOOPS && bitset_has(&s->p->inner_loops, (*loop)->id))
+            goals[count++] =
+                (struct sync_goal){.kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = rounds};
+    return count;
+}
+
+// Does the state of a long loop recur? Taking turns the roles may need many rounds until they keep
+// pace; when each goes as far as it gets, their pace may take many rounds to repeat. Branches on
+// data may have to be taken. And the last tile often has the most rounds, but not always.
+static enum sync_outcome watch(struct plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    s->watches = true;
+    s->setting.waves = 1;
+    for (uint32_t way = 0; way < 8 && outcome == SYNC_GOING && !s->recurs; way++) {
+        if (way & 2 && !s->decided)
+            continue;
+        s->hurries = way & 1;
+        s->setting.last = !(way & 4);
+        outcome = replay_once(s, way >> 1 & 1);
+    }
+    s->watches = s->hurries = s->setting.last = false;
+    return outcome;
+}
+
+static enum sync_outcome replay_long(struct plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    enum sync_answer answer;
+    struct sync_goal goals[MOST_LOOPS];
+    int64_t rounds = long_rounds(s);
+    for (s->alone = ALL; outcome == SYNC_GOING && !s->recurs; s->alone++) {
+        if (s->alone != ALL && s->alone == (s->steered ? s->p->f->body->arg_count : 0))
+            break;
+        if (s->alone != ALL && !s->p->args[s->alone].loops)
+            continue;
+        set_args(s, rounds, 1);
+        if (are_allowed(s) || steer(s, NULL, 0, &answer))
+            outcome = watch(s);
+    }
+    s->alone = ALL;
+    set_args(s, rounds, 1);
+    if (outcome == SYNC_GOING && s->steered && !s->recurs &&
+        steer(s, goals, long_goals(s, rounds, goals), &answer))
+        outcome = watch(s);
+    return outcome;
+}
+
+// Settings that are asked for.
+
+// Takes the goal with long loops, or else without.
+static bool steer_long(struct plan *s, const struct sync_goal *goals, uint32_t count, bool must,
+                       enum sync_answer *answer)
+{
+    struct sync_goal all[MOST_LOOPS + 2];
+    memcpy(all, goals, count * sizeof *goals);
+    for (uint32_t i = 0; i < count; i++)
+        all[i].goes_on = true;
+    uint32_t more = long_goals(s, s->p->depth + 2, all + count);
+    set_args(s, s->p->depth + 2, waves_of(s, s->p->depth + 2));
+    s->setting.waves = waves_of(s, s->p->depth + 2);
+    return steer(s, all, count + more, answer) || (!must && steer(s, goals, count, answer));
+}
+
+// CTAs that are not the first, of small grids and of the one that there is.
+static enum sync_outcome replay_ctas(struct plan *s)
+{
+    static const struct {
+        int64_t cta, ctas; // 0: as many as there are
+    } some[] = {{0, 2}, {1, 2}, {1, 3}, {2, 3}, {1, 0}};
+    enum sync_outcome outcome = SYNC_GOING;
+    enum sync_answer answer;
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        bool any = false;
+        int64_t ctas = 1;
+        for (uint32_t i = 0; i < TIR_COUNT_OF(some) && s->p->axes >> axis & 1; i++) {
+            struct sync_goal goals[] = {
+                {.kind = SYNC_CTA, .axis = axis, .number = some[i].cta},
+                {.kind = SYNC_GRID, .axis = axis, .number = some[i].ctas},
+            };
+            if (outcome != SYNC_GOING || (any && !some[i].ctas) ||
+                !steer_long(s, goals, some[i].ctas ? 2 : 1, false, &answer))
+                continue;
+            any = true;
+            ctas = s->setting.ctas[axis];
+            outcome = replay_steered(s);
+        }
+        if (outcome == SYNC_GOING && any) {
+            int64_t last = ctas - 1; // of the grid of the last setting
+            struct sync_goal goal = {.kind = SYNC_CTA, .axis = axis, .number = last};
+            if (last > 2 && steer_long(s, &goal, 1, false, &answer))
+                outcome = replay_steered(s);
+        }
+    }
+    return outcome;
+}
+
+static bool came(const struct bitset *set, const struct tir_inst *branch, uint32_t block)
+{
+    return bitset_has(set, 2 * branch->id + block);
+}
+
+// Does a setting, or data, decide about the branch? Without that all there is has been replayed.
+static bool is_open(const struct plan *s, const struct tir_inst *branch)
+{
+    struct bitset slice = tir_sync_slice(s->p, &branch->operands[0], 1);
+    return tir_sync_is_open(s->p, &slice, true);
+}
+
+// Whether what contains inst has been come to.
+static bool is_reached(const struct plan *s, const struct tir_inst *inst)
+{
+    const struct tir_block *block = inst->block;
+    for (const struct tir_inst *owner; (owner = block->owner); block = owner->block) {
+        if (owner->op == TIR_OP_IF && !came(&s->p->came, owner, block == owner->regions[1]))
+            return false;
+        if (bitset_has(&s->p->data_loops, owner->id) && !most_rounds(s, owner))
+            return false;
+    }
+    return true;
+}
+
+// Goes to blocks that no replay has come to; with `again` to those that none with long loops has.
+static enum sync_outcome replay_blocks(struct plan *s, bool again)
+{
+    const struct sync_program *p = s->p;
+    enum sync_outcome outcome = SYNC_GOING;
+    enum sync_answer answer;
+    tir_foreach_inst(inst, p->f) {
+        if (inst->op != TIR_OP_IF || !bitset_has(&p->visited, inst->id))
+            continue;
+        for (uint32_t k = 0; k < 2 && outcome == SYNC_GOING && s->steered < MOST_STEERED; k++) {
+            struct sync_goal goal = {.kind = SYNC_BLOCK, .inst = inst, .number = k};
+            if (came(again ? &p->came_long : &p->came, inst, k) || !is_open(s, inst))
+                continue;
+            if (steer_long(s, &goal, 1, again, &answer))
+                outcome = replay_steered(s);
+        }
+    }
+    return outcome;
+}
+
+// What is left.
+
+static bool is_whole(const struct plan *s)
+{
+    tir_foreach_inst(inst, s->p->f)
+        if (inst->op == TIR_OP_IF && bitset_has(&s->p->visited, inst->id) &&
+            !(came(&s->p->came, inst, 0) && came(&s->p->came, inst, 1)) && is_open(s, inst))
+            return false;
+    return true;
+}
+
+static enum sync_outcome replay_mixed(struct plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    enum sync_answer answer;
+    set_args(s, s->p->depth + 2, waves_of(s, s->p->depth + 2));
+    s->setting.waves = waves_of(s, s->p->depth + 2);
+    bool allowed = s->ever_decided && (are_allowed(s) || steer(s, NULL, 0, &answer));
+    for (uint32_t seed = SEEDS; allowed && seed < MORE_SEEDS && outcome == SYNC_GOING; seed++) {
+        if (is_whole(s))
+            break;
+        outcome = replay_once(s, seed);
+    }
+    return outcome;
+}
+
+// Whether nothing can ever come to a block of an if.
+static bool is_dead(struct plan *s, const struct tir_inst *inst, uint32_t block)
+{
+    struct sync_goal goals[] = {{.kind = SYNC_CHOICE, .inst = inst, .number = block},
+                                {.kind = SYNC_BLOCK, .inst = inst, .number = block}};
+    return tir_sync_ask(s->p, &goals[0], 1, &s->setting) == SYNC_NEVER ||
+           tir_sync_ask(s->p, &goals[1], 1, &s->setting) == SYNC_NEVER;
+}
+
+static void name_blocks(struct plan *s)
+{
+    tir_foreach_inst(inst, s->p->f) {
+        if (inst->op != TIR_OP_IF || !bitset_has(&s->p->visited, inst->id) || !is_reached(s, inst))
+            continue;
+        for (uint32_t k = 0; k < 2; k++) {
+            const struct tir_inst *first = inst->regions[k]->first;
+            if (came(&s->p->came, inst, k) || !is_open(s, inst) || is_dead(s, inst, k))
+                continue;
+            bool empty = !first || first->op == TIR_OP_YIELD;
+            tir_sync_unchecked_at(
+                s->p, empty ? inst->span : first->span,
+                tir_str_format(s->p->f->module->arena,
+                               empty ? "no replay goes by the block of this `if`"
+                                     : "no replay comes to this block of the `if` of line %u",
+                               tir_sync_line(s->p, inst)));
+        }
+    }
+}
+
+static void name_loops(struct plan *s)
+{
+    int64_t needed = s->p->depth + 2;
+    vec_foreach(const struct tir_inst *, loop, &s->loops) {
+        uint32_t most = most_rounds(s, *loop);
+        bool inner = bitset_has(&s->p->inner_loops, (*loop)->id);
+        struct sync_goal goal = {
+            .kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = inner ? needed : 1};
+        if (most >= goal.number || !is_reached(s, *loop) ||
+            tir_sync_ask(s->p, &goal, 1, &s->setting) == SYNC_NEVER)
+            continue;
+        tir_sync_unchecked_at(s->p, (*loop)->span,
+                              tir_str_format(s->p->f->module->arena,
+                                             "no replay runs this loop for more than %u round%s",
+                                             most, most == 1 ? "" : "s"));
+    }
+}
+
+static void name_unchecked(struct plan *s)
+{
+    if (!s->p->replays) {
+        tir_sync_unchecked_at(s->p, s->p->f->span,
+                              STR("no arguments were found that its conditions allow"));
+        return;
+    }
+    name_blocks(s);
+    name_loops(s);
+    if (s->p->has_data_loops && !s->recurs)
+        tir_sync_unchecked_at(s->p, s->p->f->span,
+                              tir_str_format(s->p->f->module->arena,
+                                             "loops of more than %u rounds: no state was seen to "
+                                             "recur",
+                                             tir_sync_rounds(s->p)));
+}
+
+static enum sync_outcome replay_all(struct plan *s)
+{
+    struct sync_program *p = s->p;
+    int64_t most = p->has_data_loops ? 2 * p->depth + 2 : 0;
+    enum sync_outcome outcome = replay_up_to(s, most);
+    if (outcome == SYNC_GOING && p->has_data_loops)
+        outcome = replay_apart(s);
+    if (outcome == SYNC_GOING && p->has_data_loops)
+        outcome = replay_ragged(s);
+    if (outcome == SYNC_GOING && p->has_data_loops)
+        outcome = replay_short(s, most);
+    if (outcome == SYNC_GOING && p->axes)
+        outcome = replay_ctas(s);
+    if (outcome == SYNC_GOING && p->has_data_loops)
+        outcome = replay_long(s);
+    if (outcome == SYNC_GOING)
+        outcome = replay_blocks(s, false);
+    if (outcome == SYNC_GOING && p->has_data_loops)
+        outcome = replay_blocks(s, true);
+    if (outcome == SYNC_GOING)
+        outcome = replay_mixed(s);
+    return outcome;
+}
+
+enum sync_outcome tir_sync_replay_all(struct sync_program *p)
+{
+    struct tir_arena *arena = p->cx->scratch;
+    struct plan s = {.p = p, .state = {.p = p, .arena = arena}, .alone = ALL};
+    s.setting.args = arena_array(arena, int64_t, p->f->body->arg_count + 1);
+    take_first_cta(&s);
+    s.came = bitset_new(arena, 2 * p->f->inst_count);
+    tir_foreach_inst(inst, p->f)
+        if (bitset_has(&p->data_loops, inst->id))
+            vec_push(arena, &s.loops, inst);
+    enum sync_outcome outcome = p->ctas > SYNC_CTAS ? SYNC_GIVEN_UP : replay_all(&s);
+    p->recurs = s.recurs;
+    if (outcome == SYNC_GOING)
+        name_unchecked(&s);
+    if (outcome == SYNC_GIVEN_UP && (p->work > p->work_limit || !p->unchecked.len))
+        tir_sync_unchecked_at(p, p->f->span, STR("the kernel takes more work than the limit"));
+    return outcome;
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// See solve.h.
+
+#include "pass/sync_check/solve.h"
+
+#include <stdlib.h>
+
+#include "base/base.h"
+
+enum {
+    MOST_NODES = 400, // numbers that are tried
+    SWEEPS = 16,      // over the inequalities, to narrow bounds
+    NEAR = 6          // numbers that are tried on each side of the wanted one
+};
+
+#define LARGEST (INT64_C(1) << 20) // of a coefficient, and of a step of the lattice
+
+struct bounds {
+    int64_t low[SYNC_UNKNOWNS], high[SYNC_UNKNOWNS];
+};
+
+// The numbers that satisfy the equations: `at` and whole multiples of `steps` columns more.
+struct lattice {
+    uint32_t rows, columns;
+    int64_t at[SYNC_UNKNOWNS];
+    int64_t (*steps)[SYNC_UNKNOWNS];
+};
+
+struct search {
+    struct sync_problem *q;
+    struct tir_arena *arena;
+    uint32_t nodes;
+    bool partial; // numbers were left out
+};
+
+static int64_t floor_div(int64_t a, int64_t b) // b > 0
+{
+    return a / b - (a % b < 0);
+}
+
+static int64_t floor_mod(int64_t a, int64_t b)
+{
+    return a - floor_div(a, b) * b;
+}
+
+uint32_t tir_sync_unknown(struct sync_problem *q, int64_t low, int64_t high, int64_t wanted)
+{
+    if (q->count == SYNC_UNKNOWNS) {
+        q->too_large = true;
+        return q->count - 1;
+    }
+    q->unknowns[q->count] = (struct sync_unknown){low, high, wanted};
+    return q->count++;
+}
+
+struct sync_linear tir_sync_constant(int64_t x)
+{
+    return (struct sync_linear){.constant = x};
+}
+
+struct sync_linear tir_sync_single(uint32_t unknown)
+{
+    struct sync_linear form = {0};
+    form.by[unknown] = 1;
+    return form;
+}
+
+static int64_t checked(struct sync_problem *q, int64_t x, int64_t most)
+{
+    if (x > most || x < -most)
+        q->too_large = true;
+    return q->too_large ? 0 : x;
+}
+
+struct sync_linear tir_sync_add(struct sync_problem *q, const struct sync_linear *a,
+                                const struct sync_linear *b, int64_t times)
+{
+    struct sync_linear sum;
+    times = checked(q, times, LARGEST);
+    sum.constant =
+        checked(q, a->constant + checked(q, b->constant, SYNC_INFINITY) * times, SYNC_INFINITY);
+    for (uint32_t i = 0; i < SYNC_UNKNOWNS; i++)
+        sum.by[i] = checked(q, a->by[i] + b->by[i] * times, LARGEST);
+    return sum;
+}
+
+bool tir_sync_is_constant(const struct sync_problem *q, const struct sync_linear *a)
+{
+    for (uint32_t i = 0; i < q->count; i++)
+        if (a->by[i])
+            return false;
+    return true;
+}
+
+void tir_sync_relate(struct sync_problem *q, const struct sync_linear *form, bool equal)
+{
+    if (q->relation_count == SYNC_RELATIONS) {
+        q->too_large = true;
+        return;
+    }
+    q->relations[q->relation_count].form = *form;
+    q->relations[q->relation_count++].equal = equal;
+}
+
+int64_t tir_sync_at(const struct sync_problem *q, const struct sync_linear *form,
+                    const int64_t *numbers)
+{
+    int64_t sum = form->constant;
+    for (uint32_t i = 0; i < q->count; i++)
+        sum += form->by[i] * numbers[i];
+    return sum;
+}
+
+// The largest that by * x becomes within the bounds.
+static int64_t largest(const struct bounds *b, uint32_t i, int64_t by)
+{
+    int64_t x = by > 0 ? b->high[i] : b->low[i];
+    return x >= SYNC_INFINITY || x <= -SYNC_INFINITY ? SYNC_INFINITY * LARGEST : by * x;
+}
+
+// Narrows bounds by `sign * form >= 0`. False: nothing is left.
+static bool narrow(const struct sync_problem *q, const struct sync_linear *form, int64_t sign,
+                   struct bounds *b, bool *changed)
+{
+    const int64_t infinite = SYNC_INFINITY * LARGEST;
+    int64_t sum = sign * form->constant;
+    uint32_t unbounded = 0;
+    for (uint32_t i = 0; i < q->count; i++) {
+        int64_t most = form->by[i] ? largest(b, i, sign * form->by[i]) : 0;
+        unbounded += most == infinite;
+        sum += most == infinite ? 0 : most;
+    }
+    if (!unbounded && sum < 0)
+        return false;
+    for (uint32_t i = 0; i < q->count; i++) {
+        int64_t by = sign * form->by[i], most = by ? largest(b, i, by) : 0;
+        if (!by || unbounded > (most == infinite))
+            continue;
+        int64_t others = most == infinite ? sum : sum - most; // by * x >= -others
+        int64_t low = by > 0 ? -floor_div(others, by) : b->low[i];
+        int64_t high = by < 0 ? floor_div(others, -by) : b->high[i];
+        *changed |= low > b->low[i] || high < b->high[i];
+        b->low[i] = TIR_MAX(b->low[i], low);
+        b->high[i] = TIR_MIN(b->high[i], high);
+        if (b->low[i] > b->high[i])
+            return false;
+    }
+    return true;
+}
+
+static bool propagate(const struct sync_problem *q, struct bounds *b)
+{
+    bool changed = true;
+    for (uint32_t sweep = 0; changed && sweep < SWEEPS; sweep++) {
+        changed = false;
+        for (uint32_t i = 0; i < q->relation_count; i++)
+            if (!narrow(q, &q->relations[i].form, 1, b, &changed) ||
+                (q->relations[i].equal && !narrow(q, &q->relations[i].form, -1, b, &changed)))
+                return false;
+    }
+    return true;
+}
+
+static int64_t product(const struct lattice *l, const int64_t *by, uint32_t column)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < l->rows; i++)
+        sum += by[i] * l->steps[column][i];
+    return sum;
+}
+
+// Changes the steps, not what they reach, until one alone moves the sum of by[i] * x[i]: by *by_how
+// much. That one is the last; 0: none does.
+static void gather(struct sync_problem *q, struct lattice *l, const int64_t *by, int64_t *by_how)
+{
+    int64_t moves[SYNC_UNKNOWNS];
+    uint32_t first = UINT32_MAX;
+    for (uint32_t c = 0; c < l->columns; c++)
+        moves[c] = product(l, by, c);
+    for (bool again = true; again && !q->too_large;) {
+        again = false;
+        first = UINT32_MAX;
+        for (uint32_t c = 0; c < l->columns; c++)
+            if (moves[c] && (first == UINT32_MAX || llabs(moves[c]) < llabs(moves[first])))
+                first = c;
+        for (uint32_t c = 0; first != UINT32_MAX && c < l->columns; c++) {
+            int64_t times = c == first ? 0 : moves[c] / moves[first];
+            if (!times)
+                continue;
+            for (uint32_t i = 0; i < l->rows; i++)
+                l->steps[c][i] = checked(q, l->steps[c][i] - times * l->steps[first][i], LARGEST);
+            moves[c] -= times * moves[first];
+            again |= moves[c] != 0;
+        }
+    }
+    *by_how = first == UINT32_MAX || q->too_large ? 0 : moves[first];
+    if (!*by_how)
+        return;
+    for (uint32_t i = 0; i < l->rows; i++) {
+        int64_t step = l->steps[first][i];
+        l->steps[first][i] = l->steps[l->columns - 1][i];
+        l->steps[l->columns - 1][i] = step;
+    }
+}
+
+// Goes `times` steps of the last column, which is then used up.
+static void fix(struct sync_problem *q, struct lattice *l, int64_t times)
+{
+    l->columns--;
+    if (times > SYNC_INFINITY || times < -SYNC_INFINITY)
+        q->too_large = true;
+    for (uint32_t i = 0; i < l->rows && !q->too_large; i++)
+        l->at[i] = checked(q, l->at[i] + times * l->steps[l->columns][i], 2 * SYNC_INFINITY);
+}
+
+// False: the equations have no solution.
+static bool solve_equations(struct search *s, struct lattice *l)
+{
+    struct sync_problem *q = s->q;
+    *l = (struct lattice){.rows = q->count, .columns = q->count};
+    l->steps = tir_arena_alloc_array(s->arena, q->count + 1, sizeof *l->steps);
+    for (uint32_t i = 0; i < q->count; i++)
+        l->steps[i][i] = 1;
+    for (uint32_t r = 0; r < q->relation_count && !q->too_large; r++) {
+        if (!q->relations[r].equal)
+            continue;
+        const struct sync_linear *form = &q->relations[r].form;
+        int64_t off = tir_sync_at(q, form, l->at), by;
+        gather(q, l, form->by, &by);
+        if (by ? off % by : off)
+            return q->too_large;
+        if (by)
+            fix(q, l, -off / by);
+    }
+    return true;
+}
+
+// Are there two inequalities, x >= a and -x >= b, that leave nothing between them? Bounds alone
+// do not show that where x has none.
+static bool contradict(struct search *s, const struct lattice *l)
+{
+    const struct sync_problem *q = s->q;
+    uint32_t count = 0, columns = l->columns;
+    int64_t *at = arena_array(s->arena, int64_t, q->relation_count + 1);
+    int64_t *by = arena_array(s->arena, int64_t, (size_t)q->relation_count * columns + 1);
+    for (uint32_t i = 0; i < q->relation_count; i++) {
+        if (q->relations[i].equal)
+            continue;
+        at[count] = tir_sync_at(q, &q->relations[i].form, l->at);
+        for (uint32_t c = 0; c < columns; c++)
+            by[count * columns + c] = product(l, q->relations[i].form.by, c);
+        for (uint32_t k = 0; k < count; k++) {
+            uint32_t c = 0;
+            while (c < columns && by[count * columns + c] == -by[k * columns + c])
+                c++;
+            if (c == columns && at[count] + at[k] < 0)
+                return true;
+        }
+        count++;
+    }
+    return false;
+}
+
+// The unknown that is next: one of few numbers, or else the first.
+static uint32_t next_unknown(struct search *s, const struct lattice *l, const struct bounds *b)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < s->q->count; i++) {
+        bool moves = false;
+        for (uint32_t c = 0; c < l->columns; c++)
+            moves |= l->steps[c][i] != 0;
+        if (!moves)
+            continue;
+        int64_t many = b->high[i] - b->low[i];
+        if (best == UINT32_MAX || (many <= NEAR && many < b->high[best] - b->low[best]))
+            best = i;
+    }
+    return best;
+}
+
+static bool holds(const struct search *s, const struct lattice *l)
+{
+    const struct sync_problem *q = s->q;
+    for (uint32_t i = 0; i < q->relation_count; i++) {
+        int64_t x = tir_sync_at(q, &q->relations[i].form, l->at);
+        if (x < 0 || (x && q->relations[i].equal))
+            return false;
+    }
+    for (uint32_t i = 0; i < q->count; i++)
+        if (l->at[i] < q->unknowns[i].low || l->at[i] > q->unknowns[i].high)
+            return false;
+    return true;
+}
+
+static bool settle(struct search *s, const struct lattice *from, const struct bounds *within,
+                   int64_t *numbers);
+
+// Gives the unknown that the last column moves the number x.
+static bool try_number(struct search *s, const struct lattice *from, const struct bounds *within,
+                       uint32_t i, int64_t x, int64_t *numbers)
+{
+    struct lattice l = *from;
+    struct bounds *b = tir_arena_copy(s->arena, within, sizeof *within);
+    if (++s->nodes > MOST_NODES) {
+        s->partial = true;
+        return false;
+    }
+    fix(s->q, &l, (x - l.at[i]) / l.steps[l.columns - 1][i]);
+    b->low[i] = b->high[i] = x;
+    return !s->q->too_large && propagate(s->q, b) && settle(s, &l, b, numbers);
+}
+
+static bool settle(struct search *s, const struct lattice *from, const struct bounds *within,
+                   int64_t *numbers)
+{
+    uint32_t i = next_unknown(s, from, within);
+    if (i == UINT32_MAX) {
+        memcpy(numbers, from->at, s->q->count * sizeof *numbers);
+        return holds(s, from);
+    }
+    struct lattice l = *from;
+    l.steps = tir_arena_copy(s->arena, from->steps, (from->columns + 1) * sizeof *l.steps);
+    int64_t unit[SYNC_UNKNOWNS] = {0}, by;
+    unit[i] = 1;
+    gather(s->q, &l, unit, &by);
+    if (!by)
+        return false;
+    by = by < 0 ? -by : by;
+    // The numbers that it can be: low, low + by, ... high.
+    int64_t low = within->low[i] + floor_mod(l.at[i] - within->low[i], by);
+    int64_t high = within->high[i] - floor_mod(within->high[i] - l.at[i], by);
+    if (low > high)
+        return false;
+    int64_t wanted = TIR_MAX(low, TIR_MIN(high, s->q->unknowns[i].wanted));
+    int64_t middle = low + (wanted - low + by / 2) / by * by;
+    if (try_number(s, &l, within, i, middle, numbers))
+        return true;
+    for (int64_t k = 1; k <= NEAR; k++)
+        if ((middle + k * by <= high && try_number(s, &l, within, i, middle + k * by, numbers)) ||
+            (middle - k * by >= low && try_number(s, &l, within, i, middle - k * by, numbers)))
+            return true;
+    bool more = middle + NEAR * by<high, less = middle - NEAR * by> low;
+    s->partial |= more || less;
+    return (less && try_number(s, &l, within, i, low, numbers)) ||
+           (more && try_number(s, &l, within, i, high, numbers));
+}
+
+static void begin(const struct sync_problem *q, struct bounds *b)
+{
+    for (uint32_t i = 0; i < q->count; i++) {
+        b->low[i] = q->unknowns[i].low;
+        b->high[i] = q->unknowns[i].high;
+    }
+}
+
+void tir_sync_bounds(const struct sync_problem *q, const struct sync_linear *form, int64_t *low,
+                     int64_t *high)
+{
+    struct bounds b;
+    begin(q, &b);
+    propagate(q, &b);
+    *low = *high = form->constant;
+    for (uint32_t i = 0; i < q->count; i++) {
+        int64_t most = form->by[i] ? largest(&b, i, form->by[i]) : 0;
+        int64_t least = form->by[i] ? -largest(&b, i, -form->by[i]) : 0;
+        *high = TIR_MIN(*high + TIR_MIN(most, SYNC_INFINITY), SYNC_INFINITY);
+        *low = TIR_MAX(*low + TIR_MAX(least, -SYNC_INFINITY), -SYNC_INFINITY);
+    }
+}
+
+enum sync_answer tir_sync_solve(struct sync_problem *q, struct tir_arena *arena, int64_t *numbers)
+{
+    struct search s = {.q = q, .arena = arena};
+    struct lattice l;
+    struct bounds b;
+    begin(q, &b);
+    if (q->too_large)
+        return SYNC_UNSOLVED;
+    struct tir_arena_mark mark = tir_arena_mark(arena);
+    bool found = propagate(q, &b) && solve_equations(&s, &l) && !q->too_large &&
+                 !contradict(&s, &l) && settle(&s, &l, &b, numbers) && !q->too_large;
+    tir_arena_release(arena, mark);
+    return found ? SYNC_SOLVED : s.partial || q->too_large ? SYNC_UNSOLVED : SYNC_NEVER;
+}

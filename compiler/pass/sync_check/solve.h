@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Whole numbers that satisfy linear equations and inequalities, near to wanted ones.
+//
+//     N == 2 * H && N == 64 * G && N >= 1000     N wanted 4     N = 1024, H = 512, G = 16
+//
+// The equations are solved for good: what satisfies them is a lattice, a point and steps from it.
+// Along those each unknown in its turn gets the number next to the wanted one that the bounds
+// allow, which inequalities narrow; where that leads nowhere, the next one.
+#ifndef TIR_PASS_SYNC_CHECK_SOLVE_H
+#define TIR_PASS_SYNC_CHECK_SOLVE_H
+
+#include "base/arena.h"
+
+enum { SYNC_UNKNOWNS = 48, SYNC_RELATIONS = 96 };
+
+#define SYNC_INFINITY (INT64_C(1) << 36) // bounds from here on are none
+
+struct sync_linear { // constant + the sum of by[i] * unknown i
+    int64_t constant, by[SYNC_UNKNOWNS];
+};
+
+struct sync_unknown {
+    int64_t low, high, wanted;
+};
+
+struct sync_problem {
+    struct sync_unknown unknowns[SYNC_UNKNOWNS]; // what comes first is given its number first
+    struct {
+        struct sync_linear form;
+        bool equal; // form == 0, or else form >= 0
+    } relations[SYNC_RELATIONS];
+    uint32_t count, relation_count;
+    bool too_large; // more unknowns or relations, or numbers, than are solved
+};
+
+enum sync_answer {
+    SYNC_SOLVED,
+    SYNC_NEVER, // there is no solution
+    SYNC_UNSOLVED
+};
+
+// The unknown's index; of too many the last.
+uint32_t tir_sync_unknown(struct sync_problem *q, int64_t low, int64_t high, int64_t wanted);
+struct sync_linear tir_sync_constant(int64_t x);
+struct sync_linear tir_sync_single(uint32_t unknown);
+// a + b * times
+struct sync_linear tir_sync_add(struct sync_problem *q, const struct sync_linear *a,
+                                const struct sync_linear *b, int64_t times);
+bool tir_sync_is_constant(const struct sync_problem *q, const struct sync_linear *a);
+void tir_sync_relate(struct sync_problem *q, const struct sync_linear *form, bool equal);
+int64_t tir_sync_at(const struct sync_problem *q, const struct sync_linear *form,
+                    const int64_t *numbers);
+
+// Between which numbers a form is, by what bounds show.
+void tir_sync_bounds(const struct sync_problem *q, const struct sync_linear *form, int64_t *low,
+                     int64_t *high);
+
+// The numbers of all unknowns, if it is SOLVED.
+enum sync_answer tir_sync_solve(struct sync_problem *q, struct tir_arena *arena, int64_t *numbers);
+
+#endif
