@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What the loader refuses, with which message; and every allocation that can fail.
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "emu/decode/reference.h"
@@ -326,9 +327,37 @@ static void vector_registers(void **state)
     rig_close(&r);
 }
 
+// Suffixes in another order than the manual's, as compilers print them and ptxas takes them.
+static void suffixes_in_any_order(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"max.s32.relu %b3, %b0, %b1;", "max.relu.s32 %b3, %b0, %b1;"},
+        {"min.s16x2.relu %b3, %b0, %b1;", "min.relu.s16x2 %b3, %b0, %b1;"},
+        {"add.s32.sat %b3, %b0, %b1;", "add.sat.s32 %b3, %b0, %b1;"},
+        {"mul.u32.hi %b3, %b0, %b1;", "mul.hi.u32 %b3, %b0, %b1;"},
+        {"add.f32.ftz.rz %f3, %f0, %f1; mov.b32 %b3, %f3;",
+         "add.rz.ftz.f32 %f3, %f0, %f1; mov.b32 %b3, %f3;"},
+        {"max.f32.NaN.ftz %f3, %f0, %f1; mov.b32 %b3, %f3;",
+         "max.ftz.NaN.f32 %f3, %f0, %f1; mov.b32 %b3, %f3;"},
+    };
+    uint64_t seed = 3, sources[32][4], out[2][32];
+    (void)state;
+    for (size_t i = 0; i < 128; i++)
+        sources[i / 4][i % 4] = rig_random(&seed);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        for (int k = 0; k < 2; k++) {
+            char body[160];
+            snprintf(body, sizeof body, "%s cvt.u64.u32 %%out, %%b3;", pairs[i][k]);
+            rig_each(body, (const uint64_t(*)[4])sources, 32, out[k]);
+        }
+        assert_memory_equal(out[0], out[1], sizeof out[0]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(suffixes_in_any_order),
         cmocka_unit_test(declarations),
         cmocka_unit_test(refusals),
         cmocka_unit_test(vector_registers),

@@ -375,13 +375,25 @@ static bool of_three(const struct emu_dec *d)
            (emu_str_is(d->ast->opcode, "min") || emu_str_is(d->ast->opcode, "max"));
 }
 
-// The spelling as the tables have it: "mul_lo_u32". Suffixes with a bit in `without` are left out.
-static tir_str spelling(struct emu_dec *d, uint32_t without, char *text, size_t size)
+// The suffixes that are types.
+static uint32_t types_of(const struct emu_dec *d)
 {
+    uint32_t types = 0;
+    for (uint32_t i = 0; i < d->ast->mod_count; i++)
+        types |= (uint32_t)(emu_type_find(d->ast->mods[i]) != EMU_none) << i;
+    return types;
+}
+
+// The spelling as the tables have it: "mul_lo_u32". Suffixes with a bit in `without` are left out,
+// those with a bit in `last` come last.
+static tir_str spelling(struct emu_dec *d, uint32_t without, uint32_t last, char *text, size_t size)
+{
+    const uint32_t count = d->ast->mod_count;
     size_t at = 0;
-    for (uint32_t i = 0; i <= d->ast->mod_count; i++) {
+    for (uint32_t n = 0; n <= 2 * count; n++) {
+        const uint32_t i = n > count ? n - count : n;
         const tir_str part = i ? d->ast->mods[i - 1] : d->ast->opcode;
-        if (i && without >> (i - 1) & 1)
+        if (i && (without >> (i - 1) & 1 || (last >> (i - 1) & 1) != (n > count)))
             continue;
         if (part.len + 2 > size - at)
             emu_dec_bad(d, "unknown instruction");
@@ -403,11 +415,20 @@ static uint8_t mask_of_type(const struct emu_alu_row *row, enum emu_type type)
     return mask;
 }
 
-static void decode_row(struct emu_dec *d)
+// Suffixes may come in any order; the tables have the usual one, mostly with the types last.
+static const struct emu_alu_row *find_row(struct emu_dec *d, uint32_t without)
 {
     char text[80];
+    const struct emu_alu_row *row =
+        emu_isa_alu(d->ld->isa, spelling(d, without, 0, text, sizeof text));
+    return row ? row
+               : emu_isa_alu(d->ld->isa, spelling(d, without, types_of(d), text, sizeof text));
+}
+
+static void decode_row(struct emu_dec *d)
+{
     struct emu_insn *in = d->in;
-    const struct emu_alu_row *row = emu_isa_alu(d->ld->isa, spelling(d, 0, text, sizeof text));
+    const struct emu_alu_row *row = find_row(d, 0);
     uint8_t flags = 0;
     enum emu_round round = EMU_RN;
     if (!row) {
@@ -418,7 +439,7 @@ static void decode_row(struct emu_dec *d)
         flags |= emu_dec_mod(d, "ftz") ? EMU_ROW_F : 0;
         flags |= emu_dec_mod(d, "sat") ? EMU_ROW_S : 0;
         flags |= emu_dec_mod(d, "relu") ? EMU_ROW_L : 0;
-        row = emu_isa_alu(d->ld->isa, spelling(d, d->used, text, sizeof text));
+        row = find_row(d, d->used);
         if (!row || flags & ~row->flags)
             emu_dec_bad(d, "unknown instruction");
     }
