@@ -66,10 +66,11 @@ _Noreturn void emu_undefined_fault(struct emu_warp *w, uint32_t lanes, const cha
 static bool is_of_lanes(const struct emu_insn *in)
 {
     static const emu_run_fn list[] = {
-        emu_run_alu,        emu_run_setp,     emu_run_set,         emu_run_selp,  emu_run_pred,
-        emu_run_mov,        emu_run_pack,     emu_run_unpack,      emu_run_carry, emu_run_add_const,
-        emu_run_mov_vector, emu_run_cvt,      emu_run_cvt_pack,    emu_run_video, emu_run_video_mad,
-        emu_run_video_simd, emu_run_isspacep, emu_run_cvt_pack_int};
+        emu_run_alu,        emu_run_alu_fix,    emu_run_lop3,     emu_run_setp,
+        emu_run_set,        emu_run_selp,       emu_run_pred,     emu_run_mov,
+        emu_run_pack,       emu_run_unpack,     emu_run_carry,    emu_run_add_const,
+        emu_run_mov_vector, emu_run_cvt,        emu_run_cvt_pack, emu_run_video,
+        emu_run_video_mad,  emu_run_video_simd, emu_run_isspacep, emu_run_cvt_pack_int};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (in->run == list[i])
             return true;
