@@ -247,6 +247,24 @@ static const struct emu_insn *passed_wait(const struct emu_grid *l, const struct
     return NULL;
 }
 
+// Whether the warp of an access knows of another warp of the CTA it conflicts with: that one told
+// it something, and not enough.
+static bool has_heard(const struct emu_grid *l, const struct emu_conflict *c)
+{
+    const struct emu_domain_name *name = emu_order_name(&l->order, c->before.uid);
+    const struct emu_agent *now = emu_order_warp(&l->order, c->now.uid);
+    if (!name || !name->warps || !now)
+        return false;
+    const uint32_t cta = (c->before.uid - name->base) / name->per_cta;
+    const uint32_t first = name->base + cta * name->per_cta;
+    bool found = false;
+    if (c->now.uid - first < name->per_cta)
+        return false; // the same CTA
+    for (uint32_t i = 0; i < name->per_cta; i += name->per_warp)
+        found |= emu_view_clock(&l->order, &now->view, EMU_KNOWN, first + i) != 0;
+    return found;
+}
+
 void emu_report_conflict(void *user, const struct emu_conflict *c)
 {
     static const enum emu_finding_kind rows[] = {EMU_F_RACE, EMU_F_PROXY, EMU_F_LANES,
@@ -275,6 +293,10 @@ void emu_report_conflict(void *user, const struct emu_conflict *c)
                  "; the wait at PTX line %u names parity 1 of an mbarrier in phase 0 (parity 0): "
                  "it did not wait",
                  wait->line);
+    else if (c->kind == EMU_CONFLICT_ORDER && has_heard(l, c))
+        snprintf(text + at, sizeof text - at,
+                 "; a flag tells what is before the fence of the thread that sets it: behind the "
+                 "barrier, where it tells of other threads");
     emu_finding_add(l, &f);
 }
 
