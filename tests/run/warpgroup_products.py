@@ -68,6 +68,13 @@ PROGRAMS = {
         var s = dot(bf16(a), B[:, :]);
         if n > 1 { s += dot(bf16(a * 2), B[:, :]); } else { s = dot(bf16(a * 3), C[:, :]); }
         O[m:+64, :] = s;"""),
+    "operand that is kept": (64, 3, 1, """
+        let p = bf16(f32(A[m:+64, :]) * 0.5);
+        let s = dot(p, B[:, :]);
+        var t: f32[64, 64] = 0;
+        for k in range(0, K, 64) { t += dot(p, Y[k:+64, :]); }
+        O[m:+64, :] = s + dot(p, C[:, :]);
+        P[m:+64, :] = t;"""),
     "sum that is kept": (64, 3, 1, """
         let a = f32(A[m:+64, :]);
         let s = dot(A[m:+64, :], B[:, :]);

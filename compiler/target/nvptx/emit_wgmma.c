@@ -5,7 +5,7 @@
 // steps, whose descriptors are stepped on inside. The accumulators go in and out of it in the same
 // registers ("0", "1", ... tie inputs to outputs), and through the loop as phis, so no instruction
 // moves them. `await` ties them through the wait in the same way: LLVM orders nothing else after
-// it.
+// it. A in registers is an input of the wait, too.
 //
 // An accumulator that is still needed afterwards is copied to registers that the product may write.
 // The copy must stand in front of a fence, so these accumulators are tied through one too.
@@ -271,25 +271,36 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
 
 void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
 {
-    uint32_t tied = 0; // not the constants: they are not in flight
-    V *args = arena_array(e->arena, V, wait->operand_count + 1);
-    struct tir_value **of = arena_array(e->arena, struct tir_value *, wait->operand_count + 1);
-    for (uint32_t i = 0; i < wait->operand_count; i++)
-        if (!LLVMIsConstant(values[i])) {
+    // Not the constants: they are not in flight. What nothing uses behind the wait is kept until
+    // there, and not tied: a copy in front of it would read what the products still do.
+    uint32_t tied = 0, kept = 0, count = wait->operand_count;
+    V *args = arena_array(e->arena, V, count + 1), *inputs = arena_array(e->arena, V, count + 1);
+    struct tir_value **of = arena_array(e->arena, struct tir_value *, count + 1);
+    struct tir_text constraints, last;
+    tir_text_init(&constraints, e->arena, 0);
+    tir_text_init(&last, e->arena, 0);
+    for (uint32_t i = 0; i < count; i++)
+        if (LLVMIsConstant(values[i])) {
+            continue;
+        } else if (e->uses[wait->results[i]->id]) {
             args[tied] = values[i];
             of[tied++] = wait->operands[i];
+        } else {
+            bool is_float = tir_elem_is_float(wait->operands[i]->type->elem);
+            inputs[kept++] = values[i];
+            tir_text_add(&last, is_float ? STR("f,") : STR("r,"));
         }
-    struct tir_text constraints;
-    tir_text_init(&constraints, e->arena, 0);
     LLVMTypeRef type = add_outputs(e, &constraints, of, tied);
     add_ties(&constraints, tied);
+    memcpy(args + tied, inputs, kept * sizeof(*args));
+    tir_text_add(&constraints, tir_text_str(&last));
     tir_text_add(&constraints, STR("~{memory}"));
     tir_str text = tir_str_format(e->arena, "wgmma.wait_group.sync.aligned %" PRId64 ";",
                                   tir_attr_int(wait, TIR_ATTR_groups, 0));
     V v = tir_llvm_asm(e->ll, type, text, tir_text_str(&constraints),
-                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, tied);
-    for (uint32_t i = 0, at = 0; i < wait->operand_count; i++)
-        if (!LLVMIsConstant(values[i]))
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, tied + kept);
+    for (uint32_t i = 0, at = 0; i < count; i++)
+        if (!LLVMIsConstant(values[i]) && e->uses[wait->results[i]->id])
             values[i] = output_of(e, v, tied, at++);
 }
 
