@@ -30,7 +30,7 @@ uint32_t choose(struct choices *c, uint32_t n)
         return 0;
     uint32_t i = c->count++;
     if (!c->is_replay)
-        c->made[i] = draw(c) % n;
+        c->made[i] = i < c->forced_count ? c->forced[i] : draw(c) % n;
     else if (i >= c->made_count)
         c->made[i] = 0;
     return c->made[i] = TIR_MIN(c->made[i], n - 1);

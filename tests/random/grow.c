@@ -29,16 +29,6 @@ static const struct grow_rule *pick_rule(struct program *p, const struct form *f
     tir_unreachable(); // a constant always fits
 }
 
-// The value as a variable, which others may then use too.
-static struct value named(struct program *p, const struct form *f, struct value v)
-{
-    struct variable x = {.name = fresh_name(p, "t"), .form = *f, .range = v};
-    line(p, "let %s = %s;", x.name, v.text);
-    x.range.text = x.name;
-    vec_push(p->arena, &p->vars, x);
-    return x.range;
-}
-
 struct value grow(struct program *p, struct form f)
 {
     const struct grow_rule *wanted = p->outer ? p->outer : p->inner;
@@ -51,7 +41,7 @@ struct value grow(struct program *p, struct form f)
     p->depth++;
     struct value v = tamed(p, &f, rule->make(p, &f));
     p->depth--;
-    return !rule->is_leaf && p->depth && chance(p->c, 20) ? named(p, &f, v) : v;
+    return !rule->is_leaf && p->depth && chance(p->c, 20) ? let(p, &f, v) : v;
 }
 
 struct value grow_firm(struct program *p, struct form f)

@@ -73,13 +73,6 @@ struct value grow_constant(struct program *p, const struct form *f)
     return v;
 }
 
-bool fits_load(struct program *p, const struct form *f)
-{
-    (void)p;
-    (void)f;
-    return true;
-}
-
 bool fits_scalar(struct program *p, const struct form *f)
 {
     (void)p;

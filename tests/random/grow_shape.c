@@ -4,7 +4,7 @@
 
 #include "rules.h"
 
-#define MOST_PRODUCTS (1u << 21) // multiplications of a tile's products together
+#define MOST_PRODUCTS (1u << 20) // multiplications of a tile's products together
 
 // ---- dimensions
 

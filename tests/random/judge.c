@@ -70,7 +70,8 @@ static tir_str first_line(tir_str s)
 // A refusal that only says that the program is too large for the target.
 static bool is_too_large(tir_str diagnostics)
 {
-    static const char *const codes[] = {"error[E0301]", "error[E0304]"};
+    // Roles are for targets with mbarriers.
+    static const char *const codes[] = {"error[E0301]", "error[E0304]", "error[E0302]"};
     for (size_t i = 0; i < TIR_COUNT_OF(codes); i++)
         if (diagnostics.len && strstr(diagnostics.ptr, codes[i]))
             return true;
@@ -308,10 +309,15 @@ bool judge_program(struct judge *j, const struct program *p, uint64_t seed, stru
         count++;
     for (uint32_t i = 0; fine && i < count; i++) {
         const char *arch = tir_compile_arch(i);
-        const bool always = !strcmp(arch, "sm_80") || !strcmp(arch, "sm_90a");
+        const bool is_only = j->options.only && *j->options.only;
+        if (is_only && strcmp(arch, j->options.only))
+            continue;
+        const bool always = is_only || !strcmp(arch, "sm_80") || !strcmp(arch, "sm_90a");
+        snprintf(j->arch, 16, "%s", arch);
         if (always || j->options.all_targets || i == seed % count)
             fine = judge_target(j, p, arch, seed, trials, finding);
     }
+    memcpy(finding->arch, j->arch, sizeof(finding->arch));
     for (uint32_t i = 0; i < p->launch_count; i++)
         for (uint32_t k = 0; k < TIR_MAX_PARAMS; k++)
             tir_tensor_free(&trials[i].wants[k]);

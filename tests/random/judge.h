@@ -13,10 +13,12 @@ struct judge_options {
     uint32_t ptxas;     // every so manieth program is assembled; 0: none
     uint32_t reread;    // so many are printed half-way and read again; 0: none
     bool unchecked;     // what sync_check could not check is a finding
+    const char *only;   // this target alone; NULL or empty: see below
     bool all_targets;   // else two, and a third one that the seed picks
 };
 
 struct finding {
+    char arch[16];   // the target
     char key[200];   // what went wrong, without numbers: the same for the same mistake
     char text[1200]; // in full
 };
@@ -32,6 +34,7 @@ struct judge {
     tir_rt_device *device;
     const char *own_arch; // what a GPU runs; NULL: an emulator, which runs all
     char *stage;          // what is done now, for the message of a crash; 40 bytes
+    char *arch;           // the target; 16 bytes
     struct tally *tally;
 };
 

@@ -157,6 +157,12 @@ static struct value read_slice(struct program *p, enum tir_elem elem, const stru
     return v;
 }
 
+bool fits_load(struct program *p, const struct form *f)
+{
+    (void)f;
+    return has_room(p);
+}
+
 // A slice of this shape, now and then of a tensor of a higher rank.
 struct value grow_load(struct program *p, const struct form *f)
 {
@@ -178,8 +184,7 @@ struct value grow_load(struct program *p, const struct form *f)
 
 bool fits_masked(struct program *p, const struct form *f)
 {
-    (void)p;
-    return f->rank > 0;
+    return f->rank > 0 && fits_load(p, f);
 }
 
 struct value grow_masked(struct program *p, const struct form *f)
@@ -213,8 +218,7 @@ struct value grow_index_tile(struct program *p, struct form f)
 
 bool fits_gather(struct program *p, const struct form *f)
 {
-    (void)p;
-    return f->rank > 0 && f->rank <= 3;
+    return f->rank > 0 && f->rank <= 3 && fits_load(p, f);
 }
 
 struct value grow_gather(struct program *p, const struct form *f)

@@ -111,145 +111,6 @@ uint32_t new_dim(struct program *p, int64_t step)
     return i;
 }
 
-// ---- one tiles loop
-
-static void tile_variable(struct program *p, struct tir_text *names, struct tir_text *extents,
-                          int64_t *elements)
-{
-    const int64_t most = chance(p->c, 15) ? MOST_ELEMENTS : MOST_ELEMENTS / 4;
-    int64_t size = pick_size(p);
-    while (size > 1 && size * *elements > most)
-        size = size / 3 + 1;
-    *elements *= size;
-    struct variable v = {.name = fresh_name(p, "m"),
-                         .form = form_scalar(TIR_I64),
-                         .walks = size,
-                         .trips = 1,
-                         .dim = UINT32_MAX};
-    v.range = (struct value){.text = v.name, .most = 1 << 20};
-    uint32_t how = choose(p->c, 8);
-    const char *comma = names->len ? ", " : "";
-    tir_text_format(names, "%s%s", comma, v.name);
-    if (how == 7) { // of constant size
-        v.trips = 1 + choose(p->c, 3);
-        v.walks = 1;
-        tir_text_format(extents, "%s%u", comma, (uint32_t)v.trips);
-    } else {
-        bool is_old = p->step > 0 && p->dims.len && choose(p->c, 2);
-        v.dim = is_old ? choose(p->c, p->dims.len) : new_dim(p, v.walks);
-        struct dim *d = &p->dims.at[v.dim];
-        const char *name = d->name;
-        d->walk = d->walk ? TIR_MIN(d->walk, v.walks) : v.walks;
-        if (how == 6) {
-            v.walks = 1;
-            p->dims.at[v.dim].is_single = true;
-        }
-        if (v.walks == 1)
-            tir_text_format(extents, "%s%s", comma, name);
-        else
-            tir_text_format(extents, "%s%s by %s", comma, name, size_text(p, v.walks));
-    }
-    vec_push(p->arena, &p->tile, p->vars.len);
-    vec_push(p->arena, &p->vars, v);
-}
-
-static void tiles_loop(struct program *p, uint32_t statements)
-{
-    static const char *const orders[] = {
-        "", "", "", ", order = column_major", ", order = row_major", ", order = heavy_first"};
-    static const char *const walks[] = {"",
-                                        "",
-                                        "",
-                                        "",
-                                        ", persistent",
-                                        ", persistent",
-                                        ", persistent, store_role",
-                                        ", cluster = (2, 1)"};
-    struct tir_text names, extents;
-    const uint32_t vars = p->vars.len;
-    const uint32_t count = 1 + choose(p->c, 3);
-    tir_text_init(&names, p->arena, 0);
-    tir_text_init(&extents, p->arena, 0);
-    int64_t elements = 1;
-    p->tile.len = 0;
-    p->cost = 0;
-    for (uint32_t i = 0; i < count; i++)
-        tile_variable(p, &names, &extents, &elements);
-    const char *order = choose_from(p->c, orders);
-    if (count > 1 && choose(p->c, 6) == 5)
-        order = ", order = grouped(2)";
-    const char *walk = walks[choose(p->c, count > 1 ? 8 : 7)];
-    if (count == 3 && strstr(walk, "cluster"))
-        walk = ", cluster = (1, 2, 1)";
-    line(p, count > 1 ? "for (%s) in tiles(%s%s%s) {" : "for %s in tiles(%s%s%s) {", names.ptr,
-         extents.ptr, order, walk);
-    p->indent++;
-    grow_block(p, statements);
-    grow_stores(p);
-    p->indent--;
-    line(p, "}");
-    p->vars.len = vars;
-}
-
-// ---- launches
-
-enum { ALIGNED, ODD, EDGE };
-
-static int64_t granule(const struct dim *d)
-{
-    return d->walk ? d->walk : TIR_MAX(d->step, 1);
-}
-
-// A size for a dimension: of the first launch whole tiles, of the others anything.
-static int64_t launch_size(const struct dim *d, uint32_t launch, uint32_t kind)
-{
-    const int64_t few[] = {2, 1, 3, 4, 0, 5};
-    const int64_t step = granule(d), deep = d->is_deep ? 2 : 1;
-    const int64_t whole[] = {1, 2, 1, 2, 1, 3};
-    const int64_t odd[] = {step + 1, step - 1, 1, deep * step - 1, deep * step + 3, 5};
-    const int64_t edge[] = {step, 0, step + 1, deep * 2 * step, 5, 1};
-    int64_t size = launch == ALIGNED ? whole[kind] * step * deep
-                   : launch == ODD   ? odd[kind]
-                                     : edge[kind];
-    if (step > 64 && !d->is_deep)
-        size = TIR_MIN(size, step + 3);
-    if (d->is_single)
-        size = few[kind];
-    return d->is_even ? tir_ceil_div(size, step) * step : size;
-}
-
-static const char *fill_text(const struct tensor *t)
-{
-    if (t->form.elem == TIR_BOOL)
-        return "randint:0:1";
-    if (is_float(t->form.elem))
-        return t->range.lsb <= -60 && t->role == TENSOR_IN ? "rand:-1:1" : "randint:-3:3";
-    return is_signed(t->form.elem) ? "randint:-8:7" : "randint:0:15";
-}
-
-static void make_launch(struct program *p, uint32_t launch, const uint32_t *kinds)
-{
-    struct tir_text *text = &p->launches[launch];
-    tir_text_init(text, p->arena, 0);
-    for (uint32_t i = 0; i < p->dims.len; i++)
-        tir_text_format(text, " %s=%lld", p->dims.at[i].name,
-                        (long long)launch_size(&p->dims.at[i], launch, kinds[i % 8] % 6));
-    for (uint32_t i = 0; i < p->scalars.len; i++)
-        tir_text_format(text, " %s=%lld", p->scalars.at[i].name, (long long)p->scalars.at[i].value);
-    for (uint32_t i = 0; i < p->tensors.len; i++) {
-        const struct tensor *t = &p->tensors.at[i];
-        if (t->role == TENSOR_SCRATCH)
-            continue;
-        const char *place = launch == EDGE && kinds[i % 8] == 6   ? "pad=1"
-                            : launch == EDGE && kinds[i % 8] == 7 ? "offset=1"
-                                                                  : "";
-        if (t->role == TENSOR_OUT && *place)
-            tir_text_format(text, " %s=%s", t->name, place);
-        else if (t->role != TENSOR_OUT)
-            tir_text_format(text, " %s=%s%s%s", t->name, fill_text(t), *place ? "," : "", place);
-    }
-}
-
 // ---- the whole
 
 static void parameters(struct program *p, struct tir_text *out)
@@ -330,9 +191,18 @@ static const char *whole_text(struct program *p)
 
 void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
 {
-    static const int64_t sizes[] = {16, 32, 8, 64, 24, 4, 48, 5, 3, 128, 1, 2, 96, 33, 7, 64, 32};
+    static const int64_t sizes[] = {16, 32, 8,  64, 24, 4, 16,  5,  3, 48, 1,
+                                    2,  32, 16, 64, 33, 7, 128, 96, 8, 32, 16};
     uint32_t kinds[MOST_LAUNCHES][8];
     *p = (struct program){.arena = arena, .c = c, .indent = 1, .trips = 1};
+    // Choices that follow one another, so that a kind can be asked for by number.
+    static const enum program_kind others[] = {TILES, TILES, TILES, TILES, PAIR, PAIR, ROLES};
+    enum program_kind kind = choose(c, PROGRAM_KINDS + TIR_COUNT_OF(others));
+    if (kind >= PROGRAM_KINDS)
+        kind = others[kind - PROGRAM_KINDS];
+    const struct grow_rule *outer = &grow_rules[choose(c, grow_rule_count)];
+    const struct grow_rule *inner = &grow_rules[choose(c, grow_rule_count)];
+    p->has_roles = kind == ROLES;
     tir_text_init(&p->body, arena, 0);
     for (uint32_t i = 0; i < MOST_LAUNCHES; i++)
         for (uint32_t k = 0; k < 8; k++)
@@ -344,14 +214,20 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
     p->grain = chance(c, 50) ? -4 : 0;
     p->max_depth = 2 + choose(c, 4);
     p->is_even = chance(c, 10);
-    p->steps = chance(c, 12) ? 2 + choose(c, 2) : 1;
-    const uint32_t statements = choose(c, 8);
-    for (; p->step < p->steps; p->step++)
-        tiles_loop(p, statements);
+    p->steps = chance(c, 12) && kind == TILES ? 2 + choose(c, 2) : 1;
+    const uint32_t statements = choose(c, 6);
+    if (kind == PAIR)
+        pair_loop(p, outer, inner);
+    else if (kind == ROLES)
+        roles(p);
+    else
+        for (; p->step < p->steps; p->step++)
+            tiles_loop(p, statements);
     name_all_dims(p);
     vec_foreach(struct dim, d, &p->dims)
         d->is_even = p->is_even && granule(d) > 1 && !d->is_single;
     p->source = whole_text(p);
-    for (p->launch_count = 0; p->launch_count < MOST_LAUNCHES; p->launch_count++)
+    const uint32_t launches = chance(c, 40) ? MOST_LAUNCHES : 2;
+    for (p->launch_count = 0; p->launch_count < launches; p->launch_count++)
         make_launch(p, p->launch_count, kinds[p->launch_count]);
 }

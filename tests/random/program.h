@@ -16,7 +16,7 @@
 #include "ir/type.h"
 
 #define MOST_LAUNCHES 3
-#define MOST_ELEMENTS 8192 // of a tile
+#define MOST_ELEMENTS 4096 // of a tile
 
 struct form { // what an expression is wanted to be
     enum tir_elem elem;
@@ -92,18 +92,20 @@ struct program {
     double trips;                // of those loops together
     uint32_t firm;               // > 0: what is grown decides something, so it has no error
     bool loose;                  // some values have errors
-    bool is_even;                // sizes of the launch fill tiles
-    int grain;                   // sums of floats are multiples of 2^grain
-    uint32_t step, steps;        // which of the tiles loops, and how many there are
-    VEC(uint32_t) tile;          // variables of that loop
+    bool has_roles;
+    bool is_even;                            // sizes of the launch fill tiles
+    int grain;                               // sums of floats are multiples of 2^grain
+    uint32_t step, steps;                    // which of the tiles loops, and how many there are
+    VEC(uint32_t) tile;                      // variables of that loop
     struct tir_text launches[MOST_LAUNCHES]; // words of `tirc run`, a space before each
     uint32_t launch_count;
     const char *source;
     const struct grow_rule *outer, *inner; // of a pair; NULL: any
-    bool pair_met;
-    uint32_t nesting; // of statements
-    uint32_t cost;    // multiplications of products so far
+    uint32_t nesting;                      // of statements
+    uint32_t cost;                         // multiplications of products so far
 };
+
+enum program_kind { TILES, PAIR, ROLES, PROGRAM_KINDS };
 
 // program.c: a whole program with its launches, from its choices.
 void program_make(struct program *p, struct tir_arena *arena, struct choices *c);
@@ -153,6 +155,12 @@ struct value held(struct program *p, const struct form *f, struct value v, doubl
 struct value tamed(struct program *p, const struct form *f, struct value v);
 struct value range_of_fill(enum tir_elem elem);
 
+// Whether the kernel may have another parameter; a few are left for what must be.
+static inline bool has_room(const struct program *p)
+{
+    return p->tensors.len + p->scalars.len < 40;
+}
+
 // grow.c
 struct value grow(struct program *p, struct form f);
 struct value grow_firm(struct program *p, struct form f);       // without errors
@@ -166,7 +174,28 @@ struct tensor *new_tensor(struct program *p, const char *stem, enum tir_elem ele
 const char *index_near(struct program *p, int64_t size,
                        uint32_t *dim); // a start, and what it walks
 
+// launch.c: the launches, and the multiple that sizes of d like to be.
+enum { ALIGNED, ODD, EDGE };
+void make_launch(struct program *p, uint32_t launch, const uint32_t *kinds);
+int64_t granule(const struct dim *d);
+
+// tiles.c
+struct grow_rule;
+void tiles_loop(struct program *p, uint32_t statements);
+void pair_loop(struct program *p, const struct grow_rule *outer, const struct grow_rule *inner);
+void roles(struct program *p);
+
 // statement.c
+struct form pick_form(struct program *p);
+struct value let(struct program *p, const struct form *f, struct value v); // as a variable
+void var_statement(struct program *p);
+void assign_statement(struct program *p);
+uint32_t sum_variable(struct program *p, struct form f);            // its index
+void add_to_sum(struct program *p, uint32_t index, struct value e); // where it stays exact
+void keep_variable(struct program *p, uint32_t index);
+// A loop of a few rounds begins, whose index counts by `walks`.
+void loop_enter(struct program *p, const char *index, int64_t walks, uint32_t dim);
+void loop_leave(struct program *p, uint32_t vars, double trips); // back to what was before it
 void grow_block(struct program *p, uint32_t statements);
 void grow_stores(struct program *p); // outputs of this step
 

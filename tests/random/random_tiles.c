@@ -6,6 +6,7 @@
 // takes too long, that is the finding, and another process goes on behind it. What fails is made
 // smaller in the same way, a process for each trial.
 #include <errno.h>
+#include <execinfo.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "judge.h"
+#include "rules.h"
 #include "shrink.h"
 
 #define MOST_JOBS 256
@@ -25,7 +27,9 @@
 struct settings {
     struct judge_options judge;
     uint64_t seed, count;
+    enum program_kind kind; // PROGRAM_KINDS: any
     uint32_t jobs;
+    time_t start;
     uint32_t seconds;      // of the run; 0: no limit
     uint32_t limit;        // CPU seconds of one program
     uint32_t tries;        // of making one smaller
@@ -37,7 +41,8 @@ struct settings {
 
 struct report { // of one process, in memory shared with its parent
     uint64_t seed;
-    char stage[40];
+    char stage[40], arch[16];
+    char where[20]; // of a crash: address in this program, as addr2line takes it
     struct tally tally;
     bool has_finding;
     struct finding finding;
@@ -50,6 +55,16 @@ struct job {
 };
 
 // ---- one program
+
+// The choices of a seed. Of pairs, the seeds in turn take every two rules.
+static void begin(const struct settings *s, struct choices *c, uint64_t seed)
+{
+    c->forced_count = s->kind == PROGRAM_KINDS ? 0 : s->kind == PAIR ? 3 : 1;
+    c->forced[0] = s->kind;
+    c->forced[1] = (uint32_t)(seed % grow_rule_count);
+    c->forced[2] = (uint32_t)(seed / grow_rule_count % grow_rule_count);
+    choices_seed(c, seed);
+}
 
 static void out_of_memory(void *user)
 {
@@ -92,16 +107,47 @@ static void print_program(FILE *file, struct choices *c)
     tir_arena_finish(&arena);
 }
 
+static struct report *crashing; // of this process
+
+// Says where, then crashes.
+static void note_crash(int number, siginfo_t *info, void *context)
+{
+    extern const char __executable_start;
+    void *frames[3] = {NULL}; // this function, the system's, and where it was
+    (void)info;
+    (void)context;
+    if (backtrace(frames, 3) == 3)
+        snprintf(crashing->where, sizeof(crashing->where), "%#zx",
+                 (size_t)((const char *)frames[2] - &__executable_start));
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void watch_crashes(struct report *r)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static char stack[1 << 16]; // an overflow of the stack is a crash, too
+    const stack_t other = {.ss_sp = stack, .ss_size = sizeof(stack)};
+    const struct sigaction action = {.sa_sigaction = note_crash,
+                                     .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    crashing = r;
+    sigaltstack(&other, NULL);
+    for (size_t i = 0; i < TIR_COUNT_OF(signals); i++)
+        sigaction(signals[i], &action, NULL);
+}
+
 static bool open_judge(const struct settings *s, struct judge *j, struct report *r)
 {
     tir_error error;
-    *j = (struct judge){.options = s->judge, .stage = r->stage, .tally = &r->tally};
+    *j =
+        (struct judge){.options = s->judge, .stage = r->stage, .arch = r->arch, .tally = &r->tally};
     if (!strcmp(s->judge.device, "emu")) {
         struct rlimit memory = {.rlim_cur = (rlim_t)6 << 30, .rlim_max = (rlim_t)6 << 30};
         setrlimit(RLIMIT_AS, &memory);
     }
     struct rlimit core = {0, 0};
     setrlimit(RLIMIT_CORE, &core);
+    watch_crashes(r);
     if (judge_open(j, &error))
         return true;
     fprintf(stderr, "random_tiles: %s\n", error.message);
@@ -112,15 +158,20 @@ static bool open_judge(const struct settings *s, struct judge *j, struct report 
 static void blame(struct report *r, int status)
 {
     struct finding *f = &r->finding;
+    char what[60];
     if (WIFSIGNALED(status)) {
         int number = WTERMSIG(status);
-        const char *what = number == SIGPROF || number == SIGALRM ? "takes too long" : "crashes";
+        if (number == SIGPROF || number == SIGALRM)
+            snprintf(what, sizeof(what), "takes too long");
+        else
+            snprintf(what, sizeof(what), "crashes at %s", r->where);
         snprintf(f->key, sizeof(f->key), "%s: %s", r->stage, what);
         snprintf(f->text, sizeof(f->text), "%s: %s (signal %d)", r->stage, what, number);
     } else {
         snprintf(f->key, sizeof(f->key), "%s: exit %d", r->stage, WEXITSTATUS(status));
         memcpy(f->text, f->key, sizeof(f->key));
     }
+    memcpy(f->arch, r->arch, sizeof(f->arch));
     r->has_finding = true;
 }
 
@@ -171,21 +222,26 @@ static bool is_known(const struct settings *s, const struct finding *f)
 static void tell(const struct settings *s, struct report *r, uint64_t seed)
 {
     static struct choices c;
-    struct again again = {.settings = s, .report = r, .seed = seed};
-    choices_seed(&c, seed);
+    struct settings alone = *s; // with the target that failed
+    struct again again = {.settings = &alone, .report = r, .seed = seed};
+    static char arch[sizeof(r->finding.arch)];
+    memcpy(arch, r->finding.arch, sizeof(arch));
+    if (*arch)
+        alone.judge.only = arch;
+    begin(s, &c, seed);
     printf("seed %" PRIu64 ": %s\n", seed, r->finding.text);
     fflush(stdout);
     if (s->tries) {
         memcpy(again.key, r->finding.key, sizeof(again.key));
-        const struct finding first = r->finding;
         if (fails_again(&again, &c)) {
             shrink(&c, s->tries, fails_again, &again);
+            choices_replay(&c, c.made, c.count);
             fails_again(&again, &c);
+            choices_replay(&c, c.made, c.count);
             printf("smaller: %s\n", r->finding.text);
         } else {
             printf("alone it does not fail like that\n");
-            choices_seed(&c, seed);
-            r->finding = first;
+            begin(s, &c, seed);
         }
     }
     print_program(stdout, &c);
@@ -195,15 +251,20 @@ static void tell(const struct settings *s, struct report *r, uint64_t seed)
 
 // ---- many programs
 
+static bool is_late(const struct settings *s)
+{
+    return s->seconds && time(NULL) - s->start >= (time_t)s->seconds;
+}
+
 static void work(const struct settings *s, uint64_t first, uint64_t end, struct report *r)
 {
     struct judge j;
     static struct choices c;
     if (!open_judge(s, &j, r))
         _Exit(4);
-    for (uint64_t seed = first; seed < end; seed += s->jobs) {
+    for (uint64_t seed = first; seed < end && !is_late(s); seed += s->jobs) {
         r->seed = seed;
-        choices_seed(&c, seed);
+        begin(s, &c, seed);
         judge_one(&j, s, &c, seed, r);
         if (r->has_finding)
             _Exit(0); // the parent tells, and starts another one
@@ -225,7 +286,6 @@ static void start(const struct settings *s, struct job *job)
 static uint64_t run(const struct settings *s)
 {
     struct job jobs[MOST_JOBS] = {{.pid = 0}};
-    const time_t begin = time(NULL);
     uint64_t findings = 0, known = 0;
     uint32_t alive = 0;
     for (uint32_t i = 0; i < s->jobs; i++) {
@@ -261,8 +321,7 @@ static uint64_t run(const struct settings *s)
             tell(s, job->report, job->report->seed);
         }
         job->next = job->report->seed + s->jobs;
-        bool is_late = s->seconds && time(NULL) - begin >= (time_t)s->seconds;
-        if (job->next < s->seed + s->count && !is_late && findings < s->most) {
+        if (job->next < s->seed + s->count && !is_late(s) && findings < s->most) {
             start(s, job);
             alive++;
         }
@@ -293,7 +352,10 @@ static const char help[] =
     "  --device=NAME   emu, or cuda: compares what a GPU computes\n"
     "  --ptxas=N       every so manieth program is assembled, where there is ptxas; default 0, none\n"
     "  --all-targets   every program for every target; else for sm_80, sm_90a and one other\n"
+    "  --target=NAME   every program for this one alone\n"
     "  --unchecked     what sync_check could not check is a finding\n"
+    "  --pairs         every rule of rules.def on every other one, in turn\n"
+    "  --roles         programs of two roles and a ring alone\n"
     "  --shrink=N      programs tried to make a finding smaller, default 0\n"
     "  --known=TEXT    findings with this in their first line are counted, not told; several times\n"
     "  --reread=N      every so manieth program is printed half-way and read again; default 5\n"
@@ -335,12 +397,18 @@ static bool parse(int argc, char **argv, struct settings *s)
             s->judge.reread = (uint32_t)value;
         else if (!strncmp(a, "--known=", 8) && s->known_count < TIR_COUNT_OF(s->known))
             s->known[s->known_count++] = a + 8;
+        else if (!strncmp(a, "--target=", 9))
+            s->judge.only = a + 9;
         else if (!strncmp(a, "--device=", 9))
             s->judge.device = a + 9;
         else if (!strcmp(a, "--all-targets"))
             s->judge.all_targets = true;
         else if (!strcmp(a, "--unchecked"))
             s->judge.unchecked = true;
+        else if (!strcmp(a, "--pairs"))
+            s->kind = PAIR;
+        else if (!strcmp(a, "--roles"))
+            s->kind = ROLES;
         else if (!strcmp(a, "--print"))
             s->prints = true;
         else
@@ -352,6 +420,8 @@ static bool parse(int argc, char **argv, struct settings *s)
 int main(int argc, char **argv)
 {
     struct settings s = {.judge.device = "emu",
+                         .kind = PROGRAM_KINDS,
+                         .start = time(NULL),
                          .judge.reread = 5,
                          .seed = 1,
                          .count = 100,
@@ -364,7 +434,7 @@ int main(int argc, char **argv)
     }
     if (s.prints) {
         static struct choices c;
-        choices_seed(&c, s.seed);
+        begin(&s, &c, s.seed);
         print_program(stdout, &c);
         return 0;
     }

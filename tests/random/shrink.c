@@ -53,7 +53,7 @@ static bool replaced(struct search *s, uint32_t at, uint32_t value)
 static bool drop_runs(struct search *s)
 {
     bool any = false;
-    for (uint32_t length = 64; length > 0; length /= 2)
+    for (uint32_t length = s->best.count / 2 + 1; length > 0; length /= 2)
         for (uint32_t at = 0; at + length <= s->best.count && s->tries;)
             if (without(s, at, length))
                 any = true;

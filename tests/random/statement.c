@@ -4,7 +4,7 @@
 
 #include "rules.h"
 
-static struct form pick_form(struct program *p)
+struct form pick_form(struct program *p)
 {
     static const uint32_t ranks[] = {2, 2, 2, 2, 1, 1, 0, 3, 2, 4};
     struct form f = {.elem = pick_elem(p), .rank = choose_from(p->c, ranks)};
@@ -30,6 +30,13 @@ static struct variable *declare_variable(struct program *p, const char *stem, st
     v.range.text = v.name;
     vec_push(p->arena, &p->vars, v);
     return &vec_last(&p->vars);
+}
+
+struct value let(struct program *p, const struct form *f, struct value v)
+{
+    const struct variable *x = declare_variable(p, "t", *f, v);
+    line(p, "let %s = %s;", x->name, v.text);
+    return x->range;
 }
 
 static void let_statement(struct program *p)
@@ -58,24 +65,29 @@ static struct value kept(struct program *p, const struct form *f, struct value v
     return v;
 }
 
-static void var_statement(struct program *p)
+uint32_t sum_variable(struct program *p, struct form f)
+{
+    struct variable *v = declare_variable(p, "sum", f, (struct value){.lsb = 0});
+    v->is_var = v->is_sum = true;
+    line(p, "var %s: %s = %s;", v->name, form_text(p, &f), f.elem == TIR_BOOL ? "false" : "0");
+    return p->vars.len - 1;
+}
+
+void var_statement(struct program *p)
 {
     struct form f = pick_form(p);
-    const bool is_sum = f.elem != TIR_BOOL && choose(p->c, 2);
-    struct value e;
-    if (is_sum) {
-        e = (struct value){.text = "0"};
-    } else {
-        e = kept(p, &f, grow_firm(p, f));
+    if (f.elem != TIR_BOOL && choose(p->c, 2)) {
+        sum_variable(p, f);
+        return;
     }
-    struct variable *v = declare_variable(p, is_sum ? "sum" : "v", f, e);
+    struct value e = kept(p, &f, grow_firm(p, f));
+    struct variable *v = declare_variable(p, "v", f, e);
     v->is_var = true;
-    v->is_sum = is_sum;
     line(p, "var %s: %s = %s;", v->name, form_text(p, &f), e.text);
 }
 
 // What is added to a sum by every round of the loops around it, made small enough to stay exact.
-static bool add_to_sum(struct program *p, struct variable *v, struct value *e)
+static bool fits_sum(struct program *p, struct variable *v, struct value *e)
 {
     const double trips = p->trips / v->trips;
     const double room = ldexp(1, (int)tir_elems[v->form.elem].mantissa - 1);
@@ -100,7 +112,16 @@ static bool add_to_sum(struct program *p, struct variable *v, struct value *e)
     return true;
 }
 
-static void assign_statement(struct program *p)
+void add_to_sum(struct program *p, uint32_t index, struct value e)
+{
+    const char *name = p->vars.at[index].name;
+    if (p->vars.at[index].form.elem == TIR_BOOL)
+        line(p, "%s = %s ^ %s;", name, name, e.text);
+    else if (fits_sum(p, &p->vars.at[index], &e))
+        line(p, "%s %s %s;", name, choose(p->c, 4) == 1 ? "-=" : "+=", e.text);
+}
+
+void assign_statement(struct program *p)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->vars.len; i++)
@@ -119,8 +140,7 @@ static void assign_statement(struct program *p)
         // Growing may move the variables.
         struct value e = fits_product(p, &g) && chance(p->c, 60) ? tamed(p, &g, grow_product(p, &g))
                                                                  : grow(p, f);
-        if (add_to_sum(p, &p->vars.at[index], &e))
-            line(p, "%s %s %s;", name, choose(p->c, 4) == 1 ? "-=" : "+=", e.text);
+        add_to_sum(p, index, e);
         return;
     }
     struct value e = grow_firm(p, f);
@@ -160,27 +180,36 @@ static void if_statement(struct program *p)
     line(p, "}");
 }
 
-static void loop_body(struct program *p, double trips, const char *index, int64_t walks,
-                      uint32_t dim)
+enum { MOST_TRIPS = 6 };
+
+void loop_enter(struct program *p, const char *index, int64_t walks, uint32_t dim)
+{
+    p->loops++;
+    p->trips *= MOST_TRIPS;
+    struct variable v = {.name = index,
+                         .form = form_scalar(TIR_I64),
+                         .range = {.text = say(p, "i64(%s)", index), .most = INFINITY},
+                         .depth = p->loops,
+                         .trips = p->trips,
+                         .walks = walks,
+                         .dim = dim};
+    vec_push(p->arena, &p->vars, v);
+}
+
+void loop_leave(struct program *p, uint32_t vars, double trips)
+{
+    p->trips = trips;
+    p->loops--;
+    p->vars.len = vars;
+}
+
+static void loop_body(struct program *p, const char *index, int64_t walks, uint32_t dim)
 {
     const uint32_t vars = p->vars.len;
     const double outer = p->trips;
-    p->loops++;
-    p->trips *= trips;
-    if (index) {
-        struct variable v = {.name = index,
-                             .form = form_scalar(TIR_I64),
-                             .range = {.text = say(p, "i64(%s)", index), .most = INFINITY},
-                             .depth = p->loops,
-                             .trips = p->trips,
-                             .walks = walks,
-                             .dim = dim};
-        vec_push(p->arena, &p->vars, v);
-    }
+    loop_enter(p, index, walks, dim);
     inner_block(p);
-    p->trips = outer;
-    p->loops--;
-    p->vars.len = vars;
+    loop_leave(p, vars, outer);
 }
 
 static void leave_statement(struct program *p)
@@ -191,7 +220,6 @@ static void leave_statement(struct program *p)
 
 static void for_statement(struct program *p)
 {
-    enum { MOST_TRIPS = 6 };
     const char *name = fresh_name(p, "k");
     uint32_t how = choose(p->c, 5);
     if (how < 3 && p->dims.len < 8 && p->loops == 0) { // along a dimension
@@ -202,7 +230,7 @@ static void for_statement(struct program *p)
         const char *unroll = choose(p->c, 5) == 4 ? ", unroll = 2" : "";
         line(p, "for %s in range(0, %s, %s%s%s) {", name, d.name, size_text(p, d.step), stages,
              unroll);
-        loop_body(p, MOST_TRIPS, name, d.step, dim);
+        loop_body(p, name, d.step, dim);
     } else {
         static const char *const tails[] = {"", ", unroll", ", unroll = 2", ", stages = 2"};
         uint32_t begin = choose(p->c, 2), step = 1 + choose(p->c, 2);
@@ -211,7 +239,7 @@ static void for_statement(struct program *p)
                                    : say(p, "%u", begin + trips * step);
         const char *tail = tails[how == 4 ? 2 * choose(p->c, 2) : choose(p->c, 4)];
         line(p, "for %s in range(%u, %s, %u%s) {", name, begin, end, step, tail);
-        loop_body(p, MOST_TRIPS, name, step, UINT32_MAX);
+        loop_body(p, name, step, UINT32_MAX);
     }
     line(p, "}");
 }
@@ -228,7 +256,7 @@ static void while_statement(struct program *p)
                 also = say(p, " && !%s", v->range.text);
     line(p, "while %s < %u%s {", name, trips, also);
     line(p, "    %s += 1;", name);
-    loop_body(p, 4, name, 1, UINT32_MAX);
+    loop_body(p, name, 1, UINT32_MAX);
     line(p, "}");
 }
 
@@ -365,9 +393,9 @@ static void atomic(struct program *p)
 }
 
 // A variable as it is, in a part of the tile's own: of the first tiles, the others are dropped.
-static void keep_variable(struct program *p, uint32_t index)
+void keep_variable(struct program *p, uint32_t index)
 {
-    enum { TILES = 6 };
+    enum { KEPT = 6 };
     const struct variable v = p->vars.at[index];
     if (v.form.rank + p->tile.len > TIR_MAX_RANK || (v.is_sum && p->loops > v.depth))
         return;
@@ -377,7 +405,7 @@ static void keep_variable(struct program *p, uint32_t index)
     t->role = TENSOR_INOUT;
     for (uint32_t i = 0; i < p->tile.len; i++) {
         const struct variable *m = &p->vars.at[p->tile.at[i]];
-        t->axes[i].fixed = TILES;
+        t->axes[i].fixed = KEPT;
         tir_text_format(&text, i ? ", %s / %s" : "%s / %s", m->name, size_text(p, m->walks));
     }
     for (uint32_t i = 0; i < v.form.rank; i++) {
@@ -404,7 +432,9 @@ void grow_block(struct program *p, uint32_t statements)
         if_statement,    atomic,          while_statement, partial_store, scatter,
         leave_statement, assign_statement};
     for (uint32_t i = 0; i < statements; i++) {
-        if (p->loops && i == 0)
+        if (!has_room(p))
+            assign_statement(p);
+        else if (p->loops && i == 0)
             assign_statement(p);
         else if (p->nesting >= 2)
             choose_from(p->c, simple)(p);
@@ -416,7 +446,7 @@ void grow_block(struct program *p, uint32_t statements)
 void grow_stores(struct program *p)
 {
     uint32_t count = 1 + choose(p->c, 2), kept = 0;
-    for (uint32_t i = p->vars.len; i-- > 0 && kept < 4;)
+    for (uint32_t i = p->vars.len; i-- > 0 && kept < 4 && p->tensors.len < 50;)
         if (chance(p->c, p->vars.at[i].is_var ? 90 : p->vars.at[i].form.rank ? 30 : 5)) {
             keep_variable(p, i);
             kept++;

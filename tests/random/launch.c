@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The launches that a program is tried with, as words of `tirc run`.
+#include "program.h"
+
+int64_t granule(const struct dim *d)
+{
+    return d->walk ? d->walk : TIR_MAX(d->step, 1);
+}
+
+// A size for a dimension: of the first launch whole tiles, of the others anything.
+static int64_t launch_size(const struct dim *d, uint32_t launch, uint32_t kind)
+{
+    const int64_t few[] = {2, 1, 3, 4, 0, 5};
+    const int64_t step = granule(d), deep = d->is_deep ? 2 : 1;
+    const int64_t whole[] = {1, 2, 1, 2, 1, 3};
+    const int64_t odd[] = {step + 1, step - 1, 1, deep * step - 1, deep * step + 3, 5};
+    const int64_t edge[] = {step, 0, step + 1, deep * 2 * step, 5, 1};
+    int64_t size = launch == ALIGNED ? whole[kind] * step * deep
+                   : launch == ODD   ? odd[kind]
+                                     : edge[kind];
+    if (step > 64 && !d->is_deep)
+        size = TIR_MIN(size, step + 3);
+    if (d->is_single)
+        size = few[kind];
+    return d->is_even ? tir_ceil_div(size, step) * step : size;
+}
+
+static const char *fill_text(const struct tensor *t)
+{
+    if (t->form.elem == TIR_BOOL)
+        return "randint:0:1";
+    if (is_float(t->form.elem))
+        return t->range.lsb <= -60 && t->role == TENSOR_IN ? "rand:-1:1" : "randint:-3:3";
+    return is_signed(t->form.elem) ? "randint:-8:7" : "randint:0:15";
+}
+
+void make_launch(struct program *p, uint32_t launch, const uint32_t *kinds)
+{
+    struct tir_text *text = &p->launches[launch];
+    tir_text_init(text, p->arena, 0);
+    for (uint32_t i = 0; i < p->dims.len; i++)
+        tir_text_format(text, " %s=%lld", p->dims.at[i].name,
+                        (long long)launch_size(&p->dims.at[i], launch, kinds[i % 8] % 6));
+    for (uint32_t i = 0; i < p->scalars.len; i++)
+        tir_text_format(text, " %s=%lld", p->scalars.at[i].name, (long long)p->scalars.at[i].value);
+    for (uint32_t i = 0; i < p->tensors.len; i++) {
+        const struct tensor *t = &p->tensors.at[i];
+        if (t->role == TENSOR_SCRATCH)
+            continue;
+        const char *place = launch == EDGE && kinds[i % 8] == 6   ? "pad=1"
+                            : launch == EDGE && kinds[i % 8] == 7 ? "offset=1"
+                                                                  : "";
+        if (t->role == TENSOR_OUT && *place)
+            tir_text_format(text, " %s=%s", t->name, place);
+        else if (t->role != TENSOR_OUT)
+            tir_text_format(text, " %s=%s%s%s", t->name, fill_text(t), *place ? "," : "", place);
+    }
+}
