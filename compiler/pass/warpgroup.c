@@ -23,8 +23,9 @@
 #include "pass/tma.h"
 
 #define GROUP_ROWS 64
-#define WARPGROUP  128 // threads
-#define MARGIN     32  // registers of a thread that tiles leave to the rest
+#define WARPGROUP  128   // threads
+#define MARGIN     32    // registers of a thread that tiles leave to the rest
+#define BESIDE     16384 // bytes of shared memory that operands leave to mbarriers and to results
 
 struct product {
     struct tir_inst *dot;
@@ -242,6 +243,30 @@ static const char *refuse_kernel(const struct plan *p)
     return NULL;
 }
 
+// Why shared memory is too small: tensor copies fill slots that are the operand's for the whole
+// kernel, where one after the other could use the same bytes. NULL: it is not.
+static const char *refuse_memory(const struct plan *p)
+{
+    struct bitset seen = bitset_new(p->cx->scratch, p->f->value_count);
+    int64_t bytes = 0, there = p->cx->arch->shared_per_cta - BESIDE;
+    vec_foreach(const struct product, product, &p->products)
+        for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++) {
+            bool turned;
+            const struct tir_value *x = untransposed(product->dot->operands[i], &turned);
+            if ((i == TIR_DOT_A && tir_a_in_registers(product->dot)) ||
+                x->kind == TIR_VALUE_CONST || !bitset_insert(&seen, x->id))
+                continue;
+            bytes += tir_type_count(x->type) * tir_elems[x->type->elem].bits / 8;
+        }
+    if (bytes <= there)
+        return NULL;
+    return tir_str_format(p->cx->scratch,
+                          "the operands of all products take %lld bytes of shared memory at once, "
+                          "and there are %lld",
+                          (long long)bytes, (long long)there)
+        .ptr;
+}
+
 // Registers of a thread of `groups` warpgroups of products.
 static uint32_t registers_of(const struct plan *p, uint32_t groups)
 {
@@ -324,6 +349,7 @@ static bool plan_roles(struct plan *p, bool apply)
 static uint32_t plan_kernel(struct plan *p)
 {
     const char *kernel = refuse_kernel(p);
+    kernel = kernel ? kernel : refuse_memory(p);
     vec_foreach(struct product, product, &p->products)
         product->why = kernel ? kernel : refuse_dot(p, product->dot);
     return choose_groups(p);
