@@ -210,12 +210,33 @@ static uint32_t needs(const struct barriers *b, const struct range *p, const str
     return p->synced ? 0 : NEED_BARRIER;
 }
 
+// Do p and r, which are alike but for what makes them, need the same in front of all that follows?
+// Then one is enough: a program may have very many.
+static bool same_makers(const struct barriers *b, const struct range *p, const struct range *r)
+{
+    if (p->by == r->by)
+        return true;
+    if (p->by->block != r->by->block)
+        return false;
+    switch ((int)p->access) {
+    case READ:
+        return true;
+    case WRITE:
+        return tir_same_writers(b->ranges, p->by, r->by);
+    case UPDATE:
+        return any_order(b, p->by, r->by);
+    default:
+        return false;
+    }
+}
+
 static bool add(struct barriers *b, struct state *s, struct range r)
 {
     vec_foreach(struct range, p, &s->pending)
-        if (p->access == r.access && p->tensor == r.tensor && p->by == r.by &&
+        if (p->access == r.access && p->tensor == r.tensor && p->root == r.root &&
             p->begin == r.begin && p->end == r.end && p->async == r.async &&
-            p->synced == r.synced && p->fenced == r.fenced) {
+            p->synced == r.synced && p->fenced == r.fenced && p->by_hand == r.by_hand &&
+            same_makers(b, p, &r)) {
             bool younger = r.age < p->age;
             p->age = TIR_MIN(p->age, r.age);
             return younger;
@@ -383,6 +404,10 @@ static void settle(const struct barriers *b, struct state *s, const struct tir_i
 static void order_part(struct barriers *b, struct state *s, struct tir_inst *before,
                        const struct range *r, bool before_roles)
 {
+    if (!tir_meter_take(b->cx->meter, s->pending.len)) {
+        b->failed = true;
+        return;
+    }
     struct tir_inst *place = NULL; // behind all that r conflicts with: the innermost
     uint32_t need = 0;
     int64_t groups = MAX_AGE;
@@ -726,7 +751,8 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
 static void walk(struct barriers *b, struct tir_block *block, struct state *s)
 {
     tir_foreach_inst_safe(inst, block)
-        walk_inst(b, inst, s);
+        if (!b->failed)
+            walk_inst(b, inst, s);
 }
 
 // About the whole kernel.

@@ -37,8 +37,9 @@ static void put_times(int count, const char *part)
         put("%s", part);
 }
 
-// The status of the program in `text`, which is then empty. code: what the error says, or NULL.
-static void compiles(const char *arch, tir_status expected, const char *code)
+// The program in `text`, which is then empty, gives this status. code: what the error says, or
+// NULL. The steps that it took.
+static uint64_t compiles(const char *arch, tir_status expected, const char *code)
 {
     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
     options.arch = (tir_str){arch, strlen(arch)};
@@ -50,8 +51,10 @@ static void compiles(const char *arch, tir_status expected, const char *code)
     const char *said = c ? tir_compilation_diagnostics(c).ptr : error.message;
     if (status != expected || (code && !strstr(said, code)))
         fail_msg("%s: %s\n%.300s\n%.300s", arch, tir_status_name(status), said, text);
+    uint64_t steps = c ? tir_compilation_steps(c) : 0;
     tir_compilation_destroy(c);
     text_len = 0;
+    return steps;
 }
 
 // One target of each kind: without and with tensor copies and products of warpgroups, and later.
@@ -174,6 +177,26 @@ static void nested_statements(void **state)
         }
 }
 
+// Each is compared with those before it that are different.
+static void many_accesses(void **state)
+{
+    (void)state;
+    static const char *const accesses[] = {"Y[i * 4 + j, n:+32] = X[i * 4 + j, n:+32] * 2;",
+                                           "atomic_add(Y[i * 4 + j, n], 1.0);"};
+    output = 0; // LLVM has its own time with these
+    for (size_t a = 0; a < 2; a++) {
+        uint64_t steps[2];
+        for (int more = 0; more < 2; more++) {
+            put("kernel k(X: f32[2000, N], Y: inout f32[2000, N]) { for n in tiles(N by 32) {"
+                " for i in range(%d, unroll) { for j in range(4, unroll) { %s } } } }",
+                more ? 500 : 100, accesses[a]);
+            steps[more] = compiles("sm_80", TIR_OK, NULL);
+        }
+        assert_true(steps[1] < 6 * steps[0]);
+    }
+    output = 1u << TIR_OUTPUT_PTX;
+}
+
 // As deep as the parser lets it be.
 static void nested_expressions(const char *arch)
 {
@@ -275,11 +298,12 @@ static void a_host_can_stop_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_used_many_times), cmocka_unit_test(values_used_far_apart),
-        cmocka_unit_test(what_follows_a_product), cmocka_unit_test(indices_and_conditions),
-        cmocka_unit_test(sizes_before_a_launch),  cmocka_unit_test(expansions),
-        cmocka_unit_test(nested_statements),      cmocka_unit_test(the_stated_stack_is_enough),
-        cmocka_unit_test(steps_are_counted),      cmocka_unit_test(a_host_can_stop_it),
+        cmocka_unit_test(values_used_many_times),     cmocka_unit_test(values_used_far_apart),
+        cmocka_unit_test(what_follows_a_product),     cmocka_unit_test(indices_and_conditions),
+        cmocka_unit_test(sizes_before_a_launch),      cmocka_unit_test(expansions),
+        cmocka_unit_test(nested_statements),          cmocka_unit_test(many_accesses),
+        cmocka_unit_test(the_stated_stack_is_enough), cmocka_unit_test(steps_are_counted),
+        cmocka_unit_test(a_host_can_stop_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

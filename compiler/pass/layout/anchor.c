@@ -6,6 +6,8 @@
 #include "pass/stage.h"
 #include "pass/warpgroup.h"
 
+#include <stdlib.h>
+
 // Tiles of a role are spread over its own warps.
 void tir_solver_enter_crew(struct solver *s, const struct tir_inst *inst)
 {
@@ -189,22 +191,38 @@ struct tir_value *tir_solver_accessed(const struct tir_inst *inst)
     return v && tir_type_is_tile(v->type) ? v : NULL;
 }
 
+struct access { // to memory, of a tile
+    struct tir_inst *inst;
+    int64_t size;
+    uint32_t place; // in the program
+};
+
+static int compare_accesses(const void *a, const void *b)
+{
+    const struct access *x = a, *y = b;
+    if (x->size != y->size)
+        return x->size < y->size ? 1 : -1;
+    return x->place < y->place ? -1 : 1;
+}
+
+// The largest tile first, and of equals the one that comes first.
 static void anchor_accesses(struct solver *s)
 {
-    for (;;) {
-        struct tir_inst *best = NULL;
-        tir_foreach_inst(inst, s->f) {
-            struct tir_value *v = tir_solver_accessed(inst);
-            if (v && tir_solver_needs_layout(v) && !s->of[v->id] &&
-                (!best ||
-                 tir_type_count(v->type) > tir_type_count(tir_solver_accessed(best)->type)))
-                best = inst;
-        }
-        if (!best)
-            return;
-        struct tir_value *v = tir_solver_accessed(best);
-        tir_solver_enter_crew(s, best);
-        tir_solver_assign(s, v, tir_solver_blocked_access(s, best, v->type));
+    VEC(struct access) accesses = {0};
+    tir_foreach_inst(inst, s->f) {
+        struct tir_value *v = tir_solver_accessed(inst);
+        struct access access = {inst, v ? tir_type_count(v->type) : 0, accesses.len};
+        if (v && tir_solver_needs_layout(v))
+            vec_push(s->cx->scratch, &accesses, access);
+    }
+    if (accesses.len)
+        qsort(accesses.at, accesses.len, sizeof(*accesses.at), compare_accesses);
+    vec_foreach(const struct access, it, &accesses) {
+        struct tir_value *v = tir_solver_accessed(it->inst);
+        if (s->of[v->id])
+            continue;
+        tir_solver_enter_crew(s, it->inst);
+        tir_solver_assign(s, v, tir_solver_blocked_access(s, it->inst, v->type));
         tir_solver_propagate(s);
     }
 }
