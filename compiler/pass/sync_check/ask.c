@@ -79,10 +79,10 @@ static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
         demand_rounds(a, goal->inst, goal->number, goal->kind == SYNC_ROUNDS);
         return;
     case SYNC_CHOICE:
-        tir_sync_demand(a, goal->inst->operands[0], goal->number == 0);
+        tir_sync_demand(a, tir_sync_condition(goal->inst), goal->number == 0);
         return;
     case SYNC_BLOCK:
-        tir_sync_demand(a, goal->inst->operands[0], goal->number == 0);
+        tir_sync_demand(a, tir_sync_condition(goal->inst), goal->number == 0);
         demand_block(a, goal->inst->block, goal->goes_on);
         return;
     case SYNC_CTA:

@@ -30,12 +30,6 @@ static bool is_invariant(const struct family *f, const struct tir_value *v)
     return true;
 }
 
-static bool is_comparison(const struct tir_inst *inst)
-{
-    return inst->op == TIR_OP_LT || inst->op == TIR_OP_LE || inst->op == TIR_OP_GT ||
-           inst->op == TIR_OP_GE || inst->op == TIR_OP_EQ || inst->op == TIR_OP_NE;
-}
-
 static bool is_monotone(const struct tir_inst *inst)
 {
     switch ((int)inst->op) {
@@ -240,7 +234,7 @@ static bool only_compared(struct family *f)
             bitset_insert(&f->has, inst->results[0]->id);
             continue;
         }
-        if (one && is_comparison(inst)) {
+        if (one && tir_sync_is_comparison(inst)) {
             if (!note_threshold(f, inst))
                 return false;
             continue;

@@ -152,12 +152,6 @@ static struct sync_linear rest_of(struct sync_ask *a, struct sync_linear x, int6
     return rest;
 }
 
-static bool is_comparison(enum tir_op op)
-{
-    return op == TIR_OP_EQ || op == TIR_OP_NE || op == TIR_OP_LT || op == TIR_OP_LE ||
-           op == TIR_OP_GT || op == TIR_OP_GE;
-}
-
 static bool is_integer(const struct tir_value *v)
 {
     return tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem);
@@ -439,8 +433,7 @@ static int truth_of(struct sync_ask *a, const struct tir_value *cond)
     if (cond->kind == TIR_VALUE_CONST)
         return cond->constant.i != 0;
     const struct tir_inst *inst = cond->def;
-    if (!inst || !is_comparison(inst->op) || !is_integer(inst->operands[0]) ||
-        inst->operands[0]->type->elem == TIR_BOOL)
+    if (!inst || !tir_sync_is_comparison(inst) || inst->operands[0]->type->elem == TIR_BOOL)
         return -1;
     struct sync_linear x = tir_sync_linear(a, inst->operands[0]),
                        y = tir_sync_linear(a, inst->operands[1]);
@@ -599,7 +592,7 @@ static bool decides(const struct tir_inst *inst) // what a condition is made of
 {
     bool logic = inst->op == TIR_OP_AND || inst->op == TIR_OP_OR || inst->op == TIR_OP_NOT ||
                  inst->op == TIR_OP_IF || inst->op == TIR_OP_WHERE;
-    return logic || (is_comparison(inst->op) && is_integer(inst->operands[0]));
+    return logic || tir_sync_is_comparison(inst);
 }
 
 struct sync_linear tir_sync_linear(struct sync_ask *a, const struct tir_value *v)

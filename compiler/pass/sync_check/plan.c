@@ -432,10 +432,18 @@ static bool came(const struct bitset *set, const struct tir_inst *branch, uint32
     return bitset_has(set, 2 * branch->id + block);
 }
 
+static bool is_choice(const struct plan *s, const struct tir_inst *inst)
+{
+    return bitset_has(&s->p->visited, inst->id) &&
+           (inst->op == TIR_OP_IF ||
+            (tir_sync_is_comparison(inst) && bitset_has(&s->p->needed, inst->results[0]->id)));
+}
+
 // Does a setting, or data, decide about the branch? Without that all there is has been replayed.
 static bool is_open(const struct plan *s, const struct tir_inst *branch)
 {
-    struct bitset slice = tir_sync_slice(s->p, &branch->operands[0], 1);
+    struct tir_value *condition = tir_sync_condition(branch);
+    struct bitset slice = tir_sync_slice(s->p, &condition, 1);
     return tir_sync_is_open(s->p, &slice, true);
 }
 
@@ -452,14 +460,16 @@ static bool is_reached(const struct plan *s, const struct tir_inst *inst)
     return true;
 }
 
-// Goes to blocks that no replay has come to; with `again` to those that none with long loops has.
+// Goes to blocks that no replay has come to, and where comparisons go the other way: one side of
+// `leader && m < M` may decide for some threads what the other one does for all. With `again` to
+// those that none with long loops has.
 static enum sync_outcome replay_blocks(struct plan *s, bool again)
 {
     const struct sync_program *p = s->p;
     enum sync_outcome outcome = SYNC_GOING;
     enum sync_answer answer;
     tir_foreach_inst(inst, p->f) {
-        if (inst->op != TIR_OP_IF || !bitset_has(&p->visited, inst->id))
+        if (!is_choice(s, inst))
             continue;
         for (uint32_t k = 0; k < 2 && outcome == SYNC_GOING && s->steered < MOST_STEERED; k++) {
             struct sync_goal goal = {.kind = SYNC_BLOCK, .inst = inst, .number = k};
@@ -477,8 +487,8 @@ static enum sync_outcome replay_blocks(struct plan *s, bool again)
 static bool is_whole(const struct plan *s)
 {
     tir_foreach_inst(inst, s->p->f)
-        if (inst->op == TIR_OP_IF && bitset_has(&s->p->visited, inst->id) &&
-            !(came(&s->p->came, inst, 0) && came(&s->p->came, inst, 1)) && is_open(s, inst))
+        if (is_choice(s, inst) && !(came(&s->p->came, inst, 0) && came(&s->p->came, inst, 1)) &&
+            is_open(s, inst))
             return false;
     return true;
 }
@@ -507,23 +517,25 @@ static bool is_dead(struct plan *s, const struct tir_inst *inst, uint32_t block)
            tir_sync_ask(s->p, &goals[1], 1, &s->setting) == SYNC_NEVER;
 }
 
+static void name_block(struct plan *s, const struct tir_inst *inst, uint32_t block)
+{
+    const struct tir_inst *first = inst->regions[block]->first;
+    bool empty = !first || first->op == TIR_OP_YIELD;
+    tir_str text = empty ? STR("no replay goes by the block of this `if`")
+                         : tir_str_format(s->p->f->module->arena,
+                                          "no replay comes to this block of the `if` of line %u",
+                                          tir_sync_line(s->p, inst));
+    tir_sync_unchecked_at(s->p, empty ? inst->span : first->span, text);
+}
+
 static void name_blocks(struct plan *s)
 {
     tir_foreach_inst(inst, s->p->f) {
-        if (inst->op != TIR_OP_IF || !bitset_has(&s->p->visited, inst->id) || !is_reached(s, inst))
+        if (inst->op != TIR_OP_IF || !is_choice(s, inst) || !is_reached(s, inst))
             continue;
-        for (uint32_t k = 0; k < 2; k++) {
-            const struct tir_inst *first = inst->regions[k]->first;
-            if (came(&s->p->came, inst, k) || !is_open(s, inst) || is_dead(s, inst, k))
-                continue;
-            bool empty = !first || first->op == TIR_OP_YIELD;
-            tir_sync_unchecked_at(
-                s->p, empty ? inst->span : first->span,
-                tir_str_format(s->p->f->module->arena,
-                               empty ? "no replay goes by the block of this `if`"
-                                     : "no replay comes to this block of the `if` of line %u",
-                               tir_sync_line(s->p, inst)));
-        }
+        for (uint32_t k = 0; k < 2; k++)
+            if (!came(&s->p->came, inst, k) && is_open(s, inst) && !is_dead(s, inst, k))
+                name_block(s, inst, k);
     }
 }
 

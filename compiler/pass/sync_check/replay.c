@@ -233,8 +233,7 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
     const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
     const struct sync_setting *s = r->setting;
     int64_t counts[TIR_MAX_RANK], first = 0, total = 1;
-    if (round >= (tir_attr_int(inst, TIR_ATTR_persistent, 0) ? s->waves : 1))
-        return false;
+    bool stays = tir_attr_int(inst, TIR_ATTR_persistent, 0);
     for (uint32_t d = by->list_count; d-- > 0;) {
         struct sync_value extent = tir_sync_value(r, a, inst->operands[d]);
         counts[d] = extent.kind == SYNC_INT ? tir_ceil_div(extent.number, by->list[d]) : s->waves;
@@ -243,13 +242,15 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
         first += s->tile[d] % counts[d] * total;
         total *= counts[d];
     }
-    int64_t index = round + (s->last ? total - 1 : first); // goes on with the first
+    // What comes before the tile may matter to it. The last one goes on with the first.
+    bool before = first > 0 && stays;
+    int64_t index = round + (s->last ? total - 1 : first - before);
     for (uint32_t d = by->list_count; d-- > 0;) {
         int64_t at = index % counts[d] * by->list[d];
         set_slot(a, body->args[d], (struct sync_value){.kind = SYNC_INT, .number = at});
         index /= counts[d];
     }
-    return round < total;
+    return round < total && round < (stays ? s->waves + before : 1);
 }
 
 static void start_tiles(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
@@ -455,6 +456,18 @@ static bool execute(struct sync_run *r, struct sync_agent *a, const struct tir_i
     }
 }
 
+// Which way a comparison went. What data decides may go both ways.
+static void note_comparison(struct sync_run *r, const struct sync_agent *a,
+                            const struct tir_inst *inst)
+{
+    if (!tir_sync_is_comparison(inst))
+        return;
+    const struct sync_value *v = &a->slots[inst->results[0]->id];
+    for (uint32_t k = 0; k < 2; k++)
+        if (v->kind != SYNC_INT || v->number == !k)
+            bitset_insert(r->came, 2 * inst->id + k);
+}
+
 // Computes what only the agent itself sees, as far as it comes: what is next then.
 static const struct tir_inst *run_silent(struct sync_run *r, struct sync_agent *a,
                                          const struct tir_inst *inst)
@@ -465,6 +478,7 @@ static const struct tir_inst *run_silent(struct sync_run *r, struct sync_agent *
         case SYNC_ARITHMETIC:
             if (!tir_sync_arithmetic(a, inst))
                 tir_sync_evaluate(r, a, inst);
+            note_comparison(r, a, inst);
             break;
         case SYNC_VIEW:
             if (!tir_sync_evaluate_view(r, a, inst))
@@ -473,6 +487,7 @@ static const struct tir_inst *run_silent(struct sync_run *r, struct sync_agent *
         case SYNC_ONCE:
             if (a->slots[inst->results[0]->id].kind == SYNC_UNSET)
                 tir_sync_evaluate(r, a, inst);
+            note_comparison(r, a, inst);
             break;
         case SYNC_WARP:
             if (top(a)->lanes.mask || top(a)->lanes.spread > SYNC_WARPS)

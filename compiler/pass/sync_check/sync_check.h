@@ -382,6 +382,20 @@ static inline const struct tir_inst *tir_sync_visited(const struct sync_program 
     return !inst || p->classes[inst->id] ? inst : p->next[inst->id];
 }
 
+// What goes one way or the other: an if, or an integer comparison that decides something. Its
+// number in `came` is 2 * id, and one more where it is false.
+static inline bool tir_sync_is_comparison(const struct tir_inst *inst)
+{
+    return inst->op >= TIR_OP_EQ && inst->op <= TIR_OP_GE &&
+           tir_type_is_scalar(inst->results[0]->type) &&
+           !tir_elem_is_float(inst->operands[0]->type->elem);
+}
+
+static inline struct tir_value *tir_sync_condition(const struct tir_inst *choice)
+{
+    return choice->op == TIR_OP_IF ? choice->operands[0] : choice->results[0];
+}
+
 // prepare.c: what matters and what varies. False: there is nothing to check.
 bool tir_sync_prepare(struct sync_program *p);
 
@@ -398,8 +412,8 @@ uint32_t tir_sync_rounds(const struct sync_program *p);
 enum sync_goal_kind {
     SYNC_ROUNDS,         // the loop runs `number` rounds
     SYNC_ROUNDS_OR_MORE, // at some time
-    SYNC_BLOCK,          // the block of that number of an if runs
-    SYNC_CHOICE,         // it would, if the replay came to the if
+    SYNC_BLOCK,          // an if takes the block of that number; a comparison is true, 0, or false
+    SYNC_CHOICE,         // it would, if the replay came to it
     SYNC_CTA,            // the CTA has this number along the axis
     SYNC_GRID            // there are so many
 };

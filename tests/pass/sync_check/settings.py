@@ -115,6 +115,7 @@ PAIRS = {
     "sum_of_scalars": branch("a + b == 100", params=", a: i32, b: i32"),
     "product": branch("i64(a) * N == 231", params=", a: i32"),
     "either": branch("cta_id() == 3 || N == 999"),
+    "some_threads": branch("tid() >= 0 && N == 4097"),
     "last_part": branch("N % 64 != 0 && cta_id() == num_ctas() - 1"),
     # Rounds and tiles.
     "round_7": rounds("(m / 64) % 7 == 6"),
