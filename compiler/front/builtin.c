@@ -279,6 +279,22 @@ bool builtin_bitcast(struct lower *l, struct call *c, int which, val_list *out)
     return give(l, out, val_ir(build_one(l, TIR_OP_BITCAST, type, &x, 1)));
 }
 
+bool builtin_assume_sync(struct lower *l, struct call *c, int which, val_list *out)
+{
+    (void)which;
+    (void)out;
+    const struct ast_expr *reason = call_arg(c, 0);
+    if (!call_check(l, c, 1, 1, NULL, 0))
+        return false;
+    if (reason->kind != AST_STRING || !reason->text.len) {
+        lower_error(l, reason->span, TIR_E_ARGUMENTS, "`assume_sync` takes a reason, a string");
+        return false;
+    }
+    struct tir_inst *inst = tir_build(&l->b, TIR_OP_ASSUME_SYNC, NULL, 0, NULL, 0, 0);
+    tir_set_text(l->f, inst, TIR_ATTR_text, reason->text);
+    return true;
+}
+
 bool builtin_static_assert(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;

@@ -104,6 +104,7 @@ void tir_interp_copy(struct interp *in, const struct tir_inst *inst, const struc
     X(WHILE, while)                   \
     X(YIELD, nothing)                 \
     X(ASSUME, assume)                 \
+    X(ASSUME_SYNC, assume_sync)       \
     X(TID, thread_id)                 \
     X(LANEID, thread_id)              \
     X(WARPID, thread_id)              \

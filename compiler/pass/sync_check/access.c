@@ -113,6 +113,10 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
         tir_sync_check_apart(r, inst, of, &record);
     if (!r->p->roots.at[of->root].only_stored)
         tir_sync_access(r, who, &b, record);
+    if (access == SYNC_WRITE && record.points && r->p->roots.at[b.root].has_cells) {
+        struct sync_value value = tir_sync_value(r, who->agent, inst->operands[TIR_STORE_VALUE]);
+        tir_sync_keep(r, who, &value, &b, &record);
+    }
 }
 
 // Scratch is written, all threads meet, it is read.

@@ -47,9 +47,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// The element that thread i of the agent names, counted row by row; negative: none.
-static int64_t element_of(const struct sync_run *r, const struct sync_agent *a,
-                          const struct tir_inst *inst, const struct sync_buffer *of, uint32_t i)
+int64_t tir_sync_element(const struct sync_run *r, const struct sync_agent *a,
+                         const struct tir_inst *inst, const struct sync_buffer *of, uint32_t i)
 {
     const struct sync_root *root = &r->p->roots.at[of->root];
     int64_t at[TIR_MAX_RANK], element = 0;
@@ -125,7 +124,7 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
     for (uint32_t i = 0; i < count; i++) {
         if (who->mask && !(who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1))
             continue;
-        int64_t element = element_of(r, a, inst, of, i);
+        int64_t element = tir_sync_element(r, a, inst, of, i);
         same = same * UINT64_C(0x100000001b3) ^
                (uint64_t)(element - (int64_t)(a->first_warp * SYNC_LANES + i));
         if (element >= 0)
@@ -497,6 +496,8 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
         return;
     if (b->cta != who->agent->cta && !now.async)
         access_far(r, who, b->cta, &now);
+    if (now.access != SYNC_READ && root->has_cells)
+        tir_sync_forget(r, b, &now);
     r->p->work += s->records.len / 4 + 1;
     for (uint32_t i = 0; i < s->records.len;) {
         struct sync_record *old = &s->records.at[i];
@@ -507,12 +508,12 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
         enum pairs pairs = may_conflict(who, old, &now);
         bool conflict =
             pairs && ((!old->points && !now.points) || points_meet(root, old, &now, pairs));
-        if (conflict && old->exact && now.exact) {
+        if (conflict && old->exact && now.exact)
             report(r, who, b->root, old, &now);
-            return;
-        }
-        if (conflict)
+        else if (conflict)
             tir_sync_unchecked(r->p, now.by, "where it is in shared memory depends on data");
+        if (r->outcome != SYNC_GOING)
+            return;
         if (is_superseded(who, old, &now, t->rank))
             *old = s->records.at[--s->records.len];
         else

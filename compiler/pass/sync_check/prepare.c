@@ -8,6 +8,8 @@
 
 #include "pass/sync_check/sync_check.h"
 
+#include <ctype.h>
+
 // Goes from values back to what they are computed from.
 struct walker {
     struct sync_program *p;
@@ -87,6 +89,43 @@ static bool is_event(const struct tir_inst *inst)
     default:
         return !is_opaque(inst) && touches_shared(inst);
     }
+}
+
+// What stands behind an assume_sync in its block.
+static void find_assumed(struct sync_program *p, const struct tir_block *block,
+                         const struct tir_inst *by)
+{
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        if (inst->op == TIR_OP_ASSUME_SYNC)
+            by = inst;
+        p->assumes[inst->id] = by;
+        for (uint32_t i = 0; i < inst->region_count; i++)
+            find_assumed(p, inst->regions[i], by);
+    }
+}
+
+// Does an instruction of this name begin in the text?
+static bool holds(tir_str text, const char *name)
+{
+    size_t len = strlen(name);
+    for (size_t i = 0; i + len < text.len; i++) {
+        unsigned char before = i ? (unsigned char)text.ptr[i - 1] : ' ';
+        if (!memcmp(text.ptr + i, name, len) && text.ptr[i + len] == '.' && before != '.' &&
+            before != '_' && !isalnum(before))
+            return true;
+    }
+    return false;
+}
+
+// PTX that waits, orders or goes to memory.
+static bool may_order(const struct tir_inst *inst)
+{
+    static const char *const names[] = {"bar", "barrier", "mbarrier", "fence", "membar",
+                                        "ld",  "st",      "atom",     "red",   "cp"};
+    for (uint32_t i = 0; inst->op == TIR_OP_PTX && i < TIR_COUNT_OF(names); i++)
+        if (holds(tir_attr_find(inst, TIR_ATTR_text)->text, names[i]))
+            return true;
+    return false;
 }
 
 static void need(struct walker *w, const struct tir_value *v)
@@ -185,6 +224,19 @@ static void need_carried(struct walker *w, const struct tir_inst *loop, uint32_t
     need(w, tir_yield_of(body)->operands[i]);
 }
 
+// What decides is loaded from a shared buffer: then so does what is stored there.
+static void need_stored(struct walker *w, const struct tir_value *buffer)
+{
+    if (!bitset_insert(&w->p->decides, buffer->id))
+        return;
+    tir_foreach_inst(inst, w->p->f) {
+        bool stores = inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+        if (stores && tir_buffer_root(tir_ref_base(inst)) == buffer &&
+            tir_type_is_scalar(inst->operands[TIR_STORE_VALUE]->type))
+            need(w, inst->operands[TIR_STORE_VALUE]);
+    }
+}
+
 static void trace(struct walker *w, const struct tir_value *v)
 {
     const struct tir_inst *owner = v->kind == TIR_VALUE_ARG ? v->block->owner : NULL;
@@ -208,6 +260,8 @@ static void trace(struct walker *w, const struct tir_value *v)
             need_carried(w, from, v->index - lead);
     } else if (!tir_type_is_tile(v->type)) {
         need_scalars(w, from);
+        if (w->visits && from->op == TIR_OP_LOAD && is_shared(tir_ref_base(from)))
+            need_stored(w, tir_buffer_root(tir_ref_base(from)));
     }
 }
 
@@ -368,6 +422,9 @@ bool tir_sync_varies(struct sync_program *p, struct tir_value *v)
     if (v->kind == TIR_VALUE_CONST)
         return false;
     struct bitset from = tir_sync_slice(p, &v, 1);
+    tir_foreach_inst(inst, p->f) // lanes that have told each other may all have the sum
+        if (inst->op == TIR_OP_SHUFFLE && bitset_has(&from, inst->results[0]->id))
+            return false;
     tir_foreach_inst(inst, p->f) {
         if (!inst->result_count || !bitset_has(&from, inst->results[0]->id) ||
             tir_type_is_buffer(inst->results[0]->type))
@@ -555,11 +612,17 @@ bool tir_sync_prepare(struct sync_program *p)
     tir_foreach_inst(inst, f) {
         p->has_wgmma |= inst->op == TIR_OP_GEMM_ASYNC;
         any |= is_event(inst) || inst->op == TIR_OP_ROLE;
+        if (may_order(inst))
+            p->orders = inst;
+        if (inst->op == TIR_OP_ASSUME_SYNC && !p->assumes)
+            p->assumes = arena_array(p->cx->scratch, const struct tir_inst *, f->inst_count);
         if (is_opaque(inst))
             tir_sync_unchecked(p, inst, "what it does with shared memory is not known");
         else if (inst->op == TIR_OP_GRIDDEPCONTROL)
             tir_sync_unchecked(p, inst, "the other grid is not replayed");
     }
+    if (p->assumes)
+        find_assumed(p, f->body, NULL);
     p->tensors = bitset_new(p->cx->scratch, f->value_count);
     find_roots(p);
     tir_sync_find_tensors(p);
@@ -587,7 +650,9 @@ bool tir_sync_prepare(struct sync_program *p)
     find_depth(p);
     find_classes(p);
     find_fixed(p);
+    p->decides = bitset_new(p->cx->scratch, f->value_count);
     find_visited(p);
+    tir_sync_find_cells(p);
     find_instructions(p, f->body);
     find_buffers(p);
     find_args(p);

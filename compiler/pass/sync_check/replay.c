@@ -300,9 +300,10 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
         return;
     }
     struct sync_value go = tir_sync_value(r, a, yield->operands[0]);
-    bool on = go.kind == SYNC_EACH  ? narrow(r, a, f, go.each, test->args)
-              : go.kind == SYNC_INT ? go.number != 0
-                                    : f->round < r->most && tir_sync_decide(r, &go, 2);
+    bool on = go.kind == SYNC_EACH ? narrow(r, a, f, go.each, test->args)
+              : go.kind == SYNC_INT
+                  ? go.number != 0
+                  : f->round < (go.answered ? 8 : 1) * r->most && tir_sync_decide(r, &go, 2);
     if (!on && go.kind != SYNC_EACH)
         leave_while(r, a, f);
     if (!on) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check's messages: the first thing that is wrong, with the two lines it is between.
+// sync_check's messages: the first thing that is wrong, with the two lines it is between; what is
+// not checked; and what the author answers for.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -8,21 +9,77 @@ uint32_t tir_sync_line(const struct sync_program *p, const struct tir_inst *inst
     return tir_source_locate(p->cx->diags->sources, inst->span.begin).line;
 }
 
+static const struct tir_inst *assumed_by(const struct sync_program *p, const struct tir_inst *at,
+                                         const struct tir_inst *other)
+{
+    if (!p->assumes)
+        return NULL;
+    return p->assumes[at->id] || !other ? p->assumes[at->id] : p->assumes[other->id];
+}
+
+static void note_assumed(struct sync_program *p, struct sync_assumed now)
+{
+    vec_foreach(const struct sync_assumed, old, &p->assumed)
+        if (old->span.begin == now.span.begin && tir_str_equal(old->text, now.text))
+            return;
+    vec_push(p->f->module->arena, &p->assumed, now);
+}
+
+// Whether what would be refused is left to the author, or to PTX that is not understood.
+static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct tir_inst *at,
+                       const struct tir_inst *other, const char *text)
+{
+    struct sync_program *p = r->p;
+    struct tir_arena *arena = p->f->module->arena;
+    const struct tir_inst *by = assumed_by(p, at, other);
+    if (!by && !p->orders)
+        return false;
+    if (by)
+        note_assumed(p, (struct sync_assumed){by, at->span, tir_str_format(arena, "%s", text)});
+    else
+        tir_sync_unchecked_at(p, at->span,
+                              tir_str_format(arena, "%s, unless the PTX of line %u orders it", text,
+                                             tir_sync_line(p, p->orders)));
+    if (code == TIR_E_SYNC_DEADLOCK) {
+        if (by)
+            tir_sync_unchecked_at(p, at->span, STR("what comes behind it: the replay ends here"));
+        r->outcome = SYNC_GIVEN_UP;
+    }
+    return true;
+}
+
 void tir_sync_fail(struct sync_run *r, enum tir_diag_code code, const struct tir_inst *at,
                    const struct tir_inst *other, const char *note, const char *format, ...)
 {
     if (r->outcome != SYNC_GOING)
         return;
-    r->outcome = SYNC_FAILED;
     struct tir_text text;
     tir_text_init(&text, r->p->cx->scratch, 0);
     va_list args;
     va_start(args, format);
     tir_text_vformat(&text, format, args);
     va_end(args);
+    if (is_excused(r, code, at, other, text.ptr))
+        return;
+    r->outcome = SYNC_FAILED;
     tir_error_at(r->p->cx->diags, at->span, code, "%s", text.ptr);
     if (other)
         tir_note_at(r->p->cx->diags, other->span, "%s", note);
+}
+
+void tir_sync_write_assumed(const struct sync_program *p)
+{
+    vec_foreach(const struct sync_assumed, it, &p->assumed)
+        tir_receipt_add(p->cx, TIR_TOPIC_SYNC, it->span, "sync: assumed, \"" STR_FMT "\": " STR_FMT,
+                        STR_ARG(tir_attr_find(it->by, TIR_ATTR_text)->text), STR_ARG(it->text));
+    tir_foreach_inst(inst, p->f) {
+        bool used = inst->op != TIR_OP_ASSUME_SYNC;
+        vec_foreach(const struct sync_assumed, it, &p->assumed)
+            used |= it->by == inst;
+        if (!used)
+            tir_receipt_add(p->cx, TIR_TOPIC_SYNC, inst->span,
+                            "sync: assume_sync: nothing behind it would be refused");
+    }
 }
 
 void tir_sync_unchecked_at(struct sync_program *p, struct tir_span span, tir_str text)
@@ -36,6 +93,10 @@ void tir_sync_unchecked_at(struct sync_program *p, struct tir_span span, tir_str
 
 void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, const char *what)
 {
-    tir_sync_unchecked_at(
-        p, inst->span, tir_str_format(p->f->module->arena, "%s: %s", tir_ops[inst->op].name, what));
+    tir_str text = tir_str_format(p->f->module->arena, "%s: %s", tir_ops[inst->op].name, what);
+    const struct tir_inst *by = assumed_by(p, inst, NULL);
+    if (by)
+        note_assumed(p, (struct sync_assumed){by, inst->span, text});
+    else
+        tir_sync_unchecked_at(p, inst->span, text);
 }

@@ -84,6 +84,7 @@ void tir_sync_set_up(struct sync_run *r)
     r->agents = arena_array(r->arena, struct sync_agent, 2 * p->ctas * p->class_count);
     r->shadows = arena_array(r->arena, struct sync_shadow, p->ctas * p->roots.len + 1);
     r->mbarriers = arena_array(r->arena, struct sync_mbarrier, barriers + 1);
+    r->cells = arena_array(r->arena, struct sync_value, (size_t)p->ctas * p->cell_count + 1);
     for (uint32_t c = 0; c < p->ctas; c++)
         for (uint32_t i = 0; i < p->class_count; i++) {
             uint32_t first = p->class_first[i], warps = p->class_first[i + 1] - first;
@@ -185,6 +186,7 @@ void tir_sync_reset(struct sync_run *r)
     if (r->seen_count)
         memset(r->seen, 0, r->seen_count * sizeof *r->seen);
     memset(r->shadows, 0, p->ctas * p->roots.len * sizeof *r->shadows);
+    memset(r->cells, 0, (size_t)p->ctas * p->cell_count * sizeof *r->cells);
     for (uint32_t i = 0; i < p->ctas * p->mbarrier_count; i++) {
         struct sync_mbarrier *m = &r->mbarriers[i];
         *m = (struct sync_mbarrier){

@@ -64,6 +64,7 @@ static void write_rounds(struct sync_program *p)
 static void write_receipt(struct sync_program *p)
 {
     tir_receipt_grant(p->cx, TIR_WISH_SYNC); // but for what is refused below
+    tir_sync_write_assumed(p);
     if (p->replays && (p->mbarrier_count || p->role_count || p->unchecked.len))
         write_rounds(p);
     vec_foreach(const struct sync_unchecked, it, &p->unchecked)

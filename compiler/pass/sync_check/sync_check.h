@@ -65,6 +65,8 @@ struct sync_root { // a shared buffer as it was allocated
     bool only_stored; // a tensor that is not loaded: only what one statement does to it matters
     int64_t shape[TIR_MAX_RANK];
     uint32_t first_barrier; // its mbarriers in sync_run.mbarriers, for CTA 0
+    bool has_cells;         // what is stored to it is remembered
+    uint32_t first_cell;
 };
 
 struct sync_box { // a part of a buffer, in the buffer's own dimensions
@@ -122,6 +124,7 @@ struct sync_value {
     enum sync_kind kind;
     enum sync_spread varies;   // SYMBOL
     bool elected;              // EACH: true in the lane that elect_sync picks
+    bool answered, yes;        // SYMBOL that is true or false: what was drawn for it
     uint32_t made;             // TILE: when its registers were last written
     uint32_t group;            // TILE: the group of wgmma that still writes them; 0: none
     const struct tir_inst *by; // TILE with a group: its gemm_async
@@ -266,6 +269,12 @@ struct sync_unchecked { // what the receipt names, and a warning
     tir_str text;
 };
 
+struct sync_assumed { // what was not refused, as the program asks for that
+    const struct tir_inst *by;
+    struct tir_span span;
+    tir_str text;
+};
+
 struct sync_rounds {
     uint32_t most;
     uint64_t seen; // bit n: n rounds, up to 63
@@ -274,15 +283,17 @@ struct sync_rounds {
 struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
-    struct bitset visited;        // instructions that are replayed, by id
-    uint8_t *classes;             // of instructions, by id
-    const struct tir_inst **next; // the next in its block that is visited, by id
-    struct bitset needed;         // values that decide what they do, by id
-    struct bitset places;         // values that decide where in tensors they are, by id
-    struct bitset tensors;        // that are loaded and stored, by value id
-    struct bitset fixed;          // values that an agent computes once, by id
-    struct bitset constant;       // and that no argument of the kernel decides
-    uint32_t *buffer_of;          // by value id
+    const struct tir_inst **assumes; // the assume_sync that covers an instruction, by id; or NULL
+    const struct tir_inst *orders;   // PTX that may order what others do; NULL: there is none
+    struct bitset visited;           // instructions that are replayed, by id
+    uint8_t *classes;                // of instructions, by id
+    const struct tir_inst **next;    // the next in its block that is visited, by id
+    struct bitset needed;            // values that decide what they do, by id
+    struct bitset places;            // values that decide where in tensors they are, by id
+    struct bitset tensors;           // that are loaded and stored, by value id
+    struct bitset fixed;             // values that an agent computes once, by id
+    struct bitset constant;          // and that no argument of the kernel decides
+    uint32_t *buffer_of;             // by value id
     uint32_t buffer_count;
     bool has_wgmma;
     bool has_data_loops;        // loops whose number of rounds depends on arguments
@@ -302,6 +313,8 @@ struct sync_program {
     int64_t depth;    // slots of the deepest ring
     VEC(struct sync_root) roots;
     uint32_t mbarrier_count; // of one CTA
+    struct bitset decides;   // buffers from which a scalar is loaded that is needed, by value id
+    uint32_t cell_count;     // of one CTA
     uint32_t class_count;
     uint32_t class_first[SYNC_CLASSES + 1]; // warps; the last is where they end
     struct {
@@ -310,6 +323,7 @@ struct sync_program {
         bool outer; // or those that have
     } * args;       // by index in the kernel's block
     VEC(struct sync_unchecked) unchecked;
+    VEC(struct sync_assumed) assumed;
     uint64_t work, work_limit;
     uint32_t strands; // that clocks have room for
 };
@@ -361,6 +375,9 @@ struct sync_run {
     struct sync_shadow *shadows;     // by CTA, then root
     struct sync_mbarrier *mbarriers; // by CTA, then root's first and index
     VEC(struct sync_far) far;
+    struct sync_value *cells;         // by CTA, then root's first and element
+    uint32_t writes;                  // to them
+    VEC(struct sync_reply *) replies; // to questions about data
     // Made when they are first used; the last is the cluster's.
     struct sync_named *named[SYNC_CTAS][SYNC_BARRIERS + 1];
 };
@@ -447,6 +464,8 @@ bool tir_sync_limits(const struct sync_program *p);
 void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, const char *what);
 void tir_sync_unchecked_at(struct sync_program *p, struct tir_span span, tir_str text);
 
+void tir_sync_write_assumed(const struct sync_program *p);
+
 // state.c: the agents, buffers and barriers of a kernel, once, and as they are before a replay.
 void tir_sync_set_up(struct sync_run *r);
 void tir_sync_reset(struct sync_run *r);
@@ -495,6 +514,20 @@ bool tir_sync_evaluate_view(const struct sync_run *r, struct sync_agent *a,
 int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t below);
 struct sync_value tir_sync_each(const struct sync_agent *a, const int64_t *each);
 
+// data.c: data that decides something.
+void tir_sync_find_cells(struct sync_program *p);
+// After an access that writes: what is in the cells is not known, or is `value` of each thread.
+void tir_sync_forget(struct sync_run *r, const struct sync_buffer *b,
+                     const struct sync_record *access);
+void tir_sync_keep(struct sync_run *r, const struct sync_who *who, const struct sync_value *value,
+                   const struct sync_buffer *b, const struct sync_record *access);
+// What a load of a scalar gives. False: nothing was kept.
+bool tir_sync_kept(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *load,
+                   struct sync_value *out);
+// Whether a comparison of symbols holds, or what follows from such. False: it is none.
+bool tir_sync_holds(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *inst,
+                    struct sync_value *out);
+
 // clock.c
 uint16_t tir_sync_strand(struct sync_run *r);
 uint16_t tir_sync_use_strand(struct sync_run *r, uint16_t *strand); // makes it at its first use
@@ -522,6 +555,9 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
 // The slice that inst names of a buffer.
 void tir_sync_view(const struct sync_agent *a, const struct tir_inst *inst,
                    const struct sync_buffer *of, struct sync_buffer *out);
+// The element that thread i of the agent names, counted row by row; negative: none.
+int64_t tir_sync_element(const struct sync_run *r, const struct sync_agent *a,
+                         const struct tir_inst *inst, const struct sync_buffer *of, uint32_t i);
 // Where threads have single elements: those that `who` touches.
 void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                      const struct sync_buffer *of, struct sync_record *access);
@@ -558,7 +594,8 @@ bool tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const str
 void tir_sync_use_tiles(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst);
 void tir_sync_leave(struct sync_run *r, struct sync_agent *a); // at its end
 
-// Reports the first error of a replay, at one instruction and with a note at the other.
+// Reports the first error of a replay, at one instruction and with a note at the other; where an
+// assume_sync covers one of them the receipt does, and the replay goes on, but for a deadlock.
 void tir_sync_fail(struct sync_run *r, enum tir_diag_code code, const struct tir_inst *at,
                    const struct tir_inst *other, const char *note, const char *format, ...)
     TIR_PRINTF(6, 7);

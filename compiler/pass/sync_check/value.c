@@ -51,6 +51,8 @@ int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t 
     if (v->kind == SYNC_INT)
         return v->number < 0 ? 0 : TIR_MIN(v->number, below - 1);
     r->decided = true;
+    if (v->answered && below == 2)
+        return v->yes;
     if (r->seed < 2)
         return r->seed ? below - 1 : 0;
     return (int64_t)(mix((uint64_t)v->number, r->seed) >> 8) % below;
@@ -210,8 +212,11 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
         if (short_cut(inst, &x, &y, &out))
             return out;
     }
-    if (symbolic || inst->op == TIR_OP_BITCAST)
-        return symbol_of(hash, varies);
+    if (symbolic || inst->op == TIR_OP_BITCAST) {
+        out = symbol_of(hash, varies);
+        tir_sync_holds(r, a, inst, &out);
+        return out;
+    }
     bool known;
     if (!each) {
         out = apply(r, a, inst, 0, &known);
@@ -233,6 +238,9 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
 static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
                                 const struct tir_inst *inst)
 {
+    struct sync_value kept;
+    if (tir_sync_kept(r, a, inst, &kept))
+        return kept;
     struct tir_value *base = tir_buffer_root(tir_ref_base(inst));
     uint64_t hash = mix(base->id, inst->results[0]->type->elem);
     enum sync_spread varies = SYNC_SAME;
@@ -258,6 +266,11 @@ static struct sync_value told(struct sync_run *r, const struct sync_agent *a,
         bool one = tir_attr_word(inst, TIR_ATTR_mode, TIR_WORD_NONE) == TIR_WORD_mode_idx;
         if (!one || spread_of(a, &from) > SYNC_WARPS)
             varies = SYNC_GUESS;
+        struct sync_value x = tir_sync_value(r, a, inst->operands[0]);
+        if (varies != SYNC_GUESS && x.kind == SYNC_SYMBOL && a->warps == 1) {
+            x.varies = SYNC_SAME; // one lane's, which the others may have stored as well
+            return x;
+        }
     }
     return symbol_of(mix(mix(inst->id, a->id), a->visits[inst->id]), varies);
 }
@@ -356,7 +369,7 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
     case TIR_OP_VOTE:
         return told(r, a, inst);
     case TIR_OP_ATOMIC: // each thread's own, or done by one of them for all
-        if (r->p->f->grid_count)
+        if (r->p->f->grid_count || tir_attr_int(inst, TIR_ATTR_by_thread, 0))
             return symbol_of(mix(mix(inst->id, a->id), a->visits[inst->id]), SYNC_EVERY_LANE);
         return symbol_of(mix(inst->id, a->visits[inst->id]), SYNC_SAME);
     default:

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check on data that decides something: how it goes through shared memory, and what the answer
+// to a question about it is.
+//
+// A scheduler leaves the next tile in shared memory, and two roles go by it: so what a scalar load
+// gives is what was last stored to that element, a number where that is known, else a symbol, and
+// the same for whoever asks. Two roles may put the same question another way round (t < tiles, t >=
+// tiles): both are one question and its answer, which the first one who asks draws.
+//
+// Loops that go on as long as the answer is yes have to end: once they had as many rounds as the
+// replay gives them, answers are drawn anew in each.
+
+#include "pass/sync_check/sync_check.h"
+
+enum { MOST_CELLS = 4096 }; // of one buffer
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ (h >> 31);
+}
+
+static struct sync_value symbol_of(uint64_t number, enum sync_spread varies)
+{
+    return (struct sync_value){
+        .kind = SYNC_SYMBOL, .number = (int64_t)(number >> 1), .varies = varies};
+}
+
+// Cells: the elements of buffers from which a scalar is loaded that matters.
+
+void tir_sync_find_cells(struct sync_program *p)
+{
+    vec_foreach(struct sync_root, root, &p->roots) {
+        int64_t count = root->is_tensor ? 0 : tir_type_count(root->alloc->type);
+        if (root->is_tensor || !bitset_has(&p->decides, root->alloc->id) || count > MOST_CELLS)
+            continue;
+        root->has_cells = true;
+        root->first_cell = p->cell_count;
+        p->cell_count += (uint32_t)count;
+    }
+}
+
+static struct sync_value *cells_of(const struct sync_run *r, const struct sync_buffer *b)
+{
+    return r->cells + (size_t)b->cta * r->p->cell_count + r->p->roots.at[b->root].first_cell;
+}
+
+static void forget_box(struct sync_run *r, const struct sync_buffer *b, uint32_t d, int64_t element)
+{
+    const struct sync_root *root = &r->p->roots.at[b->root];
+    if (d == root->alloc->type->rank) {
+        cells_of(r, b)[element] = symbol_of(mix(r->writes, (uint64_t)element), SYNC_SAME);
+        return;
+    }
+    for (int64_t i = 0; i < b->box.size[d]; i++)
+        forget_box(r, b, d + 1, element * root->shape[d] + b->box.begin[d] + i);
+}
+
+void tir_sync_forget(struct sync_run *r, const struct sync_buffer *b,
+                     const struct sync_record *access)
+{
+    r->writes++;
+    for (uint32_t i = 0; i < access->point_count; i++) {
+        int64_t element = access->points[i] / SYNC_POINT;
+        cells_of(r, b)[element] = symbol_of(mix(r->writes, (uint64_t)element), SYNC_SAME);
+    }
+    if (!access->points)
+        forget_box(r, b, 0, 0);
+}
+
+void tir_sync_keep(struct sync_run *r, const struct sync_who *who, const struct sync_value *value,
+                   const struct sync_buffer *b, const struct sync_record *access)
+{
+    const struct sync_agent *a = who->agent;
+    for (uint32_t i = 0; i < access->point_count; i++) {
+        struct sync_value *cell = &cells_of(r, b)[access->points[i] / SYNC_POINT];
+        uint32_t thread = (uint32_t)(access->points[i] % SYNC_CTA_THREADS);
+        uint64_t number = (uint64_t)value->number;
+        if (value->varies != SYNC_SAME && access->point_count > 1)
+            number = mix(number, thread);
+        if (value->kind == SYNC_EACH)
+            *cell = (struct sync_value){.kind = SYNC_INT,
+                                        .number = value->each[thread - a->first_warp * SYNC_LANES]};
+        else if (value->kind == SYNC_INT || value->kind == SYNC_SYMBOL)
+            *cell = (struct sync_value){.kind = value->kind, .number = (int64_t)number};
+    }
+}
+
+// What thread i loads; the element is its own, or -1.
+static struct sync_value cell_at(const struct sync_run *r, const struct sync_buffer *b,
+                                 int64_t element)
+{
+    if (element < 0)
+        return (struct sync_value){.kind = SYNC_INT};
+    struct sync_value v = cells_of(r, b)[element];
+    return v.kind == SYNC_UNSET ? symbol_of(mix(b->root, (uint64_t)element), SYNC_SAME) : v;
+}
+
+bool tir_sync_kept(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *load,
+                   struct sync_value *out)
+{
+    struct sync_value base = tir_sync_value(r, a, tir_ref_base(load));
+    if (base.kind != SYNC_BUFFER || !r->p->roots.at[base.buffer->root].has_cells)
+        return false;
+    for (uint32_t d = 0; d < base.buffer->rank; d++) {
+        enum sync_kind kind = tir_sync_value(r, a, tir_ref_indices(load)[d]).kind;
+        if (kind != SYNC_INT && kind != SYNC_EACH)
+            return false;
+    }
+    const uint32_t *mask = a->frames[a->depth - 1].lanes.mask;
+    int64_t *each = arena_array(r->arena, int64_t, a->warps * SYNC_LANES);
+    bool numbers = true, any = false;
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++) {
+        if (mask && !(mask[i / SYNC_LANES] >> i % SYNC_LANES & 1))
+            continue;
+        struct sync_value v = cell_at(r, base.buffer, tir_sync_element(r, a, load, base.buffer, i));
+        numbers &= v.kind == SYNC_INT;
+        each[i] = v.number;
+        if (!any)
+            *out = v;
+        else if (v.number != out->number || v.kind != out->kind)
+            out->varies = SYNC_EVERY_LANE;
+        hash = mix(hash, (uint64_t)v.number);
+        any = true;
+    }
+    if (any && out->varies == SYNC_SAME)
+        return true;
+    *out = numbers ? tir_sync_each(a, each) : symbol_of(hash, SYNC_EVERY_LANE);
+    return any;
+}
+
+// Questions.
+
+struct sync_reply {
+    int64_t question;
+    bool yes;
+    uint32_t *asked; // by agent: the round in which it did first, plus 1
+};
+
+static uint32_t round_of(const struct sync_agent *a)
+{
+    for (uint32_t i = a->depth; i-- > 0;)
+        if (a->frames[i].owner && a->frames[i].owner->op == TIR_OP_WHILE)
+            return a->frames[i].round;
+    return 0;
+}
+
+static bool draw(const struct sync_run *r, int64_t question)
+{
+    return r->seed < 2 ? r->seed : mix((uint64_t)question, r->seed) >> 8 & 1;
+}
+
+static bool draw_late(const struct sync_run *r, int64_t question, uint32_t round)
+{
+    return mix(mix((uint64_t)question, round), r->seed) >> 8 & 1;
+}
+
+static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t question)
+{
+    uint32_t round = round_of(a);
+    r->decided = true;
+    vec_foreach(struct sync_reply *, it, &r->replies) {
+        struct sync_reply *old = *it;
+        if (old->question != question)
+            continue;
+        if (!old->asked[a->id])
+            old->asked[a->id] = round + 1;
+        bool again = round + 1 >= old->asked[a->id] + r->most; // nothing new has come in between
+        return again ? draw_late(r, question, round) : old->yes;
+    }
+    struct sync_reply *now = arena_new(r->arena, struct sync_reply);
+    now->question = question;
+    now->yes = round < r->most ? draw(r, question) : draw_late(r, question, round);
+    now->asked = arena_array(r->arena, uint32_t, r->agent_count);
+    now->asked[a->id] = round + 1;
+    vec_push(r->arena, &r->replies, now);
+    return now->yes;
+}
+
+static bool is_true(struct sync_run *r, const struct sync_agent *a, const struct sync_value *v)
+{
+    if (v->kind == SYNC_INT)
+        return v->number != 0;
+    return v->answered ? v->yes : answer(r, a, v->number);
+}
+
+// The question that a comparison asks, and whether its answer is the other one.
+static uint64_t question_of(enum tir_op op, int64_t x, int64_t y, bool *negated)
+{
+    bool swapped = op == TIR_OP_GT || op == TIR_OP_LE;
+    bool equality = op == TIR_OP_EQ || op == TIR_OP_NE;
+    *negated = op == TIR_OP_LE || op == TIR_OP_GE || op == TIR_OP_NE;
+    if (swapped || (equality && x > y)) {
+        int64_t other = x;
+        x = y;
+        y = other;
+    }
+    return mix(mix(mix(equality ? TIR_OP_EQ : TIR_OP_LT, (uint64_t)x), (uint64_t)y), 1);
+}
+
+bool tir_sync_holds(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *inst,
+                    struct sync_value *out)
+{
+    struct sync_value x = tir_sync_value(r, a, inst->operands[0]), y = x;
+    if (inst->results[0]->type->elem != TIR_BOOL || inst->operand_count > 2)
+        return false;
+    if (inst->operand_count == 2)
+        y = tir_sync_value(r, a, inst->operands[1]);
+    if (x.kind == SYNC_EACH || y.kind == SYNC_EACH)
+        return false;
+    bool logical = inst->operands[0]->type->elem == TIR_BOOL, negated = false;
+    out->answered = true;
+    switch ((int)inst->op) {
+    case TIR_OP_NOT:
+        out->yes = !is_true(r, a, &x);
+        return true;
+    case TIR_OP_AND:
+        out->yes = is_true(r, a, &x) & is_true(r, a, &y);
+        return true;
+    case TIR_OP_OR:
+        out->yes = is_true(r, a, &x) | is_true(r, a, &y);
+        return true;
+    case TIR_OP_XOR:
+        out->yes = is_true(r, a, &x) ^ is_true(r, a, &y);
+        return true;
+    case TIR_OP_EQ:
+    case TIR_OP_NE:
+        if (logical) {
+            out->yes = (is_true(r, a, &x) == is_true(r, a, &y)) == (inst->op == TIR_OP_EQ);
+            return true;
+        }
+        break;
+    case TIR_OP_LT:
+    case TIR_OP_LE:
+    case TIR_OP_GT:
+    case TIR_OP_GE:
+        break;
+    default:
+        out->answered = false;
+        return false;
+    }
+    uint64_t question = question_of(inst->op, x.number, y.number, &negated);
+    out->yes = answer(r, a, (int64_t)(question >> 1)) != negated;
+    return true;
+}
