@@ -57,6 +57,14 @@ static bool is_readable(const struct program *p, const struct tensor *t)
            ((t->role == TENSOR_SCRATCH || t->role == TENSOR_INOUT) && t->step < p->step);
 }
 
+#define MOST_INPUT (1 << 16) // elements
+
+// About the largest size of a launch.
+static int64_t largest(const struct dim *d)
+{
+    return 4 * granule(d);
+}
+
 struct slot { // an index of a load: what it says, and what it would like to be along
     const char *text;
     uint32_t dim;
@@ -100,9 +108,14 @@ static const struct tensor *tensor_for(struct program *p, enum tir_elem elem,
                     return t;
             }
     struct tensor *t = new_tensor(p, "X", elem, count);
-    for (uint32_t i = 0; i < count; i++)
+    int64_t most = 1; // elements that it may have
+    for (uint32_t i = 0; i < count; i++) {
         t->axes[i] = slots[i].is_whole ? (struct axis){.fixed = slots[i].size}
                                        : new_axis(p, slots[i].dim, slots[i].size);
+        if (!t->axes[i].fixed && most * largest(&p->dims.at[t->axes[i].dim]) > MOST_INPUT)
+            t->axes[i].fixed = slots[i].size;
+        most *= t->axes[i].fixed ? t->axes[i].fixed : largest(&p->dims.at[t->axes[i].dim]);
+    }
     for (uint32_t i = 0; i < count; i++)
         if (!t->axes[i].fixed) {
             struct dim *d = &p->dims.at[t->axes[i].dim];
