@@ -10,11 +10,11 @@ So the result of each operation meets the wish of every other. All values are wh
 that what the interpreter computes from the program as it was written is what must come out.
 """
 
+import os
 import random
 import subprocess
 import sys
 import tempfile
-import os
 
 COMPOSE = """
 // Associative, and the order matters: x -> m x + b in 16 bits each, a's after b's.

@@ -21,8 +21,9 @@ EXPLICIT = "kernel k(A: f32[64, 64], O: inout f32[64, 64]) grid({grid}) threads(
 UNSEEN = ("tma_load", "bulk_load")
 # operation -> target, what stands before, the call, its options, what stands behind
 PROGRAMS = {
-    "convert_layout": ("sm_80", "let x: f32[128] in S[(4, 32) : (1@warpid, 1@laneid)] = A[0, 0:+128];",
-                       "let y: f32[128] in S[(32, 4) : (1@laneid, 1@warpid)] = convert_layout(x{});",
+    "convert_layout": ("sm_80", "let x: f32[128] in S[(4, 32) : (1@warpid, 1@laneid)] = "
+                       "A[0, 0:+128];", "let y: f32[128] in S[(32, 4) : (1@laneid, 1@warpid)] = "
+                       "convert_layout(x{});",
                        {}, "O[0, 0:+128] = y;"),
     "reduce": ("sm_80", "let x = A[:, :];", "let y = reduce(x{}, axis = 0, sum);", {},
                "O[0:1, :] = y;"),
@@ -34,7 +35,8 @@ PROGRAMS = {
     "atomic": ("sm_80", "let x = A[:, :];", "let y = atomic(O[:, :], x{}, kind = add);",
                {"mask": "iota(64)[None, :] < 9"}, "O[:, :] = y;"),
     "copy_async": ("sm_90a", "shared s: f32[64, 64];\n", "copy_async(s, A[:, :]{});",
-                   {"pred": "cta_id() == 0"}, "commit_group(); wait_group(0); bar_sync(); O[:, :] = load(s);"),
+                   {"pred": "cta_id() == 0"},
+                   "commit_group(); wait_group(0); bar_sync(); O[:, :] = load(s);"),
     "copy_async at an mbarrier":
         ("sm_90a", "shared s: f32[64, 64];\nmbarrier full[1] arrivals(1);\ncluster_sync();\n"
          "if warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
@@ -44,14 +46,16 @@ PROGRAMS = {
                       "mbarrier_init(bars{}, arrivals = 1);", {"at": "tid() * 8"}, "}"),
     "arrive": ("sm_90a", "mbarrier bar[2] arrivals(128);\n", "arrive(bar[0]{});",
                {"cta": "cta_rank()"}, "wait(bar[0], 0); cluster_sync();"),
-    "wait": ("sm_90a", "mbarrier bar[2] arrivals(128);\narrive(bar[0]);\n", "wait(bar[0]{}, 0);", {},
+    "wait": ("sm_90a", "mbarrier bar[2] arrivals(128);\narrive(bar[0]);\n",
+             "wait(bar[0]{}, 0);", {},
              "cluster_sync();"),
     "ld": ("sm_80", "", "let y: f32 = ld(A, tid() * 4{}, width = 4);", {"pred": "tid() < 9"},
            "st(O, tid() * 4, y, width = 4);"),
     "st": ("sm_80", "", "st(O, tid() * 4, 1.0{}, width = 4);", {"pred": "tid() < 9"}, ""),
     "atom": ("sm_80", "", "let y: f32 = atom(O, tid() * 4, 1.0{}, kind = add);",
              {"pred": "tid() < 9"}, "st(O, tid() * 4, y, width = 4);"),
-    "cp_async": ("sm_80", "shared s: f32[128];\n", "cp_async(s, tid() * 4, A, tid() * 4{}, width = 4);",
+    "cp_async": ("sm_80", "shared s: f32[128];\n",
+                 "cp_async(s, tid() * 4, A, tid() * 4{}, width = 4);",
                  {"pred": "tid() < 9"}, "commit_group(); wait_group(0); bar_sync();"),
     "address": ("sm_80", "shared s: f32[128];\n", "let y = address(s{});", {"at": "tid() * 4"},
                 "st(O, tid() * 4, bitcast(f32, y), width = 4);"),
@@ -60,8 +64,8 @@ PROGRAMS = {
               "let {outs} = wgmma(d{}, {ins}, kind = bf16, cols = 8, depth = 16, steps = 1);",
               {"a": "d", "scale": "tid() < 999"},
               "commit_group(engine = wgmma); wait_group(0, engine = wgmma);"),
-    "tma_load": ("sm_90a", "shared s: f32[32, 32];\nmbarrier full[1] arrivals(1);\ncluster_sync();\n"
-                 "if warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
+    "tma_load": ("sm_90a", "shared s: f32[32, 32];\nmbarrier full[1] arrivals(1);\n"
+                 "cluster_sync();\nif warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
                  "tma_load(s, 0, full, 0{}, A[0:+32, 0:+32], swizzle = 0);",
                  {"ctas": "1 << cta_rank()"}, "} }\nwait(full[0], 0);\ncluster_sync();"),
     "bulk_load": ("sm_90a", "shared s: f32[128];\nmbarrier full[1] arrivals(1);\ncluster_sync();\n"
