@@ -18,6 +18,7 @@ static void prepare_barriers(struct lower *l)
         struct tir_value *operands[] = {[TIR_BAR] = it->array, [TIR_BAR_AT] = NULL};
         struct tir_inst *init = tir_build(&l->b, TIR_OP_MBARRIER_INIT, operands, 2, NULL, 0, 0);
         tir_set_int(l->f, init, TIR_ATTR_arrivals, it->arrivals);
+        init->span = it->array->def->span; // where messages point
     }
     struct tir_inst *fence = tir_build(&l->b, TIR_OP_FENCE, NULL, 0, NULL, 0, 0);
     tir_set_word(l->f, fence, TIR_ATTR_of, TIR_WORD_of_mbarrier_init);
