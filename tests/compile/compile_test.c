@@ -138,7 +138,7 @@ static void passes_can_be_stopped_and_printed(void **state)
     options.stop_after = STR("layout");
     tir_compilation *c = compile(axpy, &options, TIR_OK);
     tir_str ir = tir_compilation_output(c, TIR_OUTPUT_IR);
-    assert_true(contains(ir, "form(laid_out)"));
+    assert_true(contains(ir, "form(laid_out, after = layout)"));
     // What was printed is a program: it goes on from there.
     char *text = calloc(ir.len + 1, 1);
     assert_non_null(text);
