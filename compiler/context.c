@@ -17,6 +17,7 @@ void tir_context_init(struct tir_context *cx, const tir_allocator *allocator)
     tir_source_map_init(&cx->sources, &cx->arena);
     tir_diags_init(&cx->diags, &cx->arena, &cx->sources);
     cx->types = tir_types_new(&cx->arena);
+    cx->meter = NULL;
 }
 
 void tir_context_finish(struct tir_context *cx)
