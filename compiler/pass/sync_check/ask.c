@@ -6,6 +6,7 @@
 
 enum { // combinations of what is picked that are tried
     TRIES = 64,
+    TRIES_OF_ALL = 20000,      // of one kernel
     TRIES_OF_CONDITIONS = 2000 // of the kernel's conditions alone: without them nothing is replayed
 };
 
@@ -179,7 +180,7 @@ enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *go
     bool never = true;
     enum sync_answer answer = SYNC_UNSOLVED;
     uint32_t most = count ? TRIES : TRIES_OF_CONDITIONS;
-    for (uint32_t tries = 0; tries < most; tries++) {
+    for (uint32_t tries = 0; tries < most && p->tries < TRIES_OF_ALL; tries++, p->tries++) {
         int64_t numbers[SYNC_UNKNOWNS];
         struct tir_arena_mark inner = tir_arena_mark(arena);
         begin(&a);

@@ -302,12 +302,12 @@ struct sync_program {
     struct bitset came;         // 2 * id + block of an if: that some replay has come to
     struct bitset came_long;    // and one in which a ring goes round
     uint32_t axes;              // of the grid, as bits: CTAs along them may go different ways
-    uint32_t replays;
-    bool recurs;               // the state of a long loop
-    struct bitset inner_loops; // those that have no other in them
-    struct bitset counters;    // values that are only compared, and do so in one direction, by id
-    int64_t threshold;         // rounds after which what they say stays, but for the last ones
-    uint32_t ctas;             // of a cluster that are replayed
+    uint32_t replays, tries;    // tries: to find settings
+    bool recurs;                // the state of a long loop
+    struct bitset inner_loops;  // those that have no other in them
+    struct bitset counters;     // values that are only compared, and do so in one direction, by id
+    int64_t threshold;          // rounds after which what they say stays, but for the last ones
+    uint32_t ctas;              // of a cluster that are replayed
     uint32_t role_count;
     uint32_t threads; // of a CTA
     int64_t depth;    // slots of the deepest ring
