@@ -159,6 +159,8 @@ void tir_lower_part_move(struct lower *lo, struct lower_part *part, uint32_t dim
 bool tir_lower_part_adds(const struct lower_part *part);
 struct tir_value *tir_lower_part_start(struct lower *lo,
                                        const struct lower_part *part); // bytes; NULL: 0
+// What the byte of the start is known to be a multiple of; 0: it is 0.
+uint64_t tir_lower_part_divisor(const struct lower_part *part);
 int64_t tir_lower_part_byte(const struct lower_part *part, const int64_t coord[TIR_MAX_RANK]);
 // The shared buffer of another CTA of the cluster.
 struct tir_value *tir_lower_remote(struct lower *lo, struct tir_value *buffer,

@@ -168,6 +168,8 @@ static bool check_tensor(struct transfer *t)
     if (!t->part.memory)
         return true;
     int64_t at[TIR_MAX_RANK] = {0};
+    if (tir_lower_part_divisor(&t->part) % TENSOR_BYTES)
+        return refuse(t, "it is not known to begin at a multiple of 128 bytes in shared memory");
     do {
         if (byte_at(t, at) % TENSOR_BYTES)
             return refuse(t, "a box of it begins at no multiple of 128 bytes in shared memory");

@@ -553,6 +553,31 @@ bool tir_lower_part_adds(const struct lower_part *part)
     return true;
 }
 
+// Each digit of a start, of which `divisor` is a divisor, adds so many bytes or a multiple.
+static uint64_t digit_bytes(const struct lower_part *part, uint32_t d, uint32_t i)
+{
+    const struct tir_layout *m = part->memory;
+    uint64_t weight = (uint64_t)tir_layout_weight(m, d, i), extent = m->iters[i].extent;
+    uint64_t unit = (uint64_t)m->iters[i].stride * part->bits / 8, divisor = part->dims[d].divisor;
+    if (divisor % weight)
+        return unit;
+    bool outermost = i == m->first[d];
+    uint64_t digit = divisor / weight;
+    if (!outermost)
+        digit = digit % extent ? tir_gcd(digit, extent) : 0;
+    return digit * unit;
+}
+
+uint64_t tir_lower_part_divisor(const struct lower_part *part)
+{
+    const struct tir_layout *m = part->memory;
+    uint64_t divisor = 0;
+    for (uint32_t d = 0; d < m->rank; d++)
+        for (uint32_t i = m->first[d]; part->dims[d].start && i < m->first[d + 1]; i++)
+            divisor = tir_gcd(divisor, digit_bytes(part, d, i));
+    return divisor;
+}
+
 struct tir_value *tir_lower_part_start(struct lower *lo, const struct lower_part *part)
 {
     struct tir_value *starts[TIR_MAX_RANK];
