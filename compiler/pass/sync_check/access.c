@@ -109,9 +109,10 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     // Many leave one value in a tensor on purpose, such as a sum that all of them have.
     if (each && tensor)
         each = tir_sync_varies(r->p, inst->operands[TIR_STORE_VALUE]);
-    if (each && record.points)
+    each = each && record.points;
+    if (each)
         tir_sync_check_apart(r, inst, of, &record);
-    if (!r->p->roots.at[of->root].only_stored)
+    if (each || !r->p->roots.at[of->root].only_stored)
         tir_sync_access(r, who, &b, record);
     if (access == SYNC_WRITE && record.points && r->p->roots.at[b.root].has_cells) {
         struct sync_value value = tir_sync_value(r, who->agent, inst->operands[TIR_STORE_VALUE]);

@@ -200,8 +200,8 @@ static bool wait(struct sync_run *r, const struct sync_who *who, const struct ti
     if (((m->completed + 1) & 1) != (wanted & 1))
         return false;
     tir_sync_acquire(r, who, &m->done);
-    if (m->completed)
-        m->seen[a->id] = (struct sync_seen){inst, m->completed - 1, a->all.known[a->events]};
+    // Of a new mbarrier it is the phase before the first, which is complete from the start.
+    m->seen[a->id] = (struct sync_seen){inst, m->completed - 1, a->all.known[a->events]};
     return true;
 }
 

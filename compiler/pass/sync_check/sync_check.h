@@ -62,7 +62,7 @@ struct sync_root { // a shared buffer as it was allocated
     int64_t begin, end; // bytes; where no place is given, a place of its own
     bool is_mbarrier;
     bool is_tensor;   // in global memory: only what other threads of the CTA stored is looked for
-    bool only_stored; // a tensor that is not loaded: only what one statement does to it matters
+    bool only_stored; // a tensor that is not loaded: only values that differ matter
     int64_t shape[TIR_MAX_RANK];
     uint32_t first_barrier; // its mbarriers in sync_run.mbarriers, for CTA 0
     bool has_cells;         // what is stored to it is remembered
