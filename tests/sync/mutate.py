@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Rules that take the synchronisation of a kernel apart, one place at a time.
+
+A rule takes the lines and the number of one of them and gives what the line may become: a list of
+lists of lines, [] where it says nothing about this line. mutants() has everything that all rules say.
+"""
+
+import collections
+import re
+
+Mutant = collections.namedtuple("Mutant", "rule at text")
+
+SYNC = re.compile(r"\b(bar_sync|bar_arrive|warp_sync|wait|arrive|expect_tx|fence|commit_group|"
+                  r"wait_group|await|cluster_sync|cluster_arrive|cluster_wait)\(")
+SIMPLE = re.compile(r"^\s*[^{}]*;$|^\s*if [^{}]*\{[^{}]*\}$")  # a whole statement on its line
+ACCESS = re.compile(r"\w\[|\b(store|load|copy_async|gemm_async)\(")
+DECLARES = re.compile(r"^\s*(let|var|shared|mbarrier)\b")
+
+
+def is_sync(line):
+    return bool(SYNC.search(line)) and bool(SIMPLE.match(line)) and not DECLARES.match(line)
+
+
+def edits(line, pattern, *news):
+    """The line with one match of the pattern replaced, each match by each of the new texts."""
+    out = []
+    for found in re.finditer(pattern, line):
+        for new in news:
+            text = new(found) if callable(new) else found.expand(new)
+            edited = line[: found.start()] + text + line[found.end() :]
+            if edited != line:
+                out.append([edited])
+    return out
+
+
+def stepped(by):
+    return lambda found: f"{found[1]}{max(int(found[2]) + by, 0)}"
+
+
+def drop(lines, at):
+    return [[]] if is_sync(lines[at]) or "advance" in lines[at] else []
+
+
+def twice(lines, at):
+    return [[lines[at]] * 2] if is_sync(lines[at]) else []
+
+
+def count(lines, at):
+    line = lines[at]
+    out = edits(line, r"(\barrivals\()(\d+)", stepped(1), stepped(-1))
+    out += edits(line, r"(\bwait_group\()(\d+)", stepped(1), stepped(-1))
+    if is_sync(line):
+        out += edits(line, r"(threads = )(\d+)", stepped(32), stepped(-32))
+        out += edits(line, r"(\barrive\([^(){}]*)\)", r"\1, count = 2)")
+        out += edits(line, r"(bytes\([^()]*\))", r"\1 + 16", r"\1 - 16")
+    return out
+
+
+def parity(lines, at):
+    return (edits(lines[at], r"phase = ([01])", lambda f: f"phase = {1 - int(f[1])}") +
+            edits(lines[at], r"\bs\.phase\b", "1 - s.phase", "0", "1"))
+
+
+def scope(lines, at):
+    out = edits(lines[at], r"\bfence\(gpu\)", "fence(cta)", "fence(cluster)")
+    out += edits(lines[at], r"\bfence\(async_shared\)", "fence(wgmma)", "fence(cta)")
+    out += edits(lines[at], r"\bfence\(wgmma\)", "fence(async_shared)")
+    out += edits(lines[at], r"\bcluster_sync\(\)", "bar_sync()")
+    out += edits(lines[at], r"\bbar_sync\(\)", "warp_sync()", "bar_sync(id = 1, threads = 32)")
+    out += edits(lines[at], r", read = 1", "")
+    return out
+
+
+def slot(lines, at):
+    if DECLARES.match(lines[at]) and "let " not in lines[at]:
+        return []
+    return (edits(lines[at], r"\[s\]", "[0]") + edits(lines[at], r"\[s,", "[0,") +
+            edits(lines[at], r"(\w+|\)) % (\d+)\b(?! ==)", lambda f: f"({f[1]} + 1) % {f[2]}",
+                  lambda f: f"{f[1]} % {max(int(f[2]) - 1, 1)}") +
+            edits(lines[at], r"\[q\]", "[0]") + edits(lines[at], r"\[1 - from,", "[from,") +
+            edits(lines[at], r"(id = )(\d+)", stepped(1)))
+
+
+def who(lines, at):
+    line = lines[at]
+    out = edits(line, r"\b(laneid\(\)|tid\(\)) == 0\b", r"\1 < 2", r"\1 == 1", r"\1 == 33",
+                r"\1 % 16 == 0")
+    out += edits(line, r"\belect_sync\(\)", "laneid() < 2")
+    out += edits(line, r"\[warpid\(\),", "[0,")
+    out += edits(line, r"\btid\(\)\] =", "tid() / 2] =")
+    if is_sync(line) and "if " not in line:
+        indent = line[: len(line) - len(line.lstrip())]
+        for condition in ("laneid() == 0", "tid() % 2 == 0", "tid() < 32", "num_ctas() > 1"):
+            out.append([f"{indent}if {condition} {{ {line.strip()} }}"])
+    return out
+
+
+def skip(lines, at):
+    """Not in every round."""
+    line = lines[at]
+    inside = any(re.match(r"\s*for r in", text) for text in lines[:at])
+    if not inside or not is_sync(line) or "if " in line:
+        return []
+    indent = line[: len(line) - len(line.lstrip())]
+    return [[f"{indent}if {c} {{ {line.strip()} }}"] for c in ("r > 0", "r != 3", "r % 2 == 0")]
+
+
+RULES = [drop, twice, count, parity, scope, slot, who, skip]
+
+
+def closes(lines, at):
+    """The number of the line that ends the block that lines[at] opens."""
+    depth = 0
+    for i in range(at, len(lines)):
+        depth += lines[i].count("{") - lines[i].count("}")
+        if depth == 0:
+            return i
+    return len(lines) - 1
+
+
+def moves(lines):
+    """Synchronisation a statement earlier or later, or out of the block that it begins or ends."""
+    for at, line in enumerate(lines):
+        if not is_sync(line):
+            continue
+        for to in (at - 1, at + 1):
+            other = lines[to]
+            rest = lines[:at] + lines[at + 1 :]
+            if SIMPLE.match(other) and not DECLARES.match(other) and (
+                    ACCESS.search(other) or is_sync(other)):
+                yield Mutant("swap", at, rest[:to] + [line] + rest[to:])
+            elif other.rstrip().endswith("{") and to < at or other.strip() == "}" and to > at:
+                yield Mutant("move out", at, rest[:to] + [line] + rest[to:])
+        for to in range(at + 1, len(lines)):
+            if lines[to].strip() == "}":
+                rest = lines[:at] + lines[at + 1 :]
+                yield Mutant("move to end", at, rest[: to - 1] + [line] + rest[to - 1 :])
+                break
+
+
+def mutants(lines):
+    for rule in RULES:
+        for at in range(len(lines)):
+            for new in rule(lines, at):
+                yield Mutant(rule.__name__, at, lines[:at] + new + lines[at + 1 :])
+    yield from moves(lines)
