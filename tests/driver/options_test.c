@@ -74,7 +74,8 @@ static void test_refused(void **state)
     static const struct {
         const char *line, *message;
     } cases[] = {
-        {"bild", "no such command: bild"},
+        {"bild", "no such command: bild; did you mean build?"},
+        {"qqqqqq", "no such command: qqqqqq"},
         {"build --emit=gold", "--emit=gold: it is one of artifact|ptx|cubin|llvm|tir|header"},
         {"build --emit=pt", "--emit=pt: it is one of artifact|ptx|cubin|llvm|tir|header"},
         {"build --device=emu", "tirc build has no option --device"},
