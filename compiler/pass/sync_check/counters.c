@@ -5,16 +5,18 @@
 // A counter that goes into an index or a parity is part of the state, which then never recurs. One
 // that is only compared with what does not change in the loop (k + 256 < K: is there a slot to
 // fill?) is not: what it says changes once, a fixed number of rounds before the end, as in short
-// loops, or at a fixed round (k < 640), which the replay then goes beyond.
+// loops, or at a fixed round (k < 640), which the replay then goes beyond. Of one that chooses
+// among slots (k / 64 % 2) the remainder is part of the state.
 
 #include "pass/sync_check/sync_check.h"
 
-enum { MOST_ROUNDS = 4096 };
+enum { MOST_ROUNDS = 4096, MOST_PERIOD = 1 << 20 };
 
 struct family { // the values that follow a loop's counter, up or down
     struct sync_program *p;
     const struct tir_inst *loop;
     int64_t carried;   // which value; negative: the counter of a for
+    int64_t period;    // what remainders say of the counter repeats after that; 0: there are none
     struct bitset has; // by value id
 };
 
@@ -224,6 +226,45 @@ static bool note_threshold(const struct family *f, const struct tir_inst *cmp)
     return true;
 }
 
+// The one of the family that inst takes.
+static const struct tir_value *member_of(const struct family *f, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i]->kind != TIR_VALUE_CONST &&
+            bitset_has(&f->has, inst->operands[i]->id))
+            return inst->operands[i];
+    return NULL;
+}
+
+// x % m, where x is the counter, or comes from it by sums with, products with and quotients by
+// constants that are not negative: the counter goes by m times the quotients' divisors.
+static bool note_remainder(struct family *f, const struct tir_inst *inst)
+{
+    int64_t period, by, begin, step;
+    const struct tir_value *v = inst->operands[0];
+    if (inst->op != TIR_OP_REM || v != member_of(f, inst) ||
+        !tir_is_const_int(inst->operands[1], &period) || period <= 0 ||
+        !course_of(f, &begin, &step) || begin < 0 || step < 0)
+        return false;
+    for (; !is_seed(f, v); v = member_of(f, v->def)) {
+        const struct tir_inst *def = v->def;
+        if (def->op == TIR_OP_CAST)
+            continue;
+        bool first = def->operands[0] == member_of(f, def);
+        if (!tir_is_const_int(def->operands[first], &by) || by < 0)
+            return false;
+        if (def->op == TIR_OP_DIV && first && by > 0 && by < MOST_PERIOD)
+            period *= by;
+        else if (def->op != TIR_OP_ADD && def->op != TIR_OP_MUL)
+            return false;
+        if (period > MOST_PERIOD)
+            return false;
+    }
+    int64_t known = TIR_MAX(f->period, 1);
+    f->period = known / (int64_t)tir_gcd((uint64_t)known, (uint64_t)period) * period;
+    return f->period <= MOST_PERIOD;
+}
+
 static bool only_compared(struct family *f)
 {
     tir_foreach_inst(inst, f->p->f) {
@@ -234,6 +275,8 @@ static bool only_compared(struct family *f)
             bitset_insert(&f->has, inst->results[0]->id);
             continue;
         }
+        if (one && note_remainder(f, inst))
+            continue;
         if (one && tir_sync_is_comparison(inst)) {
             if (!note_threshold(f, inst))
                 return false;
@@ -251,7 +294,10 @@ static bool only_compared(struct family *f)
 
 static void find_family(struct sync_program *p, const struct tir_inst *loop, int64_t carried)
 {
-    struct family f = {p, loop, carried, bitset_new(p->cx->scratch, p->f->value_count)};
+    struct family f = {.p = p,
+                       .loop = loop,
+                       .carried = carried,
+                       .has = bitset_new(p->cx->scratch, p->f->value_count)};
     if (carried >= 0 && !step_of(&f))
         return;
     uint32_t index = carried < 0 ? 0 : skip_of(loop) + (uint32_t)carried;
@@ -261,11 +307,14 @@ static void find_family(struct sync_program *p, const struct tir_inst *loop, int
         return;
     for (uint32_t i = 0; i < p->counters.bits / 64 + 1; i++)
         p->counters.words[i] |= f.has.words[i];
+    for (uint32_t i = 0; i < loop->region_count; i++)
+        p->periods[loop->regions[i]->args[index]->id] = f.period;
 }
 
 void tir_sync_find_counters(struct sync_program *p)
 {
     p->counters = bitset_new(p->cx->scratch, p->f->value_count);
+    p->periods = arena_array(p->cx->scratch, int64_t, p->f->value_count);
     tir_foreach_inst(inst, p->f) {
         if (!bitset_has(&p->data_loops, inst->id))
             continue;

@@ -36,6 +36,12 @@ static int64_t watched_at(const struct sync_run *r, uint32_t loop)
     return 0;
 }
 
+// Where in its period a counter is, of which remainders are taken.
+static uint64_t in_period(const struct sync_program *p, uint32_t id, int64_t number)
+{
+    return p->periods[id] ? (uint64_t)(number % p->periods[id]) : 0;
+}
+
 static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, uint64_t h)
 {
     for (uint32_t i = 0, loops = 0; i < a->depth; i++) {
@@ -52,7 +58,8 @@ static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, 
         if (counts || !is_data_loop(r->p, f->owner))
             h = mix(mix(h, (uint64_t)f->at), f->round);
         else
-            h = mix(h, (uint64_t)(f->at - watched_at(r, loop)));
+            h = mix(mix(h, (uint64_t)(f->at - watched_at(r, loop))),
+                    in_period(r->p, counter->id, f->at));
     }
     return h;
 }
@@ -65,9 +72,9 @@ static uint64_t of_slots(const struct sync_run *r, const struct sync_agent *a, u
             h = mix(
                 mix(h, v->group > a->wgmma_done ? a->wgmma_closed - v->group + 2 : v->group > 0),
                 a->fence_time > v->made);
-        else if (v->kind == SYNC_INT && bitset_has(&r->p->needed, i) &&
-                 !bitset_has(&r->p->counters, i))
-            h = mix(h, (uint64_t)v->number);
+        else if (v->kind == SYNC_INT && bitset_has(&r->p->needed, i))
+            h = mix(h, bitset_has(&r->p->counters, i) ? in_period(r->p, i, v->number)
+                                                      : (uint64_t)v->number);
     }
     return h;
 }

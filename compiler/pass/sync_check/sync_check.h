@@ -306,6 +306,7 @@ struct sync_program {
     bool recurs;                // the state of a long loop
     struct bitset inner_loops;  // those that have no other in them
     struct bitset counters;     // values that are only compared, and do so in one direction, by id
+    int64_t *periods;           // of counters, after which remainders of them repeat; 0: none
     int64_t threshold;          // rounds after which what they say stays, but for the last ones
     uint32_t ctas;              // of a cluster that are replayed
     uint32_t role_count;
