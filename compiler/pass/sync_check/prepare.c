@@ -605,6 +605,41 @@ static void find_classes(struct sync_program *p)
     p->class_first[p->class_count] = warps;
 }
 
+static bool is_scope_fence(const struct tir_inst *inst)
+{
+    enum tir_word of = tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE);
+    return inst->op == TIR_OP_FENCE && (of == TIR_WORD_of_cta || of == TIR_WORD_of_cluster ||
+                                        of == TIR_WORD_of_gpu || of == TIR_WORD_of_system);
+}
+
+static bool is_in_loop(const struct tir_inst *inst, const struct tir_inst *loop)
+{
+    while (inst && inst != loop)
+        inst = inst->block->owner;
+    return inst;
+}
+
+// A loop that spins until an atomic finds a flag in shared memory; fences order what it tells.
+// NULL: there is none.
+static const struct tir_inst *find_spin(struct sync_program *p)
+{
+    bool fences = false;
+    tir_foreach_inst(inst, p->f)
+        fences |= is_scope_fence(inst);
+    if (!fences)
+        return NULL;
+    tir_foreach_inst(loop, p->f) {
+        if (loop->op != TIR_OP_WHILE)
+            continue;
+        struct bitset asks = tir_sync_slice(p, tir_yield_of(loop->regions[0])->operands, 1);
+        tir_foreach_inst(inst, p->f)
+            if (inst->op == TIR_OP_ATOMIC && is_shared(tir_ref_base(inst)) &&
+                bitset_has(&asks, inst->results[0]->id) && is_in_loop(inst, loop))
+                return loop;
+    }
+    return NULL;
+}
+
 bool tir_sync_prepare(struct sync_program *p)
 {
     struct tir_func *f = p->f;
@@ -621,6 +656,8 @@ bool tir_sync_prepare(struct sync_program *p)
         else if (inst->op == TIR_OP_GRIDDEPCONTROL)
             tir_sync_unchecked(p, inst, "the other grid is not replayed");
     }
+    if (!p->orders)
+        p->orders = find_spin(p);
     if (p->assumes)
         find_assumed(p, f->body, NULL);
     p->tensors = bitset_new(p->cx->scratch, f->value_count);

@@ -25,7 +25,8 @@ static void note_assumed(struct sync_program *p, struct sync_assumed now)
     vec_push(p->f->module->arena, &p->assumed, now);
 }
 
-// Whether what would be refused is left to the author, or to PTX that is not understood.
+// Whether what would be refused is left to the author, or to what is not replayed as it runs: PTX,
+// and loops that spin on a flag.
 static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct tir_inst *at,
                        const struct tir_inst *other, const char *text)
 {
@@ -38,7 +39,8 @@ static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct
         note_assumed(p, (struct sync_assumed){by, at->span, tir_str_format(arena, "%s", text)});
     else
         tir_sync_unchecked_at(p, at->span,
-                              tir_str_format(arena, "%s, unless the PTX of line %u orders it", text,
+                              tir_str_format(arena, "%s, unless the %s of line %u orders it", text,
+                                             p->orders->op == TIR_OP_PTX ? "PTX" : "loop",
                                              tir_sync_line(p, p->orders)));
     if (code == TIR_E_SYNC_DEADLOCK) {
         if (by)

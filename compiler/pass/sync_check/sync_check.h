@@ -284,7 +284,7 @@ struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     const struct tir_inst **assumes; // the assume_sync that covers an instruction, by id; or NULL
-    const struct tir_inst *orders;   // PTX that may order what others do; NULL: there is none
+    const struct tir_inst *orders;   // PTX or a spin that may order what others do, or NULL
     struct bitset visited;           // instructions that are replayed, by id
     uint8_t *classes;                // of instructions, by id
     const struct tir_inst **next;    // the next in its block that is visited, by id
