@@ -157,26 +157,29 @@ static struct tir_param scratch_param(struct split *s, const struct tir_func *wh
     return p;
 }
 
-// Leaves out the dimensions that no parameter states.
+// The dimensions are those that parameters state, in the order in which they do, as where a kernel
+// of these parameters is read.
 static void renumber_dims(struct split *s)
 {
     struct tir_func *f = s->f;
-    uint32_t kept = 0;
-    for (uint32_t dim = 0; dim < f->dim_count; dim++) {
-        bool stated = false;
-        for (uint32_t i = 0; i < f->param_count; i++)
-            for (uint32_t d = 0; d < f->params[i].value->type->rank; d++)
-                if (f->params[i].dims[d].dim == (int32_t)dim) {
-                    f->params[i].dims[d].dim = (int32_t)kept;
-                    stated = true;
-                }
-        if (!stated) {
-            assert(!s->uses[f->dims[dim].value->id]);
-            continue;
+    struct tir_dim *dims = arena_array(s->arena, struct tir_dim, f->dim_count);
+    int32_t *numbers = arena_array(s->arena, int32_t, f->dim_count); // plus 1; 0: not stated yet
+    int32_t count = 0;
+    for (uint32_t i = 0; i < f->param_count; i++)
+        for (uint32_t d = 0; d < f->params[i].value->type->rank; d++) {
+            int32_t *dim = &f->params[i].dims[d].dim;
+            if (*dim < 0)
+                continue;
+            if (!numbers[*dim]) {
+                dims[count] = f->dims[*dim];
+                numbers[*dim] = ++count;
+            }
+            *dim = numbers[*dim] - 1;
         }
-        f->dims[kept++] = f->dims[dim];
-    }
-    f->dim_count = kept;
+    for (uint32_t dim = 0; dim < f->dim_count; dim++)
+        assert(numbers[dim] || !s->uses[f->dims[dim].value->id]);
+    f->dims = dims;
+    f->dim_count = (uint32_t)count;
 }
 
 // The signature: what the step uses of the parameters, then of the scratch tensors.
