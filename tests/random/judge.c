@@ -10,6 +10,7 @@
 #include "driver/element.h"
 #include "driver/reference.h"
 #include "driver/session.h"
+#include "entries.h"
 #include "ir/number.h"
 #include "pass/pass.h"
 #include "tir/compiler.h"
@@ -51,14 +52,15 @@ static void enter(struct judge *j, const char *stage, const char *arch)
 
 // ---- compiling
 
-static tir_status compile(const struct program *p, const char *arch, uint32_t outputs,
-                          tir_compilation **out, tir_error *error)
+static tir_status compile(tir_str source, const char *arch, uint32_t outputs,
+                          const char *stop_after, tir_compilation **out, tir_error *error)
 {
     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
     options.arch = tir_str_of(arch);
     options.outputs = outputs;
     options.verify = 1;
-    return tir_compile(tir_str_of(path), tir_str_of(p->source), &options, out, error);
+    options.stop_after = tir_str_of(stop_after);
+    return tir_compile(tir_str_of(path), source, &options, out, error);
 }
 
 static tir_str first_line(tir_str s)
@@ -70,8 +72,7 @@ static tir_str first_line(tir_str s)
 // A refusal that only says that the program is too large for the target.
 static bool is_too_large(tir_str diagnostics)
 {
-    // Roles are for targets with mbarriers.
-    static const char *const codes[] = {"error[E0301]", "error[E0304]", "error[E0302]"};
+    static const char *const codes[] = {"error[E0301]", "error[E0304]"};
     for (size_t i = 0; i < TIR_COUNT_OF(codes); i++)
         if (diagnostics.len && strstr(diagnostics.ptr, codes[i]))
             return true;
@@ -85,7 +86,7 @@ static enum outcome compile_for(struct judge *j, const struct program *p, const 
 {
     tir_error error = {.status = TIR_OK};
     enter(j, "compile", arch);
-    tir_status status = compile(p, arch, outputs, out, &error);
+    tir_status status = compile(tir_str_of(p->source), arch, outputs, "", out, &error);
     if (status == TIR_OK) {
         tir_str receipt = tir_compilation_output(*out, TIR_OUTPUT_RECEIPT);
         const char *unchecked = receipt.ptr ? strstr(receipt.ptr, "unchecked") : NULL;
@@ -109,38 +110,29 @@ static enum outcome compile_for(struct judge *j, const struct program *p, const 
     return WRONG;
 }
 
-// The program after the last pass, of this source.
-static bool lowered(const char *arch, tir_str source, const char *after, tir_compilation **out)
-{
-    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
-    tir_error error;
-    options.arch = tir_str_of(arch);
-    options.outputs = 1u << TIR_OUTPUT_IR;
-    options.stop_after = tir_str_of(after);
-    return tir_compile(tir_str_of(path), source, &options, out, &error) == TIR_OK;
-}
-
-// The text after a pass, read again, must end as the same program; what follows is PTX.
+// What stands after a pass, read again, must end as PTX that is among the PTX of the whole program:
+// it is of the best variant of each kernel.
 static bool reread(struct judge *j, const struct program *p, const char *arch, uint64_t seed,
-                   struct finding *f)
+                   tir_str ptx, struct finding *f)
 {
-    tir_compilation *first = NULL, *second = NULL, *whole = NULL;
+    tir_compilation *first = NULL, *second = NULL;
     const char *pass = tir_passes[seed / 7 % tir_pipeline_count].name;
-    const char *last = tir_passes[tir_pipeline_count - 1].name;
-    const tir_str source = tir_str_of(p->source);
+    tir_error error;
     bool fine = true;
     enter(j, "read again", arch);
-    if (!lowered(arch, source, pass, &first) || !lowered(arch, source, last, &whole))
-        fine = found(f, "%s: stopping after %s fails", arch, pass);
-    if (fine && !lowered(arch, tir_compilation_output(first, TIR_OUTPUT_IR), last, &second))
-        fine = found(f, "%s: its own text after %s is refused: %.*s", arch, pass,
-                     STR_ARG(tir_compilation_diagnostics(second)));
-    if (fine && !tir_str_equal(tir_compilation_output(whole, TIR_OUTPUT_IR),
-                               tir_compilation_output(second, TIR_OUTPUT_IR)))
-        fine = found(f, "%s: the text after %s, read again, gives another program", arch, pass);
+    if (compile(tir_str_of(p->source), arch, 1u << TIR_OUTPUT_IR, pass, &first, &error))
+        fine = found(f, "%s: stopping after %s: %s", arch, pass, error.message);
+    if (fine && compile(tir_compilation_output(first, TIR_OUTPUT_IR), arch, 1u << TIR_OUTPUT_PTX,
+                        "", &second, &error))
+        fine = found(f, "%s: its own text after %s is refused: %s\n%.*s", arch, pass, error.message,
+                     STR_ARG(second ? tir_compilation_diagnostics(second) : STR("")));
+    tir_str strange =
+        fine ? entries_strange(tir_compilation_output(second, TIR_OUTPUT_PTX), ptx) : STR("");
+    if (strange.len)
+        fine = found(f, "%s: the text after %s, read again, gives other PTX\nof " STR_FMT, arch,
+                     pass, STR_ARG(strange));
     tir_compilation_destroy(first);
     tir_compilation_destroy(second);
-    tir_compilation_destroy(whole);
     return fine;
 }
 
@@ -278,8 +270,9 @@ static bool run_all(struct judge *j, const struct program *p, const char *arch,
 
 // ---- all of it
 
+// `taken` says whether sm_80 takes the program; then sm_90a, which has more of everything, must.
 static bool judge_target(struct judge *j, const struct program *p, const char *arch, uint64_t seed,
-                         struct trial *trials, struct finding *f)
+                         struct trial *trials, bool *taken, struct finding *f)
 {
     const bool assembles = j->options.ptxas && seed % j->options.ptxas == 0;
     uint32_t outputs = 1u << TIR_OUTPUT_ARTIFACT | 1u << TIR_OUTPUT_PTX;
@@ -288,12 +281,17 @@ static bool judge_target(struct judge *j, const struct program *p, const char *a
     tir_compilation *compilation = NULL;
     enum outcome outcome = compile_for(j, p, arch, outputs, &compilation, f);
     bool fine = outcome != WRONG;
+    if (!strcmp(arch, "sm_80"))
+        *taken = outcome == FINE;
+    if (outcome == TOO_LARGE && *taken && !strcmp(arch, "sm_90a"))
+        fine = found(f, "%s refuses what sm_80 takes\n" STR_FMT, arch,
+                     STR_ARG(tir_compilation_diagnostics(compilation)));
     j->tally->refused += outcome == TOO_LARGE;
     j->tally->assembled += assembles && outcome == FINE;
     if (outcome == FINE && (!j->own_arch || !strcmp(arch, j->own_arch)))
         fine = run_all(j, p, arch, compilation, trials, f);
     if (outcome == FINE && fine && j->options.reread && seed % j->options.reread == 0)
-        fine = reread(j, p, arch, seed, f);
+        fine = reread(j, p, arch, seed, tir_compilation_output(compilation, TIR_OUTPUT_PTX), f);
     tir_compilation_destroy(compilation);
     return fine;
 }
@@ -305,6 +303,7 @@ bool judge_program(struct judge *j, const struct program *p, uint64_t seed, stru
     for (uint32_t i = 0; i < p->launch_count; i++)
         split(p->arena, p->launches[i].ptr, &trials[i]);
     uint32_t count = 0;
+    bool taken = false;
     while (tir_compile_arch(count))
         count++;
     for (uint32_t i = 0; fine && i < count; i++) {
@@ -315,7 +314,7 @@ bool judge_program(struct judge *j, const struct program *p, uint64_t seed, stru
         const bool always = is_only || !strcmp(arch, "sm_80") || !strcmp(arch, "sm_90a");
         snprintf(j->arch, 16, "%s", arch);
         if (always || j->options.all_targets || i == seed % count)
-            fine = judge_target(j, p, arch, seed, trials, finding);
+            fine = judge_target(j, p, arch, seed, trials, &taken, finding);
     }
     memcpy(finding->arch, j->arch, sizeof(finding->arch));
     for (uint32_t i = 0; i < p->launch_count; i++)

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The entries of a PTX module, compared.
+#ifndef TESTS_RANDOM_ENTRIES_H
+#define TESTS_RANDOM_ENTRIES_H
+
+#include "base/str.h"
+
+// The name of the first entry of `part` that `whole` lacks or has with other code; of length 0:
+// none. Comments do not count, nor do the numbers that functions have in their labels.
+tir_str entries_strange(tir_str part, tir_str whole);
+
+#endif
