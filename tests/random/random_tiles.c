@@ -380,7 +380,7 @@ static bool parse(int argc, char **argv, struct settings *s)
         if (number(a, "--count", &value))
             s->count = value;
         else if (number(a, "--seed", &value))
-            s->seed = value ? value : (uint64_t)time(NULL) * 1000;
+            s->seed = value;
         else if (number(a, "--jobs", &value) && value && value <= MOST_JOBS)
             s->jobs = (uint32_t)value;
         else if (number(a, "--seconds", &value))
@@ -431,6 +431,10 @@ int main(int argc, char **argv)
     if (!parse(argc, argv, &s)) {
         fputs(help, stderr);
         return 2;
+    }
+    if (!s.seed) {
+        s.seed = (uint64_t)time(NULL) * 1000;
+        printf("--seed=%" PRIu64 "\n", s.seed);
     }
     if (s.prints) {
         static struct choices c;
