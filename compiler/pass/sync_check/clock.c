@@ -2,8 +2,9 @@
 // sync_check's clocks: what a thread knows, and how it gets to know it.
 //
 // A release by all lanes of a warp hands on what each of them did; a release by one lane only what
-// that lane did and what all lanes knew when they last met. Waits and finished products are events
-// of the warp as a whole, so any lane's release hands them on.
+// that lane did and what all lanes knew when they last met. Some lanes do as all do: each of them
+// knows what it did itself, and nothing of the others until they meet. Waits and finished products
+// are events of the warp as a whole, so any lane's release hands them on.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -104,8 +105,16 @@ static void step(struct sync_agent *a, uint32_t thread)
 {
     struct sync_thread *t = &a->threads[thread];
     a->all.known[t->data]++;
-    if (thread)
+    if (t->alone)
         t->clock.known[t->data]++;
+}
+
+// What the lanes of a thread did: its own clock lacks it, as none of them knows of the others.
+static void join_own(struct sync_clock *into, const struct sync_agent *a, uint32_t thread)
+{
+    uint16_t data = a->threads[thread].data;
+    into->known[data] = TIR_MAX(into->known[data], a->all.known[data]);
+    into->fenced[data] = TIR_MAX(into->fenced[data], a->all.fenced[data]);
 }
 
 void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct sync_clock *into)
@@ -116,8 +125,10 @@ void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct syn
     for (uint32_t t = 0; t < a->thread_count; t++) {
         if (!is_within(a, t, who->thread))
             continue;
-        if (who->thread)
+        if (who->thread) {
             tir_sync_join(r, into, &a->threads[t].clock);
+            join_own(into, a, t);
+        }
         step(a, t);
     }
     tir_sync_pass(a);
@@ -147,7 +158,9 @@ void tir_sync_fence(const struct sync_run *r, const struct sync_who *who)
     for (uint32_t t = 0; t < a->thread_count; t++) {
         if (!is_within(a, t, who->thread))
             continue;
+        uint16_t data = a->threads[t].data;
         fence(r, &a->threads[t].clock, &a->all);
+        a->all.fenced[data] = a->all.known[data];
         if (has_peers(a))
             fence(r, &a->threads[t].peers, &a->all_peers);
     }
@@ -189,7 +202,9 @@ uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, const uint32_
         if (has_peers(a))
             tir_sync_join(r, &t->peers, &a->threads[of].peers);
     }
+    t->alone = !(mask[0] & (mask[0] - 1));
     t->data = tir_sync_strand(r);
-    t->clock.known[t->data] = a->all.known[t->data] = 1;
+    a->all.known[t->data] = 1;
+    t->clock.known[t->data] = t->alone;
     return new;
 }

@@ -142,6 +142,7 @@ struct sync_thread {
     struct sync_clock peers;          // what it knows of the other warps of its agent
     const uint32_t *mask;             // its lanes, of each warp; NULL: all
     bool elected;                     // the lane that elect_sync picks, whichever it is
+    bool alone;                       // one lane of each warp: it knows what it did
     uint16_t data;                    // strand of its accesses
     uint16_t bulk;                    // strand of its groups of stores; 0: none yet
     uint32_t bulk_closed, bulk_done;  // groups committed, and known to have read
