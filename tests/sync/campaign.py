@@ -108,7 +108,7 @@ def main():
             family = name.split("_", 1)[1]
             expected = "unchecked" if family in kernels.AMONG_CTAS else "silent"
             beyond = family.split("_")[0] in kernels.PLACED_BY_DATA and \
-                re.search(r"global store|: 4 bytes at 0x1\w{7};", outcome.detail)
+                bool(re.search(r"global store|: 4 bytes at 0x1\w{7};", outcome.detail))
             fine = beyond or outcome.verdict not in ("missed", "broken") if mutant else \
                 outcome.verdict == expected
             passed, failed = passed + fine, failed + (not fine)
