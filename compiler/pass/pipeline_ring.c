@@ -424,6 +424,16 @@ static void build_get(struct rings *r, struct ring *ring)
         tir_set_int(f, get, TIR_ATTR_lag, 1);
 }
 
+// A buffer of one ring may be made in the stretch that reads another; it must not go into that get.
+static void lift_buffers(struct rings *r)
+{
+    vec_foreach(struct copy *, it, &r->copies) {
+        struct tir_inst *alloc = (*it)->alloc;
+        if (alloc != alloc->block->first)
+            tir_move_before(alloc, alloc->block->first);
+    }
+}
+
 bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct rings r = {.f = f, .cx = cx};
@@ -433,6 +443,7 @@ bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
         return false;
     group(&r);
     choose_stages(&r);
+    lift_buffers(&r);
     struct tir_builder top = tir_builder_at_end(f, f->body);
     top.before = f->body->first;
     vec_foreach(struct ring *, it, &r.all) {

@@ -120,6 +120,17 @@ PROGRAMS = {
         }
         O[m:+128, :] = s + dot(bf16(s * 0.1), C[:, :]);
         P[m:+128, :] = s * max(t, axis = 0);"""),
+    "a tile copied between the products of another": (64, 4, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            let c = A[m:+64, 0:+1];
+            let g = dot(X[m:+64, k:+64], Y[k:+64, :].T) * 0.1;
+            t += dot(bf16(g), W[0:+64, k:+64]) + f32(c) * dot(X[m:+64, k:+64], bf16(s));
+            s += dot(bf16(f32(Y[k:+64, :]) * 0.5).T, W[0:+64, k:+64]) * 0.1;
+        }
+        O[m:+64, :] = t;
+        P[m:+64, :] = s;"""),
     "carried by a while loop": (64, 2, 1, """
         var s: f32[64, 64] = 0;
         var t: f32[64, 64] = 1;
