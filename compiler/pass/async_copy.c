@@ -209,10 +209,9 @@ static bool fills_slot(struct async *as, struct tir_inst *copy)
         return false;
     const char *why = tir_tma_refusal(as->f, as->cx->arch, as->ranges, copy);
     const struct tir_value *slot = copy->operands[TIR_COPY_TO];
-    if (!why && !tir_plain_memory(as->f->module->types, slot))
-        why = "the ring has a layout of its own";
-    if (!why && slot->def && slot->def->op == TIR_OP_VIEW && tir_type_bytes(slot->type) % 128)
-        why = "its slots are no multiple of 128 bytes";
+    const struct tir_layout *memory = tir_plain_memory(as->f->module->types, slot);
+    if (!why)
+        why = memory ? tir_tma_memory_refusal(memory, slot) : "the ring has a layout of its own";
     const char *name = tir_ref_base(copy)->name;
     if (why) {
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, copy->span,

@@ -38,6 +38,63 @@ const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct 
     return plain == t->layout ? plain : NULL;
 }
 
+int64_t tir_tma_divisor(int64_t n, int64_t most)
+{
+    int64_t d = TIR_MIN(n, most);
+    while (n % d)
+        d--;
+    return d;
+}
+
+int64_t tir_tma_side(struct tir_iter inner, int64_t size, int64_t dense, int64_t most)
+{
+    if (size == 1 || inner.stride != dense)
+        return 1;
+    return tir_tma_divisor((int64_t)tir_gcd((uint64_t)size, inner.extent), most);
+}
+
+static int64_t byte_along(const struct tir_layout *memory, uint32_t d, int64_t at, int64_t bits)
+{
+    int64_t byte = 0;
+    for (uint32_t i = memory->first[d]; i < memory->first[d + 1]; i++)
+        byte += at / tir_layout_weight(memory, d, i) % memory->iters[i].extent *
+                memory->iters[i].stride * bits / 8;
+    return byte;
+}
+
+// The boxes are those of lower/tma.c.
+const char *tir_tma_memory_refusal(const struct tir_layout *memory, const struct tir_value *buffer)
+{
+    const struct tir_inst *view =
+        buffer->def && buffer->def->op == TIR_OP_VIEW ? buffer->def : NULL;
+    const int64_t *box = view ? tir_attr_find(view, TIR_ATTR_box)->list : memory->shape;
+    const int64_t bits = TIR_MAX(8, tir_elems[buffer->type->elem].bits);
+    int64_t dense = 1, copies = 1;
+    if (view && tir_type_bytes(buffer->type) % TIR_TMA_TENSOR_BYTES)
+        return "its slots are no multiple of 128 bytes";
+    for (uint32_t d = memory->rank; d-- > 0;) {
+        if (box[d] <= 0)
+            continue;
+        const uint32_t end = memory->first[d + 1];
+        const struct tir_iter inner =
+            end > memory->first[d] ? memory->iters[end - 1] : (struct tir_iter){1, 1, TIR_AXIS_REG};
+        const int64_t side = tir_tma_side(inner, box[d], dense, TIR_TMA_MAX_BOX);
+        const int64_t row = side * bits / 8;
+        dense *= side;
+        copies *= box[d] / side;
+        if (copies > TIR_TMA_MAX_COPIES)
+            return "its layout takes more than 64 copies";
+        if (d + 1 == memory->rank && row % TIR_TMA_ROW_BYTES)
+            return "the rows of its boxes are no multiple of 16 bytes";
+        if (d + 1 == memory->rank && memory->swizzle && row > memory->swizzle)
+            return "its rows are longer than the swizzle's";
+        for (int64_t at = 0; at < box[d]; at += side)
+            if (byte_along(memory, d, at, bits) % TIR_TMA_TENSOR_BYTES)
+                return "a box of it begins at no multiple of 128 bytes";
+    }
+    return NULL;
+}
+
 static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_inst *access)
 {
     const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);

@@ -10,9 +10,8 @@
 //
 // A bulk copy moves consecutive bytes, so each row of a tile is one.
 
+#include "pass/tma.h"
 #include "pass/lower/lower.h"
-
-enum { MAX_BOX = 256, MAX_COPIES = 64, ROW_BYTES = 16, TENSOR_BYTES = 128 };
 
 struct transfer {
     struct lower *lo;
@@ -55,14 +54,6 @@ static struct tir_iter inner_iter(const struct transfer *t, uint32_t dim)
     return (struct tir_iter){1, 1, TIR_AXIS_REG};
 }
 
-static int64_t largest_divisor(int64_t n, int64_t most)
-{
-    int64_t d = TIR_MIN(n, most);
-    while (n % d)
-        d--;
-    return d;
-}
-
 static struct transfer open_transfer(struct lower *lo, const struct tir_inst *inst,
                                      struct tir_value *buffer)
 {
@@ -91,10 +82,7 @@ static void set_steps(struct transfer *t, int64_t most)
     for (uint32_t d = t->rank; d-- > 0;) {
         if (t->box[d] <= 0)
             continue;
-        struct tir_iter inner = inner_iter(t, --dim);
-        bool together = t->box[d] > 1 && inner.stride == dense;
-        int64_t run = (int64_t)tir_gcd((uint64_t)t->box[d], inner.extent);
-        t->step[d] = together ? largest_divisor(run, most) : 1;
+        t->step[d] = tir_tma_side(inner_iter(t, --dim), t->box[d], dense, most);
         dense *= t->step[d];
     }
 }
@@ -159,19 +147,20 @@ static bool check_tensor(struct transfer *t)
         if (t->box[d] < 0)
             return refuse(t, "its elements are gathered");
     int64_t row = t->step[last] * t->bytes, start;
-    if (t->box[last] == 0 || row % ROW_BYTES)
+    if (t->box[last] == 0 || row % TIR_TMA_ROW_BYTES)
         return refuse(t, "its rows are no multiple of 16 bytes in shared memory");
-    if (tir_is_const_int(tir_ref_indices(t->inst)[last], &start) && start * t->bytes % ROW_BYTES)
+    if (tir_is_const_int(tir_ref_indices(t->inst)[last], &start) &&
+        start * t->bytes % TIR_TMA_ROW_BYTES)
         return refuse(t, "its rows begin at no multiple of 16 bytes");
-    if (copies_of(t) > MAX_COPIES)
+    if (copies_of(t) > TIR_TMA_MAX_COPIES)
         return refuse(t, "its layout in shared memory takes more than 64 copies");
     if (!t->part.memory)
         return true;
     int64_t at[TIR_MAX_RANK] = {0};
-    if (tir_lower_part_divisor(&t->part) % TENSOR_BYTES)
+    if (tir_lower_part_divisor(&t->part) % TIR_TMA_TENSOR_BYTES)
         return refuse(t, "it is not known to begin at a multiple of 128 bytes in shared memory");
     do {
-        if (byte_at(t, at) % TENSOR_BYTES)
+        if (byte_at(t, at) % TIR_TMA_TENSOR_BYTES)
             return refuse(t, "a box of it begins at no multiple of 128 bytes in shared memory");
     } while (next_copy(t, at));
     if (t->part.memory->swizzle && row > t->part.memory->swizzle)
@@ -260,9 +249,9 @@ static bool check_bulk(struct transfer *t)
         if (tir_lower_may_leave(lo, t->inst, start, extent, TIR_MAX(t->box[d], 1)))
             return refuse(t, "the bulk engine needs the whole slice inside of the tensor");
     }
-    if (t->box[last] != t->step[last] || t->step[last] * t->bytes % ROW_BYTES)
+    if (t->box[last] != t->step[last] || t->step[last] * t->bytes % TIR_TMA_ROW_BYTES)
         return refuse(t, "its rows do not lie together as a multiple of 16 bytes");
-    if (copies_of(t) > MAX_COPIES)
+    if (copies_of(t) > TIR_TMA_MAX_COPIES)
         return refuse(t, "it has more than 64 rows");
     return true;
 }
@@ -283,7 +272,7 @@ void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst)
     if (bulk)
         set_rows(&t);
     else
-        set_steps(&t, MAX_BOX);
+        set_steps(&t, TIR_TMA_MAX_BOX);
     if (bulk ? !check_bulk(&t) : !check_tensor(&t))
         return;
     struct tir_value *bar, *bar_at, *ctas = inst->operands[TIR_COPY_CTAS];
@@ -313,7 +302,7 @@ void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst)
     if (bulk)
         set_rows(&t);
     else
-        set_steps(&t, MAX_BOX);
+        set_steps(&t, TIR_TMA_MAX_BOX);
     if (bulk ? !check_bulk(&t) : !check_tensor(&t))
         return;
     int64_t at[TIR_MAX_RANK] = {0};
@@ -341,7 +330,7 @@ void tir_lower_prefetch(struct lower *lo, struct tir_inst *inst)
     struct transfer t = open_transfer(lo, inst, NULL);
     for (uint32_t d = 0; d < t.rank; d++)
         if (t.box[d] > 0)
-            t.step[d] = largest_divisor(t.box[d], MAX_BOX);
+            t.step[d] = tir_tma_divisor(t.box[d], TIR_TMA_MAX_BOX);
     if (!check_tensor(&t))
         return;
     int64_t at[TIR_MAX_RANK] = {0};
