@@ -389,6 +389,9 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
     case TIR_OP_FENCE:
         fence(r, who, inst);
         return true;
+    case TIR_OP_SETMAXNREG:
+        a->registers = inst;
+        return true;
     default:
         return true;
     }
@@ -423,7 +426,7 @@ static void check_mbarrier(struct sync_run *r, const struct sync_mbarrier *m,
 
 void tir_sync_check_end(struct sync_run *r)
 {
-    for (uint32_t c = 0; c < r->p->ctas; c++) {
+    for (uint32_t c = 0; c < r->p->ctas && tir_sync_registers(r, c); c++) {
         struct sync_clock clock = tir_sync_new_clock(r), *end = &clock;
         for (uint32_t i = 0; i < r->agent_count; i++)
             if (r->agents[i].cta == c)

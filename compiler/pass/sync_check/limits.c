@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on what needs no replay: named barriers, registers of roles, mbarriers under data.
+// sync_check on what needs no replay: named barriers, registers of roles, mbarriers under data; and
+// on registers that warpgroups ask for in branches.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -92,7 +93,7 @@ static bool is_in_branch(const struct tir_inst *inst)
 }
 
 // What the program asks for by setmaxnreg itself: the last of a warpgroup is what it has in the
-// end. Who takes a branch is not known here.
+// end. Who takes a branch only a replay knows.
 static bool find_requests(const struct sync_program *p, const struct tir_inst **by)
 {
     tir_foreach_inst(inst, p->f) {
@@ -109,11 +110,9 @@ static bool find_requests(const struct sync_program *p, const struct tir_inst **
     return true;
 }
 
-static bool check_registers(const struct sync_program *p)
+static bool check_sum(const struct sync_program *p, const struct tir_inst *const *by)
 {
-    const struct tir_inst *by[MAX_WARPGROUPS] = {NULL}, *last = NULL, *first = NULL;
-    if (!find_roles(p, by) || !find_requests(p, by))
-        return false;
+    const struct tir_inst *last = NULL, *first = NULL;
     // A warpgroup that asks for nothing keeps what every thread has at launch.
     int64_t launch = tir_launch_registers(p->threads), had = launch * p->threads, sum = 0;
     for (uint32_t g = 0; g * WARPGROUP < p->threads && g < MAX_WARPGROUPS; g++) {
@@ -132,6 +131,27 @@ static bool check_registers(const struct sync_program *p)
     if (first != last)
         tir_note_at(p->cx->diags, first->span, "the first that asks for registers");
     return false;
+}
+
+static bool check_registers(const struct sync_program *p)
+{
+    const struct tir_inst *by[MAX_WARPGROUPS] = {NULL};
+    return find_roles(p, by) && find_requests(p, by) && check_sum(p, by);
+}
+
+bool tir_sync_registers(struct sync_run *r, uint32_t cta)
+{
+    const struct tir_inst *by[MAX_WARPGROUPS] = {NULL};
+    for (uint32_t i = 0; i < r->agent_count; i++) {
+        const struct sync_agent *a = &r->agents[i];
+        uint32_t last = a->first_warp + a->warps - 1;
+        if (a->cta == cta && a->registers)
+            for (uint32_t g = a->first_warp / 4; g <= last / 4 && g < MAX_WARPGROUPS; g++)
+                by[g] = a->registers;
+    }
+    if (r->outcome == SYNC_GOING && !check_sum(r->p, by))
+        r->outcome = SYNC_FAILED;
+    return r->outcome == SYNC_GOING;
 }
 
 static bool check_places(const struct sync_program *p)

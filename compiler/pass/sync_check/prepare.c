@@ -81,6 +81,7 @@ static bool is_event(const struct tir_inst *inst)
     case TIR_OP_CLUSTER_ARRIVE:
     case TIR_OP_CLUSTER_WAIT:
     case TIR_OP_FENCE:
+    case TIR_OP_SETMAXNREG:
         return true;
     case TIR_OP_SHUFFLE:
     case TIR_OP_VOTE:
@@ -308,6 +309,7 @@ static enum sync_class class_of(const struct sync_program *p, const struct tir_i
     case TIR_OP_CLUSTER_ARRIVE:
     case TIR_OP_CLUSTER_WAIT:
     case TIR_OP_FENCE:
+    case TIR_OP_SETMAXNREG:
         return SYNC_BARRIER;
     case TIR_OP_COMMIT_GROUP:
     case TIR_OP_WAIT_GROUP:

@@ -378,6 +378,8 @@ static void enter(struct sync_run *r, struct sync_agent *a, const struct tir_ins
     case TIR_OP_ROLE:
         if (a->crew.role == inst) {
             a->role_id = a->crew.number + 1;
+            if (tir_attr_find(inst, TIR_ATTR_regs))
+                a->registers = inst;
             push(r, a, inst, inst->regions[0]);
         }
         break;
@@ -420,6 +422,7 @@ static bool is_aligned(const struct tir_inst *inst)
         return tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) == TIR_WORD_of_wgmma;
     case TIR_OP_GEMM_ASYNC:
     case TIR_OP_AWAIT:
+    case TIR_OP_SETMAXNREG:
         return true;
     default:
         return false;

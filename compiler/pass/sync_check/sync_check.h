@@ -184,16 +184,17 @@ struct sync_own { // groups of cp.async of one thread
 struct sync_agent {
     uint32_t id, cta;
     uint32_t first_warp, warps;
-    struct tir_crew crew;         // that its warps belong to
-    uint32_t role_id;             // while they run its role: its named barrier; else 0
-    struct sync_value *slots;     // by value id
-    struct sync_value *constants; // what they are at the beginning
-    struct sync_buffer *buffers;  // of values, by sync_program.buffer_of
-    struct sync_buffer *tensors;  // by root
-    uint32_t *visits;             // by instruction id
-    struct sync_clock all;        // what the lanes of a warp know together
-    struct sync_clock all_peers;  // and of the other warps of the agent
-    struct sync_own *own;         // by thread
+    struct tir_crew crew;             // that its warps belong to
+    uint32_t role_id;                 // while they run its role: its named barrier; else 0
+    const struct tir_inst *registers; // who asked for its registers last; NULL: nobody
+    struct sync_value *slots;         // by value id
+    struct sync_value *constants;     // what they are at the beginning
+    struct sync_buffer *buffers;      // of values, by sync_program.buffer_of
+    struct sync_buffer *tensors;      // by root
+    uint32_t *visits;                 // by instruction id
+    struct sync_clock all;            // what the lanes of a warp know together
+    struct sync_clock all_peers;      // and of the other warps of the agent
+    struct sync_own *own;             // by thread
     struct sync_thread threads[SYNC_THREADS];
     uint32_t thread_count;
     uint16_t events;                       // strand of converged events
@@ -461,6 +462,7 @@ void tir_sync_find_counters(struct sync_program *p);
 
 // limits.c. False: an error was reported.
 bool tir_sync_limits(const struct sync_program *p);
+bool tir_sync_registers(struct sync_run *r, uint32_t cta); // in the end of a replay
 
 // report.c: what is named as not checked, at a place of the program.
 void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, const char *what);
