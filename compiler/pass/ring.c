@@ -288,10 +288,13 @@ static void free_last(struct rings *r, struct tir_builder *b, struct state *s,
     *prev = tir_const_i32(r->f, -1);
 }
 
-// The innermost loop, in whose next round a get with lag frees its slot; NULL: it does so at once.
+// The innermost loop, in whose next round a get with lag frees its slot; NULL: it does so at once,
+// since not only products read the slot.
 static const struct tir_inst *lag_loop(const struct ring *ring, const struct tir_inst *get)
 {
-    if (ring->stages < 2 || tir_attr_int(get, TIR_ATTR_lag, 0) == 0 || readers_of(ring, get).others)
+    struct readers readers = readers_of(ring, get);
+    if (ring->stages < 2 || tir_attr_int(get, TIR_ATTR_lag, 0) == 0 || readers.others ||
+        !readers.products)
         return NULL;
     const struct tir_inst *owner = get->block->owner;
     while (owner && owner->op != TIR_OP_FOR && owner->op != TIR_OP_WHILE &&
@@ -320,7 +323,7 @@ static void build_release(struct rings *r, struct tir_builder *b, struct state *
         build_group(&in, TIR_OP_WAIT_GROUP, TIR_WORD_engine_tma, 0);
         tir_set_int(r->f, in.before->prev, TIR_ATTR_read, 1);
     }
-    if (readers.others)
+    if (readers.others || !readers.products) // every lane is behind its wait
         build(b, TIR_OP_WARP_SYNC, NULL, 0);
     build_free(r, b, ring, slot, NULL);
 }
