@@ -216,7 +216,7 @@ void tir_interp_atomic(struct interp *in, const struct tir_inst *inst)
             old[i] = old[i - 1];
             continue;
         }
-        done |= in->active[i];
+        done |= once && in->active[i];
         if (p.at[i] == OUTSIDE || masked_out(mask, i))
             continue;
         old[i] = fetch(p.buffer, p.at[i]);
