@@ -150,9 +150,10 @@ static const char *refuse_shape(const struct tir_inst *dot)
     const struct tir_type *b = dot->operands[TIR_DOT_B]->type;
     const struct tir_type *t = dot->results[0]->type;
     uint32_t depth = depth_of(a->elem, t->elem);
-    bool mixes = tir_elems[a->elem].bits == 8 && depth && depth_of(b->elem, t->elem);
-    if (!depth || (a->elem != b->elem && !mixes))
+    if (!depth)
         return "wgmma has no such element types";
+    if (a->elem != b->elem)
+        return "its operands have different element types";
     if (t->shape[0] % GROUP_ROWS || t->shape[1] % 8 || a->shape[1] % depth)
         return "the tile is not a multiple of 64 rows, 8 columns and one instruction's depth";
     if (t->shape[1] > 256 && t->shape[1] % 256)
