@@ -95,7 +95,8 @@ static void build_buffers(struct outgoing *o, struct tir_builder *b, uint32_t co
     struct tir_type t = *chunk_type(o);
     uint32_t bits = tir_elems[t.elem].bits;
     t.space = TIR_SPACE_SHARED;
-    uint32_t swizzle = tir_layout_swizzle_for(o->columns * bits / 8);
+    bool one_row = tir_type_count(&t) == o->columns; // which no other row conflicts with
+    uint32_t swizzle = one_row ? 0 : tir_layout_swizzle_for(o->columns * bits / 8);
     t.layout = tir_layout_memory(types, t.rank, t.shape, bits, swizzle);
     for (uint32_t i = 0; i < count; i++) {
         o->buffers[i] = tir_build1(b, TIR_OP_ALLOC, tir_type_get(types, &t), NULL, 0);
