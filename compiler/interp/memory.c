@@ -195,8 +195,7 @@ static enum tir_op atomic_op(const struct tir_inst *inst)
 static bool once_for_all(const struct interp *in, const struct tir_inst *inst,
                          const struct places *p)
 {
-    return p->lanes && in->threads && !in->f->grid_count &&
-           !tir_attr_int(inst, TIR_ATTR_by_thread, 0);
+    return p->lanes && in->threads && !tir_is_by_thread(in->f, inst);
 }
 
 void tir_interp_atomic(struct interp *in, const struct tir_inst *inst)

@@ -273,6 +273,11 @@ struct tir_module {
 
 struct tir_attr *tir_attr_find(const struct tir_inst *inst, enum tir_attr_key key); // NULL: absent
 int64_t tir_attr_int(const struct tir_inst *inst, enum tir_attr_key key, int64_t absent);
+// Is a scalar store or atomic of f done by every thread that comes, and not once for all?
+static inline bool tir_is_by_thread(const struct tir_func *f, const struct tir_inst *access)
+{
+    return f->grid_count || tir_attr_int(access, TIR_ATTR_by_thread, 0);
+}
 enum tir_word tir_attr_word(const struct tir_inst *inst, enum tir_attr_key key,
                             enum tir_word absent);
 

@@ -136,8 +136,8 @@ bool tir_convert_needs_scratch(const struct tir_type *from, const struct tir_typ
 bool tir_atomic_shares(const struct tir_func *f, const struct tir_inst *atomic, bool used)
 {
     const struct tir_type *t = atomic->results[0]->type;
-    bool once = f->grid_count == 0 && !tir_attr_int(atomic, TIR_ATTR_by_thread, 0);
-    return used && (tir_type_is_tile(t) ? t->layout->replica_count > 0 : once);
+    return used &&
+           (tir_type_is_tile(t) ? t->layout->replica_count > 0 : !tir_is_by_thread(f, atomic));
 }
 
 uint32_t tir_warps_along(const struct tir_layout *l, uint32_t axis)

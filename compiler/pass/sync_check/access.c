@@ -37,8 +37,7 @@ static uint64_t same_elements(const struct sync_run *r, const struct sync_agent 
 {
     uint64_t h = mix(mix(UINT64_C(0x5bd1e995), a->role_id + 1), a->cta);
     bool writes = inst->op == TIR_OP_STORE;
-    bool by_thread = r->p->f->grid_count || tir_attr_int(inst, TIR_ATTR_by_thread, 0);
-    if (!tile->rank && (!writes || by_thread))
+    if (!tile->rank && (!writes || tir_is_by_thread(r->p->f, inst)))
         return 0; // one element, by whoever comes
     if (!tile->rank || !tile->layout || tile->layout->replica_count) {
         if (!writes)

@@ -101,7 +101,7 @@ static bool is_alone(const struct tir_func *f)
 bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst *inst)
 {
     return inst->op == TIR_OP_STORE && !tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type) &&
-           (p->f->grid_count || tir_attr_int(inst, TIR_ATTR_by_thread, 0));
+           tir_is_by_thread(p->f, inst);
 }
 
 // Of tensors that are loaded and stored, or stored by single threads, the order among the threads
