@@ -184,17 +184,37 @@ static void set_types(struct solver *s)
     }
 }
 
+static bool is_product_fence(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_FENCE &&
+           tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) == TIR_WORD_of_wgmma;
+}
+
+// Where v is converted for inst: in front of it. A conversion writes registers, so for a product
+// that a fence stands in front of it comes before that, unless v does not.
+static struct tir_inst *conversion_place(struct tir_inst *inst, const struct tir_value *v)
+{
+    if (inst->op != TIR_OP_GEMM_ASYNC)
+        return inst;
+    for (struct tir_inst *at = inst->prev; at && at != v->def; at = at->prev)
+        if (is_product_fence(at))
+            return at;
+    return inst;
+}
+
 static void convert_operands(struct solver *s, struct tir_inst *inst)
 {
-    struct tir_builder b = tir_builder_before(s->f, inst);
     const struct tir_layout *result = inst->result_count ? inst->results[0]->type->layout : NULL;
     struct tir_value *stored = tir_solver_accessed(inst);
     if (stored && inst->op != TIR_OP_LOAD)
         result = store_layout(s, inst);
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i] && tir_solver_needs_layout(inst->operands[i]))
-            inst->operands[i] =
-                in_layout(s, &b, inst->operands[i], operand_layout(s, inst, i, result));
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        struct tir_value *v = inst->operands[i];
+        if (!v || !tir_solver_needs_layout(v))
+            continue;
+        struct tir_builder b = tir_builder_before(s->f, conversion_place(inst, v));
+        inst->operands[i] = in_layout(s, &b, v, operand_layout(s, inst, i, result));
+    }
 }
 
 // The layout that inst gives its result, when it is not free to choose. NULL: it is.
