@@ -127,14 +127,14 @@ static const struct tir_type *stated_ring(struct tir_query *q)
     return q->stated;
 }
 
-static const struct tir_type *stated_wait(struct tir_query *q)
+static const struct tir_type *stated_same(struct tir_query *q)
 {
     const struct tir_inst *inst = q->inst;
     bool fits = inst->result_count == inst->operand_count;
     for (uint32_t i = 0; fits && i < inst->result_count; i++)
         fits = inst->results[i]->type == inst->operands[i]->type;
     return fits ? q->stated
-                : tir_infer_refuse(q, "the values after the wait are not those before it");
+                : tir_infer_refuse(q, "the values behind it are not those in front of it");
 }
 
 static const struct tir_type *stated_vote(struct tir_query *q)
@@ -180,7 +180,8 @@ const struct tir_type *tir_infer_stated(struct tir_query *q)
     case TIR_OP_RING:
         return stated_ring(q);
     case TIR_OP_AWAIT:
-        return stated_wait(q);
+    case TIR_OP_WGMMA_FENCE:
+        return stated_same(q);
     case TIR_OP_ALLOC:
         if (t->space != TIR_SPACE_SHARED && t->space != TIR_SPACE_LOCAL)
             return tir_infer_refuse(q, "a buffer must be shared or local");

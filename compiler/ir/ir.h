@@ -351,7 +351,7 @@ enum { TIR_REDUCE_X, TIR_REDUCE_SCRATCH }; // scan and convert_layout too
 enum { TIR_COPY_TO, TIR_COPY_PRED, TIR_COPY_MBAR, TIR_COPY_CTAS, TIR_COPY_FIXED };
 enum { TIR_BAR, TIR_BAR_AT, TIR_ARRIVE_CTA, TIR_WAIT_PARITY = TIR_ARRIVE_CTA }; // mbarriers
 enum { TIR_WGMMA_B, TIR_WGMMA_A, TIR_WGMMA_SCALE, TIR_WGMMA_REGISTERS };
-#define TIR_AWAIT_REGISTERS 256 // of a thread, in one lowered await
+#define TIR_TIED_REGISTERS 256 // of a thread, in one lowered await or wgmma_fence
 enum { TIR_TMA_BUFFER, TIR_TMA_AT, TIR_TMA_BAR, TIR_TMA_BAR_AT, TIR_TMA_CTAS };
 
 // Building.

@@ -16,8 +16,9 @@
 // where one differs, no descriptor says what the program means.
 //
 // A from registers is the accumulator's fragment of a product, packed: two 16-bit columns are one
-// register. Packing writes registers, so a fence follows it. They stay in use until the wait, so
-// they become operands of the await.
+// register. Packing writes registers, so a fence follows it. Until the wait nothing else may access
+// them (PTX ISA, "wgmma.wait_group"), not even read them, although A itself may be used: the fence
+// gives the product registers of its own, and they become operands of the await.
 
 #include "pass/crew.h"
 #include "pass/lower/lower.h"
@@ -173,6 +174,30 @@ static struct tir_value *descriptor_at(struct gemm *g, const struct operand *o, 
                          tir_const_int(lo->f, lo->i64, byte_at(o, r, k) / CHUNK));
 }
 
+// The registers behind an await, or a fence, that they go through. One operation takes as many as
+// it can; the others follow in operations of their own, which are over at once.
+static struct tir_value **tie_registers(struct lower *lo, enum tir_op op,
+                                        struct tir_value *const *registers, uint32_t count,
+                                        int64_t groups)
+{
+    struct tir_value **given = tir_lower_new_registers(lo, count);
+    const struct tir_type **types =
+        arena_array(lo->cx->scratch, const struct tir_type *, TIR_TIED_REGISTERS);
+    uint32_t at = 0, n;
+    do {
+        n = TIR_MIN(count - at, TIR_TIED_REGISTERS);
+        for (uint32_t i = 0; i < n; i++)
+            types[i] = registers[at + i]->type;
+        struct tir_inst *inst = tir_build(&lo->b, op, registers + at, n, types, n, 0);
+        if (op == TIR_OP_AWAIT)
+            tir_set_int(lo->f, inst, TIR_ATTR_groups, groups);
+        if (n)
+            memcpy(given + at, inst->results, n * sizeof(*given));
+        at += n;
+    } while (at < count);
+    return given;
+}
+
 // A in registers.
 
 // The registers of A as wgmma reads them: one for two rows, 8 apart, and two chunks of columns, of
@@ -200,8 +225,7 @@ static bool pack_a(struct gemm *g)
         g->packed[i] =
             tir_build1(&lo->b, parts > 1 ? TIR_OP_PACK : TIR_OP_BITCAST, lo->i32, values, parts);
     }
-    struct tir_inst *fence = tir_build(&lo->b, TIR_OP_FENCE, NULL, 0, NULL, 0, 0);
-    tir_set_word(lo->f, fence, TIR_ATTR_of, TIR_WORD_of_wgmma);
+    g->packed = tie_registers(lo, TIR_OP_WGMMA_FENCE, g->packed, 4 * blocks * g->steps, 0);
     return true;
 }
 
@@ -453,28 +477,6 @@ bool tir_lower_leaves_in_flight(struct lower *lo, const struct tir_inst *yield)
     return false;
 }
 
-// One operation waits for as many registers as it takes; the others follow in waits of their own,
-// which are over at once.
-static struct tir_value **await_registers(struct lower *lo, struct tir_value *const *registers,
-                                          uint32_t count, int64_t groups)
-{
-    struct tir_value **given = tir_lower_new_registers(lo, count);
-    const struct tir_type **types =
-        arena_array(lo->cx->scratch, const struct tir_type *, TIR_AWAIT_REGISTERS);
-    uint32_t at = 0, n;
-    do {
-        n = TIR_MIN(count - at, TIR_AWAIT_REGISTERS);
-        for (uint32_t i = 0; i < n; i++)
-            types[i] = registers[at + i]->type;
-        struct tir_inst *await = tir_build(&lo->b, TIR_OP_AWAIT, registers + at, n, types, n, 0);
-        tir_set_int(lo->f, await, TIR_ATTR_groups, groups);
-        if (n)
-            memcpy(given + at, await->results, n * sizeof(*given));
-        at += n;
-    } while (at < count);
-    return given;
-}
-
 // Sums have 32 bits, or two of them have. What is narrower is an operand, of which the product
 // reads a packed copy: it may be used at any time.
 static bool is_awaited(const struct tir_value *v)
@@ -496,8 +498,8 @@ void tir_lower_await(struct lower *lo, struct tir_inst *inst)
         for (uint32_t r = 0; a && r < a->count; r++)
             vec_push(lo->cx->scratch, &operands, a->at[r]);
     }
-    struct tir_value **given =
-        await_registers(lo, operands.at, operands.len, tir_attr_int(inst, TIR_ATTR_groups, 0));
+    struct tir_value **given = tie_registers(lo, TIR_OP_AWAIT, operands.at, operands.len,
+                                             tir_attr_int(inst, TIR_ATTR_groups, 0));
     for (uint32_t i = 0; i < inst->result_count; i++) {
         struct tir_value *v = inst->results[i], *from = inst->operands[i];
         uint32_t count = tir_lower_register_count(v->type);

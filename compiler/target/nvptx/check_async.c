@@ -28,6 +28,7 @@ struct need {
 static const struct need needs[] = {
     {TIR_OP_WGMMA, TIR_ARCH_WGMMA, "the target has no products on warpgroups"},
     {TIR_OP_AWAIT, TIR_ARCH_WGMMA, "the target has no products on warpgroups"},
+    {TIR_OP_WGMMA_FENCE, TIR_ARCH_WGMMA, "the target has no products on warpgroups"},
     {TIR_OP_SETMAXNREG, TIR_ARCH_WGMMA | TIR_ARCH_TCGEN05, "the target cannot move registers"},
     {TIR_OP_TMA_LOAD, TIR_ARCH_TMA, "the target has no tensor copies"},
     {TIR_OP_TMA_STORE, TIR_ARCH_TMA, "the target has no tensor copies"},
@@ -286,12 +287,12 @@ static const char *check_wgmma(const struct query *q)
     return NULL;
 }
 
-static_assert(TIR_AWAIT_REGISTERS <= TIR_ASM_INPUTS, "an await is inline PTX");
+static_assert(TIR_TIED_REGISTERS <= TIR_ASM_INPUTS, "both are inline PTX");
 
-static const char *check_await(const struct tir_inst *inst)
+// An await, or a fence of registers.
+static const char *check_tied(const struct tir_inst *inst)
 {
-    if (inst->operand_count > TIR_AWAIT_REGISTERS ||
-        !are_words(inst->operands, inst->operand_count))
+    if (inst->operand_count > TIR_TIED_REGISTERS || !are_words(inst->operands, inst->operand_count))
         return "it takes at most 256 registers of 32 bits";
     return has_int(inst, TIR_ATTR_groups, 0, 7) ? NULL : "at most 7 groups can be in flight";
 }
@@ -339,7 +340,8 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_arc
     case TIR_OP_WGMMA:
         return check_wgmma(&q);
     case TIR_OP_AWAIT:
-        return check_await(inst);
+    case TIR_OP_WGMMA_FENCE:
+        return check_tied(inst);
     case TIR_OP_STMATRIX:
         return check_stmatrix(inst);
     case TIR_OP_ADDRESS:

@@ -8,7 +8,8 @@
 // it. A in registers is an input of the wait, too.
 //
 // An accumulator that is still needed afterwards is copied to registers that the product may write.
-// The copy must stand in front of a fence, so these accumulators are tied through one too.
+// The copy must stand in front of a fence, so these accumulators are tied through one too. A in
+// registers always is: LLVM knows of other values which of them lie in those registers.
 
 #include "target/nvptx/emit.h"
 
@@ -198,16 +199,33 @@ static bool is_inside(const struct tir_block *block, const struct tir_inst *oute
     return block->owner;
 }
 
-// Does the register live on behind the product, or in the next round of the loop around it?
+// May the register live on behind the product, or in the next round of the loop around it? LLVM may
+// have one for what are several values here, if something else than products and loops made them.
 static bool is_kept(const struct emit *e, const struct tir_inst *product, const struct tir_value *v)
 {
     if (v->kind == TIR_VALUE_CONST || e->uses[v->id] > 1)
+        return true;
+    if (v->def && v->def->op != TIR_OP_WGMMA && v->def->op != TIR_OP_AWAIT && !v->def->region_count)
         return true;
     const struct tir_inst *loop = loop_around(product->block);
     return loop && !is_inside(v->def ? v->def->block : v->block, loop);
 }
 
-// Copies those of the accumulators that are still needed, and fences the copies.
+// Gives the values as registers that they are moved to in front of a fence, where others need them.
+static void fence_registers(struct emit *e, struct tir_value *const *of, uint32_t count, V *values)
+{
+    struct tir_text constraints;
+    tir_text_init(&constraints, e->arena, 0);
+    LLVMTypeRef type = add_outputs(e, &constraints, of, count);
+    add_ties(&constraints, count);
+    tir_text_add(&constraints, STR("~{memory}"));
+    V v = tir_llvm_asm(e->ll, type, STR("wgmma.fence.sync.aligned;"), tir_text_str(&constraints),
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, values, count);
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = output_of(e, v, count, i);
+}
+
+// Copies those of the accumulators that are still needed.
 static void fence_copies(struct emit *e, const struct product *p, V *sums)
 {
     struct tir_value **of = arena_array(e->arena, struct tir_value *, p->kept + 1);
@@ -221,15 +239,9 @@ static void fence_copies(struct emit *e, const struct product *p, V *sums)
         }
     if (!count)
         return;
-    struct tir_text constraints;
-    tir_text_init(&constraints, e->arena, 0);
-    LLVMTypeRef type = add_outputs(e, &constraints, of, count);
-    add_ties(&constraints, count);
-    tir_text_add(&constraints, STR("~{memory}"));
-    V v = tir_llvm_asm(e->ll, type, STR("wgmma.fence.sync.aligned;"), tir_text_str(&constraints),
-                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, count);
+    fence_registers(e, of, count, args);
     for (uint32_t i = 0; i < count; i++)
-        sums[at[i]] = output_of(e, v, count, i);
+        sums[at[i]] = args[i];
 }
 
 static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
@@ -304,23 +316,30 @@ void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
             values[i] = output_of(e, v, tied, at++);
 }
 
-static void emit_await(struct emit *e, const struct tir_inst *inst)
+static void emit_tied(struct emit *e, const struct tir_inst *inst)
 {
     V *values = arena_array(e->arena, V, inst->operand_count + 1);
     for (uint32_t i = 0; i < inst->operand_count; i++)
         values[i] = tir_emit_value(e, inst->operands[i]);
-    tir_emit_await(e, inst, values);
+    if (inst->op == TIR_OP_AWAIT)
+        tir_emit_await(e, inst, values);
+    else
+        fence_registers(e, inst->operands, inst->operand_count, values);
     for (uint32_t i = 0; i < inst->operand_count; i++)
         tir_emit_set(e, inst->results[i], values[i]);
 }
 
 bool tir_emit_wgmma(struct emit *e, const struct tir_inst *inst)
 {
-    if (inst->op != TIR_OP_WGMMA && inst->op != TIR_OP_AWAIT)
-        return false;
-    if (inst->op == TIR_OP_WGMMA)
+    switch (inst->op) {
+    case TIR_OP_WGMMA:
         emit_wgmma(e, inst);
-    else
-        emit_await(e, inst);
-    return true;
+        return true;
+    case TIR_OP_AWAIT:
+    case TIR_OP_WGMMA_FENCE:
+        emit_tied(e, inst);
+        return true;
+    default:
+        return false;
+    }
 }
