@@ -149,6 +149,7 @@ static void start_in_cta(struct sync_run *r, const struct sync_who *who,
         tir_sync_mbarriers(r, who->agent, inst, inst->operands[TIR_COPY_MBAR], cta, &count);
     if (!m || !tir_sync_is_ready(r, who, m, inst))
         return;
+    tir_sync_note_early(r, who, m, inst);
     struct sync_buffer there = *to;
     there.cta = cta < r->p->ctas ? cta : to->cta;
     tir_sync_access(r, who, &there, grouped(inst, SYNC_WRITE, m->strand, m->completed, true));

@@ -4,8 +4,8 @@
 // A copy's bytes arrive as soon as it is issued, since only the order that clocks give counts. A
 // phase that could complete again before somebody who waits for it has seen it is an error of its
 // own: after it, what is enabled stays enabled, and one schedule stands for all. So is whoever
-// comes to a named barrier and does not know that its phase before is complete: he may be counted
-// there.
+// comes to a named barrier, or to an mbarrier that somebody waits for, and does not know that its
+// phase before is complete: he may be counted there.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -113,12 +113,56 @@ void tir_sync_complete(struct sync_run *r, struct sync_mbarrier *m, const struct
     m->pending = m->count;
 }
 
+// Whether the phase before is known to be complete: by a wait that has seen it, or as all its
+// arrivals are known.
+static bool knows_phase(const struct sync_run *r, const struct sync_who *who,
+                        const struct sync_mbarrier *m)
+{
+    const struct sync_thread *t = &who->agent->threads[who->thread];
+    bool arrivals = !m->copy; // bytes come when they do
+    if (t->clock.known[m->strand] >= m->completed)
+        return true;
+    for (uint32_t i = 0; i < r->agent_count; i++) {
+        const struct sync_agent *a = &r->agents[i];
+        uint32_t known = t->clock.known[a->events];
+        if (m->seen[i].by && m->seen[i].phase + 1 == m->completed && known >= m->seen[i].at)
+            return true;
+        if (a == who->agent && a->warps > 1) // of another one of its warps
+            known = t->peers.known[a->events];
+        arrivals &= known >= m->done.known[a->events];
+    }
+    return arrivals;
+}
+
+static void fail_early(struct sync_run *r, const struct sync_mbarrier *m,
+                       const struct tir_inst *wait)
+{
+    tir_sync_fail(r, TIR_E_SYNC_BARRIER, m->early, wait, "this waits for the mbarrier",
+                  "this may come to the mbarrier before its phase is complete, and be counted "
+                  "there: nothing tells it that the phase is over");
+}
+
+// Who comes to an mbarrier must be counted in one phase, whatever the schedule. It matters if
+// somebody has waited for the phase before, or waits from now on; what else is wrong then says
+// more.
+void tir_sync_note_early(struct sync_run *r, const struct sync_who *who, struct sync_mbarrier *m,
+                         const struct tir_inst *inst)
+{
+    if (m->early || knows_phase(r, who, m))
+        return;
+    m->early = inst;
+    for (uint32_t i = 0; i < r->agent_count; i++)
+        if (m->seen[i].by && m->seen[i].phase + 1 == m->completed)
+            m->early_for = m->seen[i].by;
+}
+
 static void arrive_at(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                       struct sync_mbarrier *m, bool remote, int64_t threads)
 {
     int64_t bytes = tir_attr_int(inst, TIR_ATTR_bytes, 0);
     if (!tir_sync_is_ready(r, who, m, inst))
         return;
+    tir_sync_note_early(r, who, m, inst);
     m->pending -= threads * tir_attr_int(inst, TIR_ATTR_count, 1);
     m->bytes += threads * bytes;
     if (m->pending < 0) {
@@ -161,6 +205,7 @@ static void arrive(struct sync_run *r, const struct sync_who *who, const struct 
                       m < r->mbarriers + who->agent->cta * r->p->mbarrier_count ||
                           m >= r->mbarriers + (who->agent->cta + 1) * r->p->mbarrier_count,
                       who->lanes * who->agent->warps);
+        tir_sync_pass(who->agent);
         return;
     }
     struct sync_value cta = tir_sync_value(r, who->agent, inst->operands[TIR_ARRIVE_CTA]);
@@ -175,6 +220,7 @@ static void arrive(struct sync_run *r, const struct sync_who *who, const struct 
         if (m && threads)
             arrive_at(r, who, inst, m, c != who->agent->cta, threads);
     }
+    tir_sync_pass(who->agent);
 }
 
 static bool wait(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
@@ -199,6 +245,8 @@ static bool wait(struct sync_run *r, const struct sync_who *who, const struct ti
     }
     if (((m->completed + 1) & 1) != (wanted & 1))
         return false;
+    if (m->early)
+        fail_early(r, m, inst);
     tir_sync_acquire(r, who, &m->done);
     // Of a new mbarrier it is the phase before the first, which is complete from the start.
     m->seen[a->id] = (struct sync_seen){inst, m->completed - 1, a->all.known[a->events]};
@@ -268,6 +316,7 @@ static void come_to(struct sync_run *r, const struct sync_who *who, const struct
         n->arriving.known[a->events] = a->all.known[a->events];
     else
         tir_sync_release(r, who, &n->arriving);
+    tir_sync_pass(a);
     if (n->arrived == expected)
         complete_named(r, n);
 }
@@ -408,6 +457,10 @@ static void check_mbarrier(struct sync_run *r, const struct sync_mbarrier *m,
                       m->bytes > 0 ? "the copies bring %lld bytes less than is announced"
                                    : "the copies bring %lld bytes more than is announced",
                       (long long)(m->bytes > 0 ? m->bytes : -m->bytes));
+        return;
+    }
+    if (m->early_for) {
+        fail_early(r, m, m->early_for);
         return;
     }
     if (m->copy && end->known[m->strand] < m->copy_phase) {

@@ -131,7 +131,6 @@ void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct syn
         }
         step(a, t);
     }
-    tir_sync_pass(a);
 }
 
 void tir_sync_warp(struct sync_run *r, struct sync_agent *a)

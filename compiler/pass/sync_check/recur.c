@@ -91,31 +91,34 @@ static uint64_t of_agent(const struct sync_run *r, const struct sync_agent *a, u
     return h;
 }
 
+static uint64_t of_clock(uint64_t h, const struct sync_clock *c, uint16_t strand, uint32_t at)
+{
+    return mix(h, (uint64_t)(c->known[strand] >= at) | (uint64_t)(c->fenced[strand] >= at) << 1);
+}
+
 // Which of the clocks know event `at` of a strand.
 static uint64_t of_event(const struct sync_run *r, uint16_t strand, uint32_t at, uint64_t h)
 {
     for (uint32_t i = 0; i < r->agent_count; i++) {
         const struct sync_agent *a = &r->agents[i];
-        h = h << 1 ^ (a->all.known[strand] >= at) ^ (uint64_t)(a->all.fenced[strand] >= at) << 32;
-        for (uint32_t t = 0; t < a->thread_count; t++) {
-            const struct sync_clock *c = &a->threads[t].clock;
-            h = h << 1 ^ (c->known[strand] >= at) ^ (uint64_t)(c->fenced[strand] >= at) << 32;
-        }
+        h = of_clock(h, &a->all, strand, at);
+        for (uint32_t t = 0; t < a->thread_count; t++)
+            h = of_clock(h, &a->threads[t].clock, strand, at);
+        for (uint32_t t = 0; a->warps > 1 && t < a->thread_count; t++)
+            h = of_clock(h, &a->threads[t].peers, strand, at);
+        if (a->warps > 1)
+            h = of_clock(h, &a->all_peers, strand, at);
         h = mix(h, i);
     }
     for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++) {
         const struct sync_mbarrier *m = &r->mbarriers[i];
-        h = mix(h, (uint64_t)(m->arriving.known[strand] >= at) |
-                       (uint64_t)(m->arriving.fenced[strand] >= at) << 1 |
-                       (uint64_t)(m->done.known[strand] >= at) << 2 |
-                       (uint64_t)(m->done.fenced[strand] >= at) << 3);
+        h = of_clock(of_clock(h, &m->arriving, strand, at), &m->done, strand, at);
     }
     for (uint32_t c = 0; c < r->p->ctas; c++)
         for (uint32_t i = 0; i <= SYNC_BARRIERS; i++) {
             const struct sync_named *n = r->named[c][i];
             if (n)
-                h = mix(h, (uint64_t)(n->arriving.known[strand] >= at) |
-                               (uint64_t)(n->arriving.fenced[strand] >= at) << 1);
+                h = of_clock(of_clock(h, &n->arriving, strand, at), &n->done, strand, at);
         }
     return h;
 }
@@ -125,10 +128,16 @@ static uint64_t of_barriers(const struct sync_run *r, uint64_t h)
     for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++) {
         const struct sync_mbarrier *m = &r->mbarriers[i];
         h = mix(mix(mix(h, (uint64_t)m->pending), (uint64_t)m->bytes), m->completed & 1);
-        for (uint32_t k = 0; k < r->agent_count; k++)
+        h = of_event(r, m->strand, m->completed,
+                     mix(h, (m->early != NULL) + (m->early_for != NULL)));
+        for (uint32_t k = 0; k < r->agent_count; k++) {
+            uint16_t events = r->agents[k].events;
             if (m->seen[k].by) // a phase behind is all that it is asked for
-                h = of_event(r, r->agents[k].events, m->seen[k].at,
+                h = of_event(r, events, m->seen[k].at,
                              mix(h, TIR_MIN(m->completed - m->seen[k].phase, 3)));
+            if (!m->copy && m->completed)
+                h = of_event(r, events, m->done.known[events], h);
+        }
     }
     for (uint32_t c = 0; c < r->p->ctas; c++)
         for (uint32_t i = 0; i <= SYNC_BARRIERS; i++)

@@ -237,9 +237,11 @@ struct sync_mbarrier {
     uint32_t completed;                            // phases
     const struct tir_inst *arrive, *expect, *copy; // the last ones
     struct sync_clock arriving, done;
-    uint32_t copy_phase;      // that the last copy belongs to
-    struct sync_seen *seen;   // by agent
-    struct sync_seen *remote; // arrivals from other CTAs, by agent
+    uint32_t copy_phase;              // that the last copy belongs to
+    const struct tir_inst *early;     // may be counted in the phase before; NULL: nothing may
+    const struct tir_inst *early_for; // a wait that has seen that one; or NULL
+    struct sync_seen *seen;           // by agent
+    struct sync_seen *remote;         // arrivals from other CTAs, by agent
 };
 
 struct sync_named { // a named barrier, the CTA's, or the cluster's
@@ -586,6 +588,9 @@ struct sync_mbarrier *tir_sync_mbarriers(struct sync_run *r, const struct sync_a
                                          uint32_t cta, int64_t *count);
 bool tir_sync_is_ready(struct sync_run *r, const struct sync_who *who,
                        const struct sync_mbarrier *m, const struct tir_inst *inst);
+// Notes what may be counted in the phase before the one that it is meant for.
+void tir_sync_note_early(struct sync_run *r, const struct sync_who *who, struct sync_mbarrier *m,
+                         const struct tir_inst *inst);
 void tir_sync_complete(struct sync_run *r, struct sync_mbarrier *m, const struct tir_inst *by);
 void tir_sync_exit(struct sync_run *r, const struct sync_agent *a); // the cluster waits no more
 void tir_sync_check_end(struct sync_run *r);                        // when all agents have ended
