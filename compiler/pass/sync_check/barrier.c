@@ -178,6 +178,7 @@ static void arrive_at(struct sync_run *r, const struct sync_who *who, const stru
         m->remote[who->agent->id] =
             (struct sync_seen){.by = inst, .at = who->agent->all.known[who->agent->events]};
     tir_sync_release(r, who, &m->arriving);
+    tir_sync_release_shares(r, who, m);
     tir_sync_complete(r, m, inst);
 }
 

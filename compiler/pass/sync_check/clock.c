@@ -3,8 +3,9 @@
 //
 // A release by all lanes of a warp hands on what each of them did; a release by one lane only what
 // that lane did and what all lanes knew when they last met. Some lanes do as all do: each of them
-// knows what it did itself, and nothing of the others until they meet. Waits and finished products
-// are events of the warp as a whole, so any lane's release hands them on.
+// knows what it did itself, and nothing of the others until they meet. What lanes did together an
+// mbarrier knows once each of them has told it, if need be one after the other. Waits and finished
+// products are events of the warp as a whole, so any lane's release hands them on.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -130,6 +131,63 @@ void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct syn
             join_own(into, a, t);
         }
         step(a, t);
+    }
+}
+
+static bool has_lane(const uint32_t *mask, uint32_t i)
+{
+    return !mask || mask[i / SYNC_LANES] >> i % SYNC_LANES & 1;
+}
+
+static struct sync_share *share_of(struct sync_run *r, struct sync_mbarrier *m,
+                                   const struct sync_agent *a, uint16_t data)
+{
+    vec_foreach(struct sync_share, it, &m->shares)
+        if (it->agent == a && it->data == data)
+            return it;
+    uint32_t count = a->warps * SYNC_LANES;
+    struct sync_share new = {a, data, arena_array(r->arena, uint32_t, count),
+                             arena_array(r->arena, uint32_t, count)};
+    vec_push(r->arena, &m->shares, new);
+    return &m->shares.at[m->shares.len - 1];
+}
+
+// Of what a thread did the mbarrier knows as much as the one of its lanes that has told least.
+static void release_share(struct sync_run *r, const struct sync_who *who, uint32_t thread,
+                          struct sync_mbarrier *m)
+{
+    struct sync_agent *a = who->agent;
+    const struct sync_thread *t = &a->threads[thread];
+    struct sync_share *share = share_of(r, m, a, t->data);
+    uint32_t known = UINT32_MAX, fenced = UINT32_MAX;
+    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++) {
+        if (!has_lane(t->mask, i))
+            continue;
+        if (has_lane(who->mask, i)) {
+            share->known[i] = a->all.known[t->data];
+            share->fenced[i] = a->all.fenced[t->data];
+        }
+        known = TIR_MIN(known, share->known[i]);
+        fenced = TIR_MIN(fenced, share->fenced[i]);
+    }
+    m->arriving.known[t->data] = TIR_MAX(m->arriving.known[t->data], known);
+    m->arriving.fenced[t->data] = TIR_MAX(m->arriving.fenced[t->data], fenced);
+    step(a, thread);
+    r->p->work += a->warps;
+}
+
+void tir_sync_release_shares(struct sync_run *r, const struct sync_who *who,
+                             struct sync_mbarrier *m)
+{
+    const struct sync_agent *a = who->agent;
+    for (uint32_t t = 0; t < a->thread_count && !a->threads[who->thread].elected; t++) {
+        const struct sync_thread *other = &a->threads[t];
+        bool any = false;
+        for (uint32_t w = 0; w < a->warps; w++)
+            any |= (other->mask ? other->mask[w] : UINT32_MAX) &
+                   (who->mask ? who->mask[w] : UINT32_MAX);
+        if (any && !other->elected && !is_within(a, t, who->thread))
+            release_share(r, who, t, m);
     }
 }
 

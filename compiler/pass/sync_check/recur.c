@@ -96,6 +96,13 @@ static uint64_t of_clock(uint64_t h, const struct sync_clock *c, uint16_t strand
     return mix(h, (uint64_t)(c->known[strand] >= at) | (uint64_t)(c->fenced[strand] >= at) << 1);
 }
 
+static uint64_t of_share(uint64_t h, const struct sync_share *share, uint32_t at)
+{
+    for (uint32_t i = 0; i < share->agent->warps * SYNC_LANES; i++)
+        h = mix(h, (uint64_t)(share->known[i] >= at) | (uint64_t)(share->fenced[i] >= at) << 1);
+    return h;
+}
+
 // Which of the clocks know event `at` of a strand.
 static uint64_t of_event(const struct sync_run *r, uint16_t strand, uint32_t at, uint64_t h)
 {
@@ -113,6 +120,8 @@ static uint64_t of_event(const struct sync_run *r, uint16_t strand, uint32_t at,
     for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++) {
         const struct sync_mbarrier *m = &r->mbarriers[i];
         h = of_clock(of_clock(h, &m->arriving, strand, at), &m->done, strand, at);
+        vec_foreach(const struct sync_share, share, &m->shares)
+            h = share->data == strand ? of_share(h, share, at) : h;
     }
     for (uint32_t c = 0; c < r->p->ctas; c++)
         for (uint32_t i = 0; i <= SYNC_BARRIERS; i++) {

@@ -227,6 +227,12 @@ struct sync_seen { // a wait that has seen a phase
     uint32_t phase, at;
 };
 
+struct sync_share { // what the lanes of a thread have told an mbarrier of its data, each for itself
+    const struct sync_agent *agent;
+    uint16_t data;
+    uint32_t *known, *fenced; // as of a clock, by lane of the agent's warps
+};
+
 struct sync_mbarrier {
     const struct tir_inst *init; // NULL: not prepared
     bool init_fenced;
@@ -237,6 +243,7 @@ struct sync_mbarrier {
     uint32_t completed;                            // phases
     const struct tir_inst *arrive, *expect, *copy; // the last ones
     struct sync_clock arriving, done;
+    VEC(struct sync_share) shares;    // that `arriving` has once all lanes have come
     uint32_t copy_phase;              // that the last copy belongs to
     const struct tir_inst *early;     // may be counted in the phase before; NULL: nothing may
     const struct tir_inst *early_for; // a wait that has seen that one; or NULL
@@ -542,6 +549,9 @@ void tir_sync_join(const struct sync_run *r, struct sync_clock *into,
 void tir_sync_acquire(const struct sync_run *r, const struct sync_who *who,
                       const struct sync_clock *from);
 void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct sync_clock *into);
+// Some lanes of other threads tell an mbarrier what they did.
+void tir_sync_release_shares(struct sync_run *r, const struct sync_who *who,
+                             struct sync_mbarrier *m);
 void tir_sync_warp(struct sync_run *r, struct sync_agent *a); // the lanes meet
 void tir_sync_fence(const struct sync_run *r, const struct sync_who *who);
 // The thread that stands for some lanes of the agent's warps.
