@@ -170,13 +170,16 @@ static void take(const struct sync_ask *a, const int64_t *numbers, struct sync_s
             out->waves = TIR_MAX(out->waves, numbers[a->rounds[inst->id].unknown] + 2);
 }
 
-enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
-                              struct sync_setting *setting)
+static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
+                            struct sync_setting *setting, bool loose)
 {
     struct tir_arena *arena = p->cx->scratch;
     struct tir_arena_mark mark = tir_arena_mark(arena);
-    struct sync_ask a = {
-        .p = p, .arena = arena, .q = arena_new(arena, struct sync_problem), .wanted = setting};
+    struct sync_ask a = {.p = p,
+                         .arena = arena,
+                         .q = arena_new(arena, struct sync_problem),
+                         .wanted = setting,
+                         .loose = loose};
     bool never = true;
     enum sync_answer answer = SYNC_UNSOLVED;
     uint32_t most = count ? TRIES : TRIES_OF_CONDITIONS;
@@ -201,4 +204,19 @@ enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *go
     }
     tir_arena_release(arena, mark);
     return answer;
+}
+
+enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
+                              struct sync_setting *setting)
+{
+    return ask(p, goals, count, setting, false);
+}
+
+bool tir_sync_is_never(struct sync_program *p, const struct sync_goal *goal,
+                       const struct sync_setting *near)
+{
+    struct sync_setting setting = *near; // loosely a solution is none
+    setting.args = tir_arena_copy(p->cx->scratch, near->args,
+                                  (p->f->body->arg_count + 1) * sizeof *near->args);
+    return ask(p, goal, 1, &setting, true) == SYNC_NEVER;
 }

@@ -40,6 +40,7 @@ struct sync_ask {
     uint8_t pick[SYNC_PICKS], picks[SYNC_PICKS];
     uint32_t pick_count, pick_at;
     bool partial; // not all there is to pick from is
+    bool loose;   // of products only what divides them is known: what has no solution never happens
 };
 
 // The value, as it is where it is used.

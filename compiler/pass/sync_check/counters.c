@@ -6,11 +6,13 @@
 // that is only compared with what does not change in the loop (k + 256 < K: is there a slot to
 // fill?) is not: what it says changes once, a fixed number of rounds before the end, as in short
 // loops, or at a fixed round (k < 640), which the replay then goes beyond. Of one that chooses
-// among slots (k / 64 % 2) the remainder is part of the state.
+// among slots (k / 64 % 2), or rounds (k % 1024 != 77), the remainder is part of the state, and the
+// replay goes on until it comes back.
 
+#include "ir/range.h"
 #include "pass/sync_check/sync_check.h"
 
-enum { MOST_ROUNDS = 4096, MOST_PERIOD = 1 << 20 };
+enum { MOST_ROUNDS = 4096, MOST_PERIOD = 1 << 20, MOST_CYCLE = 1024 };
 
 struct family { // the values that follow a loop's counter, up or down
     struct sync_program *p;
@@ -44,6 +46,8 @@ static bool is_monotone(const struct tir_inst *inst)
         return tir_type_is_scalar(inst->results[0]->type) &&
                tir_elem_is_int(inst->results[0]->type->elem);
     case TIR_OP_DIV:
+    case TIR_OP_SHL:
+    case TIR_OP_SHR:
         return inst->operands[1]->kind == TIR_VALUE_CONST;
     default:
         return false;
@@ -160,6 +164,12 @@ static bool is_seed(const struct family *f, const struct tir_value *v)
     return false;
 }
 
+// What it goes by in each round.
+static const struct tir_value *step_by(const struct family *f)
+{
+    return f->carried < 0 ? f->loop->operands[TIR_FOR_STEP] : step_of(f)->operands[1];
+}
+
 // What it begins with and goes by. False: that depends on arguments, or it goes by no steps.
 static bool course_of(const struct family *f, int64_t *begin, int64_t *by)
 {
@@ -226,6 +236,14 @@ static bool note_threshold(const struct family *f, const struct tir_inst *cmp)
     return true;
 }
 
+// The least common multiple, of which 0 is taken as 1; 0: it is too large.
+static int64_t common(int64_t x, int64_t y, int64_t most)
+{
+    x = TIR_MAX(x, 1);
+    x = x / (int64_t)tir_gcd((uint64_t)x, (uint64_t)y) * y;
+    return x <= most ? x : 0;
+}
+
 // The one of the family that inst takes.
 static const struct tir_value *member_of(const struct family *f, const struct tir_inst *inst)
 {
@@ -236,33 +254,62 @@ static const struct tir_value *member_of(const struct family *f, const struct ti
     return NULL;
 }
 
-// x % m, where x is the counter, or comes from it by sums with, products with and quotients by
-// constants that are not negative: the counter goes by m times the quotients' divisors.
+// The operation, with shifts and masks as what they do to numbers that are not negative; *by: its
+// second operand, if that is a constant, or else -1.
+static enum tir_op plain_op(const struct tir_inst *inst, int64_t *by)
+{
+    if (inst->operand_count < 2 || !tir_is_const_int(inst->operands[1], by)) {
+        *by = -1;
+        return inst->op;
+    }
+    bool shifts = inst->op == TIR_OP_SHL || inst->op == TIR_OP_SHR;
+    if (inst->op == TIR_OP_AND && *by > 0 && *by < MOST_PERIOD && !(*by & (*by + 1))) {
+        *by += 1;
+        return TIR_OP_REM;
+    }
+    if (!shifts || *by < 0 || INT64_C(1) << TIR_MIN(*by, 62) > MOST_PERIOD)
+        return inst->op;
+    *by = INT64_C(1) << *by;
+    return inst->op == TIR_OP_SHL ? TIR_OP_MUL : TIR_OP_DIV;
+}
+
+// Does the counter go by sums, and may it pass zero only where arguments decide?
+static bool keeps_sign(const struct family *f)
+{
+    int64_t begin = 0, step = 0;
+    const struct tir_inst *next = f->carried < 0 ? NULL : step_of(f);
+    if (next && next->op != TIR_OP_ADD && next->op != TIR_OP_SUB)
+        return false;
+    bool known = course_of(f, &begin, &step);
+    return !known || (begin >= 0 && step >= 0);
+}
+
+// x % m, where x is the counter, or comes from it by sums with and products with what stays the
+// same and by quotients by constants: the counter goes by m times the quotients' divisors. What is
+// added or taken away may not make it pass zero in a fixed round, where remainders change.
 static bool note_remainder(struct family *f, const struct tir_inst *inst)
 {
-    int64_t period, by, begin, step;
+    int64_t period, by;
     const struct tir_value *v = inst->operands[0];
-    if (inst->op != TIR_OP_REM || v != member_of(f, inst) ||
-        !tir_is_const_int(inst->operands[1], &period) || period <= 0 ||
-        !course_of(f, &begin, &step) || begin < 0 || step < 0)
+    if (plain_op(inst, &period) != TIR_OP_REM || period <= 0 || v != member_of(f, inst) ||
+        !keeps_sign(f))
         return false;
     for (; !is_seed(f, v); v = member_of(f, v->def)) {
         const struct tir_inst *def = v->def;
-        if (def->op == TIR_OP_CAST)
-            continue;
+        enum tir_op op = plain_op(def, &by);
         bool first = def->operands[0] == member_of(f, def);
-        if (!tir_is_const_int(def->operands[first], &by) || by < 0)
-            return false;
-        if (def->op == TIR_OP_DIV && first && by > 0 && by < MOST_PERIOD)
+        int64_t other = 0;
+        tir_is_const_int(def->operands[first && def->operand_count > 1], &other);
+        if (op == TIR_OP_DIV && first && by > 0 && by < MOST_PERIOD)
             period *= by;
-        else if (def->op != TIR_OP_ADD && def->op != TIR_OP_MUL)
+        else if (other < 0 || (op == TIR_OP_SUB && other > 0) ||
+                 (op != TIR_OP_CAST && op != TIR_OP_ADD && op != TIR_OP_SUB && op != TIR_OP_MUL))
             return false;
         if (period > MOST_PERIOD)
             return false;
     }
-    int64_t known = TIR_MAX(f->period, 1);
-    f->period = known / (int64_t)tir_gcd((uint64_t)known, (uint64_t)period) * period;
-    return f->period <= MOST_PERIOD;
+    f->period = common(f->period, period, MOST_PERIOD);
+    return f->period;
 }
 
 static bool only_compared(struct family *f)
@@ -292,7 +339,8 @@ static bool only_compared(struct family *f)
     return true;
 }
 
-static void find_family(struct sync_program *p, const struct tir_inst *loop, int64_t carried)
+static void find_family(struct sync_program *p, const struct tir_ranges *ranges,
+                        const struct tir_inst *loop, int64_t carried)
 {
     struct family f = {.p = p,
                        .loop = loop,
@@ -309,18 +357,24 @@ static void find_family(struct sync_program *p, const struct tir_inst *loop, int
         p->counters.words[i] |= f.has.words[i];
     for (uint32_t i = 0; i < loop->region_count; i++)
         p->periods[loop->regions[i]->args[index]->id] = f.period;
+    if (f.period) // in rounds
+        f.period /= (int64_t)tir_gcd((uint64_t)f.period, tir_range_divisor(ranges, step_by(&f)));
+    if (f.period && p->cycle)
+        p->cycle = common(p->cycle, f.period, MOST_CYCLE);
 }
 
 void tir_sync_find_counters(struct sync_program *p)
 {
     p->counters = bitset_new(p->cx->scratch, p->f->value_count);
+    const struct tir_ranges *ranges = tir_ranges_new(p->cx->scratch, p->f);
+    p->cycle = 1;
     p->periods = arena_array(p->cx->scratch, int64_t, p->f->value_count);
     tir_foreach_inst(inst, p->f) {
         if (!bitset_has(&p->data_loops, inst->id))
             continue;
         if (inst->op == TIR_OP_FOR)
-            find_family(p, inst, -1);
+            find_family(p, ranges, inst, -1);
         for (uint32_t i = 0; i < inst->result_count; i++)
-            find_family(p, inst, i);
+            find_family(p, ranges, inst, i);
     }
 }

@@ -102,6 +102,15 @@ static bool may_be_negative(const struct sync_ask *a, const struct sync_linear *
     return may;
 }
 
+// What divides whatever x may be, as long as it is small.
+static int64_t divisor_of(const struct sync_ask *a, const struct sync_linear *x)
+{
+    uint64_t by = (uint64_t)(x->constant < 0 ? -x->constant : x->constant);
+    for (uint32_t i = 0; i < a->q->count; i++)
+        by = tir_gcd(by, (uint64_t)(x->by[i] < 0 ? -x->by[i] : x->by[i]));
+    return by < 1 << 20 ? TIR_MAX((int64_t)by, 1) : 1;
+}
+
 // x = by * quotient + rest
 static void divide(struct sync_ask *a, struct sync_linear x, int64_t by,
                    struct sync_linear *quotient, struct sync_linear *rest)
@@ -235,6 +244,9 @@ static struct sync_linear place_of(struct sync_ask *a, const struct tir_inst *in
 
 // Loops.
 
+static struct sync_linear product_of(struct sync_ask *a, struct sync_linear x,
+                                     struct sync_linear y);
+
 static uint32_t lead_of(const struct tir_inst *loop) // operands before those that are carried
 {
     return loop->op == TIR_OP_FOR     ? TIR_FOR_INIT
@@ -286,12 +298,13 @@ static struct sync_linear round_of(struct sync_ask *a, const struct tir_inst *lo
 }
 
 // By how much carried value i changes with each round. False: not by the same.
-static bool step_of(struct sync_ask *a, const struct tir_inst *loop, uint32_t i, int64_t *step)
+static bool step_of(struct sync_ask *a, const struct tir_inst *loop, uint32_t i,
+                    struct sync_linear *step)
 {
     const struct tir_block *body = loop->regions[loop->op == TIR_OP_WHILE];
     const struct tir_value *arg = body->args[skip_of(loop) + i],
                            *next = tir_yield_of(body)->operands[i], *by;
-    *step = 0;
+    *step = constant(0);
     if (next == arg)
         return true;
     if (!next->def || (next->def->op != TIR_OP_ADD && next->def->op != TIR_OP_SUB))
@@ -300,8 +313,9 @@ static bool step_of(struct sync_ask *a, const struct tir_inst *loop, uint32_t i,
     by = next->def->operands[!second];
     if (next->def->operands[second] != arg || (by->kind != TIR_VALUE_CONST && is_inside(by, loop)))
         return false;
-    *step = tir_sync_number(a, tir_sync_linear(a, by));
-    *step = next->def->op == TIR_OP_SUB ? -*step : *step;
+    *step = plus(a, constant(0), tir_sync_linear(a, by), next->def->op == TIR_OP_SUB ? -1 : 1);
+    if (!a->loose)
+        *step = constant(tir_sync_number(a, *step));
     return true;
 }
 
@@ -329,7 +343,7 @@ void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to
     bool steps = true;
     a->following = loop;
     for (uint32_t i = 0; i < count; i++) {
-        int64_t step;
+        struct sync_linear step;
         const struct tir_value *arg = body->args[skip + i];
         if (!is_integer(arg) || (which && !bitset_has(which, arg->id)))
             continue;
@@ -342,11 +356,11 @@ void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to
             if (next[i])
                 set_carried(a, loop, i, next[i]);
         for (uint32_t i = 0; i < count && round < to; i++) {
-            int64_t step = 0;
+            struct sync_linear step;
             if (!next[i])
                 continue;
             if (steps && step_of(a, loop, i, &step)) // at once
-                next[i] = kept(a, plus(a, *next[i], constant(step), to));
+                next[i] = kept(a, plus(a, *next[i], step, to));
             else
                 next[i] = kept(a, tir_sync_linear(a, tir_yield_of(body)->operands[i]));
         }
@@ -362,13 +376,14 @@ static struct sync_linear carried_of(struct sync_ask *a, const struct tir_value 
     const struct tir_inst *loop = v->block->owner;
     uint32_t i = v->index - skip_of(loop);
     struct sync_following *r = &a->rounds[loop->id];
-    int64_t step;
+    struct sync_linear step;
     if (a->carried[v->id])
         return *a->carried[v->id];
-    if (step_of(a, loop, i, &step))
-        return step ? plus(a, tir_sync_linear(a, loop->operands[lead_of(loop) + i]),
-                           round_of(a, loop), step)
-                    : tir_sync_linear(a, loop->operands[lead_of(loop) + i]);
+    if (step_of(a, loop, i, &step)) {
+        struct sync_linear begin = tir_sync_linear(a, loop->operands[lead_of(loop) + i]);
+        bool stays = is_number(a, &step) && !step.constant;
+        return stays ? begin : plus(a, begin, product_of(a, round_of(a, loop), step), 1);
+    }
     if (r->followed || loop->op == TIR_OP_TILES) // within itself
         return anything(a, v);
     r->followed = a->partial = true;
@@ -418,9 +433,11 @@ static struct sync_linear argument_of(struct sync_ask *a, const struct tir_value
         return anything(a, v);
     if (owner->op != TIR_OP_FOR || v->index)
         return carried_of(a, v);
-    int64_t step = tir_sync_number(a, tir_sync_linear(a, owner->operands[TIR_FOR_STEP]));
-    struct sync_linear at =
-        plus(a, tir_sync_linear(a, owner->operands[TIR_FOR_BEGIN]), round_of(a, owner), step);
+    struct sync_linear step = tir_sync_linear(a, owner->operands[TIR_FOR_STEP]);
+    if (!a->loose)
+        step = constant(tir_sync_number(a, step));
+    struct sync_linear at = plus(a, tir_sync_linear(a, owner->operands[TIR_FOR_BEGIN]),
+                                 product_of(a, round_of(a, owner), step), 1);
     tir_sync_at_least(a, tir_sync_linear(a, owner->operands[TIR_FOR_END]), at, 1);
     return at;
 }
@@ -470,6 +487,15 @@ static struct sync_linear extreme_of(struct sync_ask *a, struct sync_linear x, s
     return x;
 }
 
+// Anything that the divisors of two factors divide.
+static struct sync_linear multiple_of(struct sync_ask *a, struct sync_linear x,
+                                      struct sync_linear y)
+{
+    bool negative = may_be_negative(a, &x) || may_be_negative(a, &y);
+    int64_t by = divisor_of(a, &x) * divisor_of(a, &y);
+    return plus(a, constant(0), unknown(a, negative ? -SYNC_INFINITY : 0, SYNC_INFINITY, 0), by);
+}
+
 // How far apart the numbers are that x can be.
 static int64_t range_of(const struct sync_ask *a, const struct sync_linear *x)
 {
@@ -485,6 +511,8 @@ static int64_t range_of(const struct sync_ask *a, const struct sync_linear *x)
 // Of two unknown factors one is picked from, first the one that has less to pick from.
 static struct sync_linear product_of(struct sync_ask *a, struct sync_linear x, struct sync_linear y)
 {
+    if (a->loose && !is_number(a, &x) && !is_number(a, &y))
+        return multiple_of(a, x, y);
     bool second = is_number(a, &y) || (!is_number(a, &x) && (range_of(a, &y) < range_of(a, &x)));
     if (!is_number(a, &x) && !is_number(a, &y) && pick(a, 2))
         second = !second;

@@ -14,6 +14,7 @@ enum {
     MOST_LOOPS = 6,    // whose rounds are asked for together
     MOST_STEERED = 96, // replays of settings that were asked for
     STEERED_SHARE = 8, // the part of all work that one of them may take
+    CYCLE_SHARE = 2,   // and that loops may take until remainders of their counters repeat
 };
 
 #define ALL UINT32_MAX
@@ -188,20 +189,29 @@ static enum sync_outcome replay(struct plan *s, int64_t rounds)
     return are_allowed(s) || steer(s, NULL, 0, &answer) ? replay_seeds(s) : SYNC_GOING;
 }
 
-// For settings that were asked for, which may ask for too much.
-static enum sync_outcome replay_steered(struct plan *s)
+// With one of `shares` of all work, beyond which it is given up: what was replayed counts.
+static enum sync_outcome with_share(struct plan *s, enum sync_outcome run(struct plan *),
+                                    uint32_t shares, bool *too_much)
 {
     struct sync_program *p = s->p;
     uint64_t limit = p->work_limit, before = p->work;
-    p->work_limit = TIR_MIN(before + limit / STEERED_SHARE, limit);
-    enum sync_outcome outcome = replay_seeds(s);
-    bool too_much = outcome == SYNC_GIVEN_UP && p->work > p->work_limit;
-    if (too_much)
+    p->work_limit = TIR_MIN(before + limit / shares, limit);
+    enum sync_outcome outcome = run(s);
+    *too_much = outcome == SYNC_GIVEN_UP && p->work > p->work_limit;
+    if (*too_much)
         p->work = before;
     p->work_limit = limit;
+    return *too_much ? SYNC_GOING : outcome;
+}
+
+// For settings that were asked for, which may ask for too much.
+static enum sync_outcome replay_steered(struct plan *s)
+{
+    bool too_much;
+    enum sync_outcome outcome = with_share(s, replay_seeds, STEERED_SHARE, &too_much);
     s->steered += too_much ? STEERED_SHARE : 1;
     take_first_cta(s);
-    return too_much ? SYNC_GOING : outcome;
+    return outcome;
 }
 
 // Loops get `rounds` rounds, those around them `waves`, and all else room for several tiles.
@@ -378,6 +388,26 @@ static enum sync_outcome replay_long(struct plan *s)
     return outcome;
 }
 
+// Where remainders of counters decide, until they repeat; once before, so that all sets of lanes
+// that they part are known.
+static enum sync_outcome replay_cycle(struct plan *s)
+{
+    bool too_much;
+    enum sync_answer answer;
+    struct sync_goal goals[MOST_LOOPS];
+    if (s->recurs || s->p->cycle <= 1)
+        return SYNC_GOING;
+    enum sync_outcome outcome = SYNC_GOING;
+    for (int64_t times = 1; times <= 2 && outcome == SYNC_GOING && !s->recurs; times++) {
+        int64_t rounds = long_rounds(s) + times * s->p->cycle;
+        set_args(s, rounds, 1);
+        if (steer(s, goals, long_goals(s, rounds, goals), &answer) || are_allowed(s))
+            outcome = with_share(s, watch, CYCLE_SHARE, &too_much);
+        take_first_cta(s);
+    }
+    return outcome;
+}
+
 // Settings that are asked for.
 
 // Takes the goal with long loops, or else without.
@@ -513,8 +543,8 @@ static bool is_dead(struct plan *s, const struct tir_inst *inst, uint32_t block)
 {
     struct sync_goal goals[] = {{.kind = SYNC_CHOICE, .inst = inst, .number = block},
                                 {.kind = SYNC_BLOCK, .inst = inst, .number = block}};
-    return tir_sync_ask(s->p, &goals[0], 1, &s->setting) == SYNC_NEVER ||
-           tir_sync_ask(s->p, &goals[1], 1, &s->setting) == SYNC_NEVER;
+    return tir_sync_is_never(s->p, &goals[0], &s->setting) ||
+           tir_sync_is_never(s->p, &goals[1], &s->setting);
 }
 
 static void name_block(struct plan *s, const struct tir_inst *inst, uint32_t block)
@@ -548,7 +578,7 @@ static void name_loops(struct plan *s)
         struct sync_goal goal = {
             .kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = inner ? needed : 1};
         if (most >= goal.number || !is_reached(s, *loop) ||
-            tir_sync_ask(s->p, &goal, 1, &s->setting) == SYNC_NEVER)
+            tir_sync_is_never(s->p, &goal, &s->setting))
             continue;
         tir_sync_unchecked_at(s->p, (*loop)->span,
                               tir_str_format(s->p->f->module->arena,
@@ -589,6 +619,8 @@ static enum sync_outcome replay_all(struct plan *s)
         outcome = replay_ctas(s);
     if (outcome == SYNC_GOING && p->has_data_loops)
         outcome = replay_long(s);
+    if (outcome == SYNC_GOING && p->has_data_loops)
+        outcome = replay_cycle(s);
     if (outcome == SYNC_GOING)
         outcome = replay_blocks(s, false);
     if (outcome == SYNC_GOING && p->has_data_loops)

@@ -42,6 +42,12 @@ static uint64_t in_period(const struct sync_program *p, uint32_t id, int64_t num
     return p->periods[id] ? (uint64_t)(number % p->periods[id]) : 0;
 }
 
+// What a number in slot i says, if it decides anything.
+static uint64_t of_number(const struct sync_program *p, uint32_t i, int64_t number)
+{
+    return bitset_has(&p->counters, i) ? in_period(p, i, number) : (uint64_t)number;
+}
+
 static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, uint64_t h)
 {
     for (uint32_t i = 0, loops = 0; i < a->depth; i++) {
@@ -73,8 +79,11 @@ static uint64_t of_slots(const struct sync_run *r, const struct sync_agent *a, u
                 mix(h, v->group > a->wgmma_done ? a->wgmma_closed - v->group + 2 : v->group > 0),
                 a->fence_time > v->made);
         else if (v->kind == SYNC_INT && bitset_has(&r->p->needed, i))
-            h = mix(h, bitset_has(&r->p->counters, i) ? in_period(r->p, i, v->number)
-                                                      : (uint64_t)v->number);
+            h = mix(h, of_number(r->p, i, v->number));
+        else if (v->kind == SYNC_EACH && bitset_has(&r->p->needed, i) &&
+                 !bitset_has(&r->p->fixed, i))
+            for (uint32_t k = 0; k < a->warps * SYNC_LANES; k++)
+                h = mix(h, of_number(r->p, i, v->each[k]));
     }
     return h;
 }

@@ -318,6 +318,7 @@ struct sync_program {
     struct bitset inner_loops;  // those that have no other in them
     struct bitset counters;     // values that are only compared, and do so in one direction, by id
     int64_t *periods;           // of counters, after which remainders of them repeat; 0: none
+    int64_t cycle;              // rounds after which all those remainders repeat; 0: too many
     int64_t threshold;          // rounds after which what they say stays, but for the last ones
     uint32_t ctas;              // of a cluster that are replayed
     uint32_t role_count;
@@ -457,6 +458,9 @@ struct sync_goal {
 
 enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
                               struct sync_setting *setting);
+// Whether no setting at all meets a goal.
+bool tir_sync_is_never(struct sync_program *p, const struct sync_goal *goal,
+                       const struct sync_setting *near);
 
 // tensors.c: which tensors the replay looks at, and in which CTAs may meet.
 void tir_sync_find_tensors(struct sync_program *p);

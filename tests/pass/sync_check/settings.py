@@ -121,6 +121,10 @@ PAIRS = {
     "round_7": rounds("(m / 64) % 7 == 6"),
     "every_7_rounds": rounds("ceildiv(M, 64) % 7 == 0"),
     "round_100": rounds("(m / 64) % 100 == 99"),
+    "round_300": rounds("(m / 64) % 300 == 123"),
+    "masked_rounds": rounds("((m >> 6) & 31) == 17"),
+    "two_remainders": rounds("(m / 64) % 16 == 7 || (m / 64) % 9 == 2"),
+    "remainder_of_a_sum": rounds("(m + i64(cta_id()) * 64) % 1024 == 960"),
     "counted_rounds": rounds("n % 7 == 6", "var n = 0;", "n += 1;"),
     "one_round": rounds("m == 640"),
     "tile_16": tiles("(m / 64) % 16 == 15"),
@@ -128,7 +132,7 @@ PAIRS = {
     "counted_tiles": tiles("n % 7 == 6", "var n = 0;", "n += 1;"),
 }
 
-OPEN = {"while_they_meet", "while_and", "round_100"}
+OPEN = {"while_they_meet", "while_and"}
 
 
 def check(tirc, kernels):
