@@ -2,6 +2,7 @@
 #include "judge.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,6 +271,23 @@ static bool run_all(struct judge *j, const struct program *p, const char *arch,
 
 // ---- all of it
 
+#define MOST_PTX (4 << 20) // bytes of an entry
+
+// Code that grows with the tile, where a loop would do, takes long to compile and to load.
+static bool is_short(struct judge *j, const char *arch, uint64_t seed, tir_str ptx,
+                     struct finding *f)
+{
+    uint64_t entries = 0;
+    for (const char *at = ptx.ptr; (at = strstr(at, ".entry ")); at++)
+        entries++;
+    uint64_t bytes = ptx.len / TIR_MAX(entries, 1);
+    if (bytes > j->tally->longest) {
+        j->tally->longest = bytes;
+        j->tally->longest_seed = seed;
+    }
+    return bytes <= MOST_PTX || found(f, "%s: %" PRIu64 " bytes of PTX an entry", arch, bytes);
+}
+
 // `taken` says whether sm_80 takes the program; then sm_90a, which has more of everything, must.
 static bool judge_target(struct judge *j, const struct program *p, const char *arch, uint64_t seed,
                          struct trial *trials, bool *taken, struct finding *f)
@@ -288,7 +306,9 @@ static bool judge_target(struct judge *j, const struct program *p, const char *a
                      STR_ARG(tir_compilation_diagnostics(compilation)));
     j->tally->refused += outcome == TOO_LARGE;
     j->tally->assembled += assembles && outcome == FINE;
-    if (outcome == FINE && (!j->own_arch || !strcmp(arch, j->own_arch)))
+    if (outcome == FINE)
+        fine = is_short(j, arch, seed, tir_compilation_output(compilation, TIR_OUTPUT_PTX), f);
+    if (outcome == FINE && fine && (!j->own_arch || !strcmp(arch, j->own_arch)))
         fine = run_all(j, p, arch, compilation, trials, f);
     if (outcome == FINE && fine && j->options.reread && seed % j->options.reread == 0)
         fine = reread(j, p, arch, seed, tir_compilation_output(compilation, TIR_OUTPUT_PTX), f);

@@ -26,6 +26,7 @@ struct finding {
 // Counts of a run.
 struct tally {
     uint64_t programs, refused, launches, assembled;
+    uint64_t longest, longest_seed; // bytes of PTX that an entry of a program has on average
 };
 
 struct judge {

@@ -332,7 +332,13 @@ static uint64_t run(const struct settings *s)
         sum.refused += jobs[i].report->tally.refused;
         sum.launches += jobs[i].report->tally.launches;
         sum.assembled += jobs[i].report->tally.assembled;
+        if (jobs[i].report->tally.longest > sum.longest) {
+            sum.longest = jobs[i].report->tally.longest;
+            sum.longest_seed = jobs[i].report->tally.longest_seed;
+        }
     }
+    printf("at most %" PRIu64 " bytes of PTX an entry (seed %" PRIu64 ")\n", sum.longest,
+           sum.longest_seed);
     printf("%" PRIu64 " programs from seed %" PRIu64 ", %" PRIu64 " launches, %" PRIu64
            " assembled, %" PRIu64 " too large for a target, %" PRIu64 " known, %" PRIu64
            " findings\n",
