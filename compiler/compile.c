@@ -209,10 +209,34 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
     return count;
 }
 
+static bool has_dim(const struct tir_module *m, tir_str name)
+{
+    vec_foreach(struct tir_func *const, f, &m->funcs)
+        for (uint32_t i = 0; i < (*f)->dim_count; i++)
+            if (tir_str_is(name, (*f)->dims[i].name))
+                return true;
+    return false;
+}
+
+// A size that is given must be that of some kernel's dimension.
+static bool check_dims(struct tir_compilation *c, const struct tir_module *m)
+{
+    bool ok = true;
+    for (size_t i = 0; i < c->options.dim_count; i++) {
+        tir_str name = c->options.dims[i].name;
+        if (has_dim(m, name))
+            continue;
+        tir_error_at(&c->cx.diags, (struct tir_span){0, 0}, TIR_E_NAME,
+                     "no kernel has a dimension `%.*s`", (int)TIR_MIN(name.len, 100), name.ptr);
+        ok = false;
+    }
+    return ok;
+}
+
 static bool lower(struct tir_compilation *c, struct tir_module *m)
 {
     double start = now_ms();
-    bool ok = true;
+    bool ok = check_dims(c, m);
     for (uint32_t i = 0; i < m->funcs.len;)
         i += add_kernel(c, m, i, &ok);
     ok &= tir_compile_run_passes(c, bindings(c, c->options.dims, c->options.dim_count));
