@@ -9,8 +9,6 @@ import collections
 
 # The order of CTAs is not replayed: of these families it must be unchecked.
 AMONG_CTAS = ["flag", "chain"]
-# Nor are stores to a tensor whose place data decides.
-PLACED_BY_DATA = ["tickets"]
 
 # text: lines; sizes: arguments of `tirc run`
 Kernel = collections.namedtuple("Kernel", "family text sizes")

@@ -102,8 +102,10 @@ struct sync_value tir_sync_merged(struct sync_run *r, const struct sync_agent *a
 {
     if (!is_number(&first) || !is_number(&second) || !lanes->mask) {
         struct sync_value x = is_number(&second) && first.kind != SYNC_UNSET ? first : second;
-        if (x.kind == SYNC_SYMBOL && lanes->mask && first.kind != SYNC_UNSET)
+        if (x.kind == SYNC_SYMBOL && lanes->mask && first.kind != SYNC_UNSET) {
             x.varies = TIR_MAX(x.varies, SYNC_EVERY_LANE);
+            x.times = 0;
+        }
         return x;
     }
     int64_t *each = arena_array(r->arena, int64_t, a->warps * SYNC_LANES);

@@ -89,7 +89,7 @@ static bool in_one_warp(int64_t x, int64_t y)
     return thread_at(x) / SYNC_LANES == thread_at(y) / SYNC_LANES;
 }
 
-static void sort_points(int64_t *points, uint32_t count)
+void tir_sync_sort_points(int64_t *points, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++)
         if (points[i] < points[i - 1]) {
@@ -97,6 +97,9 @@ static void sort_points(int64_t *points, uint32_t count)
             return;
         }
 }
+
+static const char BY_DATA[] =
+    "data decides where it is in a tensor, and another thread may be there";
 
 // Has each thread an element of its own?
 static bool are_apart(const struct sync_record *access)
@@ -111,27 +114,31 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
                      const struct sync_buffer *of, struct sync_record *access)
 {
     const struct sync_agent *a = who->agent;
-    bool each = false;
+    bool each = false, by_data = false;
     for (uint32_t d = 0; d < of->rank; d++) {
         enum sync_kind kind = tir_sync_value(r, a, tir_ref_indices(inst)[d]).kind;
-        if (kind != SYNC_INT && kind != SYNC_EACH)
-            return;
-        each |= kind == SYNC_EACH;
+        by_data |= kind != SYNC_INT && kind != SYNC_EACH;
+        each |= kind != SYNC_INT;
     }
+    bool all = inst->op == TIR_OP_LOAD || tir_is_by_thread(r->p->f, inst); // that come
+    if (by_data && (!r->p->roots.at[of->root].is_tensor || !all))
+        return;
+    const int64_t *elements = by_data ? tir_sync_places(r, a, inst, of, access) : NULL;
     uint32_t count = a->warps * SYNC_LANES, n = 0;
     int64_t *points = arena_array(r->arena, int64_t, count);
     uint64_t same = (inst->block->owner ? inst->block->owner->id + 1 : 1) * SYNC_CTAS + a->cta;
+    same ^= access->base;
     for (uint32_t i = 0; i < count; i++) {
         if (who->mask && !(who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1))
             continue;
-        int64_t element = tir_sync_element(r, a, inst, of, i);
+        int64_t element = elements ? elements[i] : tir_sync_element(r, a, inst, of, i);
         same = same * UINT64_C(0x100000001b3) ^
                (uint64_t)(element - (int64_t)(a->first_warp * SYNC_LANES + i));
         if (element >= 0)
             points[n++] = point_of(who, element, i);
     }
     r->p->work += count / 4;
-    sort_points(points, n);
+    tir_sync_sort_points(points, n);
     access->points = points;
     access->point_count = n;
     access->exact = true;
@@ -145,6 +152,11 @@ void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
                           const struct sync_buffer *of, const struct sync_record *access)
 {
     bool equal = false, asked = false;
+    if (access->modulus && !access->base) {
+        if (!are_apart(access))
+            tir_sync_unchecked(r->p, store, BY_DATA);
+        return;
+    }
     for (uint32_t i = 1; i < access->point_count; i++) {
         int64_t x = access->points[i - 1], y = access->points[i];
         if (element_at(x) != element_at(y))
@@ -200,15 +212,11 @@ static bool point_in_box(const struct sync_root *root, int64_t element, const st
     return true;
 }
 
-// The pairs of threads that two accesses may be of.
-enum pairs { NO_PAIRS = 0, IN_A_WARP = 1, OF_TWO_WARPS = 2, ALL_PAIRS = 3 };
-
-// Does one thread of such a pair touch an element of a, and the other one the same of b?
-static bool points_meet(const struct sync_root *root, const struct sync_record *a,
-                        const struct sync_record *b, enum pairs pairs)
+bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record *a,
+                          const struct sync_record *b, enum sync_pairs pairs)
 {
     if (!a->points)
-        return points_meet(root, b, a, pairs);
+        return tir_sync_points_meet(root, b, a, pairs);
     if (!b->points) {
         for (uint32_t i = 0; i < a->point_count; i++)
             if (point_in_box(root, element_at(a->points[i]), &b->box))
@@ -223,7 +231,7 @@ static bool points_meet(const struct sync_root *root, const struct sync_record *
             int64_t y = b->points[j];
             if (element_at(x) != element_at(y))
                 break;
-            if (x != y && pairs & (in_one_warp(x, y) ? IN_A_WARP : OF_TWO_WARPS))
+            if (x != y && pairs & (in_one_warp(x, y) ? SYNC_IN_A_WARP : SYNC_OF_TWO_WARPS))
                 return true;
         }
     }
@@ -272,15 +280,16 @@ static void span_of(const struct sync_root *root, const struct sync_box *box, in
 
 // Of the pairs of threads that old and now are of: those that are not ordered, by proxy fences too
 // if that is asked.
-static enum pairs unordered(const struct sync_who *who, const struct sync_record *old,
-                            const struct sync_record *now, bool fences)
+static enum sync_pairs unordered(const struct sync_who *who, const struct sync_record *old,
+                                 const struct sync_record *now, bool fences)
 {
     const struct sync_thread *t = &who->agent->threads[who->thread];
     bool fence = fences && now->async && !old->async && old->access != SYNC_READ;
     uint32_t warp = (fence ? t->clock.fenced : t->clock.known)[old->strand], others = warp;
     if (old->agent == who->agent->id && who->agent->warps > 1)
         others = (fence ? t->peers.fenced : t->peers.known)[old->strand];
-    return (warp < old->at ? IN_A_WARP : NO_PAIRS) | (others < old->at ? OF_TWO_WARPS : NO_PAIRS);
+    return (warp < old->at ? SYNC_IN_A_WARP : SYNC_NO_PAIRS) |
+           (others < old->at ? SYNC_OF_TWO_WARPS : SYNC_NO_PAIRS);
 }
 
 // Each element by one thread both times, in program order, but for what that thread only started.
@@ -293,14 +302,14 @@ static bool same_threads(const struct sync_who *who, const struct sync_record *o
            who->agent->all.known[old->strand] >= old->at;
 }
 
-static enum pairs may_conflict(const struct sync_who *who, const struct sync_record *old,
-                               const struct sync_record *now)
+static enum sync_pairs may_conflict(const struct sync_who *who, const struct sync_record *old,
+                                    const struct sync_record *now)
 {
     if (old->access == SYNC_READ && now->access == SYNC_READ)
-        return NO_PAIRS;
+        return SYNC_NO_PAIRS;
     if (old->access == SYNC_UPDATE && now->access == SYNC_UPDATE)
-        return NO_PAIRS;
-    return same_threads(who, old, now) ? NO_PAIRS : unordered(who, old, now, true);
+        return SYNC_NO_PAIRS;
+    return same_threads(who, old, now) ? SYNC_NO_PAIRS : unordered(who, old, now, true);
 }
 
 static const char *name_of(const struct tir_inst *inst)
@@ -379,7 +388,8 @@ static bool is_superseded(const struct sync_who *who, const struct sync_record *
                           const struct sync_record *now, uint32_t rank)
 {
     if (now->points || !now->exact)
-        return old->by == now->by && old->strand == now->strand && same_points(old, now);
+        return old->by == now->by && old->strand == now->strand && old->modulus == now->modulus &&
+               same_points(old, now);
     if (!box_covers(&now->box, &old->box, rank))
         return false;
     if (now->access == SYNC_WRITE && !unordered(who, old, now, true))
@@ -422,37 +432,47 @@ static bool owners_differ(const struct sync_record *a, const struct sync_record 
 // Whether two threads are sure to touch the same element: in global memory, where threads mostly
 // come back to their own, that two boxes meet is not enough.
 static bool surely_meet(const struct sync_root *root, const struct sync_record *old,
-                        const struct sync_record *now, enum pairs pairs)
+                        const struct sync_record *now, enum sync_pairs pairs)
 {
     uint32_t rank = root->alloc->type->rank;
     const struct tir_layout *a = old->layout, *b = now->layout;
+    bool by_data = old->modulus || now->modulus;
     if (!old->exact || !now->exact || !boxes_meet(&old->box, &now->box, rank))
         return false;
+    if (by_data && (old->modulus != now->modulus || old->base != now->base || !now->base))
+        return false;
     if ((old->points && now->points) || (old->crew && now->crew && old->crew != now->crew))
-        return (!old->points && !now->points) || points_meet(root, old, now, pairs);
+        return (!old->points && !now->points) || tir_sync_points_meet(root, old, now, pairs);
     return !old->points && !now->points && a && b && !a->replica_count && !b->replica_count &&
            owners_differ(old, now, rank);
 }
 
-// Stores are remembered, and compared with what comes after them.
+// Stores are remembered, and loads of elements, and compared with what comes after them.
 static void access_tensor(struct sync_run *r, const struct sync_who *who,
                           const struct sync_buffer *b, const struct sync_record *now)
 {
     const struct sync_root *root = &r->p->roots.at[b->root];
     struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + b->root];
-    uint32_t kept = 0;
+    uint32_t kept = 0, loads = 0;
     for (uint32_t i = 0; i < s->records.len; i++) {
         struct sync_record *old = &s->records.at[i];
-        enum pairs pairs = may_conflict(who, old, now);
+        enum sync_pairs pairs = may_conflict(who, old, now);
+        if (old->access == SYNC_READ && now->access == SYNC_UPDATE) // it may look before it adds
+            pairs = SYNC_NO_PAIRS;
         if (pairs && surely_meet(root, old, now, pairs)) {
             report(r, who, b->root, old, now);
             return;
         }
-        if (!is_superseded(who, old, now, root->alloc->type->rank))
-            s->records.at[kept++] = *old;
+        if (pairs && (old->base != now->base || !now->base) &&
+            tir_sync_may_meet(r, root, old, now, pairs))
+            tir_sync_unchecked(r->p, now->by, BY_DATA);
+        if (is_superseded(who, old, now, root->alloc->type->rank))
+            continue;
+        loads += old->access == SYNC_READ;
+        s->records.at[kept++] = *old;
     }
     s->records.len = kept;
-    if (now->access != SYNC_READ && kept < SYNC_STORES)
+    if (now->access == SYNC_READ ? now->points && loads < SYNC_LOADS : kept - loads < SYNC_STORES)
         vec_push(r->arena, &s->records, *now);
 }
 
@@ -505,9 +525,9 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
             i++;
             continue;
         }
-        enum pairs pairs = may_conflict(who, old, &now);
-        bool conflict =
-            pairs && ((!old->points && !now.points) || points_meet(root, old, &now, pairs));
+        enum sync_pairs pairs = may_conflict(who, old, &now);
+        bool conflict = pairs && ((!old->points && !now.points) ||
+                                  tir_sync_points_meet(root, old, &now, pairs));
         if (conflict && old->exact && now.exact)
             report(r, who, b->root, old, &now);
         else if (conflict)

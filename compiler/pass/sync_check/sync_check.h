@@ -43,6 +43,7 @@ enum {
     SYNC_DEPTH = 24,     // of blocks
     SYNC_RECORDS = 1024, // of one buffer
     SYNC_STORES = 64,    // of one tensor that are remembered
+    SYNC_LOADS = 32,
     SYNC_SPLITS = 8,
     SYNC_GROUPS = 8, // of products in flight
     SYNC_CTA_THREADS = 1024,
@@ -61,7 +62,7 @@ struct sync_root { // a shared buffer as it was allocated
     const struct tir_value *alloc;
     int64_t begin, end; // bytes; where no place is given, a place of its own
     bool is_mbarrier;
-    bool is_tensor;   // in global memory: only what other threads of the CTA stored is looked for
+    bool is_tensor;   // in global memory: what threads of the CTA do to each other's elements
     bool only_stored; // a tensor that is not loaded: only values that differ matter
     int64_t shape[TIR_MAX_RANK];
     uint32_t first_barrier; // its mbarriers in sync_run.mbarriers, for CTA 0
@@ -83,6 +84,14 @@ struct sync_buffer { // what a value of buffer type stands for
 
 enum sync_access { SYNC_READ, SYNC_WRITE, SYNC_UPDATE }; // UPDATE: by an atomic
 
+// The pairs of threads that two accesses may be of.
+enum sync_pairs {
+    SYNC_NO_PAIRS = 0,
+    SYNC_IN_A_WARP = 1,
+    SYNC_OF_TWO_WARPS = 2,
+    SYNC_ALL_PAIRS = 3
+};
+
 struct sync_record { // an access that was made
     const struct tir_inst *by;
     struct sync_box box;
@@ -96,7 +105,9 @@ struct sync_record { // an access that was made
     bool async;   // by the asynchronous proxy
     bool grouped; // done when its thread has waited for its group
     bool exact;
-    uint8_t crew;                    // sync_agent.role_id
+    int64_t modulus; // of a tensor: data decides about multiples of it; 0: the elements are known
+    uint64_t base;   // equal where data decides the same; 0: for each thread something else
+    uint8_t crew;    // sync_agent.role_id
     const struct tir_layout *layout; // of the tile, whose dimensions are `dims` of the box; or NULL
     uint8_t dims[TIR_MAX_RANK];
 };
@@ -129,6 +140,7 @@ struct sync_value {
     uint32_t group;            // TILE: the group of wgmma that still writes them; 0: none
     const struct tir_inst *by; // TILE with a group: its gemm_async
     int64_t number;            // INT; SYMBOL
+    int64_t of, times; // SYMBOL that is `times` another one and `each` more (places.c); or 0
     union {
         const int64_t *each;
         const struct sync_buffer *buffer;
@@ -531,6 +543,19 @@ bool tir_sync_evaluate_view(const struct sync_run *r, struct sync_agent *a,
 int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t below);
 struct sync_value tir_sync_each(const struct sync_agent *a, const int64_t *each);
 
+// places.c: places in tensors that data decides.
+// An operation on a symbol: what is known of the result.
+void tir_sync_follow_symbol(struct sync_run *r, const struct sync_agent *a,
+                            const struct tir_inst *inst, struct sync_value *out);
+// As tir_sync_element, of all threads, but for what data decides: record's modulus and base.
+int64_t *tir_sync_places(struct sync_run *r, const struct sync_agent *a,
+                         const struct tir_inst *inst, const struct sync_buffer *of,
+                         struct sync_record *record);
+// Whether data may bring two threads of such a pair to one element.
+bool tir_sync_may_meet(struct sync_run *r, const struct sync_root *root,
+                       const struct sync_record *old, const struct sync_record *now,
+                       enum sync_pairs pairs);
+
 // data.c: data that decides something.
 void tir_sync_find_cells(struct sync_program *p);
 // After an access that writes: what is in the cells is not known, or is `value` of each thread.
@@ -568,6 +593,10 @@ void tir_sync_learn_of_peers(struct sync_agent *a, uint16_t strand, uint32_t at)
 void tir_sync_pass(struct sync_agent *a);
 
 // memory.c
+void tir_sync_sort_points(int64_t *points, uint32_t count);
+// Does one thread of such a pair touch an element of a, and the other one the same of b?
+bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record *a,
+                          const struct sync_record *b, enum sync_pairs pairs);
 // Notes that `who` touches b, and compares with what was noted: `access` says by what and how; its
 // box is filled in here.
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,

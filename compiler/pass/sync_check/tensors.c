@@ -110,20 +110,23 @@ void tir_sync_find_tensors(struct sync_program *p)
 {
     bool flags = has_flags(p);
     for (uint32_t i = 0; i < p->f->param_count; i++) {
-        bool loads = false, stores = false, reads = false, writes = false, by_threads = false;
+        bool loads = false, stores = false, atomics = false, by_threads = false;
+        bool reads = false, writes = false;
         const struct tir_value *v = p->f->params[i].value;
         tir_foreach_inst(inst, p->f) {
             if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != v)
                 continue;
             loads |= inst->op == TIR_OP_LOAD;
-            stores |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+            stores |= inst->op == TIR_OP_STORE;
+            atomics |= inst->op == TIR_OP_ATOMIC;
             by_threads |= tir_sync_is_by_threads(p, inst);
             reads |= inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC;
             writes |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_STORE_ASYNC ||
                       inst->op == TIR_OP_ATOMIC;
         }
-        if (((loads && stores) || by_threads) && !flags)
-            add_tensor(p, v, !loads);
+        bool only_stored = loads + stores + atomics < 2;
+        if ((!only_stored || by_threads) && !flags)
+            add_tensor(p, v, only_stored);
         if (reads && writes && !is_alone(p->f) && !tiles_keep_apart(p, v))
             tir_sync_unchecked_at(
                 p, p->f->span,

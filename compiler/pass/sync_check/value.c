@@ -214,6 +214,7 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
     }
     if (symbolic || inst->op == TIR_OP_BITCAST) {
         out = symbol_of(hash, varies);
+        tir_sync_follow_symbol(r, a, inst, &out);
         tir_sync_holds(r, a, inst, &out);
         return out;
     }
@@ -268,6 +269,7 @@ static struct sync_value told(struct sync_run *r, const struct sync_agent *a,
             varies = SYNC_GUESS;
         struct sync_value x = tir_sync_value(r, a, inst->operands[0]);
         if (varies != SYNC_GUESS && x.kind == SYNC_SYMBOL && a->warps == 1) {
+            x.times = 0;
             x.varies = SYNC_SAME; // one lane's, which the others may have stored as well
             return x;
         }
