@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "driver/command.h"
+#include "driver/command/command.h"
 #include "driver/say.h"
 
 bool tir_fail(tir_error *error, tir_status status, const char *format, ...)

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "driver/command.h"
+#include "driver/command/command.h"
+#include "driver/command/tables.h"
 #include "driver/file.h"
 #include "driver/say.h"
-#include "driver/tables.h"
 #include "emu/decode/reference.h"
 #include "pass/help.h"
 

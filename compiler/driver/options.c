@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "driver/fail.h"
-#include "driver/number.h"
+#include "driver/value/number.h"
 
 enum kind { FLAG, TEXT, CHOICE, WORD, INT, LIST, RATIO };
 

@@ -2,8 +2,8 @@
 // The front end's entry point: reads the files of a program, then lowers the kernels that are asked
 // for.
 #include "front/library.h"
-#include "front/lower.h"
-#include "front/parse.h"
+#include "front/lower/lower.h"
+#include "front/parse/parse.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #ifndef TIR_FRONT_FRONT_H
 #define TIR_FRONT_FRONT_H
 
-#include "context.h"
+#include "compile/context.h"
 #include "pass/pass.h"
 
 struct tir_front_options {

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 
 #include "ir/walk.h"
-#include "pass/shared.h"
+#include "pass/sync/shared.h"
 
 const char *const tir_topic_names[TIR_TOPIC_COUNT] = {
     [TIR_TOPIC_COPY] = "copy",     [TIR_TOPIC_DOT] = "dot",   [TIR_TOPIC_LOOP] = "loop",

@@ -2,12 +2,12 @@
 // The receipt: what the passes decided, and why what was wished for was refused.
 //
 // A compilation has one receipt with a part for each variant of each kernel; passes add records to
-// the part of the variant they work on. compile_receipt.c prints it and checks --require against
+// the part of the variant they work on. compile/receipt.c prints it and checks --require against
 // it.
 #ifndef TIR_PASS_RECEIPT_H
 #define TIR_PASS_RECEIPT_H
 
-#include "pass/dot.h"
+#include "pass/layout/dot.h"
 #include "pass/pass.h"
 
 enum tir_topic { // what a record is about, in the order of printing

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "arena.h"
-#include "driver/bind.h"
+#include "driver/launch/bind.h"
 
 static struct tir_bind bind;
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "driver/expect.h"
+#include "driver/command/expect.h"
 
 static TIR_NORETURN void no_memory(void *user)
 {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "driver/npy.h"
+#include "driver/value/npy.h"
 
 // A file of `version` with this header and these data bytes; returns its size.
 static size_t build(uint8_t *file, uint8_t version, const char *header, const void *data,

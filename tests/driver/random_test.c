@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "driver/random.h"
+#include "driver/value/random.h"
 
 // The three answers that the generator's authors publish with it.
 static void test_known_blocks(void **state)

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "arena.h"
-#include "driver/number.h"
-#include "driver/tensor.h"
+#include "driver/value/number.h"
+#include "driver/value/tensor.h"
 
 static struct tir_tensor_spec parse(const char *text)
 {

@@ -12,8 +12,8 @@
 
 #include "arena.h"
 #include "base/str.h"
-#include "driver/sizes.h"
-#include "driver/tuned_file.h"
+#include "driver/tune/sizes.h"
+#include "driver/tune/tuned_file.h"
 
 enum { MOST_WORDS = 8 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The lexer on any bytes: tokens lie in the file, in order, and end.
 
-#include "front/lex.h"
+#include "front/parse/lex.h"
 #include "protect.h"
 
 static void lex(struct tir_context *cx, struct tir_source_file *file)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The .npy reader on any bytes. What it reads as a tensor is written and read back unchanged.
 
-#include "driver/npy.h"
+#include "driver/value/npy.h"
 #include "fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The parser on any bytes. No module means that there is an error.
 
-#include "front/parse.h"
+#include "front/parse/parse.h"
 #include "protect.h"
 
 static void parse(struct tir_context *cx, struct tir_source_file *file)

@@ -3,7 +3,7 @@
 #ifndef TESTS_FUZZ_PROTECT_H
 #define TESTS_FUZZ_PROTECT_H
 
-#include "context.h"
+#include "compile/context.h"
 #include "fuzz.h"
 
 typedef void (*fuzz_body)(struct tir_context *cx, struct tir_source_file *file);

@@ -8,7 +8,7 @@
 #include <setjmp.h>
 
 #include "../lang/files.h"
-#include "context.h"
+#include "compile/context.h"
 #include "front/front.h"
 #include "interp/interp.h"
 #include "ir/number.h"

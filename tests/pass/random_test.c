@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "context.h"
+#include "compile/context.h"
 #include "interp/interp.h"
 #include "ir/number.h"
 #include "ir/walk.h"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "driver/compile.h"
-#include "driver/element.h"
-#include "driver/reference.h"
-#include "driver/session.h"
+#include "driver/launch/reference.h"
+#include "driver/launch/session.h"
+#include "driver/value/element.h"
 #include "entries.h"
 #include "ir/number.h"
 #include "pass/pass.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // layout, anchors: the values whose layout is chosen, and how.
 
-#include "pass/dot.h"
+#include "pass/layout/dot.h"
 #include "pass/layout/layout.h"
-#include "pass/stage.h"
-#include "pass/warpgroup.h"
+#include "pass/layout/stage.h"
+#include "pass/layout/warpgroup.h"
 
 #include <stdlib.h>
 

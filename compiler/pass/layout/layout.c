@@ -19,9 +19,9 @@
 // Not done here: choosing between anchors by a global cost; the first claim wins.
 
 #include "pass/layout/layout.h"
-#include "pass/dot.h"
-#include "pass/stage.h"
-#include "pass/warpgroup.h"
+#include "pass/layout/dot.h"
+#include "pass/layout/stage.h"
+#include "pass/layout/warpgroup.h"
 
 // Elements of tiles that threads hold while they compute the dot: its sums, and what the loop
 // around it carries, which the sums are part of unless they begin from nothing.

@@ -2,7 +2,7 @@
 // layout, rewriting: types with the layouts that were found, and conversions where two meet.
 
 #include "pass/layout/layout.h"
-#include "pass/stage.h"
+#include "pass/layout/stage.h"
 
 // A value that costs nothing to compute again in another layout.
 static bool is_cheap(const struct tir_value *v, uint32_t depth)

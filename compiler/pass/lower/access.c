@@ -12,9 +12,9 @@
 // Shared and local memory are in walk.c.
 
 #include "ir/walk.h"
+#include "pass/layout/stage.h"
 #include "pass/lower/lower.h"
 #include "pass/receipt.h"
-#include "pass/stage.h"
 
 struct side { // one dimension of the tensor
     int64_t box;

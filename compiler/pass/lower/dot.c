@@ -10,10 +10,10 @@
 //
 // Products accumulate step by step over K: fragments of one step live only for that step.
 
-#include "pass/dot.h"
+#include "pass/layout/dot.h"
 #include "ir/walk.h"
 #include "pass/lower/lower.h"
-#include "pass/shared.h"
+#include "pass/sync/shared.h"
 
 struct product {
     struct lower *lo;

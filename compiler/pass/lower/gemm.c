@@ -20,9 +20,9 @@
 // them (PTX ISA, "wgmma.wait_group"), not even read them, although A itself may be used: the fence
 // gives the product registers of its own, and they become operands of the await.
 
-#include "pass/crew.h"
 #include "pass/lower/lower.h"
 #include "pass/receipt.h"
+#include "pass/sync/crew.h"
 
 enum { M = 64, MAX_COLUMNS = 256, CHUNK = 16, ROWS = 8, MAX_STEPS = 16 };
 

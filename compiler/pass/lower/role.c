@@ -18,9 +18,9 @@
 // its first warp, and the barrier that reductions, scans and conversions need is the role's own.
 
 #include "ir/walk.h"
-#include "pass/crew.h"
 #include "pass/lower/lower.h"
 #include "pass/receipt.h"
+#include "pass/sync/crew.h"
 
 enum { MAX_WARPS = 32, WARPS_PER_GROUP = 4, MAX_REGS = 256 };
 

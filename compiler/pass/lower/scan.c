@@ -18,7 +18,7 @@
 // which is known here, or for some, which a condition says.
 
 #include "pass/lower/combine.h"
-#include "pass/shared.h"
+#include "pass/sync/shared.h"
 
 struct prefix {
     struct tir_value *value; // NULL: nothing

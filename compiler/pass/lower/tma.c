@@ -10,7 +10,7 @@
 //
 // A bulk copy moves consecutive bytes, so each row of a tile is one.
 
-#include "pass/tma.h"
+#include "pass/async/tma.h"
 #include "pass/lower/lower.h"
 
 struct transfer {

@@ -18,7 +18,7 @@
 
 #include "ir/walk.h"
 #include "pass/lower/lower.h"
-#include "pass/shared.h"
+#include "pass/sync/shared.h"
 
 struct walk_dim {            // one dimension of the alloc
     int32_t tile_dim;        // dimension of the tile that walks it, or -1

@@ -25,10 +25,10 @@
 #include "base/bitset.h"
 #include "ir/number.h"
 #include "ir/walk.h"
-#include "pass/crew.h"
 #include "pass/pass.h"
 #include "pass/receipt.h"
-#include "pass/shared.h"
+#include "pass/sync/crew.h"
+#include "pass/sync/shared.h"
 #include "pass/sync_check/solve.h"
 
 enum {

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The compile boundary: checks options, owns what a compilation holds, and runs front end, passes
+// and code generation under protection.
+//
+// All of it is done on a thread with a deep stack, so that a host may call from a small one.
+// Running out of memory jumps from anywhere below to `protected`, which holds nothing that changes;
+// all state is in the compilation, so tearing it down afterwards is the same as after a normal end.
+// Other threads (jobs.c, target/nvptx/nvptx.c) stop where they are, and this one jumps.
+//
+// A kernel in tile form is compiled for several sets of facts about its arguments
+// (variants.c); a kernel that was written in a later form states its facts itself.
+
+#include "compile/compile.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/parallel.h"
+#include "front/front.h"
+#include "pass/pass.h"
+
+static bool wants(const struct tir_compilation *c, tir_output output)
+{
+    return c->options.outputs >> output & 1;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void add_stage(struct tir_compilation *c, const char *name, double milliseconds)
+{
+    assert(c->stage_count < TIR_COUNT_OF(c->stages));
+    c->stages[c->stage_count++] = (tir_stage){name, milliseconds};
+}
+
+static tir_status fail(struct tir_compilation *c, tir_status status, const char *format, ...)
+    TIR_PRINTF(3, 4);
+static tir_status fail(struct tir_compilation *c, tir_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    c->error.status = status;
+    vsnprintf(c->error.message, sizeof(c->error.message), format, args);
+    va_end(args);
+    return status;
+}
+
+// Options.
+
+static bool is_pass(tir_str name)
+{
+    for (uint32_t i = 0; i < tir_pass_count; i++)
+        if (tir_str_is(name, tir_passes[i].name))
+            return true;
+    return false;
+}
+
+static tir_status check_wishes(struct tir_compilation *c)
+{
+    tir_str unknown;
+    if (tir_compile_wishes_parse(c->options.require, &c->required, &unknown))
+        return TIR_OK;
+    fail(c, TIR_ERR_INVALID,
+         "require: there is no `" STR_FMT "`; what can be required:", STR_ARG(unknown));
+    for (uint32_t wish = TIR_WISH_NONE + 1; wish < TIR_WISH_COUNT; wish++) {
+        size_t len = strlen(c->error.message);
+        snprintf(c->error.message + len, sizeof(c->error.message) - len, " %s",
+                 tir_wishes[wish].name);
+    }
+    return TIR_ERR_INVALID;
+}
+
+static tir_status check_options(struct tir_compilation *c)
+{
+    const tir_compile_options *o = &c->options;
+    tir_str arch = o->arch.len ? o->arch : STR("sm_80");
+    const struct tir_arch *target = tir_arch_find(arch), *instead = tir_arch_for(arch);
+    if (!target && instead)
+        return fail(c, TIR_ERR_INVALID, "unknown target " STR_FMT "; a GPU of that name runs %s",
+                    STR_ARG(arch), instead->name);
+    if (!target)
+        return fail(c, TIR_ERR_INVALID,
+                    "unknown target " STR_FMT "; the first one is %s, the last %s", STR_ARG(arch),
+                    tir_archs[0].name, tir_archs[tir_arch_count - 1].name);
+    c->arch = *target;
+    if (o->max_shared)
+        c->arch.shared_per_cta = TIR_MIN(c->arch.shared_per_cta, (int64_t)o->max_shared);
+    const struct {
+        const char *option;
+        tir_str value;
+    } passes[] = {{"run_pass", o->run_pass},
+                  {"stop_after", o->stop_after},
+                  {"print_after", tir_str_is(o->print_after, "all") ? STR("") : o->print_after},
+                  {"skip_pass", o->skip_pass}};
+    for (size_t i = 0; i < TIR_COUNT_OF(passes); i++)
+        if (passes[i].value.len && !is_pass(passes[i].value))
+            return fail(c, TIR_ERR_INVALID, "%s: there is no pass " STR_FMT, passes[i].option,
+                        STR_ARG(passes[i].value));
+    uint32_t code = ~(1u << TIR_OUTPUT_IR | 1u << TIR_OUTPUT_RECEIPT | 1u << TIR_OUTPUT_PRINTED |
+                      1u << TIR_OUTPUT_RECEIPT_JSON);
+    if ((o->run_pass.len || o->stop_after.len) && (o->outputs & code))
+        return fail(c, TIR_ERR_INVALID, "run_pass and stop_after give IR only");
+    if (o->outputs >> TIR_OUTPUT_COUNT)
+        return fail(c, TIR_ERR_INVALID, "outputs has bits beyond the last output");
+    return check_wishes(c);
+}
+
+static struct tir_binding *bindings(struct tir_compilation *c, const tir_setting *settings,
+                                    size_t count)
+{
+    struct tir_binding *list = arena_array(&c->cx.arena, struct tir_binding, count + 1);
+    for (size_t i = 0; i < count; i++)
+        list[i] = (struct tir_binding){settings[i].name, settings[i].value};
+    return list;
+}
+
+static bool import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
+{
+    struct tir_compilation *c = user;
+    return c->options.import(c->options.import_user, from, path, name, text) != 0;
+}
+
+// Front end and passes.
+
+static bool parse(struct tir_compilation *c, struct tir_module **m)
+{
+    const tir_compile_options *o = &c->options;
+    struct tir_front_options front = {.metas = bindings(c, o->metas, o->meta_count),
+                                      .meta_count = (uint32_t)o->meta_count,
+                                      .kernel = o->kernel.len ? tir_intern(&c->cx.names, o->kernel)
+                                                              : NULL,
+                                      .import = o->import ? import : NULL,
+                                      .import_user = c};
+    double start = now_ms();
+    bool ok = tir_front_module(&c->cx, c->name, c->source, &front, m);
+    add_stage(c, "front", now_ms() - start);
+    return ok;
+}
+
+struct tir_kernel_code tir_kernel_new(struct tir_compilation *c, const struct tir_func *f)
+{
+    return (struct tir_kernel_code){
+        .name = f->name,
+        .params = tir_arena_copy(&c->cx.arena, f->params, f->param_count * sizeof(*f->params)),
+        .dim_count = f->dim_count};
+}
+
+// A variant's entry may not have the name of another kernel.
+static bool check_names(struct tir_compilation *c)
+{
+    uint32_t errors = c->cx.diags.error_count;
+    for (uint32_t i = 0; i < c->kernels.len; i++)
+        for (uint32_t j = 0; j < c->kernels.len; j++)
+            for (uint32_t v = 0; i != j && v < c->kernels.at[j].count; v++)
+                if (c->kernels.at[i].name == c->kernels.at[j].variants[v]->name) // interned
+                    tir_error_at(&c->cx.diags, tir_kernel_head(&c->kernels.at[i])->span,
+                                 TIR_E_REDEFINED, "`%s` is what a variant of kernel `%s` is called",
+                                 c->kernels.at[i].name, c->kernels.at[j].name);
+    return c->cx.diags.error_count == errors;
+}
+
+// One configuration, which is variants or a sequence.
+static bool add_config(struct tir_compilation *c, uint32_t kernel, struct tir_func *f,
+                       tir_formula cost)
+{
+    if (tir_compile_has_steps(f))
+        return tir_compile_sequence(c, kernel, f, cost);
+    tir_compile_variants(c, &c->kernels.at[kernel], f, cost);
+    return true;
+}
+
+// The functions from `first` on that are configurations of one kernel; all but the best one go
+// where the sizes are known. Gives how many there are.
+static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint32_t first,
+                           bool *ok)
+{
+    struct tir_func **configs = m->funcs.at + first, *f = configs[0];
+    uint32_t count = 1, kernel = c->kernels.len;
+    while (first + count < m->funcs.len && configs[count]->config == count + 1)
+        count++;
+    if (count > TIR_MOST_CONFIGS) {
+        tir_error_at(&c->cx.diags, f->span, TIR_E_LIMIT, "%u configurations; the limit is %d",
+                     count, TIR_MOST_CONFIGS);
+        *ok = false;
+        return count;
+    }
+    tir_formula *costs = arena_array(&c->cx.arena, tir_formula, count);
+    for (uint32_t i = 0; count > 1 && i < count; i++)
+        costs[i] = tir_compile_cost(c, configs[i]);
+    tir_compile_tuned_kernel(c, f->name, configs, count);
+    uint32_t best = 0;
+    const struct tir_func *tuned;
+    if (count > 1 && tir_compile_tuned_known(c, configs[0], &tuned))
+        best = tuned ? tuned->config - 1 : count;
+    else if (count > 1)
+        best = tir_compile_cheapest(c, configs, costs, count);
+    vec_push(&c->cx.arena, &c->kernels, tir_kernel_new(c, f));
+    if (best < count)
+        *ok &= add_config(c, kernel, configs[best], (tir_formula){0});
+    else
+        for (uint32_t i = 0; i < count; i++)
+            *ok &= add_config(c, kernel, configs[i], costs[i]);
+    return count;
+}
+
+static bool has_dim(const struct tir_module *m, tir_str name)
+{
+    vec_foreach(struct tir_func *const, f, &m->funcs)
+        for (uint32_t i = 0; i < (*f)->dim_count; i++)
+            if (tir_str_is(name, (*f)->dims[i].name))
+                return true;
+    return false;
+}
+
+// A size that is given must be that of some kernel's dimension.
+static bool check_dims(struct tir_compilation *c, const struct tir_module *m)
+{
+    bool ok = true;
+    for (size_t i = 0; i < c->options.dim_count; i++) {
+        tir_str name = c->options.dims[i].name;
+        if (has_dim(m, name))
+            continue;
+        tir_error_at(&c->cx.diags, (struct tir_span){0, 0}, TIR_E_NAME,
+                     "no kernel has a dimension `%.*s`", (int)TIR_MIN(name.len, 100), name.ptr);
+        ok = false;
+    }
+    return ok;
+}
+
+static bool lower(struct tir_compilation *c, struct tir_module *m)
+{
+    double start = now_ms();
+    bool ok = check_dims(c, m);
+    for (uint32_t i = 0; i < m->funcs.len;)
+        i += add_kernel(c, m, i, &ok);
+    ok &= tir_compile_run_passes(c, bindings(c, c->options.dims, c->options.dim_count));
+    tir_compile_tuned_finish(c);
+    add_stage(c, "passes", now_ms() - start);
+    return ok && check_names(c);
+}
+
+static void print_ir(struct tir_compilation *c)
+{
+    struct tir_text text;
+    tir_text_init(&text, &c->cx.arena, 0);
+    for (uint32_t i = 0; i < c->kernels.len; i++) {
+        if (!c->kernels.at[i].count)
+            continue; // its steps follow
+        if (text.len)
+            tir_text_char(&text, '\n');
+        tir_print_func(&text, c->kernels.at[i].variants[0]);
+    }
+    c->outputs[TIR_OUTPUT_IR] = tir_text_str(&text);
+}
+
+// Code.
+
+static bool generate(struct tir_compilation *c)
+{
+    VEC(struct tir_func *) funcs = {0};
+    for (uint32_t i = 0; i < c->kernels.len; i++)
+        for (uint32_t j = 0; j < c->kernels.at[i].count; j++)
+            vec_push(&c->cx.arena, &funcs, c->kernels.at[i].variants[j]);
+    struct tir_nvptx_options options = {.arch = &c->arch,
+                                        .line_info = c->options.line_info,
+                                        .verify = c->options.verify,
+                                        .watchdog = c->options.watchdog,
+                                        .meter = &c->meter,
+                                        .want_llvm = wants(c, TIR_OUTPUT_LLVM)};
+    struct tir_nvptx_result result;
+    bool ok = tir_nvptx_emit(&c->nvptx, &c->cx.arena, &c->cx.diags, funcs.at, funcs.len, &options,
+                             &result);
+    add_stage(c, "build", result.build_ms);
+    add_stage(c, "llvm", result.llvm_ms);
+    add_stage(c, "ptx", result.ptx_ms);
+    c->outputs[TIR_OUTPUT_LLVM] = result.llvm;
+    c->outputs[TIR_OUTPUT_PTX] = result.ptx;
+    return ok;
+}
+
+static tir_status assemble(struct tir_compilation *c)
+{
+    const char *path = tir_ptxas_find(&c->cx.arena);
+    bool needed = wants(c, TIR_OUTPUT_CUBIN);
+    if (!path)
+        return needed ? fail(c, TIR_ERR_UNSUPPORTED,
+                             "ptxas is neither in PATH nor in /usr/local/cuda/bin")
+                      : TIR_OK;
+    double start = now_ms();
+    struct tir_ptxas_result result;
+    bool ran = tir_ptxas_run(&c->cx.arena, path, &c->arch, c->outputs[TIR_OUTPUT_PTX], &result);
+    add_stage(c, "ptxas", now_ms() - start);
+    if (ran && result.ok) {
+        c->outputs[TIR_OUTPUT_CUBIN] = result.cubin;
+        for (uint32_t i = 0; i < result.kernel_count; i++)
+            tir_compile_receipt_code(c, &result.kernels[i]);
+        return TIR_OK;
+    }
+    c->assembler = ran ? result.reason : STR("it cannot be started");
+    if (!needed) // an older ptxas does not know every target; the driver takes the PTX
+        return TIR_OK;
+    return fail(c, TIR_ERR_UNSUPPORTED, "%s: " STR_FMT, path, STR_ARG(c->assembler));
+}
+
+static tir_status compile(struct tir_compilation *c)
+{
+    tir_context_init(&c->cx, &c->allocator);
+    c->cx.meter = &c->meter;
+    c->receipt.arena = &c->cx.arena;
+    tir_text_init(&c->printed, &c->cx.arena, 0);
+    struct tir_module *m;
+    if (!parse(c, &m) || !tir_compile_tuned_read(c) || !lower(c, m))
+        return TIR_ERR_DIAGNOSED;
+    if (c->meter.is_stopped)
+        return TIR_ERR_STOPPED;
+    if (wants(c, TIR_OUTPUT_IR))
+        print_ir(c);
+    uint32_t code = 1u << TIR_OUTPUT_ARTIFACT | 1u << TIR_OUTPUT_PTX | 1u << TIR_OUTPUT_CUBIN |
+                    1u << TIR_OUTPUT_LLVM | 1u << TIR_OUTPUT_HEADER;
+    if (!(c->options.outputs & code))
+        return TIR_OK;
+    if (!generate(c))
+        return TIR_ERR_DIAGNOSED;
+    if (!tir_meter_ask(&c->meter))
+        return TIR_ERR_STOPPED;
+    tir_status status = TIR_OK;
+    if (c->options.cubin || wants(c, TIR_OUTPUT_CUBIN))
+        status = assemble(c);
+    if (status || !(wants(c, TIR_OUTPUT_ARTIFACT) || wants(c, TIR_OUTPUT_HEADER)))
+        return status;
+    double start = now_ms();
+    status = tir_compile_artifact_make(c);
+    if (!status && wants(c, TIR_OUTPUT_HEADER))
+        tir_compile_header_make(c);
+    add_stage(c, "artifact", now_ms() - start);
+    return status;
+}
+
+// What the accessors give; runs whether the source was right or wrong.
+static void conclude(struct tir_compilation *c)
+{
+    struct tir_text text;
+    tir_text_init(&text, &c->cx.arena, 0);
+    tir_diags_render(&c->cx.diags,
+                     c->options.diagnostics == TIR_DIAGNOSTICS_JSON ? TIR_DIAG_JSON : TIR_DIAG_TEXT,
+                     &text);
+    c->diagnostics = tir_text_str(&text);
+    c->error_count = c->cx.diags.error_count;
+    vec_foreach(struct tir_diag *, d, &c->cx.diags.list)
+        c->warning_count += tir_diag_infos[(*d)->code].severity == TIR_WARNING;
+    c->outputs[TIR_OUTPUT_RECEIPT] = tir_compile_receipt_text(c);
+    if (wants(c, TIR_OUTPUT_RECEIPT_JSON))
+        c->outputs[TIR_OUTPUT_RECEIPT_JSON] = tir_compile_receipt_json(c);
+    c->outputs[TIR_OUTPUT_PRINTED] = tir_text_str(&c->printed);
+    for (int i = 0; i < TIR_OUTPUT_RECEIPT; i++)
+        if (!wants(c, (tir_output)i))
+            c->outputs[i] = (tir_str){NULL, 0};
+}
+
+static tir_status stopped(struct tir_compilation *c)
+{
+    unsigned long long limit = c->options.step_limit, steps = c->meter.steps;
+    if (limit && steps > limit)
+        return fail(c, TIR_ERR_STOPPED, "the compilation takes more than %llu steps, its limit",
+                    limit);
+    return fail(c, TIR_ERR_STOPPED, "the compilation was cancelled after %llu steps", steps);
+}
+
+static void protected(void *user)
+{
+    struct tir_compilation *c = user;
+    if (setjmp(c->cx.out_of_memory)) {
+        fail(c, TIR_ERR_NO_MEMORY, "out of memory");
+        return;
+    }
+    tir_status status = c->error.status = compile(c);
+    if (status == TIR_OK && c->cx.diags.error_count)
+        status = TIR_ERR_DIAGNOSED;
+    if (c->meter.is_stopped)
+        status = stopped(c);
+    if (status == TIR_ERR_DIAGNOSED)
+        fail(c, status, "the source has errors");
+    conclude(c);
+}
+
+// The public calls.
+
+static void *c_resize(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    (void)user;
+    (void)old_size;
+    if (new_size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return realloc(ptr, new_size);
+}
+
+static void *one_at_a_time(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    struct tir_compilation *c = user;
+    const tir_allocator *a = &c->options.allocator;
+    pthread_mutex_lock(&c->calling);
+    void *p = a->resize(a->user, ptr, old_size, new_size);
+    pthread_mutex_unlock(&c->calling);
+    return p;
+}
+
+static bool is_cancelled(void *user)
+{
+    struct tir_compilation *c = user;
+    pthread_mutex_lock(&c->calling);
+    bool is_cancelled = c->options.cancel(c->options.cancel_user) != 0;
+    pthread_mutex_unlock(&c->calling);
+    return is_cancelled;
+}
+
+static void set_error(tir_error *error, tir_status status, const char *message)
+{
+    if (!error)
+        return;
+    memset(error, 0, sizeof(*error));
+    error->status = status;
+    snprintf(error->message, sizeof(error->message), "%s", message);
+}
+
+TIR_API tir_status tir_compile(tir_str name, tir_str source, const tir_compile_options *options,
+                               tir_compilation **out, tir_error *error)
+{
+    tir_compile_options own = TIR_COMPILE_OPTIONS_INIT;
+    *out = NULL;
+    if (options && options->struct_size < offsetof(tir_compile_options, metas)) {
+        set_error(error, TIR_ERR_INVALID, "the compile options have no proper struct_size");
+        return TIR_ERR_INVALID;
+    }
+    if (options)
+        memcpy(&own, options, TIR_MIN(options->struct_size, sizeof(own)));
+    if (!own.allocator.resize)
+        own.allocator.resize = c_resize;
+    struct tir_compilation *c =
+        own.allocator.resize(own.allocator.user, NULL, 0, sizeof(struct tir_compilation));
+    if (!c) {
+        set_error(error, TIR_ERR_NO_MEMORY, "out of memory");
+        return TIR_ERR_NO_MEMORY;
+    }
+    memset(c, 0, sizeof(*c));
+    c->options = own;
+    c->allocator = (tir_allocator){.resize = one_at_a_time, .user = c};
+    c->meter = (struct tir_meter){
+        .limit = own.step_limit, .is_cancelled = own.cancel ? is_cancelled : NULL, .user = c};
+    pthread_mutex_init(&c->calling, NULL);
+    c->name = name;
+    c->source = source;
+    tir_status status = check_options(c);
+    if (status == TIR_OK) {
+        tir_with_deep_stack(protected, c);
+        status = c->error.status;
+    }
+    set_error(error, status, c->error.message);
+    if (status == TIR_OK || status == TIR_ERR_DIAGNOSED)
+        *out = c;
+    else
+        tir_compilation_destroy(c);
+    return status;
+}
+
+TIR_API void tir_compilation_destroy(tir_compilation *compilation)
+{
+    if (!compilation)
+        return;
+    tir_nvptx_finish(&compilation->nvptx);
+    tir_allocator allocator = compilation->options.allocator;
+    if (compilation->artifact)
+        tir_artifact_bytes_free(compilation->artifact, compilation->artifact_size, &allocator);
+    tir_compile_passes_finish(compilation);
+    tir_context_finish(&compilation->cx);
+    pthread_mutex_destroy(&compilation->calling);
+    allocator.resize(allocator.user, compilation, sizeof(*compilation), 0);
+}
+
+TIR_API tir_str tir_compilation_diagnostics(const tir_compilation *compilation)
+{
+    return compilation->diagnostics;
+}
+
+TIR_API uint32_t tir_compilation_error_count(const tir_compilation *compilation)
+{
+    return compilation->error_count;
+}
+
+TIR_API uint32_t tir_compilation_warning_count(const tir_compilation *compilation)
+{
+    return compilation->warning_count;
+}
+
+TIR_API tir_str tir_compilation_output(const tir_compilation *compilation, tir_output output)
+{
+    return (unsigned)output < TIR_OUTPUT_COUNT ? compilation->outputs[output] : STR("");
+}
+
+TIR_API const tir_stage *tir_compilation_stages(const tir_compilation *compilation, size_t *count)
+{
+    *count = compilation->stage_count;
+    return compilation->stages;
+}
+
+TIR_API uint64_t tir_compilation_steps(const tir_compilation *compilation)
+{
+    return compilation->meter.steps;
+}
+
+TIR_API const char *tir_compile_arch(size_t index)
+{
+    return index < tir_arch_count ? tir_archs[index].name : NULL;
+}
+
+TIR_API const char *tir_compile_arch_for(const char *device)
+{
+    if (!device || !device[0])
+        return tir_archs[0].name;
+    const struct tir_arch *arch = tir_arch_for(tir_str_of(device));
+    return arch ? arch->name : NULL;
+}

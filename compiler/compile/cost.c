@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which configuration of a kernel suits a problem: a small model of time.
+//
+//     kernel gemm<BM = 128, BN = 256>(...) config(BM = 128, BN = 256) config(BM = 64, BN = 128)
+//
+// A launch takes as many rounds as its tiles need on the multiprocessors of the card, and a tile
+// what it takes to fill and empty the pipeline, and its products: as long as the tensor cores need
+// for them, or as the operands need to arrive.
+//
+//     cycles = ceildiv(tiles, multiprocessors) * (FIXED + sums / STORED + (for each dot: rounds of
+//              the loops around it * max(multiply, fetch)))
+//
+// Of several tiles loops, each is a launch more, and one without a product takes what its loads and
+// stores move.
+//
+// The numbers are of an H200: 2,048 products of 16-bit numbers a cycle on a multiprocessor, and 48
+// bytes a cycle from the L2 cache; instructions of few columns do not reach the former.
+
+#include "compile/compile.h"
+
+#include "ir/follow.h"
+#include "ir/walk.h"
+
+enum {
+    PRODUCTS = 2048 * 16,  // of one bit, a cycle
+    FETCHED = 48 * 8,      // bits, a cycle
+    STORED = 32,           // sums, a cycle
+    FIXED = 1500,          // cycles
+    MOVED = 20,            // bytes from and to memory, a cycle
+    LAUNCH = 4000,         // cycles from one launch to the next
+    MOST_SUMS = 128 * 128, // of a tile without warpgroups
+    FEWEST_COLUMNS = 64    // that an instruction is worth in time, if it has fewer
+};
+
+struct model {
+    struct tir_compilation *c;
+    const struct tir_func *f;
+    struct tir_follow known; // at launch
+    VEC(tir_formula_op) ops;
+    bool is_lost; // something is no formula
+};
+
+static void push(struct model *m, tir_formula_code code, int64_t value)
+{
+    vec_push(&m->c->cx.arena, &m->ops, ((tir_formula_op){code, value}));
+}
+
+// Does v follow from dimensions and integer parameters alone?
+static enum tir_answer is_known_at_launch(void *user, struct tir_value *v)
+{
+    const struct model *m = user;
+    if (v->kind == TIR_VALUE_CONST)
+        return TIR_YES;
+    bool is_int = tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem);
+    if (v->kind == TIR_VALUE_ARG)
+        return v->block == m->f->body && is_int ? TIR_YES : TIR_NO;
+    bool is_plain = tir_has_trait(v->def, TIR_PURE) && !tir_has_trait(v->def, TIR_THREAD) &&
+                    !v->def->region_count && !v->def->attr_count;
+    return is_plain && tir_elem_is_int(v->type->elem) ? TIR_IF_OPERANDS : TIR_NO;
+}
+
+static void push_value(struct model *m, const struct tir_value *v)
+{
+    tir_formula one = {0};
+    if (!tir_compile_estimate(m->c, m->f, v, &one))
+        m->is_lost = true;
+    for (uint32_t i = 0; i < one.count; i++)
+        push(m, one.ops[i].code, one.ops[i].value);
+}
+
+static void push_tiles(struct model *m, const struct tir_inst *tiles)
+{
+    const struct tir_attr *by = tir_attr_find(tiles, TIR_ATTR_by);
+    const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
+    push(m, TIR_FORMULA_CONST, 1);
+    for (uint32_t d = 0; d < by->list_count; d++) {
+        int64_t together = cluster ? cluster->list[d] : 1; // tiles that walk together
+        if (!tir_follows(&m->known, tiles->operands[d]))
+            continue;
+        push_value(m, tiles->operands[d]);
+        push(m, TIR_FORMULA_CONST, by->list[d] * together);
+        push(m, TIR_FORMULA_CEILDIV, 0);
+        push(m, TIR_FORMULA_MUL, 0);
+        if (together == 1)
+            continue;
+        push(m, TIR_FORMULA_CONST, together);
+        push(m, TIR_FORMULA_MUL, 0);
+    }
+}
+
+static int64_t product_cycles(const struct tir_arch *arch, const struct tir_inst *dot)
+{
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *t = dot->results[0]->type;
+    int64_t bits = TIR_MAX(8, tir_elems[a->elem].bits);
+    int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
+    int64_t worth = TIR_MAX(columns, FEWEST_COLUMNS);
+    int64_t percent = columns >= 256 ? 100 : columns >= 128 ? 104 : 130;
+    if (!(arch->features & TIR_ARCH_WGMMA) && rows * columns > MOST_SUMS)
+        percent = 130; // too many registers, and too few warps to hide what they wait for
+    int64_t multiply = rows * worth * depth * bits * percent / (100 * (int64_t)PRODUCTS);
+    int64_t fetch = (rows + columns) * depth * bits / FETCHED;
+    return TIR_MAX(TIR_MAX(multiply, fetch), 1);
+}
+
+// The rounds of the loops around inst whose bounds are known at launch; others count once.
+static void push_rounds(struct model *m, const struct tir_inst *inst)
+{
+    for (const struct tir_inst *up = inst->block->owner; up; up = up->block->owner) {
+        if (up->op != TIR_OP_FOR)
+            continue;
+        bool known = true;
+        for (uint32_t i = TIR_FOR_BEGIN; i <= TIR_FOR_STEP; i++)
+            known &= tir_follows(&m->known, up->operands[i]);
+        if (!known)
+            continue;
+        push_value(m, up->operands[TIR_FOR_END]);
+        push_value(m, up->operands[TIR_FOR_BEGIN]);
+        push(m, TIR_FORMULA_SUB, 0);
+        push_value(m, up->operands[TIR_FOR_STEP]);
+        push(m, TIR_FORMULA_CEILDIV, 0);
+        push(m, TIR_FORMULA_MUL, 0);
+    }
+}
+
+static void push_product(struct model *m, const struct tir_inst *dot)
+{
+    push(m, TIR_FORMULA_CONST, product_cycles(&m->c->arch, dot));
+    push_rounds(m, dot);
+    push(m, TIR_FORMULA_ADD, 0);
+    push(m, TIR_FORMULA_CONST, tir_type_count(dot->results[0]->type) / STORED);
+    push(m, TIR_FORMULA_ADD, 0);
+}
+
+static void push_move(struct model *m, const struct tir_inst *inst)
+{
+    const struct tir_type *t =
+        inst->op == TIR_OP_LOAD ? inst->results[0]->type : inst->operands[TIR_STORE_VALUE]->type;
+    push(m, TIR_FORMULA_CONST, TIR_MAX(1, tir_type_bytes(t) / MOVED));
+    push_rounds(m, inst);
+    push(m, TIR_FORMULA_ADD, 0);
+}
+
+static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_step)
+{
+    bool has_dot = false;
+    tir_foreach_inst_in(inst, tiles->regions[0])
+        has_dot |= inst->op == TIR_OP_DOT;
+    push_tiles(m, tiles);
+    push(m, TIR_FORMULA_CONST, m->c->arch.multiprocessors);
+    push(m, TIR_FORMULA_CEILDIV, 0);
+    push(m, TIR_FORMULA_CONST, FIXED);
+    tir_foreach_inst_in(inst, tiles->regions[0]) {
+        if (inst->op == TIR_OP_DOT)
+            push_product(m, inst);
+        else if (is_step && !has_dot && (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE))
+            push_move(m, inst);
+    }
+    push(m, TIR_FORMULA_MUL, 0);
+}
+
+// f as its first tile sees it: bounds of loops that depend on the tile are then known at launch.
+static struct tir_func *first_tile(struct tir_func *f)
+{
+    struct tir_func *copy = tir_func_clone(f);
+    for (struct tir_inst *inst = copy->body->first; inst; inst = inst->next)
+        for (uint32_t i = 0; inst->op == TIR_OP_TILES && i < tir_carried_at(inst); i++)
+            tir_replace_uses(copy, inst->regions[0]->args[i], tir_const_index(copy, 0));
+    return copy;
+}
+
+tir_formula tir_compile_cost(struct tir_compilation *c, struct tir_func *f)
+{
+    struct model m = {.c = c, .f = first_tile(f)};
+    uint32_t loops = 0;
+    tir_follow_init(&m.known, &c->cx.arena, is_known_at_launch, &m);
+    for (const struct tir_inst *inst = m.f->body->first; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_TILES)
+            continue;
+        push_loop(&m, inst, tir_compile_has_steps(f));
+        if (loops++) {
+            push(&m, TIR_FORMULA_ADD, 0);
+            push(&m, TIR_FORMULA_CONST, LAUNCH);
+            push(&m, TIR_FORMULA_ADD, 0);
+        }
+    }
+    if (!loops || m.is_lost || m.ops.len > TIR_MAX_FORMULA) // no estimate is one too
+        return (tir_formula){0};
+    return (tir_formula){m.ops.at, m.ops.len};
+}
+
+bool tir_compile_known_size(const struct tir_compilation *c, tir_str name, int64_t *size)
+{
+    for (size_t i = 0; i < c->options.dim_count; i++)
+        if (tir_str_equal(c->options.dims[i].name, name))
+            return tir_size_parse(c->options.dims[i].value, size);
+    return false;
+}
+
+uint32_t tir_compile_cheapest(struct tir_compilation *c, struct tir_func *const *configs,
+                              const tir_formula *costs, uint32_t count)
+{
+    const struct tir_func *f = configs[0]; // all have its dimensions and parameters
+    int64_t dims[TIR_MAX_DIMS] = {0}, params[TIR_MAX_PARAMS] = {0}, best = INT64_MAX;
+    uint32_t cheapest = count;
+    if (!c->options.dim_count || f->dim_count > TIR_MAX_DIMS)
+        return count;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < costs[i].count; k++) {
+            const tir_formula_op *op = &costs[i].ops[k];
+            if (op->code == TIR_FORMULA_SCALAR || op->code == TIR_FORMULA_ALIGN ||
+                (op->code == TIR_FORMULA_DIM &&
+                 !tir_compile_known_size(c, tir_str_of(f->dims[op->value].name), &dims[op->value])))
+                return count;
+        }
+        int64_t cost;
+        tir_error ignored;
+        if (!costs[i].count || tir_formula_eval(&costs[i], dims, params, &cost, &ignored))
+            return count;
+        if (cost < best) {
+            best = cost;
+            cheapest = i;
+        }
+    }
+    return cheapest;
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A value of the host block as a formula of the artifact: an expression tree walked in postfix
+// order.
+
+#include "compile/compile.h"
+
+struct formula {
+    struct tir_compilation *c;
+    bool is_quiet;
+    const struct tir_func *f;
+    struct tir_span span;
+    VEC(tir_formula_op) ops;
+};
+
+static void push(struct formula *formula, tir_formula_code code, int64_t value)
+{
+    vec_push(&formula->c->cx.arena, &formula->ops, ((tir_formula_op){code, value}));
+}
+
+static bool refuse(struct formula *formula, const char *what)
+{
+    if (!formula->is_quiet)
+        tir_error_at(&formula->c->cx.diags, formula->span, TIR_E_GRID,
+                     "a launch formula cannot hold %s", what);
+    return false;
+}
+
+static bool argument(struct formula *formula, const struct tir_value *v)
+{
+    const struct tir_func *f = formula->f;
+    for (uint32_t i = 0; i < f->dim_count; i++)
+        if (f->dims[i].value == v) {
+            push(formula, TIR_FORMULA_DIM, i);
+            return true;
+        }
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value == v && tir_type_is_scalar(v->type) &&
+            !tir_elem_is_float(v->type->elem)) {
+            push(formula, TIR_FORMULA_SCALAR, i);
+            return true;
+        }
+    return refuse(formula, "a parameter that is no integer");
+}
+
+// The code of an operation that works on its operands as they are; COUNT: none.
+static tir_formula_code code_of(const struct tir_inst *inst)
+{
+    bool logical = inst->results[0]->type->elem == TIR_BOOL;
+    switch (inst->op) {
+    case TIR_OP_ADD:
+        return TIR_FORMULA_ADD;
+    case TIR_OP_SUB:
+        return TIR_FORMULA_SUB;
+    case TIR_OP_MUL:
+        return TIR_FORMULA_MUL;
+    case TIR_OP_DIV:
+        return TIR_FORMULA_DIV;
+    case TIR_OP_REM:
+        return TIR_FORMULA_MOD;
+    case TIR_OP_CEILDIV:
+        return TIR_FORMULA_CEILDIV;
+    case TIR_OP_MIN:
+        return TIR_FORMULA_MIN;
+    case TIR_OP_MAX:
+        return TIR_FORMULA_MAX;
+    case TIR_OP_EQ:
+        return TIR_FORMULA_EQ;
+    case TIR_OP_NE:
+        return TIR_FORMULA_NE;
+    case TIR_OP_LT:
+        return TIR_FORMULA_LT;
+    case TIR_OP_LE:
+        return TIR_FORMULA_LE;
+    case TIR_OP_GT:
+        return TIR_FORMULA_GT;
+    case TIR_OP_GE:
+        return TIR_FORMULA_GE;
+    case TIR_OP_AND:
+        return logical ? TIR_FORMULA_AND : TIR_FORMULA_COUNT;
+    case TIR_OP_OR:
+        return logical ? TIR_FORMULA_OR : TIR_FORMULA_COUNT;
+    case TIR_OP_XOR:
+        return logical ? TIR_FORMULA_NE : TIR_FORMULA_COUNT;
+    case TIR_OP_NOT:
+        return logical ? TIR_FORMULA_NOT : TIR_FORMULA_COUNT;
+    default:
+        return TIR_FORMULA_COUNT;
+    }
+}
+
+static bool value(struct formula *formula, const struct tir_value *v);
+
+// a << constant, a >> constant of what is not negative.
+static bool shift(struct formula *formula, const struct tir_inst *inst)
+{
+    int64_t by;
+    if (!tir_is_const_int(inst->operands[1], &by) || by < 0 || by > 62)
+        return refuse(formula, "a shift by a number that is not constant");
+    if (!value(formula, inst->operands[0]))
+        return false;
+    push(formula, TIR_FORMULA_CONST, INT64_C(1) << by);
+    if (inst->op == TIR_OP_SHL) {
+        push(formula, TIR_FORMULA_MUL, 0);
+        return true;
+    }
+    push(formula, TIR_FORMULA_DIV, 0);
+    return true;
+}
+
+// cond ? a : b as cond a + !cond b: a condition is 0 or 1.
+static bool choice(struct formula *formula, const struct tir_inst *inst)
+{
+    for (uint32_t i = 1; i <= 2; i++) {
+        if (!value(formula, inst->operands[0]))
+            return false;
+        if (i == 2)
+            push(formula, TIR_FORMULA_NOT, 0);
+        if (!value(formula, inst->operands[i]))
+            return false;
+        push(formula, TIR_FORMULA_MUL, 0);
+    }
+    push(formula, TIR_FORMULA_ADD, 0);
+    return true;
+}
+
+static bool operation(struct formula *formula, const struct tir_inst *inst)
+{
+    switch (inst->op) {
+    case TIR_OP_SHL:
+    case TIR_OP_SHR:
+        return shift(formula, inst);
+    case TIR_OP_WHERE:
+        return choice(formula, inst);
+    case TIR_OP_CAST: // between integers; formulas have 64 bits
+        if (tir_elem_is_float(inst->operands[0]->type->elem) ||
+            tir_elem_is_float(inst->results[0]->type->elem))
+            return refuse(formula, "floats");
+        return value(formula, inst->operands[0]);
+    case TIR_OP_NEG:
+        push(formula, TIR_FORMULA_CONST, 0);
+        if (!value(formula, inst->operands[0]))
+            return false;
+        push(formula, TIR_FORMULA_SUB, 0);
+        return true;
+    default:
+        break;
+    }
+    tir_formula_code code = code_of(inst);
+    if (code == TIR_FORMULA_COUNT)
+        return refuse(formula, tir_ops[inst->op].name);
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (!value(formula, inst->operands[i]))
+            return false;
+    push(formula, code, 0);
+    return true;
+}
+
+static bool value(struct formula *formula, const struct tir_value *v)
+{
+    if (formula->ops.len > TIR_MAX_FORMULA)
+        return refuse(formula, "so many operations");
+    if (tir_elem_is_float(v->type->elem))
+        return refuse(formula, "floats");
+    if (v->kind == TIR_VALUE_CONST) {
+        push(formula, TIR_FORMULA_CONST, v->constant.i);
+        return true;
+    }
+    return v->kind == TIR_VALUE_ARG ? argument(formula, v) : operation(formula, v->def);
+}
+
+static bool make(struct formula *formula, const struct tir_value *v, tir_formula *out)
+{
+    if (!value(formula, v))
+        return false;
+    *out = (tir_formula){formula->ops.at, formula->ops.len};
+    return true;
+}
+
+bool tir_compile_formula(struct tir_compilation *c, const struct tir_func *f,
+                         const struct tir_value *v, struct tir_span span, tir_formula *out)
+{
+    struct formula formula = {.c = c, .f = f, .span = span};
+    return make(&formula, v, out);
+}
+
+bool tir_compile_estimate(struct tir_compilation *c, const struct tir_func *f,
+                          const struct tir_value *v, tir_formula *out)
+{
+    struct formula formula = {.c = c, .is_quiet = true, .f = f};
+    return make(&formula, v, out);
+}

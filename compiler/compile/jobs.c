@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The passes, on all variants of all kernels side by side.
+//
+// A variant is copied to a context of its own (memory, types, diagnostics), so its passes share
+// nothing with those of others but what nobody changes: the source, the names in it, the target.
+// What they report is joined afterwards in the order of the variants, and of a kernel only up to
+// the first variant with an error; so nothing depends on how many threads there are.
+//
+// Running out of memory ends a variant's passes where they are; the caller's thread then jumps to
+// the boundary itself.
+
+#include "compile/compile.h"
+
+#include "base/parallel.h"
+
+struct tir_variant_job {
+    struct tir_compilation *c;
+    const struct tir_binding *dims;
+    struct tir_kernel_code *kernel;
+    uint32_t variant; // of the kernel
+    bool is_required; // to have what options.require asks for
+    bool has_context, ok, no_memory;
+    struct tir_context cx;
+    struct tir_func *f; // the result
+    struct tir_receipt receipt;
+    struct tir_text printed;
+    struct tir_meter meter;
+};
+
+static void run_variant(struct tir_variant_job *job)
+{
+    struct tir_compilation *c = job->c;
+    struct tir_context *cx = &job->cx;
+    const tir_compile_options *o = &c->options;
+    job->has_context = true;
+    tir_context_init(cx, &c->allocator);
+    cx->diags.sources = &c->cx.sources;
+    job->receipt.arena = &cx->arena;
+    tir_text_init(&job->printed, &cx->arena, 0);
+    struct tir_module *m = tir_module_new(&cx->arena, cx->types, &cx->names, &cx->diags);
+    job->f = tir_func_clone_to(m, job->kernel->variants[job->variant]);
+    struct tir_pass_cx pass = {.scratch = &cx->scratch,
+                               .diags = &cx->diags,
+                               .arch = &c->arch,
+                               .receipt = &job->receipt,
+                               .meter = &job->meter,
+                               .known = job->dims,
+                               .known_count = (uint32_t)o->dim_count};
+    struct tir_pass_options options = {.run = o->run_pass,
+                                       .stop_after = o->stop_after,
+                                       .print_after = job->variant ? STR("") : o->print_after,
+                                       .skip = o->skip_pass,
+                                       .bisect = o->bisect,
+                                       .verify = o->verify,
+                                       .time = o->time_passes && !job->variant,
+                                       .printed = &job->printed};
+    tir_compile_receipt_begin(&job->receipt, job->kernel->name, job->f);
+    job->ok = tir_run_passes(job->f, &pass, &options);
+}
+
+static void run_job(void *user, uint32_t i)
+{
+    struct tir_variant_job *job = &((struct tir_variant_job *)user)[i];
+    if (setjmp(job->cx.out_of_memory)) {
+        job->no_memory = true;
+        return;
+    }
+    run_variant(job);
+}
+
+// Takes over what the passes made and reported.
+static bool join(struct tir_variant_job *job)
+{
+    struct tir_compilation *c = job->c;
+    job->kernel->variants[job->variant] = job->f;
+    tir_diags_repeat(&c->cx.diags, &job->cx.diags);
+    vec_push(&c->cx.arena, &c->receipt.parts, job->receipt.parts.at[0]);
+    tir_text_add(&c->printed, tir_text_str(&job->printed));
+    if (!job->ok)
+        return false;
+    tir_compile_receipt_warn(c);
+    // Other variants exist to do without, but not without order among their threads.
+    uint32_t wishes = job->is_required ? UINT32_MAX : 1u << TIR_WISH_SYNC;
+    bool finished = !c->options.run_pass.len && !c->options.stop_after.len;
+    return tir_compile_receipt_require(c, wishes, finished);
+}
+
+static bool join_all(struct tir_compilation *c)
+{
+    bool all = true;
+    uint32_t at = 0;
+    vec_foreach(const struct tir_kernel_code, kernel, &c->kernels) {
+        bool ok = true;
+        vec_foreach(const struct tir_sequence, it, &kernel->sequences)
+            tir_compile_receipt_sequence(c, kernel->name, it);
+        for (uint32_t v = 0; v < kernel->count; v++, at++)
+            ok = ok && join(&c->jobs[at]);
+        all = all && ok; // the errors of every kernel in one run
+    }
+    return all;
+}
+
+// Other variants exist to do without, and a step without a product owes nothing to what is required
+// of the kernel.
+static bool must_require(const struct tir_kernel_code *kernel, uint32_t variant)
+{
+    return variant == 0 && (!kernel->is_step || tir_compile_has_dot(kernel->variants[0]));
+}
+
+// Each variant may take what the limit leaves so far: how many run at a time plays no part.
+static struct tir_meter meter_for_job(const struct tir_compilation *c)
+{
+    struct tir_meter meter = c->meter;
+    meter.limit -= meter.limit ? meter.steps : 0;
+    meter.steps = meter.ask_at = 0;
+    return meter;
+}
+
+bool tir_compile_run_passes(struct tir_compilation *c, const struct tir_binding *dims)
+{
+    uint32_t count = 0;
+    vec_foreach(const struct tir_kernel_code, kernel, &c->kernels)
+        count += kernel->count;
+    c->jobs = arena_array(&c->cx.arena, struct tir_variant_job, count);
+    vec_foreach(struct tir_kernel_code, kernel, &c->kernels)
+        for (uint32_t v = 0; v < kernel->count; v++)
+            c->jobs[c->job_count++] =
+                (struct tir_variant_job){.c = c,
+                                         .dims = dims,
+                                         .kernel = kernel,
+                                         .variant = v,
+                                         .meter = meter_for_job(c),
+                                         .is_required = must_require(kernel, v)};
+    tir_side_by_side(tir_processors(), count, run_job, c->jobs);
+    for (uint32_t i = 0; i < count; i++)
+        if (c->jobs[i].no_memory)
+            tir_arena_give_up(&c->cx.arena);
+    for (uint32_t i = 0; i < count; i++) {
+        c->meter.is_stopped |= c->jobs[i].meter.is_stopped;
+        tir_meter_take(&c->meter, c->jobs[i].meter.steps);
+    }
+    return !c->meter.is_stopped && join_all(c);
+}
+
+void tir_compile_passes_finish(struct tir_compilation *c)
+{
+    for (uint32_t i = 0; i < c->job_count; i++)
+        if (c->jobs[i].has_context)
+            tir_context_finish(&c->jobs[i].cx);
+}

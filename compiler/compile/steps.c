@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sequences: a kernel of several tiles loops becomes a kernel for each of them.
+//
+//     kernel f(A: f32[M, K], D: out f32[M]) {
+//         scratch P: f32[4, M];
+//         for (z, m) in tiles(4, M by 64) { ... P[z, m:+64] = ... A ...; }
+//         for m in tiles(M by 64) { D[m:+64] = ... P ...; }
+//     }
+// is launched as
+//     kernel f__step1(A: f32[M, K], P: out f32[4, M]) { for (z, m) in tiles ... }
+//     kernel f__step2(D: out f32[M], P: f32[4, M])    { for m in tiles ... }
+//
+// A step is a kernel like any other from there on: it has the tensors that it uses, each in the
+// direction in which it does, variants by what is known of those, and a name to be launched by.
+// What stands beside the loops is arithmetic, so each step computes what it needs of that again.
+
+#include "compile/compile.h"
+
+#include "ir/walk.h"
+
+bool tir_compile_has_steps(const struct tir_func *f)
+{
+    uint32_t loops = 0;
+    for (const struct tir_inst *inst = f->body->first; inst; inst = inst->next)
+        loops += inst->op == TIR_OP_TILES;
+    return loops > 1 || f->scratch_count;
+}
+
+// The clone of a kernel that becomes one of its steps.
+struct split {
+    struct tir_arena *arena;
+    struct tir_func *f;
+    uint32_t *uses;            // by value id
+    uint32_t *args;            // what its parameters were
+    struct tir_value **values; // arguments of its body, the dimensions behind the parameters
+    uint32_t value_count;
+};
+
+static void keep_loop(struct tir_func *f, uint32_t index)
+{
+    uint32_t loops = 0;
+    tir_foreach_inst_safe(inst, f->body)
+        if (inst->op == TIR_OP_TILES && loops++ != index)
+            tir_remove(inst);
+}
+
+// Removes what nothing uses any more.
+static void sweep(struct split *s, struct tir_block *block)
+{
+    for (struct tir_inst *inst = block->last, *prev; inst; inst = prev) {
+        prev = inst->prev;
+        bool used = !tir_has_trait(inst, TIR_PURE);
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            used |= s->uses[inst->results[i]->id] > 0;
+        if (used)
+            continue;
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (inst->operands[i])
+                s->uses[inst->operands[i]->id]--;
+        tir_remove(inst);
+    }
+}
+
+// How the loop uses a tensor.
+static enum tir_direction direction_of(const struct tir_func *f, const struct tir_value *tensor)
+{
+    bool reads = false, writes = false;
+    tir_foreach_inst(inst, f) {
+        if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != tensor)
+            continue;
+        reads |= tir_has_trait(inst, TIR_READS);
+        writes |= tir_has_trait(inst, TIR_WRITES);
+    }
+    return !writes ? TIR_IN : reads ? TIR_INOUT : TIR_OUT;
+}
+
+static void push_value(struct split *s, struct tir_value *v)
+{
+    v->index = s->value_count;
+    s->values[s->value_count++] = v;
+}
+
+static bool names_dim(const struct tir_param *p, uint32_t dim)
+{
+    for (uint32_t d = 0; d < p->value->type->rank; d++)
+        if (p->dims[d].dim == (int32_t)dim)
+            return true;
+    return false;
+}
+
+static bool scratch_names(const struct tir_func *whole, uint32_t index, uint32_t dim)
+{
+    for (uint32_t d = 0; d < whole->scratch[index].value->type->rank; d++)
+        if (tir_scratch_extent(whole, index, d) == whole->dims[dim].value)
+            return true;
+    return false;
+}
+
+// Which parameters the step has: those it uses, and, for a dimension that it uses and none of them
+// states, the first that does.
+static void choose_params(const struct split *s, const struct tir_func *whole, bool *kept)
+{
+    const struct tir_func *f = s->f;
+    for (uint32_t i = 0; i < f->param_count; i++)
+        kept[i] = s->uses[f->params[i].value->id] > 0;
+    for (uint32_t dim = 0; dim < f->dim_count; dim++) {
+        bool stated = s->uses[f->dims[dim].value->id] == 0;
+        for (uint32_t i = 0; i < f->scratch_count; i++)
+            stated |= s->uses[f->scratch[i].value->id] && scratch_names(whole, i, dim);
+        for (uint32_t i = 0; i < f->param_count; i++)
+            stated |= kept[i] && names_dim(&f->params[i], dim);
+        for (uint32_t i = 0; i < f->param_count && !stated; i++)
+            if (names_dim(&f->params[i], dim))
+                stated = kept[i] = true;
+    }
+}
+
+static const char *extent_name(const struct split *s, const char *scratch, uint32_t d)
+{
+    const struct tir_func *f = s->f;
+    struct tir_interner *names = f->module->names;
+    const char *name = tir_intern(names, tir_str_format(s->arena, "%s_%u", scratch, d));
+    bool is_taken = false;
+    for (uint32_t i = 0; i < f->param_count; i++)
+        is_taken |= f->params[i].name == name;
+    for (uint32_t i = 0; i < f->dim_count; i++)
+        is_taken |= f->dims[i].name == name;
+    for (uint32_t i = 0; i < f->scratch_count; i++)
+        is_taken |= f->scratch[i].name == name;
+    return is_taken ? extent_name(s, name, d) : name;
+}
+
+// A scratch tensor as a parameter. A size that is computed becomes a dimension of its own.
+static struct tir_param scratch_param(struct split *s, const struct tir_func *whole, uint32_t index)
+{
+    struct tir_func *f = s->f;
+    const struct tir_scratch *scratch = &f->scratch[index];
+    struct tir_param p = {.name = scratch->name, .value = scratch->value, .span = scratch->span};
+    p.direction = direction_of(f, scratch->value);
+    for (uint32_t d = 0; d < scratch->value->type->rank; d++) {
+        const struct tir_value *extent = tir_scratch_extent(whole, index, d);
+        p.dims[d].dim = -1;
+        if (tir_is_const_int(extent, &p.dims[d].constant))
+            continue;
+        uint32_t dim = 0;
+        while (dim < whole->dim_count && whole->dims[dim].value != extent)
+            dim++;
+        p.dims[d].dim = (int32_t)dim;
+        if (dim < whole->dim_count)
+            continue;
+        p.dims[d].dim = (int32_t)f->dim_count;
+        f->dims[f->dim_count].name = extent_name(s, scratch->name, d);
+        f->dims[f->dim_count].value = tir_block_add_arg(
+            f, f->body, tir_type_scalar(f->module->types, TIR_I64), f->dims[f->dim_count].name);
+        f->dim_count++;
+    }
+    return p;
+}
+
+// The dimensions are those that parameters state, in the order in which they do, as where a kernel
+// of these parameters is read.
+static void renumber_dims(struct split *s)
+{
+    struct tir_func *f = s->f;
+    struct tir_dim *dims = arena_array(s->arena, struct tir_dim, f->dim_count);
+    int32_t *numbers = arena_array(s->arena, int32_t, f->dim_count); // plus 1; 0: not stated yet
+    int32_t count = 0;
+    for (uint32_t i = 0; i < f->param_count; i++)
+        for (uint32_t d = 0; d < f->params[i].value->type->rank; d++) {
+            int32_t *dim = &f->params[i].dims[d].dim;
+            if (*dim < 0)
+                continue;
+            if (!numbers[*dim]) {
+                dims[count] = f->dims[*dim];
+                numbers[*dim] = ++count;
+            }
+            *dim = numbers[*dim] - 1;
+        }
+    for (uint32_t dim = 0; dim < f->dim_count; dim++)
+        assert(numbers[dim] || !s->uses[f->dims[dim].value->id]);
+    f->dims = dims;
+    f->dim_count = (uint32_t)count;
+}
+
+// The signature: what the step uses of the parameters, then of the scratch tensors.
+static void make_signature(struct split *s, const struct tir_func *whole)
+{
+    struct tir_func *f = s->f;
+    uint32_t most = f->param_count + f->scratch_count, count = 0;
+    bool *kept = arena_array(s->arena, bool, most + 1);
+    struct tir_param *params = arena_array(s->arena, struct tir_param, most + 1);
+    struct tir_dim *dims =
+        arena_array(s->arena, struct tir_dim, f->dim_count + whole->extent_count);
+    memcpy(dims, f->dims, f->dim_count * sizeof(*dims));
+    f->dims = dims;
+    choose_params(s, whole, kept);
+    for (uint32_t i = 0; i < f->param_count; i++) {
+        if (!kept[i])
+            continue;
+        s->args[count] = i;
+        params[count] = f->params[i];
+        if (params[count].value->type->space == TIR_SPACE_GLOBAL)
+            params[count].direction = direction_of(f, params[count].value);
+        count++;
+    }
+    for (uint32_t i = 0; i < f->scratch_count; i++)
+        if (s->uses[f->scratch[i].value->id]) {
+            s->args[count] = whole->param_count + i;
+            params[count++] = scratch_param(s, whole, i);
+        }
+    f->params = params;
+    f->param_count = count;
+    f->scratch = NULL;
+    f->scratch_count = 0;
+    renumber_dims(s);
+    s->values = arena_array(s->arena, struct tir_value *, count + f->dim_count);
+    for (uint32_t i = 0; i < count; i++)
+        push_value(s, f->params[i].value);
+    for (uint32_t i = 0; i < f->dim_count; i++)
+        push_value(s, f->dims[i].value);
+    f->body->args = s->values;
+    f->body->arg_count = s->value_count;
+}
+
+static void drop_extents(struct tir_func *f)
+{
+    struct tir_inst *yield = tir_yield_of(f->host);
+    for (uint32_t i = f->extent_count; yield && i < yield->operand_count; i++)
+        yield->operands[i - f->extent_count] = yield->operands[i];
+    if (yield)
+        yield->operand_count -= f->extent_count;
+    f->extent_count = 0;
+}
+
+static struct tir_func *split_off(struct tir_compilation *c, struct tir_func *whole, uint32_t index,
+                                  uint32_t *args)
+{
+    struct split s = {.arena = &c->cx.arena, .f = tir_func_clone(whole), .args = args};
+    s.f->name =
+        tir_intern(&c->cx.names, tir_str_format(s.arena, "%s__step%u", whole->name, index + 1));
+    keep_loop(s.f, index);
+    drop_extents(s.f);
+    s.uses = tir_count_uses(s.arena, s.f);
+    sweep(&s, s.f->body);
+    sweep(&s, s.f->host);
+    make_signature(&s, whole);
+    return s.f;
+}
+
+bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir_func *f,
+                          tir_formula cost)
+{
+    bool is_partial = c->options.run_pass.len || c->options.stop_after.len;
+    struct tir_kernel_code *code = &c->kernels.at[kernel];
+    if (is_partial && (code->count || code->sequences.len))
+        return true; // of a program between passes the first configuration
+    struct tir_sequence sequence = {.whole = f, .cost = cost};
+    for (const struct tir_inst *inst = f->body->first; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_TILES)
+            continue;
+        if (sequence.step_count == TIR_MAX_STEPS || f->scratch_count > TIR_MAX_SCRATCH) {
+            tir_error_at(&c->cx.diags, inst->span, TIR_E_LIMIT,
+                         "a kernel has at most %d tiles loops and %d scratch tensors",
+                         TIR_MAX_STEPS, TIR_MAX_SCRATCH);
+            return false;
+        }
+        struct tir_step *step = &sequence.steps[sequence.step_count];
+        struct tir_func *one = split_off(c, f, sequence.step_count, step->args);
+        step->kernel = c->kernels.len;
+        struct tir_kernel_code part = tir_kernel_new(c, one);
+        part.is_step = true;
+        tir_compile_variants(c, &part, one, (tir_formula){0});
+        vec_push(&c->cx.arena, &c->kernels, part);
+        sequence.step_count++;
+    }
+    vec_push(&c->cx.arena, &c->kernels.at[kernel].sequences, sequence);
+    return true;
+}

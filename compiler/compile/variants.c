@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The variants of a kernel: what each may rely on, best first. The runtime takes the first whose
+// facts and conditions hold.
+//
+// A kernel with a matrix product lives on how its operands reach shared memory, so its variants
+// step down by that: whole tiles of aligned tensors; operands that are copied 16 bytes at a time,
+// with tests for the edges and an output of any alignment; operands that are copied 4 bytes at a
+// time; anything. Only the first two are unrolled in full (pass/async/chunk.c), so the others cost
+// little to compile. Where products run on warpgroups, tensor copies take care of edges and of
+// tensors of any size, so the first variant does not ask for whole tiles, and there is one for
+// offsets that need 64 bits. A kernel without a product is bound by memory; it has vectors, then
+// single elements with 32-bit, then with 64-bit offsets.
+
+#include "compile/compile.h"
+
+#include "ir/walk.h"
+#include "pass/layout/warpgroup.h"
+
+#define ALL_FACTS   (TIR_FACT_INDEX32 | TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER)
+#define DENSE_FACTS (TIR_FACT_INDEX32 | TIR_FACT_UNIT_INNER)
+
+static bool has_tensor(const struct tir_func *f)
+{
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value->type->space == TIR_SPACE_GLOBAL)
+            return true;
+    return false;
+}
+
+bool tir_compile_has_dot(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT)
+            return true;
+    return false;
+}
+
+static void add(struct tir_compilation *c, struct tir_kernel_code *kernel, struct tir_func *f,
+                uint32_t facts, const char *suffix)
+{
+    assert(kernel->count < TIR_COUNT_OF(kernel->variants));
+    f->facts = facts;
+    f->name = tir_intern(&c->cx.names, tir_str_format(&c->cx.arena, "%s%s", f->name, suffix));
+    kernel->variants[kernel->count++] = f;
+}
+
+#define DEEPEST 8 // operations between a load and the product, above which no more is asked of it
+
+// Every tensor whose rows v is computed from is aligned to 16 bytes. Scales and the like, of which
+// a load takes one element a row, need not be; nor what is only read after the product.
+static void align_sources(struct tir_func *f, const struct tir_value *v, uint32_t depth)
+{
+    const struct tir_inst *inst = v->def;
+    if (!inst || depth == 0)
+        return;
+    if (tir_has_trait(inst, TIR_PURE))
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (inst->operands[i])
+                align_sources(f, inst->operands[i], depth - 1);
+    if (inst->op != TIR_OP_LOAD)
+        return;
+    const struct tir_value *tensor = tir_ref_base(inst);
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value == tensor && tensor->type->space == TIR_SPACE_GLOBAL &&
+            f->params[i].direction != TIR_OUT && box->list[box->list_count - 1])
+            f->params[i].aligned = 16;
+}
+
+static void align_inputs(struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT) {
+            align_sources(f, inst->operands[TIR_DOT_A], DEEPEST);
+            align_sources(f, inst->operands[TIR_DOT_B], DEEPEST);
+        }
+}
+
+// The tensors that the operand v of a dot was loaded from are aligned to 4 bytes, which is what one
+// asynchronous copy moves at least.
+static bool align_operand(struct tir_func *f, const struct tir_value *v)
+{
+    while (v->def && v->def->op == TIR_OP_PERMUTE)
+        v = v->def->operands[0];
+    const struct tir_value *tensor =
+        v->def && v->def->op == TIR_OP_LOAD ? tir_ref_base(v->def) : NULL;
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].value == tensor && f->params[i].direction == TIR_IN) {
+            uint32_t word = TIR_MAX(4, tir_elems[tensor->type->elem].bits / 8);
+            f->params[i].aligned = TIR_MAX(f->params[i].aligned, word);
+            return true;
+        }
+    return false;
+}
+
+static bool align_operands(struct tir_func *f)
+{
+    bool any = false;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_DOT) {
+            any |= align_operand(f, inst->operands[TIR_DOT_A]);
+            any |= align_operand(f, inst->operands[TIR_DOT_B]);
+        }
+    return any;
+}
+
+// Bulk copies that the program asks for need their tensors aligned, whatever else is known.
+static void align_bulk(struct tir_func *f)
+{
+    tir_foreach_inst(inst, f) {
+        bool copies = inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_STORE_ASYNC;
+        if (!copies || tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) != TIR_WORD_engine_bulk)
+            continue;
+        for (uint32_t i = 0; i < f->param_count; i++)
+            if (f->params[i].value == tir_ref_base(inst))
+                f->params[i].aligned = 16;
+    }
+}
+
+// Would the products of f run on warpgroups, if every tensor were aligned?
+static bool may_use_warpgroups(struct tir_compilation *c, struct tir_func *f)
+{
+    struct tir_pass_cx cx = {.scratch = &c->cx.scratch, .diags = &c->cx.diags, .arch = &c->arch};
+    f->facts = ALL_FACTS;
+    return tir_may_use_warpgroups(f, &cx);
+}
+
+static void add_product(struct tir_compilation *c, struct tir_kernel_code *kernel,
+                        struct tir_func *f)
+{
+    struct tir_func *edges = tir_func_clone(f), *wide = tir_func_clone(f),
+                    *words = tir_func_clone(f), *any = tir_func_clone(f);
+    bool warpgroups = may_use_warpgroups(c, f);
+    if (!warpgroups && !c->options.dim_count) // known sizes leave nothing to ask at launch
+        tir_compile_whole_tiles(f);
+    add(c, kernel, f, ALL_FACTS, "");
+    align_inputs(edges);
+    add(c, kernel, edges, DENSE_FACTS, "__edges");
+    if (f->config > 1)
+        return;
+    if (warpgroups)
+        add(c, kernel, wide, TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER, "__wide");
+    if (align_operands(words))
+        add(c, kernel, words, DENSE_FACTS, "__words");
+    add(c, kernel, any, 0, "__any");
+}
+
+static void add_others(struct tir_compilation *c, struct tir_kernel_code *kernel,
+                       struct tir_func *f)
+{
+    struct tir_func *narrow = tir_func_clone(f), *wide = tir_func_clone(f);
+    add(c, kernel, f, ALL_FACTS, "");
+    if (f->config > 1 && !kernel->is_step)
+        return;
+    add(c, kernel, narrow, TIR_FACT_INDEX32, "__narrow"); // beside a product's __edges
+    if (f->config <= 1)
+        add(c, kernel, wide, 0, "__wide");
+}
+
+void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *kernel,
+                          struct tir_func *f, tir_formula cost)
+{
+    uint32_t first = kernel->count;
+    // A kernel that was written in a later form states its facts itself; a pass that is run alone
+    // takes the program as it is.
+    if (f->form != TIR_FORM_TILE || f->facts || c->options.run_pass.len || !has_tensor(f)) {
+        // Of a program between passes the first configuration.
+        if (!kernel->count && !kernel->sequences.len)
+            kernel->variants[kernel->count++] = f;
+        return;
+    }
+    align_bulk(f);
+    if (tir_compile_has_dot(f))
+        add_product(c, kernel, f);
+    else
+        add_others(c, kernel, f);
+    for (uint32_t i = first; i < kernel->count; i++)
+        kernel->costs[i] = cost;
+}
+
+void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f)
+{
+    static const struct {
+        uint32_t fact;
+        const char *text;
+    } facts[] = {{TIR_FACT_INDEX32, "32-bit offsets suffice"},
+                 {TIR_FACT_VECTOR16, "every tensor is aligned to 16 bytes"},
+                 {TIR_FACT_UNIT_INNER, "every innermost stride is 1"}};
+    const char *separator = "";
+    if (f->when_count) {
+        tir_text_add(out, STR("tiles are whole"));
+        separator = ", ";
+    }
+    for (size_t i = 0; i < TIR_COUNT_OF(facts); i++)
+        if (f->facts & facts[i].fact) {
+            tir_text_format(out, "%s%s", separator, facts[i].text);
+            separator = ", ";
+        }
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (f->params[i].aligned) {
+            tir_text_format(out, "%s%s is aligned to %u bytes", separator, f->params[i].name,
+                            f->params[i].aligned);
+            separator = ", ";
+        }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Binding: names to dimensions and parameters, sizes from files, then tensors made and filled.
+#include "driver/launch/bind.h"
+
+#include <stdlib.h>
+
+#include "driver/source.h"
+#include "driver/value/element.h"
+#include "driver/value/number.h"
+#include "driver/value/random.h"
+
+struct binder {
+    struct tir_arena *arena;
+    struct tir_bind *out;
+    tir_error *error;
+};
+
+// The same message, after the name that it is about.
+static bool about(struct binder *b, tir_str name)
+{
+    tir_error cause = *b->error;
+    return tir_fail(b->error, cause.status, STR_FMT ": %s", STR_ARG(name), cause.message);
+}
+
+// ---- names
+
+static void nearer(tir_str name, tir_str candidate, uint32_t *distance, tir_str *nearest)
+{
+    uint32_t d = tir_str_distance(name, candidate, 2);
+    if (d < *distance) {
+        *distance = d;
+        *nearest = candidate;
+    }
+}
+
+static bool no_such_name(struct binder *b, tir_str name)
+{
+    const tir_artifact_kernel *kernel = b->out->kernel;
+    uint32_t distance = 3;
+    tir_str nearest = {NULL, 0};
+    for (uint32_t i = 0; i < kernel->dim_count; i++)
+        nearer(name, kernel->dims[i], &distance, &nearest);
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        nearer(name, kernel->params[i].name, &distance, &nearest);
+    for (uint32_t i = 0; i < kernel->meta_count; i++)
+        if (tir_str_equal(name, kernel->metas[i].name))
+            return tir_fail(b->error, TIR_ERR_INVALID,
+                            "%.*s is a compile-time parameter: write -D %.*s=VALUE", STR_ARG(name),
+                            STR_ARG(name));
+    return tir_fail(b->error, TIR_ERR_INVALID,
+                    STR_FMT " has no dimension or parameter " STR_FMT "%s" STR_FMT "%s",
+                    STR_ARG(kernel->name), STR_ARG(name), nearest.ptr ? "; did you mean " : "",
+                    STR_ARG(nearest), nearest.ptr ? "?" : "");
+}
+
+static bool bind_dim(struct binder *b, uint32_t dim, tir_str name, tir_str value)
+{
+    if (b->out->known[dim])
+        return tir_fail(b->error, TIR_ERR_INVALID, STR_FMT " is given twice", STR_ARG(name));
+    if (!tir_parse_int(value, &b->out->dims[dim]) || b->out->dims[dim] < 0)
+        return tir_fail(b->error, TIR_ERR_INVALID,
+                        STR_FMT "=" STR_FMT ": a dimension is a whole number from 0", STR_ARG(name),
+                        STR_ARG(value));
+    return b->out->known[dim] = true;
+}
+
+static bool bind_param(struct binder *b, struct tir_bound *p, tir_str name, tir_str value)
+{
+    if (p->given)
+        return tir_fail(b->error, TIR_ERR_INVALID, STR_FMT " is given twice", STR_ARG(name));
+    p->given = true;
+    if (p->param->kind == TIR_PARAM_SCALAR)
+        return tir_scalar_parse(tir_elem_of_element(p->param->element), value, &p->scalar,
+                                b->error) ||
+               about(b, name);
+    if (!tir_tensor_spec_parse(b->arena, value.ptr, &p->spec, b->error))
+        return about(b, name);
+    if (p->param->direction == TIR_DIRECTION_OUT && p->spec.fill == TIR_FILL_FILE) {
+        p->spec.fill = TIR_FILL_DEFAULT;
+        p->spec.save = p->spec.file;
+    }
+    if (p->spec.stride_count && p->spec.stride_count != p->param->rank)
+        return tir_fail(b->error, TIR_ERR_INVALID, STR_FMT " has %u dimensions, but %u strides",
+                        STR_ARG(name), p->param->rank, p->spec.stride_count);
+    return true;
+}
+
+static bool bind_word(struct binder *b, const char *word)
+{
+    const tir_artifact_kernel *kernel = b->out->kernel;
+    tir_str name, value;
+    tir_source_split(word, &name, &value);
+    if (!name.len || !word[name.len])
+        return tir_fail(b->error, TIR_ERR_INVALID, "%s: NAME=VALUE is needed", word);
+    for (uint32_t i = 0; i < kernel->dim_count; i++)
+        if (tir_str_equal(name, kernel->dims[i]))
+            return bind_dim(b, i, name, value);
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        if (tir_str_equal(name, kernel->params[i].name))
+            return bind_param(b, &b->out->params[i], name, value);
+    return no_such_name(b, name);
+}
+
+// ---- sizes
+
+// One dimension of a file against the extent that it fills.
+static bool match_extent(struct binder *b, const struct tir_bound *p, uint32_t axis)
+{
+    const tir_extent *extent = &p->param->extents[axis];
+    int64_t size = p->file.npy.shape[axis];
+    bool named = extent->dim != TIR_EXTENT_FIXED;
+    if (named && !b->out->known[extent->dim]) {
+        b->out->known[extent->dim] = true;
+        b->out->dims[extent->dim] = size;
+    }
+    int64_t want = named ? b->out->dims[extent->dim] : extent->fixed;
+    return size == want ||
+           tir_fail(b->error, TIR_ERR_INVALID,
+                    STR_FMT ": dimension %u of %s is %lld, but " STR_FMT " is %lld",
+                    STR_ARG(p->param->name), axis, p->spec.file, (long long)size,
+                    STR_ARG(named ? b->out->kernel->dims[extent->dim] : STR("the kernel's")),
+                    (long long)want);
+}
+
+static bool open_file(struct binder *b, struct tir_bound *p)
+{
+    if (!tir_npy_open(p->spec.file, &p->file, b->error))
+        return false;
+    if (p->file.npy.rank != p->param->rank)
+        return tir_fail(b->error, TIR_ERR_INVALID, STR_FMT " has %u dimensions, %s has %u",
+                        STR_ARG(p->param->name), p->param->rank, p->spec.file, p->file.npy.rank);
+    for (uint32_t axis = 0; axis < p->file.npy.rank; axis++)
+        if (!match_extent(b, p, axis))
+            return false;
+    return true;
+}
+
+// Says everything that is missing at once, with a command line that would do.
+static bool nothing_missing(struct binder *b, const char *path)
+{
+    const tir_artifact_kernel *kernel = b->out->kernel;
+    struct tir_text names, example;
+    tir_text_init(&names, b->arena, 0);
+    tir_text_init(&example, b->arena, 0);
+    for (uint32_t i = 0; i < kernel->dim_count; i++)
+        if (!b->out->known[i]) {
+            tir_text_format(&names, "%s" STR_FMT, names.len ? ", " : "", STR_ARG(kernel->dims[i]));
+            tir_text_format(&example, " " STR_FMT "=512", STR_ARG(kernel->dims[i]));
+        }
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        if (kernel->params[i].kind == TIR_PARAM_SCALAR && !b->out->params[i].given) {
+            tir_str name = kernel->params[i].name;
+            tir_text_format(&names, "%s" STR_FMT, names.len ? ", " : "", STR_ARG(name));
+            tir_text_format(&example, " " STR_FMT "=1", STR_ARG(name));
+        }
+    return !names.len || tir_fail(b->error, TIR_ERR_INVALID,
+                                  STR_FMT " needs values for %s; for example: tirc run %s%s",
+                                  STR_ARG(kernel->name), names.ptr, path, example.ptr);
+}
+
+// ---- tensors
+
+// True when no two elements share a place: by rising stride, each dimension steps over what the
+// ones before it span.
+static bool apart(const struct tir_tensor *t)
+{
+    bool done[TIR_MAX_RANK] = {false};
+    int64_t span = 1;
+    for (uint32_t n = 0; n < t->rank; n++) {
+        uint32_t least = TIR_MAX_RANK;
+        for (uint32_t i = 0; i < t->rank; i++)
+            if (!done[i] && (least == TIR_MAX_RANK || t->strides[i] < t->strides[least]))
+                least = i;
+        done[least] = true;
+        if (t->shape[least] <= 1)
+            continue;
+        if (t->strides[least] < span)
+            return false;
+        span += (t->shape[least] - 1) * t->strides[least];
+    }
+    return true;
+}
+
+static bool make_tensor(struct binder *b, struct tir_bound *p, uint64_t seed)
+{
+    const tir_artifact_param *param = p->param;
+    int64_t shape[TIR_MAX_RANK];
+    for (uint32_t i = 0; i < param->rank; i++)
+        shape[i] = param->extents[i].dim == TIR_EXTENT_FIXED ? param->extents[i].fixed
+                                                             : b->out->dims[param->extents[i].dim];
+    if (!tir_tensor_make(&p->tensor, tir_elem_of_element(param->element), param->rank, shape,
+                         p->spec.stride_count ? p->spec.strides : NULL, p->spec.pad, p->spec.offset,
+                         b->error))
+        return about(b, param->name);
+    if (tir_param_is_output(param) && p->tensor.count && !apart(&p->tensor))
+        return tir_fail(b->error, TIR_ERR_INVALID, STR_FMT ": elements of an output overlap",
+                        STR_ARG(param->name));
+    if (p->file.file && !tir_npy_load(&p->file, &p->tensor, b->error))
+        return about(b, param->name);
+    if (param->direction != TIR_DIRECTION_OUT || p->spec.fill != TIR_FILL_DEFAULT)
+        tir_tensor_fill(&p->tensor, &p->spec, tir_random_key(seed, param->name));
+    tir_npy_close(&p->file);
+    return true;
+}
+
+bool tir_bind_make(struct tir_arena *arena, const tir_artifact_kernel *kernel, const char *path,
+                   const char *const *words, uint32_t count, uint64_t seed, struct tir_bind *out,
+                   tir_error *error)
+{
+    struct binder b = {arena, out, error};
+    *out = (struct tir_bind){.kernel = kernel};
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        out->params[i].param = &kernel->params[i];
+    for (uint32_t i = 0; i < count; i++)
+        if (!bind_word(&b, words[i]))
+            return false;
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        if (out->params[i].spec.fill == TIR_FILL_FILE && !open_file(&b, &out->params[i]))
+            return false;
+    if (!nothing_missing(&b, path))
+        return false;
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        if (kernel->params[i].kind == TIR_PARAM_TENSOR && !make_tensor(&b, &out->params[i], seed))
+            return false;
+    return true;
+}
+
+void tir_bind_release(struct tir_bind *bind)
+{
+    for (uint32_t i = 0; i < TIR_MAX_PARAMS; i++) {
+        tir_tensor_free(&bind->params[i].tensor);
+        tir_npy_close(&bind->params[i].file);
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a kernel should give: the interpreter on the same inputs. The one place where the driver
+// reaches past the public API into the compiler's front end and interpreter.
+#ifndef TIR_DRIVER_LAUNCH_REFERENCE_H
+#define TIR_DRIVER_LAUNCH_REFERENCE_H
+
+#include "driver/options.h"
+#include "driver/value/scalar.h"
+#include "driver/value/tensor.h"
+
+struct tir_reference_arg {
+    tir_str name;
+    bool is_output;
+    enum tir_elem elem;
+    struct tir_tensor *tensor; // written to; NULL: a scalar
+    uint64_t bits;             // of the scalar
+};
+
+struct tir_reference {
+    const char *path;
+    tir_str source;
+    const char *kernel; // NULL: the only one of the file
+};
+
+// What computes the outputs of `kernel` of a file: itself, or what --check-against says. Strings
+// are kept in the arena.
+bool tir_reference_find(struct tir_arena *arena, const struct tir_options *options,
+                        const struct tir_reference *kernel, struct tir_reference *out,
+                        tir_error *error);
+
+// Interprets it on the arguments, which its parameters take by name; it must have each output.
+bool tir_reference_run(const struct tir_reference *reference, const struct tir_options *options,
+                       const struct tir_reference_arg *args, uint32_t count, tir_error *error);
+
+struct tir_difference {
+    double tolerance;
+    double max_abs, max_rel; // over finite pairs
+    int64_t mismatches;
+    int64_t first[TIR_MAX_RANK]; // index of the first mismatch, where there is one
+    struct tir_scalar got, want; // its values
+};
+
+// Compares two tensors of one shape; rtol < 0: the tolerance of the element type. False on
+// failure to compare (*error), not on a mismatch.
+bool tir_reference_compare(const struct tir_tensor *got, const struct tir_tensor *want, double rtol,
+                           struct tir_difference *out, tir_error *error);
+
+#endif

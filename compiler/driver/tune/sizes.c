@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reads sizes: words to groups, groups to combinations.
+#include "driver/tune/sizes.h"
+
+#include "driver/value/number.h"
+
+enum { MOST = 100000 }; // sizes
+
+struct axis {      // dimensions that are the same, and what they are one after the other
+    uint32_t dims; // 1 << dimension
+    VEC(int64_t) values;
+};
+
+struct sizes_reader {
+    struct tir_arena *arena;
+    const tir_artifact_kernel *kernel;
+    struct tir_size_list *out;
+    tir_error *error;
+    VEC(struct axis) group;
+};
+
+static uint32_t dim_called(const tir_artifact_kernel *kernel, tir_str name)
+{
+    uint32_t i = 0;
+    while (i < kernel->dim_count && !tir_str_equal(kernel->dims[i], name))
+        i++;
+    return i;
+}
+
+// The part of *rest before `separator`, which goes from it; all of it where there is none.
+static tir_str cut(tir_str *rest, char separator)
+{
+    const char *at = memchr(rest->ptr, separator, rest->len);
+    tir_str part = {rest->ptr, at ? (size_t)(at - rest->ptr) : rest->len};
+    const size_t gone = part.len + (at != NULL);
+    *rest = (tir_str){rest->ptr + gone, rest->len - gone};
+    return part;
+}
+
+// "16", or "16..512".
+static bool read_value(struct sizes_reader *r, const char *word, tir_str text, struct axis *axis)
+{
+    int64_t first, last;
+    tir_str from = text, to = text;
+    for (size_t i = 0; i + 1 < text.len; i++)
+        if (text.ptr[i] == '.' && text.ptr[i + 1] == '.') {
+            from = (tir_str){text.ptr, i};
+            to = (tir_str){text.ptr + i + 2, text.len - i - 2};
+            break;
+        }
+    if (!tir_parse_int(from, &first) || !tir_parse_int(to, &last) || first < 0 || last < first)
+        return tir_fail(r->error, TIR_ERR_INVALID,
+                        "%s: sizes are whole numbers from 0, as in 16,64 or 16..512", word);
+    for (int64_t value = first;; value *= 2) {
+        vec_push(r->arena, &axis->values, value);
+        if (value == 0 || value > last / 2)
+            return true;
+    }
+}
+
+// "M=N=K=16,64". False without an error in *is_sizes: the word names no dimension.
+static bool read_word(struct sizes_reader *r, const char *word, struct axis *axis, bool *is_sizes)
+{
+    tir_str values = tir_str_of(word), name = values;
+    *is_sizes = false;
+    while (memchr(values.ptr, '=', values.len)) {
+        name = cut(&values, '=');
+        const uint32_t dim = dim_called(r->kernel, name);
+        if (dim == r->kernel->dim_count)
+            return !*is_sizes ||
+                   tir_fail(r->error, TIR_ERR_INVALID, "%s: " STR_FMT " has no dimension " STR_FMT,
+                            word, STR_ARG(r->kernel->name), STR_ARG(name));
+        if (axis->dims >> dim & 1)
+            return tir_fail(r->error, TIR_ERR_INVALID, "%s: " STR_FMT " is there twice", word,
+                            STR_ARG(name));
+        axis->dims |= 1u << dim;
+        *is_sizes = true;
+    }
+    while (*is_sizes) {
+        const bool is_last = !memchr(values.ptr, ',', values.len);
+        if (!read_value(r, word, cut(&values, ','), axis))
+            return false;
+        if (is_last)
+            break;
+    }
+    return true;
+}
+
+static bool nothing_missing(struct sizes_reader *r, uint32_t known)
+{
+    for (uint32_t i = 0; i < r->kernel->dim_count; i++)
+        if (!(known >> i & 1))
+            return tir_fail(
+                r->error, TIR_ERR_INVALID,
+                STR_FMT " needs sizes for " STR_FMT "; for example: " STR_FMT "=1024,4096",
+                STR_ARG(r->kernel->name), STR_ARG(r->kernel->dims[i]), STR_ARG(r->kernel->dims[i]));
+    return true;
+}
+
+// All combinations of the group; `last` are the sizes that it takes over, and gives on.
+static bool end_group(struct sizes_reader *r, struct tir_sizes *last, uint32_t *known)
+{
+    uint64_t combinations = 1;
+    vec_foreach(const struct axis, axis, &r->group) {
+        combinations *= axis->values.len;
+        *known |= axis->dims;
+        if (combinations + r->out->all.len > MOST)
+            return tir_fail(r->error, TIR_ERR_INVALID, "more than %d sizes", MOST);
+    }
+    if (!nothing_missing(r, *known))
+        return false;
+    for (uint64_t n = 0; n < combinations; n++) {
+        uint64_t rest = n;
+        for (uint32_t a = r->group.len; a-- > 0;) {
+            const struct axis *axis = &r->group.at[a];
+            for (uint32_t d = 0; d < r->kernel->dim_count; d++)
+                if (axis->dims >> d & 1)
+                    last->dims[d] = axis->values.at[rest % axis->values.len];
+            rest /= axis->values.len;
+        }
+        vec_push(r->arena, &r->out->all, *last);
+    }
+    r->group.len = 0;
+    return true;
+}
+
+bool tir_sizes_parse(struct tir_arena *arena, const tir_artifact_kernel *kernel,
+                     const char *const *words, uint32_t count, struct tir_size_list *out,
+                     tir_error *error)
+{
+    struct sizes_reader r = {.arena = arena, .kernel = kernel, .out = out, .error = error};
+    struct tir_sizes last = {{0}};
+    uint32_t known = 0;
+    *out = (struct tir_size_list){0};
+    for (uint32_t i = 0; i < count; i++) {
+        struct axis one = {0};
+        bool is_sizes, starts_group = false;
+        if (!read_word(&r, words[i], &one, &is_sizes))
+            return false;
+        if (!is_sizes) {
+            vec_push(arena, &out->rest, words[i]);
+            continue;
+        }
+        vec_foreach(const struct axis, axis, &r.group)
+            starts_group |= (axis->dims & one.dims) != 0;
+        if (starts_group && !end_group(&r, &last, &known))
+            return false;
+        vec_push(arena, &r.group, one);
+    }
+    return end_group(&r, &last, &known);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Several sizes of a kernel's dimensions, from words of the command line.
+#ifndef TIR_DRIVER_TUNE_SIZES_H
+#define TIR_DRIVER_TUNE_SIZES_H
+
+#include "tir/artifact.h"
+
+#include "base/vec.h"
+#include "driver/fail.h"
+
+struct tir_sizes {
+    int64_t dims[TIR_MAX_DIMS]; // in the order of the kernel's dimensions
+};
+
+struct tir_size_list {
+    VEC(struct tir_sizes) all;
+    VEC(const char *) rest; // the words that name no dimension
+};
+
+// Words like "M=16,64" (one size after the other), "M=16..512" (doubled from 16 to at most 512) and
+// "M=N=K=1024,4096" (the same size for each). The words up to the first dimension that was named
+// before give every combination of what they list, the last one changing first; from there on a new
+// group begins, which takes over the sizes that it does not name, where the last group had one.
+// False: *error.
+bool tir_sizes_parse(struct tir_arena *arena, const tir_artifact_kernel *kernel,
+                     const char *const *words, uint32_t count, struct tir_size_list *out,
+                     tir_error *error);
+
+#endif

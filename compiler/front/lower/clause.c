@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The clauses of a kernel: what must hold at launch, the grid, and what IR text states.
+#include "front/lower/lower.h"
+
+#include "ir/follow.h"
+
+enum { MAX_GRID = 3, MAX_THREADS = 1024 };
+
+typedef VEC(struct tir_value *) value_list;
+
+struct clauses {
+    struct lower *l;
+    value_list grid, conditions;
+};
+
+static bool one_int(struct lower *l, const struct ast_clause *c, int64_t least, int64_t most,
+                    enum tir_diag_code code, int64_t *out)
+{
+    if (c->args.len != 1 || c->args.at[0].name) {
+        lower_error(l, c->span, TIR_E_ARGUMENTS, "`%s(...)` takes one value", c->name);
+        return false;
+    }
+    const struct ast_expr *e = c->args.at[0].value;
+    if (!const_int(l, e, c->name, out))
+        return false;
+    if (*out >= least && *out <= most)
+        return true;
+    lower_error(l, e->span, code, "`%s` must be %lld to %lld, not %lld", c->name, (long long)least,
+                (long long)most, (long long)*out);
+    return false;
+}
+
+static void clause_where(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    const struct ast_expr *e = c->args.at[0].value;
+    struct val v = lower_expr(l, e);
+    if (v.kind == VAL_BOOL && !v.truth)
+        lower_error(l, e->span, TIR_E_STATIC_ASSERT, "this condition is false with these metas");
+    if (v.kind == VAL_BOOL)
+        return;
+    struct tir_value *cond = convert_elem(l, e->span, v, TIR_BOOL);
+    if (cond)
+        vec_push(l->arena, &cl->conditions, cond);
+}
+
+static void clause_grid(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    if (cl->grid.len || c->args.len < 1 || c->args.len > MAX_GRID) {
+        lower_error(l, c->span, TIR_E_GRID, "a kernel has one grid of 1 to %d sizes", MAX_GRID);
+        return;
+    }
+    const struct tir_type *index = tir_type_scalar(l->cx->types, TIR_I64);
+    vec_foreach(const struct ast_arg, it, &c->args) {
+        struct val v = lower_expr(l, it->value);
+        struct tir_value *size = convert_to(l, it->value->span, v, index);
+        if (v.kind == VAL_INT && v.i < 0)
+            lower_error(l, it->value->span, TIR_E_GRID, "a grid of %lld CTAs", (long long)v.i);
+        vec_push(l->arena, &cl->grid, size);
+    }
+}
+
+static void clause_threads(struct clauses *cl, const struct ast_clause *c)
+{
+    int64_t threads;
+    if (!one_int(cl->l, c, 1, MAX_THREADS, TIR_E_THREADS, &threads))
+        return;
+    if (threads % 32)
+        lower_error(cl->l, c->args.at[0].value->span, TIR_E_THREADS,
+                    "%lld threads are not a multiple of 32, the size of a warp",
+                    (long long)threads);
+    cl->l->f->threads = (uint32_t)threads;
+}
+
+static const char *word_of(const struct ast_arg *arg)
+{
+    return !arg->name && arg->value->kind == AST_NAME ? arg->value->name : "";
+}
+
+// form(async, after = pipeline): which passes are done is known to who runs them.
+static void clause_form(struct clauses *cl, const struct ast_clause *c)
+{
+    const struct ast_arg *after = c->args.len == 2 ? &c->args.at[1] : NULL;
+    enum tir_form form = TIR_FORM_COUNT;
+    if (c->args.len == 1 || after)
+        form = tir_form_by_name(tir_str_of(word_of(&c->args.at[0])));
+    bool names_pass =
+        after && after->name && !strcmp(after->name, "after") && after->value->kind == AST_NAME;
+    if (form == TIR_FORM_COUNT || (after && !names_pass))
+        lower_error(cl->l, c->span, TIR_E_ARGUMENTS, "expected a form, and `after = PASS`");
+    else
+        cl->l->f->form = form;
+    if (names_pass)
+        cl->l->f->after = after->value->name;
+}
+
+static void clause_facts(struct clauses *cl, const struct ast_clause *c)
+{
+    static const char *const names[] = {"index32", "vector16", "unit_inner"}; // enum tir_fact
+    vec_foreach(const struct ast_arg, it, &c->args) {
+        uint32_t i = 0;
+        while (i < TIR_COUNT_OF(names) && strcmp(names[i], word_of(it)) != 0)
+            i++;
+        if (i < TIR_COUNT_OF(names))
+            cl->l->f->facts |= 1u << i;
+        else
+            lower_error(cl->l, it->span, TIR_E_ARGUMENTS,
+                        "a fact is index32, vector16 or unit_inner");
+    }
+}
+
+// aligned(A = 16, ...): what may be relied on of single tensors.
+static void clause_aligned(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    vec_foreach(const struct ast_arg, it, &c->args) {
+        struct tir_param *param = NULL;
+        for (uint32_t i = 0; it->name && i < l->f->param_count; i++)
+            if (l->f->params[i].name == it->name) // interned
+                param = &l->f->params[i];
+        int64_t bytes;
+        if (!param || param->value->type->space != TIR_SPACE_GLOBAL)
+            lower_error(l, it->span, TIR_E_ARGUMENTS, "expected TENSOR = BYTES");
+        else if (const_int(l, it->value, "an alignment", &bytes)) {
+            if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16)
+                param->aligned = (uint32_t)bytes;
+            else
+                lower_error(l, it->span, TIR_E_ARGUMENTS,
+                            "an alignment is 1, 2, 4, 8 or 16 bytes, not %lld", (long long)bytes);
+        }
+    }
+}
+
+// meta(BM = 128, ...): what was bound when the IR was made.
+static void clause_meta(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    l->f->metas = arena_array(l->arena, struct tir_meta, c->args.len);
+    vec_foreach(const struct ast_arg, it, &c->args) {
+        struct val v = lower_expr(l, it->value);
+        if (v.kind == VAL_POISON)
+            continue;
+        if (!it->name || (!val_is_constant(v) && v.kind != VAL_ELEM))
+            lower_error(l, it->span, TIR_E_ARGUMENTS, "expected NAME = VALUE");
+        else
+            l->f->metas[l->f->meta_count++] =
+                (struct tir_meta){.name = it->name, .value = meta_text(l, v)};
+    }
+}
+
+static void clause_shared(struct clauses *cl, const struct ast_clause *c)
+{
+    one_int(cl->l, c, 0, INT32_MAX, TIR_E_ARGUMENTS, &cl->l->f->shared_bytes);
+}
+
+static void clause_persistent(struct clauses *cl, const struct ast_clause *c)
+{
+    int64_t count;
+    if (one_int(cl->l, c, 0, 64, TIR_E_ARGUMENTS, &count))
+        cl->l->f->persistent = (uint32_t)count;
+}
+
+static void clause_cluster(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    if (c->args.len < 1 || c->args.len > MAX_GRID) {
+        lower_error(l, c->span, TIR_E_GRID, "a cluster has 1 to %d sizes", MAX_GRID);
+        return;
+    }
+    int64_t size[MAX_GRID] = {1, 1, 1}, ctas = 1;
+    for (uint32_t i = 0; i < c->args.len; i++) {
+        if (!const_int(l, c->args.at[i].value, "the size of a cluster", &size[i]))
+            return;
+        bool fits = size[i] >= 1 && tir_mul_checked(ctas, size[i], &ctas) && ctas <= MAX_CLUSTER;
+        if (!fits) {
+            lower_error(l, c->args.at[i].value->span, TIR_E_GRID, "a cluster has 1 to %d CTAs",
+                        MAX_CLUSTER);
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < MAX_GRID; i++)
+        l->f->cluster[i] = (uint32_t)size[i];
+}
+
+// config(META = VALUE, ...): the loader has bound them.
+static void clause_config(struct clauses *cl, const struct ast_clause *c)
+{
+    (void)cl, (void)c;
+}
+
+static const struct {
+    const char *name;
+    void (*handle)(struct clauses *cl, const struct ast_clause *c);
+} handlers[] = {
+    {"where", clause_where},     {"grid", clause_grid},     {"threads", clause_threads},
+    {"form", clause_form},       {"facts", clause_facts},   {"aligned", clause_aligned},
+    {"meta", clause_meta},       {"shared", clause_shared}, {"persistent", clause_persistent},
+    {"cluster", clause_cluster}, {"config", clause_config},
+};
+
+static void lower_clause(struct clauses *cl, const struct ast_clause *c)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(handlers); i++)
+        if (strcmp(handlers[i].name, c->name) == 0) {
+            handlers[i].handle(cl, c);
+            return;
+        }
+    lower_error(cl->l, c->span, TIR_E_SYNTAX, "unknown clause `%.64s`", c->name);
+}
+
+// What the runtime computes before a launch, it computes with integers.
+static void check_host(struct lower *l)
+{
+    for (const struct tir_inst *inst = l->f->host->first; inst; inst = inst->next)
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            const struct tir_type *t = inst->operands[i]->type;
+            if (!tir_elem_is_float(t->elem))
+                continue;
+            lower_error(l, inst->span, TIR_E_GRID,
+                        "`grid` and `where` are computed with integers; this takes %s",
+                        lower_type_name(l, t));
+            return;
+        }
+}
+
+static void check_sizes(struct lower *l, struct tir_value *const *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (tir_expression_size(l->arena, values[i]) > TIR_MAX_EXPRESSION)
+            lower_error(l, values[i]->def->span, TIR_E_GRID, TIR_EXPRESSION_TOO_LONG,
+                        TIR_MAX_EXPRESSION);
+}
+
+bool lower_clauses(struct lower *l, const struct ast_kernel *k)
+{
+    struct clauses cl = {.l = l};
+    uint32_t errors = l->cx->diags.error_count;
+    struct tir_builder outer = l->b;
+    l->b = tir_builder_at_end(l->f, l->f->host);
+    l->in_host = true;
+    vec_foreach(const struct ast_clause, it, &k->clauses) {
+        static const char *const of_ir[] = {"form", "facts", "aligned", "meta"};
+        for (uint32_t i = 0; i < TIR_COUNT_OF(of_ir); i++)
+            l->is_ir |= strcmp(it->name, of_ir[i]) == 0;
+        lower_clause(&cl, it);
+    }
+    l->in_host = false;
+    check_host(l);
+    check_sizes(l, cl.grid.at, cl.grid.len);
+    check_sizes(l, cl.conditions.at, cl.conditions.len);
+    bool ok = l->cx->diags.error_count == errors;
+    if (ok) {
+        l->f->grid_count = cl.grid.len;
+        vec_foreach(struct tir_value *, it, &cl.conditions)
+            vec_push(l->arena, &cl.grid, *it);
+        tir_build_yield(&l->b, cl.grid.at, cl.grid.len);
+    }
+    l->b = outer;
+    return ok;
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How lowering reports: names for types and values, and where an inlined function was called from.
+#include "front/lower/lower.h"
+
+enum {
+    MAX_DEPTH = 1000,
+    MAX_INSTRUCTIONS = 200000,
+    MAX_STEPS = 2000000,
+    MAX_CALLS_SHOWN = 3,
+    MAX_ERRORS = 100
+};
+
+static void note_calls(struct lower *l)
+{
+    uint32_t shown = 0;
+    for (const struct inlined *in = l->calls; in && shown < MAX_CALLS_SHOWN;
+         in = in->outer, shown++)
+        tir_note_at(&l->cx->diags, in->call, "in `%s`, called here", in->fn->name);
+}
+
+void lower_error(struct lower *l, struct tir_span span, enum tir_diag_code code, const char *format,
+                 ...)
+{
+    struct tir_text text;
+    tir_text_init(&text, l->arena, 4096);
+    va_list args;
+    va_start(args, format);
+    tir_text_vformat(&text, format, args);
+    va_end(args);
+    tir_error_at(&l->cx->diags, span, code, "%s", text.ptr);
+    note_calls(l);
+    if (++l->errors >= MAX_ERRORS) // an error in a function comes back with every call of it
+        l->stopped = true;
+}
+
+void lower_note(struct lower *l, struct tir_span span, const char *format, ...)
+{
+    struct tir_text text;
+    tir_text_init(&text, l->arena, 4096);
+    va_list args;
+    va_start(args, format);
+    tir_text_vformat(&text, format, args);
+    va_end(args);
+    tir_note_at(&l->cx->diags, span, "%s", text.ptr);
+}
+
+const char *lower_type_name(struct lower *l, const struct tir_type *t)
+{
+    return tir_type_text(l->arena, t).ptr;
+}
+
+const char *lower_val_name(struct lower *l, struct val v)
+{
+    switch (v.kind) {
+    case VAL_POISON:
+        return "an error";
+    case VAL_VOID:
+        return "nothing";
+    case VAL_INT:
+        return tir_str_format(l->arena, "the integer %lld", (long long)v.i).ptr;
+    case VAL_FLOAT:
+        return tir_str_format(l->arena, "the number %g", v.f).ptr;
+    case VAL_BOOL:
+        return v.truth ? "true" : "false";
+    case VAL_ELEM:
+        return tir_str_format(l->arena, "the type %s", tir_elems[v.elem].name).ptr;
+    case VAL_TEXT:
+        return "a string";
+    case VAL_RING:
+        return "a ring";
+    case VAL_IR:
+        if (v.ir->type->space == TIR_SPACE_GLOBAL)
+            return tir_str_format(l->arena, "a tensor of %s in memory",
+                                  tir_elems[v.ir->type->elem].name)
+                .ptr;
+        return lower_type_name(l, v.ir->type);
+    }
+    tir_unreachable();
+}
+
+void lower_note_operand(struct lower *l, const struct ast_expr *e, struct val v)
+{
+    if (!e || e->kind != AST_NAME || v.kind != VAL_IR)
+        return;
+    const struct symbol *s = scope_find(l, e->name);
+    if (s)
+        lower_note(l, s->span, "`%s` is %s", e->name, lower_val_name(l, v));
+}
+
+// Where the kernel's own text calls the functions being inlined: a limit is nobody's fault but the
+// sum of what that expands to.
+static struct tir_span outermost(const struct lower *l, struct tir_span span)
+{
+    for (const struct inlined *in = l->calls; in; in = in->outer)
+        span = in->call;
+    return span;
+}
+
+bool lower_enter(struct lower *l, struct tir_span span)
+{
+    if (l->stopped)
+        return false;
+    l->steps++;
+    if (!tir_meter_take(l->cx->meter, 1)) {
+        tir_error_at(&l->cx->diags, span, TIR_E_LIMIT, "the compilation was stopped here");
+        l->stopped = true;
+        return false;
+    }
+    if (l->depth >= MAX_DEPTH)
+        tir_error_at(&l->cx->diags, outermost(l, span), TIR_E_NESTING,
+                     "nested more than %d levels deep, calls included", MAX_DEPTH);
+    else if (l->f->inst_count > MAX_INSTRUCTIONS)
+        tir_error_at(&l->cx->diags, outermost(l, span), TIR_E_LIMIT,
+                     "the kernel has more than %d operations once functions and loops are expanded",
+                     MAX_INSTRUCTIONS);
+    else if (l->steps > MAX_STEPS)
+        tir_error_at(&l->cx->diags, outermost(l, span), TIR_E_LIMIT,
+                     "expanding functions and loops takes more than %d statements and expressions",
+                     MAX_STEPS);
+    else
+        return ++l->depth;
+    l->stopped = true;
+    return false;
+}
+
+void lower_leave(struct lower *l)
+{
+    l->depth--;
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Expressions: names, literals, operators.
+#include "front/lower/lower.h"
+
+static struct val lower_name(struct lower *l, const struct ast_expr *e)
+{
+    struct symbol *s = scope_find(l, e->name);
+    if (s) {
+        s->used = true;
+        return s->val;
+    }
+    scope_unknown(l, e->span, e->name);
+    return val_poison();
+}
+
+static struct val lower_int(struct lower *l, const struct ast_expr *e)
+{
+    if (e->number <= INT64_MAX)
+        return val_int((int64_t)e->number);
+    lower_error(l, e->span, TIR_E_OVERFLOW,
+                "%llu does not fit in a compile-time integer (64 bits, signed)",
+                (unsigned long long)e->number);
+    return val_poison();
+}
+
+static struct val lower_unary(struct lower *l, const struct ast_expr *e)
+{
+    // The one integer whose magnitude does not fit.
+    if (e->op == TIR_TOK_SUB && e->a->kind == AST_INT && e->a->number == UINT64_C(1) << 63)
+        return val_int(INT64_MIN);
+    struct val a = lower_expr(l, e->a);
+    if (val_is_constant(a))
+        return const_unary(l, e->span, e->op, a);
+    if (!convert_is_value(l, e->a->span, a))
+        return val_poison();
+    bool is_bool = a.ir->type->elem == TIR_BOOL;
+    bool fits = e->op == TIR_TOK_SUB   ? !is_bool
+                : e->op == TIR_TOK_NOT ? is_bool
+                                       : tir_elem_is_int(a.ir->type->elem);
+    if (!fits) {
+        lower_error(l, e->span, TIR_E_TYPE, "%s does not apply to %s", tir_token_text(e->op),
+                    lower_val_name(l, a));
+        return val_poison();
+    }
+    return val_ir(tir_unary(&l->b, e->op == TIR_TOK_SUB ? TIR_OP_NEG : TIR_OP_NOT, a.ir));
+}
+
+static enum tir_op op_of(enum tir_token_kind token)
+{
+    switch (token) {
+    case TIR_TOK_ADD:
+    case TIR_TOK_ADD_TO:
+        return TIR_OP_ADD;
+    case TIR_TOK_SUB:
+    case TIR_TOK_SUB_TO:
+        return TIR_OP_SUB;
+    case TIR_TOK_MUL:
+    case TIR_TOK_MUL_TO:
+        return TIR_OP_MUL;
+    case TIR_TOK_DIV:
+    case TIR_TOK_DIV_TO:
+        return TIR_OP_DIV;
+    case TIR_TOK_REM:
+        return TIR_OP_REM;
+    case TIR_TOK_SHL:
+        return TIR_OP_SHL;
+    case TIR_TOK_SHR:
+        return TIR_OP_SHR;
+    case TIR_TOK_AND:
+    case TIR_TOK_AND_AND:
+        return TIR_OP_AND;
+    case TIR_TOK_OR:
+    case TIR_TOK_OR_OR:
+        return TIR_OP_OR;
+    case TIR_TOK_XOR:
+        return TIR_OP_XOR;
+    case TIR_TOK_LT:
+        return TIR_OP_LT;
+    case TIR_TOK_LE:
+        return TIR_OP_LE;
+    case TIR_TOK_GT:
+        return TIR_OP_GT;
+    case TIR_TOK_GE:
+        return TIR_OP_GE;
+    case TIR_TOK_EQ:
+        return TIR_OP_EQ;
+    default:
+        return TIR_OP_NE;
+    }
+}
+
+bool lower_is_fresh_dot(struct lower *l, const struct ast_expr *e)
+{
+    return e && e->kind == AST_CALL && e->base->kind == AST_NAME &&
+           strcmp(e->base->name, "dot") == 0 && e->args.len == 2 &&
+           !tir_map_get(&l->program->fns, tir_map_key(e->base->name));
+}
+
+// x + dot(a, b) is dot(a, b, x) when the types agree: the product, made for this expression alone,
+// takes x as its accumulator.
+static struct tir_value *accumulate(struct lower *l, struct tir_value *product, struct tir_value *x)
+{
+    struct tir_inst *dot = product->def;
+    bool same = x->type->elem == product->type->elem && tir_type_is_tile(x->type) &&
+                tir_type_same_shape(x->type, product->type);
+    if (!dot || dot->op != TIR_OP_DOT || !same || dot->block != l->b.block)
+        return NULL;
+    struct tir_value *operands[] = {dot->operands[TIR_DOT_A], dot->operands[TIR_DOT_B], x};
+    tir_remove(dot);
+    return build_one(l, TIR_OP_DOT, x->type, operands, 3);
+}
+
+static bool is_nan(struct val v)
+{
+    return v.kind == VAL_FLOAT && v.f != v.f;
+}
+
+static void warn_nan(struct lower *l, const struct ast_expr *e, enum tir_token_kind op,
+                     struct val a, struct val b)
+{
+    bool compares = op >= TIR_TOK_LT && op <= TIR_TOK_NE;
+    if (compares && (is_nan(a) || is_nan(b)))
+        tir_error_at(&l->cx->diags, e->span, TIR_W_NAN_COMPARE,
+                     "a comparison with NaN is always %s; `x != x` asks whether x is NaN",
+                     op == TIR_TOK_NE ? "true" : "false");
+}
+
+struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir_token_kind token,
+                             const struct ast_expr *ea, struct val a, const struct ast_expr *eb,
+                             struct val b)
+{
+    if (a.kind == VAL_POISON || b.kind == VAL_POISON)
+        return val_poison();
+    warn_nan(l, e, token, a, b);
+    if (val_is_constant(a) && val_is_constant(b))
+        return const_binary(l, e->span, token, a, b);
+    enum tir_op op = op_of(token);
+    if (op == TIR_OP_ADD && a.kind == VAL_IR && b.kind == VAL_IR) {
+        struct tir_value *sum = NULL;
+        if (lower_is_fresh_dot(l, eb))
+            sum = accumulate(l, b.ir, a.ir);
+        else if (lower_is_fresh_dot(l, ea))
+            sum = accumulate(l, a.ir, b.ir);
+        if (sum)
+            return val_ir(sum);
+    }
+    bool logical = token == TIR_TOK_AND_AND || token == TIR_TOK_OR_OR;
+    const struct ast_expr *exprs[] = {ea, eb};
+    struct unify u = {tir_token_text(token), e->span, tir_ops[op].elems, TIR_NONE, exprs};
+    struct val vals[] = {a, b};
+    if (!convert_unify(l, &u, vals, 2))
+        return val_poison();
+    if (logical && vals[0].ir->type->elem != TIR_BOOL) {
+        lower_error(l, e->span, TIR_E_TYPE, "%s needs bools, not %s", u.what,
+                    lower_val_name(l, vals[0]));
+        return val_poison();
+    }
+    return val_ir(tir_binary(&l->b, op, vals[0].ir, vals[1].ir));
+}
+
+static struct val lower_binary(struct lower *l, const struct ast_expr *e)
+{
+    struct val a = lower_expr(l, e->a);
+    bool decided = a.kind == VAL_BOOL &&
+                   ((e->op == TIR_TOK_AND_AND && !a.truth) || (e->op == TIR_TOK_OR_OR && a.truth));
+    if (decided) {
+        uses_of(l, e->b);
+        return a;
+    }
+    struct val b = lower_expr(l, e->b);
+    return lower_binary_vals(l, e, e->op, e->a, a, e->b, b);
+}
+
+static struct val lower_choose(struct lower *l, const struct ast_expr *e)
+{
+    struct val c = lower_expr(l, e->a);
+    if (c.kind == VAL_BOOL) {
+        uses_of(l, c.truth ? e->c : e->b);
+        return lower_expr(l, c.truth ? e->b : e->c);
+    }
+    struct val vals[] = {lower_expr(l, e->b), lower_expr(l, e->c)};
+    const struct ast_expr *exprs[] = {e->b, e->c};
+    struct unify u = {"`?:`", e->span, TIR_CLASS_ANY, TIR_NONE, exprs};
+    struct tir_value *cond = convert_elem(l, e->a->span, c, TIR_BOOL);
+    if (!cond || !convert_unify(l, &u, vals, 2))
+        return val_poison();
+    struct val all[] = {val_ir(cond), vals[0], vals[1]};
+    u.exprs = NULL;
+    if (!convert_unify_shapes(l, &u, all, 3))
+        return val_poison();
+    struct tir_value *operands[] = {all[0].ir, all[1].ir, all[2].ir};
+    return val_ir(build_one(l, TIR_OP_WHERE, all[1].ir->type, operands, 3));
+}
+
+static struct val lower_field(struct lower *l, const struct ast_expr *e)
+{
+    struct symbol *stage = lower_stage_of(l, e);
+    if (stage)
+        return lower_stage_field(l, e, stage);
+    struct val base = lower_expr(l, e->base);
+    if (base.kind == VAL_POISON)
+        return base;
+    if (strcmp(e->field, "T") != 0) {
+        lower_error(l, e->span, TIR_E_NAME, "unknown field `%.64s`; `.T` is the transpose",
+                    e->field);
+        return val_poison();
+    }
+    bool is_buffer = base.kind == VAL_IR && base.ir->type->space == TIR_SPACE_SHARED;
+    if (!is_buffer && !convert_is_value(l, e->base->span, base))
+        return val_poison();
+    if (base.kind != VAL_IR || base.ir->type->rank < 2) {
+        lower_error(l, e->span, TIR_E_RANK, "`.T` swaps the last two dimensions; %s has fewer",
+                    lower_val_name(l, base));
+        return val_poison();
+    }
+    return val_ir(build_transpose(l, base.ir));
+}
+
+static struct val lower_call_value(struct lower *l, const struct ast_expr *e)
+{
+    val_list results = {0};
+    if (!lower_call(l, e, NULL, 0, &results))
+        return val_poison();
+    if (results.len == 1)
+        return results.at[0];
+    if (results.len == 0)
+        return (struct val){VAL_VOID, {0}};
+    lower_error(l, e->span, TIR_E_ARGUMENTS, "this call gives %u values where one is needed",
+                results.len);
+    return val_poison();
+}
+
+static struct val lower_type_value(struct lower *l, const struct ast_expr *e)
+{
+    struct val v = {.kind = VAL_ELEM};
+    if (e->type->dims.len || e->type->space != TIR_SPACE_VALUE) {
+        lower_error(l, e->span, TIR_E_TYPE, "a type stands here where a value is needed");
+        return val_poison();
+    }
+    return lower_elem(l, e->type, &v.elem) ? v : val_poison();
+}
+
+static struct val lower_kind(struct lower *l, const struct ast_expr *e)
+{
+    switch (e->kind) {
+    case AST_ERROR:
+        return val_poison();
+    case AST_INT:
+        return lower_int(l, e);
+    case AST_FLOAT:
+        return val_float(e->real);
+    case AST_BOOL:
+        return val_bool(e->truth);
+    case AST_STRING:
+        return (struct val){.kind = VAL_TEXT, .text = e->text};
+    case AST_NAME:
+        return lower_name(l, e);
+    case AST_TYPE:
+        return lower_type_value(l, e);
+    case AST_UNARY:
+        return lower_unary(l, e);
+    case AST_BINARY:
+        return lower_binary(l, e);
+    case AST_CHOOSE:
+        return lower_choose(l, e);
+    case AST_CALL:
+        return lower_call_value(l, e);
+    case AST_INDEX:
+        return lower_index(l, e);
+    case AST_FIELD:
+        return lower_field(l, e);
+    case AST_NONE:
+        lower_error(l, e->span, TIR_E_TYPE, "`None` only stands for a new dimension in an index");
+        return val_poison();
+    case AST_LIST:
+        lower_error(l, e->span, TIR_E_TYPE, "a list is not a value");
+        return val_poison();
+    }
+    tir_unreachable();
+}
+
+struct val lower_expr(struct lower *l, const struct ast_expr *e)
+{
+    if (!lower_enter(l, e->span))
+        return val_poison();
+    struct tir_span outer = l->b.span;
+    l->b.span = e->span;
+    struct val v = lower_kind(l, e);
+    l->b.span = outer;
+    lower_leave(l);
+    return v;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Functions: inlined by lowering their body in a scope that sees only the program's constants.
+// Metas come from the call by name, else from the types of the arguments, else from their default.
+#include "front/lower/lower.h"
+
+struct saved { // what an inlined body must not see
+    struct tir_map names;
+    struct symbol *scope;
+    struct loop *loop;
+};
+
+static bool is_unbound(struct lower *l, const struct ast_fn *fn, const char *name)
+{
+    vec_foreach(const struct ast_binding, it, &fn->metas)
+        if (it->name == name)
+            return !tir_map_get(&l->names, tir_map_key(name));
+    return false;
+}
+
+// Binds the metas that the type of a parameter names: `x: T[M, N]`.
+static void bind_from_type(struct lower *l, const struct ast_fn *fn, const struct ast_type *t,
+                           struct val arg)
+{
+    if (!t || arg.kind != VAL_IR)
+        return;
+    const struct tir_type *type = arg.ir->type;
+    if (t->elem == TIR_NONE && is_unbound(l, fn, t->name))
+        scope_declare(l, t->name, t->span, (struct val){.kind = VAL_ELEM, .elem = type->elem});
+    for (uint32_t d = 0; d < t->dims.len && d < type->rank; d++) {
+        const struct ast_expr *dim = t->dims.at[d];
+        if (dim->kind == AST_NAME && is_unbound(l, fn, dim->name))
+            scope_declare(l, dim->name, dim->span, val_int(type->shape[d]));
+    }
+}
+
+static bool bind_metas(struct lower *l, struct tir_span span, const struct ast_fn *fn,
+                       const val_list *args)
+{
+    assert(args->at || !fn->params.len);
+    for (uint32_t i = 0; i < fn->params.len; i++)
+        bind_from_type(l, fn, fn->params.at[i].type, args->at[i]);
+    vec_foreach(const struct ast_binding, it, &fn->metas) {
+        if (!is_unbound(l, fn, it->name))
+            continue;
+        if (!it->value) {
+            lower_error(l, span, TIR_E_META, "nothing says what meta `%s` of `%s` is", it->name,
+                        fn->name);
+            return false;
+        }
+        struct val v = lower_expr(l, it->value);
+        scope_declare(l, it->name, it->span, v);
+    }
+    return true;
+}
+
+static bool is_buffer_type(const struct ast_type *t)
+{
+    return t && t->space != TIR_SPACE_VALUE;
+}
+
+// A buffer, or a part of one, stands for itself, in the layout that it has.
+static struct tir_value *bind_buffer(struct lower *l, struct tir_span span,
+                                     const struct ast_binding *param, struct val v,
+                                     const struct tir_type *type)
+{
+    const struct tir_type *given = v.kind == VAL_IR ? v.ir->type : NULL;
+    if (type->layout) {
+        lower_error(l, param->type->layout->span, TIR_E_TYPE,
+                    "`%s` has the layout of the buffer it is given; none can be stated here",
+                    param->name);
+        return NULL;
+    }
+    if (given && given->space == type->space && given->elem == type->elem &&
+        tir_type_same_shape(given, type))
+        return v.ir;
+    if (v.kind != VAL_POISON) {
+        lower_error(l, span, TIR_E_TYPE, "`%s` is %s, not %s", param->name,
+                    lower_type_name(l, type), lower_val_name(l, v));
+        lower_note(l, param->span, "declared here");
+    }
+    return NULL;
+}
+
+static bool bind_params(struct lower *l, struct tir_span span, const struct ast_fn *fn,
+                        const val_list *args, const struct call *call)
+{
+    assert(args->at || !fn->params.len);
+    for (uint32_t i = 0; i < fn->params.len; i++) {
+        const struct ast_binding *param = &fn->params.at[i];
+        const struct ast_expr *e = call ? call_arg(call, i) : NULL;
+        struct val v = args->at[i];
+        if (param->type) {
+            const struct tir_type *type = lower_type(l, param->type);
+            struct tir_span at = e ? e->span : span;
+            if (!type)
+                return false;
+            v = val_ir(is_buffer_type(param->type) ? bind_buffer(l, at, param, v, type)
+                                                   : convert_to(l, at, v, type));
+            if (v.kind == VAL_POISON)
+                return false;
+        }
+        scope_declare(l, param->name, param->span, v);
+    }
+    return true;
+}
+
+static bool check_results(struct lower *l, const struct ast_fn *fn, const struct ast_stmt *ret,
+                          uint32_t count)
+{
+    if (!fn->results.len || fn->results.len == count)
+        return true;
+    lower_error(l, ret ? ret->span : fn->span, TIR_E_RETURN,
+                "`%s` says it returns %u values, but returns %u", fn->name, fn->results.len, count);
+    return false;
+}
+
+static bool lower_return(struct lower *l, const struct ast_fn *fn, const struct ast_stmt *ret,
+                         val_list *results)
+{
+    uint32_t count = ret ? ret->values.len : 0;
+    if (!check_results(l, fn, ret, count))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ast_expr *e = ret->values.at[i];
+        struct val v = lower_expr(l, e);
+        if (fn->results.len) {
+            const struct tir_type *type = lower_type(l, fn->results.at[i]);
+            v = type ? val_ir(convert_to(l, e->span, v, type)) : val_poison();
+        }
+        if (v.kind == VAL_POISON)
+            return false;
+        vec_push(l->arena, results, v);
+    }
+    return true;
+}
+
+static bool lower_body(struct lower *l, const struct ast_fn *fn, val_list *results)
+{
+    const struct ast_block *body = fn->body;
+    uint32_t end = body->stmts.len, errors = l->cx->diags.error_count;
+    const struct ast_stmt *ret =
+        end && vec_last(&body->stmts)->kind == AST_RETURN ? vec_last(&body->stmts) : NULL;
+    lower_stmts(l, body, 0, ret ? end - 1 : end);
+    return lower_return(l, fn, ret, results) && l->cx->diags.error_count == errors;
+}
+
+bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, const val_list *args,
+                  const struct call *call, val_list *results)
+{
+    if (fn->active) {
+        lower_error(l, span, TIR_E_RECURSION, "`%s` calls itself; functions are inlined", fn->name);
+        return false;
+    }
+    if (args->len != fn->params.len) {
+        lower_error(l, span, TIR_E_ARGUMENTS, "`%s` takes %u arguments, not %u", fn->name,
+                    fn->params.len, args->len);
+        lower_note(l, fn->span, "`%s` is defined here", fn->name);
+        return false;
+    }
+    val_list stated = {0}; // metas by name, in the caller's scope
+    for (uint32_t i = 0; call && i < fn->metas.len; i++) {
+        const struct ast_arg *arg = call_named(call, fn->metas.at[i].name);
+        struct val v = arg ? lower_expr(l, arg->value) : (struct val){VAL_VOID, {0}};
+        vec_push(l->arena, &stated, v);
+    }
+    struct saved saved = {l->names, l->scope, l->loop};
+    struct inlined frame = {l->calls, fn, span};
+    tir_map_init(&l->names, l->arena);
+    l->scope = NULL;
+    l->loop = NULL;
+    l->calls = &frame;
+    fn->active = true;
+    for (uint32_t i = 0; i < stated.len; i++)
+        if (stated.at[i].kind != VAL_VOID)
+            scope_declare(l, fn->metas.at[i].name, fn->metas.at[i].span, stated.at[i]);
+    bool ok = bind_metas(l, span, fn, args) && bind_params(l, span, fn, args, call) &&
+              lower_body(l, fn, results);
+    scope_leave(l, NULL);
+    fn->active = false;
+    l->calls = frame.outer;
+    l->names = saved.names;
+    l->scope = saved.scope;
+    l->loop = saved.loop;
+    return ok;
+}
+
+// mbarriers are no values, whatever takes them.
+static bool is_mbarrier_expr(struct lower *l, const struct ast_expr *e)
+{
+    if (!lower_is_buffer_expr(l, e))
+        return false;
+    const struct symbol *s = scope_find(l, e->kind == AST_INDEX ? e->base->name : e->name);
+    return s->val.ir->type->elem == TIR_MBARRIER;
+}
+
+static struct val lower_argument(struct lower *l, const struct ast_expr *e,
+                                 const struct ast_binding *param)
+{
+    bool is_part = (param && is_buffer_type(param->type)) || is_mbarrier_expr(l, e);
+    return is_part ? lower_part(l, e) : lower_expr(l, e);
+}
+
+bool lower_fn_call(struct lower *l, struct call *c, struct ast_fn *fn, val_list *out)
+{
+    val_list args = {0};
+    bool ok = true;
+    vec_foreach(const struct ast_arg, it, &c->e->args) {
+        if (!it->name) {
+            const struct ast_binding *param =
+                args.len < fn->params.len ? &fn->params.at[args.len] : NULL;
+            struct val v = lower_argument(l, it->value, param);
+            ok &= v.kind != VAL_POISON;
+            vec_push(l->arena, &args, v);
+            continue;
+        }
+        bool known = false;
+        vec_foreach(const struct ast_binding, meta, &fn->metas)
+            known |= meta->name == it->name;
+        if (!known) {
+            lower_error(l, it->span, TIR_E_META, "`%s` has no meta `%.64s`", fn->name, it->name);
+            ok = false;
+        }
+    }
+    return ok && lower_inline(l, c->e->span, fn, &args, c, out);
+}

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Slices: of buffers, which load and store; and of values, which only add or drop dimensions.
+#include "front/lower/lower.h"
+
+static bool check_direction(struct lower *l, const struct ast_expr *e, const struct tir_value *base,
+                            enum slice_use use)
+{
+    const struct tir_param *p = tir_param_of(l->f, base);
+    if (!p)
+        return true;
+    if (use == SLICE_READ && p->direction == TIR_OUT)
+        lower_error(l, e->span, TIR_E_DIRECTION, "`%s` is an `out` tensor and cannot be read",
+                    p->name);
+    else if (use != SLICE_READ && p->direction == TIR_IN)
+        lower_error(l, e->span, TIR_E_DIRECTION, "`%s` is an `in` tensor and cannot be stored to",
+                    p->name);
+    else
+        return true;
+    lower_note(l, p->span, "declare it `%s: inout ...` to do both", p->name);
+    return false;
+}
+
+// The size of dimension d when it is known at compile time.
+static bool known_size(struct lower *l, const struct tir_value *base, uint32_t d, int64_t *size)
+{
+    if (base->type->space != TIR_SPACE_GLOBAL) {
+        *size = base->type->shape[d];
+        return true;
+    }
+    return tensor_size(l, base, d, size);
+}
+
+struct shape { // a shape that grows
+    uint32_t rank;
+    int64_t size[TIR_MAX_RANK];
+    bool too_many;
+};
+
+static void grow(struct shape *s, int64_t size)
+{
+    if (s->rank == TIR_MAX_RANK)
+        s->too_many = true;
+    else
+        s->size[s->rank++] = size;
+}
+
+static struct tir_value *lower_begin(struct lower *l, const struct ast_expr *e)
+{
+    struct val v = lower_expr(l, e);
+    if (v.kind == VAL_INT)
+        return tir_const_index(l->f, v.i);
+    bool is_int = v.kind == VAL_IR && v.ir->type->space == TIR_SPACE_VALUE &&
+                  tir_elem_is_int(v.ir->type->elem);
+    if (is_int)
+        return v.ir;
+    if (v.kind != VAL_POISON)
+        lower_error(l, e->span, TIR_E_SLICE, "an index must be an integer, not %s",
+                    lower_val_name(l, v));
+    return NULL;
+}
+
+static bool lower_take(struct lower *l, const struct ast_index *index, struct slice *s, uint32_t d)
+{
+    s->indices[d] = lower_begin(l, index->first);
+    if (!s->indices[d])
+        return false;
+    if (s->indices[d]->type->rank) {
+        lower_error(l, index->first->span, TIR_E_SLICE, "a slice begins at a scalar, not at %s",
+                    lower_type_name(l, s->indices[d]->type));
+        return false;
+    }
+    return const_int(l, index->second, "the size of a slice", &s->box[d]);
+}
+
+static bool lower_range(struct lower *l, const struct ast_index *index, struct slice *s, uint32_t d)
+{
+    int64_t begin, end;
+    if (!const_int(l, index->first, "the begin of a slice `i:j`", &begin) ||
+        !const_int(l, index->second, "the end of a slice `i:j`", &end))
+        return false;
+    s->indices[d] = tir_const_index(l->f, begin);
+    if (tir_sub_checked(end, begin, &s->box[d]) && s->box[d] >= 1)
+        return true;
+    lower_error(l, index->span, TIR_E_SLICE, "the slice %lld:%lld is empty", (long long)begin,
+                (long long)end);
+    return false;
+}
+
+static bool lower_all(struct lower *l, struct tir_span span, struct slice *s, uint32_t d)
+{
+    s->indices[d] = tir_const_index(l->f, 0);
+    if (known_size(l, s->base, d, &s->box[d]))
+        return true;
+    lower_error(l, span, TIR_E_SLICE, "dimension %u has no compile-time size; `i:+n` takes n of it",
+                d);
+    return false;
+}
+
+static bool lower_one(struct lower *l, const struct ast_index *index, struct slice *s, uint32_t d)
+{
+    s->indices[d] = lower_begin(l, index->first);
+    if (!s->indices[d])
+        return false;
+    s->box[d] = s->indices[d]->type->rank ? -1 : 0;
+    return true;
+}
+
+static bool lower_dimension(struct lower *l, const struct ast_index *index, struct slice *s,
+                            uint32_t d, struct shape *type, struct shape *shown)
+{
+    bool ok = false;
+    switch (index->kind) {
+    case AST_ONE:
+        ok = lower_one(l, index, s, d);
+        break;
+    case AST_TAKE:
+        ok = lower_take(l, index, s, d);
+        break;
+    case AST_RANGE:
+        ok = lower_range(l, index, s, d);
+        break;
+    case AST_ALL:
+        ok = lower_all(l, index->span, s, d);
+        break;
+    }
+    if (!ok)
+        return false;
+    if (s->box[d] < -1 || (s->box[d] == 0 && index->kind != AST_ONE) ||
+        (s->box[d] == -1 && index->kind != AST_ONE)) {
+        lower_error(l, index->span, TIR_E_SLICE, "a slice of size %lld; sizes are at least 1",
+                    (long long)s->box[d]);
+        return false;
+    }
+    const struct tir_type *tile = s->indices[d]->type;
+    for (uint32_t i = 0; s->box[d] == -1 && i < tile->rank; i++) {
+        grow(type, tile->shape[i]);
+        grow(shown, tile->shape[i]);
+    }
+    if (s->box[d] > 0) {
+        grow(type, s->box[d]);
+        grow(shown, s->box[d]);
+    }
+    return true;
+}
+
+static bool wrong_rank(struct lower *l, const struct ast_expr *e, const struct tir_value *base,
+                       uint32_t given)
+{
+    lower_error(l, e->span, TIR_E_RANK, "%u indices for %u dimensions", given, base->type->rank);
+    struct tir_span declared;
+    const char *name = tensor_name(l, base, &declared);
+    if (name)
+        lower_note(l, declared, "`%s` is declared here", name);
+    return false;
+}
+
+static uint32_t count_indices(const struct ast_expr *e)
+{
+    uint32_t given = 0;
+    vec_foreach(const struct ast_index, it, &e->indices)
+        given += it->kind != AST_ONE || it->first->kind != AST_NONE;
+    return given;
+}
+
+// A tile is spread over the threads, a local buffer is not.
+static bool suits_threads(struct lower *l, const struct ast_expr *e, const struct slice *s,
+                          enum slice_use use)
+{
+    if (use == SLICE_VIEW || s->base->type->space != TIR_SPACE_LOCAL || !s->type->rank)
+        return true;
+    lower_error(l, e->span, TIR_E_TYPE,
+                "each thread has a local buffer of its own, so it is read and written one element "
+                "at a time, not as %s",
+                lower_type_name(l, s->type));
+    return false;
+}
+
+static bool slice_of(struct lower *l, const struct ast_expr *e, struct tir_value *base,
+                     enum slice_use use, struct slice *s)
+{
+    *s = (struct slice){.span = e->span, .base = base};
+    uint32_t rank = base->type->rank, given = count_indices(e), d = 0;
+    // Buffers of the CTA may leave out trailing dimensions: their sizes are known.
+    if (given > rank || (given < rank && base->type->space == TIR_SPACE_GLOBAL))
+        return wrong_rank(l, e, base, given);
+    if (use != SLICE_VIEW && !check_direction(l, e, base, use))
+        return false;
+    if (use != SLICE_VIEW && base->type->elem == TIR_MBARRIER) {
+        lower_error(l, e->span, TIR_E_ROLE, LOWER_NO_VALUE);
+        return false;
+    }
+    struct shape type = {0}, shown = {0};
+    bool ok = true;
+    vec_foreach(const struct ast_index, it, &e->indices) {
+        if (it->kind == AST_ONE && it->first->kind == AST_NONE)
+            grow(&shown, 1);
+        else
+            ok &= lower_dimension(l, it, s, d++, &type, &shown);
+    }
+    for (; ok && d < rank; d++) {
+        ok = lower_all(l, e->span, s, d);
+        grow(&type, s->box[d]);
+        grow(&shown, s->box[d]);
+    }
+    if (!ok)
+        return false;
+    if (type.too_many || shown.too_many) {
+        lower_error(l, e->span, TIR_E_RANK, "the slice has more than %d dimensions", TIR_MAX_RANK);
+        return false;
+    }
+    s->type = lower_tile_type(l, e->span, base->type->elem, type.rank, type.size);
+    s->shown = lower_tile_type(l, e->span, base->type->elem, shown.rank, shown.size);
+    return s->type && s->shown && suits_threads(l, e, s, use);
+}
+
+// A buffer alone stands for all of it.
+static bool whole_buffer(struct lower *l, const struct ast_expr *e, struct tir_value *base,
+                         enum slice_use use, struct slice *s)
+{
+    *s = (struct slice){.span = e->span, .base = base};
+    if (!check_direction(l, e, base, use))
+        return false;
+    for (uint32_t d = 0; d < base->type->rank; d++)
+        if (!lower_all(l, e->span, s, d))
+            return false;
+    s->type = s->shown = lower_tile_type(l, e->span, base->type->elem, base->type->rank, s->box);
+    return s->type && suits_threads(l, e, s, use);
+}
+
+static bool is_buffer(struct val v)
+{
+    return v.kind == VAL_IR && tir_type_is_buffer(v.ir->type);
+}
+
+bool lower_slice(struct lower *l, const struct ast_expr *e, enum slice_use use, struct slice *s)
+{
+    const struct ast_expr *of = e->kind == AST_INDEX ? e->base : e;
+    struct val base = lower_expr(l, of);
+    if (is_buffer(base))
+        return e->kind == AST_INDEX ? slice_of(l, e, base.ir, use, s)
+                                    : whole_buffer(l, e, base.ir, use, s);
+    if (base.kind != VAL_POISON)
+        lower_error(l, of->span, TIR_E_TYPE, "expected a slice of a tensor or buffer, not %s",
+                    lower_val_name(l, base));
+    return false;
+}
+
+bool lower_is_buffer_expr(struct lower *l, const struct ast_expr *e)
+{
+    if (e->kind == AST_INDEX)
+        e = e->base;
+    if (e->kind != AST_NAME)
+        return false;
+    const struct symbol *s = scope_find(l, e->name);
+    return s && is_buffer(s->val);
+}
+
+// Instructions on slices.
+
+static struct tir_inst *build_slice(struct lower *l, enum tir_op op, const struct slice *s,
+                                    struct tir_value *const *fixed, uint32_t fixed_count,
+                                    const struct tir_type *type)
+{
+    struct tir_value *operands[3 + 1 + TIR_MAX_RANK];
+    uint32_t n = 0, rank = s->base->type->rank;
+    for (uint32_t i = 0; i < fixed_count; i++)
+        operands[n++] = fixed[i];
+    operands[n++] = s->base;
+    for (uint32_t d = 0; d < rank; d++)
+        operands[n++] = s->indices[d];
+    struct tir_inst *inst = tir_build(&l->b, op, operands, n, &type, type ? 1 : 0, 0);
+    tir_set_list(l->f, inst, TIR_ATTR_box, s->box, rank);
+    return inst;
+}
+
+struct tir_value *build_load(struct lower *l, const struct slice *s, struct tir_value *pad,
+                             struct tir_value *mask)
+{
+    struct tir_value *fixed[] = {[TIR_LOAD_PAD] = pad, [TIR_LOAD_MASK] = mask};
+    struct tir_value *v = tir_result(build_slice(l, TIR_OP_LOAD, s, fixed, 2, s->type));
+    return build_reshape(l, v, s->shown->rank, s->shown->shape);
+}
+
+void build_store(struct lower *l, const struct slice *s, struct tir_value *value,
+                 struct tir_value *mask)
+{
+    value = build_reshape(l, value, s->type->rank, s->type->shape);
+    struct tir_value *fixed[] = {[TIR_STORE_VALUE] = value, [TIR_STORE_MASK] = mask};
+    build_slice(l, TIR_OP_STORE, s, fixed, 2, NULL);
+}
+
+struct tir_inst *build_atomic(struct lower *l, const struct slice *s, struct tir_value *value,
+                              struct tir_value *mask, enum tir_word kind)
+{
+    struct tir_value *fixed[] = {
+        [TIR_STORE_VALUE] = value, [TIR_STORE_MASK] = mask, [TIR_ATOMIC_SCRATCH] = NULL};
+    const struct tir_type *type = tir_type_with_layout(l->cx->types, s->type, value->type->layout);
+    struct tir_inst *inst = build_slice(l, TIR_OP_ATOMIC, s, fixed, 3, type);
+    tir_set_word(l->f, inst, TIR_ATTR_kind, kind);
+    return inst;
+}
+
+struct tir_value *lower_view(struct lower *l, const struct ast_expr *e)
+{
+    struct slice s;
+    if (e->kind != AST_INDEX) {
+        struct val v = lower_expr(l, e);
+        return v.kind == VAL_IR ? v.ir : NULL;
+    }
+    if (!lower_slice(l, e, SLICE_VIEW, &s))
+        return NULL;
+    struct tir_type t = *s.type;
+    t.space = s.base->type->space;
+    if (t.space == TIR_SPACE_GLOBAL || s.type != s.shown) {
+        lower_error(l, e->span, TIR_E_TYPE, "expected a part of a shared or local buffer");
+        return NULL;
+    }
+    for (uint32_t d = 0; d < s.base->type->rank; d++)
+        if (s.box[d] < 0) {
+            lower_error(l, e->span, TIR_E_SLICE, "a part of a buffer has no index tiles");
+            return NULL;
+        }
+    const struct tir_type *type = tir_type_get(l->cx->types, &t);
+    return tir_result(build_slice(l, TIR_OP_VIEW, &s, NULL, 0, type));
+}
+
+struct val lower_part(struct lower *l, const struct ast_expr *e)
+{
+    bool transposed = e->kind == AST_FIELD && strcmp(e->field, "T") == 0;
+    const struct ast_expr *of = transposed ? e->base : e;
+    if (of->kind != AST_INDEX || !lower_is_buffer_expr(l, of))
+        return lower_expr(l, e);
+    struct tir_value *view = lower_view(l, of);
+    if (!view || !transposed)
+        return val_ir(view);
+    if (view->type->rank >= 2)
+        return val_ir(build_transpose(l, view));
+    lower_error(l, e->span, TIR_E_RANK, "`.T` swaps the last two dimensions; %s has fewer",
+                lower_type_name(l, view->type));
+    return val_poison();
+}
+
+struct tir_value *lower_mask(struct lower *l, const struct ast_expr *e, const struct slice *s)
+{
+    struct val v = lower_expr(l, e);
+    struct tir_value *mask = convert_elem(l, e->span, v, TIR_BOOL);
+    if (!mask || mask->type->rank == 0)
+        return mask;
+    mask = convert_shape(l, e->span, mask, s->shown);
+    return mask ? build_reshape(l, mask, s->type->rank, s->type->shape) : NULL;
+}
+
+// Indexing a value.
+
+static bool keeps_all(struct lower *l, const struct ast_index *index, int64_t size, bool *ok)
+{
+    int64_t begin = 0, count = size;
+    if (index->kind == AST_TAKE || index->kind == AST_RANGE) {
+        *ok = const_int(l, index->first, "the begin of a slice of a value", &begin) &&
+              const_int(l, index->second, "the size of a slice of a value", &count);
+    }
+    return *ok && begin == 0 && count == size;
+}
+
+static struct val index_value(struct lower *l, const struct ast_expr *e, struct tir_value *v)
+{
+    uint32_t given = count_indices(e), d = 0;
+    if (given != v->type->rank) {
+        wrong_rank(l, e, v, given);
+        return val_poison();
+    }
+    struct shape shape = {0};
+    vec_foreach(const struct ast_index, it, &e->indices) {
+        if (it->kind == AST_ONE && it->first->kind == AST_NONE) {
+            grow(&shape, 1);
+            continue;
+        }
+        int64_t size = v->type->shape[d++], at = -1;
+        bool ok = true;
+        if (it->kind == AST_ONE) {
+            ok = const_int(l, it->first, "an index of a value", &at);
+            if (ok && size == 1 && at == 0)
+                continue;
+        } else if (keeps_all(l, it, size, &ok)) {
+            grow(&shape, size);
+            continue;
+        }
+        if (ok)
+            lower_error(l, it->span, TIR_E_SLICE,
+                        "indexing a value only adds or drops dimensions of size 1; this one has "
+                        "size %lld",
+                        (long long)size);
+        return val_poison();
+    }
+    if (shape.too_many) {
+        lower_error(l, e->span, TIR_E_RANK, "more than %d dimensions", TIR_MAX_RANK);
+        return val_poison();
+    }
+    return val_ir(build_reshape(l, v, shape.rank, shape.size));
+}
+
+struct val lower_index(struct lower *l, const struct ast_expr *e)
+{
+    struct val base = lower_expr(l, e->base);
+    struct slice s;
+    if (is_buffer(base))
+        return slice_of(l, e, base.ir, SLICE_READ, &s) ? val_ir(build_load(l, &s, NULL, NULL))
+                                                       : val_poison();
+    if (base.kind == VAL_IR)
+        return index_value(l, e, base.ir);
+    if (base.kind != VAL_POISON)
+        lower_error(l, e->base->span, TIR_E_TYPE, "%s cannot be indexed", lower_val_name(l, base));
+    return val_poison();
+}

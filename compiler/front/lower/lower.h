@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Lowering: the syntax tree to IR, with names, types and shapes checked on the way.
+//
+// There is no checked tree in between: metas are bound before a kernel is lowered, so every shape
+// is concrete, and an expression is either a compile-time value or an IR value as soon as it is
+// met. Functions are inlined by lowering their body again for each call.
+//
+// Assignable variables become SSA as they are met: a symbol holds the value that stands for it now,
+// and a loop or branch carries the outer variables that its block assigns (assigned.c).
+//
+// A mistake gives a diagnostic and a poison value; whatever is made from poison is poison and
+// silent.
+#ifndef TIR_FRONT_LOWER_LOWER_H
+#define TIR_FRONT_LOWER_LOWER_H
+
+#include "front/front.h"
+#include "front/parse/ast.h"
+
+enum { MAX_CLUSTER = 16 }; // CTAs
+
+enum val_kind {
+    VAL_POISON, // a diagnostic was reported
+    VAL_VOID,   // a call without a result
+    VAL_INT,    // compile-time, exact
+    VAL_FLOAT,
+    VAL_BOOL,
+    VAL_ELEM, // an element type
+    VAL_TEXT,
+    VAL_RING,
+    VAL_IR // a scalar, a tile, or a buffer
+};
+
+struct val {
+    enum val_kind kind;
+    union {
+        int64_t i;
+        double f;
+        bool truth;
+        enum tir_elem elem;
+        tir_str text;
+        struct ring *ring;
+        struct tir_value *ir;
+    };
+};
+
+typedef VEC(struct val) val_list;
+
+struct symbol {
+    const char *name;
+    struct tir_span span;
+    bool assignable;             // `var`
+    bool used;                   // read somewhere
+    bool may_be_unused;          // not one that a warning is about
+    bool is_slot;                // a buffer of the ring that the put around fills
+    int64_t stages;              // of a `stage` variable, whose index this is; else 0
+    struct val val;              // what it stands for now
+    const struct tir_type *type; // of an assignable
+    uint32_t level;              // how many tiles loops are around its declaration
+    struct symbol *shadowed;     // what the name meant outside
+    struct symbol *next;         // in the same scope
+};
+
+typedef VEC(struct symbol *) symbol_list;
+
+struct loop { // the innermost loop, for break and continue
+    struct loop *outer;
+    struct symbol *live;  // false once the iteration is over; NULL: no break or continue in it
+    struct symbol *go_on; // false once the loop is over; NULL: no break in it
+};
+
+struct inlined { // functions being inlined
+    struct inlined *outer;
+    const struct ast_fn *fn;
+    struct tir_span call;
+};
+
+struct role { // what a role says, and has been met in it
+    struct tir_inst *inst;
+    const char *name;
+    struct tir_span span;
+    int64_t warps, first, regs; // first -1, regs 0: not stated
+    uint32_t tiles_loops;
+};
+
+struct ring {
+    struct tir_inst *inst;
+    const ast_bindings *buffers;
+    struct tir_span span;
+    const struct role *put, *get; // who does so; NULL: nobody yet
+};
+
+struct barrier { // an array of mbarriers that is prepared at the kernel's begin
+    struct tir_value *array;
+    int64_t arrivals;
+};
+
+struct program {            // what the files declare
+    struct tir_map fns;     // interned name -> struct ast_fn
+    struct tir_map globals; // interned name -> struct symbol
+    VEC(struct ast_kernel *) kernels;
+};
+
+struct lower {
+    struct tir_context *cx;
+    struct tir_arena *arena;
+    struct tir_module *m;
+    struct program *program;
+    struct tir_func *f; // a scratch one while the program's constants are evaluated
+    struct tir_builder b;
+    struct tir_map names;  // interned name -> struct symbol, innermost meaning
+    struct symbol *scope;  // symbols of the innermost scope
+    struct loop *loop;     // NULL: none, or a function boundary
+    struct inlined *calls; // innermost first
+    uint32_t level;        // tiles loops around
+    uint32_t depth;
+    uint64_t steps;
+    uint32_t errors; // reported, those of repeated inlining included
+    bool stopped;    // a limit was passed; nothing more is lowered
+    bool in_host;    // in a clause: calls of operations are never evaluated here
+    bool is_ir;      // the kernel has a form clause: it is IR text
+    uint32_t tiles_loops;
+    VEC(struct role *) roles;
+    struct role *role; // the one around; NULL: none
+    VEC(struct ring *) rings;
+    VEC(struct barrier) barriers;
+    uint32_t barriers_left;       // declarations of mbarriers that are still to come
+    const struct tir_inst *tiles; // the first tiles loop in a role
+};
+
+// Errors (error.c). Each adds where the function was called from.
+void lower_error(struct lower *l, struct tir_span span, enum tir_diag_code code, const char *format,
+                 ...) TIR_PRINTF(4, 5);
+void lower_note(struct lower *l, struct tir_span span, const char *format, ...) TIR_PRINTF(3, 4);
+const char *lower_type_name(struct lower *l, const struct tir_type *t);
+const char *lower_val_name(struct lower *l, struct val v); // "f32[64]", "the integer 3", ...
+// Notes what e is and where it was made, when e is a name.
+void lower_note_operand(struct lower *l, const struct ast_expr *e, struct val v);
+// Counts one level and one step; false (reported) past the limits. Pair with lower_leave.
+bool lower_enter(struct lower *l, struct tir_span span);
+void lower_leave(struct lower *l);
+
+static inline struct val val_poison(void)
+{
+    return (struct val){VAL_POISON, {0}};
+}
+static inline struct val val_int(int64_t i)
+{
+    return (struct val){.kind = VAL_INT, .i = i};
+}
+static inline struct val val_float(double f)
+{
+    return (struct val){.kind = VAL_FLOAT, .f = f};
+}
+static inline struct val val_bool(bool truth)
+{
+    return (struct val){.kind = VAL_BOOL, .truth = truth};
+}
+static inline struct val val_ir(struct tir_value *ir)
+{
+    return ir ? (struct val){.kind = VAL_IR, .ir = ir} : val_poison();
+}
+static inline bool val_is_constant(struct val v) // compile-time
+{
+    return v.kind == VAL_INT || v.kind == VAL_FLOAT || v.kind == VAL_BOOL;
+}
+
+// Names (scope.c).
+struct symbol *scope_enter(struct lower *l); // gives what scope_leave takes
+void scope_leave(struct lower *l, struct symbol *outer);
+struct symbol *scope_declare(struct lower *l, const char *name, struct tir_span span,
+                             struct val val);
+struct symbol *scope_find(struct lower *l, const char *name); // NULL: none
+// Reports an unknown name with the nearest spelling.
+void scope_unknown(struct lower *l, struct tir_span span, const char *name);
+void scope_unknown_function(struct lower *l, struct tir_span span, const char *name);
+
+// Outer variables that the blocks assign, in the order of their assignment (assigned.c).
+void assigned_in(struct lower *l, const struct ast_block *a, const struct ast_block *b,
+                 symbol_list *out);
+// The same for the statements of a block from `first` on.
+void assigned_from(struct lower *l, const struct ast_block *block, uint32_t first,
+                   symbol_list *out);
+// Marks what the text names as used (uses.c).
+void uses_of(struct lower *l, const struct ast_expr *e);
+// The statements from `first` on. NULL: none.
+void uses_in(struct lower *l, const struct ast_block *block, uint32_t first);
+bool has_break(const struct ast_block *block); // of the loop the block belongs to
+bool may_leave(const struct ast_stmt *s);      // contains a break or continue of the loop around
+bool block_may_leave(const struct ast_block *block);
+
+// Compile-time arithmetic (const_eval.c).
+struct val const_unary(struct lower *l, struct tir_span span, enum tir_token_kind op, struct val a);
+struct val const_binary(struct lower *l, struct tir_span span, enum tir_token_kind op, struct val a,
+                        struct val b);
+// An operation of the table on compile-time values. False: not one that is evaluated.
+bool const_call(struct lower *l, struct tir_span span, enum tir_op op, const struct val *args,
+                uint32_t count, struct val *out);
+// The value of `const NAME: type = v`.
+struct val const_typed(struct lower *l, const struct ast_binding *b, struct val v);
+// Compile-time values that something needs. False: reported (or poison).
+bool const_int(struct lower *l, const struct ast_expr *e, const char *what, int64_t *out);
+bool const_truth(struct lower *l, const struct ast_expr *e, const char *what, bool *out);
+
+// Conversions (convert.c). NULL: reported, or v is poison.
+struct tir_value *convert_default(struct lower *l, struct tir_span span, struct val v); // i64, f32
+struct tir_value *convert_elem(struct lower *l, struct tir_span span, struct val v,
+                               enum tir_elem elem); // implicit; keeps the shape
+struct tir_value *convert_to(struct lower *l, struct tir_span span, struct val v,
+                             const struct tir_type *type); // implicit, with broadcasting
+struct tir_value *convert_shape(struct lower *l, struct tir_span span, struct tir_value *v,
+                                const struct tir_type *type); // broadcasting alone
+struct tir_value *convert_cast(struct lower *l, struct tir_span span, struct val v,
+                               enum tir_elem elem);        // explicit
+bool convert_widens(enum tir_elem from, enum tir_elem to); // or the same
+struct tir_value *convert_constant(struct lower *l, struct tir_span span, struct val v,
+                                   const struct tir_type *type); // v is compile-time
+bool convert_int_fits(int64_t v, enum tir_elem e);
+// Brings operands to one element type and one shape. elems: what the operation takes. hint: for
+// compile-time operands alone, or TIR_NONE.
+struct unify {
+    const char *what; // "+", "where"
+    struct tir_span span;
+    enum tir_elem_class elems;
+    enum tir_elem hint;
+    const struct ast_expr *const *exprs; // for notes; may hold NULL
+};
+bool convert_unify(struct lower *l, const struct unify *u, struct val *vals, uint32_t count);
+// The shapes alone; every operand is an IR value.
+bool convert_unify_shapes(struct lower *l, const struct unify *u, struct val *vals, uint32_t count);
+bool convert_is_value(struct lower *l, struct tir_span span, struct val v); // not a buffer or type
+struct tir_value *build_reshape(struct lower *l, struct tir_value *v, uint32_t rank,
+                                const int64_t *shape);
+struct tir_value *build_transpose(struct lower *l, struct tir_value *v); // the last two dimensions
+struct tir_value *build_splat(struct lower *l, struct tir_value *v, const struct tir_type *type);
+struct tir_value *build_one(struct lower *l, enum tir_op op, const struct tir_type *type,
+                            struct tir_value *const *operands, uint32_t count);
+
+// Types (type.c). NULL: reported.
+const struct tir_type *lower_type(struct lower *l, const struct ast_type *from);
+bool lower_elem(struct lower *l, const struct ast_type *t, enum tir_elem *out);
+const struct tir_type *lower_tile_type(struct lower *l, struct tir_span span, enum tir_elem elem,
+                                       uint32_t rank, const int64_t *shape);
+bool lower_tile_fits(struct lower *l, struct tir_span span, const struct tir_type *t);
+
+// Expressions.
+struct val lower_expr(struct lower *l, const struct ast_expr *e);
+struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir_token_kind token,
+                             const struct ast_expr *ea, struct val a, const struct ast_expr *eb,
+                             struct val b);
+// A call dot(a, b) without an accumulator.
+bool lower_is_fresh_dot(struct lower *l, const struct ast_expr *e);
+
+// Slices (index.c).
+struct slice {
+    struct tir_span span;
+    struct tir_value *base;
+    struct tir_value *indices[TIR_MAX_RANK];
+    int64_t box[TIR_MAX_RANK];
+    const struct tir_type *type;  // of the tile it names
+    const struct tir_type *shown; // with the dimensions that None adds
+};
+enum slice_use { SLICE_READ, SLICE_WRITE, SLICE_UPDATE, SLICE_VIEW };
+bool lower_slice(struct lower *l, const struct ast_expr *e, enum slice_use use, struct slice *out);
+struct val lower_index(struct lower *l, const struct ast_expr *e);
+struct tir_value *build_load(struct lower *l, const struct slice *s, struct tir_value *pad,
+                             struct tir_value *mask);
+void build_store(struct lower *l, const struct slice *s, struct tir_value *value,
+                 struct tir_value *mask);
+struct tir_inst *build_atomic(struct lower *l, const struct slice *s, struct tir_value *value,
+                              struct tir_value *mask, enum tir_word kind);
+struct tir_value *lower_view(struct lower *l, const struct ast_expr *e);
+// A buffer or a part of one, transposed or not, as a buffer; anything else as the value it is.
+struct val lower_part(struct lower *l, const struct ast_expr *e);
+bool lower_is_buffer_expr(struct lower *l, const struct ast_expr *e);
+struct tir_value *lower_mask(struct lower *l, const struct ast_expr *e, const struct slice *s);
+
+// Calls.
+struct call {
+    const struct ast_expr *e;
+    const char *name;
+    uint32_t positional;                  // arguments without a name; they come first
+    const struct tir_type *const *stated; // of a let that this is the value of
+    uint32_t stated_count;
+};
+// Calls give any number of results; false: reported.
+bool lower_call(struct lower *l, const struct ast_expr *e, const struct tir_type *const *stated,
+                uint32_t stated_count, val_list *out);
+bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *out);
+bool lower_fn_call(struct lower *l, struct call *c, struct ast_fn *fn, val_list *out);
+// False: name is no built-in for that many arguments; else *ok says whether it went well.
+bool lower_builtin(struct lower *l, struct call *c, val_list *out, bool *ok);
+bool lower_builtin_exists(const char *name);
+const struct ast_arg *call_named(const struct call *c, const char *name); // NULL: absent
+const struct ast_expr *call_arg(const struct call *c, uint32_t i); // i-th by position, or NULL
+bool call_check(struct lower *l, const struct call *c, uint32_t least, uint32_t most,
+                const char *const *named, uint32_t named_count);
+// Inlines fn on values that are already there; reduction bodies use it too.
+bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, const val_list *args,
+                  const struct call *metas, val_list *results);
+bool lower_reduce_region(struct lower *l, struct tir_inst *inst, struct tir_span span,
+                         struct ast_fn *fn, bool is_region);
+
+// Statements.
+void lower_stmts(struct lower *l, const struct ast_block *block, uint32_t first, uint32_t end);
+void lower_block(struct lower *l, const struct ast_block *block); // in a scope of its own
+void lower_stmt(struct lower *l, const struct ast_stmt *s);
+void lower_for(struct lower *l, const struct ast_stmt *s);
+void lower_while(struct lower *l, const struct ast_stmt *s);
+void lower_if(struct lower *l, const struct ast_stmt *s);
+void lower_tiles(struct lower *l, const struct ast_stmt *s);
+
+#define LOWER_NO_VALUE "an mbarrier is no value; `wait`, `arrive` and the like work on it"
+
+// Scratch tensors (scratch.c).
+void lower_scratch(struct lower *l, const struct ast_stmt *s);
+// Of a tensor, a parameter or scratch; NULL: it is neither.
+const char *tensor_name(const struct lower *l, const struct tir_value *tensor,
+                        struct tir_span *declared);
+// The size of dimension d of a tensor, where it is compile-time; else false.
+bool tensor_size(const struct lower *l, const struct tir_value *tensor, uint32_t d, int64_t *size);
+// The same as a value, whatever it is.
+struct val tensor_extent(struct lower *l, const struct tir_value *tensor, uint32_t d);
+
+// Roles (role.c), rings (ring.c), mbarriers and stages (barrier.c).
+void lower_role(struct lower *l, const struct ast_stmt *s);
+// Once the kernel is lowered: gives the roles their warps and the kernel its threads.
+void lower_place_roles(struct lower *l);
+// Threads that a tile is spread over here; 0: not known yet.
+uint32_t lower_threads(const struct lower *l);
+void lower_ring(struct lower *l, const struct ast_stmt *s);
+void lower_put(struct lower *l, const struct ast_stmt *s);
+void lower_get(struct lower *l, const struct ast_stmt *s);
+void lower_check_rings(struct lower *l);
+// a = e in a put, where a is a buffer of the ring
+void lower_fill_slot(struct lower *l, const struct ast_stmt *s, const struct symbol *symbol);
+void lower_mbarrier(struct lower *l, const struct ast_stmt *s);
+void lower_stage(struct lower *l, const struct ast_stmt *s);
+// s.phase and s.advance() of a stage variable s. NULL: e is something else.
+struct symbol *lower_stage_of(struct lower *l, const struct ast_expr *e);
+const char *stage_phase_name(struct lower *l, const char *name); // of the variable that holds it
+struct val lower_stage_field(struct lower *l, const struct ast_expr *e, struct symbol *symbol);
+bool lower_stage_call(struct lower *l, const struct ast_expr *e, struct symbol *symbol);
+// The variables that a call for its effect assigns: gemm_async(acc, ...), await(x, y). NULL: none.
+const char *assigned_by_call(struct lower *l, const struct ast_expr *e, uint32_t i);
+// The block of a put or get that is written as a call: with (slot: i32) { ... yield v; }
+bool lower_slot_region(struct lower *l, struct tir_inst *inst, struct tir_span span,
+                       const struct ast_fn *region);
+const struct ast_arg *loop_option(const struct ast_stmt *s, const char *name); // NULL: absent
+bool loop_check_options(struct lower *l, const struct ast_stmt *s, const char *const *known,
+                        uint32_t count);
+// Leaves *out alone when the option is absent. At least 1.
+bool loop_option_int(struct lower *l, const struct ast_stmt *s, const char *name, int64_t *out);
+// if (cond) { the rest of the block }, after a statement that may leave the loop
+void lower_guarded(struct lower *l, const struct ast_block *block, uint32_t first, uint32_t end);
+void lower_assign(struct lower *l, struct symbol *symbol, struct tir_value *value);
+// Lowers a block that ends in `yield` of values of these types, into out. False: reported.
+bool lower_yielding(struct lower *l, const struct ast_block *block, struct tir_span span,
+                    const struct tir_type *const *types, uint32_t count, struct tir_value **out);
+
+// Kernels (kernel.c) and metas (meta.c).
+bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_front_options *o);
+struct val meta_bind(struct lower *l, const struct ast_binding *meta,
+                     const struct tir_binding *given); // given NULL: the default
+tir_str meta_text(struct lower *l, struct val v);
+// Reports tile operations that depend on the thread (uniform.c). The kernel is verified.
+bool uniform_check(struct lower *l);
+// Reports uses of accumulators that wgmma may still be writing (flight.c).
+bool flight_check(struct lower *l);
+bool lower_clauses(struct lower *l, const struct ast_kernel *k);
+
+#endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Roles: blocks that warps of a CTA run side by side, and where those warps are.
+#include "front/lower/lower.h"
+#include "ir/crew.h"
+
+enum { MAX_WARPS = 32 };
+
+static bool option_in_range(struct lower *l, const struct ast_stmt *s, const char *name,
+                            int64_t least, int64_t most, int64_t step, int64_t *out)
+{
+    const struct ast_arg *option = loop_option(s, name);
+    if (!option)
+        return true;
+    if (!option->value) {
+        lower_error(l, option->span, TIR_E_ARGUMENTS, "`%s` has a value: `%s(n)`", name, name);
+        return false;
+    }
+    if (!const_int(l, option->value, name, out))
+        return false;
+    if (*out >= least && *out <= most && *out % step == 0)
+        return true;
+    lower_error(l, option->span, TIR_E_ROLE, "`%s` must be %lld to %lld%s, not %lld", name,
+                (long long)least, (long long)most, step == 8 ? ", in steps of 8" : "",
+                (long long)*out);
+    return false;
+}
+
+// Exactly one of warps and warpgroups says how many there are.
+static bool role_options(struct lower *l, const struct ast_stmt *s, struct role *r)
+{
+    static const char *const known[] = {"warps", "warpgroups", "first", "regs"};
+    int64_t groups = 0;
+    if (!loop_check_options(l, s, known, TIR_COUNT_OF(known)) ||
+        !option_in_range(l, s, "warps", 1, MAX_WARPS, 1, &r->warps) ||
+        !option_in_range(l, s, "warpgroups", 1, MAX_WARPS / TIR_WARPGROUP, 1, &groups) ||
+        !option_in_range(l, s, "first", 0, MAX_WARPS - 1, 1, &r->first) ||
+        !option_in_range(l, s, "regs", 24, 240, 8, &r->regs))
+        return false;
+    if ((r->warps == 0) == (groups == 0)) {
+        lower_error(l, s->head, TIR_E_ROLE,
+                    "a role says how many warps run it: `warps(n)`, or `warpgroups(n)` of 4 warps");
+        return false;
+    }
+    if (groups)
+        r->warps = groups * TIR_WARPGROUP;
+    return true;
+}
+
+static bool check_place(struct lower *l, const struct ast_stmt *s)
+{
+    if (l->b.block != l->f->body || l->calls) {
+        lower_error(l, s->head, TIR_E_ROLE,
+                    "a role stands at the top level of its kernel, not inside another statement");
+        return false;
+    }
+    vec_foreach(struct role *, it, &l->roles)
+        if ((*it)->name == s->name) { // interned
+            lower_error(l, s->name_span, TIR_E_REDEFINED, "there are two roles `%.64s`", s->name);
+            lower_note(l, (*it)->span, "it is declared here too");
+            return false;
+        }
+    return true;
+}
+
+static struct tir_inst *build_role(struct lower *l, const struct role *r)
+{
+    struct tir_inst *inst = tir_build(&l->b, TIR_OP_ROLE, NULL, 0, NULL, 0, 1);
+    tir_set_text(l->f, inst, TIR_ATTR_name, tir_str_of(r->name));
+    tir_set_int(l->f, inst, TIR_ATTR_warps, r->warps);
+    if (r->first >= 0)
+        tir_set_int(l->f, inst, TIR_ATTR_first, r->first);
+    if (r->regs)
+        tir_set_int(l->f, inst, TIR_ATTR_regs, r->regs);
+    return inst;
+}
+
+void lower_role(struct lower *l, const struct ast_stmt *s)
+{
+    struct role *r = arena_new(l->arena, struct role);
+    *r = (struct role){.name = s->name, .span = s->head, .first = -1};
+    if (!check_place(l, s) || !role_options(l, s, r))
+        return;
+    vec_push(l->arena, &l->roles, r);
+    r->inst = build_role(l, r);
+    struct tir_builder outer = l->b;
+    l->b = tir_builder_at_end(l->f, r->inst->regions[0]);
+    l->b.span = s->span;
+    l->role = r;
+    l->level++;
+    lower_block(l, s->body);
+    tir_build_yield(&l->b, NULL, 0);
+    l->level--;
+    l->role = NULL;
+    l->b = outer;
+}
+
+uint32_t lower_threads(const struct lower *l)
+{
+    return l->role ? 32 * (uint32_t)l->role->warps : l->f->threads;
+}
+
+// Where the warps are.
+
+static int64_t group_of(int64_t warp)
+{
+    return warp / TIR_WARPGROUP;
+}
+
+static bool check_pair(struct lower *l, const struct role *a, const struct role *b)
+{
+    bool overlap = a->first < b->first + b->warps && b->first < a->first + a->warps;
+    bool share = group_of(a->first) <= group_of(b->first + b->warps - 1) &&
+                 group_of(b->first) <= group_of(a->first + a->warps - 1);
+    if (overlap)
+        lower_error(l, b->span, TIR_E_ROLE, "roles `%s` and `%s` run on the same warps", a->name,
+                    b->name);
+    else if (share && a->regs != b->regs)
+        lower_error(l, b->span, TIR_E_ROLE,
+                    "roles `%s` and `%s` share a warpgroup, whose warps all have the same `regs`",
+                    a->name, b->name);
+    else
+        return true;
+    lower_note(l, a->span, "`%s` is here", a->name);
+    return false;
+}
+
+// A CTA starts with the same registers for each thread; what some give back others may take.
+static void check_registers(struct lower *l)
+{
+    uint32_t threads = l->f->threads;
+    int64_t had = (int64_t)tir_launch_registers(threads) * threads, wanted = 0, group = -1;
+    bool all = true;
+    vec_foreach(struct role *, it, &l->roles) {
+        const struct role *r = *it;
+        for (int64_t g = group_of(r->first); g <= group_of(r->first + r->warps - 1); g++)
+            if (g != group) {
+                wanted += r->regs * TIR_WARPGROUP * 32;
+                group = g;
+            }
+        all &= r->regs > 0;
+    }
+    if (all && wanted > had)
+        lower_error(l, l->roles.at[0]->span, TIR_E_REGISTERS,
+                    "the roles ask for %lld registers; %u threads have %lld", (long long)wanted,
+                    threads, (long long)had);
+}
+
+void lower_place_roles(struct lower *l)
+{
+    int64_t warps = 0;
+    bool regs = false;
+    for (uint32_t i = 0; i < l->roles.len; i++) {
+        struct role *r = l->roles.at[i];
+        r->first = tir_crew_of(l->f, r->inst).first;
+        tir_set_int(l->f, r->inst, TIR_ATTR_first, r->first);
+        for (uint32_t j = 0; j < i; j++)
+            if (!check_pair(l, l->roles.at[j], r))
+                return;
+        warps = TIR_MAX(warps, r->first + r->warps);
+        regs |= r->regs > 0;
+    }
+    if (!l->roles.len)
+        return;
+    if (regs)
+        warps = tir_ceil_div(warps, TIR_WARPGROUP) * TIR_WARPGROUP;
+    if (!l->f->threads)
+        l->f->threads = 32 * (uint32_t)warps;
+    if (warps > MAX_WARPS || l->f->threads < 32 * warps) {
+        lower_error(l, vec_last(&l->roles)->span, TIR_E_THREADS,
+                    "the roles have %lld warps; the CTA has %u threads", (long long)warps,
+                    warps > MAX_WARPS ? 32 * MAX_WARPS : l->f->threads);
+        return;
+    }
+    check_registers(l);
+}

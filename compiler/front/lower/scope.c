@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Names and what they mean. One map holds the innermost meaning of each name; a symbol remembers
+// what it hides, and leaving a scope brings that back.
+#include "front/lower/lower.h"
+
+#include "front/lower/builtin.h"
+
+struct symbol *scope_enter(struct lower *l)
+{
+    struct symbol *outer = l->scope;
+    l->scope = NULL;
+    return outer;
+}
+
+void scope_leave(struct lower *l, struct symbol *outer)
+{
+    for (struct symbol *s = l->scope; s; s = s->next) {
+        if (!s->used && !s->may_be_unused && s->name[0] != '_' && !l->cx->diags.error_count)
+            tir_error_at(&l->cx->diags, s->span, TIR_W_UNUSED, "`%s` is never used", s->name);
+        tir_map_set(&l->names, tir_map_key(s->name), s->shadowed);
+    }
+    l->scope = outer;
+}
+
+struct symbol *scope_declare(struct lower *l, const char *name, struct tir_span span,
+                             struct val val)
+{
+    struct symbol *s = arena_new(l->arena, struct symbol);
+    s->name = name;
+    s->span = span;
+    s->val = val;
+    s->level = l->level;
+    s->may_be_unused = true;
+    s->shadowed = tir_map_get(&l->names, tir_map_key(name));
+    s->next = l->scope;
+    l->scope = s;
+    tir_map_set(&l->names, tir_map_key(name), s);
+    return s;
+}
+
+struct symbol *scope_find(struct lower *l, const char *name)
+{
+    struct symbol *s = tir_map_get(&l->names, tir_map_key(name));
+    return s ? s : tir_map_get(&l->program->globals, tir_map_key(name));
+}
+
+// The nearest spelling so far.
+struct nearest {
+    const char *wanted, *best;
+    uint32_t distance;
+};
+
+static void consider(struct nearest *n, const char *name)
+{
+    uint32_t d = tir_str_distance(tir_str_of(n->wanted), tir_str_of(name), n->distance);
+    if (d < n->distance) {
+        n->distance = d;
+        n->best = name;
+    }
+}
+
+static struct nearest nearest_to(const char *name)
+{
+    size_t length = strlen(name);
+    uint32_t limit = length < 2 ? 0 : length < 4 ? 1 : length < 7 ? 2 : 3;
+    return (struct nearest){name, NULL, limit + 1}; // of one letter everything is near
+}
+
+static void suggest(struct lower *l, struct tir_span span, const struct nearest *n)
+{
+    if (n->best)
+        tir_fix_at(&l->cx->diags, span, n->best, "the nearest name");
+}
+
+void scope_unknown(struct lower *l, struct tir_span span, const char *name)
+{
+    struct nearest n = nearest_to(name);
+    const struct tir_map *maps[] = {&l->names, &l->program->globals};
+    for (uint32_t m = 0; m < TIR_COUNT_OF(maps); m++)
+        for (uint32_t i = 0; i < maps[m]->count; i++) {
+            const struct symbol *s = maps[m]->entries[i].value;
+            if (s)
+                consider(&n, s->name);
+        }
+    bool callable = tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT ||
+                    lower_builtin_exists(name) || tir_map_get(&l->program->fns, tir_map_key(name));
+    if (callable) {
+        lower_error(l, span, TIR_E_NAME, "`%s` is a function, not a value", name);
+        return;
+    }
+    lower_error(l, span, TIR_E_NAME, "unknown name `%.100s`", name);
+    suggest(l, span, &n);
+}
+
+void scope_unknown_function(struct lower *l, struct tir_span span, const char *name)
+{
+    struct nearest n = nearest_to(name);
+    for (uint32_t i = 0; i < l->program->fns.count; i++)
+        consider(&n, ((const struct ast_fn *)l->program->fns.entries[i].value)->name);
+    for (int op = 0; op < TIR_OP_COUNT; op++)
+        consider(&n, tir_ops[op].name);
+    for (uint32_t i = 0; builtin_names[i]; i++)
+        consider(&n, builtin_names[i]);
+    lower_error(l, span, TIR_E_NAME, "unknown function `%.100s`", name);
+    suggest(l, span, &n);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Types and layouts, once their sizes are compile-time integers.
+#include "front/lower/lower.h"
+
+enum { MAX_TILE_ELEMENTS = 1 << 20 };
+
+bool lower_elem(struct lower *l, const struct ast_type *t, enum tir_elem *out)
+{
+    *out = t->elem;
+    if (t->elem != TIR_NONE)
+        return true;
+    struct symbol *s = scope_find(l, t->name);
+    if (!s) {
+        lower_error(l, t->span, TIR_E_NAME, "unknown type `%.100s`", t->name);
+        return false;
+    }
+    s->used = true;
+    *out = s->val.elem;
+    if (s->val.kind == VAL_ELEM)
+        return true;
+    if (s->val.kind != VAL_POISON)
+        lower_error(l, t->span, TIR_E_TYPE, "`%s` is %s, not a type", t->name,
+                    lower_val_name(l, s->val));
+    return false;
+}
+
+bool lower_tile_fits(struct lower *l, struct tir_span span, const struct tir_type *t)
+{
+    int64_t count = 1;
+    if (t->rank > TIR_MAX_RANK) {
+        lower_error(l, span, TIR_E_RANK, "%u dimensions; the limit is %d", t->rank, TIR_MAX_RANK);
+        return false;
+    }
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (t->shape[d] < 1) {
+            lower_error(l, span, TIR_E_SLICE, "a dimension of size %lld; sizes are at least 1",
+                        (long long)t->shape[d]);
+            return false;
+        }
+        if (!tir_mul_checked(count, t->shape[d], &count) || count > MAX_TILE_ELEMENTS) {
+            lower_error(l, span, TIR_E_TILE_SIZE, "a tile has more than %d elements",
+                        MAX_TILE_ELEMENTS);
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct tir_type *lower_tile_type(struct lower *l, struct tir_span span, enum tir_elem elem,
+                                       uint32_t rank, const int64_t *shape)
+{
+    struct tir_type t = {.elem = elem, .rank = rank};
+    for (uint32_t d = 0; d < rank && d < TIR_MAX_RANK; d++)
+        t.shape[d] = shape[d];
+    return lower_tile_fits(l, span, &t) ? tir_type_get(l->cx->types, &t) : NULL;
+}
+
+static bool lower_iters(struct lower *l, const ast_iters *from, struct tir_iter *to)
+{
+    for (uint32_t i = 0; i < from->len; i++) {
+        const struct ast_iter *it = &from->at[i];
+        int64_t extent, stride;
+        if (!const_int(l, it->extent, "an extent of a layout", &extent) ||
+            !const_int(l, it->stride, "a stride of a layout", &stride))
+            return false;
+        if (extent < 1 || extent > UINT32_MAX || stride < 0 || stride > UINT32_MAX) {
+            lower_error(l, tir_span_join(it->extent->span, it->stride->span), TIR_E_TYPE,
+                        "an extent must be at least 1 and a stride at least 0");
+            return false;
+        }
+        to[i] = (struct tir_iter){(uint32_t)extent, (uint32_t)stride, it->axis};
+    }
+    return true;
+}
+
+// Deals the iterators out to the dimensions: as many to each as multiply to its size.
+static bool split_iters(struct tir_layout *out)
+{
+    uint32_t at = 0;
+    for (uint32_t d = 0; d < out->rank; d++) {
+        uint64_t product = 1;
+        out->first[d] = at;
+        while (product < (uint64_t)out->shape[d] && at < out->iter_count)
+            product *= out->iters[at++].extent;
+        if (product != (uint64_t)out->shape[d])
+            return false;
+        while (d + 1 == out->rank && at < out->iter_count && out->iters[at].extent == 1)
+            at++;
+    }
+    out->first[out->rank] = at;
+    return at == out->iter_count;
+}
+
+static const struct tir_layout *lower_iters_layout(struct lower *l, const struct ast_layout *from,
+                                                   const struct tir_type *t, int64_t swizzle)
+{
+    struct tir_layout layout = {.rank = t->rank, .iter_count = from->iters.len};
+    if (from->iters.len > TIR_MAX_ITERS || from->replicas.len > TIR_MAX_ITERS) {
+        lower_error(l, from->span, TIR_E_TYPE, "a layout of more than %d iterators", TIR_MAX_ITERS);
+        return NULL;
+    }
+    memcpy(layout.shape, t->shape, sizeof(layout.shape));
+    layout.replica_count = from->replicas.len;
+    layout.swizzle = (uint32_t)swizzle;
+    if (!lower_iters(l, &from->iters, layout.iters) ||
+        !lower_iters(l, &from->replicas, layout.replicas))
+        return NULL;
+    const struct tir_layout *result =
+        split_iters(&layout) ? tir_layout_get(l->cx->types, &layout) : NULL;
+    if (!result)
+        lower_error(l, from->span, TIR_E_TYPE, "this layout does not cover %s exactly once",
+                    lower_type_name(l, t));
+    return result;
+}
+
+// Where wgmma leaves its sums, over all threads that are here.
+static const struct tir_layout *lower_fragment(struct lower *l, const struct ast_layout *from,
+                                               const struct tir_type *t)
+{
+    uint32_t warps = lower_threads(l) / 32;
+    uint32_t rows = t->rank == 2 && t->space == TIR_SPACE_VALUE && warps
+                        ? tir_wgmma_row_groups(t->shape, warps)
+                        : 0;
+    if (rows)
+        return tir_layout_wgmma(l->cx->types, t->shape, rows, warps / 4 / rows, warps);
+    lower_error(l, from->span, TIR_E_TYPE,
+                warps
+                    ? "%s is no fragment of wgmma on %u warps: 4 warps have 64 rows and 8 columns "
+                      "or more"
+                    : "%s has a fragment only where `threads(...)` or a role says how many "
+                      "threads there are",
+                lower_type_name(l, t), warps);
+    return NULL;
+}
+
+static const struct tir_layout *lower_layout(struct lower *l, const struct ast_layout *from,
+                                             const struct tir_type *t)
+{
+    int64_t swizzle = 0;
+    if (from->swizzle && !const_int(l, from->swizzle, "the swizzle", &swizzle))
+        return NULL;
+    if (from->swizzle && swizzle != 32 && swizzle != 64 && swizzle != 128) {
+        lower_error(l, from->swizzle->span, TIR_E_TYPE,
+                    "swizzles have 32, 64 or 128 bytes, not %lld", (long long)swizzle);
+        return NULL;
+    }
+    if (from->kind == AST_LAYOUT_ITERS)
+        return lower_iters_layout(l, from, t, swizzle);
+    if (from->kind == AST_LAYOUT_FRAGMENT)
+        return lower_fragment(l, from, t);
+    const struct tir_layout *layout = tir_layout_memory(l->cx->types, t->rank, t->shape,
+                                                        tir_elems[t->elem].bits, (uint32_t)swizzle);
+    if (!layout)
+        lower_error(l, from->span, TIR_E_TYPE, "%s cannot have this layout", lower_type_name(l, t));
+    return layout;
+}
+
+const struct tir_type *lower_type(struct lower *l, const struct ast_type *from)
+{
+    struct tir_type t = {.space = from->space, .rank = from->dims.len};
+    bool ok = lower_elem(l, from, &t.elem);
+    if (ok && t.elem == TIR_MBARRIER && t.space != TIR_SPACE_SHARED) {
+        lower_error(l, from->span, TIR_E_ROLE, "an mbarrier lives in shared memory");
+        return NULL;
+    }
+    for (uint32_t d = 0; d < from->dims.len; d++) {
+        int64_t size = 1;
+        ok &= const_int(l, from->dims.at[d], "the size of a tile", &size);
+        if (d < TIR_MAX_RANK)
+            t.shape[d] = size;
+    }
+    if (!ok || !lower_tile_fits(l, from->span, &t))
+        return NULL;
+    const struct tir_type *type = tir_type_get(l->cx->types, &t);
+    if (!from->layout)
+        return type;
+    if (t.rank == 0) {
+        lower_error(l, from->layout->span, TIR_E_TYPE, "a scalar has no layout");
+        return NULL;
+    }
+    const struct tir_layout *layout = lower_layout(l, from->layout, type);
+    return layout ? tir_type_with_layout(l->cx->types, type, layout) : NULL;
+}

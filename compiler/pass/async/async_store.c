@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// async_copy, the way back: tiles leave registers through shared memory and the tensor copy engine.
+//
+//     store(D[m:+128, n:+256], y);
+// becomes, where products run on warpgroups,
+//     let out: shared bf16[128, 64] in S[...] swizzle(128) = alloc();
+//     let out1: shared bf16[128, 64] in S[...] swizzle(128) = alloc();
+//     let y0: bf16[128, 64] = extract(y, start = [0, 0]);
+//     store(out[0:+128, 0:+64], y0);
+//     store_async(D[m:+128, n:+64], out, engine = tma);
+//     let y1: bf16[128, 64] = extract(y, start = [0, 64]);
+//     store(out1[0:+128, 0:+64], y1);
+//     store_async(D[m:+128, n + 64:+64], out1, engine = tma);
+//     ...
+//
+// A chunk is 128 bytes of columns, one atom of the swizzle, or a shorter row, atoms of which leave
+// one by one where it is longer than the widest that divides it. Two buffers take turns, so that
+// one is written while the other leaves. Edges cost nothing: the engine drops what is outside. The
+// fences and waits between are the barrier pass's work.
+//
+// Where tensor copies cannot go, because D is not aligned, the rows leave through registers again,
+// in which threads have neighbouring elements then, as they have not in sums.
+//     store(out[0:+128, 0:+128], y0);
+//     let z0: bf16[128, 128] = load(out[0:+128, 0:+128]);
+//     store(D[m:+128, n:+128], z0);
+// The pass chunk makes a loop of the last two. Nothing is in flight, so there is one buffer, as
+// large as two.
+
+#include "pass/async/async_store.h"
+
+#include "ir/walk.h"
+#include "pass/async/columns.h"
+#include "pass/async/tma.h"
+#include "pass/layout/warpgroup.h"
+#include "pass/receipt.h"
+#include "pass/sync/crew.h"
+
+#define CHUNK_BYTES 128
+#define BUFFERS     2
+
+struct outgoing {
+    struct tir_func *f;
+    struct tir_inst *store;
+    struct tir_value *value;
+    uint32_t rank;   // of the value
+    uint32_t warps;  // that the value is spread over
+    int64_t columns; // of a chunk
+    struct tir_value *buffers[BUFFERS];
+};
+
+static int64_t chunk_columns(const struct tir_type *t)
+{
+    return TIR_MIN(t->shape[t->rank - 1], CHUNK_BYTES * 8 / tir_elems[t->elem].bits);
+}
+
+// Why the value of the store cannot leave in chunks.
+static const char *refuse_chunks(const struct tir_func *f, const struct tir_inst *store)
+{
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
+    uint32_t bits = tir_elems[t->elem].bits;
+    if (t->rank < 2 || bits < 8)
+        return "it has one dimension or elements smaller than a byte";
+    int64_t bytes = t->shape[t->rank - 1] * bits / 8;
+    if (bytes % 32 || (bytes > CHUNK_BYTES && bytes % CHUNK_BYTES))
+        return "its rows are not a multiple of 32 bytes, and of 128 beyond that";
+    int64_t shape[TIR_MAX_RANK];
+    memcpy(shape, t->shape, sizeof(shape));
+    shape[t->rank - 1] = chunk_columns(t);
+    if (!tir_layout_part(f->module->types, t->layout, shape))
+        return "its columns are spread over warps";
+    return NULL;
+}
+
+// Are the value's rows a slice of the tensor's rows, of which every element is stored?
+static bool stores_rows(const struct tir_inst *store)
+{
+    const struct tir_attr *box = tir_attr_find(store, TIR_ATTR_box);
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] < 0)
+            return false;
+    return !store->operands[TIR_STORE_MASK] && box->list[box->list_count - 1] > 0;
+}
+
+static const struct tir_type *chunk_type(const struct outgoing *o)
+{
+    struct tir_type t = *o->value->type;
+    t.shape[o->rank - 1] = o->columns;
+    t.layout = NULL;
+    return tir_type_get(o->f->module->types, &t);
+}
+
+static void build_buffers(struct outgoing *o, struct tir_builder *b, uint32_t count)
+{
+    struct tir_types *types = o->f->module->types;
+    struct tir_type t = *chunk_type(o);
+    uint32_t bits = tir_elems[t.elem].bits;
+    t.space = TIR_SPACE_SHARED;
+    bool one_row = tir_type_count(&t) == o->columns; // which no other row conflicts with
+    uint32_t swizzle = one_row ? 0 : tir_layout_swizzle_for(o->columns * bits / 8);
+    t.layout = tir_layout_memory(types, t.rank, t.shape, bits, swizzle);
+    for (uint32_t i = 0; i < count; i++) {
+        o->buffers[i] = tir_build1(b, TIR_OP_ALLOC, tir_type_get(types, &t), NULL, 0);
+        o->buffers[i]->name = tir_intern_cstr(o->f->module->names, "out");
+    }
+}
+
+// The chunk's columns of the value, in the layout in which each thread keeps what it has.
+static struct tir_value *build_chunk(const struct outgoing *o, struct tir_builder *b, int64_t start)
+{
+    const struct tir_type *t = o->value->type;
+    if (o->columns == t->shape[o->rank - 1])
+        return o->value;
+    struct tir_types *types = o->f->module->types;
+    const struct tir_type *part = chunk_type(o);
+    part = tir_type_with_layout(types, part, tir_layout_part(types, t->layout, part->shape));
+    struct tir_value *x = tir_build1(b, TIR_OP_EXTRACT, part, &o->value, 1);
+    int64_t starts[TIR_MAX_RANK] = {0};
+    starts[o->rank - 1] = start;
+    tir_set_list(o->f, x->def, TIR_ATTR_start, starts, o->rank);
+    return x;
+}
+
+static void build_store(const struct outgoing *o, struct tir_builder *b, struct tir_value *x,
+                        struct tir_value *buffer)
+{
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {x, NULL, NULL, NULL};
+    uint32_t fixed = tir_ops[TIR_OP_STORE].fixed_count;
+    operands[fixed] = buffer;
+    for (uint32_t d = 0; d < o->rank; d++)
+        operands[fixed + 1 + d] = tir_const_index(o->f, 0);
+    struct tir_inst *store = tir_build(b, TIR_OP_STORE, operands, fixed + 1 + o->rank, NULL, 0, 0);
+    tir_set_list(o->f, store, TIR_ATTR_box, buffer->type->shape, o->rank);
+}
+
+// A chunk's columns of the tensor: its base and indices.
+static void set_columns(const struct outgoing *o, struct tir_builder *b, int64_t start,
+                        struct tir_value **ref)
+{
+    uint32_t rank = tir_ref_base(o->store)->type->rank;
+    memcpy(ref, o->store->operands + tir_fixed_count(o->store), (1 + rank) * sizeof(*ref));
+    if (start)
+        ref[rank] =
+            tir_binary(b, TIR_OP_ADD, ref[rank], tir_const_int(o->f, ref[rank]->type, start));
+}
+
+static void set_box(const struct outgoing *o, struct tir_inst *inst)
+{
+    const struct tir_attr *box = tir_attr_find(o->store, TIR_ATTR_box);
+    int64_t boxes[TIR_MAX_RANK];
+    memcpy(boxes, box->list, box->list_count * sizeof(*boxes));
+    boxes[box->list_count - 1] = o->columns;
+    tir_set_list(o->f, inst, TIR_ATTR_box, boxes, box->list_count);
+}
+
+static void build_store_async(const struct outgoing *o, struct tir_builder *b, int64_t start,
+                              struct tir_value *buffer)
+{
+    struct tir_value *operands[2 + TIR_MAX_RANK] = {buffer};
+    set_columns(o, b, start, operands + 1);
+    uint32_t count = 2 + operands[1]->type->rank;
+    struct tir_inst *copy = tir_build(b, TIR_OP_STORE_ASYNC, operands, count, NULL, 0, 0);
+    set_box(o, copy);
+    tir_set_word(o->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
+}
+
+// The buffer's rows to the tensor, an element a lane.
+static void build_rows(const struct outgoing *o, struct tir_builder *b, int64_t start,
+                       struct tir_value *buffer)
+{
+    struct tir_types *types = o->f->module->types;
+    struct tir_type t = *chunk_type(o);
+    uint32_t order[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < o->rank; d++)
+        order[d] = o->rank - 1 - d;
+    t.layout = tir_layout_blocked(types, t.rank, t.shape, order, order, 1, 1, o->warps);
+    struct tir_value *from[3 + TIR_MAX_RANK] = {NULL, NULL, buffer}, *to[3 + TIR_MAX_RANK] = {NULL};
+    set_columns(o, b, start, to + 2);
+    for (uint32_t d = 0; d < o->rank; d++)
+        from[3 + d] = tir_const_index(o->f, 0);
+    to[0] = tir_build1(b, TIR_OP_LOAD, tir_type_get(types, &t), from, 3 + o->rank);
+    tir_set_list(o->f, to[0]->def, TIR_ATTR_box, t.shape, o->rank);
+    set_box(o, tir_build(b, TIR_OP_STORE, to, 3 + to[2]->type->rank, NULL, 0, 0));
+}
+
+static void open(struct outgoing *o, struct tir_func *f, struct tir_inst *store)
+{
+    const struct tir_value *v = store->operands[TIR_STORE_VALUE];
+    *o = (struct outgoing){.f = f,
+                           .store = store,
+                           .value = store->operands[TIR_STORE_VALUE],
+                           .rank = v->type->rank,
+                           .warps = tir_crew_of(f, store).warps,
+                           .columns = chunk_columns(v->type)};
+}
+
+static void send(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *store)
+{
+    struct outgoing o;
+    open(&o, f, store);
+    int64_t chunks = o.value->type->shape[o.rank - 1] / o.columns;
+    uint32_t buffers = (uint32_t)TIR_MIN(chunks, BUFFERS);
+    struct tir_builder b = tir_builder_before(f, store);
+    build_buffers(&o, &b, buffers);
+    for (int64_t i = 0; i < chunks; i++) {
+        struct tir_value *buffer = o.buffers[i % buffers];
+        build_store(&o, &b, build_chunk(&o, &b, i * o.columns), buffer);
+        build_store_async(&o, &b, i * o.columns, buffer);
+    }
+    tir_receipt_add(cx, TIR_TOPIC_COPY, store->span, "store of %s: tma, in %lld chunks",
+                    tir_ref_base(store)->name, (long long)chunks);
+    tir_remove(store);
+}
+
+static void send_rows(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *store)
+{
+    struct outgoing o;
+    open(&o, f, store);
+    int64_t whole = o.value->type->shape[o.rank - 1];
+    if (whole % (BUFFERS * o.columns) == 0)
+        o.columns *= BUFFERS;
+    struct tir_builder b = tir_builder_before(f, store);
+    build_buffers(&o, &b, 1);
+    struct tir_columns columns;
+    tir_columns_init(&columns, f, cx->scratch, store, o.buffers[0], o.columns);
+    for (int64_t start = 0; start < whole; start += o.columns) {
+        build_store(&o, &b, tir_columns_build(&columns, &b, o.value, start), o.buffers[0]);
+        build_rows(&o, &b, start, o.buffers[0]);
+    }
+    tir_remove(store);
+}
+
+bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    if (!tir_has_warpgroup_dot(f))
+        return false;
+    struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
+    VEC(struct tir_inst *) stores = {0};
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_STORE && tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type) &&
+            tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
+            vec_push(cx->scratch, &stores, inst);
+    bool changed = false;
+    vec_foreach(struct tir_inst *, it, &stores) {
+        const char *no_copy = tir_tma_refusal(f, cx->arch, ranges, *it);
+        const char *no_chunks = refuse_chunks(f, *it), *why = no_copy ? no_copy : no_chunks;
+        bool staged = !no_chunks && (!no_copy || stores_rows(*it));
+        if (why)
+            tir_receipt_refuse(cx, TIR_TOPIC_COPY, TIR_WISH_TMA, (*it)->span,
+                               "store of %s: %s, because %s", tir_ref_base(*it)->name,
+                               staged ? "in rows from shared memory" : "from registers", why);
+        if (!staged)
+            continue;
+        if (no_copy)
+            send_rows(f, cx, *it);
+        else
+            send(f, cx, *it);
+        changed = true;
+    }
+    if (changed)
+        tir_pass_dce(f, cx); // what is now computed in chunks
+    return changed;
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// columns: what follows a product is computed a chunk of columns at a time, where it is stored so.
+//
+//     let r: bf16[128, 256] in L = load(R[m:+128, n:+256]);
+//     let y: bf16[128, 256] in L = add(sums, r);
+//     store(D[m:+128, n:+256], y);
+// becomes for the first of two chunks
+//     let z: bf16[128, 128] in B = load(R[m:+128, n:+128]);
+//     store(out, z);
+//     let r0: bf16[128, 128] in L0 = load(out);
+//     let s0: bf16[128, 128] in L0 = extract(sums, start = [0, 0]);
+//     let y0: bf16[128, 128] in L0 = add(s0, r0);
+//
+// The sums leave few registers, so a second tile of their size must not be alive beside them, least
+// of all one of single elements with a test for each. A tensor that is not aligned is loaded the
+// way results are stored (async_store): in rows, through the buffer that the chunk then goes to.
+//
+// A value is computed in chunks if it is used for the stored tile alone, and each of its columns
+// follows from the same columns of its operands. Others are computed whole, and a chunk is an
+// extract of them. Loads move past the stores of earlier chunks, so only those of tensors that the
+// kernel does not write take part.
+
+#include "pass/async/columns.h"
+
+#include "ir/follow.h"
+#include "pass/sync/crew.h"
+
+static bool is_divided(const struct tir_columns *c, const struct tir_value *v)
+{
+    const struct tir_type *t = v->type;
+    return tir_type_is_tile(t) && t->shape[t->rank - 1] == c->whole;
+}
+
+// The type of v's columns in a chunk; NULL: threads do not have them by themselves.
+static const struct tir_type *part_type(const struct tir_columns *c, const struct tir_value *v)
+{
+    if (!is_divided(c, v))
+        return v->type;
+    struct tir_types *types = c->f->module->types;
+    struct tir_type t = *v->type;
+    t.shape[t.rank - 1] = c->count;
+    if (t.layout)
+        t.layout = tir_layout_part(types, t.layout, t.shape);
+    bool fits = t.layout || v->kind == TIR_VALUE_CONST;
+    return fits ? tir_type_get(types, &t) : NULL;
+}
+
+static bool can_load(const struct tir_columns *c, const struct tir_inst *load)
+{
+    const struct tir_param *param = tir_param_of(c->f, tir_ref_base(load));
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
+    if (!param || param->direction != TIR_IN || load->operands[TIR_LOAD_MASK] ||
+        (pad && !tir_type_is_scalar(pad->type)))
+        return false;
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] < 0)
+            return false;
+    return box->list[box->list_count - 1] == c->whole;
+}
+
+// Does the layout of an operand's part follow from that of the result's part?
+static bool is_in_step(const struct tir_columns *c, const struct tir_inst *inst)
+{
+    struct tir_types *types = c->f->module->types;
+    const struct tir_type *from = part_type(c, inst->operands[0]);
+    const struct tir_layout *l = part_type(c, inst->results[0])->layout;
+    if (inst->operands[0]->kind == TIR_VALUE_CONST || tir_type_is_scalar(from))
+        return true;
+    if (inst->op == TIR_OP_RESHAPE)
+        return is_divided(c, inst->operands[0]) &&
+               tir_layout_reshape(types, l, from->rank, from->shape) == from->layout;
+    for (uint32_t d = 0; l && d < from->rank; d++)
+        if (from->shape[d] != l->shape[d])
+            l = tir_layout_slice(types, l, d);
+    return from->rank == inst->results[0]->type->rank && l == from->layout;
+}
+
+static bool can_divide(const struct tir_columns *c, const struct tir_inst *inst);
+
+// A branch is taken again for each chunk.
+static bool can_branch(const struct tir_columns *c, const struct tir_inst *branch)
+{
+    for (uint32_t r = 0; r < branch->region_count; r++) {
+        const struct tir_block *block = branch->regions[r];
+        for (const struct tir_inst *in = block->first; in; in = in->next) {
+            if (in->op == TIR_OP_YIELD)
+                continue;
+            if (in->op == TIR_OP_IF || !can_divide(c, in))
+                return false;
+            for (uint32_t i = 0; i < in->operand_count; i++) {
+                const struct tir_value *v = in->operands[i];
+                if (v && v->def && v->def->block == block && !is_divided(c, v))
+                    return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool can_divide(const struct tir_columns *c, const struct tir_inst *inst)
+{
+    if (inst->result_count != 1 || !is_divided(c, inst->results[0]) ||
+        !part_type(c, inst->results[0]))
+        return false;
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] && !part_type(c, inst->operands[i]))
+            return false;
+    switch (inst->op) {
+    case TIR_OP_BROADCAST:
+    case TIR_OP_RESHAPE:
+        return is_in_step(c, inst);
+    case TIR_OP_LOAD:
+        return can_load(c, inst);
+    case TIR_OP_IF:
+        return can_branch(c, inst);
+    default:
+        return tir_is_elementwise(inst) && tir_has_trait(inst, TIR_PURE);
+    }
+}
+
+static void see_operands(const struct tir_inst *inst, uint32_t *seen)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i])
+            seen[inst->operands[i]->id]++;
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
+            see_operands(in, seen);
+}
+
+void tir_columns_init(struct tir_columns *c, struct tir_func *f, struct tir_arena *scratch,
+                      struct tir_inst *store, struct tir_value *buffer, int64_t count)
+{
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
+    *c = (struct tir_columns){.f = f,
+                              .scratch = scratch,
+                              .whole = t->shape[t->rank - 1],
+                              .inside = bitset_new(scratch, f->value_count),
+                              .buffer = buffer,
+                              .warps = tir_crew_of(f, store).warps,
+                              .count = count};
+    const uint32_t *uses = tir_count_uses(scratch, f);
+    uint32_t *seen = arena_array(scratch, uint32_t, f->value_count);
+    see_operands(store, seen);
+    for (const struct tir_inst *inst = store->prev; inst; inst = inst->prev) {
+        if (!can_divide(c, inst) || seen[inst->results[0]->id] != uses[inst->results[0]->id])
+            continue;
+        bitset_insert(&c->inside, inst->results[0]->id);
+        see_operands(inst, seen);
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
+                if (in->result_count)
+                    bitset_insert(&c->inside, in->results[0]->id);
+    }
+}
+
+static struct tir_value *build_part(struct tir_columns *c, struct tir_builder *b,
+                                    struct tir_value *v);
+
+// Does the load go through the buffer? Then threads load neighbours and not what they need.
+static bool is_staged(const struct tir_columns *c, const struct tir_inst *load)
+{
+    const struct tir_type *t = part_type(c, load->results[0]), *buffer = c->buffer->type;
+    return t->elem == buffer->elem && t->rank == 2 && tir_type_same_shape(t, buffer) &&
+           tir_tensor_alignment(c->f, tir_ref_base(load)) < 16;
+}
+
+static struct tir_inst *build_access(struct tir_columns *c, struct tir_builder *b, enum tir_op op,
+                                     struct tir_value *first, struct tir_value *const *ref,
+                                     const int64_t *box, const struct tir_type *type)
+{
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {first};
+    uint32_t rank = ref[0]->type->rank;
+    memcpy(operands + 2, ref, (1 + rank) * sizeof(*ref));
+    struct tir_inst *access = tir_build(b, op, operands, 3 + rank, &type, type ? 1 : 0, 0);
+    tir_set_list(c->f, access, TIR_ATTR_box, box, rank);
+    return access;
+}
+
+static struct tir_value *build_load(struct tir_columns *c, struct tir_builder *b,
+                                    const struct tir_inst *load, const struct tir_type *type)
+{
+    static const uint32_t order[] = {1, 0};
+    struct tir_func *f = c->f;
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    uint32_t rank = box->list_count;
+    struct tir_value *ref[1 + TIR_MAX_RANK], *pad = load->operands[TIR_LOAD_PAD];
+    int64_t boxes[TIR_MAX_RANK];
+    memcpy(ref, load->operands + tir_fixed_count(load), (1 + rank) * sizeof(*ref));
+    memcpy(boxes, box->list, rank * sizeof(*boxes));
+    boxes[rank - 1] = c->count;
+    if (c->start)
+        ref[rank] =
+            tir_binary(b, TIR_OP_ADD, ref[rank], tir_const_int(f, ref[rank]->type, c->start));
+    if (!is_staged(c, load))
+        return build_access(c, b, TIR_OP_LOAD, pad, ref, boxes, type)->results[0];
+    const struct tir_layout *rows =
+        tir_layout_blocked(f->module->types, 2, type->shape, order, order, 1, 1, c->warps);
+    const struct tir_type *by_rows = tir_type_with_layout(f->module->types, type, rows);
+    struct tir_value *buffer[] = {c->buffer, tir_const_index(f, 0), tir_const_index(f, 0)};
+    struct tir_inst *fetch = build_access(c, b, TIR_OP_LOAD, pad, ref, boxes, by_rows);
+    build_access(c, b, TIR_OP_STORE, fetch->results[0], buffer, type->shape, NULL);
+    return build_access(c, b, TIR_OP_LOAD, NULL, buffer, type->shape, type)->results[0];
+}
+
+static struct tir_value *build_branch(struct tir_columns *c, struct tir_builder *b,
+                                      struct tir_inst *branch, const struct tir_type *type)
+{
+    for (uint32_t r = 0; r < branch->region_count; r++) // in front of the branch: it is for both
+        tir_foreach_inst_in(in, branch->regions[r])
+            for (uint32_t i = 0; i < in->operand_count; i++)
+                if (in->operands[i] &&
+                    !(in->operands[i]->def && in->operands[i]->def->block == branch->regions[r]))
+                    build_part(c, b, in->operands[i]);
+    struct tir_inst *copy =
+        tir_build(b, TIR_OP_IF, branch->operands, 1, &type, 1, branch->region_count);
+    for (uint32_t r = 0; r < branch->region_count; r++) {
+        struct tir_builder in = tir_builder_at_end(c->f, copy->regions[r]);
+        in.span = branch->span;
+        struct tir_value *y = build_part(c, &in, tir_yield_of(branch->regions[r])->operands[0]);
+        tir_build_yield(&in, &y, 1);
+    }
+    return copy->results[0];
+}
+
+static struct tir_value *build_extract(struct tir_columns *c, struct tir_builder *b,
+                                       struct tir_value *v, const struct tir_type *type)
+{
+    int64_t starts[TIR_MAX_RANK] = {0};
+    if (c->count == c->whole)
+        return v;
+    starts[type->rank - 1] = c->start;
+    struct tir_value *x = tir_build1(b, TIR_OP_EXTRACT, type, &v, 1);
+    tir_set_list(c->f, x->def, TIR_ATTR_start, starts, type->rank);
+    return x;
+}
+
+static struct tir_value *part_of(struct tir_columns *c, struct tir_builder *b, struct tir_value *v);
+
+static struct tir_value *build_again(struct tir_columns *c, struct tir_builder *b,
+                                     const struct tir_inst *inst, const struct tir_type *type)
+{
+    struct tir_value **operands = arena_array(c->scratch, struct tir_value *, inst->operand_count);
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i])
+            operands[i] = part_of(c, b, inst->operands[i]);
+    struct tir_value *x = tir_build1(b, inst->op, type, operands, inst->operand_count);
+    x->def->attrs = inst->attrs;
+    x->def->attr_count = inst->attr_count;
+    return x;
+}
+
+static bool is_inside(const struct tir_columns *c, const struct tir_value *v)
+{
+    return v->id < c->inside.bits && bitset_has(&c->inside, v->id);
+}
+
+// v's columns of the chunk; v, if it has the same value in each column. Those of its operands that
+// are computed in chunks are there already.
+static struct tir_value *part_of(struct tir_columns *c, struct tir_builder *b, struct tir_value *v)
+{
+    if (!is_divided(c, v))
+        return v;
+    const struct tir_type *type = part_type(c, v);
+    if (v->kind == TIR_VALUE_CONST) {
+        struct tir_value *one = tir_const_element(c->f, v);
+        return tir_elem_is_float(type->elem) ? tir_const_float(c->f, type, one->constant.f)
+                                             : tir_const_int(c->f, type, one->constant.i);
+    }
+    struct tir_value *x = tir_map_get(&c->built, tir_map_key(v));
+    if (x)
+        return x;
+    struct tir_builder here = *b;
+    bool again = is_inside(c, v);
+    if (again)
+        here.span = v->def->span;
+    if (!again)
+        x = build_extract(c, &here, v, type);
+    else if (v->def->op == TIR_OP_LOAD)
+        x = build_load(c, &here, v->def, type);
+    else if (v->def->op == TIR_OP_IF)
+        x = build_branch(c, &here, v->def, type);
+    else
+        x = build_again(c, &here, v->def, type);
+    tir_map_set(&c->built, tir_map_key(v), x);
+    return x;
+}
+
+struct part { // being built
+    struct tir_columns *c;
+    struct tir_builder *b;
+};
+
+static enum tir_answer ask_for_part(void *user, struct tir_value *v)
+{
+    const struct part *part = user;
+    bool is_built = tir_map_get(&part->c->built, tir_map_key(v));
+    if (is_divided(part->c, v) && is_inside(part->c, v) && !is_built)
+        return TIR_IF_OPERANDS;
+    part_of(part->c, part->b, v);
+    return TIR_YES;
+}
+
+static void build_one(void *user, struct tir_value *v)
+{
+    const struct part *part = user;
+    part_of(part->c, part->b, v);
+}
+
+static struct tir_value *build_part(struct tir_columns *c, struct tir_builder *b,
+                                    struct tir_value *v)
+{
+    struct part part = {c, b};
+    struct tir_follow follow;
+    tir_follow_init(&follow, c->scratch, ask_for_part, &part);
+    follow.then = build_one;
+    tir_follows(&follow, v);
+    return part_of(c, b, v);
+}
+
+struct tir_value *tir_columns_build(struct tir_columns *c, struct tir_builder *b,
+                                    struct tir_value *stored, int64_t start)
+{
+    c->start = start;
+    tir_map_init(&c->built, c->scratch);
+    return build_part(c, b, stored);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Computing some columns of a tile by themselves; a part of async_copy.
+#ifndef TIR_PASS_ASYNC_COLUMNS_H
+#define TIR_PASS_ASYNC_COLUMNS_H
+
+#include "base/bitset.h"
+#include "ir/walk.h"
+#include "pass/pass.h"
+
+struct tir_columns {
+    struct tir_func *f;
+    struct tir_arena *scratch;
+    int64_t whole;        // columns of the tile that is stored
+    struct bitset inside; // values that nothing but the stored tile follows from, by id
+    struct tir_value
+        *buffer;          // shared, of a chunk: tensors whose rows are not aligned go through it
+    uint32_t warps;       // that tiles are spread over there
+    int64_t start, count; // the columns of the chunk that is being built
+    struct tir_map built; // value -> its columns in this chunk
+};
+
+// Finds what can be computed in chunks of `count` columns for `store`.
+void tir_columns_init(struct tir_columns *c, struct tir_func *f, struct tir_arena *scratch,
+                      struct tir_inst *store, struct tir_value *buffer, int64_t count);
+// The columns of what is stored from `start` on, built at b.
+struct tir_value *tir_columns_build(struct tir_columns *c, struct tir_builder *b,
+                                    struct tir_value *stored, int64_t start);
+
+#endif

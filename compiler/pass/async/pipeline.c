@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// pipeline: keeps the copies of the next iterations in flight while this one computes.
+//
+//     let r: T = for k: i64 in range(0, K, 64) carry (acc: T = init) stages(3) {
+//         let a: shared bf16[128, 64] in S = alloc();
+//         copy_async(a, A[m:+128, k:+64], width = 16);
+//         commit_group();
+//         wait_group(groups = 0);
+//         ... dot(a, ...) ...
+//     }
+// becomes (with one more carried value, the slot that is read)
+//     let ring: shared bf16[3, 128, 64] in R = alloc();
+//     copy_async(view(ring[0, ...]), A[m:+128, 0:+64], pred = lt(0, K), width = 16);
+//     commit_group(); copy_async(view(ring[1, ...]), A[m:+128, 64:+64], pred = lt(64, K), width =
+//     16); commit_group(); let r: T, last: i32 = for k: i64 in range(0, K, 64) carry (acc: T =
+//     init, slot: i32 = i32(0)) {
+//         wait_group(groups = 1);
+//         copy_async(view(ring[slot - 1, ...]), A[m:+128, k + 128:+64], ...); commit_group();
+//         ... dot(view(ring[slot, ...]), ...) ...
+//     }
+//     wait_group(groups = 0);
+//
+// The slot is carried, never derived from the loop variable. The new copies come right after the
+// wait: the barrier that makes the waited slot visible also says that everybody is done with the
+// slot being overwritten, so one barrier an iteration is enough. A commit stands in every
+// iteration, even when its copies are switched off, so that groups count iterations.
+//
+// A copy can run ahead when its address follows from the loop variable and values from outside the
+// loop alone. The number of stages is the loop's, or as many as fit (at most four).
+
+#include "pass/async/pipeline.h"
+#include "ir/follow.h"
+#include "ir/walk.h"
+#include "pass/receipt.h"
+#include "target/nvptx/arch.h"
+
+#define DEFAULT_STAGES 4
+
+struct copy {
+    struct tir_inst *copy;  // in the loop's block
+    struct tir_inst *alloc; // likewise
+    struct tir_value *ring;
+};
+
+struct pipeline {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct tir_inst *loop;
+    struct tir_block *body;
+    int64_t stages;
+    VEC(struct copy) copies;
+    bool changed;
+};
+
+static void refuse(struct pipeline *p, const char *why)
+{
+    tir_receipt_refuse(p->cx, TIR_TOPIC_LOOP, TIR_WISH_PIPELINE, p->loop->span,
+                       "loop: not pipelined, because %s", why);
+}
+
+// Can v be computed ahead of its iteration: from the loop variable and the outside, by pure means?
+static enum tir_answer runs_ahead(void *user, struct tir_value *v)
+{
+    const struct pipeline *p = user;
+    if (v->kind == TIR_VALUE_CONST)
+        return TIR_YES;
+    if (v->kind == TIR_VALUE_ARG)
+        return v->block != p->body || v->index == 0 ? TIR_YES : TIR_NO;
+    if (!tir_block_contains(p->body, v->def))
+        return TIR_YES;
+    bool is_pure = tir_has_trait(v->def, TIR_PURE) && !v->def->region_count;
+    return v->def->block == p->body && is_pure ? TIR_IF_OPERANDS : TIR_NO;
+}
+
+static bool collect(struct pipeline *p)
+{
+    struct tir_follow ahead;
+    tir_follow_init(&ahead, p->cx->scratch, runs_ahead, p);
+    for (struct tir_inst *inst = p->body->first; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_COPY_ASYNC || tir_attr_find(inst, TIR_ATTR_engine))
+            continue;
+        struct tir_value *to = inst->operands[TIR_COPY_TO];
+        if (!to->def || to->def->op != TIR_OP_ALLOC || to->def->block != p->body) {
+            refuse(p, "a copy does not go to a buffer of the iteration");
+            return false;
+        }
+        for (uint32_t i = 1; i < inst->operand_count; i++)
+            if (!tir_follows(&ahead, inst->operands[i])) {
+                refuse(p, "an address depends on values carried or loaded in the loop");
+                return false;
+            }
+        if (to->type->rank == TIR_MAX_RANK) {
+            refuse(p, "a buffer has no dimension left for the stages");
+            return false;
+        }
+        struct copy copy = {inst, to->def, NULL};
+        vec_push(p->cx->scratch, &p->copies, copy);
+    }
+    return p->copies.len > 0;
+}
+
+static int64_t slot_elements(const struct tir_type *t)
+{
+    // A slot begins where the swizzle pattern does: every 1,024 bytes.
+    int64_t bits = tir_elems[t->elem].bits,
+            unit = t->layout->swizzle ? 1024 * 8 / bits : 128 / bits;
+    return (int64_t)tir_align_up((uint64_t)tir_layout_size(t->layout, TIR_AXIS_REG),
+                                 (uint64_t)TIR_MAX(unit, 1));
+}
+
+int64_t tir_slot_bytes(const struct tir_type *t)
+{
+    return slot_elements(t) * tir_elems[t->elem].bits / 8;
+}
+
+int64_t tir_allocated_bytes(const struct tir_func *f)
+{
+    int64_t bytes = 0;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_ALLOC && inst->results[0]->type->space == TIR_SPACE_SHARED)
+            bytes += tir_slot_bytes(inst->results[0]->type);
+    return bytes;
+}
+
+const struct tir_type *tir_slots_type(struct tir_func *f, const struct tir_type *t, int64_t stages)
+{
+    const struct tir_layout *l = t->layout;
+    struct tir_iter iters[TIR_MAX_ITERS] = {
+        {(uint32_t)stages, (uint32_t)slot_elements(t), TIR_AXIS_REG}};
+    memcpy(iters + 1, l->iters, l->iter_count * sizeof(*iters));
+    struct tir_type slots = *t;
+    slots.rank = t->rank + 1;
+    slots.shape[0] = stages;
+    memcpy(slots.shape + 1, t->shape, t->rank * sizeof(*slots.shape));
+    slots.layout = tir_layout_from_iters(f->module->types, slots.rank, slots.shape, iters,
+                                         l->iter_count + 1, NULL, 0, l->swizzle);
+    return tir_type_get(f->module->types, &slots);
+}
+
+struct tir_value *tir_build_slot(struct tir_builder *b, struct tir_value *slots,
+                                 struct tir_value *slot, const struct tir_type *t)
+{
+    struct tir_value *operands[1 + TIR_MAX_RANK] = {slots, slot};
+    int64_t box[TIR_MAX_RANK] = {0};
+    for (uint32_t d = 0; d < t->rank; d++) {
+        operands[2 + d] = tir_const_index(b->f, 0);
+        box[1 + d] = t->shape[d];
+    }
+    const struct tir_type *types[] = {t};
+    struct tir_inst *view = tir_build(b, TIR_OP_VIEW, operands, 2 + t->rank, types, 1, 0);
+    tir_set_list(b->f, view, TIR_ATTR_box, box, t->rank + 1);
+    view->results[0]->name = slots->name;
+    return view->results[0];
+}
+
+// Stages that the program asked for or the default, as far as shared memory goes.
+static bool choose_stages(struct pipeline *p)
+{
+    int64_t asked = tir_attr_int(p->loop, TIR_ATTR_stages, 0), one = 0;
+    vec_foreach(struct copy, c, &p->copies)
+        one += tir_slot_bytes(c->alloc->results[0]->type);
+    int64_t other = tir_allocated_bytes(p->f) - one;
+    int64_t fit = (p->cx->arch->shared_per_cta - TIR_MAX(other, 0)) / TIR_MAX(one, 1);
+    p->stages = TIR_MIN(asked ? asked : DEFAULT_STAGES, TIR_MAX(fit, 1));
+    if (p->stages < 2) {
+        refuse(p, asked == 1 ? "it asks for one stage"
+                             : "shared memory has no room for a second stage");
+        return false;
+    }
+    tir_receipt_add(p->cx, TIR_TOPIC_LOOP, p->loop->span, "loop: %lld stages of %lld bytes%s",
+                    (long long)p->stages, (long long)one,
+                    asked > p->stages ? ", fewer than asked: shared memory is full" : "");
+    return true;
+}
+
+static struct tir_value *build_ring(struct pipeline *p, struct tir_builder *b,
+                                    const struct tir_inst *alloc)
+{
+    const struct tir_value *buffer = alloc->results[0];
+    const struct tir_type *type = tir_slots_type(p->f, buffer->type, p->stages);
+    struct tir_value *v = tir_build1(b, TIR_OP_ALLOC, type, NULL, 0);
+    v->name = buffer->name;
+    v->def->span = alloc->span;
+    return v;
+}
+
+// Issues the copies of the iteration whose loop variable is `at`, into `slot`, as one group.
+static void issue(struct pipeline *p, struct tir_builder *b, struct tir_value *at,
+                  struct tir_value *slot)
+{
+    struct tir_map map;
+    tir_map_init(&map, p->cx->scratch);
+    tir_map_set(&map, tir_map_key(p->body->args[0]), at);
+    struct tir_value *pred = tir_binary(b, TIR_OP_LT, at, p->loop->operands[TIR_FOR_END]);
+    vec_foreach(struct copy, c, &p->copies) {
+        struct tir_inst *old = c->copy;
+        struct tir_value **operands =
+            arena_array(p->cx->scratch, struct tir_value *, old->operand_count);
+        for (uint32_t i = 1; i < old->operand_count; i++)
+            operands[i] = tir_clone_value(b, old->operands[i], p->body, &map);
+        operands[TIR_COPY_TO] = tir_build_slot(b, c->ring, slot, c->alloc->results[0]->type);
+        operands[TIR_COPY_PRED] = operands[TIR_COPY_PRED]
+                                      ? tir_binary(b, TIR_OP_AND, operands[TIR_COPY_PRED], pred)
+                                      : pred;
+        struct tir_inst *copy =
+            tir_build(b, TIR_OP_COPY_ASYNC, operands, old->operand_count, NULL, 0, 0);
+        copy->span = old->span;
+        copy->attrs = old->attrs;
+        copy->attr_count = old->attr_count;
+    }
+    tir_build(b, TIR_OP_COMMIT_GROUP, NULL, 0, NULL, 0, 0);
+}
+
+// One more carried value: gives the block's argument; the yield must be told by the caller.
+static struct tir_value *add_carried(struct pipeline *p, struct tir_value *init, const char *name)
+{
+    struct tir_func *f = p->f;
+    struct tir_inst *loop = p->loop;
+    struct tir_arena *a = f->module->arena;
+    struct tir_value **operands = arena_array(a, struct tir_value *, loop->operand_count + 1);
+    memcpy(operands, loop->operands, loop->operand_count * sizeof(*operands));
+    operands[loop->operand_count++] = init;
+    loop->operands = operands;
+    struct tir_value **results = arena_array(a, struct tir_value *, loop->result_count + 1);
+    if (loop->result_count)
+        memcpy(results, loop->results, loop->result_count * sizeof(*results));
+    struct tir_value *result = arena_new(a, struct tir_value);
+    *result = (struct tir_value){.type = init->type,
+                                 .kind = TIR_VALUE_RESULT,
+                                 .id = f->value_count++,
+                                 .index = loop->result_count,
+                                 .def = loop};
+    results[loop->result_count++] = result;
+    loop->results = results;
+    return tir_block_add_arg(f, p->body, init->type, name);
+}
+
+static void yield_too(struct pipeline *p, struct tir_value *v)
+{
+    struct tir_inst *old = tir_yield_of(p->body);
+    uint32_t count = old ? old->operand_count : 0;
+    struct tir_value **values = arena_array(p->cx->scratch, struct tir_value *, count + 1);
+    if (count)
+        memcpy(values, old->operands, count * sizeof(*values));
+    values[count] = v;
+    if (old)
+        tir_remove(old);
+    struct tir_builder b = tir_builder_at_end(p->f, p->body);
+    tir_build_yield(&b, values, count + 1);
+}
+
+static void rewrite(struct pipeline *p)
+{
+    struct tir_func *f = p->f;
+    struct tir_inst *loop = p->loop;
+    struct tir_builder before = tir_builder_before(f, loop);
+    vec_foreach(struct copy, c, &p->copies)
+        c->ring = build_ring(p, &before, c->alloc);
+
+    struct tir_value *at = loop->operands[TIR_FOR_BEGIN], *step = loop->operands[TIR_FOR_STEP];
+    for (int64_t i = 0; i + 1 < p->stages; i++) {
+        issue(p, &before, at, tir_const_i32(f, (int32_t)i));
+        at = tir_binary(&before, TIR_OP_ADD, at, step);
+    }
+    struct tir_value *distance = tir_const_int(f, step->type, p->stages - 1);
+    distance = tir_binary(&before, TIR_OP_MUL, step, distance);
+
+    struct tir_value *slot =
+        add_carried(p, tir_const_i32(f, 0), tir_intern_cstr(f->module->names, "slot"));
+    struct tir_inst *first = p->body->first;
+    struct tir_builder b = tir_builder_before(f, first);
+    struct tir_inst *wait = tir_build(&b, TIR_OP_WAIT_GROUP, NULL, 0, NULL, 0, 0);
+    tir_set_int(f, wait, TIR_ATTR_groups, p->stages - 2);
+    struct tir_value *last = tir_const_i32(f, (int32_t)p->stages - 1);
+    struct tir_value *one = tir_const_i32(f, 1), *zero = tir_const_i32(f, 0);
+    struct tir_value *wrap = tir_binary(&b, TIR_OP_EQ, slot, zero);
+    struct tir_value *choice[] = {wrap, last, tir_binary(&b, TIR_OP_SUB, slot, one)};
+    struct tir_value *write = tir_build1(&b, TIR_OP_WHERE, slot->type, choice, 3);
+    issue(p, &b, tir_binary(&b, TIR_OP_ADD, p->body->args[0], distance), write);
+    vec_foreach(struct copy, c, &p->copies)
+        tir_replace_uses(f, c->alloc->results[0],
+                         tir_build_slot(&b, c->ring, slot, c->alloc->results[0]->type));
+
+    struct tir_value *full = tir_binary(&b, TIR_OP_EQ, slot, last);
+    struct tir_value *next[] = {full, zero, tir_binary(&b, TIR_OP_ADD, slot, one)};
+    yield_too(p, tir_build1(&b, TIR_OP_WHERE, slot->type, next, 3));
+
+    vec_foreach(struct copy, c, &p->copies) {
+        tir_remove(c->copy);
+        tir_remove(c->alloc);
+    }
+    tir_foreach_inst_safe(inst, p->body) // what was here before: the unpipelined wait
+        if (inst != wait && inst->op == TIR_OP_WAIT_GROUP) {
+            tir_remove(inst->prev);
+            tir_remove(inst);
+        }
+    struct tir_builder after = {f, loop->block, loop->next, loop->span};
+    struct tir_inst *drain = tir_build(&after, TIR_OP_WAIT_GROUP, NULL, 0, NULL, 0, 0);
+    tir_set_int(f, drain, TIR_ATTR_groups, 0);
+}
+
+enum tir_change tir_pass_pipeline(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    VEC(struct tir_inst *) loops = {0};
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_FOR)
+            vec_push(cx->scratch, &loops, inst);
+    bool changed = tir_pipeline_rings(f, cx);
+    vec_foreach(struct tir_inst *, it, &loops) {
+        struct pipeline p = {.f = f, .cx = cx, .loop = *it, .body = (*it)->regions[0]};
+        if (collect(&p) && choose_stages(&p)) {
+            rewrite(&p);
+            changed = true;
+        }
+    }
+    return changed ? TIR_CHANGED : TIR_UNCHANGED;
+}

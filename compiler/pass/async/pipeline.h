@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The two ways in which copies run ahead; parts of the pipeline pass.
+#ifndef TIR_PASS_ASYNC_PIPELINE_H
+#define TIR_PASS_ASYNC_PIPELINE_H
+
+#include "pass/pass.h"
+
+// Bytes of one slot of a buffer that exists once per stage.
+int64_t tir_slot_bytes(const struct tir_type *t);
+// The same buffer with `stages` slots in front.
+const struct tir_type *tir_slots_type(struct tir_func *f, const struct tir_type *t, int64_t stages);
+// The buffer of type t that slot number `slot` of `slots` is.
+struct tir_value *tir_build_slot(struct tir_builder *b, struct tir_value *slots,
+                                 struct tir_value *slot, const struct tir_type *t);
+// The argument of the block of a put or get: the number of its slot.
+struct tir_value *tir_add_slot_arg(struct tir_func *f, struct tir_inst *owner);
+// Bytes of shared memory that f allocates so far.
+int64_t tir_allocated_bytes(const struct tir_func *f);
+
+// pipeline_ring.c: tensor copies. True: something changed.
+bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx);
+
+#endif

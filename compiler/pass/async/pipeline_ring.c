@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// pipeline, tensor copies: buffers that are filled by them become rings.
+//
+//     for k: i64 in range(0, K, 64) carry (acc: T = init) stages(4) {
+//         let a: shared bf16[128, 64] in S = alloc();
+//         copy_async(a, A[m:+128, k:+64], engine = tma);
+//         let b: shared bf16[256, 64] in S = alloc();
+//         copy_async(b, B[n:+256, k:+64], engine = tma);
+//         let d: T = dot(a, permute(b), acc, engine = wgmma);
+//         yield d;
+//     }
+// becomes
+//     let a: shared bf16[4, 128, 64] in R, b: shared bf16[4, 256, 64] in R = ring(stages = 4);
+//     for k: i64 in range(0, K, 64) carry (acc: T = init) {
+//         put(a) with (slot: i32) {
+//             copy_async(view(a[slot, 0:+128, 0:+64]), A[m:+128, k:+64], engine = tma);
+//             copy_async(view(b[slot, 0:+256, 0:+64]), B[n:+256, k:+64], engine = tma);
+//         }
+//         let d: T = get(a, lag = 1) with (slot: i32) {
+//             let d: T = dot(view(a[slot, ...]), permute(view(b[slot, ...])), acc, engine = wgmma);
+//             yield d;
+//         }
+//         yield d;
+//     }
+//
+// A tile that is computed from loads, such as dequantised weights, and stored for a product goes
+// the same way: what it follows from is computed in the put.
+//
+// The program stays sequential: a put and the get of the same round. What lets copies run ahead is
+// specialize_warps, which gives puts and gets to different warps. Copies whose buffers are read in
+// the same stretch of code share a ring. A ring of a loop gets the stages the loop asks for, or as
+// many as fit; others one. The slot may be freed one round later (lag) where its only reader is a
+// product that goes on accumulating: then one product is always in flight.
+
+#include "ir/follow.h"
+#include "ir/walk.h"
+#include "pass/async/pipeline.h"
+#include "pass/layout/warpgroup.h"
+#include "pass/receipt.h"
+#include "pass/sync/shared.h"
+#include "target/nvptx/arch.h"
+
+#define DEFAULT_STAGES 8    // as many as fit, up to here
+#define RESERVED_BYTES 1024 // mbarriers
+
+struct copy {
+    struct tir_inst *copy, *alloc; // copy: a copy_async, or a store of the whole buffer
+    struct tir_inst *first, *last; // of the copy's block: the stretch that reads the buffer
+    struct ring *ring;
+    struct tir_value *slots; // the ring's buffer
+};
+
+struct ring {
+    struct tir_block *block; // where its copies are
+    struct tir_inst *first, *last;
+    VEC(struct copy *) copies;
+    int64_t stages, slot_bytes;
+    bool lag;
+};
+
+struct rings {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    VEC(struct copy *) copies;
+    VEC(struct ring *) all;
+    struct tir_map puts; // block -> struct puts
+};
+
+// The instruction of `block` that inst is, or is inside of; NULL: inst is elsewhere.
+static struct tir_inst *ancestor_in(const struct tir_block *block, struct tir_inst *inst)
+{
+    while (inst && inst->block != block)
+        inst = inst->block->owner;
+    return inst;
+}
+
+static bool comes_before(const struct tir_inst *a, const struct tir_inst *b) // in one block
+{
+    for (; a; a = a->next)
+        if (a == b)
+            return true;
+    return false;
+}
+
+// Widens the stretch of c by everything that reads buffer v, or a part of it.
+static void find_readers(struct rings *r, struct copy *c, const struct tir_value *v)
+{
+    tir_foreach_inst(inst, r->f) {
+        if (inst == c->copy)
+            continue;
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            if (inst->operands[i] != v)
+                continue;
+            struct tir_inst *at = ancestor_in(c->copy->block, inst);
+            if (!at)
+                continue;
+            if (!c->first || comes_before(at, c->first))
+                c->first = at;
+            if (!c->last || comes_before(c->last, at))
+                c->last = at;
+            if (inst->op == TIR_OP_VIEW || inst->op == TIR_OP_PERMUTE)
+                find_readers(r, c, inst->results[0]);
+        }
+    }
+}
+
+static bool reads_by_wgmma(const struct copy *c)
+{
+    for (const struct tir_inst *inst = c->first; inst; inst = inst->next) {
+        if (tir_dot_on_warpgroups(inst))
+            return true;
+        if (inst == c->last)
+            break;
+    }
+    return false;
+}
+
+struct puts { // of one block: what can be computed in them
+    const struct rings *r;
+    const struct tir_block *block;
+    struct tir_follow producible;
+};
+
+// Can v be computed in a put: from loop variables, tensors that nothing writes and what lies
+// outside of the block?
+static enum tir_answer is_producible(void *user, struct tir_value *v)
+{
+    const struct puts *puts = user;
+    const struct tir_block *block = puts->block;
+    bool is_yes;
+    if (v->kind == TIR_VALUE_CONST)
+        return TIR_YES;
+    if (v->kind == TIR_VALUE_ARG) {
+        is_yes = v->block != block || !block->owner || block->owner->op == TIR_OP_TILES ||
+                 (block->owner->op == TIR_OP_FOR && v->index == 0);
+        return is_yes ? TIR_YES : TIR_NO;
+    }
+    if (v->def->block != block) {
+        is_yes = !tir_type_is_tile(v->type) && !tir_block_contains(block, v->def);
+        return is_yes ? TIR_YES : TIR_NO;
+    }
+    if (v->def->op == TIR_OP_LOAD) {
+        const struct tir_param *param = tir_param_of(puts->r->f, tir_ref_base(v->def));
+        return param && param->direction == TIR_IN ? TIR_IF_OPERANDS : TIR_NO;
+    }
+    bool is_pure = tir_has_trait(v->def, TIR_PURE) && !v->def->region_count;
+    return is_pure && v->def->op != TIR_OP_DOT ? TIR_IF_OPERANDS : TIR_NO;
+}
+
+static struct puts *puts_of(struct rings *r, const struct tir_block *block)
+{
+    struct puts *puts = tir_map_get(&r->puts, tir_map_key(block));
+    if (puts)
+        return puts;
+    puts = arena_new(r->cx->scratch, struct puts);
+    *puts = (struct puts){.r = r, .block = block};
+    tir_follow_init(&puts->producible, r->cx->scratch, is_producible, puts);
+    tir_map_set(&r->puts, tir_map_key(block), puts);
+    return puts;
+}
+
+// The buffer that inst fills for a ring; NULL: it does not.
+static struct tir_value *filled_by(struct rings *r, const struct tir_inst *inst)
+{
+    if (inst->op == TIR_OP_COPY_ASYNC)
+        return !inst->operands[TIR_COPY_MBAR] &&
+                       tir_attr_word(inst, TIR_ATTR_engine, 0) == TIR_WORD_engine_tma
+                   ? inst->operands[TIR_COPY_TO]
+                   : NULL;
+    if (inst->op != TIR_OP_STORE || inst->operands[TIR_STORE_MASK] ||
+        !tir_follows(&puts_of(r, inst->block)->producible, inst->operands[TIR_STORE_VALUE]))
+        return NULL;
+    const struct tir_value *to = tir_ref_base(inst);
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    for (uint32_t d = 0; d < to->type->rank; d++)
+        if (box->list[d] != to->type->shape[d])
+            return NULL;
+    return tir_ref_base(inst);
+}
+
+static void collect(struct rings *r)
+{
+    tir_foreach_inst(inst, r->f) {
+        struct tir_value *to = filled_by(r, inst);
+        if (!to || !to->def || to->def->op != TIR_OP_ALLOC || to->def->block != inst->block ||
+            to->type->space != TIR_SPACE_SHARED)
+            continue;
+        struct copy *c = arena_new(r->cx->scratch, struct copy);
+        *c = (struct copy){.copy = inst, .alloc = to->def};
+        find_readers(r, c, to);
+        if (c->first && (inst->op == TIR_OP_COPY_ASYNC || reads_by_wgmma(c)))
+            vec_push(r->cx->scratch, &r->copies, c);
+    }
+}
+
+// Copies of one block whose readers are the same, or overlap, go together.
+static void group(struct rings *r)
+{
+    vec_foreach(struct copy *, it, &r->copies) {
+        struct copy *c = *it;
+        struct ring *found = NULL;
+        vec_foreach(struct ring *, ring, &r->all)
+            if ((*ring)->block == c->copy->block && comes_before(c->first, (*ring)->last) &&
+                comes_before((*ring)->first, c->last))
+                found = *ring;
+        if (!found) {
+            found = arena_new(r->cx->scratch, struct ring);
+            *found = (struct ring){.block = c->copy->block, .first = c->first, .last = c->last};
+            vec_push(r->cx->scratch, &r->all, found);
+        }
+        if (comes_before(c->first, found->first))
+            found->first = c->first;
+        if (comes_before(found->last, c->last))
+            found->last = c->last;
+        found->slot_bytes += tir_slot_bytes(c->alloc->results[0]->type);
+        c->ring = found;
+        vec_push(r->cx->scratch, &found->copies, c);
+    }
+}
+
+static struct tir_inst *loop_of(const struct ring *ring)
+{
+    struct tir_inst *owner = ring->block->owner;
+    return owner && (owner->op == TIR_OP_FOR || owner->op == TIR_OP_WHILE) ? owner : NULL;
+}
+
+static bool is_slot(const struct ring *ring, struct tir_value *buffer)
+{
+    const struct tir_value *root = tir_buffer_root(buffer);
+    vec_foreach(struct copy *, it, &ring->copies)
+        if ((*it)->alloc->results[0] == root)
+            return true;
+    return false;
+}
+
+// Is the only reader of the ring's slots a product that the next round goes on with?
+static bool may_lag(const struct ring *ring)
+{
+    const struct tir_inst *yield = tir_yield_of(ring->block);
+    bool accumulates = false;
+    for (const struct tir_inst *inst = ring->first;; inst = inst->next) {
+        if (inst->op == TIR_OP_DOT) {
+            const struct tir_value *acc = inst->operands[TIR_DOT_ACC], *d = inst->results[0];
+            if (accumulates || !tir_dot_on_warpgroups(inst) ||
+                !is_slot(ring, inst->operands[TIR_DOT_A]) ||
+                !is_slot(ring, inst->operands[TIR_DOT_B]) || acc->kind != TIR_VALUE_ARG ||
+                acc->block != ring->block || !acc->index || !yield ||
+                yield->operands[acc->index - 1] != d)
+                return false;
+            accumulates = true;
+        } else if (inst->op != TIR_OP_PERMUTE && inst->op != TIR_OP_VIEW) {
+            return false;
+        }
+        if (inst == ring->last)
+            return accumulates;
+    }
+}
+
+static uint32_t uses_in(const struct tir_block *block, const struct tir_value *v)
+{
+    uint32_t uses = 0;
+    tir_foreach_inst_in(inst, block)
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            uses += inst->operands[i] == v;
+    return uses;
+}
+
+// The sum that is in flight must not be looked at in the loop.
+static bool sum_is_private(const struct ring *ring)
+{
+    for (const struct tir_inst *inst = ring->first;; inst = inst->next) {
+        if (inst->op == TIR_OP_DOT)
+            return uses_in(ring->block, inst->results[0]) == 1 &&
+                   uses_in(ring->block, inst->operands[TIR_DOT_ACC]) == 1;
+        if (inst == ring->last)
+            return false;
+    }
+}
+
+static void choose_stages(struct rings *r)
+{
+    int64_t free = r->cx->arch->shared_per_cta - tir_allocated_bytes(r->f) - RESERVED_BYTES;
+    int64_t in_loops = 0;
+    vec_foreach(struct ring *, it, &r->all) {
+        struct ring *ring = *it;
+        ring->stages = 1;
+        if (loop_of(ring)) {
+            in_loops += ring->slot_bytes;
+            free += ring->slot_bytes; // one slot is allocated already
+        }
+    }
+    vec_foreach(struct ring *, it, &r->all) {
+        struct ring *ring = *it;
+        struct tir_inst *loop = loop_of(ring);
+        if (!loop)
+            continue;
+        int64_t asked = loop->op == TIR_OP_FOR ? tir_attr_int(loop, TIR_ATTR_stages, 0) : 0;
+        int64_t fit = TIR_MAX(free / in_loops, 1);
+        ring->stages = TIR_MIN(asked ? asked : DEFAULT_STAGES, fit);
+        ring->lag = ring->stages >= 2 && may_lag(ring) && sum_is_private(ring);
+        if (asked > fit)
+            tir_receipt_refuse(r->cx, TIR_TOPIC_RING, TIR_WISH_NONE, loop->span,
+                               "ring: %lld stages of %lld bytes, not %lld: shared memory is full",
+                               (long long)ring->stages, (long long)ring->slot_bytes,
+                               (long long)asked);
+        else
+            tir_receipt_add(r->cx, TIR_TOPIC_RING, loop->span, "ring: %lld stages of %lld bytes",
+                            (long long)ring->stages, (long long)ring->slot_bytes);
+    }
+}
+
+static void build_ring(struct rings *r, struct ring *ring, struct tir_builder *b)
+{
+    struct tir_func *f = r->f;
+    uint32_t count = (uint32_t)ring->copies.len;
+    const struct tir_type **types = arena_array(r->cx->scratch, const struct tir_type *, count);
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = tir_slots_type(f, ring->copies.at[i]->alloc->results[0]->type, ring->stages);
+    struct tir_inst *inst = tir_build(b, TIR_OP_RING, NULL, 0, types, count, 0);
+    inst->span = ring->copies.at[0]->copy->span;
+    tir_set_int(f, inst, TIR_ATTR_stages, ring->stages);
+    for (uint32_t i = 0; i < count; i++) {
+        inst->results[i]->name = ring->copies.at[i]->alloc->results[0]->name;
+        ring->copies.at[i]->slots = inst->results[i];
+    }
+}
+
+struct tir_value *tir_add_slot_arg(struct tir_func *f, struct tir_inst *owner)
+{
+    return tir_block_add_arg(f, owner->regions[0], tir_type_scalar(f->module->types, TIR_I32),
+                             tir_intern_cstr(f->module->names, "slot"));
+}
+
+// Moves a copy, or a store with what it follows from, to the put's block.
+static void fill_slot(struct tir_builder *in, struct copy *c, struct tir_value *slot,
+                      const struct tir_block *from, struct tir_map *map)
+{
+    bool is_store = c->copy->op == TIR_OP_STORE;
+    in->span = c->copy->span;
+    if (is_store) {
+        struct tir_value **value = &c->copy->operands[TIR_STORE_VALUE];
+        *value = tir_clone_value(in, *value, from, map);
+    }
+    c->copy->operands[is_store ? tir_fixed_count(c->copy) : TIR_COPY_TO] =
+        tir_build_slot(in, c->slots, slot, c->alloc->results[0]->type);
+    tir_move_before(c->copy, in->before);
+}
+
+// All copies of the ring, where the last of them stood. The originals of what is computed again in
+// the put are dead code now.
+static void build_put(struct rings *r, struct ring *ring)
+{
+    struct tir_func *f = r->f;
+    struct tir_inst *last = ring->copies.at[0]->copy;
+    vec_foreach(struct copy *, it, &ring->copies)
+        if (comes_before(last, (*it)->copy))
+            last = (*it)->copy;
+    struct tir_map map; // what is computed in the put
+    tir_map_init(&map, r->cx->scratch);
+    struct tir_builder b = {f, last->block, last->next, last->span};
+    struct tir_inst *put = tir_build(&b, TIR_OP_PUT, &ring->copies.at[0]->slots, 1, NULL, 0, 1);
+    struct tir_value *slot = tir_add_slot_arg(f, put);
+    struct tir_builder in = tir_builder_at_end(f, put->regions[0]);
+    struct tir_inst *yield = tir_build_yield(&in, NULL, 0);
+    in.before = yield;
+    for (int stores = 0; stores < 2; stores++) // copies go on while tiles are computed
+        vec_foreach(struct copy *, it, &ring->copies)
+            if (((*it)->copy->op == TIR_OP_STORE) == stores)
+                fill_slot(&in, *it, slot, ring->block, &map);
+}
+
+// The values made in the stretch, which has left the kernel, that what is left uses.
+static uint32_t find_outgoing(struct rings *r, const struct tir_block *stretch,
+                              struct tir_value ***out)
+{
+    VEC(struct tir_value *) found = {0};
+    for (struct tir_inst *inst = stretch->first; inst; inst = inst->next)
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            if (uses_in(r->f->body, inst->results[i]))
+                vec_push(r->cx->scratch, &found, inst->results[i]);
+    *out = found.at;
+    return (uint32_t)found.len;
+}
+
+// Moves the stretch that reads the slots into a get.
+static void build_get(struct rings *r, struct ring *ring)
+{
+    struct tir_func *f = r->f;
+    struct tir_builder b = tir_builder_before(f, ring->first);
+    struct tir_block *body = tir_block_new(f, NULL);
+    struct tir_builder in = tir_builder_at_end(f, body);
+    struct tir_inst *anchor = tir_build_yield(&in, NULL, 0), *end = ring->last->next, *next;
+    for (struct tir_inst *inst = ring->first; inst != end; inst = next) {
+        next = inst->next;
+        tir_move_before(inst, anchor);
+    }
+    tir_remove(anchor);
+    struct tir_value **outgoing;
+    b.before = end;
+    b.block = ring->block;
+    uint32_t count = find_outgoing(r, body, &outgoing);
+    const struct tir_type **types = arena_array(r->cx->scratch, const struct tir_type *, count);
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = outgoing[i]->type;
+    struct tir_inst *get =
+        tir_build(&b, TIR_OP_GET, &ring->copies.at[0]->slots, 1, types, count, 1);
+    struct tir_value *slot = tir_add_slot_arg(f, get);
+    in = tir_builder_at_end(f, get->regions[0]);
+    struct tir_inst *yield = tir_build_yield(&in, NULL, 0);
+    for (uint32_t i = 0; i < count; i++) { // before the stretch is back in the kernel's body
+        get->results[i]->name = outgoing[i]->name;
+        tir_replace_uses(f, outgoing[i], get->results[i]);
+    }
+    while (body->first)
+        tir_move_before(body->first, yield);
+    tir_remove(yield);
+    tir_build_yield(&in, outgoing, count);
+    in.before = get->regions[0]->first;
+    vec_foreach(struct copy *, it, &ring->copies) {
+        struct tir_value *old = (*it)->alloc->results[0];
+        tir_replace_uses(f, old, tir_build_slot(&in, (*it)->slots, slot, old->type));
+    }
+    if (ring->lag)
+        tir_set_int(f, get, TIR_ATTR_lag, 1);
+}
+
+// A buffer of one ring may be made in the stretch that reads another; it must not go into that get.
+static void lift_buffers(struct rings *r)
+{
+    vec_foreach(struct copy *, it, &r->copies) {
+        struct tir_inst *alloc = (*it)->alloc;
+        if (alloc != alloc->block->first)
+            tir_move_before(alloc, alloc->block->first);
+    }
+}
+
+bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct rings r = {.f = f, .cx = cx};
+    tir_map_init(&r.puts, cx->scratch);
+    collect(&r);
+    if (!r.copies.len)
+        return false;
+    group(&r);
+    choose_stages(&r);
+    lift_buffers(&r);
+    struct tir_builder top = tir_builder_at_end(f, f->body);
+    top.before = f->body->first;
+    vec_foreach(struct ring *, it, &r.all) {
+        build_ring(&r, *it, &top);
+        build_put(&r, *it);
+    }
+    vec_foreach(struct ring *, it, &r.all)
+        build_get(&r, *it);
+    vec_foreach(struct copy *, it, &r.copies)
+        tir_remove((*it)->alloc);
+    tir_pass_dce(f, cx);
+    return true;
+}

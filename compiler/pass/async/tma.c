@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which slices tensor copies can move (PTX ISA, "Tensors"; CUDA driver API,
+// cuTensorMapEncodeTiled).
+//
+// A tensor map holds address and strides as multiples of 16 bytes and counts in whole elements from
+// a contiguous innermost dimension. A copy moves a box; its innermost start and size are multiples
+// of 16 bytes too: an H200 faults on other starts, though ptxas takes them. Boxes larger than 256
+// are split when they are lowered. Outside the tensor loads give zeros and stores are dropped.
+
+#include "pass/async/tma.h"
+
+#include "ir/walk.h"
+#include "target/nvptx/arch.h"
+#include "tir/artifact.h"
+
+bool tir_reads_zero_outside(const struct tir_inst *load)
+{
+    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
+    if (load->operands[TIR_LOAD_MASK])
+        return false;
+    if (!pad)
+        return true;
+    if (pad->kind != TIR_VALUE_CONST)
+        return false;
+    return tir_elem_is_float(pad->type->elem) ? pad->constant.f == 0 : pad->constant.i == 0;
+}
+
+const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct tir_value *buffer)
+{
+    const struct tir_inst *view =
+        buffer->def && buffer->def->op == TIR_OP_VIEW ? buffer->def : NULL;
+    const struct tir_type *t = view ? tir_ref_base(view)->type : buffer->type;
+    const struct tir_attr *box = view ? tir_attr_find(view, TIR_ATTR_box) : NULL;
+    if (!t->layout || t->rank < 2 || (box && box->list[t->rank - 1] != t->shape[t->rank - 1]))
+        return NULL;
+    const struct tir_layout *plain =
+        tir_layout_memory(types, t->rank, t->shape, tir_elems[t->elem].bits, t->layout->swizzle);
+    return plain == t->layout ? plain : NULL;
+}
+
+int64_t tir_tma_divisor(int64_t n, int64_t most)
+{
+    int64_t d = TIR_MIN(n, most);
+    while (n % d)
+        d--;
+    return d;
+}
+
+int64_t tir_tma_side(struct tir_iter inner, int64_t size, int64_t dense, int64_t most)
+{
+    if (size == 1 || inner.stride != dense)
+        return 1;
+    return tir_tma_divisor((int64_t)tir_gcd((uint64_t)size, inner.extent), most);
+}
+
+static int64_t byte_along(const struct tir_layout *memory, uint32_t d, int64_t at, int64_t bits)
+{
+    int64_t byte = 0;
+    for (uint32_t i = memory->first[d]; i < memory->first[d + 1]; i++)
+        byte += at / tir_layout_weight(memory, d, i) % memory->iters[i].extent *
+                memory->iters[i].stride * bits / 8;
+    return byte;
+}
+
+// The boxes are those of lower/tma.c.
+const char *tir_tma_memory_refusal(const struct tir_layout *memory, const struct tir_value *buffer)
+{
+    const struct tir_inst *view =
+        buffer->def && buffer->def->op == TIR_OP_VIEW ? buffer->def : NULL;
+    const int64_t *box = view ? tir_attr_find(view, TIR_ATTR_box)->list : memory->shape;
+    const int64_t bits = TIR_MAX(8, tir_elems[buffer->type->elem].bits);
+    int64_t dense = 1, copies = 1;
+    if (view && tir_type_bytes(buffer->type) % TIR_TMA_TENSOR_BYTES)
+        return "its slots are no multiple of 128 bytes";
+    for (uint32_t d = memory->rank; d-- > 0;) {
+        if (box[d] <= 0)
+            continue;
+        const uint32_t end = memory->first[d + 1];
+        const struct tir_iter inner =
+            end > memory->first[d] ? memory->iters[end - 1] : (struct tir_iter){1, 1, TIR_AXIS_REG};
+        const int64_t side = tir_tma_side(inner, box[d], dense, TIR_TMA_MAX_BOX);
+        const int64_t row = side * bits / 8;
+        dense *= side;
+        copies *= box[d] / side;
+        if (copies > TIR_TMA_MAX_COPIES)
+            return "its layout takes more than 64 copies";
+        if (d + 1 == memory->rank && row % TIR_TMA_ROW_BYTES)
+            return "the rows of its boxes are no multiple of 16 bytes";
+        if (d + 1 == memory->rank && memory->swizzle && row > memory->swizzle)
+            return "its rows are longer than the swizzle's";
+        for (int64_t at = 0; at < box[d]; at += side)
+            if (byte_along(memory, d, at, bits) % TIR_TMA_TENSOR_BYTES)
+                return "a box of it begins at no multiple of 128 bytes";
+    }
+    return NULL;
+}
+
+static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_inst *access)
+{
+    const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
+    const struct tir_value *base = tir_ref_base(access);
+    uint32_t last = base->type->rank - 1, bits = tir_elems[base->type->elem].bits;
+    for (uint32_t d = 0; d <= last; d++)
+        if (box->list[d] < 0)
+            return "an index tile names its elements";
+    if (box->list[last] == 0)
+        return "its innermost dimension is a single element";
+    if (box->list[last] * bits % 128)
+        return "its rows are not a multiple of 16 bytes";
+    uint64_t start = tir_range_divisor(ranges, tir_ref_indices(access)[last]);
+    if (start * bits % 128)
+        return "its innermost start is not known to be a multiple of 16 bytes";
+    return NULL;
+}
+
+static bool is_tensor_copy(const struct tir_inst *inst)
+{
+    return (inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_STORE_ASYNC) &&
+           tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma;
+}
+
+// Would both take the same map? Their swizzles follow from their boxes.
+static bool shares_map(const struct tir_inst *a, const struct tir_inst *b)
+{
+    const struct tir_attr *x = tir_attr_find(a, TIR_ATTR_box), *y = tir_attr_find(b, TIR_ATTR_box);
+    return tir_ref_base(a) == tir_ref_base(b) && x->list_count == y->list_count &&
+           !memcmp(x->list, y->list, x->list_count * sizeof(*x->list));
+}
+
+// Tensor maps of f if the copy joins those that there are.
+static uint32_t count_maps(const struct tir_func *f, const struct tir_inst *access)
+{
+    const struct tir_inst *found[TIR_MAX_MAPS] = {access};
+    uint32_t count = 1;
+    tir_foreach_inst(inst, f) {
+        uint32_t i = 0;
+        while (is_tensor_copy(inst) && i < count && !shares_map(found[i], inst))
+            i++;
+        if (!is_tensor_copy(inst) || i < count)
+            continue;
+        if (count == TIR_MAX_MAPS)
+            return count + 1;
+        found[count++] = inst;
+    }
+    return count;
+}
+
+const char *tir_tma_refusal(const struct tir_func *f, const struct tir_arch *arch,
+                            const struct tir_ranges *ranges, const struct tir_inst *access)
+{
+    const struct tir_param *param = tir_param_of(f, tir_ref_base(access));
+    if (!(arch->features & TIR_ARCH_TMA))
+        return "the target has no tensor copies";
+    if (!param)
+        return "it is not a tensor";
+    if (!param->value->type->rank)
+        return "the tensor has no dimensions";
+    if (tir_tensor_alignment(f, param->value) < 16)
+        return "the tensor is not known to be aligned to 16 bytes";
+    if (access->op == TIR_OP_STORE) {
+        if (access->operands[TIR_STORE_MASK])
+            return "it has a mask";
+    } else if (param->direction != TIR_IN) {
+        return "the tensor is written too";
+    } else if (access->op == TIR_OP_LOAD && !tir_reads_zero_outside(access)) {
+        return "it has a mask or a pad other than 0";
+    }
+    if (count_maps(f, access) > TIR_MAX_MAPS)
+        return "the kernel has as many tensor maps as there can be";
+    return refuse_box(ranges, access);
+}

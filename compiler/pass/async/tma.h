@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the tensor copy engine can do; decided here once, asked by layout and async_copy.
+#ifndef TIR_PASS_ASYNC_TMA_H
+#define TIR_PASS_ASYNC_TMA_H
+
+#include "ir/range.h"
+#include "pass/pass.h"
+
+enum {
+    TIR_TMA_MAX_BOX = 256,     // elements along a side
+    TIR_TMA_MAX_COPIES = 64,   // of one tile
+    TIR_TMA_ROW_BYTES = 16,    // a row is a multiple of them
+    TIR_TMA_TENSOR_BYTES = 128 // a box begins at a multiple of them in shared memory
+};
+
+// Why the slice of a tensor that a load, store or copy_async names cannot be moved by tensor
+// copies; NULL: it can.
+const char *tir_tma_refusal(const struct tir_func *f, const struct tir_arch *arch,
+                            const struct tir_ranges *ranges, const struct tir_inst *access);
+// The memory that a buffer, or part of one, lies in, when it is row-major, swizzled or not; NULL:
+// it is laid out in another way, or a part that leaves out some of a row.
+const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct tir_value *buffer);
+// Why no tensor copies fill a buffer, or part of one, in such memory; NULL: they can.
+const char *tir_tma_memory_refusal(const struct tir_layout *memory, const struct tir_value *buffer);
+// The largest divisor of a side that a box can have.
+int64_t tir_tma_divisor(int64_t n, int64_t most);
+// How much of a tile's dimension one box takes: elements that lie in memory one behind the other,
+// `inner` being the innermost of the dimension, `dense` what the dimensions inside of it take.
+int64_t tir_tma_side(struct tir_iter inner, int64_t size, int64_t dense, int64_t most);
+// Whether what lies outside the tensor reads as zero, and nothing is masked.
+bool tir_reads_zero_outside(const struct tir_inst *load);
+
+#endif

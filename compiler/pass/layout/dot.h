@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which machine instruction a dot becomes; shared by the layout pass, which must feed it, and
+// lower_tile, which emits it.
+#ifndef TIR_PASS_LAYOUT_DOT_H
+#define TIR_PASS_LAYOUT_DOT_H
+
+#include "ir/ir.h"
+#include "target/nvptx/arch.h"
+
+struct tir_dot_plan {
+    bool mma;            // mma.sync; else fused multiply-adds on plain registers
+    enum tir_word kind;  // element kind of the mma
+    uint32_t depth;      // K of one instruction
+    uint32_t chunk;      // elements in 16 bytes
+    const char *refusal; // why not mma, for the receipt
+};
+
+// a, b: element types of the operands; m, n, k: the tile.
+struct tir_dot_plan tir_dot_plan(const struct tir_arch *arch, enum tir_elem a, enum tir_elem b,
+                                 enum tir_elem acc, int64_t m, int64_t n, int64_t k);
+
+// Sums of f16 that no warpgroup computes are computed as f32 and rounded.
+void tir_widen_dots(struct tir_func *f);
+
+#endif

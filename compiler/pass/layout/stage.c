@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// stage: the first step of the layout pass. Every tile that a dot multiplies is put in shared
+// memory.
+//
+//     let a: bf16[128, 64] = load(A[m:+128, k:+64]);
+//     let d: f32[128, 128] = dot(a, b, acc);
+// becomes
+//     let a: bf16[128, 64] = load(A[m:+128, k:+64]);
+//     let a_shared: shared bf16[128, 64] in S[...] swizzle(128) = alloc();
+//     store(a_shared[0:+128, 0:+64], a);
+//     let d: f32[128, 128] = dot(a_shared, b_shared, acc);
+//
+// The buffer keeps the orientation of global memory, so that the copy stays a straight one which
+// async_copy can hand to hardware; a permute of the buffer turns it for the dot. ldmatrix
+// transposes 16-bit elements on the way to registers; for other widths an operand whose contiguous
+// dimension is not K is turned while it is stored. The rows are swizzled so that eight of them hit
+// all banks.
+
+#include "pass/layout/stage.h"
+
+#include "ir/walk.h"
+#include "pass/layout/dot.h"
+#include "pass/layout/warpgroup.h"
+#include "pass/receipt.h"
+#include "pass/sync/crew.h"
+
+struct stage {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct tir_map staged; // tile -> its buffer in the tile's own orientation
+};
+
+uint32_t tir_contiguous_dim(const struct tir_inst *access, uint32_t rank)
+{
+    const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
+    uint32_t base_rank = tir_ref_base(access)->type->rank;
+    if (!box || !base_rank || box->list[base_rank - 1] <= 0)
+        return rank; // the innermost dimension is a single index or gathered
+    return rank - 1;
+}
+
+static void store_whole(struct tir_builder *b, struct tir_value *x, struct tir_value *buffer)
+{
+    const struct tir_type *t = buffer->type;
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {x, NULL, buffer};
+    for (uint32_t d = 0; d < t->rank; d++)
+        operands[3 + d] = tir_const_index(b->f, 0);
+    struct tir_inst *store = tir_build(b, TIR_OP_STORE, operands, 3 + t->rank, NULL, 0, 0);
+    tir_set_list(b->f, store, TIR_ATTR_box, t->shape, t->rank);
+}
+
+void tir_stage_copy(struct tir_func *f, struct tir_inst *copy, const struct tir_layout *l)
+{
+    struct tir_builder b = tir_builder_before(f, copy);
+    struct tir_value *to = copy->operands[TIR_COPY_TO];
+    struct tir_type tile = {.elem = to->type->elem, .rank = to->type->rank, .layout = l};
+    memcpy(tile.shape, to->type->shape, sizeof(tile.shape));
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {NULL, copy->operands[TIR_COPY_PRED],
+                                                    tir_ref_base(copy)};
+    uint32_t rank = tir_ref_base(copy)->type->rank;
+    memcpy(operands + 3, tir_ref_indices(copy), rank * sizeof(*operands));
+    struct tir_value *x =
+        tir_build1(&b, TIR_OP_LOAD, tir_type_get(f->module->types, &tile), operands, 3 + rank);
+    const struct tir_attr *box = tir_attr_find(copy, TIR_ATTR_box);
+    tir_set_list(f, x->def, TIR_ATTR_box, box->list, box->list_count);
+    store_whole(&b, x, to);
+    tir_remove(copy);
+}
+
+// alloc and store of x, placed right after x is made (or before `user` when x has no instruction).
+static struct tir_value *to_shared(struct stage *s, struct tir_value *x, struct tir_inst *user,
+                                   bool swizzled)
+{
+    struct tir_func *f = s->f;
+    struct tir_builder b = tir_builder_before(f, user);
+    if (x->def) {
+        b.block = x->def->block;
+        b.before = x->def->next;
+        b.span = x->def->span;
+    }
+    const struct tir_type *t = x->type;
+    struct tir_types *types = f->module->types;
+    uint32_t bits = tir_elems[t->elem].bits;
+    uint32_t swizzle = swizzled ? tir_layout_swizzle_for(t->shape[t->rank - 1] * bits / 8) : 0;
+    struct tir_type shared = *t;
+    shared.space = TIR_SPACE_SHARED;
+    shared.layout = tir_layout_memory(types, t->rank, t->shape, bits, swizzle);
+    const struct tir_type *type = tir_type_get(types, &shared);
+    struct tir_value *buffer = tir_build1(&b, TIR_OP_ALLOC, type, NULL, 0);
+    buffer->name = x->name;
+    if (!x->name && x->def && x->def->op == TIR_OP_LOAD && tir_ref_base(x->def)->name)
+        buffer->name = tir_intern(f->module->names, tir_str_format(s->cx->scratch, "%s_tile",
+                                                                   tir_ref_base(x->def)->name));
+    store_whole(&b, x, buffer);
+    return buffer;
+}
+
+static struct tir_value *permuted(struct stage *s, struct tir_inst *user, struct tir_value *x,
+                                  const int64_t *order)
+{
+    struct tir_builder b = tir_builder_before(s->f, user);
+    struct tir_types *types = s->f->module->types;
+    struct tir_type t = *x->type;
+    assert(t.rank == 2);
+    for (uint32_t d = 0; d < t.rank; d++)
+        t.shape[d] = x->type->shape[order[d]];
+    if (t.layout)
+        t.layout = tir_layout_permute(types, t.layout, order);
+    struct tir_value *y = tir_build1(&b, TIR_OP_PERMUTE, tir_type_get(types, &t), &x, 1);
+    tir_set_list(s->f, y->def, TIR_ATTR_permutation, order, t.rank);
+    return y;
+}
+
+static const int64_t swapped[2] = {1, 0};
+
+// The shared buffer that stands for operand v, seen with v's shape. k_dim: v's dimension K.
+static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, struct tir_value *v,
+                                       uint32_t k_dim, const struct tir_dot_plan *plan)
+{
+    // x: what v is a transpose of, in the orientation it was loaded in.
+    struct tir_value *x = v;
+    bool turned = false;
+    while (x->def && x->def->op == TIR_OP_PERMUTE) {
+        const struct tir_attr *order = tir_attr_find(x->def, TIR_ATTR_permutation);
+        turned ^= order->list[0] == 1;
+        x = x->def->operands[0];
+    }
+    // Where K lies in x, and whether mma can take x's rows as they are in memory.
+    uint32_t k_in_x = turned ? 1 - k_dim : k_dim;
+    bool straight = !plan->mma || k_in_x == 1 || tir_elems[v->type->elem].bits == 16;
+    if (straight) {
+        struct tir_value *buffer = tir_map_get(&s->staged, tir_map_key(x));
+        if (!buffer) {
+            buffer = to_shared(s, x, dot, plan->mma);
+            if (x->def) // else the buffer is filled at this dot and serves it alone
+                tir_map_set(&s->staged, tir_map_key(x), buffer);
+        }
+        return turned ? permuted(s, dot, buffer, swapped) : buffer;
+    }
+    struct tir_value *k_last = k_dim == 1 ? v : permuted(s, dot, v, swapped);
+    tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, v->def ? v->def->span : dot->span,
+                       "copy of %s: through registers, because it is turned while it is stored: "
+                       "ldmatrix transposes only 16-bit elements",
+                       v->name ? v->name : "an operand of dot");
+    struct tir_value *buffer = to_shared(s, k_last, dot, true);
+    return k_dim == 1 ? buffer : permuted(s, dot, buffer, swapped);
+}
+
+// Can ldmatrix take the buffer's rows as they are: 16 aligned bytes at a time, along K unless it
+// transposes?
+static bool feeds_mma(const struct tir_type *buffer, uint32_t k_dim)
+{
+    const struct tir_layout *l = buffer->layout;
+    uint32_t bits = tir_elems[buffer->elem].bits, dense = UINT32_MAX;
+    for (uint32_t d = 0; l && d < l->rank; d++)
+        for (uint32_t i = l->first[d]; i < l->first[d + 1]; i++) {
+            if (l->iters[i].stride == 1 && l->iters[i].extent * bits % 128 == 0)
+                dense = d;
+            else if (l->iters[i].stride * bits % 128)
+                return false;
+        }
+    return dense == k_dim || (dense != UINT32_MAX && bits == 16);
+}
+
+// The part of a shared buffer that begins at start, as a tile of type t, at the builder's position.
+static struct tir_value *load_part(struct tir_builder *b, struct tir_value *buffer,
+                                   const struct tir_type *t, const int64_t *start)
+{
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {NULL, NULL, buffer};
+    for (uint32_t d = 0; d < t->rank; d++)
+        operands[3 + d] = tir_const_index(b->f, start[d]);
+    struct tir_value *x = tir_build1(b, TIR_OP_LOAD, t, operands, 3 + t->rank);
+    tir_set_list(b->f, x->def, TIR_ATTR_box, t->shape, t->rank);
+    return x;
+}
+
+static struct tir_value *load_whole(struct tir_func *f, struct tir_inst *user,
+                                    struct tir_value *buffer)
+{
+    static const int64_t start[TIR_MAX_RANK] = {0};
+    struct tir_builder b = tir_builder_before(f, user);
+    struct tir_type tile = *buffer->type;
+    tile.space = TIR_SPACE_VALUE;
+    tile.layout = NULL;
+    return load_part(&b, buffer, tir_type_get(f->module->types, &tile), start);
+}
+
+void tir_stage_extract(struct tir_func *f, struct tir_inst *extract)
+{
+    struct tir_value *x = extract->operands[0], *part = extract->results[0];
+    struct tir_builder b = tir_builder_before(f, extract);
+    struct tir_type whole = *x->type;
+    whole.space = TIR_SPACE_SHARED;
+    whole.layout =
+        tir_layout_memory(f->module->types, whole.rank, whole.shape, tir_elems[whole.elem].bits, 0);
+    struct tir_value *buffer =
+        tir_build1(&b, TIR_OP_ALLOC, tir_type_get(f->module->types, &whole), NULL, 0);
+    store_whole(&b, x, buffer);
+    struct tir_value *y =
+        load_part(&b, buffer, part->type, tir_attr_find(extract, TIR_ATTR_start)->list);
+    y->name = part->name;
+    tir_replace_uses(f, part, y);
+    tir_remove(extract);
+}
+
+// The buffer of operand i, whose dimension K is k_dim.
+static void stage(struct stage *s, struct tir_inst *dot, uint32_t i, uint32_t k_dim,
+                  const struct tir_dot_plan *plan)
+{
+    struct tir_value *v = dot->operands[i];
+    if (tir_type_is_buffer(v->type)) {
+        if (!plan->mma || feeds_mma(v->type, k_dim))
+            return;
+        v = load_whole(s->f, dot, v);
+    }
+    dot->operands[i] = stage_operand(s, dot, v, k_dim, plan);
+}
+
+// wgmma takes rows as ldmatrix does, swizzled and of either orientation when elements have 16 bits.
+static const struct tir_dot_plan on_warpgroups = {.mma = true};
+
+void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct stage s = {.f = f, .cx = cx};
+    tir_map_init(&s.staged, cx->scratch);
+    tir_foreach_inst(inst, f) {
+        if (inst->op != TIR_OP_DOT)
+            continue;
+        struct tir_value *a = inst->operands[TIR_DOT_A], *b = inst->operands[TIR_DOT_B];
+        if (tir_dot_on_warpgroups(inst)) {
+            bool in_registers = tir_a_in_registers(inst);
+            tir_receipt_add(cx, TIR_TOPIC_DOT, inst->span,
+                            "dot: wgmma %lldx%lldx%lld %s on %u warpgroups, A in %s",
+                            (long long)a->type->shape[0], (long long)b->type->shape[1],
+                            (long long)a->type->shape[1], tir_elems[a->type->elem].name,
+                            tir_crew_of(f, inst).warps / 4,
+                            in_registers ? "registers" : "shared memory");
+            if (!in_registers)
+                stage(&s, inst, TIR_DOT_A, 1, &on_warpgroups);
+            stage(&s, inst, TIR_DOT_B, 0, &on_warpgroups);
+            continue;
+        }
+        struct tir_dot_plan plan =
+            tir_dot_plan(cx->arch, a->type->elem, b->type->elem, inst->results[0]->type->elem,
+                         a->type->shape[0], b->type->shape[1], a->type->shape[1]);
+        tir_receipt_dot(cx, inst, &plan);
+        stage(&s, inst, TIR_DOT_A, 1, &plan);
+        stage(&s, inst, TIR_DOT_B, 0, &plan);
+    }
+}

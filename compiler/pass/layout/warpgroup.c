@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which products run on warpgroups.
+//
+// A wgmma multiplies 64 rows by up to 256 columns for four warps (PTX ISA, "Asynchronous warpgroup
+// level matrix instructions"). B, and A unless it is in registers, lie in shared memory, with K
+// contiguous unless elements have 16 bits. It pays when tensor copies fill that memory, so operands
+// that are loaded as they are must be within their reach.
+//
+// Each product is decided by itself, for as many warpgroups as let most of the work run so: the
+// sums, and what else is in registers while the product runs, must leave ptxas room. A tile is
+// spread over the warpgroups by rows, and by columns where there are too few of them. The others
+// run as mma.sync on the same threads. Where the program has roles of its own, a product runs on
+// those of its role.
+
+#include "pass/layout/warpgroup.h"
+
+#include "base/bitset.h"
+#include "ir/walk.h"
+#include "pass/async/tma.h"
+#include "pass/layout/budget.h"
+#include "pass/layout/dot.h"
+#include "pass/receipt.h"
+#include "pass/sync/crew.h"
+
+#define GROUP_ROWS 64
+#define WARPGROUP  128   // threads
+#define MARGIN     32    // registers of a thread that tiles leave to the rest
+#define BESIDE     16384 // bytes of shared memory that operands leave to mbarriers and to results
+
+struct product {
+    struct tir_inst *dot;
+    const char *why; // it cannot run on any warpgroups; NULL: it can
+    int64_t held;    // registers of all threads that hold tiles while it runs
+};
+
+struct plan {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct tir_ranges *ranges;
+    struct tir_pressure *pressure;
+    bool computes; // a role beside that of the products computes operands
+    VEC(struct product) products;
+};
+
+static const struct wgmma_row {
+    enum tir_elem elem, acc;
+    uint32_t depth; // K of one instruction
+} wgmma_rows[] = {
+    {TIR_F16, TIR_F16, 16},  {TIR_E4M3, TIR_F16, 32}, {TIR_E5M2, TIR_F16, 32},
+    {TIR_F16, TIR_F32, 16},  {TIR_BF16, TIR_F32, 16}, {TIR_TF32, TIR_F32, 8},
+    {TIR_E4M3, TIR_F32, 32}, {TIR_E5M2, TIR_F32, 32}, {TIR_I8, TIR_I32, 32},
+    {TIR_U8, TIR_I32, 32},
+};
+
+static uint32_t depth_of(enum tir_elem elem, enum tir_elem acc)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(wgmma_rows); i++)
+        if (wgmma_rows[i].elem == elem && wgmma_rows[i].acc == acc)
+            return wgmma_rows[i].depth;
+    return 0;
+}
+
+bool tir_dot_on_warpgroups(const struct tir_inst *dot)
+{
+    return dot->op == TIR_OP_DOT &&
+           tir_attr_word(dot, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma;
+}
+
+bool tir_has_warpgroup_dot(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (tir_dot_on_warpgroups(inst))
+            return true;
+    return false;
+}
+
+static const struct tir_value *untransposed(const struct tir_value *v, bool *turned)
+{
+    *turned = false;
+    while (v->def && v->def->op == TIR_OP_PERMUTE) {
+        *turned ^= tir_attr_find(v->def, TIR_ATTR_permutation)->list[0] == 1;
+        v = v->def->operands[0];
+    }
+    return v;
+}
+
+struct tir_inst *tir_loaded_by(const struct tir_value *v)
+{
+    bool turned;
+    v = untransposed(v, &turned);
+    bool loaded = v->def && v->def->op == TIR_OP_LOAD;
+    return loaded && tir_ref_base(v->def)->type->space == TIR_SPACE_GLOBAL ? v->def : NULL;
+}
+
+bool tir_a_in_registers(const struct tir_inst *dot)
+{
+    const struct tir_value *a = dot->operands[TIR_DOT_A];
+    return tir_type_is_tile(a->type) && tir_elems[a->type->elem].bits == 16 &&
+           a->kind != TIR_VALUE_CONST && !tir_loaded_by(a) && a->def &&
+           a->def->op != TIR_OP_PERMUTE;
+}
+
+// Is v computed from what products have given? Then no other role can compute it ahead.
+static bool follows_from_products(const struct plan *p, const struct tir_value *v)
+{
+    struct bitset seen = bitset_new(p->cx->scratch, p->f->value_count);
+    VEC(const struct tir_value *) work = {0};
+    vec_push(p->cx->scratch, &work, v);
+    while (work.len) {
+        v = vec_pop(&work);
+        if (!v || v->kind == TIR_VALUE_CONST || !bitset_insert(&seen, v->id))
+            continue;
+        const struct tir_inst *def = v->def;
+        if (def ? def->op == TIR_OP_DOT || def->region_count : tir_type_is_tile(v->type))
+            return true;
+        for (uint32_t i = 0; def && i < def->operand_count; i++)
+            vec_push(p->cx->scratch, &work, def->operands[i]);
+    }
+    return false;
+}
+
+// Why operand i, whose dimension K is k_dim, cannot be in shared memory as wgmma wants it.
+static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, uint32_t i,
+                                  uint32_t k_dim)
+{
+    const struct tir_value *v = dot->operands[i];
+    if (i == TIR_DOT_A && tir_a_in_registers(dot))
+        return NULL;
+    if (tir_type_is_buffer(v->type))
+        return "an operand is a shared buffer of the program";
+    bool turned;
+    const struct tir_value *x = untransposed(v, &turned);
+    uint32_t bits = tir_elems[v->type->elem].bits;
+    if (x->type->shape[1] * bits % 256)
+        return "the rows of an operand are not a multiple of 32 bytes";
+    const struct tir_inst *load = tir_loaded_by(v);
+    if (!load) { // stored as it is needed
+        p->computes |= !follows_from_products(p, x);
+        return NULL;
+    }
+    if (bits != 16 && (turned ? 1 - k_dim : k_dim) != 1)
+        return "wgmma transposes only 16-bit elements, and K is not contiguous";
+    p->computes |= tir_pressure_needs(p->pressure, x); // loaded once, and stored from registers
+    return tir_tma_refusal(p->f, p->cx->arch, p->ranges, load);
+}
+
+static const char *refuse_shape(const struct tir_inst *dot)
+{
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type;
+    const struct tir_type *b = dot->operands[TIR_DOT_B]->type;
+    const struct tir_type *t = dot->results[0]->type;
+    uint32_t depth = depth_of(a->elem, t->elem);
+    if (!depth)
+        return "wgmma has no such element types";
+    if (a->elem != b->elem)
+        return "its operands have different element types";
+    if (t->shape[0] % GROUP_ROWS || t->shape[1] % 8 || a->shape[1] % depth)
+        return "the tile is not a multiple of 64 rows, 8 columns and one instruction's depth";
+    if (t->shape[1] > 256 && t->shape[1] % 256)
+        return "more than 256 columns must be a multiple of 256";
+    return NULL;
+}
+
+static const char *refuse_dot(struct plan *p, const struct tir_inst *dot)
+{
+    const char *why = refuse_shape(dot);
+    if (why)
+        return why;
+    why = refuse_operand(p, dot, TIR_DOT_A, 1);
+    return why ? why : refuse_operand(p, dot, TIR_DOT_B, 0);
+}
+
+// The same for a buffer that the program itself has filled.
+static const char *refuse_buffer(struct plan *p, const struct tir_value *v, uint32_t k_dim)
+{
+    if (!tir_type_is_buffer(v->type))
+        return "an operand is neither in shared memory nor in registers";
+    bool turned;
+    const struct tir_value *x = untransposed(v, &turned);
+    const struct tir_layout *l = tir_plain_memory(p->f->module->types, x);
+    if (!l || !l->swizzle)
+        return "an operand does not lie in swizzled rows";
+    if (tir_elems[v->type->elem].bits != 16 && (turned ? 1 - k_dim : k_dim) != 1)
+        return "wgmma transposes only 16-bit elements, and K is not contiguous";
+    return NULL;
+}
+
+// Why the tiles that are in registers while the product runs do not fit: on `groups` warpgroups
+// whose threads have `registers` each. NULL: they do.
+static const char *refuse_room(const struct plan *p, const struct product *product, uint32_t groups,
+                               uint32_t registers)
+{
+    const struct tir_type *t = product->dot->results[0]->type;
+    uint32_t rows = tir_wgmma_row_groups(t->shape, groups * TIR_WARPGROUP);
+    if (!rows)
+        return tir_str_format(p->cx->scratch, "its tile does not divide among %u warpgroups",
+                              groups)
+            .ptr;
+    // Warpgroups that share rows have copies of A.
+    int64_t takes = tir_ceil_div(product->held, groups * WARPGROUP) +
+                    tir_ceil_div(tir_pressure_of_a(product->dot), rows * WARPGROUP);
+    if (takes + MARGIN <= registers)
+        return NULL;
+    return tir_str_format(p->cx->scratch,
+                          "the sums do not fit in registers: tiles take %lld of a thread on %u "
+                          "warpgroups, with room for %u",
+                          (long long)takes, groups, registers - MARGIN)
+        .ptr;
+}
+
+// A product in a role of the program runs on the warpgroups of that role.
+static const char *refuse_in_role(struct plan *p, const struct product *product)
+{
+    const struct tir_inst *dot = product->dot;
+    struct tir_crew crew = tir_crew_of(p->f, dot);
+    if (!(p->cx->arch->features & TIR_ARCH_WGMMA))
+        return "the target has no wgmma";
+    if (!crew.role || crew.warps % TIR_WARPGROUP || crew.first % TIR_WARPGROUP)
+        return "it is not in a role of whole warpgroups";
+    int64_t launch = tir_launch_registers(p->f->threads);
+    const char *why = refuse_shape(dot);
+    if (!why)
+        why = refuse_room(p, product, crew.warps / TIR_WARPGROUP,
+                          (uint32_t)tir_attr_int(crew.role, TIR_ATTR_regs, launch));
+    if (!why && !tir_a_in_registers(dot))
+        why = refuse_buffer(p, dot->operands[TIR_DOT_A], 1);
+    return why ? why : refuse_buffer(p, dot->operands[TIR_DOT_B], 0);
+}
+
+static bool has_roles(const struct tir_func *f)
+{
+    return f->body->last && f->body->last->op == TIR_OP_ROLE;
+}
+
+// Why no product of the kernel runs on warpgroups, wherever they are.
+static const char *refuse_kernel(const struct plan *p)
+{
+    if (!(p->cx->arch->features & TIR_ARCH_WGMMA))
+        return "the target has no wgmma";
+    if (p->f->grid_count)
+        return "the kernel speaks of single threads";
+    if (p->f->threads % WARPGROUP)
+        return "the CTA has no whole warpgroups";
+    return NULL;
+}
+
+// Why shared memory is too small: tensor copies fill slots that are the operand's for the whole
+// kernel, where one after the other could use the same bytes. NULL: it is not.
+static const char *refuse_memory(const struct plan *p)
+{
+    struct bitset seen = bitset_new(p->cx->scratch, p->f->value_count);
+    int64_t bytes = 0, there = p->cx->arch->shared_per_cta - BESIDE;
+    vec_foreach(const struct product, product, &p->products)
+        for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++) {
+            bool turned;
+            const struct tir_value *x = untransposed(product->dot->operands[i], &turned);
+            if ((i == TIR_DOT_A && tir_a_in_registers(product->dot)) ||
+                x->kind == TIR_VALUE_CONST || !bitset_insert(&seen, x->id))
+                continue;
+            bytes += tir_type_count(x->type) * tir_elems[x->type->elem].bits / 8;
+        }
+    if (bytes <= there)
+        return NULL;
+    return tir_str_format(p->cx->scratch,
+                          "the operands of all products take %lld bytes of shared memory at once, "
+                          "and there are %lld",
+                          (long long)bytes, (long long)there)
+        .ptr;
+}
+
+// Registers of a thread of `groups` warpgroups of products.
+static uint32_t registers_of(const struct plan *p, uint32_t groups)
+{
+    uint32_t given = tir_budget_of(groups, p->computes).math;
+    uint32_t beside = groups > TIR_MOST_GROUPS ? 0 : WARPGROUP;
+    return given ? given : tir_launch_registers(groups * WARPGROUP + beside);
+}
+
+static const char *refuse_on(const struct plan *p, const struct product *product, uint32_t groups)
+{
+    return product->why ? product->why : refuse_room(p, product, groups, registers_of(p, groups));
+}
+
+// Multiplications of the products that run on `groups` warpgroups; 0 groups: of all.
+static int64_t work_on(const struct plan *p, uint32_t groups)
+{
+    int64_t work = 0;
+    vec_foreach(const struct product, product, &p->products) {
+        const struct tir_type *t = product->dot->results[0]->type;
+        if (!groups || !refuse_on(p, product, groups))
+            work += tir_type_count(t) * product->dot->operands[TIR_DOT_A]->type->shape[1];
+    }
+    return work;
+}
+
+// The number of warpgroups by which the rows of all products divide: two, else three, else one.
+static uint32_t natural_groups(const struct plan *p)
+{
+    uint64_t rows = 0;
+    vec_foreach(const struct product, product, &p->products)
+        if (!product->why)
+            rows = tir_gcd(rows, (uint64_t)product->dot->results[0]->type->shape[0]);
+    return rows % (2 * GROUP_ROWS) == 0 ? 2 : rows % (3 * GROUP_ROWS) == 0 ? 3 : 1;
+}
+
+// The warpgroups on which most of the work runs, the natural number if that is one of them. 0: less
+// than half of it runs on any.
+static uint32_t choose_groups(const struct plan *p)
+{
+    uint32_t stated = p->f->threads / WARPGROUP, best = stated ? stated : natural_groups(p);
+    for (uint32_t groups = 1; !stated && groups <= TIR_MOST_GROUPS; groups++)
+        if (work_on(p, groups) > work_on(p, best))
+            best = groups;
+    int64_t work = work_on(p, best);
+    return work && 2 * work >= work_on(p, 0) ? best : 0;
+}
+
+static void collect_products(struct plan *p)
+{
+    p->ranges = tir_ranges_new(p->cx->scratch, p->f);
+    p->pressure = tir_pressure_new(p->cx->scratch, p->f);
+    tir_foreach_inst(inst, p->f)
+        if (inst->op == TIR_OP_DOT) {
+            struct product product = {.dot = inst, .held = tir_pressure_at(p->pressure, inst)};
+            vec_push(p->cx->scratch, &p->products, product);
+        }
+}
+
+static void refuse_product(const struct plan *p, const struct product *product, const char *why)
+{
+    if (p->cx->arch->features & TIR_ARCH_WGMMA)
+        tir_receipt_refuse(p->cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, product->dot->span,
+                           "dot: no wgmma, because %s", why);
+}
+
+static bool plan_roles(struct plan *p, bool apply)
+{
+    bool any = false;
+    vec_foreach(const struct product, product, &p->products) {
+        const char *why = refuse_in_role(p, product);
+        any |= !why;
+        if (apply && !why)
+            tir_set_word(p->f, product->dot, TIR_ATTR_engine, TIR_WORD_engine_wgmma);
+        else if (apply)
+            refuse_product(p, product, why);
+    }
+    return any;
+}
+
+static uint32_t plan_kernel(struct plan *p)
+{
+    const char *kernel = refuse_kernel(p);
+    kernel = kernel ? kernel : refuse_memory(p);
+    vec_foreach(struct product, product, &p->products)
+        product->why = kernel ? kernel : refuse_dot(p, product->dot);
+    return choose_groups(p);
+}
+
+bool tir_may_use_warpgroups(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct plan p = {.f = f, .cx = cx};
+    collect_products(&p);
+    return has_roles(f) ? plan_roles(&p, false) : plan_kernel(&p) > 0;
+}
+
+void tir_plan_warpgroups(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct plan p = {.f = f, .cx = cx};
+    collect_products(&p);
+    if (has_roles(f)) {
+        plan_roles(&p, true);
+        return;
+    }
+    uint32_t groups = plan_kernel(&p), natural = natural_groups(&p);
+    vec_foreach(const struct product, product, &p.products) {
+        const char *why = refuse_on(&p, product, groups ? groups : natural);
+        if (!why && !groups)
+            why = "most of the work is in products that have none";
+        if (why)
+            refuse_product(&p, product, why);
+        else
+            tir_set_word(f, product->dot, TIR_ATTR_engine, TIR_WORD_engine_wgmma);
+    }
+    if (groups)
+        f->threads = groups * WARPGROUP;
+}

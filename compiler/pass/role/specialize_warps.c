@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// specialize_warps: gives copies and products warps of their own.
+//
+//     let a: shared bf16[4, 128, 64] in R = ring(stages = 4);
+//     tiles (m, n) in (M by 128, N by 256) persistent(1) {
+//         let r: T = for k: i64 in range(0, K, 64) carry (acc: T = zero) {
+//             put(a) with (slot: i32) { copy_async(view(a[slot, ...]), A[m:+128, k:+64], ...); }
+//             let d: T = get(a, lag = 1) with (slot: i32) { ... dot(..., acc) ... }
+//             yield d;
+//         }
+//         store(D[m:+128, n:+256], r);
+//     }
+// becomes
+//     let a: shared bf16[4, 128, 64] in R = ring(stages = 4);
+//     role load warps(1) first(0) regs(40) {
+//         tiles (m, n) in (...) persistent(1) {
+//             for k: i64 in range(0, K, 64) { put(a) with (slot: i32) { copy_async(...); } }
+//         }
+//     }
+//     role math warps(8) first(4) regs(232) {
+//         tiles (m, n) in (...) persistent(1) {
+//             let r: T = for k: ... carry (acc: T = zero) { let d: T = get(a, lag = 1) ...; yield
+//             d; } store(D[m:+128, n:+256], r);
+//         }
+//     }
+//
+// Both roles walk the same loops: each has a copy of the whole program. `math` loses the puts;
+// `load` loses what has an effect, but for the puts and the loops and branches around them, and
+// dead code elimination takes the rest. What decides which copies are made and where from must
+// therefore follow from parameters, loop variables and memory that nothing writes: where it depends
+// on what was computed from the copies themselves, the program stays one role and the receipt says
+// so.
+//
+// Where the tiles loop asks for it (store_role), buffers from which tensor copies store become
+// rings too (store_ring.c), and a third role has a copy of the program of which the gets of these
+// rings are left: `math` goes on while they wait for the copies. It is a warp beside the one of
+// `load`.
+//
+// One warp starts copies; it has a warpgroup to itself, because registers are dealt out by
+// warpgroups: it gives its own to the warpgroups that hold the sums. Where puts compute what they
+// store, `load` has as many warps as `math`, over which the tiles are spread already.
+
+#include "base/bitset.h"
+#include "ir/walk.h"
+#include "pass/layout/budget.h"
+#include "pass/receipt.h"
+#include "pass/role/store_ring.h"
+
+#define WARPGROUP_WARPS 4
+
+struct split {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    bool sends;                   // of `store`, not of `load`
+    tir_inst_list outgoing;       // rings that `math` fills and `store` empties
+    struct bitset needed;         // values that what the role does needs, by id
+    VEC(struct tir_value *) work; // needed, but not yet looked at
+    const char *refusal;
+    struct tir_span refused_at;
+};
+
+// A put or get of a ring that `math` fills?
+static bool is_outgoing(const struct split *s, const struct tir_inst *inst)
+{
+    vec_foreach(struct tir_inst *, ring, &s->outgoing)
+        if (inst->operands[0]->def == *ring)
+            return true;
+    return false;
+}
+
+static bool is_load(const struct split *s, const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_PUT && !is_outgoing(s, inst);
+}
+
+static bool is_send(const struct split *s, const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_GET && is_outgoing(s, inst);
+}
+
+// What the role is for: puts, or stores by tensor copies, which stand in gets once there are rings.
+static bool is_work(const struct split *s, const struct tir_inst *inst)
+{
+    return s->sends ? inst->op == TIR_OP_STORE_ASYNC : is_load(s, inst);
+}
+
+static bool holds_work(const struct split *s, const struct tir_inst *inst)
+{
+    if (is_work(s, inst))
+        return true;
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
+            if (holds_work(s, in))
+                return true;
+    return false;
+}
+
+static bool is_control(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE || inst->op == TIR_OP_IF ||
+           inst->op == TIR_OP_TILES;
+}
+
+static void refuse(struct split *s, const struct tir_inst *inst, const char *why)
+{
+    if (!s->refusal) {
+        s->refusal = why;
+        s->refused_at = inst->span;
+    }
+}
+
+// What puts need.
+
+static void need(struct split *s, struct tir_value *v)
+{
+    if (v && v->kind != TIR_VALUE_CONST && bitset_insert(&s->needed, v->id))
+        vec_push(s->cx->scratch, &s->work, v);
+}
+
+static void need_all(struct split *s, struct tir_value *const *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        need(s, values[i]);
+}
+
+static struct tir_value *yielded(const struct tir_inst *inst, uint32_t region, uint32_t i)
+{
+    return tir_yield_of(inst->regions[region])->operands[i];
+}
+
+// Carried value or result number i of a loop or branch.
+static void need_carried(struct split *s, const struct tir_inst *inst, uint32_t i)
+{
+    if (inst->op == TIR_OP_IF) {
+        need(s, yielded(inst, 0, i));
+        need(s, yielded(inst, 1, i));
+        return;
+    }
+    need(s, inst->operands[tir_fixed_count(inst) + i]);
+    need(s, yielded(inst, inst->region_count - 1, i));
+}
+
+// How often a loop runs, which way a branch goes.
+static void need_control(struct split *s, const struct tir_inst *inst)
+{
+    need_all(s, inst->operands,
+             inst->op == TIR_OP_TILES ? inst->operand_count : tir_fixed_count(inst));
+    if (inst->op == TIR_OP_WHILE)
+        need(s, yielded(inst, 0, 0));
+}
+
+static void need_result(struct split *s, const struct tir_value *v)
+{
+    const struct tir_inst *inst = v->def;
+    if (is_control(inst)) {
+        need_control(s, inst);
+        need_carried(s, inst, v->index);
+        return;
+    }
+    if (inst->op == TIR_OP_GET) {
+        need(s, yielded(inst, 0, v->index));
+        return;
+    }
+    if (inst->op == TIR_OP_RING)
+        return;
+    if (tir_type_is_tile(v->type))
+        refuse(s, inst, "what is copied follows from a tile");
+    if (inst->op == TIR_OP_LOAD) {
+        const struct tir_param *param = tir_param_of(s->f, tir_ref_base(inst));
+        if (!param || param->direction != TIR_IN)
+            refuse(s, inst, "what is copied follows from memory that is written");
+    } else if (!tir_has_trait(inst, TIR_PURE)) {
+        refuse(s, inst, "what is copied follows from an operation with an effect");
+    }
+    need_all(s, inst->operands, inst->operand_count);
+}
+
+static void need_argument(struct split *s, const struct tir_value *v)
+{
+    const struct tir_inst *owner = v->block->owner;
+    uint32_t lead = owner && owner->op == TIR_OP_FOR ? 1 : 0;
+    if (owner && (owner->op == TIR_OP_FOR || owner->op == TIR_OP_WHILE) && v->index >= lead)
+        need_carried(s, owner, v->index - lead);
+}
+
+// What a put's block uses and does not make.
+static void need_outside(struct split *s, const struct tir_block *block)
+{
+    tir_foreach_inst_in(inst, block)
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            struct tir_value *v = inst->operands[i];
+            bool inside = v && (v->def ? tir_block_contains(block, v->def) : v->block == block);
+            if (!inside)
+                need(s, v);
+        }
+}
+
+static void find_needed(struct split *s)
+{
+    s->needed = bitset_new(s->cx->scratch, s->f->value_count);
+    tir_foreach_inst(inst, s->f) {
+        if (is_work(s, inst) && s->sends)
+            need_all(s, tir_ref_indices(inst), tir_ref_base(inst)->type->rank);
+        else if (is_work(s, inst))
+            need_outside(s, inst->regions[0]);
+        else if (is_control(inst) && holds_work(s, inst))
+            need_control(s, inst);
+    }
+    while (s->work.len) {
+        struct tir_value *v = vec_pop(&s->work);
+        if (v->kind == TIR_VALUE_RESULT)
+            need_result(s, v);
+        else
+            need_argument(s, v);
+    }
+}
+
+// The roles.
+
+static struct tir_inst *build_role(struct split *s, const char *name, uint32_t first,
+                                   uint32_t warps, uint32_t regs)
+{
+    struct tir_builder b = tir_builder_at_end(s->f, s->f->body);
+    b.span = s->f->span;
+    struct tir_inst *role = tir_build(&b, TIR_OP_ROLE, NULL, 0, NULL, 0, 1);
+    tir_set_text(s->f, role, TIR_ATTR_name, tir_str_of(name));
+    tir_set_int(s->f, role, TIR_ATTR_warps, warps);
+    tir_set_int(s->f, role, TIR_ATTR_first, first);
+    if (regs)
+        tir_set_int(s->f, role, TIR_ATTR_regs, regs);
+    tir_receipt_role(s->cx, role);
+    return role;
+}
+
+static void end_block(struct tir_func *f, struct tir_block *block)
+{
+    struct tir_builder b = tir_builder_at_end(f, block);
+    tir_build_yield(&b, NULL, 0);
+}
+
+// A get in `load`: what is in it, as far as it is needed.
+static void open_get(struct tir_func *f, struct tir_inst *get)
+{
+    struct tir_block *block = get->regions[0];
+    struct tir_inst *yield = tir_yield_of(block);
+    tir_replace_uses(f, block->args[0], tir_const_i32(f, 0));
+    for (uint32_t i = 0; i < get->result_count; i++)
+        tir_replace_uses(f, get->results[i], yield->operands[i]);
+    tir_remove(yield);
+    while (block->first)
+        tir_move_before(block->first, get);
+    tir_remove(get);
+}
+
+// A loop or branch without puts whose results nothing needs.
+static void drop_control(struct tir_func *f, struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        tir_replace_uses(f, inst->results[i], tir_const_like(f, inst->results[i]->type, 0));
+    tir_remove(inst);
+}
+
+static bool is_needed(const struct split *s, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (bitset_has(&s->needed, inst->results[i]->id))
+            return true;
+    return false;
+}
+
+// Of the copy for `load` or `store`: leaves its work, and what may be needed for it.
+static void keep_work(struct split *s, struct tir_block *block)
+{
+    const uint32_t effects = TIR_WRITES | TIR_ASYNC | TIR_SYNC;
+    struct tir_inst *next;
+    for (struct tir_inst *inst = block->first; inst; inst = next) {
+        next = inst->next;
+        if ((s->sends ? is_send(s, inst) : is_load(s, inst)) || inst->op == TIR_OP_YIELD)
+            continue;
+        if (inst->op == TIR_OP_PUT) {
+            tir_remove(inst);
+        } else if (inst->op == TIR_OP_GET) {
+            next = inst->regions[0]->first;
+            next = next == tir_yield_of(inst->regions[0]) ? inst->next : next;
+            open_get(s->f, inst);
+        } else if (is_control(inst)) {
+            if (!holds_work(s, inst) && !is_needed(s, inst))
+                drop_control(s->f, inst);
+            for (uint32_t r = 0; inst->block && r < inst->region_count; r++)
+                keep_work(s, inst->regions[r]);
+        } else if (tir_has_trait(inst, effects) && inst->op != TIR_OP_ALLOC) {
+            for (uint32_t i = 0; i < inst->result_count; i++)
+                tir_replace_uses(s->f, inst->results[i],
+                                 tir_const_like(s->f, inst->results[i]->type, 0));
+            tir_remove(inst);
+        }
+    }
+}
+
+// What the other roles do.
+static void drop_work(const struct split *s, struct tir_block *body)
+{
+    for (struct tir_inst *inst = tir_walk_next(body, NULL), *next; inst; inst = next) {
+        bool theirs = is_load(s, inst) || is_send(s, inst);
+        next = theirs ? tir_walk_skip(body, inst) : tir_walk_next(body, inst);
+        if (theirs)
+            tir_remove(inst);
+    }
+}
+
+static bool has_ring(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_RING)
+            return true;
+    return false;
+}
+
+static bool has_role(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_ROLE)
+            return true;
+    return false;
+}
+
+// Does some put compute what it stores?
+static bool puts_compute(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_PUT)
+            tir_foreach_inst_in(in, inst->regions[0])
+                if (in->op == TIR_OP_STORE)
+                    return true;
+    return false;
+}
+
+// Whether the tiles loop asks for a role that stores; it loses the clause.
+static const struct tir_inst *take_clause(struct tir_func *f)
+{
+    const struct tir_inst *found = NULL;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TILES && tir_attr_int(inst, TIR_ATTR_store_role, 0)) {
+            tir_drop_attr(f, inst, TIR_ATTR_store_role);
+            found = inst;
+        }
+    return found;
+}
+
+static void plan_stores(struct split *load, struct split *store, const struct tir_inst *tiles,
+                        bool computes)
+{
+    store->sends = true;
+    find_needed(store);
+    if (computes)
+        refuse(store, tiles, "the warps beside it compute slots");
+    if (!store->refusal) {
+        tir_make_store_rings(store->f, store->cx, &store->outgoing);
+        load->outgoing = store->outgoing;
+    }
+    if (!store->outgoing.len)
+        refuse(store, tiles, "no tile leaves by tensor copies from buffers of its own");
+    if (store->refusal)
+        tir_receipt_refuse(store->cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, store->refused_at,
+                           "role store: none, because %s", store->refusal);
+}
+
+// A copy of what `math` does in front of the end of the kernel, of which the role keeps its work.
+static void fill_role(struct split *s, struct tir_inst *role, const struct tir_inst *math)
+{
+    struct tir_map map;
+    tir_map_init(&map, s->cx->scratch);
+    struct tir_builder b = tir_builder_at_end(s->f, role->regions[0]);
+    tir_clone_into(&b, math->regions[0], &map);
+    end_block(s->f, role->regions[0]);
+    find_needed(s); // by the ids of the copy too
+    keep_work(s, role->regions[0]);
+}
+
+static void split(struct split *load, struct split *store, bool computes)
+{
+    struct tir_func *f = load->f;
+    uint32_t warps = f->threads / 32, first = computes ? warps : WARPGROUP_WARPS;
+    struct tir_budget budget = tir_budget_of(f->threads / 128, computes);
+    struct tir_inst *role = build_role(load, "load", 0, computes ? warps : 1, budget.load);
+    struct tir_inst *third =
+        store->outgoing.len ? build_role(store, "store", 1, 1, budget.load) : NULL;
+    struct tir_inst *math = build_role(load, "math", first, warps, budget.math);
+    end_block(f, math->regions[0]);
+    for (struct tir_inst *inst = f->body->first, *next; inst != role; inst = next) {
+        next = inst->next;
+        if (inst->op != TIR_OP_RING)
+            tir_move_before(inst, math->regions[0]->last);
+    }
+    fill_role(load, role, math);
+    if (third)
+        fill_role(store, third, math);
+    drop_work(load, math->regions[0]);
+    f->threads += 32 * first;
+}
+
+enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct split load = {.f = f, .cx = cx}, store = load;
+    const struct tir_inst *tiles = take_clause(f);
+    if (has_ring(f) && !has_role(f)) {
+        find_needed(&load);
+        if (f->threads / 128 > TIR_MOST_GROUPS)
+            refuse(&load, f->body->first, "more than three warpgroups compute");
+        if (load.refusal)
+            tir_receipt_refuse(cx, TIR_TOPIC_ROLE, TIR_WISH_SPECIALIZE, load.refused_at,
+                               "roles: none, because %s", load.refusal);
+    } else {
+        load.refusal = "nothing is split in roles here";
+    }
+    if (load.refusal) {
+        if (tiles)
+            tir_receipt_refuse(cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, tiles->span,
+                               "role store: none, because %s", load.refusal);
+        return tiles ? TIR_CHANGED : TIR_UNCHANGED;
+    }
+    bool computes = puts_compute(f);
+    if (tiles)
+        plan_stores(&load, &store, tiles, computes);
+    split(&load, &store, computes);
+    tir_pass_dce(f, cx);
+    return TIR_CHANGED;
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which dimensions of its tile a value follows from: CTAs whose tiles differ in others have the
+// same.
+#ifndef TIR_PASS_ROLE_TILE_FLOW_H
+#define TIR_PASS_ROLE_TILE_FLOW_H
+
+#include "ir/ir.h"
+
+// By value id: bit d for dimension d of the tiles loop's start; all bits where the value may differ
+// from CTA to CTA for any other reason, as what is in shared memory may. The array lives in
+// `arena`.
+uint32_t *tir_tile_flow(struct tir_arena *arena, const struct tir_func *f);
+// The same of one value of the array, of a constant, or of NULL.
+uint32_t tir_flow_of(const uint32_t *flow, const struct tir_value *v);
+// What it follows from how often inst runs: the loops and branches around it.
+uint32_t tir_flow_of_control(const uint32_t *flow, const struct tir_inst *inst);
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Stores that need no barrier between them: each thread writes again what it wrote before.
+
+#include "ir/range.h"
+#include "pass/sync/barrier.h"
+
+// Does every start of the slice that inst names stay the same, or move by whole slices?
+static bool moves_by_slices(const struct tir_ranges *ranges, const struct tir_inst *inst)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    for (uint32_t d = 0; d < box->list_count; d++) {
+        uint64_t divisor = tir_range_divisor(ranges, tir_ref_indices(inst)[d]);
+        if (box->list[d] < 0 || (box->list[d] > 0 && divisor % (uint64_t)box->list[d]))
+            return false;
+    }
+    return true;
+}
+
+// Does a store in a loop give each thread the same elements in every round, as far as rounds touch
+// the same ones?
+static bool keeps_elements(const struct tir_ranges *ranges, const struct tir_inst *store)
+{
+    bool keeps = moves_by_slices(ranges, store);
+    const struct tir_inst *of = tir_ref_base(store)->def;
+    while (keeps && of && (of->op == TIR_OP_VIEW || of->op == TIR_OP_PERMUTE)) {
+        bool is_view = of->op == TIR_OP_VIEW;
+        keeps = !is_view || moves_by_slices(ranges, of);
+        of = is_view ? tir_ref_base(of)->def : of->operands[0]->def;
+    }
+    return keeps;
+}
+
+// Do the two name slices of one size of one buffer, through views that do the same?
+static bool same_slices(const struct tir_inst *x, const struct tir_inst *y)
+{
+    const struct tir_value *of_x = tir_ref_base(x), *of_y = tir_ref_base(y);
+    const struct tir_attr *a = tir_attr_find(x, TIR_ATTR_box), *b = tir_attr_find(y, TIR_ATTR_box);
+    if (of_x->type != of_y->type || a->list_count != b->list_count ||
+        memcmp(a->list, b->list, a->list_count * sizeof(*a->list)) != 0)
+        return false;
+    if (of_x == of_y)
+        return true;
+    return of_x->def && of_y->def && of_x->def->op == TIR_OP_VIEW && of_y->def->op == TIR_OP_VIEW &&
+           same_slices(of_x->def, of_y->def);
+}
+
+bool tir_same_writers(const struct tir_ranges *ranges, const struct tir_inst *x,
+                      const struct tir_inst *y)
+{
+    if (x->op != TIR_OP_STORE || y->op != TIR_OP_STORE || !keeps_elements(ranges, y))
+        return false;
+    return x == y || (x->operands[TIR_STORE_VALUE]->type == y->operands[TIR_STORE_VALUE]->type &&
+                      same_slices(x, y) && keeps_elements(ranges, x));
+}

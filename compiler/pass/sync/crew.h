@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What passes build for a crew: barriers, and code for its first thread.
+#ifndef TIR_PASS_SYNC_CREW_H
+#define TIR_PASS_SYNC_CREW_H
+
+#include "ir/crew.h"
+
+#define TIR_NAMED_BARRIERS 16 // number 0 is the whole CTA's, role number r has r + 1
+
+// Builds bar_sync for exactly these threads.
+void tir_build_crew_barrier(struct tir_builder *b, const struct tir_crew *crew);
+// Is inst a barrier that all of these threads wait at?
+bool tir_is_crew_barrier(const struct tir_inst *inst, const struct tir_crew *crew);
+// A bool that is true in the crew's first thread alone.
+struct tir_value *tir_build_is_leader(struct tir_builder *b, const struct tir_crew *crew);
+// Builds `if cond { }`: gives the builder of its block, in front of the yield.
+struct tir_builder tir_build_if(struct tir_builder *b, struct tir_value *cond);
+
+#endif

@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// ring: queues of tiles become buffers, mbarriers and waits.
+//
+//     let a: shared bf16[4, 128, 64] in S = ring(stages = 4);
+//     role load ... { for k ... { put(a) with (slot: i32) { copy_async(view(a[slot, ...]), ...); }
+//     } } role math ... { for k ... { let d: T = get(a) with (slot: i32) { ...; yield d; } } }
+// becomes
+//     let a: shared bf16[4, 128, 64] in S = alloc();
+//     let full: shared mbarrier[4] = alloc();
+//     let empty: shared mbarrier[4] = alloc();
+//     (one thread initialises them; a barrier)
+//     role load ... {
+//         for k ... carry (s: i32 = 0, p: i32 = 1) {
+//             wait(empty[s], p);
+//             if elect_sync() { arrive(full[s], bytes = 16384); copy_async(..., mbar = full[s]); }
+//             yield (s + 1 or 0), (p, or its complement where s wraps);
+//         }
+//     }
+//     role math ... {
+//         for k ... carry (s: i32 = 0, p: i32 = 0) {
+//             wait(full[s], p);  ...  if laneid() == 0 { arrive(empty[s]); }
+//             yield ...
+//         }
+//     }
+//
+// Slot and phase are the state of (ring, role, side). They are carried through every loop and
+// branch around a put or get, and step on once after each: nothing is derived from a loop's
+// variable, so any trip count is right, 0 included. A producer begins with phase 1, as if every
+// slot had been freed once.
+//
+// Who arrives at `full`: one thread, if any put starts tensor or bulk copies, with their bytes; and
+// one lane of each warp of the producer, if any put writes a slot by other means, after these
+// writes are done. At `empty`: one lane of each warp of each role that gets, when nothing reads the
+// slot any more: products on warpgroups are waited for; with lag a slot is freed in the next round
+// of the innermost loop (its number is carried as `prev`), when all products but that round's are
+// done, and the last one behind the loop. When copies go to several CTAs of the cluster, every
+// CTA's consumers free the slot in all of them, and a producer ends by waiting until all its slots
+// are free: nobody arrives at the barriers of a CTA that is gone.
+//
+// Expected here: puts of one ring are in one role; each put fills its slot with copies that stand
+// directly in its block; the blocks read the slots only of their own get. lag needs two slots: with
+// one, a slot is freed in the round itself. Every role with gets of a ring sees each of its tiles.
+// Roles that do not say which warps they begin with do so from here on.
+
+#include "pass/sync/ring.h"
+
+#include "ir/carry.h"
+#include "ir/walk.h"
+#include "pass/receipt.h"
+
+enum part { PUT_SLOT, PUT_PHASE, GET_SLOT, GET_PHASE, PREV, PARTS };
+
+static const char *const part_names[PARTS] = {"slot", "phase", "slot", "phase", "prev"};
+
+// The state of one role: PARTS values for each ring.
+struct state {
+    struct tir_value **at;
+};
+
+static struct tir_value **part_of(struct rings *r, struct state *s, const struct ring *ring,
+                                  enum part part)
+{
+    return &s->at[(size_t)(ring - r->all.at) * PARTS + part];
+}
+
+// Small things to build.
+
+static struct tir_inst *build(struct tir_builder *b, enum tir_op op,
+                              struct tir_value *const *operands, uint32_t count)
+{
+    return tir_build(b, op, operands, count, NULL, 0, 0);
+}
+
+// The mbarrier of a slot.
+static struct tir_value *barrier_at(struct tir_builder *b, struct tir_value *barriers,
+                                    struct tir_value *slot)
+{
+    static const int64_t box[] = {0};
+    struct tir_type t = *barriers->type;
+    t.rank = 0;
+    struct tir_value *operands[] = {barriers, slot};
+    const struct tir_type *type = tir_type_get(b->f->module->types, &t);
+    struct tir_inst *view = tir_build(b, TIR_OP_VIEW, operands, 2, &type, 1, 0);
+    tir_set_list(b->f, view, TIR_ATTR_box, box, 1);
+    return view->results[0];
+}
+
+static void build_wait(struct tir_builder *b, struct tir_value *barriers, struct tir_value *slot,
+                       struct tir_value *phase)
+{
+    build(b, TIR_OP_WAIT, (struct tir_value *[]){barrier_at(b, barriers, slot), NULL, phase}, 3);
+}
+
+static void build_fence(struct tir_builder *b, enum tir_word of)
+{
+    tir_set_word(b->f, build(b, TIR_OP_FENCE, NULL, 0), TIR_ATTR_of, of);
+}
+
+static void build_group(struct tir_builder *b, enum tir_op op, enum tir_word engine, int64_t groups)
+{
+    struct tir_inst *inst = build(b, op, NULL, 0);
+    if (engine != TIR_WORD_engine_cp_async)
+        tir_set_word(b->f, inst, TIR_ATTR_engine, engine);
+    if (op == TIR_OP_WAIT_GROUP)
+        tir_set_int(b->f, inst, TIR_ATTR_groups, groups);
+}
+
+static struct tir_value *build_lane(struct tir_builder *b)
+{
+    return tir_build1(b, TIR_OP_LANEID, tir_type_scalar(b->f->module->types, TIR_I32), NULL, 0);
+}
+
+// The slot after this one, and the phase there.
+static void step_on(struct tir_builder *b, const struct ring *ring, struct tir_value **slot,
+                    struct tir_value **phase)
+{
+    struct tir_func *f = b->f;
+    struct tir_value *flip = tir_const_i32(f, 1);
+    if (ring->stages > 1) {
+        struct tir_value *last = tir_const_i32(f, (int32_t)ring->stages - 1);
+        struct tir_value *wraps = tir_binary(b, TIR_OP_EQ, *slot, last);
+        struct tir_value *next = tir_binary(b, TIR_OP_ADD, *slot, tir_const_i32(f, 1));
+        struct tir_value *choice[] = {wraps, tir_const_i32(f, 0), next};
+        *slot = tir_build1(b, TIR_OP_WHERE, next->type, choice, 3);
+        flip = tir_build1(b, TIR_OP_CAST, next->type, &wraps, 1);
+    }
+    *phase = tir_binary(b, TIR_OP_XOR, *phase, flip);
+}
+
+// The allocs and the initialisation, at the start of the kernel.
+
+static struct tir_value *build_barriers(struct rings *r, struct tir_builder *b,
+                                        const struct ring *ring, const char *name)
+{
+    struct tir_type t = {.elem = TIR_MBARRIER, .space = TIR_SPACE_SHARED, .rank = 1};
+    t.shape[0] = ring->stages;
+    struct tir_value *v =
+        tir_build1(b, TIR_OP_ALLOC, tir_type_get(r->f->module->types, &t), NULL, 0);
+    v->name = tir_intern_cstr(r->f->module->names, name);
+    return v;
+}
+
+static void build_buffers(struct rings *r, struct tir_builder *b, struct ring *ring)
+{
+    b->span = ring->inst->span;
+    for (uint32_t i = 0; i < ring->inst->result_count; i++) {
+        struct tir_value *old = ring->inst->results[i];
+        struct tir_value *v = tir_build1(b, TIR_OP_ALLOC, old->type, NULL, 0);
+        v->name = old->name;
+        tir_map_set(&r->buffers, tir_map_key(old), v);
+    }
+    if (ring->puts.len) {
+        ring->full = build_barriers(r, b, ring, "full");
+        ring->empty = build_barriers(r, b, ring, "empty");
+    }
+}
+
+// Whether each warp of the putters arrives at `full`: for what it wrote, or because one beside the
+// warp that starts the copies must not fall behind by two rounds, whose phases it could not tell
+// apart. A warp that also gets the slots cannot.
+static bool all_hand_on(const struct ring *ring)
+{
+    return ring->stores || !ring->copies || (ring->putter.warps > 1 && !ring->of_one_role);
+}
+
+static void build_init(struct rings *r, struct tir_builder *b, const struct ring *ring)
+{
+    if (!ring->puts.len)
+        return;
+    b->span = ring->inst->span;
+    struct tir_inst *full =
+        build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->full, NULL}, 2);
+    tir_set_int(r->f, full, TIR_ATTR_arrivals,
+                (ring->copies ? 1 : 0) + (all_hand_on(ring) ? ring->putter.warps : 0));
+    struct tir_inst *empty =
+        build(b, TIR_OP_MBARRIER_INIT, (struct tir_value *[]){ring->empty, NULL}, 2);
+    tir_set_int(r->f, empty, TIR_ATTR_arrivals, ring->getters * (ring->multicast ? r->ctas : 1));
+}
+
+static void build_start(struct rings *r, struct tir_builder *b)
+{
+    struct tir_crew all = {.warps = TIR_MAX(r->f->threads / 32, 1)};
+    struct tir_builder in = tir_build_if(b, tir_build_is_leader(b, &all));
+    vec_foreach(struct ring, ring, &r->all)
+        build_init(r, &in, ring);
+    build_fence(&in, TIR_WORD_of_mbarrier_init);
+    if (r->ctas > 1) {
+        build(b, TIR_OP_CLUSTER_ARRIVE, NULL, 0);
+        build(b, TIR_OP_CLUSTER_WAIT, NULL, 0);
+    } else {
+        build(b, TIR_OP_BAR_SYNC, NULL, 0);
+    }
+}
+
+// Freeing a slot.
+
+static bool is_wgmma_group(const struct tir_inst *inst, enum tir_op op)
+{
+    return inst->op == op &&
+           tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma;
+}
+
+// Groups of products that the block certainly commits.
+static int64_t committed(const struct tir_block *block)
+{
+    int64_t groups = 0;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        groups += is_wgmma_group(inst, TIR_OP_COMMIT_GROUP);
+        if (inst->op == TIR_OP_GET)
+            groups += committed(inst->regions[0]);
+    }
+    return groups;
+}
+
+static bool starts_product(const struct tir_inst *inst)
+{
+    if (inst->op == TIR_OP_GEMM_ASYNC)
+        return true;
+    for (uint32_t i = 0; i < inst->region_count; i++)
+        tir_foreach_inst_in(in, inst->regions[i])
+            if (in->op == TIR_OP_GEMM_ASYNC)
+                return true;
+    return false;
+}
+
+// Are all products that were started done in front of b's place?
+static bool products_done(const struct tir_builder *b)
+{
+    const struct tir_inst *inst = b->before ? b->before->prev : b->block->last;
+    for (; inst && !starts_product(inst); inst = inst->prev)
+        if ((inst->op == TIR_OP_AWAIT || is_wgmma_group(inst, TIR_OP_WAIT_GROUP)) &&
+            tir_attr_int(inst, TIR_ATTR_groups, 1) == 0)
+            return true;
+    return false;
+}
+
+struct readers {
+    bool products, stores, others;
+};
+
+static struct readers readers_of(const struct ring *ring, const struct tir_inst *get)
+{
+    struct readers readers = {0};
+    tir_foreach_inst_in(inst, get->regions[0]) {
+        if (!tir_ring_is_touched(ring, inst))
+            continue;
+        readers.products |= inst->op == TIR_OP_GEMM_ASYNC;
+        readers.stores |= inst->op == TIR_OP_STORE_ASYNC;
+        readers.others |= inst->op != TIR_OP_GEMM_ASYNC;
+    }
+    return readers;
+}
+
+// One lane of the warp arrives; with multicast one for each CTA of the cluster.
+static void build_free(struct rings *r, struct tir_builder *b, const struct ring *ring,
+                       struct tir_value *slot, struct tir_value *unless_negative)
+{
+    struct tir_value *lane = build_lane(b);
+    uint32_t ctas = ring->multicast ? r->ctas : 1;
+    struct tir_value *mine = tir_binary(b, ctas > 1 ? TIR_OP_LT : TIR_OP_EQ, lane,
+                                        tir_const_i32(r->f, ctas > 1 ? (int32_t)ctas : 0));
+    if (unless_negative) {
+        struct tir_value *some = tir_binary(b, TIR_OP_GE, unless_negative, tir_const_i32(r->f, 0));
+        mine = tir_binary(b, TIR_OP_AND, some, mine);
+    }
+    struct tir_builder in = tir_build_if(b, mine);
+    struct tir_value *operands[] = {barrier_at(&in, ring->empty, slot), NULL,
+                                    ctas > 1 ? lane : NULL};
+    build(&in, TIR_OP_ARRIVE, operands, 3);
+}
+
+static bool is_pending(const struct tir_value *prev)
+{
+    int64_t number;
+    return !tir_is_const_int(prev, &number) || number >= 0;
+}
+
+// Frees the slot of the last round behind a loop, or in front of what cannot go on with it.
+static void free_last(struct rings *r, struct tir_builder *b, struct state *s,
+                      const struct ring *ring)
+{
+    struct tir_value **prev = part_of(r, s, ring, PREV);
+    if (!is_pending(*prev))
+        return;
+    if (!products_done(b))
+        build_group(b, TIR_OP_WAIT_GROUP, TIR_WORD_engine_wgmma, 0);
+    build_free(r, b, ring, *prev, *prev);
+    *prev = tir_const_i32(r->f, -1);
+}
+
+// The innermost loop, in whose next round a get with lag frees its slot; NULL: it does so at once,
+// since not only products read the slot.
+static const struct tir_inst *lag_loop(const struct ring *ring, const struct tir_inst *get)
+{
+    struct readers readers = readers_of(ring, get);
+    if (ring->stages < 2 || tir_attr_int(get, TIR_ATTR_lag, 0) == 0 || readers.others ||
+        !readers.products)
+        return NULL;
+    const struct tir_inst *owner = get->block->owner;
+    while (owner && owner->op != TIR_OP_FOR && owner->op != TIR_OP_WHILE &&
+           owner->op != TIR_OP_TILES)
+        owner = owner->block->owner;
+    return owner && owner->op != TIR_OP_TILES ? owner : NULL;
+}
+
+// In front of the yield of the block of a get.
+static void build_release(struct rings *r, struct tir_builder *b, struct state *s,
+                          const struct ring *ring, struct tir_inst *get, struct readers readers,
+                          int64_t groups)
+{
+    struct tir_value *slot = *part_of(r, s, ring, GET_SLOT), **prev = part_of(r, s, ring, PREV);
+    bool lags = lag_loop(ring, get);
+    if (readers.products && (lags || !products_done(b)))
+        build_group(b, TIR_OP_WAIT_GROUP, TIR_WORD_engine_wgmma, lags ? groups : 0);
+    if (lags) {
+        build_free(r, b, ring, *prev, *prev);
+        *prev = slot;
+        return;
+    }
+    if (readers.stores) {
+        struct tir_crew crew = tir_crew_of(r->f, get);
+        struct tir_builder in = tir_build_if(b, tir_build_is_leader(b, &crew));
+        build_group(&in, TIR_OP_WAIT_GROUP, TIR_WORD_engine_tma, 0);
+        tir_set_int(r->f, in.before->prev, TIR_ATTR_read, 1);
+    }
+    if (readers.others || !readers.products) // every lane is behind its wait
+        build(b, TIR_OP_WARP_SYNC, NULL, 0);
+    build_free(r, b, ring, slot, NULL);
+}
+
+// Puts.
+
+// How many CTAs a copy goes to, where the mask is a constant, shifted or not; else 0.
+static int64_t copies_landing(const struct tir_inst *copy)
+{
+    const struct tir_value *mask = copy->operands[TIR_COPY_CTAS];
+    int64_t bits, count = 0;
+    if (!mask)
+        return 1;
+    if (mask->def && mask->def->op == TIR_OP_SHL)
+        mask = mask->def->operands[0]; // as many, elsewhere
+    if (!tir_is_const_int(mask, &bits))
+        return 0;
+    for (uint64_t rest = (uint64_t)bits; rest; rest &= rest - 1)
+        count++;
+    return count;
+}
+
+static int64_t bytes_of(const struct tir_type *t, uint32_t from)
+{
+    int64_t elements = 1;
+    for (uint32_t d = from; d < t->rank; d++)
+        elements *= t->shape[d];
+    return elements * tir_elems[t->elem].bits / 8;
+}
+
+static uint32_t buffer_index(const struct tir_value *v)
+{
+    while (v->def->op == TIR_OP_VIEW || v->def->op == TIR_OP_PERMUTE)
+        v = v->def->op == TIR_OP_VIEW ? tir_ref_base(v->def) : v->def->operands[0];
+    return v->index;
+}
+
+// Bytes that land in each CTA's slot. The CTAs of a cluster run the same program, so each copy of
+// theirs that comes here has a twin of ours that goes there. Where it is not known how many there
+// are, together they fill the buffer's slot.
+static int64_t landing_bytes(struct rings *r, const struct ring *ring, const struct tir_inst *put)
+{
+    bool *whole = arena_array(r->cx->scratch, bool, ring->inst->result_count);
+    int64_t bytes = 0;
+    for (const struct tir_inst *inst = put->regions[0]->first; inst; inst = inst->next)
+        if (tir_is_engine_copy(inst) && !copies_landing(inst))
+            whole[buffer_index(inst->operands[TIR_COPY_TO])] = true;
+    for (const struct tir_inst *inst = put->regions[0]->first; inst; inst = inst->next)
+        if (tir_is_engine_copy(inst) && !whole[buffer_index(inst->operands[TIR_COPY_TO])])
+            bytes += copies_landing(inst) * bytes_of(inst->operands[TIR_COPY_TO]->type, 0);
+    for (uint32_t i = 0; i < ring->inst->result_count; i++)
+        bytes += whole[i] ? bytes_of(ring->inst->results[i]->type, 1) : 0;
+    return bytes;
+}
+
+static struct tir_inst *last_copy(const struct tir_inst *put)
+{
+    struct tir_inst *last = NULL;
+    for (struct tir_inst *inst = put->regions[0]->first; inst; inst = inst->next)
+        if (tir_is_engine_copy(inst))
+            last = inst;
+    return last;
+}
+
+// One thread announces the bytes and starts the copies, where the last of them stood.
+static void start_copies(struct rings *r, struct ring *ring, struct tir_inst *put,
+                         struct tir_value *slot)
+{
+    struct tir_block *block = put->regions[0];
+    struct tir_inst *last = last_copy(put);
+    int64_t bytes = landing_bytes(r, ring, put);
+    struct tir_builder b = tir_builder_before(r->f, last ? last : tir_yield_of(block));
+    struct tir_value *full = barrier_at(&b, ring->full, slot), *mine;
+    if (ring->putter.warps == 1)
+        mine =
+            tir_build1(&b, TIR_OP_ELECT, tir_type_scalar(r->f->module->types, TIR_BOOL), NULL, 0);
+    else
+        mine = tir_build_is_leader(&b, &ring->putter);
+    struct tir_builder in = tir_build_if(&b, mine);
+    struct tir_inst *arrive =
+        build(&in, TIR_OP_ARRIVE, (struct tir_value *[]){full, NULL, NULL}, 3);
+    if (bytes)
+        tir_set_int(r->f, arrive, TIR_ATTR_bytes, bytes);
+    ring->slot_bytes = TIR_MAX(ring->slot_bytes, bytes);
+    tir_foreach_inst_safe(inst, block)
+        if (tir_is_engine_copy(inst)) {
+            inst->operands[TIR_COPY_MBAR] = full;
+            tir_move_before(inst, in.before);
+        }
+}
+
+static bool has_thread_copies(struct tir_block *block)
+{
+    tir_foreach_inst_in(inst, block)
+        if (inst->op == TIR_OP_COPY_ASYNC && !inst->operands[TIR_COPY_MBAR])
+            return true;
+    return false;
+}
+
+// What the warps did themselves is done: each says so.
+static void hand_on(struct rings *r, struct tir_builder *b, const struct ring *ring,
+                    struct tir_block *block, struct tir_value *slot)
+{
+    if (has_thread_copies(block)) {
+        build_group(b, TIR_OP_COMMIT_GROUP, TIR_WORD_engine_cp_async, 0);
+        build_group(b, TIR_OP_WAIT_GROUP, TIR_WORD_engine_cp_async, 0);
+    }
+    if (ring->read_async && (ring->stores || !ring->copies))
+        build_fence(b, TIR_WORD_of_async_shared);
+    build(b, TIR_OP_WARP_SYNC, NULL, 0);
+    struct tir_value *one = tir_binary(b, TIR_OP_EQ, build_lane(b), tir_const_i32(r->f, 0));
+    struct tir_builder in = tir_build_if(b, one);
+    build(&in, TIR_OP_ARRIVE, (struct tir_value *[]){barrier_at(&in, ring->full, slot), NULL, NULL},
+          3);
+}
+
+// The block of a put or get takes its place.
+static void open_block(struct rings *r, struct tir_inst *inst)
+{
+    struct tir_block *block = inst->regions[0];
+    struct tir_inst *yield = tir_yield_of(block);
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        tir_replace_uses(r->f, inst->results[i], yield->operands[i]);
+    tir_remove(yield);
+    while (block->first)
+        tir_move_before(block->first, inst);
+    tir_remove(inst);
+}
+
+static void thread(struct rings *r, struct tir_block *block, struct state *s);
+
+static void lower_put(struct rings *r, struct tir_inst *put, struct state *s)
+{
+    struct ring *ring = tir_ring_of(r, put);
+    struct tir_value **slot = part_of(r, s, ring, PUT_SLOT),
+                     **phase = part_of(r, s, ring, PUT_PHASE);
+    struct tir_builder b = tir_builder_before(r->f, put);
+    build_wait(&b, ring->empty, *slot, *phase);
+    tir_replace_uses(r->f, put->regions[0]->args[0], *slot);
+    thread(r, put->regions[0], s);
+    if (ring->copies)
+        start_copies(r, ring, put, *slot);
+    b = tir_builder_before(r->f, tir_yield_of(put->regions[0]));
+    if (all_hand_on(ring))
+        hand_on(r, &b, ring, put->regions[0], *slot);
+    step_on(&b, ring, slot, phase);
+    open_block(r, put);
+}
+
+static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
+{
+    struct ring *ring = tir_ring_of(r, get);
+    struct tir_value **slot = part_of(r, s, ring, GET_SLOT),
+                     **phase = part_of(r, s, ring, GET_PHASE);
+    struct readers readers = readers_of(ring, get);
+    int64_t groups = committed(get->regions[0]);
+    struct tir_builder b = tir_builder_before(r->f, get);
+    if (!lag_loop(ring, get))
+        free_last(r, &b, s, ring);
+    build_wait(&b, ring->full, *slot, *phase);
+    tir_replace_uses(r->f, get->regions[0]->args[0], *slot);
+    thread(r, get->regions[0], s);
+    b = tir_builder_before(r->f, tir_yield_of(get->regions[0]));
+    build_release(r, &b, s, ring, get, readers, groups);
+    step_on(&b, ring, slot, phase);
+    open_block(r, get);
+}
+
+// Carrying the state.
+
+static bool is_inside(const struct tir_inst *inst, const struct tir_inst *outer)
+{
+    while (inst && inst != outer)
+        inst = inst->block->owner;
+    return inst;
+}
+
+// Which parts of the state what is inside `owner` changes.
+static bool *changed_parts(struct rings *r, struct tir_inst *owner)
+{
+    bool *changed = arena_array(r->cx->scratch, bool, (size_t)r->all.len *PARTS);
+    for (uint32_t i = 0; i < owner->region_count; i++)
+        tir_foreach_inst_in(inst, owner->regions[i]) {
+            if (inst->op != TIR_OP_PUT && inst->op != TIR_OP_GET)
+                continue;
+            const struct ring *ring = tir_ring_of(r, inst);
+            bool *parts = changed + (size_t)(ring - r->all.at) * PARTS;
+            bool puts = inst->op == TIR_OP_PUT;
+            parts[puts ? PUT_SLOT : GET_SLOT] |= ring->stages > 1;
+            parts[puts ? PUT_PHASE : GET_PHASE] = true;
+            const struct tir_inst *loop = puts ? NULL : lag_loop(ring, inst);
+            parts[PREV] |= loop && is_inside(owner, loop);
+        }
+    return changed;
+}
+
+static struct state copy_of(struct rings *r, const struct state *s)
+{
+    uint32_t count = r->all.len * PARTS;
+    struct state copy = {arena_array(r->cx->scratch, struct tir_value *, count)};
+    memcpy(copy.at, s->at, count * sizeof(struct tir_value *));
+    return copy;
+}
+
+static const char *part_name(struct rings *r, uint32_t part)
+{
+    return tir_intern_cstr(r->f->module->names, part_names[part % PARTS]);
+}
+
+static bool is_lag_loop(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE;
+}
+
+static void thread_loop(struct rings *r, struct tir_inst *loop, struct state *s)
+{
+    const bool *changed = changed_parts(r, loop);
+    uint32_t count = r->all.len * PARTS;
+    struct tir_builder before = tir_builder_before(r->f, loop);
+    for (uint32_t i = 0; i < count; i++)
+        if (changed[i] && i % PARTS == PREV && is_lag_loop(loop))
+            free_last(r, &before, s, &r->all.at[i / PARTS]);
+    struct state in = copy_of(r, s);
+    for (uint32_t i = 0; i < count; i++)
+        if (changed[i])
+            in.at[i] = tir_carry_add(r->f, loop, s->at[i], part_name(r, i));
+    uint32_t result = loop->result_count;
+    struct tir_block *body = loop->regions[loop->region_count - 1];
+    thread(r, body, &in);
+    for (uint32_t i = 0; i < count; i++)
+        result -= changed[i];
+    for (uint32_t i = 0; i < count; i++)
+        if (changed[i]) {
+            tir_yield_add(r->f, body, in.at[i]);
+            s->at[i] = loop->results[result++];
+        }
+    struct tir_inst *behind = loop->next;
+    while (behind && behind->op == TIR_OP_AWAIT)
+        behind = behind->next;
+    struct tir_builder after = {r->f, loop->block, behind, loop->span};
+    for (uint32_t i = 0; i < count; i++)
+        if (changed[i] && i % PARTS == PREV && is_lag_loop(loop))
+            free_last(r, &after, s, &r->all.at[i / PARTS]);
+}
+
+static void thread_if(struct rings *r, struct tir_inst *inst, struct state *s)
+{
+    const bool *changed = changed_parts(r, inst);
+    struct state ends[2] = {copy_of(r, s), copy_of(r, s)};
+    for (uint32_t k = 0; k < 2; k++)
+        thread(r, inst->regions[k], &ends[k]);
+    for (uint32_t i = 0; i < r->all.len * PARTS; i++) {
+        if (!changed[i])
+            continue;
+        s->at[i] = tir_result_add(r->f, inst, s->at[i]->type, part_name(r, i));
+        for (uint32_t k = 0; k < 2; k++)
+            tir_yield_add(r->f, inst->regions[k], ends[k].at[i]);
+    }
+}
+
+static struct state first_state(struct rings *r)
+{
+    struct state s = {arena_array(r->cx->scratch, struct tir_value *, (size_t)r->all.len * PARTS)};
+    for (uint32_t i = 0; i < r->all.len * PARTS; i++)
+        s.at[i] = tir_const_i32(r->f, i % PARTS == PUT_PHASE ? 1 : i % PARTS == PREV ? -1 : 0);
+    return s;
+}
+
+// Waits until every slot is free again: what others do here is over.
+static void drain(struct rings *r, struct tir_block *block, struct state *s,
+                  const struct tir_inst *role)
+{
+    struct tir_func *f = r->f;
+    struct tir_inst *yield = tir_yield_of(block);
+    struct tir_builder b = {f, block, yield, f->span};
+    vec_foreach(struct ring, ring, &r->all) {
+        if (!ring->multicast || ring->putter.role != role)
+            continue;
+        struct tir_value *bounds[] = {tir_const_i32(f, 0), tir_const_i32(f, (int32_t)ring->stages),
+                                      tir_const_i32(f, 1)};
+        struct tir_inst *loop = tir_build(&b, TIR_OP_FOR, bounds, 3, NULL, 0, 1);
+        tir_block_add_arg(f, loop->regions[0], bounds[0]->type, NULL);
+        struct tir_value *slot = *part_of(r, s, ring, PUT_SLOT);
+        struct tir_value *phase = *part_of(r, s, ring, PUT_PHASE);
+        slot = tir_carry_add(f, loop, slot, part_name(r, PUT_SLOT));
+        phase = tir_carry_add(f, loop, phase, part_name(r, PUT_PHASE));
+        struct tir_builder in = tir_builder_at_end(f, loop->regions[0]);
+        build_wait(&in, ring->empty, slot, phase);
+        step_on(&in, ring, &slot, &phase);
+        tir_yield_add(f, loop->regions[0], slot);
+        tir_yield_add(f, loop->regions[0], phase);
+    }
+}
+
+static void thread_inst(struct rings *r, struct tir_inst *inst, struct state *s)
+{
+    switch ((int)inst->op) {
+    case TIR_OP_PUT:
+        lower_put(r, inst, s);
+        break;
+    case TIR_OP_GET:
+        lower_get(r, inst, s);
+        break;
+    case TIR_OP_FOR:
+    case TIR_OP_WHILE:
+    case TIR_OP_TILES:
+        thread_loop(r, inst, s);
+        break;
+    case TIR_OP_IF:
+        thread_if(r, inst, s);
+        break;
+    case TIR_OP_ROLE: {
+        struct state own = first_state(r);
+        thread(r, inst->regions[0], &own);
+        drain(r, inst->regions[0], &own, inst);
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+static void thread(struct rings *r, struct tir_block *block, struct state *s)
+{
+    tir_foreach_inst_safe(inst, block)
+        thread_inst(r, inst, s);
+}
+
+static void report(struct rings *r)
+{
+    vec_foreach(struct ring, ring, &r->all)
+        if (ring->puts.len)
+            tir_receipt_add(r->cx, TIR_TOPIC_SYNC, ring->inst->span,
+                            "ring %s: %lld mbarriers full and empty, %lld bytes by copies a slot%s",
+                            tir_ring_name(ring), (long long)ring->stages,
+                            (long long)ring->slot_bytes,
+                            ring->multicast ? ", for several CTAs" : "");
+}
+
+// Roles that follow each other say where they begin.
+static bool settle_roles(struct tir_func *f)
+{
+    bool changed = false;
+    for (struct tir_inst *inst = f->body->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_ROLE && !tir_attr_find(inst, TIR_ATTR_first)) {
+            tir_set_int(f, inst, TIR_ATTR_first, tir_crew_of(f, inst).first);
+            changed = true;
+        }
+    return changed;
+}
+
+enum tir_change tir_pass_ring(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct rings r = {.f = f, .cx = cx};
+    bool settled = settle_roles(f);
+    r.ctas = tir_func_ctas(f);
+    tir_rings_collect(&r);
+    if (r.failed)
+        return TIR_FAILED;
+    if (!r.all.len)
+        return settled ? TIR_CHANGED : TIR_UNCHANGED;
+    tir_map_init(&r.buffers, cx->scratch);
+    struct tir_builder top = tir_builder_before(f, f->body->first);
+    vec_foreach(struct ring, ring, &r.all)
+        build_buffers(&r, &top, ring);
+    build_start(&r, &top);
+    struct state s = first_state(&r);
+    thread(&r, f->body, &s);
+    drain(&r, f->body, &s, NULL);
+    vec_foreach(struct ring, ring, &r.all)
+        tir_remove(ring->inst);
+    tir_replace_uses_map(f, &r.buffers);
+    report(&r);
+    return TIR_CHANGED;
+}

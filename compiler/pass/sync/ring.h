@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Parts of the ring pass.
+#ifndef TIR_PASS_SYNC_RING_H
+#define TIR_PASS_SYNC_RING_H
+
+#include "pass/pass.h"
+#include "pass/sync/crew.h"
+
+struct ring {
+    struct tir_inst *inst;
+    int64_t stages, slot_bytes;
+    struct tir_value *full, *empty;
+    struct tir_crew putter;
+    VEC(struct tir_inst *) puts;
+    VEC(struct tir_inst *) gets;
+    bool copies, stores; // how slots are filled
+    bool read_async;     // by products on warpgroups or tensor copies
+    bool multicast;      // copies go to several CTAs
+    bool of_one_role;    // who fills it empties it too
+    uint32_t getters;    // warps that free each slot
+};
+
+struct rings {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    VEC(struct ring) all;
+    struct tir_map buffers; // a ring's result -> its alloc
+    uint32_t ctas;          // of a cluster
+    bool failed;
+};
+
+// Finds the rings of r->f and who fills and empties them. Refuses, as r->failed says, what cannot
+// be a queue.
+void tir_rings_collect(struct rings *r);
+// The ring that a put or get is of.
+struct ring *tir_ring_of(struct rings *r, const struct tir_inst *inst);
+const char *tir_ring_name(const struct ring *ring);
+// Does the instruction access a slot of the ring?
+bool tir_ring_is_touched(const struct ring *ring, const struct tir_inst *inst);
+// Is it a copy that an engine makes and that has no mbarrier yet?
+bool tir_is_engine_copy(const struct tir_inst *inst);
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The rings of a kernel: who fills them, how, and who empties them.
+
+#include "ir/walk.h"
+#include "pass/sync/ring.h"
+
+struct ring *tir_ring_of(struct rings *r, const struct tir_inst *inst)
+{
+    vec_foreach(struct ring, ring, &r->all)
+        if (ring->inst == inst->operands[0]->def)
+            return ring;
+    tir_unreachable(); // the verifier knows that it is a ring's
+}
+
+const char *tir_ring_name(const struct ring *ring)
+{
+    return ring->inst->results[0]->name ? ring->inst->results[0]->name : "without a name";
+}
+
+static void refuse(struct rings *r, const struct tir_inst *inst, const struct ring *ring,
+                   const char *why)
+{
+    tir_error_at(r->cx->diags, inst->span, TIR_E_VERIFY, "ring %s: %s", tir_ring_name(ring), why);
+    r->failed = true;
+}
+
+static bool is_part_of(const struct ring *ring, const struct tir_value *v)
+{
+    while (v && v->def && (v->def->op == TIR_OP_VIEW || v->def->op == TIR_OP_PERMUTE))
+        v = v->def->op == TIR_OP_VIEW ? tir_ref_base(v->def) : v->def->operands[0];
+    return v && v->def == ring->inst;
+}
+
+bool tir_is_engine_copy(const struct tir_inst *inst)
+{
+    enum tir_word engine = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE);
+    return inst->op == TIR_OP_COPY_ASYNC && !inst->operands[TIR_COPY_MBAR] &&
+           (engine == TIR_WORD_engine_tma || engine == TIR_WORD_engine_bulk);
+}
+
+bool tir_ring_is_touched(const struct ring *ring, const struct tir_inst *inst)
+{
+    if (inst->op == TIR_OP_VIEW || inst->op == TIR_OP_PERMUTE || inst->op == TIR_OP_PUT ||
+        inst->op == TIR_OP_GET)
+        return false;
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (is_part_of(ring, inst->operands[i]))
+            return true;
+    return false;
+}
+
+static void look_at_put(struct rings *r, struct ring *ring, struct tir_inst *put)
+{
+    struct tir_block *block = put->regions[0];
+    struct tir_crew crew = tir_crew_of(r->f, put);
+    if (ring->puts.len && crew.role != ring->putter.role)
+        refuse(r, put, ring, "only one role may fill it");
+    ring->putter = crew;
+    vec_push(r->cx->scratch, &ring->puts, put);
+    tir_foreach_inst_in(inst, block) {
+        if (!tir_ring_is_touched(ring, inst))
+            continue;
+        if (!tir_is_engine_copy(inst)) {
+            ring->stores |= inst->op != TIR_OP_COPY_ASYNC || !inst->operands[TIR_COPY_MBAR];
+            continue;
+        }
+        ring->copies = true;
+        ring->multicast |= inst->operands[TIR_COPY_CTAS] != NULL;
+        if (inst->block != block)
+            refuse(r, inst, ring, "a copy that fills it must stand directly in the block of put");
+    }
+}
+
+static void look_at_get(struct rings *r, struct ring *ring, struct tir_inst *get)
+{
+    struct tir_crew crew = tir_crew_of(r->f, get);
+    bool known = false;
+    vec_foreach(struct tir_inst *, it, &ring->gets)
+        known |= tir_crew_of(r->f, *it).role == crew.role;
+    ring->getters += known ? 0 : crew.warps;
+    vec_push(r->cx->scratch, &ring->gets, get);
+    tir_foreach_inst_in(inst, get->regions[0])
+        ring->read_async |= tir_ring_is_touched(ring, inst) &&
+                            (inst->op == TIR_OP_GEMM_ASYNC || inst->op == TIR_OP_STORE_ASYNC);
+}
+
+static bool is_in_condition(const struct tir_inst *inst)
+{
+    for (const struct tir_block *block = inst->block; block->owner; block = block->owner->block)
+        if (block->owner->op == TIR_OP_WHILE && block == block->owner->regions[0])
+            return true;
+    return false;
+}
+
+void tir_rings_collect(struct rings *r)
+{
+    tir_foreach_inst(inst, r->f)
+        if (inst->op == TIR_OP_RING) {
+            struct ring ring = {.inst = inst, .stages = tir_attr_int(inst, TIR_ATTR_stages, 1)};
+            vec_push(r->cx->scratch, &r->all, ring);
+        }
+    tir_foreach_inst(inst, r->f) {
+        if (inst->op != TIR_OP_PUT && inst->op != TIR_OP_GET)
+            continue;
+        struct ring *ring = tir_ring_of(r, inst);
+        if (is_in_condition(inst))
+            refuse(r, inst, ring, "the condition of a while loop cannot fill or empty it");
+        (inst->op == TIR_OP_PUT ? look_at_put : look_at_get)(r, ring, inst);
+    }
+    vec_foreach(struct ring, ring, &r->all) {
+        if (ring->puts.len && !ring->gets.len)
+            refuse(r, ring->inst, ring, "it is filled, but nothing gets what is in it");
+        vec_foreach(struct tir_inst *, it, &ring->gets)
+            ring->of_one_role |= tir_crew_of(r->f, *it).role == ring->putter.role;
+        if (ring->gets.len && !ring->puts.len)
+            refuse(r, ring->inst, ring, "it is emptied, but nothing is put into it");
+    }
+}

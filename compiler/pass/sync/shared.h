@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which memory a value of buffer type stands for; shared by memory, barrier and lower_tile.
+#ifndef TIR_PASS_SYNC_SHARED_H
+#define TIR_PASS_SYNC_SHARED_H
+
+#include "ir/ir.h"
+
+// The alloc (or parameter) behind a buffer, through views and permutes.
+struct tir_value *tir_buffer_root(struct tir_value *buffer);
+// Bytes a shared or local buffer occupies.
+int64_t tir_buffer_bytes(const struct tir_type *t);
+// The bytes of its alloc that a buffer may touch, as far as constants say: begin .. end.
+struct tir_bytes {
+    int64_t begin, end;
+};
+struct tir_bytes tir_buffer_part(const struct tir_value *buffer);
+struct tir_bytes tir_slice_part(const struct tir_inst *inst); // of the slice that inst names
+// Does converting x to layout `to` need shared memory, because data changes threads?
+bool tir_convert_needs_scratch(const struct tir_type *from, const struct tir_type *to);
+// Do threads need old values of this atomic that other threads have got? It is done once for each
+// element: by one of the threads that have it, and a scalar by one thread, unless the kernel speaks
+// of single threads. used: the old values are.
+bool tir_atomic_shares(const struct tir_func *f, const struct tir_inst *atomic, bool used);
+// How many warps hold parts of one result of a reduction or scan along axis; 1: no scratch needed.
+uint32_t tir_warps_along(const struct tir_layout *l, uint32_t axis);
+// Where the order of the axis is kept, warps exchange blocks of neighbours that registers and lanes
+// have combined: how many there are along it. 1: no scratch needed.
+uint32_t tir_combine_blocks(const struct tir_layout *l, uint32_t axis);
+
+#endif
