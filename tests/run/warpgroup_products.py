@@ -20,7 +20,8 @@ import tempfile
 
 PARAMS = """A: bf16[M, 64], B: bf16[64, 64], C: bf16[64, 64], W: bf16[256, K], X: bf16[M, K],
     Y: bf16[K, 64], n: i64"""
-OUTPUTS = {"O": "out f32[M, 64]", "P": "out f32[M, 64]", "Q": "out f32[M, 256]"}
+OUTPUTS = {"O": "out f32[M, 64]", "P": "out f32[M, 64]", "Q": "out f32[M, 256]",
+           "I": "inout i32[4]"}
 SIZES = ["K=192", "n=2"]
 
 # Name: rows of a tile, products on warpgroups, warpgroups, what the tiles loop does.
@@ -142,6 +143,53 @@ PROGRAMS = {
         }
         O[m:+64, :] = s;
         P[m:+64, :] = t;"""),
+    "copies whose readers overlap in a chain": (64, 6, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            let x = X[m:+64, k:+64];
+            let w = W[0:+64, k:+64];
+            let y = Y[k:+64, :];
+            let a = dot(x, x.T) * 0.1;
+            let b = dot(bf16(a), y) * 0.1;
+            let c = dot(bf16(b), x) * 0.1;
+            let d = dot(bf16(c), w) * 0.1;
+            let e = dot(bf16(d), y.T) * 0.1;
+            s += dot(bf16(e), w.T);
+        }
+        O[m:+64, :] = s;"""),
+    "copied from where a product says, between the readers of another": (64, 3, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            let g = dot(X[m:+64, k:+64], X[m:+64, k:+64].T) * 0.1;
+            let j = i64(max(min(abs(g), 3)));
+            s += dot(bf16(g), Y[j:+64, :]) + dot(bf16(s * 0.1), X[m:+64, k:+64]);
+        }
+        O[m:+64, :] = s;"""),
+    "copied from where memory says that is written": (64, 5, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            let g = dot(X[m:+64, k:+64], X[m:+64, k:+64].T) * 0.1;
+            let h = dot(bf16(g), Y[i64(I[3] & 63):+64, :]) * 0.1;
+            let u = dot(bf16(h), X[m:+64, k:+64]) * 0.1;
+            I[m / 64] = i32(k);
+            let v = dot(bf16(u), W[i64(I[2] & 7):+64, k:+64]) * 0.1;
+            s += dot(bf16(v), Y[i64(I[3] & 63):+64, :].T);
+        }
+        O[m:+64, :] = s;"""),
+    "copied between the readers of another, without a loop": (64, 3, 1, """
+        let g = dot(A[m:+64, :], A[m:+64, :].T) * 0.1;
+        let h = dot(bf16(g), B[i64(I[3] & 31):+64, :]) * 0.1;
+        O[m:+64, :] = dot(bf16(h), A[m:+64, :]);
+        I[m / 64] = 5;"""),
+    "copied from where a branch says, between the readers of another": (64, 3, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            let g = dot(X[m:+64, k:+64], X[m:+64, k:+64].T) * 0.1;
+            var j = k;
+            if k > 64 { for i in range(0, n) { j -= 2 * i; } }
+            s += dot(bf16(g), Y[j:+64, :]) + dot(bf16(s * 0.1), X[m:+64, k:+64]);
+        }
+        O[m:+64, :] = s;"""),
 }
 
 

@@ -28,10 +28,16 @@
 //
 // The program stays sequential: a put and the get of the same round. What lets copies run ahead is
 // specialize_warps, which gives puts and gets to different warps. Copies whose buffers are read in
-// the same stretch of code share a ring. A ring of a loop gets the stages the loop asks for, or as
-// many as fit; others one. The slot may be freed one round later (lag) where its only reader is a
-// product that goes on accumulating: then one product is always in flight.
+// the same stretch of code share a ring, whose put stands in front of the stretch. A copy in the
+// stretch moves there, with scalars that its address follows from. Where it cannot, because its
+// address is computed from what the stretch reads or from memory that is written, it has a ring of
+// its own, whose put and get stand in the get of the other:
+//     get(a) with (slot: i32) { ...; put(b) with ...; get(b) with ... }
+// A ring of a loop gets the stages the loop asks for, or as many as fit; others one. The slot may
+// be freed one round later (lag) where its only reader is a product that goes on accumulating: then
+// one product is always in flight.
 
+#include "base/bitset.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
 #include "pass/async/pipeline.h"
@@ -50,10 +56,13 @@ struct copy {
     struct tir_value *slots; // the ring's buffer
 };
 
+typedef VEC(struct copy *) copy_list;
+
 struct ring {
+    struct ring *outer;      // its get is in the get of that one; NULL: of none
     struct tir_block *block; // where its copies are
     struct tir_inst *first, *last;
-    VEC(struct copy *) copies;
+    copy_list copies;
     int64_t stages, slot_bytes;
     bool lag;
 };
@@ -61,9 +70,10 @@ struct ring {
 struct rings {
     struct tir_func *f;
     struct tir_pass_cx *cx;
-    VEC(struct copy *) copies;
-    VEC(struct ring *) all;
-    struct tir_map puts; // block -> struct puts
+    copy_list copies;
+    VEC(struct ring *) all; // outer ones in front of those in them
+    struct tir_map puts;    // block -> struct puts
+    uint32_t *places;       // of instructions in their blocks, by id
 };
 
 // The instruction of `block` that inst is, or is inside of; NULL: inst is elsewhere.
@@ -74,12 +84,17 @@ static struct tir_inst *ancestor_in(const struct tir_block *block, struct tir_in
     return inst;
 }
 
-static bool comes_before(const struct tir_inst *a, const struct tir_inst *b) // in one block
+static void number_places(struct rings *r)
 {
-    for (; a; a = a->next)
-        if (a == b)
-            return true;
-    return false;
+    uint32_t place = 0;
+    r->places = arena_array(r->cx->scratch, uint32_t, r->f->inst_count);
+    tir_foreach_inst(inst, r->f)
+        r->places[inst->id] = place++;
+}
+
+static bool comes_before(const struct rings *r, const struct tir_inst *a, const struct tir_inst *b)
+{
+    return r->places[a->id] < r->places[b->id]; // in one block
 }
 
 // Widens the stretch of c by everything that reads buffer v, or a part of it.
@@ -94,9 +109,9 @@ static void find_readers(struct rings *r, struct copy *c, const struct tir_value
             struct tir_inst *at = ancestor_in(c->copy->block, inst);
             if (!at)
                 continue;
-            if (!c->first || comes_before(at, c->first))
+            if (!c->first || comes_before(r, at, c->first))
                 c->first = at;
-            if (!c->last || comes_before(c->last, at))
+            if (!c->last || comes_before(r, c->last, at))
                 c->last = at;
             if (inst->op == TIR_OP_VIEW || inst->op == TIR_OP_PERMUTE)
                 find_readers(r, c, inst->results[0]);
@@ -193,28 +208,125 @@ static void collect(struct rings *r)
     }
 }
 
-// Copies of one block whose readers are the same, or overlap, go together.
-static void group(struct rings *r)
+// A scalar that may be computed earlier in its block, wherever its operands are known.
+static bool may_move_up(const struct rings *r, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (!tir_type_is_scalar(inst->results[i]->type))
+            return false;
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] && inst->operands[i]->type->space == TIR_SPACE_SHARED)
+            return false;
+    if (inst->op != TIR_OP_LOAD)
+        return tir_has_trait(inst, TIR_PURE) && !inst->region_count;
+    const struct tir_param *param = tir_param_of(r->f, tir_ref_base(inst));
+    return param && param->direction == TIR_IN;
+}
+
+typedef VEC(struct tir_inst *) inst_list;
+
+// What the operands of the copy follow from between `first` and the copy, last to first. False:
+// some of it has to stay.
+static bool find_address(struct rings *r, const struct copy *c, const struct tir_inst *first,
+                         inst_list *address)
+{
+    struct bitset needed = bitset_new(r->cx->scratch, r->f->value_count);
+    for (struct tir_inst *inst = c->copy;; inst = inst->prev) {
+        bool is_needed = inst == c->copy;
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            is_needed |= bitset_has(&needed, inst->results[i]->id);
+        if (is_needed && inst != c->copy && inst != c->alloc) {
+            if (!may_move_up(r, inst))
+                return false;
+            vec_push(r->cx->scratch, address, inst);
+        }
+        for (uint32_t i = 0; is_needed && i < inst->operand_count; i++)
+            if (inst->operands[i])
+                bitset_insert(&needed, inst->operands[i]->id);
+        if (inst == first)
+            return true;
+    }
+}
+
+// Makes the copy one that can stand in front of `first`; false: it cannot.
+static bool bring_before(struct rings *r, const struct copy *c, struct tir_inst *first)
+{
+    inst_list address = {0};
+    if (c->copy->op == TIR_OP_STORE || comes_before(r, c->copy, first))
+        return true; // what is stored is computed in the put
+    if (!find_address(r, c, first, &address))
+        return false;
+    struct tir_inst *place = first;
+    vec_foreach(struct tir_inst *, it, &address) {
+        tir_move_before(*it, place);
+        place = *it;
+    }
+    return true;
+}
+
+static struct ring *open_ring(struct rings *r, const struct copy *c, struct ring *outer)
+{
+    struct ring *ring = arena_new(r->cx->scratch, struct ring);
+    *ring =
+        (struct ring){.outer = outer, .block = c->copy->block, .first = c->first, .last = c->last};
+    vec_push(r->cx->scratch, &r->all, ring);
+    if (outer)
+        tir_receipt_refuse(r->cx, TIR_TOPIC_RING, TIR_WISH_NONE, c->copy->span,
+                           "ring: %s has one of its own, because its address is computed behind "
+                           "the first use of the other copies",
+                           tir_ref_base(c->copy)->name);
+    return ring;
+}
+// Into a list in the order of the copies, or of their first readers.
+static void insert(struct rings *r, copy_list *list, struct copy *c, bool by_reader)
+{
+    vec_push(r->cx->scratch, list, c);
+    for (uint32_t i = list->len - 1; i; i--) {
+        struct copy *b = list->at[i - 1];
+        if (by_reader ? !comes_before(r, c->first, b->first) : !comes_before(r, c->copy, b->copy))
+            return;
+        list->at[i] = b;
+        list->at[i - 1] = c;
+    }
+}
+
+static void add_copy(struct rings *r, struct ring *ring, struct copy *c)
+{
+    insert(r, &ring->copies, c, false);
+    ring->slot_bytes += tir_slot_bytes(c->alloc->results[0]->type);
+    c->ring = ring;
+    for (; ring; ring = ring->outer)
+        if (comes_before(r, ring->last, c->last))
+            ring->last = c->last;
+}
+
+// Copies go together whose readers are the same, or overlap. `copies` are those of one block in the
+// order of their first readers, so the stretches that are not over at one of these lie in each
+// other.
+static void group(struct rings *r, const copy_list *copies)
+{
+    struct ring *inner = NULL;
+    vec_foreach(struct copy *, it, copies) {
+        while (inner && comes_before(r, inner->last, (*it)->first))
+            inner = inner->outer;
+        struct ring *found = NULL;
+        for (struct ring *ring = inner; ring && bring_before(r, *it, ring->first);
+             ring = ring->outer)
+            found = ring;
+        if (!found)
+            found = inner = open_ring(r, *it, inner);
+        add_copy(r, found, *it);
+    }
+}
+
+static void group_all(struct rings *r)
 {
     vec_foreach(struct copy *, it, &r->copies) {
-        struct copy *c = *it;
-        struct ring *found = NULL;
-        vec_foreach(struct ring *, ring, &r->all)
-            if ((*ring)->block == c->copy->block && comes_before(c->first, (*ring)->last) &&
-                comes_before((*ring)->first, c->last))
-                found = *ring;
-        if (!found) {
-            found = arena_new(r->cx->scratch, struct ring);
-            *found = (struct ring){.block = c->copy->block, .first = c->first, .last = c->last};
-            vec_push(r->cx->scratch, &r->all, found);
-        }
-        if (comes_before(c->first, found->first))
-            found->first = c->first;
-        if (comes_before(found->last, c->last))
-            found->last = c->last;
-        found->slot_bytes += tir_slot_bytes(c->alloc->results[0]->type);
-        c->ring = found;
-        vec_push(r->cx->scratch, &found->copies, c);
+        copy_list copies = {0};
+        vec_foreach(struct copy *, other, &r->copies)
+            if (!(*it)->ring && (*other)->copy->block == (*it)->copy->block)
+                insert(r, &copies, *other, true);
+        group(r, &copies);
     }
 }
 
@@ -346,18 +458,17 @@ static void fill_slot(struct tir_builder *in, struct copy *c, struct tir_value *
     tir_move_before(c->copy, in->before);
 }
 
-// All copies of the ring, where the last of them stood. The originals of what is computed again in
-// the put are dead code now.
+// All copies of the ring, where the last of them stood, or in front of their first reader. The
+// originals of what is computed again in the put are dead code now.
 static void build_put(struct rings *r, struct ring *ring)
 {
     struct tir_func *f = r->f;
-    struct tir_inst *last = ring->copies.at[0]->copy;
-    vec_foreach(struct copy *, it, &ring->copies)
-        if (comes_before(last, (*it)->copy))
-            last = (*it)->copy;
+    struct tir_inst *last = vec_last(&ring->copies)->copy;
+    struct tir_builder b = tir_builder_before(f, ring->first);
+    if (comes_before(r, last, ring->first))
+        b = (struct tir_builder){f, last->block, last->next, last->span};
     struct tir_map map; // what is computed in the put
     tir_map_init(&map, r->cx->scratch);
-    struct tir_builder b = {f, last->block, last->next, last->span};
     struct tir_inst *put = tir_build(&b, TIR_OP_PUT, &ring->copies.at[0]->slots, 1, NULL, 0, 1);
     struct tir_value *slot = tir_add_slot_arg(f, put);
     struct tir_builder in = tir_builder_at_end(f, put->regions[0]);
@@ -397,7 +508,7 @@ static void build_get(struct rings *r, struct ring *ring)
     tir_remove(anchor);
     struct tir_value **outgoing;
     b.before = end;
-    b.block = ring->block;
+    b.block = end->block; // that of the outer ring's get
     uint32_t count = find_outgoing(r, body, &outgoing);
     const struct tir_type **types = arena_array(r->cx->scratch, const struct tir_type *, count);
     for (uint32_t i = 0; i < count; i++)
@@ -438,10 +549,11 @@ bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct rings r = {.f = f, .cx = cx};
     tir_map_init(&r.puts, cx->scratch);
+    number_places(&r);
     collect(&r);
     if (!r.copies.len)
         return false;
-    group(&r);
+    group_all(&r);
     choose_stages(&r);
     lift_buffers(&r);
     struct tir_builder top = tir_builder_at_end(f, f->body);
