@@ -13,19 +13,13 @@
 
 #include "pass/sync_check/sync_check.h"
 
-static uint64_t mix(uint64_t h, uint64_t x)
-{
-    h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ (h >> 29);
-}
-
 static uint64_t box_hash(const struct sync_buffer *b)
 {
     uint64_t h = b->root;
     for (uint32_t d = 0; d < b->rank; d++)
-        h = mix(h, b->dim[d]);
+        h = tir_sync_mix(h, b->dim[d]);
     for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
-        h = mix(mix(h, (uint64_t)b->box.begin[d]), (uint64_t)b->box.size[d]);
+        h = tir_sync_mix(tir_sync_mix(h, (uint64_t)b->box.begin[d]), (uint64_t)b->box.size[d]);
     return h;
 }
 
@@ -35,17 +29,17 @@ static uint64_t same_elements(const struct sync_run *r, const struct sync_agent 
                               const struct tir_inst *inst, const struct tir_type *tile,
                               const struct sync_buffer *b)
 {
-    uint64_t h = mix(mix(UINT64_C(0x5bd1e995), a->role_id + 1), a->cta);
+    uint64_t h = tir_sync_mix(tir_sync_mix(UINT64_C(0x5bd1e995), a->role_id + 1), a->cta);
     bool writes = inst->op == TIR_OP_STORE;
     if (!tile->rank && (!writes || tir_is_by_thread(r->p->f, inst)))
         return 0; // one element, by whoever comes
     if (!tile->rank || !tile->layout || tile->layout->replica_count) {
         if (!writes)
             return 0;
-        h = mix(h, inst->id + 1); // every copy stores the same
+        h = tir_sync_mix(h, inst->id + 1); // every copy stores the same
     }
-    h = mix(h, (uint64_t)(uintptr_t)tile->layout);
-    return mix(h, box_hash(b)) | 1;
+    h = tir_sync_mix(h, (uint64_t)(uintptr_t)tile->layout);
+    return tir_sync_mix(h, box_hash(b)) | 1;
 }
 
 static const struct sync_buffer *buffer_of(struct sync_run *r, const struct sync_agent *a,
@@ -128,7 +122,7 @@ static bool through_scratch(struct sync_run *r, const struct sync_who *who,
     if (!b)
         return true;
     struct sync_record record = ordinary(who, inst, SYNC_WRITE);
-    record.same = mix(mix(a->role_id + 1, inst->id), UINT64_C(0x27d4eb2f)) | 1;
+    record.same = tir_sync_mix(tir_sync_mix(a->role_id + 1, inst->id), UINT64_C(0x27d4eb2f)) | 1;
     if (a->stage == 0) {
         tir_sync_access(r, who, b, record);
         if (r->outcome != SYNC_GOING)
@@ -179,7 +173,7 @@ static void copy(struct sync_run *r, const struct sync_who *who, const struct ti
             vector ? ordinary(who, inst, SYNC_WRITE)
                    : grouped(inst, SYNC_WRITE, tir_sync_use_strand(r, &a->copies), a->copies_closed,
                              false);
-        record.same = mix(mix(inst->id, a->role_id), box_hash(to)) | 1;
+        record.same = tir_sync_mix(tir_sync_mix(inst->id, a->role_id), box_hash(to)) | 1;
         record.grouped = !vector;
         if (!vector) {
             a->copies_group = a->copies_closed + 1;

@@ -14,12 +14,6 @@
 
 enum { MOST_CELLS = 4096 }; // of one buffer
 
-static uint64_t mix(uint64_t h, uint64_t x)
-{
-    h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ (h >> 31);
-}
-
 static struct sync_value symbol_of(uint64_t number, enum sync_spread varies)
 {
     return (struct sync_value){
@@ -49,7 +43,7 @@ static void forget_box(struct sync_run *r, const struct sync_buffer *b, uint32_t
 {
     const struct sync_root *root = &r->p->roots.at[b->root];
     if (d == root->alloc->type->rank) {
-        cells_of(r, b)[element] = symbol_of(mix(r->writes, (uint64_t)element), SYNC_SAME);
+        cells_of(r, b)[element] = symbol_of(tir_sync_mix(r->writes, (uint64_t)element), SYNC_SAME);
         return;
     }
     for (int64_t i = 0; i < b->box.size[d]; i++)
@@ -62,7 +56,7 @@ void tir_sync_forget(struct sync_run *r, const struct sync_buffer *b,
     r->writes++;
     for (uint32_t i = 0; i < access->point_count; i++) {
         int64_t element = access->points[i] / SYNC_POINT;
-        cells_of(r, b)[element] = symbol_of(mix(r->writes, (uint64_t)element), SYNC_SAME);
+        cells_of(r, b)[element] = symbol_of(tir_sync_mix(r->writes, (uint64_t)element), SYNC_SAME);
     }
     if (!access->points)
         forget_box(r, b, 0, 0);
@@ -77,7 +71,7 @@ void tir_sync_keep(struct sync_run *r, const struct sync_who *who, const struct 
         uint32_t thread = (uint32_t)(access->points[i] % SYNC_CTA_THREADS);
         uint64_t number = (uint64_t)value->number;
         if (value->varies != SYNC_SAME && access->point_count > 1)
-            number = mix(number, thread);
+            number = tir_sync_mix(number, thread);
         if (value->kind == SYNC_EACH)
             *cell = (struct sync_value){.kind = SYNC_INT,
                                         .number = value->each[thread - a->first_warp * SYNC_LANES]};
@@ -93,7 +87,8 @@ static struct sync_value cell_at(const struct sync_run *r, const struct sync_buf
     if (element < 0)
         return (struct sync_value){.kind = SYNC_INT};
     struct sync_value v = cells_of(r, b)[element];
-    return v.kind == SYNC_UNSET ? symbol_of(mix(b->root, (uint64_t)element), SYNC_SAME) : v;
+    return v.kind == SYNC_UNSET ? symbol_of(tir_sync_mix(b->root, (uint64_t)element), SYNC_SAME)
+                                : v;
 }
 
 bool tir_sync_kept(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *load,
@@ -121,7 +116,7 @@ bool tir_sync_kept(struct sync_run *r, const struct sync_agent *a, const struct 
             *out = v;
         else if (v.number != out->number || v.kind != out->kind)
             out->varies = SYNC_EVERY_LANE;
-        hash = mix(hash, (uint64_t)v.number);
+        hash = tir_sync_mix(hash, (uint64_t)v.number);
         any = true;
     }
     if (any && out->varies == SYNC_SAME)
@@ -148,12 +143,12 @@ static uint32_t round_of(const struct sync_agent *a)
 
 static bool draw(const struct sync_run *r, int64_t question)
 {
-    return r->seed < 2 ? r->seed : mix((uint64_t)question, r->seed) >> 8 & 1;
+    return r->seed < 2 ? r->seed : tir_sync_mix((uint64_t)question, r->seed) >> 8 & 1;
 }
 
 static bool draw_late(const struct sync_run *r, int64_t question, uint32_t round)
 {
-    return mix(mix((uint64_t)question, round), r->seed) >> 8 & 1;
+    return tir_sync_mix(tir_sync_mix((uint64_t)question, round), r->seed) >> 8 & 1;
 }
 
 static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t question)
@@ -196,7 +191,8 @@ static uint64_t question_of(enum tir_op op, int64_t x, int64_t y, bool *negated)
         x = y;
         y = other;
     }
-    return mix(mix(mix(equality ? TIR_OP_EQ : TIR_OP_LT, (uint64_t)x), (uint64_t)y), 1);
+    return tir_sync_mix(
+        tir_sync_mix(tir_sync_mix(equality ? TIR_OP_EQ : TIR_OP_LT, (uint64_t)x), (uint64_t)y), 1);
 }
 
 bool tir_sync_holds(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *inst,

@@ -132,8 +132,7 @@ void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struc
         if (who->mask && !(who->mask[i / SYNC_LANES] >> i % SYNC_LANES & 1))
             continue;
         int64_t element = elements ? elements[i] : tir_sync_element(r, a, inst, of, i);
-        same = same * UINT64_C(0x100000001b3) ^
-               (uint64_t)(element - (int64_t)(a->first_warp * SYNC_LANES + i));
+        same = tir_sync_mix(same, (uint64_t)(element - (int64_t)(a->first_warp * SYNC_LANES + i)));
         if (element >= 0)
             points[n++] = point_of(who, element, i);
     }

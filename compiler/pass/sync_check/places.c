@@ -12,12 +12,6 @@
 #define MOST  (INT64_C(1) << 30) // of numbers that are followed
 #define SHIFT (INT64_C(1) << 44) // of elements that data decides, so that none is negative
 
-static uint64_t mix(uint64_t h, uint64_t x)
-{
-    h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ (h >> 31);
-}
-
 // times * the symbol `of`, and a number of each thread more; times 0: no symbol; of 0: each thread
 // has one of its own.
 struct form {
@@ -71,8 +65,10 @@ static bool combine(enum tir_op op, const struct form *x, const struct form *y, 
         return is_small(out->times) && out->times;
     }
     out->times = (int64_t)tir_gcd(size_of(x->times), size_of(y->times));
-    uint64_t both = mix(mix((uint64_t)x->of, (uint64_t)x->times), (uint64_t)y->of);
-    out->of = x->of && y->of ? (int64_t)(mix(both, (uint64_t)(sign * y->times)) >> 1 | 1) : 0;
+    uint64_t both =
+        tir_sync_mix(tir_sync_mix((uint64_t)x->of, (uint64_t)x->times), (uint64_t)y->of);
+    out->of =
+        x->of && y->of ? (int64_t)(tir_sync_mix(both, (uint64_t)(sign * y->times)) >> 1 | 1) : 0;
     return true;
 }
 
@@ -119,7 +115,8 @@ static bool add_index(struct sync_record *record, const struct form *f, int64_t 
         return false;
     record->modulus =
         (int64_t)tir_gcd((uint64_t)record->modulus, size_of(f->times) * (uint64_t)stride);
-    record->base = mix(mix(record->base, (uint64_t)f->of), (uint64_t)(f->times * stride));
+    record->base =
+        tir_sync_mix(tir_sync_mix(record->base, (uint64_t)f->of), (uint64_t)(f->times * stride));
     for (uint32_t i = 0; i < count; i++) {
         int64_t x = number_of(f, i);
         if (!f->times && (x < 0 || x >= extent))

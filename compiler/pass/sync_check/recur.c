@@ -10,15 +10,9 @@
 
 #include "pass/sync_check/sync_check.h"
 
-static uint64_t mix(uint64_t h, uint64_t x)
-{
-    h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ (h >> 31);
-}
-
 static uint64_t of_pointer(uint64_t h, const void *pointer)
 {
-    return mix(h, (uint64_t)(uintptr_t)pointer);
+    return tir_sync_mix(h, (uint64_t)(uintptr_t)pointer);
 }
 
 static bool is_data_loop(const struct sync_program *p, const struct tir_inst *owner)
@@ -55,17 +49,18 @@ static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, 
         uint32_t loop = loops;
         loops += is_data_loop(r->p, f->owner);
         h = of_pointer(of_pointer(h, f->block), f->next);
-        h = mix(mix(h, f->lanes.thread), f->lanes.mask ? f->lanes.mask[0] : UINT32_MAX);
+        h = tir_sync_mix(tir_sync_mix(h, f->lanes.thread),
+                         f->lanes.mask ? f->lanes.mask[0] : UINT32_MAX);
         if (!f->owner || (f->owner->op != TIR_OP_FOR && f->owner->op != TIR_OP_TILES))
             continue;
         const struct tir_value *counter = f->block->args[0];
         bool counts =
             bitset_has(&r->p->needed, counter->id) && !bitset_has(&r->p->counters, counter->id);
         if (counts || !is_data_loop(r->p, f->owner))
-            h = mix(mix(h, (uint64_t)f->at), f->round);
+            h = tir_sync_mix(tir_sync_mix(h, (uint64_t)f->at), f->round);
         else
-            h = mix(mix(h, (uint64_t)(f->at - watched_at(r, loop))),
-                    in_period(r->p, counter->id, f->at));
+            h = tir_sync_mix(tir_sync_mix(h, (uint64_t)(f->at - watched_at(r, loop))),
+                             in_period(r->p, counter->id, f->at));
     }
     return h;
 }
@@ -75,15 +70,16 @@ static uint64_t of_slots(const struct sync_run *r, const struct sync_agent *a, u
     for (uint32_t i = 0; i < r->p->f->value_count; i++) {
         const struct sync_value *v = &a->slots[i];
         if (v->kind == SYNC_TILE)
-            h = mix(
-                mix(h, v->group > a->wgmma_done ? a->wgmma_closed - v->group + 2 : v->group > 0),
-                a->fence_time > v->made);
+            h = tir_sync_mix(tir_sync_mix(h, v->group > a->wgmma_done
+                                                 ? a->wgmma_closed - v->group + 2
+                                                 : v->group > 0),
+                             a->fence_time > v->made);
         else if (v->kind == SYNC_INT && bitset_has(&r->p->needed, i))
-            h = mix(h, of_number(r->p, i, v->number));
+            h = tir_sync_mix(h, of_number(r->p, i, v->number));
         else if (v->kind == SYNC_EACH && bitset_has(&r->p->needed, i) &&
                  !bitset_has(&r->p->fixed, i))
             for (uint32_t k = 0; k < a->warps * SYNC_LANES; k++)
-                h = mix(h, of_number(r->p, i, v->each[k]));
+                h = tir_sync_mix(h, of_number(r->p, i, v->each[k]));
     }
     return h;
 }
@@ -91,24 +87,27 @@ static uint64_t of_slots(const struct sync_run *r, const struct sync_agent *a, u
 static uint64_t of_agent(const struct sync_run *r, const struct sync_agent *a, uint64_t h)
 {
     h = of_slots(r, a, of_frames(r, a, h));
-    h = mix(mix(mix(h, a->stage), a->stopped != NULL), a->wgmma_closed - a->wgmma_done);
-    h = mix(mix(h, a->copies ? a->copies_closed - a->all.known[a->copies] : 0),
-            a->wgmma_open != NULL);
+    h = tir_sync_mix(tir_sync_mix(tir_sync_mix(h, a->stage), a->stopped != NULL),
+                     a->wgmma_closed - a->wgmma_done);
+    h = tir_sync_mix(tir_sync_mix(h, a->copies ? a->copies_closed - a->all.known[a->copies] : 0),
+                     a->wgmma_open != NULL);
     for (uint32_t t = 0; t < a->thread_count; t++)
-        h = mix(mix(h, a->threads[t].bulk_closed - a->threads[t].bulk_done),
-                a->threads[t].bulk_open != NULL);
+        h = tir_sync_mix(tir_sync_mix(h, a->threads[t].bulk_closed - a->threads[t].bulk_done),
+                         a->threads[t].bulk_open != NULL);
     return h;
 }
 
 static uint64_t of_clock(uint64_t h, const struct sync_clock *c, uint16_t strand, uint32_t at)
 {
-    return mix(h, (uint64_t)(c->known[strand] >= at) | (uint64_t)(c->fenced[strand] >= at) << 1);
+    return tir_sync_mix(h, (uint64_t)(c->known[strand] >= at) | (uint64_t)(c->fenced[strand] >= at)
+                                                                    << 1);
 }
 
 static uint64_t of_share(uint64_t h, const struct sync_share *share, uint32_t at)
 {
     for (uint32_t i = 0; i < share->agent->warps * SYNC_LANES; i++)
-        h = mix(h, (uint64_t)(share->known[i] >= at) | (uint64_t)(share->fenced[i] >= at) << 1);
+        h = tir_sync_mix(h, (uint64_t)(share->known[i] >= at) | (uint64_t)(share->fenced[i] >= at)
+                                                                    << 1);
     return h;
 }
 
@@ -124,7 +123,7 @@ static uint64_t of_event(const struct sync_run *r, uint16_t strand, uint32_t at,
             h = of_clock(h, &a->threads[t].peers, strand, at);
         if (a->warps > 1)
             h = of_clock(h, &a->all_peers, strand, at);
-        h = mix(h, i);
+        h = tir_sync_mix(h, i);
     }
     for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++) {
         const struct sync_mbarrier *m = &r->mbarriers[i];
@@ -145,14 +144,15 @@ static uint64_t of_barriers(const struct sync_run *r, uint64_t h)
 {
     for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++) {
         const struct sync_mbarrier *m = &r->mbarriers[i];
-        h = mix(mix(mix(h, (uint64_t)m->pending), (uint64_t)m->bytes), m->completed & 1);
+        h = tir_sync_mix(tir_sync_mix(tir_sync_mix(h, (uint64_t)m->pending), (uint64_t)m->bytes),
+                         m->completed & 1);
         h = of_event(r, m->strand, m->completed,
-                     mix(h, (m->early != NULL) + (m->early_for != NULL)));
+                     tir_sync_mix(h, (m->early != NULL) + (m->early_for != NULL)));
         for (uint32_t k = 0; k < r->agent_count; k++) {
             uint16_t events = r->agents[k].events;
             if (m->seen[k].by) // a phase behind is all that it is asked for
                 h = of_event(r, events, m->seen[k].at,
-                             mix(h, TIR_MIN(m->completed - m->seen[k].phase, 3)));
+                             tir_sync_mix(h, TIR_MIN(m->completed - m->seen[k].phase, 3)));
             if (!m->copy && m->completed)
                 h = of_event(r, events, m->done.known[events], h);
         }
@@ -161,7 +161,8 @@ static uint64_t of_barriers(const struct sync_run *r, uint64_t h)
         for (uint32_t i = 0; i <= SYNC_BARRIERS; i++)
             if (r->named[c][i])
                 h = of_event(r, r->named[c][i]->strand, r->named[c][i]->completed,
-                             mix(mix(h, r->named[c][i]->arrived), r->named[c][i]->here.words[0]));
+                             tir_sync_mix(tir_sync_mix(h, r->named[c][i]->arrived),
+                                          r->named[c][i]->here.words[0]));
     return h;
 }
 
@@ -172,10 +173,12 @@ static uint64_t of_records(const struct sync_run *r)
         if (r->p->roots.at[i % r->p->roots.len].is_tensor)
             continue;
         vec_foreach(const struct sync_record, record, &r->shadows[i].records) {
-            uint64_t h = mix(of_pointer(i, record->by), record->access | record->async << 2);
+            uint64_t h =
+                tir_sync_mix(of_pointer(i, record->by), record->access | record->async << 2);
             for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
-                h = mix(mix(h, (uint64_t)record->box.begin[d]), (uint64_t)record->box.size[d]);
-            h = mix(mix(h, record->strand), record->same);
+                h = tir_sync_mix(tir_sync_mix(h, (uint64_t)record->box.begin[d]),
+                                 (uint64_t)record->box.size[d]);
+            h = tir_sync_mix(tir_sync_mix(h, record->strand), record->same);
             sum += of_event(r, record->strand, record->at, h);
         }
     }
@@ -192,7 +195,7 @@ void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct
         return;
     uint64_t h = of_records(r);
     for (uint32_t i = 0; i < r->agent_count; i++)
-        h = of_agent(r, &r->agents[i], mix(h, i));
+        h = of_agent(r, &r->agents[i], tir_sync_mix(h, i));
     h = of_barriers(r, h);
     vec_foreach(const uint64_t, old, &r->states)
         r->recurs |= *old == h;

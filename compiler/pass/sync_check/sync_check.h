@@ -417,6 +417,13 @@ struct sync_who {
     enum sync_spread spread;
 };
 
+// A number that stands for two: for many numbers one after the other.
+static inline uint64_t tir_sync_mix(uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ (h >> 31);
+}
+
 // From inst on, in its block: what is visited.
 static inline const struct tir_inst *tir_sync_visited(const struct sync_program *p,
                                                       const struct tir_inst *inst)

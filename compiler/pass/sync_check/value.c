@@ -10,13 +10,6 @@ static struct sync_value int_of(int64_t number)
     return (struct sync_value){.kind = SYNC_INT, .number = number};
 }
 
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t x = (a ^ (b + UINT64_C(0x9e3779b97f4a7c15) + (a << 6) + (a >> 2)));
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    return x ^ (x >> 29);
-}
-
 static struct sync_value symbol_of(uint64_t number, enum sync_spread varies)
 {
     return (struct sync_value){
@@ -34,7 +27,7 @@ struct sync_value tir_sync_value(const struct sync_run *r, const struct sync_age
     if (v->type->rank)
         return (struct sync_value){.kind = SYNC_TILE, .made = a->await_time};
     if (tir_elem_is_float(v->type->elem))
-        return symbol_of(mix(TIR_OP_COUNT, (uint64_t)v->id), SYNC_SAME);
+        return symbol_of(tir_sync_mix(TIR_OP_COUNT, (uint64_t)v->id), SYNC_SAME);
     return int_of(v->constant.i);
 }
 
@@ -55,7 +48,7 @@ int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t 
         return v->yes;
     if (r->seed < 2)
         return r->seed ? below - 1 : 0;
-    return (int64_t)(mix((uint64_t)v->number, r->seed) >> 8) % below;
+    return (int64_t)(tir_sync_mix((uint64_t)v->number, r->seed) >> 8) % below;
 }
 
 static int64_t thread_number(const struct sync_agent *a, enum tir_op op, uint32_t i)
@@ -196,14 +189,14 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
     bool each = false, symbolic = tir_elem_is_float(inst->results[0]->type->elem);
     bool elected = false;
     enum sync_spread varies = SYNC_SAME;
-    uint64_t hash = mix(inst->op, inst->results[0]->type->elem);
+    uint64_t hash = tir_sync_mix(inst->op, inst->results[0]->type->elem);
     for (uint32_t i = 0; i < inst->operand_count; i++) {
         struct sync_value v = tir_sync_value(r, a, inst->operands[i]);
         each |= v.kind == SYNC_EACH;
         symbolic |= v.kind != SYNC_EACH && v.kind != SYNC_INT;
         varies = TIR_MAX(varies, spread_of(a, &v));
         elected |= v.elected;
-        hash = mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
+        hash = tir_sync_mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
     }
     struct sync_value out;
     if (inst->operand_count == 2) {
@@ -243,17 +236,17 @@ static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
     if (tir_sync_kept(r, a, inst, &kept))
         return kept;
     struct tir_value *base = tir_buffer_root(tir_ref_base(inst));
-    uint64_t hash = mix(base->id, inst->results[0]->type->elem);
+    uint64_t hash = tir_sync_mix(base->id, inst->results[0]->type->elem);
     enum sync_spread varies = SYNC_SAME;
     for (uint32_t d = 0; d < tir_ref_base(inst)->type->rank; d++) {
         struct sync_value v = tir_sync_value(r, a, tir_ref_indices(inst)[d]);
         varies = TIR_MAX(varies, spread_of(a, &v));
-        hash = mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
+        hash = tir_sync_mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
     }
     if (base->type->space == TIR_SPACE_LOCAL)
         varies = SYNC_GUESS;
     if (base->type->space != TIR_SPACE_GLOBAL)
-        hash = mix(mix(hash, inst->id), a->visits[inst->id]);
+        hash = tir_sync_mix(tir_sync_mix(hash, inst->id), a->visits[inst->id]);
     return symbol_of(hash, varies);
 }
 
@@ -274,7 +267,7 @@ static struct sync_value told(struct sync_run *r, const struct sync_agent *a,
             return x;
         }
     }
-    return symbol_of(mix(mix(inst->id, a->id), a->visits[inst->id]), varies);
+    return symbol_of(tir_sync_mix(tir_sync_mix(inst->id, a->id), a->visits[inst->id]), varies);
 }
 
 static struct sync_buffer whole_buffer(const struct sync_run *r, const struct sync_agent *a,
@@ -372,12 +365,13 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
         return told(r, a, inst);
     case TIR_OP_ATOMIC: // each thread's own, or done by one of them for all
         if (r->p->f->grid_count || tir_attr_int(inst, TIR_ATTR_by_thread, 0))
-            return symbol_of(mix(mix(inst->id, a->id), a->visits[inst->id]), SYNC_EVERY_LANE);
-        return symbol_of(mix(inst->id, a->visits[inst->id]), SYNC_SAME);
+            return symbol_of(tir_sync_mix(tir_sync_mix(inst->id, a->id), a->visits[inst->id]),
+                             SYNC_EVERY_LANE);
+        return symbol_of(tir_sync_mix(inst->id, a->visits[inst->id]), SYNC_SAME);
     default:
         if (tir_has_trait(inst, TIR_PURE) && inst->operand_count && inst->operand_count <= 3)
             return elementwise(r, a, inst);
-        return symbol_of(mix(inst->id, a->visits[inst->id]),
+        return symbol_of(tir_sync_mix(inst->id, a->visits[inst->id]),
                          tir_has_tile(inst) ? SYNC_SAME : SYNC_GUESS);
     }
 }
