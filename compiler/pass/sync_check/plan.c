@@ -225,8 +225,9 @@ static void set_args(struct plan *s, int64_t rounds, int64_t waves)
         } else if (p->args[i].outer) {
             s->setting.args[i] = granule * waves;
             waves = 1; // of rows * columns one is enough
-        } else {
-            s->setting.args[i] = granule * 4;
+        } else {       // of a dimension each thread has elements
+            int64_t least = i < p->f->param_count ? 0 : 4 * (int64_t)p->threads;
+            s->setting.args[i] = TIR_MAX(granule * 4, tir_ceil_div(least, granule) * granule);
         }
     }
 }
