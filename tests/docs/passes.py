@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks docs/passes.md: its sections are the passes in the order they run, each with a `tir before` and a
-`tir after` block (or several pairs); running the section's pass on the first gives the second, which
-compiles.
+"""Checks docs/passes.md: its sections are the passes in the order they run. The programs before and after
+each pass are in passes/<pass>.md beside this file, whole: running the pass on the first gives the second,
+which compiles. The page shows excerpts of them as `diff` blocks.
 
-Usage: passes.py TIRC PAGE [--update]   --update writes the results into the page.
-A fence `tir NAME.tir` is a program; `tir before NAME.tir` is what the passes before the section's
-make of it. Further words on the fence are given to tirc.
+Usage: passes.py TIRC PAGE [--update]   --update writes the programs in passes/ anew.
+A fence `tir before NAME.tir` is what the passes before this one make of passes/NAME.tir; further words on
+the fence are given to tirc. A line of an excerpt that begins with `-` is in the program before alone, one
+with `+` in the program after alone, others are in both, in this order; `...` stands for any text.
 """
 
 import pathlib
@@ -14,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "passes"
 SECTION = re.compile(r"^## `(\w+)`.*$", re.M)
-SOURCE = re.compile(r"^```tir (\w+\.tir)\n(.*?)^```$", re.M | re.S)
 FENCE = re.compile(r"^```tir (before|after)([^\n]*)\n(.*?)^```$", re.M | re.S)
+EXCERPT = re.compile(r"^```diff\n(.*?)^```$", re.M | re.S)
 
 
 def run(*command):
@@ -27,20 +29,17 @@ def run(*command):
 
 
 class Compiler:
-    def __init__(self, tirc, page, folder):
+    def __init__(self, tirc, folder):
         self.tirc = tirc
         self.passes = re.findall(r"^\| `(\w+)` \|", run(tirc, "--help-passes"), re.M)
         self.folder = pathlib.Path(folder)
-        for name, text in SOURCE.findall(page):
-            pathlib.Path(folder, name).write_text(text, encoding="utf-8")
 
     def before(self, name, words, text):
-        """The program before pass `name`: as on the page, or made of one of its sources."""
+        """The program before pass `name`: as it is written, or made of one of the sources."""
         if not words or not words[0].endswith(".tir"):
             return text, words
         stop = self.passes[self.passes.index(name) - 1]
-        out = run(self.tirc, "build", self.folder / words[0], f"--stop-after={stop}", "-o", "-",
-                  *words[1:])
+        out = run(self.tirc, "build", PROGRAMS / words[0], f"--stop-after={stop}", "-o", "-", *words[1:])
         return out, words[1:]
 
     def after(self, name, options, before):
@@ -53,58 +52,81 @@ class Compiler:
         return after
 
 
-def check_section(compiler, name, body):
-    """Yields what is wrong; the updated body comes last, as ("body", text)."""
-    fences = list(FENCE.finditer(body))
+def rerun(compiler, name, text):
+    """The text of passes/<name>.md with its programs made anew, and the pairs of programs."""
+    fences = list(FENCE.finditer(text))
     if not fences or [f[1] for f in fences] != ["before", "after"] * (len(fences) // 2):
-        yield "error", "needs pairs of a `tir before` and a `tir after` block"
-        return
-    updated, end = "", 0
+        raise RuntimeError("needs pairs of a `tir before` and a `tir after` block")
+    updated, end, pairs = "", 0, []
     for before, after in zip(fences[::2], fences[1::2]):
-        try:
-            source, options = compiler.before(name, before[2].split(), before[3])
-            result = compiler.after(name, options, source)
-        except RuntimeError as error:
-            yield "error", str(error)
-            return
-        if source != before[3] or result != after[3]:
-            yield "stale", f"`before` and `after` are now:\n{source}\n{result}"
-        updated += body[end : before.start(3)] + source + body[before.end(3) : after.start(3)] + result
+        source, options = compiler.before(name, before[2].split(), before[3])
+        result = compiler.after(name, options, source)
+        pairs.append((source.splitlines(), result.splitlines()))
+        updated += text[end : before.start(3)] + source + text[before.end(3) : after.start(3)] + result
         end = after.end(3)
-    yield "body", updated + body[end:]
+    return updated + text[end:], pairs
 
 
-def check_page(compiler, text, update):
-    """What is wrong with the page, and the page with everything as it is now."""
-    heads = list(SECTION.finditer(text))
-    failures = []
-    found = [h[1] for h in heads]
-    if found != compiler.passes:
-        failures.append(f"sections {found} are not the passes {compiler.passes}")
-    updated = text[: heads[0].start()]
-    for head, end in zip(heads, [h.start() for h in heads[1:]] + [len(text)]):
-        body = text[head.end() : end]
-        for kind, value in check_section(compiler, head[1], body):
-            if kind == "body":
-                body = value
-            elif kind == "error" or not update:
-                failures.append(f"{head[1]}: {value}")
-        updated += head[0] + body
-    return failures, updated
+def is_line(excerpt, line):
+    """Whether a line of an excerpt, where `...` stands for any text, is this line of a program."""
+    pattern = ".*".join(re.escape(part) for part in excerpt.split("..."))
+    return re.fullmatch(pattern, line) is not None
+
+
+def is_part(excerpt, program):
+    """Whether the excerpt's lines are in the program in this order."""
+    rest = iter(program)
+    return all(any(is_line(wanted, line) for line in rest) for wanted in excerpt)
+
+
+def fits(excerpt, before, after):
+    """Whether an excerpt shows what changed between two programs."""
+    lines = excerpt.splitlines()
+    removed = [line[1:] for line in lines if line[0] == "-"]
+    added = [line[1:] for line in lines if line[0] == "+"]
+    return (is_part([line[1:] for line in lines if line[0] != "+"], before)
+            and is_part([line[1:] for line in lines if line[0] != "-"], after)
+            and not any(is_part([line], after) for line in removed)
+            and not any(is_part([line], before) for line in added))
+
+
+def check_section(compiler, name, body, update):
+    """Yields what is wrong with the section of a pass and with its programs."""
+    path = PROGRAMS / f"{name}.md"
+    try:
+        text = path.read_text(encoding="utf-8")
+        updated, pairs = rerun(compiler, name, text)
+    except (OSError, RuntimeError) as error:
+        yield str(error)
+        return
+    if update:
+        path.write_text(updated, encoding="utf-8")
+    elif updated != text:
+        yield f"{path.name} is not what the pass does now"
+    excerpts = EXCERPT.findall(body)
+    if not excerpts:
+        yield "the section has no excerpt"
+    for excerpt in excerpts:
+        if not any(fits(excerpt, *pair) for pair in pairs):
+            yield f"no pair of programs has this excerpt:\n{excerpt}"
 
 
 def main(tirc, page, update):
-    page = pathlib.Path(page)
-    text = page.read_text(encoding="utf-8")
+    text = pathlib.Path(page).read_text(encoding="utf-8")
+    heads = list(SECTION.finditer(text))
+    failures = []
     with tempfile.TemporaryDirectory() as folder:
-        failures, updated = check_page(Compiler(tirc, text, folder), text, update)
-    if update:
-        page.write_text(updated, encoding="utf-8")
+        compiler = Compiler(tirc, folder)
+        if [h[1] for h in heads] != compiler.passes:
+            failures.append(f"sections {[h[1] for h in heads]} are not the passes {compiler.passes}")
+        for head, end in zip(heads, [h.start() for h in heads[1:]] + [len(text)]):
+            failures += [f"{head[1]}: {failure}"
+                         for failure in check_section(compiler, head[1], text[head.end() : end], update)]
     if failures:
         print("\n".join(failures))
-        print("when the new text is right: tests/docs/passes.py TIRC docs/passes.md --update")
+        print("when the new programs are right: tests/docs/passes.py TIRC docs/passes.md --update")
         return 1
-    print(f"{len(SECTION.findall(text))} passes checked")
+    print(f"{len(heads)} passes checked")
     return 0
 
 
