@@ -60,6 +60,9 @@ violations() {
         done
     done | report 'table'
 
+    # clang-format leaves comments as they are, so that drawings stay whole.
+    search '.{101,}' '\.[ch]$' | grep -E '^[^:]+:[0-9]+: *//' | report 'comment beyond 100 columns'
+
     if command -v clang-format >/dev/null && clang-format --version | grep -q 'version 14\.'; then
         files '\.[ch]$' | xargs -r clang-format --dry-run --Werror 2>&1 |
             sed -n 's/:.*error:.*//p' | uniq | report 'clang-format -i'

@@ -3,18 +3,19 @@
 //
 //     kernel gemm<BM = 128, BN = 256>(...) config(BM = 128, BN = 256) config(BM = 64, BN = 128)
 //
-// A launch takes as many rounds as its tiles need on the multiprocessors of the card, and a tile
-// what it takes to fill and empty the pipeline, and its products: as long as the tensor cores need
-// for them, or as the operands need to arrive.
+// A launch takes as many waves as its tiles need on the multiprocessors of the card. A tile costs
+// the time to fill and empty the pipeline and the time of its products, which is the longer of the
+// time to multiply and the time to fetch the operands.
 //
-//     cycles = ceildiv(tiles, multiprocessors) * (FIXED + sums / STORED + (for each dot: rounds of
-//              the loops around it * max(multiply, fetch)))
+//     tile = FIXED + sums / STORED
+//            + sum over each dot of (rounds of the loops around it * max(multiply, fetch))
+//     cycles = ceildiv(tiles, multiprocessors) * tile
 //
-// Of several tiles loops, each is a launch more, and one without a product takes what its loads and
+// Each further tiles loop is one more launch. A loop without a product costs what its loads and
 // stores move.
 //
-// The numbers are of an H200: 2,048 products of 16-bit numbers a cycle on a multiprocessor, and 48
-// bytes a cycle from the L2 cache; instructions of few columns do not reach the former.
+// The numbers are those of an H200: 2,048 16-bit multiply-adds a cycle on a multiprocessor, and 48
+// bytes a cycle from the L2 cache. Instructions with few columns do not reach the first number.
 
 #include "compile/compile.h"
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The table of configurations that were measured: options.tuned.
 //
-//     "NVIDIA H200" 132 sm_90a matmul<T=f16>(M=16, N=8192, K=4096) config(BM=32, BN=64) // a
-//     comment
+//     "NVIDIA H200" 132 sm_90a matmul<T=f16>(M=16, N=8192, K=4096) config(BM=32, BN=64)
 //
-// A line: the device with its multiprocessors, what the code was made for, the kernel with the
-// metas that were given and the sizes of its dimensions, and the configuration by what it binds. It
-// is of the language's tokens, so the lexer of the language reads it. What is no such line is an
-// error. What does not fit the program is a warning: the kernel has changed since it was measured,
-// and will run as if nobody had. What was measured for another target or with other metas given is
-// left out silently: a table is for many builds.
+// A line names the device with its number of multiprocessors, the target, the kernel with the metas
+// that were given and the sizes of its dimensions, and the configuration by the metas it binds; a
+// comment may follow. The tokens are the language's, so its lexer reads them. Any other line is an
+// error. A line that does not fit the program is a warning: the kernel has changed since it was
+// measured, and it will run as if it had not been. A line for another target or other metas is
+// ignored silently, since one table serves many builds.
 
 #include "compile/compile.h"
 

@@ -8,8 +8,8 @@
 //     cluster bf16[128, 64]                the same of another CTA of the cluster
 //     shared mbarrier[4]                   barriers there, which only their own operations touch
 //     local f32[8]                         a buffer of each thread
-//     tensor bf16[M, K]                    a parameter in global memory (rank only; dims are
-//     values)
+//     tensor bf16[M, K]                    a parameter in global memory (rank only; its
+//                                          dimensions are values)
 #ifndef TIR_IR_TYPE_H
 #define TIR_IR_TYPE_H
 

@@ -4,8 +4,8 @@
 // FOLDER/accept/*.tir must compile without a diagnostic, and printing the IR, reading that and
 // printing again must give the same text. FOLDER/reject/*.tir must give exactly the diagnostics
 // that their comments expect:
-//     // expect-error@+1 {{E0201: part of the text}}    on the line after; @-1 before, none: this
-//     one
+//     // expect-error@+1 {{E0201: part of the text}}    on the line after; @-1: the line before
+//     // expect-error {{part of the text}}              on this line
 //     // expect-error@nowhere {{...}}                   without a place
 // FOLDER/warn/*.tir must compile, and give exactly the diagnostics expected in the same way.
 // A comment `// -D NAME=VALUE` gives a meta, `// kernel NAME` selects a kernel.

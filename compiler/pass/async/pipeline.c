@@ -11,11 +11,13 @@
 // becomes (with one more carried value, the slot that is read)
 //     let ring: shared bf16[3, 128, 64] in R = alloc();
 //     copy_async(view(ring[0, ...]), A[m:+128, 0:+64], pred = lt(0, K), width = 16);
-//     commit_group(); copy_async(view(ring[1, ...]), A[m:+128, 64:+64], pred = lt(64, K), width =
-//     16); commit_group(); let r: T, last: i32 = for k: i64 in range(0, K, 64) carry (acc: T =
-//     init, slot: i32 = i32(0)) {
+//     commit_group();
+//     copy_async(view(ring[1, ...]), A[m:+128, 64:+64], pred = lt(64, K), width = 16);
+//     commit_group();
+//     let r: T, last: i32 = for k: i64 in range(0, K, 64) carry (acc: T = init, slot: i32 = 0) {
 //         wait_group(groups = 1);
-//         copy_async(view(ring[slot - 1, ...]), A[m:+128, k + 128:+64], ...); commit_group();
+//         copy_async(view(ring[slot - 1, ...]), A[m:+128, k + 128:+64], ...);
+//         commit_group();
 //         ... dot(view(ring[slot, ...]), ...) ...
 //     }
 //     wait_group(groups = 0);

@@ -8,12 +8,15 @@
 // A descriptor says where an operand lies in shared memory (PTX ISA, "Matrix descriptor format"):
 // its address, a swizzle, and two strides. It counts in chunks of 16 bytes. With r and c the
 // coordinates along M or N and along K, and S the swizzle's bytes (16 without one), the byte is
-//     K contiguous:       r % 8 * S + r / 8 * stride + chunk of c * (16, or leading without
-//     swizzle) M or N contiguous:  chunk of r % (S / 16) * 16 + chunk of r / (S / 16) * leading
+//
+//     K contiguous:       r % 8 * S + r / 8 * stride
+//                         + chunk of c * (16, or leading without swizzle)
+//     M or N contiguous:  chunk of r % (S / 16) * 16 + chunk of r / (S / 16) * leading
 //                         + c % 8 * S + c / 8 * stride
-// and without a swizzle the latter has leading and stride exchanged. The strides are read off the
-// buffer's layout, and every chunk of an instruction's operand is then compared with the formula:
-// where one differs, no descriptor says what the program means.
+//
+// Without a swizzle the second formula has leading and stride exchanged. The strides are read off
+// the buffer's layout. Every chunk of an instruction's operand is then compared with the formula:
+// if one differs, no descriptor describes the operand.
 //
 // A from registers is the accumulator's fragment of a product, packed: two 16-bit columns are one
 // register. Packing writes registers, so a fence follows it. Until the wait nothing else may access

@@ -19,8 +19,11 @@
 //     }
 //     role math warps(8) first(4) regs(232) {
 //         tiles (m, n) in (...) persistent(1) {
-//             let r: T = for k: ... carry (acc: T = zero) { let d: T = get(a, lag = 1) ...; yield
-//             d; } store(D[m:+128, n:+256], r);
+//             let r: T = for k: ... carry (acc: T = zero) {
+//                 let d: T = get(a, lag = 1) with (slot: i32) { ... dot(..., acc) ... }
+//                 yield d;
+//             }
+//             store(D[m:+128, n:+256], r);
 //         }
 //     }
 //

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Rings of what leaves through tensor copies.
 //
-//     let out: shared bf16[128, 64] in S = alloc();   let out1: shared bf16[128, 64] in S =
-//     alloc(); store(out[0:+128, 0:+64], y0);   store_async(D[m:+128, n:+64], out, engine = tma);
-//     store(out1[0:+128, 0:+64], y1);  store_async(D[m:+128, n + 64:+64], out1, engine = tma);
+//     let out: shared bf16[128, 64] in S = alloc();
+//     let out1: shared bf16[128, 64] in S = alloc();
+//     store(out[0:+128, 0:+64], y0);
+//     store_async(D[m:+128, n:+64], out, engine = tma);
+//     store(out1[0:+128, 0:+64], y1);
+//     store_async(D[m:+128, n + 64:+64], out1, engine = tma);
 // becomes
 //     let out: shared bf16[2, 128, 64] in R = ring(stages = 2);
 //     put(out) with (slot: i32) { store(view(out[slot, ...]), y0); }
-//     get(out) with (slot: i32) { store_async(D[m:+128, n:+64], view(out[slot, ...]), engine =
-//     tma); } put(out) with (slot: i32) { store(view(out[slot, ...]), y1); } get(out) with (slot:
-//     i32) { store_async(D[m:+128, n + 64:+64], view(out[slot, ...]), ...); }
+//     get(out) with (slot: i32) { store_async(D[m:+128, n:+64], view(out[slot, ...]), ...); }
+//     put(out) with (slot: i32) { store(view(out[slot, ...]), y1); }
+//     get(out) with (slot: i32) { store_async(D[m:+128, n + 64:+64], view(out[slot, ...]), ...); }
 //
-// Buffers of one type share a ring, which has as many slots as they were. A buffer stays what it is
-// if anything but such pairs uses it.
+// Buffers of one type share a ring with a slot for each of them. A buffer with any other use is
+// left as it is.
 
 #include "pass/role/store_ring.h"
 

@@ -26,10 +26,10 @@
 //   the barrier, so ordinary writes are remembered beyond a barrier that had no fence;
 // - before memory that they read is written again, they are waited for: wait_group of wgmma by all
 //   threads, wait_group(read) of tma by the thread that stored, then a barrier;
-// - a store_async without a commit_group behind it in its block is the crew's, which starts it
-// once:
-//   it gets `if leader { store_async(...); commit_group(engine = tma); }`, where the leader is the
-//   first thread of the role, and a wait at the end of the role. Others are the programmer's.
+// - if no commit_group follows a store_async in its block, one thread of the role must start it:
+//   the pass makes it `if leader { store_async(...); commit_group(engine = tma); }`, where the
+//   leader is the role's first thread, and adds a wait at the end of the role. A store_async with
+//   a commit_group is left to the programmer.
 // What copy_async with an mbarrier writes, and what two roles use, is handed over by mbarriers:
 // accesses by these engines to the same buffer are ordered already. Two buffers in the same bytes
 // are not.

@@ -2,8 +2,12 @@
 // ring: queues of tiles become buffers, mbarriers and waits.
 //
 //     let a: shared bf16[4, 128, 64] in S = ring(stages = 4);
-//     role load ... { for k ... { put(a) with (slot: i32) { copy_async(view(a[slot, ...]), ...); }
-//     } } role math ... { for k ... { let d: T = get(a) with (slot: i32) { ...; yield d; } } }
+//     role load ... {
+//         for k ... { put(a) with (slot: i32) { copy_async(view(a[slot, ...]), ...); } }
+//     }
+//     role math ... {
+//         for k ... { let d: T = get(a) with (slot: i32) { ...; yield d; } }
+//     }
 // becomes
 //     let a: shared bf16[4, 128, 64] in S = alloc();
 //     let full: shared mbarrier[4] = alloc();
