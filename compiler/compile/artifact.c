@@ -148,15 +148,15 @@ static void fill_names(struct tir_compilation *c, const struct tir_func *f,
 static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
                          tir_artifact_variant *variant)
 {
-    *variant =
-        (tir_artifact_variant){.entry = tir_str_of(f->name),
-                               .facts = f->facts,
-                               .threads = f->threads,
-                               .watchdog = c->options.watchdog && tir_nvptx_can_watch(f, &c->arch),
-                               .cluster = {f->cluster[0], f->cluster[1], f->cluster[2]},
-                               .dynamic_shared = (uint32_t)f->shared_bytes,
-                               .persistent = f->persistent != 0,
-                               .ctas_per_sm = f->persistent};
+    *variant = (tir_artifact_variant){.entry = tir_str_of(f->name),
+                                      .facts = f->facts,
+                                      .threads = f->threads,
+                                      .watchdog =
+                                          c->options.watchdog && tir_nvptx_can_watch(f, &c->target),
+                                      .cluster = {f->cluster[0], f->cluster[1], f->cluster[2]},
+                                      .dynamic_shared = (uint32_t)f->shared_bytes,
+                                      .persistent = f->persistent != 0,
+                                      .ctas_per_sm = f->persistent};
     fill_maps(c, f, variant);
     fill_names(c, f, variant);
     const struct tir_inst *yield = tir_yield_of(f->host);
@@ -347,9 +347,9 @@ tir_status tir_compile_artifact_make(struct tir_compilation *c)
         if (!fill_kernel(c, &c->kernels.at[i], &kernels[i]))
             return TIR_ERR_DIAGNOSED;
     tir_str cubin = c->outputs[TIR_OUTPUT_CUBIN];
-    tir_artifact_desc desc = {.target = tir_str_of(c->arch.name),
+    tir_artifact_desc desc = {.target = tir_str_of(c->target.name),
                               .ptx = c->outputs[TIR_OUTPUT_PTX],
-                              .cubin_arch = cubin.len ? tir_str_of(c->arch.name) : STR(""),
+                              .cubin_arch = cubin.len ? tir_str_of(c->target.name) : STR(""),
                               .cubin = cubin,
                               .receipt = tir_compile_receipt_text(c),
                               .kernels = kernels,

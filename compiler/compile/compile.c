@@ -80,17 +80,17 @@ static tir_status check_options(struct tir_compilation *c)
 {
     const tir_compile_options *o = &c->options;
     tir_str arch = o->arch.len ? o->arch : STR("sm_80");
-    const struct tir_arch *target = tir_arch_find(arch), *instead = tir_arch_for(arch);
+    const struct tir_target *target = tir_target_find(arch), *instead = tir_target_for(arch);
     if (!target && instead)
         return fail(c, TIR_ERR_INVALID, "unknown target " STR_FMT "; a GPU of that name runs %s",
                     STR_ARG(arch), instead->name);
     if (!target)
         return fail(c, TIR_ERR_INVALID,
                     "unknown target " STR_FMT "; the first one is %s, the last %s", STR_ARG(arch),
-                    tir_archs[0].name, tir_archs[tir_arch_count - 1].name);
-    c->arch = *target;
+                    tir_targets[0].name, tir_targets[tir_target_count - 1].name);
+    c->target = *target;
     if (o->max_shared)
-        c->arch.shared_per_cta = TIR_MIN(c->arch.shared_per_cta, (int64_t)o->max_shared);
+        c->target.shared_per_cta = TIR_MIN(c->target.shared_per_cta, (int64_t)o->max_shared);
     const struct {
         const char *option;
         tir_str value;
@@ -267,7 +267,7 @@ static bool generate(struct tir_compilation *c)
     for (uint32_t i = 0; i < c->kernels.len; i++)
         for (uint32_t j = 0; j < c->kernels.at[i].count; j++)
             vec_push(&c->cx.arena, &funcs, c->kernels.at[i].variants[j]);
-    struct tir_nvptx_options options = {.arch = &c->arch,
+    struct tir_nvptx_options options = {.target = &c->target,
                                         .line_info = c->options.line_info,
                                         .verify = c->options.verify,
                                         .watchdog = c->options.watchdog,
@@ -294,7 +294,7 @@ static tir_status assemble(struct tir_compilation *c)
                       : TIR_OK;
     double start = now_ms();
     struct tir_ptxas_result result;
-    bool ran = tir_ptxas_run(&c->cx.arena, path, &c->arch, c->outputs[TIR_OUTPUT_PTX], &result);
+    bool ran = tir_ptxas_run(&c->cx.arena, path, &c->target, c->outputs[TIR_OUTPUT_PTX], &result);
     add_stage(c, "ptxas", now_ms() - start);
     if (ran && result.ok) {
         c->outputs[TIR_OUTPUT_CUBIN] = result.cubin;
@@ -517,13 +517,13 @@ TIR_API uint64_t tir_compilation_steps(const tir_compilation *compilation)
 
 TIR_API const char *tir_compile_arch(size_t index)
 {
-    return index < tir_arch_count ? tir_archs[index].name : NULL;
+    return index < tir_target_count ? tir_targets[index].name : NULL;
 }
 
 TIR_API const char *tir_compile_arch_for(const char *device)
 {
     if (!device || !device[0])
-        return tir_archs[0].name;
-    const struct tir_arch *arch = tir_arch_for(tir_str_of(device));
-    return arch ? arch->name : NULL;
+        return tir_targets[0].name;
+    const struct tir_target *target = tir_target_for(tir_str_of(device));
+    return target ? target->name : NULL;
 }

@@ -71,7 +71,7 @@ struct tir_compilation {
     struct tir_meter meter;
     tir_compile_options options; // complete, whatever struct_size the caller had
     tir_str name, source;
-    struct tir_arch arch; // the target, as options.max_shared limits it
+    struct tir_target target; // as options.max_shared limits it
     VEC(struct tir_kernel_code) kernels;
     VEC(struct tir_tuned_line) tuned;
     struct tir_receipt receipt;

@@ -89,14 +89,14 @@ static void push_tiles(struct model *m, const struct tir_inst *tiles)
     }
 }
 
-static int64_t product_cycles(const struct tir_arch *arch, const struct tir_inst *dot)
+static int64_t product_cycles(const struct tir_target *target, const struct tir_inst *dot)
 {
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *t = dot->results[0]->type;
     int64_t bits = TIR_MAX(8, tir_elems[a->elem].bits);
     int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
     int64_t worth = TIR_MAX(columns, FEWEST_COLUMNS);
     int64_t percent = columns >= 256 ? 100 : columns >= 128 ? 104 : 130;
-    if (!(arch->features & TIR_ARCH_WGMMA) && rows * columns > MOST_SUMS)
+    if (!(target->features & TIR_HAS_WGMMA) && rows * columns > MOST_SUMS)
         percent = 130; // too many registers, and too few warps to hide what they wait for
     int64_t multiply = rows * worth * depth * bits * percent / (100 * (int64_t)PRODUCTS);
     int64_t fetch = (rows + columns) * depth * bits / FETCHED;
@@ -125,7 +125,7 @@ static void push_rounds(struct model *m, const struct tir_inst *inst)
 
 static void push_product(struct model *m, const struct tir_inst *dot)
 {
-    push(m, TIR_FORMULA_CONST, product_cycles(&m->c->arch, dot));
+    push(m, TIR_FORMULA_CONST, product_cycles(&m->c->target, dot));
     push_rounds(m, dot);
     push(m, TIR_FORMULA_ADD, 0);
     push(m, TIR_FORMULA_CONST, tir_type_count(dot->results[0]->type) / STORED);
@@ -147,7 +147,7 @@ static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_ste
     tir_foreach_inst_in(inst, tiles->regions[0])
         has_dot |= inst->op == TIR_OP_DOT;
     push_tiles(m, tiles);
-    push(m, TIR_FORMULA_CONST, m->c->arch.multiprocessors);
+    push(m, TIR_FORMULA_CONST, m->c->target.multiprocessors);
     push(m, TIR_FORMULA_CEILDIV, 0);
     push(m, TIR_FORMULA_CONST, FIXED);
     tir_foreach_inst_in(inst, tiles->regions[0]) {

@@ -150,7 +150,7 @@ void tir_compile_header_make(struct tir_compilation *c)
                     "; changes here are lost.\n#ifndef TIR_%s_%016" PRIx64
                     "\n#define TIR_%s_%016" PRIx64 "\n\n#include \"tir/runtime.h\"\n\n"
                     "// The artifact, for %s.\nstatic const unsigned char %s_image[] = {",
-                    name, guard, name, guard, c->arch.name, name);
+                    name, guard, name, guard, c->target.name, name);
     add_bytes(&out, c->artifact, c->artifact_size);
     tir_text_format(
         &out,

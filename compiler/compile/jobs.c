@@ -41,7 +41,7 @@ static void run_variant(struct tir_variant_job *job)
     job->f = tir_func_clone_to(m, job->kernel->variants[job->variant]);
     struct tir_pass_cx pass = {.scratch = &cx->scratch,
                                .diags = &cx->diags,
-                               .arch = &c->arch,
+                               .target = &c->target,
                                .receipt = &job->receipt,
                                .meter = &job->meter,
                                .known = job->dims,

@@ -197,7 +197,7 @@ tir_str tir_compile_receipt_json(struct tir_compilation *c)
     tir_text_init(&out, &c->cx.arena, 0);
     tir_text_char(&out, '{');
     json_key(&out, "source", c->name);
-    json_key(&out, "target", tir_str_of(c->arch.name));
+    json_key(&out, "target", tir_str_of(c->target.name));
     json_key(&out, "assembler", c->assembler);
     json_parts(c, true, &out);
     tir_text_char(&out, ',');

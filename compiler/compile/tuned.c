@@ -261,7 +261,7 @@ void tir_compile_tuned_kernel(struct tir_compilation *c, const char *name,
         if (line->kernel != name) // interned
             continue;
         line->is_known = true;
-        if (strcmp(line->arch, c->arch.name) || !is_of_this_build(c, line, configs[0]) ||
+        if (strcmp(line->arch, c->target.name) || !is_of_this_build(c, line, configs[0]) ||
             !order_sizes(c, line, configs[0]))
             continue;
         for (uint32_t i = 0; i < count && !line->f; i++)

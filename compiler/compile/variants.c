@@ -120,7 +120,8 @@ static void align_bulk(struct tir_func *f)
 // Would the products of f run on warpgroups, if every tensor were aligned?
 static bool may_use_warpgroups(struct tir_compilation *c, struct tir_func *f)
 {
-    struct tir_pass_cx cx = {.scratch = &c->cx.scratch, .diags = &c->cx.diags, .arch = &c->arch};
+    struct tir_pass_cx cx = {
+        .scratch = &c->cx.scratch, .diags = &c->cx.diags, .target = &c->target};
     f->facts = ALL_FACTS;
     return tir_may_use_warpgroups(f, &cx);
 }

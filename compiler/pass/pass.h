@@ -6,14 +6,14 @@
 #include "base/meter.h"
 #include "ir/ir.h"
 
-struct tir_arch; // target/nvptx/arch.h: limits and features of the target
+struct tir_target; // machine/target.h: limits and features of the target
 
 enum tir_change { TIR_UNCHANGED, TIR_CHANGED, TIR_FAILED }; // FAILED: a diagnostic was reported
 
 struct tir_pass_cx {
     struct tir_arena *scratch; // released by the runner after the pass
     struct tir_diags *diags;
-    const struct tir_arch *arch;
+    const struct tir_target *target;
     struct tir_receipt *receipt;     // what was decided and why (receipt.h); NULL: not wanted
     const struct tir_binding *known; // dimensions known at compile time (specialize)
     uint32_t known_count;

@@ -155,8 +155,9 @@ static void describe_copy(struct tir_pass_cx *cx, const struct tir_inst *copy)
 static void describe_dot(struct tir_pass_cx *cx, const struct tir_inst *dot)
 {
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
-    struct tir_dot_plan plan = tir_dot_plan(cx->arch, a->elem, b->elem, tir_result(dot)->type->elem,
-                                            a->shape[0], b->shape[1], a->shape[1]);
+    struct tir_dot_plan plan =
+        tir_dot_plan(cx->target, a->elem, b->elem, tir_result(dot)->type->elem, a->shape[0],
+                     b->shape[1], a->shape[1]);
     tir_receipt_dot(cx, dot, &plan);
 }
 

@@ -200,7 +200,7 @@ static void what_a_target_lacks_is_an_error(void **state)
     struct ir_unit u;
     start_kernel(&u, "matrices", 32);
     build_mma(&u, TIR_WORD_kind_e4m3, 32, 6, TIR_F32, 4);
-    struct tir_nvptx_options options = {.arch = tir_arch_find(STR("sm_80"))};
+    struct tir_nvptx_options options = {.target = tir_target_find(STR("sm_80"))};
     struct tir_nvptx_result result;
     struct tir_nvptx nvptx = {0};
     assert_false(
@@ -286,7 +286,7 @@ static void wrong_inline_ptx_is_an_error(void **state)
         struct tir_value *in = tir_const_i32(u.f, 1);
         struct tir_inst *inst = tir_build(&u.b, TIR_OP_PTX, &in, 1, &in->type, 1, 0);
         tir_set_text(u.f, inst, TIR_ATTR_text, tir_str_of(texts[i]));
-        struct tir_nvptx_options options = {.arch = tir_arch_find(STR("sm_80"))};
+        struct tir_nvptx_options options = {.target = tir_target_find(STR("sm_80"))};
         struct tir_nvptx_result result;
         struct tir_nvptx nvptx = {0};
         assert_false(
@@ -299,7 +299,7 @@ static void wrong_inline_ptx_is_an_error(void **state)
 static bool no_such_instruction(void *user)
 {
     struct tir_llvm *ll = user;
-    if (!tir_llvm_init(ll, tir_arch_find(STR("sm_80"))))
+    if (!tir_llvm_init(ll, tir_target_find(STR("sm_80"))))
         return false;
     LLVMTypeRef type = LLVMFunctionType(ll->f64, &ll->f64, 1, false);
     LLVMValueRef f = LLVMAddFunction(ll->module, "f", type);

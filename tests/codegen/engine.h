@@ -28,7 +28,8 @@ static inline void assemble_clean(struct ir_unit *u, const char *arch, tir_str p
 {
     const char *path = tir_ptxas_find(&u->cx.arena);
     struct tir_ptxas_result result;
-    if (!path || !tir_ptxas_run(&u->cx.arena, path, tir_arch_find(tir_str_of(arch)), ptx, &result))
+    if (!path ||
+        !tir_ptxas_run(&u->cx.arena, path, tir_target_find(tir_str_of(arch)), ptx, &result))
         return;
     if (!result.ok || strstr(result.log.ptr, "(C75") || strstr(result.log.ptr, "(C76"))
         fail_msg("ptxas for %s: %s", arch, result.log.ptr);
@@ -63,7 +64,7 @@ static inline void expect_refused(const char *source, const char *arch, const ch
 {
     struct ir_unit u;
     parse_kernel(&u, source);
-    if (tir_nvptx_check(u.f, tir_arch_find(tir_str_of(arch)), &u.cx.diags))
+    if (tir_nvptx_check(u.f, tir_target_find(tir_str_of(arch)), &u.cx.diags))
         fail_msg("%s takes %s", arch, source);
     struct tir_text text;
     tir_text_init(&text, &u.cx.arena, 0);

@@ -28,8 +28,9 @@ static void open_gemm(struct engine *t)
     memset(t, 0, sizeof *t);
     struct tir_arena arena = unit_arena();
     parse_kernel(&t->u, read_program(&arena));
-    struct tir_pass_cx cx = {
-        .scratch = &t->u.cx.scratch, .diags = &t->u.cx.diags, .arch = tir_arch_find(STR("sm_90a"))};
+    struct tir_pass_cx cx = {.scratch = &t->u.cx.scratch,
+                             .diags = &t->u.cx.diags,
+                             .target = tir_target_find(STR("sm_90a"))};
     struct tir_pass_options options = {.bisect = -1, .verify = true};
     if (!tir_run_passes(t->u.f, &cx, &options))
         fail_msg("%s", "the passes refuse it");

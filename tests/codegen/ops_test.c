@@ -63,11 +63,11 @@ static void build_elementwise(struct ir_unit *u, enum tir_op op, enum tir_elem e
 
 static void compile_everywhere(struct ir_unit *u)
 {
-    for (uint32_t i = 0; i < tir_arch_count; i++) {
-        tir_str ptx = compile_for(u, tir_archs[i].name);
+    for (uint32_t i = 0; i < tir_target_count; i++) {
+        tir_str ptx = compile_for(u, tir_targets[i].name);
         // Two with the most different features; the rest differ from them by feature bits only.
-        if (i == 0 || i + 1 == tir_arch_count)
-            assemble(u, tir_archs[i].name, ptx);
+        if (i == 0 || i + 1 == tir_target_count)
+            assemble(u, tir_targets[i].name, ptx);
     }
 }
 

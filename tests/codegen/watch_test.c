@@ -25,7 +25,7 @@ static tir_str compile_watched(struct ir_unit *u, const char *arch)
 {
     struct tir_nvptx nvptx = {0};
     struct tir_nvptx_options options = {
-        .arch = tir_arch_find(tir_str_of(arch)), .verify = true, .watchdog = true};
+        .target = tir_target_find(tir_str_of(arch)), .verify = true, .watchdog = true};
     struct tir_nvptx_result result;
     assert_true(tir_nvptx_emit(&nvptx, &u->cx.arena, &u->cx.diags, u->m->funcs.at, u->m->funcs.len,
                                &options, &result));

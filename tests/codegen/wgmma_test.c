@@ -340,9 +340,9 @@ static void too_many_accumulators_are_refused(void **state)
     (void)state;
     struct ir_unit u;
     build_product(&u, &(struct form){TIR_WORD_kind_bf16, TIR_BF16, TIR_F32, 256, .keep = KEEP});
-    assert_true(tir_nvptx_check(u.f, tir_arch_find(STR("sm_90a")), &u.cx.diags));
+    assert_true(tir_nvptx_check(u.f, tir_target_find(STR("sm_90a")), &u.cx.diags));
     u.f->threads = 512;
-    assert_false(tir_nvptx_check(u.f, tir_arch_find(STR("sm_90a")), &u.cx.diags));
+    assert_false(tir_nvptx_check(u.f, tir_target_find(STR("sm_90a")), &u.cx.diags));
     tir_context_finish(&u.cx);
 }
 

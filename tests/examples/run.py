@@ -341,7 +341,7 @@ def commands(tirc, example, device):
     for case in cases:
         yield [tirc, "run", "--check", "--device", device, *case]
     if device == "emu":  # which runs what is compiled for any target
-        for arch in ["sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a"]:
+        for arch in ["sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_103a", "sm_110a", "sm_120a"]:
             yield [tirc, "run", "--check", "--device", device, "--arch", arch, *cases[-1]]
     for command in page_commands(os.path.join(EXAMPLES, example)):
         if command[:2] == ["tirc", "run"]:

@@ -8,7 +8,7 @@
 
 #include "files.h"
 #include "front/front.h"
-#include "target/nvptx/arch.h"
+#include "machine/target.h"
 
 static int passed, failed;
 
@@ -60,7 +60,7 @@ static bool check(struct tir_context *cx, const char *path, const char *pass)
         return false;
     }
     struct tir_pass_cx pass_cx = {
-        .scratch = &cx->scratch, .diags = &cx->diags, .arch = tir_arch_find(STR("sm_90"))};
+        .scratch = &cx->scratch, .diags = &cx->diags, .arch = tir_target_find(STR("sm_90"))};
     struct tir_pass_options options = {.stop_after = tir_str_of(pass), .bisect = -1};
     vec_foreach(struct tir_func *, it, &m->funcs)
         if (!tir_run_passes(*it, &pass_cx, &options))

@@ -13,14 +13,14 @@
 #include "interp/interp.h"
 #include "ir/number.h"
 #include "ir/walk.h"
+#include "machine/target.h"
 #include "pass/pass.h"
-#include "target/nvptx/arch.h"
 
 #define MAX_ARGS 16
 
 struct test {
     const char *path;
-    const struct tir_arch *arch;
+    const struct tir_target *arch;
     struct tir_context cx;
     uint64_t seed;
 };
@@ -216,7 +216,7 @@ static bool run_kernel(struct test *t, struct tir_func *f)
         if (f->form > tir_passes[i].in)
             continue;
         struct tir_pass_cx pass = {
-            .scratch = &t->cx.scratch, .diags = &t->cx.diags, .arch = t->arch};
+            .scratch = &t->cx.scratch, .diags = &t->cx.diags, .target = t->arch};
         struct tir_pass_options options = {
             .run = tir_str_of(tir_passes[i].name), .bisect = -1, .verify = true};
         if (!tir_run_passes(f, &pass, &options)) {
@@ -270,7 +270,7 @@ static void run_file(struct test *t)
         }
 }
 
-static void run_protected(const char *path, const struct tir_arch *arch)
+static void run_protected(const char *path, const struct tir_target *arch)
 {
     static struct test t;
     t = (struct test){.path = path, .arch = arch, .seed = 88172645463325252u};
@@ -286,7 +286,7 @@ static void run_protected(const char *path, const struct tir_arch *arch)
 
 int main(int argc, char **argv)
 {
-    const struct tir_arch *arch = argc > 2 ? tir_arch_find(tir_str_of(argv[1])) : NULL;
+    const struct tir_target *arch = argc > 2 ? tir_target_find(tir_str_of(argv[1])) : NULL;
     if (!arch)
         return 2;
     for (int i = 2; i < argc; i++)

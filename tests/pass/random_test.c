@@ -13,8 +13,8 @@
 #include "interp/interp.h"
 #include "ir/number.h"
 #include "ir/walk.h"
+#include "machine/target.h"
 #include "pass/pass.h"
-#include "target/nvptx/arch.h"
 
 #define POOL   64
 #define ROWS   16
@@ -476,7 +476,7 @@ static bool run_pipeline(struct program *p, uint64_t seed)
     random_program(p, seed);
     if (!tir_verify(p->f) || !interpret(p->f, &want, &error))
         return complain(p, seed, "before the first pass", "");
-    const struct tir_arch *arch = tir_arch_find(STR("sm_80"));
+    const struct tir_target *arch = tir_target_find(STR("sm_80"));
     for (uint32_t i = 0; i < tir_pipeline_count; i++) {
         struct tir_pass_cx cx = {.scratch = &p->cx.scratch, .diags = &p->cx.diags, .arch = arch};
         struct tir_pass_options options = {

@@ -21,7 +21,7 @@
 #include "front/front.h"
 #include "interp/interp.h"
 #include "ir/number.h"
-#include "target/nvptx/arch.h"
+#include "machine/target.h"
 
 struct tensor {
     tir_str name;
@@ -251,7 +251,7 @@ static void interpret_after_passes(struct test *t, struct tir_func *f, uint32_t 
                                    uint32_t aligned)
 {
     struct tir_pass_cx cx = {
-        .scratch = &t->cx->scratch, .diags = &t->cx->diags, .arch = tir_arch_find(STR("sm_80"))};
+        .scratch = &t->cx->scratch, .diags = &t->cx->diags, .arch = tir_target_find(STR("sm_80"))};
     f->facts = facts;
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value->type->space == TIR_SPACE_GLOBAL && f->params[i].direction == TIR_IN)

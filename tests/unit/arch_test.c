@@ -3,35 +3,35 @@
 
 #include "unit.h"
 
-#include "target/nvptx/arch.h"
+#include "machine/target.h"
 
 static void every_target_is_found_by_its_name(void **state)
 {
     (void)state;
-    assert_true(tir_arch_count >= 7);
-    for (uint32_t i = 0; i < tir_arch_count; i++)
-        assert_ptr_equal(tir_arch_find(tir_str_of(tir_archs[i].name)), &tir_archs[i]);
+    assert_true(tir_target_count >= 7);
+    for (uint32_t i = 0; i < tir_target_count; i++)
+        assert_ptr_equal(tir_target_find(tir_str_of(tir_targets[i].name)), &tir_targets[i]);
 }
 
 static void unknown_targets_are_not_found(void **state)
 {
     (void)state;
-    assert_null(tir_arch_find(STR("sm_8")));
-    assert_null(tir_arch_find(STR("sm_80 ")));
-    assert_null(tir_arch_find(STR("")));
+    assert_null(tir_target_find(STR("sm_8")));
+    assert_null(tir_target_find(STR("sm_80 ")));
+    assert_null(tir_target_find(STR("")));
 }
 
 static void limits_are_consistent(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < tir_arch_count; i++) {
-        const struct tir_arch *arch = &tir_archs[i];
+    for (uint32_t i = 0; i < tir_target_count; i++) {
+        const struct tir_target *arch = &tir_targets[i];
         assert_true(arch->shared_per_cta > 48 << 10);
         assert_true(arch->shared_per_cta < arch->shared_per_sm);
         assert_int_equal(arch->registers_per_sm, 65536);
-        assert_true(arch->features & TIR_ARCH_CP_ASYNC);
+        assert_true(arch->features & TIR_HAS_CP_ASYNC);
         assert_memory_equal(arch->ptx, "ptx", 3);
-        if (arch->features & TIR_ARCH_WGMMA)
+        if (arch->features & TIR_HAS_WGMMA)
             assert_string_equal(arch->name, "sm_90a");
     }
 }

@@ -27,13 +27,13 @@
 
 #include "ir/range.h"
 #include "ir/walk.h"
+#include "machine/target.h"
 #include "pass/async/async_store.h"
 #include "pass/async/tma.h"
 #include "pass/layout/stage.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
-#include "target/nvptx/arch.h"
 
 struct async {
     struct tir_func *f;
@@ -73,7 +73,7 @@ static uint32_t copy_width(struct async *as, const struct tir_inst *slice,
         *why = "its elements are smaller than a byte";
         return 0;
     }
-    if (!(as->cx->arch->features & TIR_ARCH_CP_ASYNC)) {
+    if (!(as->cx->target->features & TIR_HAS_CP_ASYNC)) {
         *why = "the target has no cp.async";
         return 0;
     }
@@ -120,7 +120,7 @@ static void accept(struct async *as, struct tir_inst *copy, uint32_t width)
 {
     const char *name = tir_param_of(as->f, tir_ref_base(copy))->name;
     tir_set_int(as->f, copy, TIR_ATTR_width, width);
-    if (as->cx->arch->features & TIR_ARCH_TMA)
+    if (as->cx->target->features & TIR_HAS_TMA)
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, copy->span,
                            "copy of %s: cp.async, %u bytes each; tma feeds warpgroups alone", name,
                            width);
@@ -165,7 +165,7 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store)
     if (!load)
         return false;
     const char *name = tir_ref_base(load)->name;
-    const char *why = tir_tma_refusal(as->f, as->cx->arch, as->ranges, load);
+    const char *why = tir_tma_refusal(as->f, as->cx->target, as->ranges, load);
     if (why) {
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, load->span,
                            "copy of %s: not by tensor copies, because %s", name, why);
@@ -207,7 +207,7 @@ static bool fills_slot(struct async *as, struct tir_inst *copy)
     const struct tir_inst *put = copy->block->owner;
     if (!put || put->op != TIR_OP_PUT)
         return false;
-    const char *why = tir_tma_refusal(as->f, as->cx->arch, as->ranges, copy);
+    const char *why = tir_tma_refusal(as->f, as->cx->target, as->ranges, copy);
     const struct tir_value *slot = copy->operands[TIR_COPY_TO];
     const struct tir_layout *memory = tir_plain_memory(as->f->module->types, slot);
     if (!why)

@@ -241,7 +241,7 @@ bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
             vec_push(cx->scratch, &stores, inst);
     bool changed = false;
     vec_foreach(struct tir_inst *, it, &stores) {
-        const char *no_copy = tir_tma_refusal(f, cx->arch, ranges, *it);
+        const char *no_copy = tir_tma_refusal(f, cx->target, ranges, *it);
         const char *no_chunks = refuse_chunks(f, *it), *why = no_copy ? no_copy : no_chunks;
         bool staged = !no_chunks && (!no_copy || stores_rows(*it));
         if (why)

@@ -296,7 +296,7 @@ static void chunk_dot(struct chunk *c, struct tir_inst *dot)
     struct tir_value *sum = dot->results[0];
     int64_t m = a->type->shape[0], n = b->type->shape[1], depth = a->type->shape[1];
     struct tir_dot_plan plan =
-        tir_dot_plan(c->cx->arch, a->type->elem, b->type->elem, sum->type->elem, m, n, depth);
+        tir_dot_plan(c->cx->target, a->type->elem, b->type->elem, sum->type->elem, m, n, depth);
     int64_t box_a[2] = {m, plan.depth}, box_b[2] = {plan.depth, n};
     const struct tir_type *type_a = plan.mma ? part_type(c, a->type, box_a) : NULL;
     const struct tir_type *type_b = plan.mma ? part_type(c, b->type, box_b) : NULL;

@@ -33,8 +33,8 @@
 #include "pass/async/pipeline.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
+#include "machine/target.h"
 #include "pass/receipt.h"
-#include "target/nvptx/arch.h"
 
 #define DEFAULT_STAGES 4
 
@@ -162,7 +162,7 @@ static bool choose_stages(struct pipeline *p)
     vec_foreach(struct copy, c, &p->copies)
         one += tir_slot_bytes(c->alloc->results[0]->type);
     int64_t other = tir_allocated_bytes(p->f) - one;
-    int64_t fit = (p->cx->arch->shared_per_cta - TIR_MAX(other, 0)) / TIR_MAX(one, 1);
+    int64_t fit = (p->cx->target->shared_per_cta - TIR_MAX(other, 0)) / TIR_MAX(one, 1);
     p->stages = TIR_MIN(asked ? asked : DEFAULT_STAGES, TIR_MAX(fit, 1));
     if (p->stages < 2) {
         refuse(p, asked == 1 ? "it asks for one stage"

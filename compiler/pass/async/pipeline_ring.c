@@ -40,11 +40,11 @@
 #include "base/bitset.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
+#include "machine/target.h"
 #include "pass/async/pipeline.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 #include "pass/sync/shared.h"
-#include "target/nvptx/arch.h"
 
 #define DEFAULT_STAGES 8    // as many as fit, up to here
 #define RESERVED_BYTES 1024 // mbarriers
@@ -391,7 +391,7 @@ static bool sum_is_private(const struct ring *ring)
 
 static void choose_stages(struct rings *r)
 {
-    int64_t free = r->cx->arch->shared_per_cta - tir_allocated_bytes(r->f) - RESERVED_BYTES;
+    int64_t free = r->cx->target->shared_per_cta - tir_allocated_bytes(r->f) - RESERVED_BYTES;
     int64_t in_loops = 0;
     vec_foreach(struct ring *, it, &r->all) {
         struct ring *ring = *it;

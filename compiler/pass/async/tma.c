@@ -10,7 +10,7 @@
 #include "pass/async/tma.h"
 
 #include "ir/walk.h"
-#include "target/nvptx/arch.h"
+#include "machine/target.h"
 #include "tir/artifact.h"
 
 bool tir_reads_zero_outside(const struct tir_inst *load)
@@ -145,11 +145,11 @@ static uint32_t count_maps(const struct tir_func *f, const struct tir_inst *acce
     return count;
 }
 
-const char *tir_tma_refusal(const struct tir_func *f, const struct tir_arch *arch,
+const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *target,
                             const struct tir_ranges *ranges, const struct tir_inst *access)
 {
     const struct tir_param *param = tir_param_of(f, tir_ref_base(access));
-    if (!(arch->features & TIR_ARCH_TMA))
+    if (!(target->features & TIR_HAS_TMA))
         return "the target has no tensor copies";
     if (!param)
         return "it is not a tensor";

@@ -15,7 +15,7 @@ enum {
 
 // Why the slice of a tensor that a load, store or copy_async names cannot be moved by tensor
 // copies; NULL: it can.
-const char *tir_tma_refusal(const struct tir_func *f, const struct tir_arch *arch,
+const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *target,
                             const struct tir_ranges *ranges, const struct tir_inst *access);
 // The memory that a buffer, or part of one, lies in, when it is row-major, swizzled or not; NULL:
 // it is laid out in another way, or a part that leaves out some of a row.

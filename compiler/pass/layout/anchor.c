@@ -147,7 +147,8 @@ const struct tir_layout *tir_solver_dot_layout(struct solver *s, const struct ti
     tir_solver_enter_crew(s, dot);
     if (tir_dot_on_warpgroups(dot))
         return tir_solver_wgmma_layout(s, t);
-    if (tir_dot_plan(s->cx->arch, a->elem, b->elem, t->elem, t->shape[0], t->shape[1], a->shape[1])
+    if (tir_dot_plan(s->cx->target, a->elem, b->elem, t->elem, t->shape[0], t->shape[1],
+                     a->shape[1])
             .mma)
         return mma_layout(s, t, has);
     return has ? has : tir_solver_blocked(s, t, 1, 16);

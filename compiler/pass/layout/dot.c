@@ -12,16 +12,16 @@ static const struct mma_row {
     uint32_t depth;
     uint32_t feature;
 } mma_rows[] = {
-    {TIR_F16, TIR_F32, TIR_WORD_kind_f16, 16, TIR_ARCH_MMA_F16},
-    {TIR_BF16, TIR_F32, TIR_WORD_kind_bf16, 16, TIR_ARCH_MMA_F16},
-    {TIR_TF32, TIR_F32, TIR_WORD_kind_tf32, 8, TIR_ARCH_MMA_F16},
-    {TIR_I8, TIR_I32, TIR_WORD_kind_i8, 32, TIR_ARCH_MMA_F16},
-    {TIR_U8, TIR_I32, TIR_WORD_kind_u8, 32, TIR_ARCH_MMA_F16},
-    {TIR_E4M3, TIR_F32, TIR_WORD_kind_e4m3, 32, TIR_ARCH_MMA_FP8},
-    {TIR_E5M2, TIR_F32, TIR_WORD_kind_e5m2, 32, TIR_ARCH_MMA_FP8},
+    {TIR_F16, TIR_F32, TIR_WORD_kind_f16, 16, TIR_HAS_MMA_F16},
+    {TIR_BF16, TIR_F32, TIR_WORD_kind_bf16, 16, TIR_HAS_MMA_F16},
+    {TIR_TF32, TIR_F32, TIR_WORD_kind_tf32, 8, TIR_HAS_MMA_F16},
+    {TIR_I8, TIR_I32, TIR_WORD_kind_i8, 32, TIR_HAS_MMA_F16},
+    {TIR_U8, TIR_I32, TIR_WORD_kind_u8, 32, TIR_HAS_MMA_F16},
+    {TIR_E4M3, TIR_F32, TIR_WORD_kind_e4m3, 32, TIR_HAS_MMA_FP8},
+    {TIR_E5M2, TIR_F32, TIR_WORD_kind_e5m2, 32, TIR_HAS_MMA_FP8},
 };
 
-struct tir_dot_plan tir_dot_plan(const struct tir_arch *arch, enum tir_elem a, enum tir_elem b,
+struct tir_dot_plan tir_dot_plan(const struct tir_target *target, enum tir_elem a, enum tir_elem b,
                                  enum tir_elem acc, int64_t m, int64_t n, int64_t k)
 {
     struct tir_dot_plan plan = {.chunk = TIR_MAX(1, 128 / tir_elems[a].bits)};
@@ -35,7 +35,7 @@ struct tir_dot_plan tir_dot_plan(const struct tir_arch *arch, enum tir_elem a, e
         if (row->elem != a || row->acc != acc)
             continue;
         plan.refusal = "the target has no mma for these element types";
-        if (!(arch->features & row->feature))
+        if (!(target->features & row->feature))
             break;
         plan.refusal = "the tile is not a multiple of the mma shape";
         if (m % 16 || n % 8 || k % row->depth)

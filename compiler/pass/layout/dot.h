@@ -5,7 +5,7 @@
 #define TIR_PASS_LAYOUT_DOT_H
 
 #include "ir/ir.h"
-#include "target/nvptx/arch.h"
+#include "machine/target.h"
 
 struct tir_dot_plan {
     bool mma;            // mma.sync; else fused multiply-adds on plain registers
@@ -16,7 +16,7 @@ struct tir_dot_plan {
 };
 
 // a, b: element types of the operands; m, n, k: the tile.
-struct tir_dot_plan tir_dot_plan(const struct tir_arch *arch, enum tir_elem a, enum tir_elem b,
+struct tir_dot_plan tir_dot_plan(const struct tir_target *target, enum tir_elem a, enum tir_elem b,
                                  enum tir_elem acc, int64_t m, int64_t n, int64_t k);
 
 // Sums of f16 that no warpgroup computes are computed as f32 and rounded.

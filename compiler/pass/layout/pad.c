@@ -215,7 +215,7 @@ static void pad_product(struct pad *p, const struct tir_inst *dot)
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
     enum tir_elem sum = dot->results[0]->type->elem;
     struct tir_dot_plan plan =
-        tir_dot_plan(p->cx->arch, a->elem, b->elem, sum == TIR_F16 ? TIR_F32 : sum, 16, 8, 32);
+        tir_dot_plan(p->cx->target, a->elem, b->elem, sum == TIR_F16 ? TIR_F32 : sum, 16, 8, 32);
     const int64_t sizes[] = {a->shape[0], b->shape[1], a->shape[1]};
     const int64_t granules[] = {16, 8, plan.depth};
     int64_t grows_to = 1, count = 1;

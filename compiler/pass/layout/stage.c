@@ -241,7 +241,7 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
             continue;
         }
         struct tir_dot_plan plan =
-            tir_dot_plan(cx->arch, a->type->elem, b->type->elem, inst->results[0]->type->elem,
+            tir_dot_plan(cx->target, a->type->elem, b->type->elem, inst->results[0]->type->elem,
                          a->type->shape[0], b->type->shape[1], a->type->shape[1]);
         tir_receipt_dot(cx, inst, &plan);
         stage(&s, inst, TIR_DOT_A, 1, &plan);

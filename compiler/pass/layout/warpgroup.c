@@ -141,7 +141,7 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
     if (bits != 16 && (turned ? 1 - k_dim : k_dim) != 1)
         return "wgmma transposes only 16-bit elements, and K is not contiguous";
     p->computes |= tir_pressure_needs(p->pressure, x); // loaded once, and stored from registers
-    return tir_tma_refusal(p->f, p->cx->arch, p->ranges, load);
+    return tir_tma_refusal(p->f, p->cx->target, p->ranges, load);
 }
 
 static const char *refuse_shape(const struct tir_inst *dot)
@@ -213,7 +213,7 @@ static const char *refuse_in_role(struct plan *p, const struct product *product)
 {
     const struct tir_inst *dot = product->dot;
     struct tir_crew crew = tir_crew_of(p->f, dot);
-    if (!(p->cx->arch->features & TIR_ARCH_WGMMA))
+    if (!(p->cx->target->features & TIR_HAS_WGMMA))
         return "the target has no wgmma";
     if (!crew.role || crew.warps % TIR_WARPGROUP || crew.first % TIR_WARPGROUP)
         return "it is not in a role of whole warpgroups";
@@ -235,7 +235,7 @@ static bool has_roles(const struct tir_func *f)
 // Why no product of the kernel runs on warpgroups, wherever they are.
 static const char *refuse_kernel(const struct plan *p)
 {
-    if (!(p->cx->arch->features & TIR_ARCH_WGMMA))
+    if (!(p->cx->target->features & TIR_HAS_WGMMA))
         return "the target has no wgmma";
     if (p->f->grid_count)
         return "the kernel speaks of single threads";
@@ -249,7 +249,7 @@ static const char *refuse_kernel(const struct plan *p)
 static const char *refuse_memory(const struct plan *p)
 {
     struct bitset seen = bitset_new(p->cx->scratch, p->f->value_count);
-    int64_t bytes = 0, there = p->cx->arch->shared_per_cta - BESIDE;
+    int64_t bytes = 0, there = p->cx->target->shared_per_cta - BESIDE;
     vec_foreach(const struct product, product, &p->products)
         for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++) {
             bool turned;
@@ -328,7 +328,7 @@ static void collect_products(struct plan *p)
 
 static void refuse_product(const struct plan *p, const struct product *product, const char *why)
 {
-    if (p->cx->arch->features & TIR_ARCH_WGMMA)
+    if (p->cx->target->features & TIR_HAS_WGMMA)
         tir_receipt_refuse(p->cx, TIR_TOPIC_DOT, TIR_WISH_WGMMA, product->dot->span,
                            "dot: no wgmma, because %s", why);
 }

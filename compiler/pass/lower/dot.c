@@ -232,7 +232,7 @@ void tir_lower_dot(struct lower *lo, struct tir_inst *inst)
     p.m = t->shape[0];
     p.n = t->shape[1];
     p.k = a->shape[1];
-    p.plan = tir_dot_plan(lo->cx->arch, a->elem, b->elem, t->elem, p.m, p.n, p.k);
+    p.plan = tir_dot_plan(lo->cx->target, a->elem, b->elem, t->elem, p.m, p.n, p.k);
     if (!p.plan.mma) {
         lower_fma(&p);
         return;

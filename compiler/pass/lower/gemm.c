@@ -446,9 +446,9 @@ static void note_in_flight(struct gemm *g)
 void tir_lower_gemm(struct lower *lo, struct tir_inst *inst)
 {
     struct gemm g = {.lo = lo, .inst = inst};
-    if (!(lo->cx->arch->features & TIR_ARCH_WGMMA)) {
+    if (!(lo->cx->target->features & TIR_HAS_WGMMA)) {
         refuse(&g, "the target has none");
-        tir_lower_note_target(lo, TIR_ARCH_WGMMA);
+        tir_lower_note_target(lo, TIR_HAS_WGMMA);
         return;
     }
     if (!set_kind(&g) || !set_groups(&g) ||

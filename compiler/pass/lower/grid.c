@@ -186,10 +186,10 @@ static bool set_grid(struct grid *g)
 // CTAs of one multiprocessor that a persistent grid counts on; registers are not known here.
 static uint32_t resident_ctas(const struct lower *lo)
 {
-    const struct tir_arch *arch = lo->cx->arch;
-    int64_t by_shared = arch->shared_per_sm / (lo->f->shared_bytes + 1024);
-    int64_t by_warps = arch->warps_per_sm / (lo->f->threads / 32);
-    int64_t by_registers = arch->registers_per_sm / (lo->f->threads * 128);
+    const struct tir_target *target = lo->cx->target;
+    int64_t by_shared = target->shared_per_sm / (lo->f->shared_bytes + 1024);
+    int64_t by_warps = target->warps_per_sm / (lo->f->threads / 32);
+    int64_t by_registers = target->registers_per_sm / (lo->f->threads * 128);
     int64_t ctas = TIR_MIN(by_shared, TIR_MIN(by_warps, by_registers));
     return (uint32_t)TIR_MAX(1, ctas);
 }

@@ -4,8 +4,8 @@
 #define TIR_PASS_LOWER_LOWER_H
 
 #include "ir/range.h"
+#include "machine/target.h"
 #include "pass/pass.h"
-#include "target/nvptx/arch.h"
 
 struct lower {
     struct tir_func *f;

@@ -137,7 +137,7 @@ bool tir_lower_stmatrix(struct lower *lo, struct tir_inst *inst)
     struct tir_value *v = inst->operands[TIR_STORE_VALUE];
     struct matrices m;
     struct lower_walk *walk;
-    if (!(lo->cx->arch->features & TIR_ARCH_STMATRIX) || inst->operands[TIR_STORE_MASK] ||
+    if (!(lo->cx->target->features & TIR_HAS_STMATRIX) || inst->operands[TIR_STORE_MASK] ||
         (v->type->layout && v->type->layout->replica_count) ||
         !open_matrices(lo, inst, v->type, &m, &walk))
         return false;

@@ -130,7 +130,7 @@ static bool may_change(struct roles *r, const char **why)
     }
     if (needed > r->entry * lo->f->threads)
         *why = "roles have more registers than the kernel starts with";
-    if (!(lo->cx->arch->features & (TIR_ARCH_WGMMA | TIR_ARCH_TCGEN05)))
+    if (!(lo->cx->target->features & (TIR_HAS_WGMMA | TIR_HAS_TCGEN05)))
         *why = "the target has no setmaxnreg";
     return !*why && r->count > 1;
 }

@@ -222,24 +222,24 @@ static bool holds(const struct tir_layout *l, const int64_t coord[TIR_MAX_RANK],
 void tir_lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what)
 {
     tir_error_at(lo->cx->diags, inst->span, TIR_E_UNSUPPORTED, "%s is not supported on %s", what,
-                 lo->cx->arch->name);
+                 lo->cx->target->name);
     lo->failed = true;
 }
 
 void tir_lower_note_target(struct lower *lo, uint32_t features)
 {
     tir_note_at(lo->cx->diags, (struct tir_span){0}, "%s is the first target that can",
-                tir_arch_first_with(features));
+                tir_target_first_with(features));
 }
 
 // Asks for something that changes no result, which the target does not have.
 static bool drops_request(struct lower *lo, const struct tir_inst *inst)
 {
-    const uint32_t movers = TIR_ARCH_WGMMA | TIR_ARCH_TCGEN05;
+    const uint32_t movers = TIR_HAS_WGMMA | TIR_HAS_TCGEN05;
     const char *why = NULL;
-    if (inst->op == TIR_OP_SETMAXNREG && !(lo->cx->arch->features & movers))
+    if (inst->op == TIR_OP_SETMAXNREG && !(lo->cx->target->features & movers))
         why = "threads keep their registers";
-    if (inst->op == TIR_OP_PREFETCH && !(lo->cx->arch->features & TIR_ARCH_TMA))
+    if (inst->op == TIR_OP_PREFETCH && !(lo->cx->target->features & TIR_HAS_TMA))
         why = "nothing is asked for in advance";
     if (why)
         tir_receipt_refuse(lo->cx, inst->op == TIR_OP_PREFETCH ? TIR_TOPIC_COPY : TIR_TOPIC_ROLE,

@@ -40,7 +40,7 @@ static bool refuse(struct transfer *t, const char *why)
 static bool refuse_target(struct transfer *t, const char *why)
 {
     refuse(t, why);
-    tir_lower_note_target(t->lo, TIR_ARCH_TMA);
+    tir_lower_note_target(t->lo, TIR_HAS_TMA);
     return false;
 }
 
@@ -141,7 +141,7 @@ static bool check_tensor(struct transfer *t)
         return false;
     if (t->rank == 0)
         return refuse(t, "the tensor has no dimension");
-    if (!(t->lo->cx->arch->features & TIR_ARCH_TMA))
+    if (!(t->lo->cx->target->features & TIR_HAS_TMA))
         return refuse_target(t, "the target has no tensor copies");
     for (uint32_t d = 0; d < t->rank; d++)
         if (t->box[d] < 0)
@@ -231,7 +231,7 @@ static bool check_bulk(struct transfer *t)
         return false;
     if (t->rank == 0)
         return refuse(t, "the tensor has no dimension");
-    if (!(lo->cx->arch->features & TIR_ARCH_TMA))
+    if (!(lo->cx->target->features & TIR_HAS_TMA))
         return refuse_target(t, "the target has no bulk copies");
     if (!tir_tensor_is_dense(lo->f, t->tensor))
         return refuse(t, "elements of a row may not follow each other");

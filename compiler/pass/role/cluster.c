@@ -36,11 +36,11 @@
 #include "base/bitset.h"
 #include "ir/range.h"
 #include "ir/walk.h"
+#include "machine/target.h"
 #include "pass/async/tma.h"
 #include "pass/receipt.h"
 #include "pass/role/tile_flow.h"
 #include "pass/sync/shared.h"
-#include "target/nvptx/arch.h"
 
 enum { PATTERN_BYTES = 1024, PART_BYTES = 128 }; // where a part may begin, swizzled and not
 
@@ -300,7 +300,7 @@ static void look_at_copies(struct cluster *c)
 
 static void survey(struct cluster *c)
 {
-    if (!(c->cx->arch->features & TIR_ARCH_CLUSTER))
+    if (!(c->cx->target->features & TIR_HAS_CLUSTER))
         refuse(c, c->tiles, "the target has no clusters");
     else if (c->f->cluster[0])
         refuse(c, c->tiles, "the kernel has a cluster of its own");

@@ -20,10 +20,10 @@
 // at the bytes placed here.
 
 #include "ir/walk.h"
+#include "machine/target.h"
 #include "pass/pass.h"
 #include "pass/sync/crew.h"
 #include "pass/sync/shared.h"
-#include "target/nvptx/arch.h"
 
 struct interval {
     struct tir_inst *alloc;
@@ -231,12 +231,12 @@ static void place(struct memory *m)
 
 static bool check_limit(struct memory *m)
 {
-    int64_t limit = m->cx->arch->shared_per_cta;
+    int64_t limit = m->cx->target->shared_per_cta;
     if (m->f->shared_bytes <= limit)
         return true;
     tir_error_at(m->cx->diags, m->f->span, TIR_E_SHARED_LIMIT,
                  "kernel %s needs %lld bytes of shared memory, %s has %lld", m->f->name,
-                 (long long)m->f->shared_bytes, m->cx->arch->name, (long long)limit);
+                 (long long)m->f->shared_bytes, m->cx->target->name, (long long)limit);
     vec_foreach(struct interval, in, &m->buffers) {
         const struct tir_value *v = in->alloc->results[0];
         tir_note_at(

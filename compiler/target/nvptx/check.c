@@ -12,7 +12,7 @@
 
 struct check {
     const struct tir_func *f;
-    const struct tir_arch *arch;
+    const struct tir_target *target;
     struct tir_diags *diags;
     bool failed;
 };
@@ -31,7 +31,7 @@ static void refuse_target(struct check *c, const struct tir_inst *inst, const ch
     tir_error_at(c->diags, inst ? inst->span : c->f->span, TIR_E_UNSUPPORTED, "%s: %s",
                  inst ? tir_ops[inst->op].name : c->f->name, what);
     tir_note_at(c->diags, (struct tir_span){0}, "%s is the first target that can",
-                tir_arch_first_with(lacking));
+                tir_target_first_with(lacking));
     c->failed = true;
 }
 
@@ -147,7 +147,7 @@ static void check_inst(struct check *c, const struct tir_inst *inst)
         break;
     }
     uint32_t lacking;
-    const char *wrong = tir_nvptx_check_async(c->f, c->arch, inst, &lacking);
+    const char *wrong = tir_nvptx_check_async(c->f, c->target, inst, &lacking);
     if (wrong && lacking)
         refuse_target(c, inst, wrong, lacking);
     else if (wrong)
@@ -169,20 +169,21 @@ static void check_types(struct check *c, const struct tir_inst *inst)
             refuse(c, inst, "e2m1 does not compute yet");
 }
 
-bool tir_nvptx_check(const struct tir_func *f, const struct tir_arch *arch, struct tir_diags *diags)
+bool tir_nvptx_check(const struct tir_func *f, const struct tir_target *target,
+                     struct tir_diags *diags)
 {
-    struct check c = {.f = f, .arch = arch, .diags = diags};
+    struct check c = {.f = f, .target = target, .diags = diags};
     if (f->form != TIR_FORM_LOWERED)
         refuse(&c, NULL, "the kernel is not in form lowered");
-    if (f->shared_bytes < 0 || f->shared_bytes > arch->shared_per_cta) {
+    if (f->shared_bytes < 0 || f->shared_bytes > target->shared_per_cta) {
         tir_error_at(diags, f->span, TIR_E_SHARED_LIMIT,
                      "%" PRId64 " bytes of shared memory, and %s has %" PRId64, f->shared_bytes,
-                     arch->name, arch->shared_per_cta);
+                     target->name, target->shared_per_cta);
         c.failed = true;
     }
     uint64_t ctas = (uint64_t)f->cluster[0] * f->cluster[1] * f->cluster[2];
-    if (f->cluster[0] && !(arch->features & TIR_ARCH_CLUSTER))
-        refuse_target(&c, NULL, "the target has no clusters", TIR_ARCH_CLUSTER);
+    if (f->cluster[0] && !(target->features & TIR_HAS_CLUSTER))
+        refuse_target(&c, NULL, "the target has no clusters", TIR_HAS_CLUSTER);
     else if (f->cluster[0] && (f->cluster[0] > 16 || f->cluster[1] > 16 || ctas < 1 || ctas > 16))
         refuse(&c, NULL, "a cluster has 1 to 16 CTAs");
     for (uint32_t i = 0; i < f->param_count; i++)

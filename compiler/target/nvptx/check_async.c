@@ -13,7 +13,7 @@
 
 struct query {
     const struct tir_func *f;
-    const struct tir_arch *arch;
+    const struct tir_target *target;
     const struct tir_inst *inst;
     uint32_t *lacking;
 };
@@ -26,25 +26,25 @@ struct need {
     const char *lacks;
 };
 static const struct need needs[] = {
-    {TIR_OP_WGMMA, TIR_ARCH_WGMMA, "the target has no products on warpgroups"},
-    {TIR_OP_AWAIT, TIR_ARCH_WGMMA, "the target has no products on warpgroups"},
-    {TIR_OP_WGMMA_FENCE, TIR_ARCH_WGMMA, "the target has no products on warpgroups"},
-    {TIR_OP_SETMAXNREG, TIR_ARCH_WGMMA | TIR_ARCH_TCGEN05, "the target cannot move registers"},
-    {TIR_OP_TMA_LOAD, TIR_ARCH_TMA, "the target has no tensor copies"},
-    {TIR_OP_TMA_STORE, TIR_ARCH_TMA, "the target has no tensor copies"},
-    {TIR_OP_TMA_PREFETCH, TIR_ARCH_TMA, "the target has no tensor copies"},
-    {TIR_OP_BULK_LOAD, TIR_ARCH_TMA, "the target has no bulk copies"},
-    {TIR_OP_BULK_STORE, TIR_ARCH_TMA, "the target has no bulk copies"},
-    {TIR_OP_STMATRIX, TIR_ARCH_STMATRIX, "the target has no such instruction"},
-    {TIR_OP_REMOTE, TIR_ARCH_CLUSTER, "the target has no clusters"},
-    {TIR_OP_CLUSTER_ARRIVE, TIR_ARCH_CLUSTER, "the target has no clusters"},
-    {TIR_OP_CLUSTER_WAIT, TIR_ARCH_CLUSTER, "the target has no clusters"},
-    {TIR_OP_GRIDDEPCONTROL, TIR_ARCH_CLUSTER, "the target has no dependent launches"},
+    {TIR_OP_WGMMA, TIR_HAS_WGMMA, "the target has no products on warpgroups"},
+    {TIR_OP_AWAIT, TIR_HAS_WGMMA, "the target has no products on warpgroups"},
+    {TIR_OP_WGMMA_FENCE, TIR_HAS_WGMMA, "the target has no products on warpgroups"},
+    {TIR_OP_SETMAXNREG, TIR_HAS_WGMMA | TIR_HAS_TCGEN05, "the target cannot move registers"},
+    {TIR_OP_TMA_LOAD, TIR_HAS_TMA, "the target has no tensor copies"},
+    {TIR_OP_TMA_STORE, TIR_HAS_TMA, "the target has no tensor copies"},
+    {TIR_OP_TMA_PREFETCH, TIR_HAS_TMA, "the target has no tensor copies"},
+    {TIR_OP_BULK_LOAD, TIR_HAS_TMA, "the target has no bulk copies"},
+    {TIR_OP_BULK_STORE, TIR_HAS_TMA, "the target has no bulk copies"},
+    {TIR_OP_STMATRIX, TIR_HAS_STMATRIX, "the target has no such instruction"},
+    {TIR_OP_REMOTE, TIR_HAS_CLUSTER, "the target has no clusters"},
+    {TIR_OP_CLUSTER_ARRIVE, TIR_HAS_CLUSTER, "the target has no clusters"},
+    {TIR_OP_CLUSTER_WAIT, TIR_HAS_CLUSTER, "the target has no clusters"},
+    {TIR_OP_GRIDDEPCONTROL, TIR_HAS_CLUSTER, "the target has no dependent launches"},
 };
 
 static const char *lacks(const struct query *q, uint32_t feature, const char *what)
 {
-    if (q->arch->features & feature)
+    if (q->target->features & feature)
         return NULL;
     *q->lacking = feature;
     return what;
@@ -105,8 +105,8 @@ static const char *check_barrier(const struct query *q)
     if (bytes && !has_int(inst, TIR_ATTR_bytes, 0, MOST_ARRIVALS))
         return "a phase has at most 1048575 bytes";
     if (inst->operands[TIR_ARRIVE_CTA])
-        return lacks(q, TIR_ARCH_CLUSTER, "the target has no clusters");
-    return bytes ? lacks(q, TIR_ARCH_TMA, "the target's mbarriers count no bytes") : NULL;
+        return lacks(q, TIR_HAS_CLUSTER, "the target has no clusters");
+    return bytes ? lacks(q, TIR_HAS_TMA, "the target's mbarriers count no bytes") : NULL;
 }
 
 // Groups, fences, barriers.
@@ -117,14 +117,14 @@ static const char *check_group(const struct query *q)
         return "the number of groups is out of range";
     switch ((int)tir_attr_word(q->inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
     case TIR_WORD_engine_cp_async:
-        return lacks(q, TIR_ARCH_CP_ASYNC, "the target has no asynchronous copies");
+        return lacks(q, TIR_HAS_CP_ASYNC, "the target has no asynchronous copies");
     case TIR_WORD_engine_tma:
     case TIR_WORD_engine_bulk:
-        return lacks(q, TIR_ARCH_TMA, "the target has no bulk copies");
+        return lacks(q, TIR_HAS_TMA, "the target has no bulk copies");
     case TIR_WORD_engine_wgmma:
         if (!has_int(q->inst, TIR_ATTR_groups, 0, 7))
             return "at most 7 groups of products can be in flight";
-        return lacks(q, TIR_ARCH_WGMMA, "the target has no products on warpgroups");
+        return lacks(q, TIR_HAS_WGMMA, "the target has no products on warpgroups");
     default:
         return "this engine has no groups";
     }
@@ -134,13 +134,13 @@ static const char *check_fence(const struct query *q)
 {
     switch ((int)tir_attr_word(q->inst, TIR_ATTR_of, TIR_WORD_NONE)) {
     case TIR_WORD_of_wgmma:
-        return lacks(q, TIR_ARCH_WGMMA, "the target has no products on warpgroups");
+        return lacks(q, TIR_HAS_WGMMA, "the target has no products on warpgroups");
     case TIR_WORD_of_async:
     case TIR_WORD_of_async_shared:
     case TIR_WORD_of_async_global:
-        return lacks(q, TIR_ARCH_TMA, "the target has no async proxy");
+        return lacks(q, TIR_HAS_TMA, "the target has no async proxy");
     case TIR_WORD_of_cluster:
-        return lacks(q, TIR_ARCH_CLUSTER, "the target has no clusters");
+        return lacks(q, TIR_HAS_CLUSTER, "the target has no clusters");
     default:
         return NULL;
     }
@@ -244,7 +244,7 @@ static const char *check_bulk(const struct tir_inst *inst)
 static bool fits_registers(const struct query *q, int64_t registers)
 {
     int64_t ctas = q->f->persistent ? q->f->persistent : 1;
-    return !q->f->threads || registers * q->f->threads * ctas <= q->arch->registers_per_sm;
+    return !q->f->threads || registers * q->f->threads * ctas <= q->target->registers_per_sm;
 }
 
 static const char *check_wgmma(const struct query *q)
@@ -309,10 +309,10 @@ static const char *check_stmatrix(const struct tir_inst *inst)
     return count == 1 || count == 2 || count == 4 ? NULL : "it stores 1, 2 or 4 matrices";
 }
 
-const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_arch *arch,
+const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_target *target,
                                   const struct tir_inst *inst, uint32_t *lacking)
 {
-    const struct query q = {f, arch, inst, lacking};
+    const struct query q = {f, target, inst, lacking};
     *lacking = 0;
     for (uint32_t i = 0; i < TIR_COUNT_OF(needs); i++)
         if (needs[i].op == inst->op && lacks(&q, needs[i].features, needs[i].lacks))

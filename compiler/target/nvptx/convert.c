@@ -58,7 +58,7 @@ static const struct small_float formats[] = {
 
 static bool by_hardware(const struct emit *e)
 {
-    return e->ll->arch->features & TIR_ARCH_CVT_FP8;
+    return e->ll->target->features & TIR_HAS_CVT_FP8;
 }
 
 static V small_by_bits(struct emit *e, const struct small_float *t, V x)

@@ -125,7 +125,7 @@ LLVMTypeRef tir_emit_type(const struct emit *e, const struct tir_type *type)
 V tir_emit_unsupported(struct emit *e, const struct tir_type *type, const char *what)
 {
     tir_error_at(e->diags, e->span, TIR_E_UNSUPPORTED, "%s is not supported on %s", what,
-                 e->ll->arch->name);
+                 e->ll->target->name);
     e->failed = true;
     return LLVMGetUndef(tir_emit_type(e, type));
 }
@@ -507,7 +507,7 @@ static void look_around(struct emit *e)
 {
     e->maps = tir_tensor_maps(e->arena, e->f);
     e->has_engines = e->maps.len;
-    e->has_watchdog = e->ll->watchdog && tir_nvptx_can_watch(e->f, e->ll->arch);
+    e->has_watchdog = e->ll->watchdog && tir_nvptx_can_watch(e->f, e->ll->target);
     tir_foreach_inst(inst, e->f) {
         e->has_remote |= inst->op == TIR_OP_REMOTE;
         e->has_engines |= inst->op == TIR_OP_WGMMA;

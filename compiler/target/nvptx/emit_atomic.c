@@ -145,7 +145,7 @@ static bool has_instruction(const struct emit *e, LLVMAtomicRMWBinOp op, enum ti
     if (tir_elems[elem].bits >= 32)
         return true; // or LLVM's loop, over the element's own bits
     return op == LLVMAtomicRMWBinOpFAdd &&
-           (elem == TIR_F16 || e->ll->arch->features & TIR_ARCH_BF16_ATOM);
+           (elem == TIR_F16 || e->ll->target->features & TIR_HAS_BF16_ATOM);
 }
 
 V tir_emit_atomic(struct emit *e, enum tir_word kind, enum tir_elem elem, V pointer,

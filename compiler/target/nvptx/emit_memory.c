@@ -210,7 +210,7 @@ static struct words words_of(const struct emit *e, uint32_t width, unsigned elem
 
 static bool check_width(struct emit *e, uint64_t width, uint64_t count, unsigned elem_bytes)
 {
-    uint64_t most = e->ll->arch->features & TIR_ARCH_TCGEN05 ? 32 : 16;
+    uint64_t most = e->ll->target->features & TIR_HAS_TCGEN05 ? 32 : 16;
     if (tir_is_pow2(width) && width <= most && count * elem_bytes == width)
         return true;
     tir_error_at(e->diags, e->span, TIR_E_CODEGEN,

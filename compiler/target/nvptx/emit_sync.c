@@ -70,7 +70,7 @@ static void emit_arrive(struct emit *e, const struct tir_inst *inst)
     const struct tir_attr *bytes = tir_attr_find(inst, TIR_ATTR_bytes);
     int64_t count = tir_attr_int(inst, TIR_ATTR_count, 1);
     V bar = barrier_of(e, inst);
-    if (e->ll->arch->number < 90) {
+    if (!(e->ll->target->features & TIR_HAS_MBARRIER_TX)) {
         // An arrival counts once there, or, if it does not complete the phase, any number of times.
         if (count > 1)
             call(e, "llvm.nvvm.mbarrier.arrive.noComplete.shared",
@@ -92,7 +92,7 @@ static void emit_arrive(struct emit *e, const struct tir_inst *inst)
 
 static const char *wait_name(const struct emit *e)
 {
-    if (e->ll->arch->number < 90)
+    if (!(e->ll->target->features & TIR_HAS_MBARRIER_TX))
         return "llvm.nvvm.mbarrier.test.wait.parity.scope.cta.space.cta";
     return e->has_remote ? "llvm.nvvm.mbarrier.try.wait.parity.scope.cluster.space.cta"
                          : "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta";
@@ -176,7 +176,7 @@ static void emit_fence(struct emit *e, const struct tir_inst *inst)
 {
     enum tir_word of = tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE);
     const struct fence_row *row = fences;
-    if (of == TIR_WORD_of_mbarrier_init && !(e->ll->arch->features & TIR_ARCH_CLUSTER))
+    if (of == TIR_WORD_of_mbarrier_init && !(e->ll->target->features & TIR_HAS_CLUSTER))
         return;           // no cluster that has to see them; a barrier orders them for the CTA
     while (row->of != of) // every word has a row
         row++;

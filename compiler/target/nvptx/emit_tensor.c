@@ -51,11 +51,11 @@ static void call_tensor(struct emit *e, const struct tir_inst *inst, const char 
     tir_llvm_call(e->ll, name, NULL, 0, args->at, args->len);
 }
 
-// Where a load goes: an address of the cluster's shared memory when several CTAs get it, and before
-// PTX 8.6, which has no other.
+// Where a load goes: an address of the cluster's shared memory when several CTAs get it, and where
+// there is no other form.
 static bool needs_cluster(const struct emit *e, const struct tir_value *ctas)
 {
-    return ctas || strcmp(e->ll->arch->ptx, "ptx86") < 0;
+    return ctas || !(e->ll->target->features & TIR_HAS_BULK_TO_CTA);
 }
 
 static void push_destination(struct emit *e, struct args *args, const struct tir_inst *inst,

@@ -111,7 +111,7 @@ static V cta_rank(struct emit *e)
 
 static V elect(struct emit *e)
 {
-    if (e->ll->arch->number < 90)
+    if (!(e->ll->target->features & TIR_HAS_ELECT))
         return tir_emit_icmp(e, LLVMIntEQ, thread_bits(e, 0, 31), tir_emit_i32(e, 0));
     V all = tir_emit_i32(e, ALL_LANES);
     V v = tir_llvm_call(e->ll, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
@@ -189,7 +189,7 @@ struct mma_row {
     bool halves;       // a and b are pairs of f16
     const char *name;  // LLVM's intrinsic
 };
-#define FP8 TIR_ARCH_MMA_FP8
+#define FP8 TIR_HAS_MMA_FP8
 // clang-format off
 static const struct mma_row mma_rows[] = {
     {TIR_WORD_kind_f16,  16, TIR_F32, 4, 2, 4, 0, true,  "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"},
@@ -227,13 +227,13 @@ static const struct mma_row *find_mma(const struct tir_inst *inst)
 static void emit_mma(struct emit *e, const struct tir_inst *inst)
 {
     const struct mma_row *row = find_mma(inst);
-    if (!row || (e->ll->arch->features & row->features) != row->features) {
+    if (!row || (e->ll->target->features & row->features) != row->features) {
         tir_error_at(e->diags, inst->span, TIR_E_UNSUPPORTED,
                      "no matrix instruction for %s with depth %" PRId64 ", %" PRIu32
                      " registers in and %" PRIu32 " out on %s",
                      tir_words[tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE)].name,
                      tir_attr_int(inst, TIR_ATTR_depth, 0), inst->operand_count, inst->result_count,
-                     e->ll->arch->name);
+                     e->ll->target->name);
         e->failed = true;
         return;
     }

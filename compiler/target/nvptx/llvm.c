@@ -3,6 +3,7 @@
 
 #include "target/nvptx/llvm.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -101,9 +102,9 @@ static LLVMTargetMachineRef new_machine(struct tir_llvm *ll)
         return NULL;
     }
     char features[32];
-    snprintf(features, sizeof(features), "+%s", ll->arch->ptx);
+    snprintf(features, sizeof(features), "+ptx%" PRIu32, ll->target->ptx);
     LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
-    LLVMTargetMachineOptionsSetCPU(options, ll->arch->name);
+    LLVMTargetMachineOptionsSetCPU(options, ll->target->name);
     LLVMTargetMachineOptionsSetFeatures(options, features);
     LLVMTargetMachineOptionsSetCodeGenOptLevel(options, LLVMCodeGenLevelDefault);
     LLVMTargetMachineRef machine = LLVMCreateTargetMachineWithOptions(target, TRIPLE, options);
@@ -121,10 +122,10 @@ LLVMAttributeRef tir_llvm_enum_attribute(struct tir_llvm *ll, const char *name, 
                                    value);
 }
 
-bool tir_llvm_init(struct tir_llvm *ll, const struct tir_arch *arch)
+bool tir_llvm_init(struct tir_llvm *ll, const struct tir_target *target)
 {
     memset(ll, 0, sizeof(*ll));
-    ll->arch = arch;
+    ll->target = target;
     ll->machine = new_machine(ll);
     if (!ll->machine)
         return false;

@@ -14,7 +14,7 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 
-#include "target/nvptx/arch.h"
+#include "machine/target.h"
 
 enum tir_address_space {
     TIR_AS_GENERIC = 0,
@@ -25,7 +25,7 @@ enum tir_address_space {
 };
 
 struct tir_llvm {
-    const struct tir_arch *arch;
+    const struct tir_target *target;
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
@@ -46,7 +46,7 @@ struct tir_llvm {
 bool tir_llvm_protect(struct tir_llvm *ll, bool (*body)(void *user), void *user);
 
 // Inside tir_llvm_protect only. False: ll->message says why.
-bool tir_llvm_init(struct tir_llvm *ll, const struct tir_arch *arch);
+bool tir_llvm_init(struct tir_llvm *ll, const struct tir_target *target);
 bool tir_llvm_verify(struct tir_llvm *ll);
 bool tir_llvm_optimize(struct tir_llvm *ll);
 bool tir_llvm_generate(struct tir_llvm *ll);

@@ -49,10 +49,10 @@ static void start_debug(const struct job *job, struct tir_llvm *ll)
                       LLVMValueAsMetadata(version));
 }
 
-bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_arch *arch)
+bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_target *target)
 {
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_WAIT && arch->number >= 90)
+        if (inst->op == TIR_OP_WAIT && target->features & TIR_HAS_MBARRIER_TX)
             return true;
     return false;
 }
@@ -68,7 +68,7 @@ static void build_unit(const struct turn *turn)
 {
     const struct job *job = turn->job;
     struct tir_nvptx_unit *unit = turn->unit;
-    unit->ok = tir_llvm_init(&unit->ll, job->options->arch);
+    unit->ok = tir_llvm_init(&unit->ll, job->options->target);
     if (!unit->ok)
         return;
     unit->ll.watchdog = job->options->watchdog;
@@ -271,7 +271,7 @@ bool tir_nvptx_emit(struct tir_nvptx *nvptx, struct tir_arena *arena, struct tir
                       .result = result};
     bool ok = true;
     for (uint32_t i = 0; i < count; i++)
-        ok = tir_nvptx_check(funcs[i], options->arch, diags) && ok;
+        ok = tir_nvptx_check(funcs[i], options->target, diags) && ok;
     if (!ok || !tir_meter_take(options->meter, count_insts(funcs, count)))
         return false;
     ok = run_units(&job);

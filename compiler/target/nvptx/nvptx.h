@@ -18,7 +18,7 @@
 #include "target/nvptx/llvm.h"
 
 struct tir_nvptx_options {
-    const struct tir_arch *arch;
+    const struct tir_target *target;
     bool line_info;          // .loc lines that name the source
     bool verify;             // LLVM's verifier
     bool want_llvm;          // fill result->llvm
@@ -33,15 +33,15 @@ struct tir_nvptx_result {
 };
 
 // What the machine asks of a lowered kernel. False: a diagnostic was reported.
-bool tir_nvptx_check(const struct tir_func *f, const struct tir_arch *arch,
+bool tir_nvptx_check(const struct tir_func *f, const struct tir_target *target,
                      struct tir_diags *diags);
 // The part of it about the asynchronous engines and what threads wait for: what is wrong, or NULL.
 // lacking: 0, or features of targets, one of which it would take.
-const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_arch *arch,
+const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_target *target,
                                   const struct tir_inst *inst, uint32_t *lacking);
 
 // Whether there is something in f that a watchdog can watch.
-bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_arch *arch);
+bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_target *target);
 
 #define TIR_NVPTX_UNITS 8 // modules that are compiled at a time, at most
 

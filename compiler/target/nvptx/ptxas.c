@@ -305,12 +305,12 @@ static tir_str reason(struct tir_arena *arena, tir_str log)
     return tir_text_str(&text);
 }
 
-bool tir_ptxas_run(struct tir_arena *arena, const char *path, const struct tir_arch *arch,
+bool tir_ptxas_run(struct tir_arena *arena, const char *path, const struct tir_target *target,
                    tir_str ptx, struct tir_ptxas_result *result)
 {
     memset(result, 0, sizeof(*result));
     struct child child = {.pid = -1};
-    if (!start(&child, path, arch->name))
+    if (!start(&child, path, target->name))
         return false;
     struct tir_text out, err;
     tir_text_init(&out, arena, 0);

@@ -3,7 +3,7 @@
 #ifndef TIR_TARGET_NVPTX_PTXAS_H
 #define TIR_TARGET_NVPTX_PTXAS_H
 
-#include "target/nvptx/arch.h"
+#include "machine/target.h"
 
 struct tir_ptxas_kernel {
     tir_str name;
@@ -25,7 +25,7 @@ struct tir_ptxas_result {
 const char *tir_ptxas_find(struct tir_arena *arena);
 
 // Runs it. False: it could not be started at all.
-bool tir_ptxas_run(struct tir_arena *arena, const char *path, const struct tir_arch *arch,
+bool tir_ptxas_run(struct tir_arena *arena, const char *path, const struct tir_target *target,
                    tir_str ptx, struct tir_ptxas_result *result);
 
 #endif

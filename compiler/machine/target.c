@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The table of targets.
+
+#include "machine/target.h"
+
+// Features without their prefix, for the rows alone.
+enum {
+#define FEATURE(id, ...) id = TIR_HAS_##id,
+#include "machine/feature.def"
+};
+
+const struct tir_target tir_targets[] = {
+#define TARGET(id, ...) {.name = id, __VA_ARGS__},
+#include "machine/target.def"
+};
+const uint32_t tir_target_count = TIR_COUNT_OF(tir_targets);
+
+const struct tir_target *tir_target_find(tir_str name)
+{
+    for (uint32_t i = 0; i < tir_target_count; i++)
+        if (tir_str_is(name, tir_targets[i].name))
+            return &tir_targets[i];
+    return NULL;
+}
+
+// "sm_121": 121; 0: not such a name.
+static uint32_t capability_of(tir_str device)
+{
+    uint32_t number = 0;
+    if (device.len < 4 || device.len > 8 || memcmp(device.ptr, "sm_", 3) != 0)
+        return 0;
+    for (size_t i = 3; i < device.len; i++) {
+        if (device.ptr[i] < '0' || device.ptr[i] > '9')
+            return 0;
+        number = number * 10 + (uint32_t)(device.ptr[i] - '0');
+    }
+    return number;
+}
+
+const struct tir_target *tir_target_for(tir_str device)
+{
+    const uint32_t capability = capability_of(device);
+    const struct tir_target *best = NULL;
+    for (uint32_t i = 0; i < tir_target_count; i++) {
+        const struct tir_target *target = &tir_targets[i];
+        bool exact = target->name[strlen(target->name) - 1] == 'a';
+        if (exact ? target->capability == capability : target->capability <= capability)
+            best = target;
+    }
+    return best;
+}
+
+const char *tir_target_first_with(uint32_t features)
+{
+    const struct tir_target *target = tir_targets;
+    while (!(target->features & features))
+        target++;
+    return target->name;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The targets that the compiler knows (target.def), and what each can do (feature.def).
+#ifndef TIR_MACHINE_TARGET_H
+#define TIR_MACHINE_TARGET_H
+
+#include "base/str.h"
+
+enum tir_feature_index {
+#define FEATURE(id, ...) TIR_FEATURE_##id,
+#include "machine/feature.def"
+    TIR_FEATURE_COUNT
+};
+
+enum tir_feature { // sets of them
+#define FEATURE(id, ...) TIR_HAS_##id = 1 << TIR_FEATURE_##id,
+#include "machine/feature.def"
+};
+
+struct tir_target {
+    const char *name;          // "sm_90a"
+    uint32_t capability;       // 90: compute capability 9.0
+    uint32_t ptx;              // 86: PTX ISA 8.6
+    int64_t shared_per_cta;    // bytes, dynamic limit
+    int64_t shared_per_sm;     // bytes
+    uint32_t registers_per_sm; // of 32 bits
+    uint32_t warps_per_sm;
+    uint32_t multiprocessors; // of the largest card, which estimates of time assume
+    uint32_t features;        // enum tir_feature
+};
+
+extern const struct tir_target tir_targets[];
+extern const uint32_t tir_target_count;
+const struct tir_target *tir_target_find(tir_str name); // NULL: unknown
+// The first target with one of the features, which some target has.
+const char *tir_target_first_with(uint32_t features);
+
+// The best target whose code runs on a device of that compute capability, "sm_121" for 12.1. PTX of
+// a target with an "a" runs on that capability alone, other PTX on later ones as well. NULL: none.
+const struct tir_target *tir_target_for(tir_str device);
+
+#endif
