@@ -100,7 +100,8 @@ static inline struct tir_value *build_alloc(struct ir_unit *u, enum tir_space sp
 // The whole module as PTX; fails the test with the diagnostics when it does not compile.
 static inline tir_str compile_for(struct ir_unit *u, const char *arch)
 {
-    struct tir_nvptx_options options = {.target = tir_target_find(tir_str_of(arch)), .verify = true};
+    struct tir_nvptx_options options = {.target = tir_target_find(tir_str_of(arch)),
+                                        .verify = true};
     struct tir_nvptx_result result;
     struct tir_nvptx nvptx = {0};
     if (!tir_nvptx_emit(&nvptx, &u->cx.arena, &u->cx.diags, u->m->funcs.at, u->m->funcs.len,

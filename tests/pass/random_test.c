@@ -478,7 +478,7 @@ static bool run_pipeline(struct program *p, uint64_t seed)
         return complain(p, seed, "before the first pass", "");
     const struct tir_target *arch = tir_target_find(STR("sm_80"));
     for (uint32_t i = 0; i < tir_pipeline_count; i++) {
-        struct tir_pass_cx cx = {.scratch = &p->cx.scratch, .diags = &p->cx.diags, .arch = arch};
+        struct tir_pass_cx cx = {.scratch = &p->cx.scratch, .diags = &p->cx.diags, .target = arch};
         struct tir_pass_options options = {
             .run = tir_str_of(tir_passes[i].name), .bisect = -1, .verify = true};
         if (!tir_run_passes(p->f, &cx, &options))
