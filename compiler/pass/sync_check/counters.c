@@ -112,9 +112,8 @@ static bool matters(const struct family *f, const struct tir_inst *inst, uint32_
     case TIR_OP_LOAD:
     case TIR_OP_STORE:
     case TIR_OP_ATOMIC:
-        if (tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
-            return true;
-        break;
+        // What is loaded from a tensor is not known, wherever it is.
+        return tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL;
     case TIR_OP_COPY_ASYNC:
         return i == TIR_COPY_TO || i == TIR_COPY_MBAR || i == TIR_COPY_CTAS;
     case TIR_OP_STORE_ASYNC:

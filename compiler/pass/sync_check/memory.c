@@ -237,9 +237,11 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
     return false;
 }
 
-static bool same_points(const struct sync_record *a, const struct sync_record *b)
+static bool same_places(const struct sync_record *a, const struct sync_record *b)
 {
-    return a->points && b->points && a->point_count == b->point_count &&
+    if (!a->points || !b->points)
+        return !a->points && !b->points && !memcmp(&a->box, &b->box, sizeof a->box);
+    return a->point_count == b->point_count &&
            !memcmp(a->points, b->points, a->point_count * sizeof *a->points);
 }
 
@@ -388,7 +390,7 @@ static bool is_superseded(const struct sync_who *who, const struct sync_record *
 {
     if (now->points || !now->exact)
         return old->by == now->by && old->strand == now->strand && old->modulus == now->modulus &&
-               same_points(old, now);
+               same_places(old, now);
     if (!box_covers(&now->box, &old->box, rank))
         return false;
     if (now->access == SYNC_WRITE && !unordered(who, old, now, true))

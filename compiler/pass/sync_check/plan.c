@@ -29,7 +29,7 @@ struct plan {
     bool decided;    // some branch was on data
     bool ever_decided;
     bool hurries;                       // how a long loop is replayed
-    bool watches, recurs;               // the state of a long loop
+    bool watches, is_long, recurs;      // the state of a long loop
     struct bitset came;                 // what a replay came to
     VEC(const struct tir_inst *) loops; // whose rounds depend on the setting
 };
@@ -136,6 +136,7 @@ static void note(struct plan *s, const struct sync_run *r)
     s->ever_decided |= r->decided;
     s->longest = TIR_MAX(s->longest, r->longest);
     s->recurs |= r->recurs;
+    s->is_long = r->states.len > 0;
 }
 
 static enum sync_outcome replay_once(struct plan *s, uint32_t seed)
@@ -347,21 +348,36 @@ static uint32_t long_goals(const struct plan *s, int64_t rounds, struct sync_goa
     return count;
 }
 
-// Does the state of a long loop recur? Taking turns the roles may need many rounds until they keep
-// pace; when each goes as far as it gets, their pace may take many rounds to repeat. Branches on
-// data may have to be taken. And the last tile often has the most rounds, but not always.
-static enum sync_outcome watch(struct plan *s)
+// A long loop, branches on data all going one way, until its state recurs. Taking turns the roles
+// may need many rounds until they keep pace; when each goes as far as it gets, their pace may take
+// many rounds to repeat. And the last tile often has the most rounds, but not always.
+static enum sync_outcome watch_seed(struct plan *s, uint32_t seed, bool *decided, bool *is_long)
 {
     enum sync_outcome outcome = SYNC_GOING;
+    s->recurs = *is_long = false;
+    for (uint32_t way = 0; way < 4 && outcome == SYNC_GOING && !s->recurs; way++) {
+        s->hurries = way & 1;
+        s->setting.last = !(way & 2);
+        outcome = replay_once(s, seed);
+        *decided |= s->decided;
+        *is_long |= s->is_long;
+    }
+    return outcome;
+}
+
+// Does the state of a long loop recur, whichever way data decides? One way the loop may be short.
+static enum sync_outcome watch(struct plan *s)
+{
+    bool decided = false, is_long, recurs = false;
     s->watches = true;
     s->setting.waves = 1;
-    for (uint32_t way = 0; way < 8 && outcome == SYNC_GOING && !s->recurs; way++) {
-        if (way & 2 && !s->decided)
-            continue;
-        s->hurries = way & 1;
-        s->setting.last = !(way & 4);
-        outcome = replay_once(s, way >> 1 & 1);
+    enum sync_outcome outcome = watch_seed(s, 0, &decided, &is_long);
+    recurs = s->recurs;
+    if (outcome == SYNC_GOING && decided && (recurs || !is_long)) {
+        outcome = watch_seed(s, 1, &decided, &is_long);
+        recurs = is_long ? s->recurs : recurs;
     }
+    s->recurs = recurs;
     s->watches = s->hurries = s->setting.last = false;
     return outcome;
 }
