@@ -250,8 +250,9 @@ static void complain_diagnostics(struct test *t, const char *what)
 static void interpret_after_passes(struct test *t, struct tir_func *f, uint32_t facts,
                                    uint32_t aligned)
 {
-    struct tir_pass_cx cx = {
-        .scratch = &t->cx->scratch, .diags = &t->cx->diags, .arch = tir_target_find(STR("sm_80"))};
+    struct tir_pass_cx cx = {.scratch = &t->cx->scratch,
+                             .diags = &t->cx->diags,
+                             .target = tir_target_find(STR("sm_80"))};
     f->facts = facts;
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value->type->space == TIR_SPACE_GLOBAL && f->params[i].direction == TIR_IN)
