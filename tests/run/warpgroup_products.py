@@ -20,8 +20,10 @@ import tempfile
 
 PARAMS = """A: bf16[M, 64], B: bf16[64, 64], C: bf16[64, 64], W: bf16[256, K], X: bf16[M, K],
     Y: bf16[K, 64], n: i64"""
-OUTPUTS = {"O": "out f32[M, 64]", "P": "out f32[M, 64]", "Q": "out f32[M, 256]",
-           "I": "inout i32[4]"}
+# Of programs that use them.
+OTHERS = {"O": "out f32[M, 64]", "P": "out f32[M, 64]", "Q": "out f32[M, 256]",
+          "I": "inout i32[4]", "F": "f32[M, 32]", "G": "f32[2, 2, 2, M, 32]",
+          "R": "out bf16[6, 300, 16]"}
 SIZES = ["K=192", "n=2"]
 
 # Name: rows of a tile, products on warpgroups, warpgroups, what the tiles loop does.
@@ -190,6 +192,37 @@ PROGRAMS = {
             s += dot(bf16(g), Y[j:+64, :]) + dot(bf16(s * 0.1), X[m:+64, k:+64]);
         }
         O[m:+64, :] = s;"""),
+    "a buffer that is filled twice": (64, 1, 1, """
+        shared f: f32[64, 32];
+        f[:, :] = F[m:+64, :];
+        let x = f[0:+64, 31];
+        f[:, :] = F[m + 1:+64, :];
+        O[m:+64, :] = dot(A[m:+64, :], B[:, :]) + x[:, None] - f[0:+64, 30][:, None];"""),
+    "a buffer that is filled in a loop and read behind it": (64, 1, 1, """
+        shared f: f32[64, 32];
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            f[:, :] = F[m + k:+64, :];
+            s += dot(A[m:+64, :], B[:, :]);
+        }
+        O[m:+64, :] = s + f[0:+64, 31][:, None];"""),
+    "a buffer that is filled in a branch": (64, 1, 1, """
+        shared f: f32[64, 32];
+        f[:, :] = full(1, f32, 64, 32);
+        if n > 1 { f[:, :] = F[m:+64, :]; }
+        O[m:+64, :] = dot(A[m:+64, :], B[:, :]) + f[0:+64, 31][:, None];"""),
+    "a buffer that is changed once it is filled": (64, 1, 1, """
+        shared f: f32[64, 32];
+        f[:, :] = F[m:+64, :];
+        f[3, 5] = 7;
+        O[m:+64, :] = dot(A[m:+64, :], B[:, :]) + f[0:+64, 5][:, None];"""),
+    "a buffer of as many dimensions as there can be": (64, 1, 1, """
+        shared g: f32[2, 2, 2, 8, 32];
+        g[:, :, :, :, :] = G[0:+2, 0:+2, 0:+2, m:+8, :];
+        O[m:+64, :] = dot(A[m:+64, :], B[:, :]) + g[1, 1, 1, 3, 5];"""),
+    "a tile stored in boxes that do not begin where they may": (64, 1, 1, """
+        O[m:+64, :] = dot(A[m:+64, :], B[:, :]);
+        R[m / 64 * 3:+3, 0:+300, :] = full(2, bf16, 3, 300, 16);"""),
 }
 
 
@@ -233,7 +266,7 @@ def assembles(tirc, path, folder):
 def check(tirc, name, folder):
     rows, products, warpgroups, body = PROGRAMS[name]
     path = os.path.join(folder, "products.tir")
-    params = PARAMS + "".join(f", {out}: {kind}" for out, kind in OUTPUTS.items() if f"{out}[" in body)
+    params = PARAMS + "".join(f", {name}: {kind}" for name, kind in OTHERS.items() if f"{name}[" in body)
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"kernel products({params})\n{{\n    for m in tiles(M by {rows}) {{{body}\n    }}\n}}\n")
     failed, text, said = build(tirc, path, "--emit=tir", "-o", os.devnull, "--receipt=json")

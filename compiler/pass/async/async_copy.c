@@ -29,6 +29,7 @@
 #include "ir/walk.h"
 #include "machine/target.h"
 #include "pass/async/async_store.h"
+#include "pass/async/pipeline.h"
 #include "pass/async/tma.h"
 #include "pass/layout/stage.h"
 #include "pass/layout/warpgroup.h"
@@ -158,6 +159,14 @@ static struct tir_inst *replace_by_copy(struct async *as, struct tir_inst *load,
     return copy;
 }
 
+// Why no tensor copy can fill the buffer with the slice; NULL: one can.
+static const char *tensor_copy_refusal(const struct async *as, const struct tir_inst *slice,
+                                       const struct tir_value *buffer)
+{
+    const char *why = tir_tma_refusal(as->f, as->cx->target, as->ranges, slice);
+    return why ? why : tir_tma_memory_refusal(as->f->module->types, buffer);
+}
+
 // A copy by the tensor copy engine; it completes at an mbarrier, which pipeline and ring provide.
 static bool make_tensor_copy(struct async *as, struct tir_inst *store)
 {
@@ -165,7 +174,9 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store)
     if (!load)
         return false;
     const char *name = tir_ref_base(load)->name;
-    const char *why = tir_tma_refusal(as->f, as->cx->target, as->ranges, load);
+    const char *why = tensor_copy_refusal(as, load, tir_ref_base(store));
+    if (!why && !tir_can_be_slots(as->f, store, tir_ref_base(store)))
+        why = "more than this copy and reads behind it use the buffer";
     if (why) {
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, load->span,
                            "copy of %s: not by tensor copies, because %s", name, why);
@@ -207,11 +218,7 @@ static bool fills_slot(struct async *as, struct tir_inst *copy)
     const struct tir_inst *put = copy->block->owner;
     if (!put || put->op != TIR_OP_PUT)
         return false;
-    const char *why = tir_tma_refusal(as->f, as->cx->target, as->ranges, copy);
-    const struct tir_value *slot = copy->operands[TIR_COPY_TO];
-    const struct tir_layout *memory = tir_plain_memory(as->f->module->types, slot);
-    if (!why)
-        why = memory ? tir_tma_memory_refusal(memory, slot) : "the ring has a layout of its own";
+    const char *why = tensor_copy_refusal(as, copy, copy->operands[TIR_COPY_TO]);
     const char *name = tir_ref_base(copy)->name;
     if (why) {
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, copy->span,

@@ -89,7 +89,7 @@ static const struct tir_type *chunk_type(const struct outgoing *o)
     return tir_type_get(o->f->module->types, &t);
 }
 
-static void build_buffers(struct outgoing *o, struct tir_builder *b, uint32_t count)
+static const struct tir_type *buffer_type(const struct outgoing *o)
 {
     struct tir_types *types = o->f->module->types;
     struct tir_type t = *chunk_type(o);
@@ -98,8 +98,13 @@ static void build_buffers(struct outgoing *o, struct tir_builder *b, uint32_t co
     bool one_row = tir_type_count(&t) == o->columns; // which no other row conflicts with
     uint32_t swizzle = one_row ? 0 : tir_layout_swizzle_for(o->columns * bits / 8);
     t.layout = tir_layout_memory(types, t.rank, t.shape, bits, swizzle);
+    return tir_type_get(types, &t);
+}
+
+static void build_buffers(struct outgoing *o, struct tir_builder *b, uint32_t count)
+{
     for (uint32_t i = 0; i < count; i++) {
-        o->buffers[i] = tir_build1(b, TIR_OP_ALLOC, tir_type_get(types, &t), NULL, 0);
+        o->buffers[i] = tir_build1(b, TIR_OP_ALLOC, buffer_type(o), NULL, 0);
         o->buffers[i]->name = tir_intern_cstr(o->f->module->names, "out");
     }
 }
@@ -229,6 +234,15 @@ static void send_rows(struct tir_func *f, struct tir_pass_cx *cx, struct tir_ins
     tir_remove(store);
 }
 
+// Why tensor copies cannot take the chunks out of their buffers; NULL: they can.
+static const char *refuse_buffers(struct tir_func *f, struct tir_inst *store)
+{
+    struct outgoing o;
+    open(&o, f, store);
+    const struct tir_type *t = buffer_type(&o);
+    return tir_tma_boxes_refusal(t->layout, t->shape, t->elem);
+}
+
 bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
 {
     if (!tir_has_warpgroup_dot(f))
@@ -241,8 +255,11 @@ bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
             vec_push(cx->scratch, &stores, inst);
     bool changed = false;
     vec_foreach(struct tir_inst *, it, &stores) {
+        const char *no_chunks = refuse_chunks(f, *it);
         const char *no_copy = tir_tma_refusal(f, cx->target, ranges, *it);
-        const char *no_chunks = refuse_chunks(f, *it), *why = no_copy ? no_copy : no_chunks;
+        if (!no_chunks && !no_copy)
+            no_copy = refuse_buffers(f, *it);
+        const char *why = no_copy ? no_copy : no_chunks;
         bool staged = !no_chunks && (!no_copy || stores_rows(*it));
         if (why)
             tir_receipt_refuse(cx, TIR_TOPIC_COPY, TIR_WISH_TMA, (*it)->span,

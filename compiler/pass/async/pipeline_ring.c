@@ -84,6 +84,35 @@ static struct tir_inst *ancestor_in(const struct tir_block *block, struct tir_in
     return inst;
 }
 
+// Do the uses of a buffer, or of a part of it, only read it, and behind `fill`?
+static bool is_read_behind(const struct tir_func *f, const struct tir_inst *fill,
+                           const struct tir_value *buffer)
+{
+    tir_foreach_inst(inst, f)
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            if (inst->operands[i] != buffer || inst == fill)
+                continue;
+            const bool is_part = inst->op == TIR_OP_VIEW || inst->op == TIR_OP_PERMUTE;
+            const bool is_sent = inst->op == TIR_OP_STORE_ASYNC && i == 0;
+            const struct tir_inst *at = ancestor_in(fill->block, inst), *behind = fill->next;
+            while (behind && behind != at)
+                behind = behind->next;
+            if (!at || !behind ||
+                (!is_part && !is_sent && inst->op != TIR_OP_LOAD && inst->op != TIR_OP_DOT) ||
+                (is_part && !is_read_behind(f, fill, inst->results[0])))
+                return false;
+        }
+    return true;
+}
+
+bool tir_can_be_slots(const struct tir_func *f, const struct tir_inst *fill,
+                      const struct tir_value *buffer)
+{
+    return buffer->def && buffer->def->op == TIR_OP_ALLOC && buffer->def->block == fill->block &&
+           buffer->type->space == TIR_SPACE_SHARED && buffer->type->rank < TIR_MAX_RANK &&
+           is_read_behind(f, fill, buffer);
+}
+
 static void number_places(struct rings *r)
 {
     uint32_t place = 0;
@@ -197,8 +226,7 @@ static void collect(struct rings *r)
 {
     tir_foreach_inst(inst, r->f) {
         struct tir_value *to = filled_by(r, inst);
-        if (!to || !to->def || to->def->op != TIR_OP_ALLOC || to->def->block != inst->block ||
-            to->type->space != TIR_SPACE_SHARED)
+        if (!to || !tir_can_be_slots(r->f, inst, to))
             continue;
         struct copy *c = arena_new(r->cx->scratch, struct copy);
         *c = (struct copy){.copy = inst, .alloc = to->def};

@@ -63,15 +63,11 @@ static int64_t byte_along(const struct tir_layout *memory, uint32_t d, int64_t a
 }
 
 // The boxes are those of lower/tma.c.
-const char *tir_tma_memory_refusal(const struct tir_layout *memory, const struct tir_value *buffer)
+const char *tir_tma_boxes_refusal(const struct tir_layout *memory, const int64_t *box,
+                                  enum tir_elem elem)
 {
-    const struct tir_inst *view =
-        buffer->def && buffer->def->op == TIR_OP_VIEW ? buffer->def : NULL;
-    const int64_t *box = view ? tir_attr_find(view, TIR_ATTR_box)->list : memory->shape;
-    const int64_t bits = TIR_MAX(8, tir_elems[buffer->type->elem].bits);
+    const int64_t bits = TIR_MAX(8, tir_elems[elem].bits);
     int64_t dense = 1, copies = 1;
-    if (view && tir_type_bytes(buffer->type) % TIR_TMA_TENSOR_BYTES)
-        return "its slots are no multiple of 128 bytes";
     for (uint32_t d = memory->rank; d-- > 0;) {
         if (box[d] <= 0)
             continue;
@@ -93,6 +89,19 @@ const char *tir_tma_memory_refusal(const struct tir_layout *memory, const struct
                 return "a box of it begins at no multiple of 128 bytes";
     }
     return NULL;
+}
+
+const char *tir_tma_memory_refusal(struct tir_types *types, const struct tir_value *buffer)
+{
+    const struct tir_layout *memory = tir_plain_memory(types, buffer);
+    const struct tir_inst *view =
+        buffer->def && buffer->def->op == TIR_OP_VIEW ? buffer->def : NULL;
+    if (!memory)
+        return "its buffer has a layout of its own";
+    if (view && tir_type_bytes(buffer->type) % TIR_TMA_TENSOR_BYTES)
+        return "its slots are no multiple of 128 bytes";
+    return tir_tma_boxes_refusal(
+        memory, view ? tir_attr_find(view, TIR_ATTR_box)->list : memory->shape, buffer->type->elem);
 }
 
 static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_inst *access)

@@ -20,8 +20,12 @@ const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *t
 // The memory that a buffer, or part of one, lies in, when it is row-major, swizzled or not; NULL:
 // it is laid out in another way, or a part that leaves out some of a row.
 const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct tir_value *buffer);
-// Why no tensor copies fill a buffer, or part of one, in such memory; NULL: they can.
-const char *tir_tma_memory_refusal(const struct tir_layout *memory, const struct tir_value *buffer);
+// Why no tensor copies fill or empty `box` elements of row-major memory (0: a single index); NULL:
+// they can.
+const char *tir_tma_boxes_refusal(const struct tir_layout *memory, const int64_t *box,
+                                  enum tir_elem elem);
+// Why no tensor copies fill a buffer, or part of one; NULL: they can.
+const char *tir_tma_memory_refusal(struct tir_types *types, const struct tir_value *buffer);
 // The largest divisor of a side that a box can have.
 int64_t tir_tma_divisor(int64_t n, int64_t most);
 // How much of a tile's dimension one box takes: elements that lie in memory one behind the other,
