@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+from excerpt import is_part
+
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "passes"
 SECTION = re.compile(r"^## `(\w+)`.*$", re.M)
 FENCE = re.compile(r"^```tir (before|after)([^\n]*)\n(.*?)^```$", re.M | re.S)
@@ -65,18 +67,6 @@ def rerun(compiler, name, text):
         updated += text[end : before.start(3)] + source + text[before.end(3) : after.start(3)] + result
         end = after.end(3)
     return updated + text[end:], pairs
-
-
-def is_line(excerpt, line):
-    """Whether a line of an excerpt, where `...` stands for any text, is this line of a program."""
-    pattern = ".*".join(re.escape(part) for part in excerpt.split("..."))
-    return re.fullmatch(pattern, line) is not None
-
-
-def is_part(excerpt, program):
-    """Whether the excerpt's lines are in the program in this order."""
-    rest = iter(program)
-    return all(any(is_line(wanted, line) for line in rest) for wanted in excerpt)
 
 
 def fits(excerpt, before, after):
