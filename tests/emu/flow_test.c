@@ -181,6 +181,21 @@ static void locks_work(void **state)
         assert_int_equal(out[i], 128);
 }
 
+// What is asked may stand behind the types, which ptxas takes too; of two types the order counts.
+static void comparisons_in_any_order(void **state)
+{
+    uint32_t out[64];
+    (void)state;
+    expect_words(KERNEL("setp.u32.lt %p1, %t, 40; setp.u32.and.ge %p2, %t, 8, %p1;\n"
+                        "mov.b32 %r3, 0f3F800000; @%p2 mov.b32 %r3, 0f7F800000;\n"
+                        "testp.f32.infinite %p3, %r3; selp.b32 %r1, 1, 0, %p3;\n"
+                        "set.f32.u32.lt %r2, %t, 16; add.u32 %r1, %r1, %r2;\n"
+                        "st.global.u32 [%o], %r1; ret;"),
+                 64, out);
+    for (uint32_t i = 0; i < 64; i++)
+        assert_int_equal(out[i], (i >= 8 && i < 40) + (i < 16 ? 0x3f800000u : 0));
+}
+
 static void guards_apply(void **state)
 {
     uint32_t out[32];
@@ -494,6 +509,7 @@ int main(void)
         cmocka_unit_test(loops_of_different_length),
         cmocka_unit_test(lanes_wait_for_each_other),
         cmocka_unit_test(locks_work),
+        cmocka_unit_test(comparisons_in_any_order),
         cmocka_unit_test(guards_apply),
         cmocka_unit_test(extremes_of_three),
         cmocka_unit_test(halves_into_floats),

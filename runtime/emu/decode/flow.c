@@ -46,19 +46,26 @@ static void compare_sources(struct emu_dec *d, enum emu_type type)
     d->in->round = negate;
 }
 
-static tir_str first_mod(struct emu_dec *d)
+// The suffix that names what is asked, wherever it stands: assemblers take suffixes in any order.
+static tir_str take_question(struct emu_dec *d)
 {
-    if (d->ast->mod_count == 0)
-        emu_dec_bad(d, "unknown instruction");
-    d->used |= 1;
-    return d->ast->mods[0];
+    for (uint32_t i = 0; i < d->ast->mod_count; i++) {
+        const tir_str mod = d->ast->mods[i];
+        bool other = d->used >> i & 1 || emu_str_is(mod, "ftz");
+        for (int k = 0; bool_ops[k]; k++)
+            other = other || emu_str_is(mod, bool_ops[k]);
+        if (other)
+            continue;
+        d->used |= 1u << i;
+        return mod;
+    }
+    emu_dec_bad(d, "unknown instruction");
 }
 
 void emu_decode_setp(struct emu_dec *d)
 {
-    const tir_str cmp = first_mod(d);
     const enum emu_type type = emu_dec_type(d);
-    take_compare(d, type, cmp);
+    take_compare(d, type, take_question(d));
     d->in->run = emu_run_setp;
     emu_dec_pair(d, EMU_pred, &d->in->list);
     compare_sources(d, type);
@@ -66,9 +73,8 @@ void emu_decode_setp(struct emu_dec *d)
 
 void emu_decode_set(struct emu_dec *d)
 {
-    const tir_str cmp = first_mod(d);
     const enum emu_type to = emu_dec_type(d), type = emu_dec_type(d);
-    take_compare(d, type, cmp);
+    take_compare(d, type, take_question(d));
     const bool pair = type == EMU_f16x2 || type == EMU_bf16x2;
     const bool bits = emu_types[to].kind == EMU_KIND_UINT || emu_types[to].kind == EMU_KIND_SINT;
     const bool single = to == EMU_f16 || to == EMU_bf16 || to == EMU_f32;
@@ -117,12 +123,12 @@ void emu_decode_lop3(struct emu_dec *d)
 
 void emu_decode_testp(struct emu_dec *d)
 {
-    const tir_str what = first_mod(d);
+    const enum emu_type type = emu_dec_type(d);
+    const tir_str what = take_question(d);
     char text[40] = "testp_";
     if (what.len > sizeof text - 6)
         emu_dec_bad(d, "unknown instruction");
     memcpy(text + 6, what.ptr, what.len);
-    const enum emu_type type = emu_dec_type(d);
     take_compare(d, type, (tir_str){text, 6 + what.len});
     d->in->run = emu_run_setp;
     d->in->list = EMU_NO_REF;
