@@ -223,6 +223,11 @@ PROGRAMS = {
     "a tile stored in boxes that do not begin where they may": (64, 1, 1, """
         O[m:+64, :] = dot(A[m:+64, :], B[:, :]);
         R[m / 64 * 3:+3, 0:+300, :] = full(2, bf16, 3, 300, 16);"""),
+    "a tile stored in every round": (64, 1, 1, """
+        for i in range(0, n + 1) { O[m:+64, :] = dot(A[m:+64, :], B[:, :]) + f32(i); }"""),
+    "parts of a tile stored one over the other": (64, 2, 1, """
+        O[m:+64, :] = dot(A[m:+64, :], B[:, :]);
+        for i in range(0, 64, 32) { O[m:+64, n + i - 2:+32] = dot(A[m:+64, :], C[:, 0:+32]) + f32(i); }"""),
 }
 
 

@@ -26,6 +26,8 @@
 //   the barrier, so ordinary writes are remembered beyond a barrier that had no fence;
 // - before memory that they read is written again, they are waited for: wait_group of wgmma by all
 //   threads, wait_group(read) of tma by the thread that stored, then a barrier;
+// - before a tensor copy stores where one before it may have, that one is waited for: they may end
+//   in any order (barrier_places.c);
 // - if no commit_group follows a store_async in its block, one thread of the role must start it:
 //   the pass makes it `if leader { store_async(...); commit_group(engine = tma); }`, where the
 //   leader is the role's first thread, and adds a wait at the end of the role. A store_async with
@@ -185,6 +187,16 @@ static bool is_older_than_role(const struct barriers *b, const struct range *p)
     return b->crew.role && !is_inside(p->by, b->crew.role);
 }
 
+// May the engine end the stores in any order: combine both, or store to different places?
+static bool stores_in_any_order(const struct range *p, const struct range *r)
+{
+    if (r->access != STORING)
+        return false;
+    enum tir_word kind = tir_attr_word(p->by, TIR_ATTR_kind, TIR_WORD_NONE);
+    return kind == tir_attr_word(r->by, TIR_ATTR_kind, TIR_WORD_NONE) &&
+           (kind != TIR_WORD_NONE || tir_stores_apart(p->by, r->by));
+}
+
 // What must stand between p, which came first, and r: enum need.
 static uint32_t needs(const struct barriers *b, const struct range *p, const struct range *r)
 {
@@ -200,7 +212,7 @@ static uint32_t needs(const struct barriers *b, const struct range *p, const str
     if (p->access == STORED)
         return NEED_STORES | NEED_BARRIER;
     if (p->access == STORING)
-        return r->access == STORING ? 0 : NEED_STORING | NEED_BARRIER;
+        return stores_in_any_order(p, r) ? 0 : NEED_STORING | NEED_BARRIER;
     if (!is_older_than_role(b, p) && tir_same_writers(b->ranges, p->by, r->by))
         return 0;
     if (p->access == UPDATE && r->access == UPDATE && any_order(b, p->by, r->by))
