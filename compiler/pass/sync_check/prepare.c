@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check before the replay: which instructions and values matter, and which arguments of the
-// kernel decide how often its loops run.
+// sync_check before the replay: which instructions and values matter.
 //
 // An instruction matters if it orders something or touches shared memory; then so does whatever
 // decides whether it runs, how often and where: found backwards, through loops and branches. All
@@ -184,8 +183,7 @@ static uint32_t extent_count(const struct tir_inst *tiles)
     return tir_attr_find(tiles, TIR_ATTR_by)->list_count;
 }
 
-// What decides whether and how often the blocks of an instruction run: `count` values.
-static struct tir_value *const *bounds_of(const struct tir_inst *inst, uint32_t *count)
+struct tir_value *const *tir_sync_bounds_of(const struct tir_inst *inst, uint32_t *count)
 {
     if (inst->op == TIR_OP_WHILE)
         inst = tir_yield_of(inst->regions[0]);
@@ -199,7 +197,7 @@ static struct tir_value *const *bounds_of(const struct tir_inst *inst, uint32_t 
 static void need_of_blocks(struct walker *w, const struct tir_inst *inst)
 {
     uint32_t count;
-    struct tir_value *const *bounds = bounds_of(inst, &count);
+    struct tir_value *const *bounds = tir_sync_bounds_of(inst, &count);
     for (uint32_t i = 0; i < count; i++)
         need(w, bounds[i]);
 }
@@ -266,8 +264,7 @@ static void trace(struct walker *w, const struct tir_value *v)
     }
 }
 
-// Of the CTA, or of the grid: another one may have another number.
-static bool is_place(const struct tir_inst *inst)
+bool tir_sync_is_place(const struct tir_inst *inst)
 {
     return inst->op == TIR_OP_CTA_ID || inst->op == TIR_OP_NUM_CTAS ||
            inst->op == TIR_OP_CLUSTER_ID || inst->op == TIR_OP_NUM_CLUSTERS;
@@ -279,7 +276,7 @@ static void find_fixed(struct sync_program *p)
     tir_foreach_inst(inst, p->f) {
         bool fixed = inst->op == TIR_OP_ELECT || inst->op == TIR_OP_ALLOC ||
                      (tir_has_trait(inst, TIR_PURE) && !inst->region_count);
-        bool constant = !is_place(inst);
+        bool constant = !tir_sync_is_place(inst);
         for (uint32_t i = 0; fixed && i < inst->operand_count; i++) {
             const struct tir_value *v = inst->operands[i];
             bool argument = v && v->kind == TIR_VALUE_ARG && !v->block->owner;
@@ -376,37 +373,6 @@ static void find_visited(struct sync_program *p)
         trace(&places, vec_pop(&places.work));
 }
 
-// The kernel's arguments that decide how often loops run.
-
-static bool is_loop(const struct tir_inst *inst)
-{
-    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE;
-}
-
-static const struct tir_value *without_casts(const struct tir_value *v)
-{
-    while (v->kind == TIR_VALUE_RESULT && v->def->op == TIR_OP_CAST)
-        v = v->def->operands[0];
-    return v;
-}
-
-static bool is_argument(const struct tir_value *v)
-{
-    return v->kind == TIR_VALUE_ARG && !v->block->owner;
-}
-
-// ceildiv(M, 128): M goes by 128.
-static void find_granule(struct sync_program *p, const struct tir_inst *inst)
-{
-    int64_t by = 1;
-    if ((inst->op != TIR_OP_CEILDIV && inst->op != TIR_OP_DIV) ||
-        !tir_is_const_int(inst->operands[1], &by))
-        return;
-    const struct tir_value *v = without_casts(inst->operands[0]);
-    if (is_argument(v))
-        p->args[v->index].granule = TIR_MAX(p->args[v->index].granule, by);
-}
-
 // What `count` values are computed from.
 struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count)
 {
@@ -449,9 +415,9 @@ bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, 
             return true;
     }
     tir_foreach_inst(inst, p->f) {
-        bool open =
-            is_place(inst) || (by_data && (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_ATOMIC ||
-                                           inst->op == TIR_OP_SHUFFLE || inst->op == TIR_OP_VOTE));
+        bool open = tir_sync_is_place(inst) ||
+                    (by_data && (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_ATOMIC ||
+                                 inst->op == TIR_OP_SHUFFLE || inst->op == TIR_OP_VOTE));
         for (uint32_t i = 0; open && i < inst->result_count; i++)
             if (bitset_has(slice, inst->results[i]->id))
                 return true;
@@ -460,76 +426,6 @@ bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, 
                 return true;
     }
     return false;
-}
-
-// Notes that some values, which go by `step`, decide how often a loop runs. False: no setting
-// does.
-static bool use_args(struct sync_program *p, struct tir_value *const *of, uint32_t count,
-                     int64_t step, bool *which)
-{
-    struct bitset found = tir_sync_slice(p, of, count);
-    bool any = tir_sync_is_open(p, &found, false);
-    for (uint32_t i = 0; i < p->f->body->arg_count; i++) {
-        const struct tir_value *v = p->f->body->args[i];
-        which[i] = tir_type_is_scalar(v->type) && bitset_has(&found, v->id);
-        if (which[i])
-            p->args[i].granule = TIR_MAX(p->args[i].granule, step);
-    }
-    return any;
-}
-
-static bool has_loop(const struct sync_program *p, const struct tir_inst *inst)
-{
-    for (uint32_t i = 0; i < inst->region_count; i++)
-        for (const struct tir_inst *at = inst->regions[i]->first; at; at = at->next)
-            if (bitset_has(&p->data_loops, at->id) || has_loop(p, at))
-                return true;
-    return false;
-}
-
-static void find_args_of_loop(struct sync_program *p, const struct tir_inst *loop)
-{
-    uint32_t args = p->f->body->arg_count, count;
-    bool *which = arena_array(p->cx->scratch, bool, args + 1);
-    struct tir_value *const *bounds = bounds_of(loop, &count);
-    int64_t step = 1;
-    if (loop->op == TIR_OP_FOR)
-        tir_is_const_int(loop->operands[TIR_FOR_STEP], &step);
-    if (!use_args(p, bounds, count, step, which))
-        return;
-    p->has_data_loops = true;
-    bitset_insert(&p->data_loops, loop->id);
-    bool outer = has_loop(p, loop);
-    if (!outer)
-        bitset_insert(&p->inner_loops, loop->id);
-    for (uint32_t i = 0; i < args; i++) {
-        p->args[i].loops |= which[i] && !outer;
-        p->args[i].outer |= which[i] && outer;
-    }
-}
-
-static void find_args(struct sync_program *p)
-{
-    uint32_t args = p->f->body->arg_count, count;
-    bool *which = arena_array(p->cx->scratch, bool, args + 1);
-    VEC(const struct tir_inst *) loops = {0};
-    p->args = tir_arena_alloc_array(p->cx->scratch, args, sizeof *p->args);
-    tir_foreach_inst(inst, p->f) {
-        if (is_place(inst) && bitset_has(&p->needed, inst->results[0]->id))
-            p->axes |= 1u << tir_attr_int(inst, TIR_ATTR_axis, 0) % 3;
-        if (!bitset_has(&p->visited, inst->id))
-            continue;
-        find_granule(p, inst);
-        if (is_loop(inst))
-            vec_push(p->cx->scratch, &loops, inst);
-        if (inst->op != TIR_OP_TILES)
-            continue;
-        struct tir_value *const *extents = bounds_of(inst, &count);
-        for (uint32_t i = 0; i < count; i++)
-            use_args(p, extents + i, 1, tir_attr_find(inst, TIR_ATTR_by)->list[i], which);
-    }
-    while (loops.len) // those within before those around
-        find_args_of_loop(p, vec_pop(&loops));
 }
 
 // Buffers and agents.
@@ -694,7 +590,7 @@ bool tir_sync_prepare(struct sync_program *p)
     tir_sync_find_cells(p);
     find_instructions(p, f->body);
     find_buffers(p);
-    find_args(p);
+    tir_sync_find_args(p);
     tir_sync_find_counters(p);
     return true;
 }

@@ -448,9 +448,17 @@ static inline struct tir_value *tir_sync_condition(const struct tir_inst *choice
 // prepare.c: what matters and what varies. False: there is nothing to check.
 bool tir_sync_prepare(struct sync_program *p);
 
+// What decides whether and how often the blocks of an instruction run: `count` values.
+struct tir_value *const *tir_sync_bounds_of(const struct tir_inst *inst, uint32_t *count);
+// The number of a CTA, or of CTAs: another launch, or CTA, may have another one.
+bool tir_sync_is_place(const struct tir_inst *inst);
+
 // What `count` values are computed from, and open: whether a setting, or data, decides about it.
 struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count);
 bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, bool by_data);
+
+// args.c
+void tir_sync_find_args(struct sync_program *p);
 
 // plan.c: all replays, and what they leave unchecked.
 enum sync_outcome tir_sync_replay_all(struct sync_program *p);
