@@ -63,6 +63,47 @@ static bool is_within(const struct sync_agent *a, uint32_t t, uint32_t among)
     return true;
 }
 
+static uint32_t lanes_of(const struct sync_thread *t, uint32_t warp)
+{
+    return t->mask ? t->mask[warp] : UINT32_MAX;
+}
+
+// Does each lane of t belong to x or to y?
+static bool are_among(const struct sync_agent *a, const struct sync_thread *t,
+                      const struct sync_thread *x, const struct sync_thread *y)
+{
+    for (uint32_t w = 0; w < a->warps; w++)
+        if (lanes_of(t, w) & ~(lanes_of(x, w) | lanes_of(y, w)))
+            return false;
+    return !t->elected && !x->elected && !y->elected;
+}
+
+static void join_least(uint32_t *into, const uint32_t *x, const uint32_t *y, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        into[i] = TIR_MAX(into[i], TIR_MIN(x[i], y[i]));
+}
+
+// What two sets of lanes have come to know, each for itself, all of their lanes know.
+static void join_parts(const struct sync_run *r, struct sync_agent *a, uint32_t thread)
+{
+    const struct sync_thread *x = &a->threads[thread];
+    for (uint32_t t = 0; t < a->thread_count; t++) {
+        struct sync_thread *of = &a->threads[t];
+        for (uint32_t u = 1; u < a->thread_count && !is_within(a, t, thread); u++) {
+            const struct sync_thread *y = &a->threads[u];
+            if (u == t || !are_among(a, of, x, y))
+                continue;
+            join_least(of->clock.known, x->clock.known, y->clock.known, r->strand_count);
+            join_least(of->clock.fenced, x->clock.fenced, y->clock.fenced, r->strand_count);
+            if (!has_peers(a))
+                continue;
+            join_least(of->peers.known, x->peers.known, y->peers.known, r->strand_count);
+            join_least(of->peers.fenced, x->peers.fenced, y->peers.fenced, r->strand_count);
+        }
+    }
+}
+
 void tir_sync_acquire(const struct sync_run *r, const struct sync_who *who,
                       const struct sync_clock *from)
 {
@@ -77,6 +118,8 @@ void tir_sync_acquire(const struct sync_run *r, const struct sync_who *who,
     tir_sync_join(r, &a->all, from);
     if (has_peers(a))
         tir_sync_join(r, &a->all_peers, from);
+    if (who->thread)
+        join_parts(r, a, who->thread);
 }
 
 void tir_sync_learn(struct sync_agent *a, uint16_t strand, uint32_t at)
@@ -184,8 +227,7 @@ void tir_sync_release_shares(struct sync_run *r, const struct sync_who *who,
         const struct sync_thread *other = &a->threads[t];
         bool any = false;
         for (uint32_t w = 0; w < a->warps; w++)
-            any |= (other->mask ? other->mask[w] : UINT32_MAX) &
-                   (who->mask ? who->mask[w] : UINT32_MAX);
+            any |= lanes_of(other, w) & lanes_of(&a->threads[who->thread], w);
         if (any && !other->elected && !is_within(a, t, who->thread))
             release_share(r, who, t, m);
     }
