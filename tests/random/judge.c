@@ -111,13 +111,18 @@ static enum outcome compile_for(struct judge *j, const struct program *p, const 
     return WRONG;
 }
 
+static const char *pass_of(uint64_t seed)
+{
+    return tir_passes[seed / 7 % tir_pipeline_count].name;
+}
+
 // What stands after a pass, read again, must end as PTX that is among the PTX of the whole program:
 // it is of the best variant of each kernel.
 static bool reread(struct judge *j, const struct program *p, const char *arch, uint64_t seed,
                    tir_str ptx, struct finding *f)
 {
     tir_compilation *first = NULL, *second = NULL;
-    const char *pass = tir_passes[seed / 7 % tir_pipeline_count].name;
+    const char *pass = pass_of(seed);
     tir_error error;
     bool fine = true;
     enter(j, "read again", arch);

@@ -187,16 +187,6 @@ static bool is_older_than_role(const struct barriers *b, const struct range *p)
     return b->crew.role && !is_inside(p->by, b->crew.role);
 }
 
-// May the engine end the stores in any order: combine both, or store to different places?
-static bool stores_in_any_order(const struct range *p, const struct range *r)
-{
-    if (r->access != STORING)
-        return false;
-    enum tir_word kind = tir_attr_word(p->by, TIR_ATTR_kind, TIR_WORD_NONE);
-    return kind == tir_attr_word(r->by, TIR_ATTR_kind, TIR_WORD_NONE) &&
-           (kind != TIR_WORD_NONE || tir_stores_apart(p->by, r->by));
-}
-
 // What must stand between p, which came first, and r: enum need.
 static uint32_t needs(const struct barriers *b, const struct range *p, const struct range *r)
 {
@@ -212,7 +202,9 @@ static uint32_t needs(const struct barriers *b, const struct range *p, const str
     if (p->access == STORED)
         return NEED_STORES | NEED_BARRIER;
     if (p->access == STORING)
-        return stores_in_any_order(p, r) ? 0 : NEED_STORING | NEED_BARRIER;
+        return r->access == STORING && tir_stores_in_any_order(p->by, r->by)
+                   ? 0
+                   : NEED_STORING | NEED_BARRIER;
     if (!is_older_than_role(b, p) && tir_same_writers(b->ranges, p->by, r->by))
         return 0;
     if (p->access == UPDATE && r->access == UPDATE && any_order(b, p->by, r->by))

@@ -16,7 +16,8 @@ void tir_find_handed_over(struct tir_func *f, struct tir_arena *scratch, struct 
 // x may be y, in a later round of a loop. False: they differ, or one is no store.
 bool tir_same_writers(const struct tir_ranges *ranges, const struct tir_inst *x,
                       const struct tir_inst *y);
-// Do two store_async to one tensor go to different places? x may be y, in a later round of a loop.
-bool tir_stores_apart(const struct tir_inst *x, const struct tir_inst *y);
+// May the engine end two store_async to one tensor in any order: do they combine alike, or go to
+// different places? x may be y, in a later round of a loop.
+bool tir_stores_in_any_order(const struct tir_inst *x, const struct tir_inst *y);
 
 #endif

@@ -132,7 +132,7 @@ static uint64_t moved_by(const struct around *around, const struct start *s, uin
     return size_of(by);
 }
 
-bool tir_stores_apart(const struct tir_inst *x, const struct tir_inst *y)
+static bool are_apart(const struct tir_inst *x, const struct tir_inst *y)
 {
     const int64_t *box = tir_attr_find(x, TIR_ATTR_box)->list;
     const uint32_t rank = tir_ref_base(x)->type->rank;
@@ -158,4 +158,11 @@ bool tir_stores_apart(const struct tir_inst *x, const struct tir_inst *y)
                 moves |= 1u << l;
     }
     return apart && moves == (1u << around.count) - 1;
+}
+
+bool tir_stores_in_any_order(const struct tir_inst *x, const struct tir_inst *y)
+{
+    const enum tir_word kind = tir_attr_word(x, TIR_ATTR_kind, TIR_WORD_NONE);
+    return kind == tir_attr_word(y, TIR_ATTR_kind, TIR_WORD_NONE) &&
+           (kind != TIR_WORD_NONE || are_apart(x, y));
 }
