@@ -111,33 +111,50 @@ static enum outcome compile_for(struct judge *j, const struct program *p, const 
     return WRONG;
 }
 
-static const char *pass_of(uint64_t seed)
+// What stands after a pass, of the best variant of each kernel.
+struct halfway {
+    const char *pass;
+    tir_compilation *compilation; // NULL: this program is not stopped
+    tir_str text;                 // empty: nothing that the interpreter runs
+};
+
+// Kernels that are several launches, and scalars of one thread, are nothing for the interpreter.
+static bool stop_halfway(struct judge *j, const struct program *p, const char *arch, uint64_t seed,
+                         struct halfway *out, struct finding *f)
 {
-    return tir_passes[seed / 7 % tir_pipeline_count].name;
+    const struct tir_pass_info *pass = &tir_passes[seed / 7 % tir_pipeline_count];
+    tir_error error;
+    *out = (struct halfway){.pass = pass->name};
+    if (!j->options.reread || seed % j->options.reread)
+        return true;
+    enter(j, "stop halfway", arch);
+    if (compile(tir_str_of(p->source), arch, 1u << TIR_OUTPUT_IR, pass->name, &out->compilation,
+                &error))
+        return found(f, "%s: stopping after %s: %s", arch, pass->name, error.message);
+    const tir_str text = tir_compilation_output(out->compilation, TIR_OUTPUT_IR);
+    if (pass->out != TIR_FORM_LOWERED && strstr(text.ptr, "kernel k("))
+        out->text = text;
+    return true;
 }
 
-// What stands after a pass, read again, must end as PTX that is among the PTX of the whole program:
-// it is of the best variant of each kernel.
-static bool reread(struct judge *j, const struct program *p, const char *arch, uint64_t seed,
-                   tir_str ptx, struct finding *f)
+// Read again, it must end as PTX that is among the PTX of the whole program.
+static bool reread(struct judge *j, const char *arch, const struct halfway *halfway, tir_str ptx,
+                   struct finding *f)
 {
-    tir_compilation *first = NULL, *second = NULL;
-    const char *pass = pass_of(seed);
+    tir_compilation *second = NULL;
     tir_error error;
     bool fine = true;
     enter(j, "read again", arch);
-    if (compile(tir_str_of(p->source), arch, 1u << TIR_OUTPUT_IR, pass, &first, &error))
-        fine = found(f, "%s: stopping after %s: %s", arch, pass, error.message);
-    if (fine && compile(tir_compilation_output(first, TIR_OUTPUT_IR), arch, 1u << TIR_OUTPUT_PTX,
-                        "", &second, &error))
-        fine = found(f, "%s: its own text after %s is refused: %s\n%.*s", arch, pass, error.message,
-                     STR_ARG(second ? tir_compilation_diagnostics(second) : STR("")));
+    if (compile(tir_compilation_output(halfway->compilation, TIR_OUTPUT_IR), arch,
+                1u << TIR_OUTPUT_PTX, "", &second, &error))
+        fine =
+            found(f, "%s: its own text after %s is refused: %s\n%.*s", arch, halfway->pass,
+                  error.message, STR_ARG(second ? tir_compilation_diagnostics(second) : STR("")));
     tir_str strange =
         fine ? entries_strange(tir_compilation_output(second, TIR_OUTPUT_PTX), ptx) : STR("");
     if (strange.len)
         fine = found(f, "%s: the text after %s, read again, gives other PTX\nof " STR_FMT, arch,
-                     pass, STR_ARG(strange));
-    tir_compilation_destroy(first);
+                     halfway->pass, STR_ARG(strange));
     tir_compilation_destroy(second);
     return fine;
 }
@@ -149,6 +166,7 @@ struct trial { // one launch, on several targets
     const char *words[64];
     uint32_t word_count;
     struct tir_tensor wants[TIR_MAX_PARAMS];
+    struct tir_tensor starts[TIR_MAX_PARAMS]; // of outputs, for what is interpreted once more
     bool has_wants;
 };
 
@@ -184,25 +202,28 @@ static bool agrees(enum tir_elem elem, const uint8_t *a, const uint8_t *b, doubl
     return got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= err;
 }
 
+// after: of what stands after that pass, by the interpreter; NULL: of the launch.
 static bool compare(const struct tir_session *s, struct trial *t, const struct program *p,
-                    uint32_t launch, struct finding *f)
+                    uint32_t launch, const char *after, struct finding *f)
 {
     for (uint32_t i = 0; i < s->info->param_count; i++) {
         const struct tir_bound *b = &s->bind.params[i];
         if (!tir_param_is_output(b->param))
             continue;
         const double err = tolerance(p, b->param->name);
-        struct tir_cursor got = tir_cursor_first(&b->tensor), want = tir_cursor_first(&t->wants[i]);
+        struct tir_cursor got = tir_cursor_first(after ? &s->wants[i] : &b->tensor),
+                          want = tir_cursor_first(&t->wants[i]);
         for (int64_t k = 0; k < b->tensor.count; k++) {
             if (!agrees(b->tensor.elem, got.at, want.at, err)) {
                 uint64_t x = 0, y = 0;
                 memcpy(&x, got.at, tir_elem_size(b->tensor.elem));
                 memcpy(&y, want.at, tir_elem_size(b->tensor.elem));
                 return found(f,
-                             "%s: wrong result\nlaunch %u:%s\n" STR_FMT
+                             "%s: wrong result%s%s\nlaunch %u:%s\n" STR_FMT
                              " element %lld: got bits %llx, want %llx, allowed %g",
-                             s->arch, launch, p->launches[launch].ptr, STR_ARG(b->param->name),
-                             (long long)k, (unsigned long long)x, (unsigned long long)y, err);
+                             s->arch, after ? " of the interpreter after " : "", after ? after : "",
+                             launch, p->launches[launch].ptr, STR_ARG(b->param->name), (long long)k,
+                             (unsigned long long)x, (unsigned long long)y, err);
             }
             tir_cursor_next(&got);
             tir_cursor_next(&want);
@@ -223,14 +244,47 @@ static bool reference(struct tir_session *s, struct trial *t)
     return t->has_wants = true;
 }
 
+// A variant for other sizes than these; what single threads do.
+static bool is_not_for_interpreter(const char *message)
+{
+    return strstr(message, "a condition of kernel") || strstr(message, "is a machine operation");
+}
+
+// The interpreter on what stands after a pass, which must mean what the program means.
+static bool interpret_after(struct judge *j, struct tir_session *s, struct trial *t,
+                            const struct program *p, uint32_t number, tir_str text,
+                            const char *pass, struct finding *f)
+{
+    const tir_str source = s->source;
+    enter(j, "interpret what is after a pass", s->arch);
+    for (uint32_t i = 0; i < s->info->param_count; i++) {
+        tir_tensor_free(&s->wants[i]);
+        s->wants[i] = t->starts[i];
+        memset(&t->starts[i], 0, sizeof(t->starts[i]));
+    }
+    s->source = text;
+    const bool fine = tir_session_reference(s);
+    s->source = source;
+    if (!fine && is_not_for_interpreter(s->error->message))
+        return true;
+    if (!fine)
+        return found(f, "%s: interpreter after %s: %s\nlaunch %u:%s", s->arch, pass,
+                     s->error->message, number, p->launches[number].ptr);
+    return compare(s, t, p, number, pass, f);
+}
+
 static bool launch(struct judge *j, struct tir_session *s, struct trial *t, const struct program *p,
-                   uint32_t number, struct finding *f)
+                   uint32_t number, const struct halfway *halfway, struct finding *f)
 {
     tir_rt_launch_report report;
     const char *words = p->launches[number].ptr;
     enter(j, "run", s->arch);
     if (!tir_session_bind(s, t->words, t->word_count))
         return found(f, "%s: %s\nlaunch %u:%s", s->arch, s->error->message, number, words);
+    for (uint32_t i = 0; halfway->text.len && i < s->info->param_count; i++)
+        if (tir_param_is_output(s->bind.params[i].param) &&
+            !tir_tensor_clone(&t->starts[i], &s->wants[i], s->error))
+            return found(f, "%s", s->error->message);
     if (!tir_session_launch(s, s->kernel, -1, &report) ||
         tir_rt_device_synchronize(s->device, s->error)) {
         char text[700] = "";
@@ -244,11 +298,14 @@ static bool launch(struct judge *j, struct tir_session *s, struct trial *t, cons
     enter(j, "interpret", "");
     if (!reference(s, t))
         return found(f, "interpreter: %s\nlaunch %u:%s", s->error->message, number, words);
-    return compare(s, t, p, number, f);
+    return compare(s, t, p, number, NULL, f) &&
+           (!halfway->text.len ||
+            interpret_after(j, s, t, p, number, halfway->text, halfway->pass, f));
 }
 
 static bool run_all(struct judge *j, const struct program *p, const char *arch,
-                    const tir_compilation *compilation, struct trial *trials, struct finding *f)
+                    const tir_compilation *compilation, const struct halfway *halfway,
+                    struct trial *trials, struct finding *f)
 {
     tir_error error;
     struct tir_session s = {.arena = p->arena,
@@ -267,7 +324,7 @@ static bool run_all(struct judge *j, const struct program *p, const char *arch,
     bool fine = true;
     for (uint32_t i = 0; fine && i < p->launch_count; i++) {
         s.options = &trials[i].options;
-        fine = launch(j, &s, &trials[i], p, i, f);
+        fine = launch(j, &s, &trials[i], p, i, halfway, f);
         tir_session_unbind(&s);
     }
     tir_rt_module_destroy(s.module);
@@ -313,10 +370,14 @@ static bool judge_target(struct judge *j, const struct program *p, const char *a
     j->tally->assembled += assembles && outcome == FINE;
     if (outcome == FINE)
         fine = is_short(j, arch, seed, tir_compilation_output(compilation, TIR_OUTPUT_PTX), f);
+    struct halfway halfway = {.pass = NULL};
+    if (outcome == FINE && fine)
+        fine = stop_halfway(j, p, arch, seed, &halfway, f);
     if (outcome == FINE && fine && (!j->own_arch || !strcmp(arch, j->own_arch)))
-        fine = run_all(j, p, arch, compilation, trials, f);
-    if (outcome == FINE && fine && j->options.reread && seed % j->options.reread == 0)
-        fine = reread(j, p, arch, seed, tir_compilation_output(compilation, TIR_OUTPUT_PTX), f);
+        fine = run_all(j, p, arch, compilation, &halfway, trials, f);
+    if (fine && halfway.compilation)
+        fine = reread(j, arch, &halfway, tir_compilation_output(compilation, TIR_OUTPUT_PTX), f);
+    tir_compilation_destroy(halfway.compilation);
     tir_compilation_destroy(compilation);
     return fine;
 }
@@ -344,7 +405,7 @@ bool judge_program(struct judge *j, const struct program *p, uint64_t seed, stru
     memcpy(finding->arch, j->arch, sizeof(finding->arch));
     for (uint32_t i = 0; i < p->launch_count; i++)
         for (uint32_t k = 0; k < TIR_MAX_PARAMS; k++)
-            tir_tensor_free(&trials[i].wants[k]);
+            tir_tensor_free(&trials[i].wants[k]), tir_tensor_free(&trials[i].starts[k]);
     j->tally->programs++;
     return fine;
 }
