@@ -127,6 +127,7 @@ static bool has_rule(const struct tir_inst *inst)
     case TIR_OP_IF:
     case TIR_OP_WHILE:
     case TIR_OP_TILES:
+    case TIR_OP_GET:
     case TIR_OP_YIELD:
         return true;
     case TIR_OP_RESHAPE:
