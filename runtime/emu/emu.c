@@ -31,18 +31,63 @@ static tir_status object_room(struct emu *emu, tir_error *error)
     return TIR_OK;
 }
 
+// How many objects begin at the address or below it.
+static uint32_t objects_up_to(const struct emu *emu, uint64_t address)
+{
+    uint32_t low = 0, high = emu->object_count;
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (emu->objects[mid]->address <= address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+// From `address` on. Odd multiples of 256: code that relies on more than the promised alignment
+// shows.
+static uint64_t aligned_from(uint64_t address, uint64_t align)
+{
+    return align <= 256 ? emu_align_up(address, 512) + 256 : emu_align_up(address, align);
+}
+
+// The first address from `from` on with so much room, and GAP on both sides; *index: where such an
+// object belongs among the others. LAST_ADDRESS: there is none.
+static uint64_t room_from(const struct emu *emu, uint64_t from, uint64_t size, uint64_t align,
+                          uint32_t *index)
+{
+    uint64_t at = aligned_from(from, align);
+    uint32_t i = objects_up_to(emu, at);
+    for (i -= i > 0; i < emu->object_count; i++) {
+        const struct emu_object *o = emu->objects[i];
+        if (at < o->address && size + GAP <= o->address - at)
+            break;
+        if (at < o->address + o->capacity + GAP)
+            at = aligned_from(o->address + o->capacity + GAP, align);
+    }
+    *index = i;
+    return size < LAST_ADDRESS && at <= LAST_ADDRESS - size - 2 * GAP ? at : LAST_ADDRESS;
+}
+
+// Addresses are used again as late as possible, so that accesses to freed memory are found.
+static uint64_t find_room(const struct emu *emu, uint64_t size, uint64_t align, uint32_t *index)
+{
+    const uint64_t at = room_from(emu, emu->next_address, size, align, index);
+    return at < LAST_ADDRESS ? at : room_from(emu, FIRST_ADDRESS, size, align, index);
+}
+
 static tir_status object_new(struct emu *emu, uint64_t size, uint64_t align, uint64_t *out,
                              tir_error *error)
 {
-    // Odd multiples of 256: code that relies on more than the promised alignment shows.
-    const uint64_t at = align <= 256 ? emu_align_up(emu->next_address, 512) + 256
-                                     : emu_align_up(emu->next_address, align);
     if (size > emu->options.memory_limit - emu->memory_used)
         return tir_error_set(error, TIR_ERR_NO_MEMORY,
                              "device memory: %" PRIu64 " bytes asked for, %" PRIu64 " of %" PRIu64
                              " in use",
                              size, emu->memory_used, emu->options.memory_limit);
-    if (size >= LAST_ADDRESS || at > LAST_ADDRESS - size - 2 * GAP)
+    uint32_t index;
+    const uint64_t at = find_room(emu, size, align, &index);
+    if (at == LAST_ADDRESS)
         return tir_error_set(error, TIR_ERR_NO_MEMORY, "device addresses are used up");
     tir_status status = object_room(emu, error);
     if (status)
@@ -64,7 +109,10 @@ static tir_status object_new(struct emu *emu, uint64_t size, uint64_t align, uin
     }
     memset(o->bytes, 0xcd, size); // so that a missed check shows in the result too
     memset(o->shadow, EMU_UNSET, size);
-    emu->objects[emu->object_count++] = o;
+    memmove(emu->objects + index + 1, emu->objects + index,
+            (emu->object_count - index) * sizeof *emu->objects);
+    emu->objects[index] = o;
+    emu->object_count++;
     emu->memory_used += size;
     emu->next_address = at + size + GAP;
     *out = at;
@@ -73,15 +121,8 @@ static tir_status object_new(struct emu *emu, uint64_t size, uint64_t align, uin
 
 struct emu_object *emu_object_at(struct emu *emu, uint64_t address)
 {
-    uint32_t low = 0, high = emu->object_count; // the first object behind the address
-    while (low < high) {
-        const uint32_t mid = low + (high - low) / 2;
-        if (emu->objects[mid]->address <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low ? emu->objects[low - 1] : NULL;
+    const uint32_t count = objects_up_to(emu, address);
+    return count ? emu->objects[count - 1] : NULL;
 }
 
 static void object_free(struct emu *emu, struct emu_object *o)

@@ -351,6 +351,32 @@ static void host_access(void **state)
     rig_close(&r);
 }
 
+// A host may allocate as often as it likes. Addresses are used again late, between those that are
+// still in use, and never next to one of them.
+static void addresses_come_round(void **state)
+{
+    enum { KEPT = 4, ROUNDS = 70000, LATE = 50000 };
+    (void)state;
+    struct rig r;
+    rig_open(&r);
+    uint64_t kept[KEPT], at, first = 0, again = 0;
+    for (uint32_t i = 0; i < KEPT; i++)
+        kept[i] = rig_buffer(&r, NULL, 4096 << i);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        if (emu_alloc(r.emu, 512, &at, &r.error))
+            fail_msg("allocation %u: %s", i, r.error.message);
+        for (uint32_t k = 0; k < KEPT; k++)
+            assert_true(at > kept[k] + (4096 << k) || at + 512 < kept[k]);
+        assert_int_equal(emu_write(r.emu, at, "x", 1, &r.error), TIR_OK);
+        first = i ? first : at;
+        if (i && at == first && !again)
+            again = i;
+        assert_int_equal(emu_free(r.emu, at, &r.error), TIR_OK);
+    }
+    assert_true(again > LATE);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +392,7 @@ int main(void)
         cmocka_unit_test(copies_arrive),
         cmocka_unit_test(copies_must_be_waited_for),
         cmocka_unit_test(host_access),
+        cmocka_unit_test(addresses_come_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
