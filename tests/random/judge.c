@@ -333,7 +333,7 @@ static bool run_all(struct judge *j, const struct program *p, const char *arch,
 
 // ---- all of it
 
-#define MOST_PTX (4 << 20) // bytes of an entry
+#define MOST_PTX (16 << 20) // bytes of an entry
 
 // Code that grows with the tile, where a loop would do, takes long to compile and to load.
 static bool is_short(struct judge *j, const char *arch, uint64_t seed, tir_str ptx,
