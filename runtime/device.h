@@ -2,9 +2,9 @@
 // The inside of a device: one table of functions, which CUDA and the emulator implement.
 //
 // The public functions check arguments, look for an earlier fault, call the table, and keep the
-// first fault; an implementation does nothing but its work. It says TIR_ERR_DEVICE only for faults
-// after which the device cannot be used. Streams, events, modules and functions are handles whose
-// meaning is the implementation's own; handle NULL is its default stream.
+// first fault, so an implementation need not. It returns TIR_ERR_DEVICE only for faults after which
+// the device cannot be used. Streams, events, modules and functions are opaque handles of the
+// implementation; handle NULL is its default stream.
 #ifndef TIR_RUNTIME_DEVICE_H
 #define TIR_RUNTIME_DEVICE_H
 
@@ -18,18 +18,16 @@
 struct device_launch {
     uint32_t grid[3], block[3], cluster[3]; // cluster all 0: none
     uint32_t dynamic_shared;
-    const tir_artifact_variant *variant; // NULL: of PTX that says nothing of itself
+    const tir_artifact_variant *variant; // NULL: of PTX without a description
     const void *params;
     size_t params_size;
-    // Each parameter of the kernel, in order, somewhere in `params`; NULL: not known. Where tensor
-    // maps lie in a block is the business of each target, so a driver is told of every parameter.
-    // Ends with NULL.
+    // The address of each parameter in `params`, in order, and NULL at the end; NULL: not known.
+    // The place of tensor maps in a block depends on the target, so a driver gets every parameter.
     void **parts;
-    bool follows; // a step behind the first of one launch: what is traced goes on
+    bool follows; // a step after the first of one launch: the trace goes on
 };
 
-// Memory of the host that the device can write to, zeroed, and that is left when the device is
-// lost.
+// Zeroed memory of the host that the device can write to, and that survives a fault of the device.
 struct device_page {
     uint64_t address; // of the device; 0: none
     void *native;
@@ -53,8 +51,8 @@ struct device_ops {
 
     tir_status (*alloc)(tir_rt_device *device, uint64_t size, uint64_t *out, tir_error *error);
     void (*free)(tir_rt_device *device, uint64_t address);
-    // Memory at a multiple of 256 bytes for what is given to the stream from here on, and its end,
-    // which comes after all of that. size is not 0. To give is tried whatever else fails.
+    // Take allocates memory, at a multiple of 256 bytes, for the work that the stream gets next;
+    // give frees it after that work. size is not 0. Give is called even after an earlier error.
     tir_status (*scratch_take)(tir_rt_device *device, void *stream, uint64_t size, uint64_t *out,
                                tir_error *error);
     tir_status (*scratch_give)(tir_rt_device *device, void *stream, uint64_t address,
@@ -82,7 +80,7 @@ struct device_ops {
     // module.
     tir_status (*function)(tir_rt_device *device, void *module, const tir_artifact_variant *variant,
                            void **out, tir_error *error);
-    // How many clusters of a variant run at a time. NULL: as many as there is room for CTAs.
+    // The number of clusters of a variant that run at a time. NULL: as many as CTAs fit.
     tir_status (*clusters)(tir_rt_device *device, void *function,
                            const tir_artifact_variant *variant, uint32_t *out, tir_error *error);
     tir_status (*usage)(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,

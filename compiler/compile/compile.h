@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the files of the compile boundary share: one compilation, and what it makes of each kernel.
+// Shared by the files of the compile boundary: one compilation, and its code for each kernel.
 #ifndef TIR_COMPILE_COMPILE_H
 #define TIR_COMPILE_COMPILE_H
 
@@ -13,7 +13,7 @@
 #include "tir/compiler.h"
 
 #define TIR_MAX_CODE_VARIANTS 64
-#define TIR_MOST_CONFIGS      30 // of a kernel: the first one has up to five variants, the others two
+#define TIR_MOST_CONFIGS      30 // of a kernel: the first has up to five variants, others two
 
 struct tir_tuned_binding { // NAME=VALUE of a table
     const char *name;      // interned
@@ -95,24 +95,24 @@ struct tir_kernel_code tir_kernel_new(struct tir_compilation *c, const struct ti
 // TIR_OK: c->error says why, or (TIR_ERR_DIAGNOSED) a diagnostic was reported.
 tir_status tir_compile_artifact_make(struct tir_compilation *c);
 
-// variants.c: adds f and its copies, each with what it may rely on; f alone where variants
-// make no sense. Of configurations behind the first only what is worth choosing among. cost: none,
-// or of f.
+// variants.c: adds f and its copies, each with the facts that it relies on, or f alone if variants
+// make no sense. Of a configuration after the first it adds only the variants that a launch should
+// choose among. cost: that of f, or none.
 void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *kernel,
                           struct tir_func *f, tir_formula cost);
 bool tir_compile_has_dot(const struct tir_func *f);
-// What the variant relies on, as a clause; nothing: it takes any arguments.
+// The conditions of the variant, as a clause; empty: it takes any arguments.
 void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f);
 
-// jobs.c: runs the passes on the variants of all kernels, each in a context of its own
-// that the compilation then owns; the variants become the results. False: errors were reported.
+// jobs.c: runs the passes on the variants of all kernels, each in a separate context that the
+// compilation then owns; the results replace the variants. False: errors were reported.
 bool tir_compile_run_passes(struct tir_compilation *c, const struct tir_binding *dims);
 void tir_compile_passes_finish(struct tir_compilation *c);
 
-// receipt.c: the part of a sequence, which says what is launched and what memory it takes.
+// receipt.c: the part of a sequence: its launches and their scratch memory.
 void tir_compile_receipt_sequence(struct tir_compilation *c, const char *kernel,
                                   const struct tir_sequence *sequence);
-// The part of variant f, which passes add to from now on.
+// Begins the part of variant f, to which passes add.
 void tir_compile_receipt_begin(struct tir_receipt *receipt, const char *kernel,
                                const struct tir_func *f);
 void tir_compile_receipt_code(struct tir_compilation *c, const struct tir_ptxas_kernel *k);
@@ -120,32 +120,32 @@ tir_str tir_compile_receipt_text(struct tir_compilation *c);
 tir_str tir_compile_receipt_json(struct tir_compilation *c);
 // "tma,wgmma" as bits. False: *unknown is no wish.
 bool tir_compile_wishes_parse(tir_str words, uint32_t *out, tir_str *unknown);
-// False: errors were reported for what is required, of `wishes` as bits, and the last part refuses
-// or, when every pass ran (finished), does not have.
+// False: the last part refuses one of `wishes` (bits) or, if every pass ran (finished), does not
+// meet it; an error was reported.
 bool tir_compile_receipt_require(struct tir_compilation *c, uint32_t wishes, bool finished);
-// Warns of what sync_check left unchecked in the last part, unless that is required and an error.
+// Warns of unchecked synchronisation in the last part, unless it is required and so an error.
 void tir_compile_receipt_warn(struct tir_compilation *c);
 
 // steps.c: whether f is a sequence: several tiles loops, or scratch tensors.
 bool tir_compile_has_steps(const struct tir_func *f);
-// Adds f to the sequences of the kernel of that number, and its steps as kernels of their own.
+// Adds f to the sequences of the kernel of that number, and its steps as separate kernels.
 // False: a diagnostic was reported.
 bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir_func *f,
                           tir_formula cost);
-// What the kernel's parameters are read off.
+// The function that has the kernel's parameters.
 static inline struct tir_func *tir_kernel_head(const struct tir_kernel_code *kernel)
 {
     return kernel->count ? kernel->variants[0] : kernel->sequences.at[0].whole;
 }
 
-// whole.c: asks f's sizes to be multiples of its tiles (tir_func.when_count), which spares
-// it every test for the edges. Where no size is walked in tiles f is left as it is.
+// whole.c: makes it a condition that f's sizes are multiples of its tiles (tir_func.when_count), so
+// that it needs no tests for edges. If f walks no size in tiles it is left unchanged.
 void tir_compile_whole_tiles(struct tir_func *f);
 
-// cost.c: what a launch of f, in form tile, takes, by a model: cycles as a formula.
+// cost.c: the modelled cycles of a launch of f, in form tile, as a formula.
 tir_formula tir_compile_cost(struct tir_compilation *c, struct tir_func *f);
-// Which of the `count` configurations of a kernel is cheapest for the dimensions that are known at
-// compile time; count: they do not say.
+// The cheapest of the `count` configurations of a kernel for the dimensions known at compile time;
+// `count` if these do not decide.
 uint32_t tir_compile_cheapest(struct tir_compilation *c, struct tir_func *const *configs,
                               const tir_formula *costs, uint32_t count);
 
@@ -154,18 +154,17 @@ bool tir_compile_known_size(const struct tir_compilation *c, tir_str name, int64
 
 // tuned.c: reads options.tuned. False: errors were reported.
 bool tir_compile_tuned_read(struct tir_compilation *c);
-// Finds the lines that are about a kernel, given its configurations, and warns of those that no
-// longer fit it.
+// Finds the lines about a kernel, given its configurations, and warns of those that no longer fit.
 void tir_compile_tuned_kernel(struct tir_compilation *c, const char *name,
                               struct tir_func *const *configs, uint32_t count);
-// Warns of lines that are about no kernel.
+// Warns of lines about unknown kernels.
 void tir_compile_tuned_finish(struct tir_compilation *c);
-// Whether somebody measured for the sizes known at compile time, and which configuration; NULL: not
-// the same one on all devices.
+// Whether the table has measurements for the sizes known at compile time. *out: the fastest
+// configuration, or NULL if it differs between devices.
 bool tir_compile_tuned_known(struct tir_compilation *c, const struct tir_func *kernel,
                              const struct tir_func **out);
-// The choices of a kernel that was compiled in these configurations. `map` says of each dimension
-// which one it is in the artifact, or its size.
+// The choices of a kernel that was compiled in these configurations. `map` has each dimension's
+// number in the artifact, or its size.
 void tir_compile_tuned_fill(struct tir_compilation *c, const char *name,
                             const struct tir_func *const *configs, uint32_t count,
                             const struct tir_param_dim *map, tir_artifact_kernel *out);
@@ -173,7 +172,7 @@ void tir_compile_tuned_fill(struct tir_compilation *c, const char *name,
 // formula.c: the value of the host block as a formula. False: a diagnostic was reported.
 bool tir_compile_formula(struct tir_compilation *c, const struct tir_func *f,
                          const struct tir_value *v, struct tir_span span, tir_formula *out);
-// The same where nothing depends on it. False: there is no such formula.
+// The same for an estimate, on which no result depends. False: there is no such formula.
 bool tir_compile_estimate(struct tir_compilation *c, const struct tir_func *f,
                           const struct tir_value *v, tir_formula *out);
 

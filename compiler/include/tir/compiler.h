@@ -14,11 +14,12 @@
 //     tir_compilation_destroy(compilation);
 //
 // Nothing is kept between calls and nothing is printed. Calls from different threads are
-// independent. A call works on threads of its own, one for each processor and at most 16, while the
-// caller's waits; they end before it returns, and callbacks come from them, one at a time. What is
-// done once for the process: LLVM's target for NVIDIA GPUs is initialised, two of LLVM's passes
-// (slsr and load-store-vectorizer) are switched off, and its fatal-error hook is taken, so that an
-// error inside LLVM ends the compilation and not the process.
+// independent. A call starts its own threads, one for each processor and at most 16, while the
+// caller's thread waits. They end before the call returns. Callbacks run on them, one at a time.
+//
+// The first call changes state of the whole process: it initialises LLVM's target for NVIDIA GPUs,
+// switches off two of LLVM's passes (slsr and load-store-vectorizer), and takes LLVM's fatal-error
+// hook, so that an error inside LLVM ends the compilation and not the process.
 #ifndef TIR_COMPILER_H
 #define TIR_COMPILER_H
 
@@ -28,11 +29,11 @@
 extern "C" {
 #endif
 
-typedef struct tir_compilation tir_compilation; // what one call of tir_compile made
+typedef struct tir_compilation tir_compilation; // the result of one call of tir_compile
 
-// Bytes of stack that tir_compile needs of the calling thread. Its own threads have 64 MiB of
-// addresses each, of which what is used takes memory. Only where the system gives no thread does
-// the caller's do the work, which then needs as much as the source is deep.
+// Bytes of stack that tir_compile needs on the calling thread. Its own threads reserve 64 MiB of
+// addresses each, and only used pages take memory. If the system grants no thread, the caller's
+// thread does the work and needs a stack that grows with the nesting of the source.
 #define TIR_COMPILE_STACK 65536
 
 // NAME=VALUE, as text: "BM" and "128".
@@ -41,16 +42,16 @@ typedef struct tir_setting {
     tir_str value;
 } tir_setting;
 
-// What a compilation can give. Values are bit numbers of tir_compile_options.outputs.
+// The outputs of a compilation. Values are bit numbers of tir_compile_options.outputs.
 typedef enum tir_output {
     TIR_OUTPUT_ARTIFACT = 0, // for tir_rt_module_load
     TIR_OUTPUT_PTX = 1,      // one module with every kernel and variant
-    TIR_OUTPUT_CUBIN = 2,    // by ptxas; TIR_ERR_UNSUPPORTED where that is not installed
+    TIR_OUTPUT_CUBIN = 2,    // by ptxas; TIR_ERR_UNSUPPORTED if it is not installed
     TIR_OUTPUT_LLVM = 3,     // LLVM IR, as text
     TIR_OUTPUT_IR = 4,       // the program after its last pass, as .tir text
     TIR_OUTPUT_HEADER = 5,   // a C header: the artifact's bytes and a launch function per kernel
-    TIR_OUTPUT_RECEIPT = 6,  // how each kernel was lowered, and why not better; always made
-    TIR_OUTPUT_PRINTED = 7,  // what print_after and time_passes printed; always made
+    TIR_OUTPUT_RECEIPT = 6,  // how each kernel was lowered, with refusals; always made
+    TIR_OUTPUT_PRINTED = 7,  // the text of print_after and time_passes; always made
     TIR_OUTPUT_RECEIPT_JSON = 8, // the receipt as one JSON object; docs/receipt.md has its keys
     TIR_OUTPUT_COUNT = 9
 } tir_output;
@@ -61,58 +62,58 @@ typedef enum tir_diagnostics_format {
 } tir_diagnostics_format;
 
 // Finds an imported file. `from` is the name of the file that imports, `path` is as written there.
-// Fills *name, by which the file is known in messages and by which a second import of it is
-// recognised, and *text; both must stay valid until tir_compile returns. 0: it cannot be had; *text
-// may then say why, in one line.
+// Fills *name, which messages show and which identifies a second import of the file, and *text;
+// both must stay valid until tir_compile returns. 0: there is no such file; *text may then say why,
+// in one line.
 typedef int (*tir_import_fn)(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text);
 
 typedef struct tir_compile_options {
-    size_t struct_size;      // sizeof(tir_compile_options)
-    tir_allocator allocator; // resize NULL: the C library's. LLVM has its own memory. Other threads
-                             // call it too, but never two at a time
-    tir_str arch;            // the target, "sm_80" (where empty) to "sm_120a"; what a device
-                             // takes is tir_compile_arch_for(device->arch)
-    uint32_t outputs;        // 1 << tir_output for each that is wanted; 0: check only
-    const tir_setting *metas; // compile-time parameters, for whichever kernels have them
+    size_t struct_size; // sizeof(tir_compile_options)
+    tir_allocator
+        allocator;    // resize NULL: the C library's. LLVM allocates by itself. Other threads
+                      // call it too, but never two at a time
+    tir_str arch;     // the target, "sm_80" (if empty) to "sm_120a"; for a device it is
+                      // tir_compile_arch_for(device->arch)
+    uint32_t outputs; // 1 << tir_output for each wanted output; 0: check only
+    const tir_setting *metas; // compile-time parameters, for all kernels that have them
     size_t meta_count;
     const tir_setting *dims; // dimensions whose size is known; the launch must then agree
     size_t dim_count;
     tir_str kernel;       // only this kernel; empty: all of the main file
-    uint32_t line_info;   // 1: the code says which source line it comes from
+    uint32_t line_info;   // 1: the code has source lines
     uint32_t verify;      // 1: check the program's rules after every pass, and LLVM's
-    uint32_t cubin;       // 1: put a cubin into the artifact where ptxas is installed
+    uint32_t cubin;       // 1: put a cubin into the artifact if ptxas is installed
     tir_str run_pass;     // run this pass alone; outputs may be IR only
     tir_str stop_after;   // end after this pass, with the best variant; outputs may be IR only
     tir_str print_after;  // print the program after this pass, or after "all"
-    tir_str skip_pass;    // leave this clean-up pass out
+    tir_str skip_pass;    // omit this clean-up pass
     int64_t bisect;       // run only the first N passes that change something; -1: all
     uint32_t time_passes; // 1: print how long each pass took
     tir_diagnostics_format diagnostics;
     tir_import_fn import; // NULL: imports are errors
     void *import_user;
-    // Words with commas between them, of "async", "tma", "wgmma", "pipeline", "specialize" and
-    // "cluster": where the best variant of a kernel does without, that is an error in the source's
-    // diagnostics. "sync": so is what is not checked of the synchronisation of any variant, which
-    // is a warning otherwise. Another word: TIR_ERR_INVALID.
+    // Words separated by commas. "async", "tma", "wgmma", "pipeline", "specialize", "cluster": it
+    // is an error in the source's diagnostics if the best variant of a kernel does not have this.
+    // "sync": unchecked synchronisation, in any variant, is an error instead of a warning. Another
+    // word: TIR_ERR_INVALID.
     tir_str require;
-    // 1: kernels for sm_90 and later whose wait for an mbarrier exceeds the time limit of the
-    // launch end, and the runtime says who waited for what, and in which line.
+    // 1: a kernel for sm_90 and later ends if a wait for an mbarrier exceeds the time limit of the
+    // launch, and the runtime lists the waiting warps, their mbarriers and source lines.
     uint32_t watchdog;
     // A table of the configurations that are fastest for certain sizes on certain devices, as `tirc
-    // tune` writes it (docs/runtime.md), and what messages call it. What is no table is an error in
-    // the source's diagnostics, what no longer fits the program a warning.
+    // tune` writes it (docs/runtime.md), and its name in messages. Malformed text is an error in
+    // the source's diagnostics; a line that no longer fits the program is a warning.
     tir_str tuned;
     tir_str tuned_name;
     uint32_t max_shared; // bytes of shared memory that a CTA may use, tir_rt_device_info.max_shared
                          // of the device that the code is for; 0: as many as the target has
-    // Steps after which the compilation ends with TIR_ERR_STOPPED; 0: no limit. The statements and
-    // expressions that functions and loops expand to are steps, and the operations of the program
-    // at each pass and in front of LLVM. How many there are depends on the source and on these
-    // options alone, not on the machine: tir_compilation_steps.
+    // Steps after which the compilation ends with TIR_ERR_STOPPED; 0: no limit. Steps are the
+    // statements and expressions that functions and loops expand to, and the operations of the
+    // program at each pass and before LLVM. Their number depends only on the source and on these
+    // options, not on the machine: tir_compilation_steps.
     uint64_t step_limit;
-    // Asked after each few thousand steps, between passes, and between the stages of LLVM on each
-    // of the parts that it works on: another result than 0 ends the compilation with
-    // TIR_ERR_STOPPED. NULL: nothing ends it.
+    // Called after every few thousand steps, between passes, and between LLVM's stages on each of
+    // the modules. A result other than 0 ends the compilation with TIR_ERR_STOPPED. May be NULL.
     int (*cancel)(void *user);
     void *cancel_user;
 } tir_compile_options;
@@ -123,11 +124,12 @@ typedef struct tir_compile_options {
             TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0, {NULL, 0}, {NULL, 0}, 0, 0, NULL, NULL \
     }
 
-// Compiles. `name` is what messages call the source; neither it nor `source` need stay valid.
-// options may be NULL. *out is set with TIR_OK and with TIR_ERR_DIAGNOSED, when the source (or, by
-// E0302, its use of the target) is wrong and the diagnostics say how; with every other status it is
-// NULL and *error says why. TIR_ERR_INVALID: an option is wrong. TIR_ERR_UNSUPPORTED: a cubin is
-// wanted and ptxas is not there or refuses. TIR_ERR_STOPPED: step_limit or cancel.
+// Compiles. `name` is the source's name in messages; neither it nor `source` need stay valid.
+// options may be NULL. *out is set with TIR_OK and with TIR_ERR_DIAGNOSED, which means that the
+// source (or, with E0302, its use of the target) is wrong and that the diagnostics say how. With
+// every other status *out is NULL and *error says why. TIR_ERR_INVALID: an option is wrong.
+// TIR_ERR_UNSUPPORTED: a cubin is wanted and ptxas is missing or refuses. TIR_ERR_STOPPED:
+// step_limit or cancel.
 TIR_API TIR_CHECKED tir_status tir_compile(tir_str name, tir_str source,
                                            const tir_compile_options *options,
                                            tir_compilation **out, tir_error *error);
@@ -135,32 +137,32 @@ TIR_API void tir_compilation_destroy(tir_compilation *compilation); // NULL is f
 
 // Everything below is borrowed, and lives as long as the compilation.
 
-// Every diagnostic, warnings included, in the format that was asked for. Empty: none.
+// Every diagnostic, including warnings, in the requested format. Empty: none.
 TIR_API tir_str tir_compilation_diagnostics(const tir_compilation *compilation);
 TIR_API uint32_t tir_compilation_error_count(const tir_compilation *compilation);
 TIR_API uint32_t tir_compilation_warning_count(const tir_compilation *compilation);
 
-// One output; empty when it was not asked for, or the compilation failed before it was made.
+// One output; empty if it was not requested, or if the compilation failed before it was made.
 TIR_API tir_str tir_compilation_output(const tir_compilation *compilation, tir_output output);
 
-// Where the time went: "front", "passes", "build" (LLVM IR), "llvm" (its passes), "ptx" (its code
-// generator), "ptxas", "artifact". The stages that ran, in order.
+// The stages that ran, in order, with their times: "front", "passes", "build" (LLVM IR), "llvm"
+// (its passes), "ptx" (its code generator), "ptxas", "artifact".
 typedef struct tir_stage {
     const char *name;
     double milliseconds; // wall time
 } tir_stage;
 TIR_API const tir_stage *tir_compilation_stages(const tir_compilation *compilation, size_t *count);
 
-// The steps that it took, as step_limit counts them.
+// The steps of the compilation, as step_limit counts them.
 TIR_API uint64_t tir_compilation_steps(const tir_compilation *compilation);
 
 // The targets that options.arch may name: "sm_80" first. NULL past the last one.
 TIR_API const char *tir_compile_arch(size_t index);
 
-// The target to compile for when the code is to run on a device that tir_rt_device_info.arch calls
-// `device`: the best one whose code runs there, also on devices that are newer than this library.
-// "sm_90a" for "sm_90", "sm_86" for "sm_87", "sm_90" for "sm_121"; "sm_80" for an emulator (""),
-// which runs every target. NULL: there is none, or that is no name of a device.
+// The best target whose code runs on a device with this tir_rt_device_info.arch, also for devices
+// newer than this library: "sm_90a" for "sm_90", "sm_86" for "sm_87", "sm_90" for "sm_121", and
+// "sm_80" for an emulator (""), which runs every target. NULL: there is none, or `device` is not
+// the name of a device.
 TIR_API const char *tir_compile_arch_for(const char *device);
 
 #ifdef __cplusplus

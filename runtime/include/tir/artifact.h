@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What an artifact says: its kernels, their parameters, variants and launch shapes, and the code.
+// The contents of an artifact: its kernels, their parameters, variants and launch shapes, the code.
 //
 // The compiler fills a tir_artifact_desc and encodes it to bytes; the runtime decodes the bytes
 // back to a tir_artifact_desc. The byte layout is in docs/artifact.md. Decoding trusts nothing: a
@@ -119,9 +119,9 @@ typedef enum tir_formula_code {
     TIR_FORMULA_AND = 17,
     TIR_FORMULA_OR = 18,
     TIR_FORMULA_NOT = 19,
-    // Push the alignment of parameter number `value`, a tensor: the bytes, 16 at most, that its
-    // base address, every stride but the innermost, and its innermost extent unless that is
-    // constant, are multiples of; 0 when its innermost stride is not 1.
+    // Push the alignment of parameter number `value`, a tensor: the largest power of two, at most
+    // 16, that divides its base address, every stride but the innermost, and its innermost extent
+    // unless that is constant, all in bytes; 0 if its innermost stride is not 1.
     TIR_FORMULA_ALIGN = 20,
     TIR_FORMULA_COUNT = 21
 } tir_formula_code;
@@ -156,17 +156,17 @@ enum {
     TIR_FACT_ALL = (1u << 3) - 1
 };
 
-// A tensor map that a variant takes, made by the runtime of the tensor argument at hand
+// A tensor map that a variant takes. The runtime makes it of the tensor argument
 // (tir/tensor_map.h): tiled, filled with zeros outside, with the widest fetches of the L2 cache.
-// The elements are copied as they are; those of 8 bits, bool included, count as u8.
+// Elements are copied unchanged; those of 8 bits, including bool, count as u8.
 typedef struct tir_artifact_map {
     uint32_t param;             // a tensor with dimensions, of whole bytes
     uint32_t swizzle;           // bytes: 0, 32, 64 or 128
     uint32_t box[TIR_MAX_RANK]; // elements, 1 to 256, outermost first; 0 from the rank on
 } tir_artifact_map;
 
-// Warps of a CTA that run a block of their own, and mbarriers in dynamic shared memory, as the
-// source calls them: for messages.
+// Roles (warps of a CTA with their own block) and mbarriers in dynamic shared memory, with their
+// names in the source: for messages.
 typedef struct tir_artifact_role {
     tir_str name;
     uint32_t first, warps; // warps `first` to `first + warps`, of 32 at most
@@ -178,20 +178,20 @@ typedef struct tir_artifact_barrier {
     uint32_t arrivals; // of a phase; 0: not known
 } tir_artifact_barrier;
 
-// One compiled form of a kernel. The runtime picks the first that fits, or, if that has a cost, the
-// cheapest of all that fit and have one (the first of equals). Where the kernel has a choice for
-// the device and the sizes at hand, and a variant of that configuration fits, only those are looked
-// at. A variant fits when its `facts` and `when` hold and its tensor maps exist for the arguments:
-// no extent is 0, the innermost stride is 1, and the address and the other strides are multiples of
-// 16 bytes, the strides positive (those of extents of 1 are not looked at).
+// A variant of a kernel. The runtime takes the first that fits or, if that has a cost, the cheapest
+// of all that fit and have one (the first of equals). If the kernel has a choice for the device and
+// the sizes of the launch, and a variant of that configuration fits, only its variants count. A
+// variant fits if its `facts` and `when` hold and its tensor maps exist for the arguments: no
+// extent is 0, the innermost stride is 1, the address and the other strides are multiples of 16
+// bytes, and the strides are positive (strides of extents of 1 do not count).
 typedef struct tir_artifact_variant {
-    tir_str entry;       // the PTX entry
-    uint32_t facts;      // TIR_FACT_*, all needed
-    tir_formula when;    // optional: true where this variant may run
-    tir_formula cost;    // optional: what a launch is expected to take, for choosing among variants
-    uint32_t config;     // which of the kernel's configurations this is a form of; 0 without any
-    uint32_t threads;    // per CTA, 1 to 1024
-    uint32_t cluster[3]; // CTAs of a cluster along x, y, z; all 0: no clusters
+    tir_str entry;           // the PTX entry
+    uint32_t facts;          // TIR_FACT_*, all needed
+    tir_formula when;        // optional: true where this variant may run
+    tir_formula cost;        // optional: expected cost of a launch, for choosing among variants
+    uint32_t config;         // number of the kernel's configuration; 0 without any
+    uint32_t threads;        // per CTA, 1 to 1024
+    uint32_t cluster[3];     // CTAs of a cluster along x, y, z; all 0: no clusters
     uint32_t static_shared;  // bytes
     uint32_t dynamic_shared; // bytes
     tir_formula grid[3];     // CTAs along x, y, z
@@ -201,15 +201,15 @@ typedef struct tir_artifact_variant {
     uint32_t ctas_per_sm; // at least 1 when persistent; otherwise what the compiler expects, or 0
     const tir_artifact_map *maps; // in the order of the parameter block
     uint32_t map_count;
-    uint32_t watchdog; // 1: its waits give up after the time limit of the launch, and say where
+    uint32_t watchdog; // 1: its waits end at the time limit of the launch, with a message
     const tir_artifact_role *roles;
     uint32_t role_count;
     const tir_artifact_barrier *barriers;
     uint32_t barrier_count;
 } tir_artifact_variant;
 
-// Memory that one launch of a sequence needs for as long as it runs: a contiguous tensor at a
-// multiple of 256 bytes. Its contents are not defined.
+// Memory for one launch of a sequence: a contiguous tensor at a multiple of 256 bytes. Its contents
+// are undefined.
 typedef struct tir_artifact_scratch {
     tir_str name;
     tir_element element;
@@ -217,21 +217,21 @@ typedef struct tir_artifact_scratch {
     tir_formula extents[TIR_MAX_RANK]; // over the kernel's dimensions and parameters
 } tir_artifact_scratch;
 
-// A launch of a kernel that is a step, with these arguments: those of the launch at hand, by the
-// number of the parameter, then its scratch tensors.
+// A launch of a kernel that is a step. Its arguments are those of the sequence, by the number of
+// the parameter, and from the number of parameters on its scratch tensors.
 typedef struct tir_artifact_step {
     uint32_t kernel; // number in the artifact
     const uint32_t *args;
     uint32_t arg_count; // as many as the step has parameters
 } tir_artifact_step;
 
-// A form of a kernel that is several launches, in this order on one stream. It fits when each of
-// its steps has a variant that fits. The runtime chooses among the variants and sequences of a
-// kernel by cost; a sequence without one only where no variant fits.
+// Several launches for one kernel, in this order on one stream. A sequence fits if each of its
+// steps has a variant that fits. The runtime chooses among the variants and sequences of a kernel
+// by cost; it takes a sequence without a cost only if no variant fits.
 typedef struct tir_artifact_sequence {
     tir_str name;
     tir_formula cost; // optional: of all steps together
-    uint32_t config;  // which of the kernel's configurations this is; 0 without any
+    uint32_t config;  // number of the kernel's configuration; 0 without any
     const tir_artifact_scratch *scratch;
     uint32_t scratch_count;
     const tir_artifact_step *steps; // at least one
@@ -250,14 +250,14 @@ typedef struct tir_artifact_meta {
     tir_str value;
 } tir_artifact_meta;
 
-// The fastest configuration for certain sizes, as somebody measured it.
+// The configuration that was measured to be fastest for certain sizes.
 typedef struct tir_artifact_choice {
     const int64_t *dims; // the sizes of the kernel's named dimensions, from 0 on
     uint32_t dim_count;  // that of the kernel
     uint32_t config;     // index into the kernel's configs
 } tir_artifact_choice;
 
-// What was measured on one kind of device.
+// Measurements of one kind of device.
 typedef struct tir_artifact_tuned {
     tir_str device; // its name, e.g. "NVIDIA H200"
     uint32_t multiprocessors;
@@ -285,7 +285,7 @@ typedef struct tir_artifact_kernel {
     uint32_t tuned_count;
     const tir_artifact_sequence *sequences;
     uint32_t sequence_count;
-    // 1: a step of another kernel's sequences, that has none itself. It can be launched alone too.
+    // 1: a step of another kernel's sequences. It has none itself, and can also be launched alone.
     uint32_t is_step;
 } tir_artifact_kernel;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The runtime: opens devices, loads artifacts, checks arguments and launches kernels.
 //
-// Ownership: what a create, open, adopt or load function returns belongs to the caller, who gives
-// it to the matching destroy function once. What any other function returns is borrowed, and lives
-// as long as the object it came from. An object must be destroyed before the one it was made from:
+// Ownership: the caller owns the result of a create, open, adopt or load function and gives it to
+// the matching destroy function once. The result of any other function is borrowed, and lives as
+// long as the object it came from. An object must be destroyed before the one it was made from:
 // events, streams, buffers and modules before their device, devices before the runtime. Destroying
 // NULL does nothing.
 //
@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-typedef struct tir_runtime tir_runtime;     // a driver library and the devices behind it
+typedef struct tir_runtime tir_runtime;     // a driver library and its devices
 typedef struct tir_rt_device tir_rt_device; // one GPU context, or one emulator
 typedef struct tir_rt_stream tir_rt_stream; // work in order; NULL: the device's default stream
 typedef struct tir_rt_event tir_rt_event;   // a point in a stream
@@ -37,14 +37,14 @@ typedef struct tir_rt_kernel tir_rt_kernel; // a kernel of a module; borrowed fr
 
 // ---- the runtime
 
-// How much an emulator checks; each level has what the ones before it have. Accesses out of bounds
-// are always found. docs/emulator.md says what each level finds.
+// How much an emulator checks; each level includes the ones before it. Accesses out of bounds are
+// always found. docs/emulator.md lists the findings of each level.
 typedef enum tir_rt_emu_check {
     TIR_RT_EMU_CHECK_DEFAULT = 0, // MEMORY
     TIR_RT_EMU_CHECK_OFF = 1,
     TIR_RT_EMU_CHECK_MEMORY = 2, // uninitialised memory, copies in flight
     TIR_RT_EMU_CHECK_RACE = 3,   // data races
-    TIR_RT_EMU_CHECK_FULL = 4    // those inside a warp as well, and hygiene
+    TIR_RT_EMU_CHECK_FULL = 4    // also inside a warp, and hygiene
 } tir_rt_emu_check;
 
 // A stretch of the timeline of an emulated launch. Times are cycles of a simple model, from the
@@ -58,10 +58,10 @@ typedef enum tir_rt_trace_kind {
 // Strings live during the callback only.
 typedef struct tir_rt_trace_event {
     tir_rt_trace_kind kind;
-    const char *name;   // "run", what a warp waits for, or the operation
-    const char *engine; // of a flight: what it occupies; else NULL
+    const char *name;   // "run", the object of a wait, or the operation
+    const char *engine; // of a flight: its engine; else NULL
     uint32_t cta[3];
-    uint32_t warp;               // of a flight: that issued it
+    uint32_t warp;               // of a flight: the issuing warp
     uint32_t group;              // of a cp.async: the warp's commit group, from 1; else 0
     uint32_t ptx_line, ptx_last; // its first instruction and, of a run, its last one; 0: not known
     const char *file;            // the source as the PTX's .loc has it; NULL: not known
@@ -78,22 +78,22 @@ typedef struct tir_runtime_options {
     uint64_t emu_memory;      // most bytes of emulated memory; 0: 8 GiB
     uint64_t emu_steps;       // most instructions one warp may execute in a launch; 0: 2^40
     uint32_t emu_check;       // a tir_rt_emu_check
-    // Who moves when several could: "lazy", "eager", "adversarial" or "random:SEED"; NULL: lazy.
-    // The same schedule replays a launch exactly.
+    // The order in which warps and engines run: "lazy", "eager", "adversarial" or "random:SEED";
+    // NULL: lazy. The same schedule replays a launch exactly.
     const char *emu_schedule;
-    // Gets what device code prints, during the launch; NULL: it is dropped.
+    // Receives the output of device code, during the launch; NULL: it is dropped.
     void (*emu_print)(void *user, const char *text, size_t size);
     void *emu_print_user;
-    // Gets the timeline of every emulated launch, stretch by stretch in no order, during the
-    // launch; NULL: nobody wants it.
+    // Receives the timeline of every emulated launch, stretch by stretch in no order, during the
+    // launch; NULL: there is no timeline.
     void (*emu_trace)(void *user, const tir_rt_trace_event *event);
     void *emu_trace_user;
-    // Most threads of the host, the caller's included, that an emulated launch takes, if its CTAs
-    // have nothing to do with each other: no atomics in global memory, for example, and no checks
-    // above MEMORY (docs/emulator.md). 0: as many as there are cores. The result does not depend on
-    // it, unless CTAs race with each other. The allocator is called by one of them at a time.
+    // Most threads of the host, including the caller's, that run an emulated launch with
+    // independent CTAs: no atomics in global memory, for example, and no checks above MEMORY
+    // (docs/emulator.md). 0: one for each core. The result does not depend on it, unless CTAs race
+    // with each other. The allocator is called by one thread at a time.
     uint32_t emu_threads;
-    // Milliseconds of the host that an emulated launch may take; 0: any. One that takes longer
+    // Time limit of an emulated launch in milliseconds of the host; 0: none. A launch beyond it
     // fails, and its finding says where every warp is.
     uint32_t emu_timeout_ms;
 } tir_runtime_options;
@@ -118,8 +118,8 @@ typedef struct tir_rt_device_info {
     int32_t ordinal;     // the driver's device number; 0 for an emulator
     char spec[16];       // what opens it: "cuda:0" or "emu"
     char name[128];      // e.g. "NVIDIA H200"
-    char arch[16];       // e.g. "sm_90"; empty for an emulator, which runs every target. What to
-                         // compile for there: tir_compile_arch_for(arch), tir/compiler.h
+    char arch[16];       // e.g. "sm_90"; empty for an emulator, which runs every target. The
+                         // target to compile for: tir_compile_arch_for(arch), tir/compiler.h
     uint32_t sm_count;   // multiprocessors
     uint32_t max_shared; // bytes of shared memory a CTA may use; 0: not limited
     uint64_t memory;     // bytes of device memory
@@ -127,8 +127,8 @@ typedef struct tir_rt_device_info {
     uint32_t clock_khz;  // peak clock of the multiprocessors, 0: not known
 } tir_rt_device_info;
 
-// How many devices there are, the emulator included; it is the last one. A machine without a usable
-// driver has the emulator alone.
+// The number of devices, including the emulator, which is the last one. A machine without a usable
+// driver has only the emulator.
 TIR_API TIR_CHECKED tir_status tir_runtime_device_count(tir_runtime *runtime, uint32_t *out,
                                                         tir_error *error);
 
@@ -136,9 +136,9 @@ TIR_API TIR_CHECKED tir_status tir_runtime_device_count(tir_runtime *runtime, ui
 TIR_API TIR_CHECKED tir_status tir_runtime_device_info(tir_runtime *runtime, uint32_t index,
                                                        tir_rt_device_info *out, tir_error *error);
 
-// Opens a device. `spec` is "cuda:N", "cuda" (the first GPU), "emu" (a new emulator with memory of
-// its own), or "auto" (the first GPU if there is one, else the emulator). A GPU is opened with its
-// primary context, the one the CUDA runtime API uses as well. TIR_ERR_NO_DRIVER: no usable driver,
+// Opens a device. `spec` is "cuda:N", "cuda" (the first GPU), "emu" (a new emulator with its own
+// memory), or "auto" (the first GPU if there is one, else the emulator). A GPU is opened with its
+// primary context, which the CUDA runtime API uses too. TIR_ERR_NO_DRIVER: no usable driver,
 // or no GPU.
 TIR_API TIR_CHECKED tir_status tir_rt_device_open(tir_runtime *runtime, const char *spec,
                                                   tir_rt_device **out, tir_error *error);
@@ -168,9 +168,8 @@ TIR_API void tir_rt_stream_destroy(tir_rt_stream *stream);
 TIR_API TIR_CHECKED tir_status tir_rt_stream_synchronize(tir_rt_stream *stream, tir_error *error);
 
 // The same, for at most that many milliseconds. `stream` may be NULL, the default stream of
-// `device`.
-// `*done`: 1, or 0 where the time was up first; a kernel that hangs keeps the device's objects from
-// being destroyed.
+// `device`. `*done`: 1, or 0 if the time ended first; the device's objects cannot be destroyed
+// while a kernel hangs.
 TIR_API TIR_CHECKED tir_status tir_rt_stream_wait(tir_rt_device *device, tir_rt_stream *stream,
                                                   uint32_t timeout_ms, uint32_t *done,
                                                   tir_error *error);
@@ -220,30 +219,30 @@ TIR_API TIR_CHECKED tir_status tir_rt_buffer_fill(tir_rt_buffer *buffer, uint64_
 
 // Loads an artifact; the bytes are copied. All its kernels are ready to launch afterwards.
 // TIR_ERR_INVALID: not a sound artifact. TIR_ERR_UNSUPPORTED: the device or the driver cannot run
-// it; where the driver says why, the message holds its first lines.
+// it; if the driver says why, the message holds its first lines.
 TIR_API TIR_CHECKED tir_status tir_rt_module_load(tir_rt_device *device, const void *artifact,
                                                   size_t size, tir_rt_module **out,
                                                   tir_error *error);
 TIR_API void tir_rt_module_destroy(tir_rt_module *module);
 
-// What the module's artifact says, its receipt included. A module of PTX has a target and no
-// kernels.
+// The description of the module's artifact, including its receipt. A module of PTX has a target and
+// no kernels.
 TIR_API const tir_artifact_desc *tir_rt_module_describe(const tir_rt_module *module);
 
-// A kernel by name. TIR_ERR_INVALID names the kernels that there are.
+// A kernel by name. TIR_ERR_INVALID: the message lists the kernels.
 TIR_API TIR_CHECKED tir_status tir_rt_module_kernel(tir_rt_module *module, tir_str name,
                                                     tir_rt_kernel **out, tir_error *error);
 
 // The kernel's dimensions, parameters, conditions and variants.
 TIR_API const tir_artifact_kernel *tir_rt_kernel_describe(const tir_rt_kernel *kernel);
 
-// What the device says a loaded variant uses; of a sequence, the first variant of its first step.
-// An emulator knows shared memory only.
+// The resources of a loaded variant, by the device; of a sequence, those of the first variant of
+// its first step. An emulator knows only shared memory.
 typedef struct tir_rt_usage {
     uint32_t registers;     // per thread
     uint32_t local_bytes;   // per thread: spilled registers and local arrays
     uint32_t static_shared; // bytes per CTA
-    uint32_t max_threads;   // most threads of a CTA that could launch
+    uint32_t max_threads;   // most threads of a CTA that can launch
 } tir_rt_usage;
 TIR_API TIR_CHECKED tir_status tir_rt_kernel_usage(tir_rt_kernel *kernel, uint32_t variant,
                                                    tir_rt_usage *out, tir_error *error);
@@ -287,9 +286,9 @@ typedef struct tir_rt_arg {
     } as;
 } tir_rt_arg;
 
-// What a launch did.
+// The result of a launch.
 typedef struct tir_rt_launch_report {
-    // Which one of the kernel's variants was picked, or, from their count on, of its sequences.
+    // The number of the kernel's variant or, from their count on, of its sequence.
     uint32_t variant;
     uint32_t launched;       // 0: there was nothing to do, the grid or all outputs are empty
     uint32_t grid[3];        // CTAs; of a sequence, this and what follows are its first step's
@@ -300,11 +299,11 @@ typedef struct tir_rt_launch_report {
 
 typedef struct tir_rt_launch_options {
     size_t struct_size; // sizeof(tir_rt_launch_options)
-    // -1: what fits, by costs. Else this variant, or, from their count on, this sequence: refused
-    // if it does not fit.
+    // -1: the best that fits. Else this variant or, from their count on, this sequence, which is
+    // refused if it does not fit.
     int32_t variant;
     tir_rt_launch_report *report; // filled in on success; may be NULL
-    // How long a wait for an mbarrier may take in a kernel that was compiled with a watchdog, in
+    // Time limit of a wait for an mbarrier in a kernel that was compiled with a watchdog, in
     // milliseconds; 0: 10 s. A kernel that takes longer faults, within another quarter of the time.
     uint32_t timeout_ms;
 } tir_rt_launch_options;
@@ -315,15 +314,15 @@ typedef struct tir_rt_launch_options {
 
 // Checks the arguments against the kernel's parameters, in order, then launches. Named dimensions
 // are taken from the tensors' shapes and must agree. A tensor that the kernel writes (out, inout)
-// may share no element with another tensor of the launch, nor two of its elements memory; what
-// works in place takes one inout tensor. Everything is checked before the driver is called: a
-// launch that is refused (TIR_ERR_INVALID) has done nothing. `options` may be NULL.
+// must not share an element with another tensor of the launch, and its elements must not overlap; a
+// kernel that works in place takes one inout tensor. Everything is checked before the driver is
+// called: a refused launch (TIR_ERR_INVALID) has done nothing. `options` may be NULL.
 //
 // DLPack tensors must be in memory of the kernel's device: kDLCUDA with the device's number, or
 // kDLCUDAHost or kDLCUDAManaged; on an emulator kDLExtDev, with addresses of the emulator.
 //
-// Returns without waiting for the kernel, except on an emulator. Nothing is allocated but the
-// scratch memory of a sequence, in the order of the stream: also while it is captured into a graph.
+// Returns without waiting for the kernel, except on an emulator. Only the scratch memory of a
+// sequence is allocated, in the order of the stream, which may be captured into a graph meanwhile.
 TIR_API TIR_CHECKED tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
                                              const tir_rt_arg *args, uint32_t count,
                                              const tir_rt_launch_options *options,
@@ -337,15 +336,15 @@ TIR_API TIR_CHECKED tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_strea
 TIR_API TIR_CHECKED tir_status tir_rt_module_load_ptx(tir_rt_device *device, tir_str ptx,
                                                       tir_rt_module **out, tir_error *error);
 
-// A launch whose shape and parameters are the caller's own. Nothing is known of the kernel, so
-// nothing but the shape is checked.
+// A launch whose shape and parameters the caller chooses. The kernel is unknown, so only the shape
+// is checked.
 typedef struct tir_rt_ptx_launch {
     size_t struct_size;      // sizeof(tir_rt_ptx_launch)
     uint32_t grid[3];        // CTAs
     uint32_t block[3];       // threads of a CTA
-    uint32_t cluster[3];     // CTAs of a cluster; all 0: what the PTX says, or none
+    uint32_t cluster[3];     // CTAs of a cluster; all 0: those of the PTX, or none
     uint32_t dynamic_shared; // bytes per CTA
-    const void *params;      // the .param block: each parameter where tir_rt_ptx_param says
+    const void *params;      // the .param block, with offsets of tir_rt_ptx_param
     size_t params_size;      // bytes
 } tir_rt_ptx_launch;
 #define TIR_RT_PTX_LAUNCH_INIT                                                 \
@@ -360,10 +359,10 @@ TIR_API TIR_CHECKED tir_status tir_rt_launch_ptx(tir_rt_module *module, tir_rt_s
                                                  const char *kernel,
                                                  const tir_rt_ptx_launch *launch, tir_error *error);
 
-// Where parameter `index` of the entry `kernel`, counted from 0, lies in the block of parameters:
-// each begins at the next multiple of the alignment that its declaration states, or else of its own
-// size. TIR_ERR_INVALID: no such entry, or no such parameter. TIR_ERR_UNSUPPORTED: a driver before
-// CUDA 12.4.
+// The place of parameter `index` (from 0) of the entry `kernel` in the block of parameters. Each
+// begins at the next multiple of the alignment that its declaration states, or else of its size.
+// TIR_ERR_INVALID: no such entry, or no such parameter. TIR_ERR_UNSUPPORTED: a driver before CUDA
+// 12.4.
 TIR_API TIR_CHECKED tir_status tir_rt_ptx_param(tir_rt_module *module, const char *kernel,
                                                 uint32_t index, size_t *offset, size_t *size,
                                                 tir_error *error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tensor maps: the 128 bytes that say to a GPU's tensor copies what a tensor in global memory looks
-// like and which part of it is copied at once.
+// Tensor maps: the 128 bytes that describe a tensor in global memory, and the part that is copied
+// at once, to the tensor copies of a GPU.
 //
 // The bytes are those that the CUDA driver writes for the same parameters (cuTensorMapEncodeTiled,
 // cuTensorMapEncodeIm2col), bit for bit, so a map made here can be given to a kernel on a GPU, and
@@ -67,8 +67,7 @@ typedef enum tir_tensor_map_fill {
     TIR_TENSOR_MAP_FILL_NAN = 1 // floating-point types only
 } tir_tensor_map_fill;
 
-// Members that do not belong to the kind or lie behind the rank are ignored by the encoder and zero
-// after decoding.
+// The encoder ignores members of another kind or beyond the rank; decoding sets them to zero.
 typedef struct tir_tensor_map {
     tir_tensor_map_kind kind;
     tir_tensor_map_type type;
