@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What all devices share: the first fault, streams and events.
+// Shared by all devices: the first fault, streams and events.
 //
-// A public function looks like this: tir_device_enter, the device's own function with an error that
-// is never NULL, tir_device_leave. Faults are rare and looked for often, so the flag is atomic and
-// the message behind it locked.
+// A public function calls tir_device_enter, then the device's own function with an error that is
+// never NULL, then tir_device_leave. Faults are rare and tested often, so the flag is atomic and
+// the message is under a lock.
 
 #include "device.h"
 

@@ -366,7 +366,7 @@ tir_status tir_packing_fill(struct packing *p, const tir_rt_kernel *kernel, cons
     return status ? status : check_conditions(p);
 }
 
-// Writes the variant's tensor maps behind the parameters that all variants have. `p->at` stays.
+// Writes the variant's tensor maps after the parameters that all variants have. `p->at` stays.
 static tir_status pack_maps(struct packing *p, const tir_artifact_variant *variant,
                             tir_error *error)
 {

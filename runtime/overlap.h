@@ -17,7 +17,8 @@ struct footprint {
     int64_t strides[TIR_MAX_RANK]; // in elements
 };
 
-// The bytes from the first one to behind the last one. Tensors whose bytes are apart are apart.
+// The bytes from the first to the end of the last. Tensors whose bytes do not overlap do not
+// overlap.
 struct reach {
     uint64_t low, end;
 };

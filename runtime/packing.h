@@ -48,7 +48,7 @@ tir_status tir_packing_fill(struct packing *p, const tir_rt_kernel *kernel, cons
 // Picks the variant, the first that fits or the cheapest; wanted -1: of all of the configuration,
 // else that one.
 tir_status tir_packing_pick(struct packing *p, int32_t wanted, uint32_t config);
-// Launches it. The report may be NULL. follows: it is a step behind the first of one launch.
+// Launches it. The report may be NULL. follows: it is a step after the first of one launch.
 tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_launch_options *options,
                               tir_rt_launch_report *report, bool follows);
 

@@ -22,7 +22,7 @@ struct run {
     struct packing steps[TIR_MAX_STEPS];
 };
 
-// The shape of a scratch tensor and its place behind those before.
+// The shape of a scratch tensor and its place after earlier ones.
 static tir_status place(struct run *r, uint32_t index)
 {
     const tir_artifact_scratch *scratch = &r->sequence->scratch[index];

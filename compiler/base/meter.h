@@ -11,12 +11,12 @@
 struct tir_meter {
     uint64_t steps, limit; // limit 0: none
     uint64_t ask_at;
-    bool (*is_cancelled)(void *user); // NULL: nobody cancels
+    bool (*is_cancelled)(void *user); // NULL: never
     void *user;
     bool is_stopped; // for good
 };
 
-// Takes this many steps. False: no more. meter NULL: nobody counts.
+// Takes this many steps. False: no more. meter NULL: unlimited.
 bool tir_meter_take(struct tir_meter *meter, uint64_t steps);
 // Asks the host at once. False: no more.
 bool tir_meter_ask(struct tir_meter *meter);

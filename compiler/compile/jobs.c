@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The passes, on all variants of all kernels side by side.
+// Runs the passes on all variants of all kernels in parallel.
 //
-// A variant is copied to a context of its own (memory, types, diagnostics), so its passes share
-// nothing with those of others but what nobody changes: the source, the names in it, the target.
-// What they report is joined afterwards in the order of the variants, and of a kernel only up to
-// the first variant with an error; so nothing depends on how many threads there are.
+// A variant is copied to a separate context (memory, types, diagnostics), so passes of different
+// variants share only constant data: the source, its names, the target. Their reports are joined
+// afterwards in the order of the variants, for each kernel up to the first variant with an error.
+// So nothing depends on the number of threads.
 //
-// Running out of memory ends a variant's passes where they are; the caller's thread then jumps to
-// the boundary itself.
+// Running out of memory ends the passes of a variant; the caller's thread then jumps to the
+// boundary itself.
 
 #include "compile/compile.h"
 
@@ -79,7 +79,7 @@ static bool join(struct tir_variant_job *job)
     if (!job->ok)
         return false;
     tir_compile_receipt_warn(c);
-    // Other variants exist to do without, but not without order among their threads.
+    // Other variants need not meet a wish, except that all must be synchronised.
     uint32_t wishes = job->is_required ? UINT32_MAX : 1u << TIR_WISH_SYNC;
     bool finished = !c->options.run_pass.len && !c->options.stop_after.len;
     return tir_compile_receipt_require(c, wishes, finished);
@@ -100,8 +100,7 @@ static bool join_all(struct tir_compilation *c)
     return all;
 }
 
-// Other variants exist to do without, and a step without a product owes nothing to what is required
-// of the kernel.
+// Requirements are for the best variant alone, and not for steps without a product.
 static bool must_require(const struct tir_kernel_code *kernel, uint32_t variant)
 {
     return variant == 0 && (!kernel->is_step || tir_compile_has_dot(kernel->variants[0]));

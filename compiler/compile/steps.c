@@ -10,9 +10,9 @@
 //     kernel f__step1(A: f32[M, K], P: out f32[4, M]) { for (z, m) in tiles ... }
 //     kernel f__step2(D: out f32[M], P: f32[4, M])    { for m in tiles ... }
 //
-// A step is a kernel like any other from there on: it has the tensors that it uses, each in the
-// direction in which it does, variants by what is known of those, and a name to be launched by.
-// What stands beside the loops is arithmetic, so each step computes what it needs of that again.
+// From there on a step is a kernel like any other. Its parameters are the tensors that it uses,
+// with the direction of that use; its variants follow from them; it can be launched by its name.
+// Only arithmetic stands outside the loops, and each step computes what it needs of that again.
 
 #include "compile/compile.h"
 
@@ -32,7 +32,7 @@ struct split {
     struct tir_func *f;
     uint32_t *uses;            // by value id
     uint32_t *args;            // what its parameters were
-    struct tir_value **values; // arguments of its body, the dimensions behind the parameters
+    struct tir_value **values; // arguments of its body: the parameters, then the dimensions
     uint32_t value_count;
 };
 

@@ -250,7 +250,7 @@ struct tir_func {
     uint32_t extent_count;
     uint32_t when_count; // the last conditions choose this variant instead of being demanded
     enum tir_form form;
-    const char *after;    // the pass that a program between passes has behind it; NULL: not said
+    const char *after;    // the last pass that ran on a program between passes; NULL: unknown
     uint32_t facts;       // what may be relied on: TIR_FACT_* of the artifact
     uint32_t threads;     // per CTA; 0: not chosen yet
     uint32_t cluster[3];  // CTAs of a cluster along each axis; all 0: no clusters

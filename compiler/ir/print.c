@@ -2,10 +2,10 @@
 // IR as .tir text: one operation a line, every result with its type. docs/language.md, "IR text".
 //
 // Operands are written in the order of their row, optional ones after them by name, then the
-// attributes by name. A value is called what the source called it; a name that is taken, or that
-// means something in the language, gets a number behind it, and a value without a name is v1, v2,
-// ... All names of a kernel differ (but for the two blocks of a while, which name the carried
-// values alike), so printing what was parsed from printed text gives the same text.
+// attributes by name. A value has its name in the source. A name that is taken, or that means
+// something in the language, gets a number appended, and a value without a name is v1, v2, ... All
+// names of a kernel differ (except in the two blocks of a while, which use the same names for the
+// carried values), so parsing printed text and printing it again gives the same text.
 
 #include "ir/number.h"
 #include "ir/walk.h"
@@ -22,7 +22,7 @@ struct printer {
 };
 
 struct name_use {
-    uint32_t next; // number to try behind the name
+    uint32_t next; // number to try after the name
 };
 
 static void print_block(struct printer *p, const struct tir_block *block);

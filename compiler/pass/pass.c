@@ -59,7 +59,7 @@ static bool run_all(struct tir_func *f, struct tir_pass_cx *cx,
     for (uint32_t i = first; i < tir_pipeline_count; i++) {
         const struct tir_pass_info *pass = &tir_passes[i];
         if (f->form > pass->in)
-            continue; // it entered the pipeline behind this pass
+            continue; // it entered the pipeline after this pass
         if (tir_run_pass(f, cx, pass) == TIR_FAILED)
             return false;
         if (pass->in < TIR_FORM_SYNCED && pass->out == TIR_FORM_SYNCED)

@@ -161,8 +161,8 @@ static void describe_dot(struct tir_pass_cx *cx, const struct tir_inst *dot)
     tir_receipt_dot(cx, dot, &plan);
 }
 
-// Of a kernel that was written behind the passes that decide about copies and products. What the
-// tensor copy engine and warpgroups do is listed where it is lowered.
+// For a kernel written in a form after the passes that decide about copies and products. Tensor
+// copies and products on warpgroups are listed when they are lowered.
 static void describe_by_hand(struct tir_pass_cx *cx, const struct tir_receipt_part *part,
                              const struct tir_func *f)
 {

@@ -82,9 +82,9 @@ void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
 // The warps of a role and the registers of its threads.
 void tir_receipt_role(struct tir_pass_cx *cx, const struct tir_inst *role);
 
-// What a synchronised kernel says itself, whoever wrote it: its roles and their registers, its
-// cluster, its map of shared memory, how often it synchronises, which wishes it grants, and the
-// copies and products that no pass had to decide about.
+// Describes a synchronised kernel, written by passes or by hand: its roles and their registers, its
+// cluster, its map of shared memory, how often it synchronises, the wishes it meets, and the copies
+// and products that no pass decided about.
 void tir_receipt_describe(struct tir_pass_cx *cx, const struct tir_func *f);
 
 #endif

@@ -69,7 +69,7 @@ static bool pick_kernel(struct tir_session *s)
     const tir_artifact_desc *desc = tir_rt_module_describe(s->module);
     const char *name = s->options->text[TIR_OPTION_KERNEL];
     struct tir_text names;
-    uint32_t count = 0; // of kernels that are no steps of others; these come behind theirs
+    uint32_t count = 0; // of kernels that are no steps; steps come after their kernels
     tir_text_init(&names, s->arena, 0);
     for (uint32_t i = 0; i < desc->kernel_count; i++)
         if (!desc->kernels[i].is_step)

@@ -43,7 +43,7 @@ bool tir_session_compile(struct tir_session *s, const struct tir_options *option
 // The arguments, from words like those of tirc run, on the device.
 bool tir_session_bind(struct tir_session *s, const char *const *words, uint32_t count);
 void tir_session_unbind(struct tir_session *s);
-// The configuration of a kernel's variant or, numbered behind those, of a sequence.
+// The configuration of a kernel's variant or, numbered after those, of a sequence.
 uint32_t tir_session_config(const tir_artifact_kernel *info, uint32_t variant);
 // Launches a variant or sequence of the kernel, or of another one with the same parameters; -1:
 // whichever the runtime takes. Does not wait.

@@ -7,7 +7,7 @@ static bool starts_with(tir_str text, tir_str start)
     return text.len >= start.len && !memcmp(text.ptr, start.ptr, start.len);
 }
 
-// Where the line that begins at `at` ends, behind its newline.
+// The end of the line that begins at `at`, after its newline.
 static size_t end_of_line(tir_str table, size_t at)
 {
     const char *newline = memchr(table.ptr + at, '\n', table.len - at);

@@ -5,9 +5,9 @@
 
 #include "base/str.h"
 
-// The table with a line for what `key` says, up to and without " config(": in the place of the one
-// that was there, else behind the last one about the same device, target and kernel, else at the
-// end. All other lines stay as they are.
+// The table with this line for `key`, which is the line before " config(". It replaces the line
+// with that key; else it follows the last line about the same device, target and kernel; else it is
+// the last line. All other lines stay unchanged.
 tir_str tir_tuned_file_put(struct tir_arena *arena, tir_str table, tir_str key, tir_str line);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The formatter: the tokens of a file that parses, in canonical layout.
 //
-// A statement that was written on one line, and fits, stays on one line with its blocks; any other
-// has its blocks opened, one statement a line. Inside a statement line breaks are the formatter's:
-// it breaks where it must, at the outermost level it can. Comments stay where they were: on their
-// own line, or behind the one they followed. At most one blank line separates statements. All of
-// this is a function of tokens, so formatting twice changes nothing.
+// A statement that was written on one line, and fits, stays on one line with its blocks. The blocks
+// of any other statement are opened, one statement a line. Inside a statement the formatter chooses
+// the line breaks: only where they are needed, at the outermost possible level. Comments keep their
+// place, on their own line or after code. At most one blank line separates statements. The result
+// depends only on the tokens, so formatting twice changes nothing.
 #include "front/format/format.h"
 #include "front/front.h"
 #include "front/parse/parse.h"
@@ -15,7 +15,7 @@ enum { WIDTH = 100, INDENT = 4 };
 struct line {
     uint32_t indent;
     tir_str code;    // may be empty: the line is its comment
-    tir_str comment; // behind the code
+    tir_str comment; // after the code
     bool blank_before;
 };
 
@@ -170,7 +170,7 @@ static void emit_statement(struct formatter *f, uint32_t i, uint32_t j, uint32_t
     enum tir_token_kind first = token(f, i)->kind;
     bool declares = first == TIR_TOK_KERNEL || first == TIR_TOK_FN;
     for (;; open = next_brace(f, i, j)) {
-        if (open == j) { // what is behind the last block
+        if (open == j) { // the tokens after the last block
             emit(f, i, j, indent, blank);
             return;
         }
@@ -209,7 +209,7 @@ static void emit_statements(struct formatter *f, uint32_t i, uint32_t j, uint32_
     }
 }
 
-// Comments behind consecutive lines begin in one column, if all of them fit.
+// Comments after code on consecutive lines begin in one column, if all of them fit.
 static void print_lines(struct formatter *f, struct tir_text *out)
 {
     uint32_t run_end = 0;

@@ -148,7 +148,7 @@ struct val lower_stage_field(struct lower *l, const struct ast_expr *e, struct s
     return val_poison();
 }
 
-// The next slot; behind the last one the first again, with the other parity.
+// The next slot; after the last one the first again, with the other parity.
 bool lower_stage_call(struct lower *l, const struct ast_expr *e, struct symbol *symbol)
 {
     struct symbol *phase = scope_find(l, stage_phase_name(l, symbol->name));

@@ -78,7 +78,7 @@ static const char *word_of(const struct ast_arg *arg)
     return !arg->name && arg->value->kind == AST_NAME ? arg->value->name : "";
 }
 
-// form(async, after = pipeline): which passes are done is known to who runs them.
+// form(async, after = pipeline): the pass runner knows the passes that this stands for.
 static void clause_form(struct clauses *cl, const struct ast_clause *c)
 {
     const struct ast_arg *after = c->args.len == 2 ? &c->args.at[1] : NULL;

@@ -87,8 +87,8 @@ void lower_note_operand(struct lower *l, const struct ast_expr *e, struct val v)
         lower_note(l, s->span, "`%s` is %s", e->name, lower_val_name(l, v));
 }
 
-// Where the kernel's own text calls the functions being inlined: a limit is nobody's fault but the
-// sum of what that expands to.
+// The place where the kernel's own text calls the functions being inlined: a limit is exceeded by
+// all that this call expands to.
 static struct tir_span outermost(const struct lower *l, struct tir_span span)
 {
     for (const struct inlined *in = l->calls; in; in = in->outer)

@@ -86,7 +86,7 @@ struct ring {
     struct tir_inst *inst;
     const ast_bindings *buffers;
     struct tir_span span;
-    const struct role *put, *get; // who does so; NULL: nobody yet
+    const struct role *put, *get; // the roles that do so; NULL: none yet
 };
 
 struct barrier { // an array of mbarriers that is prepared at the kernel's begin

@@ -108,7 +108,7 @@ static bool check_scratch(struct lower *l, const struct ast_stmt *s, struct tir_
     return false;
 }
 
-// Adds the sizes to what the host block gives, behind those of the scratch tensors before.
+// Adds the sizes to the results of the host block, after those of earlier scratch tensors.
 static void yield_extents(struct lower *l, struct tir_value *const *sizes, uint32_t count)
 {
     struct tir_inst *yield = tir_yield_of(l->f->host);

@@ -18,8 +18,8 @@
 // one is written while the other leaves. Edges cost nothing: the engine drops what is outside. The
 // fences and waits between are the barrier pass's work.
 //
-// Where tensor copies cannot go, because D is not aligned, the rows leave through registers again,
-// in which threads have neighbouring elements then, as they have not in sums.
+// If D is not aligned, tensor copies cannot store it and its rows leave through registers again.
+// The detour is worth it because a thread then holds adjacent elements, unlike in an accumulator.
 //     store(out[0:+128, 0:+128], y0);
 //     let z0: bf16[128, 128] = load(out[0:+128, 0:+128]);
 //     store(D[m:+128, n:+128], z0);

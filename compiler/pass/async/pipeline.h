@@ -18,7 +18,7 @@ struct tir_value *tir_add_slot_arg(struct tir_func *f, struct tir_inst *owner);
 int64_t tir_allocated_bytes(const struct tir_func *f);
 
 // pipeline_ring.c: whether a buffer that `fill`, a copy or store, fills can become slots of a ring:
-// made in the same block, written by nothing else, and read behind `fill` alone.
+// it is made in the same block, nothing else writes it, and it is only read after `fill`.
 bool tir_can_be_slots(const struct tir_func *f, const struct tir_inst *fill,
                       const struct tir_value *buffer);
 // Tensor copies. True: something changed.

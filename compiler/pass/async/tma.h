@@ -28,8 +28,8 @@ const char *tir_tma_boxes_refusal(const struct tir_layout *memory, const int64_t
 const char *tir_tma_memory_refusal(struct tir_types *types, const struct tir_value *buffer);
 // The largest divisor of a side that a box can have.
 int64_t tir_tma_divisor(int64_t n, int64_t most);
-// How much of a tile's dimension one box takes: elements that lie in memory one behind the other,
-// `inner` being the innermost of the dimension, `dense` what the dimensions inside of it take.
+// The elements of a tile's dimension that one box takes: those consecutive in memory. `inner` is
+// the innermost iterator of the dimension, `dense` the extent of the dimensions inside it.
 int64_t tir_tma_side(struct tir_iter inner, int64_t size, int64_t dense, int64_t most);
 // Whether what lies outside the tensor reads as zero, and nothing is masked.
 bool tir_reads_zero_outside(const struct tir_inst *load);

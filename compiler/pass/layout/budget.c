@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Registers of a thread: what roles are given, what tiles take of them.
+// Registers of a thread: the budget of each role, and the registers that tiles take.
 //
-// A tile is live at a product if it was made before and is used behind, or anywhere in a loop
-// around the product in front of which it was made. Instructions are numbered in the order of the
-// text; a loop's results are made at its end, its arguments at its beginning.
+// A tile is live at a product if it is made before it and used after it, or if it is made before a
+// loop around the product and used anywhere in that loop. Instructions are numbered in the order of
+// the text; a loop's results are made at its end, its arguments at its beginning.
 //
-// No registers are held by constants, by what a product reads from shared memory, and by
-// broadcasts, whose elements are those of their operand.
+// Three kinds of tiles hold no registers: constants, operands that a product reads from shared
+// memory, and broadcasts, whose elements are those of their operand.
 
 #include "pass/layout/budget.h"
 

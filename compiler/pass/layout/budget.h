@@ -5,20 +5,20 @@
 
 #include "pass/pass.h"
 
-#define TIR_MOST_GROUPS 3 // warpgroups of products beside a role that copies
+#define TIR_MOST_GROUPS 3 // warpgroups of products, in addition to a role that copies
 
 // Of a thread of the role that fills slots, and of the role with the products; 0: as at launch.
 struct tir_budget {
     uint32_t load, math;
 };
-// groups: warpgroups of products. computes: as many beside them compute what they put in slots.
+// groups: warpgroups of products. computes: as many more compute the contents of slots.
 struct tir_budget tir_budget_of(uint32_t groups, bool computes);
 
 // Tiles in registers, before layouts exist.
 struct tir_pressure;
 struct tir_pressure *tir_pressure_new(struct tir_arena *arena, const struct tir_func *f);
-// Registers of 32 bits, of all threads together, that hold tiles while the dot runs: its sums, and
-// the tiles that are used behind it; not its operand A.
+// 32-bit registers of all threads together that hold tiles while the dot runs: its accumulator and
+// the tiles that are used after it, without its operand A.
 int64_t tir_pressure_at(const struct tir_pressure *p, const struct tir_inst *dot);
 // Those of one copy of its operand A; 0: it is not in registers.
 int64_t tir_pressure_of_a(const struct tir_inst *dot);

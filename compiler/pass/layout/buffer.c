@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// layout, buffers: what is not stated is row-major, and views are parts of their buffer's layout.
+// layout, buffers: a buffer without a stated layout is row-major, and a view has a part of its
+// buffer's layout.
 
 #include "ir/range.h"
 #include "pass/layout/layout.h"
@@ -7,7 +8,7 @@
 // The iterators of dimension d that a view keeps, innermost first; `box` elements of it, from a
 // start that `divisor` divides (0: from 0). UINT32_MAX: the view has no layout of its own, because
 // a digit of the start carries over to the next, breaks the pattern of the swizzle, or is not
-// aligned to 16 bytes, on which who reads a layout relies.
+// aligned to 16 bytes, which readers of layouts rely on.
 static uint32_t viewed_iters(const struct tir_layout *l, uint32_t d, int64_t box, uint64_t divisor,
                              uint32_t bytes, struct tir_iter *kept)
 {

@@ -177,8 +177,8 @@ static struct tir_value *descriptor_at(struct gemm *g, const struct operand *o, 
                          tir_const_int(lo->f, lo->i64, byte_at(o, r, k) / CHUNK));
 }
 
-// The registers behind an await, or a fence, that they go through. One operation takes as many as
-// it can; the others follow in operations of their own, which are over at once.
+// Passes registers through an await or a fence and gives them as they are after it. One operation
+// takes as many as it can; further operations, which wait for nothing more, take the others.
 static struct tir_value **tie_registers(struct lower *lo, enum tir_op op,
                                         struct tir_value *const *registers, uint32_t count,
                                         int64_t groups)
@@ -289,7 +289,7 @@ static bool has_columns(const struct gemm *g, uint32_t n)
 // One instruction must do with the registers that threads begin with, whatever setmaxnreg adds.
 static uint32_t most_columns(const struct gemm *g)
 {
-    enum { BESIDE = 32 }; // registers beside the sums
+    enum { BESIDE = 32 }; // registers in addition to the accumulator
     const struct tir_func *f = g->lo->f;
     uint32_t had = tir_launch_registers(f->threads * TIR_MAX(f->persistent, 1));
     uint32_t sums = had > BESIDE ? had - BESIDE : 0;

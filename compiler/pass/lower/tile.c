@@ -542,7 +542,7 @@ void tir_lower_block(struct lower *lo, struct tir_block *block)
     for (struct tir_inst *inst = block->first, *next; inst && !lo->failed; inst = next) {
         lo->b = tir_builder_before(lo->f, inst);
         bool replaced = lower_inst(lo, inst);
-        next = inst->next; // what lower_tiles put behind inst is lowered too
+        next = inst->next; // instructions that lower_tiles put after inst are lowered too
         if (replaced)
             tir_remove(inst);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// lower_tile, copies by the tensor and bulk engines: one transfer of a tile as the few that the
-// engine can do.
+// lower_tile, copies by the tensor and bulk engines: splits the transfer of a tile into copies that
+// the engine can do.
 //
 // A tensor copy moves a box. In shared memory the box lies row by row without gaps, its rows no
 // longer than the swizzle's atom, and no side of it longer than 256 (PTX ISA, "Tensor modes").
-// From the innermost dimension outwards, the box takes what lies in memory one behind the other;
+// From the innermost dimension outwards, the box takes the elements that are consecutive in memory;
 // the rest becomes further copies. A bf16[256, 128] tile in swizzle(128) memory, which is
 // [128 / 64][256][64], takes two copies of [256, 64].
 //
@@ -72,7 +72,7 @@ static struct transfer open_transfer(struct lower *lo, const struct tir_inst *in
     return t;
 }
 
-// The box of one copy: what lies in memory one behind the other, of the last `limit` dimensions.
+// The box of one copy: the elements of the last `limit` dimensions that are consecutive in memory.
 static void set_steps(struct transfer *t, int64_t most)
 {
     int64_t dense = 1;

@@ -435,7 +435,7 @@ static void share(const struct cluster *c, struct walk *w, const struct copy *s)
                     (long long)s->whole);
 }
 
-// A cluster's tile in place of each CTA's, which begins beside its start.
+// Replaces each CTA's tile by the cluster's, in which it begins at an offset.
 static void widen(const struct cluster *c, struct walk *w, struct tir_inst *tiles)
 {
     struct tir_func *f = c->f;

@@ -106,7 +106,7 @@ static bool uses_value(const struct tir_inst *inst, const struct tir_value *v)
     return false;
 }
 
-// The groups that are certainly committed behind that of `product`, in front of `place`.
+// The number of groups that are certainly committed after that of `product` and before `place`.
 static int64_t younger_groups(const struct tir_inst *product, const struct tir_inst *place)
 {
     int64_t groups = -1; // its own
@@ -142,16 +142,16 @@ static struct tir_inst *first_need(struct tir_inst *inst, const struct tir_value
     return inst;
 }
 
-// What comes behind v, which is made by the product itself or by a get around it.
+// The instruction after v, which is made by the product itself or by a get around it.
 static struct tir_inst *behind(const struct tir_inst *product, const struct tir_value *v)
 {
-    return v->def == product ? product->next->next : v->def->next; // behind the commit
+    return v->def == product ? product->next->next : v->def->next; // after the commit
 }
 
 static void await_first_need(struct tir_func *f, struct tir_inst *product, struct tir_value *v)
 {
     struct tir_inst *place = first_need(behind(product, v), v);
-    // What the wait gives is written there: the fence of a product that uses it comes behind.
+    // The wait writes its results, so it must precede the fence of a product that uses them.
     if (place->op == TIR_OP_GEMM_ASYNC)
         place = place->prev;
     struct tir_builder b = tir_builder_before(f, place);

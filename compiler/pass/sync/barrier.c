@@ -74,11 +74,11 @@ struct range {
     const struct tir_inst *by;
     int64_t begin, end; // bytes of shared memory
     bool async;         // by an engine, through its own proxy
-    bool by_hand;       // of the program's own, which orders what it does with this buffer
-    bool synced;        // a barrier came behind it; it is only kept because no fence did
-    bool fenced;        // a fence came behind it
-    int32_t age; // of what an engine does: groups that were committed behind its own; -1: its
-                 // own was not
+    bool by_hand;       // declared by a program that orders its accesses
+    bool synced;        // a barrier followed; it is only kept because no fence did
+    bool fenced;        // a fence followed
+    int32_t age;        // of an engine's access: groups that were committed after its own; -1: its
+                        // own was not
 };
 
 struct state {
@@ -160,7 +160,7 @@ static bool overlap(const struct range *a, const struct range *b)
     return a->tensor == b->tensor && a->begin < b->end && b->begin < a->end;
 }
 
-// Atomics of one kind give the same in any order, except to who looks at the old values.
+// Atomics of one kind give the same result in any order, unless their old values are used.
 static bool any_order(const struct barriers *b, const struct tir_inst *x, const struct tir_inst *y)
 {
     enum tir_word kind = tir_attr_word(x, TIR_ATTR_kind, TIR_WORD_NONE);
@@ -313,8 +313,8 @@ static bool is_ordinary(const struct range *p)
     return p->access == READ || p->access == WRITE || p->access == UPDATE;
 }
 
-// After a barrier before `place` only what comes behind it remains, what engines are still doing,
-// and ordinary writes that an engine may not see yet.
+// After a barrier before `place`, three kinds of accesses remain: those that follow it, those of
+// engines in flight, and ordinary writes that an engine may not see yet.
 static void clear(const struct barriers *b, struct state *s, const struct tir_inst *place)
 {
     uint32_t kept = 0;
@@ -412,7 +412,7 @@ static void order_part(struct barriers *b, struct state *s, struct tir_inst *bef
         b->failed = true;
         return;
     }
-    struct tir_inst *place = NULL; // behind all that r conflicts with: the innermost
+    struct tir_inst *place = NULL; // after all that r conflicts with: the innermost
     uint32_t need = 0;
     int64_t groups = MAX_AGE;
     vec_foreach(const struct range, p, &s->pending) {

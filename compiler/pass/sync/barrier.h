@@ -5,8 +5,8 @@
 
 #include "ir/range.h"
 
-// Does f order its own scalar accesses, because it speaks of single threads or of barriers? What
-// passes put there to choose who arrives at an mbarrier or starts a copy does not count.
+// Does f order its own scalar accesses, because it uses single threads or barriers? Code that
+// passes add to choose the thread that arrives at an mbarrier or starts a copy does not count.
 bool tir_speaks_of_threads(const struct tir_func *f, struct tir_arena *scratch);
 // Buffers that copies with mbarriers fill, or that two roles use: keys of `found`, which lives on
 // scratch.

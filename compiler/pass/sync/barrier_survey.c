@@ -28,7 +28,7 @@ static bool takes_one_of(const struct tir_inst *inst, const struct bitset *value
 }
 
 // Does v only choose the threads that arrive somewhere or start something? Then passes made it, or
-// it does not matter to who orders what. Tests of it choose too; they come behind it.
+// it has no influence on who orders accesses. Tests of v choose too; they come after it.
 static bool only_chooses(const struct tir_func *f, struct tir_arena *scratch,
                          const struct tir_value *v)
 {

@@ -37,7 +37,7 @@
 // writes are done. At `empty`: one lane of each warp of each role that gets, when nothing reads the
 // slot any more: products on warpgroups are waited for; with lag a slot is freed in the next round
 // of the innermost loop (its number is carried as `prev`), when all products but that round's are
-// done, and the last one behind the loop. When copies go to several CTAs of the cluster, every
+// done, and the last one after the loop. When copies go to several CTAs of the cluster, every
 // CTA's consumers free the slot in all of them, and a producer ends by waiting until all its slots
 // are free: nobody arrives at the barriers of a CTA that is gone.
 //
@@ -159,9 +159,9 @@ static void build_buffers(struct rings *r, struct tir_builder *b, struct ring *r
     }
 }
 
-// Whether each warp of the putters arrives at `full`: for what it wrote, or because one beside the
-// warp that starts the copies must not fall behind by two rounds, whose phases it could not tell
-// apart. A warp that also gets the slots cannot.
+// Whether each warp of the putters arrives at `full`. It does for its own writes, and so that no
+// warp falls two rounds behind the one that starts the copies: it would see the same parity and go
+// on too early. A warp that also gets the slots cannot fall behind.
 static bool all_hand_on(const struct ring *ring)
 {
     return ring->stores || !ring->copies || (ring->putter.warps > 1 && !ring->of_one_role);
@@ -279,7 +279,7 @@ static bool is_pending(const struct tir_value *prev)
     return !tir_is_const_int(prev, &number) || number >= 0;
 }
 
-// Frees the slot of the last round behind a loop, or in front of what cannot go on with it.
+// Frees the slot of the last round after a loop, or before an instruction that needs it freed.
 static void free_last(struct rings *r, struct tir_builder *b, struct state *s,
                       const struct ring *ring)
 {
@@ -327,7 +327,7 @@ static void build_release(struct rings *r, struct tir_builder *b, struct state *
         build_group(&in, TIR_OP_WAIT_GROUP, TIR_WORD_engine_tma, 0);
         tir_set_int(r->f, in.before->prev, TIR_ATTR_read, 1);
     }
-    if (readers.others || !readers.products) // every lane is behind its wait
+    if (readers.others || !readers.products) // every lane has passed its wait
         build(b, TIR_OP_WARP_SYNC, NULL, 0);
     build_free(r, b, ring, slot, NULL);
 }
@@ -365,9 +365,9 @@ static uint32_t buffer_index(const struct tir_value *v)
     return v->index;
 }
 
-// Bytes that land in each CTA's slot. The CTAs of a cluster run the same program, so each copy of
-// theirs that comes here has a twin of ours that goes there. Where it is not known how many there
-// are, together they fill the buffer's slot.
+// Bytes that land in each CTA's slot. The CTAs of a cluster run the same program, so for each copy
+// from another CTA to this one there is an equal copy in the other direction. If their number is
+// not known, together they fill the buffer's slot.
 static int64_t landing_bytes(struct rings *r, const struct ring *ring, const struct tir_inst *put)
 {
     bool *whole = arena_array(r->cx->scratch, bool, ring->inst->result_count);

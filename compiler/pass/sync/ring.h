@@ -16,7 +16,7 @@ struct ring {
     bool copies, stores; // how slots are filled
     bool read_async;     // by products on warpgroups or tensor copies
     bool multicast;      // copies go to several CTAs
-    bool of_one_role;    // who fills it empties it too
+    bool of_one_role;    // the same role fills and empties it
     uint32_t getters;    // warps that free each slot
 };
 
@@ -29,8 +29,8 @@ struct rings {
     bool failed;
 };
 
-// Finds the rings of r->f and who fills and empties them. Refuses, as r->failed says, what cannot
-// be a queue.
+// Finds the rings of r->f and the roles that fill and empty them. Refuses (r->failed) rings that
+// cannot be queues.
 void tir_rings_collect(struct rings *r);
 // The ring that a put or get is of.
 struct ring *tir_ring_of(struct rings *r, const struct tir_inst *inst);

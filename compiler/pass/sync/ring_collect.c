@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The rings of a kernel: who fills them, how, and who empties them.
+// The rings of a kernel: the roles that fill and empty them, and how.
 
 #include "ir/walk.h"
 #include "pass/sync/ring.h"

@@ -80,7 +80,7 @@ static const struct tir_value *below(const struct tir_value *buffer)
     return buffer->def->op == TIR_OP_VIEW ? tir_ref_base(buffer->def) : buffer->def->operands[0];
 }
 
-// The bytes of the alloc behind `buffer` that part `box` of it may touch.
+// The bytes of the alloc of `buffer` that part `box` of it may touch.
 static struct tir_bytes bytes_of(const struct tir_value *buffer, struct box box)
 {
     for (; buffer->def; buffer = below(buffer)) {

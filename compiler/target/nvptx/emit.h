@@ -102,7 +102,7 @@ bool tir_emit_tensor(struct emit *e, const struct tir_inst *inst);
 // emit_wgmma.c: products on warpgroups.
 bool tir_emit_wgmma(struct emit *e, const struct tir_inst *inst);
 // The wait of an await or a wait_group for these values instead of its operands; replaces them by
-// what they are behind it.
+// their values after it.
 void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values);
 #define TIR_WGMMA_STEPS 16 // of one operation, at most
 // Why no instructions do what a wgmma says, or NULL.

@@ -126,9 +126,9 @@ static bool handles_products(const struct tir_inst *inst)
     return false;
 }
 
-// The wait behind a loop that leaves products in flight. It is emitted at once, on both ways out of
-// the loop, the one that never entered it too: ptxas serialises products whose accumulators may
-// also come from elsewhere when it waits for them. NULL: there is none, or not all of its operands.
+// The wait after a loop that leaves products in flight. It is emitted on both ways out of the loop,
+// also on the one that skips it: ptxas serialises products whose accumulators may also come from
+// elsewhere at the wait. NULL: there is no wait, or the loop does not make all of its operands.
 static const struct tir_inst *wait_behind(const struct emit *e, const struct tir_inst *loop)
 {
     if (!handles_products(loop))
@@ -164,11 +164,11 @@ struct loop { // one `for` while it is emitted
     const struct tir_inst *inst;
     V *init, *next;                      // what it begins with, what an iteration hands on
     LLVMBasicBlockRef from, top, bottom; // in front of it, its first and last block
-    LLVMBasicBlockRef done;              // behind it
+    LLVMBasicBlockRef done;              // after it
     LLVMBasicBlockRef skipped, left;     // on the ways to done; done itself without a wait
 };
 
-// Everything behind the loop: phis of its results, and of what is awaited at once.
+// The end of the loop: phis of its results, and of values that are awaited at once.
 static void end_loop(struct emit *e, const struct loop *l, const struct tir_inst *wait)
 {
     V *awaited[2] = {NULL, NULL};

@@ -199,8 +199,8 @@ static bool is_inside(const struct tir_block *block, const struct tir_inst *oute
     return block->owner;
 }
 
-// May the register live on behind the product, or in the next round of the loop around it? LLVM may
-// have one for what are several values here, if something else than products and loops made them.
+// May the register live on after the product, or in the next round of the loop around it? LLVM may
+// use one register for several values here, unless products or loops made them.
 static bool is_kept(const struct emit *e, const struct tir_inst *product, const struct tir_value *v)
 {
     if (v->kind == TIR_VALUE_CONST || e->uses[v->id] > 1)
@@ -283,8 +283,8 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
 
 void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
 {
-    // Not the constants: they are not in flight. What nothing uses behind the wait is kept until
-    // there, and not tied: a copy in front of it would read what the products still do.
+    // Constants are not in flight. A value without a use after the wait is kept until the wait, but
+    // not tied: a copy before the wait would read registers that products still write.
     uint32_t tied = 0, kept = 0, count = wait->operand_count;
     V *args = arena_array(e->arena, V, count + 1), *inputs = arena_array(e->arena, V, count + 1);
     struct tir_value **of = arena_array(e->arena, struct tir_value *, count + 1);

@@ -33,7 +33,7 @@ struct emu_tensor_run {
     uint64_t global; // address; 0: outside of the tensor
     uint32_t shared; // address
     uint32_t size;
-    bool is_tail; // of a store: behind the end of a row, in its last 16 bytes; hardware writes them
+    bool is_tail; // of a store: after the end of a row, in its last 16 bytes; hardware writes them
 };
 
 typedef void (*emu_tensor_run_fn)(void *user, struct emu_tensor_run run);
