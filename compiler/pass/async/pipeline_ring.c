@@ -525,7 +525,7 @@ static uint32_t find_outgoing(struct rings *r, const struct tir_block *stretch,
 static void build_get(struct rings *r, struct ring *ring)
 {
     struct tir_func *f = r->f;
-    struct tir_builder b = tir_builder_before(f, ring->first);
+    struct tir_builder b = tir_builder_before(f, ring->first); // its block: the outer ring's get
     struct tir_block *body = tir_block_new(f, NULL);
     struct tir_builder in = tir_builder_at_end(f, body);
     struct tir_inst *anchor = tir_build_yield(&in, NULL, 0), *end = ring->last->next, *next;
@@ -536,7 +536,6 @@ static void build_get(struct rings *r, struct ring *ring)
     tir_remove(anchor);
     struct tir_value **outgoing;
     b.before = end;
-    b.block = end->block; // that of the outer ring's get
     uint32_t count = find_outgoing(r, body, &outgoing);
     const struct tir_type **types = arena_array(r->cx->scratch, const struct tir_type *, count);
     for (uint32_t i = 0; i < count; i++)

@@ -15,12 +15,14 @@
 //     get(out) with (slot: i32) { store_async(D[m:+128, n + 64:+64], view(out[slot, ...]), ...); }
 //
 // Buffers of one type share a ring with a slot for each of them. A buffer with any other use is
-// left as it is.
+// left as it is, and so is one whose slots would not all begin at a multiple of 128 bytes.
 
 #include "pass/role/store_ring.h"
 
 #include "ir/walk.h"
 #include "pass/async/pipeline.h"
+
+#define SLOT_UNIT 128 // bytes: every slot must begin where a tensor copy may (PTX ISA, "Tensors")
 
 struct pair {
     struct tir_inst *store, *send; // the buffer is written whole, then it leaves
@@ -79,7 +81,7 @@ static void look_at(struct outgoings *o, struct tir_inst *alloc)
             return;
         vec_push(o->scratch, &pairs, pair);
     }
-    if (!pairs.len || uses != 2 * pairs.len)
+    if (!pairs.len || uses != 2 * pairs.len || tir_type_bytes(buffer->type) % SLOT_UNIT)
         return;
     struct outgoing *out = of_type(o, buffer->type);
     vec_push(o->scratch, &out->allocs, alloc);
