@@ -13,18 +13,24 @@ static bool may_use(struct program *p, const struct grow_rule *r, const struct f
     return (r->is_leaf || p->depth < p->max_depth) && r->fits(p, f);
 }
 
+// Programs of wide tiles are about products.
+static uint32_t weight_of(const struct program *p, const struct grow_rule *r)
+{
+    return p->is_wide && r->make == grow_product ? 12 * r->weight : r->weight;
+}
+
 static const struct grow_rule *pick_rule(struct program *p, const struct form *f)
 {
     uint32_t total = 0;
     for (uint32_t i = 0; i < grow_rule_count; i++)
-        total += may_use(p, &grow_rules[i], f) ? grow_rules[i].weight : 0;
+        total += may_use(p, &grow_rules[i], f) ? weight_of(p, &grow_rules[i]) : 0;
     uint32_t at = choose(p->c, total);
     for (uint32_t i = 0; i < grow_rule_count; i++) {
         if (!may_use(p, &grow_rules[i], f))
             continue;
-        if (at < grow_rules[i].weight)
+        if (at < weight_of(p, &grow_rules[i]))
             return &grow_rules[i];
-        at -= grow_rules[i].weight;
+        at -= weight_of(p, &grow_rules[i]);
     }
     tir_unreachable(); // a constant always fits
 }

@@ -99,6 +99,9 @@ enum tir_elem pick_elem(struct program *p)
                                           TIR_BF16, TIR_F16,  TIR_F16,  TIR_BOOL, TIR_I64, TIR_U8,
                                           TIR_I8,   TIR_U32,  TIR_F64,  TIR_U16,  TIR_I16, TIR_U64,
                                           TIR_E4M3, TIR_E5M2, TIR_TF32, TIR_F32,  TIR_I32};
+    static const enum tir_elem wide[] = {TIR_F32, TIR_BF16, TIR_F32, TIR_F16, TIR_F32, TIR_E4M3};
+    if (p->is_wide && chance(p->c, 80))
+        return choose_from(p->c, wide);
     return choose_from(p->c, elems);
 }
 
@@ -207,8 +210,9 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
     for (uint32_t i = 0; i < MOST_LAUNCHES; i++)
         for (uint32_t k = 0; k < 8; k++)
             kinds[i][k] = choose(c, i == EDGE ? 8 : 6);
+    p->is_wide = chance(c, 20);
     for (uint32_t i = 0; i < 3; i++)
-        p->sizes[i] = choose_from(c, sizes);
+        p->sizes[i] = p->is_wide ? 64 >> (choose(c, 5) == 4) : choose_from(c, sizes);
     p->has_metas = chance(c, 25);
     p->loose = chance(c, 15);
     p->grain = chance(c, 50) ? -4 : 0;

@@ -93,6 +93,7 @@ struct program {
     uint32_t firm;               // > 0: what is grown decides something, so it has no error
     bool loose;                  // some values have errors
     bool has_roles;
+    bool is_wide;                            // tiles are those of products on warpgroups
     bool is_even;                            // sizes of the launch fill tiles
     int grain;                               // sums of floats are multiples of 2^grain
     uint32_t step, steps;                    // which of the tiles loops, and how many there are
