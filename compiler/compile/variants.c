@@ -2,14 +2,14 @@
 // The variants of a kernel: what each may rely on, best first. The runtime takes the first whose
 // facts and conditions hold.
 //
-// A kernel with a matrix product lives on how its operands reach shared memory, so its variants
-// step down by that: whole tiles of aligned tensors; operands that are copied 16 bytes at a time,
-// with tests for the edges and an output of any alignment; operands that are copied 4 bytes at a
-// time; anything. Only the first two are unrolled in full (pass/async/chunk.c), so the others cost
-// little to compile. Where products run on warpgroups, tensor copies take care of edges and of
-// tensors of any size, so the first variant does not ask for whole tiles, and there is one for
-// offsets that need 64 bits. A kernel without a product is bound by memory; it has vectors, then
-// single elements with 32-bit, then with 64-bit offsets.
+// The speed of a matrix product depends on how its operands reach shared memory, so that is where
+// the variants differ: whole tiles of aligned tensors; operands copied 16 bytes at a time, with
+// tests for edges and an output of any alignment; operands copied 4 bytes at a time; anything. Only
+// the first two are unrolled in full (pass/async/chunk.c), so the others compile quickly. If
+// products run on warpgroups, tensor copies handle edges and tensors of any size, so the first
+// variant does not need whole tiles, and there is one for 64-bit offsets. A kernel without a
+// product is bound by memory; its variants have vectors, single elements with 32-bit offsets, and
+// single elements with 64-bit offsets.
 
 #include "compile/compile.h"
 

@@ -2,8 +2,8 @@
 // Questions about everything that a value follows from.
 //
 // A value may be used many times, so a walk over operands that keeps no memory takes time that
-// doubles with each step of `v = v * v`. Passes ask here instead: each value is looked at once, and
-// on a stack of our own, so that neither time nor the caller's stack grows with the paths to it.
+// doubles with each step of `v = v * v`. Passes ask here instead: each value is visited once, on an
+// explicit stack, so that neither time nor the caller's stack grows with the paths to it.
 #ifndef TIR_IR_FOLLOW_H
 #define TIR_IR_FOLLOW_H
 

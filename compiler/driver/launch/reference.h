@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a kernel should give: the interpreter on the same inputs. The one place where the driver
-// reaches past the public API into the compiler's front end and interpreter.
+// The expected results of a kernel: the interpreter on the same inputs. Only here the driver uses
+// the compiler's front end and interpreter instead of the public API.
 #ifndef TIR_DRIVER_LAUNCH_REFERENCE_H
 #define TIR_DRIVER_LAUNCH_REFERENCE_H
 

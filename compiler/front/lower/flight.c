@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Accumulators in flight: what gemm_async gives may be handed on, by loops and branches too, but
-// only another gemm_async may add to it before an await.
+// Accumulators in flight: a result of gemm_async may be passed on, also by loops and branches, but
+// before an await only another gemm_async may use it.
 #include "base/bitset.h"
 #include "front/lower/lower.h"
 #include "ir/walk.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// async_copy: lets the hardware copy from global to shared memory, past the registers.
+// async_copy: lets the hardware copy from global to shared memory, bypassing the registers.
 //
 //     let a: bf16[128, 64] in L = load(A[m:+128, k:+64]);
 //     store(buf[0:+128, 0:+64], a);
@@ -12,18 +12,18 @@
 //
 // cp.async moves 4, 8 or 16 bytes between addresses aligned to that size (PTX ISA, "cp.async"), so
 // it needs a load whose only use is the store, which reads zero outside the tensor, and whose
-// contiguous dimension is the buffer's. More than an element at a time need the tensor's alignment
-// (the fact vector16 or the clause `aligned`) and a start that is a multiple of the width; elements
-// of 4 and 8 bytes can always go one at a time. What cannot be copied this way stays a load and a
-// store, and the receipt says why.
+// contiguous dimension is the buffer's. To copy several elements at a time, the tensor must be
+// aligned (the fact vector16 or the clause `aligned`) and the start a multiple of the width;
+// elements of 4 and 8 bytes can always be copied singly. Anything else stays a load and a store,
+// and the receipt says why.
 //
-// Where the products run on warpgroups, tensor copies take the place of cp.async: one thread starts
-// a whole tile, edges included, and the copy completes at an mbarrier (engine = tma, without a
-// commit and a wait; pipeline puts it in a ring).
+// If the products run on warpgroups, tensor copies replace cp.async: one thread starts the copy of
+// a whole tile, including edges, which completes at an mbarrier (engine = tma, without a commit and
+// a wait; pipeline puts it in a ring).
 //
-// A copy_async that the program has without a width gets one by the same rules, and its own commits
-// and waits. One commit and wait stand before the first reader of the copies made so far, or before
-// the program's own synchronisation after them; pipeline moves them.
+// A copy_async of the program without a width gets one by the same rules. One commit and one wait
+// stand before the first reader of the copies so far, or before the next synchronisation of the
+// program; pipeline moves them.
 
 #include "ir/range.h"
 #include "ir/walk.h"

@@ -13,10 +13,10 @@
 //     store_async(D[m:+128, n + 64:+64], out1, engine = tma);
 //     ...
 //
-// A chunk is 128 bytes of columns, one atom of the swizzle, or a shorter row, atoms of which leave
-// one by one where it is longer than the widest that divides it. Two buffers take turns, so that
-// one is written while the other leaves. Edges cost nothing: the engine drops what is outside. The
-// fences and waits between are the barrier pass's work.
+// A chunk is 128 bytes of columns, one atom of the swizzle. A shorter row is one chunk; if it is
+// longer than the widest atom that divides it, its atoms leave one by one. Two buffers take turns,
+// so that one is written while the other leaves. Edges cost nothing: the engine drops elements
+// outside. The barrier pass adds the fences and waits.
 //
 // If D is not aligned, tensor copies cannot store it and its rows leave through registers again.
 // The detour is worth it because a thread then holds adjacent elements, unlike in an accumulator.

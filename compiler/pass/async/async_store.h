@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Stores of tiles to tensors by the tensor copy engine; a part of async_copy.
+// Stores of tiles by tensor copies; a part of async_copy.
 #ifndef TIR_PASS_ASYNC_ASYNC_STORE_H
 #define TIR_PASS_ASYNC_ASYNC_STORE_H
 

@@ -9,15 +9,15 @@
 //         store(buf[i:+32, 0:+64], rows);
 //     }
 //
-// Where rows are not aligned every element is an access of its own, and a tile of 128 x 64 would be
-// hundreds of instructions and predicates in a row: slow to compile and no faster to run. The same
-// is done to asynchronous copies of less than 16 bytes, and on the way back: to a tile that goes
-// from shared memory to a tensor (async_store), and to a store that first converts its tile's
-// layout, which then goes to shared memory at once. Such rows leave in vectors if the tensor turns
-// out to be aligned. Tiles whose accesses are few (16 or fewer a thread) stay whole.
+// If rows are not aligned every element is a separate access, and a tile of 128 x 64 would be
+// hundreds of instructions and predicates in a row: slow to compile and no faster to run. The pass
+// also makes loops of asynchronous copies of less than 16 bytes, and of two kinds of stores: of a
+// tile from shared memory to a tensor (async_store), and of a tile whose layout is converted first,
+// which then goes through shared memory. Their rows leave in vectors if the tensor turns out to be
+// aligned at run time. Tiles with few accesses (16 or fewer a thread) stay whole.
 //
-// In a kernel whose operands arrive that way the products are not what takes the time, so they are
-// taken a step along K at a time:
+// In a kernel whose operands arrive that way, the products do not limit the speed, so they are
+// computed one step along K at a time:
 //     for k: i64 in range(0, 64, 16) carry (sum: f32[128, 128] in M = acc) {
 //         yield dot(view(a[0:+128, k:+16]), view(b[k:+16, 0:+128]), sum);
 //     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// columns: what follows a product is computed a chunk of columns at a time, where it is stored so.
+// columns: computes an epilogue a chunk of columns at a time, if it is stored in chunks.
 //
 //     let r: bf16[128, 256] in L = load(R[m:+128, n:+256]);
 //     let y: bf16[128, 256] in L = add(sums, r);
@@ -11,14 +11,15 @@
 //     let s0: bf16[128, 128] in L0 = extract(sums, start = [0, 0]);
 //     let y0: bf16[128, 128] in L0 = add(s0, r0);
 //
-// The sums leave few registers, so a second tile of their size must not be alive beside them, least
-// of all one of single elements with a test for each. A tensor that is not aligned is loaded the
-// way results are stored (async_store): in rows, through the buffer that the chunk then goes to.
+// The accumulator leaves few registers, so no second tile of its size should be live at the same
+// time, least of all one that is loaded element by element with a test for each. A tensor that is
+// not aligned is loaded the way results are stored (async_store): in rows, through the buffer that
+// the chunk then goes to.
 //
-// A value is computed in chunks if it is used for the stored tile alone, and each of its columns
-// follows from the same columns of its operands. Others are computed whole, and a chunk is an
-// extract of them. Loads move past the stores of earlier chunks, so only those of tensors that the
-// kernel does not write take part.
+// A value is computed in chunks if only the stored tile uses it and each of its columns depends on
+// the same columns of its operands. Other values are computed whole, and a chunk is an extract of
+// them. Loads move past the stores of earlier chunks, so only loads of tensors that the kernel does
+// not write are included.
 
 #include "pass/async/columns.h"
 

@@ -23,12 +23,12 @@
 //     wait_group(groups = 0);
 //
 // The slot is carried, never derived from the loop variable. The new copies come right after the
-// wait: the barrier that makes the waited slot visible also says that everybody is done with the
-// slot being overwritten, so one barrier an iteration is enough. A commit stands in every
-// iteration, even when its copies are switched off, so that groups count iterations.
+// wait: the barrier that makes the awaited slot visible also ensures that all threads have finished
+// with the slot being overwritten, so one barrier an iteration is enough. A commit stands in every
+// iteration, even if its copies are switched off, so that groups count iterations.
 //
-// A copy can run ahead when its address follows from the loop variable and values from outside the
-// loop alone. The number of stages is the loop's, or as many as fit (at most four).
+// A copy can run ahead if its address depends only on the loop variable and on values from outside
+// the loop. The number of stages is the loop's, or as many as fit (at most four).
 
 #include "pass/async/pipeline.h"
 #include "ir/follow.h"

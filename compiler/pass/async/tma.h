@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the tensor copy engine can do; decided here once, asked by layout and async_copy.
+// The abilities of the tensor copy engine, decided once for layout and async_copy.
 #ifndef TIR_PASS_ASYNC_TMA_H
 #define TIR_PASS_ASYNC_TMA_H
 

@@ -2,8 +2,7 @@
 // clean, finish: the general clean-ups, in turn, until nothing changes.
 //
 // Each round can open the way for the next: a folded branch leaves dead values, a hoisted value is
-// computed twice. The rounds are limited; a program that is still changing then is merely a little
-// less clean.
+// computed twice. The rounds are limited; at the limit the program is correct and only less clean.
 //
 //     let a: i64 = add(M, 0);                     let c: i64 = add(N, M);
 //     for i: i64 in range(0, N, 1) {       ->     for i: i64 in range(0, N, 1) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// cse: compute the same thing once.
+// cse: computes each value once.
 //
-// Walks in program order with a table of the pure instructions that dominate the current place; one
-// that is already there gives its results to the later one, which goes. Leaving a block takes its
-// instructions out of the table again. Commutative operations match either way round. Loads from
-// `in` tensors, which nothing writes, count as pure within one block: further apart, keeping the
-// loaded tile alive may cost more registers than loading it again.
+// Walks in program order with a table of the pure instructions that dominate the current one. If an
+// equal one is in the table, its results replace those of the later one, which is removed. Leaving
+// a block removes its instructions from the table. Commutative operations match either way round.
+// Loads from `in` tensors, which nothing writes, count as pure within one block: further apart,
+// keeping the loaded tile alive may cost more registers than loading it again.
 //
 //     let a: i64 = mul(m, 64);            let a: i64 = mul(m, 64);
 //     let b: i64 = mul(64, m);     ->     let c: i64 = add(a, a);

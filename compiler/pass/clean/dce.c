@@ -2,10 +2,10 @@
 // dce: remove instructions that have no effect and whose results nothing live uses, and carried
 // values that only feed themselves.
 //
-// Marks backwards from instructions with an effect, then sweeps. What a loop or `if` gives is
-// looked at value by value: a result that is wanted makes its own yields and first value wanted,
-// not those of its neighbours. A live instruction keeps the instructions around it; a loop that
-// computes nothing anyone needs goes as a whole.
+// Marks backwards from instructions with an effect, then sweeps. Each result of a loop or `if` is
+// marked by itself: a live result makes its own yields and initial value live, not those of other
+// results. A live instruction keeps the instructions around it. A loop without any live result or
+// effect is removed as a whole.
 //
 //     let a: f32, b: f32 = for i: i64 in range(0, N, 1) carry (x: f32 = f32(0), y: f32 = f32(1)) {
 //         let x2: f32 = add(x, s);

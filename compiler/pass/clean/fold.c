@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// fold: compute what is constant, drop what does nothing, take branches that are known.
+// fold: computes constants, drops operations without effect, takes branches whose condition is
+// known.
 //
-// One walk in program order, so an instruction sees operands that are as simple as they get; what
-// stands for what is a map that later operands are looked up in. simplify.c has the rules about
-// single instructions; here are those about blocks: branches and loops whose trips are known,
-// carried values that never change, and what a condition says inside the branch it leads to.
+// One walk in program order, so the operands of an instruction are already simplified; a map holds
+// the replacement of each value. simplify.c has the rules about single instructions. The rules
+// about blocks are here: branches and loops with known trips, carried values that never change, and
+// the truth of a condition inside its branch.
 //
 //     let a: i32 = add(i32(2), i32(3));
 //     let c: bool = lt(a, i32(8));

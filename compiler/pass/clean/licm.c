@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// licm: move out of loops what does not change in them.
+// licm: moves invariants out of loops.
 //
-// Innermost loops first, so that a value can climb several. An instruction of a loop's own blocks
-// moves in front of the loop when it is pure, or a load from an `in` tensor (nothing writes it, and
-// slices never fault: what lies outside reads as the pad), and none of its operands is defined in
-// the loop. A moved value stays in registers for as long as the loop runs, so tiles move only when
-// they are small, never when they cost next to nothing to make again, and not out of a tiles loop,
-// of which a CTA does one round, unless it is persistent.
+// Innermost loops come first, so that a value can leave several. An instruction of a loop's own
+// blocks moves in front of the loop when it is pure, or a load from an `in` tensor (nothing writes
+// it, and slices never fault: what lies outside reads as the pad), and none of its operands is
+// defined in the loop. A moved value stays in registers for as long as the loop runs, so tiles move
+// only when they are small, never when they cost next to nothing to make again, and not out of a
+// tiles loop, of which a CTA does one round, unless it is persistent.
 //
 //     for i: i64 in range(0, N, 1) {              let s: f32 = load(S[0]);
 //         let s: f32 = load(S[0]);        ->      let t: f32 = exp(s);

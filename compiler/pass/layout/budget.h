@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Registers of a thread: what roles are given, what tiles take of them.
+// Registers of a thread: the budget of each role, and the registers that tiles take.
 #ifndef TIR_PASS_LAYOUT_BUDGET_H
 #define TIR_PASS_LAYOUT_BUDGET_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which machine instruction a dot becomes; shared by the layout pass, which must feed it, and
+// The machine instruction for a dot; shared by the layout pass, which lays out its operands, and
 // lower_tile, which emits it.
 #ifndef TIR_PASS_LAYOUT_DOT_H
 #define TIR_PASS_LAYOUT_DOT_H

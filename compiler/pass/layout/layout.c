@@ -7,14 +7,14 @@
 //     let x: f32[64, 128] in S[(16, 4, 32, 4) : (4, 1@warpid, 1@laneid, 1)] = load(...);
 //     let s: f32[64, 1] in S[(16, 4) : (1, 1@warpid)] + R[(32) : (1@laneid)] = reduce(x, ...);
 //
-// Layouts spread from anchors, the strictest first: what the program states, accumulators of
-// gemm_async and dot (wgmma and mma fragments), scans,
-// then loads and stores by falling size (16-byte vectors along the contiguous dimension; warps
-// along dimensions that are not reduced, so that a row stays in a warp). Each anchor spreads
-// through elementwise operations, shape changes, reductions and loop-carried values to whatever has
-// no layout yet. Where two meet, a convert_layout is inserted, or the value is computed again when
-// that costs nothing (iota and broadcasts of scalars). A store converts first when one instruction
-// of it would touch less than a whole 32-byte sector in a row.
+// Layouts spread from anchors, the strictest first: layouts that the program states, accumulators
+// of gemm_async and dot (wgmma and mma fragments), scans, then loads and stores by falling size
+// (16-byte vectors along the contiguous dimension; warps along dimensions that are not reduced, so
+// that a row stays in a warp). Each anchor spreads through elementwise operations, shape changes,
+// reductions and loop-carried values to all values without a layout. Where two layouts meet, a
+// convert_layout is inserted, or the value is computed again if that costs nothing (iota and
+// broadcasts of scalars). A store converts first if one instruction of it would touch less than a
+// whole 32-byte sector in a row.
 //
 // Not done here: choosing between anchors by a global cost; the first claim wins.
 

@@ -10,11 +10,11 @@
 //     store(a_shared[0:+128, 0:+64], a);
 //     let d: f32[128, 128] = dot(a_shared, b_shared, acc);
 //
-// The buffer keeps the orientation of global memory, so that the copy stays a straight one which
-// async_copy can hand to hardware; a permute of the buffer turns it for the dot. ldmatrix
-// transposes 16-bit elements on the way to registers; for other widths an operand whose contiguous
-// dimension is not K is turned while it is stored. The rows are swizzled so that eight of them hit
-// all banks.
+// The buffer keeps the orientation of global memory, so the copy needs no transpose and async_copy
+// can give it to the hardware; a permute of the buffer transposes it for the dot. ldmatrix
+// transposes 16-bit elements on the way to registers. For other widths, an operand whose contiguous
+// dimension is not K is transposed when it is stored. The rows are swizzled so that eight of them
+// touch all banks.
 
 #include "pass/layout/stage.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tiles on their way to shared memory: operands of dot, copies.
+// Tiles that go to shared memory: operands of dot, copies.
 #ifndef TIR_PASS_LAYOUT_STAGE_H
 #define TIR_PASS_LAYOUT_STAGE_H
 

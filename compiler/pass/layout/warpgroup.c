@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which products run on warpgroups.
+// Decides which products run on warpgroups.
 //
 // A wgmma multiplies 64 rows by up to 256 columns for four warps (PTX ISA, "Asynchronous warpgroup
 // level matrix instructions"). B, and A unless it is in registers, lie in shared memory, with K
-// contiguous unless elements have 16 bits. It pays when tensor copies fill that memory, so operands
-// that are loaded as they are must be within their reach.
+// contiguous unless elements have 16 bits. It pays if tensor copies fill that memory, so tensor
+// copies must be able to move operands that are loaded unchanged.
 //
-// Each product is decided by itself, for as many warpgroups as let most of the work run so: the
-// sums, and what else is in registers while the product runs, must leave ptxas room. A tile is
-// spread over the warpgroups by rows, and by columns where there are too few of them. The others
-// run as mma.sync on the same threads. Where the program has roles of its own, a product runs on
-// those of its role.
+// Each product is decided by itself, for the number of warpgroups that lets most of the work run
+// there: the accumulator, and other tiles in registers while the product runs, must leave room for
+// ptxas. Warpgroups split a tile by rows, and by columns if there are too few rows. Other products
+// run as mma.sync on the same threads. If the program has its own roles, a product runs on the
+// warpgroups of its role.
 
 #include "pass/layout/warpgroup.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// lower_tile, roles: from blocks side by side to branches on the number of the warp.
+// lower_tile, roles: turns concurrent blocks into branches on the number of the warp.
 //
 //     role load warps(1) first(0) regs(40) { A }
 //     role math warps(8) first(4) regs(232) { B }
@@ -13,9 +13,9 @@
 //         B
 //     }
 //
-// Warps that no role names do nothing, but those that share a warpgroup with a role change
-// registers with it: the instruction is the whole warpgroup's. Inside a role the threads count from
-// its first warp, and the barrier that reductions, scans and conversions need is the role's own.
+// Warps without a role do nothing, except that they change registers with a role in their
+// warpgroup, since the whole warpgroup must execute that instruction. Inside a role the threads
+// count from its first warp, and reductions, scans and conversions use the role's named barrier.
 
 #include "ir/walk.h"
 #include "pass/lower/lower.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// cluster: neighbouring tiles walk together and share what both of them copy.
+// cluster: neighbouring tiles walk together and share copies.
 //
 //     role load ... {
 //         tiles (m, n) in (M by 128, N by 256) cluster(2, 1) ... {
@@ -22,16 +22,16 @@
 //         }
 //     }
 // and every other role's tiles loop likewise. The CTAs of a cluster share a tile of the larger
-// size, so they take part in the same rounds, whether all of their parts lie inside of the tensors
-// or not: what is outside reads as zero and is not stored. The ring pass makes a slot's barriers
-// those of all who fill it and of all who free it.
+// size, so they run the same rounds, also if some of their parts lie outside the tensors: elements
+// outside read as zero and are not stored. The ring pass counts all CTAs that fill or free a slot
+// at the slot's mbarriers.
 //
-// A copy is shared along the dimensions of the tile that neither its place in the tensor nor how
-// often its ring is filled follows from. It is cut along the outermost dimension whose parts are
+// A copy is shared along the dimensions of the tile on which neither its place in the tensor nor
+// the number of puts of its ring depends. It is split along the outermost dimension whose parts are
 // whole swizzle patterns.
 //
-// Where nothing can be shared, or where a tile outside of the tensors would do something that can
-// be seen, the kernel stays without clusters and the receipt says why.
+// If no copy can be shared, or if a tile outside the tensors would have an effect, the kernel stays
+// without clusters and the receipt says why.
 
 #include "base/bitset.h"
 #include "ir/range.h"

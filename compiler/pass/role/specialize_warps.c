@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// specialize_warps: gives copies and products warps of their own.
+// specialize_warps: gives copies and products their own warps.
 //
 //     let a: shared bf16[4, 128, 64] in R = ring(stages = 4);
 //     tiles (m, n) in (M by 128, N by 256) persistent(1) {
@@ -27,21 +27,20 @@
 //         }
 //     }
 //
-// Both roles walk the same loops: each has a copy of the whole program. `math` loses the puts;
-// `load` loses what has an effect, but for the puts and the loops and branches around them, and
-// dead code elimination takes the rest. What decides which copies are made and where from must
-// therefore follow from parameters, loop variables and memory that nothing writes: where it depends
-// on what was computed from the copies themselves, the program stays one role and the receipt says
-// so.
+// Both roles walk the same loops: each has a copy of the whole program. `math` loses the puts.
+// `load` keeps only the puts, and the loops and branches around them, of all instructions with an
+// effect; dead code elimination removes the rest. So the conditions and addresses of copies must
+// depend only on parameters, loop variables and memory that nothing writes. If they depend on the
+// contents of other copies, the program stays one role and the receipt says so.
 //
-// Where the tiles loop asks for it (store_role), buffers from which tensor copies store become
-// rings too (store_ring.c), and a third role has a copy of the program of which the gets of these
-// rings are left: `math` goes on while they wait for the copies. It is a warp beside the one of
-// `load`.
+// With store_role on the tiles loop, buffers from which tensor copies store become rings too
+// (store_ring.c), and a third role has a copy of the program with only the gets of these rings:
+// `math` goes on while that role waits for the copies. It is one warp in the warpgroup of `load`.
 //
-// One warp starts copies; it has a warpgroup to itself, because registers are dealt out by
-// warpgroups: it gives its own to the warpgroups that hold the sums. Where puts compute what they
-// store, `load` has as many warps as `math`, over which the tiles are spread already.
+// One warp starts copies. It has a separate warpgroup, because registers are divided by warpgroup:
+// it gives its registers to the warpgroups that hold the accumulators. If puts compute the tiles
+// that they store, `load` has as many warps as `math`, since the tiles are already spread over
+// these.
 
 #include "base/bitset.h"
 #include "ir/walk.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Rings of what leaves through tensor copies.
+// Rings of buffers from which tensor copies store.
 //
 //     let out: shared bf16[128, 64] in S = alloc();
 //     let out1: shared bf16[128, 64] in S = alloc();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Rings of what leaves through tensor copies; a part of specialize_warps.
+// Rings of buffers from which tensor copies store; a part of specialize_warps.
 #ifndef TIR_PASS_ROLE_STORE_RING_H
 #define TIR_PASS_ROLE_STORE_RING_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which dimensions of its tile a value follows from.
+// The dimensions of the CTA's tile that a value depends on.
 //
-// Bits flow from operands to results, from first and yielded values to what loops carry and
-// branches give, and from the control of both to that. They only grow, so walks over the kernel are
-// repeated until nothing does.
+// Bits flow from operands to results, from initial and yielded values to carried values and results
+// of branches, and from the control of loops and branches to both. They only grow, so walks over
+// the kernel are repeated until nothing changes.
 
 #include "pass/role/tile_flow.h"
 

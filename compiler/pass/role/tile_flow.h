@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which dimensions of its tile a value follows from: CTAs whose tiles differ in others have the
-// same.
+// The dimensions of the CTA's tile that a value depends on: CTAs whose tiles differ only in other
+// dimensions have the same value.
 #ifndef TIR_PASS_ROLE_TILE_FLOW_H
 #define TIR_PASS_ROLE_TILE_FLOW_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// async_dot: products on warpgroups are started, and waited for where their results are needed.
+// async_dot: starts products on warpgroups, and awaits their results where they are used.
 //
 //     let r: T = for k: i64 in range(0, K, 64) carry (acc: T = zero) {
 //         let d: T = get(a, lag = 1) with (slot: i32) {
@@ -22,15 +22,15 @@
 //     let r2: T = await(r, groups = 0);
 //     let y: U = cast(r2);
 //
-// Each product is a group of its own. A result that is only carried to the next round's product, or
-// handed to another product as its sum, stays in flight; any other is awaited in front of its first
-// use, as far as younger groups allow without waiting for them too. Nothing here orders memory:
-// ring frees slots once their products are done, and barrier waits where other buffers are written
+// Each product is a separate group. A result stays in flight if it is only carried to the next
+// round's product or is the accumulator of another product. Any other result is awaited before its
+// first use, if possible without waiting for younger groups. This pass does not order memory: ring
+// frees slots once their products have finished, and barrier waits before other buffers are written
 // again.
 //
-// Operand a in registers is read until the wait. It is packed in front of its product, and ptxas
-// serialises all products where registers that one reads are written while another is in flight. So
-// what is in flight is awaited in front of such a product, and its own result at its first use:
+// Operand a in registers is read until the wait. It is packed before its product, and ptxas
+// serialises all products if registers that one reads are written while another is in flight. So
+// all products in flight are awaited before such a product, and its own result at its first use:
 //     let d: T = gemm_async(x, bs, zero);
 //     commit_group(engine = wgmma);
 //     let d2: T = await(d, groups = 0);

@@ -16,15 +16,15 @@
 // as made when it is issued, for what came before it, and as visible only after its wait_group: the
 // wait turns it into an ordinary write that still needs a barrier before other threads read it.
 //
-// Each role is walked on its own, with a named barrier of its threads; what was done before the
-// roles is ordered in front of them, for the whole CTA. Nothing is done about accesses of two
-// roles: only rings and the programmer's mbarriers connect them.
+// Each role is walked on its own, with a named barrier of its threads. Accesses before the roles
+// are ordered before all of them, for the whole CTA. Accesses of two roles are not ordered here:
+// only rings and the programmer's mbarriers connect roles.
 //
 // Asynchronous engines (tensor copies, gemm_async) see memory through another proxy, and read on
 // after they were started:
 // - an ordinary write that they read or overwrite later needs fence(of = async_shared) in front of
 //   the barrier, so ordinary writes are remembered beyond a barrier that had no fence;
-// - before memory that they read is written again, they are waited for: wait_group of wgmma by all
+// - they are awaited before memory that they read is written again: wait_group of wgmma by all
 //   threads, wait_group(read) of tma by the thread that stored, then a barrier;
 // - before a tensor copy stores where one before it may have, that one is waited for: they may end
 //   in any order (barrier_places.c);
@@ -32,18 +32,18 @@
 //   the pass makes it `if leader { store_async(...); commit_group(engine = tma); }`, where the
 //   leader is the role's first thread, and adds a wait at the end of the role. A store_async with
 //   a commit_group is left to the programmer.
-// What copy_async with an mbarrier writes, and what two roles use, is handed over by mbarriers:
-// accesses by these engines to the same buffer are ordered already. Two buffers in the same bytes
-// are not.
+// Mbarriers hand over buffers that copy_async with an mbarrier writes or that two roles use, so
+// accesses by these engines to the same buffer are already ordered. Accesses to two buffers in the
+// same bytes are not.
 //
 // Reading a buffer while a copy to it is in flight is not a conflict here: the pipeline keeps slots
-// apart, and the emulator checks it. An operation that is not known here and has a shared buffer
-// among its operands counts as writing it.
+// apart, and the emulator checks it. An unknown operation with a shared buffer among its operands
+// counts as writing it.
 //
-// A kernel that has a grid, or speaks of threads or barriers, orders its own accesses: nothing is
-// put between two to one buffer that the front end marked by_hand, or to one tensor; sync_check
-// says what is missing. What passes made there, scratch and staging, and bytes that two buffers
-// share, are ordered here all the same.
+// A kernel that has a grid, or uses threads or barriers, orders its own accesses: nothing is put
+// between two accesses to a buffer that the front end marked by_hand, or to a tensor; sync_check
+// reports missing order. Scratch and staging buffers of passes, and bytes that two buffers share,
+// are still ordered here.
 
 #include "pass/sync/barrier.h"
 #include "ir/follow.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// memory: gives scratch space to what needs it and places every shared buffer by liveness.
+// memory: gives scratch space to operations that need it and places every shared buffer by
+// liveness.
 //
 //     let a: shared f32[64, 64] in S = alloc();          // last used by d
 //     let d: f32[64, 64] in M = dot(a, b, acc);
@@ -10,14 +11,13 @@
 //     let scratch: shared f32[64, 64] in R = alloc(offset = 0);
 //     let e: f32[64, 64] in B = convert_layout(d, scratch = scratch);
 //
-// A buffer lives from its alloc to its last use; one that is made outside a loop and used in it
-// lives as long as the loop; the small scratch of a reduction until the next one is done. Roles run
-// side by side: what is made outside of them and used in one lives as long as all of them, and
-// buffers of two roles are always alive at the same time. mbarriers keep their place for ever.
-// Buffers are placed largest first, each at the lowest address that no buffer alive at the same
-// time has. Swizzled buffers begin where their pattern does (1,024 bytes), those of tensor copies
-// at 128 bytes, mbarriers at 8, others at 16. Ordering reuse is the barrier pass's work: it looks
-// at the bytes placed here.
+// A buffer lives from its alloc to its last use. A buffer made outside a loop and used in it lives
+// as long as the loop. The small scratch of a reduction lives until the next reduction is done.
+// Roles run concurrently: a buffer made outside them and used in one lives as long as all of them,
+// and buffers of two roles are always live at the same time. mbarriers live for ever. Buffers are
+// placed largest first, each at the lowest address that no live buffer occupies. Swizzled buffers
+// are aligned to their pattern (1,024 bytes), those of tensor copies to 128, mbarriers to 8, others
+// to 16. The barrier pass orders reuse: it works on the bytes placed here.
 
 #include "ir/walk.h"
 #include "machine/target.h"

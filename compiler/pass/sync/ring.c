@@ -28,23 +28,23 @@
 //     }
 //
 // Slot and phase are the state of (ring, role, side). They are carried through every loop and
-// branch around a put or get, and step on once after each: nothing is derived from a loop's
+// branch around a put or get, and advance once after each. Nothing is derived from a loop's
 // variable, so any trip count is right, 0 included. A producer begins with phase 1, as if every
 // slot had been freed once.
 //
-// Who arrives at `full`: one thread, if any put starts tensor or bulk copies, with their bytes; and
-// one lane of each warp of the producer, if any put writes a slot by other means, after these
-// writes are done. At `empty`: one lane of each warp of each role that gets, when nothing reads the
-// slot any more: products on warpgroups are waited for; with lag a slot is freed in the next round
-// of the innermost loop (its number is carried as `prev`), when all products but that round's are
-// done, and the last one after the loop. When copies go to several CTAs of the cluster, every
-// CTA's consumers free the slot in all of them, and a producer ends by waiting until all its slots
-// are free: nobody arrives at the barriers of a CTA that is gone.
+// Arrivals at `full`: one thread with the bytes, if any put starts tensor or bulk copies; and one
+// lane of each warp of the producer after its writes, if any put writes a slot by other means.
+// Arrivals at `empty`: one lane of each warp of each role that gets, when nothing reads the slot
+// any more. Products on warpgroups are awaited before that. With lag, a slot is freed in the next
+// round of the innermost loop (its number is carried as `prev`), when all products but that round's
+// have finished, and the last one after the loop. If copies go to several CTAs of the cluster, the
+// consumers of every CTA free the slot in all of them, and a producer ends by waiting until all its
+// slots are free, so that no CTA arrives at an mbarrier of a CTA that has exited.
 //
-// Expected here: puts of one ring are in one role; each put fills its slot with copies that stand
-// directly in its block; the blocks read the slots only of their own get. lag needs two slots: with
-// one, a slot is freed in the round itself. Every role with gets of a ring sees each of its tiles.
-// Roles that do not say which warps they begin with do so from here on.
+// Assumptions: puts of one ring are in one role; each put fills its slot with copies directly in
+// its block; blocks read slots only of their own get. lag needs two slots: with one, a slot is
+// freed in the round itself. Every role with gets of a ring sees each of its tiles. From here on
+// every role states its first warp.
 
 #include "pass/sync/ring.h"
 

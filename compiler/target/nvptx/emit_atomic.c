@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Atomics. Relaxed, at the scope of whoever can see the memory.
+// Atomics. Relaxed, at the scope of all threads that can access the memory.
 //
 // LLVM makes compare-and-swap loops of what a target has no instruction for, but always over words
 // of 32 bits, which reach past the end of an allocation when the element is shorter. atom.cas.b16
-// (sm_70, PTX 6.3) takes exactly 16 bits, so shorter elements get a loop of our own:
+// (sm_70, PTX 6.3) takes exactly 16 bits, so shorter elements get a loop here:
 //
 //     seen = [place]
 //     do { old = seen; seen = cas(place, old, combine(old, value)); } while (seen != old);

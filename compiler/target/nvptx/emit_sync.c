@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What threads wait for: mbarriers, groups of asynchronous operations, named barriers, clusters;
-// fences between them.
+// Waits: mbarriers, groups of asynchronous operations, named barriers, clusters; and fences.
 //
-// Arrivals and waits order memory at the scope of the CTA, remote arrivals too: what crosses CTAs
-// of a cluster is brought by the async proxy, and the cluster's scope flushes caches at every step.
-// A kernel whose threads access another CTA's memory themselves pays for that scope.
+// Arrivals and waits, also remote arrivals, order memory at CTA scope: the async proxy moves all
+// data between CTAs of a cluster, and cluster scope flushes caches at every step. Only kernels
+// whose threads access another CTA's memory themselves use cluster scope.
 
 #include "target/nvptx/emit.h"
 

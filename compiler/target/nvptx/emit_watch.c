@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Waits with a watchdog: a wait that takes longer than the launch allows says where it is.
+// Waits with a watchdog: a wait beyond the time limit of the launch records its place.
 //
-// Nobody can look into a GPU whose kernel hangs, so the kernel itself writes down what it waits
-// for, to memory of the host, and ends by a trap, which leaves that memory as it is. The first try
-// costs what it costs without a watchdog; the clock is read only once that has failed. The first
-// cluster whose wait is overdue claims the page, so that all of its records belong together; each
-// of its warps has a place of its own. It goes on trying for another quarter of the limit, until
-// its other warps have written theirs, and takes its record back if the phase completes after all.
+// A GPU whose kernel hangs shows nothing, so the kernel writes its waits to memory of the host and
+// ends by a trap, which leaves that memory intact. The first try costs the same as without a
+// watchdog; the clock is read only after it has failed. The first cluster with an overdue wait
+// claims the page, so that all its records belong together; each of its warps has its own place. An
+// overdue warp goes on trying for another quarter of the limit, while other warps write their
+// records, and removes its record if the phase completes after all.
 //
-// Then it asks the mbarrier how many arrivals are pending. Reading memory does not tell: on an H200
-// an mbarrier in use reads as 0. An arrival does, as it gives the state before it; the kernel is
-// lost, so it may be spoilt. As that changes what the next warp sees, they do so one after the
-// other and write down in which order; and a wait that ends from then on is one that such an
-// arrival has ended, so its record stays. After yet another quarter the kernel traps. The page is
+// Then it finds the number of pending arrivals. Reading the mbarrier does not tell: on an H200 an
+// mbarrier in use reads as 0. An arrival does, since it returns the state before it; the kernel is
+// lost, so the arrival does no further harm. Since it changes the state for the next warp, the
+// warps do so one after the other and record the order. A wait that ends from then on was ended by
+// such an arrival, so its record stays. After yet another quarter the kernel traps. The page is
 // drawn in runtime/watchdog.h.
 
 #include "target/nvptx/emit.h"
