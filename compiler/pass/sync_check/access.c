@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on operations: what each reads and writes, in shared memory and in registers that a
+// sync_check on operations: the reads and writes of each, in shared memory and in registers that a
 // product still writes.
 //
-// Groups of cp.async, of products and of bulk stores are strands: what is started belongs to the
-// group that the next commit closes, and a wait for all but n groups makes the older ones known.
-// Only the thread that waits for its own cp.async or stores knows.
+// Groups of cp.async, of products and of bulk stores are strands: an operation belongs to the group
+// that the next commit closes, and a wait for all but n groups makes the older ones known. A wait
+// for cp.async or stores tells only the waiting thread, about its own.
 //
 // A product is one operation of four warps: wgmma.mma_async is performed "across a warpgroup", and
 // wgmma.commit_group makes a "new wgmma-group per warpgroup" (PTX ISA, asynchronous
-// warpgroup-level matrix instructions). So whoever has waited for a group knows that all four warps
-// have come to it, and that nothing of it reads shared memory any more.
+// warpgroup-level matrix instructions). So a warp that has waited for a group knows that all four
+// warps have reached it, and that the group no longer reads shared memory.
 
 #include "pass/sync_check/sync_check.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What is asked of a setting: the values of a kernel as sums of unknowns, and what must be so.
+// Conditions on a setting: the values of a kernel as sums of unknowns, and what they must satisfy.
 //
 //     (k / 64) % 7 == 6      k = 64 r, q = r, q = 7 s + 6, with r, q and s unknown
 //
-// Where a value is no such sum, one of a few numbers is picked and what follows from it is tried: a
-// factor, a side of `||`, a round of a loop whose counter is not stepped on. What comes from data
-// may be anything. Numbers here do not wrap, so whoever asks has to see whether an answer is true.
+// If a value is not such a sum, a few numbers are tried for a part of it: a factor, a side of `||`,
+// a round of a loop whose carried value does not change by a constant. Data may have any value.
+// Numbers here do not wrap, so the caller must test whether an answer holds.
 #ifndef TIR_PASS_SYNC_CHECK_ASK_H
 #define TIR_PASS_SYNC_CHECK_ASK_H
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on what threads meet at: mbarriers, named barriers, the cluster's barrier, fences.
+// sync_check on barriers: mbarriers, named barriers, the cluster's barrier, fences.
 //
-// A copy's bytes arrive as soon as it is issued, since only the order that clocks give counts. A
-// phase that could complete again before somebody who waits for it has seen it is an error of its
-// own: after it, what is enabled stays enabled, and one schedule stands for all. So is whoever
-// comes to a named barrier, or to an mbarrier that somebody waits for, and does not know that its
-// phase before is complete: he may be counted there.
+// A copy's bytes arrive as soon as it is issued, since only the order of clocks counts. Two cases
+// are errors of their own, because without them an enabled step stays enabled and one schedule
+// stands for all. First: a phase that could complete again before a thread that waits for it has
+// seen it. Second: an arrival at a named barrier, or at an mbarrier that a thread waits for, by a
+// thread that does not know that the previous phase is complete, since it may be counted in that
+// phase.
 
 #include "pass/sync_check/sync_check.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check's clocks: what a thread knows, and how it gets to know it.
+// sync_check's clocks: the events that a thread knows, and how it learns of them.
 //
-// A release by all lanes of a warp hands on what each of them did; a release by one lane only what
-// that lane did and what all lanes knew when they last met. Some lanes do as all do: each of them
-// knows what it did itself, and nothing of the others until they meet. What lanes did together an
-// mbarrier knows once each of them has told it, if need be one after the other. Waits and finished
-// products are events of the warp as a whole, so any lane's release hands them on.
+// A release by all lanes of a warp passes on the events of each lane. A release by one lane passes
+// on its own events and those that all lanes knew when they last met. A subset of lanes behaves
+// like all: each lane knows its own events, and nothing of the others until they meet. An mbarrier
+// knows the common events of lanes after each of them has arrived, possibly one after the other.
+// Waits and finished products are events of the whole warp, so any lane's release passes them on.
 
 #include "pass/sync_check/sync_check.h"
 

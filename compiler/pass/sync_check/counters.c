@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on the counters of loops: which only ever say how far a loop has come. A value that a
-// loop carries and that each round makes larger, or smaller, by as much (m += 64) is one too.
+// sync_check on the counters of loops: which of them only count rounds. A carried value that each
+// round changes by the same amount (m += 64) is a counter too.
 //
-// A counter that goes into an index or a parity is part of the state, which then never recurs. One
-// that is only compared with what does not change in the loop (k + 256 < K: is there a slot to
-// fill?) is not: what it says changes once, a fixed number of rounds before the end, as in short
-// loops, or at a fixed round (k < 640), which the replay then goes beyond. Of one that chooses
-// among slots (k / 64 % 2), or rounds (k % 1024 != 77), the remainder is part of the state, and the
-// replay goes on until it comes back.
+// A counter in an index or a parity is part of the state, which then never recurs. A counter that
+// is only compared with invariants of the loop (k + 256 < K: is there a slot to fill?) is not: the
+// result changes once, a fixed number of rounds before the end, as in short loops, or at a fixed
+// round (k < 640), beyond which the replay then goes. If a counter chooses among slots (k / 64 % 2)
+// or rounds (k % 1024 != 77), its remainder is part of the state, and the replay goes on until the
+// remainder recurs.
 
 #include "ir/range.h"
 #include "pass/sync_check/sync_check.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on data that decides something: how it goes through shared memory, and what the answer
-// to a question about it is.
+// sync_check on data that decides branches: its way through shared memory, and the answers to
+// questions about it.
 //
-// A scheduler leaves the next tile in shared memory, and two roles go by it: so what a scalar load
-// gives is what was last stored to that element, a number where that is known, else a symbol, and
-// the same for whoever asks. Two roles may put the same question another way round (t < tiles, t >=
-// tiles): both are one question and its answer, which the first one who asks draws.
+// A scheduler stores the next tile in shared memory, and two roles read it. So a scalar load gives
+// the value last stored to that element, a number if it is known, else a symbol, and the same for
+// every thread. Two roles may ask the same question in opposite ways (t < tiles, t >= tiles): both
+// are one question with one answer, which is drawn when it is first asked.
 //
-// Loops that go on as long as the answer is yes have to end: once they had as many rounds as the
-// replay gives them, answers are drawn anew in each.
+// Loops that go on while the answer is yes must end: after the rounds that the replay gives them,
+// answers are drawn anew in each round.
 
 #include "pass/sync_check/sync_check.h"
 

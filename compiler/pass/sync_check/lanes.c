@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on lanes that part: which of them run a block, what values are behind it, and where
-// they meet again.
+// sync_check on divergent lanes: which of them run a block, the values after it, and where they
+// converge.
 //
-// Where some lanes of a warp take one block of an if and the rest the other, the frames of the
-// first lie on those of the second, which run later:
+// If some lanes of a warp take one block of an if and the rest the other, the frames of the first
+// lie on those of the second, which run later:
 //
 //     kernel | else: lanes 16-31 | then: lanes 0-15 | for ...
 //
 // A warp_sync in one of them waits for the lanes of the other, so the two change places; when all
-// 32 have come, they go on.
+// 32 lanes have reached it, they go on.
 
 #include "pass/sync_check/sync_check.h"
 

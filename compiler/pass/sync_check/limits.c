@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on what needs no replay: named barriers, registers of roles, mbarriers under data; and
-// on registers that warpgroups ask for in branches.
+// Checks without a replay: named barriers, registers of roles, mbarriers in branches on data; and
+// registers that warpgroups request in branches.
 
 #include "pass/sync_check/sync_check.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// See ask.h: values as sums of unknowns. A quotient and its remainder are unknowns of their own, as
-// are the round that a loop is in, a tile's number, a CTA's and a thread's.
+// See ask.h: values as sums of unknowns. Unknowns are also quotients and remainders, the round of a
+// loop, and the numbers of a tile, a CTA and a thread.
 
 #include "pass/sync_check/ask.h"
 

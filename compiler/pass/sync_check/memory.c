@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on memory: which bytes an access touches, and whether what touched them before is
+// sync_check on memory: the bytes that an access touches, and whether earlier accesses to them are
 // ordered before it.
 //
-// Accesses are boxes in the dimensions of the buffer they were made to, so that parts of a swizzled
-// row are told apart; buffers that share bytes are compared by the bytes their boxes span. A record
-// goes when a later write that is ordered after it covers it, or when the same strand makes the
+// Accesses are boxes in the dimensions of their buffer, so that parts of a swizzled row are told
+// apart. Buffers that share bytes are compared by the bytes that their boxes span. A record is
+// removed when a later write that is ordered after it covers it, or when the same strand makes the
 // same access again.
 //
-// Two accesses of one agent are compared twice: as made by two lanes of a warp, and by two warps.
+// Two accesses of one agent are compared twice: as those of two lanes of a warp, and of two warps.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -245,7 +245,7 @@ static bool same_places(const struct sync_record *a, const struct sync_record *b
            !memcmp(a->points, b->points, a->point_count * sizeof *a->points);
 }
 
-// The bytes that a box spans, from the first to behind the last.
+// The bytes that a box spans, from the first to the end of the last.
 static void span_of(const struct sync_root *root, const struct sync_box *box, int64_t *begin,
                     int64_t *end)
 {

@@ -3,9 +3,10 @@
 //
 //     Y[i64(t) * 128 + i64(tid())] = x;      // t is loaded: 128 * t + 0, 1, ... 127
 //
-// A symbol that is a multiple of another one, and a number of each thread more, keeps those two: of
-// one t threads are compared by their numbers, of two by the remainders, which say that nobody else
-// comes to the elements of a thread. Where that says nothing (Y[I[n]]), it is not checked.
+// A symbol that is a multiple of another symbol plus a number for each thread keeps these two
+// parts. Threads with one t are compared by their numbers, threads with two by the remainders,
+// which show that no other thread reaches the elements of a thread. If that does not decide
+// (Y[I[n]]), the access is unchecked.
 
 #include "pass/sync_check/sync_check.h"
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check's plan: the settings that a kernel is replayed for, and what they left out.
+// sync_check's plan: the settings that a kernel is replayed for, and the parts they do not reach.
 //
-// First come arguments that follow from the kernel's loops and tiles: 0, 1, ... rounds, and as many
-// tiles as a ring takes to go round. Then what those did not bring about is asked for (ask.c), one
-// thing at a time: a number of rounds of a loop, a CTA that is not the first, a block that no
-// replay has come to. What is not to be had stays unchecked, unless it can never be.
+// The first settings follow from the kernel's loops and tiles: 0, 1, ... rounds, and enough tiles
+// to go round a ring. Further settings (ask.c) reach what those left out, one thing at a time: a
+// number of rounds of a loop, a CTA that is not the first, a block that no replay has entered. A
+// part without such settings stays unchecked, unless it can never run.
 
 #include "pass/sync_check/sync_check.h"
 
 enum {
-    SEEDS = 4,         // ways in which branches on data go: not taken, taken, mixed
-    MORE_SEEDS = 12,   // where blocks behind them were not come to
+    SEEDS = 4,         // ways to take branches on data: not taken, taken, mixed
+    MORE_SEEDS = 12,   // if blocks after them were not entered
     MOST_LOOPS = 6,    // whose rounds are asked for together
     MOST_STEERED = 96, // replays of settings that were asked for
     STEERED_SHARE = 8, // the part of all work that one of them may take

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check before the replay: which instructions and values matter.
+// sync_check before the replay: finds the instructions and values that matter.
 //
-// An instruction matters if it orders something or touches shared memory; then so does whatever
-// decides whether it runs, how often and where: found backwards, through loops and branches. All
-// else, nearly all arithmetic on data, is not replayed.
+// An instruction matters if it orders memory or touches shared memory. So do all values that decide
+// whether, how often and where it runs; they are found backwards, through loops and branches. The
+// rest, nearly all arithmetic on data, is not replayed.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -91,7 +91,7 @@ static bool is_event(const struct tir_inst *inst)
     }
 }
 
-// What stands behind an assume_sync in its block.
+// The instructions after an assume_sync in its block.
 static void find_assumed(struct sync_program *p, const struct tir_block *block,
                          const struct tir_inst *by)
 {

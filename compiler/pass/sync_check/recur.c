@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sync_check on loops that run longer than they are replayed.
 //
-// Whenever one agent comes to the head of a loop whose rounds depend on arguments, the whole state
-// is put into one number: where every agent is and what decides its way, barriers, groups in
-// flight, and for each access that is still noted which clocks know it. That is all that later
-// accesses are compared with, so a state that was there before repeats for ever, whatever the
-// number of rounds. A counter that decides something is part of the state, and keeps it from
-// repeating.
+// Whenever one agent reaches the head of a loop whose rounds depend on arguments, the whole state
+// is hashed into one number: the place of every agent and the values that decide its way, barriers,
+// groups in flight, and for each recorded access the clocks that know it. Later accesses are
+// compared with nothing else, so a state that occurred before repeats for ever, for any number of
+// rounds. A counter that decides something is part of the state, and keeps it from repeating.
 
 #include "pass/sync_check/sync_check.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check's replay: runs every agent until it ends or has to wait, again and again until none
-// gets any further. Agents that are left then wait for ever.
+// sync_check's replay: runs every agent until it ends or must wait, and repeats this until no agent
+// makes progress. Agents that are left then wait for ever.
 //
-// A branch that not all lanes of a warp take runs for some of them, then the other block for the
-// rest. One that some warps of an agent take and others do not splits the agent: the replay starts
-// anew with more of them.
+// If only some lanes of a warp take a branch, its block runs for them, then the other block for the
+// rest. If only some warps of an agent take it, the agent is split: the replay starts anew with
+// more agents.
 
 #include "pass/sync_check/sync_check.h"
 

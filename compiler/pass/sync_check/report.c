@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check's messages: the first thing that is wrong, with the two lines it is between; what is
-// not checked; and what the author answers for.
+// sync_check's messages: the first fault with its two lines, the unchecked parts, and the faults
+// for which the author takes responsibility.
 
 #include "pass/sync_check/sync_check.h"
 

@@ -3,9 +3,9 @@
 //
 //     N == 2 * H && N == 64 * G && N >= 1000     N wanted 4     N = 1024, H = 512, G = 16
 //
-// The equations are solved for good: what satisfies them is a lattice, a point and steps from it.
-// Along those each unknown in its turn gets the number next to the wanted one that the bounds
-// allow, which inequalities narrow; where that leads nowhere, the next one.
+// The equations are solved exactly: their solutions are a lattice, given by a point and steps.
+// Along the steps, each unknown in turn gets the number nearest to the wanted one within its
+// bounds, which the inequalities narrow. If that has no solution, the next number is tried.
 #ifndef TIR_PASS_SYNC_CHECK_SOLVE_H
 #define TIR_PASS_SYNC_CHECK_SOLVE_H
 

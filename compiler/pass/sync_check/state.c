@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sync_check's state: agents, buffers and barriers are made once for all replays of a kernel, with
-// the values that are the same in each; before a replay they are set back.
+// the values that all replays share, and reset before each replay.
 
 #include "pass/sync_check/sync_check.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check: looks, on a kernel's text alone, for what its threads share and nothing orders.
+// sync_check: finds conflicting accesses that nothing orders, from a kernel's text alone.
 //
 //     wait(view(full[s]), p);          // the copy's bytes are here
 //     fence(of = wgmma);
@@ -8,15 +8,15 @@
 //     arrive(view(empty[s]));          // refused: the product may still read slot s
 //
 // The kernel is replayed: every warp of a CTA is run, with integers computed and data unknown, for
-// settings of its arguments, its CTAs and its tiles (plan.c) that give each loop 0, 1, ... S + 2
-// and 2 S to 2 S + 2 rounds (S: slots of the deepest ring), each persistent CTA enough tiles to go
-// round the ring as well, and that come to every block. What lies between two accesses is known by
-// clocks (sync_check.h), so one schedule finds every race, every
-// missing proxy fence and every release that comes too early; mbarriers whose arrivals or bytes do
-// not balance, and threads that wait for ever, are found as they happen.
+// settings of its arguments, its CTAs and its tiles (plan.c). The settings give each loop 0, 1, ...
+// S + 2 and 2 S to 2 S + 2 rounds (S: slots of the deepest ring), give each persistent CTA enough
+// tiles to go round the ring, and reach every block. Clocks (sync_check.h) record what lies between
+// two accesses, so one schedule finds every race, every missing proxy fence and every release that
+// comes too early. mbarriers whose arrivals or bytes do not balance, and threads that wait for
+// ever, are found as they happen.
 //
-// Branches on data are replayed not taken, taken and mixed. What is not modelled, what no replay
-// comes to and what costs more than the work limit is a warning.
+// Branches on data are replayed not taken, taken and mixed. Parts that are not modelled, that no
+// replay reaches, or that exceed the work limit are a warning.
 
 #include "pass/sync_check/sync_check.h"
 

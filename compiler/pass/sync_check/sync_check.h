@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the parts of sync_check share: the replay of one kernel, its agents and their clocks, the
-// accesses that were made and the barriers.
+// Shared by the parts of sync_check: the replay of one kernel, its agents and their clocks, the
+// accesses made so far and the barriers.
 //
 // An *agent* is a set of warps of one CTA that the program cannot tell apart: they run the same
-// instructions with the same decisions. Of such a set the first warp is an agent and the others are
-// another, so that two of them can be seen to conflict. An agent has *threads*: 0 stands for every
-// lane of its warps, the others for lanes that run a block by themselves (laneid() < 16, the one
-// that elect_sync picks).
+// instructions with the same decisions. The first warp of such a set is one agent and the others
+// are a second, so that a conflict between two of them is seen. An agent has *threads*: thread 0
+// stands for every lane of its warps, the others for lanes that run a block by themselves (laneid()
+// < 16, the one that elect_sync picks).
 //
-// A *clock* holds one number per *strand*, a source of events that come one after the other: the
-// accesses of all lanes of an agent, those of one lane, its converged events, its groups of
-// asynchronous work, the phases of an mbarrier. Event n of a strand lies before what a thread does
-// now if the thread's clock has at least n there.
+// A *clock* holds one number for each *strand*, a source of consecutive events: the accesses of all
+// lanes of an agent, those of one lane, its converged events, its groups of asynchronous work, the
+// phases of an mbarrier. Event n of a strand precedes a thread's next access if the thread's clock
+// has at least n there.
 //
-// What a thread knows of its own warp is not what it knows of the other warps of its agent, though
-// they have the same strands: of those it has a clock of its own, `peers`, which warp_sync does not
-// move on.
+// A thread knows its own warp and the other warps of its agent separately, although they have the
+// same strands: the clock `peers`, which warp_sync does not advance, is for the others.
 #ifndef TIR_PASS_SYNC_CHECK_SYNC_CHECK_H
 #define TIR_PASS_SYNC_CHECK_SYNC_CHECK_H
 
@@ -53,7 +52,7 @@ enum {
 
 struct sync_clock { // by strand
     uint32_t *known;
-    uint32_t *fenced; // with a proxy fence behind it: what asynchronous accesses see
+    uint32_t *fenced; // followed by a proxy fence: visible to asynchronous accesses
 };
 
 // Memory.

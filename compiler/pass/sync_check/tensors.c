@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sync_check on tensors in global memory that a kernel reads and writes: which of them the replay
-// looks at, and which of them CTAs may share.
+// checks, and which of them CTAs may share.
 //
-//     for m in tiles(M by 64) { A[m:+64, :] = f(A[m:+64, :]); }    // each CTA has rows of its own
+//     for m in tiles(M by 64) { A[m:+64, :] = f(A[m:+64, :]); }    // each CTA has its own rows
 //     for m in tiles(M by 64) { A[m:+64, :] = f(A[0:+64, :]); }    // unchecked: others write them
 
 #include "pass/sync_check/sync_check.h"

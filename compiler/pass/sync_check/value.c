@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on values: integers and conditions are computed for every thread of an agent, what
-// comes from data is a symbol. Equal computations on equal symbols give equal symbols, so two roles
-// that ask the same thing take the same way.
+// sync_check on values: integers and conditions are computed for every thread of an agent, and data
+// is a symbol. Equal computations on equal symbols give equal symbols, so two roles that ask the
+// same question take the same way.
 
 #include "pass/sync_check/sync_check.h"
 
