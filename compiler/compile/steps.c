@@ -135,7 +135,8 @@ static struct tir_param scratch_param(struct split *s, const struct tir_func *wh
 {
     struct tir_func *f = s->f;
     const struct tir_scratch *scratch = &f->scratch[index];
-    struct tir_param p = {.name = scratch->name, .value = scratch->value, .span = scratch->span};
+    struct tir_param p = {
+        .name = scratch->name, .value = scratch->value, .span = scratch->span, .is_scratch = true};
     p.direction = direction_of(f, scratch->value);
     for (uint32_t d = 0; d < scratch->value->type->rank; d++) {
         const struct tir_value *extent = tir_scratch_extent(whole, index, d);

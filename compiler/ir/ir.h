@@ -204,6 +204,7 @@ struct tir_param {
     // Of a tensor, bytes that may be relied on (TIR_FORMULA_ALIGN of the artifact); 0: nothing is
     // known, not even that the innermost stride is 1.
     uint32_t aligned;
+    bool is_scratch; // a scratch tensor of the launch: undefined where no step has stored
     struct tir_param_dim dims[TIR_MAX_RANK];
     struct tir_span span;
 };

@@ -595,6 +595,19 @@ static void put_aligned(struct printer *p)
     put(p, first ? "" : ")");
 }
 
+static void put_scratch_params(struct printer *p)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < p->f->param_count; i++) {
+        if (!p->f->params[i].is_scratch)
+            continue;
+        put(p, first ? " scratch(" : "");
+        put_separator(p, &first);
+        put(p, p->f->params[i].name);
+    }
+    put(p, first ? "" : ")");
+}
+
 static void put_clauses(struct printer *p)
 {
     const struct tir_func *f = p->f;
@@ -613,6 +626,7 @@ static void put_clauses(struct printer *p)
                         f->after ? ", after = " : "", f->after ? f->after : "");
     put_facts(p);
     put_aligned(p);
+    put_scratch_params(p);
     if (f->shared_bytes)
         tir_text_format(p->out, " shared(%lld)", (long long)f->shared_bytes);
     if (f->persistent)

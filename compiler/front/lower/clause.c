@@ -110,17 +110,22 @@ static void clause_facts(struct clauses *cl, const struct ast_clause *c)
     }
 }
 
+static struct tir_param *tensor_named(struct lower *l, const char *name)
+{
+    for (uint32_t i = 0; name && i < l->f->param_count; i++)
+        if (l->f->params[i].name == name) // interned
+            return l->f->params[i].value->type->space == TIR_SPACE_GLOBAL ? &l->f->params[i] : NULL;
+    return NULL;
+}
+
 // aligned(A = 16, ...): what may be relied on of single tensors.
 static void clause_aligned(struct clauses *cl, const struct ast_clause *c)
 {
     struct lower *l = cl->l;
     vec_foreach(const struct ast_arg, it, &c->args) {
-        struct tir_param *param = NULL;
-        for (uint32_t i = 0; it->name && i < l->f->param_count; i++)
-            if (l->f->params[i].name == it->name) // interned
-                param = &l->f->params[i];
+        struct tir_param *param = tensor_named(l, it->name);
         int64_t bytes;
-        if (!param || param->value->type->space != TIR_SPACE_GLOBAL)
+        if (!param)
             lower_error(l, it->span, TIR_E_ARGUMENTS, "expected TENSOR = BYTES");
         else if (const_int(l, it->value, "an alignment", &bytes)) {
             if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16)
@@ -129,6 +134,20 @@ static void clause_aligned(struct clauses *cl, const struct ast_clause *c)
                 lower_error(l, it->span, TIR_E_ARGUMENTS,
                             "an alignment is 1, 2, 4, 8 or 16 bytes, not %lld", (long long)bytes);
         }
+    }
+}
+
+// scratch(P, ...): tensors that are scratch tensors of the launch.
+static void clause_scratch(struct clauses *cl, const struct ast_clause *c)
+{
+    struct lower *l = cl->l;
+    vec_foreach(const struct ast_arg, it, &c->args) {
+        bool is_name = !it->name && it->value->kind == AST_NAME;
+        struct tir_param *param = tensor_named(l, is_name ? it->value->name : NULL);
+        if (param)
+            param->is_scratch = true;
+        else
+            lower_error(l, it->span, TIR_E_ARGUMENTS, "expected the name of a tensor");
     }
 }
 
@@ -196,7 +215,7 @@ static const struct {
     {"where", clause_where},     {"grid", clause_grid},     {"threads", clause_threads},
     {"form", clause_form},       {"facts", clause_facts},   {"aligned", clause_aligned},
     {"meta", clause_meta},       {"shared", clause_shared}, {"persistent", clause_persistent},
-    {"cluster", clause_cluster}, {"config", clause_config},
+    {"cluster", clause_cluster}, {"config", clause_config}, {"scratch", clause_scratch},
 };
 
 static void lower_clause(struct clauses *cl, const struct ast_clause *c)
@@ -240,7 +259,7 @@ bool lower_clauses(struct lower *l, const struct ast_kernel *k)
     l->b = tir_builder_at_end(l->f, l->f->host);
     l->in_host = true;
     vec_foreach(const struct ast_clause, it, &k->clauses) {
-        static const char *const of_ir[] = {"form", "facts", "aligned", "meta"};
+        static const char *const of_ir[] = {"form", "facts", "aligned", "scratch", "meta"};
         for (uint32_t i = 0; i < TIR_COUNT_OF(of_ir); i++)
             l->is_ir |= strcmp(it->name, of_ir[i]) == 0;
         lower_clause(&cl, it);

@@ -17,7 +17,7 @@
 // thread would hold all, and 50 x 50 x 50 is no multiple of an mma. Extents grow by the smallest
 // powers of two that help. What the padding holds is not specified; it never leaves the kernel:
 // - a store or an atomic has a mask;
-// - a load has one unless its tensor is only read, where the padding takes what lies there;
+// - a load has one unless its tensor is an input, where the padding takes what lies there;
 // - a reduction replaces the padding by what changes no result; a scan never sees it, since it
 //   comes last;
 // - operands of a product are 0 beyond the tile's K.
@@ -294,10 +294,12 @@ static void pad_box(struct pad *p, struct tir_inst *access)
         tir_set_list(p->f, access, TIR_ATTR_box, to, box->list_count);
 }
 
-static bool is_only_read(const struct pad *p, const struct tir_inst *load)
+// May the load take what lies beside the tile? Not of what the kernel writes, nor of scratch, where
+// nobody may have written.
+static bool may_read_beside(const struct pad *p, const struct tir_inst *load)
 {
     const struct tir_param *param = tir_param_of(p->f, tir_ref_base(load));
-    return param && param->direction == TIR_IN;
+    return param && param->direction == TIR_IN && !param->is_scratch;
 }
 
 static void pad_access(struct pad *p, struct tir_inst *access, const struct tir_type *was)
@@ -305,7 +307,7 @@ static void pad_access(struct pad *p, struct tir_inst *access, const struct tir_
     pad_box(p, access);
     if (access->op != TIR_OP_LOAD)
         mask_out(p, access, TIR_STORE_MASK, was, ALL_DIMS);
-    else if (!is_only_read(p, access))
+    else if (!may_read_beside(p, access))
         mask_out(p, access, TIR_LOAD_MASK, was, ALL_DIMS);
 }
 
@@ -375,7 +377,7 @@ static void zero_beyond(struct pad *p, struct tir_inst *dot, uint32_t i, const s
         struct tir_builder b = tir_builder_before(p->f, dot);
         struct tir_value *zero = tir_const_like(p->f, padded_type(p, was), 0);
         dot->operands[i] = choose_inside(&b, inside(p, &b, was, 1U << k), dot->operands[i], zero);
-    } else if (is_only_read(p, load) && !tir_map_get(&p->zeroed, tir_map_key(load) + dim)) {
+    } else if (may_read_beside(p, load) && !tir_map_get(&p->zeroed, tir_map_key(load) + dim)) {
         tir_map_set(&p->zeroed, tir_map_key(load) + dim, load);
         mask_out(p, load, TIR_LOAD_MASK, p->was[x->id], 1U << dim);
     }
