@@ -279,8 +279,7 @@ static const struct tir_type *rule_reduce(struct tir_query *q)
     return with_operand_layout(q, 0, tir_type_get(q->m->types, &t), layout);
 }
 
-// NONE: they do not multiply. Of 16 and 8 bits, sums are f16 where the accumulator is.
-static enum tir_elem dot_acc(enum tir_elem a, enum tir_elem b, enum tir_elem acc)
+enum tir_elem tir_dot_elem(enum tir_elem a, enum tir_elem b, enum tir_elem acc)
 {
     bool fp8 = (a == TIR_E4M3 || a == TIR_E5M2) && (b == TIR_E4M3 || b == TIR_E5M2);
     bool int8 = (a == TIR_I8 || a == TIR_U8) && (b == TIR_I8 || b == TIR_U8);
@@ -306,8 +305,8 @@ static const struct tir_type *rule_dot(struct tir_query *q)
     if (a->shape[1] != b->shape[0])
         return tir_infer_refuse(q, "%s and %s do not multiply", tir_infer_text(q, a),
                                 tir_infer_text(q, b));
-    const struct tir_type *t = tir_type_tile(q->m->types, dot_acc(a->elem, b->elem, acc->elem), 2,
-                                             (int64_t[]){a->shape[0], b->shape[1]});
+    const struct tir_type *t = tir_type_tile(q->m->types, tir_dot_elem(a->elem, b->elem, acc->elem),
+                                             2, (int64_t[]){a->shape[0], b->shape[1]});
     if (t->elem == TIR_NONE)
         return tir_infer_refuse(q, "%s and %s do not multiply", tir_infer_text(q, a),
                                 tir_infer_text(q, b));

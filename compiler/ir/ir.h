@@ -425,6 +425,10 @@ void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key k
 const struct tir_type *tir_infer(struct tir_module *m, const struct tir_inst *inst,
                                  const struct tir_type *stated, tir_str *why);
 
+// The element type of the sums of a dot; acc: that of the accumulator, NONE if there is none. Of 16
+// and 8 bits, sums are f16 where the accumulator is. NONE: the operands do not multiply.
+enum tir_elem tir_dot_elem(enum tir_elem a, enum tir_elem b, enum tir_elem acc);
+
 // The slice that an op with a ref names: a tile without a layout, or a scalar. An index tile adds
 // its own dimensions. NULL: *why.
 const struct tir_type *tir_slice_type(struct tir_module *m, const struct tir_inst *inst,

@@ -151,6 +151,15 @@ static bool check_operands(struct verifier *v, const struct tir_inst *inst)
 
 // Attributes.
 
+// Products are of a kind that is called as the elements of their operands.
+static bool names_element(enum tir_word word)
+{
+    for (uint32_t e = TIR_NONE + 1; e < TIR_ELEM_COUNT; e++)
+        if (!strcmp(tir_words[word].name, tir_elems[e].name))
+            return true;
+    return false;
+}
+
 static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
 {
     static const enum tir_word combine[] = {
@@ -162,9 +171,6 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         TIR_WORD_kind_or,  TIR_WORD_kind_xor, TIR_WORD_kind_exchange, TIR_WORD_NONE};
     static const enum tir_word vote[] = {TIR_WORD_kind_any, TIR_WORD_kind_all, TIR_WORD_kind_ballot,
                                          TIR_WORD_NONE};
-    static const enum tir_word mma[] = {TIR_WORD_kind_f16,  TIR_WORD_kind_bf16, TIR_WORD_kind_tf32,
-                                        TIR_WORD_kind_f64,  TIR_WORD_kind_i8,   TIR_WORD_kind_u8,
-                                        TIR_WORD_kind_e4m3, TIR_WORD_kind_e5m2, TIR_WORD_NONE};
     static const enum tir_word copy[] = {TIR_WORD_kind_add, TIR_WORD_kind_min, TIR_WORD_kind_max,
                                          TIR_WORD_kind_and, TIR_WORD_kind_or,  TIR_WORD_kind_xor,
                                          TIR_WORD_NONE};
@@ -176,19 +182,13 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         enum tir_op op;
         const enum tir_word *allowed;
     } rows[] = {
-        {TIR_OP_REDUCE, combine},
-        {TIR_OP_SCAN, combine},
-        {TIR_OP_ATOMIC, atomic},
-        {TIR_OP_ATOM, atomic},
-        {TIR_OP_VOTE, vote},
-        {TIR_OP_MMA, mma},
-        {TIR_OP_WGMMA, mma},
-        {TIR_OP_STORE_ASYNC, copy},
-        {TIR_OP_TMA_STORE, copy},
-        {TIR_OP_BULK_STORE, copy},
-        {TIR_OP_SETMAXNREG, registers},
+        {TIR_OP_REDUCE, combine},        {TIR_OP_SCAN, combine},    {TIR_OP_ATOMIC, atomic},
+        {TIR_OP_ATOM, atomic},           {TIR_OP_VOTE, vote},       {TIR_OP_STORE_ASYNC, copy},
+        {TIR_OP_TMA_STORE, copy},        {TIR_OP_BULK_STORE, copy}, {TIR_OP_SETMAXNREG, registers},
         {TIR_OP_GRIDDEPCONTROL, launch},
     };
+    if (inst->op == TIR_OP_MMA || inst->op == TIR_OP_WGMMA)
+        return names_element(word);
     for (uint32_t i = 0; i < TIR_COUNT_OF(rows); i++) {
         if (rows[i].op != inst->op)
             continue;

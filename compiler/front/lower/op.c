@@ -181,20 +181,6 @@ static bool dot_error(struct lower *l, struct op_call *o, const char *why)
     return false;
 }
 
-// acc: the accumulator's, where one is given.
-static enum tir_elem dot_elem(enum tir_elem a, enum tir_elem b, enum tir_elem acc)
-{
-    bool int8 = (a == TIR_I8 || a == TIR_U8) && (b == TIR_I8 || b == TIR_U8);
-    bool fp8 = (a == TIR_E4M3 || a == TIR_E5M2) && (b == TIR_E4M3 || b == TIR_E5M2);
-    if (int8)
-        return TIR_I32;
-    if (!fp8 && (a != b || !tir_elem_is_float(a)))
-        return TIR_NONE;
-    if (acc == TIR_F16 && (fp8 || a == TIR_F16))
-        return TIR_F16;
-    return a == TIR_F64 ? TIR_F64 : TIR_F32;
-}
-
 static bool is_matrix(struct val v)
 {
     return v.kind == VAL_IR && v.ir->type->rank == 2 && v.ir->type->space != TIR_SPACE_GLOBAL;
@@ -207,7 +193,7 @@ static bool convert_dot(struct lower *l, struct op_call *o)
     const struct tir_type *a = o->fixed[0].ir->type, *b = o->fixed[1].ir->type;
     struct val acc = o->fixed[TIR_DOT_ACC];
     enum tir_elem elem =
-        dot_elem(a->elem, b->elem, acc.kind == VAL_IR ? acc.ir->type->elem : TIR_NONE);
+        tir_dot_elem(a->elem, b->elem, acc.kind == VAL_IR ? acc.ir->type->elem : TIR_NONE);
     if (elem == TIR_NONE)
         return dot_error(l, o, "floats of one type, fp8 or 8-bit integers multiply");
     if (a->shape[1] != b->shape[0]) {

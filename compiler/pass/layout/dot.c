@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The table of mma.sync shapes (PTX ISA, "Matrix multiply-accumulate operation using mma").
+// Which products are mma.sync, and which sums are widened for it.
 
 #include "pass/layout/dot.h"
 
 #include "ir/walk.h"
+#include "machine/product.h"
 #include "pass/layout/warpgroup.h"
-
-static const struct mma_row {
-    enum tir_elem elem, acc;
-    enum tir_word kind;
-    uint32_t depth;
-    uint32_t feature;
-} mma_rows[] = {
-    {TIR_F16, TIR_F32, TIR_WORD_kind_f16, 16, TIR_HAS_MMA_F16},
-    {TIR_BF16, TIR_F32, TIR_WORD_kind_bf16, 16, TIR_HAS_MMA_F16},
-    {TIR_TF32, TIR_F32, TIR_WORD_kind_tf32, 8, TIR_HAS_MMA_F16},
-    {TIR_I8, TIR_I32, TIR_WORD_kind_i8, 32, TIR_HAS_MMA_F16},
-    {TIR_U8, TIR_I32, TIR_WORD_kind_u8, 32, TIR_HAS_MMA_F16},
-    {TIR_E4M3, TIR_F32, TIR_WORD_kind_e4m3, 32, TIR_HAS_MMA_FP8},
-    {TIR_E5M2, TIR_F32, TIR_WORD_kind_e5m2, 32, TIR_HAS_MMA_FP8},
-};
 
 struct tir_dot_plan tir_dot_plan(const struct tir_target *target, enum tir_elem a, enum tir_elem b,
                                  enum tir_elem acc, int64_t m, int64_t n, int64_t k)
@@ -29,23 +15,18 @@ struct tir_dot_plan tir_dot_plan(const struct tir_target *target, enum tir_elem 
         plan.refusal = "its operands have different element types";
         return plan;
     }
-    plan.refusal = "no mma instruction has these element types";
-    for (uint32_t i = 0; i < TIR_COUNT_OF(mma_rows); i++) {
-        const struct mma_row *row = &mma_rows[i];
-        if (row->elem != a || row->acc != acc)
-            continue;
+    const struct tir_product *product = tir_product_find(TIR_ENGINE_MMA, a, acc);
+    if (!product)
+        plan.refusal = "no mma instruction has these element types";
+    else if (!(target->features & product->feature))
         plan.refusal = "the target has no mma for these element types";
-        if (!(target->features & row->feature))
-            break;
+    else if (m % TIR_MMA_ROWS || n % TIR_MMA_COLUMNS || k % product->depth)
         plan.refusal = "the tile is not a multiple of the mma shape";
-        if (m % 16 || n % 8 || k % row->depth)
-            break;
-        plan.refusal = NULL;
-        plan.mma = true;
-        plan.kind = row->kind;
-        plan.depth = row->depth;
-        break;
-    }
+    if (plan.refusal)
+        return plan;
+    plan.mma = true;
+    plan.kind = product->kind;
+    plan.depth = product->depth;
     return plan;
 }
 

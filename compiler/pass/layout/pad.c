@@ -28,7 +28,7 @@
 
 #include "base/vec.h"
 #include "ir/walk.h"
-#include "pass/layout/dot.h"
+#include "machine/product.h"
 #include "pass/pass.h"
 #include "pass/receipt.h"
 
@@ -215,18 +215,20 @@ static void pad_product(struct pad *p, const struct tir_inst *dot)
 {
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
     enum tir_elem sum = dot->results[0]->type->elem;
-    struct tir_dot_plan plan =
-        tir_dot_plan(p->cx->target, a->elem, b->elem, sum == TIR_F16 ? TIR_F32 : sum, 16, 8, 32);
+    const struct tir_product *product =
+        tir_product_find(TIR_ENGINE_MMA, a->elem, sum == TIR_F16 ? TIR_F32 : sum);
+    if (!product || a->elem != b->elem || !(p->cx->target->features & product->feature))
+        return;
     const int64_t sizes[] = {a->shape[0], b->shape[1], a->shape[1]};
-    const int64_t granules[] = {16, 8, plan.depth};
+    const int64_t granules[] = {TIR_MMA_ROWS, TIR_MMA_COLUMNS, product->depth};
     int64_t grows_to = 1, count = 1;
-    for (uint32_t i = 0; plan.mma && i < TIR_COUNT_OF(sizes); i++) {
+    for (uint32_t i = 0; i < TIR_COUNT_OF(sizes); i++) {
         if (extent_of(p, sizes[i])->kept && sizes[i] % granules[i])
             return;
         grows_to *= round_up(padded(p, sizes[i]), granules[i]);
         count *= sizes[i];
     }
-    if (!plan.mma || grows_to > MOST_WORK * count)
+    if (grows_to > MOST_WORK * count)
         return;
     for (uint32_t i = 0; i < TIR_COUNT_OF(sizes); i++) {
         struct extent *e = extent_of(p, sizes[i]);

@@ -16,16 +16,16 @@
 
 #include "base/bitset.h"
 #include "ir/walk.h"
+#include "machine/product.h"
 #include "pass/async/tma.h"
 #include "pass/layout/budget.h"
 #include "pass/layout/dot.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
 
-#define GROUP_ROWS 64
-#define WARPGROUP  128   // threads
-#define MARGIN     32    // registers of a thread that tiles leave to the rest
-#define BESIDE     16384 // bytes of shared memory that operands leave to mbarriers and to results
+#define WARPGROUP 128   // threads
+#define MARGIN    32    // registers of a thread that tiles leave to the rest
+#define BESIDE    16384 // bytes of shared memory that operands leave to mbarriers and to results
 
 struct product {
     struct tir_inst *dot;
@@ -41,24 +41,6 @@ struct plan {
     bool computes; // a role beside that of the products computes operands
     VEC(struct product) products;
 };
-
-static const struct wgmma_row {
-    enum tir_elem elem, acc;
-    uint32_t depth; // K of one instruction
-} wgmma_rows[] = {
-    {TIR_F16, TIR_F16, 16},  {TIR_E4M3, TIR_F16, 32}, {TIR_E5M2, TIR_F16, 32},
-    {TIR_F16, TIR_F32, 16},  {TIR_BF16, TIR_F32, 16}, {TIR_TF32, TIR_F32, 8},
-    {TIR_E4M3, TIR_F32, 32}, {TIR_E5M2, TIR_F32, 32}, {TIR_I8, TIR_I32, 32},
-    {TIR_U8, TIR_I32, 32},
-};
-
-static uint32_t depth_of(enum tir_elem elem, enum tir_elem acc)
-{
-    for (uint32_t i = 0; i < TIR_COUNT_OF(wgmma_rows); i++)
-        if (wgmma_rows[i].elem == elem && wgmma_rows[i].acc == acc)
-            return wgmma_rows[i].depth;
-    return 0;
-}
 
 bool tir_dot_on_warpgroups(const struct tir_inst *dot)
 {
@@ -149,14 +131,15 @@ static const char *refuse_shape(const struct tir_inst *dot)
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type;
     const struct tir_type *b = dot->operands[TIR_DOT_B]->type;
     const struct tir_type *t = dot->results[0]->type;
-    uint32_t depth = depth_of(a->elem, t->elem);
-    if (!depth)
+    const struct tir_product *product = tir_product_find(TIR_ENGINE_WGMMA, a->elem, t->elem);
+    if (!product)
         return "wgmma has no such element types";
     if (a->elem != b->elem)
         return "its operands have different element types";
-    if (t->shape[0] % GROUP_ROWS || t->shape[1] % 8 || a->shape[1] % depth)
+    if (t->shape[0] % TIR_WGMMA_ROWS || t->shape[1] % TIR_WGMMA_COLUMNS ||
+        a->shape[1] % product->depth)
         return "the tile is not a multiple of 64 rows, 8 columns and one instruction's depth";
-    if (t->shape[1] > 256 && t->shape[1] % 256)
+    if (t->shape[1] > TIR_WGMMA_MOST_COLUMNS && t->shape[1] % TIR_WGMMA_MOST_COLUMNS)
         return "more than 256 columns must be a multiple of 256";
     return NULL;
 }
@@ -300,7 +283,7 @@ static uint32_t natural_groups(const struct plan *p)
     vec_foreach(const struct product, product, &p->products)
         if (!product->why)
             rows = tir_gcd(rows, (uint64_t)product->dot->results[0]->type->shape[0]);
-    return rows % (2 * GROUP_ROWS) == 0 ? 2 : rows % (3 * GROUP_ROWS) == 0 ? 3 : 1;
+    return rows % (2 * TIR_WGMMA_ROWS) == 0 ? 2 : rows % (3 * TIR_WGMMA_ROWS) == 0 ? 3 : 1;
 }
 
 // The warpgroups on which most of the work runs, the natural number if that is one of them. 0: less

@@ -23,22 +23,17 @@
 // them (PTX ISA, "wgmma.wait_group"), not even read them, although A itself may be used: the fence
 // gives the product registers of its own, and they become operands of the await.
 
+#include "machine/product.h"
 #include "pass/lower/lower.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
 
-enum { M = 64, MAX_COLUMNS = 256, CHUNK = 16, ROWS = 8, MAX_STEPS = 16 };
-
-// Sums of f16 are packed: i32 (packed.c).
-static const struct gemm_kind {
-    enum tir_elem elem, acc;
-    enum tir_word kind;
-} gemm_kinds[] = {
-    {TIR_F16, TIR_F32, TIR_WORD_kind_f16},   {TIR_F16, TIR_I32, TIR_WORD_kind_f16},
-    {TIR_E4M3, TIR_I32, TIR_WORD_kind_e4m3}, {TIR_E5M2, TIR_I32, TIR_WORD_kind_e5m2},
-    {TIR_BF16, TIR_F32, TIR_WORD_kind_bf16}, {TIR_TF32, TIR_F32, TIR_WORD_kind_tf32},
-    {TIR_E4M3, TIR_F32, TIR_WORD_kind_e4m3}, {TIR_E5M2, TIR_F32, TIR_WORD_kind_e5m2},
-    {TIR_I8, TIR_I32, TIR_WORD_kind_i8},     {TIR_U8, TIR_I32, TIR_WORD_kind_u8},
+enum {
+    M = TIR_WGMMA_ROWS,
+    MAX_COLUMNS = TIR_WGMMA_MOST_COLUMNS,
+    CHUNK = 16,
+    ROWS = 8,
+    MAX_STEPS = 16
 };
 
 // Registers that an asynchronous product reads.
@@ -265,14 +260,14 @@ static bool set_kind(struct gemm *g)
     enum tir_elem b = g->inst->operands[TIR_DOT_B]->type->elem;
     enum tir_elem acc = g->inst->results[0]->type->elem;
     int64_t k = g->inst->operands[TIR_DOT_A]->type->shape[1];
-    for (uint32_t i = 0; i < TIR_COUNT_OF(gemm_kinds); i++)
-        if (gemm_kinds[i].elem == a && gemm_kinds[i].elem == b && gemm_kinds[i].acc == acc)
-            g->kind = gemm_kinds[i].kind;
-    if (!g->kind)
+    g->together = acc == TIR_I32 && tir_elem_is_float(a) ? 2 : 1; // sums of f16 (packed.c)
+    const struct tir_product *product =
+        tir_product_find(TIR_ENGINE_WGMMA, a, g->together == 2 ? TIR_F16 : acc);
+    if (!product || a != b)
         return refuse(g, "it has no such element types");
-    g->together = acc == TIR_I32 && tir_elem_is_float(a) ? 2 : 1;
+    g->kind = product->kind;
     g->bits = tir_elems[a].bits;
-    g->depth = 256 / g->bits;
+    g->depth = product->depth;
     g->steps = (uint32_t)(k / g->depth);
     if (k % g->depth)
         return refuse(g, "K is no multiple of 32 bytes");

@@ -2,6 +2,7 @@
 // Operations of one thread among others: ids, barriers, shuffles, votes, matrix products, inline
 // PTX.
 
+#include "machine/product.h"
 #include "target/nvptx/emit.h"
 
 #include <inttypes.h>
@@ -185,27 +186,25 @@ struct mma_row {
     uint32_t depth;
     enum tir_elem sum; // the element type of c and d (F16: two to a register)
     uint32_t a, b, c;  // registers
-    uint32_t features; // of the target
     bool halves;       // a and b are pairs of f16
     const char *name;  // LLVM's intrinsic
 };
-#define FP8 TIR_HAS_MMA_FP8
 // clang-format off
 static const struct mma_row mma_rows[] = {
-    {TIR_WORD_kind_f16,  16, TIR_F32, 4, 2, 4, 0, true,  "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"},
-    {TIR_WORD_kind_f16,  8,  TIR_F32, 2, 1, 4, 0, true,  "llvm.nvvm.mma.m16n8k8.row.col.f32.f32"},
-    {TIR_WORD_kind_f16,  16, TIR_F16, 4, 2, 2, 0, true,  "llvm.nvvm.mma.m16n8k16.row.col.f16.f16"},
-    {TIR_WORD_kind_f16,  8,  TIR_F16, 2, 1, 2, 0, true,  "llvm.nvvm.mma.m16n8k8.row.col.f16.f16"},
-    {TIR_WORD_kind_bf16, 16, TIR_F32, 4, 2, 4, 0, false, "llvm.nvvm.mma.m16n8k16.row.col.bf16"},
-    {TIR_WORD_kind_bf16, 8,  TIR_F32, 2, 1, 4, 0, false, "llvm.nvvm.mma.m16n8k8.row.col.bf16"},
-    {TIR_WORD_kind_tf32, 8,  TIR_F32, 4, 2, 4, 0, false, "llvm.nvvm.mma.m16n8k8.row.col.tf32"},
-    {TIR_WORD_kind_tf32, 4,  TIR_F32, 2, 1, 4, 0, false, "llvm.nvvm.mma.m16n8k4.row.col.tf32"},
-    {TIR_WORD_kind_i8,   32, TIR_I32, 4, 2, 4, 0, false, "llvm.nvvm.mma.m16n8k32.row.col.s8"},
-    {TIR_WORD_kind_i8,   16, TIR_I32, 2, 1, 4, 0, false, "llvm.nvvm.mma.m16n8k16.row.col.s8"},
-    {TIR_WORD_kind_u8,   32, TIR_I32, 4, 2, 4, 0, false, "llvm.nvvm.mma.m16n8k32.row.col.u8"},
-    {TIR_WORD_kind_u8,   16, TIR_I32, 2, 1, 4, 0, false, "llvm.nvvm.mma.m16n8k16.row.col.u8"},
-    {TIR_WORD_kind_e4m3, 32, TIR_F32, 4, 2, 4, FP8, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"},
-    {TIR_WORD_kind_e5m2, 32, TIR_F32, 4, 2, 4, FP8, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32"},
+    {TIR_WORD_kind_f16,  16, TIR_F32, 4, 2, 4, true,  "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"},
+    {TIR_WORD_kind_f16,  8,  TIR_F32, 2, 1, 4, true,  "llvm.nvvm.mma.m16n8k8.row.col.f32.f32"},
+    {TIR_WORD_kind_f16,  16, TIR_F16, 4, 2, 2, true,  "llvm.nvvm.mma.m16n8k16.row.col.f16.f16"},
+    {TIR_WORD_kind_f16,  8,  TIR_F16, 2, 1, 2, true,  "llvm.nvvm.mma.m16n8k8.row.col.f16.f16"},
+    {TIR_WORD_kind_bf16, 16, TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k16.row.col.bf16"},
+    {TIR_WORD_kind_bf16, 8,  TIR_F32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k8.row.col.bf16"},
+    {TIR_WORD_kind_tf32, 8,  TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k8.row.col.tf32"},
+    {TIR_WORD_kind_tf32, 4,  TIR_F32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k4.row.col.tf32"},
+    {TIR_WORD_kind_i8,   32, TIR_I32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.s8"},
+    {TIR_WORD_kind_i8,   16, TIR_I32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k16.row.col.s8"},
+    {TIR_WORD_kind_u8,   32, TIR_I32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.u8"},
+    {TIR_WORD_kind_u8,   16, TIR_I32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k16.row.col.u8"},
+    {TIR_WORD_kind_e4m3, 32, TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"},
+    {TIR_WORD_kind_e5m2, 32, TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32"},
 };
 // clang-format on
 
@@ -227,7 +226,8 @@ static const struct mma_row *find_mma(const struct tir_inst *inst)
 static void emit_mma(struct emit *e, const struct tir_inst *inst)
 {
     const struct mma_row *row = find_mma(inst);
-    if (!row || (e->ll->target->features & row->features) != row->features) {
+    const struct tir_product *product = row ? tir_product_of_kind(TIR_ENGINE_MMA, row->kind) : NULL;
+    if (!product || !(e->ll->target->features & product->feature)) {
         tir_error_at(e->diags, inst->span, TIR_E_UNSUPPORTED,
                      "no matrix instruction for %s with depth %" PRId64 ", %" PRIu32
                      " registers in and %" PRIu32 " out on %s",

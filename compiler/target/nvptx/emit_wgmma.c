@@ -11,6 +11,7 @@
 // The copy must stand in front of a fence, so these accumulators are tied through one too. A in
 // registers always is: LLVM knows of other values which of them lie in those registers.
 
+#include "machine/product.h"
 #include "target/nvptx/emit.h"
 
 #include <inttypes.h>
@@ -24,15 +25,14 @@ enum tail { // what follows the scale
 };
 struct wgmma_row {
     enum tir_word kind;
-    uint32_t depth;
     enum tail tail;
     const char *elem;
 };
 static const struct wgmma_row rows[] = {
-    {TIR_WORD_kind_f16, 16, TAIL_TURNED, "f16"},  {TIR_WORD_kind_bf16, 16, TAIL_TURNED, "bf16"},
-    {TIR_WORD_kind_tf32, 8, TAIL_SIGNS, "tf32"},  {TIR_WORD_kind_e4m3, 32, TAIL_SIGNS, "e4m3"},
-    {TIR_WORD_kind_e5m2, 32, TAIL_SIGNS, "e5m2"}, {TIR_WORD_kind_i8, 32, TAIL_NONE, "s8"},
-    {TIR_WORD_kind_u8, 32, TAIL_NONE, "u8"},
+    {TIR_WORD_kind_f16, TAIL_TURNED, "f16"},  {TIR_WORD_kind_bf16, TAIL_TURNED, "bf16"},
+    {TIR_WORD_kind_tf32, TAIL_SIGNS, "tf32"}, {TIR_WORD_kind_e4m3, TAIL_SIGNS, "e4m3"},
+    {TIR_WORD_kind_e5m2, TAIL_SIGNS, "e5m2"}, {TIR_WORD_kind_i8, TAIL_NONE, "s8"},
+    {TIR_WORD_kind_u8, TAIL_NONE, "u8"},
 };
 
 static const struct wgmma_row *row_of(const struct tir_inst *inst)
@@ -51,7 +51,9 @@ const char *tir_wgmma_wrong(const struct tir_inst *inst)
     int64_t cols = tir_attr_int(inst, TIR_ATTR_cols, 0),
             steps = tir_attr_int(inst, TIR_ATTR_steps, 0);
     bool integer = row && row->tail == TAIL_NONE;
-    if (!row || tir_attr_int(inst, TIR_ATTR_depth, 0) != row->depth)
+    const struct tir_product *product =
+        row ? tir_product_of_kind(TIR_ENGINE_WGMMA, row->kind) : NULL;
+    if (!product || tir_attr_int(inst, TIR_ATTR_depth, 0) != product->depth)
         return "no instruction has this kind and depth";
     if (cols < 8 || cols > 256 || cols % 8 || (integer && cols > 24 && cols % 16))
         return "no instruction has as many columns";
@@ -133,9 +135,9 @@ static void add_step(struct tir_text *text, const struct product *p, uint32_t st
         tir_text_format(text, "add.s64 a, $%" PRIu32 ", %" PRId64 "; ", p->a_desc, a_step);
     if (step)
         tir_text_format(text, "add.s64 b, $%" PRIu32 ", %" PRId64 "; ", p->b_desc, b_step);
-    tir_text_format(text, "wgmma.mma_async.sync.aligned.m64n%" PRId64 "k%" PRIu32 ".%s.%s.%s ",
-                    tir_attr_int(p->inst, TIR_ATTR_cols, 0), p->row->depth, p->sum, p->row->elem,
-                    p->row->elem);
+    tir_text_format(text, "wgmma.mma_async.sync.aligned.m64n%" PRId64 "k%" PRId64 ".%s.%s.%s ",
+                    tir_attr_int(p->inst, TIR_ATTR_cols, 0),
+                    tir_attr_int(p->inst, TIR_ATTR_depth, 0), p->sum, p->row->elem, p->row->elem);
     list_registers(text, 0, p->sums);
     tir_text_add(text, STR(", "));
     if (p->a_count)

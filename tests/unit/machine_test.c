@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The tables of targets and products: every row can be found and makes sense.
+
+#include "unit.h"
+
+#include "machine/product.h"
+
+#include <stdlib.h>
+
+static void every_target_is_found_by_its_name(void **state)
+{
+    (void)state;
+    assert_true(tir_target_count >= 7);
+    for (uint32_t i = 0; i < tir_target_count; i++)
+        assert_ptr_equal(tir_target_find(tir_str_of(tir_targets[i].name)), &tir_targets[i]);
+}
+
+static void unknown_targets_are_not_found(void **state)
+{
+    (void)state;
+    assert_null(tir_target_find(STR("sm_8")));
+    assert_null(tir_target_find(STR("sm_80 ")));
+    assert_null(tir_target_find(STR("")));
+}
+
+static void limits_are_consistent(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < tir_target_count; i++) {
+        const struct tir_target *target = &tir_targets[i];
+        assert_true(target->shared_per_cta > 48 << 10);
+        assert_true(target->shared_per_cta < target->shared_per_sm);
+        assert_int_equal(target->registers_per_sm, 65536);
+        assert_true(target->features & TIR_HAS_CP_ASYNC);
+        assert_in_range(target->ptx, 80, 99);
+        assert_int_equal(strtoul(target->name + 3, NULL, 10), target->capability);
+        if (target->features & TIR_HAS_WGMMA)
+            assert_string_equal(target->name, "sm_90a");
+    }
+}
+
+// One instruction takes 32 bytes of K, whatever the elements, and its kind is called as they are.
+static void products_are_consistent(void **state)
+{
+    (void)state;
+    uint32_t found = 0;
+    for (uint32_t engine = 0; engine < TIR_ENGINE_COUNT; engine++)
+        for (uint32_t elem = 1; elem < TIR_ELEM_COUNT; elem++)
+            for (uint32_t acc = 1; acc < TIR_ELEM_COUNT; acc++) {
+                const struct tir_product *p = tir_product_find(engine, elem, acc);
+                if (!p)
+                    continue;
+                found++;
+                assert_int_equal(p->depth * tir_elems[elem].bits, 256);
+                assert_string_equal(tir_words[p->kind].name, tir_elems[elem].name);
+                assert_int_equal(tir_dot_elem(elem, elem, acc), acc);
+                const struct tir_product *first = tir_product_of_kind(engine, p->kind);
+                assert_int_equal(first->depth, p->depth);
+                assert_int_equal(first->feature, p->feature);
+            }
+    assert_true(found > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_target_is_found_by_its_name),
+        cmocka_unit_test(unknown_targets_are_not_found),
+        cmocka_unit_test(limits_are_consistent),
+        cmocka_unit_test(products_are_consistent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
