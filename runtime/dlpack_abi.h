@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The public binary interface of DLPack tensors, declared with our own names.
+// The public binary interface of DLPack tensors, declared under other names.
 //
 // Layouts and numbers as DLPack 1.1 states them; they have not changed since 0.2 but for additions.
 #ifndef TIR_RUNTIME_DLPACK_ABI_H

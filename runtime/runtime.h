@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The runtime object, and what the two kinds of device offer it.
+// The runtime object, and the interface of its two kinds of device.
 #ifndef TIR_RUNTIME_RUNTIME_H
 #define TIR_RUNTIME_RUNTIME_H
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sequences: a launch that is several, with memory of its own between them.
+// Sequences: several launches for one kernel, with scratch memory between them.
 //
 // Everything is checked and packed before the first step goes to the device, so that a sequence
-// either runs whole or not at all; one that does not fit leaves the launch to another.
+// either runs whole or not at all; if it does not fit, the launch takes another sequence or
+// variant.
 
 #include <string.h>
 

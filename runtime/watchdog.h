@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a kernel with a watchdog writes down before it ends itself, and the report made of it.
+// The records that a kernel with a watchdog writes before it ends itself, and their report.
 //
 // Such a kernel gets three more parameters: the page, the claim and the time limit of a wait in
-// nanoseconds. A warp whose wait is overdue writes a record to the page, if its cluster is the one
-// that has claimed it, and takes it back if the wait ends after all; after another quarter of the
-// limit it asks the mbarrier what is pending, which no longer leaves it as it was, and after yet
-// another one it traps. The page is memory of the host, which is left when the device is lost. The
+// nanoseconds. A warp with an overdue wait writes a record to the page, if its cluster has claimed
+// it, and removes the record if the wait ends after all. After another quarter of the limit it
+// queries the mbarrier's pending arrivals, which changes the mbarrier, and after yet another
+// quarter it traps. The page is memory of the host, which survives the loss of the device. The
 // claim, memory of the device, is three u32: 0, or 1 more than the linear number of a cluster;
-// whether a warp is asking; how many have asked. The page has one record for each warp of a
-// cluster: for CTA r of the cluster and warp w the one of number 32 r + w.
+// whether a warp is querying; how many have queried. The page has one record for each warp of a
+// cluster: number 32 r + w for CTA r of the cluster and warp w.
 //
 //      0   u32  source line, 0xffffffff: not known, 0: no record. Written last
 //      4   u32  offset of the mbarrier in dynamic shared memory
-//      8   u32  the parity that is waited for
-//     12   u32  arrivals that were pending when this warp asked
-//     16   u32  how many warps had asked then, this one among them; 0: it has not asked
+//      8   u32  the parity of the wait
+//     12   u32  arrivals that were pending when this warp queried
+//     16   u32  warps that had queried then, including this one; 0: it has not queried
 //     20   u32  0
 //     24   u32  the claim
 //     28   u32  milliseconds that the wait has taken

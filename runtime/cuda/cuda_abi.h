@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The part of the CUDA driver's binary interface that the runtime uses, declared with our own
-// names, so that no toolkit is needed to build. tests/runtime/cuda_abi_test.c compares every
-// declaration with cuda.h where that is found.
+// The part of the CUDA driver's binary interface that the runtime uses, declared under other names,
+// so that no toolkit is needed to build. tests/runtime/cuda_abi_test.c compares every declaration
+// with cuda.h if that is installed.
 #ifndef TIR_RUNTIME_CUDA_ABI_H
 #define TIR_RUNTIME_CUDA_ABI_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What every part of the emulator uses: PTX types, the escape point, the arena, growable arrays.
 //
-// Loading a module and running a kernel each set one escape point. Whatever goes wrong below it,
-// a syntax error, a fault of the kernel or a failed allocation, is raised to it; the function that
-// set it frees what was made. So nothing in between has error paths of its own.
+// Loading a module and running a kernel each set one escape point. Every error below it is raised
+// to it: a syntax error, a fault of the kernel or a failed allocation. The function that set it
+// frees all objects made since. So the code in between has no error paths.
 #ifndef EMU_BASE_H
 #define EMU_BASE_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The PTX emulator: executes PTX text on the host and reports what is wrong with it.
+// The PTX emulator: executes PTX text on the host and reports its faults.
 //
-// One `struct emu` is one device: its memory, its loaded modules and its first fault. It knows
-// nothing of the runtime; runtime/emu_device.c makes it one of the runtime's devices. Calls on
+// One `struct emu` is one device: its memory, its loaded modules and its first fault. It does not
+// depend on the runtime; runtime/emu_device.c makes it one of the runtime's devices. Calls on
 // different devices may run in parallel; calls on one device may not.
 #ifndef EMU_EMU_H
 #define EMU_EMU_H
@@ -65,10 +65,10 @@ struct emu_options {
     uint32_t threads;
     uint64_t step_limit; // most instructions one launch may execute per warp; 0: 2^40
     uint32_t time_limit; // milliseconds of the host that a launch may take; 0: any
-    // What vprintf of device code prints; NULL: nobody wants it. Called during emu_run.
+    // Receives the output of vprintf in device code; may be NULL. Called during emu_run.
     void (*print)(void *user, const char *text, size_t size);
     void *print_user;
-    // Gets the timeline of every launch; NULL: nobody wants it. Called during emu_run.
+    // Receives the timeline of every launch; may be NULL. Called during emu_run.
     void (*trace)(void *user, const struct emu_trace_event *event);
     void *trace_user;
 };

@@ -2,8 +2,8 @@
 // cp.async: copies from global to shared memory that arrive when they are waited for.
 //
 // The source is read when the copy is issued, as hardware may; the bytes of the destination are
-// marked as in flight until the copy is done. Reading or overwriting them before that is reported
-// by whoever does.
+// marked as in flight until the copy is done. An instruction that reads or overwrites them before
+// that reports it.
 
 #include "emu/async/cp_async.h"
 

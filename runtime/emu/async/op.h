@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Operations of asynchronous engines: what an instruction has started and not finished.
+// Operations of asynchronous engines, from issue to completion.
 //
-// Hardware may do such an operation at any time between its issue and the event that says it is
-// complete, so a program may rely on neither moment. An operation therefore lies in its cluster's
-// queue until the schedule picks it or a wait demands it. It then reads its sources, writes its
-// destinations, signals, and is gone.
+// Hardware may execute such an operation at any time between its issue and the event that says it
+// is complete, so a program may rely on neither moment. An operation therefore waits in its
+// cluster's queue until the schedule picks it or a wait demands it. Then it reads its sources,
+// writes its destinations, signals, and leaves the queue.
 #ifndef EMU_OP_H
 #define EMU_OP_H
 
@@ -45,7 +45,7 @@ struct emu_op {
     uint32_t priority;         // schedule.c
     bool is_read;              // its sources have been read
     bool is_generic;           // it accesses memory as threads do, not by the async proxy
-    struct emu_agent *agent;   // who accesses; NULL: races are not looked for
+    struct emu_agent *agent;   // the accessing agent; NULL: no race checks
 };
 
 // A zeroed operation of `size` bytes issued by the instruction that runs, at the end of the queue.
@@ -70,7 +70,7 @@ void emu_op_access_map(struct emu_op *op, struct emu_race_map *map, uint64_t at,
 // It signals for its warp's operations of this kind up to its group, and for all that its issuer
 // knew: they were done after that.
 void emu_op_release(const struct emu_op *op, enum emu_warp_agent which, struct emu_view *view);
-// Its accesses are complete for whoever acquires the view.
+// Its accesses are complete for agents that acquire the view.
 void emu_op_signal(const struct emu_op *op, struct emu_view *view);
 
 // Reads its sources, if that has not been done.
@@ -84,7 +84,7 @@ void emu_ops_drop(struct emu_cluster *cluster);
 
 // Whether bytes lie in the shared memory of this CTA.
 bool emu_op_is_of(const struct emu_cta *cta, const uint8_t *bytes);
-// Those who should have waited for it have exited: a finding at level full.
+// The threads that should have waited for it have exited: a finding at level full.
 void emu_op_left(const struct emu_op *op);
 
 // Ends the launch: the operation does something wrong.

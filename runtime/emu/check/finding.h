@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Findings: what is wrong, where, and what would fix it.
+// Findings: each fault with its place and its fix.
 //
-// A fault ends the launch: what would come after it means nothing. A race does not: it is kept, the
-// launch goes on, and its result is an error with the first finding's message. One finding is kept
-// for each kind and pair of instructions, and 32 in all, of which the last 24 are no hints.
+// A fault ends the launch, since later results would mean nothing. A race is kept and the launch
+// goes on; its result is an error with the first finding's message. One finding is kept for each
+// kind and pair of instructions, and 32 in all, of which the last 24 are not hints.
 #ifndef EMU_FINDING_H
 #define EMU_FINDING_H
 

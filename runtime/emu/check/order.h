@@ -1,36 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Happens-before: which accesses of other agents an agent may rely on.
 //
-// An *agent* does one thing after another: a warp, the copies of a warp that complete in the order
-// of their groups, or one slot of an asynchronous engine. It counts time in a clock of its own,
-// which moves on whenever it tells others how far it has come, so an access is known by
-// (agent, clock). A *view* holds, for every agent, the clock up to which its accesses are known.
-// To release is to join one's view into another (a barrier's, a flag's), to acquire is to join that
-// into one's own: vector clocks, with the last access of a place kept as one (agent, clock) as in
-// FastTrack (Flanagan and Freund, PLDI 2009).
+// An *agent* acts sequentially: a warp, the copies of a warp that complete in the order of their
+// groups, or one slot of an asynchronous engine. Its clock advances whenever it releases, so an
+// access is identified by (agent, clock). A *view* holds, for every agent, the clock up to which
+// its accesses are known. A release joins the agent's view into another one (a barrier's, a
+// flag's); an acquire joins that into the agent's view. These are vector clocks, with the last
+// access of a place kept as one (agent, clock) as in FastTrack (Flanagan and Freund, PLDI 2009).
 //
-// PTX makes two additions (PTX ISA, memory consistency model). Accesses through another proxy, as
-// asynchronous copies and matrix instructions make them, need a proxy fence on the way. So a view
-// has one clock for what is known and one each for what is known *with* such a fence after it; a
-// fence copies the first to the others. Tensor memory needs two fences, one on either side.
+// PTX adds two things (PTX ISA, memory consistency model). First, accesses through another proxy,
+// such as asynchronous copies and matrix instructions, need a proxy fence on the way. So a view has
+// one clock for known accesses and further clocks for accesses known *with* such a fence after
+// them; a fence copies the first to the others. Tensor memory needs two fences, one on either side.
 //
-// And releases and acquires work only between threads that the scopes of both include; of a fence
-// and a strong access, which make one together, the smaller scope counts. So what a flag holds is
-// kept by how far it reaches: for everybody, and for each CTA that told something, for its cluster
-// and for itself. What fences released, and what strong loads saw that a fence is still to acquire,
-// is kept by scope too.
+// Second, releases and acquires work only between threads that both scopes include; if a fence and
+// a strong access form one together, the smaller scope counts. So the contents of a flag are kept
+// by scope: for all threads, and for each releasing CTA, for its cluster and for itself. The
+// releases of fences, and the loads that a fence has yet to acquire, are kept by scope too.
 //
-// Agents belong to *domains*, the clusters that run. The clocks of the own domain are a dense
-// array, those of other domains a sorted list. A join in one domain costs one pass over its agents;
-// the clocks of proxy fences exist only once there was a fence. A list that would grow past its
-// bound instead makes the oldest agents known to all, which can hide a race and never invents one.
+// Agents belong to *domains*, the running clusters. The clocks of the own domain are a dense array,
+// those of other domains a sorted list. A join in one domain costs one pass over its agents; the
+// clocks of proxy fences exist only after the first fence. If a list would exceed its bound, the
+// oldest agents become known to all, which can hide a race and never invents one.
 //
-// Lanes of a warp share its clock. Among themselves they are ordered by instructions that gather
-// lanes: the clock of the last one that gathered all, and, once there was one that did not, a
-// matrix: row i, column j says up to which clock lane i knows lane j. A release by one lane counts
-// as one by its warp; but for every lane it is kept up to which clock some lane that knew of its
-// accesses has released, or made a proxy fence. What nobody who knew of it has told, nobody can
-// know. An acquire by one lane is one by its warp.
+// Lanes of a warp share its clock. Instructions that gather lanes order them: there is the clock of
+// the last instruction that gathered all, and after one that gathered only some, a matrix whose row
+// i, column j is the clock up to which lane i knows lane j. A release by one lane counts as one by
+// its warp. But for every lane there is the clock up to which some lane that knew its accesses has
+// released, or made a proxy fence; later accesses cannot be known elsewhere. An acquire by one lane
+// is one by its warp.
 #ifndef EMU_ORDER_H
 #define EMU_ORDER_H
 

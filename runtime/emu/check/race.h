@@ -5,19 +5,19 @@
 // of a kilobyte, made when they are touched. A page is cut into granules of 16, 8, 4, 2 or 1 bytes,
 // as coarse as all accesses so far allow, and cut finer when one needs it. A granule holds the
 // record of its last plain write and of the reads and strong writes since: one record, or a list of
-// up to 32 where several agents make them without knowing of each other. So a race that needs more
-// than that to be seen is missed; what is reported is one.
+// up to 32 if several agents access it without knowing of each other. A race that needs more
+// records is missed; a reported race is always one.
 //
-// An access races with a recorded one when one of them writes, they are not both strong with scopes
-// that include each other, and the agent does not know the recorded one (order.h). A generic write
-// that it knows, but not with a proxy fence, is a conflict of its own kind, and so are lanes of a
-// warp that do not know each other. One race is let pass: a plain load against a compare and
-// exchange, since what compilers make of other atomic operations begins with such a load, and a
-// wrong value only costs a turn of its loop. Of two plain stores of the same value it does not
-// matter which comes first, and compilers make such stores: they are told apart from races.
+// An access races with a recorded one if one of them writes, they are not both strong with scopes
+// that include each other, and the agent does not know the recorded one (order.h). Two cases have
+// their own kind of finding: a generic write that the agent knows, but not with a proxy fence, and
+// lanes of a warp that do not know each other. One race is accepted: a plain load against a compare
+// and exchange, since compilers implement other atomic operations by code that begins with such a
+// load, and a wrong value only costs another turn of the loop. Plain stores of the same value are
+// told apart from races: their order does not matter, and compilers emit them.
 //
-// Cost: 32 bytes a granule, so twice the touched memory where accesses are of 16 bytes, 8 times
-// with 4, 32 times with single bytes, and 16 bytes for each reader in a list.
+// Cost: 32 bytes a granule, so twice the touched memory for accesses of 16 bytes, 8 times with 4,
+// 32 times with single bytes, and 16 bytes for each reader in a list.
 #ifndef EMU_RACE_H
 #define EMU_RACE_H
 

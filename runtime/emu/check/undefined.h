@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Registers that hold what was loaded from local memory nobody has written.
+// Registers with values loaded from local memory that was never written.
 //
-// To load such bytes is no mistake: compilers load a vector and use a part of it, or load ahead of
-// a branch. To depend on them is one. So the registers are followed, lane by lane: what is computed
-// of one is undefined too, and a store to local memory makes the bytes undefined again. Everything
-// else that reads one is reported: a branch or a guard, an address, a store that others can see, an
-// instruction of more than one lane. A register is undefined as a whole where one byte of it is.
+// Loading such bytes is legal: compilers load a vector and use a part of it, or load ahead of a
+// branch. Depending on them is an error. So the registers are followed, lane by lane: values
+// computed from one are undefined too, and a store to local memory makes the bytes undefined again.
+// Any other use is reported: a branch or a guard, an address, a store that other threads can see,
+// an instruction of several lanes. A register with one undefined byte is undefined as a whole.
 //
-// Shared and global memory is not like that: there the load is reported (mem.c).
+// In shared and global memory the load itself is reported (mem.c).
 //
-// Costs a look at the operands of every instruction while a register of the warp is undefined.
+// While a register of the warp is undefined, the operands of every instruction are tested.
 #ifndef EMU_UNDEFINED_H
 #define EMU_UNDEFINED_H
 

@@ -2,7 +2,7 @@
 // Decoding: from parsed instructions to the program that runs.
 //
 // Each parsed instruction becomes exactly one decoded one, so labels are pcs as they stand.
-// Suffixes are taken one by one; one that nobody took is an error, so nothing is silently ignored.
+// Suffixes are consumed one by one; a suffix left over is an error, so nothing is silently ignored.
 
 #include "emu/decode/decode.h"
 

@@ -5,7 +5,7 @@
 
 #include "emu/decode/program.h"
 
-// Suffixes a row accepts beside its own spelling.
+// Suffixes that a row accepts in addition to its spelling.
 enum {
     EMU_ROW_R = 1 << 0, // .rn .rz .rm .rp
     EMU_ROW_F = 1 << 1, // .ftz

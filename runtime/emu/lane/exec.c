@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Instructions whose lanes have nothing to do with each other.
+// Instructions whose lanes are independent.
 //
 // Results are computed for all lanes and written to those that are active, so the functions over 32
 // lanes need no mask and the compiler turns their loops into vector code.

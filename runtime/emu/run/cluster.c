@@ -148,7 +148,7 @@ static void cta_start(struct emu_cta *cta)
     }
 }
 
-// The cluster's warps, and their queues of copies, become agents that nobody knows yet.
+// The cluster's warps, and their queues of copies, become agents of which no other knows anything.
 static void start_agents(struct emu_cluster *cluster)
 {
     struct emu_grid *l = cluster->launch;

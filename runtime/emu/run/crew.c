@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Several host threads for one launch.
 //
-// Worker i has the clusters i, i + N, i + 2N ...: which worker runs a cluster is known beforehand
-// and decides nothing. Each has a launch of its own, with its own trap, findings and caches; they
-// share the memory of the device, in which independent clusters do not write to the same bytes.
-// The caller's allocator is called by one worker at a time.
+// Worker i has the clusters i, i + N, i + 2N ...: the assignment is fixed and affects no result.
+// Each worker has a separate launch, with its own trap, findings and caches. Workers share the
+// memory of the device, in which independent clusters do not write to the same bytes. The caller's
+// allocator is called by one worker at a time.
 //
-// When a cluster goes wrong, clusters above it need not run any more and those below it must: one
-// of them may go wrong too, and that fault is the one a single thread would have met.
+// After a fault in a cluster, later clusters need not run any more. Earlier ones must: one of them
+// may fault too, and that fault is the one that a single thread would have met.
 
 #include "emu/run/crew.h"
 

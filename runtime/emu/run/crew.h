@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A launch whose clusters have nothing to do with each other, on several threads of the host.
+// A launch of independent clusters on several threads of the host.
 #ifndef EMU_CREW_H
 #define EMU_CREW_H
 

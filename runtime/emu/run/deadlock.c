@@ -35,7 +35,7 @@ static void name_mbarrier(const struct emu_mbarrier *b, char *out, size_t size)
     snprintf(out, size, "%s%s", name, *name ? ", " : "");
 }
 
-// The barrier and who has to do with it.
+// The barrier and the warps concerned.
 static void put_mbarrier(const struct emu_mbarrier *b, char *out, size_t size)
 {
     name_mbarrier(b, out, size);

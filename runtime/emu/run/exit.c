@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a CTA must not leave behind when its last thread exits.
+// Checks when the last thread of a CTA exits.
 //
-// Its shared memory may belong to another CTA from then on. A copy that still reads or writes it,
-// or an mbarrier with bytes that never came, is a mistake that hardware shows rarely.
+// From then on its shared memory may belong to another CTA. A copy that still reads or writes it,
+// or an mbarrier whose bytes never came, is an error that rarely shows on hardware.
 
 #include <inttypes.h>
 

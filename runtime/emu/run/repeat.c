@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Warps that only repeat themselves.
 //
-// A warp that has run, and is where it was with the same registers and local memory, while nothing
-// has happened in the launch, does the same for ever: memory holds what it held too. Reading the
-// clock makes registers differ, so a loop that waits for a time does not count.
+// A warp that has run and returned to the same place with the same registers and local memory,
+// while nothing has happened in the launch, repeats for ever: other memory is unchanged too.
+// Reading the clock makes registers differ, so a loop that waits for a time does not count.
 //
-// States are compared by a hash with one that is kept, which is replaced after 1, 2, 4, 8 ... looks
+// The hash of a state is compared with a kept one, which is replaced after 1, 2, 4, 8 ... tests
 // (Brent's way to find a cycle), so a cycle of any length is found.
 
 #include "emu/run/repeat.h"

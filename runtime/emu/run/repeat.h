@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Warps that only repeat themselves, so that spins which never end are found.
+// Warps that only repeat themselves: finds endless spins.
 #ifndef EMU_REPEAT_H
 #define EMU_REPEAT_H
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The schedule: which warp runs, and when operations of asynchronous engines are done.
+// The schedule: which warp runs, and when asynchronous operations execute.
 //
-//   lazy         warps in turn; an operation only when no warp can go on, one at a time
+//   lazy         warps in turn; an operation only if no warp can continue, one at a time
 //   eager        warps in turn; an operation as soon as it is issued
 //   random       a random warp for a random while, or a random operation
-//   adversarial  whoever has the highest of random priorities, which a few random changes turn
-//                around: finds bugs that need few preemptions (Burckhardt et al., "A randomized
-//                scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010)
+//   adversarial  the warp or operation with the highest random priority, with a few random changes
+//                of priority: finds bugs that need few preemptions (Burckhardt et al., "A
+//                randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010)
 //
-// All are deterministic functions of the seed. Clusters run one after another. One that keeps
-// running may be waiting for one that has not started, as in a grid-wide barrier; so after a while
-// the next one joins it, until as many are resident as the device has multiprocessors for. Clusters
-// that have nothing to do with each other (crew.h) never join, and each has a schedule of its own.
+// All are deterministic functions of the seed. Clusters run one after another. A cluster that keeps
+// running may be waiting for one that has not started, as in a grid-wide barrier. So after a while
+// the next one starts too, until as many are resident as there are multiprocessors. Independent
+// clusters (crew.h) never run together, and each has its own schedule.
 //
-// A turn in which no warp did more than look for what it waits for, or in which all repeat
-// themselves (repeat.c), is a stall. It lets an operation move; where there is none, the time
-// limits of waits run out; and when all repeat themselves even so, or that has happened often and
-// nothing came of it, the launch is in a deadlock.
+// A turn is a stall if no warp did more than test its wait, or if all repeat themselves (repeat.c).
+// A stall lets an operation execute. Without an operation, the time limits of waits expire. If all
+// warps repeat themselves even then, or if limits have often expired without progress, the launch
+// is in a deadlock.
 
 #include "emu/run/schedule.h"
 
@@ -34,7 +34,7 @@ enum {
     SHORT_SLICE = 64,     // the longest of a random schedule
     OLD = 1 << 20,        // instructions after which an operation is not put off any more
     STALLS = 1024,        // before a deadlock is declared
-    QUIET = 16,           // turns in which nothing happened, before it is asked who repeats himself
+    QUIET = 16,           // turns in which nothing happened, before repetition is tested
     LOOK = 8,             // turns between two looks then
     CHANGE_POINTS = 4096, // instructions between two changes of priorities, on average
     TOP = 1 << 30         // random priorities are above this, and lost ones below
@@ -106,7 +106,7 @@ static void stalled(struct emu_grid *l)
         emu_hang(l, EMU_F_DEADLOCK, emu_finding_prefix(EMU_F_DEADLOCK));
 }
 
-// Whether a turn in which nothing happened brought somebody further all the same.
+// Whether a warp made progress in a turn in which nothing happened.
 static bool moved(struct emu_grid *l, bool progress)
 {
     struct emu_schedule *s = &l->schedule;
@@ -248,7 +248,7 @@ static uint32_t retire(struct emu_grid *l)
             at = &cluster->next;
             continue;
         }
-        while (cluster->ops) // what nobody waited for
+        while (cluster->ops) // operations that were never awaited
             emu_op_finish(cluster->ops);
         emu_trace_retire(cluster);
         *at = cluster->next;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Who moves next: warps and operations of asynchronous engines, by a policy and a seed.
+// The order in which warps and asynchronous operations run, by a policy and a seed.
 #ifndef EMU_SCHEDULE_H
 #define EMU_SCHEDULE_H
 

@@ -79,7 +79,7 @@ enum emu_warp_agent {
 };
 
 struct emu_barrier {
-    uint32_t expected; // threads; 0 while nobody has arrived, EMU_NO_REF: all that are alive
+    uint32_t expected; // threads; 0 before the first arrival, EMU_NO_REF: all that are alive
     uint32_t arrived;
     uint32_t popc; // bar.red: how many predicates were true
     bool all, any;
@@ -196,7 +196,7 @@ struct emu_schedule {
     enum emu_policy policy;
     uint64_t random;      // state of the generator
     uint64_t events;      // of the launch when something happened last
-    uint32_t stalls;      // how often since then nobody could go on
+    uint32_t stalls;      // turns since then in which no warp could continue
     uint32_t patience;    // turns before another cluster joins
     uint32_t quiet;       // turns since something happened
     uint64_t deadline;    // in nanoseconds of the host's clock; 0: none
@@ -222,7 +222,7 @@ struct emu_grid {
     uint64_t cluster_now;      // that was started last
     uint64_t stride;           // to the one after the next; 1, but for workers (crew.c)
     uint64_t clock;            // instructions executed so far, by all
-    uint64_t events;           // what somebody may have waited for: stores, arrivals, copies
+    uint64_t events;           // events that a warp may wait for: stores, arrivals, copies
     uint64_t allocated;        // host memory of the launch, held to the device limit
     struct emu_object *object; // that was accessed last
     struct emu_cluster *resident, *free;
@@ -274,8 +274,8 @@ void emu_source(const struct emu_module *m, const struct emu_insn *in, const cha
                 uint32_t *line);
 // "PTX line 12 (a.cu:3)"
 void emu_describe(const struct emu_module *m, const struct emu_insn *in, char *text, size_t size);
-// Ends the launch: nobody can go on, or time is up (deadlock.c). The message is `what` and where
-// every warp is.
+// Ends the launch: no warp can continue, or time is up (deadlock.c). The message is `what` and
+// where every warp is.
 _Noreturn void emu_hang(struct emu_grid *l, enum emu_finding_kind kind, const char *what);
 
 // Memory of a launch; freed by the launch.
@@ -361,12 +361,12 @@ void emu_poll(struct emu_warp *w, const struct emu_insn *in, uint64_t address);
 // The addresses of a memory operand: register, 32 or 64 bits, and offset.
 void emu_addresses(struct emu_warp *w, const struct emu_insn *in, uint64_t *out);
 
-// The last thread of the warp's CTA has exited: looks for what it has left behind (exit.c).
+// The last thread of the warp's CTA has exited: checks what it left pending (exit.c).
 void emu_cta_exit(struct emu_warp *w);
 
 // --- barriers (sync.c) ---
 
-// Lanes have exited: whoever waits for everybody may be complete now.
+// Lanes have exited: a wait for all threads may be complete now.
 void emu_barrier_recheck(struct emu_cta *cta);
 void emu_cluster_barrier_recheck(struct emu_cluster *cluster);
 

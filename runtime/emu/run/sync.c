@@ -240,7 +240,7 @@ static void each_group(struct emu_warp *w, const struct emu_insn *in, uint32_t r
     }
 }
 
-// Unlike the others, lanes may be at different bar.warp.sync: whoever comes last releases them all.
+// Unlike the others, lanes may be at different bar.warp.sync: the last to arrive releases them all.
 static bool release_warp(struct emu_warp *w, uint32_t mask, uint32_t members)
 {
     const struct emu_insn *code = w->launch->module->code.at;

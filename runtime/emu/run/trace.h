@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A timeline of a launch by a simple model of time: not a measurement.
 //
-// Every warp has a clock in cycles. An instruction moves it on by its row in costs.def; a wait
-// moves it to when what it waits for is complete. An operation of an asynchronous engine starts
-// when it is issued and the engine of its CTA is free, occupies the engine for a time that depends
-// on its size, and is complete a latency later. The clocks follow from what the program orders, not
-// from the schedule, so every schedule gives nearly the same timeline.
+// Every warp has a clock in cycles. An instruction advances it by its row in costs.def; a wait
+// advances it to the completion that it waits for. An asynchronous operation starts when it is
+// issued and the engine of its CTA is free, occupies the engine for a time that depends on its
+// size, and completes a latency later. The clocks follow from the order of the program and not from
+// the schedule, so every schedule gives nearly the same timeline.
 #ifndef EMU_TRACE_H
 #define EMU_TRACE_H
 

@@ -4,8 +4,8 @@
 // Matrices of bytes have 8 or 16 rows of 16 elements in memory. A register holds four bytes of one
 // row: of lane i, row i / 4 (and 8 more in the second register of a matrix), from column 4 (i % 4)
 // on. With .trans rows are columns of memory. Elements of 6 or 4 bits lie packed at the front of
-// their row, and in the low bits of a byte in a register. Where they lie was checked against what
-// other projects measured on sm_120, not on a device of ours.
+// their row, and in the low bits of a byte in a register. Their places were compared with
+// measurements of other projects on sm_120, not with a device.
 
 #include <string.h>
 

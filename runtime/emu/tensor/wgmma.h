@@ -49,7 +49,7 @@ void emu_watch_fence(struct emu_warp *w);
 void emu_watch_issue(struct emu_warp *w, const struct emu_insn *in);
 // All groups but the newest `pending` are complete.
 void emu_watch_wait(struct emu_warp *w, uint32_t pending);
-// A tcgen05.ld: until the warp's next wait nobody may use its registers. Makes the watch.
+// A tcgen05.ld: until the warp's next wait no instruction may use its registers. Makes the watch.
 void emu_watch_load(struct emu_warp *w, const struct emu_insn *in);
 void emu_watch_free(struct emu_warp *w);
 // The last lane of the warp exits: no product may be in flight.

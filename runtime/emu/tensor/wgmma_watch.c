@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The watch over a warp's registers while products, or loads of tensor memory, are in flight.
 //
-// Between the issue of a wgmma and the wait for its group nobody may read or write its accumulators
-// or the registers of its A; another product may read those too. Products of one shape may follow
-// one another on the same accumulators. A register that another instruction has written needs a
-// wgmma.fence before a product uses it. Nothing of this depends on when the operation is in fact
-// done: what is in flight is what the program has not waited for.
+// Between the issue of a wgmma and the wait for its group, no instruction may read or write its
+// accumulators or the registers of its A, except that another product may read the latter. Products
+// of one shape may follow one another on the same accumulators. A register that another instruction
+// has written needs a wgmma.fence before a product uses it. None of this depends on when the
+// operation executes: a product is in flight until the program has waited for it.
 //
 // The registers of a tcgen05.ld are in flight until the warp's next wait for loads. A move makes
 // its destination such a register too: compilers put moves before a wait that is tied to its
