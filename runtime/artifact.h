@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the artifact writer and reader share.
+// Shared by the artifact writer and reader.
 #ifndef TIR_RUNTIME_ARTIFACT_H
 #define TIR_RUNTIME_ARTIFACT_H
 

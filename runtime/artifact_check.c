@@ -244,7 +244,7 @@ static const char *check_scratch(const tir_artifact_scratch *scratch,
     return NULL;
 }
 
-// What a step takes is what it is given; extents are compared at each launch.
+// A step's arguments must fit its parameters; extents are compared at each launch.
 static const char *check_step(const tir_artifact_step *step, const tir_artifact_sequence *sequence,
                               const tir_artifact_kernel *kernel, const tir_artifact_desc *desc)
 {

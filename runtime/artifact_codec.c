@@ -34,7 +34,7 @@ struct block {
     size_t size;
 };
 
-// What tir_artifact_decode hands out a pointer into.
+// The object into which tir_artifact_decode returns a pointer.
 struct decoded {
     tir_artifact_desc desc; // first, so that the two pointers convert
     struct block *blocks;

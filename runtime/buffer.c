@@ -62,7 +62,7 @@ static tir_status check_range(const tir_rt_buffer *buffer, uint64_t offset, uint
     return TIR_OK;
 }
 
-// What every transfer begins with: no fault, the range in the buffer, the stream its device's.
+// The start of every transfer: no fault, the range in the buffer, the stream of its device.
 static tir_status begin(const tir_rt_buffer *buffer, uint64_t offset, uint64_t size,
                         const tir_rt_stream *stream, void **native, tir_error *error)
 {

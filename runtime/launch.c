@@ -177,7 +177,7 @@ static int64_t span_of(const int64_t *shape, const int64_t *strides, uint32_t ra
     return span / 8 + (span % 8 != 0);
 }
 
-// What TIR_FORMULA_ALIGN gives of a tensor.
+// The value of TIR_FORMULA_ALIGN for a tensor.
 static int64_t alignment_of(const tir_artifact_param *param, const struct tensor_view *view,
                             const int64_t *strides)
 {
@@ -384,7 +384,7 @@ static tir_status pack_maps(struct packing *p, const tir_artifact_variant *varia
     return TIR_OK;
 }
 
-// What a variant costs; -1: it does not fit, or is not cheaper than `best`.
+// The cost of a variant; -1: it does not fit, or is not cheaper than `best`.
 static tir_status variant_cost(struct packing *p, const tir_artifact_variant *variant, int64_t best,
                                int64_t *cost)
 {

@@ -39,7 +39,7 @@ static void release(tir_rt_module *module)
     tir_host_free(allocator, module, sizeof *module);
 }
 
-// What was measured on such a device; NULL: nothing.
+// The measurements of such a device; NULL: none.
 static const tir_artifact_tuned *find_tuned(const tir_artifact_kernel *info,
                                             const tir_rt_device_info *device)
 {
@@ -201,7 +201,7 @@ TIR_API tir_status tir_rt_module_load_ptx(tir_rt_device *device, tir_str ptx, ti
     return tir_device_leave(device, status, error);
 }
 
-// What no device would take, said the same way for all of them.
+// Refuses what no device accepts, with the same message for all of them.
 static tir_status check_shape(const tir_rt_ptx_launch *launch, tir_error *error)
 {
     const uint32_t *grid = launch->grid, *block = launch->block, *cluster = launch->cluster;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the source calls the warps and the mbarriers of a variant.
+// The names of a variant's warps and mbarriers in the source.
 
 #include "name.h"
 

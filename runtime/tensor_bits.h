@@ -5,7 +5,7 @@
 
 #include "tir/tensor_map.h"
 
-// What tensormap.replace can write.
+// The fields that tensormap.replace can write.
 enum tir_map_field {
     TIR_MAP_ADDRESS,
     TIR_MAP_RANK,

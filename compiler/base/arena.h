@@ -28,7 +28,7 @@ void tir_arena_finish(struct tir_arena *arena);
 struct tir_arena_mark tir_arena_mark(const struct tir_arena *arena);
 void tir_arena_release(struct tir_arena *arena, struct tir_arena_mark mark);
 
-// What an allocation does where there is no memory: jumps to the API boundary.
+// Called when there is no memory: jumps to the API boundary.
 TIR_NORETURN void tir_arena_give_up(struct tir_arena *arena);
 
 // Zeroed memory aligned for any type. Under AddressSanitizer each object has a red zone.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a compilation takes, counted in steps, and whether it may go on.
+// Counts the steps of a compilation, and tells whether it may go on.
 //
 // Steps depend on the source and the options alone, so a limit says the same on every machine. The
 // host is asked whether to go on each few thousand of them.

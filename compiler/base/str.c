@@ -67,7 +67,7 @@ uint32_t tir_str_distance(tir_str a, tir_str b, uint32_t limit)
     return TIR_MIN(rows[a.len % 3][b.len], limit + 1);
 }
 
-// What stands in front of the text of an interned name.
+// The header before the text of an interned name.
 struct interned {
     uint64_t hash;
     size_t len;

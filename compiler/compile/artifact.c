@@ -118,7 +118,7 @@ static uint32_t arrivals_of(const struct tir_func *f, const struct tir_value *bu
     return 0;
 }
 
-// What messages call its warps and mbarriers.
+// The names of its warps and mbarriers in messages.
 static void fill_names(struct tir_compilation *c, const struct tir_func *f,
                        tir_artifact_variant *variant)
 {

@@ -342,7 +342,7 @@ static tir_status compile(struct tir_compilation *c)
     return status;
 }
 
-// What the accessors give; runs whether the source was right or wrong.
+// The results of the accessors; runs for right and for wrong sources.
 static void conclude(struct tir_compilation *c)
 {
     struct tir_text text;

@@ -39,7 +39,7 @@ struct tir_tuned_line { // of options.tuned
 
 struct tir_step {
     uint32_t kernel; // of tir_compilation.kernels
-    // What it is given: parameters of the whole by number, then its scratch tensors.
+    // Its arguments: parameters of the whole by number, then its scratch tensors.
     uint32_t args[TIR_MAX_PARAMS];
 };
 

@@ -16,7 +16,7 @@ struct tir_context {
     struct tir_types *types;
     struct tir_source_map sources;
     struct tir_diags diags;
-    struct tir_meter *meter; // NULL: nobody counts
+    struct tir_meter *meter; // NULL: steps are not counted
     jmp_buf out_of_memory;   // the API boundary
 };
 

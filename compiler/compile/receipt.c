@@ -206,7 +206,7 @@ tir_str tir_compile_receipt_json(struct tir_compilation *c)
     return tir_text_str(&out);
 }
 
-// What is required.
+// The requirements.
 
 bool tir_compile_wishes_parse(tir_str words, uint32_t *out, tir_str *unknown)
 {

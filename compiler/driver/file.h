@@ -20,7 +20,7 @@ bool tir_file_append(FILE *file, const char *path, size_t most, char **out, size
                      tir_error *error);
 void tir_file_close(FILE *file);
 // Writes a file ("-": standard output) whole or not at all: to a new file beside it, then renamed.
-// What is no regular file (a device, a pipe) is written to as it is.
+// A file that is not regular (a device, a pipe) is written to directly.
 bool tir_file_write(const char *path, const void *bytes, size_t size, tir_error *error);
 // Ends standard output: false if any of it could not be written.
 bool tir_stdout_finish(tir_error *error);

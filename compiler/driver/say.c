@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What tirc says.
+// Messages of tirc.
 #include "driver/say.h"
 
 #include <stdarg.h>

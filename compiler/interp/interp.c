@@ -160,7 +160,7 @@ static void (*const run_op[TIR_OP_COUNT])(struct interp *in, const struct tir_in
 #undef X
 };
 
-// What an instruction counts towards the step limit: large tiles count more.
+// The steps of an instruction: large tiles count more.
 static uint64_t work_of(const struct tir_inst *inst)
 {
     return 1 + (inst->result_count ? (uint64_t)tir_type_count(inst->results[0]->type) / 64 : 0);
@@ -255,7 +255,7 @@ static void bind_args(struct interp *in, const struct tir_interp_arg *args, uint
     }
 }
 
-// Memory for a scratch tensor, full of what nobody wrote.
+// Memory for a scratch tensor, filled with unwritten elements.
 static void make_scratch(struct interp *in, uint32_t index)
 {
     const struct tir_scratch *scratch = &in->f->scratch[index];

@@ -57,7 +57,7 @@ struct tir_interp_diff {
 bool tir_interp_compare(enum tir_elem elem, const void *got, const void *want, int64_t count,
                         double rtol, struct tir_interp_diff *diff);
 
-// The tolerance used when nobody states one: two units in the last place of the type, but at most
+// The default tolerance: two units in the last place of the type, but at most
 // 0.5, and for f32 1e-4 and f64 1e-10, since sums in another order and the approximate functions of
 // the hardware lose more than that; 0 for integers.
 double tir_interp_tolerance(enum tir_elem elem);

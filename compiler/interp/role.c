@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The interpreter on roles and rings.
 //
-// What a role computes depends only on what it gets from rings, not on when, so roles run one after
+// A role's results depend only on the contents of rings and not on timing, so roles run one after
 // the other, each after those that fill the rings it empties, and a ring is a queue without bound:
 // every put makes a slot of its own, which the matching get sees.
 

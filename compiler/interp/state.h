@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the parts of the interpreter share: the value slots, the mask of running threads, and
+// Shared by the parts of the interpreter: the value slots, the mask of running threads, and
 // failing.
 //
 // A value is an array of numbers: the elements of a tile in row-major order, or a scalar once per

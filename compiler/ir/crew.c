@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Who runs an instruction: the warps of its role, or all of the CTA.
+// The warps that run an instruction: those of its role, or all of the CTA.
 
 #include "ir/crew.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What is known of integer values: an interval and a divisor. A snapshot of one function: values
-// made later are simply unknown.
+// Known facts about integer values: an interval and a divisor. They are a snapshot of one function;
+// values made later are unknown.
 #ifndef TIR_IR_RANGE_H
 #define TIR_IR_RANGE_H
 

@@ -17,7 +17,7 @@ struct tir_pass_cx {
     struct tir_receipt *receipt;     // what was decided and why (receipt.h); NULL: not wanted
     const struct tir_binding *known; // dimensions known at compile time (specialize)
     uint32_t known_count;
-    struct tir_meter *meter;   // NULL: nobody counts
+    struct tir_meter *meter;   // NULL: steps are not counted
     struct tir_runner *runner; // set by tir_run_passes; NULL: passes are called directly
 };
 

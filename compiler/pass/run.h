@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the runner keeps while it works on one function.
+// The runner's state for one function.
 #ifndef TIR_PASS_RUN_H
 #define TIR_PASS_RUN_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What every part of the emulator uses: PTX types, the escape point, the arena, growable arrays.
+// Used by every part of the emulator: PTX types, the escape point, the arena, growable arrays.
 //
 // Loading a module and running a kernel each set one escape point. Every error below it is raised
 // to it: a syntax error, a fault of the kernel or a failed allocation. The function that set it

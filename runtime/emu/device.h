@@ -29,7 +29,7 @@ enum { EMU_SHARED_START = 1024, EMU_SHARED_LIMIT = 232448 };
 // its own rank.
 enum { EMU_RANK_SHIFT = 24, EMU_RANK_MASK = (1 << EMU_RANK_SHIFT) - 1, EMU_MAX_CLUSTER = 16 };
 
-// What a shadow byte says.
+// The values of a shadow byte.
 enum { EMU_UNSET = 0, EMU_SET = 1, EMU_IN_FLIGHT = 2, EMU_MBARRIER = 3 };
 
 struct emu_object {

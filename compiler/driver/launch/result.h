@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a run gave, as lines for people or one JSON object.
+// The results of a run, as text or one JSON object.
 #ifndef TIR_DRIVER_LAUNCH_RESULT_H
 #define TIR_DRIVER_LAUNCH_RESULT_H
 

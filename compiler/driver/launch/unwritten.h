@@ -11,7 +11,7 @@ struct tir_unwritten {
     bool on_device;              // the reference writes all of them
 };
 
-// By parameter, for outputs whose contents before the launch nobody stated; `inout` tensors have
+// By parameter, for outputs without stated contents before the launch; `inout` tensors have
 // contents. After tir_session_read and tir_session_reference, whose results stay as they are.
 bool tir_unwritten_find(struct tir_session *s, struct tir_unwritten out[TIR_MAX_PARAMS]);
 

@@ -238,7 +238,7 @@ void tir_npy_close(struct tir_npy_file *f)
 
 // ---- the data
 
-// What each element type is in a file, and what else it may be read from.
+// The type of each element in a file, and other types from which it may be read.
 static const struct {
     char kind;
     char raw; // also kept as: bytes (V) or unsigned

@@ -8,7 +8,7 @@
 
 #include "driver/value/tensor.h"
 
-// What the header says, and where the data is.
+// The header's contents, and the place of the data.
 struct tir_npy {
     char type[8]; // e.g. "<f4"
     uint32_t rank;

@@ -273,7 +273,7 @@ static void set_int(enum tir_elem elem, uint8_t *at, int64_t value)
     set(elem, at, tir_number_cast(elem, TIR_I64, (union tir_number){.i = value}));
 }
 
-// What a tensor holds when nothing is said: N(0,1), or small integers.
+// The default contents of a tensor: N(0,1), or small integers.
 static struct tir_tensor_spec default_spec(enum tir_elem elem)
 {
     struct tir_tensor_spec spec = {.fill = TIR_FILL_RANDINT, .lo = 0, .hi = 15};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the formatter's two halves share: the tokens of a file, and the space between two of them.
+// Shared by the formatter's two halves: the tokens of a file, and the space between two of them.
 #ifndef TIR_FRONT_FORMAT_FORMAT_H
 #define TIR_FRONT_FORMAT_FORMAT_H
 

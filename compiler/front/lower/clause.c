@@ -228,7 +228,7 @@ static void lower_clause(struct clauses *cl, const struct ast_clause *c)
     lower_error(cl->l, c->span, TIR_E_SYNTAX, "unknown clause `%.64s`", c->name);
 }
 
-// What the runtime computes before a launch, it computes with integers.
+// The runtime computes with integers before a launch.
 static void check_host(struct lower *l)
 {
     for (const struct tir_inst *inst = l->f->host->first; inst; inst = inst->next)

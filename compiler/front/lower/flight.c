@@ -21,7 +21,7 @@ static void mark_if(struct flight *fl, const struct tir_value *v, bool condition
         fl->changed |= bitset_insert(&fl->values, v->id);
 }
 
-// What comes in by the first values or goes round by the yields.
+// The values that enter as initial values or return by the yields.
 static void mark_regions(struct flight *fl, const struct tir_inst *inst)
 {
     bool carries = tir_ops[inst->op].rule == TIR_RULE_CARRIED;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What statements with blocks share: values that pass into a block and out of it (flow.c).
+// Shared by statements with blocks: values that pass into a block and out of it (flow.c).
 #ifndef TIR_FRONT_LOWER_FLOW_H
 #define TIR_FRONT_LOWER_FLOW_H
 

@@ -158,7 +158,7 @@ static bool lower_params(struct lower *l, const struct ast_kernel *k)
     return true;
 }
 
-// What stands beside several tiles loops is computed for each of them.
+// Statements outside several tiles loops are computed for each of them.
 static void check_steps(struct lower *l)
 {
     for (const struct tir_inst *inst = l->f->body->first; inst; inst = inst->next)

@@ -217,7 +217,7 @@ static bool convert_dot(struct lower *l, struct op_call *o)
     return convert_fixed(o, TIR_DOT_ACC, convert_to(l, e ? e->span : span, acc, type));
 }
 
-// What is always an i32.
+// Operands that are always an i32.
 static bool is_number_of(const char *name)
 {
     static const char *const names[] = {"lane", "parity", "cta", "ctas"};

@@ -17,7 +17,7 @@ void lower_assign(struct lower *l, struct symbol *symbol, struct tir_value *valu
 
 // let
 
-// With a type it may be IR text, where unused values are nobody's mistake.
+// With a type it may be IR text, where unused values are no mistake.
 static void declare_let(struct lower *l, const struct ast_binding *b, struct val v)
 {
     if (v.kind == VAL_IR)
@@ -137,7 +137,7 @@ static enum tir_token_kind operator_of(enum tir_token_kind op)
     }
 }
 
-// What is assigned: the value, or the target combined with it.
+// The assigned value: the value itself, or the target combined with it.
 static struct val assigned_value(struct lower *l, const struct ast_stmt *s, struct val target)
 {
     enum tir_token_kind op = operator_of(s->op);

@@ -100,7 +100,8 @@ static struct tir_value *plus(struct tir_builder *b, struct tir_value *start, st
     return tir_binary(b, TIR_OP_ADD, start, row);
 }
 
-// What an access moves: two dimensions of a buffer or a tensor, the innermost and an outer one.
+// The part that an access moves: two dimensions of a buffer or a tensor, the innermost and an outer
+// one.
 struct slice {
     struct tir_value *const *ref; // the base, then an index for each of its dimensions
     const int64_t *box;
@@ -211,8 +212,8 @@ static bool follows(const struct tir_inst *load, const struct tir_inst *store)
     return next == store;
 }
 
-// The load of what `store` stores and nobody else needs, from a tensor to shared memory (fetches)
-// or the other way; NULL: there is none.
+// The load of the value that `store` stores, if it has no other use, from a tensor to shared memory
+// (fetches) or the other way; NULL: there is none.
 static struct tir_inst *moved_by(const struct chunk *c, const struct tir_inst *store, bool fetches)
 {
     const struct tir_value *v = store->operands[TIR_STORE_VALUE];

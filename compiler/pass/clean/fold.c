@@ -224,7 +224,7 @@ static bool does_nothing(const struct tir_inst *inst)
     }
 }
 
-// What stands for an operand now. A stored tile that turns out constant keeps its layout.
+// The replacement of an operand. A stored tile that turns out constant keeps its layout.
 static struct tir_value *operand(struct fold *fold, struct tir_inst *inst, uint32_t i)
 {
     struct tir_value *old = inst->operands[i], *v = resolve(fold, old);

@@ -16,7 +16,7 @@ void tir_solver_enter_crew(struct solver *s, const struct tir_inst *inst)
     s->warps = inst ? (uint32_t)tir_attr_int(inst, TIR_ATTR_warps, 1) : s->f->threads / 32;
 }
 
-// What the program itself says.
+// Layouts that the program states.
 static void anchor_stated(struct solver *s)
 {
     tir_foreach_inst(inst, s->f) {

@@ -330,7 +330,7 @@ static struct tir_value *build_atom(struct lower *lo, const struct tir_inst *ins
     return old;
 }
 
-// The old values of those who did the atomic, to every thread that has the element.
+// Gives the old values from the threads that did the atomic to every thread with the element.
 static void share_old(struct lower *lo, struct tir_value *scratch, const struct access *a,
                       struct tir_value *owner, struct tir_value **old)
 {

@@ -13,7 +13,7 @@
 struct matrices {
     const struct tir_layout *tile; // whose rows are dimension `row`, columns `column`
     uint32_t row, column;
-    const struct tir_layout *lanes; // who gives which address; 8 registers along a matrix's row
+    const struct tir_layout *lanes; // the addresses of lanes; 8 registers along a matrix's row
     uint32_t count;                 // of one instruction
     bool trans;
 };

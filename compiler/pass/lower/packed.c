@@ -72,7 +72,7 @@ static void pack(struct packer *p, struct tir_value *v)
     vec_push(p->scratch, &p->work, v);
 }
 
-// What operand i of inst is by another name; NULL: nothing.
+// The value that operand i of inst becomes under another name; NULL: none.
 static struct tir_value *joins(const struct tir_inst *inst, uint32_t i)
 {
     const struct tir_inst *owner = inst->block->owner;
@@ -140,7 +140,7 @@ static struct tir_value *build_bitcast(struct packer *p, struct tir_builder *b, 
     return tir_build1(b, TIR_OP_BITCAST, type, &v, 1);
 }
 
-// What else computes with a packed value has it in halves.
+// Other instructions use a packed value as two halves.
 static void unpack_uses(struct packer *p, struct tir_value *v, const struct tir_type *halves)
 {
     struct tir_value *unpacked = NULL;

@@ -231,7 +231,7 @@ static struct tir_value *read_block(struct scan *s, const struct exchange *e,
     return tir_combine_read(s->c, tir_combine_entry(s->c, &e->lines, NULL, b, number));
 }
 
-// What precedes this thread's blocks in the line.
+// The combination of all that precedes this thread's blocks in the line.
 static void read_before(struct scan *s, const struct exchange *e, struct line *line)
 {
     struct tir_value *sum = NULL;
@@ -254,7 +254,7 @@ static void read_before(struct scan *s, const struct exchange *e, struct line *l
 
 // From the outside in.
 
-// What precedes something: a, then b.
+// A prefix: a, then b.
 static struct prefix follow(struct scan *s, struct prefix a, struct prefix b)
 {
     if (!a.value || !b.value)
@@ -306,7 +306,7 @@ static void open_all_lines(struct scan *s, struct tir_value *x)
             open_line(s, &s->lines[s->line_count++], x, r);
 }
 
-// What every thread needs of other warps.
+// The values of other warps that every thread needs.
 static void exchange(struct scan *s, struct exchange *e)
 {
     open_exchange(s, e);

@@ -285,7 +285,7 @@ struct tir_value *tir_lower_remote(struct lower *lo, struct tir_value *buffer,
                       (struct tir_value *[]){buffer, cta}, 2);
 }
 
-// What a buffer without a layout, such as one of mbarriers, is stored in.
+// The storage layout of a buffer without a layout, such as one of mbarriers.
 static const struct tir_layout *memory_of(struct lower *lo, const struct tir_type *t)
 {
     return t->layout ? t->layout

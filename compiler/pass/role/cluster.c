@@ -97,7 +97,7 @@ static const char *name_of(const struct cluster *c, uint32_t bits)
     return "the tile";
 }
 
-// What a tile outside of the tensors may not do.
+// Effects that a tile outside the tensors must not have.
 
 // Does the slice of v's dimension lie outside of the tensor where the tile's start does? It does
 // where v is start and what is added to it, none of it negative.
@@ -197,7 +197,7 @@ static void check_inst(struct cluster *c, const struct tir_inst *inst)
         refuse(c, inst, "what holds of %s need not hold beyond the last tile", name_of(c, inputs));
 }
 
-// What is shared.
+// The shared copies.
 
 // Copies are shared by CTAs that fill and empty the ring equally often.
 static bool is_in_step(struct cluster *c, const struct tir_inst *copy, const struct tir_inst *ring)
@@ -491,7 +491,7 @@ static void report(const struct cluster *c)
                         sizes.ptr);
 }
 
-// What the clause of the kernel's tiles loops asks for, which they lose. False: nothing.
+// Takes the clause off the kernel's tiles loops. False: there is none.
 static bool take_clause(struct cluster *c)
 {
     tir_foreach_inst(inst, c->f) {

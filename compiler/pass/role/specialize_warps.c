@@ -111,7 +111,7 @@ static void refuse(struct split *s, const struct tir_inst *inst, const char *why
     }
 }
 
-// What puts need.
+// Values that puts need.
 
 static void need(struct split *s, struct tir_value *v)
 {
@@ -185,7 +185,7 @@ static void need_argument(struct split *s, const struct tir_value *v)
         need_carried(s, owner, v->index - lead);
 }
 
-// What a put's block uses and does not make.
+// Values that a put's block uses and does not make.
 static void need_outside(struct split *s, const struct tir_block *block)
 {
     tir_foreach_inst_in(inst, block)
@@ -299,7 +299,7 @@ static void keep_work(struct split *s, struct tir_block *block)
     }
 }
 
-// What the other roles do.
+// The work of the other roles.
 static void drop_work(const struct split *s, struct tir_block *body)
 {
     for (struct tir_inst *inst = tir_walk_next(body, NULL), *next; inst; inst = next) {

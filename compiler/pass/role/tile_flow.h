@@ -12,7 +12,7 @@
 uint32_t *tir_tile_flow(struct tir_arena *arena, const struct tir_func *f);
 // The same of one value of the array, of a constant, or of NULL.
 uint32_t tir_flow_of(const uint32_t *flow, const struct tir_value *v);
-// What it follows from how often inst runs: the loops and branches around it.
+// The dimensions that decide how often inst runs, by the loops and branches around it.
 uint32_t tir_flow_of_control(const uint32_t *flow, const struct tir_inst *inst);
 
 #endif

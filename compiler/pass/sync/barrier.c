@@ -187,7 +187,7 @@ static bool is_older_than_role(const struct barriers *b, const struct range *p)
     return b->crew.role && !is_inside(p->by, b->crew.role);
 }
 
-// What must stand between p, which came first, and r: enum need.
+// The synchronisation needed between p, which came first, and r: enum need.
 static uint32_t needs(const struct barriers *b, const struct range *p, const struct range *r)
 {
     if (!overlap(p, r) || p->access == IN_FLIGHT || (is_read(p->access) && is_read(r->access)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the barrier pass asks of the whole kernel before it looks at pairs of accesses.
+// Facts about the whole kernel that the barrier pass collects before it compares accesses.
 
 #include "pass/sync/barrier.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What passes build for a crew: barriers, and code for its first thread.
+// Code that passes build for a crew: barriers, and code for its first thread.
 
 #include "pass/sync/crew.h"
 

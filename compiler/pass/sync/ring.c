@@ -427,7 +427,7 @@ static bool has_thread_copies(struct tir_block *block)
     return false;
 }
 
-// What the warps did themselves is done: each says so.
+// The warps' own writes are done: each arrives.
 static void hand_on(struct rings *r, struct tir_builder *b, const struct ring *ring,
                     struct tir_block *block, struct tir_value *slot)
 {

@@ -74,7 +74,7 @@ static void span_of(const struct tir_layout *l, uint32_t d, int64_t lo, int64_t 
     }
 }
 
-// What a view or permutation is of.
+// The buffer of a view or permutation.
 static const struct tir_value *below(const struct tir_value *buffer)
 {
     return buffer->def->op == TIR_OP_VIEW ? tir_ref_base(buffer->def) : buffer->def->operands[0];

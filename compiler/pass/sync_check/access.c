@@ -32,7 +32,7 @@ static uint64_t same_elements(const struct sync_run *r, const struct sync_agent 
     uint64_t h = tir_sync_mix(tir_sync_mix(UINT64_C(0x5bd1e995), a->role_id + 1), a->cta);
     bool writes = inst->op == TIR_OP_STORE;
     if (!tile->rank && (!writes || tir_is_by_thread(r->p->f, inst)))
-        return 0; // one element, by whoever comes
+        return 0; // one element, by any thread that reaches it
     if (!tile->rank || !tile->layout || tile->layout->replica_count) {
         if (!writes)
             return 0;
@@ -154,7 +154,7 @@ static void start_in_cta(struct sync_run *r, const struct sync_who *who,
     m->bytes -= bits / 8 * who->lanes * who->agent->warps;
     m->copy = inst;
     m->copy_phase = m->completed + 1;
-    // A copy that has come tells that whoever started it had done its waits.
+    // A completed copy shows that the thread that started it had done its waits.
     const struct sync_agent *a = who->agent;
     m->arriving.known[a->events] = TIR_MAX(m->arriving.known[a->events], a->all.known[a->events]);
     tir_sync_pass(who->agent);

@@ -50,7 +50,7 @@ static void demand_round(struct sync_ask *a, const struct tir_inst *loop, bool g
         tir_sync_at_least(a, tir_sync_linear(a, loop->operands[TIR_FOR_END]), at, step + 1);
 }
 
-// What must be so for a block to run.
+// The conditions for a block to run.
 static void demand_block(struct sync_ask *a, const struct tir_block *block, bool goes_on)
 {
     for (const struct tir_inst *owner; (owner = block->owner); block = owner->block) {

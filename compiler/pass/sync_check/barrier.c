@@ -85,7 +85,7 @@ static void init(struct sync_run *r, const struct sync_who *who, const struct ti
     }
 }
 
-// Whoever has seen the phase before must be known to have done so by those who complete this one.
+// Threads that complete this phase must know which threads have seen the previous one.
 static void check_overtaken(struct sync_run *r, const struct sync_mbarrier *m,
                             const struct tir_inst *by)
 {
@@ -448,7 +448,7 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
     }
 }
 
-// What has come to shared memory must be known to a thread of the CTA when it ends.
+// When a CTA ends, a thread of it must know of all copies to its shared memory.
 static void check_mbarrier(struct sync_run *r, const struct sync_mbarrier *m,
                            const struct sync_clock *end)
 {

@@ -84,7 +84,7 @@ static void join_least(uint32_t *into, const uint32_t *x, const uint32_t *y, uin
         into[i] = TIR_MAX(into[i], TIR_MIN(x[i], y[i]));
 }
 
-// What two sets of lanes have come to know, each for itself, all of their lanes know.
+// All lanes of two sets know the events that each of the two sets knows by itself.
 static void join_parts(const struct sync_run *r, struct sync_agent *a, uint32_t thread)
 {
     const struct sync_thread *x = &a->threads[thread];
@@ -144,7 +144,7 @@ void tir_sync_pass(struct sync_agent *a)
     tir_sync_learn(a, a->events, a->all.known[a->events] + 1);
 }
 
-// What comes after a release, or a fence, is later than what that covers.
+// Events after a release, or a fence, are later than the events that it covers.
 static void step(struct sync_agent *a, uint32_t thread)
 {
     struct sync_thread *t = &a->threads[thread];
@@ -244,7 +244,7 @@ void tir_sync_warp(struct sync_run *r, struct sync_agent *a)
         step(a, t);
 }
 
-// What `c` knows, into what `all` knows with a fence behind it.
+// Adds the knowledge of `c` to that of `all`, followed by a fence.
 static void fence(const struct sync_run *r, struct sync_clock *c, struct sync_clock *all)
 {
     memcpy(c->fenced, c->known, r->strand_count * sizeof *c->fenced);

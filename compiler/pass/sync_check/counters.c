@@ -112,7 +112,7 @@ static bool matters(const struct family *f, const struct tir_inst *inst, uint32_
     case TIR_OP_LOAD:
     case TIR_OP_STORE:
     case TIR_OP_ATOMIC:
-        // What is loaded from a tensor is not known, wherever it is.
+        // A value loaded from a tensor is unknown, from any place.
         return tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL;
     case TIR_OP_COPY_ASYNC:
         return i == TIR_COPY_TO || i == TIR_COPY_MBAR || i == TIR_COPY_CTAS;
@@ -163,7 +163,7 @@ static bool is_seed(const struct family *f, const struct tir_value *v)
     return false;
 }
 
-// What it goes by in each round.
+// The change in each round.
 static const struct tir_value *step_by(const struct family *f)
 {
     return f->carried < 0 ? f->loop->operands[TIR_FOR_STEP] : step_of(f)->operands[1];

@@ -80,7 +80,7 @@ void tir_sync_keep(struct sync_run *r, const struct sync_who *who, const struct 
     }
 }
 
-// What thread i loads; the element is its own, or -1.
+// The value that thread i loads; the element is its own, or -1.
 static struct sync_value cell_at(const struct sync_run *r, const struct sync_buffer *b,
                                  int64_t element)
 {

@@ -332,7 +332,7 @@ static const struct sync_linear *kept(struct sync_ask *a, struct sync_linear for
 }
 
 // Makes the carried values of `which` those at the head of a round, as far as the loop comes to it.
-// What is computed from them is not known any more.
+// Values computed from them are no longer known.
 void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to,
                      const struct bitset *which)
 {

@@ -318,7 +318,7 @@ static const char *name_of(const struct tir_inst *inst)
     return inst->op == TIR_OP_COPY_ASYNC ? "the copy" : tir_ops[inst->op].name;
 }
 
-// What would have ordered an access by `old` before a later one.
+// The synchronisation that would have ordered an access by `old` before a later one.
 static const char *missing_after(const struct tir_inst *old, bool async)
 {
     switch ((int)old->op) {
@@ -399,7 +399,7 @@ static bool is_superseded(const struct sync_who *who, const struct sync_record *
            old->same == now->same;
 }
 
-// Who of the crew has the element at `coord` of the tensor.
+// The threads of the crew that have the element at `coord` of the tensor.
 static uint32_t owner_of(const struct sync_record *record, const int64_t *coord)
 {
     int64_t in_tile[TIR_MAX_RANK];

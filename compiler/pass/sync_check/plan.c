@@ -529,7 +529,7 @@ static enum sync_outcome replay_blocks(struct plan *s, bool again)
     return outcome;
 }
 
-// What is left.
+// The rest.
 
 static bool is_whole(const struct plan *s)
 {

@@ -373,7 +373,7 @@ static void find_visited(struct sync_program *p)
         trace(&places, vec_pop(&places.work));
 }
 
-// What `count` values are computed from.
+// The values that `count` values are computed from.
 struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count)
 {
     struct bitset found = bitset_new(p->cx->scratch, p->f->value_count);

@@ -388,7 +388,7 @@ static void enter(struct sync_run *r, struct sync_agent *a, const struct tir_ins
     }
 }
 
-// What does not change is computed once.
+// Invariants are computed once.
 static void compute(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
 {
     if (!bitset_has(&r->p->fixed, inst->results[0]->id) ||

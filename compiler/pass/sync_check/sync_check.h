@@ -270,7 +270,7 @@ struct sync_named { // a named barrier, the CTA's, or the cluster's
     struct sync_clock arriving, done;
 };
 
-// What is known of the kernel before it is replayed.
+// Facts about the kernel before it is replayed.
 
 enum sync_class { // of instructions: what the replay does with one
     SYNC_SKIP,
@@ -577,7 +577,7 @@ void tir_sync_forget(struct sync_run *r, const struct sync_buffer *b,
                      const struct sync_record *access);
 void tir_sync_keep(struct sync_run *r, const struct sync_who *who, const struct sync_value *value,
                    const struct sync_buffer *b, const struct sync_record *access);
-// What a load of a scalar gives. False: nothing was kept.
+// The result of a load of a scalar. False: nothing was kept.
 bool tir_sync_kept(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *load,
                    struct sync_value *out);
 // Whether a comparison of symbols holds, or what follows from such. False: it is none.

@@ -250,7 +250,7 @@ static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
     return symbol_of(hash, varies);
 }
 
-// What a warp's lanes tell each other.
+// Values that a warp's lanes exchange.
 static struct sync_value told(struct sync_run *r, const struct sync_agent *a,
                               const struct tir_inst *inst)
 {

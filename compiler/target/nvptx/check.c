@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the machine asks of a lowered kernel beyond the rules of the form. The passes keep to it;
-// a program written in lowered form may not, and LLVM answers with abort().
+// The machine's rules for a lowered kernel, beyond the rules of the form. The passes keep them; a
+// program written in lowered form may not, and then LLVM would call abort().
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the machine asks of tensor copies, products of warpgroups, mbarriers, named barriers and
+// The machine's rules for tensor copies, products on warpgroups, mbarriers, named barriers and
 // clusters.
 //
 // Operations that not every target has are in a table. What depends on a word or an operand (the
@@ -18,7 +18,7 @@ struct query {
     uint32_t *lacking;
 };
 
-// What a target needs.
+// The features that an operation needs.
 
 struct need {
     enum tir_op op;

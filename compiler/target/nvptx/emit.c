@@ -502,7 +502,7 @@ static LLVMMetadataRef new_scope(struct emit *e)
     return scope;
 }
 
-// What single operations need to know of the kernel.
+// Facts about the kernel that single operations need.
 static void look_around(struct emit *e)
 {
     e->maps = tir_tensor_maps(e->arena, e->f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the files that turn lowered IR into LLVM IR share.
+// Shared by the files that turn lowered IR into LLVM IR.
 //
 // Each IR value becomes one LLVM value of the type llvm_type gives. An i64 whose range fits in 32
 // bits is kept as an LLVM i32 (`narrow`); tir_emit_value widens it where a 64-bit value is wanted.

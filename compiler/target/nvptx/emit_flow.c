@@ -30,7 +30,7 @@ static V new_phi(struct emit *e, const struct tir_value *v)
     return phi;
 }
 
-// What a block's yield gives, as its receivers hold it, by the end of the block.
+// The values of a block's yield, as its receivers hold them, at the end of the block.
 static V *yielded(struct emit *e, const struct tir_block *block, struct tir_value *const *receivers,
                   uint32_t count)
 {

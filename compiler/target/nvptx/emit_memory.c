@@ -140,7 +140,7 @@ struct address {
     V pointer;      // base + at
     int64_t offset; // constant part
     enum tir_space space;
-    bool constant_memory; // nobody writes it while the kernel runs
+    bool constant_memory; // constant while the kernel runs
 };
 
 static V add_bytes(struct emit *e, V pointer, V bytes)

@@ -68,7 +68,7 @@ static void push_destination(struct emit *e, struct args *args, const struct tir
     push(args, tir_emit_address(e, inst->operands[TIR_TMA_BAR], inst->operands[TIR_TMA_BAR_AT], 0));
 }
 
-// The end of a load's arguments: who gets it (in the cluster form), no cache hint.
+// The end of a load's arguments: the receiving CTAs (in the cluster form), no cache hint.
 static void push_receivers(struct emit *e, struct args *args, const struct tir_value *ctas,
                            bool cluster)
 {

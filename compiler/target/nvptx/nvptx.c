@@ -182,7 +182,7 @@ static bool run_units(struct job *job)
     return ok;
 }
 
-// What follows the header (.version, .target, .address_size) of a module's text.
+// The text of a module after its header (.version, .target, .address_size).
 static tir_str without_header(tir_str ptx)
 {
     static const char last[] = ".address_size 64\n";

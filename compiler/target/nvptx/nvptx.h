@@ -23,7 +23,7 @@ struct tir_nvptx_options {
     bool verify;             // LLVM's verifier
     bool want_llvm;          // fill result->llvm
     bool watchdog;           // waits that take too long say where they are
-    struct tir_meter *meter; // NULL: nobody counts
+    struct tir_meter *meter; // NULL: steps are not counted
 };
 
 struct tir_nvptx_result {
@@ -32,7 +32,7 @@ struct tir_nvptx_result {
     double build_ms, llvm_ms, ptx_ms;
 };
 
-// What the machine asks of a lowered kernel. False: a diagnostic was reported.
+// Checks the machine's rules for a lowered kernel. False: a diagnostic was reported.
 bool tir_nvptx_check(const struct tir_func *f, const struct tir_target *target,
                      struct tir_diags *diags);
 // The part of it about the asynchronous engines and what threads wait for: what is wrong, or NULL.

@@ -265,7 +265,7 @@ static bool is_complete(tir_str file)
     return true;
 }
 
-// Waits for the end. False: it failed; true where nobody knows, too.
+// Waits for the end. False: it failed. If its status is unknown, true.
 static bool ended_well(pid_t pid)
 {
     int status = 0;

@@ -26,7 +26,7 @@ struct emu_engine {
     void (*drop)(struct emu_op *op);
     // Whether what is left of it reads or writes shared memory of this CTA; or NULL: it does not.
     bool (*touches)(const struct emu_op *op, const struct emu_cta *cta);
-    // What it signals, for the list of a deadlock: "mbarrier at 0x400".
+    // The barrier that it signals, for the list of a deadlock: "mbarrier at 0x400".
     void (*describe)(const struct emu_op *op, char *text, size_t size);
 };
 

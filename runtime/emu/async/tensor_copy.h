@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the decoders of tensor copies and the functions that execute them agree on.
+// Shared by the decoders of tensor copies and the functions that execute them.
 #ifndef EMU_TENSOR_COPY_H
 #define EMU_TENSOR_COPY_H
 

@@ -46,9 +46,9 @@ const char *emu_tensor_walk(const struct emu_tensor_copy *copy, emu_tensor_run_f
 uint32_t emu_tensor_bytes(const struct emu_tensor_copy *copy);
 // Bytes of shared memory from the first to the last one.
 uint32_t emu_tensor_extent(const struct emu_tensor_copy *copy);
-// What elements outside of the tensor are, repeated every 8 bytes.
+// The value of elements outside the tensor, repeated every 8 bytes.
 uint64_t emu_tensor_fill(const tir_tensor_map *map);
-// What a load makes of a 32-bit element: rounded to tf32. NULL: nothing.
+// The conversion of a 32-bit element by a load: rounding to tf32. NULL: none.
 typedef uint32_t (*emu_convert_fn)(uint32_t bits);
 emu_convert_fn emu_tensor_convert(const tir_tensor_map *map);
 

@@ -43,7 +43,7 @@ _Noreturn void emu_fault_access(struct emu_warp *w, uint32_t lane, const char *w
 // The same as emu_fault, without ending the launch.
 void emu_report(struct emu_warp *w, uint32_t lane, const char *format, ...) TIR_PRINTF(3, 4);
 
-// What race.c finds; `user`: struct emu_grid.
+// A finding of race.c; `user`: struct emu_grid.
 void emu_report_conflict(void *user, const struct emu_conflict *conflict);
 
 #endif

@@ -8,7 +8,7 @@
 enum {
     SLOTS = 256,    // operations of engines that a domain tells apart
     FAR_MAX = 4096, // agents of other domains in one view
-    FIRST_UID = 1   // 0 is nobody
+    FIRST_UID = 1   // 0: no agent
 };
 
 static uint32_t max_of(uint32_t a, uint32_t b)
@@ -463,7 +463,8 @@ static uint32_t cta_of(const struct emu_agent *a)
     return (a->uid - a->domain->base) / a->domain->per_cta;
 }
 
-// What the agent's CTA told by the flag. Entries of clusters that are gone are used again.
+// The release of the agent's CTA through the flag. Entries of clusters that are gone are used
+// again.
 static struct emu_told *told_by(struct emu_agent *a, struct emu_flag *f)
 {
     struct emu_order *o = a->domain->order;

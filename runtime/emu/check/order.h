@@ -34,7 +34,7 @@
 
 #include "emu/base.h"
 
-// What a view knows of an agent.
+// A view's knowledge of an agent.
 enum emu_plane {
     EMU_KNOWN,        // ordered before
     EMU_FENCED_ASYNC, // ... with a proxy fence for asynchronous accesses to shared memory
@@ -57,7 +57,7 @@ enum {
 enum emu_scope { EMU_SCOPE_CTA, EMU_SCOPE_CLUSTER, EMU_SCOPE_GPU, EMU_SCOPE_SYS };
 enum { EMU_SCOPES = EMU_SCOPE_GPU + 1 }; // that are told apart: there is one GPU
 
-// What an instruction does to order. The rest are bits.
+// The effect of an instruction on order. The rest are bits.
 enum {
     EMU_STRONG = 1 << 0, // .relaxed and stronger, .volatile, atomics
     EMU_ACQUIRE = 1 << 1,
@@ -109,13 +109,13 @@ struct emu_agent {
                                           // acquires it needs
     uint8_t has_released, has_pending;    // a bit a scope
     // Lanes of a warp.
-    uint32_t acting;         // who does what comes next
+    uint32_t acting;         // the agent of the next accesses
     struct emu_tells *tells; // NULL: nothing was told yet
     uint32_t gathered;       // clock of the last instruction of all lanes
     uint32_t (*lanes)[EMU_WARP];
 };
 
-// What the agents of one CTA told by a flag: to the CTA, and to its cluster.
+// The releases of one CTA's agents through a flag: to the CTA, and to its cluster.
 struct emu_told {
     const struct emu_domain *domain;
     uint32_t base; // of that domain then

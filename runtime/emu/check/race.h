@@ -30,7 +30,7 @@ enum emu_proxy {
     EMU_PROXY_TENSOR // the tensor core in its own memory, which it uses in the order of issue
 };
 
-// What a record says of its access, below the instruction's index.
+// The bits of a record about its access, below the instruction's index.
 enum {
     EMU_REC_PROXY = 3,       // enum emu_proxy
     EMU_REC_STRONG = 1 << 2, // .relaxed, .volatile, atomic ...

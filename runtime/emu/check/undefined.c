@@ -77,7 +77,7 @@ static bool is_of_lanes(const struct emu_insn *in)
     return false;
 }
 
-// What reads an undefined register and is neither a move nor a computation.
+// An instruction that reads an undefined register and is neither a move nor a computation.
 static const char *use_of(const struct emu_insn *in)
 {
     if (in->run == emu_run_ld || in->run == emu_run_st || in->run == emu_run_atom)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the decoders of instructions share: suffixes, operands, constants.
+// Shared by the decoders of instructions: suffixes, operands, constants.
 #ifndef EMU_DECODE_H
 #define EMU_DECODE_H
 

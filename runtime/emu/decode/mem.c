@@ -399,7 +399,7 @@ void emu_decode_createpolicy(struct emu_dec *d)
     d->at = d->ast->operand_count;
 }
 
-// What needs several GPUs or a texture unit.
+// Instructions that need several GPUs or a texture unit.
 void emu_decode_unsupported(struct emu_dec *d)
 {
     emu_dec_bad(d, emu_str_is(d->ast->opcode, "multimem")

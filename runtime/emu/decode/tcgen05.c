@@ -193,7 +193,7 @@ static void decode_copy(struct emu_dec *d)
     in->src[1] = emu_dec_src(d, EMU_b64);
 }
 
-// What hardware may keep of A, or of B, makes no difference here.
+// The parts of A or B that hardware may keep make no difference here.
 static void skip_collector(struct emu_dec *d, bool ws)
 {
     for (uint32_t i = 0; i < d->ast->mod_count; i++) {

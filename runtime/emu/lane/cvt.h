@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the two halves of cvt share: single values (cvt.c) and packed ones (cvt_packed.c).
+// Shared by the two halves of cvt: single values (cvt.c) and packed ones (cvt_packed.c).
 #ifndef EMU_CVT_H
 #define EMU_CVT_H
 

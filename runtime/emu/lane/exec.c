@@ -239,7 +239,7 @@ EMU_RUN(setp)
     emu_commit_pred(w, in->list, second, mask);
 }
 
-// What set writes for true, in each half where there are two.
+// The value that set writes for true, in each half if there are two.
 static uint32_t yes_of(enum emu_type type)
 {
     switch (type) {

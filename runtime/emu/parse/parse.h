@@ -148,7 +148,7 @@ uint64_t emu_expect_int(struct emu_loader *ld);
 void emu_skip_parens(struct emu_loader *ld); // up to the matching `)`, which is included
 
 // Declarations (variable.c).
-// What stands before the name of a variable.
+// The part of a declaration before the name of a variable.
 struct emu_decl {
     enum emu_space space;
     bool is_reg, is_param;

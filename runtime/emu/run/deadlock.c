@@ -55,7 +55,7 @@ static void put_mbarrier(const struct emu_mbarrier *b, char *out, size_t size)
     }
 }
 
-// What a wait for a parity means, and whether it looks like one for the other parity.
+// The meaning of a wait for a parity, and whether it looks like one for the other parity.
 static void put_parity(const struct emu_mbarrier *b, uint32_t parity, char *out, size_t size)
 {
     const size_t at = strlen(out);

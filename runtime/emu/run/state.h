@@ -87,7 +87,7 @@ struct emu_barrier {
     struct emu_view view; // what those that arrived know
 };
 
-// What a warp was when it was looked at (repeat.c).
+// The state of a warp when it was tested (repeat.c).
 struct emu_repeat {
     uint64_t state, steps; // that is compared with
     uint64_t events;       // of the launch then
@@ -347,7 +347,7 @@ struct emu_cell emu_global_range(struct emu_warp *w, uint32_t lane, uint64_t add
 // A use of an object that synchronises, an mbarrier, or its end.
 void emu_sync_access(struct emu_warp *w, uint32_t lane, struct emu_race_map *map, uint64_t at,
                      uint32_t size, bool ends);
-// The copies of the warp's group as who accesses, with what `view` knows.
+// The copies of the warp's group as an accessing agent, with the knowledge of `view`.
 struct emu_who emu_group_who(const struct emu_warp *w, const struct emu_view *view,
                              enum emu_warp_agent which, uint32_t group);
 // The warp has waited for all groups below `end`.

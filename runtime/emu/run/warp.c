@@ -112,7 +112,7 @@ void emu_path_exit(struct emu_warp *w, uint32_t mask)
         emu_trace_exit(w);
     if (!w->path->mask)
         path_drop(w, w->path);
-    for (uint32_t i = 0; i < w->path_count; i++) // who waited for these lanes looks again
+    for (uint32_t i = 0; i < w->path_count; i++) // paths that waited for these lanes test again
         if (w->paths[i]->state == EMU_PATH_MEET)
             w->paths[i]->state = EMU_PATH_READY;
     w->reschedule = true;

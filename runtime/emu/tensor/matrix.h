@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What all matrix instructions share: elements as numbers, products, and rounding of the results.
+// Shared by all matrix instructions: elements as numbers, products, and rounding of the results.
 //
 // Every element of every format is a double, exactly, and so is every product of two of them. An
 // instruction decodes its operands into arrays of doubles once, multiplies, adds C and rounds.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the decoder of mma and its execution share.
+// Shared by the decoder of mma and its execution.
 #ifndef EMU_MMA_H
 #define EMU_MMA_H
 

@@ -36,7 +36,7 @@ enum emu_umma_copy { // of tcgen05.cp
 
 enum { EMU_UMMA_MOST_N = 256 };
 
-// What an instruction descriptor says.
+// The contents of an instruction descriptor.
 struct emu_umma_shape {
     uint32_t m, n, k;
     struct emu_element a, b;

@@ -15,7 +15,7 @@ struct emu_smem_matrix emu_umma_matrix(uint64_t descriptor, bool mn_major)
     return m;
 }
 
-// Shared memory is read when the operation is done, and for whoever waits for a commit after it.
+// Shared memory is read when the operation is done; a wait for a later commit knows of the read.
 static void read_unit(void *user, const uint8_t *unit)
 {
     emu_op_access_as(user, unit, 16, EMU_LOAD, EMU_AGENT_UMMA);

@@ -19,7 +19,7 @@ struct emu_umma_work {
 void *emu_umma_work_new(struct emu_warp *w, const struct emu_insn *in, uint32_t lane, size_t size,
                         void (*done)(struct emu_umma_work *));
 struct emu_smem_matrix emu_umma_matrix(uint64_t descriptor, bool mn_major);
-// Shared memory as it is read when the work is done, for whoever waits for a commit after it.
+// Shared memory as it is read when the work is done; a wait for a later commit knows of the reads.
 struct emu_smem emu_umma_memory(struct emu_umma_work *work, const struct emu_cta *cta);
 // A run of words of a lane, in the order of the tensor core's operations.
 void emu_umma_access(struct emu_umma_work *work, const struct emu_cta *cta, uint32_t lane,

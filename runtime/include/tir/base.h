@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the compiler library and the runtime library share: status, error, string view, allocator.
+// Shared by the compiler library and the runtime library: status, error, string view, allocator.
 #ifndef TIR_BASE_H
 #define TIR_BASE_H
 
@@ -44,7 +44,7 @@ typedef struct tir_error {
     char message[248]; // one line, always terminated
 } tir_error;
 
-// A view of bytes that somebody else owns. Not terminated.
+// A borrowed view of bytes. Not terminated.
 typedef struct tir_str {
     const char *ptr;
     size_t len;

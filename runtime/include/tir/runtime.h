@@ -371,7 +371,7 @@ TIR_API TIR_CHECKED tir_status tir_rt_ptx_param(tir_rt_module *module, const cha
 // of the first message: a line for each message and an indented one for what would fix it, or, with
 // `json` not 0, an array with one object a line. Writes at most `size` bytes, the terminating 0
 // included, and gives the length of the whole text. A GPU finds nothing but the hang of a kernel
-// with a watchdog: who waits for what, as long as the kernel's module is there.
+// with a watchdog: the waiting warps and their mbarriers, while the kernel's module is loaded.
 TIR_API size_t tir_rt_emu_findings(tir_rt_device *device, uint32_t json, char *text, size_t size);
 
 // Arguments in one expression.
