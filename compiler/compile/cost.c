@@ -7,31 +7,20 @@
 // the time to fill and empty the pipeline and the time of its products, which is the longer of the
 // time to multiply and the time to fetch the operands.
 //
-//     tile = FIXED + sums / STORED
+//     tile = fixed + sums / stored
 //            + sum over each dot of (rounds of the loops around it * max(multiply, fetch))
 //     cycles = ceildiv(tiles, multiprocessors) * tile
 //
 // Each further tiles loop is one more launch. A loop without a product costs what its loads and
 // stores move.
 //
-// The numbers are those of an H200: 2,048 16-bit multiply-adds a cycle on a multiprocessor, and 48
-// bytes a cycle from the L2 cache. Instructions with few columns do not reach the first number.
+// The numbers are those of the card that stands for the target (machine/cost.def). The receipt says
+// so unless that card is one of the target's.
 
 #include "compile/compile.h"
 
 #include "ir/follow.h"
 #include "ir/walk.h"
-
-enum {
-    PRODUCTS = 2048 * 16,  // of one bit, a cycle
-    FETCHED = 48 * 8,      // bits, a cycle
-    STORED = 32,           // sums, a cycle
-    FIXED = 1500,          // cycles
-    MOVED = 20,            // bytes from and to memory, a cycle
-    LAUNCH = 4000,         // cycles from one launch to the next
-    MOST_SUMS = 128 * 128, // of a tile without warpgroups
-    FEWEST_COLUMNS = 64    // that an instruction is worth in time, if it has fewer
-};
 
 struct model {
     struct tir_compilation *c;
@@ -89,17 +78,32 @@ static void push_tiles(struct model *m, const struct tir_inst *tiles)
     }
 }
 
-static int64_t product_cycles(const struct tir_target *target, const struct tir_inst *dot)
+static const struct tir_cost *cost_of(const struct model *m)
 {
+    return &tir_costs[m->c->target.card];
+}
+
+static int64_t percent_of(const struct model *m, int64_t rows, int64_t columns)
+{
+    const struct tir_cost *cost = cost_of(m);
+    if (!(m->c->target.features & TIR_HAS_WGMMA) && rows * columns > cost->most_sums)
+        return cost->too_many_sums;
+    uint32_t i = 0;
+    while (columns < cost->by_columns[i].columns)
+        i++;
+    return cost->by_columns[i].percent;
+}
+
+static int64_t product_cycles(const struct model *m, const struct tir_inst *dot)
+{
+    const struct tir_cost *cost = cost_of(m);
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *t = dot->results[0]->type;
     int64_t bits = TIR_MAX(8, tir_elems[a->elem].bits);
     int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
-    int64_t worth = TIR_MAX(columns, FEWEST_COLUMNS);
-    int64_t percent = columns >= 256 ? 100 : columns >= 128 ? 104 : 130;
-    if (!(target->features & TIR_HAS_WGMMA) && rows * columns > MOST_SUMS)
-        percent = 130; // too many registers, and too few warps to hide what they wait for
-    int64_t multiply = rows * worth * depth * bits * percent / (100 * (int64_t)PRODUCTS);
-    int64_t fetch = (rows + columns) * depth * bits / FETCHED;
+    int64_t worth = TIR_MAX(columns, cost->fewest_columns);
+    int64_t multiply =
+        rows * worth * depth * bits * percent_of(m, rows, columns) / (100 * 16 * cost->products);
+    int64_t fetch = (rows + columns) * depth * bits / (8 * cost->fetched);
     return TIR_MAX(TIR_MAX(multiply, fetch), 1);
 }
 
@@ -125,10 +129,10 @@ static void push_rounds(struct model *m, const struct tir_inst *inst)
 
 static void push_product(struct model *m, const struct tir_inst *dot)
 {
-    push(m, TIR_FORMULA_CONST, product_cycles(&m->c->target, dot));
+    push(m, TIR_FORMULA_CONST, product_cycles(m, dot));
     push_rounds(m, dot);
     push(m, TIR_FORMULA_ADD, 0);
-    push(m, TIR_FORMULA_CONST, tir_type_count(dot->results[0]->type) / STORED);
+    push(m, TIR_FORMULA_CONST, tir_type_count(dot->results[0]->type) / cost_of(m)->stored);
     push(m, TIR_FORMULA_ADD, 0);
 }
 
@@ -136,7 +140,7 @@ static void push_move(struct model *m, const struct tir_inst *inst)
 {
     const struct tir_type *t =
         inst->op == TIR_OP_LOAD ? inst->results[0]->type : inst->operands[TIR_STORE_VALUE]->type;
-    push(m, TIR_FORMULA_CONST, TIR_MAX(1, tir_type_bytes(t) / MOVED));
+    push(m, TIR_FORMULA_CONST, TIR_MAX(1, tir_type_bytes(t) / cost_of(m)->moved));
     push_rounds(m, inst);
     push(m, TIR_FORMULA_ADD, 0);
 }
@@ -149,7 +153,7 @@ static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_ste
     push_tiles(m, tiles);
     push(m, TIR_FORMULA_CONST, m->c->target.multiprocessors);
     push(m, TIR_FORMULA_CEILDIV, 0);
-    push(m, TIR_FORMULA_CONST, FIXED);
+    push(m, TIR_FORMULA_CONST, cost_of(m)->fixed);
     tir_foreach_inst_in(inst, tiles->regions[0]) {
         if (inst->op == TIR_OP_DOT)
             push_product(m, inst);
@@ -180,7 +184,7 @@ tir_formula tir_compile_cost(struct tir_compilation *c, struct tir_func *f)
         push_loop(&m, inst, tir_compile_has_steps(f));
         if (loops++) {
             push(&m, TIR_FORMULA_ADD, 0);
-            push(&m, TIR_FORMULA_CONST, LAUNCH);
+            push(&m, TIR_FORMULA_CONST, cost_of(&m)->launch);
             push(&m, TIR_FORMULA_ADD, 0);
         }
     }

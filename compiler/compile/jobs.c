@@ -56,6 +56,9 @@ static void run_variant(struct tir_variant_job *job)
                                        .printed = &job->printed};
     tir_compile_receipt_begin(&job->receipt, job->kernel->name, job->f);
     job->ok = tir_run_passes(job->f, &pass, &options);
+    if (job->f->config && !c->target.is_measured)
+        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configurations: modelled as %s",
+                        tir_costs[c->target.card].card);
 }
 
 static void run_job(void *user, uint32_t i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The table of targets.
+// The tables of targets and of costs.
 
 #include "machine/target.h"
 
@@ -7,6 +7,11 @@
 enum {
 #define FEATURE(id, ...) id = TIR_HAS_##id,
 #include "machine/feature.def"
+};
+
+const struct tir_cost tir_costs[TIR_CARD_COUNT] = {
+#define CARD(id, name, ...) [TIR_CARD_##id] = {.card = name, __VA_ARGS__},
+#include "machine/cost.def"
 };
 
 const struct tir_target tir_targets[] = {

@@ -4,6 +4,7 @@
 #define TIR_MACHINE_TARGET_H
 
 #include "base/str.h"
+#include "machine/cost.h"
 
 enum tir_feature_index {
 #define FEATURE(id, ...) TIR_FEATURE_##id,
@@ -26,6 +27,8 @@ struct tir_target {
     uint32_t warps_per_sm;
     uint32_t multiprocessors; // of the largest card, which estimates of time assume
     uint32_t features;        // enum tir_feature
+    enum tir_card card;       // whose costs stand for it
+    bool is_measured;         // the card is one of its own
 };
 
 extern const struct tir_target tir_targets[];
