@@ -5,11 +5,12 @@
 
 #include "ir/ir.h"
 
-// Makes the loop (for, while, tiles) carry one more value, `init` at first: gives what it is in the
-// loop's body. The loop's last result is what it is after it; the body's yield must still be told.
+// Makes the loop (for, while, tiles) carry one more value, which starts as `init`. Gives its value
+// in the loop's body; the loop's last result is its value after the loop. The caller must add it to
+// the body's yield.
 struct tir_value *tir_carry_add(struct tir_func *f, struct tir_inst *loop, struct tir_value *init,
                                 const char *name);
-// One more result for a branch, whose blocks must each be told what to yield for it.
+// Adds a result to a branch. The caller must add a value to the yield of each of its blocks.
 struct tir_value *tir_result_add(struct tir_func *f, struct tir_inst *inst,
                                  const struct tir_type *type, const char *name);
 // The block yields v too.

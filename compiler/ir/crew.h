@@ -8,8 +8,8 @@
 #define TIR_WARPGROUP 4     // warps
 #define TIR_REGISTERS 65536 // of a multiprocessor, on every target
 
-// What each thread of a CTA begins with at most; setmaxnreg moves these between its warpgroups, and
-// finds no others.
+// The most registers that each thread of a CTA starts with; setmaxnreg moves these between its
+// warpgroups, and there are no others.
 uint32_t tir_launch_registers(uint32_t threads);
 
 struct tir_crew {
@@ -18,9 +18,9 @@ struct tir_crew {
     uint32_t first, warps;
 };
 
-// The crew of the role that inst is, or is inside of. Roles that do not say where they begin follow
-// each other: in the warpgroup of the one before if there is room and both ask for the same
-// registers, which are a warpgroup's; else in the next one.
+// The crew of the role that inst is, or is inside of. A role without a first warp follows the role
+// before it: in the same warpgroup if there is room and both ask for the same registers, which
+// belong to a warpgroup; else in the next warpgroup.
 struct tir_crew tir_crew_of(const struct tir_func *f, const struct tir_inst *inst);
 struct tir_crew tir_crew_of_block(const struct tir_func *f, const struct tir_block *block);
 

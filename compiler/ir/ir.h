@@ -201,8 +201,8 @@ struct tir_param {
     const char *name;
     enum tir_direction direction;
     struct tir_value *value; // argument of the kernel's block; a scalar or a tensor
-    // Of a tensor, bytes that may be relied on (TIR_FORMULA_ALIGN of the artifact); 0: nothing is
-    // known, not even that the innermost stride is 1.
+    // A tensor's known alignment in bytes (TIR_FORMULA_ALIGN of the artifact); 0: unknown, also
+    // whether the innermost stride is 1.
     uint32_t aligned;
     bool is_scratch; // a scratch tensor of the launch: undefined where no step has stored
     struct tir_param_dim dims[TIR_MAX_RANK];
@@ -224,10 +224,10 @@ struct tir_meta { // bound; kept for the artifact and for messages
     const char *name;
     tir_str value;
     bool is_default; // it has the value that the kernel states
-    bool is_config;  // what binds it is a configuration
+    bool is_config;  // a configuration binds it
 };
 
-struct tir_role { // that lower_tile has made a branch of; kept for messages
+struct tir_role { // made a branch by lower_tile; kept for messages
     tir_str name;
     uint32_t first, warps;
 };
@@ -252,12 +252,12 @@ struct tir_func {
     uint32_t when_count; // the last conditions choose this variant instead of being demanded
     enum tir_form form;
     const char *after;    // the last pass that ran on a program between passes; NULL: unknown
-    uint32_t facts;       // what may be relied on: TIR_FACT_* of the artifact
+    uint32_t facts;       // known facts: TIR_FACT_* of the artifact
     uint32_t threads;     // per CTA; 0: not chosen yet
     uint32_t cluster[3];  // CTAs of a cluster along each axis; all 0: no clusters
     int64_t shared_bytes; // once placed
     uint32_t persistent;  // CTAs per multiprocessor of a persistent grid, else 0
-    uint32_t config;      // which of the kernel's configurations this is, from 1 on; 0: it has none
+    uint32_t config;      // number of the kernel's configuration, from 1 on; 0: none
     struct tir_map constants;
     uint32_t value_count, inst_count; // ids given out
 };
@@ -274,7 +274,7 @@ struct tir_module {
 
 struct tir_attr *tir_attr_find(const struct tir_inst *inst, enum tir_attr_key key); // NULL: absent
 int64_t tir_attr_int(const struct tir_inst *inst, enum tir_attr_key key, int64_t absent);
-// Is a scalar store or atomic of f done by every thread that comes, and not once for all?
+// Does every thread that reaches a scalar store or atomic of f do it, instead of one for all?
 static inline bool tir_is_by_thread(const struct tir_func *f, const struct tir_inst *access)
 {
     return f->grid_count || tir_attr_int(access, TIR_ATTR_by_thread, 0);
@@ -307,7 +307,7 @@ static inline struct tir_value **tir_list(const struct tir_inst *inst, uint32_t 
     return inst->operands + tir_fixed_count(inst);
 }
 uint32_t tir_func_ctas(const struct tir_func *f); // of a cluster; 1 without
-// Where the first values of what a for, while or tiles loop carries begin among its operands.
+// The position of the initial carried values among the operands of a for, while or tiles loop.
 uint32_t tir_carried_at(const struct tir_inst *inst);
 static inline struct tir_inst *tir_yield_of(const struct tir_block *block)
 {
@@ -318,29 +318,29 @@ static inline bool tir_has_trait(const struct tir_inst *inst, uint32_t traits)
     return tir_ops[inst->op].traits & traits;
 }
 bool tir_has_tile(const struct tir_inst *inst); // among its operands and results
-// Does each element of its result follow from the same elements of its operands?
+// Does each element of its result depend only on the same elements of its operands?
 bool tir_is_elementwise(const struct tir_inst *inst);
 bool tir_has_effect(const struct tir_inst *inst); // it, or anything in its regions
 bool tir_is_const_int(const struct tir_value *v,
                       int64_t *out); // integer constant (splat or scalar)
 // The parameter that v is; NULL: it is none.
 const struct tir_param *tir_param_of(const struct tir_func *f, const struct tir_value *v);
-// What f's facts and parameters promise of a tensor: the bytes that its address, its rows and their
-// distances are multiples of (0: nothing), and an innermost stride of 1.
+// The alignment in bytes that f's facts and parameters promise for a tensor's address, its rows and
+// their distances, and an innermost stride of 1. 0: nothing.
 uint32_t tir_tensor_alignment(const struct tir_func *f, const struct tir_value *tensor);
 bool tir_tensor_is_dense(const struct tir_func *f, const struct tir_value *tensor);
 // Which scratch tensor v is; scratch_count: none.
 uint32_t tir_scratch_of(const struct tir_func *f, const struct tir_value *v);
 // A value of the host block.
 struct tir_value *tir_scratch_extent(const struct tir_func *f, uint32_t index, uint32_t dim);
-// Where the conditions begin among what the host block yields.
+// The position of the conditions among the yields of the host block.
 static inline uint32_t tir_conditions_at(const struct tir_func *f)
 {
     return f->grid_count + f->extent_count;
 }
 bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst);
-// Whether v may stand where a value of this type is asked for: its own type, or, for a constant,
-// the same tile in any layout. The types of constants never have a layout.
+// Whether v fits a place of this type: it has that type or, for a constant, the same tile in any
+// layout. The types of constants never have a layout.
 bool tir_value_fits(const struct tir_value *v, const struct tir_type *type);
 
 // Positions of the fixed operands, as in ops.def (only what C code names).

@@ -14,7 +14,7 @@ struct tir_pass_cx {
     struct tir_arena *scratch; // released by the runner after the pass
     struct tir_diags *diags;
     const struct tir_target *target;
-    struct tir_receipt *receipt;     // what was decided and why (receipt.h); NULL: not wanted
+    struct tir_receipt *receipt;     // decisions and their reasons (receipt.h); NULL: not wanted
     const struct tir_binding *known; // dimensions known at compile time (specialize)
     uint32_t known_count;
     struct tir_meter *meter;   // NULL: steps are not counted
@@ -50,20 +50,19 @@ struct tir_pass_options {
     tir_str run;         // run only this pass (IR in, IR out); empty: the pipeline
     tir_str stop_after;  // empty: the end
     tir_str print_after; // a pass, "all", or empty
-    tir_str skip;        // a general pass that is left out; empty: none
+    tir_str skip;        // a general pass to omit; empty: none
     int64_t bisect;      // run general passes until N of them changed something; -1: all
     bool verify;         // verify after every pass
     bool time;
     struct tir_text *printed; // where print_after and time write
 };
 
-// Runs the pipeline on one function from its form onwards: passes for an earlier form are left out.
+// Runs the pipeline on one function from its form onwards: passes for an earlier form are skipped.
 // False: a diagnostic was reported.
 bool tir_run_passes(struct tir_func *f, struct tir_pass_cx *cx,
                     const struct tir_pass_options *options);
 
-// For passes that are made of others: runs one of them with everything the runner does about a
-// pass.
+// For passes that consist of others: runs one of them with all services of the runner.
 enum tir_change tir_run_pass(struct tir_func *f, struct tir_pass_cx *cx,
                              const struct tir_pass_info *pass);
 

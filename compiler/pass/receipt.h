@@ -10,7 +10,7 @@
 #include "pass/layout/dot.h"
 #include "pass/pass.h"
 
-enum tir_topic { // what a record is about, in the order of printing
+enum tir_topic { // the subject of a record, in the order of printing
     TIR_TOPIC_COPY,
     TIR_TOPIC_DOT,
     TIR_TOPIC_LOOP,
@@ -19,20 +19,20 @@ enum tir_topic { // what a record is about, in the order of printing
     TIR_TOPIC_LAUNCH, // threads, clusters
     TIR_TOPIC_MEMORY,
     TIR_TOPIC_SYNC,
-    TIR_TOPIC_CODE, // what the assembler says
+    TIR_TOPIC_CODE, // the assembler's report
     TIR_TOPIC_COUNT
 };
 extern const char *const tir_topic_names[TIR_TOPIC_COUNT];
 
-enum tir_wish { // what --require can ask for
+enum tir_wish { // wishes of --require
     TIR_WISH_NONE,
-    TIR_WISH_ASYNC,      // copies past the registers
+    TIR_WISH_ASYNC,      // copies that bypass the registers
     TIR_WISH_TMA,        // copies by the tensor copy engine
     TIR_WISH_WGMMA,      // products on warpgroups
     TIR_WISH_PIPELINE,   // copies that run ahead
     TIR_WISH_SPECIALIZE, // roles
     TIR_WISH_CLUSTER,    // CTAs that share copies
-    TIR_WISH_SYNC,       // nothing that sync_check leaves unchecked
+    TIR_WISH_SYNC,       // sync_check leaves nothing unchecked
     TIR_WISH_COUNT
 };
 
@@ -45,7 +45,7 @@ extern const struct tir_wish_info tir_wishes[TIR_WISH_COUNT];
 struct tir_record {
     enum tir_topic topic;
     bool is_refusal;
-    enum tir_wish wish; // which one is refused; NONE: nothing that can be required
+    enum tir_wish wish; // the refused wish; NONE: none that can be required
     struct tir_span span;
     tir_str text; // a clause
 };
@@ -54,8 +54,8 @@ struct tir_receipt_part {       // of one variant
     const char *kernel, *entry; // entry NULL: of a kernel that is several launches
     const char *sequence;       // the name of that
     struct tir_span span;
-    tir_str relies_on; // what must hold for the variant to run; empty: nothing
-    uint32_t granted;  // 1 << tir_wish: what the kernel has once it is synchronised
+    tir_str relies_on; // conditions of the variant; empty: none
+    uint32_t granted;  // 1 << tir_wish: wishes that the synchronised kernel meets
     VEC(struct tir_record) records;
 };
 
@@ -64,18 +64,18 @@ struct tir_receipt {
     VEC(struct tir_receipt_part) parts;
 };
 
-// One decision about what stands at span. The text is a clause: "copy of A: tma, 2 boxes". A record
-// that the part has already is not added again.
+// One decision about the code at span. The text is a clause: "copy of A: tma, 2 boxes". Equal
+// records of a part are added once.
 void tir_receipt_add(struct tir_pass_cx *cx, enum tir_topic topic, struct tir_span span,
                      const char *format, ...) TIR_PRINTF(4, 5);
 // A wish that cannot be granted there; the text says why: "copy of A: no tma, because ...".
 void tir_receipt_refuse(struct tir_pass_cx *cx, enum tir_topic topic, enum tir_wish wish,
                         struct tir_span span, const char *format, ...) TIR_PRINTF(5, 6);
 
-// A wish that the kernel has, as the pass that decides about it has seen.
+// A wish that the kernel meets, reported by the pass that decides about it.
 void tir_receipt_grant(struct tir_pass_cx *cx, enum tir_wish wish);
 
-// How a dot that is not for warpgroups is multiplied.
+// The instructions of a dot that does not run on warpgroups.
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
                      const struct tir_dot_plan *plan);
 

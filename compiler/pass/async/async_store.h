@@ -5,8 +5,8 @@
 
 #include "pass/pass.h"
 
-// Sends what the products of f give through shared memory in chunks of columns, where tensor copies
-// can store it. True: something changed.
+// Stores the results of f's products through shared memory, in chunks of columns, if tensor copies
+// can store them. True: something changed.
 bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx);
 
 #endif

@@ -10,19 +10,18 @@
 struct tir_columns {
     struct tir_func *f;
     struct tir_arena *scratch;
-    int64_t whole;        // columns of the tile that is stored
-    struct bitset inside; // values that nothing but the stored tile follows from, by id
-    struct tir_value
-        *buffer;          // shared, of a chunk: tensors whose rows are not aligned go through it
-    uint32_t warps;       // that tiles are spread over there
-    int64_t start, count; // the columns of the chunk that is being built
-    struct tir_map built; // value -> its columns in this chunk
+    int64_t whole;            // columns of the stored tile
+    struct bitset inside;     // values with no use except for the stored tile, by id
+    struct tir_value *buffer; // shared, of a chunk: for tensors whose rows are not aligned
+    uint32_t warps;           // that tiles are spread over there
+    int64_t start, count;     // the columns of the chunk that is being built
+    struct tir_map built;     // value -> its columns in this chunk
 };
 
-// Finds what can be computed in chunks of `count` columns for `store`.
+// Finds the values that can be computed in chunks of `count` columns for `store`.
 void tir_columns_init(struct tir_columns *c, struct tir_func *f, struct tir_arena *scratch,
                       struct tir_inst *store, struct tir_value *buffer, int64_t count);
-// The columns of what is stored from `start` on, built at b.
+// The columns of the stored tile from `start` on, built at b.
 struct tir_value *tir_columns_build(struct tir_columns *c, struct tir_builder *b,
                                     struct tir_value *stored, int64_t start);
 

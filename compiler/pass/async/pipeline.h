@@ -9,7 +9,7 @@
 int64_t tir_slot_bytes(const struct tir_type *t);
 // The same buffer with `stages` slots in front.
 const struct tir_type *tir_slots_type(struct tir_func *f, const struct tir_type *t, int64_t stages);
-// The buffer of type t that slot number `slot` of `slots` is.
+// Slot number `slot` of `slots`, as a buffer of type t.
 struct tir_value *tir_build_slot(struct tir_builder *b, struct tir_value *slots,
                                  struct tir_value *slot, const struct tir_type *t);
 // The argument of the block of a put or get: the number of its slot.

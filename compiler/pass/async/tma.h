@@ -13,12 +13,11 @@ enum {
     TIR_TMA_TENSOR_BYTES = 128 // a box begins at a multiple of them in shared memory
 };
 
-// Why the slice of a tensor that a load, store or copy_async names cannot be moved by tensor
-// copies; NULL: it can.
+// Why tensor copies cannot move the slice of a load, store or copy_async; NULL: they can.
 const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *target,
                             const struct tir_ranges *ranges, const struct tir_inst *access);
-// The memory that a buffer, or part of one, lies in, when it is row-major, swizzled or not; NULL:
-// it is laid out in another way, or a part that leaves out some of a row.
+// The memory of a buffer, or of a part of one, if it is row-major, swizzled or not. NULL: it has
+// another layout, or is a part without whole rows.
 const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct tir_value *buffer);
 // Why no tensor copies fill or empty `box` elements of row-major memory (0: a single index); NULL:
 // they can.
@@ -31,7 +30,7 @@ int64_t tir_tma_divisor(int64_t n, int64_t most);
 // The elements of a tile's dimension that one box takes: those consecutive in memory. `inner` is
 // the innermost iterator of the dimension, `dense` the extent of the dimensions inside it.
 int64_t tir_tma_side(struct tir_iter inner, int64_t size, int64_t dense, int64_t most);
-// Whether what lies outside the tensor reads as zero, and nothing is masked.
+// Whether elements outside the tensor read as zero, and nothing is masked.
 bool tir_reads_zero_outside(const struct tir_inst *load);
 
 #endif

@@ -5,9 +5,9 @@
 
 #include "ir/ir.h"
 
-// A value that equals the instruction's only result, which may be a constant, another value, or the
-// result of instructions made at b. NULL: none. Operands may be put in another order, or dropped
-// where they say nothing (a mask that is true); then *changed is set.
+// A value equal to the instruction's only result: a constant, another value, or the result of
+// instructions made at b. NULL: none. Operands may be reordered, or dropped if they have no effect
+// (a mask that is true); then *changed is set.
 struct tir_value *tir_simplify(struct tir_builder *b, struct tir_inst *inst, bool *changed);
 
 #endif

@@ -19,7 +19,7 @@ struct tir_dot_plan {
 struct tir_dot_plan tir_dot_plan(const struct tir_target *target, enum tir_elem a, enum tir_elem b,
                                  enum tir_elem acc, int64_t m, int64_t n, int64_t k);
 
-// Sums of f16 that no warpgroup computes are computed as f32 and rounded.
+// An f16 accumulator that is not on warpgroups is computed as f32 and rounded.
 void tir_widen_dots(struct tir_func *f);
 
 #endif

@@ -31,9 +31,9 @@ bool tir_solver_needs_layout(const struct tir_value *v);
 // Spreading (spread.c).
 // v has layout l, unless it has one already or l is NULL.
 void tir_solver_assign(struct solver *s, struct tir_value *v, const struct tir_layout *l);
-// From what was assigned to all that follows from it.
+// From values with a layout to all that depend on them.
 void tir_solver_propagate(struct solver *s);
-// The argument of the block of a for or tiles loop that result i goes round by.
+// The block argument of a for or tiles loop that carries result i.
 struct tir_value *tir_solver_carried_arg(const struct tir_inst *inst, uint32_t i);
 // The layout of an operand whose operation has a result, or an access, in layout l.
 const struct tir_layout *tir_solver_before_broadcast(struct solver *s, const struct tir_inst *inst,
@@ -42,14 +42,13 @@ const struct tir_layout *tir_solver_unpermuted(struct solver *s, const struct ti
                                                const struct tir_layout *l);
 const struct tir_layout *tir_solver_of_index(struct solver *s, const struct tir_value *index,
                                              const struct tir_layout *access, uint32_t at);
-// The layout of what extract takes out of a tile in layout l without asking other threads; NULL:
-// there is none.
+// The layout of an extract from a tile in layout l without data from other threads; NULL: none.
 const struct tir_layout *tir_solver_part(struct solver *s, const struct tir_inst *extract,
                                          const struct tir_layout *l);
 
 // Where spreading begins (anchor.c). False: reported.
 bool tir_solver_anchor(struct solver *s);
-// Sets s->warps: those that share the tiles of inst.
+// Sets s->warps, the warps that share the tiles of inst.
 void tir_solver_enter_crew(struct solver *s, const struct tir_inst *inst);
 // The tile that a memory access moves; NULL for scalars.
 struct tir_value *tir_solver_accessed(const struct tir_inst *inst);
@@ -65,7 +64,7 @@ const struct tir_layout *tir_solver_products_layout(struct solver *s,
                                                     const struct tir_inst *product,
                                                     const struct tir_value *a);
 
-// Writes the layouts into the types, and converts where two meet (settle.c).
+// Writes the layouts into the types, and inserts conversions where two meet (settle.c).
 void tir_solver_settle(struct solver *s);
 
 // Buffers, and views of them (buffer.c).

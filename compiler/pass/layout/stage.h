@@ -7,11 +7,11 @@
 
 // The dimension of a load's (or store's) tile that is contiguous in memory; rank: none.
 uint32_t tir_contiguous_dim(const struct tir_inst *access, uint32_t rank);
-// Puts a load and a store in the place of a copy_async; l: the layout of the tile, NULL: none yet.
+// Replaces a copy_async by a load and a store; l: the layout of the tile, NULL: none yet.
 void tir_stage_copy(struct tir_func *f, struct tir_inst *copy, const struct tir_layout *l);
 // Gives every dot operand that is a tile a shared buffer, filled right after the tile is made.
 void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx);
-// Replaces extract by a buffer with the whole tile, of which the part is loaded.
+// Replaces extract by a buffer with the whole tile, from which the part is loaded.
 void tir_stage_extract(struct tir_func *f, struct tir_inst *extract);
 
 #endif

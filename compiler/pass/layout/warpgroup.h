@@ -5,16 +5,16 @@
 
 #include "pass/pass.h"
 
-// Marks every dot of f with the engine wgmma and chooses f's threads, when all of them can run on
-// warpgroups; else leaves them alone and says why in the receipt. Before layouts exist.
+// Marks the dots of f that run on warpgroups with the engine wgmma and chooses f's threads; the
+// receipt says why the others do not. Before layouts exist.
 void tir_plan_warpgroups(struct tir_func *f, struct tir_pass_cx *cx);
-// Whether it would.
+// Whether it would mark any.
 bool tir_may_use_warpgroups(struct tir_func *f, struct tir_pass_cx *cx);
 // Does the dot run on warpgroups?
 bool tir_dot_on_warpgroups(const struct tir_inst *dot);
 // Does any dot of f?
 bool tir_has_warpgroup_dot(const struct tir_func *f);
-// The tile v, through transposes, was loaded as it is: its load. NULL: it is computed.
+// The load of tile v, through transposes, if its value is loaded unchanged. NULL: it is computed.
 struct tir_inst *tir_loaded_by(const struct tir_value *v);
 // Does operand a of a dot on warpgroups come from registers?
 bool tir_a_in_registers(const struct tir_inst *dot);

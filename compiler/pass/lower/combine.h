@@ -17,7 +17,7 @@ struct combine {
 };
 
 struct combine tir_combine_open(struct lower *lo, struct tir_inst *inst);
-// x with y, which follows it along the axis.
+// Combines x with y, which follows it along the axis.
 struct tir_value *tir_combine_apply(struct combine *c, struct tir_value *x, struct tir_value *y);
 // Neighbours first, in their order. values are overwritten.
 struct tir_value *tir_combine_tree(struct combine *c, struct tir_value **values, uint32_t count);
@@ -32,7 +32,7 @@ struct tir_value *tir_combine_part(struct combine *c, enum tir_axis axis, uint32
                                    uint32_t end, uint32_t *count);
 struct tir_value *tir_combine_is_zero(struct lower *lo, struct tir_value *x);
 
-// A line: elements that differ in the axis alone. In shared scratch each has one entry a part.
+// A line: elements that differ only along the axis. In shared scratch each has one entry a part.
 struct combine_lines {
     struct tir_value *thread; // the thread's part of a line's number
     int64_t stride[TIR_MAX_RANK];

@@ -12,8 +12,8 @@ struct lower {
     struct tir_pass_cx *cx;
     struct tir_types *types;
     struct tir_ranges *ranges;
-    bool by_thread; // the kernel speaks of single threads: scalars are each thread's own
-    // Who runs what is being lowered: the CTA, or the warps of a role.
+    bool by_thread; // the kernel uses single threads: each thread has its own scalars
+    // The threads of the code being lowered: the CTA, or the warps of a role.
     uint32_t threads;         // that tiles are spread over
     uint32_t first_warp;      // of them, in the CTA; the warp of a layout counts from here
     int64_t barrier;          // the named barrier they meet at; 0: bar_sync of the CTA
@@ -21,9 +21,9 @@ struct lower {
     struct tir_map in_flight; // result of a gemm_async -> struct lower_operands
     const struct tir_type *i32, *u32, *i64, *boolean;
     const struct tir_type *index; // type of element offsets: i32 under the fact index32, else i64
-    struct tir_builder top;       // start of the kernel: what only depends on the thread
+    struct tir_builder top;       // start of the kernel: values that depend only on the thread
     struct tir_builder b;         // where the current instruction is lowered
-    struct tir_value *lane, *warp, *tid; // made when first asked for
+    struct tir_value *lane, *warp, *tid; // made on first use
     struct tir_map registers;            // tile value -> struct tir_value ** (one per register)
     struct tir_map below;                // start of a tile -> the extent it is below
     struct tir_map coords; // layout -> struct tir_value ** (thread part of each dimension)
@@ -97,7 +97,7 @@ struct lower_place {
     struct tir_value *pred; // NULL: always
 };
 
-// A dimension of what is accessed: does 0 <= position + constant < extent hold? (bound.c)
+// A dimension of an access: does 0 <= position + constant < extent hold? (bound.c)
 struct lower_bound {
     struct tir_value *position; // start + the thread's part
     struct tir_value *extent;   // of the same type, i32 or i64
@@ -113,7 +113,7 @@ struct tir_value *tir_lower_in_range(struct lower *lo, struct tir_value *positio
 // Can start .. start + n leave 0 .. extent?
 bool tir_lower_may_leave(struct lower *lo, const struct tir_inst *inst, struct tir_value *start,
                          struct tir_value *extent, int64_t n);
-// x, any integer, as i32 or i64: what is out of range stays so.
+// x, any integer, as i32 or i64: an index out of range stays out of range.
 struct tir_value *tir_lower_narrowed(struct lower *lo, struct tir_value *x,
                                      const struct tir_type *to);
 // The index that an index tile has for the element at coord; `first`: the tile's first dimension.
@@ -191,8 +191,8 @@ const struct tir_layout *tir_lower_packed_layout(struct tir_types *types,
 bool tir_lower_pack(struct lower *lo, struct tir_inst *inst);
 void tir_lower_gemm(struct lower *lo, struct tir_inst *inst);
 void tir_lower_await(struct lower *lo, struct tir_inst *inst);
-// Refuses a yield of what is still being computed from registers: they would not be in use beyond
-// the block. False: nothing is to be done about the yield.
+// Refuses a yield of a result in flight whose operands are in registers, since these would not be
+// in use beyond the block. False: the yield needs nothing.
 bool tir_lower_leaves_in_flight(struct lower *lo, const struct tir_inst *yield);
 // Tensor and bulk copies: of copy_async with an mbarrier, store_async, prefetch.
 void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst);
@@ -200,12 +200,12 @@ void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst);
 void tir_lower_prefetch(struct lower *lo, struct tir_inst *inst);
 // mbarrier_init, arrive, wait: the barrier as an alloc and bytes.
 void tir_lower_mbarrier(struct lower *lo, struct tir_inst *inst);
-// Stores the tile by stmatrix; false: it cannot be, and nothing has been stored.
+// Stores the tile by stmatrix; false: impossible, and nothing has been stored.
 bool tir_lower_stmatrix(struct lower *lo, struct tir_inst *inst);
-bool tir_lower_ldmatrix(struct lower *lo, struct tir_inst *inst); // the same of a load
+bool tir_lower_ldmatrix(struct lower *lo, struct tir_inst *inst); // the same for a load
 
 void tir_lower_unsupported(struct lower *lo, const struct tir_inst *inst, const char *what);
-// Behind an error: which target has one of these features.
+// After an error: adds a note with the first target that has one of these features.
 void tir_lower_note_target(struct lower *lo, uint32_t features);
 
 #endif

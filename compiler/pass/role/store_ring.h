@@ -7,8 +7,8 @@
 
 typedef VEC(struct tir_inst *) tir_inst_list;
 
-// Makes rings of the buffers that tensor copies store from, as far as nothing else uses them, and
-// adds the rings to the list. The program stays one sequence: a put and its get.
+// Makes rings of the buffers from which tensor copies store, if they have no other use, and adds
+// the rings to the list. The program stays sequential: a put and its get.
 void tir_make_store_rings(struct tir_func *f, struct tir_pass_cx *cx, tir_inst_list *rings);
 
 #endif

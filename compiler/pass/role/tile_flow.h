@@ -6,9 +6,8 @@
 
 #include "ir/ir.h"
 
-// By value id: bit d for dimension d of the tiles loop's start; all bits where the value may differ
-// from CTA to CTA for any other reason, as what is in shared memory may. The array lives in
-// `arena`.
+// By value id: bit d for dimension d of the tiles loop's start; all bits if the value may differ
+// between CTAs for another reason, as values from shared memory may. The array lives in `arena`.
 uint32_t *tir_tile_flow(struct tir_arena *arena, const struct tir_func *f);
 // The same of one value of the array, of a constant, or of NULL.
 uint32_t tir_flow_of(const uint32_t *flow, const struct tir_value *v);

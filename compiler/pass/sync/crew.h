@@ -11,7 +11,7 @@
 void tir_build_crew_barrier(struct tir_builder *b, const struct tir_crew *crew);
 // Is inst a barrier that all of these threads wait at?
 bool tir_is_crew_barrier(const struct tir_inst *inst, const struct tir_crew *crew);
-// A bool that is true in the crew's first thread alone.
+// A bool that is true only in the crew's first thread.
 struct tir_value *tir_build_is_leader(struct tir_builder *b, const struct tir_crew *crew);
 // Builds `if cond { }`: gives the builder of its block, in front of the yield.
 struct tir_builder tir_build_if(struct tir_builder *b, struct tir_value *cond);

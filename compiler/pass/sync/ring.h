@@ -32,12 +32,12 @@ struct rings {
 // Finds the rings of r->f and the roles that fill and empty them. Refuses (r->failed) rings that
 // cannot be queues.
 void tir_rings_collect(struct rings *r);
-// The ring that a put or get is of.
+// The ring of a put or get.
 struct ring *tir_ring_of(struct rings *r, const struct tir_inst *inst);
 const char *tir_ring_name(const struct ring *ring);
 // Does the instruction access a slot of the ring?
 bool tir_ring_is_touched(const struct ring *ring, const struct tir_inst *inst);
-// Is it a copy that an engine makes and that has no mbarrier yet?
+// Is it a copy by an engine, without an mbarrier yet?
 bool tir_is_engine_copy(const struct tir_inst *inst);
 
 #endif

@@ -17,14 +17,14 @@ struct tir_bytes tir_buffer_part(const struct tir_value *buffer);
 struct tir_bytes tir_slice_part(const struct tir_inst *inst); // of the slice that inst names
 // Does converting x to layout `to` need shared memory, because data changes threads?
 bool tir_convert_needs_scratch(const struct tir_type *from, const struct tir_type *to);
-// Do threads need old values of this atomic that other threads have got? It is done once for each
-// element: by one of the threads that have it, and a scalar by one thread, unless the kernel speaks
-// of single threads. used: the old values are.
+// Do threads need old values of this atomic from other threads? Each element is done once, by one
+// of the threads that hold it, and a scalar by one thread, unless the kernel uses single threads.
+// used: whether the old values are used.
 bool tir_atomic_shares(const struct tir_func *f, const struct tir_inst *atomic, bool used);
 // How many warps hold parts of one result of a reduction or scan along axis; 1: no scratch needed.
 uint32_t tir_warps_along(const struct tir_layout *l, uint32_t axis);
-// Where the order of the axis is kept, warps exchange blocks of neighbours that registers and lanes
-// have combined: how many there are along it. 1: no scratch needed.
+// The number of blocks along the axis that warps exchange if its order is kept; registers and lanes
+// have combined each block. 1: no scratch needed.
 uint32_t tir_combine_blocks(const struct tir_layout *l, uint32_t axis);
 
 #endif
