@@ -561,6 +561,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->tensors = bitset_new(p->cx->scratch, f->value_count);
     find_roots(p);
     tir_sync_find_tensors(p);
+    tir_sync_find_carried(p);
     for (uint32_t i = 0; i < p->roots.len; i++)
         any |= p->roots.at[i].is_tensor;
     if (!any)

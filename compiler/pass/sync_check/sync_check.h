@@ -493,6 +493,9 @@ void tir_sync_find_tensors(struct sync_program *p);
 // A store of one element by each thread that comes: two of them may mean the same one.
 bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst *inst);
 
+// carried.c: which stores to tensors depend on how tiles are given to CTAs.
+void tir_sync_find_carried(struct sync_program *p);
+
 // May a value differ from lane to lane of a warp? As the text says, whether it is replayed or not.
 bool tir_sync_varies(struct sync_program *p, struct tir_value *v);
 
