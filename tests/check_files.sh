@@ -1,17 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # tools/check.sh looks at the files that git tracks and at no others: a log that lies in the tree is
-# nobody's fault, the same text in a file of the project is.
+# nobody's fault, the same text in a file of the project is. An include that tools/layers.txt does not
+# allow is found.
 #
-#   check_files.sh CHECK
+#   check_files.sh CHECK LAYERS
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/tools"
 cp "$1" "$folder/tools/check.sh"
+cp "$2" "$folder/tools/layers.txt"
 cd "$folder"
 git init -q .
-git add tools/check.sh
+git add tools
 printf 'see /%s/me/log \n' home >run.md
 tools/check.sh || { echo 'a file that git does not track is looked at'; exit 1; }
 git add run.md
@@ -21,3 +23,12 @@ if tools/check.sh >found; then
 fi
 grep -q 'trailing space: run.md:1' found
 grep -q 'a path of one machine: run.md:1' found
+
+mkdir -p compiler/base compiler/ir
+license='// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception'
+printf '%s\n#include "base/a.h"\n' "$license" >compiler/ir/b.h
+printf '%s\n#include "ir/b.h"\n' "$license" >compiler/base/a.h
+git add compiler
+! tools/check.sh >found
+grep -q 'layers: compiler/base/a.h includes compiler/ir/b.h' found
+! grep -q 'compiler/ir/b.h includes' found

@@ -28,6 +28,45 @@ search() {
     files "$2" | xargs -r grep -nE "$1" /dev/null
 }
 
+# Includes, as search prints them, that tools/layers.txt does not allow.
+layers() {
+    files '^(compiler|runtime)/.*\.(c|h|re|def)$' | awk '
+        function row(path) { # the row of the longest path
+            while (!(path in rows) && sub("/?[^/]*$", "", path))
+                ;
+            return path
+        }
+        function within(path, folder) { return path == folder || index(path, folder "/") == 1 }
+        function folder(path) { sub("/[^/]*$", "", path); return path }
+        function find(name, from,    i) { # the file that an include names
+            for (i = 1; i <= count; i++)
+                if (roots[i] name in known)
+                    return roots[i] name
+            return folder(from) "/" name
+        }
+        function is_allowed(from, to,    i, n, parts) {
+            n = split(rows[row(from)], parts, " ")
+            for (i = 1; i <= n; i++)
+                if (within(to, parts[i]))
+                    return 1
+            return row(from) == row(to) || folder(from) == folder(to)
+        }
+        BEGIN { count = split("compiler/ compiler/include/ runtime/include/ runtime/ runtime/emu/", roots, " ") }
+        FILENAME == "tools/layers.txt" {
+            if ($0 ~ /^[^#]*:/) { at = index($0, ":"); rows[substr($0, 1, at - 1)] = substr($0, at + 1) }
+            next
+        }
+        FILENAME == "-" { known[$0]; next }
+        {
+            split($0, part, "\"")
+            from = $0
+            sub(":.*", "", from)
+            to = find(part[2], from)
+            if (!is_allowed(from, to))
+                print from " includes " to
+        }' tools/layers.txt - "$1"
+}
+
 violations() {
     files '\.(c|h|re|def|py|sh)$|meson|^tools/[a-z]+$' |
         xargs -r grep -L 'SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception' |
@@ -41,9 +80,11 @@ violations() {
         grep -vE '^compiler/(compile/compile\.c:|driver/|base/arena\.c:)' |
         report 'not the arena'
 
-    # The dependency rule: the runtime knows nothing of the compiler, and only the target knows LLVM.
-    search '#include "(base|ir|front|pass|interp|target|compile|driver)/' '^runtime/.*\.(c|h|re)$' |
-        report 'the runtime includes the compiler'
+    # Who may include whom, and LLVM in the target alone.
+    includes=$(mktemp)
+    search '^#include "' '^(compiler|runtime)/.*\.(c|h|re|def)$' >"$includes"
+    layers "$includes" | report 'layers'
+    rm -f "$includes"
     search '#include [<"]llvm-c/' '\.(c|h|re)$' | grep -v '^compiler/target/nvptx/' |
         report 'LLVM outside of the target'
 

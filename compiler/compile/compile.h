@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "base/vec.h"
-#include "compile/context.h"
+#include "ir/context.h"
 #include "pass/receipt.h"
 #include "target/nvptx/nvptx.h"
 #include "target/nvptx/ptxas.h"

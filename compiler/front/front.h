@@ -3,8 +3,8 @@
 #ifndef TIR_FRONT_FRONT_H
 #define TIR_FRONT_FRONT_H
 
-#include "compile/context.h"
-#include "pass/pass.h"
+#include "base/binding.h"
+#include "ir/context.h"
 
 struct tir_front_options {
     const struct tir_binding *metas; // -D NAME=VALUE, for whichever kernels have that meta

@@ -3,6 +3,7 @@
 #ifndef TIR_PASS_PASS_H
 #define TIR_PASS_PASS_H
 
+#include "base/binding.h"
 #include "base/meter.h"
 #include "ir/ir.h"
 
@@ -19,11 +20,6 @@ struct tir_pass_cx {
     uint32_t known_count;
     struct tir_meter *meter;   // NULL: steps are not counted
     struct tir_runner *runner; // set by tir_run_passes; NULL: passes are called directly
-};
-
-struct tir_binding { // NAME=VALUE given by the caller
-    tir_str name;
-    tir_str value;
 };
 
 // The value of a known dimension as a number. False: it is none.

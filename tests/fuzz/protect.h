@@ -3,8 +3,8 @@
 #ifndef TESTS_FUZZ_PROTECT_H
 #define TESTS_FUZZ_PROTECT_H
 
-#include "compile/context.h"
 #include "fuzz.h"
+#include "ir/context.h"
 
 typedef void (*fuzz_body)(struct tir_context *cx, struct tir_source_file *file);
 

@@ -8,9 +8,9 @@
 #include <setjmp.h>
 
 #include "../lang/files.h"
-#include "compile/context.h"
 #include "front/front.h"
 #include "interp/interp.h"
+#include "ir/context.h"
 #include "ir/number.h"
 #include "ir/walk.h"
 #include "machine/target.h"

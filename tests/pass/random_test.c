@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compile/context.h"
 #include "interp/interp.h"
+#include "ir/context.h"
 #include "ir/number.h"
 #include "ir/walk.h"
 #include "machine/target.h"

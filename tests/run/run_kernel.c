@@ -22,6 +22,7 @@
 #include "interp/interp.h"
 #include "ir/number.h"
 #include "machine/target.h"
+#include "pass/pass.h"
 
 struct tensor {
     tir_str name;

@@ -5,7 +5,7 @@
 
 #include "unit.h"
 
-#include "compile/context.h"
+#include "ir/context.h"
 #include "ir/ir.h"
 
 struct ir_unit {

@@ -4,7 +4,7 @@
 #ifndef TIR_FRONT_PARSE_LEX_H
 #define TIR_FRONT_PARSE_LEX_H
 
-#include "compile/context.h"
+#include "ir/context.h"
 
 enum tir_token_kind {
 #define TOKEN(id, text)   TIR_TOK_##id,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Setting up and tearing down what one compilation owns.
 
-#include "compile/context.h"
+#include "ir/context.h"
 
 static TIR_NORETURN void jump_out(void *user)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Everything one compilation owns. Passed first, never global.
-#ifndef TIR_COMPILE_CONTEXT_H
-#define TIR_COMPILE_CONTEXT_H
+#ifndef TIR_IR_CONTEXT_H
+#define TIR_IR_CONTEXT_H
 
 #include <setjmp.h>
 
