@@ -59,31 +59,31 @@ struct sync_clock { // by strand
 
 struct sync_root { // a shared buffer as it was allocated
     const struct tir_value *alloc;
-    int64_t begin, end; // bytes; where no place is given, a place of its own
+    int64_t begin, end; // bytes; if not placed, a range of its own
     bool is_mbarrier;
-    bool is_tensor;   // in global memory: what threads of the CTA do to each other's elements
+    bool is_tensor;   // in global memory: for conflicts between threads of the CTA
     bool only_stored; // a tensor that is not loaded: only values that differ matter
     int64_t shape[TIR_MAX_RANK];
     uint32_t first_barrier; // its mbarriers in sync_run.mbarriers, for CTA 0
-    bool has_cells;         // what is stored to it is remembered
+    bool has_cells;         // stores to it are remembered
     uint32_t first_cell;
 };
 
-struct sync_box { // a part of a buffer, in the buffer's own dimensions
+struct sync_box { // a part of a buffer, in the buffer's dimensions
     int64_t begin[TIR_MAX_RANK], size[TIR_MAX_RANK];
 };
 
-struct sync_buffer { // what a value of buffer type stands for
+struct sync_buffer { // the buffer, or part of one, of a value
     uint32_t root, cta;
     uint32_t rank;
     uint8_t dim[TIR_MAX_RANK]; // of the root, for each of its own
     struct sync_box box;       // in the root's dimensions
-    bool exact;                // false: where it begins is not known, and box is what it may be
+    bool exact;                // false: its start is unknown, and box covers all possible places
 };
 
 enum sync_access { SYNC_READ, SYNC_WRITE, SYNC_UPDATE }; // UPDATE: by an atomic
 
-// The pairs of threads that two accesses may be of.
+// The pairs of threads of which two accesses may be.
 enum sync_pairs {
     SYNC_NO_PAIRS = 0,
     SYNC_IN_A_WARP = 1,
@@ -105,7 +105,7 @@ struct sync_record { // an access that was made
     bool grouped; // done when its thread has waited for its group
     bool exact;
     int64_t modulus; // of a tensor: data decides about multiples of it; 0: the elements are known
-    uint64_t base;   // equal where data decides the same; 0: for each thread something else
+    uint64_t base;   // equal if data decides alike; 0: different for each thread
     uint8_t crew;    // sync_agent.role_id
     const struct tir_layout *layout; // of the tile, whose dimensions are `dims` of the box; or NULL
     uint8_t dims[TIR_MAX_RANK];
@@ -126,15 +126,15 @@ enum sync_kind {
     SYNC_TILE
 };
 
-// Among whom a value differs, as far as the program says. GUESS: what lanes have told each other,
-// which is mostly the same in all.
+// The threads between which a value differs, as far as the program shows. GUESS: a value that lanes
+// have exchanged, which is usually the same in all.
 enum sync_spread { SYNC_SAME, SYNC_WARPS, SYNC_EVERY_LANE, SYNC_GUESS };
 
 struct sync_value {
     enum sync_kind kind;
     enum sync_spread varies;   // SYMBOL
     bool elected;              // EACH: true in the lane that elect_sync picks
-    bool answered, yes;        // SYMBOL that is true or false: what was drawn for it
+    bool answered, yes;        // SYMBOL that is true or false: the answer drawn for it
     uint32_t made;             // TILE: when its registers were last written
     uint32_t group;            // TILE: the group of wgmma that still writes them; 0: none
     const struct tir_inst *by; // TILE with a group: its gemm_async
@@ -153,7 +153,7 @@ struct sync_thread {
     struct sync_clock peers;          // what it knows of the other warps of its agent
     const uint32_t *mask;             // its lanes, of each warp; NULL: all
     bool elected;                     // the lane that elect_sync picks, whichever it is
-    bool alone;                       // one lane of each warp: it knows what it did
+    bool alone;                       // one lane of each warp: it knows its own events
     uint16_t data;                    // strand of its accesses
     uint16_t bulk;                    // strand of its groups of stores; 0: none yet
     uint32_t bulk_closed, bulk_done;  // groups committed, and known to have read
@@ -165,13 +165,13 @@ struct sync_lanes {       // some lanes of each warp
     const uint32_t *mask; // of each warp; NULL: all
     uint32_t thread;
     uint32_t count;              // of one warp
-    const struct tir_inst *data; // some of them, for the data that this asks
+    const struct tir_inst *data; // a subset, by the data of this condition
     enum sync_spread spread;     // of that data
 };
 
 struct sync_split { // an if that not all lanes take
     const int64_t *each;
-    const uint32_t *within; // the lanes that come to it
+    const uint32_t *within; // the lanes that reach it
     struct sync_lanes yes, no;
 };
 
@@ -197,13 +197,13 @@ struct sync_agent {
     uint32_t first_warp, warps;
     struct tir_crew crew;             // that its warps belong to
     uint32_t role_id;                 // while they run its role: its named barrier; else 0
-    const struct tir_inst *registers; // who asked for its registers last; NULL: nobody
+    const struct tir_inst *registers; // the last request for registers; NULL: none
     struct sync_value *slots;         // by value id
     struct sync_value *constants;     // what they are at the beginning
     struct sync_buffer *buffers;      // of values, by sync_program.buffer_of
     struct sync_buffer *tensors;      // by root
     uint32_t *visits;                 // by instruction id
-    struct sync_clock all;            // what the lanes of a warp know together
+    struct sync_clock all;            // the common knowledge of the lanes of a warp
     struct sync_clock all_peers;      // and of the other warps of the agent
     struct sync_own *own;             // by thread
     struct sync_thread threads[SYNC_THREADS];
@@ -218,14 +218,14 @@ struct sync_agent {
     const struct tir_inst *copies_last;    // NULL: none
     struct sync_split splits[SYNC_SPLITS]; // that were met last
     uint32_t split_count;
-    uint32_t now;        // counts what it did
+    uint32_t now;        // counts its events
     uint32_t fence_time; // the last fence(of = wgmma)
     uint32_t await_time;
     const struct tir_inst *wgmma_open, *wgmma_last;
     struct sync_frame frames[SYNC_DEPTH];
     uint32_t depth;
     uint32_t stage;  // of an instruction that waits in between
-    uint32_t ticket; // what it waits for
+    uint32_t ticket; // of its wait
     uint32_t cluster_ticket;
     const struct tir_inst *stopped; // at; NULL: not waiting
     uint64_t stopped_at;            // what sync_run.phases was
@@ -238,7 +238,7 @@ struct sync_seen { // a wait that has seen a phase
     uint32_t phase, at;
 };
 
-struct sync_share { // what the lanes of a thread have told an mbarrier of its data, each for itself
+struct sync_share { // the releases of a thread's lanes to an mbarrier, lane by lane
     const struct sync_agent *agent;
     uint16_t data;
     uint32_t *known, *fenced; // as of a clock, by lane of the agent's warps
@@ -254,9 +254,9 @@ struct sync_mbarrier {
     uint32_t completed;                            // phases
     const struct tir_inst *arrive, *expect, *copy; // the last ones
     struct sync_clock arriving, done;
-    VEC(struct sync_share) shares;    // that `arriving` has once all lanes have come
-    uint32_t copy_phase;              // that the last copy belongs to
-    const struct tir_inst *early;     // may be counted in the phase before; NULL: nothing may
+    VEC(struct sync_share) shares; // that `arriving` has once all lanes have come
+    uint32_t copy_phase;           // that the last copy belongs to
+    const struct tir_inst *early;  // an arrival that may be counted in the phase before; NULL: none
     const struct tir_inst *early_for; // a wait that has seen that one; or NULL
     struct sync_seen *seen;           // by agent
     struct sync_seen *remote;         // arrivals from other CTAs, by agent
@@ -272,13 +272,13 @@ struct sync_named { // a named barrier, the CTA's, or the cluster's
 
 // Facts about the kernel before it is replayed.
 
-enum sync_class { // of instructions: what the replay does with one
+enum sync_class { // the replay's treatment of an instruction
     SYNC_SKIP,
     SYNC_ARITHMETIC, // elementwise on integers
     SYNC_VIEW,
     SYNC_VALUE, // computes other scalars and buffers
-    SYNC_ONCE,  // what it computes never changes
-    SYNC_WARP,  // what all lanes of a warp come to, and nobody else sees
+    SYNC_ONCE,  // its result never changes
+    SYNC_WARP,  // reached by all lanes of a warp, without effect on other warps
     SYNC_BLOCKS,
     SYNC_BARRIER,
     SYNC_GROUP,
@@ -286,12 +286,12 @@ enum sync_class { // of instructions: what the replay does with one
     SYNC_OTHER
 };
 
-struct sync_unchecked { // what the receipt names, and a warning
+struct sync_unchecked { // a line of the receipt, and a warning
     struct tir_span span;
     tir_str text;
 };
 
-struct sync_assumed { // what was not refused, as the program asks for that
+struct sync_assumed { // a fault that was not refused because of an assume_sync
     const struct tir_inst *by;
     struct tir_span span;
     tir_str text;
@@ -306,11 +306,11 @@ struct sync_program {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     const struct tir_inst **assumes; // the assume_sync that covers an instruction, by id; or NULL
-    const struct tir_inst *orders;   // PTX or a spin that may order what others do, or NULL
+    const struct tir_inst *orders;   // PTX or a spin that may order other accesses, or NULL
     struct bitset visited;           // instructions that are replayed, by id
     uint8_t *classes;                // of instructions, by id
     const struct tir_inst **next;    // the next in its block that is visited, by id
-    struct bitset needed;            // values that decide what they do, by id
+    struct bitset needed;            // values that decide their effect, by id
     struct bitset places;            // values that decide where in tensors they are, by id
     struct bitset tensors;           // that are loaded and stored, by value id
     struct bitset fixed;             // values that an agent computes once, by id
@@ -321,7 +321,7 @@ struct sync_program {
     bool has_data_loops;        // loops whose number of rounds depends on arguments
     struct bitset data_loops;   // by id of the instruction
     struct sync_rounds *rounds; // that loops have run, by id of the instruction
-    struct bitset came;         // 2 * id + block of an if: that some replay has come to
+    struct bitset came;         // 2 * id + block of an if: blocks that some replay has entered
     struct bitset came_long;    // and one in which a ring goes round
     uint32_t axes;              // of the grid, as bits: CTAs along them may go different ways
     uint32_t replays, tries;    // tries: to find settings
@@ -330,8 +330,8 @@ struct sync_program {
     struct bitset counters;     // values that are only compared, and do so in one direction, by id
     int64_t *periods;           // of counters, after which remainders of them repeat; 0: none
     int64_t cycle;              // rounds after which all those remainders repeat; 0: too many
-    int64_t threshold;          // rounds after which what they say stays, but for the last ones
-    uint32_t ctas;              // of a cluster that are replayed
+    int64_t threshold; // rounds after which their comparisons stay, except in the last ones
+    uint32_t ctas;     // of a cluster that are replayed
     uint32_t role_count;
     uint32_t threads; // of a CTA
     int64_t depth;    // slots of the deepest ring
@@ -378,10 +378,10 @@ struct sync_run {
     const struct sync_setting *setting;
     struct bitset *came; // as in sync_program
     uint32_t most;       // rounds of a loop whose length depends on data
-    uint32_t seed;       // how branches on data go: 0 not taken, 1 taken, else mixed
+    uint32_t seed;       // branches on data: 0 not taken, 1 taken, else mixed
     bool decided;        // some branch was on data
     int64_t longest;     // rounds of an inner loop
-    bool hurries;        // each agent goes as far as it gets, instead of one step
+    bool hurries;        // each agent runs as far as it can, instead of one step
     bool watches;        // for states that recur
     bool recurs;
     const struct sync_agent *watched;
@@ -406,7 +406,7 @@ struct sync_run {
     struct sync_named *named[SYNC_CTAS][SYNC_BARRIERS + 1];
 };
 
-// Which thread acts, with how many lanes of each warp.
+// The acting thread, and its number of lanes of each warp.
 struct sync_who {
     struct sync_agent *agent;
     uint32_t thread;
@@ -430,8 +430,8 @@ static inline const struct tir_inst *tir_sync_visited(const struct sync_program 
     return !inst || p->classes[inst->id] ? inst : p->next[inst->id];
 }
 
-// What goes one way or the other: an if, or an integer comparison that decides something. Its
-// number in `came` is 2 * id, and one more where it is false.
+// A decision: an if, or an integer comparison that decides something. Its number in `came` is
+// 2 * id, and one more if it is false.
 static inline bool tir_sync_is_comparison(const struct tir_inst *inst)
 {
     return inst->op >= TIR_OP_EQ && inst->op <= TIR_OP_GE &&
@@ -444,15 +444,15 @@ static inline struct tir_value *tir_sync_condition(const struct tir_inst *choice
     return choice->op == TIR_OP_IF ? choice->operands[0] : choice->results[0];
 }
 
-// prepare.c: what matters and what varies. False: there is nothing to check.
+// prepare.c: the instructions and values that matter. False: there is nothing to check.
 bool tir_sync_prepare(struct sync_program *p);
 
-// What decides whether and how often the blocks of an instruction run: `count` values.
+// The `count` values that decide whether and how often the blocks of an instruction run.
 struct tir_value *const *tir_sync_bounds_of(const struct tir_inst *inst, uint32_t *count);
 // The number of a CTA, or of CTAs: another launch, or CTA, may have another one.
 bool tir_sync_is_place(const struct tir_inst *inst);
 
-// What `count` values are computed from, and open: whether a setting, or data, decides about it.
+// The values that `count` values depend on, and open: whether a setting, or data, decides them.
 struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count);
 bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, bool by_data);
 
@@ -464,14 +464,14 @@ enum sync_outcome tir_sync_replay_all(struct sync_program *p);
 // The number of rounds that all inner loops whose rounds depend on the setting have come to.
 uint32_t tir_sync_rounds(const struct sync_program *p);
 
-// ask.c: a setting near to the one that is there for which all goals are met.
+// ask.c: a setting near the present one that meets all goals.
 enum sync_goal_kind {
     SYNC_ROUNDS,         // the loop runs `number` rounds
     SYNC_ROUNDS_OR_MORE, // at some time
-    SYNC_BLOCK,          // an if takes the block of that number; a comparison is true, 0, or false
-    SYNC_CHOICE,         // it would, if the replay came to it
+    SYNC_BLOCK,          // an if takes the block of that number; a comparison is true (0) or false
+    SYNC_CHOICE,         // it would, if the replay reached it
     SYNC_CTA,            // the CTA has this number along the axis
-    SYNC_GRID            // there are so many
+    SYNC_GRID            // the grid has so many CTAs
 };
 
 struct sync_goal {
@@ -488,9 +488,9 @@ enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *go
 bool tir_sync_is_never(struct sync_program *p, const struct sync_goal *goal,
                        const struct sync_setting *near);
 
-// tensors.c: which tensors the replay looks at, and in which CTAs may meet.
+// tensors.c: the tensors that the replay checks, and those in which CTAs may conflict.
 void tir_sync_find_tensors(struct sync_program *p);
-// A store of one element by each thread that comes: two of them may mean the same one.
+// A store of one element by each thread that reaches it: two of them may store to the same one.
 bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst *inst);
 
 // carried.c: which stores to tensors depend on how tiles are given to CTAs.
@@ -506,7 +506,7 @@ void tir_sync_find_counters(struct sync_program *p);
 bool tir_sync_limits(const struct sync_program *p);
 bool tir_sync_registers(struct sync_run *r, uint32_t cta); // in the end of a replay
 
-// report.c: what is named as not checked, at a place of the program.
+// report.c: adds an unchecked part, at a place of the program.
 void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, const char *what);
 void tir_sync_unchecked_at(struct sync_program *p, struct tir_span span, tir_str text);
 
@@ -518,15 +518,15 @@ void tir_sync_reset(struct sync_run *r);
 struct sync_clock tir_sync_new_clock(struct sync_run *r);
 struct sync_named *tir_sync_named(struct sync_run *r, uint32_t cta, uint32_t id);
 
-// replay.c: runs all agents as far as they get.
+// replay.c: runs all agents as far as they can.
 enum sync_outcome tir_sync_replay(struct sync_run *r);
 
-// lanes.c: lanes that part and meet again.
+// lanes.c: lanes that diverge and converge.
 // The lanes of `within` for which a condition is true, or is not; they have no name yet.
 struct sync_lanes tir_sync_lanes_where(struct sync_run *r, struct sync_agent *a,
                                        const struct sync_lanes *within, const int64_t *each,
                                        bool wanted);
-// Finds the thread that stands for them.
+// Finds the thread that represents them.
 void tir_sync_name_lanes(struct sync_run *r, struct sync_agent *a, struct sync_lanes *lanes,
                          bool elected);
 const struct sync_split *tir_sync_split(struct sync_run *r, struct sync_agent *a,
@@ -539,29 +539,29 @@ struct sync_value tir_sync_merged(struct sync_run *r, const struct sync_agent *a
 // Is v one number in all of these lanes?
 bool tir_sync_equal_among(const struct sync_agent *a, const uint32_t *mask,
                           const struct sync_value *v, int64_t *number);
-// A warp_sync: goes on when all lanes have come, whatever block they are in.
+// A warp_sync: continues when all lanes have reached one, in any block.
 void tir_sync_meet_lanes(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst);
 // At the end of a block: do other lanes still wait for its lanes?
 void tir_sync_check_left(struct sync_run *r, const struct sync_agent *a);
 
-// recur.c: when an agent comes to the head of a loop.
+// recur.c: called when an agent reaches the head of a loop.
 void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct sync_frame *f);
 
 // value.c
 struct sync_value tir_sync_value(const struct sync_run *r, const struct sync_agent *a,
                                  const struct tir_value *v);
 void tir_sync_evaluate(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst);
-// The same, and fast, for what is mostly met: false if it is something else.
+// The same, fast, for common instructions; false for others.
 bool tir_sync_arithmetic(struct sync_agent *a, const struct tir_inst *inst);
 bool tir_sync_evaluate_view(const struct sync_run *r, struct sync_agent *a,
                             const struct tir_inst *inst);
-// What inst does with a value that is not known: the same in every agent for the same symbol.
+// The result of inst for an unknown value: the same in every agent for the same symbol.
 int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t below);
 struct sync_value tir_sync_each(const struct sync_agent *a, const int64_t *each);
 
 // places.c: places in tensors that data decides.
-// An operation on a symbol: what is known of the result.
+// An operation on a symbol: the known facts about the result.
 void tir_sync_follow_symbol(struct sync_run *r, const struct sync_agent *a,
                             const struct tir_inst *inst, struct sync_value *out);
 // As tir_sync_element, of all threads, but for what data decides: record's modulus and base.
@@ -575,7 +575,7 @@ bool tir_sync_may_meet(struct sync_run *r, const struct sync_root *root,
 
 // data.c: data that decides something.
 void tir_sync_find_cells(struct sync_program *p);
-// After an access that writes: what is in the cells is not known, or is `value` of each thread.
+// After a write: the contents of the cells are unknown, or `value` of each thread.
 void tir_sync_forget(struct sync_run *r, const struct sync_buffer *b,
                      const struct sync_record *access);
 void tir_sync_keep(struct sync_run *r, const struct sync_who *who, const struct sync_value *value,
@@ -595,27 +595,27 @@ void tir_sync_join(const struct sync_run *r, struct sync_clock *into,
 void tir_sync_acquire(const struct sync_run *r, const struct sync_who *who,
                       const struct sync_clock *from);
 void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct sync_clock *into);
-// Some lanes of other threads tell an mbarrier what they did.
+// Some lanes of other threads release their events to an mbarrier.
 void tir_sync_release_shares(struct sync_run *r, const struct sync_who *who,
                              struct sync_mbarrier *m);
 void tir_sync_warp(struct sync_run *r, struct sync_agent *a); // the lanes meet
 void tir_sync_fence(const struct sync_run *r, const struct sync_who *who);
-// The thread that stands for some lanes of the agent's warps.
+// The thread that represents some lanes of the agent's warps.
 uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, const uint32_t *mask,
                          bool elected);
 struct sync_clock *tir_sync_clock(const struct sync_who *who);
 void tir_sync_learn(struct sync_agent *a, uint16_t strand, uint32_t at); // in all its threads
 void tir_sync_learn_of_peers(struct sync_agent *a, uint16_t strand, uint32_t at);
-// What comes after this in the agent is another event.
+// Later accesses of the agent are another event.
 void tir_sync_pass(struct sync_agent *a);
 
 // memory.c
 void tir_sync_sort_points(int64_t *points, uint32_t count);
-// Does one thread of such a pair touch an element of a, and the other one the same of b?
+// Does one thread of such a pair touch an element of a, and the other the same element of b?
 bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record *a,
                           const struct sync_record *b, enum sync_pairs pairs);
-// Notes that `who` touches b, and compares with what was noted: `access` says by what and how; its
-// box is filled in here.
+// Records that `who` touches b, and compares with earlier records. `access` states the instruction
+// and the kind; its box is filled in here.
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
                      struct sync_record access);
 // The slice that inst names of a buffer.
@@ -628,18 +628,18 @@ int64_t tir_sync_element(const struct sync_run *r, const struct sync_agent *a,
 void tir_sync_points(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                      const struct sync_buffer *of, struct sync_record *access);
 
-// Refuses what a whole warp has to come to, or more than that, where only some lanes do. True: they
-// all come.
+// Refuses an instruction that a whole warp, or more, must reach if only some lanes do. True: all
+// reach it.
 bool tir_sync_all_come(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                        enum sync_spread allowed);
 // Refuses a store by which threads touch the same element.
 void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
                           const struct sync_buffer *of, const struct sync_record *access);
 
-// barrier.c: what threads meet at. Those that return false have to wait.
+// barrier.c: barriers. Functions that return false must wait.
 bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst);
-// All threads of the role, or of the CTA, meet inside of inst.
+// All threads of the role, or of the CTA, meet inside inst.
 bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
                            const struct tir_inst *inst);
 // The mbarriers that a value stands for, in a CTA of the cluster: *count from the result on.
@@ -648,7 +648,7 @@ struct sync_mbarrier *tir_sync_mbarriers(struct sync_run *r, const struct sync_a
                                          uint32_t cta, int64_t *count);
 bool tir_sync_is_ready(struct sync_run *r, const struct sync_who *who,
                        const struct sync_mbarrier *m, const struct tir_inst *inst);
-// Notes what may be counted in the phase before the one that it is meant for.
+// Records an arrival that may be counted in the phase before the intended one.
 void tir_sync_note_early(struct sync_run *r, const struct sync_who *who, struct sync_mbarrier *m,
                          const struct tir_inst *inst);
 void tir_sync_complete(struct sync_run *r, struct sync_mbarrier *m, const struct tir_inst *by);

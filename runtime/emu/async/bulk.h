@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Bulk copies: what those of plain bytes and those of tensor maps share.
+// Bulk copies: shared by copies of plain bytes and of tensor maps.
 //
 // A bulk copy signals an mbarrier by transaction bytes (in every CTA it writes to), or belongs to a
 // bulk group of the thread that issued it.

@@ -2,8 +2,8 @@
 // mbarriers: phases, pending arrivals, transaction bytes (PTX ISA, "mbarrier object").
 //
 // The bytes of an mbarrier in shared memory are opaque, so its state lies beside them; their shadow
-// says that they are not data. A phase is complete when no arrival and no byte is pending; its
-// parity is what a wait names.
+// says that they are not data. A phase is complete when no arrival and no byte is pending; a wait
+// names its parity.
 #ifndef EMU_MBARRIER_H
 #define EMU_MBARRIER_H
 
@@ -19,14 +19,14 @@ struct emu_mbarrier {
     int64_t tx;               // bytes announced and not yet there
     uint64_t phase;           // that is not complete yet; from 0
     uint64_t time, done_time; // the timeline: of this phase so far, and of the one before it
-    struct emu_view view;     // what those that arrived in this phase know
+    struct emu_view view;     // the knowledge of the arrivals of this phase
     struct emu_view done;     // and in those before
     const struct emu_insn *init, *last_arrive, *last_expect,
         *last_complete; // for messages; or NULL
     struct emu_record init_by;
 };
 
-// Who changes a barrier.
+// The thread or operation that changes a barrier.
 struct emu_by {
     struct emu_warp *warp;
     const struct emu_insn *in;
@@ -58,7 +58,7 @@ enum {
 // The barrier at an address of shared memory, or a fault that says there is none.
 struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *w, uint32_t lane, enum emu_space space,
                                      uint64_t address);
-// The same, for a copy to signal it: its init must be known with a fence that makes it so.
+// The same, for a copy that signals it: its init must be known, with a fence.
 struct emu_mbarrier *emu_mbarrier_of_copy(struct emu_warp *w, uint32_t lane, enum emu_space space,
                                           uint64_t address);
 // Changes, by a thread that executes an instruction or by an operation.

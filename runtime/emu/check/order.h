@@ -96,7 +96,7 @@ struct emu_tells {
     uint32_t released[EMU_WARP], fenced_async[EMU_WARP], fenced_global[EMU_WARP];
 };
 
-// Who accesses: what it knows, and the name under which others will know the access.
+// An accessing agent: its knowledge, and the name under which others will know its accesses.
 struct emu_agent {
     struct emu_domain *domain;
     uint32_t uid;
@@ -105,8 +105,8 @@ struct emu_agent {
     struct emu_view view;
     struct emu_view released[EMU_SCOPES]; // at the last fence of the scope that releases; later
                                           // ones of larger scopes hold it as well
-    struct emu_view pending[EMU_SCOPES];  // what strong loads saw, by the scope that the fence that
-                                          // acquires it needs
+    struct emu_view pending[EMU_SCOPES];  // seen by strong loads, by the scope that the acquiring
+                                          // fence needs
     uint8_t has_released, has_pending;    // a bit a scope
     // Lanes of a warp.
     uint32_t acting;         // the agent of the next accesses
@@ -123,10 +123,10 @@ struct emu_told {
     struct emu_view view[EMU_SCOPE_GPU];
 };
 
-// A place in memory that strong accesses go to: what a load of it acquires.
+// A place of strong accesses in memory: the view that a load of it acquires.
 struct emu_flag {
     uint64_t address;
-    struct emu_view view; // told to everybody
+    struct emu_view view; // for all threads
     struct emu_told *told;
     uint32_t told_count, told_cap;
     bool is_set;

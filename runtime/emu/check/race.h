@@ -83,7 +83,7 @@ struct emu_conflict {
     uint32_t size;   // of the access
 };
 
-// Who accesses.
+// An accessing thread or engine.
 struct emu_who {
     const struct emu_order *order;
     const struct emu_view *view;
