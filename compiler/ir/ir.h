@@ -95,9 +95,18 @@ enum tir_operand_kind {
 
 #define TIR_MANY 255 // results: as many as types are stated
 
+enum tir_operand_role { // what an operand is for, where code asks
+    TIR_ROLE_NONE,
+    TIR_ROLE_MASK,    // of elements; absent: all
+    TIR_ROLE_PRED,    // of the whole operation; absent: true
+    TIR_ROLE_SCRATCH, // shared memory that the operation may use
+    TIR_ROLE_BARRIER  // an mbarrier
+};
+
 struct tir_operand_info {
     const char *name;
     enum tir_operand_kind kind;
+    enum tir_operand_role role;
 };
 struct tir_attr_spec {
     enum tir_attr_key key;
@@ -343,17 +352,76 @@ bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *in
 // layout. The types of constants never have a layout.
 bool tir_value_fits(const struct tir_value *v, const struct tir_type *type);
 
-// Positions of the fixed operands, as in ops.def (only what C code names).
-enum { TIR_LOAD_PAD, TIR_LOAD_MASK };
-enum { TIR_STORE_VALUE, TIR_STORE_MASK, TIR_ATOMIC_SCRATCH }; // atomics begin as stores do
-enum { TIR_FOR_BEGIN, TIR_FOR_END, TIR_FOR_STEP, TIR_FOR_INIT };
-enum { TIR_DOT_A, TIR_DOT_B, TIR_DOT_ACC };
-enum { TIR_REDUCE_X, TIR_REDUCE_SCRATCH }; // scan and convert_layout too
-enum { TIR_COPY_TO, TIR_COPY_PRED, TIR_COPY_MBAR, TIR_COPY_CTAS, TIR_COPY_FIXED };
-enum { TIR_BAR, TIR_BAR_AT, TIR_ARRIVE_CTA, TIR_WAIT_PARITY = TIR_ARRIVE_CTA }; // mbarriers
-enum { TIR_WGMMA_B, TIR_WGMMA_A, TIR_WGMMA_SCALE, TIR_WGMMA_REGISTERS };
-#define TIR_TIED_REGISTERS 256 // of a thread, in one lowered await or wgmma_fence
-enum { TIR_TMA_BUFFER, TIR_TMA_AT, TIR_TMA_BAR, TIR_TMA_BAR_AT, TIR_TMA_CTAS };
+// Positions of the fixed operands: what stands in front of each in its row of ops.def.
+#define IN(name)  char name;
+#define OPT(name) char name;
+#define BUF(name) char name;
+#define LIST(name)
+#define REF(name)
+#define OP(id, name, operands, ...) \
+    struct tir_operands_##id {      \
+        operands char fixed_count;  \
+    };
+#include "ir/ops.def"
+#define TIR_AT(op, operand) offsetof(struct tir_operands_##op, operand)
+
+enum tir_operand_position { // those that C code names
+    TIR_LOAD_PAD = TIR_AT(LOAD, pad),
+    TIR_LOAD_MASK = TIR_AT(LOAD, mask),
+    TIR_STORE_VALUE = TIR_AT(STORE, value), // atomics begin as stores do
+    TIR_STORE_MASK = TIR_AT(STORE, mask),
+    TIR_ATOMIC_SCRATCH = TIR_AT(ATOMIC, scratch),
+    TIR_FOR_BEGIN = TIR_AT(FOR, begin),
+    TIR_FOR_END = TIR_AT(FOR, end),
+    TIR_FOR_STEP = TIR_AT(FOR, step),
+    TIR_FOR_INIT = TIR_AT(FOR, fixed_count),
+    TIR_DOT_A = TIR_AT(DOT, a), // gemm_async too
+    TIR_DOT_B = TIR_AT(DOT, b),
+    TIR_DOT_ACC = TIR_AT(DOT, acc),
+    TIR_REDUCE_X = TIR_AT(REDUCE, x), // scan and convert_layout too
+    TIR_REDUCE_SCRATCH = TIR_AT(REDUCE, scratch),
+    TIR_COPY_TO = TIR_AT(COPY_ASYNC, to),
+    TIR_COPY_PRED = TIR_AT(COPY_ASYNC, pred),
+    TIR_COPY_MBAR = TIR_AT(COPY_ASYNC, mbar),
+    TIR_COPY_CTAS = TIR_AT(COPY_ASYNC, ctas),
+    TIR_COPY_FIXED = TIR_AT(COPY_ASYNC, fixed_count),
+    TIR_BAR = TIR_AT(WAIT, bar), // of every operation on an mbarrier
+    TIR_BAR_AT = TIR_AT(WAIT, at),
+    TIR_ARRIVE_CTA = TIR_AT(ARRIVE, cta),
+    TIR_WAIT_PARITY = TIR_AT(WAIT, parity),
+    TIR_WGMMA_B = TIR_AT(WGMMA, b),
+    TIR_WGMMA_A = TIR_AT(WGMMA, a),
+    TIR_WGMMA_SCALE = TIR_AT(WGMMA, scale),
+    TIR_WGMMA_REGISTERS = TIR_AT(WGMMA, fixed_count),
+    TIR_TMA_BUFFER = TIR_AT(TMA_LOAD, to), // bulk copies and stores begin as these do
+    TIR_TMA_AT = TIR_AT(TMA_LOAD, to_at),
+    TIR_TMA_BAR = TIR_AT(TMA_LOAD, bar),
+    TIR_TMA_BAR_AT = TIR_AT(TMA_LOAD, bar_at),
+    TIR_TMA_CTAS = TIR_AT(TMA_LOAD, ctas)
+};
+#define TIR_TIED_REGISTERS              256 // of a thread, in one lowered await or wgmma_fence
+// Where one name serves several operations.
+#define TIR_SAME(op, operand, position) static_assert(TIR_AT(op, operand) == (position), "ops.def")
+TIR_SAME(ATOMIC, value, TIR_STORE_VALUE);
+TIR_SAME(ATOMIC, mask, TIR_STORE_MASK);
+TIR_SAME(GEMM_ASYNC, a, TIR_DOT_A);
+TIR_SAME(GEMM_ASYNC, b, TIR_DOT_B);
+TIR_SAME(GEMM_ASYNC, acc, TIR_DOT_ACC);
+TIR_SAME(SCAN, x, TIR_REDUCE_X);
+TIR_SAME(SCAN, scratch, TIR_REDUCE_SCRATCH);
+TIR_SAME(CONVERT_LAYOUT, x, TIR_REDUCE_X);
+TIR_SAME(CONVERT_LAYOUT, scratch, TIR_REDUCE_SCRATCH);
+TIR_SAME(MBARRIER_INIT, bar, TIR_BAR);
+TIR_SAME(MBARRIER_INIT, at, TIR_BAR_AT);
+TIR_SAME(ARRIVE, bar, TIR_BAR);
+TIR_SAME(ARRIVE, at, TIR_BAR_AT);
+TIR_SAME(TMA_STORE, from, TIR_TMA_BUFFER);
+TIR_SAME(TMA_STORE, from_at, TIR_TMA_AT);
+TIR_SAME(BULK_LOAD, to, TIR_TMA_BUFFER);
+TIR_SAME(BULK_LOAD, to_at, TIR_TMA_AT);
+TIR_SAME(BULK_LOAD, bar, TIR_TMA_BAR);
+TIR_SAME(BULK_LOAD, bar_at, TIR_TMA_BAR_AT);
+TIR_SAME(BULK_STORE, to, TIR_TMA_BUFFER);
 
 // Building.
 

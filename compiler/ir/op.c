@@ -13,6 +13,11 @@
 #define LIST(name)  {#name, TIR_OPERAND_LIST},
 #define REF(name)   {#name, TIR_OPERAND_REF},
 #define BUF(name)   {#name, TIR_OPERAND_BUF},
+#define MASK(name)  {#name, TIR_OPERAND_OPT, TIR_ROLE_MASK},
+#define PRED(name)  {#name, TIR_OPERAND_OPT, TIR_ROLE_PRED},
+#define SCRATCH(name)     {#name, TIR_OPERAND_OPT, TIR_ROLE_SCRATCH},
+#define OPT_BARRIER(name) {#name, TIR_OPERAND_OPT, TIR_ROLE_BARRIER},
+#define BARRIER(name)     {#name, TIR_OPERAND_BUF, TIR_ROLE_BARRIER},
 #define ATTR(key)   {TIR_ATTR_##key, true},
 #define OATTR(key)  {TIR_ATTR_##key, false},
 #define OP(id, name, operands, attrs, ...)                                                         \

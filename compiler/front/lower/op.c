@@ -49,17 +49,17 @@ static enum slice_use use_of(enum tir_op op)
 }
 
 // Whether a part of a buffer stands for the buffer that it is, not for what is in it.
-static bool takes_part(enum tir_op op, enum tir_operand_kind kind, const char *name)
+static bool takes_part(enum tir_op op, const struct tir_operand_info *info)
 {
-    return kind == TIR_OPERAND_BUF || strcmp(name, "mbar") == 0 ||
-           ((op == TIR_OP_COPY_ASYNC || op == TIR_OP_STORE_ASYNC) && kind == TIR_OPERAND_IN);
+    return info->kind == TIR_OPERAND_BUF || info->role == TIR_ROLE_BARRIER ||
+           ((op == TIR_OP_COPY_ASYNC || op == TIR_OP_STORE_ASYNC) && info->kind == TIR_OPERAND_IN);
 }
 
 static struct val lower_operand(struct lower *l, struct op_call *o, const struct ast_expr *e,
                                 const struct tir_operand_info *info)
 {
     enum tir_operand_kind kind = info->kind;
-    struct val v = takes_part(o->op, kind, info->name) ? lower_part(l, e) : lower_expr(l, e);
+    struct val v = takes_part(o->op, info) ? lower_part(l, e) : lower_expr(l, e);
     if (v.kind == VAL_POISON || v.kind == VAL_IR || (val_is_constant(v) && kind != TIR_OPERAND_BUF))
         return v;
     lower_error(l, e->span, TIR_E_TYPE, "`%s` cannot take %s", o->info->name, lower_val_name(l, v));
@@ -118,7 +118,7 @@ static bool lower_optional(struct lower *l, struct op_call *o)
         if (!arg)
             continue;
         o->exprs[at] = arg->value;
-        if (o->info->has_ref && strcmp(info->name, "mask") == 0)
+        if (info->role == TIR_ROLE_MASK)
             o->fixed[at] = val_ir(lower_mask(l, arg->value, &o->slice));
         else
             o->fixed[at] = lower_operand(l, o, arg->value, info);

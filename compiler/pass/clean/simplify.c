@@ -583,8 +583,8 @@ static void drop_true_masks(struct tir_inst *inst, bool *changed)
         if (kind == TIR_OPERAND_REF || kind == TIR_OPERAND_LIST)
             continue;
         struct tir_value *v = inst->operands[fixed++];
-        if (kind == TIR_OPERAND_OPT && v && is_const(v) && v->type->elem == TIR_BOOL &&
-            v->constant.i && strcmp(op->operands[i].name, "pad")) {
+        enum tir_operand_role role = op->operands[i].role;
+        if ((role == TIR_ROLE_MASK || role == TIR_ROLE_PRED) && v && is_const(v) && v->constant.i) {
             inst->operands[fixed - 1] = NULL;
             *changed = true;
         }

@@ -234,16 +234,32 @@ static void emit_float(struct emit *e, const struct tir_inst *inst)
 
 // Comparisons, choice.
 
+struct comparison {
+    enum tir_op op;
+    LLVMIntPredicate signed_, unsigned_;
+    LLVMRealPredicate real;
+};
+
+static const struct comparison *comparison_of(enum tir_op op)
+{
+    static const struct comparison rows[] = {
+        {TIR_OP_EQ, LLVMIntEQ, LLVMIntEQ, LLVMRealOEQ},
+        {TIR_OP_NE, LLVMIntNE, LLVMIntNE, LLVMRealUNE},
+        {TIR_OP_LT, LLVMIntSLT, LLVMIntULT, LLVMRealOLT},
+        {TIR_OP_LE, LLVMIntSLE, LLVMIntULE, LLVMRealOLE},
+        {TIR_OP_GT, LLVMIntSGT, LLVMIntUGT, LLVMRealOGT},
+        {TIR_OP_GE, LLVMIntSGE, LLVMIntUGE, LLVMRealOGE},
+    };
+    const struct comparison *row = rows;
+    while (row->op != op)
+        row++;
+    return row;
+}
+
 static void emit_compare(struct emit *e, const struct tir_inst *inst)
 {
-    static const LLVMIntPredicate signed_[] = {LLVMIntEQ,  LLVMIntNE,  LLVMIntSLT,
-                                               LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
-    static const LLVMIntPredicate unsigned_[] = {LLVMIntEQ,  LLVMIntNE,  LLVMIntULT,
-                                                 LLVMIntULE, LLVMIntUGT, LLVMIntUGE};
-    static const LLVMRealPredicate real[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
-                                             LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
+    const struct comparison *is = comparison_of(inst->op);
     enum tir_elem elem = inst->operands[0]->type->elem;
-    uint32_t which = inst->op - TIR_OP_EQ; // ORDER OP: EQ NE LT LE GT GE
     bool half = are_narrow(e, inst, 0);
     V in[2];
     for (uint32_t i = 0; i < 2; i++)
@@ -253,11 +269,11 @@ static void emit_compare(struct emit *e, const struct tir_inst *inst)
         if (tir_elems[elem].bits <= 8)
             for (uint32_t i = 0; i < 2; i++)
                 in[i] = tir_emit_convert(e, in[i], elem, TIR_F32);
-        tir_emit_set(e, inst->results[0], tir_emit_fcmp(e, real[which], in[0], in[1]));
+        tir_emit_set(e, inst->results[0], tir_emit_fcmp(e, is->real, in[0], in[1]));
         return;
     }
     tir_emit_set(e, inst->results[0],
-                 tir_emit_icmp(e, (is_signed(elem) ? signed_ : unsigned_)[which], in[0], in[1]));
+                 tir_emit_icmp(e, is_signed(elem) ? is->signed_ : is->unsigned_, in[0], in[1]));
 }
 
 static void emit_where(struct emit *e, const struct tir_inst *inst)
@@ -446,7 +462,7 @@ bool tir_emit_arith(struct emit *e, const struct tir_inst *inst)
     default:
         break;
     }
-    if (inst->op > TIR_OP_POW) // ORDER OP: the elementwise operations come first, up to pow
+    if (!tir_is_elementwise(inst))
         return false;
     if (tir_elem_is_float(inst->results[0]->type->elem))
         emit_float(e, inst);
