@@ -575,7 +575,7 @@ static tir_status run_config(struct packing *p, const tir_rt_arg *args, void *st
 static tir_status run(struct packing *p, const tir_rt_arg *args, void *stream,
                       const tir_rt_launch_options *options)
 {
-    const uint32_t variants = p->info->variant_count; // sequences are numbered behind them
+    const uint32_t variants = p->info->variant_count; // sequences are numbered after them
     if (options->variant >= 0 && (uint32_t)options->variant >= variants &&
         (uint32_t)options->variant - variants < p->info->sequence_count)
         return tir_sequence_launch_one(p, args, stream, options,

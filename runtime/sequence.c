@@ -151,7 +151,7 @@ tir_status tir_sequence_launch(const struct packing *whole, const tir_rt_arg *ar
                                bool *done)
 {
     struct run r;
-    tir_error later;                     // of those behind the first that was tried
+    tir_error later;                     // of sequences after the first that was tried
     tir_status status = TIR_ERR_INVALID; // of that one
     r.whole = whole;
     r.args = args;

@@ -133,8 +133,7 @@ static const struct tir_type *stated_same(struct tir_query *q)
     bool fits = inst->result_count == inst->operand_count;
     for (uint32_t i = 0; fits && i < inst->result_count; i++)
         fits = inst->results[i]->type == inst->operands[i]->type;
-    return fits ? q->stated
-                : tir_infer_refuse(q, "the values behind it are not those in front of it");
+    return fits ? q->stated : tir_infer_refuse(q, "the values after it are not those before it");
 }
 
 static const struct tir_type *stated_vote(struct tir_query *q)

@@ -646,7 +646,7 @@ static void wrong(void **state)
          "shifted by 1 columns, and by 0 at most"},
         {"mov.b32 %b, 0x8110010; mov.b64 %y, 0x3028000000004;\n"
          "@%f tcgen05.mma.ws.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f, %y;\n",
-         "mask 0 of zero columns begins behind"},
+         "mask 0 of zero columns begins after"},
         {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, %f;\n",
          "column 0 of D"},
         {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm+128], %x, %x, %b, !%f;\n",

@@ -44,7 +44,7 @@ static bool is_line_comment(const struct format_token *t)
     return t->kind == TIR_TOK_COMMENT && t->text.ptr[1] == '/';
 }
 
-// Behind the last line, when that has none yet.
+// After the last line, if that has none yet.
 static bool add_trailing(struct formatter *f, tir_str comment)
 {
     if (!f->lines.len || vec_last(&f->lines).comment.len || !vec_last(&f->lines).code.len)

@@ -176,7 +176,7 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store)
     const char *name = tir_ref_base(load)->name;
     const char *why = tensor_copy_refusal(as, load, tir_ref_base(store));
     if (!why && !tir_can_be_slots(as->f, store, tir_ref_base(store)))
-        why = "more than this copy and reads behind it use the buffer";
+        why = "more than this copy and reads after it use the buffer";
     if (why) {
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, load->span,
                            "copy of %s: not by tensor copies, because %s", name, why);

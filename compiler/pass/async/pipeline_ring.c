@@ -84,9 +84,9 @@ static struct tir_inst *ancestor_in(const struct tir_block *block, struct tir_in
     return inst;
 }
 
-// Do the uses of a buffer, or of a part of it, only read it, and behind `fill`?
-static bool is_read_behind(const struct tir_func *f, const struct tir_inst *fill,
-                           const struct tir_value *buffer)
+// Do the uses of a buffer, or of a part of it, only read it, and after `fill`?
+static bool is_read_after(const struct tir_func *f, const struct tir_inst *fill,
+                          const struct tir_value *buffer)
 {
     tir_foreach_inst(inst, f)
         for (uint32_t i = 0; i < inst->operand_count; i++) {
@@ -99,7 +99,7 @@ static bool is_read_behind(const struct tir_func *f, const struct tir_inst *fill
                 behind = behind->next;
             if (!at || !behind ||
                 (!is_part && !is_sent && inst->op != TIR_OP_LOAD && inst->op != TIR_OP_DOT) ||
-                (is_part && !is_read_behind(f, fill, inst->results[0])))
+                (is_part && !is_read_after(f, fill, inst->results[0])))
                 return false;
         }
     return true;
@@ -110,7 +110,7 @@ bool tir_can_be_slots(const struct tir_func *f, const struct tir_inst *fill,
 {
     return buffer->def && buffer->def->op == TIR_OP_ALLOC && buffer->def->block == fill->block &&
            buffer->type->space == TIR_SPACE_SHARED && buffer->type->rank < TIR_MAX_RANK &&
-           is_read_behind(f, fill, buffer);
+           is_read_after(f, fill, buffer);
 }
 
 static void number_places(struct rings *r)
@@ -300,7 +300,7 @@ static struct ring *open_ring(struct rings *r, const struct copy *c, struct ring
     vec_push(r->cx->scratch, &r->all, ring);
     if (outer)
         tir_receipt_refuse(r->cx, TIR_TOPIC_RING, TIR_WISH_NONE, c->copy->span,
-                           "ring: %s has one of its own, because its address is computed behind "
+                           "ring: %s has one of its own, because its address is computed after "
                            "the first use of the other copies",
                            tir_ref_base(c->copy)->name);
     return ring;

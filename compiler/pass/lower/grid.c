@@ -277,7 +277,7 @@ void tir_lower_tiles(struct lower *lo, struct tir_inst *inst)
     struct tir_value *pid = grid_value(&g, TIR_OP_CTA_ID, TIR_OP_CLUSTER_ID);
     struct tir_builder outer = lo->b;
     struct tir_value **args = tir_lower_new_registers(lo, g.rank + inst->result_count);
-    // Behind inst, so that the walk over this block goes on with what came out of the loop; inside
+    // After inst, so that the walk over this block goes on with the contents of the loop; inside
     // the persistent loop, the walk enters through the loop itself.
     if (tir_attr_int(inst, TIR_ATTR_persistent, 0)) {
         struct tir_value *step = grid_value(&g, TIR_OP_NUM_CTAS, TIR_OP_NUM_CLUSTERS);

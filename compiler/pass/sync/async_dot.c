@@ -143,14 +143,14 @@ static struct tir_inst *first_need(struct tir_inst *inst, const struct tir_value
 }
 
 // The instruction after v, which is made by the product itself or by a get around it.
-static struct tir_inst *behind(const struct tir_inst *product, const struct tir_value *v)
+static struct tir_inst *next_after(const struct tir_inst *product, const struct tir_value *v)
 {
     return v->def == product ? product->next->next : v->def->next; // after the commit
 }
 
 static void await_first_need(struct tir_func *f, struct tir_inst *product, struct tir_value *v)
 {
-    struct tir_inst *place = first_need(behind(product, v), v);
+    struct tir_inst *place = first_need(next_after(product, v), v);
     // The wait writes its results, so it must precede the fence of a product that uses them.
     if (place->op == TIR_OP_GEMM_ASYNC)
         place = place->prev;
@@ -164,7 +164,7 @@ static void settle(struct tir_func *f, struct tir_inst *product)
     struct tir_value *v = product->results[0];
     for (;;) {
         struct use use = use_of(f, v);
-        struct tir_inst *need = first_need(behind(product, v), v);
+        struct tir_inst *need = first_need(next_after(product, v), v);
         if (use.count != 1 || a_in_registers(product) || packs_registers(need) ||
             !uses_value(need, v))
             break;

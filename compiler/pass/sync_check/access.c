@@ -459,16 +459,15 @@ void tir_sync_leave(struct sync_run *r, struct sync_agent *a)
         if (!t->bulk_last)
             continue; // empty groups
         tir_sync_fail(r, TIR_E_SYNC_RACE, t->bulk_last, NULL, NULL,
-                      t->bulk_open
-                          ? "the kernel may end while this still reads shared memory: no "
-                            "commit_group(engine = tma) behind it"
-                          : "the kernel may end while this still reads shared memory: no "
-                            "wait_group(groups = 0, engine = tma) by its thread behind it");
+                      t->bulk_open ? "the kernel may end while this still reads shared memory: no "
+                                     "commit_group(engine = tma) after it"
+                                   : "the kernel may end while this still reads shared memory: no "
+                                     "wait_group(groups = 0, engine = tma) by its thread after it");
         return;
     }
     if (a->copies_last && a->all.known[a->copies] < a->copies_group)
         tir_sync_fail(r, TIR_E_SYNC_RACE, a->copies_last, NULL, NULL,
-                      "the kernel may end while this copy is in flight: no wait_group behind it");
+                      "the kernel may end while this copy is in flight: no wait_group after it");
     if (a->wgmma_last && (a->wgmma_open || a->wgmma_done < a->wgmma_closed))
         tir_sync_fail(r, TIR_E_SYNC_REGISTERS, a->wgmma_last, NULL, NULL,
                       "the kernel may end while this product is in flight: no await of it");

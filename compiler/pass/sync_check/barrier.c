@@ -55,7 +55,7 @@ bool tir_sync_is_ready(struct sync_run *r, const struct sync_who *who,
     else if (inst->op == TIR_OP_COPY_ASYNC && !m->init_fenced)
         tir_sync_fail(r, TIR_E_SYNC_FENCE, inst, m->init, "it is initialised here",
                       "the copy may not see this mbarrier initialised: no fence(of = "
-                      "mbarrier_init) behind mbarrier_init");
+                      "mbarrier_init) after mbarrier_init");
     return r->outcome == SYNC_GOING;
 }
 
@@ -492,7 +492,7 @@ void tir_sync_check_end(struct sync_run *r)
             if (far->cta == c && end->known[far->strand] < far->at)
                 tir_sync_fail(r, TIR_E_SYNC_RACE, far->by, NULL, NULL,
                               "the CTA whose shared memory %s reaches may have ended: it waits "
-                              "neither for an mbarrier nor for the cluster behind it",
+                              "neither for an mbarrier nor for the cluster after it",
                               tir_ops[far->by->op].name);
     }
 }

@@ -44,7 +44,7 @@ static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct
                                              tir_sync_line(p, p->orders)));
     if (code == TIR_E_SYNC_DEADLOCK) {
         if (by)
-            tir_sync_unchecked_at(p, at->span, STR("what comes behind it: the replay ends here"));
+            tir_sync_unchecked_at(p, at->span, STR("what follows it: the replay ends here"));
         r->outcome = SYNC_GIVEN_UP;
     }
     return true;
@@ -80,7 +80,7 @@ void tir_sync_write_assumed(const struct sync_program *p)
             used |= it->by == inst;
         if (!used)
             tir_receipt_add(p->cx, TIR_TOPIC_SYNC, inst->span,
-                            "sync: assume_sync: nothing behind it would be refused");
+                            "sync: assume_sync: nothing after it would be refused");
     }
 }
 

@@ -129,7 +129,7 @@ static bool handles_products(const struct tir_inst *inst)
 // The wait after a loop that leaves products in flight. It is emitted on both ways out of the loop,
 // also on the one that skips it: ptxas serialises products whose accumulators may also come from
 // elsewhere at the wait. NULL: there is no wait, or the loop does not make all of its operands.
-static const struct tir_inst *wait_behind(const struct emit *e, const struct tir_inst *loop)
+static const struct tir_inst *wait_after(const struct emit *e, const struct tir_inst *loop)
 {
     if (!handles_products(loop))
         return NULL;
@@ -198,7 +198,7 @@ static void emit_for(struct emit *e, const struct tir_inst *inst)
 {
     const struct tir_block *body = inst->regions[0];
     const struct tir_value *index = body->args[0];
-    const struct tir_inst *wait = wait_behind(e, inst);
+    const struct tir_inst *wait = wait_after(e, inst);
     struct tir_value **carried = body->args + 1;
     uint32_t count = inst->result_count;
     bool is_signed = tir_elems[index->type->elem].kind == TIR_KIND_SIGNED;

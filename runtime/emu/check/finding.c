@@ -295,7 +295,7 @@ void emu_report_conflict(void *user, const struct emu_conflict *c)
                  wait->line);
     else if (c->kind == EMU_CONFLICT_ORDER && has_heard(l, c))
         snprintf(text + at, sizeof text - at,
-                 "; a flag tells what is before the fence of the thread that sets it: behind the "
+                 "; a flag tells what is before the fence of the thread that sets it: after the "
                  "barrier, where it tells of other threads");
     emu_finding_add(l, &f);
 }

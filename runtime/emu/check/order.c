@@ -76,7 +76,7 @@ void emu_view_give(struct emu_order *o, const struct emu_view *v)
         *emu_push(o->arena, &o->spare) = *v;
 }
 
-// The first entry at or behind `uid`.
+// The first entry at or after `uid`.
 static uint32_t far_find(const struct emu_view *v, uint32_t uid)
 {
     uint32_t low = 0, high = v->far_count;
@@ -250,7 +250,7 @@ bool emu_domain_start(struct emu_order *o, struct emu_domain *d, uint32_t ctas, 
 
 const struct emu_domain_name *emu_order_name(const struct emu_order *o, uint32_t uid)
 {
-    uint32_t low = 0, high = o->names.len; // the first domain behind
+    uint32_t low = 0, high = o->names.len; // the first domain after it
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
         if (o->names.at[mid].base <= uid)

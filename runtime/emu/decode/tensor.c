@@ -92,7 +92,7 @@ static void take_map(struct emu_dec *d, struct emu_arg *args, uint32_t coordinat
             .ref = emu_dec_pool(d->ld, EMU_PARAM_WINDOW + base->symbol->address + o->bits, 8),
             .width = 8};
     if (o->count != 2 || o->list[1].kind != EMU_OPD_VEC || o->list[1].count != coordinates)
-        emu_dec_bad(d, "%u coordinates are wanted behind the tensor map", coordinates);
+        emu_dec_bad(d, "%u coordinates are wanted after the tensor map", coordinates);
     for (uint32_t i = 0; i < coordinates; i++)
         args[EMU_TENSOR_AT + i].ref = emu_dec_operand(d, &o->list[1].list[i], EMU_b32);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Single and double precision over 32 lanes: the functions behind alu_float.def.
+// Single and double precision over 32 lanes: the functions for alu_float.def.
 //
 // Every NaN that single precision produces is 0x7fffffff, as in hardware. Rounding modes other than
 // to nearest are set in the host's environment around the call; compilers must not fold across it,

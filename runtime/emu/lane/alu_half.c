@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// f16 and bf16 over 32 lanes: the functions behind alu_half.def.
+// f16 and bf16 over 32 lanes: the functions for alu_half.def.
 //
 // Sums, differences and products are computed in single precision and rounded again: with 24 bits,
 // at least twice the 11 or 8 of the result and two more, the second rounding never changes it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Integer and bit instructions over 32 lanes: the functions behind alu_int.def.
+// Integer and bit instructions over 32 lanes: the functions for alu_int.def.
 
 #include "emu/lane/alu.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Comparisons over 32 lanes: the functions behind compare.def.
+// Comparisons over 32 lanes: the functions for compare.def.
 
 #include <math.h>
 

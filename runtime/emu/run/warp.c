@@ -65,7 +65,7 @@ static void frame_release(struct emu_warp *w, struct emu_frame *frame)
 static struct emu_path *path_new(struct emu_warp *w, uint32_t pc, uint32_t mask,
                                  struct emu_frame *frame)
 {
-    struct emu_path *p = w->paths[w->path_count++]; // the slots behind path_count are free ones
+    struct emu_path *p = w->paths[w->path_count++]; // slots from path_count on are free
     *p = (struct emu_path){.pc = pc, .mask = mask, .frame = frame};
     frame->users++;
     w->reschedule = true;

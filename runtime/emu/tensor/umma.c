@@ -111,7 +111,7 @@ static void check_mask(struct emu_warp *w, uint32_t lane, const struct product *
     for (uint32_t part = 0; part < parts_of(p) && p->mask >> MASK_IS_ON & 1; part++) {
         const uint32_t first = p->mask >> (MASK_FIRST + part) & 1 ? MASK_ZEROS : MASK_USED;
         if ((p->mask >> 8 * part & 255) > (p->mask >> first & 255))
-            emu_fault(w, lane, "tcgen05.mma: mask %u of zero columns begins behind its first span",
+            emu_fault(w, lane, "tcgen05.mma: mask %u of zero columns begins after its first span",
                       part);
     }
 }
