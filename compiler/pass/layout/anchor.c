@@ -86,7 +86,8 @@ const struct tir_layout *tir_solver_blocked(struct solver *s, const struct tir_t
         for (uint32_t i = 0; i < t->rank; i++)
             if (reduced[order[i]] == (pass == 1))
                 warp_order[w++] = order[i];
-    int64_t share = TIR_MAX(1, tir_type_count(t) / (32 * s->warps)); // elements a thread
+    // A thread may have so many elements side by side if no other thread is to have the same.
+    int64_t share = TIR_MAX(1, tir_tile_parts(t) / (32 * s->warps));
     uint32_t vector = TIR_MAX(1, vectors * 8 / tir_elems[t->elem].bits);
     while (vector > share)
         vector /= 2;

@@ -45,9 +45,18 @@ static bool copies_are_narrow(const struct tir_func *f)
     return !(f->facts & TIR_FACT_VECTOR16);
 }
 
-// Threads of the CTA, when the program does not say.
-static uint32_t choose_threads(const struct tir_func *f)
+int64_t tir_tile_parts(const struct tir_type *t)
 {
+    int64_t parts = 1;
+    for (uint32_t d = 0; d < t->rank; d++)
+        parts *= t->shape[d] & -t->shape[d];
+    return parts;
+}
+
+uint32_t tir_choose_threads(const struct tir_func *f)
+{
+    if (f->threads)
+        return f->threads;
     int64_t largest = 1, held = 0, share = 16;
     tir_foreach_inst(inst, f) {
         if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
@@ -101,8 +110,7 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
     tir_plan_warpgroups(f, cx);
     tir_widen_dots(f);
-    if (!f->threads)
-        f->threads = choose_threads(f);
+    f->threads = tir_choose_threads(f);
     struct solver s = {.f = f,
                        .cx = cx,
                        .types = f->module->types,

@@ -25,6 +25,11 @@ struct solver {
     VEC(struct tir_inst *) transposes; // permutes of tiles
 };
 
+// Threads of the CTA: what the program says, else what suits its tiles.
+uint32_t tir_choose_threads(const struct tir_func *f);
+// Equal parts that a tile can be divided into: the most threads that need not hold the same.
+int64_t tir_tile_parts(const struct tir_type *t);
+
 // Not a constant, not a scalar; may be NULL.
 bool tir_solver_needs_layout(const struct tir_value *v);
 

@@ -29,6 +29,7 @@
 #include "base/vec.h"
 #include "ir/walk.h"
 #include "machine/product.h"
+#include "pass/layout/layout.h"
 #include "pass/pass.h"
 #include "pass/receipt.h"
 
@@ -45,6 +46,7 @@ struct extent {
 struct pad {
     struct tir_func *f;
     struct tir_pass_cx *cx;
+    int64_t threads; // of the CTA, as the tiles are before
     VEC(struct extent) extents;
     VEC(const struct tir_type *) tiles; // their types, each once
     VEC(struct tir_inst *) dots;
@@ -183,13 +185,9 @@ static int64_t power_in(int64_t n) // the largest power of two that divides n
 // Does each thread hold far more of the tile than its share?
 static bool is_ill_divided(struct pad *p, const struct tir_type *t)
 {
-    int64_t threads = p->f->threads ? p->f->threads : 128, parts = 1, count = 1;
-    for (uint32_t d = 0; d < t->rank; d++) {
-        int64_t n = padded(p, t->shape[d]);
-        count *= n;
-        parts *= power_in(n);
-    }
-    int64_t held = count / TIR_MIN(parts, threads), share = TIR_MAX(1, count / threads);
+    const struct tir_type *to = padded_type(p, t);
+    int64_t count = tir_type_count(to), share = TIR_MAX(1, count / p->threads);
+    int64_t held = count / TIR_MIN(tir_tile_parts(to), p->threads);
     return held > TIR_MAX(MOST_HELD, 4 * share);
 }
 
@@ -448,7 +446,7 @@ static void report(struct pad *p)
 
 enum tir_change tir_pass_pad(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct pad p = {.f = f, .cx = cx};
+    struct pad p = {.f = f, .cx = cx, .threads = tir_choose_threads(f)};
     p.was = arena_array(cx->scratch, const struct tir_type *, f->value_count);
     tir_map_init(&p.seen, cx->scratch);
     tir_map_init(&p.zeroed, cx->scratch);
