@@ -4,6 +4,8 @@
 
 #include "codegen.h"
 
+#include "target/nvptx/emit.h"
+
 #include <stdio.h>
 
 static bool in_class(const struct tir_op_info *op, enum tir_elem elem)
@@ -142,12 +144,26 @@ static void every_atomic_compiles(void **state)
     tir_context_finish(&u.cx);
 }
 
+// A new operation without an emitter is found here, not by the first kernel that has it.
+static void every_machine_operation_has_an_emitter(void **state)
+{
+    (void)state;
+    for (uint32_t op = 0; op < TIR_OP_COUNT; op++) {
+        bool is_lowered = tir_ops[op].last_form == TIR_FORM_LOWERED;
+        if (is_lowered != (tir_emitter_of(op) != NULL))
+            fail_msg("%s: %s", tir_ops[op].name,
+                     is_lowered ? "no emitter (emit.c)"
+                                : "an emitter, though it is no machine operation");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_elementwise_operation_compiles),
         cmocka_unit_test(every_cast_compiles),
         cmocka_unit_test(every_atomic_compiles),
+        cmocka_unit_test(every_machine_operation_has_an_emitter),
     };
     return cmocka_run_group_tests_name("ops", tests, NULL, NULL);
 }

@@ -532,7 +532,10 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
     default:
         if (!tir_has_tile(inst))
             return false;
-        lower_elementwise(lo, inst);
+        if (tir_is_elementwise(inst))
+            lower_elementwise(lo, inst);
+        else
+            tir_lower_unsupported(lo, inst, tir_ops[inst->op].name);
         return true;
     }
 }

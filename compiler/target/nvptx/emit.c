@@ -333,32 +333,150 @@ static V alignment_of(struct emit *e, const struct tir_inst *inst)
                            tir_emit_i32(e, 0));
 }
 
+// A yield is read by its block's owner, and passes have used what is assumed.
+static void emit_nothing(struct emit *e, const struct tir_inst *inst)
+{
+    (void)e;
+    (void)inst;
+}
+
+static void emit_stride(struct emit *e, const struct tir_inst *inst)
+{
+    tir_emit_set(e, inst->results[0], stride_of(e, inst));
+}
+
+static void emit_alignment(struct emit *e, const struct tir_inst *inst)
+{
+    tir_emit_set(e, inst->results[0], alignment_of(e, inst));
+}
+
+static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
+    [TIR_OP_YIELD] = emit_nothing,
+    [TIR_OP_ASSUME] = emit_nothing,
+    [TIR_OP_STRIDE] = emit_stride,
+    [TIR_OP_ALIGNMENT] = emit_alignment,
+    // emit_arith.c
+    [TIR_OP_ADD] = tir_emit_arith,
+    [TIR_OP_SUB] = tir_emit_arith,
+    [TIR_OP_MUL] = tir_emit_arith,
+    [TIR_OP_DIV] = tir_emit_arith,
+    [TIR_OP_REM] = tir_emit_arith,
+    [TIR_OP_CEILDIV] = tir_emit_arith,
+    [TIR_OP_NEG] = tir_emit_arith,
+    [TIR_OP_ABS] = tir_emit_arith,
+    [TIR_OP_MIN] = tir_emit_arith,
+    [TIR_OP_MAX] = tir_emit_arith,
+    [TIR_OP_AND] = tir_emit_arith,
+    [TIR_OP_OR] = tir_emit_arith,
+    [TIR_OP_XOR] = tir_emit_arith,
+    [TIR_OP_NOT] = tir_emit_arith,
+    [TIR_OP_SHL] = tir_emit_arith,
+    [TIR_OP_SHR] = tir_emit_arith,
+    [TIR_OP_FMA] = tir_emit_arith,
+    [TIR_OP_FLOOR] = tir_emit_arith,
+    [TIR_OP_CEIL] = tir_emit_arith,
+    [TIR_OP_ROUND] = tir_emit_arith,
+    [TIR_OP_TRUNC] = tir_emit_arith,
+    [TIR_OP_EXP] = tir_emit_arith,
+    [TIR_OP_EXP2] = tir_emit_arith,
+    [TIR_OP_LOG] = tir_emit_arith,
+    [TIR_OP_LOG2] = tir_emit_arith,
+    [TIR_OP_SQRT] = tir_emit_arith,
+    [TIR_OP_RSQRT] = tir_emit_arith,
+    [TIR_OP_SIN] = tir_emit_arith,
+    [TIR_OP_COS] = tir_emit_arith,
+    [TIR_OP_TANH] = tir_emit_arith,
+    [TIR_OP_TANH_APPROX] = tir_emit_arith,
+    [TIR_OP_ERF] = tir_emit_arith,
+    [TIR_OP_POW] = tir_emit_arith,
+    [TIR_OP_EQ] = tir_emit_arith,
+    [TIR_OP_NE] = tir_emit_arith,
+    [TIR_OP_LT] = tir_emit_arith,
+    [TIR_OP_LE] = tir_emit_arith,
+    [TIR_OP_GT] = tir_emit_arith,
+    [TIR_OP_GE] = tir_emit_arith,
+    [TIR_OP_WHERE] = tir_emit_arith,
+    [TIR_OP_CAST] = tir_emit_arith,
+    [TIR_OP_BITCAST] = tir_emit_arith,
+    // emit_flow.c
+    [TIR_OP_FOR] = tir_emit_flow,
+    [TIR_OP_IF] = tir_emit_flow,
+    [TIR_OP_WHILE] = tir_emit_flow,
+    // emit_memory.c
+    [TIR_OP_LD] = tir_emit_memory,
+    [TIR_OP_ST] = tir_emit_memory,
+    [TIR_OP_ATOM] = tir_emit_memory,
+    [TIR_OP_CP_ASYNC] = tir_emit_memory,
+    [TIR_OP_LDMATRIX] = tir_emit_memory,
+    [TIR_OP_STMATRIX] = tir_emit_memory,
+    [TIR_OP_ADDRESS] = tir_emit_memory,
+    [TIR_OP_REMOTE] = tir_emit_memory,
+    [TIR_OP_ALLOC] = tir_emit_memory,
+    [TIR_OP_PACK] = tir_emit_memory,
+    [TIR_OP_UNPACK] = tir_emit_memory,
+    // emit_sync.c
+    [TIR_OP_MBARRIER_INIT] = tir_emit_sync,
+    [TIR_OP_ARRIVE] = tir_emit_sync,
+    [TIR_OP_WAIT] = tir_emit_sync,
+    [TIR_OP_COMMIT_GROUP] = tir_emit_sync,
+    [TIR_OP_WAIT_GROUP] = tir_emit_sync,
+    [TIR_OP_FENCE] = tir_emit_sync,
+    [TIR_OP_BAR_SYNC] = tir_emit_sync,
+    [TIR_OP_BAR_ARRIVE] = tir_emit_sync,
+    [TIR_OP_WARP_SYNC] = tir_emit_sync,
+    [TIR_OP_CLUSTER_ARRIVE] = tir_emit_sync,
+    [TIR_OP_CLUSTER_WAIT] = tir_emit_sync,
+    [TIR_OP_ASSUME_SYNC] = tir_emit_sync,
+    [TIR_OP_SETMAXNREG] = tir_emit_sync,
+    [TIR_OP_GRIDDEPCONTROL] = tir_emit_sync,
+    // emit_tensor.c
+    [TIR_OP_TMA_LOAD] = tir_emit_tensor,
+    [TIR_OP_TMA_STORE] = tir_emit_tensor,
+    [TIR_OP_TMA_PREFETCH] = tir_emit_tensor,
+    [TIR_OP_BULK_LOAD] = tir_emit_tensor,
+    [TIR_OP_BULK_STORE] = tir_emit_tensor,
+    // emit_wgmma.c
+    [TIR_OP_WGMMA] = tir_emit_wgmma,
+    [TIR_OP_AWAIT] = tir_emit_wgmma,
+    [TIR_OP_WGMMA_FENCE] = tir_emit_wgmma,
+    // emit_thread.c
+    [TIR_OP_MMA] = tir_emit_thread,
+    [TIR_OP_PTX] = tir_emit_thread,
+    [TIR_OP_TID] = tir_emit_thread,
+    [TIR_OP_LANEID] = tir_emit_thread,
+    [TIR_OP_WARPID] = tir_emit_thread,
+    [TIR_OP_WGID] = tir_emit_thread,
+    [TIR_OP_TID_IN_WG] = tir_emit_thread,
+    [TIR_OP_CTA_ID] = tir_emit_thread,
+    [TIR_OP_NUM_CTAS] = tir_emit_thread,
+    [TIR_OP_CTA_IN_CLUSTER] = tir_emit_thread,
+    [TIR_OP_CLUSTER_ID] = tir_emit_thread,
+    [TIR_OP_NUM_CLUSTERS] = tir_emit_thread,
+    [TIR_OP_CTA_RANK] = tir_emit_thread,
+    [TIR_OP_ELECT] = tir_emit_thread,
+    [TIR_OP_NUM_THREADS] = tir_emit_thread,
+    [TIR_OP_SHUFFLE] = tir_emit_thread,
+    [TIR_OP_VOTE] = tir_emit_thread,
+};
+
+tir_emit_fn *tir_emitter_of(enum tir_op op)
+{
+    return emitters[op];
+}
+
 static void emit_inst(struct emit *e, const struct tir_inst *inst)
 {
     e->span = inst->span;
     set_location(e, inst->span);
     if (inst == e->awaited)
         return;
-    switch (inst->op) {
-    case TIR_OP_YIELD:  // its block's owner reads it
-    case TIR_OP_ASSUME: // the passes have used it
-        return;
-    case TIR_OP_STRIDE:
-        tir_emit_set(e, inst->results[0], stride_of(e, inst));
-        return;
-    case TIR_OP_ALIGNMENT:
-        tir_emit_set(e, inst->results[0], alignment_of(e, inst));
-        return;
-    default:
-        if (!tir_emit_flow(e, inst) && !tir_emit_arith(e, inst) && !tir_emit_memory(e, inst) &&
-            !tir_emit_sync(e, inst) && !tir_emit_tensor(e, inst) && !tir_emit_wgmma(e, inst) &&
-            !tir_emit_thread(e, inst)) {
-            tir_error_at(e->diags, inst->span, TIR_E_CODEGEN, "%s is not a machine operation",
-                         tir_ops[inst->op].name);
-            e->failed = true;
-        }
+    if (emitters[inst->op]) {
+        emitters[inst->op](e, inst);
         return;
     }
+    tir_error_at(e->diags, inst->span, TIR_E_CODEGEN, "%s is not a machine operation",
+                 tir_ops[inst->op].name);
+    e->failed = true;
 }
 
 void tir_emit_insts(struct emit *e, const struct tir_block *block)

@@ -71,15 +71,20 @@ void tir_emit_insts(struct emit *e, const struct tir_block *block);
 // Whether every low..high fits in a signed integer of `bits`.
 bool tir_emit_fits(int64_t low, int64_t high, uint32_t bits);
 
-// emit_flow.c: branches and loops. False: not one of these, as below.
-bool tir_emit_flow(struct emit *e, const struct tir_inst *inst);
+// Emits inst, which is one of its operations (emit.c lists them).
+typedef void tir_emit_fn(struct emit *e, const struct tir_inst *inst);
+// The function for an operation; NULL: no machine operation.
+tir_emit_fn *tir_emitter_of(enum tir_op op);
 
-// emit_arith.c: elementwise operations and casts. False: not one of these.
-bool tir_emit_arith(struct emit *e, const struct tir_inst *inst);
+// emit_flow.c: branches and loops.
+void tir_emit_flow(struct emit *e, const struct tir_inst *inst);
+
+// emit_arith.c: elementwise operations and casts.
+void tir_emit_arith(struct emit *e, const struct tir_inst *inst);
 V tir_emit_convert(struct emit *e, V x, enum tir_elem from, enum tir_elem to);
 
 // emit_memory.c: loads, stores, atomics, asynchronous copies, packing.
-bool tir_emit_memory(struct emit *e, const struct tir_inst *inst);
+void tir_emit_memory(struct emit *e, const struct tir_inst *inst);
 V tir_emit_pack(struct emit *e, V *parts, uint32_t count, LLVMTypeRef type);
 void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *parts);
 // A pointer to base + at (NULL: 0) + offset, in bytes.
@@ -91,16 +96,16 @@ V tir_emit_atomic(struct emit *e, enum tir_word kind, enum tir_elem elem, V poin
                   enum tir_space space, V value);
 
 // emit_thread.c: ids, shuffles, matrix operations of a warp, inline PTX.
-bool tir_emit_thread(struct emit *e, const struct tir_inst *inst);
+void tir_emit_thread(struct emit *e, const struct tir_inst *inst);
 
 // emit_sync.c: mbarriers, groups of asynchronous operations, fences, barriers, launch control.
-bool tir_emit_sync(struct emit *e, const struct tir_inst *inst);
+void tir_emit_sync(struct emit *e, const struct tir_inst *inst);
 
 // emit_tensor.c: copies by the async proxy.
-bool tir_emit_tensor(struct emit *e, const struct tir_inst *inst);
+void tir_emit_tensor(struct emit *e, const struct tir_inst *inst);
 
 // emit_wgmma.c: products on warpgroups.
-bool tir_emit_wgmma(struct emit *e, const struct tir_inst *inst);
+void tir_emit_wgmma(struct emit *e, const struct tir_inst *inst);
 // The wait of an await or a wait_group for these values instead of its operands; replaces them by
 // their values after it.
 void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values);

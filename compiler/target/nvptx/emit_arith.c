@@ -439,7 +439,7 @@ static void emit_bitcast(struct emit *e, const struct tir_inst *inst)
                  type == e->ll->i1 ? LLVMBuildTrunc(e->b, v, type, "") : tir_emit_bits(e, v, type));
 }
 
-bool tir_emit_arith(struct emit *e, const struct tir_inst *inst)
+void tir_emit_arith(struct emit *e, const struct tir_inst *inst)
 {
     switch (inst->op) {
     case TIR_OP_EQ:
@@ -449,24 +449,21 @@ bool tir_emit_arith(struct emit *e, const struct tir_inst *inst)
     case TIR_OP_GT:
     case TIR_OP_GE:
         emit_compare(e, inst);
-        return true;
+        return;
     case TIR_OP_WHERE:
         emit_where(e, inst);
-        return true;
+        return;
     case TIR_OP_CAST:
         emit_cast(e, inst);
-        return true;
+        return;
     case TIR_OP_BITCAST:
         emit_bitcast(e, inst);
-        return true;
+        return;
     default:
         break;
     }
-    if (!tir_is_elementwise(inst))
-        return false;
     if (tir_elem_is_float(inst->results[0]->type->elem))
         emit_float(e, inst);
     else
         emit_integer(e, inst);
-    return true;
 }

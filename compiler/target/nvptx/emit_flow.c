@@ -273,19 +273,19 @@ static void emit_while(struct emit *e, const struct tir_inst *inst)
     tir_emit_at(e, done);
 }
 
-bool tir_emit_flow(struct emit *e, const struct tir_inst *inst)
+void tir_emit_flow(struct emit *e, const struct tir_inst *inst)
 {
     switch (inst->op) {
     case TIR_OP_FOR:
         emit_for(e, inst);
-        return true;
+        return;
     case TIR_OP_IF:
         emit_if(e, inst);
-        return true;
+        return;
     case TIR_OP_WHILE:
         emit_while(e, inst);
-        return true;
+        return;
     default:
-        return false;
+        tir_unreachable();
     }
 }

@@ -612,43 +612,43 @@ static void emit_unpack(struct emit *e, const struct tir_inst *inst)
         tir_emit_set(e, inst->results[i], parts[i]);
 }
 
-bool tir_emit_memory(struct emit *e, const struct tir_inst *inst)
+void tir_emit_memory(struct emit *e, const struct tir_inst *inst)
 {
     switch (inst->op) {
     case TIR_OP_LD:
         emit_ld(e, inst);
-        return true;
+        return;
     case TIR_OP_ST:
         emit_st(e, inst);
-        return true;
+        return;
     case TIR_OP_ATOM:
         emit_atom(e, inst);
-        return true;
+        return;
     case TIR_OP_CP_ASYNC:
         emit_cp_async(e, inst);
-        return true;
+        return;
     case TIR_OP_LDMATRIX:
         emit_ldmatrix(e, inst);
-        return true;
+        return;
     case TIR_OP_STMATRIX:
         emit_stmatrix(e, inst);
-        return true;
+        return;
     case TIR_OP_ADDRESS:
         emit_address(e, inst);
-        return true;
+        return;
     case TIR_OP_REMOTE:
         emit_remote(e, inst);
-        return true;
+        return;
     case TIR_OP_ALLOC:
         emit_alloc(e, inst);
-        return true;
+        return;
     case TIR_OP_PACK:
         emit_pack(e, inst);
-        return true;
+        return;
     case TIR_OP_UNPACK:
         emit_unpack(e, inst);
-        return true;
+        return;
     default:
-        return false;
+        tir_unreachable();
     }
 }

@@ -220,51 +220,51 @@ static void emit_control(struct emit *e, const struct tir_inst *inst)
     }
 }
 
-bool tir_emit_sync(struct emit *e, const struct tir_inst *inst)
+void tir_emit_sync(struct emit *e, const struct tir_inst *inst)
 {
     switch (inst->op) {
     case TIR_OP_MBARRIER_INIT:
         emit_init(e, inst);
-        return true;
+        return;
     case TIR_OP_ARRIVE:
         emit_arrive(e, inst);
-        return true;
+        return;
     case TIR_OP_WAIT:
         emit_wait(e, inst);
-        return true;
+        return;
     case TIR_OP_COMMIT_GROUP:
         emit_commit(e, inst);
-        return true;
+        return;
     case TIR_OP_WAIT_GROUP:
         emit_wait_group(e, inst);
-        return true;
+        return;
     case TIR_OP_FENCE:
         emit_fence(e, inst);
-        return true;
+        return;
     case TIR_OP_BAR_SYNC:
     case TIR_OP_BAR_ARRIVE:
         emit_bar(e, inst);
-        return true;
+        return;
     case TIR_OP_WARP_SYNC:
         call_with_i32(e, "llvm.nvvm.bar.warp.sync", -1);
-        return true;
+        return;
     case TIR_OP_CLUSTER_ARRIVE:
         call(e,
              tir_attr_int(inst, TIR_ATTR_relaxed, 0)
                  ? "llvm.nvvm.barrier.cluster.arrive.relaxed.aligned"
                  : "llvm.nvvm.barrier.cluster.arrive.aligned",
              NULL, 0);
-        return true;
+        return;
     case TIR_OP_CLUSTER_WAIT:
         call(e, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0);
-        return true;
+        return;
     case TIR_OP_ASSUME_SYNC: // sync_check has heard it
-        return true;
+        return;
     case TIR_OP_SETMAXNREG:
     case TIR_OP_GRIDDEPCONTROL:
         emit_control(e, inst);
-        return true;
+        return;
     default:
-        return false;
+        tir_unreachable();
     }
 }

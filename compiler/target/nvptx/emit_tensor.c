@@ -206,25 +206,25 @@ static void emit_bulk_store(struct emit *e, const struct tir_inst *inst)
                   args.len);
 }
 
-bool tir_emit_tensor(struct emit *e, const struct tir_inst *inst)
+void tir_emit_tensor(struct emit *e, const struct tir_inst *inst)
 {
     switch (inst->op) {
     case TIR_OP_TMA_LOAD:
         emit_load(e, inst);
-        return true;
+        return;
     case TIR_OP_TMA_STORE:
         emit_store(e, inst);
-        return true;
+        return;
     case TIR_OP_TMA_PREFETCH:
         emit_prefetch(e, inst);
-        return true;
+        return;
     case TIR_OP_BULK_LOAD:
         emit_bulk_load(e, inst);
-        return true;
+        return;
     case TIR_OP_BULK_STORE:
         emit_bulk_store(e, inst);
-        return true;
+        return;
     default:
-        return false;
+        tir_unreachable();
     }
 }

@@ -391,24 +391,21 @@ static V thread_value(struct emit *e, const struct tir_inst *inst)
     case TIR_OP_VOTE:
         return vote(e, inst);
     default:
-        return NULL;
+        tir_unreachable();
     }
 }
 
-bool tir_emit_thread(struct emit *e, const struct tir_inst *inst)
+void tir_emit_thread(struct emit *e, const struct tir_inst *inst)
 {
     switch (inst->op) {
     case TIR_OP_MMA:
         emit_mma(e, inst);
-        return true;
+        return;
     case TIR_OP_PTX:
         emit_ptx(e, inst);
-        return true;
+        return;
     default:
         break;
     }
-    V v = thread_value(e, inst);
-    if (v)
-        tir_emit_set(e, inst->results[0], v);
-    return v;
+    tir_emit_set(e, inst->results[0], thread_value(e, inst));
 }

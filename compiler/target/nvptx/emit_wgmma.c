@@ -331,17 +331,17 @@ static void emit_tied(struct emit *e, const struct tir_inst *inst)
         tir_emit_set(e, inst->results[i], values[i]);
 }
 
-bool tir_emit_wgmma(struct emit *e, const struct tir_inst *inst)
+void tir_emit_wgmma(struct emit *e, const struct tir_inst *inst)
 {
     switch (inst->op) {
     case TIR_OP_WGMMA:
         emit_wgmma(e, inst);
-        return true;
+        return;
     case TIR_OP_AWAIT:
     case TIR_OP_WGMMA_FENCE:
         emit_tied(e, inst);
-        return true;
+        return;
     default:
-        return false;
+        tir_unreachable();
     }
 }
