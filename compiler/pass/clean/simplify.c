@@ -584,7 +584,8 @@ static void drop_true_masks(struct tir_inst *inst, bool *changed)
             continue;
         struct tir_value *v = inst->operands[fixed++];
         enum tir_operand_role role = op->operands[i].role;
-        if ((role == TIR_ROLE_MASK || role == TIR_ROLE_PRED) && v && is_const(v) && v->constant.i) {
+        if ((role == TIR_ROLE_MASK || role == TIR_ROLE_PRED) && v && is_const(v) &&
+            v->type->elem == TIR_BOOL && v->constant.i) {
             inst->operands[fixed - 1] = NULL;
             *changed = true;
         }
