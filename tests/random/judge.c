@@ -247,7 +247,8 @@ static bool reference(struct tir_session *s, struct trial *t)
 // A variant for other sizes than these; what single threads do.
 static bool is_not_for_interpreter(const char *message)
 {
-    return strstr(message, "a condition of kernel") || strstr(message, "is a machine operation");
+    return strstr(message, "a condition of kernel") || strstr(message, "is a machine operation") ||
+           strstr(message, "needs a kernel with grid(...)");
 }
 
 // The interpreter on what stands after a pass, which must mean what the program means.

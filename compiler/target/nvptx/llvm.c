@@ -193,6 +193,55 @@ bool tir_llvm_verify(struct tir_llvm *ll)
     return !bad;
 }
 
+// The 32-bit intrinsic for a minimum or maximum of fewer bits; NULL: v is none.
+static const char *wide_extreme(LLVMValueRef v, bool *is_signed)
+{
+    static const struct {
+        const char *name;
+        bool is_signed;
+    } rows[] = {
+        {"llvm.smin", true}, {"llvm.smax", true}, {"llvm.umin", false}, {"llvm.umax", false}};
+    if (!LLVMIsACallInst(v) || LLVMGetTypeKind(LLVMTypeOf(v)) != LLVMIntegerTypeKind ||
+        LLVMGetIntTypeWidth(LLVMTypeOf(v)) >= 32)
+        return NULL;
+    unsigned id = LLVMGetIntrinsicID(LLVMGetCalledValue(v));
+    for (uint32_t i = 0; id && i < TIR_COUNT_OF(rows); i++)
+        if (id == LLVMLookupIntrinsicID(rows[i].name, strlen(rows[i].name))) {
+            *is_signed = rows[i].is_signed;
+            return rows[i].name;
+        }
+    return NULL;
+}
+
+static void widen_extreme(struct tir_llvm *ll, LLVMValueRef v, const char *name, bool is_signed)
+{
+    LLVMPositionBuilderBefore(ll->builder, v);
+    LLVMValueRef args[2];
+    for (uint32_t i = 0; i < 2; i++)
+        args[i] = is_signed ? LLVMBuildSExt(ll->builder, LLVMGetOperand(v, i), ll->i32, "")
+                            : LLVMBuildZExt(ll->builder, LLVMGetOperand(v, i), ll->i32, "");
+    LLVMValueRef wide = tir_llvm_call(ll, name, &ll->i32, 1, args, 2);
+    LLVMReplaceAllUsesWith(v, LLVMBuildTrunc(ll->builder, wide, LLVMTypeOf(v), ""));
+    LLVMInstructionEraseFromParent(v);
+}
+
+// Minima and maxima of 8 and 16 bits are computed in 32: ptxas of CUDA 13.0 and of driver 580 makes
+// a wrong comparison of `min.s16 x, a, b; setp.eq.b16 p, x, 0;`, and of max.s16, where it finds that
+// a or b is 0 (seen on sm_90a, 2026-11-22). LLVM makes such a minimum of a select too, so they are
+// looked for once it is done.
+static void widen_extremes(struct tir_llvm *ll)
+{
+    for (LLVMValueRef f = LLVMGetFirstFunction(ll->module); f; f = LLVMGetNextFunction(f))
+        for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+            for (LLVMValueRef v = LLVMGetFirstInstruction(b), next; v; v = next) {
+                next = LLVMGetNextInstruction(v);
+                bool is_signed;
+                const char *name = wide_extreme(v, &is_signed);
+                if (name)
+                    widen_extreme(ll, v, name, is_signed);
+            }
+}
+
 bool tir_llvm_optimize(struct tir_llvm *ll)
 {
     const char *passes = ll->has_buffers ? BUFFER_PASSES : PASSES;
@@ -203,6 +252,8 @@ bool tir_llvm_optimize(struct tir_llvm *ll)
         char *message = LLVMGetErrorMessage(error);
         set_message(ll, message);
         LLVMDisposeErrorMessage(message);
+    } else {
+        widen_extremes(ll);
     }
     return !error;
 }
