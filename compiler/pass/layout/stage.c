@@ -27,7 +27,7 @@
 struct stage {
     struct tir_func *f;
     struct tir_pass_cx *cx;
-    struct tir_map staged; // tile -> its buffer in the tile's own orientation
+    struct tir_map swizzled, plain; // tile -> its buffer in the tile's own orientation
 };
 
 uint32_t tir_contiguous_dim(const struct tir_inst *access, uint32_t rank)
@@ -113,6 +113,13 @@ static struct tir_value *permuted(struct stage *s, struct tir_inst *user, struct
 
 static const int64_t swapped[2] = {1, 0};
 
+// The buffer that x is in already; NULL: in none that serves. Tensor cores read swizzled rows alone.
+static struct tir_value *staged_before(struct stage *s, const struct tir_value *x, bool swizzled)
+{
+    struct tir_value *buffer = tir_map_get(&s->swizzled, tir_map_key(x));
+    return buffer || swizzled ? buffer : tir_map_get(&s->plain, tir_map_key(x));
+}
+
 // The shared buffer that stands for operand v, seen with v's shape. k_dim: v's dimension K.
 static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, struct tir_value *v,
                                        uint32_t k_dim, const struct tir_dot_plan *plan)
@@ -129,11 +136,11 @@ static struct tir_value *stage_operand(struct stage *s, struct tir_inst *dot, st
     uint32_t k_in_x = turned ? 1 - k_dim : k_dim;
     bool straight = !plan->mma || k_in_x == 1 || tir_elems[v->type->elem].bits == 16;
     if (straight) {
-        struct tir_value *buffer = tir_map_get(&s->staged, tir_map_key(x));
+        struct tir_value *buffer = staged_before(s, x, plan->mma);
         if (!buffer) {
             buffer = to_shared(s, x, dot, plan->mma);
             if (x->def) // else the buffer is filled at this dot and serves it alone
-                tir_map_set(&s->staged, tir_map_key(x), buffer);
+                tir_map_set(plan->mma ? &s->swizzled : &s->plain, tir_map_key(x), buffer);
         }
         return turned ? permuted(s, dot, buffer, swapped) : buffer;
     }
@@ -222,7 +229,8 @@ static const struct tir_dot_plan on_warpgroups = {.mma = true};
 void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct stage s = {.f = f, .cx = cx};
-    tir_map_init(&s.staged, cx->scratch);
+    tir_map_init(&s.swizzled, cx->scratch);
+    tir_map_init(&s.plain, cx->scratch);
     tir_foreach_inst(inst, f) {
         if (inst->op != TIR_OP_DOT)
             continue;
