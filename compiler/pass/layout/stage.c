@@ -113,7 +113,8 @@ static struct tir_value *permuted(struct stage *s, struct tir_inst *user, struct
 
 static const int64_t swapped[2] = {1, 0};
 
-// The buffer that x is in already; NULL: in none that serves. Tensor cores read swizzled rows alone.
+// The buffer that x is in already; NULL: in none that serves. Tensor cores read swizzled rows
+// alone.
 static struct tir_value *staged_before(struct stage *s, const struct tir_value *x, bool swizzled)
 {
     struct tir_value *buffer = tir_map_get(&s->swizzled, tir_map_key(x));
