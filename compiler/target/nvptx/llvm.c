@@ -225,7 +225,7 @@ static void widen_extreme(struct tir_llvm *ll, LLVMValueRef v, const char *name,
     LLVMInstructionEraseFromParent(v);
 }
 
-// Minima and maxima of 8 and 16 bits are computed in 32. Where ptxas (CUDA 13.0, driver 580) finds
+// Minima and maxima of 8 and 16 bits are computed in 32. Where the assembler of driver 580 finds
 // that a or b is 0, it makes a wrong comparison of
 //     min.s16 x, a, b;  setp.eq.b16 p, x, 0;
 // and of the same with max.s16 (seen on sm_90a, 2026-11-22). LLVM makes such a minimum of a choice
