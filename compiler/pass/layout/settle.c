@@ -168,8 +168,27 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
     }
 }
 
+// What a loop carries has one layout: its results and the arguments of its blocks, each of which may
+// have got another one from what is around it.
+static void agree(struct solver *s, const struct tir_inst *loop)
+{
+    bool is_while = loop->op == TIR_OP_WHILE;
+    for (uint32_t i = 0; i < loop->result_count; i++) {
+        const struct tir_value *arg =
+            is_while ? loop->regions[0]->args[i] : tir_solver_carried_arg(loop, i);
+        if (!tir_solver_needs_layout(arg))
+            continue;
+        s->of[loop->results[i]->id] = s->of[arg->id];
+        if (is_while)
+            s->of[loop->regions[1]->args[i]->id] = s->of[arg->id];
+    }
+}
+
 static void set_types(struct solver *s)
 {
+    tir_foreach_inst(inst, s->f)
+        if (inst->op == TIR_OP_WHILE || inst->op == TIR_OP_FOR || inst->op == TIR_OP_TILES)
+            agree(s, inst);
     tir_foreach_inst(inst, s->f) {
         for (uint32_t r = 0; r < inst->result_count; r++)
             if (tir_solver_needs_layout(inst->results[r]))
