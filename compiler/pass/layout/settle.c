@@ -168,8 +168,8 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
     }
 }
 
-// What a loop carries has one layout: its results and the arguments of its blocks, each of which may
-// have got another one from what is around it.
+// What a loop carries has one layout: its results and the arguments of its blocks, each of which
+// may have got another one from what is around it.
 static void agree(struct solver *s, const struct tir_inst *loop)
 {
     bool is_while = loop->op == TIR_OP_WHILE;
