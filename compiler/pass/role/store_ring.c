@@ -21,8 +21,7 @@
 
 #include "ir/walk.h"
 #include "pass/async/pipeline.h"
-
-#define SLOT_UNIT 128 // bytes: every slot must begin where a tensor copy may (PTX ISA, "Tensors")
+#include "pass/async/tma.h"
 
 struct pair {
     struct tir_inst *store, *send; // the buffer is written whole, then it leaves
@@ -81,7 +80,7 @@ static void look_at(struct outgoings *o, struct tir_inst *alloc)
             return;
         vec_push(o->scratch, &pairs, pair);
     }
-    if (!pairs.len || uses != 2 * pairs.len || tir_type_bytes(buffer->type) % SLOT_UNIT)
+    if (!pairs.len || uses != 2 * pairs.len || tir_type_bytes(buffer->type) % TIR_TMA_TENSOR_BYTES)
         return;
     struct outgoing *out = of_type(o, buffer->type);
     vec_push(o->scratch, &out->allocs, alloc);
