@@ -328,6 +328,12 @@ const struct tir_param *tir_param_of(const struct tir_func *f, const struct tir_
     return NULL;
 }
 
+bool tir_is_only_read(const struct tir_func *f, const struct tir_value *buffer)
+{
+    const struct tir_param *param = tir_param_of(f, buffer);
+    return param && param->direction == TIR_IN;
+}
+
 uint32_t tir_scratch_of(const struct tir_func *f, const struct tir_value *v)
 {
     uint32_t i = 0;

@@ -334,6 +334,8 @@ bool tir_is_const_int(const struct tir_value *v,
                       int64_t *out); // integer constant (splat or scalar)
 // The parameter that v is; NULL: it is none.
 const struct tir_param *tir_param_of(const struct tir_func *f, const struct tir_value *v);
+// Is the buffer a tensor that the kernel does not write?
+bool tir_is_only_read(const struct tir_func *f, const struct tir_value *buffer);
 // The alignment in bytes that f's facts and parameters promise for a tensor's address, its rows and
 // their distances, and an innermost stride of 1. 0: nothing.
 uint32_t tir_tensor_alignment(const struct tir_func *f, const struct tir_value *tensor);

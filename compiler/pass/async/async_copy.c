@@ -193,10 +193,9 @@ static bool make_copy(struct async *as, struct tir_inst *store)
     struct tir_inst *load = copyable_load(as, store);
     if (!load)
         return false;
-    const struct tir_param *param = tir_param_of(as->f, tir_ref_base(load));
     const char *why = NULL;
     uint32_t width = 0;
-    if (!param || param->direction != TIR_IN)
+    if (!tir_is_only_read(as->f, tir_ref_base(load)))
         why = "the tensor is written too";
     else if (!tir_reads_zero_outside(load))
         why = "it has a mask or a pad other than 0";

@@ -48,10 +48,9 @@ static const struct tir_type *part_type(const struct tir_columns *c, const struc
 
 static bool can_load(const struct tir_columns *c, const struct tir_inst *load)
 {
-    const struct tir_param *param = tir_param_of(c->f, tir_ref_base(load));
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
-    if (!param || param->direction != TIR_IN || load->operands[TIR_LOAD_MASK] ||
+    if (!tir_is_only_read(c->f, tir_ref_base(load)) || load->operands[TIR_LOAD_MASK] ||
         (pad && !tir_type_is_scalar(pad->type)))
         return false;
     for (uint32_t d = 0; d < box->list_count; d++)

@@ -183,10 +183,8 @@ static enum tir_answer is_producible(void *user, struct tir_value *v)
         is_yes = !tir_type_is_tile(v->type) && !tir_block_contains(block, v->def);
         return is_yes ? TIR_YES : TIR_NO;
     }
-    if (v->def->op == TIR_OP_LOAD) {
-        const struct tir_param *param = tir_param_of(puts->r->f, tir_ref_base(v->def));
-        return param && param->direction == TIR_IN ? TIR_IF_OPERANDS : TIR_NO;
-    }
+    if (v->def->op == TIR_OP_LOAD)
+        return tir_is_only_read(puts->r->f, tir_ref_base(v->def)) ? TIR_IF_OPERANDS : TIR_NO;
     bool is_pure = tir_has_trait(v->def, TIR_PURE) && !v->def->region_count;
     return is_pure && v->def->op != TIR_OP_DOT ? TIR_IF_OPERANDS : TIR_NO;
 }
@@ -247,8 +245,7 @@ static bool may_move_up(const struct rings *r, const struct tir_inst *inst)
             return false;
     if (inst->op != TIR_OP_LOAD)
         return tir_has_trait(inst, TIR_PURE) && !inst->region_count;
-    const struct tir_param *param = tir_param_of(r->f, tir_ref_base(inst));
-    return param && param->direction == TIR_IN;
+    return tir_is_only_read(r->f, tir_ref_base(inst));
 }
 
 typedef VEC(struct tir_inst *) inst_list;

@@ -298,8 +298,8 @@ static void pad_box(struct pad *p, struct tir_inst *access)
 // nobody may have written.
 static bool may_read_beside(const struct pad *p, const struct tir_inst *load)
 {
-    const struct tir_param *param = tir_param_of(p->f, tir_ref_base(load));
-    return param && param->direction == TIR_IN && !param->is_scratch;
+    const struct tir_value *from = tir_ref_base(load);
+    return tir_is_only_read(p->f, from) && !tir_param_of(p->f, from)->is_scratch;
 }
 
 static void pad_access(struct pad *p, struct tir_inst *access, const struct tir_type *was)

@@ -168,8 +168,7 @@ static void need_result(struct split *s, const struct tir_value *v)
     if (tir_type_is_tile(v->type))
         refuse(s, inst, "what is copied follows from a tile");
     if (inst->op == TIR_OP_LOAD) {
-        const struct tir_param *param = tir_param_of(s->f, tir_ref_base(inst));
-        if (!param || param->direction != TIR_IN)
+        if (!tir_is_only_read(s->f, tir_ref_base(inst)))
             refuse(s, inst, "what is copied follows from memory that is written");
     } else if (!tir_has_trait(inst, TIR_PURE)) {
         refuse(s, inst, "what is copied follows from an operation with an effect");

@@ -113,10 +113,8 @@ static void visit_branch(struct flow *w, const struct tir_inst *inst)
 
 static bool reads_memory(const struct flow *w, const struct tir_inst *inst)
 {
-    if (inst->op == TIR_OP_LOAD) {
-        const struct tir_param *param = tir_param_of(w->f, tir_ref_base(inst));
-        return !param || param->direction != TIR_IN;
-    }
+    if (inst->op == TIR_OP_LOAD)
+        return !tir_is_only_read(w->f, tir_ref_base(inst));
     for (uint32_t i = 0; i < inst->operand_count; i++)
         if (inst->operands[i] && tir_type_is_buffer(inst->operands[i]->type) &&
             inst->operands[i]->type->space != TIR_SPACE_GLOBAL)
