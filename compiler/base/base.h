@@ -45,6 +45,10 @@ static inline uint64_t tir_gcd(uint64_t a, uint64_t b) // of 0 and b: b
     return a;
 }
 
+static inline int64_t tir_power_in(int64_t n) // the largest power of two that divides n > 0
+{
+    return n & -n;
+}
 static inline bool tir_is_pow2(uint64_t v)
 {
     return v && !(v & (v - 1));

@@ -114,11 +114,17 @@ struct tir_value *tir_const_like(struct tir_func *f, const struct tir_type *type
                                          : tir_const_int(f, type, (int64_t)value);
 }
 
+struct tir_value *tir_const_as(struct tir_func *f, const struct tir_type *type,
+                               const struct tir_value *constant)
+{
+    return tir_elem_is_float(type->elem) ? tir_const_float(f, type, constant->constant.f)
+                                         : tir_const_int(f, type, constant->constant.i);
+}
+
 struct tir_value *tir_const_element(struct tir_func *f, const struct tir_value *constant)
 {
     const struct tir_type *scalar = tir_type_scalar(f->module->types, constant->type->elem);
-    return tir_elem_is_float(scalar->elem) ? tir_const_float(f, scalar, constant->constant.f)
-                                           : tir_const_int(f, scalar, constant->constant.i);
+    return tir_const_as(f, scalar, constant);
 }
 
 bool tir_value_fits(const struct tir_value *v, const struct tir_type *type)

@@ -83,9 +83,7 @@ static struct tir_value *mapped(struct tir_func *f, const struct tir_map *map, s
         return to;
     if (v->kind != TIR_VALUE_CONST)
         return v;
-    const struct tir_type *type = type_in(f, v->type, adopts);
-    return tir_elem_is_float(type->elem) ? tir_const_float(f, type, v->constant.f)
-                                         : tir_const_int(f, type, v->constant.i);
+    return tir_const_as(f, type_in(f, v->type, adopts), v);
 }
 
 // adopts: `from` is in another module than the builder's function.

@@ -446,6 +446,9 @@ struct tir_value *tir_const_like(struct tir_func *f, const struct tir_type *type
                                  double value); // either
 // The number that a constant tile repeats, as a scalar.
 struct tir_value *tir_const_element(struct tir_func *f, const struct tir_value *constant);
+// The number of `constant` in a type with the same elements.
+struct tir_value *tir_const_as(struct tir_func *f, const struct tir_type *type,
+                               const struct tir_value *constant);
 struct tir_value *tir_const_index(struct tir_func *f, int64_t value); // i64
 struct tir_value *tir_const_i32(struct tir_func *f, int32_t value);
 struct tir_value *tir_const_bool(struct tir_func *f, bool value);

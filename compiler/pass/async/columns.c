@@ -263,11 +263,8 @@ static struct tir_value *part_of(struct tir_columns *c, struct tir_builder *b, s
     if (!is_divided(c, v))
         return v;
     const struct tir_type *type = part_type(c, v);
-    if (v->kind == TIR_VALUE_CONST) {
-        struct tir_value *one = tir_const_element(c->f, v);
-        return tir_elem_is_float(type->elem) ? tir_const_float(c->f, type, one->constant.f)
-                                             : tir_const_int(c->f, type, one->constant.i);
-    }
+    if (v->kind == TIR_VALUE_CONST)
+        return tir_const_as(c->f, type, v);
     struct tir_value *x = tir_map_get(&c->built, tir_map_key(v));
     if (x)
         return x;

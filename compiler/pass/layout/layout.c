@@ -49,7 +49,7 @@ int64_t tir_tile_parts(const struct tir_type *t)
 {
     int64_t parts = 1;
     for (uint32_t d = 0; d < t->rank; d++)
-        parts *= t->shape[d] & -t->shape[d];
+        parts *= tir_power_in(t->shape[d]);
     return parts;
 }
 

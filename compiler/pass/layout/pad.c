@@ -64,14 +64,9 @@ static struct extent *extent_of(struct pad *p, int64_t size)
     return &p->extents.at[p->extents.len - 1];
 }
 
-static int64_t round_up(int64_t n, int64_t granule)
-{
-    return (n + granule - 1) / granule * granule;
-}
-
 static int64_t padded(struct pad *p, int64_t size)
 {
-    return round_up(size, extent_of(p, size)->granule);
+    return (int64_t)tir_align_up((uint64_t)size, (uint64_t)extent_of(p, size)->granule);
 }
 
 static const struct tir_type *padded_type(struct pad *p, const struct tir_type *t)
@@ -177,11 +172,6 @@ static void see_inst(struct pad *p, struct tir_inst *inst)
 
 // How far.
 
-static int64_t power_in(int64_t n) // the largest power of two that divides n
-{
-    return n & -n;
-}
-
 // Does each thread hold far more of the tile than its share?
 static bool is_ill_divided(struct pad *p, const struct tir_type *t)
 {
@@ -197,14 +187,14 @@ static bool pad_further(struct pad *p, const struct tir_type *t)
     struct extent *least = NULL;
     for (uint32_t d = t->rank; d-- > 0;) {
         struct extent *e = extent_of(p, t->shape[d]);
-        int64_t has = power_in(padded(p, e->size));
+        int64_t has = tir_power_in(padded(p, e->size));
         if (e->kept || has == padded(p, e->size)) // a power of two
             continue;
-        if (!least || has < power_in(padded(p, least->size)))
+        if (!least || has < tir_power_in(padded(p, least->size)))
             least = e;
     }
     if (least)
-        least->granule = 2 * power_in(padded(p, least->size));
+        least->granule = 2 * tir_power_in(padded(p, least->size));
     return least;
 }
 
@@ -223,7 +213,7 @@ static void pad_product(struct pad *p, const struct tir_inst *dot)
     for (uint32_t i = 0; i < TIR_COUNT_OF(sizes); i++) {
         if (extent_of(p, sizes[i])->kept && sizes[i] % granules[i])
             return;
-        grows_to *= round_up(padded(p, sizes[i]), granules[i]);
+        grows_to *= (int64_t)tir_align_up((uint64_t)padded(p, sizes[i]), (uint64_t)granules[i]);
         count *= sizes[i];
     }
     if (grows_to > MOST_WORK * count)
@@ -387,10 +377,7 @@ static void zero_beyond(struct pad *p, struct tir_inst *dot, uint32_t i, const s
 static struct tir_value *padded_constant(struct pad *p, struct tir_value *v)
 {
     const struct tir_type *to = padded_type(p, v->type);
-    if (to == v->type)
-        return v;
-    return tir_elem_is_float(to->elem) ? tir_const_float(p->f, to, v->constant.f)
-                                       : tir_const_int(p->f, to, v->constant.i);
+    return to == v->type ? v : tir_const_as(p->f, to, v);
 }
 
 static void pad_inst(struct pad *p, struct tir_inst *inst)
