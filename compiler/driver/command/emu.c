@@ -247,18 +247,6 @@ static bool run(struct emu *e)
 
 // ---- what came out
 
-static void print_elements(struct tir_text *out, const struct tir_tensor *t)
-{
-    enum { FEW = 8 };
-    struct tir_cursor c = tir_cursor_first(t);
-    for (int64_t i = 0; i < t->count && i < FEW; i++, tir_cursor_next(&c)) {
-        struct tir_scalar element = tir_scalar_load(t->elem, c.at);
-        tir_text_char(out, ' ');
-        tir_scalar_print(out, &element);
-    }
-    tir_text_add(out, t->count > FEW ? STR(" ...\n") : STR("\n"));
-}
-
 static void print_text(const struct emu *e, struct tir_text *out)
 {
     const tir_rt_ptx_launch *l = &e->launch;
@@ -271,7 +259,7 @@ static void print_text(const struct emu *e, struct tir_text *out)
             continue;
         size_t type = strcspn(arg->word + 4, "=-");
         tir_text_format(out, "%u: %.*s =", i, (int)type, arg->word + 4);
-        print_elements(out, &arg->result);
+        tir_tensor_glimpse(out, &arg->result);
     }
 }
 

@@ -41,19 +41,6 @@ static void shape(struct tir_text *out, const struct tir_tensor *t)
     tir_text_add(out, t->rank ? STR("]") : STR(""));
 }
 
-// The first few elements.
-static void glimpse(struct tir_text *out, const struct tir_tensor *t)
-{
-    enum { FEW = 8 };
-    struct tir_cursor c = tir_cursor_first(t);
-    for (int64_t i = 0; i < t->count && i < FEW; i++, tir_cursor_next(&c)) {
-        struct tir_scalar element = tir_scalar_load(t->elem, c.at);
-        tir_text_char(out, ' ');
-        tir_scalar_print(out, &element);
-    }
-    tir_text_add(out, t->count > FEW ? STR(" ...\n") : STR("\n"));
-}
-
 // ", 3 of 128 elements differ, the first at [0, 4]"
 static void elements(struct tir_text *out, const struct tir_tensor *t, int64_t count,
                      const char *what, const int64_t *first)
@@ -81,7 +68,7 @@ static void output_line(struct tir_text *out, const struct tir_result *r,
     shape(out, &o->bound->tensor);
     if (!r->checked) {
         tir_text_add(out, STR(" ="));
-        glimpse(out, &o->bound->tensor);
+        tir_tensor_glimpse(out, &o->bound->tensor);
         return;
     }
     tir_text_format(out, ": largest error %.3g, relative %.3g (allowed %.3g)",

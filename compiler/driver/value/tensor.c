@@ -8,6 +8,7 @@
 #include "driver/launch/parallel.h"
 #include "driver/value/number.h"
 #include "driver/value/random.h"
+#include "driver/value/scalar.h"
 #include "ir/number.h"
 
 #define MAX_BYTES (UINT64_C(1) << 46)
@@ -135,6 +136,18 @@ void tir_cursor_next(struct tir_cursor *cursor)
         cursor->at -= t->shape[i] * t->strides[i] * size;
         cursor->index[i] = 0;
     }
+}
+
+void tir_tensor_glimpse(struct tir_text *out, const struct tir_tensor *t)
+{
+    enum { FEW = 8 };
+    struct tir_cursor c = tir_cursor_first(t);
+    for (int64_t i = 0; i < t->count && i < FEW; i++, tir_cursor_next(&c)) {
+        struct tir_scalar element = tir_scalar_load(t->elem, c.at);
+        tir_text_char(out, ' ');
+        tir_scalar_print(out, &element);
+    }
+    tir_text_add(out, t->count > FEW ? STR(" ...\n") : STR("\n"));
 }
 
 // ---- specifications

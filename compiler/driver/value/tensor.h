@@ -42,6 +42,9 @@ struct tir_cursor {
 struct tir_cursor tir_cursor_first(const struct tir_tensor *tensor);
 void tir_cursor_next(struct tir_cursor *cursor);
 
+// The first few elements and a newline: " 1 2 3 4 5 6 7 8 ...\n".
+void tir_tensor_glimpse(struct tir_text *out, const struct tir_tensor *t);
+
 enum tir_fill {
     TIR_FILL_DEFAULT, // N(0,1), small integers, or nothing for an output
     TIR_FILL_RANDN,
