@@ -14,7 +14,7 @@ enum tir_engine {
 
 // The shapes of an engine as constants: TIR_WGMMA_ROWS.
 enum {
-#define ENGINE(id, name, warps, rows, fewest, most)                                \
+#define ENGINE(id, warps, rows, fewest, most)                                      \
     TIR_##id##_WARPS = warps, TIR_##id##_ROWS = rows, TIR_##id##_COLUMNS = fewest, \
     TIR_##id##_MOST_COLUMNS = most,
 #include "machine/product.def"

@@ -27,6 +27,8 @@
 #define MARGIN    32    // registers of a thread that tiles leave to the rest
 #define BESIDE    16384 // bytes of shared memory that operands leave to mbarriers and to results
 
+static_assert(TIR_WGMMA_WARPS == TIR_WARPGROUP, "a warpgroup issues a wgmma");
+
 struct product {
     struct tir_inst *dot;
     const char *why; // it cannot run on any warpgroups; NULL: it can

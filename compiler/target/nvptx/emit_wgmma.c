@@ -55,7 +55,8 @@ const char *tir_wgmma_wrong(const struct tir_inst *inst)
         row ? tir_product_of_kind(TIR_ENGINE_WGMMA, row->kind) : NULL;
     if (!product || tir_attr_int(inst, TIR_ATTR_depth, 0) != product->depth)
         return "no instruction has this kind and depth";
-    if (cols < 8 || cols > 256 || cols % 8 || (integer && cols > 24 && cols % 16))
+    if (cols < TIR_WGMMA_COLUMNS || cols > TIR_WGMMA_MOST_COLUMNS || cols % TIR_WGMMA_COLUMNS ||
+        (integer && cols > 24 && cols % 16))
         return "no instruction has as many columns";
     if (steps < 1 || steps > TIR_WGMMA_STEPS)
         return "it takes 1 to 16 steps";
