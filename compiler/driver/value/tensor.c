@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/str.h"
-#include "driver/launch/parallel.h"
 #include "driver/value/number.h"
+#include "driver/value/parallel.h"
 #include "driver/value/random.h"
 #include "driver/value/scalar.h"
 #include "ir/number.h"

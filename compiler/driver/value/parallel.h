@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A range of independent work, on all cores.
-#ifndef TIR_DRIVER_LAUNCH_PARALLEL_H
-#define TIR_DRIVER_LAUNCH_PARALLEL_H
+#ifndef TIR_DRIVER_VALUE_PARALLEL_H
+#define TIR_DRIVER_VALUE_PARALLEL_H
 
 #include <stdint.h>
 

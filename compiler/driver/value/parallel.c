@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Cuts a range for as many threads as there are cores; the caller takes the first part itself, and
 // those for which there is no thread.
-#include "driver/launch/parallel.h"
+#include "driver/value/parallel.h"
 
 #include <pthread.h>
 #include <unistd.h>
