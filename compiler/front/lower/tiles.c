@@ -117,10 +117,14 @@ static bool lower_cluster(struct lower *l, const struct ast_stmt *s, struct tile
     return true;
 }
 
+// In a role or the kernel itself. What all tiles read may be got around the loop, once.
 static bool check_place(struct lower *l, const struct ast_stmt *s)
 {
     const struct tir_inst *around = l->b.block->owner;
+    const bool in_get = around && around->op == TIR_OP_GET;
     const char *why = NULL;
+    while (around && around->op == TIR_OP_GET)
+        around = around->block->owner;
     if (around && around->op != TIR_OP_ROLE)
         why = around->op == TIR_OP_TILES ? "tiles loops do not nest"
                                          : "a tiles loop is not inside another statement";
@@ -128,6 +132,8 @@ static bool check_place(struct lower *l, const struct ast_stmt *s)
         why = "a kernel with `grid` has no tiles loop";
     else if (l->role && l->role->tiles_loops++)
         why = "a role has one tiles loop";
+    else if (!l->role && (in_get ? l->tiles_loops > 1 : l->tiles != NULL))
+        why = "a kernel has no tiles loop beside those inside its roles or a `get`";
     if (why)
         lower_error(l, s->head, TIR_E_GRID, "%s", why);
     return !why;
