@@ -72,21 +72,65 @@ static void resolve_lanes(struct interp *in, const struct tir_inst *inst, struct
             p->at[i] = OUTSIDE;
 }
 
-// The places of the dimensions so far, times those of one more.
-static void extend(struct interp *in, struct places *p, uint32_t d, const union tir_number *tile,
-                   int64_t start, uint32_t size)
+// The places so far, times `size` more, which lie `steps` further or OUTSIDE.
+static void extend_by(struct interp *in, struct places *p, const int64_t *steps, uint32_t size)
 {
-    const struct buffer *b = p->buffer;
     int64_t *at = arena_array(&in->scratch, int64_t, (size_t)p->count * size);
-    for (uint32_t j = 0; j < size; j++) {
-        int64_t index = tile ? tile[j].i : (int64_t)((uint64_t)start + j);
-        bool ok = inside(index, b->shape[d]);
-        int64_t step = ok ? index * b->stride[d] : 0;
-        for (uint32_t i = 0; i < p->count; i++)
-            at[(size_t)i * size + j] = ok && p->at[i] != OUTSIDE ? p->at[i] + step : OUTSIDE;
-    }
+    for (uint32_t i = 0; i < p->count; i++)
+        for (uint32_t j = 0; j < size; j++)
+            at[(size_t)i * size + j] =
+                p->at[i] == OUTSIDE || steps[j] == OUTSIDE ? OUTSIDE : p->at[i] + steps[j];
     p->at = at;
     p->count *= size;
+}
+
+// A dimension's slice.
+static void extend(struct interp *in, struct places *p, uint32_t d, int64_t start, uint32_t size)
+{
+    const struct buffer *b = p->buffer;
+    int64_t *steps = arena_array(&in->scratch, int64_t, size);
+    for (uint32_t j = 0; j < size; j++) {
+        int64_t index = (int64_t)((uint64_t)start + j);
+        steps[j] = inside(index, b->shape[d]) ? index * b->stride[d] : OUTSIDE;
+    }
+    extend_by(in, p, steps, size);
+}
+
+// Adds what one index tile of dimension d says to the steps of the shape that all have together.
+static void add_tile(struct interp *in, const struct buffer *b, uint32_t d,
+                     const struct tir_value *tile, const struct tir_type *shape, int64_t *steps)
+{
+    const union tir_number *from = tir_interp_read(in, tile);
+    int64_t count = tir_type_count(shape);
+    for (int64_t j = 0; j < count; j++) {
+        int64_t rest = j, at = 0, weight = 1;
+        for (uint32_t i = shape->rank; i-- > 0; rest /= shape->shape[i]) {
+            at += tile->type->shape[i] == 1 ? 0 : rest % shape->shape[i] * weight;
+            weight *= tile->type->shape[i];
+        }
+        bool ok = steps[j] != OUTSIDE && inside(from[at].i, b->shape[d]);
+        steps[j] = ok ? steps[j] + from[at].i * b->stride[d] : OUTSIDE;
+    }
+}
+
+// What the index tiles of the slice name together.
+static void extend_by_tiles(struct interp *in, struct places *p, const struct tir_inst *inst)
+{
+    const struct buffer *b = p->buffer;
+    struct tir_value **indices = tir_ref_indices(inst);
+    int64_t box[TIR_MAX_RANK];
+    struct tir_type shape;
+    for (uint32_t d = 0; d < b->rank; d++)
+        box[d] = box_of(inst, d);
+    bool fits = tir_index_shape(indices, box, b->rank, &shape);
+    assert(fits);
+    (void)fits;
+    uint32_t count = (uint32_t)tir_type_count(&shape);
+    int64_t *steps = arena_array(&in->scratch, int64_t, count);
+    for (uint32_t d = 0; d < b->rank; d++)
+        if (box[d] < 0)
+            add_tile(in, b, d, indices[d], &shape, steps);
+    extend_by(in, p, steps, count);
 }
 
 static struct places resolve(struct interp *in, const struct tir_inst *inst)
@@ -104,14 +148,15 @@ static struct places resolve(struct interp *in, const struct tir_inst *inst)
     p.at = arena_new(&in->scratch, int64_t);
     p.at[0] = p.buffer->first;
     p.count = 1;
+    bool tiles_done = false;
     for (uint32_t d = 0; d < p.buffer->rank; d++) {
         int64_t box = box_of(inst, d);
-        if (box < 0)
-            extend(in, &p, d, tir_interp_read(in, indices[d]), 0,
-                   (uint32_t)tir_type_count(indices[d]->type));
-        else
-            extend(in, &p, d, NULL, tir_interp_uniform(in, inst, indices[d]).i,
+        if (box < 0 && !tiles_done)
+            extend_by_tiles(in, &p, inst);
+        else if (box >= 0)
+            extend(in, &p, d, tir_interp_uniform(in, inst, indices[d]).i,
                    (uint32_t)TIR_MAX(box, 1));
+        tiles_done |= box < 0;
     }
     return p;
 }
@@ -322,7 +367,7 @@ static struct places all_of(struct interp *in, const struct buffer *b)
     struct places p = {.buffer = b, .at = arena_new(&in->scratch, int64_t), .count = 1};
     p.at[0] = b->first;
     for (uint32_t d = 0; d < b->rank; d++)
-        extend(in, &p, d, NULL, 0, (uint32_t)b->shape[d]);
+        extend(in, &p, d, 0, (uint32_t)b->shape[d]);
     return p;
 }
 

@@ -50,8 +50,46 @@ bool tir_infer_axis(struct tir_query *q, uint32_t rank, uint32_t *axis)
 
 // Slices.
 
-static bool add_index(struct tir_query *q, struct tir_type *t, const struct tir_value *index,
-                      int64_t box)
+bool tir_index_shape(struct tir_value *const *indices, const int64_t *box, uint32_t count,
+                     struct tir_type *shape)
+{
+    *shape = (struct tir_type){0};
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tir_type *t = indices[i]->type;
+        if (box[i] >= 0)
+            continue;
+        if (!shape->rank)
+            *shape = *t;
+        if (t->rank != shape->rank)
+            return false;
+        for (uint32_t d = 0; d < t->rank; d++) {
+            if (shape->shape[d] == 1)
+                shape->shape[d] = t->shape[d];
+            else if (t->shape[d] != 1 && t->shape[d] != shape->shape[d])
+                return false;
+        }
+    }
+    return true;
+}
+
+uint32_t tir_slice_dim(const struct tir_inst *inst, uint32_t d)
+{
+    const int64_t *box = tir_attr_find(inst, TIR_ATTR_box)->list;
+    struct tir_value *const *indices = tir_ref_indices(inst);
+    uint32_t at = 0, first = 0;
+    bool tiles = false;
+    for (uint32_t i = 0; i < d; i++) {
+        if (box[i] < 0 && !tiles) {
+            tiles = true;
+            first = at;
+            at += indices[i]->type->rank;
+        }
+        at += box[i] > 0;
+    }
+    return box[d] < 0 && tiles ? first : at;
+}
+
+static bool is_index(struct tir_query *q, const struct tir_value *index, int64_t box)
 {
     if (!index || index->type->space != TIR_SPACE_VALUE || !tir_elem_is_int(index->type->elem)) {
         tir_infer_refuse(q, "an index must be an integer");
@@ -61,13 +99,18 @@ static bool add_index(struct tir_query *q, struct tir_type *t, const struct tir_
         tir_infer_refuse(q, "an index and its box do not agree");
         return false;
     }
-    uint32_t added = box > 0 ? 1 : index->type->rank;
-    if (t->rank + added > TIR_MAX_RANK) {
+    return true;
+}
+
+static bool add_dimensions(struct tir_query *q, struct tir_type *t, const int64_t *sizes,
+                           uint32_t count)
+{
+    if (t->rank + count > TIR_MAX_RANK) {
         tir_infer_refuse(q, "the slice has more than %d dimensions", TIR_MAX_RANK);
         return false;
     }
-    for (uint32_t d = 0; d < added; d++)
-        t->shape[t->rank++] = box > 0 ? box : index->type->shape[d];
+    memcpy(t->shape + t->rank, sizes, count * sizeof(*sizes));
+    t->rank += count;
     return true;
 }
 
@@ -88,10 +131,21 @@ static const struct tir_type *slice_of(struct tir_query *q)
     uint32_t given = inst->operand_count - fixed - 1;
     if (given != base->rank || (box ? box->list_count : 0) != base->rank)
         return tir_infer_refuse(q, "%u indices for a buffer of rank %u", given, base->rank);
-    struct tir_type t = {.elem = base->elem};
+    struct tir_value *const *indices = inst->operands + fixed + 1;
     for (uint32_t d = 0; d < base->rank; d++)
-        if (!add_index(q, &t, inst->operands[fixed + 1 + d], box->list[d]))
+        if (!is_index(q, indices[d], box->list[d]))
             return NULL;
+    struct tir_type t = {.elem = base->elem}, tiles;
+    if (base->rank && !tir_index_shape(indices, box->list, base->rank, &tiles))
+        return tir_infer_refuse(q, "the index tiles do not fit together");
+    bool placed = false;
+    for (uint32_t d = 0; d < base->rank; d++) {
+        bool first = box->list[d] < 0 && !placed;
+        placed |= first;
+        if (first ? !add_dimensions(q, &t, tiles.shape, tiles.rank)
+                  : box->list[d] > 0 && !add_dimensions(q, &t, &box->list[d], 1))
+            return NULL;
+    }
     return tir_type_get(q->m->types, &t);
 }
 

@@ -502,8 +502,14 @@ const struct tir_type *tir_infer(struct tir_module *m, const struct tir_inst *in
 // and 8 bits, sums are f16 where the accumulator is. NONE: the operands do not multiply.
 enum tir_elem tir_dot_elem(enum tir_elem a, enum tir_elem b, enum tir_elem acc);
 
-// The slice that an op with a ref names: a tile without a layout, or a scalar. An index tile adds
-// its own dimensions. NULL: *why.
+// The shape that the index tiles among the indices of a slice (box -1) have together: each repeats
+// along its dimensions of size 1. Rank 0: there are none. False: they do not fit.
+bool tir_index_shape(struct tir_value *const *indices, const int64_t *box, uint32_t count,
+                     struct tir_type *shape);
+// The first dimension of the accessed tile that index d of the slice gives. Index tiles give theirs
+// together, where the first of them stands.
+uint32_t tir_slice_dim(const struct tir_inst *inst, uint32_t d);
+// The slice that an op with a ref names: a tile without a layout, or a scalar. NULL: *why.
 const struct tir_type *tir_slice_type(struct tir_module *m, const struct tir_inst *inst,
                                       tir_str *why);
 

@@ -229,6 +229,12 @@ struct value grow_index_tile(struct program *p, struct form f)
     return v;
 }
 
+static void add_index_tile(struct program *p, struct slice *s, struct form f)
+{
+    const char *text = grow_index_tile(p, f).text;
+    add_slot(s, (struct slot){.text = text, .dim = UINT32_MAX, .size = f.shape[0]});
+}
+
 bool fits_gather(struct program *p, const struct form *f)
 {
     return f->rank > 0 && f->rank <= 3 && fits_load(p, f);
@@ -239,13 +245,25 @@ struct value grow_gather(struct program *p, const struct form *f)
     struct slice s = {.count = 0};
     // The first `taken` dimensions are those of an index tile.
     const uint32_t taken = 1 + choose(p->c, f->rank);
-    struct form index = {.rank = taken};
+    struct form index = {.rank = taken}, other = {.rank = taken};
     memcpy(index.shape, f->shape, sizeof(index.shape));
-    const char *text = grow_index_tile(p, index).text;
-    add_slot(&s, (struct slot){.text = text, .dim = UINT32_MAX, .size = f->shape[0]});
-    for (uint32_t i = taken; i < f->rank; i++)
-        add_range(p, &s, f->shape[i]);
-    if (choose(p->c, 3) == 1)
+    memcpy(other.shape, f->shape, sizeof(other.shape));
+    // A second one goes with it, and one of the two may repeat along each dimension.
+    const uint32_t second =
+        chance(p->c, 30) ? taken + choose(p->c, f->rank + 1 - taken) : UINT32_MAX;
+    for (uint32_t i = 0; second != UINT32_MAX && i < taken; i++) {
+        const uint32_t repeats = choose(p->c, 3);
+        index.shape[i] = repeats == 1 ? 1 : f->shape[i];
+        other.shape[i] = repeats == 2 ? 1 : f->shape[i];
+    }
+    add_index_tile(p, &s, index);
+    for (uint32_t i = taken; i <= f->rank; i++) {
+        if (i == second)
+            add_index_tile(p, &s, other);
+        if (i < f->rank)
+            add_range(p, &s, f->shape[i]);
+    }
+    if (choose(p->c, 3) == 1 && s.count < TIR_MAX_RANK)
         add_element(p, &s);
     return read_slice(p, f->elem, &s);
 }

@@ -106,7 +106,7 @@ static bool lower_one(struct lower *l, const struct ast_index *index, struct sli
 }
 
 static bool lower_dimension(struct lower *l, const struct ast_index *index, struct slice *s,
-                            uint32_t d, struct shape *type, struct shape *shown)
+                            uint32_t d)
 {
     bool ok = false;
     switch (index->kind) {
@@ -131,14 +131,73 @@ static bool lower_dimension(struct lower *l, const struct ast_index *index, stru
                     (long long)s->box[d]);
         return false;
     }
-    const struct tir_type *tile = s->indices[d]->type;
-    for (uint32_t i = 0; s->box[d] == -1 && i < tile->rank; i++) {
-        grow(type, tile->shape[i]);
-        grow(shown, tile->shape[i]);
+    return true;
+}
+
+// i[:, None], None, ...: index number `at` of `count` names its own dimension.
+static tir_str own_dimension(struct lower *l, const struct ast_expr *e, uint32_t at, uint32_t count)
+{
+    struct tir_text text;
+    tir_text_init(&text, l->arena, 0);
+    tir_text_format(&text, STR_FMT "[", STR_ARG(tir_source_text(&l->cx->sources, e->span)));
+    for (uint32_t i = 0; i < count; i++)
+        tir_text_format(&text, "%s%s", i ? ", " : "", i == at ? ":" : "None");
+    tir_text_char(&text, ']');
+    return (tir_str){text.ptr, text.len};
+}
+
+// Index tiles that do not fit together, with the two ways to say what may be meant.
+static bool tiles_differ(struct lower *l, const struct ast_expr *e, const struct slice *s)
+{
+    const struct ast_expr *tiles[TIR_MAX_RANK];
+    uint32_t count = 0, d = 0;
+    bool vectors = true; // names of tiles of rank 1
+    struct tir_text types, outer;
+    tir_text_init(&types, l->arena, 0);
+    tir_text_init(&outer, l->arena, 0);
+    vec_foreach(const struct ast_index, it, &e->indices) {
+        if (it->kind == AST_ONE && it->first->kind == AST_NONE)
+            continue;
+        if (s->box[d++] >= 0)
+            continue;
+        tir_text_format(&types, "%s%s", count ? " and " : "",
+                        lower_type_name(l, s->indices[d - 1]->type));
+        vectors &= s->indices[d - 1]->type->rank == 1 && it->first->kind == AST_NAME;
+        tiles[count++] = it->first;
     }
-    if (s->box[d] > 0) {
-        grow(type, s->box[d]);
-        grow(shown, s->box[d]);
+    lower_error(l, e->span, TIR_E_SHAPE_MISMATCH,
+                "index tiles are read together, element by element, and %s do not fit", types.ptr);
+    for (uint32_t i = 0; vectors && i < count; i++)
+        tir_text_format(&outer, "%s" STR_FMT, i ? ", " : "",
+                        STR_ARG(own_dimension(l, tiles[i], i, count)));
+    lower_note(l, e->span,
+               "`X[i, j]` takes tiles of one shape, or of size 1 along a dimension; every pair of "
+               "indices is `X[%s]`",
+               vectors ? outer.ptr : "i[:, None], j[None, :]");
+    return false;
+}
+
+// The shapes that the indices name: of the tile, and with the dimensions that None adds.
+static bool slice_shapes(struct lower *l, const struct ast_expr *e, const struct slice *s,
+                         uint32_t given, struct shape *type, struct shape *shown)
+{
+    struct tir_type tiles;
+    if (given && !tir_index_shape(s->indices, s->box, given, &tiles))
+        return tiles_differ(l, e, s);
+    uint32_t d = 0;
+    bool placed = false;
+    vec_foreach(const struct ast_index, it, &e->indices) {
+        if (it->kind == AST_ONE && it->first->kind == AST_NONE) {
+            grow(shown, 1);
+            continue;
+        }
+        int64_t box = s->box[d++];
+        uint32_t count = box > 0 ? 1 : box < 0 && !placed ? tiles.rank : 0;
+        placed |= box < 0;
+        for (uint32_t i = 0; i < count; i++) {
+            grow(type, box > 0 ? box : tiles.shape[i]);
+            grow(shown, box > 0 ? box : tiles.shape[i]);
+        }
     }
     return true;
 }
@@ -192,11 +251,10 @@ static bool slice_of(struct lower *l, const struct ast_expr *e, struct tir_value
     struct shape type = {0}, shown = {0};
     bool ok = true;
     vec_foreach(const struct ast_index, it, &e->indices) {
-        if (it->kind == AST_ONE && it->first->kind == AST_NONE)
-            grow(&shown, 1);
-        else
-            ok &= lower_dimension(l, it, s, d++, &type, &shown);
+        if (it->kind != AST_ONE || it->first->kind != AST_NONE)
+            ok &= lower_dimension(l, it, s, d++);
     }
+    ok = ok && slice_shapes(l, e, s, given, &type, &shown);
     for (; ok && d < rank; d++) {
         ok = lower_all(l, e->span, s, d);
         grow(&type, s->box[d]);

@@ -140,13 +140,7 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
         uint32_t fixed = tir_fixed_count(inst);
         if (i < fixed)
             return result;
-        const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
-        uint32_t at = 0; // dimension of the accessed tile that index i - fixed - 1 begins at
-        for (uint32_t d = 0; d < i - fixed - 1; d++)
-            at += box->list[d] > 0   ? 1
-                  : box->list[d] < 0 ? inst->operands[fixed + 1 + d]->type->rank
-                                     : 0;
-        return tir_solver_of_index(s, v, result, at);
+        return tir_solver_of_index(s, v, result, tir_slice_dim(inst, i - fixed - 1));
     }
     case TIR_OP_GEMM_ASYNC:
         return i == TIR_DOT_ACC ? result : tir_solver_products_layout(s, inst, v);

@@ -98,13 +98,14 @@ const struct tir_layout *tir_solver_unpermuted(struct solver *s, const struct ti
 }
 
 // The layout an index tile needs so that each thread has the indices of its own elements. at: the
-// first dimension of the accessed tile that the index tile stands for.
+// first dimension of the accessed tile that the index tile stands for. It repeats along those where
+// its size is 1.
 const struct tir_layout *tir_solver_of_index(struct solver *s, const struct tir_value *index,
                                              const struct tir_layout *access, uint32_t at)
 {
     uint32_t rank = index->type->rank;
     for (uint32_t d = 0; d < access->rank; d++)
-        if (d < at || d >= at + rank)
+        if (d < at || d >= at + rank || index->type->shape[d - at] != access->shape[d])
             access = tir_layout_slice(s->types, access, d);
     return tir_layout_reshape(s->types, access, rank, index->type->shape);
 }

@@ -47,15 +47,13 @@ static struct tir_value *extent_of(struct lower *lo, const struct tir_param *par
     return dim->dim >= 0 ? lo->f->dims[dim->dim].value : tir_const_index(lo->f, dim->constant);
 }
 
-static void set_side(struct global *g, const struct tir_param *param, uint32_t t,
-                     uint32_t *tile_dim)
+static void set_side(struct global *g, const struct tir_param *param, uint32_t t)
 {
     struct lower *lo = g->lo;
     struct side *s = &g->sides[t];
     s->box = tir_attr_find(g->inst, TIR_ATTR_box)->list[t];
     s->index = tir_ref_indices(g->inst)[t];
-    s->tile_dim = *tile_dim;
-    *tile_dim += s->box > 0 ? 1 : s->box < 0 ? s->index->type->rank : 0;
+    s->tile_dim = tir_slice_dim(g->inst, t);
     struct tir_value *extent = extent_of(lo, param, t);
     s->bound.extent = tir_lower_cast(lo, &lo->b, extent, lo->index);
     bool contiguous = t + 1 == g->rank && tir_tensor_is_dense(lo->f, g->base);
@@ -110,9 +108,8 @@ static struct global open_global(struct lower *lo, const struct tir_inst *inst,
     g.rank = g.base->type->rank;
     g.elem = g.base->type->elem;
     g.bytes = TIR_MAX(1, tir_elems[g.elem].bits / 8);
-    uint32_t tile_dim = 0;
     for (uint32_t t = 0; t < g.rank; t++)
-        set_side(&g, param, t, &tile_dim);
+        set_side(&g, param, t);
     for (uint32_t t = 0; t < g.rank; t++) {
         struct side *s = &g.sides[t];
         struct tir_value *position = s->bound.position;

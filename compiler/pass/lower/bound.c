@@ -113,7 +113,8 @@ struct tir_value *tir_lower_index_at(struct lower *lo, struct tir_value *index,
     uint32_t r = 0;
     if (own) {
         int64_t c[TIR_MAX_RANK] = {0};
-        memcpy(c, coord + first, own->rank * sizeof(*c));
+        for (uint32_t d = 0; d < own->rank; d++)
+            c[d] = own->shape[d] == 1 ? 0 : coord[first + d];
         r = tir_layout_find(own, c).at[TIR_AXIS_REG];
     }
     return tir_lower_register(lo, index, r);

@@ -116,7 +116,8 @@ bool tir_lower_may_leave(struct lower *lo, const struct tir_inst *inst, struct t
 // x, any integer, as i32 or i64: an index out of range stays out of range.
 struct tir_value *tir_lower_narrowed(struct lower *lo, struct tir_value *x,
                                      const struct tir_type *to);
-// The index that an index tile has for the element at coord; `first`: the tile's first dimension.
+// The index that an index tile has for the element at coord; `first`: the accessed tile's dimension
+// that is its first. It repeats along its dimensions of size 1.
 struct tir_value *tir_lower_index_at(struct lower *lo, struct tir_value *index,
                                      const int64_t coord[TIR_MAX_RANK], uint32_t first);
 

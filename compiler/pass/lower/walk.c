@@ -365,18 +365,16 @@ struct lower_walk *tir_lower_walk_slice(struct lower *lo, const struct tir_inst 
     struct tir_value *buffer = tir_ref_base(inst);
     const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
     struct lower_walk *w = new_walk(lo, buffer, l);
-    int32_t tile_dim = 0;
     w->slice_rank = buffer->type->rank;
     for (uint32_t d = 0; d < w->slice_rank; d++) {
         struct tir_value *index = tir_ref_indices(inst)[d];
         struct walk_dim *dim = &w->dims[d];
         if (box->list[d])
-            dim->tile_dim = tile_dim;
+            dim->tile_dim = (int32_t)tir_slice_dim(inst, d);
         if (box->list[d] < 0)
             dim->index = index;
         else
             set_start(lo, dim, index);
-        tile_dim += box->list[d] < 0 ? (int32_t)index->type->rank : box->list[d] > 0;
         w->slice[d].tile_dim = dim->tile_dim;
         w->slice[d].index = dim->index;
         set_bound(lo, inst, w, d, box->list[d], &w->slice[d], dim);
