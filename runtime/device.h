@@ -73,6 +73,11 @@ struct device_ops {
     tir_status (*page_read)(tir_rt_device *device, const struct device_page *page, size_t offset,
                             void *out, size_t size);
 
+    // Whether the device can run the artifact; *whole: it is loaded as a whole and not variant by
+    // variant.
+    tir_status (*accepts)(tir_rt_device *device, const tir_artifact_desc *desc, bool *whole,
+                          tir_error *error);
+    // Loads the code of an artifact that the device accepts.
     tir_status (*module_load)(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
                               tir_error *error);
     void (*module_unload)(tir_rt_device *device, void *module);

@@ -203,15 +203,23 @@ static tir_status page_read(tir_rt_device *device, const struct device_page *pag
     return mem_read(device, out, page->address + offset, size, NULL, NULL);
 }
 
+// Findings name lines of the PTX, so it stays whole.
+static tir_status accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool *whole,
+                          tir_error *error)
+{
+    (void)device;
+    *whole = true;
+    return desc->ptx.len ? TIR_OK
+                         : tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                                         "the artifact has a cubin only; the emulator runs PTX");
+}
+
 static tir_status module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
                               tir_error *error)
 {
     struct emu_device *e = of(device);
     struct emu_module *module = NULL;
     tir_status status;
-    if (!desc->ptx.len)
-        return tir_error_set(error, TIR_ERR_UNSUPPORTED,
-                             "the artifact has a cubin only; the emulator runs PTX");
     EMU_CALL(e, status, emu_load(e->emu, desc->ptx, &module, error));
     *out = module;
     return status;
@@ -329,6 +337,7 @@ static const struct device_ops emu_ops = {
     .page_create = page_create,
     .page_destroy = page_destroy,
     .page_read = page_read,
+    .accepts = accepts,
     .module_load = module_load,
     .module_unload = module_unload,
     .function = function,

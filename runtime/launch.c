@@ -527,7 +527,9 @@ tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_laun
     const tir_rt_kernel *kernel = p->kernel;
     const tir_artifact_variant *variant = &p->info->variants[p->variant];
     const struct loaded_function *function = &kernel->functions[p->variant];
-    tir_status status = shape_grid(p, variant, function->most, launch.grid);
+    tir_status status = tir_function_ready(kernel, p->variant, p->error);
+    if (!status)
+        status = shape_grid(p, variant, function->most, launch.grid);
     if (status)
         return status;
     bool work =
@@ -543,7 +545,7 @@ tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_laun
         if (variant->watchdog)
             tir_watchdog_params(function->watchdog, options->timeout_ms,
                                 p->block + launch.params_size - TIR_WATCHDOG_BYTES);
-        status = kernel->device->ops->launch(kernel->device, stream, kernel->native,
+        status = kernel->device->ops->launch(kernel->device, stream, function->module,
                                              function->native, &launch, p->error);
     }
     if (report && !status)
@@ -607,10 +609,13 @@ TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
     if (status)
         return status;
     struct packing p;
-    status = tir_packing_fill(&p, kernel, args, count, error);
+    tir_error cause = {0}; // also of what was tried before that which works
+    status = tir_packing_fill(&p, kernel, args, count, &cause);
     if (!status)
         status = check_overlap(&p); // steps of a sequence have the same tensors and fresh memory
     if (!status)
         status = run(&p, args, native, options ? options : &plain);
+    if (status)
+        *error = cause;
     return tir_device_leave(kernel->device, status, error);
 }

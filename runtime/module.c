@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Modules: an artifact on a device, with every function looked up before the first launch; or PTX
+// Modules: an artifact on a device, whose code is loaded when it is needed (function.c); or PTX
 // text of any origin, whose kernels are launched by name.
 //
 // A module of PTX has a description of its own, with the text's target and no kernels.
@@ -12,25 +12,15 @@
 #include "host.h"
 #include "watchdog.h"
 
-struct tir_rt_module {
-    tir_rt_device *device;
-    const tir_artifact_desc *desc; // of the artifact, or &ptx
-    tir_artifact_desc ptx;
-    char target[16]; // of PTX
-    void *native;
-    tir_rt_kernel *kernels;            // desc->kernel_count
-    struct loaded_function *functions; // of all variants of all kernels
-    size_t function_count;
-};
-
 // Frees whatever of a module is there.
 static void release(tir_rt_module *module)
 {
     const tir_allocator *allocator = module->device->allocator;
     for (size_t i = 0; i < module->function_count && module->functions; i++)
-        tir_watchdog_destroy(module->device, module->functions[i].watchdog);
-    if (module->native)
-        module->device->ops->module_unload(module->device, module->native);
+        tir_function_release(module, &module->functions[i]);
+    if (module->whole)
+        module->device->ops->module_unload(module->device, module->whole);
+    pthread_mutex_destroy(&module->whole_lock);
     tir_host_free(allocator, module->functions, module->function_count * sizeof *module->functions);
     tir_host_free(allocator, module->kernels,
                   module->desc ? module->desc->kernel_count * sizeof *module->kernels : 0);
@@ -66,9 +56,12 @@ static tir_status make_tables(tir_rt_module *module, tir_error *error)
         tir_host_alloc(allocator, module->function_count * sizeof *module->functions);
     if (!module->kernels || !module->functions)
         return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a module");
+    for (size_t i = 0; i < module->function_count; i++)
+        pthread_mutex_init(&module->functions[i].lock, NULL);
     struct loaded_function *functions = module->functions;
     for (uint32_t i = 0; i < desc->kernel_count; i++) {
         module->kernels[i] = (tir_rt_kernel){
+            .module = module,
             .device = module->device,
             .info = &desc->kernels[i],
             .functions = functions,
@@ -80,37 +73,47 @@ static tir_status make_tables(tir_rt_module *module, tir_error *error)
     return TIR_OK;
 }
 
-// The function of a variant. A persistent one runs on all multiprocessors, as many CTAs on each as
-// it says, in as many clusters as the device says fit: these have to lie within its parts.
-static tir_status load_function(tir_rt_kernel *kernel, const tir_artifact_variant *variant,
-                                struct loaded_function *out, tir_error *error)
+static tir_rt_module *new_module(tir_rt_device *device, tir_error *error)
 {
-    tir_rt_device *device = kernel->device;
-    const uint32_t *c = variant->cluster, size = c[0] ? c[0] * c[1] * c[2] : 1;
-    tir_status status = device->ops->function(device, kernel->native, variant, &out->native, error);
-    if (!status && variant->watchdog)
-        status = tir_watchdog_create(device, kernel->info, variant, &out->watchdog, error);
-    if (status || !variant->persistent)
-        return status;
-    uint32_t most = device->info.sm_count * variant->ctas_per_sm / size, fit = most;
-    if (c[0] && device->ops->clusters)
-        status = device->ops->clusters(device, out->native, variant, &fit, error);
-    most = fit < most ? fit : most;
-    out->most = (most ? most : 1) * (c[0] ? c[0] : 1);
+    tir_rt_module *module = tir_host_alloc(device->allocator, sizeof *module);
+    if (!module) {
+        tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a module");
+        return NULL;
+    }
+    module->device = device;
+    pthread_mutex_init(&module->whole_lock, NULL);
+    return module;
+}
+
+static tir_status make_watchdogs(tir_rt_module *module, tir_error *error)
+{
+    tir_status status = TIR_OK;
+    for (uint32_t i = 0; i < module->desc->kernel_count; i++) {
+        const tir_rt_kernel *kernel = &module->kernels[i];
+        for (uint32_t v = 0; v < kernel->info->variant_count && !status; v++)
+            if (kernel->info->variants[v].watchdog)
+                status =
+                    tir_watchdog_create(module->device, kernel->info, &kernel->info->variants[v],
+                                        &kernel->functions[v].watchdog, error);
+    }
     return status;
 }
 
-static tir_status load_functions(tir_rt_module *module, tir_error *error)
+static tir_status load_artifact(tir_rt_module *module, const void *artifact, size_t size,
+                                tir_error *error)
 {
     tir_rt_device *device = module->device;
-    tir_status status = device->ops->module_load(device, module->desc, &module->native, error);
-    for (uint32_t i = 0; i < module->desc->kernel_count && !status; i++) {
-        tir_rt_kernel *kernel = &module->kernels[i];
-        kernel->native = module->native;
-        for (uint32_t v = 0; v < kernel->info->variant_count && !status; v++)
-            status =
-                load_function(kernel, &kernel->info->variants[v], &kernel->functions[v], error);
-    }
+    void *whole;
+    tir_status status =
+        tir_artifact_decode(artifact, size, device->allocator, &module->desc, error);
+    if (!status)
+        status = device->ops->accepts(device, module->desc, &module->is_whole, error);
+    if (!status)
+        status = make_tables(module, error);
+    if (!status)
+        status = make_watchdogs(module, error);
+    if (!status && module->is_whole)
+        status = tir_module_load_whole(module, &whole, error);
     return status;
 }
 
@@ -123,15 +126,10 @@ TIR_API tir_status tir_rt_module_load(tir_rt_device *device, const void *artifac
     tir_status status = tir_device_enter(device, error);
     if (status)
         return status;
-    tir_rt_module *module = tir_host_alloc(device->allocator, sizeof *module);
+    tir_rt_module *module = new_module(device, error);
     if (!module)
-        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a module");
-    module->device = device;
-    status = tir_artifact_decode(artifact, size, device->allocator, &module->desc, error);
-    if (!status)
-        status = make_tables(module, error);
-    if (!status)
-        status = load_functions(module, error);
+        return TIR_ERR_NO_MEMORY;
+    status = load_artifact(module, artifact, size, error);
     if (status)
         release(module);
     else
@@ -167,6 +165,26 @@ static tir_status find_target(tir_rt_module *module, tir_str ptx, tir_error *err
     return tir_error_set(error, TIR_ERR_INVALID, "the PTX says no .target");
 }
 
+static tir_status load_text(tir_rt_module *module, tir_str ptx, tir_error *error)
+{
+    tir_rt_device *device = module->device;
+    void *whole;
+    char *text = tir_host_alloc(device->allocator, ptx.len + 1); // the driver wants a NUL
+    if (!text)
+        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a module");
+    memcpy(text, ptx.ptr, ptx.len);
+    tir_status status = find_target(module, ptx, error);
+    module->ptx.target = (tir_str){module->target, strlen(module->target)};
+    module->ptx.ptx = (tir_str){text, ptx.len};
+    if (!status)
+        status = device->ops->accepts(device, module->desc, &module->is_whole, error);
+    if (!status)
+        status = tir_module_load_whole(module, &whole, error);
+    module->ptx.ptx = (tir_str){NULL, 0};
+    tir_host_free(device->allocator, text, ptx.len + 1);
+    return status;
+}
+
 TIR_API tir_status tir_rt_module_load_ptx(tir_rt_device *device, tir_str ptx, tir_rt_module **out,
                                           tir_error *error)
 {
@@ -176,29 +194,40 @@ TIR_API tir_status tir_rt_module_load_ptx(tir_rt_device *device, tir_str ptx, ti
     tir_status status = tir_device_enter(device, error);
     if (status)
         return status;
-    tir_rt_module *module = tir_host_alloc(device->allocator, sizeof *module);
-    char *text = tir_host_alloc(device->allocator, ptx.len + 1); // the driver wants a NUL
-    if (module && text) {
-        memcpy(text, ptx.ptr, ptx.len);
-        module->device = device;
-        module->desc = &module->ptx;
-        status = find_target(module, ptx, error);
-        module->ptx.target = (tir_str){module->target, strlen(module->target)};
-        module->ptx.ptx = (tir_str){text, ptx.len};
-        if (!status)
-            status = device->ops->module_load(device, module->desc, &module->native, error);
-        module->ptx.ptx = (tir_str){NULL, 0};
-    } else {
-        status = tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a module");
-    }
-    tir_host_free(device->allocator, text, ptx.len + 1);
-    if (!status)
-        *out = module;
-    else if (module && module->device)
+    tir_rt_module *module = new_module(device, error);
+    if (!module)
+        return TIR_ERR_NO_MEMORY;
+    module->desc = &module->ptx;
+    status = load_text(module, ptx, error);
+    if (status)
         release(module);
     else
-        tir_host_free(device->allocator, module, sizeof *module);
+        *out = module;
     return tir_device_leave(device, status, error);
+}
+
+// An entry of any module by its name: that of a variant, or one of the module as a whole.
+static tir_status find_entry(tir_rt_module *module, const tir_artifact_variant *variant,
+                             void **native, void **function, tir_error *error)
+{
+    const tir_rt_device *device = module->device;
+    for (uint32_t i = 0; i < module->desc->kernel_count; i++) {
+        const tir_rt_kernel *kernel = &module->kernels[i];
+        for (uint32_t v = 0; v < kernel->info->variant_count; v++) {
+            const tir_str entry = kernel->info->variants[v].entry;
+            if (entry.len != variant->entry.len ||
+                memcmp(entry.ptr, variant->entry.ptr, entry.len) != 0)
+                continue;
+            tir_status status = tir_function_ready(kernel, v, error);
+            *native = kernel->functions[v].module;
+            return status
+                       ? status
+                       : device->ops->function(module->device, *native, variant, function, error);
+        }
+    }
+    tir_status status = tir_module_load_whole(module, native, error);
+    return status ? status
+                  : device->ops->function(module->device, *native, variant, function, error);
 }
 
 // Refuses what no device accepts, with the same message for all of them.
@@ -229,7 +258,7 @@ TIR_API tir_status tir_rt_launch_ptx(tir_rt_module *module, tir_rt_stream *strea
 {
     tir_error local;
     tir_rt_device *device = module->device;
-    void *native, *function;
+    void *native, *code, *function;
     error = error ? error : &local;
     tir_status status = tir_device_enter(device, error);
     if (!status)
@@ -247,9 +276,9 @@ TIR_API tir_status tir_rt_launch_ptx(tir_rt_module *module, tir_rt_stream *strea
     memcpy(call.cluster, launch->cluster, sizeof call.cluster);
     memcpy(call.grid, launch->grid, sizeof call.grid);
     memcpy(call.block, launch->block, sizeof call.block);
-    status = device->ops->function(device, module->native, &variant, &function, error);
+    status = find_entry(module, &variant, &code, &function, error);
     if (!status)
-        status = device->ops->launch(device, native, module->native, function, &call, error);
+        status = device->ops->launch(device, native, code, function, &call, error);
     return tir_device_leave(device, status, error);
 }
 
@@ -259,15 +288,15 @@ TIR_API tir_status tir_rt_ptx_param(tir_rt_module *module, const char *kernel, u
     tir_error local;
     tir_rt_device *device = module->device;
     const tir_artifact_variant variant = {.entry = {kernel, strlen(kernel)}};
-    void *function;
+    void *code, *function;
     error = error ? error : &local;
     *offset = *size = 0;
     tir_status status = tir_device_enter(device, error);
     if (status)
         return status;
-    status = device->ops->function(device, module->native, &variant, &function, error);
+    status = find_entry(module, &variant, &code, &function, error);
     if (!status)
-        status = device->ops->param(device, module->native, function, index, offset, size, error);
+        status = device->ops->param(device, code, function, index, offset, size, error);
     return tir_device_leave(device, status, error);
 }
 
@@ -335,7 +364,9 @@ TIR_API tir_status tir_rt_kernel_usage(tir_rt_kernel *kernel, uint32_t variant, 
     if (variant >= kernel->info->variant_count)
         return tir_error_set(error, TIR_ERR_INVALID, "%.*s has no variant %u",
                              TIR_STR(kernel->info->name), variant);
-    status =
-        device->ops->usage(device, kernel->native, kernel->functions[variant].native, out, error);
+    status = tir_function_ready(kernel, variant, error);
+    const struct loaded_function *f = &kernel->functions[variant];
+    if (!status)
+        status = device->ops->usage(device, f->module, f->native, out, error);
     return tir_device_leave(device, status, error);
 }

@@ -93,11 +93,16 @@ static tir_status driver(tir_runtime *runtime, const struct cuda_api **out, tir_
 static tir_status gpu_count(tir_runtime *runtime, uint32_t *out, tir_error *error)
 {
     const struct cuda_api *api;
+    tir_error cause;
     *out = 0;
-    tir_status status = driver(runtime, &api, error);
+    tir_status status = driver(runtime, &api, &cause);
     if (!status)
-        status = tir_cuda_count(api, out, error);
-    return status == TIR_ERR_NO_DRIVER ? TIR_OK : status;
+        status = tir_cuda_count(api, out, &cause);
+    if (status == TIR_ERR_NO_DRIVER)
+        return TIR_OK;
+    if (status && error)
+        *error = cause;
+    return status;
 }
 
 TIR_API tir_status tir_runtime_device_count(tir_runtime *runtime, uint32_t *out, tir_error *error)

@@ -108,6 +108,8 @@ static tir_status launch(struct run *r, uint32_t index, void *stream,
         return status;
     status = pack_steps(r, memory);
     *done = !status;
+    for (uint32_t i = 0; i < r->sequence->step_count && !status; i++)
+        status = tir_function_ready(r->steps[i].kernel, r->steps[i].variant, r->error);
     if (!status)
         status = launch_steps(r, stream, options, &report);
     if (r->size) {

@@ -33,6 +33,20 @@ void tir_cuda_leave(struct cuda_device *d, bool pushed)
         d->api->cuCtxPopCurrent(&popped);
 }
 
+tir_status tir_cuda_relax(struct cuda_device *d, unsigned int *mode, tir_error *error)
+{
+    *mode = TIR_CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!d->api->cuThreadExchangeStreamCaptureMode)
+        return TIR_OK;
+    return CU_CALL(d->api, error, cuThreadExchangeStreamCaptureMode, mode);
+}
+
+void tir_cuda_restore(struct cuda_device *d, unsigned int mode)
+{
+    if (d->api->cuThreadExchangeStreamCaptureMode)
+        (void)d->api->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 static tir_status synchronize(tir_rt_device *device, tir_error *error)
 {
     tir_status status;
@@ -149,10 +163,13 @@ static tir_status make_pool(struct cuda_device *d, cu_pool *out, tir_error *erro
 
 static tir_status pool_of(struct cuda_device *d, cu_pool *out, tir_error *error)
 {
+    unsigned int mode;
     tir_status status = TIR_OK;
     pthread_mutex_lock(&d->pool_lock);
-    if (!d->pool)
+    if (!d->pool && !(status = tir_cuda_relax(d, &mode, error))) {
         status = make_pool(d, &d->pool, error);
+        tir_cuda_restore(d, mode);
+    }
     *out = d->pool;
     pthread_mutex_unlock(&d->pool_lock);
     return status;
@@ -277,6 +294,7 @@ static const struct device_ops cuda_ops = {
     .page_create = page_create,
     .page_destroy = page_destroy,
     .page_read = page_read,
+    .accepts = tir_cuda_accepts,
     .module_load = tir_cuda_module_load,
     .module_unload = tir_cuda_module_unload,
     .function = tir_cuda_function,

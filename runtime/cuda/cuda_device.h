@@ -47,7 +47,14 @@ void tir_cuda_leave(struct cuda_device *d, bool pushed);
         tir_cuda_leave((d), pushed);              \
     } while (0)
 
+// What is loaded while a stream is being captured is no part of the graph: between these two calls
+// the thread may make calls that capturing forbids. `*mode` carries what the thread had.
+tir_status tir_cuda_relax(struct cuda_device *d, unsigned int *mode, tir_error *error);
+void tir_cuda_restore(struct cuda_device *d, unsigned int mode);
+
 // cuda_module.c
+tir_status tir_cuda_accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool *whole,
+                            tir_error *error);
 tir_status tir_cuda_module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
                                 tir_error *error);
 void tir_cuda_module_unload(tir_rt_device *device, void *module);

@@ -90,21 +90,49 @@ static bool is_of_no_use(const tir_error *error)
            error->native == TIR_CUDA_ERROR_INVALID_IMAGE;
 }
 
+static bool have_ptx(const struct cuda_device *d, const tir_artifact_desc *desc)
+{
+    return desc->ptx.len && fits(desc->target, d, ptx_fits);
+}
+
+// A cubin is ready to run, so there is nothing to gain from parts of it.
+tir_status tir_cuda_accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool *whole,
+                            tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    *whole = fits(desc->cubin_arch, d, cubin_fits);
+    if (*whole || have_ptx(d, desc))
+        return TIR_OK;
+    return tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                         "the artifact is for %.*s, the device is %s (%s)", TIR_STR(desc->target),
+                         device->info.arch, device->info.name);
+}
+
+static tir_status load(struct cuda_device *d, const tir_artifact_desc *desc, cu_module *out,
+                       tir_error *error)
+{
+    tir_error refusal;
+    if (!fits(desc->cubin_arch, d, cubin_fits))
+        return load_image(d, desc->ptx.ptr, out, error);
+    tir_status status = load_image(d, desc->cubin.ptr, out, &refusal);
+    if (status && is_of_no_use(&refusal) && have_ptx(d, desc))
+        return load_image(d, desc->ptx.ptr, out, error);
+    if (status)
+        *error = refusal;
+    return status;
+}
+
 tir_status tir_cuda_module_load(tir_rt_device *device, const tir_artifact_desc *desc, void **out,
                                 tir_error *error)
 {
     struct cuda_device *d = cuda_device_of(device);
     cu_module module = NULL;
-    bool have_cubin = fits(desc->cubin_arch, d, cubin_fits);
-    bool have_ptx = desc->ptx.len && fits(desc->target, d, ptx_fits);
-    tir_status status = TIR_ERR_UNSUPPORTED;
-    if (!have_cubin && !have_ptx)
-        return tir_error_set(error, status, "the artifact is for %.*s, the device is %s (%s)",
-                             TIR_STR(desc->target), device->info.arch, device->info.name);
-    if (have_cubin)
-        status = load_image(d, desc->cubin.ptr, &module, error);
-    if (have_ptx && (!have_cubin || (status && is_of_no_use(error))))
-        status = load_image(d, desc->ptx.ptr, &module, error);
+    unsigned int mode;
+    tir_status status = tir_cuda_relax(d, &mode, error);
+    if (!status) {
+        status = load(d, desc, &module, error);
+        tir_cuda_restore(d, mode);
+    }
     *out = status ? NULL : module;
     return status;
 }
@@ -139,21 +167,32 @@ static tir_status prepare(struct cuda_device *d, cu_function function,
     return status;
 }
 
+static tir_status find_function(struct cuda_device *d, cu_module module,
+                                const tir_artifact_variant *variant, cu_function *out,
+                                tir_error *error)
+{
+    uint32_t most = d->base.info.max_shared;
+    uint64_t shared = (uint64_t)variant->static_shared + variant->dynamic_shared;
+    tir_status status;
+    if (shared > most)
+        return tir_error_set(
+            error, TIR_ERR_UNSUPPORTED, "%.*s needs %llu bytes of shared memory, %s has %u",
+            TIR_STR(variant->entry), (unsigned long long)shared, d->base.info.name, most);
+    CU_CALL_IN(d, status, error, cuModuleGetFunction, out, module, variant->entry.ptr);
+    return status ? status : prepare(d, *out, variant, error);
+}
+
 tir_status tir_cuda_function(tir_rt_device *device, void *module,
                              const tir_artifact_variant *variant, void **out, tir_error *error)
 {
     struct cuda_device *d = cuda_device_of(device);
     cu_function function = NULL;
-    uint32_t most = device->info.max_shared;
-    tir_status status;
-    if (variant->dynamic_shared > most || variant->static_shared > most - variant->dynamic_shared)
-        return tir_error_set(
-            error, TIR_ERR_UNSUPPORTED, "%.*s needs %u bytes of shared memory, %s has %u",
-            TIR_STR(variant->entry), variant->static_shared + variant->dynamic_shared,
-            device->info.name, most);
-    CU_CALL_IN(d, status, error, cuModuleGetFunction, &function, module, variant->entry.ptr);
-    if (!status)
-        status = prepare(d, function, variant, error);
+    unsigned int mode;
+    tir_status status = tir_cuda_relax(d, &mode, error); // finding it may load its code
+    if (!status) {
+        status = find_function(d, module, variant, &function, error);
+        tir_cuda_restore(d, mode);
+    }
     *out = function;
     return status;
 }

@@ -320,6 +320,8 @@ static tir_status load(struct rig *rig, const tir_artifact_desc *desc)
     uint8_t *bytes = rig_artifact(desc, &size);
     tir_status status = tir_rt_module_load(rig->device, bytes, size, &module, &rig->error);
     free(bytes);
+    if (!status)
+        status = rig_load_all(rig, module);
     tir_rt_module_destroy(module);
     return status;
 }
@@ -379,7 +381,7 @@ static void test_refused_code(void **state)
     rig->fake->jit_error =
         "info : compiling\nptxas application ptx input, line 7; error: bad\nmore";
     rig_expect(rig, load(rig, &ptx_only), TIR_ERR_UNSUPPORTED,
-               "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX");
+               "gemm_fast: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX");
     assert_non_null(
         strstr(rig->error.message, ": ptxas application ptx input, line 7; error: bad"));
     assert_null(strstr(rig->error.message, "more"));
@@ -392,9 +394,9 @@ static void test_refused_code(void **state)
     rig->fake->jit_error = NULL;
     expect_ok(rig, load(rig, &sample));
     // An entry that the code lacks.
-    ptx_only.ptx = TEXT(".version 7.8\n.visible .entry gemm_fast()\n");
+    ptx_only.ptx = TEXT(".version 7.8\n.visible .entry gemm_fast()\n{ ret; }\n");
     rig_expect(rig, load(rig, &ptx_only), TIR_ERR_INVALID,
-               "cuModuleGetFunction: CUDA_ERROR_NOT_FOUND");
+               "gemm_wide: cuModuleGetFunction: CUDA_ERROR_NOT_FOUND");
 }
 
 static void test_limits_of_the_gpu(void **state)

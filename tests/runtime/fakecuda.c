@@ -4,9 +4,11 @@
 
 #include "fakecuda.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -41,7 +43,9 @@ static struct fake_cuda state = ONE_GPU;
 static struct CUctx_st contexts[MAX_DEVICES] = {{0}, {1}, {2}, {3}};
 static _Thread_local cu_context stack[MAX_DEPTH];
 static _Thread_local int depth;
+static _Thread_local int is_relaxed;
 static atomic_int initialised;
+static pthread_mutex_t functions_lock = PTHREAD_MUTEX_INITIALIZER;
 
 EXPORT struct fake_cuda *fake_cuda(void)
 {
@@ -72,6 +76,14 @@ static cu_result count_call(void)
             return TIR_CUDA_ERROR_INVALID_CONTEXT; \
         if (state.sticky)                          \
             return state.sticky;                   \
+    } while (0)
+
+// The same for a call that is forbidden while a stream is captured.
+#define BEGIN_UNSAFE()                                        \
+    do {                                                      \
+        BEGIN_IN_CONTEXT();                                   \
+        if (state.capturing && !is_relaxed)                   \
+            return TIR_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; \
     } while (0)
 
 // The end of a call that frees or restores something, which is done even when it is told to fail,
@@ -311,9 +323,8 @@ static void *memory_at(cu_deviceptr address)
     return (void *)(uintptr_t)address;
 }
 
-cu_result EXPORTED(cuMemAlloc)(cu_deviceptr *out, size_t size)
+static cu_result allocate(cu_deviceptr *out, size_t size)
 {
-    BEGIN_IN_CONTEXT();
     int fits = size && size <= TOTAL_MEMORY;
     void *memory = fits ? aligned_alloc(256, (size + 255) / 256 * 256) : NULL;
     if (!memory)
@@ -321,6 +332,12 @@ cu_result EXPORTED(cuMemAlloc)(cu_deviceptr *out, size_t size)
     *out = (uintptr_t)memory;
     state.memory++;
     return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuMemAlloc)(cu_deviceptr *out, size_t size)
+{
+    BEGIN_UNSAFE();
+    return allocate(out, size);
 }
 
 cu_result EXPORTED(cuMemFree)(cu_deviceptr address)
@@ -348,6 +365,8 @@ cu_result EXPORTED(cuMemFreeHost)(void *memory)
 cu_result EXPORTED(cuMemPoolCreate)(cu_pool *out, const struct cu_pool_props *props)
 {
     BEGIN();
+    if (state.capturing && !is_relaxed)
+        return TIR_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (props->alloc_type != TIR_CU_MEM_ALLOCATION_TYPE_PINNED || props->handle_types ||
         props->location.type != TIR_CU_MEM_LOCATION_TYPE_DEVICE || check_device(props->location.id))
         return TIR_CUDA_ERROR_INVALID_VALUE;
@@ -380,7 +399,8 @@ cu_result EXPORTED(cuMemAllocFromPoolAsync)(cu_deviceptr *out, size_t size, cu_p
         return TIR_CUDA_ERROR_INVALID_VALUE;
     state.scratch_size = size;
     state.scratch_stream = stream;
-    return EXPORTED(cuMemAlloc)(out, size);
+    BEGIN_IN_CONTEXT();
+    return allocate(out, size);
 }
 
 cu_result EXPORTED(cuMemFreeAsync)(cu_deviceptr address, cu_stream stream)
@@ -442,7 +462,7 @@ static void write_log(unsigned int count, const unsigned int *options, void **va
 cu_result EXPORTED(cuModuleLoadDataEx)(cu_module *out, const void *image, unsigned int count,
                                        unsigned int *options, void **values)
 {
-    BEGIN_IN_CONTEXT();
+    BEGIN_UNSAFE();
     int cubin = memcmp(image, "\177ELF", 4) == 0;
     if (cubin && state.refuse_cubin)
         return TIR_CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -453,8 +473,29 @@ cu_result EXPORTED(cuModuleLoadDataEx)(cu_module *out, const void *image, unsign
     *out = calloc(1, sizeof **out);
     (*out)->image = cubin ? NULL : strdup(image);
     state.cubins += cubin;
+    state.assembled += !cubin;
     state.modules++;
+    if (!cubin) {
+        const struct timespec pause = {0, 1000000};
+        while (state.hold)
+            nanosleep(&pause, NULL);
+        pthread_mutex_lock(&functions_lock);
+        snprintf(state.assembled_last, sizeof state.assembled_last, "%s", (const char *)image);
+        pthread_mutex_unlock(&functions_lock);
+    }
     return TIR_CUDA_SUCCESS;
+}
+
+// The thread's mode is put back as if it were released, since a failure is of no interest then.
+cu_result EXPORTED(cuThreadExchangeStreamCaptureMode)(unsigned int *mode)
+{
+    const unsigned int old = is_relaxed ? TIR_CU_STREAM_CAPTURE_MODE_RELAXED : 0;
+    const int relax = *mode == TIR_CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (relax)
+        BEGIN();
+    is_relaxed = relax;
+    *mode = old;
+    return relax ? TIR_CUDA_SUCCESS : end_release();
 }
 
 cu_result EXPORTED(cuModuleUnload)(cu_module module)
@@ -469,18 +510,21 @@ cu_result EXPORTED(cuModuleUnload)(cu_module module)
 cu_result EXPORTED(cuModuleGetFunction)(cu_function *out, cu_module module, const char *name)
 {
     static struct CUfunc_st functions[8];
-    BEGIN_IN_CONTEXT();
+    cu_result result = TIR_CUDA_ERROR_OUT_OF_MEMORY;
+    BEGIN_UNSAFE();
     if (module->image && !strstr(module->image, name))
         return TIR_CUDA_ERROR_NOT_FOUND;
-    for (int i = 0; i < 8; i++) {
+    pthread_mutex_lock(&functions_lock);
+    for (int i = 0; i < 8 && result; i++) {
         if (!functions[i].name[0])
             snprintf(functions[i].name, sizeof functions[i].name, "%s", name);
         if (strcmp(functions[i].name, name) == 0) {
             *out = &functions[i];
-            return TIR_CUDA_SUCCESS;
+            result = TIR_CUDA_SUCCESS;
         }
     }
-    return TIR_CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_unlock(&functions_lock);
+    return result;
 }
 
 cu_result EXPORTED(cuFuncGetAttribute)(int *out, unsigned int attribute, cu_function function)

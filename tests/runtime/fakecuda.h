@@ -30,6 +30,8 @@ struct fake_cuda {
     int refuse_cubin;         // cubins are CUDA_ERROR_NO_BINARY_FOR_GPU
     atomic_int busy;          // how often a stream is not done yet when asked
     int active_clusters;      // that fit at a time
+    atomic_int capturing;     // a stream is, in the strictest mode
+    atomic_int hold;          // loading PTX takes until this is 0
 
     // Asked by the test.
     atomic_int calls;
@@ -39,7 +41,9 @@ struct fake_cuda {
     cu_stream scratch_stream;
     uint64_t pool_keeps; // bytes that a pool does not give back
     atomic_uint launches;
-    int cubins, max_dynamic_shared;
+    atomic_int cubins, assembled; // images that were loaded, by kind
+    char assembled_last[1024];    // the start of the PTX
+    int max_dynamic_shared;
     struct fake_launch last;
 };
 

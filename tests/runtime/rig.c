@@ -48,10 +48,24 @@ uint8_t *rig_artifact(const tir_artifact_desc *desc, size_t *size)
     return bytes;
 }
 
+tir_status rig_load_all(struct rig *rig, tir_rt_module *module)
+{
+    const tir_artifact_desc *desc = tir_rt_module_describe(module);
+    tir_status status = TIR_OK;
+    tir_rt_kernel *kernel;
+    tir_rt_usage usage;
+    for (uint32_t i = 0; i < desc->kernel_count && !status; i++) {
+        status = tir_rt_module_kernel(module, desc->kernels[i].name, &kernel, &rig->error);
+        for (uint32_t v = 0; v < desc->kernels[i].variant_count && !status; v++)
+            status = tir_rt_kernel_usage(kernel, v, &usage, &rig->error);
+    }
+    return status;
+}
+
 tir_status rig_open(struct rig *rig)
 {
     size_t size;
-    uint8_t *bytes = rig_artifact(&sample, &size);
+    uint8_t *bytes = rig_artifact(rig->desc ? rig->desc : &sample, &size);
     tir_status status = rig_runtime(rig, FAKE_CUDA);
     if (!status)
         status = tir_rt_device_open(rig->runtime, "cuda", &rig->device, &rig->error);

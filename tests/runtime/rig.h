@@ -11,6 +11,7 @@
 struct rig {
     struct counting counting;
     struct fake_cuda *fake;
+    const tir_artifact_desc *desc; // what is loaded; NULL: the sample
     tir_runtime *runtime;
     tir_rt_device *device;
     tir_rt_module *module;
@@ -28,6 +29,9 @@ tir_status rig_runtime(struct rig *rig, const char *library);
 // that neither the host's nor the driver's objects leak.
 tir_status rig_open(struct rig *rig);
 void rig_close(struct rig *rig);
+
+// Loads the code of every variant of the module.
+tir_status rig_load_all(struct rig *rig, tir_rt_module *module);
 
 // The sample as bytes; freed by the caller with free().
 uint8_t *rig_artifact(const tir_artifact_desc *desc, size_t *size);

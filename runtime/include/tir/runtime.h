@@ -7,10 +7,10 @@
 // events, streams, buffers and modules before their device, devices before the runtime. Destroying
 // NULL does nothing.
 //
-// Errors: a call that can fail returns a status and fills in `error` unless that is NULL; its `out`
-// is set only on success and NULL otherwise. When a device reports a fault (TIR_ERR_DEVICE), its
-// memory is in an unknown state: every later call on that device fails at once with the first
-// cause, except destroying.
+// Errors: a call that fails returns a status and fills in `error` unless that is NULL; one that
+// succeeds leaves `error` as it was. `out` is set only on success and NULL otherwise. When a device
+// reports a fault (TIR_ERR_DEVICE), its memory is in an unknown state: every later call on that
+// device fails at once with the first cause, except destroying.
 //
 // Threads: all functions may be called from any thread at any time on the same objects, except
 // that an object must not be destroyed while another call uses it. A CUDA context is made current
@@ -217,9 +217,15 @@ TIR_API TIR_CHECKED tir_status tir_rt_buffer_fill(tir_rt_buffer *buffer, uint64_
 
 // ---- modules and kernels
 
-// Loads an artifact; the bytes are copied. All its kernels are ready to launch afterwards.
-// TIR_ERR_INVALID: not a sound artifact. TIR_ERR_UNSUPPORTED: the device or the driver cannot run
-// it; if the driver says why, the message holds its first lines.
+// Loads an artifact; the bytes are copied. TIR_ERR_INVALID: not a sound artifact.
+// TIR_ERR_UNSUPPORTED: it is for another kind of device.
+//
+// On a GPU the code of a variant is assembled and loaded by the first call that needs it, a launch
+// or tir_rt_kernel_usage, also while a stream is being captured into a graph. If the driver refuses
+// the code, that call fails (TIR_ERR_UNSUPPORTED), and the message has the variant's entry and the
+// first line of the driver's reason. While one thread loads a variant, others that need the same
+// one wait, and launches of loaded variants go on. A cubin for the device, and all code on an
+// emulator, is loaded here and as a whole.
 TIR_API TIR_CHECKED tir_status tir_rt_module_load(tir_rt_device *device, const void *artifact,
                                                   size_t size, tir_rt_module **out,
                                                   tir_error *error);

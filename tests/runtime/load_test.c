@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Loading: a variant's code is assembled when something first needs it, and once.
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "rig.h"
+
+static void expect_ok(struct rig *rig, tir_status status)
+{
+    if (status)
+        fail_msg("%s: %s", tir_status_name(status), rig->error.message);
+}
+
+// The sample without its cubin.
+static tir_artifact_desc ptx_only(void)
+{
+    tir_artifact_desc desc = sample;
+    desc.cubin.len = desc.cubin_arch.len = 0;
+    return desc;
+}
+
+// Loads this in the place of the rig's module.
+static void load(struct rig *rig, const tir_artifact_desc *desc)
+{
+    size_t size;
+    uint8_t *bytes = rig_artifact(desc, &size);
+    tir_rt_module_destroy(rig->module);
+    rig->module = NULL;
+    rig->fake->assembled = rig->fake->cubins = 0;
+    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, &rig->module, &rig->error));
+    free(bytes);
+    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("gemm"), &rig->gemm, &rig->error));
+    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("copy"), &rig->copy, &rig->error));
+}
+
+static tir_status launch_variant(struct rig *rig, int32_t variant)
+{
+    struct gemm_args g;
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    rig_gemm_args(&g);
+    options.variant = variant;
+    return tir_rt_launch(rig->gemm, NULL, g.args, 5, &options, &rig->error);
+}
+
+static void test_first_launch(void **state)
+{
+    struct rig *rig = *state;
+    const tir_artifact_desc desc = ptx_only();
+    tir_rt_usage usage;
+    load(rig, &desc);
+    assert_int_equal(rig->fake->assembled, 0);
+    expect_ok(rig, launch_variant(rig, -1));
+    assert_int_equal(rig->fake->assembled, 1);
+    assert_string_equal(rig->fake->last.function, "gemm_fast");
+    assert_string_equal(rig->fake->assembled_last, ".version 7.8\n.target sm_80\n.address_size 64\n"
+                                                   ".visible .entry gemm_fast()\n{ ret; }\n");
+    expect_ok(rig, launch_variant(rig, -1));
+    assert_int_equal(rig->fake->assembled, 1);
+    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    assert_int_equal(rig->fake->assembled, 2);
+    assert_non_null(strstr(rig->fake->assembled_last, "gemm_any"));
+    assert_null(strstr(rig->fake->assembled_last, "gemm_fast"));
+    expect_ok(rig, tir_rt_kernel_usage(rig->gemm, VARIANT_WIDE, &usage, &rig->error));
+    expect_ok(rig, tir_rt_kernel_usage(rig->gemm, VARIANT_ANY, &usage, &rig->error));
+    assert_int_equal(rig->fake->assembled, 3);
+}
+
+// An entry that is launched by its name is the variant's.
+static void test_by_entry(void **state)
+{
+    struct rig *rig = *state;
+    const tir_artifact_desc desc = ptx_only();
+    tir_rt_ptx_launch launch = TIR_RT_PTX_LAUNCH_INIT;
+    load(rig, &desc);
+    expect_ok(rig, tir_rt_launch_ptx(rig->module, NULL, "gemm_any", &launch, &rig->error));
+    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    assert_int_equal(rig->fake->assembled, 1);
+    rig_expect(rig, tir_rt_launch_ptx(rig->module, NULL, "gemm", &launch, &rig->error), TIR_OK, "");
+    assert_int_equal(rig->fake->assembled, 2); // no variant's: the whole
+}
+
+// A cubin is loaded whole, and so is PTX that cannot be divided; each once.
+static void test_whole(void **state)
+{
+    struct rig *rig = *state;
+    tir_artifact_desc desc = ptx_only();
+    load(rig, &sample);
+    expect_ok(rig, rig_load_all(rig, rig->module));
+    assert_int_equal(rig->fake->cubins, 1);
+    assert_int_equal(rig->fake->assembled, 0);
+    desc.ptx = TEXT(".version 7.8\n.target sm_80\n.entry gemm_fast() {}\n.entry gemm_wide() {}\n"
+                    ".entry gemm_any() {}\n.entry copy() {}\n.section .debug_info { }\n");
+    load(rig, &desc);
+    expect_ok(rig, rig_load_all(rig, rig->module));
+    assert_int_equal(rig->fake->assembled, 1);
+    assert_string_equal(rig->fake->assembled_last, desc.ptx.ptr);
+}
+
+// The launch that needs the code hears why it cannot be loaded, each time; others do not.
+static void test_refused(void **state)
+{
+    struct rig *rig = *state;
+    const tir_artifact_desc desc = ptx_only();
+    load(rig, &desc);
+    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    rig->fake->jit_error = "ptxas application ptx input, line 7; error: bad";
+    for (int i = 0; i < 2; i++) {
+        rig_expect(rig, launch_variant(rig, VARIANT_FAST), TIR_ERR_UNSUPPORTED,
+                   "gemm_fast: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX");
+        assert_non_null(strstr(rig->error.message, "line 7; error: bad"));
+        assert_int_equal(rig->error.native, TIR_CUDA_ERROR_INVALID_PTX);
+    }
+    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    rig->fake->jit_error = NULL;
+    expect_ok(rig, launch_variant(rig, VARIANT_FAST));
+    assert_int_equal(rig->fake->assembled, 2);
+}
+
+// Steps of a sequence are loaded before the first of them runs, and a refusal is not taken for a
+// sequence that does not fit.
+static void test_refused_step(void **state)
+{
+    struct rig *rig = *state;
+    const tir_artifact_desc desc = ptx_only();
+    const int64_t n = 64;
+    tir_rt_kernel *relay;
+    tir_rt_buffer *x, *y;
+    load(rig, &desc);
+    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
+    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &x, &rig->error));
+    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &y, &rig->error));
+    const tir_rt_arg args[] = {
+        tir_rt_arg_tensor(tir_rt_buffer_address(x), TIR_ELEMENT_U8, 1, &n, NULL),
+        tir_rt_arg_tensor(tir_rt_buffer_address(y), TIR_ELEMENT_U8, 1, &n, NULL)};
+    rig->fake->jit_error = "error: bad";
+    rig_expect(rig, tir_rt_launch(relay, NULL, args, 2, NULL, &rig->error), TIR_ERR_UNSUPPORTED,
+               "copy: cuModuleLoadDataEx");
+    assert_int_equal(rig->fake->launches, 0);
+    rig->fake->jit_error = NULL;
+    // Nothing of it is forbidden while a graph is being captured, not even the pool.
+    rig->fake->capturing = 1;
+    expect_ok(rig, tir_rt_launch(relay, NULL, args, 2, NULL, &rig->error));
+    assert_int_equal(rig->fake->launches, 2);
+    rig->fake->capturing = 0;
+    tir_rt_buffer_destroy(x);
+    tir_rt_buffer_destroy(y);
+}
+
+static void test_capture(void **state)
+{
+    struct rig *rig = *state;
+    const tir_artifact_desc desc = ptx_only();
+    tir_rt_buffer *buffer;
+    load(rig, &desc);
+    rig->fake->capturing = 1;
+    expect_ok(rig, launch_variant(rig, VARIANT_FAST));
+    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    // The thread's mode is as it was.
+    rig_expect(rig, tir_rt_buffer_create(rig->device, 16, &buffer, &rig->error),
+               TIR_ERR_UNSUPPORTED, "cuMemAlloc: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED");
+    rig->fake->jit_error = "error: bad";
+    assert_int_equal(launch_variant(rig, VARIANT_WIDE), TIR_ERR_UNSUPPORTED);
+    rig_expect(rig, tir_rt_buffer_create(rig->device, 16, &buffer, &rig->error),
+               TIR_ERR_UNSUPPORTED, "CAPTURE_UNSUPPORTED");
+    rig->fake->jit_error = NULL;
+    rig->fake->capturing = 0;
+}
+
+// ---- threads
+
+enum { THREADS = 8 };
+
+struct worker {
+    struct rig *rig;
+    int32_t variant;
+    atomic_int *waiting;
+    tir_status status;
+};
+
+static void *work(void *user)
+{
+    struct worker *w = user;
+    struct gemm_args g;
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    rig_gemm_args(&g);
+    options.variant = w->variant;
+    atomic_fetch_add(w->waiting, 1);
+    w->status = tir_rt_launch(w->rig->gemm, NULL, g.args, 5, &options, NULL);
+    atomic_fetch_sub(w->waiting, 1);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    struct rig *rig = *state;
+    const tir_artifact_desc desc = ptx_only();
+    const struct timespec pause = {0, 5000000};
+    pthread_t threads[THREADS];
+    struct worker workers[THREADS];
+    atomic_int waiting = 0;
+    rig->fake->fault_after = UINT32_MAX; // never; and nobody looks at the last launch
+    load(rig, &desc);
+    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    rig->fake->hold = 1;
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){rig, VARIANT_FAST, &waiting, TIR_ERR_INTERNAL};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    while (waiting < THREADS)
+        nanosleep(&pause, NULL);
+    nanosleep(&pause, NULL);
+    // While one of them loads, a variant that is loaded can be launched.
+    expect_ok(rig, launch_variant(rig, VARIANT_ANY));
+    assert_int_equal(waiting, THREADS);
+    rig->fake->hold = 0;
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(workers[i].status, TIR_OK);
+    }
+    assert_int_equal(rig->fake->assembled, 2);
+    assert_int_equal(rig->fake->launches, THREADS + 2);
+}
+
+// ---- errors
+
+// A call that succeeds does not touch the caller's error, whatever it tried on the way.
+static void test_untouched_error(void **state)
+{
+    struct rig *rig = *state;
+    const int64_t n = 64;
+    tir_rt_kernel *relay;
+    tir_rt_buffer *x, *y;
+    tir_rt_device *device;
+    uint32_t count;
+    tir_error error, before;
+    memset(&before, 0x5a, sizeof before);
+    error = before;
+    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
+    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &x, &rig->error));
+    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &y, &rig->error));
+    const tir_rt_arg args[] = {
+        tir_rt_arg_tensor(tir_rt_buffer_address(x), TIR_ELEMENT_U8, 1, &n, NULL),
+        tir_rt_arg_tensor(tir_rt_buffer_address(y), TIR_ELEMENT_U8, 1, &n, NULL)};
+    assert_int_equal(tir_rt_launch(relay, NULL, args, 2, NULL, &error), TIR_OK);
+    assert_memory_equal(&error, &before, sizeof error); // no variant fits, but the sequence does
+    tir_rt_buffer_destroy(x);
+    tir_rt_buffer_destroy(y);
+    // A cubin that is refused leaves the PTX.
+    size_t size;
+    tir_rt_module *module;
+    uint8_t *bytes = rig_artifact(&sample, &size);
+    rig->fake->refuse_cubin = 1;
+    assert_int_equal(tir_rt_module_load(rig->device, bytes, size, &module, &error), TIR_OK);
+    assert_memory_equal(&error, &before, sizeof error);
+    tir_rt_module_destroy(module);
+    free(bytes);
+    // Without a GPU there is the emulator.
+    struct rig other = {.fake = rig->fake, .counting.countdown = -1};
+    expect_ok(&other, rig_runtime(&other, "./there-is-no-such-library.so"));
+    assert_int_equal(tir_runtime_device_count(other.runtime, &count, &error), TIR_OK);
+    assert_int_equal(tir_rt_device_open(other.runtime, "auto", &device, &error), TIR_OK);
+    assert_memory_equal(&error, &before, sizeof error);
+    tir_rt_device_destroy(device);
+    tir_runtime_destroy(other.runtime);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_first_launch), TEST(test_by_entry),        TEST(test_whole),
+        TEST(test_refused),      TEST(test_refused_step),    TEST(test_capture),
+        TEST(test_threads),      TEST(test_untouched_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
