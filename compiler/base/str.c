@@ -67,6 +67,20 @@ uint32_t tir_str_distance(tir_str a, tir_str b, uint32_t limit)
     return TIR_MIN(rows[a.len % 3][b.len], limit + 1);
 }
 
+struct tir_nearest tir_nearest_to(tir_str wanted, uint32_t most)
+{
+    return (struct tir_nearest){.wanted = wanted, .distance = most + 1};
+}
+
+void tir_nearest_try(struct tir_nearest *n, tir_str name)
+{
+    uint32_t d = tir_str_distance(n->wanted, name, n->distance);
+    if (d < n->distance) {
+        n->distance = d;
+        n->name = name;
+    }
+}
+
 // The header before the text of an interned name.
 struct interned {
     uint64_t hash;

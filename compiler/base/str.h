@@ -19,6 +19,14 @@ tir_str tir_str_format(struct tir_arena *arena, const char *format, ...) TIR_PRI
 // Edit distance, for "did you mean"; gives up beyond `limit` and returns limit + 1.
 uint32_t tir_str_distance(tir_str a, tir_str b, uint32_t limit);
 
+// The nearest of the names that were tried.
+struct tir_nearest {
+    tir_str wanted, name; // name.ptr NULL: none is near
+    uint32_t distance;    // nearer than this
+};
+struct tir_nearest tir_nearest_to(tir_str wanted, uint32_t most); // most: distance of the farthest
+void tir_nearest_try(struct tir_nearest *n, tir_str name);
+
 // Interned names: equal text is the same pointer, terminated.
 struct tir_interner {
     struct tir_arena *arena;

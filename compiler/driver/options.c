@@ -109,32 +109,28 @@ static bool unknown(const struct tir_options *options, const char *given, tir_er
     const char *equals = memchr(name.ptr, '=', name.len);
     if (equals)
         name.len = (size_t)(equals - name.ptr);
-    uint32_t nearest = TIR_OPTION_COUNT, distance = 3;
+    struct tir_nearest near = tir_nearest_to(name, 2);
     for (uint32_t row = 0; row < TIR_OPTION_COUNT; row++) {
-        uint32_t d = tir_str_distance(name, tir_str_of(rows[row].name), 2);
-        if (d < distance && allowed(row, options->command))
-            nearest = row, distance = d;
-        if (d == 0 && !allowed(row, options->command) && !(rows[row].commands & NONE))
+        if (allowed(row, options->command))
+            tir_nearest_try(&near, tir_str_of(rows[row].name));
+        else if (tir_str_is(name, rows[row].name) && !(rows[row].commands & NONE))
             return tir_fail(error, TIR_ERR_INVALID, "tirc %s has no option --%s",
                             commands[options->command].name, rows[row].name);
     }
-    if (nearest < TIR_OPTION_COUNT)
+    if (near.name.ptr)
         return tir_fail(error, TIR_ERR_INVALID, "unknown option %s; did you mean --%s?", given,
-                        rows[nearest].name);
+                        near.name.ptr);
     return tir_fail(error, TIR_ERR_INVALID, "unknown option %s", given);
 }
 
 static bool no_such_command(const char *given, tir_error *error)
 {
-    const char *nearest = NULL;
-    uint32_t distance = 3;
-    for (uint32_t i = 1; i < TIR_COMMAND_COUNT; i++) {
-        uint32_t d = tir_str_distance(tir_str_of(given), tir_str_of(commands[i].name), 2);
-        if (d < distance)
-            nearest = commands[i].name, distance = d;
-    }
-    return tir_fail(error, TIR_ERR_INVALID, "no such command: %s%s%s%s", given,
-                    nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+    struct tir_nearest near = tir_nearest_to(tir_str_of(given), 2);
+    for (uint32_t i = 1; i < TIR_COMMAND_COUNT; i++)
+        tir_nearest_try(&near, tir_str_of(commands[i].name));
+    return tir_fail(error, TIR_ERR_INVALID, "no such command: %s%s" STR_FMT "%s", given,
+                    near.name.ptr ? "; did you mean " : "", STR_ARG(near.name),
+                    near.name.ptr ? "?" : "");
 }
 
 struct table { // getopt's view of the rows of one command

@@ -214,14 +214,10 @@ static void lower_configs(struct loader *ld, struct lower *l, const struct ast_k
 // The kernel whose name is most like `wanted`; NULL: none is.
 static const char *nearest_kernel(const struct program *program, const char *wanted)
 {
-    const char *best = NULL;
-    uint32_t least = 3;
-    vec_foreach(struct ast_kernel *, it, &program->kernels) {
-        uint32_t d = tir_str_distance(tir_str_of(wanted), tir_str_of((*it)->name), least - 1);
-        if (d < least)
-            best = (*it)->name, least = d;
-    }
-    return best;
+    struct tir_nearest n = tir_nearest_to(tir_str_of(wanted), 2);
+    vec_foreach(struct ast_kernel *, it, &program->kernels)
+        tir_nearest_try(&n, tir_str_of((*it)->name));
+    return n.name.ptr;
 }
 
 static void lower_kernels(struct loader *ld, struct lower *l)

@@ -24,24 +24,14 @@ static bool about(struct binder *b, tir_str name)
 
 // ---- names
 
-static void nearer(tir_str name, tir_str candidate, uint32_t *distance, tir_str *nearest)
-{
-    uint32_t d = tir_str_distance(name, candidate, 2);
-    if (d < *distance) {
-        *distance = d;
-        *nearest = candidate;
-    }
-}
-
 static bool no_such_name(struct binder *b, tir_str name)
 {
     const tir_artifact_kernel *kernel = b->out->kernel;
-    uint32_t distance = 3;
-    tir_str nearest = {NULL, 0};
+    struct tir_nearest near = tir_nearest_to(name, 2);
     for (uint32_t i = 0; i < kernel->dim_count; i++)
-        nearer(name, kernel->dims[i], &distance, &nearest);
+        tir_nearest_try(&near, kernel->dims[i]);
     for (uint32_t i = 0; i < kernel->param_count; i++)
-        nearer(name, kernel->params[i].name, &distance, &nearest);
+        tir_nearest_try(&near, kernel->params[i].name);
     for (uint32_t i = 0; i < kernel->meta_count; i++)
         if (tir_str_equal(name, kernel->metas[i].name))
             return tir_fail(b->error, TIR_ERR_INVALID,
@@ -49,8 +39,8 @@ static bool no_such_name(struct binder *b, tir_str name)
                             STR_ARG(name));
     return tir_fail(b->error, TIR_ERR_INVALID,
                     STR_FMT " has no dimension or parameter " STR_FMT "%s" STR_FMT "%s",
-                    STR_ARG(kernel->name), STR_ARG(name), nearest.ptr ? "; did you mean " : "",
-                    STR_ARG(nearest), nearest.ptr ? "?" : "");
+                    STR_ARG(kernel->name), STR_ARG(name), near.name.ptr ? "; did you mean " : "",
+                    STR_ARG(near.name), near.name.ptr ? "?" : "");
 }
 
 static bool bind_dim(struct binder *b, uint32_t dim, tir_str name, tir_str value)

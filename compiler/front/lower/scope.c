@@ -44,43 +44,27 @@ struct symbol *scope_find(struct lower *l, const char *name)
     return s ? s : tir_map_get(&l->program->globals, tir_map_key(name));
 }
 
-// The nearest spelling so far.
-struct nearest {
-    const char *wanted, *best;
-    uint32_t distance;
-};
-
-static void consider(struct nearest *n, const char *name)
+static struct tir_nearest nearest_to(const char *name)
 {
-    uint32_t d = tir_str_distance(tir_str_of(n->wanted), tir_str_of(name), n->distance);
-    if (d < n->distance) {
-        n->distance = d;
-        n->best = name;
-    }
+    size_t length = strlen(name); // everything is near one letter
+    return tir_nearest_to(tir_str_of(name), length < 2 ? 0 : length < 4 ? 1 : length < 7 ? 2 : 3);
 }
 
-static struct nearest nearest_to(const char *name)
+static void suggest(struct lower *l, struct tir_span span, const struct tir_nearest *n)
 {
-    size_t length = strlen(name);
-    uint32_t limit = length < 2 ? 0 : length < 4 ? 1 : length < 7 ? 2 : 3;
-    return (struct nearest){name, NULL, limit + 1}; // of one letter everything is near
-}
-
-static void suggest(struct lower *l, struct tir_span span, const struct nearest *n)
-{
-    if (n->best)
-        tir_fix_at(&l->cx->diags, span, n->best, "the nearest name");
+    if (n->name.ptr)
+        tir_fix_at(&l->cx->diags, span, n->name.ptr, "the nearest name");
 }
 
 void scope_unknown(struct lower *l, struct tir_span span, const char *name)
 {
-    struct nearest n = nearest_to(name);
+    struct tir_nearest n = nearest_to(name);
     const struct tir_map *maps[] = {&l->names, &l->program->globals};
     for (uint32_t m = 0; m < TIR_COUNT_OF(maps); m++)
         for (uint32_t i = 0; i < maps[m]->count; i++) {
             const struct symbol *s = maps[m]->entries[i].value;
             if (s)
-                consider(&n, s->name);
+                tir_nearest_try(&n, tir_str_of(s->name));
         }
     bool callable = tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT ||
                     lower_builtin_exists(name) || tir_map_get(&l->program->fns, tir_map_key(name));
@@ -94,13 +78,14 @@ void scope_unknown(struct lower *l, struct tir_span span, const char *name)
 
 void scope_unknown_function(struct lower *l, struct tir_span span, const char *name)
 {
-    struct nearest n = nearest_to(name);
+    struct tir_nearest n = nearest_to(name);
     for (uint32_t i = 0; i < l->program->fns.count; i++)
-        consider(&n, ((const struct ast_fn *)l->program->fns.entries[i].value)->name);
+        tir_nearest_try(
+            &n, tir_str_of(((const struct ast_fn *)l->program->fns.entries[i].value)->name));
     for (int op = 0; op < TIR_OP_COUNT; op++)
-        consider(&n, tir_ops[op].name);
+        tir_nearest_try(&n, tir_str_of(tir_ops[op].name));
     for (uint32_t i = 0; builtin_names[i]; i++)
-        consider(&n, builtin_names[i]);
+        tir_nearest_try(&n, tir_str_of(builtin_names[i]));
     lower_error(l, span, TIR_E_NAME, "unknown function `%.100s`", name);
     suggest(l, span, &n);
 }
