@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
+#include "base/parallel.h"
 #include "base/str.h"
 #include "driver/value/number.h"
-#include "driver/value/parallel.h"
 #include "driver/value/random.h"
 #include "driver/value/scalar.h"
 #include "ir/number.h"
@@ -343,9 +343,12 @@ static void fill_one(const struct filling *f, int64_t i, uint8_t *at, double pai
     }
 }
 
-static void fill_part(void *user, int64_t first, int64_t end)
+enum { PART = 1 << 16 }; // elements that one thread fills at a time; even, for pairs of normals
+
+static void fill_part(void *user, uint32_t part)
 {
     const struct filling *f = user;
+    const int64_t first = (int64_t)part * PART, end = TIR_MIN(first + PART, f->tensor->count);
     struct tir_cursor c = cursor_at(f->tensor, first);
     double pair[2] = {0, 0};
     for (int64_t i = first; i < end; i++, tir_cursor_next(&c))
@@ -356,5 +359,5 @@ void tir_tensor_fill(struct tir_tensor *t, const struct tir_tensor_spec *given, 
 {
     struct filling f = {t, given->fill == TIR_FILL_DEFAULT ? default_spec(t->elem) : *given, key};
     if (f.spec.fill != TIR_FILL_FILE)
-        tir_parallel(t->count, fill_part, &f);
+        tir_side_by_side(tir_processors(), (uint32_t)((t->count + PART - 1) / PART), fill_part, &f);
 }
