@@ -39,6 +39,14 @@ struct tir_layout {
     uint32_t swizzle; // bytes: 0, 32, 64, 128; memory only
 };
 
+#define TIR_SWIZZLE_BYTES 1024 // after which the pattern of every swizzle begins again
+// The bytes of shared memory that a buffer of this layout begins at a multiple of: engines and
+// ldmatrix count the pattern from address 0, and vectors of 16 bytes are accessed at once.
+static inline uint32_t tir_layout_alignment(const struct tir_layout *l)
+{
+    return l->swizzle ? TIR_SWIZZLE_BYTES : 16;
+}
+
 struct tir_layout_at { // a position: one coordinate per axis
     uint32_t at[TIR_AXIS_COUNT];
 };

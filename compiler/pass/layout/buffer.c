@@ -22,7 +22,7 @@ static uint32_t viewed_iters(const struct tir_layout *l, uint32_t d, int64_t box
             uint64_t step = divisor % weight ? 1 : tir_gcd(divisor / weight, it.extent);
             if ((uint64_t)take > TIR_MAX(step, 1) && i > l->first[d])
                 return UINT32_MAX;
-            if (step * it.stride * bytes % (l->swizzle ? 1024 : 16))
+            if (step * it.stride * bytes % tir_layout_alignment(l))
                 return UINT32_MAX;
         }
         if (box % take)

@@ -18,7 +18,6 @@
 
 #include "ir/walk.h"
 #include "pass/lower/lower.h"
-#include "pass/sync/shared.h"
 
 struct walk_dim {            // one dimension of the alloc
     int32_t tile_dim;        // dimension of the tile that walks it, or -1
@@ -136,7 +135,7 @@ static bool chooses_slot(const struct lower_walk *w, uint32_t d)
     if (m->first[d + 1] == m->first[d])
         return true; // a dimension of size 1
     uint64_t step = (uint64_t)m->iters[m->first[d]].stride * extent * w->bits / 8;
-    return !m->swizzle || step % 1024 == 0;
+    return !m->swizzle || step % TIR_SWIZZLE_BYTES == 0;
 }
 
 // A start whose bits are none of the tile's own.

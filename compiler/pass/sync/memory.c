@@ -126,7 +126,7 @@ static struct interval interval_of(const struct memory *m, const struct position
                           .begin = p->of[alloc->id],
                           .end = p->of[alloc->id],
                           .bytes = tir_buffer_bytes(t),
-                          .alignment = t->layout && t->layout->swizzle ? 1024 : 16};
+                          .alignment = t->layout ? tir_layout_alignment(t->layout) : 16};
     if (t->elem == TIR_MBARRIER) {
         in.begin = 0;
         in.end = INT64_MAX;

@@ -281,7 +281,7 @@ V tir_emit_shared_base(struct emit *e)
             e->shared = LLVMAddGlobalInAddressSpace(e->ll->module, LLVMArrayType2(e->ll->i8, 0),
                                                     SHARED_NAME, TIR_AS_SHARED);
             LLVMSetLinkage(e->shared, LLVMExternalLinkage);
-            LLVMSetAlignment(e->shared, 1024);
+            LLVMSetAlignment(e->shared, TIR_SWIZZLE_BYTES);
         }
     }
     return e->shared;
