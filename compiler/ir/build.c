@@ -387,3 +387,19 @@ bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *in
             return true;
     return false;
 }
+
+bool tir_is_made_in(const struct tir_inst *outer, const struct tir_value *v)
+{
+    const struct tir_block *block = v->kind == TIR_VALUE_ARG ? v->block : v->def->block;
+    while (block->owner && block->owner != outer)
+        block = block->owner->block;
+    return block->owner;
+}
+
+struct tir_value *tir_buffer_root(struct tir_value *buffer)
+{
+    struct tir_value *of;
+    while (buffer->def && (of = tir_viewed(buffer->def)))
+        buffer = of;
+    return buffer;
+}

@@ -326,7 +326,24 @@ static inline bool tir_has_trait(const struct tir_inst *inst, uint32_t traits)
 {
     return tir_ops[inst->op].traits & traits;
 }
-bool tir_has_tile(const struct tir_inst *inst); // among its operands and results
+bool tir_has_tile(const struct tir_inst *inst);             // among its operands and results
+static inline bool tir_is_loop(const struct tir_inst *inst) // repeats its block in each thread
+{
+    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE;
+}
+static inline bool tir_carries(const struct tir_inst *inst) // values: a loop, or tiles
+{
+    return tir_ops[inst->op].rule == TIR_RULE_CARRIED;
+}
+// The buffer or tile that a view or permute is of; NULL: another operation.
+static inline struct tir_value *tir_viewed(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_VIEW      ? tir_ref_base(inst)
+           : inst->op == TIR_OP_PERMUTE ? inst->operands[0]
+                                        : NULL;
+}
+// What a buffer is a part of, through views and permutes: an alloc, a ring or an argument.
+struct tir_value *tir_buffer_root(struct tir_value *buffer);
 // Does each element of its result depend only on the same elements of its operands?
 bool tir_is_elementwise(const struct tir_inst *inst);
 bool tir_has_effect(const struct tir_inst *inst); // it, or anything in its regions
@@ -350,6 +367,8 @@ static inline uint32_t tir_conditions_at(const struct tir_func *f)
     return f->grid_count + f->extent_count;
 }
 bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst);
+// Is v made in a block of `outer`, at any depth?
+bool tir_is_made_in(const struct tir_inst *outer, const struct tir_value *v);
 // Whether v fits a place of this type: it has that type or, for a constant, the same tile in any
 // layout. The types of constants never have a layout.
 bool tir_value_fits(const struct tir_value *v, const struct tir_type *type);

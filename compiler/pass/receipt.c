@@ -196,7 +196,7 @@ static void describe_sync(struct tir_pass_cx *cx, const struct tir_func *f, cons
 static bool in_loop(const struct tir_inst *inst)
 {
     for (const struct tir_block *b = inst->block; b->owner; b = b->owner->block)
-        if (b->owner->op == TIR_OP_FOR || b->owner->op == TIR_OP_WHILE)
+        if (tir_is_loop(b->owner))
             return true;
     return false;
 }

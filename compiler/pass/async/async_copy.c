@@ -260,7 +260,7 @@ static bool reads_any(const struct tir_inst *inst, struct tir_map *buffers)
 {
     for (uint32_t i = 0; i < inst->operand_count; i++)
         if (inst->operands[i] && tir_map_get(buffers, tir_map_key(inst->operands[i]))) {
-            if (inst->op != TIR_OP_VIEW && inst->op != TIR_OP_PERMUTE)
+            if (!tir_viewed(inst))
                 return true;
             tir_map_set(buffers, tir_map_key(inst->results[0]), inst->results[0]);
         }

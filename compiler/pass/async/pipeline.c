@@ -31,6 +31,8 @@
 // the loop. The number of stages is the loop's, or as many as fit (at most four).
 
 #include "pass/async/pipeline.h"
+
+#include "ir/carry.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
 #include "machine/target.h"
@@ -51,7 +53,6 @@ struct pipeline {
     struct tir_block *body;
     int64_t stages;
     VEC(struct copy) copies;
-    bool changed;
 };
 
 static void refuse(struct pipeline *p, const char *why)
@@ -103,9 +104,8 @@ static bool collect(struct pipeline *p)
 
 static int64_t slot_elements(const struct tir_type *t)
 {
-    // A slot begins where the swizzle pattern does: every 1,024 bytes.
-    int64_t bits = tir_elems[t->elem].bits,
-            unit = t->layout->swizzle ? 1024 * 8 / bits : 128 / bits;
+    // A slot begins where a buffer of its own would.
+    int64_t unit = tir_layout_alignment(t->layout) * 8 / tir_elems[t->elem].bits;
     return (int64_t)tir_align_up((uint64_t)tir_layout_size(t->layout, TIR_AXIS_REG),
                                  (uint64_t)TIR_MAX(unit, 1));
 }
@@ -213,44 +213,6 @@ static void issue(struct pipeline *p, struct tir_builder *b, struct tir_value *a
     tir_build(b, TIR_OP_COMMIT_GROUP, NULL, 0, NULL, 0, 0);
 }
 
-// One more carried value: gives the block's argument; the yield must be told by the caller.
-static struct tir_value *add_carried(struct pipeline *p, struct tir_value *init, const char *name)
-{
-    struct tir_func *f = p->f;
-    struct tir_inst *loop = p->loop;
-    struct tir_arena *a = f->module->arena;
-    struct tir_value **operands = arena_array(a, struct tir_value *, loop->operand_count + 1);
-    memcpy(operands, loop->operands, loop->operand_count * sizeof(*operands));
-    operands[loop->operand_count++] = init;
-    loop->operands = operands;
-    struct tir_value **results = arena_array(a, struct tir_value *, loop->result_count + 1);
-    if (loop->result_count)
-        memcpy(results, loop->results, loop->result_count * sizeof(*results));
-    struct tir_value *result = arena_new(a, struct tir_value);
-    *result = (struct tir_value){.type = init->type,
-                                 .kind = TIR_VALUE_RESULT,
-                                 .id = f->value_count++,
-                                 .index = loop->result_count,
-                                 .def = loop};
-    results[loop->result_count++] = result;
-    loop->results = results;
-    return tir_block_add_arg(f, p->body, init->type, name);
-}
-
-static void yield_too(struct pipeline *p, struct tir_value *v)
-{
-    struct tir_inst *old = tir_yield_of(p->body);
-    uint32_t count = old ? old->operand_count : 0;
-    struct tir_value **values = arena_array(p->cx->scratch, struct tir_value *, count + 1);
-    if (count)
-        memcpy(values, old->operands, count * sizeof(*values));
-    values[count] = v;
-    if (old)
-        tir_remove(old);
-    struct tir_builder b = tir_builder_at_end(p->f, p->body);
-    tir_build_yield(&b, values, count + 1);
-}
-
 static void rewrite(struct pipeline *p)
 {
     struct tir_func *f = p->f;
@@ -267,8 +229,8 @@ static void rewrite(struct pipeline *p)
     struct tir_value *distance = tir_const_int(f, step->type, p->stages - 1);
     distance = tir_binary(&before, TIR_OP_MUL, step, distance);
 
-    struct tir_value *slot =
-        add_carried(p, tir_const_i32(f, 0), tir_intern_cstr(f->module->names, "slot"));
+    struct tir_value *slot = tir_carry_add(f, loop, tir_const_i32(f, 0), NULL);
+    slot->name = tir_intern_cstr(f->module->names, "slot");
     struct tir_inst *first = p->body->first;
     struct tir_builder b = tir_builder_before(f, first);
     struct tir_inst *wait = tir_build(&b, TIR_OP_WAIT_GROUP, NULL, 0, NULL, 0, 0);
@@ -285,7 +247,7 @@ static void rewrite(struct pipeline *p)
 
     struct tir_value *full = tir_binary(&b, TIR_OP_EQ, slot, last);
     struct tir_value *next[] = {full, zero, tir_binary(&b, TIR_OP_ADD, slot, one)};
-    yield_too(p, tir_build1(&b, TIR_OP_WHERE, slot->type, next, 3));
+    tir_yield_add(f, p->body, tir_build1(&b, TIR_OP_WHERE, slot->type, next, 3));
 
     vec_foreach(struct copy, c, &p->copies) {
         tir_remove(c->copy);

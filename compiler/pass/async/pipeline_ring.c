@@ -44,7 +44,6 @@
 #include "pass/async/pipeline.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
-#include "pass/sync/shared.h"
 
 #define DEFAULT_STAGES 8    // as many as fit, up to here
 #define RESERVED_BYTES 1024 // mbarriers
@@ -92,7 +91,7 @@ static bool is_read_after(const struct tir_func *f, const struct tir_inst *fill,
         for (uint32_t i = 0; i < inst->operand_count; i++) {
             if (inst->operands[i] != buffer || inst == fill)
                 continue;
-            const bool is_part = inst->op == TIR_OP_VIEW || inst->op == TIR_OP_PERMUTE;
+            const bool is_part = tir_viewed(inst);
             const bool is_sent = inst->op == TIR_OP_STORE_ASYNC && i == 0;
             const struct tir_inst *at = ancestor_in(fill->block, inst), *behind = fill->next;
             while (behind && behind != at)
@@ -142,7 +141,7 @@ static void find_readers(struct rings *r, struct copy *c, const struct tir_value
                 c->first = at;
             if (!c->last || comes_before(r, c->last, at))
                 c->last = at;
-            if (inst->op == TIR_OP_VIEW || inst->op == TIR_OP_PERMUTE)
+            if (tir_viewed(inst))
                 find_readers(r, c, inst->results[0]);
         }
     }
@@ -358,7 +357,7 @@ static void group_all(struct rings *r)
 static struct tir_inst *loop_of(const struct ring *ring)
 {
     struct tir_inst *owner = ring->block->owner;
-    return owner && (owner->op == TIR_OP_FOR || owner->op == TIR_OP_WHILE) ? owner : NULL;
+    return owner && tir_is_loop(owner) ? owner : NULL;
 }
 
 static bool is_slot(const struct ring *ring, struct tir_value *buffer)
@@ -385,7 +384,7 @@ static bool may_lag(const struct ring *ring)
                 yield->operands[acc->index - 1] != d)
                 return false;
             accumulates = true;
-        } else if (inst->op != TIR_OP_PERMUTE && inst->op != TIR_OP_VIEW) {
+        } else if (!tir_viewed(inst)) {
             return false;
         }
         if (inst == ring->last)

@@ -44,7 +44,7 @@ static void mark_values(struct dce *d, struct tir_value *const *values, uint32_t
 // The values an instruction gives one by one: loops and branches.
 static bool gives_slots(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE || inst->op == TIR_OP_IF;
+    return tir_is_loop(inst) || inst->op == TIR_OP_IF;
 }
 
 static void mark_inst(struct dce *d, struct tir_inst *inst)

@@ -26,11 +26,6 @@ struct licm {
     bool changed;
 };
 
-static bool is_loop(const struct tir_inst *inst)
-{
-    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE || inst->op == TIR_OP_TILES;
-}
-
 static bool is_input(const struct tir_func *f, const struct tir_value *v)
 {
     for (uint32_t i = 0; i < f->param_count; i++)
@@ -107,7 +102,7 @@ static void visit_block(struct licm *l, struct tir_block *block)
     tir_foreach_inst_safe(inst, block) {
         for (uint32_t r = 0; r < inst->region_count; r++)
             visit_block(l, inst->regions[r]);
-        if (is_loop(inst))
+        if (tir_carries(inst))
             hoist_from(l, inst);
     }
 }

@@ -132,10 +132,9 @@ static bool keeps(const struct tir_pressure *p, const struct tir_inst *inst,
 {
     bool behind = p->begin[use->id] > p->begin[inst->id];
     for (const struct tir_inst *up = inst->block->owner; up; up = up->block->owner) {
-        bool loops = up->op == TIR_OP_FOR || up->op == TIR_OP_WHILE;
         if (!contains(p, up, use))
             continue;
-        if (loops && p->begin[up->id] > p->made[v->id])
+        if (tir_is_loop(up) && p->begin[up->id] > p->made[v->id])
             return true;
         if (up->op == TIR_OP_IF && block_in(inst, up) != block_in(use, up))
             behind = false;

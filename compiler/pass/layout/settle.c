@@ -181,7 +181,7 @@ static void agree(struct solver *s, const struct tir_inst *loop)
 static void set_types(struct solver *s)
 {
     tir_foreach_inst(inst, s->f)
-        if (inst->op == TIR_OP_WHILE || inst->op == TIR_OP_FOR || inst->op == TIR_OP_TILES)
+        if (tir_carries(inst))
             agree(s, inst);
     tir_foreach_inst(inst, s->f) {
         for (uint32_t r = 0; r < inst->result_count; r++)

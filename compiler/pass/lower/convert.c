@@ -6,7 +6,6 @@
 // new one.
 
 #include "pass/lower/lower.h"
-#include "pass/sync/shared.h"
 
 static struct lower_walk *walk(struct lower *lo, struct tir_value *scratch,
                                const struct tir_layout *l)

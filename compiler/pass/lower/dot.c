@@ -13,7 +13,6 @@
 #include "pass/layout/dot.h"
 #include "ir/walk.h"
 #include "pass/lower/lower.h"
-#include "pass/sync/shared.h"
 
 struct product {
     struct lower *lo;

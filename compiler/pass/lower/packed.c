@@ -95,24 +95,19 @@ static struct tir_value *joins(const struct tir_inst *inst, uint32_t i)
     }
 }
 
-static bool is_loop(const struct tir_inst *inst)
-{
-    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_TILES || inst->op == TIR_OP_WHILE;
-}
-
 // Computed where products are in flight, or handed on: not by an operation of its own.
 static bool may_fly(const struct tir_value *v)
 {
     return v->kind == TIR_VALUE_ARG ||
-           (v->def && (is_loop(v->def) || v->def->op == TIR_OP_IF || v->def->op == TIR_OP_AWAIT ||
-                       v->def->op == TIR_OP_GEMM_ASYNC));
+           (v->def && (tir_carries(v->def) || v->def->op == TIR_OP_IF ||
+                       v->def->op == TIR_OP_AWAIT || v->def->op == TIR_OP_GEMM_ASYNC));
 }
 
 // Packs what v is by other names.
 static void follow(struct packer *p, struct tir_value *v)
 {
     struct tir_inst *owner = v->def ? v->def : v->block->owner;
-    if (is_loop(owner)) {
+    if (tir_carries(owner)) {
         uint32_t i = v->index;
         if (!v->def)
             i -= v->block->arg_count - owner->result_count;

@@ -40,9 +40,6 @@
 #include "pass/async/tma.h"
 #include "pass/receipt.h"
 #include "pass/role/tile_flow.h"
-#include "pass/sync/shared.h"
-
-enum { PATTERN_BYTES = 1024, PART_BYTES = 128 }; // where a part may begin, swizzled and not
 
 struct copy { // that several CTAs share
     struct tir_inst *copy;
@@ -233,7 +230,7 @@ static bool cut(struct copy *s, const struct tir_inst *view)
     const struct tir_attr *to = tir_attr_find(view, TIR_ATTR_box),
                           *from = tir_attr_find(s->copy, TIR_ATTR_box);
     const struct tir_type *slots = tir_ref_base(view)->type;
-    int64_t pattern = slots->layout->swizzle ? PATTERN_BYTES : PART_BYTES;
+    int64_t pattern = slots->layout->swizzle ? TIR_SWIZZLE_BYTES : TIR_TMA_TENSOR_BYTES;
     uint32_t k = 0;
     for (uint32_t i = 0; i + 1 < to->list_count; i++) {
         if (to->list[i] <= 0)

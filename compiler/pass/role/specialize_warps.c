@@ -99,8 +99,7 @@ static bool holds_work(const struct split *s, const struct tir_inst *inst)
 
 static bool is_control(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE || inst->op == TIR_OP_IF ||
-           inst->op == TIR_OP_TILES;
+    return tir_carries(inst) || inst->op == TIR_OP_IF;
 }
 
 static void refuse(struct split *s, const struct tir_inst *inst, const char *why)
@@ -180,7 +179,7 @@ static void need_argument(struct split *s, const struct tir_value *v)
 {
     const struct tir_inst *owner = v->block->owner;
     uint32_t lead = owner && owner->op == TIR_OP_FOR ? 1 : 0;
-    if (owner && (owner->op == TIR_OP_FOR || owner->op == TIR_OP_WHILE) && v->index >= lead)
+    if (owner && tir_is_loop(owner) && v->index >= lead)
         need_carried(s, owner, v->index - lead);
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/bitset.h"
 #include "ir/walk.h"
-#include "pass/sync/shared.h"
 
 static bool touches_memory(const struct tir_block *block)
 {

@@ -358,13 +358,6 @@ static int64_t bytes_of(const struct tir_type *t, uint32_t from)
     return elements * tir_elems[t->elem].bits / 8;
 }
 
-static uint32_t buffer_index(const struct tir_value *v)
-{
-    while (v->def->op == TIR_OP_VIEW || v->def->op == TIR_OP_PERMUTE)
-        v = v->def->op == TIR_OP_VIEW ? tir_ref_base(v->def) : v->def->operands[0];
-    return v->index;
-}
-
 // Bytes that land in each CTA's slot. The CTAs of a cluster run the same program, so for each copy
 // from another CTA to this one there is an equal copy in the other direction. If their number is
 // not known, together they fill the buffer's slot.
@@ -374,9 +367,9 @@ static int64_t landing_bytes(struct rings *r, const struct ring *ring, const str
     int64_t bytes = 0;
     for (const struct tir_inst *inst = put->regions[0]->first; inst; inst = inst->next)
         if (tir_is_engine_copy(inst) && !copies_landing(inst))
-            whole[buffer_index(inst->operands[TIR_COPY_TO])] = true;
+            whole[tir_buffer_root(inst->operands[TIR_COPY_TO])->index] = true;
     for (const struct tir_inst *inst = put->regions[0]->first; inst; inst = inst->next)
-        if (tir_is_engine_copy(inst) && !whole[buffer_index(inst->operands[TIR_COPY_TO])])
+        if (tir_is_engine_copy(inst) && !whole[tir_buffer_root(inst->operands[TIR_COPY_TO])->index])
             bytes += copies_landing(inst) * bytes_of(inst->operands[TIR_COPY_TO]->type, 0);
     for (uint32_t i = 0; i < ring->inst->result_count; i++)
         bytes += whole[i] ? bytes_of(ring->inst->results[i]->type, 1) : 0;
@@ -537,18 +530,13 @@ static const char *part_name(struct rings *r, uint32_t part)
     return tir_intern_cstr(r->f->module->names, part_names[part % PARTS]);
 }
 
-static bool is_lag_loop(const struct tir_inst *inst)
-{
-    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE;
-}
-
 static void thread_loop(struct rings *r, struct tir_inst *loop, struct state *s)
 {
     const bool *changed = changed_parts(r, loop);
     uint32_t count = r->all.len * PARTS;
     struct tir_builder before = tir_builder_before(r->f, loop);
     for (uint32_t i = 0; i < count; i++)
-        if (changed[i] && i % PARTS == PREV && is_lag_loop(loop))
+        if (changed[i] && i % PARTS == PREV && tir_is_loop(loop))
             free_last(r, &before, s, &r->all.at[i / PARTS]);
     struct state in = copy_of(r, s);
     for (uint32_t i = 0; i < count; i++)
@@ -569,7 +557,7 @@ static void thread_loop(struct rings *r, struct tir_inst *loop, struct state *s)
         behind = behind->next;
     struct tir_builder after = {r->f, loop->block, behind, loop->span};
     for (uint32_t i = 0; i < count; i++)
-        if (changed[i] && i % PARTS == PREV && is_lag_loop(loop))
+        if (changed[i] && i % PARTS == PREV && tir_is_loop(loop))
             free_last(r, &after, s, &r->all.at[i / PARTS]);
 }
 

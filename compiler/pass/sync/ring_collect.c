@@ -24,11 +24,9 @@ static void refuse(struct rings *r, const struct tir_inst *inst, const struct ri
     r->failed = true;
 }
 
-static bool is_part_of(const struct ring *ring, const struct tir_value *v)
+static bool is_part_of(const struct ring *ring, struct tir_value *v)
 {
-    while (v && v->def && (v->def->op == TIR_OP_VIEW || v->def->op == TIR_OP_PERMUTE))
-        v = v->def->op == TIR_OP_VIEW ? tir_ref_base(v->def) : v->def->operands[0];
-    return v && v->def == ring->inst;
+    return v && tir_buffer_root(v)->def == ring->inst;
 }
 
 bool tir_is_engine_copy(const struct tir_inst *inst)
@@ -40,8 +38,7 @@ bool tir_is_engine_copy(const struct tir_inst *inst)
 
 bool tir_ring_is_touched(const struct ring *ring, const struct tir_inst *inst)
 {
-    if (inst->op == TIR_OP_VIEW || inst->op == TIR_OP_PERMUTE || inst->op == TIR_OP_PUT ||
-        inst->op == TIR_OP_GET)
+    if (tir_viewed(inst) || inst->op == TIR_OP_PUT || inst->op == TIR_OP_GET)
         return false;
     for (uint32_t i = 0; i < inst->operand_count; i++)
         if (is_part_of(ring, inst->operands[i]))

@@ -3,14 +3,6 @@
 
 #include "pass/sync/shared.h"
 
-struct tir_value *tir_buffer_root(struct tir_value *buffer)
-{
-    while (buffer->def && (buffer->def->op == TIR_OP_VIEW || buffer->def->op == TIR_OP_PERMUTE))
-        buffer =
-            buffer->def->op == TIR_OP_VIEW ? tir_ref_base(buffer->def) : buffer->def->operands[0];
-    return buffer;
-}
-
 int64_t tir_buffer_bytes(const struct tir_type *t)
 {
     int64_t elements = t->layout ? tir_layout_size(t->layout, TIR_AXIS_REG) : tir_type_count(t);

@@ -5,8 +5,6 @@
 
 #include "ir/ir.h"
 
-// The alloc (or parameter) of a buffer, through views and permutes.
-struct tir_value *tir_buffer_root(struct tir_value *buffer);
 // Bytes a shared or local buffer occupies.
 int64_t tir_buffer_bytes(const struct tir_type *t);
 // The bytes of its alloc that a buffer may touch, as far as constants say: begin .. end.

@@ -4,11 +4,6 @@
 
 #include "pass/sync_check/sync_check.h"
 
-static bool is_loop(const struct tir_inst *inst)
-{
-    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE;
-}
-
 static const struct tir_value *without_casts(const struct tir_value *v)
 {
     while (v->kind == TIR_VALUE_RESULT && v->def->op == TIR_OP_CAST)
@@ -91,7 +86,7 @@ void tir_sync_find_args(struct sync_program *p)
         if (!bitset_has(&p->visited, inst->id))
             continue;
         find_granule(p, inst);
-        if (is_loop(inst))
+        if (tir_is_loop(inst))
             vec_push(p->cx->scratch, &loops, inst);
         if (inst->op != TIR_OP_TILES)
             continue;

@@ -8,7 +8,6 @@
 // The slot and the phase of a ring are carried as well. They say where in shared memory data is,
 // and not what it is, so an index of a shared buffer does not count.
 
-#include "pass/sync/shared.h"
 #include "pass/sync_check/sync_check.h"
 
 struct carried {
@@ -112,7 +111,7 @@ static void through_branch(struct carried *c, const struct tir_inst *branch)
 
 static void through(struct carried *c, const struct tir_inst *inst)
 {
-    if (inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE || inst->op == TIR_OP_TILES) {
+    if (tir_carries(inst)) {
         through_loop(c, inst);
     } else if (inst->op == TIR_OP_IF) {
         through_branch(c, inst);

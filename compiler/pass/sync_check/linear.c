@@ -259,15 +259,6 @@ static uint32_t skip_of(const struct tir_inst *loop) // arguments before those t
     return loop->op == TIR_OP_FOR ? 1 : lead_of(loop);
 }
 
-static bool is_inside(const struct tir_value *v, const struct tir_inst *loop)
-{
-    const struct tir_block *block = v->kind == TIR_VALUE_ARG ? v->block : v->def->block;
-    for (; block->owner; block = block->owner->block)
-        if (block->owner == loop)
-            return true;
-    return false;
-}
-
 // There are more tiles than so many, along the first dimension that can have them.
 static void have_tiles(struct sync_ask *a, const struct tir_inst *tiles, struct sync_linear more)
 {
@@ -311,7 +302,8 @@ static bool step_of(struct sync_ask *a, const struct tir_inst *loop, uint32_t i,
         return false;
     bool second = next->def->op == TIR_OP_ADD && next->def->operands[1] == arg;
     by = next->def->operands[!second];
-    if (next->def->operands[second] != arg || (by->kind != TIR_VALUE_CONST && is_inside(by, loop)))
+    if (next->def->operands[second] != arg ||
+        (by->kind != TIR_VALUE_CONST && tir_is_made_in(loop, by)))
         return false;
     *step = plus(a, constant(0), tir_sync_linear(a, by), next->def->op == TIR_OP_SUB ? -1 : 1);
     if (!a->loose)
@@ -628,7 +620,7 @@ struct sync_linear tir_sync_linear(struct sync_ask *a, const struct tir_value *v
     if (v->kind == TIR_VALUE_CONST)
         return is_integer(v) ? constant(v->constant.i) : anything(a, v);
     struct sync_known *known = &a->known[v->id];
-    bool now = known->time == a->time || !a->following || !is_inside(v, a->following);
+    bool now = known->time == a->time || !a->following || !tir_is_made_in(a->following, v);
     if (known->form && now)
         return *known->form;
     struct sync_linear form;

@@ -7,6 +7,8 @@
 
 #include "pass/sync_check/sync_check.h"
 
+#include "pass/sync/shared.h"
+
 #include <ctype.h>
 
 // Goes from values back to what they are computed from.
@@ -247,7 +249,7 @@ static void trace(struct walker *w, const struct tir_value *v)
     if (from->op == TIR_OP_IF) {
         need(w, tir_yield_of(from->regions[0])->operands[v->index]);
         need(w, tir_yield_of(from->regions[1])->operands[v->index]);
-    } else if (from->op == TIR_OP_FOR || from->op == TIR_OP_TILES || from->op == TIR_OP_WHILE) {
+    } else if (tir_carries(from)) {
         uint32_t lead = !owner || from->op == TIR_OP_WHILE ? 0
                         : from->op == TIR_OP_FOR           ? 1
                                                            : extent_count(from);

@@ -16,8 +16,7 @@ static uint64_t of_pointer(uint64_t h, const void *pointer)
 
 static bool is_data_loop(const struct sync_program *p, const struct tir_inst *owner)
 {
-    return owner && (owner->op == TIR_OP_FOR || owner->op == TIR_OP_WHILE) &&
-           bitset_has(&p->data_loops, owner->id);
+    return owner && tir_is_loop(owner) && bitset_has(&p->data_loops, owner->id);
 }
 
 // How far the agent that is watched has come in its loop number `loop`, from outside.

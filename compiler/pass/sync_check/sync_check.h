@@ -27,7 +27,6 @@
 #include "pass/pass.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
-#include "pass/sync/shared.h"
 #include "pass/sync_check/solve.h"
 
 enum {

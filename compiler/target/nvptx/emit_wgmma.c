@@ -190,16 +190,9 @@ static V output_of(struct emit *e, V v, uint32_t count, uint32_t i)
 static const struct tir_inst *loop_around(const struct tir_block *block)
 {
     const struct tir_inst *up = block->owner;
-    while (up && up->op != TIR_OP_FOR && up->op != TIR_OP_WHILE)
+    while (up && !tir_is_loop(up))
         up = up->block->owner;
     return up;
-}
-
-static bool is_inside(const struct tir_block *block, const struct tir_inst *outer)
-{
-    while (block->owner && block->owner != outer)
-        block = block->owner->block;
-    return block->owner;
 }
 
 // May the register live on after the product, or in the next round of the loop around it? LLVM may
@@ -211,7 +204,7 @@ static bool is_kept(const struct emit *e, const struct tir_inst *product, const 
     if (v->def && v->def->op != TIR_OP_WGMMA && v->def->op != TIR_OP_AWAIT && !v->def->region_count)
         return true;
     const struct tir_inst *loop = loop_around(product->block);
-    return loop && !is_inside(v->def ? v->def->block : v->block, loop);
+    return loop && !tir_is_made_in(loop, v);
 }
 
 // Gives the values as registers that they are moved to in front of a fence, where others need them.
