@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tensor maps of a launch's arguments.
-//
-// They are made anew by each launch: checking a map and writing its bits takes a few tens of
-// nanoseconds, as much as it would take to look for the bytes in a cache that threads share.
+// Tensor maps of a launch's arguments. A plan keeps them (recall.c), and then only their addresses
+// change.
 
 #include "launch_map.h"
 

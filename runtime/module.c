@@ -10,6 +10,7 @@
 
 #include "error.h"
 #include "host.h"
+#include "packing.h"
 #include "watchdog.h"
 
 // Frees whatever of a module is there.
@@ -22,6 +23,10 @@ static void release(tir_rt_module *module)
         module->device->ops->module_unload(module->device, module->whole);
     pthread_mutex_destroy(&module->whole_lock);
     tir_host_free(allocator, module->functions, module->function_count * sizeof *module->functions);
+    for (uint32_t i = 0; module->layouts && i < module->desc->kernel_count; i++)
+        tir_layout_finish(&module->layouts[i]);
+    tir_host_free(allocator, module->layouts,
+                  module->desc ? module->desc->kernel_count * sizeof *module->layouts : 0);
     tir_host_free(allocator, module->kernels,
                   module->desc ? module->desc->kernel_count * sizeof *module->kernels : 0);
     if (module->desc != &module->ptx)
@@ -52,9 +57,10 @@ static tir_status make_tables(tir_rt_module *module, tir_error *error)
     if (module->function_count == 0)
         return TIR_OK;
     module->kernels = tir_host_alloc(allocator, desc->kernel_count * sizeof *module->kernels);
+    module->layouts = tir_host_alloc(allocator, desc->kernel_count * sizeof *module->layouts);
     module->functions =
         tir_host_alloc(allocator, module->function_count * sizeof *module->functions);
-    if (!module->kernels || !module->functions)
+    if (!module->kernels || !module->layouts || !module->functions)
         return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a module");
     for (size_t i = 0; i < module->function_count; i++)
         pthread_mutex_init(&module->functions[i].lock, NULL);
@@ -66,8 +72,10 @@ static tir_status make_tables(tir_rt_module *module, tir_error *error)
             .info = &desc->kernels[i],
             .functions = functions,
             .tuned = find_tuned(&desc->kernels[i], &module->device->info),
+            .layout = &module->layouts[i],
             .all = module->kernels,
         };
+        tir_layout_init(&module->layouts[i], &desc->kernels[i], allocator);
         functions += desc->kernels[i].variant_count;
     }
     return TIR_OK;

@@ -16,24 +16,28 @@ struct loaded_function {
     uint32_t most; // of a persistent variant: most CTAs along x
 };
 
+struct launch_layout;
+
 struct tir_rt_kernel {
     tir_rt_module *module;
     tir_rt_device *device;
     const tir_artifact_kernel *info;
     struct loaded_function *functions; // one for each variant
     const tir_artifact_tuned *tuned;   // what was measured on such a device; or NULL
-    tir_rt_kernel *all;                // the module's, by their number in the artifact
+    struct launch_layout *layout;
+    tir_rt_kernel *all; // the module's, by their number in the artifact
 };
 
 struct tir_rt_module {
     tir_rt_device *device;
     const tir_artifact_desc *desc; // of the artifact, or &ptx
     tir_artifact_desc ptx;
-    char target[16];                   // of PTX
-    pthread_mutex_t whole_lock;        // guards the two below
-    bool is_whole;                     // the code is loaded as a whole
-    void *whole;                       // the device's module of all code; NULL: not loaded
-    tir_rt_kernel *kernels;            // desc->kernel_count
+    char target[16];            // of PTX
+    pthread_mutex_t whole_lock; // guards the two below
+    bool is_whole;              // the code is loaded as a whole
+    void *whole;                // the device's module of all code; NULL: not loaded
+    tir_rt_kernel *kernels;     // desc->kernel_count
+    struct launch_layout *layouts;
     struct loaded_function *functions; // of all variants of all kernels
     size_t function_count;
 };

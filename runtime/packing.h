@@ -6,21 +6,36 @@
 #include "artifact.h"
 #include "module.h"
 #include "overlap.h"
+#include "plan.h"
 #include "tir/tensor_map.h"
+#include "view.h"
 #include "watchdog.h"
+
+// A tensor is its address and a stride for each dimension.
+enum {
+    TIR_BASE_PARTS = TIR_MAX_PARAMS * (1 + TIR_MAX_RANK) + TIR_MAX_DIMS,
+    TIR_MAX_PARTS = TIR_BASE_PARTS + TIR_MAX_MAPS + TIR_WATCHDOG_BYTES / 8,
+    // Beside the block: three words, the dimensions, and of each parameter its value and reach.
+    TIR_PLAN_HEAD_WORDS = 3 + TIR_MAX_DIMS + 3 * TIR_MAX_PARAMS,
+};
+
+// What launches of a kernel have in common: where the parameters of all variants lie in the block,
+// and plans. A plan is what was decided for arguments of certain shapes, strides and alignments.
+struct launch_layout {
+    uint16_t at[TIR_BASE_PARTS];    // of each part
+    uint16_t param[TIR_MAX_PARAMS]; // of each parameter's first part
+    uint64_t decisive;              // 1 << parameter for each scalar that a formula uses
+    uint32_t part_count;
+    bool has_plans;
+    struct plans plans;
+};
+
+#define TIR_ANY_CONFIG UINT32_MAX
 
 // Where a named dimension was first seen.
 struct origin {
     uint8_t known, param;
 };
-
-// A tensor is its address and a stride for each dimension.
-enum {
-    MAX_PARTS =
-        TIR_MAX_PARAMS * (1 + TIR_MAX_RANK) + TIR_MAX_DIMS + TIR_MAX_MAPS + TIR_WATCHDOG_BYTES / 8
-};
-
-#define TIR_ANY_CONFIG UINT32_MAX
 
 struct packing {
     const tir_rt_kernel *kernel;
@@ -31,35 +46,80 @@ struct packing {
     struct origin origins[TIR_MAX_DIMS];
     int64_t values[TIR_MAX_PARAMS]; // a scalar, the alignment of a tensor
     uint32_t facts;
-    bool has_output, has_work;        // has_work: some output has elements
-    uint16_t tensors[TIR_MAX_PARAMS]; // where in `block` a tensor begins
-    size_t at;                        // bytes of `block` in use
-    void *parts[MAX_PARTS + 1];       // parameters of the kernel in `block`
+    bool has_output, has_work; // has_work: some output has elements
+    bool is_tuned;             // its configuration was chosen by measurement
+    bool is_recalled;          // variant, tensor maps and grid are those of a plan
+    bool can_plan;             // `key` is that of the arguments
     uint32_t part_count;
-    uint32_t variant; // the one that was picked
+    uint32_t variant; // the one that was picked; from their count on a sequence
     int64_t cost;     // of it; 0: it has none
-    _Alignas(TIR_MAP_ALIGN) uint8_t block[TIR_MAX_PARAM_BYTES];
+    uint32_t grid[3];
+    size_t params_size;
+    // From here on nothing is set at first.
+    void *parts[TIR_MAX_PARTS + 1]; // parameters of the kernel in `block`
+    uint64_t key[TIR_PLAN_KEY_WORDS];
     struct reach reach[TIR_MAX_PARAMS]; // of a tensor; no bytes: it has no elements
+    _Alignas(TIR_MAP_ALIGN) uint8_t block[TIR_MAX_PARAM_BYTES];
 };
 
+// pack.c
+
+void tir_layout_init(struct launch_layout *layout, const tir_artifact_kernel *info,
+                     const tir_allocator *allocator);
+void tir_layout_finish(struct launch_layout *layout);
+
+// The tensor that is the argument for a parameter, with its strides in any case, which may lie in
+// `dense`. TIR_ERR_INVALID: there is none, or it is of another type.
+tir_status tir_packing_view(struct packing *p, const tir_artifact_param *param,
+                            const tir_rt_arg *arg, struct tensor_view *view,
+                            int64_t dense[TIR_MAX_RANK]);
+// Checks a scalar and writes it into the block.
+tir_status tir_packing_scalar(struct packing *p, uint32_t index, const tir_rt_arg *arg);
 // Checks the arguments and the kernel's conditions, and packs them.
 tir_status tir_packing_fill(struct packing *p, const tir_rt_kernel *kernel, const tir_rt_arg *args,
                             uint32_t count, tir_error *error);
+// A tensor as it was packed.
+struct footprint tir_packing_footprint(const struct packing *p, uint32_t index);
+// Where the variant's tensor maps begin in the block.
+static inline size_t tir_packing_maps_at(const struct packing *p,
+                                         const tir_artifact_variant *variant)
+{
+    return p->params_size - (variant->watchdog ? TIR_WATCHDOG_BYTES : 0) -
+           (size_t)variant->map_count * TIR_TENSOR_MAP_BYTES;
+}
+// Refuses tensors that share memory where the kernel writes one of them.
+tir_status tir_packing_overlap(const struct packing *p);
+
+// launch.c
+
 // Picks the variant, the first that fits or the cheapest; wanted -1: of all of the configuration,
 // else that one.
 tir_status tir_packing_pick(struct packing *p, int32_t wanted, uint32_t config);
+// Loads the picked variant and shapes its grid.
+tir_status tir_packing_shape(struct packing *p);
 // Launches it. The report may be NULL. follows: it is a step after the first of one launch.
 tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_launch_options *options,
                               tir_rt_launch_report *report, bool follows);
 
+// recall.c: plans.
+
+enum recall_use { RECALL_LAUNCH, RECALL_STEP };
+
+// Packs arguments for which there is a plan. False: there is none, or they need a closer look; then
+// tir_packing_fill is next. `wanted` is that of the launch options.
+bool tir_packing_recall(struct packing *p, const tir_rt_kernel *kernel, const tir_rt_arg *args,
+                        uint32_t count, int32_t wanted, enum recall_use use, tir_error *error);
+// Makes a plan of a launch that tir_packing_recall knew nothing of.
+void tir_packing_remember(const struct packing *p);
+
 // sequence.c: launches the cheapest of the configuration's sequences that fits and costs less than
-// `below`. *done is false where there is none.
-tir_status tir_sequence_launch(const struct packing *whole, const tir_rt_arg *args, void *stream,
+// `below`, and sets the variant to its number. *done is false where there is none.
+tir_status tir_sequence_launch(struct packing *whole, const tir_rt_arg *args, void *stream,
                                const tir_rt_launch_options *options, uint32_t config, int64_t below,
                                bool *done);
-// That sequence, refused if it does not fit.
+// That sequence, refused if it does not fit: *done is false then.
 tir_status tir_sequence_launch_one(const struct packing *whole, const tir_rt_arg *args,
                                    void *stream, const tir_rt_launch_options *options,
-                                   uint32_t index);
+                                   uint32_t index, bool *done);
 
 #endif

@@ -7,9 +7,10 @@
 //     .visible .entry g() { ... }            .visible .entry g() { ... }
 //
 // The text is read as statements at the level of the module: up to the end of the line for the
-// directives that have no semicolon, else up to a semicolon or the end of a body in braces. Functions
-// and variables stay whether the entry uses them or not, so nothing has to be known of the code.
-// Debug sections and aliases name entries from outside, so a module that has some is not divided.
+// directives that have no semicolon, else up to a semicolon or the end of a body in braces.
+// Functions and variables stay whether the entry uses them or not, so nothing has to be known of
+// the code. Debug sections and aliases name entries from outside, so a module that has some is not
+// divided.
 
 #include "ptx.h"
 

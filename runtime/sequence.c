@@ -60,6 +60,8 @@ static tir_status pack_step(struct run *r, uint32_t index)
         args[i] = step->args[i] < own ? r->args[step->args[i]] : r->scratch[step->args[i] - own];
     struct packing *p = &r->steps[index];
     const tir_rt_kernel *kernel = &r->whole->kernel->all[step->kernel];
+    if (tir_packing_recall(p, kernel, args, step->arg_count, -1, RECALL_STEP, r->error))
+        return TIR_OK;
     tir_status status = tir_packing_fill(p, kernel, args, step->arg_count, r->error);
     return status ? status : tir_packing_pick(p, -1, TIR_ANY_CONFIG);
 }
@@ -109,7 +111,7 @@ static tir_status launch(struct run *r, uint32_t index, void *stream,
     status = pack_steps(r, memory);
     *done = !status;
     for (uint32_t i = 0; i < r->sequence->step_count && !status; i++)
-        status = tir_function_ready(r->steps[i].kernel, r->steps[i].variant, r->error);
+        status = tir_packing_shape(&r->steps[i]);
     if (!status)
         status = launch_steps(r, stream, options, &report);
     if (r->size) {
@@ -118,6 +120,7 @@ static tir_status launch(struct run *r, uint32_t index, void *stream,
         status = status ? status : given;
     }
     report.variant = r->whole->info->variant_count + index;
+    report.tuned = r->whole->is_tuned;
     if (options->report && !status)
         *options->report = report;
     return status;
@@ -148,7 +151,7 @@ static tir_status cheapest(const struct packing *whole, uint32_t tried, uint32_t
     return TIR_OK;
 }
 
-tir_status tir_sequence_launch(const struct packing *whole, const tir_rt_arg *args, void *stream,
+tir_status tir_sequence_launch(struct packing *whole, const tir_rt_arg *args, void *stream,
                                const tir_rt_launch_options *options, uint32_t config, int64_t below,
                                bool *done)
 {
@@ -167,6 +170,8 @@ tir_status tir_sequence_launch(const struct packing *whole, const tir_rt_arg *ar
         status = *done || !tried ? one : status;
         if (*done && one && tried && whole->error)
             *whole->error = later;
+        if (*done)
+            whole->variant = whole->info->variant_count + i;
         r.error = &later;
     }
     return status;
@@ -174,12 +179,12 @@ tir_status tir_sequence_launch(const struct packing *whole, const tir_rt_arg *ar
 
 tir_status tir_sequence_launch_one(const struct packing *whole, const tir_rt_arg *args,
                                    void *stream, const tir_rt_launch_options *options,
-                                   uint32_t index)
+                                   uint32_t index, bool *done)
 {
     struct run r;
-    bool done;
+    *done = false;
     r.whole = whole;
     r.args = args;
     r.error = whole->error;
-    return launch(&r, index, stream, options, &done);
+    return launch(&r, index, stream, options, done);
 }

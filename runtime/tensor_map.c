@@ -294,11 +294,12 @@ static bool unpack(const uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_tensor_map *ou
 
 static void set(uint8_t *bytes, struct field f, uint32_t index, uint64_t value)
 {
-    for (uint32_t i = 0; i < f.bits; i++) {
-        const uint32_t bit = f.at + index * f.bits + i;
-        bytes[bit / 8] =
-            (uint8_t)((bytes[bit / 8] & ~(1u << bit % 8)) | (value >> i & 1) << bit % 8);
-    }
+    const uint32_t bit = f.at + index * f.bits;
+    const uint64_t mask = UINT64_MAX >> (64 - f.bits) << bit % 64;
+    uint64_t word;
+    memcpy(&word, bytes + bit / 64 * 8, sizeof word);
+    word = (word & ~mask) | (value << bit % 64 & mask);
+    memcpy(bytes + bit / 64 * 8, &word, sizeof word);
 }
 
 void tir_tensor_map_set(uint8_t bytes[TIR_TENSOR_MAP_BYTES], enum tir_map_field field,

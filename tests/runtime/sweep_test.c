@@ -141,18 +141,17 @@ static void test_driver_calls(void **state)
 
 static void sweep_allocations(const tir_artifact_desc *desc)
 {
-    tir_status status = TIR_ERR_NO_MEMORY;
     int used;
-    for (int n = 1; status; n++) {
+    for (int n = 1, left = 0; left <= 0; n++) { // until a session needs fewer than n
         struct rig rig = {.fake = rig_fake(FAKE_CUDA), .counting.countdown = n, .desc = desc};
-        status = session(&rig, &used);
+        tir_status status = session(&rig, &used);
+        left = rig.counting.countdown;
         assert_int_equal(rig.fake->contexts, 0);
         if (status) {
             assert_int_equal(status, TIR_ERR_NO_MEMORY);
             assert_int_equal(rig.error.status, TIR_ERR_NO_MEMORY);
         } else {
-            assert_true(rig.counting.countdown > 0); // fewer allocations than n
-            assert_true(n > 20);
+            assert_true(n > 20); // what a launch would remember is not missed
         }
         assert_true(n < 1000);
     }

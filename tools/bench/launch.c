@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a checked launch costs over the bare driver call. Usage: launch [DRIVER_LIBRARY]
 //
-// The same empty kernel with five tensors and two scalars is launched through tir_rt_launch,
-// through it with a tensor map of each tensor, and through cuLaunchKernel, in turns of a thousand;
-// each turn waits for the device first and stops its clock before it waits again. Prints the
-// medians over the turns.
+// Empty kernels with five tensors and two scalars, with and without a tensor map of each tensor,
+// are launched through tir_rt_launch and through cuLaunchKernelEx, which gets its parameters as the
+// runtime gives them: a block, or, with tensor maps, each of them. Each kernel has as many variants
+// with a cost as that of a product, which the first launch on a shape chooses among. The addresses
+// change from launch to launch. Turns of a thousand launches alternate; each waits for the device
+// first and stops its clock before it waits again. Prints the medians over the turns, and of
+// launches on shapes that are new.
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -14,13 +17,30 @@
 
 #include "cuda/cuda_abi.h"
 #include "tir/runtime.h"
+#include "tir/tensor_map.h"
 
-enum { TURNS = 101, LAUNCHES = 1000, TENSORS = 5, PARAM_WORDS = TENSORS * 3 + 2 + 2 };
+enum {
+    TURNS = 101,
+    LAUNCHES = 1000,
+    TENSORS = 5,
+    VARIANTS = 14,
+    PARAM_WORDS = TENSORS * 3 + 2 + 2,
+    MAPS_AT = 192,
+    NEW_SHAPES = 101, // fewer than the runtime remembers
+};
 
 static const char ptx[] = ".version 7.8\n.target sm_80\n.address_size 64\n"
                           ".visible .entry empty(.param .align 8 .b8 block[152])\n{\n    ret;\n}\n"
                           ".visible .entry maps(.param .align 64 .b8 block[832])\n{\n    ret;\n}\n";
 static const tir_formula_op one[] = {{TIR_FORMULA_CONST, 1}};
+// Tiles of the two dimensions by the multiprocessors, times what one takes.
+static const tir_formula_op cost[] = {
+    {TIR_FORMULA_DIM, 0},     {TIR_FORMULA_CONST, 128}, {TIR_FORMULA_CEILDIV, 0},
+    {TIR_FORMULA_DIM, 1},     {TIR_FORMULA_CONST, 256}, {TIR_FORMULA_CEILDIV, 0},
+    {TIR_FORMULA_MUL, 0},     {TIR_FORMULA_CONST, 132}, {TIR_FORMULA_CEILDIV, 0},
+    {TIR_FORMULA_CONST, 900}, {TIR_FORMULA_MUL, 0},     {TIR_FORMULA_CONST, 5000},
+    {TIR_FORMULA_ADD, 0},
+};
 static const tir_str dims[] = {{"M", 1}, {"N", 1}};
 static const char *const names[] = {"A", "B", "C", "D", "E"};
 
@@ -56,24 +76,25 @@ static uint8_t *make_artifact(size_t *size)
     tir_artifact_map maps[TENSORS];
     for (uint32_t i = 0; i < TENSORS; i++)
         maps[i] = (tir_artifact_map){.param = i, .swizzle = 128, .box = {128, 64}};
-    tir_artifact_variant variants[2];
-    variants[0] = (tir_artifact_variant){.entry = {"empty", 5},
-                                         .facts = TIR_FACT_INDEX32 | TIR_FACT_VECTOR16,
-                                         .threads = 32,
-                                         .grid = {{one, 1}, {one, 1}, {one, 1}}};
-    variants[1] = variants[0];
-    variants[1].entry = (tir_str){"maps", 4};
-    variants[1].maps = maps;
-    variants[1].map_count = TENSORS;
+    tir_artifact_variant variants[2][VARIANTS];
     tir_artifact_kernel kernels[2];
-    for (int i = 0; i < 2; i++)
-        kernels[i] = (tir_artifact_kernel){.name = variants[i].entry,
+    for (int i = 0; i < 2; i++) {
+        for (int v = 0; v < VARIANTS; v++)
+            variants[i][v] = (tir_artifact_variant){.entry = {i ? "maps" : "empty", i ? 4 : 5},
+                                                    .facts = TIR_FACT_INDEX32 | TIR_FACT_VECTOR16,
+                                                    .cost = {cost, sizeof cost / sizeof *cost},
+                                                    .threads = 32,
+                                                    .grid = {{one, 1}, {one, 1}, {one, 1}},
+                                                    .maps = maps,
+                                                    .map_count = i ? TENSORS : 0};
+        kernels[i] = (tir_artifact_kernel){.name = variants[i][0].entry,
                                            .dims = dims,
                                            .dim_count = 2,
                                            .params = params,
                                            .param_count = TENSORS + 2,
-                                           .variants = &variants[i],
-                                           .variant_count = 1};
+                                           .variants = variants[i],
+                                           .variant_count = VARIANTS};
+    }
     const tir_artifact_desc desc = {.target = {"sm_80", 5},
                                     .ptx = {ptx, sizeof ptx - 1},
                                     .kernels = kernels,
@@ -84,11 +105,10 @@ static uint8_t *make_artifact(size_t *size)
     return bytes;
 }
 
-// The bare driver: its launch call, and the same kernel as its own function.
+// The bare driver: its launch call, and the same kernels as its own functions.
 struct bare {
-    cu_result (*launch)(cu_function, unsigned int, unsigned int, unsigned int, unsigned int,
-                        unsigned int, unsigned int, unsigned int, cu_stream, void **, void **);
-    cu_function function;
+    cu_result (*launch)(const struct cu_launch_config *, cu_function, void **, void **);
+    cu_function empty, maps;
 };
 
 static void lookup(void *library, const char *symbol, void *out)
@@ -113,15 +133,17 @@ static void open_bare(const char *path, struct bare *bare)
     lookup(library, "cuCtxPushCurrent_v2", &push);
     lookup(library, "cuModuleLoadDataEx", &load);
     lookup(library, "cuModuleGetFunction", &get);
-    lookup(library, "cuLaunchKernel", &bare->launch);
+    lookup(library, "cuLaunchKernelEx", &bare->launch);
     if (retain(&context, 0) || push(context) || load(&module, ptx, 0, NULL, NULL) ||
-        get(&bare->function, module, "empty")) {
-        fprintf(stderr, "the driver refuses the bare kernel\n");
+        get(&bare->empty, module, "empty") || get(&bare->maps, module, "maps")) {
+        fprintf(stderr, "the driver refuses the bare kernels\n");
         exit(1);
     }
 }
 
-static double time_bare(const struct bare *bare)
+static const struct cu_launch_config bare_config = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
+
+static double time_empty(const struct bare *bare)
 {
     uint64_t params[PARAM_WORDS] = {0};
     size_t size = sizeof params;
@@ -129,22 +151,45 @@ static double time_bare(const struct bare *bare)
                      (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, &size, NULL};
     double start = now();
     for (int i = 0; i < LAUNCHES; i++)
-        if (bare->launch(bare->function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra))
+        if (bare->launch(&bare_config, bare->empty, NULL, extra))
             exit(1);
     return (now() - start) / LAUNCHES;
 }
 
-static double time_checked(tir_rt_kernel *kernel)
+// The entry has one parameter; the fake driver is told of as many as the runtime names.
+static double time_maps(const struct bare *bare)
 {
-    const int64_t shape[] = {256, 512};
-    tir_rt_arg args[TENSORS + 2];
-    tir_error error;
+    static _Alignas(64) uint8_t block[4096];
+    void *parts[PARAM_WORDS + TENSORS + 1];
+    for (int i = 0; i < PARAM_WORDS; i++)
+        parts[i] = block + i * 8;
     for (int i = 0; i < TENSORS; i++)
-        args[i] = tir_rt_arg_tensor((uint64_t)(i + 1) << 20, TIR_ELEMENT_BF16, 2, shape, NULL);
-    args[TENSORS] = args[TENSORS + 1] = tir_rt_arg_int(TIR_ELEMENT_I64, 1);
+        parts[PARAM_WORDS + i] = block + MAPS_AT + i * TIR_TENSOR_MAP_BYTES;
+    parts[PARAM_WORDS + TENSORS] = NULL;
     double start = now();
     for (int i = 0; i < LAUNCHES; i++)
-        check(tir_rt_launch(kernel, NULL, args, TENSORS + 2, NULL, &error), &error);
+        if (bare->launch(&bare_config, bare->maps, parts, NULL))
+            exit(1);
+    return (now() - start) / LAUNCHES;
+}
+
+static void launch(tir_rt_kernel *kernel, int64_t rows, uint64_t shift)
+{
+    const int64_t shape[] = {rows, 512};
+    tir_rt_arg args[TENSORS + 2];
+    tir_error error;
+    for (uint64_t i = 0; i < TENSORS; i++)
+        args[i] =
+            tir_rt_arg_tensor(((i + 1) << 24) + shift * 256, TIR_ELEMENT_BF16, 2, shape, NULL);
+    args[TENSORS] = args[TENSORS + 1] = tir_rt_arg_int(TIR_ELEMENT_I64, (int64_t)shift);
+    check(tir_rt_launch(kernel, NULL, args, TENSORS + 2, NULL, &error), &error);
+}
+
+static double time_checked(tir_rt_kernel *kernel)
+{
+    double start = now();
+    for (uint64_t i = 0; i < LAUNCHES; i++)
+        launch(kernel, 256, i);
     return (now() - start) / LAUNCHES;
 }
 
@@ -154,21 +199,42 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double times[TURNS])
+static double median(double *times, int count)
 {
-    qsort(times, TURNS, sizeof *times, by_value);
-    return times[TURNS / 2];
+    qsort(times, (size_t)count, sizeof *times, by_value);
+    return times[count / 2];
+}
+
+static void report(const char *what, double *bare, double *checked, double first)
+{
+    const double low = median(bare, TURNS), high = median(checked, TURNS);
+    printf("%-16s cuLaunchKernelEx %5.0f ns, tir_rt_launch %5.0f ns, difference %4.0f ns; first "
+           "on a shape %5.0f ns\n",
+           what, low, high, high - low, first);
+}
+
+static double time_first(tir_rt_device *device, tir_rt_kernel *kernel)
+{
+    double times[NEW_SHAPES];
+    tir_error error;
+    for (int i = 0; i < NEW_SHAPES; i++) {
+        check(tir_rt_device_synchronize(device, &error), &error);
+        double start = now();
+        launch(kernel, 1000 + i, 0);
+        times[i] = now() - start;
+    }
+    return median(times, NEW_SHAPES);
 }
 
 int main(int argc, char **argv)
 {
-    double bare_times[TURNS], checked_times[TURNS], maps_times[TURNS];
+    double empty_bare[TURNS], empty_checked[TURNS], maps_bare[TURNS], maps_checked[TURNS];
     tir_runtime_options options = TIR_RUNTIME_OPTIONS_INIT;
     tir_error error;
     tir_runtime *runtime;
     tir_rt_device *device;
     tir_rt_module *module;
-    tir_rt_kernel *kernel, *maps;
+    tir_rt_kernel *empty, *maps;
     struct bare bare;
     size_t size;
     options.cuda_library = argc > 1 ? argv[1] : "libcuda.so.1";
@@ -176,22 +242,25 @@ int main(int argc, char **argv)
     check(tir_runtime_create(&options, &runtime, &error), &error);
     check(tir_rt_device_open(runtime, "cuda", &device, &error), &error);
     check(tir_rt_module_load(device, bytes, size, &module, &error), &error);
-    check(tir_rt_module_kernel(module, (tir_str){"empty", 5}, &kernel, &error), &error);
+    check(tir_rt_module_kernel(module, (tir_str){"empty", 5}, &empty, &error), &error);
     check(tir_rt_module_kernel(module, (tir_str){"maps", 4}, &maps, &error), &error);
     open_bare(options.cuda_library, &bare);
+    launch(empty, 256, 0);
+    launch(maps, 256, 0);
     for (int turn = 0; turn < TURNS; turn++) {
         check(tir_rt_device_synchronize(device, &error), &error);
-        bare_times[turn] = time_bare(&bare);
+        empty_bare[turn] = time_empty(&bare);
         check(tir_rt_device_synchronize(device, &error), &error);
-        checked_times[turn] = time_checked(kernel);
+        empty_checked[turn] = time_checked(empty);
         check(tir_rt_device_synchronize(device, &error), &error);
-        maps_times[turn] = time_checked(maps);
+        maps_bare[turn] = time_maps(&bare);
+        check(tir_rt_device_synchronize(device, &error), &error);
+        maps_checked[turn] = time_checked(maps);
     }
+    printf("%s\n", tir_rt_device_describe(device)->name);
+    report("no tensor map:", empty_bare, empty_checked, time_first(device, empty));
+    report("5 tensor maps:", maps_bare, maps_checked, time_first(device, maps));
     check(tir_rt_device_synchronize(device, &error), &error);
-    const double low = median(bare_times), high = median(checked_times), most = median(maps_times);
-    printf("%s: cuLaunchKernel %.0f ns, tir_rt_launch %.0f ns, difference %.0f ns; "
-           "with %d tensor maps %.0f ns, difference %.0f ns\n",
-           tir_rt_device_describe(device)->name, low, high, high - low, TENSORS, most, most - low);
     tir_artifact_bytes_free(bytes, size, NULL);
     tir_rt_module_destroy(module);
     tir_rt_device_destroy(device);
