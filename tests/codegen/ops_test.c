@@ -4,6 +4,7 @@
 
 #include "codegen.h"
 
+#include "pass/lower/lower.h"
 #include "target/nvptx/emit.h"
 
 #include <stdio.h>
@@ -157,6 +158,15 @@ static void every_machine_operation_has_an_emitter(void **state)
     }
 }
 
+// Likewise an operation on tiles that nothing lowers.
+static void every_operation_on_tiles_is_lowered(void **state)
+{
+    (void)state;
+    for (uint32_t op = 0; op < TIR_OP_COUNT; op++)
+        if (tir_ops[op].last_form == TIR_FORM_SYNCED && !tir_lowering_of(op))
+            fail_msg("%s: no lowering (pass/lower/tile.c)", tir_ops[op].name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +174,7 @@ int main(void)
         cmocka_unit_test(every_cast_compiles),
         cmocka_unit_test(every_atomic_compiles),
         cmocka_unit_test(every_machine_operation_has_an_emitter),
+        cmocka_unit_test(every_operation_on_tiles_is_lowered),
     };
     return cmocka_run_group_tests_name("ops", tests, NULL, NULL);
 }

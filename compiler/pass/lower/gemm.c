@@ -466,13 +466,12 @@ void tir_lower_gemm(struct lower *lo, struct tir_inst *inst)
                     g.a_in_registers ? ", A from registers" : "");
 }
 
-bool tir_lower_leaves_in_flight(struct lower *lo, const struct tir_inst *yield)
+void tir_lower_check_yield(struct lower *lo, const struct tir_inst *yield)
 {
     for (uint32_t i = 0; i < yield->operand_count && !lo->failed; i++)
         if (tir_map_get(&lo->in_flight, tir_map_key(yield->operands[i])))
             tir_lower_unsupported(lo, yield,
                                   "a product with A in registers that its block does not wait for");
-    return false;
 }
 
 // Sums have 32 bits, or two of them have. What is narrower is an operand, of which the product

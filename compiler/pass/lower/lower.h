@@ -177,6 +177,10 @@ void tir_lower_ld_vector(struct lower *lo, const struct lower_place *p, enum tir
 void tir_lower_st_vector(struct lower *lo, const struct lower_place *p, uint32_t count,
                          struct tir_value *const *values);
 
+// Puts other operations in front of an instruction, which then goes. NULL: the operation stays.
+typedef void tir_lower_fn(struct lower *lo, struct tir_inst *inst);
+tir_lower_fn *tir_lowering_of(enum tir_op op);
+
 // Operations with a file of their own.
 void tir_lower_dot(struct lower *lo, struct tir_inst *inst);
 void tir_lower_reduce(struct lower *lo, struct tir_inst *inst);
@@ -193,8 +197,8 @@ bool tir_lower_pack(struct lower *lo, struct tir_inst *inst);
 void tir_lower_gemm(struct lower *lo, struct tir_inst *inst);
 void tir_lower_await(struct lower *lo, struct tir_inst *inst);
 // Refuses a yield of a result in flight whose operands are in registers, since these would not be
-// in use beyond the block. False: the yield needs nothing.
-bool tir_lower_leaves_in_flight(struct lower *lo, const struct tir_inst *yield);
+// in use beyond the block.
+void tir_lower_check_yield(struct lower *lo, const struct tir_inst *yield);
 // Tensor and bulk copies: of copy_async with an mbarrier, store_async, prefetch.
 void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst);

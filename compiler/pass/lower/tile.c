@@ -437,107 +437,107 @@ static void lower_regions(struct lower *lo, struct tir_inst *inst)
 
 // One instruction.
 
+static void lower_load(struct lower *lo, struct tir_inst *inst)
+{
+    if (!tir_lower_ldmatrix(lo, inst))
+        tir_lower_load(lo, inst);
+}
+
+static void lower_store(struct lower *lo, struct tir_inst *inst)
+{
+    if (!tir_lower_stmatrix(lo, inst))
+        tir_lower_store(lo, inst);
+}
+
+static void lower_copy_async(struct lower *lo, struct tir_inst *inst)
+{
+    if (inst->operands[TIR_COPY_MBAR])
+        tir_lower_tensor_load(lo, inst);
+    else
+        tir_lower_copy_async(lo, inst);
+}
+
+// Of a buffer: only addresses see it.
+static void lower_view(struct lower *lo, struct tir_inst *inst)
+{
+    if (tir_type_is_tile(inst->results[0]->type))
+        lower_rename(lo, inst);
+}
+
+static void lower_shape(struct lower *lo, struct tir_inst *inst)
+{
+    if (tir_type_is_tile(inst->results[0]->type))
+        lower_rename(lo, inst);
+    else // a tile of one element as a scalar
+        tir_replace_uses(lo->f, inst->results[0], tir_lower_register(lo, inst->operands[0], 0));
+}
+
+// What puts others in the place of an operation. Elementwise operations, control flow and what
+// machines do stay as they are, on scalars.
+static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
+    [TIR_OP_TILES] = tir_lower_tiles,
+    [TIR_OP_ROLE] = tir_lower_roles,
+    [TIR_OP_LOAD] = lower_load,
+    [TIR_OP_STORE] = lower_store,
+    [TIR_OP_ATOMIC] = tir_lower_atomic,
+    [TIR_OP_COPY_ASYNC] = lower_copy_async,
+    [TIR_OP_STORE_ASYNC] = tir_lower_tensor_store,
+    [TIR_OP_PREFETCH] = tir_lower_prefetch,
+    [TIR_OP_MBARRIER_INIT] = tir_lower_mbarrier,
+    [TIR_OP_ARRIVE] = tir_lower_mbarrier,
+    [TIR_OP_WAIT] = tir_lower_mbarrier,
+    [TIR_OP_VIEW] = lower_view,
+    [TIR_OP_PERMUTE] = lower_view,
+    [TIR_OP_BROADCAST] = lower_shape,
+    [TIR_OP_RESHAPE] = lower_shape,
+    [TIR_OP_IOTA] = lower_iota,
+    [TIR_OP_EXTRACT] = lower_extract,
+    [TIR_OP_CONVERT_LAYOUT] = tir_lower_convert,
+    [TIR_OP_REDUCE] = tir_lower_reduce,
+    [TIR_OP_SCAN] = tir_lower_scan,
+    [TIR_OP_DOT] = tir_lower_dot,
+    [TIR_OP_GEMM_ASYNC] = tir_lower_gemm,
+    [TIR_OP_AWAIT] = tir_lower_await,
+};
+
+tir_lower_fn *tir_lowering_of(enum tir_op op)
+{
+    return lowerings[op];
+}
+
+static void lower_elements(struct lower *lo, struct tir_inst *inst)
+{
+    if (inst->op == TIR_OP_BITCAST && tir_lower_pack(lo, inst))
+        return;
+    if (tir_is_elementwise(inst))
+        lower_elementwise(lo, inst);
+    else
+        tir_lower_unsupported(lo, inst, tir_ops[inst->op].name);
+}
+
 // True: inst has been replaced and goes.
 static bool lower_inst(struct lower *lo, struct tir_inst *inst)
 {
     if (drops_request(lo, inst))
         return true;
-    switch (inst->op) {
-    case TIR_OP_FOR:
-    case TIR_OP_IF:
-    case TIR_OP_WHILE:
-        lower_regions(lo, inst);
-        return false;
-    case TIR_OP_TILES:
-        tir_lower_tiles(lo, inst);
-        return true;
-    case TIR_OP_LOAD:
-        if (!tir_lower_ldmatrix(lo, inst))
-            tir_lower_load(lo, inst);
-        return true;
-    case TIR_OP_STORE:
-        if (!tir_lower_stmatrix(lo, inst))
-            tir_lower_store(lo, inst);
-        return true;
-    case TIR_OP_ATOMIC:
-        tir_lower_atomic(lo, inst);
-        return true;
-    case TIR_OP_COPY_ASYNC:
-        if (inst->operands[TIR_COPY_MBAR])
-            tir_lower_tensor_load(lo, inst);
-        else
-            tir_lower_copy_async(lo, inst);
-        return true;
-    case TIR_OP_STORE_ASYNC:
-        tir_lower_tensor_store(lo, inst);
-        return true;
-    case TIR_OP_PREFETCH:
-        tir_lower_prefetch(lo, inst);
-        return true;
-    case TIR_OP_MBARRIER_INIT:
-    case TIR_OP_ARRIVE:
-    case TIR_OP_WAIT:
-        tir_lower_mbarrier(lo, inst);
-        return true;
-    case TIR_OP_VIEW:
-        return true;
-    case TIR_OP_REMOTE: // of a view: only addresses see it
-        return inst->operands[0]->def->op != TIR_OP_ALLOC;
-    case TIR_OP_ROLE:
-        tir_lower_roles(lo, inst);
-        return true;
-    case TIR_OP_GEMM_ASYNC:
-        tir_lower_gemm(lo, inst);
-        return true;
-    case TIR_OP_AWAIT:
-        tir_lower_await(lo, inst);
-        return true;
-    case TIR_OP_EXTRACT:
-        lower_extract(lo, inst);
-        return true;
-    case TIR_OP_DOT:
-        tir_lower_dot(lo, inst);
-        return true;
-    case TIR_OP_REDUCE:
-        tir_lower_reduce(lo, inst);
-        return true;
-    case TIR_OP_SCAN:
-        tir_lower_scan(lo, inst);
-        return true;
-    case TIR_OP_CONVERT_LAYOUT:
-        tir_lower_convert(lo, inst);
-        return true;
-    case TIR_OP_PERMUTE:
-        if (!tir_type_is_tile(inst->results[0]->type))
-            return true; // of a buffer: only addresses see it
-        lower_rename(lo, inst);
-        return true;
-    case TIR_OP_BROADCAST:
-    case TIR_OP_RESHAPE:
-        if (!tir_type_is_tile(inst->results[0]->type)) { // a tile of one element as a scalar
-            tir_replace_uses(lo->f, inst->results[0], tir_lower_register(lo, inst->operands[0], 0));
-            return true;
-        }
-        lower_rename(lo, inst);
-        return true;
-    case TIR_OP_IOTA:
-        lower_iota(lo, inst);
-        return true;
-    case TIR_OP_YIELD:
-        return tir_lower_leaves_in_flight(lo, inst);
-    case TIR_OP_BITCAST:
-        if (tir_has_tile(inst) && tir_lower_pack(lo, inst))
-            return true;
-        // fall through
-    default:
-        if (!tir_has_tile(inst))
-            return false;
-        if (tir_is_elementwise(inst))
-            lower_elementwise(lo, inst);
-        else
-            tir_lower_unsupported(lo, inst, tir_ops[inst->op].name);
+    if (lowerings[inst->op]) {
+        lowerings[inst->op](lo, inst);
         return true;
     }
+    if (inst->op == TIR_OP_YIELD) { // the owner of its block expands it
+        tir_lower_check_yield(lo, inst);
+        return false;
+    }
+    if (inst->op == TIR_OP_REMOTE) // of a view: only addresses see it
+        return inst->operands[0]->def->op != TIR_OP_ALLOC;
+    if (tir_is_loop(inst) || inst->op == TIR_OP_IF) {
+        lower_regions(lo, inst);
+        return false;
+    }
+    if (!tir_has_tile(inst))
+        return false;
+    lower_elements(lo, inst);
+    return true;
 }
 
 void tir_lower_block(struct lower *lo, struct tir_block *block)
