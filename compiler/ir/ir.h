@@ -100,7 +100,8 @@ enum tir_operand_role { // what an operand is for, where code asks
     TIR_ROLE_MASK,    // of elements; absent: all
     TIR_ROLE_PRED,    // of the whole operation; absent: true
     TIR_ROLE_SCRATCH, // shared memory that the operation may use
-    TIR_ROLE_BARRIER  // an mbarrier
+    TIR_ROLE_BARRIER, // an mbarrier
+    TIR_ROLE_I32      // a lane, a CTA or a parity
 };
 
 struct tir_operand_info {

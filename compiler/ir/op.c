@@ -18,6 +18,8 @@
 #define SCRATCH(name)     {#name, TIR_OPERAND_OPT, TIR_ROLE_SCRATCH},
 #define OPT_BARRIER(name) {#name, TIR_OPERAND_OPT, TIR_ROLE_BARRIER},
 #define BARRIER(name)     {#name, TIR_OPERAND_BUF, TIR_ROLE_BARRIER},
+#define I32(name)         {#name, TIR_OPERAND_IN, TIR_ROLE_I32},
+#define OPT_I32(name)     {#name, TIR_OPERAND_OPT, TIR_ROLE_I32},
 #define ATTR(key)   {TIR_ATTR_##key, true},
 #define OATTR(key)  {TIR_ATTR_##key, false},
 #define OP(id, name, operands, attrs, ...)                                                         \

@@ -217,16 +217,6 @@ static bool convert_dot(struct lower *l, struct op_call *o)
     return convert_fixed(o, TIR_DOT_ACC, convert_to(l, e ? e->span : span, acc, type));
 }
 
-// Operands that are always an i32.
-static bool is_number_of(const char *name)
-{
-    static const char *const names[] = {"lane", "parity", "cta", "ctas"};
-    for (uint32_t i = 0; i < TIR_COUNT_OF(names); i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
 // Lanes, CTAs and parities are i32; the rest is what it is.
 static bool convert_plain(struct lower *l, struct op_call *o)
 {
@@ -237,7 +227,7 @@ static bool convert_plain(struct lower *l, struct op_call *o)
             continue;
         struct val v = o->fixed[fixed];
         uint32_t at = fixed++;
-        bool is_i32 = v.kind != VAL_VOID && is_number_of(o->info->operands[i].name);
+        bool is_i32 = v.kind != VAL_VOID && o->info->operands[i].role == TIR_ROLE_I32;
         if (!val_is_constant(v) && !is_i32)
             continue;
         struct tir_span span = o->exprs[at]->span;

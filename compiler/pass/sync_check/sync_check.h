@@ -433,7 +433,7 @@ static inline const struct tir_inst *tir_sync_visited(const struct sync_program 
 // 2 * id, and one more if it is false.
 static inline bool tir_sync_is_comparison(const struct tir_inst *inst)
 {
-    return inst->op >= TIR_OP_EQ && inst->op <= TIR_OP_GE &&
+    return tir_ops[inst->op].rule == TIR_RULE_COMPARE &&
            tir_type_is_scalar(inst->results[0]->type) &&
            !tir_elem_is_float(inst->operands[0]->type->elem);
 }
