@@ -31,6 +31,13 @@ struct tir_target {
     bool is_measured;         // the card is one of its own
 };
 
+// Limits of tensor copies on every target that has them (PTX ISA, "Tensor copy").
+enum {
+    TIR_TMA_MAX_BOX = 256,     // elements along a side
+    TIR_TMA_ROW_BYTES = 16,    // a row is a multiple of them
+    TIR_TMA_TENSOR_BYTES = 128 // a box begins at a multiple of them in shared memory
+};
+
 extern const struct tir_target tir_targets[];
 extern const uint32_t tir_target_count;
 const struct tir_target *tir_target_find(tir_str name); // NULL: unknown

@@ -3,6 +3,8 @@
 
 #include "unit.h"
 
+#include "ir/crew.h"
+#include "machine/budget.h"
 #include "machine/product.h"
 
 #include <stdlib.h>
@@ -61,6 +63,23 @@ static void products_are_consistent(void **state)
     assert_true(found > 0);
 }
 
+// setmaxnreg takes multiples of 8 from 24 to 256, and waits for ever for registers that nobody has.
+static void role_registers_are_those_of_the_launch(void **state)
+{
+    (void)state;
+    for (uint32_t groups = 2; groups <= TIR_BUDGET_PRODUCT_GROUPS; groups++)
+        for (uint32_t computes = 0; computes < 2; computes++) {
+            const struct tir_role_registers has = tir_role_registers(groups, computes);
+            const uint32_t load = computes ? groups : 1, all = load + groups;
+            assert_in_range(has.load, 24, 256);
+            assert_in_range(has.math, 24, 256);
+            assert_int_equal(has.load % 8 + has.math % 8, 0);
+            assert_true(load * has.load + groups * has.math <=
+                        all * tir_launch_registers(all * 128));
+        }
+    assert_int_equal(tir_role_registers(TIR_BUDGET_PRODUCT_GROUPS + 1, false).math, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -68,6 +87,7 @@ int main(void)
         cmocka_unit_test(unknown_targets_are_not_found),
         cmocka_unit_test(limits_are_consistent),
         cmocka_unit_test(products_are_consistent),
+        cmocka_unit_test(role_registers_are_those_of_the_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,14 +29,12 @@
 #include "pass/async/async_store.h"
 
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "pass/async/columns.h"
 #include "pass/async/tma.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
-
-#define CHUNK_BYTES 128
-#define BUFFERS     2
 
 struct outgoing {
     struct tir_func *f;
@@ -45,12 +43,12 @@ struct outgoing {
     uint32_t rank;   // of the value
     uint32_t warps;  // that the value is spread over
     int64_t columns; // of a chunk
-    struct tir_value *buffers[BUFFERS];
+    struct tir_value *buffers[TIR_BUDGET_STORE_BUFFERS];
 };
 
 static int64_t chunk_columns(const struct tir_type *t)
 {
-    return TIR_MIN(t->shape[t->rank - 1], CHUNK_BYTES * 8 / tir_elems[t->elem].bits);
+    return TIR_MIN(t->shape[t->rank - 1], TIR_BUDGET_STORE_BYTES * 8 / tir_elems[t->elem].bits);
 }
 
 // Why the value of the store cannot leave in chunks.
@@ -61,7 +59,7 @@ static const char *refuse_chunks(const struct tir_func *f, const struct tir_inst
     if (t->rank < 2 || bits < 8)
         return "it has one dimension or elements smaller than a byte";
     int64_t bytes = t->shape[t->rank - 1] * bits / 8;
-    if (bytes % 32 || (bytes > CHUNK_BYTES && bytes % CHUNK_BYTES))
+    if (bytes % 32 || (bytes > TIR_BUDGET_STORE_BYTES && bytes % TIR_BUDGET_STORE_BYTES))
         return "its rows are not a multiple of 32 bytes, and of 128 beyond that";
     int64_t shape[TIR_MAX_RANK];
     memcpy(shape, t->shape, sizeof(shape));
@@ -203,7 +201,7 @@ static void send(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *st
     struct outgoing o;
     open(&o, f, store);
     int64_t chunks = o.value->type->shape[o.rank - 1] / o.columns;
-    uint32_t buffers = (uint32_t)TIR_MIN(chunks, BUFFERS);
+    uint32_t buffers = (uint32_t)TIR_MIN(chunks, TIR_BUDGET_STORE_BUFFERS);
     struct tir_builder b = tir_builder_before(f, store);
     build_buffers(&o, &b, buffers);
     for (int64_t i = 0; i < chunks; i++) {
@@ -221,8 +219,8 @@ static void send_rows(struct tir_func *f, struct tir_pass_cx *cx, struct tir_ins
     struct outgoing o;
     open(&o, f, store);
     int64_t whole = o.value->type->shape[o.rank - 1];
-    if (whole % (BUFFERS * o.columns) == 0)
-        o.columns *= BUFFERS;
+    if (whole % (TIR_BUDGET_STORE_BUFFERS * o.columns) == 0)
+        o.columns *= TIR_BUDGET_STORE_BUFFERS;
     struct tir_builder b = tir_builder_before(f, store);
     build_buffers(&o, &b, 1);
     struct tir_columns columns;

@@ -25,14 +25,12 @@
 
 #include "ir/range.h"
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/stage.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/pass.h"
 #include "pass/sync/crew.h"
-
-#define MOST_ACCESSES 16 // of one thread, for a tile to stay whole
-#define MOST_COPIES   8  // the same of asynchronous copies, which the pipeline repeats, and fetches
 
 struct chunk {
     struct tir_func *f;
@@ -194,7 +192,7 @@ static bool build_move(struct chunk *c, struct tir_inst *store, const struct mov
     struct tir_inst *branch = tir_build(&b, TIR_OP_IF, &aligned, 1, NULL, 0, 2);
     struct tir_builder in = tir_builder_at_end(f, branch->regions[0]);
     in.span = b.span;
-    int64_t wide_rows = chunk_rows(c, t, many, MOST_COPIES);
+    int64_t wide_rows = chunk_rows(c, t, many, TIR_BUDGET_CHUNK_COPIES);
     build_loop(c, in, move, wide_rows ? wide_rows : t->shape[0], many, wide);
     tir_build_yield(&in, NULL, 0);
     in.block = branch->regions[1];
@@ -266,7 +264,7 @@ static void chunk_copy(struct chunk *c, struct tir_inst *copy)
     uint32_t width = (uint32_t)tir_attr_int(copy, TIR_ATTR_width, 16);
     if (width == 16)
         return;
-    int64_t rows = chunk_rows(c, t, width * 8 / tir_elems[t->elem].bits, MOST_COPIES);
+    int64_t rows = chunk_rows(c, t, width * 8 / tir_elems[t->elem].bits, TIR_BUDGET_CHUNK_COPIES);
     int64_t box[2] = {rows, t->shape[1]};
     const struct tir_type *type = rows ? part_type(c, t, box) : NULL;
     if (!type || !is_plain(copy))
@@ -332,7 +330,8 @@ static bool chunk_move(struct chunk *c, struct tir_inst *store)
     if (!load || (pad && !tir_type_is_scalar(pad->type) && pad->kind != TIR_VALUE_CONST))
         return false;
     struct move move = {load->results[0]->type, slice_of(load), slice_of(store), pad, fetches};
-    if (!build_move(c, store, &move, c->on_warpgroups ? MOST_COPIES : MOST_ACCESSES,
+    if (!build_move(c, store, &move,
+                    c->on_warpgroups ? TIR_BUDGET_CHUNK_COPIES : TIR_BUDGET_CHUNK_ACCESSES,
                     c->on_warpgroups ? 4 : 0))
         return false;
     tir_remove(store);
@@ -351,7 +350,7 @@ static bool chunk_store(struct chunk *c, struct tir_inst *store)
         !convert || convert->op != TIR_OP_CONVERT_LAYOUT || c->uses[v->id] != 1 ||
         v->type->rank != 2 || !is_plain(store))
         return false;
-    if (!chunk_rows(c, v->type, vector_of(c, tir_ref_base(store)), MOST_ACCESSES))
+    if (!chunk_rows(c, v->type, vector_of(c, tir_ref_base(store)), TIR_BUDGET_CHUNK_ACCESSES))
         return false;
     struct tir_func *f = c->f;
     struct tir_builder b = tir_builder_before(f, store);
@@ -367,7 +366,7 @@ static bool chunk_store(struct chunk *c, struct tir_inst *store)
     struct tir_inst *whole = tir_build(&b, TIR_OP_STORE, operands, 5, NULL, 0, 0);
     tir_set_list(f, whole, TIR_ATTR_box, t.shape, 2);
     struct move move = {.t = v->type, .from = {operands + 2, t.shape, 2}, .to = slice_of(store)};
-    build_move(c, store, &move, MOST_ACCESSES, 16);
+    build_move(c, store, &move, TIR_BUDGET_CHUNK_ACCESSES, 16);
     tir_remove(store);
     tir_remove(convert);
     c->stores = true;

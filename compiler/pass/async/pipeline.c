@@ -35,10 +35,9 @@
 #include "ir/carry.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "machine/target.h"
 #include "pass/receipt.h"
-
-#define DEFAULT_STAGES 4
 
 struct copy {
     struct tir_inst *copy;  // in the loop's block
@@ -163,7 +162,7 @@ static bool choose_stages(struct pipeline *p)
         one += tir_slot_bytes(c->alloc->results[0]->type);
     int64_t other = tir_allocated_bytes(p->f) - one;
     int64_t fit = (p->cx->target->shared_per_cta - TIR_MAX(other, 0)) / TIR_MAX(one, 1);
-    p->stages = TIR_MIN(asked ? asked : DEFAULT_STAGES, TIR_MAX(fit, 1));
+    p->stages = TIR_MIN(asked ? asked : TIR_BUDGET_COPY_STAGES, TIR_MAX(fit, 1));
     if (p->stages < 2) {
         refuse(p, asked == 1 ? "it asks for one stage"
                              : "shared memory has no room for a second stage");

@@ -40,13 +40,11 @@
 #include "base/bitset.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "machine/target.h"
 #include "pass/async/pipeline.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
-
-#define DEFAULT_STAGES 8    // as many as fit, up to here
-#define RESERVED_BYTES 1024 // mbarriers
 
 struct copy {
     struct tir_inst *copy, *alloc; // copy: a copy_async, or a store of the whole buffer
@@ -415,7 +413,8 @@ static bool sum_is_private(const struct ring *ring)
 
 static void choose_stages(struct rings *r)
 {
-    int64_t free = r->cx->target->shared_per_cta - tir_allocated_bytes(r->f) - RESERVED_BYTES;
+    int64_t free =
+        r->cx->target->shared_per_cta - tir_allocated_bytes(r->f) - TIR_BUDGET_MBARRIER_BYTES;
     int64_t in_loops = 0;
     vec_foreach(struct ring *, it, &r->all) {
         struct ring *ring = *it;
@@ -432,7 +431,7 @@ static void choose_stages(struct rings *r)
             continue;
         int64_t asked = loop->op == TIR_OP_FOR ? tir_attr_int(loop, TIR_ATTR_stages, 0) : 0;
         int64_t fit = TIR_MAX(free / in_loops, 1);
-        ring->stages = TIR_MIN(asked ? asked : DEFAULT_STAGES, fit);
+        ring->stages = TIR_MIN(asked ? asked : TIR_BUDGET_RING_STAGES, fit);
         ring->lag = ring->stages >= 2 && may_lag(ring) && sum_is_private(ring);
         if (asked > fit)
             tir_receipt_refuse(r->cx, TIR_TOPIC_RING, TIR_WISH_NONE, loop->span,

@@ -10,6 +10,7 @@
 #include "pass/async/tma.h"
 
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "machine/target.h"
 #include "tir/artifact.h"
 
@@ -78,7 +79,7 @@ const char *tir_tma_boxes_refusal(const struct tir_layout *memory, const int64_t
         const int64_t row = side * bits / 8;
         dense *= side;
         copies *= box[d] / side;
-        if (copies > TIR_TMA_MAX_COPIES)
+        if (copies > TIR_BUDGET_TILE_COPIES)
             return "its layout takes more than 64 copies";
         if (d + 1 == memory->rank && row % TIR_TMA_ROW_BYTES)
             return "the rows of its boxes are no multiple of 16 bytes";

@@ -6,13 +6,6 @@
 #include "ir/range.h"
 #include "pass/pass.h"
 
-enum {
-    TIR_TMA_MAX_BOX = 256,     // elements along a side
-    TIR_TMA_MAX_COPIES = 64,   // of one tile
-    TIR_TMA_ROW_BYTES = 16,    // a row is a multiple of them
-    TIR_TMA_TENSOR_BYTES = 128 // a box begins at a multiple of them in shared memory
-};
-
 // Why tensor copies cannot move the slice of a load, store or copy_async; NULL: they can.
 const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *target,
                             const struct tir_ranges *ranges, const struct tir_inst *access);

@@ -17,9 +17,8 @@
 // Not done here: loads from memory that is written, instructions with blocks, branches.
 
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "pass/pass.h"
-
-#define MAX_TILE_ELEMENTS 4096
 
 struct licm {
     struct tir_func *f;
@@ -48,7 +47,8 @@ static bool may_move(const struct licm *l, const struct tir_inst *inst)
         return false;
     for (uint32_t i = 0; i < inst->result_count; i++) {
         const struct tir_type *t = inst->results[i]->type;
-        if (tir_type_is_tile(t) && (tir_type_count(t) > MAX_TILE_ELEMENTS || is_cheap_tile(inst)))
+        if (tir_type_is_tile(t) &&
+            (tir_type_count(t) > TIR_BUDGET_HOISTED_ELEMENTS || is_cheap_tile(inst)))
             return false;
     }
     return true;

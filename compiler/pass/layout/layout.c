@@ -19,6 +19,7 @@
 // Not done here: choosing between anchors by a global cost; the first claim wins.
 
 #include "pass/layout/layout.h"
+#include "machine/budget.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/stage.h"
 #include "pass/layout/warpgroup.h"
@@ -57,20 +58,22 @@ uint32_t tir_choose_threads(const struct tir_func *f)
 {
     if (f->threads)
         return f->threads;
-    int64_t largest = 1, held = 0, share = 16;
+    int64_t largest = 1, held = 0, share = TIR_BUDGET_THREAD_ELEMENTS;
     tir_foreach_inst(inst, f) {
         if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
-            share = 64; // room for a square patch
+            share = TIR_BUDGET_PATCH_ELEMENTS;
         for (uint32_t r = 0; r < inst->result_count; r++)
             if (tir_type_is_tile(inst->results[r]->type))
                 largest = TIR_MAX(largest, tir_type_count(inst->results[r]->type));
         if (inst->op == TIR_OP_DOT)
             held = TIR_MAX(held, held_elements(inst));
     }
-    // A dot: 64 x 64 accumulators a warp, or half of them, where there is more to do beside it.
-    // Otherwise `share` elements a thread.
-    int64_t want = held ? held / (copies_are_narrow(f) ? 2048 : 4096) : largest / (32 * share);
-    uint32_t most = held ? 8 : largest > 16384 ? 32 : 16, warps = 4;
+    int64_t sums = copies_are_narrow(f) ? TIR_BUDGET_NARROW_WARP_SUMS : TIR_BUDGET_WARP_SUMS;
+    int64_t want = held ? held / sums : largest / (32 * share);
+    uint32_t most = held                              ? TIR_BUDGET_PRODUCT_WARPS
+                    : largest > TIR_BUDGET_LARGE_TILE ? TIR_BUDGET_LARGE_TILE_WARPS
+                                                      : TIR_BUDGET_MOST_WARPS;
+    uint32_t warps = TIR_BUDGET_LEAST_WARPS;
     while (warps < want && warps < most)
         warps *= 2;
     return 32 * warps;

@@ -28,15 +28,13 @@
 
 #include "base/vec.h"
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "machine/product.h"
 #include "pass/layout/layout.h"
 #include "pass/pass.h"
 #include "pass/receipt.h"
 
 #include <math.h>
-
-#define MOST_HELD 32 // elements of a thread that are no reason to pad
-#define MOST_WORK 4  // times the multiplications that a product may come to
 
 struct extent {
     int64_t size, granule; // a power of two that the padded size is a multiple of
@@ -178,7 +176,7 @@ static bool is_ill_divided(struct pad *p, const struct tir_type *t)
     const struct tir_type *to = padded_type(p, t);
     int64_t count = tir_type_count(to), share = TIR_MAX(1, count / p->threads);
     int64_t held = count / TIR_MIN(tir_tile_parts(to), p->threads);
-    return held > TIR_MAX(MOST_HELD, 4 * share);
+    return held > TIR_MAX(TIR_BUDGET_PADDED_ELEMENTS, 4 * share);
 }
 
 // Doubles the granule of the extent that has least of one. False: there is no such extent.
@@ -216,7 +214,7 @@ static void pad_product(struct pad *p, const struct tir_inst *dot)
         grows_to *= (int64_t)tir_align_up((uint64_t)padded(p, sizes[i]), (uint64_t)granules[i]);
         count *= sizes[i];
     }
-    if (grows_to > MOST_WORK * count)
+    if (grows_to > TIR_BUDGET_PADDED_WORK * count)
         return;
     for (uint32_t i = 0; i < TIR_COUNT_OF(sizes); i++) {
         struct extent *e = extent_of(p, sizes[i]);

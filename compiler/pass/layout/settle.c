@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // layout, rewriting: types with the layouts that were found, and conversions where two meet.
 
+#include "machine/budget.h"
 #include "pass/layout/layout.h"
 #include "pass/layout/stage.h"
 
@@ -82,7 +83,7 @@ static const struct tir_layout *store_layout(struct solver *s, const struct tir_
     if (s->on_warpgroups) // tensor copies will fetch it, or a conversion would need too much memory
         return has;
     int64_t whole = t->shape[dim] * tir_elems[t->elem].bits / 8;
-    if (run_bytes(has, dim, tir_elems[t->elem].bits) >= TIR_MIN(whole, 32))
+    if (run_bytes(has, dim, tir_elems[t->elem].bits) >= TIR_MIN(whole, TIR_BUDGET_RUN_BYTES))
         return has;
     tir_solver_enter_crew(s, inst);
     return tir_solver_blocked_access(s, inst, t);
@@ -95,7 +96,6 @@ static const struct tir_layout *in_pieces(struct solver *s, const struct tir_ins
 {
     const struct tir_type *whole = extract->operands[0]->type, *part = extract->results[0]->type;
     const struct tir_attr *start = tir_attr_find(extract, TIR_ATTR_start);
-    enum { MOST = 512 }; // elements of a thread
     struct tir_type piece = *part;
     for (uint32_t d = 0; d < part->rank; d++) {
         uint64_t g = tir_gcd((uint64_t)whole->shape[d], (uint64_t)part->shape[d]);
@@ -104,7 +104,7 @@ static const struct tir_layout *in_pieces(struct solver *s, const struct tir_ins
     tir_solver_enter_crew(s, extract);
     const struct tir_layout *l = tir_solver_blocked(s, &piece, piece.rank - 1, 16);
     int64_t times = tir_type_count(whole) / tir_type_count(&piece);
-    if (times * tir_layout_size(l, TIR_AXIS_REG) > MOST)
+    if (times * tir_layout_size(l, TIR_AXIS_REG) > TIR_BUDGET_PIECE_ELEMENTS)
         return NULL;
     return tir_layout_repeat(s->types, l, of->shape);
 }

@@ -16,16 +16,15 @@
 
 #include "base/bitset.h"
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "machine/product.h"
 #include "pass/async/tma.h"
-#include "pass/layout/budget.h"
 #include "pass/layout/dot.h"
+#include "pass/layout/pressure.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
 
-#define WARPGROUP 128   // threads
-#define MARGIN    32    // registers of a thread that tiles leave to the rest
-#define BESIDE    16384 // bytes of shared memory that operands leave to mbarriers and to results
+#define WARPGROUP 128 // threads
 
 static_assert(TIR_WGMMA_WARPS == TIR_WARPGROUP, "a warpgroup issues a wgmma");
 
@@ -184,12 +183,12 @@ static const char *refuse_room(const struct plan *p, const struct product *produ
     // Warpgroups that share rows have copies of A.
     int64_t takes = tir_ceil_div(product->held, groups * WARPGROUP) +
                     tir_ceil_div(tir_pressure_of_a(product->dot), rows * WARPGROUP);
-    if (takes + MARGIN <= registers)
+    if (takes + TIR_BUDGET_FREE_REGISTERS <= registers)
         return NULL;
     return tir_str_format(p->cx->scratch,
                           "the sums do not fit in registers: tiles take %lld of a thread on %u "
                           "warpgroups, with room for %u",
-                          (long long)takes, groups, registers - MARGIN)
+                          (long long)takes, groups, registers - TIR_BUDGET_FREE_REGISTERS)
         .ptr;
 }
 
@@ -234,7 +233,7 @@ static const char *refuse_kernel(const struct plan *p)
 static const char *refuse_memory(const struct plan *p)
 {
     struct bitset seen = bitset_new(p->cx->scratch, p->f->value_count);
-    int64_t bytes = 0, there = p->cx->target->shared_per_cta - BESIDE;
+    int64_t bytes = 0, there = p->cx->target->shared_per_cta - TIR_BUDGET_FREE_SHARED;
     vec_foreach(const struct product, product, &p->products)
         for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++) {
             bool turned;
@@ -256,8 +255,8 @@ static const char *refuse_memory(const struct plan *p)
 // Registers of a thread of `groups` warpgroups of products.
 static uint32_t registers_of(const struct plan *p, uint32_t groups)
 {
-    uint32_t given = tir_budget_of(groups, p->computes).math;
-    uint32_t beside = groups > TIR_MOST_GROUPS ? 0 : WARPGROUP;
+    uint32_t given = tir_role_registers(groups, p->computes).math;
+    uint32_t beside = groups > TIR_BUDGET_PRODUCT_GROUPS ? 0 : WARPGROUP;
     return given ? given : tir_launch_registers(groups * WARPGROUP + beside);
 }
 
@@ -293,7 +292,7 @@ static uint32_t natural_groups(const struct plan *p)
 static uint32_t choose_groups(const struct plan *p)
 {
     uint32_t stated = p->f->threads / WARPGROUP, best = stated ? stated : natural_groups(p);
-    for (uint32_t groups = 1; !stated && groups <= TIR_MOST_GROUPS; groups++)
+    for (uint32_t groups = 1; !stated && groups <= TIR_BUDGET_PRODUCT_GROUPS; groups++)
         if (work_on(p, groups) > work_on(p, best))
             best = groups;
     int64_t work = work_on(p, best);

@@ -23,6 +23,7 @@
 // them (PTX ISA, "wgmma.wait_group"), not even read them, although A itself may be used: the fence
 // gives the product registers of its own, and they become operands of the await.
 
+#include "machine/budget.h"
 #include "machine/product.h"
 #include "pass/lower/lower.h"
 #include "pass/receipt.h"
@@ -284,10 +285,9 @@ static bool has_columns(const struct gemm *g, uint32_t n)
 // One instruction must do with the registers that threads begin with, whatever setmaxnreg adds.
 static uint32_t most_columns(const struct gemm *g)
 {
-    enum { BESIDE = 32 }; // registers in addition to the accumulator
     const struct tir_func *f = g->lo->f;
     uint32_t had = tir_launch_registers(f->threads * TIR_MAX(f->persistent, 1));
-    uint32_t sums = had > BESIDE ? had - BESIDE : 0;
+    uint32_t sums = had > TIR_BUDGET_FREE_REGISTERS ? had - TIR_BUDGET_FREE_REGISTERS : 0;
     return TIR_MIN(2 * g->together * sums, MAX_COLUMNS);
 }
 

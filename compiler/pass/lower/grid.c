@@ -14,6 +14,7 @@
 
 #include "ir/follow.h"
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "pass/lower/lower.h"
 
 enum { MOST_OPERANDS = 3 }; // of what a grid is computed by
@@ -187,9 +188,11 @@ static bool set_grid(struct grid *g)
 static uint32_t resident_ctas(const struct lower *lo)
 {
     const struct tir_target *target = lo->cx->target;
-    int64_t by_shared = target->shared_per_sm / (lo->f->shared_bytes + 1024);
+    int64_t of_system = target->shared_per_sm - target->shared_per_cta; // in each CTA
+    int64_t by_shared = target->shared_per_sm / (lo->f->shared_bytes + of_system);
     int64_t by_warps = target->warps_per_sm / (lo->f->threads / 32);
-    int64_t by_registers = target->registers_per_sm / (lo->f->threads * 128);
+    int64_t by_registers =
+        target->registers_per_sm / (lo->f->threads * TIR_BUDGET_RESIDENT_REGISTERS);
     int64_t ctas = TIR_MIN(by_shared, TIR_MIN(by_warps, by_registers));
     return (uint32_t)TIR_MAX(1, ctas);
 }

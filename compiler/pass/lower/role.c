@@ -22,7 +22,7 @@
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
 
-enum { MAX_WARPS = 32, WARPS_PER_GROUP = 4, MAX_REGS = 256 };
+enum { MAX_WARPS = 32, MAX_REGS = 256 };
 
 struct range { // consecutive warps of one role, or of none
     struct tir_inst *role;
@@ -95,7 +95,7 @@ static bool collect(struct roles *r, struct tir_inst *first)
 // The ranges from i on up to the first that ends with a warpgroup.
 static uint32_t group_end(const struct roles *r, uint32_t i)
 {
-    while (r->ranges[i].end % WARPS_PER_GROUP && i + 1 < r->count)
+    while (r->ranges[i].end % TIR_WARPGROUP && i + 1 < r->count)
         i++;
     return i + 1;
 }

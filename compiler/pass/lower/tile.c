@@ -15,6 +15,7 @@
 // start of the kernel. Memory accesses, products, reductions, scans and conversions are in files of
 // their own.
 
+#include "machine/budget.h"
 #include "pass/lower/lower.h"
 
 #include "ir/walk.h"
@@ -556,15 +557,15 @@ void tir_lower_block(struct lower *lo, struct tir_block *block)
 static bool check_registers(struct lower *lo, const struct tir_inst *inst,
                             const struct tir_value *v)
 {
-    enum { MOST = 2048 }; // of one tile; a thread has 255
     uint32_t count = tir_type_is_tile(v->type) ? tir_lower_register_count(v->type) : 1;
-    if (count <= MOST)
+    if (count <= TIR_BUDGET_TILE_REGISTERS)
         return true;
     const struct tir_type *t = tir_type_with_layout(lo->types, v->type, NULL);
     tir_error_at(lo->cx->diags, inst->span, TIR_E_REGISTERS,
                  "%s%s%s%s takes %u registers of each of %u threads; the limit is %d",
                  v->name ? "tile " : "a tile ", v->name ? v->name : "", v->name ? ": " : "",
-                 tir_type_text(lo->cx->scratch, t).ptr, count, lo->f->threads, MOST);
+                 tir_type_text(lo->cx->scratch, t).ptr, count, lo->f->threads,
+                 TIR_BUDGET_TILE_REGISTERS);
     tir_note_at(lo->cx->diags, (struct tir_span){0},
                 "tiles are shared out among threads by the powers of two in their shape");
     return false;

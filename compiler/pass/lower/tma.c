@@ -11,6 +11,7 @@
 // A bulk copy moves consecutive bytes, so each row of a tile is one.
 
 #include "pass/async/tma.h"
+#include "machine/budget.h"
 #include "pass/lower/lower.h"
 
 struct transfer {
@@ -152,7 +153,7 @@ static bool check_tensor(struct transfer *t)
     if (tir_is_const_int(tir_ref_indices(t->inst)[last], &start) &&
         start * t->bytes % TIR_TMA_ROW_BYTES)
         return refuse(t, "its rows begin at no multiple of 16 bytes");
-    if (copies_of(t) > TIR_TMA_MAX_COPIES)
+    if (copies_of(t) > TIR_BUDGET_TILE_COPIES)
         return refuse(t, "its layout in shared memory takes more than 64 copies");
     if (!t->part.memory)
         return true;
@@ -251,7 +252,7 @@ static bool check_bulk(struct transfer *t)
     }
     if (t->box[last] != t->step[last] || t->step[last] * t->bytes % TIR_TMA_ROW_BYTES)
         return refuse(t, "its rows do not lie together as a multiple of 16 bytes");
-    if (copies_of(t) > TIR_TMA_MAX_COPIES)
+    if (copies_of(t) > TIR_BUDGET_TILE_COPIES)
         return refuse(t, "it has more than 64 rows");
     return true;
 }

@@ -43,12 +43,11 @@
 // these.
 
 #include "base/bitset.h"
+#include "ir/crew.h"
 #include "ir/walk.h"
-#include "pass/layout/budget.h"
+#include "machine/budget.h"
 #include "pass/receipt.h"
 #include "pass/role/store_ring.h"
-
-#define WARPGROUP_WARPS 4
 
 struct split {
     struct tir_func *f;
@@ -380,12 +379,12 @@ static void fill_role(struct split *s, struct tir_inst *role, const struct tir_i
 static void split(struct split *load, struct split *store, bool computes)
 {
     struct tir_func *f = load->f;
-    uint32_t warps = f->threads / 32, first = computes ? warps : WARPGROUP_WARPS;
-    struct tir_budget budget = tir_budget_of(f->threads / 128, computes);
-    struct tir_inst *role = build_role(load, "load", 0, computes ? warps : 1, budget.load);
+    uint32_t warps = f->threads / 32, first = computes ? warps : TIR_WARPGROUP;
+    struct tir_role_registers registers = tir_role_registers(f->threads / 128, computes);
+    struct tir_inst *role = build_role(load, "load", 0, computes ? warps : 1, registers.load);
     struct tir_inst *third =
-        store->outgoing.len ? build_role(store, "store", 1, 1, budget.load) : NULL;
-    struct tir_inst *math = build_role(load, "math", first, warps, budget.math);
+        store->outgoing.len ? build_role(store, "store", 1, 1, registers.load) : NULL;
+    struct tir_inst *math = build_role(load, "math", first, warps, registers.math);
     end_block(f, math->regions[0]);
     for (struct tir_inst *inst = f->body->first, *next; inst != role; inst = next) {
         next = inst->next;
@@ -405,7 +404,7 @@ enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx
     const struct tir_inst *tiles = take_clause(f);
     if (has_ring(f) && !has_role(f)) {
         find_needed(&load);
-        if (f->threads / 128 > TIR_MOST_GROUPS)
+        if (f->threads / 128 > TIR_BUDGET_PRODUCT_GROUPS)
             refuse(&load, f->body->first, "more than three warpgroups compute");
         if (load.refusal)
             tir_receipt_refuse(cx, TIR_TOPIC_ROLE, TIR_WISH_SPECIALIZE, load.refused_at,

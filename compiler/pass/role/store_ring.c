@@ -20,8 +20,8 @@
 #include "pass/role/store_ring.h"
 
 #include "ir/walk.h"
+#include "machine/target.h"
 #include "pass/async/pipeline.h"
-#include "pass/async/tma.h"
 
 struct pair {
     struct tir_inst *store, *send; // the buffer is written whole, then it leaves

@@ -20,6 +20,7 @@
 // to 16. The barrier pass orders reuse: it works on the bytes placed here.
 
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "machine/target.h"
 #include "pass/pass.h"
 #include "pass/sync/crew.h"
@@ -175,7 +176,8 @@ static void find_intervals(struct memory *m)
 static bool is_small_scratch(const struct interval *in)
 {
     const struct tir_inst *user = in->alloc->next;
-    return user && (user->op == TIR_OP_REDUCE || user->op == TIR_OP_SCAN) && in->bytes <= 1024 &&
+    return user && (user->op == TIR_OP_REDUCE || user->op == TIR_OP_SCAN) &&
+           in->bytes <= TIR_BUDGET_TURN_BYTES &&
            user->operands[TIR_REDUCE_SCRATCH] == in->alloc->results[0];
 }
 

@@ -9,7 +9,6 @@
 #include "target/nvptx/nvptx.h"
 
 #define MOST_ARRIVALS ((1 << 20) - 1) // and bytes, of a phase
-#define MOST_BOX      256             // elements of a dimension
 
 struct query {
     const struct tir_func *f;
@@ -186,7 +185,8 @@ static const char *check_box(const struct query *q)
     if (!tir_param_of(q->f, tensor) || !rank || !box || box->list_count != rank)
         return "it takes a part of a tensor";
     for (uint32_t d = 0; d < rank; d++)
-        if (!is_offset(tir_ref_indices(inst)[d]) || box->list[d] < 0 || box->list[d] > MOST_BOX)
+        if (!is_offset(tir_ref_indices(inst)[d]) || box->list[d] < 0 ||
+            box->list[d] > TIR_TMA_MAX_BOX)
             return "a part has at most 256 elements in each dimension, and scalar starts";
     int64_t inner = TIR_MAX(box->list[rank - 1], 1) * tir_elems[tensor->type->elem].bits / 8;
     if (inner % 16 || (swizzle && inner > swizzle))

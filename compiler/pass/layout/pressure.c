@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Registers of a thread: the budget of each role, and the registers that tiles take.
+// The registers that tiles take.
 //
 // A tile is live at a product if it is made before it and used after it, or if it is made before a
 // loop around the product and used anywhere in that loop. Instructions are numbered in the order of
@@ -8,20 +8,10 @@
 // Three kinds of tiles hold no registers: constants, operands that a product reads from shared
 // memory, and broadcasts, whose elements are those of their operand.
 
-#include "pass/layout/budget.h"
+#include "pass/layout/pressure.h"
 
 #include "ir/walk.h"
 #include "pass/layout/warpgroup.h"
-
-struct tir_budget tir_budget_of(uint32_t groups, bool computes)
-{
-    // No more together than the threads begin with.
-    static const struct tir_budget copying[] = {{40, 232}, {24, 160}};
-    static const struct tir_budget computing[] = {{96, 152}, {56, 104}};
-    if (groups < 2 || groups > TIR_MOST_GROUPS)
-        return (struct tir_budget){0, 0};
-    return computes ? computing[groups - 2] : copying[groups - 2];
-}
 
 typedef VEC(const struct tir_inst *) use_list;
 

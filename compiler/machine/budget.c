@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The registers of roles.
+
+#include "machine/budget.h"
+
+struct tir_role_registers tir_role_registers(uint32_t groups, bool computes)
+{
+    static const struct {
+        uint32_t groups;
+        bool computes;
+        struct tir_role_registers registers;
+    } rows[] = {
+#define ROLE_REGISTERS(groups, computes, load, math) {groups, computes, {load, math}},
+#include "machine/budget.def"
+    };
+    for (uint32_t i = 0; i < TIR_COUNT_OF(rows); i++)
+        if (rows[i].groups == groups && rows[i].computes == computes)
+            return rows[i].registers;
+    return (struct tir_role_registers){0, 0};
+}

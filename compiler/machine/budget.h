@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What passes allow themselves, from budget.def.
+#ifndef TIR_MACHINE_BUDGET_H
+#define TIR_MACHINE_BUDGET_H
+
+#include "base/base.h"
+
+enum {
+#define BUDGET(id, value, ...) TIR_BUDGET_##id = value,
+#include "machine/budget.def"
+};
+
+enum tir_basis { TIR_BASIS_DERIVED, TIR_BASIS_CHOSEN }; // of a row
+
+// Registers of a thread; 0: as at launch.
+struct tir_role_registers {
+    uint32_t load, math; // of the role that fills slots, of the role with the products
+};
+// groups: warpgroups of products. computes: as many more compute the contents of slots.
+struct tir_role_registers tir_role_registers(uint32_t groups, bool computes);
+
+#endif
