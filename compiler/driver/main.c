@@ -8,6 +8,7 @@
 #include "driver/file.h"
 #include "driver/say.h"
 #include "emu/decode/reference.h"
+#include "machine/help.h"
 #include "pass/help.h"
 
 static TIR_NORETURN void out_of_memory(void *user)
@@ -48,6 +49,7 @@ static enum tir_exit about(struct tir_arena *arena, const struct tir_options *op
         {TIR_OPTION_VERSION, version},
         {TIR_OPTION_HELP_OPS, tir_help_ops},
         {TIR_OPTION_HELP_PASSES, tir_help_passes},
+        {TIR_OPTION_HELP_TARGETS, tir_help_targets},
         {TIR_OPTION_HELP_DIAGNOSTICS, tir_tables_diagnostics},
         {TIR_OPTION_HELP_PTX, help_ptx},
         {TIR_OPTION_HELP_OPTIONS, tir_options_markdown},

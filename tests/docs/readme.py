@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks README.md: its commands print what it shows, its links lead somewhere, and what it quotes of the
-measurements is on the page of the measurements.
+"""Checks README.md: its commands print what it shows, its links lead somewhere, what it quotes of the
+measurements is on the page of the measurements, and it lists every target, as docs/tirc.1 does.
 
 Usage: readme.py TIRC README
 A block `tir NAME` is the program NAME, or an excerpt of the example of that name. In a `console` block a
@@ -57,13 +57,21 @@ def check_links(text, root):
         yield "docs/performance.md does not say what is quoted"
 
 
+def check_targets(tirc, text, root):
+    manual = (root / "docs/tirc.1").read_text(encoding="utf-8")
+    for target in re.findall(r"^\| `(\w+)`", run(tirc, "tirc --help-targets", root), re.M):
+        for page, name in [(text, "README.md"), (manual, "docs/tirc.1")]:
+            if not re.search(rf"\b{target}\b", page):
+                yield f"{name} does not list {target}"
+
+
 def main(tirc, readme):
     readme = pathlib.Path(readme).resolve()
     text, root = readme.read_text(encoding="utf-8"), readme.parent
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "examples").symlink_to(root / "examples")
         failures = [*check_programs(text, root, folder), *check_commands(tirc, text, folder),
-                    *check_links(text, root)]
+                    *check_links(text, root), *check_targets(tirc, text, root)]
     print("\n".join(failures) or f"{len(CONSOLE.findall(text))} blocks checked")
     return 1 if failures else 0
 

@@ -10,6 +10,7 @@ the example's page that do not name a device are run too.
 """
 
 import os
+import re
 import shlex
 import shutil
 import struct
@@ -336,12 +337,17 @@ def page_commands(folder):
                 yield shlex.split(line, comments=True)
 
 
+def targets(tirc):
+    page = subprocess.run([tirc, "--help-targets"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^\| `(\w+)`", page, re.M)
+
+
 def commands(tirc, example, device):
     cases = list(CASES[example]())
     for case in cases:
         yield [tirc, "run", "--check", "--device", device, *case]
     if device == "emu":  # which runs what is compiled for any target
-        for arch in ["sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_103a", "sm_110a", "sm_120a"]:
+        for arch in targets(tirc)[1:]:  # the first is the default
             yield [tirc, "run", "--check", "--device", device, "--arch", arch, *cases[-1]]
     for command in page_commands(os.path.join(EXAMPLES, example)):
         if command[:2] == ["tirc", "run"]:
