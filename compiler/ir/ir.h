@@ -407,6 +407,7 @@ enum tir_operand_position { // those that C code names
     TIR_COPY_MBAR = TIR_AT(COPY_ASYNC, mbar),
     TIR_COPY_CTAS = TIR_AT(COPY_ASYNC, ctas),
     TIR_COPY_FIXED = TIR_AT(COPY_ASYNC, fixed_count),
+    TIR_SEND_FROM = TIR_AT(STORE_ASYNC, from),
     TIR_BAR = TIR_AT(WAIT, bar), // of every operation on an mbarrier
     TIR_BAR_AT = TIR_AT(WAIT, at),
     TIR_ARRIVE_CTA = TIR_AT(ARRIVE, cta),

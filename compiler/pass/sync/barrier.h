@@ -3,7 +3,112 @@
 #ifndef TIR_PASS_SYNC_BARRIER_H
 #define TIR_PASS_SYNC_BARRIER_H
 
+#include "base/vec.h"
+#include "ir/effect.h"
+#include "ir/follow.h"
 #include "ir/range.h"
+#include "pass/pass.h"
+#include "pass/sync/crew.h"
+
+// An access that nothing has ordered yet before all that follows.
+struct range {
+    enum tir_access access;         // READ, WRITE, UPDATE
+    enum tir_done in_flight;        // says when an engine's access is over; NOW: it is
+    const struct tir_value *tensor; // global; NULL: shared memory
+    const struct tir_value *root;   // the buffer
+    const struct tir_inst *by;
+    int64_t begin, end; // bytes of shared memory
+    bool async;         // by an engine, through its own proxy
+    bool by_hand;       // declared by a program that orders its accesses
+    bool synced;        // a barrier followed; it is only kept because no fence did
+    bool fenced;        // a fence followed
+    int32_t age;        // in flight: groups that were committed after its own; -1: its own was not
+};
+
+struct state {
+    VEC(struct range) pending;
+};
+
+struct loop {
+    struct state back;        // what its end leaves for its start
+    struct tir_inst *barrier; // this loop or one around it, got a barrier in front; NULL: none did
+};
+
+struct barriers {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct tir_ranges *ranges;
+    const uint32_t *uses;       // by value id
+    struct tir_follow uniform;  // is a value the same in all threads?
+    bool by_hand;               // the program orders its own accesses
+    bool engines;               // something accesses shared memory through another proxy
+    struct tir_map handed_over; // buffers whose uses by engines are ordered by mbarriers
+    struct tir_map loops;       // instruction -> struct loop *
+    struct tir_crew cta, crew;  // all threads; those that run what is walked
+    struct tir_value *leader;   // of the crew, once it was asked for
+    struct tir_block *crew_block;
+    struct tir_inst *first_role; // NULL: none
+    struct tir_inst *branch;     // outermost branch of single threads that we are in; NULL: none
+    bool stored;                 // the crew has started a store_async
+    uint32_t before_roles;       // what was put in front of the roles
+    bool dry;                    // walk only: insert nothing
+    bool grown;                  // in this walk some loop's end left more than before
+    bool changed, failed;
+};
+
+// Bits of what two accesses need between them. Of what is in flight, until its sources have been
+// read or until it is done, by what says so.
+enum {
+    NEED_BARRIER = 1,
+    NEED_FENCE = 2,
+    NEED_READ = 4, // << enum tir_done
+    NEED_DONE = NEED_READ << TIR_DONE_COUNT
+};
+
+// barrier_pending.c: what is pending, and what a wait, fence or barrier ends.
+
+bool barrier_is_loop(const struct tir_inst *inst); // may its block run again?
+bool barrier_is_inside(const struct tir_inst *inst, const struct tir_inst *outer);
+// Was p made before the roles, one of which we are in?
+bool barrier_is_older_than_role(const struct barriers *b, const struct range *p);
+
+// What inst does to the buffer, or to the slice that it names.
+struct range barrier_range(const struct barriers *b, const struct tir_inst *inst,
+                           const struct tir_effect *effect);
+// Accesses all of a buffer at once.
+struct range barrier_range_of(const struct barriers *b, const struct tir_inst *inst,
+                              struct tir_value *buffer, enum tir_access access);
+// What is needed between p, which came first, and r.
+uint32_t barrier_needs(const struct barriers *b, const struct range *p, const struct range *r);
+
+// True: the state has more than it had.
+bool barrier_add(struct barriers *b, struct state *s, struct range r);
+bool barrier_join(struct barriers *b, struct state *into, const struct state *from);
+struct state barrier_copy_of(struct barriers *b, const struct state *s);
+
+// In front of `place`: a fence by all threads; a barrier.
+void barrier_fenced(const struct barriers *b, struct state *s, const struct tir_inst *place);
+void barrier_met(const struct barriers *b, struct state *s, const struct tir_inst *place);
+void barrier_committed(struct state *s, enum tir_done done);
+// After a wait for all but `groups` groups, what they stand for is an ordinary access; reads: only
+// what they read.
+void barrier_finished(const struct barriers *b, struct state *s, const struct tir_inst *place,
+                      enum tir_done done, bool reads, int64_t groups);
+// After their wait the copies that threads share are what `wait` wrote.
+void barrier_landed(struct state *s, const struct tir_inst *wait);
+
+// barrier_insert.c: what is needed between two accesses.
+
+// Puts in front of inst what r, an access of inst, needs after all that is pending.
+void barrier_order(struct barriers *b, struct state *s, struct tir_inst *inst,
+                   const struct range *r);
+// What was put in front of `place` has ordered.
+void barrier_settle(const struct barriers *b, struct state *s, const struct tir_inst *place,
+                    uint32_t need, int64_t groups);
+bool barrier_has_name(struct barriers *b); // for the crew; else an error
+struct tir_value *barrier_leader(struct barriers *b);
+
+// barrier_survey.c: facts about the whole kernel.
 
 // Does f order its own scalar accesses, because it uses single threads or barriers? Code that
 // passes add to choose the thread that arrives at an mbarrier or starts a copy does not count.
