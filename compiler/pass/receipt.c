@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 
+#include "ir/effect.h"
 #include "ir/walk.h"
 #include "pass/sync/shared.h"
 
@@ -206,19 +207,23 @@ static uint32_t granted_by(const struct tir_inst *inst)
 {
     bool tma =
         tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async) == TIR_WORD_engine_tma;
-    switch (inst->op) {
-    case TIR_OP_COPY_ASYNC:
+    if (inst->op == TIR_OP_ROLE)
+        return 1u << TIR_WISH_SPECIALIZE;
+    switch (tir_done_of(inst)) {
+    case TIR_DONE_CP_ASYNC:
+    case TIR_DONE_RING:
+    case TIR_DONE_BYTES:
         return 1u << TIR_WISH_ASYNC | (tma ? 1u << TIR_WISH_TMA : 0) |
                (in_loop(inst) ? 1u << TIR_WISH_PIPELINE : 0);
-    case TIR_OP_STORE_ASYNC:
+    case TIR_DONE_TMA:
         return tma ? 1u << TIR_WISH_TMA : 0;
-    case TIR_OP_GEMM_ASYNC:
+    case TIR_DONE_WGMMA:
         return 1u << TIR_WISH_WGMMA;
-    case TIR_OP_ROLE:
-        return 1u << TIR_WISH_SPECIALIZE;
-    default:
+    case TIR_DONE_NOW:
+    case TIR_DONE_COUNT:
         return 0;
     }
+    return 0;
 }
 
 void tir_receipt_describe(struct tir_pass_cx *cx, const struct tir_func *f)

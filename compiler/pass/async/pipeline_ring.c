@@ -38,6 +38,7 @@
 // one product is always in flight.
 
 #include "base/bitset.h"
+#include "ir/effect.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
@@ -81,6 +82,13 @@ static struct tir_inst *ancestor_in(const struct tir_block *block, struct tir_in
     return inst;
 }
 
+static bool only_reads(const struct tir_inst *inst, const struct tir_value *buffer)
+{
+    tir_foreach_effect(e, inst) if (tir_effect_buffer(inst, e) == buffer &&
+                                    e->access != TIR_ACCESS_READ) return false;
+    return tir_has_effects(inst->op);
+}
+
 // Do the uses of a buffer, or of a part of it, only read it, and after `fill`?
 static bool is_read_after(const struct tir_func *f, const struct tir_inst *fill,
                           const struct tir_value *buffer)
@@ -90,12 +98,10 @@ static bool is_read_after(const struct tir_func *f, const struct tir_inst *fill,
             if (inst->operands[i] != buffer || inst == fill)
                 continue;
             const bool is_part = tir_viewed(inst);
-            const bool is_sent = inst->op == TIR_OP_STORE_ASYNC && i == 0;
             const struct tir_inst *at = ancestor_in(fill->block, inst), *behind = fill->next;
             while (behind && behind != at)
                 behind = behind->next;
-            if (!at || !behind ||
-                (!is_part && !is_sent && inst->op != TIR_OP_LOAD && inst->op != TIR_OP_DOT) ||
+            if (!at || !behind || (!is_part && !only_reads(inst, buffer)) ||
                 (is_part && !is_read_after(f, fill, inst->results[0])))
                 return false;
         }
@@ -201,11 +207,8 @@ static struct puts *puts_of(struct rings *r, const struct tir_block *block)
 // The buffer that inst fills for a ring; NULL: it does not.
 static struct tir_value *filled_by(struct rings *r, const struct tir_inst *inst)
 {
-    if (inst->op == TIR_OP_COPY_ASYNC)
-        return !inst->operands[TIR_COPY_MBAR] &&
-                       tir_attr_word(inst, TIR_ATTR_engine, 0) == TIR_WORD_engine_tma
-                   ? inst->operands[TIR_COPY_TO]
-                   : NULL;
+    if (tir_done_of(inst) == TIR_DONE_RING)
+        return inst->operands[TIR_COPY_TO];
     if (inst->op != TIR_OP_STORE || inst->operands[TIR_STORE_MASK] ||
         !tir_follows(&puts_of(r, inst->block)->producible, inst->operands[TIR_STORE_VALUE]))
         return NULL;

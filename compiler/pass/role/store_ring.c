@@ -73,7 +73,7 @@ static void look_at(struct outgoings *o, struct tir_inst *alloc)
     tir_foreach_inst(inst, o->f) {
         for (uint32_t i = 0; i < inst->operand_count; i++)
             uses += inst->operands[i] == buffer;
-        if (inst->op != TIR_OP_STORE_ASYNC || inst->operands[0] != buffer)
+        if (inst->op != TIR_OP_STORE_ASYNC || inst->operands[TIR_SEND_FROM] != buffer)
             continue;
         struct pair pair = {filled_by(inst), inst};
         if (!pair.store)

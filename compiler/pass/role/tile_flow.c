@@ -7,6 +7,7 @@
 
 #include "pass/role/tile_flow.h"
 
+#include "ir/effect.h"
 #include "ir/walk.h"
 
 #define UNKNOWN UINT32_MAX
@@ -111,15 +112,13 @@ static void visit_branch(struct flow *w, const struct tir_inst *inst)
     }
 }
 
+// Does the result depend on memory that the kernel writes, or on what is not known here?
 static bool reads_memory(const struct flow *w, const struct tir_inst *inst)
 {
-    if (inst->op == TIR_OP_LOAD)
-        return !tir_is_only_read(w->f, tir_ref_base(inst));
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i] && tir_type_is_buffer(inst->operands[i]->type) &&
-            inst->operands[i]->type->space != TIR_SPACE_GLOBAL)
-            return true;
-    return !tir_has_trait(inst, TIR_PURE);
+    tir_foreach_effect(e,
+                       inst) if (e->access != TIR_ACCESS_WRITE &&
+                                 !tir_is_only_read(w->f, tir_effect_buffer(inst, e))) return true;
+    return !tir_has_effects(inst->op) && !tir_has_trait(inst, TIR_PURE);
 }
 
 static void visit_plain(struct flow *w, const struct tir_inst *inst)

@@ -37,6 +37,7 @@
 //     fence(of = wgmma);
 //     let e: T = gemm_async(y, bs, d2);
 
+#include "ir/effect.h"
 #include "ir/walk.h"
 #include "pass/pass.h"
 
@@ -109,10 +110,11 @@ static bool uses_value(const struct tir_inst *inst, const struct tir_value *v)
 // The number of groups that are certainly committed after that of `product` and before `place`.
 static int64_t younger_groups(const struct tir_inst *product, const struct tir_inst *place)
 {
+    const enum tir_done done = tir_done_of(product);
     int64_t groups = -1; // its own
     for (const struct tir_inst *inst = product; inst != place;
          inst = tir_walk_next(place->block, inst))
-        groups += inst->op == TIR_OP_GEMM_ASYNC && runs_with(inst, place->block);
+        groups += tir_done_of(inst) == done && runs_with(inst, place->block);
     return groups;
 }
 
@@ -195,8 +197,7 @@ static struct tir_inst *start(struct tir_func *f, struct tir_inst *dot)
     struct tir_inst *product =
         tir_build(&b, TIR_OP_GEMM_ASYNC, dot->operands, dot->operand_count, &result->type, 1, 0);
     product->results[0]->name = result->name;
-    struct tir_inst *commit = tir_build(&b, TIR_OP_COMMIT_GROUP, NULL, 0, NULL, 0, 0);
-    tir_set_word(f, commit, TIR_ATTR_engine, TIR_WORD_engine_wgmma);
+    tir_build_group(&b, TIR_OP_COMMIT_GROUP, tir_done_of(product), 0);
     tir_replace_uses(f, result, product->results[0]);
     tir_remove(dot);
     return product;

@@ -92,8 +92,7 @@ void tir_find_handed_over(struct tir_func *f, struct tir_arena *scratch, struct 
                 continue;
             v = tir_buffer_root(v);
             struct tir_inst *other = tir_map_get(&role_of, tir_map_key(v));
-            bool filled =
-                inst->op == TIR_OP_COPY_ASYNC && i == TIR_COPY_TO && inst->operands[TIR_COPY_MBAR];
+            const bool filled = tir_done_of(inst) == TIR_DONE_BYTES && i == TIR_COPY_TO;
             if (filled || (role && other && other != role))
                 tir_map_set(found, tir_map_key(v), v);
             if (role)

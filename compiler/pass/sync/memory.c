@@ -19,6 +19,7 @@
 // are aligned to their pattern (1,024 bytes), those of tensor copies to 128, mbarriers to 8, others
 // to 16. The barrier pass orders reuse: it works on the bytes placed here.
 
+#include "ir/effect.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
@@ -136,10 +137,10 @@ static struct interval interval_of(const struct memory *m, const struct position
     return in;
 }
 
-static bool is_tensor_copy(const struct tir_inst *inst)
+// Is it a tensor or bulk copy, that one thread starts?
+static bool is_engine_copy(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_STORE_ASYNC ||
-           (inst->op == TIR_OP_COPY_ASYNC && inst->operands[TIR_COPY_MBAR]);
+    return tir_dones[tir_done_of(inst)].by_one;
 }
 
 static void find_intervals(struct memory *m)
@@ -166,7 +167,7 @@ static void find_intervals(struct memory *m)
             if (at) {
                 struct interval *in = &m->buffers.at[at - 1];
                 in->end = TIR_MAX(in->end, use_end(&p, in->alloc->block, inst));
-                if (is_tensor_copy(inst) && root->type->elem != TIR_MBARRIER)
+                if (is_engine_copy(inst) && root->type->elem != TIR_MBARRIER)
                     in->alignment = TIR_MAX(in->alignment, 128);
             }
         }

@@ -100,15 +100,6 @@ static void build_fence(struct tir_builder *b, enum tir_word of)
     tir_set_word(b->f, build(b, TIR_OP_FENCE, NULL, 0), TIR_ATTR_of, of);
 }
 
-static void build_group(struct tir_builder *b, enum tir_op op, enum tir_word engine, int64_t groups)
-{
-    struct tir_inst *inst = build(b, op, NULL, 0);
-    if (engine != TIR_WORD_engine_cp_async)
-        tir_set_word(b->f, inst, TIR_ATTR_engine, engine);
-    if (op == TIR_OP_WAIT_GROUP)
-        tir_set_int(b->f, inst, TIR_ATTR_groups, groups);
-}
-
 static struct tir_value *build_lane(struct tir_builder *b)
 {
     return tir_build1(b, TIR_OP_LANEID, tir_type_scalar(b->f->module->types, TIR_I32), NULL, 0);
@@ -198,61 +189,38 @@ static void build_start(struct rings *r, struct tir_builder *b)
 
 // Freeing a slot.
 
-static bool is_wgmma_group(const struct tir_inst *inst, enum tir_op op)
-{
-    return inst->op == op &&
-           tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma;
-}
-
-// Groups of products that the block certainly commits.
-static int64_t committed(const struct tir_block *block)
+// Groups of `done` that the block certainly commits.
+static int64_t committed(const struct tir_block *block, enum tir_done done)
 {
     int64_t groups = 0;
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
-        groups += is_wgmma_group(inst, TIR_OP_COMMIT_GROUP);
+        groups += tir_is_group(inst, TIR_OP_COMMIT_GROUP, done);
         if (inst->op == TIR_OP_GET)
-            groups += committed(inst->regions[0]);
+            groups += committed(inst->regions[0], done);
     }
     return groups;
 }
 
-static bool starts_product(const struct tir_inst *inst)
+static bool starts(const struct tir_inst *inst, enum tir_done done)
 {
-    if (inst->op == TIR_OP_GEMM_ASYNC)
+    if (tir_done_of(inst) == done)
         return true;
     for (uint32_t i = 0; i < inst->region_count; i++)
         tir_foreach_inst_in(in, inst->regions[i])
-            if (in->op == TIR_OP_GEMM_ASYNC)
+            if (tir_done_of(in) == done)
                 return true;
     return false;
 }
 
-// Are all products that were started done in front of b's place?
-static bool products_done(const struct tir_builder *b)
+// Is all that `done` stands for over in front of b's place?
+static bool is_over(const struct tir_builder *b, enum tir_done done)
 {
     const struct tir_inst *inst = b->before ? b->before->prev : b->block->last;
-    for (; inst && !starts_product(inst); inst = inst->prev)
-        if ((inst->op == TIR_OP_AWAIT || is_wgmma_group(inst, TIR_OP_WAIT_GROUP)) &&
+    for (; inst && !starts(inst, done); inst = inst->prev)
+        if (tir_is_group(inst, TIR_OP_WAIT_GROUP, done) &&
             tir_attr_int(inst, TIR_ATTR_groups, 1) == 0)
             return true;
     return false;
-}
-
-struct readers {
-    bool products, stores, others;
-};
-
-static struct readers readers_of(const struct ring *ring, const struct tir_inst *get)
-{
-    struct readers readers = {0};
-    tir_foreach_inst_in(inst, get->regions[0]) {
-        if (!tir_ring_is_touched(ring, inst))
-            continue;
-        readers.products |= inst->op == TIR_OP_GEMM_ASYNC;
-        readers.stores |= inst->op == TIR_OP_STORE_ASYNC;
-        readers.others |= inst->op != TIR_OP_GEMM_ASYNC;
-    }
-    return readers;
 }
 
 // One lane of the warp arrives; with multicast one for each CTA of the cluster.
@@ -286,19 +254,18 @@ static void free_last(struct rings *r, struct tir_builder *b, struct state *s,
     struct tir_value **prev = part_of(r, s, ring, PREV);
     if (!is_pending(*prev))
         return;
-    if (!products_done(b))
-        build_group(b, TIR_OP_WAIT_GROUP, TIR_WORD_engine_wgmma, 0);
+    if (!is_over(b, ring->lagging))
+        tir_build_group(b, TIR_OP_WAIT_GROUP, ring->lagging, 0);
     build_free(r, b, ring, *prev, *prev);
     *prev = tir_const_i32(r->f, -1);
 }
 
 // The innermost loop, in whose next round a get with lag frees its slot; NULL: it does so at once,
-// since not only products read the slot.
+// since not only operations in groups of one kind read the slot.
 static const struct tir_inst *lag_loop(const struct ring *ring, const struct tir_inst *get)
 {
-    struct readers readers = readers_of(ring, get);
-    if (ring->stages < 2 || tir_attr_int(get, TIR_ATTR_lag, 0) == 0 || readers.others ||
-        !readers.products)
+    if (ring->stages < 2 || tir_attr_int(get, TIR_ATTR_lag, 0) == 0 ||
+        ring->lagging == TIR_DONE_NOW || tir_ring_readers(ring, get).all != ring->lagging)
         return NULL;
     const struct tir_inst *owner = get->block->owner;
     while (owner && owner->op != TIR_OP_FOR && owner->op != TIR_OP_WHILE &&
@@ -309,25 +276,27 @@ static const struct tir_inst *lag_loop(const struct ring *ring, const struct tir
 
 // In front of the yield of the block of a get.
 static void build_release(struct rings *r, struct tir_builder *b, struct state *s,
-                          const struct ring *ring, struct tir_inst *get, struct readers readers,
-                          int64_t groups)
+                          const struct ring *ring, struct tir_inst *get,
+                          struct ring_readers readers, int64_t groups)
 {
     struct tir_value *slot = *part_of(r, s, ring, GET_SLOT), **prev = part_of(r, s, ring, PREV);
-    bool lags = lag_loop(ring, get);
-    if (readers.products && (lags || !products_done(b)))
-        build_group(b, TIR_OP_WAIT_GROUP, TIR_WORD_engine_wgmma, lags ? groups : 0);
+    const bool lags = lag_loop(ring, get);
+    for (enum tir_done done = 0; done < TIR_DONE_COUNT; done++)
+        if (readers.by[done] && tir_has_own_groups(done) && (lags || !is_over(b, done)))
+            tir_build_group(b, TIR_OP_WAIT_GROUP, done, lags ? groups : 0);
     if (lags) {
         build_free(r, b, ring, *prev, *prev);
         *prev = slot;
         return;
     }
-    if (readers.stores) {
-        struct tir_crew crew = tir_crew_of(r->f, get);
-        struct tir_builder in = tir_build_if(b, tir_build_is_leader(b, &crew));
-        build_group(&in, TIR_OP_WAIT_GROUP, TIR_WORD_engine_tma, 0);
-        tir_set_int(r->f, in.before->prev, TIR_ATTR_read, 1);
-    }
-    if (readers.others || !readers.products) // every lane has passed its wait
+    for (enum tir_done done = 0; done < TIR_DONE_COUNT; done++)
+        if (readers.by[done] && tir_dones[done].reads) {
+            struct tir_crew crew = tir_crew_of(r->f, get);
+            struct tir_builder in = tir_build_if(b, tir_build_is_leader(b, &crew));
+            struct tir_inst *wait = tir_build_group(&in, TIR_OP_WAIT_GROUP, done, 0);
+            tir_set_int(r->f, wait, TIR_ATTR_read, 1);
+        }
+    if (readers.all == TIR_DONE_NOW) // every lane has passed its wait
         build(b, TIR_OP_WARP_SYNC, NULL, 0);
     build_free(r, b, ring, slot, NULL);
 }
@@ -415,7 +384,7 @@ static void start_copies(struct rings *r, struct ring *ring, struct tir_inst *pu
 static bool has_thread_copies(struct tir_block *block)
 {
     tir_foreach_inst_in(inst, block)
-        if (inst->op == TIR_OP_COPY_ASYNC && !inst->operands[TIR_COPY_MBAR])
+        if (tir_done_of(inst) == TIR_DONE_CP_ASYNC)
             return true;
     return false;
 }
@@ -425,8 +394,8 @@ static void hand_on(struct rings *r, struct tir_builder *b, const struct ring *r
                     struct tir_block *block, struct tir_value *slot)
 {
     if (has_thread_copies(block)) {
-        build_group(b, TIR_OP_COMMIT_GROUP, TIR_WORD_engine_cp_async, 0);
-        build_group(b, TIR_OP_WAIT_GROUP, TIR_WORD_engine_cp_async, 0);
+        tir_build_group(b, TIR_OP_COMMIT_GROUP, TIR_DONE_CP_ASYNC, 0);
+        tir_build_group(b, TIR_OP_WAIT_GROUP, TIR_DONE_CP_ASYNC, 0);
     }
     if (ring->read_async && (ring->stores || !ring->copies))
         build_fence(b, TIR_WORD_of_async_shared);
@@ -475,8 +444,8 @@ static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
     struct ring *ring = tir_ring_of(r, get);
     struct tir_value **slot = part_of(r, s, ring, GET_SLOT),
                      **phase = part_of(r, s, ring, GET_PHASE);
-    struct readers readers = readers_of(ring, get);
-    int64_t groups = committed(get->regions[0]);
+    struct ring_readers readers = tir_ring_readers(ring, get);
+    int64_t groups = committed(get->regions[0], readers.all);
     struct tir_builder b = tir_builder_before(r->f, get);
     if (!lag_loop(ring, get))
         free_last(r, &b, s, ring);
@@ -644,6 +613,19 @@ static void thread(struct rings *r, struct tir_block *block, struct state *s)
         thread_inst(r, inst, s);
 }
 
+// The engine of a copy without an mbarrier reports to the ring that its put fills.
+static void refuse_lost_copies(struct rings *r)
+{
+    tir_foreach_inst(inst, r->f)
+        if (tir_is_engine_copy(inst)) {
+            tir_error_at(r->cx->diags, inst->span, TIR_E_VERIFY,
+                         "nothing says when this copy is done: outside of put, a copy by engine %s "
+                         "takes an mbarrier, mbar = ...",
+                         tir_words[tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE)].name);
+            r->failed = true;
+        }
+}
+
 static void report(struct rings *r)
 {
     vec_foreach(struct ring, ring, &r->all)
@@ -673,6 +655,8 @@ enum tir_change tir_pass_ring(struct tir_func *f, struct tir_pass_cx *cx)
     bool settled = settle_roles(f);
     r.ctas = tir_func_ctas(f);
     tir_rings_collect(&r);
+    if (!r.failed && !r.all.len)
+        refuse_lost_copies(&r);
     if (r.failed)
         return TIR_FAILED;
     if (!r.all.len)
@@ -688,6 +672,7 @@ enum tir_change tir_pass_ring(struct tir_func *f, struct tir_pass_cx *cx)
     vec_foreach(struct ring, ring, &r.all)
         tir_remove(ring->inst);
     tir_replace_uses_map(f, &r.buffers);
+    refuse_lost_copies(&r);
     report(&r);
-    return TIR_CHANGED;
+    return r.failed ? TIR_FAILED : TIR_CHANGED;
 }

@@ -3,6 +3,7 @@
 #ifndef TIR_PASS_SYNC_RING_H
 #define TIR_PASS_SYNC_RING_H
 
+#include "ir/effect.h"
 #include "pass/pass.h"
 #include "pass/sync/crew.h"
 
@@ -13,11 +14,12 @@ struct ring {
     struct tir_crew putter;
     VEC(struct tir_inst *) puts;
     VEC(struct tir_inst *) gets;
-    bool copies, stores; // how slots are filled
-    bool read_async;     // by products on warpgroups or tensor copies
-    bool multicast;      // copies go to several CTAs
-    bool of_one_role;    // the same role fills and empties it
-    uint32_t getters;    // warps that free each slot
+    bool copies, stores;   // how slots are filled
+    bool read_async;       // by products on warpgroups or tensor copies
+    bool multicast;        // copies go to several CTAs
+    bool of_one_role;      // the same role fills and empties it
+    uint32_t getters;      // warps that free each slot
+    enum tir_done lagging; // says when what reads a slot is done that a later round frees
 };
 
 struct rings {
@@ -37,6 +39,14 @@ struct ring *tir_ring_of(struct rings *r, const struct tir_inst *inst);
 const char *tir_ring_name(const struct ring *ring);
 // Does the instruction access a slot of the ring?
 bool tir_ring_is_touched(const struct ring *ring, const struct tir_inst *inst);
+// What says that a get's readers of its slot are done.
+struct ring_readers {
+    bool by[TIR_DONE_COUNT];
+    enum tir_done all; // of all of them, with groups of each warpgroup; NOW: they differ, or none
+};
+struct ring_readers tir_ring_readers(const struct ring *ring, const struct tir_inst *get);
+// Does each warp or warpgroup commit and wait for its own groups?
+bool tir_has_own_groups(enum tir_done done);
 // Is it a copy by an engine, without an mbarrier yet?
 bool tir_is_engine_copy(const struct tir_inst *inst);
 

@@ -31,9 +31,7 @@ static bool is_part_of(const struct ring *ring, struct tir_value *v)
 
 bool tir_is_engine_copy(const struct tir_inst *inst)
 {
-    enum tir_word engine = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE);
-    return inst->op == TIR_OP_COPY_ASYNC && !inst->operands[TIR_COPY_MBAR] &&
-           (engine == TIR_WORD_engine_tma || engine == TIR_WORD_engine_bulk);
+    return tir_done_of(inst) == TIR_DONE_RING;
 }
 
 bool tir_ring_is_touched(const struct ring *ring, const struct tir_inst *inst)
@@ -58,7 +56,7 @@ static void look_at_put(struct rings *r, struct ring *ring, struct tir_inst *put
         if (!tir_ring_is_touched(ring, inst))
             continue;
         if (!tir_is_engine_copy(inst)) {
-            ring->stores |= inst->op != TIR_OP_COPY_ASYNC || !inst->operands[TIR_COPY_MBAR];
+            ring->stores |= tir_done_of(inst) != TIR_DONE_BYTES;
             continue;
         }
         ring->copies = true;
@@ -66,6 +64,28 @@ static void look_at_put(struct rings *r, struct ring *ring, struct tir_inst *put
         if (inst->block != block)
             refuse(r, inst, ring, "a copy that fills it must stand directly in the block of put");
     }
+}
+
+bool tir_has_own_groups(enum tir_done done)
+{
+    return tir_dones[done].engine != TIR_WORD_NONE && !tir_dones[done].by_one;
+}
+
+struct ring_readers tir_ring_readers(const struct ring *ring, const struct tir_inst *get)
+{
+    struct ring_readers readers = {.all = TIR_DONE_NOW};
+    uint32_t kinds = 0;
+    tir_foreach_inst_in(inst, get->regions[0])
+        if (tir_ring_is_touched(ring, inst))
+            readers.by[tir_done_of(inst)] = true;
+    for (enum tir_done done = 0; done < TIR_DONE_COUNT; done++) {
+        kinds += readers.by[done];
+        if (readers.by[done] && tir_has_own_groups(done))
+            readers.all = done;
+    }
+    if (kinds > 1)
+        readers.all = TIR_DONE_NOW;
+    return readers;
 }
 
 static void look_at_get(struct rings *r, struct ring *ring, struct tir_inst *get)
@@ -77,8 +97,10 @@ static void look_at_get(struct rings *r, struct ring *ring, struct tir_inst *get
     ring->getters += known ? 0 : crew.warps;
     vec_push(r->cx->scratch, &ring->gets, get);
     tir_foreach_inst_in(inst, get->regions[0])
-        ring->read_async |= tir_ring_is_touched(ring, inst) &&
-                            (inst->op == TIR_OP_GEMM_ASYNC || inst->op == TIR_OP_STORE_ASYNC);
+        if (tir_ring_is_touched(ring, inst))
+            tir_foreach_effect(e, inst) ring->read_async |= e->proxy == TIR_PROXY_ASYNC;
+    if (tir_attr_int(get, TIR_ATTR_lag, 0) && ring->lagging == TIR_DONE_NOW)
+        ring->lagging = tir_ring_readers(ring, get).all;
 }
 
 static bool is_in_condition(const struct tir_inst *inst)

@@ -5,6 +5,7 @@
 // Operations that not every target has are in a table. What depends on a word or an operand (the
 // engine of a group, where a fence reaches, another CTA's mbarrier) is asked for by name.
 
+#include "ir/effect.h"
 #include "target/nvptx/emit.h"
 #include "target/nvptx/nvptx.h"
 
@@ -112,21 +113,16 @@ static const char *check_barrier(const struct query *q)
 
 static const char *check_group(const struct query *q)
 {
+    const enum tir_done done = tir_done_of_group(q->inst);
     if (!has_int(q->inst, TIR_ATTR_groups, 0, 1 << 16))
         return "the number of groups is out of range";
-    switch ((int)tir_attr_word(q->inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
-    case TIR_WORD_engine_cp_async:
+    if (done == TIR_DONE_CP_ASYNC)
         return lacks(q, TIR_HAS_CP_ASYNC, "the target has no asynchronous copies");
-    case TIR_WORD_engine_tma:
-    case TIR_WORD_engine_bulk:
+    if (done == TIR_DONE_TMA)
         return lacks(q, TIR_HAS_TMA, "the target has no bulk copies");
-    case TIR_WORD_engine_wgmma:
-        if (!has_int(q->inst, TIR_ATTR_groups, 0, 7))
-            return "at most 7 groups of products can be in flight";
-        return lacks(q, TIR_HAS_WGMMA, "the target has no products on warpgroups");
-    default:
-        return "this engine has no groups";
-    }
+    if (!has_int(q->inst, TIR_ATTR_groups, 0, 7))
+        return "at most 7 groups of products can be in flight";
+    return lacks(q, TIR_HAS_WGMMA, "the target has no products on warpgroups");
 }
 
 static const char *check_fence(const struct query *q)

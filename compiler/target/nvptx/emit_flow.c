@@ -5,6 +5,7 @@
 // Counted loops are emitted rotated (test at the bottom, a guard in front), the form that LLVM and
 // ptxas both expect.
 
+#include "ir/effect.h"
 #include "ir/walk.h"
 #include "target/nvptx/emit.h"
 
@@ -102,16 +103,13 @@ static V loop_goes_on(struct emit *e, const struct tir_inst *inst, V index, V st
 
 static bool is_wait_for_products(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_AWAIT ||
-           (inst->op == TIR_OP_WAIT_GROUP &&
-            tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma);
+    return tir_is_group(inst, TIR_OP_WAIT_GROUP, TIR_DONE_WGMMA);
 }
 
 static bool is_about_products(const struct tir_inst *inst)
 {
     return inst->op == TIR_OP_WGMMA || is_wait_for_products(inst) ||
-           (inst->op == TIR_OP_COMMIT_GROUP &&
-            tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma);
+           tir_is_group(inst, TIR_OP_COMMIT_GROUP, TIR_DONE_WGMMA);
 }
 
 // Whether an instruction, or one in its regions, starts products or waits for them.

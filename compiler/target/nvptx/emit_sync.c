@@ -5,6 +5,7 @@
 // data between CTAs of a cluster, and cluster scope flushes caches at every step. Only kernels
 // whose threads access another CTA's memory themselves use cluster scope.
 
+#include "ir/effect.h"
 #include "target/nvptx/emit.h"
 
 static V call(struct emit *e, const char *name, V *args, uint32_t count)
@@ -114,42 +115,33 @@ static void emit_wait(struct emit *e, const struct tir_inst *inst)
 
 // Groups. cp_async has them per thread, tma and bulk share theirs.
 
+struct group_row {
+    const char *commit, *wait, *wait_read; // LLVM's intrinsics
+    bool wide;                             // the number of groups has 64 bits
+};
+static const struct group_row groups[TIR_DONE_COUNT] = {
+    [TIR_DONE_CP_ASYNC] = {"llvm.nvvm.cp.async.commit.group", "llvm.nvvm.cp.async.wait.group"},
+    [TIR_DONE_TMA] = {"llvm.nvvm.cp.async.bulk.commit.group", "llvm.nvvm.cp.async.bulk.wait.group",
+                      "llvm.nvvm.cp.async.bulk.wait.group.read"},
+    [TIR_DONE_WGMMA] = {"llvm.nvvm.wgmma.commit_group.sync.aligned",
+                        "llvm.nvvm.wgmma.wait_group.sync.aligned", NULL, true},
+};
+
 static void emit_commit(struct emit *e, const struct tir_inst *inst)
 {
-    switch ((int)tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
-    case TIR_WORD_engine_tma:
-    case TIR_WORD_engine_bulk:
-        call(e, "llvm.nvvm.cp.async.bulk.commit.group", NULL, 0);
-        return;
-    case TIR_WORD_engine_wgmma:
-        call(e, "llvm.nvvm.wgmma.commit_group.sync.aligned", NULL, 0);
-        return;
-    default:
-        call(e, "llvm.nvvm.cp.async.commit.group", NULL, 0);
-        return;
-    }
+    call(e, groups[tir_done_of_group(inst)].commit, NULL, 0);
 }
 
 static void emit_wait_group(struct emit *e, const struct tir_inst *inst)
 {
-    int64_t groups = tir_attr_int(inst, TIR_ATTR_groups, 0);
-    V wide = LLVMConstInt(e->ll->i64, (uint64_t)groups, false);
-    switch ((int)tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
-    case TIR_WORD_engine_tma:
-    case TIR_WORD_engine_bulk:
-        call_with_i32(e,
-                      tir_attr_int(inst, TIR_ATTR_read, 0)
-                          ? "llvm.nvvm.cp.async.bulk.wait.group.read"
-                          : "llvm.nvvm.cp.async.bulk.wait.group",
-                      groups);
-        return;
-    case TIR_WORD_engine_wgmma:
-        call(e, "llvm.nvvm.wgmma.wait_group.sync.aligned", &wide, 1);
-        return;
-    default:
-        call_with_i32(e, "llvm.nvvm.cp.async.wait.group", groups);
-        return;
-    }
+    const struct group_row *row = &groups[tir_done_of_group(inst)];
+    const int64_t count = tir_attr_int(inst, TIR_ATTR_groups, 0);
+    const bool reads = row->wait_read && tir_attr_int(inst, TIR_ATTR_read, 0);
+    V wide = LLVMConstInt(e->ll->i64, (uint64_t)count, false);
+    if (row->wide)
+        call(e, row->wait, &wide, 1);
+    else
+        call_with_i32(e, reads ? row->wait_read : row->wait, count);
 }
 
 // Fences.
