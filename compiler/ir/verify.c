@@ -178,19 +178,38 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
                                               TIR_WORD_NONE};
     static const enum tir_word launch[] = {TIR_WORD_change_wait, TIR_WORD_change_launch,
                                            TIR_WORD_NONE};
+    static const enum tir_word into_shared[] = {TIR_WORD_engine_cp_async, TIR_WORD_engine_bulk,
+                                                TIR_WORD_engine_tma, TIR_WORD_NONE};
+    static const enum tir_word into_tensor[] = {TIR_WORD_engine_bulk, TIR_WORD_engine_tma,
+                                                TIR_WORD_NONE};
+    static const enum tir_word product[] = {TIR_WORD_engine_wgmma, TIR_WORD_NONE};
+    static const enum tir_word grouped[] = {TIR_WORD_engine_cp_async, TIR_WORD_engine_bulk,
+                                            TIR_WORD_engine_tma, TIR_WORD_engine_wgmma,
+                                            TIR_WORD_NONE};
     static const struct {
         enum tir_op op;
-        const enum tir_word *allowed;
+        const enum tir_word *allowed; // of one attribute
     } rows[] = {
-        {TIR_OP_REDUCE, combine},        {TIR_OP_SCAN, combine},    {TIR_OP_ATOMIC, atomic},
-        {TIR_OP_ATOM, atomic},           {TIR_OP_VOTE, vote},       {TIR_OP_STORE_ASYNC, copy},
-        {TIR_OP_TMA_STORE, copy},        {TIR_OP_BULK_STORE, copy}, {TIR_OP_SETMAXNREG, registers},
+        {TIR_OP_REDUCE, combine},
+        {TIR_OP_SCAN, combine},
+        {TIR_OP_ATOMIC, atomic},
+        {TIR_OP_ATOM, atomic},
+        {TIR_OP_VOTE, vote},
+        {TIR_OP_STORE_ASYNC, copy},
+        {TIR_OP_TMA_STORE, copy},
+        {TIR_OP_BULK_STORE, copy},
+        {TIR_OP_SETMAXNREG, registers},
         {TIR_OP_GRIDDEPCONTROL, launch},
+        {TIR_OP_DOT, product},
+        {TIR_OP_COPY_ASYNC, into_shared},
+        {TIR_OP_STORE_ASYNC, into_tensor},
+        {TIR_OP_COMMIT_GROUP, grouped},
+        {TIR_OP_WAIT_GROUP, grouped},
     };
     if (inst->op == TIR_OP_MMA || inst->op == TIR_OP_WGMMA)
         return names_element(word);
     for (uint32_t i = 0; i < TIR_COUNT_OF(rows); i++) {
-        if (rows[i].op != inst->op)
+        if (rows[i].op != inst->op || tir_words[*rows[i].allowed].key != tir_words[word].key)
             continue;
         const enum tir_word *allowed = rows[i].allowed;
         while (*allowed && *allowed != word)
@@ -259,7 +278,8 @@ static void check_attr(struct verifier *v, const struct tir_inst *inst, const st
         return;
     if (attr->number <= TIR_WORD_NONE || attr->number >= TIR_WORD_COUNT ||
         tir_words[attr->number].key != attr->key ||
-        ((attr->key == TIR_ATTR_kind || attr->key == TIR_ATTR_change) &&
+        ((attr->key == TIR_ATTR_kind || attr->key == TIR_ATTR_change ||
+          attr->key == TIR_ATTR_engine) &&
          !word_allowed(inst, (enum tir_word)attr->number)))
         wrong(v, inst, "attribute %s has a word that does not belong to it", name);
 }

@@ -501,7 +501,6 @@ static const struct refused refusals[] = {
      "cannot combine elements"},
     {"sm_90a", "arrive(b, count = 0)", "with bytes not at all"},
     {"sm_90a", "arrive(b, bytes = 1048576)", "at most 1048575 bytes"},
-    {"sm_90a", "commit_group(engine = vector)", "this engine has no groups"},
     {"sm_90a", "wait_group(groups = 8, engine = wgmma)", "at most 7 groups"},
     {"sm_90a", "tma_prefetch(A[i64(0):+512, i64(0):+8], swizzle = 0)", "at most 256 elements"},
     {"sm_90a", "tma_prefetch(A[i64(0):+8, i64(0):+6], swizzle = 0)", "multiple of 16 bytes"},

@@ -3,6 +3,7 @@
 // attributes by name. The result's type is what ir/infer.c says, so IR text comes back as it was.
 #include "front/lower/lower.h"
 
+#include "ir/effect.h"
 #include "ir/walk.h"
 
 enum { MAX_FIXED = 8, MAX_LIST = 4096 };
@@ -430,6 +431,20 @@ static bool check_region(struct lower *l, struct op_call *o, struct tir_inst *in
     return false;
 }
 
+// A copy by an engine completes at its mbarrier, or fills the slot of the put that it stands in.
+static bool check_completion(struct lower *l, const struct op_call *o, const struct tir_inst *inst)
+{
+    const struct tir_inst *around = inst->block->owner;
+    while (around && around->op != TIR_OP_PUT)
+        around = around->block->owner;
+    if (l->is_ir || around || tir_done_of(inst) != TIR_DONE_RING)
+        return true;
+    lower_error(l, o->c->e->span, TIR_E_ROLE,
+                "outside of `put`, a copy by engine %s says where it completes: `mbar = ...`",
+                tir_words[tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE)].name);
+    return false;
+}
+
 // copy_async(D[...], buffer) to a tensor
 static bool copies_out(struct lower *l, const struct call *c)
 {
@@ -458,7 +473,8 @@ bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *ou
     if (!convert_operands(l, &o))
         return false;
     struct tir_inst *inst = build_op(l, &o);
-    if (!set_attrs(l, &o, inst) || !infer(l, &o, inst) || !check_region(l, &o, inst)) {
+    if (!set_attrs(l, &o, inst) || !infer(l, &o, inst) || !check_region(l, &o, inst) ||
+        !check_completion(l, &o, inst)) {
         tir_remove(inst);
         return false;
     }

@@ -168,17 +168,12 @@ static void copy(struct sync_run *r, const struct sync_who *who, const struct ti
     if (!to)
         return;
     if (!inst->operands[TIR_COPY_MBAR]) {
-        bool vector = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_vector;
         struct sync_record record =
-            vector ? ordinary(who, inst, SYNC_WRITE)
-                   : grouped(inst, SYNC_WRITE, tir_sync_use_strand(r, &a->copies), a->copies_closed,
-                             false);
+            grouped(inst, SYNC_WRITE, tir_sync_use_strand(r, &a->copies), a->copies_closed, false);
         record.same = tir_sync_mix(tir_sync_mix(inst->id, a->role_id), box_hash(to)) | 1;
-        record.grouped = !vector;
-        if (!vector) {
-            a->copies_group = a->copies_closed + 1;
-            a->copies_last = inst;
-        }
+        record.grouped = true;
+        a->copies_group = a->copies_closed + 1;
+        a->copies_last = inst;
         tir_sync_access(r, who, to, record);
         return;
     }
