@@ -3,6 +3,7 @@
 
 #include "ir_unit.h"
 
+#include "ir/effect.h"
 #include "ir/walk.h"
 
 #include <math.h>
@@ -66,6 +67,37 @@ static void the_op_table_is_sound(void **state)
         assert_int_equal(tir_form_by_name(tir_str_of(tir_form_name((enum tir_form)i))), i);
     assert_int_equal(tir_op_by_name(STR("no_such_op")), TIR_OP_COUNT);
     assert_int_equal(tir_word_by_name(TIR_ATTR_mode, STR("sum")), TIR_WORD_NONE);
+}
+
+// What ends later, and what passes may not move across other accesses, says so twice.
+static void effects_agree_with_traits(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tir_op op;
+        enum tir_access access;
+        enum tir_done done;
+    } rows[] = {
+#define DONE(...)
+#define EFFECT(op, way, operand, access, proxy, done) \
+    {TIR_OP_##op, TIR_ACCESS_##access, TIR_DONE_##done},
+#include "ir/effect.def"
+    };
+    bool ends_later[TIR_OP_COUNT] = {false};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(rows); i++) {
+        const uint32_t traits = tir_ops[rows[i].op].traits;
+        const bool is_own =
+            rows[i].access == TIR_ACCESS_EXCHANGE; // scratch, which nobody else sees
+        assert_true(tir_has_effects(rows[i].op));
+        ends_later[rows[i].op] |= rows[i].done != TIR_DONE_NOW;
+        if (!is_own && rows[i].access != TIR_ACCESS_READ)
+            assert_true(traits & TIR_WRITES);
+        if (rows[i].access == TIR_ACCESS_UPDATE)
+            assert_true(traits & TIR_READS);
+    }
+    for (uint32_t op = 0; op < TIR_OP_COUNT; op++)
+        if (tir_ops[op].last_form != TIR_FORM_LOWERED)
+            assert_int_equal(ends_later[op], (tir_ops[op].traits & TIR_ASYNC) != 0);
 }
 
 static void equal_types_and_constants_are_one_pointer(void **state)
@@ -372,6 +404,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_op_table_is_sound),
+        cmocka_unit_test(effects_agree_with_traits),
         cmocka_unit_test(equal_types_and_constants_are_one_pointer),
         cmocka_unit_test(a_gemm_prints_as_tir),
         cmocka_unit_test(a_clone_prints_the_same_and_shares_nothing),
