@@ -9,7 +9,7 @@
 
 bool barrier_is_loop(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_FOR || inst->op == TIR_OP_WHILE ||
+    return tir_is_loop(inst) ||
            (inst->op == TIR_OP_TILES && tir_attr_int(inst, TIR_ATTR_persistent, 0));
 }
 
