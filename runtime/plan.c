@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A table of what was decided before, which threads read without waiting.
 //
-// A key has a few neighbouring slots. A slot's plan is allocated when it is first used and freed with
-// the table, so a reader may look at it at any time. A plan that is given up is written over. Its
-// version is odd meanwhile, and a reader that sees an odd or a changed version has found nothing.
+// A key has a few neighbouring slots. A slot's plan is allocated when it is first used and freed
+// with the table, so a reader may look at it at any time. A plan that is given up is written over.
+// Its version is odd meanwhile, and a reader that sees an odd or a changed version has found
+// nothing.
 
 #include "plan.h"
 

@@ -28,7 +28,8 @@ void tir_plans_init(struct plans *plans, const tir_allocator *allocator, uint32_
                     uint32_t head_words, uint32_t block_words);
 void tir_plans_finish(struct plans *plans);
 
-// Copies the value that was kept last for this key. False: none is kept; then the two are undefined.
+// Copies the value that was kept last for this key. False: none is kept; then the two are
+// undefined.
 bool tir_plans_find(const struct plans *plans, const uint64_t *key, uint64_t *head, uint8_t *block);
 
 // Keeps a value, in the place of another one if need be. Without memory nothing is kept.
