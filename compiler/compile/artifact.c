@@ -3,6 +3,7 @@
 
 #include "compile/compile.h"
 
+#include "compile/formula.h"
 #include "ir/walk.h"
 #include "target/nvptx/tensor_maps.h"
 
@@ -75,7 +76,7 @@ static bool fill_when(struct tir_compilation *c, const struct tir_func *f, tir_f
     for (uint32_t i = 0; i < f->when_count; i++) {
         const struct tir_value *v = yield->operands[yield->operand_count - f->when_count + i];
         tir_formula one;
-        if (!tir_compile_formula(c, f, v, f->span, &one))
+        if (!tir_compile_formula(&c->cx, f, v, f->span, &one))
             return false;
         demand(c, &ops, one.ops, one.count);
     }
@@ -151,8 +152,8 @@ static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
     *variant = (tir_artifact_variant){.entry = tir_str_of(f->name),
                                       .facts = f->facts,
                                       .threads = f->threads,
-                                      .watchdog =
-                                          c->options.watchdog && tir_nvptx_can_watch(f, &c->target),
+                                      .watchdog = c->request.options.watchdog &&
+                                                  tir_nvptx_can_watch(f, &c->request.target),
                                       .cluster = {f->cluster[0], f->cluster[1], f->cluster[2]},
                                       .dynamic_shared = (uint32_t)f->shared_bytes,
                                       .persistent = f->persistent != 0,
@@ -165,7 +166,7 @@ static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
         units[i] = (tir_formula_op){TIR_FORMULA_CONST, TIR_MAX(1, f->cluster[i])};
         variant->grid[i] = (tir_formula){&units[i], 1}; // one CTA, or one cluster
         if (yield && i < f->grid_count &&
-            !tir_compile_formula(c, f, yield->operands[i], span_of(f, yield->operands[i]),
+            !tir_compile_formula(&c->cx, f, yield->operands[i], span_of(f, yield->operands[i]),
                                  &variant->grid[i]))
             return false;
     }
@@ -187,7 +188,7 @@ static bool fill_conditions(struct tir_compilation *c, const struct tir_func *f,
             continue; // folded: always true
         struct tir_span span = span_of(f, holds);
         tir_artifact_condition *condition = &conditions[kernel->condition_count];
-        if (!tir_compile_formula(c, f, holds, span, &condition->holds))
+        if (!tir_compile_formula(&c->cx, f, holds, span, &condition->holds))
             return false;
         tir_str text = holds->def && holds->def->span.begin
                            ? tir_source_text(&c->cx.sources, holds->def->span)
@@ -250,7 +251,7 @@ static bool fill_scratch(struct tir_compilation *c, const struct tir_func *f, ui
     for (uint32_t d = 0; d < scratch->rank; d++) {
         const struct tir_value *extent = tir_scratch_extent(f, index, d);
         tir_formula formula;
-        if (!tir_compile_formula(c, f, extent, span_of(f, extent), &formula))
+        if (!tir_compile_formula(&c->cx, f, extent, span_of(f, extent), &formula))
             return false;
         scratch->extents[d] = map_formula(c, formula, map);
     }
@@ -309,7 +310,7 @@ static void fill_configs(struct tir_compilation *c, const struct tir_kernel_code
     }
     kernel->configs = texts;
     if (kernel->config_count > 1)
-        tir_compile_tuned_fill(c, code->name, configs, kernel->config_count, map, kernel);
+        tir_compile_tuned_fill(&c->tuned, code->name, configs, kernel->config_count, map, kernel);
 }
 
 static bool fill_kernel(struct tir_compilation *c, const struct tir_kernel_code *code,
@@ -347,14 +348,15 @@ tir_status tir_compile_artifact_make(struct tir_compilation *c)
         if (!fill_kernel(c, &c->kernels.at[i], &kernels[i]))
             return TIR_ERR_DIAGNOSED;
     tir_str cubin = c->outputs[TIR_OUTPUT_CUBIN];
-    tir_artifact_desc desc = {.target = tir_str_of(c->target.name),
+    tir_artifact_desc desc = {.target = tir_str_of(c->request.target.name),
                               .ptx = c->outputs[TIR_OUTPUT_PTX],
-                              .cubin_arch = cubin.len ? tir_str_of(c->target.name) : STR(""),
+                              .cubin_arch =
+                                  cubin.len ? tir_str_of(c->request.target.name) : STR(""),
                               .cubin = cubin,
                               .receipt = tir_compile_receipt_text(c),
                               .kernels = kernels,
                               .kernel_count = c->kernels.len};
-    tir_status status = tir_artifact_encode(&desc, &c->options.allocator, &c->artifact,
+    tir_status status = tir_artifact_encode(&desc, &c->request.options.allocator, &c->artifact,
                                             &c->artifact_size, &c->error);
     if (status == TIR_OK)
         c->outputs[TIR_OUTPUT_ARTIFACT] = (tir_str){(const char *)c->artifact, c->artifact_size};

@@ -18,12 +18,14 @@
 #include <time.h>
 
 #include "base/parallel.h"
+#include "compile/cost.h"
+#include "compile/variants.h"
 #include "front/front.h"
 #include "pass/pass.h"
 
 static bool wants(const struct tir_compilation *c, tir_output output)
 {
-    return c->options.outputs >> output & 1;
+    return c->request.options.outputs >> output & 1;
 }
 
 static double now_ms(void)
@@ -64,7 +66,7 @@ static bool is_pass(tir_str name)
 static tir_status check_wishes(struct tir_compilation *c)
 {
     tir_str unknown;
-    if (tir_compile_wishes_parse(c->options.require, &c->required, &unknown))
+    if (tir_compile_wishes_parse(c->request.options.require, &c->request.required, &unknown))
         return TIR_OK;
     fail(c, TIR_ERR_INVALID,
          "require: there is no `" STR_FMT "`; what can be required:", STR_ARG(unknown));
@@ -78,7 +80,7 @@ static tir_status check_wishes(struct tir_compilation *c)
 
 static tir_status check_options(struct tir_compilation *c)
 {
-    const tir_compile_options *o = &c->options;
+    const tir_compile_options *o = &c->request.options;
     tir_str arch = o->arch.len ? o->arch : STR("sm_80");
     const struct tir_target *target = tir_target_find(arch), *instead = tir_target_for(arch);
     if (!target && instead)
@@ -88,9 +90,10 @@ static tir_status check_options(struct tir_compilation *c)
         return fail(c, TIR_ERR_INVALID,
                     "unknown target " STR_FMT "; the first one is %s, the last %s", STR_ARG(arch),
                     tir_targets[0].name, tir_targets[tir_target_count - 1].name);
-    c->target = *target;
+    c->request.target = *target;
     if (o->max_shared)
-        c->target.shared_per_cta = TIR_MIN(c->target.shared_per_cta, (int64_t)o->max_shared);
+        c->request.target.shared_per_cta =
+            TIR_MIN(c->request.target.shared_per_cta, (int64_t)o->max_shared);
     const struct {
         const char *option;
         tir_str value;
@@ -111,6 +114,14 @@ static tir_status check_options(struct tir_compilation *c)
     return check_wishes(c);
 }
 
+bool tir_compile_known_size(const struct tir_request *request, tir_str name, int64_t *size)
+{
+    for (size_t i = 0; i < request->options.dim_count; i++)
+        if (tir_str_equal(request->options.dims[i].name, name))
+            return tir_size_parse(request->options.dims[i].value, size);
+    return false;
+}
+
 static struct tir_binding *bindings(struct tir_compilation *c, const tir_setting *settings,
                                     size_t count)
 {
@@ -123,14 +134,14 @@ static struct tir_binding *bindings(struct tir_compilation *c, const tir_setting
 static bool import(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text)
 {
     struct tir_compilation *c = user;
-    return c->options.import(c->options.import_user, from, path, name, text) != 0;
+    return c->request.options.import(c->request.options.import_user, from, path, name, text) != 0;
 }
 
 // Front end and passes.
 
 static bool parse(struct tir_compilation *c, struct tir_module **m)
 {
-    const tir_compile_options *o = &c->options;
+    const tir_compile_options *o = &c->request.options;
     struct tir_front_options front = {.metas = bindings(c, o->metas, o->meta_count),
                                       .meta_count = (uint32_t)o->meta_count,
                                       .kernel = o->kernel.len ? tir_intern(&c->cx.names, o->kernel)
@@ -138,16 +149,16 @@ static bool parse(struct tir_compilation *c, struct tir_module **m)
                                       .import = o->import ? import : NULL,
                                       .import_user = c};
     double start = now_ms();
-    bool ok = tir_front_module(&c->cx, c->name, c->source, &front, m);
+    bool ok = tir_front_module(&c->cx, c->request.name, c->request.source, &front, m);
     add_stage(c, "front", now_ms() - start);
     return ok;
 }
 
-struct tir_kernel_code tir_kernel_new(struct tir_compilation *c, const struct tir_func *f)
+struct tir_kernel_code tir_kernel_new(struct tir_context *cx, const struct tir_func *f)
 {
     return (struct tir_kernel_code){
         .name = f->name,
-        .params = tir_arena_copy(&c->cx.arena, f->params, f->param_count * sizeof(*f->params)),
+        .params = tir_arena_copy(&cx->arena, f->params, f->param_count * sizeof(*f->params)),
         .dim_count = f->dim_count};
 }
 
@@ -171,7 +182,7 @@ static bool add_config(struct tir_compilation *c, uint32_t kernel, struct tir_fu
 {
     if (tir_compile_has_steps(f))
         return tir_compile_sequence(c, kernel, f, cost);
-    tir_compile_variants(c, &c->kernels.at[kernel], f, cost);
+    tir_compile_variants(&c->cx, &c->request, &c->kernels.at[kernel], f, cost);
     return true;
 }
 
@@ -192,15 +203,15 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
     }
     tir_formula *costs = arena_array(&c->cx.arena, tir_formula, count);
     for (uint32_t i = 0; count > 1 && i < count; i++)
-        costs[i] = tir_compile_cost(c, configs[i]);
-    tir_compile_tuned_kernel(c, f->name, configs, count);
+        costs[i] = tir_compile_cost(&c->cx, &c->request, configs[i]);
+    tir_compile_tuned_kernel(&c->tuned, f->name, configs, count);
     uint32_t best = 0;
     const struct tir_func *tuned;
-    if (count > 1 && tir_compile_tuned_known(c, configs[0], &tuned))
+    if (count > 1 && tir_compile_tuned_known(&c->tuned, configs[0], &tuned))
         best = tuned ? tuned->config - 1 : count;
     else if (count > 1)
-        best = tir_compile_cheapest(c, configs, costs, count);
-    vec_push(&c->cx.arena, &c->kernels, tir_kernel_new(c, f));
+        best = tir_compile_cheapest(&c->request, configs, costs, count);
+    vec_push(&c->cx.arena, &c->kernels, tir_kernel_new(&c->cx, f));
     if (best < count)
         *ok &= add_config(c, kernel, configs[best], (tir_formula){0});
     else
@@ -222,8 +233,8 @@ static bool has_dim(const struct tir_module *m, tir_str name)
 static bool check_dims(struct tir_compilation *c, const struct tir_module *m)
 {
     bool ok = true;
-    for (size_t i = 0; i < c->options.dim_count; i++) {
-        tir_str name = c->options.dims[i].name;
+    for (size_t i = 0; i < c->request.options.dim_count; i++) {
+        tir_str name = c->request.options.dims[i].name;
         if (has_dim(m, name))
             continue;
         tir_error_at(&c->cx.diags, (struct tir_span){0, 0}, TIR_E_NAME,
@@ -239,8 +250,9 @@ static bool lower(struct tir_compilation *c, struct tir_module *m)
     bool ok = check_dims(c, m);
     for (uint32_t i = 0; i < m->funcs.len;)
         i += add_kernel(c, m, i, &ok);
-    ok &= tir_compile_run_passes(c, bindings(c, c->options.dims, c->options.dim_count));
-    tir_compile_tuned_finish(c);
+    ok &= tir_compile_run_passes(
+        c, bindings(c, c->request.options.dims, c->request.options.dim_count));
+    tir_compile_tuned_finish(&c->tuned);
     add_stage(c, "passes", now_ms() - start);
     return ok && check_names(c);
 }
@@ -267,10 +279,10 @@ static bool generate(struct tir_compilation *c)
     for (uint32_t i = 0; i < c->kernels.len; i++)
         for (uint32_t j = 0; j < c->kernels.at[i].count; j++)
             vec_push(&c->cx.arena, &funcs, c->kernels.at[i].variants[j]);
-    struct tir_nvptx_options options = {.target = &c->target,
-                                        .line_info = c->options.line_info,
-                                        .verify = c->options.verify,
-                                        .watchdog = c->options.watchdog,
+    struct tir_nvptx_options options = {.target = &c->request.target,
+                                        .line_info = c->request.options.line_info,
+                                        .verify = c->request.options.verify,
+                                        .watchdog = c->request.options.watchdog,
                                         .meter = &c->meter,
                                         .want_llvm = wants(c, TIR_OUTPUT_LLVM)};
     struct tir_nvptx_result result;
@@ -294,7 +306,8 @@ static tir_status assemble(struct tir_compilation *c)
                       : TIR_OK;
     double start = now_ms();
     struct tir_ptxas_result result;
-    bool ran = tir_ptxas_run(&c->cx.arena, path, &c->target, c->outputs[TIR_OUTPUT_PTX], &result);
+    bool ran =
+        tir_ptxas_run(&c->cx.arena, path, &c->request.target, c->outputs[TIR_OUTPUT_PTX], &result);
     add_stage(c, "ptxas", now_ms() - start);
     if (ran && result.ok) {
         c->outputs[TIR_OUTPUT_CUBIN] = result.cubin;
@@ -311,11 +324,12 @@ static tir_status assemble(struct tir_compilation *c)
 static tir_status compile(struct tir_compilation *c)
 {
     tir_context_init(&c->cx, &c->allocator);
+    c->tuned = (struct tir_tuned){.cx = &c->cx, .request = &c->request};
     c->cx.meter = &c->meter;
     c->receipt.arena = &c->cx.arena;
     tir_text_init(&c->printed, &c->cx.arena, 0);
     struct tir_module *m;
-    if (!parse(c, &m) || !tir_compile_tuned_read(c) || !lower(c, m))
+    if (!parse(c, &m) || !tir_compile_tuned_read(&c->tuned) || !lower(c, m))
         return TIR_ERR_DIAGNOSED;
     if (c->meter.is_stopped)
         return TIR_ERR_STOPPED;
@@ -323,14 +337,14 @@ static tir_status compile(struct tir_compilation *c)
         print_ir(c);
     uint32_t code = 1u << TIR_OUTPUT_ARTIFACT | 1u << TIR_OUTPUT_PTX | 1u << TIR_OUTPUT_CUBIN |
                     1u << TIR_OUTPUT_LLVM | 1u << TIR_OUTPUT_HEADER;
-    if (!(c->options.outputs & code))
+    if (!(c->request.options.outputs & code))
         return TIR_OK;
     if (!generate(c))
         return TIR_ERR_DIAGNOSED;
     if (!tir_meter_ask(&c->meter))
         return TIR_ERR_STOPPED;
     tir_status status = TIR_OK;
-    if (c->options.cubin || wants(c, TIR_OUTPUT_CUBIN))
+    if (c->request.options.cubin || wants(c, TIR_OUTPUT_CUBIN))
         status = assemble(c);
     if (status || !(wants(c, TIR_OUTPUT_ARTIFACT) || wants(c, TIR_OUTPUT_HEADER)))
         return status;
@@ -348,7 +362,8 @@ static void conclude(struct tir_compilation *c)
     struct tir_text text;
     tir_text_init(&text, &c->cx.arena, 0);
     tir_diags_render(&c->cx.diags,
-                     c->options.diagnostics == TIR_DIAGNOSTICS_JSON ? TIR_DIAG_JSON : TIR_DIAG_TEXT,
+                     c->request.options.diagnostics == TIR_DIAGNOSTICS_JSON ? TIR_DIAG_JSON
+                                                                            : TIR_DIAG_TEXT,
                      &text);
     c->diagnostics = tir_text_str(&text);
     c->error_count = c->cx.diags.error_count;
@@ -365,7 +380,7 @@ static void conclude(struct tir_compilation *c)
 
 static tir_status stopped(struct tir_compilation *c)
 {
-    unsigned long long limit = c->options.step_limit, steps = c->meter.steps;
+    unsigned long long limit = c->request.options.step_limit, steps = c->meter.steps;
     if (limit && steps > limit)
         return fail(c, TIR_ERR_STOPPED, "the compilation takes more than %llu steps, its limit",
                     limit);
@@ -405,7 +420,7 @@ static void *c_resize(void *user, void *ptr, size_t old_size, size_t new_size)
 static void *one_at_a_time(void *user, void *ptr, size_t old_size, size_t new_size)
 {
     struct tir_compilation *c = user;
-    const tir_allocator *a = &c->options.allocator;
+    const tir_allocator *a = &c->request.options.allocator;
     pthread_mutex_lock(&c->calling);
     void *p = a->resize(a->user, ptr, old_size, new_size);
     pthread_mutex_unlock(&c->calling);
@@ -416,7 +431,7 @@ static bool is_cancelled(void *user)
 {
     struct tir_compilation *c = user;
     pthread_mutex_lock(&c->calling);
-    bool is_cancelled = c->options.cancel(c->options.cancel_user) != 0;
+    bool is_cancelled = c->request.options.cancel(c->request.options.cancel_user) != 0;
     pthread_mutex_unlock(&c->calling);
     return is_cancelled;
 }
@@ -450,13 +465,13 @@ TIR_API tir_status tir_compile(tir_str name, tir_str source, const tir_compile_o
         return TIR_ERR_NO_MEMORY;
     }
     memset(c, 0, sizeof(*c));
-    c->options = own;
+    c->request.options = own;
     c->allocator = (tir_allocator){.resize = one_at_a_time, .user = c};
     c->meter = (struct tir_meter){
         .limit = own.step_limit, .is_cancelled = own.cancel ? is_cancelled : NULL, .user = c};
     pthread_mutex_init(&c->calling, NULL);
-    c->name = name;
-    c->source = source;
+    c->request.name = name;
+    c->request.source = source;
     tir_status status = check_options(c);
     if (status == TIR_OK) {
         tir_with_deep_stack(protected, c);
@@ -475,7 +490,7 @@ TIR_API void tir_compilation_destroy(tir_compilation *compilation)
     if (!compilation)
         return;
     tir_nvptx_finish(&compilation->nvptx);
-    tir_allocator allocator = compilation->options.allocator;
+    tir_allocator allocator = compilation->request.options.allocator;
     if (compilation->artifact)
         tir_artifact_bytes_free(compilation->artifact, compilation->artifact_size, &allocator);
     tir_compile_passes_finish(compilation);

@@ -17,13 +17,16 @@
 // The numbers are those of the card that stands for the target (machine/cost.def). The receipt says
 // so unless that card is one of the target's.
 
-#include "compile/compile.h"
+#include "compile/cost.h"
 
+#include "compile/code.h"
+#include "compile/formula.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
 
 struct model {
-    struct tir_compilation *c;
+    struct tir_context *cx;
+    const struct tir_request *request;
     const struct tir_func *f;
     struct tir_follow known; // at launch
     VEC(tir_formula_op) ops;
@@ -32,7 +35,7 @@ struct model {
 
 static void push(struct model *m, tir_formula_code code, int64_t value)
 {
-    vec_push(&m->c->cx.arena, &m->ops, ((tir_formula_op){code, value}));
+    vec_push(&m->cx->arena, &m->ops, ((tir_formula_op){code, value}));
 }
 
 // Does v follow from dimensions and integer parameters alone?
@@ -52,7 +55,7 @@ static enum tir_answer is_known_at_launch(void *user, struct tir_value *v)
 static void push_value(struct model *m, const struct tir_value *v)
 {
     tir_formula one = {0};
-    if (!tir_compile_estimate(m->c, m->f, v, &one))
+    if (!tir_compile_estimate(m->cx, m->f, v, &one))
         m->is_lost = true;
     for (uint32_t i = 0; i < one.count; i++)
         push(m, one.ops[i].code, one.ops[i].value);
@@ -80,13 +83,13 @@ static void push_tiles(struct model *m, const struct tir_inst *tiles)
 
 static const struct tir_cost *cost_of(const struct model *m)
 {
-    return &tir_costs[m->c->target.card];
+    return &tir_costs[m->request->target.card];
 }
 
 static int64_t percent_of(const struct model *m, int64_t rows, int64_t columns)
 {
     const struct tir_cost *cost = cost_of(m);
-    if (!(m->c->target.features & TIR_HAS_WGMMA) && rows * columns > cost->most_sums)
+    if (!(m->request->target.features & TIR_HAS_WGMMA) && rows * columns > cost->most_sums)
         return cost->too_many_sums;
     uint32_t i = 0;
     while (columns < cost->by_columns[i].columns)
@@ -151,7 +154,7 @@ static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_ste
     tir_foreach_inst_in(inst, tiles->regions[0])
         has_dot |= inst->op == TIR_OP_DOT;
     push_tiles(m, tiles);
-    push(m, TIR_FORMULA_CONST, m->c->target.multiprocessors);
+    push(m, TIR_FORMULA_CONST, m->request->target.multiprocessors);
     push(m, TIR_FORMULA_CEILDIV, 0);
     push(m, TIR_FORMULA_CONST, cost_of(m)->fixed);
     tir_foreach_inst_in(inst, tiles->regions[0]) {
@@ -173,11 +176,12 @@ static struct tir_func *first_tile(struct tir_func *f)
     return copy;
 }
 
-tir_formula tir_compile_cost(struct tir_compilation *c, struct tir_func *f)
+tir_formula tir_compile_cost(struct tir_context *cx, const struct tir_request *request,
+                             struct tir_func *f)
 {
-    struct model m = {.c = c, .f = first_tile(f)};
+    struct model m = {.cx = cx, .request = request, .f = first_tile(f)};
     uint32_t loops = 0;
-    tir_follow_init(&m.known, &c->cx.arena, is_known_at_launch, &m);
+    tir_follow_init(&m.known, &cx->arena, is_known_at_launch, &m);
     for (const struct tir_inst *inst = m.f->body->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_TILES)
             continue;
@@ -193,28 +197,21 @@ tir_formula tir_compile_cost(struct tir_compilation *c, struct tir_func *f)
     return (tir_formula){m.ops.at, m.ops.len};
 }
 
-bool tir_compile_known_size(const struct tir_compilation *c, tir_str name, int64_t *size)
-{
-    for (size_t i = 0; i < c->options.dim_count; i++)
-        if (tir_str_equal(c->options.dims[i].name, name))
-            return tir_size_parse(c->options.dims[i].value, size);
-    return false;
-}
-
-uint32_t tir_compile_cheapest(struct tir_compilation *c, struct tir_func *const *configs,
+uint32_t tir_compile_cheapest(const struct tir_request *request, struct tir_func *const *configs,
                               const tir_formula *costs, uint32_t count)
 {
     const struct tir_func *f = configs[0]; // all have its dimensions and parameters
     int64_t dims[TIR_MAX_DIMS] = {0}, params[TIR_MAX_PARAMS] = {0}, best = INT64_MAX;
     uint32_t cheapest = count;
-    if (!c->options.dim_count || f->dim_count > TIR_MAX_DIMS)
+    if (!request->options.dim_count || f->dim_count > TIR_MAX_DIMS)
         return count;
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < costs[i].count; k++) {
             const tir_formula_op *op = &costs[i].ops[k];
             if (op->code == TIR_FORMULA_SCALAR || op->code == TIR_FORMULA_ALIGN ||
                 (op->code == TIR_FORMULA_DIM &&
-                 !tir_compile_known_size(c, tir_str_of(f->dims[op->value].name), &dims[op->value])))
+                 !tir_compile_known_size(request, tir_str_of(f->dims[op->value].name),
+                                         &dims[op->value])))
                 return count;
         }
         int64_t cost;

@@ -2,10 +2,10 @@
 // A value of the host block as a formula of the artifact: an expression tree walked in postfix
 // order.
 
-#include "compile/compile.h"
+#include "compile/formula.h"
 
 struct formula {
-    struct tir_compilation *c;
+    struct tir_context *cx;
     bool is_quiet;
     const struct tir_func *f;
     struct tir_span span;
@@ -14,13 +14,13 @@ struct formula {
 
 static void push(struct formula *formula, tir_formula_code code, int64_t value)
 {
-    vec_push(&formula->c->cx.arena, &formula->ops, ((tir_formula_op){code, value}));
+    vec_push(&formula->cx->arena, &formula->ops, ((tir_formula_op){code, value}));
 }
 
 static bool refuse(struct formula *formula, const char *what)
 {
     if (!formula->is_quiet)
-        tir_error_at(&formula->c->cx.diags, formula->span, TIR_E_GRID,
+        tir_error_at(&formula->cx->diags, formula->span, TIR_E_GRID,
                      "a launch formula cannot hold %s", what);
     return false;
 }
@@ -176,16 +176,16 @@ static bool make(struct formula *formula, const struct tir_value *v, tir_formula
     return true;
 }
 
-bool tir_compile_formula(struct tir_compilation *c, const struct tir_func *f,
+bool tir_compile_formula(struct tir_context *cx, const struct tir_func *f,
                          const struct tir_value *v, struct tir_span span, tir_formula *out)
 {
-    struct formula formula = {.c = c, .f = f, .span = span};
+    struct formula formula = {.cx = cx, .f = f, .span = span};
     return make(&formula, v, out);
 }
 
-bool tir_compile_estimate(struct tir_compilation *c, const struct tir_func *f,
+bool tir_compile_estimate(struct tir_context *cx, const struct tir_func *f,
                           const struct tir_value *v, tir_formula *out)
 {
-    struct formula formula = {.c = c, .is_quiet = true, .f = f};
+    struct formula formula = {.cx = cx, .is_quiet = true, .f = f};
     return make(&formula, v, out);
 }

@@ -40,18 +40,20 @@ static const char *function_prefix(tir_str name)
 // "dir/my-gemm.tir" as my_gemm: what the functions of the file begin with.
 static const char *stem(struct tir_compilation *c)
 {
-    size_t begin = c->name.len, end;
-    while (begin > 0 && c->name.ptr[begin - 1] != '/' && c->name.ptr[begin - 1] != '\\')
+    size_t begin = c->request.name.len, end;
+    while (begin > 0 && c->request.name.ptr[begin - 1] != '/' &&
+           c->request.name.ptr[begin - 1] != '\\')
         begin--;
-    for (end = begin; end < c->name.len && c->name.ptr[end] != '.'; end++)
+    for (end = begin; end < c->request.name.len && c->request.name.ptr[end] != '.'; end++)
         ;
     struct tir_text text;
     tir_text_init(&text, &c->cx.arena, 0);
-    bool word_like = begin < end && !(c->name.ptr[begin] >= '0' && c->name.ptr[begin] <= '9');
-    tir_str given = {c->name.ptr + begin, end - begin};
+    bool word_like =
+        begin < end && !(c->request.name.ptr[begin] >= '0' && c->request.name.ptr[begin] <= '9');
+    tir_str given = {c->request.name.ptr + begin, end - begin};
     tir_text_format(&text, "%s", word_like ? function_prefix(given) : "own_");
     for (size_t i = begin; i < end; i++) {
-        char ch = c->name.ptr[i];
+        char ch = c->request.name.ptr[i];
         bool word =
             (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9');
         tir_text_char(&text, word ? ch : '_');
@@ -143,14 +145,14 @@ void tir_compile_header_make(struct tir_compilation *c)
     struct tir_text out;
     tir_text_init(&out, &c->cx.arena, 0);
     tir_text_add(&out, STR("// Made by tirc from "));
-    tir_text_message(&out, c->name); // on one line, whatever it is
+    tir_text_message(&out, c->request.name); // on one line, whatever it is
     // Files of one name may well say different things, so that the guard is of what it says.
     uint64_t guard = tir_hash_bytes(c->artifact, c->artifact_size, 0);
     tir_text_format(&out,
                     "; changes here are lost.\n#ifndef TIR_%s_%016" PRIx64
                     "\n#define TIR_%s_%016" PRIx64 "\n\n#include \"tir/runtime.h\"\n\n"
                     "// The artifact, for %s.\nstatic const unsigned char %s_image[] = {",
-                    name, guard, name, guard, c->target.name, name);
+                    name, guard, name, guard, c->request.target.name, name);
     add_bytes(&out, c->artifact, c->artifact_size);
     tir_text_format(
         &out,

@@ -12,6 +12,7 @@
 #include "compile/compile.h"
 
 #include "base/parallel.h"
+#include "compile/variants.h"
 
 struct tir_variant_job {
     struct tir_compilation *c;
@@ -31,7 +32,7 @@ static void run_variant(struct tir_variant_job *job)
 {
     struct tir_compilation *c = job->c;
     struct tir_context *cx = &job->cx;
-    const tir_compile_options *o = &c->options;
+    const tir_compile_options *o = &c->request.options;
     job->has_context = true;
     tir_context_init(cx, &c->allocator);
     cx->diags.sources = &c->cx.sources;
@@ -41,7 +42,7 @@ static void run_variant(struct tir_variant_job *job)
     job->f = tir_func_clone_to(m, job->kernel->variants[job->variant]);
     struct tir_pass_cx pass = {.scratch = &cx->scratch,
                                .diags = &cx->diags,
-                               .target = &c->target,
+                               .target = &c->request.target,
                                .receipt = &job->receipt,
                                .meter = &job->meter,
                                .known = job->dims,
@@ -56,9 +57,9 @@ static void run_variant(struct tir_variant_job *job)
                                        .printed = &job->printed};
     tir_compile_receipt_begin(&job->receipt, job->kernel->name, job->f);
     job->ok = tir_run_passes(job->f, &pass, &options);
-    if (job->f->config && !c->target.is_measured)
+    if (job->f->config && !c->request.target.is_measured)
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configurations: modelled as %s",
-                        tir_costs[c->target.card].card);
+                        tir_costs[c->request.target.card].card);
 }
 
 static void run_job(void *user, uint32_t i)
@@ -84,7 +85,7 @@ static bool join(struct tir_variant_job *job)
     tir_compile_receipt_warn(c);
     // Other variants need not meet a wish, except that all must be synchronised.
     uint32_t wishes = job->is_required ? UINT32_MAX : 1u << TIR_WISH_SYNC;
-    bool finished = !c->options.run_pass.len && !c->options.stop_after.len;
+    bool finished = !c->request.options.run_pass.len && !c->request.options.stop_after.len;
     return tir_compile_receipt_require(c, wishes, finished);
 }
 

@@ -16,6 +16,7 @@
 
 #include "compile/compile.h"
 
+#include "compile/variants.h"
 #include "pass/pass.h"
 
 void tir_compile_receipt_begin(struct tir_receipt *receipt, const char *kernel,
@@ -196,8 +197,8 @@ tir_str tir_compile_receipt_json(struct tir_compilation *c)
     struct tir_text out;
     tir_text_init(&out, &c->cx.arena, 0);
     tir_text_char(&out, '{');
-    json_key(&out, "source", c->name);
-    json_key(&out, "target", tir_str_of(c->target.name));
+    json_key(&out, "source", c->request.name);
+    json_key(&out, "target", tir_str_of(c->request.target.name));
     json_key(&out, "assembler", c->assembler);
     json_parts(c, true, &out);
     tir_text_char(&out, ',');
@@ -254,7 +255,7 @@ bool tir_compile_receipt_require(struct tir_compilation *c, uint32_t wishes, boo
     uint32_t errors = c->cx.diags.error_count;
     const struct tir_receipt_part *part = &c->receipt.parts.at[c->receipt.parts.len - 1];
     for (uint32_t wish = TIR_WISH_NONE + 1; wish < TIR_WISH_COUNT; wish++)
-        if (c->required & wishes & 1u << wish)
+        if (c->request.required & wishes & 1u << wish)
             require(c, part, (enum tir_wish)wish, finished);
     return c->cx.diags.error_count == errors;
 }
@@ -263,6 +264,6 @@ void tir_compile_receipt_warn(struct tir_compilation *c)
 {
     const struct tir_receipt_part *part = &c->receipt.parts.at[c->receipt.parts.len - 1];
     vec_foreach(const struct tir_record, r, &part->records)
-        if (refuses(r, TIR_WISH_SYNC) && !(c->required & 1u << TIR_WISH_SYNC))
+        if (refuses(r, TIR_WISH_SYNC) && !(c->request.required & 1u << TIR_WISH_SYNC))
             tir_error_at(&c->cx.diags, r->span, TIR_W_UNCHECKED, STR_FMT, STR_ARG(r->text));
 }

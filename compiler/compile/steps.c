@@ -16,6 +16,7 @@
 
 #include "compile/compile.h"
 
+#include "compile/variants.h"
 #include "ir/walk.h"
 
 bool tir_compile_has_steps(const struct tir_func *f)
@@ -251,7 +252,7 @@ static struct tir_func *split_off(struct tir_compilation *c, struct tir_func *wh
 bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir_func *f,
                           tir_formula cost)
 {
-    bool is_partial = c->options.run_pass.len || c->options.stop_after.len;
+    bool is_partial = c->request.options.run_pass.len || c->request.options.stop_after.len;
     struct tir_kernel_code *code = &c->kernels.at[kernel];
     if (is_partial && (code->count || code->sequences.len))
         return true; // of a program between passes the first configuration
@@ -268,9 +269,9 @@ bool tir_compile_sequence(struct tir_compilation *c, uint32_t kernel, struct tir
         struct tir_step *step = &sequence.steps[sequence.step_count];
         struct tir_func *one = split_off(c, f, sequence.step_count, step->args);
         step->kernel = c->kernels.len;
-        struct tir_kernel_code part = tir_kernel_new(c, one);
+        struct tir_kernel_code part = tir_kernel_new(&c->cx, one);
         part.is_step = true;
-        tir_compile_variants(c, &part, one, (tir_formula){0});
+        tir_compile_variants(&c->cx, &c->request, &part, one, (tir_formula){0});
         vec_push(&c->cx.arena, &c->kernels, part);
         sequence.step_count++;
     }

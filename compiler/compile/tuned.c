@@ -10,7 +10,7 @@
 // measured, and it will run as if it had not been. A line for another target or other metas is
 // ignored silently, since one table serves many builds.
 
-#include "compile/compile.h"
+#include "compile/tuned.h"
 
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@
 #include "ir/number.h"
 
 struct reader {
-    struct tir_compilation *c;
+    struct tir_context *cx;
     struct tir_lexer lexer;
     struct tir_token t; // the next one
 };
@@ -33,7 +33,7 @@ static void advance(struct reader *r)
 static bool unexpected(struct reader *r, const char *wanted)
 {
     if (r->t.kind != TIR_TOK_BAD) // else it was reported
-        tir_error_at(&r->c->cx.diags, r->t.span, TIR_E_TUNED, "expected %s, found %s", wanted,
+        tir_error_at(&r->cx->diags, r->t.span, TIR_E_TUNED, "expected %s, found %s", wanted,
                      tir_token_text(r->t.kind));
     return false;
 }
@@ -61,7 +61,7 @@ static bool take_count(struct reader *r, int64_t most, int64_t *out)
 static bool take_value(struct reader *r, tir_str *out)
 {
     struct tir_text text;
-    tir_text_init(&text, &r->c->cx.arena, 0);
+    tir_text_init(&text, &r->cx->arena, 0);
     const bool negative = r->t.kind == TIR_TOK_SUB;
     if (negative)
         advance(r);
@@ -94,7 +94,7 @@ static bool take_list(struct reader *r, enum tir_token_kind close, bool sizes,
             return false;
         one.name = name.name;
         one.span = name.span;
-        vec_push(&r->c->cx.arena, out, one);
+        vec_push(&r->cx->arena, out, one);
     }
     advance(r);
     return true;
@@ -139,47 +139,49 @@ static bool starts_line(const struct reader *r)
     return at == text || at[-1] == '\n';
 }
 
-bool tir_compile_tuned_read(struct tir_compilation *c)
+bool tir_compile_tuned_read(struct tir_tuned *t)
 {
-    struct reader r = {.c = c};
-    const uint32_t errors = c->cx.diags.error_count;
-    const tir_str name = c->options.tuned_name.len ? c->options.tuned_name : STR("the tuned table");
-    if (!c->options.tuned.len)
+    struct reader r = {.cx = t->cx};
+    const uint32_t errors = t->cx->diags.error_count;
+    const tir_str name = t->request->options.tuned_name.len ? t->request->options.tuned_name
+                                                            : STR("the tuned table");
+    if (!t->request->options.tuned.len)
         return true;
-    const struct tir_source_file *file = tir_source_add(&c->cx.sources, name, c->options.tuned);
+    const struct tir_source_file *file =
+        tir_source_add(&t->cx->sources, name, t->request->options.tuned);
     if (!file) {
-        tir_error_at(&c->cx.diags, (struct tir_span){0, 0}, TIR_E_FILE_SIZE,
+        tir_error_at(&t->cx->diags, (struct tir_span){0, 0}, TIR_E_FILE_SIZE,
                      "the table of configurations is too large");
         return false;
     }
-    if (!tir_lexer_init(&r.lexer, &c->cx, file))
+    if (!tir_lexer_init(&r.lexer, t->cx, file))
         return false;
     advance(&r);
     while (r.t.kind != TIR_TOK_EOF) {
         struct tir_tuned_line line;
         if (take_line(&r, &line))
-            vec_push(&c->cx.arena, &c->tuned, line);
+            vec_push(&t->cx->arena, &t->lines, line);
         else
             while (r.t.kind != TIR_TOK_EOF && !starts_line(&r))
                 advance(&r);
     }
-    return c->cx.diags.error_count == errors;
+    return t->cx->diags.error_count == errors;
 }
 
 // ---- which lines are about a kernel
 
-static void stale(struct tir_compilation *c, struct tir_span span, const char *format, ...)
+static void stale(struct tir_tuned *t, struct tir_span span, const char *format, ...)
     TIR_PRINTF(3, 4);
-static void stale(struct tir_compilation *c, struct tir_span span, const char *format, ...)
+static void stale(struct tir_tuned *t, struct tir_span span, const char *format, ...)
 {
     va_list args;
     struct tir_text text;
-    tir_text_init(&text, &c->cx.arena, 0);
+    tir_text_init(&text, &t->cx->arena, 0);
     va_start(args, format);
     tir_text_vformat(&text, format, args);
     va_end(args);
-    tir_error_at(&c->cx.diags, span, TIR_W_TUNED, "%s", text.ptr);
-    tir_note_at(&c->cx.diags, (struct tir_span){0, 0},
+    tir_error_at(&t->cx->diags, span, TIR_W_TUNED, "%s", text.ptr);
+    tir_note_at(&t->cx->diags, (struct tir_span){0, 0},
                 "the line is ignored; `tirc tune` measures anew");
 }
 
@@ -192,23 +194,23 @@ static const struct tir_tuned_binding *binding_of(const struct tir_tuned_list *l
     return NULL;
 }
 
-static bool is_given(const struct tir_compilation *c, const char *meta)
+static bool is_given(const struct tir_tuned *t, const char *meta)
 {
-    for (size_t i = 0; i < c->options.meta_count; i++)
-        if (tir_str_is(c->options.metas[i].name, meta))
+    for (size_t i = 0; i < t->request->options.meta_count; i++)
+        if (tir_str_is(t->request->options.metas[i].name, meta))
             return true;
     return false;
 }
 
 // Do the metas that the line names have these values, and the others the kernel's own?
-static bool is_of_this_build(const struct tir_compilation *c, const struct tir_tuned_line *line,
+static bool is_of_this_build(const struct tir_tuned *t, const struct tir_tuned_line *line,
                              const struct tir_func *f)
 {
     uint32_t named = 0;
     for (uint32_t i = 0; i < f->meta_count; i++) {
         const struct tir_meta *meta = &f->metas[i];
         const struct tir_tuned_binding *it = binding_of(&line->given, meta->name);
-        const bool is_own = meta->is_config ? !is_given(c, meta->name) : meta->is_default;
+        const bool is_own = meta->is_config ? !is_given(t, meta->name) : meta->is_default;
         if (it ? !tir_str_equal(it->value, meta->value) : !is_own)
             return false;
         named += it != NULL;
@@ -217,23 +219,22 @@ static bool is_of_this_build(const struct tir_compilation *c, const struct tir_t
 }
 
 // The sizes of the line in the order of f's dimensions.
-static bool order_sizes(struct tir_compilation *c, struct tir_tuned_line *line,
-                        const struct tir_func *f)
+static bool order_sizes(struct tir_tuned *t, struct tir_tuned_line *line, const struct tir_func *f)
 {
-    line->dims = arena_array(&c->cx.arena, int64_t, f->dim_count + 1);
+    line->dims = arena_array(&t->cx->arena, int64_t, f->dim_count + 1);
     vec_foreach(const struct tir_tuned_binding, it, &line->sizes) {
         uint32_t d = 0;
         while (d < f->dim_count && strcmp(f->dims[d].name, it->name))
             d++;
         if (d == f->dim_count) {
-            stale(c, it->span, "`%s` has no dimension `%s`", line->kernel, it->name);
+            stale(t, it->span, "`%s` has no dimension `%s`", line->kernel, it->name);
             return false;
         }
         line->dims[d] = it->size;
     }
     for (uint32_t d = 0; d < f->dim_count; d++)
         if (!binding_of(&line->sizes, f->dims[d].name)) {
-            stale(c, line->span, "`%s` has a dimension `%s`, whose size is not there", line->kernel,
+            stale(t, line->span, "`%s` has a dimension `%s`, whose size is not there", line->kernel,
                   f->dims[d].name);
             return false;
         }
@@ -254,46 +255,46 @@ static bool binds(const struct tir_func *f, const struct tir_tuned_list *list)
     return count == list->len;
 }
 
-void tir_compile_tuned_kernel(struct tir_compilation *c, const char *name,
+void tir_compile_tuned_kernel(struct tir_tuned *t, const char *name,
                               struct tir_func *const *configs, uint32_t count)
 {
-    vec_foreach(struct tir_tuned_line, line, &c->tuned) {
+    vec_foreach(struct tir_tuned_line, line, &t->lines) {
         if (line->kernel != name) // interned
             continue;
         line->is_known = true;
-        if (strcmp(line->arch, c->target.name) || !is_of_this_build(c, line, configs[0]) ||
-            !order_sizes(c, line, configs[0]))
+        if (strcmp(line->arch, t->request->target.name) || !is_of_this_build(t, line, configs[0]) ||
+            !order_sizes(t, line, configs[0]))
             continue;
         for (uint32_t i = 0; i < count && !line->f; i++)
             if (configs[i]->config && binds(configs[i], &line->config))
                 line->f = configs[i];
         if (!line->f)
-            stale(c, line->config.len ? line->config.at[0].span : line->span,
+            stale(t, line->config.len ? line->config.at[0].span : line->span,
                   "`%s` has no such configuration", line->kernel);
     }
 }
 
-void tir_compile_tuned_finish(struct tir_compilation *c)
+void tir_compile_tuned_finish(struct tir_tuned *t)
 {
-    vec_foreach(const struct tir_tuned_line, line, &c->tuned)
-        if (!line->is_known && !c->options.kernel.len)
-            stale(c, line->span, "there is no kernel `%s`", line->kernel);
+    vec_foreach(const struct tir_tuned_line, line, &t->lines)
+        if (!line->is_known && !t->request->options.kernel.len)
+            stale(t, line->span, "there is no kernel `%s`", line->kernel);
 }
 
 // ---- what is chosen
 
-bool tir_compile_tuned_known(struct tir_compilation *c, const struct tir_func *kernel,
+bool tir_compile_tuned_known(struct tir_tuned *t, const struct tir_func *kernel,
                              const struct tir_func **out)
 {
     const struct tir_func *chosen = NULL;
     int64_t dims[TIR_MAX_DIMS];
     *out = NULL;
-    if (!c->options.dim_count || kernel->dim_count > TIR_MAX_DIMS)
+    if (!t->request->options.dim_count || kernel->dim_count > TIR_MAX_DIMS)
         return false;
     for (uint32_t d = 0; d < kernel->dim_count; d++)
-        if (!tir_compile_known_size(c, tir_str_of(kernel->dims[d].name), &dims[d]))
+        if (!tir_compile_known_size(t->request, tir_str_of(kernel->dims[d].name), &dims[d]))
             return false;
-    vec_foreach(const struct tir_tuned_line, line, &c->tuned) {
+    vec_foreach(const struct tir_tuned_line, line, &t->lines) {
         if (line->kernel != kernel->name || !line->f ||
             memcmp(line->dims, dims, kernel->dim_count * sizeof(*dims)))
             continue;
@@ -329,7 +330,7 @@ static int by_sizes(const void *a, const void *b)
 }
 
 // Sorts; of several choices for the same sizes the last one stated stays.
-static uint32_t settle(struct tir_compilation *c, struct picked *all, uint32_t count,
+static uint32_t settle(struct tir_tuned *t, struct picked *all, uint32_t count,
                        tir_artifact_choice *out)
 {
     uint32_t kept = 0;
@@ -338,7 +339,7 @@ static uint32_t settle(struct tir_compilation *c, struct picked *all, uint32_t c
         struct picked next = i + 1 < count ? all[i + 1] : all[i];
         next.span = all[i].span;
         if (i + 1 < count && by_sizes(&next, &all[i]) == 0)
-            stale(c, all[i].span, "a later line is for the same sizes");
+            stale(t, all[i].span, "a later line is for the same sizes");
         else
             out[kept++] = all[i].choice;
     }
@@ -360,14 +361,14 @@ static bool map_sizes(const struct tir_tuned_line *line, const struct tir_param_
 }
 
 // The choices for the device of one line.
-static void fill_device(struct tir_compilation *c, const struct tir_tuned_line *first,
+static void fill_device(struct tir_tuned *t, const struct tir_tuned_line *first,
                         const struct tir_func *const *configs, uint32_t count,
                         const struct tir_param_dim *map, tir_artifact_tuned *out)
 {
-    struct tir_arena *arena = &c->cx.arena;
-    struct picked *all = arena_array(arena, struct picked, c->tuned.len);
+    struct tir_arena *arena = &t->cx->arena;
+    struct picked *all = arena_array(arena, struct picked, t->lines.len);
     uint32_t found = 0;
-    vec_foreach(struct tir_tuned_line, line, &c->tuned) {
+    vec_foreach(struct tir_tuned_line, line, &t->lines) {
         if (line->kernel != first->kernel || !line->f ||
             line->multiprocessors != first->multiprocessors ||
             !tir_str_equal(line->device, first->device))
@@ -382,17 +383,17 @@ static void fill_device(struct tir_compilation *c, const struct tir_tuned_line *
     tir_artifact_choice *choices = arena_array(arena, tir_artifact_choice, found + 1);
     *out = (tir_artifact_tuned){.device = first->device,
                                 .multiprocessors = first->multiprocessors,
-                                .choice_count = settle(c, all, found, choices),
+                                .choice_count = settle(t, all, found, choices),
                                 .choices = choices};
 }
 
-void tir_compile_tuned_fill(struct tir_compilation *c, const char *name,
+void tir_compile_tuned_fill(struct tir_tuned *t, const char *name,
                             const struct tir_func *const *configs, uint32_t count,
                             const struct tir_param_dim *map, tir_artifact_kernel *out)
 {
-    tir_artifact_tuned *tuned = arena_array(&c->cx.arena, tir_artifact_tuned, c->tuned.len + 1);
-    vec_foreach(struct tir_tuned_line, line, &c->tuned)
+    tir_artifact_tuned *tuned = arena_array(&t->cx->arena, tir_artifact_tuned, t->lines.len + 1);
+    vec_foreach(struct tir_tuned_line, line, &t->lines)
         if (line->kernel == name && line->f && !line->is_used)
-            fill_device(c, line, configs, count, map, &tuned[out->tuned_count++]);
+            fill_device(t, line, configs, count, map, &tuned[out->tuned_count++]);
     out->tuned = tuned;
 }

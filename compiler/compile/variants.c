@@ -11,8 +11,9 @@
 // product is bound by memory; its variants have vectors, single elements with 32-bit offsets, and
 // single elements with 64-bit offsets.
 
-#include "compile/compile.h"
+#include "compile/variants.h"
 
+#include "compile/whole.h"
 #include "ir/walk.h"
 #include "pass/layout/warpgroup.h"
 
@@ -35,12 +36,12 @@ bool tir_compile_has_dot(const struct tir_func *f)
     return false;
 }
 
-static void add(struct tir_compilation *c, struct tir_kernel_code *kernel, struct tir_func *f,
+static void add(struct tir_context *cx, struct tir_kernel_code *kernel, struct tir_func *f,
                 uint32_t facts, const char *suffix)
 {
     assert(kernel->count < TIR_COUNT_OF(kernel->variants));
     f->facts = facts;
-    f->name = tir_intern(&c->cx.names, tir_str_format(&c->cx.arena, "%s%s", f->name, suffix));
+    f->name = tir_intern(&cx->names, tir_str_format(&cx->arena, "%s%s", f->name, suffix));
     kernel->variants[kernel->count++] = f;
 }
 
@@ -118,53 +119,53 @@ static void align_bulk(struct tir_func *f)
 }
 
 // Would the products of f run on warpgroups, if every tensor were aligned?
-static bool may_use_warpgroups(struct tir_compilation *c, struct tir_func *f)
+static bool may_use_warpgroups(struct tir_context *cx, const struct tir_request *request,
+                               struct tir_func *f)
 {
-    struct tir_pass_cx cx = {
-        .scratch = &c->cx.scratch, .diags = &c->cx.diags, .target = &c->target};
+    struct tir_pass_cx pass = {
+        .scratch = &cx->scratch, .diags = &cx->diags, .target = &request->target};
     f->facts = ALL_FACTS;
-    return tir_may_use_warpgroups(f, &cx);
+    return tir_may_use_warpgroups(f, &pass);
 }
 
-static void add_product(struct tir_compilation *c, struct tir_kernel_code *kernel,
-                        struct tir_func *f)
+static void add_product(struct tir_context *cx, const struct tir_request *request,
+                        struct tir_kernel_code *kernel, struct tir_func *f)
 {
     struct tir_func *edges = tir_func_clone(f), *wide = tir_func_clone(f),
                     *words = tir_func_clone(f), *any = tir_func_clone(f);
-    bool warpgroups = may_use_warpgroups(c, f);
-    if (!warpgroups && !c->options.dim_count) // known sizes leave nothing to ask at launch
+    bool warpgroups = may_use_warpgroups(cx, request, f);
+    if (!warpgroups && !request->options.dim_count) // known sizes leave nothing to ask at launch
         tir_compile_whole_tiles(f);
-    add(c, kernel, f, ALL_FACTS, "");
+    add(cx, kernel, f, ALL_FACTS, "");
     align_inputs(edges);
-    add(c, kernel, edges, DENSE_FACTS, "__edges");
+    add(cx, kernel, edges, DENSE_FACTS, "__edges");
     if (f->config > 1)
         return;
     if (warpgroups)
-        add(c, kernel, wide, TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER, "__wide");
+        add(cx, kernel, wide, TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER, "__wide");
     if (align_operands(words))
-        add(c, kernel, words, DENSE_FACTS, "__words");
-    add(c, kernel, any, 0, "__any");
+        add(cx, kernel, words, DENSE_FACTS, "__words");
+    add(cx, kernel, any, 0, "__any");
 }
 
-static void add_others(struct tir_compilation *c, struct tir_kernel_code *kernel,
-                       struct tir_func *f)
+static void add_others(struct tir_context *cx, struct tir_kernel_code *kernel, struct tir_func *f)
 {
     struct tir_func *narrow = tir_func_clone(f), *wide = tir_func_clone(f);
-    add(c, kernel, f, ALL_FACTS, "");
+    add(cx, kernel, f, ALL_FACTS, "");
     if (f->config > 1 && !kernel->is_step)
         return;
-    add(c, kernel, narrow, TIR_FACT_INDEX32, "__narrow"); // beside a product's __edges
+    add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow"); // beside a product's __edges
     if (f->config <= 1)
-        add(c, kernel, wide, 0, "__wide");
+        add(cx, kernel, wide, 0, "__wide");
 }
 
-void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *kernel,
-                          struct tir_func *f, tir_formula cost)
+void tir_compile_variants(struct tir_context *cx, const struct tir_request *request,
+                          struct tir_kernel_code *kernel, struct tir_func *f, tir_formula cost)
 {
     uint32_t first = kernel->count;
     // A kernel that was written in a later form states its facts itself; a pass that is run alone
     // takes the program as it is.
-    if (f->form != TIR_FORM_TILE || f->facts || c->options.run_pass.len || !has_tensor(f)) {
+    if (f->form != TIR_FORM_TILE || f->facts || request->options.run_pass.len || !has_tensor(f)) {
         // Of a program between passes the first configuration.
         if (!kernel->count && !kernel->sequences.len)
             kernel->variants[kernel->count++] = f;
@@ -172,9 +173,9 @@ void tir_compile_variants(struct tir_compilation *c, struct tir_kernel_code *ker
     }
     align_bulk(f);
     if (tir_compile_has_dot(f))
-        add_product(c, kernel, f);
+        add_product(cx, request, kernel, f);
     else
-        add_others(c, kernel, f);
+        add_others(cx, kernel, f);
     for (uint32_t i = first; i < kernel->count; i++)
         kernel->costs[i] = cost;
 }

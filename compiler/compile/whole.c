@@ -9,7 +9,7 @@
 // In the main loop of a matrix product the tests for the edges are half of all instructions.
 // Kernels without a product are bound by memory and do not gain, so they get no such variant.
 
-#include "compile/compile.h"
+#include "compile/whole.h"
 
 #include "ir/walk.h"
 
