@@ -160,15 +160,19 @@ static struct combine combine_of(const struct tir_inst *inst)
     return c;
 }
 
-// The user's function on (a, b): its region, run for one lane.
-static union tir_number combine_user(struct interp *in, const struct tir_inst *inst,
-                                     union tir_number a, union tir_number b)
+// The user's function on a and b, which have an element of each tile: its region, run for one lane.
+static void combine_user(struct interp *in, const struct tir_inst *inst, union tir_number *a,
+                         const union tir_number *b)
 {
     const struct tir_block *block = inst->regions[0];
-    tir_interp_write(in, block->args[0])[0] = a;
-    tir_interp_write(in, block->args[1])[0] = b;
+    uint32_t count = inst->result_count;
+    for (uint32_t i = 0; i < count; i++) {
+        tir_interp_write(in, block->args[i])[0] = a[i];
+        tir_interp_write(in, block->args[count + i])[0] = b[i];
+    }
     tir_interp_block(in, block);
-    return tir_interp_read(in, tir_yield_of(block)->operands[0])[0];
+    for (uint32_t i = 0; i < count; i++)
+        a[i] = tir_interp_read(in, tir_yield_of(block)->operands[i])[0];
 }
 
 // Sums and products of floats stay in double; the caller rounds.
@@ -177,8 +181,6 @@ static union tir_number combine(struct interp *in, const struct combine *c, unio
 {
     union tir_number pair[2] = {a, b}, out = {0};
     bool wide = tir_elem_is_float(c->elem);
-    if (c->kind == TIR_WORD_kind_user)
-        return combine_user(in, c->inst, a, b);
     if (wide && c->kind == TIR_WORD_kind_sum)
         out.f = a.f + b.f;
     else if (wide && c->kind == TIR_WORD_kind_prod)
@@ -196,32 +198,53 @@ static union tir_number rounded(enum tir_elem elem, union tir_number x)
     return x;
 }
 
-// Walks every line of x along the axis; `to` takes the running value (scan) or the last (reduce).
+// A line of each tile along the axis: where its first elements are, and where its results go.
+struct lines {
+    const union tir_number *from[TIR_MAX_COMBINED];
+    union tir_number *to[TIR_MAX_COMBINED];
+    int64_t length, step; // elements, and the distance between them
+};
+
+// `to` takes the running value (scan) or the last (reduce).
+static void fold_line(struct interp *in, const struct combine *c, const struct lines *l,
+                      int64_t from, int64_t to, bool scan)
+{
+    const struct tir_inst *inst = c->inst;
+    union tir_number sum[TIR_MAX_COMBINED], next[TIR_MAX_COMBINED];
+    uint32_t count = inst->result_count;
+    for (uint32_t i = 0; i < count; i++)
+        sum[i] = l->from[i][from];
+    for (int64_t j = 0; j < l->length; j++) {
+        for (uint32_t i = 0; i < count; i++)
+            next[i] = l->from[i][from + j * l->step];
+        if (j && c->kind == TIR_WORD_kind_user)
+            combine_user(in, inst, sum, next);
+        else if (j)
+            sum[0] = combine(in, c, sum[0], next[0]);
+        for (uint32_t i = 0; i < count && (scan || j + 1 == l->length); i++)
+            l->to[i][scan ? to + j * l->step : to] = rounded(inst->results[i]->type->elem, sum[i]);
+    }
+}
+
 static void fold_axis(struct interp *in, const struct tir_inst *inst, bool scan)
 {
-    const struct tir_value *x = inst->operands[0];
+    const struct tir_type *x = inst->operands[TIR_REDUCE_X]->type;
     const struct combine c = combine_of(inst);
     uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0), lanes = in->lanes;
-    int64_t length = x->type->shape[axis], stride[TIR_MAX_RANK];
-    dense_strides(x->type, stride);
-    int64_t inner = stride[axis], outer = tir_type_count(x->type) / (inner * length);
-    const union tir_number *from = tir_interp_read(in, x);
-    union tir_number *to = tir_interp_write(in, tir_result(inst));
-    tir_interp_scribble(in, inst, inst->operands[1]);
+    int64_t stride[TIR_MAX_RANK];
+    dense_strides(x, stride);
+    struct lines l = {.length = x->shape[axis], .step = stride[axis]};
+    int64_t inner = l.step, outer = tir_type_count(x) / (inner * l.length);
+    for (uint32_t i = 0; i < inst->result_count; i++) {
+        l.from[i] = tir_interp_read(in, inst->operands[tir_combined_at(inst, i)]);
+        l.to[i] = tir_interp_write(in, inst->results[i]);
+    }
+    tir_interp_scribble(in, inst, inst->operands[TIR_REDUCE_SCRATCH]);
     in->lanes = in->active_count = 1; // the user's function works on single values
     for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < inner; i++) {
-            const union tir_number *line = from + o * length * inner + i;
-            union tir_number sum = line[0];
-            for (int64_t j = 0; j < length; j++) {
-                if (j)
-                    sum = combine(in, &c, sum, line[j * inner]);
-                if (scan)
-                    to[(o * length + j) * inner + i] = rounded(c.elem, sum);
-            }
-            if (!scan)
-                to[o * inner + i] = rounded(c.elem, sum);
-        }
+        for (int64_t i = 0; i < inner; i++)
+            fold_line(in, &c, &l, o * l.length * inner + i,
+                      scan ? o * l.length * inner + i : o * inner + i, scan);
     in->lanes = in->active_count = lanes;
 }
 

@@ -367,11 +367,20 @@ bool tir_tensor_is_dense(const struct tir_func *f, const struct tir_value *tenso
     return f->facts & TIR_FACT_UNIT_INNER || tir_tensor_alignment(f, tensor);
 }
 
+uint32_t tir_combined_at(const struct tir_inst *inst, uint32_t i)
+{
+    return i ? tir_fixed_count(inst) + i - 1 : TIR_REDUCE_X;
+}
+
+uint32_t tir_combined_count(const struct tir_inst *inst)
+{
+    return 1 + inst->operand_count - tir_fixed_count(inst);
+}
+
 bool tir_is_elementwise(const struct tir_inst *inst)
 {
     switch (tir_ops[inst->op].rule) {
     case TIR_RULE_SAME:
-        return inst->op != TIR_OP_SCAN;
     case TIR_RULE_COMPARE:
     case TIR_RULE_SELECT:
         return true;

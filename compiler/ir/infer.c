@@ -152,7 +152,7 @@ static const struct tir_type *slice_of(struct tir_query *q)
 const struct tir_type *tir_slice_type(struct tir_module *m, const struct tir_inst *inst,
                                       tir_str *why)
 {
-    return slice_of(&(struct tir_query){m, inst, NULL, why});
+    return slice_of(&(struct tir_query){m, inst, NULL, why, 0});
 }
 
 static bool mask_fits(struct tir_query *q, uint32_t operand, const struct tir_type *slice)
@@ -247,7 +247,7 @@ static const struct tir_type *rule_same(struct tir_query *q)
 {
     const struct tir_inst *inst = q->inst;
     const struct tir_value *lead = inst->operands[0];
-    uint32_t count = inst->op == TIR_OP_SCAN ? 1 : inst->operand_count; // then its scratch buffer
+    uint32_t count = inst->operand_count;
     for (uint32_t i = 1; i < count; i++)
         if (lead->kind == TIR_VALUE_CONST)
             lead = inst->operands[i];
@@ -256,9 +256,6 @@ static const struct tir_type *rule_same(struct tir_query *q)
             return tir_infer_refuse(q, "operands are %s and %s",
                                     tir_infer_text(q, tir_infer_operand(q, 0)),
                                     tir_infer_text(q, tir_infer_operand(q, i ? i : 1)));
-    uint32_t axis;
-    if (inst->op == TIR_OP_SCAN && !tir_infer_axis(q, lead->type->rank, &axis))
-        return NULL;
     return lead->kind == TIR_VALUE_CONST ? with_stated_layout(q, lead->type) : lead->type;
 }
 
@@ -319,18 +316,48 @@ static const struct tir_type *rule_permute(struct tir_query *q)
     return with_operand_layout(q, 0, tir_type_get(q->m->types, &t), layout);
 }
 
-static const struct tir_type *rule_reduce(struct tir_query *q)
+// The tiles that are combined together have one shape and one layout.
+static bool combines_together(struct tir_query *q)
 {
-    const struct tir_type *x = tir_infer_operand(q, 0);
-    uint32_t axis;
-    if (!tir_infer_axis(q, tir_type_is_tile(x) ? x->rank : 0, &axis))
+    const struct tir_inst *inst = q->inst;
+    const struct tir_type *x = tir_infer_operand(q, TIR_REDUCE_X);
+    uint32_t count = tir_combined_count(inst);
+    if (count != inst->result_count || count > TIR_MAX_COMBINED) {
+        tir_infer_refuse(q, "%u results of %u tiles; at most %d tiles are combined together",
+                         inst->result_count, count, TIR_MAX_COMBINED);
+        return false;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        const struct tir_value *v = inst->operands[tir_combined_at(inst, i)];
+        const struct tir_type *t = v->type;
+        if (!tir_type_is_tile(t) || !tir_type_same_shape(t, x) ||
+            (v->kind != TIR_VALUE_CONST && t->layout != x->layout)) {
+            tir_infer_refuse(q, "%s and %s are not combined together", tir_infer_text(q, x),
+                             tir_infer_text(q, t));
+            return false;
+        }
+    }
+    if (count == 1 || tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_user)
+        return true;
+    tir_infer_refuse(q, "several tiles are combined by a function");
+    return false;
+}
+
+// Of reductions and scans.
+static const struct tir_type *rule_combine(struct tir_query *q)
+{
+    uint32_t at = tir_combined_at(q->inst, q->result), axis;
+    const struct tir_type *x = tir_infer_operand(q, at);
+    if (!tir_infer_axis(q, tir_type_is_tile(x) ? x->rank : 0, &axis) || !combines_together(q))
         return NULL;
+    if (q->inst->op == TIR_OP_SCAN)
+        return with_operand_layout(q, at, tir_type_with_layout(q->m->types, x, NULL), x->layout);
     struct tir_type t = *x;
     t.layout = NULL;
     t.shape[axis] = 1;
     const struct tir_layout *layout =
         x->layout ? tir_layout_slice(q->m->types, x->layout, axis) : NULL;
-    return with_operand_layout(q, 0, tir_type_get(q->m->types, &t), layout);
+    return with_operand_layout(q, at, tir_type_get(q->m->types, &t), layout);
 }
 
 enum tir_elem tir_dot_elem(enum tir_elem a, enum tir_elem b, enum tir_elem acc)
@@ -561,11 +588,18 @@ static bool operands_fit(struct tir_query *q)
 const struct tir_type *tir_infer(struct tir_module *m, const struct tir_inst *inst,
                                  const struct tir_type *stated, tir_str *why)
 {
+    return tir_infer_result(m, inst, 0, stated, why);
+}
+
+const struct tir_type *tir_infer_result(struct tir_module *m, const struct tir_inst *inst,
+                                        uint32_t result, const struct tir_type *stated,
+                                        tir_str *why)
+{
     static rule_fn *const rules[] = {
         [TIR_RULE_NONE] = rule_none,       [TIR_RULE_SAME] = rule_same,
         [TIR_RULE_FIRST] = rule_first,     [TIR_RULE_COMPARE] = rule_compare,
         [TIR_RULE_SELECT] = rule_select,   [TIR_RULE_STATED] = tir_infer_stated,
-        [TIR_RULE_PERMUTE] = rule_permute, [TIR_RULE_REDUCE] = rule_reduce,
+        [TIR_RULE_PERMUTE] = rule_permute, [TIR_RULE_COMBINE] = rule_combine,
         [TIR_RULE_DOT] = rule_dot,         [TIR_RULE_LOAD] = rule_load,
         [TIR_RULE_ATOMIC] = rule_atomic,   [TIR_RULE_ATOM] = rule_atom,
         [TIR_RULE_VIEW] = rule_view,       [TIR_RULE_INDEX] = rule_index,
@@ -573,6 +607,6 @@ const struct tir_type *tir_infer(struct tir_module *m, const struct tir_inst *in
         [TIR_RULE_YIELDED] = rule_yielded, [TIR_RULE_RING] = rule_ring,
         [TIR_RULE_BOOL] = rule_bool,
     };
-    struct tir_query q = {m, inst, stated, why};
+    struct tir_query q = {m, inst, stated, why, result};
     return operands_fit(&q) ? rules[tir_ops[inst->op].rule](&q) : NULL;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Inside infer: what its files share. A rule asks for the type of an instruction's first result.
+// Inside infer: what its files share. A rule gives the type of an instruction's first result; for
+// reductions and scans, of any.
 #ifndef TIR_IR_INFER_H
 #define TIR_IR_INFER_H
 
@@ -10,6 +11,7 @@ struct tir_query {
     const struct tir_inst *inst;
     const struct tir_type *stated; // NULL: none
     tir_str *why;
+    uint32_t result;
 };
 
 // Says why there is no type: NULL.

@@ -63,7 +63,7 @@ enum tir_rule { // how result types follow; see ir/infer.c
     TIR_RULE_SELECT,
     TIR_RULE_STATED,
     TIR_RULE_PERMUTE,
-    TIR_RULE_REDUCE,
+    TIR_RULE_COMBINE,
     TIR_RULE_DOT,
     TIR_RULE_LOAD,
     TIR_RULE_ATOMIC,
@@ -317,6 +317,11 @@ static inline struct tir_value **tir_list(const struct tir_inst *inst, uint32_t 
     return inst->operands + tir_fixed_count(inst);
 }
 uint32_t tir_func_ctas(const struct tir_func *f); // of a cluster; 1 without
+// A reduction or scan combines so many tiles at a time, and has as many results; `at`: the position
+// of tile i among the operands.
+#define TIR_MAX_COMBINED 8
+uint32_t tir_combined_count(const struct tir_inst *inst);
+uint32_t tir_combined_at(const struct tir_inst *inst, uint32_t i);
 // The position of the initial carried values among the operands of a for, while or tiles loop.
 uint32_t tir_carried_at(const struct tir_inst *inst);
 static inline struct tir_inst *tir_yield_of(const struct tir_block *block)
@@ -518,6 +523,10 @@ void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key k
 // without results gives the type whose element is TIR_NONE. Used by the front end and verify.c.
 const struct tir_type *tir_infer(struct tir_module *m, const struct tir_inst *inst,
                                  const struct tir_type *stated, tir_str *why);
+// The same for any result of a reduction or scan.
+const struct tir_type *tir_infer_result(struct tir_module *m, const struct tir_inst *inst,
+                                        uint32_t result, const struct tir_type *stated,
+                                        tir_str *why);
 
 // The element type of the sums of a dot; acc: that of the accumulator, NONE if there is none. Of 16
 // and 8 bits, sums are f16 where the accumulator is. NONE: the operands do not multiply.

@@ -362,7 +362,7 @@ bool tir_number_apply(enum tir_op op, enum tir_elem elem, const union tir_number
         return compare(op, less_int(is_unsigned, in[0].i, in[1].i), in[0].i == in[1].i,
                        less_int(is_unsigned, in[1].i, in[0].i), &out->i);
     }
-    if (rule != TIR_RULE_SAME || op == TIR_OP_SCAN)
+    if (rule != TIR_RULE_SAME)
         return false;
     uint32_t count = tir_ops[op].operand_count;
     if (!is_float)

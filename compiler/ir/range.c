@@ -220,8 +220,7 @@ static struct known evaluate(struct tir_ranges *r, const struct tir_inst *inst)
         return either(get(r, tir_yield_of(inst->regions[0])->operands[0]),
                       get(r, tir_yield_of(inst->regions[1])->operands[0]));
     default:
-        if (tir_ops[inst->op].rule == TIR_RULE_SAME && inst->operand_count == 2 &&
-            inst->op != TIR_OP_SCAN)
+        if (tir_ops[inst->op].rule == TIR_RULE_SAME && inst->operand_count == 2)
             return arithmetic(inst, get(r, inst->operands[0]), get(r, inst->operands[1]));
         return anything(t);
     }

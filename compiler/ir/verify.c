@@ -378,11 +378,20 @@ static void check_tiles(struct verifier *v, const struct tir_inst *inst,
 static void check_user_region(struct verifier *v, const struct tir_inst *inst)
 {
     const struct tir_block *block = inst->regions[0];
-    const struct tir_type *scalar =
-        tir_type_scalar(v->f->module->types, inst->operands[0]->type->elem);
-    if (block->arg_count != 2 || block->args[0]->type != scalar || block->args[1]->type != scalar)
-        wrong(v, inst, "the block must take two values of type %s", text_of(v, scalar));
-    check_yields(v, inst, block, 1, &scalar);
+    const struct tir_type *scalars[TIR_MAX_COMBINED];
+    uint32_t count = inst->result_count;
+    if (count > TIR_MAX_COMBINED)
+        return; // reported
+    bool fits = block->arg_count == 2 * count;
+    for (uint32_t i = 0; i < count; i++) {
+        scalars[i] = tir_type_scalar(v->f->module->types, inst->results[i]->type->elem);
+        fits = fits && block->args[i]->type == scalars[i] &&
+               block->args[count + i]->type == scalars[i];
+    }
+    if (!fits)
+        wrong(v, inst, "the block must take two elements of each tile, %s first",
+              text_of(v, scalars[0]));
+    check_yields(v, inst, block, count, scalars);
 }
 
 // Of a ring: the argument is the slot.
@@ -439,6 +448,19 @@ static void check_regions(struct verifier *v, const struct tir_inst *inst)
 
 // Instructions.
 
+// What a reduction or scan of several tiles gives beside its first result.
+static void check_combined(struct verifier *v, const struct tir_inst *inst)
+{
+    for (uint32_t i = 1; i < inst->result_count; i++) {
+        tir_str why = {0};
+        const struct tir_type *stated = inst->results[i]->type;
+        const struct tir_type *t = tir_infer_result(v->f->module, inst, i, stated, &why);
+        if (t && t != stated)
+            wrong(v, inst, "result %u is %s where %s follows", i, text_of(v, stated),
+                  text_of(v, t));
+    }
+}
+
 static void check_results(struct verifier *v, const struct tir_inst *inst)
 {
     const struct tir_op_info *op = &tir_ops[inst->op];
@@ -453,6 +475,8 @@ static void check_results(struct verifier *v, const struct tir_inst *inst)
         wrong(v, inst, STR_FMT, STR_ARG(why));
     else if (stated && t != stated)
         wrong(v, inst, "the result is %s where %s follows", text_of(v, stated), text_of(v, t));
+    if (t && op->rule == TIR_RULE_COMBINE)
+        check_combined(v, inst);
     for (uint32_t i = 0; i < inst->result_count; i++)
         check_type(v, inst, inst->results[i]->type);
     if (inst->op == TIR_OP_RESHAPE && t && t->layout && inst->operands[0]->type->layout &&

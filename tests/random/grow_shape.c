@@ -241,6 +241,45 @@ struct value grow_scan(struct program *p, const struct form *f)
     return v;
 }
 
+bool fits_several(struct program *p, const struct form *f)
+{
+    (void)p;
+    return f->rank >= 1;
+}
+
+// The value that goes with the largest key, of a reduction or scan of keys and values.
+struct value grow_several(struct program *p, const struct form *f)
+{
+    const bool is_scan = !ones(f) || choose(p->c, 3) == 0;
+    const uint32_t axis = is_scan ? choose(p->c, f->rank) : pick_one(p, f);
+    struct form g = *f;
+    if (!is_scan)
+        g.shape[axis] = pick_size(p);
+    if (!is_scan && form_count(&g) > MOST_ELEMENTS)
+        g.shape[axis] = 2;
+    static const enum tir_elem keys[] = {TIR_I32, TIR_F32, TIR_F16, TIR_I64, TIR_U8};
+    struct value key = grow_firm(p, form_with(g, choose_from(p->c, keys)));
+    struct value v = grow(p, g);
+    const char *word = is_scan ? "scan" : "reduce";
+    const bool has_bool = choose(p->c, 3) == 1; // a third value between the two
+    const char *name = say(p, "%s_%u%s", word, axis, has_bool ? "_odd" : "");
+    declare(
+        p,
+        has_bool
+            ? "fn larger_odd(k, p, x, l, q, y) { return k >= l ? k : l, p != q, k >= l ? x : y; }"
+            : "fn larger_of(k, x, l, y) { return k >= l ? k : l, k >= l ? x : y; }");
+    if (has_bool)
+        declare(p, say(p,
+                       "fn %s(k, x) { let m, o, r = %s((k, k > 0, x), axis = %u, larger_odd); "
+                       "return r; }",
+                       name, word, axis));
+    else
+        declare(p, say(p, "fn %s(k, x) { let m, r = %s((k, x), axis = %u, larger_of); return r; }",
+                       name, word, axis));
+    v.text = say(p, "%s(%s, %s)", name, key.text, v.text);
+    return v;
+}
+
 // ---- products
 
 bool fits_product(struct program *p, const struct form *f)

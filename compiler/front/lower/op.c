@@ -252,9 +252,6 @@ static bool convert_operands(struct lower *l, struct op_call *o)
         return convert_dot(l, o);
     case TIR_OP_ASSUME:
         return convert_fixed(o, 0, convert_elem(l, o->exprs[0]->span, o->fixed[0], TIR_BOOL));
-    case TIR_OP_REDUCE:
-    case TIR_OP_SCAN:
-        return convert_plain(l, o);
     default:
         break;
     }
@@ -384,12 +381,14 @@ static struct tir_inst *build_op(struct lower *l, struct op_call *o)
     for (uint32_t i = 0; i < o->list.len; i++)
         operands[n++] = o->list.at[i];
     uint32_t results = o->info->result_count;
-    const struct tir_type *unknown = tir_type_scalar(l->cx->types, TIR_I32);
-    const struct tir_type *const *types = o->c->stated;
-    if (results == TIR_MANY)
+    if (o->info->rule == TIR_RULE_COMBINE)
+        results = 1 + o->list.len;
+    else if (results == TIR_MANY)
         results = o->c->stated_count;
-    else if (results == 1 && !o->c->stated_count)
-        types = &unknown;
+    const struct tir_type **types = arena_array(l->arena, const struct tir_type *, results);
+    for (uint32_t i = 0; i < results; i++)
+        types[i] =
+            i < o->c->stated_count ? o->c->stated[i] : tir_type_scalar(l->cx->types, TIR_I32);
     uint32_t regions = o->c->e->region || o->op == TIR_OP_PUT || o->op == TIR_OP_GET ? 1 : 0;
     struct tir_inst *inst = tir_build(&l->b, o->op, operands, n, types, results, regions);
     if (o->info->has_ref)
@@ -414,6 +413,10 @@ static bool infer(struct lower *l, struct op_call *o, struct tir_inst *inst)
     }
     if (inst->result_count == 1)
         inst->results[0]->type = type;
+    for (uint32_t i = 0; o->info->rule == TIR_RULE_COMBINE && i < inst->result_count; i++) {
+        stated = i < o->c->stated_count ? o->c->stated[i] : NULL;
+        inst->results[i]->type = tir_infer_result(l->m, inst, i, stated, &why);
+    }
     return inst->result_count == 0 || lower_tile_fits(l, o->c->e->span, inst->results[0]->type);
 }
 

@@ -2,20 +2,25 @@
 // Built-ins that combine elements: reductions over one axis or all, scans, user-defined operations.
 #include "front/lower/builtin.h"
 
-static struct tir_inst *build_reduce(struct lower *l, enum tir_op op, struct tir_value *x,
-                                     uint32_t axis, enum tir_word kind)
+// Of tiles of one shape.
+static struct tir_inst *build_combine(struct lower *l, enum tir_op op, const struct val *tiles,
+                                      uint32_t count, uint32_t axis, enum tir_word kind)
 {
-    struct tir_type t = *x->type;
-    if (op == TIR_OP_REDUCE) {
-        t.shape[axis] = 1;
-        if (t.layout)
-            t.layout = tir_layout_slice(l->cx->types, t.layout, axis);
+    const struct tir_type *types[TIR_MAX_COMBINED];
+    struct tir_value *operands[TIR_REDUCE_SCRATCH + TIR_MAX_COMBINED];
+    for (uint32_t i = 0; i < count; i++) {
+        struct tir_type t = *tiles[i].ir->type;
+        if (op == TIR_OP_REDUCE) {
+            t.shape[axis] = 1;
+            if (t.layout)
+                t.layout = tir_layout_slice(l->cx->types, t.layout, axis);
+        }
+        types[i] = tir_type_get(l->cx->types, &t);
+        operands[i ? TIR_REDUCE_SCRATCH + i : TIR_REDUCE_X] = tiles[i].ir;
     }
-    const struct tir_type *type = tir_type_get(l->cx->types, &t);
-    uint32_t fixed = tir_ops[op].fixed_count;
-    struct tir_value *operands[2] = {x, NULL}; // the scratch buffer is the passes' own
-    struct tir_inst *inst =
-        tir_build(&l->b, op, operands, fixed, &type, 1, kind == TIR_WORD_kind_user);
+    operands[TIR_REDUCE_SCRATCH] = NULL; // the passes' own
+    struct tir_inst *inst = tir_build(&l->b, op, operands, TIR_REDUCE_SCRATCH + count, types, count,
+                                      kind == TIR_WORD_kind_user);
     tir_set_int(l->f, inst, TIR_ATTR_axis, axis);
     tir_set_word(l->f, inst, TIR_ATTR_kind, kind);
     return inst;
@@ -24,7 +29,7 @@ static struct tir_inst *build_reduce(struct lower *l, enum tir_op op, struct tir
 struct tir_value *builtin_reduce_axis(struct lower *l, enum tir_op op, struct tir_value *x,
                                       uint32_t axis, enum tir_word kind)
 {
-    return tir_result(build_reduce(l, op, x, axis, kind));
+    return tir_result(build_combine(l, op, &(struct val){.kind = VAL_IR, .ir = x}, 1, axis, kind));
 }
 
 // The tile that is combined, of elements the operation takes. NULL: reported.
@@ -115,57 +120,100 @@ static enum tir_word kind_of(const char *name)
     return TIR_WORD_NONE;
 }
 
+// The results of the combining function, as elements of these types. False: reported.
+static bool call_combining(struct lower *l, struct tir_span span, struct ast_fn *fn,
+                           const val_list *args, const struct tir_type *const *types,
+                           uint32_t count, struct tir_value **out)
+{
+    val_list results = {0};
+    if (!lower_inline(l, span, fn, args, NULL, &results))
+        return false;
+    if (results.len != count) {
+        lower_error(l, span, TIR_E_RETURN, "`%s` returns %u values where %u %s needed", fn->name,
+                    results.len, count, count == 1 ? "is" : "are");
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (!(out[i] = convert_to(l, span, results.at[i], types[i])))
+            return false;
+    return true;
+}
+
 bool lower_reduce_region(struct lower *l, struct tir_inst *inst, struct tir_span span,
                          struct ast_fn *fn, bool is_region)
 {
-    enum tir_elem elem = inst->operands[0]->type->elem;
-    const struct tir_type *type = tir_type_scalar(l->cx->types, elem);
+    const struct tir_type *types[TIR_MAX_COMBINED];
+    struct tir_value *combined[TIR_MAX_COMBINED] = {NULL};
     struct tir_block *block = inst->regions[0];
     struct tir_builder outer = l->b;
     struct loop *loop = l->loop;
-    val_list args = {0}, results = {0};
-    if (fn->params.len != 2) {
-        lower_error(l, span, TIR_E_ARGUMENTS, "the combining function takes 2 arguments, not %u",
+    uint32_t count = inst->result_count;
+    val_list args = {0};
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = tir_type_scalar(l->cx->types, inst->results[i]->type->elem);
+    if (fn->params.len != 2 * count) {
+        lower_error(l, span, TIR_E_ARGUMENTS, "the combining function takes %u arguments%s, not %u",
+                    2 * count,
+                    count > 1 ? ", an element of each tile and then the next of each" : "",
                     fn->params.len);
         return false;
     }
-    for (uint32_t i = 0; i < 2; i++) {
-        struct tir_value *arg = tir_block_add_arg(l->f, block, type, fn->params.at[i].name);
+    for (uint32_t i = 0; i < 2 * count; i++) {
+        struct tir_value *arg =
+            tir_block_add_arg(l->f, block, types[i % count], fn->params.at[i].name);
         vec_push(l->arena, &args, val_ir(arg));
     }
     l->b = tir_builder_at_end(l->f, block);
     l->b.span = span;
     l->loop = NULL;
-    struct tir_value *combined = NULL;
     bool ok;
     if (is_region) {
         struct symbol *scope = scope_enter(l);
-        for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t i = 0; i < 2 * count; i++)
             scope_declare(l, fn->params.at[i].name, fn->params.at[i].span, args.at[i]);
-        ok = lower_yielding(l, fn->body, span, &type, 1, &combined);
+        ok = lower_yielding(l, fn->body, span, types, count, combined);
         scope_leave(l, scope);
     } else {
-        ok = lower_inline(l, span, fn, &args, NULL, &results);
-        if (ok && results.len != 1) {
-            lower_error(l, span, TIR_E_RETURN, "`%s` returns %u values where one is needed",
-                        fn->name, results.len);
-            ok = false;
-        }
-        combined = ok ? convert_to(l, span, results.at[0], type) : NULL;
-        ok = combined != NULL;
+        ok = call_combining(l, span, fn, &args, types, count, combined);
     }
     if (ok)
-        tir_build_yield(&l->b, &combined, 1);
+        tir_build_yield(&l->b, combined, count);
     l->b = outer;
     l->loop = loop;
     return ok;
+}
+
+// (x, y, ...): tiles that are combined together, and scalars, which are repeated.
+static bool lower_tuple(struct lower *l, struct call *c, struct val *tiles, uint32_t *count)
+{
+    const struct ast_expr *e = call_arg(c, 0);
+    *count = e->items.len;
+    if (*count < 2 || *count > TIR_MAX_COMBINED) {
+        lower_error(l, e->span, TIR_E_ARGUMENTS, "`%s` combines 2 to %d values together, not %u",
+                    c->name, TIR_MAX_COMBINED, *count);
+        return false;
+    }
+    bool ok = true, any = false;
+    for (uint32_t i = 0; i < *count; i++) {
+        tiles[i] = lower_expr(l, e->items.at[i]);
+        ok = ok && convert_is_value(l, e->items.at[i]->span, tiles[i]);
+        tiles[i] = ok ? val_ir(convert_default(l, e->items.at[i]->span, tiles[i])) : val_poison();
+        ok = ok && tiles[i].kind == VAL_IR;
+        any |= ok && tiles[i].ir->type->rank;
+    }
+    if (ok && !any)
+        lower_error(l, e->span, TIR_E_RANK, "`%s` combines the elements of tiles; none of these is",
+                    c->name);
+    struct unify u = {tir_str_format(l->arena, "`%s`", c->name).ptr, e->span, TIR_CLASS_ANY,
+                      TIR_NONE, (const struct ast_expr *const *)e->items.at};
+    return ok && any && convert_unify_shapes(l, &u, tiles, *count);
 }
 
 bool builtin_reduce(struct lower *l, struct call *c, int which, val_list *out)
 {
     static const char *const named[] = {"axis"};
     const struct ast_arg *axis_arg = call_named(c, "axis");
-    const struct ast_expr *how = call_arg(c, 1);
+    const struct ast_expr *what = call_arg(c, 0), *how = call_arg(c, 1);
     if (!call_check(l, c, 2, 2, named, 1))
         return false;
     if (!axis_arg || how->kind != AST_NAME) {
@@ -179,16 +227,25 @@ bool builtin_reduce(struct lower *l, struct call *c, int which, val_list *out)
         scope_unknown_function(l, how->span, how->name);
         return false;
     }
-    struct tir_value *x = lower_tile(l, c, kind);
-    uint32_t axis;
-    if (!x || !lower_axis(l, axis_arg->value, x->type, &axis))
+    struct val tiles[TIR_MAX_COMBINED];
+    uint32_t count = 1, axis;
+    if (what->kind == AST_LIST && !fn) {
+        lower_error(l, how->span, TIR_E_ARGUMENTS,
+                    "several values are combined by a function of yours, not by `%s`", how->name);
         return false;
-    struct tir_inst *inst = build_reduce(l, (enum tir_op)which, x, axis, kind);
+    }
+    if (what->kind == AST_LIST ? !lower_tuple(l, c, tiles, &count)
+                               : (tiles[0] = val_ir(lower_tile(l, c, kind))).kind != VAL_IR)
+        return false;
+    if (!lower_axis(l, axis_arg->value, tiles[0].ir->type, &axis))
+        return false;
+    struct tir_inst *inst = build_combine(l, (enum tir_op)which, tiles, count, axis, kind);
     if (fn && !lower_reduce_region(l, inst, how->span, fn, false)) {
         tir_remove(inst);
         return false;
     }
-    vec_push(l->arena, out, val_ir(tir_result(inst)));
+    for (uint32_t i = 0; i < count; i++)
+        vec_push(l->arena, out, val_ir(inst->results[i]));
     return true;
 }
 

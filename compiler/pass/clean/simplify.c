@@ -546,8 +546,8 @@ static struct tir_value *on_scalars(struct tir_builder *b, const struct tir_inst
 {
     enum tir_rule rule = tir_ops[inst->op].rule;
     bool elementwise = rule == TIR_RULE_COMPARE || rule == TIR_RULE_SELECT ||
-                       (rule == TIR_RULE_SAME && inst->op != TIR_OP_SCAN) ||
-                       inst->op == TIR_OP_CAST || inst->op == TIR_OP_BITCAST;
+                       rule == TIR_RULE_SAME || inst->op == TIR_OP_CAST ||
+                       inst->op == TIR_OP_BITCAST;
     const struct tir_type *t = tir_result(inst)->type;
     struct tir_value *scalars[3];
     if (!elementwise || !tir_type_is_tile(t) || b->f->form > tir_ops[TIR_OP_BROADCAST].last_form)

@@ -79,18 +79,25 @@ uint32_t tir_choose_threads(const struct tir_func *f)
     return 32 * warps;
 }
 
+static void spread_constant(struct tir_func *f, struct tir_inst *inst, uint32_t at)
+{
+    struct tir_value *x = inst->operands[at];
+    if (x->kind != TIR_VALUE_CONST || !tir_type_is_tile(x->type))
+        return;
+    struct tir_value *one = tir_const_element(f, x);
+    struct tir_builder b = tir_builder_before(f, inst);
+    inst->operands[at] = tir_build1(&b, TIR_OP_BROADCAST, x->type, &one, 1);
+}
+
 // A constant has no layout, which reductions, scans and stores need: a broadcast takes its place.
 static void spread_constants(struct tir_func *f)
 {
     tir_foreach_inst(inst, f) {
-        bool takes = inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN ||
-                     inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
-        struct tir_value *x = takes ? inst->operands[0] : NULL;
-        if (!x || x->kind != TIR_VALUE_CONST || !tir_type_is_tile(x->type))
-            continue;
-        struct tir_value *one = tir_const_element(f, x);
-        struct tir_builder b = tir_builder_before(f, inst);
-        inst->operands[0] = tir_build1(&b, TIR_OP_BROADCAST, x->type, &one, 1);
+        bool combines = inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN;
+        bool takes = combines || inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+        uint32_t count = combines ? tir_combined_count(inst) : takes;
+        for (uint32_t i = 0; i < count; i++)
+            spread_constant(f, inst, combines ? tir_combined_at(inst, i) : 0);
     }
 }
 

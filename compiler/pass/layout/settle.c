@@ -131,6 +131,8 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
         return tir_solver_unpermuted(s, inst, result);
     case TIR_OP_SCAN:
         return result;
+    case TIR_OP_REDUCE: // as the first tile, which keeps its own
+        return inst->operands[TIR_REDUCE_X]->type->layout;
     case TIR_OP_DOT:
         return i == TIR_DOT_A && tir_type_is_tile(v->type) ? tir_solver_products_layout(s, inst, v)
                                                            : result;
@@ -233,7 +235,7 @@ static void convert_operands(struct solver *s, struct tir_inst *inst)
 // The layout that inst gives its result, when it is not free to choose. NULL: it is.
 static const struct tir_layout *given_layout(struct solver *s, const struct tir_inst *inst)
 {
-    const struct tir_value *r = tir_result(inst),
+    const struct tir_value *r = inst->results[0],
                            *x = inst->operand_count ? inst->operands[0] : NULL;
     const struct tir_layout *own = tir_solver_needs_layout(x) ? x->type->layout : NULL;
     switch ((int)inst->op) {
@@ -244,6 +246,8 @@ static const struct tir_layout *given_layout(struct solver *s, const struct tir_
     case TIR_OP_REDUCE:
         return own ? tir_layout_slice(s->types, own, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0))
                    : NULL;
+    case TIR_OP_SCAN: // as the first result
+        return r->type->layout;
     case TIR_OP_EXTRACT:
         if (own && tir_solver_part(s, inst, own))
             return tir_solver_part(s, inst, own);
@@ -254,10 +258,9 @@ static const struct tir_layout *given_layout(struct solver *s, const struct tir_
 }
 
 // If users settled on another layout than the one inst gives its result, convert.
-static void settle_result(struct solver *s, struct tir_inst *inst)
+static void settle_result(struct solver *s, struct tir_inst *inst, struct tir_value *r,
+                          const struct tir_layout *own)
 {
-    const struct tir_layout *own = inst->result_count == 1 ? given_layout(s, inst) : NULL;
-    struct tir_value *r = own ? inst->results[0] : NULL;
     if (!own || !tir_solver_needs_layout(r) || own == r->type->layout)
         return;
     struct tir_builder b = {s->f, inst->block, inst->next, inst->span};
@@ -266,6 +269,16 @@ static void settle_result(struct solver *s, struct tir_inst *inst)
     tir_replace_uses(s->f, r, y);
     y->def->operands[0] = r;
     r->type = tir_type_with_layout(s->types, r->type, own);
+}
+
+static void settle_results(struct solver *s, struct tir_inst *inst)
+{
+    bool combines = inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN;
+    if (inst->result_count != 1 && !combines)
+        return;
+    const struct tir_layout *own = given_layout(s, inst);
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        settle_result(s, inst, inst->results[i], own);
 }
 
 // Parts that no layout gives every thread something of go through shared memory.
@@ -287,7 +300,7 @@ void tir_solver_settle(struct solver *s)
     tir_foreach_inst(inst, s->f)
         vec_push(s->cx->scratch, &all, inst);
     vec_foreach(struct tir_inst *, it, &all)
-        settle_result(s, *it);
+        settle_results(s, *it);
     vec_foreach(struct tir_inst *, it, &all)
         convert_operands(s, *it);
 }

@@ -121,6 +121,31 @@ const struct tir_layout *tir_solver_part(struct solver *s, const struct tir_inst
     return tir_layout_part(s->types, l, shape);
 }
 
+// What is combined together has one layout. Results of a scan have it too, and their layout is that
+// of the tiles; of a reduction it goes one way.
+static void spread_combined(struct solver *s, struct tir_inst *inst)
+{
+    struct tir_value *group[TIR_MAX_COMBINED];
+    uint32_t count = tir_combined_count(inst);
+    for (uint32_t i = 0; i < count; i++)
+        group[i] = inst->operands[tir_combined_at(inst, i)];
+    for (uint32_t i = 0; inst->op == TIR_OP_SCAN && i < count; i++)
+        if (s->of[inst->results[i]->id])
+            for (uint32_t j = 0; j < count; j++)
+                tir_solver_assign(s, group[j], s->of[inst->results[i]->id]);
+    if (count > 1)
+        spread_group(s, group, count);
+    if (!tir_solver_needs_layout(group[0]) || !s->of[group[0]->id])
+        return;
+    uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
+    const struct tir_layout *l = s->of[group[0]->id];
+    for (uint32_t i = 0; i < count; i++)
+        if (inst->op == TIR_OP_REDUCE)
+            tir_solver_assign(s, inst->results[i], tir_layout_slice(s->types, l, axis));
+        else if (count > 1)
+            tir_solver_assign(s, inst->results[i], l);
+}
+
 static void spread(struct solver *s, struct tir_inst *inst)
 {
     struct tir_value *x = inst->operand_count ? inst->operands[0] : NULL;
@@ -154,16 +179,13 @@ static void spread(struct solver *s, struct tir_inst *inst)
                 tir_layout_permute(s->types, lx, tir_attr_find(inst, TIR_ATTR_permutation)->list));
         break;
     case TIR_OP_REDUCE:
-        if (lx && tir_solver_needs_layout(r))
-            tir_solver_assign(
-                s, r,
-                tir_layout_slice(s->types, lx, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0)));
+    case TIR_OP_SCAN:
+        spread_combined(s, inst);
         break;
     case TIR_OP_EXTRACT:
         if (lx)
             tir_solver_assign(s, r, tir_solver_part(s, inst, lx));
         break;
-    case TIR_OP_SCAN:
     case TIR_OP_CONVERT_LAYOUT:
         if (lr)
             tir_solver_assign(s, x, lr);

@@ -22,65 +22,108 @@ static const struct tir_type *work_type(struct lower *lo, enum tir_elem elem, en
 struct combine tir_combine_open(struct lower *lo, struct tir_inst *inst)
 {
     const struct tir_type *t = inst->operands[TIR_REDUCE_X]->type;
-    struct combine c = {.lo = lo, .inst = inst, .elem = t->elem, .layout = t->layout};
+    struct combine c = {.lo = lo, .inst = inst, .count = inst->result_count, .layout = t->layout};
     c.kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_kind_sum);
     c.axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
-    c.work = work_type(lo, c.elem, c.kind);
+    for (uint32_t i = 0; i < c.count; i++) {
+        c.elem[i] = inst->results[i]->type->elem;
+        c.work[i] = work_type(lo, c.elem[i], c.kind);
+    }
     return c;
 }
 
-struct tir_value *tir_combine_apply(struct combine *c, struct tir_value *x, struct tir_value *y)
+struct tuple *tir_combine_tuples(struct combine *c, uint32_t count)
 {
-    struct lower *lo = c->lo;
-    switch (c->kind) {
-    case TIR_WORD_kind_sum:
-        return tir_binary(&lo->b, TIR_OP_ADD, x, y);
-    case TIR_WORD_kind_prod:
-        return tir_binary(&lo->b, TIR_OP_MUL, x, y);
-    case TIR_WORD_kind_min:
-        return tir_binary(&lo->b, TIR_OP_MIN, x, y);
-    case TIR_WORD_kind_max:
-        return tir_binary(&lo->b, TIR_OP_MAX, x, y);
-    case TIR_WORD_kind_and:
-    case TIR_WORD_kind_all:
-        return tir_binary(&lo->b, TIR_OP_AND, x, y);
-    case TIR_WORD_kind_or:
-    case TIR_WORD_kind_any:
-        return tir_binary(&lo->b, TIR_OP_OR, x, y);
-    case TIR_WORD_kind_xor:
-        return tir_binary(&lo->b, TIR_OP_XOR, x, y);
-    default: { // the program's own function
-        const struct tir_block *body = c->inst->regions[0];
-        struct tir_map map;
-        tir_map_init(&map, lo->cx->scratch);
-        tir_map_set(&map, tir_map_key(body->args[0]), x);
-        tir_map_set(&map, tir_map_key(body->args[1]), y);
-        tir_clone_into(&lo->b, body, &map);
-        struct tir_value *result = tir_yield_of(body)->operands[0];
-        struct tir_value *mapped = tir_map_get(&map, tir_map_key(result));
-        return mapped ? mapped : result;
-    }
-    }
+    return arena_array(c->lo->cx->scratch, struct tuple, count);
 }
 
-struct tir_value *tir_combine_to_work(struct combine *c, struct tir_value *x)
+static struct tir_value *to_work(struct combine *c, uint32_t i, struct tir_value *x)
 {
-    return tir_lower_cast(c->lo, &c->lo->b, x, c->work);
+    return tir_lower_cast(c->lo, &c->lo->b, x, c->work[i]);
 }
 
-struct tir_value *tir_combine_from_work(struct combine *c, struct tir_value *x)
+static struct tir_value *from_work(struct combine *c, uint32_t i, struct tir_value *x)
 {
     struct lower *lo = c->lo;
-    if (c->elem == TIR_BOOL && x->type != lo->boolean)
+    if (c->elem[i] == TIR_BOOL && x->type != lo->boolean)
         return tir_binary(&lo->b, TIR_OP_NE, x, tir_const_int(lo->f, x->type, 0));
-    return tir_lower_cast(lo, &lo->b, x, tir_type_scalar(lo->types, c->elem));
+    return tir_lower_cast(lo, &lo->b, x, tir_type_scalar(lo->types, c->elem[i]));
+}
+
+struct tuple tir_combine_register(struct combine *c, uint32_t reg)
+{
+    struct tuple x = {{NULL}};
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct tir_value *tile = c->inst->operands[tir_combined_at(c->inst, i)];
+        x.of[i] = to_work(c, i, tir_lower_register(c->lo, tile, reg));
+    }
+    return x;
+}
+
+void tir_combine_set_results(struct combine *c, const struct tuple *out)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct tir_value *result = c->inst->results[i];
+        uint32_t count = tir_lower_register_count(result->type);
+        struct tir_value **registers = tir_lower_new_registers(c->lo, count);
+        for (uint32_t r = 0; r < count; r++)
+            registers[r] = from_work(c, i, out[r].of[i]);
+        tir_lower_set_registers(c->lo, result, registers);
+    }
+}
+
+// The program's own function.
+static struct tuple apply_user(struct combine *c, struct tuple x, struct tuple y)
+{
+    struct lower *lo = c->lo;
+    const struct tir_block *body = c->inst->regions[0];
+    struct tir_map map;
+    tir_map_init(&map, lo->cx->scratch);
+    for (uint32_t i = 0; i < c->count; i++) {
+        tir_map_set(&map, tir_map_key(body->args[i]), x.of[i]);
+        tir_map_set(&map, tir_map_key(body->args[c->count + i]), y.of[i]);
+    }
+    tir_clone_into(&lo->b, body, &map);
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct tir_value *result = tir_yield_of(body)->operands[i];
+        struct tir_value *mapped = tir_map_get(&map, tir_map_key(result));
+        x.of[i] = mapped ? mapped : result;
+    }
+    return x;
+}
+
+struct tuple tir_combine_apply(struct combine *c, struct tuple x, struct tuple y)
+{
+    static const struct {
+        enum tir_word kind;
+        enum tir_op op;
+    } ops[] = {
+        {TIR_WORD_kind_sum, TIR_OP_ADD}, {TIR_WORD_kind_prod, TIR_OP_MUL},
+        {TIR_WORD_kind_min, TIR_OP_MIN}, {TIR_WORD_kind_max, TIR_OP_MAX},
+        {TIR_WORD_kind_and, TIR_OP_AND}, {TIR_WORD_kind_all, TIR_OP_AND},
+        {TIR_WORD_kind_or, TIR_OP_OR},   {TIR_WORD_kind_any, TIR_OP_OR},
+        {TIR_WORD_kind_xor, TIR_OP_XOR},
+    };
+    for (uint32_t i = 0; i < TIR_COUNT_OF(ops); i++)
+        if (ops[i].kind == c->kind)
+            return (struct tuple){{tir_binary(&c->lo->b, ops[i].op, x.of[0], y.of[0])}};
+    return apply_user(c, x, y);
+}
+
+struct tuple tir_combine_choose(struct combine *c, struct tir_value *cond, struct tuple x,
+                                struct tuple y)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct tir_value *operands[] = {cond, x.of[i], y.of[i]};
+        x.of[i] = tir_build1(&c->lo->b, TIR_OP_WHERE, x.of[i]->type, operands, 3);
+    }
+    return x;
 }
 
 // Booleans, which only a program's own function leaves as they are, go as i32.
-struct tir_value *tir_combine_shuffle(struct combine *c, struct tir_value *x, enum tir_word mode,
-                                      struct tir_value *lane)
+static struct tir_value *shuffle(struct lower *lo, struct tir_value *x, enum tir_word mode,
+                                 struct tir_value *lane)
 {
-    struct lower *lo = c->lo;
     bool is_bool = x->type == lo->boolean;
     if (is_bool)
         x = tir_lower_cast(lo, &lo->b, x, lo->i32);
@@ -90,8 +133,16 @@ struct tir_value *tir_combine_shuffle(struct combine *c, struct tir_value *x, en
     return is_bool ? tir_binary(&lo->b, TIR_OP_NE, y, tir_lower_i32(lo, 0)) : y;
 }
 
+struct tuple tir_combine_shuffle(struct combine *c, struct tuple x, enum tir_word mode,
+                                 struct tir_value *lane)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        x.of[i] = shuffle(c->lo, x.of[i], mode, lane);
+    return x;
+}
+
 // Pairwise, so that the dependence is short.
-struct tir_value *tir_combine_tree(struct combine *c, struct tir_value **values, uint32_t count)
+struct tuple tir_combine_tree(struct combine *c, struct tuple *values, uint32_t count)
 {
     while (count > 1) {
         uint32_t half = count / 2;
@@ -151,12 +202,18 @@ int64_t tir_combine_line(const struct combine *c, const struct combine_lines *li
     return line;
 }
 
-// Place of entry (part, line) of the scratch buffer, which has `lines` entries a part.
+static int64_t entry_bytes(const struct combine *c)
+{
+    return TIR_MAX(1, tir_elems[c->inst->operands[TIR_REDUCE_SCRATCH]->type->elem].bits / 8);
+}
+
+// Place of entry (part, line) of the scratch buffer, which has `lines` entries a part. The entries
+// of each further tile come after all of the one before.
 struct lower_place tir_combine_entry(struct combine *c, const struct combine_lines *lines,
                                      struct tir_value *part, int64_t part_constant, int64_t line)
 {
     struct lower *lo = c->lo;
-    int64_t bytes = TIR_MAX(1, tir_elems[c->elem].bits / 8);
+    int64_t bytes = entry_bytes(c);
     struct tir_value *at = tir_lower_mul_const(lo, &lo->b, lines->thread, bytes);
     at = tir_lower_add(lo, &lo->b, at,
                        part ? tir_lower_mul_const(lo, &lo->b, part, lines->count * bytes) : NULL);
@@ -164,19 +221,32 @@ struct lower_place tir_combine_entry(struct combine *c, const struct combine_lin
     return (struct lower_place){c->inst->operands[TIR_REDUCE_SCRATCH], at, offset, NULL};
 }
 
-void tir_combine_write(struct combine *c, struct lower_place p, struct tir_value *x,
-                       struct tir_value *pred)
+// The distance of an entry of one tile from that of the next.
+static int64_t next_tile(const struct combine *c)
 {
-    struct tir_value *v = tir_combine_from_work(c, x);
-    p.pred = pred;
-    tir_lower_st_vector(c->lo, &p, 1, &v);
+    const struct tir_value *scratch = c->inst->operands[TIR_REDUCE_SCRATCH];
+    return tir_type_count(scratch->type) / c->count * entry_bytes(c);
 }
 
-struct tir_value *tir_combine_read(struct combine *c, struct lower_place p)
+void tir_combine_write(struct combine *c, struct lower_place p, struct tuple x,
+                       struct tir_value *pred)
 {
-    struct tir_value *v;
-    tir_lower_ld_vector(c->lo, &p, c->elem, 1, &v);
-    return tir_combine_to_work(c, v);
+    p.pred = pred;
+    for (uint32_t i = 0; i < c->count; i++, p.offset += next_tile(c)) {
+        struct tir_value *v = from_work(c, i, x.of[i]);
+        tir_lower_st_vector(c->lo, &p, 1, &v);
+    }
+}
+
+struct tuple tir_combine_read(struct combine *c, struct lower_place p)
+{
+    struct tuple x = {{NULL}};
+    for (uint32_t i = 0; i < c->count; i++, p.offset += next_tile(c)) {
+        struct tir_value *v;
+        tir_lower_ld_vector(c->lo, &p, c->elem[i], 1, &v);
+        x.of[i] = to_work(c, i, v);
+    }
+    return x;
 }
 
 struct tir_value *tir_combine_is_zero(struct lower *lo, struct tir_value *x)

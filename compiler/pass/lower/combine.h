@@ -5,27 +5,38 @@
 
 #include "pass/lower/lower.h"
 
+// What is combined at a time: a value of each tile.
+struct tuple {
+    struct tir_value *of[TIR_MAX_COMBINED];
+};
+
 // A reduction or scan being lowered.
 struct combine {
     struct lower *lo;
     struct tir_inst *inst;
     enum tir_word kind;
-    enum tir_elem elem;
-    const struct tir_type *work; // the type values are combined in
+    uint32_t count; // tiles
+    enum tir_elem elem[TIR_MAX_COMBINED];
+    const struct tir_type *work[TIR_MAX_COMBINED]; // the types values are combined in
     const struct tir_layout *layout;
     uint32_t axis;
 };
 
 struct combine tir_combine_open(struct lower *lo, struct tir_inst *inst);
+struct tuple *tir_combine_tuples(struct combine *c, uint32_t count); // all NULL
+// What register reg of the tiles holds, to combine.
+struct tuple tir_combine_register(struct combine *c, uint32_t reg);
+// Register i of the results is out[i].
+void tir_combine_set_results(struct combine *c, const struct tuple *out);
 // Combines x with y, which follows it along the axis.
-struct tir_value *tir_combine_apply(struct combine *c, struct tir_value *x, struct tir_value *y);
+struct tuple tir_combine_apply(struct combine *c, struct tuple x, struct tuple y);
+struct tuple tir_combine_choose(struct combine *c, struct tir_value *cond, struct tuple x,
+                                struct tuple y);
 // Neighbours first, in their order. values are overwritten.
-struct tir_value *tir_combine_tree(struct combine *c, struct tir_value **values, uint32_t count);
-struct tir_value *tir_combine_to_work(struct combine *c, struct tir_value *x);
-struct tir_value *tir_combine_from_work(struct combine *c, struct tir_value *x);
+struct tuple tir_combine_tree(struct combine *c, struct tuple *values, uint32_t count);
 // x of another lane.
-struct tir_value *tir_combine_shuffle(struct combine *c, struct tir_value *x, enum tir_word mode,
-                                      struct tir_value *lane);
+struct tuple tir_combine_shuffle(struct combine *c, struct tuple x, enum tir_word mode,
+                                 struct tir_value *lane);
 // One number of the digits that iterators begin .. end of the layout take of this lane or warp, the
 // outermost most significant; count: how many there are.
 struct tir_value *tir_combine_part(struct combine *c, enum tir_axis axis, uint32_t begin,
@@ -45,9 +56,9 @@ int64_t tir_combine_line(const struct combine *c, const struct combine_lines *li
 // Entry (part + part_constant) of a line.
 struct lower_place tir_combine_entry(struct combine *c, const struct combine_lines *lines,
                                      struct tir_value *part, int64_t part_constant, int64_t line);
-void tir_combine_write(struct combine *c, struct lower_place p, struct tir_value *x,
+void tir_combine_write(struct combine *c, struct lower_place p, struct tuple x,
                        struct tir_value *pred);
-struct tir_value *tir_combine_read(struct combine *c, struct lower_place p);
+struct tuple tir_combine_read(struct combine *c, struct lower_place p);
 
 // Reductions in the order of the axis, for functions that do not commute (scan.c).
 void tir_lower_ordered_reduce(struct combine *c);

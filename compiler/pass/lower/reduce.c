@@ -30,13 +30,13 @@ void tir_lower_reduce(struct lower *lo, struct tir_inst *inst)
     }
     uint32_t count = tir_lower_register_count(x->type),
              out_count = tir_layout_size(own, TIR_AXIS_REG);
-    struct tir_value **out = tir_lower_new_registers(lo, out_count);
-    struct tir_value **parts = tir_lower_new_registers(lo, count);
+    struct tuple *out = tir_combine_tuples(&c, out_count);
+    struct tuple *parts = tir_combine_tuples(&c, count);
     for (uint32_t o = 0; o < out_count; o++) {
         uint32_t n = 0;
         for (uint32_t r = 0; r < count; r++)
             if (tir_lower_same_register(l, r, own) == o)
-                parts[n++] = tir_combine_to_work(&c, tir_lower_register(lo, x, r));
+                parts[n++] = tir_combine_register(&c, r);
         out[o] = tir_combine_tree(&c, parts, n);
         for (uint32_t i = l->first[c.axis]; i < l->first[c.axis + 1]; i++) {
             const struct tir_iter *it = &l->iters[i];
@@ -59,7 +59,7 @@ void tir_lower_reduce(struct lower *lo, struct tir_inst *inst)
                 &c, tir_combine_entry(&c, &lines, warp, 0, tir_combine_line(&c, &lines, own, o)),
                 out[o], writer);
         tir_lower_barrier(lo);
-        struct tir_value **all = tir_lower_new_registers(lo, warps);
+        struct tuple *all = tir_combine_tuples(&c, warps);
         for (uint32_t o = 0; o < out_count; o++) {
             for (uint32_t w = 0; w < warps; w++)
                 all[w] =
@@ -68,7 +68,5 @@ void tir_lower_reduce(struct lower *lo, struct tir_inst *inst)
             out[o] = tir_combine_tree(&c, all, warps);
         }
     }
-    for (uint32_t o = 0; o < out_count; o++)
-        out[o] = tir_combine_from_work(&c, out[o]);
-    tir_lower_set_registers(lo, result, out);
+    tir_combine_set_results(&c, out);
 }

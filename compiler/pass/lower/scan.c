@@ -21,8 +21,8 @@
 #include "pass/sync/shared.h"
 
 struct prefix {
-    struct tir_value *value; // NULL: nothing
-    struct tir_value *has;   // NULL: every thread has one
+    struct tuple value;    // the first is NULL: nothing
+    struct tir_value *has; // NULL: every thread has one
 };
 
 struct scan {
@@ -38,8 +38,8 @@ struct scan {
 // The registers of a line, by position in it; what belongs to a block stands at its first one.
 struct line {
     uint32_t reg;                         // the first
-    struct tir_value **total;             // of blocks done so far
-    struct tir_value **inclusive;         // of elements, in their innermost block
+    struct tuple *total;                  // of blocks done so far
+    struct tuple *inclusive;              // of elements, in their innermost block
     struct prefix *before[TIR_MAX_ITERS]; // of the parts of each iterator's blocks, from s->begin
     struct prefix *outer;                 // of blocks that the scratch buffer combines
 };
@@ -47,13 +47,6 @@ struct line {
 static const struct tir_iter *iter_of(const struct scan *s, uint32_t i)
 {
     return &s->c->layout->iters[i];
-}
-
-static struct tir_value *choose(struct scan *s, struct tir_value *cond, struct tir_value *a,
-                                struct tir_value *b)
-{
-    struct tir_value *operands[] = {cond, a, b};
-    return tir_build1(&s->c->lo->b, TIR_OP_WHERE, a->type, operands, 3);
 }
 
 static struct tir_value *at_least(struct scan *s, struct tir_value *x, int64_t least)
@@ -99,7 +92,7 @@ static uint32_t positions(const struct scan *s, uint32_t i)
 static void join_registers(struct scan *s, struct line *line, uint32_t i, uint32_t at,
                            uint32_t step)
 {
-    struct tir_value *sum = line->total[at];
+    struct tuple sum = line->total[at];
     for (uint32_t k = 1; k < iter_of(s, i)->extent; k++) {
         line->before[i - s->begin][at + k * step].value = sum;
         sum = tir_combine_apply(s->c, sum, line->total[at + k * step]);
@@ -115,11 +108,12 @@ static void join_lanes(struct scan *s, struct line *line, uint32_t i, uint32_t a
     const struct tir_iter *it = iter_of(s, i);
     uint32_t count;
     struct tir_value *part = tir_combine_part(s->c, TIR_AXIS_LANE, i, i + 1, &count);
-    struct tir_value *sum = line->total[at];
+    struct tuple sum = line->total[at];
     for (uint32_t d = 1; d < it->extent; d *= 2) {
-        struct tir_value *below = tir_combine_shuffle(s->c, sum, TIR_WORD_mode_up,
-                                                      tir_lower_i32(lo, (int64_t)d * it->stride));
-        sum = choose(s, at_least(s, part, d), tir_combine_apply(s->c, below, sum), sum);
+        struct tuple below = tir_combine_shuffle(s->c, sum, TIR_WORD_mode_up,
+                                                 tir_lower_i32(lo, (int64_t)d * it->stride));
+        sum = tir_combine_choose(s->c, at_least(s, part, d), tir_combine_apply(s->c, below, sum),
+                                 sum);
     }
     if (i + 1 == s->end)
         line->inclusive[at] = sum;
@@ -133,19 +127,17 @@ static void join_lanes(struct scan *s, struct line *line, uint32_t i, uint32_t a
     line->total[at] = tir_combine_shuffle(s->c, sum, TIR_WORD_mode_idx, last);
 }
 
-static void open_line(struct scan *s, struct line *line, struct tir_value *x, uint32_t reg)
+static void open_line(struct scan *s, struct line *line, uint32_t reg)
 {
     struct tir_arena *scratch = s->c->lo->cx->scratch;
     line->reg = reg;
-    line->total = tir_lower_new_registers(s->c->lo, s->count);
-    line->inclusive = tir_lower_new_registers(s->c->lo, s->count);
+    line->total = tir_combine_tuples(s->c, s->count);
+    line->inclusive = tir_combine_tuples(s->c, s->count);
     line->outer = arena_array(scratch, struct prefix, s->count);
     for (uint32_t i = s->begin; i < s->end; i++)
         line->before[i - s->begin] = arena_array(scratch, struct prefix, s->count);
-    for (uint32_t j = 0; j < s->count; j++) {
-        struct tir_value *v = tir_lower_register(s->c->lo, x, reg + s->offset[j]);
-        line->total[j] = line->inclusive[j] = tir_combine_to_work(s->c, v);
-    }
+    for (uint32_t j = 0; j < s->count; j++)
+        line->total[j] = line->inclusive[j] = tir_combine_register(s->c, reg + s->offset[j]);
 }
 
 static void join_inner(struct scan *s, struct line *line)
@@ -224,8 +216,8 @@ static void write_blocks(struct scan *s, const struct exchange *e, struct line *
     }
 }
 
-static struct tir_value *read_block(struct scan *s, const struct exchange *e,
-                                    const struct line *line, uint32_t b)
+static struct tuple read_block(struct scan *s, const struct exchange *e, const struct line *line,
+                               uint32_t b)
 {
     int64_t number = tir_combine_line(s->c, &e->lines, s->c->layout, line->reg);
     return tir_combine_read(s->c, tir_combine_entry(s->c, &e->lines, NULL, b, number));
@@ -234,20 +226,20 @@ static struct tir_value *read_block(struct scan *s, const struct exchange *e,
 // The combination of all that precedes this thread's blocks in the line.
 static void read_before(struct scan *s, const struct exchange *e, struct line *line)
 {
-    struct tir_value *sum = NULL;
+    struct tuple sum = {{NULL}};
     uint32_t block = positions(s, s->inner);
     for (uint32_t b = 1; b < e->blocks; b++) {
-        struct tir_value *t = read_block(s, e, line, b - 1);
-        sum = sum ? tir_combine_apply(s->c, sum, t) : t;
+        struct tuple t = read_block(s, e, line, b - 1);
+        sum = sum.of[0] ? tir_combine_apply(s->c, sum, t) : t;
         for (uint32_t j = 0; j < s->count; j += block) {
             uint32_t first = block_at(s, e, line, j);
             struct prefix *p = &line->outer[j];
             if (b < first || !e->parts[b - first])
                 continue;
-            if (!p->value)
+            if (!p->value.of[0])
                 *p = (struct prefix){sum, b > first ? at_least(s, e->part, b - first) : NULL};
             else
-                p->value = choose(s, at_least(s, e->part, b - first), sum, p->value);
+                p->value = tir_combine_choose(s->c, at_least(s, e->part, b - first), sum, p->value);
         }
     }
 }
@@ -257,18 +249,18 @@ static void read_before(struct scan *s, const struct exchange *e, struct line *l
 // A prefix: a, then b.
 static struct prefix follow(struct scan *s, struct prefix a, struct prefix b)
 {
-    if (!a.value || !b.value)
-        return a.value ? a : b;
-    struct tir_value *both = tir_combine_apply(s->c, a.value, b.value);
+    if (!a.value.of[0] || !b.value.of[0])
+        return a.value.of[0] ? a : b;
+    struct tuple both = tir_combine_apply(s->c, a.value, b.value);
     if (b.has)
-        both = choose(s, b.has, both, a.value);
+        both = tir_combine_choose(s->c, b.has, both, a.value);
     if (a.has)
-        both = choose(s, a.has, both, b.value);
+        both = tir_combine_choose(s->c, a.has, both, b.value);
     bool always = !a.has || !b.has;
     return (struct prefix){both, always ? NULL : tir_binary(&s->c->lo->b, TIR_OP_OR, a.has, b.has)};
 }
 
-static void join_outer(struct scan *s, struct line *line, struct tir_value **out)
+static void join_outer(struct scan *s, struct line *line, struct tuple *out)
 {
     struct prefix *p = line->outer;
     for (uint32_t i = s->inner; i + 1 < s->end; i++) {
@@ -281,12 +273,12 @@ static void join_outer(struct scan *s, struct line *line, struct tir_value **out
     uint32_t innermost = s->inner < s->end ? positions(s, s->end - 1) : 1;
     for (uint32_t j = 0; j < s->count; j++) {
         struct prefix before = p[j - j % innermost];
-        struct tir_value *y = line->inclusive[j];
-        if (before.value)
+        struct tuple y = line->inclusive[j];
+        if (before.value.of[0])
             y = tir_combine_apply(s->c, before.value, y);
         if (before.has)
-            y = choose(s, before.has, y, line->inclusive[j]);
-        out[line->reg + s->offset[j]] = tir_combine_from_work(s->c, y);
+            y = tir_combine_choose(s->c, before.has, y, line->inclusive[j]);
+        out[line->reg + s->offset[j]] = y;
     }
 }
 
@@ -297,13 +289,13 @@ static bool begins_line(const struct scan *s, uint32_t reg)
     return coord[s->c->axis] == 0;
 }
 
-static void open_all_lines(struct scan *s, struct tir_value *x)
+static void open_all_lines(struct scan *s)
 {
     uint32_t registers = tir_layout_size(s->c->layout, TIR_AXIS_REG);
     s->lines = arena_array(s->c->lo->cx->scratch, struct line, registers / s->count);
     for (uint32_t r = 0; r < registers; r++)
         if (begins_line(s, r))
-            open_line(s, &s->lines[s->line_count++], x, r);
+            open_line(s, &s->lines[s->line_count++], r);
 }
 
 // The values of other warps that every thread needs.
@@ -320,10 +312,10 @@ void tir_lower_scan(struct lower *lo, struct tir_inst *inst)
     struct tir_value *result = inst->results[0];
     struct combine c = tir_combine_open(lo, inst);
     c.layout = result->type->layout;
-    struct tir_value **out = tir_lower_new_registers(lo, tir_lower_register_count(result->type));
+    struct tuple *out = tir_combine_tuples(&c, tir_lower_register_count(result->type));
     struct scan s;
     open_scan(&s, &c);
-    open_all_lines(&s, inst->operands[TIR_REDUCE_X]);
+    open_all_lines(&s);
     for (uint32_t i = 0; i < s.line_count; i++)
         join_inner(&s, &s.lines[i]);
     struct exchange e;
@@ -335,30 +327,31 @@ void tir_lower_scan(struct lower *lo, struct tir_inst *inst)
             read_before(&s, &e, &s.lines[i]);
         join_outer(&s, &s.lines[i], out);
     }
-    tir_lower_set_registers(lo, result, out);
+    tir_combine_set_results(&c, out);
 }
 
 // Totals alone: blocks by halves, so that the dependence is short.
 
-static struct tir_value *total_of_lanes(struct scan *s, uint32_t i, struct tir_value *x)
+static struct tuple total_of_lanes(struct scan *s, uint32_t i, struct tuple x)
 {
     struct lower *lo = s->c->lo;
     const struct tir_iter *it = iter_of(s, i);
     uint32_t count;
     struct tir_value *part = tir_combine_part(s->c, TIR_AXIS_LANE, i, i + 1, &count);
     for (uint32_t d = 1; d < it->extent; d *= 2) {
-        struct tir_value *other = tir_combine_shuffle(s->c, x, TIR_WORD_mode_bfly,
-                                                      tir_lower_i32(lo, (int64_t)d * it->stride));
+        struct tuple other = tir_combine_shuffle(s->c, x, TIR_WORD_mode_bfly,
+                                                 tir_lower_i32(lo, (int64_t)d * it->stride));
         struct tir_value *bit = tir_binary(&lo->b, TIR_OP_AND, part, tir_lower_i32(lo, d));
         struct tir_value *first = tir_combine_is_zero(lo, bit);
-        x = tir_combine_apply(s->c, choose(s, first, x, other), choose(s, first, other, x));
+        x = tir_combine_apply(s->c, tir_combine_choose(s->c, first, x, other),
+                              tir_combine_choose(s->c, first, other, x));
     }
     return x;
 }
 
 static void total_inner(struct scan *s, struct line *line)
 {
-    struct tir_value **parts = tir_lower_new_registers(s->c->lo, s->count);
+    struct tuple *parts = tir_combine_tuples(s->c, s->count);
     for (uint32_t i = s->end; i-- > s->inner;) {
         uint32_t step = positions(s, i + 1), block = positions(s, i);
         for (uint32_t at = 0; at < s->count; at += block) {
@@ -375,26 +368,25 @@ static void total_inner(struct scan *s, struct line *line)
 
 void tir_lower_ordered_reduce(struct combine *c)
 {
-    struct lower *lo = c->lo;
     struct tir_value *result = c->inst->results[0];
     const struct tir_layout *own = result->type->layout;
-    struct tir_value **out = tir_lower_new_registers(lo, tir_lower_register_count(result->type));
+    struct tuple *out = tir_combine_tuples(c, tir_lower_register_count(result->type));
     struct scan s;
     open_scan(&s, c);
-    open_all_lines(&s, c->inst->operands[TIR_REDUCE_X]);
+    open_all_lines(&s);
     for (uint32_t i = 0; i < s.line_count; i++)
         total_inner(&s, &s.lines[i]);
     struct exchange e = {0};
     bool between_warps = s.inner > s.begin;
     if (between_warps)
         exchange(&s, &e);
-    struct tir_value **blocks = tir_lower_new_registers(lo, e.blocks);
+    struct tuple *blocks = tir_combine_tuples(c, e.blocks);
     for (uint32_t i = 0; i < s.line_count; i++) {
         struct line *line = &s.lines[i];
         for (uint32_t b = 0; b < e.blocks; b++)
             blocks[b] = read_block(&s, &e, line, b);
-        out[tir_lower_same_register(c->layout, line->reg, own)] = tir_combine_from_work(
-            c, between_warps ? tir_combine_tree(c, blocks, e.blocks) : line->total[0]);
+        out[tir_lower_same_register(c->layout, line->reg, own)] =
+            between_warps ? tir_combine_tree(c, blocks, e.blocks) : line->total[0];
     }
-    tir_lower_set_registers(lo, result, out);
+    tir_combine_set_results(c, out);
 }

@@ -62,6 +62,15 @@ static void add_atomic_scratch(struct tir_func *f, struct tir_inst *inst, bool u
             build_scratch(f, inst, t->elem, TIR_MAX(t->rank, 1), t->rank ? t->shape : one, 0);
 }
 
+// Bits as wide as the widest element of the tiles that are combined together.
+static enum tir_elem widest(const struct tir_inst *inst)
+{
+    uint32_t bits = 8;
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        bits = TIR_MAX(bits, tir_elems[inst->results[i]->type->elem].bits);
+    return bits == 8 ? TIR_U8 : bits == 16 ? TIR_U16 : bits == 32 ? TIR_U32 : TIR_U64;
+}
+
 static bool add_scratch(struct tir_func *f, struct tir_inst *inst)
 {
     if (inst->op != TIR_OP_CONVERT_LAYOUT && inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN)
@@ -81,13 +90,15 @@ static bool add_scratch(struct tir_func *f, struct tir_inst *inst)
     uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
     bool in_order = inst->op == TIR_OP_SCAN ||
                     tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_user;
-    // One entry for each line along the axis and each part of it.
+    // One entry for each tile, each line along the axis and each part of it.
     int64_t parts =
         in_order ? tir_combine_blocks(x->layout, axis) : tir_warps_along(x->layout, axis);
     if (parts == 1)
         return false;
-    int64_t shape[2] = {parts, tir_type_count(x) / x->shape[axis]};
-    inst->operands[TIR_REDUCE_SCRATCH] = build_scratch(f, inst, x->elem, 2, shape, 0);
+    uint32_t tiles = tir_combined_count(inst);
+    int64_t shape[2] = {tiles * parts, tir_type_count(x) / x->shape[axis]};
+    enum tir_elem elem = tiles == 1 ? x->elem : widest(inst);
+    inst->operands[TIR_REDUCE_SCRATCH] = build_scratch(f, inst, elem, 2, shape, 0);
     return true;
 }
 
