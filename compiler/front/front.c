@@ -9,21 +9,56 @@
 
 enum { MAX_FILES = 64 };
 
+struct loaded { // a file that was read as part of a module
+    struct module *module;
+    tir_str name;
+    bool begins; // the module is named after it
+};
+
+struct constant { // to be evaluated once all files are read
+    struct module *module;
+    const struct ast_binding *binding;
+};
+
 struct loader {
     struct tir_context *cx;
     const struct tir_front_options *options;
     struct program *program;
-    VEC(tir_str) files; // names of those that were read
-    VEC(struct ast_binding) consts;
+    VEC(struct loaded) files;
+    VEC(struct constant) consts;
 };
 
-static void add_global(struct loader *ld, const char *name, struct tir_span span, struct val v)
+static struct symbol *global_of(const struct module *m, const char *name)
+{
+    return tir_map_get(&m->globals, tir_map_key(name));
+}
+
+static void add_global(struct loader *ld, struct module *m, const char *name, struct tir_span span,
+                       struct val v)
 {
     struct symbol *s = arena_new(&ld->cx->arena, struct symbol);
     s->name = name;
     s->span = span;
     s->val = v;
-    tir_map_set(&ld->program->globals, tir_map_key(name), s);
+    tir_map_set(&m->globals, tir_map_key(name), s);
+}
+
+static struct module *new_module(struct loader *ld)
+{
+    static const struct {
+        const char *name;
+        double value;
+    } known[] = {{"PI", 3.141592653589793},
+                 {"LOG2E", 1.4426950408889634},
+                 {"LN2", 0.6931471805599453},
+                 {"INF", (double)INFINITY}};
+    struct module *m = arena_new(&ld->cx->arena, struct module);
+    tir_map_init(&m->fns, &ld->cx->arena);
+    tir_map_init(&m->globals, &ld->cx->arena);
+    for (uint32_t i = 0; i < TIR_COUNT_OF(known); i++)
+        add_global(ld, m, tir_intern_cstr(&ld->cx->names, known[i].name), (struct tir_span){0, 0},
+                   val_float(known[i].value));
+    return m;
 }
 
 static void redefined(struct loader *ld, const char *name, struct tir_span span,
@@ -33,17 +68,18 @@ static void redefined(struct loader *ld, const char *name, struct tir_span span,
     tir_note_at(&ld->cx->diags, first, "it is defined here too");
 }
 
-static void collect(struct loader *ld, const struct ast_module *m, bool is_main)
+static void collect(struct loader *ld, struct module *to, const struct ast_module *m, bool is_main)
 {
     struct tir_arena *arena = &ld->cx->arena;
     vec_foreach(struct ast_fn *, it, &m->fns) {
-        struct ast_fn *old = tir_map_get(&ld->program->fns, tir_map_key((*it)->name));
+        struct ast_fn *old = tir_map_get(&to->fns, tir_map_key((*it)->name));
         if (old)
             redefined(ld, (*it)->name, (*it)->span, old->span);
-        tir_map_set(&ld->program->fns, tir_map_key((*it)->name), *it);
+        (*it)->home = to;
+        tir_map_set(&to->fns, tir_map_key((*it)->name), *it);
     }
     vec_foreach(const struct ast_binding, it, &m->consts)
-        vec_push(arena, &ld->consts, *it);
+        vec_push(arena, &ld->consts, ((struct constant){to, it}));
     if (!is_main)
         return;
     vec_foreach(struct ast_kernel *, it, &m->kernels) {
@@ -54,14 +90,17 @@ static void collect(struct loader *ld, const struct ast_module *m, bool is_main)
     }
 }
 
-static void load_file(struct loader *ld, tir_str name, tir_str text, bool is_main);
+static void load_file(struct loader *ld, struct module *to, tir_str name, tir_str text,
+                      bool begins);
 
-static bool is_loaded(const struct loader *ld, tir_str name)
+// The file as part of a module (NULL: any) that it begins, or just belongs to.
+static const struct loaded *find_file(const struct loader *ld, const struct module *m, tir_str name,
+                                      bool begins)
 {
-    vec_foreach(const tir_str, it, &ld->files)
-        if (tir_str_equal(*it, name))
-            return true;
-    return false;
+    vec_foreach(const struct loaded, it, &ld->files)
+        if (tir_str_equal(it->name, name) && (!m || it->module == m) && (!begins || it->begins))
+            return it;
+    return NULL;
 }
 
 // A file of the compiler's own.
@@ -76,7 +115,9 @@ static bool library_import(tir_str path, tir_str *name, tir_str *text)
     return false;
 }
 
-static void load_import(struct loader *ld, tir_str from, const struct ast_import *import)
+// Reads a file into the module, or, if the import names it, into one of its own.
+static void load_import(struct loader *ld, struct module *to, tir_str from,
+                        const struct ast_import *import)
 {
     tir_str name, text = {NULL, 0};
     const struct tir_front_options *o = ld->options;
@@ -86,18 +127,30 @@ static void load_import(struct loader *ld, tir_str from, const struct ast_import
         tir_error_at(&ld->cx->diags, import->span, TIR_E_IMPORT, "cannot read `%.*s`%s" STR_FMT,
                      (int)TIR_MIN(import->path.len, 200), import->path.ptr, text.len ? ": " : "",
                      STR_ARG(text));
-    else if (is_loaded(ld, name))
+    if (!found)
         return;
-    else if (ld->files.len >= MAX_FILES)
+    const struct loaded *old =
+        import->name ? find_file(ld, NULL, name, true) : find_file(ld, to, name, false);
+    struct module *m = old ? old->module : import->name ? new_module(ld) : to;
+    if (import->name && global_of(to, import->name))
+        redefined(ld, import->name, import->span, global_of(to, import->name)->span);
+    if (import->name)
+        add_global(ld, to, import->name, import->span,
+                   (struct val){.kind = VAL_MODULE, .module = m});
+    if (old)
+        return;
+    if (ld->files.len >= MAX_FILES)
         tir_error_at(&ld->cx->diags, import->span, TIR_E_IMPORT, "more than %d files", MAX_FILES);
     else
-        load_file(ld, name, text, false);
+        load_file(ld, m, name, text, import->name != NULL);
 }
 
 // Imports come first, so that their constants are known.
-static void load_file(struct loader *ld, tir_str name, tir_str text, bool is_main)
+static void load_file(struct loader *ld, struct module *to, tir_str name, tir_str text, bool begins)
 {
-    vec_push(&ld->cx->arena, &ld->files, tir_str_copy(&ld->cx->arena, name));
+    bool is_main = !ld->files.len;
+    vec_push(&ld->cx->arena, &ld->files,
+             ((struct loaded){to, tir_str_copy(&ld->cx->arena, name), begins}));
     struct tir_source_file *file = tir_source_add(&ld->cx->sources, name, text);
     if (!file) {
         tir_error_at(&ld->cx->diags, (struct tir_span){0, 0}, TIR_E_FILE_SIZE,
@@ -108,31 +161,35 @@ static void load_file(struct loader *ld, tir_str name, tir_str text, bool is_mai
     if (!m)
         return;
     vec_foreach(const struct ast_import, it, &m->imports)
-        load_import(ld, file->name, it);
-    collect(ld, m, is_main);
+        load_import(ld, to, file->name, it);
+    collect(ld, to, m, is_main);
+}
+
+const struct module *lower_standard(struct lower *l)
+{
+    tir_str name, text;
+    struct program *program = l->program;
+    if (program->standard)
+        return program->standard;
+    program->standard = new_module(program->loader);
+    if (library_import(STR("tir/standard.tir"), &name, &text))
+        load_file(program->loader, program->standard, name, text, true);
+    return program->standard;
 }
 
 static void define_constants(struct loader *ld, struct lower *l)
 {
-    static const struct {
-        const char *name;
-        double value;
-    } known[] = {{"PI", 3.141592653589793},
-                 {"LOG2E", 1.4426950408889634},
-                 {"LN2", 0.6931471805599453},
-                 {"INF", (double)INFINITY}};
-    for (uint32_t i = 0; i < TIR_COUNT_OF(known); i++)
-        add_global(ld, tir_intern_cstr(&ld->cx->names, known[i].name), (struct tir_span){0, 0},
-                   val_float(known[i].value));
     tir_map_init(&l->names, l->arena);
     l->f = tir_func_new(l->m, "constants");
     l->b = tir_builder_at_end(l->f, l->f->body);
-    vec_foreach(const struct ast_binding, it, &ld->consts) {
-        const struct symbol *old = tir_map_get(&ld->program->globals, tir_map_key(it->name));
+    vec_foreach(const struct constant, it, &ld->consts) {
+        const struct ast_binding *b = it->binding;
+        const struct symbol *old = global_of(it->module, b->name);
         if (old)
-            redefined(ld, it->name, it->span, old->span);
-        struct val v = lower_expr(l, it->value);
-        add_global(ld, it->name, it->span, const_typed(l, it, v));
+            redefined(ld, b->name, b->span, old->span);
+        l->home = it->module;
+        struct val v = lower_expr(l, b->value);
+        add_global(ld, it->module, b->name, b->span, const_typed(l, b, v));
     }
 }
 
@@ -155,7 +212,11 @@ static void lower_one(struct loader *ld, struct lower *l, const struct ast_kerne
                       const struct tir_front_options *o, const struct ast_clause *clause,
                       uint32_t config)
 {
-    struct lower one = {.cx = ld->cx, .arena = &ld->cx->arena, .m = l->m, .program = ld->program};
+    struct lower one = {.cx = ld->cx,
+                        .arena = &ld->cx->arena,
+                        .m = l->m,
+                        .program = ld->program,
+                        .home = ld->program->main};
     if (!lower_kernel(&one, k, o))
         return;
     one.f->config = config;
@@ -245,10 +306,10 @@ bool tir_front_module(struct tir_context *cx, tir_str name, tir_str source,
     uint32_t errors = cx->diags.error_count;
     struct program program = {0};
     struct loader ld = {.cx = cx, .options = options ? options : &none, .program = &program};
-    tir_map_init(&program.fns, &cx->arena);
-    tir_map_init(&program.globals, &cx->arena);
+    program.loader = &ld;
+    program.main = new_module(&ld);
     *out = NULL;
-    load_file(&ld, name, source, true);
+    load_file(&ld, program.main, name, source, true);
     if (cx->diags.error_count != errors)
         return false;
     struct tir_module *m = tir_module_new(&cx->arena, cx->types, &cx->names, &cx->diags);

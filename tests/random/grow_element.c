@@ -387,9 +387,18 @@ struct value grow_function(struct program *p, const struct form *f)
     struct two x = operands(p, f);
     struct value out = {0};
     combine(&out, &x, "+", f->elem);
-    if (x.b_is_literal || choose(p->c, 2)) {
+    const uint32_t how = choose(p->c, 3);
+    if (x.b_is_literal || how) {
+        const char *elem = tir_elems[f->elem].name;
         declare(p, "fn plus(a, b) { return a + b; }");
-        out.text = say(p, "plus(%s, %s)", x.a.text, x.b.text);
+        declare(
+            p,
+            say(p,
+                "fn on_%s(a, b, f: fn(%s, %s) -> %s = plus, g = plus) { return how(f, g, a, b); }",
+                elem, elem, elem, elem));
+        declare(p, "fn how(f, g, a, b) { return f(a, b); }");
+        out.text = how < 2 ? say(p, "plus(%s, %s)", x.a.text, x.b.text)
+                           : say(p, "on_%s(%s, g = plus, b = %s)", elem, x.a.text, x.b.text);
     } else {
         declare(p, "fn larger_sum(a, b) { let c = max(a, b); return a + b - c + max(b, a); }");
         out.text = say(p, "larger_sum(%s, %s)", x.a.text, x.b.text);

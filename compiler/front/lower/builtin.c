@@ -87,6 +87,33 @@ bool builtin_rows(struct lower *l, struct call *c, int which, val_list *out)
     return give(l, out, val_ir(build_iota(l, type, (uint32_t)which)));
 }
 
+// index(x, axis): along the axis, of size 1 elsewhere
+bool builtin_index(struct lower *l, struct call *c, int which, val_list *out)
+{
+    (void)which;
+    static const char *const named[] = {"axis"};
+    const struct ast_arg *axis_arg = call_named(c, "axis");
+    const struct ast_expr *e = call_arg(c, 0), *ea = axis_arg ? axis_arg->value : call_arg(c, 1);
+    if (!call_check(l, c, ea == call_arg(c, 1) ? 2 : 1, 2, named, 1))
+        return false;
+    struct val v = lower_expr(l, e);
+    if (!convert_is_value(l, e->span, v))
+        return false;
+    if (v.kind != VAL_IR || v.ir->type->rank == 0) {
+        lower_error(l, e->span, TIR_E_RANK, "`%s` needs a tile, not %s", c->name,
+                    lower_val_name(l, v));
+        return false;
+    }
+    uint32_t axis, rank = v.ir->type->rank;
+    if (!builtin_axis(l, ea, v.ir->type, &axis))
+        return false;
+    int64_t shape[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++)
+        shape[d] = d == axis ? v.ir->type->shape[d] : 1;
+    const struct tir_type *type = tir_type_tile(l->cx->types, TIR_I32, rank, shape);
+    return give(l, out, val_ir(build_iota(l, type, axis)));
+}
+
 bool builtin_alias(struct lower *l, struct call *c, int which, val_list *out)
 {
     return lower_op_call(l, c, (enum tir_op)which, out);

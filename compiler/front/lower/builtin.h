@@ -17,4 +17,8 @@ extern const char *const builtin_names[]; // ends in NULL
 struct tir_value *builtin_reduce_axis(struct lower *l, enum tir_op op, struct tir_value *x,
                                       uint32_t axis, enum tir_word kind);
 
+// The axis that e says, from 0 on. False: reported.
+bool builtin_axis(struct lower *l, const struct ast_expr *e, const struct tir_type *t,
+                  uint32_t *out);
+
 #endif

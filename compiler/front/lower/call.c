@@ -146,19 +146,135 @@ static bool is_type_name(struct lower *l, const struct ast_expr *e)
     return s && s->val.kind == VAL_ELEM;
 }
 
-static bool lower_named_call(struct lower *l, struct call *c, val_list *out)
+// Functions.
+
+// `x` of `x.f`, where it is a module.
+static const struct module *module_of(struct lower *l, const struct ast_expr *e)
 {
-    struct ast_fn *fn = tir_map_get(&l->program->fns, tir_map_key(c->name));
-    if (fn)
+    if (e->kind != AST_FIELD || e->base->kind != AST_NAME)
+        return NULL;
+    const struct symbol *s = scope_find(l, e->base->name);
+    return s && s->val.kind == VAL_MODULE ? s->val.module : NULL;
+}
+
+const struct fn_value *lower_fn_value(struct lower *l, const struct ast_expr *e)
+{
+    const struct module *m = module_of(l, e);
+    if (!m && e->kind != AST_NAME)
+        return NULL;
+    const char *name = m ? e->field : e->name;
+    struct symbol *s = m ? NULL : scope_find(l, name);
+    if (s && s->val.kind == VAL_FN) {
+        s->used = true;
+        return s->val.fn;
+    }
+    struct ast_fn *fn = tir_map_get(m ? &m->fns : &l->home->fns, tir_map_key(name));
+    bool is_known =
+        !m && (lower_builtin_exists(name) || tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT);
+    if (!fn && !is_known && !m)
+        fn = tir_map_get(&lower_standard(l)->fns, tir_map_key(name));
+    if (!fn && !is_known)
+        return NULL;
+    struct fn_value *v = arena_new(l->arena, struct fn_value);
+    *v = (struct fn_value){.fn = fn, .name = name};
+    return v;
+}
+
+static bool call_by_signature(struct lower *l, struct call *c, const struct fn_value *fn,
+                              val_list *out);
+
+static bool lower_named_call(struct lower *l, struct call *c, const struct fn_value *fn,
+                             val_list *out)
+{
+    if (fn->signature)
+        return call_by_signature(l, c, fn, out);
+    if (fn->fn)
         return lower_fn_call(l, c, fn, out);
     bool ok;
     if (lower_builtin(l, c, out, &ok))
         return ok;
-    enum tir_op op = tir_op_by_name(tir_str_of(c->name));
-    if (op != TIR_OP_COUNT)
-        return lower_op_call(l, c, op, out);
-    scope_unknown_function(l, c->e->base->span, c->name);
-    return false;
+    return lower_op_call(l, c, tir_op_by_name(tir_str_of(c->name)), out);
+}
+
+// A scalar type is that of the elements; any shape has them.
+static struct val as_stated(struct lower *l, struct tir_span span, struct val v,
+                            const struct ast_type *stated)
+{
+    const struct tir_type *type = lower_type(l, stated);
+    if (!type)
+        return val_poison();
+    return val_ir(type->rank ? convert_to(l, span, v, type) : convert_elem(l, span, v, type->elem));
+}
+
+// The arguments become what the signature says before the function is called on them, by names of
+// their own, and so does its result.
+static bool call_by_signature(struct lower *l, struct call *c, const struct fn_value *fn,
+                              val_list *out)
+{
+    const struct ast_signature *s = fn->signature;
+    struct call inner = {.name = fn->name, .positional = s->params.len};
+    if (!call_check(l, c, s->params.len, s->params.len, NULL, 0))
+        return false;
+    struct ast_expr *e = arena_new(l->arena, struct ast_expr);
+    *e = (struct ast_expr){.kind = AST_CALL, .span = c->e->span, .base = c->e->base};
+    inner.e = e;
+    struct symbol *scope = scope_enter(l);
+    bool ok = true;
+    for (uint32_t i = 0; i < s->params.len; i++) {
+        const struct ast_expr *arg = call_arg(c, i);
+        struct val v = as_stated(l, arg->span, lower_expr(l, arg), s->params.at[i]);
+        const char *name =
+            tir_intern(&l->cx->names, tir_str_format(l->arena, "argument %u", i + 1));
+        ok &= v.kind != VAL_POISON;
+        scope_declare(l, name, arg->span, v);
+        struct ast_expr *by_name = arena_new(l->arena, struct ast_expr);
+        *by_name = (struct ast_expr){.kind = AST_NAME, .span = arg->span, .name = name};
+        vec_push(l->arena, &e->args, ((struct ast_arg){.span = arg->span, .value = by_name}));
+    }
+    struct fn_value plain = {.fn = fn->fn, .name = fn->name};
+    val_list results = {0};
+    ok = ok && lower_named_call(l, &inner, &plain, &results);
+    scope_leave(l, scope);
+    if (ok && s->results.len && results.len != s->results.len) {
+        lower_error(l, c->e->span, TIR_E_RETURN, "`%s` returns %u values where %u is needed",
+                    fn->name, results.len, s->results.len);
+        ok = false;
+    }
+    for (uint32_t i = 0; ok && i < results.len; i++) {
+        struct val v = results.at[i];
+        if (s->results.len)
+            v = as_stated(l, c->e->span, v, s->results.at[i]);
+        ok = v.kind != VAL_POISON;
+        vec_push(l->arena, out, v);
+    }
+    return ok;
+}
+
+static bool lower_function_call(struct lower *l, const struct ast_expr *e,
+                                const struct tir_type *const *stated, uint32_t stated_count,
+                                val_list *out)
+{
+    const struct ast_expr *callee = e->base;
+    const struct fn_value *fn = lower_fn_value(l, callee);
+    const struct module *m = module_of(l, callee);
+    if (!fn && (callee->kind == AST_NAME || m)) {
+        scope_unknown_function(l, m ? m : l->home, callee);
+        return false;
+    }
+    if (!fn && callee->kind == AST_FIELD && callee->base->kind == AST_NAME &&
+        !scope_find(l, callee->base->name)) {
+        scope_unknown(l, callee->base->span, callee->base->name);
+        return false;
+    }
+    if (!fn) {
+        if (callee->kind != AST_ERROR)
+            lower_error(l, callee->span, TIR_E_TYPE, "this cannot be called");
+        return false;
+    }
+    struct call c = {e, fn->name, 0, stated, stated_count};
+    vec_foreach(const struct ast_arg, it, &e->args)
+        c.positional += !it->name;
+    return lower_named_call(l, &c, fn, out);
 }
 
 bool lower_call(struct lower *l, const struct ast_expr *e, const struct tir_type *const *stated,
@@ -177,13 +293,8 @@ bool lower_call(struct lower *l, const struct ast_expr *e, const struct tir_type
         ok = lower_indexed_call(l, e, out);
     } else if (callee->kind == AST_FIELD && lower_stage_of(l, callee)) {
         ok = lower_stage_call(l, e, lower_stage_of(l, callee));
-    } else if (callee->kind == AST_NAME) {
-        struct call c = {e, callee->name, 0, stated, stated_count};
-        vec_foreach(const struct ast_arg, it, &e->args)
-            c.positional += !it->name;
-        ok = lower_named_call(l, &c, out);
-    } else if (callee->kind != AST_ERROR) {
-        lower_error(l, callee->span, TIR_E_TYPE, "this cannot be called");
+    } else {
+        ok = lower_function_call(l, e, stated, stated_count, out);
     }
     lower_leave(l);
     return ok;

@@ -32,6 +32,8 @@ bool convert_is_value(struct lower *l, struct tir_span span, struct val v)
     } else if (v.kind == VAL_IR) {
         lower_error(l, span, TIR_E_TYPE, "this is %s; a slice such as [i] or [i:+n] reads it",
                     lower_val_name(l, v));
+    } else if (v.kind == VAL_FN) {
+        lower_error(l, span, TIR_E_NAME, "`%s` is a function, not a value", v.fn->name);
     } else if (v.kind != VAL_POISON) {
         lower_error(l, span, TIR_E_TYPE, "%s is not a value to compute with", lower_val_name(l, v));
     }

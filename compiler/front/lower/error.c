@@ -68,6 +68,12 @@ const char *lower_val_name(struct lower *l, struct val v)
         return "a string";
     case VAL_RING:
         return "a ring";
+    case VAL_FN:
+        return tir_str_format(l->arena, "the function `%s`", v.fn->name).ptr;
+    case VAL_MODULE:
+        return "a module";
+    case VAL_ABSENT:
+        return "nothing";
     case VAL_IR:
         if (v.ir->type->space == TIR_SPACE_GLOBAL)
             return tir_str_format(l->arena, "a tensor of %s in memory",

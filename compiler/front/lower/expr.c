@@ -9,6 +9,9 @@ static struct val lower_name(struct lower *l, const struct ast_expr *e)
         s->used = true;
         return s->val;
     }
+    const struct fn_value *fn = lower_fn_value(l, e);
+    if (fn)
+        return (struct val){.kind = VAL_FN, .fn = fn};
     scope_unknown(l, e->span, e->name);
     return val_poison();
 }
@@ -93,7 +96,7 @@ bool lower_is_fresh_dot(struct lower *l, const struct ast_expr *e)
 {
     return e && e->kind == AST_CALL && e->base->kind == AST_NAME &&
            strcmp(e->base->name, "dot") == 0 && e->args.len == 2 &&
-           !tir_map_get(&l->program->fns, tir_map_key(e->base->name));
+           !tir_map_get(&l->home->fns, tir_map_key(e->base->name));
 }
 
 // x + dot(a, b) is dot(a, b, x) when the types agree: the product, made for this expression alone,
@@ -192,6 +195,19 @@ static struct val lower_choose(struct lower *l, const struct ast_expr *e)
     return val_ir(build_one(l, TIR_OP_WHERE, all[1].ir->type, operands, 3));
 }
 
+// x.NAME, of a module x.
+static struct val lower_member(struct lower *l, const struct ast_expr *e, const struct module *m)
+{
+    struct symbol *s = tir_map_get(&m->globals, tir_map_key(e->field));
+    const struct fn_value *fn = s ? NULL : lower_fn_value(l, e);
+    if (s)
+        return s->val;
+    if (fn)
+        return (struct val){.kind = VAL_FN, .fn = fn};
+    lower_error(l, e->span, TIR_E_NAME, "the module `%s` has no `%.64s`", e->base->name, e->field);
+    return val_poison();
+}
+
 static struct val lower_field(struct lower *l, const struct ast_expr *e)
 {
     struct symbol *stage = lower_stage_of(l, e);
@@ -200,6 +216,8 @@ static struct val lower_field(struct lower *l, const struct ast_expr *e)
     struct val base = lower_expr(l, e->base);
     if (base.kind == VAL_POISON)
         return base;
+    if (base.kind == VAL_MODULE)
+        return lower_member(l, e, base.module);
     if (strcmp(e->field, "T") != 0) {
         lower_error(l, e->span, TIR_E_NAME, "unknown field `%.64s`; `.T` is the transpose",
                     e->field);

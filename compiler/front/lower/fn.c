@@ -4,6 +4,7 @@
 #include "front/lower/lower.h"
 
 struct saved { // what an inlined body must not see
+    const struct module *home;
     struct tir_map names;
     struct symbol *scope;
     struct loop *loop;
@@ -17,18 +18,21 @@ static bool is_unbound(struct lower *l, const struct ast_fn *fn, const char *nam
     return false;
 }
 
-// Binds the metas that the type of a parameter names: `x: T[M, N]`.
+// Binds the metas that the type of a parameter names, `x: T[M, N]`, and sizes that have no meaning
+// yet.
 static void bind_from_type(struct lower *l, const struct ast_fn *fn, const struct ast_type *t,
                            struct val arg)
 {
-    if (!t || arg.kind != VAL_IR)
+    if (!t || t->fn || arg.kind != VAL_IR)
         return;
     const struct tir_type *type = arg.ir->type;
     if (t->elem == TIR_NONE && is_unbound(l, fn, t->name))
         scope_declare(l, t->name, t->span, (struct val){.kind = VAL_ELEM, .elem = type->elem});
     for (uint32_t d = 0; d < t->dims.len && d < type->rank; d++) {
         const struct ast_expr *dim = t->dims.at[d];
-        if (dim->kind == AST_NAME && is_unbound(l, fn, dim->name))
+        bool is_new =
+            dim->kind == AST_NAME && (is_unbound(l, fn, dim->name) || !scope_find(l, dim->name));
+        if (is_new)
             scope_declare(l, dim->name, dim->span, val_int(type->shape[d]));
     }
 }
@@ -81,24 +85,79 @@ static struct tir_value *bind_buffer(struct lower *l, struct tir_span span,
     return NULL;
 }
 
+static uint32_t required(const struct ast_fn *fn)
+{
+    uint32_t count = fn->params.len;
+    while (count && fn->params.at[count - 1].value)
+        count--;
+    return count;
+}
+
+// A function for a parameter that is one; it is called as the parameter's type says.
+static struct val bind_function(struct lower *l, struct tir_span span,
+                                const struct ast_binding *param, struct val v)
+{
+    const struct ast_signature *s = param->type->fn;
+    if (v.kind != VAL_FN) {
+        if (v.kind != VAL_POISON)
+            lower_error(l, span, TIR_E_TYPE, "`%s` is a function, not %s", param->name,
+                        lower_val_name(l, v));
+        return val_poison();
+    }
+    const struct ast_fn *fn = v.fn->fn;
+    if (fn && (s->params.len < required(fn) || s->params.len > fn->params.len)) {
+        lower_error(l, span, TIR_E_ARGUMENTS,
+                    "`%s` takes %u arguments where `%s` is called with %u", fn->name,
+                    fn->params.len, param->name, s->params.len);
+        lower_note(l, fn->span, "`%s` is defined here", fn->name);
+        return val_poison();
+    }
+    struct fn_value *f = arena_new(l->arena, struct fn_value);
+    *f = (struct fn_value){v.fn->fn, v.fn->name, s};
+    return (struct val){.kind = VAL_FN, .fn = f};
+}
+
+// An argument as what the parameter's type says. A scalar type takes a tile too: the body then
+// works on each of its elements.
+static struct val bind_value(struct lower *l, struct tir_span at, const struct ast_binding *param,
+                             struct val v)
+{
+    if (!param->type)
+        return v;
+    if (param->type->fn)
+        return bind_function(l, at, param, v);
+    const struct tir_type *type = lower_type(l, param->type);
+    if (!type)
+        return val_poison();
+    if (is_buffer_type(param->type))
+        return val_ir(bind_buffer(l, at, param, v, type));
+    if (!type->rank && v.kind == VAL_IR && tir_type_is_tile(v.ir->type)) {
+        l->calls->by_element = true;
+        return val_ir(convert_elem(l, at, v, type->elem));
+    }
+    return val_ir(convert_to(l, at, v, type));
+}
+
+// The argument for parameter i, as it is written. NULL: it is not.
+static const struct ast_expr *written(const struct call *call, const struct ast_fn *fn, uint32_t i)
+{
+    const struct ast_arg *named = call ? call_named(call, fn->params.at[i].name) : NULL;
+    return named ? named->value : call ? call_arg(call, i) : NULL;
+}
+
 static bool bind_params(struct lower *l, struct tir_span span, const struct ast_fn *fn,
                         const val_list *args, const struct call *call)
 {
     assert(args->at || !fn->params.len);
     for (uint32_t i = 0; i < fn->params.len; i++) {
         const struct ast_binding *param = &fn->params.at[i];
-        const struct ast_expr *e = call ? call_arg(call, i) : NULL;
+        const struct ast_expr *e = written(call, fn, i);
         struct val v = args->at[i];
-        if (param->type) {
-            const struct tir_type *type = lower_type(l, param->type);
-            struct tir_span at = e ? e->span : span;
-            if (!type)
-                return false;
-            v = val_ir(is_buffer_type(param->type) ? bind_buffer(l, at, param, v, type)
-                                                   : convert_to(l, at, v, type));
-            if (v.kind == VAL_POISON)
-                return false;
-        }
+        if (v.kind == VAL_ABSENT)
+            v = lower_expr(l, param->value);
+        v = bind_value(l, e ? e->span : span, param, v);
+        if (v.kind == VAL_POISON)
+            return false;
         scope_declare(l, param->name, param->span, v);
     }
     return true;
@@ -125,7 +184,10 @@ static bool lower_return(struct lower *l, const struct ast_fn *fn, const struct 
         struct val v = lower_expr(l, e);
         if (fn->results.len) {
             const struct tir_type *type = lower_type(l, fn->results.at[i]);
-            v = type ? val_ir(convert_to(l, e->span, v, type)) : val_poison();
+            bool by_element = type && !type->rank && l->calls->by_element && v.kind == VAL_IR;
+            v = !type        ? val_poison()
+                : by_element ? val_ir(convert_elem(l, e->span, v, type->elem))
+                             : val_ir(convert_to(l, e->span, v, type));
         }
         if (v.kind == VAL_POISON)
             return false;
@@ -144,6 +206,29 @@ static bool lower_body(struct lower *l, const struct ast_fn *fn, val_list *resul
     return lower_return(l, fn, ret, results) && l->cx->diags.error_count == errors;
 }
 
+// Is there an argument, or a default, for each parameter?
+static bool is_complete(struct lower *l, struct tir_span span, const struct ast_fn *fn,
+                        const val_list *args)
+{
+    uint32_t given = 0, least = required(fn), most = fn->params.len;
+    bool ok = args->len == most;
+    for (uint32_t i = 0; i < args->len; i++) {
+        bool absent = args->at[i].kind == VAL_ABSENT;
+        given += !absent;
+        ok &= !absent || (i < most && fn->params.at[i].value);
+    }
+    if (ok)
+        return true;
+    if (least == most)
+        lower_error(l, span, TIR_E_ARGUMENTS, "`%s` takes %u arguments, not %u", fn->name, most,
+                    given);
+    else
+        lower_error(l, span, TIR_E_ARGUMENTS, "`%s` takes %u to %u arguments, not %u", fn->name,
+                    least, most, given);
+    lower_note(l, fn->span, "`%s` is defined here", fn->name);
+    return false;
+}
+
 bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, const val_list *args,
                   const struct call *call, val_list *results)
 {
@@ -151,20 +236,17 @@ bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, cons
         lower_error(l, span, TIR_E_RECURSION, "`%s` calls itself; functions are inlined", fn->name);
         return false;
     }
-    if (args->len != fn->params.len) {
-        lower_error(l, span, TIR_E_ARGUMENTS, "`%s` takes %u arguments, not %u", fn->name,
-                    fn->params.len, args->len);
-        lower_note(l, fn->span, "`%s` is defined here", fn->name);
+    if (!is_complete(l, span, fn, args))
         return false;
-    }
     val_list stated = {0}; // metas by name, in the caller's scope
     for (uint32_t i = 0; call && i < fn->metas.len; i++) {
         const struct ast_arg *arg = call_named(call, fn->metas.at[i].name);
         struct val v = arg ? lower_expr(l, arg->value) : (struct val){VAL_VOID, {0}};
         vec_push(l->arena, &stated, v);
     }
-    struct saved saved = {l->names, l->scope, l->loop};
-    struct inlined frame = {l->calls, fn, span};
+    struct saved saved = {l->home, l->names, l->scope, l->loop};
+    struct inlined frame = {l->calls, fn, span, false};
+    l->home = fn->home;
     tir_map_init(&l->names, l->arena);
     l->scope = NULL;
     l->loop = NULL;
@@ -178,6 +260,7 @@ bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, cons
     scope_leave(l, NULL);
     fn->active = false;
     l->calls = frame.outer;
+    l->home = saved.home;
     l->names = saved.names;
     l->scope = saved.scope;
     l->loop = saved.loop;
@@ -200,26 +283,48 @@ static struct val lower_argument(struct lower *l, const struct ast_expr *e,
     return is_part ? lower_part(l, e) : lower_expr(l, e);
 }
 
-bool lower_fn_call(struct lower *l, struct call *c, struct ast_fn *fn, val_list *out)
+// The parameter of that name; params.len: there is none.
+static uint32_t param_named(const struct ast_fn *fn, const char *name)
 {
+    uint32_t i = 0;
+    while (i < fn->params.len && fn->params.at[i].name != name)
+        i++;
+    return i;
+}
+
+static bool has_meta(const struct ast_fn *fn, const char *name)
+{
+    vec_foreach(const struct ast_binding, meta, &fn->metas)
+        if (meta->name == name)
+            return true;
+    return false;
+}
+
+bool lower_fn_call(struct lower *l, struct call *c, const struct fn_value *f, val_list *out)
+{
+    struct ast_fn *fn = f->fn;
     val_list args = {0};
     bool ok = true;
+    for (uint32_t i = 0; i < TIR_MAX(fn->params.len, c->positional); i++)
+        vec_push(l->arena, &args, ((struct val){.kind = VAL_ABSENT}));
+    uint32_t next = 0;
     vec_foreach(const struct ast_arg, it, &c->e->args) {
-        if (!it->name) {
-            const struct ast_binding *param =
-                args.len < fn->params.len ? &fn->params.at[args.len] : NULL;
-            struct val v = lower_argument(l, it->value, param);
-            ok &= v.kind != VAL_POISON;
-            vec_push(l->arena, &args, v);
+        uint32_t at = it->name ? param_named(fn, it->name) : next++;
+        if (it->name && has_meta(fn, it->name))
+            continue;
+        if (it->name && at == fn->params.len) {
+            lower_error(l, it->span, TIR_E_META, "`%s` has no parameter or meta `%.64s`", fn->name,
+                        it->name);
+            ok = false;
             continue;
         }
-        bool known = false;
-        vec_foreach(const struct ast_binding, meta, &fn->metas)
-            known |= meta->name == it->name;
-        if (!known) {
-            lower_error(l, it->span, TIR_E_META, "`%s` has no meta `%.64s`", fn->name, it->name);
+        if (args.at[at].kind != VAL_ABSENT) {
+            lower_error(l, it->span, TIR_E_ARGUMENTS, "`%s` is given twice", it->name);
             ok = false;
+            continue;
         }
+        args.at[at] = lower_argument(l, it->value, at < fn->params.len ? &fn->params.at[at] : NULL);
+        ok &= args.at[at].kind != VAL_POISON;
     }
     return ok && lower_inline(l, c->e->span, fn, &args, c, out);
 }

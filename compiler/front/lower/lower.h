@@ -27,7 +27,16 @@ enum val_kind {
     VAL_ELEM, // an element type
     VAL_TEXT,
     VAL_RING,
-    VAL_IR // a scalar, a tile, or a buffer
+    VAL_FN,     // a function
+    VAL_MODULE, // import "x.tir" as NAME
+    VAL_ABSENT, // an argument that a call leaves to its default
+    VAL_IR      // a scalar, a tile, or a buffer
+};
+
+struct fn_value {
+    struct ast_fn *fn;                     // NULL: a built-in function or operation
+    const char *name;                      // how it is called
+    const struct ast_signature *signature; // NULL: none is stated
 };
 
 struct val {
@@ -39,6 +48,8 @@ struct val {
         enum tir_elem elem;
         tir_str text;
         struct ring *ring;
+        const struct fn_value *fn;
+        const struct module *module;
         struct tir_value *ir;
     };
 };
@@ -72,6 +83,7 @@ struct inlined { // functions being inlined
     struct inlined *outer;
     const struct ast_fn *fn;
     struct tir_span call;
+    bool by_element; // a parameter of a scalar type was given a tile
 };
 
 struct role { // what a role says, and has been met in it
@@ -94,9 +106,15 @@ struct barrier { // an array of mbarriers that is prepared at the kernel's begin
     int64_t arrivals;
 };
 
-struct program {            // what the files declare
+struct module {             // a file, and those that it imports without a name
     struct tir_map fns;     // interned name -> struct ast_fn
-    struct tir_map globals; // interned name -> struct symbol
+    struct tir_map globals; // interned name -> struct symbol: constants, modules
+};
+
+struct program { // what the files declare
+    struct module *main;
+    struct module *standard; // library/standard.tir; NULL: not asked for yet
+    struct loader *loader;   // front.c
     VEC(struct ast_kernel *) kernels;
 };
 
@@ -107,11 +125,12 @@ struct lower {
     struct program *program;
     struct tir_func *f; // a scratch one while the program's constants are evaluated
     struct tir_builder b;
-    struct tir_map names;  // interned name -> struct symbol, innermost meaning
-    struct symbol *scope;  // symbols of the innermost scope
-    struct loop *loop;     // NULL: none, or a function boundary
-    struct inlined *calls; // innermost first
-    uint32_t level;        // tiles loops around
+    const struct module *home; // whose names the text sees
+    struct tir_map names;      // interned name -> struct symbol, innermost meaning
+    struct symbol *scope;      // symbols of the innermost scope
+    struct loop *loop;         // NULL: none, or a function boundary
+    struct inlined *calls;     // innermost first
+    uint32_t level;            // tiles loops around
     uint32_t depth;
     uint64_t steps;
     uint32_t errors; // reported, those of repeated inlining included
@@ -172,7 +191,8 @@ struct symbol *scope_declare(struct lower *l, const char *name, struct tir_span 
 struct symbol *scope_find(struct lower *l, const char *name); // NULL: none
 // Reports an unknown name with the nearest spelling.
 void scope_unknown(struct lower *l, struct tir_span span, const char *name);
-void scope_unknown_function(struct lower *l, struct tir_span span, const char *name);
+// The function that e names is not in module m.
+void scope_unknown_function(struct lower *l, const struct module *m, const struct ast_expr *e);
 
 // Outer variables that the blocks assign, in the order of their assignment (assigned.c).
 void assigned_in(struct lower *l, const struct ast_block *a, const struct ast_block *b,
@@ -187,6 +207,9 @@ void uses_in(struct lower *l, const struct ast_block *block, uint32_t first);
 bool has_break(const struct ast_block *block); // of the loop the block belongs to
 bool may_leave(const struct ast_stmt *s);      // contains a break or continue of the loop around
 bool block_may_leave(const struct ast_block *block);
+
+// The functions in the language itself that every program has beside the built-in ones (front.c).
+const struct module *lower_standard(struct lower *l);
 
 // Compile-time arithmetic (const_eval.c).
 struct val const_unary(struct lower *l, struct tir_span span, enum tir_token_kind op, struct val a);
@@ -286,7 +309,9 @@ struct call {
 bool lower_call(struct lower *l, const struct ast_expr *e, const struct tir_type *const *stated,
                 uint32_t stated_count, val_list *out);
 bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *out);
-bool lower_fn_call(struct lower *l, struct call *c, struct ast_fn *fn, val_list *out);
+bool lower_fn_call(struct lower *l, struct call *c, const struct fn_value *fn, val_list *out);
+// The function that e names. NULL: it names none; reported only where nothing else has the name.
+const struct fn_value *lower_fn_value(struct lower *l, const struct ast_expr *e);
 // False: name is no built-in for that many arguments; else *ok says whether it went well.
 bool lower_builtin(struct lower *l, struct call *c, val_list *out, bool *ok);
 bool lower_builtin_exists(const char *name);

@@ -53,8 +53,8 @@ static struct tir_value *lower_tile(struct lower *l, struct call *c, enum tir_wo
     return v.ir;
 }
 
-static bool lower_axis(struct lower *l, const struct ast_expr *e, const struct tir_type *t,
-                       uint32_t *out)
+bool builtin_axis(struct lower *l, const struct ast_expr *e, const struct tir_type *t,
+                  uint32_t *out)
 {
     int64_t axis;
     if (!const_int(l, e, "the axis", &axis))
@@ -69,20 +69,23 @@ static bool lower_axis(struct lower *l, const struct ast_expr *e, const struct t
     return true;
 }
 
-bool builtin_all_axes(struct lower *l, struct call *c, int which, val_list *out)
+// f(x, axis = 1), or f(x) over everything. times: how many elements are combined into one. NULL:
+// reported.
+static struct tir_value *lower_all_axes(struct lower *l, struct call *c, enum tir_word kind,
+                                        int64_t *times)
 {
-    enum tir_word kind = (enum tir_word)which;
     static const char *const named[] = {"axis"};
     if (!call_check(l, c, 1, 1, named, 1))
-        return false;
+        return NULL;
     struct tir_value *x = lower_tile(l, c, kind);
     const struct ast_arg *axis_arg = call_named(c, "axis");
     uint32_t axis;
     if (!x)
-        return false;
+        return NULL;
+    int64_t count = tir_type_count(x->type);
     if (axis_arg) {
-        if (!lower_axis(l, axis_arg->value, x->type, &axis))
-            return false;
+        if (!builtin_axis(l, axis_arg->value, x->type, &axis))
+            return NULL;
         x = builtin_reduce_axis(l, TIR_OP_REDUCE, x, axis, kind);
     } else {
         for (axis = x->type->rank; axis-- > 0;)
@@ -90,8 +93,33 @@ bool builtin_all_axes(struct lower *l, struct call *c, int which, val_list *out)
                 x = builtin_reduce_axis(l, TIR_OP_REDUCE, x, axis, kind);
         x = build_reshape(l, x, 0, NULL);
     }
-    vec_push(l->arena, out, val_ir(x));
-    return true;
+    *times = count / tir_type_count(x->type);
+    return x;
+}
+
+bool builtin_all_axes(struct lower *l, struct call *c, int which, val_list *out)
+{
+    int64_t times;
+    struct tir_value *x = lower_all_axes(l, c, (enum tir_word)which, &times);
+    if (x)
+        vec_push(l->arena, out, val_ir(x));
+    return x;
+}
+
+bool builtin_mean(struct lower *l, struct call *c, int which, val_list *out)
+{
+    int64_t times;
+    struct tir_value *x = lower_all_axes(l, c, (enum tir_word)which, &times);
+    if (x && !tir_elem_is_float(x->type->elem)) {
+        lower_error(l, c->e->span, TIR_E_TYPE, "`mean` takes floating-point numbers, not %s",
+                    tir_elems[x->type->elem].name);
+        return false;
+    }
+    if (x)
+        vec_push(l->arena, out,
+                 val_ir(tir_binary(&l->b, TIR_OP_DIV, x,
+                                   tir_const_float(l->f, x->type, (double)times))));
+    return x;
 }
 
 bool builtin_row(struct lower *l, struct call *c, int which, val_list *out)
@@ -216,15 +244,23 @@ bool builtin_reduce(struct lower *l, struct call *c, int which, val_list *out)
     const struct ast_expr *what = call_arg(c, 0), *how = call_arg(c, 1);
     if (!call_check(l, c, 2, 2, named, 1))
         return false;
-    if (!axis_arg || how->kind != AST_NAME) {
+    const struct fn_value *f = lower_fn_value(l, how);
+    if (!axis_arg || (how->kind != AST_NAME && !f)) {
         lower_error(l, c->e->span, TIR_E_ARGUMENTS,
                     "`%s(x, axis = 0, f)` needs an axis and a function", c->name);
         return false;
     }
-    struct ast_fn *fn = tir_map_get(&l->program->fns, tir_map_key(how->name));
-    enum tir_word kind = fn ? TIR_WORD_kind_user : kind_of(how->name);
+    struct ast_fn *fn = f ? f->fn : NULL;
+    enum tir_word kind = fn ? TIR_WORD_kind_user : f ? kind_of(f->name) : TIR_WORD_NONE;
+    if (kind == TIR_WORD_NONE && f) {
+        lower_error(l, how->span, TIR_E_ARGUMENTS,
+                    "`%s` combines by a function of yours, or by `sum`, `prod`, `min`, `max`, "
+                    "`any` or `all`, not by `%s`",
+                    c->name, f->name);
+        return false;
+    }
     if (kind == TIR_WORD_NONE) {
-        scope_unknown_function(l, how->span, how->name);
+        scope_unknown_function(l, l->home, how);
         return false;
     }
     struct val tiles[TIR_MAX_COMBINED];
@@ -237,7 +273,7 @@ bool builtin_reduce(struct lower *l, struct call *c, int which, val_list *out)
     if (what->kind == AST_LIST ? !lower_tuple(l, c, tiles, &count)
                                : (tiles[0] = val_ir(lower_tile(l, c, kind))).kind != VAL_IR)
         return false;
-    if (!lower_axis(l, axis_arg->value, tiles[0].ir->type, &axis))
+    if (!builtin_axis(l, axis_arg->value, tiles[0].ir->type, &axis))
         return false;
     struct tir_inst *inst = build_combine(l, (enum tir_op)which, tiles, count, axis, kind);
     if (fn && !lower_reduce_region(l, inst, how->span, fn, false)) {
@@ -259,7 +295,7 @@ bool builtin_cumsum(struct lower *l, struct call *c, int which, val_list *out)
     const struct ast_expr *e = axis_arg ? axis_arg->value : call_arg(c, 1);
     struct tir_value *x = lower_tile(l, c, TIR_WORD_kind_sum);
     uint32_t axis = 0;
-    if (!x || (e && !lower_axis(l, e, x->type, &axis)))
+    if (!x || (e && !builtin_axis(l, e, x->type, &axis)))
         return false;
     if (!e && x->type->rank > 1) {
         lower_error(l, c->e->span, TIR_E_ARGUMENTS, "`cumsum` needs an axis for rank %u",

@@ -41,7 +41,7 @@ struct symbol *scope_declare(struct lower *l, const char *name, struct tir_span 
 struct symbol *scope_find(struct lower *l, const char *name)
 {
     struct symbol *s = tir_map_get(&l->names, tir_map_key(name));
-    return s ? s : tir_map_get(&l->program->globals, tir_map_key(name));
+    return s ? s : tir_map_get(&l->home->globals, tir_map_key(name));
 }
 
 static struct tir_nearest nearest_to(const char *name)
@@ -59,7 +59,7 @@ static void suggest(struct lower *l, struct tir_span span, const struct tir_near
 void scope_unknown(struct lower *l, struct tir_span span, const char *name)
 {
     struct tir_nearest n = nearest_to(name);
-    const struct tir_map *maps[] = {&l->names, &l->program->globals};
+    const struct tir_map *maps[] = {&l->names, &l->home->globals};
     for (uint32_t m = 0; m < TIR_COUNT_OF(maps); m++)
         for (uint32_t i = 0; i < maps[m]->count; i++) {
             const struct symbol *s = maps[m]->entries[i].value;
@@ -67,7 +67,7 @@ void scope_unknown(struct lower *l, struct tir_span span, const char *name)
                 tir_nearest_try(&n, tir_str_of(s->name));
         }
     bool callable = tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT ||
-                    lower_builtin_exists(name) || tir_map_get(&l->program->fns, tir_map_key(name));
+                    lower_builtin_exists(name) || tir_map_get(&l->home->fns, tir_map_key(name));
     if (callable) {
         lower_error(l, span, TIR_E_NAME, "`%s` is a function, not a value", name);
         return;
@@ -76,16 +76,22 @@ void scope_unknown(struct lower *l, struct tir_span span, const char *name)
     suggest(l, span, &n);
 }
 
-void scope_unknown_function(struct lower *l, struct tir_span span, const char *name)
+void scope_unknown_function(struct lower *l, const struct module *m, const struct ast_expr *e)
 {
+    bool here = m == l->home && e->kind == AST_NAME;
+    const char *name = here ? e->name : e->field;
     struct tir_nearest n = nearest_to(name);
-    for (uint32_t i = 0; i < l->program->fns.count; i++)
-        tir_nearest_try(
-            &n, tir_str_of(((const struct ast_fn *)l->program->fns.entries[i].value)->name));
-    for (int op = 0; op < TIR_OP_COUNT; op++)
+    const struct module *modules[] = {m, here ? lower_standard(l) : m};
+    for (uint32_t k = 0; k < TIR_COUNT_OF(modules); k++)
+        for (uint32_t i = 0; i < modules[k]->fns.count; i++)
+            tir_nearest_try(
+                &n, tir_str_of(((const struct ast_fn *)modules[k]->fns.entries[i].value)->name));
+    for (int op = 0; op < TIR_OP_COUNT && here; op++)
         tir_nearest_try(&n, tir_str_of(tir_ops[op].name));
-    for (uint32_t i = 0; builtin_names[i]; i++)
+    for (uint32_t i = 0; builtin_names[i] && here; i++)
         tir_nearest_try(&n, tir_str_of(builtin_names[i]));
-    lower_error(l, span, TIR_E_NAME, "unknown function `%.100s`", name);
-    suggest(l, span, &n);
+    lower_error(l, e->span, TIR_E_NAME, "unknown function `%.100s`", name);
+    if (n.name.ptr && !here)
+        n.name = tir_str_format(l->arena, "%s." STR_FMT, e->base->name, STR_ARG(n.name));
+    suggest(l, e->span, &n);
 }

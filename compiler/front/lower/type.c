@@ -158,6 +158,11 @@ static const struct tir_layout *lower_layout(struct lower *l, const struct ast_l
 const struct tir_type *lower_type(struct lower *l, const struct ast_type *from)
 {
     struct tir_type t = {.space = from->space, .rank = from->dims.len};
+    if (from->fn) {
+        lower_error(l, from->span, TIR_E_TYPE,
+                    "a function is no value; its type stands at a parameter of another function");
+        return NULL;
+    }
     bool ok = lower_elem(l, from, &t.elem);
     if (ok && t.elem == TIR_MBARRIER && t.space != TIR_SPACE_SHARED) {
         lower_error(l, from->span, TIR_E_ROLE, "an mbarrier lives in shared memory");

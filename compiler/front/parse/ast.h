@@ -31,10 +31,17 @@ struct ast_layout {
     struct ast_expr *swizzle; // NULL: none
 };
 
+struct ast_type;
+
+struct ast_signature { // of a function that is a parameter
+    VEC(struct ast_type *) params, results;
+};
+
 struct ast_type {
     struct tir_span span;
-    enum tir_space space; // VALUE, SHARED, CLUSTER or LOCAL
-    enum tir_elem elem;   // TIR_NONE: `name` is a meta of kind type
+    struct ast_signature *fn; // fn(f32) -> f32; NULL: a type of values
+    enum tir_space space;     // VALUE, SHARED, CLUSTER or LOCAL
+    enum tir_elem elem;       // TIR_NONE: `name` is a meta of kind type
     const char *name;
     VEC(struct ast_expr *) dims;
     struct ast_layout *layout; // NULL: none
@@ -166,10 +173,11 @@ struct ast_fn {
     const char *name;
     struct tir_span span; // of the name
     ast_bindings metas;   // type: NULL or one of the four kinds, by name
-    ast_bindings params;  // type NULL: any
+    ast_bindings params;  // type NULL: any; value: what it is where a call leaves it out
     VEC(struct ast_type *) results;
     struct ast_block *body;
-    bool active; // being inlined
+    const struct module *home; // whose names the body sees
+    bool active;               // being inlined
 };
 
 struct ast_param {
@@ -198,6 +206,7 @@ struct ast_kernel {
 struct ast_import {
     tir_str path;
     struct tir_span span;
+    const char *name; // import "x.tir" as NAME; NULL: its names are those of this file
 };
 
 struct ast_module {

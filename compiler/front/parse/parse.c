@@ -250,7 +250,12 @@ static void parse_const(struct parser *p, ast_bindings *consts)
 static void parse_import(struct parser *p, struct ast_module *m)
 {
     struct ast_import import = {.path = p->now.text, .span = p->now.span};
-    if (parse_expect(p, TIR_TOK_STRING, "naming the imported file"))
+    bool ok = parse_expect(p, TIR_TOK_STRING, "naming the imported file");
+    if (ok && parse_at_word(p, "as")) {
+        parse_step(p);
+        import.name = parse_name(p, &import.span, "a name for the module");
+    }
+    if (ok && !p->panic)
         vec_push(&p->cx->arena, &m->imports, import);
     parse_expect(p, TIR_TOK_SEMI, "after the import");
 }

@@ -98,10 +98,36 @@ static struct ast_layout *parse_layout(struct parser *p)
     return l;
 }
 
+// fn(f32, i32) -> f32
+static struct ast_signature *parse_signature(struct parser *p)
+{
+    struct ast_signature *s = arena_new(&p->cx->arena, struct ast_signature);
+    parse_step(p);
+    parse_expect(p, TIR_TOK_LPAREN, "after `fn`");
+    while (!p->panic && p->now.kind != TIR_TOK_RPAREN) {
+        struct ast_type *t = parse_bare_type(p);
+        vec_push(&p->cx->arena, &s->params, t);
+        if (!parse_accept(p, TIR_TOK_COMMA))
+            break;
+    }
+    parse_expect(p, TIR_TOK_RPAREN, "after the types of the parameters");
+    if (!p->panic && parse_accept(p, TIR_TOK_ARROW)) {
+        struct ast_type *t = parse_bare_type(p);
+        vec_push(&p->cx->arena, &s->results, t);
+    }
+    return s;
+}
+
 struct ast_type *parse_bare_type(struct parser *p)
 {
     struct ast_type *t = arena_new(&p->cx->arena, struct ast_type);
     uint32_t begin = p->now.span.begin;
+    if (!p->panic && p->now.kind == TIR_TOK_FN && parse_enter(p)) {
+        t->fn = parse_signature(p);
+        t->span = parse_since(p, begin);
+        parse_leave(p);
+        return t;
+    }
     if (parse_accept(p, TIR_TOK_SHARED))
         t->space = TIR_SPACE_SHARED;
     else if (parse_accept(p, TIR_TOK_LOCAL))
