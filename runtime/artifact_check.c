@@ -142,15 +142,21 @@ static const char *check_names(const tir_artifact_variant *variant)
     return NULL;
 }
 
-static const char *check_variant(const tir_artifact_variant *variant,
-                                 const tir_artifact_kernel *kernel)
+// What an open variant has is what a launch chooses by; its code is not there yet.
+static const char *check_open(const tir_artifact_variant *variant)
 {
-    if (!is_name(variant->entry))
-        return "a variant has no entry name";
-    if (variant->config && variant->config >= kernel->config_count)
-        return "a variant is of a configuration that does not exist";
-    if (variant->facts & ~(uint32_t)TIR_FACT_ALL)
-        return "a variant needs a fact this version does not know";
+    const uint32_t *c = variant->cluster;
+    if (variant->threads || c[0] || c[1] || c[2] || variant->static_shared ||
+        variant->dynamic_shared || variant->grid[0].count || variant->grid[1].count ||
+        variant->grid[2].count || variant->persistent || variant->ctas_per_sm ||
+        variant->map_count || variant->watchdog || variant->role_count || variant->barrier_count)
+        return "an open variant has what comes with its code";
+    return NULL;
+}
+
+static const char *check_code(const tir_artifact_variant *variant,
+                              const tir_artifact_kernel *kernel)
+{
     if (variant->threads < 1 || variant->threads > 1024)
         return "a variant has not 1 to 1024 threads";
     if (variant->dynamic_shared > 1u << 20 || variant->static_shared > 1u << 20)
@@ -160,10 +166,6 @@ static const char *check_variant(const tir_artifact_variant *variant,
     if (variant->ctas_per_sm > 64 || (variant->persistent && !variant->ctas_per_sm))
         return "a variant has a wrong number of CTAs per multiprocessor";
     const char *wrong = check_cluster(variant);
-    if (!wrong)
-        wrong = tir_formula_check(&variant->when, kernel);
-    if (!wrong)
-        wrong = tir_formula_check(&variant->cost, kernel);
     for (int i = 0; i < 3 && !wrong; i++)
         wrong = variant->grid[i].count ? tir_formula_check(&variant->grid[i], kernel)
                                        : "a variant has no grid";
@@ -176,6 +178,25 @@ static const char *check_variant(const tir_artifact_variant *variant,
         wrong = check_names(variant);
     for (uint32_t i = 0; i < variant->map_count && !wrong; i++)
         wrong = check_map(&variant->maps[i], kernel);
+    return wrong;
+}
+
+static const char *check_variant(const tir_artifact_variant *variant,
+                                 const tir_artifact_kernel *kernel)
+{
+    if (!is_name(variant->entry))
+        return "a variant has no entry name";
+    if (variant->config && variant->config >= kernel->config_count)
+        return "a variant is of a configuration that does not exist";
+    if (variant->facts & ~(uint32_t)TIR_FACT_ALL)
+        return "a variant needs a fact this version does not know";
+    if (variant->is_open > 1)
+        return "a variant is neither open nor not";
+    const char *wrong = tir_formula_check(&variant->when, kernel);
+    if (!wrong)
+        wrong = tir_formula_check(&variant->cost, kernel);
+    if (!wrong)
+        wrong = variant->is_open ? check_open(variant) : check_code(variant, kernel);
     if (!wrong && tir_artifact_param_bytes(kernel, variant) > TIR_MAX_PARAM_BYTES)
         wrong = "a variant has more than 4096 bytes of parameters";
     return wrong;
@@ -316,18 +337,39 @@ static const char *check_kernel(const tir_artifact_kernel *kernel)
     return wrong;
 }
 
+static void count_variants(const tir_artifact_desc *desc, uint32_t *all, uint32_t *open)
+{
+    *all = *open = 0;
+    for (uint32_t i = 0; i < desc->kernel_count; i++)
+        for (uint32_t v = 0; v < desc->kernels[i].variant_count; v++, ++*all)
+            *open += desc->kernels[i].variants[v].is_open;
+}
+
+// Variants of an outline have no code, and all others do.
+static const char *check_outline(const tir_artifact_desc *desc)
+{
+    uint32_t all, open;
+    count_variants(desc, &all, &open);
+    if (open && (open < all || desc->ptx.len || desc->cubin.len))
+        return "only some variants are open, or there is code for them";
+    return NULL;
+}
+
 static const char *check_images(const tir_artifact_desc *desc)
 {
+    uint32_t all, open = 0;
     if (!is_name(desc->target))
         return "the artifact names no target";
+    if (desc->kernel_count > TIR_MAX_KERNELS)
+        return "the artifact has too many kernels";
     if (!desc->ptx.len && !desc->cubin.len)
+        count_variants(desc, &all, &open);
+    if (!desc->ptx.len && !desc->cubin.len && !open)
         return "the artifact has neither PTX nor a cubin";
     if (!is_text(desc->ptx) || !is_text(desc->receipt))
         return "the PTX or the receipt is not text";
     if (desc->cubin.len ? !is_name(desc->cubin_arch) : desc->cubin_arch.len > 0)
         return "the cubin and its architecture do not go together";
-    if (desc->kernel_count > TIR_MAX_KERNELS)
-        return "the artifact has too many kernels";
     return NULL;
 }
 
@@ -349,7 +391,8 @@ tir_status tir_artifact_check(const tir_artifact_desc *desc, tir_error *error)
                                  kernel->name.len < 64 ? (int)kernel->name.len : 64,
                                  kernel->name.ptr ? kernel->name.ptr : "", wrong);
     }
-    return TIR_OK;
+    wrong = check_outline(desc);
+    return wrong ? tir_error_set(error, TIR_ERR_INVALID, "%s", wrong) : TIR_OK;
 }
 
 TIR_API size_t tir_artifact_param_bytes(const tir_artifact_kernel *kernel,

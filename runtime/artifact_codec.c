@@ -267,6 +267,7 @@ static void io_variant(struct wire *w, tir_artifact_variant *variant)
     IO_ARRAY(w, tir_artifact_role, variant->roles, variant->role_count, TIR_MAX_ROLES, io_role);
     IO_ARRAY(w, tir_artifact_barrier, variant->barriers, variant->barrier_count, TIR_MAX_BARRIERS,
              io_barrier);
+    io_u32(w, &variant->is_open);
 }
 
 static void io_choice(struct wire *w, tir_artifact_choice *choice)

@@ -44,7 +44,7 @@ static tir_status variant_cost(struct packing *p, const tir_artifact_variant *va
     if (variant->cost.count)
         status = tir_formula_eval(&variant->cost, p->dims, p->values, &estimate, p->error);
     estimate = estimate < 0 ? 0 : estimate;
-    if (!status && estimate < best && (!variant->map_count || !pack_maps(p, variant, NULL)))
+    if (!status && estimate < best)
         *cost = estimate;
     return status;
 }
@@ -76,7 +76,7 @@ static tir_status cheapest_variant(struct packing *p, uint32_t first, uint32_t e
         const tir_artifact_variant *variant = &p->info->variants[i];
         int64_t cost;
         if ((config != TIR_ANY_CONFIG && variant->config != config) ||
-            (p->variant < end && !variant->cost.count))
+            (p->variant < end && !variant->cost.count) || p->misfits >> i & 1)
             continue;
         tir_status status = variant_cost(p, variant, best, &cost);
         if (status)
@@ -100,17 +100,43 @@ tir_status tir_packing_pick(struct packing *p, int32_t wanted, uint32_t config)
     tir_status status = cheapest_variant(p, first, end, config);
     if (status)
         return status;
-    if (p->variant < end) // again: the maps of variants that were tried later may lie there
-        return pack_maps(p, &p->info->variants[p->variant], p->error);
+    if (p->variant < end)
+        return TIR_OK;
     tir_error why = {0};
     for (uint32_t i = first; i < end && !why.message[0]; i++)
-        (void)!pack_maps(p, &p->info->variants[i], &why);
+        (void)!pack_maps(p, p->kernel->functions[i].info, &why);
     return REFUSE(p, "%.*s: %s%s%s%s%s%s", TIR_STR(p->info->name),
                   wanted < 0 ? "no variant fits these arguments" : "the variant does not fit",
                   p->facts & TIR_FACT_INDEX32 ? "" : "; a tensor exceeds 2 GiB",
                   p->facts & TIR_FACT_UNIT_INNER ? "" : "; an innermost stride is not 1",
                   p->facts & TIR_FACT_VECTOR16 ? "" : "; a tensor is not aligned to 16 bytes",
                   why.message[0] ? "; " : "", why.message);
+}
+
+tir_status tir_packing_settle(struct packing *p, bool *fits)
+{
+    tir_error why;
+    *fits = true;
+    if (p->is_recalled)
+        return TIR_OK;
+    tir_status status = tir_function_ready(p->kernel, p->variant, p->error);
+    if (!status && pack_maps(p, p->kernel->functions[p->variant].info, &why)) {
+        *fits = false;
+        p->misfits |= (uint64_t)1 << p->variant;
+    }
+    return status;
+}
+
+tir_status tir_packing_choose(struct packing *p, int32_t wanted, uint32_t config)
+{
+    for (bool fits = p->is_recalled; !fits;) {
+        tir_status status = tir_packing_pick(p, wanted, config);
+        if (!status)
+            status = tir_packing_settle(p, &fits);
+        if (status)
+            return status;
+    }
+    return TIR_OK;
 }
 
 static int64_t round_up(int64_t size, uint32_t unit)
@@ -160,22 +186,12 @@ static void **list_parts(struct packing *p, const tir_artifact_variant *variant)
     return p->parts;
 }
 
-tir_status tir_packing_shape(struct packing *p)
-{
-    const tir_artifact_variant *variant = &p->info->variants[p->variant];
-    if (p->is_recalled)
-        return TIR_OK;
-    p->params_size = tir_artifact_param_bytes(p->info, variant);
-    tir_status status = tir_function_ready(p->kernel, p->variant, p->error);
-    return status ? status : shape_grid(p, variant, p->kernel->functions[p->variant].most);
-}
-
 static tir_status call_device(struct packing *p, void *stream, const tir_rt_launch_options *options,
                               bool follows)
 {
     const tir_rt_kernel *kernel = p->kernel;
-    const tir_artifact_variant *variant = &p->info->variants[p->variant];
     const struct loaded_function *function = &kernel->functions[p->variant];
+    const tir_artifact_variant *variant = function->info;
     const struct device_launch launch = {
         .grid = {p->grid[0], p->grid[1], p->grid[2]},
         .block = {variant->threads, 1, 1},
@@ -197,8 +213,9 @@ static tir_status call_device(struct packing *p, void *stream, const tir_rt_laun
 tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_launch_options *options,
                               tir_rt_launch_report *report, bool follows)
 {
-    const tir_artifact_variant *variant = &p->info->variants[p->variant];
-    tir_status status = tir_packing_shape(p);
+    const struct loaded_function *function = &p->kernel->functions[p->variant];
+    const tir_artifact_variant *variant = function->info;
+    tir_status status = p->is_recalled ? TIR_OK : shape_grid(p, variant, function->most);
     if (status)
         return status;
     bool work = p->is_recalled ||
@@ -223,17 +240,23 @@ tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_laun
 static tir_status run_config(struct packing *p, const tir_rt_arg *args, void *stream,
                              const tir_rt_launch_options *options, uint32_t config, bool *done)
 {
-    tir_status status = tir_packing_pick(p, options->variant, config);
-    if (options->variant < 0 && p->info->sequence_count) {
-        int64_t below = status ? INT64_MAX : p->cost;
-        tir_status other = tir_sequence_launch(p, args, stream, options, config, below, done);
-        if (*done && !other)
-            tir_packing_remember(p);
-        if (*done || status)
-            return other;
+    for (bool fits = false; !fits;) {
+        tir_status status = tir_packing_pick(p, options->variant, config);
+        if (options->variant < 0 && p->info->sequence_count) {
+            int64_t below = status ? INT64_MAX : p->cost;
+            tir_status other = tir_sequence_launch(p, args, stream, options, config, below, done);
+            if (*done && !other)
+                tir_packing_remember(p);
+            if (*done || status)
+                return other;
+        }
+        *done = !status;
+        if (!status)
+            status = tir_packing_settle(p, &fits);
+        if (status)
+            return status;
     }
-    *done = !status;
-    return status ? status : tir_packing_launch(p, stream, options, options->report, false);
+    return tir_packing_launch(p, stream, options, options->report, false);
 }
 
 // Decides anew. Of a sequence that has run the number is remembered.

@@ -75,10 +75,20 @@ static tir_status make_tables(tir_rt_module *module, tir_error *error)
             .layout = &module->layouts[i],
             .all = module->kernels,
         };
+        for (uint32_t v = 0; v < desc->kernels[i].variant_count; v++)
+            functions[v].info = &desc->kernels[i].variants[v];
         tir_layout_init(&module->layouts[i], &desc->kernels[i], allocator);
         functions += desc->kernels[i].variant_count;
     }
     return TIR_OK;
+}
+
+static bool is_outline(const tir_artifact_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->kernel_count; i++)
+        if (desc->kernels[i].variant_count)
+            return desc->kernels[i].variants[0].is_open;
+    return false;
 }
 
 static tir_rt_module *new_module(tir_rt_device *device, tir_error *error)
@@ -114,6 +124,12 @@ static tir_status load_artifact(tir_rt_module *module, const void *artifact, siz
     void *whole;
     tir_status status =
         tir_artifact_decode(artifact, size, device->allocator, &module->desc, error);
+    if (!status && is_outline(module->desc)) {
+        if (module->compile)
+            return make_tables(module, error);
+        status = tir_error_set(error, TIR_ERR_INVALID,
+                               "the artifact is an outline, for tir_rt_module_open");
+    }
     if (!status)
         status = device->ops->accepts(device, module->desc, &module->is_whole, error);
     if (!status)
@@ -125,8 +141,9 @@ static tir_status load_artifact(tir_rt_module *module, const void *artifact, siz
     return status;
 }
 
-TIR_API tir_status tir_rt_module_load(tir_rt_device *device, const void *artifact, size_t size,
-                                      tir_rt_module **out, tir_error *error)
+static tir_status load_module(tir_rt_device *device, const void *artifact, size_t size,
+                              tir_rt_compile_fn compile, void *user, tir_rt_module **out,
+                              tir_error *error)
 {
     tir_error local;
     error = error ? error : &local;
@@ -137,12 +154,27 @@ TIR_API tir_status tir_rt_module_load(tir_rt_device *device, const void *artifac
     tir_rt_module *module = new_module(device, error);
     if (!module)
         return TIR_ERR_NO_MEMORY;
+    module->compile = compile;
+    module->compile_user = user;
     status = load_artifact(module, artifact, size, error);
     if (status)
         release(module);
     else
         *out = module;
     return tir_device_leave(device, status, error);
+}
+
+TIR_API tir_status tir_rt_module_load(tir_rt_device *device, const void *artifact, size_t size,
+                                      tir_rt_module **out, tir_error *error)
+{
+    return load_module(device, artifact, size, NULL, NULL, out, error);
+}
+
+TIR_API tir_status tir_rt_module_open(tir_rt_device *device, const void *artifact, size_t size,
+                                      tir_rt_compile_fn compile, void *user, tir_rt_module **out,
+                                      tir_error *error)
+{
+    return load_module(device, artifact, size, compile, user, out, error);
 }
 
 // ---- PTX of any origin
@@ -233,6 +265,9 @@ static tir_status find_entry(tir_rt_module *module, const tir_artifact_variant *
                        : device->ops->function(module->device, *native, variant, function, error);
         }
     }
+    if (is_outline(module->desc))
+        return tir_error_set(error, TIR_ERR_INVALID, "the outline has no variant '%.*s'",
+                             TIR_STR(variant->entry));
     tir_status status = tir_module_load_whole(module, native, error);
     return status ? status
                   : device->ops->function(module->device, *native, variant, function, error);

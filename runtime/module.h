@@ -5,10 +5,13 @@
 
 #include "device.h"
 
-// A variant on the device. What follows `is_ready` is set once, by the first who needs it.
+// A variant on the device, made ready by the first who needs it.
 struct loaded_function {
-    struct watchdog *watchdog; // or NULL; from the load of the module on
-    pthread_mutex_t lock;      // held while it is loaded
+    // What the artifact says of it; of an open variant, once it is ready, what comes with its code.
+    const tir_artifact_variant *info;
+    const tir_artifact_desc *code; // where that is, or NULL
+    struct watchdog *watchdog;     // or NULL
+    pthread_mutex_t lock;          // held while it is loaded
     atomic_bool is_ready;
     void *own;     // the device's module of this variant alone; NULL: it is in the whole
     void *module;  // the device's module that it is in
@@ -30,6 +33,8 @@ struct tir_rt_kernel {
 
 struct tir_rt_module {
     tir_rt_device *device;
+    tir_rt_compile_fn compile; // of open variants
+    void *compile_user;
     const tir_artifact_desc *desc; // of the artifact, or &ptx
     tir_artifact_desc ptx;
     char target[16];            // of PTX

@@ -67,11 +67,12 @@ void tir_layout_init(struct launch_layout *layout, const tir_artifact_kernel *in
     }
     for (uint32_t i = 0; i < info->dim_count; i++)
         place(layout, &parts, &at, 8);
+    bytes = at; // of a kernel of sequences alone
     for (uint32_t i = 0; i < info->variant_count; i++) {
-        const size_t size = tir_artifact_param_bytes(info, &info->variants[i]);
-        bytes = size > bytes ? size : bytes;
+        const tir_artifact_variant *variant = &info->variants[i];
+        const size_t size = tir_artifact_param_bytes(info, variant);
+        bytes = variant->is_open ? TIR_MAX_PARAM_BYTES : size > bytes ? size : bytes;
     }
-    bytes = bytes > at ? bytes : at; // a kernel of sequences alone
     layout->part_count = parts;
     layout->has_plans = key <= TIR_PLAN_KEY_WORDS;
     if (layout->has_plans)

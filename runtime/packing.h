@@ -52,6 +52,7 @@ struct packing {
     bool can_plan;             // `key` is that of the arguments
     uint32_t part_count;
     uint32_t variant; // the one that was picked; from their count on a sequence
+    uint64_t misfits; // 1 << variant for each whose tensor maps do not exist
     int64_t cost;     // of it; 0: it has none
     uint32_t grid[3];
     size_t params_size;
@@ -92,11 +93,14 @@ tir_status tir_packing_overlap(const struct packing *p);
 
 // launch.c
 
-// Picks the variant, the first that fits or the cheapest; wanted -1: of all of the configuration,
-// else that one.
+// Picks the variant by its conditions, the first that fits or the cheapest; wanted -1: of all of
+// the configuration, else that one.
 tir_status tir_packing_pick(struct packing *p, int32_t wanted, uint32_t config);
-// Loads the picked variant and shapes its grid.
-tir_status tir_packing_shape(struct packing *p);
+// Loads the picked variant and makes its tensor maps. *fits false: it is not to be picked again,
+// since they do not exist.
+tir_status tir_packing_settle(struct packing *p, bool *fits);
+// Both, until one fits.
+tir_status tir_packing_choose(struct packing *p, int32_t wanted, uint32_t config);
 // Launches it. The report may be NULL. follows: it is a step after the first of one launch.
 tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_launch_options *options,
                               tir_rt_launch_report *report, bool follows);

@@ -15,6 +15,7 @@ enum { NEIGHBOURS = 4 };
 struct plan {
     atomic_uint_fast64_t version; // 0: nothing was written yet
     _Atomic uint64_t hash;
+    atomic_uint block_words;
     _Atomic uint64_t words[]; // the key, the head, the block
 };
 
@@ -72,6 +73,7 @@ static bool read_plan(const struct plans *plans, const struct plan *plan, uint64
                       const uint64_t *key, uint64_t *head, uint8_t *block)
 {
     const uint64_t version = atomic_load_explicit(&plan->version, memory_order_acquire);
+    const uint32_t words = atomic_load_explicit(&plan->block_words, memory_order_relaxed);
     const _Atomic uint64_t *at = plan->words + plans->key_words;
     if (version == 0 || version % 2 || word(&plan->hash) != hash)
         return false;
@@ -80,7 +82,7 @@ static bool read_plan(const struct plans *plans, const struct plan *plan, uint64
             return false;
     for (uint32_t i = 0; i < plans->head_words; i++)
         head[i] = word(at++);
-    for (uint32_t i = 0; i < plans->block_words; i++) {
+    for (uint32_t i = 0; i < words; i++) { // no plan has more than there is room for
         const uint64_t bytes = word(at++);
         memcpy(block + i * sizeof bytes, &bytes, sizeof bytes);
     }
@@ -107,18 +109,20 @@ static void put(_Atomic uint64_t **at, uint64_t value)
 }
 
 static void write_plan(const struct plans *plans, struct plan *plan, uint64_t hash,
-                       const uint64_t *key, const uint64_t *head, const uint8_t *block)
+                       const uint64_t *key, const uint64_t *head, const uint8_t *block,
+                       uint32_t block_words)
 {
     _Atomic uint64_t *at = plan->words;
     const uint64_t version = atomic_load_explicit(&plan->version, memory_order_relaxed);
     atomic_store_explicit(&plan->version, version + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&plan->hash, hash, memory_order_relaxed);
+    atomic_store_explicit(&plan->block_words, block_words, memory_order_relaxed);
     for (uint32_t i = 0; i < plans->key_words; i++)
         put(&at, key[i]);
     for (uint32_t i = 0; i < plans->head_words; i++)
         put(&at, head[i]);
-    for (uint32_t i = 0; i < plans->block_words; i++) {
+    for (uint32_t i = 0; i < block_words; i++) {
         uint64_t bytes;
         memcpy(&bytes, block + i * sizeof bytes, sizeof bytes);
         put(&at, bytes);
@@ -138,7 +142,7 @@ static uint32_t choose_slot(struct plans *plans, uint64_t hash)
 }
 
 void tir_plans_keep(struct plans *plans, const uint64_t *key, const uint64_t *head,
-                    const uint8_t *block)
+                    const uint8_t *block, uint32_t block_words)
 {
     const uint64_t hash = hash_of(key, plans->key_words);
     pthread_mutex_lock(&plans->lock);
@@ -148,7 +152,7 @@ void tir_plans_keep(struct plans *plans, const uint64_t *key, const uint64_t *he
     if (is_new)
         plan = tir_host_alloc(plans->allocator, plan_bytes(plans));
     if (plan)
-        write_plan(plans, plan, hash, key, head, block);
+        write_plan(plans, plan, hash, key, head, block, block_words);
     if (is_new && plan)
         atomic_store_explicit(&plans->slots[at], plan, memory_order_release);
     pthread_mutex_unlock(&plans->lock);

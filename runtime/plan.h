@@ -18,7 +18,7 @@ struct plan;
 
 struct plans {
     const tir_allocator *allocator;
-    uint32_t key_words, head_words, block_words; // a value is a head and a block
+    uint32_t key_words, head_words, block_words; // a value is a head and a block of at most so many
     pthread_mutex_t lock;                        // of those who write
     uint32_t turn; // which slot of a full neighbourhood is given up next
     struct plan *_Atomic slots[TIR_PLAN_SLOTS];
@@ -34,6 +34,6 @@ bool tir_plans_find(const struct plans *plans, const uint64_t *key, uint64_t *he
 
 // Keeps a value, in the place of another one if need be. Without memory nothing is kept.
 void tir_plans_keep(struct plans *plans, const uint64_t *key, const uint64_t *head,
-                    const uint8_t *block);
+                    const uint8_t *block, uint32_t block_words);
 
 #endif

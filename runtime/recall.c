@@ -145,7 +145,7 @@ static bool write_args(struct packing *p, const tir_rt_arg *args, const uint64_t
     }
     if (p->variant >= info->variant_count)
         return true;
-    const tir_artifact_variant *variant = &info->variants[p->variant];
+    const tir_artifact_variant *variant = p->kernel->functions[p->variant].info;
     uint8_t *map = p->block + tir_packing_maps_at(p, variant);
     for (uint32_t i = 0; i < variant->map_count; i++, map += TIR_TENSOR_MAP_BYTES)
         tir_tensor_map_set(map, TIR_MAP_ADDRESS, 0, data[variant->maps[i].param]);
@@ -193,5 +193,6 @@ void tir_packing_remember(const struct packing *p)
         return;
     write_head(p, head);
     if (write_reaches(p, reaches_of(p, head)))
-        tir_plans_keep(&p->kernel->layout->plans, p->key, head, p->block);
+        tir_plans_keep(&p->kernel->layout->plans, p->key, head, p->block,
+                       (uint32_t)(p->params_size + 7) / 8);
 }

@@ -111,7 +111,7 @@ static tir_status launch(struct run *r, uint32_t index, void *stream,
     status = pack_steps(r, memory);
     *done = !status;
     for (uint32_t i = 0; i < r->sequence->step_count && !status; i++)
-        status = tir_packing_shape(&r->steps[i]);
+        status = tir_packing_choose(&r->steps[i], -1, TIR_ANY_CONFIG);
     if (!status)
         status = launch_steps(r, stream, options, &report);
     if (r->size) {

@@ -149,6 +149,11 @@ static void fill_names(struct tir_compilation *c, const struct tir_func *f,
 static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
                          tir_artifact_variant *variant)
 {
+    if (tir_compile_is_outline(c)) {
+        *variant =
+            (tir_artifact_variant){.entry = tir_str_of(f->name), .facts = f->facts, .is_open = 1};
+        return fill_when(c, f, &variant->when);
+    }
     *variant = (tir_artifact_variant){.entry = tir_str_of(f->name),
                                       .facts = f->facts,
                                       .threads = f->threads,
@@ -191,7 +196,7 @@ static bool fill_conditions(struct tir_compilation *c, const struct tir_func *f,
         if (!tir_compile_formula(&c->cx, f, holds, span, &condition->holds))
             return false;
         tir_str text = holds->def && holds->def->span.begin
-                           ? tir_source_text(&c->cx.sources, holds->def->span)
+                           ? tir_source_text(c->cx.diags.sources, holds->def->span)
                            : STR("");
         condition->text = text.len ? text : STR("a condition of the kernel");
         kernel->condition_count++;
@@ -340,7 +345,7 @@ static bool fill_kernel(struct tir_compilation *c, const struct tir_kernel_code 
     return fill_conditions(c, tir_kernel_head(code), kernel);
 }
 
-tir_status tir_compile_artifact_make(struct tir_compilation *c)
+tir_status tir_compile_artifact_make(struct tir_compilation *c, tir_output output)
 {
     tir_artifact_kernel *kernels =
         arena_array(&c->cx.arena, tir_artifact_kernel, c->kernels.len + 1);
@@ -359,7 +364,7 @@ tir_status tir_compile_artifact_make(struct tir_compilation *c)
     tir_status status = tir_artifact_encode(&desc, &c->request.options.allocator, &c->artifact,
                                             &c->artifact_size, &c->error);
     if (status == TIR_OK)
-        c->outputs[TIR_OUTPUT_ARTIFACT] = (tir_str){(const char *)c->artifact, c->artifact_size};
+        c->outputs[output] = (tir_str){(const char *)c->artifact, c->artifact_size};
     if (status != TIR_ERR_INVALID)
         return status;
     // A limit of the format: the source asks for more than an artifact holds.

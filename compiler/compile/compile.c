@@ -244,14 +244,25 @@ static bool check_dims(struct tir_compilation *c, const struct tir_module *m)
     return ok;
 }
 
-static bool lower(struct tir_compilation *c, struct tir_module *m)
+// From the source to the kernels and their variants.
+static bool read_source(struct tir_compilation *c)
 {
-    double start = now_ms();
+    struct tir_module *m;
+    if (!parse(c, &m) || !tir_compile_tuned_read(&c->tuned))
+        return false;
     bool ok = check_dims(c, m);
     for (uint32_t i = 0; i < m->funcs.len;)
         i += add_kernel(c, m, i, &ok);
-    ok &= tir_compile_run_passes(
-        c, bindings(c, c->request.options.dims, c->request.options.dim_count));
+    return ok;
+}
+
+static bool lower(struct tir_compilation *c)
+{
+    const tir_compile_options *o = &c->request.options;
+    const struct tir_binding *dims = bindings(c, o->dims, o->dim_count);
+    double start = now_ms();
+    bool ok =
+        tir_compile_is_outline(c) ? tir_compile_outline(c, dims) : tir_compile_run_passes(c, dims);
     tir_compile_tuned_finish(&c->tuned);
     add_stage(c, "passes", now_ms() - start);
     return ok && check_names(c);
@@ -321,39 +332,54 @@ static tir_status assemble(struct tir_compilation *c)
     return fail(c, TIR_ERR_UNSUPPORTED, "%s: " STR_FMT, path, STR_ARG(c->assembler));
 }
 
-static tir_status compile(struct tir_compilation *c)
+// What needs the code of all variants.
+static tir_status make_code(struct tir_compilation *c)
 {
-    tir_context_init(&c->cx, &c->allocator);
-    c->tuned = (struct tir_tuned){.cx = &c->cx, .request = &c->request};
-    c->cx.meter = &c->meter;
-    c->receipt.arena = &c->cx.arena;
-    tir_text_init(&c->printed, &c->cx.arena, 0);
-    struct tir_module *m;
-    if (!parse(c, &m) || !tir_compile_tuned_read(&c->tuned) || !lower(c, m))
-        return TIR_ERR_DIAGNOSED;
-    if (c->meter.is_stopped)
-        return TIR_ERR_STOPPED;
-    if (wants(c, TIR_OUTPUT_IR))
-        print_ir(c);
-    uint32_t code = 1u << TIR_OUTPUT_ARTIFACT | 1u << TIR_OUTPUT_PTX | 1u << TIR_OUTPUT_CUBIN |
-                    1u << TIR_OUTPUT_LLVM | 1u << TIR_OUTPUT_HEADER;
-    if (!(c->request.options.outputs & code))
-        return TIR_OK;
     if (!generate(c))
         return TIR_ERR_DIAGNOSED;
     if (!tir_meter_ask(&c->meter))
         return TIR_ERR_STOPPED;
-    tir_status status = TIR_OK;
     if (c->request.options.cubin || wants(c, TIR_OUTPUT_CUBIN))
-        status = assemble(c);
-    if (status || !(wants(c, TIR_OUTPUT_ARTIFACT) || wants(c, TIR_OUTPUT_HEADER)))
+        return assemble(c);
+    return TIR_OK;
+}
+
+static tir_status make_outputs(struct tir_compilation *c)
+{
+    const uint32_t artifact = 1u << TIR_OUTPUT_ARTIFACT | 1u << TIR_OUTPUT_HEADER;
+    const uint32_t code =
+        artifact | 1u << TIR_OUTPUT_PTX | 1u << TIR_OUTPUT_CUBIN | 1u << TIR_OUTPUT_LLVM;
+    const uint32_t wanted = c->request.options.outputs;
+    const bool is_outline = tir_compile_is_outline(c);
+    tir_status status = TIR_OK;
+    if (wants(c, TIR_OUTPUT_IR) && !is_outline)
+        print_ir(c);
+    if (wanted & code && !is_outline)
+        status = make_code(c);
+    if (status || !(wanted & artifact || is_outline))
         return status;
     double start = now_ms();
-    status = tir_compile_artifact_make(c);
-    if (!status && wants(c, TIR_OUTPUT_HEADER))
+    status = tir_compile_artifact_make(c, is_outline ? TIR_OUTPUT_OUTLINE : TIR_OUTPUT_ARTIFACT);
+    if (!status && wants(c, TIR_OUTPUT_HEADER) && !is_outline)
         tir_compile_header_make(c);
     add_stage(c, "artifact", now_ms() - start);
     return status;
+}
+
+static tir_status compile(struct tir_compilation *c)
+{
+    tir_context_init(&c->cx, &c->allocator);
+    c->cx.meter = &c->meter;
+    c->tuned = (struct tir_tuned){.cx = &c->cx, .request = &c->request};
+    c->receipt.arena = &c->cx.arena;
+    tir_text_init(&c->printed, &c->cx.arena, 0);
+    if (c->outline)
+        tir_compile_take_variant(c);
+    else if (!read_source(c))
+        return TIR_ERR_DIAGNOSED;
+    if (!lower(c))
+        return TIR_ERR_DIAGNOSED;
+    return c->meter.is_stopped ? TIR_ERR_STOPPED : make_outputs(c);
 }
 
 // The results of the accessors; runs for right and for wrong sources.
@@ -445,44 +471,65 @@ static void set_error(tir_error *error, tir_status status, const char *message)
     snprintf(error->message, sizeof(error->message), "%s", message);
 }
 
-TIR_API tir_status tir_compile(tir_str name, tir_str source, const tir_compile_options *options,
-                               tir_compilation **out, tir_error *error)
+tir_status tir_compile_refuse(tir_error *error, const char *format, ...)
 {
-    tir_compile_options own = TIR_COMPILE_OPTIONS_INIT;
-    *out = NULL;
-    if (options && options->struct_size < offsetof(tir_compile_options, metas)) {
-        set_error(error, TIR_ERR_INVALID, "the compile options have no proper struct_size");
-        return TIR_ERR_INVALID;
-    }
-    if (options)
-        memcpy(&own, options, TIR_MIN(options->struct_size, sizeof(own)));
-    if (!own.allocator.resize)
-        own.allocator.resize = c_resize;
-    struct tir_compilation *c =
-        own.allocator.resize(own.allocator.user, NULL, 0, sizeof(struct tir_compilation));
+    char message[sizeof(error->message)];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    set_error(error, TIR_ERR_INVALID, message);
+    return TIR_ERR_INVALID;
+}
+
+struct tir_compilation *tir_compilation_new(const struct tir_request *request, tir_error *error)
+{
+    const tir_compile_options *o = &request->options;
+    struct tir_compilation *c = o->allocator.resize(o->allocator.user, NULL, 0, sizeof(*c));
     if (!c) {
         set_error(error, TIR_ERR_NO_MEMORY, "out of memory");
-        return TIR_ERR_NO_MEMORY;
+        return NULL;
     }
     memset(c, 0, sizeof(*c));
-    c->request.options = own;
+    c->request = *request;
     c->allocator = (tir_allocator){.resize = one_at_a_time, .user = c};
     c->meter = (struct tir_meter){
-        .limit = own.step_limit, .is_cancelled = own.cancel ? is_cancelled : NULL, .user = c};
+        .limit = o->step_limit, .is_cancelled = o->cancel ? is_cancelled : NULL, .user = c};
     pthread_mutex_init(&c->calling, NULL);
-    c->request.name = name;
-    c->request.source = source;
-    tir_status status = check_options(c);
-    if (status == TIR_OK) {
+    return c;
+}
+
+tir_status tir_compilation_run(struct tir_compilation *c, tir_compilation **out, tir_error *error)
+{
+    if (c->error.status == TIR_OK)
         tir_with_deep_stack(protected, c);
-        status = c->error.status;
-    }
+    const tir_status status = c->error.status;
     set_error(error, status, c->error.message);
     if (status == TIR_OK || status == TIR_ERR_DIAGNOSED)
         *out = c;
     else
         tir_compilation_destroy(c);
     return status;
+}
+
+TIR_API tir_status tir_compile(tir_str name, tir_str source, const tir_compile_options *options,
+                               tir_compilation **out, tir_error *error)
+{
+    struct tir_request request = {
+        .name = name, .source = source, .options = TIR_COMPILE_OPTIONS_INIT};
+    tir_compile_options *own = &request.options;
+    *out = NULL;
+    if (options && options->struct_size < offsetof(tir_compile_options, metas))
+        return tir_compile_refuse(error, "the compile options have no proper struct_size");
+    if (options)
+        memcpy(own, options, TIR_MIN(options->struct_size, sizeof(*own)));
+    if (!own->allocator.resize)
+        own->allocator.resize = c_resize;
+    struct tir_compilation *c = tir_compilation_new(&request, error);
+    if (!c)
+        return TIR_ERR_NO_MEMORY;
+    c->error.status = check_options(c);
+    return tir_compilation_run(c, out, error);
 }
 
 TIR_API void tir_compilation_destroy(tir_compilation *compilation)

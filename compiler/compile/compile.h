@@ -17,6 +17,10 @@
 
 struct tir_compilation {
     struct tir_request request;
+    // What it is the compilation of, unless it begins with a source: a variant of an outline.
+    const struct tir_compilation *outline;
+    const struct tir_kernel_code *of_kernel;
+    uint32_t of_variant;
     struct tir_context cx;
     struct tir_variant_job *jobs; // jobs.c; where the variants live
     uint32_t job_count;
@@ -39,9 +43,26 @@ struct tir_compilation {
     tir_error error;
 };
 
-// artifact.c: outputs[TIR_OUTPUT_ARTIFACT] from the kernels, the PTX and the cubin. Not
+// compile.c: a compilation for this request. NULL: no memory, and *error says so.
+struct tir_compilation *tir_compilation_new(const struct tir_request *request, tir_error *error);
+// Runs it, and hands it out or destroys it as the status says.
+tir_status tir_compilation_run(struct tir_compilation *c, tir_compilation **out, tir_error *error);
+// TIR_ERR_INVALID, with this message.
+tir_status tir_compile_refuse(tir_error *error, const char *format, ...) TIR_PRINTF(2, 3);
+
+// outline.c
+static inline bool tir_compile_is_outline(const struct tir_compilation *c)
+{
+    return c->request.options.outputs >> TIR_OUTPUT_OUTLINE & 1;
+}
+// What passes would change of what an artifact says of the variants. False: errors were reported.
+bool tir_compile_outline(struct tir_compilation *c, const struct tir_binding *dims);
+// Begins a compilation of a variant of an outline.
+void tir_compile_take_variant(struct tir_compilation *c);
+
+// artifact.c: outputs[output] from the kernels, the PTX and the cubin. Not
 // TIR_OK: c->error says why, or (TIR_ERR_DIAGNOSED) a diagnostic was reported.
-tir_status tir_compile_artifact_make(struct tir_compilation *c);
+tir_status tir_compile_artifact_make(struct tir_compilation *c, tir_output output);
 
 // jobs.c: runs the passes on the variants of all kernels, each in a separate context that the
 // compilation then owns; the results replace the variants. False: errors were reported.

@@ -35,7 +35,7 @@ static void run_variant(struct tir_variant_job *job)
     const tir_compile_options *o = &c->request.options;
     job->has_context = true;
     tir_context_init(cx, &c->allocator);
-    cx->diags.sources = &c->cx.sources;
+    cx->diags.sources = c->cx.diags.sources;
     job->receipt.arena = &cx->arena;
     tir_text_init(&job->printed, &cx->arena, 0);
     struct tir_module *m = tir_module_new(&cx->arena, cx->types, &cx->names, &cx->diags);

@@ -45,7 +45,7 @@ static tir_str bytes_of(struct tir_compilation *c, const struct tir_func *f, uin
             tir_text_format(&text, " * %lld", (long long)size);
         else if (extent->def)
             tir_text_format(&text, " * (" STR_FMT ")",
-                            STR_ARG(tir_source_text(&c->cx.sources, extent->def->span)));
+                            STR_ARG(tir_source_text(c->cx.diags.sources, extent->def->span)));
         else
             tir_text_format(&text, " * %s", extent->name);
     }
@@ -94,7 +94,7 @@ void tir_compile_receipt_code(struct tir_compilation *c, const struct tir_ptxas_
 
 static void text_record(struct tir_compilation *c, const struct tir_record *r, struct tir_text *out)
 {
-    struct tir_position p = tir_source_locate(&c->cx.sources, r->span.begin);
+    struct tir_position p = tir_source_locate(c->cx.diags.sources, r->span.begin);
     tir_text_add(out, STR("  "));
     if (p.file) {
         tir_str name = p.file->name;
@@ -149,7 +149,7 @@ static void json_record(struct tir_compilation *c, const struct tir_record *r, s
     tir_text_format(out, "{\"topic\":\"%s\",\"refusal\":%s,", tir_topic_names[r->topic],
                     r->is_refusal ? "true" : "false");
     json_key(out, "wish", r->wish ? tir_str_of(tir_wishes[r->wish].name) : (tir_str){NULL, 0});
-    tir_json_place(out, &c->cx.sources, r->span);
+    tir_json_place(out, c->cx.diags.sources, r->span);
     tir_text_add(out, STR("\"text\":"));
     tir_text_json(out, r->text);
     tir_text_char(out, '}');

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Compiles a kernel at run time and launches it: tabulates a function that is given on the command
-// line, on the first GPU or, without one, on the emulator.
+// line, on the first GPU or, without one, on the emulator. The source is read once; of the kernel's
+// variants only the one that the launch takes is compiled.
 //
 //     jit_host 'exp(-x * x)' [auto|cuda|cuda:N|emu]
 #include <stdio.h>
@@ -21,7 +22,7 @@ static const char kernel_source[] = "kernel tabulate(X: f32[N], Y: out f32[N])\n
                                     "}\n";
 
 struct host { // what must be given back in the end; NULL: not there yet
-    tir_compilation *compilation;
+    tir_compilation *outline;
     tir_runtime *runtime;
     tir_rt_device *device;
     tir_rt_module *module;
@@ -42,8 +43,8 @@ static tir_status open_device(struct host *h, const char *spec)
     return status;
 }
 
-// Puts the expression into the kernel and compiles it for the device.
-static tir_status compile(struct host *h, const char *expression)
+// Puts the expression into the kernel and reads it, for the device.
+static tir_status read_kernel(struct host *h, const char *expression)
 {
     char source[1024];
     int size = snprintf(source, sizeof source, kernel_source, expression);
@@ -60,15 +61,32 @@ static tir_status compile(struct host *h, const char *expression)
     }
     options.arch = view(arch);
     options.max_shared = device->max_shared;
-    return tir_compile(view("expression"), (tir_str){source, (size_t)size}, &options,
-                       &h->compilation, &h->error);
+    options.outputs = 1u << TIR_OUTPUT_OUTLINE | 1u << TIR_OUTPUT_ARTIFACT;
+    return tir_compile(view("expression"), (tir_str){source, (size_t)size}, &options, &h->outline,
+                       &h->error);
+}
+
+// Called by the first launch that takes this variant.
+static tir_status compile(void *user, tir_str entry, tir_rt_code *code, tir_error *error)
+{
+    tir_compilation *variant;
+    tir_status status = tir_compile_variant(user, entry, &variant, error);
+    if (status == TIR_ERR_DIAGNOSED) {
+        tir_str text = tir_compilation_diagnostics(variant);
+        fprintf(stderr, "%.*s", (int)text.len, text.ptr);
+    } else if (status == TIR_OK) {
+        tir_str artifact = tir_compilation_output(variant, TIR_OUTPUT_ARTIFACT);
+        status = tir_rt_code_set(code, artifact.ptr, artifact.len, error);
+    }
+    tir_compilation_destroy(variant);
+    return status;
 }
 
 static tir_status load(struct host *h, tir_rt_kernel **kernel)
 {
-    tir_str artifact = tir_compilation_output(h->compilation, TIR_OUTPUT_ARTIFACT);
-    tir_status status =
-        tir_rt_module_load(h->device, artifact.ptr, artifact.len, &h->module, &h->error);
+    tir_str outline = tir_compilation_output(h->outline, TIR_OUTPUT_OUTLINE);
+    tir_status status = tir_rt_module_open(h->device, outline.ptr, outline.len, compile, h->outline,
+                                           &h->module, &h->error);
     if (status == TIR_OK)
         status = tir_rt_module_kernel(h->module, view("tabulate"), kernel, &h->error);
     return status;
@@ -103,7 +121,7 @@ static tir_status tabulate(struct host *h, const char *expression, const char *s
     tir_rt_kernel *kernel;
     tir_status status = open_device(h, spec);
     if (status == TIR_OK)
-        status = compile(h, expression);
+        status = read_kernel(h, expression);
     if (status == TIR_OK)
         status = load(h, &kernel);
     if (status == TIR_OK)
@@ -121,7 +139,7 @@ static void finish(struct host *h)
     tir_rt_module_destroy(h->module);
     tir_rt_device_destroy(h->device);
     tir_runtime_destroy(h->runtime);
-    tir_compilation_destroy(h->compilation);
+    tir_compilation_destroy(h->outline);
 }
 
 int main(int argc, char **argv)
@@ -133,7 +151,7 @@ int main(int argc, char **argv)
     struct host h = {NULL};
     tir_status status = tabulate(&h, argv[1], argc == 3 ? argv[2] : "auto");
     if (status == TIR_ERR_DIAGNOSED) {
-        tir_str text = tir_compilation_diagnostics(h.compilation);
+        tir_str text = tir_compilation_diagnostics(h.outline);
         fprintf(stderr, "%.*s", (int)text.len, text.ptr);
     } else if (status != TIR_OK) {
         fprintf(stderr, "%s: %s\n", tir_status_name(status), h.error.message);

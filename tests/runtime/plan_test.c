@@ -54,7 +54,7 @@ static void keep(struct plans *plans, uint64_t number)
     uint64_t key[KEY_WORDS];
     const struct value value = make_value(number);
     make_key(number, key);
-    tir_plans_keep(plans, key, value.head, value.block);
+    tir_plans_keep(plans, key, value.head, value.block, BLOCK_WORDS);
 }
 
 static void test_kept(void **state)

@@ -53,7 +53,10 @@ typedef enum tir_output {
     TIR_OUTPUT_RECEIPT = 6,  // how each kernel was lowered, with refusals; always made
     TIR_OUTPUT_PRINTED = 7,  // the text of print_after and time_passes; always made
     TIR_OUTPUT_RECEIPT_JSON = 8, // the receipt as one JSON object; docs/receipt.md has its keys
-    TIR_OUTPUT_COUNT = 9
+    // What the variants are, without their code: for tir_rt_module_open. The other outputs are then
+    // those of tir_compile_variant.
+    TIR_OUTPUT_OUTLINE = 9,
+    TIR_OUTPUT_COUNT = 10
 } tir_output;
 
 typedef enum tir_diagnostics_format {
@@ -135,6 +138,17 @@ TIR_API TIR_CHECKED tir_status tir_compile(tir_str name, tir_str source,
                                            const tir_compile_options *options,
                                            tir_compilation **out, tir_error *error);
 TIR_API void tir_compilation_destroy(tir_compilation *compilation); // NULL is fine
+
+// Compiles one variant of an outline, a compilation with TIR_OUTPUT_OUTLINE that has no errors.
+// `entry` is what its artifact calls the variant. The result has the outline's options and other
+// outputs; its artifact has one kernel with one variant, for tir_rt_module_open. It is destroyed
+// before the outline. `*out`, status and error are those of tir_compile, and TIR_ERR_INVALID: it is
+// no outline, or has no such variant. Calls for one outline may run at the same time.
+//
+// So a program that compiles at run time reads its source once and waits for the variants that it
+// launches, not for all.
+TIR_API TIR_CHECKED tir_status tir_compile_variant(const tir_compilation *outline, tir_str entry,
+                                                   tir_compilation **out, tir_error *error);
 
 // Everything below is borrowed, and lives as long as the compilation.
 

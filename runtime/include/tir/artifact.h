@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 6u
+#define TIR_ARTIFACT_VERSION 7u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         5
@@ -206,6 +206,10 @@ typedef struct tir_artifact_variant {
     uint32_t role_count;
     const tir_artifact_barrier *barriers;
     uint32_t barrier_count;
+    // 1: its code is made when it is first needed (tir_rt_module_open). Of the fields above only
+    // the entry, the facts, the two optional formulas and the configuration are set; the others
+    // come with the code. Of an artifact all variants are open, or none.
+    uint32_t is_open;
 } tir_artifact_variant;
 
 // Memory for one launch of a sequence: a contiguous tensor at a multiple of 256 bytes. Its contents
@@ -294,6 +298,7 @@ typedef struct tir_artifact_kernel {
 typedef struct tir_artifact_desc {
     tir_str target;     // what the PTX needs, e.g. "sm_80" or "sm_90a"
     tir_str ptx;        // one module with every variant of every kernel; may be empty with a cubin
+                        // or with open variants
     tir_str cubin_arch; // what the cubin is for, e.g. "sm_90a"; empty without a cubin
     tir_str cubin;      // optional
     tir_str receipt;    // optional text: how each kernel was lowered

@@ -229,6 +229,26 @@ TIR_API TIR_CHECKED tir_status tir_rt_buffer_fill(tir_rt_buffer *buffer, uint64_
 TIR_API TIR_CHECKED tir_status tir_rt_module_load(tir_rt_device *device, const void *artifact,
                                                   size_t size, tir_rt_module **out,
                                                   tir_error *error);
+
+// Makes the code of one variant. It calls tir_rt_code_set with an artifact that has it, whose bytes
+// are read during that call. Any status but TIR_OK is that of the launch that needs the variant,
+// and so is the message; a later launch asks again. It is called by the thread that launches, by
+// several at a time for different variants, and never for a variant whose code is there. On a GPU
+// the caller's context may be any. It must not use the module.
+typedef struct tir_rt_code tir_rt_code;
+typedef tir_status (*tir_rt_compile_fn)(void *user, tir_str entry, tir_rt_code *code,
+                                        tir_error *error);
+TIR_API TIR_CHECKED tir_status tir_rt_code_set(tir_rt_code *code, const void *artifact, size_t size,
+                                               tir_error *error);
+
+// The same for an outline (tir/compiler.h): an artifact whose variants have no code yet. A launch
+// chooses one by its facts, conditions and cost, and `compile` makes it when it is first needed. If
+// its tensor maps then do not exist for the arguments, the launch takes the next best. `user` must
+// live as long as the module. An artifact with code is loaded as tir_rt_module_load does.
+TIR_API TIR_CHECKED tir_status tir_rt_module_open(tir_rt_device *device, const void *outline,
+                                                  size_t size, tir_rt_compile_fn compile,
+                                                  void *user, tir_rt_module **out,
+                                                  tir_error *error);
 TIR_API void tir_rt_module_destroy(tir_rt_module *module);
 
 // The description of the module's artifact, including its receipt. A module of PTX has a target and
