@@ -3,7 +3,8 @@
 //
 // Each file is compiled RUNS times to an artifact in this process, after one compilation that is
 // not counted, and RUNS times by a new process `TIRC build`. Prints a Markdown table of medians in
-// milliseconds; a compilation in the process runs from source text to artifact bytes.
+// milliseconds; a compilation in the process runs from source text to artifact bytes. One variant
+// is an outline and the best variant of its first kernel, from source text to PTX.
 
 #include <spawn.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "tir/artifact.h"
 #include "tir/compiler.h"
 
 enum { RUNS = 20, LONGEST = 1 << 20 };
@@ -24,6 +26,7 @@ struct times { // milliseconds
     double stages[STAGES][RUNS];
     double process[RUNS]; // of TIRC
     double whole[RUNS];   // of tir_compile
+    double one[RUNS];     // of tir_compile to an outline, and of one variant
 };
 
 static char text[LONGEST];
@@ -85,6 +88,38 @@ static void compile(const char *path, tir_str source, int run, struct times *out
     tir_compilation_destroy(compilation);
 }
 
+// The entry of the first variant.
+static tir_str first_entry(const tir_artifact_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->kernel_count; i++)
+        if (desc->kernels[i].variant_count)
+            return desc->kernels[i].variants[0].entry;
+    return (tir_str){NULL, 0};
+}
+
+static double compile_one(const char *path, tir_str source)
+{
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.arch = (tir_str){"sm_90a", 6};
+    options.outputs = 1u << TIR_OUTPUT_OUTLINE | 1u << TIR_OUTPUT_PTX;
+    tir_compilation *outline = NULL, *variant = NULL;
+    const tir_artifact_desc *desc;
+    tir_error error;
+    double start = now();
+    if (tir_compile((tir_str){path, strlen(path)}, source, &options, &outline, &error))
+        fail(path, outline ? "does not compile" : error.message);
+    const tir_str bytes = tir_compilation_output(outline, TIR_OUTPUT_OUTLINE);
+    if (tir_artifact_decode(bytes.ptr, bytes.len, NULL, &desc, &error))
+        fail(path, error.message);
+    if (tir_compile_variant(outline, first_entry(desc), &variant, &error))
+        fail(path, error.message);
+    double time = now() - start;
+    tir_artifact_free(desc, NULL);
+    tir_compilation_destroy(variant);
+    tir_compilation_destroy(outline);
+    return time;
+}
+
 static double process(char *tirc, char *path)
 {
     char *arguments[] = {tirc, "build", path, "--arch=sm_90a", "-o", "/dev/null", NULL};
@@ -108,12 +143,15 @@ static void row(char *tirc, char *path)
     for (int run = 0; run < RUNS; run++)
         compile(path, source, run, &times);
     for (int run = 0; run < RUNS; run++)
+        times.one[run] = compile_one(path, source);
+    for (int run = 0; run < RUNS; run++)
         times.process[run] = process(tirc, path);
     const char *slash = strrchr(path, '/');
     printf("| %s |", slash ? slash + 1 : path);
     for (int name = 0; name < STAGES; name++)
         printf(" %.1f |", median(times.stages[name]));
-    printf(" %.1f | %.1f |\n", median(times.whole), median(times.process));
+    printf(" %.1f | %.1f | %.1f |\n", median(times.whole), median(times.one),
+           median(times.process));
     fflush(stdout);
 }
 
@@ -129,8 +167,8 @@ int main(int argc, char **argv)
     printf("tirc: %.1f MB\n\n| file |", (double)size.st_size / 1e6);
     for (int name = 0; name < STAGES; name++)
         printf(" %s |", names[name]);
-    printf(" in process | tirc build |\n|---|");
-    for (int column = 0; column < STAGES + 2; column++)
+    printf(" in process | one variant | tirc build |\n|---|");
+    for (int column = 0; column < STAGES + 3; column++)
         printf("---|");
     puts("");
     for (int i = 2; i < argc; i++)
