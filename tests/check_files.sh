@@ -32,3 +32,8 @@ git add compiler
 ! tools/check.sh >found
 grep -q 'layers: compiler/base/a.h includes compiler/ir/b.h' found
 ! grep -q 'compiler/ir/b.h includes' found
+
+printf '%s\nvoid f(enum e x) { switch ((int)x) {} }\n' "$license" >compiler/ir/c.c
+git add compiler
+! tools/check.sh >found
+grep -q 'switch over a cast: compiler/ir/c.c:2' found

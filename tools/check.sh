@@ -88,6 +88,9 @@ violations() {
     search '#include [<"]llvm-c/' '\.(c|h|re)$' | grep -v '^compiler/target/nvptx/' |
         report 'LLVM outside of the target'
 
+    # The compiler warns of a constant that a switch over an enum does not have; a cast hides it.
+    search 'switch \(\(int\)' '\.(c|h|re)$' | report 'switch over a cast'
+
     search '\b(TODO|FIXME|XXX)\b' '\.(c|h|re|def|py|sh|tir)$' | grep -v '^tools/check\.sh:' |
         report 'unfinished'
     search "(^|[^A-Za-z0-9_.])/(home|root|work)/" '.' | grep -v '^tools/check\.sh:' |

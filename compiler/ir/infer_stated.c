@@ -72,7 +72,7 @@ static const struct tir_type *stated_machine(struct tir_query *q)
     for (uint32_t i = 0; i < inst->result_count; i++)
         if (!tir_type_is_scalar(inst->results[i]->type))
             return tir_infer_refuse(q, "results must be scalars");
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_LD:
         if (bits != 8 * (uint64_t)tir_attr_int(inst, TIR_ATTR_width, 0))
             return tir_infer_refuse(q, "the results have %llu bits", (unsigned long long)bits);
@@ -156,7 +156,7 @@ const struct tir_type *tir_infer_stated(struct tir_query *q)
         return stated_remote(q);
     if (!t)
         return tir_infer_refuse(q, "the result type must be stated");
-    switch ((int)q->inst->op) {
+    switch (q->inst->op) {
     case TIR_OP_CAST:
     case TIR_OP_BITCAST:
         return stated_cast(q);

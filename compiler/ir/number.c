@@ -239,7 +239,7 @@ static double min_float(double a, double b)
 static bool apply_float(enum tir_op op, enum tir_elem elem, const double *in, double *out)
 {
     double a = in[0], b = in[1], r;
-    switch ((int)op) {
+    switch (op) {
     case TIR_OP_ADD: r = a + b; break;
     case TIR_OP_SUB: r = a - b; break;
     case TIR_OP_MUL: r = a * b; break;
@@ -304,7 +304,7 @@ static bool apply_int(enum tir_op op, enum tir_elem elem, int64_t a, int64_t b, 
     bool is_unsigned = tir_elems[elem].kind == TIR_KIND_UNSIGNED;
     uint64_t x = (uint64_t)a, y = (uint64_t)b;
     int64_t r;
-    switch ((int)op) {
+    switch (op) {
     case TIR_OP_ADD: r = (int64_t)(x + y); break;
     case TIR_OP_SUB: r = (int64_t)(x - y); break;
     case TIR_OP_MUL: r = (int64_t)(x * y); break;
@@ -334,7 +334,7 @@ static bool apply_int(enum tir_op op, enum tir_elem elem, int64_t a, int64_t b, 
 // *less, *equal: false with NaN.
 static bool compare(enum tir_op op, bool less, bool equal, bool greater, int64_t *out)
 {
-    switch ((int)op) {
+    switch (op) {
     case TIR_OP_EQ: *out = equal; return true;
     case TIR_OP_NE: *out = !equal; return true;
     case TIR_OP_LT: *out = less; return true;

@@ -443,7 +443,7 @@ static void put_user_region(struct printer *p, const struct tir_inst *inst)
 // True when the statement ends in a block and so has no semicolon.
 static bool put_operation(struct printer *p, const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_FOR:
         put_for(p, inst);
         return true;

@@ -19,7 +19,7 @@ struct verifier {
 
 static uint32_t regions_needed(const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_IF:
     case TIR_OP_WHILE:
         return 2;
@@ -221,7 +221,7 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
 
 static bool integers_allowed(const struct tir_attr *attr)
 {
-    switch ((int)attr->key) {
+    switch (attr->key) {
     case TIR_ATTR_by:
     case TIR_ATTR_cluster:
         for (uint32_t i = 0; i < attr->list_count; i++)
@@ -413,7 +413,7 @@ static void check_regions(struct verifier *v, const struct tir_inst *inst)
         arena_array(v->f->module->arena, const struct tir_type *, inst->result_count);
     for (uint32_t i = 0; i < inst->result_count; i++)
         types[i] = inst->results[i]->type;
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_FOR:
         check_carried(v, inst);
         check_args(v, inst, inst->regions[0], inst->operands[TIR_FOR_BEGIN]->type);

@@ -105,7 +105,7 @@ static inline uint64_t engine_stride(const struct engine_tensor *tensor, uint32_
 
 static inline tir_tensor_map_type engine_map_type(enum tir_elem elem)
 {
-    switch ((int)elem) {
+    switch (elem) {
     case TIR_F16:
         return TIR_TENSOR_MAP_F16;
     case TIR_BF16:

@@ -192,7 +192,7 @@ static void check_grid(struct lower *l, const struct ast_kernel *k)
 
 static bool is_explicit(const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_BAR_SYNC:
     case TIR_OP_BAR_ARRIVE:
     case TIR_OP_CLUSTER_ARRIVE:

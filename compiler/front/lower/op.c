@@ -35,7 +35,7 @@ static bool wrong_count(struct lower *l, struct op_call *o)
 
 static enum slice_use use_of(enum tir_op op)
 {
-    switch ((int)op) {
+    switch (op) {
     case TIR_OP_STORE:
     case TIR_OP_STORE_ASYNC:
     case TIR_OP_TMA_STORE:
@@ -242,7 +242,7 @@ static bool convert_plain(struct lower *l, struct op_call *o)
 
 static bool convert_operands(struct lower *l, struct op_call *o)
 {
-    switch ((int)o->op) {
+    switch (o->op) {
     case TIR_OP_LOAD:
         return convert_pad(l, o);
     case TIR_OP_STORE:
@@ -255,7 +255,7 @@ static bool convert_operands(struct lower *l, struct op_call *o)
     default:
         break;
     }
-    switch ((int)o->info->rule) {
+    switch (o->info->rule) {
     case TIR_RULE_SAME:
     case TIR_RULE_COMPARE:
         return unify_fixed(l, o, 0, o->info->fixed_count);

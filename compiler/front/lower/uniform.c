@@ -57,7 +57,7 @@ static void mark_carried(struct uniform *u, const struct tir_inst *inst,
 static bool is_divergent(const struct uniform *u, const struct tir_inst *inst)
 {
     const struct tir_inst *cond;
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_IF:
         return varies(u, inst->operands[0]);
     case TIR_OP_FOR:

@@ -212,7 +212,7 @@ static struct tir_inst *fold_if(struct fold *fold, struct tir_inst *inst)
 static bool does_nothing(const struct tir_inst *inst)
 {
     int64_t c;
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_ASSUME:
         return const_of(inst->operands[0], &c) && c;
     case TIR_OP_STORE:
@@ -240,7 +240,7 @@ static struct tir_inst *fold_inst(struct fold *fold, struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < inst->operand_count; i++)
         inst->operands[i] = operand(fold, inst, i);
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_FOR:
         return fold_for(fold, inst);
     case TIR_OP_WHILE:

@@ -182,7 +182,7 @@ static struct tir_value *fold_reduce(struct tir_builder *b, const struct tir_ins
     int64_t n = x->type->shape[tir_attr_int(inst, TIR_ATTR_axis, 0)];
     union tir_number one = {.i = x->constant.i}, r = one;
     enum tir_op op;
-    switch ((int)tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE)) {
+    switch (tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE)) {
     case TIR_WORD_kind_min:
     case TIR_WORD_kind_max:
     case TIR_WORD_kind_and:
@@ -213,7 +213,7 @@ static struct tir_value *fold_constants(struct tir_builder *b, const struct tir_
 {
     const struct tir_type *t = tir_result(inst)->type;
     assert(inst->operands[0]);
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_CAST:
     case TIR_OP_BITCAST:
         return fold_cast(b, inst);
@@ -595,7 +595,7 @@ static void drop_true_masks(struct tir_inst *inst, bool *changed)
 static struct tir_value *by_operation(struct tir_builder *b, const struct tir_inst *inst)
 {
     const struct tir_type *t = tir_result(inst)->type;
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_ADD:
     case TIR_OP_SUB:
     case TIR_OP_MUL:

@@ -307,7 +307,7 @@ static struct tir_value *neutral(struct pad *p, const struct tir_inst *reduce,
     uint32_t bits = t->elem == TIR_BOOL ? 1 : tir_elems[t->elem].bits;
     int64_t ones = bits == 64 ? -1 : (INT64_C(1) << bits) - 1;
     int64_t most = sign ? (int64_t)((uint64_t)INT64_MAX >> (64 - bits)) : ones;
-    switch ((int)tir_attr_word(reduce, TIR_ATTR_kind, TIR_WORD_NONE)) {
+    switch (tir_attr_word(reduce, TIR_ATTR_kind, TIR_WORD_NONE)) {
     case TIR_WORD_kind_prod:
         return tir_const_like(p->f, t, 1);
     case TIR_WORD_kind_min:

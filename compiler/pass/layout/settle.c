@@ -238,7 +238,7 @@ static const struct tir_layout *given_layout(struct solver *s, const struct tir_
     const struct tir_value *r = inst->results[0],
                            *x = inst->operand_count ? inst->operands[0] : NULL;
     const struct tir_layout *own = tir_solver_needs_layout(x) ? x->type->layout : NULL;
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_DOT:
         return tir_solver_dot_layout(s, inst, r->type->layout);
     case TIR_OP_ATOMIC:

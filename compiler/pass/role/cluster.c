@@ -156,7 +156,7 @@ static void check_store(struct cluster *c, const struct tir_inst *store)
 static void check_inst(struct cluster *c, const struct tir_inst *inst)
 {
     uint32_t inputs = 0;
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_CTA_ID:
     case TIR_OP_NUM_CTAS:
     case TIR_OP_CTA_RANK:

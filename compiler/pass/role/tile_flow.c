@@ -51,7 +51,7 @@ static struct tir_value *yielded(const struct tir_inst *inst, uint32_t region, u
 // How often the loop runs, which way the branch goes.
 static uint32_t control_of(const uint32_t *flow, const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_FOR:
         return of_operands(flow, inst, TIR_FOR_INIT);
     case TIR_OP_IF:
@@ -135,7 +135,7 @@ static void visit_plain(struct flow *w, const struct tir_inst *inst)
 
 static void visit(struct flow *w, const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_FOR:
         visit_loop(w, inst, 1);
         break;

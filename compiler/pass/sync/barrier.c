@@ -241,7 +241,7 @@ static void walk_unknown(struct barriers *b, struct tir_inst *inst, struct state
 
 static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_BAR_SYNC:
         if (tir_is_crew_barrier(inst, &b->crew))
             barrier_met(b, s, inst);

@@ -581,7 +581,7 @@ static void drain(struct rings *r, struct tir_block *block, struct state *s,
 
 static void thread_inst(struct rings *r, struct tir_inst *inst, struct state *s)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_PUT:
         lower_put(r, inst, s);
         break;

@@ -387,7 +387,7 @@ bool tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const str
     int64_t groups = tir_attr_int(inst, TIR_ATTR_groups, 0);
     if (inst->op == TIR_OP_AWAIT)
         return await(r, a, inst);
-    switch ((int)tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
+    switch (tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async)) {
     case TIR_WORD_engine_wgmma:
         if (!commit)
             return wait_products(r, a, groups);
@@ -406,7 +406,7 @@ bool tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const str
 
 bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_LOAD:
         access_slice(r, who, inst, inst->results[0]->type, SYNC_READ);
         return true;

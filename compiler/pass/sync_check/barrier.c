@@ -373,7 +373,7 @@ static void fence(struct sync_run *r, const struct sync_who *who, const struct t
 {
     struct sync_agent *a = who->agent;
     uint16_t strand = a->threads[who->thread].data;
-    switch ((int)tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE)) {
+    switch (tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE)) {
     case TIR_WORD_of_wgmma:
         a->fence_time = ++a->now;
         break;
@@ -417,7 +417,7 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
 {
     struct sync_agent *a = who->agent;
     uint32_t threads = (uint32_t)tir_attr_int(inst, TIR_ATTR_threads, r->p->threads);
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_MBARRIER_INIT:
         init(r, who, inst);
         return true;

@@ -36,7 +36,7 @@ static bool is_invariant(const struct family *f, const struct tir_value *v)
 
 static bool is_monotone(const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_ADD:
     case TIR_OP_SUB:
     case TIR_OP_MUL:
@@ -108,7 +108,7 @@ static bool is_needed(const struct sync_program *p, const struct tir_value *v)
 static bool matters(const struct family *f, const struct tir_inst *inst, uint32_t i)
 {
     const struct sync_program *p = f->p;
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_LOAD:
     case TIR_OP_STORE:
     case TIR_OP_ATOMIC:

@@ -207,7 +207,7 @@ bool tir_sync_holds(struct sync_run *r, const struct sync_agent *a, const struct
         return false;
     bool logical = inst->operands[0]->type->elem == TIR_BOOL, negated = false;
     out->answered = true;
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_NOT:
         out->yes = !is_true(r, a, &x);
         return true;

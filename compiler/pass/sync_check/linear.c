@@ -209,7 +209,7 @@ static struct sync_linear place_of(struct sync_ask *a, const struct tir_inst *in
 {
     uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0) % 3;
     int64_t share = TIR_MAX(a->p->f->cluster[axis], 1);
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_CTA_ID:
         return tir_sync_cta(a, axis);
     case TIR_OP_NUM_CTAS:
@@ -228,7 +228,7 @@ static struct sync_linear place_of(struct sync_ask *a, const struct tir_inst *in
     if (!a->thread)
         a->thread = 1 + tir_sync_unknown(a->q, 0, a->p->threads - 1, 0);
     struct sync_linear thread = tir_sync_single(a->thread - 1);
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_LANEID:
         return rest_of(a, thread, SYNC_LANES);
     case TIR_OP_WARPID:
@@ -532,7 +532,7 @@ static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst 
     const struct tir_value *second = inst->operand_count > 1 ? inst->operands[1] : NULL;
     struct sync_linear x = tir_sync_linear(a, inst->operands[0]);
     int64_t c = second && second->kind == TIR_VALUE_CONST ? second->constant.i : -1;
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_ADD:
         return plus(a, x, tir_sync_linear(a, second), 1);
     case TIR_OP_SUB:
@@ -578,7 +578,7 @@ static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst 
 static struct sync_linear result_of(struct sync_ask *a, const struct tir_value *v)
 {
     const struct tir_inst *inst = v->def;
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_IF:
         return tir_sync_linear(
             a, tir_yield_of(inst->regions[!either(a, inst->operands[0])])->operands[v->index]);
@@ -668,7 +668,7 @@ void tir_sync_demand(struct sync_ask *a, const struct tir_value *cond, bool want
         tir_sync_equal(a, tir_sync_linear(a, cond), constant(wanted));
         return;
     }
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_NOT:
         tir_sync_demand(a, inst->operands[0], !wanted);
         return;

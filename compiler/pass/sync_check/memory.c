@@ -321,7 +321,7 @@ static const char *name_of(const struct tir_inst *inst)
 // The synchronisation that would have ordered an access by `old` before a later one.
 static const char *missing_after(const struct tir_inst *old, bool async)
 {
-    switch ((int)old->op) {
+    switch (old->op) {
     case TIR_OP_COPY_ASYNC:
         return async ? "no wait for its mbarrier" : "no wait_group and barrier";
     case TIR_OP_STORE_ASYNC:

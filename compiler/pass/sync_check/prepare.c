@@ -35,7 +35,7 @@ static bool touches_shared(const struct tir_inst *inst)
 // A lowered operation, or PTX: it is not modelled.
 static bool is_opaque(const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_LD:
     case TIR_OP_ST:
     case TIR_OP_ATOM:
@@ -64,7 +64,7 @@ static bool is_tensor_event(const struct sync_program *p, const struct tir_inst 
 
 static bool is_event(const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_ALLOC:
     case TIR_OP_VIEW:
     case TIR_OP_PERMUTE:
@@ -153,7 +153,7 @@ static void need_slice(struct walker *w, const struct tir_inst *inst)
 // What decides where an event happens and what it means.
 static void need_of_event(struct walker *w, const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_LOAD:
     case TIR_OP_STORE:
     case TIR_OP_ATOMIC:
@@ -298,7 +298,7 @@ static void find_fixed(struct sync_program *p)
 
 static enum sync_class class_of(const struct sync_program *p, const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_MBARRIER_INIT:
     case TIR_OP_ARRIVE:
     case TIR_OP_WAIT:

@@ -362,7 +362,7 @@ static void end_block(struct sync_run *r, struct sync_agent *a)
 
 static void enter(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_IF:
         branch(r, a, inst);
         break;
@@ -413,7 +413,7 @@ static bool other(struct sync_run *r, const struct sync_who *who, const struct t
 // Instructions of wgmma that all lanes of a warp execute together (PTX ISA 9.7.15, .aligned).
 static bool is_aligned(const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_COMMIT_GROUP:
     case TIR_OP_WAIT_GROUP:
         return tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_cp_async) ==

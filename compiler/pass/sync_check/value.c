@@ -54,7 +54,7 @@ int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t 
 static int64_t thread_number(const struct sync_agent *a, enum tir_op op, uint32_t i)
 {
     uint32_t tid = a->first_warp * SYNC_LANES + i;
-    switch ((int)op) {
+    switch (op) {
     case TIR_OP_TID:
         return tid;
     case TIR_OP_WARPID:
@@ -108,7 +108,7 @@ static int64_t place_along(const struct sync_run *r, const struct sync_agent *a,
 {
     int64_t share = TIR_MAX(r->p->f->cluster[axis], 1);
     int64_t cluster = r->setting->cta[axis] / share, ctas = r->setting->ctas[axis];
-    switch ((int)op) {
+    switch (op) {
     case TIR_OP_CTA_ID:
         return cluster * share + rank_along(r, a, axis);
     case TIR_OP_CTA_IN_CLUSTER:
@@ -338,7 +338,7 @@ bool tir_sync_evaluate_view(const struct sync_run *r, struct sync_agent *a,
 static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
                                       const struct tir_inst *inst)
 {
-    switch ((int)inst->op) {
+    switch (inst->op) {
     case TIR_OP_TID:
     case TIR_OP_LANEID:
     case TIR_OP_WARPID:

@@ -127,7 +127,7 @@ static const char *check_group(const struct query *q)
 
 static const char *check_fence(const struct query *q)
 {
-    switch ((int)tir_attr_word(q->inst, TIR_ATTR_of, TIR_WORD_NONE)) {
+    switch (tir_attr_word(q->inst, TIR_ATTR_of, TIR_WORD_NONE)) {
     case TIR_WORD_of_wgmma:
         return lacks(q, TIR_HAS_WGMMA, "the target has no products on warpgroups");
     case TIR_WORD_of_async:
@@ -153,7 +153,7 @@ static const char *check_bar(const struct tir_inst *inst)
 static bool can_combine(enum tir_word kind, enum tir_elem elem)
 {
     unsigned bits = tir_elems[elem].bits;
-    switch ((int)kind) {
+    switch (kind) {
     case TIR_WORD_NONE:
         return true;
     case TIR_WORD_kind_add:

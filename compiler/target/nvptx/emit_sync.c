@@ -196,7 +196,7 @@ static void emit_bar(struct emit *e, const struct tir_inst *inst)
 static void emit_control(struct emit *e, const struct tir_inst *inst)
 {
     int64_t regs = tir_attr_int(inst, TIR_ATTR_regs, 0);
-    switch ((int)tir_attr_word(inst, TIR_ATTR_change, TIR_WORD_NONE)) {
+    switch (tir_attr_word(inst, TIR_ATTR_change, TIR_WORD_NONE)) {
     case TIR_WORD_change_inc:
         call_with_i32(e, "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32", regs);
         return;

@@ -99,7 +99,7 @@ static void emit_load(struct emit *e, const struct tir_inst *inst)
 
 static const char *store_name(const struct tir_inst *inst)
 {
-    switch ((int)tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE)) {
+    switch (tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE)) {
     case TIR_WORD_kind_add:
         return "reduce.add.tile";
     case TIR_WORD_kind_min:
@@ -161,7 +161,7 @@ static const char *combined_type(enum tir_word kind, enum tir_elem elem)
     bool wide = tir_elems[elem].bits == 64;
     if (kind == TIR_WORD_kind_and || kind == TIR_WORD_kind_or || kind == TIR_WORD_kind_xor)
         return wide ? "b64" : "b32";
-    switch ((int)elem) {
+    switch (elem) {
     case TIR_F16:
         return kind == TIR_WORD_kind_add ? "noftz.f16" : "f16";
     case TIR_BF16:
