@@ -7,7 +7,7 @@
 #include "driver/command/tables.h"
 #include "driver/file.h"
 #include "driver/say.h"
-#include "emu/decode/reference.h"
+#include "emu/decode/help.h"
 #include "machine/help.h"
 #include "pass/help.h"
 
@@ -35,7 +35,7 @@ static void add_text(void *user, const char *text, size_t size)
 
 static void help_ptx(struct tir_text *out)
 {
-    emu_reference(add_text, out);
+    emu_help_ptx(add_text, out);
 }
 
 // Prints what was asked for without a command.

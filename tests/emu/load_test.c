@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "emu/decode/reference.h"
+#include "emu/decode/help.h"
 #include "rig.h"
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -293,7 +293,7 @@ static void every_instruction_is_documented(void **state)
     };
     char *page = calloc(1, 1 << 16);
     assert_non_null(page);
-    emu_reference(keep_text, page);
+    emu_help_ptx(keep_text, page);
     for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)
         if (!has_word(page, opcodes[i]))
             fail_msg("forms.def has no '%s'", opcodes[i]);

@@ -31,7 +31,7 @@
 #include "pass/async/async_store.h"
 #include "pass/async/pipeline.h"
 #include "pass/async/tma.h"
-#include "pass/layout/stage.h"
+#include "pass/layout/staging.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"

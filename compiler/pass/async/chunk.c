@@ -27,7 +27,7 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "pass/layout/dot.h"
-#include "pass/layout/stage.h"
+#include "pass/layout/staging.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/pass.h"
 #include "pass/sync/crew.h"

@@ -3,7 +3,7 @@
 
 #include "pass/layout/dot.h"
 #include "pass/layout/layout.h"
-#include "pass/layout/stage.h"
+#include "pass/layout/staging.h"
 #include "pass/layout/warpgroup.h"
 
 #include <stdlib.h>

@@ -21,7 +21,7 @@
 #include "pass/layout/layout.h"
 #include "machine/budget.h"
 #include "pass/layout/dot.h"
-#include "pass/layout/stage.h"
+#include "pass/layout/staging.h"
 #include "pass/layout/warpgroup.h"
 
 // Elements of tiles that threads hold while they compute the dot: its sums, and what the loop

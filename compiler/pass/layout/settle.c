@@ -3,7 +3,7 @@
 
 #include "machine/budget.h"
 #include "pass/layout/layout.h"
-#include "pass/layout/stage.h"
+#include "pass/layout/staging.h"
 
 // A value that costs nothing to compute again in another layout.
 static bool is_cheap(const struct tir_value *v, uint32_t depth)

@@ -12,7 +12,7 @@
 // Shared and local memory are in walk.c.
 
 #include "ir/walk.h"
-#include "pass/layout/stage.h"
+#include "pass/layout/staging.h"
 #include "pass/lower/lower.h"
 #include "pass/receipt.h"
 

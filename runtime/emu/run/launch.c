@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "emu/parse/parse.h"
-#include "emu/run/crew.h"
 #include "emu/run/launch.h"
 #include "emu/run/state.h"
+#include "emu/run/team.h"
 
 // --- memory of the launch ---
 
@@ -309,7 +309,7 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     const uint64_t threads = l->is_independent ? emu->options.threads : 1;
     const uint64_t workers = threads < l->cluster_count ? threads : l->cluster_count;
     if (!status)
-        status = workers > 1 ? emu_crew_run(l, (uint32_t)workers) : emu_grid_run(l);
+        status = workers > 1 ? emu_team_run(l, (uint32_t)workers) : emu_grid_run(l);
     emu->instructions = l->clock;
     emu_object_sweep(emu);
     if (l->params)

@@ -11,7 +11,7 @@
 // All are deterministic functions of the seed. Clusters run one after another. A cluster that keeps
 // running may be waiting for one that has not started, as in a grid-wide barrier. So after a while
 // the next one starts too, until as many are resident as there are multiprocessors. Independent
-// clusters (crew.h) never run together, and each has its own schedule.
+// clusters (team.h) never run together, and each has its own schedule.
 //
 // A turn is a stall if no warp did more than test its wait, or if all repeat themselves (repeat.c).
 // A stall lets an operation execute. Without an operation, the time limits of waits expire. If all
@@ -24,8 +24,8 @@
 #include <time.h>
 
 #include "emu/async/op.h"
-#include "emu/run/crew.h"
 #include "emu/run/repeat.h"
+#include "emu/run/team.h"
 #include "emu/run/trace.h"
 
 enum {
@@ -280,7 +280,7 @@ static bool start_next(struct emu_grid *l, uint32_t resident)
         return resident;
     if (resident && (l->schedule.patience || resident >= most))
         return true;
-    if (l->crew && emu_crew_is_over(l->crew, l->next_cluster))
+    if (l->team && emu_team_is_over(l->team, l->next_cluster))
         return false;
     if (l->is_independent)
         schedule_start(l);

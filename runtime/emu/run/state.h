@@ -100,7 +100,7 @@ enum { EMU_POLLS = 4 }; // loads of one loop that are told apart
 
 struct emu_cta;
 struct emu_cluster;
-struct emu_crew;
+struct emu_team;
 struct emu_grid;
 struct emu_mbarrier;
 struct emu_op;
@@ -220,7 +220,7 @@ struct emu_grid {
     uint64_t cluster_count;    // of the grid
     uint64_t next_cluster;     // to start
     uint64_t cluster_now;      // that was started last
-    uint64_t stride;           // to the one after the next; 1, but for workers (crew.c)
+    uint64_t stride;           // to the one after the next; 1, but for workers (team.c)
     uint64_t clock;            // instructions executed so far, by all
     uint64_t events;           // events that a warp may wait for: stores, arrivals, copies
     uint64_t allocated;        // host memory of the launch, held to the device limit
@@ -228,8 +228,8 @@ struct emu_grid {
     struct emu_cluster *resident, *free;
     struct emu_schedule schedule;
     bool is_traced;
-    bool is_independent;           // clusters have nothing to do with each other (crew.h)
-    struct emu_crew *crew;         // of a worker: those it works with; else NULL
+    bool is_independent;           // clusters have nothing to do with each other (team.h)
+    struct emu_team *team;         // of a worker: those it works with; else NULL
     struct emu_findings *findings; // the device's, or the worker's
     uint32_t sm_groups;            // the timeline: groups of multiprocessors of a cluster's size,
     uint64_t *sm_time;             // and when each is free

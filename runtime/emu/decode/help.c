@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The reference page of the instructions: rows that differ in their types only become one line.
 
-#include "emu/decode/reference.h"
+#include "emu/decode/help.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -197,7 +197,7 @@ static void put_names(struct page *p)
     put(p, ".\n");
 }
 
-void emu_reference(void (*print)(void *user, const char *text, size_t size), void *user)
+void emu_help_ptx(void (*print)(void *user, const char *text, size_t size), void *user)
 {
     struct page p = {print, user};
     put(&p, "# PTX that the emulator runs\n\n"

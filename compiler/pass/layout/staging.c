@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// stage: the first step of the layout pass. Every tile that a dot multiplies is put in shared
+// Staging, the first step of the layout pass. Every tile that a dot multiplies is put in shared
 // memory.
 //
 //     let a: bf16[128, 64] = load(A[m:+128, k:+64]);
@@ -16,7 +16,7 @@
 // dimension is not K is transposed when it is stored. The rows are swizzled so that eight of them
 // touch all banks.
 
-#include "pass/layout/stage.h"
+#include "pass/layout/staging.h"
 
 #include "ir/walk.h"
 #include "pass/layout/dot.h"

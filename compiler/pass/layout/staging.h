@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Tiles that go to shared memory: operands of dot, copies.
-#ifndef TIR_PASS_LAYOUT_STAGE_H
-#define TIR_PASS_LAYOUT_STAGE_H
+#ifndef TIR_PASS_LAYOUT_STAGING_H
+#define TIR_PASS_LAYOUT_STAGING_H
 
 #include "pass/pass.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A launch of independent clusters on several threads of the host.
-#ifndef EMU_CREW_H
-#define EMU_CREW_H
+#ifndef EMU_TEAM_H
+#define EMU_TEAM_H
 
 #include "emu/run/state.h"
 
@@ -14,9 +14,9 @@ bool emu_is_independent(const struct emu_grid *l);
 // Runs the clusters of a launch that is prepared, dealt out to `workers` threads: this one and
 // others. `l` itself runs none; it gets the outcome: the fault of the lowest cluster that has one,
 // as a single thread would, and how many instructions ran.
-tir_status emu_crew_run(struct emu_grid *l, uint32_t workers);
+tir_status emu_team_run(struct emu_grid *l, uint32_t workers);
 
 // Whether a cluster needs not run, because a lower one has gone wrong.
-bool emu_crew_is_over(struct emu_crew *crew, uint64_t cluster);
+bool emu_team_is_over(struct emu_team *team, uint64_t cluster);
 
 #endif

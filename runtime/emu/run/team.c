@@ -9,7 +9,7 @@
 // After a fault in a cluster, later clusters need not run any more. Earlier ones must: one of them
 // may fault too, and that fault is the one that a single thread would have met.
 
-#include "emu/run/crew.h"
+#include "emu/run/team.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 // The stack of a worker; the C library's default is small on some systems.
 enum { STACK = 2 << 20 };
 
-struct emu_crew {
+struct emu_team {
     pthread_mutex_t lock;    // guards the rest
     tir_allocator allocator; // the caller's
     uint64_t lowest_fault;   // a cluster
@@ -69,18 +69,18 @@ bool emu_is_independent(const struct emu_grid *l)
 
 static void *resize_alone(void *user, void *ptr, size_t old_size, size_t new_size)
 {
-    struct emu_crew *crew = user;
-    pthread_mutex_lock(&crew->lock);
-    void *p = emu_resize(&crew->allocator, ptr, old_size, new_size);
-    pthread_mutex_unlock(&crew->lock);
+    struct emu_team *team = user;
+    pthread_mutex_lock(&team->lock);
+    void *p = emu_resize(&team->allocator, ptr, old_size, new_size);
+    pthread_mutex_unlock(&team->lock);
     return p;
 }
 
-bool emu_crew_is_over(struct emu_crew *crew, uint64_t cluster)
+bool emu_team_is_over(struct emu_team *team, uint64_t cluster)
 {
-    pthread_mutex_lock(&crew->lock);
-    const bool is_over = crew->lowest_fault < cluster;
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_lock(&team->lock);
+    const bool is_over = team->lowest_fault < cluster;
+    pthread_mutex_unlock(&team->lock);
     return is_over;
 }
 
@@ -89,20 +89,20 @@ bool emu_crew_is_over(struct emu_crew *crew, uint64_t cluster)
 static void *work(void *user)
 {
     struct worker *w = user;
-    struct emu_crew *crew = w->grid.crew;
+    struct emu_team *team = w->grid.team;
     w->status = emu_grid_run(&w->grid);
-    pthread_mutex_lock(&crew->lock);
-    if (w->status && w->grid.cluster_now < crew->lowest_fault)
-        crew->lowest_fault = w->grid.cluster_now;
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_lock(&team->lock);
+    if (w->status && w->grid.cluster_now < team->lowest_fault)
+        team->lowest_fault = w->grid.cluster_now;
+    pthread_mutex_unlock(&team->lock);
     return NULL;
 }
 
-static void start(struct worker *w, const struct emu_grid *l, struct emu_crew *crew, uint32_t i,
+static void start(struct worker *w, const struct emu_grid *l, struct emu_team *team, uint32_t i,
                   uint32_t workers)
 {
     *w = (struct worker){.grid = *l};
-    w->grid.crew = crew;
+    w->grid.team = team;
     w->grid.next_cluster = i;
     w->grid.stride = workers;
     w->grid.trap.error = &w->error;
@@ -140,30 +140,30 @@ static tir_status outcome(struct emu_grid *l, struct worker *all, uint32_t worke
     return worst->status;
 }
 
-tir_status emu_crew_run(struct emu_grid *l, uint32_t workers)
+tir_status emu_team_run(struct emu_grid *l, uint32_t workers)
 {
     struct emu *emu = l->emu;
     const size_t size = workers * sizeof(struct worker);
-    struct emu_crew crew = {.allocator = emu->allocator, .lowest_fault = UINT64_MAX};
+    struct emu_team team = {.allocator = emu->allocator, .lowest_fault = UINT64_MAX};
     struct worker *all = emu_resize(&emu->allocator, NULL, 0, size);
     if (!all)
         return tir_error_set(l->trap.error, TIR_ERR_NO_MEMORY, "out of memory");
-    if (pthread_mutex_init(&crew.lock, NULL)) {
+    if (pthread_mutex_init(&team.lock, NULL)) {
         emu_resize(&emu->allocator, all, size, 0);
         return tir_error_set(l->trap.error, TIR_ERR_NO_MEMORY, "out of memory");
     }
     if (emu->allocator.resize)
-        emu->allocator = (tir_allocator){resize_alone, &crew};
+        emu->allocator = (tir_allocator){resize_alone, &team};
     for (uint32_t i = 0; i < workers; i++)
-        start(&all[i], l, &crew, i, workers);
+        start(&all[i], l, &team, i, workers);
     for (uint32_t i = 0; i < workers; i++) // the share of a thread that could not be had, too
         if (!all[i].is_started)
             work(&all[i]);
     for (uint32_t i = 0; i < workers; i++)
         if (all[i].is_started)
             pthread_join(all[i].thread, NULL);
-    emu->allocator = crew.allocator;
-    pthread_mutex_destroy(&crew.lock);
+    emu->allocator = team.allocator;
+    pthread_mutex_destroy(&team.lock);
     const tir_status status = outcome(l, all, workers);
     emu_resize(&emu->allocator, all, size, 0);
     return status;
