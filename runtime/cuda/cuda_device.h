@@ -52,6 +52,13 @@ void tir_cuda_leave(struct cuda_device *d, bool pushed);
 tir_status tir_cuda_relax(struct cuda_device *d, unsigned int *mode, tir_error *error);
 void tir_cuda_restore(struct cuda_device *d, unsigned int mode);
 
+// cuda_image.c, in the device's context or not. The image is PTX text with a zero byte after it, or
+// a cubin.
+tir_status tir_cuda_load_image(struct cuda_device *d, const char *image, cu_module *out,
+                               tir_error *error);
+// PTX, by way of the cache.
+tir_status tir_cuda_load_ptx(struct cuda_device *d, tir_str ptx, cu_module *out, tir_error *error);
+
 // cuda_module.c
 tir_status tir_cuda_accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool *whole,
                             tir_error *error);

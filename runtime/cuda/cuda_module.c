@@ -55,34 +55,6 @@ static bool fits(tir_str name, const struct cuda_device *d,
            parse_target(d->base.info.arch, &device) && rule(target, device);
 }
 
-// Keeps the first line of the driver's log that names an error, else the first line.
-static void add_log(tir_error *error, const char *log)
-{
-    const char *line = strstr(log, "error");
-    while (line && line > log && line[-1] != '\n')
-        line--;
-    if (!line)
-        line = log;
-    const int length = (int)strcspn(line, "\n");
-    const tir_error cause = *error;
-    if (length)
-        tir_error_set_native(error, cause.status, cause.native, "%s: %.*s", cause.message, length,
-                             line);
-}
-
-static tir_status load_image(struct cuda_device *d, const char *image, cu_module *out,
-                             tir_error *error)
-{
-    char log[4096] = "";
-    unsigned int options[] = {TIR_CU_JIT_ERROR_LOG_BUFFER, TIR_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-    tir_status status;
-    CU_CALL_IN(d, status, error, cuModuleLoadDataEx, out, image, 2, options, values);
-    if (status && log[0])
-        add_log(error, log);
-    return status;
-}
-
 // Whether the driver refused the cubin for what it is, which leaves the PTX to try.
 static bool is_of_no_use(const tir_error *error)
 {
@@ -113,10 +85,10 @@ static tir_status load(struct cuda_device *d, const tir_artifact_desc *desc, cu_
 {
     tir_error refusal;
     if (!fits(desc->cubin_arch, d, cubin_fits))
-        return load_image(d, desc->ptx.ptr, out, error);
-    tir_status status = load_image(d, desc->cubin.ptr, out, &refusal);
+        return tir_cuda_load_ptx(d, desc->ptx, out, error);
+    tir_status status = tir_cuda_load_image(d, desc->cubin.ptr, out, &refusal);
     if (status && is_of_no_use(&refusal) && have_ptx(d, desc))
-        return load_image(d, desc->ptx.ptr, out, error);
+        return tir_cuda_load_ptx(d, desc->ptx, out, error);
     if (status)
         *error = refusal;
     return status;

@@ -28,6 +28,9 @@ struct CUstream_st {
 struct CUmemPoolHandle_st {
     int device;
 };
+struct CUlinkState_st { // of one PTX text
+    char *text, *cubin;
+};
 struct CUevent_st {
     atomic_int recorded;
 };
@@ -459,31 +462,88 @@ static void write_log(unsigned int count, const unsigned int *options, void **va
         snprintf(log, size, "%s", text);
 }
 
+// Takes the time that a test wants it to take.
+static void assemble(const char *ptx)
+{
+    const struct timespec pause = {0, 1000000};
+    while (state.hold)
+        nanosleep(&pause, NULL);
+    pthread_mutex_lock(&functions_lock);
+    snprintf(state.assembled_last, sizeof state.assembled_last, "%s", ptx);
+    pthread_mutex_unlock(&functions_lock);
+    state.assembled++;
+}
+
 cu_result EXPORTED(cuModuleLoadDataEx)(cu_module *out, const void *image, unsigned int count,
                                        unsigned int *options, void **values)
 {
     BEGIN_UNSAFE();
-    int cubin = memcmp(image, "\177ELF", 4) == 0;
+    const char *text = image, *linked = NULL;
+    int cubin = memcmp(text, "\177ELF", 4) == 0;
     if (cubin && state.refuse_cubin)
         return TIR_CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (cubin && strncmp(text + 4, "linked", 6) == 0)
+        linked = text + 10;
     if (!cubin && state.jit_error) {
         write_log(count, options, values, state.jit_error);
         return TIR_CUDA_ERROR_INVALID_PTX;
     }
+    if (!cubin)
+        assemble(text);
     *out = calloc(1, sizeof **out);
-    (*out)->image = cubin ? NULL : strdup(image);
+    (*out)->image = linked ? strdup(linked) : cubin ? NULL : strdup(text);
     state.cubins += cubin;
-    state.assembled += !cubin;
     state.modules++;
-    if (!cubin) {
-        const struct timespec pause = {0, 1000000};
-        while (state.hold)
-            nanosleep(&pause, NULL);
-        pthread_mutex_lock(&functions_lock);
-        snprintf(state.assembled_last, sizeof state.assembled_last, "%s", (const char *)image);
-        pthread_mutex_unlock(&functions_lock);
-    }
     return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuLinkCreate)(unsigned int count, unsigned int *options, void **values,
+                                 cu_linker *out)
+{
+    (void)options;
+    (void)values;
+    BEGIN_UNSAFE();
+    if (count)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    *out = calloc(1, sizeof **out);
+    state.linkers++;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuLinkAddData)(cu_linker linker, unsigned int type, void *data, size_t size,
+                                  const char *name, unsigned int count, unsigned int *options,
+                                  void **values)
+{
+    (void)options;
+    (void)values;
+    BEGIN_UNSAFE();
+    if (count || !name || type != TIR_CU_JIT_INPUT_PTX || linker->text || strlen(data) + 1 != size)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    if (state.jit_error)
+        return TIR_CUDA_ERROR_INVALID_PTX;
+    linker->text = strdup(data);
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuLinkComplete)(cu_linker linker, void **out, size_t *size)
+{
+    BEGIN_UNSAFE();
+    if (state.refuse_link)
+        return TIR_CUDA_ERROR_NOT_SUPPORTED;
+    assemble(linker->text);
+    *size = strlen(linker->text) + 11;
+    *out = linker->cubin = malloc(*size);
+    snprintf(linker->cubin, *size, "\177ELFlinked%s", linker->text);
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuLinkDestroy)(cu_linker linker)
+{
+    free(linker->text);
+    free(linker->cubin);
+    free(linker);
+    state.linkers--;
+    return end_release();
 }
 
 // The thread's mode is put back as if it were released, since a failure is of no interest then.

@@ -238,6 +238,7 @@ int main(int argc, char **argv)
     struct bare bare;
     size_t size;
     options.cuda_library = argc > 1 ? argv[1] : "libcuda.so.1";
+    options.cache_folder = "";
     uint8_t *bytes = make_artifact(&size);
     check(tir_runtime_create(&options, &runtime, &error), &error);
     check(tir_rt_device_open(runtime, "cuda", &device, &error), &error);
