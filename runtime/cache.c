@@ -13,8 +13,8 @@
 // Of two processes that keep the same entry, the later one's file stays.
 //
 // A file's time of modification says when it was last used. Whoever keeps an entry looks at the
-// whole folder, and removes the files that were used longest ago while all take more than the limit,
-// and what a process that was killed has left behind.
+// whole folder, and removes the files that were used longest ago while all take more than the
+// limit, and what a process that was killed has left behind.
 //
 // Code that is read here runs on the GPU. So the folder must belong to the user, and nobody else
 // may write to it.
@@ -292,7 +292,7 @@ static void look_at(struct listing *list, int folder, const char *name)
         (void)!unlinkat(folder, name, 0);
 }
 
-// Removes what is too much, down to three quarters of the limit, so that this is not done each time.
+// Removes what is too much, down to three quarters of the limit, so that it is not done each time.
 static void keep_limit(const struct cache *cache, int folder)
 {
     struct listing list = {.allocator = cache->allocator};

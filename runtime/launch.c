@@ -27,6 +27,15 @@ static tir_status pack_maps(struct packing *p, const tir_artifact_variant *varia
     return TIR_OK;
 }
 
+// What is known of a variant: of an open one that is not ready, what the outline says.
+static const tir_artifact_variant *known_of(const tir_rt_kernel *kernel, uint32_t variant)
+{
+    const struct loaded_function *f = &kernel->functions[variant];
+    return atomic_load_explicit(&f->is_ready, memory_order_acquire)
+               ? f->info
+               : &kernel->info->variants[variant];
+}
+
 // The cost of a variant; -1: it does not fit, or is not cheaper than `best`.
 static tir_status variant_cost(struct packing *p, const tir_artifact_variant *variant, int64_t best,
                                int64_t *cost)
@@ -49,9 +58,9 @@ static tir_status variant_cost(struct packing *p, const tir_artifact_variant *va
     return status;
 }
 
-// The configuration that was measured to be the fastest for these sizes.
-static uint32_t tuned_config(const struct packing *p, const tir_artifact_tuned *tuned)
+uint32_t tir_packing_config(const struct packing *p)
 {
+    const tir_artifact_tuned *tuned = p->kernel->tuned;
     uint32_t first = 0, end = tuned ? tuned->choice_count : 0;
     while (first < end) {
         uint32_t middle = first + (end - first) / 2;
@@ -104,7 +113,7 @@ tir_status tir_packing_pick(struct packing *p, int32_t wanted, uint32_t config)
         return TIR_OK;
     tir_error why = {0};
     for (uint32_t i = first; i < end && !why.message[0]; i++)
-        (void)!pack_maps(p, p->kernel->functions[i].info, &why);
+        (void)!pack_maps(p, known_of(p->kernel, i), &why);
     return REFUSE(p, "%.*s: %s%s%s%s%s%s", TIR_STR(p->info->name),
                   wanted < 0 ? "no variant fits these arguments" : "the variant does not fit",
                   p->facts & TIR_FACT_INDEX32 ? "" : "; a tensor exceeds 2 GiB",
@@ -113,17 +122,32 @@ tir_status tir_packing_pick(struct packing *p, int32_t wanted, uint32_t config)
                   why.message[0] ? "; " : "", why.message);
 }
 
+static bool has_maps(struct packing *p)
+{
+    if (!pack_maps(p, known_of(p->kernel, p->variant), NULL))
+        return true;
+    p->misfits |= (uint64_t)1 << p->variant;
+    return false;
+}
+
+tir_status tir_packing_find(struct packing *p, int32_t wanted, uint32_t config)
+{
+    tir_status status = tir_packing_pick(p, wanted, config);
+    while (!status && !has_maps(p))
+        status = tir_packing_pick(p, wanted, config);
+    return status;
+}
+
 tir_status tir_packing_settle(struct packing *p, bool *fits)
 {
-    tir_error why;
-    *fits = true;
-    if (p->is_recalled)
+    // Not to have code made that the arguments do not fit, where that is known.
+    *fits = p->is_recalled || has_maps(p);
+    if (p->is_recalled || !*fits)
         return TIR_OK;
+    const tir_artifact_variant *known = &p->info->variants[p->variant];
     tir_status status = tir_function_ready(p->kernel, p->variant, p->error);
-    if (!status && pack_maps(p, p->kernel->functions[p->variant].info, &why)) {
-        *fits = false;
-        p->misfits |= (uint64_t)1 << p->variant;
-    }
+    if (!status && known->is_open)
+        *fits = has_maps(p);
     return status;
 }
 
@@ -269,7 +293,7 @@ static tir_status run(struct packing *p, const tir_rt_arg *args, void *stream,
         (uint32_t)options->variant - variants < p->info->sequence_count)
         return tir_sequence_launch_one(p, args, stream, options,
                                        (uint32_t)options->variant - variants, &done);
-    uint32_t config = options->variant < 0 ? tuned_config(p, p->kernel->tuned) : TIR_ANY_CONFIG;
+    uint32_t config = options->variant < 0 ? tir_packing_config(p) : TIR_ANY_CONFIG;
     p->is_tuned = config != TIR_ANY_CONFIG;
     tir_status status = run_config(p, args, stream, options, config, &done);
     if (!done && p->is_tuned) {

@@ -96,10 +96,14 @@ tir_status tir_packing_overlap(const struct packing *p);
 // Picks the variant by its conditions, the first that fits or the cheapest; wanted -1: of all of
 // the configuration, else that one.
 tir_status tir_packing_pick(struct packing *p, int32_t wanted, uint32_t config);
-// Loads the picked variant and makes its tensor maps. *fits false: it is not to be picked again,
-// since they do not exist.
+// Picks, until the tensor maps of the variant exist, as far as they are known.
+tir_status tir_packing_find(struct packing *p, int32_t wanted, uint32_t config);
+// Makes the tensor maps of the picked variant and loads it. *fits false: they do not exist, and it
+// will not be picked again.
 tir_status tir_packing_settle(struct packing *p, bool *fits);
-// Both, until one fits.
+// The configuration that was measured to be the fastest for these sizes, or TIR_ANY_CONFIG.
+uint32_t tir_packing_config(const struct packing *p);
+// Picks and settles, until one fits.
 tir_status tir_packing_choose(struct packing *p, int32_t wanted, uint32_t config);
 // Launches it. The report may be NULL. follows: it is a step after the first of one launch.
 tir_status tir_packing_launch(struct packing *p, void *stream, const tir_rt_launch_options *options,
@@ -121,7 +125,13 @@ void tir_packing_remember(const struct packing *p);
 tir_status tir_sequence_launch(struct packing *whole, const tir_rt_arg *args, void *stream,
                                const tir_rt_launch_options *options, uint32_t config, int64_t below,
                                bool *done);
-// That sequence, refused if it does not fit: *done is false then.
+// What that sequence would launch: calls `visit` with the variant of each step, until it fails.
+tir_status tir_sequence_steps(const struct packing *whole, const tir_rt_arg *args, uint32_t config,
+                              int64_t below,
+                              tir_status (*visit)(void *user, const tir_rt_kernel *kernel,
+                                                  uint32_t variant, tir_error *error),
+                              void *user, bool *done);
+// The sequence of that number, refused if it does not fit: *done is false then.
 tir_status tir_sequence_launch_one(const struct packing *whole, const tir_rt_arg *args,
                                    void *stream, const tir_rt_launch_options *options,
                                    uint32_t index, bool *done);

@@ -51,6 +51,16 @@ static tir_status place(struct run *r, uint32_t index)
     return TIR_OK;
 }
 
+static tir_status place_all(struct run *r, uint32_t index)
+{
+    tir_status status = TIR_OK;
+    r->sequence = &r->whole->info->sequences[index];
+    r->size = 0;
+    for (uint32_t i = 0; i < r->sequence->scratch_count && !status; i++)
+        status = place(r, i);
+    return status;
+}
+
 static tir_status pack_step(struct run *r, uint32_t index)
 {
     const tir_artifact_step *step = &r->sequence->steps[index];
@@ -63,7 +73,7 @@ static tir_status pack_step(struct run *r, uint32_t index)
     if (tir_packing_recall(p, kernel, args, step->arg_count, -1, RECALL_STEP, r->error))
         return TIR_OK;
     tir_status status = tir_packing_fill(p, kernel, args, step->arg_count, r->error);
-    return status ? status : tir_packing_pick(p, -1, TIR_ANY_CONFIG);
+    return status ? status : tir_packing_find(p, -1, TIR_ANY_CONFIG);
 }
 
 static tir_status pack_steps(struct run *r, uint64_t memory)
@@ -99,11 +109,7 @@ static tir_status launch(struct run *r, uint32_t index, void *stream,
     tir_rt_device *device = r->whole->kernel->device;
     tir_rt_launch_report report;
     uint64_t memory = 0;
-    tir_status status = TIR_OK;
-    r->sequence = &r->whole->info->sequences[index];
-    r->size = 0;
-    for (uint32_t i = 0; i < r->sequence->scratch_count && !status; i++)
-        status = place(r, i);
+    tir_status status = place_all(r, index);
     if (!status && r->size)
         status = device->ops->scratch_take(device, stream, r->size, &memory, r->error);
     if (status)
@@ -187,4 +193,31 @@ tir_status tir_sequence_launch_one(const struct packing *whole, const tir_rt_arg
     r.args = args;
     r.error = whole->error;
     return launch(&r, index, stream, options, done);
+}
+
+tir_status tir_sequence_steps(const struct packing *whole, const tir_rt_arg *args, uint32_t config,
+                              int64_t below,
+                              tir_status (*visit)(void *user, const tir_rt_kernel *kernel,
+                                                  uint32_t variant, tir_error *error),
+                              void *user, bool *done)
+{
+    const uint64_t anywhere = 1 << 20; // scratch memory that nothing touches
+    struct run r;
+    tir_status status = TIR_ERR_INVALID;
+    r.whole = whole;
+    r.args = args;
+    r.error = whole->error;
+    *done = false;
+    for (uint32_t tried = 0, i; !*done; tried |= 1u << i) {
+        tir_status found = cheapest(whole, tried, config, below, &i);
+        if (found || i == whole->info->sequence_count)
+            return found ? found : status;
+        status = place_all(&r, i);
+        if (!status)
+            status = pack_steps(&r, anywhere);
+        *done = !status;
+    }
+    for (uint32_t i = 0; i < r.sequence->step_count && !status; i++)
+        status = visit(user, r.steps[i].kernel, r.steps[i].variant, whole->error);
+    return status;
 }

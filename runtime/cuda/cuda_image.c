@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Images as modules of the driver, and what it made of PTX kept for the next time.
 //
-// A driver has a cache of its own, which users switch off, which is small, and which containers lose.
-// So the runtime asks the driver's linker for the cubin, loads that, and keeps it (cache.c). Its key
-// is the text, the kind of GPU and the driver. Where any of this fails the driver gets the PTX, as
-// if there were no cache, and says what is wrong with it.
+// A driver has a cache of its own, which users switch off, which is small, and which containers
+// lose. So the runtime asks the driver's linker for the cubin, loads that, and keeps it (cache.c).
+// Its key is the text, the kind of GPU and the driver. Where any of this fails the driver gets the
+// PTX, as if there were no cache, and says what is wrong with it.
 
 #include <fcntl.h>
 #include <string.h>

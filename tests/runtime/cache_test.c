@@ -144,7 +144,7 @@ static void entry_path(const struct fixture *f, uint32_t number, char path[512])
     make_key(number, key);
     for (int i = 0; i < TIR_SHA256_BYTES; i++)
         snprintf(name + 2 * i, 3, "%02x", key[i]);
-    strcat(name, ".cubin");
+    snprintf(name + 2 * TIR_SHA256_BYTES, sizeof ".cubin", ".cubin");
     path_of(f, name, path);
 }
 
@@ -341,16 +341,16 @@ static void expect_folder(const char *option, const char *want)
 static void test_folder(void **state)
 {
     (void)state;
-    setenv("HOME", "/home/me", 1);
+    setenv("HOME", "/my", 1);
     unsetenv("XDG_CACHE_HOME");
     unsetenv("TIR_CACHE_DIR");
     expect_folder("/some/where", "/some/where");
     expect_folder("", NULL);
-    expect_folder(NULL, "/home/me/.cache/tir");
+    expect_folder(NULL, "/my/.cache/tir");
     setenv("XDG_CACHE_HOME", "/var/cache", 1);
     expect_folder(NULL, "/var/cache/tir");
     setenv("XDG_CACHE_HOME", "relative", 1); // which the specification has ignored
-    expect_folder(NULL, "/home/me/.cache/tir");
+    expect_folder(NULL, "/my/.cache/tir");
     setenv("TIR_CACHE_DIR", "here", 1);
     expect_folder(NULL, "here");
     setenv("TIR_CACHE_DIR", "", 1);

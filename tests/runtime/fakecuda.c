@@ -466,8 +466,10 @@ static void write_log(unsigned int count, const unsigned int *options, void **va
 static void assemble(const char *ptx)
 {
     const struct timespec pause = {0, 1000000};
+    state.holding++;
     while (state.hold)
         nanosleep(&pause, NULL);
+    state.holding--;
     pthread_mutex_lock(&functions_lock);
     snprintf(state.assembled_last, sizeof state.assembled_last, "%s", ptx);
     pthread_mutex_unlock(&functions_lock);

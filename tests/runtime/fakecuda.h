@@ -41,6 +41,7 @@ struct fake_cuda {
     size_t scratch_size;                                                   // that was taken last
     cu_stream scratch_stream;
     uint64_t pool_keeps; // bytes that a pool does not give back
+    atomic_int holding;  // threads that assemble PTX
     atomic_uint launches;
     atomic_int cubins, assembled; // images that were loaded, by kind
     char assembled_last[1024];    // the start of the PTX

@@ -230,6 +230,116 @@ static void test_threads(void **state)
     assert_int_equal(rig->fake->launches, THREADS + 2);
 }
 
+// ---- ahead
+
+static void test_prepare_all(void **state)
+{
+    struct rig *rig = *state;
+    const tir_artifact_desc desc = ptx_only();
+    load(rig, &desc);
+    expect_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 3, &rig->error));
+    assert_int_equal(rig->fake->assembled, 5); // three of gemm, copy, and the step
+    expect_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 0, &rig->error));
+    expect_ok(rig, rig_load_all(rig, rig->module));
+    assert_int_equal(rig->fake->assembled, 5);
+    load(rig, &sample);
+    expect_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 1, &rig->error));
+    assert_int_equal(rig->fake->cubins, 1);
+}
+
+// Several are loaded at a time: with as many threads as variants all wait for the driver at once.
+static void *prepare(void *user)
+{
+    struct worker *w = user;
+    w->status = tir_rt_module_prepare(w->rig->module, NULL, 0, 5, NULL);
+    return NULL;
+}
+
+static void test_prepare_side_by_side(void **state)
+{
+    struct rig *rig = *state;
+    const tir_artifact_desc desc = ptx_only();
+    const struct timespec pause = {0, 1000000};
+    struct worker w = {.rig = rig};
+    pthread_t thread;
+    load(rig, &desc);
+    rig->fake->hold = 1;
+    assert_int_equal(pthread_create(&thread, NULL, prepare, &w), 0);
+    while (rig->fake->holding < 5)
+        nanosleep(&pause, NULL);
+    rig->fake->hold = 0;
+    pthread_join(thread, NULL);
+    assert_int_equal(w.status, TIR_OK);
+    assert_int_equal(rig->fake->assembled, 5);
+}
+
+static void test_prepare_launches(void **state)
+{
+    struct rig *rig = *state;
+    const tir_artifact_desc desc = ptx_only();
+    const int64_t n = 64;
+    struct gemm_args fast, tuned, any;
+    int64_t strides[2] = {1, 256};
+    tir_rt_kernel *relay;
+    load(rig, &desc);
+    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
+    rig_gemm_args(&fast);
+    rig_gemm_args(&tuned);
+    rig_gemm_args(&any);
+    tuned.a[1] = tuned.b[2] = 64;
+    any.args[PARAM_A].as.tensor.strides = strides;
+    const tir_rt_arg copied[] = {tir_rt_arg_tensor(256, TIR_ELEMENT_U8, 1, &n, NULL),
+                                 tir_rt_arg_tensor(512, TIR_ELEMENT_U8, 1, &n, NULL)};
+    const tir_rt_prepare launches[] = {{rig->gemm, fast.args, 5},
+                                       {rig->gemm, any.args, 5},
+                                       {rig->gemm, fast.args, 5},
+                                       {relay, copied, 2},
+                                       {rig->gemm, tuned.args, 5}};
+    expect_ok(rig, tir_rt_module_prepare(rig->module, launches, 1, 0, &rig->error));
+    assert_int_equal(rig->fake->assembled, 1);
+    assert_non_null(strstr(rig->fake->assembled_last, "gemm_fast"));
+    expect_ok(rig, tir_rt_module_prepare(rig->module, launches, 3, 2, &rig->error));
+    assert_int_equal(rig->fake->assembled, 2);
+    assert_non_null(strstr(rig->fake->assembled_last, "gemm_any"));
+    expect_ok(rig, tir_rt_module_prepare(rig->module, launches, 4, 2, &rig->error));
+    assert_int_equal(rig->fake->assembled, 3); // both steps of relay are one kernel
+    expect_ok(rig, tir_rt_module_prepare(rig->module, launches, 5, 2, &rig->error));
+    assert_int_equal(rig->fake->assembled, 4); // what was measured to be the fastest
+    assert_non_null(strstr(rig->fake->assembled_last, "gemm_wide"));
+    // Nothing is left for the launches.
+    assert_int_equal(rig->fake->launches, 0);
+    for (int i = 0; i < 3; i++)
+        expect_ok(rig, tir_rt_launch(rig->gemm, NULL, launches[(int[]){0, 1, 4}[i]].args, 5, NULL,
+                                     &rig->error));
+    assert_int_equal(rig->fake->assembled, 4);
+}
+
+static void test_prepare_refusals(void **state)
+{
+    struct rig *rig = *state;
+    const tir_artifact_desc desc = ptx_only();
+    struct gemm_args g;
+    size_t size;
+    tir_rt_module *other;
+    uint8_t *bytes = rig_artifact(&desc, &size);
+    load(rig, &desc);
+    rig_gemm_args(&g);
+    g.a[1] = 100;
+    const tir_rt_prepare wrong = {rig->gemm, g.args, 5};
+    rig_expect(rig, tir_rt_module_prepare(rig->module, &wrong, 1, 0, &rig->error), TIR_ERR_INVALID,
+               "dimension K: A has 100, B has 128");
+    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, &other, &rig->error));
+    rig_expect(rig, tir_rt_module_prepare(other, &wrong, 1, 0, &rig->error), TIR_ERR_INVALID,
+               "another module");
+    tir_rt_module_destroy(other);
+    free(bytes);
+    rig->fake->jit_error = "error: bad";
+    rig_expect(rig, tir_rt_module_prepare(rig->module, NULL, 0, 2, &rig->error),
+               TIR_ERR_UNSUPPORTED, "gemm_fast: cuModuleLoadDataEx");
+    rig->fake->jit_error = NULL;
+    expect_ok(rig, tir_rt_module_prepare(rig->module, NULL, 0, 2, &rig->error));
+}
+
 // ---- errors
 
 // A call that succeeds does not touch the caller's error, whatever it tried on the way.
@@ -278,9 +388,10 @@ static void test_untouched_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_first_launch), TEST(test_by_entry),        TEST(test_whole),
-        TEST(test_refused),      TEST(test_refused_step),    TEST(test_capture),
-        TEST(test_threads),      TEST(test_untouched_error),
+        TEST(test_first_launch),     TEST(test_by_entry),         TEST(test_whole),
+        TEST(test_refused),          TEST(test_refused_step),     TEST(test_capture),
+        TEST(test_threads),          TEST(test_prepare_all),      TEST(test_prepare_side_by_side),
+        TEST(test_prepare_launches), TEST(test_prepare_refusals), TEST(test_untouched_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

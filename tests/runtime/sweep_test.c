@@ -62,6 +62,7 @@ static tir_status use(struct rig *rig, struct objects *o)
     STEP(tir_rt_launch(relay, o->stream, args, 2, NULL, &rig->error));
     STEP(tir_rt_event_elapsed(o->start, o->end, &ms, &rig->error));
     STEP(tir_rt_kernel_usage(rig->gemm, 0, &usage, &rig->error));
+    STEP(tir_rt_module_prepare(rig->module, NULL, 0, 1, &rig->error));
     STEP(tir_rt_stream_synchronize(o->stream, &rig->error));
     STEP(tir_rt_stream_wait(rig->device, o->stream, 1000, &done, &rig->error));
     STEP(tir_rt_device_synchronize(rig->device, &rig->error));

@@ -319,6 +319,22 @@ typedef struct tir_rt_arg {
     } as;
 } tir_rt_arg;
 
+// Loads code before it is needed, several variants at a time: those that launches with these
+// arguments would take, or with `launches` NULL all variants of all kernels of the module. Only the
+// shapes, strides, lowest bits of addresses and scalars count; nothing is launched, and the
+// addresses need not be those of memory. `threads`: most threads that load, including the caller's;
+// 0: one for each core, 16 at most. What is loaded already takes no time. All that can be loaded is
+// loaded, and the status and the message are those of the first variant that cannot. If a launch
+// fits no variant, nothing is loaded.
+typedef struct tir_rt_prepare {
+    tir_rt_kernel *kernel; // of this module
+    const tir_rt_arg *args;
+    uint32_t count;
+} tir_rt_prepare;
+TIR_API TIR_CHECKED tir_status tir_rt_module_prepare(tir_rt_module *module,
+                                                     const tir_rt_prepare *launches, uint32_t count,
+                                                     uint32_t threads, tir_error *error);
+
 // The result of a launch.
 typedef struct tir_rt_launch_report {
     // The number of the kernel's variant or, from their count on, of its sequence.
