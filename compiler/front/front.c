@@ -180,6 +180,7 @@ const struct module *lower_standard(struct lower *l)
 static void define_constants(struct loader *ld, struct lower *l)
 {
     tir_map_init(&l->names, l->arena);
+    tir_map_init(&l->literals, l->arena);
     l->f = tir_func_new(l->m, "constants");
     l->b = tir_builder_at_end(l->f, l->f->body);
     vec_foreach(const struct constant, it, &ld->consts) {

@@ -39,6 +39,9 @@ static struct two operands(struct program *p, const struct form *f)
         out.b_is_literal = true;
         out.b.lsb = 0;
         out.b.text = small_literal(p, f->elem, &out.b.most);
+        if (is_int(f->elem) && chance(p->c, 30)) // or one of two, of the other operand's type
+            out.b.text =
+                say(p, "where(%s, %s, 1)", grow_firm(p, form_with(*f, TIR_BOOL)).text, out.b.text);
         return out;
     }
     if (how == 4) { // a scalar

@@ -228,8 +228,12 @@ static void for_statement(struct program *p)
         const struct dim d = p->dims.at[dim];
         const char *stages = how == 0 ? "" : say(p, ", stages = %u", 1 + choose(p->c, 4));
         const char *unroll = choose(p->c, 5) == 4 ? ", unroll = 2" : "";
-        line(p, "for %s in range(0, %s, %s%s%s) {", name, d.name, size_text(p, d.step), stages,
-             unroll);
+        if (chance(p->c, 15)) // down
+            line(p, "for %s in range(%s, 0, -%s%s%s) {", name, d.name, size_text(p, d.step), stages,
+                 unroll);
+        else
+            line(p, "for %s in range(0, %s, %s%s%s) {", name, d.name, size_text(p, d.step), stages,
+                 unroll);
         loop_body(p, name, d.step, dim);
     } else {
         static const char *const tails[] = {"", ", unroll", ", unroll = 2", ", stages = 2"};
@@ -238,7 +242,10 @@ static void for_statement(struct program *p)
         const char *end = how == 4 ? say(p, "(%s & 3)", grow_firm(p, form_scalar(TIR_I64)).text)
                                    : say(p, "%u", begin + trips * step);
         const char *tail = tails[how == 4 ? 2 * choose(p->c, 2) : choose(p->c, 4)];
-        line(p, "for %s in range(%u, %s, %u%s) {", name, begin, end, step, tail);
+        if (chance(p->c, 15)) // down
+            line(p, "for %s in range(%s, %u, -%u%s) {", name, end, begin, step, tail);
+        else
+            line(p, "for %s in range(%u, %s, %u%s) {", name, begin, end, step, tail);
         loop_body(p, name, step, UINT32_MAX);
     }
     line(p, "}");

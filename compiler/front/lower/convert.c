@@ -76,6 +76,50 @@ struct tir_value *convert_constant(struct lower *l, struct tir_span span, struct
     return NULL;
 }
 
+// Choices among literals.
+
+struct literal_choice {
+    struct val a, b;
+    uint32_t depth; // of choices in it
+};
+
+enum { MOST_CHOICES = 8 }; // in each other
+
+static const struct literal_choice *choice_of(const struct lower *l, struct val v)
+{
+    return v.kind == VAL_IR ? tir_map_get(&l->literals, tir_map_key(v.ir)) : NULL;
+}
+
+bool convert_is_literal(const struct lower *l, struct val v)
+{
+    return v.kind == VAL_INT || v.kind == VAL_FLOAT || choice_of(l, v);
+}
+
+void convert_note_literal(struct lower *l, const struct tir_value *where, struct val a,
+                          struct val b)
+{
+    const struct literal_choice *in[] = {choice_of(l, a), choice_of(l, b)};
+    uint32_t depth = 1 + TIR_MAX(in[0] ? in[0]->depth : 0, in[1] ? in[1]->depth : 0);
+    if (!convert_is_literal(l, a) || !convert_is_literal(l, b) || depth > MOST_CHOICES)
+        return;
+    struct literal_choice *c = arena_new(l->arena, struct literal_choice);
+    *c = (struct literal_choice){a, b, depth};
+    tir_map_set(&l->literals, tir_map_key(where), c);
+}
+
+// The choice again, among values of the other type.
+static struct tir_value *choose_again(struct lower *l, struct tir_span span, struct tir_value *v,
+                                      const struct literal_choice *c, enum tir_elem elem)
+{
+    const struct tir_type *type = tir_type_with_elem(l->cx->types, v->type, elem);
+    struct tir_value *a = convert_elem(l, span, c->a, elem);
+    struct tir_value *b = a ? convert_elem(l, span, c->b, elem) : NULL;
+    if (!b || !(a = convert_shape(l, span, a, type)) || !(b = convert_shape(l, span, b, type)))
+        return NULL;
+    struct tir_value *operands[] = {v->def->operands[0], a, b};
+    return build_one(l, TIR_OP_WHERE, type, operands, 3);
+}
+
 struct tir_value *convert_default(struct lower *l, struct tir_span span, struct val v)
 {
     if (v.kind == VAL_IR)
@@ -100,6 +144,9 @@ struct tir_value *convert_elem(struct lower *l, struct tir_span span, struct val
     enum tir_elem from = v.ir->type->elem;
     if (from == elem)
         return v.ir;
+    bool adapts = tir_elem_is_int(from) || !convert_widens(from, elem);
+    if (adapts && elem != TIR_BOOL && choice_of(l, v))
+        return choose_again(l, span, v.ir, choice_of(l, v), elem);
     if (!convert_widens(from, elem)) {
         lower_error(l, span, TIR_E_CONVERSION, "%s does not become %s by itself",
                     lower_val_name(l, v), elem_name(elem));
@@ -287,24 +334,51 @@ static void note_operands(struct lower *l, const struct unify *u, const struct v
         lower_note_operand(l, u->exprs[i], vals[i]);
 }
 
-static bool common_elem(struct lower *l, const struct unify *u, const struct val *vals,
-                        uint32_t count, enum tir_elem *out)
+// The type that all become, those apart that take any: with `literals`, choices among floats have
+// their own. False: *e and *other do not come together.
+static bool widest_elem(struct lower *l, const struct val *vals, uint32_t count, bool literals,
+                        enum tir_elem *e, enum tir_elem *other)
 {
-    enum tir_elem e = TIR_NONE;
+    *e = TIR_NONE;
     for (uint32_t i = 0; i < count; i++) {
         if (vals[i].kind != VAL_IR)
             continue;
-        enum tir_elem other = vals[i].ir->type->elem;
-        if (e == TIR_NONE || convert_widens(e, other)) {
-            e = other;
-        } else if (!convert_widens(other, e)) {
-            lower_error(l, u->span, TIR_E_CONVERSION,
-                        "%s on %s and %s: neither becomes the other by itself", u->what,
-                        elem_name(e), elem_name(other));
-            note_operands(l, u, vals, count);
+        enum tir_elem own = vals[i].ir->type->elem;
+        if (choice_of(l, vals[i]) && (!literals || tir_elem_is_int(own)))
+            continue;
+        *other = own;
+        if (*e == TIR_NONE || convert_widens(*e, own))
+            *e = own;
+        else if (!convert_widens(own, *e))
             return false;
-        }
     }
+    return true;
+}
+
+// Choices among literals alone: what literals are by default.
+static enum tir_elem default_elem(const struct lower *l, const struct val *vals, uint32_t count)
+{
+    enum tir_elem e = TIR_NONE;
+    for (uint32_t i = 0; i < count; i++)
+        if (choice_of(l, vals[i]) && (e == TIR_NONE || tir_elem_is_float(vals[i].ir->type->elem)))
+            e = vals[i].ir->type->elem;
+    return e;
+}
+
+static bool common_elem(struct lower *l, const struct unify *u, const struct val *vals,
+                        uint32_t count, enum tir_elem *out)
+{
+    enum tir_elem e, other;
+    if (!widest_elem(l, vals, count, true, &e, &other) &&
+        !widest_elem(l, vals, count, false, &e, &other)) {
+        lower_error(l, u->span, TIR_E_CONVERSION,
+                    "%s on %s and %s: neither becomes the other by itself", u->what, elem_name(e),
+                    elem_name(other));
+        note_operands(l, u, vals, count);
+        return false;
+    }
+    if (e == TIR_NONE)
+        e = default_elem(l, vals, count);
     *out = e == TIR_NONE ? literal_elem(u, vals, count) : e;
     if (in_class(*out, u->elems))
         return true;

@@ -174,25 +174,67 @@ static struct val lower_binary(struct lower *l, const struct ast_expr *e)
     return lower_binary_vals(l, e, e->op, e->a, a, e->b, b);
 }
 
-static struct val lower_choose(struct lower *l, const struct ast_expr *e)
+// cond ? a : b
+static struct val choose(struct lower *l, const struct ast_expr *e, struct tir_value *cond,
+                         struct val a, struct val b)
 {
-    struct val c = lower_expr(l, e->a);
-    if (c.kind == VAL_BOOL) {
-        uses_of(l, c.truth ? e->c : e->b);
-        return lower_expr(l, c.truth ? e->b : e->c);
-    }
-    struct val vals[] = {lower_expr(l, e->b), lower_expr(l, e->c)};
+    struct val vals[] = {a, b};
     const struct ast_expr *exprs[] = {e->b, e->c};
     struct unify u = {"`?:`", e->span, TIR_CLASS_ANY, TIR_NONE, exprs};
-    struct tir_value *cond = convert_elem(l, e->a->span, c, TIR_BOOL);
-    if (!cond || !convert_unify(l, &u, vals, 2))
+    if (!convert_unify(l, &u, vals, 2))
         return val_poison();
     struct val all[] = {val_ir(cond), vals[0], vals[1]};
     u.exprs = NULL;
     if (!convert_unify_shapes(l, &u, all, 3))
         return val_poison();
     struct tir_value *operands[] = {all[0].ir, all[1].ir, all[2].ir};
-    return val_ir(build_one(l, TIR_OP_WHERE, all[1].ir->type, operands, 3));
+    struct tir_value *v = build_one(l, TIR_OP_WHERE, all[1].ir->type, operands, 3);
+    convert_note_literal(l, v, a, b);
+    return val_ir(v);
+}
+
+static bool lower_choose(struct lower *l, const struct ast_expr *e, val_list *out)
+{
+    struct val c = lower_expr(l, e->a);
+    val_list a = {0}, b = {0};
+    if (c.kind == VAL_BOOL) {
+        uses_of(l, c.truth ? e->c : e->b);
+        return lower_values(l, c.truth ? e->b : e->c, NULL, 0, out);
+    }
+    bool ok = lower_values(l, e->b, NULL, 0, &a);
+    ok &= lower_values(l, e->c, NULL, 0, &b);
+    struct tir_value *cond = convert_elem(l, e->a->span, c, TIR_BOOL);
+    if (ok && a.len != b.len) {
+        lower_error(l, e->span, TIR_E_ARGUMENTS, "`?:` chooses between %u values and %u", a.len,
+                    b.len);
+        return false;
+    }
+    for (uint32_t i = 0; ok && cond && i < a.len; i++) {
+        struct val v = choose(l, e, cond, a.at[i], b.at[i]);
+        ok = v.kind != VAL_POISON;
+        vec_push(l->arena, out, v);
+    }
+    return ok && cond;
+}
+
+bool lower_values(struct lower *l, const struct ast_expr *e, const struct tir_type *const *stated,
+                  uint32_t stated_count, val_list *out)
+{
+    if (e->kind == AST_CALL)
+        return lower_call(l, e, stated, stated_count, out);
+    if (e->kind == AST_CHOOSE) {
+        if (!lower_enter(l, e->span))
+            return false;
+        struct tir_span outer = l->b.span;
+        l->b.span = e->span;
+        bool ok = lower_choose(l, e, out);
+        l->b.span = outer;
+        lower_leave(l);
+        return ok;
+    }
+    struct val v = lower_expr(l, e);
+    vec_push(l->arena, out, v);
+    return v.kind != VAL_POISON;
 }
 
 // x.NAME, of a module x.
@@ -234,17 +276,18 @@ static struct val lower_field(struct lower *l, const struct ast_expr *e)
     return val_ir(build_transpose(l, base.ir));
 }
 
-static struct val lower_call_value(struct lower *l, const struct ast_expr *e)
+// Of a call or a choice.
+static struct val lower_one_value(struct lower *l, const struct ast_expr *e)
 {
     val_list results = {0};
-    if (!lower_call(l, e, NULL, 0, &results))
+    if (e->kind == AST_CALL ? !lower_call(l, e, NULL, 0, &results) : !lower_choose(l, e, &results))
         return val_poison();
     if (results.len == 1)
         return results.at[0];
     if (results.len == 0)
         return (struct val){VAL_VOID, {0}};
-    lower_error(l, e->span, TIR_E_ARGUMENTS, "this call gives %u values where one is needed",
-                results.len);
+    lower_error(l, e->span, TIR_E_ARGUMENTS, "this %s gives %u values where one is needed",
+                e->kind == AST_CALL ? "call" : "choice", results.len);
     return val_poison();
 }
 
@@ -280,9 +323,8 @@ static struct val lower_kind(struct lower *l, const struct ast_expr *e)
     case AST_BINARY:
         return lower_binary(l, e);
     case AST_CHOOSE:
-        return lower_choose(l, e);
     case AST_CALL:
-        return lower_call_value(l, e);
+        return lower_one_value(l, e);
     case AST_INDEX:
         return lower_index(l, e);
     case AST_FIELD:

@@ -224,6 +224,7 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     l->f->span = k->span;
     l->b = tir_builder_at_end(l->f, l->f->body);
     tir_map_init(&l->names, l->arena);
+    tir_map_init(&l->literals, l->arena);
     lower_metas(l, k, o);
     if (l->cx->diags.error_count == errors && lower_params(l, k) && lower_clauses(l, k)) {
         vec_foreach(struct ast_stmt *, it, &k->body->stmts)

@@ -68,8 +68,9 @@ static bool range_values(struct lower *l, const struct ast_stmt *s, struct val r
         range[at] = lower_expr(l, exprs[at]);
         ok &= range[at].kind != VAL_POISON;
     }
-    if (ok && exprs[STEP] && range[STEP].kind == VAL_INT && range[STEP].i < 1) {
-        lower_error(l, exprs[STEP]->span, TIR_E_ARGUMENTS, "a step must be at least 1, not %lld",
+    if (ok && exprs[STEP] && range[STEP].kind == VAL_INT &&
+        (range[STEP].i == 0 || range[STEP].i == INT64_MIN)) {
+        lower_error(l, exprs[STEP]->span, TIR_E_ARGUMENTS, "a step cannot be %lld",
                     (long long)range[STEP].i);
         ok = false;
     }
@@ -81,11 +82,13 @@ static void unrolled_iterations(struct lower *l, const struct ast_stmt *s, const
     const struct ast_binding *var = &s->vars.at[0];
     struct loop loop = {.outer = l->loop};
     bool leaves = block_may_leave(s->body);
-    if (range[BEGIN] >= range[END])
+    bool down = range[STEP] < 0;
+    if (down ? range[BEGIN] <= range[END] : range[BEGIN] >= range[END])
         uses_in(l, s->body, 0);
     if (leaves)
         loop.go_on = flow_flag(l, "go_on");
-    for (int64_t i = range[BEGIN]; i < range[END] && lower_enter(l, s->head);) {
+    for (int64_t i = range[BEGIN];
+         (down ? i > range[END] : i < range[END]) && lower_enter(l, s->head);) {
         lower_leave(l); // a step of its own, even where it does nothing
         int64_t go_on = 1;
         if (leaves) {
@@ -125,11 +128,13 @@ static void lower_unrolled(struct lower *l, const struct ast_stmt *s)
         }
         range[i] = v[i].i;
     }
-    if (!tir_sub_checked(range[END], range[BEGIN], &span))
+    bool down = range[STEP] < 0;
+    int64_t step = down ? -range[STEP] : range[STEP];
+    if (!tir_sub_checked(range[down ? BEGIN : END], range[down ? END : BEGIN], &span))
         span = INT64_MAX;
-    if (span > 0 && (span - 1) / range[STEP] >= MAX_UNROLL) {
+    if (span > 0 && (span - 1) / step >= MAX_UNROLL) {
         lower_error(l, s->head, TIR_E_UNROLL, "unrolled %lld times; the limit is %d",
-                    (long long)((span - 1) / range[STEP]) + 1, MAX_UNROLL);
+                    (long long)((span - 1) / step) + 1, MAX_UNROLL);
         return;
     }
     unrolled_iterations(l, s, range);
@@ -160,6 +165,28 @@ static bool unify_range(struct lower *l, const struct ast_stmt *s, struct val v[
     return false;
 }
 
+// A range that goes down is one that goes up from 0, and its variable what is left of `from`. NULL:
+// it goes up.
+static struct tir_value *turn_range(struct lower *l, struct val v[3], bool down)
+{
+    if (!down)
+        return NULL;
+    struct tir_value *from = v[BEGIN].ir;
+    struct tir_value *last = tir_binary(&l->b, TIR_OP_MIN, from, v[END].ir);
+    v[END] = val_ir(tir_binary(&l->b, TIR_OP_SUB, from, last));
+    v[BEGIN] = val_ir(tir_const_int(l->f, from->type, 0));
+    return from;
+}
+
+static void declare_index(struct lower *l, const struct ast_stmt *s, struct tir_value *index,
+                          struct tir_value *from)
+{
+    const struct ast_binding *var = &s->vars.at[0];
+    if (from)
+        index = tir_binary(&l->b, TIR_OP_SUB, from, index);
+    scope_declare(l, var->name, var->span, val_ir(index));
+}
+
 static void set_for_options(struct lower *l, const struct ast_stmt *s, struct tir_inst *inst)
 {
     int64_t stages = 0, unroll = 0;
@@ -170,7 +197,8 @@ static void set_for_options(struct lower *l, const struct ast_stmt *s, struct ti
 }
 
 // A loop without break.
-static void lower_counted(struct lower *l, struct flow *f, struct val range[3])
+static void lower_counted(struct lower *l, struct flow *f, struct val range[3],
+                          struct tir_value *from)
 {
     const struct ast_stmt *s = f->s;
     struct tir_value **operands = arena_array(l->arena, struct tir_value *, 3 + f->count);
@@ -182,10 +210,9 @@ static void lower_counted(struct lower *l, struct flow *f, struct val range[3])
         tir_build(&l->b, TIR_OP_FOR, operands, 3 + f->count, f->types, f->count, 1);
     set_for_options(l, s, inst);
     struct region r = region_enter(l, f, inst->regions[0]);
-    const struct ast_binding *var = &s->vars.at[0];
     struct tir_value *index =
-        tir_block_add_arg(l->f, inst->regions[0], range[0].ir->type, var->name);
-    scope_declare(l, var->name, var->span, val_ir(index));
+        tir_block_add_arg(l->f, inst->regions[0], range[0].ir->type, s->vars.at[0].name);
+    declare_index(l, s, index, from);
     region_args(l, f, inst->regions[0]);
     if (block_may_leave(s->body) && !f->carried)
         l->loop->live = flow_flag(l, "live");
@@ -198,6 +225,7 @@ static void lower_counted(struct lower *l, struct flow *f, struct val range[3])
 struct while_parts {
     struct symbol *index, *go_on;
     struct tir_value *end, *step; // of index
+    struct tir_value *from;       // see turn_range
 };
 
 static struct tir_value *while_condition(struct lower *l, struct flow *f,
@@ -240,10 +268,8 @@ static void build_while(struct lower *l, struct flow *f, const struct while_part
     r = region_enter(l, f, inst->regions[1]);
     region_args(l, f, inst->regions[1]);
     struct symbol *scope = scope_enter(l);
-    if (p->index) {
-        const struct ast_binding *var = &s->vars.at[0];
-        scope_declare(l, var->name, var->span, p->index->val);
-    }
+    if (p->index)
+        declare_index(l, s, p->index->val.ir, p->from);
     if (block_may_leave(body) && !f->carried)
         l->loop->live = flow_flag(l, "live");
     bool ok = lower_yielding(l, body, s->head, f->types, f->carried, f->values);
@@ -262,12 +288,13 @@ static void add_var(struct lower *l, struct flow *f, struct symbol *s)
 }
 
 // A `for` with a break is a `while` that counts.
-static void lower_breaking(struct lower *l, struct flow *f, struct val range[3])
+static void lower_breaking(struct lower *l, struct flow *f, struct val range[3],
+                           struct tir_value *from)
 {
     struct symbol *index = flow_flag(l, f->s->vars.at[0].name);
     index->val = range[BEGIN];
     index->type = range[BEGIN].ir->type;
-    struct while_parts p = {index, l->loop->go_on, range[END].ir, range[STEP].ir};
+    struct while_parts p = {index, l->loop->go_on, range[END].ir, range[STEP].ir, from};
     add_var(l, f, index);
     add_var(l, f, l->loop->go_on);
     flow_room(l, f);
@@ -292,7 +319,12 @@ void lower_for(struct lower *l, const struct ast_stmt *s)
     struct val range[3];
     const struct ast_expr *exprs[3];
     struct loop loop = {.outer = l->loop};
-    bool ok = range_values(l, s, range, exprs) && unify_range(l, s, range, exprs);
+    bool ok = range_values(l, s, range, exprs);
+    bool down = ok && range[STEP].kind == VAL_INT && range[STEP].i < 0;
+    if (down)
+        range[STEP].i = -range[STEP].i;
+    ok = ok && unify_range(l, s, range, exprs);
+    struct tir_value *from = ok ? turn_range(l, range, down) : NULL;
     l->loop = &loop; // so that breaks in the body are not the outer loop's
     assigned_in(l, s->body, NULL, &f.vars);
     flow_drop_poison(&f);
@@ -306,9 +338,9 @@ void lower_for(struct lower *l, const struct ast_stmt *s)
     if (!ok)
         flow_failed(l, s);
     else if (breaks)
-        lower_breaking(l, &f, range);
+        lower_breaking(l, &f, range, from);
     else
-        lower_counted(l, &f, range);
+        lower_counted(l, &f, range, from);
     l->loop = loop.outer;
 }
 

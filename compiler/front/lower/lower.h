@@ -129,6 +129,7 @@ struct lower {
     struct tir_map names;      // interned name -> struct symbol, innermost meaning
     struct symbol *scope;      // symbols of the innermost scope
     struct loop *loop;         // NULL: none, or a function boundary
+    struct tir_map literals;   // value -> struct literal_choice: a `where` of literals
     struct inlined *calls;     // innermost first
     uint32_t level;            // tiles loops around
     uint32_t depth;
@@ -238,6 +239,10 @@ bool convert_widens(enum tir_elem from, enum tir_elem to); // or the same
 struct tir_value *convert_constant(struct lower *l, struct tir_span span, struct val v,
                                    const struct tir_type *type); // v is compile-time
 bool convert_int_fits(int64_t v, enum tir_elem e);
+// A literal, or a choice among literals, takes the type that its context asks for.
+bool convert_is_literal(const struct lower *l, struct val v);
+void convert_note_literal(struct lower *l, const struct tir_value *where, struct val a,
+                          struct val b);
 // Brings operands to one element type and one shape. elems: what the operation takes. hint: for
 // compile-time operands alone, or TIR_NONE.
 struct unify {
@@ -308,6 +313,9 @@ struct call {
 // Calls give any number of results; false: reported.
 bool lower_call(struct lower *l, const struct ast_expr *e, const struct tir_type *const *stated,
                 uint32_t stated_count, val_list *out);
+// The values of e: of a call or a choice between calls, any number; else one. stated: of a let.
+bool lower_values(struct lower *l, const struct ast_expr *e, const struct tir_type *const *stated,
+                  uint32_t stated_count, val_list *out);
 bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *out);
 bool lower_fn_call(struct lower *l, struct call *c, const struct fn_value *fn, val_list *out);
 // The function that e names. NULL: it names none; reported only where nothing else has the name.

@@ -16,7 +16,8 @@ struct op_call {
     const struct ast_expr *exprs[MAX_FIXED];
     struct slice slice;
     VEC(struct tir_value *) list;
-    uint32_t next; // the next argument by position
+    uint32_t next;         // the next argument by position
+    struct val choices[2]; // of `where`, as they are written
 };
 
 static bool wrong_count(struct lower *l, struct op_call *o)
@@ -150,6 +151,8 @@ static bool convert_fixed(struct op_call *o, uint32_t i, struct tir_value *v)
 static bool convert_select(struct lower *l, struct op_call *o)
 {
     struct unify u = {"`where`", o->c->e->span, TIR_CLASS_ANY, TIR_NONE, o->exprs};
+    o->choices[0] = o->fixed[1];
+    o->choices[1] = o->fixed[2];
     return convert_fixed(o, 0, convert_elem(l, o->exprs[0]->span, o->fixed[0], TIR_BOOL)) &&
            unify_fixed(l, o, 1, 2) && convert_unify_shapes(l, &u, o->fixed, 3);
 }
@@ -488,5 +491,7 @@ bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *ou
                 r = build_reshape(l, r, o.slice.shown->rank, o.slice.shown->shape);
         vec_push(l->arena, out, val_ir(r));
     }
+    if (op == TIR_OP_WHERE && !c->stated_count && !l->is_ir)
+        convert_note_literal(l, inst->results[0], o.choices[0], o.choices[1]);
     return true;
 }

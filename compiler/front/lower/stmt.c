@@ -68,13 +68,7 @@ static void lower_let(struct lower *l, const struct ast_stmt *s)
     uint32_t stated;
     val_list values = {0};
     bool ok = stated_types(l, &s->names, types, &stated);
-    if (ok && s->value->kind == AST_CALL) {
-        ok = lower_call(l, s->value, types, stated, &values);
-    } else if (ok) {
-        struct val v = lower_expr(l, s->value);
-        ok = v.kind != VAL_POISON;
-        vec_push(l->arena, &values, v);
-    }
+    ok = ok && lower_values(l, s->value, types, stated, &values);
     if (ok && values.len != s->names.len) {
         lower_error(l, s->span, TIR_E_ARGUMENTS, "%u values for %u names", values.len,
                     s->names.len);
