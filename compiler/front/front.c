@@ -181,6 +181,8 @@ static void define_constants(struct loader *ld, struct lower *l)
 {
     tir_map_init(&l->names, l->arena);
     tir_map_init(&l->literals, l->arena);
+    tir_map_init(&l->staged, l->arena);
+    tir_map_init(&l->staging, l->arena);
     l->f = tir_func_new(l->m, "constants");
     l->b = tir_builder_at_end(l->f, l->f->body);
     vec_foreach(const struct constant, it, &ld->consts) {

@@ -280,6 +280,97 @@ struct value grow_several(struct program *p, const struct form *f)
     return v;
 }
 
+// ---- rearranged
+
+bool fits_rearranged(struct program *p, const struct form *f)
+{
+    return form_count(f) <= MOST_ELEMENTS / 4 && p->rearranged < 4;
+}
+
+// An element of a tile, at an index that the program computes.
+static struct value grow_element(struct program *p, const struct form *f)
+{
+    struct form g = {.elem = f->elem, .rank = 1, .shape = {pick_size(p)}};
+    struct value index = grow_firm(p, form_scalar(TIR_I32));
+    struct value v = grow(p, g);
+    v.text = say(p, "%s[%s & 15]", v.text, index.text);
+    return v;
+}
+
+// x[:, text, :]
+static void take_part(struct program *p, struct value *v, const struct form *f, uint32_t axis,
+                      const char *text)
+{
+    v->text = indexed(p, v->text, f->rank, axis, text);
+}
+
+// Two tiles side by side or in turns. NULL in the text: the axis has no two parts.
+static struct value grow_joined(struct program *p, const struct form *f, uint32_t axis)
+{
+    struct form a = *f, b = *f;
+    const bool interleaves = f->shape[axis] % 2 == 0 && choose(p->c, 2);
+    a.shape[axis] = interleaves ? f->shape[axis] / 2 : 1 + choose(p->c, f->shape[axis] - 1);
+    b.shape[axis] = f->shape[axis] - a.shape[axis];
+    struct value x = grow(p, a), y = grow(p, b);
+    struct value v = {.most = TIR_MAX(x.most, y.most),
+                      .lsb = TIR_MIN(x.lsb, y.lsb),
+                      .err = TIR_MAX(x.err, y.err)};
+    v.text = say(p, "%s(%s, %s, axis = %u)", interleaves ? "interleave" : "concat", x.text, y.text,
+                 axis);
+    return v;
+}
+
+// What the rows of the tile make in one dimension, or in two.
+static struct value grow_reshaped(struct program *p, const struct form *f)
+{
+    struct form g = {.elem = f->elem, .rank = 1, .shape = {form_count(f)}};
+    if (f->rank == 1 && f->shape[0] % 4 == 0)
+        g = (struct form){.elem = f->elem, .rank = 2, .shape = {f->shape[0] / 4, 4}};
+    struct value v = grow(p, g);
+    struct tir_text text;
+    tir_text_init(&text, p->arena, 0);
+    for (uint32_t i = 0; i < f->rank; i++)
+        tir_text_format(&text, ", %s", size_text(p, f->shape[i]));
+    v.text = say(p, "reshape(%s%s)", v.text, text.ptr);
+    return v;
+}
+
+struct value grow_rearranged(struct program *p, const struct form *f)
+{
+    p->rearranged++; // shared memory of each
+    if (!f->rank)
+        return grow_element(p, f);
+    const uint32_t axis = choose(p->c, f->rank), how = choose(p->c, 6);
+    struct form g = *f;
+    if (how == 0 && f->shape[axis] > 1)
+        return grow_joined(p, f, axis);
+    if (how == 1)
+        return grow_reshaped(p, f);
+    if (how == 2) {
+        struct value v = grow(p, g);
+        v.text = say(p, "flip(%s, axis = %u)", v.text, axis);
+        return v;
+    }
+    const uint32_t more = choose(p->c, 4);
+    if (how == 3) { // a part
+        g.shape[axis] += more;
+        struct value v = grow(p, g);
+        take_part(p, &v, f, axis,
+                  say(p, "%u:+%s", choose(p->c, more + 1), size_text(p, f->shape[axis])));
+        return v;
+    }
+    struct form index = {.rank = 1, .shape = {f->shape[axis]}};
+    g.shape[axis] = pick_size(p);
+    if (form_count(&g) > MOST_ELEMENTS)
+        g.shape[axis] = 2;
+    const char *at = how == 4 ? grow_index_tile(p, index).text
+                              : say(p, "%s:+%s", grow_firm(p, form_scalar(TIR_I32)).text,
+                                    size_text(p, f->shape[axis]));
+    struct value v = grow(p, g);
+    take_part(p, &v, f, axis, at);
+    return v;
+}
+
 // ---- products
 
 bool fits_product(struct program *p, const struct form *f)

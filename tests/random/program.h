@@ -104,6 +104,7 @@ struct program {
     const struct grow_rule *outer, *inner; // of a pair; NULL: any
     uint32_t nesting;                      // of statements
     uint32_t cost;                         // multiplications of products so far
+    uint32_t rearranged;                   // values
 };
 
 enum program_kind { TILES, PAIR, ROLES, PROGRAM_KINDS };

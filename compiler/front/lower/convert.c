@@ -451,6 +451,17 @@ static bool common_shape(struct lower *l, const struct unify *u, const struct va
     return true;
 }
 
+bool convert_unify_elems(struct lower *l, const struct unify *u, struct val *vals, uint32_t count)
+{
+    enum tir_elem elem;
+    if (!common_elem(l, u, vals, count, &elem))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if ((vals[i] = val_ir(convert_elem(l, u->span, vals[i], elem))).kind != VAL_IR)
+            return false;
+    return true;
+}
+
 bool convert_unify_shapes(struct lower *l, const struct unify *u, struct val *vals, uint32_t count)
 {
     struct tir_type shape;

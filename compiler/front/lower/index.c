@@ -410,51 +410,76 @@ struct tir_value *lower_mask(struct lower *l, const struct ast_expr *e, const st
 
 // Indexing a value.
 
-static bool keeps_all(struct lower *l, const struct ast_index *index, int64_t size, bool *ok)
+// The part begins and ends inside, at compile-time indices; *whole: it is all of the value. False:
+// something is known at run time alone.
+static bool is_constant_part(const struct slice *s, bool *whole)
 {
-    int64_t begin = 0, count = size;
-    if (index->kind == AST_TAKE || index->kind == AST_RANGE) {
-        *ok = const_int(l, index->first, "the begin of a slice of a value", &begin) &&
-              const_int(l, index->second, "the size of a slice of a value", &count);
+    *whole = true;
+    for (uint32_t d = 0; d < s->base->type->rank; d++) {
+        int64_t begin;
+        if (s->box[d] < 0 || !tir_is_const_int(s->indices[d], &begin))
+            return false;
+        *whole &= begin == 0 && TIR_MAX(s->box[d], 1) == s->base->type->shape[d];
     }
-    return *ok && begin == 0 && count == size;
+    return true;
 }
 
+static bool lies_inside(struct lower *l, const struct slice *s)
+{
+    for (uint32_t d = 0; d < s->base->type->rank; d++) {
+        int64_t begin = 0, size = s->base->type->shape[d], count = TIR_MAX(s->box[d], 1);
+        if (s->box[d] < 0 || !tir_is_const_int(s->indices[d], &begin) ||
+            (begin >= 0 && begin < size && count <= size - begin))
+            continue;
+        lower_error(l, s->span, TIR_E_SLICE,
+                    "elements %lld to %lld of dimension %u, which has size %lld", (long long)begin,
+                    (long long)begin + count - 1, d, (long long)size);
+        return false;
+    }
+    return true;
+}
+
+struct tir_value *build_part(struct lower *l, struct tir_value *v, const int64_t *start,
+                             const int64_t *size)
+{
+    uint32_t rank = v->type->rank;
+    const struct tir_type *type = tir_type_tile(l->cx->types, v->type->elem, rank, size);
+    if (v->kind == TIR_VALUE_CONST)
+        return build_splat(l, tir_const_element(l->f, v), type);
+    struct tir_value *part = build_one(l, TIR_OP_EXTRACT, type, &v, 1);
+    tir_set_list(l->f, part->def, TIR_ATTR_start, start, rank);
+    return part;
+}
+
+static struct tir_value *build_extract(struct lower *l, const struct slice *s)
+{
+    int64_t start[TIR_MAX_RANK], size[TIR_MAX_RANK];
+    uint32_t rank = s->base->type->rank;
+    for (uint32_t d = 0; d < rank; d++) {
+        tir_is_const_int(s->indices[d], &start[d]);
+        size[d] = TIR_MAX(s->box[d], 1);
+    }
+    return build_part(l, s->base, start, size);
+}
+
+// A part of a value: what threads hold where it is known at compile time; else it goes through a
+// shared buffer, where other threads find it.
 static struct val index_value(struct lower *l, const struct ast_expr *e, struct tir_value *v)
 {
-    uint32_t given = count_indices(e), d = 0;
+    struct slice s;
+    bool whole;
+    uint32_t given = count_indices(e);
     if (given != v->type->rank) {
         wrong_rank(l, e, v, given);
         return val_poison();
     }
-    struct shape shape = {0};
-    vec_foreach(const struct ast_index, it, &e->indices) {
-        if (it->kind == AST_ONE && it->first->kind == AST_NONE) {
-            grow(&shape, 1);
-            continue;
-        }
-        int64_t size = v->type->shape[d++], at = -1;
-        bool ok = true;
-        if (it->kind == AST_ONE) {
-            ok = const_int(l, it->first, "an index of a value", &at);
-            if (ok && size == 1 && at == 0)
-                continue;
-        } else if (keeps_all(l, it, size, &ok)) {
-            grow(&shape, size);
-            continue;
-        }
-        if (ok)
-            lower_error(l, it->span, TIR_E_SLICE,
-                        "indexing a value only adds or drops dimensions of size 1; this one has "
-                        "size %lld",
-                        (long long)size);
+    if (!slice_of(l, e, v, SLICE_READ, &s) || !lies_inside(l, &s))
         return val_poison();
-    }
-    if (shape.too_many) {
-        lower_error(l, e->span, TIR_E_RANK, "more than %d dimensions", TIR_MAX_RANK);
-        return val_poison();
-    }
-    return val_ir(build_reshape(l, v, shape.rank, shape.size));
+    if (is_constant_part(&s, &whole))
+        return val_ir(
+            build_reshape(l, whole ? v : build_extract(l, &s), s.shown->rank, s.shown->shape));
+    s.base = lower_staged(l, v);
+    return val_ir(build_load(l, &s, NULL, NULL));
 }
 
 struct val lower_index(struct lower *l, const struct ast_expr *e)

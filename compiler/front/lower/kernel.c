@@ -205,13 +205,14 @@ static bool is_explicit(const struct tir_inst *inst)
 }
 
 // A kernel that has a grid, or speaks of threads or barriers, orders its own shared memory.
-static void mark_by_hand(struct tir_func *f)
+static void mark_by_hand(const struct lower *l)
 {
+    struct tir_func *f = l->f;
     bool by_hand = f->grid_count > 0;
     tir_foreach_inst(inst, f)
         by_hand |= is_explicit(inst);
     tir_foreach_inst(inst, f)
-        if (by_hand && inst->op == TIR_OP_ALLOC &&
+        if (by_hand && inst->op == TIR_OP_ALLOC && !tir_map_get(&l->staging, tir_map_key(inst)) &&
             inst->results[0]->type->space == TIR_SPACE_SHARED &&
             inst->results[0]->type->elem != TIR_MBARRIER)
             tir_set_int(f, inst, TIR_ATTR_by_hand, 1);
@@ -225,6 +226,8 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     l->b = tir_builder_at_end(l->f, l->f->body);
     tir_map_init(&l->names, l->arena);
     tir_map_init(&l->literals, l->arena);
+    tir_map_init(&l->staged, l->arena);
+    tir_map_init(&l->staging, l->arena);
     lower_metas(l, k, o);
     if (l->cx->diags.error_count == errors && lower_params(l, k) && lower_clauses(l, k)) {
         vec_foreach(struct ast_stmt *, it, &k->body->stmts)
@@ -242,7 +245,7 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     if (!l->is_ir) {
         if (!uniform_check(l) || !flight_check(l))
             return false;
-        mark_by_hand(l->f);
+        mark_by_hand(l);
     }
     vec_push(l->m->arena, &l->m->funcs, l->f);
     return true;

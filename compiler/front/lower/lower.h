@@ -129,6 +129,8 @@ struct lower {
     struct tir_map names;      // interned name -> struct symbol, innermost meaning
     struct symbol *scope;      // symbols of the innermost scope
     struct loop *loop;         // NULL: none, or a function boundary
+    struct tir_map staged;     // tile -> the shared buffer that has it
+    struct tir_map staging;    // the allocations of such buffers
     struct tir_map literals;   // value -> struct literal_choice: a `where` of literals
     struct inlined *calls;     // innermost first
     uint32_t level;            // tiles loops around
@@ -253,7 +255,8 @@ struct unify {
     const struct ast_expr *const *exprs; // for notes; may hold NULL
 };
 bool convert_unify(struct lower *l, const struct unify *u, struct val *vals, uint32_t count);
-// The shapes alone; every operand is an IR value.
+// The element types alone, or the shapes alone; every operand is an IR value.
+bool convert_unify_elems(struct lower *l, const struct unify *u, struct val *vals, uint32_t count);
 bool convert_unify_shapes(struct lower *l, const struct unify *u, struct val *vals, uint32_t count);
 bool convert_is_value(struct lower *l, struct tir_span span, struct val v); // not a buffer or type
 struct tir_value *build_reshape(struct lower *l, struct tir_value *v, uint32_t rank,
@@ -290,6 +293,12 @@ struct slice {
 enum slice_use { SLICE_READ, SLICE_WRITE, SLICE_UPDATE, SLICE_VIEW };
 bool lower_slice(struct lower *l, const struct ast_expr *e, enum slice_use use, struct slice *out);
 struct val lower_index(struct lower *l, const struct ast_expr *e);
+// The part of a tile that begins at start, inside of it.
+struct tir_value *build_part(struct lower *l, struct tir_value *v, const int64_t *start,
+                             const int64_t *size);
+// Shared buffers of the compiler's own, in which values are rearranged (rearrange.c).
+struct tir_value *lower_staging(struct lower *l, const struct tir_type *tile); // to be stored to
+struct tir_value *lower_staged(struct lower *l, struct tir_value *tile);       // has the tile
 struct tir_value *build_load(struct lower *l, const struct slice *s, struct tir_value *pad,
                              struct tir_value *mask);
 void build_store(struct lower *l, const struct slice *s, struct tir_value *value,
