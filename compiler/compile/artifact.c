@@ -355,8 +355,7 @@ tir_status tir_compile_artifact_make(struct tir_compilation *c, tir_output outpu
     tir_str cubin = c->outputs[TIR_OUTPUT_CUBIN];
     tir_artifact_desc desc = {.target = tir_str_of(c->request.target.name),
                               .ptx = c->outputs[TIR_OUTPUT_PTX],
-                              .cubin_arch =
-                                  cubin.len ? tir_str_of(c->request.target.name) : STR(""),
+                              .cubin_arch = cubin.len ? tir_str_of(c->request.cubin.name) : STR(""),
                               .cubin = cubin,
                               .receipt = tir_compile_receipt_text(c),
                               .kernels = kernels,

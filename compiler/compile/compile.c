@@ -78,6 +78,31 @@ static tir_status check_wishes(struct tir_compilation *c)
     return TIR_ERR_INVALID;
 }
 
+// Whether code for a target runs on another one, by name: "sm_90a" on itself alone, "sm_80" on
+// later ones.
+static bool runs_on(const char *code, const char *gpu)
+{
+    char *end;
+    const unsigned long needed = strtoul(code + 3, &end, 10);
+    return strcmp(code, gpu) == 0 || (!*end && needed <= strtoul(gpu + 3, NULL, 10));
+}
+
+static tir_status check_cubin(struct tir_compilation *c)
+{
+    const tir_str arch = c->request.options.cubin_arch;
+    c->request.cubin = c->request.target;
+    if (!arch.len)
+        return TIR_OK;
+    const struct tir_target *target = tir_target_find(arch);
+    if (!target)
+        return fail(c, TIR_ERR_INVALID, "a cubin for the unknown target " STR_FMT, STR_ARG(arch));
+    if (!runs_on(c->request.target.name, target->name))
+        return fail(c, TIR_ERR_INVALID, "a cubin for %s cannot be made of code for %s",
+                    target->name, c->request.target.name);
+    c->request.cubin = *target;
+    return TIR_OK;
+}
+
 static tir_status check_options(struct tir_compilation *c)
 {
     const tir_compile_options *o = &c->request.options;
@@ -111,7 +136,8 @@ static tir_status check_options(struct tir_compilation *c)
         return fail(c, TIR_ERR_INVALID, "run_pass and stop_after give IR only");
     if (o->outputs >> TIR_OUTPUT_COUNT)
         return fail(c, TIR_ERR_INVALID, "outputs has bits beyond the last output");
-    return check_wishes(c);
+    tir_status status = check_cubin(c);
+    return status ? status : check_wishes(c);
 }
 
 bool tir_compile_known_size(const struct tir_request *request, tir_str name, int64_t *size)
@@ -310,7 +336,7 @@ static bool generate(struct tir_compilation *c)
 static tir_status assemble(struct tir_compilation *c)
 {
     const char *path = tir_ptxas_find(&c->cx.arena);
-    bool needed = wants(c, TIR_OUTPUT_CUBIN);
+    bool needed = wants(c, TIR_OUTPUT_CUBIN) || c->request.options.cubin_arch.len;
     if (!path)
         return needed ? fail(c, TIR_ERR_UNSUPPORTED,
                              "ptxas is neither in PATH nor in /usr/local/cuda/bin")
@@ -318,7 +344,7 @@ static tir_status assemble(struct tir_compilation *c)
     double start = now_ms();
     struct tir_ptxas_result result;
     bool ran =
-        tir_ptxas_run(&c->cx.arena, path, &c->request.target, c->outputs[TIR_OUTPUT_PTX], &result);
+        tir_ptxas_run(&c->cx.arena, path, &c->request.cubin, c->outputs[TIR_OUTPUT_PTX], &result);
     add_stage(c, "ptxas", now_ms() - start);
     if (ran && result.ok) {
         c->outputs[TIR_OUTPUT_CUBIN] = result.cubin;
@@ -339,7 +365,8 @@ static tir_status make_code(struct tir_compilation *c)
         return TIR_ERR_DIAGNOSED;
     if (!tir_meter_ask(&c->meter))
         return TIR_ERR_STOPPED;
-    if (c->request.options.cubin || wants(c, TIR_OUTPUT_CUBIN))
+    const tir_compile_options *o = &c->request.options;
+    if (o->cubin || o->cubin_arch.len || wants(c, TIR_OUTPUT_CUBIN))
         return assemble(c);
     return TIR_OK;
 }

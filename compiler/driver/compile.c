@@ -36,7 +36,9 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
     const struct tir_options *o = r->options;
     tir_compile_options out = TIR_COMPILE_OPTIONS_INIT;
     const char *diagnostics = o->text[TIR_OPTION_DIAGNOSTICS];
+    out.cubin_arch = text_of(o, TIR_OPTION_CUBIN);
     out.arch = r->arch ? tir_str_of(r->arch) : text_of(o, TIR_OPTION_ARCH);
+    out.arch = out.arch.len ? out.arch : out.cubin_arch;
     out.max_shared = r->max_shared;
     out.outputs = r->outputs | 1u << receipt_output(o);
     out.metas = settings(r->arena, o->defines.at, o->defines.len);

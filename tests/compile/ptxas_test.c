@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tir/artifact.h"
 #include "tir/compiler.h"
 
 #define STR(text) ((tir_str){text, sizeof(text) - 1})
@@ -124,6 +125,60 @@ static void half_a_cubin_is_none(void **state)
     fails("no cubin came out, and no reason");
 }
 
+// A cubin beside the PTX in the artifact, for a GPU that runs the target's code.
+static tir_status build(const char *arch, const char *cubin, tir_compilation **out,
+                        tir_error *error)
+{
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    options.arch = (tir_str){arch, strlen(arch)};
+    options.cubin_arch = (tir_str){cubin, strlen(cubin)};
+    return tir_compile(
+        STR("k.tir"),
+        STR("kernel k(Y: out f32[N]) { for i in tiles(N by 64) { Y[i:+64] = 1.0; } }"), &options,
+        out, error);
+}
+
+static void it_is_put_into_the_artifact(void **state)
+{
+    (void)state;
+    static const char *const good[][2] = {
+        {"sm_90a", "sm_90a"}, {"sm_80", "sm_80"}, {"sm_80", "sm_90"}, {"sm_80", "sm_90a"}};
+    static const char *const bad[][2] = {
+        {"sm_90a", "sm_100a"}, {"sm_90a", "sm_90"}, {"sm_90a", "sm_80"}, {"sm_90", "sm_80"}};
+    tir_compilation *c;
+    tir_error error;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        const tir_artifact_desc *desc;
+        char script[128];
+        snprintf(script, sizeof script,
+                 "case \" $* \" in *' -arch=%s '*) cat cubin;; *) echo \"error: $*\" >&2;; esac",
+                 good[i][1]);
+        pretend(script);
+        if (build(good[i][0], good[i][1], &c, &error))
+            fail_msg("%s", error.message);
+        const tir_str bytes = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
+        assert_int_equal(tir_artifact_decode(bytes.ptr, bytes.len, NULL, &desc, &error), TIR_OK);
+        assert_string_equal(desc->target.ptr, good[i][0]);
+        assert_string_equal(desc->cubin_arch.ptr, good[i][1]);
+        assert_int_equal(desc->cubin.len, FILE_SIZE);
+        assert_true(desc->ptx.len > 0);
+        tir_artifact_free(desc, NULL);
+        tir_compilation_destroy(c);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char message[128];
+        snprintf(message, sizeof message, "a cubin for %s cannot be made of code for %s", bad[i][1],
+                 bad[i][0]);
+        assert_int_equal(build(bad[i][0], bad[i][1], &c, &error), TIR_ERR_INVALID);
+        assert_string_equal(error.message, message);
+    }
+    assert_int_equal(build("sm_80", "sm_81", &c, &error), TIR_ERR_INVALID);
+    // It was asked for, so it is not left out.
+    pretend("echo 'ptxas fatal : no' >&2; exit 1");
+    assert_int_equal(build("sm_80", "sm_80", &c, &error), TIR_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "ptxas fatal : no"));
+}
+
 // A daemon ignores SIGCHLD, so that no child leaves a status.
 static void nobody_waits_for_children(void **state)
 {
@@ -179,6 +234,7 @@ int main(void)
         cmocka_unit_test(its_result_is_the_cubin),
         cmocka_unit_test(its_failure_is_one_line),
         cmocka_unit_test(half_a_cubin_is_none),
+        cmocka_unit_test(it_is_put_into_the_artifact),
         cmocka_unit_test(nobody_waits_for_children),
         cmocka_unit_test(signals_are_not_inherited),
         cmocka_unit_test(the_standard_streams_are_closed),

@@ -86,7 +86,7 @@ typedef struct tir_compile_options {
     tir_str kernel;       // only this kernel; empty: all of the main file
     uint32_t line_info;   // 1: the code has source lines
     uint32_t verify;      // 1: check the program's rules after every pass, and LLVM's
-    uint32_t cubin;       // 1: put a cubin into the artifact if ptxas is installed
+    uint32_t cubin;       // 1: put a cubin for `arch` into the artifact if ptxas is installed
     tir_str run_pass;     // run this pass alone; outputs may be IR only
     tir_str stop_after;   // end after this pass, with the best variant; outputs may be IR only
     tir_str print_after;  // print the program after this pass, or after "all"
@@ -120,12 +120,21 @@ typedef struct tir_compile_options {
     // the modules. A result other than 0 ends the compilation with TIR_ERR_STOPPED. May be NULL.
     int (*cancel)(void *user);
     void *cancel_user;
+    // The GPU, e.g. "sm_90a", for which ptxas assembles a cubin into the artifact, beside the PTX
+    // for all others. It must run the target's code: the same one, or, for a target without a
+    // letter, a later one. TIR_ERR_UNSUPPORTED: ptxas is missing or refuses. Empty: none, unless
+    // `cubin` asks for one.
+    tir_str cubin_arch;
 } tir_compile_options;
-#define TIR_COMPILE_OPTIONS_INIT                                                                   \
-    {                                                                                              \
-        sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0,  \
-            NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,        \
-            TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0, {NULL, 0}, {NULL, 0}, 0, 0, NULL, NULL \
+#define TIR_COMPILE_OPTIONS_INIT                                                                  \
+    {                                                                                             \
+        sizeof(tir_compile_options), {NULL, NULL}, {NULL, 0}, 1u << TIR_OUTPUT_ARTIFACT, NULL, 0, \
+            NULL, 0, {NULL, 0}, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1, 0,       \
+            TIR_DIAGNOSTICS_TEXT, NULL, NULL, {NULL, 0}, 0, {NULL, 0}, {NULL, 0}, 0, 0, NULL,     \
+            NULL,                                                                                 \
+        {                                                                                         \
+            NULL, 0                                                                               \
+        }                                                                                         \
     }
 
 // Compiles. `name` is the source's name in messages; neither it nor `source` need stay valid.
