@@ -63,11 +63,23 @@ static enum tir_exit about(struct tir_arena *arena, const struct tir_options *op
         tir_say_text(stdout, tir_text_str(&text));
         return TIR_EXIT_FINE;
     }
-    fputs("tirc: a command is needed: build, run, check, emu, trace, tune or fmt; tirc --help "
-          "says more\n",
+    fputs("tirc: a command is needed: "
+#define COMMAND(id, name, ...) #name ", "
+#define OPTION(...)
+#include "driver/options.def"
+          "or --help\n",
           stderr);
     return TIR_EXIT_USAGE;
 }
+
+typedef enum tir_exit command_fn(struct tir_arena *arena, const struct tir_options *options);
+
+static command_fn *const commands[TIR_COMMAND_COUNT] = {
+    [TIR_COMMAND_NONE] = about,
+#define COMMAND(id, name, ...) [TIR_COMMAND_##id] = tir_command_##name,
+#define OPTION(...)
+#include "driver/options.def"
+};
 
 static enum tir_exit dispatch(struct tir_arena *arena, const struct tir_options *options)
 {
@@ -78,27 +90,7 @@ static enum tir_exit dispatch(struct tir_arena *arena, const struct tir_options 
         tir_say_text(stdout, tir_text_str(&text));
         return TIR_EXIT_FINE;
     }
-    switch (options->command) {
-    case TIR_COMMAND_BUILD:
-        return tir_command_build(arena, options);
-    case TIR_COMMAND_RUN:
-        return tir_command_run(arena, options);
-    case TIR_COMMAND_CHECK:
-        return tir_command_check(arena, options);
-    case TIR_COMMAND_EMU:
-        return tir_command_emu(arena, options);
-    case TIR_COMMAND_TRACE:
-        return tir_command_trace(arena, options);
-    case TIR_COMMAND_TUNE:
-        return tir_command_tune(arena, options);
-    case TIR_COMMAND_FMT:
-        return tir_command_fmt(arena, options);
-    case TIR_COMMAND_NONE:
-        return about(arena, options);
-    case TIR_COMMAND_COUNT:
-        break;
-    }
-    tir_unreachable();
+    return commands[options->command](arena, options);
 }
 
 int main(int argc, char **argv)

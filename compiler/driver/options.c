@@ -31,17 +31,15 @@ static const struct {
 #define OPTION(id, name, letter, kind, argument, commands, meaning) \
     {name, letter, kind, argument, commands, meaning},
 #include "driver/options.def"
-#undef COMMAND
 };
 
 static const struct {
     const char *name, *arguments, *meaning;
 } commands[TIR_COMMAND_COUNT] = {
     {"", "COMMAND ...", "a compiler for tile kernels on NVIDIA GPUs"},
-#define COMMAND(id, name, arguments, meaning) {name, arguments, meaning},
+#define COMMAND(id, name, arguments, meaning) {#name, arguments, meaning},
 #define OPTION(...)
 #include "driver/options.def"
-#undef OPTION
 };
 
 static bool allowed(uint32_t row, enum tir_command command)

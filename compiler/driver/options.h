@@ -11,7 +11,6 @@ enum tir_command {
 #define COMMAND(id, ...) TIR_COMMAND_##id,
 #define OPTION(...)
 #include "driver/options.def"
-#undef OPTION
     TIR_COMMAND_COUNT
 };
 
@@ -19,7 +18,6 @@ enum tir_option {
 #define COMMAND(...)
 #define OPTION(id, ...) TIR_OPTION_##id,
 #include "driver/options.def"
-#undef COMMAND
     TIR_OPTION_COUNT
 };
 

@@ -100,7 +100,7 @@ static void test_refused(void **state)
     }
 }
 
-// Every option is in the manual page.
+// Every command and option is in the manual page.
 static void test_manual(void **state)
 {
     (void)state;
@@ -108,11 +108,18 @@ static void test_manual(void **state)
     size_t size;
     tir_error error;
     assert_true(tir_file_read(TIR_MANUAL, 1 << 20, &page, &size, &error));
+    static const char *const commands[] = {
+#define COMMAND(id, name, ...) ".It Cm " #name,
+#define OPTION(...)
+#include "driver/options.def"
+    };
+    for (size_t i = 0; i < TIR_COUNT_OF(commands); i++)
+        if (!strstr(page, commands[i]))
+            fail_msg("%s lacks %s", TIR_MANUAL, commands[i]);
     static const char *const names[] = {
 #define COMMAND(...)
 #define OPTION(id, name, ...) name,
 #include "driver/options.def"
-#undef COMMAND
     };
     for (size_t i = 0; i < TIR_COUNT_OF(names); i++) {
         char item[128];

@@ -13,13 +13,10 @@ enum tir_exit {
 };
 
 // Each runs one command and gives the exit status; it has printed why when that is not 0.
-enum tir_exit tir_command_build(struct tir_arena *arena, const struct tir_options *options);
-enum tir_exit tir_command_run(struct tir_arena *arena, const struct tir_options *options);
-enum tir_exit tir_command_check(struct tir_arena *arena, const struct tir_options *options);
-enum tir_exit tir_command_emu(struct tir_arena *arena, const struct tir_options *options);
-enum tir_exit tir_command_trace(struct tir_arena *arena, const struct tir_options *options);
-enum tir_exit tir_command_tune(struct tir_arena *arena, const struct tir_options *options);
-enum tir_exit tir_command_fmt(struct tir_arena *arena, const struct tir_options *options);
+#define COMMAND(id, name, ...) \
+    enum tir_exit tir_command_##name(struct tir_arena *arena, const struct tir_options *options);
+#define OPTION(...)
+#include "driver/options.def"
 
 // One launch as run and emu do it, with a timeline of it and nothing printed.
 struct tir_timeline;
