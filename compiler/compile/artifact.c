@@ -7,13 +7,15 @@
 #include "ir/walk.h"
 #include "target/nvptx/tensor_maps.h"
 
+// Elements of tensors and scalars have one of the same name in the artifact.
 static const tir_element elements[TIR_ELEM_COUNT] = {
-    [TIR_BOOL] = TIR_ELEMENT_BOOL, [TIR_I8] = TIR_ELEMENT_I8,       [TIR_I16] = TIR_ELEMENT_I16,
-    [TIR_I32] = TIR_ELEMENT_I32,   [TIR_I64] = TIR_ELEMENT_I64,     [TIR_U8] = TIR_ELEMENT_U8,
-    [TIR_U16] = TIR_ELEMENT_U16,   [TIR_U32] = TIR_ELEMENT_U32,     [TIR_U64] = TIR_ELEMENT_U64,
-    [TIR_E2M1] = TIR_ELEMENT_E2M1, [TIR_E4M3] = TIR_ELEMENT_E4M3,   [TIR_E5M2] = TIR_ELEMENT_E5M2,
-    [TIR_F16] = TIR_ELEMENT_F16,   [TIR_UE8M0] = TIR_ELEMENT_UE8M0, [TIR_BF16] = TIR_ELEMENT_BF16,
-    [TIR_TF32] = TIR_ELEMENT_TF32, [TIR_F32] = TIR_ELEMENT_F32,     [TIR_F64] = TIR_ELEMENT_F64,
+#define NONE(id)
+#define BOOLEAN(id)                     [TIR_##id] = TIR_ELEMENT_##id,
+#define SIGNED(id)                      [TIR_##id] = TIR_ELEMENT_##id,
+#define UNSIGNED(id)                    [TIR_##id] = TIR_ELEMENT_##id,
+#define FLOAT(id)                       [TIR_##id] = TIR_ELEMENT_##id,
+#define ELEM(id, name, bits, kind, ...) kind(id)
+#include "ir/elems.def"
 };
 
 static void fill_params(struct tir_compilation *c, const struct tir_func *f,

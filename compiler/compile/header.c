@@ -9,14 +9,46 @@
 
 #include "base/map.h"
 
-static const char *const c_types[TIR_ELEM_COUNT] = {
-    [TIR_BOOL] = "int",      [TIR_I8] = "int8_t",    [TIR_I16] = "int16_t",
-    [TIR_I32] = "int32_t",   [TIR_I64] = "int64_t",  [TIR_U8] = "uint8_t",
-    [TIR_U16] = "uint16_t",  [TIR_U32] = "uint32_t", [TIR_U64] = "uint64_t",
-    [TIR_E2M1] = "uint8_t",  [TIR_E4M3] = "uint8_t", [TIR_E5M2] = "uint8_t",
-    [TIR_UE8M0] = "uint8_t", [TIR_F16] = "uint16_t", [TIR_BF16] = "uint16_t",
-    [TIR_TF32] = "float",    [TIR_F32] = "float",    [TIR_F64] = "double",
-};
+static const char *c_type(enum tir_elem elem)
+{
+    switch (elem) {
+    case TIR_BOOL:
+        return "int";
+    case TIR_I8:
+        return "int8_t";
+    case TIR_I16:
+        return "int16_t";
+    case TIR_I32:
+        return "int32_t";
+    case TIR_I64:
+        return "int64_t";
+    case TIR_U8:
+    case TIR_E2M1:
+    case TIR_E4M3:
+    case TIR_E5M2:
+    case TIR_UE8M0:
+        return "uint8_t";
+    case TIR_U16:
+    case TIR_F16:
+    case TIR_BF16:
+        return "uint16_t";
+    case TIR_U32:
+        return "uint32_t";
+    case TIR_U64:
+        return "uint64_t";
+    case TIR_TF32:
+    case TIR_F32:
+        return "float";
+    case TIR_F64:
+        return "double";
+    case TIR_NONE:
+    case TIR_MBARRIER:
+    case TIR_ELEM_COUNT:
+        break; // no parameter is one
+    }
+    tir_unreachable();
+}
+
 static const char *const element_names[TIR_ELEM_COUNT] = {
 #define ELEM(id, ...) [TIR_##id] = "TIR_ELEMENT_" #id,
 #include "ir/elems.def"
@@ -77,7 +109,7 @@ static void add_parameters(struct tir_text *out, const struct tir_func *f)
     for (uint32_t i = 0; i < f->param_count; i++) {
         const struct tir_param *p = &f->params[i];
         tir_text_format(out, "%s " PARAMETER "%s, ",
-                        is_tensor(p) ? "uint64_t" : c_types[p->value->type->elem], p->name);
+                        is_tensor(p) ? "uint64_t" : c_type(p->value->type->elem), p->name);
     }
     for (uint32_t i = 0; i < f->dim_count; i++)
         tir_text_format(out, "int64_t " PARAMETER "%s, ", f->dims[i].name);
