@@ -72,12 +72,35 @@ static bool lower_take(struct lower *l, const struct ast_index *index, struct sl
     return const_int(l, index->second, "the size of a slice", &s->box[d]);
 }
 
+// m:m + BM is m:+BM.
+static void suggest_take(struct lower *l, const struct ast_index *index)
+{
+    const struct ast_expr *end = index->second;
+    const struct tir_source_map *sources = &l->cx->sources;
+    tir_str begin = tir_source_text(sources, index->first->span);
+    bool adds = end->kind == AST_BINARY && end->op == TIR_TOK_ADD &&
+                tir_str_equal(begin, tir_source_text(sources, end->a->span));
+    if (adds && begin.len < 80) {
+        tir_str size = tir_source_text(sources, end->b->span);
+        tir_fix_at(
+            &l->cx->diags, index->span,
+            tir_str_format(l->arena, STR_FMT ":+" STR_FMT, STR_ARG(begin), STR_ARG(size)).ptr,
+            "a slice of so many elements from there");
+    } else {
+        lower_note(l, index->span, "`i:+n` takes n elements from i");
+    }
+}
+
 static bool lower_range(struct lower *l, const struct ast_index *index, struct slice *s, uint32_t d)
 {
     int64_t begin, end;
+    uint32_t errors = l->cx->diags.error_count;
     if (!const_int(l, index->first, "the begin of a slice `i:j`", &begin) ||
-        !const_int(l, index->second, "the end of a slice `i:j`", &end))
+        !const_int(l, index->second, "the end of a slice `i:j`", &end)) {
+        if (l->cx->diags.error_count != errors)
+            suggest_take(l, index);
         return false;
+    }
     s->indices[d] = tir_const_index(l->f, begin);
     if (tir_sub_checked(end, begin, &s->box[d]) && s->box[d] >= 1)
         return true;

@@ -4,6 +4,7 @@
 #include "front/lower/lower.h"
 
 #include "front/lower/builtin.h"
+#include "front/parse/foreign.h"
 
 struct symbol *scope_enter(struct lower *l)
 {
@@ -73,7 +74,8 @@ void scope_unknown(struct lower *l, struct tir_span span, const char *name)
         return;
     }
     lower_error(l, span, TIR_E_NAME, "unknown name `%.100s`", name);
-    suggest(l, span, &n);
+    if (!tir_foreign_help(&l->cx->diags, span, name))
+        suggest(l, span, &n);
 }
 
 void scope_unknown_function(struct lower *l, const struct module *m, const struct ast_expr *e)
@@ -93,5 +95,6 @@ void scope_unknown_function(struct lower *l, const struct module *m, const struc
     lower_error(l, e->span, TIR_E_NAME, "unknown function `%.100s`", name);
     if (n.name.ptr && !here)
         n.name = tir_str_format(l->arena, "%s." STR_FMT, e->base->name, STR_ARG(n.name));
-    suggest(l, e->span, &n);
+    if (!here || !tir_foreign_help(&l->cx->diags, e->span, name))
+        suggest(l, e->span, &n);
 }

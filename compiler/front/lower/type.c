@@ -2,6 +2,8 @@
 // Types and layouts, once their sizes are compile-time integers.
 #include "front/lower/lower.h"
 
+#include "front/parse/foreign.h"
+
 enum { MAX_TILE_ELEMENTS = 1 << 20 };
 
 bool lower_elem(struct lower *l, const struct ast_type *t, enum tir_elem *out)
@@ -12,6 +14,9 @@ bool lower_elem(struct lower *l, const struct ast_type *t, enum tir_elem *out)
     struct symbol *s = scope_find(l, t->name);
     if (!s) {
         lower_error(l, t->span, TIR_E_NAME, "unknown type `%.100s`", t->name);
+        struct tir_span word = {t->span.begin, t->span.begin + (uint32_t)strlen(t->name)};
+        if (t->space == TIR_SPACE_VALUE)
+            tir_foreign_help(&l->cx->diags, word, t->name);
         return false;
     }
     s->used = true;

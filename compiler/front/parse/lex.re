@@ -53,6 +53,8 @@ bool tir_lexer_init(struct tir_lexer *lx, struct tir_context *cx, const struct t
 {
     const char *start = file->text.ptr;
     *lx = (struct tir_lexer){.cx = cx, .file = file, .at = start, .end = start + file->text.len};
+    if (file->text.len >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0)
+        lx->at += 3; // a byte order mark, which some editors put in front
     if (file->text.len > TIR_MAX_FILE_BYTES) {
         tir_error_at(&cx->diags, (struct tir_span){file->base, file->base}, TIR_E_FILE_SIZE,
                      "the file has %zu bytes; the limit is %u", file->text.len, TIR_MAX_FILE_BYTES);
@@ -203,8 +205,6 @@ static struct tir_token unknown(struct tir_lexer *lx, const char *start)
         lx->at++;
     size_t at = 0;
     const uint32_t point = tir_utf8_next((tir_str){start, (size_t)(lx->end - start)}, &at);
-    if (point == 0xfeff)
-        return bad(lx, start, TIR_E_BYTE, "a byte order mark, U+FEFF: save the file without it");
     if (c >= 0x80 && point != TIR_REPLACEMENT &&
         (!tir_unicode_printable(point) || !tir_unicode_width(point)))
         return bad(lx, start, TIR_E_BYTE, "no token starts with U+%04X", (unsigned)point);

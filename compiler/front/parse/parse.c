@@ -2,9 +2,12 @@
 // The parser's helpers, and declarations: imports, constants, functions, kernels.
 #include "front/parse/parse.h"
 
+#include "front/parse/foreign.h"
+
 void parse_step(struct parser *p)
 {
     p->previous_end = p->now.span.end;
+    p->previous = p->now.kind;
     p->now = p->next;
     p->next = tir_lex(&p->lexer);
     if (p->now.kind == TIR_TOK_BAD) // the lexer has reported it
@@ -30,9 +33,13 @@ void parse_unexpected(struct parser *p, const char *wanted)
         tir_error_at(diags, t.span, TIR_E_RESERVED, "`%s` is reserved for a later version", t.name);
     else if (t.kind == TIR_TOK_NAME)
         tir_error_at(diags, t.span, TIR_E_SYNTAX, "expected %s, found `%.64s`", wanted, t.name);
+    else if (t.kind == TIR_TOK_MUL && p->previous == TIR_TOK_MUL)
+        tir_error_at(diags, t.span, TIR_E_SYNTAX, "there is no `**`; `pow(x, y)` is x to the y");
     else
         tir_error_at(diags, t.span, TIR_E_SYNTAX, "expected %s, found %s", wanted,
                      tir_token_text(t.kind));
+    if (t.kind == TIR_TOK_NAME)
+        tir_foreign_help(diags, t.span, t.name);
 }
 
 bool parse_expect(struct parser *p, enum tir_token_kind kind, const char *where)

@@ -13,7 +13,8 @@ struct parser {
     struct tir_context *cx;
     struct tir_lexer lexer;
     struct tir_token now, next;
-    uint32_t previous_end; // of the token before `now`
+    enum tir_token_kind previous; // the token before `now`
+    uint32_t previous_end;        // of it
     uint32_t nesting;
     bool panic;
 };
