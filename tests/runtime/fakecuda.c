@@ -571,13 +571,13 @@ cu_result EXPORTED(cuModuleUnload)(cu_module module)
 // Functions are never freed: the driver keeps them with the module, the fake for good.
 cu_result EXPORTED(cuModuleGetFunction)(cu_function *out, cu_module module, const char *name)
 {
-    static struct CUfunc_st functions[8];
+    static struct CUfunc_st functions[64];
     cu_result result = TIR_CUDA_ERROR_OUT_OF_MEMORY;
     BEGIN_UNSAFE();
     if (module->image && !strstr(module->image, name))
         return TIR_CUDA_ERROR_NOT_FOUND;
     pthread_mutex_lock(&functions_lock);
-    for (int i = 0; i < 8 && result; i++) {
+    for (int i = 0; i < 64 && result; i++) {
         if (!functions[i].name[0])
             snprintf(functions[i].name, sizeof functions[i].name, "%s", name);
         if (strcmp(functions[i].name, name) == 0) {

@@ -10,7 +10,8 @@ out=${1:-build-device}
 [ -f "$out/meson/build.ninja" ] ||
     meson setup "$out/meson" -Dllvm=static -Dtests=enabled -Dbuildtype=release
 ninja -C "$out/meson" -j "${JOBS:-2}" \
-    compiler/tirc tools/bench/bench_launch tools/bench/bench_compile_time \
+    compiler/tirc tools/bench/bench_launch tools/bench/bench_first_launch \
+    tools/bench/bench_compile_time \
     tests/runtime/runtime_device
 rm -rf "$out/kit"
 mkdir -p "$out/kit/tools" "$out/kit/tests"
@@ -18,7 +19,8 @@ strip -o "$out/kit/tirc" "$out/meson/compiler/tirc"
 strip -o "$out/kit/bench_compile_time" "$out/meson/tools/bench/bench_compile_time"
 cp -L "$out/meson/runtime/libtirrt.so" "$out/kit/libtirrt.so.1"
 ln -s libtirrt.so.1 "$out/kit/libtirrt.so"
-cp "$out/meson/tools/bench/bench_launch" "$out/meson/tests/runtime/runtime_device" "$out/kit/"
+cp "$out/meson/tools/bench/bench_launch" "$out/meson/tools/bench/bench_first_launch" \
+    "$out/meson/tests/runtime/runtime_device" "$out/kit/"
 cp -L "$(ldd "$out/kit/runtime_device" | awk '/libcmocka/ { print $3 }')" "$out/kit/"
 cp -R examples "$out/kit/"
 cp -R tools/bench "$out/kit/tools/"
