@@ -13,7 +13,8 @@ struct cuda_device {
     cu_device device;
     bool owned; // whether the primary context was retained
     pthread_mutex_t pool_lock;
-    cu_pool pool; // of scratch memory; NULL: nothing has asked for any yet
+    cu_pool pool;             // of scratch memory; NULL: nothing has asked for any yet
+    atomic_bool refuses_link; // the linker refused what the driver took
 };
 
 static inline struct cuda_device *cuda_device_of(tir_rt_device *device)

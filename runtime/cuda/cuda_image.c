@@ -134,10 +134,15 @@ static bool load_kept(struct cuda_device *d, const uint8_t *key, cu_module *out)
 tir_status tir_cuda_load_ptx(struct cuda_device *d, tir_str ptx, cu_module *out, tir_error *error)
 {
     uint8_t key[TIR_SHA256_BYTES];
-    if (d->base.runtime->cache.folder && has_linker(d->api)) {
+    const bool keeps =
+        d->base.runtime->cache.folder && has_linker(d->api) && !atomic_load(&d->refuses_link);
+    if (keeps) {
         make_key(d, ptx, key);
         if (load_kept(d, key, out) || !link_and_keep(d, ptx, key, out))
             return TIR_OK;
     }
-    return tir_cuda_load_image(d, ptx.ptr, out, error);
+    const tir_status status = tir_cuda_load_image(d, ptx.ptr, out, error);
+    if (keeps && !status)
+        atomic_store(&d->refuses_link, true); // not to assemble everything twice
+    return status;
 }

@@ -318,6 +318,57 @@ static void test_late_error(void **state)
     tir_compilation_destroy(whole);
 }
 
+// ---- memory
+
+struct budget {
+    long left, live;
+};
+
+static void *limited(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    struct budget *budget = user;
+    (void)old_size;
+    if (new_size == 0) {
+        budget->live -= ptr != NULL;
+        free(ptr);
+        return NULL;
+    }
+    if (budget->left-- <= 0)
+        return NULL;
+    budget->live += ptr == NULL;
+    return realloc(ptr, new_size);
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    static const char axpy[] = "kernel axpy(a: f32, X: f32[N], Y: inout f32[N])\n"
+                               "{ for i in tiles(N by 256) { Y[i:+256] += a * X[i:+256]; } }\n";
+    struct budget budget = {1L << 40, 0};
+    tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
+    tir_compilation *outline, *c = NULL;
+    tir_error error;
+    options.allocator = (tir_allocator){limited, &budget};
+    options.outputs |= 1u << TIR_OUTPUT_OUTLINE;
+    outline = compile("axpy.tir", STR(axpy), &options);
+    const long live = budget.live;
+    long n = 0;
+    for (; !c; n++) {
+        budget.left = n;
+        const tir_status status = tir_compile_variant(outline, STR("axpy"), &c, &error);
+        if (!c) {
+            assert_int_equal(status, TIR_ERR_NO_MEMORY);
+            assert_int_equal(budget.live, live);
+        }
+        assert_true(n < 2000);
+    }
+    assert_true(n > 3);
+    tir_compilation_destroy(c);
+    assert_int_equal(budget.live, live);
+    tir_compilation_destroy(outline);
+    assert_int_equal(budget.live, 0);
+}
+
 // ---- with the runtime, on the emulator
 
 struct host {
@@ -519,6 +570,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_known_sizes),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_late_error),
+        cmocka_unit_test(test_no_memory),
         TEST(test_launches),
         TEST(test_failure),
         TEST(test_wrong_code),

@@ -519,6 +519,21 @@ static void test_launches(void **state)
     fake->missing = NULL;
 }
 
+// A driver that refuses to link what it assembles is not asked for each variant again.
+static void test_refused_link(void **state)
+{
+    struct fixture *f = *state;
+    const tir_artifact_desc desc = ptx_only();
+    struct rig rig = {
+        .fake = rig_fake(FAKE_CUDA), .counting.countdown = -1, .desc = &desc, .cache = f->folder};
+    rig.fake->refuse_link = 1;
+    assert_int_equal(rig_open(&rig), TIR_OK);
+    assert_int_equal(rig_load_all(&rig, rig.module), TIR_OK);
+    assert_int_equal(rig.fake->links, 1);
+    assert_int_equal(rig.fake->assembled, 5);
+    rig_close(&rig);
+}
+
 // The driver's reason for refusing the PTX is what it is without a cache.
 static void test_refused(void **state)
 {
@@ -558,6 +573,7 @@ int main(void)
         TEST(test_unusable),
         TEST(test_processes),
         TEST(test_launches),
+        TEST(test_refused_link),
         TEST(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -509,6 +509,7 @@ cu_result EXPORTED(cuLinkCreate)(unsigned int count, unsigned int *options, void
         return TIR_CUDA_ERROR_INVALID_VALUE;
     *out = calloc(1, sizeof **out);
     state.linkers++;
+    state.links++;
     return TIR_CUDA_SUCCESS;
 }
 

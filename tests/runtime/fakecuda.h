@@ -42,6 +42,7 @@ struct fake_cuda {
     cu_stream scratch_stream;
     uint64_t pool_keeps; // bytes that a pool does not give back
     atomic_int holding;  // threads that assemble PTX
+    atomic_int links;    // linkers that were made
     atomic_uint launches;
     atomic_int cubins, assembled; // images that were loaded, by kind
     char assembled_last[1024];    // the start of the PTX
