@@ -6,6 +6,7 @@
 
 enum { // combinations of what is picked that are tried
     TRIES = 64,
+    TRIES_OF_NEVER = 256,      // where only the last one says anything
     TRIES_OF_ALL = 20000,      // of one kernel
     TRIES_OF_CONDITIONS = 2000 // of the kernel's conditions alone: without them nothing is replayed
 };
@@ -148,7 +149,8 @@ static void begin(struct sync_ask *a)
         int64_t most = elem == TIR_BOOL ? 1 : INT32_MAX;
         a->arg[i] = 1 + tir_sync_unknown(a->q, is_size ? 0 : -most, most, a->wanted->args[i]);
     }
-    for (uint32_t plain = 2; plain-- > 0;)
+    // What never happens without the others never happens, and of those only a few cases are tried.
+    for (uint32_t plain = 2; plain-- > a->loose;)
         for (uint32_t i = f->grid_count + f->extent_count; yield && i < yield->operand_count; i++)
             demand_condition(a, yield->operands[i], plain);
 }
@@ -182,7 +184,7 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
                          .loose = loose};
     bool never = true;
     enum sync_answer answer = SYNC_UNSOLVED;
-    uint32_t most = count ? TRIES : TRIES_OF_CONDITIONS;
+    uint32_t most = !count ? TRIES_OF_CONDITIONS : loose ? TRIES_OF_NEVER : TRIES;
     for (uint32_t tries = 0; tries < most && p->tries < TRIES_OF_ALL; tries++, p->tries++) {
         int64_t numbers[SYNC_UNKNOWNS];
         struct tir_arena_mark inner = tir_arena_mark(arena);

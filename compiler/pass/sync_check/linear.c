@@ -99,6 +99,10 @@ static bool may_be_negative(const struct sync_ask *a, const struct sync_linear *
     bool may = x->constant < 0;
     for (uint32_t i = 0; i < a->q->count; i++)
         may |= x->by[i] < 0 || (x->by[i] && a->q->unknowns[i].low < 0);
+    for (uint32_t i = 0; i < a->q->relation_count && may; i++) { // max(x, 0) says that x >= 0
+        const struct sync_linear *form = &a->q->relations[i].form;
+        may = x->constant < form->constant || memcmp(x->by, form->by, sizeof x->by) != 0;
+    }
     return may;
 }
 
@@ -442,14 +446,23 @@ static int truth_of(struct sync_ask *a, const struct tir_value *cond)
     if (cond->kind == TIR_VALUE_CONST)
         return cond->constant.i != 0;
     const struct tir_inst *inst = cond->def;
+    if (inst && inst->op == TIR_OP_AND) {
+        int x = truth_of(a, inst->operands[0]), y = truth_of(a, inst->operands[1]);
+        return x == 0 || y == 0 ? 0 : TIR_MIN(x, y);
+    }
     if (!inst || !tir_sync_is_comparison(inst) || inst->operands[0]->type->elem == TIR_BOOL)
         return -1;
     struct sync_linear x = tir_sync_linear(a, inst->operands[0]),
-                       y = tir_sync_linear(a, inst->operands[1]);
-    union tir_number in[2] = {{.i = x.constant}, {.i = y.constant}}, out;
-    if (!is_number(a, &x) || !is_number(a, &y) || !tir_number_apply(inst->op, TIR_I64, in, &out))
+                       y = tir_sync_linear(a, inst->operands[1]), apart = plus(a, x, y, -1);
+    int64_t low, high; // the comparison is one of apart and 0
+    tir_sync_bounds(a->q, &apart, &low, &high);
+    union tir_number at_low[2] = {{.i = low}}, at_high[2] = {{.i = high}}, first, second;
+    bool is_equality = inst->op == TIR_OP_EQ || inst->op == TIR_OP_NE;
+    if ((low < high && (is_equality || low <= -SYNC_INFINITY || high >= SYNC_INFINITY)) ||
+        !tir_number_apply(inst->op, TIR_I64, at_low, &first) ||
+        !tir_number_apply(inst->op, TIR_I64, at_high, &second))
         return -1;
-    return out.i != 0;
+    return first.i == second.i ? first.i != 0 : -1;
 }
 
 // Makes cond true or false, and says which.
