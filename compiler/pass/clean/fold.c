@@ -224,11 +224,26 @@ static bool does_nothing(const struct tir_inst *inst)
     }
 }
 
-// The replacement of an operand. A stored tile that turns out constant keeps its layout.
+// Does operand i of inst say something of each element, whatever its layout?
+static bool is_by_element(const struct tir_inst *inst, uint32_t i)
+{
+    bool stores = inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+    return tir_is_elementwise(inst) || (stores && i == TIR_STORE_MASK) ||
+           (inst->op == TIR_OP_LOAD && i == TIR_LOAD_MASK);
+}
+
+// The replacement of an operand. A stored tile that turns out constant keeps its layout, which
+// broadcast gives it; elsewhere that is the constant.
 static struct tir_value *operand(struct fold *fold, struct tir_inst *inst, uint32_t i)
 {
     struct tir_value *old = inst->operands[i], *v = resolve(fold, old);
     bool stored = i == TIR_STORE_VALUE && (inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC);
+    bool repeats = v && v->def && v->def->op == TIR_OP_BROADCAST &&
+                   v->def->operands[0]->kind == TIR_VALUE_CONST;
+    if (repeats && is_by_element(inst, i)) {
+        fold->changed = true;
+        return tir_const_as(fold->f, v->type, v->def->operands[0]);
+    }
     if (!stored || v->kind != TIR_VALUE_CONST || !old->type->layout)
         return v;
     struct tir_value *one = tir_const_element(fold->f, v);
