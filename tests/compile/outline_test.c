@@ -375,7 +375,8 @@ struct host {
     tir_compilation *outline;
     atomic_int compiled;
     atomic_int fails; // 1: the next compilation does
-    char last[64];
+    pthread_mutex_t lock;
+    char last[64]; // the entry that was compiled last
 };
 
 static tir_status make(void *user, tir_str entry, tir_rt_code *code, tir_error *error)
@@ -388,7 +389,9 @@ static tir_status make(void *user, tir_str entry, tir_rt_code *code, tir_error *
         return TIR_ERR_UNSUPPORTED;
     }
     host->compiled++;
+    pthread_mutex_lock(&host->lock);
     snprintf(host->last, sizeof host->last, "%.*s", (int)entry.len, entry.ptr);
+    pthread_mutex_unlock(&host->lock);
     tir_status status = tir_compile_variant(host->outline, entry, &c, error);
     if (status)
         return status;
@@ -415,6 +418,7 @@ static int set_up(void **state)
     tir_error error;
     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
     memset(&rig, 0, sizeof rig);
+    pthread_mutex_init(&rig.host.lock, NULL);
     options.outputs |= 1u << TIR_OUTPUT_OUTLINE;
     rig.host.outline = compile("f.tir", STR(source), &options);
     const tir_str bytes = tir_compilation_output(rig.host.outline, TIR_OUTPUT_OUTLINE);
@@ -491,6 +495,21 @@ static void test_launches(void **state)
     expect_product(rig, 33);
     assert_int_equal(rig->host.compiled, before + 1);
     assert_non_null(strstr(rig->host.last, "__any"));
+}
+
+// All variants ahead, side by side; then nothing is left for the launches.
+static void test_prepare(void **state)
+{
+    struct rig *rig = *state;
+    tir_error error;
+    ok(tir_rt_module_prepare(rig->module, NULL, 0, 3, &error), &error);
+    const int all = rig->host.compiled;
+    assert_int_equal(all, (int)tir_rt_kernel_describe(rig->kernel)->variant_count);
+    ok(launch(rig, 64, &error), &error);
+    expect_product(rig, 64);
+    ok(launch(rig, 33, &error), &error);
+    expect_product(rig, 33);
+    assert_int_equal(rig->host.compiled, all);
 }
 
 // What fails once is asked for again.
@@ -572,6 +591,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_late_error),
         cmocka_unit_test(test_no_memory),
         TEST(test_launches),
+        TEST(test_prepare),
         TEST(test_failure),
         TEST(test_wrong_code),
         TEST(test_threads),
