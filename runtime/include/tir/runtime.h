@@ -266,7 +266,8 @@ TIR_API const tir_artifact_desc *tir_rt_module_describe(const tir_rt_module *mod
 TIR_API TIR_CHECKED tir_status tir_rt_module_kernel(tir_rt_module *module, tir_str name,
                                                     tir_rt_kernel **out, tir_error *error);
 
-// The kernel's dimensions, parameters, conditions and variants.
+// The kernel's dimensions, parameters, conditions and variants. Of an outline they stay those of
+// the outline.
 TIR_API const tir_artifact_kernel *tir_rt_kernel_describe(const tir_rt_kernel *kernel);
 
 // The resources of a loaded variant, by the device; of a sequence, those of the first variant of
