@@ -15,7 +15,10 @@
 //     store(Y[0], a);
 // loses y, y2 and b.
 //
-// Not done here: stores that are overwritten, and stores to buffers that are never read.
+// A shared buffer that is never read goes with its stores, until copies have engines: a copy that
+// nobody reads is not waited for, and its memory would be used again while it is written.
+//
+// Not done here: stores that are overwritten.
 
 #include "base/bitset.h"
 #include "base/vec.h"
@@ -24,8 +27,10 @@
 
 struct dce {
     struct tir_arena *arena;
-    struct bitset values, insts;  // live, by id
-    VEC(struct tir_value *) work; // live, but what they need is not yet marked
+    struct bitset values, insts;   // live, by id
+    VEC(struct tir_value *) work;  // live, but what they need is not yet marked
+    VEC(struct tir_inst *) stores; // that live if their buffer does
+    bool before_engines;
     bool changed;
 };
 
@@ -94,13 +99,24 @@ static void mark_needs(struct dce *d, struct tir_value *v)
         mark_slot(d, owner, v->index - lead);
 }
 
+// A store to a shared buffer of the kernel, which is for those who read the buffer.
+static bool is_for_readers(const struct tir_inst *inst)
+{
+    const struct tir_inst *alloc = inst->op == TIR_OP_STORE ? tir_ref_base(inst)->def : NULL;
+    return alloc && alloc->op == TIR_OP_ALLOC &&
+           alloc->results[0]->type->space == TIR_SPACE_SHARED &&
+           !tir_attr_int(alloc, TIR_ATTR_by_hand, 0);
+}
+
 static void mark_roots(struct dce *d, const struct tir_block *root)
 {
     const uint32_t effects = TIR_WRITES | TIR_ASYNC | TIR_SYNC;
     tir_foreach_inst_in(inst, root)
-        if ((tir_has_trait(inst, effects) && inst->op != TIR_OP_ALLOC &&
-             inst->op != TIR_OP_TILES) ||
-            inst->op == TIR_OP_WHILE)
+        if (d->before_engines && is_for_readers(inst))
+            vec_push(d->arena, &d->stores, inst);
+        else if ((tir_has_trait(inst, effects) && inst->op != TIR_OP_ALLOC &&
+                  inst->op != TIR_OP_TILES) ||
+                 inst->op == TIR_OP_WHILE)
             mark_inst(d, inst);
     struct tir_inst *yield = tir_yield_of(root); // the host block's
     if (yield)
@@ -178,15 +194,35 @@ static void sweep(struct dce *d, struct tir_block *block)
     }
 }
 
+// Stores live where their buffer does, which what they store may need in turn.
+static void mark_all_needs(struct dce *d)
+{
+    uint32_t waiting = d->stores.len + 1;
+    while (d->stores.len < waiting) {
+        waiting = d->stores.len;
+        while (d->work.len)
+            mark_needs(d, vec_pop(&d->work));
+        uint32_t left = 0;
+        for (uint32_t i = 0; i < waiting; i++) {
+            struct tir_inst *store = d->stores.at[i];
+            if (bitset_has(&d->values, tir_ref_base(store)->id))
+                mark_inst(d, store);
+            else
+                d->stores.at[left++] = store;
+        }
+        d->stores.len = left;
+    }
+}
+
 enum tir_change tir_pass_dce(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct dce d = {.arena = cx->scratch,
                     .values = bitset_new(cx->scratch, f->value_count),
-                    .insts = bitset_new(cx->scratch, f->inst_count)};
+                    .insts = bitset_new(cx->scratch, f->inst_count),
+                    .before_engines = f->form < TIR_FORM_ASYNC};
     mark_roots(&d, f->body);
     mark_roots(&d, f->host);
-    while (d.work.len)
-        mark_needs(&d, vec_pop(&d.work));
+    mark_all_needs(&d);
     sweep(&d, f->body);
     sweep(&d, f->host);
     return d.changed ? TIR_CHANGED : TIR_UNCHANGED;
