@@ -129,6 +129,7 @@ struct slice {
     struct slot slots[TIR_MAX_RANK];
     const char *words[2 * TIR_MAX_RANK]; // what is written: of the slots, and each None
     uint32_t count, word_count;
+    bool has_stride; // one of them
 };
 
 static void add_slot(struct slice *s, struct slot slot)
@@ -152,6 +153,14 @@ static void add_range(struct program *p, struct slice *s, int64_t size)
     if (!slot.is_whole) {
         const char *start = index_near(p, size, &slot.dim);
         slot.text = say(p, "%s:+%s", start, size_text(p, size));
+        const uint32_t how = choose(p->c, 12);
+        if (how == 10 && !s->has_stride) {
+            s->has_stride = true;
+            slot.text = say(p, "%s:+%s:%u", start, size_text(p, size), 2 + choose(p->c, 2));
+        } else if (how == 11) {
+            slot.text = say(p, "%s:+min(%s, %s)", start, grow_firm(p, form_scalar(TIR_I64)).text,
+                            size_text(p, size));
+        }
     }
     add_slot(s, slot);
 }

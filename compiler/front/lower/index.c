@@ -59,6 +59,25 @@ static struct tir_value *lower_begin(struct lower *l, const struct ast_expr *e)
     return NULL;
 }
 
+// The stride of a slice, which is at least 1.
+static bool lower_stride(struct lower *l, const struct ast_index *index, struct slice *s,
+                         uint32_t d)
+{
+    s->stride[d] = 1;
+    if (!index->stride)
+        return true;
+    int64_t stride;
+    if (!const_int(l, index->stride, "the stride of a slice", &stride))
+        return false;
+    if (stride >= 1 && stride <= INT32_MAX) {
+        s->stride[d] = stride;
+        return true;
+    }
+    lower_error(l, index->stride->span, TIR_E_SLICE, "a stride of %lld; strides are at least 1",
+                (long long)stride);
+    return false;
+}
+
 static bool lower_take(struct lower *l, const struct ast_index *index, struct slice *s, uint32_t d)
 {
     s->indices[d] = lower_begin(l, index->first);
@@ -69,7 +88,7 @@ static bool lower_take(struct lower *l, const struct ast_index *index, struct sl
                     lower_type_name(l, s->indices[d]->type));
         return false;
     }
-    return const_int(l, index->second, "the size of a slice", &s->box[d]);
+    return lower_slice_size(l, index->second, s, d) && lower_stride(l, index, s, d);
 }
 
 // m:m + BM is m:+BM.
@@ -102,8 +121,11 @@ static bool lower_range(struct lower *l, const struct ast_index *index, struct s
         return false;
     }
     s->indices[d] = tir_const_index(l->f, begin);
-    if (tir_sub_checked(end, begin, &s->box[d]) && s->box[d] >= 1)
-        return true;
+    if (tir_sub_checked(end, begin, &s->box[d]) && s->box[d] >= 1) {
+        bool ok = lower_stride(l, index, s, d);
+        s->box[d] = (s->box[d] - 1) / s->stride[d] + 1;
+        return ok;
+    }
     lower_error(l, index->span, TIR_E_SLICE, "the slice %lld:%lld is empty", (long long)begin,
                 (long long)end);
     return false;
@@ -277,7 +299,7 @@ static bool slice_of(struct lower *l, const struct ast_expr *e, struct tir_value
         if (it->kind != AST_ONE || it->first->kind != AST_NONE)
             ok &= lower_dimension(l, it, s, d++);
     }
-    ok = ok && slice_shapes(l, e, s, given, &type, &shown);
+    ok = ok && lower_strides(l, e, s, given) && slice_shapes(l, e, s, given, &type, &shown);
     for (; ok && d < rank; d++) {
         ok = lower_all(l, e->span, s, d);
         grow(&type, s->box[d]);
@@ -357,7 +379,7 @@ static struct tir_inst *build_slice(struct lower *l, enum tir_op op, const struc
 struct tir_value *build_load(struct lower *l, const struct slice *s, struct tir_value *pad,
                              struct tir_value *mask)
 {
-    struct tir_value *fixed[] = {[TIR_LOAD_PAD] = pad, [TIR_LOAD_MASK] = mask};
+    struct tir_value *fixed[] = {[TIR_LOAD_PAD] = pad, [TIR_LOAD_MASK] = lower_limits(l, s, mask)};
     struct tir_value *v = tir_result(build_slice(l, TIR_OP_LOAD, s, fixed, 2, s->type));
     return build_reshape(l, v, s->shown->rank, s->shown->shape);
 }
@@ -366,15 +388,17 @@ void build_store(struct lower *l, const struct slice *s, struct tir_value *value
                  struct tir_value *mask)
 {
     value = build_reshape(l, value, s->type->rank, s->type->shape);
-    struct tir_value *fixed[] = {[TIR_STORE_VALUE] = value, [TIR_STORE_MASK] = mask};
+    struct tir_value *fixed[] = {
+        [TIR_STORE_VALUE] = value, [TIR_STORE_MASK] = lower_limits(l, s, mask)};
     build_slice(l, TIR_OP_STORE, s, fixed, 2, NULL);
 }
 
 struct tir_inst *build_atomic(struct lower *l, const struct slice *s, struct tir_value *value,
                               struct tir_value *mask, enum tir_word kind)
 {
-    struct tir_value *fixed[] = {
-        [TIR_STORE_VALUE] = value, [TIR_STORE_MASK] = mask, [TIR_ATOMIC_SCRATCH] = NULL};
+    struct tir_value *fixed[] = {[TIR_STORE_VALUE] = value,
+                                 [TIR_STORE_MASK] = lower_limits(l, s, mask),
+                                 [TIR_ATOMIC_SCRATCH] = NULL};
     const struct tir_type *type = tir_type_with_layout(l->cx->types, s->type, value->type->layout);
     struct tir_inst *inst = build_slice(l, TIR_OP_ATOMIC, s, fixed, 3, type);
     tir_set_word(l->f, inst, TIR_ATTR_kind, kind);
@@ -392,7 +416,7 @@ struct tir_value *lower_view(struct lower *l, const struct ast_expr *e)
         return NULL;
     struct tir_type t = *s.type;
     t.space = s.base->type->space;
-    if (t.space == TIR_SPACE_GLOBAL || s.type != s.shown) {
+    if (t.space == TIR_SPACE_GLOBAL || s.type != s.shown || lower_is_limited(&s)) {
         lower_error(l, e->span, TIR_E_TYPE, "expected a part of a shared or local buffer");
         return NULL;
     }
@@ -440,7 +464,7 @@ static bool is_constant_part(const struct slice *s, bool *whole)
     *whole = true;
     for (uint32_t d = 0; d < s->base->type->rank; d++) {
         int64_t begin;
-        if (s->box[d] < 0 || !tir_is_const_int(s->indices[d], &begin))
+        if (s->box[d] < 0 || s->limit[d] || !tir_is_const_int(s->indices[d], &begin))
             return false;
         *whole &= begin == 0 && TIR_MAX(s->box[d], 1) == s->base->type->shape[d];
     }
@@ -451,7 +475,7 @@ static bool lies_inside(struct lower *l, const struct slice *s)
 {
     for (uint32_t d = 0; d < s->base->type->rank; d++) {
         int64_t begin = 0, size = s->base->type->shape[d], count = TIR_MAX(s->box[d], 1);
-        if (s->box[d] < 0 || !tir_is_const_int(s->indices[d], &begin) ||
+        if (s->box[d] < 0 || s->limit[d] || !tir_is_const_int(s->indices[d], &begin) ||
             (begin >= 0 && begin < size && count <= size - begin))
             continue;
         lower_error(l, s->span, TIR_E_SLICE,

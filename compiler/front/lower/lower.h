@@ -287,8 +287,11 @@ struct slice {
     struct tir_value *base;
     struct tir_value *indices[TIR_MAX_RANK];
     int64_t box[TIR_MAX_RANK];
-    const struct tir_type *type;  // of the tile it names
-    const struct tir_type *shown; // with the dimensions that None adds
+    int64_t stride[TIR_MAX_RANK];          // of a slice, until index tiles stand for it
+    struct tir_value *limit[TIR_MAX_RANK]; // elements that there are of a box; NULL: all
+    uint32_t axis[TIR_MAX_RANK];           // of the tile, where the index's dimensions begin
+    const struct tir_type *type;           // of the tile it names
+    const struct tir_type *shown;          // with the dimensions that None adds
 };
 enum slice_use { SLICE_READ, SLICE_WRITE, SLICE_UPDATE, SLICE_VIEW };
 bool lower_slice(struct lower *l, const struct ast_expr *e, enum slice_use use, struct slice *out);
@@ -310,6 +313,14 @@ struct tir_value *lower_view(struct lower *l, const struct ast_expr *e);
 struct val lower_part(struct lower *l, const struct ast_expr *e);
 bool lower_is_buffer_expr(struct lower *l, const struct ast_expr *e);
 struct tir_value *lower_mask(struct lower *l, const struct ast_expr *e, const struct slice *s);
+// Slices with strides and of sizes that are known at run time (stride.c).
+// The size: a constant, or min(n, a constant), whose n is the limit. False: reported.
+bool lower_slice_size(struct lower *l, const struct ast_expr *e, struct slice *s, uint32_t d);
+// Index tiles for the dimensions that have a stride.
+bool lower_strides(struct lower *l, const struct ast_expr *e, struct slice *s, uint32_t given);
+// mask (NULL: none), and inside of the limits.
+struct tir_value *lower_limits(struct lower *l, const struct slice *s, struct tir_value *mask);
+bool lower_is_limited(const struct slice *s);
 
 // Calls.
 struct call {

@@ -399,6 +399,21 @@ static struct tir_inst *build_op(struct lower *l, struct op_call *o)
     return inst;
 }
 
+// The mask of a slice whose size is known at run time.
+static bool add_limits(struct lower *l, struct op_call *o)
+{
+    if (!o->info->has_ref || !lower_is_limited(&o->slice))
+        return true;
+    if (o->op != TIR_OP_LOAD && o->op != TIR_OP_STORE && o->op != TIR_OP_ATOMIC) {
+        lower_error(l, o->slice.span, TIR_E_SLICE, "`%s` takes a slice of compile-time size",
+                    o->info->name);
+        return false;
+    }
+    struct val *mask = &o->fixed[o->op == TIR_OP_LOAD ? TIR_LOAD_MASK : TIR_STORE_MASK];
+    *mask = val_ir(lower_limits(l, &o->slice, mask->kind == VAL_IR ? mask->ir : NULL));
+    return true;
+}
+
 static enum tir_diag_code code_of(enum tir_op op)
 {
     return op == TIR_OP_REDUCE || op == TIR_OP_SCAN || op == TIR_OP_IOTA ? TIR_E_AXIS : TIR_E_TYPE;
@@ -477,6 +492,8 @@ bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *ou
         return v.kind != VAL_POISON;
     }
     if (!convert_operands(l, &o))
+        return false;
+    if (!add_limits(l, &o))
         return false;
     struct tir_inst *inst = build_op(l, &o);
     if (!set_attrs(l, &o, inst) || !infer(l, &o, inst) || !check_region(l, &o, inst) ||

@@ -249,7 +249,8 @@ static bool fill_from_tensor(struct lower *l, const struct ast_stmt *s, struct t
         return false;
     if (!lower_slice(l, e, SLICE_READ, &from))
         return true;
-    if (from.shown != from.type) // dimensions of size 1 are added: a value, which is stored
+    // Dimensions of size 1 are added, or elements left out: a value, which is stored.
+    if (from.shown != from.type || lower_is_limited(&from))
         return false;
     if (from.type->elem != slot->type->elem || !tir_type_same_shape(from.type, slot->type)) {
         lower_error(l, e->span, TIR_E_SHAPE_MISMATCH, "%s does not fill the slot, %s",

@@ -53,6 +53,7 @@ void uses_of(struct lower *l, const struct ast_expr *e)
         vec_foreach(struct ast_index, it, &e->indices) {
             uses_of(l, it->first);
             uses_of(l, it->second);
+            uses_of(l, it->stride);
         }
         break;
     default:

@@ -65,12 +65,13 @@ enum ast_expr_kind {
     AST_FIELD
 };
 
-enum ast_index_kind { AST_ONE, AST_TAKE, AST_RANGE, AST_ALL }; // i  i:+n  i:j  :
+enum ast_index_kind { AST_ONE, AST_TAKE, AST_RANGE, AST_ALL }; // i  i:+n[:s]  i:j[:s]  :
 
 struct ast_index {
     enum ast_index_kind kind;
     struct tir_span span;
     struct ast_expr *first, *second; // TAKE: begin, size; RANGE: begin, end
+    struct ast_expr *stride;         // of both; NULL: 1
 };
 
 struct ast_arg {

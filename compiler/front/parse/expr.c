@@ -149,6 +149,8 @@ static struct ast_index parse_index(struct parser *p)
             index.kind = AST_RANGE;
             index.second = parse_expr(p);
         }
+        if (index.second && parse_accept(p, TIR_TOK_COLON))
+            index.stride = parse_expr(p);
     }
     index.span = parse_since(p, begin);
     return index;
@@ -164,6 +166,7 @@ static struct ast_expr *parse_indexing(struct parser *p, struct ast_expr *base)
         vec_push(&p->cx->arena, &e->indices, index);
         deepen(p, e, index.first);
         deepen(p, e, index.second);
+        deepen(p, e, index.stride);
     } while (!p->panic && parse_accept(p, TIR_TOK_COMMA));
     parse_expect(p, TIR_TOK_RBRACKET, "after the indices");
     return e;
