@@ -640,6 +640,7 @@ static void emit_function(struct emit *e)
     e->ranges = tir_ranges_new(e->arena, f);
     choose_widths(e);
     look_around(e);
+    tir_emit_expansions(e);
     e->function = LLVMAddFunction(e->ll->module, f->name, kernel_type(e));
     LLVMSetFunctionCallConv(e->function, PTX_KERNEL);
     LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, e->ll->nounwind);

@@ -6,6 +6,7 @@
 #ifndef TIR_TARGET_NVPTX_EMIT_H
 #define TIR_TARGET_NVPTX_EMIT_H
 
+#include "base/map.h"
 #include "ir/ir.h"
 #include "ir/range.h"
 #include "target/nvptx/llvm.h"
@@ -29,8 +30,9 @@ struct emit {
     struct emit_slot *slots; // by value id
     const uint32_t *uses;    // of values, by id
     struct tir_ranges *ranges;
-    V function, shared;    // shared: the dynamic shared memory, NULL until wanted
-    LLVMValueRef *strides; // per parameter, TIR_MAX_RANK each
+    struct tir_map expansions; // expand.c
+    V function, shared;        // shared: the dynamic shared memory, NULL until wanted
+    LLVMValueRef *strides;     // per parameter, TIR_MAX_RANK each
     struct tir_tensor_maps maps;
     uint32_t first_map;   // the parameter of the function that is the first map
     uint32_t first_watch; // the first of the watchdog's three parameters
@@ -81,7 +83,21 @@ void tir_emit_flow(struct emit *e, const struct tir_inst *inst);
 
 // emit_arith.c: elementwise operations and casts.
 void tir_emit_arith(struct emit *e, const struct tir_inst *inst);
+#define TIR_ELEMENTWISE_OPERANDS 3 // at most
+struct tir_elementwise {           // operations with floats that give the same for equal operands
+    enum tir_op op;
+    enum tir_elem from, to; // of its operands, of its result
+};
+bool tir_emit_is_elementwise(const struct emit *e, const struct tir_inst *inst,
+                             struct tir_elementwise *kind);
+// `in`: TIR_ELEMENTWISE_OPERANDS, NULL from its count on. NULL: there is no expansion for its type.
+V tir_emit_elementwise(struct emit *e, const struct tir_elementwise *kind, const V *in);
 V tir_emit_convert(struct emit *e, V x, enum tir_elem from, enum tir_elem to);
+
+// expand.c: functions for operations of many instructions, before the kernel; a call, or NULL: an
+// operation of this kind is emitted in place.
+void tir_emit_expansions(struct emit *e);
+V tir_emit_call(struct emit *e, const struct tir_elementwise *kind, V *in);
 
 // emit_memory.c: loads, stores, atomics, asynchronous copies, packing.
 void tir_emit_memory(struct emit *e, const struct tir_inst *inst);

@@ -215,21 +215,14 @@ static V float_operation(struct emit *e, enum tir_op op, const V *in)
     }
 }
 
-static void emit_float(struct emit *e, const struct tir_inst *inst)
+static V emit_float(struct emit *e, const struct tir_elementwise *kind, const V *operands)
 {
-    const struct tir_value *result = inst->results[0];
-    enum tir_elem elem = result->type->elem, in_elem = computed_in(inst->op, elem);
-    V in[3] = {0};
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        in[i] = tir_emit_convert(e, tir_emit_value(e, inst->operands[i]), elem, in_elem);
-    V v = float_operation(e, inst->op, in);
-    tir_emit_set(
-        e, result,
-        v ? tir_emit_convert(e, v, in_elem, elem)
-          : tir_emit_unsupported(
-                e, result->type,
-                tir_str_format(e->arena, "%s of %s", tir_ops[inst->op].name, tir_elems[elem].name)
-                    .ptr));
+    enum tir_elem elem = kind->to, in_elem = computed_in(kind->op, elem);
+    V in[TIR_ELEMENTWISE_OPERANDS] = {0};
+    for (uint32_t i = 0; i < TIR_ELEMENTWISE_OPERANDS && operands[i]; i++)
+        in[i] = tir_emit_convert(e, operands[i], elem, in_elem);
+    V v = float_operation(e, kind->op, in);
+    return v ? tir_emit_convert(e, v, in_elem, elem) : NULL;
 }
 
 // Comparisons, choice.
@@ -256,7 +249,22 @@ static const struct comparison *comparison_of(enum tir_op op)
     return row;
 }
 
-static void emit_compare(struct emit *e, const struct tir_inst *inst)
+static bool is_comparison(enum tir_op op)
+{
+    return op == TIR_OP_EQ || op == TIR_OP_NE || op == TIR_OP_LT || op == TIR_OP_LE ||
+           op == TIR_OP_GT || op == TIR_OP_GE;
+}
+
+static V compare_floats(struct emit *e, const struct tir_elementwise *kind, const V *operands)
+{
+    V in[2] = {operands[0], operands[1]};
+    if (tir_elems[kind->from].bits <= 8)
+        for (uint32_t i = 0; i < 2; i++)
+            in[i] = tir_emit_convert(e, in[i], kind->from, TIR_F32);
+    return tir_emit_fcmp(e, comparison_of(kind->op)->real, in[0], in[1]);
+}
+
+static void compare_integers(struct emit *e, const struct tir_inst *inst)
 {
     const struct comparison *is = comparison_of(inst->op);
     enum tir_elem elem = inst->operands[0]->type->elem;
@@ -265,13 +273,6 @@ static void emit_compare(struct emit *e, const struct tir_inst *inst)
     for (uint32_t i = 0; i < 2; i++)
         in[i] =
             half ? tir_emit_value32(e, inst->operands[i]) : tir_emit_value(e, inst->operands[i]);
-    if (tir_elem_is_float(elem)) {
-        if (tir_elems[elem].bits <= 8)
-            for (uint32_t i = 0; i < 2; i++)
-                in[i] = tir_emit_convert(e, in[i], elem, TIR_F32);
-        tir_emit_set(e, inst->results[0], tir_emit_fcmp(e, is->real, in[0], in[1]));
-        return;
-    }
     tir_emit_set(e, inst->results[0],
                  tir_emit_icmp(e, is_signed(elem) ? is->signed_ : is->unsigned_, in[0], in[1]));
 }
@@ -439,31 +440,57 @@ static void emit_bitcast(struct emit *e, const struct tir_inst *inst)
                  type == e->ll->i1 ? LLVMBuildTrunc(e->b, v, type, "") : tir_emit_bits(e, v, type));
 }
 
+// Elementwise operations with floats: what they give depends on their operands alone.
+
+bool tir_emit_is_elementwise(const struct emit *e, const struct tir_inst *inst,
+                             struct tir_elementwise *kind)
+{
+    if (tir_emitter_of(inst->op) != tir_emit_arith || inst->op == TIR_OP_WHERE ||
+        inst->op == TIR_OP_BITCAST)
+        return false;
+    *kind = (struct tir_elementwise){inst->op, inst->operands[0]->type->elem,
+                                     inst->results[0]->type->elem};
+    return (tir_elem_is_float(kind->from) || tir_elem_is_float(kind->to)) &&
+           !tir_emit_is_narrow(e, inst->operands[0]);
+}
+
+V tir_emit_elementwise(struct emit *e, const struct tir_elementwise *kind, const V *in)
+{
+    if (kind->op == TIR_OP_CAST)
+        return tir_emit_convert(e, in[0], kind->from, kind->to);
+    return is_comparison(kind->op) ? compare_floats(e, kind, in) : emit_float(e, kind, in);
+}
+
+static void emit_elementwise(struct emit *e, const struct tir_inst *inst,
+                             const struct tir_elementwise *kind)
+{
+    const struct tir_value *result = inst->results[0];
+    V in[TIR_ELEMENTWISE_OPERANDS] = {0};
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        in[i] = tir_emit_value(e, inst->operands[i]);
+    V v = tir_emit_call(e, kind, in);
+    if (!v)
+        v = tir_emit_elementwise(e, kind, in);
+    const char *name = tir_ops[kind->op].name, *elem = tir_elems[kind->to].name;
+    if (!v)
+        v = tir_emit_unsupported(e, result->type,
+                                 tir_str_format(e->arena, "%s of %s", name, elem).ptr);
+    tir_emit_set(e, result, v);
+}
+
 void tir_emit_arith(struct emit *e, const struct tir_inst *inst)
 {
-    switch (inst->op) {
-    case TIR_OP_EQ:
-    case TIR_OP_NE:
-    case TIR_OP_LT:
-    case TIR_OP_LE:
-    case TIR_OP_GT:
-    case TIR_OP_GE:
-        emit_compare(e, inst);
-        return;
-    case TIR_OP_WHERE:
+    struct tir_elementwise kind;
+    if (tir_emit_is_elementwise(e, inst, &kind))
+        emit_elementwise(e, inst, &kind);
+    else if (is_comparison(inst->op))
+        compare_integers(e, inst);
+    else if (inst->op == TIR_OP_WHERE)
         emit_where(e, inst);
-        return;
-    case TIR_OP_CAST:
+    else if (inst->op == TIR_OP_CAST)
         emit_cast(e, inst);
-        return;
-    case TIR_OP_BITCAST:
+    else if (inst->op == TIR_OP_BITCAST)
         emit_bitcast(e, inst);
-        return;
-    default:
-        break;
-    }
-    if (tir_elem_is_float(inst->results[0]->type->elem))
-        emit_float(e, inst);
     else
         emit_integer(e, inst);
 }

@@ -149,6 +149,7 @@ bool tir_llvm_init(struct tir_llvm *ll, const struct tir_target *target)
     ll->convergent = tir_llvm_enum_attribute(ll, "convergent", 0);
     ll->nounwind = tir_llvm_enum_attribute(ll, "nounwind", 0);
     ll->willreturn = tir_llvm_enum_attribute(ll, "willreturn", 0);
+    ll->noinline = tir_llvm_enum_attribute(ll, "noinline", 0);
     ll->no_memory = tir_llvm_enum_attribute(ll, "memory", 0);
     return true;
 }

@@ -35,9 +35,9 @@ struct tir_llvm {
     LLVMMemoryBufferRef ptx; // generated
     char *text;              // while it is copied
     LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, none;
-    LLVMAttributeRef convergent, nounwind, willreturn, no_memory; // of call sites
-    bool watchdog;                                                // waits have a time limit
-    bool has_buffers;                                             // an alloca was made
+    LLVMAttributeRef convergent, nounwind, willreturn, no_memory, noinline;
+    bool watchdog;     // waits have a time limit
+    bool has_buffers;  // an alloca was made
     char message[400]; // what LLVM last complained about; empty: nothing
 };
 
