@@ -11,6 +11,7 @@
 // The copy must stand in front of a fence, so these accumulators are tied through one too. A in
 // registers always is: LLVM knows of other values which of them lie in those registers.
 
+#include "base/bitset.h"
 #include "machine/product.h"
 #include "target/nvptx/emit.h"
 
@@ -163,13 +164,13 @@ static void add_step(struct tir_text *text, const struct product *p, uint32_t st
 
 // Starts constraints and types with `count` outputs of these values.
 static LLVMTypeRef add_outputs(struct emit *e, struct tir_text *constraints,
-                               struct tir_value *const *values, uint32_t count)
+                               struct tir_value *const *values, uint32_t count, const char *prefix)
 {
     LLVMTypeRef *types = arena_array(e->arena, LLVMTypeRef, count + 1);
     for (uint32_t i = 0; i < count; i++) {
         bool is_float = tir_elem_is_float(values[i]->type->elem);
         types[i] = is_float ? e->ll->f32 : e->ll->i32;
-        tir_text_add(constraints, is_float ? STR("=f,") : STR("=r,"));
+        tir_text_format(constraints, "%s%s,", prefix, is_float ? "f" : "r");
     }
     if (count < 2)
         return count ? types[0] : e->ll->none;
@@ -195,6 +196,56 @@ static const struct tir_inst *loop_around(const struct tir_block *block)
     return up;
 }
 
+struct source { // of a value that loops and branches give on
+    struct tir_value *v;
+    bool is_first; // before the first round
+};
+typedef VEC(struct source) source_list;
+
+// Adds the sources of what a for loop or a branch gives; false: it is none of these.
+static bool add_sources(struct emit *e, struct source of, source_list *work)
+{
+    struct tir_inst *owner = of.v->def ? of.v->def : of.v->block ? of.v->block->owner : NULL;
+    const bool is_loop = owner && owner->op == TIR_OP_FOR;
+    uint32_t index = of.v->index;
+    if (!owner || (!is_loop && (owner->op != TIR_OP_IF || !of.v->def)))
+        return false;
+    if (is_loop && !of.v->def && !index--)
+        return false; // the counter
+    if (is_loop) {
+        struct source first = {owner->operands[TIR_FOR_INIT + index], true};
+        vec_push(e->arena, work, first);
+    }
+    for (uint32_t r = 0; r < owner->region_count; r++) {
+        struct source next = {tir_yield_of(owner->regions[r])->operands[index], of.is_first};
+        vec_push(e->arena, work, next);
+    }
+    return true;
+}
+
+// Does a loop or branch give v on after something but a product or await has made it, and can no
+// product still be computing it? LLVM may move what makes it past the start of the loop, or move it
+// to other registers there: after the fence.
+static bool is_computed(struct emit *e, struct tir_value *v)
+{
+    struct bitset seen = bitset_new(e->arena, e->f->value_count);
+    struct source source = {v, false};
+    source_list work = {0};
+    bool computed = false;
+    vec_push(e->arena, &work, source);
+    while (work.len) {
+        source = vec_pop(&work);
+        const struct tir_inst *def = source.v->def;
+        if (source.v->kind == TIR_VALUE_CONST || !bitset_insert(&seen, source.v->id) ||
+            add_sources(e, source, &work))
+            continue;
+        if (!def || def->op == TIR_OP_WGMMA)
+            return false;
+        computed |= !source.is_first && def->op != TIR_OP_AWAIT && source.v != v;
+    }
+    return computed;
+}
+
 // May the register live on after the product, or in the next round of the loop around it? LLVM may
 // use one register for several values here, unless products or loops made them.
 static bool is_kept(const struct emit *e, const struct tir_inst *product, const struct tir_value *v)
@@ -212,7 +263,7 @@ static void fence_registers(struct emit *e, struct tir_value *const *of, uint32_
 {
     struct tir_text constraints;
     tir_text_init(&constraints, e->arena, 0);
-    LLVMTypeRef type = add_outputs(e, &constraints, of, count);
+    LLVMTypeRef type = add_outputs(e, &constraints, of, count, "=");
     add_ties(&constraints, count);
     tir_text_add(&constraints, STR("~{memory}"));
     V v = tir_llvm_asm(e->ll, type, STR("wgmma.fence.sync.aligned;"), tir_text_str(&constraints),
@@ -221,9 +272,33 @@ static void fence_registers(struct emit *e, struct tir_value *const *of, uint32_
         values[i] = output_of(e, v, count, i);
 }
 
-// Copies those of the accumulators that are still needed.
+// Moves the values to registers of their own, in front of a fence.
+static void move_registers(struct emit *e, struct tir_value *const *of, uint32_t count, V *values)
+{
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    LLVMTypeRef type = add_outputs(e, &constraints, of, count, "=&");
+    for (uint32_t i = 0; i < count; i++) {
+        tir_text_format(&text, "mov.b32 $%" PRIu32 ", $%" PRIu32 "; ", i, count + i);
+        tir_text_add(&constraints, tir_elem_is_float(of[i]->type->elem) ? STR("f,") : STR("r,"));
+    }
+    tir_text_add(&text, STR("wgmma.fence.sync.aligned;"));
+    tir_text_add(&constraints, STR("~{memory}"));
+    V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, values, count);
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = output_of(e, v, count, i);
+}
+
+// The accumulators in front of their product: what loops give on after it was computed in registers
+// of its own, and what is still needed as a copy.
 static void fence_copies(struct emit *e, const struct product *p, V *sums)
 {
+    if (p->kept && is_computed(e, p->registers[p->a_count])) {
+        move_registers(e, p->registers + p->a_count, p->kept, sums);
+        return;
+    }
     struct tir_value **of = arena_array(e->arena, struct tir_value *, p->kept + 1);
     V *args = arena_array(e->arena, V, p->kept + 1);
     uint32_t *at = arena_array(e->arena, uint32_t, p->kept + 1), count = 0;
@@ -247,7 +322,7 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
     tir_text_init(&text, e->arena, 0);
     tir_text_init(&constraints, e->arena, 0);
     V *args = arena_array(e->arena, V, p.scale - p.sums + 1);
-    LLVMTypeRef type = add_outputs(e, &constraints, inst->results, p.sums);
+    LLVMTypeRef type = add_outputs(e, &constraints, inst->results, p.sums, "=");
     add_ties(&constraints, p.kept);
     uint32_t count = 0;
     for (; count < p.kept; count++)
@@ -298,7 +373,7 @@ void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
             inputs[kept++] = values[i];
             tir_text_add(&last, is_float ? STR("f,") : STR("r,"));
         }
-    LLVMTypeRef type = add_outputs(e, &constraints, of, tied);
+    LLVMTypeRef type = add_outputs(e, &constraints, of, tied, "=");
     add_ties(&constraints, tied);
     memcpy(args + tied, inputs, kept * sizeof(*args));
     tir_text_add(&constraints, tir_text_str(&last));
