@@ -90,8 +90,8 @@ static struct tir_value *mapped(struct tir_func *f, const struct tir_map *map, s
 static void clone_block(struct tir_builder *b, const struct tir_block *from, struct tir_map *map,
                         bool with_yield, bool adopts);
 
-static void clone_inst(struct tir_builder *b, const struct tir_inst *inst, struct tir_map *map,
-                       bool adopts)
+static struct tir_inst *clone_inst(struct tir_builder *b, const struct tir_inst *inst,
+                                   struct tir_map *map, bool adopts)
 {
     struct tir_func *f = b->f;
     struct tir_arena *arena = f->module->arena;
@@ -123,6 +123,13 @@ static void clone_inst(struct tir_builder *b, const struct tir_inst *inst, struc
         struct tir_builder inside = tir_builder_at_end(f, copy->regions[r]);
         clone_block(&inside, old, map, true, adopts);
     }
+    return copy;
+}
+
+struct tir_inst *tir_clone_inst(struct tir_builder *b, const struct tir_inst *inst,
+                                struct tir_map *map)
+{
+    return clone_inst(b, inst, map, false);
 }
 
 static void clone_block(struct tir_builder *b, const struct tir_block *from, struct tir_map *map,

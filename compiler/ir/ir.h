@@ -554,6 +554,9 @@ void tir_replace_uses_map(struct tir_func *f, const struct tir_map *map);
 // Copies block `from` to the builder's position without its yield; map gives (and takes) the values
 // that stand for others: arguments must be in it.
 void tir_clone_into(struct tir_builder *b, const struct tir_block *from, struct tir_map *map);
+// Copies one instruction to the builder's position, with all that is inside of it.
+struct tir_inst *tir_clone_inst(struct tir_builder *b, const struct tir_inst *inst,
+                                struct tir_map *map);
 // v again at the builder's position: copies the instructions of `block` that it follows from, but
 // for what map gives.
 struct tir_value *tir_clone_value(struct tir_builder *b, struct tir_value *v,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Times what is more than one product in a kernel, or more than one kernel, beside its rival.
 
-    python3 products.py --library libtirrt.so --artifacts FOLDER [--rounds N]
+    python3 products.py --library libtirrt.so --artifacts FOLDER [--rounds N] [--attention]
 
 Operands of every orientation and epilogues beside our own product without one and cuBLAS, split-K
 (two launches) beside cuBLAS, attention beside cuDNN. All sides of a row are CUDA graphs of six calls,
@@ -172,10 +172,13 @@ def main():
     parser.add_argument("--library", required=True)
     parser.add_argument("--artifacts", required=True)
     parser.add_argument("--rounds", type=int, default=11)
-    bench = Bench(parser.parse_args())
-    for n in (4096, 8192):
-        products(bench, n)
-    thin(bench, 256, 256, 65536)
+    parser.add_argument("--attention", action="store_true", help="attention alone")
+    options = parser.parse_args()
+    bench = Bench(options)
+    if not options.attention:
+        for n in (4096, 8192):
+            products(bench, n)
+        thin(bench, 256, 256, 65536)
     for size in (64, 128):
         for causal in (False, True):
             attention(bench, size, causal)

@@ -30,7 +30,8 @@
 //
 // Operand a in registers is read until the wait. It is packed before its product, and ptxas
 // serialises all products if registers that one reads are written while another is in flight. So
-// all products in flight are awaited before such a product, and its own result at its first use:
+// products in flight are awaited before such a product, unless its operand was known before they
+// were started, and its own result at its first use:
 //     let d: T = gemm_async(x, bs, zero);
 //     commit_group(engine = wgmma);
 //     let d2: T = await(d, groups = 0);
@@ -123,23 +124,38 @@ static bool a_in_registers(const struct tir_inst *product)
     return product->op == TIR_OP_GEMM_ASYNC && tir_type_is_tile(product->operands[TIR_DOT_A]->type);
 }
 
-// Is there a product with A in registers at inst or in its regions?
-static bool packs_registers(const struct tir_inst *inst)
+// Is v known before `inst` runs, in the same round of each loop around both?
+static bool comes_before(const struct tir_value *v, const struct tir_inst *inst)
+{
+    const struct tir_block *home = v->def ? v->def->block : v->block;
+    while (inst && inst->block != home)
+        inst = inst->block->owner;
+    if (!inst || !v->def)
+        return inst;
+    while (inst && inst != v->def)
+        inst = inst->prev;
+    return inst;
+}
+
+// Is there a product at inst or in its regions with A in registers that are written after v's
+// product has started?
+static bool packs_after(const struct tir_inst *inst, const struct tir_inst *product)
 {
     if (a_in_registers(inst))
-        return true;
+        return !comes_before(inst->operands[TIR_DOT_A], product);
     for (uint32_t r = 0; r < inst->region_count; r++)
         tir_foreach_inst_in(in, inst->regions[r])
-            if (a_in_registers(in))
+            if (a_in_registers(in) && !comes_before(in->operands[TIR_DOT_A], product))
                 return true;
     return false;
 }
 
 // The first instruction from `inst` on, in its block, that v may not be in flight at, unless it
 // goes on with the sum. NULL: there is none.
-static struct tir_inst *first_need(struct tir_inst *inst, const struct tir_value *v)
+static struct tir_inst *first_need(struct tir_inst *inst, const struct tir_value *v,
+                                   const struct tir_inst *product)
 {
-    while (inst && !uses_value(inst, v) && !packs_registers(inst))
+    while (inst && !uses_value(inst, v) && !packs_after(inst, product))
         inst = inst->next;
     return inst;
 }
@@ -152,7 +168,7 @@ static struct tir_inst *next_after(const struct tir_inst *product, const struct 
 
 static void await_first_need(struct tir_func *f, struct tir_inst *product, struct tir_value *v)
 {
-    struct tir_inst *place = first_need(next_after(product, v), v);
+    struct tir_inst *place = first_need(next_after(product, v), v, product);
     // The wait writes its results, so it must precede the fence of a product that uses them.
     if (place->op == TIR_OP_GEMM_ASYNC)
         place = place->prev;
@@ -166,16 +182,15 @@ static void settle(struct tir_func *f, struct tir_inst *product)
     struct tir_value *v = product->results[0];
     for (;;) {
         struct use use = use_of(f, v);
-        struct tir_inst *need = first_need(next_after(product, v), v);
-        if (use.count != 1 || a_in_registers(product) || packs_registers(need) ||
-            !uses_value(need, v))
+        struct tir_inst *need = first_need(next_after(product, v), v, product);
+        if (use.count != 1 || packs_after(need, product) || !uses_value(need, v))
             break;
-        if (continues_sum(&use, v->def->block))
+        if (!a_in_registers(product) && continues_sum(&use, v->def->block))
             return;
         struct tir_inst *owner = use.user->block->owner;
         if (use.user->op != TIR_OP_YIELD || use.user->block != v->def->block || !owner)
             break;
-        if (owner->op == TIR_OP_FOR && !packs_registers(owner) &&
+        if (owner->op == TIR_OP_FOR && !a_in_registers(product) && !packs_after(owner, product) &&
             carries_sum(f, owner, use.operand)) {
             struct tir_builder b = {f, owner->block, owner->next, owner->span};
             await_at(&b, owner->results[use.operand], 0);

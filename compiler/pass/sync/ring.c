@@ -35,7 +35,8 @@
 // Arrivals at `full`: one thread with the bytes, if any put starts tensor or bulk copies; and one
 // lane of each warp of the producer after its writes, if any put writes a slot by other means.
 // Arrivals at `empty`: one lane of each warp of each role that gets, when nothing reads the slot
-// any more. Products on warpgroups are awaited before that. With lag, a slot is freed in the next
+// any more. Products on warpgroups are awaited before that: where they are awaited anyway, if that
+// is after the get in its block, else at the end of the get. With lag, a slot is freed in the next
 // round of the innermost loop (its number is carried as `prev`), when all products but that round's
 // have finished, and the last one after the loop. If copies go to several CTAs of the cluster, the
 // consumers of every CTA free the slot in all of them, and a producer ends by waiting until all its
@@ -274,6 +275,26 @@ static const struct tir_inst *lag_loop(const struct ring *ring, const struct tir
     return owner && owner->op != TIR_OP_TILES ? owner : NULL;
 }
 
+// A wait after the get, in its block, that all readers of its slot are done at; NULL: there is
+// none. A slot is not kept while this role waits for another, unless the ring has a second one:
+// what fills both may wait for the first.
+static struct tir_inst *wait_after(const struct ring *ring, const struct tir_inst *get,
+                                   enum tir_done done)
+{
+    int64_t younger = 0; // groups that were certainly committed since
+    for (struct tir_inst *inst = get->next; inst; inst = inst->next) {
+        const bool is_get = inst->op == TIR_OP_GET || inst->op == TIR_OP_PUT;
+        if (tir_is_group(inst, TIR_OP_WAIT_GROUP, done) &&
+            tir_attr_int(inst, TIR_ATTR_groups, 0) <= younger)
+            return inst;
+        if ((is_get && ring->stages < 2) || (!is_get && inst->region_count && starts(inst, done)))
+            return NULL;
+        younger += tir_is_group(inst, TIR_OP_COMMIT_GROUP, done);
+        younger += is_get ? committed(inst->regions[0], done) : 0;
+    }
+    return NULL;
+}
+
 // In front of the yield of the block of a get.
 static void build_release(struct rings *r, struct tir_builder *b, struct state *s,
                           const struct ring *ring, struct tir_inst *get,
@@ -453,7 +474,15 @@ static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
     tir_replace_uses(r->f, get->regions[0]->args[0], *slot);
     thread(r, get->regions[0], s);
     b = tir_builder_before(r->f, tir_yield_of(get->regions[0]));
-    build_release(r, &b, s, ring, get, readers, groups);
+    struct tir_inst *wait = readers.all != TIR_DONE_NOW && !lag_loop(ring, get)
+                                ? wait_after(ring, get, readers.all)
+                                : NULL;
+    if (wait) {
+        struct tir_builder after = tir_builder_before(r->f, wait->next);
+        build_free(r, &after, ring, *slot, NULL);
+    } else {
+        build_release(r, &b, s, ring, get, readers, groups);
+    }
     step_on(&b, ring, slot, phase);
     open_block(r, get);
 }

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// schedule: orders the operations of loops with products on warpgroups, so that engines overlap.
+//
+//     let r: T = for t: i64 in range(0, N, 64) carry (o: T = zero) {
+//         let s: T = get(a) with (i: i32) { let d: T = dot(q, as, zero, engine = wgmma); yield d; }
+//         let p: U = cast(s);
+//         let n: T = get(b) with (j: i32) { let d: T = dot(p, bs, o, engine = wgmma); yield d; }
+//         yield n;
+//     }
+// becomes
+//     let s: T = get(a) ...; let p: U = cast(s);                  // of the first round
+//     let r: T = for t: i64 in range(64, N, 64) carry (o: T = zero, p: U = p) {
+//         let s: T = get(a) ...;
+//         let n: T = get(b) ... dot(p, bs, o, engine = wgmma) ...; // of the round before
+//         let p2: U = cast(s);                                     // while that runs
+//         yield n, p2;
+//     }
+//     let r2: T = get(b) ... dot(p, bs, r, engine = wgmma) ...;    // of the last round
+// in a branch that has a round at all, where that takes fewer cycles.
+//
+// Products run on the tensor cores while their warpgroup goes on. Where one product takes what
+// other operations make of another one's result, a round in the order of the source leaves the
+// tensor cores idle. So a round may have two stages: operations of the second one run a round
+// later, beside the first stage of the next round (modulo scheduling: Rau, "Iterative Modulo
+// Scheduling", 1994). Candidates are the sets of products that are late, with all that follows from
+// them, and each order of the products; other operations keep their order. What each would take is
+// played (schedule_time.c) with the cycles of work.def and cost.def. The fastest that leaves enough
+// registers is taken; among equals the one that keeps fewer. The number of candidates is limited,
+// not their time, so the result is the same everywhere.
+//
+// Only loops are ordered whose body has no effect but the gets of rings that other roles fill: a
+// get's slot is freed when what was started in it is done, wherever that is. Gets of one ring keep
+// their order, so slots are taken as they were filled.
+
+#include "pass/role/schedule.h"
+#include "ir/effect.h"
+#include "ir/follow.h"
+#include "ir/layout.h"
+#include "ir/walk.h"
+#include "machine/budget.h"
+#include "machine/cost.h"
+#include "machine/target.h"
+#include "pass/layout/warpgroup.h"
+#include "pass/receipt.h"
+#include "pass/sync/crew.h"
+
+enum { CANDIDATES = 512, GAIN = 2 }; // most that are played; percent that is worth another order
+
+struct work {
+    int64_t issue, mufu;
+};
+static const struct work *work_of(enum tir_op op)
+{
+    static const struct work plain = {1, 0}, works[TIR_OP_COUNT] = {
+#define WORK(op, issue, mufu) [TIR_OP_##op] = {issue, mufu},
+#include "machine/work.def"
+                                             };
+    static const bool stated[TIR_OP_COUNT] = {
+#define WORK(op, issue, mufu) [TIR_OP_##op] = true,
+#include "machine/work.def"
+    };
+    return stated[op] ? &works[op] : &plain;
+}
+
+// Is v computed from indices and scalars alone? Then it is cheap to compute where it is used.
+static enum tir_answer is_index(void *user, struct tir_value *v)
+{
+    (void)user;
+    if (!tir_type_is_tile(v->type) || v->kind == TIR_VALUE_CONST)
+        return TIR_YES;
+    if (!v->def || !tir_elem_is_int(v->type->elem))
+        return TIR_NO;
+    switch ((int)v->def->op) {
+    case TIR_OP_IOTA:
+    case TIR_OP_BROADCAST:
+    case TIR_OP_RESHAPE:
+    case TIR_OP_PERMUTE:
+    case TIR_OP_CAST:
+    case TIR_OP_ADD:
+    case TIR_OP_SUB:
+        return TIR_IF_OPERANDS;
+    default:
+        return TIR_NO;
+    }
+}
+
+// Registers of a thread that hold a tile. A broadcast repeats registers of what it is of.
+static int64_t words_of(struct tir_follow *indices, struct tir_value *v)
+{
+    if (!tir_type_is_tile(v->type) || !v->type->layout ||
+        (v->def && v->def->op == TIR_OP_BROADCAST) || tir_follows(indices, v))
+        return 0;
+    const int64_t bits = tir_elems[v->type->elem].bits;
+    return ((int64_t)tir_layout_size(v->type->layout, TIR_AXIS_REG) * bits + 31) / 32;
+}
+
+// Registers that an operation works on, element by element.
+static int64_t elements_of(const struct tir_inst *inst)
+{
+    int64_t most = 0;
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (tir_type_is_tile(inst->results[i]->type) && inst->results[i]->type->layout)
+            most = TIR_MAX(most, tir_layout_size(inst->results[i]->type->layout, TIR_AXIS_REG));
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        if (v && tir_type_is_tile(v->type) && v->type->layout && v->def &&
+            v->def->op != TIR_OP_BROADCAST)
+            most = TIR_MAX(most, tir_layout_size(v->type->layout, TIR_AXIS_REG));
+    }
+    return most;
+}
+
+static bool has_product(const struct tir_inst *inst)
+{
+    if (tir_dot_on_warpgroups(inst))
+        return true;
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        tir_foreach_inst_in(in, inst->regions[r])
+            if (tir_dot_on_warpgroups(in))
+                return true;
+    return false;
+}
+
+// Cycles of the tensor cores for one of the warpgroups that share the product.
+static int64_t product_cycles(const struct schedule *s, const struct tir_pass_cx *cx,
+                              const struct tir_inst *dot)
+{
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *d = dot->results[0]->type;
+    const struct tir_cost *cost = &tir_costs[cx->target->card];
+    const int64_t halves = a->shape[1] * tir_elems[a->elem].bits / 16; // along K, of 16 bits
+    return d->shape[0] * d->shape[1] * halves / cost->products / s->groups;
+}
+
+static void add_work(const struct schedule *s, const struct tir_pass_cx *cx, struct schedule_op *op,
+                     const struct tir_inst *inst)
+{
+    if (tir_dot_on_warpgroups(inst)) {
+        op->is_product = true;
+        op->tensor += product_cycles(s, cx, inst);
+    } else {
+        const struct work *work = work_of(inst->op);
+        const int64_t elements = TIR_MAX(elements_of(inst), 1);
+        op->issue += elements * work->issue;
+        op->mufu += elements * work->mufu;
+    }
+}
+
+static void add_op(struct schedule *s, const struct tir_pass_cx *cx, struct tir_follow *indices,
+                   struct tir_inst *inst)
+{
+    struct schedule_op op = {.inst = inst};
+    add_work(s, cx, &op, inst);
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        tir_foreach_inst_in(in, inst->regions[r])
+            add_work(s, cx, &op, in);
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        op.words += words_of(indices, inst->results[i]);
+    if (op.is_product && s->product_count < SCHEDULE_PRODUCTS)
+        s->products[s->product_count] = s->ops.len;
+    s->product_count += op.is_product;
+    vec_push(s->scratch, &s->ops, op);
+}
+
+// May inst change places with others?
+static bool is_free(const struct tir_func *f, const struct tir_inst *inst)
+{
+    if (inst->op == TIR_OP_GET || inst->op == TIR_OP_YIELD)
+        return true;
+    if (inst->op == TIR_OP_LOAD)
+        return tir_ref_base(inst)->type->space == TIR_SPACE_SHARED ||
+               tir_is_only_read(f, tir_ref_base(inst));
+    return tir_has_trait(inst, TIR_PURE) && !tir_has_trait(inst, TIR_THREAD);
+}
+
+// What keeps the loop in the order of its source; NULL: nothing does.
+static const char *refusal(const struct schedule *s)
+{
+    const struct tir_type *index = s->loop->regions[0]->args[0]->type;
+    if (index->elem != TIR_I64)
+        return "its counter has fewer than 64 bits";
+    tir_foreach_inst_in(inst, s->loop->regions[0])
+        if (!is_free(s->f, inst))
+            return "its body has other effects than products";
+    return s->product_count > SCHEDULE_PRODUCTS ? "it has too many products" : NULL;
+}
+
+// Dependences.
+
+static void add_edge(struct schedule *s, uint32_t first, uint32_t later, uint32_t distance,
+                     bool is_sum)
+{
+    const struct schedule_edge edge = {first, later, distance, is_sum};
+    vec_foreach(struct schedule_edge, e, &s->edges)
+        if (e->first == first && e->later == later && e->distance == distance) {
+            e->is_sum &= is_sum;
+            return;
+        }
+    vec_push(s->scratch, &s->edges, edge);
+}
+
+struct makers { // value -> 1 + the op that makes it
+    struct tir_map of;
+};
+
+static void add_use(struct schedule *s, const struct makers *makers, uint32_t op,
+                    const struct tir_inst *user, uint32_t operand)
+{
+    const struct tir_value *v = user->operands[operand];
+    const bool is_sum = tir_dot_on_warpgroups(user) && operand == TIR_DOT_ACC;
+    const struct tir_block *body = s->loop->regions[0];
+    uint32_t distance = 0;
+    if (v && v->kind == TIR_VALUE_ARG && v->block == body && v->index) {
+        v = tir_yield_of(body)->operands[v->index - 1];
+        distance = 1;
+    }
+    const uintptr_t made = v ? (uintptr_t)tir_map_get(&makers->of, tir_map_key(v)) : 0;
+    if (made && made - 1 != op)
+        add_edge(s, (uint32_t)made - 1, op, distance, is_sum);
+}
+
+static const struct tir_value *ring_of(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_GET ? inst->operands[0] : NULL;
+}
+
+static void add_edges(struct schedule *s)
+{
+    struct makers makers;
+    tir_map_init(&makers.of, s->scratch);
+    for (uint32_t i = 0; i < s->ops.len; i++)
+        for (uint32_t r = 0; r < s->ops.at[i].inst->result_count; r++)
+            tir_map_set(&makers.of, tir_map_key(s->ops.at[i].inst->results[r]),
+                        (void *)(uintptr_t)(i + 1));
+    for (uint32_t i = 0; i < s->ops.len; i++) {
+        const struct tir_inst *inst = s->ops.at[i].inst;
+        for (uint32_t k = 0; k < inst->operand_count; k++)
+            add_use(s, &makers, i, inst, k);
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            tir_foreach_inst_in(in, inst->regions[r])
+                for (uint32_t k = 0; k < in->operand_count; k++)
+                    add_use(s, &makers, i, in, k);
+        for (uint32_t k = 0; ring_of(inst) && k < i; k++)
+            if (ring_of(s->ops.at[k].inst) == ring_of(inst))
+                add_edge(s, k, i, 0, false);
+    }
+}
+
+// Orders.
+
+// What follows from a late operation is late. False: that cannot be.
+static bool set_stages(const struct schedule *s, struct schedule_order *order, uint32_t late)
+{
+    memset(order->stage, 0, s->ops.len);
+    for (uint32_t i = 0; i < s->product_count; i++)
+        order->stage[s->products[i]] = late >> i & 1;
+    for (bool grown = true; grown;) {
+        grown = false;
+        vec_foreach(const struct schedule_edge, e, &s->edges)
+            if (!e->distance && order->stage[e->first] && !order->stage[e->later]) {
+                order->stage[e->later] = 1;
+                grown = true;
+            }
+    }
+    for (uint32_t i = 0; i < s->product_count; i++)
+        if (order->stage[s->products[i]] != (late >> i & 1))
+            return false; // another set of late products
+    // Slots of a ring are taken in one order.
+    vec_foreach(const struct schedule_edge, e, &s->edges)
+        if (ring_of(s->ops.at[e->first].inst) && !e->distance &&
+            ring_of(s->ops.at[e->first].inst) == ring_of(s->ops.at[e->later].inst) &&
+            order->stage[e->first] != order->stage[e->later])
+            return false;
+    order->is_rotated = late;
+    return true;
+}
+
+// Rounds from when `first` runs to when `later` does; 0: the same, so it must come first.
+static int32_t rounds_between(const struct schedule_order *order, const struct schedule_edge *e)
+{
+    return (int32_t)e->distance + order->stage[e->later] - order->stage[e->first];
+}
+
+static bool is_ready(const struct schedule *s, const struct schedule_order *order,
+                     const bool *placed, uint32_t op)
+{
+    if (placed[op])
+        return false;
+    vec_foreach(const struct schedule_edge, e, &s->edges)
+        if (e->later == op && rounds_between(order, e) == 0 && !placed[e->first])
+            return false;
+    return true;
+}
+
+// Products as early as they can be, in the given order; others in the order of the source. False:
+// they cannot be ordered so.
+static bool place(const struct schedule *s, struct schedule_order *order, const uint32_t *products)
+{
+    bool *placed = arena_array(s->scratch, bool, s->ops.len);
+    uint32_t next = 0;
+    for (uint32_t count = 0; count < s->ops.len; count++) {
+        uint32_t op = 0;
+        if (next < s->product_count && is_ready(s, order, placed, products[next]))
+            op = products[next++];
+        else
+            while (op < s->ops.len && (s->ops.at[op].is_product || !is_ready(s, order, placed, op)))
+                op++;
+        if (op == s->ops.len)
+            return false;
+        placed[op] = true;
+        order->at[count] = op;
+    }
+    return true;
+}
+
+static struct schedule_order new_order(const struct schedule *s)
+{
+    return (struct schedule_order){.at = arena_array(s->scratch, uint32_t, s->ops.len),
+                                   .stage = arena_array(s->scratch, uint8_t, s->ops.len)};
+}
+
+static struct schedule_order of_source(const struct schedule *s)
+{
+    struct schedule_order order = new_order(s);
+    for (uint32_t i = 0; i < s->ops.len; i++)
+        order.at[i] = i;
+    schedule_time(s, &order);
+    return order;
+}
+
+static bool is_better(const struct schedule_order *a, const struct schedule_order *b)
+{
+    return a->cycles < b->cycles || (a->cycles == b->cycles && a->words < b->words);
+}
+
+struct search {
+    const struct schedule *s;
+    struct schedule_order best;
+    uint32_t products[SCHEDULE_PRODUCTS]; // in the order that is tried
+    uint32_t tried;
+};
+
+static void try_order(struct search *search, uint32_t late)
+{
+    const struct schedule *s = search->s;
+    struct tir_arena_mark mark = tir_arena_mark(s->scratch);
+    struct schedule_order order = new_order(s);
+    search->tried++;
+    if (set_stages(s, &order, late) && place(s, &order, search->products)) {
+        schedule_time(s, &order);
+        if (order.words <= s->registers && is_better(&order, &search->best)) {
+            memcpy(search->best.at, order.at, s->ops.len * sizeof(*order.at));
+            memcpy(search->best.stage, order.stage, s->ops.len);
+            search->best.cycles = order.cycles;
+            search->best.words = order.words;
+            search->best.is_rotated = order.is_rotated;
+        }
+    }
+    tir_arena_release(s->scratch, mark);
+}
+
+static void swap(uint32_t *a, uint32_t *b)
+{
+    const uint32_t kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+// Every order of the products from `at` on.
+static void try_orders(struct search *search, uint32_t late, uint32_t at)
+{
+    const uint32_t count = search->s->product_count;
+    if (at == count && search->tried < CANDIDATES)
+        try_order(search, late);
+    for (uint32_t i = at; i < count && search->tried < CANDIDATES; i++) {
+        swap(&search->products[at], &search->products[i]);
+        try_orders(search, late, at + 1);
+        swap(&search->products[at], &search->products[i]);
+    }
+}
+
+static bool order_loop(struct schedule *s, struct tir_pass_cx *cx)
+{
+    const struct schedule_order source = of_source(s);
+    struct search search = {.s = s, .best = new_order(s)};
+    memcpy(search.products, s->products, sizeof(s->products));
+    search.best.cycles = source.cycles * (100 - GAIN) / 100;
+    search.best.words = INT64_MAX;
+    const int64_t wanted = search.best.cycles;
+    for (uint32_t late = 0; late + 1 < 1u << s->product_count; late++)
+        try_orders(&search, late, 0);
+    if (search.best.words == INT64_MAX) {
+        tir_receipt_add(cx, TIR_TOPIC_LOOP, s->loop->span,
+                        "loop: in the order of the source, %lld cycles a round predicted; none of "
+                        "%u orders takes %lld in %lld registers",
+                        (long long)source.cycles, search.tried, (long long)wanted,
+                        (long long)s->registers);
+        return false;
+    }
+    tir_receipt_add(cx, TIR_TOPIC_LOOP, s->loop->span,
+                    "loop: scheduled%s, %lld cycles a round predicted, %lld in the order of the "
+                    "source; tiles take %lld registers",
+                    search.best.is_rotated ? " in 2 stages" : "", (long long)search.best.cycles,
+                    (long long)source.cycles, (long long)search.best.words);
+    schedule_build(s, &search.best);
+    return true;
+}
+
+static bool visit(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *loop)
+{
+    struct schedule s = {.f = f, .scratch = cx->scratch, .loop = loop};
+    struct tir_follow indices;
+    tir_follow_init(&indices, cx->scratch, is_index, NULL);
+    const struct tir_crew crew = tir_crew_of(f, loop);
+    s.groups = crew.warps / TIR_WARPGROUP;
+    s.registers = crew.role ? tir_attr_int(crew.role, TIR_ATTR_regs, 0) : 0;
+    if (!s.registers)
+        s.registers = tir_launch_registers(f->threads);
+    s.registers -= TIR_BUDGET_FREE_REGISTERS;
+    for (struct tir_inst *inst = loop->regions[0]->first; inst; inst = inst->next)
+        if (inst->op != TIR_OP_YIELD)
+            add_op(&s, cx, &indices, inst);
+    if (s.product_count < 2 || !s.groups)
+        return false;
+    const char *why = refusal(&s);
+    if (why) {
+        tir_receipt_add(cx, TIR_TOPIC_LOOP, loop->span,
+                        "loop: in the order of the source, because %s", why);
+        return false;
+    }
+    add_edges(&s);
+    return order_loop(&s, cx);
+}
+
+enum tir_change tir_pass_schedule(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    VEC(struct tir_inst *) loops = {0};
+    bool changed = false;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_FOR && has_product(inst))
+            vec_push(cx->scratch, &loops, inst);
+    vec_foreach(struct tir_inst *, it, &loops)
+        changed |= visit(f, cx, *it);
+    return changed ? TIR_CHANGED : TIR_UNCHANGED;
+}

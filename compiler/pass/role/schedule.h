@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Parts of the pass schedule: a loop's operations, an order of them, and what it costs.
+#ifndef TIR_PASS_ROLE_SCHEDULE_H
+#define TIR_PASS_ROLE_SCHEDULE_H
+
+#include "base/vec.h"
+#include "pass/pass.h"
+
+enum { SCHEDULE_PRODUCTS = 6 }; // most in a loop's body
+
+// An instruction of the loop's body; what is inside of a get belongs to it.
+struct schedule_op {
+    struct tir_inst *inst;
+    bool is_product;             // starts products on warpgroups
+    int64_t tensor, issue, mufu; // cycles of the engines, for one warpgroup
+    int64_t words;               // registers of a thread that its results take
+};
+
+// `later` must come after `first`: in the same round, or in the next one (distance 1).
+struct schedule_edge {
+    uint32_t first, later, distance;
+    bool is_sum; // `later` is a product that adds to it, in its registers
+};
+
+struct schedule {
+    struct tir_func *f;
+    struct tir_arena *scratch;
+    struct tir_inst *loop;
+    VEC(struct schedule_op) ops;
+    VEC(struct schedule_edge) edges;
+    uint32_t products[SCHEDULE_PRODUCTS], product_count; // ops, in the order of the source
+    uint32_t groups;                                     // warpgroups that run the loop
+    int64_t registers;                                   // of a thread, for tiles
+};
+
+// Operations in the order they stand in the steady loop. Those of stage 1 are of the round before.
+struct schedule_order {
+    uint32_t *at;    // ops
+    uint8_t *stage;  // by op
+    int64_t cycles;  // of a round, predicted
+    int64_t words;   // registers of a thread that tiles take
+    bool is_rotated; // some op is of stage 1
+};
+
+// The cycles of a round and the registers of the order.
+void schedule_time(const struct schedule *s, struct schedule_order *order);
+
+// Makes the loop run in this order, with the rest of a round in front of and after it if it is
+// rotated.
+void schedule_build(const struct schedule *s, const struct schedule_order *order);
+
+#endif
