@@ -73,8 +73,8 @@ static bool lower_stride(struct lower *l, const struct ast_index *index, struct 
         s->stride[d] = stride;
         return true;
     }
-    lower_error(l, index->stride->span, TIR_E_SLICE, "a stride of %lld; strides are at least 1",
-                (long long)stride);
+    lower_error(l, index->stride->span, TIR_E_SLICE, "a stride of %lld; strides are 1 to %d",
+                (long long)stride, INT32_MAX);
     return false;
 }
 
