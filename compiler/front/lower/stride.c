@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Slices whose elements lie apart, and slices of sizes that are known at run time.
 //
-//     A[i:+32:2]              is A[i + 2 * iota(32)]: an index tile
-//     A[i:+min(n, 32)]        is load(A[i:+32], mask = iota(32) < n): what is beyond reads as 0, and
-//                             is not written
+//     A[i:+32:2]          is A[i + 2 * iota(32)]: an index tile
+//     A[i:+min(n, 32)]    is load(A[i:+32], mask = iota(32) < n): what is beyond reads as 0, and is
+//                         not written
 //
-// Index tiles go together, element by element. So where several dimensions have a stride, or one has
-// beside index tiles, all dimensions get tiles, each along a dimension of its own.
+// Index tiles go together, element by element. So where several dimensions have a stride, or one
+// has beside index tiles, all dimensions get tiles, each along a dimension of its own.
 #include "front/lower/lower.h"
 
 // The constant that the value is at most: of min(n, 32), also of min(min(n, 32), m). Of two, the
