@@ -290,7 +290,8 @@ bool fits_rearranged(struct program *p, const struct form *f)
 // An element of a tile, at an index that the program computes.
 static struct value grow_element(struct program *p, const struct form *f)
 {
-    struct form g = {.elem = f->elem, .rank = 1, .shape = {pick_size(p)}};
+    const int64_t size = pick_size(p);
+    struct form g = {.elem = f->elem, .rank = 1, .shape = {TIR_MAX(size, 16)}};
     struct value index = grow_firm(p, form_scalar(TIR_I32));
     struct value v = grow(p, g);
     v.text = say(p, "%s[%s & 15]", v.text, index.text);
@@ -360,11 +361,12 @@ struct value grow_rearranged(struct program *p, const struct form *f)
         return v;
     }
     struct form index = {.rank = 1, .shape = {f->shape[axis]}};
-    g.shape[axis] = pick_size(p);
-    if (form_count(&g) > MOST_ELEMENTS)
+    g.shape[axis] = how == 4 ? pick_size(p) : f->shape[axis] + 3;
+    if (how == 4 && form_count(&g) > MOST_ELEMENTS)
         g.shape[axis] = 2;
+    // A begin that turns out to be known at compile time must lie inside.
     const char *at = how == 4 ? grow_index_tile(p, index).text
-                              : say(p, "%s:+%s", grow_firm(p, form_scalar(TIR_I32)).text,
+                              : say(p, "(%s & 3):+%s", grow_firm(p, form_scalar(TIR_I32)).text,
                                     size_text(p, f->shape[axis]));
     struct value v = grow(p, g);
     take_part(p, &v, f, axis, at);
