@@ -202,6 +202,14 @@ static void clause_cluster(struct clauses *cl, const struct ast_clause *c)
         l->f->cluster[i] = (uint32_t)size[i];
 }
 
+// contract(off): a product in a sum is rounded by itself.
+static void clause_contract(struct clauses *cl, const struct ast_clause *c)
+{
+    if (c->args.len != 1 || c->args.at[0].name || strcmp(word_of(&c->args.at[0]), "off") != 0)
+        lower_error(cl->l, c->span, TIR_E_ARGUMENTS, "expected `contract(off)`");
+    cl->l->rounds_products = true;
+}
+
 // config(META = VALUE, ...): the loader has bound them.
 static void clause_config(struct clauses *cl, const struct ast_clause *c)
 {
@@ -212,10 +220,11 @@ static const struct {
     const char *name;
     void (*handle)(struct clauses *cl, const struct ast_clause *c);
 } handlers[] = {
-    {"where", clause_where},     {"grid", clause_grid},     {"threads", clause_threads},
-    {"form", clause_form},       {"facts", clause_facts},   {"aligned", clause_aligned},
-    {"meta", clause_meta},       {"shared", clause_shared}, {"persistent", clause_persistent},
-    {"cluster", clause_cluster}, {"config", clause_config}, {"scratch", clause_scratch},
+    {"where", clause_where},       {"grid", clause_grid},     {"threads", clause_threads},
+    {"form", clause_form},         {"facts", clause_facts},   {"aligned", clause_aligned},
+    {"meta", clause_meta},         {"shared", clause_shared}, {"persistent", clause_persistent},
+    {"cluster", clause_cluster},   {"config", clause_config}, {"scratch", clause_scratch},
+    {"contract", clause_contract},
 };
 
 static void lower_clause(struct clauses *cl, const struct ast_clause *c)

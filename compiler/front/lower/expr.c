@@ -113,6 +113,52 @@ static struct tir_value *accumulate(struct lower *l, struct tir_value *product, 
     return build_one(l, TIR_OP_DOT, x->type, operands, 3);
 }
 
+// Contraction: of a sum with a product in it, the product is not rounded by itself. Only what is
+// written so counts, so that a name gives a rounded value.
+static bool is_fresh_product(struct lower *l, const struct ast_expr *e, struct val v,
+                             const struct tir_type *sum)
+{
+    enum tir_elem elem = sum->elem;
+    bool fuses = elem == TIR_F16 || elem == TIR_BF16 || elem == TIR_F32 || elem == TIR_F64;
+    bool written = e && e->kind == AST_BINARY && e->op == TIR_TOK_MUL && v.kind == VAL_IR;
+    const struct tir_inst *mul =
+        written && fuses && !l->is_ir && !l->rounds_products ? v.ir->def : NULL;
+    return mul && mul->op == TIR_OP_MUL && v.ir->type->elem == elem && mul->block == l->b.block;
+}
+
+// What v repeats, which is `from` if that was an IR value of its type; the broadcasts go.
+static struct tir_value *unrepeat(struct tir_value *v, struct val from)
+{
+    while (from.kind == VAL_IR && v != from.ir && v->def && v->def->op == TIR_OP_BROADCAST) {
+        struct tir_inst *repeat = v->def;
+        v = repeat->operands[0];
+        tir_remove(repeat);
+    }
+    return v;
+}
+
+// a * b + c, for the product that is in[of_product], and converted in vals. A difference negates
+// the smaller factor or the other side, before they are repeated.
+static struct tir_value *contract(struct lower *l, struct unify *u, enum tir_op op,
+                                  const struct val *in, const struct val *vals, uint32_t of_product)
+{
+    struct tir_value *sum = unrepeat(vals[of_product].ir, in[of_product]);
+    struct tir_value *other = unrepeat(vals[!of_product].ir, in[!of_product]);
+    struct tir_value *parts[] = {sum->def->operands[0], sum->def->operands[1], other};
+    tir_remove(sum->def);
+    if (op == TIR_OP_SUB) {
+        uint32_t factor = tir_type_count(parts[1]->type) < tir_type_count(parts[0]->type);
+        uint32_t negated = of_product ? factor : 2; // c - a * b, a * b - c
+        parts[negated] = tir_unary(&l->b, TIR_OP_NEG, parts[negated]);
+    }
+    struct val all[] = {val_ir(parts[0]), val_ir(parts[1]), val_ir(parts[2])};
+    u->exprs = NULL;
+    if (!convert_unify_shapes(l, u, all, 3))
+        return NULL;
+    struct tir_value *operands[] = {all[0].ir, all[1].ir, all[2].ir};
+    return build_one(l, TIR_OP_FMA, all[2].ir->type, operands, 3);
+}
+
 static bool is_nan(struct val v)
 {
     return v.kind == VAL_FLOAT && v.f != v.f;
@@ -157,6 +203,13 @@ struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir
         lower_error(l, e->span, TIR_E_TYPE, "%s needs bools, not %s", u.what,
                     lower_val_name(l, vals[0]));
         return val_poison();
+    }
+    for (uint32_t i = 0; i < 2 && (op == TIR_OP_ADD || op == TIR_OP_SUB); i++) {
+        const struct val in[] = {a, b};
+        if (!is_fresh_product(l, exprs[i], in[i], vals[i].ir->type))
+            continue;
+        struct tir_value *sum = contract(l, &u, op, in, vals, i);
+        return sum ? val_ir(sum) : val_poison();
     }
     return val_ir(tir_binary(&l->b, op, vals[0].ir, vals[1].ir));
 }

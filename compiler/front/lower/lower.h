@@ -136,10 +136,11 @@ struct lower {
     uint32_t level;            // tiles loops around
     uint32_t depth;
     uint64_t steps;
-    uint32_t errors; // reported, those of repeated inlining included
-    bool stopped;    // a limit was passed; nothing more is lowered
-    bool in_host;    // in a clause: calls of operations are never evaluated here
-    bool is_ir;      // the kernel has a form clause: it is IR text
+    uint32_t errors;      // reported, those of repeated inlining included
+    bool stopped;         // a limit was passed; nothing more is lowered
+    bool in_host;         // in a clause: calls of operations are never evaluated here
+    bool is_ir;           // the kernel has a form clause: it is IR text
+    bool rounds_products; // contract(off)
     uint32_t tiles_loops;
     VEC(struct role *) roles;
     struct role *role; // the one around; NULL: none

@@ -592,6 +592,22 @@ static void drop_true_masks(struct tir_inst *inst, bool *changed)
     }
 }
 
+// A sum or a product alone, which round once too.
+static struct tir_value *fused(struct tir_builder *b, const struct tir_inst *inst)
+{
+    struct tir_value *const *v = inst->operands;
+    const struct tir_type *t = tir_result(inst)->type;
+    if (is_const(v[2]) && is_known(v[2], MINUS_ZERO)) // fma(x, y, -0.0) -> mul(x, y)
+        return binary(b, TIR_OP_MUL, t, v[0], v[1]);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (is_const(v[i]) && is_known(v[i], ONE)) // fma(x, 1, z) -> add(x, z)
+            return binary(b, TIR_OP_ADD, t, v[!i], v[2]);
+        if (is_const(v[i]) && is_known(v[i], MINUS_ONE)) // fma(x, -1, z) -> sub(z, x)
+            return binary(b, TIR_OP_SUB, t, v[2], v[!i]);
+    }
+    return NULL;
+}
+
 static struct tir_value *by_operation(struct tir_builder *b, const struct tir_inst *inst)
 {
     const struct tir_type *t = tir_result(inst)->type;
@@ -603,6 +619,8 @@ static struct tir_value *by_operation(struct tir_builder *b, const struct tir_in
     case TIR_OP_DIV:
     case TIR_OP_REM:
         return division(b, inst);
+    case TIR_OP_FMA:
+        return fused(b, inst);
     case TIR_OP_NEG:
     case TIR_OP_NOT:
         return negation(b, inst);

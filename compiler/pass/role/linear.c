@@ -3,8 +3,8 @@
 //
 // Sums, differences and multiples of the loop's variable, of scalars from outside the loop and of
 // index tiles. Nothing may wrap on the way, as a wrapped sum is no linear function: each step is
-// computed with intervals and must fit its type. A scalar of which too little is known is assumed to
-// be small, and the caller tests that before the loop.
+// computed with intervals and must fit its type. A scalar of which too little is known is assumed
+// to be small, and the caller tests that before the loop.
 //
 // Not done here: quotients, minima and bits, tiles of loaded numbers, products of two unknowns.
 

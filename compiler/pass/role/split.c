@@ -4,7 +4,7 @@
 //     let r: T = for t: i64 in range(0, last, 128) carry (acc: T = zero) {
 //         ... s, from the keys at t ...
 //         let k: i64[1, 128] = add(t, columns);                 // columns: 0 .. 127
-//         let c: bool[64, 128] = le(k, add(q, rows));           // repeated along the rows, the columns
+//         let c: bool[64, 128] = le(k, add(q, rows));        // repeated along rows and columns
 //         let s2: f32[64, 128] = where(c, s, f32[64, 128](-inf));
 //         ...
 //     }
@@ -211,7 +211,7 @@ static void look_at(struct split *s, struct question first, struct tir_map *seen
         if (!inst || !tir_is_made_in(s->loop, q.v) || tir_map_get(seen, tir_map_key(q.v)))
             continue;
         tir_map_set(seen, tir_map_key(q.v), q.v);
-        switch ((int)inst->op) {
+        switch (inst->op) {
         case TIR_OP_BROADCAST:
         case TIR_OP_RESHAPE:
         case TIR_OP_PERMUTE:
