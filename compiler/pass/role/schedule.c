@@ -65,23 +65,16 @@ static const struct work *work_of(enum tir_op op)
 // Is v computed from indices and scalars alone? Then it is cheap to compute where it is used.
 static enum tir_answer is_index(void *user, struct tir_value *v)
 {
+    static const bool is_cheap[TIR_OP_COUNT] = {
+        [TIR_OP_IOTA] = true,    [TIR_OP_BROADCAST] = true, [TIR_OP_RESHAPE] = true,
+        [TIR_OP_PERMUTE] = true, [TIR_OP_CAST] = true,      [TIR_OP_ADD] = true,
+        [TIR_OP_SUB] = true,
+    };
     (void)user;
     if (!tir_type_is_tile(v->type) || v->kind == TIR_VALUE_CONST)
         return TIR_YES;
-    if (!v->def || !tir_elem_is_int(v->type->elem))
-        return TIR_NO;
-    switch ((int)v->def->op) {
-    case TIR_OP_IOTA:
-    case TIR_OP_BROADCAST:
-    case TIR_OP_RESHAPE:
-    case TIR_OP_PERMUTE:
-    case TIR_OP_CAST:
-    case TIR_OP_ADD:
-    case TIR_OP_SUB:
-        return TIR_IF_OPERANDS;
-    default:
-        return TIR_NO;
-    }
+    return v->def && tir_elem_is_int(v->type->elem) && is_cheap[v->def->op] ? TIR_IF_OPERANDS
+                                                                            : TIR_NO;
 }
 
 // Registers of a thread that hold a tile. A broadcast repeats registers of what it is of.
