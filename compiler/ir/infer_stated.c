@@ -28,6 +28,25 @@ static const struct tir_type *stated_broadcast(struct tir_query *q)
                                    tir_infer_text(q, t));
 }
 
+// The scratch of a conversion is as large as the tile, or smaller along one dimension.
+static bool fits_scratch(struct tir_query *q, const struct tir_type *tile)
+{
+    const struct tir_value *scratch = q->inst->operands[TIR_REDUCE_SCRATCH];
+    const struct tir_type *t = scratch ? scratch->type : NULL;
+    if (!t)
+        return true;
+    bool fits = t->elem == tile->elem && t->rank == tile->rank;
+    uint32_t smaller = 0;
+    for (uint32_t d = 0; fits && d < t->rank; d++) {
+        fits = t->shape[d] <= tile->shape[d];
+        smaller += t->shape[d] < tile->shape[d];
+    }
+    if (!fits || smaller > 1)
+        tir_infer_refuse(q, "%s cannot go through %s", tir_infer_text(q, tile),
+                         tir_infer_text(q, t));
+    return fits && smaller <= 1;
+}
+
 static const struct tir_type *stated_reshape(struct tir_query *q)
 {
     const struct tir_type *x = tir_infer_operand(q, 0), *t = q->stated;
@@ -173,7 +192,7 @@ const struct tir_type *tir_infer_stated(struct tir_query *q)
             return tir_infer_refuse(q, "%s cannot become %s",
                                     tir_infer_text(q, tir_infer_operand(q, 0)),
                                     tir_infer_text(q, t));
-        return t;
+        return fits_scratch(q, t) ? t : NULL;
     case TIR_OP_EXTRACT:
         return stated_extract(q);
     case TIR_OP_RING:

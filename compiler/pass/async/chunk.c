@@ -26,6 +26,7 @@
 #include "ir/range.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "machine/target.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/staging.h"
 #include "pass/layout/warpgroup.h"
@@ -355,6 +356,8 @@ static bool chunk_store(struct chunk *c, struct tir_inst *store)
     struct tir_func *f = c->f;
     struct tir_builder b = tir_builder_before(f, store);
     struct tir_type t = *v->type;
+    if (tir_type_count(&t) * tir_elems[t.elem].bits / 8 > c->cx->target->shared_per_cta)
+        return false; // a conversion goes through shared memory in parts
     int64_t row_bytes = t.shape[1] * tir_elems[t.elem].bits / 8;
     t.space = TIR_SPACE_SHARED;
     t.layout = tir_layout_memory(f->module->types, 2, t.shape, tir_elems[t.elem].bits,

@@ -3,7 +3,9 @@
 //
 // When every thread already has its elements, registers are renamed. Otherwise the tile goes
 // through the scratch buffer that memory placed: stores in the old layout, a barrier, loads in the
-// new one.
+// new one. Where memory had no room for all of it, the scratch is shorter than the tile along one
+// dimension, and the tile goes through it in parts, with another barrier before each part but the
+// first: a thread stores and loads what it holds of a part, by predicates.
 
 #include "pass/lower/lower.h"
 
@@ -14,6 +16,43 @@ static struct lower_walk *walk(struct lower *lo, struct tir_value *scratch,
     for (uint32_t d = 0; d < l->rank; d++)
         dims[d] = d;
     return tir_lower_walk_new(lo, scratch, l, NULL, dims);
+}
+
+struct exchange { // of a tile between layouts
+    struct tir_value *scratch;
+    const struct tir_layout *from, *to;
+    struct tir_value **written; // registers of `from`
+    uint32_t written_count;
+    struct tir_value **read; // registers of `to`
+    uint32_t read_count;
+};
+
+static void through_whole(struct lower *lo, const struct exchange *x)
+{
+    struct lower_walk *write = walk(lo, x->scratch, x->from), *read = walk(lo, x->scratch, x->to);
+    tir_lower_write(lo, write, x->written, x->written_count, tir_lower_is_owner(lo, x->from));
+    tir_lower_barrier(lo);
+    tir_lower_read(lo, read, x->scratch->type->elem, x->read_count, x->read);
+}
+
+// Each register has its element from the part that the element is in.
+static void through_parts(struct lower *lo, const struct exchange *x, uint32_t dim)
+{
+    struct tir_value *owner = tir_lower_is_owner(lo, x->from);
+    struct tir_value **part = tir_lower_new_registers(lo, x->read_count);
+    for (int64_t start = 0; start < x->from->shape[dim]; start += x->scratch->type->shape[dim]) {
+        if (start)
+            tir_lower_barrier(lo);
+        struct lower_walk *write = tir_lower_walk_part(lo, x->scratch, x->from, dim, start);
+        tir_lower_write(lo, write, x->written, x->written_count, owner);
+        tir_lower_barrier(lo);
+        struct lower_walk *read = tir_lower_walk_part(lo, x->scratch, x->to, dim, start);
+        tir_lower_read(lo, read, x->scratch->type->elem, x->read_count, start ? part : x->read);
+        for (uint32_t r = 0; start && r < x->read_count; r++) {
+            struct tir_value *choice[] = {tir_lower_walk_pred(lo, read, r), part[r], x->read[r]};
+            x->read[r] = tir_build1(&lo->b, TIR_OP_WHERE, part[r]->type, choice, 3);
+        }
+    }
 }
 
 void tir_lower_convert(struct lower *lo, struct tir_inst *inst)
@@ -29,13 +68,17 @@ void tir_lower_convert(struct lower *lo, struct tir_inst *inst)
         tir_lower_set_registers(lo, result, out);
         return;
     }
-    struct lower_walk *write = walk(lo, scratch, from), *read = walk(lo, scratch, to);
     uint32_t written = tir_lower_register_count(x->type);
     struct tir_value **registers = tir_lower_new_registers(lo, written);
     for (uint32_t r = 0; r < written; r++)
         registers[r] = tir_lower_register(lo, x, r);
-    tir_lower_write(lo, write, registers, written, tir_lower_is_owner(lo, from));
-    tir_lower_barrier(lo);
-    tir_lower_read(lo, read, result->type->elem, count, out);
+    const struct exchange all = {scratch, from, to, registers, written, out, count};
+    uint32_t dim = 0;
+    while (dim < from->rank && scratch->type->shape[dim] == from->shape[dim])
+        dim++;
+    if (dim == from->rank)
+        through_whole(lo, &all);
+    else
+        through_parts(lo, &all, dim);
     tir_lower_set_registers(lo, result, out);
 }

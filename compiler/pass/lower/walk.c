@@ -334,6 +334,26 @@ struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer
     return w;
 }
 
+struct lower_walk *tir_lower_walk_part(struct lower *lo, struct tir_value *buffer,
+                                       const struct tir_layout *l, uint32_t dim, int64_t start)
+{
+    struct lower_walk *w = new_walk(lo, buffer, l);
+    const int64_t size = buffer->type->shape[dim];
+    struct tir_value *back = start ? tir_lower_i32(lo, -start) : NULL;
+    w->slice_rank = l->rank;
+    for (uint32_t d = 0; d < l->rank; d++)
+        w->slice[d].tile_dim = w->dims[d].tile_dim = (int32_t)d;
+    w->dims[dim].start = back;
+    w->dims[dim].divisor = w->dims[dim].aligned = (uint32_t)size;
+    struct tir_value *position = tir_lower_add(lo, &lo->b, tir_lower_coord(lo, l, dim), back);
+    w->slice[dim].bound =
+        (struct lower_bound){.position = position ? position : tir_lower_i32(lo, 0),
+                             .extent = tir_lower_i32(lo, size),
+                             .checked = true};
+    finish_walk(lo, w, buffer);
+    return w;
+}
+
 // Where the index of dimension d of the slice may leave the buffer.
 static void set_bound(struct lower *lo, const struct tir_inst *inst, const struct lower_walk *w,
                       uint32_t d, int64_t box, struct slice_dim *s, struct walk_dim *dim)
@@ -460,11 +480,24 @@ static struct tir_value *inside(struct lower *lo, struct lower_walk *w,
     return pred;
 }
 
-struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *w, uint32_t reg)
+static void tile_coord(const struct lower_walk *w, uint32_t reg, int64_t tile[TIR_MAX_RANK])
 {
-    int64_t tile[TIR_MAX_RANK] = {0};
+    memset(tile, 0, TIR_MAX_RANK * sizeof(*tile));
     if (w->layout)
         tir_layout_coord(w->layout, (struct tir_layout_at){{reg, 0, 0}}, tile);
+}
+
+struct tir_value *tir_lower_walk_pred(struct lower *lo, struct lower_walk *w, uint32_t reg)
+{
+    int64_t tile[TIR_MAX_RANK];
+    tile_coord(w, reg, tile);
+    return inside(lo, w, tile);
+}
+
+struct lower_place tir_lower_walk_at(struct lower *lo, struct lower_walk *w, uint32_t reg)
+{
+    int64_t tile[TIR_MAX_RANK];
+    tile_coord(w, reg, tile);
     struct lower_place p = {.base = w->base, .pred = inside(lo, w, tile)};
     p.at = w->linear ? linear_at(lo, w, reg, &p.offset) : general_at(lo, w, tile);
     return p;

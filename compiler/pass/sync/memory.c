@@ -18,12 +18,16 @@
 // placed largest first, each at the lowest address that no live buffer occupies. Swizzled buffers
 // are aligned to their pattern (1,024 bytes), those of tensor copies to 128, mbarriers to 8, others
 // to 16. The barrier pass orders reuse: it works on the bytes placed here.
+//
+// Where this takes more than a CTA has, the scratch of conversions is cut to a half along one
+// dimension, the largest first, until all fits: such a tile changes threads in parts.
 
 #include "ir/effect.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
 #include "pass/pass.h"
+#include "pass/receipt.h"
 #include "pass/sync/crew.h"
 #include "pass/sync/shared.h"
 
@@ -40,15 +44,29 @@ struct memory {
     VEC(struct interval) buffers;
 };
 
-static struct tir_value *build_scratch(struct tir_func *f, struct tir_inst *inst,
-                                       enum tir_elem elem, uint32_t rank, const int64_t *shape,
-                                       uint32_t swizzle)
+static const struct tir_type *scratch_type(struct tir_func *f, enum tir_elem elem, uint32_t rank,
+                                           const int64_t *shape, uint32_t swizzle)
 {
-    struct tir_builder b = tir_builder_before(f, inst);
     struct tir_type t = {.elem = elem, .space = TIR_SPACE_SHARED, .rank = rank};
     memcpy(t.shape, shape, rank * sizeof(*shape));
     t.layout = tir_layout_memory(f->module->types, rank, shape, tir_elems[elem].bits, swizzle);
-    struct tir_value *v = tir_build1(&b, TIR_OP_ALLOC, tir_type_get(f->module->types, &t), NULL, 0);
+    return tir_type_get(f->module->types, &t);
+}
+
+// Of a conversion of tiles of x's element type, or of parts of this shape.
+static const struct tir_type *convert_scratch_type(struct tir_func *f, const struct tir_type *x,
+                                                   const int64_t *shape)
+{
+    int64_t row = shape[x->rank - 1] * tir_elems[x->elem].bits / 8;
+    uint32_t swizzle = x->rank >= 2 && row % 128 == 0 ? 128 : 0;
+    return scratch_type(f, x->elem, x->rank, shape, swizzle);
+}
+
+static struct tir_value *build_scratch(struct tir_func *f, struct tir_inst *inst,
+                                       const struct tir_type *type)
+{
+    struct tir_builder b = tir_builder_before(f, inst);
+    struct tir_value *v = tir_build1(&b, TIR_OP_ALLOC, type, NULL, 0);
     v->name = tir_intern_cstr(f->module->names, "scratch");
     return v;
 }
@@ -58,8 +76,8 @@ static void add_atomic_scratch(struct tir_func *f, struct tir_inst *inst, bool u
     static const int64_t one[] = {1};
     const struct tir_type *t = inst->results[0]->type;
     if (tir_atomic_shares(f, inst, used))
-        inst->operands[TIR_ATOMIC_SCRATCH] =
-            build_scratch(f, inst, t->elem, TIR_MAX(t->rank, 1), t->rank ? t->shape : one, 0);
+        inst->operands[TIR_ATOMIC_SCRATCH] = build_scratch(
+            f, inst, scratch_type(f, t->elem, TIR_MAX(t->rank, 1), t->rank ? t->shape : one, 0));
 }
 
 // Bits as wide as the widest element of the tiles that are combined together.
@@ -81,10 +99,8 @@ static bool add_scratch(struct tir_func *f, struct tir_inst *inst)
     if (inst->op == TIR_OP_CONVERT_LAYOUT) {
         if (!tir_convert_needs_scratch(x, inst->results[0]->type))
             return false;
-        int64_t row = x->shape[x->rank - 1] * tir_elems[x->elem].bits / 8;
-        uint32_t swizzle = x->rank >= 2 && row % 128 == 0 ? 128 : 0;
         inst->operands[TIR_REDUCE_SCRATCH] =
-            build_scratch(f, inst, x->elem, x->rank, x->shape, swizzle);
+            build_scratch(f, inst, convert_scratch_type(f, x, x->shape));
         return true;
     }
     uint32_t axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
@@ -98,7 +114,7 @@ static bool add_scratch(struct tir_func *f, struct tir_inst *inst)
     uint32_t tiles = tir_combined_count(inst);
     int64_t shape[2] = {tiles * parts, tir_type_count(x) / x->shape[axis]};
     enum tir_elem elem = tiles == 1 ? x->elem : widest(inst);
-    inst->operands[TIR_REDUCE_SCRATCH] = build_scratch(f, inst, elem, 2, shape, 0);
+    inst->operands[TIR_REDUCE_SCRATCH] = build_scratch(f, inst, scratch_type(f, elem, 2, shape, 0));
     return true;
 }
 
@@ -223,8 +239,10 @@ static void place(struct memory *m)
             order[at] = order[at - 1];
         order[at] = &m->buffers.at[i];
     }
+    m->f->shared_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct interval *in = order[i];
+        in->offset = 0;
         for (bool moved = true; moved;) {
             moved = false;
             for (uint32_t j = 0; j < i; j++) {
@@ -243,9 +261,91 @@ static void place(struct memory *m)
     }
 }
 
-static bool check_limit(struct memory *m)
+// The conversion whose scratch this is, or NULL.
+static struct tir_inst *convert_of(const struct interval *in)
 {
-    int64_t limit = m->cx->target->shared_per_cta;
+    struct tir_inst *user = in->alloc->next;
+    bool is_scratch = user && user->op == TIR_OP_CONVERT_LAYOUT &&
+                      user->operands[TIR_REDUCE_SCRATCH] == in->alloc->results[0];
+    return is_scratch ? user : NULL;
+}
+
+// The dimension along which a tile goes through its scratch in parts: the longest but the last,
+// along which elements move together; the last if the others are short.
+static uint32_t parts_along(const struct tir_type *tile)
+{
+    uint32_t last = tile->rank - 1, along = last;
+    int64_t most = tile->shape[last] / TIR_BUDGET_CONVERT_PARTS;
+    for (uint32_t d = 0; d < last; d++)
+        if (tile->shape[d] > most) {
+            most = tile->shape[d];
+            along = d;
+        }
+    return along;
+}
+
+static bool can_halve(const struct interval *in)
+{
+    const struct tir_inst *convert = convert_of(in);
+    if (!convert)
+        return false;
+    const struct tir_type *tile = convert->operands[TIR_REDUCE_X]->type;
+    int64_t size = in->alloc->results[0]->type->shape[parts_along(tile)];
+    return size > 1 && size * TIR_BUDGET_CONVERT_PARTS > tile->shape[parts_along(tile)];
+}
+
+static void halve(struct memory *m, struct interval *in)
+{
+    const struct tir_type *tile = convert_of(in)->operands[TIR_REDUCE_X]->type;
+    struct tir_value *scratch = in->alloc->results[0];
+    uint32_t d = parts_along(tile);
+    int64_t shape[TIR_MAX_RANK];
+    memcpy(shape, scratch->type->shape, sizeof(shape));
+    shape[d] = (shape[d] + 1) / 2;
+    scratch->type = convert_scratch_type(m->f, tile, shape);
+    in->bytes = tir_buffer_bytes(scratch->type);
+    in->alignment = tir_layout_alignment(scratch->type->layout);
+}
+
+// Does a buffer that is live with this one, or it itself, end above the limit?
+static bool is_at_limit(const struct memory *m, const struct interval *in, int64_t limit)
+{
+    vec_foreach(const struct interval, other, &m->buffers)
+        if (other->offset + other->bytes > limit && alive_together(in, other))
+            return true;
+    return false;
+}
+
+static void place_within(struct memory *m, int64_t limit)
+{
+    for (place(m); m->f->shared_bytes > limit; place(m)) {
+        struct interval *largest = NULL;
+        vec_foreach(struct interval, in, &m->buffers)
+            if (can_halve(in) && is_at_limit(m, in, limit) &&
+                (!largest || in->bytes > largest->bytes))
+                largest = in;
+        if (!largest)
+            return;
+        halve(m, largest);
+    }
+    vec_foreach(struct interval, in, &m->buffers) {
+        const struct tir_inst *convert = convert_of(in);
+        const struct tir_type *tile = convert ? convert->operands[TIR_REDUCE_X]->type : NULL;
+        uint32_t d = tile ? parts_along(tile) : 0;
+        int64_t size = tile ? in->alloc->results[0]->type->shape[d] : 0;
+        if (tile && size < tile->shape[d])
+            tir_receipt_add(
+                m->cx, TIR_TOPIC_MEMORY, convert->span,
+                "a tile of %s changes threads in %lld parts of %lld bytes, since shared "
+                "memory has no room for all of it",
+                tir_type_text(m->cx->scratch, tir_type_with_layout(m->f->module->types, tile, NULL))
+                    .ptr,
+                (long long)((tile->shape[d] + size - 1) / size), (long long)in->bytes);
+    }
+}
+
+static bool check_limit(struct memory *m, int64_t limit)
+{
     if (m->f->shared_bytes <= limit)
         return true;
     tir_error_at(m->cx->diags, m->f->span, TIR_E_SHARED_LIMIT,
@@ -280,8 +380,8 @@ enum tir_change tir_pass_memory(struct tir_func *f, struct tir_pass_cx *cx)
     if (!m.buffers.len)
         return TIR_UNCHANGED;
     take_turns(&m);
-    place(&m);
-    if (!check_limit(&m))
+    place_within(&m, cx->target->shared_per_cta);
+    if (!check_limit(&m, cx->target->shared_per_cta))
         return TIR_FAILED;
     return TIR_CHANGED;
 }
