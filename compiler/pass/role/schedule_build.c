@@ -126,6 +126,31 @@ static void enter(const struct build *b, struct tir_map *map, struct tir_value *
     bind(map, b->body->args[0], index);
 }
 
+// What the loop begins with, with the layout that it has in the body.
+static struct tir_value *laid_out(const struct build *b, struct tir_builder *at, uint32_t i)
+{
+    struct tir_value *init = b->s->loop->operands[TIR_FOR_INIT + i];
+    const struct tir_type *type = b->body->args[1 + i]->type;
+    if (init->kind != TIR_VALUE_CONST || !tir_type_is_tile(type))
+        return init;
+    struct tir_value *scalar =
+        tir_const_as(b->f, tir_type_scalar(b->f->module->types, type->elem), init);
+    return tir_build1(at, TIR_OP_BROADCAST, type, &scalar, 1);
+}
+
+// A product takes a constant sum as it is: it need not be in registers.
+static void take_constants(const struct build *b, const struct tir_builder *at,
+                           const struct tir_map *map)
+{
+    tir_foreach_inst_in(inst, at->block) {
+        if (inst->op != TIR_OP_DOT)
+            continue;
+        for (uint32_t i = 0; i < b->s->loop->result_count; i++)
+            if (inst->operands[TIR_DOT_ACC] == mapped(map, b->body->args[1 + i]))
+                inst->operands[TIR_DOT_ACC] = b->s->loop->operands[TIR_FOR_INIT + i];
+    }
+}
+
 // Stage 0 of the first round; what the loop begins with.
 static void build_first(struct build *b, struct tir_builder *at)
 {
@@ -133,8 +158,9 @@ static void build_first(struct build *b, struct tir_builder *at)
     struct tir_map map;
     enter(b, &map, loop->operands[TIR_FOR_BEGIN]);
     for (uint32_t i = 0; i < loop->result_count; i++)
-        bind(&map, b->body->args[1 + i], loop->operands[TIR_FOR_INIT + i]);
+        bind(&map, b->body->args[1 + i], laid_out(b, at, i));
     copy_stage(b, at, 0, &map);
+    take_constants(b, at, &map);
     vec_foreach(struct slot, slot, &b->slots)
         slot->init = slot->kind == FOR_STAGE_0   ? mapped(&map, yielded(b, slot->carried))
                      : slot->kind == FOR_STAGE_1 ? loop->operands[TIR_FOR_INIT + slot->carried]
