@@ -126,8 +126,9 @@ struct tir_value *tir_lower_index_at(struct lower *lo, struct tir_value *index,
 struct lower_walk *tir_lower_walk_new(struct lower *lo, struct tir_value *buffer,
                                       const struct tir_layout *l, struct tir_value *const *starts,
                                       const uint32_t *dims);
-// The elements of a tile from `start` on along dimension dim, as many as the buffer has there; along
-// the others it has the tile's extents. Places of other elements have a predicate that is false.
+// The elements of a tile from `start` on along dimension dim, as many as the buffer has there;
+// along the others it has the tile's extents. Places of other elements have a predicate that is
+// false.
 struct lower_walk *tir_lower_walk_part(struct lower *lo, struct tir_value *buffer,
                                        const struct tir_layout *l, uint32_t dim, int64_t start);
 // The slice of a buffer that a load, store or atomic names; places have a predicate where an index
