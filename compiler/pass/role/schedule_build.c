@@ -75,12 +75,17 @@ static bool names(const struct tir_inst *inst, const struct tir_value *v)
     return false;
 }
 
-static bool is_used_later(const struct build *b, const struct tir_value *v)
+static bool is_used_in(const struct build *b, uint32_t stage, const struct tir_value *v)
 {
     for (uint32_t i = 0; i < b->s->ops.len; i++)
-        if (b->order->stage[i] && names(b->s->ops.at[i].inst, v))
+        if (b->order->stage[i] == stage && names(b->s->ops.at[i].inst, v))
             return true;
     return false;
+}
+
+static bool is_used_later(const struct build *b, const struct tir_value *v)
+{
+    return is_used_in(b, 1, v);
 }
 
 static void add_slot(struct build *b, enum kind kind, uint32_t carried, struct tir_value *v)
@@ -131,7 +136,8 @@ static struct tir_value *laid_out(const struct build *b, struct tir_builder *at,
 {
     struct tir_value *init = b->s->loop->operands[TIR_FOR_INIT + i];
     const struct tir_type *type = b->body->args[1 + i]->type;
-    if (init->kind != TIR_VALUE_CONST || !tir_type_is_tile(type))
+    if (init->kind != TIR_VALUE_CONST || !tir_type_is_tile(type) ||
+        !is_used_in(b, 0, b->body->args[1 + i]))
         return init;
     struct tir_value *scalar =
         tir_const_as(b->f, tir_type_scalar(b->f->module->types, type->elem), init);
