@@ -240,6 +240,37 @@ static void add_edges(struct schedule *s)
 
 // Orders.
 
+static bool names_buffer(const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (tir_type_is_buffer(inst->results[i]->type))
+            return true;
+    return false;
+}
+
+// No loop carries a buffer, so what names one runs with what uses it. False: some of that is late.
+static bool keep_buffers(const struct schedule *s, struct schedule_order *order)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t op = 0; op < s->ops.len; op++) {
+            uint32_t uses = 0, late = 0;
+            vec_foreach(const struct schedule_edge, e, &s->edges)
+                if (e->first == op && !e->distance) {
+                    uses++;
+                    late += order->stage[e->later];
+                }
+            if (order->stage[op] || !late || !names_buffer(s->ops.at[op].inst))
+                continue;
+            if (late < uses)
+                return false;
+            order->stage[op] = 1;
+            changed = true;
+        }
+    }
+    return true;
+}
+
 // What follows from a late operation is late. False: that cannot be.
 static bool set_stages(const struct schedule *s, struct schedule_order *order, uint32_t late)
 {
@@ -254,6 +285,8 @@ static bool set_stages(const struct schedule *s, struct schedule_order *order, u
                 grown = true;
             }
     }
+    if (!keep_buffers(s, order))
+        return false;
     for (uint32_t i = 0; i < s->product_count; i++)
         if (order->stage[s->products[i]] != (late >> i & 1))
             return false; // another set of late products
