@@ -220,22 +220,6 @@ void tir_interp_store(struct interp *in, const struct tir_inst *inst)
             put(p.buffer, p.at[i], value.at[i * value.step]);
 }
 
-static enum tir_op atomic_op(const struct tir_inst *inst)
-{
-    static const struct {
-        enum tir_word kind;
-        enum tir_op op;
-    } ops[] = {
-        {TIR_WORD_kind_add, TIR_OP_ADD}, {TIR_WORD_kind_min, TIR_OP_MIN},
-        {TIR_WORD_kind_max, TIR_OP_MAX}, {TIR_WORD_kind_and, TIR_OP_AND},
-        {TIR_WORD_kind_or, TIR_OP_OR},   {TIR_WORD_kind_xor, TIR_OP_XOR},
-    };
-    for (uint32_t i = 0; i < TIR_COUNT_OF(ops); i++)
-        if (ops[i].kind == tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE))
-            return ops[i].op;
-    return TIR_OP_COUNT; // exchange
-}
-
 // A role does a scalar atomic once, unless it speaks of threads: by the first lane that comes.
 static bool once_for_all(const struct interp *in, const struct tir_inst *inst,
                          const struct places *p)
@@ -249,7 +233,7 @@ void tir_interp_atomic(struct interp *in, const struct tir_inst *inst)
     struct places p = resolve(in, inst);
     struct each value = each_of(in, inst, &p, inst->operands[TIR_STORE_VALUE]);
     struct each mask = each_of(in, inst, &p, inst->operands[TIR_STORE_MASK]);
-    enum tir_op op = atomic_op(inst);
+    enum tir_op op = tir_op_of_kind(tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE));
     assert(value.at);
     check_count(in, inst, &p, result->type);
     union tir_number *old = tir_interp_write(in, result);
@@ -399,7 +383,7 @@ void tir_interp_store_async(struct interp *in, const struct tir_inst *inst)
 {
     struct places from = all_of(in, tir_interp_buffer(in, inst, inst->operands[0]));
     struct places to = resolve(in, inst);
-    enum tir_op op = atomic_op(inst);
+    enum tir_op op = tir_op_of_kind(tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE));
     if (to.lanes || from.count != to.count)
         tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED, "%u elements copied to %u", from.count,
                         to.count);

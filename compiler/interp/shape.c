@@ -140,24 +140,11 @@ struct combine {
 
 static struct combine combine_of(const struct tir_inst *inst)
 {
-    static const struct {
-        enum tir_word kind;
-        enum tir_op op;
-    } ops[] = {
-        {TIR_WORD_kind_sum, TIR_OP_ADD}, {TIR_WORD_kind_prod, TIR_OP_MUL},
-        {TIR_WORD_kind_min, TIR_OP_MIN}, {TIR_WORD_kind_max, TIR_OP_MAX},
-        {TIR_WORD_kind_any, TIR_OP_OR},  {TIR_WORD_kind_all, TIR_OP_AND},
-        {TIR_WORD_kind_or, TIR_OP_OR},   {TIR_WORD_kind_and, TIR_OP_AND},
-        {TIR_WORD_kind_xor, TIR_OP_XOR},
-    };
-    struct combine c = {.inst = inst,
-                        .elem = inst->operands[0]->type->elem,
-                        .kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE),
-                        .op = TIR_OP_COUNT};
-    for (uint32_t i = 0; i < TIR_COUNT_OF(ops); i++)
-        if (ops[i].kind == c.kind)
-            c.op = ops[i].op;
-    return c;
+    const enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
+    return (struct combine){.inst = inst,
+                            .elem = inst->operands[0]->type->elem,
+                            .kind = kind,
+                            .op = tir_op_of_kind(kind)};
 }
 
 // The user's function on a and b, which have an element of each tile: its region, run for one lane.

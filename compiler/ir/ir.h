@@ -141,9 +141,11 @@ struct tir_word_info {
 };
 extern const struct tir_word_info tir_words[TIR_WORD_COUNT];
 const char *tir_form_name(enum tir_form form);
-enum tir_form tir_form_by_name(tir_str name);                        // TIR_FORM_COUNT: none
-enum tir_op tir_op_by_name(tir_str name);                            // TIR_OP_COUNT: none
-enum tir_attr_key tir_attr_by_name(tir_str name);                    // TIR_ATTR_COUNT: none
+enum tir_form tir_form_by_name(tir_str name);     // TIR_FORM_COUNT: none
+enum tir_op tir_op_by_name(tir_str name);         // TIR_OP_COUNT: none
+enum tir_attr_key tir_attr_by_name(tir_str name); // TIR_ATTR_COUNT: none
+// What a reduction, scan or atomic of this kind does to two elements; TIR_OP_COUNT: no operation.
+enum tir_op tir_op_of_kind(enum tir_word kind);
 enum tir_word tir_word_by_name(enum tir_attr_key key, tir_str name); // TIR_WORD_NONE: none
 
 struct tir_attr {
@@ -373,6 +375,13 @@ static inline uint32_t tir_conditions_at(const struct tir_func *f)
     return f->grid_count + f->extent_count;
 }
 bool tir_block_contains(const struct tir_block *outer, const struct tir_inst *inst);
+// Is inst outer itself, or inside of it?
+static inline bool tir_is_inside(const struct tir_inst *inst, const struct tir_inst *outer)
+{
+    while (inst && inst != outer)
+        inst = inst->block->owner;
+    return inst;
+}
 // Is v made in a block of `outer`, at any depth?
 bool tir_is_made_in(const struct tir_inst *outer, const struct tir_value *v);
 // Whether v fits a place of this type: it has that type or, for a constant, the same tile in any

@@ -137,3 +137,21 @@ enum tir_form tir_form_by_name(tir_str name)
         form++;
     return (enum tir_form)form;
 }
+
+enum tir_op tir_op_of_kind(enum tir_word kind)
+{
+    static const struct {
+        enum tir_word kind;
+        enum tir_op op;
+    } ops[] = {
+        {TIR_WORD_kind_sum, TIR_OP_ADD},  {TIR_WORD_kind_add, TIR_OP_ADD},
+        {TIR_WORD_kind_prod, TIR_OP_MUL}, {TIR_WORD_kind_min, TIR_OP_MIN},
+        {TIR_WORD_kind_max, TIR_OP_MAX},  {TIR_WORD_kind_and, TIR_OP_AND},
+        {TIR_WORD_kind_all, TIR_OP_AND},  {TIR_WORD_kind_or, TIR_OP_OR},
+        {TIR_WORD_kind_any, TIR_OP_OR},   {TIR_WORD_kind_xor, TIR_OP_XOR},
+    };
+    for (uint32_t i = 0; i < TIR_COUNT_OF(ops); i++)
+        if (ops[i].kind == kind)
+            return ops[i].op;
+    return TIR_OP_COUNT;
+}

@@ -12,9 +12,12 @@ static struct tir_inst *first_inside(const struct tir_inst *inst, uint32_t regio
     return NULL;
 }
 
-struct tir_inst *tir_walk_skip(const struct tir_block *root, const struct tir_inst *inst)
+// What follows inst and all that is inside of it; NULL: the end of block `root`, or of what is
+// inside of `top`.
+static struct tir_inst *after(const struct tir_block *root, const struct tir_inst *top,
+                              const struct tir_inst *inst)
 {
-    for (;;) {
+    while (inst != top) {
         if (inst->next)
             return inst->next;
         const struct tir_block *block = inst->block;
@@ -28,6 +31,12 @@ struct tir_inst *tir_walk_skip(const struct tir_block *root, const struct tir_in
         if (next)
             return next;
     }
+    return NULL;
+}
+
+struct tir_inst *tir_walk_skip(const struct tir_block *root, const struct tir_inst *inst)
+{
+    return after(root, NULL, inst);
 }
 
 struct tir_inst *tir_walk_next(const struct tir_block *root, const struct tir_inst *inst)
@@ -36,6 +45,21 @@ struct tir_inst *tir_walk_next(const struct tir_block *root, const struct tir_in
         return root->first;
     struct tir_inst *inside = first_inside(inst, 0);
     return inside ? inside : tir_walk_skip(root, inst);
+}
+
+const struct tir_inst *tir_walk_within(const struct tir_inst *root, const struct tir_inst *inst)
+{
+    if (!inst)
+        return root;
+    const struct tir_inst *inside = first_inside(inst, 0);
+    return inside ? inside : after(NULL, root, inst);
+}
+
+bool tir_uses_value(const struct tir_inst *inst, const struct tir_value *v)
+{
+    tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count;
+                                           i++) if (in->operands[i] == v) return true;
+    return false;
 }
 
 uint32_t *tir_count_uses(struct tir_arena *arena, const struct tir_func *f)

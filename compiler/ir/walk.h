@@ -10,6 +10,9 @@
 struct tir_inst *tir_walk_next(const struct tir_block *root, const struct tir_inst *inst);
 // As above, but does not enter inst's regions.
 struct tir_inst *tir_walk_skip(const struct tir_block *root, const struct tir_inst *inst);
+// The instruction after `inst` in program order among `root` and all that is inside of it; NULL at
+// the end. inst NULL: root.
+const struct tir_inst *tir_walk_within(const struct tir_inst *root, const struct tir_inst *inst);
 
 #define tir_foreach_inst(inst, f)                                      \
     for (struct tir_inst *inst = tir_walk_next((f)->body, NULL); inst; \
@@ -17,11 +20,17 @@ struct tir_inst *tir_walk_skip(const struct tir_block *root, const struct tir_in
 #define tir_foreach_inst_in(inst, root)                             \
     for (struct tir_inst *inst = tir_walk_next((root), NULL); inst; \
          inst = tir_walk_next((root), inst))
+// An instruction and all that is inside of it.
+#define tir_foreach_inst_within(inst, root)                                 \
+    for (const struct tir_inst *inst = tir_walk_within((root), NULL); inst; \
+         inst = tir_walk_within((root), inst))
 // The instructions of one block; the current one may be removed.
 #define tir_foreach_inst_safe(inst, block_)                                                \
     for (struct tir_inst *inst = (block_)->first, *next_ = inst ? inst->next : NULL; inst; \
          inst = next_, next_ = inst ? inst->next : NULL)
 
+// Is v an operand of inst, or of something inside of it?
+bool tir_uses_value(const struct tir_inst *inst, const struct tir_value *v);
 // How often each value is used, by value id (the array has f->value_count entries).
 uint32_t *tir_count_uses(struct tir_arena *arena, const struct tir_func *f);
 

@@ -94,19 +94,9 @@ static struct tuple apply_user(struct combine *c, struct tuple x, struct tuple y
 
 struct tuple tir_combine_apply(struct combine *c, struct tuple x, struct tuple y)
 {
-    static const struct {
-        enum tir_word kind;
-        enum tir_op op;
-    } ops[] = {
-        {TIR_WORD_kind_sum, TIR_OP_ADD}, {TIR_WORD_kind_prod, TIR_OP_MUL},
-        {TIR_WORD_kind_min, TIR_OP_MIN}, {TIR_WORD_kind_max, TIR_OP_MAX},
-        {TIR_WORD_kind_and, TIR_OP_AND}, {TIR_WORD_kind_all, TIR_OP_AND},
-        {TIR_WORD_kind_or, TIR_OP_OR},   {TIR_WORD_kind_any, TIR_OP_OR},
-        {TIR_WORD_kind_xor, TIR_OP_XOR},
-    };
-    for (uint32_t i = 0; i < TIR_COUNT_OF(ops); i++)
-        if (ops[i].kind == c->kind)
-            return (struct tuple){{tir_binary(&c->lo->b, ops[i].op, x.of[0], y.of[0])}};
+    const enum tir_op op = tir_op_of_kind(c->kind);
+    if (op != TIR_OP_COUNT)
+        return (struct tuple){{tir_binary(&c->lo->b, op, x.of[0], y.of[0])}};
     return apply_user(c, x, y);
 }
 

@@ -26,7 +26,7 @@
 // them, and each order of the products; other operations keep their order. What each would take is
 // played (schedule_time.c) with the cycles of work.def and cost.def. The fastest that leaves enough
 // registers is taken; among equals the one that keeps fewer. The number of candidates is limited,
-// not their time, so the result is the same everywhere.
+// not the time, so the result is the same everywhere.
 //
 // Only loops are ordered whose body has no effect but the gets of rings that other roles fill: a
 // get's slot is freed when what was started in it is done, wherever that is. Gets of one ring keep
@@ -40,27 +40,10 @@
 #include "machine/budget.h"
 #include "machine/cost.h"
 #include "machine/target.h"
+#include "machine/work.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
-
-enum { CANDIDATES = 512, GAIN = 2 }; // most that are played; percent that is worth another order
-
-struct work {
-    int64_t issue, mufu;
-};
-static const struct work *work_of(enum tir_op op)
-{
-    static const struct work plain = {1, 0}, works[TIR_OP_COUNT] = {
-#define WORK(op, issue, mufu) [TIR_OP_##op] = {issue, mufu},
-#include "machine/work.def"
-                                             };
-    static const bool stated[TIR_OP_COUNT] = {
-#define WORK(op, issue, mufu) [TIR_OP_##op] = true,
-#include "machine/work.def"
-    };
-    return stated[op] ? &works[op] : &plain;
-}
 
 // Is v computed from indices and scalars alone? Then it is cheap to compute where it is used.
 static enum tir_answer is_index(void *user, struct tir_value *v)
@@ -105,12 +88,7 @@ static int64_t elements_of(const struct tir_inst *inst)
 
 static bool has_product(const struct tir_inst *inst)
 {
-    if (tir_dot_on_warpgroups(inst))
-        return true;
-    for (uint32_t r = 0; r < inst->region_count; r++)
-        tir_foreach_inst_in(in, inst->regions[r])
-            if (tir_dot_on_warpgroups(in))
-                return true;
+    tir_foreach_inst_within(in, inst) if (tir_dot_on_warpgroups(in)) return true;
     return false;
 }
 
@@ -131,7 +109,7 @@ static void add_work(const struct schedule *s, const struct tir_pass_cx *cx, str
         op->is_product = true;
         op->tensor += product_cycles(s, cx, inst);
     } else {
-        const struct work *work = work_of(inst->op);
+        const struct tir_work *work = tir_work_of(inst->op);
         const int64_t elements = TIR_MAX(elements_of(inst), 1);
         op->issue += elements * work->issue;
         op->mufu += elements * work->mufu;
@@ -142,10 +120,7 @@ static void add_op(struct schedule *s, const struct tir_pass_cx *cx, struct tir_
                    struct tir_inst *inst)
 {
     struct schedule_op op = {.inst = inst};
-    add_work(s, cx, &op, inst);
-    for (uint32_t r = 0; r < inst->region_count; r++)
-        tir_foreach_inst_in(in, inst->regions[r])
-            add_work(s, cx, &op, in);
+    tir_foreach_inst_within(in, inst) add_work(s, cx, &op, in);
     for (uint32_t i = 0; i < inst->result_count; i++)
         op.words += words_of(indices, inst->results[i]);
     if (op.is_product && s->product_count < SCHEDULE_PRODUCTS)
@@ -226,12 +201,8 @@ static void add_edges(struct schedule *s)
                         (void *)(uintptr_t)(i + 1));
     for (uint32_t i = 0; i < s->ops.len; i++) {
         const struct tir_inst *inst = s->ops.at[i].inst;
-        for (uint32_t k = 0; k < inst->operand_count; k++)
-            add_use(s, &makers, i, inst, k);
-        for (uint32_t r = 0; r < inst->region_count; r++)
-            tir_foreach_inst_in(in, inst->regions[r])
-                for (uint32_t k = 0; k < in->operand_count; k++)
-                    add_use(s, &makers, i, in, k);
+        tir_foreach_inst_within(in, inst) for (uint32_t k = 0; k < in->operand_count; k++)
+            add_use(s, &makers, i, in, k);
         for (uint32_t k = 0; ring_of(inst) && k < i; k++)
             if (ring_of(s->ops.at[k].inst) == ring_of(inst))
                 add_edge(s, k, i, 0, false);
@@ -349,7 +320,7 @@ static struct schedule_order of_source(const struct schedule *s)
     struct schedule_order order = new_order(s);
     for (uint32_t i = 0; i < s->ops.len; i++)
         order.at[i] = i;
-    schedule_time(s, &order);
+    tir_schedule_time(s, &order);
     return order;
 }
 
@@ -372,7 +343,7 @@ static void try_order(struct search *search, uint32_t late)
     struct schedule_order order = new_order(s);
     search->tried++;
     if (set_stages(s, &order, late) && place(s, &order, search->products)) {
-        schedule_time(s, &order);
+        tir_schedule_time(s, &order);
         if (order.words <= s->registers && is_better(&order, &search->best)) {
             memcpy(search->best.at, order.at, s->ops.len * sizeof(*order.at));
             memcpy(search->best.stage, order.stage, s->ops.len);
@@ -395,9 +366,9 @@ static void swap(uint32_t *a, uint32_t *b)
 static void try_orders(struct search *search, uint32_t late, uint32_t at)
 {
     const uint32_t count = search->s->product_count;
-    if (at == count && search->tried < CANDIDATES)
+    if (at == count && search->tried < TIR_BUDGET_ORDERS)
         try_order(search, late);
-    for (uint32_t i = at; i < count && search->tried < CANDIDATES; i++) {
+    for (uint32_t i = at; i < count && search->tried < TIR_BUDGET_ORDERS; i++) {
         swap(&search->products[at], &search->products[i]);
         try_orders(search, late, at + 1);
         swap(&search->products[at], &search->products[i]);
@@ -409,7 +380,7 @@ static bool order_loop(struct schedule *s, struct tir_pass_cx *cx)
     const struct schedule_order source = of_source(s);
     struct search search = {.s = s, .best = new_order(s)};
     memcpy(search.products, s->products, sizeof(s->products));
-    search.best.cycles = source.cycles * (100 - GAIN) / 100;
+    search.best.cycles = source.cycles * (100 - TIR_BUDGET_ORDER_GAIN) / 100;
     search.best.words = INT64_MAX;
     const int64_t wanted = search.best.cycles;
     for (uint32_t late = 0; late + 1 < 1u << s->product_count; late++)
@@ -427,7 +398,7 @@ static bool order_loop(struct schedule *s, struct tir_pass_cx *cx)
                     "source; tiles take %lld registers",
                     search.best.is_rotated ? " in 2 stages" : "", (long long)search.best.cycles,
                     (long long)source.cycles, (long long)search.best.words);
-    schedule_build(s, &search.best);
+    tir_schedule_build(s, &search.best);
     return true;
 }
 

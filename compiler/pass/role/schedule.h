@@ -43,10 +43,10 @@ struct schedule_order {
 };
 
 // The cycles of a round and the registers of the order.
-void schedule_time(const struct schedule *s, struct schedule_order *order);
+void tir_schedule_time(const struct schedule *s, struct schedule_order *order);
 
 // Makes the loop run in this order, with the rest of a round in front of and after it if it is
 // rotated.
-void schedule_build(const struct schedule *s, const struct schedule_order *order);
+void tir_schedule_build(const struct schedule *s, const struct schedule_order *order);
 
 #endif

@@ -62,23 +62,10 @@ static struct tir_value *yielded(const struct build *b, uint32_t i)
     return tir_yield_of(b->body)->operands[i];
 }
 
-static bool names(const struct tir_inst *inst, const struct tir_value *v)
-{
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i] == v)
-            return true;
-    for (uint32_t r = 0; r < inst->region_count; r++)
-        tir_foreach_inst_in(in, inst->regions[r])
-            for (uint32_t i = 0; i < in->operand_count; i++)
-                if (in->operands[i] == v)
-                    return true;
-    return false;
-}
-
 static bool is_used_in(const struct build *b, uint32_t stage, const struct tir_value *v)
 {
     for (uint32_t i = 0; i < b->s->ops.len; i++)
-        if (b->order->stage[i] == stage && names(b->s->ops.at[i].inst, v))
+        if (b->order->stage[i] == stage && tir_uses_value(b->s->ops.at[i].inst, v))
             return true;
     return false;
 }
@@ -294,7 +281,7 @@ static void rotate(struct build *b)
     tir_remove(old);
 }
 
-void schedule_build(const struct schedule *s, const struct schedule_order *order)
+void tir_schedule_build(const struct schedule *s, const struct schedule_order *order)
 {
     struct build b = {.s = s, .order = order, .f = s->f, .body = s->loop->regions[0]};
     if (order->is_rotated) {

@@ -7,15 +7,13 @@
 // operations keep the schedulers and the special function units busy, and their warpgroup. The
 // warpgroup that is furthest behind goes first.
 
-#include "ir/layout.h"
+#include "machine/work.h"
 #include "pass/role/schedule.h"
 
 enum {
     ROUNDS = 12, // played
     SETTLED = 4, // from which on they are counted
-    GROUPS = 4,
-    START = 24, // cycles to start a product
-    FINISH = 64 // from the end of a product until its warpgroup goes on; guessed
+    GROUPS = 4
 };
 
 struct play {
@@ -45,9 +43,9 @@ static void run(struct play *p, uint32_t group)
     const struct schedule_op *o = &p->s->ops.at[op];
     int64_t at = after_operands(p, group, op);
     if (o->is_product) {
-        p->tensor = TIR_MAX(p->tensor, at + START) + o->tensor;
-        p->groups[group].ready[op] = p->tensor + FINISH;
-        p->groups[group].now = at + START;
+        p->tensor = TIR_MAX(p->tensor, at + TIR_DELAY_PRODUCT_START) + o->tensor;
+        p->groups[group].ready[op] = p->tensor + TIR_DELAY_PRODUCT_END;
+        p->groups[group].now = at + TIR_DELAY_PRODUCT_START;
     } else {
         if (o->issue)
             at = TIR_MAX(at, p->issue);
@@ -140,7 +138,7 @@ static int64_t most_words(const struct schedule *s, const struct schedule_order 
     return most;
 }
 
-void schedule_time(const struct schedule *s, struct schedule_order *order)
+void tir_schedule_time(const struct schedule *s, struct schedule_order *order)
 {
     struct tir_arena_mark mark = tir_arena_mark(s->scratch);
     order->cycles = play(s, order);

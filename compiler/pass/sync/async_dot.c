@@ -96,18 +96,6 @@ static void await_at(struct tir_builder *b, struct tir_value *v, int64_t groups)
     await->operands[0] = v;
 }
 
-static bool uses_value(const struct tir_inst *inst, const struct tir_value *v)
-{
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i] == v)
-            return true;
-    for (uint32_t r = 0; r < inst->region_count; r++)
-        for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
-            if (uses_value(in, v))
-                return true;
-    return false;
-}
-
 // The number of groups that are certainly committed after that of `product` and before `place`.
 static int64_t younger_groups(const struct tir_inst *product, const struct tir_inst *place)
 {
@@ -141,12 +129,9 @@ static bool comes_before(const struct tir_value *v, const struct tir_inst *inst)
 // product has started?
 static bool packs_after(const struct tir_inst *inst, const struct tir_inst *product)
 {
-    if (a_in_registers(inst))
-        return !comes_before(inst->operands[TIR_DOT_A], product);
-    for (uint32_t r = 0; r < inst->region_count; r++)
-        tir_foreach_inst_in(in, inst->regions[r])
-            if (a_in_registers(in) && !comes_before(in->operands[TIR_DOT_A], product))
-                return true;
+    tir_foreach_inst_within(in,
+                            inst) if (a_in_registers(in) &&
+                                      !comes_before(in->operands[TIR_DOT_A], product)) return true;
     return false;
 }
 
@@ -155,7 +140,7 @@ static bool packs_after(const struct tir_inst *inst, const struct tir_inst *prod
 static struct tir_inst *first_need(struct tir_inst *inst, const struct tir_value *v,
                                    const struct tir_inst *product)
 {
-    while (inst && !uses_value(inst, v) && !packs_after(inst, product))
+    while (inst && !tir_uses_value(inst, v) && !packs_after(inst, product))
         inst = inst->next;
     return inst;
 }
@@ -183,7 +168,7 @@ static void settle(struct tir_func *f, struct tir_inst *product)
     for (;;) {
         struct use use = use_of(f, v);
         struct tir_inst *need = first_need(next_after(product, v), v, product);
-        if (use.count != 1 || packs_after(need, product) || !uses_value(need, v))
+        if (use.count != 1 || packs_after(need, product) || !tir_uses_value(need, v))
             break;
         if (!a_in_registers(product) && continues_sum(&use, v->def->block))
             return;

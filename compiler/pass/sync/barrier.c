@@ -62,16 +62,16 @@ static void through_scratch(struct barriers *b, struct state *s, struct tir_inst
                             const struct tir_effect *effect)
 {
     struct tir_value *scratch = tir_effect_buffer(inst, effect);
-    struct range r = barrier_range_of(b, inst, scratch, TIR_ACCESS_WRITE);
-    barrier_order(b, s, inst, &r);
+    struct range r = tir_barrier_range_of(b, inst, scratch, TIR_ACCESS_WRITE);
+    tir_barrier_order(b, s, inst, &r);
     if (!b->dry)
-        barrier_has_name(b); // lower_tile uses it
-    barrier_met(b, s, inst);
+        tir_barrier_has_name(b); // lower_tile uses it
+    tir_barrier_met(b, s, inst);
     if (b->engines) {
         r.synced = true;
-        barrier_add(b, s, r);
+        tir_barrier_add(b, s, r);
     }
-    barrier_add(b, s, barrier_range_of(b, inst, scratch, TIR_ACCESS_READ));
+    tir_barrier_add(b, s, tir_barrier_range_of(b, inst, scratch, TIR_ACCESS_READ));
 }
 
 // Does the program itself close the group that the store_async joins?
@@ -86,7 +86,7 @@ static bool is_committed(const struct tir_inst *store)
 static void start_once(struct barriers *b, struct tir_inst *store)
 {
     struct tir_builder build = tir_builder_before(b->f, store);
-    struct tir_builder in = tir_build_if(&build, barrier_leader(b));
+    struct tir_builder in = tir_build_if(&build, tir_barrier_leader(b));
     tir_move_before(store, in.before);
     tir_build_group(&in, TIR_OP_COMMIT_GROUP, tir_done_of(store), 0);
     b->changed = true;
@@ -95,7 +95,7 @@ static void start_once(struct barriers *b, struct tir_inst *store)
 // An operation that one thread starts, and that nothing committed yet.
 static void start(struct barriers *b, struct tir_inst *inst, struct state *s)
 {
-    barrier_committed(s, tir_done_of(inst));
+    tir_barrier_committed(s, tir_done_of(inst));
     b->stored = true;
     if (!b->dry)
         start_once(b, inst);
@@ -117,7 +117,7 @@ static void walk_effects(struct barriers *b, struct tir_inst *inst, struct state
             (space != TIR_SPACE_SHARED && space != TIR_SPACE_GLOBAL) ||
             (moves && !is_ours(b, inst)))
             continue;
-        ranges[count] = barrier_range(b, inst, e);
+        ranges[count] = tir_barrier_range(b, inst, e);
         if (count && by_group && done->by_one)
             ranges[count].by_hand = ranges[0].by_hand; // a tensor, as the buffer that goes there
         count++;
@@ -125,10 +125,10 @@ static void walk_effects(struct barriers *b, struct tir_inst *inst, struct state
     const bool is_ours = count && done->by_one && by_group && !ranges[0].by_hand && !b->branch &&
                          !is_committed(inst);
     for (uint32_t i = 0; i < count; i++)
-        barrier_order(b, s, inst, &ranges[i]);
+        tir_barrier_order(b, s, inst, &ranges[i]);
     for (uint32_t i = 0; i < count; i++)
         if (!done->by_ring || ranges[i].access != TIR_ACCESS_READ) // copies read what stays
-            barrier_add(b, s, ranges[i]);
+            tir_barrier_add(b, s, ranges[i]);
     tir_foreach_effect(e, inst) if (e->access == TIR_ACCESS_EXCHANGE)
         through_scratch(b, s, inst, e);
     if (is_ours)
@@ -139,10 +139,10 @@ static void walk_wait(const struct barriers *b, struct tir_inst *wait, struct st
 {
     const enum tir_done done = tir_done_of_group(wait);
     if (done == TIR_DONE_CP_ASYNC)
-        barrier_landed(s, wait);
+        tir_barrier_landed(s, wait);
     else
-        barrier_finished(b, s, wait, done, tir_attr_int(wait, TIR_ATTR_read, 0),
-                         tir_attr_int(wait, TIR_ATTR_groups, 0));
+        tir_barrier_finished(b, s, wait, done, tir_attr_int(wait, TIR_ATTR_read, 0),
+                             tir_attr_int(wait, TIR_ATTR_groups, 0));
 }
 
 // Blocks.
@@ -157,14 +157,14 @@ static void walk_loop(struct barriers *b, struct tir_inst *inst, struct state *s
         tir_map_set(&b->loops, tir_map_key(inst), loop);
     }
     loop->barrier = NULL;
-    barrier_join(b, s, &loop->back);
-    struct state body = barrier_copy_of(b, s);
+    tir_barrier_join(b, s, &loop->back);
+    struct state body = tir_barrier_copy_of(b, s);
     for (uint32_t r = 0; r < inst->region_count; r++)
         walk(b, inst->regions[r], &body);
-    b->grown |= barrier_join(b, &loop->back, &body);
+    b->grown |= tir_barrier_join(b, &loop->back, &body);
     if (loop->barrier)
-        barrier_met(b, s, loop->barrier);
-    barrier_join(b, s, &body); // what was in s too: the loop may run no iteration
+        tir_barrier_met(b, s, loop->barrier);
+    tir_barrier_join(b, s, &body); // what was in s too: the loop may run no iteration
 }
 
 // Whether v is the same in all threads of a warp or CTA.
@@ -182,12 +182,12 @@ static void walk_if(struct barriers *b, struct tir_inst *inst, struct state *s)
     struct tir_inst *branch = b->branch;
     if (!branch && !tir_follows(&b->uniform, inst->operands[0]))
         b->branch = inst;
-    struct state other = barrier_copy_of(b, s);
+    struct state other = tir_barrier_copy_of(b, s);
     walk(b, inst->regions[0], s);
     walk(b, inst->regions[1], &other);
     bool is_one_sided = inst->regions[1]->first == tir_yield_of(inst->regions[1]);
     if (!b->branch || !is_one_sided)
-        barrier_join(b, s, &other);
+        tir_barrier_join(b, s, &other);
     b->branch = branch;
 }
 
@@ -197,7 +197,7 @@ static void finish_stores(struct barriers *b)
     if (!b->stored || b->dry)
         return;
     struct tir_builder end = {b->f, b->crew_block, tir_yield_of(b->crew_block), b->f->span};
-    struct tir_builder in = tir_build_if(&end, barrier_leader(b));
+    struct tir_builder in = tir_build_if(&end, tir_barrier_leader(b));
     tir_build_group(&in, TIR_OP_WAIT_GROUP, TIR_DONE_TMA, 0);
 }
 
@@ -214,9 +214,9 @@ static void walk_crew(struct barriers *b, struct tir_block *block, struct state 
 static void walk_role(struct barriers *b, struct tir_inst *role, const struct state *s)
 {
     struct barriers outer = *b;
-    struct state own = barrier_copy_of(b, s);
+    struct state own = tir_barrier_copy_of(b, s);
     if (b->before_roles)
-        barrier_settle(b, &own, b->first_role, b->before_roles, 0);
+        tir_barrier_settle(b, &own, b->first_role, b->before_roles, 0);
     walk_crew(b, role->regions[0], &own);
     b->crew = outer.crew;
     b->crew_block = outer.crew_block;
@@ -233,9 +233,9 @@ static void walk_unknown(struct barriers *b, struct tir_inst *inst, struct state
         struct tir_value *v = inst->operands[i];
         if (!v || v->type->space != TIR_SPACE_SHARED || v->type->elem == TIR_MBARRIER)
             continue;
-        struct range r = barrier_range_of(b, inst, v, TIR_ACCESS_WRITE);
-        barrier_order(b, s, inst, &r);
-        barrier_add(b, s, r);
+        struct range r = tir_barrier_range_of(b, inst, v, TIR_ACCESS_WRITE);
+        tir_barrier_order(b, s, inst, &r);
+        tir_barrier_add(b, s, r);
     }
 }
 
@@ -244,23 +244,23 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
     switch (inst->op) {
     case TIR_OP_BAR_SYNC:
         if (tir_is_crew_barrier(inst, &b->crew))
-            barrier_met(b, s, inst);
+            tir_barrier_met(b, s, inst);
         break;
     case TIR_OP_FENCE: {
         enum tir_word of = tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE);
         if (of == TIR_WORD_of_async_shared || of == TIR_WORD_of_async)
-            barrier_fenced(b, s, inst);
+            tir_barrier_fenced(b, s, inst);
         break;
     }
     case TIR_OP_COMMIT_GROUP:
-        barrier_committed(s, tir_done_of_group(inst));
+        tir_barrier_committed(s, tir_done_of_group(inst));
         break;
     case TIR_OP_WAIT_GROUP:
     case TIR_OP_AWAIT:
         walk_wait(b, inst, s);
         break;
     case TIR_OP_TILES:
-        if (barrier_is_loop(inst))
+        if (tir_barrier_is_loop(inst))
             walk_loop(b, inst, s);
         else
             walk(b, inst->regions[0], s);

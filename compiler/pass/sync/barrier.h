@@ -67,46 +67,45 @@ enum {
 
 // barrier_pending.c: what is pending, and what a wait, fence or barrier ends.
 
-bool barrier_is_loop(const struct tir_inst *inst); // may its block run again?
-bool barrier_is_inside(const struct tir_inst *inst, const struct tir_inst *outer);
+bool tir_barrier_is_loop(const struct tir_inst *inst); // may its block run again?
 // Was p made before the roles, one of which we are in?
-bool barrier_is_older_than_role(const struct barriers *b, const struct range *p);
+bool tir_barrier_is_older_than_role(const struct barriers *b, const struct range *p);
 
 // What inst does to the buffer, or to the slice that it names.
-struct range barrier_range(const struct barriers *b, const struct tir_inst *inst,
-                           const struct tir_effect *effect);
+struct range tir_barrier_range(const struct barriers *b, const struct tir_inst *inst,
+                               const struct tir_effect *effect);
 // Accesses all of a buffer at once.
-struct range barrier_range_of(const struct barriers *b, const struct tir_inst *inst,
-                              struct tir_value *buffer, enum tir_access access);
+struct range tir_barrier_range_of(const struct barriers *b, const struct tir_inst *inst,
+                                  struct tir_value *buffer, enum tir_access access);
 // What is needed between p, which came first, and r.
-uint32_t barrier_needs(const struct barriers *b, const struct range *p, const struct range *r);
+uint32_t tir_barrier_needs(const struct barriers *b, const struct range *p, const struct range *r);
 
 // True: the state has more than it had.
-bool barrier_add(struct barriers *b, struct state *s, struct range r);
-bool barrier_join(struct barriers *b, struct state *into, const struct state *from);
-struct state barrier_copy_of(struct barriers *b, const struct state *s);
+bool tir_barrier_add(struct barriers *b, struct state *s, struct range r);
+bool tir_barrier_join(struct barriers *b, struct state *into, const struct state *from);
+struct state tir_barrier_copy_of(struct barriers *b, const struct state *s);
 
 // In front of `place`: a fence by all threads; a barrier.
-void barrier_fenced(const struct barriers *b, struct state *s, const struct tir_inst *place);
-void barrier_met(const struct barriers *b, struct state *s, const struct tir_inst *place);
-void barrier_committed(struct state *s, enum tir_done done);
+void tir_barrier_fenced(const struct barriers *b, struct state *s, const struct tir_inst *place);
+void tir_barrier_met(const struct barriers *b, struct state *s, const struct tir_inst *place);
+void tir_barrier_committed(struct state *s, enum tir_done done);
 // After a wait for all but `groups` groups, what they stand for is an ordinary access; reads: only
 // what they read.
-void barrier_finished(const struct barriers *b, struct state *s, const struct tir_inst *place,
-                      enum tir_done done, bool reads, int64_t groups);
+void tir_barrier_finished(const struct barriers *b, struct state *s, const struct tir_inst *place,
+                          enum tir_done done, bool reads, int64_t groups);
 // After their wait the copies that threads share are what `wait` wrote.
-void barrier_landed(struct state *s, const struct tir_inst *wait);
+void tir_barrier_landed(struct state *s, const struct tir_inst *wait);
 
 // barrier_insert.c: what is needed between two accesses.
 
 // Puts in front of inst what r, an access of inst, needs after all that is pending.
-void barrier_order(struct barriers *b, struct state *s, struct tir_inst *inst,
-                   const struct range *r);
+void tir_barrier_order(struct barriers *b, struct state *s, struct tir_inst *inst,
+                       const struct range *r);
 // What was put in front of `place` has ordered.
-void barrier_settle(const struct barriers *b, struct state *s, const struct tir_inst *place,
-                    uint32_t need, int64_t groups);
-bool barrier_has_name(struct barriers *b); // for the crew; else an error
-struct tir_value *barrier_leader(struct barriers *b);
+void tir_barrier_settle(const struct barriers *b, struct state *s, const struct tir_inst *place,
+                        uint32_t need, int64_t groups);
+bool tir_barrier_has_name(struct barriers *b); // for the crew; else an error
+struct tir_value *tir_barrier_leader(struct barriers *b);
 
 // barrier_survey.c: facts about the whole kernel.
 

@@ -3,7 +3,7 @@
 
 #include "pass/sync/barrier.h"
 
-struct tir_value *barrier_leader(struct barriers *b)
+struct tir_value *tir_barrier_leader(struct barriers *b)
 {
     if (!b->leader) { // at the top of the crew's block, for all of it
         struct tir_builder top = tir_builder_before(b->f, b->crew_block->first);
@@ -13,7 +13,7 @@ struct tir_value *barrier_leader(struct barriers *b)
     return b->leader;
 }
 
-bool barrier_has_name(struct barriers *b)
+bool tir_barrier_has_name(struct barriers *b)
 {
     if (!b->crew.role || b->crew.number + 1 < TIR_NAMED_BARRIERS)
         return true;
@@ -32,9 +32,9 @@ bool barrier_has_name(struct barriers *b)
 static struct tir_inst *place_between(const struct tir_inst *other, struct tir_inst *inst)
 {
     struct tir_inst *place = inst;
-    for (struct tir_inst *up = inst->block->owner; up && !barrier_is_inside(other, up);
+    for (struct tir_inst *up = inst->block->owner; up && !tir_is_inside(other, up);
          up = up->block->owner)
-        if (barrier_is_loop(up))
+        if (tir_barrier_is_loop(up))
             place = up;
     return place;
 }
@@ -58,7 +58,7 @@ static void insert_wait(struct barriers *b, struct tir_builder *build, enum tir_
         tir_build_group(build, TIR_OP_WAIT_GROUP, done, 0);
         return;
     }
-    struct tir_value *leader = of_cta ? tir_build_is_leader(build, &b->cta) : barrier_leader(b);
+    struct tir_value *leader = of_cta ? tir_build_is_leader(build, &b->cta) : tir_barrier_leader(b);
     struct tir_builder in = tir_build_if(build, leader);
     struct tir_inst *wait = tir_build_group(&in, TIR_OP_WAIT_GROUP, done, groups);
     if (!all)
@@ -79,20 +79,20 @@ static void insert(struct barriers *b, struct tir_inst *place, uint32_t need, in
         tir_set_word(b->f, inst, TIR_ATTR_of,
                      of_tensor ? TIR_WORD_of_async : TIR_WORD_of_async_shared);
     }
-    if (of_cta || barrier_has_name(b))
+    if (of_cta || tir_barrier_has_name(b))
         tir_build_crew_barrier(&build, of_cta ? &b->cta : &b->crew);
 }
 
-void barrier_settle(const struct barriers *b, struct state *s, const struct tir_inst *place,
-                    uint32_t need, int64_t groups)
+void tir_barrier_settle(const struct barriers *b, struct state *s, const struct tir_inst *place,
+                        uint32_t need, int64_t groups)
 {
     for (enum tir_done done = 0; done < TIR_DONE_COUNT; done++)
         if (needs_wait(need, done))
-            barrier_finished(b, s, place, done, !needs_done(need, done),
-                             tir_dones[done].by_one ? groups : 0);
+            tir_barrier_finished(b, s, place, done, !needs_done(need, done),
+                                 tir_dones[done].by_one ? groups : 0);
     if (need & NEED_FENCE)
-        barrier_fenced(b, s, place);
-    barrier_met(b, s, place);
+        tir_barrier_fenced(b, s, place);
+    tir_barrier_met(b, s, place);
 }
 
 // Puts between r, of an instruction at `before`, and what is pending what they need: of what was
@@ -109,32 +109,32 @@ static void order_part(struct barriers *b, struct state *s, struct tir_inst *bef
     int64_t groups = INT32_MAX; // that may stay in flight
     vec_foreach(const struct range, p, &s->pending) {
         uint32_t these =
-            barrier_is_older_than_role(b, p) == before_roles ? barrier_needs(b, p, r) : 0;
+            tir_barrier_is_older_than_role(b, p) == before_roles ? tir_barrier_needs(b, p, r) : 0;
         if (!these)
             continue;
         need |= these;
         if (p->in_flight != TIR_DONE_NOW && tir_dones[p->in_flight].by_one)
             groups = TIR_MIN(groups, TIR_MAX(p->age, 0));
         struct tir_inst *here = before_roles ? b->first_role : place_between(p->by, before);
-        if (!place || barrier_is_inside(here, place))
+        if (!place || tir_is_inside(here, place))
             place = here;
     }
     if (!need)
         return;
     for (struct tir_inst *up = before; up != place && up->block->owner; up = up->block->owner) {
         struct loop *loop = tir_map_get(&b->loops, tir_map_key(up->block->owner));
-        if (loop && !before_roles && (!loop->barrier || barrier_is_inside(place, loop->barrier)))
+        if (loop && !before_roles && (!loop->barrier || tir_is_inside(place, loop->barrier)))
             loop->barrier = place;
     }
     groups = place == before ? groups : 0; // they may be younger in front of a loop
     if (!b->dry)
         insert(b, place, need, groups, r->tensor);
-    barrier_settle(b, s, place, need, groups);
+    tir_barrier_settle(b, s, place, need, groups);
     b->before_roles |= before_roles ? need : 0;
 }
 
-void barrier_order(struct barriers *b, struct state *s, struct tir_inst *inst,
-                   const struct range *r)
+void tir_barrier_order(struct barriers *b, struct state *s, struct tir_inst *inst,
+                       const struct range *r)
 {
     struct tir_inst *before = b->branch ? b->branch : inst;
     if (before->op == TIR_OP_GEMM_ASYNC && before->prev && before->prev->op == TIR_OP_FENCE)

@@ -7,22 +7,15 @@
 
 #define MAX_AGE 7
 
-bool barrier_is_loop(const struct tir_inst *inst)
+bool tir_barrier_is_loop(const struct tir_inst *inst)
 {
     return tir_is_loop(inst) ||
            (inst->op == TIR_OP_TILES && tir_attr_int(inst, TIR_ATTR_persistent, 0));
 }
 
-bool barrier_is_inside(const struct tir_inst *inst, const struct tir_inst *outer)
+bool tir_barrier_is_older_than_role(const struct barriers *b, const struct range *p)
 {
-    while (inst && inst != outer)
-        inst = inst->block->owner;
-    return inst;
-}
-
-bool barrier_is_older_than_role(const struct barriers *b, const struct range *p)
-{
-    return b->crew.role && !barrier_is_inside(p->by, b->crew.role);
+    return b->crew.role && !tir_is_inside(p->by, b->crew.role);
 }
 
 // Accesses.
@@ -43,16 +36,16 @@ static struct range range_in(const struct barriers *b, const struct tir_inst *by
     return r;
 }
 
-struct range barrier_range_of(const struct barriers *b, const struct tir_inst *inst,
-                              struct tir_value *buffer, enum tir_access access)
+struct range tir_barrier_range_of(const struct barriers *b, const struct tir_inst *inst,
+                                  struct tir_value *buffer, enum tir_access access)
 {
     struct range r = range_in(b, inst, tir_buffer_root(buffer), tir_buffer_part(buffer));
     r.access = access;
     return r;
 }
 
-struct range barrier_range(const struct barriers *b, const struct tir_inst *inst,
-                           const struct tir_effect *effect)
+struct range tir_barrier_range(const struct barriers *b, const struct tir_inst *inst,
+                               const struct tir_effect *effect)
 {
     struct tir_value *buffer = tir_effect_buffer(inst, effect);
     const bool is_slice = effect->operand == TIR_SLICE && buffer->type->space == TIR_SPACE_SHARED;
@@ -87,9 +80,9 @@ static uint32_t needs_in_flight(const struct range *p, const struct range *r)
     return (reads ? NEED_READ : NEED_DONE) << p->in_flight | NEED_BARRIER;
 }
 
-uint32_t barrier_needs(const struct barriers *b, const struct range *p, const struct range *r)
+uint32_t tir_barrier_needs(const struct barriers *b, const struct range *p, const struct range *r)
 {
-    const bool is_older = barrier_is_older_than_role(b, p);
+    const bool is_older = tir_barrier_is_older_than_role(b, p);
     if (!overlap(p, r) || tir_dones[p->in_flight].by_ring ||
         (p->access == TIR_ACCESS_READ && r->access == TIR_ACCESS_READ))
         return 0;
@@ -125,7 +118,7 @@ static bool same_makers(const struct barriers *b, const struct range *p, const s
            (p->access == TIR_ACCESS_UPDATE && any_order(b, p->by, r->by));
 }
 
-bool barrier_add(struct barriers *b, struct state *s, struct range r)
+bool tir_barrier_add(struct barriers *b, struct state *s, struct range r)
 {
     vec_foreach(struct range, p, &s->pending)
         if (p->access == r.access && p->in_flight == r.in_flight && p->tensor == r.tensor &&
@@ -140,18 +133,18 @@ bool barrier_add(struct barriers *b, struct state *s, struct range r)
     return true;
 }
 
-bool barrier_join(struct barriers *b, struct state *into, const struct state *from)
+bool tir_barrier_join(struct barriers *b, struct state *into, const struct state *from)
 {
     bool grown = false;
     vec_foreach(const struct range, p, &from->pending)
-        grown |= barrier_add(b, into, *p);
+        grown |= tir_barrier_add(b, into, *p);
     return grown;
 }
 
-struct state barrier_copy_of(struct barriers *b, const struct state *s)
+struct state tir_barrier_copy_of(struct barriers *b, const struct state *s)
 {
     struct state out = {{0}};
-    barrier_join(b, &out, s);
+    tir_barrier_join(b, &out, s);
     return out;
 }
 
@@ -161,12 +154,12 @@ struct state barrier_copy_of(struct barriers *b, const struct state *s)
 // barrier there?
 static bool is_behind(const struct barriers *b, const struct range *p, const struct tir_inst *place)
 {
-    if (barrier_is_loop(place) && barrier_is_inside(p->by, place))
+    if (tir_barrier_is_loop(place) && tir_is_inside(p->by, place))
         return false;
-    return !b->crew.role || (place == b->first_role) != barrier_is_inside(p->by, b->crew.role);
+    return !b->crew.role || (place == b->first_role) != tir_is_inside(p->by, b->crew.role);
 }
 
-void barrier_fenced(const struct barriers *b, struct state *s, const struct tir_inst *place)
+void tir_barrier_fenced(const struct barriers *b, struct state *s, const struct tir_inst *place)
 {
     vec_foreach(struct range, p, &s->pending)
         if (is_behind(b, p, place))
@@ -175,7 +168,7 @@ void barrier_fenced(const struct barriers *b, struct state *s, const struct tir_
 
 // Three kinds of accesses remain: those that follow it, those of engines in flight, and ordinary
 // writes that an engine may not see yet.
-void barrier_met(const struct barriers *b, struct state *s, const struct tir_inst *place)
+void tir_barrier_met(const struct barriers *b, struct state *s, const struct tir_inst *place)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->pending.len; i++) {
@@ -190,15 +183,15 @@ void barrier_met(const struct barriers *b, struct state *s, const struct tir_ins
     s->pending.len = kept;
 }
 
-void barrier_committed(struct state *s, enum tir_done done)
+void tir_barrier_committed(struct state *s, enum tir_done done)
 {
     vec_foreach(struct range, p, &s->pending)
         if (p->in_flight == done && !tir_dones[done].by_ring)
             p->age = TIR_MIN(p->age + 1, MAX_AGE);
 }
 
-void barrier_finished(const struct barriers *b, struct state *s, const struct tir_inst *place,
-                      enum tir_done done, bool reads, int64_t groups)
+void tir_barrier_finished(const struct barriers *b, struct state *s, const struct tir_inst *place,
+                          enum tir_done done, bool reads, int64_t groups)
 {
     vec_foreach(struct range, p, &s->pending)
         if (p->in_flight == done && (!reads || p->access == TIR_ACCESS_READ) && p->age >= groups &&
@@ -206,7 +199,7 @@ void barrier_finished(const struct barriers *b, struct state *s, const struct ti
             p->in_flight = TIR_DONE_NOW;
 }
 
-void barrier_landed(struct state *s, const struct tir_inst *wait)
+void tir_barrier_landed(struct state *s, const struct tir_inst *wait)
 {
     vec_foreach(struct range, p, &s->pending)
         if (p->in_flight == TIR_DONE_CP_ASYNC) {

@@ -204,12 +204,7 @@ static int64_t committed(const struct tir_block *block, enum tir_done done)
 
 static bool starts(const struct tir_inst *inst, enum tir_done done)
 {
-    if (tir_done_of(inst) == done)
-        return true;
-    for (uint32_t i = 0; i < inst->region_count; i++)
-        tir_foreach_inst_in(in, inst->regions[i])
-            if (tir_done_of(in) == done)
-                return true;
+    tir_foreach_inst_within(in, inst) if (tir_done_of(in) == done) return true;
     return false;
 }
 
@@ -489,13 +484,6 @@ static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
 
 // Carrying the state.
 
-static bool is_inside(const struct tir_inst *inst, const struct tir_inst *outer)
-{
-    while (inst && inst != outer)
-        inst = inst->block->owner;
-    return inst;
-}
-
 // Which parts of the state what is inside `owner` changes.
 static bool *changed_parts(struct rings *r, struct tir_inst *owner)
 {
@@ -510,7 +498,7 @@ static bool *changed_parts(struct rings *r, struct tir_inst *owner)
             parts[puts ? PUT_SLOT : GET_SLOT] |= ring->stages > 1;
             parts[puts ? PUT_PHASE : GET_PHASE] = true;
             const struct tir_inst *loop = puts ? NULL : lag_loop(ring, inst);
-            parts[PREV] |= loop && is_inside(owner, loop);
+            parts[PREV] |= loop && tir_is_inside(owner, loop);
         }
     return changed;
 }

@@ -115,12 +115,7 @@ static bool is_about_products(const struct tir_inst *inst)
 // Whether an instruction, or one in its regions, starts products or waits for them.
 static bool handles_products(const struct tir_inst *inst)
 {
-    if (is_about_products(inst))
-        return true;
-    for (uint32_t r = 0; r < inst->region_count; r++)
-        tir_foreach_inst_in(inner, inst->regions[r])
-            if (is_about_products(inner))
-                return true;
+    tir_foreach_inst_within(inner, inst) if (is_about_products(inner)) return true;
     return false;
 }
 
