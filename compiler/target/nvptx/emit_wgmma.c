@@ -236,12 +236,15 @@ static bool is_computed(struct emit *e, struct tir_value *v)
     while (work.len) {
         source = vec_pop(&work);
         const struct tir_inst *def = source.v->def;
-        if (source.v->kind == TIR_VALUE_CONST || !bitset_insert(&seen, source.v->id) ||
-            add_sources(e, source, &work))
+        if (source.v->kind == TIR_VALUE_CONST) {
+            computed |= !source.is_first; // a branch gives it
+            continue;
+        }
+        if (!bitset_insert(&seen, source.v->id) || add_sources(e, source, &work))
             continue;
         if (!def || def->op == TIR_OP_WGMMA)
             return false;
-        computed |= !source.is_first && def->op != TIR_OP_AWAIT && source.v != v;
+        computed |= (source.is_first || def->op != TIR_OP_AWAIT) && source.v != v;
     }
     return computed;
 }
@@ -352,39 +355,72 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
         tir_emit_set(e, inst->results[i], output_of(e, v, p.sums, i));
 }
 
+// Did the product that makes v begin with sums that move_registers moved?
+static bool began_moved(struct emit *e, const struct tir_value *v)
+{
+    while (v->def && v->def->op == TIR_OP_WGMMA) {
+        const struct product p = product_of(v->def);
+        if (!p.kept)
+            return false;
+        v = p.registers[p.a_count];
+        if (v->def && v->def->op == TIR_OP_WGMMA)
+            continue;
+        return is_computed(e, p.registers[p.a_count]);
+    }
+    return false;
+}
+
+// How a value goes through a wait. Constants are not in flight. A value without a use after the
+// wait is kept until then, but not tied: a copy before the wait would read registers that products
+// still write. So would a copy to where a loop gives sums on: the wait itself moves these.
+enum passage { TIED, MOVED, KEPT, PASSAGES, CONSTANT };
+
+static enum passage passage_of(struct emit *e, const struct tir_inst *wait, const V *values,
+                               uint32_t i)
+{
+    if (LLVMIsConstant(values[i]))
+        return CONSTANT;
+    if (!e->uses[wait->results[i]->id])
+        return KEPT;
+    return began_moved(e, wait->operands[i]) ? MOVED : TIED;
+}
+
 void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
 {
-    // Constants are not in flight. A value without a use after the wait is kept until the wait, but
-    // not tied: a copy before the wait would read registers that products still write.
-    uint32_t tied = 0, kept = 0, count = wait->operand_count;
-    V *args = arena_array(e->arena, V, count + 1), *inputs = arena_array(e->arena, V, count + 1);
+    const uint32_t count = wait->operand_count;
+    V *args = arena_array(e->arena, V, count + 1);
     struct tir_value **of = arena_array(e->arena, struct tir_value *, count + 1);
-    struct tir_text constraints, last;
-    tir_text_init(&constraints, e->arena, 0);
-    tir_text_init(&last, e->arena, 0);
+    uint32_t *at = arena_array(e->arena, uint32_t, count + 1), all = 0, first[PASSAGES + 1];
+    enum passage *passages = arena_array(e->arena, enum passage, count + 1);
     for (uint32_t i = 0; i < count; i++)
-        if (LLVMIsConstant(values[i])) {
-            continue;
-        } else if (e->uses[wait->results[i]->id]) {
-            args[tied] = values[i];
-            of[tied++] = wait->operands[i];
-        } else {
-            bool is_float = tir_elem_is_float(wait->operands[i]->type->elem);
-            inputs[kept++] = values[i];
-            tir_text_add(&last, is_float ? STR("f,") : STR("r,"));
-        }
-    LLVMTypeRef type = add_outputs(e, &constraints, of, tied, "=");
-    add_ties(&constraints, tied);
-    memcpy(args + tied, inputs, kept * sizeof(*args));
-    tir_text_add(&constraints, tir_text_str(&last));
+        passages[i] = passage_of(e, wait, values, i);
+    for (enum passage passage = 0; passage < PASSAGES; passage++) {
+        first[passage] = all;
+        for (uint32_t i = 0; i < count; i++)
+            if (passages[i] == passage) {
+                args[all] = values[i];
+                of[all] = wait->operands[i];
+                at[all++] = i;
+            }
+    }
+    const uint32_t outputs = first[KEPT];
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    LLVMTypeRef type =
+        add_outputs(e, &constraints, of, outputs, outputs > first[MOVED] ? "=&" : "=");
+    add_ties(&constraints, first[MOVED]);
+    for (uint32_t i = first[MOVED]; i < all; i++)
+        tir_text_add(&constraints, tir_elem_is_float(of[i]->type->elem) ? STR("f,") : STR("r,"));
     tir_text_add(&constraints, STR("~{memory}"));
-    tir_str text = tir_str_format(e->arena, "wgmma.wait_group.sync.aligned %" PRId64 ";",
-                                  tir_attr_int(wait, TIR_ATTR_groups, 0));
-    V v = tir_llvm_asm(e->ll, type, text, tir_text_str(&constraints),
-                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, tied + kept);
-    for (uint32_t i = 0, at = 0; i < count; i++)
-        if (!LLVMIsConstant(values[i]) && e->uses[wait->results[i]->id])
-            values[i] = output_of(e, v, tied, at++);
+    tir_text_format(&text, "wgmma.wait_group.sync.aligned %" PRId64 ";",
+                    tir_attr_int(wait, TIR_ATTR_groups, 0));
+    for (uint32_t i = first[MOVED]; i < outputs; i++)
+        tir_text_format(&text, " mov.b32 $%" PRIu32 ", $%" PRIu32 ";", i, outputs + i);
+    V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, all);
+    for (uint32_t i = 0; i < outputs; i++)
+        values[at[i]] = output_of(e, v, outputs, i);
 }
 
 static void emit_tied(struct emit *e, const struct tir_inst *inst)
