@@ -629,8 +629,11 @@ static void wrong(void **state)
          NULL},
         {"@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+12], 64;\n",
          "not freed"},
-        {"@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+12], 48;\n",
+        {"mov.b32 %b, 48;\n"
+         "@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+12], %b;\n",
          "powers of two"},
+        {"@%e tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [bar+12], 256;\n",
+         "256 columns after an allocation of 128"},
         {"@%e tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tm, 64;\n", "no allocation of 64"},
         {"@%e tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tm, 128;\n", "no allocation of 128"},
         {"@%e tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
@@ -638,23 +641,35 @@ static void wrong(void **state)
          "after relinquish"},
         {"@%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %t, !%f;\n",
          "nothing that descriptor"},
-        {"mov.b32 %b, 0x8110010; mov.b64 %y, 0x1000000000;\n"
+        {"mov.b32 %b, 0x8910010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n",
+         "nothing that descriptor"}, // a reserved bit
+        {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n",
+         "bits 46 to 48"}, // as descriptors of wgmma are
+        {"mov.b64 %x, 0x6000400000000000; mov.b32 %b, 0x8110010;\n"
+         "@%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n",
+         "no such swizzle: 3"},
+        {"mov.b64 %x, 0x20400000000000; mov.b32 %b, 0x8110010;\n"
+         "@%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n",
+         "bits 53 to 60"},
+        {"mov.b64 %x, 0x10400000000000;\n@%f tcgen05.cp.cta_group::1.4x256b [%tm], %x;\n",
+         "an absolute leading dimension"},
+        {"mov.b64 %x, 0x400000000000; mov.b32 %b, 0x8110010; mov.b64 %y, 0x1000000000;\n"
          "@%f tcgen05.mma.ws.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f, %y;\n",
          "reserved bits of the mask"},
-        {"mov.b32 %b, 0x8110010; mov.b64 %y, 0x100000000000000;\n"
+        {"mov.b64 %x, 0x400000000000; mov.b32 %b, 0x8110010; mov.b64 %y, 0x100000000000000;\n"
          "@%f tcgen05.mma.ws.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f, %y;\n",
          "shifted by 1 columns, and by 0 at most"},
-        {"mov.b32 %b, 0x8110010; mov.b64 %y, 0x3028000000004;\n"
+        {"mov.b64 %x, 0x400000000000; mov.b32 %b, 0x8110010; mov.b64 %y, 0x3028000000004;\n"
          "@%f tcgen05.mma.ws.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f, %y;\n",
          "mask 0 of zero columns begins after"},
-        {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, %f;\n",
+        {"mov.b64 %x, 0x400000000000; mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, %f;\n",
          "column 0 of D"},
-        {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm+128], %x, %x, %b, !%f;\n",
+        {"mov.b64 %x, 0x400000000000; mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm+128], %x, %x, %b, !%f;\n",
          "not allocated"},
-        {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n"
+        {"mov.b64 %x, 0x400000000000; mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n"
          "bar.sync 0; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%a];\n",
          "while a copy is in flight"},
-        {"mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n",
+        {"mov.b64 %x, 0x400000000000; mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n",
          "freed too early"},
     };
     (void)state;

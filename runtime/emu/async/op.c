@@ -70,7 +70,8 @@ void emu_op_access_map(struct emu_op *op, struct emu_race_map *map, uint64_t at,
                                                         .uid = op->agent->uid,
                                                         .clock = op->agent->clock};
     const uint32_t pc = (uint32_t)(op->in - l->module->code.at);
-    emu_race_access(&l->race, &who, 0, map, at, size, writes,
+    const uint32_t lanes = proxy == EMU_PROXY_TENSOR ? op->core_op : 0;
+    emu_race_access(&l->race, &who, lanes, map, at, size, writes,
                     emu_record_what(pc, proxy, atomic, EMU_SCOPE_GPU) |
                         (atomic ? EMU_REC_ATOMIC : 0));
 }
@@ -99,7 +100,11 @@ void emu_op_release(const struct emu_op *op, enum emu_warp_agent which, struct e
         return;
     struct emu_order *order = op->agent->domain->order;
     emu_view_join(order, view, &op->agent->view);
-    emu_view_learn(order, view, op->warp->agent->uid + which, op->group + 1);
+    const uint32_t uid = op->warp->agent->uid + which;
+    if (which == EMU_AGENT_UMMA)
+        emu_view_learn_committed(order, view, uid, op->group + 1);
+    else
+        emu_view_learn(order, view, uid, op->group + 1);
 }
 
 void emu_op_signal(const struct emu_op *op, struct emu_view *view)

@@ -227,7 +227,7 @@ static struct emu_place place_of_record(const struct emu_grid *l, const struct e
         emu_cta_id(l, name->serial, agent / name->per_cta, p.cta);
     if (agent < l->cluster_size * name->per_cta)
         p.warp = (int32_t)(in_cta / EMU_AGENTS_PER_WARP);
-    if (r->lanes)
+    if (r->lanes && (r->what & EMU_REC_PROXY) != EMU_PROXY_TENSOR)
         p.lane = (int32_t)emu_first_lane(r->lanes);
     return p;
 }
@@ -267,8 +267,8 @@ static bool has_heard(const struct emu_grid *l, const struct emu_conflict *c)
 
 void emu_report_conflict(void *user, const struct emu_conflict *c)
 {
-    static const enum emu_finding_kind rows[] = {EMU_F_RACE, EMU_F_PROXY, EMU_F_LANES,
-                                                 EMU_F_TMEM_FENCE, EMU_F_AGAIN};
+    static const enum emu_finding_kind rows[] = {EMU_F_RACE,       EMU_F_PROXY, EMU_F_LANES,
+                                                 EMU_F_TMEM_FENCE, EMU_F_AGAIN, EMU_F_TMEM_ORDER};
     struct emu_grid *l = user;
     char now[200], then[200], text[768];
     struct emu_finding f = {.kind = rows[c->kind],

@@ -200,15 +200,28 @@ void emu_view_join(struct emu_order *o, struct emu_view *to, const struct emu_vi
         join_far(o, to, from);
 }
 
-void emu_view_learn(struct emu_order *o, struct emu_view *v, uint32_t uid, uint32_t clock)
+static void learn(struct emu_order *o, struct emu_view *v, uint32_t uid, enum emu_plane plane,
+                  uint32_t clock)
 {
     const struct emu_domain_name *home = v->base ? emu_order_name(o, v->base) : NULL;
     if (home && uid - home->base < home->agents) {
-        raise_to(o, v, uid - home->base, EMU_KNOWN, clock);
+        raise_to(o, v, uid - home->base, plane, clock);
     } else {
-        const struct emu_far one = {.uid = uid, .clock = {clock}};
+        struct emu_far one = {.uid = uid};
+        one.clock[plane] = clock;
         far_merge(o, v, &one, 1);
     }
+}
+
+void emu_view_learn(struct emu_order *o, struct emu_view *v, uint32_t uid, uint32_t clock)
+{
+    learn(o, v, uid, EMU_KNOWN, clock);
+}
+
+void emu_view_learn_committed(struct emu_order *o, struct emu_view *v, uint32_t uid, uint32_t clock)
+{
+    learn(o, v, uid, EMU_KNOWN, clock);
+    learn(o, v, uid, EMU_FENCED_BEFORE, clock);
 }
 
 uint32_t emu_view_clock(const struct emu_order *o, const struct emu_view *v, enum emu_plane plane,

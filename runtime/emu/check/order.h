@@ -176,6 +176,9 @@ void emu_view_give(struct emu_order *o, const struct emu_view *v);
 void emu_view_join(struct emu_order *o, struct emu_view *to, const struct emu_view *from);
 // Adds that the accesses of `uid` up to `clock` are known.
 void emu_view_learn(struct emu_order *o, struct emu_view *v, uint32_t uid, uint32_t clock);
+// The same, and with a tcgen05.fence::before_thread_sync after them.
+void emu_view_learn_committed(struct emu_order *o, struct emu_view *v, uint32_t uid,
+                              uint32_t clock);
 uint32_t emu_view_clock(const struct emu_order *o, const struct emu_view *v, enum emu_plane plane,
                         uint32_t uid);
 

@@ -137,6 +137,16 @@ void emu_race_forget(struct emu_race *race, struct emu_race_map *map)
     }
 }
 
+uint32_t emu_race_core_op(struct emu_race *race, const struct emu_agent *warp, uint32_t accumulator)
+{
+    if (!race->core_ops)
+        race->core_ops = emu_arena_array(race->arena, EMU_CORE_OPS, sizeof *race->core_ops);
+    const uint32_t number = ++race->core_op_count;
+    race->core_ops[number % EMU_CORE_OPS] =
+        (struct emu_core_op){number, warp->uid, warp->clock, accumulator};
+    return number;
+}
+
 void emu_race_end(struct emu_race *race)
 {
     for (struct emu_race_map *map = race->maps; map; map = map->next) {
@@ -202,9 +212,9 @@ static bool both_strong(const struct access *a, const struct emu_record *r)
            (a->now.uid - x->base) / x->per_cta == (r->uid - x->base) / x->per_cta;
 }
 
-static bool both_tensor(const struct access *a, const struct emu_record *r)
+static bool is_core(const struct emu_record *r)
 {
-    return (a->now.what & r->what & EMU_REC_PROXY) == EMU_PROXY_TENSOR;
+    return (r->what & EMU_REC_PROXY) == EMU_PROXY_TENSOR;
 }
 
 // A load whose value a compare and exchange will test.
@@ -290,15 +300,47 @@ static void check_proxy(const struct access *a, const struct emu_record *r)
         check_fenced(a, r);
 }
 
-// A warp's load or store of tensor memory, known to another warp without both fences. A commit has
-// the first of them in it, and waiting for one is let pass without the second.
+// An access of tensor memory that is known without fences: both of them, if another warp loaded or
+// stored; the one after, if the tensor core did, since its commit has the other in it. To free
+// columns takes none.
 static void check_fence(const struct access *a, const struct emu_record *r, bool writes)
 {
-    const bool is_warps = !r->lanes && (r->what & EMU_REC_PROXY) != EMU_PROXY_TENSOR;
-    if (!a->map->is_tensor || !a->race->check_lanes || !is_warps || a->now.lanes ||
-        r->uid - a->who->own < a->who->own_end - a->who->own)
+    const bool frees = (a->now.lanes && !is_core(&a->now)) || (r->lanes && !is_core(r));
+    const bool own = !is_core(r) && r->uid - a->who->own < a->who->own_end - a->who->own;
+    if (!a->race->check_lanes || frees || own)
         return;
     if (emu_view_clock(a->who->order, a->who->view, EMU_FENCED_TENSOR, r->uid) < r->clock)
+        report(a, EMU_CONFLICT_FENCE, r, writes);
+}
+
+static const struct emu_core_op *core_op_of(const struct emu_race *race, const struct emu_record *r)
+{
+    const struct emu_core_op *op = &race->core_ops[r->lanes % EMU_CORE_OPS];
+    return op->number == r->lanes ? op : NULL;
+}
+
+// Two operations of the tensor core: a commit of the first was awaited, or the second follows it in
+// the pipeline, whose order is that of issue.
+static void check_core(const struct access *a, const struct emu_record *r, bool writes)
+{
+    const struct emu_order *order = a->who->order;
+    const struct emu_core_op *now = core_op_of(a->race, &a->now), *then = core_op_of(a->race, r);
+    if (emu_view_clock(order, a->who->view, EMU_KNOWN, r->uid) >= r->clock) {
+        check_fence(a, r, writes);
+        return;
+    }
+    if (!now || !then || now == then)
+        return;
+    if (!now->accumulator || (then->accumulator && then->accumulator != now->accumulator)) {
+        report(a, EMU_CONFLICT_CORE, r, writes);
+        return;
+    }
+    if (now->warp == then->warp)
+        return;
+    if (emu_view_clock(order, a->who->view, EMU_KNOWN, then->warp) < then->clock)
+        report(a, EMU_CONFLICT_ORDER, r, writes);
+    else if (a->race->check_lanes &&
+             emu_view_clock(order, a->who->view, EMU_FENCED_TENSOR, then->warp) < then->clock)
         report(a, EMU_CONFLICT_FENCE, r, writes);
 }
 
@@ -313,9 +355,11 @@ static void check(const struct access *a, const struct emu_record *r)
         check_proxy(a, r);
         return;
     }
-    if (both_strong(a, r) || both_tensor(a, r) || is_guess(a, r, writes))
+    if (both_strong(a, r) || is_guess(a, r, writes))
         return;
-    if (emu_view_clock(who->order, who->view, EMU_KNOWN, r->uid) < r->clock)
+    if (is_core(&a->now) && is_core(r))
+        check_core(a, r, writes);
+    else if (emu_view_clock(who->order, who->view, EMU_KNOWN, r->uid) < r->clock)
         report(a, EMU_CONFLICT_ORDER, r, writes);
     else if (a->map->is_tensor)
         check_fence(a, r, writes);
@@ -356,7 +400,7 @@ static bool covers(const struct access *a, const struct emu_record *r)
 // Puts an access over a record that it covers, and keeps its lanes where no time has passed.
 static void put(const struct access *a, struct emu_record *r)
 {
-    const uint32_t lanes = same_time(a, r) ? r->lanes : 0;
+    const uint32_t lanes = same_time(a, r) && !is_core(r) ? r->lanes : 0;
     *r = a->now;
     r->lanes |= lanes;
 }
@@ -402,7 +446,7 @@ static void record_since(const struct access *a, struct emu_record *since)
 static void read_granule(const struct access *a, struct emu_granule *g)
 {
     if (same_time(a, &g->since) && g->since.what == a->now.what) {
-        g->since.lanes |= a->now.lanes;
+        g->since.lanes = is_core(&a->now) ? a->now.lanes : g->since.lanes | a->now.lanes;
         if (g->write.uid != a->now.uid || !a->race->check_lanes)
             return; // the write was looked at by the read before
     }

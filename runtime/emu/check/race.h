@@ -27,7 +27,7 @@ enum emu_proxy {
     EMU_PROXY_GENERIC,
     EMU_PROXY_ASYNC,
     EMU_PROXY_MAP,
-    EMU_PROXY_TENSOR // the tensor core in its own memory, which it uses in the order of issue
+    EMU_PROXY_TENSOR // the tensor core in its own memory
 };
 
 // The bits of a record about its access, below the instruction's index.
@@ -48,7 +48,7 @@ struct emu_record {
     uint32_t uid; // 0: none
     uint32_t clock;
     uint32_t what;
-    uint32_t lanes; // of the warp; 0: an engine
+    uint32_t lanes; // of the warp; 0: an engine; of the tensor core: its operation
 };
 
 struct emu_granule;
@@ -71,7 +71,8 @@ enum emu_conflict_kind {
     EMU_CONFLICT_PROXY, // ordered, but without a proxy fence
     EMU_CONFLICT_LANES, // lanes of one warp
     EMU_CONFLICT_FENCE, // ordered, but without the two fences of tensor memory
-    EMU_CONFLICT_AGAIN  // two plain stores of the same value, in any order
+    EMU_CONFLICT_AGAIN, // two plain stores of the same value, in any order
+    EMU_CONFLICT_CORE   // operations of the tensor core that PTX does not keep in order
 };
 
 struct emu_conflict {
@@ -94,11 +95,22 @@ struct emu_who {
 
 struct emu_race_block;
 
+// An operation of the tensor core. It may overtake the ones before it, but a product does not
+// overtake copies, nor products of the same accumulator and shape (PTX ISA 9.7.16.6).
+struct emu_core_op {
+    uint32_t number;      // of the operation; 0: none
+    uint32_t warp, clock; // the uid of the warp that issued it, and its clock then
+    uint32_t accumulator; // of a product, with the shape; 0: a copy
+};
+enum { EMU_CORE_OPS = 1024 }; // that are remembered; older ones count as in order
+
 struct emu_race {
     struct emu_arena *arena;
     bool check_lanes;
     struct emu_race_map *maps; // of global memory, to be cleared at the end
     struct emu_race_block *free_pages[5], *free_lists[4];
+    struct emu_core_op *core_ops; // of the tensor core, by their number; NULL: none yet
+    uint32_t core_op_count;
     void (*found)(void *user, const struct emu_conflict *conflict);
     void *user;
 };
@@ -121,6 +133,9 @@ static inline struct emu_who emu_who_agent(const struct emu_agent *a)
 bool emu_race_access(struct emu_race *race, const struct emu_who *who, uint32_t lanes,
                      struct emu_race_map *map, uint64_t offset, uint64_t size, bool writes,
                      uint32_t what);
+// Numbers an operation of the tensor core that a warp issues; its accesses name it as their lanes.
+uint32_t emu_race_core_op(struct emu_race *race, const struct emu_agent *warp,
+                          uint32_t accumulator);
 // Forgets what a map holds; its pages will be used for others.
 void emu_race_forget(struct emu_race *race, struct emu_race_map *map);
 // At the end of a launch: maps of global memory point at nothing any more.

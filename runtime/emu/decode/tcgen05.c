@@ -33,7 +33,7 @@ static void need_b32(struct emu_dec *d)
 static void decode_alloc(struct emu_dec *d)
 {
     need_sync(d);
-    take_group(d);
+    d->in->op = take_group(d) ? EMU_UMMA_PAIR : 0;
     need_b32(d);
     d->in->run = emu_run_tmem_alloc;
     emu_dec_memory(d, emu_dec_mod(d, "shared::cta") ? EMU_SHARED : EMU_GENERIC);
@@ -43,7 +43,7 @@ static void decode_alloc(struct emu_dec *d)
 static void decode_dealloc(struct emu_dec *d)
 {
     need_sync(d);
-    take_group(d);
+    d->in->op = take_group(d) ? EMU_UMMA_PAIR : 0;
     need_b32(d);
     d->in->run = emu_run_tmem_dealloc;
     d->in->src[0] = emu_dec_src(d, EMU_b32);
@@ -53,7 +53,7 @@ static void decode_dealloc(struct emu_dec *d)
 static void decode_relinquish(struct emu_dec *d)
 {
     need_sync(d);
-    take_group(d);
+    d->in->op = take_group(d) ? EMU_UMMA_PAIR : 0;
     d->in->run = emu_run_tmem_relinquish;
 }
 

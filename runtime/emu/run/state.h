@@ -132,8 +132,9 @@ struct emu_warp {
     uint32_t umma_group;           // commits of tcgen05 so far
     uint32_t tmem_group[2];        // waits for its loads, and for its stores, so far
     uint32_t bulk_group[EMU_WARP]; // the same of cp.async.bulk
-    uint32_t cluster_arrived;      // lanes that have arrived at the cluster barrier
-    uint32_t cluster_done;         // and those whose arrival has been completed since
+    bool is_at_pair;          // it has come to an instruction of the pair, and waits for the peer
+    uint32_t cluster_arrived; // lanes that have arrived at the cluster barrier
+    uint32_t cluster_done;    // and those whose arrival has been completed since
     struct emu_view cluster_view;  // what was known where it was
     const struct emu_insn *passed; // a wait that was over before its barrier's first phase was
     struct emu_poll {              // loads that may be polls, and what had happened then

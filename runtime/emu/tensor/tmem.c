@@ -33,6 +33,9 @@ void emu_tmem_reset(struct emu_cta *cta)
     if (!t)
         return;
     t->is_relinquished = false;
+    t->last = 0;
+    t->cta_group = 0;
+    t->turns = 0;
     emu_race_forget(&cta->launch->race, &t->race);
     emu_view_clear(&t->freed, &cta->cluster->domain);
 }
@@ -57,6 +60,16 @@ void emu_tmem_exit(struct emu_warp *w)
         if (t->owner[i])
             emu_fault(w, 0, "tensor memory not freed: %u columns from %u when the CTA exits",
                       t->owner[i], i * EMU_TMEM_UNIT);
+}
+
+void emu_tmem_group(struct emu_warp *w, bool is_pair)
+{
+    struct emu_tmem *t = emu_tmem_of(w->cta);
+    const uint8_t group = is_pair ? 2 : 1;
+    if (t->cta_group && t->cta_group != group)
+        emu_fault(w, 0, "tensor memory: cta_group::%u in a kernel that has used cta_group::%u",
+                  group, t->cta_group);
+    t->cta_group = group;
 }
 
 static void access_map(const struct emu_warp *w, const struct emu_who *who, uint32_t lanes,
@@ -101,6 +114,33 @@ static uint32_t find_free(const struct emu_tmem *t, uint32_t units)
     return all;
 }
 
+static void wait_again(struct emu_warp *w)
+{
+    w->path->pc--;
+    w->yield = w->is_polling = true;
+}
+
+// Whether the peer has come to its part of an instruction of the pair, which blocks until then.
+static bool peer_has_come(struct emu_warp *w, const struct emu_insn *in)
+{
+    if (!(in->op & EMU_UMMA_PAIR))
+        return true;
+    if ((w->cta->rank | 1u) >= w->launch->cluster_size)
+        emu_fault(w, 0, "cta_group::2 in a CTA without a peer");
+    const struct emu_tmem *peer = w->cta->cluster->ctas[w->cta->rank ^ 1].tmem;
+    struct emu_tmem *t = emu_tmem_of(w->cta);
+    if (!w->is_at_pair) {
+        w->is_at_pair = true;
+        t->turns++;
+        w->launch->events++;
+    }
+    if (!peer || peer->turns < t->turns) {
+        wait_again(w);
+        return false;
+    }
+    return true;
+}
+
 // src[0] + offset: where the address goes; src[1]: columns. Waits until there are as many.
 EMU_RUN(tmem_alloc)
 {
@@ -108,14 +148,21 @@ EMU_RUN(tmem_alloc)
     if (!emu_whole_warp(w, mask))
         return;
     struct emu_tmem *t = emu_tmem_of(w->cta);
+    emu_tmem_group(w, in->op & EMU_UMMA_PAIR);
     const uint32_t n = columns_of(w, in->src[1]), at = find_free(t, n / EMU_TMEM_UNIT);
     if (t->is_relinquished)
         emu_fault(w, 0, "tensor memory: tcgen05.alloc after relinquish_alloc_permit");
+    if (t->last && n > t->last)
+        emu_fault(w, 0, "tensor memory: %u columns after an allocation of %u: none may be larger",
+                  n, t->last);
+    if (!peer_has_come(w, in))
+        return;
     if (at * EMU_TMEM_UNIT >= EMU_TMEM_COLUMNS) {
-        w->path->pc--;
-        w->yield = w->is_polling = true;
+        wait_again(w);
         return;
     }
+    w->is_at_pair = false;
+    t->last = (uint16_t)n;
     for (uint32_t i = 0; i < n / EMU_TMEM_UNIT; i++)
         t->owner[at + i] = (uint16_t)n;
     t->starts[at] = true;
@@ -135,11 +182,15 @@ EMU_RUN(tmem_dealloc)
     if (!emu_whole_warp(w, mask))
         return;
     struct emu_tmem *t = emu_tmem_of(w->cta);
+    emu_tmem_group(w, in->op & EMU_UMMA_PAIR);
     const uint32_t at = uniform(w, in->src[0], "address"), n = columns_of(w, in->src[1]);
     const uint32_t first = at / EMU_TMEM_UNIT;
     const struct emu_who who = w->agent ? emu_who_agent(w->agent) : (struct emu_who){0};
     if (at % EMU_TMEM_UNIT || at >= EMU_TMEM_COLUMNS || !t->starts[first] || t->owner[first] != n)
         emu_fault(w, 0, "tensor memory: no allocation of %u columns starts at 0x%x", n, at);
+    if (!peer_has_come(w, in))
+        return;
+    w->is_at_pair = false;
     for (uint32_t lane = 0; lane < EMU_TMEM_LANES; lane++) {
         if (memchr(t->shadow[lane] + at, EMU_IN_FLIGHT, n))
             emu_fault(w, 0, "tensor memory freed too early: an operation in flight writes it");
@@ -156,9 +207,10 @@ EMU_RUN(tmem_dealloc)
 
 EMU_RUN(tmem_relinquish)
 {
-    (void)in;
-    if (emu_whole_warp(w, mask))
-        emu_tmem_of(w->cta)->is_relinquished = true;
+    if (!emu_whole_warp(w, mask))
+        return;
+    emu_tmem_group(w, in->op & EMU_UMMA_PAIR);
+    emu_tmem_of(w->cta)->is_relinquished = true;
 }
 
 // --- loads and stores ---

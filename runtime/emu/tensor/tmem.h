@@ -18,6 +18,9 @@ struct emu_tmem {
     uint8_t shadow[EMU_TMEM_LANES][EMU_TMEM_COLUMNS];
     uint16_t owner[EMU_TMEM_COLUMNS / EMU_TMEM_UNIT]; // columns of the allocation; 0: free
     bool starts[EMU_TMEM_COLUMNS / EMU_TMEM_UNIT];    // the allocation starts here
+    uint16_t last;     // columns of the last allocation; 0: there was none
+    uint8_t cta_group; // that its instructions name; 0: none came yet
+    uint32_t turns;    // allocations and frees of the pair that this CTA has come to
     bool is_relinquished;
     struct emu_race_map race;
     struct emu_view freed; // what those knew that freed columns
@@ -39,6 +42,8 @@ enum { // op of tcgen05.ld and .st: the shape, and bits
 struct emu_tmem *emu_tmem_of(struct emu_cta *cta);
 // Faults unless the column is allocated in the CTA; `lane`: of the warp, for the message.
 void emu_tmem_check(struct emu_warp *w, uint32_t lane, struct emu_cta *cta, uint32_t column);
+// An instruction of the warp's CTA names cta_group::1 or, for the pair, 2: all name the same.
+void emu_tmem_group(struct emu_warp *w, bool is_pair);
 // Where a word is in the map of races, and the address of what is there.
 static inline uint64_t emu_tmem_offset(uint32_t lane, uint32_t column)
 {

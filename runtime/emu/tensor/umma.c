@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // tcgen05.mma and tcgen05.commit: operations of the tensor core of a CTA, or of a pair of CTAs.
 //
-// They are done in the order of issue. Where row r and column c of D are, in lanes and columns:
+// They are done in the order of issue, of which PTX promises only a part; a program that relies on
+// the rest has a race (emu_umma_order). Where row r and column c of D are, in lanes and columns:
 //   one CTA, M 128       lane r, column c
 //   one CTA, M 64        lane 32 (r / 16) + r % 16 (+ 16 where the address says so), column c
 //   a pair, M 256        rows of 128 in each CTA: lane r % 128, column c
@@ -261,6 +262,14 @@ static void access_d(struct product *p, uint32_t cta, uint32_t first)
         }
 }
 
+// Names the accumulator and the shape of the products that keep their order.
+static uint32_t accumulator_of(const struct product *p)
+{
+    const uint32_t ways = (p->work.op.in->op & EMU_UMMA_WS ? 1u : 0) | (p->count - 1) << 1;
+    return 1 | (p->d & 0x1ff) << 1 | (p->d >> 16 ? 1u : 0) << 10 | p->s.m / 32 << 11 |
+           p->s.n / 8 << 15 | p->s.k / 8 << 21 | ways << 26;
+}
+
 static void mark_d(struct product *p, uint8_t status)
 {
     for (uint32_t cta = 0; cta < p->count; cta++)
@@ -383,7 +392,11 @@ EMU_RUN(umma)
         check_mask(w, lane, p, p->mask ? descriptor : 0);
         for (uint32_t i = 4; i < in->count && !p->s.scale && !(in->op & EMU_UMMA_WS); i++)
             p->disabled[i - 4] = (uint32_t)value_at(w, &args[i], lane);
+        emu_umma_check_matrix(w, lane, p->b);
+        if (!(in->op & EMU_UMMA_A_IN_TMEM))
+            emu_umma_check_matrix(w, lane, p->a);
         check(w, lane, p);
+        emu_umma_order(&p->work, accumulator_of(p));
         mark_d(p, EMU_IN_FLIGHT);
         emu_op_issued(&p->work.op);
     }

@@ -105,6 +105,8 @@ EMU_RUN(umma_copy)
             for (uint32_t k = 0; k < 4u * copies[in->size].units; k++)
                 emu_tmem_check(w, lane, c->ctas[i], (c->to & 0xffff) + k);
         }
+        emu_umma_check_matrix(w, lane, c->from);
+        emu_umma_order(&c->work, 0);
         copy_mark(c, EMU_IN_FLIGHT);
         emu_op_issued(&c->work.op);
     }

@@ -59,7 +59,8 @@ static bool scaled_shape_of(uint32_t x, enum emu_umma_kind kind, bool pair,
     const bool scale_ok = s->scale == EMU_ue8m0 || kind == EMU_UMMA_MXF4NVF4;
     const bool trans_ok = is_8bit || !(s->trans_a || s->trans_b || x >> 31);
     return a && b && scale_ok && trans_ok && (s->m == 128 || (pair && s->m == 256)) && s->n &&
-           s->n <= EMU_UMMA_MOST_N && s->n % (pair ? 16 : 8) == 0 && !(x >> 2 & 1);
+           s->n <= EMU_UMMA_MOST_N && s->n % (pair ? 16 : 8) == 0 && !(x >> 2 & 1) &&
+           !(x & (1u << 3 | 1u << 6 | 7u << 24 | (is_8bit ? 1u << 31 : 1u << 12)));
 }
 
 bool emu_umma_shape_of(uint32_t x, enum emu_umma_kind kind, uint32_t op, struct emu_umma_shape *s)
@@ -82,8 +83,10 @@ bool emu_umma_shape_of(uint32_t x, enum emu_umma_kind kind, uint32_t op, struct 
                                  .saturate = x >> 3 & 1};
     const bool m_ok =
         pair ? s->m == 128 || s->m == 256 : s->m == 64 || s->m == 128 || (ws && s->m == 32);
-    const uint32_t step = kind == EMU_UMMA_I8 && s->n > 32 ? 16 : 8;
+    const uint32_t step = kind == EMU_UMMA_I8 && (s->n > 32 || pair) ? 16 : 8;
+    const uint32_t reserved = 1u << 6 | 1u << 23 | 1u << 29 | (ws ? 0 : 3u << 30) |
+                              (kind == EMU_UMMA_I8 ? 3u << 13 : 1u << 3);
     const bool n_ok = ws ? s->n == 64 || s->n == 128 || s->n == 256
                          : s->n && s->n <= EMU_UMMA_MOST_N && s->n % (pair ? 2 * step : step) == 0;
-    return a && b && s->d && m_ok && n_ok && !(x >> 2 & 1) && !(x & 1 << 6);
+    return a && b && s->d && m_ok && n_ok && !(x >> 2 & 1) && !(x & reserved);
 }

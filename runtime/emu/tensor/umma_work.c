@@ -3,6 +3,7 @@
 
 #include "emu/tensor/umma_work.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 struct emu_smem_matrix emu_umma_matrix(uint64_t descriptor, bool mn_major)
@@ -13,6 +14,30 @@ struct emu_smem_matrix emu_umma_matrix(uint64_t descriptor, bool mn_major)
     m.wide = descriptor >> 61 == 1;
     m.mn_major = mn_major;
     return m;
+}
+
+void emu_umma_check_matrix(struct emu_warp *w, uint32_t lane, uint64_t descriptor)
+{
+    enum { VERSION = 46, ABSOLUTE = 52, ZERO = 53, SWIZZLE = 61 };
+    const uint32_t swizzle = (uint32_t)(descriptor >> SWIZZLE);
+    if ((descriptor >> VERSION & 7) != 1)
+        emu_fault(w, lane, "tensor core: bits 46 to 48 of descriptor 0x%" PRIx64 " are not 1",
+                  descriptor);
+    if (descriptor >> ZERO & 255)
+        emu_fault(w, lane, "tensor core: bits 53 to 60 of descriptor 0x%" PRIx64 " are not 0",
+                  descriptor);
+    if (descriptor >> ABSOLUTE & 1)
+        emu_fault(w, lane, "tensor core: an absolute leading dimension is not emulated");
+    if (swizzle == 3 || swizzle == 5 || swizzle == 7)
+        emu_fault(w, lane, "tensor core: descriptor 0x%" PRIx64 " has no such swizzle: %u",
+                  descriptor, swizzle);
+}
+
+void emu_umma_order(struct emu_umma_work *work, uint32_t accumulator)
+{
+    const struct emu_warp *w = work->op.warp;
+    if (w->agent)
+        work->op.core_op = emu_race_core_op(&w->launch->race, w->agent, accumulator);
 }
 
 // Shared memory is read when the operation is done; a wait for a later commit knows of the read.
@@ -31,7 +56,6 @@ struct emu_smem emu_umma_memory(struct emu_umma_work *work, const struct emu_cta
                              .user = &work->op};
 }
 
-// A run of words of a lane, in the order of the tensor core's operations.
 void emu_umma_access(struct emu_umma_work *work, const struct emu_cta *cta, uint32_t lane,
                      uint32_t column, uint32_t count, enum emu_access access)
 {
@@ -70,6 +94,7 @@ void *emu_umma_work_new(struct emu_warp *w, const struct emu_insn *in, uint32_t 
     const uint32_t rank = in->op & EMU_UMMA_PAIR ? w->cta->rank & ~1u : w->cta->rank;
     if (in->op & EMU_UMMA_PAIR && rank + 1 >= w->launch->cluster_size)
         emu_fault(w, lane, "cta_group::2 in a CTA without a peer");
+    emu_tmem_group(w, in->op & EMU_UMMA_PAIR);
     work->op.group = w->umma_group;
     emu_op_track(&work->op, EMU_FULL, true);
     work->op.queue = &w->cta->cluster->ctas[rank];
