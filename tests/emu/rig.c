@@ -52,8 +52,25 @@ void rig_close(struct rig *r)
     emu_destroy(r->emu);
 }
 
+// Adds the text to the files of the folder that RIG_PTX names, for tests/emu/assemble.py.
+static void keep_ptx(const char *ptx)
+{
+    static int count;
+    const char *folder = getenv("RIG_PTX");
+    char path[512];
+    if (!folder)
+        return;
+    snprintf(path, sizeof path, "%s/%05d.ptx", folder, count++);
+    FILE *f = fopen(path, "wb");
+    if (!f)
+        fail_msg("cannot open %s", path);
+    fputs(ptx, f);
+    fclose(f);
+}
+
 tir_status rig_try_load(struct rig *r, const char *ptx)
 {
+    keep_ptx(ptx);
     return emu_load(r->emu, (tir_str){ptx, strlen(ptx)}, &r->module, &r->error);
 }
 
