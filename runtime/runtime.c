@@ -60,14 +60,8 @@ TIR_API tir_status tir_runtime_create(const tir_runtime_options *options, tir_ru
         tir_host_free(&first.allocator, runtime, sizeof *runtime);
         return tir_error_set_native(error, TIR_ERR_NO_MEMORY, failed, "no lock for a runtime");
     }
-    status = tir_cache_open(&runtime->cache, runtime->options.cache_folder,
-                            runtime->options.cache_bytes, &runtime->allocator, error);
-    runtime->options.cache_folder = NULL;
-    if (status)
-        tir_runtime_destroy(runtime);
-    else
-        *out = runtime;
-    return status;
+    *out = runtime;
+    return TIR_OK;
 }
 
 TIR_API void tir_runtime_destroy(tir_runtime *runtime)
@@ -78,7 +72,6 @@ TIR_API void tir_runtime_destroy(tir_runtime *runtime)
     if (runtime->cuda)
         tir_cuda_unload(runtime->cuda, &allocator);
     pthread_mutex_destroy(&runtime->lock);
-    tir_cache_close(&runtime->cache);
     free_options(runtime);
     tir_host_free(&allocator, runtime, sizeof *runtime);
 }

@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 
-#include "cache.h"
 #include "tir/runtime.h"
 
 struct cuda_api;
@@ -13,7 +12,6 @@ struct cuda_api;
 struct tir_runtime {
     tir_allocator allocator;
     tir_runtime_options options; // cuda_library points to a copy, other text is NULL
-    struct cache cache;          // of assembled code
     uint32_t emu_policy;         // of emu_schedule
     uint64_t emu_seed;
     pthread_mutex_t lock;  // guards `cuda`

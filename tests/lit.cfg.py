@@ -22,8 +22,8 @@ config.substitutions += [
     ("%python", sys.executable),
     ("%docs", os.path.join(os.path.dirname(root), "docs")),
     ("%examples", os.path.join(os.path.dirname(root), "examples")),
-    # %fakecuda COMMAND...: with a driver that has GPUs and computes nothing, and without a cache.
-    ("%fakecuda", "env TIR_CACHE_DIR= LD_LIBRARY_PATH=" + lit_config.params["fakecuda"]),
+    # %fakecuda COMMAND...: with a driver that has GPUs and computes nothing.
+    ("%fakecuda", "env LD_LIBRARY_PATH=" + lit_config.params["fakecuda"]),
     # %exits 2 COMMAND...: the command must end with this very status.
     ("%exits", "sh " + os.path.join(root, "exits.sh")),
     ("FileCheck", os.path.join(tools, "FileCheck")),

@@ -17,7 +17,6 @@ typedef struct CUfunc_st *cu_function;
 typedef struct CUstream_st *cu_stream;
 typedef struct CUevent_st *cu_event;
 typedef struct CUmemPoolHandle_st *cu_pool;
-typedef struct CUlinkState_st *cu_linker;
 
 // Results that something is done about. Name, value, status.
 #define CU_RESULTS(X)                                                    \
@@ -82,7 +81,6 @@ typedef struct CUlinkState_st *cu_linker;
     X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)        \
     X(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 14)   \
     X(CU_JIT_ERROR_LOG_BUFFER, 5)                                \
-    X(CU_JIT_INPUT_PTX, 1)                                       \
     X(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                     \
     X(CU_MEM_ALLOCATION_TYPE_PINNED, 1)                          \
     X(CU_MEM_LOCATION_TYPE_DEVICE, 1)                            \

@@ -13,8 +13,7 @@ struct cuda_device {
     cu_device device;
     bool owned; // whether the primary context was retained
     pthread_mutex_t pool_lock;
-    cu_pool pool;             // of scratch memory; NULL: nothing has asked for any yet
-    atomic_bool refuses_link; // the linker refused what the driver took
+    cu_pool pool; // of scratch memory; NULL: nothing has asked for any yet
 };
 
 static inline struct cuda_device *cuda_device_of(tir_rt_device *device)
@@ -57,8 +56,6 @@ void tir_cuda_restore(struct cuda_device *d, unsigned int mode);
 // a cubin.
 tir_status tir_cuda_load_image(struct cuda_device *d, const char *image, cu_module *out,
                                tir_error *error);
-// PTX, by way of the cache.
-tir_status tir_cuda_load_ptx(struct cuda_device *d, tir_str ptx, cu_module *out, tir_error *error);
 
 // cuda_module.c
 tir_status tir_cuda_accepts(tir_rt_device *device, const tir_artifact_desc *desc, bool *whole,

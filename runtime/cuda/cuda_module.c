@@ -85,10 +85,10 @@ static tir_status load(struct cuda_device *d, const tir_artifact_desc *desc, cu_
 {
     tir_error refusal;
     if (!fits(desc->cubin_arch, d, cubin_fits))
-        return tir_cuda_load_ptx(d, desc->ptx, out, error);
+        return tir_cuda_load_image(d, desc->ptx.ptr, out, error);
     tir_status status = tir_cuda_load_image(d, desc->cubin.ptr, out, &refusal);
     if (status && is_of_no_use(&refusal) && have_ptx(d, desc))
-        return tir_cuda_load_ptx(d, desc->ptx, out, error);
+        return tir_cuda_load_image(d, desc->ptx.ptr, out, error);
     if (status)
         *error = refusal;
     return status;

@@ -414,7 +414,6 @@ bool judge_program(struct judge *j, const struct program *p, uint64_t seed, stru
 bool judge_open(struct judge *j, tir_error *error)
 {
     tir_runtime_options options = TIR_RUNTIME_OPTIONS_INIT;
-    options.cache_folder = ""; // no program comes twice
     options.emu_check = TIR_RT_EMU_CHECK_FULL;
     options.emu_threads = 1;
     options.emu_steps = 1 << 26;

@@ -28,9 +28,6 @@ struct CUstream_st {
 struct CUmemPoolHandle_st {
     int device;
 };
-struct CUlinkState_st { // of one PTX text
-    char *text, *cubin;
-};
 struct CUevent_st {
     atomic_int recorded;
 };
@@ -480,12 +477,10 @@ cu_result EXPORTED(cuModuleLoadDataEx)(cu_module *out, const void *image, unsign
                                        unsigned int *options, void **values)
 {
     BEGIN_UNSAFE();
-    const char *text = image, *linked = NULL;
+    const char *text = image;
     int cubin = memcmp(text, "\177ELF", 4) == 0;
     if (cubin && state.refuse_cubin)
         return TIR_CUDA_ERROR_NO_BINARY_FOR_GPU;
-    if (cubin && strncmp(text + 4, "linked", 6) == 0)
-        linked = text + 10;
     if (!cubin && state.jit_error) {
         write_log(count, options, values, state.jit_error);
         return TIR_CUDA_ERROR_INVALID_PTX;
@@ -493,60 +488,10 @@ cu_result EXPORTED(cuModuleLoadDataEx)(cu_module *out, const void *image, unsign
     if (!cubin)
         assemble(text);
     *out = calloc(1, sizeof **out);
-    (*out)->image = linked ? strdup(linked) : cubin ? NULL : strdup(text);
+    (*out)->image = cubin ? NULL : strdup(text);
     state.cubins += cubin;
     state.modules++;
     return TIR_CUDA_SUCCESS;
-}
-
-cu_result EXPORTED(cuLinkCreate)(unsigned int count, unsigned int *options, void **values,
-                                 cu_linker *out)
-{
-    (void)options;
-    (void)values;
-    BEGIN_UNSAFE();
-    if (count)
-        return TIR_CUDA_ERROR_INVALID_VALUE;
-    *out = calloc(1, sizeof **out);
-    state.linkers++;
-    state.links++;
-    return TIR_CUDA_SUCCESS;
-}
-
-cu_result EXPORTED(cuLinkAddData)(cu_linker linker, unsigned int type, void *data, size_t size,
-                                  const char *name, unsigned int count, unsigned int *options,
-                                  void **values)
-{
-    (void)options;
-    (void)values;
-    BEGIN_UNSAFE();
-    if (count || !name || type != TIR_CU_JIT_INPUT_PTX || linker->text || strlen(data) + 1 != size)
-        return TIR_CUDA_ERROR_INVALID_VALUE;
-    if (state.jit_error)
-        return TIR_CUDA_ERROR_INVALID_PTX;
-    linker->text = strdup(data);
-    return TIR_CUDA_SUCCESS;
-}
-
-cu_result EXPORTED(cuLinkComplete)(cu_linker linker, void **out, size_t *size)
-{
-    BEGIN_UNSAFE();
-    if (state.refuse_link)
-        return TIR_CUDA_ERROR_NOT_SUPPORTED;
-    assemble(linker->text);
-    *size = strlen(linker->text) + 11;
-    *out = linker->cubin = malloc(*size);
-    snprintf(linker->cubin, *size, "\177ELFlinked%s", linker->text);
-    return TIR_CUDA_SUCCESS;
-}
-
-cu_result EXPORTED(cuLinkDestroy)(cu_linker linker)
-{
-    free(linker->text);
-    free(linker->cubin);
-    free(linker);
-    state.linkers--;
-    return end_release();
 }
 
 // The thread's mode is put back as if it were released, since a failure is of no interest then.

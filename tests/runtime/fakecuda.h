@@ -28,7 +28,6 @@ struct fake_cuda {
     unsigned int fault_after; // the launch that makes `sticky` an illegal address; 0: none
     const char *jit_error;    // what compiling PTX fails with, as the log; NULL: it works
     int refuse_cubin;         // cubins are CUDA_ERROR_NO_BINARY_FOR_GPU
-    int refuse_link;          // linking is CUDA_ERROR_NOT_SUPPORTED
     atomic_int busy;          // how often a stream is not done yet when asked
     int active_clusters;      // that fit at a time
     atomic_int capturing;     // a stream is, in the strictest mode
@@ -37,12 +36,11 @@ struct fake_cuda {
     // Asked by the test.
     atomic_int calls;
     atomic_int failed_release; // the call that failed was to free or restore something
-    atomic_int memory, modules, streams, events, contexts, pools, linkers; // alive
-    size_t scratch_size;                                                   // that was taken last
+    atomic_int memory, modules, streams, events, contexts, pools; // alive
+    size_t scratch_size;                                          // that was taken last
     cu_stream scratch_stream;
     uint64_t pool_keeps; // bytes that a pool does not give back
     atomic_int holding;  // threads that assemble PTX
-    atomic_int links;    // linkers that were made
     atomic_uint launches;
     atomic_int cubins, assembled; // images that were loaded, by kind
     char assembled_last[1024];    // the start of the PTX

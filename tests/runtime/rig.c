@@ -36,8 +36,6 @@ tir_status rig_runtime(struct rig *rig, const char *library)
     tir_runtime_options options = TIR_RUNTIME_OPTIONS_INIT;
     options.allocator = counting_allocator(&rig->counting);
     options.cuda_library = library;
-    options.cache_folder = rig->cache ? rig->cache : "";
-    options.cache_bytes = rig->cache_bytes;
     return tir_runtime_create(&options, &rig->runtime, &rig->error);
 }
 
@@ -90,7 +88,6 @@ void rig_close(struct rig *rig)
     assert_int_equal(rig->fake->memory, 0);
     assert_int_equal(rig->fake->modules, 0);
     assert_int_equal(rig->fake->pools, 0);
-    assert_int_equal(rig->fake->linkers, 0);
     assert_int_equal(rig->fake->streams, 0);
     assert_int_equal(rig->fake->events, 0);
 }

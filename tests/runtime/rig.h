@@ -12,8 +12,6 @@ struct rig {
     struct counting counting;
     struct fake_cuda *fake;
     const tir_artifact_desc *desc; // what is loaded; NULL: the sample
-    const char *cache;             // the folder; NULL: there is no cache
-    uint64_t cache_bytes;
     tir_runtime *runtime;
     tir_rt_device *device;
     tir_rt_module *module;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times the first launch of a process, with and without what caches keep, and what a launch costs.
+"""Times the first launch of a process, with and without what the driver keeps, and what a launch costs.
 
     python3 first_launch.py --bin FOLDER --artifacts FOLDER [--runs N] [--only PATTERN]
 
@@ -7,14 +7,12 @@ The first folder holds bench_first_launch, bench_launch and libtirrt.so, and tir
 cubin; the second NAME.tira (artifacts.py). Each figure is the median of N processes in milliseconds;
 each process has new cache folders where they are to be empty. Needs neither torch nor LLVM.
 
-    nothing       empty caches, ours and the driver's: the driver assembles the variant
-    no cache      ours switched off, the driver's empty
-    driver's      ours switched off, the driver's as the last process left it
-    ours          the driver's switched off, ours as the last process left it
-    cubin         the artifact has its code assembled, and both caches are off
-    1, 4, 16      all variants before the first launch by so many threads, empty caches
+    empty         the driver's cache is empty: it assembles the variant
+    warm          its cache is as the last process left it
+    cubin         the artifact has its code assembled, and the cache is off
+    1, 4, 16      all variants before the first launch by so many threads, with an empty cache
 
-Nothing, no cache, driver's, ours and cubin are the first launch with the load of the artifact.
+Empty, warm and cubin are the first launch with the load of the artifact.
 """
 
 import argparse
@@ -35,7 +33,7 @@ ROWS = [
      {"D": "128", "CAUSAL": "true"}),
     ("softmax_bf16", "softmax", "M=4096 N=4096", "02_softmax/softmax.tir", {}),
 ]
-COLUMNS = ["nothing", "no cache", "driver's", "ours", "cubin", "1", "4", "16"]
+COLUMNS = ["empty", "warm", "cubin", "1", "4", "16"]
 
 
 def waited(figures):
@@ -54,13 +52,12 @@ class Machine:
         folder.mkdir()
         return str(folder)
 
-    def run(self, arguments, ours, drivers):
-        """One process; None switches a cache off. Gives its figures by name."""
+    def run(self, arguments, cache):
+        """One process with the driver's cache in a folder, or off. Gives its figures by name."""
         environment = dict(os.environ, LD_LIBRARY_PATH=os.pathsep.join(
             [str(self.options.bin)] + os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)))
-        environment["TIR_CACHE_DIR"] = ours or ""
-        environment["CUDA_CACHE_DISABLE"] = "0" if drivers else "1"
-        environment["CUDA_CACHE_PATH"] = drivers or "/nonexistent"
+        environment["CUDA_CACHE_DISABLE"] = "0" if cache else "1"
+        environment["CUDA_CACHE_PATH"] = cache or "/nonexistent"
         done = subprocess.run([str(self.options.bin / "bench_first_launch"), *arguments],
                               env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -87,21 +84,16 @@ class Machine:
         times = []
         kept = self.fresh()
         for turn in range(self.options.runs + 1):
-            if column == "nothing":
-                value = waited(self.run([artifact, *rest], self.fresh(), self.fresh()))
-            elif column == "no cache":
-                value = waited(self.run([artifact, *rest], None, self.fresh()))
-            elif column == "driver's":
-                value = waited(self.run([artifact, *rest], None, kept))
-            elif column == "ours":
-                value = waited(self.run([artifact, *rest], kept, None))
+            if column == "empty":
+                value = waited(self.run([artifact, *rest], self.fresh()))
+            elif column == "warm":
+                value = waited(self.run([artifact, *rest], kept))
             elif column == "cubin":
                 if not cubin:
                     return None
-                value = waited(self.run([cubin, *rest], None, None))
+                value = waited(self.run([cubin, *rest], None))
             else:
-                value = self.run([f"--prepare={column}", artifact, *rest], self.fresh(),
-                                 self.fresh())["prepare"]
+                value = self.run([f"--prepare={column}", artifact, *rest], self.fresh())["prepare"]
             if turn:  # the first process finds pages and caches as nobody left them
                 times.append(value)
         return statistics.median(times)

@@ -291,7 +291,6 @@ int main(int argc, char **argv)
     struct bare bare;
     size_t size;
     options.cuda_library = argc > 1 ? argv[1] : "libcuda.so.1";
-    options.cache_folder = "";
     make_ptx();
     uint8_t *bytes = make_artifact(&size);
     check(tir_runtime_create(&options, &runtime, &error), &error);

@@ -16,8 +16,7 @@
 // that an object must not be destroyed while another call uses it. A CUDA context is made current
 // for the duration of a call only; the caller's own current context is left as it was.
 //
-// The runtime keeps no global state and prints nothing. It reads the environment for the folder of
-// its cache alone (tir_runtime_options.cache_folder), when a runtime is created.
+// The runtime keeps no global state, prints nothing and does not read the environment.
 #ifndef TIR_RUNTIME_H
 #define TIR_RUNTIME_H
 
@@ -97,17 +96,11 @@ typedef struct tir_runtime_options {
     // Time limit of an emulated launch in milliseconds of the host; 0: none. A launch beyond it
     // fails, and its finding says where every warp is.
     uint32_t emu_timeout_ms;
-    // The folder where code that a driver has assembled is kept for other processes, which share
-    // it: TIR_CACHE_DIR of the environment if NULL, else XDG_CACHE_HOME/tir, else HOME/.cache/tir;
-    // none if empty. Its files are the user's alone; a folder that others may write to is not used.
-    // What cannot be read or written costs time and nothing else.
-    const char *cache_folder;
-    uint64_t cache_bytes; // most that it takes; 0: 256 MiB. What was used longest ago goes first
 } tir_runtime_options;
 #define TIR_RUNTIME_OPTIONS_INIT                                                               \
     {                                                                                          \
         sizeof(tir_runtime_options), {NULL, NULL}, NULL, 0, 0, 0, 0, TIR_RT_EMU_CHECK_DEFAULT, \
-            NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, 0                                        \
+            NULL, NULL, NULL, NULL, NULL, 0, 0                                                 \
     }
 
 // Makes a runtime. `options` may be NULL. The driver library is opened when a call first needs it.
