@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Times products of sizes that a seed draws, beside torch (cuBLAS), paired in one run.
+
+    python3 random_products.py --library libtirrt.so --artifacts FOLDER --seed N [--cases N]
+        [--sets layers,eights,any,thin,deep] [--artifact matmul_bf16] [--space] [--rounds N]
+        [--seconds S] [--device cuda|emu]
+
+Sets: `layers` are weights of published models with a drawn number of rows, `eights` multiples of
+8, `any` sizes of any alignment, `thin` at most 64 rows, `deep` few tiles of long sums. Each result
+is compared with float32's on poisoned outputs before it is timed. Both sides are CUDA graphs whose
+calls rotate over input sets (compare.py), replayed in turns; the ratio is torch's time divided by
+ours. Prints the geometric mean of each set and the ten worst.
+
+--space also times every other configuration of the artifact, and prints what a perfect choice
+would reach. All figures go to $OUT/random_products.json where OUT is set.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import random
+import statistics
+import sys
+import time
+
+import torch
+
+import compare
+import harness
+import tirrt
+
+# Columns and depth of weights: Llama 3 8B and 70B, Qwen 2.5 7B and 32B, Mixtral 8x7B, DeepSeek V3,
+# Gemma 2 9B, GPT-OSS 120B (their published configurations).
+WEIGHTS = [
+    (6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (10240, 8192), (8192, 8192),
+    (57344, 8192), (8192, 28672), (4608, 3584), (3584, 3584), (37888, 3584), (3584, 18944),
+    (7168, 5120), (5120, 5120), (55296, 5120), (5120, 27648), (1536, 7168), (24576, 1536),
+    (2112, 7168), (7168, 16384), (4096, 7168), (7168, 2048), (8192, 3584), (28672, 3584),
+    (3584, 14336), (5120, 2880), (2880, 4096), (2880, 2880), (128256, 4096),
+]
+MOST = 1 << 40  # M * N * K: about 3 ms
+
+
+def spread(rng, low, high, step=1):
+    """A multiple of step, every power of two as likely as the next."""
+    return max(step, round(math.exp(rng.uniform(math.log(low), math.log(high))) / step) * step)
+
+
+def draw(rng, kind):
+    if kind == "layers":
+        n, k = rng.choice(WEIGHTS)
+        return rng.choice([1, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192,
+                           spread(rng, 1, 8192)]), n, k
+    if kind == "eights":
+        return tuple(spread(rng, 64, 8192, 8) for _ in range(3))
+    if kind == "any":
+        return tuple(spread(rng, 64, 8192) for _ in range(3))
+    if kind == "thin":
+        return spread(rng, 1, 64), spread(rng, 1024, 32768, 64), spread(rng, 1024, 16384, 64)
+    return spread(rng, 64, 1024, 8), spread(rng, 64, 1024, 8), spread(rng, 8192, 65536, 64)
+
+
+KINDS = ["layers", "eights", "any", "thin", "deep"]
+
+
+def items_of(options):
+    rng = random.Random(options.seed)
+    items = []
+    for kind in options.sets.split(","):
+        count = 0
+        while count < options.cases:
+            size = draw(rng, kind)
+            if math.prod(size) > MOST:
+                continue
+            if options.device == "emu":
+                size = tuple(min(n, 40 + n % 50) for n in size)
+            items.append((kind, size))
+            count += 1
+    return items
+
+
+def forced(kernel, work, variant):
+    call = kernel.bind(*work.ours)
+    call.options.variant = variant
+    return call.launch
+
+
+def label(kernel, variant):
+    """A configuration and the facts of the variant."""
+    if variant < len(kernel.variants):
+        return f"{kernel.variants[variant].config}:{kernel.variant_name(variant)}"
+    return f"{kernel.sequences[variant - len(kernel.variants)].config}:steps"
+
+
+def configurations(context, kernel, work):
+    """The variant that each configuration takes here: label -> number; a wrong one is an error."""
+    found = {}
+    for variant in range(len(kernel.variants) + len(kernel.sequences)):
+        name = label(kernel, variant)
+        config = name.split(":")[0]
+        if any(other.split(":")[0] == config for other in found):
+            continue  # its facts are better
+        try:
+            error = work.check(forced(kernel, work, variant))
+        except tirrt.TirError as refusal:
+            if harness.fatal(refusal):
+                raise
+            continue
+        if not error <= work.tolerance:
+            raise ValueError(f"WRONG {name}: relative error {error:.1e}")
+        found[name] = variant
+    return found
+
+
+def one(context, item):
+    """Times the model's choice, and with --space all configurations, beside torch."""
+    _, size = item
+    element = context.options.artifact.split("_")[1]
+    kernel = context.kernel(context.options.artifact)
+    sets = context.sets(compare.gemm(element), size)
+    work = sets[0]
+    error = work.check(kernel.bind(*work.ours).launch)
+    if not error <= work.tolerance:
+        return {"error": f"WRONG: relative error {error:.1e}"}
+    taken = kernel.bind(*work.ours).launch().variant
+    result = {"choice": label(kernel, taken), "error_relative": error, "flops": work.flops}
+    others = {}
+    if context.options.space:
+        others = {name: number for name, number in configurations(context, kernel, work).items()
+                  if number != taken}
+    if context.device.emulated:
+        return {**result, "others": list(others)}
+    shorter = compare.roughly(kernel.bind(*work.ours).launch)
+    sides = [compare.Side(compare.rotation(sets, lambda w: w.theirs, shorter, 1.0), context.stream),
+             compare.Side(compare.rotation(sets, compare.launches(kernel), shorter, 1.0),
+                          context.stream)]
+    for number in others.values():
+        sides.append(compare.Side(compare.rotation(
+            sets, lambda w, number=number: forced(kernel, w, number), shorter, 0.2),
+            context.stream))
+    compare.alternate(sides, 1)
+    times = compare.alternate(sides, context.options.rounds, context.options.pause)
+    result["ratio"] = statistics.median(x / y for x, y in zip(*times[:2]))
+    medians = [statistics.median(list_of) * 1e3 for list_of in times]
+    result["torch_us"], result["ours_us"] = medians[:2]
+    result["space_us"] = {result["choice"]: medians[1], **dict(zip(others, medians[2:]))}
+    return result
+
+
+def line(item, result):
+    name = f"{item[0]:7} {'x'.join(map(str, item[1])):18}"
+    if "error" in result:
+        return f"{name} FAILED {result['error']}"
+    if "ratio" not in result:
+        return f"{name} right, {result['choice']} {result['others']}"
+    best = min(result["space_us"], key=result["space_us"].get)
+    better = f"  best {best} {result['torch_us'] / result['space_us'][best]:.2f}" \
+        if best != result["choice"] else ""
+    return (f"{name} torch {result['torch_us']:8.1f} us, tirc {result['ours_us']:8.1f} us "
+            f"{result['flops'] / result['ours_us'] / 1e6:5.0f} TFLOP/s, {result['ratio']:.2f} "
+            f"{result['choice']}{better}")
+
+
+def geometric(values):
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def summary(results):
+    timed = [(item, r) for item, r in results if "ratio" in r]
+    for kind in KINDS:
+        rows = [r for item, r in timed if item[0] == kind]
+        if not rows:
+            continue
+        ratios = [r["ratio"] for r in rows]
+        best = [r["torch_us"] / min(r["space_us"].values()) for r in rows]
+        print(f"{kind:7} {len(rows):4} cases: geometric mean {geometric(ratios):.3f}, lowest "
+              f"{min(ratios):.2f}, {sum(r < 0.9 for r in ratios)} below 0.9; best configuration "
+              f"{geometric(best):.3f}")
+    print("\nthe ten worst")
+    for item, result in sorted(timed, key=lambda row: row[1]["ratio"])[:10]:
+        print(line(item, result))
+
+
+def options_of(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--artifacts", required=True)
+    parser.add_argument("--artifact", default="matmul_bf16", help="its element type behind a _")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--cases", type=int, default=20, help="of each set")
+    parser.add_argument("--sets", default=",".join(KINDS))
+    parser.add_argument("--space", action="store_true", help="every configuration")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--pause", type=float, default=0, help="milliseconds between replays")
+    parser.add_argument("--seconds", type=float, default=420, help="stop after this long")
+    parser.add_argument("--device", choices=("cuda", "emu"), default="cuda")
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    options = options_of(arguments)
+    deadline = time.monotonic() + options.seconds
+    print(f"seed {options.seed}, {options.artifact}", flush=True)
+    results = []
+    for item, result in harness.run([items_of(options)], lambda: compare.Context(options), one, 120,
+                                    deadline):
+        results.append((item, result))
+        print(line(item, result), flush=True)
+    print()
+    summary(results)
+    if os.environ.get("OUT"):
+        pathlib.Path(os.environ["OUT"], "random_products.json").write_text(
+            json.dumps([{"item": item, **result} for item, result in results]))
+    return any("error" in result for _, result in results)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
