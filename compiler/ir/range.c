@@ -105,6 +105,8 @@ static struct known arithmetic(const struct tir_inst *inst, struct known a, stru
             bool up = inst->op == TIR_OP_CEILDIV;
             k.low = up ? tir_ceil_div(a.low, b.high) : a.low / b.high;
             k.high = up ? tir_ceil_div(a.high, b.low) : a.high / b.low;
+            if (b.low == b.high && a.divisor % (uint64_t)b.low == 0)
+                k.divisor = a.divisor / (uint64_t)b.low;
         }
         return k;
     case TIR_OP_REM:
@@ -331,20 +333,50 @@ static void set_params(struct tir_ranges *r)
             *divisor = *divisor / tir_gcd(*divisor, chunk) * chunk;
         }
     }
-    // where eq(rem(dim, n), 0)
-    const struct tir_inst *yield = tir_yield_of(f->host);
-    for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count; i++) {
-        const struct tir_inst *eq = yield->operands[i]->def;
-        int64_t n, zero;
-        if (!eq || eq->op != TIR_OP_EQ || !tir_is_const_int(eq->operands[1], &zero) || zero != 0)
-            continue;
-        const struct tir_inst *rem = eq->operands[0]->def;
-        if (rem && rem->op == TIR_OP_REM && tir_is_const_int(rem->operands[1], &n) && n > 0 &&
-            rem->operands[0]->kind == TIR_VALUE_ARG) {
-            uint64_t *divisor = &r->of[rem->operands[0]->id].divisor;
-            *divisor = *divisor / tir_gcd(*divisor, (uint64_t)n) * (uint64_t)n;
-        }
+}
+
+static void divides(struct tir_ranges *r, const struct tir_value *v, uint64_t n)
+{
+    uint64_t *divisor = &r->of[v->id].divisor;
+    if (n && n <= UINT64_C(1) << 31 && *divisor <= UINT64_C(1) << 31)
+        *divisor = *divisor / tir_gcd(*divisor, n) * n;
+}
+
+// where eq(rem(dim, n), 0); with div(dim, c) for dim, where c divides it: n c does.
+static void learn_multiple(struct tir_ranges *r, const struct tir_inst *eq)
+{
+    const struct tir_inst *rem = eq->operands[0]->def;
+    int64_t n, c, zero;
+    if (!tir_is_const_int(eq->operands[1], &zero) || zero != 0 || !rem || rem->op != TIR_OP_REM ||
+        !tir_is_const_int(rem->operands[1], &n) || n <= 0)
+        return;
+    const struct tir_value *v = rem->operands[0];
+    uint64_t by = (uint64_t)n;
+    while (v->def && v->def->op == TIR_OP_DIV && tir_is_const_int(v->def->operands[1], &c) &&
+           c > 0) {
+        v = v->def->operands[0];
+        if (get(r, v).divisor % (uint64_t)c)
+            return;
+        by = product(by, (uint64_t)c);
     }
+    if (v->kind == TIR_VALUE_ARG)
+        divides(r, v, by);
+}
+
+// In the order of the clauses: where eq(dim, mul(2, other)) after those on the other.
+static void learn_conditions(struct tir_ranges *r)
+{
+    const struct tir_func *f = r->f;
+    const struct tir_inst *yield = tir_yield_of(f->host);
+    const struct tir_inst *eq;
+    for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count; i++)
+        if ((eq = yield->operands[i]->def) && eq->op == TIR_OP_EQ)
+            learn_multiple(r, eq);
+    walk(r, f->host);
+    for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count; i++)
+        if ((eq = yield->operands[i]->def) && eq->op == TIR_OP_EQ &&
+            eq->operands[0]->kind == TIR_VALUE_ARG)
+            divides(r, eq->operands[0], get(r, eq->operands[1]).divisor);
 }
 
 struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func *f)
@@ -356,6 +388,7 @@ struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func
     for (uint32_t i = 0; i < r->count; i++)
         r->of[i] = (struct known){INT64_MIN, INT64_MAX, 1};
     set_params(r);
+    learn_conditions(r);
     walk(r, f->body);
     return r;
 }

@@ -133,7 +133,9 @@ static void parameters(struct program *p, struct tir_text *out)
             if (t->axes[k].fixed)
                 tir_text_format(out, "%s%lld", k ? ", " : "", (long long)t->axes[k].fixed);
             else
-                tir_text_format(out, "%s%s", k ? ", " : "", p->dims.at[t->axes[k].dim].name);
+                tir_text_format(out, "%s%s", k ? ", " : "",
+                                t->axes[k].stated ? t->axes[k].stated
+                                                  : p->dims.at[t->axes[k].dim].name);
         tir_text_char(out, ']');
         comma = ", ";
     }
@@ -166,6 +168,32 @@ static void name_all_dims(struct program *p) // a dimension is known by the tens
                 is_param |= !t->axes[k].fixed && t->axes[k].dim == i;
         if (!is_param)
             new_tensor(p, "X", TIR_U8, 1)->axes[0].dim = i;
+    }
+}
+
+// Some inputs have dimensions that are expressions, where another parameter has the dimension.
+static void state_sizes(struct program *p)
+{
+    static const char *const ways[][2] = {// in front of the dimension, and after it
+                                          {"2 * ", ""},
+                                          {"", " + 3"},
+                                          {"", " * 2 + 1"},
+                                          {"3 * (", " + 1)"},
+                                          {"max(", ", 5)"}};
+    for (uint32_t i = 0; i < p->tensors.len; i++) {
+        struct axis *axis = &p->tensors.at[i].axes[0];
+        bool is_known = false;
+        if (p->tensors.at[i].role != TENSOR_IN || !p->tensors.at[i].form.rank || axis->fixed)
+            continue;
+        vec_foreach(const struct tensor, t, &p->tensors)
+            for (uint32_t k = 0; t->role != TENSOR_SCRATCH && k < t->form.rank; k++)
+                is_known |= &t->axes[k] != axis && !t->axes[k].fixed && !t->axes[k].stated &&
+                            t->axes[k].dim == axis->dim;
+        const char *name = p->dims.at[axis->dim].name;
+        if (!is_known || !chance(p->c, 10))
+            continue;
+        const uint32_t way = choose(p->c, TIR_COUNT_OF(ways));
+        axis->stated = say(p, "%s%s%s", ways[way][0], name, ways[way][1]);
     }
 }
 
@@ -230,6 +258,7 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
     name_all_dims(p);
     vec_foreach(struct dim, d, &p->dims)
         d->is_even = p->is_even && granule(d) > 1 && !d->is_single;
+    state_sizes(p);
     p->source = whole_text(p);
     const uint32_t launches = chance(c, 40) ? MOST_LAUNCHES : 2;
     for (p->launch_count = 0; p->launch_count < launches; p->launch_count++)

@@ -44,6 +44,7 @@ struct dim { // a size that the launch gives
 struct axis {     // of a tensor
     uint32_t dim; // of program.dims, where fixed is 0
     int64_t fixed;
+    const char *stated; // how its size is written; NULL: as the dimension or the number
 };
 
 struct tensor {

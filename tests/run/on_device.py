@@ -59,8 +59,10 @@ def bindings(lines, source, folder):
             given.append(f"{name}={text}")
             continue
         shape = [int(n) for n in dims.split(",")]
-        declared = re.search(r"\b%s: (?:inout |out )?\w+\[([\w, ]+)\]" % name, source).group(1)
-        given += [f"{d}={n}" for d, n in zip(declared.split(", "), shape) if not d.isdigit()]
+        declared = re.search(r"\b%s: (?:inout |out )?\w+\[([^]]+)\]" % name, source).group(1)
+        for axis, (dim, n) in enumerate(zip(declared.split(", "), shape)):
+            if not dim.isdigit():  # the size of an expression is called after the tensor
+                given.append(f"{dim if dim.isidentifier() else f'{name}_{axis}'}={n}")
         count = 1
         for n in shape:
             count *= n

@@ -125,6 +125,60 @@ static bool open_file(struct binder *b, struct tir_bound *p)
     return true;
 }
 
+// What a condition `size == formula` makes the formula of; false: it is none that starts so.
+static bool says_size(const tir_formula *condition, uint32_t *dim, tir_formula *size)
+{
+    const tir_formula_op *ops = condition->ops;
+    uint32_t last = condition->count - 1, depth = 0;
+    if (condition->count < 3 || ops[0].code != TIR_FORMULA_DIM || ops[last].code != TIR_FORMULA_EQ)
+        return false;
+    for (uint32_t i = 1; i < last; i++) {
+        bool is_leaf = ops[i].code <= TIR_FORMULA_SCALAR || ops[i].code == TIR_FORMULA_ALIGN;
+        uint32_t takes = is_leaf ? 0 : ops[i].code == TIR_FORMULA_NOT ? 1 : 2;
+        if (depth < takes)
+            return false; // the size is part of something larger
+        depth += 1 - takes;
+    }
+    *dim = (uint32_t)ops[0].value;
+    *size = (tir_formula){ops + 1, condition->count - 2};
+    return true;
+}
+
+static bool is_known(const struct binder *b, const tir_formula *formula)
+{
+    for (uint32_t i = 0; i < formula->count; i++) {
+        int64_t value = formula->ops[i].value;
+        if ((formula->ops[i].code == TIR_FORMULA_DIM && !b->out->known[value]) ||
+            (formula->ops[i].code == TIR_FORMULA_SCALAR && !b->out->params[value].given) ||
+            formula->ops[i].code == TIR_FORMULA_ALIGN)
+            return false;
+    }
+    return true;
+}
+
+// Dimensions that conditions say the sizes of: X: f32[2 * N].
+static void follow_conditions(struct binder *b)
+{
+    const tir_artifact_kernel *kernel = b->out->kernel;
+    int64_t scalars[TIR_MAX_PARAMS] = {0};
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        scalars[i] = b->out->params[i].scalar.i;
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t i = 0; i < kernel->condition_count; i++) {
+            uint32_t dim;
+            tir_formula size;
+            int64_t value;
+            if (!says_size(&kernel->conditions[i].holds, &dim, &size) || b->out->known[dim] ||
+                !is_known(b, &size) ||
+                tir_formula_eval(&size, b->out->dims, scalars, &value, NULL) || value < 0)
+                continue; // the launch says what is wrong
+            b->out->dims[dim] = value;
+            again = b->out->known[dim] = true;
+        }
+    }
+}
+
 // Says everything that is missing at once, with a command line that would do.
 static bool nothing_missing(struct binder *b, const char *path)
 {
@@ -207,6 +261,7 @@ bool tir_bind_make(struct tir_arena *arena, const tir_artifact_kernel *kernel, c
     for (uint32_t i = 0; i < kernel->param_count; i++)
         if (out->params[i].spec.fill == TIR_FILL_FILE && !open_file(&b, &out->params[i]))
             return false;
+    follow_conditions(&b);
     if (!nothing_missing(&b, path))
         return false;
     for (uint32_t i = 0; i < kernel->param_count; i++)

@@ -6,8 +6,6 @@
 
 enum { MAX_GRID = 3, MAX_THREADS = 1024 };
 
-typedef VEC(struct tir_value *) value_list;
-
 struct clauses {
     struct lower *l;
     value_list grid, conditions;
@@ -267,12 +265,15 @@ bool lower_clauses(struct lower *l, const struct ast_kernel *k)
     struct tir_builder outer = l->b;
     l->b = tir_builder_at_end(l->f, l->f->host);
     l->in_host = true;
+    struct symbol *scope = scope_enter(l);
+    lower_sized_dims(l, &cl.conditions);
     vec_foreach(const struct ast_clause, it, &k->clauses) {
         static const char *const of_ir[] = {"form", "facts", "aligned", "scratch", "meta"};
         for (uint32_t i = 0; i < TIR_COUNT_OF(of_ir); i++)
             l->is_ir |= strcmp(it->name, of_ir[i]) == 0;
         lower_clause(&cl, it);
     }
+    scope_leave(l, scope);
     l->in_host = false;
     check_host(l);
     check_sizes(l, cl.grid.at, cl.grid.len);
@@ -285,5 +286,7 @@ bool lower_clauses(struct lower *l, const struct ast_kernel *k)
         tir_build_yield(&l->b, cl.grid.at, cl.grid.len);
     }
     l->b = outer;
+    if (ok)
+        lower_sized_dims(l, NULL);
     return ok;
 }

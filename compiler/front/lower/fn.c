@@ -32,8 +32,15 @@ static void bind_from_type(struct lower *l, const struct ast_fn *fn, const struc
         const struct ast_expr *dim = t->dims.at[d];
         bool is_new =
             dim->kind == AST_NAME && (is_unbound(l, fn, dim->name) || !scope_find(l, dim->name));
-        if (is_new)
+        if (is_new) {
             scope_declare(l, dim->name, dim->span, val_int(type->shape[d]));
+            continue;
+        }
+        struct val v;
+        bool is_multiple;
+        const char *name = lower_solve(l, dim, val_int(type->shape[d]), &v, &is_multiple);
+        if (name)
+            scope_declare(l, name, dim->span, v);
     }
 }
 

@@ -57,6 +57,19 @@ static bool is_dim(struct lower *l, const struct ast_expr *e)
     return e->kind == AST_NAME && !scope_find(l, e->name);
 }
 
+// The dimension of that size, which gets its name when those of all others are known.
+static int32_t sized_dim_of(struct lower *l, const struct ast_param *param,
+                            const struct ast_expr *e)
+{
+    const struct tir_source_map *sources = l->cx->diags.sources;
+    vec_foreach(const struct sized_dim, it, &l->sized)
+        if (tir_str_equal(tir_source_text(sources, it->size->span),
+                          tir_source_text(sources, e->span)))
+            return (int32_t)it->dim;
+    vec_push(l->arena, &l->sized, ((struct sized_dim){param, e, l->f->dim_count, false}));
+    return (int32_t)l->f->dim_count++;
+}
+
 static bool lower_dims(struct lower *l, const struct ast_param *from, struct tir_param *param)
 {
     const struct ast_type *t = from->type;
@@ -69,6 +82,10 @@ static bool lower_dims(struct lower *l, const struct ast_param *from, struct tir
         const struct ast_expr *e = t->dims.at[d];
         if (is_dim(l, e)) {
             param->dims[d].dim = dim_of(l, e->name);
+            continue;
+        }
+        if (lower_is_sized(l, e)) {
+            param->dims[d].dim = sized_dim_of(l, from, e);
             continue;
         }
         param->dims[d].dim = -1;
@@ -123,6 +140,29 @@ static void declare_param(struct lower *l, const char *name, struct tir_span spa
     scope_declare(l, name, span, val_ir(v));
 }
 
+// X_0, X_0_, ...: the first that nothing is called.
+static void name_sized_dims(struct lower *l)
+{
+    struct tir_func *f = l->f;
+    vec_foreach(const struct sized_dim, it, &l->sized) {
+        uint32_t d = 0;
+        while (it->param->type->dims.at[d] != it->size)
+            d++;
+        struct tir_text text;
+        tir_text_init(&text, l->arena, 0);
+        tir_text_format(&text, "%s_%u", it->param->name, d);
+        for (bool is_taken = true; is_taken;) {
+            f->dims[it->dim].name = tir_intern(&l->cx->names, tir_text_str(&text));
+            is_taken = scope_find(l, f->dims[it->dim].name);
+            for (uint32_t i = 0; i < f->param_count; i++)
+                is_taken |= f->params[i].name == f->dims[it->dim].name;
+            for (uint32_t i = 0; i < f->dim_count; i++)
+                is_taken |= i != it->dim && f->dims[i].name == f->dims[it->dim].name;
+            tir_text_char(&text, '_');
+        }
+    }
+}
+
 // Where the dimension is first named.
 static struct tir_span dim_span(const struct ast_kernel *k, const char *name)
 {
@@ -131,6 +171,14 @@ static struct tir_span dim_span(const struct ast_kernel *k, const char *name)
             if ((*dim)->kind == AST_NAME && (*dim)->name == name)
                 return (*dim)->span;
     return k->span;
+}
+
+static bool is_sized(const struct lower *l, uint32_t dim)
+{
+    vec_foreach(const struct sized_dim, it, &l->sized)
+        if (it->dim == dim)
+            return true;
+    return false;
 }
 
 static bool lower_params(struct lower *l, const struct ast_kernel *k)
@@ -148,12 +196,14 @@ static bool lower_params(struct lower *l, const struct ast_kernel *k)
         ok &= lower_param(l, it, &f->params[f->param_count++]);
     if (!ok)
         return false;
+    name_sized_dims(l);
     const struct tir_type *index = tir_type_scalar(l->cx->types, TIR_I64);
     for (uint32_t i = 0; i < f->param_count; i++)
         declare_param(l, f->params[i].name, f->params[i].span, f->params[i].value);
     for (uint32_t i = 0; i < f->dim_count; i++) {
         f->dims[i].value = tir_block_add_arg(f, f->body, index, f->dims[i].name);
-        declare_param(l, f->dims[i].name, dim_span(k, f->dims[i].name), f->dims[i].value);
+        if (!is_sized(l, i))
+            declare_param(l, f->dims[i].name, dim_span(k, f->dims[i].name), f->dims[i].value);
     }
     return true;
 }

@@ -106,6 +106,15 @@ struct barrier { // an array of mbarriers that is prepared at the kernel's begin
     int64_t arrivals;
 };
 
+struct sized_dim { // a dimension of a parameter that is an expression
+    const struct ast_param *param;
+    const struct ast_expr *size;
+    uint32_t dim;
+    bool is_open; // a name in it is not known yet
+};
+
+typedef VEC(struct tir_value *) value_list;
+
 struct module {             // a file, and those that it imports without a name
     struct tir_map fns;     // interned name -> struct ast_fn
     struct tir_map globals; // interned name -> struct symbol: constants, modules
@@ -142,6 +151,7 @@ struct lower {
     bool is_ir;           // the kernel has a form clause: it is IR text
     bool rounds_products; // contract(off)
     uint32_t tiles_loops;
+    VEC(struct sized_dim) sized;
     VEC(struct role *) roles;
     struct role *role; // the one around; NULL: none
     VEC(struct ring *) rings;
@@ -410,6 +420,16 @@ void lower_assign(struct lower *l, struct symbol *symbol, struct tir_value *valu
 // Lowers a block that ends in `yield` of values of these types, into out. False: reported.
 bool lower_yielding(struct lower *l, const struct ast_block *block, struct tir_span span,
                     const struct tir_type *const *types, uint32_t count, struct tir_value **out);
+
+// Dimensions that are expressions (dims.c). Whether e has names that mean nothing yet.
+bool lower_is_sized(struct lower *l, const struct ast_expr *e);
+// The name in e that means nothing yet, and what it is where e has this size: *is_multiple says
+// whether e is it times a number. NULL: e is not linear in one such name.
+const char *lower_solve(struct lower *l, const struct ast_expr *e, struct val size, struct val *out,
+                        bool *is_multiple);
+// Declares the names that sizes of l->sized give, at the builder's position, and adds what those
+// sizes demand to the conditions, if there are any.
+void lower_sized_dims(struct lower *l, value_list *conditions);
 
 // Kernels (kernel.c) and metas (meta.c).
 bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_front_options *o);
