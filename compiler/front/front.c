@@ -266,7 +266,7 @@ static void lower_configs(struct loader *ld, struct lower *l, const struct ast_k
     uint32_t config = 0, errors = ld->cx->diags.error_count;
     vec_foreach(const struct ast_clause, c, &k->clauses) {
         struct tir_front_options o = *ld->options;
-        if (strcmp(c->name, "config") == 0 && with_config(ld, k, c, &o))
+        if (c->kind == AST_CLAUSE_config && with_config(ld, k, c, &o))
             lower_one(ld, l, k, &o, c, ++config);
         if (ld->cx->diags.error_count != errors)
             return; // the next configuration would only say it again

@@ -140,6 +140,9 @@ struct tir_word_info {
     const char *name;
 };
 extern const struct tir_word_info tir_words[TIR_WORD_COUNT];
+enum { TIR_FACT_COUNT = 3 };
+extern const char *const tir_fact_names[TIR_FACT_COUNT]; // of TIR_FACT_*, by bit
+
 const char *tir_form_name(enum tir_form form);
 enum tir_form tir_form_by_name(tir_str name);     // TIR_FORM_COUNT: none
 enum tir_op tir_op_by_name(tir_str name);         // TIR_OP_COUNT: none

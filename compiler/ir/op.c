@@ -122,6 +122,9 @@ enum tir_word tir_word_by_name(enum tir_attr_key key, tir_str name)
     return TIR_WORD_NONE;
 }
 
+const char *const tir_fact_names[TIR_FACT_COUNT] = {"index32", "vector16", "unit_inner"};
+static_assert(TIR_FACT_ALL == (1u << TIR_FACT_COUNT) - 1, "each fact has a name");
+
 const char *tir_form_name(enum tir_form form)
 {
     // ORDER FORM

@@ -568,15 +568,14 @@ static void put_host_clauses(struct printer *p)
 
 static void put_facts(struct printer *p)
 {
-    static const char *const names[] = {"index32", "vector16", "unit_inner"}; // enum tir_fact
     bool first = true;
     if (!p->f->facts)
         return;
     put(p, " facts(");
-    for (uint32_t i = 0; i < TIR_COUNT_OF(names); i++)
+    for (uint32_t i = 0; i < TIR_FACT_COUNT; i++)
         if (p->f->facts >> i & 1) {
             put_separator(p, &first);
-            put(p, names[i]);
+            put(p, tir_fact_names[i]);
         }
     put(p, ")");
 }

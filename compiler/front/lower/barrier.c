@@ -37,20 +37,20 @@ static void prepare_barriers(struct lower *l)
 static bool barrier_numbers(struct lower *l, const struct ast_stmt *s, int64_t *count,
                             int64_t *arrivals)
 {
-    static const char *const known[] = {"arrivals"};
+    struct options o;
     *count = 1;
-    *arrivals = 0;
     if (l->b.block != l->f->body || l->calls) {
         lower_error(l, s->head, TIR_E_ROLE,
                     "mbarriers are declared at the top level of their kernel, which prepares them");
         return false;
     }
     if ((s->value && !const_int(l, s->value, "the number of mbarriers", count)) ||
-        !loop_check_options(l, s, known, 1) || !loop_option_int(l, s, "arrivals", arrivals))
+        !lower_options(l, s, &o))
         return false;
-    if (*count < 1 || *count > 1024 || *arrivals < 1 || *arrivals >= 1 << 20) {
+    *arrivals = o.value[AST_OPTION_MBARRIER_arrivals];
+    if (*count < 1 || *count > 1024 || !*arrivals) {
         lower_error(l, s->head, TIR_E_ROLE,
-                    *arrivals < 1 || *arrivals >= 1 << 20
+                    !*arrivals
                         ? "an mbarrier says how many arrivals complete a phase: `arrivals(n)`"
                         : "1 to 1024 mbarriers are possible");
         return false;
@@ -107,17 +107,14 @@ static void declare_i32(struct lower *l, const char *name, struct tir_span span,
 
 void lower_stage(struct lower *l, const struct ast_stmt *s)
 {
-    static const char *const known[] = {"phase"};
     const struct ast_binding *b = &s->names.at[0];
-    const struct ast_arg *option = loop_option(s, "phase");
-    int64_t stages, phase = 0;
-    bool ok = s->names.len == 1 && loop_check_options(l, s, known, 1) &&
-              const_int(l, s->value, "the number of stages", &stages) &&
-              (!option || !option->value || const_int(l, option->value, "the phase", &phase));
-    if (ok && (stages < 1 || stages > 1024 || phase < 0 || phase > 1)) {
-        lower_error(l, s->head, TIR_E_ROLE,
-                    "a stage is `stage(n, phase = p)`: n at least 1, p 0 "
-                    "or 1");
+    struct options o;
+    int64_t stages;
+    bool ok = s->names.len == 1 && lower_options(l, s, &o) &&
+              const_int(l, s->value, "the number of stages", &stages);
+    if (ok && (stages < 1 || stages > 1024)) {
+        lower_error(l, s->value->span, TIR_E_ROLE, "there are 1 to 1024 stages, not %lld",
+                    (long long)stages);
         ok = false;
     }
     if (!ok) {
@@ -125,7 +122,7 @@ void lower_stage(struct lower *l, const struct ast_stmt *s)
         return;
     }
     declare_i32(l, b->name, b->span, 0, stages);
-    declare_i32(l, stage_phase_name(l, b->name), b->span, phase, 0);
+    declare_i32(l, stage_phase_name(l, b->name), b->span, o.value[AST_OPTION_STAGE_phase], 0);
 }
 
 struct symbol *lower_stage_of(struct lower *l, const struct ast_expr *e)
@@ -179,8 +176,9 @@ const char *assigned_by_call(struct lower *l, const struct ast_expr *e, uint32_t
     if (l->is_ir || e->base->kind != AST_NAME || i >= e->args.len || e->args.at[i].name ||
         e->args.at[i].value->kind != AST_NAME)
         return NULL;
-    bool product = strcmp(e->base->name, "gemm_async") == 0;
-    if (!product && strcmp(e->base->name, "await") != 0)
+    const struct builtin *b = builtin_find(e->base->name);
+    const bool product = b && b->handler == builtin_gemm_async;
+    if (!product && !(b && b->handler == builtin_await))
         return NULL;
     return product && i > 0 ? NULL : e->args.at[i].value->name;
 }
@@ -213,10 +211,9 @@ static struct symbol *accumulator(struct lower *l, const struct call *c, uint32_
 bool builtin_gemm_async(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
-    if (l->is_ir)
-        return lower_op_call(l, c, TIR_OP_GEMM_ASYNC, out);
+    (void)out;
     struct symbol *acc = accumulator(l, c, 0);
-    if (!acc || !call_check(l, c, 3, 3, NULL, 0))
+    if (!acc)
         return false;
     if (lower_threads(l) % 128) {
         lower_error(l, c->e->span, TIR_E_ROLE,
@@ -262,15 +259,13 @@ bool builtin_gemm_async(struct lower *l, struct call *c, int which, val_list *ou
 bool builtin_await(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
-    static const char *const named[] = {"groups"};
-    const struct ast_arg *arg = call_named(c, "groups");
+    (void)out;
+    const struct ast_expr *e = builtin_named(c, NAMED_groups);
     struct symbol *symbols[64];
     struct tir_value *values[64];
     const struct tir_type *types[64];
     int64_t groups = 0;
-    if (l->is_ir)
-        return lower_op_call(l, c, TIR_OP_AWAIT, out);
-    if (!call_check(l, c, 1, 60, named, 1) || (arg && !const_int(l, arg->value, "groups", &groups)))
+    if (e && !const_int(l, e, "groups", &groups))
         return false;
     for (uint32_t i = 0; i < c->positional; i++) {
         symbols[i] = accumulator(l, c, i);
@@ -296,8 +291,6 @@ bool builtin_expect_tx(struct lower *l, struct call *c, int which, val_list *out
     (void)which;
     (void)out;
     int64_t bytes;
-    if (!call_check(l, c, 2, 2, NULL, 0))
-        return false;
     const struct ast_expr *e = call_arg(c, 0);
     struct val bar = lower_part(l, e);
     if (bar.kind == VAL_POISON || !const_int(l, call_arg(c, 1), "the number of bytes", &bytes))
@@ -317,9 +310,8 @@ bool builtin_expect_tx(struct lower *l, struct call *c, int which, val_list *out
 bool builtin_cluster_sync(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
+    (void)c;
     (void)out;
-    if (!call_check(l, c, 0, 0, NULL, 0))
-        return false;
     tir_build(&l->b, TIR_OP_CLUSTER_ARRIVE, NULL, 0, NULL, 0, 0);
     tir_build(&l->b, TIR_OP_CLUSTER_WAIT, NULL, 0, NULL, 0, 0);
     return true;

@@ -41,8 +41,6 @@ bool builtin_full(struct lower *l, struct call *c, int which, val_list *out)
 {
     uint32_t first = (uint32_t)which;
     enum tir_elem elem;
-    if (!call_check(l, c, first + 1, 7, NULL, 0))
-        return false;
     struct val v = first ? lower_expr(l, call_arg(c, 0)) : val_int(0);
     if (!lower_elem_arg(l, call_arg(c, first), &elem))
         return false;
@@ -62,8 +60,6 @@ static struct tir_value *build_iota(struct lower *l, const struct tir_type *type
 bool builtin_iota(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
-    if (!call_check(l, c, 1, 1, NULL, 0))
-        return false;
     const struct tir_type *type = lower_sizes(l, c, 0, TIR_I32);
     return type && give(l, out, val_ir(build_iota(l, type, 0)));
 }
@@ -71,8 +67,6 @@ bool builtin_iota(struct lower *l, struct call *c, int which, val_list *out)
 bool builtin_rows(struct lower *l, struct call *c, int which, val_list *out)
 {
     const struct ast_expr *e = call_arg(c, 0);
-    if (!call_check(l, c, 1, 1, NULL, 0))
-        return false;
     struct val v = lower_expr(l, e);
     if (!convert_is_value(l, e->span, v))
         return false;
@@ -91,11 +85,7 @@ bool builtin_rows(struct lower *l, struct call *c, int which, val_list *out)
 bool builtin_index(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
-    static const char *const named[] = {"axis"};
-    const struct ast_arg *axis_arg = call_named(c, "axis");
-    const struct ast_expr *e = call_arg(c, 0), *ea = axis_arg ? axis_arg->value : call_arg(c, 1);
-    if (!call_check(l, c, ea == call_arg(c, 1) ? 2 : 1, 2, named, 1))
-        return false;
+    const struct ast_expr *e = call_arg(c, 0);
     struct val v = lower_expr(l, e);
     if (!convert_is_value(l, e->span, v))
         return false;
@@ -105,7 +95,7 @@ bool builtin_index(struct lower *l, struct call *c, int which, val_list *out)
         return false;
     }
     uint32_t axis, rank = v.ir->type->rank;
-    if (!builtin_axis(l, ea, v.ir->type, &axis))
+    if (!builtin_axis_of(l, c, 1, v.ir->type, &axis))
         return false;
     int64_t shape[TIR_MAX_RANK];
     for (uint32_t d = 0; d < rank; d++)
@@ -122,15 +112,14 @@ bool builtin_alias(struct lower *l, struct call *c, int which, val_list *out)
 // atomic_add(X[i], v, mask = c)
 bool builtin_atomic(struct lower *l, struct call *c, int which, val_list *out)
 {
-    static const char *const named[] = {"mask"};
     struct slice s;
-    if (!call_check(l, c, 2, 2, named, 1) || !lower_slice(l, call_arg(c, 0), SLICE_UPDATE, &s))
+    if (!lower_slice(l, call_arg(c, 0), SLICE_UPDATE, &s))
         return false;
     const struct ast_expr *e = call_arg(c, 1);
     struct tir_value *value = convert_to(l, e->span, lower_expr(l, e), s.shown);
-    const struct ast_arg *mask_arg = call_named(c, "mask");
-    struct tir_value *mask = mask_arg && value ? lower_mask(l, mask_arg->value, &s) : NULL;
-    if (!value || (mask_arg && !mask))
+    const struct ast_expr *em = builtin_named(c, NAMED_mask);
+    struct tir_value *mask = em && value ? lower_mask(l, em, &s) : NULL;
+    if (!value || (em && !mask))
         return false;
     if (s.type->elem == TIR_BOOL) {
         lower_error(l, c->e->span, TIR_E_TYPE, "`%s` works on numbers, not bools", c->name);
@@ -151,8 +140,6 @@ bool builtin_atomic(struct lower *l, struct call *c, int which, val_list *out)
 
 bool builtin_shuffle(struct lower *l, struct call *c, int which, val_list *out)
 {
-    if (!call_check(l, c, 2, 2, NULL, 0))
-        return false;
     const struct ast_expr *ex = call_arg(c, 0), *elane = call_arg(c, 1);
     struct val vx = lower_expr(l, ex);
     struct tir_value *x =
@@ -173,8 +160,6 @@ bool builtin_shuffle(struct lower *l, struct call *c, int which, val_list *out)
 
 bool builtin_vote(struct lower *l, struct call *c, int which, val_list *out)
 {
-    if (!call_check(l, c, 1, 1, NULL, 0))
-        return false;
     const struct ast_expr *e = call_arg(c, 0);
     struct tir_value *x = convert_elem(l, e->span, lower_expr(l, e), TIR_BOOL);
     if (!x)
@@ -195,12 +180,9 @@ bool builtin_vote(struct lower *l, struct call *c, int which, val_list *out)
 bool builtin_ptx(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
-    static const char *const named[] = {"out"};
     struct tir_value *inputs[64];
     const struct tir_type *types[64];
     uint32_t input_count = 0, result_count = 0;
-    if (!call_check(l, c, 1, 60, named, 1))
-        return false;
     struct val text = lower_expr(l, call_arg(c, 0));
     if (text.kind != VAL_TEXT) {
         if (text.kind != VAL_POISON)
@@ -240,8 +222,6 @@ bool builtin_ptx(struct lower *l, struct call *c, int which, val_list *out)
 bool builtin_bytes(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
-    if (!call_check(l, c, 1, 1, NULL, 0))
-        return false;
     const struct ast_expr *e = call_arg(c, 0);
     struct val v = lower_part(l, e);
     if (v.kind == VAL_IR && v.ir->type->space != TIR_SPACE_GLOBAL)
@@ -261,34 +241,26 @@ static struct val size_of(struct lower *l, const struct tir_value *v, uint32_t a
 bool builtin_size(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
-    static const char *const named[] = {"axis"};
-    if (!call_check(l, c, 1, 2, named, 1))
-        return false;
-    const struct ast_arg *axis_arg = call_named(c, "axis");
-    const struct ast_expr *e = call_arg(c, 0), *ea = axis_arg ? axis_arg->value : call_arg(c, 1);
+    const struct ast_expr *e = call_arg(c, 0);
     struct val v = lower_expr(l, e);
-    int64_t axis = 0;
+    uint32_t axis = 0;
     if (v.kind != VAL_IR || v.ir->type->rank == 0) {
         if (v.kind != VAL_POISON)
             lower_error(l, e->span, TIR_E_ARGUMENTS, "`size` is of a tensor or tile, not of %s",
                         lower_val_name(l, v));
         return false;
     }
-    if (ea && !const_int(l, ea, "the axis", &axis))
+    bool given = call_arg(c, 1) || builtin_named(c, NAMED_axis);
+    if (given && !builtin_axis_of(l, c, 1, v.ir->type, &axis))
         return false;
-    if (axis < 0 || axis >= v.ir->type->rank) {
-        lower_error(l, c->e->span, TIR_E_AXIS, "there is no axis %lld in rank %u", (long long)axis,
-                    v.ir->type->rank);
-        return false;
-    }
-    return give(l, out, size_of(l, v.ir, (uint32_t)axis));
+    return give(l, out, size_of(l, v.ir, axis));
 }
 
 bool builtin_bitcast(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
     enum tir_elem elem;
-    if (!call_check(l, c, 2, 2, NULL, 0) || !lower_elem_arg(l, call_arg(c, 0), &elem))
+    if (!lower_elem_arg(l, call_arg(c, 0), &elem))
         return false;
     const struct ast_expr *e = call_arg(c, 1);
     struct val v = lower_expr(l, e);
@@ -311,8 +283,6 @@ bool builtin_assume_sync(struct lower *l, struct call *c, int which, val_list *o
     (void)which;
     (void)out;
     const struct ast_expr *reason = call_arg(c, 0);
-    if (!call_check(l, c, 1, 1, NULL, 0))
-        return false;
     if (reason->kind != AST_STRING || !reason->text.len) {
         lower_error(l, reason->span, TIR_E_ARGUMENTS, "`assume_sync` takes a reason, a string");
         return false;
@@ -328,8 +298,7 @@ bool builtin_static_assert(struct lower *l, struct call *c, int which, val_list 
     (void)out;
     const struct ast_expr *message = call_arg(c, 1);
     bool truth;
-    if (!call_check(l, c, 1, 2, NULL, 0) ||
-        !const_truth(l, call_arg(c, 0), "the condition of static_assert", &truth))
+    if (!const_truth(l, call_arg(c, 0), "the condition of static_assert", &truth))
         return false;
     if (message && message->kind != AST_STRING) {
         lower_error(l, message->span, TIR_E_ARGUMENTS, "the message must be a string");

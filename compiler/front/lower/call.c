@@ -3,12 +3,14 @@
 #include "front/lower/builtin.h"
 #include "front/lower/lower.h"
 
+static const char *const arg_names[] = {
+#define NAMED(name) #name,
+#include "front/lower/builtin.def"
+};
+
 const struct ast_arg *call_named(const struct call *c, const char *name)
 {
-    vec_foreach(const struct ast_arg, it, &c->e->args)
-        if (it->name && strcmp(it->name, name) == 0)
-            return it;
-    return NULL;
+    return arg_named(&c->e->args, name);
 }
 
 const struct ast_expr *call_arg(const struct call *c, uint32_t i)
@@ -19,76 +21,67 @@ const struct ast_expr *call_arg(const struct call *c, uint32_t i)
     return NULL;
 }
 
-bool call_check(struct lower *l, const struct call *c, uint32_t least, uint32_t most,
-                const char *const *named, uint32_t named_count)
+// named: bit for bit what it takes by name.
+static bool check_arguments(struct lower *l, const struct call *c, uint32_t fewest, uint32_t most,
+                            uint32_t named)
 {
-    if (c->positional < least || c->positional > most) {
+    if (c->positional < fewest || c->positional > most) {
         lower_error(l, c->e->span, TIR_E_ARGUMENTS, "`%.64s` takes %u%s arguments, not %u", c->name,
-                    c->positional < least ? least : most,
-                    least == most           ? ""
-                    : c->positional < least ? " or more"
-                                            : " or fewer",
+                    c->positional < fewest ? fewest : most,
+                    fewest == most           ? ""
+                    : c->positional < fewest ? " or more"
+                                             : " or fewer",
                     c->positional);
         return false;
     }
-    vec_foreach(const struct ast_arg, it, &c->e->args) {
-        bool known = !it->name;
-        for (uint32_t i = 0; i < named_count; i++)
-            known |= it->name && strcmp(it->name, named[i]) == 0;
-        if (!known) {
-            lower_error(l, it->span, TIR_E_ARGUMENTS, "`%.64s` has no argument named `%.64s`",
-                        c->name, it->name);
-            return false;
-        }
-    }
-    return true;
+    struct name_list names = {.owner = c->name, .what = "argument named"};
+    for (uint32_t i = 0; i < NAMED_COUNT; i++)
+        if (named >> i & 1)
+            vec_push(l->arena, &names.names, arg_names[i]);
+    if (named == 1u << NAMED_out)
+        names.repeats = arg_names[NAMED_out];
+    return lower_check_names(l, &c->e->args, &names);
 }
 
 // Built-ins.
 
-struct builtin_row {
-    const char *name;
-    uint32_t least, most;
-    builtin_fn *handler;
-    int which;
-};
-
-static const struct builtin_row builtins[] = {
-#define BUILTIN(name, least, most, handler, which) {#name, least, most, builtin_##handler, which},
+const struct builtin builtins[BUILTIN_COUNT] = {
+#define BY_NAME(name) (1u << NAMED_##name)
+#define BUILTIN(name, fewest, most, named, handler, which) \
+    {#name, fewest, most, named, builtin_##handler, which},
 #include "front/lower/builtin.def"
 };
 
-const char *const builtin_names[] = {
-#define BUILTIN(name, least, most, handler, which) #name,
-#include "front/lower/builtin.def"
-    NULL};
-
-bool lower_builtin_exists(const char *name)
+const struct builtin *builtin_find(const char *name)
 {
-    for (uint32_t i = 0; builtin_names[i]; i++)
-        if (strcmp(builtin_names[i], name) == 0)
-            return true;
-    return false;
+    for (uint32_t i = 0; i < BUILTIN_COUNT; i++)
+        if (strcmp(builtins[i].name, name) == 0)
+            return &builtins[i];
+    return NULL;
+}
+
+const struct ast_expr *builtin_named(const struct call *c, enum named_arg name)
+{
+    const struct ast_arg *arg = call_named(c, arg_names[name]);
+    return arg ? arg->value : NULL;
+}
+
+// Does the call mean the operation, where a built-in has its name too?
+static bool means_operation(const struct lower *l, const struct call *c, const struct builtin *b)
+{
+    return l->is_ir || call_named(c, tir_attr_infos[TIR_ATTR_kind].name) ||
+           call_named(c, tir_attr_infos[TIR_ATTR_text].name) || c->positional < b->fewest ||
+           c->positional > b->most;
 }
 
 bool lower_builtin(struct lower *l, struct call *c, val_list *out, bool *ok)
 {
-    bool is_op = tir_op_by_name(tir_str_of(c->name)) != TIR_OP_COUNT;
-    if (is_op && (call_named(c, "kind") || call_named(c, "text")))
+    const struct builtin *b = builtin_find(c->name);
+    const bool is_op = tir_op_by_name(tir_str_of(c->name)) != TIR_OP_COUNT;
+    if (!b || (is_op && means_operation(l, c, b)))
         return false;
-    for (uint32_t i = 0; i < TIR_COUNT_OF(builtins); i++) {
-        const struct builtin_row *row = &builtins[i];
-        if (strcmp(row->name, c->name) != 0)
-            continue;
-        if (c->positional >= row->least && c->positional <= row->most)
-            *ok = row->handler(l, c, row->which, out);
-        else if (is_op)
-            return false;
-        else
-            *ok = call_check(l, c, row->least, row->most, NULL, 0);
-        return true;
-    }
-    return false;
+    *ok = check_arguments(l, c, b->fewest, b->most, b->named) && b->handler(l, c, b->which, out);
+    return true;
 }
 
 // Types as functions.
@@ -97,9 +90,11 @@ bool lower_builtin(struct lower *l, struct call *c, val_list *out, bool *ok)
 static bool lower_type_call(struct lower *l, const struct ast_expr *e, const struct ast_type *t,
                             val_list *out)
 {
-    struct call c = {.e = e, .name = "a type", .positional = e->args.len};
+    struct call c = {.e = e, .name = t->name ? t->name : tir_elems[t->elem].name};
     enum tir_elem elem;
-    if (!call_check(l, &c, 1, 1, NULL, 0) || !lower_elem(l, t, &elem))
+    vec_foreach(const struct ast_arg, it, &e->args)
+        c.positional += !it->name;
+    if (!check_arguments(l, &c, 1, 1, 0) || !lower_elem(l, t, &elem))
         return false;
     // The one place for integers beyond i64.
     const struct ast_expr *arg = e->args.at[0].value;
@@ -169,8 +164,7 @@ const struct fn_value *lower_fn_value(struct lower *l, const struct ast_expr *e)
         return s->val.fn;
     }
     struct ast_fn *fn = tir_map_get(m ? &m->fns : &l->home->fns, tir_map_key(name));
-    bool is_known =
-        !m && (lower_builtin_exists(name) || tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT);
+    bool is_known = !m && (builtin_find(name) || tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT);
     if (!fn && !is_known && !m)
         fn = tir_map_get(&lower_standard(l)->fns, tir_map_key(name));
     if (!fn && !is_known)
@@ -213,7 +207,7 @@ static bool call_by_signature(struct lower *l, struct call *c, const struct fn_v
 {
     const struct ast_signature *s = fn->signature;
     struct call inner = {.name = fn->name, .positional = s->params.len};
-    if (!call_check(l, c, s->params.len, s->params.len, NULL, 0))
+    if (!check_arguments(l, c, s->params.len, s->params.len, 0))
         return false;
     struct ast_expr *e = arena_new(l->arena, struct ast_expr);
     *e = (struct ast_expr){.kind = AST_CALL, .span = c->e->span, .base = c->e->base};

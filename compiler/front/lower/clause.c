@@ -95,12 +95,11 @@ static void clause_form(struct clauses *cl, const struct ast_clause *c)
 
 static void clause_facts(struct clauses *cl, const struct ast_clause *c)
 {
-    static const char *const names[] = {"index32", "vector16", "unit_inner"}; // enum tir_fact
     vec_foreach(const struct ast_arg, it, &c->args) {
         uint32_t i = 0;
-        while (i < TIR_COUNT_OF(names) && strcmp(names[i], word_of(it)) != 0)
+        while (i < TIR_FACT_COUNT && strcmp(tir_fact_names[i], word_of(it)) != 0)
             i++;
-        if (i < TIR_COUNT_OF(names))
+        if (i < TIR_FACT_COUNT)
             cl->l->f->facts |= 1u << i;
         else
             lower_error(cl->l, it->span, TIR_E_ARGUMENTS,
@@ -216,23 +215,25 @@ static void clause_config(struct clauses *cl, const struct ast_clause *c)
 
 static const struct {
     const char *name;
+    bool of_ir;
     void (*handle)(struct clauses *cl, const struct ast_clause *c);
-} handlers[] = {
-    {"where", clause_where},       {"grid", clause_grid},     {"threads", clause_threads},
-    {"form", clause_form},         {"facts", clause_facts},   {"aligned", clause_aligned},
-    {"meta", clause_meta},         {"shared", clause_shared}, {"persistent", clause_persistent},
-    {"cluster", clause_cluster},   {"config", clause_config}, {"scratch", clause_scratch},
-    {"contract", clause_contract},
+} clauses[] = {
+#define CLAUSE(name, of_ir) {#name, of_ir, clause_##name},
+#include "front/parse/clause.def"
 };
 
 static void lower_clause(struct clauses *cl, const struct ast_clause *c)
 {
-    for (uint32_t i = 0; i < TIR_COUNT_OF(handlers); i++)
-        if (strcmp(handlers[i].name, c->name) == 0) {
-            handlers[i].handle(cl, c);
-            return;
-        }
-    lower_error(cl->l, c->span, TIR_E_SYNTAX, "unknown clause `%.64s`", c->name);
+    if (c->kind < AST_CLAUSE_COUNT) {
+        cl->l->is_ir |= clauses[c->kind].of_ir;
+        clauses[c->kind].handle(cl, c);
+        return;
+    }
+    struct name_list names = {.owner = "kernel", .what = "clause"};
+    for (uint32_t i = 0; i < AST_CLAUSE_COUNT; i++)
+        if (!clauses[i].of_ir)
+            vec_push(cl->l->arena, &names.names, clauses[i].name);
+    lower_unknown_name(cl->l, c->span, TIR_E_SYNTAX, c->name, &names);
 }
 
 // The runtime computes with integers before a launch.
@@ -267,12 +268,8 @@ bool lower_clauses(struct lower *l, const struct ast_kernel *k)
     l->in_host = true;
     struct symbol *scope = scope_enter(l);
     lower_sized_dims(l, &cl.conditions);
-    vec_foreach(const struct ast_clause, it, &k->clauses) {
-        static const char *const of_ir[] = {"form", "facts", "aligned", "scratch", "meta"};
-        for (uint32_t i = 0; i < TIR_COUNT_OF(of_ir); i++)
-            l->is_ir |= strcmp(it->name, of_ir[i]) == 0;
+    vec_foreach(const struct ast_clause, it, &k->clauses)
         lower_clause(&cl, it);
-    }
     scope_leave(l, scope);
     l->in_host = false;
     check_host(l);

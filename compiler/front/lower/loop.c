@@ -5,45 +5,6 @@
 // iteration, `go_on` the iterations to come.
 #include "front/lower/flow.h"
 
-// Options.
-
-const struct ast_arg *loop_option(const struct ast_stmt *s, const char *name)
-{
-    vec_foreach(const struct ast_arg, it, &s->options)
-        if (strcmp(it->name, name) == 0)
-            return it;
-    return NULL;
-}
-
-bool loop_check_options(struct lower *l, const struct ast_stmt *s, const char *const *known,
-                        uint32_t count)
-{
-    vec_foreach(const struct ast_arg, it, &s->options) {
-        bool found = false;
-        for (uint32_t i = 0; i < count; i++)
-            found |= strcmp(known[i], it->name) == 0;
-        if (!found) {
-            lower_error(l, it->span, TIR_E_ARGUMENTS, "there is no option `%.64s`", it->name);
-            return false;
-        }
-    }
-    return true;
-}
-
-bool loop_option_int(struct lower *l, const struct ast_stmt *s, const char *name, int64_t *out)
-{
-    const struct ast_arg *option = loop_option(s, name);
-    if (!option || !option->value)
-        return true;
-    if (!const_int(l, option->value, name, out))
-        return false;
-    if (*out >= 1 && *out <= INT32_MAX)
-        return true;
-    lower_error(l, option->span, TIR_E_ARGUMENTS, "`%s` must be at least 1, not %lld", name,
-                (long long)*out);
-    return false;
-}
-
 // for
 
 enum { BEGIN, END, STEP, MAX_UNROLL = 1024 };
@@ -187,18 +148,9 @@ static void declare_index(struct lower *l, const struct ast_stmt *s, struct tir_
     scope_declare(l, var->name, var->span, val_ir(index));
 }
 
-static void set_for_options(struct lower *l, const struct ast_stmt *s, struct tir_inst *inst)
-{
-    int64_t stages = 0, unroll = 0;
-    if (loop_option_int(l, s, "stages", &stages) && stages)
-        tir_set_int(l->f, inst, TIR_ATTR_stages, stages);
-    if (loop_option_int(l, s, "unroll", &unroll) && unroll)
-        tir_set_int(l->f, inst, TIR_ATTR_unroll, unroll);
-}
-
 // A loop without break.
-static void lower_counted(struct lower *l, struct flow *f, struct val range[3],
-                          struct tir_value *from)
+static void lower_counted(struct lower *l, struct flow *f, const struct options *o,
+                          struct val range[3], struct tir_value *from)
 {
     const struct ast_stmt *s = f->s;
     struct tir_value **operands = arena_array(l->arena, struct tir_value *, 3 + f->count);
@@ -208,7 +160,10 @@ static void lower_counted(struct lower *l, struct flow *f, struct val range[3],
         operands[3 + i] = f->values[i];
     struct tir_inst *inst =
         tir_build(&l->b, TIR_OP_FOR, operands, 3 + f->count, f->types, f->count, 1);
-    set_for_options(l, s, inst);
+    if (o->arg[AST_OPTION_FOR_stages])
+        tir_set_int(l->f, inst, TIR_ATTR_stages, o->value[AST_OPTION_FOR_stages]);
+    if (o->arg[AST_OPTION_FOR_unroll])
+        tir_set_int(l->f, inst, TIR_ATTR_unroll, o->value[AST_OPTION_FOR_unroll]);
     struct region r = region_enter(l, f, inst->regions[0]);
     struct tir_value *index =
         tir_block_add_arg(l->f, inst->regions[0], range[0].ir->type, s->vars.at[0].name);
@@ -303,14 +258,14 @@ static void lower_breaking(struct lower *l, struct flow *f, struct val range[3],
 
 void lower_for(struct lower *l, const struct ast_stmt *s)
 {
-    static const char *const known[] = {"stages", "unroll"};
-    if (!loop_check_options(l, s, known, 2))
+    struct options options;
+    if (!lower_options(l, s, &options))
         return;
     if (s->vars.len != 1) {
         lower_error(l, s->head, TIR_E_ARGUMENTS, "a `range` has one variable, not %u", s->vars.len);
         return;
     }
-    const struct ast_arg *unroll = loop_option(s, "unroll");
+    const struct ast_arg *unroll = options.arg[AST_OPTION_FOR_unroll];
     if (unroll && !unroll->value) {
         lower_unrolled(l, s);
         return;
@@ -340,7 +295,7 @@ void lower_for(struct lower *l, const struct ast_stmt *s)
     else if (breaks)
         lower_breaking(l, &f, range, from);
     else
-        lower_counted(l, &f, range, from);
+        lower_counted(l, &f, &options, range, from);
     l->loop = loop.outer;
 }
 

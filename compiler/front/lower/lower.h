@@ -353,16 +353,31 @@ bool lower_fn_call(struct lower *l, struct call *c, const struct fn_value *fn, v
 const struct fn_value *lower_fn_value(struct lower *l, const struct ast_expr *e);
 // False: name is no built-in for that many arguments; else *ok says whether it went well.
 bool lower_builtin(struct lower *l, struct call *c, val_list *out, bool *ok);
-bool lower_builtin_exists(const char *name);
 const struct ast_arg *call_named(const struct call *c, const char *name); // NULL: absent
 const struct ast_expr *call_arg(const struct call *c, uint32_t i); // i-th by position, or NULL
-bool call_check(struct lower *l, const struct call *c, uint32_t least, uint32_t most,
-                const char *const *named, uint32_t named_count);
 // Inlines fn on values that are already there; reduction bodies use it too.
 bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, const val_list *args,
                   const struct call *metas, val_list *results);
 bool lower_reduce_region(struct lower *l, struct tir_inst *inst, struct tir_span span,
                          struct ast_fn *fn, bool is_region);
+
+// What is given by name: options, arguments, attributes (named.c).
+struct name_list { // that something may have
+    const char *owner, *what;
+    VEC(const char *) names;
+    const char *repeats; // may be given more than once; NULL: none
+};
+bool lower_check_names(struct lower *l, const ast_args *args, const struct name_list *list);
+void lower_unknown_name(struct lower *l, struct tir_span span, enum tir_diag_code code,
+                        const char *name, const struct name_list *list);
+const struct ast_arg *arg_named(const ast_args *args, const char *name); // NULL: absent
+
+struct options {
+    const struct ast_arg *arg[AST_OPTION_COUNT]; // NULL: absent
+    int64_t value[AST_OPTION_COUNT];             // where the table says its range; else 0
+};
+// The options of s, which are those of its kind, and in their ranges. False: reported.
+bool lower_options(struct lower *l, const struct ast_stmt *s, struct options *out);
 
 // Statements.
 void lower_stmts(struct lower *l, const struct ast_block *block, uint32_t first, uint32_t end);
@@ -409,11 +424,6 @@ const char *assigned_by_call(struct lower *l, const struct ast_expr *e, uint32_t
 // The block of a put or get that is written as a call: with (slot: i32) { ... yield v; }
 bool lower_slot_region(struct lower *l, struct tir_inst *inst, struct tir_span span,
                        const struct ast_fn *region);
-const struct ast_arg *loop_option(const struct ast_stmt *s, const char *name); // NULL: absent
-bool loop_check_options(struct lower *l, const struct ast_stmt *s, const char *const *known,
-                        uint32_t count);
-// Leaves *out alone when the option is absent. At least 1.
-bool loop_option_int(struct lower *l, const struct ast_stmt *s, const char *name, int64_t *out);
 // if (cond) { the rest of the block }, after a statement that may leave the loop
 void lower_guarded(struct lower *l, const struct ast_block *block, uint32_t first, uint32_t end);
 void lower_assign(struct lower *l, struct symbol *symbol, struct tir_value *value);

@@ -350,20 +350,13 @@ static bool set_attrs(struct lower *l, struct op_call *o, struct tir_inst *inst)
 
 static bool check_names(struct lower *l, struct op_call *o)
 {
-    vec_foreach(const struct ast_arg, it, &o->c->e->args) {
-        bool known = !it->name;
-        for (uint32_t i = 0; i < o->info->operand_count && !known; i++)
-            known = o->info->operands[i].kind == TIR_OPERAND_OPT &&
-                    strcmp(o->info->operands[i].name, it->name) == 0;
-        for (uint32_t i = 0; i < o->info->attr_count && !known; i++)
-            known = strcmp(tir_attr_infos[o->info->attrs[i].key].name, it->name) == 0;
-        if (!known) {
-            lower_error(l, it->span, TIR_E_ARGUMENTS, "`%s` has no operand or attribute `%.64s`",
-                        o->info->name, it->name);
-            return false;
-        }
-    }
-    return true;
+    struct name_list names = {.owner = o->info->name, .what = "operand or attribute"};
+    for (uint32_t i = 0; i < o->info->operand_count; i++)
+        if (o->info->operands[i].kind == TIR_OPERAND_OPT)
+            vec_push(l->arena, &names.names, o->info->operands[i].name);
+    for (uint32_t i = 0; i < o->info->attr_count; i++)
+        vec_push(l->arena, &names.names, tir_attr_infos[o->info->attrs[i].key].name);
+    return lower_check_names(l, &o->c->e->args, &names);
 }
 
 // The instruction.

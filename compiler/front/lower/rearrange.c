@@ -66,24 +66,6 @@ static struct tir_value *lower_tile(struct lower *l, struct call *c, const struc
     return NULL;
 }
 
-// By name, or the argument `at` by position; of a tile of rank 1 it may be left out.
-static bool lower_axis(struct lower *l, struct call *c, uint32_t at, const struct tir_type *t,
-                       uint32_t *axis)
-{
-    static const char *const named[] = {"axis"};
-    const struct ast_arg *arg = call_named(c, "axis");
-    const struct ast_expr *e = arg ? arg->value : call_arg(c, at);
-    *axis = 0;
-    if (!call_check(l, c, at, arg ? at : at + 1, named, 1))
-        return false;
-    if (e)
-        return builtin_axis(l, e, t, axis);
-    if (t->rank > 1)
-        lower_error(l, c->e->span, TIR_E_ARGUMENTS, "`%s` needs an axis for rank %u", c->name,
-                    t->rank);
-    return t->rank == 1;
-}
-
 static bool give(struct lower *l, val_list *out, struct tir_value *v)
 {
     if (v)
@@ -132,7 +114,7 @@ bool builtin_take(struct lower *l, struct call *c, int which, val_list *out)
     uint32_t axis;
     struct tir_value *x = lower_tile(l, c, call_arg(c, 0));
     struct tir_value *index = x ? lower_indices(l, call_arg(c, 1)) : NULL;
-    return index && lower_axis(l, c, 2, x->type, &axis) &&
+    return index && builtin_axis_of(l, c, 2, x->type, &axis) &&
            give(l, out, build_take(l, c->e->span, x, index, axis));
 }
 
@@ -154,7 +136,7 @@ bool builtin_take_along(struct lower *l, struct call *c, int which, val_list *ou
     uint32_t axis;
     struct tir_value *x = lower_tile(l, c, call_arg(c, 0));
     struct tir_value *index = x ? lower_indices(l, call_arg(c, 1)) : NULL;
-    if (!index || !lower_axis(l, c, 2, x->type, &axis))
+    if (!index || !builtin_axis_of(l, c, 2, x->type, &axis))
         return false;
     const struct tir_type *t = x->type;
     bool fits = index->type->rank == t->rank;
@@ -185,7 +167,7 @@ bool builtin_flip(struct lower *l, struct call *c, int which, val_list *out)
     (void)which;
     uint32_t axis;
     struct tir_value *x = lower_tile(l, c, call_arg(c, 0));
-    if (!x || !lower_axis(l, c, 1, x->type, &axis))
+    if (!x || !builtin_axis_of(l, c, 1, x->type, &axis))
         return false;
     int64_t size = x->type->shape[axis];
     const struct tir_type *type = tir_type_tile(l->cx->types, TIR_I32, 1, &size);
@@ -201,11 +183,8 @@ bool builtin_flip(struct lower *l, struct call *c, int which, val_list *out)
 // The operands in one element type, of one shape but for the axis.
 static bool lower_parts(struct lower *l, struct call *c, struct val *parts)
 {
-    static const char *const named[] = {"axis"};
     struct unify u = {tir_str_format(l->arena, "`%s`", c->name).ptr, c->e->span, TIR_CLASS_ANY,
                       TIR_NONE, NULL};
-    if (!call_check(l, c, 2, 8, named, 1))
-        return false;
     for (uint32_t i = 0; i < c->positional; i++)
         if ((parts[i] = val_ir(lower_tile(l, c, call_arg(c, i)))).kind != VAL_IR)
             return false;
@@ -253,17 +232,12 @@ static void place_part(struct lower *l, struct slice *s, const struct tir_value 
 bool builtin_concat(struct lower *l, struct call *c, int which, val_list *out)
 {
     struct val parts[8];
-    uint32_t axis = 0, count = c->positional;
+    uint32_t axis, count = c->positional;
     if (!lower_parts(l, c, parts))
         return false;
     struct tir_type whole = *parts[0].ir->type;
-    const struct ast_arg *arg = call_named(c, "axis");
-    if (arg ? !builtin_axis(l, arg->value, &whole, &axis) : whole.rank > 1) {
-        if (!arg)
-            lower_error(l, c->e->span, TIR_E_ARGUMENTS, "`%s` needs an axis for rank %u", c->name,
-                        whole.rank);
+    if (!builtin_axis_of(l, c, count, &whole, &axis))
         return false;
-    }
     if (!parts_fit(l, c, parts, axis, which))
         return false;
     whole.shape[axis] = 0;
@@ -287,22 +261,17 @@ bool builtin_concat(struct lower *l, struct call *c, int which, val_list *out)
 bool builtin_split(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
-    static const char *const named[] = {"axis", "parts"};
-    const struct ast_arg *axis_arg = call_named(c, "axis"), *parts_arg = call_named(c, "parts");
-    const struct ast_expr *ea = axis_arg ? axis_arg->value : call_arg(c, 1);
-    if (!call_check(l, c, 1, axis_arg ? 1 : 2, named, 2))
-        return false;
     struct tir_value *x = lower_tile(l, c, call_arg(c, 0));
-    uint32_t axis = 0;
+    const struct ast_expr *e = builtin_named(c, NAMED_parts);
+    uint32_t axis;
     int64_t parts = 2;
-    if (!x || (ea && !builtin_axis(l, ea, x->type, &axis)) ||
-        (parts_arg && !const_int(l, parts_arg->value, "the number of parts", &parts)))
+    if (!x || !builtin_axis_of(l, c, 1, x->type, &axis) ||
+        (e && !const_int(l, e, "the number of parts", &parts)))
         return false;
     int64_t size = x->type->shape[axis];
-    if (parts < 1 || size % parts || (!ea && x->type->rank > 1)) {
+    if (parts < 1 || size % parts) {
         lower_error(l, c->e->span, TIR_E_ARGUMENTS,
-                    "`split` divides an axis (which it needs above rank 1) into equal parts; "
-                    "%lld of size %lld are none",
+                    "`split` divides an axis into equal parts; %lld of size %lld are none",
                     (long long)parts, (long long)size);
         return false;
     }
@@ -368,8 +337,6 @@ bool builtin_reshape(struct lower *l, struct call *c, int which, val_list *out)
     (void)which;
     int64_t shape[TIR_MAX_RANK];
     uint32_t rank = c->positional - 1;
-    if (!call_check(l, c, 2, 1 + TIR_MAX_RANK, NULL, 0))
-        return false;
     struct tir_value *x = lower_tile(l, c, call_arg(c, 0));
     for (uint32_t d = 0; x && d < rank; d++)
         if (!const_int(l, call_arg(c, 1 + d), "the size of a tile", &shape[d]))

@@ -53,8 +53,9 @@ static struct tir_value *lower_tile(struct lower *l, struct call *c, enum tir_wo
     return v.ir;
 }
 
-bool builtin_axis(struct lower *l, const struct ast_expr *e, const struct tir_type *t,
-                  uint32_t *out)
+// The axis that e says, from 0 on. False: reported.
+static bool lower_axis(struct lower *l, const struct ast_expr *e, const struct tir_type *t,
+                       uint32_t *out)
 {
     int64_t axis;
     if (!const_int(l, e, "the axis", &axis))
@@ -69,22 +70,35 @@ bool builtin_axis(struct lower *l, const struct ast_expr *e, const struct tir_ty
     return true;
 }
 
+bool builtin_axis_of(struct lower *l, const struct call *c, uint32_t at, const struct tir_type *t,
+                     uint32_t *axis)
+{
+    const struct ast_expr *named = builtin_named(c, NAMED_axis), *placed = call_arg(c, at);
+    *axis = 0;
+    if (named && placed) {
+        lower_error(l, named->span, TIR_E_ARGUMENTS, "`axis` is given twice");
+        return false;
+    }
+    if (named || placed)
+        return lower_axis(l, named ? named : placed, t, axis);
+    if (t->rank > 1)
+        lower_error(l, c->e->span, TIR_E_ARGUMENTS, "`%s` needs an axis for rank %u", c->name,
+                    t->rank);
+    return t->rank == 1;
+}
+
 // f(x, axis = 1), or f(x) over everything. times: how many elements are combined into one. NULL:
 // reported.
 static struct tir_value *lower_all_axes(struct lower *l, struct call *c, enum tir_word kind,
                                         int64_t *times)
 {
-    static const char *const named[] = {"axis"};
-    if (!call_check(l, c, 1, 1, named, 1))
-        return NULL;
     struct tir_value *x = lower_tile(l, c, kind);
-    const struct ast_arg *axis_arg = call_named(c, "axis");
     uint32_t axis;
     if (!x)
         return NULL;
     int64_t count = tir_type_count(x->type);
-    if (axis_arg) {
-        if (!builtin_axis(l, axis_arg->value, x->type, &axis))
+    if (builtin_named(c, NAMED_axis)) {
+        if (!builtin_axis_of(l, c, 1, x->type, &axis))
             return NULL;
         x = builtin_reduce_axis(l, TIR_OP_REDUCE, x, axis, kind);
     } else {
@@ -124,8 +138,6 @@ bool builtin_mean(struct lower *l, struct call *c, int which, val_list *out)
 
 bool builtin_row(struct lower *l, struct call *c, int which, val_list *out)
 {
-    if (!call_check(l, c, 1, 1, NULL, 0))
-        return false;
     struct tir_value *x = lower_tile(l, c, (enum tir_word)which);
     if (!x)
         return false;
@@ -137,15 +149,8 @@ bool builtin_row(struct lower *l, struct call *c, int which, val_list *out)
 // The word for sum, prod, min, max, any, all; else NONE.
 static enum tir_word kind_of(const char *name)
 {
-    if (strcmp(name, "any") == 0)
-        return TIR_WORD_kind_or;
-    if (strcmp(name, "all") == 0)
-        return TIR_WORD_kind_and;
-    static const char *const plain[] = {"sum", "prod", "min", "max"};
-    for (uint32_t i = 0; i < TIR_COUNT_OF(plain); i++)
-        if (strcmp(name, plain[i]) == 0)
-            return tir_word_by_name(TIR_ATTR_kind, tir_str_of(name));
-    return TIR_WORD_NONE;
+    const struct builtin *b = builtin_find(name);
+    return b && b->handler == builtin_all_axes ? (enum tir_word)b->which : TIR_WORD_NONE;
 }
 
 // The results of the combining function, as elements of these types. False: reported.
@@ -239,13 +244,9 @@ static bool lower_tuple(struct lower *l, struct call *c, struct val *tiles, uint
 
 bool builtin_reduce(struct lower *l, struct call *c, int which, val_list *out)
 {
-    static const char *const named[] = {"axis"};
-    const struct ast_arg *axis_arg = call_named(c, "axis");
     const struct ast_expr *what = call_arg(c, 0), *how = call_arg(c, 1);
-    if (!call_check(l, c, 2, 2, named, 1))
-        return false;
     const struct fn_value *f = lower_fn_value(l, how);
-    if (!axis_arg || (how->kind != AST_NAME && !f)) {
+    if (!builtin_named(c, NAMED_axis) || (how->kind != AST_NAME && !f)) {
         lower_error(l, c->e->span, TIR_E_ARGUMENTS,
                     "`%s(x, axis = 0, f)` needs an axis and a function", c->name);
         return false;
@@ -273,7 +274,7 @@ bool builtin_reduce(struct lower *l, struct call *c, int which, val_list *out)
     if (what->kind == AST_LIST ? !lower_tuple(l, c, tiles, &count)
                                : (tiles[0] = val_ir(lower_tile(l, c, kind))).kind != VAL_IR)
         return false;
-    if (!builtin_axis(l, axis_arg->value, tiles[0].ir->type, &axis))
+    if (!builtin_axis_of(l, c, 2, tiles[0].ir->type, &axis))
         return false;
     struct tir_inst *inst = build_combine(l, (enum tir_op)which, tiles, count, axis, kind);
     if (fn && !lower_reduce_region(l, inst, how->span, fn, false)) {
@@ -288,20 +289,10 @@ bool builtin_reduce(struct lower *l, struct call *c, int which, val_list *out)
 bool builtin_cumsum(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;
-    static const char *const named[] = {"axis"};
-    if (!call_check(l, c, 1, 2, named, 1))
-        return false;
-    const struct ast_arg *axis_arg = call_named(c, "axis");
-    const struct ast_expr *e = axis_arg ? axis_arg->value : call_arg(c, 1);
     struct tir_value *x = lower_tile(l, c, TIR_WORD_kind_sum);
-    uint32_t axis = 0;
-    if (!x || (e && !builtin_axis(l, e, x->type, &axis)))
+    uint32_t axis;
+    if (!x || !builtin_axis_of(l, c, 1, x->type, &axis))
         return false;
-    if (!e && x->type->rank > 1) {
-        lower_error(l, c->e->span, TIR_E_ARGUMENTS, "`cumsum` needs an axis for rank %u",
-                    x->type->rank);
-        return false;
-    }
     x = builtin_reduce_axis(l, TIR_OP_SCAN, x, axis, TIR_WORD_kind_sum);
     vec_push(l->arena, out, val_ir(x));
     return true;

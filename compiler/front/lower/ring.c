@@ -197,7 +197,8 @@ void lower_put(struct lower *l, const struct ast_stmt *s)
 {
     struct ring *ring = ring_of(l, s);
     struct flow f = {.s = s};
-    if (!ring || !loop_check_options(l, s, NULL, 0))
+    struct options o;
+    if (!ring || !lower_options(l, s, &o))
         return;
     assigned_in(l, s->body, NULL, &f.vars);
     if (f.vars.len) {
@@ -212,18 +213,17 @@ void lower_put(struct lower *l, const struct ast_stmt *s)
 
 void lower_get(struct lower *l, const struct ast_stmt *s)
 {
-    static const char *const known[] = {"lag"};
     struct ring *ring = ring_of(l, s);
     struct flow f = {.s = s};
-    const struct ast_arg *option = loop_option(s, "lag");
-    int64_t lag = 0;
-    if (!ring || !loop_check_options(l, s, known, 1) ||
-        (option && option->value && !const_int(l, option->value, "lag", &lag)))
+    struct options o;
+    if (!ring || !lower_options(l, s, &o))
         return;
-    int64_t stages = tir_attr_int(ring->inst, TIR_ATTR_stages, 0);
-    if (lag < 0 || lag >= stages) {
-        lower_error(l, option->span, TIR_E_ROLE, "`lag` must be 0 to %lld for %lld slots",
-                    (long long)stages - 1, (long long)stages);
+    const int64_t lag = o.value[AST_OPTION_GET_lag];
+    const int64_t stages = tir_attr_int(ring->inst, TIR_ATTR_stages, 0);
+    if (lag >= stages) {
+        lower_error(l, o.arg[AST_OPTION_GET_lag]->span, TIR_E_ROLE,
+                    "`lag` must be 0 to %lld for %lld slots", (long long)stages - 1,
+                    (long long)stages);
         return;
     }
     assigned_in(l, s->body, NULL, &f.vars);

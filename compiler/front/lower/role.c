@@ -5,37 +5,17 @@
 
 enum { MAX_WARPS = 32 };
 
-static bool option_in_range(struct lower *l, const struct ast_stmt *s, const char *name,
-                            int64_t least, int64_t most, int64_t step, int64_t *out)
-{
-    const struct ast_arg *option = loop_option(s, name);
-    if (!option)
-        return true;
-    if (!option->value) {
-        lower_error(l, option->span, TIR_E_ARGUMENTS, "`%s` has a value: `%s(n)`", name, name);
-        return false;
-    }
-    if (!const_int(l, option->value, name, out))
-        return false;
-    if (*out >= least && *out <= most && *out % step == 0)
-        return true;
-    lower_error(l, option->span, TIR_E_ROLE, "`%s` must be %lld to %lld%s, not %lld", name,
-                (long long)least, (long long)most, step == 8 ? ", in steps of 8" : "",
-                (long long)*out);
-    return false;
-}
-
 // Exactly one of warps and warpgroups says how many there are.
 static bool role_options(struct lower *l, const struct ast_stmt *s, struct role *r)
 {
-    static const char *const known[] = {"warps", "warpgroups", "first", "regs"};
-    int64_t groups = 0;
-    if (!loop_check_options(l, s, known, TIR_COUNT_OF(known)) ||
-        !option_in_range(l, s, "warps", 1, MAX_WARPS, 1, &r->warps) ||
-        !option_in_range(l, s, "warpgroups", 1, MAX_WARPS / TIR_WARPGROUP, 1, &groups) ||
-        !option_in_range(l, s, "first", 0, MAX_WARPS - 1, 1, &r->first) ||
-        !option_in_range(l, s, "regs", 24, 240, 8, &r->regs))
+    struct options o;
+    if (!lower_options(l, s, &o))
         return false;
+    const int64_t groups = o.value[AST_OPTION_ROLE_warpgroups];
+    r->warps = o.value[AST_OPTION_ROLE_warps];
+    r->regs = o.value[AST_OPTION_ROLE_regs];
+    if (o.arg[AST_OPTION_ROLE_first])
+        r->first = o.value[AST_OPTION_ROLE_first];
     if ((r->warps == 0) == (groups == 0)) {
         lower_error(l, s->head, TIR_E_ROLE,
                     "a role says how many warps run it: `warps(n)`, or `warpgroups(n)` of 4 warps");

@@ -67,8 +67,8 @@ void scope_unknown(struct lower *l, struct tir_span span, const char *name)
             if (s)
                 tir_nearest_try(&n, tir_str_of(s->name));
         }
-    bool callable = tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT ||
-                    lower_builtin_exists(name) || tir_map_get(&l->home->fns, tir_map_key(name));
+    bool callable = tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT || builtin_find(name) ||
+                    tir_map_get(&l->home->fns, tir_map_key(name));
     if (callable) {
         lower_error(l, span, TIR_E_NAME, "`%s` is a function, not a value", name);
         return;
@@ -90,8 +90,8 @@ void scope_unknown_function(struct lower *l, const struct module *m, const struc
                 &n, tir_str_of(((const struct ast_fn *)modules[k]->fns.entries[i].value)->name));
     for (int op = 0; op < TIR_OP_COUNT && here; op++)
         tir_nearest_try(&n, tir_str_of(tir_ops[op].name));
-    for (uint32_t i = 0; builtin_names[i] && here; i++)
-        tir_nearest_try(&n, tir_str_of(builtin_names[i]));
+    for (uint32_t i = 0; i < BUILTIN_COUNT && here; i++)
+        tir_nearest_try(&n, tir_str_of(builtins[i].name));
     lower_error(l, e->span, TIR_E_NAME, "unknown function `%.100s`", name);
     if (n.name.ptr && !here)
         n.name = tir_str_format(l->arena, "%s." STR_FMT, e->base->name, STR_ARG(n.name));

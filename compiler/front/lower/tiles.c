@@ -43,11 +43,8 @@ static bool lower_extents(struct lower *l, const struct ast_stmt *s, struct tile
 }
 
 // order = grouped(8), order = row_major; in IR text order(grouped) group(8)
-static bool lower_order(struct lower *l, const struct ast_stmt *s, struct tiles *t)
+static bool lower_order(struct lower *l, const struct ast_arg *option, struct tiles *t)
 {
-    const struct ast_arg *option = loop_option(s, "order");
-    if (!loop_option_int(l, s, "group", &t->group))
-        return false;
     if (!option)
         return true;
     const struct ast_expr *e = option->value, *name = e;
@@ -72,24 +69,10 @@ static bool lower_order(struct lower *l, const struct ast_stmt *s, struct tiles 
     return false;
 }
 
-static bool lower_flag(struct lower *l, const struct ast_stmt *s, const char *name, int64_t *flag)
-{
-    const struct ast_arg *option = loop_option(s, name);
-    if (!option)
-        return true;
-    struct val v = option->value ? lower_expr(l, option->value) : val_bool(true);
-    bool known = v.kind == VAL_BOOL || (v.kind == VAL_INT && (v.i == 0 || v.i == 1));
-    *flag = v.kind == VAL_BOOL ? v.truth : v.i;
-    if (!known && v.kind != VAL_POISON)
-        lower_error(l, option->span, TIR_E_CONSTANT, "`%s` is true or false, not %s", name,
-                    lower_val_name(l, v));
-    return known;
-}
-
 // cluster = (2, 1); in IR text cluster([2, 1])
-static bool lower_cluster(struct lower *l, const struct ast_stmt *s, struct tiles *t)
+static bool lower_cluster(struct lower *l, const struct ast_stmt *s, const struct ast_arg *option,
+                          struct tiles *t)
 {
-    const struct ast_arg *option = loop_option(s, "cluster");
     t->ctas = 1;
     if (!option)
         return true;
@@ -163,11 +146,14 @@ static struct tir_inst *build_tiles(struct lower *l, const struct flow *f, const
 
 static bool lower_head(struct lower *l, const struct ast_stmt *s, struct tiles *t)
 {
-    static const char *const known[] = {"order", "group", "persistent", "cluster", "store_role"};
-    return check_place(l, s) && loop_check_options(l, s, known, TIR_COUNT_OF(known)) &&
-           lower_extents(l, s, t) && lower_order(l, s, t) &&
-           lower_flag(l, s, "persistent", &t->persistent) &&
-           lower_flag(l, s, "store_role", &t->store_role) && lower_cluster(l, s, t);
+    struct options o;
+    if (!check_place(l, s) || !lower_options(l, s, &o))
+        return false;
+    t->group = o.value[AST_OPTION_TILES_group];
+    t->persistent = o.value[AST_OPTION_TILES_persistent];
+    t->store_role = o.value[AST_OPTION_TILES_store_role];
+    return lower_extents(l, s, t) && lower_order(l, o.arg[AST_OPTION_TILES_order], t) &&
+           lower_cluster(l, s, o.arg[AST_OPTION_TILES_cluster], t);
 }
 
 static bool same_attr(const struct tir_inst *a, const struct tir_inst *b, enum tir_attr_key key)

@@ -9,6 +9,9 @@
 struct ast_expr;
 struct ast_stmt;
 struct ast_fn;
+struct ast_arg;
+
+typedef VEC(struct ast_arg) ast_args;
 
 struct ast_iter { // extent : stride @ axis, of a layout
     struct ast_expr *extent, *stride;
@@ -113,7 +116,7 @@ struct ast_expr {
         struct {
             struct ast_expr *base;         // CALL, INDEX, FIELD
             const char *field;             // FIELD
-            VEC(struct ast_arg) args;      // CALL
+            ast_args args;                 // CALL
             VEC(struct ast_index) indices; // INDEX
             struct ast_fn *region;         // CALL: `with (a: f32, b: f32) { ... }`
         };
@@ -143,6 +146,12 @@ enum ast_stmt_kind {
     AST_YIELD
 };
 
+enum ast_option {
+#define OPTION(statement, name, ...) AST_OPTION_##statement##_##name,
+#include "front/parse/option.def"
+    AST_OPTION_COUNT
+};
+
 struct ast_extent { // e by n
     struct ast_expr *extent, *by;
 };
@@ -165,7 +174,7 @@ struct ast_stmt {
     ast_bindings carry;             // explicit loop-carried values
     bool explicit_carry;            // WHILE: written as `while carry (...) { } do { }`
     VEC(struct ast_extent) extents; // TILES
-    VEC(struct ast_arg) options;    // NAME, NAME = e, NAME(e); value NULL: NAME alone
+    ast_args options;               // NAME, NAME = e, NAME(e); value NULL: NAME alone
     struct ast_block *body;
     struct ast_block *other; // IF: else (NULL: none); WHILE with carry: body has the condition
 };
@@ -189,10 +198,17 @@ struct ast_param {
     struct ast_type *type;
 };
 
-struct ast_clause { // NAME(args) or where e (one argument)
+enum ast_clause_kind {
+#define CLAUSE(name, ...) AST_CLAUSE_##name,
+#include "front/parse/clause.def"
+    AST_CLAUSE_COUNT
+};
+
+struct ast_clause {            // NAME(args) or where e (one argument)
+    enum ast_clause_kind kind; // COUNT: there is none of that name
     const char *name;
     struct tir_span span;
-    VEC(struct ast_arg) args;
+    ast_args args;
 };
 
 struct ast_kernel {

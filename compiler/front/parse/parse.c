@@ -175,10 +175,23 @@ static struct ast_param parse_param(struct parser *p)
     return param;
 }
 
+static enum ast_clause_kind clause_kind(const char *name)
+{
+    static const char *const names[] = {
+#define CLAUSE(name, ...) #name,
+#include "front/parse/clause.def"
+    };
+    uint32_t kind = 0;
+    while (kind < AST_CLAUSE_COUNT && (!name || strcmp(names[kind], name) != 0))
+        kind++;
+    return (enum ast_clause_kind)kind;
+}
+
 static struct ast_clause parse_clause(struct parser *p)
 {
     struct ast_clause clause = {.span = p->now.span};
     if (parse_at_word(p, "where")) {
+        clause.kind = AST_CLAUSE_where;
         clause.name = p->now.name;
         parse_step(p);
         struct ast_arg arg = {.span = p->now.span};
@@ -190,6 +203,7 @@ static struct ast_clause parse_clause(struct parser *p)
         clause.name = tir_intern_cstr(&p->cx->names, "shared");
     else
         clause.name = parse_name(p, &clause.span, "`{` or a clause such as `where` or `grid(...)`");
+    clause.kind = clause_kind(clause.name);
     parse_expect(p, TIR_TOK_LPAREN, "after the clause's name");
     while (!p->panic && p->now.kind != TIR_TOK_RPAREN) {
         struct ast_arg arg = parse_arg(p);

@@ -27,14 +27,30 @@ struct ast_arg parse_option(struct parser *p)
     return option;
 }
 
+// May the name alone be an option?
+static bool stands_alone(const char *name)
+{
+    enum { INT, COUNT, FLAG, OTHER };
+    static const struct {
+        const char *name;
+        uint32_t value;
+    } options[] = {
+#define OPTION(statement, name, value, ...) {#name, value},
+#include "front/parse/option.def"
+    };
+    for (uint32_t i = 0; i < TIR_COUNT_OF(options); i++)
+        if (strcmp(options[i].name, name) == 0)
+            return options[i].value == COUNT || options[i].value == FLAG;
+    return false;
+}
+
 static bool at_option(const struct parser *p)
 {
     if (p->now.kind != TIR_TOK_NAME)
         return false;
     if (p->next.kind == TIR_TOK_ASSIGN)
         return true;
-    return (parse_at_word(p, "unroll") || parse_at_word(p, "persistent") ||
-            parse_at_word(p, "store_role")) &&
+    return stands_alone(p->now.name) &&
            (p->next.kind == TIR_TOK_COMMA || p->next.kind == TIR_TOK_RPAREN);
 }
 
