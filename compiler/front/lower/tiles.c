@@ -42,13 +42,14 @@ static bool lower_extents(struct lower *l, const struct ast_stmt *s, struct tile
     return ok;
 }
 
-// order = grouped(8), order = row_major; in IR text order(grouped) group(8)
+// order = grouped(8), order = row_major, order = heavy_first; in IR text order(grouped) group(8)
 static bool lower_order(struct lower *l, const struct ast_arg *option, struct tiles *t)
 {
     if (!option)
         return true;
     const struct ast_expr *e = option->value, *name = e;
-    if (e && e->kind == AST_CALL && e->args.len == 1 && !e->args.at[0].name) {
+    const bool has_group = e && e->kind == AST_CALL && e->args.len == 1 && !e->args.at[0].name;
+    if (has_group) {
         name = e->base;
         if (!const_int(l, e->args.at[0].value, "the group", &t->group))
             return false;
@@ -56,17 +57,22 @@ static bool lower_order(struct lower *l, const struct ast_arg *option, struct ti
     if (name && name->kind == AST_NAME)
         t->order = tir_word_by_name(TIR_ATTR_order, tir_str_of(name->name));
     if (t->order == TIR_WORD_NONE) {
-        lower_error(l, option->span, TIR_E_GRID,
-                    "an order is row_major, column_major, grouped(g) or heavy_first");
+        lower_error(
+            l, option->span, TIR_E_GRID,
+            "an order is row_major, column_major, grouped(g), heavy_first or heavy_first(g)");
         return false;
     }
-    bool grouped = t->order == TIR_WORD_order_grouped;
-    if (grouped == (t->group > 0))
-        return true;
-    lower_error(l, option->span, TIR_E_GRID,
-                grouped ? "`grouped(g)` needs a group of at least 1"
-                        : "only `grouped` has a group");
-    return false;
+    const bool is_grouped = t->order == TIR_WORD_order_grouped;
+    if (has_group && !is_grouped && t->order != TIR_WORD_order_heavy_first) {
+        lower_error(l, option->span, TIR_E_GRID, "only `grouped` and `heavy_first` have a group");
+        return false;
+    }
+    if ((is_grouped || has_group) && t->group < 1) {
+        lower_error(l, option->span, TIR_E_GRID, "`%s(g)` needs a group of at least 1",
+                    is_grouped ? "grouped" : "heavy_first");
+        return false;
+    }
+    return true;
 }
 
 // cluster = (2, 1); in IR text cluster([2, 1])

@@ -46,45 +46,62 @@ static void decode(struct grid *g, struct tir_value *pid, const uint32_t *sequen
     }
 }
 
-// The last two dimensions in groups of `group` rows: tiles that run together share operands in L2.
+// Row and column of tile number pid of rows x columns, in groups of `group` rows: first all rows of
+// a group in one column, then in the next. Tiles that run together share operands in L2.
 static void decode_grouped(struct grid *g, struct tir_value *pid, int64_t group,
-                           struct tir_value **index)
+                           struct tir_value *rows, struct tir_value *columns,
+                           struct tir_value **row, struct tir_value **column)
 {
-    struct lower *lo = g->lo;
-    uint32_t m = g->rank - 2, n = g->rank - 1, sequence[TIR_MAX_RANK];
+    struct tir_value *size = tir_lower_i32(g->lo, group);
+    struct tir_value *in_group = op2(g, TIR_OP_MUL, size, columns);
+    struct tir_value *first = op2(g, TIR_OP_MUL, op2(g, TIR_OP_DIV, pid, in_group), size);
+    struct tir_value *height = op2(g, TIR_OP_MIN, op2(g, TIR_OP_SUB, rows, first), size);
+    struct tir_value *rest = op2(g, TIR_OP_REM, pid, in_group);
+    *row = op2(g, TIR_OP_ADD, first, op2(g, TIR_OP_REM, rest, height));
+    *column = op2(g, TIR_OP_DIV, rest, height);
+}
+
+// The last two dimensions in groups; the ones before them are planes, one after the other.
+static void decode_planes(struct grid *g, struct tir_value *pid, int64_t group,
+                          const uint32_t *sequence, struct tir_value **index)
+{
+    uint32_t m = g->rank - 2, n = g->rank - 1;
     if (m > 0) {
         struct tir_value *plane = op2(g, TIR_OP_MUL, g->count[m], g->count[n]);
-        for (uint32_t d = 0; d < m; d++)
-            sequence[d] = d;
         decode(g, op2(g, TIR_OP_DIV, pid, plane), sequence, m, index);
         pid = op2(g, TIR_OP_REM, pid, plane);
     }
-    struct tir_value *size = tir_lower_i32(lo, group);
-    struct tir_value *in_group = op2(g, TIR_OP_MUL, size, g->count[n]);
-    struct tir_value *first = op2(g, TIR_OP_MUL, op2(g, TIR_OP_DIV, pid, in_group), size);
-    struct tir_value *rows = op2(g, TIR_OP_MIN, op2(g, TIR_OP_SUB, g->count[m], first), size);
-    struct tir_value *rest = op2(g, TIR_OP_REM, pid, in_group);
-    index[m] = op2(g, TIR_OP_ADD, first, op2(g, TIR_OP_REM, rest, rows));
-    index[n] = op2(g, TIR_OP_DIV, rest, rows);
+    decode_grouped(g, pid, group, g->count[m], g->count[n], &index[m], &index[n]);
+}
+
+// Groups of rows, which all other dimensions together are; the last column of a group first. Long
+// tiles come before short ones, and the rows of a group (the heads of attention) stay in L2.
+static void decode_heavy(struct grid *g, struct tir_value *pid, int64_t group,
+                         const uint32_t *sequence, struct tir_value **index)
+{
+    uint32_t last = g->rank - 1;
+    struct tir_value *rows = tir_lower_i32(g->lo, 1), *row;
+    for (uint32_t d = 0; d < last; d++)
+        rows = d ? op2(g, TIR_OP_MUL, rows, g->count[d]) : g->count[d];
+    decode_grouped(g, pid, group, rows, g->count[last], &row, &index[last]);
+    decode(g, row, sequence, last, index);
+    struct tir_value *top = op2(g, TIR_OP_SUB, g->count[last], tir_lower_i32(g->lo, 1));
+    index[last] = op2(g, TIR_OP_SUB, top, index[last]);
 }
 
 static void decode_order(struct grid *g, struct tir_value *pid, struct tir_value **index)
 {
-    struct lower *lo = g->lo;
     uint32_t sequence[TIR_MAX_RANK] = {0};
     enum tir_word order = tir_attr_word(g->tiles, TIR_ATTR_order, TIR_WORD_order_row_major);
-    if (order == TIR_WORD_order_grouped && g->rank >= 2) {
-        decode_grouped(g, pid, tir_attr_int(g->tiles, TIR_ATTR_group, 8), index);
-        return;
-    }
+    int64_t group = tir_attr_int(g->tiles, TIR_ATTR_group, TIR_BUDGET_ORDER_GROUP);
     for (uint32_t d = 0; d < g->rank; d++)
         sequence[d] = order == TIR_WORD_order_column_major ? g->rank - 1 - d : d;
-    decode(g, pid, sequence, g->rank, index);
-    if (order == TIR_WORD_order_heavy_first) {
-        uint32_t last = g->rank - 1;
-        struct tir_value *top = op2(g, TIR_OP_SUB, g->count[last], tir_lower_i32(lo, 1));
-        index[last] = op2(g, TIR_OP_SUB, top, index[last]);
-    }
+    if (order == TIR_WORD_order_grouped && g->rank >= 2)
+        decode_planes(g, pid, group, sequence, index);
+    else if (order == TIR_WORD_order_heavy_first)
+        decode_heavy(g, pid, group, sequence, index);
+    else
+        decode(g, pid, sequence, g->rank, index);
 }
 
 struct host { // what a grid is computed from, in the host block
