@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "rig.h"
 #include "tir/compiler.h"
 #include "tir/runtime.h"
 
@@ -464,12 +465,6 @@ static void every_allocation_may_fail(void **state)
 }
 
 // Running.
-
-static void ok(tir_status status, const tir_error *error)
-{
-    if (status)
-        fail_msg("%s", error->message);
-}
 
 static void launch_variant(tir_rt_device *device, tir_rt_kernel *kernel, int64_t n, int32_t variant)
 {

@@ -9,32 +9,13 @@
 #include <cmocka.h>
 
 #include "kernels.h"
-
-struct rig {
-    tir_runtime *runtime;
-    tir_rt_device *device;
-    tir_rt_module *module;
-};
-
-static void ok(tir_status status, const tir_error *error)
-{
-    if (status)
-        fail_msg("%s", error->message);
-}
+#include "rig.h"
 
 static void start(struct rig *r)
 {
     tir_error error;
-    ok(tir_runtime_create(NULL, &r->runtime, &error), &error);
-    ok(tir_rt_device_open(r->runtime, "emu", &r->device, &error), &error);
+    rig_open(r);
     ok(kernels_load(r->device, &r->module, &error), &error);
-}
-
-static void finish(struct rig *r)
-{
-    tir_rt_module_destroy(r->module);
-    tir_rt_device_destroy(r->device);
-    tir_runtime_destroy(r->runtime);
 }
 
 static tir_rt_buffer *upload(struct rig *r, const void *bytes, uint64_t size)
@@ -71,7 +52,7 @@ static void tensors_go_by_address_and_dimensions_by_name(void **state)
     tir_rt_buffer_destroy(bx);
     tir_rt_buffer_destroy(br);
     tir_rt_buffer_destroy(by);
-    finish(&r);
+    rig_close(&r);
 }
 
 static void scalars_go_by_value(void **state)
@@ -89,7 +70,7 @@ static void scalars_go_by_value(void **state)
             assert_int_equal(y[i], twice ? -42 : -21);
     }
     tir_rt_buffer_destroy(by);
-    finish(&r);
+    rig_close(&r);
 }
 
 // Each type has its own way into the parameter block; the values tell them apart: all bits of the
@@ -124,7 +105,7 @@ static void scalars_of_every_type_arrive(void **state)
     tir_rt_buffer_destroy(bi);
     tir_rt_buffer_destroy(bu);
     tir_rt_buffer_destroy(bf);
-    finish(&r);
+    rig_close(&r);
 }
 
 int main(void)

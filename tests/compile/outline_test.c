@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rig.h"
 #include "tir/compiler.h"
 #include "tir/runtime.h"
 
@@ -25,12 +26,6 @@
 
 static char **files;
 static int file_count;
-
-static void ok(tir_status status, const tir_error *error)
-{
-    if (status)
-        fail_msg("%s: %s", tir_status_name(status), error->message);
-}
 
 static tir_str read_file(const char *path)
 {
@@ -403,18 +398,14 @@ static tir_status make(void *user, tir_str entry, tir_rt_code *code, tir_error *
 
 enum { LARGEST = 4096 };
 
-struct rig {
+struct opened {
+    struct rig on;
     struct host host;
-    tir_runtime *runtime;
-    tir_rt_device *device;
-    tir_rt_module *module;
-    tir_rt_kernel *kernel;
-    tir_rt_buffer *a, *b, *d;
 };
 
 static int set_up(void **state)
 {
-    static struct rig rig;
+    static struct opened rig;
     tir_error error;
     tir_compile_options options = TIR_COMPILE_OPTIONS_INIT;
     memset(&rig, 0, sizeof rig);
@@ -422,35 +413,28 @@ static int set_up(void **state)
     options.outputs |= 1u << TIR_OUTPUT_OUTLINE;
     rig.host.outline = compile("f.tir", STR(source), &options);
     const tir_str bytes = tir_compilation_output(rig.host.outline, TIR_OUTPUT_OUTLINE);
-    ok(tir_runtime_create(NULL, &rig.runtime, &error), &error);
-    ok(tir_rt_device_open(rig.runtime, "emu", &rig.device, &error), &error);
-    assert_int_equal(tir_rt_module_load(rig.device, bytes.ptr, bytes.len, &rig.module, &error),
-                     TIR_ERR_INVALID);
-    ok(tir_rt_module_open(rig.device, bytes.ptr, bytes.len, make, &rig.host, &rig.module, &error),
+    rig_open(&rig.on);
+    assert_int_equal(
+        tir_rt_module_load(rig.on.device, bytes.ptr, bytes.len, &rig.on.module, &error),
+        TIR_ERR_INVALID);
+    ok(tir_rt_module_open(rig.on.device, bytes.ptr, bytes.len, make, &rig.host, &rig.on.module,
+                          &error),
        &error);
-    ok(tir_rt_module_kernel(rig.module, STR("f"), &rig.kernel, &error), &error);
-    ok(tir_rt_buffer_create(rig.device, LARGEST * 2, &rig.a, &error), &error);
-    ok(tir_rt_buffer_create(rig.device, LARGEST * 2, &rig.b, &error), &error);
-    ok(tir_rt_buffer_create(rig.device, LARGEST * 4, &rig.d, &error), &error);
+    rig_kernel(&rig.on, STR("f"), LARGEST);
     *state = &rig;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct rig *rig = *state;
-    tir_rt_buffer_destroy(rig->a);
-    tir_rt_buffer_destroy(rig->b);
-    tir_rt_buffer_destroy(rig->d);
-    tir_rt_module_destroy(rig->module);
-    tir_rt_device_destroy(rig->device);
-    tir_runtime_destroy(rig->runtime);
+    struct opened *rig = *state;
+    rig_close(&rig->on);
     tir_compilation_destroy(rig->host.outline);
     return 0;
 }
 
 // D = A @ B of 1 and 2, in a square of n.
-static tir_status launch(struct rig *rig, int64_t n, tir_error *error)
+static tir_status launch(struct opened *rig, int64_t n, tir_error *error)
 {
     uint16_t ones[LARGEST], twos[LARGEST];
     const int64_t shape[] = {n, n};
@@ -458,28 +442,28 @@ static tir_status launch(struct rig *rig, int64_t n, tir_error *error)
         ones[i] = 0x3f80; // of bf16
         twos[i] = 0x4000;
     }
-    ok(tir_rt_buffer_write(rig->a, 0, ones, sizeof ones, NULL, error), error);
-    ok(tir_rt_buffer_write(rig->b, 0, twos, sizeof twos, NULL, error), error);
-    ok(tir_rt_buffer_fill(rig->d, 0, 0xff, LARGEST * 4, NULL, error), error);
+    ok(tir_rt_buffer_write(rig->on.a, 0, ones, sizeof ones, NULL, error), error);
+    ok(tir_rt_buffer_write(rig->on.b, 0, twos, sizeof twos, NULL, error), error);
+    ok(tir_rt_buffer_fill(rig->on.d, 0, 0xff, LARGEST * 4, NULL, error), error);
     const tir_rt_arg args[] = {
-        tir_rt_arg_tensor(tir_rt_buffer_address(rig->a), TIR_ELEMENT_BF16, 2, shape, NULL),
-        tir_rt_arg_tensor(tir_rt_buffer_address(rig->b), TIR_ELEMENT_BF16, 2, shape, NULL),
-        tir_rt_arg_tensor(tir_rt_buffer_address(rig->d), TIR_ELEMENT_F32, 2, shape, NULL)};
-    return tir_rt_launch(rig->kernel, NULL, args, 3, NULL, error);
+        tir_rt_arg_tensor(tir_rt_buffer_address(rig->on.a), TIR_ELEMENT_BF16, 2, shape, NULL),
+        tir_rt_arg_tensor(tir_rt_buffer_address(rig->on.b), TIR_ELEMENT_BF16, 2, shape, NULL),
+        tir_rt_arg_tensor(tir_rt_buffer_address(rig->on.d), TIR_ELEMENT_F32, 2, shape, NULL)};
+    return tir_rt_launch(rig->on.kernel, NULL, args, 3, NULL, error);
 }
 
-static void expect_product(struct rig *rig, int64_t n)
+static void expect_product(struct opened *rig, int64_t n)
 {
     float d[LARGEST];
     tir_error error;
-    ok(tir_rt_buffer_read(rig->d, 0, d, sizeof d, NULL, &error), &error);
+    ok(tir_rt_buffer_read(rig->on.d, 0, d, sizeof d, NULL, &error), &error);
     for (int64_t i = 0; i < n * n; i++)
         assert_true(d[i] == (float)(2 * n));
 }
 
 static void test_launches(void **state)
 {
-    struct rig *rig = *state;
+    struct opened *rig = *state;
     tir_error error;
     assert_int_equal(rig->host.compiled, 0);
     ok(launch(rig, 64, &error), &error);
@@ -500,11 +484,11 @@ static void test_launches(void **state)
 // All variants ahead, side by side; then nothing is left for the launches.
 static void test_prepare(void **state)
 {
-    struct rig *rig = *state;
+    struct opened *rig = *state;
     tir_error error;
-    ok(tir_rt_module_prepare(rig->module, NULL, 0, 3, &error), &error);
+    ok(tir_rt_module_prepare(rig->on.module, NULL, 0, 3, &error), &error);
     const int all = rig->host.compiled;
-    assert_int_equal(all, (int)tir_rt_kernel_describe(rig->kernel)->variant_count);
+    assert_int_equal(all, (int)tir_rt_kernel_describe(rig->on.kernel)->variant_count);
     ok(launch(rig, 64, &error), &error);
     expect_product(rig, 64);
     ok(launch(rig, 33, &error), &error);
@@ -515,7 +499,7 @@ static void test_prepare(void **state)
 // What fails once is asked for again.
 static void test_failure(void **state)
 {
-    struct rig *rig = *state;
+    struct opened *rig = *state;
     tir_error error;
     rig->host.fails = 1;
     assert_int_equal(launch(rig, 64, &error), TIR_ERR_UNSUPPORTED);
@@ -534,14 +518,14 @@ static tir_status make_another(void *user, tir_str entry, tir_rt_code *code, tir
 
 static void test_wrong_code(void **state)
 {
-    struct rig *rig = *state;
+    struct opened *rig = *state;
     tir_error error;
     const tir_str bytes = tir_compilation_output(rig->host.outline, TIR_OUTPUT_OUTLINE);
-    tir_rt_module_destroy(rig->module);
-    ok(tir_rt_module_open(rig->device, bytes.ptr, bytes.len, make_another, &rig->host, &rig->module,
-                          &error),
+    tir_rt_module_destroy(rig->on.module);
+    ok(tir_rt_module_open(rig->on.device, bytes.ptr, bytes.len, make_another, &rig->host,
+                          &rig->on.module, &error),
        &error);
-    ok(tir_rt_module_kernel(rig->module, STR("f"), &rig->kernel, &error), &error);
+    ok(tir_rt_module_kernel(rig->on.module, STR("f"), &rig->on.kernel, &error), &error);
     for (rig->host.fails = 0; rig->host.fails < 2; rig->host.fails++) {
         assert_int_equal(launch(rig, 64, &error), TIR_ERR_INVALID);
         assert_non_null(strstr(error.message, "what was compiled is not this variant"));
@@ -569,7 +553,7 @@ static void *compile_all(void *user)
 
 static void test_threads(void **state)
 {
-    struct rig *rig = *state;
+    struct opened *rig = *state;
     pthread_t threads[3];
     for (size_t i = 0; i < COUNT(threads); i++)
         assert_int_equal(pthread_create(&threads[i], NULL, compile_all, rig->host.outline), 0);

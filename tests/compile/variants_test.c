@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "rig.h"
 #include "tir/compiler.h"
 #include "tir/runtime.h"
 
@@ -40,20 +41,6 @@ struct tensor {                                      // as a launch sees it
     int64_t rows, columns, stride0, stride1, offset; // in elements
 };
 
-struct rig {
-    tir_runtime *runtime;
-    tir_rt_device *device;
-    tir_rt_module *module;
-    tir_rt_kernel *kernel;
-    tir_rt_buffer *a, *b, *d;
-};
-
-static void ok(tir_status status, const tir_error *error)
-{
-    if (status)
-        fail_msg("%s", error->message);
-}
-
 static tir_compilation *compile(const char *element, const char *sum, uint32_t outputs)
 {
     const tir_setting metas[] = {{STR("T"), {element, strlen(element)}},
@@ -75,27 +62,17 @@ static int set_up(void **state)
     tir_error error;
     tir_compilation *c = compile("bf16", "f32", 1u << TIR_OUTPUT_ARTIFACT);
     tir_str artifact = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
-    ok(tir_runtime_create(NULL, &rig.runtime, &error), &error);
-    ok(tir_rt_device_open(rig.runtime, "emu", &rig.device, &error), &error);
+    rig_open(&rig);
     ok(tir_rt_module_load(rig.device, artifact.ptr, artifact.len, &rig.module, &error), &error);
-    ok(tir_rt_module_kernel(rig.module, STR("gemm"), &rig.kernel, &error), &error);
+    rig_kernel(&rig, STR("gemm"), LARGEST);
     tir_compilation_destroy(c);
-    ok(tir_rt_buffer_create(rig.device, LARGEST * 2, &rig.a, &error), &error);
-    ok(tir_rt_buffer_create(rig.device, LARGEST * 2, &rig.b, &error), &error);
-    ok(tir_rt_buffer_create(rig.device, LARGEST * 4, &rig.d, &error), &error);
     *state = &rig;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct rig *rig = *state;
-    tir_rt_buffer_destroy(rig->a);
-    tir_rt_buffer_destroy(rig->b);
-    tir_rt_buffer_destroy(rig->d);
-    tir_rt_module_destroy(rig->module);
-    tir_rt_device_destroy(rig->device);
-    tir_runtime_destroy(rig->runtime);
+    rig_close(*state);
     return 0;
 }
 

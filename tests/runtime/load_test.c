@@ -125,34 +125,54 @@ static void test_refused(void **state)
     assert_int_equal(rig->fake->assembled, 2);
 }
 
+// The sample's kernel of several steps, and what it takes.
+struct relay {
+    tir_rt_kernel *kernel;
+    tir_rt_buffer *x, *y;
+};
+
+static void relay_open(struct rig *rig, struct relay *r)
+{
+    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &r->kernel, &rig->error));
+    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &r->x, &rig->error));
+    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &r->y, &rig->error));
+}
+
+static tir_status relay_launch(const struct relay *r, tir_error *error)
+{
+    const int64_t n = 64;
+    const tir_rt_arg args[] = {
+        tir_rt_arg_tensor(tir_rt_buffer_address(r->x), TIR_ELEMENT_U8, 1, &n, NULL),
+        tir_rt_arg_tensor(tir_rt_buffer_address(r->y), TIR_ELEMENT_U8, 1, &n, NULL)};
+    return tir_rt_launch(r->kernel, NULL, args, 2, NULL, error);
+}
+
+static void relay_close(struct relay *r)
+{
+    tir_rt_buffer_destroy(r->x);
+    tir_rt_buffer_destroy(r->y);
+}
+
 // Steps of a sequence are loaded before the first of them runs, and a refusal is not taken for a
 // sequence that does not fit.
 static void test_refused_step(void **state)
 {
     struct rig *rig = *state;
     const tir_artifact_desc desc = ptx_only();
-    const int64_t n = 64;
-    tir_rt_kernel *relay;
-    tir_rt_buffer *x, *y;
+    struct relay relay;
     load(rig, &desc);
-    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &x, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &y, &rig->error));
-    const tir_rt_arg args[] = {
-        tir_rt_arg_tensor(tir_rt_buffer_address(x), TIR_ELEMENT_U8, 1, &n, NULL),
-        tir_rt_arg_tensor(tir_rt_buffer_address(y), TIR_ELEMENT_U8, 1, &n, NULL)};
+    relay_open(rig, &relay);
     rig->fake->jit_error = "error: bad";
-    rig_expect(rig, tir_rt_launch(relay, NULL, args, 2, NULL, &rig->error), TIR_ERR_UNSUPPORTED,
+    rig_expect(rig, relay_launch(&relay, &rig->error), TIR_ERR_UNSUPPORTED,
                "copy: cuModuleLoadDataEx");
     assert_int_equal(rig->fake->launches, 0);
     rig->fake->jit_error = NULL;
     // Nothing of it is forbidden while a graph is being captured, not even the pool.
     rig->fake->capturing = 1;
-    expect_ok(rig, tir_rt_launch(relay, NULL, args, 2, NULL, &rig->error));
+    expect_ok(rig, relay_launch(&relay, &rig->error));
     assert_int_equal(rig->fake->launches, 2);
     rig->fake->capturing = 0;
-    tir_rt_buffer_destroy(x);
-    tir_rt_buffer_destroy(y);
+    relay_close(&relay);
 }
 
 static void test_capture(void **state)
@@ -346,24 +366,16 @@ static void test_prepare_refusals(void **state)
 static void test_untouched_error(void **state)
 {
     struct rig *rig = *state;
-    const int64_t n = 64;
-    tir_rt_kernel *relay;
-    tir_rt_buffer *x, *y;
+    struct relay relay;
     tir_rt_device *device;
     uint32_t count;
     tir_error error, before;
     memset(&before, 0x5a, sizeof before);
     error = before;
-    expect_ok(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &x, &rig->error));
-    expect_ok(rig, tir_rt_buffer_create(rig->device, 64, &y, &rig->error));
-    const tir_rt_arg args[] = {
-        tir_rt_arg_tensor(tir_rt_buffer_address(x), TIR_ELEMENT_U8, 1, &n, NULL),
-        tir_rt_arg_tensor(tir_rt_buffer_address(y), TIR_ELEMENT_U8, 1, &n, NULL)};
-    assert_int_equal(tir_rt_launch(relay, NULL, args, 2, NULL, &error), TIR_OK);
+    relay_open(rig, &relay);
+    assert_int_equal(relay_launch(&relay, &error), TIR_OK);
     assert_memory_equal(&error, &before, sizeof error); // no variant fits, but the sequence does
-    tir_rt_buffer_destroy(x);
-    tir_rt_buffer_destroy(y);
+    relay_close(&relay);
     // A cubin that is refused leaves the PTX.
     size_t size;
     tir_rt_module *module;

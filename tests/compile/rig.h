@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A kernel D = A @ B on the emulator, with a buffer for each matrix.
+#ifndef TESTS_COMPILE_RIG_H
+#define TESTS_COMPILE_RIG_H
+
+#include "tir/runtime.h"
+
+struct rig {
+    tir_runtime *runtime;
+    tir_rt_device *device;
+    tir_rt_module *module; // loaded by the test
+    tir_rt_kernel *kernel;
+    tir_rt_buffer *a, *b, *d;
+};
+
+// Fails the test unless the call went well.
+void ok(tir_status status, const tir_error *error);
+
+void rig_open(struct rig *rig); // the emulator
+// The kernel of the module. elements: of A and B, in bf16, and of D, in f32.
+void rig_kernel(struct rig *rig, tir_str name, uint64_t elements);
+void rig_close(struct rig *rig);
+
+#endif
