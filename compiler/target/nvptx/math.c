@@ -9,33 +9,13 @@
 // sin and cos of larger arguments reduce with the bits that f64 has; beyond 2^50 they are noise
 // between -1 and 1. exp2 flushes results below 2^-126 to 0, and so does exp.
 
-#include "target/nvptx/emit.h"
+#include "target/nvptx/math.h"
 
 #include <math.h>
-
-static V add(struct emit *e, V x, V y)
-{
-    return LLVMBuildFAdd(e->b, x, y, "");
-}
-
-static V sub(struct emit *e, V x, V y)
-{
-    return LLVMBuildFSub(e->b, x, y, "");
-}
-
-static V mul(struct emit *e, V x, V y)
-{
-    return LLVMBuildFMul(e->b, x, y, "");
-}
 
 static V scaled(struct emit *e, V x, double by)
 {
     return mul(e, x, tir_emit_const(x, by));
-}
-
-static V fma_const(struct emit *e, V x, double y, V z)
-{
-    return tir_emit_fma(e, x, tir_emit_const(x, y), z);
 }
 
 static V absolute(struct emit *e, V x)
@@ -50,7 +30,6 @@ V tir_emit_polynomial(struct emit *e, V x, const double *coefficients, uint32_t 
         sum = tir_emit_fma(e, sum, x, tir_emit_const(x, coefficients[i]));
     return sum;
 }
-#define polynomial(e, x, table) tir_emit_polynomial((e), (x), (table), TIR_COUNT_OF(table))
 
 static V exp2_(struct emit *e, V x)
 {

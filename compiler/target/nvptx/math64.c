@@ -6,7 +6,7 @@
 //     pow of f64: relative error 2^-51 (1 + |y log2 x|)
 // The remainder is exact.
 
-#include "target/nvptx/emit.h"
+#include "target/nvptx/math.h"
 
 #include <math.h>
 
@@ -14,26 +14,6 @@
 #define LN2_LOW   0x1.abc9e3b39803fp-56
 #define LOG2E     0x1.71547652b82fep+0
 #define LOG2E_LOW 0x1.777d0ffda0d24p-56
-
-static V add(struct emit *e, V x, V y)
-{
-    return LLVMBuildFAdd(e->b, x, y, "");
-}
-
-static V sub(struct emit *e, V x, V y)
-{
-    return LLVMBuildFSub(e->b, x, y, "");
-}
-
-static V mul(struct emit *e, V x, V y)
-{
-    return LLVMBuildFMul(e->b, x, y, "");
-}
-
-static V fma_const(struct emit *e, V x, double y, V z)
-{
-    return tir_emit_fma(e, x, tir_emit_const(x, y), z);
-}
 
 static V int64(const struct emit *e, int64_t value)
 {
@@ -50,8 +30,6 @@ static V is_nan_or_inf(struct emit *e, V x) // not |x| < infinity
     V size = tir_emit_unary(e, "llvm.fabs", x);
     return tir_emit_fcmp(e, LLVMRealUGE, size, tir_emit_const(x, INFINITY));
 }
-
-#define polynomial(e, x, table) tir_emit_polynomial((e), (x), (table), TIR_COUNT_OF(table))
 
 // x 2^k in two steps, so that neither factor overflows and a subnormal result rounds once.
 static V scale(struct emit *e, V x, V k)
