@@ -98,7 +98,7 @@ static tir_rt_kernel *load_kernel(struct rig *rig, const tir_artifact_kernel *ke
     free(bytes);
     if (status)
         return NULL;
-    expect_ok(rig, tir_rt_module_kernel(*module, TEXT("gemm"), &out, &rig->error));
+    expect_ok(rig, tir_rt_module_kernel(*module, kernel->name, &out, &rig->error));
     return out;
 }
 
@@ -663,16 +663,9 @@ static void test_scalar_types(void **state)
                                         .param_count = 9,
                                         .variants = variants,
                                         .variant_count = 1};
-    tir_artifact_desc desc = sample;
-    desc.kernels = &kernel;
-    desc.kernel_count = 1;
-    size_t size;
-    uint8_t *bytes = rig_artifact(&desc, &size);
     tir_rt_module *module;
-    tir_rt_kernel *k;
-    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, &module, &rig->error));
-    expect_ok(rig, tir_rt_module_kernel(module, TEXT("k"), &k, &rig->error));
-    free(bytes);
+    tir_rt_kernel *k = load_kernel(rig, &kernel, &module);
+    assert_non_null(k);
     args[0] = tir_rt_arg_int(TIR_ELEMENT_I8, -128);
     args[1] = tir_rt_arg_int(TIR_ELEMENT_U16, 65535);
     args[2] = tir_rt_arg_int(TIR_ELEMENT_U64, -1); // 2^64 - 1
@@ -743,16 +736,9 @@ static void test_constant_extents(void **state)
                                         .param_count = 2,
                                         .variants = variants,
                                         .variant_count = 2};
-    tir_artifact_desc desc = sample;
-    desc.kernels = &kernel;
-    desc.kernel_count = 1;
-    size_t size;
-    uint8_t *bytes = rig_artifact(&desc, &size);
     tir_rt_module *module;
-    tir_rt_kernel *k;
-    expect_ok(rig, tir_rt_module_load(rig->device, bytes, size, &module, &rig->error));
-    expect_ok(rig, tir_rt_module_kernel(module, TEXT("k"), &k, &rig->error));
-    free(bytes);
+    tir_rt_kernel *k = load_kernel(rig, &kernel, &module);
+    assert_non_null(k);
     tir_rt_launch_report report;
     tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
     options.report = &report;
