@@ -30,12 +30,18 @@ tir_str tir_str_copy(struct tir_arena *arena, tir_str s)
 
 tir_str tir_str_format(struct tir_arena *arena, const char *format, ...)
 {
-    struct tir_text text;
-    tir_text_init(&text, arena, 0);
     va_list args;
     va_start(args, format);
-    tir_text_vformat(&text, format, args);
+    tir_str text = tir_str_vformat(arena, format, args);
     va_end(args);
+    return text;
+}
+
+tir_str tir_str_vformat(struct tir_arena *arena, const char *format, va_list args)
+{
+    struct tir_text text;
+    tir_text_init(&text, arena, 0);
+    tir_text_vformat(&text, format, args);
     return tir_text_str(&text);
 }
 

@@ -16,6 +16,7 @@ bool tir_str_equal(tir_str a, tir_str b);
 bool tir_str_is(tir_str a, const char *terminated);
 tir_str tir_str_copy(struct tir_arena *arena, tir_str s); // the copy is terminated
 tir_str tir_str_format(struct tir_arena *arena, const char *format, ...) TIR_PRINTF(2, 3);
+tir_str tir_str_vformat(struct tir_arena *arena, const char *format, va_list args) TIR_PRINTF(2, 0);
 // Edit distance, for "did you mean"; gives up beyond `limit` and returns limit + 1.
 uint32_t tir_str_distance(tir_str a, tir_str b, uint32_t limit);
 

@@ -175,10 +175,8 @@ static void stale(struct tir_tuned *t, struct tir_span span, const char *format,
 static void stale(struct tir_tuned *t, struct tir_span span, const char *format, ...)
 {
     va_list args;
-    struct tir_text text;
-    tir_text_init(&text, &t->cx->arena, 0);
     va_start(args, format);
-    tir_text_vformat(&text, format, args);
+    tir_str text = tir_str_vformat(&t->cx->arena, format, args);
     va_end(args);
     tir_error_at(&t->cx->diags, span, TIR_W_TUNED, "%s", text.ptr);
     tir_note_at(&t->cx->diags, (struct tir_span){0, 0},

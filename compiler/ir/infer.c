@@ -11,13 +11,10 @@ typedef const struct tir_type *rule_fn(struct tir_query *q);
 
 const struct tir_type *tir_infer_refuse(struct tir_query *q, const char *format, ...)
 {
-    struct tir_text text;
-    tir_text_init(&text, q->m->arena, 0);
     va_list args;
     va_start(args, format);
-    tir_text_vformat(&text, format, args);
+    *q->why = tir_str_vformat(q->m->arena, format, args);
     va_end(args);
-    *q->why = tir_text_str(&text);
     return NULL;
 }
 

@@ -31,10 +31,7 @@ static void add_record(struct tir_pass_cx *cx, struct tir_record record, const c
     struct tir_receipt *receipt = cx->receipt;
     if (!receipt || !receipt->parts.len)
         return;
-    struct tir_text text;
-    tir_text_init(&text, receipt->arena, 0);
-    tir_text_vformat(&text, format, args);
-    record.text = tir_text_str(&text);
+    record.text = tir_str_vformat(receipt->arena, format, args);
     struct tir_receipt_part *part = &receipt->parts.at[receipt->parts.len - 1];
     vec_foreach(struct tir_record, r, &part->records)
         if (r->topic == record.topic && r->span.begin == record.span.begin &&

@@ -21,11 +21,9 @@ static void note_calls(struct lower *l)
 void lower_error(struct lower *l, struct tir_span span, enum tir_diag_code code, const char *format,
                  ...)
 {
-    struct tir_text text;
-    tir_text_init(&text, l->arena, 4096);
     va_list args;
     va_start(args, format);
-    tir_text_vformat(&text, format, args);
+    tir_str text = tir_str_vformat(l->arena, format, args);
     va_end(args);
     tir_error_at(&l->cx->diags, span, code, "%s", text.ptr);
     note_calls(l);
@@ -35,11 +33,9 @@ void lower_error(struct lower *l, struct tir_span span, enum tir_diag_code code,
 
 void lower_note(struct lower *l, struct tir_span span, const char *format, ...)
 {
-    struct tir_text text;
-    tir_text_init(&text, l->arena, 4096);
     va_list args;
     va_start(args, format);
-    tir_text_vformat(&text, format, args);
+    tir_str text = tir_str_vformat(l->arena, format, args);
     va_end(args);
     tir_note_at(&l->cx->diags, span, "%s", text.ptr);
 }

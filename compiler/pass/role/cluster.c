@@ -67,13 +67,10 @@ static TIR_PRINTF(3, 4) void refuse(struct cluster *c, const struct tir_inst *in
 {
     if (c->refusal)
         return;
-    struct tir_text text;
-    tir_text_init(&text, c->cx->scratch, 0);
     va_list args;
     va_start(args, format);
-    tir_text_vformat(&text, format, args);
+    c->refusal = tir_str_vformat(c->cx->scratch, format, args).ptr;
     va_end(args);
-    c->refusal = text.ptr;
     c->refused_at = inst->span;
 }
 

@@ -9,11 +9,9 @@ enum { WARPGROUP = TIR_WARPGROUP * SYNC_LANES, MAX_WARPGROUPS = 8 };
 static TIR_PRINTF(4, 5) bool wrong(const struct sync_program *p, enum tir_diag_code code,
                                    const struct tir_inst *inst, const char *format, ...)
 {
-    struct tir_text text;
-    tir_text_init(&text, p->cx->scratch, 0);
     va_list args;
     va_start(args, format);
-    tir_text_vformat(&text, format, args);
+    tir_str text = tir_str_vformat(p->cx->scratch, format, args);
     va_end(args);
     tir_error_at(p->cx->diags, inst->span, code, "%s", text.ptr);
     return false;

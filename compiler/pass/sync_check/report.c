@@ -55,11 +55,9 @@ void tir_sync_fail(struct sync_run *r, enum tir_diag_code code, const struct tir
 {
     if (r->outcome != SYNC_GOING)
         return;
-    struct tir_text text;
-    tir_text_init(&text, r->p->cx->scratch, 0);
     va_list args;
     va_start(args, format);
-    tir_text_vformat(&text, format, args);
+    tir_str text = tir_str_vformat(r->p->cx->scratch, format, args);
     va_end(args);
     if (is_excused(r, code, at, other, text.ptr))
         return;
