@@ -233,6 +233,7 @@ void tir_interp_atomic(struct interp *in, const struct tir_inst *inst)
     struct places p = resolve(in, inst);
     struct each value = each_of(in, inst, &p, inst->operands[TIR_STORE_VALUE]);
     struct each mask = each_of(in, inst, &p, inst->operands[TIR_STORE_MASK]);
+    struct each expected = each_of(in, inst, &p, inst->operands[TIR_ATOMIC_EXPECTED]);
     enum tir_op op = tir_op_of_kind(tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE));
     assert(value.at);
     check_count(in, inst, &p, result->type);
@@ -253,7 +254,8 @@ void tir_interp_atomic(struct interp *in, const struct tir_inst *inst)
             tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED,
                             "this atomic on %s cannot be interpreted",
                             tir_elems[p.buffer->elem].name);
-        put(p.buffer, p.at[i], next);
+        if (!expected.at || expected.at[i * expected.step].i == old[i].i)
+            put(p.buffer, p.at[i], next);
     }
     tir_interp_scribble(in, inst, inst->operands[TIR_ATOMIC_SCRATCH]);
 }

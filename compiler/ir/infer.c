@@ -409,12 +409,25 @@ static const struct tir_type *rule_load(struct tir_query *q)
 static bool combines(struct tir_query *q, enum tir_elem elem)
 {
     enum tir_word kind = tir_attr_word(q->inst, TIR_ATTR_kind, TIR_WORD_NONE);
-    bool bitwise =
-        kind == TIR_WORD_kind_and || kind == TIR_WORD_kind_or || kind == TIR_WORD_kind_xor;
+    bool bitwise = kind == TIR_WORD_kind_and || kind == TIR_WORD_kind_or ||
+                   kind == TIR_WORD_kind_xor || kind == TIR_WORD_kind_cas;
     if (!bitwise || !tir_elem_is_float(elem))
         return true;
-    tir_infer_refuse(q, "an atomic `%s` combines integers, not %s", tir_words[kind].name,
+    tir_infer_refuse(q, "an atomic `%s` takes integers, not %s", tir_words[kind].name,
                      tir_elems[elem].name);
+    return false;
+}
+
+// Only a compare-and-swap has a value that is expected.
+static bool expects(struct tir_query *q, uint32_t at, const struct tir_type *type)
+{
+    const struct tir_value *expected = q->inst->operands[at];
+    bool is_cas = tir_attr_word(q->inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_cas;
+    if (is_cas == (expected != NULL) &&
+        (!expected || tir_infer_same_but_layout(expected->type, type)))
+        return true;
+    tir_infer_refuse(q, "`kind = cas` and `expected`, which is %s, go together",
+                     tir_infer_text(q, type));
     return false;
 }
 
@@ -428,6 +441,8 @@ static const struct tir_type *rule_atomic(struct tir_query *q)
     if (!tir_infer_same_but_layout(value, slice))
         return tir_infer_refuse(q, "%s combined with a slice %s", tir_infer_text(q, value),
                                 tir_infer_text(q, slice));
+    if (!expects(q, TIR_ATOMIC_EXPECTED, slice))
+        return NULL;
     return with_operand_layout(q, TIR_STORE_VALUE, slice, value->layout);
 }
 
@@ -437,7 +452,7 @@ static const struct tir_type *rule_atom(struct tir_query *q)
     if (!tir_type_is_scalar(value) || value->elem != tir_infer_operand(q, 0)->elem)
         return tir_infer_refuse(q, "%s combined with %s", tir_infer_text(q, value),
                                 tir_infer_text(q, tir_infer_operand(q, 0)));
-    return combines(q, value->elem) ? value : NULL;
+    return combines(q, value->elem) && expects(q, 4, value) ? value : NULL;
 }
 
 static const struct tir_type *rule_view(struct tir_query *q)

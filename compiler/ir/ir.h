@@ -296,6 +296,17 @@ static inline bool tir_is_by_thread(const struct tir_func *f, const struct tir_i
 }
 enum tir_word tir_attr_word(const struct tir_inst *inst, enum tir_attr_key key,
                             enum tir_word absent);
+// Does the atomic order accesses after it, or before it, to other memory?
+static inline bool tir_acquires(const struct tir_inst *atomic)
+{
+    enum tir_word ordering = tir_attr_word(atomic, TIR_ATTR_ordering, TIR_WORD_NONE);
+    return ordering == TIR_WORD_ordering_acquire || ordering == TIR_WORD_ordering_acq_rel;
+}
+static inline bool tir_releases(const struct tir_inst *atomic)
+{
+    enum tir_word ordering = tir_attr_word(atomic, TIR_ATTR_ordering, TIR_WORD_NONE);
+    return ordering == TIR_WORD_ordering_release || ordering == TIR_WORD_ordering_acq_rel;
+}
 
 static inline struct tir_value *tir_result(const struct tir_inst *inst) // the only one
 {
@@ -410,6 +421,7 @@ enum tir_operand_position { // those that C code names
     TIR_STORE_VALUE = TIR_AT(STORE, value), // atomics begin as stores do
     TIR_STORE_MASK = TIR_AT(STORE, mask),
     TIR_ATOMIC_SCRATCH = TIR_AT(ATOMIC, scratch),
+    TIR_ATOMIC_EXPECTED = TIR_AT(ATOMIC, expected),
     TIR_FOR_BEGIN = TIR_AT(FOR, begin),
     TIR_FOR_END = TIR_AT(FOR, end),
     TIR_FOR_STEP = TIR_AT(FOR, step),

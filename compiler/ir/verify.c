@@ -167,8 +167,14 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         TIR_WORD_kind_and, TIR_WORD_kind_or,   TIR_WORD_kind_xor, TIR_WORD_kind_any,
         TIR_WORD_kind_all, TIR_WORD_kind_user, TIR_WORD_NONE};
     static const enum tir_word atomic[] = {
-        TIR_WORD_kind_add, TIR_WORD_kind_min, TIR_WORD_kind_max,      TIR_WORD_kind_and,
-        TIR_WORD_kind_or,  TIR_WORD_kind_xor, TIR_WORD_kind_exchange, TIR_WORD_NONE};
+        TIR_WORD_kind_add,      TIR_WORD_kind_min, TIR_WORD_kind_max,
+        TIR_WORD_kind_and,      TIR_WORD_kind_or,  TIR_WORD_kind_xor,
+        TIR_WORD_kind_exchange, TIR_WORD_kind_cas, TIR_WORD_NONE};
+    static const enum tir_word ordering[] = {TIR_WORD_ordering_relaxed, TIR_WORD_ordering_acquire,
+                                             TIR_WORD_ordering_release, TIR_WORD_ordering_acq_rel,
+                                             TIR_WORD_NONE};
+    static const enum tir_word scope[] = {TIR_WORD_scope_cta, TIR_WORD_scope_cluster,
+                                          TIR_WORD_scope_gpu, TIR_WORD_scope_system, TIR_WORD_NONE};
     static const enum tir_word vote[] = {TIR_WORD_kind_any, TIR_WORD_kind_all, TIR_WORD_kind_ballot,
                                          TIR_WORD_NONE};
     static const enum tir_word copy[] = {TIR_WORD_kind_add, TIR_WORD_kind_min, TIR_WORD_kind_max,
@@ -194,6 +200,10 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         {TIR_OP_SCAN, combine},
         {TIR_OP_ATOMIC, atomic},
         {TIR_OP_ATOM, atomic},
+        {TIR_OP_ATOMIC, ordering},
+        {TIR_OP_ATOM, ordering},
+        {TIR_OP_ATOMIC, scope},
+        {TIR_OP_ATOM, scope},
         {TIR_OP_VOTE, vote},
         {TIR_OP_STORE_ASYNC, copy},
         {TIR_OP_TMA_STORE, copy},

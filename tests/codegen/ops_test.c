@@ -112,13 +112,16 @@ static void add_atomic(struct ir_unit *u, enum tir_word kind, enum tir_elem elem
     add_kernel(u, kernel_name(u, "atom", tir_words[kind].name, tir_elems[elem].name), 32);
     struct tir_value *value = load_at(u, "X", elem);
     struct tir_value *base = vector(u, "T", TIR_INOUT, elem);
-    struct tir_value *operands[] = {base, tir_const_i32(u->f, 64), value, NULL};
+    struct tir_value *operands[] = {base, tir_const_i32(u->f, 64), value, NULL,
+                                    kind == TIR_WORD_kind_cas ? value : NULL};
     for (int guarded = 0; guarded < 2; guarded++) {
         if (guarded)
             operands[3] = op2(u, TIR_OP_LT, op0(u, TIR_OP_TID), tir_const_i32(u->f, 5));
         const struct tir_type *type = value->type;
-        struct tir_inst *atom = tir_build(&u->b, TIR_OP_ATOM, operands, 4, &type, 1, 0);
+        struct tir_inst *atom = tir_build(&u->b, TIR_OP_ATOM, operands, 5, &type, 1, 0);
         tir_set_word(u->f, atom, TIR_ATTR_kind, kind);
+        if (guarded) // with the fences of both sides
+            tir_set_word(u->f, atom, TIR_ATTR_ordering, TIR_WORD_ordering_acq_rel);
         if (guarded)
             store_at(u, atom->results[0]);
     }
@@ -128,14 +131,14 @@ static void every_atomic_compiles(void **state)
 {
     (void)state;
     static const enum tir_word kinds[] = {
-        TIR_WORD_kind_add, TIR_WORD_kind_min, TIR_WORD_kind_max,     TIR_WORD_kind_and,
-        TIR_WORD_kind_or,  TIR_WORD_kind_xor, TIR_WORD_kind_exchange};
+        TIR_WORD_kind_add, TIR_WORD_kind_min, TIR_WORD_kind_max,      TIR_WORD_kind_and,
+        TIR_WORD_kind_or,  TIR_WORD_kind_xor, TIR_WORD_kind_exchange, TIR_WORD_kind_cas};
     struct ir_unit u;
     ir_unit_start(&u);
     u.m->funcs.len = 0;
     for (uint32_t k = 0; k < TIR_COUNT_OF(kinds); k++)
         for (int elem = TIR_I8; elem <= TIR_F64; elem++) {
-            bool bits_only = k >= 3 && k <= 5;
+            bool bits_only = (k >= 3 && k <= 5) || kinds[k] == TIR_WORD_kind_cas;
             if (tir_elem_is_float((enum tir_elem)elem) &&
                 (bits_only || tir_elems[elem].bits < 16 || elem == TIR_TF32))
                 continue;

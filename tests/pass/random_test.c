@@ -273,11 +273,17 @@ static void random_gather(struct program *p, struct pool *pool)
 static void random_atomic(struct program *p, struct pool *pool)
 {
     const struct tir_type *t = shaped(p, TIR_I32, below(p, 2) ? WHOLE : SQUARE);
-    struct tir_value *operands[] = {pick(p, pool, t), NULL,     NULL,
-                                    p->counts,        p->start, tir_const_index(p->f, below(p, 3))};
+    struct tir_value *operands[] = {pick(p, pool, t),
+                                    NULL,
+                                    NULL,
+                                    NULL,
+                                    p->counts,
+                                    p->start,
+                                    tir_const_index(p->f, below(p, 3))};
     if (below(p, 4) == 0)
         operands[TIR_STORE_MASK] = pick(p, pool, with(p, t, TIR_BOOL));
-    struct tir_inst *inst = tir_build(&p->b, TIR_OP_ATOMIC, operands, 6, &t, 1, 0);
+    struct tir_inst *inst =
+        tir_build(&p->b, TIR_OP_ATOMIC, operands, TIR_COUNT_OF(operands), &t, 1, 0);
     tir_set_list(p->f, inst, TIR_ATTR_box, t->shape, 2);
     tir_set_word(p->f, inst, TIR_ATTR_kind, TIR_WORD_kind_add);
     if (below(p, 2))

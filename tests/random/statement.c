@@ -396,7 +396,15 @@ static void atomic(struct program *p)
         where = say(p, "0:+%s", size_text(p, f.shape[0]));
     else if (f.rank == 2)
         where = say(p, "0:+%s, 1:+%s", size_text(p, f.shape[0]), size_text(p, f.shape[1]));
-    line(p, "atomic_%s(%s[%s], %s);", kind, name, where, grow_firm(p, f).text);
+    static const char *const words[] = {"",
+                                        "",
+                                        "",
+                                        ", ordering = release",
+                                        ", ordering = acquire, scope = gpu",
+                                        ", ordering = acq_rel, scope = system",
+                                        ", scope = cta"};
+    line(p, "atomic_%s(%s[%s], %s%s);", kind, name, where, grow_firm(p, f).text,
+         choose_from(p->c, words));
 }
 
 // A variable as it is, in a part of the tile's own: of the first tiles, the others are dropped.

@@ -109,25 +109,54 @@ bool builtin_alias(struct lower *l, struct call *c, int which, val_list *out)
     return lower_op_call(l, c, (enum tir_op)which, out);
 }
 
-// atomic_add(X[i], v, mask = c)
+// ordering = release, scope = gpu
+static bool set_words(struct lower *l, const struct call *c, struct tir_inst *atomic)
+{
+    static const struct {
+        enum named_arg arg;
+        enum tir_attr_key key;
+    } words[] = {{NAMED_ordering, TIR_ATTR_ordering}, {NAMED_scope, TIR_ATTR_scope}};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(words); i++) {
+        const struct ast_expr *e = builtin_named(c, words[i].arg);
+        enum tir_word word;
+        if (e && !lower_attr_word(l, c, words[i].key, e, &word))
+            return false;
+        if (e)
+            tir_set_word(l->f, atomic, words[i].key, word);
+    }
+    return true;
+}
+
+// atomic_add(X[i], v, mask = c), atomic_cas(X[i], expected, v)
 bool builtin_atomic(struct lower *l, struct call *c, int which, val_list *out)
 {
+    const uint32_t count = which == TIR_WORD_kind_cas ? 3 : 2;
+    struct tir_value *values[2] = {NULL};
     struct slice s;
     if (!lower_slice(l, call_arg(c, 0), SLICE_UPDATE, &s))
         return false;
-    const struct ast_expr *e = call_arg(c, 1);
-    struct tir_value *value = convert_to(l, e->span, lower_expr(l, e), s.shown);
+    for (uint32_t i = 1; i < count; i++) {
+        const struct ast_expr *e = call_arg(c, i);
+        values[i - 1] = convert_to(l, e->span, lower_expr(l, e), s.shown);
+        if (!values[i - 1])
+            return false;
+        values[i - 1] = build_reshape(l, values[i - 1], s.type->rank, s.type->shape);
+    }
     const struct ast_expr *em = builtin_named(c, NAMED_mask);
-    struct tir_value *mask = em && value ? lower_mask(l, em, &s) : NULL;
-    if (!value || (em && !mask))
+    struct tir_value *mask = em ? lower_mask(l, em, &s) : NULL;
+    if (em && !mask)
         return false;
     if (s.type->elem == TIR_BOOL) {
         lower_error(l, c->e->span, TIR_E_TYPE, "`%s` works on numbers, not bools", c->name);
         return false;
     }
-    value = build_reshape(l, value, s.type->rank, s.type->shape);
-    struct tir_inst *inst = build_atomic(l, &s, value, mask, (enum tir_word)which);
+    struct tir_inst *inst = build_atomic(l, &s, values[count - 2], mask, (enum tir_word)which);
+    inst->operands[TIR_ATOMIC_EXPECTED] = count == 3 ? values[0] : NULL;
     tir_str why = STR("");
+    if (!set_words(l, c, inst)) {
+        tir_remove(inst);
+        return false;
+    }
     if (!tir_infer(l->m, inst, s.type, &why)) {
         lower_error(l, c->e->span, TIR_E_TYPE, "`%s`: " STR_FMT, c->name, STR_ARG(why));
         tir_remove(inst);

@@ -398,9 +398,9 @@ struct tir_inst *build_atomic(struct lower *l, const struct slice *s, struct tir
 {
     struct tir_value *fixed[] = {[TIR_STORE_VALUE] = value,
                                  [TIR_STORE_MASK] = lower_limits(l, s, mask),
-                                 [TIR_ATOMIC_SCRATCH] = NULL};
+                                 [TIR_ATOMIC_EXPECTED] = NULL};
     const struct tir_type *type = tir_type_with_layout(l->cx->types, s->type, value->type->layout);
-    struct tir_inst *inst = build_slice(l, TIR_OP_ATOMIC, s, fixed, 3, type);
+    struct tir_inst *inst = build_slice(l, TIR_OP_ATOMIC, s, fixed, TIR_COUNT_OF(fixed), type);
     tir_set_word(l->f, inst, TIR_ATTR_kind, kind);
     return inst;
 }

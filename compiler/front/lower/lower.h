@@ -355,6 +355,9 @@ const struct fn_value *lower_fn_value(struct lower *l, const struct ast_expr *e)
 bool lower_builtin(struct lower *l, struct call *c, val_list *out, bool *ok);
 const struct ast_arg *call_named(const struct call *c, const char *name); // NULL: absent
 const struct ast_expr *call_arg(const struct call *c, uint32_t i); // i-th by position, or NULL
+// The word that e is, of an attribute.
+bool lower_attr_word(struct lower *l, const struct call *c, enum tir_attr_key key,
+                     const struct ast_expr *e, enum tir_word *out);
 // Inlines fn on values that are already there; reduction bodies use it too.
 bool lower_inline(struct lower *l, struct tir_span span, struct ast_fn *fn, const val_list *args,
                   const struct call *metas, val_list *results);

@@ -271,8 +271,8 @@ static bool convert_operands(struct lower *l, struct op_call *o)
 
 // Attributes.
 
-static bool attr_word(struct lower *l, struct op_call *o, enum tir_attr_key key,
-                      const struct ast_expr *e, enum tir_word *out)
+bool lower_attr_word(struct lower *l, const struct call *c, enum tir_attr_key key,
+                     const struct ast_expr *e, enum tir_word *out)
 {
     const char *name = e->kind == AST_NAME ? e->name : NULL;
     if (e->kind == AST_TYPE && e->type->elem != TIR_NONE && !e->type->dims.len)
@@ -280,7 +280,7 @@ static bool attr_word(struct lower *l, struct op_call *o, enum tir_attr_key key,
     *out = name ? tir_word_by_name(key, tir_str_of(name)) : TIR_WORD_NONE;
     if (*out == TIR_WORD_NONE)
         lower_error(l, e->span, TIR_E_ARGUMENTS, "not a value of attribute `%s` of `%s`",
-                    tir_attr_infos[key].name, o->info->name);
+                    tir_attr_infos[key].name, c->name);
     return *out != TIR_WORD_NONE;
 }
 
@@ -312,7 +312,7 @@ static bool set_attr(struct lower *l, struct op_call *o, struct tir_inst *inst,
         tir_set_int(l->f, inst, key, number);
         return true;
     case TIR_ATTR_WORD:
-        if (!attr_word(l, o, key, e, &word))
+        if (!lower_attr_word(l, o->c, key, e, &word))
             return false;
         tir_set_word(l->f, inst, key, word);
         return true;

@@ -229,6 +229,7 @@ static bool is_by_element(const struct tir_inst *inst, uint32_t i)
 {
     bool stores = inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
     return tir_is_elementwise(inst) || (stores && i == TIR_STORE_MASK) ||
+           (inst->op == TIR_OP_ATOMIC && i == TIR_ATOMIC_EXPECTED) ||
            (inst->op == TIR_OP_LOAD && i == TIR_LOAD_MASK);
 }
 

@@ -316,12 +316,16 @@ void tir_lower_store(struct lower *lo, struct tir_inst *inst)
 }
 
 static struct tir_value *build_atom(struct lower *lo, const struct tir_inst *inst,
-                                    const struct lower_place *p, struct tir_value *value)
+                                    const struct lower_place *p, struct tir_value *value,
+                                    struct tir_value *expected)
 {
-    struct tir_value *operands[] = {p->base, p->at, value, p->pred};
-    struct tir_value *old = tir_build1(&lo->b, TIR_OP_ATOM, value->type, operands, 4);
-    tir_set_word(lo->f, old->def, TIR_ATTR_kind,
-                 tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_kind_add));
+    static const enum tir_attr_key words[] = {TIR_ATTR_kind, TIR_ATTR_ordering, TIR_ATTR_scope};
+    struct tir_value *operands[] = {p->base, p->at, value, p->pred, expected};
+    struct tir_value *old =
+        tir_build1(&lo->b, TIR_OP_ATOM, value->type, operands, TIR_COUNT_OF(operands));
+    for (uint32_t i = 0; i < TIR_COUNT_OF(words); i++)
+        if (tir_attr_find(inst, words[i]))
+            tir_set_word(lo->f, old->def, words[i], tir_attr_word(inst, words[i], TIR_WORD_NONE));
     if (p->offset)
         tir_set_int(lo->f, old->def, TIR_ATTR_offset, p->offset);
     return old;
@@ -341,6 +345,7 @@ static void share_old(struct lower *lo, struct tir_value *scratch, const struct 
 void tir_lower_atomic(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *v = inst->operands[TIR_STORE_VALUE];
+    struct tir_value *expected = inst->operands[TIR_ATOMIC_EXPECTED];
     struct access a;
     open_access(lo, inst, v->type, inst->operands[TIR_STORE_MASK], &a);
     struct tir_value *owner = writer(lo, inst, a.layout);
@@ -348,7 +353,8 @@ void tir_lower_atomic(struct lower *lo, struct tir_inst *inst)
     for (uint32_t r = 0; r < a.count; r++) {
         struct lower_place p = place_of(lo, &a, r);
         p.pred = tir_lower_and(lo, owner, p.pred);
-        old[r] = build_atom(lo, inst, &p, tir_lower_register(lo, v, r));
+        old[r] = build_atom(lo, inst, &p, tir_lower_register(lo, v, r),
+                            expected ? tir_lower_register(lo, expected, r) : NULL);
     }
     if (inst->operands[TIR_ATOMIC_SCRATCH])
         share_old(lo, inst->operands[TIR_ATOMIC_SCRATCH], &a, owner, old);

@@ -40,6 +40,9 @@
 // apart, and the emulator checks it. An unknown operation with a shared buffer among its operands
 // counts as writing it.
 //
+// An atomic with an ordering hands all tensors on: it counts as a write of each that the kernel
+// writes, before it (release) or after it (acquire).
+//
 // A kernel that has a grid, or uses threads or barriers, orders its own accesses: nothing is put
 // between two accesses to a buffer that the front end marked by_hand, or to a tensor; sync_check
 // reports missing order. Scratch and staging buffers of passes, and bytes that two buffers share,
@@ -101,6 +104,24 @@ static void start(struct barriers *b, struct tir_inst *inst, struct state *s)
         start_once(b, inst);
 }
 
+// Tensors that CTAs hand each other: an atomic that releases comes after what the crew did to any
+// of them, and one that acquires comes before what it will do.
+static void order_tensors(struct barriers *b, struct tir_inst *atomic, struct state *s, bool before)
+{
+    if (atomic->op != TIR_OP_ATOMIC || b->by_hand)
+        return;
+    for (uint32_t i = 0; i < b->f->param_count; i++) {
+        struct tir_value *v = b->f->params[i].value;
+        if (v->type->space != TIR_SPACE_GLOBAL || b->f->params[i].direction == TIR_IN)
+            continue;
+        struct range r = tir_barrier_range_of(b, atomic, v, TIR_ACCESS_WRITE);
+        if (before && tir_releases(atomic))
+            tir_barrier_order(b, s, atomic, &r);
+        else if (!before && tir_acquires(atomic))
+            tir_barrier_add(b, s, r);
+    }
+}
+
 // What inst does to memory, by the table: all of it is ordered before any is noted, so that a
 // barrier for one comes before the others as well.
 static void walk_effects(struct barriers *b, struct tir_inst *inst, struct state *s)
@@ -126,9 +147,11 @@ static void walk_effects(struct barriers *b, struct tir_inst *inst, struct state
                          !is_committed(inst);
     for (uint32_t i = 0; i < count; i++)
         tir_barrier_order(b, s, inst, &ranges[i]);
+    order_tensors(b, inst, s, true);
     for (uint32_t i = 0; i < count; i++)
         if (!done->by_ring || ranges[i].access != TIR_ACCESS_READ) // copies read what stays
             tir_barrier_add(b, s, ranges[i]);
+    order_tensors(b, inst, s, false);
     tir_foreach_effect(e, inst) if (e->access == TIR_ACCESS_EXCHANGE)
         through_scratch(b, s, inst, e);
     if (is_ours)

@@ -12,6 +12,7 @@ static bool has_flags(const struct sync_program *p)
 {
     tir_foreach_inst(inst, p->f)
         if (inst->op == TIR_OP_PTX ||
+            (inst->op == TIR_OP_ATOMIC && (tir_acquires(inst) || tir_releases(inst))) ||
             (inst->op == TIR_OP_FENCE &&
              tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_wgmma &&
              tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_async_shared &&

@@ -107,9 +107,8 @@ void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *p
 V tir_emit_address(struct emit *e, const struct tir_value *base, const struct tir_value *at,
                    int64_t offset);
 
-// emit_atomic.c: value combined into what is at the pointer; the old value. NULL: no target can.
-V tir_emit_atomic(struct emit *e, enum tir_word kind, enum tir_elem elem, V pointer,
-                  enum tir_space space, V value);
+// emit_atomic.c: what an atom does to what is at the pointer; the old value. NULL: no target can.
+V tir_emit_atomic(struct emit *e, const struct tir_inst *atom, V pointer, enum tir_space space);
 
 // emit_thread.c: ids, shuffles, matrix operations of a warp, inline PTX.
 void tir_emit_thread(struct emit *e, const struct tir_inst *inst);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Atomics. Relaxed, at the scope of all threads that can access the memory.
+// Atomics. Relaxed, between fences where they order other accesses; at the scope that is stated, or
+// of all threads that can access the memory.
 //
 // LLVM makes compare-and-swap loops of what a target has no instruction for, but always over words
 // of 32 bits, which reach past the end of an allocation when the element is shorter. atom.cas.b16
@@ -11,6 +12,13 @@
 // An element of 8 bits is half of what is swapped; the other half is written back as it was.
 
 #include "target/nvptx/emit.h"
+
+struct atomic {
+    enum tir_word kind, scope;
+    enum tir_elem elem;
+    enum tir_space space;
+    V pointer, value, expected; // expected NULL: no compare-and-swap
+};
 
 struct atomic_row {
     enum tir_word kind;
@@ -30,6 +38,7 @@ static const struct atomic_row atomics[] = {
     {TIR_WORD_kind_exchange,
      {LLVMAtomicRMWBinOpXchg, LLVMAtomicRMWBinOpXchg},
      LLVMAtomicRMWBinOpXchg},
+    {TIR_WORD_kind_cas, {LLVMAtomicRMWBinOpXchg, LLVMAtomicRMWBinOpXchg}, LLVMAtomicRMWBinOpXchg},
 };
 
 static V combine(struct emit *e, LLVMAtomicRMWBinOp op, V old, V value)
@@ -60,6 +69,42 @@ static V combine(struct emit *e, LLVMAtomicRMWBinOp op, V old, V value)
     default: // exchange
         return value;
     }
+}
+
+static const struct {
+    enum tir_word word;
+    const char *ptx, *llvm;
+} scopes[] = {
+    {TIR_WORD_scope_cta, "cta", "block"},
+    {TIR_WORD_scope_cluster, "cluster", "cluster"},
+    {TIR_WORD_scope_gpu, "gpu", "device"},
+    {TIR_WORD_scope_system, "sys", ""},
+};
+
+// Where the program states none: all threads of a launch that can access memory of this space.
+static enum tir_word scope_of(const struct emit *e, const struct tir_inst *atom,
+                              enum tir_space space)
+{
+    enum tir_word all = space == TIR_SPACE_GLOBAL                     ? TIR_WORD_scope_gpu
+                        : space == TIR_SPACE_CLUSTER || e->has_remote ? TIR_WORD_scope_cluster
+                                                                      : TIR_WORD_scope_cta;
+    enum tir_word scope = tir_attr_word(atom, TIR_ATTR_scope, all);
+    bool has_clusters = e->ll->target->features & TIR_HAS_CLUSTER;
+    return scope == TIR_WORD_scope_cluster && !has_clusters ? TIR_WORD_scope_gpu : scope;
+}
+
+static uint32_t scope_row(enum tir_word scope)
+{
+    uint32_t i = 0;
+    while (scopes[i].word != scope) // every word has a row
+        i++;
+    return i;
+}
+
+static unsigned scope_id(const struct emit *e, enum tir_word scope)
+{
+    const char *name = scopes[scope_row(scope)].llvm;
+    return LLVMGetSyncScopeID(e->ll->context, name, strlen(name));
 }
 
 // The 16 bits that hold an element.
@@ -104,26 +149,25 @@ static V with_element(struct emit *e, const struct cell *c, V bits, V element)
     return LLVMBuildOr(e->b, kept, moved, "");
 }
 
-static V swap(struct emit *e, const struct cell *c, V expected, V wanted)
+static V swap(struct emit *e, const struct cell *c, enum tir_word scope, V expected, V wanted)
 {
     V args[] = {c->address, expected, wanted};
     struct tir_text text;
     tir_text_init(&text, e->arena, 0);
     bool global = c->space == TIR_SPACE_GLOBAL;
-    tir_text_format(&text, "atom.relaxed.%s.cas.b16 $0, [$1], $2, $3;",
-                    global                          ? "gpu.global"
-                    : c->space == TIR_SPACE_CLUSTER ? "cluster.shared::cluster"
-                    : e->has_remote                 ? "cluster.shared"
-                                                    : "cta.shared");
+    tir_text_format(&text, "atom.relaxed.%s.%s.cas.b16 $0, [$1], $2, $3;",
+                    scopes[scope_row(scope)].ptx,
+                    global                          ? "global"
+                    : c->space == TIR_SPACE_CLUSTER ? "shared::cluster"
+                                                    : "shared");
     return tir_llvm_asm(e->ll, e->ll->i16, tir_text_str(&text),
                         global ? STR("=h,l,h,h,~{memory}") : STR("=h,r,h,h,~{memory}"),
                         TIR_ASM_EFFECT, args, 3);
 }
 
-static V short_loop(struct emit *e, LLVMAtomicRMWBinOp op, enum tir_elem elem, V pointer,
-                    enum tir_space space, V value)
+static V short_loop(struct emit *e, LLVMAtomicRMWBinOp op, const struct atomic *a)
 {
-    struct cell c = cell_of(e, elem, pointer, space);
+    struct cell c = cell_of(e, a->elem, a->pointer, a->space);
     V first = LLVMBuildLoad2(e->b, e->ll->i16, c.pointer, "");
     LLVMSetAlignment(first, 2);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(e->b);
@@ -132,8 +176,10 @@ static V short_loop(struct emit *e, LLVMAtomicRMWBinOp op, enum tir_elem elem, V
     tir_emit_at(e, loop);
     V expected = LLVMBuildPhi(e->b, e->ll->i16, "");
     V old = element_in(e, &c, expected);
-    V wanted = with_element(e, &c, expected, combine(e, op, old, value));
-    V seen = swap(e, &c, expected, wanted);
+    V next = combine(e, op, old, a->value);
+    if (a->expected) // what is not expected stays
+        next = tir_emit_select(e, tir_emit_icmp(e, LLVMIntEQ, old, a->expected), next, old);
+    V seen = swap(e, &c, a->scope, expected, with_element(e, &c, expected, next));
     LLVMAddIncoming(expected, (V[]){first, seen}, (LLVMBasicBlockRef[]){from, loop}, 2);
     LLVMBuildCondBr(e->b, tir_emit_icmp(e, LLVMIntEQ, seen, expected), done, loop);
     tir_emit_at(e, done);
@@ -148,21 +194,45 @@ static bool has_instruction(const struct emit *e, LLVMAtomicRMWBinOp op, enum ti
            (elem == TIR_F16 || e->ll->target->features & TIR_HAS_BF16_ATOM);
 }
 
-V tir_emit_atomic(struct emit *e, enum tir_word kind, enum tir_elem elem, V pointer,
-                  enum tir_space space, V value)
+// What an atomic does, between its fences. NULL: there is no such atomic.
+static V relaxed(struct emit *e, const struct atomic *a)
 {
     const struct atomic_row *row = NULL;
     for (uint32_t i = 0; i < TIR_COUNT_OF(atomics); i++)
-        if (atomics[i].kind == kind)
+        if (atomics[i].kind == a->kind)
             row = &atomics[i];
-    if (!row || (tir_elem_is_float(elem) && tir_elems[elem].bits < 16))
+    if (!row || (tir_elem_is_float(a->elem) && tir_elems[a->elem].bits < 16))
         return NULL;
-    LLVMAtomicRMWBinOp op =
-        tir_elem_is_float(elem) ? row->floats : row->ints[tir_elems[elem].kind == TIR_KIND_SIGNED];
-    if (!has_instruction(e, op, elem))
-        return short_loop(e, op, elem, pointer, space, value);
-    const char *scope = space == TIR_SPACE_GLOBAL ? "device" : e->has_remote ? "cluster" : "block";
-    unsigned scope_id = LLVMGetSyncScopeID(e->ll->context, scope, strlen(scope));
-    return LLVMBuildAtomicRMWSyncScope(e->b, op, pointer, value, LLVMAtomicOrderingMonotonic,
-                                       scope_id);
+    LLVMAtomicRMWBinOp op = tir_elem_is_float(a->elem)
+                                ? row->floats
+                                : row->ints[tir_elems[a->elem].kind == TIR_KIND_SIGNED];
+    if (!has_instruction(e, op, a->elem))
+        return short_loop(e, op, a);
+    unsigned scope = scope_id(e, a->scope);
+    if (!a->expected)
+        return LLVMBuildAtomicRMWSyncScope(e->b, op, a->pointer, a->value,
+                                           LLVMAtomicOrderingMonotonic, scope);
+    V pair = LLVMBuildAtomicCmpXchgSyncScope(e->b, a->pointer, a->expected, a->value,
+                                             LLVMAtomicOrderingMonotonic,
+                                             LLVMAtomicOrderingMonotonic, scope);
+    return LLVMBuildExtractValue(e->b, pair, 0, "");
+}
+
+V tir_emit_atomic(struct emit *e, const struct tir_inst *inst, V pointer, enum tir_space space)
+{
+    const struct tir_value *expected = inst->operands[4];
+    const struct atomic a = {.kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE),
+                             .elem = inst->operands[2]->type->elem,
+                             .pointer = pointer,
+                             .space = space,
+                             .scope = scope_of(e, inst, space),
+                             .value = tir_emit_value(e, inst->operands[2]),
+                             .expected = expected ? tir_emit_value(e, expected) : NULL};
+    unsigned scope = scope_id(e, a.scope);
+    if (tir_releases(inst))
+        LLVMBuildFenceSyncScope(e->b, LLVMAtomicOrderingAcquireRelease, scope, "");
+    V old = relaxed(e, &a);
+    if (tir_acquires(inst))
+        LLVMBuildFenceSyncScope(e->b, LLVMAtomicOrderingAcquireRelease, scope, "");
+    return old;
 }

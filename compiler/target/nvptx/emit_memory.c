@@ -447,17 +447,16 @@ static void emit_st(struct emit *e, const struct tir_inst *inst)
 static void emit_atom(struct emit *e, const struct tir_inst *inst)
 {
     const struct tir_value *base = inst->operands[0], *value = inst->operands[2];
-    enum tir_elem elem = value->type->elem;
     enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
     struct address a =
         address_of(e, base, inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
-    V v = tir_emit_value(e, value), old = LLVMConstNull(LLVMTypeOf(v));
+    V old = LLVMConstNull(tir_emit_type(e, value->type));
     struct guard guard;
     if (open_guard(e, inst->operands[3], &guard)) {
-        old = tir_emit_atomic(e, kind, elem, at_offset(e, &a), a.space, v);
+        old = tir_emit_atomic(e, inst, at_offset(e, &a), a.space);
         if (!old) {
             tir_str what = tir_str_format(e->arena, "atomic %s on %s", tir_words[kind].name,
-                                          tir_elems[elem].name);
+                                          tir_elems[value->type->elem].name);
             old = tir_emit_unsupported(e, value->type, what.ptr);
         }
         old = close_guard(e, &guard, old);
