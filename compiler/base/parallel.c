@@ -10,8 +10,8 @@
 
 #define MOST_THREADS 16
 
-// LLVM's instcombine goes down a chain of integers that is cast at its end, with some 240 bytes for
-// each of the operations, of which a kernel has 200,000. Only what is touched takes memory.
+// The back end goes down a chain of integers that is cast at its end, with some 240 bytes for each
+// of the operations, of which a kernel has 200,000. Only what is touched takes memory.
 #define STACK_BYTES  ((size_t)64 << 20)
 
 struct work {

@@ -15,7 +15,7 @@ void tir_side_by_side(uint32_t threads, uint32_t count, void (*run)(void *user, 
                       void *user);
 
 // run(user) on a thread of its own with a deep stack, while the caller's waits; on the caller's
-// where none can be had. LLVM, and the reading of nested source, take stack for each level.
+// where none can be had. The back end, and the reading of nested source, take stack for each level.
 void tir_with_deep_stack(void (*run)(void *user), void *user);
 
 #endif

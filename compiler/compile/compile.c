@@ -78,15 +78,6 @@ static tir_status check_wishes(struct tir_compilation *c)
     return TIR_ERR_INVALID;
 }
 
-// Whether code for a target runs on another one, by name: "sm_90a" on itself alone, "sm_80" on
-// later ones.
-static bool runs_on(const char *code, const char *gpu)
-{
-    char *end;
-    const unsigned long needed = strtoul(code + 3, &end, 10);
-    return strcmp(code, gpu) == 0 || (!*end && needed <= strtoul(gpu + 3, NULL, 10));
-}
-
 static tir_status check_cubin(struct tir_compilation *c)
 {
     const tir_str arch = c->request.options.cubin_arch;
@@ -96,7 +87,7 @@ static tir_status check_cubin(struct tir_compilation *c)
     const struct tir_target *target = tir_target_find(arch);
     if (!target)
         return fail(c, TIR_ERR_INVALID, "a cubin for the unknown target " STR_FMT, STR_ARG(arch));
-    if (!runs_on(c->request.target.name, target->name))
+    if (!tir_target_runs_on(&c->request.target, target))
         return fail(c, TIR_ERR_INVALID, "a cubin for %s cannot be made of code for %s",
                     target->name, c->request.target.name);
     c->request.cubin = *target;
@@ -106,7 +97,7 @@ static tir_status check_cubin(struct tir_compilation *c)
 static tir_status check_options(struct tir_compilation *c)
 {
     const tir_compile_options *o = &c->request.options;
-    tir_str arch = o->arch.len ? o->arch : STR("sm_80");
+    tir_str arch = o->arch.len ? o->arch : tir_str_of(tir_targets[0].name);
     const struct tir_target *target = tir_target_find(arch), *instead = tir_target_for(arch);
     if (!target && instead)
         return fail(c, TIR_ERR_INVALID, "unknown target " STR_FMT "; a GPU of that name runs %s",

@@ -42,17 +42,29 @@ static uint32_t capability_of(tir_str device)
     return number;
 }
 
+// Does its code run on that capability alone?
+static bool is_exact(const struct tir_target *target)
+{
+    return target->name[strlen(target->name) - 1] == 'a';
+}
+
 const struct tir_target *tir_target_for(tir_str device)
 {
     const uint32_t capability = capability_of(device);
     const struct tir_target *best = NULL;
     for (uint32_t i = 0; i < tir_target_count; i++) {
         const struct tir_target *target = &tir_targets[i];
-        bool exact = target->name[strlen(target->name) - 1] == 'a';
-        if (exact ? target->capability == capability : target->capability <= capability)
+        if (is_exact(target) ? target->capability == capability : target->capability <= capability)
             best = target;
     }
     return best;
+}
+
+bool tir_target_runs_on(const struct tir_target *code, const struct tir_target *gpu)
+{
+    if (is_exact(code))
+        return strcmp(code->name, gpu->name) == 0;
+    return code->capability <= gpu->capability;
 }
 
 const char *tir_target_first_with(uint32_t features)

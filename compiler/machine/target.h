@@ -38,7 +38,7 @@ enum {
     TIR_TMA_TENSOR_BYTES = 128 // a box begins at a multiple of them in shared memory
 };
 
-extern const struct tir_target tir_targets[];
+extern const struct tir_target tir_targets[]; // the first one is the default
 extern const uint32_t tir_target_count;
 const struct tir_target *tir_target_find(tir_str name); // NULL: unknown
 // The first target with one of the features, which some target has.
@@ -47,5 +47,7 @@ const char *tir_target_first_with(uint32_t features);
 // The best target whose code runs on a device of that compute capability, "sm_121" for 12.1. PTX of
 // a target with an "a" runs on that capability alone, other PTX on later ones as well. NULL: none.
 const struct tir_target *tir_target_for(tir_str device);
+// Does code for one target run on the GPU that another one is for?
+bool tir_target_runs_on(const struct tir_target *code, const struct tir_target *gpu);
 
 #endif
