@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "rig.h"
+#include "product.h"
 #include "tir/compiler.h"
 #include "tir/runtime.h"
 

@@ -9,16 +9,16 @@
 #include <cmocka.h>
 
 #include "kernels.h"
-#include "rig.h"
+#include "product.h"
 
-static void start(struct rig *r)
+static void start(struct product *r)
 {
     tir_error error;
-    rig_open(r);
+    product_open(r);
     ok(kernels_load(r->device, &r->module, &error), &error);
 }
 
-static tir_rt_buffer *upload(struct rig *r, const void *bytes, uint64_t size)
+static tir_rt_buffer *upload(struct product *r, const void *bytes, uint64_t size)
 {
     tir_error error;
     tir_rt_buffer *buffer;
@@ -32,7 +32,7 @@ static void tensors_go_by_address_and_dimensions_by_name(void **state)
     (void)state;
     enum { M = 5, N = 70 };
     static float x[M][N], y[M][N], rows[M];
-    struct rig r;
+    struct product r;
     start(&r);
     for (int m = 0; m < M; m++) {
         rows[m] = (float)m + 1;
@@ -52,14 +52,14 @@ static void tensors_go_by_address_and_dimensions_by_name(void **state)
     tir_rt_buffer_destroy(bx);
     tir_rt_buffer_destroy(br);
     tir_rt_buffer_destroy(by);
-    rig_close(&r);
+    product_close(&r);
 }
 
 static void scalars_go_by_value(void **state)
 {
     (void)state;
     int32_t y[16] = {0};
-    struct rig r;
+    struct product r;
     start(&r);
     tir_rt_buffer *by = upload(&r, y, sizeof(y));
     tir_error error;
@@ -70,7 +70,7 @@ static void scalars_go_by_value(void **state)
             assert_int_equal(y[i], twice ? -42 : -21);
     }
     tir_rt_buffer_destroy(by);
-    rig_close(&r);
+    product_close(&r);
 }
 
 // Each type has its own way into the parameter block; the values tell them apart: all bits of the
@@ -85,7 +85,7 @@ static void scalars_of_every_type_arrive(void **state)
     int64_t i[8] = {0};
     uint64_t u[1] = {0};
     double f[8] = {0};
-    struct rig r;
+    struct product r;
     start(&r);
     tir_rt_buffer *bi = upload(&r, i, sizeof(i)), *bu = upload(&r, u, sizeof(u));
     tir_rt_buffer *bf = upload(&r, f, sizeof(f));
@@ -105,7 +105,7 @@ static void scalars_of_every_type_arrive(void **state)
     tir_rt_buffer_destroy(bi);
     tir_rt_buffer_destroy(bu);
     tir_rt_buffer_destroy(bf);
-    rig_close(&r);
+    product_close(&r);
 }
 
 int main(void)

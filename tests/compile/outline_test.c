@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rig.h"
+#include "product.h"
 #include "tir/compiler.h"
 #include "tir/runtime.h"
 
@@ -399,7 +399,7 @@ static tir_status make(void *user, tir_str entry, tir_rt_code *code, tir_error *
 enum { LARGEST = 4096 };
 
 struct opened {
-    struct rig on;
+    struct product on;
     struct host host;
 };
 
@@ -413,14 +413,14 @@ static int set_up(void **state)
     options.outputs |= 1u << TIR_OUTPUT_OUTLINE;
     rig.host.outline = compile("f.tir", STR(source), &options);
     const tir_str bytes = tir_compilation_output(rig.host.outline, TIR_OUTPUT_OUTLINE);
-    rig_open(&rig.on);
+    product_open(&rig.on);
     assert_int_equal(
         tir_rt_module_load(rig.on.device, bytes.ptr, bytes.len, &rig.on.module, &error),
         TIR_ERR_INVALID);
     ok(tir_rt_module_open(rig.on.device, bytes.ptr, bytes.len, make, &rig.host, &rig.on.module,
                           &error),
        &error);
-    rig_kernel(&rig.on, STR("f"), LARGEST);
+    product_kernel(&rig.on, STR("f"), LARGEST);
     *state = &rig;
     return 0;
 }
@@ -428,7 +428,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct opened *rig = *state;
-    rig_close(&rig->on);
+    product_close(&rig->on);
     tir_compilation_destroy(rig->host.outline);
     return 0;
 }

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "rig.h"
+#include "product.h"
 #include "tir/compiler.h"
 #include "tir/runtime.h"
 
@@ -58,13 +58,13 @@ static tir_compilation *compile(const char *element, const char *sum, uint32_t o
 
 static int set_up(void **state)
 {
-    static struct rig rig;
+    static struct product rig;
     tir_error error;
     tir_compilation *c = compile("bf16", "f32", 1u << TIR_OUTPUT_ARTIFACT);
     tir_str artifact = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
-    rig_open(&rig);
+    product_open(&rig);
     ok(tir_rt_module_load(rig.device, artifact.ptr, artifact.len, &rig.module, &error), &error);
-    rig_kernel(&rig, STR("gemm"), LARGEST);
+    product_kernel(&rig, STR("gemm"), LARGEST);
     tir_compilation_destroy(c);
     *state = &rig;
     return 0;
@@ -72,7 +72,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    rig_close(*state);
+    product_close(*state);
     return 0;
 }
 
@@ -116,7 +116,7 @@ static tir_rt_arg argument(tir_rt_buffer *buffer, tir_element element, const str
                              element, 2, &t->rows, &t->stride0);
 }
 
-static void check_product(struct rig *rig, const struct sample *s, const char *entry)
+static void check_product(struct product *rig, const struct sample *s, const char *entry)
 {
     static float host[LARGEST];
     tir_error error;
@@ -137,7 +137,7 @@ static void check_product(struct rig *rig, const struct sample *s, const char *e
             fail_msg("%s, %s: wrote outside D", s->what, entry);
 }
 
-static void run(struct rig *rig, const struct sample *s)
+static void run(struct product *rig, const struct sample *s)
 {
     static float poison[LARGEST];
     for (int i = 0; i < LARGEST; i++)
@@ -200,7 +200,7 @@ static void the_alignment_of_each_tensor_chooses(void **state)
 // size 0 launches nothing.
 static void wide_tensors_take_the_last(void **state)
 {
-    struct rig *rig = *state;
+    struct product *rig = *state;
     struct tensor a = DENSE(0, 64), b = DENSE(64, 64), d = DENSE(0, 64);
     tir_rt_arg args[] = {argument(rig->a, TIR_ELEMENT_BF16, &a),
                          argument(rig->b, TIR_ELEMENT_BF16, &b),

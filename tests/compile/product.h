@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A kernel D = A @ B on the emulator, with a buffer for each matrix.
-#ifndef TESTS_COMPILE_RIG_H
-#define TESTS_COMPILE_RIG_H
+#ifndef TESTS_COMPILE_PRODUCT_H
+#define TESTS_COMPILE_PRODUCT_H
 
 #include "tir/runtime.h"
 
-struct rig {
+struct product {
     tir_runtime *runtime;
     tir_rt_device *device;
     tir_rt_module *module; // loaded by the test
@@ -16,9 +16,9 @@ struct rig {
 // Fails the test unless the call went well.
 void ok(tir_status status, const tir_error *error);
 
-void rig_open(struct rig *rig); // the emulator
+void product_open(struct product *p); // the emulator
 // The kernel of the module. elements: of A and B, in bf16, and of D, in f32.
-void rig_kernel(struct rig *rig, tir_str name, uint64_t elements);
-void rig_close(struct rig *rig);
+void product_kernel(struct product *p, tir_str name, uint64_t elements);
+void product_close(struct product *p);
 
 #endif
