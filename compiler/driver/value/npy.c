@@ -201,7 +201,7 @@ bool tir_npy_header(const char *name, const uint8_t *bytes, size_t size, struct 
                     tir_error *error)
 {
     struct reader r = {name, NULL, NULL, error};
-    uint64_t need;
+    uint64_t need = 0;
     return header(&r, bytes, size, out, &need) && has_size(name, size - out->data, "", need, error);
 }
 
@@ -209,7 +209,7 @@ bool tir_npy_open(const char *path, struct tir_npy_file *f, tir_error *error)
 {
     *f = (struct tir_npy_file){.path = path};
     struct reader r = {path, NULL, NULL, error};
-    size_t header_end;
+    size_t header_end = 0;
     return tir_file_open(path, &f->file, error) &&
            tir_file_append(f->file, path, PREFIX, &f->bytes, &f->size, error) &&
            data_offset(&r, (const uint8_t *)f->bytes, f->size, &header_end) &&
