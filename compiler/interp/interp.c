@@ -343,6 +343,7 @@ tir_status tir_interp_run(struct tir_func *f, const struct tir_interp_arg *args,
                           const struct tir_interp_options *options, tir_error *error)
 {
     struct interp in = {.f = f, .grid = {1, 1, 1}, .error = error, .status = TIR_OK};
+    in.options = options;
     in.step_limit = options && options->step_limit ? options->step_limit : UINT64_C(1) << 32;
     const tir_allocator *allocator = options ? options->allocator : NULL;
     tir_arena_init(&in.arena, allocator, out_of_memory, &in);

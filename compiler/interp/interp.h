@@ -28,12 +28,15 @@ struct tir_interp_options {
     uint64_t step_limit;            // instructions executed before giving up, 1 more for every 64
                                     // elements of a result; 0: 2^32
     const tir_allocator *allocator; // NULL: the C library's
+    // Receives each line that the kernel prints; NULL: it prints nothing.
+    void (*print)(void *user, const char *text, size_t size);
+    void *print_user;
 };
 
 // Runs `f` on the arguments, one per parameter in order; dimensions follow from the tensors'
 // shapes. options may be NULL. On failure the tensors hold whatever was written so far.
-//   TIR_ERR_INVALID      wrong arguments, a condition or `assume` that does not hold, divergence at
-//                        a barrier, the step limit: the message says where
+//   TIR_ERR_INVALID      wrong arguments, a condition, `assume` or `assert` that does not hold,
+//                        divergence at a barrier, `trap`, the step limit: the message says where
 //   TIR_ERR_UNSUPPORTED  an operation without a sequential meaning here: inline PTX, lowered ones
 //   TIR_ERR_NO_MEMORY
 tir_status tir_interp_run(struct tir_func *f, const struct tir_interp_arg *args, uint32_t count,

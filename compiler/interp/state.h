@@ -42,7 +42,8 @@ struct interp {
     uint32_t active_count;
     bool threads; // an explicit kernel: lanes are threads
     int64_t cta[3], grid[3];
-    uint8_t *shared; // placed buffers, f->shared_bytes
+    uint8_t *shared;                          // placed buffers, f->shared_bytes
+    const struct tir_interp_options *options; // NULL: none
     uint64_t steps, step_limit;
     jmp_buf *escape;
     tir_error *error;
@@ -104,6 +105,9 @@ void tir_interp_copy(struct interp *in, const struct tir_inst *inst, const struc
     X(WHILE, while)                   \
     X(YIELD, nothing)                 \
     X(ASSUME, assume)                 \
+    X(PRINT, print)                   \
+    X(ASSERT, assert)                 \
+    X(TRAP, trap)                     \
     X(ASSUME_SYNC, assume_sync)       \
     X(TID, thread_id)                 \
     X(LANEID, thread_id)              \

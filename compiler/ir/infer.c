@@ -233,7 +233,12 @@ static const struct tir_type *rule_none(struct tir_query *q)
         return is_barrier(q, inst->operands[TIR_TMA_BAR]) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_PUT) {
         return rule_ring(q);
-    } else if (inst->op == TIR_OP_ASSUME &&
+    } else if (inst->op == TIR_OP_PRINT) {
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (!tir_type_is_scalar(inst->operands[i]->type))
+                return tir_infer_refuse(q, "a line is made of scalars, not of %s",
+                                        tir_infer_text(q, inst->operands[i]->type));
+    } else if ((inst->op == TIR_OP_ASSUME || inst->op == TIR_OP_ASSERT) &&
                tir_infer_operand(q, 0) != tir_infer_scalar(q, TIR_BOOL)) {
         return tir_infer_refuse(q, "the condition must be a bool");
     }

@@ -436,16 +436,27 @@ static void keep_statement(struct program *p)
     keep_variable(p, p->vars.len - 1 - choose(p->c, p->vars.len));
 }
 
+// A condition that holds, and a line that nobody prints.
+static void assert_statement(struct program *p)
+{
+    struct form f = pick_form(p);
+    f.elem = TIR_BOOL;
+    const char *c = let(p, &f, grow_firm(p, f)).text;
+    line(p, "assert(%s == %s, \"what is equal to itself\");", c, c);
+    line(p, "if %s { print(\"not equal {}\", %s); }",
+         f.rank ? say(p, "any(%s != %s)", c, c) : say(p, "%s != %s", c, c), c);
+}
+
 void grow_block(struct program *p, uint32_t statements)
 {
     typedef void statement(struct program *);
     static statement *const simple[] = {let_statement,    let_statement, assign_statement,
                                         assign_statement, partial_store, keep_statement};
     static statement *const all[] = {
-        let_statement,   let_statement,   let_statement,   var_statement, var_statement,
-        var_statement,   for_statement,   for_statement,   for_statement, assign_statement,
-        if_statement,    atomic,          while_statement, partial_store, scatter,
-        leave_statement, assign_statement};
+        let_statement,   let_statement,    let_statement,   var_statement, var_statement,
+        var_statement,   for_statement,    for_statement,   for_statement, assign_statement,
+        if_statement,    atomic,           while_statement, partial_store, scatter,
+        leave_statement, assign_statement, assert_statement};
     for (uint32_t i = 0; i < statements; i++) {
         if (!has_room(p))
             assign_statement(p);

@@ -10,6 +10,7 @@
 //     //: a f32 = 0.5             a scalar
 //     //: fails: some text        the run must end with an error that has this text in it
 //     //: refused: some text      the text where a device is to run it, if another
+//     //: prints: some text       a line that the run prints, in this order
 //     //: unspecified             what a device computes: it must run, and is not compared
 // Numbers after -> are exact, but for ~RTOL at the end of the line.
 
@@ -38,6 +39,7 @@ struct test {
     VEC(struct tir_binding) metas;
     VEC(struct tensor) tensors;
     tir_str fails;
+    struct tir_text prints; // what is to be printed
     uint32_t errors;
 };
 
@@ -165,6 +167,8 @@ static void read_line(struct test *t, const char *at)
     } else if (accept(&at, "fails:")) {
         skip_blanks(&at);
         t->fails = tir_str_of(at);
+    } else if (accept(&at, "prints: ")) {
+        tir_text_format(&t->prints, "%s\n", at);
     } else if (!accept(&at, "unspecified") && !accept(&at, "refused:")) {
         read_tensor(t, at);
     }
@@ -218,14 +222,24 @@ static void compare(struct test *t, const char *when, const struct tir_func *f,
         }
 }
 
+static void add_print(void *user, const char *text, size_t size)
+{
+    tir_text_add(user, (tir_str){text, size});
+}
+
 static void interpret(struct test *t, const char *when, struct tir_func *f)
 {
     tir_error error = {0};
     struct tir_interp_arg *args = bind(t, f);
     if (t->errors)
         return;
-    struct tir_interp_options options = {.step_limit = 10000000};
+    struct tir_text printed;
+    tir_text_init(&printed, &t->cx->arena, 0);
+    struct tir_interp_options options = {
+        .step_limit = 10000000, .print = add_print, .print_user = &printed};
     tir_status status = tir_interp_run(f, args, f->param_count, &options, &error);
+    if (!tir_str_equal(tir_text_str(&printed), tir_text_str(&t->prints)))
+        complain(t, when, tir_str_format(&t->cx->arena, "this was printed:\n%s", printed.ptr));
     if (t->fails.ptr) {
         if (status == TIR_OK || !strstr(error.message, t->fails.ptr))
             complain(t, when,
@@ -307,6 +321,7 @@ static uint32_t run_file(struct tir_context *cx, const char *path)
     }
     tir_context_init(cx, NULL);
     struct test t = {.cx = cx, .file = path};
+    tir_text_init(&t.prints, &cx->arena, 0);
     tir_str source = read_file(cx, path);
     read_comments(&t, source);
     if (!t.errors)

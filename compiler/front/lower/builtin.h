@@ -41,6 +41,9 @@ const struct ast_expr *builtin_named(const struct call *c, enum named_arg name);
 struct tir_value *builtin_reduce_axis(struct lower *l, enum tir_op op, struct tir_value *x,
                                       uint32_t axis, enum tir_word kind);
 
+// All elements of a tile, as a scalar.
+struct tir_value *builtin_reduce_all(struct lower *l, struct tir_value *x, enum tir_word kind);
+
 // The axis that a call gives by name or as its argument `at`, from 0 on; of rank 1 it may be left
 // out. False: reported.
 bool builtin_axis_of(struct lower *l, const struct call *c, uint32_t at, const struct tir_type *t,

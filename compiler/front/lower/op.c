@@ -254,6 +254,7 @@ static bool convert_operands(struct lower *l, struct op_call *o)
     case TIR_OP_DOT:
         return convert_dot(l, o);
     case TIR_OP_ASSUME:
+    case TIR_OP_ASSERT:
         return convert_fixed(o, 0, convert_elem(l, o->exprs[0]->span, o->fixed[0], TIR_BOOL));
     default:
         break;

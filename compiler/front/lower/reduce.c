@@ -87,6 +87,14 @@ bool builtin_axis_of(struct lower *l, const struct call *c, uint32_t at, const s
     return t->rank == 1;
 }
 
+struct tir_value *builtin_reduce_all(struct lower *l, struct tir_value *x, enum tir_word kind)
+{
+    for (uint32_t axis = x->type->rank; axis-- > 0;)
+        if (x->type->shape[axis] > 1)
+            x = builtin_reduce_axis(l, TIR_OP_REDUCE, x, axis, kind);
+    return build_reshape(l, x, 0, NULL);
+}
+
 // f(x, axis = 1), or f(x) over everything. times: how many elements are combined into one. NULL:
 // reported.
 static struct tir_value *lower_all_axes(struct lower *l, struct call *c, enum tir_word kind,
@@ -102,10 +110,7 @@ static struct tir_value *lower_all_axes(struct lower *l, struct call *c, enum ti
             return NULL;
         x = builtin_reduce_axis(l, TIR_OP_REDUCE, x, axis, kind);
     } else {
-        for (axis = x->type->rank; axis-- > 0;)
-            if (x->type->shape[axis] > 1)
-                x = builtin_reduce_axis(l, TIR_OP_REDUCE, x, axis, kind);
-        x = build_reshape(l, x, 0, NULL);
+        x = builtin_reduce_all(l, x, kind);
     }
     *times = count / tir_type_count(x->type);
     return x;

@@ -168,8 +168,9 @@ static bool has_varying_operand(const struct uniform *u, const struct tir_inst *
 
 static void mark_by_thread(const struct uniform *u, struct tir_inst *inst)
 {
-    if ((inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC) && !is_tile_op(inst) &&
-        (has_varying_operand(u, inst) || divergent_around(u, inst)))
+    bool is_once =
+        inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC || inst->op == TIR_OP_PRINT;
+    if (is_once && !is_tile_op(inst) && (has_varying_operand(u, inst) || divergent_around(u, inst)))
         tir_set_int(u->l->f, inst, TIR_ATTR_by_thread, 1);
 }
 

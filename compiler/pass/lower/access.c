@@ -15,6 +15,7 @@
 #include "pass/layout/staging.h"
 #include "pass/lower/lower.h"
 #include "pass/receipt.h"
+#include "pass/sync/crew.h"
 
 struct side { // one dimension of the tensor
     int64_t box;
@@ -359,6 +360,16 @@ void tir_lower_atomic(struct lower *lo, struct tir_inst *inst)
     if (inst->operands[TIR_ATOMIC_SCRATCH])
         share_old(lo, inst->operands[TIR_ATOMIC_SCRATCH], &a, owner, old);
     set_result(lo, inst->results[0], old);
+}
+
+// A line is printed once, as a scalar is stored once.
+void tir_lower_print(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *owner = writer(lo, inst, NULL);
+    struct tir_builder b = owner ? tir_build_if(&lo->b, owner) : lo->b;
+    struct tir_map map;
+    tir_map_init(&map, lo->cx->scratch);
+    tir_clone_inst(&b, inst, &map);
 }
 
 // A copy from global to shared memory, `elements` at a time.

@@ -177,6 +177,7 @@ struct tir_value *tir_lower_remote(struct lower *lo, struct tir_value *buffer,
 void tir_lower_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_store(struct lower *lo, struct tir_inst *inst);
 void tir_lower_atomic(struct lower *lo, struct tir_inst *inst);
+void tir_lower_print(struct lower *lo, struct tir_inst *inst);
 void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst);
 // Neighbouring registers at once.
 void tir_lower_ld_vector(struct lower *lo, const struct lower_place *p, enum tir_elem elem,

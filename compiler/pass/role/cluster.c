@@ -168,6 +168,11 @@ static void check_inst(struct cluster *c, const struct tir_inst *inst)
     case TIR_OP_PTX:
         refuse(c, inst, "PTX may do anything in a tile beyond the last");
         return;
+    case TIR_OP_PRINT:
+    case TIR_OP_ASSERT:
+    case TIR_OP_TRAP:
+        refuse(c, inst, "it would also be done in a tile beyond the last");
+        return;
     case TIR_OP_STORE:
     case TIR_OP_ATOMIC:
     case TIR_OP_STORE_ASYNC:

@@ -44,6 +44,7 @@ struct emit {
     bool moves_registers;           // the kernel has a setmaxnreg
     struct tir_span span;           // of the instruction being emitted
     LLVMMetadataRef scope;          // line information, or NULL
+    uint32_t text_count;            // constants that are texts
     bool failed;                    // a diagnostic was reported
 };
 
@@ -109,6 +110,9 @@ V tir_emit_address(struct emit *e, const struct tir_value *base, const struct ti
 
 // emit_atomic.c: what an atom does to what is at the pointer; the old value. NULL: no target can.
 V tir_emit_atomic(struct emit *e, const struct tir_inst *atom, V pointer, enum tir_space space);
+
+// emit_print.c: printed lines, assertions, traps.
+void tir_emit_print(struct emit *e, const struct tir_inst *inst);
 
 // emit_thread.c: ids, shuffles, matrix operations of a warp, inline PTX.
 void tir_emit_thread(struct emit *e, const struct tir_inst *inst);
