@@ -325,19 +325,17 @@ static void check_core(const struct access *a, const struct emu_record *r, bool 
 {
     const struct emu_order *order = a->who->order;
     const struct emu_core_op *now = core_op_of(a->race, &a->now), *then = core_op_of(a->race, r);
-    if (emu_view_clock(order, a->who->view, EMU_KNOWN, r->uid) >= r->clock) {
-        check_fence(a, r, writes);
-        return;
-    }
     if (!now || !then || now == then)
         return;
-    if (!now->accumulator || (then->accumulator && then->accumulator != now->accumulator)) {
+    const bool in_order =
+        now->accumulator && (!then->accumulator || then->accumulator == now->accumulator);
+    if (in_order && now->warp == then->warp)
+        return;
+    if (emu_view_clock(order, a->who->view, EMU_KNOWN, r->uid) >= r->clock)
+        check_fence(a, r, writes);
+    else if (!in_order)
         report(a, EMU_CONFLICT_CORE, r, writes);
-        return;
-    }
-    if (now->warp == then->warp)
-        return;
-    if (emu_view_clock(order, a->who->view, EMU_KNOWN, then->warp) < then->clock)
+    else if (emu_view_clock(order, a->who->view, EMU_KNOWN, then->warp) < then->clock)
         report(a, EMU_CONFLICT_ORDER, r, writes);
     else if (a->race->check_lanes &&
              emu_view_clock(order, a->who->view, EMU_FENCED_TENSOR, then->warp) < then->clock)
