@@ -5,19 +5,6 @@
 // m64 blocks, and columns as at most 256 at a time; one wgmma operation takes as many steps along K
 // as lie at equal distances in memory.
 //
-// A descriptor says where an operand lies in shared memory (PTX ISA, "Matrix descriptor format"):
-// its address, a swizzle, and two strides. It counts in chunks of 16 bytes. With r and c the
-// coordinates along M or N and along K, and S the swizzle's bytes (16 without one), the byte is
-//
-//     K contiguous:       r % 8 * S + r / 8 * stride
-//                         + chunk of c * (16, or leading without swizzle)
-//     M or N contiguous:  chunk of r % (S / 16) * 16 + chunk of r / (S / 16) * leading
-//                         + c % 8 * S + c / 8 * stride
-//
-// Without a swizzle the second formula has leading and stride exchanged. The strides are read off
-// the buffer's layout. Every chunk of an instruction's operand is then compared with the formula:
-// if one differs, no descriptor describes the operand.
-//
 // A from registers is the accumulator's fragment of a product, packed: two 16-bit columns are one
 // register. Packing writes registers, so a fence follows it. Until the wait nothing else may access
 // them (PTX ISA, "wgmma.wait_group"), not even read them, although A itself may be used: the fence
@@ -25,31 +12,16 @@
 
 #include "machine/budget.h"
 #include "machine/product.h"
-#include "pass/lower/lower.h"
+#include "pass/lower/descriptor.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
 
-enum {
-    M = TIR_WGMMA_ROWS,
-    MAX_COLUMNS = TIR_WGMMA_MOST_COLUMNS,
-    CHUNK = 16,
-    ROWS = 8,
-    MAX_STEPS = 16
-};
+enum { M = TIR_WGMMA_ROWS, MAX_COLUMNS = TIR_WGMMA_MOST_COLUMNS, MAX_STEPS = 16 };
 
 // Registers that an asynchronous product reads.
 struct lower_operands {
     struct tir_value **at;
     uint32_t count;
-};
-
-struct operand { // A or B in shared memory
-    struct lower_part part;
-    uint32_t k_dim; // of the buffer: 1 for A, 0 for B
-    bool trans;     // M or N is contiguous
-    uint32_t swizzle;
-    int64_t leading, stride; // bytes
-    struct tir_value *descriptor;
 };
 
 struct gemm {
@@ -62,8 +34,8 @@ struct gemm {
     uint32_t together;           // sums in a register: 1, or 2 of 16 bits
     uint32_t depth, steps, bits; // of one instruction; instructions along K; of an element
     bool a_in_registers;
-    struct operand a, b;
-    struct tir_value **packed; // A in registers: 4 for each m64 block and step
+    struct lower_descriptor a, b; // in shared memory
+    struct tir_value **packed;    // A in registers: 4 for each m64 block and step
 };
 
 static bool refuse(struct gemm *g, const char *why)
@@ -72,105 +44,6 @@ static bool refuse(struct gemm *g, const char *why)
                  why);
     g->lo->failed = true;
     return false;
-}
-
-// Operands in shared memory.
-
-// Byte of element (r along M or N, k) of the operand, from where its part starts.
-static int64_t byte_at(const struct operand *o, int64_t r, int64_t k)
-{
-    int64_t coord[TIR_MAX_RANK] = {0};
-    coord[o->k_dim] = k;
-    coord[1 - o->k_dim] = r;
-    return tir_lower_part_byte(&o->part, coord);
-}
-
-static int64_t described(const struct operand *o, int64_t r, int64_t k, int64_t chunk)
-{
-    int64_t line = o->swizzle ? o->swizzle : CHUNK, chunks = line / CHUNK;
-    if (!o->trans)
-        return r % ROWS * line + r / ROWS * o->stride +
-               k / chunk * (o->swizzle ? CHUNK : o->leading);
-    int64_t along = r / chunk / chunks, across = k / ROWS;
-    return r / chunk % chunks * CHUNK + k % ROWS * line +
-           (o->swizzle ? along * o->leading + across * o->stride
-                       : along * o->stride + across * o->leading);
-}
-
-// Does the descriptor describe `rows` rows from r0 on, for every step along K?
-static bool describes(const struct gemm *g, const struct operand *o, int64_t r0, int64_t rows)
-{
-    int64_t chunk = 8 * CHUNK / g->bits, line = o->swizzle ? o->swizzle : CHUNK;
-    int64_t r_step = o->trans ? chunk : 1, k_step = o->trans ? 1 : chunk;
-    for (uint32_t s = 0; s < g->steps; s++) {
-        int64_t k0 = (int64_t)s * g->depth, start = byte_at(o, r0, k0);
-        // A pattern begins at its first row; along K it may be entered inside of a row.
-        if (start % CHUNK || start / line % ROWS || (o->trans && start % line))
-            return false;
-        for (int64_t r = 0; r < rows; r += r_step)
-            for (int64_t k = 0; k < g->depth; k += k_step)
-                if (byte_at(o, r0 + r, k0 + k) - start != described(o, r, k, chunk))
-                    return false;
-    }
-    return true;
-}
-
-static bool fits_field(int64_t bytes)
-{
-    return bytes >= 0 && bytes % CHUNK == 0 && bytes / CHUNK <= 0x3fff;
-}
-
-// rows: along M or N, of one warpgroup.
-static bool open_operand(struct gemm *g, struct operand *o, struct tir_value *buffer,
-                         uint32_t k_dim, int64_t rows)
-{
-    int64_t element = g->bits / 8, chunk = 8 * CHUNK / g->bits, k = (int64_t)g->depth * g->steps;
-    o->part = tir_lower_part_of(g->lo, buffer);
-    o->k_dim = k_dim;
-    o->swizzle = o->part.memory->swizzle;
-    o->trans = byte_at(o, 0, 1) != element;
-    if (o->trans && byte_at(o, 1, 0) != element)
-        return refuse(g, "an operand has no contiguous dimension");
-    if (o->trans && g->bits != 16)
-        return refuse(g, "only 16-bit operands may lie with M or N contiguous");
-    int64_t along = o->trans ? chunk * TIR_MAX(1, o->swizzle / CHUNK) : ROWS;
-    int64_t across = o->trans ? ROWS : chunk;
-    int64_t next_row = rows > along ? byte_at(o, along, 0) : 0;
-    int64_t next_k = k > across ? byte_at(o, 0, across) : 0;
-    bool exchanged = o->trans && o->swizzle;
-    o->stride = exchanged ? next_k : next_row;
-    o->leading = exchanged ? next_row : next_k;
-    if (!fits_field(o->stride) || !fits_field(o->leading))
-        return refuse(g, "rows of an operand lie too far apart for a descriptor");
-    return true;
-}
-
-// The descriptor of where the part starts.
-static bool build_descriptor(struct gemm *g, struct operand *o)
-{
-    static const uint8_t codes[] = {[0] = 0, [4] = 1, [2] = 2, [1] = 3}; // of swizzle / 32
-    struct lower *lo = g->lo;
-    if (!tir_lower_part_adds(&o->part))
-        return refuse(g, "an operand begins inside of what lies together");
-    struct tir_value *at = tir_lower_part_start(lo, &o->part);
-    struct tir_value *operands[] = {o->part.base, at};
-    struct tir_value *v = tir_build1(&lo->b, TIR_OP_ADDRESS, lo->i32, operands, 2);
-    v = tir_binary(&lo->b, TIR_OP_SHR, v, tir_lower_i32(lo, 4));
-    v = tir_lower_cast(lo, &lo->b, tir_binary(&lo->b, TIR_OP_AND, v, tir_lower_i32(lo, 0x3fff)),
-                       lo->i64);
-    bool unused = o->swizzle && !o->trans; // the rows of a swizzle say it all
-    uint64_t bits = (unused ? 1 : (uint64_t)o->leading / CHUNK) << 16 |
-                    (uint64_t)o->stride / CHUNK << 32 | (uint64_t)codes[o->swizzle / 32] << 62;
-    o->descriptor = tir_binary(&lo->b, TIR_OP_OR, v, tir_const_int(lo->f, lo->i64, (int64_t)bits));
-    return true;
-}
-
-static struct tir_value *descriptor_at(struct gemm *g, const struct operand *o, int64_t r,
-                                       int64_t k)
-{
-    struct lower *lo = g->lo;
-    return tir_lower_add(lo, &lo->b, o->descriptor,
-                         tir_const_int(lo->f, lo->i64, byte_at(o, r, k) / CHUNK));
 }
 
 // Passes registers through an await or a fence and gives them as they are after it. One operation
@@ -229,6 +102,23 @@ static bool pack_a(struct gemm *g)
 }
 
 // The product.
+
+static bool open_operand(struct gemm *g, struct lower_descriptor *d, uint32_t operand, int64_t rows)
+{
+    *d = (struct lower_descriptor){.kind = LOWER_DESCRIPTOR_WGMMA,
+                                   .depth = g->depth,
+                                   .steps = g->steps,
+                                   .bits = g->bits,
+                                   .k_dim = operand == TIR_DOT_A};
+    const char *why = tir_lower_descriptor_open(g->lo, d, g->inst->operands[operand], rows);
+    return !why || refuse(g, why);
+}
+
+static bool build_descriptor(struct gemm *g, struct lower_descriptor *d)
+{
+    const char *why = tir_lower_descriptor_build(g->lo, d);
+    return !why || refuse(g, why);
+}
 
 static bool is_fragment(const struct gemm *g, const struct tir_type *t, const int64_t shape[2],
                         uint32_t groups_m, uint32_t groups_n)
@@ -299,7 +189,7 @@ static bool set_columns(struct gemm *g)
             continue;
         bool fits = true;
         for (uint32_t c = 0; fits && c < g->columns; c += g->n)
-            fits = describes(g, &g->b, c, g->n);
+            fits = tir_lower_descriptor_fits(&g->b, c, g->n);
         if (fits)
             return true;
     }
@@ -312,17 +202,17 @@ static bool open_a(struct gemm *g)
     g->a_in_registers = !tir_type_is_buffer(a->type);
     if (g->a_in_registers)
         return pack_a(g);
-    if (!open_operand(g, &g->a, a, 1, g->rows))
+    if (!open_operand(g, &g->a, TIR_DOT_A, g->rows))
         return false;
     for (uint32_t r = 0; r < g->rows; r += M)
-        if (!describes(g, &g->a, r, M))
+        if (!tir_lower_descriptor_fits(&g->a, r, M))
             return refuse(g, "A's layout in shared memory has no descriptor");
     return true;
 }
 
 // The warpgroup's rows of A and columns of B.
-static void move_operand(struct gemm *g, struct operand *o, uint32_t stride, uint32_t count,
-                         int64_t size)
+static void move_operand(struct gemm *g, struct lower_descriptor *o, uint32_t stride,
+                         uint32_t count, int64_t size)
 {
     struct lower *lo = g->lo;
     if (count == 1)
@@ -334,11 +224,6 @@ static void move_operand(struct gemm *g, struct operand *o, uint32_t stride, uin
                         (uint64_t)size, size);
 }
 
-static int64_t step_of(const struct operand *o, int64_t r, uint32_t step, uint32_t depth)
-{
-    return byte_at(o, r, (int64_t)(step + 1) * depth) - byte_at(o, r, (int64_t)step * depth);
-}
-
 // Steps from `step` on that lie at equal distances in both operands.
 static uint32_t equal_steps(const struct gemm *g, int64_t r, int64_t c, uint32_t step,
                             int64_t *a_step, int64_t *b_step)
@@ -346,8 +231,8 @@ static uint32_t equal_steps(const struct gemm *g, int64_t r, int64_t c, uint32_t
     uint32_t end = step + 1;
     *a_step = *b_step = 0;
     for (; end < g->steps && end - step < MAX_STEPS; end++) {
-        int64_t a = g->a_in_registers ? 0 : step_of(&g->a, r, end - 1, g->depth);
-        int64_t b = step_of(&g->b, c, end - 1, g->depth);
+        int64_t a = g->a_in_registers ? 0 : tir_lower_descriptor_step(&g->a, r, end - 1);
+        int64_t b = tir_lower_descriptor_step(&g->b, c, end - 1);
         if (end == step + 1) {
             *a_step = a;
             *b_step = b;
@@ -366,8 +251,8 @@ static void build_wgmma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, u
     struct lower *lo = g->lo;
     uint32_t own = g->n / 2 / g->together, n = TIR_WGMMA_REGISTERS, k = step * g->depth;
     struct tir_value **operands = tir_lower_new_registers(lo, n + 4 * count + own);
-    operands[TIR_WGMMA_B] = descriptor_at(g, &g->b, c, k);
-    operands[TIR_WGMMA_A] = g->a_in_registers ? NULL : descriptor_at(g, &g->a, r, k);
+    operands[TIR_WGMMA_B] = tir_lower_descriptor_at(lo, &g->b, c, k);
+    operands[TIR_WGMMA_A] = g->a_in_registers ? NULL : tir_lower_descriptor_at(lo, &g->a, r, k);
     operands[TIR_WGMMA_SCALE] = fresh ? tir_const_bool(lo->f, false) : NULL;
     for (uint32_t i = 0; g->a_in_registers && i < 4 * count; i++)
         operands[n++] = g->packed[4 * (r / M * g->steps + step) + i];
@@ -383,9 +268,9 @@ static void build_wgmma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, u
     tir_set_int(lo->f, wgmma, TIR_ATTR_depth, g->depth);
     tir_set_int(lo->f, wgmma, TIR_ATTR_steps, count);
     if (by[0])
-        tir_set_int(lo->f, wgmma, TIR_ATTR_a_step, by[0] / CHUNK);
+        tir_set_int(lo->f, wgmma, TIR_ATTR_a_step, by[0]);
     if (by[1])
-        tir_set_int(lo->f, wgmma, TIR_ATTR_b_step, by[1] / CHUNK);
+        tir_set_int(lo->f, wgmma, TIR_ATTR_b_step, by[1]);
     if (g->a.trans)
         tir_set_int(lo->f, wgmma, TIR_ATTR_a_trans, 1);
     if (g->b.trans)
@@ -446,9 +331,8 @@ void tir_lower_gemm(struct lower *lo, struct tir_inst *inst)
         tir_lower_note_target(lo, TIR_HAS_WGMMA);
         return;
     }
-    if (!set_kind(&g) || !set_groups(&g) ||
-        !open_operand(&g, &g.b, inst->operands[TIR_DOT_B], 0, g.columns) || !set_columns(&g) ||
-        !open_a(&g))
+    if (!set_kind(&g) || !set_groups(&g) || !open_operand(&g, &g.b, TIR_DOT_B, g.columns) ||
+        !set_columns(&g) || !open_a(&g))
         return;
     move_operand(&g, &g.b, 4 * g.groups_m, g.groups_n, g.columns);
     if (!build_descriptor(&g, &g.b))
