@@ -187,6 +187,33 @@ static const struct tir_type *rule_ring(struct tir_query *q)
     return q->inst->result_count && q->stated ? q->stated : tir_infer_nothing(q);
 }
 
+// Operands of a product in tensor memory, and the sums that they give.
+static const struct tir_type *rule_gemm_tmem(struct tir_query *q)
+{
+    const struct tir_type *a = tir_infer_operand(q, TIR_DOT_A);
+    const struct tir_type *b = tir_infer_operand(q, TIR_DOT_B);
+    const struct tir_type *acc = tir_infer_operand(q, TIR_DOT_ACC);
+    const struct tir_value *accumulate = q->inst->operands[TIR_GEMM_ACCUMULATE];
+    if (a->rank != 2 || (a->space != TIR_SPACE_SHARED && a->space != TIR_SPACE_TMEM))
+        return tir_infer_refuse(q, "%s is no matrix in shared or tensor memory",
+                                tir_infer_text(q, a));
+    if (b->rank != 2 || b->space != TIR_SPACE_SHARED)
+        return tir_infer_refuse(q, "%s is no matrix in shared memory", tir_infer_text(q, b));
+    if (acc->rank != 2 || acc->space != TIR_SPACE_TMEM)
+        return tir_infer_refuse(q, "%s is no matrix in tensor memory", tir_infer_text(q, acc));
+    const enum tir_elem sums = tir_dot_elem(a->elem, b->elem, acc->elem);
+    if (a->shape[1] != b->shape[0] || sums == TIR_NONE)
+        return tir_infer_refuse(q, "%s and %s do not multiply", tir_infer_text(q, a),
+                                tir_infer_text(q, b));
+    if (acc->elem != sums || acc->shape[0] != a->shape[0] || acc->shape[1] != b->shape[1])
+        return tir_infer_refuse(q, "the sums are %s where %s[%lld, %lld] is needed",
+                                tir_infer_text(q, acc), tir_elems[sums].name,
+                                (long long)a->shape[0], (long long)b->shape[1]);
+    if (accumulate && accumulate->type != tir_infer_scalar(q, TIR_BOOL))
+        return tir_infer_refuse(q, "accumulate must be a bool");
+    return tir_infer_nothing(q);
+}
+
 static const struct tir_type *rule_none(struct tir_query *q)
 {
     const struct tir_inst *inst = q->inst;
@@ -229,6 +256,10 @@ static const struct tir_type *rule_none(struct tir_query *q)
             tir_infer_operand(q, TIR_WAIT_PARITY) != tir_infer_scalar(q, TIR_I32))
             return tir_infer_refuse(q, "the parity must be an i32");
         return is_barrier(q, inst->operands[TIR_BAR]) ? tir_infer_nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_COMMIT) {
+        return is_barrier(q, inst->operands[TIR_BAR]) ? tir_infer_nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_GEMM_TMEM) {
+        return rule_gemm_tmem(q);
     } else if (inst->op == TIR_OP_BULK_LOAD) {
         return is_barrier(q, inst->operands[TIR_TMA_BAR]) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_PUT) {
@@ -443,6 +474,8 @@ static const struct tir_type *rule_atomic(struct tir_query *q)
         return NULL;
     if (tir_ref_base(q->inst)->type->space == TIR_SPACE_LOCAL)
         return tir_infer_refuse(q, "an atomic on a local buffer, which no other thread can see");
+    if (tir_ref_base(q->inst)->type->space == TIR_SPACE_TMEM)
+        return tir_infer_refuse(q, "an atomic on tensor memory, which has none");
     if (!tir_infer_same_but_layout(value, slice))
         return tir_infer_refuse(q, "%s combined with a slice %s", tir_infer_text(q, value),
                                 tir_infer_text(q, slice));
@@ -471,7 +504,8 @@ static const struct tir_type *rule_view(struct tir_query *q)
         if (box->list[d] < 0)
             return tir_infer_refuse(q, "a view has no index tiles");
     if (base->space == TIR_SPACE_GLOBAL)
-        return tir_infer_refuse(q, "a view is of a shared or local buffer");
+        return tir_infer_refuse(
+            q, "a view is of a shared or local buffer, or of one in tensor memory");
     struct tir_type t = *slice;
     t.space = base->space;
     return with_stated_layout(q, tir_type_get(q->m->types, &t));
@@ -552,7 +586,8 @@ static bool operand_fits(struct tir_query *q, const struct tir_operand_info *inf
 {
     enum tir_op op = q->inst->op;
     bool may_be_buffer = op == TIR_OP_DOT || op == TIR_OP_COPY_ASYNC || op == TIR_OP_PERMUTE ||
-                         op == TIR_OP_GEMM_ASYNC || op == TIR_OP_STORE_ASYNC;
+                         op == TIR_OP_GEMM_ASYNC || op == TIR_OP_GEMM_TMEM ||
+                         op == TIR_OP_STORE_ASYNC;
     bool is_mbar = info->role == TIR_ROLE_BARRIER;
     if (v && info->role == TIR_ROLE_SCRATCH)
         return v->type->space == TIR_SPACE_SHARED ||

@@ -429,8 +429,10 @@ enum tir_operand_position { // those that C code names
     TIR_DOT_A = TIR_AT(DOT, a), // gemm_async too
     TIR_DOT_B = TIR_AT(DOT, b),
     TIR_DOT_ACC = TIR_AT(DOT, acc),
+    TIR_GEMM_ACCUMULATE = TIR_AT(GEMM_TMEM, accumulate),
     TIR_REDUCE_X = TIR_AT(REDUCE, x), // scan and convert_layout too
     TIR_REDUCE_SCRATCH = TIR_AT(REDUCE, scratch),
+    TIR_TMEM_SLOT = TIR_AT(TMEM_ALLOC, slot),
     TIR_COPY_TO = TIR_AT(COPY_ASYNC, to),
     TIR_COPY_PRED = TIR_AT(COPY_ASYNC, pred),
     TIR_COPY_MBAR = TIR_AT(COPY_ASYNC, mbar),
@@ -441,6 +443,10 @@ enum tir_operand_position { // those that C code names
     TIR_BAR_AT = TIR_AT(WAIT, at),
     TIR_ARRIVE_CTA = TIR_AT(ARRIVE, cta),
     TIR_WAIT_PARITY = TIR_AT(WAIT, parity),
+    TIR_TCGEN05_D = TIR_AT(TCGEN05_MMA, d),
+    TIR_TCGEN05_A = TIR_AT(TCGEN05_MMA, a),
+    TIR_TCGEN05_B = TIR_AT(TCGEN05_MMA, b),
+    TIR_TCGEN05_ACCUMULATE = TIR_AT(TCGEN05_MMA, accumulate),
     TIR_WGMMA_B = TIR_AT(WGMMA, b),
     TIR_WGMMA_A = TIR_AT(WGMMA, a),
     TIR_WGMMA_SCALE = TIR_AT(WGMMA, scale),
@@ -459,6 +465,11 @@ TIR_SAME(ATOMIC, mask, TIR_STORE_MASK);
 TIR_SAME(GEMM_ASYNC, a, TIR_DOT_A);
 TIR_SAME(GEMM_ASYNC, b, TIR_DOT_B);
 TIR_SAME(GEMM_ASYNC, acc, TIR_DOT_ACC);
+TIR_SAME(GEMM_TMEM, a, TIR_DOT_A);
+TIR_SAME(GEMM_TMEM, b, TIR_DOT_B);
+TIR_SAME(GEMM_TMEM, acc, TIR_DOT_ACC);
+TIR_SAME(COMMIT, bar, TIR_BAR);
+TIR_SAME(COMMIT, at, TIR_BAR_AT);
 TIR_SAME(SCAN, x, TIR_REDUCE_X);
 TIR_SAME(SCAN, scratch, TIR_REDUCE_SCRATCH);
 TIR_SAME(CONVERT_LAYOUT, x, TIR_REDUCE_X);

@@ -459,6 +459,23 @@ const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64
     return warps % (4 * groups_m) ? NULL : tir_layout_get(types, &l);
 }
 
+const struct tir_layout *tir_layout_tmem(struct tir_types *types, const int64_t shape[2],
+                                         uint32_t warps)
+{
+    const uint32_t groups = warps / 4;
+    if (!groups || warps % 4 || shape[0] != TIR_TMEM_LANES || shape[1] % groups)
+        return NULL;
+    struct tir_layout l = {.rank = 2,
+                           .shape = {shape[0], shape[1]},
+                           .iter_count = 4,
+                           .first = {0, 2, 4},
+                           .iters = {{4, 1, TIR_AXIS_WARP},
+                                     {32, 1, TIR_AXIS_LANE},
+                                     {groups, 4, TIR_AXIS_WARP},
+                                     {(uint32_t)shape[1] / groups, 1, TIR_AXIS_REG}}};
+    return tir_layout_get(types, &l);
+}
+
 uint32_t tir_wgmma_row_groups(const int64_t shape[2], uint32_t warps)
 {
     uint32_t groups = warps / 4, rows = groups;

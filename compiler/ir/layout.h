@@ -113,6 +113,10 @@ const struct tir_layout *tir_layout_wgmma(struct tir_types *types, const int64_t
 // accumulators.
 const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64_t shape[2],
                                             uint32_t elem_bits, uint32_t groups_m, uint32_t warps);
+// What tcgen05.ld.32x32b gives: warp w of a warpgroup has lanes 32 w to 32 w + 31, a thread has the
+// columns of one; further warpgroups have further columns. NULL: they do not share them out.
+const struct tir_layout *tir_layout_tmem(struct tir_types *types, const int64_t shape[2],
+                                         uint32_t warps);
 // How many of the warpgroups go over the rows of a tile that wgmma computes, the others over its
 // columns: as many over rows as there are 64 rows for. 0: they do not divide the tile.
 uint32_t tir_wgmma_row_groups(const int64_t shape[2], uint32_t warps);

@@ -37,7 +37,7 @@ static bool means_something(const char *name)
         "grid",   "threads", "where",  "meta",     "form",     "facts",  "true",    "false",
         "inf",    "nan",     "out",    "inout",    "local",    "break",  "shared",  "step",
         "const",  "import",  "return", "continue", "None",     "unroll", "stages",  "static_assert",
-        "role",   "ring",    "put",    "get",      "mbarrier", "stage",  "cluster", "tensor_memory",
+        "role",   "ring",    "put",    "get",      "mbarrier", "stage",  "cluster", "tmem",
         "match",  "struct",  "enum",   "tensor",   "S",        "R",      "T",       "sum",
         "prod",   "any",     "all",    "rowsum",   "rowmax",   "rowmin", "cumsum",  "rows",
         "cols",   "zeros",   "full",   "cdiv",     "bytes",    "size",   "PI",      "LOG2E",

@@ -108,9 +108,16 @@ int64_t tir_type_bytes(const struct tir_type *t)
     return tir_ceil_div(tir_type_count(t) * tir_elems[t->elem].bits, 8);
 }
 
+int64_t tir_tmem_columns(const struct tir_type *t)
+{
+    const int64_t bits = tir_type_count(t) / t->shape[t->rank - 2] * tir_elems[t->elem].bits;
+    const int64_t row = t->shape[t->rank - 1] * tir_elems[t->elem].bits;
+    return row % 32 || bits > 32 * TIR_TMEM_COLUMNS ? 0 : bits / 32;
+}
+
 void tir_type_print(struct tir_text *out, const struct tir_type *t)
 {
-    static const char *const spaces[] = {"", "tensor ", "shared ", "cluster ", "local "};
+    static const char *const spaces[] = {"", "tensor ", "shared ", "cluster ", "local ", "tmem "};
     tir_text_format(out, "%s%s", spaces[t->space], tir_elems[t->elem].name);
     for (uint32_t d = 0; d < t->rank; d++) {
         tir_text_add(out, d ? STR(", ") : STR("["));

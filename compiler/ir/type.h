@@ -45,7 +45,8 @@ enum tir_space {
     TIR_SPACE_GLOBAL,  // a tensor parameter
     TIR_SPACE_SHARED,  // a buffer of the CTA
     TIR_SPACE_CLUSTER, // a shared buffer of another CTA of the cluster
-    TIR_SPACE_LOCAL    // a buffer of each thread
+    TIR_SPACE_LOCAL,   // a buffer of each thread
+    TIR_SPACE_TMEM     // a buffer of the CTA in tensor memory
 };
 
 struct tir_layout;
@@ -95,6 +96,11 @@ static inline bool tir_elem_is_int(enum tir_elem e) // signed or unsigned; not b
 bool tir_type_same_shape(const struct tir_type *a, const struct tir_type *b);
 int64_t tir_type_count(const struct tir_type *t); // elements; 1 for a scalar
 int64_t tir_type_bytes(const struct tir_type *t); // bytes when stored densely
+
+// Tensor memory: a column has 32 bits in each lane.
+enum { TIR_TMEM_LANES = 128, TIR_TMEM_COLUMNS = 512 };
+// The columns of a buffer in tensor memory; 0: its rows are no whole number of them, or too many.
+int64_t tir_tmem_columns(const struct tir_type *t);
 
 // The type as it is written in .tir text.
 void tir_type_print(struct tir_text *out, const struct tir_type *t);

@@ -216,7 +216,7 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         {TIR_OP_COMMIT_GROUP, grouped},
         {TIR_OP_WAIT_GROUP, grouped},
     };
-    if (inst->op == TIR_OP_MMA || inst->op == TIR_OP_WGMMA)
+    if (inst->op == TIR_OP_MMA || inst->op == TIR_OP_WGMMA || inst->op == TIR_OP_TCGEN05_MMA)
         return names_element(word);
     for (uint32_t i = 0; i < TIR_COUNT_OF(rows); i++) {
         if (rows[i].op != inst->op || tir_words[*rows[i].allowed].key != tir_words[word].key)
@@ -247,6 +247,11 @@ static bool integers_allowed(const struct tir_attr *attr)
     case TIR_ATTR_unroll:
     case TIR_ATTR_warps:
         return attr->number >= 1;
+    case TIR_ATTR_column:
+        return attr->number >= 0 && attr->number < TIR_TMEM_COLUMNS;
+    case TIR_ATTR_columns:
+        return attr->number >= 32 && attr->number <= TIR_TMEM_COLUMNS &&
+               tir_is_pow2((uint64_t)attr->number);
     case TIR_ATTR_count:
     case TIR_ATTR_first:
     case TIR_ATTR_groups:

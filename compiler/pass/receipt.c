@@ -216,6 +216,7 @@ static uint32_t granted_by(const struct tir_inst *inst)
         return tma ? 1u << TIR_WISH_TMA : 0;
     case TIR_DONE_WGMMA:
         return 1u << TIR_WISH_WGMMA;
+    case TIR_DONE_COMMIT:
     case TIR_DONE_NOW:
     case TIR_DONE_COUNT:
         return 0;

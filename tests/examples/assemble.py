@@ -81,7 +81,8 @@ def main(tirc, path, update):
     head = "ptxas " + re.search(r"V[\d.]+", asked.stdout)[0]
     path = pathlib.Path(path).resolve()
     root = path.parents[2]
-    work = [*((source, []) for source in sync.kernel_files(root)), *MORE]
+    work = [*((source, []) for source in sync.kernel_files(root)
+              if "/blackwell_ladder/" not in source), *MORE]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda w: assemble(tirc, ptxas, root, *w), work))
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A step of examples/gemm_ladder on the emulator, against the one-screen tile program.
+"""A step of examples/gemm_ladder or blackwell_ladder on the emulator, against the one-screen tile program.
 
 usage: ladder.py TIRC STEP.tir|README.md
 
@@ -26,9 +26,15 @@ GRID = [(129, 131, 65), (128, 256, 128), (300, 257, 200), (0, 10, 64)]
 COPIED = [(1, 8, 8), (61, 40, 64), (128, 128, 64), (127, 136, 72), (129, 120, 192),
           (256, 128, 256), (128, 256, 320), (300, 264, 520),
           (640, 520, 136)]
-SIZES = {"1": ANY, "2": ANY + LONG, "3": ANY + LONG + GRID}
+HOPPER = {"1": ANY, "2": ANY + LONG, "3": ANY + LONG + GRID}
+# Sums in tensor memory begin with the first product, so K is not 0.
+SIZES = {"gemm_ladder": HOPPER,
+         "blackwell_ladder": {step: [size for size in sizes if size[2]]
+                              for step, sizes in HOPPER.items()}}
+ARCHES = {"gemm_ladder": "sm_90a", "blackwell_ladder": "sm_100a"}
 # Fewer CTAs than tiles, and more.
-EXTRA = {"6": [[], ["-D", "CTAS=2"]], "8": [[], ["-D", "CTAS=2"]]}
+EXTRA = {"gemm_ladder": {"6": [[], ["-D", "CTAS=2"]], "8": [[], ["-D", "CTAS=2"]]},
+         "blackwell_ladder": {}}
 
 
 def run(command, folder=None):
@@ -39,10 +45,14 @@ def run(command, folder=None):
     return done.stdout + done.stderr
 
 
+def arch_of(step):
+    return ARCHES[step.parent.name]
+
+
 def check_product(tirc, step, sizes, extra):
     given = [f"{name}={size}" for name, size in zip("MNK", sizes)]
     plain = step.parent.parent / "03_gemm" / "gemm.tir"
-    run([tirc, "run", step, "--device=emu", "--arch=sm_90a", "--emu-check=full", *extra, *given,
+    run([tirc, "run", step, "--device=emu", f"--arch={arch_of(step)}", "--emu-check=full", *extra, *given,
          "A=randint:-4:4", "B=randint:-4:4", "--check=0", f"--check-against={plain}"])
 
 
@@ -51,8 +61,8 @@ def assemble(tirc, step, folder):
     if not ptxas:
         return True
     ptx = os.path.join(folder, "step.ptx")
-    run([tirc, "build", step, "--arch=sm_90a", "--emit=ptx", "-o", ptx])
-    said = run([ptxas, "-arch=sm_90a", "-v", ptx, "-o", os.path.join(folder, "step.cubin")])
+    run([tirc, "build", step, f"--arch={arch_of(step)}", "--emit=ptx", "-o", ptx])
+    said = run([ptxas, f"-arch={arch_of(step)}", "-v", ptx, "-o", os.path.join(folder, "step.cubin")])
     spills = re.findall(r"(\d+) bytes spill", said)
     assert spills, said
     if "C75" in said or any(int(n) for n in spills):
@@ -62,19 +72,20 @@ def assemble(tirc, step, folder):
 
 
 # What orders a step's accesses; what a tile's store needs is put back, so it is not among them.
-NEEDED = re.compile(r"\s*(if [^{]*\{ )?(wait|arrive|await|expect_tx)\(.*;( \})?( *//.*)?$")
+NEEDED = re.compile(r"\s*(if [^{]*\{ )?(wait|arrive|await|expect_tx|commit|fence)\(.*;( \})?( *//.*)?$")
+PUT_BACK = re.compile(r"\s*fence\((wgmma|async_shared)\)")
 
 
 def needs_all(tirc, step, folder):
     lines = step.read_text(encoding="utf-8").splitlines()
-    needed = [i for i, line in enumerate(lines) if NEEDED.match(line)]
+    needed = [i for i, line in enumerate(lines) if NEEDED.match(line) and not PUT_BACK.match(line)]
     assert needed, "nothing is waited for"
     accepted = []
     for i in needed:
         path = pathlib.Path(folder) / "without.tir"
         path.write_text("\n".join(lines[:i] + lines[i + 1:]) + "\n", encoding="utf-8")
-        done = subprocess.run([tirc, "check", "--arch=sm_90a", path], capture_output=True,
-                              text=True, timeout=100, check=False)
+        done = subprocess.run([tirc, "check", f"--arch={arch_of(step)}", path],
+                              capture_output=True, text=True, timeout=100, check=False)
         if done.returncode == 0:
             accepted.append(i + 1)
         elif not re.search(r"error\[E0[24]1\d\]", done.stderr):
@@ -102,8 +113,9 @@ def main():
             run_page(tirc, step, folder)
             return 0
         ok = assemble(tirc, step, folder) and needs_all(tirc, step, folder)
-        for extra in EXTRA.get(number, [[]]):
-            for sizes in SIZES.get(number, COPIED):
+        ladder = step.parent.name
+        for extra in EXTRA[ladder].get(number, [[]]):
+            for sizes in SIZES[ladder].get(number, COPIED):
                 check_product(tirc, step, sizes, extra)
     return 0 if ok else 1
 

@@ -194,8 +194,8 @@ static bool space_before_paren(const format_tokens *v, uint32_t i)
     if (t->kind == TIR_TOK_TILES)
         return i < 2 || v->at[i - 2].kind != TIR_TOK_IN;
     return !(ends_operand(t) || t->kind == TIR_TOK_FN || t->kind == TIR_TOK_SHARED ||
-             t->kind == TIR_TOK_LOCAL || t->kind == TIR_TOK_LPAREN || t->kind == TIR_TOK_LBRACKET ||
-             t->match);
+             t->kind == TIR_TOK_LOCAL || t->kind == TIR_TOK_TMEM || t->kind == TIR_TOK_LPAREN ||
+             t->kind == TIR_TOK_LBRACKET || t->match);
 }
 
 // A space between tokens i - 1 and i.

@@ -178,6 +178,8 @@ const char *assigned_by_call(struct lower *l, const struct ast_expr *e, uint32_t
         return NULL;
     const struct builtin *b = builtin_find(e->base->name);
     const bool product = b && b->handler == builtin_gemm_async;
+    if (product && lower_is_tmem(l, e->args.at[i].value))
+        return NULL; // what is assigned is in memory
     if (!product && !(b && b->handler == builtin_await))
         return NULL;
     return product && i > 0 ? NULL : e->args.at[i].value->name;
@@ -212,6 +214,14 @@ bool builtin_gemm_async(struct lower *l, struct call *c, int which, val_list *ou
 {
     (void)which;
     (void)out;
+    if (call_arg(c, 0) && lower_is_tmem(l, call_arg(c, 0)))
+        return lower_gemm_tmem(l, c);
+    const struct ast_expr *accumulate = builtin_named(c, NAMED_accumulate);
+    if (accumulate) {
+        lower_error(l, accumulate->span, TIR_E_ARGUMENTS,
+                    "`accumulate` is for sums in tensor memory; a `var` may begin with 0");
+        return false;
+    }
     struct symbol *acc = accumulator(l, c, 0);
     if (!acc)
         return false;

@@ -266,6 +266,22 @@ static uint32_t count_indices(const struct ast_expr *e)
     return given;
 }
 
+// A warp has a quarter of the lanes of tensor memory, so whole columns move.
+static bool suits_lanes(struct lower *l, const struct ast_expr *e, const struct slice *s,
+                        enum slice_use use)
+{
+    const uint32_t rank = s->type->rank;
+    const bool whole = rank >= 2 && s->type->shape[rank - 2] == TIR_TMEM_LANES &&
+                       s->box[s->base->type->rank - 2] == TIR_TMEM_LANES;
+    if (s->base->type->space != TIR_SPACE_TMEM ||
+        (whole && (rank == 2 || use == SLICE_VIEW) && !lower_is_limited(s)))
+        return true;
+    lower_error(l, e->span, TIR_E_SLICE,
+                "a part of tensor memory has all %d lanes and some columns: [0:+%d, c:+n]",
+                TIR_TMEM_LANES, TIR_TMEM_LANES);
+    return false;
+}
+
 // A tile is spread over the threads, a local buffer is not.
 static bool suits_threads(struct lower *l, const struct ast_expr *e, const struct slice *s,
                           enum slice_use use)
@@ -313,7 +329,7 @@ static bool slice_of(struct lower *l, const struct ast_expr *e, struct tir_value
     }
     s->type = lower_tile_type(l, e->span, base->type->elem, type.rank, type.size);
     s->shown = lower_tile_type(l, e->span, base->type->elem, shown.rank, shown.size);
-    return s->type && s->shown && suits_threads(l, e, s, use);
+    return s->type && s->shown && suits_threads(l, e, s, use) && suits_lanes(l, e, s, use);
 }
 
 // A buffer alone stands for all of it.
@@ -417,7 +433,8 @@ struct tir_value *lower_view(struct lower *l, const struct ast_expr *e)
     struct tir_type t = *s.type;
     t.space = s.base->type->space;
     if (t.space == TIR_SPACE_GLOBAL || s.type != s.shown || lower_is_limited(&s)) {
-        lower_error(l, e->span, TIR_E_TYPE, "expected a part of a shared or local buffer");
+        lower_error(l, e->span, TIR_E_TYPE,
+                    "expected a part of a shared or local buffer, or of one in tensor memory");
         return NULL;
     }
     for (uint32_t d = 0; d < s.base->type->rank; d++)

@@ -248,6 +248,7 @@ static bool is_explicit(const struct tir_inst *inst)
     case TIR_OP_CLUSTER_ARRIVE:
     case TIR_OP_CLUSTER_WAIT:
     case TIR_OP_MBARRIER_INIT:
+    case TIR_OP_TMEM_ALLOC:
         return true;
     default:
         return tir_has_trait(inst, TIR_THREAD);

@@ -157,6 +157,9 @@ struct lower {
     VEC(struct ring *) rings;
     VEC(struct barrier) barriers;
     uint32_t barriers_left;       // declarations of mbarriers that are still to come
+    struct tir_inst *tmem_alloc;  // of tensor memory; NULL: there is none
+    struct tir_value *tmem_base;  // where it begins
+    int64_t tmem_columns;         // of the buffers that are declared
     const struct tir_inst *tiles; // the first tiles loop in a role
 };
 
@@ -423,6 +426,11 @@ const char *stage_phase_name(struct lower *l, const char *name); // of the varia
 struct val lower_stage_field(struct lower *l, const struct ast_expr *e, struct symbol *symbol);
 bool lower_stage_call(struct lower *l, const struct ast_expr *e, struct symbol *symbol);
 // The variables that a call for its effect assigns: gemm_async(acc, ...), await(x, y). NULL: none.
+// tmem NAME: type; NULL: an error was reported.
+struct tir_value *lower_tmem(struct lower *l, const struct ast_stmt *s,
+                             const struct tir_type *type);
+// Is it a buffer in tensor memory, or a part of one?
+bool lower_is_tmem(struct lower *l, const struct ast_expr *e);
 const char *assigned_by_call(struct lower *l, const struct ast_expr *e, uint32_t i);
 // The block of a put or get that is written as a call: with (slot: i32) { ... yield v; }
 bool lower_slot_region(struct lower *l, struct tir_inst *inst, struct tir_span span,

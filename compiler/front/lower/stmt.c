@@ -233,7 +233,12 @@ static void lower_buffer(struct lower *l, const struct ast_stmt *s)
         declare_poison(l, &s->names);
         return;
     }
-    declare_let(l, b, val_ir(build_one(l, TIR_OP_ALLOC, type, NULL, 0)));
+    struct tir_value *v = type->space == TIR_SPACE_TMEM ? lower_tmem(l, s, type)
+                                                        : build_one(l, TIR_OP_ALLOC, type, NULL, 0);
+    if (v)
+        declare_let(l, b, val_ir(v));
+    else
+        declare_poison(l, &s->names);
 }
 
 static void lower_do(struct lower *l, const struct ast_stmt *s)

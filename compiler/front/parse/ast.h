@@ -43,7 +43,7 @@ struct ast_signature { // of a function that is a parameter
 struct ast_type {
     struct tir_span span;
     struct ast_signature *fn; // fn(f32) -> f32; NULL: a type of values
-    enum tir_space space;     // VALUE, SHARED, CLUSTER or LOCAL
+    enum tir_space space;     // not GLOBAL
     enum tir_elem elem;       // TIR_NONE: `name` is a meta of kind type
     const char *name;
     VEC(struct ast_expr *) dims;

@@ -108,7 +108,8 @@ static struct ast_expr *parse_primary(struct parser *p)
         return parse_parentheses(p, begin);
     case TIR_TOK_ELEM:
     case TIR_TOK_SHARED:
-    case TIR_TOK_LOCAL: {
+    case TIR_TOK_LOCAL:
+    case TIR_TOK_TMEM: {
         struct ast_type *type = parse_type(p);
         struct ast_expr *e = new_expr(p, AST_TYPE, begin);
         e->type = type;

@@ -20,7 +20,7 @@ static const char *const keywords[TIR_TOK_COUNT] = {
 #include "front/parse/token.def"
 };
 
-static const char *const reserved[] = {"tensor_memory", "match", "struct", "enum"};
+static const char *const reserved[] = {"match", "struct", "enum"};
 
 const char *tir_token_text(enum tir_token_kind kind)
 {

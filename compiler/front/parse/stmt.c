@@ -265,10 +265,12 @@ static void parse_let(struct parser *p, struct ast_stmt *s)
     parse_end_of_value(p, s);
 }
 
-// shared NAME: type;
+// shared NAME: type;  local, tmem
 static void parse_buffer(struct parser *p, struct ast_stmt *s)
 {
-    enum tir_space space = p->now.kind == TIR_TOK_SHARED ? TIR_SPACE_SHARED : TIR_SPACE_LOCAL;
+    enum tir_space space = p->now.kind == TIR_TOK_SHARED  ? TIR_SPACE_SHARED
+                           : p->now.kind == TIR_TOK_LOCAL ? TIR_SPACE_LOCAL
+                                                          : TIR_SPACE_TMEM;
     parse_step(p);
     struct ast_binding b = {0};
     b.name = parse_name(p, &b.span, "the buffer's name");
@@ -330,6 +332,7 @@ static struct ast_stmt *parse_stmt(struct parser *p)
         break;
     case TIR_TOK_SHARED:
     case TIR_TOK_LOCAL:
+    case TIR_TOK_TMEM:
         s->kind = AST_BUFFER;
         parse_buffer(p, s);
         break;

@@ -132,6 +132,8 @@ struct ast_type *parse_bare_type(struct parser *p)
         t->space = TIR_SPACE_SHARED;
     else if (parse_accept(p, TIR_TOK_LOCAL))
         t->space = TIR_SPACE_LOCAL;
+    else if (parse_accept(p, TIR_TOK_TMEM))
+        t->space = TIR_SPACE_TMEM;
     else if (parse_at_word(p, "cluster") &&
              (p->next.kind == TIR_TOK_ELEM || p->next.kind == TIR_TOK_NAME)) {
         parse_step(p);

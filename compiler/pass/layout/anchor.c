@@ -155,6 +155,36 @@ const struct tir_layout *tir_solver_dot_layout(struct solver *s, const struct ti
     return has ? has : tir_solver_blocked(s, t, 1, 16);
 }
 
+const struct tir_layout *tir_solver_tmem_layout(struct solver *s, const struct tir_inst *access)
+{
+    const struct tir_value *v = tir_solver_accessed(access);
+    if (!v || tir_ref_base(access)->type->space != TIR_SPACE_TMEM)
+        return NULL;
+    tir_solver_enter_crew(s, access);
+    return tir_layout_tmem(s->types, v->type->shape, s->warps);
+}
+
+// Loads and stores of tensor memory, which leave no choice.
+static bool anchor_tmem(struct solver *s)
+{
+    tir_foreach_inst(inst, s->f) {
+        struct tir_value *v = tir_solver_accessed(inst);
+        if (!v || tir_ref_base(inst)->type->space != TIR_SPACE_TMEM)
+            continue;
+        const struct tir_layout *l = tir_solver_tmem_layout(s, inst);
+        if (!l) {
+            tir_error_at(s->cx->diags, inst->span, TIR_E_UNSUPPORTED,
+                         "%s on %u warps: each 4 warps have all lanes of tensor memory, and share "
+                         "out the columns",
+                         tir_type_text(s->cx->scratch, v->type).ptr, s->warps);
+            return false;
+        }
+        tir_solver_assign(s, v, l);
+        tir_solver_propagate(s);
+    }
+    return true;
+}
+
 static void anchor_dots(struct solver *s)
 {
     tir_foreach_inst(inst, s->f) {
@@ -254,7 +284,7 @@ static void anchor_rest(struct solver *s)
 bool tir_solver_anchor(struct solver *s)
 {
     anchor_stated(s);
-    if (!anchor_products(s))
+    if (!anchor_tmem(s) || !anchor_products(s))
         return false;
     anchor_dots(s);
     anchor_scans(s);

@@ -62,6 +62,8 @@ const struct tir_layout *tir_solver_blocked(struct solver *s, const struct tir_t
 const struct tir_layout *tir_solver_blocked_access(struct solver *s, const struct tir_inst *access,
                                                    const struct tir_type *t);
 const struct tir_layout *tir_solver_wgmma_layout(struct solver *s, const struct tir_type *t);
+// Of the tile that a load or store of tensor memory moves. NULL: it is another operation.
+const struct tir_layout *tir_solver_tmem_layout(struct solver *s, const struct tir_inst *access);
 // A layout of the sums that the dot's instructions leave: `has` if it is one, unless NULL.
 const struct tir_layout *tir_solver_dot_layout(struct solver *s, const struct tir_inst *dot,
                                                const struct tir_layout *has);

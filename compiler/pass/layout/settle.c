@@ -77,6 +77,8 @@ static const struct tir_layout *store_layout(struct solver *s, const struct tir_
     const struct tir_layout *has = v->type->layout;
     const struct tir_type *t = v->type;
     uint32_t dim = tir_contiguous_dim(inst, t->rank);
+    if (tir_ref_base(inst)->type->space == TIR_SPACE_TMEM)
+        return tir_solver_tmem_layout(s, inst);
     if (inst->op == TIR_OP_ATOMIC || tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL ||
         dim == t->rank)
         return has;
@@ -243,6 +245,8 @@ static const struct tir_layout *given_layout(struct solver *s, const struct tir_
         return tir_solver_dot_layout(s, inst, r->type->layout);
     case TIR_OP_ATOMIC:
         return own;
+    case TIR_OP_LOAD:
+        return tir_solver_tmem_layout(s, inst);
     case TIR_OP_REDUCE:
         return own ? tir_layout_slice(s->types, own, (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0))
                    : NULL;

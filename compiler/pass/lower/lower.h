@@ -14,11 +14,12 @@ struct lower {
     struct tir_ranges *ranges;
     bool by_thread; // the kernel uses single threads: each thread has its own scalars
     // The threads of the code being lowered: the CTA, or the warps of a role.
-    uint32_t threads;         // that tiles are spread over
-    uint32_t first_warp;      // of them, in the CTA; the warp of a layout counts from here
-    int64_t barrier;          // the named barrier they meet at; 0: bar_sync of the CTA
-    bool has_grid;            // a tiles loop has set the grid
-    struct tir_map in_flight; // result of a gemm_async -> struct lower_operands
+    uint32_t threads;            // that tiles are spread over
+    uint32_t first_warp;         // of them, in the CTA; the warp of a layout counts from here
+    int64_t barrier;             // the named barrier they meet at; 0: bar_sync of the CTA
+    bool has_grid;               // a tiles loop has set the grid
+    struct tir_value *tmem_base; // of the allocation in tensor memory; NULL: no buffer is there
+    struct tir_map in_flight;    // result of a gemm_async -> struct lower_operands
     const struct tir_type *i32, *u32, *i64, *boolean;
     const struct tir_type *index; // type of element offsets: i32 under the fact index32, else i64
     struct tir_builder top;       // start of the kernel: values that depend only on the thread
@@ -207,11 +208,18 @@ void tir_lower_await(struct lower *lo, struct tir_inst *inst);
 // Refuses a yield of a result in flight whose operands are in registers, since these would not be
 // in use beyond the block.
 void tir_lower_check_yield(struct lower *lo, const struct tir_inst *yield);
+// Tensor memory (tmem.c): products, loads and stores of a part, buffers; and what stands at the end
+// of the kernel.
+void tir_lower_gemm_tmem(struct lower *lo, struct tir_inst *inst);
+void tir_lower_tmem_load(struct lower *lo, struct tir_inst *inst);
+void tir_lower_tmem_store(struct lower *lo, struct tir_inst *inst);
+void tir_lower_tmem_buffer(struct lower *lo, struct tir_inst *inst);
+void tir_lower_tmem_end(struct lower *lo);
 // Tensor and bulk copies: of copy_async with an mbarrier, store_async, prefetch.
 void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst);
 void tir_lower_prefetch(struct lower *lo, struct tir_inst *inst);
-// mbarrier_init, arrive, wait: the barrier as an alloc and bytes.
+// mbarrier_init, arrive, wait, commit: the barrier as an alloc and bytes.
 void tir_lower_mbarrier(struct lower *lo, struct tir_inst *inst);
 // Stores the tile by stmatrix; false: impossible, and nothing has been stored.
 bool tir_lower_stmatrix(struct lower *lo, struct tir_inst *inst);

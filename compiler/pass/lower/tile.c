@@ -440,13 +440,17 @@ static void lower_regions(struct lower *lo, struct tir_inst *inst)
 
 static void lower_load(struct lower *lo, struct tir_inst *inst)
 {
-    if (!tir_lower_ldmatrix(lo, inst))
+    if (tir_ref_base(inst)->type->space == TIR_SPACE_TMEM)
+        tir_lower_tmem_load(lo, inst);
+    else if (!tir_lower_ldmatrix(lo, inst))
         tir_lower_load(lo, inst);
 }
 
 static void lower_store(struct lower *lo, struct tir_inst *inst)
 {
-    if (!tir_lower_stmatrix(lo, inst))
+    if (tir_ref_base(inst)->type->space == TIR_SPACE_TMEM)
+        tir_lower_tmem_store(lo, inst);
+    else if (!tir_lower_stmatrix(lo, inst))
         tir_lower_store(lo, inst);
 }
 
@@ -488,6 +492,7 @@ static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_MBARRIER_INIT] = tir_lower_mbarrier,
     [TIR_OP_ARRIVE] = tir_lower_mbarrier,
     [TIR_OP_WAIT] = tir_lower_mbarrier,
+    [TIR_OP_COMMIT] = tir_lower_mbarrier,
     [TIR_OP_VIEW] = lower_view,
     [TIR_OP_PERMUTE] = lower_view,
     [TIR_OP_BROADCAST] = lower_shape,
@@ -500,6 +505,8 @@ static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_DOT] = tir_lower_dot,
     [TIR_OP_GEMM_ASYNC] = tir_lower_gemm,
     [TIR_OP_AWAIT] = tir_lower_await,
+    [TIR_OP_GEMM_TMEM] = tir_lower_gemm_tmem,
+    [TIR_OP_TMEM_BUFFER] = tir_lower_tmem_buffer,
 };
 
 tir_lower_fn *tir_lowering_of(enum tir_op op)
@@ -618,6 +625,7 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
     struct tir_inst *marker = tir_build(&start, TIR_OP_WARP_SYNC, NULL, 0, NULL, 0, 0);
     lo.top = tir_builder_before(f, marker);
     tir_lower_block(&lo, f->body);
+    tir_lower_tmem_end(&lo);
     tir_remove(marker);
     return lo.failed ? TIR_FAILED : TIR_CHANGED;
 }

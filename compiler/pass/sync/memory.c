@@ -194,6 +194,8 @@ static void find_intervals(struct memory *m)
             if (at) {
                 struct interval *in = &m->buffers.at[at - 1];
                 in->end = TIR_MAX(in->end, use_end(&p, in->alloc->block, inst));
+                if (inst->op == TIR_OP_TMEM_ALLOC) // too small to be worth an order
+                    in->end = INT64_MAX;
                 if (is_engine_copy(inst) && root->type->elem != TIR_MBARRIER)
                     in->alignment = TIR_MAX(in->alignment, 128);
             }

@@ -76,7 +76,8 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
 {
     struct tir_value *base = tir_ref_base(inst);
     bool tensor = bitset_has(&r->p->tensors, base->id);
-    if (!tensor && base->type->space != TIR_SPACE_SHARED && base->type->space != TIR_SPACE_CLUSTER)
+    if (!tensor && base->type->space != TIR_SPACE_SHARED &&
+        base->type->space != TIR_SPACE_CLUSTER && base->type->space != TIR_SPACE_TMEM)
         return;
     if (tensor && access != SYNC_READ && inst->operands[TIR_STORE_MASK])
         return; // where it stores depends on data
@@ -107,6 +108,9 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
         tir_sync_check_apart(r, inst, of, &record);
     if (each || !r->p->roots.at[of->root].only_stored)
         tir_sync_access(r, who, &b, record);
+    // All lanes of a warp execute it together (PTX ISA, tcgen05.ld, .sync.aligned).
+    if (base->type->space == TIR_SPACE_TMEM && tir_sync_all_come(r, who, inst, SYNC_WARPS))
+        tir_sync_warp(r, who->agent);
     if (access == SYNC_WRITE && record.points && r->p->roots.at[b.root].has_cells) {
         struct sync_value value = tir_sync_value(r, who->agent, inst->operands[TIR_STORE_VALUE]);
         tir_sync_keep(r, who, &value, &b, &record);
@@ -404,6 +408,17 @@ bool tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const str
     return true;
 }
 
+// A warp that allocates tensor memory stores the address, once.
+static void store_address(struct sync_run *r, const struct sync_who *who,
+                          const struct tir_inst *inst)
+{
+    const struct sync_buffer *b = buffer_of(r, who->agent, inst, inst->operands[0]);
+    struct sync_record record = ordinary(who, inst, SYNC_WRITE);
+    record.same = tir_sync_mix(inst->id, who->agent->id) | 1;
+    if (tir_sync_all_come(r, who, inst, SYNC_SAME) && b)
+        tir_sync_access(r, who, b, record);
+}
+
 bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
     switch (inst->op) {
@@ -439,6 +454,12 @@ bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who, const st
         return true;
     case TIR_OP_GEMM_ASYNC:
         product(r, who, inst);
+        return true;
+    case TIR_OP_GEMM_TMEM:
+        tir_sync_gemm_tmem(r, who, inst);
+        return true;
+    case TIR_OP_TMEM_ALLOC:
+        store_address(r, who, inst);
         return true;
     default:
         return true;

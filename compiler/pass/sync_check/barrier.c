@@ -377,6 +377,10 @@ static void fence(struct sync_run *r, const struct sync_who *who, const struct t
     case TIR_WORD_of_wgmma:
         a->fence_time = ++a->now;
         break;
+    case TIR_WORD_of_before_thread_sync:
+    case TIR_WORD_of_after_thread_sync:
+        tir_sync_fence_tmem(r, who, inst);
+        break;
     case TIR_WORD_of_async:
     case TIR_WORD_of_async_shared:
         tir_sync_fence(r, who);
@@ -423,6 +427,9 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
         return true;
     case TIR_OP_ARRIVE:
         arrive(r, who, inst);
+        return true;
+    case TIR_OP_COMMIT:
+        tir_sync_commit(r, who, inst);
         return true;
     case TIR_OP_WAIT:
         return wait(r, who, inst);
@@ -488,6 +495,8 @@ void tir_sync_check_end(struct sync_run *r)
                 tir_sync_join(r, end, &r->agents[i].all);
         for (uint32_t i = 0; i < r->p->mbarrier_count && r->outcome == SYNC_GOING; i++)
             check_mbarrier(r, &r->mbarriers[c * r->p->mbarrier_count + i], end);
+        if (r->outcome == SYNC_GOING)
+            tir_sync_check_core(r, c, end);
         vec_foreach(const struct sync_far, far, &r->far)
             if (far->cta == c && end->known[far->strand] < far->at)
                 tir_sync_fail(r, TIR_E_SYNC_RACE, far->by, NULL, NULL,

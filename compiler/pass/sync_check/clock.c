@@ -293,7 +293,9 @@ uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, const uint32_
     uint32_t new = a->thread_count++;
     struct sync_thread *t = &a->threads[new];
     *t = (struct sync_thread){
-        .clock = t->clock, .peers = t->peers, .mask = mask, .elected = elected};
+        .clock = t->clock, .peers = t->peers, .after = t->after, .mask = mask, .elected = elected};
+    if (t->after)
+        memcpy(t->after, a->threads[0].after, r->strand_count * sizeof *t->after);
     for (uint32_t of = 0; of < new; of++) {
         if (!is_within(a, new, of))
             continue;

@@ -310,12 +310,16 @@ static enum sync_pairs may_conflict(const struct sync_who *who, const struct syn
         return SYNC_NO_PAIRS;
     if (old->access == SYNC_UPDATE && now->access == SYNC_UPDATE)
         return SYNC_NO_PAIRS;
-    return same_threads(who, old, now) ? SYNC_NO_PAIRS : unordered(who, old, now, true);
+    if (same_threads(who, old, now) || tir_sync_in_pipeline(old, now))
+        return SYNC_NO_PAIRS;
+    return unordered(who, old, now, true);
 }
 
 static const char *name_of(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_COPY_ASYNC ? "the copy" : tir_ops[inst->op].name;
+    return inst->op == TIR_OP_COPY_ASYNC  ? "the copy"
+           : inst->op == TIR_OP_GEMM_TMEM ? "gemm_async"
+                                          : tir_ops[inst->op].name;
 }
 
 // The synchronisation that would have ordered an access by `old` before a later one.
@@ -328,6 +332,8 @@ static const char *missing_after(const struct tir_inst *old, bool async)
         return "no wait_group(engine = tma) that is handed on";
     case TIR_OP_GEMM_ASYNC:
         return "no await or wait_group that covers it and is handed on";
+    case TIR_OP_GEMM_TMEM:
+        return "no commit that is waited for";
     default:
         return "no barrier, and no arrive and wait,";
     }
@@ -500,6 +506,20 @@ static void access_far(struct sync_run *r, const struct sync_who *who, uint32_t 
     vec_push(r->arena, &r->far, ((struct sync_far){now->by, cta, now->at, now->strand}));
 }
 
+// Accesses of tensor memory that are ordered, and may lack a fence.
+static void check_fences(struct sync_run *r, const struct sync_who *who, uint32_t root,
+                         const struct sync_record *old, const struct sync_record *now)
+{
+    const char *lacking = tir_sync_lacks_fence(r, who, old, now);
+    tir_str part = part_name(r, root, &now->box);
+    if (lacking)
+        tir_sync_fail(r, TIR_E_SYNC_FENCE, now->by, old->by, "this is the other access",
+                      "%s may not see " STR_FMT " in tensor memory as %s of line %u leaves it: no "
+                      "fence(%s",
+                      name_of(now->by), STR_ARG(part), name_of(old->by),
+                      tir_sync_line(r->p, old->by), lacking);
+}
+
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
                      struct sync_record now)
 {
@@ -533,6 +553,8 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
             report(r, who, b->root, old, &now);
         else if (conflict)
             tir_sync_unchecked(r->p, now.by, "where it is in shared memory depends on data");
+        else if (root->is_tmem && !same_threads(who, old, &now))
+            check_fences(r, who, b->root, old, &now);
         if (r->outcome != SYNC_GOING)
             return;
         if (is_superseded(who, old, &now, t->rank))

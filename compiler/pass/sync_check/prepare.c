@@ -19,9 +19,11 @@ struct walker {
     VEC(const struct tir_value *) work;
 };
 
+// Do other threads of the CTA, or of the cluster, see it?
 static bool is_shared(const struct tir_value *v)
 {
-    return v && (v->type->space == TIR_SPACE_SHARED || v->type->space == TIR_SPACE_CLUSTER);
+    return v && (v->type->space == TIR_SPACE_SHARED || v->type->space == TIR_SPACE_CLUSTER ||
+                 v->type->space == TIR_SPACE_TMEM);
 }
 
 static bool touches_shared(const struct tir_inst *inst)
@@ -48,6 +50,9 @@ static bool is_opaque(const struct tir_inst *inst)
     case TIR_OP_BULK_STORE:
         return touches_shared(inst);
     case TIR_OP_WGMMA:
+    case TIR_OP_TCGEN05_MMA:
+    case TIR_OP_TMEM_LD:
+    case TIR_OP_TMEM_ST:
     case TIR_OP_PTX:
         return true;
     default:
@@ -66,6 +71,7 @@ static bool is_event(const struct tir_inst *inst)
 {
     switch (inst->op) {
     case TIR_OP_ALLOC:
+    case TIR_OP_TMEM_BUFFER:
     case TIR_OP_VIEW:
     case TIR_OP_PERMUTE:
     case TIR_OP_REMOTE:
@@ -246,6 +252,8 @@ static void trace(struct walker *w, const struct tir_value *v)
     const struct tir_inst *from = owner ? owner : v->def;
     if (w->visits)
         visit(w, from);
+    if (from->op == TIR_OP_TMEM_BUFFER) // wherever it is
+        return;
     if (from->op == TIR_OP_IF) {
         need(w, tir_yield_of(from->regions[0])->operands[v->index]);
         need(w, tir_yield_of(from->regions[1])->operands[v->index]);
@@ -277,9 +285,11 @@ static void find_fixed(struct sync_program *p)
 {
     tir_foreach_inst(inst, p->f) {
         bool fixed = inst->op == TIR_OP_ELECT || inst->op == TIR_OP_ALLOC ||
+                     inst->op == TIR_OP_TMEM_BUFFER ||
                      (tir_has_trait(inst, TIR_PURE) && !inst->region_count);
         bool constant = !tir_sync_is_place(inst);
-        for (uint32_t i = 0; fixed && i < inst->operand_count; i++) {
+        const uint32_t from = inst->op == TIR_OP_TMEM_BUFFER ? 0 : inst->operand_count;
+        for (uint32_t i = 0; fixed && i < from; i++) {
             const struct tir_value *v = inst->operands[i];
             bool argument = v && v->kind == TIR_VALUE_ARG && !v->block->owner;
             bool number = v && v->kind == TIR_VALUE_CONST;
@@ -301,6 +311,7 @@ static enum sync_class class_of(const struct sync_program *p, const struct tir_i
     switch (inst->op) {
     case TIR_OP_MBARRIER_INIT:
     case TIR_OP_ARRIVE:
+    case TIR_OP_COMMIT:
     case TIR_OP_WAIT:
     case TIR_OP_BAR_SYNC:
     case TIR_OP_BAR_ARRIVE:
@@ -436,13 +447,15 @@ static void find_roots(struct sync_program *p)
 {
     int64_t elsewhere = INT64_C(1) << 40; // where what has no place is
     tir_foreach_inst(inst, p->f) {
-        if (inst->op != TIR_OP_ALLOC || !is_shared(inst->results[0]))
+        if ((inst->op != TIR_OP_ALLOC && inst->op != TIR_OP_TMEM_BUFFER) ||
+            !is_shared(inst->results[0]))
             continue;
         const struct tir_type *t = inst->results[0]->type;
         bool placed = tir_attr_find(inst, TIR_ATTR_offset);
         struct sync_root root = {.alloc = inst->results[0],
                                  .begin = tir_attr_int(inst, TIR_ATTR_offset, elsewhere),
                                  .is_mbarrier = t->elem == TIR_MBARRIER,
+                                 .is_tmem = t->space == TIR_SPACE_TMEM,
                                  .first_barrier = p->mbarrier_count};
         memcpy(root.shape, t->shape, t->rank * sizeof *root.shape);
         root.end = root.begin + tir_buffer_bytes(t);
@@ -450,6 +463,7 @@ static void find_roots(struct sync_program *p)
             elsewhere = root.end;
         if (root.is_mbarrier)
             p->mbarrier_count += (uint32_t)tir_type_count(t);
+        p->has_tmem |= root.is_tmem;
         vec_push(p->cx->scratch, &p->roots, root);
     }
 }

@@ -91,7 +91,8 @@ static uint64_t of_agent(const struct sync_run *r, const struct sync_agent *a, u
                      a->wgmma_open != NULL);
     for (uint32_t t = 0; t < a->thread_count; t++)
         h = tir_sync_mix(tir_sync_mix(h, a->threads[t].bulk_closed - a->threads[t].bulk_done),
-                         a->threads[t].bulk_open != NULL);
+                         (a->threads[t].bulk_open != NULL) |
+                             (uint64_t)(a->threads[t].core_open != NULL) << 1);
     return h;
 }
 
@@ -115,8 +116,10 @@ static uint64_t of_event(const struct sync_run *r, uint16_t strand, uint32_t at,
     for (uint32_t i = 0; i < r->agent_count; i++) {
         const struct sync_agent *a = &r->agents[i];
         h = of_clock(h, &a->all, strand, at);
-        for (uint32_t t = 0; t < a->thread_count; t++)
+        for (uint32_t t = 0; t < a->thread_count; t++) {
             h = of_clock(h, &a->threads[t].clock, strand, at);
+            h = a->threads[t].after ? tir_sync_mix(h, a->threads[t].after[strand] >= at) : h;
+        }
         for (uint32_t t = 0; a->warps > 1 && t < a->thread_count; t++)
             h = of_clock(h, &a->threads[t].peers, strand, at);
         if (a->warps > 1)
@@ -177,7 +180,8 @@ static uint64_t of_records(const struct sync_run *r)
                 h = tir_sync_mix(tir_sync_mix(h, (uint64_t)record->box.begin[d]),
                                  (uint64_t)record->box.size[d]);
             h = tir_sync_mix(tir_sync_mix(h, record->strand), record->same);
-            sum += of_event(r, record->strand, record->at, h);
+            h = of_event(r, record->strand, record->at, h);
+            sum += record->told ? of_event(r, r->agents[record->agent].events, record->told, h) : h;
         }
     }
     return sum;

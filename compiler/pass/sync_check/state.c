@@ -52,6 +52,8 @@ static void make_clocks(struct sync_run *r, uint32_t barriers)
     size_t count = 2 * barriers, at = 0;
     for (uint32_t i = 0; i < r->agent_count; i++)
         count += (SYNC_THREADS + 1) * (r->agents[i].warps > 1 ? 2 : 1);
+    if (r->p->has_tmem) // half as much as a clock
+        count += r->agent_count * (SYNC_THREADS + 1) / 2;
     r->clock_words = count * 2 * r->p->strands;
     r->clocks = arena_array(r->arena, uint32_t, r->clock_words);
     for (uint32_t i = 0; i < r->agent_count; i++) {
@@ -65,6 +67,9 @@ static void make_clocks(struct sync_run *r, uint32_t barriers)
         for (uint32_t t = 0; t < SYNC_THREADS; t++)
             a->threads[t].peers = take_clock(r, &at);
     }
+    for (uint32_t i = 0; r->p->has_tmem && i < r->agent_count; i++)
+        for (uint32_t t = 0; t < SYNC_THREADS; t++, at += r->p->strands)
+            r->agents[i].threads[t].after = r->clocks + at;
     r->seen_count = (size_t)barriers * 2 * r->agent_count;
     r->seen = arena_array(r->arena, struct sync_seen, r->seen_count);
     for (uint32_t i = 0; i < barriers; i++) {
@@ -164,6 +169,7 @@ static void reset_agent(struct sync_run *r, struct sync_agent *a)
     for (uint32_t t = 0; t < SYNC_THREADS; t++) {
         a->threads[t].clock = old.threads[t].clock;
         a->threads[t].peers = old.threads[t].peers;
+        a->threads[t].after = old.threads[t].after;
     }
     memset(a->own, 0, a->warps * SYNC_LANES * sizeof *a->own);
     reset_values(r, a);

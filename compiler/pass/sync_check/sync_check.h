@@ -60,6 +60,7 @@ struct sync_root { // a shared buffer as it was allocated
     const struct tir_value *alloc;
     int64_t begin, end; // bytes; if not placed, a range of its own
     bool is_mbarrier;
+    bool is_tmem;     // in tensor memory
     bool is_tensor;   // in global memory: for conflicts between threads of the CTA
     bool only_stored; // a tensor that is not loaded: only values that differ matter
     int64_t shape[TIR_MAX_RANK];
@@ -100,8 +101,10 @@ struct sync_record { // an access that was made
     uint32_t at;
     uint16_t strand;
     uint8_t access;
-    bool async;   // by the asynchronous proxy
-    bool grouped; // done when its thread has waited for its group
+    bool async;    // by the asynchronous proxy
+    bool grouped;  // done when its thread has waited for its group
+    bool core;     // by the tensor core, in a group of its thread (tmem.c)
+    uint32_t told; // the converged event of its agent that is the fence after it; 0: there is none
     bool exact;
     int64_t modulus; // of a tensor: data decides about multiples of it; 0: the elements are known
     uint64_t base;   // equal if data decides alike; 0: different for each thread
@@ -158,6 +161,11 @@ struct sync_thread {
     uint32_t bulk_closed, bulk_done;  // groups committed, and known to have read
     const struct tir_inst *bulk_open; // the last store that was not committed
     const struct tir_inst *bulk_last; // the last store
+    uint16_t core;                    // strand of its groups of products in tensor memory; or 0
+    uint32_t core_closed;             // groups committed
+    const struct tir_inst *core_open; // the last product that was not committed
+    const struct tir_inst *core_last; // the last product
+    uint32_t *after; // with tmem: what it knew at its last fence(after_thread_sync)
 };
 
 struct sync_lanes {       // some lanes of each warp
@@ -317,6 +325,7 @@ struct sync_program {
     uint32_t *buffer_of;             // by value id
     uint32_t buffer_count;
     bool has_wgmma;
+    bool has_tmem;
     bool has_data_loops;        // loops whose number of rounds depends on arguments
     struct bitset data_loops;   // by id of the instruction
     struct sync_rounds *rounds; // that loops have run, by id of the instruction
@@ -668,5 +677,20 @@ void tir_sync_fail(struct sync_run *r, enum tir_diag_code code, const struct tir
                    const struct tir_inst *other, const char *note, const char *format, ...)
     TIR_PRINTF(6, 7);
 uint32_t tir_sync_line(const struct sync_program *p, const struct tir_inst *inst);
+
+// tmem.c: tensor memory.
+void tir_sync_gemm_tmem(struct sync_run *r, const struct sync_who *who,
+                        const struct tir_inst *inst);
+void tir_sync_commit(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst);
+// Of before_thread_sync and after_thread_sync.
+void tir_sync_fence_tmem(struct sync_run *r, const struct sync_who *who,
+                         const struct tir_inst *inst);
+// Two products of one thread that the tensor core executes in order.
+bool tir_sync_in_pipeline(const struct sync_record *old, const struct sync_record *now);
+// Which fence two accesses that are ordered still lack: the end of its name, or NULL.
+const char *tir_sync_lacks_fence(const struct sync_run *r, const struct sync_who *who,
+                                 const struct sync_record *old, const struct sync_record *now);
+// At the end of a CTA, of which `end` knows all that its threads do.
+void tir_sync_check_core(struct sync_run *r, uint32_t cta, const struct sync_clock *end);
 
 #endif

@@ -29,6 +29,12 @@ static const struct need needs[] = {
     {TIR_OP_WGMMA, TIR_HAS_WGMMA, "the target has no products on warpgroups"},
     {TIR_OP_AWAIT, TIR_HAS_WGMMA, "the target has no products on warpgroups"},
     {TIR_OP_WGMMA_FENCE, TIR_HAS_WGMMA, "the target has no products on warpgroups"},
+    {TIR_OP_TCGEN05_MMA, TIR_HAS_TCGEN05, "the target has no tensor memory"},
+    {TIR_OP_TMEM_LD, TIR_HAS_TCGEN05, "the target has no tensor memory"},
+    {TIR_OP_TMEM_ST, TIR_HAS_TCGEN05, "the target has no tensor memory"},
+    {TIR_OP_TMEM_ALLOC, TIR_HAS_TCGEN05, "the target has no tensor memory"},
+    {TIR_OP_TMEM_FREE, TIR_HAS_TCGEN05, "the target has no tensor memory"},
+    {TIR_OP_COMMIT, TIR_HAS_TCGEN05, "the target has no tensor memory"},
     {TIR_OP_SETMAXNREG, TIR_HAS_WGMMA | TIR_HAS_TCGEN05, "the target cannot move registers"},
     {TIR_OP_TMA_LOAD, TIR_HAS_TMA, "the target has no tensor copies"},
     {TIR_OP_TMA_STORE, TIR_HAS_TMA, "the target has no tensor copies"},
@@ -130,6 +136,9 @@ static const char *check_fence(const struct query *q)
     switch (tir_attr_word(q->inst, TIR_ATTR_of, TIR_WORD_NONE)) {
     case TIR_WORD_of_wgmma:
         return lacks(q, TIR_HAS_WGMMA, "the target has no products on warpgroups");
+    case TIR_WORD_of_before_thread_sync:
+    case TIR_WORD_of_after_thread_sync:
+        return lacks(q, TIR_HAS_TCGEN05, "the target has no tensor memory");
     case TIR_WORD_of_async:
     case TIR_WORD_of_async_shared:
     case TIR_WORD_of_async_global:
@@ -293,6 +302,30 @@ static const char *check_tied(const struct tir_inst *inst)
     return has_int(inst, TIR_ATTR_groups, 0, 7) ? NULL : "at most 7 groups can be in flight";
 }
 
+// Tensor memory.
+
+static const char *check_tcgen05_mma(const struct tir_inst *inst)
+{
+    const struct tir_value *a = inst->operands[TIR_TCGEN05_A], *b = inst->operands[TIR_TCGEN05_B];
+    const struct tir_value *accumulate = inst->operands[TIR_TCGEN05_ACCUMULATE];
+    if (!is_i32(inst->operands[TIR_TCGEN05_D]) || !is_offset(a))
+        return "addresses in tensor memory are i32";
+    if (!is_offset(b) || tir_elems[b->type->elem].bits != 64)
+        return "descriptors have 64 bits";
+    if (accumulate && (!tir_type_is_scalar(accumulate->type) || accumulate->type->elem != TIR_BOOL))
+        return "accumulate is a bool";
+    return tir_tcgen05_wrong(inst);
+}
+
+// A load or store: the address, and words.
+static const char *check_words(const struct tir_inst *inst, struct tir_value *const *words,
+                               uint32_t count)
+{
+    if (!is_i32(inst->operands[0]) || !count || count > 128 || !tir_is_pow2(count))
+        return "it takes an i32 address and 1 to 128 words, a power of two";
+    return are_words(words, count) ? NULL : "the words have 32 bits";
+}
+
 static const char *check_stmatrix(const struct tir_inst *inst)
 {
     uint32_t count;
@@ -338,6 +371,21 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
     case TIR_OP_AWAIT:
     case TIR_OP_WGMMA_FENCE:
         return check_tied(inst);
+    case TIR_OP_TCGEN05_MMA:
+        return check_tcgen05_mma(inst);
+    case TIR_OP_TMEM_LD:
+        return check_words(inst, inst->results, inst->result_count);
+    case TIR_OP_TMEM_ST:
+        return check_words(inst, inst->operands + 1, inst->operand_count - 1);
+    case TIR_OP_TMEM_ALLOC:
+        return is_at(inst->operands[0], TIR_SPACE_SHARED, NULL) ? NULL
+                                                                : "the slot is a shared buffer";
+    case TIR_OP_TMEM_FREE:
+        return is_i32(inst->operands[0]) ? NULL : "the base is an i32";
+    case TIR_OP_COMMIT:
+        return is_at(inst->operands[TIR_BAR], TIR_SPACE_SHARED, inst->operands[TIR_BAR_AT])
+                   ? NULL
+                   : "it takes a shared buffer and an offset of 32 or 64 bits";
     case TIR_OP_STMATRIX:
         return check_stmatrix(inst);
     case TIR_OP_ADDRESS:

@@ -443,6 +443,13 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_WGMMA] = tir_emit_wgmma,
     [TIR_OP_AWAIT] = tir_emit_wgmma,
     [TIR_OP_WGMMA_FENCE] = tir_emit_wgmma,
+    // emit_tcgen05.c
+    [TIR_OP_TCGEN05_MMA] = tir_emit_tcgen05,
+    [TIR_OP_TMEM_LD] = tir_emit_tcgen05,
+    [TIR_OP_TMEM_ST] = tir_emit_tcgen05,
+    [TIR_OP_TMEM_ALLOC] = tir_emit_tcgen05,
+    [TIR_OP_TMEM_FREE] = tir_emit_tcgen05,
+    [TIR_OP_COMMIT] = tir_emit_tcgen05,
     // emit_thread.c
     [TIR_OP_MMA] = tir_emit_thread,
     [TIR_OP_PTX] = tir_emit_thread,

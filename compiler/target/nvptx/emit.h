@@ -132,6 +132,11 @@ void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values);
 // Why no instructions do what a wgmma says, or NULL.
 const char *tir_wgmma_wrong(const struct tir_inst *inst);
 
+// emit_tcgen05.c: products in tensor memory, its loads, stores and allocation.
+void tir_emit_tcgen05(struct emit *e, const struct tir_inst *inst);
+// Why no instructions do what a tcgen05_mma says, or NULL.
+const char *tir_tcgen05_wrong(const struct tir_inst *inst);
+
 // emit_watch.c: a wait of a kernel with a watchdog, for an mbarrier of this CTA.
 void tir_emit_watched_wait(struct emit *e, const struct tir_inst *inst, V bar, V parity);
 

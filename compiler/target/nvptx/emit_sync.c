@@ -153,6 +153,8 @@ struct fence_row {
 };
 static const struct fence_row fences[] = {
     {TIR_WORD_of_wgmma, "llvm.nvvm.wgmma.fence.sync.aligned", NULL},
+    {TIR_WORD_of_before_thread_sync, "llvm.nvvm.tcgen05.fence.before.thread.sync", NULL},
+    {TIR_WORD_of_after_thread_sync, "llvm.nvvm.tcgen05.fence.after.thread.sync", NULL},
     {TIR_WORD_of_async, "llvm.nvvm.fence.proxy.async", NULL},
     {TIR_WORD_of_async_shared, "llvm.nvvm.fence.proxy.async.shared_cta", NULL},
     {TIR_WORD_of_async_global, "llvm.nvvm.fence.proxy.async.global", NULL},

@@ -36,6 +36,9 @@ SQUARE = ("bf16[64, 64]", "swizzle(128)", ROWS, "s[0:+64, 0:+64]")
 WIDE = ("f32[64, 64]", "row_major", ROWS, "s[0:+64, 0:+64]")
 COUNTS = ("i32[64, 64]", "row_major", ROWS, "s[0:+64, 0:+64]")
 SCRATCH = ("f32[4, 64]", "row_major", PARTS, "s[0:+4, 0:+64]")
+ONE = ("i32[1]", "row_major", "S[(1) : (1)] + R[(32, 4) : (1@laneid, 1@warpid)]", "s[0:+1]")
+TALL = ("bf16[128, 64]", "swizzle(128)", "S[(4, 32, 2, 32) : (1@warpid, 2, 1, 1@laneid)]",
+        "s[0:+128, 0:+64]")
 LINE = ("i32[64]", "row_major", HALF, "s[0:+64]")
 
 # By (operation, way, operand): the buffer, and the operation with the buffer s there. `other` is a second
@@ -60,6 +63,11 @@ KERNELS = {
         SQUARE, f"let y: f32[64, 64] in {SUMS} = gemm_async(s, other, zero);"),
     ("GEMM_ASYNC", "ONLY", "DOT_B"): (
         SQUARE, f"let y: f32[64, 64] in {SUMS} = gemm_async(other, s, zero);"),
+    ("GEMM_TMEM", "ONLY", "DOT_A"): (TALL, "gemm_tmem(s, other, acc);"),
+    ("GEMM_TMEM", "ONLY", "DOT_B"): (SQUARE, "gemm_tmem(tall, s, acc);"),
+    ("TMEM_ALLOC", "ONLY", "TMEM_SLOT"): (
+        ONE, "let w: i32 = warpid(); let z: bool = eq(w, i32(0)); "
+        "if z { tmem_alloc(s, columns = 32); }"),
     ("COPY_ASYNC", "BY_THREADS", "COPY_TO"): (SQUARE, "copy_async(s, A[0:+64, 0:+64], width = 16);"),
     ("COPY_ASYNC", "BY_MBARRIER", "COPY_TO"): (
         SQUARE, "arrive(b, bytes = 8192); copy_async(s, A[0:+64, 0:+64], mbar = b, engine = tma);"),
@@ -73,9 +81,10 @@ WAITS = {
     "WGMMA": ("commit_group(engine = wgmma);", f"let done: f32[64, 64] in {SUMS} = await(y, groups = 0);"),
     "TMA": ("commit_group(engine = tma); wait_group(groups = 0, engine = tma);", ""),
     "BYTES": ("", "wait(b, i32(0));"),
+    "COMMIT": ("commit(b);", "wait(b, i32(0));"),
 }
 # Each thread has waited for all of it: the four warps here run one product together.
-SEEN_BY_ALL = {"WGMMA", "BYTES"}
+SEEN_BY_ALL = {"WGMMA", "BYTES", "COMMIT"}
 
 
 def table(path):
@@ -104,10 +113,12 @@ def kernel(row, starts, without):
         f"let after: {buffer} in {layout} = load({whole});"
     return f"""
 kernel k(A: bf16[64, 64], D: out bf16[64, 64], X: {buffer}, W: f32[64, 64], C: i32[64, 64], L: i32[64], H: inout i32[64])
-    grid(1) threads(128) form(synced) facts(vector16, unit_inner) shared(32768)
+    grid(1) threads(128) form(synced) facts(vector16, unit_inner) shared(49152)
 {{
     let s: shared {buffer} in {memory} = alloc(offset = 0);
     let other: shared bf16[64, 64] in swizzle(128) = alloc(offset = 16384);
+    let tall: shared bf16[128, 64] in swizzle(128) = alloc(offset = 32768);
+    let acc: tmem f32[128, 64] = tmem_buffer(i32(0));
     let bars: shared mbarrier[1] = alloc(offset = 24576);
     let b: shared mbarrier = view(bars[0]);
     let t: i32 = tid();

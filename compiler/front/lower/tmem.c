@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The explicit level: buffers in tensor memory, and products that accumulate there.
+//
+// A kernel has one allocation. The first declaration makes it, before which nothing can be in
+// tensor memory, and each declaration makes it larger; lower_tile frees it at the end:
+//
+//     tmem acc: f32[128, 256];
+// becomes
+//     let slot: shared i32[1] = alloc();
+//     if eq(warpid(), i32(0)) { tmem_alloc(slot, columns = 256); }
+//     bar_sync();
+//     let base: i32 = load(slot[0]);
+//     let acc: tmem f32[128, 256] = tmem_buffer(base, column = 0);
+#include "front/lower/builtin.h"
+
+static const struct tir_type *i32_type(struct lower *l)
+{
+    return tir_type_scalar(l->cx->types, TIR_I32);
+}
+
+static struct tir_value *address_in(struct lower *l, struct tir_value *slot)
+{
+    struct tir_value *operands[] = {
+        [TIR_LOAD_PAD] = NULL, [TIR_LOAD_MASK] = NULL, slot, tir_const_index(l->f, 0)};
+    const struct tir_type *type = i32_type(l);
+    struct tir_inst *load = tir_build(&l->b, TIR_OP_LOAD, operands, 4, &type, 1, 0);
+    tir_set_list(l->f, load, TIR_ATTR_box, (int64_t[]){0}, 1);
+    return tir_result(load);
+}
+
+static void allocate(struct lower *l)
+{
+    struct tir_type t = {.elem = TIR_I32, .space = TIR_SPACE_SHARED, .rank = 1, .shape = {1}};
+    struct tir_value *slot = build_one(l, TIR_OP_ALLOC, tir_type_get(l->cx->types, &t), NULL, 0);
+    struct tir_value *warp = build_one(l, TIR_OP_WARPID, i32_type(l), NULL, 0);
+    struct tir_value *first = tir_binary(&l->b, TIR_OP_EQ, warp, tir_const_i32(l->f, 0));
+    struct tir_inst *branch = tir_build(&l->b, TIR_OP_IF, &first, 1, NULL, 0, 2);
+    struct tir_builder outer = l->b;
+    l->b = tir_builder_at_end(l->f, branch->regions[0]);
+    l->b.span = outer.span;
+    l->tmem_alloc = tir_build(&l->b, TIR_OP_TMEM_ALLOC, &slot, 1, NULL, 0, 0);
+    tir_build_yield(&l->b, NULL, 0);
+    l->b = tir_builder_at_end(l->f, branch->regions[1]);
+    tir_build_yield(&l->b, NULL, 0);
+    l->b = outer;
+    tir_build(&l->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+    l->tmem_base = address_in(l, slot);
+}
+
+static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct tir_type *t)
+{
+    const struct tir_span span = s->names.at[0].type->span;
+    if (l->b.block != l->f->body || l->calls) {
+        lower_error(l, s->names.at[0].span, TIR_E_ROLE,
+                    "buffers in tensor memory are declared at the top level of their kernel, which "
+                    "allocates it");
+        return false;
+    }
+    if (t->rank < 2 || t->shape[t->rank - 2] != TIR_TMEM_LANES) {
+        lower_error(l, span, TIR_E_TYPE,
+                    "tensor memory has %d lanes, so a buffer there has as many rows: %s[%d, n], or "
+                    "several of them",
+                    TIR_TMEM_LANES, tir_elems[t->elem].name, TIR_TMEM_LANES);
+        return false;
+    }
+    if (t->layout || !tir_tmem_columns(t)) {
+        lower_error(l, span, TIR_E_TYPE,
+                    t->layout ? "tensor memory has one layout, which a type does not state"
+                              : "the rows of a buffer in tensor memory have whole columns of 32 "
+                                "bits, %d at most",
+                    TIR_TMEM_COLUMNS);
+        return false;
+    }
+    if (l->tmem_columns + tir_tmem_columns(t) > TIR_TMEM_COLUMNS) {
+        lower_error(l, span, TIR_E_TYPE,
+                    "tensor memory has %d columns; this buffer takes %lld, those before it %lld",
+                    TIR_TMEM_COLUMNS, (long long)tir_tmem_columns(t), (long long)l->tmem_columns);
+        return false;
+    }
+    return true;
+}
+
+struct tir_value *lower_tmem(struct lower *l, const struct ast_stmt *s, const struct tir_type *type)
+{
+    enum { LEAST = 32 };
+    if (!is_in_order(l, s, type))
+        return NULL;
+    if (!l->tmem_alloc)
+        allocate(l);
+    struct tir_value *v = build_one(l, TIR_OP_TMEM_BUFFER, type, &l->tmem_base, 1);
+    tir_set_int(l->f, v->def, TIR_ATTR_column, l->tmem_columns);
+    l->tmem_columns += tir_tmem_columns(type);
+    int64_t columns = LEAST;
+    while (columns < l->tmem_columns)
+        columns *= 2;
+    tir_set_int(l->f, l->tmem_alloc, TIR_ATTR_columns, columns);
+    return v;
+}
+
+bool lower_is_tmem(struct lower *l, const struct ast_expr *e)
+{
+    if (!lower_is_buffer_expr(l, e))
+        return false;
+    const struct ast_expr *name = e->kind == AST_INDEX ? e->base : e;
+    return scope_find(l, name->name)->val.ir->type->space == TIR_SPACE_TMEM;
+}
+
+// An operand that is a buffer or a part of one.
+static struct tir_value *buffer_operand(struct lower *l, const struct ast_expr *e)
+{
+    struct val v = lower_part(l, e);
+    if (v.kind == VAL_IR && tir_type_is_buffer(v.ir->type))
+        return v.ir;
+    if (v.kind != VAL_POISON)
+        lower_error(l, e->span, TIR_E_DOT,
+                    "`gemm_async` into tensor memory takes buffers in shared memory, or the first "
+                    "factor from tensor memory, not %s",
+                    lower_val_name(l, v));
+    return NULL;
+}
+
+bool lower_gemm_tmem(struct lower *l, const struct call *c)
+{
+    const struct ast_expr *accumulate = builtin_named(c, NAMED_accumulate);
+    struct tir_value *operands[4] = {[TIR_DOT_ACC] = buffer_operand(l, call_arg(c, 0)),
+                                     [TIR_DOT_A] = buffer_operand(l, call_arg(c, 1)),
+                                     [TIR_DOT_B] = buffer_operand(l, call_arg(c, 2))};
+    if (!operands[TIR_DOT_ACC] || !operands[TIR_DOT_A] || !operands[TIR_DOT_B])
+        return false;
+    if (accumulate) {
+        operands[TIR_GEMM_ACCUMULATE] =
+            convert_elem(l, accumulate->span, lower_expr(l, accumulate), TIR_BOOL);
+        if (!operands[TIR_GEMM_ACCUMULATE])
+            return false;
+    }
+    struct tir_inst *inst = tir_build(&l->b, TIR_OP_GEMM_TMEM, operands, 4, NULL, 0, 0);
+    tir_str why = STR("");
+    if (tir_infer(l->m, inst, NULL, &why))
+        return true;
+    lower_error(l, c->e->span, TIR_E_DOT, "`gemm_async`: " STR_FMT, STR_ARG(why));
+    tir_remove(inst);
+    return false;
+}

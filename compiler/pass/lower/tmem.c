@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// lower_tile, tensor memory: products on tcgen05, loads and stores, and the end of the allocation.
+//
+// An address has the lane in its upper half and the column in its lower. Row r of a buffer is lane
+// r (PTX ISA, tcgen05 data path layout D: M = 128 in one CTA), elements follow one another along
+// the columns, several to a column if they have fewer than 32 bits, and the dimensions before the
+// last two count buffers side by side. A warp reaches the 32 lanes of its place in its warpgroup;
+// a thread has one of them.
+//
+//     gemm_tmem(a, b, acc, accumulate = c);
+// becomes
+//     tcgen05_mma(add(base, 64), descriptor_a, descriptor_b, accumulate = c, kind = f16,
+//                 cols = 256, depth = 16, steps = 4, a_step = 2, b_step = 2);
+
+#include "ir/walk.h"
+#include "machine/product.h"
+#include "pass/lower/descriptor.h"
+#include "pass/receipt.h"
+
+enum {
+    MAX_STEPS = 16,
+    MAX_WORDS = 128,  // of one load or store
+    COLUMN_BITS = 32, // of one lane
+    LANE_SHIFT = 16
+};
+
+static bool refuse(struct lower *lo, const struct tir_inst *inst, const char *why)
+{
+    tir_error_at(lo->cx->diags, inst->span, TIR_E_UNSUPPORTED, "no tcgen05 for %s: %s",
+                 inst->op == TIR_OP_GEMM_TMEM ? "gemm_async" : tir_ops[inst->op].name, why);
+    lo->failed = true;
+    return false;
+}
+
+static bool has_tcgen05(struct lower *lo, const struct tir_inst *inst)
+{
+    if (lo->cx->target->features & TIR_HAS_TCGEN05)
+        return true;
+    refuse(lo, inst, "the target has none");
+    tir_lower_note_target(lo, TIR_HAS_TCGEN05);
+    return false;
+}
+
+// Addresses.
+
+// The columns that one step of dimension d of a buffer is; of the last one, in bits.
+static int64_t columns_of(const struct tir_type *t, uint32_t d)
+{
+    int64_t columns = tir_elems[t->elem].bits;
+    for (uint32_t i = d + 1; i < t->rank; i++)
+        columns *= i == t->rank - 2 ? 1 : t->shape[i];
+    return d + 1 < t->rank ? columns / COLUMN_BITS : columns;
+}
+
+// Adds where a slice begins to the address of its buffer. NULL: reported.
+static struct tir_value *step_into(struct lower *lo, const struct tir_inst *inst,
+                                   struct tir_value *at)
+{
+    const struct tir_type *t = tir_ref_base(inst)->type;
+    for (uint32_t d = 0; at && d < t->rank; d++) {
+        struct tir_value *index = tir_lower_cast(lo, &lo->b, tir_ref_indices(inst)[d], lo->i32);
+        int64_t known, step = columns_of(t, d);
+        if (d == t->rank - 2) // all lanes
+            continue;
+        if (d == t->rank - 1 && step % COLUMN_BITS) {
+            if (!tir_is_const_int(index, &known) || known * step % COLUMN_BITS) {
+                refuse(lo, inst, "a part does not begin with a column of 32 bits");
+                return NULL;
+            }
+            index = tir_lower_i32(lo, known * step / COLUMN_BITS);
+            step = COLUMN_BITS;
+        }
+        if (d == t->rank - 1)
+            step /= COLUMN_BITS;
+        at = tir_lower_add(lo, &lo->b, at, tir_lower_mul_const(lo, &lo->b, index, step));
+    }
+    return at;
+}
+
+// NULL: reported.
+static struct tir_value *address_of(struct lower *lo, struct tir_value *buffer)
+{
+    struct tir_inst *def = buffer->def;
+    if (def->op == TIR_OP_TMEM_BUFFER)
+        return tir_lower_add(lo, &lo->b, def->operands[0],
+                             tir_lower_i32(lo, tir_attr_int(def, TIR_ATTR_column, 0)));
+    if (def->op != TIR_OP_VIEW) {
+        refuse(lo, def, "a matrix in tensor memory is not transposed");
+        return NULL;
+    }
+    struct tir_value *at = address_of(lo, tir_ref_base(def));
+    return at ? step_into(lo, def, at) : NULL;
+}
+
+// Products.
+
+struct gemm {
+    struct lower *lo;
+    struct tir_inst *inst;
+    const struct tir_product *product;
+    uint32_t n, columns, steps;   // of one instruction; of the sums; instructions along K
+    struct lower_descriptor a, b; // in shared memory
+    struct tir_value *acc, *a_at; // addresses; a_at: NULL unless A is in tensor memory
+};
+
+static bool set_kind(struct gemm *g)
+{
+    const struct tir_type *a = g->inst->operands[TIR_DOT_A]->type;
+    const struct tir_type *b = g->inst->operands[TIR_DOT_B]->type;
+    const struct tir_type *acc = g->inst->operands[TIR_DOT_ACC]->type;
+    g->product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, acc->elem);
+    if (!g->product || a->elem != b->elem)
+        return refuse(g->lo, g->inst, "it has no such element types");
+    g->columns = (uint32_t)acc->shape[1];
+    g->steps = (uint32_t)(a->shape[1] / g->product->depth);
+    if (a->shape[1] % g->product->depth)
+        return refuse(g->lo, g->inst, "K is no multiple of 32 bytes");
+    return true;
+}
+
+static bool open_operand(struct gemm *g, struct lower_descriptor *d, uint32_t operand, int64_t rows)
+{
+    struct tir_value *v = g->inst->operands[operand];
+    *d = (struct lower_descriptor){.kind = LOWER_DESCRIPTOR_TCGEN05,
+                                   .depth = g->product->depth,
+                                   .steps = g->steps,
+                                   .bits = tir_elems[v->type->elem].bits,
+                                   .k_dim = operand == TIR_DOT_A};
+    const char *why = tir_lower_descriptor_open(g->lo, d, v, rows);
+    return !why || refuse(g->lo, g->inst, why);
+}
+
+static bool open_a(struct gemm *g)
+{
+    struct tir_value *a = g->inst->operands[TIR_DOT_A];
+    if (a->type->space == TIR_SPACE_TMEM) {
+        g->a_at = address_of(g->lo, a);
+        return g->a_at;
+    }
+    if (!open_operand(g, &g->a, TIR_DOT_A, TIR_TCGEN05_ROWS))
+        return false;
+    return tir_lower_descriptor_fits(&g->a, 0, TIR_TCGEN05_ROWS) ||
+           refuse(g->lo, g->inst, "A's layout in shared memory has no descriptor");
+}
+
+// The most columns at a time for which every instruction's B has a descriptor.
+static bool open_b(struct gemm *g)
+{
+    if (!open_operand(g, &g->b, TIR_DOT_B, g->columns))
+        return false;
+    for (g->n = TIR_MIN(g->columns, TIR_TCGEN05_MOST_COLUMNS); g->n; g->n--) {
+        bool fits = g->columns % g->n == 0 && g->n % TIR_TCGEN05_COLUMNS == 0;
+        for (uint32_t c = 0; fits && c < g->columns; c += g->n)
+            fits = tir_lower_descriptor_fits(&g->b, c, g->n);
+        if (fits)
+            return true;
+    }
+    return refuse(g->lo, g->inst,
+                  g->columns % TIR_TCGEN05_COLUMNS
+                      ? "the columns of the sums are no multiple of 16"
+                      : "B's layout in shared memory has no descriptor");
+}
+
+static bool build_descriptor(struct gemm *g, struct lower_descriptor *d)
+{
+    const char *why = tir_lower_descriptor_build(g->lo, d);
+    return !why || refuse(g->lo, g->inst, why);
+}
+
+// What step adds to A, whether it is a descriptor or an address in tensor memory.
+static int64_t a_step(const struct gemm *g, uint32_t step)
+{
+    const uint32_t bits = tir_elems[g->product->elem].bits;
+    return g->a_at ? g->product->depth * bits / COLUMN_BITS
+                   : tir_lower_descriptor_step(&g->a, 0, step);
+}
+
+// Steps from `step` on that lie at equal distances in both operands.
+static uint32_t equal_steps(const struct gemm *g, int64_t c, uint32_t step, int64_t by[2])
+{
+    uint32_t end = step + 1;
+    by[0] = by[1] = 0;
+    for (; end < g->steps && end - step < MAX_STEPS; end++) {
+        const int64_t a = a_step(g, end - 1), b = tir_lower_descriptor_step(&g->b, c, end - 1);
+        if (end > step + 1 && (a != by[0] || b != by[1]))
+            break;
+        by[0] = a;
+        by[1] = b;
+    }
+    return end - step;
+}
+
+static void build_mma(struct gemm *g, uint32_t c, uint32_t step, uint32_t count,
+                      const int64_t by[2])
+{
+    struct lower *lo = g->lo;
+    const int64_t k = (int64_t)step * g->product->depth;
+    struct tir_value *a =
+        g->a_at
+            ? tir_lower_add(lo, &lo->b, g->a_at, tir_lower_i32(lo, (int64_t)step * a_step(g, step)))
+            : tir_lower_descriptor_at(lo, &g->a, 0, k);
+    struct tir_value *operands[] = {
+        [TIR_TCGEN05_D] = tir_lower_add(lo, &lo->b, g->acc, tir_lower_i32(lo, c)),
+        [TIR_TCGEN05_A] = a,
+        [TIR_TCGEN05_B] = tir_lower_descriptor_at(lo, &g->b, c, k),
+        [TIR_TCGEN05_ACCUMULATE] = step ? NULL : g->inst->operands[TIR_GEMM_ACCUMULATE]};
+    struct tir_inst *mma = tir_build(&lo->b, TIR_OP_TCGEN05_MMA, operands, 4, NULL, 0, 0);
+    tir_set_word(lo->f, mma, TIR_ATTR_kind, g->product->kind);
+    tir_set_int(lo->f, mma, TIR_ATTR_cols, g->n);
+    tir_set_int(lo->f, mma, TIR_ATTR_depth, g->product->depth);
+    tir_set_int(lo->f, mma, TIR_ATTR_steps, count);
+    const struct {
+        enum tir_attr_key key;
+        int64_t value;
+    } rest[] = {{TIR_ATTR_a_step, by[0]},
+                {TIR_ATTR_b_step, by[1]},
+                {TIR_ATTR_a_trans, !g->a_at && g->a.trans},
+                {TIR_ATTR_b_trans, g->b.trans}};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(rest); i++)
+        if (rest[i].value)
+            tir_set_int(lo->f, mma, rest[i].key, rest[i].value);
+}
+
+void tir_lower_gemm_tmem(struct lower *lo, struct tir_inst *inst)
+{
+    struct gemm g = {.lo = lo, .inst = inst};
+    if (!has_tcgen05(lo, inst) || !set_kind(&g) || !open_b(&g) || !open_a(&g) ||
+        !build_descriptor(&g, &g.b) || (!g.a_at && !build_descriptor(&g, &g.a)))
+        return;
+    g.acc = address_of(lo, inst->operands[TIR_DOT_ACC]);
+    if (!g.acc)
+        return;
+    for (uint32_t c = 0; c < g.columns; c += g.n)
+        for (uint32_t step = 0, steps; step < g.steps; step += steps) {
+            int64_t by[2];
+            steps = equal_steps(&g, c, step, by);
+            build_mma(&g, c, step, steps, by);
+        }
+    tir_receipt_add(lo->cx, TIR_TOPIC_DOT, inst->span,
+                    "dot: tcgen05 m%un%uk%u.%s, %u of a thread%s; not run on silicon",
+                    TIR_TCGEN05_ROWS, g.n, g.product->depth, tir_words[g.product->kind].name,
+                    g.steps * (g.columns / g.n), g.a_at ? ", A from tensor memory" : "");
+}
+
+// Loads and stores.
+
+struct access {
+    struct tir_value *at;        // of the thread's warp
+    const struct tir_type *tile; // what moves
+    uint32_t words, parts;       // of a thread; elements of a word
+};
+
+// What a warp has of the slice. False: reported.
+static bool open_access(struct lower *lo, struct tir_inst *inst, const struct tir_type *tile,
+                        const struct tir_value *mask, struct access *a)
+{
+    const uint32_t warps = lo->threads / 32, bits = tir_elems[tile->elem].bits;
+    const uint32_t count = tir_lower_register_count(tile);
+    if (!has_tcgen05(lo, inst))
+        return false;
+    if (mask)
+        return refuse(lo, inst, "a part of tensor memory moves as a whole, without a mask");
+    if (tile->layout != tir_layout_tmem(lo->types, tile->shape, warps) || lo->first_warp % 4)
+        return refuse(lo, inst, "the warps do not make up whole warpgroups");
+    if (bits > COLUMN_BITS || count * bits % COLUMN_BITS)
+        return refuse(lo, inst, "a thread has no whole columns of 32 bits");
+    struct tir_value *at = address_of(lo, tir_ref_base(inst));
+    a->at = at ? step_into(lo, inst, at) : NULL;
+    if (!a->at)
+        return false;
+    a->tile = tile;
+    a->parts = COLUMN_BITS / bits;
+    a->words = count / a->parts;
+    struct tir_value *warp = tir_lower_thread(lo, TIR_AXIS_WARP);
+    struct tir_value *quarter = tir_lower_digit(lo, &lo->b, warp, 1, 4, warps == 4);
+    a->at = tir_lower_add(lo, &lo->b, a->at,
+                          tir_lower_mul_const(lo, &lo->b, quarter, 32 << LANE_SHIFT));
+    if (warps > 4) {
+        struct tir_value *group = tir_lower_digit(lo, &lo->b, warp, 4, warps / 4, true);
+        a->at = tir_lower_add(lo, &lo->b, a->at, tir_lower_mul_const(lo, &lo->b, group, a->words));
+    }
+    return true;
+}
+
+// The next columns that one instruction moves: a power of two.
+static uint32_t next_words(const struct access *a, uint32_t done)
+{
+    uint32_t n = MAX_WORDS;
+    while (n > a->words - done)
+        n /= 2;
+    return n;
+}
+
+static struct tir_value *word_at(struct lower *lo, const struct access *a, uint32_t word)
+{
+    return tir_lower_add(lo, &lo->b, a->at, tir_lower_i32(lo, word));
+}
+
+void tir_lower_tmem_load(struct lower *lo, struct tir_inst *inst)
+{
+    struct access a;
+    const struct tir_type *tile = inst->results[0]->type;
+    if (!open_access(lo, inst, tile, inst->operands[TIR_LOAD_MASK], &a))
+        return;
+    const struct tir_type *elem = tir_type_scalar(lo->types, tile->elem);
+    struct tir_value **out = tir_lower_new_registers(lo, a.words * a.parts);
+    const struct tir_type *words[MAX_WORDS], *parts[COLUMN_BITS];
+    for (uint32_t i = 0; i < MAX_WORDS; i++)
+        words[i] = lo->i32;
+    for (uint32_t i = 0; i < a.parts; i++)
+        parts[i] = elem;
+    for (uint32_t w = 0, n; w < a.words; w += n) {
+        n = next_words(&a, w);
+        struct tir_value *at = word_at(lo, &a, w);
+        struct tir_inst *ld = tir_build(&lo->b, TIR_OP_TMEM_LD, &at, 1, words, n, 0);
+        for (uint32_t i = 0; i < n; i++) {
+            struct tir_value *word = ld->results[i], **to = out + (w + i) * a.parts;
+            if (a.parts > 1)
+                memcpy(to, tir_build(&lo->b, TIR_OP_UNPACK, &word, 1, parts, a.parts, 0)->results,
+                       a.parts * sizeof(*to));
+            else
+                *to = elem == lo->i32 ? word : tir_build1(&lo->b, TIR_OP_BITCAST, elem, &word, 1);
+        }
+    }
+    tir_lower_set_registers(lo, inst->results[0], out);
+}
+
+void tir_lower_tmem_store(struct lower *lo, struct tir_inst *inst)
+{
+    struct access a;
+    struct tir_value *v = inst->operands[TIR_STORE_VALUE];
+    const struct tir_type *tile = v->type;
+    if (!tile->layout) // a constant has none
+        tile = tir_type_with_layout(lo->types, tile,
+                                    tir_layout_tmem(lo->types, tile->shape, lo->threads / 32));
+    if (!open_access(lo, inst, tile, inst->operands[TIR_STORE_MASK], &a))
+        return;
+    for (uint32_t w = 0, n; w < a.words; w += n) {
+        struct tir_value *operands[1 + MAX_WORDS] = {word_at(lo, &a, w)};
+        n = next_words(&a, w);
+        for (uint32_t i = 0; i < n; i++) {
+            struct tir_value *parts[COLUMN_BITS];
+            for (uint32_t p = 0; p < a.parts; p++)
+                parts[p] = tir_lower_register(lo, v, (w + i) * a.parts + p);
+            operands[1 + i] = a.parts > 1 ? tir_build1(&lo->b, TIR_OP_PACK, lo->i32, parts, a.parts)
+                              : parts[0]->type == lo->i32
+                                  ? parts[0]
+                                  : tir_build1(&lo->b, TIR_OP_BITCAST, lo->i32, parts, 1);
+        }
+        tir_build(&lo->b, TIR_OP_TMEM_ST, operands, 1 + n, NULL, 0, 0);
+    }
+}
+
+// The allocation.
+
+void tir_lower_tmem_buffer(struct lower *lo, struct tir_inst *inst)
+{
+    lo->tmem_base = inst->operands[0];
+}
+
+// At the end of the kernel the warp that allocated frees, when all threads have come. Nothing is
+// allocated for buffers that nobody uses.
+void tir_lower_tmem_end(struct lower *lo)
+{
+    struct tir_inst *alloc = NULL;
+    tir_foreach_inst(inst, lo->f)
+        if (inst->op == TIR_OP_TMEM_ALLOC)
+            alloc = inst;
+    if (!alloc || lo->failed)
+        return;
+    if (!lo->tmem_base) {
+        tir_remove(alloc);
+        return;
+    }
+    if (!has_tcgen05(lo, alloc))
+        return;
+    static const enum tir_word sides[] = {TIR_WORD_of_before_thread_sync,
+                                          TIR_WORD_of_after_thread_sync};
+    struct tir_builder b = tir_builder_at_end(lo->f, lo->f->body);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (i)
+            tir_build(&b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+        struct tir_inst *fence = tir_build(&b, TIR_OP_FENCE, NULL, 0, NULL, 0, 0);
+        tir_set_word(lo->f, fence, TIR_ATTR_of, sides[i]);
+    }
+    struct tir_value *warp = tir_build1(&b, TIR_OP_WARPID, lo->i32, NULL, 0);
+    struct tir_value *first = tir_binary(&b, TIR_OP_EQ, warp, tir_lower_i32(lo, 0));
+    struct tir_inst *branch = tir_build(&b, TIR_OP_IF, &first, 1, NULL, 0, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct tir_builder in = tir_builder_at_end(lo->f, branch->regions[i]);
+        if (i == 0)
+            tir_set_int(lo->f, tir_build(&in, TIR_OP_TMEM_FREE, &lo->tmem_base, 1, NULL, 0, 0),
+                        TIR_ATTR_columns, tir_attr_int(alloc, TIR_ATTR_columns, 0));
+        tir_build_yield(&in, NULL, 0);
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check on tensor memory: products of one thread, their commits, and the fences around
+// barriers.
+//
+// The products of a thread that a commit closes are a group, and an event of a strand of their own.
+// The commit arrives at its mbarrier when they are done, so a thread that has waited knows the
+// group: that it no longer reads shared memory, and that its sums are there. Of two products in
+// flight the second comes after the first only if both accumulate in the same place (PTX ISA
+// 9.7.16.6, "Pipelined tcgen05 instructions").
+//
+// Loads and stores of tensor memory wait for themselves here (lower_tile), so they are events of
+// their thread. Yet what one thread did there and another one does later need a fence on either
+// side of the barrier between them: before_thread_sync after the first, and before what hands it
+// on; after_thread_sync before the second. A commit has the first of them in it.
+
+#include "pass/sync_check/sync_check.h"
+
+static const struct sync_buffer *buffer_of(struct sync_run *r, const struct sync_agent *a,
+                                           const struct tir_inst *inst, uint32_t operand)
+{
+    const struct sync_value of = tir_sync_value(r, a, inst->operands[operand]);
+    if (of.kind == SYNC_BUFFER)
+        return of.buffer;
+    tir_sync_unchecked(r->p, inst, "which buffer it touches depends on data");
+    return NULL;
+}
+
+void tir_sync_gemm_tmem(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_thread *t = &who->agent->threads[who->thread];
+    if (who->lanes * who->agent->warps > 1) {
+        tir_sync_fail(
+            r, TIR_E_SYNC_RACE, inst, NULL, NULL,
+            "%u threads each start this product, and nothing orders them: one thread does "
+            "it, as `if elect_sync()` chooses it",
+            who->lanes * who->agent->warps);
+        return;
+    }
+    const uint16_t strand = tir_sync_use_strand(r, &t->core);
+    t->core_open = t->core_last = inst;
+    for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_ACC && r->outcome == SYNC_GOING; i++) {
+        const struct sync_buffer *b = buffer_of(r, who->agent, inst, i);
+        if (!b)
+            continue;
+        const bool in_tmem = inst->operands[i]->type->space == TIR_SPACE_TMEM;
+        tir_sync_access(r, who, b,
+                        (struct sync_record){.by = inst,
+                                             .access = i == TIR_DOT_ACC ? SYNC_WRITE : SYNC_READ,
+                                             .strand = strand,
+                                             .at = t->core_closed + 1,
+                                             .core = true,
+                                             .async = !in_tmem});
+    }
+}
+
+void tir_sync_commit(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    struct sync_thread *t = &a->threads[who->thread];
+    int64_t count;
+    struct sync_mbarrier *m =
+        tir_sync_mbarriers(r, a, inst, inst->operands[TIR_BAR], UINT32_MAX, &count);
+    if (!m || !tir_sync_is_ready(r, who, m, inst))
+        return;
+    tir_sync_note_early(r, who, m, inst);
+    m->pending -= (int64_t)who->lanes * a->warps;
+    if (m->pending < 0) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, m->init, "it is initialised here",
+                      "more arrivals than the %lld that the phase of this mbarrier takes",
+                      (long long)m->count);
+        return;
+    }
+    m->arrive = inst;
+    t->core_closed++;
+    t->core_open = NULL;
+    const uint16_t strand = tir_sync_use_strand(r, &t->core);
+    m->arriving.known[strand] = TIR_MAX(m->arriving.known[strand], t->core_closed);
+    // The arrival comes after the products, and these after what the thread had waited for. It
+    // tells nothing of the thread's own accesses.
+    for (uint32_t i = 0; i < r->strand_count; i++)
+        m->arriving.known[i] = TIR_MAX(m->arriving.known[i], t->clock.known[i]);
+    tir_sync_pass(a);
+    tir_sync_complete(r, m, inst);
+}
+
+// Fences.
+
+// What the acting lanes did in tensor memory may be handed on from now on: by what passes on this
+// event.
+static void fence_before(struct sync_run *r, const struct sync_who *who)
+{
+    struct sync_agent *a = who->agent;
+    tir_sync_pass(a);
+    for (uint32_t i = 0; i < r->p->roots.len; i++) {
+        if (!r->p->roots.at[i].is_tmem)
+            continue;
+        struct sync_shadow *s = &r->shadows[a->cta * r->p->roots.len + i];
+        vec_foreach(struct sync_record, record, &s->records) {
+            const bool mine = record->agent == a->id &&
+                              (!who->thread || record->strand == a->threads[who->thread].data);
+            if (mine && !record->told)
+                record->told = a->all.known[a->events];
+        }
+    }
+}
+
+static void fence_after(struct sync_run *r, const struct sync_who *who)
+{
+    struct sync_agent *a = who->agent;
+    for (uint32_t i = 0; i < a->thread_count; i++) {
+        struct sync_thread *t = &a->threads[i];
+        if (who->thread && i != who->thread)
+            continue;
+        memcpy(t->after, t->clock.known, r->strand_count * sizeof *t->after);
+    }
+}
+
+void tir_sync_fence_tmem(struct sync_run *r, const struct sync_who *who,
+                         const struct tir_inst *inst)
+{
+    if (tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) == TIR_WORD_of_before_thread_sync)
+        fence_before(r, who);
+    else
+        fence_after(r, who);
+}
+
+// Order.
+
+bool tir_sync_in_pipeline(const struct sync_record *old, const struct sync_record *now)
+{
+    return old->core && now->core && old->strand == now->strand && old->access == SYNC_WRITE &&
+           now->access == SYNC_WRITE && !memcmp(&old->box, &now->box, sizeof old->box);
+}
+
+const char *tir_sync_lacks_fence(const struct sync_run *r, const struct sync_who *who,
+                                 const struct sync_record *old, const struct sync_record *now)
+{
+    const struct sync_thread *t = &who->agent->threads[who->thread];
+    if ((old->access == SYNC_READ && now->access == SYNC_READ) ||
+        (!old->core && old->agent == who->agent->id) || tir_sync_in_pipeline(old, now))
+        return NULL;
+    const uint16_t events = r->agents[old->agent].events;
+    if (!old->core && (!old->told || t->clock.known[events] < old->told))
+        return "before_thread_sync) after it, before what hands it on";
+    return t->after[old->strand] < old->at ? "after_thread_sync) between the wait and this" : NULL;
+}
+
+void tir_sync_check_core(struct sync_run *r, uint32_t cta, const struct sync_clock *end)
+{
+    for (uint32_t i = 0; i < r->agent_count; i++) {
+        const struct sync_agent *a = &r->agents[i];
+        for (uint32_t k = 0; a->cta == cta && k < a->thread_count; k++) {
+            const struct sync_thread *t = &a->threads[k];
+            if (!t->core_last || (!t->core_open && end->known[t->core] >= t->core_closed))
+                continue;
+            tir_sync_fail(r, TIR_E_SYNC_RACE, t->core_last, NULL, NULL,
+                          "the kernel may end while this product is in flight: no %s",
+                          t->core_open ? "commit after it" : "wait for the mbarrier of its commit");
+            return;
+        }
+    }
+}

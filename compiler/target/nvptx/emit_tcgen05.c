@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Products in tensor memory, its loads and stores, its allocation.
+//
+// LLVM has intrinsics for all of them, but a load's gives its registers before its wait, which has
+// no operand: nothing keeps uses after it. So a load is one piece of inline PTX with its wait, as
+// a product on warpgroups is with its steps (decision 10), and the others are written alike.
+
+#include "machine/product.h"
+#include "target/nvptx/emit.h"
+
+#include <inttypes.h>
+
+#define MOST_STEP 0x3fff // what addresses of descriptors have room for
+
+struct tcgen05_row {
+    enum tir_word kind;
+    const char *name;
+    uint32_t code, sums; // of A and B, and of the sums, in the instruction descriptor
+};
+static const struct tcgen05_row rows[] = {
+    {TIR_WORD_kind_f16, "f16", 0, 1},     {TIR_WORD_kind_bf16, "f16", 1, 1},
+    {TIR_WORD_kind_tf32, "tf32", 2, 1},   {TIR_WORD_kind_e4m3, "f8f6f4", 0, 1},
+    {TIR_WORD_kind_e5m2, "f8f6f4", 1, 1}, {TIR_WORD_kind_i8, "i8", 1, 2},
+    {TIR_WORD_kind_u8, "i8", 0, 2},
+};
+
+static const struct tcgen05_row *row_of(const struct tir_inst *inst)
+{
+    const enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
+    for (uint32_t i = 0; i < TIR_COUNT_OF(rows); i++)
+        if (rows[i].kind == kind)
+            return &rows[i];
+    return NULL;
+}
+
+static bool is_a_in_tmem(const struct tir_inst *inst)
+{
+    return tir_elems[inst->operands[TIR_TCGEN05_A]->type->elem].bits == 32;
+}
+
+const char *tir_tcgen05_wrong(const struct tir_inst *inst)
+{
+    const struct tcgen05_row *row = row_of(inst);
+    const struct tir_product *product =
+        row ? tir_product_of_kind(TIR_ENGINE_TCGEN05, row->kind) : NULL;
+    const int64_t cols = tir_attr_int(inst, TIR_ATTR_cols, 0);
+    const int64_t steps = tir_attr_int(inst, TIR_ATTR_steps, 0);
+    if (!product || tir_attr_int(inst, TIR_ATTR_depth, 0) != product->depth)
+        return "no instruction has this kind and depth";
+    if (cols < TIR_TCGEN05_COLUMNS || cols > TIR_TCGEN05_MOST_COLUMNS || cols % TIR_TCGEN05_COLUMNS)
+        return "no instruction has as many columns";
+    if (steps < 1 || steps > TIR_WGMMA_STEPS)
+        return "it takes 1 to 16 steps";
+    const int64_t a_step = tir_attr_int(inst, TIR_ATTR_a_step, 0);
+    const int64_t b_step = tir_attr_int(inst, TIR_ATTR_b_step, 0);
+    if (a_step < 0 || a_step > MOST_STEP || b_step < 0 || b_step > MOST_STEP)
+        return "a step stays within shared memory";
+    const bool a_trans = tir_attr_int(inst, TIR_ATTR_a_trans, 0);
+    if ((a_trans || tir_attr_int(inst, TIR_ATTR_b_trans, 0)) && product->depth != 16)
+        return "only elements of 16 bits can be transposed";
+    return a_trans && is_a_in_tmem(inst) ? "A in tensor memory cannot be transposed" : NULL;
+}
+
+// PTX ISA, "Instruction descriptor".
+static uint32_t descriptor_of(const struct tir_inst *inst)
+{
+    const struct tcgen05_row *row = row_of(inst);
+    const uint32_t n = (uint32_t)tir_attr_int(inst, TIR_ATTR_cols, 0);
+    return row->sums << 4 | row->code << 7 | row->code << 10 |
+           (uint32_t)tir_attr_int(inst, TIR_ATTR_a_trans, 0) << 15 |
+           (uint32_t)tir_attr_int(inst, TIR_ATTR_b_trans, 0) << 16 | n / 8 << 17 |
+           (uint32_t)TIR_TCGEN05_ROWS / 16 << 24;
+}
+
+static V effect(struct emit *e, LLVMTypeRef type, tir_str text, tir_str constraints, V *args,
+                uint32_t count, int flags)
+{
+    return tir_llvm_asm(e->ll, type, text, constraints, TIR_ASM_EFFECT | (uint32_t)flags, args,
+                        count);
+}
+
+enum { D, A, B, DESCRIPTOR, ACCUMULATE, OPERANDS }; // of the inline PTX
+
+static void add_step(struct tir_text *text, const struct tir_inst *inst, int64_t step)
+{
+    const bool in_tmem = is_a_in_tmem(inst);
+    const int known = step ? 1 : tir_emit_known(inst->operands[TIR_TCGEN05_ACCUMULATE]);
+    if (step)
+        tir_text_format(text, "add.s%d a, $%d, %" PRId64 "; add.s64 b, $%d, %" PRId64 "; ",
+                        in_tmem ? 32 : 64, A, step * tir_attr_int(inst, TIR_ATTR_a_step, 0), B,
+                        step * tir_attr_int(inst, TIR_ATTR_b_step, 0));
+    tir_text_format(text, "tcgen05.mma.cta_group::1.kind::%s [$%d], %s", row_of(inst)->name, D,
+                    in_tmem ? "[" : "");
+    tir_text_format(text, step ? "a" : "$%d", A);
+    tir_text_format(text, step ? "%s, b" : "%s, $%d", in_tmem ? "]" : "", B);
+    tir_text_format(text, ", $%d, ", DESCRIPTOR);
+    if (known < 0)
+        tir_text_format(text, "$%d; ", ACCUMULATE);
+    else
+        tir_text_format(text, "%s; ", known ? "yes" : "!yes");
+}
+
+static void emit_mma(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *accumulate = inst->operands[TIR_TCGEN05_ACCUMULATE];
+    struct tir_text text;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_format(&text,
+                    "{ .reg .pred yes; .reg .b%d a; .reg .b64 b; setp.eq.u32 yes, $%d, $%d; ",
+                    is_a_in_tmem(inst) ? 32 : 64, DESCRIPTOR, DESCRIPTOR);
+    for (int64_t step = 0; step < tir_attr_int(inst, TIR_ATTR_steps, 1); step++)
+        add_step(&text, inst, step);
+    tir_text_add(&text, STR("}"));
+    const bool asks = tir_emit_known(accumulate) < 0;
+    V args[OPERANDS] = {[D] = tir_emit_value(e, inst->operands[TIR_TCGEN05_D]),
+                        [A] = tir_emit_value(e, inst->operands[TIR_TCGEN05_A]),
+                        [B] = tir_emit_value(e, inst->operands[TIR_TCGEN05_B]),
+                        [DESCRIPTOR] = tir_emit_i32(e, descriptor_of(inst)),
+                        [ACCUMULATE] = asks ? tir_emit_value(e, accumulate) : NULL};
+    const char *constraints = tir_str_format(e->arena, "r,%s,l,r,%s~{memory}",
+                                             is_a_in_tmem(inst) ? "r" : "l", asks ? "b," : "")
+                                  .ptr;
+    effect(e, e->ll->none, tir_text_str(&text), tir_str_of(constraints), args,
+           asks ? OPERANDS : ACCUMULATE, 0);
+}
+
+static void list_registers(struct tir_text *text, uint32_t first, uint32_t count)
+{
+    tir_text_add(text, STR("{"));
+    for (uint32_t i = 0; i < count; i++)
+        tir_text_format(text, "%s$%" PRIu32, i ? "," : "", first + i);
+    tir_text_add(text, STR("}"));
+}
+
+static void emit_load(struct emit *e, const struct tir_inst *inst)
+{
+    const uint32_t count = inst->result_count;
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    tir_text_format(&text, "tcgen05.ld.sync.aligned.32x32b.x%" PRIu32 ".b32 ", count);
+    list_registers(&text, 0, count);
+    tir_text_format(&text, ", [$%" PRIu32 "]; tcgen05.wait::ld.sync.aligned;", count);
+    LLVMTypeRef *types = arena_array(e->arena, LLVMTypeRef, count);
+    for (uint32_t i = 0; i < count; i++) {
+        types[i] = e->ll->i32;
+        tir_text_add(&constraints, STR("=r,"));
+    }
+    tir_text_add(&constraints, STR("r,~{memory}"));
+    LLVMTypeRef type =
+        count == 1 ? e->ll->i32 : LLVMStructTypeInContext(e->ll->context, types, count, false);
+    V at = tir_emit_value(e, inst->operands[0]);
+    V v = effect(e, type, tir_text_str(&text), tir_text_str(&constraints), &at, 1,
+                 TIR_ASM_CONVERGENT);
+    for (uint32_t i = 0; i < count; i++)
+        tir_emit_set(e, inst->results[i], count == 1 ? v : LLVMBuildExtractValue(e->b, v, i, ""));
+}
+
+static void emit_store(struct emit *e, const struct tir_inst *inst)
+{
+    const uint32_t count = inst->operand_count - 1;
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    tir_text_format(&text, "tcgen05.st.sync.aligned.32x32b.x%" PRIu32 ".b32 [$0], ", count);
+    list_registers(&text, 1, count);
+    tir_text_add(&text, STR("; tcgen05.wait::st.sync.aligned;"));
+    V *args = arena_array(e->arena, V, inst->operand_count);
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        args[i] = tir_emit_value(e, inst->operands[i]);
+        tir_text_add(&constraints, STR("r,"));
+    }
+    tir_text_add(&constraints, STR("~{memory}"));
+    effect(e, e->ll->none, tir_text_str(&text), tir_text_str(&constraints), args,
+           inst->operand_count, TIR_ASM_CONVERGENT);
+}
+
+static V shared_address(struct emit *e, const struct tir_value *buffer, const struct tir_value *at,
+                        int64_t offset)
+{
+    return LLVMBuildPtrToInt(e->b, tir_emit_address(e, buffer, at, offset), e->ll->i32, "");
+}
+
+// A kernel allocates once, so it gives up the right to allocate at once.
+static void emit_alloc(struct emit *e, const struct tir_inst *inst)
+{
+    const char *text = tir_str_format(e->arena,
+                                      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 "
+                                      "[$0], %" PRId64 "; "
+                                      "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
+                                      tir_attr_int(inst, TIR_ATTR_columns, 0))
+                           .ptr;
+    V slot = shared_address(e, inst->operands[0], NULL, 0);
+    effect(e, e->ll->none, tir_str_of(text), STR("r,~{memory}"), &slot, 1, TIR_ASM_CONVERGENT);
+}
+
+static void emit_free(struct emit *e, const struct tir_inst *inst)
+{
+    const char *text =
+        tir_str_format(e->arena, "tcgen05.dealloc.cta_group::1.sync.aligned.b32 $0, %" PRId64 ";",
+                       tir_attr_int(inst, TIR_ATTR_columns, 0))
+            .ptr;
+    V base = tir_emit_value(e, inst->operands[0]);
+    effect(e, e->ll->none, tir_str_of(text), STR("r,~{memory}"), &base, 1, TIR_ASM_CONVERGENT);
+}
+
+static void emit_commit(struct emit *e, const struct tir_inst *inst)
+{
+    V bar = shared_address(e, inst->operands[TIR_BAR], inst->operands[TIR_BAR_AT],
+                           tir_attr_int(inst, TIR_ATTR_offset, 0));
+    effect(e, e->ll->none,
+           STR("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$0];"),
+           STR("r,~{memory}"), &bar, 1, 0);
+}
+
+void tir_emit_tcgen05(struct emit *e, const struct tir_inst *inst)
+{
+    switch (inst->op) {
+    case TIR_OP_TCGEN05_MMA:
+        emit_mma(e, inst);
+        return;
+    case TIR_OP_TMEM_LD:
+        emit_load(e, inst);
+        return;
+    case TIR_OP_TMEM_ST:
+        emit_store(e, inst);
+        return;
+    case TIR_OP_TMEM_ALLOC:
+        emit_alloc(e, inst);
+        return;
+    case TIR_OP_TMEM_FREE:
+        emit_free(e, inst);
+        return;
+    case TIR_OP_COMMIT:
+        emit_commit(e, inst);
+        return;
+    default:
+        tir_unreachable();
+    }
+}
