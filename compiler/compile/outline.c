@@ -10,7 +10,7 @@
 
 #include "pass/pass.h"
 
-// Binds the dimensions whose size is known, as the first pass would.
+// Binds the dimensions whose size is given or demanded, as the first pass would.
 static bool bind_dims(struct tir_compilation *c, struct tir_func *f, const struct tir_binding *dims)
 {
     struct tir_receipt dropped = {.arena = &c->cx.arena};
@@ -35,7 +35,7 @@ bool tir_compile_outline(struct tir_compilation *c, const struct tir_binding *di
     o->print_after = tir_str_copy(&c->cx.arena, o->print_after);
     o->skip_pass = tir_str_copy(&c->cx.arena, o->skip_pass);
     vec_foreach(struct tir_kernel_code, kernel, &c->kernels)
-        for (uint32_t v = 0; v < kernel->count && c->request.options.dim_count; v++)
+        for (uint32_t v = 0; v < kernel->count; v++)
             ok = bind_dims(c, kernel->variants[v], dims) && ok;
     return ok;
 }
@@ -48,6 +48,7 @@ void tir_compile_take_variant(struct tir_compilation *c)
     struct tir_module *m = tir_module_new(&c->cx.arena, c->cx.types, &c->cx.names, &c->cx.diags);
     struct tir_kernel_code kernel = {.name = from->name,
                                      .params = from->params,
+                                     .dims = from->dims,
                                      .dim_count = from->dim_count,
                                      .costs = {from->costs[v]},
                                      .count = 1,

@@ -12,6 +12,7 @@
 #include "compile/whole.h"
 
 #include "ir/walk.h"
+#include "pass/pass.h"
 
 static bool is_dim(const struct tir_func *f, const struct tir_value *v)
 {
@@ -24,13 +25,19 @@ static bool is_dim(const struct tir_func *f, const struct tir_value *v)
 struct wholes {
     struct tir_func *f;
     VEC(struct tir_value *) conditions;
+    bool never; // the kernel demands a size that is no multiple
 };
 
 static void demand(struct wholes *w, struct tir_value *extent, int64_t multiple)
 {
     struct tir_func *f = w->f;
+    int64_t size;
     if (!is_dim(f, extent) || multiple <= 1)
         return;
+    if (tir_demanded_size(f, extent, &size)) {
+        w->never |= size % multiple != 0;
+        return;
+    }
     struct tir_builder b = tir_builder_at_end(f, f->host);
     b.before = tir_yield_of(f->host);
     struct tir_value *rest = tir_binary(&b, TIR_OP_REM, extent, tir_const_index(f, multiple));
@@ -59,11 +66,13 @@ void tir_compile_whole_tiles(struct tir_func *f)
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_TILES)
             demand_of(&w, inst);
-    if (!w.conditions.len)
+    if (w.never || !w.conditions.len)
         return;
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_FOR)
             demand_of(&w, inst);
+    if (w.never)
+        return;
     struct tir_inst *yield = tir_yield_of(f->host);
     uint32_t count = yield ? yield->operand_count : 0;
     struct tir_value **values =
@@ -75,5 +84,5 @@ void tir_compile_whole_tiles(struct tir_func *f)
         tir_remove(yield);
     struct tir_builder b = tir_builder_at_end(f, f->host);
     tir_build_yield(&b, values, count + w.conditions.len);
-    f->when_count = w.conditions.len;
+    f->when_count += w.conditions.len;
 }

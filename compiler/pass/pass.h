@@ -24,6 +24,8 @@ struct tir_pass_cx {
 
 // The value of a known dimension as a number. False: it is none.
 bool tir_size_parse(tir_str s, int64_t *out);
+// Does f demand a size of the dimension (`where M == 512`)?
+bool tir_demanded_size(const struct tir_func *f, const struct tir_value *dim, int64_t *size);
 
 // One function per row of passes.def.
 #define PASS(id, ...)  enum tir_change tir_pass_##id(struct tir_func *f, struct tir_pass_cx *cx);

@@ -4,8 +4,8 @@
 // A dimension is known when the caller says so or when the kernel demands it (`where M == 512`).
 // Its value becomes a constant everywhere, and its place in the shapes of the parameters says the
 // number, so the launch still checks it. Conditions of the host block that are then true go; one
-// that is false is an error. A condition that stays holds whenever the kernel runs: the same
-// expression in the body is true.
+// that is false is an error, unless it only chooses the variant, which then is never chosen. A
+// condition that stays holds whenever the kernel runs: the same expression in the body is true.
 //
 //     kernel k(A: f32[M, K]) where eq(M, 64) where eq(rem(K, 8), 0)
 //     {
@@ -106,13 +106,24 @@ static bool demands_size(const struct tir_func *f, const struct tir_value *condi
     return false;
 }
 
+bool tir_demanded_size(const struct tir_func *f, const struct tir_value *dim, int64_t *size)
+{
+    const struct tir_inst *yield = tir_yield_of(f->host);
+    uint32_t which;
+    for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count - f->when_count; i++)
+        if (demands_size(f, yield->operands[i], &which, size) && f->dims[which].value == dim)
+            return true;
+    return false;
+}
+
+// What only chooses a variant says nothing of the others, and all have one signature.
 static bool bind_demanded(struct tir_func *f)
 {
     struct tir_inst *yield = tir_yield_of(f->host);
     bool changed = false;
     uint32_t dim;
     int64_t size;
-    for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count; i++)
+    for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count - f->when_count; i++)
         if (demands_size(f, yield->operands[i], &dim, &size)) {
             bind(f, dim, size);
             changed = true;
@@ -127,16 +138,20 @@ static enum tir_change settle_conditions(struct tir_func *f, struct tir_pass_cx 
     uint32_t kept = tir_conditions_at(f);
     if (!yield)
         return TIR_UNCHANGED;
+    const uint32_t whens = yield->operand_count - f->when_count;
     for (uint32_t i = kept; i < yield->operand_count; i++) {
         struct tir_value *v = yield->operands[i];
-        if (v->kind == TIR_VALUE_CONST && !v->constant.i) {
+        bool is_true = v->kind == TIR_VALUE_CONST && v->constant.i;
+        if (v->kind == TIR_VALUE_CONST && !is_true && i < whens) {
             tir_error_at(cx->diags, f->span, TIR_E_ARGUMENTS,
                          "condition %u of kernel %s does not hold for these dimensions",
                          i - tir_conditions_at(f) + 1, f->name);
             return TIR_FAILED;
         }
-        if (v->kind != TIR_VALUE_CONST)
+        if (!is_true)
             yield->operands[kept++] = v;
+        else if (i >= whens)
+            f->when_count--;
     }
     bool changed = kept != yield->operand_count;
     yield->operand_count = kept;
@@ -147,7 +162,9 @@ static bool use_conditions(struct tir_func *f, struct tir_pass_cx *cx)
 {
     const struct tir_inst *yield = tir_yield_of(f->host);
     bool changed = false;
-    for (uint32_t c = tir_conditions_at(f); yield && c < yield->operand_count; c++)
+    for (uint32_t c = tir_conditions_at(f); yield && c < yield->operand_count; c++) {
+        if (yield->operands[c]->kind == TIR_VALUE_CONST)
+            continue;
         tir_foreach_inst(inst, f) {
             for (uint32_t i = 0; i < inst->operand_count; i++) {
                 struct tir_value *v = inst->operands[i];
@@ -157,6 +174,7 @@ static bool use_conditions(struct tir_func *f, struct tir_pass_cx *cx)
                 }
             }
         }
+    }
     return changed;
 }
 
