@@ -93,6 +93,9 @@ static const char *check_interface(const tir_artifact_kernel *kernel)
     for (uint32_t i = 0; i < kernel->meta_count; i++)
         if (!is_name(kernel->metas[i].name) || !is_text(kernel->metas[i].value))
             return "a meta value is not text";
+    for (uint32_t i = 0; i < kernel->fixed_count; i++)
+        if (!is_name(kernel->fixed[i].name) || kernel->fixed[i].size < 0)
+            return "a fixed dimension has no proper name or size";
     return NULL;
 }
 
@@ -314,9 +317,9 @@ static const char *check_kernel(const tir_artifact_kernel *kernel)
     if (!is_name(kernel->name))
         return "it has no proper name";
     if (kernel->param_count > TIR_MAX_PARAMS || kernel->dim_count > TIR_MAX_DIMS ||
-        kernel->meta_count > TIR_MAX_METAS || kernel->condition_count > TIR_MAX_CONDITIONS ||
-        kernel->variant_count > TIR_MAX_VARIANTS || kernel->sequence_count > TIR_MAX_SEQUENCES ||
-        kernel->config_count > TIR_MAX_CONFIGS)
+        kernel->fixed_count > TIR_MAX_DIMS || kernel->meta_count > TIR_MAX_METAS ||
+        kernel->condition_count > TIR_MAX_CONDITIONS || kernel->variant_count > TIR_MAX_VARIANTS ||
+        kernel->sequence_count > TIR_MAX_SEQUENCES || kernel->config_count > TIR_MAX_CONFIGS)
         return "it has too many parameters, dimensions, metas, conditions, variants, sequences or "
                "configurations";
     const char *wrong = check_interface(kernel);

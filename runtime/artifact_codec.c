@@ -217,6 +217,12 @@ static void io_meta(struct wire *w, tir_artifact_meta *meta)
     io_str(w, &meta->value);
 }
 
+static void io_fixed(struct wire *w, tir_artifact_fixed *fixed)
+{
+    io_str(w, &fixed->name);
+    io_i64(w, &fixed->size);
+}
+
 static void io_condition(struct wire *w, tir_artifact_condition *condition)
 {
     io_formula(w, &condition->holds);
@@ -315,6 +321,7 @@ static void io_kernel(struct wire *w, tir_artifact_kernel *kernel)
     IO_ARRAY(w, tir_str, kernel->dims, kernel->dim_count, TIR_MAX_DIMS, io_str);
     IO_ARRAY(w, tir_artifact_param, kernel->params, kernel->param_count, TIR_MAX_PARAMS, io_param);
     IO_ARRAY(w, tir_artifact_meta, kernel->metas, kernel->meta_count, TIR_MAX_METAS, io_meta);
+    IO_ARRAY(w, tir_artifact_fixed, kernel->fixed, kernel->fixed_count, TIR_MAX_DIMS, io_fixed);
     IO_ARRAY(w, tir_artifact_condition, kernel->conditions, kernel->condition_count,
              TIR_MAX_CONDITIONS, io_condition);
     IO_ARRAY(w, tir_artifact_variant, kernel->variants, kernel->variant_count, TIR_MAX_VARIANTS,

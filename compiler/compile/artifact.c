@@ -233,6 +233,18 @@ static const struct tir_param_dim *map_dims(struct tir_compilation *c,
     return map;
 }
 
+// The dimensions whose sizes were bound, by the names that the source has for them.
+static void fill_fixed(struct tir_compilation *c, const struct tir_kernel_code *code,
+                       const struct tir_param_dim *map, tir_artifact_kernel *kernel)
+{
+    tir_artifact_fixed *fixed = arena_array(&c->cx.arena, tir_artifact_fixed, code->dim_count + 1);
+    for (uint32_t i = 0; i < code->dim_count; i++)
+        if (map[i].dim < 0)
+            fixed[kernel->fixed_count++] =
+                (tir_artifact_fixed){tir_str_of(code->dims[i].name), map[i].constant};
+    kernel->fixed = fixed;
+}
+
 static tir_formula map_formula(struct tir_compilation *c, tir_formula formula,
                                const struct tir_param_dim *map)
 {
@@ -329,6 +341,7 @@ static bool fill_kernel(struct tir_compilation *c, const struct tir_kernel_code 
                                     .is_step = code->is_step};
     fill_params(c, tir_kernel_head(code), kernel);
     const struct tir_param_dim *map = map_dims(c, code);
+    fill_fixed(c, code, map, kernel);
     tir_artifact_sequence *sequences =
         arena_array(&c->cx.arena, tir_artifact_sequence, code->sequences.len + 1);
     for (uint32_t i = 0; i < code->sequences.len; i++)

@@ -9,6 +9,7 @@
 
 #define TIR_MAX_CODE_VARIANTS 64
 #define TIR_MOST_CONFIGS      30 // of a kernel: the first has up to five variants, others two
+#define TIR_MOST_OWN_CONFIGS  12 // those with conditions of their own have as many as the first
 
 struct tir_step {
     uint32_t kernel; // of tir_compilation.kernels
@@ -29,7 +30,8 @@ struct tir_kernel_code { // one kernel and its variants, best first
     tir_formula costs[TIR_MAX_CODE_VARIANTS]; // none: the kernel has one configuration
     uint32_t count;
     const struct tir_param *params; // before sizes were bound; costs and tables speak of these
-    uint32_t dim_count;             // dimensions
+    const struct tir_dim *dims;     // and their dimensions
+    uint32_t dim_count;
     VEC(struct tir_sequence) sequences;
     bool is_step; // of the nearest kernel before it that is none
 };

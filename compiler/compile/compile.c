@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "base/parallel.h"
+#include "compile/configs.h"
 #include "compile/cost.h"
 #include "compile/variants.h"
 #include "front/front.h"
@@ -176,6 +177,7 @@ struct tir_kernel_code tir_kernel_new(struct tir_context *cx, const struct tir_f
     return (struct tir_kernel_code){
         .name = f->name,
         .params = tir_arena_copy(&cx->arena, f->params, f->param_count * sizeof(*f->params)),
+        .dims = tir_arena_copy(&cx->arena, f->dims, f->dim_count * sizeof(*f->dims)),
         .dim_count = f->dim_count};
 }
 
@@ -212,9 +214,7 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
     uint32_t count = 1, kernel = c->kernels.len;
     while (first + count < m->funcs.len && configs[count]->config == count + 1)
         count++;
-    if (count > TIR_MOST_CONFIGS) {
-        tir_error_at(&c->cx.diags, f->span, TIR_E_LIMIT, "%u configurations; the limit is %d",
-                     count, TIR_MOST_CONFIGS);
+    if (count > 1 && !tir_compile_share(&c->cx, configs, count)) {
         *ok = false;
         return count;
     }
@@ -227,7 +227,7 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
     if (count > 1 && tir_compile_tuned_known(&c->tuned, configs[0], &tuned))
         best = tuned ? tuned->config - 1 : count;
     else if (count > 1)
-        best = tir_compile_cheapest(&c->request, configs, costs, count);
+        best = tir_compile_cheapest(&c->cx, &c->request, configs, costs, count);
     vec_push(&c->cx.arena, &c->kernels, tir_kernel_new(&c->cx, f));
     if (best < count)
         *ok &= add_config(c, kernel, configs[best], (tir_formula){0});

@@ -197,28 +197,55 @@ tir_formula tir_compile_cost(struct tir_context *cx, const struct tir_request *r
     return (tir_formula){m.ops.at, m.ops.len};
 }
 
-uint32_t tir_compile_cheapest(const struct tir_request *request, struct tir_func *const *configs,
-                              const tir_formula *costs, uint32_t count)
+// The formula at the dimensions known at compile time. False: these do not decide.
+static bool known_value(const struct tir_request *request, const struct tir_func *f,
+                        const tir_formula *formula, int64_t *value)
 {
-    const struct tir_func *f = configs[0]; // all have its dimensions and parameters
-    int64_t dims[TIR_MAX_DIMS] = {0}, params[TIR_MAX_PARAMS] = {0}, best = INT64_MAX;
+    int64_t dims[TIR_MAX_DIMS] = {0}, params[TIR_MAX_PARAMS] = {0};
+    for (uint32_t k = 0; k < formula->count; k++) {
+        const tir_formula_op *op = &formula->ops[k];
+        if (op->code == TIR_FORMULA_SCALAR || op->code == TIR_FORMULA_ALIGN ||
+            (op->code == TIR_FORMULA_DIM &&
+             !tir_compile_known_size(request, tir_str_of(f->dims[op->value].name),
+                                     &dims[op->value])))
+            return false;
+    }
+    tir_error ignored;
+    return formula->count && !tir_formula_eval(formula, dims, params, value, &ignored);
+}
+
+// Do the conditions of this configuration alone hold? False: the known dimensions do not decide.
+static bool own_holds(struct tir_context *cx, const struct tir_request *request,
+                      const struct tir_func *f, bool *holds)
+{
+    *holds = true;
+    for (uint32_t i = 0; i < f->own_count; i++) {
+        const struct tir_inst *yield = tir_yield_of(f->host);
+        tir_formula formula;
+        int64_t value;
+        if (!tir_compile_estimate(cx, f, yield->operands[yield->operand_count - f->own_count + i],
+                                  &formula) ||
+            !known_value(request, f, &formula, &value))
+            return false;
+        *holds &= value != 0;
+    }
+    return true;
+}
+
+uint32_t tir_compile_cheapest(struct tir_context *cx, const struct tir_request *request,
+                              struct tir_func *const *configs, const tir_formula *costs,
+                              uint32_t count)
+{
+    int64_t cost, best = INT64_MAX;
     uint32_t cheapest = count;
-    if (!request->options.dim_count || f->dim_count > TIR_MAX_DIMS)
+    if (!request->options.dim_count || configs[0]->dim_count > TIR_MAX_DIMS)
         return count;
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < costs[i].count; k++) {
-            const tir_formula_op *op = &costs[i].ops[k];
-            if (op->code == TIR_FORMULA_SCALAR || op->code == TIR_FORMULA_ALIGN ||
-                (op->code == TIR_FORMULA_DIM &&
-                 !tir_compile_known_size(request, tir_str_of(f->dims[op->value].name),
-                                         &dims[op->value])))
-                return count;
-        }
-        int64_t cost;
-        tir_error ignored;
-        if (!costs[i].count || tir_formula_eval(&costs[i], dims, params, &cost, &ignored))
+        bool holds;
+        if (!known_value(request, configs[i], &costs[i], &cost) ||
+            !own_holds(cx, request, configs[i], &holds))
             return count;
-        if (cost < best) {
+        if (holds && cost < best) {
             best = cost;
             cheapest = i;
         }

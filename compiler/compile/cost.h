@@ -10,9 +10,10 @@
 // The modelled cycles of a launch of f, in form tile, as a formula.
 tir_formula tir_compile_cost(struct tir_context *cx, const struct tir_request *request,
                              struct tir_func *f);
-// The cheapest of the `count` configurations of a kernel for the dimensions known at compile time;
-// `count` if these do not decide.
-uint32_t tir_compile_cheapest(const struct tir_request *request, struct tir_func *const *configs,
-                              const tir_formula *costs, uint32_t count);
+// The cheapest of the `count` configurations of a kernel whose conditions hold for the dimensions
+// known at compile time; `count` if these do not decide.
+uint32_t tir_compile_cheapest(struct tir_context *cx, const struct tir_request *request,
+                              struct tir_func *const *configs, const tir_formula *costs,
+                              uint32_t count);
 
 #endif

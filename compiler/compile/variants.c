@@ -139,7 +139,7 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
     add(cx, kernel, f, ALL_FACTS, "");
     align_inputs(edges);
     add(cx, kernel, edges, DENSE_FACTS, "__edges");
-    if (f->config > 1)
+    if (f->config > 1 && !f->own_count) // the first one takes what no other does
         return;
     if (warpgroups)
         add(cx, kernel, wide, TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER, "__wide");
@@ -152,10 +152,10 @@ static void add_others(struct tir_context *cx, struct tir_kernel_code *kernel, s
 {
     struct tir_func *narrow = tir_func_clone(f), *wide = tir_func_clone(f);
     add(cx, kernel, f, ALL_FACTS, "");
-    if (f->config > 1 && !kernel->is_step)
+    if (f->config > 1 && !f->own_count && !kernel->is_step)
         return;
     add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow"); // beside a product's __edges
-    if (f->config <= 1)
+    if (f->config <= 1 || f->own_count)
         add(cx, kernel, wide, 0, "__wide");
 }
 
@@ -189,8 +189,12 @@ void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f
                  {TIR_FACT_VECTOR16, "every tensor is aligned to 16 bytes"},
                  {TIR_FACT_UNIT_INNER, "every innermost stride is 1"}};
     const char *separator = "";
-    if (f->when_count) {
-        tir_text_add(out, STR("tiles are whole"));
+    if (f->own_count) {
+        tir_text_add(out, STR("the conditions of the configuration hold"));
+        separator = ", ";
+    }
+    if (f->when_count > f->own_count) {
+        tir_text_format(out, "%stiles are whole", separator);
         separator = ", ";
     }
     for (size_t i = 0; i < TIR_COUNT_OF(facts); i++)

@@ -320,6 +320,8 @@ static void run_kernel(struct interp *in, const struct tir_interp_arg *args, uin
     in->active[0] = 1;
     bind_args(in, args, count);
     run_host(in);
+    if (in->only_conditions)
+        return;
     if (f->shared_bytes > 0)
         in->shared = tir_arena_alloc(&in->arena, (size_t)f->shared_bytes);
     in->lanes = in->max_lanes;
@@ -345,6 +347,7 @@ tir_status tir_interp_run(struct tir_func *f, const struct tir_interp_arg *args,
     struct interp in = {.f = f, .grid = {1, 1, 1}, .error = error, .status = TIR_OK};
     in.options = options;
     in.step_limit = options && options->step_limit ? options->step_limit : UINT64_C(1) << 32;
+    in.only_conditions = options && options->only_conditions;
     const tir_allocator *allocator = options ? options->allocator : NULL;
     tir_arena_init(&in.arena, allocator, out_of_memory, &in);
     tir_arena_init(&in.scratch, allocator, out_of_memory, &in);

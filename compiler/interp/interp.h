@@ -31,6 +31,7 @@ struct tir_interp_options {
     // Receives each line that the kernel prints; NULL: it prints nothing.
     void (*print)(void *user, const char *text, size_t size);
     void *print_user;
+    bool only_conditions; // do not run the body
 };
 
 // Runs `f` on the arguments, one per parameter in order; dimensions follow from the tensors'

@@ -45,6 +45,7 @@ struct interp {
     uint8_t *shared;                          // placed buffers, f->shared_bytes
     const struct tir_interp_options *options; // NULL: none
     uint64_t steps, step_limit;
+    bool only_conditions;
     jmp_buf *escape;
     tir_error *error;
     tir_status status;

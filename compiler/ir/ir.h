@@ -265,6 +265,7 @@ struct tir_func {
     uint32_t grid_count; // 0: the tiles loops decide, each of which is a launch of its own
     uint32_t extent_count;
     uint32_t when_count; // the last conditions choose this variant instead of being demanded
+    uint32_t own_count;  // the first of those are `where` clauses of this configuration alone
     enum tir_form form;
     const char *after;    // the last pass that ran on a program between passes; NULL: unknown
     uint32_t facts;       // known facts: TIR_FACT_* of the artifact

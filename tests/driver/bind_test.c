@@ -39,7 +39,8 @@ static const tir_artifact_param params[] = {
     {NAME("count"), TIR_PARAM_SCALAR, TIR_ELEMENT_U64, TIR_DIRECTION_IN, 0, {{0, 0}}},
 };
 static const tir_artifact_meta metas[] = {{NAME("BM"), NAME("128")}};
-static const tir_artifact_kernel kernel = {NAME("gemm"), dims, 2, params, 5, metas, 1};
+static const tir_artifact_fixed fixed[] = {{NAME("B_0"), 8}};
+static const tir_artifact_kernel kernel = {NAME("gemm"), dims, 2, params, 5, metas, 1, fixed, 1};
 
 // The message for these words, "" when they are accepted; `bind` is then left for a look.
 static const char *try_words(const char *const *words, uint32_t count)
@@ -93,6 +94,8 @@ static void test_refused(void **state)
     assert_string_equal(WORDS("skale=1"),
                         "gemm has no dimension or parameter skale; did you mean scale?");
     assert_string_equal(WORDS("queue=1"), "gemm has no dimension or parameter queue");
+    assert_string_equal(WORDS("B_0=9"), "B_0=9: gemm needs B_0 == 8");
+    assert_string_equal(WORDS("B_0=eight"), "B_0=eight: gemm needs B_0 == 8");
     assert_string_equal(WORDS("BM=64"), "BM is a compile-time parameter: write -D BM=VALUE");
     assert_string_equal(WORDS("A"), "A: NAME=VALUE is needed");
     assert_string_equal(WORDS("=1"), "=1: NAME=VALUE is needed");

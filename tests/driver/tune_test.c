@@ -18,7 +18,9 @@
 enum { MOST_WORDS = 8 };
 
 static const tir_str dims[] = {{"M", 1}, {"K", 1}, {"N", 1}};
-static const tir_artifact_kernel kernel = {.name = {"gemm", 4}, .dims = dims, .dim_count = 3};
+static const tir_artifact_fixed fixed[] = {{{"H", 1}, 64}};
+static const tir_artifact_kernel kernel = {
+    .name = {"gemm", 4}, .dims = dims, .dim_count = 3, .fixed = fixed, .fixed_count = 1};
 
 // Splits words at spaces.
 static bool parse(const char *line, struct tir_size_list *out, tir_error *error)
@@ -95,6 +97,8 @@ static void test_wrong_sizes(void **state)
         {"M=N", "sizes are whole numbers"},
         {"M=L=1 N=1 K=1", "gemm has no dimension L"},
         {"M=M=1 N=1 K=1", "M is there twice"},
+        {"M=1 N=1 K=1 H=65", "H=65: gemm needs H == 64"},
+        {"M=H=64..128 N=1 K=1", "M=H=64..128: gemm needs H == 64"},
         {"M=1..9000000000000000000 N=1..9000000000000000000 K=1..9000000000000000000",
          "more than 100000 sizes"},
     };

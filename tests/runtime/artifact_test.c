@@ -55,6 +55,9 @@ static void test_round_trip(void **state)
     assert_int_equal(kernel->params[PARAM_B].extents[2].dim, DIM_K);
     assert_int_equal(kernel->params[PARAM_D].direction, TIR_DIRECTION_OUT);
     assert_text(kernel->metas[1].value, TEXT("256"));
+    assert_int_equal(kernel->fixed_count, 1);
+    assert_text(kernel->fixed[0].name, TEXT("P"));
+    assert_int_equal(kernel->fixed[0].size, 4);
     assert_text(kernel->conditions[0].text, TEXT("step > 0"));
     const tir_artifact_variant *variant = &kernel->variants[VARIANT_FAST];
     assert_text(variant->entry, TEXT("gemm_fast"));
@@ -311,6 +314,9 @@ static void test_refusals(void **state)
     CASE(params[PARAM_SCALE].element = TIR_ELEMENT_COUNT, "unknown element");
     CASE((params[PARAM_A].extents[1].dim = DIM_M, params[PARAM_B].extents[2].dim = DIM_M),
          "not the extent of any tensor");
+    CASE(kernel.fixed = ((const tir_artifact_fixed[]){{TEXT("P"), -1}}), "a fixed dimension");
+    CASE(kernel.fixed = ((const tir_artifact_fixed[]){{TEXT("not one"), 1}}), "a fixed dimension");
+    CASE(kernel.fixed_count = TIR_MAX_DIMS + 1, "too many parameters");
     CASE(variant.threads = 0, "1 to 1024 threads");
     CASE(variant.threads = 1025, "1 to 1024 threads");
     CASE(variant.facts = 8, "a fact");
@@ -422,7 +428,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 7"));
+    assert_non_null(strstr(error.message, "version 8"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 

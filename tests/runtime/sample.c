@@ -34,6 +34,8 @@ static const tir_artifact_meta metas[] = {
     {{"BN", 2}, {"256", 3}},
 };
 
+static const tir_artifact_fixed fixed[] = {{{"P", 1}, 4}};
+
 static const tir_artifact_condition conditions[] = {
     {FORMULA(SCALAR(PARAM_STEP), CONST(0), DO(GT)), {"step > 0", 8}},
 };
@@ -138,6 +140,8 @@ static const tir_artifact_kernel kernels[] = {
      .param_count = COUNT(params),
      .metas = metas,
      .meta_count = COUNT(metas),
+     .fixed = fixed,
+     .fixed_count = COUNT(fixed),
      .conditions = conditions,
      .condition_count = COUNT(conditions),
      .variants = variants,

@@ -75,6 +75,17 @@ static bool bind_param(struct binder *b, struct tir_bound *p, tir_str name, tir_
     return true;
 }
 
+// A dimension whose size the kernel states (`where N == 64`): it may be said again.
+static bool check_fixed(struct binder *b, const tir_artifact_fixed *fixed, tir_str value)
+{
+    int64_t size;
+    return (tir_parse_int(value, &size) && size == fixed->size) ||
+           tir_fail(b->error, TIR_ERR_INVALID,
+                    STR_FMT "=" STR_FMT ": " STR_FMT " needs " STR_FMT " == %lld",
+                    STR_ARG(fixed->name), STR_ARG(value), STR_ARG(b->out->kernel->name),
+                    STR_ARG(fixed->name), (long long)fixed->size);
+}
+
 static bool bind_word(struct binder *b, const char *word)
 {
     const tir_artifact_kernel *kernel = b->out->kernel;
@@ -88,6 +99,9 @@ static bool bind_word(struct binder *b, const char *word)
     for (uint32_t i = 0; i < kernel->param_count; i++)
         if (tir_str_equal(name, kernel->params[i].name))
             return bind_param(b, &b->out->params[i], name, value);
+    for (uint32_t i = 0; i < kernel->fixed_count; i++)
+        if (tir_str_equal(name, kernel->fixed[i].name))
+            return check_fixed(b, &kernel->fixed[i], value);
     return no_such_name(b, name);
 }
 

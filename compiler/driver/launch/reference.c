@@ -78,7 +78,8 @@ static bool match(const struct tir_func *f, const struct request *r,
     return true;
 }
 
-static bool interpret(struct tir_func *f, const struct request *r, struct tir_arena *arena)
+static bool interpret(struct tir_func *f, const struct request *r, struct tir_arena *arena,
+                      const struct tir_interp_options *options)
 {
     const uint32_t count = f->param_count;
     const struct tir_reference_arg **in_order =
@@ -91,7 +92,7 @@ static bool interpret(struct tir_func *f, const struct request *r, struct tir_ar
         bits[i] = in_order[i]->bits;
         args[i] = argument(in_order[i], &bits[i]);
     }
-    if (tir_interp_run(f, args, count, NULL, r->error) == TIR_OK)
+    if (tir_interp_run(f, args, count, options, r->error) == TIR_OK)
         return true;
     tir_error cause = *r->error;
     const char *way_out =
@@ -132,14 +133,19 @@ static bool compile_and_interpret(struct tir_context *cx, const struct request *
     struct tir_module *module;
     if (!compile(cx, r, &module))
         return false;
-    uint32_t kernels = 0;
+    uint32_t kernels = 0, first = 0;
+    const struct tir_interp_options only_conditions = {.only_conditions = true};
     vec_foreach(struct tir_func *, it, &module->funcs)
-        kernels += (*it)->config <= 1; // of several configurations the first one
+        kernels += (*it)->config <= 1;
     if (kernels > 1)
         return tir_fail(r->error, TIR_ERR_INVALID,
                         "%s has several kernels: --check-against=FILE:KERNEL says which",
                         r->reference->path);
-    return interpret(module->funcs.at[0], r, &cx->arena);
+    // Of several configurations the first one whose conditions hold.
+    for (uint32_t i = module->funcs.len; i-- > 0 && module->funcs.len > 1;)
+        if (interpret(module->funcs.at[i], r, &cx->arena, &only_conditions))
+            first = i;
+    return interpret(module->funcs.at[first], r, &cx->arena, NULL);
 }
 
 bool tir_reference_run(const struct tir_reference *reference, const struct tir_options *options,

@@ -27,6 +27,15 @@ static uint32_t dim_called(const tir_artifact_kernel *kernel, tir_str name)
     return i;
 }
 
+// The dimension whose size the kernel states (`where N == 64`); NULL: it has none of that name.
+static const tir_artifact_fixed *fixed_called(const tir_artifact_kernel *kernel, tir_str name)
+{
+    for (uint32_t i = 0; i < kernel->fixed_count; i++)
+        if (tir_str_equal(kernel->fixed[i].name, name))
+            return &kernel->fixed[i];
+    return NULL;
+}
+
 // The part of *rest before `separator`, which goes from it; all of it where there is none.
 static tir_str cut(tir_str *rest, char separator)
 {
@@ -58,14 +67,32 @@ static bool read_value(struct sizes_reader *r, const char *word, tir_str text, s
     }
 }
 
+static bool check_fixed(struct sizes_reader *r, const char *word, const tir_artifact_fixed *fixed,
+                        const struct axis *axis)
+{
+    vec_foreach(const int64_t, value, &axis->values)
+        if (*value != fixed->size)
+            return tir_fail(r->error, TIR_ERR_INVALID, "%s: " STR_FMT " needs " STR_FMT " == %lld",
+                            word, STR_ARG(r->kernel->name), STR_ARG(fixed->name),
+                            (long long)fixed->size);
+    return true;
+}
+
 // "M=N=K=16,64". False without an error in *is_sizes: the word names no dimension.
 static bool read_word(struct sizes_reader *r, const char *word, struct axis *axis, bool *is_sizes)
 {
     tir_str values = tir_str_of(word), name = values;
+    const tir_artifact_fixed *fixed = NULL;
     *is_sizes = false;
     while (memchr(values.ptr, '=', values.len)) {
         name = cut(&values, '=');
         const uint32_t dim = dim_called(r->kernel, name);
+        const tir_artifact_fixed *stated = fixed_called(r->kernel, name);
+        if (stated) {
+            fixed = stated;
+            *is_sizes = true;
+            continue;
+        }
         if (dim == r->kernel->dim_count)
             return !*is_sizes ||
                    tir_fail(r->error, TIR_ERR_INVALID, "%s: " STR_FMT " has no dimension " STR_FMT,
@@ -83,7 +110,7 @@ static bool read_word(struct sizes_reader *r, const char *word, struct axis *axi
         if (is_last)
             break;
     }
-    return true;
+    return !fixed || check_fixed(r, word, fixed, axis);
 }
 
 static bool nothing_missing(struct sizes_reader *r, uint32_t known)

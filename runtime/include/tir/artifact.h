@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 7u
+#define TIR_ARTIFACT_VERSION 8u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         5
@@ -254,6 +254,13 @@ typedef struct tir_artifact_meta {
     tir_str value;
 } tir_artifact_meta;
 
+// A dimension of the source whose size was known when the kernel was compiled (`where N == 64`).
+// The extents of the parameters say the number; the name is for people.
+typedef struct tir_artifact_fixed {
+    tir_str name;
+    int64_t size;
+} tir_artifact_fixed;
+
 // The configuration that was measured to be fastest for certain sizes.
 typedef struct tir_artifact_choice {
     const int64_t *dims; // the sizes of the kernel's named dimensions, from 0 on
@@ -279,6 +286,8 @@ typedef struct tir_artifact_kernel {
     uint32_t param_count;
     const tir_artifact_meta *metas;
     uint32_t meta_count;
+    const tir_artifact_fixed *fixed;
+    uint32_t fixed_count;
     const tir_artifact_condition *conditions;
     uint32_t condition_count;
     const tir_artifact_variant *variants; // at least one, or a sequence
