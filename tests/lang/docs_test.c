@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The programs in the pages of the language: every block ```tir must compile without a diagnostic.
-// Usage: docs_test PAGE... (docs/diagnostics.md has a test of its own, with tirc)
+// The page of the language: every block ```tir must compile without a diagnostic, and the page has
+// each word of the front end's tables.
+// Usage: docs_test PAGE (docs/diagnostics.md has a test of its own, with tirc)
+#include <ctype.h>
 #include <setjmp.h>
 
 #include "files.h"
@@ -52,14 +54,47 @@ static void run_programs(const char *page)
     }
 }
 
+static bool has_word(const char *page, const char *word)
+{
+    const size_t len = strlen(word);
+    for (const char *at = page; (at = strstr(at, word)); at += len) {
+        const bool begins = at == page || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
+        if (begins && !isalnum((unsigned char)at[len]) && at[len] != '_')
+            return true;
+    }
+    return false;
+}
+
+static void look_up_words(const char *page)
+{
+    static const char *const words[] = {
+#define BUILTIN(name, ...) #name,
+#include "front/lower/builtin.def"
+#define NAMED(name) #name,
+#include "front/lower/builtin.def"
+#define OPTION(statement, name, ...) #name,
+#include "front/parse/option.def"
+#define CLAUSE(name, ...) #name,
+#include "front/parse/clause.def"
+    };
+    for (size_t i = 0; i < TIR_COUNT_OF(words); i++) {
+        const bool ok = has_word(page, words[i]);
+        if (!ok)
+            printf("FAIL the page does not have the word `%s`\n", words[i]);
+        passed += ok;
+        failed += !ok;
+    }
+}
+
 int main(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        tir_str page = file_read(argv[i]);
-        if (!page.ptr)
-            return 2;
-        run_programs(page.ptr);
-    }
+    if (argc != 2)
+        return 2;
+    tir_str page = file_read(argv[1]);
+    if (!page.ptr)
+        return 2;
+    run_programs(page.ptr);
+    look_up_words(page.ptr);
     printf("%d passed, %d failed\n", passed, failed);
     return failed || !passed;
 }
