@@ -146,12 +146,6 @@ static const struct tir_type *slice_of(struct tir_query *q)
     return tir_type_get(q->m->types, &t);
 }
 
-const struct tir_type *tir_slice_type(struct tir_module *m, const struct tir_inst *inst,
-                                      tir_str *why)
-{
-    return slice_of(&(struct tir_query){m, inst, NULL, why, 0});
-}
-
 static bool mask_fits(struct tir_query *q, uint32_t operand, const struct tir_type *slice)
 {
     const struct tir_value *mask = q->inst->operands[operand];

@@ -144,9 +144,8 @@ enum { TIR_FACT_COUNT = 3 };
 extern const char *const tir_fact_names[TIR_FACT_COUNT]; // of TIR_FACT_*, by bit
 
 const char *tir_form_name(enum tir_form form);
-enum tir_form tir_form_by_name(tir_str name);     // TIR_FORM_COUNT: none
-enum tir_op tir_op_by_name(tir_str name);         // TIR_OP_COUNT: none
-enum tir_attr_key tir_attr_by_name(tir_str name); // TIR_ATTR_COUNT: none
+enum tir_form tir_form_by_name(tir_str name); // TIR_FORM_COUNT: none
+enum tir_op tir_op_by_name(tir_str name);     // TIR_OP_COUNT: none
 // What a reduction, scan or atomic of this kind does to two elements; TIR_OP_COUNT: no operation.
 enum tir_op tir_op_of_kind(enum tir_word kind);
 enum tir_word tir_word_by_name(enum tir_attr_key key, tir_str name); // TIR_WORD_NONE: none
@@ -575,9 +574,6 @@ bool tir_index_shape(struct tir_value *const *indices, const int64_t *box, uint3
 // The first dimension of the accessed tile that index d of the slice gives. Index tiles give theirs
 // together, where the first of them stands.
 uint32_t tir_slice_dim(const struct tir_inst *inst, uint32_t d);
-// The slice that an op with a ref names: a tile without a layout, or a scalar. NULL: *why.
-const struct tir_type *tir_slice_type(struct tir_module *m, const struct tir_inst *inst,
-                                      tir_str *why);
 
 // Changing.
 

@@ -106,14 +106,6 @@ enum tir_op tir_op_by_name(tir_str name)
     return TIR_OP_COUNT;
 }
 
-enum tir_attr_key tir_attr_by_name(tir_str name)
-{
-    for (uint32_t key = 0; key < TIR_ATTR_COUNT; key++)
-        if (tir_str_is(name, tir_attr_infos[key].name))
-            return (enum tir_attr_key)key;
-    return TIR_ATTR_COUNT;
-}
-
 enum tir_word tir_word_by_name(enum tir_attr_key key, tir_str name)
 {
     for (uint32_t word = 1; word < TIR_WORD_COUNT; word++)

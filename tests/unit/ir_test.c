@@ -29,7 +29,8 @@ static void check_operands(const struct tir_op_info *op)
         lists += op->operands[i].kind == TIR_OPERAND_LIST;
         // Optional operands are written by name: no attribute may have that name.
         if (op->operands[i].kind == TIR_OPERAND_OPT)
-            assert_int_equal(tir_attr_by_name(tir_str_of(op->operands[i].name)), TIR_ATTR_COUNT);
+            for (uint32_t key = 0; key < TIR_ATTR_COUNT; key++)
+                assert_string_not_equal(op->operands[i].name, tir_attr_infos[key].name);
         if (op->operands[i].kind == TIR_OPERAND_LIST)
             assert_int_equal(i, op->operand_count - 1);
         fixed +=
@@ -60,7 +61,8 @@ static void the_op_table_is_sound(void **state)
         assert_int_equal(op->rule == TIR_RULE_NONE, op->result_count == 0);
     }
     for (uint32_t i = 0; i < TIR_ATTR_COUNT; i++)
-        assert_int_equal(tir_attr_by_name(tir_str_of(tir_attr_infos[i].name)), i);
+        for (uint32_t j = 0; j < i; j++)
+            assert_string_not_equal(tir_attr_infos[i].name, tir_attr_infos[j].name);
     for (uint32_t i = 1; i < TIR_WORD_COUNT; i++)
         assert_int_equal(tir_word_by_name(tir_words[i].key, tir_str_of(tir_words[i].name)), i);
     for (uint32_t i = 0; i < TIR_FORM_COUNT; i++)

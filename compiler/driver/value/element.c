@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Element types by their common spelling.
+// The bridge is the spelling, which both tables share.
 #include "driver/value/element.h"
 
 enum tir_elem tir_elem_of_element(tir_element element)
@@ -9,12 +9,4 @@ enum tir_elem tir_elem_of_element(tir_element element)
         if (!strcmp(tir_elems[i].name, tir_element_name(element)))
             elem = (enum tir_elem)i;
     return elem;
-}
-
-tir_element tir_element_of_elem(enum tir_elem elem)
-{
-    uint32_t element = 0;
-    while (element + 1 < TIR_ELEMENT_COUNT && tir_elem_of_element((tir_element)element) != elem)
-        element++;
-    return (tir_element)element;
 }

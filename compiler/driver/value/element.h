@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The element types of artifacts as the compiler's and back: the bridge between the two tables.
+// The element types of artifacts as the compiler's: the bridge between the two tables.
 #ifndef TIR_DRIVER_VALUE_ELEMENT_H
 #define TIR_DRIVER_VALUE_ELEMENT_H
 
@@ -8,6 +8,5 @@
 #include "ir/type.h"
 
 enum tir_elem tir_elem_of_element(tir_element element);
-tir_element tir_element_of_elem(enum tir_elem elem); // not of TIR_NONE
 
 #endif
