@@ -50,13 +50,6 @@ bool builtin_full(struct lower *l, struct call *c, int which, val_list *out)
     return type && give(l, out, val_ir(convert_to(l, call_arg(c, 0)->span, v, type)));
 }
 
-static struct tir_value *build_iota(struct lower *l, const struct tir_type *type, uint32_t axis)
-{
-    struct tir_inst *inst = tir_build(&l->b, TIR_OP_IOTA, NULL, 0, &type, 1, 0);
-    tir_set_int(l->f, inst, TIR_ATTR_axis, axis);
-    return tir_result(inst);
-}
-
 bool builtin_iota(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;

@@ -191,6 +191,13 @@ static struct tir_value *constant_as(struct lower *l, struct tir_value *v,
     return tir_const_int(l->f, type, v->constant.i);
 }
 
+struct tir_value *build_iota(struct lower *l, const struct tir_type *type, uint32_t axis)
+{
+    struct tir_inst *inst = tir_build(&l->b, TIR_OP_IOTA, NULL, 0, &type, 1, 0);
+    tir_set_int(l->f, inst, TIR_ATTR_axis, axis);
+    return tir_result(inst);
+}
+
 struct tir_value *build_splat(struct lower *l, struct tir_value *v, const struct tir_type *type)
 {
     if (v->kind == TIR_VALUE_CONST)

@@ -276,6 +276,7 @@ bool convert_is_value(struct lower *l, struct tir_span span, struct val v); // n
 struct tir_value *build_reshape(struct lower *l, struct tir_value *v, uint32_t rank,
                                 const int64_t *shape);
 struct tir_value *build_transpose(struct lower *l, struct tir_value *v); // the last two dimensions
+struct tir_value *build_iota(struct lower *l, const struct tir_type *type, uint32_t axis);
 struct tir_value *build_splat(struct lower *l, struct tir_value *v, const struct tir_type *type);
 struct tir_value *build_one(struct lower *l, enum tir_op op, const struct tir_type *type,
                             struct tir_value *const *operands, uint32_t count);

@@ -124,9 +124,7 @@ static struct tir_value *build_index(struct lower *l, const struct tir_type *lik
     for (uint32_t d = 0; d < like->rank; d++)
         shape[d] = d == axis ? like->shape[d] : 1;
     const struct tir_type *type = tir_type_tile(l->cx->types, TIR_I32, like->rank, shape);
-    struct tir_inst *inst = tir_build(&l->b, TIR_OP_IOTA, NULL, 0, &type, 1, 0);
-    tir_set_int(l->f, inst, TIR_ATTR_axis, axis);
-    return tir_result(inst);
+    return build_iota(l, type, axis);
 }
 
 // take_along(x, index, axis): each element has an index of its own.
@@ -171,10 +169,8 @@ bool builtin_flip(struct lower *l, struct call *c, int which, val_list *out)
         return false;
     int64_t size = x->type->shape[axis];
     const struct tir_type *type = tir_type_tile(l->cx->types, TIR_I32, 1, &size);
-    struct tir_inst *up = tir_build(&l->b, TIR_OP_IOTA, NULL, 0, &type, 1, 0);
-    tir_set_int(l->f, up, TIR_ATTR_axis, 0);
     struct tir_value *down =
-        tir_binary(&l->b, TIR_OP_SUB, tir_const_int(l->f, type, size - 1), tir_result(up));
+        tir_binary(&l->b, TIR_OP_SUB, tir_const_int(l->f, type, size - 1), build_iota(l, type, 0));
     return give(l, out, build_take(l, c->e->span, x, down, axis));
 }
 
@@ -219,10 +215,8 @@ static void place_part(struct lower *l, struct slice *s, const struct tir_value 
         s->box[axis] = size;
     } else {
         const struct tir_type *type = tir_type_tile(l->cx->types, TIR_I32, 1, &size);
-        struct tir_inst *up = tir_build(&l->b, TIR_OP_IOTA, NULL, 0, &type, 1, 0);
-        tir_set_int(l->f, up, TIR_ATTR_axis, 0);
         struct tir_value *scaled =
-            tir_binary(&l->b, TIR_OP_MUL, tir_result(up), tir_const_int(l->f, type, step));
+            tir_binary(&l->b, TIR_OP_MUL, build_iota(l, type, 0), tir_const_int(l->f, type, step));
         s->indices[axis] = tir_binary(&l->b, TIR_OP_ADD, scaled, tir_const_int(l->f, type, at));
         s->box[axis] = -1;
     }
@@ -308,10 +302,8 @@ static struct tir_value *number_elements(struct lower *l, const struct tir_type 
     struct tir_value *flat = NULL;
     int64_t stride = 1;
     for (uint32_t d = like->rank; d-- > 0; stride *= like->shape[d]) {
-        struct tir_inst *inst = tir_build(&l->b, TIR_OP_IOTA, NULL, 0, &type, 1, 0);
-        tir_set_int(l->f, inst, TIR_ATTR_axis, d);
-        struct tir_value *at =
-            tir_binary(&l->b, TIR_OP_MUL, tir_result(inst), tir_const_int(l->f, type, stride));
+        struct tir_value *at = tir_binary(&l->b, TIR_OP_MUL, build_iota(l, type, d),
+                                          tir_const_int(l->f, type, stride));
         flat = flat ? tir_binary(&l->b, TIR_OP_ADD, flat, at) : at;
     }
     return flat;

@@ -50,13 +50,6 @@ bool lower_is_limited(const struct slice *s)
     return false;
 }
 
-static struct tir_value *build_iota(struct lower *l, const struct tir_type *type, uint32_t axis)
-{
-    struct tir_inst *inst = tir_build(&l->b, TIR_OP_IOTA, NULL, 0, &type, 1, 0);
-    tir_set_int(l->f, inst, TIR_ATTR_axis, axis);
-    return tir_result(inst);
-}
-
 // mask, and before `limit` along the axis of the tile.
 static struct tir_value *inside_limit(struct lower *l, const struct slice *s,
                                       struct tir_value *mask, struct tir_value *limit,

@@ -14,12 +14,6 @@
 
 enum { MOST_CELLS = 4096 }; // of one buffer
 
-static struct sync_value symbol_of(uint64_t number, enum sync_spread varies)
-{
-    return (struct sync_value){
-        .kind = SYNC_SYMBOL, .number = (int64_t)(number >> 1), .varies = varies};
-}
-
 // Cells: the elements of buffers from which a scalar is loaded that matters.
 
 void tir_sync_find_cells(struct sync_program *p)
@@ -43,7 +37,8 @@ static void forget_box(struct sync_run *r, const struct sync_buffer *b, uint32_t
 {
     const struct sync_root *root = &r->p->roots.at[b->root];
     if (d == root->alloc->type->rank) {
-        cells_of(r, b)[element] = symbol_of(tir_sync_mix(r->writes, (uint64_t)element), SYNC_SAME);
+        cells_of(r, b)[element] =
+            sync_symbol(tir_sync_mix(r->writes, (uint64_t)element), SYNC_SAME);
         return;
     }
     for (int64_t i = 0; i < b->box.size[d]; i++)
@@ -56,7 +51,8 @@ void tir_sync_forget(struct sync_run *r, const struct sync_buffer *b,
     r->writes++;
     for (uint32_t i = 0; i < access->point_count; i++) {
         int64_t element = access->points[i] / SYNC_POINT;
-        cells_of(r, b)[element] = symbol_of(tir_sync_mix(r->writes, (uint64_t)element), SYNC_SAME);
+        cells_of(r, b)[element] =
+            sync_symbol(tir_sync_mix(r->writes, (uint64_t)element), SYNC_SAME);
     }
     if (!access->points)
         forget_box(r, b, 0, 0);
@@ -87,7 +83,7 @@ static struct sync_value cell_at(const struct sync_run *r, const struct sync_buf
     if (element < 0)
         return (struct sync_value){.kind = SYNC_INT};
     struct sync_value v = cells_of(r, b)[element];
-    return v.kind == SYNC_UNSET ? symbol_of(tir_sync_mix(b->root, (uint64_t)element), SYNC_SAME)
+    return v.kind == SYNC_UNSET ? sync_symbol(tir_sync_mix(b->root, (uint64_t)element), SYNC_SAME)
                                 : v;
 }
 
@@ -121,7 +117,7 @@ bool tir_sync_kept(struct sync_run *r, const struct sync_agent *a, const struct 
     }
     if (any && out->varies == SYNC_SAME)
         return true;
-    *out = numbers ? tir_sync_each(a, each) : symbol_of(hash, SYNC_EVERY_LANE);
+    *out = numbers ? tir_sync_each(a, each) : sync_symbol(hash, SYNC_EVERY_LANE);
     return any;
 }
 

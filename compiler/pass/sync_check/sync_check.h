@@ -148,6 +148,12 @@ struct sync_value {
     };
 };
 
+static inline struct sync_value sync_symbol(uint64_t number, enum sync_spread varies)
+{
+    return (struct sync_value){
+        .kind = SYNC_SYMBOL, .number = (int64_t)(number >> 1), .varies = varies};
+}
+
 // Agents.
 
 struct sync_thread {

@@ -10,12 +10,6 @@ static struct sync_value int_of(int64_t number)
     return (struct sync_value){.kind = SYNC_INT, .number = number};
 }
 
-static struct sync_value symbol_of(uint64_t number, enum sync_spread varies)
-{
-    return (struct sync_value){
-        .kind = SYNC_SYMBOL, .number = (int64_t)(number >> 1), .varies = varies};
-}
-
 struct sync_value tir_sync_value(const struct sync_run *r, const struct sync_agent *a,
                                  const struct tir_value *v)
 {
@@ -27,7 +21,7 @@ struct sync_value tir_sync_value(const struct sync_run *r, const struct sync_age
     if (v->type->rank)
         return (struct sync_value){.kind = SYNC_TILE, .made = a->await_time};
     if (tir_elem_is_float(v->type->elem))
-        return symbol_of(tir_sync_mix(TIR_OP_COUNT, (uint64_t)v->id), SYNC_SAME);
+        return sync_symbol(tir_sync_mix(TIR_OP_COUNT, (uint64_t)v->id), SYNC_SAME);
     return int_of(v->constant.i);
 }
 
@@ -206,7 +200,7 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
             return out;
     }
     if (symbolic || inst->op == TIR_OP_BITCAST) {
-        out = symbol_of(hash, varies);
+        out = sync_symbol(hash, varies);
         tir_sync_follow_symbol(r, a, inst, &out);
         tir_sync_holds(r, a, inst, &out);
         return out;
@@ -214,7 +208,7 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
     bool known;
     if (!each) {
         out = apply(r, a, inst, 0, &known);
-        return known ? out : symbol_of(hash, varies);
+        return known ? out : sync_symbol(hash, varies);
     }
     uint32_t count = a->warps * SYNC_LANES;
     int64_t *numbers = arena_array(r->arena, int64_t, count);
@@ -222,7 +216,7 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
     for (uint32_t i = 0; i < count; i++) {
         numbers[i] = apply(r, a, inst, i, &known).number;
         if (!known)
-            return symbol_of(hash, varies);
+            return sync_symbol(hash, varies);
     }
     out = tir_sync_each(a, numbers);
     out.elected = elected;
@@ -247,7 +241,7 @@ static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
         varies = SYNC_GUESS;
     if (base->type->space != TIR_SPACE_GLOBAL)
         hash = tir_sync_mix(tir_sync_mix(hash, inst->id), a->visits[inst->id]);
-    return symbol_of(hash, varies);
+    return sync_symbol(hash, varies);
 }
 
 // Values that a warp's lanes exchange.
@@ -267,7 +261,7 @@ static struct sync_value told(struct sync_run *r, const struct sync_agent *a,
             return x;
         }
     }
-    return symbol_of(tir_sync_mix(tir_sync_mix(inst->id, a->id), a->visits[inst->id]), varies);
+    return sync_symbol(tir_sync_mix(tir_sync_mix(inst->id, a->id), a->visits[inst->id]), varies);
 }
 
 static struct sync_buffer whole_buffer(const struct sync_run *r, const struct sync_agent *a,
@@ -306,7 +300,7 @@ static struct sync_value buffer_value(const struct sync_run *r, struct sync_agen
     struct sync_value of =
         tir_sync_value(r, a, inst->op == TIR_OP_VIEW ? tir_ref_base(inst) : inst->operands[0]);
     if (of.kind != SYNC_BUFFER)
-        return symbol_of(inst->id, SYNC_SAME);
+        return sync_symbol(inst->id, SYNC_SAME);
     if (inst->op == TIR_OP_VIEW) {
         tir_sync_view(a, inst, of.buffer, b);
         return out;
@@ -317,7 +311,7 @@ static struct sync_value buffer_value(const struct sync_run *r, struct sync_agen
         for (uint32_t d = 0; d < b->rank; d++)
             b->dim[d] = of.buffer->dim[order->list[d]];
     } else if (!in_cta(r, a, inst->operands[1], b)) {
-        return symbol_of(inst->id, SYNC_SAME);
+        return sync_symbol(inst->id, SYNC_SAME);
     }
     return out;
 }
@@ -365,14 +359,14 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
         return told(r, a, inst);
     case TIR_OP_ATOMIC: // each thread's own, or done by one of them for all
         if (r->p->f->grid_count || tir_attr_int(inst, TIR_ATTR_by_thread, 0))
-            return symbol_of(tir_sync_mix(tir_sync_mix(inst->id, a->id), a->visits[inst->id]),
-                             SYNC_EVERY_LANE);
-        return symbol_of(tir_sync_mix(inst->id, a->visits[inst->id]), SYNC_SAME);
+            return sync_symbol(tir_sync_mix(tir_sync_mix(inst->id, a->id), a->visits[inst->id]),
+                               SYNC_EVERY_LANE);
+        return sync_symbol(tir_sync_mix(inst->id, a->visits[inst->id]), SYNC_SAME);
     default:
         if (tir_has_trait(inst, TIR_PURE) && inst->operand_count && inst->operand_count <= 3)
             return elementwise(r, a, inst);
-        return symbol_of(tir_sync_mix(inst->id, a->visits[inst->id]),
-                         tir_has_tile(inst) ? SYNC_SAME : SYNC_GUESS);
+        return sync_symbol(tir_sync_mix(inst->id, a->visits[inst->id]),
+                           tir_has_tile(inst) ? SYNC_SAME : SYNC_GUESS);
     }
 }
 
@@ -382,7 +376,7 @@ void tir_sync_evaluate(struct sync_run *r, struct sync_agent *a, const struct ti
         const struct tir_type *t = inst->results[i]->type;
         struct sync_value *slot = &a->slots[inst->results[i]->id];
         if (t->space == TIR_SPACE_LOCAL) // each thread's own
-            *slot = symbol_of(inst->id, SYNC_SAME);
+            *slot = sync_symbol(inst->id, SYNC_SAME);
         else if (tir_type_is_buffer(t))
             *slot = buffer_value(r, a, inst);
         else if (t->rank)
