@@ -7,8 +7,8 @@
 #include "ir/ir.h"
 
 // Configurations of one kernel take the same arguments. Conditions that not all of them state are
-// moved to the end of each and choose it at a launch (tir_func.own_count) instead of being demanded.
-// False: a diagnostic was reported.
+// moved to the end of each and choose it at a launch (tir_func.own_count) instead of being
+// demanded. False: a diagnostic was reported.
 bool tir_compile_share(struct tir_context *cx, struct tir_func *const *configs, uint32_t count);
 
 #endif
