@@ -6,10 +6,16 @@
 // afterwards in the order of the variants, for each kernel up to the first variant with an error.
 // So nothing depends on the number of threads.
 //
+// An optimization that cannot apply never fails the compilation: a variant whose passes fail is
+// compiled again from the start with fewer stages, then without roles, then with mma.sync, and the
+// receipt says so. Errors that stay are those of the last attempt, which asks for least.
+//
 // Running out of memory ends the passes of a variant; the caller's thread then jumps to the
 // boundary itself.
 
 #include "compile/compile.h"
+
+#include <stdio.h>
 
 #include "base/parallel.h"
 #include "compile/variants.h"
@@ -28,12 +34,28 @@ struct tir_variant_job {
     struct tir_meter meter;
 };
 
-static void run_variant(struct tir_variant_job *job)
+enum { FAILURE_SIZE = 256 };
+
+static const struct tir_attempt attempts[] = {
+    {.stages = INT64_MAX},
+    {"with two stages", .stages = 2},
+    {"with one stage", .stages = 1},
+    {"with one stage and no roles", .stages = 1, .no_roles = true},
+    {"with mma.sync", .stages = INT64_MAX, .no_roles = true, .no_wgmma = true},
+    {"with mma.sync and one stage", .stages = 1, .no_roles = true, .no_wgmma = true},
+};
+
+// failure: of the first attempt; NULL: this is it.
+static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *attempt,
+                        tir_str stop_after, const char *failure)
 {
     struct tir_compilation *c = job->c;
     struct tir_context *cx = &job->cx;
     const tir_compile_options *o = &c->request.options;
+    if (job->has_context)
+        tir_context_finish(cx);
     job->has_context = true;
+    job->receipt = (struct tir_receipt){0};
     tir_context_init(cx, &c->allocator);
     cx->diags.sources = c->cx.diags.sources;
     job->receipt.arena = &cx->arena;
@@ -46,9 +68,10 @@ static void run_variant(struct tir_variant_job *job)
                                .receipt = &job->receipt,
                                .meter = &job->meter,
                                .known = job->dims,
-                               .known_count = (uint32_t)o->dim_count};
+                               .known_count = (uint32_t)o->dim_count,
+                               .attempt = attempt};
     struct tir_pass_options options = {.run = o->run_pass,
-                                       .stop_after = o->stop_after,
+                                       .stop_after = stop_after,
                                        .print_after = job->variant ? STR("") : o->print_after,
                                        .skip = o->skip_pass,
                                        .bisect = o->bisect,
@@ -56,10 +79,55 @@ static void run_variant(struct tir_variant_job *job)
                                        .time = o->time_passes && !job->variant,
                                        .printed = &job->printed};
     tir_compile_receipt_begin(&job->receipt, job->kernel->name, job->f);
+    if (failure)
+        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "compiled again %s, since %s",
+                        attempt->name, failure);
     job->ok = tir_run_passes(job->f, &pass, &options);
     if (job->f->config && !c->request.target.is_measured)
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configurations: modelled as %s",
                         tir_costs[c->request.target.card].card);
+}
+
+// The context of the attempt goes, so its message is copied.
+static void copy_error(const struct tir_variant_job *job, char *failure)
+{
+    vec_foreach(struct tir_diag *const, it, &job->cx.diags.list)
+        if (tir_diag_infos[(*it)->code].severity == TIR_ERROR) {
+            snprintf(failure, FAILURE_SIZE, STR_FMT, STR_ARG((*it)->text));
+            return;
+        }
+}
+
+// The attempt that succeeds, else the last one. failure: of the first.
+static const struct tir_attempt *run_attempts(struct tir_variant_job *job, char *failure)
+{
+    bool has_wgmma = job->c->request.target.features & TIR_HAS_WGMMA;
+    const struct tir_attempt *last = &attempts[0];
+    run_attempt(job, last, STR(""), NULL);
+    for (size_t i = 1; i < TIR_COUNT_OF(attempts) && !job->ok && !job->meter.is_stopped; i++) {
+        if (attempts[i].no_roles && !has_wgmma)
+            continue; // without warpgroups there are no rings to give to roles
+        if (!*failure)
+            copy_error(job, failure);
+        last = &attempts[i];
+        run_attempt(job, last, STR(""), failure);
+    }
+    return last;
+}
+
+static void run_variant(struct tir_variant_job *job)
+{
+    const tir_compile_options *o = &job->c->request.options;
+    const struct tir_func *f = job->kernel->variants[job->variant];
+    const struct tir_attempt *attempt = &attempts[0];
+    char failure[FAILURE_SIZE] = "";
+    bool is_whole = f->form == TIR_FORM_TILE && !o->run_pass.len && o->bisect < 0;
+    if (is_whole)
+        attempt = run_attempts(job, failure);
+    if (is_whole && !job->ok && o->stop_after.len) // it may fail later only
+        attempt = &attempts[0];
+    if (!is_whole || o->stop_after.len)
+        run_attempt(job, attempt, o->stop_after, attempt->name ? failure : NULL);
 }
 
 static void run_job(void *user, uint32_t i)

@@ -11,6 +11,13 @@ struct tir_target; // machine/target.h: limits and features of the target
 
 enum tir_change { TIR_UNCHANGED, TIR_CHANGED, TIR_FAILED }; // FAILED: a diagnostic was reported
 
+// What passes do without because the attempts before failed (compile/jobs.c).
+struct tir_attempt {
+    const char *name;        // a clause for the receipt; NULL: the first attempt
+    int64_t stages;          // of a loop, at most
+    bool no_roles, no_wgmma; // unless the program states them
+};
+
 struct tir_pass_cx {
     struct tir_arena *scratch; // released by the runner after the pass
     struct tir_diags *diags;
@@ -18,8 +25,9 @@ struct tir_pass_cx {
     struct tir_receipt *receipt;     // decisions and their reasons (receipt.h); NULL: not wanted
     const struct tir_binding *known; // dimensions known at compile time (specialize)
     uint32_t known_count;
-    struct tir_meter *meter;   // NULL: steps are not counted
-    struct tir_runner *runner; // set by tir_run_passes; NULL: passes are called directly
+    const struct tir_attempt *attempt; // NULL: the first
+    struct tir_meter *meter;           // NULL: steps are not counted
+    struct tir_runner *runner;         // set by tir_run_passes; NULL: passes are called directly
 };
 
 // The value of a known dimension as a number. False: it is none.

@@ -162,6 +162,8 @@ static bool choose_stages(struct pipeline *p)
         one += tir_slot_bytes(c->alloc->results[0]->type);
     int64_t other = tir_allocated_bytes(p->f) - one;
     int64_t fit = (p->cx->target->shared_per_cta - TIR_MAX(other, 0)) / TIR_MAX(one, 1);
+    if (p->cx->attempt)
+        fit = TIR_MIN(fit, p->cx->attempt->stages);
     p->stages = TIR_MIN(asked ? asked : TIR_BUDGET_COPY_STAGES, TIR_MAX(fit, 1));
     if (p->stages < 2) {
         refuse(p, asked == 1 ? "it asks for one stage"

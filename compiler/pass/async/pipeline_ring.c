@@ -434,6 +434,8 @@ static void choose_stages(struct rings *r)
             continue;
         int64_t asked = loop->op == TIR_OP_FOR ? tir_attr_int(loop, TIR_ATTR_stages, 0) : 0;
         int64_t fit = TIR_MAX(free / in_loops, 1);
+        if (r->cx->attempt)
+            fit = TIR_MIN(fit, r->cx->attempt->stages);
         ring->stages = TIR_MIN(asked ? asked : TIR_BUDGET_RING_STAGES, fit);
         ring->lag = ring->stages >= 2 && may_lag(ring) && sum_is_private(ring);
         if (asked > fit)

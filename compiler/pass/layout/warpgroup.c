@@ -223,6 +223,8 @@ static const char *refuse_kernel(const struct plan *p)
         return "the target has no wgmma";
     if (p->f->grid_count)
         return "the kernel speaks of single threads";
+    if (p->cx->attempt && p->cx->attempt->no_wgmma)
+        return "the kernel failed with it";
     if (p->f->threads % WARPGROUP)
         return "the CTA has no whole warpgroups";
     return NULL;

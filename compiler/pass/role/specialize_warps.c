@@ -406,6 +406,8 @@ enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx
         find_needed(&load);
         if (f->threads / 128 > TIR_BUDGET_PRODUCT_GROUPS)
             refuse(&load, f->body->first, "more than three warpgroups compute");
+        if (cx->attempt && cx->attempt->no_roles)
+            refuse(&load, f->body->first, "the kernel failed with them");
         if (load.refusal)
             tir_receipt_refuse(cx, TIR_TOPIC_ROLE, TIR_WISH_SPECIALIZE, load.refused_at,
                                "roles: none, because %s", load.refusal);
