@@ -25,9 +25,9 @@
 // stand before the first reader of the copies so far, or before the next synchronisation of the
 // program; pipeline moves them.
 
-#include "ir/range.h"
+#include "pass/async/async_copy.h"
+
 #include "ir/walk.h"
-#include "machine/target.h"
 #include "pass/async/async_store.h"
 #include "pass/async/pipeline.h"
 #include "pass/async/tma.h"
@@ -47,13 +47,13 @@ struct async {
 
 // The most elements, up to `most` (a power of two), that can be copied at a time: the start along
 // the contiguous dimension, the row's length and both tiles are multiples of them.
-static uint32_t copy_elements(struct async *as, const struct tir_inst *slice,
-                              const struct tir_type *buffer, uint32_t most)
+static uint32_t copy_elements(const struct tir_func *f, const struct tir_ranges *ranges,
+                              const struct tir_inst *slice, const struct tir_type *buffer,
+                              uint32_t most)
 {
     uint32_t last = buffer->rank - 1, base_rank = tir_ref_base(slice)->type->rank;
-    uint64_t multiple = tir_range_divisor(as->ranges, tir_ref_indices(slice)[base_rank - 1]);
-    const struct tir_param_dim *dim =
-        &tir_param_of(as->f, tir_ref_base(slice))->dims[base_rank - 1];
+    uint64_t multiple = tir_range_divisor(ranges, tir_ref_indices(slice)[base_rank - 1]);
+    const struct tir_param_dim *dim = &tir_param_of(f, tir_ref_base(slice))->dims[base_rank - 1];
     int64_t extent = dim->dim < 0 ? dim->constant : 0; // others follow from the alignment
     const struct tir_layout *l = buffer->layout;       // a view may have none
     const struct tir_iter *iter =
@@ -65,26 +65,32 @@ static uint32_t copy_elements(struct async *as, const struct tir_inst *slice,
     return most;
 }
 
-// Bytes one cp.async may move, or 0 with the reason.
-static uint32_t copy_width(struct async *as, const struct tir_inst *slice,
-                           const struct tir_type *buffer, const char **why)
+uint32_t tir_copy_width(const struct tir_func *f, const struct tir_target *target,
+                        const struct tir_ranges *ranges, const struct tir_inst *slice,
+                        const struct tir_type *buffer, const char **why)
 {
     uint32_t size = tir_elems[buffer->elem].bits / 8;
     if (!size) {
         *why = "its elements are smaller than a byte";
         return 0;
     }
-    if (!(as->cx->target->features & TIR_HAS_CP_ASYNC)) {
+    if (!(target->features & TIR_HAS_CP_ASYNC)) {
         *why = "the target has no cp.async";
         return 0;
     }
-    uint32_t aligned = tir_tensor_alignment(as->f, tir_ref_base(slice)), width = size;
+    uint32_t aligned = tir_tensor_alignment(f, tir_ref_base(slice)), width = size;
     if (tir_contiguous_dim(slice, buffer->rank) == buffer->rank - 1 && aligned > size)
-        width = size * copy_elements(as, slice, buffer, aligned / size);
+        width = size * copy_elements(f, ranges, slice, buffer, aligned / size);
     *why = aligned < 4 ? "its rows are not known to be aligned to 4 bytes"
                        : "its start or its length along the contiguous dimension is not a multiple "
                          "of 4 bytes";
     return width >= 4 && width <= 16 ? width : 0;
+}
+
+static uint32_t width_of(const struct async *as, const struct tir_inst *slice,
+                         const struct tir_type *buffer, const char **why)
+{
+    return tir_copy_width(as->f, as->cx->target, as->ranges, slice, buffer, why);
 }
 
 static struct tir_inst *copyable_load(struct async *as, const struct tir_inst *store)
@@ -202,7 +208,7 @@ static bool make_copy(struct async *as, struct tir_inst *store)
     else if (is_gathered(load))
         why = "an index tile names its elements";
     else
-        width = copy_width(as, load, tir_ref_base(store)->type, &why);
+        width = width_of(as, load, tir_ref_base(store)->type, &why);
     if (!width) {
         refuse(as, load, why);
         return false;
@@ -237,7 +243,7 @@ static void settle_copy(struct async *as, struct tir_inst *copy)
         return;
     const struct tir_type *buffer = copy->operands[TIR_COPY_TO]->type;
     const char *why = NULL;
-    uint32_t width = copy_width(as, copy, buffer, &why);
+    uint32_t width = width_of(as, copy, buffer, &why);
     as->changed = true;
     if (width) {
         accept(as, copy, width);

@@ -33,7 +33,6 @@
 #include "pass/async/pipeline.h"
 
 #include "ir/carry.h"
-#include "ir/follow.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
@@ -60,24 +59,37 @@ static void refuse(struct pipeline *p, const char *why)
                        "loop: not pipelined, because %s", why);
 }
 
-// Can v be computed ahead of its iteration: from the loop variable and the outside, by pure means?
 static enum tir_answer runs_ahead(void *user, struct tir_value *v)
 {
-    const struct pipeline *p = user;
+    const struct tir_block *body = user;
     if (v->kind == TIR_VALUE_CONST)
         return TIR_YES;
     if (v->kind == TIR_VALUE_ARG)
-        return v->block != p->body || v->index == 0 ? TIR_YES : TIR_NO;
-    if (!tir_block_contains(p->body, v->def))
+        return v->block != body || v->index == 0 ? TIR_YES : TIR_NO;
+    if (!tir_block_contains(body, v->def))
         return TIR_YES;
     bool is_pure = tir_has_trait(v->def, TIR_PURE) && !v->def->region_count;
-    return v->def->block == p->body && is_pure ? TIR_IF_OPERANDS : TIR_NO;
+    return v->def->block == body && is_pure ? TIR_IF_OPERANDS : TIR_NO;
+}
+
+void tir_runs_ahead_init(struct tir_follow *ahead, struct tir_arena *arena, struct tir_block *body)
+{
+    tir_follow_init(ahead, arena, runs_ahead, body);
+}
+
+// Does the loop, which asks for stages, have no copies at all?
+static bool asks_in_vain(const struct pipeline *p)
+{
+    for (const struct tir_inst *inst = p->body->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_PUT || inst->op == TIR_OP_COPY_ASYNC)
+            return false;
+    return tir_attr_int(p->loop, TIR_ATTR_stages, 0) > 1;
 }
 
 static bool collect(struct pipeline *p)
 {
     struct tir_follow ahead;
-    tir_follow_init(&ahead, p->cx->scratch, runs_ahead, p);
+    tir_runs_ahead_init(&ahead, p->cx->scratch, p->body);
     for (struct tir_inst *inst = p->body->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_COPY_ASYNC || tir_attr_find(inst, TIR_ATTR_engine))
             continue;
@@ -98,6 +110,8 @@ static bool collect(struct pipeline *p)
         struct copy copy = {inst, to->def, NULL};
         vec_push(p->cx->scratch, &p->copies, copy);
     }
+    if (asks_in_vain(p))
+        refuse(p, "nothing in it is copied to shared memory asynchronously");
     return p->copies.len > 0;
 }
 
@@ -121,6 +135,31 @@ int64_t tir_allocated_bytes(const struct tir_func *f)
         if (inst->op == TIR_OP_ALLOC && inst->results[0]->type->space == TIR_SPACE_SHARED)
             bytes += tir_slot_bytes(inst->results[0]->type);
     return bytes;
+}
+
+// The most that one operation in the block needs. Tiles that change threads can do so in parts.
+static int64_t most_scratch(const struct tir_func *f, const struct tir_block *block)
+{
+    int64_t most = 0;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        int64_t bytes = 0;
+        if (inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN) {
+            const struct tir_type *t = inst->operands[TIR_REDUCE_X]->type;
+            int64_t lines = tir_type_count(t) / t->shape[tir_attr_int(inst, TIR_ATTR_axis, 0)];
+            bytes = lines * (f->threads / 32) * 8 * tir_combined_count(inst);
+        } else if (inst->op == TIR_OP_CONVERT_LAYOUT) {
+            bytes = tir_type_bytes(inst->results[0]->type) / TIR_BUDGET_CONVERT_PARTS;
+        }
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            bytes = TIR_MAX(bytes, most_scratch(f, inst->regions[r]));
+        most = TIR_MAX(most, bytes);
+    }
+    return most;
+}
+
+int64_t tir_loop_scratch(const struct tir_func *f, const struct tir_block *body)
+{
+    return 2 * most_scratch(f, body);
 }
 
 const struct tir_type *tir_slots_type(struct tir_func *f, const struct tir_type *t, int64_t stages)
@@ -160,7 +199,7 @@ static bool choose_stages(struct pipeline *p)
     int64_t asked = tir_attr_int(p->loop, TIR_ATTR_stages, 0), one = 0;
     vec_foreach(struct copy, c, &p->copies)
         one += tir_slot_bytes(c->alloc->results[0]->type);
-    int64_t other = tir_allocated_bytes(p->f) - one;
+    int64_t other = tir_allocated_bytes(p->f) - one + tir_loop_scratch(p->f, p->body);
     int64_t fit = (p->cx->target->shared_per_cta - TIR_MAX(other, 0)) / TIR_MAX(one, 1);
     if (p->cx->attempt)
         fit = TIR_MIN(fit, p->cx->attempt->stages);

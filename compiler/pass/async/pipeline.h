@@ -3,6 +3,7 @@
 #ifndef TIR_PASS_ASYNC_PIPELINE_H
 #define TIR_PASS_ASYNC_PIPELINE_H
 
+#include "ir/follow.h"
 #include "pass/pass.h"
 
 // Bytes of one slot of a buffer that exists once per stage.
@@ -16,6 +17,12 @@ struct tir_value *tir_build_slot(struct tir_builder *b, struct tir_value *slots,
 struct tir_value *tir_add_slot_arg(struct tir_func *f, struct tir_inst *owner);
 // Bytes of shared memory that f allocates so far.
 int64_t tir_allocated_bytes(const struct tir_func *f);
+
+// Bytes that operations of the loop with this block may need as scratch: two at a time.
+int64_t tir_loop_scratch(const struct tir_func *f, const struct tir_block *body);
+// Which values can be computed ahead of their iteration: from the loop variable and from outside of
+// the loop's block `body`, by pure means.
+void tir_runs_ahead_init(struct tir_follow *ahead, struct tir_arena *arena, struct tir_block *body);
 
 // pipeline_ring.c: whether a buffer that `fill`, a copy or store, fills can become slots of a ring:
 // it is made in the same block, nothing else writes it, and it is only read after `fill`.

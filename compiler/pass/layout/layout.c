@@ -22,6 +22,7 @@
 #include "machine/budget.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/staging.h"
+#include "pass/layout/stream.h"
 #include "pass/layout/warpgroup.h"
 
 // Elements of tiles that threads hold while they compute the dot: its sums, and what the loop
@@ -127,6 +128,7 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
                        .warps = f->threads / 32,
                        .on_warpgroups = tir_has_warpgroup_dot(f)};
     tir_solver_give_buffers_layouts(&s);
+    tir_stream_loads(f, cx);
     tir_stage_dots(f, cx);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
     spread_constants(f);

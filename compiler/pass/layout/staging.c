@@ -193,6 +193,14 @@ static struct tir_value *load_whole(struct tir_func *f, struct tir_inst *user,
     return load_part(&b, buffer, tir_type_get(f->module->types, &tile), start);
 }
 
+struct tir_value *tir_stage_through(struct tir_builder *b, struct tir_value *x,
+                                    struct tir_value *buffer)
+{
+    static const int64_t start[TIR_MAX_RANK] = {0};
+    store_whole(b, x, buffer);
+    return load_part(b, buffer, x->type, start);
+}
+
 void tir_stage_extract(struct tir_func *f, struct tir_inst *extract)
 {
     struct tir_value *x = extract->operands[0], *part = extract->results[0];

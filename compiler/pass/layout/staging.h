@@ -9,6 +9,9 @@
 uint32_t tir_contiguous_dim(const struct tir_inst *access, uint32_t rank);
 // Replaces a copy_async by a load and a store; l: the layout of the tile, NULL: none yet.
 void tir_stage_copy(struct tir_func *f, struct tir_inst *copy, const struct tir_layout *l);
+// Stores x to all of the buffer, and loads it again.
+struct tir_value *tir_stage_through(struct tir_builder *b, struct tir_value *x,
+                                    struct tir_value *buffer);
 // Gives every dot operand that is a tile a shared buffer, filled right after the tile is made.
 void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx);
 // Replaces extract by a buffer with the whole tile, from which the part is loaded.

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Streams, a step of the layout pass: tiles that a loop loads go through shared memory, so that the
+// copies of later iterations can be in flight.
+//
+//     for k: i64 in range(0, N, 256) stages(3) {
+//         let x: f32[16, 256] = load(X[m:+16, k:+256]);
+//         ... sum(x) ...
+// becomes
+//     for k: i64 in range(0, N, 256) stages(3) {
+//         let x: f32[16, 256] = load(X[m:+16, k:+256]);
+//         let x_ahead: shared f32[16, 256] = alloc();
+//         store(x_ahead[0:+16, 0:+256], x);
+//         let x_2: f32[16, 256] = load(x_ahead[0:+16, 0:+256]);
+//         ... sum(x_2) ...
+// async_copy makes an asynchronous copy of the first three, and pipeline gives it stages.
+//
+// It is done in loops without products that ask for stages, and for operands of products that a
+// loop computes from what it loads: a product takes tiles of other elements than those in memory, bf16(A[...]). An
+// operand as it is in memory is a copy anyway. Where products run on warpgroups, the role that
+// fills the slots of rings runs ahead instead. What hardware cannot copy stays a load: going
+// through shared memory for nothing would only take time.
+
+#include "pass/layout/stream.h"
+
+#include "base/bitset.h"
+#include "ir/follow.h"
+#include "ir/range.h"
+#include "ir/walk.h"
+#include "pass/async/async_copy.h"
+#include "pass/async/pipeline.h"
+#include "pass/async/tma.h"
+#include "pass/layout/staging.h"
+#include "pass/layout/warpgroup.h"
+#include "pass/receipt.h"
+
+struct stream {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct tir_ranges *ranges;
+    struct tir_inst *loop;
+    struct tir_block *body;
+    struct tir_follow ahead;  // what can be computed ahead of its iteration
+    struct bitset operands;   // results of loads that operands of products follow from
+    struct bitset are_copies; // and of those that go to shared memory as they are
+    VEC(struct tir_inst *) loads;
+    bool multiplies;
+    int64_t bytes;         // of one stage
+    int64_t operand_bytes; // of operands of products that are computed
+};
+
+// Marks the loads of the loop that an operand of a product follows from, element by element.
+static enum tir_answer mark_loads(void *user, struct tir_value *v)
+{
+    struct stream *s = user;
+    if (!v->def || v->def->block != s->body || !tir_type_is_tile(v->type))
+        return TIR_YES;
+    if (v->def->op == TIR_OP_LOAD)
+        bitset_insert(&s->operands, v->id);
+    bool passes_on = tir_is_elementwise(v->def) || v->def->op == TIR_OP_PERMUTE ||
+                     v->def->op == TIR_OP_BROADCAST || v->def->op == TIR_OP_RESHAPE;
+    return passes_on ? TIR_IF_OPERANDS : TIR_YES;
+}
+
+static void find_operands(struct stream *s)
+{
+    struct tir_follow follow;
+    tir_follow_init(&follow, s->cx->scratch, mark_loads, s);
+    s->operands = bitset_new(s->cx->scratch, s->f->value_count);
+    s->are_copies = bitset_new(s->cx->scratch, s->f->value_count);
+    for (const struct tir_inst *inst = s->body->first; inst; inst = inst->next) {
+        s->multiplies |= inst->op == TIR_OP_DOT;
+        if (inst->op == TIR_OP_STORE && tir_ref_base(inst)->type->space == TIR_SPACE_SHARED)
+            bitset_insert(&s->are_copies, inst->operands[TIR_STORE_VALUE]->id);
+        for (uint32_t i = TIR_DOT_A; inst->op == TIR_OP_DOT && i <= TIR_DOT_B; i++) {
+            struct tir_value *v = inst->operands[i];
+            tir_follows(&follow, v);
+            while (v->def && v->def->op == TIR_OP_PERMUTE)
+                v = v->def->operands[0];
+            bool is_new = bitset_insert(&s->are_copies, v->id);
+            if (is_new && tir_type_is_tile(v->type))
+                s->operand_bytes += tir_type_bytes(v->type);
+        }
+    }
+}
+
+static const struct tir_type *buffer_type(const struct stream *s, const struct tir_type *tile)
+{
+    struct tir_type t = *tile;
+    t.space = TIR_SPACE_SHARED;
+    t.layout = tir_layout_memory(s->f->module->types, t.rank, t.shape, tir_elems[t.elem].bits, 0);
+    return tir_type_get(s->f->module->types, &t);
+}
+
+// Why the tile cannot be copied ahead of its iteration; NULL: it can.
+static const char *refusal(struct stream *s, const struct tir_inst *load)
+{
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    const struct tir_type *t = load->results[0]->type;
+    const char *why = NULL;
+    if (tir_has_warpgroup_dot(s->f))
+        return "the kernel has products on warpgroups, which tensor copies feed";
+    if (!tir_is_only_read(s->f, tir_ref_base(load)))
+        return "the tensor is written too";
+    if (!tir_reads_zero_outside(load))
+        return "it has a mask or a pad other than 0";
+    for (uint32_t d = 0; d < box->list_count; d++) {
+        if (box->list[d] < 0)
+            return "an index tile names its elements";
+        if (!tir_follows(&s->ahead, tir_ref_indices(load)[d]))
+            return "its address depends on values carried or loaded in the loop";
+    }
+    if (t->rank == TIR_MAX_RANK)
+        return "a buffer has no dimension left for the stages";
+    return tir_copy_width(s->f, s->cx->target, s->ranges, load, buffer_type(s, t), &why) ? NULL
+                                                                                         : why;
+}
+
+static void consider(struct stream *s, struct tir_inst *load, bool asked)
+{
+    const struct tir_value *v = load->results[0];
+    if (tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL || !tir_type_is_tile(v->type) ||
+        bitset_has(&s->are_copies, v->id) || !(asked || bitset_has(&s->operands, v->id)))
+        return;
+    const char *why = refusal(s, load), *name = tir_ref_base(load)->name;
+    if (why) {
+        tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, load->span,
+                           "load of %s: not ahead of its iteration, because %s",
+                           name ? name : "a tensor", why);
+        return;
+    }
+    s->bytes += tir_slot_bytes(buffer_type(s, v->type));
+    vec_push(s->cx->scratch, &s->loads, load);
+}
+
+// Two stages, the operands that are computed from them, and what the loop needs beside.
+static bool has_room(const struct stream *s)
+{
+    return 2 * s->bytes + s->operand_bytes + tir_loop_scratch(s->f, s->body) +
+               tir_allocated_bytes(s->f) <=
+           s->cx->target->shared_per_cta;
+}
+
+static void stream_load(struct stream *s, struct tir_inst *load)
+{
+    struct tir_func *f = s->f;
+    struct tir_value *x = load->results[0];
+    struct tir_builder b = {f, load->block, load->next, load->span};
+    struct tir_value *buffer = tir_build1(&b, TIR_OP_ALLOC, buffer_type(s, x->type), NULL, 0);
+    const char *name = x->name ? x->name : tir_ref_base(load)->name;
+    if (name)
+        buffer->name =
+            tir_intern(f->module->names, tir_str_format(s->cx->scratch, "%s_ahead", name));
+    struct tir_value *y = tir_stage_through(&b, x, buffer);
+    y->name = x->name;
+    tir_replace_uses(f, x, y);
+    struct tir_inst *store = buffer->def->next;
+    store->operands[TIR_STORE_VALUE] = x;
+    tir_receipt_add(s->cx, TIR_TOPIC_COPY, load->span,
+                    "load of %s: through shared memory, ahead of its iteration",
+                    tir_ref_base(load)->name ? tir_ref_base(load)->name : "a tensor");
+}
+
+static void stream_loop(struct stream *s)
+{
+    tir_runs_ahead_init(&s->ahead, s->cx->scratch, s->body);
+    find_operands(s);
+    if (s->multiplies && tir_has_warpgroup_dot(s->f))
+        return;
+    const bool asked = tir_attr_int(s->loop, TIR_ATTR_stages, 0) > 1 && !s->multiplies;
+    for (struct tir_inst *inst = s->body->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_LOAD)
+            consider(s, inst, asked);
+    if (s->loads.len && !has_room(s)) {
+        tir_receipt_refuse(s->cx, TIR_TOPIC_LOOP, TIR_WISH_PIPELINE, s->loop->span,
+                           "loop: its loads are not ahead, because shared memory has no room for "
+                           "two stages of %lld bytes",
+                           (long long)s->bytes);
+        return;
+    }
+    vec_foreach(struct tir_inst *, it, &s->loads)
+        stream_load(s, *it);
+}
+
+void tir_stream_loads(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    VEC(struct tir_inst *) loops = {0};
+    tir_foreach_inst(inst, f) {
+        if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_RING || inst->op == TIR_OP_GEMM_ASYNC)
+            return; // the program says itself what runs ahead
+        if (inst->op == TIR_OP_FOR && tir_attr_int(inst, TIR_ATTR_stages, 0) != 1)
+            vec_push(cx->scratch, &loops, inst);
+    }
+    struct tir_ranges *ranges = loops.len ? tir_ranges_new(cx->scratch, f) : NULL;
+    vec_foreach(struct tir_inst *, it, &loops) {
+        struct stream s = {
+            .f = f, .cx = cx, .ranges = ranges, .loop = *it, .body = (*it)->regions[0]};
+        stream_loop(&s);
+    }
+}
