@@ -39,7 +39,10 @@ tir_status tir_launch_map(const tir_artifact_map *recipe, const tir_artifact_par
                           uint64_t data, const int64_t *shape, const int64_t *strides,
                           uint8_t bytes[TIR_TENSOR_MAP_BYTES], tir_error *error)
 {
-    enum { ALIGN = 16 };
+    // L2 is asked for WIDE bytes at a time where every row begins with such a piece. Elsewhere the
+    // pieces of a row begin before it, and half of each belongs to another one: products took up to
+    // 15 % longer (H200).
+    enum { ALIGN = 16, WIDE = 256 };
     const int64_t size = tir_element_bits(param->element) / 8;
     const uint32_t inner = param->rank - 1;
     tir_tensor_map map = {.type = types[param->element],
@@ -65,6 +68,8 @@ tir_status tir_launch_map(const tir_artifact_map *recipe, const tir_artifact_par
         map.steps[i] = 1;
         if (i)
             map.strides[i - 1] = (uint64_t)(alone ? ALIGN : strides[d] * size);
+        if (i && map.strides[i - 1] % WIDE)
+            map.l2 = TIR_TENSOR_MAP_L2_128;
     }
     tir_error why;
     tir_status status = tir_tensor_map_encode(&map, bytes, error ? &why : NULL);

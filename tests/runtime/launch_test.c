@@ -213,6 +213,7 @@ static void test_maps(void **state)
     g.args[PARAM_A].as.tensor.data = 0x40000;
     a.address = 0x40000;
     a.strides[0] = 272;
+    a.l2 = TIR_TENSOR_MAP_L2_128; // pieces of 256 bytes would begin inside of rows
     expect_ok(rig, launch(rig, &g, NULL));
     expect_map(rig, 0, &a);
     expect_map(rig, 1, &b);
