@@ -4,12 +4,14 @@
 //     kernel gemm<BM = 128, BN = 256>(...) config(BM = 128, BN = 256) config(BM = 64, BN = 128)
 //
 // A launch takes as many waves as its tiles need on the multiprocessors of the card. A tile costs
-// the time to fill and empty the pipeline and the time of its products, which is the longer of the
-// time to multiply and the time to fetch the operands.
+// the time to fill and empty the pipeline, and for each round the time of its products, which is
+// the longer of the time to multiply and the time to fetch the operands. Memory is read and written
+// once beside that; what of it overlaps is in the rate.
 //
 //     tile = fixed + sums / stored
-//            + sum over each dot of (rounds of the loops around it * max(multiply, fetch))
-//     cycles = ceildiv(tiles, multiprocessors) * tile
+//            + sum over each dot of (rounds of the loops around it * one)
+//     one = round + max(multiply, fetch)
+//     cycles = ceildiv(tiles, multiprocessors) * tile + bytes of the tensors / memory
 //
 // Each further tiles loop is one more launch. A loop without a product costs what its loads and
 // stores move.
@@ -86,17 +88,6 @@ static const struct tir_cost *cost_of(const struct model *m)
     return &tir_costs[m->request->target.card];
 }
 
-static int64_t percent_of(const struct model *m, int64_t rows, int64_t columns)
-{
-    const struct tir_cost *cost = cost_of(m);
-    if (!(m->request->target.features & TIR_HAS_WGMMA) && rows * columns > cost->most_sums)
-        return cost->too_many_sums;
-    uint32_t i = 0;
-    while (columns < cost->by_columns[i].columns)
-        i++;
-    return cost->by_columns[i].percent;
-}
-
 static int64_t product_cycles(const struct model *m, const struct tir_inst *dot)
 {
     const struct tir_cost *cost = cost_of(m);
@@ -104,10 +95,11 @@ static int64_t product_cycles(const struct model *m, const struct tir_inst *dot)
     int64_t bits = TIR_MAX(8, tir_elems[a->elem].bits);
     int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
     int64_t worth = TIR_MAX(columns, cost->fewest_columns);
-    int64_t multiply =
-        rows * worth * depth * bits * percent_of(m, rows, columns) / (100 * 16 * cost->products);
+    int64_t multiply = rows * worth * depth * bits / (16 * cost->products);
     int64_t fetch = (rows + columns) * depth * bits / (8 * cost->fetched);
-    return TIR_MAX(TIR_MAX(multiply, fetch), 1);
+    if (!(m->request->target.features & TIR_HAS_WGMMA) && rows * columns > cost->most_sums)
+        multiply = multiply * cost->too_many_sums / 100;
+    return cost->round + TIR_MAX(multiply, fetch);
 }
 
 // The rounds of the loops around inst whose bounds are known at launch; others count once.
@@ -148,6 +140,27 @@ static void push_move(struct model *m, const struct tir_inst *inst)
     push(m, TIR_FORMULA_ADD, 0);
 }
 
+// Every tensor of the loop once, but for scratch, which stays in the L2 cache.
+static void push_memory(struct model *m, const struct tir_inst *tiles)
+{
+    for (uint32_t i = 0; i < m->f->param_count; i++) {
+        const struct tir_param *p = &m->f->params[i];
+        if (!tir_type_is_buffer(p->value->type) || p->is_scratch ||
+            !tir_uses_value(tiles, p->value))
+            continue;
+        push(m, TIR_FORMULA_CONST, TIR_MAX(8, tir_elems[p->value->type->elem].bits) / 8);
+        for (uint32_t d = 0; d < p->value->type->rank; d++) {
+            const struct tir_param_dim *dim = &p->dims[d];
+            push(m, dim->dim < 0 ? TIR_FORMULA_CONST : TIR_FORMULA_DIM,
+                 dim->dim < 0 ? dim->constant : dim->dim);
+            push(m, TIR_FORMULA_MUL, 0);
+        }
+        push(m, TIR_FORMULA_CONST, cost_of(m)->memory);
+        push(m, TIR_FORMULA_DIV, 0);
+        push(m, TIR_FORMULA_ADD, 0);
+    }
+}
+
 static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_step)
 {
     bool has_dot = false;
@@ -156,7 +169,7 @@ static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_ste
     push_tiles(m, tiles);
     push(m, TIR_FORMULA_CONST, m->request->target.multiprocessors);
     push(m, TIR_FORMULA_CEILDIV, 0);
-    push(m, TIR_FORMULA_CONST, cost_of(m)->fixed);
+    push(m, TIR_FORMULA_CONST, has_dot || !is_step ? cost_of(m)->fixed : cost_of(m)->begun);
     tir_foreach_inst_in(inst, tiles->regions[0]) {
         if (inst->op == TIR_OP_DOT)
             push_product(m, inst);
@@ -164,6 +177,8 @@ static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_ste
             push_move(m, inst);
     }
     push(m, TIR_FORMULA_MUL, 0);
+    if (has_dot)
+        push_memory(m, tiles);
 }
 
 // f as its first tile sees it: bounds of loops that depend on the tile are then known at launch.

@@ -15,6 +15,7 @@
 
 #include "compile/whole.h"
 #include "ir/walk.h"
+#include "machine/cost.h"
 #include "pass/layout/warpgroup.h"
 
 #define ALL_FACTS   (TIR_FACT_INDEX32 | TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER)
@@ -36,10 +37,23 @@ bool tir_compile_has_dot(const struct tir_func *f)
     return false;
 }
 
+// What a configuration costs, as many times as long.
+static tir_formula times(struct tir_context *cx, tir_formula cost, int64_t factor)
+{
+    if (factor == 1 || !cost.count || cost.count + 2 > TIR_MAX_FORMULA)
+        return cost;
+    tir_formula_op *ops = arena_array(&cx->arena, tir_formula_op, cost.count + 2);
+    memcpy(ops, cost.ops, cost.count * sizeof(*ops));
+    ops[cost.count] = (tir_formula_op){TIR_FORMULA_CONST, factor};
+    ops[cost.count + 1] = (tir_formula_op){TIR_FORMULA_MUL, 0};
+    return (tir_formula){ops, cost.count + 2};
+}
+
 static void add(struct tir_context *cx, struct tir_kernel_code *kernel, struct tir_func *f,
-                uint32_t facts, const char *suffix)
+                uint32_t facts, const char *suffix, tir_formula cost)
 {
     assert(kernel->count < TIR_COUNT_OF(kernel->variants));
+    kernel->costs[kernel->count] = cost;
     f->facts = facts;
     f->name = tir_intern(&cx->names, tir_str_format(&cx->arena, "%s%s", f->name, suffix));
     kernel->variants[kernel->count++] = f;
@@ -129,40 +143,41 @@ static bool may_use_warpgroups(struct tir_context *cx, const struct tir_request 
 }
 
 static void add_product(struct tir_context *cx, const struct tir_request *request,
-                        struct tir_kernel_code *kernel, struct tir_func *f)
+                        struct tir_kernel_code *kernel, struct tir_func *f, tir_formula cost)
 {
+    const struct tir_cost *card = &tir_costs[request->target.card];
     struct tir_func *edges = tir_func_clone(f), *wide = tir_func_clone(f),
                     *words = tir_func_clone(f), *any = tir_func_clone(f);
     bool warpgroups = may_use_warpgroups(cx, request, f);
     if (!warpgroups && !request->options.dim_count) // known sizes leave nothing to ask at launch
         tir_compile_whole_tiles(f);
-    add(cx, kernel, f, ALL_FACTS, "");
+    add(cx, kernel, f, ALL_FACTS, "", cost);
     align_inputs(edges);
-    add(cx, kernel, edges, DENSE_FACTS, "__edges");
+    add(cx, kernel, edges, DENSE_FACTS, "__edges", cost);
     if (f->config > 1 && !f->own_count) // the first one takes what no other does
         return;
     if (warpgroups)
-        add(cx, kernel, wide, TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER, "__wide");
+        add(cx, kernel, wide, TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER, "__wide", cost);
     if (align_operands(words))
-        add(cx, kernel, words, DENSE_FACTS, "__words");
-    add(cx, kernel, any, 0, "__any");
+        add(cx, kernel, words, DENSE_FACTS, "__words", times(cx, cost, card->by_words));
+    add(cx, kernel, any, 0, "__any", times(cx, cost, card->by_elements));
 }
 
-static void add_others(struct tir_context *cx, struct tir_kernel_code *kernel, struct tir_func *f)
+static void add_others(struct tir_context *cx, struct tir_kernel_code *kernel, struct tir_func *f,
+                       tir_formula cost)
 {
     struct tir_func *narrow = tir_func_clone(f), *wide = tir_func_clone(f);
-    add(cx, kernel, f, ALL_FACTS, "");
+    add(cx, kernel, f, ALL_FACTS, "", cost);
     if (f->config > 1 && !f->own_count && !kernel->is_step)
         return;
-    add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow"); // beside a product's __edges
+    add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow", cost); // beside a product's __edges
     if (f->config <= 1 || f->own_count)
-        add(cx, kernel, wide, 0, "__wide");
+        add(cx, kernel, wide, 0, "__wide", cost);
 }
 
 void tir_compile_variants(struct tir_context *cx, const struct tir_request *request,
                           struct tir_kernel_code *kernel, struct tir_func *f, tir_formula cost)
 {
-    uint32_t first = kernel->count;
     // A kernel that was written in a later form states its facts itself; a pass that is run alone
     // takes the program as it is.
     if (f->form != TIR_FORM_TILE || f->facts || request->options.run_pass.len || !has_tensor(f)) {
@@ -173,11 +188,9 @@ void tir_compile_variants(struct tir_context *cx, const struct tir_request *requ
     }
     align_bulk(f);
     if (tir_compile_has_dot(f))
-        add_product(cx, request, kernel, f);
+        add_product(cx, request, kernel, f, cost);
     else
-        add_others(cx, kernel, f);
-    for (uint32_t i = first; i < kernel->count; i++)
-        kernel->costs[i] = cost;
+        add_others(cx, kernel, f, cost);
 }
 
 void tir_compile_variant_describe(struct tir_text *out, const struct tir_func *f)

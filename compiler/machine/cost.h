@@ -15,16 +15,17 @@ struct tir_cost {
     const char *card;
     int64_t products; // of 16-bit elements, a cycle
     int64_t fetched;  // bytes of operands that arrive in shared memory, a cycle
+    int64_t round;    // cycles of a round beside its products: waiting for slots, giving them back
     int64_t stored;   // sums that leave, a cycle
-    int64_t moved;    // bytes from and to memory, a cycle, where nothing is multiplied
+    int64_t memory;   // bytes that the card moves from and to memory, a cycle
+    int64_t moved;    // bytes a cycle that tiles without products move, mostly in the L2 cache
     int64_t fixed;    // cycles to fill and empty the pipeline of a tile
+    int64_t begun;    // cycles to begin a tile that has no pipeline
     int64_t launch;   // cycles from one launch to the next
-    // Percent of its time that a product takes by the columns of its tile: the first row that has
-    // no more columns counts. Fewer columns than fewest_columns take the time of as many.
-    struct {
-        int64_t columns, percent;
-    } by_columns[3];
-    int64_t fewest_columns;
+    int64_t fewest_columns; // a product with fewer takes the time of as many
+    // How many times as long a product takes whose operands are copied 4 bytes at a time, or by
+    // single elements.
+    int64_t by_words, by_elements;
     // Percent where mma.sync keeps more sums than these: too many registers, and too few warps to
     // hide what they wait for.
     int64_t most_sums, too_many_sums;

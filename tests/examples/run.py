@@ -74,10 +74,16 @@ def gemm():
         yield small + ["-D", types, "-D", "OUT=f32", "M=65", "N=70", "K=100"]
     yield ["gemm.tir", "M=300", "N=264", "K=200"]
     yield small + ["-D", "T=i8", "-D", "ACC=i32", "-D", "OUT=i32", "M=65", "N=70", "K=100"]
-    for parts in [1, 3]:
-        yield from products("matmul.tir", "matmul", (64, 64, 32), ["-D", f"PARTS={parts}"])
-    yield ["matmul.tir", "M=64", "N=64", "K=8192"]  # the model takes the sums of 32 CTAs
-    yield ["matmul.tir", "M=65", "N=63", "K=8190"]
+    few = ["-D", "BM=16", "-D", "BN=64", "-D", "BK=128", "-D", "FLIP=true"]
+    for how in [[], ["-D", "SPLIT=true"], ["-D", "PAD=true"],
+                ["-D", "PAD=true", "-D", "SPLIT=true"], few, [*few, "-D", "SPLIT=true"]]:
+        tile = [] if how[:2] == few[:2] else ["-D", "BM=64", "-D", "BN=64"]
+        yield ["matmul.tir", *tile, *how, "M=100", "N=70", "K=600"]
+        yield ["matmul.tir", *tile, *how, "M=3", "N=129", "K=777"]
+    yield ["matmul.tir", "M=64", "N=64", "K=8192"]  # the model takes sums that CTAs share
+    yield ["matmul.tir", "M=65", "N=63", "K=3001"]  # and rows that are copied first
+    for k in [0, 1, 16]:
+        yield ["matmul.tir", "M=5", "N=9", f"K={k}"]
 
 
 def reduce():

@@ -12,7 +12,8 @@ calls rotate over input sets (compare.py), replayed in turns; the ratio is torch
 ours. Prints the geometric mean of each set and the ten worst.
 
 --space also times every other configuration of the artifact, and prints what a perfect choice
-would reach. All figures go to $OUT/random_products.json where OUT is set.
+would reach. All figures go to $OUT/random_products.json where OUT is set, and the times of every
+configuration to $OUT/products.txt, which fit_cost.py reads.
 """
 
 import argparse
@@ -163,6 +164,23 @@ def line(item, result):
             f"{result['choice']}{better}")
 
 
+def space_line(size, space, count):
+    """M N K and the microseconds of each configuration."""
+    times = {int(name.split(":")[0]): us for name, us in space.items()}
+    return " ".join([*map(str, size), *(f"{times[i]:.1f}" if i in times else "-"
+                                        for i in range(count))])
+
+
+def save(folder, results):
+    text = json.dumps([{"item": item, **result} for item, result in results])
+    (folder / "random_products.json").write_text(text)
+    spaces = [(item[1], r["space_us"]) for item, r in results if len(r.get("space_us", {})) > 1]
+    if spaces:
+        count = 1 + max(int(name.split(":")[0]) for _, space in spaces for name in space)
+        (folder / "products.txt").write_text("".join(
+            space_line(size, space, count) + "\n" for size, space in spaces))
+
+
 def geometric(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
@@ -211,8 +229,7 @@ def main(arguments):
     print()
     summary(results)
     if os.environ.get("OUT"):
-        pathlib.Path(os.environ["OUT"], "random_products.json").write_text(
-            json.dumps([{"item": item, **result} for item, result in results]))
+        save(pathlib.Path(os.environ["OUT"]), results)
     return any("error" in result for _, result in results)
 
 

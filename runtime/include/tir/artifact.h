@@ -38,7 +38,7 @@ extern "C" {
 #define TIR_MAX_SEQUENCES    16    // of one kernel
 #define TIR_MAX_STEPS        8     // of one sequence
 #define TIR_MAX_SCRATCH      16    // of one sequence
-#define TIR_MAX_FORMULA      128   // operations of one formula
+#define TIR_MAX_FORMULA      512   // operations of one formula
 #define TIR_MAX_STACK        16    // values a formula may hold at a time
 #define TIR_MAX_PARAM_BYTES  4096
 
