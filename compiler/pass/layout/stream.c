@@ -15,10 +15,10 @@
 // async_copy makes an asynchronous copy of the first three, and pipeline gives it stages.
 //
 // It is done in loops without products that ask for stages, and for operands of products that a
-// loop computes from what it loads: a product takes tiles of other elements than those in memory, bf16(A[...]). An
-// operand as it is in memory is a copy anyway. Where products run on warpgroups, the role that
-// fills the slots of rings runs ahead instead. What hardware cannot copy stays a load: going
-// through shared memory for nothing would only take time.
+// loop computes from what it loads: a product takes tiles of other elements than those in memory,
+// bf16(A[...]). An operand as it is in memory is a copy anyway. Where products run on warpgroups,
+// the role that fills the slots of rings runs ahead instead. What hardware cannot copy stays a
+// load: going through shared memory for nothing would only take time.
 
 #include "pass/layout/stream.h"
 
