@@ -211,6 +211,9 @@ static uint32_t resident_ctas(const struct lower *lo)
     int64_t by_registers =
         target->registers_per_sm / (lo->f->threads * TIR_BUDGET_RESIDENT_REGISTERS);
     int64_t ctas = TIR_MIN(by_shared, TIR_MIN(by_warps, by_registers));
+    tir_foreach_inst(inst, lo->f)
+        if (inst->op == TIR_OP_TMEM_ALLOC)
+            ctas = TIR_MIN(ctas, TIR_TMEM_COLUMNS / tir_attr_int(inst, TIR_ATTR_columns, 1));
     return (uint32_t)TIR_MAX(1, ctas);
 }
 

@@ -641,6 +641,7 @@ static void look_around(struct emit *e)
         e->has_remote |= inst->op == TIR_OP_REMOTE;
         e->has_engines |= inst->op == TIR_OP_WGMMA;
         e->moves_registers |= inst->op == TIR_OP_SETMAXNREG;
+        e->has_tmem |= inst->op == TIR_OP_TMEM_ALLOC;
     }
 }
 
@@ -660,9 +661,12 @@ static void emit_function(struct emit *e)
         snprintf(threads, sizeof(threads), "%" PRIu32 ",1,1", f->threads);
         tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.reqntid", threads);
     }
-    if (e->moves_registers) { // ptxas must know how many a thread begins with
+    // ptxas must know how many registers a thread begins with where it moves them; beside tensor
+    // memory ptxas 13.0 takes too few otherwise, and spills.
+    if (e->moves_registers || e->has_tmem) {
         char ctas[16];
-        snprintf(ctas, sizeof(ctas), "%" PRIu32, f->persistent ? f->persistent : 1);
+        const bool counts = e->moves_registers && f->persistent;
+        snprintf(ctas, sizeof(ctas), "%" PRIu32, counts ? f->persistent : 1);
         tir_llvm_add_string_attribute(e->ll, e->function, "nvvm.minctasm", ctas);
     }
     if (f->cluster[0]) {

@@ -42,6 +42,7 @@ struct emit {
     bool has_engines; // the kernel starts tensor copies or products of warpgroups
     const struct tir_inst *awaited; // a wait that the loop in front of it has emitted
     bool moves_registers;           // the kernel has a setmaxnreg
+    bool has_tmem;                  // and tensor memory
     struct tir_span span;           // of the instruction being emitted
     LLVMMetadataRef scope;          // line information, or NULL
     uint32_t text_count;            // constants that are texts
