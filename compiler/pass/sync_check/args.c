@@ -53,14 +53,36 @@ static bool has_loop(const struct sync_program *p, const struct tir_inst *inst)
     return false;
 }
 
+// By how much a loop's counter goes: of a while the carried value that decides about its rounds and
+// that each round changes by a constant, the one with the largest steps. 1: none is known.
+static int64_t step_of(struct sync_program *p, const struct tir_inst *loop,
+                       struct tir_value *const *bounds, uint32_t bound_count)
+{
+    int64_t step = 1, by;
+    if (loop->op == TIR_OP_FOR)
+        tir_is_const_int(loop->operands[TIR_FOR_STEP], &step);
+    if (loop->op != TIR_OP_WHILE)
+        return step;
+    struct bitset deciding = tir_sync_slice(p, bounds, bound_count);
+    const struct tir_block *test = loop->regions[0], *body = loop->regions[1];
+    for (uint32_t i = 0; i < loop->result_count; i++) {
+        const struct tir_inst *next = tir_yield_of(body)->operands[i]->def;
+        bool counts = next && (next->op == TIR_OP_ADD || next->op == TIR_OP_SUB) &&
+                      next->operands[0] == body->args[i] &&
+                      bitset_has(&deciding, test->args[i]->id) &&
+                      tir_is_const_int(next->operands[1], &by) && by > -INT32_MAX && by < INT32_MAX;
+        if (counts)
+            step = TIR_MAX(step, by < 0 ? -by : by);
+    }
+    return step;
+}
+
 static void find_args_of_loop(struct sync_program *p, const struct tir_inst *loop)
 {
     uint32_t args = p->f->body->arg_count, count;
     bool *which = arena_array(p->cx->scratch, bool, args + 1);
     struct tir_value *const *bounds = tir_sync_bounds_of(loop, &count);
-    int64_t step = 1;
-    if (loop->op == TIR_OP_FOR)
-        tir_is_const_int(loop->operands[TIR_FOR_STEP], &step);
+    int64_t step = step_of(p, loop, bounds, count);
     if (!use_args(p, bounds, count, step, which))
         return;
     p->has_data_loops = true;
