@@ -366,6 +366,14 @@ static void check_carried(struct verifier *v, const struct tir_inst *inst)
         fits = tir_value_fits(init[i], inst->results[i]->type);
     if (!fits)
         wrong(v, inst, "the first values do not match what is carried");
+    // Passes know which memory an access goes to by following its buffer to one `alloc`.
+    for (uint32_t i = 0; i < inst->result_count; i++)
+        if (inst->results[i]->type->space != TIR_SPACE_VALUE) {
+            wrong(v, inst,
+                  "a loop carries values, and this is %s; carry the index of a slot of one buffer",
+                  text_of(v, inst->results[i]->type));
+            return;
+        }
 }
 
 static void check_tiles(struct verifier *v, const struct tir_inst *inst,
