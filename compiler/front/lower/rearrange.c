@@ -16,6 +16,7 @@ struct tir_value *lower_staging(struct lower *l, const struct tir_type *tile)
     t.layout = NULL;
     struct tir_value *buffer = build_one(l, TIR_OP_ALLOC, tir_type_get(l->cx->types, &t), NULL, 0);
     tir_map_set(&l->staging, tir_map_key(buffer->def), buffer);
+    buffer->name = tir_intern_cstr(&l->cx->names, "rearranged");
     return buffer;
 }
 
@@ -47,6 +48,9 @@ struct tir_value *lower_staged(struct lower *l, struct tir_value *tile)
     if (buffer && is_filled_here(l, buffer))
         return buffer;
     buffer = lower_staging(l, tile->type);
+    if (tile->name)
+        buffer->name =
+            tir_intern(&l->cx->names, tir_str_format(l->arena, "%s_rearranged", tile->name));
     struct slice s = whole_of(l, buffer);
     build_store(l, &s, tile, NULL);
     tir_map_set(&l->staged, tir_map_key(tile), buffer);
