@@ -671,6 +671,12 @@ static void wrong(void **state)
          "while a copy is in flight"},
         {"mov.b64 %x, 0x400000000000; mov.b32 %b, 0x8110010; @%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n",
          "freed too early"},
+        {"mov.b64 %x, 0x400000000000; mov.b32 %b, 0x8110010; setp.eq.u32 %g, %t, 1;\n"
+         "@%f tcgen05.mma.cta_group::1.kind::f16 [%tm], %x, %x, %b, !%f;\n"
+         "mov.u32 %c, bar; cvt.u64.u32 %z, %c; cvta.shared.u64 %z, %z;\n"
+         "@%f mbarrier.init.shared.b64 [bar], 1; bar.sync 0;\n"
+         "@%g tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%z];\n",
+         "this lane commits, and lane 0 has started operations"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -130,6 +130,7 @@ struct emu_warp {
     uint64_t steps;
     uint32_t group[EMU_WARP];      // the commit group a cp.async of a lane would join now
     uint32_t umma_group;           // commits of tcgen05 so far
+    uint32_t umma_lanes;           // that have started operations since the last one
     uint32_t tmem_group[2];        // waits for its loads, and for its stores, so far
     uint32_t bulk_group[EMU_WARP]; // the same of cp.async.bulk
     bool is_at_pair;          // it has come to an instruction of the pair, and waits for the peer

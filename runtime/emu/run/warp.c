@@ -327,6 +327,7 @@ void emu_warp_start(struct emu_warp *w, const struct emu_func *kernel)
     memset(w->bulk_group, 0, sizeof w->bulk_group);
     w->is_at_pair = false;
     w->umma_group = 0;
+    w->umma_lanes = 0;
     memset(w->tmem_group, 0, sizeof w->tmem_group);
     emu_schedule_warp(w);
     emu_trace_start(w);

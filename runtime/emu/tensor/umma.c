@@ -431,6 +431,10 @@ EMU_RUN(umma_commit)
     for (uint32_t lane = 0; lane < EMU_WARP; lane++) {
         if (!(mask >> lane & 1))
             continue;
+        if (w->umma_lanes && !(w->umma_lanes >> lane & 1))
+            emu_fault(w, lane, "tensor core: this lane commits, and lane %u has started operations",
+                      emu_first_lane(w->umma_lanes));
+        w->umma_lanes = 0;
         struct commit *c = emu_umma_work_new(w, in, lane, sizeof *c, arrive);
         struct emu_mbarrier *b = emu_mbarrier_at(w, lane, (enum emu_space)in->space, address[lane]);
         if (!(in->op & EMU_UMMA_MULTICAST))

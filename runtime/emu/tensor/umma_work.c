@@ -35,7 +35,8 @@ void emu_umma_check_matrix(struct emu_warp *w, uint32_t lane, uint64_t descripto
 
 void emu_umma_order(struct emu_umma_work *work, uint32_t accumulator)
 {
-    const struct emu_warp *w = work->op.warp;
+    struct emu_warp *w = work->op.warp;
+    w->umma_lanes |= 1u << work->op.lane;
     if (w->agent)
         work->op.core_op = emu_race_core_op(&w->launch->race, w->agent, accumulator);
 }
