@@ -270,11 +270,12 @@ static uint32_t count_indices(const struct ast_expr *e)
 static bool suits_lanes(struct lower *l, const struct ast_expr *e, const struct slice *s,
                         enum slice_use use)
 {
-    const uint32_t rank = s->type->rank;
-    const bool whole = rank >= 2 && s->type->shape[rank - 2] == TIR_TMEM_LANES &&
-                       s->box[s->base->type->rank - 2] == TIR_TMEM_LANES;
-    if (s->base->type->space != TIR_SPACE_TMEM ||
-        (whole && (rank == 2 || use == SLICE_VIEW) && !lower_is_limited(s)))
+    const uint32_t rank = s->type->rank, from = s->base->type->rank;
+    if (s->base->type->space != TIR_SPACE_TMEM)
+        return true;
+    const bool whole = rank >= 2 && from >= 2 && s->type->shape[rank - 2] == TIR_TMEM_LANES &&
+                       s->box[from - 2] == TIR_TMEM_LANES;
+    if (whole && (rank == 2 || use == SLICE_VIEW) && !lower_is_limited(s))
         return true;
     lower_error(l, e->span, TIR_E_SLICE,
                 "a part of tensor memory has all %d lanes and some columns: [0:+%d, c:+n]",
