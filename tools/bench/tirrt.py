@@ -113,6 +113,7 @@ class KernelDesc(c.Structure):
     _fields_ = [("name", Str), ("dims", c.POINTER(Str)), ("dim_count", c.c_uint32),
                 ("params", c.POINTER(Param)), ("param_count", c.c_uint32),
                 ("metas", c.POINTER(Meta)), ("meta_count", c.c_uint32),
+                ("fixed", c.c_void_p), ("fixed_count", c.c_uint32),
                 ("conditions", c.c_void_p), ("condition_count", c.c_uint32),
                 ("variants", c.POINTER(Variant)), ("variant_count", c.c_uint32),
                 ("configs", c.POINTER(Str)), ("config_count", c.c_uint32),
