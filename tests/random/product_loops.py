@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random loops of two and three products, as attention has them, which `split` and `schedule` take apart.
+
+Usage: product_loops.py TIRC [--seed N] [--count N]
+
+Tiles have 64 to 128 rows and columns, the loops zero to three rounds; scores are masked, a maximum,
+a factor and sums are carried on, and the second product takes what the first one gave. Elements are
+small integers and factors powers of two, so every result is exact. Each program runs on the emulator
+under full checks for a target with mma.sync and one with wgmma, and must give what the interpreter
+gives. Seed 0 is that of the day. A failing program is printed, with the command that runs it.
+"""
+
+import argparse
+import datetime
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+TARGETS = ["sm_80", "sm_90a"]
+SECONDS = 120  # of one run
+
+# Which scores count: in the tile at row m and column n, of R x N.
+MASKS = {
+    "none": None,
+    "causal": "m + i64(iota({R}))[:, None] >= n + i64(iota({N}))[None, :]",
+    "window": "abs(m + i64(iota({R}))[:, None] - n - i64(iota({N}))[None, :]) <= 40",
+    "table": "L[m:+{R}][:, None] > i32(n) + iota({N})[None, :]",
+}
+
+# What becomes of the scores s: lines of the loop; {C} is the second operand.
+BODIES = [
+    ["o += dot({T}(min(max(s, -4), 4)), {C});"],
+    ["let mx = max(max(s, axis = 1), best);",
+     "let f = where(mx > best, 0.5, 1.0);",
+     "best = mx;",
+     "o = o * f + dot({T}(min(max(s - mx, -4), 0)), {C});"],
+    ["let mx = max(max(s, axis = 1), best);",
+     "total += sum(s, axis = 1);",
+     "best = mx;",
+     "o += dot({T}(min(max(s, -2), 2)), {C});"],
+    ["o += dot({T}(min(max(s, -4), 4)), {C});",
+     "let s2 = dot({T}(min(max(s, -1), 1)), {C});",
+     "u += s2;"],
+]
+
+KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V}, L: i32[M], O: out f32[M, {W}], S: out f32[M, 1])
+{{
+    for m in tiles(M by {R}) {{
+        let q = Q[m:+{R}, 0:{D}];
+        var o: f32[{R}, {W}] = 0;
+        var u: f32[{R}, {W}] = 0;
+        var best: f32[{R}, 1] = -8;
+        var total: f32[{R}, 1] = 0;
+        for n in range(0, {end}, {N}{stages}) {{
+            let s0 = dot(q, {B});
+            let s = {scores};
+            {body}
+        }}
+        O[m:+{R}, 0:{W}] = o + u;
+        S[m:+{R}, 0:1] = best + total;
+    }}
+}}
+"""
+
+
+def program(rng):
+    """A kernel and the sizes M and N that it runs at."""
+    words = {"R": rng.choice([64, 64, 128]), "N": rng.choice([64, 64, 96, 128]),
+             "D": rng.choice([16, 32, 64, 128]), "W": rng.choice([32, 64, 96, 128]),
+             "T": rng.choice(["bf16", "f16"]),
+             "stages": rng.choice(["", ", stages = 2", ", stages = 3"])}
+    if rng.random() < 0.7:
+        words["K"], words["B"] = "K: {T}[N, {D}]", "K[n:+{N}, 0:{D}].T"
+    else:
+        words["K"], words["B"] = "K: {T}[{D}, N]", "K[0:{D}, n:+{N}]"
+    if rng.random() < 0.5:
+        words["V"], words["C"] = "V: {T}[N, {W}]", "V[n:+{N}, 0:{W}]"
+    else:
+        words["V"], words["C"] = "V: {T}[{W}, N]", "V[0:{W}, n:+{N}].T"
+    for name in "KBVC":
+        words[name] = words[name].format(**words)
+    mask = MASKS[rng.choice(list(MASKS))]
+    words["scores"] = f"where({mask.format(**words)}, s0, 0)" if mask else "s0"
+    words["body"] = "\n            ".join(
+        line.format(**words) for line in rng.choice(BODIES))
+    words["end"] = rng.choice(["N", "N", "N", f"min(N, m + {words['R']})"])
+    rows = rng.choice([words["R"], words["R"] + 16, 2 * words["R"], words["R"] - 8])
+    rounds = rng.choice([0, 1, 2, 3, 3])
+    columns = max(rounds * words["N"] - rng.choice([0, 0, 8, 24]), 0)
+    return KERNEL.format(**words), rows, columns
+
+
+def attempt(tirc, path, rows, columns, target):
+    """Why the program fails on the target; None: it does not."""
+    command = [tirc, "run", f"--arch={target}", "--device=emu", "--emu-check=full", "--check=0",
+               str(path), f"M={rows}", f"N={columns}", "Q=randint:-1:1", "K=randint:-1:1",
+               "V=randint:-1:1", "L=randint:0:200"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"{' '.join(command)}\nno end after {SECONDS} s"
+    if done.returncode:
+        return f"{' '.join(command)}\n{done.stdout[-1000:]}{done.stderr[-1000:]}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("tirc")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=8)
+    options = parser.parse_args()
+    first = options.seed or datetime.date.today().toordinal() * 1000
+    print(f"seed {first}")
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(first, first + options.count):
+            text, rows, columns = program(random.Random(seed))
+            path = pathlib.Path(folder, f"{seed}.tir")
+            path.write_text(text)
+            for target in TARGETS:
+                why = attempt(options.tirc, path, rows, columns, target)
+                if why:
+                    failed += 1
+                    print(f"seed {seed} fails on {target}:\n{text}{why}", flush=True)
+    print(f"{options.count * len(TARGETS) - failed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
