@@ -19,6 +19,10 @@ import tempfile
 EXPLICIT = "kernel k(A: f32[64, 64], O: inout f32[64, 64]) grid({grid}) threads(128){more}"
 # Copies that lower_tile leaves: sync_check, which runs before it, does not see what they bring.
 UNSEEN = ("tma_load", "bulk_load")
+# Operands, sums and what tells that they are there, of a product in tensor memory.
+TENSOR = ("shared a: bf16[128, 64] in swizzle(128);\nshared b: bf16[128, 64] in swizzle(128);\n"
+          "mbarrier done arrivals(1);\ntmem acc: f32[128, 128];\n")
+SUMS = "wait(done, 0);\nfence(after_thread_sync);\nO[0:+128, 0:+128] = acc[0:+128, 0:+128];"
 # operation -> target, what stands before, the call, its options, what stands behind
 PROGRAMS = {
     "convert_layout": ("sm_80", "let x: f32[128] in S[(4, 32) : (1@warpid, 1@laneid)] = "
@@ -64,6 +68,14 @@ PROGRAMS = {
               "let {outs} = wgmma(d{}, {ins}, kind = bf16, cols = 8, depth = 16, steps = 1);",
               {"a": "d", "scale": "tid() < 999"},
               "commit_group(engine = wgmma); wait_group(0, engine = wgmma);"),
+    "gemm_tmem": ("sm_100a", TENSOR + "if tid() == 0 {", "gemm_async(acc, a, b.T{});",
+                  {"accumulate": "A[0, 0] < 9"}, "commit(done); }\n" + SUMS),
+    "commit": ("sm_100a", TENSOR + "if tid() == 0 {\ngemm_async(acc, a, b.T, accumulate = false);",
+               "commit(done{});", {"at": "i32(0)"}, "}\n" + SUMS),
+    "tcgen05_mma": ("sm_100a", "shared b: bf16[128, 64] in swizzle(128);\n"
+                    "let m = i64(address(b) >> 4) | 4611756387171565568;\nif tid() == 0 {",
+                    "tcgen05_mma(i32(0), m, m{}, kind = bf16, cols = 128, depth = 16, steps = 1);",
+                    {"accumulate": "A[0, 0] < 9"}, "}"),
     "tma_load": ("sm_90a", "shared s: f32[32, 32];\nmbarrier full[1] arrivals(1);\n"
                  "cluster_sync();\nif warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
                  "tma_load(s, 0, full, 0{}, A[0:+32, 0:+32], swizzle = 0);",
@@ -90,7 +102,7 @@ def program(name, chosen):
         call = call.replace("{ins}", ", ".join(ins)).replace(
             "{outs}", ", ".join(f"r{i}: f32" for i in range(4)))
         before = before.replace("{a}", "")
-    shared = [line for line in before.split("\n") if line.startswith(("shared", "mbarrier"))]
+    shared = [line for line in before.split("\n") if line.startswith(("shared", "mbarrier", "tmem"))]
     rest = [line for line in before.split("\n") if line not in shared]
     head = EXPLICIT.format(grid=2 if clustered else 1, more=" cluster(2)" if clustered else "")
     body = "\n    ".join(shared + rest + [call.replace("{}", given), behind])
