@@ -13,8 +13,11 @@
 //     one = round + max(multiply, fetch)
 //     cycles = ceildiv(tiles, multiprocessors) * tile + bytes of the tensors / memory
 //
-// Each further tiles loop is one more launch. A loop without a product costs what its loads and
-// stores move.
+// Each further tiles loop is one more launch. A tile without a product costs the time to begin it
+// and what its loads and stores move, those of memory, of whole tiles: what lies past the end of a
+// row takes its share of the work, so a launch has the tile with the least of it.
+//
+//     tile = begun + sum over each load and store of (rounds of its loops * bytes / moved)
 //
 // The numbers are those of the card that stands for the target (machine/cost.def). The receipt says
 // so unless that card is one of the target's.
@@ -131,6 +134,13 @@ static void push_product(struct model *m, const struct tir_inst *dot)
     push(m, TIR_FORMULA_ADD, 0);
 }
 
+// A buffer in shared memory costs little beside.
+static bool moves(const struct tir_inst *inst)
+{
+    return (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE) &&
+           tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL;
+}
+
 static void push_move(struct model *m, const struct tir_inst *inst)
 {
     const struct tir_type *t =
@@ -161,7 +171,7 @@ static void push_memory(struct model *m, const struct tir_inst *tiles)
     }
 }
 
-static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_step)
+static void push_loop(struct model *m, const struct tir_inst *tiles)
 {
     bool has_dot = false;
     tir_foreach_inst_in(inst, tiles->regions[0])
@@ -169,11 +179,11 @@ static void push_loop(struct model *m, const struct tir_inst *tiles, bool is_ste
     push_tiles(m, tiles);
     push(m, TIR_FORMULA_CONST, m->request->target.multiprocessors);
     push(m, TIR_FORMULA_CEILDIV, 0);
-    push(m, TIR_FORMULA_CONST, has_dot || !is_step ? cost_of(m)->fixed : cost_of(m)->begun);
+    push(m, TIR_FORMULA_CONST, has_dot ? cost_of(m)->fixed : cost_of(m)->begun);
     tir_foreach_inst_in(inst, tiles->regions[0]) {
         if (inst->op == TIR_OP_DOT)
             push_product(m, inst);
-        else if (is_step && !has_dot && (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE))
+        else if (!has_dot && moves(inst))
             push_move(m, inst);
     }
     push(m, TIR_FORMULA_MUL, 0);
@@ -200,7 +210,7 @@ tir_formula tir_compile_cost(struct tir_context *cx, const struct tir_request *r
     for (const struct tir_inst *inst = m.f->body->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_TILES)
             continue;
-        push_loop(&m, inst, tir_compile_has_steps(f));
+        push_loop(&m, inst);
         if (loops++) {
             push(&m, TIR_FORMULA_ADD, 0);
             push(&m, TIR_FORMULA_CONST, cost_of(&m)->launch);

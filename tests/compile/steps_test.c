@@ -137,6 +137,50 @@ static void test_choices(void **state)
     tir_compilation_destroy(c);
 }
 
+// Kernels without a product: the narrowest tile that holds a row, since others move more bytes that
+// lie past its end.
+static const char narrow_rows[] =
+    "kernel rows<R = 1, C = 4096>(X: bf16[M, N], Y: out bf16[M, N]) where N <= C\n"
+    "    config(R = 1, C = 16384) config(R = 32, C = 128) config(R = 1, C = 4096)\n"
+    "    config(R = 4, C = 1024) config(R = 8, C = 512)\n"
+    "{\n"
+    "    for m in tiles(M by R) {\n"
+    "        let x = f32(X[m:+R, 0:+C]);\n"
+    "        Y[m:+R, 0:+C] = bf16(x / rowsum(x));\n"
+    "    }\n"
+    "}\n";
+
+static void test_rows(void **state)
+{
+    (void)state;
+    static const int64_t columns[] = {16384, 128, 4096, 1024, 512};
+    tir_compilation *c = compile(STR(narrow_rows), "sm_90a", NULL, 0);
+    tir_str bytes = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
+    const tir_artifact_desc *desc;
+    tir_error error;
+    assert_int_equal(tir_artifact_decode(bytes.ptr, bytes.len, NULL, &desc, &error), TIR_OK);
+    const tir_artifact_kernel *kernel = &desc->kernels[0];
+    assert_int_equal(kernel->config_count, COUNT(columns));
+    for (int64_t n = 1; n <= 16384; n += 1 + n / 7) {
+        const int64_t dims[] = {100000, n};
+        int64_t best = INT64_MAX, chosen = 0, narrowest = INT64_MAX;
+        for (uint32_t i = 0; i < kernel->variant_count; i++) {
+            const tir_artifact_variant *variant = &kernel->variants[i];
+            const int64_t cost = cost_of(&variant->cost, dims), wide = columns[variant->config];
+            if (n > wide)
+                continue; // its condition does not hold
+            narrowest = wide < narrowest ? wide : narrowest;
+            if (cost < best) {
+                best = cost;
+                chosen = wide;
+            }
+        }
+        assert_int_equal(chosen, narrowest);
+    }
+    tir_artifact_free(desc, NULL);
+    tir_compilation_destroy(c);
+}
+
 // ---- what is computed
 
 // Y[i] = the sum of the parts of row i of X, in two ways; the number of parts depends on the sizes.
@@ -241,6 +285,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_sizes),
     };
     matmul_path = argc > 1 ? argv[1] : "";
