@@ -46,6 +46,14 @@ def shared(run):
     yield run + ["M=2", "N=12288"]
 
 
+def rows(run):
+    """Rows of every configuration: the last that each holds, and the first that it does not."""
+    for m, n in [(65, 1), (65, 64), (33, 65), (33, 129), (9, 512), (5, 513), (3, 1025), (3, 4096),
+                 (2, 4097), (2, 8193), (2, 16385), (1, 32768), (1, 32769)]:
+        yield run + [f"M={m}", f"N={n}"]
+    yield run + ["-D", "T=f32", "M=5", "N=999", "X=randn,pad=3"]
+
+
 def softmax():
     for kernel in ["softmax", "softmax_online"]:
         for n in sizes(256):
@@ -57,6 +65,7 @@ def softmax():
         yield ["softmax.tir", "--kernel", kernel, "-D", "T=f32", "M=2", "N=999", "X=randn,pad=3"]
     yield ["softmax.tir", "--kernel", "softmax_online", "M=3", "N=30011"]
     yield from shared(["softmax.tir", "--kernel", "softmax_shared"])
+    yield from rows(["softmax.tir", "--kernel", "softmax_rows"])
 
 
 def gemm():
@@ -111,6 +120,7 @@ def norm():
                 yield run + ["M=3", "N=20011"]
             yield run + ["-D", "T=f32", "M=2", "N=1000", "X=randn:100:1,pad=1"]
         yield from shared([name + ".tir", "--kernel", name + "_shared", "eps=1e-5"])
+        yield from rows([name + ".tir", "--kernel", name + "_rows", "eps=1e-5"])
 
 
 def transpose():
