@@ -114,12 +114,22 @@ static void set_attributes(struct lower *lo, struct tir_inst *inst, const struct
         tir_set_int(lo->f, inst, TIR_ATTR_trans, 1);
 }
 
+// A lane has the index of its own elements, and not of the row whose address it would supply.
+static bool has_index_tile(const struct tir_inst *inst)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] < 0)
+            return true;
+    return false;
+}
+
 // Whether the access of a tile of type t can move matrices; *walk: their rows' addresses.
 static bool open_matrices(struct lower *lo, const struct tir_inst *inst, const struct tir_type *t,
                           struct matrices *m, struct lower_walk **walk)
 {
     if (tir_ref_base(inst)->type->space != TIR_SPACE_SHARED || !tir_type_is_tile(t) || !t->layout ||
-        tir_elems[t->elem].bits != 16 || !is_fragment(m, t->layout))
+        tir_elems[t->elem].bits != 16 || has_index_tile(inst) || !is_fragment(m, t->layout))
         return false;
     for (uint32_t trans = 0; trans < 2; trans++) {
         if (!set_lanes(lo, m, trans))
