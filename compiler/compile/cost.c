@@ -145,7 +145,8 @@ static void push_move(struct model *m, const struct tir_inst *inst)
 {
     const struct tir_type *t =
         inst->op == TIR_OP_LOAD ? inst->results[0]->type : inst->operands[TIR_STORE_VALUE]->type;
-    push(m, TIR_FORMULA_CONST, TIR_MAX(1, tir_type_bytes(t) / cost_of(m)->moved));
+    const int64_t moved = cost_of(m)->moved; // rounded up: two halves are no less than the whole
+    push(m, TIR_FORMULA_CONST, (tir_type_bytes(t) + moved - 1) / moved);
     push_rounds(m, inst);
     push(m, TIR_FORMULA_ADD, 0);
 }
