@@ -157,22 +157,30 @@ void tir_sync_note_early(struct sync_run *r, const struct sync_who *who, struct 
             m->early_for = m->seen[i].by;
 }
 
+bool tir_sync_count(struct sync_run *r, const struct sync_who *who, struct sync_mbarrier *m,
+                    const struct tir_inst *inst, int64_t arrivals)
+{
+    tir_sync_note_early(r, who, m, inst);
+    m->pending -= arrivals;
+    if (m->pending < 0) {
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, m->init, "it is initialised here",
+                      "more arrivals than the %lld that the phase of this mbarrier takes",
+                      (long long)m->count);
+        return false;
+    }
+    m->arrive = inst;
+    return true;
+}
+
 static void arrive_at(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                       struct sync_mbarrier *m, bool remote, int64_t threads)
 {
     int64_t bytes = tir_attr_int(inst, TIR_ATTR_bytes, 0);
     if (!tir_sync_is_ready(r, who, m, inst))
         return;
-    tir_sync_note_early(r, who, m, inst);
-    m->pending -= threads * tir_attr_int(inst, TIR_ATTR_count, 1);
     m->bytes += threads * bytes;
-    if (m->pending < 0) {
-        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, m->init, "it is initialised here",
-                      "more arrivals than the %lld that the phase of this mbarrier takes",
-                      (long long)m->count);
+    if (!tir_sync_count(r, who, m, inst, threads * tir_attr_int(inst, TIR_ATTR_count, 1)))
         return;
-    }
-    m->arrive = inst;
     if (bytes)
         m->expect = inst;
     if (remote)

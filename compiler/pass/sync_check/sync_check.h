@@ -665,6 +665,9 @@ bool tir_sync_is_ready(struct sync_run *r, const struct sync_who *who,
 // Records an arrival that may be counted in the phase before the intended one.
 void tir_sync_note_early(struct sync_run *r, const struct sync_who *who, struct sync_mbarrier *m,
                          const struct tir_inst *inst);
+// Takes so many arrivals from the phase; false: it had fewer left, which is reported.
+bool tir_sync_count(struct sync_run *r, const struct sync_who *who, struct sync_mbarrier *m,
+                    const struct tir_inst *inst, int64_t arrivals);
 void tir_sync_complete(struct sync_run *r, struct sync_mbarrier *m, const struct tir_inst *by);
 void tir_sync_exit(struct sync_run *r, const struct sync_agent *a); // the cluster waits no more
 void tir_sync_check_end(struct sync_run *r);                        // when all agents have ended

@@ -62,15 +62,8 @@ void tir_sync_commit(struct sync_run *r, const struct sync_who *who, const struc
         tir_sync_mbarriers(r, a, inst, inst->operands[TIR_BAR], UINT32_MAX, &count);
     if (!m || !tir_sync_is_ready(r, who, m, inst))
         return;
-    tir_sync_note_early(r, who, m, inst);
-    m->pending -= (int64_t)who->lanes * a->warps;
-    if (m->pending < 0) {
-        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, m->init, "it is initialised here",
-                      "more arrivals than the %lld that the phase of this mbarrier takes",
-                      (long long)m->count);
+    if (!tir_sync_count(r, who, m, inst, (int64_t)who->lanes * a->warps))
         return;
-    }
-    m->arrive = inst;
     t->core_closed++;
     t->core_open = NULL;
     const uint16_t strand = tir_sync_use_strand(r, &t->core);
