@@ -76,6 +76,18 @@ static tir_str read_file(const char *path)
     return (tir_str){text, size};
 }
 
+// The artifact of a file for sm_90a; to be freed.
+static const tir_artifact_desc *describe(tir_str source)
+{
+    tir_compilation *c = compile(source, "sm_90a", NULL, 0);
+    tir_str bytes = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
+    const tir_artifact_desc *desc;
+    tir_error error;
+    assert_int_equal(tir_artifact_decode(bytes.ptr, bytes.len, NULL, &desc, &error), TIR_OK);
+    tir_compilation_destroy(c);
+    return desc;
+}
+
 // How many times as long the choice takes as the best configuration. A line of measurements has the
 // sizes M, N and K and the time of each configuration, - where it does not fit.
 static double regret(const tir_artifact_kernel *kernel, char *line)
@@ -107,11 +119,7 @@ static double regret(const tir_artifact_kernel *kernel, char *line)
 static void test_choices(void **state)
 {
     (void)state;
-    tir_compilation *c = compile(read_file(matmul_path), "sm_90a", NULL, 0);
-    tir_str bytes = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
-    const tir_artifact_desc *desc;
-    tir_error error;
-    assert_int_equal(tir_artifact_decode(bytes.ptr, bytes.len, NULL, &desc, &error), TIR_OK);
+    const tir_artifact_desc *desc = describe(read_file(matmul_path));
     const tir_artifact_kernel *kernel = &desc->kernels[0];
     assert_int_equal(kernel->dim_count, 3); // M, K, N
     FILE *file = fopen(products_path, "r");
@@ -134,7 +142,32 @@ static void test_choices(void **state)
     assert_true(exp(sum / count) < 1.03);
     assert_true(poor * 25 < count);
     tir_artifact_free(desc, NULL);
-    tir_compilation_destroy(c);
+}
+
+// A large product with rows of any alignment is worth a copy to aligned rows, which one with aligned
+// rows is not: operands that are copied by words cost more, and by elements most.
+static void test_unaligned(void **state)
+{
+    (void)state;
+    const tir_artifact_desc *desc = describe(read_file(matmul_path));
+    const tir_artifact_kernel *kernel = &desc->kernels[0];
+    const int64_t dims[] = {4097, 4099, 4097};
+    int64_t copied = INT64_MAX, aligned = 0, words = 0, elements = 0;
+    for (uint32_t i = 0; i < kernel->sequence_count; i++) {
+        const tir_artifact_sequence *s = &kernel->sequences[i];
+        const int64_t cost = cost_of(&s->cost, dims);
+        if (strstr(kernel->configs[s->config].ptr, "PAD=true") && cost < copied)
+            copied = cost;
+    }
+    for (uint32_t i = 0; i < kernel->variant_count; i++) {
+        const tir_artifact_variant *v = &kernel->variants[i];
+        if (v->config == 0) // it takes what no other does
+            *(strstr(v->entry.ptr, "__words") ? &words
+              : strstr(v->entry.ptr, "__any") ? &elements
+                                              : &aligned) = cost_of(&v->cost, dims);
+    }
+    assert_true(0 < aligned && aligned < copied && copied < words && words < elements);
+    tir_artifact_free(desc, NULL);
 }
 
 // Kernels without a product: the narrowest tile that holds a row, since others move more bytes that
@@ -154,11 +187,7 @@ static void test_rows(void **state)
 {
     (void)state;
     static const int64_t columns[] = {16384, 128, 4096, 1024, 512};
-    tir_compilation *c = compile(STR(narrow_rows), "sm_90a", NULL, 0);
-    tir_str bytes = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
-    const tir_artifact_desc *desc;
-    tir_error error;
-    assert_int_equal(tir_artifact_decode(bytes.ptr, bytes.len, NULL, &desc, &error), TIR_OK);
+    const tir_artifact_desc *desc = describe(STR(narrow_rows));
     const tir_artifact_kernel *kernel = &desc->kernels[0];
     assert_int_equal(kernel->config_count, COUNT(columns));
     for (int64_t n = 1; n <= 16384; n += 1 + n / 7) {
@@ -178,7 +207,6 @@ static void test_rows(void **state)
         assert_int_equal(chosen, narrowest);
     }
     tir_artifact_free(desc, NULL);
-    tir_compilation_destroy(c);
 }
 
 // ---- what is computed
@@ -285,6 +313,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_unaligned),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_sizes),
     };
