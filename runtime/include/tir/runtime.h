@@ -313,7 +313,8 @@ typedef struct tir_rt_arg {
     } as;
 } tir_rt_arg;
 
-// Loads code before it is needed, several variants at a time: those that launches with these
+// Loads code before it is needed, on several threads if the program makes it (tir_rt_module_open);
+// a CUDA driver assembles one variant at a time. Loaded are those that launches with these
 // arguments would take, or with `launches` NULL all variants of all kernels of the module. Only the
 // shapes, strides, lowest bits of addresses and scalars count; nothing is launched, and the
 // addresses need not be those of memory. `threads`: most threads that load, including the caller's;
