@@ -144,8 +144,8 @@ static void test_choices(void **state)
     tir_artifact_free(desc, NULL);
 }
 
-// A large product with rows of any alignment is worth a copy to aligned rows, which one with aligned
-// rows is not: operands that are copied by words cost more, and by elements most.
+// A large product is worth a copy of its rows to aligned ones only where they are not aligned:
+// operands that are copied by words cost more than that, and by elements most.
 static void test_unaligned(void **state)
 {
     (void)state;
