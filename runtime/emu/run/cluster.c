@@ -130,6 +130,7 @@ static void cta_start(struct emu_cta *cta)
     emu_cta_id(l, linear, cta->rank, cta->id);
     cta->alive = l->threads;
     emu_mbarriers_drop(cta);
+    emu_tmem_start(cta);
     for (int i = 0; i < EMU_UNITS; i++)
         cta->engine_free[i] = cta->cluster->start_time;
     for (uint32_t i = 0; i < EMU_BARRIERS; i++)
@@ -166,7 +167,7 @@ static void start_agents(struct emu_cluster *cluster)
         cta->race.address = EMU_SHARED_START + emu_rank_bits(i);
         cta->race.size = l->shared_size;
         emu_race_forget(&l->race, &cta->race);
-        emu_tmem_reset(cta);
+        emu_tmem_forget(cta);
         for (uint32_t k = 0; k < l->warps; k++) {
             struct emu_agent *a = &cluster->agents[i * l->warps + k];
             cta->warps[k].agent = enough ? a : NULL; // there are 4 billion

@@ -27,7 +27,7 @@ struct emu_tmem *emu_tmem_of(struct emu_cta *cta)
     return cta->tmem;
 }
 
-void emu_tmem_reset(struct emu_cta *cta)
+void emu_tmem_start(struct emu_cta *cta)
 {
     struct emu_tmem *t = cta->tmem;
     if (!t)
@@ -36,6 +36,13 @@ void emu_tmem_reset(struct emu_cta *cta)
     t->last = 0;
     t->cta_group = 0;
     t->turns = 0;
+}
+
+void emu_tmem_forget(struct emu_cta *cta)
+{
+    struct emu_tmem *t = cta->tmem;
+    if (!t)
+        return;
     emu_race_forget(&cta->launch->race, &t->race);
     emu_view_clear(&t->freed, &cta->cluster->domain);
 }

@@ -53,8 +53,10 @@ static inline uint64_t emu_tmem_address(uint64_t offset)
 {
     return offset / (4 * EMU_TMEM_COLUMNS) << 16 | offset / 4 % EMU_TMEM_COLUMNS;
 }
-// Forgets what the last CTA did; nothing is allocated.
-void emu_tmem_reset(struct emu_cta *cta);
+// Another CTA begins, with every right to allocate. Nothing is allocated.
+void emu_tmem_start(struct emu_cta *cta);
+// Forgets the accesses of the last CTA, where races are looked for.
+void emu_tmem_forget(struct emu_cta *cta);
 void emu_tmem_free(struct emu_cta *cta);
 // The last thread of the warp's CTA exits: nothing may be allocated.
 void emu_tmem_exit(struct emu_warp *w);
