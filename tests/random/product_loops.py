@@ -7,7 +7,7 @@ Usage: product_loops.py TIRC [--seed N] [--count N]
 Tiles have 64 to 128 rows and columns, the loops zero to three rounds; scores are masked, a maximum,
 a factor and sums are carried on, and the second product takes what the first one gave. Elements are
 small integers and factors powers of two, so every result is exact. Each program runs on the emulator
-under full checks for a target with mma.sync and one with wgmma, and must give what the interpreter
+under full checks for targets with mma.sync, wgmma and tcgen05, and must give what the interpreter
 gives. Seed 0 is that of the day. A failing program is printed, with the command that runs it.
 """
 
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-TARGETS = ["sm_80", "sm_90a"]
+TARGETS = ["sm_80", "sm_90a", "sm_100a"]
 SECONDS = 120  # of one run
 
 # Which scores count: in the tile at row m and column n, of R x N.
