@@ -80,7 +80,7 @@ static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *a
                                        .printed = &job->printed};
     tir_compile_receipt_begin(&job->receipt, job->kernel->name, job->f);
     if (failure)
-        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "compiled again %s, since %s",
+        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "compiled again %s: %s",
                         attempt->name, failure);
     job->ok = tir_run_passes(job->f, &pass, &options);
     if (job->f->config && !c->request.target.is_measured)
@@ -93,7 +93,8 @@ static void copy_error(const struct tir_variant_job *job, char *failure)
 {
     vec_foreach(struct tir_diag *const, it, &job->cx.diags.list)
         if (tir_diag_infos[(*it)->code].severity == TIR_ERROR) {
-            snprintf(failure, FAILURE_SIZE, STR_FMT, STR_ARG((*it)->text));
+            snprintf(failure, FAILURE_SIZE, "error[%s]: " STR_FMT, tir_diag_infos[(*it)->code].code,
+                     STR_ARG((*it)->text));
             return;
         }
 }

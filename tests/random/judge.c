@@ -80,6 +80,20 @@ static bool is_too_large(tir_str diagnostics)
     return false;
 }
 
+// Was a variant compiled again for another reason than its size? Then the compiler was at fault.
+static bool is_wrong_attempt(const char *receipt, const char *arch, struct finding *f)
+{
+    for (const char *at = receipt; (at = strstr(at, "compiled again")); at++) {
+        char line[400];
+        snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
+        if (!is_too_large(tir_str_of(line))) {
+            found(f, "%s: %s", arch, line);
+            return true;
+        }
+    }
+    return false;
+}
+
 enum outcome { FINE, TOO_LARGE, WRONG };
 
 static enum outcome compile_for(struct judge *j, const struct program *p, const char *arch,
@@ -90,6 +104,8 @@ static enum outcome compile_for(struct judge *j, const struct program *p, const 
     tir_status status = compile(tir_str_of(p->source), arch, outputs, "", out, &error);
     if (status == TIR_OK) {
         tir_str receipt = tir_compilation_output(*out, TIR_OUTPUT_RECEIPT);
+        if (receipt.ptr && is_wrong_attempt(receipt.ptr, arch, f))
+            return WRONG;
         const char *unchecked = receipt.ptr ? strstr(receipt.ptr, "unchecked") : NULL;
         if (!unchecked || !j->options.unchecked)
             return FINE;
