@@ -79,10 +79,10 @@ static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *a
                                        .time = o->time_passes && !job->variant,
                                        .printed = &job->printed};
     tir_compile_receipt_begin(&job->receipt, job->kernel->name, job->f);
-    if (failure)
+    job->ok = tir_run_passes(job->f, &pass, &options);
+    if (failure && job->ok) // else its own errors tell all
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "compiled again %s: %s",
                         attempt->name, failure);
-    job->ok = tir_run_passes(job->f, &pass, &options);
     if (job->f->config && !c->request.target.is_measured)
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configurations: modelled as %s",
                         tir_costs[c->request.target.card].card);
