@@ -128,8 +128,7 @@ static void begin(struct sync_ask *a)
 {
     const struct tir_func *f = a->p->f;
     const struct tir_inst *yield = tir_yield_of(f->host);
-    a->q->count = a->q->relation_count = 0;
-    a->q->too_large = false;
+    tir_sync_clear(a->q);
     a->known = arena_array(a->arena, struct sync_known, f->value_count);
     a->carried = arena_array(a->arena, const struct sync_linear *, f->value_count);
     a->rounds = arena_array(a->arena, struct sync_following, f->inst_count);

@@ -16,10 +16,6 @@ enum {
 
 #define LARGEST (INT64_C(1) << 20) // of a coefficient, and of a step of the lattice
 
-struct bounds {
-    int64_t low[SYNC_UNKNOWNS], high[SYNC_UNKNOWNS];
-};
-
 // The numbers that satisfy the equations: `at` and whole multiples of `steps` columns more.
 struct lattice {
     uint32_t rows, columns;
@@ -42,6 +38,12 @@ static int64_t floor_div(int64_t a, int64_t b) // b > 0
 static int64_t floor_mod(int64_t a, int64_t b)
 {
     return a - floor_div(a, b) * b;
+}
+
+void tir_sync_clear(struct sync_problem *q)
+{
+    q->count = q->relation_count = q->range_count = q->range_relations = 0;
+    q->too_large = false;
 }
 
 uint32_t tir_sync_unknown(struct sync_problem *q, int64_t low, int64_t high, int64_t wanted)
@@ -76,11 +78,11 @@ static int64_t checked(struct sync_problem *q, int64_t x, int64_t most)
 struct sync_linear tir_sync_add(struct sync_problem *q, const struct sync_linear *a,
                                 const struct sync_linear *b, int64_t times)
 {
-    struct sync_linear sum;
+    struct sync_linear sum = {0};
     times = checked(q, times, LARGEST);
     sum.constant =
         checked(q, a->constant + checked(q, b->constant, SYNC_INFINITY) * times, SYNC_INFINITY);
-    for (uint32_t i = 0; i < SYNC_UNKNOWNS; i++)
+    for (uint32_t i = 0; i < q->count; i++)
         sum.by[i] = checked(q, a->by[i] + b->by[i] * times, LARGEST);
     return sum;
 }
@@ -113,7 +115,7 @@ int64_t tir_sync_at(const struct sync_problem *q, const struct sync_linear *form
 }
 
 // The largest that by * x becomes within the bounds.
-static int64_t largest(const struct bounds *b, uint32_t i, int64_t by)
+static int64_t largest(const struct sync_range *b, uint32_t i, int64_t by)
 {
     int64_t x = by > 0 ? b->high[i] : b->low[i];
     return x >= SYNC_INFINITY || x <= -SYNC_INFINITY ? SYNC_INFINITY * LARGEST : by * x;
@@ -121,7 +123,7 @@ static int64_t largest(const struct bounds *b, uint32_t i, int64_t by)
 
 // Narrows bounds by `sign * form >= 0`. False: nothing is left.
 static bool narrow(const struct sync_problem *q, const struct sync_linear *form, int64_t sign,
-                   struct bounds *b, bool *changed)
+                   struct sync_range *b, bool *changed)
 {
     const int64_t infinite = SYNC_INFINITY * LARGEST;
     int64_t sum = sign * form->constant;
@@ -149,7 +151,7 @@ static bool narrow(const struct sync_problem *q, const struct sync_linear *form,
     return true;
 }
 
-static bool propagate(const struct sync_problem *q, struct bounds *b)
+static bool propagate(const struct sync_problem *q, struct sync_range *b)
 {
     bool changed = true;
     for (uint32_t sweep = 0; changed && sweep < SWEEPS; sweep++) {
@@ -275,7 +277,7 @@ static bool add_form(const struct search *s, const struct lattice *l,
     return add_row(rows, row, l->columns);
 }
 
-static bool first_rows(const struct search *s, const struct lattice *l, const struct bounds *b,
+static bool first_rows(const struct search *s, const struct lattice *l, const struct sync_range *b,
                        struct rows *rows)
 {
     bool fine = true;
@@ -343,7 +345,7 @@ static uint32_t next_column(const struct rows *rows, uint32_t columns)
 }
 
 // Do the inequalities leave no numbers, even such as are not whole? By Fourier and Motzkin.
-static bool contradict(struct search *s, const struct lattice *l, const struct bounds *b)
+static bool contradict(struct search *s, const struct lattice *l, const struct sync_range *b)
 {
     struct rows *rows = arena_new(s->arena, struct rows), *next = arena_new(s->arena, struct rows);
     bool fine = first_rows(s, l, b, rows);
@@ -357,7 +359,7 @@ static bool contradict(struct search *s, const struct lattice *l, const struct b
 }
 
 // The unknown that is next: one of few numbers, or else the first.
-static uint32_t next_unknown(struct search *s, const struct lattice *l, const struct bounds *b)
+static uint32_t next_unknown(struct search *s, const struct lattice *l, const struct sync_range *b)
 {
     uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < s->q->count; i++) {
@@ -387,15 +389,15 @@ static bool holds(const struct search *s, const struct lattice *l)
     return true;
 }
 
-static bool settle(struct search *s, const struct lattice *from, const struct bounds *within,
+static bool settle(struct search *s, const struct lattice *from, const struct sync_range *within,
                    int64_t *numbers);
 
 // Gives the unknown that the last column moves the number x.
-static bool try_number(struct search *s, const struct lattice *from, const struct bounds *within,
-                       uint32_t i, int64_t x, int64_t *numbers)
+static bool try_number(struct search *s, const struct lattice *from,
+                       const struct sync_range *within, uint32_t i, int64_t x, int64_t *numbers)
 {
     struct lattice l = *from;
-    struct bounds *b = tir_arena_copy(s->arena, within, sizeof *within);
+    struct sync_range *b = tir_arena_copy(s->arena, within, sizeof *within);
     if (++s->nodes > MOST_NODES) {
         s->partial = true;
         return false;
@@ -405,7 +407,7 @@ static bool try_number(struct search *s, const struct lattice *from, const struc
     return !s->q->too_large && propagate(s->q, b) && settle(s, &l, b, numbers);
 }
 
-static bool settle(struct search *s, const struct lattice *from, const struct bounds *within,
+static bool settle(struct search *s, const struct lattice *from, const struct sync_range *within,
                    int64_t *numbers)
 {
     uint32_t i = next_unknown(s, from, within);
@@ -440,24 +442,33 @@ static bool settle(struct search *s, const struct lattice *from, const struct bo
            (more && try_number(s, &l, within, i, high, numbers));
 }
 
-static void begin(const struct sync_problem *q, struct bounds *b)
+static void begin(const struct sync_problem *q, struct sync_range *b, uint32_t from)
 {
-    for (uint32_t i = 0; i < q->count; i++) {
+    for (uint32_t i = from; i < q->count; i++) {
         b->low[i] = q->unknowns[i].low;
         b->high[i] = q->unknowns[i].high;
     }
 }
 
-void tir_sync_bounds(const struct sync_problem *q, const struct sync_linear *form, int64_t *low,
+// Relations only come to a problem, so what has been narrowed stays.
+static const struct sync_range *range_of(struct sync_problem *q)
+{
+    begin(q, &q->range, q->range_count);
+    if (q->range_relations < q->relation_count)
+        propagate(q, &q->range);
+    q->range_count = q->count;
+    q->range_relations = q->relation_count;
+    return &q->range;
+}
+
+void tir_sync_bounds(struct sync_problem *q, const struct sync_linear *form, int64_t *low,
                      int64_t *high)
 {
-    struct bounds b;
-    begin(q, &b);
-    propagate(q, &b);
+    const struct sync_range *b = range_of(q);
     *low = *high = form->constant;
     for (uint32_t i = 0; i < q->count; i++) {
-        int64_t most = form->by[i] ? largest(&b, i, form->by[i]) : 0;
-        int64_t least = form->by[i] ? -largest(&b, i, -form->by[i]) : 0;
+        int64_t most = form->by[i] ? largest(b, i, form->by[i]) : 0;
+        int64_t least = form->by[i] ? -largest(b, i, -form->by[i]) : 0;
         *high = TIR_MIN(*high + TIR_MIN(most, SYNC_INFINITY), SYNC_INFINITY);
         *low = TIR_MAX(*low + TIR_MAX(least, -SYNC_INFINITY), -SYNC_INFINITY);
     }
@@ -467,8 +478,8 @@ enum sync_answer tir_sync_solve(struct sync_problem *q, struct tir_arena *arena,
 {
     struct search s = {.q = q, .arena = arena};
     struct lattice l;
-    struct bounds b;
-    begin(q, &b);
+    struct sync_range b;
+    begin(q, &b, 0);
     if (q->too_large)
         return SYNC_UNSOLVED;
     struct tir_arena_mark mark = tir_arena_mark(arena);

@@ -23,6 +23,10 @@ struct sync_unknown {
     int64_t low, high, wanted;
 };
 
+struct sync_range { // of each unknown
+    int64_t low[SYNC_UNKNOWNS], high[SYNC_UNKNOWNS];
+};
+
 struct sync_problem {
     struct sync_unknown unknowns[SYNC_UNKNOWNS]; // what comes first is given its number first
     struct {
@@ -30,7 +34,9 @@ struct sync_problem {
         bool equal; // form == 0, or else form >= 0
     } relations[SYNC_RELATIONS];
     uint32_t count, relation_count;
-    bool too_large; // more unknowns or relations, or numbers, than are solved
+    bool too_large;          // more unknowns or relations, or numbers, than are solved
+    struct sync_range range; // of so many unknowns, narrowed by so many relations
+    uint32_t range_count, range_relations;
 };
 
 enum sync_answer {
@@ -39,6 +45,8 @@ enum sync_answer {
     SYNC_UNSOLVED
 };
 
+// Forgets all unknowns and relations.
+void tir_sync_clear(struct sync_problem *q);
 // The unknown's index; of too many the last.
 uint32_t tir_sync_unknown(struct sync_problem *q, int64_t low, int64_t high, int64_t wanted);
 struct sync_linear tir_sync_constant(int64_t x);
@@ -52,7 +60,7 @@ int64_t tir_sync_at(const struct sync_problem *q, const struct sync_linear *form
                     const int64_t *numbers);
 
 // Between which numbers a form is, by what bounds show.
-void tir_sync_bounds(const struct sync_problem *q, const struct sync_linear *form, int64_t *low,
+void tir_sync_bounds(struct sync_problem *q, const struct sync_linear *form, int64_t *low,
                      int64_t *high);
 
 // The numbers of all unknowns, if it is SOLVED.

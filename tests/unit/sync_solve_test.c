@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check's solver against all numbers tried one by one, on small problems that are drawn.
+
+#include "unit.h"
+
+#include "pass/sync_check/solve.h"
+
+enum { PROBLEMS = 2000, UNKNOWNS = 3, FIRST = -2, LAST = 6 };
+
+static uint64_t state_of_draw = 20261123;
+
+static int64_t draw(int64_t low, int64_t high)
+{
+    state_of_draw = state_of_draw * 6364136223846793005u + 1442695040888963407u;
+    return low + (int64_t)((state_of_draw >> 33) % (uint64_t)(high - low + 1));
+}
+
+static void relate(struct sync_problem *q)
+{
+    struct sync_linear form = tir_sync_constant(draw(-6, 6));
+    for (uint32_t i = 0; i < UNKNOWNS; i++)
+        form.by[i] = draw(0, 2) ? draw(-3, 3) : 0;
+    tir_sync_relate(q, &form, draw(0, 3) == 0);
+}
+
+static bool holds(const struct sync_problem *q, const int64_t *numbers)
+{
+    for (uint32_t i = 0; i < q->relation_count; i++) {
+        int64_t x = tir_sync_at(q, &q->relations[i].form, numbers);
+        if (q->relations[i].equal ? x != 0 : x < 0)
+            return false;
+    }
+    return true;
+}
+
+// How many solutions a problem has, and between what the form is for them.
+static uint32_t count_solutions(const struct sync_problem *q, const struct sync_linear *form,
+                                int64_t *low, int64_t *high)
+{
+    uint32_t count = 0;
+    int64_t n[SYNC_UNKNOWNS] = {0};
+    *low = INT64_MAX;
+    *high = INT64_MIN;
+    for (n[0] = FIRST; n[0] <= LAST; n[0]++)
+        for (n[1] = FIRST; n[1] <= LAST; n[1]++)
+            for (n[2] = FIRST; n[2] <= LAST; n[2]++) {
+                if (!holds(q, n))
+                    continue;
+                int64_t x = tir_sync_at(q, form, n);
+                *low = TIR_MIN(*low, x);
+                *high = TIR_MAX(*high, x);
+                count++;
+            }
+    return count;
+}
+
+// Bounds are asked for as relations come, so they are narrowed step by step.
+static void check_bounds(struct sync_problem *q)
+{
+    struct sync_linear form = tir_sync_constant(draw(-5, 5));
+    for (uint32_t i = 0; i < UNKNOWNS; i++)
+        form.by[i] = draw(-3, 3);
+    int64_t low, high, least, most;
+    tir_sync_bounds(q, &form, &low, &high);
+    if (!count_solutions(q, &form, &least, &most))
+        return;
+    assert_true(low <= least && most <= high);
+    if (!q->relation_count && form.by[0] && !form.by[1] && !form.by[2])
+        assert_true(low == least && high == most);
+}
+
+static void what_is_solved_holds(void **state)
+{
+    (void)state;
+    struct tir_arena arena = unit_arena();
+    struct sync_problem *q = arena_new(&arena, struct sync_problem);
+    uint32_t solved = 0, never = 0;
+    for (uint32_t i = 0; i < PROBLEMS; i++) {
+        int64_t numbers[SYNC_UNKNOWNS], low, high;
+        tir_sync_clear(q);
+        for (uint32_t k = 0; k < UNKNOWNS; k++)
+            tir_sync_unknown(q, FIRST, LAST, draw(FIRST, LAST));
+        for (int64_t more = draw(0, 5); more >= 0; more--) {
+            check_bounds(q);
+            relate(q);
+        }
+        check_bounds(q);
+        struct sync_linear none = tir_sync_constant(0);
+        bool any = count_solutions(q, &none, &low, &high) > 0;
+        enum sync_answer answer = tir_sync_solve(q, &arena, numbers);
+        assert_true(answer != (any ? SYNC_NEVER : SYNC_SOLVED));
+        if (answer == SYNC_SOLVED)
+            assert_true(holds(q, numbers));
+        for (uint32_t k = 0; k < UNKNOWNS && answer == SYNC_SOLVED; k++)
+            assert_true(FIRST <= numbers[k] && numbers[k] <= LAST);
+        solved += answer == SYNC_SOLVED;
+        never += answer == SYNC_NEVER;
+    }
+    assert_true(solved > PROBLEMS / 4 && never > PROBLEMS / 4); // not all was left unsolved
+    tir_arena_finish(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_solved_holds)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
