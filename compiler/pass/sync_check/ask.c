@@ -6,6 +6,7 @@
 
 enum { // combinations of what is picked that are tried
     TRIES = 64,
+    TRIES_BEFORE = 32,         // loosely, before these
     TRIES_OF_NEVER = 256,      // where only the last one says anything
     TRIES_OF_ALL = 20000,      // of one kernel
     TRIES_OF_CONDITIONS = 2000 // of the kernel's conditions alone: without them nothing is replayed
@@ -172,7 +173,7 @@ static void take(const struct sync_ask *a, const int64_t *numbers, struct sync_s
 }
 
 static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
-                            struct sync_setting *setting, bool loose)
+                            struct sync_setting *setting, bool loose, uint32_t most)
 {
     struct tir_arena *arena = p->cx->scratch;
     struct tir_arena_mark mark = tir_arena_mark(arena);
@@ -183,7 +184,6 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
                          .loose = loose};
     bool never = true;
     enum sync_answer answer = SYNC_UNSOLVED;
-    uint32_t most = !count ? TRIES_OF_CONDITIONS : loose ? TRIES_OF_NEVER : TRIES;
     for (uint32_t tries = 0; tries < most && p->tries < TRIES_OF_ALL; tries++, p->tries++) {
         int64_t numbers[SYNC_UNKNOWNS];
         struct tir_arena_mark inner = tir_arena_mark(arena);
@@ -207,17 +207,32 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
     return answer;
 }
 
+// Loosely a solution is none.
+static bool is_never(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
+                     const struct sync_setting *near, uint32_t most)
+{
+    struct sync_setting setting = *near;
+    setting.args = tir_arena_copy(p->cx->scratch, near->args,
+                                  (p->f->body->arg_count + 1) * sizeof *near->args);
+    return ask(p, goals, count, &setting, true, most) == SYNC_NEVER;
+}
+
+// What has no solution at first mostly has none at all, which a loose question shows at once.
 enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
                               struct sync_setting *setting)
 {
-    return ask(p, goals, count, setting, false);
+    if (!count)
+        return ask(p, goals, count, setting, false, TRIES_OF_CONDITIONS);
+    enum sync_answer answer = ask(p, goals, count, setting, false, 1);
+    if (answer != SYNC_UNSOLVED)
+        return answer;
+    return is_never(p, goals, count, setting, TRIES_BEFORE)
+               ? SYNC_NEVER
+               : ask(p, goals, count, setting, false, TRIES);
 }
 
 bool tir_sync_is_never(struct sync_program *p, const struct sync_goal *goal,
                        const struct sync_setting *near)
 {
-    struct sync_setting setting = *near; // loosely a solution is none
-    setting.args = tir_arena_copy(p->cx->scratch, near->args,
-                                  (p->f->body->arg_count + 1) * sizeof *near->args);
-    return ask(p, goal, 1, &setting, true) == SYNC_NEVER;
+    return is_never(p, goal, 1, near, TRIES_OF_NEVER);
 }

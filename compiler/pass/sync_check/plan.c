@@ -295,6 +295,20 @@ static bool has_run(const struct plan *s, const struct tir_inst *loop, int64_t r
     return s->p->rounds[loop->id].seen >> TIR_MIN(rounds, 63) & 1;
 }
 
+// Can a loop run so often, or more, for all that is known? It is asked for more rounds than before.
+static bool may_run(const struct plan *s, const struct tir_inst *loop, int64_t rounds)
+{
+    struct sync_rounds *r = &s->p->rounds[loop->id];
+    struct sync_goal goal = {.kind = SYNC_ROUNDS_OR_MORE, .inst = loop, .number = rounds};
+    if (rounds > r->most && rounds > r->may && (!r->never || rounds < r->never)) {
+        if (tir_sync_is_never(s->p, &goal, &s->setting))
+            r->never = rounds;
+        else
+            r->may = rounds;
+    }
+    return !r->never || rounds < r->never;
+}
+
 // A loop that has not run as often as the others, by itself. Where arguments share its rounds
 // (K / Z), one of them is wanted large and the others small.
 static enum sync_outcome replay_loop(struct plan *s, const struct tir_inst *loop, int64_t rounds)
@@ -331,7 +345,7 @@ static enum sync_outcome replay_short(struct plan *s, int64_t most)
             continue;
         for (int64_t n = 0; n <= most && bitset_has(&s->p->inner_loops, (*loop)->id); n++)
             if (outcome == SYNC_GOING && counts(s, n) && !has_run(s, *loop, n) &&
-                s->steered < MOST_STEERED)
+                s->steered < MOST_STEERED && may_run(s, *loop, n))
                 outcome = replay_loop(s, *loop, n);
     }
     return outcome;
@@ -342,7 +356,8 @@ static uint32_t long_goals(const struct plan *s, int64_t rounds, struct sync_goa
 {
     uint32_t count = 0;
     vec_foreach(const struct tir_inst *, loop, &s->loops)
-        if (count < MOST_LOOPS && bitset_has(&s->p->inner_loops, (*loop)->id))
+        if (count < MOST_LOOPS && bitset_has(&s->p->inner_loops, (*loop)->id) &&
+            may_run(s, *loop, rounds))
             goals[count++] =
                 (struct sync_goal){.kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = rounds};
     return count;
@@ -591,11 +606,8 @@ static void name_loops(struct plan *s)
     int64_t needed = s->p->depth + 2;
     vec_foreach(const struct tir_inst *, loop, &s->loops) {
         uint32_t most = most_rounds(s, *loop);
-        bool inner = bitset_has(&s->p->inner_loops, (*loop)->id);
-        struct sync_goal goal = {
-            .kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = inner ? needed : 1};
-        if (most >= goal.number || !is_reached(s, *loop) ||
-            tir_sync_is_never(s->p, &goal, &s->setting))
+        int64_t rounds = bitset_has(&s->p->inner_loops, (*loop)->id) ? needed : 1;
+        if (most >= rounds || !is_reached(s, *loop) || !may_run(s, *loop, rounds))
             continue;
         tir_sync_unchecked_at(s->p, (*loop)->span,
                               tir_str_format(s->p->f->module->arena,
@@ -607,13 +619,10 @@ static void name_loops(struct plan *s)
 // Can some loop run more rounds than it did?
 static bool may_be_longer(struct plan *s)
 {
-    vec_foreach(const struct tir_inst *, loop, &s->loops) {
-        struct sync_goal goal = {
-            .kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = most_rounds(s, *loop) + 1};
+    vec_foreach(const struct tir_inst *, loop, &s->loops)
         if (bitset_has(&s->p->inner_loops, (*loop)->id) &&
-            !tir_sync_is_never(s->p, &goal, &s->setting))
+            may_run(s, *loop, most_rounds(s, *loop) + 1))
             return true;
-    }
     return false;
 }
 

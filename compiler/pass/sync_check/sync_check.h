@@ -313,6 +313,8 @@ struct sync_assumed { // a fault that was not refused because of an assume_sync
 struct sync_rounds {
     uint32_t most;
     uint64_t seen; // bit n: n rounds, up to 63
+    int64_t may;   // the most that nothing is known to forbid; 0: not asked
+    int64_t never; // the fewest that it is known never to run, or more; 0: none
 };
 
 struct sync_program {
