@@ -14,7 +14,9 @@
 // A buffer lives from its alloc to its last use. A buffer made outside a loop and used in it lives
 // as long as the loop. The small scratch of a reduction lives until the next reduction is done.
 // Roles run concurrently: a buffer made outside them and used in one lives as long as all of them,
-// and buffers of two roles are always live at the same time. mbarriers live for ever. Buffers are
+// and buffers of two roles are always live at the same time. mbarriers live for ever, and so do
+// buffers that the program declares and orders itself (by_hand), as long as there is room: their
+// author orders accesses to each buffer, not to bytes that two of them share. Buffers are
 // placed largest first, each at the lowest address that no live buffer occupies. Swizzled buffers
 // are aligned to their pattern (1,024 bytes), those of tensor copies to 128, mbarriers to 8, others
 // to 16. The barrier pass orders reuse: it works on the bytes placed here.
@@ -36,12 +38,14 @@ struct interval {
     const struct tir_inst *role; // that the alloc is in, or NULL
     int64_t begin, end;          // program positions, inclusive
     int64_t bytes, offset, alignment;
+    bool by_hand; // declared and ordered by the program
 };
 
 struct memory {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     VEC(struct interval) buffers;
+    bool by_hand_end; // buffers of the program end with their last use, like all others
 };
 
 static const struct tir_type *scratch_type(struct tir_func *f, enum tir_elem elem, uint32_t rank,
@@ -154,6 +158,7 @@ static struct interval interval_of(const struct memory *m, const struct position
                           .role = tir_crew_of(m->f, alloc).role,
                           .begin = p->of[alloc->id],
                           .end = p->of[alloc->id],
+                          .by_hand = tir_attr_int(alloc, TIR_ATTR_by_hand, 0),
                           .bytes = tir_buffer_bytes(t),
                           .alignment = t->layout ? tir_layout_alignment(t->layout) : 16};
     if (t->elem == TIR_MBARRIER) {
@@ -225,10 +230,12 @@ static void take_turns(struct memory *m)
     }
 }
 
-static bool alive_together(const struct interval *a, const struct interval *b)
+static bool alive_together(const struct memory *m, const struct interval *a,
+                           const struct interval *b)
 {
     bool in_two_roles = a->role && b->role && a->role != b->role;
-    return in_two_roles || (a->begin <= b->end && b->begin <= a->end);
+    bool stays = !m->by_hand_end && (a->by_hand || b->by_hand);
+    return in_two_roles || stays || (a->begin <= b->end && b->begin <= a->end);
 }
 
 static void place(struct memory *m)
@@ -251,7 +258,7 @@ static void place(struct memory *m)
                 const struct interval *other = order[j];
                 bool overlap = in->offset < other->offset + other->bytes &&
                                other->offset < in->offset + in->bytes;
-                if (overlap && alive_together(in, other)) {
+                if (overlap && alive_together(m, in, other)) {
                     in->offset = (int64_t)tir_align_up((uint64_t)(other->offset + other->bytes),
                                                        (uint64_t)in->alignment);
                     moved = true;
@@ -313,13 +320,29 @@ static void halve(struct memory *m, struct interval *in)
 static bool is_at_limit(const struct memory *m, const struct interval *in, int64_t limit)
 {
     vec_foreach(const struct interval, other, &m->buffers)
-        if (other->offset + other->bytes > limit && alive_together(in, other))
+        if (other->offset + other->bytes > limit && alive_together(m, in, other))
             return true;
     return false;
 }
 
+static void tell_shared(struct memory *m)
+{
+    for (uint32_t i = 0; i < m->buffers.len; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            const struct interval *a = &m->buffers.at[k], *b = &m->buffers.at[i];
+            if (a->by_hand && b->by_hand && a->offset < b->offset + b->bytes &&
+                b->offset < a->offset + a->bytes)
+                tir_receipt_add(m->cx, TIR_TOPIC_MEMORY, b->alloc->span,
+                                "shared memory: %s and %s share bytes, since there is no room "
+                                "for both",
+                                a->alloc->results[0]->name, b->alloc->results[0]->name);
+        }
+}
+
 static void place_within(struct memory *m, int64_t limit)
 {
+    place(m);
+    m->by_hand_end = m->f->shared_bytes > limit;
     for (place(m); m->f->shared_bytes > limit; place(m)) {
         struct interval *largest = NULL;
         vec_foreach(struct interval, in, &m->buffers)
@@ -383,6 +406,7 @@ enum tir_change tir_pass_memory(struct tir_func *f, struct tir_pass_cx *cx)
         return TIR_UNCHANGED;
     take_turns(&m);
     place_within(&m, cx->target->shared_per_cta);
+    tell_shared(&m);
     if (!check_limit(&m, cx->target->shared_per_cta))
         return TIR_FAILED;
     return TIR_CHANGED;
