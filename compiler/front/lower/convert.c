@@ -277,6 +277,7 @@ struct tir_value *convert_shape(struct lower *l, struct tir_span span, struct ti
     if (!repeats(v->type, type)) {
         lower_error(l, span, TIR_E_SHAPE_MISMATCH, "%s does not fit where %s is needed",
                     lower_type_name(l, v->type), lower_type_name(l, type));
+        lower_suggest_axis(l, span, v->type, type);
         return NULL;
     }
     struct tir_type t = *type;
@@ -382,6 +383,7 @@ static bool common_elem(struct lower *l, const struct unify *u, const struct val
                     "%s on %s and %s: neither becomes the other by itself", u->what, elem_name(e),
                     elem_name(other));
         note_operands(l, u, vals, count);
+        lower_suggest_cast(l, u, vals, count);
         return false;
     }
     if (e == TIR_NONE)
@@ -395,27 +397,6 @@ static bool common_elem(struct lower *l, const struct unify *u, const struct val
     return false;
 }
 
-// m[:, None] where that makes the shapes fit.
-static void suggest_none(struct lower *l, const struct ast_expr *e, const struct tir_type *small,
-                         const struct tir_type *large)
-{
-    if (!e || (e->kind != AST_NAME && e->kind != AST_INDEX && e->kind != AST_CALL) ||
-        small->rank != 1 || large->rank != 2)
-        return;
-    bool rows = small->shape[0] == large->shape[0], cols = small->shape[0] == large->shape[1];
-    tir_str text = tir_source_text(&l->cx->sources, e->span);
-    if (text.len > 80)
-        return;
-    if (rows)
-        tir_fix_at(&l->cx->diags, e->span,
-                   tir_str_format(l->arena, STR_FMT "[:, None]", STR_ARG(text)).ptr,
-                   "one value for each row");
-    if (cols)
-        tir_fix_at(&l->cx->diags, e->span,
-                   tir_str_format(l->arena, STR_FMT "[None, :]", STR_ARG(text)).ptr,
-                   "one value for each column");
-}
-
 static bool shapes_differ(struct lower *l, const struct unify *u, const struct val *vals,
                           uint32_t count, uint32_t i, uint32_t j)
 {
@@ -424,9 +405,9 @@ static bool shapes_differ(struct lower *l, const struct unify *u, const struct v
                 lower_type_name(l, b));
     note_operands(l, u, vals, count);
     if (u->exprs && a->rank < b->rank)
-        suggest_none(l, u->exprs[i], a, b);
+        lower_suggest_none(l, u->exprs[i], a, b);
     else if (u->exprs && b->rank < a->rank)
-        suggest_none(l, u->exprs[j], b, a);
+        lower_suggest_none(l, u->exprs[j], b, a);
     return false;
 }
 

@@ -91,6 +91,13 @@ static bool lower_take(struct lower *l, const struct ast_index *index, struct sl
     return lower_slice_size(l, index->second, s, d) && lower_stride(l, index, s, d);
 }
 
+// Is e a literal or the name of a compile-time value?
+static bool is_known(struct lower *l, const struct ast_expr *e)
+{
+    const struct symbol *s = e->kind == AST_NAME ? scope_find(l, e->name) : NULL;
+    return e->kind == AST_INT || (s && s->val.kind == VAL_INT);
+}
+
 // m:m + BM is m:+BM.
 static void suggest_take(struct lower *l, const struct ast_index *index)
 {
@@ -99,7 +106,10 @@ static void suggest_take(struct lower *l, const struct ast_index *index)
     tir_str begin = tir_source_text(sources, index->first->span);
     bool adds = end->kind == AST_BINARY && end->op == TIR_TOK_ADD &&
                 tir_str_equal(begin, tir_source_text(sources, end->a->span));
-    if (adds && begin.len < 80) {
+    if (adds && begin.len < 80 && !is_known(l, end->b)) {
+        lower_note(l, index->span,
+                   "`i:+min(n, 64)` takes n elements from i, n known at run time and at most 64");
+    } else if (adds && begin.len < 80) {
         tir_str size = tir_source_text(sources, end->b->span);
         tir_fix_at(
             &l->cx->diags, index->span,
@@ -359,9 +369,13 @@ bool lower_slice(struct lower *l, const struct ast_expr *e, enum slice_use use, 
     if (is_buffer(base))
         return e->kind == AST_INDEX ? slice_of(l, e, base.ir, use, s)
                                     : whole_buffer(l, e, base.ir, use, s);
-    if (base.kind != VAL_POISON)
-        lower_error(l, of->span, TIR_E_TYPE, "expected a slice of a tensor or buffer, not %s",
-                    lower_val_name(l, base));
+    if (base.kind == VAL_POISON)
+        return false;
+    lower_error(l, of->span, TIR_E_TYPE, "expected a slice of a tensor or buffer, not %s",
+                lower_val_name(l, base));
+    if (use == SLICE_WRITE && base.kind == VAL_IR && base.ir->type->rank)
+        lower_note(l, of->span,
+                   "a tile is a value; `x = where(index(x, 0) == i, v, x)` changes some elements");
     return false;
 }
 

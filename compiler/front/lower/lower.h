@@ -273,6 +273,13 @@ bool convert_unify(struct lower *l, const struct unify *u, struct val *vals, uin
 bool convert_unify_elems(struct lower *l, const struct unify *u, struct val *vals, uint32_t count);
 bool convert_unify_shapes(struct lower *l, const struct unify *u, struct val *vals, uint32_t count);
 bool convert_is_value(struct lower *l, struct tir_span span, struct val v); // not a buffer or type
+// After an error, what would make types fit (suggest.c): a cast, another axis, or one axis less.
+void lower_suggest_cast(struct lower *l, const struct unify *u, const struct val *vals,
+                        uint32_t count);
+void lower_suggest_none(struct lower *l, const struct ast_expr *e, const struct tir_type *small,
+                        const struct tir_type *large);
+void lower_suggest_axis(struct lower *l, struct tir_span span, const struct tir_type *from,
+                        const struct tir_type *to);
 struct tir_value *build_reshape(struct lower *l, struct tir_value *v, uint32_t rank,
                                 const int64_t *shape);
 struct tir_value *build_transpose(struct lower *l, struct tir_value *v); // the last two dimensions

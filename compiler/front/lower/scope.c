@@ -57,16 +57,35 @@ static void suggest(struct lower *l, struct tir_span span, const struct tir_near
         tir_fix_at(&l->cx->diags, span, n->name.ptr, "the nearest name");
 }
 
+static bool is_buffer(struct val v)
+{
+    return v.kind == VAL_IR && tir_type_is_buffer(v.ir->type);
+}
+
+// The buffers of a ring have names inside of put and get alone.
+static bool note_ring(struct lower *l, const char *name)
+{
+    vec_foreach(struct ring *, ring, &l->rings)
+        vec_foreach(const struct ast_binding, b, (*ring)->buffers)
+            if (strcmp(b->name, name) == 0) {
+                lower_note(l, b->span,
+                           "a buffer of this ring has its name inside of `put` and `get`");
+                return true;
+            }
+    return false;
+}
+
 void scope_unknown(struct lower *l, struct tir_span span, const char *name)
 {
     struct tir_nearest n = nearest_to(name);
     const struct tir_map *maps[] = {&l->names, &l->home->globals};
-    for (uint32_t m = 0; m < TIR_COUNT_OF(maps); m++)
-        for (uint32_t i = 0; i < maps[m]->count; i++) {
-            const struct symbol *s = maps[m]->entries[i].value;
-            if (s)
-                tir_nearest_try(&n, tir_str_of(s->name));
-        }
+    for (int tensors = 1; tensors >= 0; tensors--) // of equally near names the tensor's
+        for (uint32_t m = 0; m < TIR_COUNT_OF(maps); m++)
+            for (uint32_t i = 0; i < maps[m]->count; i++) {
+                const struct symbol *s = maps[m]->entries[i].value;
+                if (s && is_buffer(s->val) == (tensors == 1))
+                    tir_nearest_try(&n, tir_str_of(s->name));
+            }
     bool callable = tir_op_by_name(tir_str_of(name)) != TIR_OP_COUNT || builtin_find(name) ||
                     tir_map_get(&l->home->fns, tir_map_key(name));
     if (callable) {
@@ -74,7 +93,7 @@ void scope_unknown(struct lower *l, struct tir_span span, const char *name)
         return;
     }
     lower_error(l, span, TIR_E_NAME, "unknown name `%.100s`", name);
-    if (!tir_foreign_help(&l->cx->diags, span, name))
+    if (!note_ring(l, name) && !tir_foreign_help(&l->cx->diags, span, name))
         suggest(l, span, &n);
 }
 

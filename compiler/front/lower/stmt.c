@@ -169,6 +169,9 @@ static void assign_name(struct lower *l, const struct ast_stmt *s)
     struct symbol *symbol = scope_find(l, s->target->name);
     if (!symbol) {
         scope_unknown(l, s->target->span, s->target->name);
+        lower_note(l, s->target->span, "`let` or `var` declares a name: `var %.64s = ...;`",
+                   s->target->name);
+        scope_declare(l, s->target->name, s->target->span, val_poison());
         return;
     }
     if (symbol->val.kind == VAL_POISON && !symbol->type) {
@@ -189,7 +192,7 @@ static void assign_name(struct lower *l, const struct ast_stmt *s)
                     symbol->name);
     else if (ir)
         lower_assign(l, symbol, ir);
-    else if (l->cx->diags.list.len)
+    else if (v.kind != VAL_POISON)
         lower_note(l, symbol->span, "`%s` is %s", symbol->name, lower_type_name(l, symbol->type));
 }
 

@@ -9,6 +9,31 @@ static const struct {
 #include "front/parse/foreign.def"
 };
 
+static const struct {
+    enum tir_token_kind before, token;
+    const char *text;
+} operators[] = {
+#define FOREIGN_OPERATOR(before, token, text) {TIR_TOK_##before, TIR_TOK_##token, text},
+#include "front/parse/foreign.def"
+};
+
+const char *tir_foreign_operator(enum tir_token_kind before, enum tir_token_kind token)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(operators); i++)
+        if (operators[i].before == before && operators[i].token == token)
+            return operators[i].text;
+    return NULL;
+}
+
+const char *tir_foreign_elem(const char *word)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(foreign); i++)
+        for (int e = 0; e < TIR_ELEM_COUNT && strcmp(foreign[i].word, word) == 0; e++)
+            if (strcmp(foreign[i].here, tir_elems[e].name) == 0)
+                return tir_elems[e].name;
+    return NULL;
+}
+
 bool tir_foreign_help(struct tir_diags *diags, struct tir_span span, const char *word)
 {
     for (uint32_t i = 0; i < TIR_COUNT_OF(foreign); i++) {

@@ -6,8 +6,7 @@
 
 void parse_step(struct parser *p)
 {
-    p->previous_end = p->now.span.end;
-    p->previous = p->now.kind;
+    p->previous = p->now;
     p->now = p->next;
     p->next = tir_lex(&p->lexer);
     if (p->now.kind == TIR_TOK_BAD) // the lexer has reported it
@@ -22,6 +21,22 @@ bool parse_accept(struct parser *p, enum tir_token_kind kind)
     return true;
 }
 
+// The name where the parser stopped, or the name before it, may be a word of another language;
+// after an element type it is a declaration of C.
+static void help_with_words(struct parser *p)
+{
+    struct tir_diags *diags = &p->cx->diags;
+    const struct tir_token *before = &p->previous, *t = &p->now;
+    const char *elem = before->kind == TIR_TOK_ELEM   ? tir_elems[before->elem].name
+                       : before->kind == TIR_TOK_NAME ? tir_foreign_elem(before->name)
+                                                      : NULL;
+    if (elem)
+        tir_note_at(diags, t->span, "`let %s = ...;` or `var %s: %s = ...;` declares it", t->name,
+                    t->name, elem);
+    else if (before->kind != TIR_TOK_NAME || !tir_foreign_help(diags, before->span, before->name))
+        tir_foreign_help(diags, t->span, t->name);
+}
+
 void parse_unexpected(struct parser *p, const char *wanted)
 {
     if (p->panic)
@@ -33,13 +48,14 @@ void parse_unexpected(struct parser *p, const char *wanted)
         tir_error_at(diags, t.span, TIR_E_RESERVED, "`%s` is reserved for a later version", t.name);
     else if (t.kind == TIR_TOK_NAME)
         tir_error_at(diags, t.span, TIR_E_SYNTAX, "expected %s, found `%.64s`", wanted, t.name);
-    else if (t.kind == TIR_TOK_MUL && p->previous == TIR_TOK_MUL)
-        tir_error_at(diags, t.span, TIR_E_SYNTAX, "there is no `**`; `pow(x, y)` is x to the y");
+    else if (tir_foreign_operator(p->previous.kind, t.kind))
+        tir_error_at(diags, t.span, TIR_E_SYNTAX, "%s",
+                     tir_foreign_operator(p->previous.kind, t.kind));
     else
         tir_error_at(diags, t.span, TIR_E_SYNTAX, "expected %s, found %s", wanted,
                      tir_token_text(t.kind));
     if (t.kind == TIR_TOK_NAME)
-        tir_foreign_help(diags, t.span, t.name);
+        help_with_words(p);
 }
 
 bool parse_expect(struct parser *p, enum tir_token_kind kind, const char *where)
@@ -89,11 +105,12 @@ void parse_leave(struct parser *p)
 
 struct tir_span parse_since(const struct parser *p, uint32_t begin)
 {
-    return (struct tir_span){begin, TIR_MAX(begin, p->previous_end)};
+    return (struct tir_span){begin, TIR_MAX(begin, p->previous.span.end)};
 }
 
-static bool starts_declaration(enum tir_token_kind kind)
+bool parse_at_declaration(const struct parser *p)
 {
+    const enum tir_token_kind kind = p->now.kind;
     return kind == TIR_TOK_KERNEL || kind == TIR_TOK_FN || kind == TIR_TOK_IMPORT ||
            kind == TIR_TOK_CONST;
 }
@@ -101,7 +118,7 @@ static bool starts_declaration(enum tir_token_kind kind)
 void parse_recover(struct parser *p)
 {
     uint32_t depth = 0;
-    for (; p->now.kind != TIR_TOK_EOF && !starts_declaration(p->now.kind); parse_step(p)) {
+    for (; p->now.kind != TIR_TOK_EOF && !parse_at_declaration(p); parse_step(p)) {
         if (p->now.kind == TIR_TOK_LBRACE) {
             depth++;
         } else if (p->now.kind == TIR_TOK_RBRACE) {
@@ -255,6 +272,22 @@ static struct ast_fn *parse_fn(struct parser *p)
     return fn;
 }
 
+bool parse_nested_fn(struct parser *p)
+{
+    const struct tir_source_file *file = p->lexer.file;
+    const uint32_t at = p->now.span.begin - file->base;
+    if (p->now.kind != TIR_TOK_FN || at == 0 || file->text.ptr[at - 1] == '\n')
+        return false;
+    if (!p->panic)
+        tir_error_at(&p->cx->diags, p->now.span, TIR_E_SYNTAX,
+                     "functions stand at the top level of a file, beside kernels");
+    parse_step(p);
+    parse_fn(p);
+    if (p->panic)
+        parse_recover(p);
+    return true;
+}
+
 static void parse_const(struct parser *p, ast_bindings *consts)
 {
     struct ast_binding b = {0};
@@ -300,7 +333,7 @@ static void parse_declaration(struct parser *p, struct ast_module *m)
     }
     if (!p->panic)
         return;
-    while (p->now.kind != TIR_TOK_EOF && !starts_declaration(p->now.kind))
+    while (p->now.kind != TIR_TOK_EOF && !parse_at_declaration(p))
         parse_step(p);
     p->panic = false;
 }

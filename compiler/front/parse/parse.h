@@ -12,9 +12,7 @@
 struct parser {
     struct tir_context *cx;
     struct tir_lexer lexer;
-    struct tir_token now, next;
-    enum tir_token_kind previous; // the token before `now`
-    uint32_t previous_end;        // of it
+    struct tir_token previous, now, next;
     uint32_t nesting;
     bool panic;
 };
@@ -43,6 +41,10 @@ struct ast_expr *parse_parentheses(struct parser *p, uint32_t begin);
 struct ast_type *parse_type(struct parser *p);
 struct ast_type *parse_bare_type(struct parser *p); // without a layout: `in` may follow it
 struct ast_block *parse_block(struct parser *p);
+bool parse_at_declaration(const struct parser *p);
+// Reports a function inside a block, and reads past it. False: none is here; at the begin of a line
+// it is the next declaration, after a block that was never closed.
+bool parse_nested_fn(struct parser *p);
 // NAME, NAME = e, NAME(e); and, as IR text writes them after a head, any number of them.
 struct ast_arg parse_option(struct parser *p);
 void parse_trailing_options(struct parser *p, struct ast_stmt *s);

@@ -12,7 +12,17 @@ static struct ast_stmt *new_stmt(struct parser *p, enum ast_stmt_kind kind)
 
 void parse_end(struct parser *p)
 {
-    parse_expect(p, TIR_TOK_SEMI, "after the statement");
+    const uint32_t end = p->previous.span.end;
+    const bool reports = !p->panic;
+    if (parse_expect(p, TIR_TOK_SEMI, "after the statement") || !reports)
+        return;
+    const struct tir_source_file *file = p->lexer.file;
+    uint32_t at = end - file->base;
+    while (file->text.ptr[at] == ' ')
+        at++;
+    if (strncmp(file->text.ptr + at, "//", 2) == 0)
+        tir_note_at(&p->cx->diags, (struct tir_span){file->base + at, file->base + at + 2},
+                    "a comment begins here; `/` divides");
 }
 
 // NAME, NAME = e, NAME(e): how a loop is compiled.
@@ -361,17 +371,22 @@ struct ast_block *parse_block(struct parser *p)
 {
     struct ast_block *block = arena_new(&p->cx->arena, struct ast_block);
     uint32_t begin = p->now.span.begin;
-    if (!parse_expect(p, TIR_TOK_LBRACE, "to begin a block") || !parse_enter(p))
+    const bool colon = p->now.kind == TIR_TOK_COLON && !p->panic;
+    const bool opened = parse_expect(p, TIR_TOK_LBRACE, "to begin a block");
+    if (colon)
+        tir_note_at(&p->cx->diags, p->now.span, "a block is in braces, `{ ... }`");
+    if (!opened || !parse_enter(p))
         return block;
     while (p->now.kind != TIR_TOK_RBRACE && p->now.kind != TIR_TOK_EOF && !p->panic) {
+        if (parse_nested_fn(p))
+            continue;
+        if (parse_at_declaration(p))
+            break; // the block was never closed
         struct ast_stmt *s = parse_stmt(p);
         if (p->panic)
             parse_recover(p);
         else
             vec_push(&p->cx->arena, &block->stmts, s);
-        if (p->now.kind == TIR_TOK_KERNEL || p->now.kind == TIR_TOK_FN ||
-            p->now.kind == TIR_TOK_IMPORT || p->now.kind == TIR_TOK_CONST)
-            break; // the block was never closed
     }
     parse_leave(p);
     parse_expect(p, TIR_TOK_RBRACE, "to end the block");
