@@ -363,6 +363,43 @@ static void learn_multiple(struct tir_ranges *r, const struct tir_inst *eq)
         divides(r, v, by);
 }
 
+static void at_most(struct tir_ranges *r, const struct tir_value *a, const struct tir_value *b,
+                    int64_t distance)
+{
+    int64_t high = get(r, b).high, low = get(r, a).low;
+    if (a->kind == TIR_VALUE_ARG && tir_sub_checked(high, distance, &high))
+        r->of[a->id].high = TIR_MIN(r->of[a->id].high, high);
+    if (b->kind == TIR_VALUE_ARG && tir_add_checked(low, distance, &low))
+        r->of[b->id].low = TIR_MAX(r->of[b->id].low, low);
+}
+
+// where le(dim, 64) and its kin.
+static void learn_bound(struct tir_ranges *r, const struct tir_inst *cmp)
+{
+    const struct tir_value *a = cmp->operand_count == 2 ? cmp->operands[0] : NULL;
+    const struct tir_value *b = a ? cmp->operands[1] : NULL;
+    switch (cmp->op) {
+    case TIR_OP_EQ:
+        at_most(r, a, b, 0);
+        at_most(r, b, a, 0);
+        break;
+    case TIR_OP_LE:
+        at_most(r, a, b, 0);
+        break;
+    case TIR_OP_LT:
+        at_most(r, a, b, 1);
+        break;
+    case TIR_OP_GE:
+        at_most(r, b, a, 0);
+        break;
+    case TIR_OP_GT:
+        at_most(r, b, a, 1);
+        break;
+    default:
+        break;
+    }
+}
+
 // In the order of the clauses: where eq(dim, mul(2, other)) after those on the other.
 static void learn_conditions(struct tir_ranges *r)
 {
@@ -377,6 +414,9 @@ static void learn_conditions(struct tir_ranges *r)
         if ((eq = yield->operands[i]->def) && eq->op == TIR_OP_EQ &&
             eq->operands[0]->kind == TIR_VALUE_ARG)
             divides(r, eq->operands[0], get(r, eq->operands[1]).divisor);
+    for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count; i++)
+        if (yield->operands[i]->def)
+            learn_bound(r, yield->operands[i]->def);
 }
 
 struct tir_ranges *tir_ranges_new(struct tir_arena *arena, const struct tir_func *f)
