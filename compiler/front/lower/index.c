@@ -160,6 +160,21 @@ static bool lower_one(struct lower *l, const struct ast_index *index, struct sli
     return true;
 }
 
+// A[-1] as other languages have it: before the first element, where nothing is.
+static void warn_negative(struct lower *l, const struct ast_index *index, const struct slice *s,
+                          uint32_t d)
+{
+    const struct ast_expr *e = index->first;
+    int64_t begin, size = TIR_MAX(s->box[d], 1);
+    bool literal = (index->kind == AST_ONE || index->kind == AST_TAKE) && e->kind == AST_UNARY &&
+                   e->a->kind == AST_INT && tir_is_const_int(s->indices[d], &begin);
+    if (literal && begin < 0 && s->box[d] >= 0 && -begin >= size)
+        tir_error_at(&l->cx->diags, index->span, TIR_W_SLIP,
+                     "nothing is before index 0: it reads as 0, and a store there does nothing; "
+                     "from the end it is `n - %lld`",
+                     (long long)-begin);
+}
+
 static bool lower_dimension(struct lower *l, const struct ast_index *index, struct slice *s,
                             uint32_t d)
 {
@@ -186,6 +201,7 @@ static bool lower_dimension(struct lower *l, const struct ast_index *index, stru
                     (long long)s->box[d]);
         return false;
     }
+    warn_negative(l, index, s, d);
     return true;
 }
 

@@ -296,6 +296,7 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     if (!l->is_ir) {
         if (!uniform_check(l) || !flight_check(l))
             return false;
+        slips_check(l);
         mark_by_hand(l);
     }
     vec_push(l->m->arena, &l->m->funcs, l->f);

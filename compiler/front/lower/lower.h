@@ -467,6 +467,8 @@ struct val meta_bind(struct lower *l, const struct ast_binding *meta,
 tir_str meta_text(struct lower *l, struct val v);
 // Reports tile operations that depend on the thread (uniform.c). The kernel is verified.
 bool uniform_check(struct lower *l);
+// Warns about what is legal but probably not meant (slips.c). The kernel is verified.
+void slips_check(struct lower *l);
 // Reports uses of accumulators that wgmma may still be writing (flight.c).
 bool flight_check(struct lower *l);
 bool lower_clauses(struct lower *l, const struct ast_kernel *k);

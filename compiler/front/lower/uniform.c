@@ -9,113 +9,22 @@
 // becomes, where i or t come from tid(),
 //     store(Y[i], t, by_thread = 1);
 //
-// A value varies when it comes from the thread's number, from a thread's own memory, from an
-// atomic of single threads, or from anything that varies; what a branch or loop gives varies with
-// its condition too. Loops are walked until nothing new varies.
-#include "base/bitset.h"
+// varying.c finds what differs.
 #include "front/lower/lower.h"
-#include "ir/walk.h"
+#include "front/lower/varying.h"
 
 struct uniform {
     struct lower *l;
-    struct bitset varying; // by value id
-    bool changed;
+    struct varying varying;
     const struct tir_inst *reported; // the branch or loop that the last message was about
 };
 
-static bool varies(const struct uniform *u, const struct tir_value *v)
+// From the number of the thread, from its own memory, or from an atomic of single threads.
+static bool differs_by_thread(const struct varying *set, const struct tir_inst *inst)
 {
-    return v && bitset_has(&u->varying, v->id);
-}
-
-static void mark(struct uniform *u, const struct tir_value *v)
-{
-    u->changed |= bitset_insert(&u->varying, v->id);
-}
-
-static void mark_if(struct uniform *u, const struct tir_value *v, bool condition)
-{
-    if (condition)
-        mark(u, v);
-}
-
-// The values a block ends with make the results, and a loop's arguments, vary.
-static void mark_carried(struct uniform *u, const struct tir_inst *inst,
-                         const struct tir_block *block, const struct tir_inst *yield,
-                         bool divergent)
-{
-    uint32_t first = block->arg_count - inst->result_count; // the index of a `for` comes before
-    for (uint32_t i = 0; i < inst->result_count; i++) {
-        const struct tir_value *init = inst->operands[tir_carried_at(inst) + i];
-        bool v = divergent || varies(u, init) || (yield && varies(u, yield->operands[i])) ||
-                 varies(u, block->args[first + i]);
-        mark_if(u, block->args[first + i], v);
-        mark_if(u, inst->results[i], v);
-    }
-}
-
-static bool is_divergent(const struct uniform *u, const struct tir_inst *inst)
-{
-    const struct tir_inst *cond;
-    switch (inst->op) {
-    case TIR_OP_IF:
-        return varies(u, inst->operands[0]);
-    case TIR_OP_FOR:
-        return varies(u, inst->operands[TIR_FOR_BEGIN]) || varies(u, inst->operands[TIR_FOR_END]) ||
-               varies(u, inst->operands[TIR_FOR_STEP]);
-    case TIR_OP_WHILE:
-        cond = tir_yield_of(inst->regions[0]);
-        return cond && varies(u, cond->operands[0]);
-    default:
-        return false;
-    }
-}
-
-static void mark_flow(struct uniform *u, const struct tir_inst *inst)
-{
-    bool divergent = is_divergent(u, inst);
-    const struct tir_inst *yield = tir_yield_of(inst->regions[inst->region_count - 1]);
-    if (inst->op == TIR_OP_IF) {
-        const struct tir_inst *then = tir_yield_of(inst->regions[0]);
-        for (uint32_t i = 0; i < inst->result_count; i++)
-            mark_if(u, inst->results[i],
-                    divergent || varies(u, then->operands[i]) || varies(u, yield->operands[i]));
-        return;
-    }
-    if (inst->op == TIR_OP_GET) {
-        for (uint32_t i = 0; i < inst->result_count; i++)
-            mark_if(u, inst->results[i], varies(u, yield->operands[i]));
-        return;
-    }
-    for (uint32_t r = 0; r < inst->region_count; r++)
-        mark_carried(u, inst, inst->regions[r], yield, divergent);
-    if (inst->op == TIR_OP_FOR)
-        mark_if(u, inst->regions[0]->args[0], divergent);
-}
-
-// The innermost branch or loop around that only some threads take; NULL: none.
-static const struct tir_inst *divergent_around(const struct uniform *u, const struct tir_inst *inst)
-{
-    for (; inst; inst = inst->block->owner)
-        if (inst->block->owner && is_divergent(u, inst->block->owner))
-            return inst->block->owner;
-    return NULL;
-}
-
-static void mark_inst(struct uniform *u, const struct tir_inst *inst)
-{
-    if (inst->op == TIR_OP_IF || inst->op == TIR_OP_GET ||
-        tir_ops[inst->op].rule == TIR_RULE_CARRIED) {
-        mark_flow(u, inst);
-        return;
-    }
-    bool v = tir_has_trait(inst, TIR_THREAD) ||
-             (inst->op == TIR_OP_ATOMIC && (u->l->f->grid_count || divergent_around(u, inst))) ||
-             (inst->op == TIR_OP_LOAD && tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL);
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        v |= varies(u, inst->operands[i]);
-    for (uint32_t i = 0; i < inst->result_count; i++)
-        mark_if(u, inst->results[i], v);
+    return tir_has_trait(inst, TIR_THREAD) ||
+           (inst->op == TIR_OP_ATOMIC && (set->f->grid_count || varying_around(set, inst))) ||
+           (inst->op == TIR_OP_LOAD && tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL);
 }
 
 static bool is_tile(const struct tir_value *v)
@@ -144,8 +53,8 @@ static bool check_inst(struct uniform *u, const struct tir_inst *inst)
         return true;
     bool varying = false;
     for (uint32_t i = 0; i < inst->operand_count; i++)
-        varying |= varies(u, inst->operands[i]) && !is_tile(inst->operands[i]);
-    const struct tir_inst *around = varying ? NULL : divergent_around(u, inst);
+        varying |= varying_has(&u->varying, inst->operands[i]) && !is_tile(inst->operands[i]);
+    const struct tir_inst *around = varying ? NULL : varying_around(&u->varying, inst);
     if (!varying && (!around || around == u->reported))
         return true;
     if (around)
@@ -158,19 +67,12 @@ static bool check_inst(struct uniform *u, const struct tir_inst *inst)
     return false;
 }
 
-static bool has_varying_operand(const struct uniform *u, const struct tir_inst *inst)
-{
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (varies(u, inst->operands[i]))
-            return true;
-    return false;
-}
-
 static void mark_by_thread(const struct uniform *u, struct tir_inst *inst)
 {
     bool is_once =
         inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC || inst->op == TIR_OP_PRINT;
-    if (is_once && !is_tile_op(inst) && (has_varying_operand(u, inst) || divergent_around(u, inst)))
+    if (is_once && !is_tile_op(inst) &&
+        (varying_operands(&u->varying, inst) || varying_around(&u->varying, inst)))
         tir_set_int(u->l->f, inst, TIR_ATTR_by_thread, 1);
 }
 
@@ -192,13 +94,11 @@ bool uniform_check(struct lower *l)
 {
     if (!l->f->grid_count && !l->roles.len)
         return check_no_threads(l);
-    struct uniform u = {
-        .l = l, .varying = bitset_new(l->arena, l->f->value_count), .changed = true};
-    while (u.changed) {
-        u.changed = false;
-        tir_foreach_inst(inst, l->f)
-            mark_inst(&u, inst);
-    }
+    struct uniform u = {.l = l,
+                        .varying = {.f = l->f,
+                                    .begins = differs_by_thread,
+                                    .values = bitset_new(l->arena, l->f->value_count)}};
+    varying_find(&u.varying);
     bool ok = true;
     tir_foreach_inst(inst, l->f) {
         ok &= check_inst(&u, inst);
