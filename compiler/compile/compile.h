@@ -83,6 +83,10 @@ bool tir_compile_wishes_parse(tir_str words, uint32_t *out, tir_str *unknown);
 // False: the last part refuses one of `wishes` (bits) or, if every pass ran (finished), does not
 // meet it; an error was reported.
 bool tir_compile_receipt_require(struct tir_compilation *c, uint32_t wishes, bool finished);
+// False: of what is required something is not in `granted` (bits), which are met by the steps of f;
+// an error was reported.
+bool tir_compile_receipt_require_of(struct tir_compilation *c, const struct tir_func *f,
+                                    uint32_t granted);
 // Warns of unchecked synchronisation in the last part, unless it is required and so an error.
 void tir_compile_receipt_warn(struct tir_compilation *c);
 

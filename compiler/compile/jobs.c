@@ -141,6 +141,12 @@ static void run_job(void *user, uint32_t i)
     run_variant(job);
 }
 
+// Did every pass run?
+static bool runs_all(const struct tir_compilation *c)
+{
+    return !c->request.options.run_pass.len && !c->request.options.stop_after.len;
+}
+
 // Takes over what the passes made and reported.
 static bool join(struct tir_variant_job *job)
 {
@@ -154,8 +160,23 @@ static bool join(struct tir_variant_job *job)
     tir_compile_receipt_warn(c);
     // Other variants need not meet a wish, except that all must be synchronised.
     uint32_t wishes = job->is_required ? UINT32_MAX : 1u << TIR_WISH_SYNC;
-    bool finished = !c->request.options.run_pass.len && !c->request.options.stop_after.len;
-    return tir_compile_receipt_require(c, wishes, finished);
+    return tir_compile_receipt_require(c, wishes, runs_all(c));
+}
+
+// Where a step has a product, that step was asked. Where none has, one of them must meet a wish.
+static bool join_steps(struct tir_compilation *c, const struct tir_sequence *sequence)
+{
+    uint32_t granted = 1u << TIR_WISH_SYNC;
+    for (uint32_t i = 0; i < c->job_count; i++)
+        for (uint32_t s = 0; s < sequence->step_count; s++) {
+            const struct tir_variant_job *job = &c->jobs[i];
+            if (job->kernel != &c->kernels.at[sequence->steps[s].kernel] || job->variant > 0)
+                continue;
+            if (!job->ok || job->is_required)
+                return true;
+            granted |= job->receipt.parts.at[0].granted;
+        }
+    return !runs_all(c) || tir_compile_receipt_require_of(c, sequence->whole, granted);
 }
 
 static bool join_all(struct tir_compilation *c)
@@ -170,10 +191,13 @@ static bool join_all(struct tir_compilation *c)
             ok = ok && join(&c->jobs[at]);
         all = all && ok; // the errors of every kernel in one run
     }
+    vec_foreach(const struct tir_kernel_code, kernel, &c->kernels)
+        if (kernel->sequences.len)
+            all &= join_steps(c, &kernel->sequences.at[0]);
     return all;
 }
 
-// Requirements are for the best variant alone, and not for steps without a product.
+// Requirements are for the best variant alone; of steps without a product join_steps asks.
 static bool must_require(const struct tir_kernel_code *kernel, uint32_t variant)
 {
     return variant == 0 && (!kernel->is_step || tir_compile_has_dot(kernel->variants[0]));

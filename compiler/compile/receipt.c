@@ -233,6 +233,13 @@ static bool refuses(const struct tir_record *r, enum tir_wish wish)
            (r->wish == wish || (wish == TIR_WISH_TMA && r->wish == TIR_WISH_ASYNC));
 }
 
+static void error_not_met(struct tir_compilation *c, struct tir_span span, const char *kernel,
+                          enum tir_wish wish)
+{
+    tir_error_at(&c->cx.diags, span, TIR_E_REQUIRED, "%s is required, but kernel %s has no %s",
+                 tir_wishes[wish].name, kernel, tir_wishes[wish].what);
+}
+
 static void require(struct tir_compilation *c, const struct tir_receipt_part *part,
                     enum tir_wish wish, bool finished)
 {
@@ -245,9 +252,17 @@ static void require(struct tir_compilation *c, const struct tir_receipt_part *pa
             refused = true;
         }
     if (!refused && finished && !(part->granted & 1u << wish))
-        tir_error_at(&c->cx.diags, part->span, TIR_E_REQUIRED,
-                     "%s is required, but kernel %s has no %s", info->name, part->kernel,
-                     info->what);
+        error_not_met(c, part->span, part->kernel, wish);
+}
+
+bool tir_compile_receipt_require_of(struct tir_compilation *c, const struct tir_func *f,
+                                    uint32_t granted)
+{
+    const uint32_t left = c->request.required & ~granted;
+    for (uint32_t wish = TIR_WISH_NONE + 1; wish < TIR_WISH_COUNT; wish++)
+        if (left & 1u << wish)
+            error_not_met(c, f->span, f->name, (enum tir_wish)wish);
+    return !left;
 }
 
 bool tir_compile_receipt_require(struct tir_compilation *c, uint32_t wishes, bool finished)
