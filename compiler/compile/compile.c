@@ -285,18 +285,34 @@ static bool lower(struct tir_compilation *c)
     return ok && check_names(c);
 }
 
-static void print_ir(struct tir_compilation *c)
+// Is the variant what the option `variant` asks for: the best one if it is empty?
+static bool is_printed(const struct tir_compilation *c, const struct tir_func *f, uint32_t variant)
 {
+    const tir_str wanted = c->request.options.variant;
+    return wanted.len ? tir_str_is(wanted, "all") || tir_str_is(wanted, f->name) : variant == 0;
+}
+
+static tir_status print_ir(struct tir_compilation *c)
+{
+    const tir_str wanted = c->request.options.variant;
+    struct tir_nearest near = tir_nearest_to(wanted, 3);
     struct tir_text text;
     tir_text_init(&text, &c->cx.arena, 0);
-    for (uint32_t i = 0; i < c->kernels.len; i++) {
-        if (!c->kernels.at[i].count)
-            continue; // its steps follow
-        if (text.len)
-            tir_text_char(&text, '\n');
-        tir_print_func(&text, c->kernels.at[i].variants[0]);
-    }
+    vec_foreach(const struct tir_kernel_code, kernel, &c->kernels)
+        for (uint32_t v = 0; v < kernel->count; v++) {
+            tir_nearest_try(&near, tir_str_of(kernel->variants[v]->name));
+            if (!is_printed(c, kernel->variants[v], v))
+                continue;
+            if (text.len)
+                tir_text_char(&text, '\n');
+            tir_print_func(&text, kernel->variants[v]);
+        }
     c->outputs[TIR_OUTPUT_IR] = tir_text_str(&text);
+    if (text.len || !wanted.len)
+        return TIR_OK;
+    return fail(c, TIR_ERR_INVALID, "there is no variant " STR_FMT "%s" STR_FMT "%s",
+                STR_ARG(wanted), near.name.ptr ? "; did you mean " : "", STR_ARG(near.name),
+                near.name.ptr ? "?" : "");
 }
 
 // Code.
@@ -371,8 +387,8 @@ static tir_status make_outputs(struct tir_compilation *c)
     const bool is_outline = tir_compile_is_outline(c);
     tir_status status = TIR_OK;
     if (wants(c, TIR_OUTPUT_IR) && !is_outline)
-        print_ir(c);
-    if (wanted & code && !is_outline)
+        status = print_ir(c);
+    if (!status && wanted & code && !is_outline)
         status = make_code(c);
     if (status || !(wanted & artifact || is_outline))
         return status;

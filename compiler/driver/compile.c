@@ -51,6 +51,7 @@ static tir_compile_options compile_options(const struct tir_compile_request *r)
     out.verify = o->given[TIR_OPTION_VERIFY];
     out.run_pass = text_of(o, TIR_OPTION_PASS);
     out.stop_after = text_of(o, TIR_OPTION_STOP);
+    out.variant = text_of(o, TIR_OPTION_VARIANT);
     out.print_after = text_of(o, TIR_OPTION_PRINT);
     out.skip_pass = text_of(o, TIR_OPTION_SKIP);
     out.bisect = o->given[TIR_OPTION_BISECT] ? o->integer[TIR_OPTION_BISECT] : -1;

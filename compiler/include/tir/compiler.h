@@ -88,7 +88,7 @@ typedef struct tir_compile_options {
     uint32_t verify;      // 1: check the program's rules after every pass, and LLVM's
     uint32_t cubin;       // 1: put a cubin for `arch` into the artifact if ptxas is installed
     tir_str run_pass;     // run this pass alone; outputs may be IR only
-    tir_str stop_after;   // end after this pass, with the best variant; outputs may be IR only
+    tir_str stop_after;   // end after this pass, outputs may be IR only
     tir_str print_after;  // print the program after this pass, or after "all"
     tir_str skip_pass;    // omit this clean-up pass
     int64_t bisect;       // run only the first N passes that change something; -1: all
@@ -125,6 +125,9 @@ typedef struct tir_compile_options {
     // letter, a later one. TIR_ERR_UNSUPPORTED: ptxas is missing or refuses. Empty: none, unless
     // `cubin` asks for one.
     tir_str cubin_arch;
+    // The variant that TIR_OUTPUT_IR has, by the name that the receipt gives it, or "all". Empty:
+    // the best one of each kernel. TIR_ERR_INVALID: no kernel has it.
+    tir_str variant;
 } tir_compile_options;
 #define TIR_COMPILE_OPTIONS_INIT                                                                  \
     {                                                                                             \
