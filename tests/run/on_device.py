@@ -50,7 +50,7 @@ def bindings(lines, source, folder):
     for line in lines:
         meta = re.match(r"//: -D (\S+)", line)
         if meta:
-            given += ["-D", meta.group(1)]
+            given.append("-D" + meta.group(1))
         stated = LINE.match(line)
         if not stated:
             continue
@@ -61,7 +61,8 @@ def bindings(lines, source, folder):
         shape = [int(n) for n in dims.split(",")]
         declared = re.search(r"\b%s: (?:inout |out )?\w+\[([^]]+)\]" % name, source).group(1)
         for axis, (dim, n) in enumerate(zip(declared.split(", "), shape)):
-            if not dim.isdigit():  # the size of an expression is called after the tensor
+            is_meta = re.search(r"^//: -D %s=" % re.escape(dim), source, re.MULTILINE)
+            if not dim.isdigit() and not is_meta:  # the size of an expression is called after the tensor
                 given.append(f"{dim if dim.isidentifier() else f'{name}_{axis}'}={n}")
         count = 1
         for n in shape:
