@@ -41,8 +41,8 @@ static const struct tir_attempt attempts[] = {
     {"with two stages", .stages = 2},
     {"with one stage", .stages = 1},
     {"with one stage and no roles", .stages = 1, .no_roles = true},
-    {"with mma.sync", .stages = INT64_MAX, .no_roles = true, .no_wgmma = true},
-    {"with mma.sync and one stage", .stages = 1, .no_roles = true, .no_wgmma = true},
+    {"with mma.sync", .stages = INT64_MAX, .no_roles = true, .only_mma_sync = true},
+    {"with mma.sync and one stage", .stages = 1, .no_roles = true, .only_mma_sync = true},
 };
 
 // failure: of the first attempt; NULL: this is it.
@@ -102,11 +102,12 @@ static void copy_error(const struct tir_variant_job *job, char *failure)
 // The attempt that succeeds, else the last one. failure: of the first.
 static const struct tir_attempt *run_attempts(struct tir_variant_job *job, char *failure)
 {
-    bool has_wgmma = job->c->request.target.features & TIR_HAS_WGMMA;
+    const uint32_t features = job->c->request.target.features;
+    const bool has_wgmma = features & TIR_HAS_WGMMA, has_tcgen05 = features & TIR_HAS_TCGEN05;
     const struct tir_attempt *last = &attempts[0];
     run_attempt(job, last, STR(""), NULL);
     for (size_t i = 1; i < TIR_COUNT_OF(attempts) && !job->ok && !job->meter.is_stopped; i++) {
-        if (attempts[i].no_roles && !has_wgmma)
+        if (attempts[i].no_roles && !has_wgmma && !(has_tcgen05 && attempts[i].only_mma_sync))
             continue; // without warpgroups there are no rings to give to roles
         if (!*failure)
             copy_error(job, failure);

@@ -13,9 +13,10 @@ enum tir_change { TIR_UNCHANGED, TIR_CHANGED, TIR_FAILED }; // FAILED: a diagnos
 
 // What passes do without because the attempts before failed (compile/jobs.c).
 struct tir_attempt {
-    const char *name;        // a clause for the receipt; NULL: the first attempt
-    int64_t stages;          // of a loop, at most
-    bool no_roles, no_wgmma; // unless the program states them
+    const char *name;   // a clause for the receipt; NULL: the first attempt
+    int64_t stages;     // of a loop, at most
+    bool no_roles;      // unless the program states them
+    bool only_mma_sync; // the same of wgmma and tcgen05
 };
 
 struct tir_pass_cx {

@@ -223,7 +223,7 @@ static const char *refuse_kernel(const struct plan *p)
         return "the target has no wgmma";
     if (p->f->grid_count)
         return "the kernel speaks of single threads";
-    if (p->cx->attempt && p->cx->attempt->no_wgmma)
+    if (p->cx->attempt && p->cx->attempt->only_mma_sync)
         return "the kernel failed with it";
     if (p->f->threads % WARPGROUP)
         return "the CTA has no whole warpgroups";

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the pass tensor_memory knows of the kernel that it rewrites.
+#ifndef TIR_PASS_ROLE_TENSOR_MEMORY_H
+#define TIR_PASS_ROLE_TENSOR_MEMORY_H
+
+#include "base/bitset.h"
+#include "base/map.h"
+#include "pass/pass.h"
+
+enum {
+    TMEM_PRODUCTS = 6,
+    TMEM_OPERANDS = 2 * TMEM_PRODUCTS,
+    TMEM_WARPGROUP = 4 // warps
+};
+
+// Slots that one role fills and another one empties, with two mbarriers for each slot.
+struct tmem_channel {
+    int64_t slots;
+    uint32_t fills, frees; // arrivals for a slot
+    struct tir_value *full, *empty;
+};
+
+// The slots of operands that the same products read: of one computed operand, or of any number of
+// loaded ones.
+struct tmem_group {
+    struct tmem_channel channel;
+    uint32_t products; // a bit for each
+    bool is_per_tile;  // made before the loop
+    bool is_computed;  // by the role that computes, else loaded by tensor copies
+};
+
+struct tmem_operand {
+    struct tir_value *tile;   // before any permute
+    struct tmem_group *group; // NULL: one slot, handed over with the sums in turns of its product
+    uint32_t products;
+    bool is_per_tile, is_computed;
+    bool in_tmem;             // else in shared memory
+    struct tir_value *buffer; // its slots
+};
+
+enum tmem_sums {
+    TMEM_OF_LOOP,  // carried from product to product, and read after the loop
+    TMEM_OF_ROUND, // begin with 0 in each round, and are read there
+    TMEM_TURNS     // carried, but changed between one product and the next
+};
+
+struct tmem_factor {
+    uint32_t operand;
+    bool is_turned; // by a permute
+};
+
+struct tmem_product {
+    struct tir_inst *dot;
+    struct tmem_factor factors[2];
+    enum tmem_sums kind;
+    uint32_t carried; // which of the loop's values, unless OF_ROUND
+    // OF_LOOP, OF_ROUND: the products fill slots. TURNS: the role that computes fills the one slot,
+    // at first with the initial values.
+    struct tmem_channel sums;
+    struct tir_value *buffer;
+};
+
+struct tmem_plan {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct tir_types *types;
+    struct tir_inst *tiles, *loop;
+    struct tmem_product products[TMEM_PRODUCTS];
+    uint32_t product_count;
+    struct tmem_operand operands[TMEM_OPERANDS];
+    uint32_t operand_count;
+    struct tmem_group groups[TMEM_OPERANDS];
+    uint32_t group_count;
+    uint32_t compute_warps;
+    int64_t columns;          // of tensor memory
+    struct bitset computable; // values that every role can compute for itself, by id
+};
+
+// Fills the plan but for what is built. The reason if the pass does not take the kernel, else NULL.
+const char *tir_tmem_take(struct tmem_plan *p);
+
+// Does each role compute the scalar for itself?
+bool tir_tmem_is_copied(const struct tmem_plan *p, const struct tir_inst *inst);
+// The product that inst is; NULL: none.
+struct tmem_product *tir_tmem_product_of(struct tmem_plan *p, const struct tir_inst *inst);
+// The product whose sums the loop carries as value i, in tensor memory; NULL: they are no sums, or
+// in registers.
+struct tmem_product *tir_tmem_carrier(struct tmem_plan *p, uint32_t i);
+static inline const struct tir_type *tmem_sums_type(const struct tmem_product *t)
+{
+    return t->dot->results[0]->type;
+}
+static inline bool tmem_is_zero(const struct tir_value *v)
+{
+    return v->kind == TIR_VALUE_CONST && !v->constant.i;
+}
+
+// Building (tensor_memory_role.c).
+
+// One role's end of a channel: which slot comes next, and the parity of its phase.
+struct tmem_end {
+    struct tmem_channel *channel;
+    bool is_per_tile;        // a slot for each tile, else for each round
+    int32_t phase;           // at first
+    struct tir_value *at[2]; // slot, parity
+};
+
+enum { TMEM_ENDS = TMEM_OPERANDS + TMEM_PRODUCTS };
+
+struct tmem_role {
+    struct tmem_plan *p;
+    struct tir_inst *tiles, *loop;
+    struct tir_builder in; // where the tiles loop is built
+    struct tir_map map;    // values of the kernel as it was to those of this role
+    struct tmem_end ends[TMEM_ENDS];
+    uint32_t end_count;
+};
+
+struct tir_inst *tir_tmem_plain(struct tir_builder *b, enum tir_op op,
+                                struct tir_value *const *operands, uint32_t count);
+void tir_tmem_fence(struct tir_builder *b, enum tir_word of);
+// Slot `slot` of a buffer, whose dimension 0 is the slots.
+struct tir_value *tir_tmem_slot(struct tir_builder *b, struct tir_value *buffer,
+                                struct tir_value *slot);
+// An if without results; its block is open, and closed by end_if.
+struct tir_builder tir_tmem_begin_if(struct tir_builder *b, struct tir_value *condition);
+struct tir_builder tir_tmem_begin_elected(struct tir_builder *b); // if elect_sync()
+void tir_tmem_end_if(struct tir_builder *in);
+
+void tir_tmem_wait_full(struct tir_builder *b, const struct tmem_end *end);
+void tir_tmem_wait_empty(struct tir_builder *b, const struct tmem_end *end);
+// A thread's commit, or an arrival of each warp.
+void tir_tmem_commit(struct tir_builder *b, struct tir_value *bars, const struct tmem_end *end);
+void tir_tmem_arrive(struct tir_builder *b, struct tir_value *bars, const struct tmem_end *end);
+void tir_tmem_advance(struct tir_builder *b, struct tmem_end *end);
+
+// A role begins with init_role and its ends; then it and its tiles loop are opened.
+void tir_tmem_init_role(struct tmem_role *r, struct tmem_plan *p);
+void tir_tmem_add_end(struct tmem_role *r, struct tmem_channel *channel, bool is_per_tile,
+                      int32_t phase);
+struct tmem_end *tir_tmem_end(struct tmem_role *r, const struct tmem_channel *channel);
+struct tir_builder tir_tmem_begin_role(struct tmem_role *r, struct tir_builder *b, const char *name,
+                                       uint32_t first, uint32_t warps);
+// Afterwards the ends are those after the last tile.
+void tir_tmem_end_tiles(struct tmem_role *r, struct tir_builder *in);
+void tir_tmem_end_role(struct tmem_role *r);
+// The loop of the products, which also carries `more`.
+struct tir_builder tir_tmem_begin_loop(struct tmem_role *r, struct tir_builder *b,
+                                       struct tir_value *const *more, uint32_t count);
+void tir_tmem_end_loop(struct tmem_role *r, struct tir_builder *in, struct tir_value *const *more,
+                       uint32_t count);
+// The role's value for one of the kernel as it was.
+struct tir_value *tir_tmem_of(const struct tmem_role *r, struct tir_value *v);
+
+// tensor_memory_compute.c: the role that does all but load and multiply.
+void tir_tmem_build_compute(struct tmem_plan *p, struct tir_builder *b);
+
+#endif

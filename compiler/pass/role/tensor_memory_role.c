@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// tensor_memory: builds roles, their loops, and their ends of channels.
+//
+// An end is a slot and a parity, which the loops of its role carry; of one slot, only the parity.
+// Who fills slots finds them empty at first, and so begins with the parity 1.
+
+#include "pass/role/tensor_memory.h"
+
+struct tir_inst *tir_tmem_plain(struct tir_builder *b, enum tir_op op,
+                                struct tir_value *const *operands, uint32_t count)
+{
+    return tir_build(b, op, operands, count, NULL, 0, 0);
+}
+
+void tir_tmem_fence(struct tir_builder *b, enum tir_word of)
+{
+    tir_set_word(b->f, tir_tmem_plain(b, TIR_OP_FENCE, NULL, 0), TIR_ATTR_of, of);
+}
+
+struct tir_value *tir_tmem_slot(struct tir_builder *b, struct tir_value *buffer,
+                                struct tir_value *slot)
+{
+    const struct tir_type *whole = buffer->type;
+    struct tir_type t = {.elem = whole->elem, .space = whole->space, .rank = whole->rank - 1};
+    struct tir_value *operands[1 + TIR_MAX_RANK] = {buffer, slot};
+    int64_t box[TIR_MAX_RANK] = {0};
+    for (uint32_t d = 1; d < whole->rank; d++) {
+        t.shape[d - 1] = box[d] = whole->shape[d];
+        operands[1 + d] = tir_const_index(b->f, 0);
+    }
+    const struct tir_type *type = tir_type_get(b->f->module->types, &t);
+    struct tir_inst *view = tir_build(b, TIR_OP_VIEW, operands, 1 + whole->rank, &type, 1, 0);
+    tir_set_list(b->f, view, TIR_ATTR_box, box, whole->rank);
+    return tir_result(view);
+}
+
+struct tir_builder tir_tmem_begin_if(struct tir_builder *b, struct tir_value *condition)
+{
+    struct tir_inst *branch = tir_build(b, TIR_OP_IF, &condition, 1, NULL, 0, 2);
+    struct tir_builder no = tir_builder_at_end(b->f, branch->regions[1]);
+    tir_build_yield(&no, NULL, 0);
+    struct tir_builder in = tir_builder_at_end(b->f, branch->regions[0]);
+    in.span = b->span;
+    return in;
+}
+
+void tir_tmem_end_if(struct tir_builder *in)
+{
+    tir_build_yield(in, NULL, 0);
+}
+
+struct tir_builder tir_tmem_begin_elected(struct tir_builder *b)
+{
+    const struct tir_type *boolean = tir_type_scalar(b->f->module->types, TIR_BOOL);
+    return tir_tmem_begin_if(b, tir_build1(b, TIR_OP_ELECT, boolean, NULL, 0));
+}
+
+// Ends of channels.
+
+static void wait_for(struct tir_builder *b, struct tir_value *bars, const struct tmem_end *end)
+{
+    struct tir_value *operands[] = {tir_tmem_slot(b, bars, end->at[0]), NULL, end->at[1]};
+    tir_tmem_plain(b, TIR_OP_WAIT, operands, 3);
+}
+
+void tir_tmem_wait_full(struct tir_builder *b, const struct tmem_end *end)
+{
+    wait_for(b, end->channel->full, end);
+}
+
+void tir_tmem_wait_empty(struct tir_builder *b, const struct tmem_end *end)
+{
+    wait_for(b, end->channel->empty, end);
+}
+
+void tir_tmem_commit(struct tir_builder *b, struct tir_value *bars, const struct tmem_end *end)
+{
+    struct tir_value *operands[] = {tir_tmem_slot(b, bars, end->at[0]), NULL};
+    tir_tmem_plain(b, TIR_OP_COMMIT, operands, 2);
+}
+
+void tir_tmem_arrive(struct tir_builder *b, struct tir_value *bars, const struct tmem_end *end)
+{
+    const struct tir_type *i32 = tir_type_scalar(b->f->module->types, TIR_I32);
+    struct tir_value *lane = tir_build1(b, TIR_OP_LANEID, i32, NULL, 0);
+    struct tir_value *first = tir_binary(b, TIR_OP_EQ, lane, tir_const_i32(b->f, 0));
+    struct tir_builder one = tir_tmem_begin_if(b, first);
+    struct tir_value *operands[] = {tir_tmem_slot(&one, bars, end->at[0]), NULL, NULL};
+    tir_tmem_plain(&one, TIR_OP_ARRIVE, operands, 3);
+    tir_tmem_end_if(&one);
+}
+
+void tir_tmem_advance(struct tir_builder *b, struct tmem_end *end)
+{
+    const struct tir_type *i32 = tir_type_scalar(b->f->module->types, TIR_I32);
+    struct tir_value *zero = tir_const_i32(b->f, 0), *one = tir_const_i32(b->f, 1);
+    struct tir_value *flip = one;
+    if (end->channel->slots > 1) {
+        struct tir_value *last = tir_const_i32(b->f, (int32_t)end->channel->slots - 1);
+        struct tir_value *wraps = tir_binary(b, TIR_OP_EQ, end->at[0], last);
+        struct tir_value *choice[] = {wraps, zero, tir_binary(b, TIR_OP_ADD, end->at[0], one)};
+        end->at[0] = tir_build1(b, TIR_OP_WHERE, i32, choice, 3);
+        flip = tir_build1(b, TIR_OP_CAST, i32, &wraps, 1);
+    }
+    end->at[1] = tir_binary(b, TIR_OP_XOR, end->at[1], flip);
+}
+
+// The values of the ends, of those that a loop of rounds carries or of all. Gives their number.
+static uint32_t ends_to_values(const struct tmem_role *r, bool all, struct tir_value **to)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->end_count; i++) {
+        const struct tmem_end *end = &r->ends[i];
+        if (!all && end->is_per_tile)
+            continue;
+        if (end->channel->slots > 1)
+            to[count++] = end->at[0];
+        to[count++] = end->at[1];
+    }
+    return count;
+}
+
+static void ends_from_values(struct tmem_role *r, bool all, struct tir_value *const *from)
+{
+    for (uint32_t i = 0; i < r->end_count; i++) {
+        struct tmem_end *end = &r->ends[i];
+        if (!all && end->is_per_tile)
+            continue;
+        end->at[0] = end->channel->slots > 1 ? *from++ : tir_const_i32(r->p->f, 0);
+        end->at[1] = *from++;
+    }
+}
+
+static void add_args(struct tmem_role *r, struct tir_block *block, bool all, uint32_t count)
+{
+    const struct tir_type *i32 = tir_type_scalar(r->p->types, TIR_I32);
+    struct tir_value *args[2 * TMEM_ENDS];
+    for (uint32_t i = 0; i < count; i++)
+        args[i] = tir_block_add_arg(r->p->f, block, i32, NULL);
+    ends_from_values(r, all, args);
+}
+
+// Roles.
+
+void tir_tmem_init_role(struct tmem_role *r, struct tmem_plan *p)
+{
+    *r = (struct tmem_role){.p = p};
+    tir_map_init(&r->map, p->cx->scratch);
+}
+
+void tir_tmem_add_end(struct tmem_role *r, struct tmem_channel *channel, bool is_per_tile,
+                      int32_t phase)
+{
+    r->ends[r->end_count++] =
+        (struct tmem_end){.channel = channel,
+                          .is_per_tile = is_per_tile,
+                          .phase = phase,
+                          .at = {tir_const_i32(r->p->f, 0), tir_const_i32(r->p->f, phase)}};
+}
+
+struct tmem_end *tir_tmem_end(struct tmem_role *r, const struct tmem_channel *channel)
+{
+    for (uint32_t i = 0; i < r->end_count; i++)
+        if (r->ends[i].channel == channel)
+            return &r->ends[i];
+    return NULL;
+}
+
+struct tir_value *tir_tmem_of(const struct tmem_role *r, struct tir_value *v)
+{
+    struct tir_value *mine = tir_map_get(&r->map, tir_map_key(v));
+    return mine ? mine : v;
+}
+
+static void set_order(const struct tmem_plan *p, struct tir_inst *tiles)
+{
+    const struct tir_attr *by = tir_attr_find(p->tiles, TIR_ATTR_by);
+    tir_set_list(p->f, tiles, TIR_ATTR_by, by->list, by->list_count);
+    const struct tir_attr *order = tir_attr_find(p->tiles, TIR_ATTR_order);
+    if (order)
+        tir_set_word(p->f, tiles, TIR_ATTR_order, (enum tir_word)order->number);
+    const struct tir_attr *group = tir_attr_find(p->tiles, TIR_ATTR_group);
+    if (group)
+        tir_set_int(p->f, tiles, TIR_ATTR_group, group->number);
+    tir_set_int(p->f, tiles, TIR_ATTR_persistent, 1);
+}
+
+struct tir_builder tir_tmem_begin_role(struct tmem_role *r, struct tir_builder *b, const char *name,
+                                       uint32_t first, uint32_t warps)
+{
+    struct tmem_plan *p = r->p;
+    const uint32_t extents = p->tiles->operand_count;
+    struct tir_value *operands[TIR_MAX_RANK + 2 * TMEM_ENDS];
+    const struct tir_type *types[2 * TMEM_ENDS];
+    struct tir_inst *role = tir_build(b, TIR_OP_ROLE, NULL, 0, NULL, 0, 1);
+    tir_set_text(p->f, role, TIR_ATTR_name, tir_str_of(name));
+    tir_set_int(p->f, role, TIR_ATTR_first, first);
+    tir_set_int(p->f, role, TIR_ATTR_warps, warps);
+    r->in = tir_builder_at_end(p->f, role->regions[0]);
+    r->in.span = b->span;
+    memcpy(operands, p->tiles->operands, extents * sizeof(*operands));
+    const uint32_t count = ends_to_values(r, true, operands + extents);
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = operands[extents + i]->type;
+    r->tiles = tir_build(&r->in, TIR_OP_TILES, operands, extents + count, types, count, 1);
+    set_order(p, r->tiles);
+    struct tir_block *body = r->tiles->regions[0];
+    for (uint32_t i = 0; i < extents; i++) {
+        const struct tir_value *old = p->tiles->regions[0]->args[i];
+        tir_map_set(&r->map, tir_map_key(old), tir_block_add_arg(p->f, body, old->type, old->name));
+    }
+    add_args(r, body, true, count);
+    struct tir_builder in = tir_builder_at_end(p->f, body);
+    in.span = p->tiles->span;
+    return in;
+}
+
+void tir_tmem_end_tiles(struct tmem_role *r, struct tir_builder *in)
+{
+    struct tir_value *values[2 * TMEM_ENDS];
+    tir_build_yield(in, values, ends_to_values(r, true, values));
+    ends_from_values(r, true, r->tiles->results);
+}
+
+void tir_tmem_end_role(struct tmem_role *r)
+{
+    tir_build_yield(&r->in, NULL, 0);
+}
+
+struct tir_builder tir_tmem_begin_loop(struct tmem_role *r, struct tir_builder *b,
+                                       struct tir_value *const *more, uint32_t count)
+{
+    struct tmem_plan *p = r->p;
+    const struct tir_value *old = p->loop->regions[0]->args[0];
+    const uint32_t most = count + 2 * TMEM_ENDS;
+    struct tir_value **operands =
+        arena_array(p->cx->scratch, struct tir_value *, TIR_FOR_INIT + most);
+    const struct tir_type **types = arena_array(p->cx->scratch, const struct tir_type *, most);
+    for (uint32_t i = 0; i < TIR_FOR_INIT; i++)
+        operands[i] = tir_tmem_of(r, p->loop->operands[i]);
+    for (uint32_t i = 0; i < count; i++)
+        operands[TIR_FOR_INIT + i] = more[i];
+    const uint32_t values = ends_to_values(r, false, operands + TIR_FOR_INIT + count);
+    for (uint32_t i = 0; i < count + values; i++)
+        types[i] = operands[TIR_FOR_INIT + i]->type;
+    b->span = p->loop->span;
+    r->loop =
+        tir_build(b, TIR_OP_FOR, operands, TIR_FOR_INIT + count + values, types, count + values, 1);
+    struct tir_block *body = r->loop->regions[0];
+    tir_map_set(&r->map, tir_map_key(old), tir_block_add_arg(p->f, body, old->type, old->name));
+    for (uint32_t i = 0; i < count; i++)
+        tir_block_add_arg(p->f, body, types[i], more[i]->name);
+    add_args(r, body, false, values);
+    struct tir_builder in = tir_builder_at_end(p->f, body);
+    in.span = p->loop->span;
+    return in;
+}
+
+void tir_tmem_end_loop(struct tmem_role *r, struct tir_builder *in, struct tir_value *const *more,
+                       uint32_t count)
+{
+    struct tir_value **values =
+        arena_array(r->p->cx->scratch, struct tir_value *, count + 2 * TMEM_ENDS);
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = more[i];
+    tir_build_yield(in, values, count + ends_to_values(r, false, values + count));
+    ends_from_values(r, false, r->loop->results + count);
+}

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// tensor_memory: which kernels it takes, and where their operands and sums go.
+//
+// An operand of a product is a tile that tensor copies can bring to shared memory, or one that
+// depends on what the kernel computes. The latter goes to tensor memory if it is a first factor of
+// 128 rows and there is room, else to shared memory. Sums are of one of three kinds (enum
+// tmem_sums), which tell when they are read.
+
+#include "pass/role/tensor_memory.h"
+
+#include "ir/walk.h"
+#include "machine/budget.h"
+#include "machine/product.h"
+
+enum {
+    DEFAULT_STAGES = 4,
+    DOUBLE = 2,   // sums, if there are columns for it
+    TMA_ROW = 16, // bytes
+    LEAST_COLUMNS = 32
+};
+
+// Values that every role computes.
+
+static bool is_scalar_arithmetic(const struct tir_inst *inst)
+{
+    return tir_has_trait(inst, TIR_PURE) && !tir_has_trait(inst, TIR_THREAD) &&
+           !inst->region_count && inst->result_count == 1 &&
+           tir_type_is_scalar(inst->results[0]->type);
+}
+
+// A scalar loaded from a tensor that the kernel does not write.
+static bool is_scalar_load(const struct tmem_plan *p, const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_LOAD && tir_type_is_scalar(inst->results[0]->type) &&
+           tir_is_only_read(p->f, tir_ref_base(inst));
+}
+
+// Does each role get the value from before the roles, or compute it for itself?
+static bool is_computable(const struct tmem_plan *p, const struct tir_value *v)
+{
+    return v->kind == TIR_VALUE_CONST || !tir_is_made_in(p->tiles, v) ||
+           bitset_has(&p->computable, v->id);
+}
+
+bool tir_tmem_is_copied(const struct tmem_plan *p, const struct tir_inst *inst)
+{
+    return inst->result_count == 1 && bitset_has(&p->computable, inst->results[0]->id);
+}
+
+static void find_computable(struct tmem_plan *p)
+{
+    const struct tir_block *const blocks[] = {p->tiles->regions[0], p->loop->regions[0]};
+    p->computable = bitset_new(p->cx->scratch, p->f->value_count);
+    for (uint32_t a = 0; a < blocks[0]->arg_count; a++)
+        bitset_insert(&p->computable, blocks[0]->args[a]->id);
+    bitset_insert(&p->computable, blocks[1]->args[0]->id); // what the loop carries is not
+    for (uint32_t b = 0; b < 2; b++)
+        for (const struct tir_inst *inst = blocks[b]->first; inst && inst != p->loop;
+             inst = inst->next) {
+            bool fits = is_scalar_arithmetic(inst) || is_scalar_load(p, inst);
+            for (uint32_t i = 0; fits && i < inst->operand_count; i++)
+                fits = !inst->operands[i] || is_computable(p, inst->operands[i]);
+            if (fits)
+                bitset_insert(&p->computable, inst->results[0]->id);
+        }
+}
+
+// Operands.
+
+// Why tensor copies cannot bring the tile; NULL: they can.
+static const char *take_load(const struct tmem_plan *p, const struct tir_inst *load)
+{
+    const struct tir_value *tensor = tir_ref_base(load);
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
+    if (load->operands[TIR_LOAD_MASK] || (pad && !tmem_is_zero(pad)))
+        return "an operand has a mask or a pad";
+    if (tensor->type->space != TIR_SPACE_GLOBAL || !tir_param_of(p->f, tensor))
+        return "an operand is no tensor";
+    if (tir_tensor_alignment(p->f, tensor) < TMA_ROW)
+        return "the rows of an operand are not known to be aligned to 16 bytes";
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] < 0 || box->list[d] > TIR_TMA_MAX_BOX)
+            return "a tensor copy fetches no such part";
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (!is_computable(p, tir_ref_indices(load)[d]))
+            return "where an operand begins depends on more than scalars";
+    return NULL;
+}
+
+// Does a descriptor describe the operand in shared memory? k_last: its rows are along K.
+static bool has_descriptor(const struct tir_type *t, bool k_last)
+{
+    const int64_t bits = tir_elems[t->elem].bits, row = t->shape[1] * bits / 8;
+    return row % 32 == 0 && (k_last || (row % 128 == 0 && bits == 16));
+}
+
+// Does v follow from what the loop carries as arg? NULL: from anything that it carries, or from a
+// product.
+static bool follows(const struct tmem_plan *p, const struct tir_value *v,
+                    const struct tir_value *arg)
+{
+    const struct tir_block *body = p->loop->regions[0];
+    struct bitset set = bitset_new(p->cx->scratch, p->f->value_count);
+    for (uint32_t a = 1; a < body->arg_count; a++)
+        if (!arg || arg == body->args[a])
+            bitset_insert(&set, body->args[a]->id);
+    for (const struct tir_inst *inst = body->first; inst; inst = inst->next) {
+        bool is = !arg && inst->op == TIR_OP_DOT;
+        tir_foreach_inst_within(in, inst) for (uint32_t i = 0; !is && i < in->operand_count; i++)
+            is = in->operands[i] && bitset_has(&set, in->operands[i]->id);
+        for (uint32_t i = 0; is && i < inst->result_count; i++)
+            bitset_insert(&set, inst->results[i]->id);
+    }
+    return bitset_has(&set, v->id);
+}
+
+// Is the same part loaded in every round?
+static bool is_invariant(const struct tmem_plan *p, const struct tir_inst *load)
+{
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    for (uint32_t d = 0; d < box->list_count; d++) {
+        const struct tir_value *at = tir_ref_indices(load)[d];
+        if (at->kind != TIR_VALUE_CONST && tir_is_made_in(p->loop, at))
+            return false;
+    }
+    return true;
+}
+
+static const char *take_tile(struct tmem_plan *p, struct tmem_operand *o)
+{
+    const struct tir_inst *def = o->tile->def;
+    if (o->tile->kind == TIR_VALUE_CONST || !tir_is_made_in(p->tiles, o->tile))
+        return "an operand is a constant";
+    o->is_per_tile = !tir_is_made_in(p->loop, o->tile);
+    if (def && def->op == TIR_OP_LOAD) {
+        const char *why = take_load(p, def);
+        o->is_computed = why && o->is_per_tile;
+        o->is_per_tile |= !why && is_invariant(p, def);
+        return o->is_computed ? NULL : why;
+    }
+    o->is_computed = true;
+    return o->is_per_tile || follows(p, o->tile, NULL)
+               ? NULL
+               : "an operand is computed from what is loaded in each round";
+}
+
+static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t which)
+{
+    struct tmem_product *t = &p->products[product];
+    struct tir_value *v = t->dot->operands[which];
+    struct tmem_factor *factor = &t->factors[which];
+    if (v->def && v->def->op == TIR_OP_PERMUTE) {
+        factor->is_turned = true;
+        v = v->def->operands[0];
+    }
+    for (factor->operand = 0; factor->operand < p->operand_count; factor->operand++)
+        if (p->operands[factor->operand].tile == v)
+            break;
+    struct tmem_operand *o = &p->operands[factor->operand];
+    if (factor->operand == p->operand_count) {
+        *o = (struct tmem_operand){.tile = v, .in_tmem = v->type->shape[0] == TIR_TMEM_LANES};
+        p->operand_count++;
+        const char *why = take_tile(p, o);
+        if (why)
+            return why;
+    }
+    const bool k_last = factor->is_turned == (which == TIR_DOT_B);
+    const bool is_described = has_descriptor(v->type, k_last);
+    o->in_tmem &= o->is_computed && which == TIR_DOT_A && !factor->is_turned;
+    o->products |= 1u << product;
+    return is_described ? NULL : "an operand has no descriptor";
+}
+
+static struct tmem_group *group_for(struct tmem_plan *p, const struct tmem_operand *o)
+{
+    for (uint32_t i = 0; i < p->product_count && o->is_computed && !o->is_per_tile; i++)
+        if (o->products == 1u << i && p->products[i].kind == TMEM_TURNS)
+            return NULL;
+    for (uint32_t i = 0; i < p->group_count && !o->is_computed; i++) {
+        struct tmem_group *g = &p->groups[i];
+        if (!g->is_computed && g->products == o->products && g->is_per_tile == o->is_per_tile)
+            return g;
+    }
+    p->groups[p->group_count] = (struct tmem_group){
+        .products = o->products, .is_per_tile = o->is_per_tile, .is_computed = o->is_computed};
+    return &p->groups[p->group_count++];
+}
+
+// Products.
+
+static const char *take_product_shape(const struct tmem_plan *p, const struct tir_inst *dot)
+{
+    const struct tir_type *t = dot->results[0]->type;
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type;
+    const struct tir_product *product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, t->elem);
+    if (!product || a->elem != dot->operands[TIR_DOT_B]->type->elem ||
+        !(p->cx->target->features & product->feature))
+        return "it has no such element types";
+    if (t->shape[0] != TIR_TCGEN05_ROWS)
+        return "the sums do not have 128 rows";
+    if (t->shape[1] % TIR_TCGEN05_COLUMNS || t->shape[1] > TIR_TCGEN05_MOST_COLUMNS)
+        return "the sums do not have 16 to 256 columns, in steps of 16";
+    return a->shape[1] % product->depth ? "K is no multiple of 32 bytes" : NULL;
+}
+
+// When the sums are read: if the loop only carries them, after it.
+static void take_kind(struct tmem_plan *p, struct tmem_product *t, const uint32_t *uses)
+{
+    const struct tir_block *body = p->loop->regions[0];
+    const struct tir_inst *yield = tir_yield_of(body);
+    const struct tir_value *sums = t->dot->results[0], *acc = t->dot->operands[TIR_DOT_ACC];
+    t->kind = TMEM_OF_ROUND;
+    for (uint32_t i = 0; i < yield->operand_count; i++) {
+        const struct tir_value *arg = body->args[1 + i];
+        if (yield->operands[i] != sums || uses[sums->id] != 1 || !follows(p, acc, arg))
+            continue;
+        t->carried = i;
+        t->kind = acc == arg && uses[arg->id] == 1 ? TMEM_OF_LOOP : TMEM_TURNS;
+    }
+}
+
+static const char *take_products(struct tmem_plan *p)
+{
+    const uint32_t *uses = tir_count_uses(p->cx->scratch, p->f);
+    for (struct tir_inst *inst = p->loop->regions[0]->first; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_DOT)
+            continue;
+        if (p->product_count == TMEM_PRODUCTS)
+            return "its loop has more than 6 products";
+        const uint32_t i = p->product_count++;
+        p->products[i] = (struct tmem_product){.dot = inst};
+        take_kind(p, &p->products[i], uses);
+        const char *why = take_product_shape(p, inst);
+        for (uint32_t which = TIR_DOT_A; !why && which <= TIR_DOT_B; which++)
+            why = take_factor(p, i, which);
+        if (why)
+            return why;
+    }
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        p->operands[i].group = group_for(p, &p->operands[i]);
+    return NULL;
+}
+
+struct tmem_product *tir_tmem_product_of(struct tmem_plan *p, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < p->product_count; i++)
+        if (p->products[i].dot == inst)
+            return &p->products[i];
+    return NULL;
+}
+
+struct tmem_product *tir_tmem_carrier(struct tmem_plan *p, uint32_t i)
+{
+    for (uint32_t t = 0; t < p->product_count; t++)
+        if (p->products[t].kind != TMEM_OF_ROUND && p->products[t].carried == i)
+            return &p->products[t];
+    return NULL;
+}
+
+// The kernel.
+
+// What is beside the products may not order memory, nor load what it stores.
+static const char *take_rest(const struct tmem_plan *p)
+{
+    const struct tir_func *f = p->f;
+    tir_foreach_inst(inst, f)
+        for (uint32_t i = 0; i < f->param_count; i++) {
+            const bool is_of =
+                tir_ops[inst->op].has_ref && tir_ref_base(inst) == f->params[i].value;
+            if (is_of && (inst->op == TIR_OP_ATOMIC ||
+                          (inst->op == TIR_OP_LOAD && f->params[i].direction != TIR_IN)))
+                return "a tensor is both read and written";
+        }
+    for (const struct tir_inst *inst = p->loop->prev; inst; inst = inst->prev)
+        if (tir_has_effect(inst))
+            return "something is stored before the product";
+    tir_foreach_inst_in(inst, p->tiles->regions[0]) {
+        if (inst != p->loop && tir_is_loop(inst))
+            return "there is another loop beside that of the product";
+        if (inst->op == TIR_OP_DOT && inst->block != p->loop->regions[0])
+            return "there is a product beside those of the loop";
+    }
+    for (uint32_t i = 0; i < TIR_FOR_INIT; i++)
+        if (!is_computable(p, p->loop->operands[i]))
+            return "the bounds of its loop depend on more than scalars";
+    return NULL;
+}
+
+static struct tir_inst *only_tiles(const struct tir_func *f)
+{
+    struct tir_inst *tiles = NULL;
+    for (struct tir_inst *inst = f->body->first; inst; inst = inst->next) {
+        if (inst->op == TIR_OP_TILES && tiles)
+            return NULL;
+        if (inst->op == TIR_OP_TILES)
+            tiles = inst;
+        else if (!is_scalar_arithmetic(inst) && inst->op != TIR_OP_ASSUME)
+            return NULL;
+    }
+    return tiles;
+}
+
+static struct tir_inst *loop_of_product(const struct tir_inst *tiles)
+{
+    for (struct tir_inst *inst = tiles->regions[0]->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_FOR)
+            for (const struct tir_inst *in = inst->regions[0]->first; in; in = in->next)
+                if (in->op == TIR_OP_DOT)
+                    return inst;
+    return NULL;
+}
+
+// Room.
+
+static int64_t columns_of(const struct tir_type *t, int64_t slots)
+{
+    return slots * t->shape[1] * tir_elems[t->elem].bits / 32;
+}
+
+static int64_t used_columns(const struct tmem_plan *p)
+{
+    int64_t columns = 0;
+    for (uint32_t i = 0; i < p->product_count; i++)
+        columns += columns_of(tmem_sums_type(&p->products[i]), p->products[i].sums.slots);
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        if (p->operands[i].in_tmem)
+            columns += columns_of(p->operands[i].tile->type, 1);
+    return columns;
+}
+
+// Takes away a second slot of the widest sums, or else moves an operand to shared memory.
+static bool save_columns(struct tmem_plan *p)
+{
+    struct tmem_product *widest = NULL;
+    for (uint32_t i = 0; i < p->product_count; i++) {
+        struct tmem_product *t = &p->products[i];
+        if (t->sums.slots > 1 &&
+            (!widest || tmem_sums_type(t)->shape[1] > tmem_sums_type(widest)->shape[1]))
+            widest = t;
+    }
+    if (widest)
+        widest->sums.slots = 1;
+    for (uint32_t i = 0; !widest && i < p->operand_count; i++)
+        if (p->operands[i].in_tmem) {
+            p->operands[i].in_tmem = false;
+            return true;
+        }
+    return widest;
+}
+
+static const char *take_columns(struct tmem_plan *p)
+{
+    int64_t after = 0, most = 0; // columns of sums: after the loop, of one product
+    for (uint32_t i = 0; i < p->product_count; i++) {
+        struct tmem_product *t = &p->products[i];
+        t->sums.slots = t->kind == TMEM_TURNS ? 1 : DOUBLE;
+        after += t->kind == TMEM_OF_ROUND ? 0 : tmem_sums_type(t)->shape[1];
+        most = TIR_MAX(most, tmem_sums_type(t)->shape[1]);
+    }
+    while (used_columns(p) > TIR_TMEM_COLUMNS)
+        if (!save_columns(p))
+            return "its sums take more than 512 columns of tensor memory";
+    for (p->columns = LEAST_COLUMNS; p->columns < used_columns(p); p->columns *= 2)
+        continue;
+    // A thread has at most 128 of the sums.
+    p->compute_warps = TIR_MAX(after, most) > 128 ? 2 * TMEM_WARPGROUP : TMEM_WARPGROUP;
+    return NULL;
+}
+
+// As many slots as the loop asks for, if there is room beside a tile of sums.
+static const char *take_stages(struct tmem_plan *p)
+{
+    int64_t round = 0, result = 0;
+    int64_t left = p->cx->target->shared_per_cta - TIR_BUDGET_MBARRIER_BYTES;
+    for (uint32_t i = 0; i < p->operand_count; i++) {
+        const struct tmem_operand *o = &p->operands[i];
+        if (!o->is_computed && !o->is_per_tile)
+            round += tir_type_bytes(o->tile->type);
+        else if (!o->in_tmem || !o->is_computed)
+            left -= tir_type_bytes(o->tile->type);
+    }
+    for (uint32_t i = 0; i < p->product_count; i++)
+        if (p->products[i].kind != TMEM_OF_ROUND)
+            result = TIR_MAX(result, tir_type_bytes(tmem_sums_type(&p->products[i])));
+    left -= result;
+    int64_t stages = tir_attr_int(p->loop, TIR_ATTR_stages, DEFAULT_STAGES);
+    if (p->cx->attempt)
+        stages = TIR_MIN(stages, p->cx->attempt->stages);
+    stages = TIR_MIN(stages, left / TIR_MAX(round, 1));
+    for (uint32_t i = 0; i < p->group_count; i++)
+        p->groups[i].channel.slots =
+            p->groups[i].is_computed || p->groups[i].is_per_tile ? 1 : stages;
+    return left < 0 || stages < 1 ? "its operands do not fit shared memory" : NULL;
+}
+
+static void count_arrivals(struct tmem_plan *p)
+{
+    for (uint32_t i = 0; i < p->group_count; i++) {
+        struct tmem_group *g = &p->groups[i];
+        g->channel.fills = g->is_computed ? p->compute_warps : 1;
+        for (uint32_t t = 0; t < p->product_count; t++)
+            g->channel.frees += g->products >> t & 1;
+    }
+    for (uint32_t i = 0; i < p->product_count; i++) {
+        struct tmem_product *t = &p->products[i];
+        t->sums.fills = t->kind == TMEM_TURNS ? p->compute_warps : 1;
+        t->sums.frees = t->kind == TMEM_TURNS ? 1 : p->compute_warps;
+    }
+}
+
+const char *tir_tmem_take(struct tmem_plan *p)
+{
+    const struct tir_func *f = p->f;
+    if (p->cx->attempt && p->cx->attempt->only_mma_sync)
+        return "the kernel failed with it";
+    if (f->threads || f->grid_count || f->cluster[0])
+        return "the kernel states its threads or its grid";
+    p->tiles = only_tiles(f);
+    if (!p->tiles || p->tiles->result_count || tir_attr_find(p->tiles, TIR_ATTR_cluster))
+        return "it is not in the one tiles loop of its kernel";
+    p->loop = loop_of_product(p->tiles);
+    if (!p->loop)
+        return "it is not in a loop along K";
+    find_computable(p);
+    const char *why = take_rest(p);
+    why = why ? why : take_products(p);
+    why = why ? why : take_columns(p);
+    why = why ? why : take_stages(p);
+    if (!why)
+        count_arrivals(p);
+    return why;
+}
