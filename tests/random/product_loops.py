@@ -4,9 +4,9 @@
 
 Usage: product_loops.py TIRC [--seed N] [--count N]
 
-Tiles have 64 to 128 rows and columns, the loops zero to three rounds; scores are masked, a maximum,
-a factor and sums are carried on, and the second product takes what the first one gave. Elements are
-small integers and factors powers of two, so every result is exact. Each program runs on the emulator
+Tiles have 64 to 128 rows and up to 208 columns, the loops zero to three rounds; scores are masked, a
+maximum, a factor and sums are carried on, and the second product takes what the first one gave.
+Elements are small integers and factors powers of two, so every result is exact. Each program runs on the emulator
 under full checks for targets with mma.sync, wgmma and tcgen05, and must give what the interpreter
 gives. Seed 0 is that of the day. A failing program is printed, with the command that runs it.
 """
@@ -21,6 +21,7 @@ import tempfile
 
 TARGETS = ["sm_80", "sm_90a", "sm_100a"]
 SECONDS = 120  # of one run
+MOST_ELEMENTS = 50000  # of 16 bits, that every target has shared memory for
 
 # Which scores count: in the tile at row m and column n, of R x N.
 MASKS = {
@@ -66,11 +67,18 @@ KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V}, L: i32[M], O: out f32[M, {W}], S:
 """
 
 
+def extents(rng):
+    """Rows and columns of the scores, what they are sums of, and columns of the result."""
+    while True:
+        r, n = rng.choice([64, 64, 128]), rng.choice([64, 64, 96, 128, 16 * rng.randint(1, 13)])
+        d, w = (rng.choice([32, 64, 128, 16 * rng.randint(1, 13)]) for _ in "dw")
+        if r * d + n * d + n * w <= MOST_ELEMENTS:
+            return {"R": r, "N": n, "D": d, "W": w}
+
+
 def program(rng):
     """A kernel and the sizes M and N that it runs at."""
-    words = {"R": rng.choice([64, 64, 128]), "N": rng.choice([64, 64, 96, 128]),
-             "D": rng.choice([16, 32, 64, 128]), "W": rng.choice([32, 64, 96, 128]),
-             "T": rng.choice(["bf16", "f16"]),
+    words = {**extents(rng), "T": rng.choice(["bf16", "f16"]),
              "stages": rng.choice(["", ", stages = 2", ", stages = 3"])}
     if rng.random() < 0.7:
         words["K"], words["B"] = "K: {T}[N, {D}]", "K[n:+{N}, 0:{D}].T"

@@ -81,7 +81,7 @@ static struct tir_value *to_shared(struct stage *s, struct tir_value *x, struct 
     const struct tir_type *t = x->type;
     struct tir_types *types = f->module->types;
     uint32_t bits = tir_elems[t->elem].bits;
-    uint32_t swizzle = swizzled ? tir_layout_swizzle_for(t->shape[t->rank - 1] * bits / 8) : 0;
+    uint32_t swizzle = swizzled ? tir_dot_swizzle(f, x) : 0;
     struct tir_type shared = *t;
     shared.space = TIR_SPACE_SHARED;
     shared.layout = tir_layout_memory(types, t->rank, t->shape, bits, swizzle);

@@ -169,6 +169,32 @@ static const char *refuse_buffer(struct plan *p, const struct tir_value *v, uint
     return NULL;
 }
 
+// Bytes of a row of B, if N is contiguous in it, that each of `groups` warpgroups takes; 0: it is
+// not, or each takes the whole row.
+static uint64_t part_of_row(const struct tir_inst *dot, uint32_t groups)
+{
+    bool turned;
+    const struct tir_value *b = dot->operands[TIR_DOT_B];
+    const struct tir_type *t = dot->results[0]->type;
+    uint32_t rows = tir_wgmma_row_groups(t->shape, groups * TIR_WARPGROUP);
+    untransposed(b, &turned);
+    if (turned || rows == 0 || rows == groups)
+        return 0;
+    return (uint64_t)t->shape[1] / (groups / rows) * tir_elems[b->type->elem].bits / 8;
+}
+
+uint32_t tir_dot_swizzle(const struct tir_func *f, const struct tir_value *x)
+{
+    const struct tir_type *t = x->type;
+    uint64_t bytes = (uint64_t)t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8;
+    tir_foreach_inst(inst, f) {
+        bool turned;
+        if (tir_dot_on_warpgroups(inst) && untransposed(inst->operands[TIR_DOT_B], &turned) == x)
+            bytes = tir_gcd(bytes, part_of_row(inst, tir_crew_of(f, inst).warps / TIR_WARPGROUP));
+    }
+    return tir_layout_swizzle_for((int64_t)bytes);
+}
+
 // Why the tiles that are in registers while the product runs do not fit: on `groups` warpgroups
 // whose threads have `registers` each. NULL: they do.
 static const char *refuse_room(const struct plan *p, const struct product *product, uint32_t groups,
@@ -178,6 +204,11 @@ static const char *refuse_room(const struct plan *p, const struct product *produ
     uint32_t rows = tir_wgmma_row_groups(t->shape, groups * TIR_WARPGROUP);
     if (!rows)
         return tir_str_format(p->cx->scratch, "its tile does not divide among %u warpgroups",
+                              groups)
+            .ptr;
+    if (part_of_row(product->dot, groups) % 32) // no swizzle is shorter
+        return tir_str_format(p->cx->scratch,
+                              "the columns of each of %u warpgroups are not a multiple of 32 bytes",
                               groups)
             .ptr;
     // Warpgroups that share rows have copies of A.
