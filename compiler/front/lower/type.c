@@ -60,8 +60,52 @@ const struct tir_type *lower_tile_type(struct lower *l, struct tir_span span, en
     return lower_tile_fits(l, span, &t) ? tir_type_get(l->cx->types, &t) : NULL;
 }
 
-static bool lower_iters(struct lower *l, const ast_iters *from, struct tir_iter *to)
+// Threads of a warpgroup: lanes, or lanes of one warp after the other. 0: neither.
+static uint32_t split_threads(uint32_t extent, uint32_t stride, struct tir_iter *to)
 {
+    const uint64_t span = (uint64_t)extent * stride;
+    if (stride % 32 == 0)
+        to[0] = (struct tir_iter){extent, stride / 32, TIR_AXIS_WARP};
+    else if (span <= 32)
+        to[0] = (struct tir_iter){extent, stride, TIR_AXIS_LANE};
+    else if (32 % stride || span % 32)
+        return 0;
+    else
+        to[0] = (struct tir_iter){(uint32_t)(span / 32), 1, TIR_AXIS_WARP};
+    if (stride % 32 == 0 || span <= 32)
+        return 1;
+    to[1] = (struct tir_iter){32 / stride, stride, TIR_AXIS_LANE};
+    return 2;
+}
+
+// The iterators of the machine's axes that one of the language's stands for: their number, at most
+// 2, or 0 if there are none.
+static uint32_t lower_iter(enum ast_axis axis, uint32_t extent, uint32_t stride,
+                           struct tir_iter *to)
+{
+    switch (axis) {
+    case AST_AXIS_NONE:
+        *to = (struct tir_iter){extent, stride, TIR_AXIS_REG};
+        return 1;
+    case AST_AXIS_LANE:
+        *to = (struct tir_iter){extent, stride, TIR_AXIS_LANE};
+        return 1;
+    case AST_AXIS_WARP:
+        *to = (struct tir_iter){extent, stride, TIR_AXIS_WARP};
+        return 1;
+    case AST_AXIS_WARPGROUP:
+        *to = (struct tir_iter){extent, 4 * stride, TIR_AXIS_WARP};
+        return stride <= UINT32_MAX / 4;
+    case AST_AXIS_THREAD_OF_WARPGROUP:
+        return (uint64_t)(extent - 1) * stride < 128 ? split_threads(extent, stride, to) : 0;
+    }
+    tir_unreachable();
+}
+
+static bool lower_iters(struct lower *l, const ast_iters *from, struct tir_iter *to,
+                        uint32_t *count)
+{
+    *count = 0;
     for (uint32_t i = 0; i < from->len; i++) {
         const struct ast_iter *it = &from->at[i];
         int64_t extent, stride;
@@ -73,7 +117,17 @@ static bool lower_iters(struct lower *l, const ast_iters *from, struct tir_iter 
                         "an extent must be at least 1 and a stride at least 0");
             return false;
         }
-        to[i] = (struct tir_iter){(uint32_t)extent, (uint32_t)stride, it->axis};
+        struct tir_iter parts[2];
+        const uint32_t made = lower_iter(it->axis, (uint32_t)extent, (uint32_t)stride, parts);
+        if (!made || *count + made > TIR_MAX_ITERS) {
+            lower_error(l, tir_span_join(it->extent->span, it->stride->span), TIR_E_TYPE,
+                        made ? "a layout of more than %d iterators"
+                             : "no threads of one warpgroup: write lanes and warps apart",
+                        TIR_MAX_ITERS);
+            return false;
+        }
+        memcpy(to + *count, parts, made * sizeof(*to));
+        *count += made;
     }
     return true;
 }
@@ -99,16 +153,11 @@ static bool split_iters(struct tir_layout *out)
 static const struct tir_layout *lower_iters_layout(struct lower *l, const struct ast_layout *from,
                                                    const struct tir_type *t, int64_t swizzle)
 {
-    struct tir_layout layout = {.rank = t->rank, .iter_count = from->iters.len};
-    if (from->iters.len > TIR_MAX_ITERS || from->replicas.len > TIR_MAX_ITERS) {
-        lower_error(l, from->span, TIR_E_TYPE, "a layout of more than %d iterators", TIR_MAX_ITERS);
-        return NULL;
-    }
+    struct tir_layout layout = {.rank = t->rank};
     memcpy(layout.shape, t->shape, sizeof(layout.shape));
-    layout.replica_count = from->replicas.len;
     layout.swizzle = (uint32_t)swizzle;
-    if (!lower_iters(l, &from->iters, layout.iters) ||
-        !lower_iters(l, &from->replicas, layout.replicas))
+    if (!lower_iters(l, &from->iters, layout.iters, &layout.iter_count) ||
+        !lower_iters(l, &from->replicas, layout.replicas, &layout.replica_count))
         return NULL;
     const struct tir_layout *result =
         split_iters(&layout) ? tir_layout_get(l->cx->types, &layout) : NULL;

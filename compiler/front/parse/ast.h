@@ -13,9 +13,17 @@ struct ast_arg;
 
 typedef VEC(struct ast_arg) ast_args;
 
+enum ast_axis {
+    AST_AXIS_NONE, // the register, or the offset in memory
+    AST_AXIS_LANE,
+    AST_AXIS_WARP,
+    AST_AXIS_WARPGROUP,
+    AST_AXIS_THREAD_OF_WARPGROUP
+};
+
 struct ast_iter { // extent : stride @ axis, of a layout
     struct ast_expr *extent, *stride;
-    enum tir_axis axis;
+    enum ast_axis axis;
 };
 
 typedef VEC(struct ast_iter) ast_iters;

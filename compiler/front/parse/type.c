@@ -2,17 +2,23 @@
 // Types and layouts.
 #include "front/parse/parse.h"
 
-static enum tir_axis parse_axis(struct parser *p)
+static enum ast_axis parse_axis(struct parser *p)
 {
+    static const char *const words[] = {
+        [AST_AXIS_LANE] = "laneid",
+        [AST_AXIS_WARP] = "warpid",
+        [AST_AXIS_WARPGROUP] = "wgid",
+        [AST_AXIS_THREAD_OF_WARPGROUP] = "tid_in_wg",
+    };
     if (!parse_accept(p, TIR_TOK_AT))
-        return TIR_AXIS_REG;
-    bool lane = parse_at_word(p, "laneid");
-    if (!lane && !parse_at_word(p, "warpid")) {
-        parse_unexpected(p, "`laneid` or `warpid`");
-        return TIR_AXIS_REG;
-    }
-    parse_step(p);
-    return lane ? TIR_AXIS_LANE : TIR_AXIS_WARP;
+        return AST_AXIS_NONE;
+    for (int axis = AST_AXIS_NONE + 1; axis < (int)TIR_COUNT_OF(words); axis++)
+        if (parse_at_word(p, words[axis])) {
+            parse_step(p);
+            return (enum ast_axis)axis;
+        }
+    parse_unexpected(p, "`laneid`, `warpid`, `wgid` or `tid_in_wg`");
+    return AST_AXIS_NONE;
 }
 
 // One list of extents or strides: e, or (e, e, ...).
@@ -24,7 +30,7 @@ static uint32_t parse_iter_list(struct parser *p, ast_iters *iters, bool strides
         if (many && p->now.kind == TIR_TOK_RPAREN)
             break;
         struct ast_expr *e = parse_additive(p);
-        enum tir_axis axis = strides ? parse_axis(p) : TIR_AXIS_REG;
+        enum ast_axis axis = strides ? parse_axis(p) : AST_AXIS_NONE;
         if (p->panic)
             return 0;
         if (!strides)
