@@ -373,9 +373,10 @@ void tir_interp_copy_async(struct interp *in, const struct tir_inst *inst)
                         "copy_async of %u elements to a buffer of %u", from.count, to.count);
     const struct tir_value *pred = inst->operands[TIR_COPY_PRED];
     bool copies = !pred || tir_interp_uniform(in, inst, pred).i;
+    struct each mask = each_of(in, inst, &from, inst->operands[TIR_COPY_MASK]);
     static const union tir_number zero;
     for (uint32_t i = 0; i < from.count; i++) {
-        bool there = copies && from.at[i] != OUTSIDE;
+        bool there = copies && from.at[i] != OUTSIDE && !masked_out(mask, i);
         put(to.buffer, to.at[i], there ? fetch(from.buffer, from.at[i]) : zero);
     }
 }

@@ -221,12 +221,15 @@ static const struct tir_type *rule_none(struct tir_query *q)
                                     tir_infer_text(q, slice));
     } else if (inst->op == TIR_OP_COPY_ASYNC) {
         const struct tir_type *slice = slice_of(q), *to = tir_infer_operand(q, 0);
-        if (!slice)
+        if (!slice || !mask_fits(q, TIR_COPY_MASK, slice))
             return NULL;
         if (to->space != TIR_SPACE_SHARED || to->elem != slice->elem ||
             !tir_type_same_shape(to, slice))
             return tir_infer_refuse(q, "%s copied to %s", tir_infer_text(q, slice),
                                     tir_infer_text(q, to));
+        if (inst->operands[TIR_COPY_MASK] &&
+            (inst->operands[TIR_COPY_MBAR] || tir_attr_find(inst, TIR_ATTR_engine)))
+            return tir_infer_refuse(q, "a copy that an engine starts as a whole has no mask");
         return is_barrier(q, inst->operands[TIR_COPY_MBAR]) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_STORE_ASYNC) {
         const struct tir_type *slice = slice_of(q), *from = tir_infer_operand(q, 0);

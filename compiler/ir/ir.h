@@ -437,6 +437,7 @@ enum tir_operand_position { // those that C code names
     TIR_COPY_PRED = TIR_AT(COPY_ASYNC, pred),
     TIR_COPY_MBAR = TIR_AT(COPY_ASYNC, mbar),
     TIR_COPY_CTAS = TIR_AT(COPY_ASYNC, ctas),
+    TIR_COPY_MASK = TIR_AT(COPY_ASYNC, mask),
     TIR_COPY_FIXED = TIR_AT(COPY_ASYNC, fixed_count),
     TIR_SEND_FROM = TIR_AT(STORE_ASYNC, from),
     TIR_BAR = TIR_AT(WAIT, bar), // of every operation on an mbarrier

@@ -286,6 +286,16 @@ const struct tir_layout *tir_layout_reshape(struct tir_types *types, const struc
                                  l->replica_count, l->swizzle);
 }
 
+const struct tir_layout *tir_layout_of_index(struct tir_types *types, uint32_t rank,
+                                             const int64_t *shape, const struct tir_layout *access,
+                                             uint32_t at)
+{
+    for (uint32_t d = 0; d < access->rank; d++)
+        if (d < at || d >= at + rank || shape[d - at] != access->shape[d])
+            access = tir_layout_slice(types, access, d);
+    return tir_layout_reshape(types, access, rank, shape);
+}
+
 const struct tir_layout *tir_layout_part(struct tir_types *types, const struct tir_layout *l,
                                          const int64_t *shape)
 {
@@ -384,6 +394,15 @@ const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t ra
     l.replicas[l.replica_count++] =
         (struct tir_iter){warps / used_warps, used_warps, TIR_AXIS_WARP};
     return tir_layout_get(types, &l);
+}
+
+const struct tir_layout *tir_layout_copy(struct tir_types *types, uint32_t rank,
+                                         const int64_t *shape, uint32_t elements, uint32_t warps)
+{
+    uint32_t order[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++)
+        order[d] = rank - 1 - d;
+    return tir_layout_blocked(types, rank, shape, order, order, elements, 1, warps);
 }
 
 const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t shape[2],

@@ -92,6 +92,13 @@ const struct tir_layout *tir_layout_part(struct tir_types *types, const struct t
 const struct tir_layout *tir_layout_repeat(struct tir_types *types, const struct tir_layout *l,
                                            const int64_t *shape);
 
+// The layout an index tile needs so that each thread has the indices of its own elements of an
+// access in layout `access`. at: the first dimension of the accessed tile that the index tile stands
+// for. It repeats along those where its size is 1.
+const struct tir_layout *tir_layout_of_index(struct tir_types *types, uint32_t rank,
+                                             const int64_t *shape, const struct tir_layout *access,
+                                             uint32_t at);
+
 // Blocked: `vector` neighbouring elements along order[0] and `patch` along order[1] in registers,
 // then the lanes along order[0], order[1], ..., then the warps along warp_order; what is left over
 // repeats in registers.
@@ -99,6 +106,9 @@ const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t ra
                                             const int64_t *shape, const uint32_t *order,
                                             const uint32_t *warp_order, uint32_t vector,
                                             uint32_t patch, uint32_t warps);
+// How threads share a copy of a tile: `elements` neighbours along the last dimension move at a time.
+const struct tir_layout *tir_layout_copy(struct tir_types *types, uint32_t rank,
+                                         const int64_t *shape, uint32_t elements, uint32_t warps);
 // Accumulators of mma.m16n8: warps_m x warps_n warps over the tile, which they divide; replicas in
 // the rest of the `warps`.
 const struct tir_layout *tir_layout_mma(struct tir_types *types, const int64_t shape[2],

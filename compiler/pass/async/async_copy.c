@@ -10,12 +10,13 @@
 //     wait_group(groups = 0);
 //     let d: f32[128, 128] in M = dot(buf, other, acc);
 //
-// cp.async moves 4, 8 or 16 bytes between addresses aligned to that size (PTX ISA, "cp.async"), so
-// it needs a load whose only use is the store, which reads zero outside the tensor, and whose
-// contiguous dimension is the buffer's. To copy several elements at a time, the tensor must be
-// aligned (the fact vector16 or the clause `aligned`) and the start a multiple of the width;
-// elements of 4 and 8 bytes can always be copied singly. Anything else stays a load and a store,
-// and the receipt says why.
+// cp.async moves 4, 8 or 16 bytes between addresses aligned to that size (cp_async.c), so it needs a
+// load whose only use is the store, which reads zero outside the tensor, and whose contiguous
+// dimension is the buffer's. To copy several elements at a time, the tensor must be aligned (the
+// fact vector16 or the clause `aligned`) and the start a multiple of the width; elements of 4 and 8
+// bytes can always be copied singly. Rows that an index tile names have their own addresses, and
+// what a mask leaves out becomes 0: the mask of the load, or the condition of a `where` with 0.
+// Anything else stays a load and a store, and the receipt says why.
 //
 // If the products run on warpgroups, tensor copies replace cp.async: one thread starts the copy of
 // a whole tile, including edges, which completes at an mbarrier (engine = tma, without a commit and
@@ -25,10 +26,9 @@
 // stand before the first reader of the copies so far, or before the next synchronisation of the
 // program; pipeline moves them.
 
-#include "pass/async/async_copy.h"
-
 #include "ir/walk.h"
 #include "pass/async/async_store.h"
+#include "pass/async/cp_async.h"
 #include "pass/async/pipeline.h"
 #include "pass/async/tma.h"
 #include "pass/layout/staging.h"
@@ -45,75 +45,76 @@ struct async {
     bool changed;
 };
 
-// The most elements, up to `most` (a power of two), that can be copied at a time: the start along
-// the contiguous dimension, the row's length and both tiles are multiples of them.
-static uint32_t copy_elements(const struct tir_func *f, const struct tir_ranges *ranges,
-                              const struct tir_inst *slice, const struct tir_type *buffer,
-                              uint32_t most)
-{
-    uint32_t last = buffer->rank - 1, base_rank = tir_ref_base(slice)->type->rank;
-    uint64_t multiple = tir_range_divisor(ranges, tir_ref_indices(slice)[base_rank - 1]);
-    const struct tir_param_dim *dim = &tir_param_of(f, tir_ref_base(slice))->dims[base_rank - 1];
-    int64_t extent = dim->dim < 0 ? dim->constant : 0; // others follow from the alignment
-    const struct tir_layout *l = buffer->layout;       // a view may have none
-    const struct tir_iter *iter =
-        l && l->first[l->rank] > l->first[last] ? &l->iters[l->first[l->rank] - 1] : NULL;
-    uint32_t inner = iter && iter->stride == 1 ? iter->extent : 1;
-    while (most > 1 &&
-           (extent % most || multiple % most || inner % most || buffer->shape[last] % most))
-        most /= 2;
-    return most;
-}
-
-uint32_t tir_copy_width(const struct tir_func *f, const struct tir_target *target,
-                        const struct tir_ranges *ranges, const struct tir_inst *slice,
-                        const struct tir_type *buffer, const char **why)
-{
-    uint32_t size = tir_elems[buffer->elem].bits / 8;
-    if (!size) {
-        *why = "its elements are smaller than a byte";
-        return 0;
-    }
-    if (!(target->features & TIR_HAS_CP_ASYNC)) {
-        *why = "the target has no cp.async";
-        return 0;
-    }
-    uint32_t aligned = tir_tensor_alignment(f, tir_ref_base(slice)), width = size;
-    if (tir_contiguous_dim(slice, buffer->rank) == buffer->rank - 1 && aligned > size)
-        width = size * copy_elements(f, ranges, slice, buffer, aligned / size);
-    *why = aligned < 4 ? "its rows are not known to be aligned to 4 bytes"
-                       : "its start or its length along the contiguous dimension is not a multiple "
-                         "of 4 bytes";
-    return width >= 4 && width <= 16 ? width : 0;
-}
-
-static uint32_t width_of(const struct async *as, const struct tir_inst *slice,
+static uint32_t width_of(const struct async *as, const struct tir_copied *copied,
                          const struct tir_type *buffer, const char **why)
 {
-    return tir_copy_width(as->f, as->cx->target, as->ranges, slice, buffer, why);
+    return tir_copy_width(as->f, as->cx->target, as->ranges, copied, buffer, why);
 }
 
-static struct tir_inst *copyable_load(struct async *as, const struct tir_inst *store)
+// The tile that a store puts in the whole of a shared buffer, if a copy can bring it: nothing else
+// uses it.
+static bool is_copied(const struct async *as, const struct tir_inst *store,
+                      struct tir_copied *copied)
 {
     struct tir_value *v = store->operands[TIR_STORE_VALUE];
-    if (tir_ref_base(store)->type->space != TIR_SPACE_SHARED || store->operands[TIR_STORE_MASK])
-        return NULL;
-    struct tir_inst *load = v->def;
-    if (!load || load->op != TIR_OP_LOAD || !tir_type_is_tile(v->type) || as->uses[v->id] != 1 ||
-        load->block != store->block)
-        return NULL;
-    if (tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL)
-        return NULL;
-    // The store must fill the whole buffer from its origin.
+    if (tir_ref_base(store)->type->space != TIR_SPACE_SHARED || store->operands[TIR_STORE_MASK] ||
+        !tir_copied_of(v, copied))
+        return false;
+    const struct tir_inst *load = copied->slice, *where = copied->where;
+    if (as->uses[load->results[0]->id] != 1 || load->block != store->block ||
+        (where && as->uses[where->results[0]->id] != 1))
+        return false;
     const struct tir_attr *box = tir_attr_find(store, TIR_ATTR_box);
     const struct tir_type *buffer = tir_ref_base(store)->type;
     for (uint32_t d = 0; d < buffer->rank; d++) {
         int64_t start;
         if (box->list[d] != buffer->shape[d] ||
             !tir_is_const_int(tir_ref_indices(store)[d], &start) || start != 0)
-            return NULL;
+            return false;
     }
-    return load;
+    return true;
+}
+
+// The tile in the layout in which threads share the copy, where it is known first.
+static struct tir_value *laid_out_for(struct tir_func *f, struct tir_inst *copy,
+                                      struct tir_value *v, const struct tir_layout *l)
+{
+    if (!v || v->kind == TIR_VALUE_CONST || !tir_type_is_tile(v->type) || v->type->layout == l)
+        return v;
+    struct tir_builder b = tir_builder_before(f, copy);
+    if (v->def)
+        b = (struct tir_builder){f, v->def->block, v->def->next, copy->span};
+    struct tir_value *operands[] = {v, NULL};
+    const struct tir_type *type = tir_type_with_layout(f->module->types, v->type, l);
+    struct tir_value *y = tir_build1(&b, TIR_OP_CONVERT_LAYOUT, type, operands, 2);
+    y->name = v->name;
+    return y;
+}
+
+// Each thread needs the indices and the mask of the elements that it copies, or loads.
+static void lay_out_tiles(struct tir_func *f, struct tir_inst *access, uint32_t mask,
+                          const struct tir_layout *l)
+{
+    const uint32_t first = tir_fixed_count(access) + 1;
+    access->operands[mask] = laid_out_for(f, access, access->operands[mask], l);
+    for (uint32_t d = 0; d < tir_ref_base(access)->type->rank; d++) {
+        struct tir_value **index = &access->operands[first + d];
+        const struct tir_type *t = (*index)->type;
+        if (tir_type_is_tile(t))
+            *index = laid_out_for(f, access, *index,
+                                  tir_layout_of_index(f->module->types, t->rank, t->shape, l,
+                                                      tir_slice_dim(access, d)));
+    }
+}
+
+// Of the warps that share the copy, `width` bytes at a time.
+static const struct tir_layout *copy_layout(const struct async *as, const struct tir_inst *copy,
+                                            uint32_t width)
+{
+    const struct tir_type *t = copy->operands[TIR_COPY_TO]->type;
+    const uint32_t elements = width * 8 / tir_elems[t->elem].bits;
+    return tir_layout_copy(as->f->module->types, t->rank, t->shape, TIR_MAX(1, elements),
+                           tir_crew_of(as->f, copy).warps);
 }
 
 static void refuse(struct async *as, const struct tir_inst *load, const char *why)
@@ -127,6 +128,7 @@ static void accept(struct async *as, struct tir_inst *copy, uint32_t width)
 {
     const char *name = tir_param_of(as->f, tir_ref_base(copy))->name;
     tir_set_int(as->f, copy, TIR_ATTR_width, width);
+    lay_out_tiles(as->f, copy, TIR_COPY_MASK, copy_layout(as, copy, width));
     if (as->cx->target->features & TIR_HAS_TMA)
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, copy->span,
                            "copy of %s: cp.async, %u bytes each; tma feeds warpgroups alone", name,
@@ -136,30 +138,28 @@ static void accept(struct async *as, struct tir_inst *copy, uint32_t width)
                         name, width);
 }
 
-static bool is_gathered(const struct tir_inst *load)
-{
-    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
-    for (uint32_t d = 0; d < box->list_count; d++)
-        if (box->list[d] < 0)
-            return true;
-    return false;
-}
-
-// The copy that takes the place of a load and the store of its tile.
-static struct tir_inst *replace_by_copy(struct async *as, struct tir_inst *load,
+// The copy that takes the place of a tile's load and the store of it.
+static struct tir_inst *replace_by_copy(struct async *as, const struct tir_copied *copied,
                                         struct tir_inst *store)
 {
+    struct tir_inst *load = copied->slice;
     struct tir_builder b = tir_builder_before(as->f, store);
     uint32_t rank = tir_ref_base(load)->type->rank;
     struct tir_value *operands[TIR_COPY_FIXED + 1 + TIR_MAX_RANK] = {tir_ref_base(store)};
     operands[TIR_COPY_FIXED] = tir_ref_base(load);
     memcpy(operands + TIR_COPY_FIXED + 1, tir_ref_indices(load), rank * sizeof(*operands));
+    struct tir_value *const *masks = copied->masks;
+    operands[TIR_COPY_MASK] = masks[0] && masks[1] ? tir_binary(&b, TIR_OP_AND, masks[0], masks[1])
+                              : masks[0]           ? masks[0]
+                                                   : masks[1];
     struct tir_inst *copy =
         tir_build(&b, TIR_OP_COPY_ASYNC, operands, TIR_COPY_FIXED + 1 + rank, NULL, 0, 0);
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     tir_set_list(as->f, copy, TIR_ATTR_box, box->list, box->list_count);
     copy->span = load->span;
     tir_remove(store);
+    if (copied->where)
+        tir_remove(copied->where);
     tir_remove(load);
     as->changed = true;
     return copy;
@@ -176,11 +176,13 @@ static const char *tensor_copy_refusal(const struct async *as, const struct tir_
 // A copy by the tensor copy engine; it completes at an mbarrier, which pipeline and ring provide.
 static bool make_tensor_copy(struct async *as, struct tir_inst *store)
 {
-    struct tir_inst *load = as->by_tensor ? copyable_load(as, store) : NULL;
-    if (!load)
+    struct tir_copied copied;
+    if (!as->by_tensor || !is_copied(as, store, &copied))
         return false;
+    const struct tir_inst *load = copied.slice;
     const char *name = tir_ref_base(load)->name;
-    const char *why = tensor_copy_refusal(as, load, tir_ref_base(store));
+    const char *why = copied.where ? "a mask decides about its elements"
+                                   : tensor_copy_refusal(as, load, tir_ref_base(store));
     if (!why && !tir_can_be_slots(as->f, store, tir_ref_base(store)))
         why = "more than this copy and reads after it use the buffer";
     if (why) {
@@ -188,7 +190,7 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store)
                            "copy of %s: not by tensor copies, because %s", name, why);
         return false;
     }
-    struct tir_inst *copy = replace_by_copy(as, load, store);
+    struct tir_inst *copy = replace_by_copy(as, &copied, store);
     tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
     tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: tma", name);
     return true;
@@ -196,24 +198,17 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store)
 
 static bool make_copy(struct async *as, struct tir_inst *store)
 {
-    struct tir_inst *load = copyable_load(as, store);
-    if (!load)
+    struct tir_copied copied;
+    if (!is_copied(as, store, &copied))
         return false;
     const char *why = NULL;
-    uint32_t width = 0;
-    if (!tir_is_only_read(as->f, tir_ref_base(load)))
-        why = "the tensor is written too";
-    else if (!tir_reads_zero_outside(load))
-        why = "it has a mask or a pad other than 0";
-    else if (is_gathered(load))
-        why = "an index tile names its elements";
-    else
-        width = width_of(as, load, tir_ref_base(store)->type, &why);
+    const uint32_t width = width_of(as, &copied, tir_ref_base(store)->type, &why);
     if (!width) {
-        refuse(as, load, why);
+        refuse(as, copied.slice, why);
         return false;
     }
-    accept(as, replace_by_copy(as, load, store), width);
+    struct tir_inst *copy = replace_by_copy(as, &copied, store);
+    accept(as, copy, width);
     return true;
 }
 
@@ -241,24 +236,19 @@ static void settle_copy(struct async *as, struct tir_inst *copy)
 {
     if (fills_slot(as, copy))
         return;
-    const struct tir_type *buffer = copy->operands[TIR_COPY_TO]->type;
+    const struct tir_copied copied = {.slice = copy, .masks = {copy->operands[TIR_COPY_MASK]}};
     const char *why = NULL;
-    uint32_t width = width_of(as, copy, buffer, &why);
+    uint32_t width = width_of(as, &copied, copy->operands[TIR_COPY_TO]->type, &why);
     as->changed = true;
     if (width) {
         accept(as, copy, width);
         return;
     }
     refuse(as, copy, why);
-    uint32_t order[TIR_MAX_RANK];
-    for (uint32_t d = 0; d < buffer->rank; d++)
-        order[d] = buffer->rank - 1 - d;
-    uint32_t bits = tir_elems[buffer->elem].bits;
-    uint32_t vector = tir_tensor_alignment(as->f, tir_ref_base(copy)) * 8 / bits;
-    tir_stage_copy(as->f, copy,
-                   tir_layout_blocked(as->f->module->types, buffer->rank, buffer->shape, order,
-                                      order, TIR_MAX(1, vector), 1,
-                                      tir_crew_of(as->f, copy).warps));
+    const struct tir_layout *l =
+        copy_layout(as, copy, tir_tensor_alignment(as->f, tir_ref_base(copy)));
+    struct tir_inst *load = tir_stage_copy(as->f, copy, l);
+    lay_out_tiles(as->f, load, TIR_LOAD_MASK, l);
 }
 
 // Does inst, or anything inside it, read memory of one of the buffers (through views too)?

@@ -263,7 +263,7 @@ static void chunk_copy(struct chunk *c, struct tir_inst *copy)
     struct tir_value *to = copy->operands[TIR_COPY_TO];
     const struct tir_type *t = to->type;
     uint32_t width = (uint32_t)tir_attr_int(copy, TIR_ATTR_width, 16);
-    if (width == 16)
+    if (width == 16 || copy->operands[TIR_COPY_MASK])
         return;
     int64_t rows = chunk_rows(c, t, width * 8 / tir_elems[t->elem].bits, TIR_BUDGET_CHUNK_COPIES);
     int64_t box[2] = {rows, t->shape[1]};

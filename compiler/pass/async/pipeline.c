@@ -36,6 +36,7 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
+#include "pass/async/lookup.h"
 #include "pass/receipt.h"
 
 struct copy {
@@ -51,6 +52,7 @@ struct pipeline {
     struct tir_block *body;
     int64_t stages;
     VEC(struct copy) copies;
+    struct tir_lookups lookups;
 };
 
 static void refuse(struct pipeline *p, const char *why)
@@ -59,9 +61,15 @@ static void refuse(struct pipeline *p, const char *why)
                        "loop: not pipelined, because %s", why);
 }
 
+struct ahead {
+    const struct tir_func *f;
+    const struct tir_block *body;
+};
+
 static enum tir_answer runs_ahead(void *user, struct tir_value *v)
 {
-    const struct tir_block *body = user;
+    const struct ahead *ahead = user;
+    const struct tir_block *body = ahead->body;
     if (v->kind == TIR_VALUE_CONST)
         return TIR_YES;
     if (v->kind == TIR_VALUE_ARG)
@@ -69,12 +77,17 @@ static enum tir_answer runs_ahead(void *user, struct tir_value *v)
     if (!tir_block_contains(body, v->def))
         return TIR_YES;
     bool is_pure = tir_has_trait(v->def, TIR_PURE) && !v->def->region_count;
+    if (v->def->op == TIR_OP_LOAD)
+        is_pure = tir_is_only_read(ahead->f, tir_ref_base(v->def));
     return v->def->block == body && is_pure ? TIR_IF_OPERANDS : TIR_NO;
 }
 
-void tir_runs_ahead_init(struct tir_follow *ahead, struct tir_arena *arena, struct tir_block *body)
+void tir_runs_ahead_init(struct tir_follow *ahead, struct tir_arena *arena,
+                         const struct tir_func *f, struct tir_block *body)
 {
-    tir_follow_init(ahead, arena, runs_ahead, body);
+    struct ahead *user = arena_new(arena, struct ahead);
+    *user = (struct ahead){f, body};
+    tir_follow_init(ahead, arena, runs_ahead, user);
 }
 
 // Does the loop, which asks for stages, have no copies at all?
@@ -89,7 +102,8 @@ static bool asks_in_vain(const struct pipeline *p)
 static bool collect(struct pipeline *p)
 {
     struct tir_follow ahead;
-    tir_runs_ahead_init(&ahead, p->cx->scratch, p->body);
+    tir_runs_ahead_init(&ahead, p->cx->scratch, p->f, p->body);
+    tir_lookups_init(&p->lookups, p->f, p->cx->scratch, p->loop);
     for (struct tir_inst *inst = p->body->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_COPY_ASYNC || tir_attr_find(inst, TIR_ATTR_engine))
             continue;
@@ -100,13 +114,14 @@ static bool collect(struct pipeline *p)
         }
         for (uint32_t i = 1; i < inst->operand_count; i++)
             if (!tir_follows(&ahead, inst->operands[i])) {
-                refuse(p, "an address depends on values carried or loaded in the loop");
+                refuse(p, "an address depends on values carried or computed in the loop");
                 return false;
             }
         if (to->type->rank == TIR_MAX_RANK) {
             refuse(p, "a buffer has no dimension left for the stages");
             return false;
         }
+        tir_lookups_add_operands(&p->lookups, inst);
         struct copy copy = {inst, to->def, NULL};
         vec_push(p->cx->scratch, &p->copies, copy);
     }
@@ -209,9 +224,10 @@ static bool choose_stages(struct pipeline *p)
                              : "shared memory has no room for a second stage");
         return false;
     }
-    tir_receipt_add(p->cx, TIR_TOPIC_LOOP, p->loop->span, "loop: %lld stages of %lld bytes%s",
+    tir_receipt_add(p->cx, TIR_TOPIC_LOOP, p->loop->span, "loop: %lld stages of %lld bytes%s%s",
                     (long long)p->stages, (long long)one,
-                    asked > p->stages ? ", fewer than asked: shared memory is full" : "");
+                    asked > p->stages ? ", fewer than asked: shared memory is full" : "",
+                    p->lookups.found.len ? ", addresses looked up an iteration before" : "");
     return true;
 }
 
@@ -226,20 +242,19 @@ static struct tir_value *build_ring(struct pipeline *p, struct tir_builder *b,
     return v;
 }
 
-// Issues the copies of the iteration whose loop variable is `at`, into `slot`, as one group.
+// Issues the copies of the iteration whose loop variable is `at`, into `slot`, as one group. map:
+// what is known of that iteration, and is not computed again.
 static void issue(struct pipeline *p, struct tir_builder *b, struct tir_value *at,
-                  struct tir_value *slot)
+                  struct tir_value *slot, struct tir_map *map)
 {
-    struct tir_map map;
-    tir_map_init(&map, p->cx->scratch);
-    tir_map_set(&map, tir_map_key(p->body->args[0]), at);
+    tir_map_set(map, tir_map_key(p->body->args[0]), at);
     struct tir_value *pred = tir_binary(b, TIR_OP_LT, at, p->loop->operands[TIR_FOR_END]);
     vec_foreach(struct copy, c, &p->copies) {
         struct tir_inst *old = c->copy;
         struct tir_value **operands =
             arena_array(p->cx->scratch, struct tir_value *, old->operand_count);
         for (uint32_t i = 1; i < old->operand_count; i++)
-            operands[i] = tir_clone_value(b, old->operands[i], p->body, &map);
+            operands[i] = tir_clone_value(b, old->operands[i], p->body, map);
         operands[TIR_COPY_TO] = tir_build_slot(b, c->ring, slot, c->alloc->results[0]->type);
         operands[TIR_COPY_PRED] = operands[TIR_COPY_PRED]
                                       ? tir_binary(b, TIR_OP_AND, operands[TIR_COPY_PRED], pred)
@@ -262,17 +277,21 @@ static void rewrite(struct pipeline *p)
         c->ring = build_ring(p, &before, c->alloc);
 
     struct tir_value *at = loop->operands[TIR_FOR_BEGIN], *step = loop->operands[TIR_FOR_STEP];
+    struct tir_map map;
     for (int64_t i = 0; i + 1 < p->stages; i++) {
-        issue(p, &before, at, tir_const_i32(f, (int32_t)i));
+        tir_map_init(&map, p->cx->scratch);
+        issue(p, &before, at, tir_const_i32(f, (int32_t)i), &map);
         at = tir_binary(&before, TIR_OP_ADD, at, step);
     }
     struct tir_value *distance = tir_const_int(f, step->type, p->stages - 1);
     distance = tir_binary(&before, TIR_OP_MUL, step, distance);
 
-    struct tir_value *slot = tir_carry_add(f, loop, tir_const_i32(f, 0), NULL);
-    slot->name = tir_intern_cstr(f->module->names, "slot");
     struct tir_inst *first = p->body->first;
     struct tir_builder b = tir_builder_before(f, first);
+    tir_map_init(&map, p->cx->scratch);
+    tir_lookups_carry(&p->lookups, at, &map);
+    struct tir_value *slot = tir_carry_add(f, loop, tir_const_i32(f, 0), NULL);
+    slot->name = tir_intern_cstr(f->module->names, "slot");
     struct tir_inst *wait = tir_build(&b, TIR_OP_WAIT_GROUP, NULL, 0, NULL, 0, 0);
     tir_set_int(f, wait, TIR_ATTR_groups, p->stages - 2);
     struct tir_value *last = tir_const_i32(f, (int32_t)p->stages - 1);
@@ -280,7 +299,10 @@ static void rewrite(struct pipeline *p)
     struct tir_value *wrap = tir_binary(&b, TIR_OP_EQ, slot, zero);
     struct tir_value *choice[] = {wrap, last, tir_binary(&b, TIR_OP_SUB, slot, one)};
     struct tir_value *write = tir_build1(&b, TIR_OP_WHERE, slot->type, choice, 3);
-    issue(p, &b, tir_binary(&b, TIR_OP_ADD, p->body->args[0], distance), write);
+    struct tir_value *then = tir_binary(&b, TIR_OP_ADD, p->body->args[0], distance);
+    issue(p, &b, then, write, &map);
+    if (p->lookups.found.len)
+        tir_lookups_yield(&p->lookups, &b, tir_binary(&b, TIR_OP_ADD, then, step));
     vec_foreach(struct copy, c, &p->copies)
         tir_replace_uses(f, c->alloc->results[0],
                          tir_build_slot(&b, c->ring, slot, c->alloc->results[0]->type));
@@ -314,6 +336,8 @@ enum tir_change tir_pass_pipeline(struct tir_func *f, struct tir_pass_cx *cx)
         struct pipeline p = {.f = f, .cx = cx, .loop = *it, .body = (*it)->regions[0]};
         if (collect(&p) && choose_stages(&p)) {
             rewrite(&p);
+            if (p.lookups.found.len)
+                tir_pass_dce(f, cx); // what was looked up for this iteration's own copies
             changed = true;
         }
     }

@@ -20,9 +20,10 @@ int64_t tir_allocated_bytes(const struct tir_func *f);
 
 // Bytes that operations of the loop with this block may need as scratch: two at a time.
 int64_t tir_loop_scratch(const struct tir_func *f, const struct tir_block *body);
-// Which values can be computed ahead of their iteration: from the loop variable and from outside of
-// the loop's block `body`, by pure means.
-void tir_runs_ahead_init(struct tir_follow *ahead, struct tir_arena *arena, struct tir_block *body);
+// Which values can be computed ahead of their iteration: from the loop variable, from outside of
+// the loop's block `body` and from tensors that nothing writes, by pure means.
+void tir_runs_ahead_init(struct tir_follow *ahead, struct tir_arena *arena,
+                         const struct tir_func *f, struct tir_block *body);
 
 // pipeline_ring.c: whether a buffer that `fill`, a copy or store, fills can become slots of a ring:
 // it is made in the same block, nothing else writes it, and it is only read after `fill`.

@@ -172,7 +172,8 @@ const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *t
             return "it has a mask";
     } else if (param->direction != TIR_IN) {
         return "the tensor is written too";
-    } else if (access->op == TIR_OP_LOAD && !tir_reads_zero_outside(access)) {
+    } else if (access->op == TIR_OP_LOAD ? !tir_reads_zero_outside(access)
+                                         : access->operands[TIR_COPY_MASK] != NULL) {
         return "it has a mask or a pad other than 0";
     }
     if (count_maps(f, access) > TIR_MAX_MAPS)

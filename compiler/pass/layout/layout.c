@@ -102,21 +102,6 @@ static void spread_constants(struct tir_func *f)
     }
 }
 
-// copy_async through an index tile: no engine of the copies follows one.
-static void load_gathered_copies(struct tir_func *f)
-{
-    for (struct tir_inst *inst = tir_walk_next(f->body, NULL), *next; inst; inst = next) {
-        next = tir_walk_next(f->body, inst);
-        const struct tir_attr *box =
-            inst->op == TIR_OP_COPY_ASYNC ? tir_attr_find(inst, TIR_ATTR_box) : NULL;
-        bool gathered = false;
-        for (uint32_t d = 0; box && d < box->list_count; d++)
-            gathered |= box->list[d] < 0;
-        if (gathered)
-            tir_stage_copy(f, inst, NULL);
-    }
-}
-
 enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
     tir_plan_warpgroups(f, cx);
@@ -132,7 +117,6 @@ enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
     tir_stage_dots(f, cx);
     tir_pass_dce(f, cx); // transposes of tiles that buffers now stand for
     spread_constants(f);
-    load_gathered_copies(f);
 
     s.value_count = f->value_count;
     s.of = arena_array(cx->scratch, const struct tir_layout *, s.value_count);

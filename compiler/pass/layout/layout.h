@@ -45,8 +45,6 @@ const struct tir_layout *tir_solver_before_broadcast(struct solver *s, const str
                                                      const struct tir_layout *l);
 const struct tir_layout *tir_solver_unpermuted(struct solver *s, const struct tir_inst *inst,
                                                const struct tir_layout *l);
-const struct tir_layout *tir_solver_of_index(struct solver *s, const struct tir_value *index,
-                                             const struct tir_layout *access, uint32_t at);
 // The layout of an extract from a tile in layout l without data from other threads; NULL: none.
 const struct tir_layout *tir_solver_part(struct solver *s, const struct tir_inst *extract,
                                          const struct tir_layout *l);

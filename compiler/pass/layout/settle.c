@@ -144,7 +144,8 @@ static const struct tir_layout *operand_layout(struct solver *s, const struct ti
         uint32_t fixed = tir_fixed_count(inst);
         if (i < fixed)
             return result;
-        return tir_solver_of_index(s, v, result, tir_slice_dim(inst, i - fixed - 1));
+        return tir_layout_of_index(s->types, v->type->rank, v->type->shape, result,
+                                   tir_slice_dim(inst, i - fixed - 1));
     }
     case TIR_OP_GEMM_ASYNC:
         return i == TIR_DOT_ACC ? result : tir_solver_products_layout(s, inst, v);

@@ -97,19 +97,6 @@ const struct tir_layout *tir_solver_unpermuted(struct solver *s, const struct ti
     return tir_layout_permute(s->types, l, inverse);
 }
 
-// The layout an index tile needs so that each thread has the indices of its own elements. at: the
-// first dimension of the accessed tile that the index tile stands for. It repeats along those where
-// its size is 1.
-const struct tir_layout *tir_solver_of_index(struct solver *s, const struct tir_value *index,
-                                             const struct tir_layout *access, uint32_t at)
-{
-    uint32_t rank = index->type->rank;
-    for (uint32_t d = 0; d < access->rank; d++)
-        if (d < at || d >= at + rank || index->type->shape[d - at] != access->shape[d])
-            access = tir_layout_slice(s->types, access, d);
-    return tir_layout_reshape(s->types, access, rank, index->type->shape);
-}
-
 const struct tir_layout *tir_solver_part(struct solver *s, const struct tir_inst *extract,
                                          const struct tir_layout *l)
 {
@@ -144,6 +131,20 @@ static void spread_combined(struct solver *s, struct tir_inst *inst)
             tir_solver_assign(s, inst->results[i], tir_layout_slice(s->types, l, axis));
         else if (count > 1)
             tir_solver_assign(s, inst->results[i], l);
+}
+
+// Of a load in layout l.
+static void spread_to_operand(struct solver *s, const struct tir_inst *load, uint32_t i,
+                              const struct tir_layout *l)
+{
+    struct tir_value *v = load->operands[i];
+    const uint32_t fixed = tir_fixed_count(load);
+    if (!v || !tir_solver_needs_layout(v))
+        return;
+    if (i > fixed)
+        l = tir_layout_of_index(s->types, v->type->rank, v->type->shape, l,
+                                tir_slice_dim(load, i - fixed - 1));
+    tir_solver_assign(s, v, l);
 }
 
 static void spread(struct solver *s, struct tir_inst *inst)
@@ -200,6 +201,10 @@ static void spread(struct solver *s, struct tir_inst *inst)
             struct tir_value *group[] = {inst->results[i], inst->operands[i]};
             spread_group(s, group, TIR_COUNT_OF(group));
         }
+        break;
+    case TIR_OP_LOAD: // each thread loads or computes the indices and the mask of its own elements
+        for (uint32_t i = 0; lr && i < inst->operand_count; i++)
+            spread_to_operand(s, inst, i, lr);
         break;
     case TIR_OP_ATOMIC:
         tir_solver_assign(s, x, lr);

@@ -49,14 +49,25 @@ static void store_whole(struct tir_builder *b, struct tir_value *x, struct tir_v
     tir_set_list(b->f, store, TIR_ATTR_box, t->shape, t->rank);
 }
 
-void tir_stage_copy(struct tir_func *f, struct tir_inst *copy, const struct tir_layout *l)
+// The elements that a copy takes.
+static struct tir_value *mask_of(struct tir_builder *b, const struct tir_inst *copy)
+{
+    struct tir_value *pred = copy->operands[TIR_COPY_PRED], *mask = copy->operands[TIR_COPY_MASK];
+    if (!pred || !mask)
+        return pred ? pred : mask;
+    if (tir_type_is_tile(mask->type))
+        pred = tir_build1(b, TIR_OP_BROADCAST, mask->type, &pred, 1);
+    return tir_binary(b, TIR_OP_AND, pred, mask);
+}
+
+struct tir_inst *tir_stage_copy(struct tir_func *f, struct tir_inst *copy,
+                                const struct tir_layout *l)
 {
     struct tir_builder b = tir_builder_before(f, copy);
     struct tir_value *to = copy->operands[TIR_COPY_TO];
     struct tir_type tile = {.elem = to->type->elem, .rank = to->type->rank, .layout = l};
     memcpy(tile.shape, to->type->shape, sizeof(tile.shape));
-    struct tir_value *operands[3 + TIR_MAX_RANK] = {NULL, copy->operands[TIR_COPY_PRED],
-                                                    tir_ref_base(copy)};
+    struct tir_value *operands[3 + TIR_MAX_RANK] = {NULL, mask_of(&b, copy), tir_ref_base(copy)};
     uint32_t rank = tir_ref_base(copy)->type->rank;
     memcpy(operands + 3, tir_ref_indices(copy), rank * sizeof(*operands));
     struct tir_value *x =
@@ -65,6 +76,7 @@ void tir_stage_copy(struct tir_func *f, struct tir_inst *copy, const struct tir_
     tir_set_list(f, x->def, TIR_ATTR_box, box->list, box->list_count);
     store_whole(&b, x, to);
     tir_remove(copy);
+    return x->def;
 }
 
 // alloc and store of x, placed right after x is made (or before `user` when x has no instruction).

@@ -26,7 +26,8 @@
 #include "ir/follow.h"
 #include "ir/range.h"
 #include "ir/walk.h"
-#include "pass/async/async_copy.h"
+#include "pass/async/cp_async.h"
+#include "pass/async/lookup.h"
 #include "pass/async/pipeline.h"
 #include "pass/async/tma.h"
 #include "pass/layout/staging.h"
@@ -39,9 +40,10 @@ struct stream {
     struct tir_ranges *ranges;
     struct tir_inst *loop;
     struct tir_block *body;
-    struct tir_follow ahead;  // what can be computed ahead of its iteration
-    struct bitset operands;   // results of loads that operands of products follow from
-    struct bitset are_copies; // and of those that go to shared memory as they are
+    struct tir_lookups lookups; // what these loads' addresses follow from: needed before they start
+    struct tir_follow ahead;    // what can be computed ahead of its iteration
+    struct bitset operands;     // results of loads that operands of products follow from
+    struct bitset are_copies;   // and of those that go to shared memory as they are
     VEC(struct tir_inst *) loads;
     bool multiplies;
     int64_t bytes;         // of one stage
@@ -92,34 +94,30 @@ static const struct tir_type *buffer_type(const struct stream *s, const struct t
 }
 
 // Why the tile cannot be copied ahead of its iteration; NULL: it can.
-static const char *refusal(struct stream *s, const struct tir_inst *load)
+static const char *refusal(struct stream *s, struct tir_inst *load)
 {
-    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     const struct tir_type *t = load->results[0]->type;
     const char *why = NULL;
     if (tir_has_warpgroup_dot(s->f))
         return "the kernel has products on warpgroups, which tensor copies feed";
-    if (!tir_is_only_read(s->f, tir_ref_base(load)))
-        return "the tensor is written too";
-    if (!tir_reads_zero_outside(load))
-        return "it has a mask or a pad other than 0";
-    for (uint32_t d = 0; d < box->list_count; d++) {
-        if (box->list[d] < 0)
-            return "an index tile names its elements";
-        if (!tir_follows(&s->ahead, tir_ref_indices(load)[d]))
-            return "its address depends on values carried or loaded in the loop";
-    }
+    for (uint32_t i = 0; i < load->operand_count; i++)
+        if (!tir_follows(&s->ahead, load->operands[i]))
+            return "its address or mask depends on values carried in the loop";
     if (t->rank == TIR_MAX_RANK)
         return "a buffer has no dimension left for the stages";
-    return tir_copy_width(s->f, s->cx->target, s->ranges, load, buffer_type(s, t), &why) ? NULL
-                                                                                         : why;
+    struct tir_copied copied;
+    tir_copied_of(load->results[0], &copied);
+    const uint32_t width =
+        tir_copy_width(s->f, s->cx->target, s->ranges, &copied, buffer_type(s, t), &why);
+    return width ? NULL : why;
 }
 
 static void consider(struct stream *s, struct tir_inst *load, bool asked)
 {
     const struct tir_value *v = load->results[0];
     if (tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL || !tir_type_is_tile(v->type) ||
-        bitset_has(&s->are_copies, v->id) || !(asked || bitset_has(&s->operands, v->id)))
+        bitset_has(&s->are_copies, v->id) || tir_is_lookup(&s->lookups, v) ||
+        !(asked || bitset_has(&s->operands, v->id)))
         return;
     const char *why = refusal(s, load), *name = tir_ref_base(load)->name;
     if (why) {
@@ -162,11 +160,15 @@ static void stream_load(struct stream *s, struct tir_inst *load)
 
 static void stream_loop(struct stream *s)
 {
-    tir_runs_ahead_init(&s->ahead, s->cx->scratch, s->body);
+    tir_runs_ahead_init(&s->ahead, s->cx->scratch, s->f, s->body);
+    tir_lookups_init(&s->lookups, s->f, s->cx->scratch, s->loop);
     find_operands(s);
     if (s->multiplies && tir_has_warpgroup_dot(s->f))
         return;
     const bool asked = tir_attr_int(s->loop, TIR_ATTR_stages, 0) > 1 && !s->multiplies;
+    for (struct tir_inst *inst = s->body->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_LOAD && tir_type_is_tile(inst->results[0]->type))
+            tir_lookups_add_operands(&s->lookups, inst);
     for (struct tir_inst *inst = s->body->first; inst; inst = inst->next)
         if (inst->op == TIR_OP_LOAD)
             consider(s, inst, asked);

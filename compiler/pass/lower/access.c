@@ -141,18 +141,19 @@ static struct lower_place element_at(struct global *g, uint32_t reg)
 {
     struct lower *lo = g->lo;
     struct lower_place e = {.base = g->base, .at = g->at};
+    struct tir_value *gathered = NULL; // bytes, by this element's own indices
     int64_t coord[TIR_MAX_RANK] = {0};
     if (g->layout)
         tir_layout_coord(g->layout, (struct tir_layout_at){{reg, 0, 0}}, coord);
     for (uint32_t t = 0; t < g->rank; t++) {
         struct side *s = &g->sides[t];
-        if (s->box < 0) { // gathered: this element's own index
+        if (s->box < 0) {
             struct tir_value *i = tir_lower_narrowed(
                 lo, tir_lower_index_at(lo, s->index, coord, s->tile_dim), lo->index);
             e.pred = tir_lower_and(lo, e.pred, tir_lower_in_range(lo, i, s->bound.extent));
-            e.at = tir_lower_add(lo, &lo->b, e.at,
-                                 s->stride ? tir_lower_mul(lo, &lo->b, i, s->stride)
-                                           : tir_lower_mul_const(lo, &lo->b, i, g->bytes));
+            struct tir_value *part = s->stride ? tir_lower_mul(lo, &lo->b, i, s->stride)
+                                               : tir_lower_mul_const(lo, &lo->b, i, g->bytes);
+            gathered = tir_lower_add(lo, &lo->b, gathered, part);
             continue;
         }
         int64_t c = s->box > 0 ? coord[s->tile_dim] : 0;
@@ -164,8 +165,7 @@ static struct lower_place element_at(struct global *g, uint32_t reg)
             e.at = tir_lower_add(lo, &lo->b, e.at, tir_lower_mul_const(lo, &lo->b, s->stride, c));
         e.pred = tir_lower_and(lo, e.pred, tir_lower_bound_at(lo, &s->bound, c));
     }
-    if (g->by_steps)
-        e.at = g->stepped;
+    e.at = tir_lower_add(lo, &lo->b, g->by_steps ? g->stepped : e.at, gathered);
     return e;
 }
 
@@ -380,20 +380,28 @@ struct transfer {
     struct lower_walk *to;
 };
 
+static bool takes_tiles(const struct tir_inst *copy)
+{
+    bool takes = copy->operands[TIR_COPY_MASK] != NULL;
+    for (uint32_t d = 0; d < tir_ref_base(copy)->type->rank; d++)
+        takes |= tir_type_is_tile(tir_ref_indices(copy)[d]->type);
+    return takes;
+}
+
 // The widest that the copy states and the addresses allow; 1 element where nothing is known.
 static void open_transfer(struct lower *lo, const struct tir_inst *inst, struct transfer *t)
 {
     struct tir_value *to = inst->operands[TIR_COPY_TO];
-    uint32_t rank = to->type->rank, order[TIR_MAX_RANK], dims[TIR_MAX_RANK];
-    for (uint32_t d = 0; d < rank; d++) {
-        order[d] = rank - 1 - d;
+    uint32_t rank = to->type->rank, dims[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++)
         dims[d] = d;
-    }
     uint32_t bytes = tir_elems[to->type->elem].bits / 8;
     uint32_t width = (uint32_t)tir_attr_int(inst, TIR_ATTR_width, 16);
-    for (t->elements = TIR_MAX(1, width / bytes);; t->elements /= 2) {
-        t->layout = tir_layout_blocked(lo->types, rank, to->type->shape, order, order, t->elements,
-                                       1, lo->threads / 32);
+    const uint32_t stated = TIR_MAX(1, width / bytes);
+    const bool is_fixed = takes_tiles(inst); // async_copy has laid out its tiles
+    for (t->elements = stated;; t->elements /= 2) {
+        t->layout = tir_layout_copy(lo->types, rank, to->type->shape,
+                                    is_fixed ? stated : t->elements, lo->threads / 32);
         t->from = open_global(lo, inst, t->layout);
         t->to = tir_lower_walk_new(lo, to, t->layout, NULL, dims);
         if (t->elements == 1 || (t->from.vector.count % t->elements == 0 &&
@@ -408,6 +416,9 @@ static void copy_elements(struct lower *lo, const struct tir_inst *inst, struct 
     uint32_t width = t->elements * tir_elems[elem].bits / 8;
     struct lower_place from = element_at(&t->from, reg), to = tir_lower_walk_at(lo, t->to, reg);
     from.pred = tir_lower_and(lo, from.pred, inst->operands[TIR_COPY_PRED]);
+    if (inst->operands[TIR_COPY_MASK])
+        from.pred = tir_lower_and(lo, from.pred,
+                                  tir_lower_register(lo, inst->operands[TIR_COPY_MASK], reg));
     if (width < 4) { // less than cp.async moves
         struct tir_value *values[16];
         tir_lower_ld_vector(lo, &from, elem, t->elements, values);
@@ -429,7 +440,7 @@ void tir_lower_copy_async(struct lower *lo, struct tir_inst *inst)
     enum tir_elem elem = inst->operands[TIR_COPY_TO]->type->elem;
     struct transfer t;
     open_transfer(lo, inst, &t);
-    t.from.by_steps = true; // layout leaves no copies through index tiles
+    t.from.by_steps = true;
     t.from.stepped = t.from.at;
     int64_t stated = tir_attr_int(inst, TIR_ATTR_width, 16);
     int64_t width = (int64_t)t.elements * tir_elems[elem].bits / 8;

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which tiles cp.async can copy, and how many bytes at a time (PTX ISA, "cp.async").
+//
+// cp.async moves 4, 8 or 16 bytes between addresses aligned to that size. Each thread names the
+// addresses of what it moves, so rows may be anywhere: an index tile is an address for each row.
+// Bytes beyond the source's size become zeros: with size 0 that is an element outside of the tensor
+// or of a mask. So a mask must have one value for all elements that move together.
+
+#include "pass/async/cp_async.h"
+
+#include "ir/walk.h"
+#include "pass/layout/staging.h"
+
+#include <math.h>
+
+static bool is_zero(const struct tir_value *v)
+{
+    if (v->kind != TIR_VALUE_CONST)
+        return false;
+    return tir_elem_is_float(v->type->elem) ? v->constant.f == 0 && !signbit(v->constant.f)
+                                            : v->constant.i == 0;
+}
+
+bool tir_copied_of(struct tir_value *v, struct tir_copied *copied)
+{
+    *copied = (struct tir_copied){0};
+    if (v->def && v->def->op == TIR_OP_WHERE && is_zero(v->def->operands[2])) {
+        copied->where = v->def;
+        copied->masks[1] = v->def->operands[0];
+        v = v->def->operands[1];
+    }
+    struct tir_inst *load = v->def;
+    if (!load || load->op != TIR_OP_LOAD || !tir_type_is_tile(v->type) ||
+        tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL ||
+        (copied->where && copied->where->block != load->block))
+        return false;
+    copied->slice = load;
+    copied->masks[0] = load->operands[TIR_LOAD_MASK];
+    return true;
+}
+
+// The most elements, up to `most` (a power of two), that can be copied at a time: the start along
+// the contiguous dimension, the row's length and both tiles are multiples of them.
+static uint32_t copy_elements(const struct tir_func *f, const struct tir_ranges *ranges,
+                              const struct tir_inst *slice, const struct tir_type *buffer,
+                              uint32_t most)
+{
+    uint32_t last = buffer->rank - 1, base_rank = tir_ref_base(slice)->type->rank;
+    uint64_t multiple = tir_range_divisor(ranges, tir_ref_indices(slice)[base_rank - 1]);
+    const struct tir_param_dim *dim = &tir_param_of(f, tir_ref_base(slice))->dims[base_rank - 1];
+    int64_t extent = dim->dim < 0 ? dim->constant : 0; // others follow from the alignment
+    const struct tir_layout *l = buffer->layout;       // a view may have none
+    const struct tir_iter *iter =
+        l && l->first[l->rank] > l->first[last] ? &l->iters[l->first[l->rank] - 1] : NULL;
+    uint32_t inner = iter && iter->stride == 1 ? iter->extent : 1;
+    while (most > 1 &&
+           (extent % most || multiple % most || inner % most || buffer->shape[last] % most))
+        most /= 2;
+    return most;
+}
+
+// The width as far as masks do not matter.
+static uint32_t slice_width(const struct tir_func *f, const struct tir_target *target,
+                            const struct tir_ranges *ranges, const struct tir_inst *slice,
+                            const struct tir_type *buffer, const char **why)
+{
+    uint32_t size = tir_elems[buffer->elem].bits / 8;
+    if (!size) {
+        *why = "its elements are smaller than a byte";
+        return 0;
+    }
+    if (!(target->features & TIR_HAS_CP_ASYNC)) {
+        *why = "the target has no cp.async";
+        return 0;
+    }
+    uint32_t aligned = tir_tensor_alignment(f, tir_ref_base(slice)), width = size;
+    if (tir_contiguous_dim(slice, buffer->rank) == buffer->rank - 1 && aligned > size)
+        width = size * copy_elements(f, ranges, slice, buffer, aligned / size);
+    *why = aligned < 4 ? "its rows are not known to be aligned to 4 bytes"
+                       : "its start or its length along the contiguous dimension is not a multiple "
+                         "of 4 bytes";
+    return width >= 4 && width <= 16 ? width : 0;
+}
+
+// Masks.
+
+#define MASK_DEPTH 8 // operations that are looked through
+
+// v, of tiles with `rank` dimensions, is a start and the number of the element along the last one:
+// what divides the start. 0: it is not so.
+static uint64_t counts_from(const struct tir_ranges *ranges, const struct tir_value *v,
+                            uint32_t rank, uint32_t depth)
+{
+    const struct tir_inst *def = v->def;
+    if (!def || !depth || v->type->rank != rank || !tir_elem_is_int(v->type->elem))
+        return 0;
+    switch (def->op) {
+    case TIR_OP_IOTA:
+        return tir_attr_int(def, TIR_ATTR_axis, 0) + 1 == rank ? UINT64_C(1) << 32 : 0;
+    case TIR_OP_CAST:
+    case TIR_OP_BROADCAST:
+        return counts_from(ranges, def->operands[0], rank, depth - 1);
+    case TIR_OP_ADD:
+        for (uint32_t i = 0; i < 2; i++) {
+            const uint64_t start = counts_from(ranges, def->operands[i], rank, depth - 1);
+            const uint64_t step = tir_range_divisor(ranges, def->operands[1 - i]);
+            if (start)
+                return tir_gcd(start, step);
+        }
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static uint32_t same_elements(const struct tir_ranges *ranges, const struct tir_value *v,
+                              uint32_t most, uint32_t depth);
+
+// Of `x < end`: elements are below end together where the start of x and end are multiples of them.
+static uint32_t same_below(const struct tir_ranges *ranges, const struct tir_value *x,
+                           const struct tir_value *end, uint32_t most)
+{
+    const uint64_t start = counts_from(ranges, x, x->type->rank, MASK_DEPTH);
+    if (!start || same_elements(ranges, end, most, MASK_DEPTH) < most)
+        return 1;
+    return (uint32_t)tir_gcd(tir_gcd(start, tir_range_divisor(ranges, end)), most);
+}
+
+// How many neighbours along the last dimension certainly have one value: a power of two, up to most.
+static uint32_t same_elements(const struct tir_ranges *ranges, const struct tir_value *v,
+                              uint32_t most, uint32_t depth)
+{
+    const struct tir_type *t = v->type;
+    const struct tir_inst *def = v->def;
+    if (v->kind == TIR_VALUE_CONST || !tir_type_is_tile(t) || t->shape[t->rank - 1] == 1)
+        return most;
+    if (!def || !depth)
+        return 1;
+    if (def->op == TIR_OP_IOTA)
+        return tir_attr_int(def, TIR_ATTR_axis, 0) + 1 == t->rank ? 1 : most;
+    if (def->op == TIR_OP_BROADCAST || def->op == TIR_OP_CONVERT_LAYOUT)
+        return same_elements(ranges, def->operands[0], most, depth - 1);
+    if (!tir_is_elementwise(def))
+        return 1;
+    uint32_t same = most;
+    for (uint32_t i = 0; i < def->operand_count; i++)
+        same = TIR_MIN(same, same_elements(ranges, def->operands[i], most, depth - 1));
+    const bool is_below = def->op == TIR_OP_LT || def->op == TIR_OP_GE;
+    const bool is_above = def->op == TIR_OP_GT || def->op == TIR_OP_LE;
+    if (same == 1 && (is_below || is_above) && tir_elem_is_int(def->operands[0]->type->elem))
+        same = same_below(ranges, def->operands[is_above], def->operands[!is_above], most);
+    return same;
+}
+
+// Why the program may see another result than of its load; NULL: it cannot.
+static const char *refuse_load(const struct tir_func *f, const struct tir_inst *load)
+{
+    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
+    if (!tir_is_only_read(f, tir_ref_base(load)))
+        return "the tensor is written too";
+    return pad && !is_zero(pad) ? "it has a pad other than 0" : NULL;
+}
+
+uint32_t tir_copy_width(const struct tir_func *f, const struct tir_target *target,
+                        const struct tir_ranges *ranges, const struct tir_copied *copied,
+                        const struct tir_type *buffer, const char **why)
+{
+    const struct tir_inst *slice = copied->slice;
+    const char *refusal = slice->op == TIR_OP_LOAD ? refuse_load(f, slice) : NULL;
+    if (refusal) {
+        *why = refusal;
+        return 0;
+    }
+    const uint32_t size = tir_elems[buffer->elem].bits / 8;
+    uint32_t width = slice_width(f, target, ranges, slice, buffer, why);
+    if (!width)
+        return 0;
+    for (uint32_t i = 0; i < TIR_COUNT_OF(copied->masks); i++)
+        if (copied->masks[i])
+            width = size * same_elements(ranges, copied->masks[i], width / size, MASK_DEPTH);
+    *why = "its mask may change within 4 bytes";
+    return width < 4 ? 0 : width;
+}
