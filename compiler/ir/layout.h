@@ -3,8 +3,8 @@
 //
 // A layout is a mixed-radix map in TIRx's notation. Each dimension of the shape is split into
 // iterators, outermost first; an iterator of extent e, stride s on axis a contributes
-// s * digit to coordinate a. Axes are the register (or, in memory, the element offset), the lane of
-// the warp, and the warp of the CTA:
+// s * digit to coordinate a. Axes are the register (or, in memory, the element offset), the lane
+// of the warp, and the warp of the CTA:
 //
 //     S[(8, 2, 4, 2) : (4@laneid, 2, 1@laneid, 1)] + R[2 : 4@warpid]
 //
@@ -13,8 +13,8 @@
 // memory a swizzle may follow: swizzle(128) XORs bits 4..6 of the byte offset with bits 7..9, as
 // the tensor copy engine and ldmatrix-friendly layouts do (PTX ISA, "Tensor swizzling modes").
 //
-// Because iterators add up, a coordinate is (a constant of the register) + (a function of the lane)
-// + (a function of the warp): lowering computes the thread's part once and folds the rest.
+// Because iterators add up, a coordinate is (a constant of the register) + (a function of the
+// lane) + (a function of the warp): lowering computes the thread's part once and folds the rest.
 #ifndef TIR_IR_LAYOUT_H
 #define TIR_IR_LAYOUT_H
 
@@ -93,8 +93,8 @@ const struct tir_layout *tir_layout_repeat(struct tir_types *types, const struct
                                            const int64_t *shape);
 
 // The layout an index tile needs so that each thread has the indices of its own elements of an
-// access in layout `access`. at: the first dimension of the accessed tile that the index tile stands
-// for. It repeats along those where its size is 1.
+// access in layout `access`. at: the first dimension of the accessed tile that the index tile
+// stands for. It repeats along those where its size is 1.
 const struct tir_layout *tir_layout_of_index(struct tir_types *types, uint32_t rank,
                                              const int64_t *shape, const struct tir_layout *access,
                                              uint32_t at);
@@ -106,7 +106,8 @@ const struct tir_layout *tir_layout_blocked(struct tir_types *types, uint32_t ra
                                             const int64_t *shape, const uint32_t *order,
                                             const uint32_t *warp_order, uint32_t vector,
                                             uint32_t patch, uint32_t warps);
-// How threads share a copy of a tile: `elements` neighbours along the last dimension move at a time.
+// How threads share a copy of a tile: `elements` neighbours along the last dimension move at a
+// time.
 const struct tir_layout *tir_layout_copy(struct tir_types *types, uint32_t rank,
                                          const int64_t *shape, uint32_t elements, uint32_t warps);
 // Accumulators of mma.m16n8: warps_m x warps_n warps over the tile, which they divide; replicas in
@@ -123,8 +124,8 @@ const struct tir_layout *tir_layout_wgmma(struct tir_types *types, const int64_t
 // accumulators.
 const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64_t shape[2],
                                             uint32_t elem_bits, uint32_t groups_m, uint32_t warps);
-// What tcgen05.ld.32x32b gives: warp w of a warpgroup has lanes 32 w to 32 w + 31, a thread has the
-// columns of one; further warpgroups have further columns. NULL: they do not share them out.
+// What tcgen05.ld.32x32b gives: warp w of a warpgroup has lanes 32 w to 32 w + 31, a thread has
+// the columns of one; further warpgroups have further columns. NULL: they do not share them out.
 const struct tir_layout *tir_layout_tmem(struct tir_types *types, const int64_t shape[2],
                                          uint32_t warps);
 // How many of the warpgroups go over the rows of a tile that wgmma computes, the others over its

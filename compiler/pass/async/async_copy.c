@@ -10,17 +10,17 @@
 //     wait_group(groups = 0);
 //     let d: f32[128, 128] in M = dot(buf, other, acc);
 //
-// cp.async moves 4, 8 or 16 bytes between addresses aligned to that size (cp_async.c), so it needs a
-// load whose only use is the store, which reads zero outside the tensor, and whose contiguous
+// cp.async moves 4, 8 or 16 bytes between addresses aligned to that size (cp_async.c), so it needs
+// a load whose only use is the store, which reads zero outside the tensor, and whose contiguous
 // dimension is the buffer's. To copy several elements at a time, the tensor must be aligned (the
-// fact vector16 or the clause `aligned`) and the start a multiple of the width; elements of 4 and 8
-// bytes can always be copied singly. Rows that an index tile names have their own addresses, and
+// fact vector16 or the clause `aligned`) and the start a multiple of the width; elements of 4 and
+// 8 bytes can always be copied singly. Rows that an index tile names have their own addresses, and
 // what a mask leaves out becomes 0: the mask of the load, or the condition of a `where` with 0.
 // Anything else stays a load and a store, and the receipt says why.
 //
 // If the products run on warpgroups, tensor copies replace cp.async: one thread starts the copy of
-// a whole tile, including edges, which completes at an mbarrier (engine = tma, without a commit and
-// a wait; pipeline puts it in a ring).
+// a whole tile, including edges, which completes at an mbarrier (engine = tma, without a commit
+// and a wait; pipeline puts it in a ring).
 //
 // A copy_async of the program without a width gets one by the same rules. One commit and one wait
 // stand before the first reader of the copies so far, or before the next synchronisation of the
@@ -75,48 +75,6 @@ static bool is_copied(const struct async *as, const struct tir_inst *store,
     return true;
 }
 
-// The tile in the layout in which threads share the copy, where it is known first.
-static struct tir_value *laid_out_for(struct tir_func *f, struct tir_inst *copy,
-                                      struct tir_value *v, const struct tir_layout *l)
-{
-    if (!v || v->kind == TIR_VALUE_CONST || !tir_type_is_tile(v->type) || v->type->layout == l)
-        return v;
-    struct tir_builder b = tir_builder_before(f, copy);
-    if (v->def)
-        b = (struct tir_builder){f, v->def->block, v->def->next, copy->span};
-    struct tir_value *operands[] = {v, NULL};
-    const struct tir_type *type = tir_type_with_layout(f->module->types, v->type, l);
-    struct tir_value *y = tir_build1(&b, TIR_OP_CONVERT_LAYOUT, type, operands, 2);
-    y->name = v->name;
-    return y;
-}
-
-// Each thread needs the indices and the mask of the elements that it copies, or loads.
-static void lay_out_tiles(struct tir_func *f, struct tir_inst *access, uint32_t mask,
-                          const struct tir_layout *l)
-{
-    const uint32_t first = tir_fixed_count(access) + 1;
-    access->operands[mask] = laid_out_for(f, access, access->operands[mask], l);
-    for (uint32_t d = 0; d < tir_ref_base(access)->type->rank; d++) {
-        struct tir_value **index = &access->operands[first + d];
-        const struct tir_type *t = (*index)->type;
-        if (tir_type_is_tile(t))
-            *index = laid_out_for(f, access, *index,
-                                  tir_layout_of_index(f->module->types, t->rank, t->shape, l,
-                                                      tir_slice_dim(access, d)));
-    }
-}
-
-// Of the warps that share the copy, `width` bytes at a time.
-static const struct tir_layout *copy_layout(const struct async *as, const struct tir_inst *copy,
-                                            uint32_t width)
-{
-    const struct tir_type *t = copy->operands[TIR_COPY_TO]->type;
-    const uint32_t elements = width * 8 / tir_elems[t->elem].bits;
-    return tir_layout_copy(as->f->module->types, t->rank, t->shape, TIR_MAX(1, elements),
-                           tir_crew_of(as->f, copy).warps);
-}
-
 static void refuse(struct async *as, const struct tir_inst *load, const char *why)
 {
     const char *name = tir_ref_base(load)->name;
@@ -127,8 +85,7 @@ static void refuse(struct async *as, const struct tir_inst *load, const char *wh
 static void accept(struct async *as, struct tir_inst *copy, uint32_t width)
 {
     const char *name = tir_param_of(as->f, tir_ref_base(copy))->name;
-    tir_set_int(as->f, copy, TIR_ATTR_width, width);
-    lay_out_tiles(as->f, copy, TIR_COPY_MASK, copy_layout(as, copy, width));
+    tir_copy_set_width(as->f, copy, width);
     if (as->cx->target->features & TIR_HAS_TMA)
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, copy->span,
                            "copy of %s: cp.async, %u bytes each; tma feeds warpgroups alone", name,
@@ -136,33 +93,6 @@ static void accept(struct async *as, struct tir_inst *copy, uint32_t width)
     else
         tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: cp.async, %u bytes each",
                         name, width);
-}
-
-// The copy that takes the place of a tile's load and the store of it.
-static struct tir_inst *replace_by_copy(struct async *as, const struct tir_copied *copied,
-                                        struct tir_inst *store)
-{
-    struct tir_inst *load = copied->slice;
-    struct tir_builder b = tir_builder_before(as->f, store);
-    uint32_t rank = tir_ref_base(load)->type->rank;
-    struct tir_value *operands[TIR_COPY_FIXED + 1 + TIR_MAX_RANK] = {tir_ref_base(store)};
-    operands[TIR_COPY_FIXED] = tir_ref_base(load);
-    memcpy(operands + TIR_COPY_FIXED + 1, tir_ref_indices(load), rank * sizeof(*operands));
-    struct tir_value *const *masks = copied->masks;
-    operands[TIR_COPY_MASK] = masks[0] && masks[1] ? tir_binary(&b, TIR_OP_AND, masks[0], masks[1])
-                              : masks[0]           ? masks[0]
-                                                   : masks[1];
-    struct tir_inst *copy =
-        tir_build(&b, TIR_OP_COPY_ASYNC, operands, TIR_COPY_FIXED + 1 + rank, NULL, 0, 0);
-    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
-    tir_set_list(as->f, copy, TIR_ATTR_box, box->list, box->list_count);
-    copy->span = load->span;
-    tir_remove(store);
-    if (copied->where)
-        tir_remove(copied->where);
-    tir_remove(load);
-    as->changed = true;
-    return copy;
 }
 
 // Why no tensor copy can fill the buffer with the slice; NULL: one can.
@@ -190,7 +120,8 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store)
                            "copy of %s: not by tensor copies, because %s", name, why);
         return false;
     }
-    struct tir_inst *copy = replace_by_copy(as, &copied, store);
+    struct tir_inst *copy = tir_copy_build(as->f, &copied, store);
+    as->changed = true;
     tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
     tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: tma", name);
     return true;
@@ -207,7 +138,8 @@ static bool make_copy(struct async *as, struct tir_inst *store)
         refuse(as, copied.slice, why);
         return false;
     }
-    struct tir_inst *copy = replace_by_copy(as, &copied, store);
+    struct tir_inst *copy = tir_copy_build(as->f, &copied, store);
+    as->changed = true;
     accept(as, copy, width);
     return true;
 }
@@ -246,9 +178,8 @@ static void settle_copy(struct async *as, struct tir_inst *copy)
     }
     refuse(as, copy, why);
     const struct tir_layout *l =
-        copy_layout(as, copy, tir_tensor_alignment(as->f, tir_ref_base(copy)));
-    struct tir_inst *load = tir_stage_copy(as->f, copy, l);
-    lay_out_tiles(as->f, load, TIR_LOAD_MASK, l);
+        tir_copy_layout(as->f, copy, tir_tensor_alignment(as->f, tir_ref_base(copy)));
+    tir_lay_out_tiles(as->f, tir_stage_copy(as->f, copy, l), TIR_LOAD_MASK, l);
 }
 
 // Does inst, or anything inside it, read memory of one of the buffers (through views too)?

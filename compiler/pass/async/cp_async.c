@@ -3,11 +3,12 @@
 //
 // cp.async moves 4, 8 or 16 bytes between addresses aligned to that size. Each thread names the
 // addresses of what it moves, so rows may be anywhere: an index tile is an address for each row.
-// Bytes beyond the source's size become zeros: with size 0 that is an element outside of the tensor
-// or of a mask. So a mask must have one value for all elements that move together.
+// Bytes beyond the source's size become zeros: with size 0 that is an element outside of the
+// tensor or of a mask. So a mask must have one value for all elements that move together.
 
 #include "pass/async/cp_async.h"
 
+#include "ir/crew.h"
 #include "ir/walk.h"
 #include "pass/layout/staging.h"
 
@@ -21,7 +22,7 @@ static bool is_zero(const struct tir_value *v)
                                             : v->constant.i == 0;
 }
 
-bool tir_copied_of(struct tir_value *v, struct tir_copied *copied)
+bool tir_copied_of(const struct tir_value *v, struct tir_copied *copied)
 {
     *copied = (struct tir_copied){0};
     if (v->def && v->def->op == TIR_OP_WHERE && is_zero(v->def->operands[2])) {
@@ -116,7 +117,8 @@ static uint64_t counts_from(const struct tir_ranges *ranges, const struct tir_va
 static uint32_t same_elements(const struct tir_ranges *ranges, const struct tir_value *v,
                               uint32_t most, uint32_t depth);
 
-// Of `x < end`: elements are below end together where the start of x and end are multiples of them.
+// Of `x < end`: elements are below end together where the start of x and end are multiples of
+// them.
 static uint32_t same_below(const struct tir_ranges *ranges, const struct tir_value *x,
                            const struct tir_value *end, uint32_t most)
 {
@@ -126,7 +128,8 @@ static uint32_t same_below(const struct tir_ranges *ranges, const struct tir_val
     return (uint32_t)tir_gcd(tir_gcd(start, tir_range_divisor(ranges, end)), most);
 }
 
-// How many neighbours along the last dimension certainly have one value: a power of two, up to most.
+// How many neighbours along the last dimension certainly have one value: a power of two, up to
+// most.
 static uint32_t same_elements(const struct tir_ranges *ranges, const struct tir_value *v,
                               uint32_t most, uint32_t depth)
 {
@@ -180,4 +183,77 @@ uint32_t tir_copy_width(const struct tir_func *f, const struct tir_target *targe
             width = size * same_elements(ranges, copied->masks[i], width / size, MASK_DEPTH);
     *why = "its mask may change within 4 bytes";
     return width < 4 ? 0 : width;
+}
+
+// Copies.
+
+// The tile in the layout in which threads share the copy, where it is known first.
+static struct tir_value *laid_out_for(struct tir_func *f, struct tir_inst *copy,
+                                      struct tir_value *v, const struct tir_layout *l)
+{
+    if (!v || v->kind == TIR_VALUE_CONST || !tir_type_is_tile(v->type) || v->type->layout == l)
+        return v;
+    struct tir_builder b = tir_builder_before(f, copy);
+    if (v->def)
+        b = (struct tir_builder){f, v->def->block, v->def->next, copy->span};
+    struct tir_value *operands[] = {v, NULL};
+    const struct tir_type *type = tir_type_with_layout(f->module->types, v->type, l);
+    struct tir_value *y = tir_build1(&b, TIR_OP_CONVERT_LAYOUT, type, operands, 2);
+    y->name = v->name;
+    return y;
+}
+
+void tir_lay_out_tiles(struct tir_func *f, struct tir_inst *access, uint32_t mask,
+                       const struct tir_layout *l)
+{
+    const uint32_t first = tir_fixed_count(access) + 1;
+    access->operands[mask] = laid_out_for(f, access, access->operands[mask], l);
+    for (uint32_t d = 0; d < tir_ref_base(access)->type->rank; d++) {
+        struct tir_value **index = &access->operands[first + d];
+        const struct tir_type *t = (*index)->type;
+        if (tir_type_is_tile(t))
+            *index = laid_out_for(f, access, *index,
+                                  tir_layout_of_index(f->module->types, t->rank, t->shape, l,
+                                                      tir_slice_dim(access, d)));
+    }
+}
+
+const struct tir_layout *tir_copy_layout(struct tir_func *f, const struct tir_inst *copy,
+                                         uint32_t width)
+{
+    const struct tir_type *t = copy->operands[TIR_COPY_TO]->type;
+    const uint32_t elements = width * 8 / tir_elems[t->elem].bits;
+    return tir_layout_copy(f->module->types, t->rank, t->shape, TIR_MAX(1, elements),
+                           tir_crew_of(f, copy).warps);
+}
+
+struct tir_inst *tir_copy_build(struct tir_func *f, const struct tir_copied *copied,
+                                struct tir_inst *store)
+{
+    struct tir_inst *load = copied->slice;
+    struct tir_builder b = tir_builder_before(f, store);
+    uint32_t rank = tir_ref_base(load)->type->rank;
+    struct tir_value *operands[TIR_COPY_FIXED + 1 + TIR_MAX_RANK] = {tir_ref_base(store)};
+    operands[TIR_COPY_FIXED] = tir_ref_base(load);
+    memcpy(operands + TIR_COPY_FIXED + 1, tir_ref_indices(load), rank * sizeof(*operands));
+    struct tir_value *const *masks = copied->masks;
+    operands[TIR_COPY_MASK] = masks[0] && masks[1] ? tir_binary(&b, TIR_OP_AND, masks[0], masks[1])
+                              : masks[0]           ? masks[0]
+                                                   : masks[1];
+    struct tir_inst *copy =
+        tir_build(&b, TIR_OP_COPY_ASYNC, operands, TIR_COPY_FIXED + 1 + rank, NULL, 0, 0);
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    tir_set_list(f, copy, TIR_ATTR_box, box->list, box->list_count);
+    copy->span = load->span;
+    tir_remove(store);
+    if (copied->where)
+        tir_remove(copied->where);
+    tir_remove(load);
+    return copy;
+}
+
+void tir_copy_set_width(struct tir_func *f, struct tir_inst *copy, uint32_t width)
+{
+    tir_set_int(f, copy, TIR_ATTR_width, width);
+    tir_lay_out_tiles(f, copy, TIR_COPY_MASK, tir_copy_layout(f, copy, width));
 }

@@ -15,12 +15,26 @@ struct tir_copied {
 };
 
 // Is v a tile that is loaded from a tensor? What may keep it from being copied is looked at later.
-bool tir_copied_of(struct tir_value *v, struct tir_copied *copied);
+bool tir_copied_of(const struct tir_value *v, struct tir_copied *copied);
 
 // Bytes that one cp.async may move into a buffer of this type: 4, 8 or 16. 0: none can, and *why
 // says so.
 uint32_t tir_copy_width(const struct tir_func *f, const struct tir_target *target,
                         const struct tir_ranges *ranges, const struct tir_copied *copied,
                         const struct tir_type *buffer, const char **why);
+
+// The copy that takes the place of a tile's load and the store of it. It has no engine and no
+// width.
+struct tir_inst *tir_copy_build(struct tir_func *f, const struct tir_copied *copied,
+                                struct tir_inst *store);
+// Makes it one by cp.async.
+void tir_copy_set_width(struct tir_func *f, struct tir_inst *copy, uint32_t width);
+// How the warps that come to a copy share it, `width` bytes at a time.
+const struct tir_layout *tir_copy_layout(struct tir_func *f, const struct tir_inst *copy,
+                                         uint32_t width);
+// Each thread needs the indices and the mask (an operand) of the elements that it copies, or
+// loads, in layout l: where another thread has them, they are converted.
+void tir_lay_out_tiles(struct tir_func *f, struct tir_inst *access, uint32_t mask,
+                       const struct tir_layout *l);
 
 #endif

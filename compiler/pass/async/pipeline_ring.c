@@ -24,7 +24,9 @@
 //     }
 //
 // A tile that is computed from loads, such as dequantised weights, and stored for a product goes
-// the same way: what it follows from is computed in the put.
+// the same way: what it follows from is computed in the put. If it is a loaded tile that tensor
+// copies cannot bring, whose rows an index tile names or a mask cuts, its threads copy it by
+// cp.async there.
 //
 // The program stays sequential: a put and the get of the same round. What lets copies run ahead is
 // specialize_warps, which gives puts and gets to different warps. Copies whose buffers are read in
@@ -34,8 +36,8 @@
 // its own, whose put and get stand in the get of the other:
 //     get(a) with (slot: i32) { ...; put(b) with ...; get(b) with ... }
 // A ring of a loop gets the stages the loop asks for, or as many as fit; others one. The slot may
-// be freed one round later (lag) where its only reader is a product that goes on accumulating: then
-// one product is always in flight.
+// be freed one round later (lag) where its only reader is a product that goes on accumulating:
+// then one product is always in flight.
 
 #include "base/bitset.h"
 #include "ir/effect.h"
@@ -43,6 +45,7 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
+#include "pass/async/cp_async.h"
 #include "pass/async/pipeline.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
@@ -52,6 +55,7 @@ struct copy {
     struct tir_inst *first, *last; // of the copy's block: the stretch that reads the buffer
     struct ring *ring;
     struct tir_value *slots; // the ring's buffer
+    uint32_t width;          // of a store: bytes that cp.async moves instead; 0: it stays
 };
 
 typedef VEC(struct copy *) copy_list;
@@ -182,10 +186,10 @@ static enum tir_answer is_producible(void *user, struct tir_value *v)
                  (block->owner->op == TIR_OP_FOR && v->index == 0);
         return is_yes ? TIR_YES : TIR_NO;
     }
-    if (v->def->block != block) {
-        is_yes = !tir_type_is_tile(v->type) && !tir_block_contains(block, v->def);
-        return is_yes ? TIR_YES : TIR_NO;
-    }
+    if (v->def->block != block && tir_block_contains(block, v->def))
+        return TIR_NO;
+    if (v->def->block != block && !tir_type_is_tile(v->type))
+        return TIR_YES;
     if (v->def->op == TIR_OP_LOAD)
         return tir_is_only_read(puts->r->f, tir_ref_base(v->def)) ? TIR_IF_OPERANDS : TIR_NO;
     bool is_pure = tir_has_trait(v->def, TIR_PURE) && !v->def->region_count;
@@ -220,8 +224,21 @@ static struct tir_value *filled_by(struct rings *r, const struct tir_inst *inst)
     return tir_ref_base(inst);
 }
 
+// Bytes at a time by which cp.async can bring what a store puts in the buffer. 0: it is computed.
+static uint32_t width_of(const struct rings *r, const struct tir_ranges *ranges,
+                         const struct tir_inst *store)
+{
+    struct tir_copied copied;
+    const char *why;
+    if (!tir_copied_of(store->operands[TIR_STORE_VALUE], &copied) ||
+        copied.slice->block != store->block)
+        return 0;
+    return tir_copy_width(r->f, r->cx->target, ranges, &copied, tir_ref_base(store)->type, &why);
+}
+
 static void collect(struct rings *r)
 {
+    const struct tir_ranges *ranges = NULL;
     tir_foreach_inst(inst, r->f) {
         struct tir_value *to = filled_by(r, inst);
         if (!to || !tir_can_be_slots(r->f, inst, to))
@@ -229,6 +246,10 @@ static void collect(struct rings *r)
         struct copy *c = arena_new(r->cx->scratch, struct copy);
         *c = (struct copy){.copy = inst, .alloc = to->def};
         find_readers(r, c, to);
+        if (inst->op == TIR_OP_STORE) {
+            ranges = ranges ? ranges : tir_ranges_new(r->cx->scratch, r->f);
+            c->width = width_of(r, ranges, inst);
+        }
         if (c->first && (inst->op == TIR_OP_COPY_ASYNC || reads_by_wgmma(c)))
             vec_push(r->cx->scratch, &r->copies, c);
     }
@@ -325,8 +346,8 @@ static void add_copy(struct rings *r, struct ring *ring, struct copy *c)
             ring->last = c->last;
 }
 
-// Copies go together whose readers are the same, or overlap. `copies` are those of one block in the
-// order of their first readers, so the stretches that are not over at one of these lie in each
+// Copies go together whose readers are the same, or overlap. `copies` are those of one block in
+// the order of their first readers, so the stretches that are not over at one of these lie in each
 // other.
 static void group(struct rings *r, const copy_list *copies)
 {
@@ -486,6 +507,22 @@ static void fill_slot(struct tir_builder *in, struct copy *c, struct tir_value *
     tir_move_before(c->copy, in->before);
 }
 
+// In a put, where nothing else uses what was loaded for it: its threads need not wait for the
+// tile.
+static void copy_tile(struct rings *r, struct copy *c)
+{
+    struct tir_copied copied;
+    const struct tir_block *put = c->copy->block;
+    struct tir_value *v = c->copy->operands[TIR_STORE_VALUE];
+    if (!c->width || !tir_copied_of(v, &copied) || copied.slice->block != put ||
+        uses_in(put, v) != 1 || uses_in(put, copied.slice->results[0]) != 1)
+        return;
+    c->copy = tir_copy_build(r->f, &copied, c->copy);
+    tir_copy_set_width(r->f, c->copy, c->width);
+    tir_receipt_add(r->cx, TIR_TOPIC_COPY, c->copy->span, "copy of %s: cp.async, %u bytes each",
+                    tir_ref_base(c->copy)->name, c->width);
+}
+
 // All copies of the ring, where the last of them stood, or in front of their first reader. The
 // originals of what is computed again in the put are dead code now.
 static void build_put(struct rings *r, struct ring *ring)
@@ -506,6 +543,9 @@ static void build_put(struct rings *r, struct ring *ring)
         vec_foreach(struct copy *, it, &ring->copies)
             if (((*it)->copy->op == TIR_OP_STORE) == stores)
                 fill_slot(&in, *it, slot, ring->block, &map);
+    vec_foreach(struct copy *, it, &ring->copies)
+        if ((*it)->copy->op == TIR_OP_STORE)
+            copy_tile(r, *it);
 }
 
 // The values made in the stretch, which has left the kernel, that what is left uses.
@@ -562,7 +602,8 @@ static void build_get(struct rings *r, struct ring *ring)
         tir_set_int(f, get, TIR_ATTR_lag, 1);
 }
 
-// A buffer of one ring may be made in the stretch that reads another; it must not go into that get.
+// A buffer of one ring may be made in the stretch that reads another; it must not go into that
+// get.
 static void lift_buffers(struct rings *r)
 {
     vec_foreach(struct copy *, it, &r->copies) {

@@ -7,8 +7,8 @@
 
 // The dimension of a load's (or store's) tile that is contiguous in memory; rank: none.
 uint32_t tir_contiguous_dim(const struct tir_inst *access, uint32_t rank);
-// Replaces a copy_async by a load in layout l, which it gives, and a store. Index tiles and the mask
-// stay as they are.
+// Replaces a copy_async by a load in layout l, which it gives, and a store. Index tiles and the
+// mask stay as they are.
 struct tir_inst *tir_stage_copy(struct tir_func *f, struct tir_inst *copy,
                                 const struct tir_layout *l);
 // Stores x to all of the buffer, and loads it again.

@@ -4,7 +4,8 @@
 // A wgmma multiplies 64 rows by up to 256 columns for four warps (PTX ISA, "Asynchronous warpgroup
 // level matrix instructions"). B, and A unless it is in registers, lie in shared memory, with K
 // contiguous unless elements have 16 bits. It pays if tensor copies fill that memory, so tensor
-// copies must be able to move operands that are loaded unchanged.
+// copies must be able to move operands that are loaded unchanged; or cp.async, where index tiles
+// name the rows or a mask cuts them, which no tensor copy can follow.
 //
 // Each product is decided by itself, for the number of warpgroups that lets most of the work run
 // there: the accumulator, and other tiles in registers while the product runs, must leave room for
@@ -18,6 +19,7 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/product.h"
+#include "pass/async/cp_async.h"
 #include "pass/async/tma.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/pressure.h"
@@ -102,6 +104,34 @@ static bool follows_from_products(const struct plan *p, const struct tir_value *
     return false;
 }
 
+// Do index tiles name what is loaded, or does a mask decide about its elements?
+static bool takes_tiles(const struct tir_inst *load)
+{
+    bool takes = load->operands[TIR_LOAD_MASK] != NULL;
+    for (uint32_t d = 0; d < tir_ref_base(load)->type->rank; d++)
+        takes |= tir_type_is_tile(tir_ref_indices(load)[d]->type);
+    return takes;
+}
+
+// The same for a loaded tile whose rows have an address each: as many warps as multiply copy it by
+// cp.async.
+static const char *refuse_rows(struct plan *p, const struct tir_value *x)
+{
+    const struct tir_type *t = x->type;
+    struct tir_copied copied;
+    const char *why = "an index tile names its elements";
+    if (follows_from_products(p, x) || !tir_copied_of(x, &copied))
+        return why;
+    struct tir_type buffer = *t;
+    buffer.space = TIR_SPACE_SHARED;
+    buffer.layout =
+        tir_layout_memory(p->f->module->types, t->rank, t->shape, tir_elems[t->elem].bits, 0);
+    p->computes = true;
+    if (tir_copy_width(p->f, p->cx->target, p->ranges, &copied, &buffer, &why) == 16)
+        return NULL;
+    return "its rows are not known to move by 16 bytes at a time";
+}
+
 // Why operand i, whose dimension K is k_dim, cannot be in shared memory as wgmma wants it.
 static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, uint32_t i,
                                   uint32_t k_dim)
@@ -124,7 +154,8 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
     if (bits != 16 && (turned ? 1 - k_dim : k_dim) != 1)
         return "wgmma transposes only 16-bit elements, and K is not contiguous";
     p->computes |= tir_pressure_needs(p->pressure, x); // loaded once, and stored from registers
-    return tir_tma_refusal(p->f, p->cx->target, p->ranges, load);
+    const char *why = tir_tma_refusal(p->f, p->cx->target, p->ranges, load);
+    return why && takes_tiles(load) ? refuse_rows(p, x) : why;
 }
 
 static const char *refuse_shape(const struct tir_inst *dot)

@@ -39,11 +39,12 @@
 //
 // One warp starts copies. It has a separate warpgroup, because registers are divided by warpgroup:
 // it gives its registers to the warpgroups that hold the accumulators. If puts compute the tiles
-// that they store, `load` has as many warps as `math`, since the tiles are already spread over
-// these.
+// that they store, or copy rows by cp.async, `load` has as many warps as `math`, since the tiles
+// are already spread over these.
 
 #include "base/bitset.h"
 #include "ir/crew.h"
+#include "ir/effect.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "pass/receipt.h"
@@ -56,6 +57,7 @@ struct split {
     tir_inst_list outgoing;       // rings that `math` fills and `store` empties
     struct bitset needed;         // values that what the role does needs, by id
     VEC(struct tir_value *) work; // needed, but not yet looked at
+    bool computes; // the warps of `load` are as many as those that tiles are spread over
     const char *refusal;
     struct tir_span refused_at;
 };
@@ -79,7 +81,8 @@ static bool is_send(const struct split *s, const struct tir_inst *inst)
     return inst->op == TIR_OP_GET && is_outgoing(s, inst);
 }
 
-// What the role is for: puts, or stores by tensor copies, which stand in gets once there are rings.
+// What the role is for: puts, or stores by tensor copies, which stand in gets once there are
+// rings.
 static bool is_work(const struct split *s, const struct tir_inst *inst)
 {
     return s->sends ? inst->op == TIR_OP_STORE_ASYNC : is_load(s, inst);
@@ -163,7 +166,7 @@ static void need_result(struct split *s, const struct tir_value *v)
     }
     if (inst->op == TIR_OP_RING)
         return;
-    if (tir_type_is_tile(v->type))
+    if (tir_type_is_tile(v->type) && (!s->computes || inst->op == TIR_OP_DOT))
         refuse(s, inst, "what is copied follows from a tile");
     if (inst->op == TIR_OP_LOAD) {
         if (!tir_is_only_read(s->f, tir_ref_base(inst)))
@@ -323,13 +326,13 @@ static bool has_role(const struct tir_func *f)
     return false;
 }
 
-// Does some put compute what it stores?
+// Do all threads of some put fill its slot: with what they compute, or by cp.async?
 static bool puts_compute(const struct tir_func *f)
 {
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_PUT)
             tir_foreach_inst_in(in, inst->regions[0])
-                if (in->op == TIR_OP_STORE)
+                if (in->op == TIR_OP_STORE || tir_done_of(in) == TIR_DONE_CP_ASYNC)
                     return true;
     return false;
 }
@@ -400,7 +403,7 @@ static void split(struct split *load, struct split *store, bool computes)
 
 enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct split load = {.f = f, .cx = cx}, store = load;
+    struct split load = {.f = f, .cx = cx, .computes = puts_compute(f)}, store = load;
     const struct tir_inst *tiles = take_clause(f);
     if (has_ring(f) && !has_role(f)) {
         find_needed(&load);
@@ -420,10 +423,9 @@ enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx
                                "role store: none, because %s", load.refusal);
         return tiles ? TIR_CHANGED : TIR_UNCHANGED;
     }
-    bool computes = puts_compute(f);
     if (tiles)
-        plan_stores(&load, &store, tiles, computes);
-    split(&load, &store, computes);
+        plan_stores(&load, &store, tiles, load.computes);
+    split(&load, &store, load.computes);
     tir_pass_dce(f, cx);
     return TIR_CHANGED;
 }
