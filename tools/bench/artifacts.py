@@ -108,6 +108,13 @@ def products():
     return rows
 
 
+def rows():
+    """Row kernels with all their configurations, of which a launch takes one."""
+    return {"softmax_rows": (SOFTMAX, "softmax_rows", {}),
+            "layernorm_rows": (LAYERNORM, "layernorm_rows", {}),
+            "rmsnorm_rows": (RMSNORM, "rmsnorm_rows", {})}
+
+
 def times():
     """Candidates for memory-bound kernels: the name up to the first dot is the operation."""
     rows = {}
@@ -170,12 +177,12 @@ def sweeps(element="bf16", tiles=None, depths=(3, 4, 5, 6), groups=(8,)):
 
 
 def all_rows():
-    rows = {**checks(), **times(), **products(), **sweeps()}
+    found = {**checks(), **rows(), **times(), **products(), **sweeps()}
     few = [(128, 128, 128, 128), (128, 128, 128, 256), (128, 256, 128, 256), (256, 128, 128, 256)]
     for element in ("f16", "tf32", "i8", "e4m3"):
-        rows.update(sweeps(element, few, (3, 4)))
-    rows.update(sweeps("bf16", few, (3, 4), (4, 16)))
-    return rows
+        found.update(sweeps(element, few, (3, 4)))
+    found.update(sweeps("bf16", few, (3, 4), (4, 16)))
+    return found
 
 
 def command(tirc, row, arch):

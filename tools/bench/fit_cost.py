@@ -3,7 +3,7 @@
 
     python3 fit_cost.py MATMUL.tir PRODUCTS.txt... [--multiprocessors 132] [--steps N]
 
-PRODUCTS.txt is what `random_products.py --space` writes: M N K and the microseconds of each
+PRODUCTS.txt is what `random_sizes.py --space` writes: M N K and the microseconds of each
 configuration. The model is that of compiler/compile/cost.c, for this kernel alone. What is sought
 is small regret: how many times as long the model's choice takes as the best configuration. A
 fraction of the error of the times themselves keeps the numbers near what they stand for. Needs

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times products of sizes that a seed draws, beside torch (cuBLAS), paired in one run.
+"""Times products and row kernels of sizes that a seed draws, beside torch, paired in one run.
 
-    python3 random_products.py --library libtirrt.so --artifacts FOLDER --seed N [--cases N]
-        [--sets layers,eights,any,thin,deep] [--artifact matmul_bf16] [--space] [--rounds N]
-        [--seconds S] [--device cuda|emu]
+    python3 random_sizes.py --library libtirrt.so --artifacts FOLDER --seed N [--cases N]
+        [--sets layers,eights,any,thin,deep,softmax,layernorm,rmsnorm] [--artifact matmul_bf16]
+        [--space] [--rounds N] [--seconds S] [--device cuda|emu]
 
-Sets: `layers` are weights of published models with a drawn number of rows, `eights` multiples of
-8, `any` sizes of any alignment, `thin` at most 64 rows, `deep` few tiles of long sums. Each result
-is compared with float32's on poisoned outputs before it is timed. Both sides are CUDA graphs whose
+Products (cuBLAS): `layers` are weights of published models with a drawn number of rows, `eights`
+multiples of 8, `any` sizes of any alignment, `thin` at most 64 rows, `deep` few tiles of long sums.
+Row kernels (bf16): M x N of which a quarter have rows of any alignment. Each result is compared
+with float32's on poisoned outputs before it is timed. Both sides are CUDA graphs whose
 calls rotate over input sets (compare.py), replayed in turns; the ratio is torch's time divided by
 ours. Prints the geometric mean of each set and the ten worst.
 
 --space also times every other configuration of the artifact, and prints what a perfect choice
-would reach. All figures go to $OUT/random_products.json where OUT is set, and the times of every
-configuration to $OUT/products.txt, which fit_cost.py reads.
+would reach. All figures go to $OUT/random_sizes.json where OUT is set, and the times of every
+configuration of a product to $OUT/products.txt, which fit_cost.py reads.
 """
 
 import argparse
@@ -42,6 +43,7 @@ WEIGHTS = [
     (3584, 14336), (5120, 2880), (2880, 4096), (2880, 2880), (128256, 4096),
 ]
 MOST = 1 << 40  # M * N * K: about 3 ms
+MOST_ROWS = 1 << 28  # M * N: 1 GB is moved
 
 
 def spread(rng, low, high, step=1):
@@ -60,10 +62,14 @@ def draw(rng, kind):
         return tuple(spread(rng, 64, 8192) for _ in range(3))
     if kind == "thin":
         return spread(rng, 1, 64), spread(rng, 1024, 32768, 64), spread(rng, 1024, 16384, 64)
-    return spread(rng, 64, 1024, 8), spread(rng, 64, 1024, 8), spread(rng, 8192, 65536, 64)
+    if kind == "deep":
+        return spread(rng, 64, 1024, 8), spread(rng, 64, 1024, 8), spread(rng, 8192, 65536, 64)
+    return spread(rng, 1, 1 << 18), spread(rng, 16, 1 << 17, rng.choice([1, 8, 8, 64]))
 
 
-KINDS = ["layers", "eights", "any", "thin", "deep"]
+PRODUCTS = ["layers", "eights", "any", "thin", "deep"]
+ROWS = {"softmax": compare.softmax, "layernorm": compare.layernorm, "rmsnorm": compare.rmsnorm}
+KINDS = [*PRODUCTS, *ROWS]
 
 
 def items_of(options):
@@ -73,7 +79,7 @@ def items_of(options):
         count = 0
         while count < options.cases:
             size = draw(rng, kind)
-            if math.prod(size) > MOST:
+            if math.prod(size) > (MOST if kind in PRODUCTS else MOST_ROWS):
                 continue
             if options.device == "emu":
                 size = tuple(min(n, 40 + n % 50) for n in size)
@@ -117,16 +123,17 @@ def configurations(context, kernel, work):
 
 def one(context, item):
     """Times the model's choice, and with --space all configurations, beside torch."""
-    _, size = item
-    element = context.options.artifact.split("_")[1]
-    kernel = context.kernel(context.options.artifact)
-    sets = context.sets(compare.gemm(element), size)
+    kind, size = item
+    artifact = f"{kind}_rows" if kind in ROWS else context.options.artifact
+    kernel = context.kernel(artifact)
+    sets = context.sets(ROWS.get(kind) or compare.gemm(artifact.split("_")[1]), size)
     work = sets[0]
     error = work.check(kernel.bind(*work.ours).launch)
     if not error <= work.tolerance:
         return {"error": f"WRONG: relative error {error:.1e}"}
     taken = kernel.bind(*work.ours).launch().variant
-    result = {"choice": label(kernel, taken), "error_relative": error, "flops": work.flops}
+    result = {"choice": label(kernel, taken), "error_relative": error, "flops": work.flops,
+              "bytes": work.bytes}
     others = {}
     if context.options.space:
         others = {name: number for name, number in configurations(context, kernel, work).items()
@@ -151,7 +158,7 @@ def one(context, item):
 
 
 def line(item, result):
-    name = f"{item[0]:7} {'x'.join(map(str, item[1])):18}"
+    name = f"{item[0]:9} {'x'.join(map(str, item[1])):18}"
     if "error" in result:
         return f"{name} FAILED {result['error']}"
     if "ratio" not in result:
@@ -159,9 +166,10 @@ def line(item, result):
     best = min(result["space_us"], key=result["space_us"].get)
     better = f"  best {best} {result['torch_us'] / result['space_us'][best]:.2f}" \
         if best != result["choice"] else ""
-    return (f"{name} torch {result['torch_us']:8.1f} us, tirc {result['ours_us']:8.1f} us "
-            f"{result['flops'] / result['ours_us'] / 1e6:5.0f} TFLOP/s, {result['ratio']:.2f} "
-            f"{result['choice']}{better}")
+    rate = f"{result['flops'] / result['ours_us'] / 1e6:5.0f} TFLOP/s" if result["flops"] else \
+        f"{result['bytes'] / result['ours_us'] / 1e3:5.0f} GB/s"
+    return (f"{name} torch {result['torch_us']:8.1f} us, tirc {result['ours_us']:8.1f} us {rate}, "
+            f"{result['ratio']:.2f} {result['choice']}{better}")
 
 
 def space_line(size, space, count):
@@ -173,8 +181,9 @@ def space_line(size, space, count):
 
 def save(folder, results):
     text = json.dumps([{"item": item, **result} for item, result in results])
-    (folder / "random_products.json").write_text(text)
-    spaces = [(item[1], r["space_us"]) for item, r in results if len(r.get("space_us", {})) > 1]
+    (folder / "random_sizes.json").write_text(text)
+    spaces = [(item[1], r["space_us"]) for item, r in results
+              if item[0] in PRODUCTS and len(r.get("space_us", {})) > 1]
     if spaces:
         count = 1 + max(int(name.split(":")[0]) for _, space in spaces for name in space)
         (folder / "products.txt").write_text("".join(
@@ -193,7 +202,7 @@ def summary(results):
             continue
         ratios = [r["ratio"] for r in rows]
         best = [r["torch_us"] / min(r["space_us"].values()) for r in rows]
-        print(f"{kind:7} {len(rows):4} cases: geometric mean {geometric(ratios):.3f}, lowest "
+        print(f"{kind:9} {len(rows):4} cases: geometric mean {geometric(ratios):.3f}, lowest "
               f"{min(ratios):.2f}, {sum(r < 0.9 for r in ratios)} below 0.9; best configuration "
               f"{geometric(best):.3f}")
     print("\nthe ten worst")
@@ -208,7 +217,7 @@ def options_of(arguments):
     parser.add_argument("--artifact", default="matmul_bf16", help="its element type behind a _")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--cases", type=int, default=20, help="of each set")
-    parser.add_argument("--sets", default=",".join(KINDS))
+    parser.add_argument("--sets", default=",".join(PRODUCTS))
     parser.add_argument("--space", action="store_true", help="every configuration")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--pause", type=float, default=0, help="milliseconds between replays")
