@@ -20,6 +20,7 @@ import sys
 import tempfile
 
 TARGETS = ["sm_80", "sm_90a", "sm_100a"]
+SCHEDULES = ["lazy", "adversarial", "random:{}"]  # of the emulator, in turn
 SECONDS = 120  # of one run
 MOST_ELEMENTS = 50000  # of 16 bits, that every target has shared memory for
 
@@ -45,6 +46,12 @@ BODIES = [
     ["o += dot({T}(min(max(s, -4), 4)), {C});",
      "let s2 = dot({T}(min(max(s, -1), 1)), {C});",
      "u += s2;"],
+    ["let p = {T}(min(max(s, -2), 2));",
+     "let t = dot({B}.T, q.T);",
+     "o += dot(p, {C});",
+     "u += dot({T}(min(max(t, -1), 1)).T, {C});"],
+    ["best = max(best, max(min(o, 9), axis = 1));",
+     "o = max(o, -64) * 0.5 + dot({T}(min(max(s, -4), 4)), {C});"],
 ]
 
 KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V}, L: i32[M], O: out f32[M, {W}], S: out f32[M, 1])
@@ -70,7 +77,7 @@ KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V}, L: i32[M], O: out f32[M, {W}], S:
 def extents(rng):
     """Rows and columns of the scores, what they are sums of, and columns of the result."""
     while True:
-        r, n = rng.choice([64, 64, 128]), rng.choice([64, 64, 96, 128, 16 * rng.randint(1, 13)])
+        r, n = rng.choice([64, 128, 128]), rng.choice([64, 64, 96, 128, 16 * rng.randint(1, 13)])
         d, w = (rng.choice([32, 64, 128, 16 * rng.randint(1, 13)]) for _ in "dw")
         if r * d + n * d + n * w <= MOST_ELEMENTS:
             return {"R": r, "N": n, "D": d, "W": w}
@@ -101,11 +108,11 @@ def program(rng):
     return KERNEL.format(**words), rows, columns
 
 
-def attempt(tirc, path, rows, columns, target):
+def attempt(tirc, path, rows, columns, target, schedule):
     """Why the program fails on the target; None: it does not."""
     command = [tirc, "run", f"--arch={target}", "--device=emu", "--emu-check=full", "--check=0",
                str(path), f"M={rows}", f"N={columns}", "Q=randint:-1:1", "K=randint:-1:1",
-               "V=randint:-1:1", "L=randint:0:200"]
+               "V=randint:-1:1", "L=randint:0:200", f"--schedule={schedule}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
@@ -130,7 +137,8 @@ def main():
             path = pathlib.Path(folder, f"{seed}.tir")
             path.write_text(text)
             for target in TARGETS:
-                why = attempt(options.tirc, path, rows, columns, target)
+                why = attempt(options.tirc, path, rows, columns, target,
+                              SCHEDULES[seed % 3].format(seed))
                 if why:
                     failed += 1
                     print(f"seed {seed} fails on {target}:\n{text}{why}", flush=True)

@@ -92,7 +92,7 @@ static const char *take_load(const struct tmem_plan *p, const struct tir_inst *l
 static bool has_descriptor(const struct tir_type *t, bool k_last)
 {
     const int64_t bits = tir_elems[t->elem].bits, row = t->shape[1] * bits / 8;
-    return row % 32 == 0 && (k_last || (row % 128 == 0 && bits == 16));
+    return row % 32 == 0 && (k_last || bits == 16);
 }
 
 // Does v follow from what the loop carries as arg? NULL: from anything that it carries, or from a
