@@ -219,9 +219,9 @@ static void build_load_role(struct tmem_plan *p, struct tir_builder *b)
     load_groups(&r, &loop, false);
     tir_tmem_end_loop(&r, &loop, NULL, 0);
     tir_tmem_end_tiles(&r, &in);
-    for (uint32_t i = 0; i < p->group_count; i++) // nothing arrives after the end
+    for (uint32_t i = 0; i < p->group_count; i++)
         if (!p->groups[i].is_computed && p->groups[i].is_per_tile)
-            tir_tmem_wait_empty(&r.in, tir_tmem_end(&r, &p->groups[i].channel));
+            tir_tmem_drain(&r, &p->groups[i].channel);
     tir_tmem_end_role(&r);
 }
 
@@ -421,6 +421,7 @@ enum tir_change tir_pass_tensor_memory(struct tir_func *f, struct tir_pass_cx *c
     struct tmem_plan p = {.f = f, .cx = cx, .types = f->module->types};
     const char *why = tir_tmem_take(&p);
     if (why) {
+        tir_run_pass(f, cx, tir_pass_by_name(STR("fold"))); // a loop with one round
         tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_NONE, dot->span, "dot: no tcgen05: %s", why);
         return TIR_UNCHANGED;
     }

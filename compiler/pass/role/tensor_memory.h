@@ -65,6 +65,7 @@ struct tmem_plan {
     struct tir_pass_cx *cx;
     struct tir_types *types;
     struct tir_inst *tiles, *loop;
+    bool has_one_round; // the loop was made for products without one
     struct tmem_product products[TMEM_PRODUCTS];
     uint32_t product_count;
     struct tmem_operand operands[TMEM_OPERANDS];
@@ -143,6 +144,8 @@ struct tir_builder tir_tmem_begin_role(struct tmem_role *r, struct tir_builder *
                                        uint32_t first, uint32_t warps);
 // Afterwards the ends are those after the last tile.
 void tir_tmem_end_tiles(struct tmem_role *r, struct tir_builder *in);
+// Waits for the last arrivals at the slots that the role fills, so that none comes after the end.
+void tir_tmem_drain(struct tmem_role *r, const struct tmem_channel *channel);
 void tir_tmem_end_role(struct tmem_role *r);
 // The loop of the products, which also carries `more`.
 struct tir_builder tir_tmem_begin_loop(struct tmem_role *r, struct tir_builder *b,

@@ -377,8 +377,8 @@ void tir_tmem_build_compute(struct tmem_plan *p, struct tir_builder *b)
          inst = inst->next)
         tir_clone_inst(&in, inst, &r.map);
     tir_tmem_end_tiles(&r, &in);
-    for (uint32_t i = 0; i < p->group_count; i++) // nothing arrives after the end
+    for (uint32_t i = 0; i < p->group_count; i++)
         if (p->groups[i].is_computed && p->groups[i].is_per_tile)
-            tir_tmem_wait_empty(&r.in, tir_tmem_end(&r, &p->groups[i].channel));
+            tir_tmem_drain(&r, &p->groups[i].channel);
     tir_tmem_end_role(&r);
 }

@@ -222,6 +222,15 @@ void tir_tmem_end_tiles(struct tmem_role *r, struct tir_builder *in)
     ends_from_values(r, true, r->tiles->results);
 }
 
+void tir_tmem_drain(struct tmem_role *r, const struct tmem_channel *channel)
+{
+    struct tmem_end *end = tir_tmem_end(r, channel);
+    for (int64_t i = 0; i < channel->slots; i++) {
+        tir_tmem_wait_empty(&r->in, end);
+        tir_tmem_advance(&r->in, end);
+    }
+}
+
 void tir_tmem_end_role(struct tmem_role *r)
 {
     tir_build_yield(&r->in, NULL, 0);

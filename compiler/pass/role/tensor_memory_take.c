@@ -135,7 +135,7 @@ static const char *take_tile(struct tmem_plan *p, struct tmem_operand *o)
     o->is_per_tile = !tir_is_made_in(p->loop, o->tile);
     if (def && def->op == TIR_OP_LOAD) {
         const char *why = take_load(p, def);
-        o->is_computed = why && o->is_per_tile;
+        o->is_computed = why && o->is_per_tile && !p->has_one_round;
         o->is_per_tile |= !why && is_invariant(p, def);
         return o->is_computed ? NULL : why;
     }
@@ -311,6 +311,84 @@ static struct tir_inst *loop_of_product(const struct tir_inst *tiles)
     return NULL;
 }
 
+// Products without a loop are those of a loop with one round, which fold takes away again.
+
+// Is v used after the loop?
+static bool is_used_after(const struct tir_inst *loop, const struct tir_value *v)
+{
+    for (const struct tir_inst *inst = loop->next; inst; inst = inst->next)
+        if (tir_uses_value(inst, v))
+            return true;
+    return false;
+}
+
+static void replace_after(const struct tir_inst *loop, const struct tir_value *from,
+                          struct tir_value *to)
+{
+    tir_foreach_inst_in(inst, loop->block)
+        for (uint32_t i = 0; !tir_is_inside(inst, loop) && i < inst->operand_count; i++)
+            if (inst->operands[i] == from)
+                inst->operands[i] = to;
+}
+
+// Gives what the round made to what follows it. Sums that begin with 0 go on from the loop's.
+static void carry_out(struct tir_func *f, struct tir_inst *loop, struct tir_value *const *values,
+                      uint32_t count)
+{
+    struct tir_block *body = loop->regions[0];
+    for (uint32_t i = 0; i < count; i++) {
+        struct tir_value *arg = tir_block_add_arg(f, body, values[i]->type, NULL);
+        struct tir_inst *def = values[i]->def;
+        if (def->op == TIR_OP_DOT && tmem_is_zero(def->operands[TIR_DOT_ACC]))
+            def->operands[TIR_DOT_ACC] = arg;
+        replace_after(loop, values[i], loop->results[i]);
+    }
+    struct tir_builder b = tir_builder_at_end(f, body);
+    tir_build_yield(&b, values, count);
+}
+
+static struct tir_inst *make_round(struct tmem_plan *p)
+{
+    struct tir_inst *first = NULL, *last = NULL;
+    for (struct tir_inst *inst = p->tiles->regions[0]->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_DOT) {
+            first = first ? first : inst;
+            last = inst;
+        }
+    if (!first)
+        return NULL;
+    uint32_t most = 0, count = 0;
+    for (const struct tir_inst *inst = first; inst != last->next; inst = inst->next)
+        most += inst->result_count;
+    struct tir_value **values = arena_array(p->cx->scratch, struct tir_value *, most);
+    struct tir_value **operands =
+        arena_array(p->cx->scratch, struct tir_value *, TIR_FOR_INIT + most);
+    const struct tir_type **types = arena_array(p->cx->scratch, const struct tir_type *, most);
+    for (const struct tir_inst *inst = first; inst != last->next; inst = inst->next)
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            if (is_used_after(last, inst->results[i]))
+                values[count++] = inst->results[i];
+    operands[TIR_FOR_BEGIN] = tir_const_index(p->f, 0);
+    operands[TIR_FOR_END] = operands[TIR_FOR_STEP] = tir_const_index(p->f, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        types[i] = values[i]->type;
+        operands[TIR_FOR_INIT + i] = tir_const_like(p->f, types[i], 0);
+    }
+    struct tir_builder b = tir_builder_before(p->f, first);
+    struct tir_inst *loop =
+        tir_build(&b, TIR_OP_FOR, operands, TIR_FOR_INIT + count, types, count, 1);
+    struct tir_block *body = loop->regions[0];
+    tir_block_add_arg(p->f, body, operands[TIR_FOR_BEGIN]->type, NULL);
+    struct tir_builder in = tir_builder_at_end(p->f, body);
+    struct tir_inst *end = tir_build_yield(&in, NULL, 0);
+    while (loop->next != last)
+        tir_move_before(loop->next, end);
+    tir_move_before(last, end);
+    tir_remove(end);
+    carry_out(p->f, loop, values, count);
+    return loop;
+}
+
 // Room.
 
 static int64_t columns_of(const struct tir_type *t, int64_t slots)
@@ -368,6 +446,16 @@ static const char *take_columns(struct tmem_plan *p)
     return NULL;
 }
 
+// Of operands that are loaded for a tile.
+static int64_t tile_bytes(const struct tmem_plan *p)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        if (!p->operands[i].is_computed && p->operands[i].is_per_tile)
+            bytes += tir_type_bytes(p->operands[i].tile->type);
+    return bytes;
+}
+
 // As many slots as the loop asks for, if there is room beside a tile of sums.
 static const char *take_stages(struct tmem_plan *p)
 {
@@ -384,13 +472,16 @@ static const char *take_stages(struct tmem_plan *p)
         if (p->products[i].kind != TMEM_OF_ROUND)
             result = TIR_MAX(result, tir_type_bytes(tmem_sums_type(&p->products[i])));
     left -= result;
+    const int64_t per_tile = tile_bytes(p);
     int64_t stages = tir_attr_int(p->loop, TIR_ATTR_stages, DEFAULT_STAGES);
     if (p->cx->attempt)
         stages = TIR_MIN(stages, p->cx->attempt->stages);
     stages = TIR_MIN(stages, left / TIR_MAX(round, 1));
-    for (uint32_t i = 0; i < p->group_count; i++)
-        p->groups[i].channel.slots =
-            p->groups[i].is_computed || p->groups[i].is_per_tile ? 1 : stages;
+    const bool is_double = left - stages * round >= per_tile; // there is room for the next tile's
+    for (uint32_t i = 0; i < p->group_count; i++) {
+        const struct tmem_group *g = &p->groups[i];
+        p->groups[i].channel.slots = g->is_computed ? 1 : g->is_per_tile ? 1 + is_double : stages;
+    }
     return left < 0 || stages < 1 ? "its operands do not fit shared memory" : NULL;
 }
 
@@ -420,8 +511,11 @@ const char *tir_tmem_take(struct tmem_plan *p)
     if (!p->tiles || p->tiles->result_count || tir_attr_find(p->tiles, TIR_ATTR_cluster))
         return "it is not in the one tiles loop of its kernel";
     p->loop = loop_of_product(p->tiles);
+    p->has_one_round = !p->loop;
+    if (p->has_one_round)
+        p->loop = make_round(p);
     if (!p->loop)
-        return "it is not in a loop along K";
+        return "it is in a branch";
     find_computable(p);
     const char *why = take_rest(p);
     why = why ? why : take_products(p);
