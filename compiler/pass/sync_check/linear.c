@@ -171,10 +171,17 @@ static bool is_integer(const struct tir_value *v)
 }
 
 // Anything: what comes from data.
+// Whatever its type can hold.
 static struct sync_linear anything(struct sync_ask *a, const struct tir_value *v)
 {
-    bool yes = v->type->elem == TIR_BOOL;
-    return unknown(a, yes ? 0 : -SYNC_INFINITY, yes ? 1 : SYNC_INFINITY, 0);
+    const struct tir_elem_info *elem = &tir_elems[v->type->elem];
+    if (v->type->elem == TIR_BOOL)
+        return unknown(a, 0, 1, 0);
+    if (!tir_elem_is_int(v->type->elem) || elem->bits > 32)
+        return unknown(a, -SYNC_INFINITY, SYNC_INFINITY, 0);
+    bool is_signed = elem->kind == TIR_KIND_SIGNED;
+    int64_t high = (INT64_C(1) << (elem->bits - is_signed)) - 1;
+    return unknown(a, is_signed ? -high - 1 : 0, high, 0);
 }
 
 // The grid.

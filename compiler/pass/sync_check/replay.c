@@ -116,7 +116,7 @@ static int64_t bound_of(struct sync_run *r, const struct sync_agent *a, const st
         return x.number;
     if (x.kind == SYNC_EACH || x.varies)
         tir_sync_unchecked(r->p, inst, "its bounds differ from thread to thread");
-    return x.kind == SYNC_EACH ? x.each[0] : INT64_MIN;
+    return x.kind == SYNC_EACH ? x.each[0] : x.counts ? x.count : INT64_MIN;
 }
 
 // A loop has ended.

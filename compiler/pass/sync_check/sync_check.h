@@ -137,10 +137,12 @@ struct sync_value {
     enum sync_spread varies;   // SYMBOL
     bool elected;              // EACH: true in the lane that elect_sync picks
     bool answered, yes;        // SYMBOL that is true or false: the answer drawn for it
+    bool counts;               // SYMBOL that bounds loops: it stands for `count` in this replay
     uint32_t made;             // TILE: when its registers were last written
     uint32_t group;            // TILE: the group of wgmma that still writes them; 0: none
     const struct tir_inst *by; // TILE with a group: its gemm_async
     int64_t number;            // INT; SYMBOL
+    int64_t count;             // SYMBOL that counts
     int64_t of, times; // SYMBOL that is `times` another one and `each` more (places.c); or 0
     union {
         const int64_t *each;
@@ -336,6 +338,8 @@ struct sync_program {
     bool has_tmem;
     bool has_data_loops;        // loops whose number of rounds depends on arguments
     struct bitset data_loops;   // by id of the instruction
+    struct bitset counts;       // values that bounds of `for` loops are computed from, by id
+    int64_t unit;               // the largest step of these loops
     struct sync_rounds *rounds; // that loops have run, by id of the instruction
     struct bitset came;         // 2 * id + block of an if: blocks that some replay has entered
     struct bitset came_long;    // and one in which a ring goes round

@@ -123,7 +123,10 @@ static struct sync_value apply(const struct sync_run *r, const struct sync_agent
     union tir_number in[3], out;
     for (uint32_t i = 0; i < inst->operand_count && i < 3; i++) {
         struct sync_value v = tir_sync_value(r, a, inst->operands[i]);
-        in[i].i = v.kind == SYNC_EACH ? v.each[lane] : v.number;
+        in[i].i = v.kind == SYNC_EACH ? v.each[lane]
+                  : v.counts          ? v.count
+                  : v.answered        ? v.yes
+                                      : v.number;
     }
     const struct tir_value *to = inst->results[0];
     // where: the elements are the second operand's
@@ -177,10 +180,24 @@ bool tir_sync_arithmetic(struct sync_agent *a, const struct tir_inst *inst)
     return true;
 }
 
+// What operands that count give: a number too, or an answer. False: it is not known.
+static bool count(const struct sync_run *r, const struct sync_agent *a, const struct tir_inst *inst,
+                  struct sync_value *out)
+{
+    bool known;
+    int64_t number = apply(r, a, inst, 0, &known).number;
+    out->answered = known && inst->results[0]->type->elem == TIR_BOOL;
+    out->yes = number != 0;
+    out->counts = known && !out->answered;
+    out->count = number;
+    return known;
+}
+
 static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
                                      const struct tir_inst *inst)
 {
     bool each = false, symbolic = tir_elem_is_float(inst->results[0]->type->elem);
+    bool counts = !symbolic;
     bool elected = false;
     enum sync_spread varies = SYNC_SAME;
     uint64_t hash = tir_sync_mix(inst->op, inst->results[0]->type->elem);
@@ -188,6 +205,7 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
         struct sync_value v = tir_sync_value(r, a, inst->operands[i]);
         each |= v.kind == SYNC_EACH;
         symbolic |= v.kind != SYNC_EACH && v.kind != SYNC_INT;
+        counts &= v.kind == SYNC_INT || v.counts || v.answered;
         varies = TIR_MAX(varies, spread_of(a, &v));
         elected |= v.elected;
         hash = tir_sync_mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
@@ -202,7 +220,8 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
     if (symbolic || inst->op == TIR_OP_BITCAST) {
         out = sync_symbol(hash, varies);
         tir_sync_follow_symbol(r, a, inst, &out);
-        tir_sync_holds(r, a, inst, &out);
+        if (!counts || !count(r, a, inst, &out))
+            tir_sync_holds(r, a, inst, &out);
         return out;
     }
     bool known;
@@ -223,6 +242,24 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
     return out;
 }
 
+// The number that a loaded value stands for. Roles that walk the same loop may ask about its bounds
+// in different ways, as 0 < n and n - 64, so that one draw for each question would not do. Tables
+// of offsets ascend, and a bound is not always a multiple of the step. A loop whose first rounds
+// stand before it (schedule) has fewer than its bounds say.
+static int64_t count_of(struct sync_run *r, const struct sync_value *v, int64_t index)
+{
+    enum { BEFORE = 2, TABLE = 4 };
+    int64_t most = r->most + BEFORE, unit = r->p->unit;
+    uint64_t bits = tir_sync_mix((uint64_t)v->number, r->seed) >> 40;
+    int64_t count = unit * tir_sync_decide(r, v, most + 1);
+    if (r->seed == 0)
+        return 0;
+    if (r->seed & 1)
+        count += unit * most * (int64_t)((uint64_t)index % TABLE);
+    bool whole = r->seed == 1 || !count || (bits & 1);
+    return whole ? count : count - (int64_t)((bits >> 1) % (uint64_t)unit);
+}
+
 static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
                                 const struct tir_inst *inst)
 {
@@ -232,16 +269,22 @@ static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
     struct tir_value *base = tir_buffer_root(tir_ref_base(inst));
     uint64_t hash = tir_sync_mix(base->id, inst->results[0]->type->elem);
     enum sync_spread varies = SYNC_SAME;
+    int64_t index = 0;
     for (uint32_t d = 0; d < tir_ref_base(inst)->type->rank; d++) {
         struct sync_value v = tir_sync_value(r, a, tir_ref_indices(inst)[d]);
         varies = TIR_MAX(varies, spread_of(a, &v));
+        index = v.kind == SYNC_INT ? v.number : v.counts ? v.count : 0;
         hash = tir_sync_mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
     }
     if (base->type->space == TIR_SPACE_LOCAL)
         varies = SYNC_GUESS;
     if (base->type->space != TIR_SPACE_GLOBAL)
         hash = tir_sync_mix(tir_sync_mix(hash, inst->id), a->visits[inst->id]);
-    return sync_symbol(hash, varies);
+    struct sync_value out = sync_symbol(hash, varies);
+    out.counts = varies == SYNC_SAME && bitset_has(&r->p->counts, inst->results[0]->id) &&
+                 tir_elem_is_int(inst->results[0]->type->elem);
+    out.count = out.counts ? count_of(r, &out, index) : 0;
+    return out;
 }
 
 // Values that a warp's lanes exchange.
