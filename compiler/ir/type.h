@@ -15,7 +15,7 @@
 
 #include "base/str.h"
 
-#define TIR_MAX_RANK 5
+#define TIR_MAX_RANK 6
 
 enum tir_elem {
     TIR_NONE, // the type of an instruction without a result, and of "no type"

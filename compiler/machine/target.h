@@ -33,6 +33,7 @@ struct tir_target {
 
 // Limits of tensor copies on every target that has them (PTX ISA, "Tensor copy").
 enum {
+    TIR_TMA_MAX_RANK = 5,      // dimensions of a tensor
     TIR_TMA_MAX_BOX = 256,     // elements along a side
     TIR_TMA_ROW_BYTES = 16,    // a row is a multiple of them
     TIR_TMA_TENSOR_BYTES = 128 // a box begins at a multiple of them in shared memory

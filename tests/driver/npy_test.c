@@ -143,7 +143,7 @@ static void test_refusals(void **state)
         "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (,), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': 1, }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (72057594037927936, 4096), }",

@@ -53,7 +53,7 @@ static void test_bad_specs(void **state)
         "full:",      "full:x",    "full:1:2",     "zeros:1",
         "randint",    "randint:1", "randint:2:1",  "randint:1:2:3",
         "rand:1:2:3", "@",         "pad=-1",       "pad=",
-        "pad=x",      "strides=",  "strides=1x-1", "strides=1x1x1x1x1x1",
+        "pad=x",      "strides=",  "strides=1x-1", "strides=1x1x1x1x1x1x1",
         "save=",      "colour=3",  "randn,,zeros",
     };
     for (size_t i = 0; i < TIR_COUNT_OF(texts); i++) {

@@ -304,7 +304,7 @@ static void test_refusals(void **state)
     CASE(kernel.param_count = 3, "names a parameter that does not exist");
     CASE(kernel.dims = same_dims, "same name");
     CASE(params[PARAM_B].name = TEXT("A"), "same name");
-    CASE(params[PARAM_B].rank = 6, "too many dimensions");
+    CASE(params[PARAM_B].rank = 7, "too many dimensions");
     CASE(params[PARAM_B].extents[0].fixed = -1, "negative extent");
     CASE(params[PARAM_B].extents[1].dim = 3, "does not exist");
     CASE(params[PARAM_A].extents[2].dim = 1, "beyond its rank");

@@ -110,6 +110,8 @@ static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_
     const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
     const struct tir_value *base = tir_ref_base(access);
     uint32_t last = base->type->rank - 1, bits = tir_elems[base->type->elem].bits;
+    if (base->type->rank > TIR_TMA_MAX_RANK)
+        return "a tensor map has 5 dimensions at most";
     for (uint32_t d = 0; d <= last; d++)
         if (box->list[d] < 0)
             return "an index tile names its elements";

@@ -144,6 +144,8 @@ static bool check_tensor(struct transfer *t)
         return refuse(t, "the tensor has no dimension");
     if (!(t->lo->cx->target->features & TIR_HAS_TMA))
         return refuse_target(t, "the target has no tensor copies");
+    if (t->rank > TIR_TMA_MAX_RANK)
+        return refuse(t, "a tensor map has 5 dimensions at most");
     for (uint32_t d = 0; d < t->rank; d++)
         if (t->box[d] < 0)
             return refuse(t, "its elements are gathered");

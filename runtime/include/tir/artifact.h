@@ -22,7 +22,7 @@ extern "C" {
 #define TIR_ARTIFACT_VERSION 8u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
-#define TIR_MAX_RANK         5
+#define TIR_MAX_RANK         6
 #define TIR_MAX_KERNELS      4096
 #define TIR_MAX_DIMS         32 // named dimensions of one kernel
 #define TIR_MAX_PARAMS       64
