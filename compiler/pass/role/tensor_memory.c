@@ -398,7 +398,7 @@ static void tell(const struct tmem_plan *p)
 static void rewrite(struct tmem_plan *p)
 {
     struct tir_builder b = tir_builder_before(p->f, p->tiles);
-    p->f->threads = 32 * (p->compute_warps + 1 + p->product_count);
+    p->f->threads = 32 * p->warps;
     build_rings(p, &b);
     build_channels(p, &b);
     build_tensor_memory(p, &b);

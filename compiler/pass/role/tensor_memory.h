@@ -5,6 +5,7 @@
 
 #include "base/bitset.h"
 #include "base/map.h"
+#include "machine/budget.h"
 #include "pass/pass.h"
 
 enum {
@@ -72,7 +73,8 @@ struct tmem_plan {
     uint32_t operand_count;
     struct tmem_group groups[TMEM_OPERANDS];
     uint32_t group_count;
-    uint32_t compute_warps;
+    uint32_t compute_warps, warps; // of the role that computes, of all
+    struct tir_role_registers registers;
     int64_t columns;          // of tensor memory
     struct bitset computable; // values that every role can compute for itself, by id
 };
@@ -144,7 +146,7 @@ struct tir_builder tir_tmem_begin_role(struct tmem_role *r, struct tir_builder *
                                        uint32_t first, uint32_t warps);
 // Afterwards the ends are those after the last tile.
 void tir_tmem_end_tiles(struct tmem_role *r, struct tir_builder *in);
-// Waits for the last arrivals at the slots that the role fills, so that none comes after the end.
+// Waits until the last slot that the role has filled is empty: nothing arrives after the end.
 void tir_tmem_drain(struct tmem_role *r, const struct tmem_channel *channel);
 void tir_tmem_end_role(struct tmem_role *r);
 // The loop of the products, which also carries `more`.

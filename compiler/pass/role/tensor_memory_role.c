@@ -196,6 +196,9 @@ struct tir_builder tir_tmem_begin_role(struct tmem_role *r, struct tir_builder *
     tir_set_text(p->f, role, TIR_ATTR_name, tir_str_of(name));
     tir_set_int(p->f, role, TIR_ATTR_first, first);
     tir_set_int(p->f, role, TIR_ATTR_warps, warps);
+    const uint32_t registers = first ? p->registers.load : p->registers.math;
+    if (registers)
+        tir_set_int(p->f, role, TIR_ATTR_regs, registers);
     r->in = tir_builder_at_end(p->f, role->regions[0]);
     r->in.span = b->span;
     memcpy(operands, p->tiles->operands, extents * sizeof(*operands));
@@ -225,10 +228,9 @@ void tir_tmem_end_tiles(struct tmem_role *r, struct tir_builder *in)
 void tir_tmem_drain(struct tmem_role *r, const struct tmem_channel *channel)
 {
     struct tmem_end *end = tir_tmem_end(r, channel);
-    for (int64_t i = 0; i < channel->slots; i++) {
-        tir_tmem_wait_empty(&r->in, end);
+    for (int64_t i = 1; i < channel->slots; i++)
         tir_tmem_advance(&r->in, end);
-    }
+    tir_tmem_wait_empty(&r->in, end); // the slot of the last tile, after those before it
 }
 
 void tir_tmem_end_role(struct tmem_role *r)

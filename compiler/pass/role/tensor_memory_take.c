@@ -9,7 +9,6 @@
 #include "pass/role/tensor_memory.h"
 
 #include "ir/walk.h"
-#include "machine/budget.h"
 #include "machine/product.h"
 
 enum {
@@ -427,6 +426,16 @@ static bool save_columns(struct tmem_plan *p)
     return widest;
 }
 
+// What the loop carries in registers, as columns of 128 rows of 32 bits.
+static int64_t carried_columns(struct tmem_plan *p)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < p->loop->result_count; i++)
+        if (!tir_tmem_carrier(p, i))
+            bytes += tir_type_bytes(p->loop->results[i]->type);
+    return bytes / (4 * TIR_TMEM_LANES);
+}
+
 static const char *take_columns(struct tmem_plan *p)
 {
     int64_t after = 0, most = 0; // columns of sums: after the loop, of one product
@@ -441,9 +450,21 @@ static const char *take_columns(struct tmem_plan *p)
             return "its sums take more than 512 columns of tensor memory";
     for (p->columns = LEAST_COLUMNS; p->columns < used_columns(p); p->columns *= 2)
         continue;
-    // A thread has at most 128 of the sums.
-    p->compute_warps = TIR_MAX(after, most) > 128 ? 2 * TMEM_WARPGROUP : TMEM_WARPGROUP;
+    // A thread has at most 128 of the sums, and 64 beside as many that the loop carries.
+    const bool is_wide = TIR_MAX(after, most) > 128 || most + carried_columns(p) > 192;
+    p->compute_warps = is_wide ? 2 * TMEM_WARPGROUP : TMEM_WARPGROUP;
     return NULL;
+}
+
+// Two warpgroups that compute take registers from a third one that holds all other warps. One
+// warpgroup has as many as there are without that.
+static void take_registers(struct tmem_plan *p)
+{
+    p->warps = p->compute_warps + 1 + p->product_count;
+    if (p->compute_warps == TMEM_WARPGROUP || p->product_count >= TMEM_WARPGROUP)
+        return;
+    p->warps = p->compute_warps + TMEM_WARPGROUP;
+    p->registers = tir_role_registers(2, false);
 }
 
 // Of operands that are loaded for a tile.
@@ -456,11 +477,11 @@ static int64_t tile_bytes(const struct tmem_plan *p)
     return bytes;
 }
 
-// As many slots as the loop asks for, if there is room beside a tile of sums.
+// As many slots as the loop asks for, if there is room. An attempt that fails for what follows the
+// loop has fewer in the next one (compile/jobs.c).
 static const char *take_stages(struct tmem_plan *p)
 {
-    int64_t round = 0, result = 0;
-    int64_t left = p->cx->target->shared_per_cta - TIR_BUDGET_MBARRIER_BYTES;
+    int64_t round = 0, left = p->cx->target->shared_per_cta - TIR_BUDGET_FREE_SHARED;
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
         if (!o->is_computed && !o->is_per_tile)
@@ -468,16 +489,11 @@ static const char *take_stages(struct tmem_plan *p)
         else if (!o->in_tmem || !o->is_computed)
             left -= tir_type_bytes(o->tile->type);
     }
-    for (uint32_t i = 0; i < p->product_count; i++)
-        if (p->products[i].kind != TMEM_OF_ROUND)
-            result = TIR_MAX(result, tir_type_bytes(tmem_sums_type(&p->products[i])));
-    left -= result;
-    const int64_t per_tile = tile_bytes(p);
+    const int64_t most = p->cx->attempt ? p->cx->attempt->stages : INT64_MAX;
     int64_t stages = tir_attr_int(p->loop, TIR_ATTR_stages, DEFAULT_STAGES);
-    if (p->cx->attempt)
-        stages = TIR_MIN(stages, p->cx->attempt->stages);
-    stages = TIR_MIN(stages, left / TIR_MAX(round, 1));
-    const bool is_double = left - stages * round >= per_tile; // there is room for the next tile's
+    stages = TIR_MIN(TIR_MIN(stages, most), left / TIR_MAX(round, 1));
+    // Is there room for the next tile's?
+    const bool is_double = most > 1 && left - stages * round >= tile_bytes(p);
     for (uint32_t i = 0; i < p->group_count; i++) {
         const struct tmem_group *g = &p->groups[i];
         p->groups[i].channel.slots = g->is_computed ? 1 : g->is_per_tile ? 1 + is_double : stages;
@@ -521,7 +537,9 @@ const char *tir_tmem_take(struct tmem_plan *p)
     why = why ? why : take_products(p);
     why = why ? why : take_columns(p);
     why = why ? why : take_stages(p);
-    if (!why)
-        count_arrivals(p);
-    return why;
+    if (why)
+        return why;
+    take_registers(p);
+    count_arrivals(p);
+    return NULL;
 }
