@@ -20,7 +20,7 @@
 // - a load has one unless its tensor is an input, where the padding takes what lies there;
 // - a reduction replaces the padding by what changes no result; a scan never sees it, since it
 //   comes last;
-// - operands of a product are 0 beyond the tile's K.
+// - operands of a product are 0 beyond the tile's K: outside a tensor they are, elsewhere by a mask.
 //
 // An extent means the same everywhere in the kernel, so it stays as it is where one operation has
 // no rule here: parts of tiles, everything asynchronous, and the axis of a reduction with a
@@ -347,6 +347,22 @@ static bool pads_with_zero(const struct tir_inst *load)
                     (tir_elem_is_float(pad->type->elem) ? pad->constant.f == 0 : !pad->constant.i));
 }
 
+// Does the tensor end along dimension `dim` of the tile where the tile did, or before? Then the
+// padding lies outside the tensor, and the load is 0 there without a mask.
+static bool ends_with_tensor(const struct pad *p, const struct tir_inst *load, int64_t size,
+                             uint32_t dim)
+{
+    const struct tir_param *param = tir_param_of(p->f, tir_ref_base(load));
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    int64_t start;
+    for (uint32_t d = 0; param && box && d < box->list_count; d++)
+        if (box->list[d] && !dim--)
+            return box->list[d] > 0 && param->dims[d].dim < 0 &&
+                   tir_is_const_int(tir_ref_indices(load)[d], &start) &&
+                   start + size >= param->dims[d].constant;
+    return false;
+}
+
 // Operand i of a dot is 0 beyond its K, dimension k: the load that it comes from sees to it, or a
 // where.
 static void zero_beyond(struct pad *p, struct tir_inst *dot, uint32_t i, const struct tir_type *was,
@@ -365,7 +381,9 @@ static void zero_beyond(struct pad *p, struct tir_inst *dot, uint32_t i, const s
         struct tir_builder b = tir_builder_before(p->f, dot);
         struct tir_value *zero = tir_const_like(p->f, padded_type(p, was), 0);
         dot->operands[i] = choose_inside(&b, inside(p, &b, was, 1U << k), dot->operands[i], zero);
-    } else if (may_read_beside(p, load) && !tir_map_get(&p->zeroed, tir_map_key(load) + dim)) {
+    } else if (may_read_beside(p, load) &&
+               !ends_with_tensor(p, load, p->was[x->id]->shape[dim], dim) &&
+               !tir_map_get(&p->zeroed, tir_map_key(load) + dim)) {
         tir_map_set(&p->zeroed, tir_map_key(load) + dim, load);
         mask_out(p, load, TIR_LOAD_MASK, p->was[x->id], 1U << dim);
     }
