@@ -17,12 +17,13 @@ struct range {
     const struct tir_value *tensor; // global; NULL: shared memory
     const struct tir_value *root;   // the buffer
     const struct tir_inst *by;
-    int64_t begin, end; // bytes of shared memory
-    bool async;         // by an engine, through its own proxy
-    bool by_hand;       // declared by a program that orders its accesses
-    bool synced;        // a barrier followed; it is only kept because no fence did
-    bool fenced;        // a fence followed
-    int32_t age;        // in flight: groups that were committed after its own; -1: its own was not
+    const struct tir_inst *copy; // that it came by, where `by` is the wait for it; else NULL
+    int64_t begin, end;          // bytes of shared memory
+    bool async;                  // by an engine, through its own proxy
+    bool by_hand;                // declared by a program that orders its accesses
+    bool synced;                 // a barrier followed; it is only kept because no fence did
+    bool fenced;                 // a fence followed
+    int32_t age; // in flight: groups that were committed after its own; -1: its own was not
 };
 
 struct state {

@@ -93,7 +93,7 @@ uint32_t tir_barrier_needs(const struct barriers *b, const struct range *p, cons
         return 0;
     if (p->in_flight != TIR_DONE_NOW)
         return needs_in_flight(p, r);
-    if (!is_older && tir_same_writers(b->ranges, p->by, r->by))
+    if (!is_older && tir_same_writers(b->ranges, p->copy ? p->copy : p->by, r->by))
         return 0;
     if (p->access == TIR_ACCESS_UPDATE && r->access == TIR_ACCESS_UPDATE &&
         any_order(b, p->by, r->by))
@@ -123,8 +123,8 @@ bool tir_barrier_add(struct barriers *b, struct state *s, struct range r)
     vec_foreach(struct range, p, &s->pending)
         if (p->access == r.access && p->in_flight == r.in_flight && p->tensor == r.tensor &&
             p->root == r.root && p->begin == r.begin && p->end == r.end && p->async == r.async &&
-            p->synced == r.synced && p->fenced == r.fenced && p->by_hand == r.by_hand &&
-            same_makers(b, p, &r)) {
+            p->synced == r.synced && p->copy == r.copy && p->fenced == r.fenced &&
+            p->by_hand == r.by_hand && same_makers(b, p, &r)) {
             bool younger = r.age < p->age;
             p->age = TIR_MIN(p->age, r.age);
             return younger;
@@ -204,6 +204,7 @@ void tir_barrier_landed(struct state *s, const struct tir_inst *wait)
     vec_foreach(struct range, p, &s->pending)
         if (p->in_flight == TIR_DONE_CP_ASYNC) {
             p->in_flight = TIR_DONE_NOW;
+            p->copy = p->by;
             p->by = wait;
         }
 }

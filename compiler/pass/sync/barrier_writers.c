@@ -16,18 +16,24 @@ static bool moves_by_slices(const struct tir_ranges *ranges, const struct tir_in
     return true;
 }
 
-// Does a store in a loop give each thread the same elements in every round, as far as rounds touch
-// the same ones?
-static bool keeps_elements(const struct tir_ranges *ranges, const struct tir_inst *store)
+// Is the buffer, in every round of a loop, the same part of what it views, or another whole part?
+static bool keeps_part(const struct tir_ranges *ranges, const struct tir_value *buffer)
 {
-    bool keeps = moves_by_slices(ranges, store);
-    const struct tir_inst *of = tir_ref_base(store)->def;
+    bool keeps = true;
+    const struct tir_inst *of = buffer->def;
     while (keeps && of && (of->op == TIR_OP_VIEW || of->op == TIR_OP_PERMUTE)) {
         bool is_view = of->op == TIR_OP_VIEW;
         keeps = !is_view || moves_by_slices(ranges, of);
         of = is_view ? tir_ref_base(of)->def : of->operands[0]->def;
     }
     return keeps;
+}
+
+// Does a store in a loop give each thread the same elements in every round, as far as rounds touch
+// the same ones?
+static bool keeps_elements(const struct tir_ranges *ranges, const struct tir_inst *store)
+{
+    return moves_by_slices(ranges, store) && keeps_part(ranges, tir_ref_base(store));
 }
 
 // Do the two name slices of one size of one buffer, through views that do the same?
@@ -47,6 +53,8 @@ static bool same_slices(const struct tir_inst *x, const struct tir_inst *y)
 bool tir_same_writers(const struct tir_ranges *ranges, const struct tir_inst *x,
                       const struct tir_inst *y)
 {
+    if (x == y && tir_done_of(x) == TIR_DONE_CP_ASYNC) // threads share each copy in one way
+        return keeps_part(ranges, x->operands[TIR_COPY_TO]);
     if (x->op != TIR_OP_STORE || y->op != TIR_OP_STORE || !keeps_elements(ranges, y))
         return false;
     return x == y || (x->operands[TIR_STORE_VALUE]->type == y->operands[TIR_STORE_VALUE]->type &&

@@ -42,6 +42,12 @@
 // consumers of every CTA free the slot in all of them, and a producer ends by waiting until all its
 // slots are free, so that no CTA arrives at an mbarrier of a CTA that has exited.
 //
+// Slots that threads fill by cp.async are handed on some rounds late, so that copies of several
+// rounds are in flight: in each round, the slot that was filled LATE_ROUNDS (a budget) before,
+// when all but the youngest groups of copies are done; and what is left after the innermost loop.
+// `late` says how many are left. The loop must do nothing but fill rings with more slots than
+// that: else what it waits for may wait for a slot that is late.
+//
 // Assumptions: puts of one ring are in one role; each put fills its slot with copies directly in
 // its block; blocks read slots only of their own get. lag needs two slots: with one, a slot is
 // freed in the round itself. Every role with gets of a ring sees each of its tiles. From here on
@@ -53,9 +59,9 @@
 #include "ir/walk.h"
 #include "pass/receipt.h"
 
-enum part { PUT_SLOT, PUT_PHASE, GET_SLOT, GET_PHASE, PREV, PARTS };
+enum part { PUT_SLOT, PUT_PHASE, LATE, GET_SLOT, GET_PHASE, PREV, PARTS };
 
-static const char *const part_names[PARTS] = {"slot", "phase", "slot", "phase", "prev"};
+static const char *const part_names[PARTS] = {"slot", "phase", "late", "slot", "phase", "prev"};
 
 // The state of one role: PARTS values for each ring.
 struct state {
@@ -397,29 +403,76 @@ static void start_copies(struct rings *r, struct ring *ring, struct tir_inst *pu
         }
 }
 
-static bool has_thread_copies(struct tir_block *block)
+// The warps' own writes are done, and its lanes have seen that: one of them is to arrive.
+static struct tir_value *build_written(struct rings *r, struct tir_builder *b,
+                                       const struct ring *ring)
 {
-    tir_foreach_inst_in(inst, block)
-        if (tir_done_of(inst) == TIR_DONE_CP_ASYNC)
-            return true;
-    return false;
-}
-
-// The warps' own writes are done: each arrives.
-static void hand_on(struct rings *r, struct tir_builder *b, const struct ring *ring,
-                    struct tir_block *block, struct tir_value *slot)
-{
-    if (has_thread_copies(block)) {
-        tir_build_group(b, TIR_OP_COMMIT_GROUP, TIR_DONE_CP_ASYNC, 0);
-        tir_build_group(b, TIR_OP_WAIT_GROUP, TIR_DONE_CP_ASYNC, 0);
-    }
     if (ring->read_async && (ring->stores || !ring->copies))
         build_fence(b, TIR_WORD_of_async_shared);
     build(b, TIR_OP_WARP_SYNC, NULL, 0);
-    struct tir_value *one = tir_binary(b, TIR_OP_EQ, build_lane(b), tir_const_i32(r->f, 0));
-    struct tir_builder in = tir_build_if(b, one);
+    return tir_binary(b, TIR_OP_EQ, build_lane(b), tir_const_i32(r->f, 0));
+}
+
+static void build_full(struct tir_builder *b, const struct ring *ring, struct tir_value *slot,
+                       struct tir_value *condition)
+{
+    struct tir_builder in = tir_build_if(b, condition);
     build(&in, TIR_OP_ARRIVE, (struct tir_value *[]){barrier_at(&in, ring->full, slot), NULL, NULL},
           3);
+}
+
+static void hand_on(struct rings *r, struct tir_builder *b, const struct ring *ring,
+                    struct tir_block *block, struct tir_value *slot)
+{
+    if (tir_has_thread_copies(block)) {
+        tir_build_group(b, TIR_OP_COMMIT_GROUP, TIR_DONE_CP_ASYNC, 0);
+        tir_build_group(b, TIR_OP_WAIT_GROUP, TIR_DONE_CP_ASYNC, 0);
+    }
+    build_full(b, ring, slot, build_written(r, b, ring));
+}
+
+// Handing on late.
+
+// The slot that was filled `rounds` before.
+static struct tir_value *slot_before(struct tir_builder *b, const struct ring *ring,
+                                     struct tir_value *slot, int64_t rounds)
+{
+    struct tir_value *back = tir_const_i32(b->f, (int32_t)rounds);
+    struct tir_value *round = tir_const_i32(b->f, (int32_t)(ring->stages - rounds));
+    struct tir_value *choice[] = {tir_binary(b, TIR_OP_LT, slot, back),
+                                  tir_binary(b, TIR_OP_ADD, slot, round),
+                                  tir_binary(b, TIR_OP_SUB, slot, back)};
+    return tir_build1(b, TIR_OP_WHERE, slot->type, choice, 3);
+}
+
+// Of the slots that are late, the one that was filled `rounds` before, if there is one.
+static void build_late(struct tir_builder *b, const struct ring *ring, struct tir_value *slot,
+                       struct tir_value *late, int64_t rounds, struct tir_value *one)
+{
+    struct tir_value *some = tir_binary(b, TIR_OP_GE, late, tir_const_i32(b->f, (int32_t)rounds));
+    build_full(b, ring, slot_before(b, ring, slot, rounds), tir_binary(b, TIR_OP_AND, some, one));
+}
+
+static void hand_on_late(struct rings *r, struct tir_builder *b, const struct ring *ring,
+                         struct tir_value *slot, struct tir_value **late)
+{
+    tir_build_group(b, TIR_OP_COMMIT_GROUP, TIR_DONE_CP_ASYNC, 0);
+    tir_build_group(b, TIR_OP_WAIT_GROUP, TIR_DONE_CP_ASYNC, ring->late);
+    build_late(b, ring, slot, *late, ring->late, build_written(r, b, ring));
+    struct tir_value *next = tir_binary(b, TIR_OP_ADD, *late, tir_const_i32(b->f, 1));
+    *late = tir_binary(b, TIR_OP_MIN, next, tir_const_i32(b->f, (int32_t)ring->late));
+}
+
+// After the loop: all that is left. The slot is the next one.
+static void hand_on_rest(struct rings *r, struct tir_builder *b, struct state *s,
+                         const struct ring *ring)
+{
+    struct tir_value **late = part_of(r, s, ring, LATE);
+    tir_build_group(b, TIR_OP_WAIT_GROUP, TIR_DONE_CP_ASYNC, 0);
+    struct tir_value *one = build_written(r, b, ring);
+    for (int64_t rounds = ring->late; rounds; rounds--)
+        build_late(b, ring, *part_of(r, s, ring, PUT_SLOT), *late, rounds, one);
+    *late = tir_const_i32(r->f, 0);
 }
 
 // The block of a put or get takes its place.
@@ -449,7 +502,9 @@ static void lower_put(struct rings *r, struct tir_inst *put, struct state *s)
     if (ring->copies)
         start_copies(r, ring, put, *slot);
     b = tir_builder_before(r->f, tir_yield_of(put->regions[0]));
-    if (all_hand_on(ring))
+    if (ring->late)
+        hand_on_late(r, &b, ring, *slot, part_of(r, s, ring, LATE));
+    else if (all_hand_on(ring))
         hand_on(r, &b, ring, put->regions[0], *slot);
     step_on(&b, ring, slot, phase);
     open_block(r, put);
@@ -497,8 +552,9 @@ static bool *changed_parts(struct rings *r, struct tir_inst *owner)
             bool puts = inst->op == TIR_OP_PUT;
             parts[puts ? PUT_SLOT : GET_SLOT] |= ring->stages > 1;
             parts[puts ? PUT_PHASE : GET_PHASE] = true;
-            const struct tir_inst *loop = puts ? NULL : lag_loop(ring, inst);
-            parts[PREV] |= loop && tir_is_inside(owner, loop);
+            const struct tir_inst *loop = puts ? tir_ring_loop(inst) : lag_loop(ring, inst);
+            const bool is_kept = loop && tir_is_inside(owner, loop);
+            parts[puts ? LATE : PREV] |= is_kept && (!puts || ring->late);
         }
     return changed;
 }
@@ -545,6 +601,8 @@ static void thread_loop(struct rings *r, struct tir_inst *loop, struct state *s)
     for (uint32_t i = 0; i < count; i++)
         if (changed[i] && i % PARTS == PREV && tir_is_loop(loop))
             free_last(r, &after, s, &r->all.at[i / PARTS]);
+        else if (changed[i] && i % PARTS == LATE && tir_is_loop(loop))
+            hand_on_rest(r, &after, s, &r->all.at[i / PARTS]);
 }
 
 static void thread_if(struct rings *r, struct tir_inst *inst, struct state *s)

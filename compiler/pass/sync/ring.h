@@ -18,6 +18,7 @@ struct ring {
     bool read_async;       // by products on warpgroups or tensor copies
     bool multicast;        // copies go to several CTAs
     bool of_one_role;      // the same role fills and empties it
+    int64_t late;          // rounds after which a slot that cp.async fills is handed on
     uint32_t getters;      // warps that free each slot
     enum tir_done lagging; // says when what reads a slot is done that a later round frees
 };
@@ -47,6 +48,10 @@ struct ring_readers {
 struct ring_readers tir_ring_readers(const struct ring *ring, const struct tir_inst *get);
 // Does each warp or warpgroup commit and wait for its own groups?
 bool tir_has_own_groups(enum tir_done done);
+// Do threads copy by cp.async in the block of a put?
+bool tir_has_thread_copies(struct tir_block *block);
+// The innermost loop around a put, in whose next rounds its slot may be handed on; NULL: none.
+struct tir_inst *tir_ring_loop(const struct tir_inst *put);
 // Is it a copy by an engine, without an mbarrier yet?
 bool tir_is_engine_copy(const struct tir_inst *inst);
 

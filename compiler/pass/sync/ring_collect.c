@@ -2,6 +2,7 @@
 // The rings of a kernel: the roles that fill and empty them, and how.
 
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "pass/sync/ring.h"
 
 struct ring *tir_ring_of(struct rings *r, const struct tir_inst *inst)
@@ -103,6 +104,49 @@ static void look_at_get(struct rings *r, struct ring *ring, struct tir_inst *get
         ring->lagging = tir_ring_readers(ring, get).all;
 }
 
+bool tir_has_thread_copies(struct tir_block *block)
+{
+    tir_foreach_inst_in(inst, block)
+        if (tir_done_of(inst) == TIR_DONE_CP_ASYNC)
+            return true;
+    return false;
+}
+
+struct tir_inst *tir_ring_loop(const struct tir_inst *put)
+{
+    struct tir_inst *owner = put->block->owner;
+    while (owner && !tir_is_loop(owner))
+        owner = owner->block->owner;
+    return owner && owner->op != TIR_OP_TILES ? owner : NULL;
+}
+
+// By how many rounds a put may hand on its slot late: its loop does nothing but fill rings with
+// more slots than that. A slot may be freed a round late too.
+static int64_t rounds_late(struct rings *r, const struct ring *ring, const struct tir_inst *put)
+{
+    const struct tir_inst *loop = tir_ring_loop(put);
+    int64_t fewest = ring->stages;
+    if (!loop || ring->of_one_role || !tir_has_thread_copies(put->regions[0]))
+        return 0;
+    tir_foreach_inst_within(inst, loop)
+    {
+        const bool fills = inst->block->owner && inst->block->owner->op == TIR_OP_PUT;
+        if (inst->op == TIR_OP_PUT)
+            fewest = TIR_MIN(fewest, tir_ring_of(r, inst)->stages);
+        else if (tir_has_trait(inst, TIR_SYNC) ||
+                 (!fills && tir_has_trait(inst, TIR_ASYNC | TIR_WRITES)))
+            return 0;
+    }
+    return TIR_MAX(TIR_MIN(fewest - 2, TIR_BUDGET_LATE_ROUNDS), 0);
+}
+
+static void find_late(struct rings *r, struct ring *ring)
+{
+    ring->late = ring->puts.len ? TIR_BUDGET_LATE_ROUNDS : 0;
+    vec_foreach(struct tir_inst *, put, &ring->puts)
+        ring->late = TIR_MIN(ring->late, rounds_late(r, ring, *put));
+}
+
 static bool is_in_condition(const struct tir_inst *inst)
 {
     for (const struct tir_block *block = inst->block; block->owner; block = block->owner->block)
@@ -131,6 +175,7 @@ void tir_rings_collect(struct rings *r)
             refuse(r, ring->inst, ring, "it is filled, but nothing gets what is in it");
         vec_foreach(struct tir_inst *, it, &ring->gets)
             ring->of_one_role |= tir_crew_of(r->f, *it).role == ring->putter.role;
+        find_late(r, ring);
         if (ring->gets.len && !ring->puts.len)
             refuse(r, ring->inst, ring, "it is emptied, but nothing is put into it");
     }
