@@ -93,7 +93,10 @@ static void test_refused(void **state)
     assert_string_equal(WORDS("scale=big"), "scale: \"big\" is not a value of f16");
     assert_string_equal(WORDS("skale=1"),
                         "gemm has no dimension or parameter skale; did you mean scale?");
-    assert_string_equal(WORDS("queue=1"), "gemm has no dimension or parameter queue");
+    assert_string_equal(WORDS("queue=1"),
+                        "gemm has no dimension or parameter queue; its dimensions are M, K");
+    assert_string_equal(WORDS("N=1"), // every name of one letter is near
+                        "gemm has no dimension or parameter N; its dimensions are M, K");
     assert_string_equal(WORDS("B_0=9"), "B_0=9: gemm needs B_0 == 8");
     assert_string_equal(WORDS("B_0=eight"), "B_0=eight: gemm needs B_0 == 8");
     assert_string_equal(WORDS("BM=64"), "BM is a compile-time parameter: write -D BM=VALUE");

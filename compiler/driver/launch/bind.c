@@ -27,7 +27,7 @@ static bool about(struct binder *b, tir_str name)
 static bool no_such_name(struct binder *b, tir_str name)
 {
     const tir_artifact_kernel *kernel = b->out->kernel;
-    struct tir_nearest near = tir_nearest_to(name, 2);
+    struct tir_nearest near = tir_nearest_to(name, name.len < 2 ? 0 : 2); // all are near one letter
     for (uint32_t i = 0; i < kernel->dim_count; i++)
         tir_nearest_try(&near, kernel->dims[i]);
     for (uint32_t i = 0; i < kernel->param_count; i++)
@@ -37,10 +37,19 @@ static bool no_such_name(struct binder *b, tir_str name)
             return tir_fail(b->error, TIR_ERR_INVALID,
                             "%.*s is a compile-time parameter: write -D %.*s=VALUE", STR_ARG(name),
                             STR_ARG(name));
+    if (near.name.ptr)
+        return tir_fail(b->error, TIR_ERR_INVALID,
+                        STR_FMT " has no dimension or parameter " STR_FMT "; did you mean " STR_FMT
+                                "?",
+                        STR_ARG(kernel->name), STR_ARG(name), STR_ARG(near.name));
+    struct tir_text sizes; // X: f32[2 * N] has X_0, from which N follows
+    tir_text_init(&sizes, b->arena, 0);
+    for (uint32_t i = 0; i < kernel->dim_count; i++)
+        tir_text_format(&sizes, "%s" STR_FMT, i ? ", " : "", STR_ARG(kernel->dims[i]));
     return tir_fail(b->error, TIR_ERR_INVALID,
-                    STR_FMT " has no dimension or parameter " STR_FMT "%s" STR_FMT "%s",
-                    STR_ARG(kernel->name), STR_ARG(name), near.name.ptr ? "; did you mean " : "",
-                    STR_ARG(near.name), near.name.ptr ? "?" : "");
+                    STR_FMT " has no dimension or parameter " STR_FMT "%s%s", STR_ARG(kernel->name),
+                    STR_ARG(name), sizes.len ? "; its dimensions are " : "",
+                    sizes.len ? sizes.ptr : "");
 }
 
 static bool bind_dim(struct binder *b, uint32_t dim, tir_str name, tir_str value)
