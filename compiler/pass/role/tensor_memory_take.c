@@ -274,12 +274,9 @@ static const char *take_rest(const struct tmem_plan *p)
     for (const struct tir_inst *inst = p->loop->prev; inst; inst = inst->prev)
         if (tir_has_effect(inst))
             return "something is stored before the product";
-    tir_foreach_inst_in(inst, p->tiles->regions[0]) {
+    tir_foreach_inst_in(inst, p->tiles->regions[0])
         if (inst != p->loop && tir_is_loop(inst))
             return "there is another loop beside that of the product";
-        if (inst->op == TIR_OP_DOT && inst->block != p->loop->regions[0])
-            return "there is a product beside those of the loop";
-    }
     for (uint32_t i = 0; i < TIR_FOR_INIT; i++)
         if (!is_computable(p, p->loop->operands[i]))
             return "the bounds of its loop depend on more than scalars";
