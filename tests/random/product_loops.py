@@ -54,7 +54,16 @@ BODIES = [
      "o = max(o, -64) * 0.5 + dot({T}(min(max(s, -4), 4)), {C});"],
 ]
 
-KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V}, L: i32[M], O: out f32[M, {W}], S: out f32[M, 1])
+# How rows of an operand of N rows are found: all at once, by a table, or as far as a mask lets them.
+ROWS = [
+    "{X}[n:+{N}, 0:{C}]",
+    "{X}[P[n:+{N}], 0:{C}]",
+    "{X}[P[(n + i64(iota({N}))) / 8] * 8 + i32((n + i64(iota({N}))) % 8), 0:{C}]",
+    "where(P[n:+{N}][:, None] > 5, {X}[n:+{N}, 0:{C}], 0)",
+    "load({X}[P[n:+{N}], 0:{C}], mask = iota({N})[:, None] + i32(n) < 90)",
+]
+
+KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V}, L: i32[M], P: i32[N], E: i32[1], O: out f32[M, {W}], S: out f32[M, 1])
 {{
     for m in tiles(M by {R}) {{
         let q = Q[m:+{R}, 0:{D}];
@@ -83,16 +92,21 @@ def extents(rng):
             return {"R": r, "N": n, "D": d, "W": w}
 
 
+def rows_of(rng, name, columns):
+    """The rows of a round, {N} of them."""
+    return rng.choice([ROWS[0], *ROWS]).replace("{X}", name).replace("{C}", str(columns))
+
+
 def program(rng):
     """A kernel and the sizes M and N that it runs at."""
     words = {**extents(rng), "T": rng.choice(["bf16", "f16"]),
              "stages": rng.choice(["", ", stages = 2", ", stages = 3"])}
     if rng.random() < 0.7:
-        words["K"], words["B"] = "K: {T}[N, {D}]", "K[n:+{N}, 0:{D}].T"
+        words["K"], words["B"] = "K: {T}[N, {D}]", rows_of(rng, "K", words["D"]) + ".T"
     else:
         words["K"], words["B"] = "K: {T}[{D}, N]", "K[0:{D}, n:+{N}]"
     if rng.random() < 0.5:
-        words["V"], words["C"] = "V: {T}[N, {W}]", "V[n:+{N}, 0:{W}]"
+        words["V"], words["C"] = "V: {T}[N, {W}]", rows_of(rng, "V", words["W"])
     else:
         words["V"], words["C"] = "V: {T}[{W}, N]", "V[0:{W}, n:+{N}].T"
     for name in "KBVC":
@@ -101,7 +115,7 @@ def program(rng):
     words["scores"] = f"where({mask.format(**words)}, s0, 0)" if mask else "s0"
     words["body"] = "\n            ".join(
         line.format(**words) for line in rng.choice(BODIES))
-    words["end"] = rng.choice(["N", "N", "N", f"min(N, m + {words['R']})"])
+    words["end"] = rng.choice(["N", "N", "N", f"min(N, m + {words['R']})", "min(N, i64(E[0]))"])
     rows = rng.choice([words["R"], words["R"] + 16, 2 * words["R"], words["R"] - 8])
     rounds = rng.choice([0, 1, 2, 3, 3])
     columns = max(rounds * words["N"] - rng.choice([0, 0, 8, 24]), 0)
@@ -112,7 +126,8 @@ def attempt(tirc, path, rows, columns, target, schedule):
     """Why the program fails on the target; None: it does not."""
     command = [tirc, "run", f"--arch={target}", "--device=emu", "--emu-check=full", "--check=0",
                str(path), f"M={rows}", f"N={columns}", "Q=randint:-1:1", "K=randint:-1:1",
-               "V=randint:-1:1", "L=randint:0:200", f"--schedule={schedule}"]
+               "V=randint:-1:1", "L=randint:0:200", f"P=randint:-2:{columns + 2}",
+               f"E=randint:0:{columns + 60}", f"--schedule={schedule}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
