@@ -20,7 +20,7 @@
 // - a load has one unless its tensor is an input, where the padding takes what lies there;
 // - a reduction replaces the padding by what changes no result; a scan never sees it, since it
 //   comes last;
-// - operands of a product are 0 beyond the tile's K: outside a tensor they are, elsewhere by a mask.
+// - operands of a product are 0 beyond the tile's K: by a mask, unless the tensor ends there.
 //
 // An extent means the same everywhere in the kernel, so it stays as it is where one operation has
 // no rule here: parts of tiles, everything asynchronous, and the axis of a reduction with a
