@@ -156,15 +156,14 @@ static void emit(struct round *y, const struct tir_inst *inst)
     struct tmem_plan *p = y->r->p;
     const struct tmem_product *product = tir_tmem_product_of(p, inst);
     y->b->span = inst->span;
-    if (product && product->kind == TMEM_OF_ROUND)
-        tir_map_set(&y->r->map, tir_map_key(inst->results[0]), take_sums(y->r, y->b, product));
-    if (product)
-        return;
     for (uint32_t i = 0; i < p->product_count; i++)
         if (p->products[i].kind == TMEM_TURNS &&
             tir_uses_value(inst, body_of(y)->args[1 + p->products[i].carried]))
             load_turn_once(y, i);
-    tir_clone_inst(y->b, inst, &y->r->map);
+    if (!product)
+        tir_clone_inst(y->b, inst, &y->r->map);
+    else if (product->kind == TMEM_OF_ROUND)
+        tir_map_set(&y->r->map, tir_map_key(inst->results[0]), take_sums(y->r, y->b, product));
 }
 
 static void want(struct round *y, const struct tir_value *v)
