@@ -336,19 +336,22 @@ TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
                                  const tir_rt_arg *args, uint32_t count,
                                  const tir_rt_launch_options *options, tir_error *error)
 {
-    static const tir_rt_launch_options plain = TIR_RT_LAUNCH_OPTIONS_INIT;
+    tir_rt_launch_options own = TIR_RT_LAUNCH_OPTIONS_INIT;
     tir_error local, cause = {0}; // cause: also of what was tried before that which works
     void *native;
     error = error ? error : &local;
-    if (options && options->struct_size < sizeof *options)
+    if (options && options->struct_size < offsetof(tir_rt_launch_options, step_reports))
         return tir_error_set(error, TIR_ERR_INVALID,
                              "the launch options have no proper struct_size");
+    if (options)
+        memcpy(&own, options,
+               options->struct_size < sizeof own ? options->struct_size : sizeof own);
     tir_status status = tir_device_enter(kernel->device, error);
     if (!status)
         status = tir_device_stream(kernel->device, stream, &native, error);
     if (status)
         return status;
-    status = launch(kernel, native, args, count, options ? options : &plain, &cause);
+    status = launch(kernel, native, args, count, &own, &cause);
     if (status)
         *error = cause;
     return tir_device_leave(kernel->device, status, error);

@@ -98,6 +98,8 @@ static tir_status launch_steps(struct run *r, void *stream, const tir_rt_launch_
         if (i == 0)
             *report = one;
         report->launched |= one.launched;
+        if (!status && options->step_reports && i < options->step_report_count)
+            options->step_reports[i] = one;
     }
     return status;
 }

@@ -302,7 +302,7 @@ static bool launch(struct judge *j, struct tir_session *s, struct trial *t, cons
         if (tir_param_is_output(s->bind.params[i].param) &&
             !tir_tensor_clone(&t->starts[i], &s->wants[i], s->error))
             return found(f, "%s", s->error->message);
-    if (!tir_session_launch(s, s->kernel, -1, &report) ||
+    if (!tir_session_launch(s, s->kernel, -1, &report, NULL) ||
         tir_rt_device_synchronize(s->device, s->error)) {
         char text[700] = "";
         tir_rt_emu_findings(s->device, 0, text, sizeof(text));

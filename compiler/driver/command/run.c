@@ -52,7 +52,8 @@ static bool wait_for_end(struct run *r)
 
 static bool launch_and_read(struct run *r)
 {
-    if (!tir_session_launch(&r->s, r->s.kernel, -1, &r->result.report) || !wait_for_end(r))
+    if (!tir_session_launch(&r->s, r->s.kernel, -1, &r->result.report, r->result.steps) ||
+        !wait_for_end(r))
         return false;
     return tir_session_read(&r->s);
 }
@@ -78,7 +79,7 @@ static bool measure(struct run *r)
         tir_rt_launch_report report;
         float milliseconds;
         if (tir_rt_event_record(r->start, NULL, r->s.error) ||
-            !tir_session_launch(&r->s, r->s.kernel, -1, &report) ||
+            !tir_session_launch(&r->s, r->s.kernel, -1, &report, NULL) ||
             tir_rt_event_record(r->end, NULL, r->s.error) ||
             tir_rt_event_elapsed(r->start, r->end, &milliseconds, r->s.error))
             return false;

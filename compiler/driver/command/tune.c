@@ -116,7 +116,7 @@ static bool launch(struct tune *t, tir_rt_kernel *kernel, int32_t variant,
                    tir_rt_launch_report *report)
 {
     t->timeline.end = 0;
-    return put_outputs_back(&t->s) && tir_session_launch(&t->s, kernel, variant, report) &&
+    return put_outputs_back(&t->s) && tir_session_launch(&t->s, kernel, variant, report, NULL) &&
            !tir_rt_device_synchronize(t->s.device, t->s.error) && tir_session_read(&t->s);
 }
 
@@ -180,7 +180,7 @@ static bool take_turn(struct tune *t, const struct tir_candidate *c, uint32_t la
     if (tir_rt_event_record(t->start, NULL, t->s.error))
         return false;
     for (uint32_t i = 0; i < launches; i++)
-        if (!tir_session_launch(&t->s, c->kernel, (int32_t)c->variant, &report))
+        if (!tir_session_launch(&t->s, c->kernel, (int32_t)c->variant, &report, NULL))
             return false;
     if (tir_rt_event_record(t->end, NULL, t->s.error) ||
         tir_rt_event_elapsed(t->start, t->end, &milliseconds, t->s.error))

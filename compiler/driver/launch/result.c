@@ -84,6 +84,15 @@ static void output_line(struct tir_text *out, const struct tir_result *r,
     tir_text_format(out, ": %s\n", o->wrong ? "FAIL" : "PASS");
 }
 
+static void grid_line(struct tir_text *out, const tir_rt_launch_report *report, uint32_t shared)
+{
+    if (report->launched)
+        tir_text_format(out, "grid %u x %u x %u, %u threads, %u bytes shared\n", report->grid[0],
+                        report->grid[1], report->grid[2], report->threads, shared);
+    else
+        tir_text_add(out, STR("nothing to launch\n"));
+}
+
 void tir_result_text(const struct tir_result *r, struct tir_text *out)
 {
     tir_text_format(out, "%.*s on %s (%s), compiled for %s", STR_ARG(r->kernel->name),
@@ -92,10 +101,13 @@ void tir_result_text(const struct tir_result *r, struct tir_text *out)
         tir_text_format(out, ": variant %u of %u%s, ", r->report.variant + 1,
                         r->kernel->variant_count + r->kernel->sequence_count,
                         r->report.tuned ? " by the tuned table" : "");
-        if (sequence_of(r))
-            tir_text_format(out, "step 1 of %u: ", sequence_of(r)->step_count);
-        tir_text_format(out, "grid %u x %u x %u, %u threads, %u bytes shared\n", r->report.grid[0],
-                        r->report.grid[1], r->report.grid[2], r->report.threads, shared_bytes(r));
+        const tir_artifact_sequence *sequence = sequence_of(r);
+        if (!sequence)
+            grid_line(out, &r->report, shared_bytes(r));
+        for (uint32_t i = 0; sequence && i < sequence->step_count; i++) {
+            tir_text_format(out, "%sstep %u of %u: ", i ? "  " : "", i + 1, sequence->step_count);
+            grid_line(out, &r->steps[i], r->steps[i].dynamic_shared);
+        }
     } else {
         tir_text_add(out, STR(": nothing to launch, the grid or every output is empty\n"));
     }

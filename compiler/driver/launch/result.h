@@ -22,6 +22,7 @@ struct tir_result {
     const tir_artifact_kernel *kernel;
     const char *arch; // what was compiled for
     tir_rt_launch_report report;
+    tir_rt_launch_report steps[TIR_MAX_STEPS]; // of a sequence
     struct tir_result_output outputs[TIR_MAX_PARAMS];
     uint32_t output_count;
     bool checked;

@@ -177,11 +177,13 @@ void tir_session_unbind(struct tir_session *s)
 // ---- launches
 
 bool tir_session_launch(struct tir_session *s, tir_rt_kernel *kernel, int32_t variant,
-                        tir_rt_launch_report *report)
+                        tir_rt_launch_report *report, tir_rt_launch_report *steps)
 {
     tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
     options.variant = variant;
     options.report = report;
+    options.step_reports = steps;
+    options.step_report_count = TIR_MAX_STEPS;
     options.timeout_ms =
         (uint32_t)TIR_MIN(s->options->integer[TIR_OPTION_TIMEOUT], UINT32_MAX / 1000) * 1000;
     return !tir_rt_launch(kernel, NULL, s->args, s->info->param_count, &options, s->error);

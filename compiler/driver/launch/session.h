@@ -48,8 +48,9 @@ uint32_t tir_session_config(const tir_artifact_kernel *info, uint32_t variant);
 // Launches a variant or sequence of the kernel, or of another one with the same parameters; -1:
 // whichever the runtime takes. Does not wait.
 bool tir_session_launch(struct tir_session *s, tir_rt_kernel *kernel, int32_t variant,
-                        tir_rt_launch_report *report);
-bool tir_session_read(struct tir_session *s); // the outputs, into bind.params[].tensor
+                        tir_rt_launch_report *report,
+                        tir_rt_launch_report *steps); // TIR_MAX_STEPS; NULL: not wanted
+bool tir_session_read(struct tir_session *s);         // the outputs, into bind.params[].tensor
 // The reference interpreter on the same inputs: its results replace the outputs in `wants`.
 bool tir_session_reference(struct tir_session *s);
 // Bytes that a launch has to move at least: inputs read and outputs written once.

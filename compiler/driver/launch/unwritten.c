@@ -86,7 +86,7 @@ static bool prepare(struct tir_session *s, struct results *second)
 static bool run_again(struct tir_session *s, struct results *second)
 {
     tir_rt_launch_report report;
-    if (!prepare(s, second) || !tir_session_launch(s, s->kernel, -1, &report) ||
+    if (!prepare(s, second) || !tir_session_launch(s, s->kernel, -1, &report, NULL) ||
         tir_rt_device_synchronize(s->device, s->error))
         return false;
     exchange(s, second);

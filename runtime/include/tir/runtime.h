@@ -350,10 +350,14 @@ typedef struct tir_rt_launch_options {
     // Time limit of a wait for an mbarrier in a kernel that was compiled with a watchdog, in
     // milliseconds; 0: 10 s. A kernel that takes longer faults, within another quarter of the time.
     uint32_t timeout_ms;
+    // Filled in on success with the reports of the first `step_report_count` steps of a sequence;
+    // the variants are those of the steps' kernels. May be NULL.
+    tir_rt_launch_report *step_reports;
+    uint32_t step_report_count;
 } tir_rt_launch_options;
-#define TIR_RT_LAUNCH_OPTIONS_INIT                 \
-    {                                              \
-        sizeof(tir_rt_launch_options), -1, NULL, 0 \
+#define TIR_RT_LAUNCH_OPTIONS_INIT                          \
+    {                                                       \
+        sizeof(tir_rt_launch_options), -1, NULL, 0, NULL, 0 \
     }
 
 // Checks the arguments against the kernel's parameters, in order, then launches. Named dimensions
