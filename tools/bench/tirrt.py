@@ -13,7 +13,7 @@ import pathlib
 
 import torch
 
-MAX_RANK = 5
+MAX_RANK = 6
 ELEMENTS = [
     "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "tf32", "f32", "f64",
     "e4m3", "e5m2", "e2m1", "ue8m0", "bool",
@@ -67,7 +67,8 @@ class Report(c.Structure):
 
 class LaunchOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("variant", c.c_int32), ("report", c.POINTER(Report)),
-                ("timeout_ms", c.c_uint32)]
+                ("timeout_ms", c.c_uint32), ("step_reports", c.POINTER(Report)),
+                ("step_report_count", c.c_uint32)]
 
 
 class Usage(c.Structure):
