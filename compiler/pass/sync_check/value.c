@@ -244,9 +244,10 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
 
 // The number that a loaded value stands for. Roles that walk the same loop may ask about its bounds
 // in different ways, as 0 < n and n - 64, so that one draw for each question would not do. Tables
-// of offsets ascend, and a bound is not always a multiple of the step. A loop whose first rounds
-// stand before it (schedule) has fewer than its bounds say.
-static int64_t count_of(struct sync_run *r, const struct sync_value *v, int64_t index)
+// of offsets ascend, one faster than another, and a bound is not always a multiple of the step. A
+// loop whose first rounds stand before it (schedule) has fewer than its bounds say.
+static int64_t count_of(struct sync_run *r, const struct tir_value *table,
+                        const struct sync_value *v, int64_t index)
 {
     enum { BEFORE = 2, TABLE = 4 };
     int64_t most = r->most + BEFORE, unit = r->p->unit;
@@ -254,8 +255,8 @@ static int64_t count_of(struct sync_run *r, const struct sync_value *v, int64_t 
     int64_t count = unit * tir_sync_decide(r, v, most + 1);
     if (r->seed == 0)
         return 0;
-    if (r->seed & 1)
-        count += unit * most * (int64_t)((uint64_t)index % TABLE);
+    int64_t slope = r->seed == 1 ? 1 : (int64_t)((tir_sync_mix(table->id, r->seed) >> 40) % 3);
+    count += slope * unit * most * (int64_t)((uint64_t)index % TABLE);
     bool whole = r->seed == 1 || !count || (bits & 1);
     return whole ? count : count - (int64_t)((bits >> 1) % (uint64_t)unit);
 }
@@ -283,7 +284,7 @@ static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
     struct sync_value out = sync_symbol(hash, varies);
     out.counts = varies == SYNC_SAME && bitset_has(&r->p->counts, inst->results[0]->id) &&
                  tir_elem_is_int(inst->results[0]->type->elem);
-    out.count = out.counts ? count_of(r, &out, index) : 0;
+    out.count = out.counts ? count_of(r, base, &out, index) : 0;
     return out;
 }
 
