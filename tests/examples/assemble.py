@@ -34,6 +34,8 @@ MORE = [
     ("examples/11_operands/operands.tir", WIDE),
     *[("examples/attention/attention.tir", ["-D", f"D={d}", "-D", f"CAUSAL={causal}"])
       for d, causal in ((64, "true"), (64, "false"), (128, "false"))],
+    ("examples/attention/forward.tir", ["--kernel=causal", "-D", "D=192", "-D", "DV=128"]),
+    ("examples/attention/forward.tir", ["--kernel=full", "-D", "D=256"]),
 ]
 
 

@@ -267,6 +267,10 @@ def fp8():
 
 # Offsets of rows, as a table that the cases name: groups with none, one, around the tile, many rows.
 TABLES = {
+    "attention": {
+        "queries.npy": [0, 0, 35, 36, 105],
+        "keys.npy": [0, 10, 30, 71, 140],  # fewer keys than queries, and more
+    },
     "14_grouped": {
         "five.npy": [0, 5, 5, 69, 70, 165],
         "edges.npy": [0, 31, 63, 96, 96],
@@ -306,6 +310,54 @@ def split_k():
     yield ["split_k.tir", "--kernel", "stream", "M=20", "N=300", "K=1000", "ctas=7"]
 
 
+# What is changed about attention, and the arguments that come with it.
+ATTENTION_FORMS = {"full": [], "causal": [], "window": ["width=37"], "soft_cap": ["limit=2"],
+                   "alibi": ["Slope=rand:0:1"], "sinks": [], "padded": ["Keep=randint:0:1"]}
+
+
+def attention_forms():
+    """Every form on both targets: more keys than queries, fewer, one of each, none."""
+    for arch in ["sm_80", "sm_90a"]:
+        for form, more in ATTENTION_FORMS.items():
+            run = ["forward.tir", "--kernel", form, f"--arch={arch}", "-D", "D=64", "-D", "BQ=64", "-D",
+                   "BT=32", "scale=0.125", *more]
+            for s, t in [(65, 127), (70, 33), (1, 1)]:
+                yield run + ["B=1", "H=2", "G=1", f"S={s}", f"T={t}"]
+            yield run + ["B=2", "H=1", "G=1", "S=3", "T=0"]
+        run = ["forward.tir", "--kernel", "packed", f"--arch={arch}", "-D", "D=64", "-D", "BT=32",
+               "scale=0.125", "B=1", "G=2"]
+        for rows, s, t in [(20, 5, 77), (69, 23, 9), (8, 1, 100)]:
+            yield run + [f"P={rows}", f"S={s}", f"T={t}"]
+    for sizes in [["D=96"], ["D=192", "DV=128"], ["D=256"], ["D=64", "E=f16"]]:
+        metas = [word for size in sizes for word in ("-D", size)]
+        yield ["forward.tir", "--kernel", "causal", "--arch=sm_90a", *metas, "B=1", "H=1", "G=1", "S=30",
+               "T=131", "scale=0.1"]
+
+
+def attention_kin():
+    for arch in ["sm_80", "sm_90a"]:
+        run = [f"--arch={arch}", "scale=0.125"]
+        yield ["ragged.tir", *run, "-D", "D=64", "N=105", "M=140", "H=2", "G=1", "longest=70",
+               "QStart=@queries.npy", "KStart=@keys.npy"]
+        for s, t in [(65, 96), (1, 129), (129, 1)]:
+            yield ["fp8.tir", *run, "value_scale=0.5", "B=1", "H=2", "G=1", f"S={s}", f"T={t}"]
+            yield ["backward.tir", *run, "-D", "D=64", "B=1", "H=2", "G=1", f"S={s}", f"T={t}"]
+        for rows, s in [(1, 1), (8, 8), (66, 3)]:
+            cache = [*run, "-D", "D=64", "-D", "PARTS=3", "B=2", "G=1", f"R={rows}", f"S={s}"]
+            yield ["decode.tir", "--kernel", "decode", *cache, "T=300", "Length=randint:0:300"]
+            for page in [1, 7, 64]:
+                yield ["decode.tir", "--kernel", "paged", *cache, f"PAGE={page}", "N=40",
+                       f"I={-(-150 // page)}", "Table=randint:0:39", "Length=randint:0:150"]
+        yield ["latent.tir", *run, "-D", "DV=128", "-D", "DR=32", "B=2", "R=34", "S=2", "T=150",
+               "Length=randint:0:150"]
+        for t in [0, 1, 64, 131]:
+            yield ["linear.tir", "--kernel", "gated", f"--arch={arch}", "B=1", "H=2", f"T={t}", "A=rand:-1:0"]
+            yield ["linear.tir", "--kernel", "delta", f"--arch={arch}", "B=1", "H=2", f"T={t}",
+                   "Beta=rand:0:1", "K=randn:0:0.1"]
+        for m, f in [(1, 1), (129, 200), (65, 0)]:
+            yield ["mlp.tir", f"--arch={arch}", "-D", "BM=64", "-D", "BF=64", f"M={m}", f"F={f}"]
+
+
 def attention():
     for causal, wide in [("true", 64), ("false", 64), ("true", 128), ("false", 128)]:
         run = ["attention.tir", "-D", f"CAUSAL={causal}", "-D", f"D={wide}", "-D", "BQ=64", "-D",
@@ -320,6 +372,8 @@ def attention():
         # Heads innermost but one, as a projection leaves them: [B, S, H, D].
         strides = f"strides={140 * wide}x{wide}x{2 * wide}x1"
         yield run + ["B=1", "H=2", "G=2", "S=70", "T=70", f"Q=randn,{strides}", f"O=randn,{strides}"]
+    yield from attention_forms()
+    yield from attention_kin()
     yield ["attention.tir", "B=1", "H=2", "G=1", "S=150", "T=300", "scale=0.1"]
 
 
