@@ -46,6 +46,7 @@
 #include "machine/budget.h"
 #include "machine/target.h"
 #include "pass/async/cp_async.h"
+#include "pass/async/lookup.h"
 #include "pass/async/pipeline.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
@@ -613,6 +614,40 @@ static void lift_buffers(struct rings *r)
     }
 }
 
+// What addresses of the loop's copies follow from is looked up a round before, so that a put does
+// not wait for it.
+static void look_up_ahead(struct rings *r, struct tir_inst *loop)
+{
+    struct tir_block *body = loop->regions[0];
+    struct tir_lookups lookups;
+    struct tir_follow ahead;
+    tir_lookups_init(&lookups, r->f, r->cx->scratch, loop);
+    tir_runs_ahead_init(&ahead, r->cx->scratch, r->f, body);
+    vec_foreach(struct copy *, it, &r->copies) {
+        struct tir_copied copied = {.slice = (*it)->copy};
+        if ((*it)->copy->block != body ||
+            (copied.slice->op == TIR_OP_STORE &&
+             !tir_copied_of(copied.slice->operands[TIR_STORE_VALUE], &copied)))
+            continue;
+        tir_lookups_add_operands(&lookups, copied.slice);
+    }
+    bool known = true;
+    vec_foreach(struct tir_value *, it, &lookups.found)
+        known &= tir_follows(&ahead, *it);
+    if (!lookups.found.len || !known)
+        return;
+    struct tir_map carried;
+    tir_map_init(&carried, r->cx->scratch);
+    tir_lookups_carry(&lookups, loop->operands[TIR_FOR_BEGIN], &carried);
+    struct tir_builder b = tir_builder_before(r->f, body->first);
+    tir_lookups_yield(&lookups, &b,
+                      tir_binary(&b, TIR_OP_ADD, body->args[0], loop->operands[TIR_FOR_STEP]));
+    vec_foreach(struct tir_value *, it, &lookups.found)
+        tir_replace_uses(r->f, *it, tir_map_get(&carried, tir_map_key(*it)));
+    tir_receipt_add(r->cx, TIR_TOPIC_RING, loop->span,
+                    "ring: addresses looked up an iteration before");
+}
+
 bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct rings r = {.f = f, .cx = cx};
@@ -622,6 +657,12 @@ bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
     if (!r.copies.len)
         return false;
     group_all(&r);
+    VEC(struct tir_inst *) loops = {0};
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_FOR)
+            vec_push(cx->scratch, &loops, inst);
+    vec_foreach(struct tir_inst *, it, &loops)
+        look_up_ahead(&r, *it);
     choose_stages(&r);
     lift_buffers(&r);
     struct tir_builder top = tir_builder_at_end(f, f->body);
