@@ -359,7 +359,131 @@ def attention():
                {"Q": ("bf16", (1, heads, s, wide)), "K": kv, "V": kv}, outputs)
 
 
-FORMS = [epilogues, operands, dequantized, fp8, grouped, split_k, attention]
+def attended(x, h, i, s, t, wide, more):
+    """Weights and logarithm of the sum for query i of head h, whose keys all heads share."""
+    q, at = x["Q"], i + t - s
+    scores = {}
+    for j in range(t):
+        score = math.fsum(q[0, h, i, d] * x["K"][0, 0, j, d] for d in range(wide)) / 8
+        if "limit" in more:
+            score = more["limit"] * math.tanh(score / more["limit"])
+        if "Slope" in x:
+            score += x["Slope"][h] * (j - at)
+        seen = x["Keep"][0, j] != 0 if "Keep" in x else more.get("all") or j <= at
+        if seen and j > at - more.get("width", t + s):
+            scores[j] = score
+    sink = [x["Sink"][h]] if "Sink" in x else []
+    top = max([*scores.values(), *sink], default=0)
+    total = math.fsum(math.exp(score - top) for score in [*scores.values(), *sink])
+    weights = {j: math.exp(score - top) / total for j, score in scores.items()}
+    return weights, top + math.log(total) if total else -math.inf
+
+
+def attention_forward():
+    heads, s, t, wide = 2, 21, 17, 64
+    shape = (1, heads, s, wide)
+    for form, words, more, extra in (
+            ("full", [], {"all": True}, {}), ("causal", [], {}, {}), ("window", ["width=5"], {"width": 5}, {}),
+            ("soft_cap", ["limit=0.5"], {"limit": 0.5}, {}), ("alibi", [], {}, {"Slope": ("f32", (heads,))}),
+            ("sinks", [], {}, {"Sink": ("f32", (heads,))}),
+            ("padded", [], {"all": True}, {"Keep": ("i8", (1, t), [j % 3 % 2 for j in range(t)])})):
+        def outputs(x, more=more):
+            values, sums = [], []
+            for h in range(heads):
+                for i in range(s):
+                    weights, total = attended(x, h, i, s, t, wide, more)
+                    values += [math.fsum(w * x["V"][0, 0, j, d] for j, w in weights.items())
+                               for d in range(wide)]
+                    sums.append(total)
+            return {"O": ("bf16", Tensor(shape, values)), "L": ("f32", Tensor(shape[:3], sums))}
+        kv = ("bf16", (1, 1, t, wide))
+        yield ("attention/forward.tir", form, ["-D", "D=64", "-D", "BQ=32", "-D", "BT=16", "scale=0.125", *words],
+               {"Q": ("bf16", shape), "K": kv, "V": kv, **extra}, outputs)
+
+
+def attention_backward():
+    heads, s, t, wide = 2, 21, 17, 64
+
+    def outputs(x):
+        """The gradients of O by the chain rule, with O and L of the same softmax."""
+        grads = {name: [0.0] * (h * n * wide) for name, h, n in (("dQ", heads, s), ("dK", 1, t), ("dV", 1, t))}
+        for h in range(heads):
+            for i in range(s):
+                weights, _ = attended(x, h, i, s, t, wide, {})
+                g = [x["dO"][0, h, i, d] for d in range(wide)]
+                dp = {j: math.fsum(g[d] * x["V"][0, 0, j, d] for d in range(wide)) for j in weights}
+                mean = math.fsum(w * dp[j] for j, w in weights.items())
+                for j, w in weights.items():
+                    ds = w * (dp[j] - mean) / 8
+                    for d in range(wide):
+                        grads["dQ"][(h * s + i) * wide + d] += ds * x["K"][0, 0, j, d]
+                        grads["dK"][j * wide + d] += ds * x["Q"][0, h, i, d]
+                        grads["dV"][j * wide + d] += w * g[d]
+        return {"dQ": ("bf16", Tensor((1, heads, s, wide), grads["dQ"])),
+                "dK": ("bf16", Tensor((1, 1, t, wide), grads["dK"])),
+                "dV": ("bf16", Tensor((1, 1, t, wide), grads["dV"]))}
+    q, kv = ("bf16", (1, heads, s, wide)), ("bf16", (1, 1, t, wide))
+    words = ["-D", "D=64", "scale=0.125"]
+    inputs = {"Q": q, "K": kv, "V": kv, "dO": q}
+    steps = [("attention/forward.tir:causal", words, ["Q", "K", "V"], ["O", "L"]),
+             ("backward", words, [*inputs, "O", "L"], ["dQ", "dK", "dV"])]
+    yield "attention/backward.tir", steps, words, inputs, outputs
+
+
+def linear_attention():
+    t, wide = 75, 64
+
+    def outputs(x, form):
+        state = [[0.0] * wide for _ in range(wide)]
+        values = []
+        for i in range(t):
+            q, k, v = ([x[name][0, 0, i, d] for d in range(wide)] for name in "QKV")
+            if form == "gated":
+                fade, add = math.exp(x["A"][0, 0, i]), v
+            else:
+                said = [math.fsum(k[c] * state[c][d] for c in range(wide)) for d in range(wide)]
+                fade, add = 1, [x["Beta"][0, 0, i] * (a - b) for a, b in zip(v, said)]
+            state = [[fade * y + k[c] * add[d] for d, y in enumerate(row)] for c, row in enumerate(state)]
+            values += [math.fsum(q[c] * state[c][d] for c in range(wide)) for d in range(wide)]
+        return {"O": ("bf16", Tensor((1, 1, t, wide), values))}
+    tensor = ("bf16", (1, 1, t, wide))
+    small = ("bf16", tensor[1], [bf16_code(RANDOM.gauss(0, 0.1)) for _ in range(t * wide)])
+    for form, key, name, codes in (("gated", tensor, "A", [-(i % 7) / 8 for i in range(t)]),
+                                   ("delta", small, "Beta", [i % 5 / 4 for i in range(t)])):
+        yield ("attention/linear.tir", form, [],
+               {"Q": tensor, "K": key, "V": tensor, name: ("f32", (1, 1, t), codes)},
+               lambda x, form=form: outputs(x, form))
+
+
+def attention_decode():
+    rows, s, wide, held = 6, 2, 64, [50, 1]  # of a length of 1 the first of two queries sees no key
+
+    def outputs(x, paged):
+        values = []
+        for b, length in enumerate(held):
+            def at(name, j, d, b=b):
+                return x[name][x["Table"][b, j // 7], j % 7, 0, d] if paged else x[name][b, 0, j, d]
+            for r in range(rows):
+                keys = range(r % s + length - s + 1)
+                scores = [math.fsum(x["Q"][b, 0, r, d] * at("K", j, d) for d in range(wide)) / 8 for j in keys]
+                top = max(scores, default=0)
+                weights = [math.exp(score - top) for score in scores]
+                values += [math.fsum(w * at("V", j, d) for j, w in zip(keys, weights))
+                           / max(math.fsum(weights), 1) for d in range(wide)]
+        return {"O": ("bf16", Tensor((2, 1, rows, wide), values))}
+    q, length = ("bf16", (2, 1, rows, wide)), ("i32", (2,), held)
+    words = ["-D", "D=64", "-D", "BT=16", "-D", "PARTS=3", "S=2", "scale=0.125"]
+    kv = ("bf16", (2, 1, 50, wide))
+    yield ("attention/decode.tir", "decode", words, {"Q": q, "K": kv, "V": kv, "Length": length},
+           lambda x: outputs(x, False))
+    kv = ("bf16", (20, 7, 1, wide))
+    table = ("i32", (2, 8), [(3 * i + 1) % 20 for i in range(16)])
+    yield ("attention/decode.tir", "paged", words,
+           {"Q": q, "K": kv, "V": kv, "Length": length, "Table": table}, lambda x: outputs(x, True))
+
+
+FORMS = [epilogues, operands, dequantized, fp8, grouped, split_k, attention, attention_forward,
+         attention_backward, linear_attention, attention_decode]
 # Outputs that are read too: (kernel, file it leaves): the parameter.
 INOUT = {("split_atomic", "E"): "D"}
 
@@ -369,14 +493,15 @@ INOUT = {("split_atomic", "E"): "D"}
 
 def worst(element, got, want):
     """The largest error as a share of what is allowed."""
-    rms = math.sqrt(math.fsum(v * v for v in want.values) / max(len(want.values), 1))
+    rms = math.sqrt(math.fsum(v * v for v in want.values if math.isfinite(v)) / max(len(want.values), 1))
     allowed = ELEMENTS[element][4]
-    return max(0 if g == w else abs(g - w) / (allowed * max(abs(w), rms)) if allowed and g == g
+    return max(0 if g == w else abs(g - w) / (allowed * max(abs(w), rms))
+               if allowed and math.isfinite(g) and math.isfinite(w)
                else math.inf for g, w in zip(got, want.values))
 
 
 def check(tirc, device, form, folder):
-    """Runs the steps of a form, one kernel after the other, on tensors in files."""
+    """Runs the steps of a form, one kernel after the other, on tensors in files. A step may name its file."""
     file, steps, words, inputs, outputs = form
     tensors = {}
     RANDOM.seed(7)
@@ -394,7 +519,8 @@ def check(tirc, device, form, folder):
             given = [word for word in given if not source or not word.startswith(source + "=")]
             given.append(f"{source}=@{folder}/{source}.npy,save={folder}/{name}.npy" if source
                          else f"{name}=save={folder}/{name}.npy")
-        command = [tirc, "run", os.path.join(EXAMPLES, file), "--kernel", kernel, "--device", device]
+        own, _, kernel = kernel.rpartition(":")
+        command = [tirc, "run", os.path.join(EXAMPLES, own or file), "--kernel", kernel, "--device", device]
         subprocess.run([*command, *more, *given], check=True, stdout=subprocess.DEVNULL, timeout=300)
     failed = 0
     for name, (element, want) in wanted.items():
