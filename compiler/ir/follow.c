@@ -78,27 +78,6 @@ static bool same_operation(const struct tir_value *a, const struct tir_value *b)
            tir_has_trait(a->def, TIR_PURE);
 }
 
-static enum tir_answer is_known(void *user, struct tir_value *v)
-{
-    (void)user;
-    if (v->kind == TIR_VALUE_ARG) {
-        const struct tir_inst *owner = v->block->owner;
-        const bool counts = owner && ((owner->op == TIR_OP_FOR && !v->index) ||
-                                      (owner->op == TIR_OP_TILES && tir_type_is_scalar(v->type)));
-        return !owner || counts ? TIR_YES : TIR_NO;
-    }
-    if (v->kind == TIR_VALUE_CONST)
-        return TIR_YES;
-    return tir_has_trait(v->def, TIR_PURE) && !v->def->region_count ? TIR_IF_OPERANDS : TIR_NO;
-}
-
-bool tir_is_free_of_memory(struct tir_arena *scratch, struct tir_value *v)
-{
-    struct tir_follow follow;
-    tir_follow_init(&follow, scratch, is_known, NULL);
-    return tir_follows(&follow, v);
-}
-
 // A pair of values with the same operation is taken to be the same, and their operands are pairs to
 // be compared. What was taken to be the same is one class and not compared again, so there are
 // fewer steps than values.

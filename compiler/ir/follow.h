@@ -28,10 +28,6 @@ void tir_follow_init(struct tir_follow *follow, struct tir_arena *arena,
 // must not change before that. An absent operand (NULL) says yes.
 bool tir_follows(struct tir_follow *follow, struct tir_value *v);
 
-// Can v be computed without what is loaded: from arguments and numbers of rounds alone? Of what a
-// loop carries that is not known.
-bool tir_is_free_of_memory(struct tir_arena *scratch, struct tir_value *v);
-
 // Are a and b the same computation: pure operations without attributes on the same values?
 bool tir_same_value(struct tir_arena *scratch, struct tir_value *a, struct tir_value *b);
 

@@ -375,20 +375,6 @@ static void try_orders(struct search *search, uint32_t late, uint32_t at)
     }
 }
 
-// A rotated loop has its first round in front of it. The role that fills the slots has not, and
-// sync_check sees that both have as many rounds only if no memory decides how many there are.
-static bool may_rotate(const struct schedule *s, struct tir_pass_cx *cx)
-{
-    for (uint32_t i = 0; i < TIR_FOR_INIT; i++)
-        if (!tir_is_free_of_memory(s->scratch, s->loop->operands[i])) {
-            tir_receipt_add(cx, TIR_TOPIC_LOOP, s->loop->span,
-                            "loop: in one stage, because what is loaded decides how many rounds it "
-                            "has");
-            return false;
-        }
-    return true;
-}
-
 static bool order_loop(struct schedule *s, struct tir_pass_cx *cx)
 {
     const struct schedule_order source = of_source(s);
@@ -397,8 +383,7 @@ static bool order_loop(struct schedule *s, struct tir_pass_cx *cx)
     search.best.cycles = source.cycles * (100 - TIR_BUDGET_ORDER_GAIN) / 100;
     search.best.words = INT64_MAX;
     const int64_t wanted = search.best.cycles;
-    const uint32_t stages = may_rotate(s, cx) ? 1u << s->product_count : 2;
-    for (uint32_t late = 0; late + 1 < stages; late++)
+    for (uint32_t late = 0; late + 1 < 1u << s->product_count; late++)
         try_orders(&search, late, 0);
     if (search.best.words == INT64_MAX) {
         tir_receipt_add(cx, TIR_TOPIC_LOOP, s->loop->span,

@@ -168,21 +168,6 @@ static bool is_independent(struct split *s, struct tir_value *v)
     return tir_follows(&follow, v);
 }
 
-// Is the loop of a ring split at a round that what is loaded decides about? The role at the other
-// side of the ring has the loop as a whole, and sync_check does not see that both have as many
-// rounds.
-static bool is_split_by_memory(const struct split *s, const struct tir_linear *excess)
-{
-    bool has_ring = false, is_free = true;
-    tir_foreach_inst_within(inst, s->loop) has_ring |=
-        inst->op == TIR_OP_GET || inst->op == TIR_OP_PUT;
-    for (uint32_t i = 0; has_ring && i < TIR_FOR_INIT; i++)
-        is_free &= tir_is_free_of_memory(s->cx->scratch, s->loop->operands[i]);
-    for (uint32_t i = 0; has_ring && i < excess->term_count; i++)
-        is_free &= tir_is_free_of_memory(s->cx->scratch, excess->terms[i].v);
-    return !is_free;
-}
-
 static void look_at_comparison(struct split *s, struct tir_inst *inst, bool wanted)
 {
     vec_foreach(struct condition, it, &s->conditions)
@@ -195,9 +180,7 @@ static void look_at_comparison(struct split *s, struct tir_inst *inst, bool want
     const char *why = !is_linear ? s->linears.refusal
                       : !s->step ? "the loop's step is no known number above 0"
                       : !is_bounded(s, &condition.excess) ? "it may overflow"
-                      : is_split_by_memory(s, &condition.excess)
-                          ? "what is loaded decides where, and the ring's other role has one loop"
-                          : NULL;
+                                                          : NULL;
     if (why || !changes)
         s->linears.small.len = small;
     if (!changes)
