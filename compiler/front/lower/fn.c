@@ -2,6 +2,7 @@
 // Functions: inlined by lowering their body in a scope that sees only the program's constants.
 // Metas come from the call by name, else from the types of the arguments, else from their default.
 #include "front/lower/lower.h"
+#include "ir/follow.h"
 
 struct saved { // what an inlined body must not see
     const struct module *home;
@@ -16,6 +17,17 @@ static bool is_unbound(struct lower *l, const struct ast_fn *fn, const char *nam
         if (it->name == name)
             return !tir_map_get(&l->names, tir_map_key(name));
     return false;
+}
+
+static bool is_tensor(struct val v)
+{
+    return v.kind == VAL_IR && v.ir->type->space == TIR_SPACE_GLOBAL;
+}
+
+// The size of an argument along dimension d; of a tensor it may be known at launch alone.
+static struct val extent_of(struct lower *l, struct val arg, uint32_t d)
+{
+    return is_tensor(arg) ? tensor_extent(l, arg.ir, d) : val_int(arg.ir->type->shape[d]);
 }
 
 // Binds the metas that the type of a parameter names, `x: T[M, N]`, and sizes that have no meaning
@@ -33,12 +45,12 @@ static void bind_from_type(struct lower *l, const struct ast_fn *fn, const struc
         bool is_new =
             dim->kind == AST_NAME && (is_unbound(l, fn, dim->name) || !scope_find(l, dim->name));
         if (is_new) {
-            scope_declare(l, dim->name, dim->span, val_int(type->shape[d]));
+            scope_declare(l, dim->name, dim->span, extent_of(l, arg, d));
             continue;
         }
         struct val v;
         bool is_multiple;
-        const char *name = lower_solve(l, dim, val_int(type->shape[d]), &v, &is_multiple);
+        const char *name = lower_solve(l, dim, extent_of(l, arg, d), &v, &is_multiple);
         if (name)
             scope_declare(l, name, dim->span, v);
     }
@@ -92,6 +104,46 @@ static struct tir_value *bind_buffer(struct lower *l, struct tir_span span,
     return NULL;
 }
 
+// Are two sizes the same, whatever the launch?
+static bool same_size(struct lower *l, struct val a, struct val b)
+{
+    if (a.kind == VAL_INT || b.kind == VAL_INT)
+        return a.kind == b.kind && a.i == b.i;
+    return a.kind == VAL_IR && b.kind == VAL_IR && tir_same_value(l->arena, a.ir, b.ir);
+}
+
+// A tensor stands for itself. Its element type and its sizes are those of the parameter's type: a
+// size that is known at launch alone needs a name of its own there.
+static struct val bind_tensor(struct lower *l, struct tir_span at, const struct ast_binding *param,
+                              struct val v)
+{
+    const struct ast_type *t = param->type;
+    const struct tir_type *given = v.ir->type;
+    enum tir_elem elem;
+    if (!lower_elem(l, t, &elem))
+        return val_poison();
+    if (elem != given->elem || t->dims.len != given->rank) {
+        lower_error(l, at, TIR_E_TYPE, "`%s` is a tensor of %s of %u dimensions, not of %s of %u",
+                    param->name, tir_elems[elem].name, t->dims.len, tir_elems[given->elem].name,
+                    given->rank);
+        lower_note(l, param->span, "declared here");
+        return val_poison();
+    }
+    for (uint32_t d = 0; d < t->dims.len; d++) {
+        struct val stated = lower_expr(l, t->dims.at[d]);
+        if (stated.kind == VAL_POISON)
+            return stated;
+        if (!same_size(l, stated, extent_of(l, v, d))) {
+            lower_error(l, at, TIR_E_TYPE,
+                        "dimension %u of the tensor is not known to be that of `%s`", d,
+                        param->name);
+            lower_note(l, t->dims.at[d]->span, "declared here");
+            return val_poison();
+        }
+    }
+    return v;
+}
+
 static uint32_t required(const struct ast_fn *fn)
 {
     uint32_t count = fn->params.len;
@@ -133,6 +185,8 @@ static struct val bind_value(struct lower *l, struct tir_span at, const struct a
         return v;
     if (param->type->fn)
         return bind_function(l, at, param, v);
+    if (is_tensor(v) && param->type->dims.len && !is_buffer_type(param->type))
+        return bind_tensor(l, at, param, v);
     const struct tir_type *type = lower_type(l, param->type);
     if (!type)
         return val_poison();
