@@ -146,7 +146,7 @@ static void push_move(struct model *m, const struct tir_inst *inst)
     const struct tir_type *t =
         inst->op == TIR_OP_LOAD ? inst->results[0]->type : inst->operands[TIR_STORE_VALUE]->type;
     const int64_t moved = cost_of(m)->moved; // rounded up: two halves are no less than the whole
-    push(m, TIR_FORMULA_CONST, (tir_type_bytes(t) + moved - 1) / moved);
+    push(m, TIR_FORMULA_CONST, tir_ceil_div(tir_type_bytes(t), moved));
     push_rounds(m, inst);
     push(m, TIR_FORMULA_ADD, 0);
 }
