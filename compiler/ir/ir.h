@@ -327,6 +327,14 @@ tir_ref_indices(const struct tir_inst *inst) // base->type->rank many
 {
     return inst->operands + tir_fixed_count(inst) + 1;
 }
+// Does an access differ from element to element: by index tiles, or by its mask, an operand?
+static inline bool tir_takes_tiles(const struct tir_inst *access, uint32_t mask)
+{
+    bool takes = access->operands[mask] != NULL;
+    for (uint32_t d = 0; d < tir_ref_base(access)->type->rank; d++)
+        takes |= tir_type_is_tile(tir_ref_indices(access)[d]->type);
+    return takes;
+}
 static inline struct tir_value **tir_list(const struct tir_inst *inst, uint32_t *count)
 {
     *count = inst->operand_count - tir_fixed_count(inst);

@@ -104,15 +104,6 @@ static bool follows_from_products(const struct plan *p, const struct tir_value *
     return false;
 }
 
-// Do index tiles name what is loaded, or does a mask decide about its elements?
-static bool takes_tiles(const struct tir_inst *load)
-{
-    bool takes = load->operands[TIR_LOAD_MASK] != NULL;
-    for (uint32_t d = 0; d < tir_ref_base(load)->type->rank; d++)
-        takes |= tir_type_is_tile(tir_ref_indices(load)[d]->type);
-    return takes;
-}
-
 // The same for a loaded tile whose rows have an address each: as many warps as multiply copy it by
 // cp.async.
 static const char *refuse_rows(struct plan *p, const struct tir_value *x)
@@ -155,7 +146,7 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
         return "wgmma transposes only 16-bit elements, and K is not contiguous";
     p->computes |= tir_pressure_needs(p->pressure, x); // loaded once, and stored from registers
     const char *why = tir_tma_refusal(p->f, p->cx->target, p->ranges, load);
-    return why && takes_tiles(load) ? refuse_rows(p, x) : why;
+    return why && tir_takes_tiles(load, TIR_LOAD_MASK) ? refuse_rows(p, x) : why;
 }
 
 static const char *refuse_shape(const struct tir_inst *dot)

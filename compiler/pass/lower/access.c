@@ -380,14 +380,6 @@ struct transfer {
     struct lower_walk *to;
 };
 
-static bool takes_tiles(const struct tir_inst *copy)
-{
-    bool takes = copy->operands[TIR_COPY_MASK] != NULL;
-    for (uint32_t d = 0; d < tir_ref_base(copy)->type->rank; d++)
-        takes |= tir_type_is_tile(tir_ref_indices(copy)[d]->type);
-    return takes;
-}
-
 // The widest that the copy states and the addresses allow; 1 element where nothing is known.
 static void open_transfer(struct lower *lo, const struct tir_inst *inst, struct transfer *t)
 {
@@ -398,7 +390,7 @@ static void open_transfer(struct lower *lo, const struct tir_inst *inst, struct 
     uint32_t bytes = tir_elems[to->type->elem].bits / 8;
     uint32_t width = (uint32_t)tir_attr_int(inst, TIR_ATTR_width, 16);
     const uint32_t stated = TIR_MAX(1, width / bytes);
-    const bool is_fixed = takes_tiles(inst); // async_copy has laid out its tiles
+    const bool is_fixed = tir_takes_tiles(inst, TIR_COPY_MASK); // async_copy has laid out its tiles
     for (t->elements = stated;; t->elements /= 2) {
         t->layout = tir_layout_copy(lo->types, rank, to->type->shape,
                                     is_fixed ? stated : t->elements, lo->threads / 32);
