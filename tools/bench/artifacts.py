@@ -28,6 +28,9 @@ EPILOGUES = EXAMPLES / "10_epilogues/epilogues.tir"
 OPERANDS = EXAMPLES / "11_operands/operands.tir"
 SPLIT = EXAMPLES / "15_split_k/split_k.tir"
 ATTENTION = EXAMPLES / "attention/attention.tir"
+DEQUANTIZED = EXAMPLES / "12_dequantized/dequantized.tir"
+FP8 = EXAMPLES / "13_fp8/fp8.tir"
+GROUPED = EXAMPLES / "14_grouped/grouped.tir"
 REDUCE = EXAMPLES / "04_reduce/reduce.tir"
 LAYERNORM = EXAMPLES / "05_norm/layernorm.tir"
 RMSNORM = EXAMPLES / "05_norm/rmsnorm.tir"
@@ -115,6 +118,22 @@ def rows():
             "rmsnorm_rows": (RMSNORM, "rmsnorm_rows", {})}
 
 
+def family():
+    """What family.py draws, under its names."""
+    rows = {f"forward.{kernel}{size}": (EXAMPLES / "attention/forward.tir", kernel, {"D": size})
+            for kernel in ("full", "causal") for size in (96, 256)}
+    for size in (64, 128):
+        rows[f"backward.{size}"] = (EXAMPLES / "attention/backward.tir", "backward", {"D": size})
+    rows["attention8"] = (EXAMPLES / "attention/fp8.tir", "fp8", {})
+    for kernel, path in (("decode", "decode"), ("paged", "decode"), ("latent", "latent")):
+        rows[kernel] = (EXAMPLES / f"attention/{path}.tir", kernel, {})
+    for path, kernels in ((DEQUANTIZED, ("int8_weights", "int4_weights")),
+                          (FP8, ("row_scales", "block_scales")),
+                          (GROUPED, ("grouped", "planned", "gradient"))):
+        rows.update({kernel: (path, kernel, {}) for kernel in kernels})
+    return rows
+
+
 def times():
     """Candidates for memory-bound kernels: the name up to the first dot is the operation."""
     rows = {}
@@ -177,7 +196,7 @@ def sweeps(element="bf16", tiles=None, depths=(3, 4, 5, 6), groups=(8,)):
 
 
 def all_rows():
-    found = {**checks(), **rows(), **times(), **products(), **sweeps()}
+    found = {**checks(), **rows(), **family(), **times(), **products(), **sweeps()}
     few = [(128, 128, 128, 128), (128, 128, 128, 256), (128, 256, 128, 256), (256, 128, 128, 256)]
     for element in ("f16", "tf32", "i8", "e4m3"):
         found.update(sweeps(element, few, (3, 4)))

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times products and row kernels of sizes that a seed draws, beside torch, paired in one run.
+"""Times kernels at sizes that a seed draws, beside torch, paired in one run.
 
     python3 random_sizes.py --library libtirrt.so --artifacts FOLDER --seed N [--cases N]
-        [--sets layers,eights,any,thin,deep,softmax,layernorm,rmsnorm] [--artifact matmul_bf16]
+        [--sets layers,eights,any,thin,deep,softmax,layernorm,rmsnorm,...] [--artifact matmul_bf16]
         [--space] [--rounds N] [--seconds S] [--device cuda|emu]
 
 Products (cuBLAS): `layers` are weights of published models with a drawn number of rows, `eights`
 multiples of 8, `any` sizes of any alignment, `thin` at most 64 rows, `deep` few tiles of long sums.
-Row kernels (bf16): M x N of which a quarter have rows of any alignment. Each result is compared
+Row kernels (bf16): M x N of which a quarter have rows of any alignment. family.py has the other
+sets: attention, decode, weights of few bits, products with scales and of groups. Each result is compared
 with float32's on poisoned outputs before it is timed. Both sides are CUDA graphs whose
 calls rotate over input sets (compare.py), replayed in turns; the ratio is torch's time divided by
 ours. Prints the geometric mean of each set and the ten worst.
@@ -30,6 +31,7 @@ import time
 import torch
 
 import compare
+import family
 import harness
 import tirrt
 
@@ -69,7 +71,28 @@ def draw(rng, kind):
 
 PRODUCTS = ["layers", "eights", "any", "thin", "deep"]
 ROWS = {"softmax": compare.softmax, "layernorm": compare.layernorm, "rmsnorm": compare.rmsnorm}
-KINDS = [*PRODUCTS, *ROWS]
+KINDS = [*PRODUCTS, *ROWS, *family.KINDS]
+
+
+def drawn(rng, kind, options):
+    """An artifact and a size."""
+    if kind in family.KINDS:
+        draw_one, _, tiny = family.KINDS[kind]
+        return tiny if options.device == "emu" else draw_one(rng)
+    size = draw(rng, kind)
+    if options.device == "emu":
+        size = tuple(min(n, 40 + n % 50) for n in size)
+    return (f"{kind}_rows" if kind in ROWS else options.artifact), size
+
+
+def too_large(kind, size):
+    return math.prod(size) > (MOST if kind in PRODUCTS else MOST_ROWS if kind in ROWS else math.inf)
+
+
+def maker(kind, artifact):
+    if kind in family.KINDS:
+        return family.KINDS[kind][1]
+    return ROWS.get(kind) or compare.gemm(artifact.split("_")[1])
 
 
 def items_of(options):
@@ -78,12 +101,10 @@ def items_of(options):
     for kind in options.sets.split(","):
         count = 0
         while count < options.cases:
-            size = draw(rng, kind)
-            if math.prod(size) > (MOST if kind in PRODUCTS else MOST_ROWS):
+            artifact, size = drawn(rng, kind, options)
+            if too_large(kind, size):
                 continue
-            if options.device == "emu":
-                size = tuple(min(n, 40 + n % 50) for n in size)
-            items.append((kind, size))
+            items.append((kind, artifact, size))
             count += 1
     return items
 
@@ -123,10 +144,9 @@ def configurations(context, kernel, work):
 
 def one(context, item):
     """Times the model's choice, and with --space all configurations, beside torch."""
-    kind, size = item
-    artifact = f"{kind}_rows" if kind in ROWS else context.options.artifact
+    kind, artifact, size = item
     kernel = context.kernel(artifact)
-    sets = context.sets(ROWS.get(kind) or compare.gemm(artifact.split("_")[1]), size)
+    sets = context.sets(maker(kind, artifact), size)
     work = sets[0]
     error = work.check(kernel.bind(*work.ours).launch)
     if not error <= work.tolerance:
@@ -141,7 +161,8 @@ def one(context, item):
     if context.device.emulated:
         return {**result, "others": list(others)}
     shorter = compare.roughly(kernel.bind(*work.ours).launch)
-    sides = [compare.Side(compare.rotation(sets, lambda w: w.theirs, shorter, 1.0), context.stream),
+    sides = [compare.Side(compare.rotation(sets, lambda w: w.theirs, shorter, 1.0),
+                          context.stream if work.captured else None),
              compare.Side(compare.rotation(sets, compare.launches(kernel), shorter, 1.0),
                           context.stream)]
     for number in others.values():
@@ -158,7 +179,7 @@ def one(context, item):
 
 
 def line(item, result):
-    name = f"{item[0]:9} {'x'.join(map(str, item[1])):18}"
+    name = f"{item[0]:9} {'x'.join(map(str, item[2])):18}"
     if "error" in result:
         return f"{name} FAILED {result['error']}"
     if "ratio" not in result:
@@ -166,8 +187,9 @@ def line(item, result):
     best = min(result["space_us"], key=result["space_us"].get)
     better = f"  best {best} {result['torch_us'] / result['space_us'][best]:.2f}" \
         if best != result["choice"] else ""
-    rate = f"{result['flops'] / result['ours_us'] / 1e6:5.0f} TFLOP/s" if result["flops"] else \
-        f"{result['bytes'] / result['ours_us'] / 1e3:5.0f} GB/s"
+    rate = f"{result['bytes'] / result['ours_us'] / 1e3:5.0f} GB/s"
+    if result["flops"]:
+        rate += f" {result['flops'] / result['ours_us'] / 1e6:4.0f} TFLOP/s"
     return (f"{name} torch {result['torch_us']:8.1f} us, tirc {result['ours_us']:8.1f} us {rate}, "
             f"{result['ratio']:.2f} {result['choice']}{better}")
 
@@ -182,7 +204,7 @@ def space_line(size, space, count):
 def save(folder, results):
     text = json.dumps([{"item": item, **result} for item, result in results])
     (folder / "random_sizes.json").write_text(text)
-    spaces = [(item[1], r["space_us"]) for item, r in results
+    spaces = [(item[2], r["space_us"]) for item, r in results
               if item[0] in PRODUCTS and len(r.get("space_us", {})) > 1]
     if spaces:
         count = 1 + max(int(name.split(":")[0]) for _, space in spaces for name in space)

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Kernels of examples/ beside torch, at sizes that a seed draws: what random_sizes.py times besides
+plain products and rows.
+
+Each kind has a function that draws an artifact and a size, and one that makes the inputs and the
+peer's call. A check compares a part of the output with torch in float32 and asks that the rest is
+no poison. The peers:
+
+  forward, wide   cuDNN's attention (scaled_dot_product_attention); wide has heads of 96 and 256
+  backward        cuDNN's, called through autograd without a graph
+  decode, paged   torch's attention over a contiguous cache, whatever backend it takes
+  latent          two batched products and a softmax
+  attention8      cuDNN's in bf16: its fp8 cannot be called from torch
+  int8, int4      cuBLAS on weights in bf16
+  fp8rows         torch._scaled_mm with a scale for each row
+  fp8blocks       the same with 1 x 128 and 128 x 128 blocks
+  grouped, planned, gradient  torch._grouped_mm; the table of `planned` is made before
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from compare import Work, normal, size_of
+
+BF16 = torch.bfloat16
+GROUP = 128  # weights of a scale
+
+
+class Sampled(Work):
+    """Of the output a part is compared, which `sample` gives with its reference."""
+
+    def check(self, launch):
+        self.out.fill_(math.nan)
+        launch()
+        if self.out.isnan().any().item():
+            return math.inf
+        if self.want is None:
+            self.want = self.reference()
+        got = self.sample(self.out).double()
+        return ((got - self.want.double()).norm() / self.want.double().norm()).item()
+
+
+def sampled(sample, captured=True, **values):
+    work = Sampled(**values)
+    work.sample, work.captured = sample, captured
+    return work
+
+
+def spread(rng, low, high, step=1):
+    """A multiple of step, every power of two as likely as the next."""
+    return max(step, round(math.exp(rng.uniform(math.log(low), math.log(high))) / step) * step)
+
+
+# ---- attention
+
+
+def draw_heads(rng):
+    return rng.choice([(16, 16), (32, 8), (16, 2), (8, 8)])
+
+
+def draw_lengths(rng, tokens, high):
+    keys = spread(rng, 512, high, rng.choice([1, 8, 64]))
+    return max(1, tokens // keys), keys
+
+
+def draw_forward(rng):
+    size, causal = rng.choice([64, 128]), rng.choice(["full", "causal"])
+    heads, groups = draw_heads(rng)
+    batch, keys = draw_lengths(rng, 16384, 16384)
+    return f"attention.{size}{causal}", (batch, heads, groups, keys, size, causal == "causal", False)
+
+
+def draw_wide(rng):
+    size, causal = rng.choice([96, 256]), rng.choice(["full", "causal"])
+    batch, keys = draw_lengths(rng, 16384, 8192)
+    return f"forward.{causal}{size}", (batch, 16, 16, keys, size, causal == "causal", True)
+
+
+def draw_eight(rng):
+    batch, keys = draw_lengths(rng, 16384, 16384)
+    return "attention8", (batch, 16, 16, keys)
+
+
+def heads_first(x, heads):
+    """The first two heads of the first sequence, keys repeated for their queries' heads."""
+    return x[:1].repeat_interleave(heads // x.shape[1], 1)[:, :2].float()
+
+
+def attended(q, k, v, causal):
+    """In float32, by its definition."""
+    q, k, v = (heads_first(x, q.shape[1]) for x in (q, k, v))
+    rows, keys = q.shape[2], k.shape[2]
+    out = torch.empty_like(q)
+    for at in range(0, rows, 1024):
+        s = q[:, :, at:at + 1024] @ k.mT / math.sqrt(q.shape[3])
+        if causal:
+            numbers = torch.arange(at, at + s.shape[2], device=q.device)[:, None] + keys - rows
+            s.masked_fill_(torch.arange(keys, device=q.device)[None] > numbers, -math.inf)
+        out[:, :, at:at + 1024] = s.softmax(3) @ v
+    return out
+
+
+def cudnn(q, k, v, causal):
+    def call():
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=causal,
+                                                  enable_gqa=q.shape[1] != k.shape[1])
+    return call if q.is_cuda else lambda: F.scaled_dot_product_attention(
+        q, k, v, is_causal=causal, enable_gqa=True)
+
+
+def forward(device, batch, heads, groups, keys, size, causal, logarithms):
+    q, k, v = (normal(device, batch, h, keys, size, dtype=BF16) for h in (heads, groups, groups))
+    out = torch.empty_like(q)
+    more = (torch.empty(batch, heads, keys, device=device),) if logarithms else ()
+    return sampled(
+        lambda o: o[:1, :2], theirs=cudnn(q, k, v, causal),
+        ours=(q, k, v, out, *more, 1 / math.sqrt(size)), out=out,
+        reference=lambda: attended(q, k, v, causal), bytes_moved=size_of(q, k, v, out),
+        flops=4 * batch * heads * keys * keys * size // (2 if causal else 1), tolerance=6e-3)
+
+
+def eight(device, batch, heads, groups, keys):
+    size = 128
+    q, k, v = (normal(device, batch, h, keys, size, dtype=BF16) for h in (heads, groups, groups))
+    few = [x.to(torch.float8_e4m3fn) for x in (q, k, v)]
+    out = torch.empty_like(q)
+    return sampled(
+        lambda o: o[:1, :2], theirs=cudnn(q, k, v, False),
+        ours=(*few, out, 1 / math.sqrt(size), 1.0), out=out,
+        reference=lambda: attended(*few, False), bytes_moved=size_of(*few, out),
+        flops=4 * batch * heads * keys * keys * size, tolerance=4e-2)
+
+
+def draw_backward(rng):
+    size = rng.choice([64, 128])
+    batch, keys = draw_lengths(rng, 16384, 16384)
+    return f"backward.{size}", (batch, 16, keys, size)
+
+
+def backward(device, batch, heads, keys, size):
+    """Causal. The peer runs through autograd, which cannot be captured."""
+    q, k, v = (normal(device, batch, heads, keys, size, dtype=BF16).requires_grad_()
+               for _ in range(3))
+    g = normal(device, batch, heads, keys, size, dtype=BF16)
+    o = cudnn(q, k, v, True)()
+    one = [x.detach()[:1, :1].float().requires_grad_() for x in (q, k, v)]
+    scale = 1 / math.sqrt(size)
+    logs = torch.empty(batch, heads, keys, device=device)
+    for b in range(batch):
+        for at in range(0, keys, 1024):
+            s = q.detach()[b, :, at:at + 1024].float() @ k.detach()[b].float().mT * scale
+            numbers = torch.arange(at, at + s.shape[1], device=device)[:, None]
+            s.masked_fill_(torch.arange(keys, device=device)[None] > numbers, -math.inf)
+            logs[b, :, at:at + 1024] = s.logsumexp(2)
+    grads = torch.empty(3, batch, heads, keys, size, device=device, dtype=BF16)
+    plain = [x.detach() for x in (q, k, v, o)]
+
+    def reference():
+        out = F.scaled_dot_product_attention(*one, is_causal=True)
+        return torch.stack(torch.autograd.grad(out, one, g[:1, :1].float()))
+    return sampled(
+        lambda x: x[:, :1, :1], captured=False,
+        theirs=lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True),
+        ours=(*plain, logs, g, *grads.unbind(), scale), out=grads, reference=reference,
+        bytes_moved=size_of(q, k, v, o, g, grads), flops=10 * batch * heads * keys * keys * size // 2,
+        tolerance=1.5e-2)
+
+
+# ---- decode
+
+
+def draw_decode(rng):
+    rows = rng.choice([4, 8])
+    batch = spread(rng, 1, 128)
+    keys = min(spread(rng, 512, 65536), (1 << 22) // batch)
+    return "decode", (batch, 8, rows, keys, rng.choice([1, 1, 1, 2, 8]))
+
+
+def draw_paged(rng):
+    _, size = draw_decode(rng)
+    return "paged", (*size, rng.choice([1, 16, 64, 256]))
+
+
+def decode(device, batch, groups, heads, keys, fresh, page=0):
+    """`heads` heads of queries share keys, each with `fresh` queries."""
+    size = 128
+    q = normal(device, batch, groups, heads * fresh, size, dtype=BF16)
+    k, v = (normal(device, batch, groups, keys, size, dtype=BF16) for _ in range(2))
+    lengths = torch.full((batch,), keys, device=device, dtype=torch.int32)
+    out = torch.empty_like(q)
+    mine = (k, v, lengths)
+    if page:
+        pages = -(-keys // page)
+        order = torch.randperm(batch * pages, device=device)
+        table = order.reshape(batch, pages).int()
+        cache = []
+        for x in (k, v):
+            x = F.pad(x, (0, 0, 0, pages * page - keys))
+            x = x.reshape(batch, groups, pages, page, size).permute(0, 2, 3, 1, 4)
+            cache.append(torch.empty_like(x.reshape(-1, page, groups, size)))
+            cache[-1][order] = x.reshape(-1, page, groups, size)
+        mine = (*cache, lengths, table)
+    flat = q.reshape(batch, groups * heads, fresh, size)
+    mask = None
+    if fresh > 1:
+        mask = torch.arange(keys, device=device)[None] <= \
+            torch.arange(fresh, device=device)[:, None] + keys - fresh
+    return sampled(
+        lambda o: o[:1].reshape(1, groups * heads, fresh, size)[:, :2], theirs=lambda:
+        F.scaled_dot_product_attention(flat, k, v, attn_mask=mask, enable_gqa=True),
+        ours=(q, *mine, out, fresh, 1 / math.sqrt(size)), out=out,
+        reference=lambda: attended(flat, k, v, True), bytes_moved=size_of(q, k, v, out),
+        flops=4 * batch * groups * heads * fresh * keys * size, tolerance=6e-3)
+
+
+def draw_latent(rng):
+    batch = spread(rng, 1, 128)
+    return "latent", (batch, rng.choice([128, 256]), min(spread(rng, 512, 16384), (1 << 20) // batch))
+
+
+def latent(device, batch, rows, keys):
+    """128 heads of one or two queries."""
+    fresh, wide, narrow = rows // 128, 512, 64
+    q, qr = (normal(device, batch, rows, n, dtype=BF16) for n in (wide, narrow))
+    c, cr = (normal(device, batch, keys, n, dtype=BF16) for n in (wide, narrow))
+    lengths = torch.full((batch,), keys, device=device, dtype=torch.int32)
+    out, logs = torch.empty_like(q), torch.empty(batch, rows, device=device)
+    scale = 1 / math.sqrt(192)
+    both, all_of = torch.cat((q, qr), 2), torch.cat((c, cr), 2)
+
+    def reference():
+        s = both[:1].float() @ all_of[:1].float().mT * scale
+        numbers = torch.arange(rows, device=device)[:, None] % fresh + keys - fresh
+        s.masked_fill_(torch.arange(keys, device=device)[None] > numbers, -math.inf)
+        return s.softmax(2) @ c[:1].float()
+    return sampled(
+        lambda o: o[:1], theirs=lambda: (both @ all_of.mT * scale).softmax(2) @ c,
+        ours=(q, qr, c, cr, lengths, out, logs, fresh, scale), out=out, reference=reference,
+        bytes_moved=size_of(q, qr, c, cr, out), flops=2 * batch * rows * keys * (2 * wide + narrow),
+        tolerance=6e-3)
+
+
+# ---- products with scales, and of groups
+
+WEIGHTS = [(4096, 4096), (28672, 4096), (4096, 14336), (10240, 8192), (8192, 8192), (8192, 28672),
+           (4608, 3584), (5120, 5120), (24576, 1536), (4096, 7168), (4096, 8192), (2880, 4096)]
+
+
+def draw_rows(rng):
+    return rng.choice([1, 1, 16, 32, 64, 128, 512, 2048, 4096, spread(rng, 1, 4096)])
+
+
+def draw_weights(name):
+    def draw(rng):
+        n, k = rng.choice(WEIGHTS)
+        return name, (draw_rows(rng), n, k)
+    return draw
+
+
+def weights(bits):
+    def make(device, m, n, k):
+        k = k // GROUP * GROUP
+        x, plain = (normal(device, r, k, dtype=BF16) for r in (m, n))
+        scales = (torch.rand(n, k // GROUP, device=device) + 0.5).to(BF16) / 64
+        most = 1 << (bits - 1)
+        integers = torch.randint(-most, most, (n, k), device=device, dtype=torch.int32)
+        if bits == 8:
+            packed = integers.to(torch.int8)
+        else:  # the first half of a group in the low bits
+            low, high = (integers + 8).reshape(n, k // GROUP, 2, GROUP // 2).unbind(2)
+            packed = (low | high << 4).reshape(n, k // 2).to(torch.uint8)
+        out, theirs = (torch.empty(m, n, device=device, dtype=BF16) for _ in range(2))
+
+        def reference():
+            exact = (integers.float().reshape(n, -1, GROUP) * scales.float()[:, :, None]).to(BF16)
+            return x.float() @ exact.reshape(n, k).float().T
+        return Work(lambda: torch.matmul(x, plain.T, out=theirs), (x, packed, scales, out), out,
+                    reference, size_of(x, packed, scales, out), 2 * m * n * k, 6e-3)
+    return make
+
+
+def fp8(blocks):
+    def make(device, m, n, k):
+        k = k // 128 * 128
+        a, b = (normal(device, r, k, dtype=torch.float8_e4m3fn) for r in (m, n))
+        out = torch.empty(m, n, device=device, dtype=BF16)
+        if blocks:
+            sa = torch.rand(k // 128, m, device=device).T + 0.5
+            sb = torch.rand(-(-n // 128), k // 128, device=device) + 0.5
+            mine = (sa.contiguous(), sb)
+            pair = (sa, sb.T)
+        else:
+            sa, sb = torch.rand(m, device=device) + 0.5, torch.rand(n, device=device) + 0.5
+            mine, pair = (sa, sb), (sa[:, None], sb[None])
+
+        def reference():
+            if not blocks:
+                return (a.float() @ b.float().T) * sa[:, None] * sb[None]
+            left = a.float() * mine[0].repeat_interleave(128, 1)
+            return left @ (b.float() * sb.repeat_interleave(128, 0)[:n].repeat_interleave(128, 1)).T
+        return Work(lambda: torch._scaled_mm(a, b.T, *pair, out_dtype=BF16), (a, b, *mine, out),
+                    out, reference, size_of(a, b, *mine, out), 2 * m * n * k, 6e-3)
+    return make
+
+
+def draw_experts(name):
+    def draw(rng):
+        n, k = rng.choice([(2048, 7168), (7168, 2048), (14336, 4096), (4096, 14336), (2880, 2880)])
+        experts = rng.choice([8, 16, 32, 64, 128])
+        return name, (spread(rng, 256, 16384), n, k, experts)
+    return draw
+
+
+def experts(name):
+    def make(device, m, n, k, count):
+        cuts = torch.randint(0, m + 1, (count - 1,)).sort().values
+        offsets = torch.cat((torch.zeros(1), cuts, torch.full((1,), m))).int()
+        ends, bounds = offsets[1:].to(device), offsets.tolist()
+        offsets = offsets.to(device)
+        a = normal(device, m, k, dtype=BF16)
+        flops = 2 * m * n * k
+        if name == "gradient":
+            b = normal(device, m, n, dtype=BF16)
+            out = torch.empty(count, k, n, device=device, dtype=BF16)
+            return Work(lambda: torch._grouped_mm(a.T, b, offs=ends, out_dtype=BF16),
+                        (a, b, offsets, out), out, lambda: torch.stack(
+                            [a[x:y].float().T @ b[x:y].float() for x, y in zip(bounds, bounds[1:])]),
+                        size_of(a, b, out), flops, 6e-3)
+        b = normal(device, count, n, k, dtype=BF16)
+        out = torch.empty(m, n, device=device, dtype=BF16)
+        table = []
+        if name == "planned":
+            table = [(e, row) for e, (x, y) in enumerate(zip(bounds, bounds[1:]))
+                     for row in range(x, y, 128)]
+            table += [(-1, 0)] * (-(-m // 128) + count - len(table))
+            table = [torch.tensor(table, device=device, dtype=torch.int32)]
+        return Work(lambda: torch._grouped_mm(a, b.mT, offs=ends, out_dtype=BF16),
+                    (a, b, offsets, *table, out), out, lambda: torch.cat(
+                        [a[x:y].float() @ b[e].float().T
+                         for e, (x, y) in enumerate(zip(bounds, bounds[1:]))]),
+                    size_of(a, b, out), flops, 6e-3)
+    return make
+
+
+# Kind: what draws the artifact and the size, what makes a set, and a small one for the emulator.
+KINDS = {
+    "forward": (draw_forward, forward, ("attention.64causal", (1, 4, 2, 150, 64, True, False))),
+    "wide": (draw_wide, forward, ("forward.full96", (1, 2, 2, 130, 96, False, True))),
+    "attention8": (draw_eight, eight, ("attention8", (1, 2, 1, 140))),
+    "backward": (draw_backward, backward, ("backward.64", (1, 2, 130, 64))),
+    "decode": (draw_decode, decode, ("decode", (2, 2, 4, 600, 2))),
+    "paged": (draw_paged, decode, ("paged", (2, 2, 4, 600, 1, 16))),
+    "latent": (draw_latent, latent, ("latent", (1, 128, 150))),
+    "int8": (draw_weights("int8_weights"), weights(8), ("int8_weights", (17, 130, 256))),
+    "int4": (draw_weights("int4_weights"), weights(4), ("int4_weights", (17, 130, 256))),
+    "fp8rows": (draw_weights("row_scales"), fp8(False), ("row_scales", (40, 130, 256))),
+    "fp8blocks": (draw_weights("block_scales"), fp8(True), ("block_scales", (40, 144, 256))),
+    "grouped": (draw_experts("grouped"), experts("grouped"), ("grouped", (150, 136, 72, 3))),
+    "planned": (draw_experts("planned"), experts("planned"), ("planned", (150, 136, 72, 3))),
+    "gradient": (draw_experts("gradient"), experts("gradient"), ("gradient", (150, 136, 72, 3))),
+}
