@@ -156,7 +156,7 @@ static void add_launch(struct tir_text *out, const struct tir_func *f, const cha
                     "tir_error *error)\n{\n"
                     "    tir_rt_kernel *kernel;\n"
                     "    tir_rt_arg args[%" PRIu32 "];\n"
-                    "    int64_t shapes[%" PRIu32 "][5];\n"
+                    "    int64_t shapes[%" PRIu32 "][TIR_MAX_RANK];\n"
                     "    tir_str name = {\"%s\", %zu};\n"
                     "    tir_status status = tir_rt_module_kernel(module, name, &kernel, error);\n"
                     "    if (status != TIR_OK)\n        return status;\n    (void)shapes;\n",

@@ -219,7 +219,9 @@ struct tir_value *build_reshape(struct lower *l, struct tir_value *v, uint32_t r
 struct tir_value *build_transpose(struct lower *l, struct tir_value *v)
 {
     uint32_t rank = v->type->rank;
-    int64_t order[TIR_MAX_RANK] = {0, 1, 2, 3, 4};
+    int64_t order[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++)
+        order[d] = d;
     order[rank - 2] = rank - 1;
     order[rank - 1] = rank - 2;
     struct tir_type t = *v->type;

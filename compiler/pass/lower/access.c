@@ -336,7 +336,9 @@ static struct tir_value *build_atom(struct lower *lo, const struct tir_inst *ins
 static void share_old(struct lower *lo, struct tir_value *scratch, const struct access *a,
                       struct tir_value *owner, struct tir_value **old)
 {
-    uint32_t dims[TIR_MAX_RANK] = {0, 1, 2, 3, 4};
+    uint32_t dims[TIR_MAX_RANK];
+    for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
+        dims[d] = d;
     struct lower_walk *w = tir_lower_walk_new(lo, scratch, a->layout, NULL, dims);
     tir_lower_write(lo, w, old, a->count, owner);
     tir_lower_barrier(lo);
