@@ -2,14 +2,17 @@
 // The variants of a kernel: what each may rely on, best first. The runtime takes the first whose
 // facts and conditions hold.
 //
-// The speed of a matrix product depends on how its operands reach shared memory, so that is where
-// the variants differ: whole tiles of aligned tensors; operands copied 16 bytes at a time, with
-// tests for edges and an output of any alignment; operands copied 4 bytes at a time; anything. Only
-// the first two are unrolled in full (pass/async/chunk.c), so the others compile quickly. If
-// products run on warpgroups, tensor copies handle edges and tensors of any size, so the first
-// variant does not need whole tiles, and there is one for 64-bit offsets. A kernel without a
-// product is bound by memory; its variants have vectors, single elements with 32-bit offsets, and
-// single elements with 64-bit offsets.
+// The speed of a matrix product depends on how its operands reach shared memory, so that is
+// where the variants differ: whole tiles of aligned tensors; operands copied 16 bytes at a time,
+// with tests for edges and an output of any alignment; operands copied 4 bytes at a time;
+// anything. Only the first two are unrolled in full (pass/async/chunk.c), so the others compile
+// quickly. Tensors of 2 GiB and more are copied as the first two copy theirs, with 64-bit
+// offsets. If products run on warpgroups, tensor copies handle edges, so the first variant does
+// not need whole tiles. A kernel without a product is bound by memory; it has vectors or single
+// elements, each with offsets of 32 bits and of 64.
+//
+// Alignment is asked of each tensor by how it is read and written, not of all: one that is read
+// an element at a time, or a short vector beside a matrix, may lie anywhere.
 
 #include "compile/variants.h"
 
@@ -59,11 +62,35 @@ static void add(struct tir_context *cx, struct tir_kernel_code *kernel, struct t
     kernel->variants[kernel->count++] = f;
 }
 
-#define DEEPEST 8 // operations between a load and the product, above which no more is asked of it
+#define DEEPEST    8 // operations between a load and the product, above which no more is asked of it
+// Vectors of scales and the like: an access of that part of the largest one, or of less, costs
+// little if it goes element by element. So nothing is asked of its tensor.
+#define SMALL_PART 16
 
-// Every tensor whose rows v is computed from is aligned to 16 bytes. Scales and the like, of which
-// a load takes one element a row, need not be; nor what is only read after the product.
-static void align_sources(struct tir_func *f, const struct tir_value *v, uint32_t depth)
+// How many elements of rows a load or a store moves; 0: it takes one element of each row.
+static int64_t row_elements(const struct tir_inst *inst)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    if (!box || !box->list_count || !box->list[box->list_count - 1])
+        return 0;
+    if (inst->op == TIR_OP_LOAD) // index tiles count too
+        return tir_type_count(tir_result(inst)->type);
+    int64_t count = 1;
+    for (uint32_t d = 0; d < box->list_count; d++)
+        count *= TIR_MAX(box->list[d], 1);
+    return count;
+}
+
+static bool is_small(int64_t elements, int64_t largest)
+{
+    return elements * SMALL_PART <= largest;
+}
+
+// Every tensor whose rows v is computed from is aligned to 16 bytes, but for small ones beside
+// the operand, and those of which a load takes one element a row; nor what is only read after
+// the product.
+static void align_sources(struct tir_func *f, const struct tir_value *v, int64_t operand,
+                          uint32_t depth)
 {
     const struct tir_inst *inst = v->def;
     if (!inst || depth == 0)
@@ -71,24 +98,69 @@ static void align_sources(struct tir_func *f, const struct tir_value *v, uint32_
     if (tir_has_trait(inst, TIR_PURE))
         for (uint32_t i = 0; i < inst->operand_count; i++)
             if (inst->operands[i])
-                align_sources(f, inst->operands[i], depth - 1);
-    if (inst->op != TIR_OP_LOAD)
+                align_sources(f, inst->operands[i], operand, depth - 1);
+    if (inst->op != TIR_OP_LOAD || is_small(row_elements(inst), operand))
         return;
     const struct tir_value *tensor = tir_ref_base(inst);
-    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value == tensor && tensor->type->space == TIR_SPACE_GLOBAL &&
-            f->params[i].direction != TIR_OUT && box->list[box->list_count - 1])
+            f->params[i].direction != TIR_OUT)
             f->params[i].aligned = 16;
 }
 
 static void align_inputs(struct tir_func *f)
 {
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_DOT) {
-            align_sources(f, inst->operands[TIR_DOT_A], DEEPEST);
-            align_sources(f, inst->operands[TIR_DOT_B], DEEPEST);
-        }
+        if (inst->op == TIR_OP_DOT)
+            for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++)
+                align_sources(f, inst->operands[i], tir_type_count(inst->operands[i]->type),
+                              DEEPEST);
+}
+
+static bool is_tensor(const struct tir_param *param)
+{
+    return param->value->type->space == TIR_SPACE_GLOBAL;
+}
+
+// The rows of p are aligned wherever those of q are: they are as long, or their length is known.
+static bool is_aligned_with(const struct tir_param *p, const struct tir_param *q)
+{
+    const struct tir_type *type = p->value->type;
+    uint32_t bits = tir_elems[type->elem].bits;
+    const struct tir_param_dim *inner = &p->dims[type->rank - 1];
+    if (inner->dim < 0)
+        return inner->constant * bits % 128 == 0;
+    const struct tir_type *other = q->value->type;
+    return inner->dim == q->dims[other->rank - 1].dim && bits >= tir_elems[other->elem].bits;
+}
+
+// Every tensor that has rows is aligned to 16 bytes, unless they are small and their length is no
+// other tensor's: a batch of 5 labels takes no vectors from the matrix beside it.
+// Gives VECTOR16 where that says it all.
+static uint32_t align_rows(struct tir_context *cx, struct tir_func *f)
+{
+    int64_t largest = 0, *size = arena_array(&cx->scratch, int64_t, f->param_count);
+    tir_foreach_inst(inst, f)
+        for (uint32_t i = 0; tir_ops[inst->op].has_ref && i < f->param_count; i++)
+            if (f->params[i].value == tir_ref_base(inst)) {
+                size[i] = TIR_MAX(size[i], row_elements(inst));
+                largest = TIR_MAX(largest, size[i]);
+            }
+    align_inputs(f);
+    for (uint32_t i = 0; i < f->param_count; i++)
+        if (size[i] && !is_small(size[i], largest))
+            f->params[i].aligned = 16;
+    bool all = true;
+    for (uint32_t i = 0; i < f->param_count; i++) {
+        struct tir_param *p = &f->params[i];
+        for (uint32_t k = 0; is_tensor(p) && size[i] && !p->aligned && k < f->param_count; k++)
+            if (f->params[k].aligned == 16 && size[k] && is_aligned_with(p, &f->params[k]))
+                p->aligned = 16;
+        all &= !is_tensor(p) || p->aligned;
+    }
+    for (uint32_t i = 0; all && i < f->param_count; i++)
+        f->params[i].aligned = 0;
+    return all ? TIR_FACT_VECTOR16 : 0;
 }
 
 // The tensors that the operand v of a dot was loaded from are aligned to 4 bytes, which is what one
@@ -146,18 +218,19 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
                         struct tir_kernel_code *kernel, struct tir_func *f, tir_formula cost)
 {
     const struct tir_cost *card = &tir_costs[request->target.card];
-    struct tir_func *edges = tir_func_clone(f), *wide = tir_func_clone(f),
-                    *words = tir_func_clone(f), *any = tir_func_clone(f);
+    struct tir_func *edges = tir_func_clone(f), *words = tir_func_clone(f),
+                    *any = tir_func_clone(f);
     bool warpgroups = may_use_warpgroups(cx, request, f);
+    align_inputs(edges);
+    uint32_t vectors = align_rows(cx, f);
+    struct tir_func *wide = tir_func_clone(warpgroups ? f : edges);
     if (!warpgroups && !request->options.dim_count) // known sizes leave nothing to ask at launch
         tir_compile_whole_tiles(f);
-    add(cx, kernel, f, ALL_FACTS, "", cost);
-    align_inputs(edges);
+    add(cx, kernel, f, DENSE_FACTS | vectors, "", cost);
     add(cx, kernel, edges, DENSE_FACTS, "__edges", cost);
     if (f->config > 1 && !f->own_count) // the first one takes what no other does
         return;
-    if (warpgroups)
-        add(cx, kernel, wide, TIR_FACT_VECTOR16 | TIR_FACT_UNIT_INNER, "__wide", cost);
+    add(cx, kernel, wide, TIR_FACT_UNIT_INNER | (warpgroups ? vectors : 0), "__wide", cost);
     if (align_operands(words))
         add(cx, kernel, words, DENSE_FACTS, "__words", times(cx, cost, card->by_words));
     add(cx, kernel, any, 0, "__any", times(cx, cost, card->by_elements));
@@ -166,13 +239,17 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
 static void add_others(struct tir_context *cx, struct tir_kernel_code *kernel, struct tir_func *f,
                        tir_formula cost)
 {
-    struct tir_func *narrow = tir_func_clone(f), *wide = tir_func_clone(f);
-    add(cx, kernel, f, ALL_FACTS, "", cost);
+    struct tir_func *narrow = tir_func_clone(f), *any = tir_func_clone(f);
+    uint32_t vectors = align_rows(cx, f);
+    struct tir_func *wide = tir_func_clone(f);
+    add(cx, kernel, f, DENSE_FACTS | vectors, "", cost);
     if (f->config > 1 && !f->own_count && !kernel->is_step)
         return;
     add(cx, kernel, narrow, TIR_FACT_INDEX32, "__narrow", cost); // beside a product's __edges
-    if (f->config <= 1 || f->own_count)
-        add(cx, kernel, wide, 0, "__wide", cost);
+    if (f->config > 1 && !f->own_count)
+        return;
+    add(cx, kernel, wide, TIR_FACT_UNIT_INNER | vectors, "__wide", cost);
+    add(cx, kernel, any, 0, "__any", cost);
 }
 
 void tir_compile_variants(struct tir_context *cx, const struct tir_request *request,
