@@ -4,6 +4,8 @@
 
 #include "pass/sync_check/sync_check.h"
 
+enum { MOST_STEP = 1 << 20 }; // of a loop; what an argument decides has no such bound
+
 static const struct tir_value *without_casts(const struct tir_value *v)
 {
     while (v->kind == TIR_VALUE_RESULT && v->def->op == TIR_OP_CAST)
@@ -54,27 +56,27 @@ static bool has_loop(const struct sync_program *p, const struct tir_inst *inst)
 }
 
 // By how much a loop's counter goes: of a while the carried value that decides about its rounds and
-// that each round changes by a constant, the one with the largest steps. 1: none is known.
+// that each round changes, the one with the largest steps. 1: none is known.
 static int64_t step_of(struct sync_program *p, const struct tir_inst *loop,
                        struct tir_value *const *bounds, uint32_t bound_count)
 {
-    int64_t step = 1, by;
+    int64_t most = 1;
     if (loop->op == TIR_OP_FOR)
-        tir_is_const_int(loop->operands[TIR_FOR_STEP], &step);
+        tir_is_const_int(loop->operands[TIR_FOR_STEP], &most);
     if (loop->op != TIR_OP_WHILE)
-        return step;
+        return most;
     struct bitset deciding = tir_sync_slice(p, bounds, bound_count);
-    const struct tir_block *test = loop->regions[0], *body = loop->regions[1];
     for (uint32_t i = 0; i < loop->result_count; i++) {
-        const struct tir_inst *next = tir_yield_of(body)->operands[i]->def;
-        bool counts = next && (next->op == TIR_OP_ADD || next->op == TIR_OP_SUB) &&
-                      next->operands[0] == body->args[i] &&
-                      bitset_has(&deciding, test->args[i]->id) &&
-                      tir_is_const_int(next->operands[1], &by) && by > -INT32_MAX && by < INT32_MAX;
-        if (counts)
-            step = TIR_MAX(step, by < 0 ? -by : by);
+        struct sync_step step;
+        if (!bitset_has(&deciding, loop->regions[0]->args[i]->id) ||
+            !tir_sync_step(p, loop, i, &step))
+            continue;
+        if (step.has_low && step.low > -MOST_STEP)
+            most = TIR_MAX(most, -step.low);
+        if (step.has_high && step.high < MOST_STEP)
+            most = TIR_MAX(most, step.high);
     }
-    return step;
+    return most;
 }
 
 static void find_args_of_loop(struct sync_program *p, const struct tir_inst *loop)

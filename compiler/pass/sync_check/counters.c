@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sync_check on the counters of loops: which of them only count rounds. A carried value that each
-// round changes by the same amount (m += 64) is a counter too.
+// round changes in the same direction (m += 64; or m += 32, as an `if` decides) is a counter too.
 //
 // A counter in an index or a parity is part of the state, which then never recurs. A counter that
 // is only compared with invariants of the loop (k + 256 < K: is there a slot to fill?) is not: the
@@ -9,7 +9,6 @@
 // or rounds (k % 1024 != 77), its remainder is part of the state, and the replay goes on until the
 // remainder recurs.
 
-#include "ir/range.h"
 #include "pass/sync_check/sync_check.h"
 
 enum { MOST_ROUNDS = 4096, MOST_PERIOD = 1 << 20, MOST_CYCLE = 1024 };
@@ -17,7 +16,9 @@ enum { MOST_ROUNDS = 4096, MOST_PERIOD = 1 << 20, MOST_CYCLE = 1024 };
 struct family { // the values that follow a loop's counter, up or down
     struct sync_program *p;
     const struct tir_inst *loop;
-    int64_t carried;   // which value; negative: the counter of a for
+    int64_t carried; // which value; negative: the counter of a for
+    bool has_sums;   // it is carried, and sums alone change it:
+    struct sync_step step;
     int64_t period;    // what remainders say of the counter repeats after that; 0: there are none
     struct bitset has; // by value id
 };
@@ -69,8 +70,8 @@ static const struct tir_block *body_of(const struct tir_inst *loop)
     return loop->regions[loop->op == TIR_OP_WHILE];
 }
 
-// What makes the carried value that of the next round; NULL: not a step in one direction.
-static const struct tir_inst *step_of(const struct family *f)
+// What makes the carried value that of the next round, if it is one operation in one direction.
+static const struct tir_inst *operation_of(const struct family *f)
 {
     const struct tir_block *body = body_of(f->loop);
     const struct tir_value *arg = body->args[skip_of(f->loop) + f->carried],
@@ -83,6 +84,20 @@ static const struct tir_inst *step_of(const struct family *f)
     bool steps = step->op == TIR_OP_ADD || step->op == TIR_OP_SUB;
     bool scales = step->op == TIR_OP_MUL || step->op == TIR_OP_DIV;
     return steps || (scales && step->operands[1]->kind == TIR_VALUE_CONST) ? step : NULL;
+}
+
+// Does each round change the counter, if at all, in the same direction?
+static bool is_directed(struct family *f)
+{
+    f->has_sums = f->carried >= 0 && tir_sync_step(f->p, f->loop, (uint32_t)f->carried, &f->step) &&
+                  f->step.directed;
+    return f->carried < 0 || f->has_sums || operation_of(f);
+}
+
+// A value between that of a round and that of the next one.
+static bool is_between(const struct family *f, const struct tir_value *v)
+{
+    return f->has_sums && v->kind != TIR_VALUE_CONST && bitset_has(&f->step.way, v->id);
 }
 
 // Does inst take one of the family, and else only what does not change?
@@ -122,7 +137,8 @@ static bool matters(const struct family *f, const struct tir_inst *inst, uint32_
         const struct tir_inst *owner = inst->block->owner;
         if (owner == f->loop && inst->block == body_of(f->loop) && (int64_t)i == f->carried)
             return false;
-        return !owner || owner->op != TIR_OP_IF || is_needed(p, owner->results[i]);
+        return !owner || owner->op != TIR_OP_IF ||
+               (is_needed(p, owner->results[i]) && !is_between(f, owner->results[i]));
     }
     default:
         if (inst->region_count || !inst->result_count)
@@ -130,7 +146,7 @@ static bool matters(const struct family *f, const struct tir_inst *inst, uint32_
         break;
     }
     for (uint32_t k = 0; k < inst->result_count; k++)
-        if (is_needed(p, inst->results[k]))
+        if (is_needed(p, inst->results[k]) && !is_between(f, inst->results[k]))
             return true;
     return false;
 }
@@ -163,33 +179,35 @@ static bool is_seed(const struct family *f, const struct tir_value *v)
     return false;
 }
 
-// The change in each round.
-static const struct tir_value *step_by(const struct family *f)
+// Is the change not the same in each round?
+static bool is_uneven(const struct family *f)
 {
-    return f->carried < 0 ? f->loop->operands[TIR_FOR_STEP] : step_of(f)->operands[1];
+    return f->has_sums && f->step.low != f->step.high && !operation_of(f);
 }
 
-// What it begins with and goes by. False: that depends on arguments, or it goes by no steps.
-static bool course_of(const struct family *f, int64_t *begin, int64_t *by)
+// What it begins with, and by how much each round changes it. False: that depends on arguments, or
+// it goes by no sums.
+static bool course_of(const struct family *f, int64_t *begin, int64_t *low, int64_t *high)
 {
-    if (f->carried < 0)
-        return tir_is_const_int(f->loop->operands[TIR_FOR_BEGIN], begin) &&
-               tir_is_const_int(f->loop->operands[TIR_FOR_STEP], by);
-    const struct tir_inst *step = step_of(f);
-    if ((step->op != TIR_OP_ADD && step->op != TIR_OP_SUB) ||
-        !tir_is_const_int(f->loop->operands[lead_of(f->loop) + f->carried], begin) ||
-        !tir_is_const_int(step->operands[1], by))
-        return false;
-    *by = step->op == TIR_OP_SUB ? -*by : *by;
-    return true;
+    if (f->carried < 0) {
+        bool known = tir_is_const_int(f->loop->operands[TIR_FOR_STEP], low);
+        *high = *low;
+        return known && tir_is_const_int(f->loop->operands[TIR_FOR_BEGIN], begin);
+    }
+    *low = f->step.low;
+    *high = f->step.high;
+    return f->has_sums && (*low == *high || is_uneven(f)) &&
+           tir_is_const_int(f->loop->operands[lead_of(f->loop) + f->carried], begin);
 }
 
-// What v is in round n. False: that depends on arguments.
-static bool at_round(const struct family *f, const struct tir_value *v, int64_t n, int64_t *out)
+// What v is in round n of such as have the least change, or the greatest. False: that depends on
+// arguments.
+static bool at_round(const struct family *f, const struct tir_value *v, int64_t n, bool greatest,
+                     int64_t *out)
 {
     VEC(const struct tir_inst *) way = {0}; // back to the counter: each takes one of the family
-    int64_t begin, step;
-    while (v->def && bitset_has(&f->has, v->id)) {
+    int64_t begin, low, high;
+    while (v->def && bitset_has(&f->has, v->id) && !is_between(f, v)) {
         const struct tir_inst *inst = v->def;
         vec_push(f->p->cx->scratch, &way, inst);
         for (uint32_t i = 0; i < inst->operand_count; i++)
@@ -199,39 +217,52 @@ static bool at_round(const struct family *f, const struct tir_value *v, int64_t 
     }
     if (v->kind == TIR_VALUE_CONST)
         *out = v->constant.i;
-    else if (!is_seed(f, v) || !course_of(f, &begin, &step))
+    else if (!(is_seed(f, v) || is_between(f, v)) || !course_of(f, &begin, &low, &high))
         return false;
     else
-        *out = begin + n * step;
+        *out = begin + n * (greatest ? high : low);
     while (way.len)
         if (!apply(f, vec_pop(&way), out))
             return false;
     return true;
 }
 
-static int sign_at(const struct family *f, const struct tir_inst *cmp, int64_t n, bool *known)
+static int sign_at(const struct family *f, const struct tir_inst *cmp, int64_t n, bool greatest,
+                   bool *known)
 {
     int64_t a, b;
-    *known = at_round(f, cmp->operands[0], n, &a) && at_round(f, cmp->operands[1], n, &b);
+    *known = at_round(f, cmp->operands[0], n, greatest, &a) &&
+             at_round(f, cmp->operands[1], n, greatest, &b);
     return *known ? (a > b) - (a < b) : 0;
 }
 
-// The round in which a comparison with a constant first says something else is one to go beyond.
-// False: it is too far away.
-static bool note_threshold(const struct family *f, const struct tir_inst *cmp)
+enum { NEVER = -1, TOO_FAR = -2 };
+
+// The first round in which a comparison with a constant says something else than in the first one.
+static int64_t turn_of(const struct family *f, const struct tir_inst *cmp, bool greatest)
 {
     bool known;
     int64_t low = 0, high = MOST_ROUNDS;
-    int first = sign_at(f, cmp, 0, &known);
+    int first = sign_at(f, cmp, 0, greatest, &known);
     if (!known)
-        return true;
-    if (sign_at(f, cmp, high, &known) == first)
-        return sign_at(f, cmp, INT32_MAX, &known) == first;
+        return NEVER;
+    if (sign_at(f, cmp, high, greatest, &known) == first)
+        return sign_at(f, cmp, INT32_MAX, greatest, &known) == first ? NEVER : TOO_FAR;
     while (high - low > 1) {
         int64_t middle = (low + high) / 2;
-        *(sign_at(f, cmp, middle, &known) == first ? &low : &high) = middle;
+        *(sign_at(f, cmp, middle, greatest, &known) == first ? &low : &high) = middle;
     }
-    f->p->threshold = TIR_MAX(f->p->threshold, high);
+    return high;
+}
+
+// The round in which a comparison first says something else is one to go beyond. False: it is too
+// far away, or it never comes for some steps.
+static bool note_threshold(const struct family *f, const struct tir_inst *cmp)
+{
+    int64_t late = turn_of(f, cmp, false), soon = is_uneven(f) ? turn_of(f, cmp, true) : late;
+    if (late == TOO_FAR || soon == TOO_FAR || (late == NEVER) != (soon == NEVER))
+        return false;
+    f->p->threshold = TIR_MAX(f->p->threshold, TIR_MAX(late, soon) + is_uneven(f));
     return true;
 }
 
@@ -272,15 +303,15 @@ static enum tir_op plain_op(const struct tir_inst *inst, int64_t *by)
     return inst->op == TIR_OP_SHL ? TIR_OP_MUL : TIR_OP_DIV;
 }
 
-// Does the counter go by sums, and may it pass zero only where arguments decide?
+// Does the counter go by equal sums, and may it pass zero only where arguments decide?
 static bool keeps_sign(const struct family *f)
 {
-    int64_t begin = 0, step = 0;
-    const struct tir_inst *next = f->carried < 0 ? NULL : step_of(f);
-    if (next && next->op != TIR_OP_ADD && next->op != TIR_OP_SUB)
+    int64_t begin = 0, low = 0, high = 0;
+    const struct tir_inst *next = f->carried < 0 || f->has_sums ? NULL : operation_of(f);
+    if (is_uneven(f) || (next && next->op != TIR_OP_ADD && next->op != TIR_OP_SUB))
         return false;
-    bool known = course_of(f, &begin, &step);
-    return !known || (begin >= 0 && step >= 0);
+    bool known = course_of(f, &begin, &low, &high);
+    return !known || (begin >= 0 && low >= 0);
 }
 
 // x % m, where x is the counter, or comes from it by sums with and products with what stays the
@@ -338,18 +369,28 @@ static bool only_compared(struct family *f)
     return true;
 }
 
-static void find_family(struct sync_program *p, const struct tir_ranges *ranges,
-                        const struct tir_inst *loop, int64_t carried)
+// What divides the change in each round.
+static uint64_t divisor_of(const struct family *f)
+{
+    if (f->has_sums && f->step.low == f->step.high)
+        return (uint64_t)llabs(f->step.low);
+    return tir_range_divisor(f->p->ranges, f->carried < 0 ? f->loop->operands[TIR_FOR_STEP]
+                                                          : operation_of(f)->operands[1]);
+}
+
+static void find_family(struct sync_program *p, const struct tir_inst *loop, int64_t carried)
 {
     struct family f = {.p = p,
                        .loop = loop,
                        .carried = carried,
                        .has = bitset_new(p->cx->scratch, p->f->value_count)};
-    if (carried >= 0 && !step_of(&f))
+    if (!is_directed(&f))
         return;
     uint32_t index = carried < 0 ? 0 : skip_of(loop) + (uint32_t)carried;
     for (uint32_t i = 0; i < loop->region_count; i++)
         bitset_insert(&f.has, loop->regions[i]->args[index]->id);
+    for (uint32_t i = 0; f.has_sums && i < p->f->value_count / 64 + 1; i++)
+        f.has.words[i] |= f.step.way.words[i];
     if (!only_compared(&f))
         return;
     for (uint32_t i = 0; i < p->counters.bits / 64 + 1; i++)
@@ -357,7 +398,7 @@ static void find_family(struct sync_program *p, const struct tir_ranges *ranges,
     for (uint32_t i = 0; i < loop->region_count; i++)
         p->periods[loop->regions[i]->args[index]->id] = f.period;
     if (f.period) // in rounds
-        f.period /= (int64_t)tir_gcd((uint64_t)f.period, tir_range_divisor(ranges, step_by(&f)));
+        f.period /= (int64_t)tir_gcd((uint64_t)f.period, divisor_of(&f));
     if (f.period && p->cycle)
         p->cycle = common(p->cycle, f.period, MOST_CYCLE);
 }
@@ -365,15 +406,14 @@ static void find_family(struct sync_program *p, const struct tir_ranges *ranges,
 void tir_sync_find_counters(struct sync_program *p)
 {
     p->counters = bitset_new(p->cx->scratch, p->f->value_count);
-    const struct tir_ranges *ranges = tir_ranges_new(p->cx->scratch, p->f);
     p->cycle = 1;
     p->periods = arena_array(p->cx->scratch, int64_t, p->f->value_count);
     tir_foreach_inst(inst, p->f) {
         if (!bitset_has(&p->data_loops, inst->id))
             continue;
         if (inst->op == TIR_OP_FOR)
-            find_family(p, ranges, inst, -1);
+            find_family(p, inst, -1);
         for (uint32_t i = 0; i < inst->result_count; i++)
-            find_family(p, ranges, inst, i);
+            find_family(p, inst, i);
     }
 }

@@ -587,7 +587,7 @@ static void name_block(struct plan *s, const struct tir_inst *inst, uint32_t blo
                          : tir_str_format(s->p->f->module->arena,
                                           "no replay comes to this block of the `if` of line %u",
                                           tir_sync_line(s->p, inst));
-    tir_sync_unchecked_at(s->p, empty ? inst->span : first->span, text);
+    tir_sync_unchecked_at(s->p, tir_sync_place(s->p, empty ? inst : first), text);
 }
 
 static void name_blocks(struct plan *s)
@@ -607,7 +607,8 @@ static void name_loops(struct plan *s)
     vec_foreach(const struct tir_inst *, loop, &s->loops) {
         uint32_t most = most_rounds(s, *loop);
         int64_t rounds = bitset_has(&s->p->inner_loops, (*loop)->id) ? needed : 1;
-        if (most >= rounds || !is_reached(s, *loop) || !may_run(s, *loop, rounds))
+        bool recurs = s->recurs && s->p->rounds[(*loop)->id].recurs;
+        if (most >= rounds || recurs || !is_reached(s, *loop) || !may_run(s, *loop, rounds))
             continue;
         tir_sync_unchecked_at(s->p, (*loop)->span,
                               tir_str_format(s->p->f->module->arena,
@@ -616,14 +617,39 @@ static void name_loops(struct plan *s)
     }
 }
 
-// Can some loop run more rounds than it did?
-static bool may_be_longer(struct plan *s)
+// The numbers that a loop carries, is not only counted by, and that never came back.
+static tir_str what_goes_on(const struct plan *s, const struct tir_inst *loop)
 {
-    vec_foreach(const struct tir_inst *, loop, &s->loops)
-        if (bitset_has(&s->p->inner_loops, (*loop)->id) &&
-            may_run(s, *loop, most_rounds(s, *loop) + 1))
-            return true;
-    return false;
+    const struct tir_block *head = loop->regions[0]; // where its state is watched
+    struct tir_text text;
+    bool any = false;
+    tir_text_init(&text, s->p->cx->scratch, 0);
+    for (uint32_t i = 0; i < head->arg_count; i++) {
+        const struct tir_value *v = head->args[i];
+        if (!v->name || !bitset_has(&s->p->needed, v->id) || bitset_has(&s->p->counters, v->id) ||
+            bitset_has(&s->p->returned, v->id) || !bitset_has(&s->p->went_on, v->id))
+            continue;
+        tir_text_format(&text, "%s%s", any ? ", " : "; ", v->name);
+        any = true;
+    }
+    if (any)
+        tir_text_format(&text, " had no number twice");
+    return tir_text_str(&text);
+}
+
+// Loops that can run more rounds than they did, with a state that is new in each.
+static void name_long_loops(struct plan *s)
+{
+    vec_foreach(const struct tir_inst *, loop, &s->loops) {
+        uint32_t most = most_rounds(s, *loop);
+        if (!bitset_has(&s->p->inner_loops, (*loop)->id) || !may_run(s, *loop, most + 1))
+            continue;
+        tir_sync_unchecked_at(s->p, (*loop)->span,
+                              tir_str_format(s->p->f->module->arena,
+                                             "more than %u rounds of this loop: no state was seen "
+                                             "to recur" STR_FMT,
+                                             most, STR_ARG(what_goes_on(s, *loop))));
+    }
 }
 
 static void name_unchecked(struct plan *s)
@@ -635,12 +661,8 @@ static void name_unchecked(struct plan *s)
     }
     name_blocks(s);
     name_loops(s);
-    if (s->p->has_data_loops && !s->recurs && may_be_longer(s))
-        tir_sync_unchecked_at(s->p, s->p->f->span,
-                              tir_str_format(s->p->f->module->arena,
-                                             "loops of more than %u rounds: no state was seen to "
-                                             "recur",
-                                             tir_sync_rounds(s->p)));
+    if (s->p->has_data_loops && !s->recurs)
+        name_long_loops(s);
 }
 
 static enum sync_outcome replay_all(struct plan *s)

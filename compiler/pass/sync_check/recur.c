@@ -187,10 +187,39 @@ static uint64_t of_records(const struct sync_run *r)
     return sum;
 }
 
+// Numbers that a loop carries and that come back, as those of a slot do, say where in its state a
+// loop is. What never comes back keeps the state from recurring.
+static void note_return(struct sync_run *r, const struct sync_agent *a, const struct sync_frame *f)
+{
+    if (!r->heads)
+        r->heads = arena_array(r->arena, struct sync_head, r->p->f->value_count);
+    for (uint32_t i = 0; i < f->block->arg_count; i++) {
+        uint32_t id = f->block->args[i]->id;
+        const struct sync_value *now = &a->slots[id];
+        struct sync_head *first = &r->heads[id];
+        if (now->kind != SYNC_INT)
+            bitset_insert(&r->p->returned, id);
+        else if (!first->round)
+            *first = (struct sync_head){f->round, now->number};
+        else if (f->round > first->round && now->number == first->number)
+            bitset_insert(&r->p->returned, id);
+        else if (f->round > r->p->threshold + 2 * r->p->depth)
+            bitset_insert(&r->p->went_on, id);
+    }
+}
+
+static void note_recurrence(struct sync_run *r, const struct sync_agent *a)
+{
+    for (uint32_t i = 0; i < a->depth; i++)
+        if (is_data_loop(r->p, a->frames[i].owner))
+            r->p->rounds[a->frames[i].owner->id].recurs = true;
+}
+
 void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct sync_frame *f)
 {
     if (!r->watches || r->recurs || !is_data_loop(r->p, f->owner))
         return;
+    note_return(r, a, f);
     if (!r->watched)
         r->watched = a;
     if (r->watched != a || f->round < r->p->threshold + r->p->depth) // still filling the ring
@@ -201,6 +230,8 @@ void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct
     h = of_barriers(r, h);
     vec_foreach(const uint64_t, old, &r->states)
         r->recurs |= *old == h;
+    for (uint32_t i = 0; r->recurs && i < r->agent_count; i++)
+        note_recurrence(r, &r->agents[i]);
     vec_push(r->arena, &r->states, h);
     r->p->work += 100;
 }

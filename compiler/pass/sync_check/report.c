@@ -4,9 +4,16 @@
 
 #include "pass/sync_check/sync_check.h"
 
+struct tir_span tir_sync_place(const struct sync_program *p, const struct tir_inst *inst)
+{
+    while (inst && !inst->span.end)
+        inst = inst->block->owner;
+    return inst ? inst->span : p->f->span;
+}
+
 uint32_t tir_sync_line(const struct sync_program *p, const struct tir_inst *inst)
 {
-    return tir_source_locate(p->cx->diags->sources, inst->span.begin).line;
+    return tir_source_locate(p->cx->diags->sources, tir_sync_place(p, inst).begin).line;
 }
 
 static const struct tir_inst *assumed_by(const struct sync_program *p, const struct tir_inst *at,
@@ -36,15 +43,17 @@ static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct
     if (!by && !p->orders)
         return false;
     if (by)
-        note_assumed(p, (struct sync_assumed){by, at->span, tir_str_format(arena, "%s", text)});
+        note_assumed(
+            p, (struct sync_assumed){by, tir_sync_place(p, at), tir_str_format(arena, "%s", text)});
     else
-        tir_sync_unchecked_at(p, at->span,
+        tir_sync_unchecked_at(p, tir_sync_place(p, at),
                               tir_str_format(arena, "%s, unless the %s of line %u orders it", text,
                                              p->orders->op == TIR_OP_PTX ? "PTX" : "loop",
                                              tir_sync_line(p, p->orders)));
     if (code == TIR_E_SYNC_DEADLOCK) {
         if (by)
-            tir_sync_unchecked_at(p, at->span, STR("what follows it: the replay ends here"));
+            tir_sync_unchecked_at(p, tir_sync_place(p, at),
+                                  STR("what follows it: the replay ends here"));
         r->outcome = SYNC_GIVEN_UP;
     }
     return true;
@@ -62,9 +71,9 @@ void tir_sync_fail(struct sync_run *r, enum tir_diag_code code, const struct tir
     if (is_excused(r, code, at, other, text.ptr))
         return;
     r->outcome = SYNC_FAILED;
-    tir_error_at(r->p->cx->diags, at->span, code, "%s", text.ptr);
+    tir_error_at(r->p->cx->diags, tir_sync_place(r->p, at), code, "%s", text.ptr);
     if (other)
-        tir_note_at(r->p->cx->diags, other->span, "%s", note);
+        tir_note_at(r->p->cx->diags, tir_sync_place(r->p, other), "%s", note);
 }
 
 void tir_sync_write_assumed(const struct sync_program *p)
@@ -96,7 +105,7 @@ void tir_sync_unchecked(struct sync_program *p, const struct tir_inst *inst, con
     tir_str text = tir_str_format(p->f->module->arena, "%s: %s", tir_ops[inst->op].name, what);
     const struct tir_inst *by = assumed_by(p, inst, NULL);
     if (by)
-        note_assumed(p, (struct sync_assumed){by, inst->span, text});
+        note_assumed(p, (struct sync_assumed){by, tir_sync_place(p, inst), text});
     else
-        tir_sync_unchecked_at(p, inst->span, text);
+        tir_sync_unchecked_at(p, tir_sync_place(p, inst), text);
 }

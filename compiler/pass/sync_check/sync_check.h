@@ -23,6 +23,7 @@
 
 #include "base/bitset.h"
 #include "ir/number.h"
+#include "ir/range.h"
 #include "ir/walk.h"
 #include "pass/pass.h"
 #include "pass/receipt.h"
@@ -314,6 +315,7 @@ struct sync_assumed { // a fault that was not refused because of an assume_sync
 
 struct sync_rounds {
     uint32_t most;
+    bool recurs;   // its state did
     uint64_t seen; // bit n: n rounds, up to 63
     int64_t may;   // the most that nothing is known to forbid; 0: not asked
     int64_t never; // the fewest that it is known never to run, or more; 0: none
@@ -332,6 +334,7 @@ struct sync_program {
     struct bitset tensors;           // that are loaded and stored, by value id
     struct bitset fixed;             // values that an agent computes once, by id
     struct bitset constant;          // and that no argument of the kernel decides
+    const struct tir_ranges *ranges; // of integers
     uint32_t *buffer_of;             // by value id
     uint32_t buffer_count;
     bool has_wgmma;
@@ -346,6 +349,8 @@ struct sync_program {
     uint32_t axes;              // of the grid, as bits: CTAs along them may go different ways
     uint32_t replays, tries;    // tries: to find settings
     bool recurs;                // the state of a long loop
+    struct bitset returned;     // values that long loops carry and that came back, by id
+    struct bitset went_on;      // or that did not in many rounds
     struct bitset inner_loops;  // those that have no other in them
     struct bitset counters;     // values that are only compared, and do so in one direction, by id
     int64_t *periods;           // of counters, after which remainders of them repeat; 0: none
@@ -380,6 +385,11 @@ struct sync_far { // the last access of a strand to shared memory of another CTA
     uint16_t strand;
 };
 
+struct sync_head { // of a loop
+    uint32_t round;
+    int64_t number;
+};
+
 struct sync_setting {
     int64_t *args;              // by index in the kernel's block
     int64_t cta[3], ctas[3];    // a CTA of the cluster that is replayed; how many the grid has
@@ -406,6 +416,7 @@ struct sync_run {
     bool recurs;
     const struct sync_agent *watched;
     VEC(uint64_t) states;
+    struct sync_head *heads; // by value id: what loops carry where they were first watched
     // The state.
     uint32_t *clocks; // of agents and mbarriers
     size_t clock_words;
@@ -475,6 +486,16 @@ bool tir_sync_is_place(const struct tir_inst *inst);
 // The values that `count` values depend on, and open: whether a setting, or data, decides them.
 struct bitset tir_sync_slice(struct sync_program *p, struct tir_value *const *of, uint32_t count);
 bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, bool by_data);
+
+// step.c: what each round of a loop adds to the integer i that it carries. False: not known.
+struct sync_step {
+    struct bitset way; // the values from the carried one to that of the next round, by id
+    int64_t low, high; // how much is added, as far as
+    bool has_low, has_high;
+    bool directed; // sums alone change it, and all that they add has one sign
+};
+bool tir_sync_step(const struct sync_program *p, const struct tir_inst *loop, uint32_t i,
+                   struct sync_step *out);
 
 // args.c
 void tir_sync_find_args(struct sync_program *p);
@@ -692,6 +713,8 @@ void tir_sync_fail(struct sync_run *r, enum tir_diag_code code, const struct tir
                    const struct tir_inst *other, const char *note, const char *format, ...)
     TIR_PRINTF(6, 7);
 uint32_t tir_sync_line(const struct sync_program *p, const struct tir_inst *inst);
+// Where it is in the source; what a pass made is where its block is.
+struct tir_span tir_sync_place(const struct sync_program *p, const struct tir_inst *inst);
 
 // tmem.c: tensor memory.
 void tir_sync_gemm_tmem(struct sync_run *r, const struct sync_who *who,

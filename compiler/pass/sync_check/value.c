@@ -193,6 +193,23 @@ static bool count(const struct sync_run *r, const struct sync_agent *a, const st
     return known;
 }
 
+// where(c, 64, 32), with c unknown but the same in all threads, is one of the two, as of an if.
+static bool choose(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *inst,
+                   struct sync_value *out)
+{
+    if (inst->op != TIR_OP_WHERE)
+        return false;
+    struct sync_value cond = tir_sync_value(r, a, inst->operands[0]);
+    struct sync_value x = tir_sync_value(r, a, inst->operands[1]);
+    struct sync_value y = tir_sync_value(r, a, inst->operands[2]);
+    bool numbers =
+        (x.kind == SYNC_INT || x.kind == SYNC_EACH) && (y.kind == SYNC_INT || y.kind == SYNC_EACH);
+    if (cond.kind != SYNC_SYMBOL || cond.varies != SYNC_SAME || !numbers)
+        return false;
+    *out = tir_sync_decide(r, &cond, 2) ? x : y;
+    return true;
+}
+
 static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
                                      const struct tir_inst *inst)
 {
@@ -217,6 +234,8 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
         if (short_cut(inst, &x, &y, &out))
             return out;
     }
+    if (symbolic && choose(r, a, inst, &out))
+        return out;
     if (symbolic || inst->op == TIR_OP_BITCAST) {
         out = sync_symbol(hash, varies);
         tir_sync_follow_symbol(r, a, inst, &out);
