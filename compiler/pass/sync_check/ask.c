@@ -12,7 +12,21 @@ enum { // combinations of what is picked that are tried
     TRIES_OF_CONDITIONS = 2000 // of the kernel's conditions alone: without them nothing is replayed
 };
 
+enum { SMALL_FACTOR = 8 };
+
 // Goals.
+
+static struct sync_linear step_of(struct sync_ask *a, const struct tir_inst *loop)
+{
+    struct sync_linear step = tir_sync_linear(a, loop->operands[TIR_FOR_STEP]);
+    if (!tir_sync_is_constant(a->q, &step)) { // the step of a loop is positive
+        int64_t low, high;
+        tir_sync_bounds(a->q, &step, &low, &high);
+        a->partial |= low < 1;
+        tir_sync_at_least(a, step, tir_sync_constant(1), 0);
+    }
+    return step;
+}
 
 static void demand_rounds(struct sync_ask *a, const struct tir_inst *loop, int64_t rounds,
                           bool exactly)
@@ -21,11 +35,11 @@ static void demand_rounds(struct sync_ask *a, const struct tir_inst *loop, int64
         struct sync_linear end = tir_sync_linear(a, loop->operands[TIR_FOR_END]);
         struct sync_linear start = tir_sync_linear(a, loop->operands[TIR_FOR_BEGIN]);
         struct sync_linear way = tir_sync_add(a->q, &end, &start, -1);
-        int64_t step = tir_sync_number(a, tir_sync_linear(a, loop->operands[TIR_FOR_STEP]));
+        struct sync_linear none = tir_sync_constant(0), step = step_of(a, loop);
         if (rounds)
-            tir_sync_at_least(a, way, tir_sync_constant((rounds - 1) * step), 1);
+            tir_sync_at_least(a, way, tir_sync_add(a->q, &none, &step, rounds - 1), 1);
         if (exactly)
-            tir_sync_at_least(a, tir_sync_constant(rounds * step), way, 0);
+            tir_sync_at_least(a, tir_sync_add(a->q, &none, &step, rounds), way, 0);
         return;
     }
     struct tir_value *const *cond = &tir_yield_of(loop->regions[0])->operands[0];
@@ -47,9 +61,10 @@ static void demand_rounds(struct sync_ask *a, const struct tir_inst *loop, int64
 static void demand_round(struct sync_ask *a, const struct tir_inst *loop, bool goes_on)
 {
     struct sync_linear at = tir_sync_linear(a, loop->regions[0]->args[0]);
-    int64_t step = tir_sync_number(a, tir_sync_linear(a, loop->operands[TIR_FOR_STEP]));
+    struct sync_linear step = step_of(a, loop);
     if (goes_on)
-        tir_sync_at_least(a, tir_sync_linear(a, loop->operands[TIR_FOR_END]), at, step + 1);
+        tir_sync_at_least(a, tir_sync_linear(a, loop->operands[TIR_FOR_END]),
+                          tir_sync_add(a->q, &at, &step, 1), 1);
 }
 
 // The conditions for a block to run.
@@ -97,14 +112,13 @@ static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
     }
 }
 
-// Whether all that cond is made of is a sum.
+// Whether there is nothing to choose from in what cond is made of.
 static bool is_plain(const struct tir_value *v)
 {
     const struct tir_inst *inst = v->def;
     if (v->kind != TIR_VALUE_RESULT)
         return true;
-    bool divides = inst->op == TIR_OP_MUL || inst->op == TIR_OP_DIV || inst->op == TIR_OP_REM ||
-                   inst->op == TIR_OP_CEILDIV;
+    bool divides = inst->op == TIR_OP_DIV || inst->op == TIR_OP_REM || inst->op == TIR_OP_CEILDIV;
     if ((divides && inst->operands[1]->kind != TIR_VALUE_CONST) || inst->op == TIR_OP_OR ||
         inst->op == TIR_OP_MIN || inst->op == TIR_OP_MAX)
         return false;
@@ -125,6 +139,23 @@ static void demand_condition(struct sync_ask *a, const struct tir_value *cond, b
     }
 }
 
+// How much depends on it that an argument is near to the wanted number: rounds, if 2 or 1.
+static uint32_t weight_of(const struct sync_ask *a, uint32_t i)
+{
+    return a->p->args[i].loops ? 2 : a->p->args[i].outer;
+}
+
+static void begin_argument(struct sync_ask *a, uint32_t i)
+{
+    const struct tir_value *v = a->p->f->body->args[i];
+    enum tir_elem elem = v->type->elem;
+    if (!tir_type_is_scalar(v->type) || tir_elem_is_float(elem))
+        return;
+    bool is_size = i >= a->p->f->param_count || tir_elems[elem].kind != TIR_KIND_SIGNED;
+    int64_t most = elem == TIR_BOOL ? 1 : INT32_MAX;
+    a->arg[i] = 1 + tir_sync_unknown(a->q, is_size ? 0 : -most, most, a->wanted->args[i]);
+}
+
 static void begin(struct sync_ask *a)
 {
     const struct tir_func *f = a->p->f;
@@ -140,19 +171,26 @@ static void begin(struct sync_ask *a)
     a->tiles = a->following = NULL;
     a->thread = a->pick_at = a->depth = 0;
     a->time = 1;
-    for (uint32_t i = 0; i < f->body->arg_count; i++) {
-        const struct tir_value *v = f->body->args[i];
-        enum tir_elem elem = v->type->elem;
-        if (!tir_type_is_scalar(v->type) || tir_elem_is_float(elem))
-            continue;
-        bool is_size = i >= f->param_count || tir_elems[elem].kind != TIR_KIND_SIGNED;
-        int64_t most = elem == TIR_BOOL ? 1 : INT32_MAX;
-        a->arg[i] = 1 + tir_sync_unknown(a->q, is_size ? 0 : -most, most, a->wanted->args[i]);
-    }
-    // What never happens without the others never happens, and of those only a few cases are tried.
-    for (uint32_t plain = 2; plain-- > a->loose;)
+    for (uint32_t which = 3; which-- > 0;)
+        for (uint32_t i = 0; i < f->body->arg_count; i++)
+            if (weight_of(a, i) == which)
+                begin_argument(a, i);
+    for (uint32_t plain = 2; plain-- > a->plain;)
         for (uint32_t i = f->grid_count + f->extent_count; yield && i < yield->operand_count; i++)
             demand_condition(a, yield->operands[i], plain);
+}
+
+// Sizes of which a product is a size are wanted small, as far as no rounds depend on them: else of
+// four factors one had to be 0.
+static void want_small_factors(struct sync_ask *a)
+{
+    for (uint32_t i = 0; i < a->p->f->body->arg_count; i++) {
+        uint32_t unknown = a->arg[i] - 1;
+        if (!a->arg[i] || weight_of(a, i) || !tir_sync_is_factor(a->q, unknown))
+            continue;
+        int64_t *wanted = &a->q->unknowns[unknown].wanted;
+        *wanted = TIR_MIN(*wanted, SMALL_FACTOR);
+    }
 }
 
 static void take(const struct sync_ask *a, const int64_t *numbers, struct sync_setting *out)
@@ -172,8 +210,10 @@ static void take(const struct sync_ask *a, const int64_t *numbers, struct sync_s
             out->waves = TIR_MAX(out->waves, numbers[a->rounds[inst->id].unknown] + 2);
 }
 
+enum way { EXACTLY, LOOSELY, LOOSELY_AND_PLAINLY };
+
 static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
-                            struct sync_setting *setting, bool loose, uint32_t most)
+                            struct sync_setting *setting, enum way way, uint32_t most)
 {
     struct tir_arena *arena = p->cx->scratch;
     struct tir_arena_mark mark = tir_arena_mark(arena);
@@ -181,7 +221,8 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
                          .arena = arena,
                          .q = arena_new(arena, struct sync_problem),
                          .wanted = setting,
-                         .loose = loose};
+                         .loose = way != EXACTLY,
+                         .plain = way == LOOSELY_AND_PLAINLY};
     bool never = true;
     enum sync_answer answer = SYNC_UNSOLVED;
     for (uint32_t tries = 0; tries < most && p->tries < TRIES_OF_ALL; tries++, p->tries++) {
@@ -190,6 +231,7 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
         begin(&a);
         for (uint32_t i = 0; i < count; i++)
             demand_goal(&a, &goals[i]);
+        want_small_factors(&a);
         answer = tir_sync_solve(a.q, arena, numbers);
         never &= answer == SYNC_NEVER;
         if (answer == SYNC_SOLVED)
@@ -207,14 +249,26 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
     return answer;
 }
 
-// Loosely a solution is none.
+static bool has_choices(const struct sync_program *p)
+{
+    const struct tir_inst *yield = tir_yield_of(p->f->host);
+    uint32_t first = p->f->grid_count + p->f->extent_count;
+    for (uint32_t i = first; yield && i < yield->operand_count; i++)
+        if (!is_plain(yield->operands[i]))
+            return true;
+    return false;
+}
+
+// Loosely a solution is none. What never happens without the conditions that leave a choice never
+// happens, and most does not.
 static bool is_never(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
                      const struct sync_setting *near, uint32_t most)
 {
     struct sync_setting setting = *near;
     setting.args = tir_arena_copy(p->cx->scratch, near->args,
                                   (p->f->body->arg_count + 1) * sizeof *near->args);
-    return ask(p, goals, count, &setting, true, most) == SYNC_NEVER;
+    return ask(p, goals, count, &setting, LOOSELY_AND_PLAINLY, most) == SYNC_NEVER ||
+           (has_choices(p) && ask(p, goals, count, &setting, LOOSELY, most) == SYNC_NEVER);
 }
 
 // What has no solution at first mostly has none at all, which a loose question shows at once.
@@ -222,13 +276,13 @@ enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *go
                               struct sync_setting *setting)
 {
     if (!count)
-        return ask(p, goals, count, setting, false, TRIES_OF_CONDITIONS);
-    enum sync_answer answer = ask(p, goals, count, setting, false, 1);
+        return ask(p, goals, count, setting, EXACTLY, TRIES_OF_CONDITIONS);
+    enum sync_answer answer = ask(p, goals, count, setting, EXACTLY, 1);
     if (answer != SYNC_UNSOLVED)
         return answer;
     return is_never(p, goals, count, setting, TRIES_BEFORE)
                ? SYNC_NEVER
-               : ask(p, goals, count, setting, false, TRIES);
+               : ask(p, goals, count, setting, EXACTLY, TRIES);
 }
 
 bool tir_sync_is_never(struct sync_program *p, const struct sync_goal *goal,

@@ -3,8 +3,9 @@
 //
 //     (k / 64) % 7 == 6      k = 64 r, q = r, q = 7 s + 6, with r, q and s unknown
 //
-// If a value is not such a sum, a few numbers are tried for a part of it: a factor, a side of `||`,
-// a round of a loop whose carried value does not change by a constant. Data may have any value.
+// Products and quotients of unknowns are unknowns too (solve.h). If a value is no such sum, a few
+// numbers are tried for a part of it: a side of `||`, what a bit operation takes, a round of a loop
+// whose carried value does not change by a constant. Data may have any value.
 // Numbers here do not wrap, so the caller must test whether an answer holds.
 #ifndef TIR_PASS_SYNC_CHECK_ASK_H
 #define TIR_PASS_SYNC_CHECK_ASK_H
@@ -22,6 +23,8 @@ struct sync_following { // of a loop, by instruction id
     uint32_t unknown;
     bool counted, followed; // the unknown is made; the values carried are those of round `at`
     int64_t at;
+    uint32_t all; // the unknown of all its rounds, if it has `ended`
+    bool ended;
 };
 
 struct sync_ask {
@@ -40,7 +43,8 @@ struct sync_ask {
     uint8_t pick[SYNC_PICKS], picks[SYNC_PICKS];
     uint32_t pick_count, pick_at;
     bool partial; // not all there is to pick from is
-    bool loose;   // of products only what divides them is known: what has no solution never happens
+    bool loose;   // carried values are only bounded: what has no solution never happens
+    bool plain;   // the kernel's conditions that leave a choice are left out
 };
 
 // The value, as it is where it is used.

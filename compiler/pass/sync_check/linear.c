@@ -94,8 +94,12 @@ int64_t tir_sync_number(struct sync_ask *a, struct sync_linear x)
     return number;
 }
 
-static bool may_be_negative(const struct sync_ask *a, const struct sync_linear *x)
+static bool may_be_negative(struct sync_ask *a, const struct sync_linear *x)
 {
+    int64_t low, high;
+    tir_sync_bounds(a->q, x, &low, &high);
+    if (low >= 0)
+        return false;
     bool may = x->constant < 0;
     for (uint32_t i = 0; i < a->q->count; i++)
         may |= x->by[i] < 0 || (x->by[i] && a->q->unknowns[i].low < 0);
@@ -113,6 +117,14 @@ static int64_t divisor_of(const struct sync_ask *a, const struct sync_linear *x)
     for (uint32_t i = 0; i < a->q->count; i++)
         by = tir_gcd(by, (uint64_t)(x->by[i] < 0 ? -x->by[i] : x->by[i]));
     return by < 1 << 20 ? TIR_MAX((int64_t)by, 1) : 1;
+}
+
+static struct sync_linear divided(struct sync_linear x, int64_t by)
+{
+    x.constant /= by;
+    for (uint32_t i = 0; i < SYNC_UNKNOWNS; i++)
+        x.by[i] /= by;
+    return x;
 }
 
 // x = by * quotient + rest
@@ -136,17 +148,38 @@ static void divide(struct sync_ask *a, struct sync_linear x, int64_t by,
     tir_sync_equal(a, x, plus(a, *rest, *quotient, by));
 }
 
-// By something unknown: it is picked, or else the quotient is.
+// What divides both factors divides the product as well.
+static struct sync_linear product_of(struct sync_ask *a, struct sync_linear x, struct sync_linear y)
+{
+    if (is_number(a, &x))
+        return plus(a, constant(0), y, x.constant);
+    if (is_number(a, &y))
+        return plus(a, constant(0), x, y.constant);
+    int64_t of_x = divisor_of(a, &x), of_y = divisor_of(a, &y);
+    x = divided(x, of_x);
+    y = divided(y, of_y);
+    return plus(a, constant(0), tir_sync_product(a->q, &x, &y), of_x * of_y);
+}
+
+// x = by * quotient + rest, by something unknown.
 static void divide_by(struct sync_ask *a, struct sync_linear x, struct sync_linear by,
                       struct sync_linear *quotient, struct sync_linear *rest)
 {
-    if (is_number(a, &by) || !pick(a, 2)) {
-        divide(a, x, tir_sync_number(a, by), quotient, rest);
+    if (is_number(a, &by)) {
+        divide(a, x, by.constant, quotient, rest);
         return;
     }
-    a->partial = true;
-    *quotient = constant(tir_sync_number(a, unknown(a, 0, SYNC_INFINITY, 1)));
-    *rest = plus(a, x, by, -quotient->constant);
+    int64_t low, high;
+    tir_sync_bounds(a->q, &by, &low, &high);
+    if (low == 0 && pick(a, 2)) {
+        tir_sync_equal(a, by, constant(0));
+        *quotient = *rest = constant(0);
+        return;
+    }
+    a->partial |= low < 0 || may_be_negative(a, &x);
+    tir_sync_at_least(a, by, constant(1), 0);
+    *quotient = unknown(a, 0, SYNC_INFINITY, 1);
+    *rest = plus(a, x, product_of(a, by, *quotient), -1);
     tir_sync_at_least(a, *rest, constant(0), 0);
     tir_sync_at_least(a, by, *rest, 1);
 }
@@ -170,8 +203,7 @@ static bool is_integer(const struct tir_value *v)
     return tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem);
 }
 
-// Anything: what comes from data.
-// Whatever its type can hold.
+// Whatever its type can hold: what comes from data.
 static struct sync_linear anything(struct sync_ask *a, const struct tir_value *v)
 {
     const struct tir_elem_info *elem = &tir_elems[v->type->elem];
@@ -255,9 +287,6 @@ static struct sync_linear place_of(struct sync_ask *a, const struct tir_inst *in
 
 // Loops.
 
-static struct sync_linear product_of(struct sync_ask *a, struct sync_linear x,
-                                     struct sync_linear y);
-
 static uint32_t lead_of(const struct tir_inst *loop) // operands before those that are carried
 {
     return loop->op == TIR_OP_FOR     ? TIR_FOR_INIT
@@ -284,6 +313,15 @@ static void have_tiles(struct sync_ask *a, const struct tir_inst *tiles, struct 
     }
 }
 
+// The counter of a for in a round.
+static struct sync_linear counter_of(struct sync_ask *a, const struct tir_inst *loop,
+                                     struct sync_linear round)
+{
+    struct sync_linear step = tir_sync_linear(a, loop->operands[TIR_FOR_STEP]);
+    return plus(a, tir_sync_linear(a, loop->operands[TIR_FOR_BEGIN]), product_of(a, round, step),
+                1);
+}
+
 // The round that a loop is in.
 static struct sync_linear round_of(struct sync_ask *a, const struct tir_inst *loop)
 {
@@ -293,8 +331,12 @@ static struct sync_linear round_of(struct sync_ask *a, const struct tir_inst *lo
         r->unknown = tir_sync_unknown(a->q, 0, SYNC_INFINITY, 0);
         if (r->followed)
             tir_sync_equal(a, tir_sync_single(r->unknown), constant(r->at));
+        struct sync_linear round = tir_sync_single(r->unknown);
         if (loop->op == TIR_OP_TILES)
-            have_tiles(a, loop, plus(a, tir_sync_single(r->unknown), constant(1), 1));
+            have_tiles(a, loop, plus(a, round, constant(1), 1));
+        if (loop->op == TIR_OP_FOR)
+            tir_sync_at_least(a, tir_sync_linear(a, loop->operands[TIR_FOR_END]),
+                              counter_of(a, loop, round), 1);
     }
     return tir_sync_single(r->unknown);
 }
@@ -317,8 +359,6 @@ static bool step_of(struct sync_ask *a, const struct tir_inst *loop, uint32_t i,
         (by->kind != TIR_VALUE_CONST && tir_is_made_in(loop, by)))
         return false;
     *step = plus(a, constant(0), tir_sync_linear(a, by), next->def->op == TIR_OP_SUB ? -1 : 1);
-    if (!a->loose)
-        *step = constant(tir_sync_number(a, *step));
     return true;
 }
 
@@ -374,6 +414,46 @@ void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to
     a->following = around;
 }
 
+// Carried value i after so many rounds: between what the least and the greatest steps give, if
+// steps are known.
+static struct sync_linear after_rounds(struct sync_ask *a, const struct tir_inst *loop, uint32_t i,
+                                       struct sync_linear rounds)
+{
+    struct sync_step step;
+    struct sync_linear at = anything(a, loop->results[i]);
+    if (loop->op == TIR_OP_TILES || !tir_sync_step(a->p, loop, i, &step))
+        return at;
+    struct sync_linear begin = tir_sync_linear(a, loop->operands[lead_of(loop) + i]);
+    if (step.has_low)
+        tir_sync_at_least(a, at, plus(a, begin, rounds, step.low), 0);
+    if (step.has_high)
+        tir_sync_at_least(a, plus(a, begin, rounds, step.high), at, 0);
+    return at;
+}
+
+// How many rounds a loop has run when it has ended.
+static struct sync_linear rounds_of(struct sync_ask *a, const struct tir_inst *loop)
+{
+    struct sync_following *r = &a->rounds[loop->id];
+    if (r->ended)
+        return tir_sync_single(r->all);
+    r->ended = true;
+    r->all = tir_sync_unknown(a->q, 0, SYNC_INFINITY, 0);
+    int64_t step, low, high;
+    struct sync_linear rounds = tir_sync_single(r->all);
+    if (loop->op != TIR_OP_FOR || !tir_is_const_int(loop->operands[TIR_FOR_STEP], &step) ||
+        step < 1)
+        return rounds;
+    struct sync_linear end = tir_sync_linear(a, loop->operands[TIR_FOR_END]);
+    struct sync_linear way = plus(a, end, tir_sync_linear(a, loop->operands[TIR_FOR_BEGIN]), -1);
+    tir_sync_bounds(a->q, &way, &low, &high);
+    tir_sync_at_least(a, plus(a, constant(0), rounds, step), way, 0);
+    if (low >= 0)
+        tir_sync_at_least(a, plus(a, way, constant(step), 1), plus(a, constant(0), rounds, step),
+                          1);
+    return rounds;
+}
+
 static struct sync_linear carried_of(struct sync_ask *a, const struct tir_value *v)
 {
     const struct tir_inst *loop = v->block->owner;
@@ -386,6 +466,13 @@ static struct sync_linear carried_of(struct sync_ask *a, const struct tir_value 
         struct sync_linear begin = tir_sync_linear(a, loop->operands[lead_of(loop) + i]);
         bool stays = is_number(a, &step) && !step.constant;
         return stays ? begin : plus(a, begin, product_of(a, round_of(a, loop), step), 1);
+    }
+    if (a->loose) {
+        int64_t low, high;
+        struct sync_linear round = round_of(a, loop);
+        tir_sync_bounds(a->q, &round, &low, &high);
+        return high ? after_rounds(a, loop, i, round)
+                    : tir_sync_linear(a, loop->operands[lead_of(loop) + i]);
     }
     if (r->followed || loop->op == TIR_OP_TILES) // within itself
         return anything(a, v);
@@ -436,13 +523,7 @@ static struct sync_linear argument_of(struct sync_ask *a, const struct tir_value
         return anything(a, v);
     if (owner->op != TIR_OP_FOR || v->index)
         return carried_of(a, v);
-    struct sync_linear step = tir_sync_linear(a, owner->operands[TIR_FOR_STEP]);
-    if (!a->loose)
-        step = constant(tir_sync_number(a, step));
-    struct sync_linear at = plus(a, tir_sync_linear(a, owner->operands[TIR_FOR_BEGIN]),
-                                 product_of(a, round_of(a, owner), step), 1);
-    tir_sync_at_least(a, tir_sync_linear(a, owner->operands[TIR_FOR_END]), at, 1);
-    return at;
+    return counter_of(a, owner, round_of(a, owner));
 }
 
 // Operations.
@@ -499,39 +580,6 @@ static struct sync_linear extreme_of(struct sync_ask *a, struct sync_linear x, s
     return x;
 }
 
-// Anything that the divisors of two factors divide.
-static struct sync_linear multiple_of(struct sync_ask *a, struct sync_linear x,
-                                      struct sync_linear y)
-{
-    bool negative = may_be_negative(a, &x) || may_be_negative(a, &y);
-    int64_t by = divisor_of(a, &x) * divisor_of(a, &y);
-    return plus(a, constant(0), unknown(a, negative ? -SYNC_INFINITY : 0, SYNC_INFINITY, 0), by);
-}
-
-// How far apart the numbers are that x can be.
-static int64_t range_of(const struct sync_ask *a, const struct sync_linear *x)
-{
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < a->q->count; i++) {
-        int64_t range = a->q->unknowns[i].high - a->q->unknowns[i].low;
-        if (x->by[i])
-            sum += TIR_MIN(range, SYNC_INFINITY) * (x->by[i] < 0 ? -x->by[i] : x->by[i]);
-    }
-    return sum;
-}
-
-// Of two unknown factors one is picked from, first the one that has less to pick from.
-static struct sync_linear product_of(struct sync_ask *a, struct sync_linear x, struct sync_linear y)
-{
-    if (a->loose && !is_number(a, &x) && !is_number(a, &y))
-        return multiple_of(a, x, y);
-    bool second = is_number(a, &y) || (!is_number(a, &x) && (range_of(a, &y) < range_of(a, &x)));
-    if (!is_number(a, &x) && !is_number(a, &y) && pick(a, 2))
-        second = !second;
-    return second ? plus(a, constant(0), x, tir_sync_number(a, y))
-                  : plus(a, constant(0), y, tir_sync_number(a, x));
-}
-
 static struct sync_linear other_of(struct sync_ask *a, const struct tir_inst *inst)
 {
     union tir_number in[3], out;
@@ -567,15 +615,14 @@ static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst 
     case TIR_OP_MIN:
     case TIR_OP_MAX:
         return extreme_of(a, x, tir_sync_linear(a, second), inst->op == TIR_OP_MAX);
+    case TIR_OP_CEILDIV:
     case TIR_OP_DIV:
     case TIR_OP_REM: {
-        struct sync_linear quotient, rest;
-        divide_by(a, x, tir_sync_linear(a, second), &quotient, &rest);
-        return inst->op == TIR_OP_DIV ? quotient : rest;
-    }
-    case TIR_OP_CEILDIV: {
-        int64_t by = tir_sync_number(a, tir_sync_linear(a, second));
-        return quotient_of(a, plus(a, x, constant(by - 1), 1), by);
+        struct sync_linear by = tir_sync_linear(a, second), quotient, rest;
+        if (inst->op == TIR_OP_CEILDIV)
+            x = plus(a, plus(a, x, by, 1), constant(1), -1);
+        divide_by(a, x, by, &quotient, &rest);
+        return inst->op == TIR_OP_REM ? rest : quotient;
     }
     case TIR_OP_SHL:
         if (c >= 0 && c < 20)
@@ -599,6 +646,9 @@ static struct sync_linear result_of(struct sync_ask *a, const struct tir_value *
 {
     const struct tir_inst *inst = v->def;
     switch (inst->op) {
+    case TIR_OP_FOR:
+    case TIR_OP_WHILE:
+        return after_rounds(a, inst, v->index, rounds_of(a, inst));
     case TIR_OP_IF:
         return tir_sync_linear(
             a, tir_yield_of(inst->regions[!either(a, inst->operands[0])])->operands[v->index]);

@@ -8,10 +8,11 @@
 #include "base/base.h"
 
 enum {
-    MOST_NODES = 400, // numbers that are tried
-    SWEEPS = 16,      // over the inequalities, to narrow bounds
-    NEAR = 6,         // numbers that are tried on each side of the wanted one
-    MOST_ROWS = 96    // inequalities that are kept while unknowns are eliminated
+    MOST_NODES = 400,      // numbers that are tried
+    SWEEPS = 16,           // over the inequalities, to narrow bounds
+    NEAR = 6,              // numbers that are tried on each side of the wanted one
+    MOST_LOOKED_AT = 4096, // numbers on each side, if most of them cannot be factors
+    MOST_ROWS = 96         // inequalities that are kept while unknowns are eliminated
 };
 
 #define LARGEST (INT64_C(1) << 20) // of a coefficient, and of a step of the lattice
@@ -27,7 +28,8 @@ struct search {
     struct sync_problem *q;
     struct tir_arena *arena;
     uint32_t nodes;
-    bool partial; // numbers were left out
+    bool partial;       // numbers were left out
+    bool factors_first; // unknowns that are factors get their numbers before the others
 };
 
 static int64_t floor_div(int64_t a, int64_t b) // b > 0
@@ -42,7 +44,8 @@ static int64_t floor_mod(int64_t a, int64_t b)
 
 void tir_sync_clear(struct sync_problem *q)
 {
-    q->count = q->relation_count = q->range_count = q->range_relations = 0;
+    q->count = q->relation_count = q->product_count = 0;
+    q->range_count = q->range_relations = q->range_products = 0;
     q->too_large = false;
 }
 
@@ -151,6 +154,86 @@ static bool narrow(const struct sync_problem *q, const struct sync_linear *form,
     return true;
 }
 
+static void bounds_of(const struct sync_problem *q, const struct sync_range *b,
+                      const struct sync_linear *form, int64_t *low, int64_t *high)
+{
+    *low = *high = form->constant;
+    for (uint32_t i = 0; i < q->count; i++) {
+        int64_t most = form->by[i] ? largest(b, i, form->by[i]) : 0;
+        int64_t least = form->by[i] ? -largest(b, i, -form->by[i]) : 0;
+        *high = TIR_MIN(*high + TIR_MIN(most, SYNC_INFINITY), SYNC_INFINITY);
+        *low = TIR_MAX(*low + TIR_MAX(least, -SYNC_INFINITY), -SYNC_INFINITY);
+    }
+}
+
+// Within the infinities.
+static int64_t times(int64_t x, int64_t y)
+{
+    int64_t out;
+    if (!tir_mul_checked(x, y, &out))
+        out = (x < 0) == (y < 0) ? SYNC_INFINITY : -SYNC_INFINITY;
+    return TIR_MAX(TIR_MIN(out, SYNC_INFINITY), -SYNC_INFINITY);
+}
+
+// Narrows a factor by low .. high of the product, if the other one is `least` to `most` and neither
+// is negative.
+static bool narrow_factor(const struct sync_problem *q, const struct sync_linear *factor,
+                          int64_t low, int64_t high, int64_t least, int64_t most,
+                          struct sync_range *b, bool *changed)
+{
+    struct sync_linear rest = *factor;
+    rest.constant = factor->constant - (low > 0 ? (low - 1) / TIR_MAX(most, 1) + 1 : 0);
+    if (!narrow(q, &rest, 1, b, changed))
+        return false;
+    least = TIR_MAX(least, low > 0);
+    if (least < 1 || high >= SYNC_INFINITY)
+        return true;
+    rest.constant = factor->constant - high / least;
+    return narrow(q, &rest, -1, b, changed);
+}
+
+// With a factor that is known the product is a multiple of the other one.
+static bool narrow_multiple(const struct sync_problem *q, const struct sync_product *p,
+                            const struct sync_linear *other, int64_t factor, struct sync_range *b,
+                            bool *changed)
+{
+    struct sync_linear rest = {.constant = -times(other->constant, factor)};
+    for (uint32_t i = 0; i < q->count; i++) {
+        rest.by[i] = -times(other->by[i], factor);
+        if (rest.by[i] > LARGEST || rest.by[i] < -LARGEST)
+            return true;
+    }
+    rest.by[p->unknown] += 1;
+    return narrow(q, &rest, 1, b, changed) && narrow(q, &rest, -1, b, changed);
+}
+
+static bool narrow_product(const struct sync_problem *q, const struct sync_product *p,
+                           struct sync_range *b, bool *changed)
+{
+    int64_t low[2], high[2], least = SYNC_INFINITY, most = -SYNC_INFINITY;
+    struct sync_linear above = tir_sync_single(p->unknown), below = above;
+    for (uint32_t i = 0; i < 2; i++)
+        bounds_of(q, b, &p->factors[i], &low[i], &high[i]);
+    for (uint32_t i = 0; i < 4; i++) {
+        int64_t corner = times(i & 1 ? high[0] : low[0], i & 2 ? high[1] : low[1]);
+        least = TIR_MIN(least, corner);
+        most = TIR_MAX(most, corner);
+    }
+    above.constant = -least;
+    below.constant = -most;
+    if ((least > -SYNC_INFINITY && !narrow(q, &above, 1, b, changed)) ||
+        (most < SYNC_INFINITY && !narrow(q, &below, -1, b, changed)))
+        return false;
+    for (uint32_t i = 0; i < 2; i++)
+        if (low[i] == high[i] && !narrow_multiple(q, p, &p->factors[!i], low[i], b, changed))
+            return false;
+    for (uint32_t i = 0; i < 2 && low[0] >= 0 && low[1] >= 0; i++)
+        if (!narrow_factor(q, &p->factors[i], b->low[p->unknown], b->high[p->unknown], low[!i],
+                           high[!i], b, changed))
+            return false;
+    return true;
+}
+
 static bool propagate(const struct sync_problem *q, struct sync_range *b)
 {
     bool changed = true;
@@ -160,11 +243,15 @@ static bool propagate(const struct sync_problem *q, struct sync_range *b)
             if (!narrow(q, &q->relations[i].form, 1, b, &changed) ||
                 (q->relations[i].equal && !narrow(q, &q->relations[i].form, -1, b, &changed)))
                 return false;
+        for (uint32_t i = 0; i < q->product_count; i++)
+            if (!narrow_product(q, &q->products[i], b, &changed))
+                return false;
     }
     return true;
 }
 
-static int64_t product(const struct lattice *l, const int64_t *by, uint32_t column)
+// By how much a step along a column changes the sum of by[i] * x[i].
+static int64_t change(const struct lattice *l, const int64_t *by, uint32_t column)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < l->rows; i++)
@@ -179,7 +266,7 @@ static void gather(struct sync_problem *q, struct lattice *l, const int64_t *by,
     int64_t moves[SYNC_UNKNOWNS];
     uint32_t first = UINT32_MAX;
     for (uint32_t c = 0; c < l->columns; c++)
-        moves[c] = product(l, by, c);
+        moves[c] = change(l, by, c);
     for (bool again = true; again && !q->too_large;) {
         again = false;
         first = UINT32_MAX;
@@ -216,6 +303,18 @@ static void fix(struct sync_problem *q, struct lattice *l, int64_t times)
         l->at[i] = checked(q, l->at[i] + times * l->steps[l->columns][i], 2 * SYNC_INFINITY);
 }
 
+// Makes a form 0. False: it cannot be.
+static bool equate(struct sync_problem *q, struct lattice *l, const struct sync_linear *form)
+{
+    int64_t off = tir_sync_at(q, form, l->at), by;
+    gather(q, l, form->by, &by);
+    if (by ? off % by : off)
+        return q->too_large;
+    if (by)
+        fix(q, l, -off / by);
+    return true;
+}
+
 // False: the equations have no solution.
 static bool solve_equations(struct search *s, struct lattice *l)
 {
@@ -224,18 +323,41 @@ static bool solve_equations(struct search *s, struct lattice *l)
     l->steps = tir_arena_alloc_array(s->arena, q->count + 1, sizeof *l->steps);
     for (uint32_t i = 0; i < q->count; i++)
         l->steps[i][i] = 1;
-    for (uint32_t r = 0; r < q->relation_count && !q->too_large; r++) {
-        if (!q->relations[r].equal)
-            continue;
-        const struct sync_linear *form = &q->relations[r].form;
-        int64_t off = tir_sync_at(q, form, l->at), by;
-        gather(q, l, form->by, &by);
-        if (by ? off % by : off)
-            return q->too_large;
-        if (by)
-            fix(q, l, -off / by);
-    }
+    for (uint32_t r = 0; r < q->relation_count && !q->too_large; r++)
+        if (q->relations[r].equal && !equate(q, l, &q->relations[r].form))
+            return false;
     return true;
+}
+
+// Is a form the same along the first `columns` columns?
+static bool is_fixed(const struct lattice *l, const struct sync_linear *form, uint32_t columns)
+{
+    for (uint32_t c = 0; c < columns; c++)
+        if (change(l, form->by, c))
+            return false;
+    return true;
+}
+
+// Products with a factor that is known are equations. False: they have no solution.
+static bool use_products(struct search *s, struct lattice *l)
+{
+    struct sync_problem *q = s->q;
+    uint32_t columns;
+    do {
+        columns = l->columns;
+        for (uint32_t i = 0; i < 2 * q->product_count && !q->too_large; i++) {
+            const struct sync_product *p = &q->products[i / 2];
+            const struct sync_linear *factor = &p->factors[i % 2];
+            if (!is_fixed(l, factor, l->columns))
+                continue;
+            struct sync_linear product = tir_sync_single(p->unknown);
+            struct sync_linear rest =
+                tir_sync_add(q, &product, &p->factors[!(i % 2)], -tir_sync_at(q, factor, l->at));
+            if (!q->too_large && !equate(q, l, &rest))
+                return false;
+        }
+    } while (l->columns < columns && !q->too_large);
+    return !q->too_large;
 }
 
 // Inequalities, at + the sum of by[c] * (steps along column c) >= 0, that are left when columns are
@@ -273,7 +395,7 @@ static bool add_form(const struct search *s, const struct lattice *l,
 {
     struct row row = {.at = tir_sync_at(s->q, form, l->at)};
     for (uint32_t c = 0; c < l->columns; c++)
-        row.by[c] = product(l, form->by, c);
+        row.by[c] = change(l, form->by, c);
     return add_row(rows, row, l->columns);
 }
 
@@ -358,21 +480,55 @@ static bool contradict(struct search *s, const struct lattice *l, const struct s
     return !fine;
 }
 
+static bool moves(const struct lattice *l, uint32_t unknown)
+{
+    for (uint32_t c = 0; c < l->columns; c++)
+        if (l->steps[c][unknown])
+            return true;
+    return false;
+}
+
+bool tir_sync_is_factor(const struct sync_problem *q, uint32_t unknown)
+{
+    for (uint32_t i = 0; i < q->product_count; i++)
+        if (q->products[i].factors[0].by[unknown] || q->products[i].factors[1].by[unknown])
+            return true;
+    return false;
+}
+
+// How soon an unknown that is a factor gets its number: one that has to divide what is known first,
+// then one that is not a product itself. 0: it is no factor.
+static uint32_t urgency_of(const struct sync_problem *q, const struct lattice *l, uint32_t unknown)
+{
+    uint32_t divides = 0;
+    bool is_product = false;
+    for (uint32_t i = 0; i < q->product_count; i++) {
+        const struct sync_product *p = &q->products[i];
+        bool factor = p->factors[0].by[unknown] || p->factors[1].by[unknown];
+        divides += factor && !moves(l, p->unknown);
+        for (uint32_t c = 0; c < l->columns; c++)
+            is_product |= l->steps[c][unknown] && l->steps[c][p->unknown];
+    }
+    return tir_sync_is_factor(q, unknown) ? 1 + !is_product + 2 * divides : 0;
+}
+
 // The unknown that is next: one of few numbers, or else the first.
 static uint32_t next_unknown(struct search *s, const struct lattice *l, const struct sync_range *b)
 {
-    uint32_t best = UINT32_MAX;
+    uint32_t best = UINT32_MAX, factor = UINT32_MAX, most = 0;
     for (uint32_t i = 0; i < s->q->count; i++) {
-        bool moves = false;
-        for (uint32_t c = 0; c < l->columns; c++)
-            moves |= l->steps[c][i] != 0;
-        if (!moves)
+        if (!moves(l, i))
             continue;
         int64_t many = b->high[i] - b->low[i];
         if (best == UINT32_MAX || (many <= NEAR && many < b->high[best] - b->low[best]))
             best = i;
+        uint32_t urgency = s->factors_first ? urgency_of(s->q, l, i) : 0;
+        if (urgency > most) {
+            most = urgency;
+            factor = i;
+        }
     }
-    return best;
+    return factor != UINT32_MAX ? factor : best;
 }
 
 static bool holds(const struct search *s, const struct lattice *l)
@@ -386,6 +542,14 @@ static bool holds(const struct search *s, const struct lattice *l)
     for (uint32_t i = 0; i < q->count; i++)
         if (l->at[i] < q->unknowns[i].low || l->at[i] > q->unknowns[i].high)
             return false;
+    for (uint32_t i = 0; i < q->product_count; i++) {
+        const struct sync_product *p = &q->products[i];
+        int64_t x;
+        if (!tir_mul_checked(tir_sync_at(q, &p->factors[0], l->at),
+                             tir_sync_at(q, &p->factors[1], l->at), &x) ||
+            x != l->at[p->unknown])
+            return false;
+    }
     return true;
 }
 
@@ -404,19 +568,81 @@ static bool try_number(struct search *s, const struct lattice *from,
     }
     fix(s->q, &l, (x - l.at[i]) / l.steps[l.columns - 1][i]);
     b->low[i] = b->high[i] = x;
-    return !s->q->too_large && propagate(s->q, b) && settle(s, &l, b, numbers);
+    bool found =
+        !s->q->too_large && propagate(s->q, b) && settle(s, &l, b, numbers) && !s->q->too_large;
+    s->partial |= s->q->too_large;
+    s->q->too_large = false; // with this number
+    return found;
+}
+
+// Can the unknown that the last column moves be x, for all that products say whose factors it
+// decides: do they divide the product?
+static bool may_divide(const struct search *s, const struct lattice *l, uint32_t i, int64_t x)
+{
+    const struct sync_problem *q = s->q;
+    uint32_t last = l->columns - 1;
+    for (uint32_t k = 0; k < 2 * q->product_count; k++) {
+        const struct sync_linear *factor = &q->products[k / 2].factors[k % 2];
+        uint32_t product = q->products[k / 2].unknown;
+        if (moves(l, product) || !is_fixed(l, factor, last))
+            continue;
+        int64_t by = tir_sync_at(q, factor, l->at) +
+                     change(l, factor->by, last) * ((x - l->at[i]) / l->steps[last][i]);
+        if (by ? l->at[product] % by : l->at[product])
+            return false;
+    }
+    return true;
+}
+
+// The numbers from low to high on both sides of `middle`, by steps of `by`: the nearest that it may
+// be, then what is half, twice, a quarter ... of it, then the ends.
+static bool try_around(struct search *s, const struct lattice *l, const struct sync_range *within,
+                       uint32_t i, int64_t low, int64_t middle, int64_t high, int64_t by,
+                       int64_t *numbers)
+{
+    int64_t next[2] = {middle + by, middle - by};
+    uint32_t tried[2] = {0};
+    bool any = true;
+    for (uint32_t k = 0; any && k < MOST_LOOKED_AT; k++) {
+        any = false;
+        for (uint32_t down = 0; down < 2; down++) {
+            int64_t x = next[down];
+            if (tried[down] == NEAR || x < low || x > high)
+                continue;
+            any = true;
+            next[down] += down ? -by : by;
+            if (!may_divide(s, l, i, x))
+                continue;
+            tried[down]++;
+            if (try_number(s, l, within, i, x, numbers))
+                return true;
+        }
+    }
+    bool more = next[0] <= high, less = next[1] >= low;
+    s->partial |= more || less;
+    for (int64_t times = 2; middle > 0 && (more || less) && times <= INT32_MAX / middle; times *= 2)
+        for (uint32_t up = 0; up < 2; up++) {
+            int64_t x = low + (up ? middle * times - low : middle / times - low) / by * by;
+            if (x > low && x < high && may_divide(s, l, i, x) &&
+                try_number(s, l, within, i, x, numbers))
+                return true;
+        }
+    return (less && try_number(s, l, within, i, low, numbers)) ||
+           (more && try_number(s, l, within, i, high, numbers));
 }
 
 static bool settle(struct search *s, const struct lattice *from, const struct sync_range *within,
                    int64_t *numbers)
 {
-    uint32_t i = next_unknown(s, from, within);
-    if (i == UINT32_MAX) {
-        memcpy(numbers, from->at, s->q->count * sizeof *numbers);
-        return holds(s, from);
-    }
     struct lattice l = *from;
     l.steps = tir_arena_copy(s->arena, from->steps, (from->columns + 1) * sizeof *l.steps);
+    if (!use_products(s, &l))
+        return false;
+    uint32_t i = next_unknown(s, &l, within);
+    if (i == UINT32_MAX) {
+        memcpy(numbers, l.at, s->q->count * sizeof *numbers);
+        return holds(s, &l);
+    }
     int64_t unit[SYNC_UNKNOWNS] = {0}, by;
     unit[i] = 1;
     gather(s->q, &l, unit, &by);
@@ -430,16 +656,10 @@ static bool settle(struct search *s, const struct lattice *from, const struct sy
         return false;
     int64_t wanted = TIR_MAX(low, TIR_MIN(high, s->q->unknowns[i].wanted));
     int64_t middle = low + (wanted - low + by / 2) / by * by;
-    if (try_number(s, &l, within, i, middle, numbers))
-        return true;
-    for (int64_t k = 1; k <= NEAR; k++)
-        if ((middle + k * by <= high && try_number(s, &l, within, i, middle + k * by, numbers)) ||
-            (middle - k * by >= low && try_number(s, &l, within, i, middle - k * by, numbers)))
-            return true;
-    bool more = middle + NEAR * by<high, less = middle - NEAR * by> low;
-    s->partial |= more || less;
-    return (less && try_number(s, &l, within, i, low, numbers)) ||
-           (more && try_number(s, &l, within, i, high, numbers));
+    if (!middle && wanted > 0 && by <= high) // with a size of 0 nothing runs
+        middle = by;
+    return (may_divide(s, &l, i, middle) && try_number(s, &l, within, i, middle, numbers)) ||
+           try_around(s, &l, within, i, low, middle, high, by, numbers);
 }
 
 static void begin(const struct sync_problem *q, struct sync_range *b, uint32_t from)
@@ -454,24 +674,36 @@ static void begin(const struct sync_problem *q, struct sync_range *b, uint32_t f
 static const struct sync_range *range_of(struct sync_problem *q)
 {
     begin(q, &q->range, q->range_count);
-    if (q->range_relations < q->relation_count)
+    if (q->range_relations < q->relation_count || q->range_products < q->product_count)
         propagate(q, &q->range);
     q->range_count = q->count;
     q->range_relations = q->relation_count;
+    q->range_products = q->product_count;
     return &q->range;
 }
 
 void tir_sync_bounds(struct sync_problem *q, const struct sync_linear *form, int64_t *low,
                      int64_t *high)
 {
-    const struct sync_range *b = range_of(q);
-    *low = *high = form->constant;
-    for (uint32_t i = 0; i < q->count; i++) {
-        int64_t most = form->by[i] ? largest(b, i, form->by[i]) : 0;
-        int64_t least = form->by[i] ? -largest(b, i, -form->by[i]) : 0;
-        *high = TIR_MIN(*high + TIR_MIN(most, SYNC_INFINITY), SYNC_INFINITY);
-        *low = TIR_MAX(*low + TIR_MAX(least, -SYNC_INFINITY), -SYNC_INFINITY);
+    bounds_of(q, range_of(q), form, low, high);
+}
+
+struct sync_linear tir_sync_product(struct sync_problem *q, const struct sync_linear *x,
+                                    const struct sync_linear *y)
+{
+    for (uint32_t i = 0; i < q->product_count; i++) {
+        const struct sync_linear *of = q->products[i].factors;
+        for (uint32_t k = 0; k < 2; k++)
+            if (!memcmp(&of[k], x, sizeof *x) && !memcmp(&of[!k], y, sizeof *y))
+                return tir_sync_single(q->products[i].unknown);
     }
+    if (q->product_count == SYNC_PRODUCTS) {
+        q->too_large = true;
+        return tir_sync_constant(0);
+    }
+    uint32_t unknown = tir_sync_unknown(q, -SYNC_INFINITY, SYNC_INFINITY, 0);
+    q->products[q->product_count++] = (struct sync_product){{*x, *y}, unknown};
+    return tir_sync_single(unknown);
 }
 
 enum sync_answer tir_sync_solve(struct sync_problem *q, struct tir_arena *arena, int64_t *numbers)
@@ -483,8 +715,15 @@ enum sync_answer tir_sync_solve(struct sync_problem *q, struct tir_arena *arena,
     if (q->too_large)
         return SYNC_UNSOLVED;
     struct tir_arena_mark mark = tir_arena_mark(arena);
-    bool found = propagate(q, &b) && solve_equations(&s, &l) && !q->too_large &&
-                 !contradict(&s, &l, &b) && settle(&s, &l, &b, numbers) && !q->too_large;
+    bool found = false, open = propagate(q, &b) && solve_equations(&s, &l) && !q->too_large &&
+                               !contradict(&s, &l, &b);
+    found = open && settle(&s, &l, &b, numbers) && !q->too_large;
+    if (open && !found && s.partial && q->product_count && !q->too_large) {
+        s.factors_first = true;
+        s.nodes = 0;
+        s.partial = false;
+        found = settle(&s, &l, &b, numbers) && !q->too_large;
+    }
     tir_arena_release(arena, mark);
     return found ? SYNC_SOLVED : s.partial || q->too_large ? SYNC_UNSOLVED : SYNC_NEVER;
 }

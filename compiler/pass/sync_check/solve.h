@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Whole numbers that satisfy linear equations and inequalities, near to wanted ones.
+// Whole numbers that satisfy linear equations and inequalities, and products of them, near to
+// wanted ones.
 //
 //     N == 2 * H && N == 64 * G && N >= 1000     N wanted 4     N = 1024, H = 512, G = 16
+//     M == B * H && M >= 100 && H >= 30          M wanted 4     M = 100, H = 50, B = 2
 //
 // The equations are solved exactly: their solutions are a lattice, given by a point and steps.
 // Along the steps, each unknown in turn gets the number nearest to the wanted one within its
-// bounds, which the inequalities narrow. If that has no solution, the next number is tried.
+// bounds, which the inequalities narrow. If that has no solution, the next number is tried. A
+// product is an unknown, which becomes one more equation as soon as one of its factors is known.
 #ifndef TIR_PASS_SYNC_CHECK_SOLVE_H
 #define TIR_PASS_SYNC_CHECK_SOLVE_H
 
 #include "base/arena.h"
 
-enum { SYNC_UNKNOWNS = 48, SYNC_RELATIONS = 96 };
+enum { SYNC_UNKNOWNS = 48, SYNC_RELATIONS = 96, SYNC_PRODUCTS = 16 };
 
 #define SYNC_INFINITY (INT64_C(1) << 36) // bounds from here on are none
 
@@ -33,10 +36,14 @@ struct sync_problem {
         struct sync_linear form;
         bool equal; // form == 0, or else form >= 0
     } relations[SYNC_RELATIONS];
-    uint32_t count, relation_count;
+    struct sync_product {
+        struct sync_linear factors[2];
+        uint32_t unknown;
+    } products[SYNC_PRODUCTS];
+    uint32_t count, relation_count, product_count;
     bool too_large;          // more unknowns or relations, or numbers, than are solved
-    struct sync_range range; // of so many unknowns, narrowed by so many relations
-    uint32_t range_count, range_relations;
+    struct sync_range range; // of so many unknowns, narrowed by so many relations and products
+    uint32_t range_count, range_relations, range_products;
 };
 
 enum sync_answer {
@@ -54,6 +61,10 @@ struct sync_linear tir_sync_single(uint32_t unknown);
 // a + b * times
 struct sync_linear tir_sync_add(struct sync_problem *q, const struct sync_linear *a,
                                 const struct sync_linear *b, int64_t times);
+// The product of two forms of which neither is constant.
+struct sync_linear tir_sync_product(struct sync_problem *q, const struct sync_linear *x,
+                                    const struct sync_linear *y);
+bool tir_sync_is_factor(const struct sync_problem *q, uint32_t unknown); // or part of one
 bool tir_sync_is_constant(const struct sync_problem *q, const struct sync_linear *a);
 void tir_sync_relate(struct sync_problem *q, const struct sync_linear *form, bool equal);
 int64_t tir_sync_at(const struct sync_problem *q, const struct sync_linear *form,

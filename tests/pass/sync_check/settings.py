@@ -5,13 +5,16 @@ Usage: settings.py TIRC [SEED [COUNT]]
 
 Each kernel of PAIRS has a place, @@, where the right one has a barrier and the wrong one has not. The
 wrong one must be refused, and the right one accepted with nothing left unchecked, but for those that
-are said to be OPEN: what they do never repeats, so of all rounds only some are replayed.
+are said to be OPEN: what they do never repeats, so of all rounds only some are replayed, and the
+warning says of which loop, and why.
 
 Then COUNT kernels that race for whatever arguments get conditions at random, which one assignment
 that is drawn first satisfies. Each must be refused: arguments that its conditions allow have to be
-found.
+found. As many kernels with the same conditions and a loop that is in order must be accepted, with
+nothing left unchecked.
 """
 
+import math
 import pathlib
 import random
 import re
@@ -94,6 +97,30 @@ PAIRS = {
     "while_whole": loop("while m + 64 <= M", "var m: i64 = 0;", "m += 64;"),
     "while_by_argument": loop("while m < M", "var m: i64 = 0;", "m += S;", params=", P: f32[S]",
                               where="where S > 0"),
+    # An `if` or a `where` chooses the step: by an argument, by data, by the counter itself.
+    "while_step_by_argument": loop("while m < M", "var m: i64 = 0; let c = a > 3;",
+                                   "if c { m += 64; } else { m += 32; }", params=", a: i32"),
+    "while_step_by_size": loop("while m < M", "var m: i64 = 0; let c = M > 1000;",
+                               "if c { m += 64; } else { m += 32; }"),
+    "while_step_by_a_load": loop("while m < M", "var m: i64 = 0; let c = F[0] > 0;",
+                                 "if c { m += 64; } else { m += 32; }", params=", F: i32[1]"),
+    "while_step_by_data": loop("while m < M", "var m: i64 = 0;",
+                               "if F[m] > 0 { m += 64; } else { m += 32; }", params=", F: i32[M]"),
+    "while_step_where": loop("while m < M", "var m: i64 = 0;", "m += where(F[m] > 0, 64, 32);",
+                             params=", F: i32[M]"),
+    "while_step_by_itself": loop("while m < M", "var m: i64 = 0;",
+                                 "if m < 640 { m += 64; } else { m += 32; }"),
+    "while_step_of_three": loop("while m < M", "var m: i64 = 0;",
+                                "if a > 3 { m += 64; } else { if a > 9 { m += 32; } else { m += 96; } }",
+                                params=", a: i32"),
+    "while_steps": loop("while m < M", "var m: i64 = 0;",
+                        "if a > 3 { m += 32; } if a == 9 { m += 64; } m += 32;", params=", a: i32"),
+    "while_step_down": loop("while m > 0", "var m: i64 = M;",
+                            "if F[m] > 0 { m -= 64; } else { m -= 32; }", params=", F: i32[M]"),
+    "while_step_at_least": loop("while m < M", "var m: i64 = 0;", "m += max(i64(a), 64);",
+                                params=", a: i32"),
+    "while_step_both_ways": loop("while m < M", "var m: i64 = 0;",
+                                 "if F[m] > 0 { m += 64; } else { m -= 32; }", params=", F: i32[M]"),
     "while_two_values": loop("while r > 0", "var m: i64 = 0; var r = M / 64;", "m += 64; r -= 1;"),
     "while_they_meet": loop("while m < n", "var m: i64 = 0; var n = M;", "m += 64; n -= 64;"),
     "while_not_equal": loop("while m != M", "var m: i64 = 0;", "m += 64;", where="where M % 64 == 0"),
@@ -132,7 +159,8 @@ PAIRS = {
     "counted_tiles": tiles("n % 7 == 6", "var n = 0;", "n += 1;"),
 }
 
-OPEN = {"while_they_meet"}
+OPEN = {"while_they_meet": "rounds of this loop: no state was seen to recur; m, n had no number twice",
+        "while_step_both_ways": "rounds of this loop: no state was seen to recur"}
 
 
 def check(tirc, kernels):
@@ -161,8 +189,8 @@ def is_refused(reports):
     return any(code.startswith("E041") for code, _ in reports)
 
 
-def condition(rng, at):
-    """Something that is true of the numbers at[name]."""
+def condition(rng, at, rare):
+    """Something that is true of the numbers at[name], and if rare maybe of few others."""
     x, y, z = (rng.choice(list(at)) for _ in range(3))
     a, b, c, d = at[x], at[y], at[z], rng.choice([2, 3, 4, 5, 7, 8, 16, 64])
     true = [f"{x} % {d} == {a % d}", f"{x} >= {rng.randint(0, a)}", f"{x} < {a + rng.randint(1, 500)}",
@@ -170,25 +198,34 @@ def condition(rng, at):
             f"{x} * {d} > {a * d - rng.randint(1, 99)}", f"!({x} == {a + d})",
             f"({x} == {a} || {x} == {a + 1})", f"({x} > {a + 999} || {y} <= {b})"]
     if x != y:
-        true += [f"{x} == {y} {'+' if a >= b else '-'} {abs(a - b)}",
-                 f"min({x}, {y}) == {min(a, b)}", f"max({x}, {y}) >= {max(a, b)}",
-                 f"{x} + {y} == {a + b}", f"{x} {'<=' if a <= b else '>'} {y}"]
-        if a % b == 0:
+        true += [f"min({x}, {y}) == {min(a, b)}", f"max({x}, {y}) >= {max(a, b)}",
+                 f"{x} {'<=' if a <= b else '>'} {y}"]
+        if rare or len(at) < 4:
+            true += [f"{x} == {y} {'+' if a >= b else '-'} {abs(a - b)}", f"{x} + {y} == {a + b}"]
+        if a % b == 0 and len(at) < 4: # N / G of N == H * G * E is no sum
             true += [f"{x} == {y} * {a // b}", f"{x} % {y} == 0", f"{x} / {y} == {a // b}"] * 3
         if len({x, y, z}) == 3 and a == b * c:
             true += [f"{x} == {y} * {z}"] * 6
+        true += [f"{x} * {y} >= {a * b - rng.randint(0, 9)}"]
+        if rare:
+            true += [f"{x} * {y} == {a * b}", f"({x} + {d}) * {y} == {(a + d) * b}"]
+    others = [name for name in at if name != "N"]
+    if len(others) == 3 and at["N"] == math.prod(at[name] for name in others):
+        true += ["N == " + " * ".join(others), "N == H * (G * E)"] * 9
     return rng.choice(true)
 
 
-def conditions(rng):
-    names = ["N", "H", "G"][: rng.randint(1, 3)]
+def conditions(rng, rare):
+    names = ["N", "H", "G", "E"][: rng.randint(1, 4)]
     at = {"N": rng.choice([37, 64, 100, 960, 1000, 4096, rng.randint(1, 5000)])}
     for name in names[1:]:
         factors = [n for n in range(1, at["N"] + 1) if at["N"] % n == 0]
         at[name] = rng.choice(factors) if rng.random() < 0.7 else rng.randint(1, 5000)
-    if len(names) == 3 and rng.random() < 0.3:
-        at["N"] = at["H"] * at["G"] % 100000 or 1
-    return names, " && ".join(condition(rng, at) for _ in range(rng.randint(1, 5)))
+    if len(names) >= 3 and rng.random() < 0.5:
+        for name in names[1:]:
+            at[name] = rng.randint(1, 20)
+        at["N"] = math.prod(at[name] for name in names[1:])
+    return names, " && ".join(condition(rng, at, rare) for _ in range(rng.randint(1, 5)))
 
 
 def racing(names, where):
@@ -200,6 +237,12 @@ def racing(names, where):
     Y[tid()] = s[63 - tid()];
 }}
 """
+
+
+def staging(names, where):
+    params = "".join(f", P{name}: f32[{name}]" for name in names)
+    return loop("for m in range(0, M, 64)", params=params,
+                where=f"where M == {names[-1]} && {where}").replace("@@", "bar_sync();")
 
 
 def main(tirc, seed, count):
@@ -218,12 +261,18 @@ def main(tirc, seed, count):
                          for text in PAIRS.values()])
     for name, of_wrong, of_right in zip(PAIRS, wrong, right):
         judge(is_refused(of_wrong), f"{name}: the wrong one is accepted: {of_wrong}")
-        wanted = ["W0004"] if name in OPEN else []
-        judge([code for code, _ in of_right] == wanted, f"{name}: the right one gets {of_right}")
+        if name in OPEN:
+            ok = [code for code, _ in of_right] == ["W0004"] and OPEN[name] in of_right[0][1]
+        else:
+            ok = not of_right
+        judge(ok, f"{name}: the right one gets {of_right}")
     rng = random.Random(seed)
-    drawn = [conditions(rng) for _ in range(count)]
+    drawn = [conditions(rng, True) for _ in range(count)]
     for (_, where), reports in zip(drawn, check(tirc, [racing(*d) for d in drawn])):
         judge(is_refused(reports), f"seed {seed}: where {where}: accepted: {reports}")
+    drawn = [conditions(rng, False) for _ in range(count)]
+    for (names, where), reports in zip(drawn, check(tirc, [staging(*d) for d in drawn])):
+        judge(not reports, f"seed {seed}: where {where}: a loop over {names[-1]} gets {reports}")
     print(f"{passed} passed, {failed} failed")
     return failed != 0
 
