@@ -205,11 +205,11 @@ static void proxies(void **state)
     struct emu_agent *op = emu_order_begin(y, true);
     assert_int_equal(access_as(&b, op, 0, 0, 16, false, async), 1);
     assert_int_equal(b.last.kind, EMU_CONFLICT_PROXY);
-    emu_order_fence(x, EMU_FENCE_ASYNC_GLOBAL);
+    emu_order_fence(x, EMU_FENCE_ASYNC_GLOBAL, EMU_FULL);
     barrier(&b, 0);
     op = emu_order_begin(y, true);
     assert_int_equal(access_as(&b, op, 0, 16, 16, true, async), 1); // a fence for another space
-    emu_order_fence(x, EMU_FENCE_ASYNC_SHARED);
+    emu_order_fence(x, EMU_FENCE_ASYNC_SHARED, EMU_FULL);
     barrier(&b, 0);
     op = emu_order_begin(y, true);
     assert_int_equal(access_as(&b, op, 0, 0, 16, false, async), 0);
@@ -241,7 +241,7 @@ static void shared_slots(void **state)
     struct emu_agent *x = &b.agents[0][0], *y = &b.agents[0][1];
     const uint32_t async = emu_record_what(9, EMU_PROXY_ASYNC, 0, 0);
     store(&b, x, 0, 16);
-    emu_order_fence(x, EMU_FENCE_ASYNC_SHARED);
+    emu_order_fence(x, EMU_FENCE_ASYNC_SHARED, EMU_FULL);
     uint32_t count = 0, same;
     do {
         assert_true(count < MANY);

@@ -312,6 +312,7 @@ void emu_agent_start(struct emu_agent *a, struct emu_domain *d, uint32_t index)
     a->busy = 0;
     a->gathered = 0;
     a->acting = EMU_FULL;
+    a->fencers = 0;
     if (a->tells)
         memset(a->tells, 0, sizeof *a->tells);
     if (a->lanes)
@@ -358,9 +359,17 @@ static void tick(struct emu_agent *a)
     *own(a) = a->clock;
 }
 
-void emu_order_release(struct emu_agent *a, struct emu_view *to)
+// What the acting lanes tell others.
+static void join_known(struct emu_agent *a, struct emu_view *to)
 {
     emu_view_join(a->domain->order, to, &a->view);
+    if (a->fencers & a->acting)
+        emu_view_join(a->domain->order, to, &a->fenced);
+}
+
+void emu_order_release(struct emu_agent *a, struct emu_view *to)
+{
+    join_known(a, to);
     tell_lanes(a, tells_of(a)->released);
     tick(a);
 }
@@ -374,36 +383,49 @@ void emu_order_acquire(struct emu_agent *a, const struct emu_view *from)
 
 // --- fences ---
 
-static void copy_plane(struct emu_agent *a, int to, int from)
+static void copy_plane(struct emu_order *o, struct emu_view *v, int to, int from)
 {
-    struct emu_view *v = &a->view;
-    memcpy(plane_of(a->domain->order, v, to), plane_of(a->domain->order, v, from),
-           v->count * sizeof(uint32_t));
+    memcpy(plane_of(o, v, to), plane_of(o, v, from), v->count * sizeof(uint32_t));
     for (uint32_t i = 0; i < v->far_count; i++)
         v->far[i].clock[to] = v->far[i].clock[from];
 }
 
-// The same for all but the agent itself.
-static void hand_plane(struct emu_agent *a, int to)
+// The same for all but agent `uid` itself.
+static void hand_plane(struct emu_order *o, struct emu_view *v, uint32_t uid, int to)
 {
-    const uint32_t index = a->uid - a->view.base,
-                   before = plane_of(a->domain->order, &a->view, to)[index];
-    copy_plane(a, to, EMU_KNOWN);
-    a->view.clock[to][index] = before;
+    const uint32_t index = uid - v->base, before = plane_of(o, v, to)[index];
+    copy_plane(o, v, to, EMU_KNOWN);
+    v->clock[to][index] = before;
 }
 
-void emu_order_fence(struct emu_agent *a, uint32_t which)
+// The view that a fence by the acting lanes changes: that of the warp, or of those that know of it.
+static struct emu_view *fenced_by(struct emu_agent *a, uint32_t alive)
 {
+    struct emu_order *o = a->domain->order;
+    if (!o->has_lanes || !(alive & ~a->acting))
+        return &a->view;
+    if (!a->fencers)
+        emu_view_clear(&a->fenced, a->domain);
+    emu_view_join(o, &a->fenced, &a->view);
+    a->fencers |= a->acting;
+    return &a->fenced;
+}
+
+void emu_order_fence(struct emu_agent *a, uint32_t which, uint32_t alive)
+{
+    struct emu_order *o = a->domain->order;
+    const uint32_t by_lane = EMU_FENCE_ASYNC_SHARED | EMU_FENCE_ASYNC_GLOBAL;
+    struct emu_view *fenced = which & by_lane ? fenced_by(a, alive) : &a->view;
     which |= which & EMU_FENCE_ASYNC_SHARED ? EMU_FENCE_INIT : 0;
     for (int p = EMU_KNOWN + 1; p < EMU_PLANES; p++)
         if (which >> p & 1)
-            copy_plane(a, p, EMU_KNOWN);
+            copy_plane(o, by_lane >> p & 1 ? fenced : &a->view, p, EMU_KNOWN);
     if (which & EMU_FENCE_ASYNC_SHARED) {
-        hand_plane(a, EMU_HANDED_ASYNC);
+        hand_plane(o, fenced, a->uid, EMU_HANDED_ASYNC);
         tell_lanes(a, tells_of(a)->fenced_async);
     }
     if (which & EMU_FENCE_ASYNC_GLOBAL) {
-        hand_plane(a, EMU_HANDED_GLOBAL);
+        hand_plane(o, fenced, a->uid, EMU_HANDED_GLOBAL);
         tell_lanes(a, tells_of(a)->fenced_global);
     }
     tick(a);
@@ -411,7 +433,7 @@ void emu_order_fence(struct emu_agent *a, uint32_t which)
 
 void emu_order_fence_tensor(struct emu_agent *a, bool after)
 {
-    copy_plane(a, after ? EMU_FENCED_TENSOR : EMU_FENCED_BEFORE,
+    copy_plane(a->domain->order, &a->view, after ? EMU_FENCED_TENSOR : EMU_FENCED_BEFORE,
                after ? EMU_FENCED_BEFORE : EMU_KNOWN);
 }
 
@@ -422,7 +444,6 @@ static uint32_t scope_index(enum emu_scope scope)
 
 void emu_order_fence_memory(struct emu_agent *a, uint32_t order, enum emu_scope scope)
 {
-    struct emu_order *o = a->domain->order;
     const uint32_t reach = scope_index(scope);
     for (uint32_t i = 0; order & EMU_ACQUIRE && i <= reach; i++) {
         if (!(a->has_pending >> i & 1))
@@ -433,7 +454,7 @@ void emu_order_fence_memory(struct emu_agent *a, uint32_t order, enum emu_scope 
     }
     if (order & EMU_RELEASE) {
         emu_view_clear(&a->released[reach], a->domain);
-        emu_view_join(o, &a->released[reach], &a->view);
+        join_known(a, &a->released[reach]);
         a->has_released = (uint8_t)((a->has_released >> reach | 1u) << reach);
         tell_lanes(a, tells_of(a)->released);
         tick(a);
@@ -532,6 +553,8 @@ static void write_flag(struct emu_agent *a, struct emu_flag *f, bool keep, uint3
     struct emu_told *t = told_by(a, f);
     if (order & EMU_RELEASE) {
         tell(o, f, t, reach, &a->view);
+        if (a->fencers & a->acting)
+            tell(o, f, t, reach, &a->fenced);
         tell_lanes(a, tells_of(a)->released);
         tick(a);
     }
@@ -631,7 +654,7 @@ struct emu_agent *emu_order_begin(struct emu_agent *issuer, bool is_named)
     const uint32_t clock = slot->clock;
     if (!slot->busy)
         emu_view_clear(&slot->view, d);
-    emu_view_join(o, &slot->view, &issuer->view);
+    join_known(issuer, &slot->view);
     slot->clock = clock;
     slot->busy++;
     if (is_named)
@@ -655,6 +678,11 @@ void emu_order_end(struct emu_agent *slot)
 
 void emu_order_lanes(struct emu_agent *a, uint32_t mask, uint32_t alive)
 {
+    a->fencers |= a->fencers & mask ? mask : 0;
+    if (a->fencers && !(alive & ~a->fencers)) {
+        emu_view_join(a->domain->order, &a->view, &a->fenced);
+        a->fencers = 0;
+    }
     if ((mask & alive) == alive) {
         a->gathered = a->clock;
         tick(a);

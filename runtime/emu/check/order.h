@@ -28,7 +28,8 @@
 // i, column j is the clock up to which lane i knows lane j. A release by one lane counts as one by
 // its warp. But for every lane there is the clock up to which some lane that knew its accesses has
 // released, or made a proxy fence; later accesses cannot be known elsewhere. An acquire by one lane
-// is one by its warp.
+// is one by its warp. But a proxy fence by some lanes counts for what they do next, and what lanes
+// do that an instruction gathers with them; for the warp once one gathers all.
 #ifndef EMU_ORDER_H
 #define EMU_ORDER_H
 
@@ -112,6 +113,9 @@ struct emu_agent {
     uint32_t acting;         // the agent of the next accesses
     struct emu_tells *tells; // NULL: nothing was told yet
     uint32_t gathered;       // clock of the last instruction of all lanes
+    uint32_t fencers;        // lanes that know of a proxy fence that not all of them know of
+    struct emu_view
+        fenced; // what they know with it; of other fences too, if several lanes made some
     uint32_t (*lanes)[EMU_WARP];
 };
 
@@ -143,6 +147,7 @@ struct emu_domain_name {
 // The order of one launch. Its memory lives on the arena.
 struct emu_order {
     struct emu_arena *arena;
+    bool has_lanes; // proxy fences count for the lanes that know of them
     uint32_t next_uid;
     uint32_t floor; // agents below are known to all
     EMU_VEC(struct emu_domain_name) names;
@@ -184,8 +189,8 @@ uint32_t emu_view_clock(const struct emu_order *o, const struct emu_view *v, enu
 
 void emu_order_release(struct emu_agent *a, struct emu_view *to);
 void emu_order_acquire(struct emu_agent *a, const struct emu_view *from);
-// A proxy fence; `which`: EMU_FENCE_*.
-void emu_order_fence(struct emu_agent *a, uint32_t which);
+// A proxy fence by the acting lanes; `which`: EMU_FENCE_*; `alive`: the lanes that have not exited.
+void emu_order_fence(struct emu_agent *a, uint32_t which, uint32_t alive);
 // tcgen05.fence::before_thread_sync, or after: what was fenced on the other side is known with
 // both.
 void emu_order_fence_tensor(struct emu_agent *a, bool after);

@@ -443,7 +443,7 @@ EMU_RUN(fence_proxy)
     w->agent->acting = mask;
     fence(w, in, in->order & EMU_ACQUIRE);
     if (in->op != EMU_FENCE_MAP || in->order & EMU_ACQUIRE) // readers of maps must have acquired
-        emu_order_fence(w->agent, in->op);
+        emu_order_fence(w->agent, in->op, w->alive);
     fence(w, in, in->order & EMU_RELEASE);
     w->agent->acting = EMU_FULL;
 }

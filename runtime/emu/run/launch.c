@@ -213,6 +213,7 @@ static void checks_start(struct emu_grid *l)
     findings->arena.trap = &l->trap;
     l->checks = (struct emu_arena){.allocator = {checks_resize, l}, .trap = &l->trap};
     emu_order_init(&l->order, &l->checks);
+    l->order.has_lanes = l->emu->options.check == EMU_CHECK_FULL;
     l->race = (struct emu_race){.arena = &l->checks,
                                 .check_lanes = l->emu->options.check == EMU_CHECK_FULL,
                                 .found = emu_report_conflict,
