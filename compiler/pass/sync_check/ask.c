@@ -232,6 +232,7 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
         for (uint32_t i = 0; i < count; i++)
             demand_goal(&a, &goals[i]);
         want_small_factors(&a);
+        p->questions++;
         answer = tir_sync_solve(a.q, arena, numbers);
         never &= answer == SYNC_NEVER;
         if (answer == SYNC_SOLVED)
@@ -262,13 +263,12 @@ static bool has_choices(const struct sync_program *p)
 // Loosely a solution is none. What never happens without the conditions that leave a choice never
 // happens, and most does not.
 static bool is_never(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
-                     const struct sync_setting *near, uint32_t most)
+                     const struct sync_setting *near, enum way way, uint32_t most)
 {
     struct sync_setting setting = *near;
     setting.args = tir_arena_copy(p->cx->scratch, near->args,
                                   (p->f->body->arg_count + 1) * sizeof *near->args);
-    return ask(p, goals, count, &setting, LOOSELY_AND_PLAINLY, most) == SYNC_NEVER ||
-           (has_choices(p) && ask(p, goals, count, &setting, LOOSELY, most) == SYNC_NEVER);
+    return ask(p, goals, count, &setting, way, most) == SYNC_NEVER;
 }
 
 // What has no solution at first mostly has none at all, which a loose question shows at once.
@@ -280,7 +280,7 @@ enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *go
     enum sync_answer answer = ask(p, goals, count, setting, EXACTLY, 1);
     if (answer != SYNC_UNSOLVED)
         return answer;
-    return is_never(p, goals, count, setting, TRIES_BEFORE)
+    return is_never(p, goals, count, setting, LOOSELY_AND_PLAINLY, TRIES_BEFORE)
                ? SYNC_NEVER
                : ask(p, goals, count, setting, EXACTLY, TRIES);
 }
@@ -288,5 +288,6 @@ enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *go
 bool tir_sync_is_never(struct sync_program *p, const struct sync_goal *goal,
                        const struct sync_setting *near)
 {
-    return is_never(p, goal, 1, near, TRIES_OF_NEVER);
+    return is_never(p, goal, 1, near, LOOSELY_AND_PLAINLY, TRIES_OF_NEVER) ||
+           (has_choices(p) && is_never(p, goal, 1, near, LOOSELY, TRIES_OF_NEVER));
 }

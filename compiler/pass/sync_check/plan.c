@@ -31,6 +31,7 @@ struct plan {
     bool hurries;                       // how a long loop is replayed
     bool watches, is_long, recurs;      // the state of a long loop
     struct bitset came;                 // what a replay came to
+    struct bitset asked, dead;          // what none comes to, as far as asked; as in came
     VEC(const struct tir_inst *) loops; // whose rounds depend on the setting
 };
 
@@ -199,8 +200,10 @@ static enum sync_outcome with_share(struct plan *s, enum sync_outcome run(struct
     p->work_limit = TIR_MIN(before + limit / shares, limit);
     enum sync_outcome outcome = run(s);
     *too_much = outcome == SYNC_GIVEN_UP && p->work > p->work_limit;
-    if (*too_much)
+    if (*too_much) {
+        p->given_up += p->work - before;
         p->work = before;
+    }
     p->work_limit = limit;
     return *too_much ? SYNC_GOING : outcome;
 }
@@ -522,6 +525,18 @@ static bool is_reached(const struct plan *s, const struct tir_inst *inst)
     return true;
 }
 
+// Whether nothing can ever come to a block of an if, or make a comparison so.
+static bool is_dead(struct plan *s, const struct tir_inst *inst, uint32_t block)
+{
+    struct sync_goal goals[] = {{.kind = SYNC_CHOICE, .inst = inst, .number = block},
+                                {.kind = SYNC_BLOCK, .inst = inst, .number = block}};
+    uint32_t bit = 2 * inst->id + block;
+    if (bitset_insert(&s->asked, bit) && (tir_sync_is_never(s->p, &goals[0], &s->setting) ||
+                                          tir_sync_is_never(s->p, &goals[1], &s->setting)))
+        bitset_insert(&s->dead, bit);
+    return bitset_has(&s->dead, bit);
+}
+
 // Goes to blocks that no replay has come to, and where comparisons go the other way: one side of
 // `leader && m < M` may decide for some threads what the other one does for all. With `again` to
 // those that none with long loops has.
@@ -535,7 +550,8 @@ static enum sync_outcome replay_blocks(struct plan *s, bool again)
             continue;
         for (uint32_t k = 0; k < 2 && outcome == SYNC_GOING && s->steered < MOST_STEERED; k++) {
             struct sync_goal goal = {.kind = SYNC_BLOCK, .inst = inst, .number = k};
-            if (came(again ? &p->came_long : &p->came, inst, k) || !is_open(s, inst))
+            if (came(again ? &p->came_long : &p->came, inst, k) || !is_open(s, inst) ||
+                is_dead(s, inst, k))
                 continue;
             if (steer_long(s, &goal, 1, again, &answer))
                 outcome = replay_steered(s);
@@ -568,15 +584,6 @@ static enum sync_outcome replay_mixed(struct plan *s)
         outcome = replay_once(s, seed);
     }
     return outcome;
-}
-
-// Whether nothing can ever come to a block of an if.
-static bool is_dead(struct plan *s, const struct tir_inst *inst, uint32_t block)
-{
-    struct sync_goal goals[] = {{.kind = SYNC_CHOICE, .inst = inst, .number = block},
-                                {.kind = SYNC_BLOCK, .inst = inst, .number = block}};
-    return tir_sync_is_never(s->p, &goals[0], &s->setting) ||
-           tir_sync_is_never(s->p, &goals[1], &s->setting);
 }
 
 static void name_block(struct plan *s, const struct tir_inst *inst, uint32_t block)
@@ -698,6 +705,8 @@ enum sync_outcome tir_sync_replay_all(struct sync_program *p)
     s.setting.args = arena_array(arena, int64_t, p->f->body->arg_count + 1);
     take_first_cta(&s);
     s.came = bitset_new(arena, 2 * p->f->inst_count);
+    s.asked = bitset_new(arena, 2 * p->f->inst_count);
+    s.dead = bitset_new(arena, 2 * p->f->inst_count);
     tir_foreach_inst(inst, p->f)
         if (bitset_has(&p->data_loops, inst->id))
             vec_push(arena, &s.loops, inst);

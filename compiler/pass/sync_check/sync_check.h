@@ -348,6 +348,7 @@ struct sync_program {
     struct bitset came_long;    // and one in which a ring goes round
     uint32_t axes;              // of the grid, as bits: CTAs along them may go different ways
     uint32_t replays, tries;    // tries: to find settings
+    uint32_t questions;         // to the solver
     bool recurs;                // the state of a long loop
     struct bitset returned;     // values that long loops carry and that came back, by id
     struct bitset went_on;      // or that did not in many rounds
@@ -374,6 +375,7 @@ struct sync_program {
     VEC(struct sync_unchecked) unchecked;
     VEC(struct sync_assumed) assumed;
     uint64_t work, work_limit;
+    uint64_t given_up; // work of replays that took too much of it
     uint32_t strands; // that clocks have room for
 };
 
