@@ -3,9 +3,9 @@
 //
 //     while m < M { ...; if c { m += 64; } else { m += 32; } }      // 32 to 64
 //
-// One walk in program order over the loop's body: a value is the carried one and more if it is a sum
-// with one such value, or if each way to it, through an `if` or a `where`, is. Of min(m + 64, M) only
-// the most is known, of max(m - 64, 0) only the least.
+// One walk in program order over the loop's body: a value is the carried one and more if it is a
+// sum with one such value, or if each way to it, through an `if` or a `where`, is. Of
+// min(m + 64, M) only the most is known, of max(m - 64, 0) only the least.
 
 #include "pass/sync_check/sync_check.h"
 

@@ -376,7 +376,7 @@ struct sync_program {
     VEC(struct sync_assumed) assumed;
     uint64_t work, work_limit;
     uint64_t given_up; // work of replays that took too much of it
-    uint32_t strands; // that clocks have room for
+    uint32_t strands;  // that clocks have room for
 };
 
 // One replay.
