@@ -124,8 +124,10 @@ const struct tir_layout *tir_layout_wgmma(struct tir_types *types, const int64_t
 // accumulators.
 const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64_t shape[2],
                                             uint32_t elem_bits, uint32_t groups_m, uint32_t warps);
-// What tcgen05.ld.32x32b gives: warp w of a warpgroup has lanes 32 w to 32 w + 31, a thread has
-// the columns of one; further warpgroups have further columns. NULL: they do not share them out.
+// What loads of tensor memory give (tir_tmem_block). Of 128 rows, by tcgen05.ld.32x32b, warp w of a
+// warpgroup has rows 32 w to 32 w + 31, a thread has the columns of one. Of 64 rows, by 16x256b, it
+// is the layout of wgmma. Warpgroups share out the blocks of rows, and then the columns. NULL: they
+// cannot.
 const struct tir_layout *tir_layout_tmem(struct tir_types *types, const int64_t shape[2],
                                          uint32_t warps);
 // How many of the warpgroups go over the rows of a tile that wgmma computes, the others over its

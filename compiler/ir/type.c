@@ -110,7 +110,9 @@ int64_t tir_type_bytes(const struct tir_type *t)
 
 int64_t tir_tmem_columns(const struct tir_type *t)
 {
-    const int64_t bits = tir_type_count(t) / t->shape[t->rank - 2] * tir_elems[t->elem].bits;
+    const int64_t rows = t->shape[t->rank - 2];
+    const int64_t bits =
+        tir_type_count(t) / rows * tir_ceil_div(rows, TIR_TMEM_LANES) * tir_elems[t->elem].bits;
     const int64_t row = t->shape[t->rank - 1] * tir_elems[t->elem].bits;
     return row % 32 || bits > 32 * TIR_TMEM_COLUMNS ? 0 : bits / 32;
 }

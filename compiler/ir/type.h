@@ -97,8 +97,17 @@ bool tir_type_same_shape(const struct tir_type *a, const struct tir_type *b);
 int64_t tir_type_count(const struct tir_type *t); // elements; 1 for a scalar
 int64_t tir_type_bytes(const struct tir_type *t); // bytes when stored densely
 
-// Tensor memory: a column has 32 bits in each lane.
+// Tensor memory: a column has 32 bits in each lane. The rows of a buffer come in blocks, as those
+// of products do. A block of 128 rows has all lanes. One of 64 has half of the 32 lanes of each
+// warp, the lower half if its number is even, and the next one the upper half of the same columns.
 enum { TIR_TMEM_LANES = 128, TIR_TMEM_COLUMNS = 512 };
+// The rows of each block of so many rows: 128 if these divide them, else 64; 0: neither does.
+static inline int64_t tir_tmem_block(int64_t rows)
+{
+    return rows % TIR_TMEM_LANES == 0         ? TIR_TMEM_LANES
+           : rows % (TIR_TMEM_LANES / 2) == 0 ? TIR_TMEM_LANES / 2
+                                              : 0;
+}
 // The columns of a buffer in tensor memory; 0: its rows are no whole number of them, or too many.
 int64_t tir_tmem_columns(const struct tir_type *t);
 

@@ -249,6 +249,8 @@ static bool integers_allowed(const struct tir_attr *attr)
         return attr->number >= 1;
     case TIR_ATTR_column:
         return attr->number >= 0 && attr->number < TIR_TMEM_COLUMNS;
+    case TIR_ATTR_rows:
+        return attr->number == TIR_TMEM_LANES / 2;
     case TIR_ATTR_columns:
         return attr->number >= 32 && attr->number <= TIR_TMEM_COLUMNS &&
                tir_is_pow2((uint64_t)attr->number);

@@ -29,7 +29,7 @@ EPILOGUES = {
     "bias": ("V: f32[N]", "D[{at}] = OUT(f32(acc) + V[n:+{bn}][None, :]);"),
     "residual": ("C: f32[M, N]", "D[{at}] = OUT(f32(acc) + C[{at}]);"),
     "rows": ("R: out f32[M, ceildiv(N, {bn})]",
-             "D[{at}] = OUT(acc); R[m:+128, n / {bn} :+ 1] = max(f32(acc), axis = 1);"),
+             "D[{at}] = OUT(acc); R[m:+{bm}, n / {bn} :+ 1] = max(f32(acc), axis = 1);"),
 }
 
 
@@ -38,10 +38,11 @@ def draw(number):
     elem = r.choice(list(KINDS))
     sums, vector, may_turn = KINDS[elem]
     size = lambda most: r.choice([r.randint(1, most), 128, 256])
-    return {"elem": elem, "sums": sums, "bn": r.choice([16, 32, 64, 128, 192, 256]),
-            "bk": r.choice([64, 128]), "a_turned": may_turn and r.random() < 0.3,
-            "b_turned": may_turn and r.random() < 0.3, "batch": r.random() < 0.3,
-            "stages": r.choice([1, 2, 3]), "epilogue": r.choice(list(EPILOGUES)),
+    bm = r.choice([64, 128, 128, 192, 256])
+    return {"elem": elem, "sums": sums, "bm": bm, "bk": r.choice([64, 128]),
+            "bn": r.choice([16, 32, 64, 128] + ([192, 256] if bm < 256 else [])),
+            "a_turned": may_turn and r.random() < 0.3, "b_turned": may_turn and r.random() < 0.3,
+            "batch": r.random() < 0.3, "stages": r.choice([1, 2, 3]), "epilogue": r.choice(list(EPILOGUES)),
             "out": r.choice(["f32", "bf16"]) if sums == "f32" else "f32",
             "M": -(-size(300) // vector) * vector, "N": -(-size(300) // vector) * vector,
             "K": vector * r.randint(1, 400 // vector),
@@ -49,28 +50,28 @@ def draw(number):
 
 
 def program(c):
-    bn, bk = c["bn"], c["bk"]
+    bm, bn, bk = c["bm"], c["bn"], c["bk"]
     if c["b_turned"]:
         bn = max(bn, 64)
     batch, b = ("P, ", "p, ") if c["batch"] else ("", "")
-    a = ("K, M", f"{b}k:+{bk}, m:+128", "") if c["a_turned"] else ("M, K", f"{b}m:+128, k:+{bk}", "")
+    a = ("K, M", f"{b}k:+{bk}, m:+{bm}", "") if c["a_turned"] else ("M, K", f"{b}m:+{bm}, k:+{bk}", "")
     w = ("K, N", f"{b}k:+{bk}, n:+{bn}", "") if c["b_turned"] else ("N, K", f"{b}n:+{bn}, k:+{bk}", ".T")
     turn = ".T" if c["a_turned"] else ""
     param, text = EPILOGUES["plain"] if c["batch"] else EPILOGUES[c["epilogue"]]
-    at = f"{b}m:+128, n:+{bn}"
-    extents = "(p, m, n) in tiles(P by 1, M by 128, N by {})" if c["batch"] else \
-        "(m, n) in tiles(M by 128, N by {})"
-    more = f", {param.format(bn=bn)}" if param else ""
+    at = f"{b}m:+{bm}, n:+{bn}"
+    extents = f"(p, m, n) in tiles(P by 1, M by {bm}, N by {bn})" if c["batch"] else \
+        f"(m, n) in tiles(M by {bm}, N by {bn})"
+    more = f", {param.format(bm=bm, bn=bn)}" if param else ""
     return f"""
 kernel product<OUT = {c['out']}>(A: {c['elem']}[{batch}{a[0]}], B: {c['elem']}[{batch}{w[0]}],
     D: out OUT[{batch}M, N]{more})
 {{
-    for {extents.format(bn)} {{
-        var acc: {c['sums']}[128, {bn}] = 0;
+    for {extents} {{
+        var acc: {c['sums']}[{bm}, {bn}] = 0;
         for k in range(0, K, {bk}, stages = {c['stages']}) {{
             acc += dot(A[{a[1]}]{turn}, B[{w[1]}]{w[2]});
         }}
-        {text.format(at=at, bn=bn)}
+        {text.format(at=at, bm=bm, bn=bn)}
     }}
 }}
 """

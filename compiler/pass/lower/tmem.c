@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // lower_tile, tensor memory: products on tcgen05, loads and stores, and the end of the allocation.
 //
-// An address has the lane in its upper half and the column in its lower. Row r of a buffer is lane
-// r (PTX ISA, tcgen05 data path layout D: M = 128 in one CTA), elements follow one another along
-// the columns, several to a column if they have fewer than 32 bits, and the dimensions before the
-// last two count buffers side by side. A warp reaches the 32 lanes of its place in its warpgroup;
-// a thread has one of them.
+// An address has the lane in its upper half and the column in its lower. The rows of a buffer are
+// blocks of 128 or 64 rows (tir_tmem_block), a product for each. Of 128 rows (PTX ISA, tcgen05 data
+// path layout D) row r of a block is lane r. Of 64 rows (layout F) it is lane r / 16 * 32 + r % 16,
+// and 16 lanes further in the blocks with odd numbers:
+//
+//     rows   0 ..  63   lanes  0 .. 15 of each warp, columns 0 .. n - 1
+//     rows  64 .. 127   lanes 16 .. 31 of each warp, columns 0 .. n - 1
+//     rows 128 .. 191   lanes  0 .. 15 of each warp, columns n .. 2 n - 1
+//
+// Elements follow one another along the columns, several to a column if they have fewer than 32
+// bits, and the dimensions before the last two count buffers side by side. A warp reaches the 32
+// lanes of its place in its warpgroup; a thread has one of them, or parts of two of 16.
 //
 //     gemm_tmem(a, b, acc, accumulate = c);
 // becomes
@@ -20,8 +27,10 @@
 enum {
     MAX_STEPS = 16,
     MAX_WORDS = 128,  // of one load or store
+    FREE_WORDS = 24,  // registers of a thread beside those
     COLUMN_BITS = 32, // of one lane
-    LANE_SHIFT = 16
+    LANE_SHIFT = 16,
+    HALF_LANES = 16 // of a warp
 };
 
 static bool refuse(struct lower *lo, const struct tir_inst *inst, const char *why)
@@ -48,7 +57,7 @@ static int64_t columns_of(const struct tir_type *t, uint32_t d)
 {
     int64_t columns = tir_elems[t->elem].bits;
     for (uint32_t i = d + 1; i < t->rank; i++)
-        columns *= i == t->rank - 2 ? 1 : t->shape[i];
+        columns *= i == t->rank - 2 ? tir_ceil_div(t->shape[i], TIR_TMEM_LANES) : t->shape[i];
     return d + 1 < t->rank ? columns / COLUMN_BITS : columns;
 }
 
@@ -92,13 +101,30 @@ static struct tir_value *address_of(struct lower *lo, struct tir_value *buffer)
     return at ? step_into(lo, def, at) : NULL;
 }
 
+// The columns of a row of the whole buffer that v is a part of.
+static int64_t row_columns(const struct tir_value *v)
+{
+    while (v->def->op == TIR_OP_VIEW)
+        v = tir_ref_base(v->def);
+    return v->type->shape[v->type->rank - 1] * tir_elems[v->type->elem].bits / COLUMN_BITS;
+}
+
+// Where block i of rows begins.
+static int64_t block_at(int64_t rows, int64_t columns, int64_t i)
+{
+    return tir_tmem_block(rows) == TIR_TMEM_LANES
+               ? i * columns
+               : i / 2 * columns + (i % 2 * HALF_LANES << LANE_SHIFT);
+}
+
 // Products.
 
 struct gemm {
     struct lower *lo;
     struct tir_inst *inst;
     const struct tir_product *product;
-    uint32_t n, columns, steps;   // of one instruction; of the sums; instructions along K
+    uint32_t m, n, steps;         // of one instruction; instructions along K
+    uint32_t rows, columns;       // of the sums
     struct lower_descriptor a, b; // in shared memory
     struct tir_value *acc, *a_at; // addresses; a_at: NULL unless A is in tensor memory
 };
@@ -111,6 +137,8 @@ static bool set_kind(struct gemm *g)
     g->product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, acc->elem);
     if (!g->product || a->elem != b->elem)
         return refuse(g->lo, g->inst, "it has no such element types");
+    g->rows = (uint32_t)acc->shape[0];
+    g->m = (uint32_t)tir_tmem_block(g->rows);
     g->columns = (uint32_t)acc->shape[1];
     g->steps = (uint32_t)(a->shape[1] / g->product->depth);
     if (a->shape[1] % g->product->depth)
@@ -134,13 +162,17 @@ static bool open_a(struct gemm *g)
 {
     struct tir_value *a = g->inst->operands[TIR_DOT_A];
     if (a->type->space == TIR_SPACE_TMEM) {
+        if (g->m != TIR_TMEM_LANES)
+            return refuse(g->lo, g->inst, "A in tensor memory has a multiple of 128 rows");
         g->a_at = address_of(g->lo, a);
         return g->a_at;
     }
-    if (!open_operand(g, &g->a, TIR_DOT_A, TIR_TCGEN05_ROWS))
+    if (!open_operand(g, &g->a, TIR_DOT_A, g->m))
         return false;
-    return tir_lower_descriptor_fits(&g->a, 0, TIR_TCGEN05_ROWS) ||
-           refuse(g->lo, g->inst, "A's layout in shared memory has no descriptor");
+    for (uint32_t r = 0; r < g->rows; r += g->m)
+        if (!tir_lower_descriptor_fits(&g->a, r, g->m))
+            return refuse(g->lo, g->inst, "A's layout in shared memory has no descriptor");
+    return true;
 }
 
 // The most columns at a time for which every instruction's B has a descriptor.
@@ -168,20 +200,21 @@ static bool build_descriptor(struct gemm *g, struct lower_descriptor *d)
 }
 
 // What step adds to A, whether it is a descriptor or an address in tensor memory.
-static int64_t a_step(const struct gemm *g, uint32_t step)
+static int64_t a_step(const struct gemm *g, int64_t r, uint32_t step)
 {
     const uint32_t bits = tir_elems[g->product->elem].bits;
     return g->a_at ? g->product->depth * bits / COLUMN_BITS
-                   : tir_lower_descriptor_step(&g->a, 0, step);
+                   : tir_lower_descriptor_step(&g->a, r, step);
 }
 
 // Steps from `step` on that lie at equal distances in both operands.
-static uint32_t equal_steps(const struct gemm *g, int64_t c, uint32_t step, int64_t by[2])
+static uint32_t equal_steps(const struct gemm *g, int64_t r, int64_t c, uint32_t step,
+                            int64_t by[2])
 {
     uint32_t end = step + 1;
     by[0] = by[1] = 0;
     for (; end < g->steps && end - step < MAX_STEPS; end++) {
-        const int64_t a = a_step(g, end - 1), b = tir_lower_descriptor_step(&g->b, c, end - 1);
+        const int64_t a = a_step(g, r, end - 1), b = tir_lower_descriptor_step(&g->b, c, end - 1);
         if (end > step + 1 && (a != by[0] || b != by[1]))
             break;
         by[0] = a;
@@ -190,17 +223,24 @@ static uint32_t equal_steps(const struct gemm *g, int64_t c, uint32_t step, int6
     return end - step;
 }
 
-static void build_mma(struct gemm *g, uint32_t c, uint32_t step, uint32_t count,
+// The product of rows from r on and columns from c on.
+static void build_mma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, uint32_t count,
                       const int64_t by[2])
 {
     struct lower *lo = g->lo;
     const int64_t k = (int64_t)step * g->product->depth;
-    struct tir_value *a =
-        g->a_at
-            ? tir_lower_add(lo, &lo->b, g->a_at, tir_lower_i32(lo, (int64_t)step * a_step(g, step)))
-            : tir_lower_descriptor_at(lo, &g->a, 0, k);
+    const int64_t d = block_at(g->rows, row_columns(g->inst->operands[TIR_DOT_ACC]), r / g->m) + c;
+    struct tir_value *a;
+    if (g->a_at) {
+        const int64_t columns = row_columns(g->inst->operands[TIR_DOT_A]);
+        const int64_t at =
+            block_at(g->rows, columns, r / g->m) + (int64_t)step * a_step(g, r, step);
+        a = tir_lower_add(lo, &lo->b, g->a_at, tir_lower_i32(lo, at));
+    } else {
+        a = tir_lower_descriptor_at(lo, &g->a, r, k);
+    }
     struct tir_value *operands[] = {
-        [TIR_TCGEN05_D] = tir_lower_add(lo, &lo->b, g->acc, tir_lower_i32(lo, c)),
+        [TIR_TCGEN05_D] = tir_lower_add(lo, &lo->b, g->acc, tir_lower_i32(lo, d)),
         [TIR_TCGEN05_A] = a,
         [TIR_TCGEN05_B] = tir_lower_descriptor_at(lo, &g->b, c, k),
         [TIR_TCGEN05_ACCUMULATE] = step ? NULL : g->inst->operands[TIR_GEMM_ACCUMULATE]};
@@ -209,6 +249,8 @@ static void build_mma(struct gemm *g, uint32_t c, uint32_t step, uint32_t count,
     tir_set_int(lo->f, mma, TIR_ATTR_cols, g->n);
     tir_set_int(lo->f, mma, TIR_ATTR_depth, g->product->depth);
     tir_set_int(lo->f, mma, TIR_ATTR_steps, count);
+    if (g->m != TIR_TMEM_LANES)
+        tir_set_int(lo->f, mma, TIR_ATTR_rows, g->m);
     const struct {
         enum tir_attr_key key;
         int64_t value;
@@ -230,70 +272,140 @@ void tir_lower_gemm_tmem(struct lower *lo, struct tir_inst *inst)
     g.acc = address_of(lo, inst->operands[TIR_DOT_ACC]);
     if (!g.acc)
         return;
-    for (uint32_t c = 0; c < g.columns; c += g.n)
+    const uint32_t per_row = g.columns / g.n, count = g.rows / g.m * per_row;
+    for (uint32_t i = 0; i < count; i++)
         for (uint32_t step = 0, steps; step < g.steps; step += steps) {
+            const uint32_t r = i / per_row * g.m, c = i % per_row * g.n;
             int64_t by[2];
-            steps = equal_steps(&g, c, step, by);
-            build_mma(&g, c, step, steps, by);
+            steps = equal_steps(&g, r, c, step, by);
+            build_mma(&g, r, c, step, steps, by);
         }
     tir_receipt_add(lo->cx, TIR_TOPIC_DOT, inst->span,
-                    "dot: tcgen05 m%un%uk%u.%s, %u of a thread%s; not run on silicon",
-                    TIR_TCGEN05_ROWS, g.n, g.product->depth, tir_words[g.product->kind].name,
-                    g.steps * (g.columns / g.n), g.a_at ? ", A from tensor memory" : "");
+                    "dot: tcgen05 m%un%uk%u.%s, %u of a thread%s; not run on silicon", g.m, g.n,
+                    g.product->depth, tir_words[g.product->kind].name, g.steps * count,
+                    g.a_at ? ", A from tensor memory" : "");
 }
 
 // Loads and stores.
 
 struct access {
-    struct tir_value *at;        // of the thread's warp
-    const struct tir_type *tile; // what moves
-    uint32_t words, parts;       // of a thread; elements of a word
+    struct tir_value *at, *first; // of the thread's warp; its first block, NULL: 0
+    const struct tir_type *tile;  // what moves
+    int64_t row_columns;          // of the buffer
+    bool is_half;                 // blocks of 64 rows
+    uint32_t blocks;              // of a thread
+    uint32_t words, parts;        // of a block; elements of a word
 };
+
+// Steps to the lanes of the warp and to the columns and blocks of its warpgroup (tir_layout_tmem).
+static void find_place(struct lower *lo, struct access *a)
+{
+    const uint32_t warps = lo->threads / 32, groups = warps / 4;
+    const int64_t rows = a->tile->shape[0];
+    const uint32_t blocks = (uint32_t)(rows / tir_tmem_block(rows));
+    const uint32_t groups_m = (uint32_t)tir_gcd(groups, blocks), groups_n = groups / groups_m;
+    struct tir_value *warp = tir_lower_thread(lo, TIR_AXIS_WARP);
+    struct tir_value *quarter = tir_lower_digit(lo, &lo->b, warp, 1, 4, warps == 4);
+    a->blocks = blocks / groups_m;
+    a->at = tir_lower_add(lo, &lo->b, a->at,
+                          tir_lower_mul_const(lo, &lo->b, quarter, 32 << LANE_SHIFT));
+    if (groups_m > 1) {
+        struct tir_value *m = tir_lower_digit(lo, &lo->b, warp, 4, groups_m, groups_n == 1);
+        a->first = tir_lower_mul_const(lo, &lo->b, m, a->blocks);
+    }
+    if (groups_n > 1) {
+        struct tir_value *n = tir_lower_digit(lo, &lo->b, warp, 4 * groups_m, groups_n, true);
+        const int64_t bits = tir_elems[a->tile->elem].bits;
+        const int64_t columns = a->tile->shape[1] / groups_n * bits / COLUMN_BITS;
+        a->at = tir_lower_add(lo, &lo->b, a->at, tir_lower_mul_const(lo, &lo->b, n, columns));
+    }
+}
 
 // What a warp has of the slice. False: reported.
 static bool open_access(struct lower *lo, struct tir_inst *inst, const struct tir_type *tile,
                         const struct tir_value *mask, struct access *a)
 {
     const uint32_t warps = lo->threads / 32, bits = tir_elems[tile->elem].bits;
-    const uint32_t count = tir_lower_register_count(tile);
     if (!has_tcgen05(lo, inst))
         return false;
     if (mask)
         return refuse(lo, inst, "a part of tensor memory moves as a whole, without a mask");
     if (tile->layout != tir_layout_tmem(lo->types, tile->shape, warps) || lo->first_warp % 4)
         return refuse(lo, inst, "the warps do not make up whole warpgroups");
-    if (bits > COLUMN_BITS || count * bits % COLUMN_BITS)
-        return refuse(lo, inst, "a thread has no whole columns of 32 bits");
+    *a = (struct access){.tile = tile,
+                         .is_half = tir_tmem_block(tile->shape[0]) != TIR_TMEM_LANES,
+                         .row_columns = row_columns(tir_ref_base(inst))};
+    if (a->is_half && bits != COLUMN_BITS)
+        return refuse(lo, inst, "elements of blocks of 64 rows have 32 bits");
     struct tir_value *at = address_of(lo, tir_ref_base(inst));
     a->at = at ? step_into(lo, inst, at) : NULL;
     if (!a->at)
         return false;
-    a->tile = tile;
+    find_place(lo, a);
+    const uint32_t count = tir_lower_register_count(tile) / a->blocks;
+    if (bits > COLUMN_BITS || count * bits % COLUMN_BITS)
+        return refuse(lo, inst, "a thread has no whole columns of 32 bits");
     a->parts = COLUMN_BITS / bits;
     a->words = count / a->parts;
-    struct tir_value *warp = tir_lower_thread(lo, TIR_AXIS_WARP);
-    struct tir_value *quarter = tir_lower_digit(lo, &lo->b, warp, 1, 4, warps == 4);
-    a->at = tir_lower_add(lo, &lo->b, a->at,
-                          tir_lower_mul_const(lo, &lo->b, quarter, 32 << LANE_SHIFT));
-    if (warps > 4) {
-        struct tir_value *group = tir_lower_digit(lo, &lo->b, warp, 4, warps / 4, true);
-        a->at = tir_lower_add(lo, &lo->b, a->at, tir_lower_mul_const(lo, &lo->b, group, a->words));
-    }
     return true;
 }
 
-// The next columns that one instruction moves: a power of two.
-static uint32_t next_words(const struct access *a, uint32_t done)
+// How many words the next instruction moves: a power of two. ptxas refuses one with more registers
+// than threads have at launch, also where a role gets more.
+static uint32_t next_words(const struct lower *lo, const struct access *a, uint32_t done)
 {
+    const uint32_t registers = lo->cx->target->registers_per_sm / lo->f->threads;
     uint32_t n = MAX_WORDS;
-    while (n > a->words - done)
+    while (n > a->words - done || (n > 1 && n + FREE_WORDS > registers))
         n /= 2;
     return n;
 }
 
-static struct tir_value *word_at(struct lower *lo, const struct access *a, uint32_t word)
+// Where a word of block i of the thread is.
+static struct tir_value *word_at(struct lower *lo, const struct access *a, uint32_t i,
+                                 uint32_t word)
 {
-    return tir_lower_add(lo, &lo->b, a->at, tir_lower_i32(lo, word));
+    const int64_t rows = a->tile->shape[0], column = a->is_half ? 2 * word : word;
+    struct tir_builder *b = &lo->b;
+    if (!a->first)
+        return tir_lower_add(lo, b, a->at,
+                             tir_lower_i32(lo, block_at(rows, a->row_columns, i) + column));
+    struct tir_value *block = tir_lower_add(lo, b, a->first, tir_lower_i32(lo, i));
+    struct tir_value *at = tir_lower_add(lo, b, a->at, tir_lower_i32(lo, column));
+    if (a->is_half) {
+        struct tir_value *odd = tir_lower_digit(lo, b, block, 1, 2, false);
+        at = tir_lower_add(lo, b, at, tir_lower_mul_const(lo, b, odd, HALF_LANES << LANE_SHIFT));
+        block = tir_lower_digit(lo, b, block, 2, 2, true);
+    }
+    return tir_lower_add(lo, b, at, tir_lower_mul_const(lo, b, block, a->row_columns));
+}
+
+static void set_rows(struct lower *lo, const struct access *a, struct tir_inst *inst)
+{
+    if (a->is_half)
+        tir_set_int(lo->f, inst, TIR_ATTR_rows, TIR_TMEM_LANES / 2);
+}
+
+// Loads n words, of `parts` elements each.
+static void load_words(struct lower *lo, const struct access *a, struct tir_value *at, uint32_t n,
+                       struct tir_value **to)
+{
+    const struct tir_type *elem = tir_type_scalar(lo->types, a->tile->elem);
+    const struct tir_type *words[MAX_WORDS], *parts[COLUMN_BITS];
+    for (uint32_t i = 0; i < n; i++)
+        words[i] = lo->i32;
+    for (uint32_t i = 0; i < a->parts; i++)
+        parts[i] = elem;
+    struct tir_inst *ld = tir_build(&lo->b, TIR_OP_TMEM_LD, &at, 1, words, n, 0);
+    set_rows(lo, a, ld);
+    for (uint32_t i = 0; i < n; i++, to += a->parts) {
+        struct tir_value *word = ld->results[i];
+        if (a->parts > 1)
+            memcpy(to, tir_build(&lo->b, TIR_OP_UNPACK, &word, 1, parts, a->parts, 0)->results,
+                   a->parts * sizeof(*to));
+        else
+            *to = elem == lo->i32 ? word : tir_build1(&lo->b, TIR_OP_BITCAST, elem, &word, 1);
+    }
 }
 
 void tir_lower_tmem_load(struct lower *lo, struct tir_inst *inst)
@@ -302,27 +414,26 @@ void tir_lower_tmem_load(struct lower *lo, struct tir_inst *inst)
     const struct tir_type *tile = inst->results[0]->type;
     if (!open_access(lo, inst, tile, inst->operands[TIR_LOAD_MASK], &a))
         return;
-    const struct tir_type *elem = tir_type_scalar(lo->types, tile->elem);
-    struct tir_value **out = tir_lower_new_registers(lo, a.words * a.parts);
-    const struct tir_type *words[MAX_WORDS], *parts[COLUMN_BITS];
-    for (uint32_t i = 0; i < MAX_WORDS; i++)
-        words[i] = lo->i32;
-    for (uint32_t i = 0; i < a.parts; i++)
-        parts[i] = elem;
-    for (uint32_t w = 0, n; w < a.words; w += n) {
-        n = next_words(&a, w);
-        struct tir_value *at = word_at(lo, &a, w);
-        struct tir_inst *ld = tir_build(&lo->b, TIR_OP_TMEM_LD, &at, 1, words, n, 0);
-        for (uint32_t i = 0; i < n; i++) {
-            struct tir_value *word = ld->results[i], **to = out + (w + i) * a.parts;
-            if (a.parts > 1)
-                memcpy(to, tir_build(&lo->b, TIR_OP_UNPACK, &word, 1, parts, a.parts, 0)->results,
-                       a.parts * sizeof(*to));
-            else
-                *to = elem == lo->i32 ? word : tir_build1(&lo->b, TIR_OP_BITCAST, elem, &word, 1);
+    struct tir_value **out = tir_lower_new_registers(lo, a.blocks * a.words * a.parts);
+    for (uint32_t i = 0; i < a.blocks; i++)
+        for (uint32_t w = 0, n; w < a.words; w += n) {
+            n = next_words(lo, &a, w);
+            load_words(lo, &a, word_at(lo, &a, i, w), n, out + (i * a.words + w) * a.parts);
         }
-    }
     tir_lower_set_registers(lo, inst->results[0], out);
+}
+
+// Element `e` of v, or as many as a word has from it on, as a word.
+static struct tir_value *word_of(struct lower *lo, const struct access *a, struct tir_value *v,
+                                 uint32_t e)
+{
+    struct tir_value *parts[COLUMN_BITS];
+    for (uint32_t p = 0; p < a->parts; p++)
+        parts[p] = tir_lower_register(lo, v, e + p);
+    if (a->parts > 1)
+        return tir_build1(&lo->b, TIR_OP_PACK, lo->i32, parts, a->parts);
+    return parts[0]->type == lo->i32 ? parts[0]
+                                     : tir_build1(&lo->b, TIR_OP_BITCAST, lo->i32, parts, 1);
 }
 
 void tir_lower_tmem_store(struct lower *lo, struct tir_inst *inst)
@@ -335,20 +446,14 @@ void tir_lower_tmem_store(struct lower *lo, struct tir_inst *inst)
                                     tir_layout_tmem(lo->types, tile->shape, lo->threads / 32));
     if (!open_access(lo, inst, tile, inst->operands[TIR_STORE_MASK], &a))
         return;
-    for (uint32_t w = 0, n; w < a.words; w += n) {
-        struct tir_value *operands[1 + MAX_WORDS] = {word_at(lo, &a, w)};
-        n = next_words(&a, w);
-        for (uint32_t i = 0; i < n; i++) {
-            struct tir_value *parts[COLUMN_BITS];
-            for (uint32_t p = 0; p < a.parts; p++)
-                parts[p] = tir_lower_register(lo, v, (w + i) * a.parts + p);
-            operands[1 + i] = a.parts > 1 ? tir_build1(&lo->b, TIR_OP_PACK, lo->i32, parts, a.parts)
-                              : parts[0]->type == lo->i32
-                                  ? parts[0]
-                                  : tir_build1(&lo->b, TIR_OP_BITCAST, lo->i32, parts, 1);
+    for (uint32_t i = 0; i < a.blocks; i++)
+        for (uint32_t w = 0, n; w < a.words; w += n) {
+            struct tir_value *operands[1 + MAX_WORDS] = {word_at(lo, &a, i, w)};
+            n = next_words(lo, &a, w);
+            for (uint32_t k = 0; k < n; k++)
+                operands[1 + k] = word_of(lo, &a, v, (i * a.words + w + k) * a.parts);
+            set_rows(lo, &a, tir_build(&lo->b, TIR_OP_TMEM_ST, operands, 1 + n, NULL, 0, 0));
         }
-        tir_build(&lo->b, TIR_OP_TMEM_ST, operands, 1 + n, NULL, 0, 0);
-    }
 }
 
 // The allocation.

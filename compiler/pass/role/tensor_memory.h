@@ -11,7 +11,8 @@
 enum {
     TMEM_PRODUCTS = 6,
     TMEM_OPERANDS = 2 * TMEM_PRODUCTS,
-    TMEM_WARPGROUP = 4 // warps
+    TMEM_WARPGROUP = 4,                    // warps
+    TMEM_MOST_COMPUTE = 3 * TMEM_WARPGROUP // have registers for what they compute
 };
 
 // Slots that one role fills and another one empties, with two mbarriers for each slot.

@@ -3,7 +3,7 @@
 //
 // An operand of a product is a tile that tensor copies can bring to shared memory, or one that
 // depends on what the kernel computes. The latter goes to tensor memory if it is a first factor of
-// 128 rows and there is room, else to shared memory. Sums are of one of three kinds (enum
+// blocks of 128 rows and there is room, else to shared memory. Sums are of one of three kinds (enum
 // tmem_sums), which tell when they are read.
 
 #include "pass/role/tensor_memory.h"
@@ -158,7 +158,8 @@ static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t w
             break;
     struct tmem_operand *o = &p->operands[factor->operand];
     if (factor->operand == p->operand_count) {
-        *o = (struct tmem_operand){.tile = v, .in_tmem = v->type->shape[0] == TIR_TMEM_LANES};
+        *o = (struct tmem_operand){.tile = v,
+                                   .in_tmem = tir_tmem_block(v->type->shape[0]) == TIR_TMEM_LANES};
         p->operand_count++;
         const char *why = take_tile(p, o);
         if (why)
@@ -196,8 +197,8 @@ static const char *take_product_shape(const struct tmem_plan *p, const struct ti
     if (!product || a->elem != dot->operands[TIR_DOT_B]->type->elem ||
         !(p->cx->target->features & product->feature))
         return "it has no such element types";
-    if (t->shape[0] != TIR_TCGEN05_ROWS)
-        return "the sums do not have 128 rows";
+    if (!tir_tmem_block(t->shape[0]))
+        return "the sums do not have rows in blocks of 64";
     if (t->shape[1] % TIR_TCGEN05_COLUMNS || t->shape[1] > TIR_TCGEN05_MOST_COLUMNS)
         return "the sums do not have 16 to 256 columns, in steps of 16";
     return a->shape[1] % product->depth ? "K is no multiple of 32 bytes" : NULL;
@@ -389,7 +390,8 @@ static struct tir_inst *make_round(struct tmem_plan *p)
 
 static int64_t columns_of(const struct tir_type *t, int64_t slots)
 {
-    return slots * t->shape[1] * tir_elems[t->elem].bits / 32;
+    return slots * tir_ceil_div(t->shape[0], TIR_TMEM_LANES) * t->shape[1] *
+           tir_elems[t->elem].bits / 32;
 }
 
 static int64_t used_columns(const struct tmem_plan *p)
@@ -423,45 +425,61 @@ static bool save_columns(struct tmem_plan *p)
     return widest;
 }
 
-// What the loop carries in registers, as columns of 128 rows of 32 bits.
-static int64_t carried_columns(struct tmem_plan *p)
+// What the loop carries in registers.
+static int64_t carried_bytes(struct tmem_plan *p)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < p->loop->result_count; i++)
         if (!tir_tmem_carrier(p, i))
             bytes += tir_type_bytes(p->loop->results[i]->type);
-    return bytes / (4 * TIR_TMEM_LANES);
+    return bytes;
+}
+
+// A warpgroup for each block of rows, or two that have half of the columns each: a thread has at
+// most 128 registers of sums, and 64 beside as many that the loop carries.
+static const char *take_warps(struct tmem_plan *p)
+{
+    int64_t blocks = 1, after = 0, most = 0; // bytes of sums: after the loop, of one product
+    for (uint32_t i = 0; i < p->product_count; i++) {
+        const struct tmem_product *t = &p->products[i];
+        const struct tir_type *type = tmem_sums_type(t);
+        const int64_t bytes = tir_type_bytes(type);
+        blocks = TIR_MAX(blocks, type->shape[0] / tir_tmem_block(type->shape[0]));
+        after += t->kind == TMEM_OF_ROUND ? 0 : bytes;
+        most = TIR_MAX(most, bytes);
+    }
+    const int64_t all = blocks * 4 * 32 * TMEM_WARPGROUP; // bytes of a register of each thread
+    const bool is_wide = TIR_MAX(after, most) > 128 * all || most + carried_bytes(p) > 192 * all;
+    p->compute_warps = (uint32_t)(is_wide ? 2 * blocks : blocks) * TMEM_WARPGROUP;
+    if (p->compute_warps > TMEM_MOST_COMPUTE)
+        return "its sums take more registers than threads have";
+    for (uint32_t i = 0; i < p->product_count; i++)
+        if (!tir_layout_tmem(p->types, tmem_sums_type(&p->products[i])->shape, p->compute_warps))
+            return "warpgroups do not share out the sums of all products";
+    return NULL;
 }
 
 static const char *take_columns(struct tmem_plan *p)
 {
-    int64_t after = 0, most = 0; // columns of sums: after the loop, of one product
-    for (uint32_t i = 0; i < p->product_count; i++) {
-        struct tmem_product *t = &p->products[i];
-        t->sums.slots = t->kind == TMEM_TURNS ? 1 : DOUBLE;
-        after += t->kind == TMEM_OF_ROUND ? 0 : tmem_sums_type(t)->shape[1];
-        most = TIR_MAX(most, tmem_sums_type(t)->shape[1]);
-    }
+    for (uint32_t i = 0; i < p->product_count; i++)
+        p->products[i].sums.slots = p->products[i].kind == TMEM_TURNS ? 1 : DOUBLE;
     while (used_columns(p) > TIR_TMEM_COLUMNS)
         if (!save_columns(p))
             return "its sums take more than 512 columns of tensor memory";
     for (p->columns = LEAST_COLUMNS; p->columns < used_columns(p); p->columns *= 2)
         continue;
-    // A thread has at most 128 of the sums, and 64 beside as many that the loop carries.
-    const bool is_wide = TIR_MAX(after, most) > 128 || most + carried_columns(p) > 192;
-    p->compute_warps = is_wide ? 2 * TMEM_WARPGROUP : TMEM_WARPGROUP;
     return NULL;
 }
 
-// Two warpgroups that compute take registers from a third one that holds all other warps. One
-// warpgroup has as many as there are without that.
+// Warpgroups that compute take registers from one more that holds all other warps. A single one has
+// as many as there are without that.
 static void take_registers(struct tmem_plan *p)
 {
     p->warps = p->compute_warps + 1 + p->product_count;
     if (p->compute_warps == TMEM_WARPGROUP || p->product_count >= TMEM_WARPGROUP)
         return;
     p->warps = p->compute_warps + TMEM_WARPGROUP;
-    p->registers = tir_role_registers(2, false);
+    p->registers = tir_role_registers(p->compute_warps / TMEM_WARPGROUP, false);
 }
 
 // Of operands that are loaded for a tile.
@@ -533,6 +551,7 @@ const char *tir_tmem_take(struct tmem_plan *p)
     const char *why = take_rest(p);
     why = why ? why : take_products(p);
     why = why ? why : take_columns(p);
+    why = why ? why : take_warps(p);
     why = why ? why : take_stages(p);
     if (why)
         return why;

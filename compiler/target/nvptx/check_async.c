@@ -323,6 +323,8 @@ static const char *check_words(const struct tir_inst *inst, struct tir_value *co
 {
     if (!is_i32(inst->operands[0]) || !count || count > 128 || !tir_is_pow2(count))
         return "it takes an i32 address and 1 to 128 words, a power of two";
+    if (tir_attr_find(inst, TIR_ATTR_rows) && count % 4)
+        return "of blocks of 64 rows it takes at least 4 words";
     return are_words(words, count) ? NULL : "the words have 32 bits";
 }
 

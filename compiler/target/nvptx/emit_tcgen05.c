@@ -69,7 +69,7 @@ static uint32_t descriptor_of(const struct tir_inst *inst)
     return row->sums << 4 | row->code << 7 | row->code << 10 |
            (uint32_t)tir_attr_int(inst, TIR_ATTR_a_trans, 0) << 15 |
            (uint32_t)tir_attr_int(inst, TIR_ATTR_b_trans, 0) << 16 | n / 8 << 17 |
-           (uint32_t)TIR_TCGEN05_ROWS / 16 << 24;
+           (uint32_t)tir_attr_int(inst, TIR_ATTR_rows, TIR_TCGEN05_ROWS) / 16 << 24;
 }
 
 static V effect(struct emit *e, LLVMTypeRef type, tir_str text, tir_str constraints, V *args,
@@ -132,13 +132,24 @@ static void list_registers(struct tir_text *text, uint32_t first, uint32_t count
     tir_text_add(text, STR("}"));
 }
 
+// The shape of a load or store, with as many 32-bit registers.
+static void add_shape(struct tir_text *text, const struct tir_inst *inst, uint32_t registers)
+{
+    enum { OF_16_ROWS = 4 }; // registers of 16x256b.x1
+    if (tir_attr_find(inst, TIR_ATTR_rows))
+        tir_text_format(text, "16x256b.x%" PRIu32 ".b32 ", registers / OF_16_ROWS);
+    else
+        tir_text_format(text, "32x32b.x%" PRIu32 ".b32 ", registers);
+}
+
 static void emit_load(struct emit *e, const struct tir_inst *inst)
 {
     const uint32_t count = inst->result_count;
     struct tir_text text, constraints;
     tir_text_init(&text, e->arena, 0);
     tir_text_init(&constraints, e->arena, 0);
-    tir_text_format(&text, "tcgen05.ld.sync.aligned.32x32b.x%" PRIu32 ".b32 ", count);
+    tir_text_add(&text, STR("tcgen05.ld.sync.aligned."));
+    add_shape(&text, inst, count);
     list_registers(&text, 0, count);
     tir_text_format(&text, ", [$%" PRIu32 "]; tcgen05.wait::ld.sync.aligned;", count);
     LLVMTypeRef *types = arena_array(e->arena, LLVMTypeRef, count);
@@ -162,7 +173,9 @@ static void emit_store(struct emit *e, const struct tir_inst *inst)
     struct tir_text text, constraints;
     tir_text_init(&text, e->arena, 0);
     tir_text_init(&constraints, e->arena, 0);
-    tir_text_format(&text, "tcgen05.st.sync.aligned.32x32b.x%" PRIu32 ".b32 [$0], ", count);
+    tir_text_add(&text, STR("tcgen05.st.sync.aligned."));
+    add_shape(&text, inst, count);
+    tir_text_add(&text, STR("[$0], "));
     list_registers(&text, 1, count);
     tir_text_add(&text, STR("; tcgen05.wait::st.sync.aligned;"));
     V *args = arena_array(e->arena, V, inst->operand_count);
