@@ -154,13 +154,6 @@ static void build_tensor_memory(struct tmem_plan *p, struct tir_builder *b)
 
 // The role that loads.
 
-static void clone_copied(struct tmem_role *r, struct tir_builder *b, const struct tir_block *block)
-{
-    for (const struct tir_inst *inst = block->first; inst && inst != r->p->loop; inst = inst->next)
-        if (tir_tmem_is_copied(r->p, inst))
-            tir_clone_inst(b, inst, &r->map);
-}
-
 static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o,
                          struct tir_value *bar, struct tir_value *slot)
 {
@@ -212,12 +205,13 @@ static void build_load_role(struct tmem_plan *p, struct tir_builder *b)
         if (!p->groups[i].is_computed)
             tir_tmem_add_end(&r, &p->groups[i].channel, p->groups[i].is_per_tile, 1);
     struct tir_builder in = tir_tmem_begin_role(&r, b, "load", p->compute_warps, 1);
-    clone_copied(&r, &in, p->loop->block);
+    tir_tmem_enter(&r, &in);
     load_groups(&r, &in, true);
     struct tir_builder loop = tir_tmem_begin_loop(&r, &in, NULL, 0);
-    clone_copied(&r, &loop, p->loop->regions[0]);
+    tir_tmem_copy(&r, &loop, p->loop->regions[0]);
     load_groups(&r, &loop, false);
     tir_tmem_end_loop(&r, &loop, NULL, 0);
+    tir_tmem_leave(&r, &in);
     tir_tmem_end_tiles(&r, &in);
     for (uint32_t i = 0; i < p->group_count; i++)
         if (!p->groups[i].is_computed && p->groups[i].is_per_tile)
@@ -352,7 +346,7 @@ static void build_multiply_role(struct tmem_plan *p, struct tir_builder *b, uint
     char name[32];
     snprintf(name, sizeof name, product ? "multiply_%u" : "multiply", product + 1);
     struct tir_builder in = tir_tmem_begin_role(&r, b, name, p->compute_warps + 1 + product, 1);
-    clone_copied(&r, &in, p->loop->block);
+    tir_tmem_enter(&r, &in);
     const bool in_tmem = wait_for_operands(&r, &in, t, true);
     if (t->kind != TMEM_OF_ROUND)
         wait_for_sums(&r, &in, t);
@@ -372,6 +366,7 @@ static void build_multiply_role(struct tmem_plan *p, struct tir_builder *b, uint
         tir_tmem_end_if(&last);
         advance(&r, &in, true);
     }
+    tir_tmem_leave(&r, &in);
     tir_tmem_end_tiles(&r, &in);
     tir_tmem_end_role(&r);
 }

@@ -11,6 +11,7 @@
 enum {
     TMEM_PRODUCTS = 6,
     TMEM_OPERANDS = 2 * TMEM_PRODUCTS,
+    TMEM_BRANCHES = 4,
     TMEM_WARPGROUP = 4,                    // warps
     TMEM_MOST_COMPUTE = 3 * TMEM_WARPGROUP // have registers for what they compute
 };
@@ -67,6 +68,8 @@ struct tmem_plan {
     struct tir_pass_cx *cx;
     struct tir_types *types;
     struct tir_inst *tiles, *loop;
+    struct tir_inst *branches[TMEM_BRANCHES]; // that the loop is in, the outermost first
+    uint32_t branch_count;
     bool has_one_round; // the loop was made for products without one
     struct tmem_product products[TMEM_PRODUCTS];
     uint32_t product_count;
@@ -83,6 +86,8 @@ struct tmem_plan {
 // Fills the plan but for what is built. The reason if the pass does not take the kernel, else NULL.
 const char *tir_tmem_take(struct tmem_plan *p);
 
+// The block of branch `at` that the loop is in.
+const struct tir_block *tir_tmem_taken(const struct tmem_plan *p, uint32_t at);
 // Does each role compute the scalar for itself?
 bool tir_tmem_is_copied(const struct tmem_plan *p, const struct tir_inst *inst);
 // The product that inst is; NULL: none.
@@ -113,9 +118,12 @@ enum { TMEM_ENDS = TMEM_OPERANDS + TMEM_PRODUCTS };
 
 struct tmem_role {
     struct tmem_plan *p;
+    bool computes; // all that other roles do not
     struct tir_inst *tiles, *loop;
-    struct tir_builder in; // where the tiles loop is built
-    struct tir_map map;    // values of the kernel as it was to those of this role
+    struct tir_builder in;                   // where the tiles loop is built
+    struct tir_builder outer[TMEM_BRANCHES]; // around each branch
+    struct tir_inst *branches[TMEM_BRANCHES];
+    struct tir_map map; // values of the kernel as it was to those of this role
     struct tmem_end ends[TMEM_ENDS];
     uint32_t end_count;
 };
@@ -150,6 +158,12 @@ void tir_tmem_end_tiles(struct tmem_role *r, struct tir_builder *in);
 // Waits until the last slot that the role has filled is empty: nothing arrives after the end.
 void tir_tmem_drain(struct tmem_role *r, const struct tmem_channel *channel);
 void tir_tmem_end_role(struct tmem_role *r);
+// Copies what precedes the loop, and enters the branches that it is in; then leaves these, and
+// copies what follows the loop. A role that does not compute copies scalars alone.
+void tir_tmem_enter(struct tmem_role *r, struct tir_builder *b);
+void tir_tmem_leave(struct tmem_role *r, struct tir_builder *b);
+// Copies what the role computes for itself in a block, up to what holds the loop.
+void tir_tmem_copy(struct tmem_role *r, struct tir_builder *b, const struct tir_block *block);
 // The loop of the products, which also carries `more`.
 struct tir_builder tir_tmem_begin_loop(struct tmem_role *r, struct tir_builder *b,
                                        struct tir_value *const *more, uint32_t count);

@@ -345,8 +345,7 @@ static void add_ends(struct tmem_role *r)
 static void build_before(struct tmem_role *r, struct tir_builder *b)
 {
     struct tmem_plan *p = r->p;
-    for (const struct tir_inst *inst = p->loop->block->first; inst != p->loop; inst = inst->next)
-        tir_clone_inst(b, inst, &r->map);
+    tir_tmem_enter(r, b);
     b->span = p->loop->span;
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (p->operands[i].is_computed && p->operands[i].is_per_tile)
@@ -365,6 +364,7 @@ void tir_tmem_build_compute(struct tmem_plan *p, struct tir_builder *b)
 {
     struct tmem_role r;
     tir_tmem_init_role(&r, p);
+    r.computes = true;
     add_ends(&r);
     struct tir_builder in = tir_tmem_begin_role(&r, b, "compute", 0, p->compute_warps);
     build_before(&r, &in);
@@ -372,9 +372,7 @@ void tir_tmem_build_compute(struct tmem_plan *p, struct tir_builder *b)
         build_rounds(&r, &in);
     in.span = p->loop->span;
     take_results(&r, &in);
-    for (const struct tir_inst *inst = p->loop->next; inst && inst->op != TIR_OP_YIELD;
-         inst = inst->next)
-        tir_clone_inst(&in, inst, &r.map);
+    tir_tmem_leave(&r, &in);
     tir_tmem_end_tiles(&r, &in);
     for (uint32_t i = 0; i < p->group_count; i++)
         if (p->groups[i].is_computed && p->groups[i].is_per_tile)

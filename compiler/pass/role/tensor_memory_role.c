@@ -238,6 +238,97 @@ void tir_tmem_end_role(struct tmem_role *r)
     tir_build_yield(&r->in, NULL, 0);
 }
 
+// Branches. The ends of a role are as they were if a branch is not taken.
+
+void tir_tmem_copy(struct tmem_role *r, struct tir_builder *b, const struct tir_block *block)
+{
+    for (const struct tir_inst *inst = block->first; inst && !tir_is_inside(r->p->loop, inst);
+         inst = inst->next)
+        if (inst->op != TIR_OP_YIELD && (r->computes || tir_tmem_is_copied(r->p, inst)))
+            tir_clone_inst(b, inst, &r->map);
+}
+
+// Gives what the kernel as it was gave, in the role that computes, and the ends.
+static void give(struct tmem_role *r, struct tir_builder *b, const struct tir_block *block)
+{
+    const struct tir_inst *yield = tir_yield_of(block);
+    const uint32_t count = r->computes ? yield->operand_count : 0;
+    struct tir_value **values =
+        arena_array(r->p->cx->scratch, struct tir_value *, count + 2 * TMEM_ENDS);
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = tir_tmem_of(r, yield->operands[i]);
+    tir_build_yield(b, values, count + ends_to_values(r, true, values + count));
+}
+
+const struct tir_block *tir_tmem_taken(const struct tmem_plan *p, uint32_t at)
+{
+    const struct tir_inst *in = at + 1 < p->branch_count ? p->branches[at + 1] : p->loop;
+    return in->block;
+}
+
+static struct tir_builder enter(struct tmem_role *r, struct tir_builder *b, uint32_t at)
+{
+    struct tmem_plan *p = r->p;
+    const struct tir_inst *old = p->branches[at];
+    const uint32_t count = r->computes ? old->result_count : 0;
+    const struct tir_type **types =
+        arena_array(p->cx->scratch, const struct tir_type *, count + 2 * TMEM_ENDS);
+    struct tir_value *ends[2 * TMEM_ENDS], *condition = tir_tmem_of(r, old->operands[0]);
+    const uint32_t end_count = ends_to_values(r, true, ends);
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = old->results[i]->type;
+    for (uint32_t i = 0; i < end_count; i++)
+        types[count + i] = ends[i]->type;
+    b->span = old->span;
+    struct tir_inst *branch = tir_build(b, TIR_OP_IF, &condition, 1, types, count + end_count, 2);
+    const uint32_t other = tir_tmem_taken(p, at) == old->regions[0];
+    struct tir_builder no = tir_builder_at_end(p->f, branch->regions[other]);
+    no.span = old->span;
+    if (r->computes)
+        tir_tmem_copy(r, &no, old->regions[other]);
+    give(r, &no, old->regions[other]);
+    r->outer[at] = *b;
+    r->branches[at] = branch;
+    struct tir_builder in = tir_builder_at_end(p->f, branch->regions[1 - other]);
+    in.span = old->span;
+    return in;
+}
+
+void tir_tmem_enter(struct tmem_role *r, struct tir_builder *b)
+{
+    const struct tmem_plan *p = r->p;
+    tir_tmem_copy(r, b, p->tiles->regions[0]);
+    for (uint32_t i = 0; i < p->branch_count; i++) {
+        *b = enter(r, b, i);
+        tir_tmem_copy(r, b, tir_tmem_taken(p, i));
+    }
+}
+
+// What follows what holds the loop.
+static void copy_after(struct tmem_role *r, struct tir_builder *b, const struct tir_inst *holder)
+{
+    for (const struct tir_inst *inst = holder->next;
+         r->computes && inst && inst->op != TIR_OP_YIELD; inst = inst->next)
+        tir_clone_inst(b, inst, &r->map);
+}
+
+void tir_tmem_leave(struct tmem_role *r, struct tir_builder *b)
+{
+    const struct tmem_plan *p = r->p;
+    copy_after(r, b, p->loop);
+    for (uint32_t i = p->branch_count; i-- > 0;) {
+        const struct tir_inst *old = p->branches[i];
+        struct tir_inst *branch = r->branches[i];
+        const uint32_t count = r->computes ? old->result_count : 0;
+        give(r, b, tir_tmem_taken(p, i));
+        for (uint32_t k = 0; k < count; k++)
+            tir_map_set(&r->map, tir_map_key(old->results[k]), branch->results[k]);
+        ends_from_values(r, true, branch->results + count);
+        *b = r->outer[i];
+        copy_after(r, b, old);
+    }
+}
+
 struct tir_builder tir_tmem_begin_loop(struct tmem_role *r, struct tir_builder *b,
                                        struct tir_value *const *more, uint32_t count)
 {

@@ -48,13 +48,18 @@ bool tir_tmem_is_copied(const struct tmem_plan *p, const struct tir_inst *inst)
 
 static void find_computable(struct tmem_plan *p)
 {
-    const struct tir_block *const blocks[] = {p->tiles->regions[0], p->loop->regions[0]};
+    const struct tir_block *const tile = p->tiles->regions[0], *const round = p->loop->regions[0];
+    const struct tir_block *blocks[TMEM_BRANCHES + 2] = {tile};
+    uint32_t count = 1;
+    for (uint32_t i = 0; i < p->branch_count; i++)
+        blocks[count++] = tir_tmem_taken(p, i);
+    blocks[count++] = round;
     p->computable = bitset_new(p->cx->scratch, p->f->value_count);
-    for (uint32_t a = 0; a < blocks[0]->arg_count; a++)
-        bitset_insert(&p->computable, blocks[0]->args[a]->id);
-    bitset_insert(&p->computable, blocks[1]->args[0]->id); // what the loop carries is not
-    for (uint32_t b = 0; b < 2; b++)
-        for (const struct tir_inst *inst = blocks[b]->first; inst && inst != p->loop;
+    for (uint32_t a = 0; a < tile->arg_count; a++)
+        bitset_insert(&p->computable, tile->args[a]->id);
+    bitset_insert(&p->computable, round->args[0]->id); // what the loop carries is not
+    for (uint32_t b = 0; b < count; b++)
+        for (const struct tir_inst *inst = blocks[b]->first; inst && !tir_is_inside(p->loop, inst);
              inst = inst->next) {
             bool fits = is_scalar_arithmetic(inst) || is_scalar_load(p, inst);
             for (uint32_t i = 0; fits && i < inst->operand_count; i++)
@@ -272,9 +277,13 @@ static const char *take_rest(const struct tmem_plan *p)
                           (inst->op == TIR_OP_LOAD && f->params[i].direction != TIR_IN)))
                 return "a tensor is both read and written";
         }
-    for (const struct tir_inst *inst = p->loop->prev; inst; inst = inst->prev)
-        if (tir_has_effect(inst))
-            return "something is stored before the product";
+    for (const struct tir_inst *up = p->loop; up != p->tiles; up = up->block->owner)
+        for (const struct tir_inst *inst = up->prev; inst; inst = inst->prev)
+            if (tir_has_effect(inst))
+                return "something is stored before the product";
+    for (uint32_t i = 0; i < p->branch_count; i++)
+        if (!is_computable(p, p->branches[i]->operands[0]))
+            return "it is in a branch that depends on more than scalars";
     tir_foreach_inst_in(inst, p->tiles->regions[0])
         if (inst != p->loop && tir_is_loop(inst))
             return "there is another loop beside that of the product";
@@ -298,13 +307,29 @@ static struct tir_inst *only_tiles(const struct tir_func *f)
     return tiles;
 }
 
-static struct tir_inst *loop_of_product(const struct tir_inst *tiles)
+static bool has_dot(const struct tir_block *block)
 {
-    for (struct tir_inst *inst = tiles->regions[0]->first; inst; inst = inst->next)
-        if (inst->op == TIR_OP_FOR)
-            for (const struct tir_inst *in = inst->regions[0]->first; in; in = in->next)
-                if (in->op == TIR_OP_DOT)
-                    return inst;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_DOT)
+            return true;
+    return false;
+}
+
+// The block whose products come first: that of a loop, or with has_one_round of a tile. Branches
+// are looked into last. NULL: there is none.
+static struct tir_block *block_of_product(struct tir_block *block, bool has_one_round)
+{
+    if (has_one_round && has_dot(block))
+        return block;
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next)
+        if (!has_one_round && inst->op == TIR_OP_FOR && has_dot(inst->regions[0]))
+            return inst->regions[0];
+    for (const struct tir_inst *inst = block->first; inst; inst = inst->next)
+        for (uint32_t i = 0; inst->op == TIR_OP_IF && i < inst->region_count; i++) {
+            struct tir_block *in = block_of_product(inst->regions[i], has_one_round);
+            if (in)
+                return in;
+        }
     return NULL;
 }
 
@@ -344,16 +369,14 @@ static void carry_out(struct tir_func *f, struct tir_inst *loop, struct tir_valu
     tir_build_yield(&b, values, count);
 }
 
-static struct tir_inst *make_round(struct tmem_plan *p)
+static struct tir_inst *make_round(struct tmem_plan *p, struct tir_block *block)
 {
     struct tir_inst *first = NULL, *last = NULL;
-    for (struct tir_inst *inst = p->tiles->regions[0]->first; inst; inst = inst->next)
+    for (struct tir_inst *inst = block->first; inst; inst = inst->next)
         if (inst->op == TIR_OP_DOT) {
             first = first ? first : inst;
             last = inst;
         }
-    if (!first)
-        return NULL;
     uint32_t most = 0, count = 0;
     for (const struct tir_inst *inst = first; inst != last->next; inst = inst->next)
         most += inst->result_count;
@@ -384,6 +407,26 @@ static struct tir_inst *make_round(struct tmem_plan *p)
     tir_remove(end);
     carry_out(p->f, loop, values, count);
     return loop;
+}
+
+// Finds the loop and the branches around it.
+static const char *take_loop(struct tmem_plan *p)
+{
+    struct tir_block *const tile = p->tiles->regions[0];
+    struct tir_block *block = block_of_product(tile, false);
+    p->has_one_round = !block;
+    if (p->has_one_round)
+        block = block_of_product(tile, true);
+    if (!block)
+        return "it is in a branch or a loop within a loop";
+    p->loop = p->has_one_round ? make_round(p, block) : block->owner;
+    for (struct tir_inst *up = p->loop->block->owner; up != p->tiles; up = up->block->owner)
+        if (p->branch_count++ == TMEM_BRANCHES)
+            return "it is in more than 4 branches";
+    uint32_t at = p->branch_count;
+    for (struct tir_inst *up = p->loop->block->owner; up != p->tiles; up = up->block->owner)
+        p->branches[--at] = up;
+    return NULL;
 }
 
 // Room.
@@ -541,14 +584,11 @@ const char *tir_tmem_take(struct tmem_plan *p)
     p->tiles = only_tiles(f);
     if (!p->tiles || p->tiles->result_count || tir_attr_find(p->tiles, TIR_ATTR_cluster))
         return "it is not in the one tiles loop of its kernel";
-    p->loop = loop_of_product(p->tiles);
-    p->has_one_round = !p->loop;
-    if (p->has_one_round)
-        p->loop = make_round(p);
-    if (!p->loop)
-        return "it is in a branch";
+    const char *why = take_loop(p);
+    if (why)
+        return why;
     find_computable(p);
-    const char *why = take_rest(p);
+    why = take_rest(p);
     why = why ? why : take_products(p);
     why = why ? why : take_columns(p);
     why = why ? why : take_warps(p);
