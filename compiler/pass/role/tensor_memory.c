@@ -148,8 +148,9 @@ static void build_tensor_memory(struct tmem_plan *p, struct tir_builder *b)
     }
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (p->operands[i].in_tmem)
-            p->operands[i].buffer =
-                build_tmem(p, b, tir_result(load), &column, p->operands[i].tile->type, 1, "factor");
+            p->operands[i].buffer = build_tmem(
+                p, b, tir_result(load), &column, p->operands[i].tile->type,
+                p->operands[i].group ? p->operands[i].group->channel.slots : 1, "factor");
 }
 
 // The role that loads.

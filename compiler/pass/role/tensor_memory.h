@@ -23,11 +23,13 @@ struct tmem_channel {
     struct tir_value *full, *empty;
 };
 
-// The slots of operands that the same products read: of one computed operand, or of any number of
-// loaded ones.
+// The slots of operands that the same roles read: of one operand, or of any number of loaded ones
+// that products alone read.
 struct tmem_group {
     struct tmem_channel channel;
-    uint32_t products; // a bit for each
+    uint32_t products; // that read them, a bit for each
+    bool is_fetched;   // the role that computes reads them too
+    bool is_converted; // as that of the operand
     bool is_per_tile;  // made before the loop
     bool is_computed;  // by the role that computes, else loaded by tensor copies
 };
@@ -37,7 +39,9 @@ struct tmem_operand {
     struct tmem_group *group; // NULL: one slot, handed over with the sums in turns of its product
     uint32_t products;
     bool is_per_tile, is_computed;
-    bool in_tmem;             // else in shared memory
+    bool is_converted; // computed from what is loaded in the same round, so ahead of products
+    bool is_fetched;   // loaded for an operand that is converted
+    bool in_tmem;      // else in shared memory
     struct tir_value *buffer; // its slots
 };
 

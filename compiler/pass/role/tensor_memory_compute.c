@@ -57,6 +57,19 @@ static void give_operand(struct tmem_role *r, struct tir_builder *b, const struc
     tir_tmem_advance(b, end);
 }
 
+// Loads what tensor copies have brought for an operand, and frees its slot.
+static struct tir_value *fetch(struct tmem_role *r, struct tir_builder *b,
+                               const struct tmem_operand *o)
+{
+    struct tmem_end *end = tir_tmem_end(r, &o->group->channel);
+    tir_tmem_wait_full(b, end);
+    struct tir_value *v = load_slot(b, o->buffer, end->at[0], o->tile->type);
+    tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
+    tir_tmem_arrive(b, end->channel->empty, end);
+    tir_tmem_advance(b, end);
+    return v;
+}
+
 // Sums in turns: takes them from the product before, or as they began.
 static void take_turn(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t)
 {
@@ -151,16 +164,28 @@ static void load_turn_once(struct round *y, uint32_t product)
                     load_turn(y->r, y->b, t));
 }
 
+// The operand that tensor copies bring for the role instead of inst; NULL: none.
+static const struct tmem_operand *fetched(const struct tmem_plan *p, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        if (p->operands[i].is_fetched && p->operands[i].tile->def == inst)
+            return &p->operands[i];
+    return NULL;
+}
+
 static void emit(struct round *y, const struct tir_inst *inst)
 {
     struct tmem_plan *p = y->r->p;
     const struct tmem_product *product = tir_tmem_product_of(p, inst);
+    const struct tmem_operand *o = fetched(p, inst);
     y->b->span = inst->span;
     for (uint32_t i = 0; i < p->product_count; i++)
         if (p->products[i].kind == TMEM_TURNS &&
             tir_uses_value(inst, body_of(y)->args[1 + p->products[i].carried]))
             load_turn_once(y, i);
-    if (!product)
+    if (o)
+        tir_map_set(&y->r->map, tir_map_key(o->tile), fetch(y->r, y->b, o));
+    else if (!product)
         tir_clone_inst(y->b, inst, &y->r->map);
     else if (product->kind == TMEM_OF_ROUND)
         tir_map_set(&y->r->map, tir_map_key(inst->results[0]), take_sums(y->r, y->b, product));
@@ -336,8 +361,9 @@ static void add_ends(struct tmem_role *r)
 {
     struct tmem_plan *p = r->p;
     for (uint32_t i = 0; i < p->group_count; i++)
-        if (p->groups[i].is_computed)
-            tir_tmem_add_end(r, &p->groups[i].channel, p->groups[i].is_per_tile, 1);
+        if (p->groups[i].is_computed || p->groups[i].is_fetched)
+            tir_tmem_add_end(r, &p->groups[i].channel, p->groups[i].is_per_tile,
+                             p->groups[i].is_computed);
     for (uint32_t i = 0; i < p->product_count; i++)
         tir_tmem_add_end(r, &p->products[i].sums, p->products[i].kind == TMEM_OF_LOOP, 0);
 }

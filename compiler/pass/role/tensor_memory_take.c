@@ -13,7 +13,7 @@
 
 enum {
     DEFAULT_STAGES = 4,
-    DOUBLE = 2,   // sums, if there are columns for it
+    DOUBLE = 2,   // sums, if there are columns for it; converted operands
     TMA_ROW = 16, // bytes
     LEAST_COLUMNS = 32
 };
@@ -144,9 +144,63 @@ static const char *take_tile(struct tmem_plan *p, struct tmem_operand *o)
         return o->is_computed ? NULL : why;
     }
     o->is_computed = true;
-    return o->is_per_tile || follows(p, o->tile, NULL)
-               ? NULL
-               : "an operand is computed from what is loaded in each round";
+    o->is_converted = !o->is_per_tile && !follows(p, o->tile, NULL);
+    return NULL;
+}
+
+// The operand that is this tile, a new one if there is none yet; NULL: there are too many.
+static struct tmem_operand *operand_for(struct tmem_plan *p, struct tir_value *tile)
+{
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        if (p->operands[i].tile == tile)
+            return &p->operands[i];
+    if (p->operand_count == TMEM_OPERANDS)
+        return NULL;
+    p->operands[p->operand_count] = (struct tmem_operand){
+        .tile = tile, .in_tmem = tir_tmem_block(tile->type->shape[0]) == TIR_TMEM_LANES};
+    return &p->operands[p->operand_count++];
+}
+
+// Tensor copies bring what the operand is computed from, so that it is there in time. A vector, as
+// scales are, is loaded where it is used.
+static const char *take_fetched(struct tmem_plan *p, struct tir_value *tile)
+{
+    const struct tir_type *t = tile->type;
+    const char *why = take_load(p, tile->def);
+    if (t->rank < 2 || tir_type_count(t) == t->shape[0] || tir_type_count(t) == t->shape[1])
+        return NULL;
+    if (why || t->rank != 2 || t->shape[1] * tir_elems[t->elem].bits / 8 % TMA_ROW)
+        return "tensor copies cannot bring what an operand is computed from";
+    struct tmem_operand *o = operand_for(p, tile);
+    if (!o)
+        return "its operands are computed from too many tiles";
+    o->is_fetched = true;
+    o->in_tmem = o->is_per_tile = false;
+    return NULL;
+}
+
+// Finds what a converted operand is computed from.
+static const char *take_sources(struct tmem_plan *p, const struct tmem_operand *o)
+{
+    const struct tir_block *body = p->loop->regions[0];
+    struct bitset wanted = bitset_new(p->cx->scratch, p->f->value_count);
+    bitset_insert(&wanted, o->tile->id);
+    for (struct tir_inst *inst = body->last; inst; inst = inst->prev) {
+        bool is_wanted = false;
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            is_wanted |= bitset_has(&wanted, inst->results[i]->id);
+        if (!is_wanted)
+            continue;
+        tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count;
+                                               i++) if (in->operands[i])
+            bitset_insert(&wanted, in->operands[i]->id);
+        if (inst->op != TIR_OP_LOAD || tir_type_is_scalar(inst->results[0]->type))
+            continue;
+        const char *why = take_fetched(p, inst->results[0]);
+        if (why)
+            return why;
+    }
+    return NULL;
 }
 
 static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t which)
@@ -158,18 +212,13 @@ static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t w
         factor->is_turned = true;
         v = v->def->operands[0];
     }
-    for (factor->operand = 0; factor->operand < p->operand_count; factor->operand++)
-        if (p->operands[factor->operand].tile == v)
-            break;
-    struct tmem_operand *o = &p->operands[factor->operand];
-    if (factor->operand == p->operand_count) {
-        *o = (struct tmem_operand){.tile = v,
-                                   .in_tmem = tir_tmem_block(v->type->shape[0]) == TIR_TMEM_LANES};
-        p->operand_count++;
-        const char *why = take_tile(p, o);
-        if (why)
-            return why;
-    }
+    struct tmem_operand *o = operand_for(p, v);
+    if (!o)
+        return "it has too many operands";
+    factor->operand = (uint32_t)(o - p->operands);
+    const char *why = o->products ? NULL : take_tile(p, o);
+    if (why)
+        return why;
     const bool k_last = factor->is_turned == (which == TIR_DOT_B);
     const bool is_described = has_descriptor(v->type, k_last);
     o->in_tmem &= o->is_computed && which == TIR_DOT_A && !factor->is_turned;
@@ -182,13 +231,17 @@ static struct tmem_group *group_for(struct tmem_plan *p, const struct tmem_opera
     for (uint32_t i = 0; i < p->product_count && o->is_computed && !o->is_per_tile; i++)
         if (o->products == 1u << i && p->products[i].kind == TMEM_TURNS)
             return NULL;
-    for (uint32_t i = 0; i < p->group_count && !o->is_computed; i++) {
+    for (uint32_t i = 0; i < p->group_count && !o->is_computed && !o->is_fetched; i++) {
         struct tmem_group *g = &p->groups[i];
-        if (!g->is_computed && g->products == o->products && g->is_per_tile == o->is_per_tile)
+        if (!g->is_computed && !g->is_fetched && g->products == o->products &&
+            g->is_per_tile == o->is_per_tile)
             return g;
     }
-    p->groups[p->group_count] = (struct tmem_group){
-        .products = o->products, .is_per_tile = o->is_per_tile, .is_computed = o->is_computed};
+    p->groups[p->group_count] = (struct tmem_group){.products = o->products,
+                                                    .is_fetched = o->is_fetched,
+                                                    .is_converted = o->is_converted,
+                                                    .is_per_tile = o->is_per_tile,
+                                                    .is_computed = o->is_computed};
     return &p->groups[p->group_count++];
 }
 
@@ -239,6 +292,11 @@ static const char *take_products(struct tmem_plan *p)
         const char *why = take_product_shape(p, inst);
         for (uint32_t which = TIR_DOT_A; !why && which <= TIR_DOT_B; which++)
             why = take_factor(p, i, which);
+        if (why)
+            return why;
+    }
+    for (uint32_t i = 0; i < p->operand_count; i++) {
+        const char *why = p->operands[i].is_converted ? take_sources(p, &p->operands[i]) : NULL;
         if (why)
             return why;
     }
@@ -437,6 +495,12 @@ static int64_t columns_of(const struct tir_type *t, int64_t slots)
            tir_elems[t->elem].bits / 32;
 }
 
+// Slots of what the role that computes hands over.
+static int64_t computed_slots(const struct tmem_operand *o)
+{
+    return o->is_converted && o->group ? DOUBLE : 1;
+}
+
 static int64_t used_columns(const struct tmem_plan *p)
 {
     int64_t columns = 0;
@@ -444,7 +508,7 @@ static int64_t used_columns(const struct tmem_plan *p)
         columns += columns_of(tmem_sums_type(&p->products[i]), p->products[i].sums.slots);
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (p->operands[i].in_tmem)
-            columns += columns_of(p->operands[i].tile->type, 1);
+            columns += columns_of(p->operands[i].tile->type, computed_slots(&p->operands[i]));
     return columns;
 }
 
@@ -545,7 +609,7 @@ static const char *take_stages(struct tmem_plan *p)
         if (!o->is_computed && !o->is_per_tile)
             round += tir_type_bytes(o->tile->type);
         else if (!o->in_tmem || !o->is_computed)
-            left -= tir_type_bytes(o->tile->type);
+            left -= tir_type_bytes(o->tile->type) * computed_slots(o);
     }
     const int64_t most = p->cx->attempt ? p->cx->attempt->stages : INT64_MAX;
     int64_t stages = tir_attr_int(p->loop, TIR_ATTR_stages, DEFAULT_STAGES);
@@ -554,7 +618,10 @@ static const char *take_stages(struct tmem_plan *p)
     const bool is_double = most > 1 && left - stages * round >= tile_bytes(p);
     for (uint32_t i = 0; i < p->group_count; i++) {
         const struct tmem_group *g = &p->groups[i];
-        p->groups[i].channel.slots = g->is_computed ? 1 : g->is_per_tile ? 1 + is_double : stages;
+        p->groups[i].channel.slots = g->is_converted  ? DOUBLE
+                                     : g->is_computed ? 1
+                                     : g->is_per_tile ? 1 + is_double
+                                                      : stages;
     }
     return left < 0 || stages < 1 ? "its operands do not fit shared memory" : NULL;
 }
@@ -566,6 +633,7 @@ static void count_arrivals(struct tmem_plan *p)
         g->channel.fills = g->is_computed ? p->compute_warps : 1;
         for (uint32_t t = 0; t < p->product_count; t++)
             g->channel.frees += g->products >> t & 1;
+        g->channel.frees += g->is_fetched ? p->compute_warps : 0;
     }
     for (uint32_t i = 0; i < p->product_count; i++) {
         struct tmem_product *t = &p->products[i];
