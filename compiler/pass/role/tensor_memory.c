@@ -18,6 +18,7 @@
 // are full and one that they are empty:
 //     loaded operands     from `load` to the products that read them
 //     computed operands   from `compute` to such products: those of attention's second one
+//     converted operands  the same, from tiles that `load` brings to `compute` through slots
 //     sums of a loop      from a product to `compute`, after the loop; of two tiles
 //     sums of a round     the same in each round; of two rounds
 //     sums in turns       `compute` changes what the product left, and hands it back: attention's
@@ -237,8 +238,8 @@ static bool wait_for_operands(struct tmem_role *r, struct tir_builder *b,
     for (uint32_t i = 0; i < p->group_count; i++)
         if (reads(t, p, &p->groups[i]) && p->groups[i].is_per_tile == is_per_tile)
             tir_tmem_wait_full(b, tir_tmem_end(r, &p->groups[i].channel));
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct tmem_operand *o = &p->operands[t->factors[i].operand];
+    for (uint32_t i = 0; i < 2 * t->term_count; i++) {
+        const struct tmem_operand *o = &p->operands[t->terms[i / 2].factors[i % 2].operand];
         in_tmem |= o->in_tmem && o->is_per_tile == is_per_tile;
     }
     return in_tmem;
@@ -272,14 +273,14 @@ static void advance(struct tmem_role *r, struct tir_builder *b, bool is_per_tile
             tir_tmem_advance(b, &r->ends[i]);
 }
 
-static struct tir_value *factor(struct tmem_role *r, struct tir_builder *b,
-                                const struct tmem_product *t, uint32_t which)
+static struct tir_value *factor_of(struct tmem_role *r, struct tir_builder *b,
+                                   const struct tmem_factor *factor)
 {
-    const struct tmem_operand *o = &r->p->operands[t->factors[which].operand];
+    const struct tmem_operand *o = &r->p->operands[factor->operand];
     struct tir_value *slot =
         o->group ? tir_tmem_end(r, &o->group->channel)->at[0] : tir_const_i32(b->f, 0);
     struct tir_value *v = tir_tmem_slot(b, o->buffer, slot);
-    if (!t->factors[which].is_turned)
+    if (!factor->is_turned)
         return v;
     struct tir_type type = *v->type;
     type.shape[0] = v->type->shape[1];
@@ -299,12 +300,16 @@ static void multiply(struct tmem_role *r, struct tir_builder *b, const struct tm
     else if (t->kind == TMEM_OF_LOOP)
         accumulate = tir_binary(b, TIR_OP_GT, tir_tmem_of(r, p->loop->regions[0]->args[0]),
                                 tir_tmem_of(r, p->loop->operands[TIR_FOR_BEGIN]));
-    struct tir_value *operands[] = {
-        [TIR_DOT_A] = factor(r, b, t, TIR_DOT_A),
-        [TIR_DOT_B] = factor(r, b, t, TIR_DOT_B),
-        [TIR_DOT_ACC] = tir_tmem_slot(b, t->buffer, tir_tmem_end(r, &t->sums)->at[0]),
-        [TIR_GEMM_ACCUMULATE] = accumulate};
-    tir_tmem_plain(b, TIR_OP_GEMM_TMEM, operands, 4);
+    for (uint32_t i = 0; i < t->term_count; i++) {
+        const struct tmem_term *term = &t->terms[i];
+        struct tir_value *operands[] = {
+            [TIR_DOT_A] = factor_of(r, b, &term->factors[TIR_DOT_A]),
+            [TIR_DOT_B] = factor_of(r, b, &term->factors[TIR_DOT_B]),
+            [TIR_DOT_ACC] = tir_tmem_slot(b, t->buffer, tir_tmem_end(r, &t->sums)->at[0]),
+            [TIR_GEMM_ACCUMULATE] = i ? NULL : accumulate};
+        b->span = term->dot->span;
+        tir_tmem_plain(b, TIR_OP_GEMM_TMEM, operands, 4);
+    }
 }
 
 // Takes the role's turn of sums for the tile, or for the round.
@@ -321,7 +326,7 @@ static void build_product_round(struct tmem_role *r, struct tir_builder *in,
                                 const struct tmem_product *t)
 {
     struct tir_builder loop = tir_tmem_begin_loop(r, in, NULL, 0);
-    loop.span = t->dot->span;
+    loop.span = tmem_dot(t)->span;
     const bool in_tmem = wait_for_operands(r, &loop, t, false);
     if (t->kind != TMEM_OF_LOOP)
         wait_for_sums(r, &loop, t);

@@ -11,6 +11,7 @@
 enum {
     TMEM_PRODUCTS = 6,
     TMEM_OPERANDS = 2 * TMEM_PRODUCTS,
+    TMEM_TERMS = 4, // of a product
     TMEM_BRANCHES = 4,
     TMEM_WARPGROUP = 4,                    // warps
     TMEM_MOST_COMPUTE = 3 * TMEM_WARPGROUP // have registers for what they compute
@@ -56,9 +57,15 @@ struct tmem_factor {
     bool is_turned; // by a permute
 };
 
-struct tmem_product {
+struct tmem_term {
     struct tir_inst *dot;
     struct tmem_factor factors[2];
+};
+
+// A dot, or several that go on from each other's sums: one role starts their products in order.
+struct tmem_product {
+    struct tmem_term terms[TMEM_TERMS];
+    uint32_t term_count;
     enum tmem_sums kind;
     uint32_t carried; // which of the loop's values, unless OF_ROUND
     // OF_LOOP, OF_ROUND: the products fill slots. TURNS: the role that computes fills the one slot,
@@ -94,14 +101,24 @@ const char *tir_tmem_take(struct tmem_plan *p);
 const struct tir_block *tir_tmem_taken(const struct tmem_plan *p, uint32_t at);
 // Does each role compute the scalar for itself?
 bool tir_tmem_is_copied(const struct tmem_plan *p, const struct tir_inst *inst);
-// The product that inst is; NULL: none.
+// The product that inst is a term of; NULL: none.
 struct tmem_product *tir_tmem_product_of(struct tmem_plan *p, const struct tir_inst *inst);
 // The product whose sums the loop carries as value i, in tensor memory; NULL: they are no sums, or
 // in registers.
 struct tmem_product *tir_tmem_carrier(struct tmem_plan *p, uint32_t i);
+// The dot whose result is the sums.
+static inline struct tir_inst *tmem_dot(const struct tmem_product *t)
+{
+    return t->terms[t->term_count - 1].dot;
+}
+// What the sums begin with.
+static inline struct tir_value *tmem_acc(const struct tmem_product *t)
+{
+    return t->terms[0].dot->operands[TIR_DOT_ACC];
+}
 static inline const struct tir_type *tmem_sums_type(const struct tmem_product *t)
 {
-    return t->dot->results[0]->type;
+    return tmem_dot(t)->results[0]->type;
 }
 static inline bool tmem_is_zero(const struct tir_value *v)
 {

@@ -122,8 +122,8 @@ static struct tir_value *take_sums(struct tmem_role *r, struct tir_builder *b,
 {
     struct tmem_end *end = tir_tmem_end(r, &t->sums);
     const bool is_of_loop = t->kind == TMEM_OF_LOOP;
-    struct tir_value *from = is_of_loop ? r->p->loop->operands[TIR_FOR_INIT + t->carried]
-                                        : t->dot->operands[TIR_DOT_ACC];
+    struct tir_value *from =
+        is_of_loop ? r->p->loop->operands[TIR_FOR_INIT + t->carried] : tmem_acc(t);
     tir_tmem_wait_full(b, end);
     tir_tmem_fence(b, TIR_WORD_of_after_thread_sync);
     struct tir_value *sums = is_of_loop ? load_of_loop(r, b, t, end->at[0])
@@ -187,7 +187,7 @@ static void emit(struct round *y, const struct tir_inst *inst)
         tir_map_set(&y->r->map, tir_map_key(o->tile), fetch(y->r, y->b, o));
     else if (!product)
         tir_clone_inst(y->b, inst, &y->r->map);
-    else if (product->kind == TMEM_OF_ROUND)
+    else if (inst == tmem_dot(product) && product->kind == TMEM_OF_ROUND)
         tir_map_set(&y->r->map, tir_map_key(inst->results[0]), take_sums(y->r, y->b, product));
 }
 
@@ -219,7 +219,7 @@ static bool is_ready(const struct round *y, const struct tir_inst *inst, uint32_
 {
     const struct tmem_plan *p = y->r->p;
     for (uint32_t i = next; i < p->product_count; i++)
-        if (p->products[i].dot == inst)
+        if (tmem_dot(&p->products[i]) == inst)
             return false;
     tir_foreach_inst_within(in,
                             inst) for (uint32_t i = 0; i < in->operand_count;
@@ -257,8 +257,8 @@ static void emit_for_product(struct round *y, uint32_t product)
 {
     struct tmem_plan *p = y->r->p;
     const struct tmem_product *t = &p->products[product];
-    for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++) {
-        const uint32_t operand = t->factors[i].operand;
+    for (uint32_t i = 0; i < 2 * t->term_count; i++) {
+        const uint32_t operand = t->terms[i / 2].factors[i % 2].operand;
         const struct tmem_operand *o = &p->operands[operand];
         if (!o->is_computed || o->is_per_tile || !bitset_insert(&y->given, operand))
             continue;
@@ -272,7 +272,7 @@ static void emit_for_product(struct round *y, uint32_t product)
     }
     if (t->kind != TMEM_TURNS)
         return;
-    struct tir_value *acc = t->dot->operands[TIR_DOT_ACC];
+    struct tir_value *acc = tmem_acc(t);
     emit_ready(y, product);
     emit_for(y, acc);
     load_turn_once(y, product);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // tensor_memory: which kernels it takes, and where their operands and sums go.
 //
-// An operand of a product is a tile that tensor copies can bring to shared memory, or one that
-// depends on what the kernel computes. The latter goes to tensor memory if it is a first factor of
-// blocks of 128 rows and there is room, else to shared memory. Sums are of one of three kinds (enum
-// tmem_sums), which tell when they are read.
+// An operand of a product is a tile that tensor copies can bring to shared memory, or one that the
+// kernel computes. The latter goes to tensor memory if it is a first factor of blocks of 128 rows
+// and there is room, else to shared memory. Sums are of one of three kinds (enum tmem_sums), which
+// tell when they are read.
 
 #include "pass/role/tensor_memory.h"
 
@@ -203,11 +203,11 @@ static const char *take_sources(struct tmem_plan *p, const struct tmem_operand *
     return NULL;
 }
 
-static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t which)
+static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t term, uint32_t which)
 {
-    struct tmem_product *t = &p->products[product];
-    struct tir_value *v = t->dot->operands[which];
-    struct tmem_factor *factor = &t->factors[which];
+    struct tmem_term *of = &p->products[product].terms[term];
+    struct tir_value *v = of->dot->operands[which];
+    struct tmem_factor *factor = &of->factors[which];
     if (v->def && v->def->op == TIR_OP_PERMUTE) {
         factor->is_turned = true;
         v = v->def->operands[0];
@@ -267,7 +267,7 @@ static void take_kind(struct tmem_plan *p, struct tmem_product *t, const uint32_
 {
     const struct tir_block *body = p->loop->regions[0];
     const struct tir_inst *yield = tir_yield_of(body);
-    const struct tir_value *sums = t->dot->results[0], *acc = t->dot->operands[TIR_DOT_ACC];
+    const struct tir_value *sums = tmem_dot(t)->results[0], *acc = tmem_acc(t);
     t->kind = TMEM_OF_ROUND;
     for (uint32_t i = 0; i < yield->operand_count; i++) {
         const struct tir_value *arg = body->args[1 + i];
@@ -278,38 +278,70 @@ static void take_kind(struct tmem_plan *p, struct tmem_product *t, const uint32_
     }
 }
 
+// The product whose sums, which nobody else reads, the dot goes on from by the same instruction;
+// else a new one. NULL: there are too many.
+static struct tmem_product *product_for(struct tmem_plan *p, const struct tir_inst *dot,
+                                        const uint32_t *uses)
+{
+    const struct tir_value *acc = dot->operands[TIR_DOT_ACC];
+    for (uint32_t i = 0; i < p->product_count; i++) {
+        const struct tmem_product t = p->products[i];
+        const struct tir_inst *last = tmem_dot(&t);
+        if (last->results[0] != acc || uses[acc->id] != 1 || t.term_count == TMEM_TERMS ||
+            last->operands[TIR_DOT_A]->type->elem != dot->operands[TIR_DOT_A]->type->elem)
+            continue;
+        // Its operands are ready when those of the last dot are.
+        memmove(p->products + i, p->products + i + 1,
+                (p->product_count - 1 - i) * sizeof(p->products[0]));
+        p->products[p->product_count - 1] = t;
+        return &p->products[p->product_count - 1];
+    }
+    if (p->product_count == TMEM_PRODUCTS)
+        return NULL;
+    p->products[p->product_count] = (struct tmem_product){.term_count = 0};
+    return &p->products[p->product_count++];
+}
+
+static const char *take_product(struct tmem_plan *p, uint32_t i, const uint32_t *uses)
+{
+    struct tmem_product *t = &p->products[i];
+    const char *why = NULL;
+    take_kind(p, t, uses);
+    for (uint32_t k = 0; k < t->term_count && !why; k++) {
+        why = take_product_shape(p, t->terms[k].dot);
+        for (uint32_t which = TIR_DOT_A; !why && which <= TIR_DOT_B; which++)
+            why = take_factor(p, i, k, which);
+    }
+    return why;
+}
+
 static const char *take_products(struct tmem_plan *p)
 {
     const uint32_t *uses = tir_count_uses(p->cx->scratch, p->f);
+    const char *why = NULL;
     for (struct tir_inst *inst = p->loop->regions[0]->first; inst; inst = inst->next) {
         if (inst->op != TIR_OP_DOT)
             continue;
-        if (p->product_count == TMEM_PRODUCTS)
+        struct tmem_product *t = product_for(p, inst, uses);
+        if (!t)
             return "its loop has more than 6 products";
-        const uint32_t i = p->product_count++;
-        p->products[i] = (struct tmem_product){.dot = inst};
-        take_kind(p, &p->products[i], uses);
-        const char *why = take_product_shape(p, inst);
-        for (uint32_t which = TIR_DOT_A; !why && which <= TIR_DOT_B; which++)
-            why = take_factor(p, i, which);
-        if (why)
-            return why;
+        t->terms[t->term_count++].dot = inst;
     }
-    for (uint32_t i = 0; i < p->operand_count; i++) {
-        const char *why = p->operands[i].is_converted ? take_sources(p, &p->operands[i]) : NULL;
-        if (why)
-            return why;
-    }
-    for (uint32_t i = 0; i < p->operand_count; i++)
+    for (uint32_t i = 0; i < p->product_count && !why; i++)
+        why = take_product(p, i, uses);
+    for (uint32_t i = 0; i < p->operand_count && !why; i++)
+        why = p->operands[i].is_converted ? take_sources(p, &p->operands[i]) : NULL;
+    for (uint32_t i = 0; i < p->operand_count && !why; i++)
         p->operands[i].group = group_for(p, &p->operands[i]);
-    return NULL;
+    return why;
 }
 
 struct tmem_product *tir_tmem_product_of(struct tmem_plan *p, const struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < p->product_count; i++)
-        if (p->products[i].dot == inst)
-            return &p->products[i];
+        for (uint32_t k = 0; k < p->products[i].term_count; k++)
+            if (p->products[i].terms[k].dot == inst)
+                return &p->products[i];
     return NULL;
 }
 
