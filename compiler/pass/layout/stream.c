@@ -16,9 +16,13 @@
 //
 // It is done in loops without products that ask for stages, and for operands of products that a
 // loop computes from what it loads: a product takes tiles of other elements than those in memory,
-// bf16(A[...]). An operand as it is in memory is a copy anyway. Where products run on warpgroups,
-// the role that fills the slots of rings runs ahead instead. What hardware cannot copy stays a
+// bf16(A[...]). An operand as it is in memory is a copy anyway. What hardware cannot copy stays a
 // load: going through shared memory for nothing would only take time.
+//
+// Where products run on warpgroups, the role that fills the slots of rings runs ahead. It computes
+// what is stored for a product. An operand in registers is computed by the warps that multiply,
+// from a slot that a tensor copy fills: that costs less than computing it in the other role, which
+// would load it to registers and store it.
 
 #include "pass/layout/stream.h"
 
@@ -43,7 +47,10 @@ struct stream {
     struct tir_lookups lookups; // what these loads' addresses follow from: needed before they start
     struct tir_follow ahead;    // what can be computed ahead of its iteration
     struct bitset operands;     // results of loads that operands of products follow from
+    struct bitset in_puts;      // and of those that another role computes operands from
+    struct bitset *marked;      // of these two: where find_operands puts what it finds
     struct bitset are_copies;   // and of those that go to shared memory as they are
+    bool on_warpgroups;         // the kernel's products are
     VEC(struct tir_inst *) loads;
     bool multiplies;
     int64_t bytes;         // of one stage
@@ -57,17 +64,25 @@ static enum tir_answer mark_loads(void *user, struct tir_value *v)
     if (!v->def || v->def->block != s->body || !tir_type_is_tile(v->type))
         return TIR_YES;
     if (v->def->op == TIR_OP_LOAD)
-        bitset_insert(&s->operands, v->id);
+        bitset_insert(s->marked, v->id);
     bool passes_on = tir_is_elementwise(v->def) || v->def->op == TIR_OP_PERMUTE ||
                      v->def->op == TIR_OP_BROADCAST || v->def->op == TIR_OP_RESHAPE;
     return passes_on ? TIR_IF_OPERANDS : TIR_YES;
 }
 
+// Is operand i of the product computed in the registers of the warpgroups that multiply?
+static bool stays_in_registers(const struct tir_inst *dot, uint32_t i)
+{
+    return tir_dot_on_warpgroups(dot) && i == TIR_DOT_A && tir_a_in_registers(dot);
+}
+
 static void find_operands(struct stream *s)
 {
-    struct tir_follow follow;
+    struct tir_follow follow, put;
     tir_follow_init(&follow, s->cx->scratch, mark_loads, s);
+    tir_follow_init(&put, s->cx->scratch, mark_loads, s);
     s->operands = bitset_new(s->cx->scratch, s->f->value_count);
+    s->in_puts = bitset_new(s->cx->scratch, s->f->value_count);
     s->are_copies = bitset_new(s->cx->scratch, s->f->value_count);
     for (const struct tir_inst *inst = s->body->first; inst; inst = inst->next) {
         s->multiplies |= inst->op == TIR_OP_DOT;
@@ -75,7 +90,11 @@ static void find_operands(struct stream *s)
             bitset_insert(&s->are_copies, inst->operands[TIR_STORE_VALUE]->id);
         for (uint32_t i = TIR_DOT_A; inst->op == TIR_OP_DOT && i <= TIR_DOT_B; i++) {
             struct tir_value *v = inst->operands[i];
-            tir_follows(&follow, v);
+            bool in_put = s->on_warpgroups && !stays_in_registers(inst, i);
+            s->marked = in_put ? &s->in_puts : &s->operands;
+            tir_follows(in_put ? &put : &follow, v);
+            if (stays_in_registers(inst, i))
+                continue;
             while (v->def && v->def->op == TIR_OP_PERMUTE)
                 v = v->def->operands[0];
             bool is_new = bitset_insert(&s->are_copies, v->id);
@@ -85,11 +104,15 @@ static void find_operands(struct stream *s)
     }
 }
 
+// Fragments of products take the same columns of eight rows at a time, so these are swizzled.
 static const struct tir_type *buffer_type(const struct stream *s, const struct tir_type *tile)
 {
     struct tir_type t = *tile;
+    const uint32_t bits = tir_elems[t.elem].bits;
+    const int64_t row = t.shape[t.rank - 1] * bits / 8;
     t.space = TIR_SPACE_SHARED;
-    t.layout = tir_layout_memory(s->f->module->types, t.rank, t.shape, tir_elems[t.elem].bits, 0);
+    t.layout = tir_layout_memory(s->f->module->types, t.rank, t.shape, bits,
+                                 s->on_warpgroups ? tir_layout_swizzle_for(row) : 0);
     return tir_type_get(s->f->module->types, &t);
 }
 
@@ -98,13 +121,15 @@ static const char *refusal(struct stream *s, struct tir_inst *load)
 {
     const struct tir_type *t = load->results[0]->type;
     const char *why = NULL;
-    if (tir_has_warpgroup_dot(s->f))
-        return "the kernel has products on warpgroups, which tensor copies feed";
+    if (s->on_warpgroups && bitset_has(&s->in_puts, load->results[0]->id))
+        return "another role computes an operand from it";
     for (uint32_t i = 0; i < load->operand_count; i++)
         if (!tir_follows(&s->ahead, load->operands[i]))
             return "its address or mask depends on values carried in the loop";
     if (t->rank == TIR_MAX_RANK)
         return "a buffer has no dimension left for the stages";
+    if (s->on_warpgroups)
+        return tir_tma_refusal(s->f, s->cx->target, s->ranges, load);
     struct tir_copied copied;
     tir_copied_of(load->results[0], &copied);
     const uint32_t width =
@@ -163,8 +188,6 @@ static void stream_loop(struct stream *s)
     tir_runs_ahead_init(&s->ahead, s->cx->scratch, s->f, s->body);
     tir_lookups_init(&s->lookups, s->f, s->cx->scratch, s->loop);
     find_operands(s);
-    if (s->multiplies && tir_has_warpgroup_dot(s->f))
-        return;
     const bool asked = tir_attr_int(s->loop, TIR_ATTR_stages, 0) > 1 && !s->multiplies;
     for (struct tir_inst *inst = s->body->first; inst; inst = inst->next)
         if (inst->op == TIR_OP_LOAD && tir_type_is_tile(inst->results[0]->type))
@@ -194,8 +217,12 @@ void tir_stream_loads(struct tir_func *f, struct tir_pass_cx *cx)
     }
     struct tir_ranges *ranges = loops.len ? tir_ranges_new(cx->scratch, f) : NULL;
     vec_foreach(struct tir_inst *, it, &loops) {
-        struct stream s = {
-            .f = f, .cx = cx, .ranges = ranges, .loop = *it, .body = (*it)->regions[0]};
+        struct stream s = {.f = f,
+                           .cx = cx,
+                           .ranges = ranges,
+                           .loop = *it,
+                           .body = (*it)->regions[0],
+                           .on_warpgroups = tir_has_warpgroup_dot(f)};
         stream_loop(&s);
     }
 }
