@@ -31,7 +31,8 @@
 // Operand a in registers is read until the wait. It is packed before its product, and ptxas
 // serialises all products if registers that one reads are written while another is in flight. So
 // products in flight are awaited before such a product, unless its operand was known before they
-// were started, and its own result at its first use:
+// were started. Its own result is awaited at its first use, or at that of the sum that another such
+// product makes of it, but never a round later:
 //     let d: T = gemm_async(x, bs, zero);
 //     commit_group(engine = wgmma);
 //     let d2: T = await(d, groups = 0);
@@ -170,7 +171,7 @@ static void settle(struct tir_func *f, struct tir_inst *product)
         struct tir_inst *need = first_need(next_after(product, v), v, product);
         if (use.count != 1 || packs_after(need, product) || !tir_uses_value(need, v))
             break;
-        if (!a_in_registers(product) && continues_sum(&use, v->def->block))
+        if (continues_sum(&use, v->def->block))
             return;
         struct tir_inst *owner = use.user->block->owner;
         if (use.user->op != TIR_OP_YIELD || use.user->block != v->def->block || !owner)
