@@ -28,11 +28,15 @@
 // registers is taken; among equals the one that keeps fewer. The number of candidates is limited,
 // not the time, so the result is the same everywhere.
 //
+// If each product takes an operand in registers that no product leads to, all are late, one product
+// too: the operands of the next round are computed while they run.
+//
 // Only loops are ordered whose body has no effect but the gets of rings that other roles fill: a
 // get's slot is freed when what was started in it is done, wherever that is. Gets of one ring keep
 // their order, so slots are taken as they were filled.
 
 #include "pass/role/schedule.h"
+#include "base/bitset.h"
 #include "ir/effect.h"
 #include "ir/follow.h"
 #include "ir/layout.h"
@@ -375,21 +379,78 @@ static void try_orders(struct search *search, uint32_t late, uint32_t at)
     }
 }
 
+static bool has_dot(const struct tir_inst *inst)
+{
+    tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_DOT) return true;
+    return false;
+}
+
+// Does the operation follow, in its round, from the result of a product, but for its sum?
+static bool follows_from_product(const struct schedule *s, uint32_t op)
+{
+    struct bitset needed = bitset_new(s->scratch, s->ops.len);
+    bitset_insert(&needed, op);
+    for (uint32_t i = op + 1; i-- > 0;)
+        vec_foreach(const struct schedule_edge, e, &s->edges)
+            if (e->later == i && bitset_has(&needed, i) && !e->distance && !e->is_sum) {
+                if (has_dot(s->ops.at[e->first].inst))
+                    return true;
+                bitset_insert(&needed, e->first);
+            }
+    return false;
+}
+
+// Does the operation multiply a tile in registers that another one has computed?
+static bool takes_registers(const struct schedule *s, const struct tir_inst *inst)
+{
+    tir_foreach_inst_within(in, inst)
+    {
+        if (!tir_dot_on_warpgroups(in) || !tir_a_in_registers(in))
+            continue;
+        const struct tir_inst *def = in->operands[TIR_DOT_A]->def;
+        if (def && def->block == s->loop->regions[0])
+            return true;
+    }
+    return false;
+}
+
+// Does each product take a tile in registers that is computed from no product?
+static bool computes_operands(const struct schedule *s)
+{
+    for (uint32_t i = 0; i < s->product_count; i++)
+        if (!takes_registers(s, s->ops.at[s->products[i]].inst) ||
+            follows_from_product(s, s->products[i]))
+            return false;
+    return true;
+}
+
+// The sets of late products. Operands that are computed from no product are ready a round before
+// all of them, if that takes no longer: waiting for their loads is not played.
+static void try_late(struct search *search, int64_t source)
+{
+    const uint32_t all = (1u << search->s->product_count) - 1;
+    if (computes_operands(search->s)) {
+        search->best.cycles = source;
+        try_orders(search, all, 0);
+        return;
+    }
+    search->best.cycles = source * (100 - TIR_BUDGET_ORDER_GAIN) / 100;
+    for (uint32_t late = 0; late < all; late++)
+        try_orders(search, late, 0);
+}
+
 static bool order_loop(struct schedule *s, struct tir_pass_cx *cx)
 {
     const struct schedule_order source = of_source(s);
     struct search search = {.s = s, .best = new_order(s)};
     memcpy(search.products, s->products, sizeof(s->products));
-    search.best.cycles = source.cycles * (100 - TIR_BUDGET_ORDER_GAIN) / 100;
     search.best.words = INT64_MAX;
-    const int64_t wanted = search.best.cycles;
-    for (uint32_t late = 0; late + 1 < 1u << s->product_count; late++)
-        try_orders(&search, late, 0);
+    try_late(&search, source.cycles);
     if (search.best.words == INT64_MAX) {
         tir_receipt_add(cx, TIR_TOPIC_LOOP, s->loop->span,
                         "loop: in the order of the source, %lld cycles a round predicted; none of "
                         "%u orders takes %lld in %lld registers",
-                        (long long)source.cycles, search.tried, (long long)wanted,
+                        (long long)source.cycles, search.tried, (long long)search.best.cycles,
                         (long long)s->registers);
         return false;
     }
@@ -416,7 +477,10 @@ static bool visit(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *l
     for (struct tir_inst *inst = loop->regions[0]->first; inst; inst = inst->next)
         if (inst->op != TIR_OP_YIELD)
             add_op(&s, cx, &indices, inst);
-    if (s.product_count < 2 || !s.groups)
+    if (!s.groups || !s.product_count)
+        return false;
+    add_edges(&s);
+    if (s.product_count == 1 && !computes_operands(&s))
         return false;
     const char *why = refusal(&s);
     if (why) {
@@ -424,7 +488,6 @@ static bool visit(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *l
                         "loop: in the order of the source, because %s", why);
         return false;
     }
-    add_edges(&s);
     return order_loop(&s, cx);
 }
 
