@@ -18,6 +18,9 @@
 // so that one is written while the other leaves. Edges cost nothing: the engine drops elements
 // outside. The barrier pass adds the fences and waits.
 //
+// If columns are spread over warps, as those of a turned accumulator are, and threads hold many
+// elements, a chunk is some of the rows instead.
+//
 // If D is not aligned, tensor copies cannot store it and its rows leave through registers again.
 // The detour is worth it because a thread then holds adjacent elements, unlike in an accumulator.
 //     store(out[0:+128, 0:+128], y0);
@@ -40,15 +43,45 @@ struct outgoing {
     struct tir_func *f;
     struct tir_inst *store;
     struct tir_value *value;
-    uint32_t rank;   // of the value
-    uint32_t warps;  // that the value is spread over
-    int64_t columns; // of a chunk
+    uint32_t rank;  // of the value
+    uint32_t warps; // that the value is spread over
+    uint32_t cut;   // the dimension that chunks divide: the columns, or the rows
+    int64_t extent; // of a chunk along it
     struct tir_value *buffers[TIR_BUDGET_STORE_BUFFERS];
 };
 
 static int64_t chunk_columns(const struct tir_type *t)
 {
     return TIR_MIN(t->shape[t->rank - 1], TIR_BUDGET_STORE_BYTES * 8 / tir_elems[t->elem].bits);
+}
+
+// Rows of a chunk, if chunks are rows: at most as many bytes as 128 rows of a chunk of columns.
+static int64_t chunk_rows(const struct tir_type *t)
+{
+    const int64_t row = t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8;
+    int64_t rows = 1;
+    while (2 * rows * row <= 128 * TIR_BUDGET_STORE_BYTES &&
+           t->shape[t->rank - 2] % (2 * rows) == 0)
+        rows *= 2;
+    return rows;
+}
+
+// Would each thread have its part of chunks of `extent` along dimension `cut`?
+static bool has_parts(const struct tir_func *f, const struct tir_type *t, uint32_t cut,
+                      int64_t extent)
+{
+    int64_t shape[TIR_MAX_RANK];
+    memcpy(shape, t->shape, sizeof(shape));
+    shape[cut] = extent;
+    return tir_layout_part(f->module->types, t->layout, shape);
+}
+
+// Do chunks of rows serve?
+static bool cuts_rows(const struct tir_func *f, const struct tir_type *t)
+{
+    return !has_parts(f, t, t->rank - 1, chunk_columns(t)) && t->rank == 2 &&
+           tir_layout_size(t->layout, TIR_AXIS_REG) >= TIR_BUDGET_ROW_CHUNK_ELEMENTS &&
+           has_parts(f, t, t->rank - 2, chunk_rows(t));
 }
 
 // Why the value of the store cannot leave in chunks.
@@ -61,10 +94,7 @@ static const char *refuse_chunks(const struct tir_func *f, const struct tir_inst
     int64_t bytes = t->shape[t->rank - 1] * bits / 8;
     if (bytes % 32 || (bytes > TIR_BUDGET_STORE_BYTES && bytes % TIR_BUDGET_STORE_BYTES))
         return "its rows are not a multiple of 32 bytes, and of 128 beyond that";
-    int64_t shape[TIR_MAX_RANK];
-    memcpy(shape, t->shape, sizeof(shape));
-    shape[t->rank - 1] = chunk_columns(t);
-    if (!tir_layout_part(f->module->types, t->layout, shape))
+    if (!has_parts(f, t, t->rank - 1, chunk_columns(t)) && !cuts_rows(f, t))
         return "its columns are spread over warps";
     return NULL;
 }
@@ -82,7 +112,7 @@ static bool stores_rows(const struct tir_inst *store)
 static const struct tir_type *chunk_type(const struct outgoing *o)
 {
     struct tir_type t = *o->value->type;
-    t.shape[o->rank - 1] = o->columns;
+    t.shape[o->cut] = o->extent;
     t.layout = NULL;
     return tir_type_get(o->f->module->types, &t);
 }
@@ -93,8 +123,8 @@ static const struct tir_type *buffer_type(const struct outgoing *o)
     struct tir_type t = *chunk_type(o);
     uint32_t bits = tir_elems[t.elem].bits;
     t.space = TIR_SPACE_SHARED;
-    bool one_row = tir_type_count(&t) == o->columns; // which no other row conflicts with
-    uint32_t swizzle = one_row ? 0 : tir_layout_swizzle_for(o->columns * bits / 8);
+    bool one_row = tir_type_count(&t) == t.shape[t.rank - 1]; // which no other row conflicts with
+    uint32_t swizzle = one_row ? 0 : tir_layout_swizzle_for(t.shape[t.rank - 1] * bits / 8);
     t.layout = tir_layout_memory(types, t.rank, t.shape, bits, swizzle);
     return tir_type_get(types, &t);
 }
@@ -107,18 +137,18 @@ static void build_buffers(struct outgoing *o, struct tir_builder *b, uint32_t co
     }
 }
 
-// The chunk's columns of the value, in the layout in which each thread keeps what it has.
+// The chunk's part of the value, in the layout in which each thread keeps what it has.
 static struct tir_value *build_chunk(const struct outgoing *o, struct tir_builder *b, int64_t start)
 {
     const struct tir_type *t = o->value->type;
-    if (o->columns == t->shape[o->rank - 1])
+    if (o->extent == t->shape[o->cut])
         return o->value;
     struct tir_types *types = o->f->module->types;
     const struct tir_type *part = chunk_type(o);
     part = tir_type_with_layout(types, part, tir_layout_part(types, t->layout, part->shape));
     struct tir_value *x = tir_build1(b, TIR_OP_EXTRACT, part, &o->value, 1);
     int64_t starts[TIR_MAX_RANK] = {0};
-    starts[o->rank - 1] = start;
+    starts[o->cut] = start;
     tir_set_list(o->f, x->def, TIR_ATTR_start, starts, o->rank);
     return x;
 }
@@ -135,15 +165,24 @@ static void build_store(const struct outgoing *o, struct tir_builder *b, struct 
     tir_set_list(o->f, store, TIR_ATTR_box, buffer->type->shape, o->rank);
 }
 
-// A chunk's columns of the tensor: its base and indices.
-static void set_columns(const struct outgoing *o, struct tir_builder *b, int64_t start,
-                        struct tir_value **ref)
+// The dimension of the tensor that chunks divide.
+static uint32_t cut_of_tensor(const struct outgoing *o)
 {
-    uint32_t rank = tir_ref_base(o->store)->type->rank;
+    const struct tir_attr *box = tir_attr_find(o->store, TIR_ATTR_box);
+    uint32_t d = box->list_count - 1;
+    while (d && (box->list[d] <= 0 || tir_slice_dim(o->store, d) != o->cut))
+        d--;
+    return d;
+}
+
+// A chunk's part of the tensor: its base and indices.
+static void set_part(const struct outgoing *o, struct tir_builder *b, int64_t start,
+                     struct tir_value **ref)
+{
+    const uint32_t rank = tir_ref_base(o->store)->type->rank, at = 1 + cut_of_tensor(o);
     memcpy(ref, o->store->operands + tir_fixed_count(o->store), (1 + rank) * sizeof(*ref));
     if (start)
-        ref[rank] =
-            tir_binary(b, TIR_OP_ADD, ref[rank], tir_const_int(o->f, ref[rank]->type, start));
+        ref[at] = tir_binary(b, TIR_OP_ADD, ref[at], tir_const_int(o->f, ref[at]->type, start));
 }
 
 static void set_box(const struct outgoing *o, struct tir_inst *inst)
@@ -151,7 +190,7 @@ static void set_box(const struct outgoing *o, struct tir_inst *inst)
     const struct tir_attr *box = tir_attr_find(o->store, TIR_ATTR_box);
     int64_t boxes[TIR_MAX_RANK];
     memcpy(boxes, box->list, box->list_count * sizeof(*boxes));
-    boxes[box->list_count - 1] = o->columns;
+    boxes[cut_of_tensor(o)] = o->extent;
     tir_set_list(o->f, inst, TIR_ATTR_box, boxes, box->list_count);
 }
 
@@ -159,7 +198,7 @@ static void build_store_async(const struct outgoing *o, struct tir_builder *b, i
                               struct tir_value *buffer)
 {
     struct tir_value *operands[2 + TIR_MAX_RANK] = {buffer};
-    set_columns(o, b, start, operands + 1);
+    set_part(o, b, start, operands + 1);
     uint32_t count = 2 + operands[1]->type->rank;
     struct tir_inst *copy = tir_build(b, TIR_OP_STORE_ASYNC, operands, count, NULL, 0, 0);
     set_box(o, copy);
@@ -177,7 +216,7 @@ static void build_rows(const struct outgoing *o, struct tir_builder *b, int64_t 
         order[d] = o->rank - 1 - d;
     t.layout = tir_layout_blocked(types, t.rank, t.shape, order, order, 1, 1, o->warps);
     struct tir_value *from[3 + TIR_MAX_RANK] = {NULL, NULL, buffer}, *to[3 + TIR_MAX_RANK] = {NULL};
-    set_columns(o, b, start, to + 2);
+    set_part(o, b, start, to + 2);
     for (uint32_t d = 0; d < o->rank; d++)
         from[3 + d] = tir_const_index(o->f, 0);
     to[0] = tir_build1(b, TIR_OP_LOAD, tir_type_get(types, &t), from, 3 + o->rank);
@@ -193,24 +232,30 @@ static void open(struct outgoing *o, struct tir_func *f, struct tir_inst *store)
                            .value = store->operands[TIR_STORE_VALUE],
                            .rank = v->type->rank,
                            .warps = tir_crew_of(f, store).warps,
-                           .columns = chunk_columns(v->type)};
+                           .cut = v->type->rank - 1,
+                           .extent = chunk_columns(v->type)};
+    if (cuts_rows(f, v->type)) {
+        o->cut = v->type->rank - 2;
+        o->extent = chunk_rows(v->type);
+    }
 }
 
 static void send(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *store)
 {
     struct outgoing o;
     open(&o, f, store);
-    int64_t chunks = o.value->type->shape[o.rank - 1] / o.columns;
+    int64_t chunks = o.value->type->shape[o.cut] / o.extent;
     uint32_t buffers = (uint32_t)TIR_MIN(chunks, TIR_BUDGET_STORE_BUFFERS);
     struct tir_builder b = tir_builder_before(f, store);
     build_buffers(&o, &b, buffers);
     for (int64_t i = 0; i < chunks; i++) {
         struct tir_value *buffer = o.buffers[i % buffers];
-        build_store(&o, &b, build_chunk(&o, &b, i * o.columns), buffer);
-        build_store_async(&o, &b, i * o.columns, buffer);
+        build_store(&o, &b, build_chunk(&o, &b, i * o.extent), buffer);
+        build_store_async(&o, &b, i * o.extent, buffer);
     }
-    tir_receipt_add(cx, TIR_TOPIC_COPY, store->span, "store of %s: tma, in %lld chunks",
-                    tir_ref_base(store)->name, (long long)chunks);
+    tir_receipt_add(cx, TIR_TOPIC_COPY, store->span, "store of %s: tma, in %lld chunks%s",
+                    tir_ref_base(store)->name, (long long)chunks,
+                    o.cut + 1 < o.rank ? " of rows" : "");
     tir_remove(store);
 }
 
@@ -219,13 +264,13 @@ static void send_rows(struct tir_func *f, struct tir_pass_cx *cx, struct tir_ins
     struct outgoing o;
     open(&o, f, store);
     int64_t whole = o.value->type->shape[o.rank - 1];
-    if (whole % (TIR_BUDGET_STORE_BUFFERS * o.columns) == 0)
-        o.columns *= TIR_BUDGET_STORE_BUFFERS;
+    if (whole % (TIR_BUDGET_STORE_BUFFERS * o.extent) == 0)
+        o.extent *= TIR_BUDGET_STORE_BUFFERS;
     struct tir_builder b = tir_builder_before(f, store);
     build_buffers(&o, &b, 1);
     struct tir_columns columns;
-    tir_columns_init(&columns, f, cx->scratch, store, o.buffers[0], o.columns);
-    for (int64_t start = 0; start < whole; start += o.columns) {
+    tir_columns_init(&columns, f, cx->scratch, store, o.buffers[0], o.extent);
+    for (int64_t start = 0; start < whole; start += o.extent) {
         build_store(&o, &b, tir_columns_build(&columns, &b, o.value, start), o.buffers[0]);
         build_rows(&o, &b, start, o.buffers[0]);
     }
@@ -258,7 +303,8 @@ bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
         if (!no_chunks && !no_copy)
             no_copy = refuse_buffers(f, *it);
         const char *why = no_copy ? no_copy : no_chunks;
-        bool staged = !no_chunks && (!no_copy || stores_rows(*it));
+        bool by_rows = !no_chunks && cuts_rows(f, (*it)->operands[TIR_STORE_VALUE]->type);
+        bool staged = !no_chunks && (!no_copy || (stores_rows(*it) && !by_rows));
         if (why)
             tir_receipt_refuse(cx, TIR_TOPIC_COPY, TIR_WISH_TMA, (*it)->span,
                                "store of %s: %s, because %s", tir_ref_base(*it)->name,
