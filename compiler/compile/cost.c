@@ -5,12 +5,13 @@
 //
 // A launch takes as many waves as its tiles need on the multiprocessors of the card. A tile costs
 // the time to fill and empty the pipeline, and for each round the time of its products, which is
-// the longer of the time to multiply and the time to fetch the operands. Memory is read and written
-// once beside that; what of it overlaps is in the rate.
+// the longest of the time to multiply, the time to fetch the operands, or what they are computed
+// from, and the time to compute them. Memory is read and written once beside that; what of it
+// overlaps is in the rate.
 //
 //     tile = fixed + sums / stored
 //            + sum over each dot of (rounds of the loops around it * one)
-//     one = round + max(multiply, fetch)
+//     one = round + max(multiply, fetch, compute)
 //     cycles = ceildiv(tiles, multiprocessors) * tile + bytes of the tensors / memory
 //
 // Each further tiles loop is one more launch. A tile without a product costs the time to begin it
@@ -91,6 +92,36 @@ static const struct tir_cost *cost_of(const struct model *m)
     return &tir_costs[m->request->target.card];
 }
 
+struct source {    // what an operand is computed from, element by element
+    int64_t bytes; // loaded
+    int64_t work;  // elements that operations make of it
+};
+
+static enum tir_answer add_source(void *user, struct tir_value *v)
+{
+    struct source *source = user;
+    if (!v->def || !tir_type_is_tile(v->type))
+        return TIR_YES;
+    if (v->def->op == TIR_OP_LOAD)
+        source->bytes += tir_type_bytes(v->type);
+    if (tir_is_elementwise(v->def))
+        source->work += tir_type_count(v->type);
+    bool passes_on = tir_is_elementwise(v->def) || v->def->op == TIR_OP_PERMUTE ||
+                     v->def->op == TIR_OP_BROADCAST || v->def->op == TIR_OP_RESHAPE;
+    return passes_on ? TIR_IF_OPERANDS : TIR_YES;
+}
+
+// An operand that is no load counts as one of its own size.
+static struct source source_of(const struct model *m, struct tir_value *operand)
+{
+    struct source source = {0};
+    struct tir_follow follow;
+    tir_follow_init(&follow, &m->cx->arena, add_source, &source);
+    tir_follows(&follow, operand);
+    source.bytes = source.bytes ? source.bytes : tir_type_bytes(operand->type);
+    return source;
+}
+
 static int64_t product_cycles(const struct model *m, const struct tir_inst *dot)
 {
     const struct tir_cost *cost = cost_of(m);
@@ -99,10 +130,13 @@ static int64_t product_cycles(const struct model *m, const struct tir_inst *dot)
     int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
     int64_t worth = TIR_MAX(columns, cost->fewest_columns);
     int64_t multiply = rows * worth * depth * bits / (16 * cost->products);
-    int64_t fetch = (rows + columns) * depth * bits / (8 * cost->fetched);
+    const struct source a_from = source_of(m, dot->operands[TIR_DOT_A]),
+                        b_from = source_of(m, dot->operands[TIR_DOT_B]);
+    int64_t fetch = (a_from.bytes + b_from.bytes) / cost->fetched;
+    int64_t compute = (a_from.work + b_from.work) / cost->computed;
     if (!(m->request->target.features & TIR_HAS_WGMMA) && rows * columns > cost->most_sums)
         multiply = multiply * cost->too_many_sums / 100;
-    return cost->round + TIR_MAX(multiply, fetch);
+    return cost->round + TIR_MAX(TIR_MAX(multiply, fetch), compute);
 }
 
 // The rounds of the loops around inst whose bounds are known at launch; others count once.

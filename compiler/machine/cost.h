@@ -15,6 +15,7 @@ struct tir_cost {
     const char *card;
     int64_t products; // of 16-bit elements, a cycle
     int64_t fetched;  // bytes of operands that arrive in shared memory, a cycle
+    int64_t computed; // elements of operands that an operation makes, a cycle
     int64_t round;    // cycles of a round beside its products: waiting for slots, giving them back
     int64_t stored;   // sums that leave, a cycle
     int64_t memory;   // bytes that the card moves from and to memory, a cycle
