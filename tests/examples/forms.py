@@ -472,7 +472,7 @@ def attention_decode():
                            / max(math.fsum(weights), 1) for d in range(wide)]
         return {"O": ("bf16", Tensor((2, 1, rows, wide), values))}
     q, length = ("bf16", (2, 1, rows, wide)), ("i32", (2,), held)
-    words = ["-D", "D=64", "-D", "BT=16", "-D", "PARTS=3", "S=2", "scale=0.125"]
+    words = ["-D", "D=64", "-D", "BT=16", "-D", "CTAS=6", "S=2", "scale=0.125"]
     kv = ("bf16", (2, 1, 50, wide))
     yield ("attention/decode.tir", "decode", words, {"Q": q, "K": kv, "V": kv, "Length": length},
            lambda x: outputs(x, False))
