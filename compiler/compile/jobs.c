@@ -99,6 +99,15 @@ static void copy_error(const struct tir_variant_job *job, char *failure)
         }
 }
 
+// A mistake of the compiler itself: another attempt would hide it.
+static bool is_internal(const struct tir_variant_job *job)
+{
+    vec_foreach(struct tir_diag *const, it, &job->cx.diags.list)
+        if ((*it)->code == TIR_E_VERIFY)
+            return true;
+    return false;
+}
+
 // The attempt that succeeds, else the last one. failure: of the first.
 static const struct tir_attempt *run_attempts(struct tir_variant_job *job, char *failure)
 {
@@ -106,7 +115,9 @@ static const struct tir_attempt *run_attempts(struct tir_variant_job *job, char 
     const bool has_wgmma = features & TIR_HAS_WGMMA, has_tcgen05 = features & TIR_HAS_TCGEN05;
     const struct tir_attempt *last = &attempts[0];
     run_attempt(job, last, STR(""), NULL);
-    for (size_t i = 1; i < TIR_COUNT_OF(attempts) && !job->ok && !job->meter.is_stopped; i++) {
+    for (size_t i = 1;
+         i < TIR_COUNT_OF(attempts) && !job->ok && !job->meter.is_stopped && !is_internal(job);
+         i++) {
         if (attempts[i].no_roles && !has_wgmma && !(has_tcgen05 && attempts[i].only_mma_sync))
             continue; // without warpgroups there are no rings to give to roles
         if (!*failure)

@@ -66,6 +66,17 @@ void tir_receipt_grant(struct tir_pass_cx *cx, enum tir_wish wish)
         receipt->parts.at[receipt->parts.len - 1].granted |= 1u << wish;
 }
 
+void tir_receipt_certify(struct tir_pass_cx *cx, const struct tir_certificate *certificate,
+                         const char *why)
+{
+    struct tir_receipt *receipt = cx->receipt;
+    if (!receipt || !receipt->parts.len)
+        return;
+    struct tir_certificate claim = *certificate;
+    claim.why = tir_str_copy(receipt->arena, tir_str_of(why));
+    vec_push(receipt->arena, &receipt->parts.at[receipt->parts.len - 1].schedules, claim);
+}
+
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
                      const struct tir_dot_plan *plan)
 {

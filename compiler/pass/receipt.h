@@ -9,6 +9,7 @@
 
 #include "pass/layout/dot.h"
 #include "pass/pass.h"
+#include "pass/role/certificate.h"
 
 enum tir_topic { // the subject of a record, in the order of printing
     TIR_TOPIC_COPY,
@@ -57,6 +58,7 @@ struct tir_receipt_part {       // of one variant
     tir_str relies_on; // conditions of the variant; empty: none
     uint32_t granted;  // 1 << tir_wish: wishes that the synchronised kernel meets
     VEC(struct tir_record) records;
+    VEC(struct tir_certificate) schedules; // of its loops with products on warpgroups
 };
 
 struct tir_receipt {
@@ -74,6 +76,10 @@ void tir_receipt_refuse(struct tir_pass_cx *cx, enum tir_topic topic, enum tir_w
 
 // A wish that the kernel meets, reported by the pass that decides about it.
 void tir_receipt_grant(struct tir_pass_cx *cx, enum tir_wish wish);
+
+// The order of a loop, as the pass schedule certified it, and why there is no better one.
+void tir_receipt_certify(struct tir_pass_cx *cx, const struct tir_certificate *certificate,
+                         const char *why);
 
 // The instructions of a dot that does not run on warpgroups.
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,

@@ -159,12 +159,12 @@ static const char *refusal(const struct schedule *s)
 // Dependences.
 
 static void add_edge(struct schedule *s, uint32_t first, uint32_t later, uint32_t distance,
-                     bool is_sum)
+                     enum tir_need kind)
 {
-    const struct schedule_edge edge = {first, later, distance, is_sum};
+    const struct schedule_edge edge = {first, later, distance, kind};
     vec_foreach(struct schedule_edge, e, &s->edges)
         if (e->first == first && e->later == later && e->distance == distance) {
-            e->is_sum &= is_sum;
+            e->kind = TIR_MAX(e->kind, kind); // ORDER need
             return;
         }
     vec_push(s->scratch, &s->edges, edge);
@@ -179,6 +179,7 @@ static void add_use(struct schedule *s, const struct makers *makers, uint32_t op
 {
     const struct tir_value *v = user->operands[operand];
     const bool is_sum = tir_dot_on_warpgroups(user) && operand == TIR_DOT_ACC;
+    const enum tir_need kind = is_sum ? TIR_NEED_SUM : TIR_NEED_VALUE;
     const struct tir_block *body = s->loop->regions[0];
     uint32_t distance = 0;
     if (v && v->kind == TIR_VALUE_ARG && v->block == body && v->index) {
@@ -187,7 +188,7 @@ static void add_use(struct schedule *s, const struct makers *makers, uint32_t op
     }
     const uintptr_t made = v ? (uintptr_t)tir_map_get(&makers->of, tir_map_key(v)) : 0;
     if (made && made - 1 != op)
-        add_edge(s, (uint32_t)made - 1, op, distance, is_sum);
+        add_edge(s, (uint32_t)made - 1, op, distance, kind);
 }
 
 static const struct tir_value *ring_of(const struct tir_inst *inst)
@@ -209,7 +210,7 @@ static void add_edges(struct schedule *s)
             add_use(s, &makers, i, in, k);
         for (uint32_t k = 0; ring_of(inst) && k < i; k++)
             if (ring_of(s->ops.at[k].inst) == ring_of(inst))
-                add_edge(s, k, i, 0, false);
+                add_edge(s, k, i, 0, TIR_NEED_TURN);
     }
 }
 
@@ -392,7 +393,8 @@ static bool follows_from_product(const struct schedule *s, uint32_t op)
     bitset_insert(&needed, op);
     for (uint32_t i = op + 1; i-- > 0;)
         vec_foreach(const struct schedule_edge, e, &s->edges)
-            if (e->later == i && bitset_has(&needed, i) && !e->distance && !e->is_sum) {
+            if (e->later == i && bitset_has(&needed, i) && !e->distance &&
+                e->kind == TIR_NEED_VALUE) {
                 if (has_dot(s->ops.at[e->first].inst))
                     return true;
                 bitset_insert(&needed, e->first);
@@ -439,31 +441,60 @@ static void try_late(struct search *search, int64_t source)
         try_orders(search, late, 0);
 }
 
-static bool order_loop(struct schedule *s, struct tir_pass_cx *cx)
+// The best order, or that of the source; why the search stopped there.
+static struct schedule_order search_orders(struct schedule *s, struct tir_pass_cx *cx,
+                                           const struct schedule_order *source, const char **why)
 {
-    const struct schedule_order source = of_source(s);
     struct search search = {.s = s, .best = new_order(s)};
     memcpy(search.products, s->products, sizeof(s->products));
     search.best.words = INT64_MAX;
-    try_late(&search, source.cycles);
-    if (search.best.words == INT64_MAX) {
+    try_late(&search, source->cycles);
+    const bool is_found = search.best.words != INT64_MAX;
+    const char *limit = search.tried < TIR_BUDGET_ORDERS ? "all" : "the most that are allowed";
+    *why = tir_str_format(s->scratch, "%u orders were tried, %s; %s", search.tried, limit,
+                          is_found ? "this one takes the fewest cycles of those that fit"
+                                   : "none that fits saves enough")
+               .ptr;
+    if (!is_found) {
         tir_receipt_add(cx, TIR_TOPIC_LOOP, s->loop->span,
                         "loop: in the order of the source, %lld cycles a round predicted; none of "
                         "%u orders takes %lld in %lld registers",
-                        (long long)source.cycles, search.tried, (long long)search.best.cycles,
+                        (long long)source->cycles, search.tried, (long long)search.best.cycles,
                         (long long)s->registers);
-        return false;
+        return *source;
     }
     tir_receipt_add(cx, TIR_TOPIC_LOOP, s->loop->span,
                     "loop: scheduled%s, %lld cycles a round predicted, %lld in the order of the "
                     "source; tiles take %lld registers",
                     search.best.is_rotated ? " in 2 stages" : "", (long long)search.best.cycles,
-                    (long long)source.cycles, (long long)search.best.words);
-    tir_schedule_build(s, &search.best);
-    return true;
+                    (long long)source->cycles, (long long)search.best.words);
+    return search.best;
 }
 
-static bool visit(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *loop)
+// Certifies the order, makes the loop run in it and checks the one against the other.
+static enum tir_change build(struct schedule *s, struct tir_pass_cx *cx,
+                             const struct schedule_order *order,
+                             const struct schedule_order *source, const char *why)
+{
+    struct tir_certificate claim =
+        tir_schedule_certify(s, order, cx->receipt ? cx->receipt->arena : cx->scratch);
+    const struct tir_needs needs = tir_certificate_needs(s->loop, cx->scratch);
+    struct tir_inst *loop = s->loop;
+    claim.source_cycles = source->cycles;
+    claim.shared = cx->target->shared_per_cta;
+    if (order->at != source->at)
+        loop = tir_schedule_build(s, order);
+    const char *wrong = tir_certificate_check(&claim, &needs, loop, cx->scratch);
+    if (wrong) {
+        tir_error_at(cx->diags, claim.span, TIR_E_VERIFY,
+                     "the certificate of this loop's schedule is wrong: %s", wrong);
+        return TIR_FAILED;
+    }
+    tir_receipt_certify(cx, &claim, why);
+    return order->at == source->at ? TIR_UNCHANGED : TIR_CHANGED;
+}
+
+static enum tir_change visit(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *loop)
 {
     struct schedule s = {.f = f, .scratch = cx->scratch, .loop = loop};
     struct tir_follow indices;
@@ -477,28 +508,36 @@ static bool visit(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *l
     for (struct tir_inst *inst = loop->regions[0]->first; inst; inst = inst->next)
         if (inst->op != TIR_OP_YIELD)
             add_op(&s, cx, &indices, inst);
-    if (!s.groups || !s.product_count)
-        return false;
+    if (!s.product_count || !s.groups)
+        return TIR_UNCHANGED;
     add_edges(&s);
-    if (s.product_count == 1 && !computes_operands(&s))
-        return false;
+    const bool is_choice = s.product_count > 1 || computes_operands(&s);
     const char *why = refusal(&s);
-    if (why) {
+    if (why && is_choice)
         tir_receipt_add(cx, TIR_TOPIC_LOOP, loop->span,
                         "loop: in the order of the source, because %s", why);
-        return false;
+    if (why) {
+        tir_receipt_certify(cx, &(struct tir_certificate){.span = loop->span}, why);
+        return TIR_UNCHANGED;
     }
-    return order_loop(&s, cx);
+    why = "one product leaves nothing to choose";
+    const struct schedule_order source = of_source(&s);
+    const struct schedule_order order = is_choice ? search_orders(&s, cx, &source, &why) : source;
+    return build(&s, cx, &order, &source, why);
 }
 
 enum tir_change tir_pass_schedule(struct tir_func *f, struct tir_pass_cx *cx)
 {
     VEC(struct tir_inst *) loops = {0};
-    bool changed = false;
+    enum tir_change change = TIR_UNCHANGED;
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_FOR && has_product(inst))
             vec_push(cx->scratch, &loops, inst);
-    vec_foreach(struct tir_inst *, it, &loops)
-        changed |= visit(f, cx, *it);
-    return changed ? TIR_CHANGED : TIR_UNCHANGED;
+    vec_foreach(struct tir_inst *, it, &loops) {
+        const enum tir_change of_loop = visit(f, cx, *it);
+        if (of_loop == TIR_FAILED)
+            return TIR_FAILED;
+        change = of_loop == TIR_CHANGED ? TIR_CHANGED : change;
+    }
+    return change;
 }

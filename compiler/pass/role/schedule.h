@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "pass/pass.h"
+#include "pass/role/certificate.h"
 
 enum { SCHEDULE_PRODUCTS = 6 }; // most in a loop's body
 
@@ -19,7 +20,7 @@ struct schedule_op {
 // `later` must come after `first`: in the same round, or in the next one (distance 1).
 struct schedule_edge {
     uint32_t first, later, distance;
-    bool is_sum; // `later` is a product that adds to it, in its registers
+    enum tir_need kind;
 };
 
 struct schedule {
@@ -44,9 +45,21 @@ struct schedule_order {
 
 // The cycles of a round and the registers of the order.
 void tir_schedule_time(const struct schedule *s, struct schedule_order *order);
+// The rounds that were counted; operations by slot.
+struct tir_run *tir_schedule_runs(const struct schedule *s, const struct schedule_order *order,
+                                  struct tir_arena *arena);
+// The first slot where tiles take the registers that the order says.
+uint32_t tir_schedule_fullest(const struct schedule *s, const struct schedule_order *order);
+// Warpgroups that are played.
+uint32_t tir_schedule_groups(const struct schedule *s);
 
 // Makes the loop run in this order, with the rest of a round in front of and after it if it is
-// rotated.
-void tir_schedule_build(const struct schedule *s, const struct schedule_order *order);
+// rotated. Gives the loop as it is then.
+struct tir_inst *tir_schedule_build(const struct schedule *s, const struct schedule_order *order);
+
+// What the order claims, in the memory of the arena. It must be called before the loop is built.
+struct tir_certificate tir_schedule_certify(const struct schedule *s,
+                                            const struct schedule_order *order,
+                                            struct tir_arena *arena);
 
 #endif

@@ -281,14 +281,15 @@ static void rotate(struct build *b)
     tir_remove(old);
 }
 
-void tir_schedule_build(const struct schedule *s, const struct schedule_order *order)
+struct tir_inst *tir_schedule_build(const struct schedule *s, const struct schedule_order *order)
 {
     struct build b = {.s = s, .order = order, .f = s->f, .body = s->loop->regions[0]};
     if (order->is_rotated) {
         rotate(&b);
-        return;
+        return b.loop;
     }
     struct tir_inst *yield = tir_yield_of(b.body);
     for (uint32_t i = 0; i < s->ops.len; i++)
         tir_move_before(s->ops.at[order->at[i]].inst, yield);
+    return s->loop;
 }

@@ -11,17 +11,19 @@
 #include "pass/role/schedule.h"
 
 enum {
-    ROUNDS = 12, // played
-    SETTLED = 4, // from which on they are counted
+    SETTLED = 4,                               // the round from which on they are counted
+    ROUNDS = SETTLED + TIR_CERTIFICATE_ROUNDS, // played
     GROUPS = 4
 };
 
 struct play {
     const struct schedule *s;
     const struct schedule_order *order;
+    struct tir_run *runs; // NULL: not wanted
+    uint32_t group_count;
     int64_t tensor, issue, mufu; // when the engines are free
     struct {
-        int64_t now, counted;
+        int64_t now, settled, ended; // now; after the rounds not counted; after the last counted
         uint32_t round, at;
         int64_t *ready; // by op: when its result of the last time is there
     } groups[GROUPS];
@@ -31,56 +33,82 @@ static int64_t after_operands(const struct play *p, uint32_t group, uint32_t op)
 {
     int64_t at = p->groups[group].now;
     // A product that only adds to what another adds to follows it in the tensor cores' queue.
-    vec_foreach(const struct schedule_edge, e, &p->s->edges)
-        if (e->later == op && !(p->s->ops.at[op].is_product && p->s->ops.at[e->first].is_product))
+    vec_foreach(const struct schedule_edge, e, &p->s->edges) {
+        const bool both = p->s->ops.at[op].is_product && p->s->ops.at[e->first].is_product;
+        if (e->later == op && e->kind >= (both ? TIR_NEED_VALUE : TIR_NEED_SUM)) // ORDER need
             at = TIR_MAX(at, p->groups[group].ready[e->first]);
+    }
     return at;
+}
+
+static void record(const struct play *p, uint32_t group, struct tir_run run)
+{
+    const uint32_t round = p->groups[group].round;
+    if (p->runs && round >= SETTLED && round < ROUNDS)
+        p->runs[((round - SETTLED) * p->group_count + group) * p->s->ops.len +
+                p->groups[group].at] = run;
 }
 
 static void run(struct play *p, uint32_t group)
 {
     const uint32_t op = p->order->at[p->groups[group].at];
     const struct schedule_op *o = &p->s->ops.at[op];
-    int64_t at = after_operands(p, group, op);
+    struct tir_run run = {.from = p->groups[group].now, .begin = after_operands(p, group, op)};
     if (o->is_product) {
-        p->tensor = TIR_MAX(p->tensor, at + TIR_DELAY_PRODUCT_START) + o->tensor;
-        p->groups[group].ready[op] = p->tensor + TIR_DELAY_PRODUCT_END;
-        p->groups[group].now = at + TIR_DELAY_PRODUCT_START;
+        run.next = run.begin + TIR_DELAY_PRODUCT_START;
+        run.start = TIR_MAX(p->tensor, run.next);
+        run.end = p->tensor = run.start + o->tensor;
+        run.ready = run.end + TIR_DELAY_PRODUCT_END;
     } else {
+        run.start = run.begin;
         if (o->issue)
-            at = TIR_MAX(at, p->issue);
+            run.start = TIR_MAX(run.start, p->issue);
         if (o->mufu)
-            at = TIR_MAX(at, p->mufu);
-        p->issue = o->issue ? at + o->issue : p->issue;
-        p->mufu = o->mufu ? at + o->mufu : p->mufu;
-        p->groups[group].now = at + TIR_MAX(o->issue, o->mufu);
-        p->groups[group].ready[op] = p->groups[group].now;
+            run.start = TIR_MAX(run.start, p->mufu);
+        p->issue = o->issue ? run.start + o->issue : p->issue;
+        p->mufu = o->mufu ? run.start + o->mufu : p->mufu;
+        run.end = run.next = run.ready = run.start + TIR_MAX(o->issue, o->mufu);
     }
+    record(p, group, run);
+    p->groups[group].now = run.next;
+    p->groups[group].ready[op] = run.ready;
     if (++p->groups[group].at < p->s->ops.len)
         return;
     p->groups[group].at = 0;
-    if (++p->groups[group].round == SETTLED)
-        p->groups[group].counted = p->groups[group].now;
+    const uint32_t round = ++p->groups[group].round;
+    if (round == SETTLED)
+        p->groups[group].settled = p->groups[group].now;
+    if (round == ROUNDS)
+        p->groups[group].ended = p->groups[group].now;
 }
 
-static int64_t play(const struct schedule *s, const struct schedule_order *order)
+uint32_t tir_schedule_groups(const struct schedule *s)
 {
-    struct play p = {.s = s, .order = order};
-    const uint32_t groups = TIR_MIN(s->groups, GROUPS);
+    return TIR_MIN(s->groups, GROUPS);
+}
+
+static int64_t play(const struct schedule *s, const struct schedule_order *order,
+                    struct tir_run *runs)
+{
+    const uint32_t groups = tir_schedule_groups(s);
+    struct play p = {.s = s, .order = order, .runs = runs, .group_count = groups};
     for (uint32_t g = 0; g < groups; g++)
         p.groups[g].ready = arena_array(s->scratch, int64_t, s->ops.len);
-    for (;;) {
+    // Warpgroups that have run their rounds go on, so that the others still share engines.
+    for (bool is_done = false; !is_done;) {
         uint32_t next = 0;
-        for (uint32_t g = 1; g < groups; g++)
+        is_done = true;
+        for (uint32_t g = 0; g < groups; g++) {
+            is_done &= p.groups[g].round >= ROUNDS;
             if (p.groups[g].now < p.groups[next].now)
                 next = g;
-        if (p.groups[next].round == ROUNDS)
-            break;
-        run(&p, next);
+        }
+        if (!is_done)
+            run(&p, next);
     }
     int64_t cycles = 0, tensor = 0;
     for (uint32_t g = 0; g < groups; g++)
-        cycles = TIR_MAX(cycles, p.groups[g].now - p.groups[g].counted);
+        cycles = TIR_MAX(cycles, p.groups[g].ended - p.groups[g].settled);
     // Warpgroups that wait for nothing run ahead of the tensor cores, but not for ever.
     vec_foreach(const struct schedule_op, op, &s->ops)
         tensor += op->tensor * groups;
@@ -99,10 +127,11 @@ static void use(struct life *life, const struct schedule *s, const struct schedu
     const int32_t rounds = (int32_t)e->distance + order->stage[e->later] - order->stage[e->first];
     uint32_t until = place[e->later];
     // A product reads its operands until it is awaited: where its result is first used.
-    if (s->ops.at[e->later].is_product && !e->is_sum) {
+    if (s->ops.at[e->later].is_product && e->kind == TIR_NEED_VALUE) {
         uint32_t awaited = s->ops.len;
         vec_foreach(const struct schedule_edge, next, &s->edges)
-            if (next->first == e->later && place[next->later] > until)
+            if (next->first == e->later && next->kind != TIR_NEED_TURN &&
+                place[next->later] > until)
                 awaited = TIR_MIN(awaited, place[next->later]);
         until = awaited < s->ops.len ? awaited : until;
     }
@@ -114,34 +143,54 @@ static void use(struct life *life, const struct schedule *s, const struct schedu
     }
 }
 
-// The most registers that results take at a time. An operation may put its result where an operand
-// was that is not used again.
-static int64_t most_words(const struct schedule *s, const struct schedule_order *order)
+// The most registers that results take at a time, and the first slot where they do. An operation
+// may put its result where an operand was that is not used again.
+static int64_t most_words(const struct schedule *s, const struct schedule_order *order,
+                          uint32_t *fullest)
 {
     const uint32_t count = s->ops.len;
     uint32_t *place = arena_array(s->scratch, uint32_t, count);
-    int64_t *live = arena_array(s->scratch, int64_t, count), most = 0;
+    int64_t *live = arena_array(s->scratch, int64_t, count);
     for (uint32_t i = 0; i < count; i++)
         place[order->at[i]] = i;
     for (uint32_t op = 0; op < count; op++) {
         struct life life = {.last = place[op]};
         vec_foreach(const struct schedule_edge, e, &s->edges)
-            if (e->first == op)
+            if (e->first == op && e->kind != TIR_NEED_TURN)
                 use(&life, s, order, place, e);
         for (uint32_t i = 0; i < count; i++)
             if ((i >= place[op] && (life.wraps || i < life.last || i == place[op])) ||
                 (life.wraps && i < life.last_next))
                 live[i] += s->ops.at[op].words;
     }
+    *fullest = 0;
     for (uint32_t i = 0; i < count; i++)
-        most = TIR_MAX(most, live[i]);
-    return most;
+        if (live[i] > live[*fullest])
+            *fullest = i;
+    return live[*fullest];
 }
 
 void tir_schedule_time(const struct schedule *s, struct schedule_order *order)
 {
     struct tir_arena_mark mark = tir_arena_mark(s->scratch);
-    order->cycles = play(s, order);
-    order->words = most_words(s, order);
+    uint32_t fullest;
+    order->cycles = play(s, order, NULL);
+    order->words = most_words(s, order, &fullest);
     tir_arena_release(s->scratch, mark);
+}
+
+struct tir_run *tir_schedule_runs(const struct schedule *s, const struct schedule_order *order,
+                                  struct tir_arena *arena)
+{
+    const uint32_t count = TIR_CERTIFICATE_ROUNDS * tir_schedule_groups(s) * s->ops.len;
+    struct tir_run *runs = arena_array(arena, struct tir_run, count);
+    play(s, order, runs);
+    return runs;
+}
+
+uint32_t tir_schedule_fullest(const struct schedule *s, const struct schedule_order *order)
+{
+    uint32_t fullest;
+    most_words(s, order, &fullest);
+    return fullest;
 }
