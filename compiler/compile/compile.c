@@ -123,7 +123,8 @@ static tir_status check_options(struct tir_compilation *c)
             return fail(c, TIR_ERR_INVALID, "%s: there is no pass " STR_FMT, passes[i].option,
                         STR_ARG(passes[i].value));
     uint32_t code = ~(1u << TIR_OUTPUT_IR | 1u << TIR_OUTPUT_RECEIPT | 1u << TIR_OUTPUT_PRINTED |
-                      1u << TIR_OUTPUT_RECEIPT_JSON);
+                      1u << TIR_OUTPUT_RECEIPT_JSON | 1u << TIR_OUTPUT_SCHEDULE |
+                      1u << TIR_OUTPUT_SCHEDULE_SVG);
     if ((o->run_pass.len || o->stop_after.len) && (o->outputs & code))
         return fail(c, TIR_ERR_INVALID, "run_pass and stop_after give IR only");
     if (o->outputs >> TIR_OUTPUT_COUNT)
@@ -432,6 +433,10 @@ static void conclude(struct tir_compilation *c)
     c->outputs[TIR_OUTPUT_RECEIPT] = tir_compile_receipt_text(c);
     if (wants(c, TIR_OUTPUT_RECEIPT_JSON))
         c->outputs[TIR_OUTPUT_RECEIPT_JSON] = tir_compile_receipt_json(c);
+    if (wants(c, TIR_OUTPUT_SCHEDULE))
+        c->outputs[TIR_OUTPUT_SCHEDULE] = tir_compile_schedule_text(c);
+    if (wants(c, TIR_OUTPUT_SCHEDULE_SVG))
+        c->outputs[TIR_OUTPUT_SCHEDULE_SVG] = tir_compile_schedule_svg(c);
     c->outputs[TIR_OUTPUT_PRINTED] = tir_text_str(&c->printed);
     for (int i = 0; i < TIR_OUTPUT_RECEIPT; i++)
         if (!wants(c, (tir_output)i))

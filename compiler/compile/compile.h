@@ -78,6 +78,11 @@ void tir_compile_receipt_begin(struct tir_receipt *receipt, const char *kernel,
 void tir_compile_receipt_code(struct tir_compilation *c, const struct tir_ptxas_kernel *k);
 tir_str tir_compile_receipt_text(struct tir_compilation *c);
 tir_str tir_compile_receipt_json(struct tir_compilation *c);
+// schedule.c: the certificates of the best variants' loops, and one as an object of JSON.
+tir_str tir_compile_schedule_text(struct tir_compilation *c);
+tir_str tir_compile_schedule_svg(struct tir_compilation *c);
+void tir_compile_schedule_json(struct tir_compilation *c, const struct tir_certificate *s,
+                               struct tir_text *out);
 // "tma,wgmma" as bits. False: *unknown is no wish.
 bool tir_compile_wishes_parse(tir_str words, uint32_t *out, tir_str *unknown);
 // False: the last part refuses one of `wishes` (bits) or, if every pass ran (finished), does not

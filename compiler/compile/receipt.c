@@ -11,7 +11,8 @@
 //     {"source":"dir/gemm.tir","target":"sm_90a","assembler":null,"variants":[
 //      {"kernel":"gemm","entry":"gemm__edges","relies_on":"32-bit offsets suffice","records":[
 //       {"topic":"copy","refusal":false,"wish":null,"file":"dir/gemm.tir","line":14,"column":17,
-//        "end_line":14,"end_column":32,"text":"copy of A: cp.async, 16 bytes each"}]}],
+//        "end_line":14,"end_column":32,"text":"copy of A: cp.async, 16 bytes each"}],
+//        "schedules":[]}],
 //      "sequences":[{"kernel":"gemm","sequence":"gemm__5","records":[]}]}
 
 #include "compile/compile.h"
@@ -155,6 +156,17 @@ static void json_record(struct tir_compilation *c, const struct tir_record *r, s
     tir_text_char(out, '}');
 }
 
+static void json_schedules(struct tir_compilation *c, const struct tir_receipt_part *part,
+                           struct tir_text *out)
+{
+    tir_text_add(out, STR(",\"schedules\":["));
+    for (uint32_t i = 0; i < part->schedules.len; i++) {
+        tir_text_add(out, i ? STR(",") : STR(""));
+        tir_compile_schedule_json(c, &part->schedules.at[i], out);
+    }
+    tir_text_char(out, ']');
+}
+
 static void json_part(struct tir_compilation *c, const struct tir_receipt_part *part,
                       struct tir_text *out)
 {
@@ -175,7 +187,10 @@ static void json_part(struct tir_compilation *c, const struct tir_receipt_part *
                 json_record(c, r, out);
                 separator = ",";
             }
-    tir_text_add(out, STR("]}"));
+    tir_text_char(out, ']');
+    if (part->entry)
+        json_schedules(c, part, out);
+    tir_text_char(out, '}');
 }
 
 static void json_parts(struct tir_compilation *c, bool variants, struct tir_text *out)

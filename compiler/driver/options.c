@@ -10,14 +10,15 @@
 
 enum kind { FLAG, TEXT, CHOICE, WORD, INT, LIST, RATIO };
 
-#define NONE  (1u << TIR_COMMAND_NONE)
-#define BUILD (1u << TIR_COMMAND_BUILD)
-#define RUN   (1u << TIR_COMMAND_RUN)
-#define CHECK (1u << TIR_COMMAND_CHECK)
-#define EMU   (1u << TIR_COMMAND_EMU)
-#define TRACE (1u << TIR_COMMAND_TRACE)
-#define TUNE  (1u << TIR_COMMAND_TUNE)
-#define FMT   (1u << TIR_COMMAND_FMT)
+#define NONE    (1u << TIR_COMMAND_NONE)
+#define BUILD   (1u << TIR_COMMAND_BUILD)
+#define RUN     (1u << TIR_COMMAND_RUN)
+#define CHECK   (1u << TIR_COMMAND_CHECK)
+#define EMU     (1u << TIR_COMMAND_EMU)
+#define TRACE   (1u << TIR_COMMAND_TRACE)
+#define EXPLAIN (1u << TIR_COMMAND_EXPLAIN)
+#define TUNE    (1u << TIR_COMMAND_TUNE)
+#define FMT     (1u << TIR_COMMAND_FMT)
 
 static const struct {
     const char *name;

@@ -56,7 +56,9 @@ typedef enum tir_output {
     // What the variants are, without their code: for tir_rt_module_open. The other outputs are then
     // those of tir_compile_variant.
     TIR_OUTPUT_OUTLINE = 9,
-    TIR_OUTPUT_COUNT = 10
+    TIR_OUTPUT_SCHEDULE = 10,     // how loops of products are scheduled, as tables of text
+    TIR_OUTPUT_SCHEDULE_SVG = 11, // the same as a picture
+    TIR_OUTPUT_COUNT = 12
 } tir_output;
 
 typedef enum tir_diagnostics_format {

@@ -45,6 +45,26 @@ def check_records(records, lines):
         check_record(record, lines)
 
 
+def check_schedule(schedule):
+    check(schedule, {"warpgroups": int, "stages": int, "cycles": int, "source_cycles": int, "registers": int,
+                     "registers_allowed": int, "fullest": int, "operations": list, "needs": list, "rings": list,
+                     "why": str}, PLACE)
+    for slot, op in enumerate(schedule["operations"]):
+        check(op, {"slot": int, "stage": int, "source": int, "unit": str, "start": int, "end": int, "cycles": int,
+                   "registers": int, "text": str}, PLACE)
+        assert op["slot"] == slot and op["start"] <= op["end"], op
+        assert op["unit"] in {"none", "tensor", "issue", "mufu"}, op
+    slots = range(len(schedule["operations"]))
+    for need in schedule["needs"]:
+        check(need, {"first": int, "later": int, "rounds": int, "kind": str, "slack": int})
+        assert need["kind"] in {"turn", "queue", "sum", "value"} and need["slack"] >= 0, need
+        assert need["first"] in slots and need["later"] in slots, need
+    for ring in schedule["rings"]:
+        check(ring, {"name": str, "slots": int, "bytes": int, "held": int, "slack": int})
+    print(f"schedule {len(slots)} operations, {schedule['warpgroups']} warpgroups, {schedule['stages']} stages:",
+          schedule["why"])
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         lines = file.read().split("\n")
@@ -56,9 +76,11 @@ def main():
     assert receipt["source"] == sys.argv[1]
     print("target", receipt["target"])
     for variant in receipt["variants"]:
-        check(variant, {"kernel": str, "entry": str, "relies_on": str, "records": list})
+        check(variant, {"kernel": str, "entry": str, "relies_on": str, "records": list, "schedules": list})
         print("variant", variant["kernel"], variant["entry"], f"[{variant['relies_on']}]")
         check_records(variant["records"], lines)
+        for schedule in variant["schedules"]:
+            check_schedule(schedule)
     for sequence in receipt["sequences"]:
         check(sequence, {"kernel": str, "sequence": str, "records": list})
         print("sequence", sequence["kernel"], sequence["sequence"])
