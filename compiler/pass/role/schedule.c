@@ -520,7 +520,7 @@ static enum tir_change visit(struct tir_func *f, struct tir_pass_cx *cx, struct 
         tir_receipt_certify(cx, &(struct tir_certificate){.span = loop->span}, why);
         return TIR_UNCHANGED;
     }
-    why = "one product leaves nothing to choose";
+    why = "all products are in one operation, which leaves nothing to choose";
     const struct schedule_order source = of_source(&s);
     const struct schedule_order order = is_choice ? search_orders(&s, cx, &source, &why) : source;
     return build(&s, cx, &order, &source, why);
