@@ -46,15 +46,6 @@ static bool use_args(struct sync_program *p, struct tir_value *const *of, uint32
     return any;
 }
 
-static bool has_loop(const struct sync_program *p, const struct tir_inst *inst)
-{
-    for (uint32_t i = 0; i < inst->region_count; i++)
-        for (const struct tir_inst *at = inst->regions[i]->first; at; at = at->next)
-            if (bitset_has(&p->data_loops, at->id) || has_loop(p, at))
-                return true;
-    return false;
-}
-
 // By how much a loop's counter goes: of a while the carried value that decides about its rounds and
 // that each round changes, the one with the largest steps. 1: none is known.
 static int64_t step_of(struct sync_program *p, const struct tir_inst *loop,
@@ -79,16 +70,30 @@ static int64_t step_of(struct sync_program *p, const struct tir_inst *loop,
     return most;
 }
 
+static bool has_loop(const struct sync_program *p, const struct tir_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->region_count; i++)
+        for (const struct tir_inst *at = inst->regions[i]->first; at; at = at->next)
+            if ((bitset_has(&p->data_loops, at->id) && !bitset_has(&p->fixed_loops, at->id)) ||
+                has_loop(p, at))
+                return true;
+    return false;
+}
+
 static void find_args_of_loop(struct sync_program *p, const struct tir_inst *loop)
 {
     uint32_t args = p->f->body->arg_count, count;
     bool *which = arena_array(p->cx->scratch, bool, args + 1);
     struct tir_value *const *bounds = tir_sync_bounds_of(loop, &count);
-    int64_t step = step_of(p, loop, bounds, count);
-    if (!use_args(p, bounds, count, step, which))
+    bool fixed = tir_sync_has_fixed_rounds(loop);
+    if (!use_args(p, bounds, count, fixed ? 1 : step_of(p, loop, bounds, count), which))
         return;
     p->has_data_loops = true;
     bitset_insert(&p->data_loops, loop->id);
+    if (fixed) { // its counter counts, and the loop around it decides about rounds
+        bitset_insert(&p->fixed_loops, loop->id);
+        return;
+    }
     bool outer = has_loop(p, loop);
     if (!outer)
         bitset_insert(&p->inner_loops, loop->id);

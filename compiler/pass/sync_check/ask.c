@@ -9,6 +9,7 @@ enum { // combinations of what is picked that are tried
     TRIES_BEFORE = 32,         // loosely, before these
     TRIES_OF_NEVER = 256,      // where only the last one says anything
     TRIES_OF_ALL = 20000,      // of one kernel
+    NODES_OF_ALL = 10000,      // and numbers that the solver tries
     TRIES_OF_CONDITIONS = 2000 // of the kernel's conditions alone: without them nothing is replayed
 };
 
@@ -225,7 +226,9 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
                          .plain = way == LOOSELY_AND_PLAINLY};
     bool never = true;
     enum sync_answer answer = SYNC_UNSOLVED;
-    for (uint32_t tries = 0; tries < most && p->tries < TRIES_OF_ALL; tries++, p->tries++) {
+    for (uint32_t tries = 0;
+         tries < most && p->tries < TRIES_OF_ALL && p->nodes + a.q->nodes < NODES_OF_ALL;
+         tries++, p->tries++) {
         int64_t numbers[SYNC_UNKNOWNS];
         struct tir_arena_mark inner = tir_arena_mark(arena);
         begin(&a);
@@ -246,6 +249,7 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
             break;
         }
     }
+    p->nodes += a.q->nodes;
     tir_arena_release(arena, mark);
     return answer;
 }

@@ -140,6 +140,8 @@ static bool matters(const struct family *f, const struct tir_inst *inst, uint32_
         return !owner || owner->op != TIR_OP_IF ||
                (is_needed(p, owner->results[i]) && !is_between(f, owner->results[i]));
     }
+    case TIR_OP_FOR:
+        return i >= TIR_FOR_INIT || !bitset_has(&p->fixed_loops, inst->id);
     default:
         if (inst->region_count || !inst->result_count)
             return true;
@@ -238,14 +240,35 @@ static int sign_at(const struct family *f, const struct tir_inst *cmp, int64_t n
 
 enum { NEVER = -1, TOO_FAR = -2 };
 
+// Does the counter begin where one of a loop around it is?
+static bool begins_in_loop(const struct family *f)
+{
+    const struct tir_value *begin =
+        tir_sync_multiple(f->loop->operands[f->carried < 0 ? (int64_t)TIR_FOR_BEGIN
+                                                           : lead_of(f->loop) + f->carried])
+            .base;
+    const struct tir_inst *owner = begin->kind == TIR_VALUE_ARG ? begin->block->owner : NULL;
+    return owner && (owner->op == TIR_OP_FOR || owner->op == TIR_OP_WHILE);
+}
+
+// x < x + 64 says the same in each round.
+static bool compares_itself(const struct tir_inst *cmp)
+{
+    struct sync_multiple x = tir_sync_multiple(cmp->operands[0]),
+                         y = tir_sync_multiple(cmp->operands[1]);
+    return x.base == y.base && x.scale == y.scale && x.base->kind != TIR_VALUE_CONST;
+}
+
 // The first round in which a comparison with a constant says something else than in the first one.
 static int64_t turn_of(const struct family *f, const struct tir_inst *cmp, bool greatest)
 {
     bool known;
     int64_t low = 0, high = MOST_ROUNDS;
     int first = sign_at(f, cmp, 0, greatest, &known);
+    bool with_number =
+        cmp->operands[0]->kind == TIR_VALUE_CONST || cmp->operands[1]->kind == TIR_VALUE_CONST;
     if (!known)
-        return NEVER;
+        return with_number && begins_in_loop(f) ? TOO_FAR : NEVER;
     if (sign_at(f, cmp, high, greatest, &known) == first)
         return sign_at(f, cmp, INT32_MAX, greatest, &known) == first ? NEVER : TOO_FAR;
     while (high - low > 1) {
@@ -348,6 +371,8 @@ static bool only_compared(struct family *f)
         if (!f->p->classes[inst->id])
             continue;
         bool one = takes_one(f, inst);
+        if (tir_sync_is_comparison(inst) && compares_itself(inst))
+            continue;
         if (one && is_monotone(inst)) {
             bitset_insert(&f->has, inst->results[0]->id);
             continue;

@@ -30,6 +30,7 @@ struct plan {
     bool ever_decided;
     bool hurries;                       // how a long loop is replayed
     bool watches, is_long, recurs;      // the state of a long loop
+    bool stuck;                         // and cannot recur in the last replay
     struct bitset came;                 // what a replay came to
     struct bitset asked, dead;          // what none comes to, as far as asked; as in came
     VEC(const struct tir_inst *) loops; // whose rounds depend on the setting
@@ -138,6 +139,7 @@ static void note(struct plan *s, const struct sync_run *r)
     s->longest = TIR_MAX(s->longest, r->longest);
     s->recurs |= r->recurs;
     s->is_long = r->states.len > 0;
+    s->stuck = r->stuck;
 }
 
 static enum sync_outcome replay_once(struct plan *s, uint32_t seed)
@@ -375,6 +377,8 @@ static enum sync_outcome watch_seed(struct plan *s, uint32_t seed, bool *decided
     s->recurs = *is_long = false;
     for (uint32_t way = 0; way < 4 && outcome == SYNC_GOING && !s->recurs; way++) {
         s->hurries = way & 1;
+        if (s->hurries && s->stuck) // as it is at any pace
+            continue;
         s->setting.last = !(way & 2);
         outcome = replay_once(s, seed);
         *decided |= s->decided;

@@ -596,6 +596,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->next = arena_array(p->cx->scratch, const struct tir_inst *, f->inst_count);
     p->data_loops = bitset_new(p->cx->scratch, f->inst_count);
     p->inner_loops = bitset_new(p->cx->scratch, f->inst_count);
+    p->fixed_loops = bitset_new(p->cx->scratch, f->inst_count);
     p->returned = bitset_new(p->cx->scratch, f->value_count);
     p->went_on = bitset_new(p->cx->scratch, f->value_count);
     p->came = bitset_new(p->cx->scratch, 2 * f->inst_count);

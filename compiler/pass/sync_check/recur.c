@@ -56,6 +56,8 @@ static uint64_t of_frames(const struct sync_run *r, const struct sync_agent *a, 
             bitset_has(&r->p->needed, counter->id) && !bitset_has(&r->p->counters, counter->id);
         if (counts || !is_data_loop(r->p, f->owner))
             h = tir_sync_mix(tir_sync_mix(h, (uint64_t)f->at), f->round);
+        else if (bitset_has(&r->p->fixed_loops, f->owner->id))
+            h = tir_sync_mix(tir_sync_mix(h, f->round), in_period(r->p, counter->id, f->at));
         else
             h = tir_sync_mix(tir_sync_mix(h, (uint64_t)(f->at - watched_at(r, loop))),
                              in_period(r->p, counter->id, f->at));
@@ -188,23 +190,26 @@ static uint64_t of_records(const struct sync_run *r)
 }
 
 // Numbers that a loop carries and that come back, as those of a slot do, say where in its state a
-// loop is. What never comes back keeps the state from recurring.
+// loop is. What never comes back keeps the state from recurring. Each is compared with that of a
+// round before, the last one that is a power of 2 (Brent's way to find cycles).
 static void note_return(struct sync_run *r, const struct sync_agent *a, const struct sync_frame *f)
 {
+    struct sync_program *p = r->p;
     if (!r->heads)
-        r->heads = arena_array(r->arena, struct sync_head, r->p->f->value_count);
+        r->heads = arena_array(r->arena, struct sync_head, p->f->value_count);
     for (uint32_t i = 0; i < f->block->arg_count; i++) {
         uint32_t id = f->block->args[i]->id;
         const struct sync_value *now = &a->slots[id];
-        struct sync_head *first = &r->heads[id];
-        if (now->kind != SYNC_INT)
-            bitset_insert(&r->p->returned, id);
-        else if (!first->round)
-            *first = (struct sync_head){f->round, now->number};
-        else if (f->round > first->round && now->number == first->number)
-            bitset_insert(&r->p->returned, id);
-        else if (f->round > r->p->threshold + 2 * r->p->depth)
-            bitset_insert(&r->p->went_on, id);
+        struct sync_head *then = &r->heads[id];
+        bool returns = then->round && f->round > then->round && now->number == then->number;
+        if (now->kind != SYNC_INT || returns) {
+            bitset_insert(&p->returned, id);
+        } else if (f->round > 2 * p->threshold + 3 * p->depth && !bitset_has(&p->returned, id)) {
+            bitset_insert(&p->went_on, id);
+            r->stuck |= bitset_has(&p->needed, id) && !bitset_has(&p->counters, id);
+        }
+        if (f->round >= 2 * then->round)
+            *then = (struct sync_head){f->round, now->number};
     }
 }
 

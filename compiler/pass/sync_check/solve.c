@@ -8,7 +8,7 @@
 #include "base/base.h"
 
 enum {
-    MOST_NODES = 400,      // numbers that are tried
+    MOST_NODES = 100,      // numbers that are tried
     SWEEPS = 16,           // over the inequalities, to narrow bounds
     NEAR = 6,              // numbers that are tried on each side of the wanted one
     MOST_LOOKED_AT = 4096, // numbers on each side, if most of them cannot be factors
@@ -562,6 +562,7 @@ static bool try_number(struct search *s, const struct lattice *from,
 {
     struct lattice l = *from;
     struct sync_range *b = tir_arena_copy(s->arena, within, sizeof *within);
+    s->q->nodes++;
     if (++s->nodes > MOST_NODES) {
         s->partial = true;
         return false;

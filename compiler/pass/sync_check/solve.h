@@ -41,6 +41,7 @@ struct sync_problem {
         uint32_t unknown;
     } products[SYNC_PRODUCTS];
     uint32_t count, relation_count, product_count;
+    uint32_t nodes;          // numbers that were tried to solve it, or the problems before
     bool too_large;          // more unknowns or relations, or numbers, than are solved
     struct sync_range range; // of so many unknowns, narrowed by so many relations and products
     uint32_t range_count, range_relations, range_products;

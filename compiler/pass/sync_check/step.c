@@ -9,6 +9,8 @@
 
 #include "pass/sync_check/sync_check.h"
 
+enum { MOST_FACTOR = 1 << 20 };
+
 struct walk {
     const struct sync_program *p;
     struct bitset known;   // values that are the carried one and more, by id
@@ -133,4 +135,33 @@ bool tir_sync_step(const struct sync_program *p, const struct tir_inst *loop, ui
     int64_t least = w.least[next->id], most = w.most[next->id];
     *out = (struct sync_step){w.way, least, most, least > -MOST, most < MOST, !(w.up && w.down)};
     return true;
+}
+
+struct sync_multiple tir_sync_multiple(const struct tir_value *v)
+{
+    struct sync_multiple m = {v, 1, 0};
+    for (int64_t by; m.base->kind == TIR_VALUE_RESULT; m.base = m.base->def->operands[0]) {
+        const struct tir_inst *inst = m.base->def;
+        if (inst->op == TIR_OP_CAST)
+            continue;
+        if (inst->operand_count != 2 || !tir_is_const_int(inst->operands[1], &by) ||
+            by > MOST_FACTOR || by < -MOST_FACTOR || m.scale > MOST_FACTOR)
+            return m;
+        if (inst->op == TIR_OP_ADD || inst->op == TIR_OP_SUB)
+            m.more += m.scale * (inst->op == TIR_OP_ADD ? by : -by);
+        else if (inst->op == TIR_OP_MUL && by > 0)
+            m.scale *= by;
+        else
+            return m;
+    }
+    return m;
+}
+
+bool tir_sync_has_fixed_rounds(const struct tir_inst *loop)
+{
+    if (loop->op != TIR_OP_FOR || loop->operands[TIR_FOR_STEP]->kind != TIR_VALUE_CONST)
+        return false;
+    struct sync_multiple begin = tir_sync_multiple(loop->operands[TIR_FOR_BEGIN]),
+                         end = tir_sync_multiple(loop->operands[TIR_FOR_END]);
+    return begin.base == end.base && begin.scale == end.scale;
 }

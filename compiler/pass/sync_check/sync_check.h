@@ -341,6 +341,7 @@ struct sync_program {
     bool has_tmem;
     bool has_data_loops;        // loops whose number of rounds depends on arguments
     struct bitset data_loops;   // by id of the instruction
+    struct bitset fixed_loops;  // of them: the number does not, only where it begins
     struct bitset counts;       // values that bounds of `for` loops are computed from, by id
     int64_t unit;               // the largest step of these loops
     struct sync_rounds *rounds; // that loops have run, by id of the instruction
@@ -348,7 +349,7 @@ struct sync_program {
     struct bitset came_long;    // and one in which a ring goes round
     uint32_t axes;              // of the grid, as bits: CTAs along them may go different ways
     uint32_t replays, tries;    // tries: to find settings
-    uint32_t questions;         // to the solver
+    uint32_t questions, nodes;  // to the solver; numbers that it tried
     bool recurs;                // the state of a long loop
     struct bitset returned;     // values that long loops carry and that came back, by id
     struct bitset went_on;      // or that did not in many rounds
@@ -416,9 +417,10 @@ struct sync_run {
     bool hurries;        // each agent runs as far as it can, instead of one step
     bool watches;        // for states that recur
     bool recurs;
+    bool stuck; // no state can recur: it has a number that goes on and on
     const struct sync_agent *watched;
     VEC(uint64_t) states;
-    struct sync_head *heads; // by value id: what loops carry where they were first watched
+    struct sync_head *heads; // by value id: what loops carry at the head of a round
     // The state.
     uint32_t *clocks; // of agents and mbarriers
     size_t clock_words;
@@ -498,6 +500,15 @@ struct sync_step {
 };
 bool tir_sync_step(const struct sync_program *p, const struct tir_inst *loop, uint32_t i,
                    struct sync_step *out);
+
+// v = scale * base + more
+struct sync_multiple {
+    const struct tir_value *base;
+    int64_t scale, more;
+};
+struct sync_multiple tir_sync_multiple(const struct tir_value *v);
+// for k in range(g * 64, (g + 1) * 64, 16): whatever decides where it begins, it has four rounds.
+bool tir_sync_has_fixed_rounds(const struct tir_inst *loop);
 
 // args.c
 void tir_sync_find_args(struct sync_program *p);
