@@ -292,20 +292,21 @@ static uint32_t count_indices(const struct ast_expr *e)
     return given;
 }
 
-// A warp has a quarter of the lanes of tensor memory, so whole columns move.
+// A warp has some lanes of each block of rows in tensor memory, so whole columns move.
 static bool suits_lanes(struct lower *l, const struct ast_expr *e, const struct slice *s,
                         enum slice_use use)
 {
     const uint32_t rank = s->type->rank, from = s->base->type->rank;
     if (s->base->type->space != TIR_SPACE_TMEM)
         return true;
-    const bool whole = rank >= 2 && from >= 2 && s->type->shape[rank - 2] == TIR_TMEM_LANES &&
-                       s->box[from - 2] == TIR_TMEM_LANES;
+    const int64_t rows = from >= 2 ? s->base->type->shape[from - 2] : 0;
+    const bool whole =
+        rank >= 2 && from >= 2 && s->type->shape[rank - 2] == rows && s->box[from - 2] == rows;
     if (whole && (rank == 2 || use == SLICE_VIEW) && !lower_is_limited(s))
         return true;
     lower_error(l, e->span, TIR_E_SLICE,
-                "a part of tensor memory has all %d lanes and some columns: [0:+%d, c:+n]",
-                TIR_TMEM_LANES, TIR_TMEM_LANES);
+                "a part of tensor memory has all %lld rows and some columns: [0:+%lld, c:+n]",
+                (long long)rows, (long long)rows);
     return false;
 }
 

@@ -56,10 +56,10 @@ static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct 
                     "allocates it");
         return false;
     }
-    if (t->rank < 2 || t->shape[t->rank - 2] != TIR_TMEM_LANES) {
+    if (t->rank < 2 || t->shape[t->rank - 2] < 1 || !tir_tmem_block(t->shape[t->rank - 2])) {
         lower_error(l, span, TIR_E_TYPE,
-                    "tensor memory has %d lanes, so a buffer there has as many rows: %s[%d, n], or "
-                    "several of them",
+                    "tensor memory has %d lanes, so a buffer there has rows in blocks of as many, "
+                    "or of half as many: %s[%d, n], or several of them",
                     TIR_TMEM_LANES, tir_elems[t->elem].name, TIR_TMEM_LANES);
         return false;
     }
