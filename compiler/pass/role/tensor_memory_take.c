@@ -383,15 +383,17 @@ static const char *take_rest(const struct tmem_plan *p)
     return NULL;
 }
 
-static struct tir_inst *only_tiles(const struct tir_func *f)
+static struct tir_inst *only_tiles(const struct tmem_plan *p)
 {
+    const struct tir_func *f = p->f;
     struct tir_inst *tiles = NULL;
     for (struct tir_inst *inst = f->body->first; inst; inst = inst->next) {
         if (inst->op == TIR_OP_TILES && tiles)
             return NULL;
         if (inst->op == TIR_OP_TILES)
             tiles = inst;
-        else if (!is_scalar_arithmetic(inst) && inst->op != TIR_OP_ASSUME)
+        else if (!is_scalar_arithmetic(inst) && !is_scalar_load(p, inst) &&
+                 inst->op != TIR_OP_ASSUME)
             return NULL;
     }
     return tiles;
@@ -681,9 +683,11 @@ const char *tir_tmem_take(struct tmem_plan *p)
         return "the kernel failed with it";
     if (f->threads || f->grid_count || f->cluster[0])
         return "the kernel states its threads or its grid";
-    p->tiles = only_tiles(f);
-    if (!p->tiles || p->tiles->result_count || tir_attr_find(p->tiles, TIR_ATTR_cluster))
-        return "it is not in the one tiles loop of its kernel";
+    p->tiles = only_tiles(p);
+    if (!p->tiles || p->tiles->result_count)
+        return "its kernel has more than one tiles loop";
+    if (tir_attr_find(p->tiles, TIR_ATTR_cluster))
+        return "the tiles ask for a cluster";
     const char *why = take_loop(p);
     if (why)
         return why;
