@@ -34,8 +34,8 @@ struct value held(struct program *p, const struct form *f, struct value v, doubl
         v.most = most;
         v.lsb = TIR_MIN(v.lsb, (int)floor(log2(most)));
     }
-    if (!(v.err <=
-          2 * v.most)) // not a number, too: an error that was infinite, times a factor of 0
+    // An error may be no number: an infinite one, times a factor of 0.
+    if (!(v.err <= 2 * v.most))
         v.err = 2 * v.most;
     return v;
 }
