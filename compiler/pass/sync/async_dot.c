@@ -182,7 +182,8 @@ static void settle(struct tir_func *f, struct tir_inst *product)
             await_at(&b, owner->results[use.operand], 0);
             return;
         }
-        if (owner->op != TIR_OP_GET)
+        // What nobody uses outside is awaited here.
+        if (owner->op != TIR_OP_GET || !use_of(f, owner->results[use.operand]).count)
             break;
         v = owner->results[use.operand];
     }
