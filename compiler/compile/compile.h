@@ -78,6 +78,8 @@ void tir_compile_receipt_begin(struct tir_receipt *receipt, const char *kernel,
 void tir_compile_receipt_code(struct tir_compilation *c, const struct tir_ptxas_kernel *k);
 tir_str tir_compile_receipt_text(struct tir_compilation *c);
 tir_str tir_compile_receipt_json(struct tir_compilation *c);
+// "FILE:LINE: " of a span, without the file's folders; nothing where it has no file.
+void tir_compile_place(struct tir_compilation *c, struct tir_span span, struct tir_text *out);
 // schedule.c: the certificates of the best variants' loops, and one as an object of JSON.
 tir_str tir_compile_schedule_text(struct tir_compilation *c);
 tir_str tir_compile_schedule_svg(struct tir_compilation *c);

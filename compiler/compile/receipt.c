@@ -93,20 +93,25 @@ void tir_compile_receipt_code(struct tir_compilation *c, const struct tir_ptxas_
 
 // Text.
 
+void tir_compile_place(struct tir_compilation *c, struct tir_span span, struct tir_text *out)
+{
+    const struct tir_position p = tir_source_locate(c->cx.diags.sources, span.begin);
+    if (!p.file)
+        return;
+    tir_str name = p.file->name;
+    for (size_t i = name.len; i-- > 0;)
+        if (name.ptr[i] == '/') {
+            name = (tir_str){name.ptr + i + 1, name.len - i - 1};
+            break;
+        }
+    tir_text_message(out, name);
+    tir_text_format(out, ":%u: ", (unsigned)p.line);
+}
+
 static void text_record(struct tir_compilation *c, const struct tir_record *r, struct tir_text *out)
 {
-    struct tir_position p = tir_source_locate(c->cx.diags.sources, r->span.begin);
     tir_text_add(out, STR("  "));
-    if (p.file) {
-        tir_str name = p.file->name;
-        for (size_t i = name.len; i-- > 0;)
-            if (name.ptr[i] == '/') {
-                name = (tir_str){name.ptr + i + 1, name.len - i - 1};
-                break;
-            }
-        tir_text_message(out, name);
-        tir_text_format(out, ":%u: ", (unsigned)p.line);
-    }
+    tir_compile_place(c, r->span, out);
     tir_text_message(out, r->text);
     tir_text_char(out, '\n');
 }

@@ -27,21 +27,6 @@ static bool is_best(const struct tir_compilation *c, const struct tir_receipt_pa
     return false;
 }
 
-static void add_place(struct tir_compilation *c, struct tir_span span, struct tir_text *out)
-{
-    const struct tir_position p = tir_source_locate(c->cx.diags.sources, span.begin);
-    if (!p.file)
-        return;
-    tir_str name = p.file->name;
-    for (size_t i = name.len; i-- > 0;)
-        if (name.ptr[i] == '/') {
-            name = (tir_str){name.ptr + i + 1, name.len - i - 1};
-            break;
-        }
-    tir_text_message(out, name);
-    tir_text_format(out, ":%u: ", (unsigned)p.line);
-}
-
 // When an engine begins with the first of the rounds: warpgroups may be ahead of it.
 static int64_t origin_of(const struct tir_certificate *s)
 {
@@ -67,7 +52,7 @@ static void text_ops(struct tir_compilation *c, const struct tir_certificate *s,
                         op->source, tir_unit_names[unit], (long long)(run->start - origin_of(s)),
                         (long long)(run->end - origin_of(s)), (long long)op->cycles[unit],
                         (long long)op->words);
-        add_place(c, op->span, out);
+        tir_compile_place(c, op->span, out);
         tir_text_add(out, op->text);
         tir_text_char(out, '\n');
     }
@@ -91,7 +76,7 @@ static void text_schedule(struct tir_compilation *c, const struct tir_receipt_pa
                           const struct tir_certificate *s, struct tir_text *out)
 {
     tir_text_format(out, "%s: ", part->entry);
-    add_place(c, s->span, out);
+    tir_compile_place(c, s->span, out);
     if (!s->ops.len) {
         tir_text_format(out, "in the order of the source, because " STR_FMT "\n", STR_ARG(s->why));
         return;
@@ -153,7 +138,7 @@ static int64_t svg_schedule(struct tir_compilation *c, const struct tir_receipt_
 {
     const int64_t bottom = top + TOP + (TIR_UNIT_COUNT - 1) * s->groups * ROW;
     tir_text_format(out, "<text x=\"4\" y=\"%lld\">%s: ", (long long)top + 18, part->kernel);
-    add_place(c, s->span, out);
+    tir_compile_place(c, s->span, out);
     tir_text_format(out, "%lld cycles a round predicted, %lld in the order of the source</text>\n",
                     (long long)s->cycles, (long long)s->source_cycles);
     int64_t y = top + TOP;
