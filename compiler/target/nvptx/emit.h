@@ -37,9 +37,11 @@ struct emit {
     uint32_t first_map;   // the parameter of the function that is the first map
     uint32_t first_watch; // the first of the watchdog's three parameters
     bool has_watchdog;
-    V warp;           // the number of the warp, the same in all its lanes; NULL until wanted
-    bool has_remote;  // threads access shared memory of other CTAs
-    bool has_engines; // the kernel starts tensor copies or products of warpgroups
+    uint32_t bytes_to_float; // how many were converted
+    bool waits;              // for the launch before it, so memory changes while the kernel runs
+    V warp;                  // the number of the warp, the same in all its lanes; NULL until wanted
+    bool has_remote;         // threads access shared memory of other CTAs
+    bool has_engines;        // the kernel starts tensor copies or products of warpgroups
     const struct tir_inst *awaited; // a wait that the loop in front of it has emitted
     bool moves_registers;           // the kernel has a setmaxnreg
     bool has_tmem;                  // and tensor memory
