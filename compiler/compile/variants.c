@@ -67,23 +67,23 @@ static void add(struct tir_context *cx, struct tir_kernel_code *kernel, struct t
 // little if it goes element by element. So nothing is asked of its tensor.
 #define SMALL_PART 16
 
-// How many elements of rows a load or a store moves; 0: it takes one element of each row.
-static int64_t row_elements(const struct tir_inst *inst)
+// How many bits of rows a load or a store moves; 0: it takes one element of each row.
+static int64_t row_bits(const struct tir_inst *inst)
 {
     const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
     if (!box || !box->list_count || !box->list[box->list_count - 1])
         return 0;
+    int64_t bits = tir_elems[tir_ref_base(inst)->type->elem].bits;
     if (inst->op == TIR_OP_LOAD) // index tiles count too
-        return tir_type_count(tir_result(inst)->type);
-    int64_t count = 1;
+        return tir_type_count(tir_result(inst)->type) * bits;
     for (uint32_t d = 0; d < box->list_count; d++)
-        count *= TIR_MAX(box->list[d], 1);
-    return count;
+        bits *= TIR_MAX(box->list[d], 1);
+    return bits;
 }
 
-static bool is_small(int64_t elements, int64_t largest)
+static bool is_small(int64_t bits, int64_t largest)
 {
-    return elements * SMALL_PART <= largest;
+    return bits * SMALL_PART <= largest;
 }
 
 // Every tensor whose rows v is computed from is aligned to 16 bytes, but for small ones beside
@@ -99,7 +99,7 @@ static void align_sources(struct tir_func *f, const struct tir_value *v, int64_t
         for (uint32_t i = 0; i < inst->operand_count; i++)
             if (inst->operands[i])
                 align_sources(f, inst->operands[i], operand, depth - 1);
-    if (inst->op != TIR_OP_LOAD || is_small(row_elements(inst), operand))
+    if (inst->op != TIR_OP_LOAD || is_small(row_bits(inst), operand))
         return;
     const struct tir_value *tensor = tir_ref_base(inst);
     for (uint32_t i = 0; i < f->param_count; i++)
@@ -113,7 +113,7 @@ static void align_inputs(struct tir_func *f)
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_DOT)
             for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++)
-                align_sources(f, inst->operands[i], tir_type_count(inst->operands[i]->type),
+                align_sources(f, inst->operands[i], 8 * tir_type_bytes(inst->operands[i]->type),
                               DEEPEST);
 }
 
@@ -143,7 +143,7 @@ static uint32_t align_rows(struct tir_context *cx, struct tir_func *f)
     tir_foreach_inst(inst, f)
         for (uint32_t i = 0; tir_ops[inst->op].has_ref && i < f->param_count; i++)
             if (f->params[i].value == tir_ref_base(inst)) {
-                size[i] = TIR_MAX(size[i], row_elements(inst));
+                size[i] = TIR_MAX(size[i], row_bits(inst));
                 largest = TIR_MAX(largest, size[i]);
             }
     align_inputs(f);
