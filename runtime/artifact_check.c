@@ -152,7 +152,8 @@ static const char *check_open(const tir_artifact_variant *variant)
     if (variant->threads || c[0] || c[1] || c[2] || variant->static_shared ||
         variant->dynamic_shared || variant->grid[0].count || variant->grid[1].count ||
         variant->grid[2].count || variant->persistent || variant->ctas_per_sm ||
-        variant->map_count || variant->watchdog || variant->role_count || variant->barrier_count)
+        variant->map_count || variant->watchdog || variant->role_count || variant->barrier_count ||
+        variant->waits)
         return "an open variant has what comes with its code";
     return NULL;
 }
@@ -177,6 +178,8 @@ static const char *check_code(const tir_artifact_variant *variant,
         wrong = "a variant has too many tensor maps, roles or barriers";
     if (!wrong && variant->watchdog > 1)
         wrong = "a variant neither has a watchdog nor none";
+    if (!wrong && variant->waits > 1)
+        wrong = "a variant neither waits for the launch before it nor not";
     if (!wrong)
         wrong = check_names(variant);
     for (uint32_t i = 0; i < variant->map_count && !wrong; i++)

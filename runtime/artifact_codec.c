@@ -274,6 +274,7 @@ static void io_variant(struct wire *w, tir_artifact_variant *variant)
     IO_ARRAY(w, tir_artifact_barrier, variant->barriers, variant->barrier_count, TIR_MAX_BARRIERS,
              io_barrier);
     io_u32(w, &variant->is_open);
+    io_u32(w, &variant->waits);
 }
 
 static void io_choice(struct wire *w, tir_artifact_choice *choice)

@@ -10,6 +10,9 @@
 //     kernel f__step1(A: f32[M, K], P: out f32[4, M]) { for (z, m) in tiles ... }
 //     kernel f__step2(D: out f32[M], P: f32[4, M])    { for m in tiles ... }
 //
+// Launches overlap (emit.c): a step after the first waits for the one before, where the target can
+// do that, so that its CTAs are there when that one ends.
+//
 // From there on a step is a kernel like any other. Its parameters are the tensors that it uses,
 // with the direction of that use; its variants follow from them; it can be launched by its name.
 // Only arithmetic stands outside the loops, and each step computes what it needs of that again.
@@ -234,12 +237,23 @@ static void drop_extents(struct tir_func *f)
     f->extent_count = 0;
 }
 
+static enum tir_step_place place_of(const struct tir_func *whole, uint32_t index)
+{
+    uint32_t loops = 0;
+    for (const struct tir_inst *inst = whole->body->first; inst; inst = inst->next)
+        loops += inst->op == TIR_OP_TILES;
+    if (loops == 1)
+        return TIR_STEP_NONE;
+    return index == 0 ? TIR_STEP_FIRST : index + 1 < loops ? TIR_STEP_MIDDLE : TIR_STEP_LAST;
+}
+
 static struct tir_func *split_off(struct tir_compilation *c, struct tir_func *whole, uint32_t index,
                                   uint32_t *args)
 {
     struct split s = {.arena = &c->cx.arena, .f = tir_func_clone(whole), .args = args};
     s.f->name =
         tir_intern(&c->cx.names, tir_str_format(s.arena, "%s__step%u", whole->name, index + 1));
+    s.f->step = place_of(whole, index);
     keep_loop(s.f, index);
     drop_extents(s.f);
     s.uses = tir_count_uses(s.arena, s.f);

@@ -144,8 +144,17 @@ enum { TIR_FACT_COUNT = 3 };
 extern const char *const tir_fact_names[TIR_FACT_COUNT]; // of TIR_FACT_*, by bit
 
 const char *tir_form_name(enum tir_form form);
-enum tir_form tir_form_by_name(tir_str name); // TIR_FORM_COUNT: none
-enum tir_op tir_op_by_name(tir_str name);     // TIR_OP_COUNT: none
+// Which launch of a sequence a kernel is; NONE: it is none, or the only one.
+enum tir_step_place {
+    TIR_STEP_NONE,
+    TIR_STEP_FIRST,
+    TIR_STEP_MIDDLE,
+    TIR_STEP_LAST,
+    TIR_STEP_COUNT
+};
+extern const char *const tir_step_names[TIR_STEP_COUNT]; // "none", "first"...
+enum tir_form tir_form_by_name(tir_str name);            // TIR_FORM_COUNT: none
+enum tir_op tir_op_by_name(tir_str name);                // TIR_OP_COUNT: none
 // What a reduction, scan or atomic of this kind does to two elements; TIR_OP_COUNT: no operation.
 enum tir_op tir_op_of_kind(enum tir_word kind);
 enum tir_word tir_word_by_name(enum tir_attr_key key, tir_str name); // TIR_WORD_NONE: none
@@ -273,6 +282,7 @@ struct tir_func {
     int64_t shared_bytes; // once placed
     uint32_t persistent;  // CTAs per multiprocessor of a persistent grid, else 0
     uint32_t config;      // number of the kernel's configuration, from 1 on; 0: none
+    enum tir_step_place step;
     struct tir_map constants;
     uint32_t value_count, inst_count; // ids given out
 };

@@ -125,6 +125,8 @@ const char *tir_form_name(enum tir_form form)
     return names[form];
 }
 
+const char *const tir_step_names[TIR_STEP_COUNT] = {"none", "first", "middle", "last"};
+
 enum tir_form tir_form_by_name(tir_str name)
 {
     uint32_t form = 0;

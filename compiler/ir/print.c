@@ -626,6 +626,8 @@ static void put_clauses(struct printer *p)
     put_facts(p);
     put_aligned(p);
     put_scratch_params(p);
+    if (f->step)
+        tir_text_format(p->out, " step(%s)", tir_step_names[f->step]);
     if (f->shared_bytes)
         tir_text_format(p->out, " shared(%lld)", (long long)f->shared_bytes);
     if (f->persistent)

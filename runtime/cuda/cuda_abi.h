@@ -87,6 +87,7 @@ typedef struct CUmemPoolHandle_st *cu_pool;
     X(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)                      \
     X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                         \
     X(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                  \
+    X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)  \
     X(CU_LAUNCH_PARAM_END_AS_INT, 0)                             \
     X(CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, 1)                  \
     X(CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, 2)
@@ -110,6 +111,7 @@ struct cu_launch_attribute {
         struct {
             unsigned int x, y, z;
         } cluster;
+        int allowed;
     } value;
 };
 

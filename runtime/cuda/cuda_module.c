@@ -240,6 +240,10 @@ tir_status tir_cuda_param(tir_rt_device *device, void *module, void *function, u
     return status;
 }
 
+// Drivers since CUDA 12.3 capture launches that overlap (CUDA Programming Guide, "Use in CUDA
+// Graphs").
+#define OVERLAPS_IN_GRAPHS 12030
+
 tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, void *function,
                            const struct device_launch *launch, tir_error *error)
 {
@@ -254,19 +258,27 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
                      (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, &size,
                      (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_END_AS_INT};
     void **whole = launch->parts ? NULL : extra;
-    if (!has_cluster(cluster)) {
+    const bool early = launch->follows && launch->variant && launch->variant->waits &&
+                       d->api->cuLaunchKernelEx && d->api->version >= OVERLAPS_IN_GRAPHS;
+    if (!has_cluster(cluster) && !early) {
         CU_CALL_IN(d, status, error, cuLaunchKernel, function, grid[0], grid[1], grid[2], block[0],
                    block[1], block[2], launch->dynamic_shared, stream, launch->parts, whole);
         return status;
     }
-    struct cu_launch_attribute attribute = cluster_attribute(cluster);
+    struct cu_launch_attribute attributes[2];
+    unsigned int count = 0;
+    if (has_cluster(cluster))
+        attributes[count++] = cluster_attribute(cluster);
+    if (early)
+        attributes[count++] = (struct cu_launch_attribute){
+            .id = TIR_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.allowed = 1};
     struct cu_launch_config config = {
         .grid = {grid[0], grid[1], grid[2]},
         .block = {block[0], block[1], block[2]},
         .shared_bytes = launch->dynamic_shared,
         .stream = stream,
-        .attrs = &attribute,
-        .attr_count = 1,
+        .attrs = attributes,
+        .attr_count = count,
     };
     CU_CALL_IN(d, status, error, cuLaunchKernelEx, &config, function, launch->parts, whole);
     return status;

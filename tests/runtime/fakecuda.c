@@ -593,6 +593,8 @@ static cu_result launch(cu_function function, const struct cu_launch_config *con
     for (unsigned int i = 0; i < config->attr_count; i++)
         if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             memcpy(record.cluster, &config->attrs[i].value.cluster, sizeof record.cluster);
+        else if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+            record.early = config->attrs[i].value.allowed == 1;
     const void *params = parts ? parts[0] : NULL;
     if (!parts == !extra)
         return TIR_CUDA_ERROR_INVALID_VALUE;

@@ -4,6 +4,7 @@
 #define TESTS_RUNTIME_FAKECUDA_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cuda/cuda_abi.h"
@@ -13,6 +14,7 @@ struct fake_launch {
     unsigned int grid[3], block[3], cluster[3];
     unsigned int shared_bytes;
     cu_stream stream;
+    bool early;         // it may overlap the launch before it
     size_t params_size; // of a block; 0: the launch named every parameter instead
     uint32_t parts;     // how many of them lie in `params`, one behind the other
     uint8_t params[4096];

@@ -112,6 +112,7 @@ static const tir_str copy_dims[] = {{"n", 1}};
 static const tir_artifact_variant copy_variants[] = {
     {.entry = {"copy", 4},
      .threads = 32,
+     .waits = 1,
      .grid = {FORMULA(DIM(0), CONST(32), DO(CEILDIV)), ONE, ONE}},
 };
 

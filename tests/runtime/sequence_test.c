@@ -113,6 +113,43 @@ static void test_relay(void **state)
     free_buffers(&b);
 }
 
+// A step after the first that waits by itself is launched early; the same kernel alone is not, nor
+// one that does not wait.
+static void test_early(void **state)
+{
+    struct rig *rig = *state;
+    struct buffers b;
+    tir_rt_kernel *relay, *step;
+    make_buffers(rig, &b, 1000);
+    rig_expect(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error), TIR_OK,
+               "");
+    rig_expect(rig, tir_rt_module_kernel(rig->module, TEXT("relay__step"), &step, &rig->error),
+               TIR_OK, "");
+    rig_expect(rig, launch(rig, relay, &b, -1, NULL), TIR_OK, "");
+    assert_true(rig->fake->last.early);
+    rig_expect(rig, launch(rig, step, &b, -1, NULL), TIR_OK, "");
+    assert_false(rig->fake->last.early);
+    tir_artifact_kernel kernel = sample.kernels[KERNEL_STEP];
+    tir_artifact_variant variant = kernel.variants[0];
+    variant.waits = 0;
+    kernel.variants = &variant;
+    tir_artifact_kernel kernels[4];
+    memcpy(kernels, sample.kernels, sizeof kernels);
+    kernels[KERNEL_STEP] = kernel;
+    tir_artifact_desc desc = sample;
+    desc.kernels = kernels;
+    size_t size;
+    tir_rt_module *module;
+    uint8_t *bytes = rig_artifact(&desc, &size);
+    rig_expect(rig, tir_rt_module_load(rig->device, bytes, size, &module, &rig->error), TIR_OK, "");
+    free(bytes);
+    rig_expect(rig, tir_rt_module_kernel(module, TEXT("relay"), &relay, &rig->error), TIR_OK, "");
+    rig_expect(rig, launch(rig, relay, &b, -1, NULL), TIR_OK, "");
+    assert_false(rig->fake->last.early);
+    tir_rt_module_destroy(module);
+    free_buffers(&b);
+}
+
 static void test_empty(void **state)
 {
     struct rig *rig = *state;
@@ -273,6 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_relay, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_early, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_empty, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_costs, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_misfits, rig_setup, rig_teardown),

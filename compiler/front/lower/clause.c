@@ -148,6 +148,19 @@ static void clause_scratch(struct clauses *cl, const struct ast_clause *c)
     }
 }
 
+// step(first): which launch of a sequence the kernel is.
+static void clause_step(struct clauses *cl, const struct ast_clause *c)
+{
+    uint32_t place = TIR_STEP_FIRST;
+    const char *name = c->args.len == 1 ? word_of(&c->args.at[0]) : "";
+    while (place < TIR_STEP_COUNT && strcmp(tir_step_names[place], name) != 0)
+        place++;
+    if (place < TIR_STEP_COUNT)
+        cl->l->f->step = (enum tir_step_place)place;
+    else
+        lower_error(cl->l, c->span, TIR_E_ARGUMENTS, "a step is first, middle or last");
+}
+
 // meta(BM = 128, ...): what was bound when the IR was made.
 static void clause_meta(struct clauses *cl, const struct ast_clause *c)
 {

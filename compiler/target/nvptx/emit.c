@@ -546,8 +546,9 @@ static void bind_tensor(struct emit *e, uint32_t param, uint32_t *next)
     uint32_t index = (*next)++;
     V pointer = LLVMGetParam(e->function, index);
     e->slots[p->value->id].v = pointer;
-    add_param_attribute(e, index, "noalias");
-    if (p->direction == TIR_IN)
+    if (!e->waits)
+        add_param_attribute(e, index, "noalias");
+    if (p->direction == TIR_IN && !e->waits)
         add_param_attribute(e, index, "readonly");
     uint32_t aligned = tir_tensor_alignment(e->f, p->value);
     if (aligned)
@@ -636,6 +637,7 @@ static void look_around(struct emit *e)
 {
     e->maps = tir_tensor_maps(e->arena, e->f);
     e->has_engines = e->maps.len;
+    e->waits = e->f->step > TIR_STEP_FIRST && tir_nvptx_overlaps(e->f, e->ll->target);
     e->has_watchdog = e->ll->watchdog && tir_nvptx_can_watch(e->f, e->ll->target);
     tir_foreach_inst(inst, e->f) {
         e->has_remote |= inst->op == TIR_OP_REMOTE;
@@ -643,6 +645,17 @@ static void look_around(struct emit *e)
         e->moves_registers |= inst->op == TIR_OP_SETMAXNREG;
         e->has_tmem |= inst->op == TIR_OP_TMEM_ALLOC;
     }
+}
+
+// The launch after this one may begin where this one's CTAs all run, and this one waits for the end
+// of the one before (PTX 9.7.13.13, griddepcontrol).
+static void overlap_steps(struct emit *e)
+{
+    if (e->f->step != TIR_STEP_LAST)
+        tir_llvm_call(e->ll, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
+    if (e->waits)
+        tir_llvm_asm(e->ll, e->ll->none, STR("griddepcontrol.wait;"), STR("~{memory}"),
+                     TIR_ASM_EFFECT, NULL, 0);
 }
 
 static void emit_function(struct emit *e)
@@ -679,6 +692,8 @@ static void emit_function(struct emit *e)
     tir_emit_at(e, tir_emit_block(e, "entry"));
     LLVMSetCurrentDebugLocation2(e->b, NULL);
     set_location(e, f->span);
+    if (tir_nvptx_overlaps(f, e->ll->target))
+        overlap_steps(e);
     bind_params(e);
     if (e->maps.len)
         prefetch_maps(e);

@@ -155,8 +155,10 @@ static V at_offset(struct emit *e, const struct address *a)
     return add_bytes(e, a->pointer, LLVMConstInt(e->ll->i64, (uint64_t)a->offset, true));
 }
 
-static bool is_input(const struct emit *e, const struct tir_value *base)
+static bool is_constant(const struct emit *e, const struct tir_value *base)
 {
+    if (e->waits)
+        return false;
     for (uint32_t i = 0; i < e->f->param_count; i++)
         if (e->f->params[i].value == base)
             return e->f->params[i].direction == TIR_IN;
@@ -168,7 +170,7 @@ static struct address address_of(struct emit *e, const struct tir_value *base,
 {
     const struct emit_slot *slot = &e->slots[base->id];
     assert(slot->v);
-    struct address a = {slot->v, slot->offset + offset, base->type->space, is_input(e, base)};
+    struct address a = {slot->v, slot->offset + offset, base->type->space, is_constant(e, base)};
     int64_t constant;
     if (!at || tir_is_const_int(at, &constant)) {
         a.offset += at ? constant : 0;

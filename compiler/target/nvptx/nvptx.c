@@ -57,6 +57,16 @@ bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_target *targ
     return false;
 }
 
+bool tir_nvptx_overlaps(const struct tir_func *f, const struct tir_target *target)
+{
+    if (f->step == TIR_STEP_NONE || !(target->features & TIR_HAS_CLUSTER))
+        return false;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_GRIDDEPCONTROL) // written by hand
+            return false;
+    return true;
+}
+
 // One unit, and its place in the job.
 struct turn {
     const struct job *job;

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 8u
+#define TIR_ARTIFACT_VERSION 9u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
@@ -210,6 +210,9 @@ typedef struct tir_artifact_variant {
     // the entry, the facts, the two optional formulas and the configuration are set; the others
     // come with the code. Of an artifact all variants are open, or none.
     uint32_t is_open;
+    // 1: its code waits for the launch before it to end (griddepcontrol.wait) before it touches
+    // memory, so as a step after the first it may be launched earlier. sm_90 and later.
+    uint32_t waits;
 } tir_artifact_variant;
 
 // Memory for one launch of a sequence: a contiguous tensor at a multiple of 256 bytes. Its contents
