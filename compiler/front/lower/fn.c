@@ -234,21 +234,34 @@ static bool check_results(struct lower *l, const struct ast_fn *fn, const struct
     return false;
 }
 
+// The values of a `return`: one of each expression, or all of one call or choice.
+static bool returned_values(struct lower *l, const struct ast_stmt *ret, val_list *out)
+{
+    if (ret && ret->values.len == 1)
+        return lower_values(l, ret->values.at[0], NULL, 0, out);
+    bool ok = true;
+    for (uint32_t i = 0; ret && i < ret->values.len; i++) {
+        vec_push(l->arena, out, lower_expr(l, ret->values.at[i]));
+        ok &= out->at[i].kind != VAL_POISON;
+    }
+    return ok;
+}
+
 static bool lower_return(struct lower *l, const struct ast_fn *fn, const struct ast_stmt *ret,
                          val_list *results)
 {
-    uint32_t count = ret ? ret->values.len : 0;
-    if (!check_results(l, fn, ret, count))
+    val_list values = {0};
+    if (!returned_values(l, ret, &values) || !check_results(l, fn, ret, values.len))
         return false;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct ast_expr *e = ret->values.at[i];
-        struct val v = lower_expr(l, e);
+    for (uint32_t i = 0; i < values.len; i++) {
+        struct tir_span at = ret->values.at[ret->values.len == 1 ? 0 : i]->span;
+        struct val v = values.at[i];
         if (fn->results.len) {
             const struct tir_type *type = lower_type(l, fn->results.at[i]);
             bool by_element = type && !type->rank && l->calls->by_element && v.kind == VAL_IR;
             v = !type        ? val_poison()
-                : by_element ? val_ir(convert_elem(l, e->span, v, type->elem))
-                             : val_ir(convert_to(l, e->span, v, type));
+                : by_element ? val_ir(convert_elem(l, at, v, type->elem))
+                             : val_ir(convert_to(l, at, v, type));
         }
         if (v.kind == VAL_POISON)
             return false;
