@@ -404,6 +404,8 @@ static enum sync_outcome watch(struct plan *s)
     return outcome;
 }
 
+enum { PACE = 8 }; // times round a ring
+
 static enum sync_outcome replay_long(struct plan *s)
 {
     enum sync_outcome outcome = SYNC_GOING;
@@ -428,17 +430,21 @@ static enum sync_outcome replay_long(struct plan *s)
 }
 
 // Where remainders of counters decide, until they repeat; once before, so that all sets of lanes
-// that they part are known.
+// that they part are known. Elsewhere until the pace of the roles repeats, which may take several
+// rounds of a ring, each of them begun at another slot.
 static enum sync_outcome replay_cycle(struct plan *s)
 {
     bool too_much;
     enum sync_answer answer;
     struct sync_goal goals[MOST_LOOPS];
-    if (s->recurs || s->p->cycle <= 1)
+    int64_t cycle = s->p->cycle;
+    if (cycle <= 1) // data that decides has no pace
+        cycle = s->stuck || s->ever_decided ? 0 : PACE * s->p->depth;
+    if (s->recurs || !cycle)
         return SYNC_GOING;
     enum sync_outcome outcome = SYNC_GOING;
     for (int64_t times = 1; times <= 2 && outcome == SYNC_GOING && !s->recurs; times++) {
-        int64_t rounds = long_rounds(s) + times * s->p->cycle;
+        int64_t rounds = long_rounds(s) + times * cycle;
         set_args(s, rounds, 1);
         if (steer(s, goals, long_goals(s, rounds, goals), &answer) || are_allowed(s))
             outcome = with_share(s, watch, CYCLE_SHARE, &too_much);
