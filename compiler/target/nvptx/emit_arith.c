@@ -355,11 +355,11 @@ static uint64_t width_mask(V x)
     return UINT64_MAX >> (64 - int_bits(x));
 }
 
-// x as bits of the word that it was cut from.
+// x as bits of the word that it was cut from. A mask of 0: all were shifted out.
 static struct bit_field bit_field_of(V x)
 {
     struct bit_field f = {x, 0, width_mask(x)};
-    for (;;) {
+    while (f.mask) {
         LLVMOpcode op = LLVMIsAInstruction(f.word) ? LLVMGetInstructionOpcode(f.word) : LLVMRet;
         V from = op == LLVMRet ? NULL : LLVMGetOperand(f.word, 0);
         bool resize = op == LLVMTrunc || op == LLVMZExt;
@@ -374,10 +374,11 @@ static struct bit_field bit_field_of(V x)
                 f.shift += c;
             f.word = from;
         } else {
-            return f;
+            break;
         }
-        f.mask &= width_mask(f.word) >> f.shift;
+        f.mask &= f.shift < 32 ? width_mask(f.word) >> f.shift : 0;
     }
+    return f;
 }
 
 // (word & mask) ^ bits, as one instruction: ptxas makes two of operations with two constants.
@@ -391,10 +392,12 @@ static V masked_xor(struct emit *e, V word, uint64_t mask, uint64_t bits)
 }
 
 // An integer of at most 16 bits becomes the lower digits of a float with a large exponent, which is
-// then subtracted: two operations of full rate, where a conversion keeps the special function unit
-// busy for as long as eight. A constant that was added to the integer joins what is subtracted.
+// then subtracted: two operations of full rate instead of a conversion, which has a lower one. A
+// constant that was added to the integer joins what is subtracted.
 static V small_int_to_f32(struct emit *e, struct bit_field f, uint64_t sign, int64_t added)
 {
+    if (!f.mask)
+        return LLVMConstReal(e->ll->f32, (double)added);
     V word = f.word;
     // Below the digits of a float. At whole bytes, so that nibbles need few different constants.
     unsigned down = f.mask << f.shift > 0x7fffff ? f.shift : f.shift % 8;
