@@ -22,12 +22,17 @@
 #include "compile/variants.h"
 #include "ir/walk.h"
 
-bool tir_compile_has_steps(const struct tir_func *f)
+static uint32_t count_loops(const struct tir_func *f)
 {
     uint32_t loops = 0;
     for (const struct tir_inst *inst = f->body->first; inst; inst = inst->next)
         loops += inst->op == TIR_OP_TILES;
-    return loops > 1 || f->scratch_count;
+    return loops;
+}
+
+bool tir_compile_has_steps(const struct tir_func *f)
+{
+    return count_loops(f) > 1 || f->scratch_count;
 }
 
 // The clone of a kernel that becomes one of its steps.
@@ -239,9 +244,7 @@ static void drop_extents(struct tir_func *f)
 
 static enum tir_step_place place_of(const struct tir_func *whole, uint32_t index)
 {
-    uint32_t loops = 0;
-    for (const struct tir_inst *inst = whole->body->first; inst; inst = inst->next)
-        loops += inst->op == TIR_OP_TILES;
+    uint32_t loops = count_loops(whole);
     if (loops == 1)
         return TIR_STEP_NONE;
     return index == 0 ? TIR_STEP_FIRST : index + 1 < loops ? TIR_STEP_MIDDLE : TIR_STEP_LAST;

@@ -637,7 +637,7 @@ static void look_around(struct emit *e)
 {
     e->maps = tir_tensor_maps(e->arena, e->f);
     e->has_engines = e->maps.len;
-    e->waits = e->f->step > TIR_STEP_FIRST && tir_nvptx_overlaps(e->f, e->ll->target);
+    e->waits = tir_nvptx_waits(e->f, e->ll->target);
     e->has_watchdog = e->ll->watchdog && tir_nvptx_can_watch(e->f, e->ll->target);
     tir_foreach_inst(inst, e->f) {
         e->has_remote |= inst->op == TIR_OP_REMOTE;

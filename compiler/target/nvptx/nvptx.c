@@ -67,6 +67,11 @@ bool tir_nvptx_overlaps(const struct tir_func *f, const struct tir_target *targe
     return true;
 }
 
+bool tir_nvptx_waits(const struct tir_func *f, const struct tir_target *target)
+{
+    return f->step > TIR_STEP_FIRST && tir_nvptx_overlaps(f, target);
+}
+
 // One unit, and its place in the job.
 struct turn {
     const struct job *job;

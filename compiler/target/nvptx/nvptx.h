@@ -44,6 +44,8 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
 bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_target *target);
 // Is f a step whose launch may overlap those of the steps beside it?
 bool tir_nvptx_overlaps(const struct tir_func *f, const struct tir_target *target);
+// Does it start before the step before it has ended, and wait for that end itself?
+bool tir_nvptx_waits(const struct tir_func *f, const struct tir_target *target);
 
 #define TIR_NVPTX_UNITS 8 // modules that are compiled at a time, at most
 
