@@ -240,8 +240,8 @@ tir_status tir_cuda_param(tir_rt_device *device, void *module, void *function, u
     return status;
 }
 
-// Drivers since CUDA 12.3 capture launches that overlap (CUDA Programming Guide, "Use in CUDA
-// Graphs").
+// Drivers since CUDA 12.3 capture launches that overlap: the edges of a graph then say so
+// (cuStreamGetCaptureInfo_v12030 in cudaTypedefs.h).
 #define OVERLAPS_IN_GRAPHS 12030
 
 tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, void *function,

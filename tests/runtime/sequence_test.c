@@ -150,6 +150,33 @@ static void test_early(void **state)
     free_buffers(&b);
 }
 
+// Drivers that cannot capture early launches, or cannot start any, launch each step as it comes.
+static void test_old_drivers(void **state)
+{
+    static const struct {
+        int version;
+        const char *missing;
+        bool early;
+    } drivers[] = {{12030, NULL, true}, {12020, NULL, false}, {12080, "cuLaunchKernelEx", false}};
+    struct rig *rig = *state;
+    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
+        struct buffers b;
+        tir_rt_kernel *kernel;
+        rig_close(rig);
+        rig->fake->version = drivers[i].version;
+        rig->fake->missing = drivers[i].missing;
+        rig->fake->launches = 0;
+        rig_expect(rig, rig_open(rig), TIR_OK, "");
+        make_buffers(rig, &b, 1000);
+        rig_expect(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &kernel, &rig->error),
+                   TIR_OK, "");
+        rig_expect(rig, launch(rig, kernel, &b, -1, NULL), TIR_OK, "");
+        assert_int_equal(rig->fake->launches, 2);
+        assert_int_equal(rig->fake->last.early, drivers[i].early);
+        free_buffers(&b);
+    }
+}
+
 static void test_empty(void **state)
 {
     struct rig *rig = *state;
@@ -311,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_relay, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_early, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_old_drivers, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_empty, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_costs, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_misfits, rig_setup, rig_teardown),
