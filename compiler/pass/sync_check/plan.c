@@ -404,8 +404,6 @@ static enum sync_outcome watch(struct plan *s)
     return outcome;
 }
 
-enum { PACE = 8 }; // times round a ring
-
 static enum sync_outcome replay_long(struct plan *s)
 {
     enum sync_outcome outcome = SYNC_GOING;
@@ -428,6 +426,8 @@ static enum sync_outcome replay_long(struct plan *s)
         outcome = watch(s);
     return outcome;
 }
+
+enum { PACE = 8 }; // times round a ring
 
 // Where remainders of counters decide, until they repeat; once before, so that all sets of lanes
 // that they part are known. Elsewhere until the pace of the roles repeats, which may take several
