@@ -170,6 +170,7 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         TIR_WORD_kind_add,      TIR_WORD_kind_min, TIR_WORD_kind_max,
         TIR_WORD_kind_and,      TIR_WORD_kind_or,  TIR_WORD_kind_xor,
         TIR_WORD_kind_exchange, TIR_WORD_kind_cas, TIR_WORD_NONE};
+    static const enum tir_word sums[] = {TIR_WORD_kind_add, TIR_WORD_NONE};
     static const enum tir_word ordering[] = {TIR_WORD_ordering_relaxed, TIR_WORD_ordering_acquire,
                                              TIR_WORD_ordering_release, TIR_WORD_ordering_acq_rel,
                                              TIR_WORD_NONE};
@@ -200,10 +201,13 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         {TIR_OP_SCAN, combine},
         {TIR_OP_ATOMIC, atomic},
         {TIR_OP_ATOM, atomic},
+        {TIR_OP_RED, sums},
         {TIR_OP_ATOMIC, ordering},
         {TIR_OP_ATOM, ordering},
+        {TIR_OP_RED, ordering},
         {TIR_OP_ATOMIC, scope},
         {TIR_OP_ATOM, scope},
+        {TIR_OP_RED, scope},
         {TIR_OP_VOTE, vote},
         {TIR_OP_STORE_ASYNC, copy},
         {TIR_OP_TMA_STORE, copy},

@@ -28,6 +28,17 @@ const struct tir_target *tir_target_find(tir_str name)
     return NULL;
 }
 
+// PTX 9.7.13.6: f16x2 has no target note above sm_80; vectors, at most 16 bytes.
+uint32_t tir_target_red(const struct tir_target *target, enum tir_elem elem)
+{
+    const bool is_half = elem == TIR_F16 || elem == TIR_BF16;
+    if (!is_half && elem != TIR_F32)
+        return 1;
+    if (target->features & RED_VECTORS)
+        return 128 / tir_elems[elem].bits;
+    return elem == TIR_F16 ? 2 : 1;
+}
+
 // "sm_121": 121; 0: not such a name.
 static uint32_t capability_of(tir_str device)
 {

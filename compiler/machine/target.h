@@ -4,6 +4,7 @@
 #define TIR_MACHINE_TARGET_H
 
 #include "base/str.h"
+#include "ir/type.h"
 #include "machine/cost.h"
 
 enum tir_feature_index {
@@ -44,6 +45,9 @@ extern const uint32_t tir_target_count;
 const struct tir_target *tir_target_find(tir_str name); // NULL: unknown
 // The first target with one of the features, which some target has.
 const char *tir_target_first_with(uint32_t features);
+
+// The most neighbouring elements that one red adds to in global memory; 1: each has its own atomic.
+uint32_t tir_target_red(const struct tir_target *target, enum tir_elem elem);
 
 // The best target whose code runs on a device of that compute capability, "sm_121" for 12.1. PTX of
 // a target with an "a" runs on that capability alone, other PTX on later ones as well. NULL: none.

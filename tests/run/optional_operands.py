@@ -58,6 +58,8 @@ PROGRAMS = {
     "st": ("sm_80", "", "st(O, tid() * 4, 1.0{}, width = 4);", {"pred": "tid() < 9"}, ""),
     "atom": ("sm_80", "", "let y: f32 = atom(O, tid() * 4, 1.0{}, kind = add);",
              {"pred": "tid() < 9"}, "st(O, tid() * 4, y, width = 4);"),
+    "red": ("sm_90a", "", "red(O, tid() * 8{}, 1.0, 2.0, kind = add, width = 8);",
+            {"pred": "tid() < 9"}, ""),
     "cp_async": ("sm_80", "shared s: f32[128];\n",
                  "cp_async(s, tid() * 4, A, tid() * 4{}, width = 4);",
                  {"pred": "tid() < 9"}, "commit_group(); wait_group(0); bar_sync();"),

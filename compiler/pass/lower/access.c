@@ -35,6 +35,7 @@ struct global {
     uint32_t rank, bytes; // of the tensor; of an element
     struct side sides[TIR_MAX_RANK];
     struct lower_vector vector; // elements that move together
+    const char *limit;          // why not more
     struct tir_value *at;       // bytes: the thread's part over all dimensions without index tiles
     // Copies in a pipelined loop live among many registers: each address is a step from the one
     // before instead of an offset of its own, which would be kept over the whole loop.
@@ -80,24 +81,34 @@ static void set_side(struct global *g, const struct tir_param *param, uint32_t t
 static void set_vector(struct global *g)
 {
     g->vector = (struct lower_vector){1, 1};
+    g->limit = "the elements of a thread are no neighbours";
     struct side *s = g->rank ? &g->sides[g->rank - 1] : NULL;
     uint32_t here = (uint32_t)tir_attr_int(g->inst, TIR_ATTR_aligned, 0);
     uint32_t vector = TIR_MAX(here, tir_tensor_alignment(g->lo->f, g->base)) / g->bytes;
-    if (!s || s->box <= 0 || !g->layout || vector <= 1)
+    if (!s || s->box <= 0 || !g->layout)
+        return;
+    if (vector * g->bytes < 16)
+        g->limit = "the alignment of the tensor is not known";
+    if (vector <= 1)
         return;
     const struct tir_layout *l = g->layout;
     uint32_t end = l->first[s->tile_dim + 1];
-    if (end == l->first[s->tile_dim])
-        return;
     const struct tir_iter *inner = &l->iters[end - 1];
-    if (inner->axis != TIR_AXIS_REG)
+    if (end == l->first[s->tile_dim] || inner->axis != TIR_AXIS_REG) {
+        g->limit = "a thread has no two neighbours";
         return;
+    }
     uint64_t divisor = tir_range_divisor(g->lo->ranges, s->index);
     // Alignment speaks of extents that are known at launch; a constant one is looked at here.
     const struct tir_param_dim *dim = &tir_param_of(g->lo->f, g->base)->dims[g->rank - 1];
     int64_t extent = dim->dim < 0 ? dim->constant : 0;
-    while (vector > 1 && (inner->extent % vector || divisor % vector || extent % vector))
-        vector /= 2;
+    for (; vector > 1; vector /= 2)
+        if (inner->extent % vector)
+            g->limit = "a thread has no more neighbours";
+        else if (divisor % vector || extent % vector)
+            g->limit = "a row may begin or end between them";
+        else
+            break;
     g->vector = (struct lower_vector){vector, inner->stride};
 }
 
@@ -251,8 +262,10 @@ static void open_access(struct lower *lo, const struct tir_inst *inst, const str
         a->walk = tir_lower_walk_slice(lo, inst, a->layout);
         a->vector = tir_lower_walk_vector(a->walk);
     }
-    if (mask && tir_type_is_tile(mask->type) && !is_mask_of_vectors(lo, a))
+    if (mask && tir_type_is_tile(mask->type) && !is_mask_of_vectors(lo, a)) {
         a->vector = (struct lower_vector){1, 1};
+        a->global.limit = "the mask may separate them";
+    }
 }
 
 static struct lower_place place_of(struct lower *lo, struct access *a, uint32_t reg)
@@ -316,20 +329,67 @@ void tir_lower_store(struct lower *lo, struct tir_inst *inst)
     }
 }
 
+static void set_words(struct lower *lo, struct tir_inst *atom, const struct tir_inst *inst,
+                      const struct lower_place *p)
+{
+    static const enum tir_attr_key words[] = {TIR_ATTR_kind, TIR_ATTR_ordering, TIR_ATTR_scope};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(words); i++)
+        if (tir_attr_find(inst, words[i]))
+            tir_set_word(lo->f, atom, words[i], tir_attr_word(inst, words[i], TIR_WORD_NONE));
+    if (p->offset)
+        tir_set_int(lo->f, atom, TIR_ATTR_offset, p->offset);
+}
+
 static struct tir_value *build_atom(struct lower *lo, const struct tir_inst *inst,
                                     const struct lower_place *p, struct tir_value *value,
                                     struct tir_value *expected)
 {
-    static const enum tir_attr_key words[] = {TIR_ATTR_kind, TIR_ATTR_ordering, TIR_ATTR_scope};
     struct tir_value *operands[] = {p->base, p->at, value, p->pred, expected};
     struct tir_value *old =
         tir_build1(&lo->b, TIR_OP_ATOM, value->type, operands, TIR_COUNT_OF(operands));
-    for (uint32_t i = 0; i < TIR_COUNT_OF(words); i++)
-        if (tir_attr_find(inst, words[i]))
-            tir_set_word(lo->f, old->def, words[i], tir_attr_word(inst, words[i], TIR_WORD_NONE));
-    if (p->offset)
-        tir_set_int(lo->f, old->def, TIR_ATTR_offset, p->offset);
+    set_words(lo, old->def, inst, p);
     return old;
+}
+
+// How many neighbours one instruction adds to where they are; 1 for other atomics.
+static struct lower_vector red_vector(struct lower *lo, const struct tir_inst *inst,
+                                      const struct access *a)
+{
+    const struct lower_vector single = {1, 1};
+    const struct tir_value *base = tir_ref_base(inst);
+    enum tir_elem elem = base->type->elem;
+    bool adds = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE) == TIR_WORD_kind_add;
+    if (!adds || a->walk || !a->layout || !tir_elem_is_float(elem) || tir_elems[elem].bits > 32)
+        return single;
+    struct lower_vector v = a->vector;
+    const char *limit = a->global.limit;
+    const bool is_asked = lo->uses[inst->results[0]->id];
+    uint32_t most = is_asked ? 1 : tir_target_red(lo->cx->target, elem);
+    if (v.count > most || most == 1) {
+        v = most == 1 ? single : (struct lower_vector){most, v.stride};
+        limit = is_asked ? "the old values are used" : "the target adds no more at once";
+    }
+    const char *name = base->name ? base->name : "a tensor";
+    if (v.count * tir_elems[elem].bits < 128)
+        tir_receipt_refuse(lo->cx, TIR_TOPIC_COPY, TIR_WISH_NONE, inst->span,
+                           "atomic add to %s: %u %s at once, because %s", name, v.count,
+                           tir_elems[elem].name, limit);
+    else
+        tir_receipt_add(lo->cx, TIR_TOPIC_COPY, inst->span, "atomic add to %s: %u %s at once", name,
+                        v.count, tir_elems[elem].name);
+    return v;
+}
+
+static void build_red(struct lower *lo, const struct tir_inst *inst, const struct lower_place *p,
+                      struct lower_vector vector, uint32_t reg)
+{
+    struct tir_value *operands[3 + 8] = {p->base, p->at, p->pred};
+    struct tir_value *v = inst->operands[TIR_STORE_VALUE];
+    for (uint32_t i = 0; i < vector.count; i++)
+        operands[3 + i] = tir_lower_register(lo, v, reg + i * vector.stride);
+    struct tir_inst *red = tir_build(&lo->b, TIR_OP_RED, operands, 3 + vector.count, NULL, 0, 0);
+    tir_set_int(lo->f, red, TIR_ATTR_width, vector.count * tir_elems[v->type->elem].bits / 8);
+    set_words(lo, red, inst, p);
 }
 
 // Gives the old values from the threads that did the atomic to every thread with the element.
@@ -353,12 +413,20 @@ void tir_lower_atomic(struct lower *lo, struct tir_inst *inst)
     open_access(lo, inst, v->type, inst->operands[TIR_STORE_MASK], &a);
     struct tir_value *owner = writer(lo, inst, a.layout);
     struct tir_value **old = tir_lower_new_registers(lo, a.count);
+    struct lower_vector vector = red_vector(lo, inst, &a);
     for (uint32_t r = 0; r < a.count; r++) {
+        if (!tir_lower_leads(vector, r))
+            continue;
         struct lower_place p = place_of(lo, &a, r);
         p.pred = tir_lower_and(lo, owner, p.pred);
-        old[r] = build_atom(lo, inst, &p, tir_lower_register(lo, v, r),
-                            expected ? tir_lower_register(lo, expected, r) : NULL);
+        if (vector.count > 1)
+            build_red(lo, inst, &p, vector, r);
+        else
+            old[r] = build_atom(lo, inst, &p, tir_lower_register(lo, v, r),
+                                expected ? tir_lower_register(lo, expected, r) : NULL);
     }
+    if (vector.count > 1) // nobody asks for what was there
+        return;
     if (inst->operands[TIR_ATOMIC_SCRATCH])
         share_old(lo, inst->operands[TIR_ATOMIC_SCRATCH], &a, owner, old);
     set_result(lo, inst->results[0], old);

@@ -27,6 +27,7 @@ struct lower {
     struct tir_value *lane, *warp, *tid; // made on first use
     struct tir_map registers;            // tile value -> struct tir_value ** (one per register)
     struct tir_map below;                // start of a tile -> the extent it is below
+    const uint32_t *uses;                // of the values before, by id
     struct tir_map coords; // layout -> struct tir_value ** (thread part of each dimension)
     bool failed;
 };

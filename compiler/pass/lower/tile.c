@@ -602,6 +602,7 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
                        .cx = cx,
                        .types = types,
                        .ranges = tir_ranges_new(cx->scratch, f),
+                       .uses = tir_count_uses(cx->scratch, f),
                        .i32 = tir_type_scalar(types, TIR_I32),
                        .u32 = tir_type_scalar(types, TIR_U32),
                        .i64 = tir_type_scalar(types, TIR_I64),

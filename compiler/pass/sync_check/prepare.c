@@ -41,6 +41,7 @@ static bool is_opaque(const struct tir_inst *inst)
     case TIR_OP_LD:
     case TIR_OP_ST:
     case TIR_OP_ATOM:
+    case TIR_OP_RED:
     case TIR_OP_CP_ASYNC:
     case TIR_OP_LDMATRIX:
     case TIR_OP_STMATRIX:

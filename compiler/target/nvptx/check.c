@@ -83,6 +83,17 @@ static void check_alloc(struct check *c, const struct tir_inst *inst)
         refuse(c, inst, "the buffer does not lie in the kernel's shared memory");
 }
 
+static bool is_red_vector(const struct tir_target *target, const struct tir_inst *inst)
+{
+    uint32_t count;
+    struct tir_value **values = tir_list(inst, &count);
+    if (!is_one_elem(values, count) || count < 2 || !tir_is_pow2(count))
+        return false;
+    enum tir_elem elem = values[0]->type->elem;
+    return count <= tir_target_red(target, elem) &&
+           tir_attr_int(inst, TIR_ATTR_width, 0) == count * tir_elems[elem].bits / 8;
+}
+
 static void check_access(struct check *c, const struct tir_inst *inst)
 {
     struct tir_value *const *operands = inst->operands;
@@ -106,6 +117,13 @@ static void check_access(struct check *c, const struct tir_inst *inst)
                 c, inst,
                 "it takes a tensor or a shared buffer, an offset of 32 or 64 bits, a scalar and a bool");
         return;
+    case TIR_OP_RED:
+        if (!is_in(operands[0], TIR_SPACE_GLOBAL) || !is_offset(operands[1]) ||
+            !is_condition(operands[2]))
+            refuse(c, inst, "it takes a tensor, an offset of 32 or 64 bits, and a bool");
+        else if (!is_red_vector(c->target, inst))
+            refuse(c, inst, "it adds 2 or 4 f32, or 2, 4 or 8 f16 or bf16, as the target can");
+        return;
     case TIR_OP_CP_ASYNC:
         if (!is_in(operands[0], TIR_SPACE_SHARED) || !is_in(operands[2], TIR_SPACE_GLOBAL) ||
             !is_offset(operands[1]) || !is_offset(operands[3]) || !is_condition(operands[4]))
@@ -127,6 +145,7 @@ static void check_inst(struct check *c, const struct tir_inst *inst)
     case TIR_OP_LD:
     case TIR_OP_ST:
     case TIR_OP_ATOM:
+    case TIR_OP_RED:
     case TIR_OP_CP_ASYNC:
     case TIR_OP_LDMATRIX:
         check_access(c, inst);

@@ -414,6 +414,8 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_ALLOC] = tir_emit_memory,
     [TIR_OP_PACK] = tir_emit_memory,
     [TIR_OP_UNPACK] = tir_emit_memory,
+    // emit_atomic.c
+    [TIR_OP_RED] = tir_emit_red,
     // emit_print.c
     [TIR_OP_PRINT] = tir_emit_print,
     [TIR_OP_ASSERT] = tir_emit_print,

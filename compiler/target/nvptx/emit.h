@@ -113,6 +113,7 @@ V tir_emit_address(struct emit *e, const struct tir_value *base, const struct ti
 
 // emit_atomic.c: what an atom does to what is at the pointer; the old value. NULL: no target can.
 V tir_emit_atomic(struct emit *e, const struct tir_inst *atom, V pointer, enum tir_space space);
+void tir_emit_red(struct emit *e, const struct tir_inst *inst);
 
 // emit_print.c: printed lines, assertions, traps.
 void tir_emit_print(struct emit *e, const struct tir_inst *inst);

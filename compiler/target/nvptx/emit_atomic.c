@@ -11,7 +11,11 @@
 //
 // An element of 8 bits is half of what is swapped; the other half is written back as it was.
 
+// A red of several elements is one instruction: of two f16 or bf16 in a word, of two or four words.
+
 #include "target/nvptx/emit.h"
+
+#include <inttypes.h>
 
 struct atomic {
     enum tir_word kind, scope;
@@ -218,6 +222,19 @@ static V relaxed(struct emit *e, const struct atomic *a)
     return LLVMBuildExtractValue(e->b, pair, 0, "");
 }
 
+// Fences on both sides of what `relaxed` gives, as the instruction orders other accesses.
+static void order_before(struct emit *e, const struct tir_inst *inst, enum tir_word scope)
+{
+    if (tir_releases(inst))
+        LLVMBuildFenceSyncScope(e->b, LLVMAtomicOrderingAcquireRelease, scope_id(e, scope), "");
+}
+
+static void order_after(struct emit *e, const struct tir_inst *inst, enum tir_word scope)
+{
+    if (tir_acquires(inst))
+        LLVMBuildFenceSyncScope(e->b, LLVMAtomicOrderingAcquireRelease, scope_id(e, scope), "");
+}
+
 V tir_emit_atomic(struct emit *e, const struct tir_inst *inst, V pointer, enum tir_space space)
 {
     const struct tir_value *expected = inst->operands[4];
@@ -228,11 +245,62 @@ V tir_emit_atomic(struct emit *e, const struct tir_inst *inst, V pointer, enum t
                              .scope = scope_of(e, inst, space),
                              .value = tir_emit_value(e, inst->operands[2]),
                              .expected = expected ? tir_emit_value(e, expected) : NULL};
-    unsigned scope = scope_id(e, a.scope);
-    if (tir_releases(inst))
-        LLVMBuildFenceSyncScope(e->b, LLVMAtomicOrderingAcquireRelease, scope, "");
+    order_before(e, inst, a.scope);
     V old = relaxed(e, &a);
-    if (tir_acquires(inst))
-        LLVMBuildFenceSyncScope(e->b, LLVMAtomicOrderingAcquireRelease, scope, "");
+    order_after(e, inst, a.scope);
     return old;
+}
+
+// "add.noftz.v2.bf16x2": floats of 16 bits move two to a word.
+static void red_name(struct tir_text *text, enum tir_elem elem, uint32_t words)
+{
+    bool is_half = tir_elems[elem].bits == 16;
+    tir_text_format(text, "add%s", is_half ? ".noftz" : "");
+    if (words > 1)
+        tir_text_format(text, ".v%" PRIu32, words);
+    tir_text_format(text, ".%s%s", tir_elems[elem].name, is_half ? "x2" : "");
+}
+
+// The predicate is the instruction's own, as that of a store.
+void tir_emit_red(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *base = inst->operands[0], *pred = inst->operands[2];
+    int known = tir_emit_known(pred);
+    if (known == 0)
+        return;
+    uint32_t count, bytes = (uint32_t)tir_attr_int(inst, TIR_ATTR_width, 0), words = bytes / 4;
+    struct tir_value **values = tir_list(inst, &count);
+    enum tir_elem elem = values[0]->type->elem;
+    V parts[8], args[6];
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = tir_emit_value(e, values[i]);
+    LLVMTypeRef word = elem == TIR_F32 ? e->ll->f32 : e->ll->i32;
+    for (uint32_t i = 0; i < words; i++)
+        args[i] = tir_emit_pack(e, parts + i * (count / words), count / words, word);
+    int64_t offset = tir_attr_int(inst, TIR_ATTR_offset, 0);
+    bool fits = offset == (int32_t)offset;
+    V pointer = tir_emit_address(e, base, inst->operands[1], fits ? 0 : offset);
+    args[words] = LLVMBuildPtrToInt(e->b, pointer, e->ll->i64, "");
+    args[words + 1] = known < 0 ? tir_emit_value(e, pred) : NULL;
+
+    enum tir_word scope = scope_of(e, inst, base->type->space);
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    if (known < 0)
+        tir_text_format(&text, "@$%" PRIu32 " ", words + 1);
+    tir_text_format(&text, "red.relaxed.%s.global.", scopes[scope_row(scope)].ptx);
+    red_name(&text, elem, words);
+    tir_text_format(&text, " [$%" PRIu32 "+%" PRId64 "], %s", words, fits ? offset : 0,
+                    words > 1 ? "{" : "");
+    for (uint32_t i = 0; i < words; i++) {
+        tir_text_format(&text, "%s$%" PRIu32, i ? ", " : "", i);
+        tir_text_add(&constraints, elem == TIR_F32 ? STR("f,") : STR("r,"));
+    }
+    tir_text_add(&text, words > 1 ? STR("};") : STR(";"));
+    tir_text_add(&constraints, known < 0 ? STR("l,b,~{memory}") : STR("l,~{memory}"));
+    order_before(e, inst, scope);
+    tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text), tir_text_str(&constraints),
+                 TIR_ASM_EFFECT, args, words + (known < 0 ? 2 : 1));
+    order_after(e, inst, scope);
 }
