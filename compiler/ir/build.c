@@ -269,6 +269,14 @@ void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key k
     attr_slot(f, inst, key)->text = tir_str_copy(f->module->arena, text);
 }
 
+void tir_copy_attr(struct tir_func *f, struct tir_inst *to, const struct tir_inst *from,
+                   enum tir_attr_key key)
+{
+    const struct tir_attr *attr = tir_attr_find(from, key);
+    if (attr)
+        *attr_slot(f, to, key) = *attr;
+}
+
 // Questions.
 
 void tir_drop_attr(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key)

@@ -568,6 +568,9 @@ void tir_set_word(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key k
                   enum tir_word word);
 void tir_set_list(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key,
                   const int64_t *list, uint32_t count);
+// As `from` has it; if it has none, nothing changes.
+void tir_copy_attr(struct tir_func *f, struct tir_inst *to, const struct tir_inst *from,
+                   enum tir_attr_key key);
 void tir_drop_attr(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key);
 void tir_set_text(struct tir_func *f, struct tir_inst *inst, enum tir_attr_key key, tir_str text);
 

@@ -222,6 +222,8 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
     };
     if (inst->op == TIR_OP_MMA || inst->op == TIR_OP_WGMMA || inst->op == TIR_OP_TCGEN05_MMA)
         return names_element(word);
+    if (tir_words[word].key == TIR_ATTR_cache)
+        return true;
     for (uint32_t i = 0; i < TIR_COUNT_OF(rows); i++) {
         if (rows[i].op != inst->op || tir_words[*rows[i].allowed].key != tir_words[word].key)
             continue;
@@ -534,6 +536,17 @@ static void check_direction(struct verifier *v, const struct tir_inst *inst)
     }
 }
 
+// Only memory of the GPU is behind caches: one of the operands is a tensor.
+static void check_cache(struct verifier *v, const struct tir_inst *inst)
+{
+    if (!tir_attr_find(inst, TIR_ATTR_cache))
+        return;
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] && inst->operands[i]->type->space == TIR_SPACE_GLOBAL)
+            return;
+    wrong(v, inst, "cache is for accesses of tensors");
+}
+
 static void check_place(struct verifier *v, const struct tir_inst *role)
 {
     if (role->block != v->f->body || (role->next && role->next->op != TIR_OP_ROLE))
@@ -565,6 +578,7 @@ static void check_inst(struct verifier *v, const struct tir_inst *inst)
     if (v->errors != before)
         return;
     check_direction(v, inst);
+    check_cache(v, inst);
     if (inst->op == TIR_OP_ROLE)
         check_place(v, inst);
     uint32_t threads = v->threads;

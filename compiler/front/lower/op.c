@@ -460,6 +460,16 @@ static bool check_completion(struct lower *l, const struct op_call *o, const str
     return false;
 }
 
+static bool check_cache(struct lower *l, const struct op_call *o, const struct tir_inst *inst)
+{
+    struct tir_value *base = o->slice.base;
+    if (l->is_ir || !tir_attr_find(inst, TIR_ATTR_cache) || base->type->space == TIR_SPACE_GLOBAL)
+        return true;
+    lower_error(l, o->c->e->span, TIR_E_ARGUMENTS, "`cache` is for tensors, and %s is %s",
+                base->name ? base->name : "this", lower_val_name(l, val_ir(base)));
+    return false;
+}
+
 // copy_async(D[...], buffer) to a tensor
 static bool copies_out(struct lower *l, const struct call *c)
 {
@@ -491,7 +501,7 @@ bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *ou
         return false;
     struct tir_inst *inst = build_op(l, &o);
     if (!set_attrs(l, &o, inst) || !infer(l, &o, inst) || !check_region(l, &o, inst) ||
-        !check_completion(l, &o, inst)) {
+        !check_completion(l, &o, inst) || !check_cache(l, &o, inst)) {
         tir_remove(inst);
         return false;
     }

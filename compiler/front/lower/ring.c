@@ -239,6 +239,19 @@ void lower_get(struct lower *l, const struct ast_stmt *s)
 
 // Filling a slot.
 
+static struct tir_inst *build_copy(struct lower *l, struct tir_value *slot, struct tir_value *base,
+                                   struct tir_value *const *indices, const int64_t *box)
+{
+    uint32_t rank = base->type->rank, n = TIR_COPY_FIXED;
+    struct tir_value *operands[TIR_COPY_FIXED + 1 + TIR_MAX_RANK] = {[TIR_COPY_TO] = slot};
+    operands[n++] = base;
+    for (uint32_t d = 0; d < rank; d++)
+        operands[n++] = indices[d];
+    struct tir_inst *inst = tir_build(&l->b, TIR_OP_COPY_ASYNC, operands, n, NULL, 0, 0);
+    tir_set_list(l->f, inst, TIR_ATTR_box, box, rank);
+    return inst;
+}
+
 // A slice of a tensor is copied by whatever engine is best.
 static bool fill_from_tensor(struct lower *l, const struct ast_stmt *s, struct tir_value *slot)
 {
@@ -257,13 +270,21 @@ static bool fill_from_tensor(struct lower *l, const struct ast_stmt *s, struct t
                     lower_type_name(l, from.type), lower_type_name(l, slot->type));
         return true;
     }
-    uint32_t rank = from.base->type->rank, n = TIR_COPY_FIXED;
-    struct tir_value *operands[TIR_COPY_FIXED + 1 + TIR_MAX_RANK] = {[TIR_COPY_TO] = slot};
-    operands[n++] = from.base;
-    for (uint32_t d = 0; d < rank; d++)
-        operands[n++] = from.indices[d];
-    struct tir_inst *inst = tir_build(&l->b, TIR_OP_COPY_ASYNC, operands, n, NULL, 0, 0);
-    tir_set_list(l->f, inst, TIR_ATTR_box, from.box, rank);
+    build_copy(l, slot, from.base, from.indices, from.box);
+    return true;
+}
+
+// The same for `load(A[...])`, which may say more: the value's load is `last`, and nothing uses it.
+static bool fill_by_load(struct lower *l, struct tir_inst *load, struct tir_value *slot)
+{
+    if (!load || load->op != TIR_OP_LOAD || tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL ||
+        load->operands[TIR_LOAD_PAD] || load->operands[TIR_LOAD_MASK] ||
+        !tir_type_same_shape(load->results[0]->type, slot->type))
+        return false;
+    struct tir_inst *copy = build_copy(l, slot, tir_ref_base(load), tir_ref_indices(load),
+                                       tir_attr_find(load, TIR_ATTR_box)->list);
+    tir_copy_attr(l->f, copy, load, TIR_ATTR_cache);
+    tir_remove(load);
     return true;
 }
 
@@ -284,8 +305,10 @@ void lower_fill_slot(struct lower *l, const struct ast_stmt *s, const struct sym
     }
     all.type = all.shown =
         tir_type_tile(l->cx->types, slot->type->elem, slot->type->rank, slot->type->shape);
+    const struct tir_inst *before = l->b.block->last;
     struct tir_value *v = convert_to(l, s->value->span, lower_expr(l, s->value), all.type);
-    if (v)
+    bool is_last = v && v->def && v->def == l->b.block->last && v->def != before;
+    if (v && !(is_last && fill_by_load(l, v->def, slot)))
         build_store(l, &all, v, NULL);
 }
 

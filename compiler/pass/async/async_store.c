@@ -203,6 +203,7 @@ static void build_store_async(const struct outgoing *o, struct tir_builder *b, i
     struct tir_inst *copy = tir_build(b, TIR_OP_STORE_ASYNC, operands, count, NULL, 0, 0);
     set_box(o, copy);
     tir_set_word(o->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
+    tir_copy_attr(o->f, copy, o->store, TIR_ATTR_cache);
 }
 
 // The buffer's rows to the tensor, an element a lane.
@@ -221,7 +222,9 @@ static void build_rows(const struct outgoing *o, struct tir_builder *b, int64_t 
         from[3 + d] = tir_const_index(o->f, 0);
     to[0] = tir_build1(b, TIR_OP_LOAD, tir_type_get(types, &t), from, 3 + o->rank);
     tir_set_list(o->f, to[0]->def, TIR_ATTR_box, t.shape, o->rank);
-    set_box(o, tir_build(b, TIR_OP_STORE, to, 3 + to[2]->type->rank, NULL, 0, 0));
+    struct tir_inst *store = tir_build(b, TIR_OP_STORE, to, 3 + to[2]->type->rank, NULL, 0, 0);
+    set_box(o, store);
+    tir_copy_attr(o->f, store, o->store, TIR_ATTR_cache);
 }
 
 static void open(struct outgoing *o, struct tir_func *f, struct tir_inst *store)

@@ -143,7 +143,8 @@ struct move {
     const struct tir_type *t;
     struct slice from, to;
     struct tir_value *pad;
-    bool fetches; // from the tensor
+    bool fetches;                  // from the tensor
+    const struct tir_inst *access; // the one of the tensor
 };
 
 // Loads and stores `rows` rows at a time, in vectors. aligned: bytes that the tensor turned out to
@@ -164,8 +165,10 @@ static void build_loop(struct chunk *c, struct tir_builder b, const struct move 
     take_rows(&in, to, row, rows, store_operands + 2, box);
     struct tir_inst *store = tir_build(&in, TIR_OP_STORE, store_operands, 3 + to->rank, NULL, 0, 0);
     tir_set_list(c->f, store, TIR_ATTR_box, box, to->rank);
+    struct tir_inst *access = move->fetches ? load : store;
+    tir_copy_attr(c->f, access, move->access, TIR_ATTR_cache);
     if (aligned)
-        tir_set_int(c->f, move->fetches ? load : store, TIR_ATTR_aligned, aligned);
+        tir_set_int(c->f, access, TIR_ATTR_aligned, aligned);
     tir_build_yield(&in, NULL, 0);
 }
 
@@ -283,6 +286,7 @@ static void chunk_copy(struct chunk *c, struct tir_inst *copy)
         tir_build(&in, TIR_OP_COPY_ASYNC, operands, TIR_COPY_FIXED + 1 + from.rank, NULL, 0, 0);
     tir_set_list(f, part, TIR_ATTR_box, boxes, from.rank);
     tir_set_int(f, part, TIR_ATTR_width, width);
+    tir_copy_attr(f, part, copy, TIR_ATTR_cache);
     tir_build_yield(&in, NULL, 0);
     tir_remove(copy);
     c->loads = true;
@@ -330,7 +334,8 @@ static bool chunk_move(struct chunk *c, struct tir_inst *store)
     struct tir_value *pad = load ? load->operands[TIR_LOAD_PAD] : NULL;
     if (!load || (pad && !tir_type_is_scalar(pad->type) && pad->kind != TIR_VALUE_CONST))
         return false;
-    struct move move = {load->results[0]->type, slice_of(load), slice_of(store), pad, fetches};
+    struct move move = {load->results[0]->type, slice_of(load), slice_of(store), pad, fetches,
+                        fetches ? load : store};
     if (!build_move(c, store, &move,
                     c->on_warpgroups ? TIR_BUDGET_CHUNK_COPIES : TIR_BUDGET_CHUNK_ACCESSES,
                     c->on_warpgroups ? 4 : 0))
@@ -368,7 +373,8 @@ static bool chunk_store(struct chunk *c, struct tir_inst *store)
     struct tir_value *operands[] = {convert->operands[TIR_REDUCE_X], NULL, buffer, zero, zero};
     struct tir_inst *whole = tir_build(&b, TIR_OP_STORE, operands, 5, NULL, 0, 0);
     tir_set_list(f, whole, TIR_ATTR_box, t.shape, 2);
-    struct move move = {.t = v->type, .from = {operands + 2, t.shape, 2}, .to = slice_of(store)};
+    struct move move = {
+        .t = v->type, .from = {operands + 2, t.shape, 2}, .to = slice_of(store), .access = store};
     build_move(c, store, &move, TIR_BUDGET_CHUNK_ACCESSES, 16);
     tir_remove(store);
     tir_remove(convert);

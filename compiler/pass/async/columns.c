@@ -193,13 +193,18 @@ static struct tir_value *build_load(struct tir_columns *c, struct tir_builder *b
     if (c->start)
         ref[rank] =
             tir_binary(b, TIR_OP_ADD, ref[rank], tir_const_int(f, ref[rank]->type, c->start));
-    if (!is_staged(c, load))
-        return build_access(c, b, TIR_OP_LOAD, pad, ref, boxes, type)->results[0];
-    const struct tir_layout *rows =
-        tir_layout_blocked(f->module->types, 2, type->shape, order, order, 1, 1, c->warps);
-    const struct tir_type *by_rows = tir_type_with_layout(f->module->types, type, rows);
-    struct tir_value *buffer[] = {c->buffer, tir_const_index(f, 0), tir_const_index(f, 0)};
+    const bool staged = is_staged(c, load);
+    const struct tir_type *by_rows = type;
+    if (staged) {
+        const struct tir_layout *rows =
+            tir_layout_blocked(f->module->types, 2, type->shape, order, order, 1, 1, c->warps);
+        by_rows = tir_type_with_layout(f->module->types, type, rows);
+    }
     struct tir_inst *fetch = build_access(c, b, TIR_OP_LOAD, pad, ref, boxes, by_rows);
+    tir_copy_attr(f, fetch, load, TIR_ATTR_cache);
+    if (!staged)
+        return fetch->results[0];
+    struct tir_value *buffer[] = {c->buffer, tir_const_index(f, 0), tir_const_index(f, 0)};
     build_access(c, b, TIR_OP_STORE, fetch->results[0], buffer, type->shape, NULL);
     return build_access(c, b, TIR_OP_LOAD, NULL, buffer, type->shape, type)->results[0];
 }

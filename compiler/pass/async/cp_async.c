@@ -244,6 +244,7 @@ struct tir_inst *tir_copy_build(struct tir_func *f, const struct tir_copied *cop
         tir_build(&b, TIR_OP_COPY_ASYNC, operands, TIR_COPY_FIXED + 1 + rank, NULL, 0, 0);
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     tir_set_list(f, copy, TIR_ATTR_box, box->list, box->list_count);
+    tir_copy_attr(f, copy, load, TIR_ATTR_cache);
     copy->span = load->span;
     tir_remove(store);
     if (copied->where)

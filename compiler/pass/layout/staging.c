@@ -74,6 +74,7 @@ struct tir_inst *tir_stage_copy(struct tir_func *f, struct tir_inst *copy,
         tir_build1(&b, TIR_OP_LOAD, tir_type_get(f->module->types, &tile), operands, 3 + rank);
     const struct tir_attr *box = tir_attr_find(copy, TIR_ATTR_box);
     tir_set_list(f, x->def, TIR_ATTR_box, box->list, box->list_count);
+    tir_copy_attr(f, x->def, copy, TIR_ATTR_cache);
     store_whole(&b, x, to);
     tir_remove(copy);
     return x->def;

@@ -151,7 +151,9 @@ static void step_to(struct global *g, struct side *s, int64_t constant)
 static struct lower_place element_at(struct global *g, uint32_t reg)
 {
     struct lower *lo = g->lo;
-    struct lower_place e = {.base = g->base, .at = g->at};
+    struct lower_place e = {.base = g->base,
+                            .at = g->at,
+                            .cache = tir_attr_word(g->inst, TIR_ATTR_cache, TIR_WORD_NONE)};
     struct tir_value *gathered = NULL; // bytes, by this element's own indices
     int64_t coord[TIR_MAX_RANK] = {0};
     if (g->layout)
@@ -192,6 +194,12 @@ static struct tir_value *writer(struct lower *lo, const struct tir_inst *inst,
     return tir_binary(&lo->b, TIR_OP_EQ, tir_lower_tid(lo), tir_lower_i32(lo, 0));
 }
 
+static void set_cache(struct lower *lo, struct tir_inst *access, const struct lower_place *p)
+{
+    if (p->cache)
+        tir_set_word(lo->f, access, TIR_ATTR_cache, p->cache);
+}
+
 void tir_lower_ld_vector(struct lower *lo, const struct lower_place *p, enum tir_elem elem,
                          uint32_t count, struct tir_value **out)
 {
@@ -204,6 +212,7 @@ void tir_lower_ld_vector(struct lower *lo, const struct lower_place *p, enum tir
     tir_set_int(lo->f, ld, TIR_ATTR_width, count * TIR_MAX(1, tir_elems[elem].bits / 8));
     if (p->offset)
         tir_set_int(lo->f, ld, TIR_ATTR_offset, p->offset);
+    set_cache(lo, ld, p);
     for (uint32_t i = 0; i < count; i++)
         out[i] = is_bool ? tir_binary(&lo->b, TIR_OP_NE, ld->results[i],
                                       tir_const_int(lo->f, types[i], 0))
@@ -224,6 +233,7 @@ void tir_lower_st_vector(struct lower *lo, const struct lower_place *p, uint32_t
                 count * TIR_MAX(1, tir_elems[values[0]->type->elem].bits / 8));
     if (p->offset)
         tir_set_int(lo->f, st, TIR_ATTR_offset, p->offset);
+    set_cache(lo, st, p);
 }
 
 // A load, store or atomic: where its elements are, wherever the buffer is.
@@ -493,6 +503,7 @@ static void copy_elements(struct lower *lo, const struct tir_inst *inst, struct 
     struct tir_value *operands[] = {to.base, to.at, from.base, from.at, from.pred};
     struct tir_inst *copy = tir_build(&lo->b, TIR_OP_CP_ASYNC, operands, 5, NULL, 0, 0);
     tir_set_int(lo->f, copy, TIR_ATTR_width, width);
+    set_cache(lo, copy, &from);
     if (to.offset)
         tir_set_int(lo->f, copy, TIR_ATTR_offset, to.offset);
 }

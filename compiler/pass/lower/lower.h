@@ -97,6 +97,7 @@ struct lower_place {
     struct tir_value *at;   // bytes: i32, of a tensor the index type
     int64_t offset;         // bytes
     struct tir_value *pred; // NULL: always
+    enum tir_word cache;    // how caches keep it; NONE: nothing is said
 };
 
 // A dimension of an access: does 0 <= position + constant < extent hold? (bound.c)

@@ -186,6 +186,7 @@ static struct tir_inst *build_tensor_copy(struct transfer *t, enum tir_op op,
     tir_set_int(lo->f, copy, TIR_ATTR_swizzle, t->part.memory ? t->part.memory->swizzle : 0);
     if (t->part.memory && byte_at(t, at))
         tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(t, at));
+    tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_cache);
     return copy;
 }
 
@@ -292,6 +293,7 @@ void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst)
                                     tir_lower_i32(lo, t.step[t.rank - 1] * t.bytes), ctas};
         memcpy(operands + 4, from, sizeof(from));
         struct tir_inst *copy = tir_build(&lo->b, TIR_OP_BULK_LOAD, operands, 8, NULL, 0, 0);
+        tir_copy_attr(lo->f, copy, inst, TIR_ATTR_cache);
         if (byte_at(&t, at))
             tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(&t, at));
     } while (next_copy(&t, at));
@@ -301,7 +303,6 @@ void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst)
 {
     struct transfer t = open_transfer(lo, inst, inst->operands[0]);
     bool bulk = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_engine_tma) == TIR_WORD_engine_bulk;
-    const struct tir_attr *kind = tir_attr_find(inst, TIR_ATTR_kind);
     if (bulk)
         set_rows(&t);
     else
@@ -313,15 +314,14 @@ void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst)
         struct tir_value *operands[5 + TIR_MAX_RANK] = {t.part.base, or_zero(lo, t.at)};
         if (!bulk) {
             struct tir_inst *copy = build_tensor_copy(&t, TIR_OP_TMA_STORE, operands, at);
-            if (kind)
-                tir_set_word(lo->f, copy, TIR_ATTR_kind, (enum tir_word)kind->number);
+            tir_copy_attr(lo->f, copy, inst, TIR_ATTR_kind);
             continue;
         }
         struct tir_value *to[] = {t.tensor, global_byte(&t, at), t.part.base, or_zero(lo, t.at),
                                   tir_lower_i32(lo, t.step[t.rank - 1] * t.bytes)};
         struct tir_inst *copy = tir_build(&lo->b, TIR_OP_BULK_STORE, to, 5, NULL, 0, 0);
-        if (kind)
-            tir_set_word(lo->f, copy, TIR_ATTR_kind, (enum tir_word)kind->number);
+        tir_copy_attr(lo->f, copy, inst, TIR_ATTR_kind);
+        tir_copy_attr(lo->f, copy, inst, TIR_ATTR_cache);
         if (byte_at(&t, at))
             tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(&t, at));
     } while (next_copy(&t, at));

@@ -171,6 +171,7 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
     copy->span = load->span;
     tir_set_list(r->p->f, copy, TIR_ATTR_box, box->list, box->list_count);
     tir_set_word(r->p->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
+    tir_copy_attr(r->p->f, copy, load, TIR_ATTR_cache);
 }
 
 // Fills the next slots of the groups that are loaded for each tile, or for each round.

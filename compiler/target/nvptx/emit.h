@@ -38,6 +38,7 @@ struct emit {
     uint32_t first_watch; // the first of the watchdog's three parameters
     bool has_watchdog;
     uint32_t bytes_to_float; // how many were converted
+    V policies[4];           // emit_cache.c; NULL until wanted
     bool waits;              // for the launch before it, so memory changes while the kernel runs
     V warp;                  // the number of the warp, the same in all its lanes; NULL until wanted
     bool has_remote;         // threads access shared memory of other CTAs
@@ -110,6 +111,13 @@ void tir_emit_unpack(struct emit *e, V x, LLVMTypeRef part, uint32_t count, V *p
 // A pointer to base + at (NULL: 0) + offset, in bytes.
 V tir_emit_address(struct emit *e, const struct tir_value *base, const struct tir_value *at,
                    int64_t offset);
+
+// emit_cache.c: what an access of a tensor says to the caches.
+struct emit_cache {
+    const char *text; // that follows the space in the instruction's name: "", ".L2::cache_hint"
+    V policy;         // the last operand, an i64; NULL: none
+};
+struct emit_cache tir_emit_cache(struct emit *e, const struct tir_inst *access);
 
 // emit_atomic.c: what an atom does to what is at the pointer; the old value. NULL: no target can.
 V tir_emit_atomic(struct emit *e, const struct tir_inst *atom, V pointer, enum tir_space space);

@@ -227,15 +227,15 @@ static bool is_wide(const struct address *a) // shared memory has addresses of 3
     return a->space != TIR_SPACE_SHARED && a->space != TIR_SPACE_CLUSTER;
 }
 
-// "ld.global.nc.v4.b32": operation, space, and the shape of the access.
+// "ld.global.nc.L1::no_allocate.v4.b32": operation, space, caches, and the shape of the access.
 static void access_name(struct tir_text *text, const char *operation, const struct address *a,
-                        struct words w, bool read_only)
+                        struct words w, bool read_only, const struct emit_cache *cache)
 {
     unsigned bits = LLVMGetIntTypeWidth(w.word);
     const char *space = a->space == TIR_SPACE_SHARED    ? ".shared"
                         : a->space == TIR_SPACE_CLUSTER ? ".shared::cluster"
                                                         : ".global";
-    tir_text_format(text, "%s%s%s", operation, space, read_only ? ".nc" : "");
+    tir_text_format(text, "%s%s%s%s", operation, space, read_only ? ".nc" : "", cache->text);
     if (w.count > 1)
         tir_text_format(text, ".v%" PRIu32, w.count);
     tir_text_format(text, ".b%u", bits);
@@ -270,27 +270,50 @@ static void fold_large_offset(struct emit *e, struct address *a)
     a->offset = 0;
 }
 
-// Bytes are loaded into 16-bit registers, the smallest there are.
-static V predicated_load(struct emit *e, struct address *a, struct words w, V pred)
+// The policy as the last operand of an instruction; `first` operands of the text come before args.
+static void add_policy(struct tir_text *text, struct tir_text *constraints,
+                       const struct emit_cache *cache, uint32_t first, V *args, uint32_t *count)
+{
+    if (!cache->policy)
+        return;
+    tir_text_format(text, ", $%" PRIu32, first + *count);
+    tir_text_add(constraints, STR(",l"));
+    args[(*count)++] = cache->policy;
+}
+
+// As PTX: under a predicate, or with what LLVM's loads do not say. Where pred (NULL: always) is
+// false the result is 0. Bytes are loaded into 16-bit registers, the smallest there are.
+static V asm_load(struct emit *e, struct address *a, struct words w, V pred,
+                  const struct emit_cache *cache)
 {
     fold_large_offset(e, a);
     struct tir_text text, constraints;
     tir_text_init(&text, e->arena, 0);
     tir_text_init(&constraints, e->arena, 0);
     LLVMTypeRef held = w.word == e->ll->i8 ? e->ll->i16 : w.word, outputs[8];
-    tir_text_add(&text, STR("{ "));
+    V args[3];
+    uint32_t count = 0, at = w.count; // operands of the text: results, address, predicate, policy
+    args[count++] = pointer_as_int(e, a);
+    if (pred)
+        tir_text_add(&text, STR("{ "));
     for (uint32_t i = 0; i < w.count; i++) {
-        tir_text_format(&text, "mov.b%u $%" PRIu32 ", 0; ", LLVMGetIntTypeWidth(held), i);
-        tir_text_format(&constraints, "=&%s,", constraint_of(e, held));
+        if (pred)
+            tir_text_format(&text, "mov.b%u $%" PRIu32 ", 0; ", LLVMGetIntTypeWidth(held), i);
+        tir_text_format(&constraints, "=%s%s,", pred ? "&" : "", constraint_of(e, held));
         outputs[i] = held;
     }
-    tir_text_format(&text, "@$%" PRIu32 " ", w.count + 1);
-    access_name(&text, "ld", a, w, a->constant_memory);
+    tir_text_add(&constraints, is_wide(a) ? STR("l") : STR("r"));
+    if (pred) {
+        tir_text_format(&text, "@$%" PRIu32 " ", at + count);
+        tir_text_add(&constraints, STR(",b"));
+        args[count++] = pred;
+    }
+    access_name(&text, "ld", a, w, a->constant_memory, cache);
     tir_text_add(&text, w.count > 1 ? STR(" {") : STR(" "));
     list_operands(&text, 0, w.count);
-    tir_text_format(&text, "%s, [$%" PRIu32 "+%" PRId64 "]; }", w.count > 1 ? "}" : "", w.count,
-                    a->offset);
-    tir_text_format(&constraints, "%s,b", is_wide(a) ? "l" : "r");
+    tir_text_format(&text, "%s, [$%" PRIu32 "+%" PRId64 "]", w.count > 1 ? "}" : "", at, a->offset);
+    add_policy(&text, &constraints, cache, at, args, &count);
+    tir_text_add(&text, pred ? STR("; }") : STR(";"));
     uint32_t flags = 0;
     if (!a->constant_memory) {
         tir_text_add(&constraints, STR(",~{memory}"));
@@ -299,7 +322,7 @@ static V predicated_load(struct emit *e, struct address *a, struct words w, V pr
     LLVMTypeRef type =
         w.count == 1 ? held : LLVMStructTypeInContext(e->ll->context, outputs, w.count, false);
     V result = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints), flags,
-                            (V[]){pointer_as_int(e, a), pred}, 2);
+                            args, count);
     if (w.count == 1)
         return held == w.word ? result : LLVMBuildTrunc(e->b, result, w.word, "");
     V words[8];
@@ -343,45 +366,54 @@ static void emit_ld(struct emit *e, const struct tir_inst *inst)
         address_of(e, base, inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
     struct words w = words_of(e, width, elem_bytes);
     int known = tir_emit_known(pred);
+    struct emit_cache cache = tir_emit_cache(e, inst);
     V v;
     if (known == 0)
         v = LLVMConstNull(w.type);
-    else if (known == 1)
+    else if (known == 1 && !*cache.text)
         v = plain_load(e, &a, w.type, width);
     else if (a.space == TIR_SPACE_LOCAL)
         v = local_load(e, &a, base, w.type, width, tir_emit_value(e, pred));
     else
-        v = predicated_load(e, &a, w, tir_emit_value(e, pred));
+        v = asm_load(e, &a, w, known == 1 ? NULL : tir_emit_value(e, pred), &cache);
     V parts[32];
     tir_emit_unpack(e, v, elem, count, parts);
     for (uint32_t i = 0; i < count; i++)
         tir_emit_set(e, inst->results[i], parts[i]);
 }
 
-static void predicated_store(struct emit *e, struct address *a, struct words w, V value, V pred)
+static void asm_store(struct emit *e, struct address *a, struct words w, V value, V pred,
+                      const struct emit_cache *cache)
 {
     fold_large_offset(e, a);
     struct tir_text text, constraints;
     tir_text_init(&text, e->arena, 0);
     tir_text_init(&constraints, e->arena, 0);
-    V args[10];
-    for (uint32_t i = 0; i < w.count; i++) {
+    V args[11];
+    uint32_t count = 0;
+    for (; count < w.count; count++) {
         V word =
-            w.count == 1 ? value : LLVMBuildExtractElement(e->b, value, tir_emit_i32(e, i), "");
-        args[i] = w.word == e->ll->i8 ? LLVMBuildZExt(e->b, word, e->ll->i16, "") : word;
+            w.count == 1 ? value : LLVMBuildExtractElement(e->b, value, tir_emit_i32(e, count), "");
+        args[count] = w.word == e->ll->i8 ? LLVMBuildZExt(e->b, word, e->ll->i16, "") : word;
         tir_text_format(&constraints, "%s,", constraint_of(e, w.word));
     }
-    tir_text_format(&text, "@$%" PRIu32 " ", w.count + 1);
-    access_name(&text, "st", a, w, false);
+    tir_text_add(&constraints, is_wide(a) ? STR("l") : STR("r"));
+    args[count++] = pointer_as_int(e, a);
+    if (pred) {
+        tir_text_format(&text, "@$%" PRIu32 " ", count);
+        tir_text_add(&constraints, STR(",b"));
+        args[count++] = pred;
+    }
+    access_name(&text, "st", a, w, false, cache);
     tir_text_format(&text, " [$%" PRIu32 "+%" PRId64 "], %s", w.count, a->offset,
                     w.count > 1 ? "{" : "");
     list_operands(&text, 0, w.count);
-    tir_text_add(&text, w.count > 1 ? STR("};") : STR(";"));
-    tir_text_format(&constraints, "%s,b,~{memory}", is_wide(a) ? "l" : "r");
-    args[w.count] = pointer_as_int(e, a);
-    args[w.count + 1] = pred;
+    tir_text_add(&text, w.count > 1 ? STR("}") : STR(""));
+    add_policy(&text, &constraints, cache, 0, args, &count);
+    tir_text_add(&text, STR(";"));
+    tir_text_add(&constraints, STR(",~{memory}"));
     tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text), tir_text_str(&constraints),
-                 TIR_ASM_EFFECT, args, w.count + 2);
+                 TIR_ASM_EFFECT, args, count);
 }
 
 // Opens a block that runs only where pred holds; close_guard ends it. False: it never runs.
@@ -436,8 +468,9 @@ static void emit_st(struct emit *e, const struct tir_inst *inst)
     V value = tir_emit_pack(e, parts, count, w.type);
     struct address a =
         address_of(e, base, inst->operands[1], tir_attr_int(inst, TIR_ATTR_offset, 0));
-    if (known < 0 && a.space != TIR_SPACE_LOCAL) {
-        predicated_store(e, &a, w, value, tir_emit_value(e, pred));
+    struct emit_cache cache = tir_emit_cache(e, inst);
+    if (*cache.text || (known < 0 && a.space != TIR_SPACE_LOCAL)) {
+        asm_store(e, &a, w, value, known == 1 ? NULL : tir_emit_value(e, pred), &cache);
         return;
     }
     struct guard guard;
@@ -468,6 +501,25 @@ static void emit_atom(struct emit *e, const struct tir_inst *inst)
 
 // Asynchronous copies and matrices.
 
+// LLVM has no intrinsic with a policy. args: to, from, and the source's bytes if they may be 0.
+static void hinted_cp_async(struct emit *e, int64_t width, const V *args, uint32_t count,
+                            const struct emit_cache *cache)
+{
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    V all[4] = {LLVMBuildPtrToInt(e->b, args[0], e->ll->i32, ""),
+                LLVMBuildPtrToInt(e->b, args[1], e->ll->i64, ""), count > 2 ? args[2] : NULL};
+    tir_text_format(&text, "cp.async.%s.shared.global%s [$0], [$1], %" PRId64 "%s",
+                    width == 16 ? "cg" : "ca", cache->text, width, count > 2 ? ", $2" : "");
+    tir_text_add(&constraints, count > 2 ? STR("r,l,r") : STR("r,l"));
+    add_policy(&text, &constraints, cache, 0, all, &count);
+    tir_text_add(&text, STR(";"));
+    tir_text_add(&constraints, STR(",~{memory}"));
+    tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text), tir_text_str(&constraints),
+                 TIR_ASM_EFFECT, all, count);
+}
+
 static void emit_cp_async(struct emit *e, const struct tir_inst *inst)
 {
     static const char *const names[3][2] = {
@@ -489,7 +541,11 @@ static void emit_cp_async(struct emit *e, const struct tir_inst *inst)
     if (tested) // fewer source bytes than the width: the rest is zeros
         args[2] =
             tir_emit_select(e, tir_emit_value(e, pred), tir_emit_i32(e, width), tir_emit_i32(e, 0));
-    tir_llvm_call(e->ll, names[width / 8][tested], NULL, 0, args, tested ? 3 : 2);
+    struct emit_cache cache = tir_emit_cache(e, inst);
+    if (cache.policy)
+        hinted_cp_async(e, width, args, tested ? 3 : 2, &cache);
+    else
+        tir_llvm_call(e->ll, names[width / 8][tested], NULL, 0, args, tested ? 3 : 2);
 }
 
 static void emit_ldmatrix(struct emit *e, const struct tir_inst *inst)

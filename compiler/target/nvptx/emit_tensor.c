@@ -8,11 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static V no(const struct emit *e)
-{
-    return LLVMConstInt(e->ll->i1, 0, false);
-}
-
 // Arguments of an intrinsic, in order.
 struct args {
     V at[16];
@@ -34,11 +29,22 @@ static void push_place(struct emit *e, struct args *args, const struct tir_inst 
         push(args, tir_emit_low_word(e, indices[d]));
 }
 
-// The end of most argument lists: no cache hint.
-static void push_no_hint(struct emit *e, struct args *args)
+static void push_policy(struct emit *e, struct args *args, V policy)
 {
-    push(args, LLVMConstInt(e->ll->i64, 0, false));
-    push(args, no(e));
+    push(args, policy ? policy : LLVMConstInt(e->ll->i64, 0, false));
+}
+
+static void push_flag(struct emit *e, struct args *args, bool flag)
+{
+    push(args, LLVMConstInt(e->ll->i1, flag, false));
+}
+
+// The end of most argument lists: the policy of the caches, and whether there is one.
+static void push_cache(struct emit *e, struct args *args, const struct tir_inst *inst)
+{
+    struct emit_cache cache = tir_emit_cache(e, inst);
+    push_policy(e, args, cache.policy);
+    push_flag(e, args, cache.policy);
 }
 
 // "llvm.nvvm.cp.async.bulk.tensor.<what>.2d"
@@ -68,20 +74,21 @@ static void push_destination(struct emit *e, struct args *args, const struct tir
     push(args, tir_emit_address(e, inst->operands[TIR_TMA_BAR], inst->operands[TIR_TMA_BAR_AT], 0));
 }
 
-// The end of a load's arguments: the receiving CTAs (in the cluster form), no cache hint.
-static void push_receivers(struct emit *e, struct args *args, const struct tir_value *ctas,
-                           bool cluster)
+// The end of a load's arguments: the receiving CTAs (in the cluster form), and the policy.
+static void push_receivers(struct emit *e, struct args *args, const struct tir_inst *inst,
+                           const struct tir_value *ctas, bool cluster)
 {
     if (!cluster) {
-        push_no_hint(e, args);
+        push_cache(e, args, inst);
         return;
     }
+    struct emit_cache cache = tir_emit_cache(e, inst);
     LLVMTypeRef i16 = e->ll->i16;
     push(args,
          ctas ? LLVMBuildTrunc(e->b, tir_emit_low_word(e, ctas), i16, "") : LLVMConstNull(i16));
-    push(args, LLVMConstInt(e->ll->i64, 0, false));
-    push(args, LLVMConstInt(e->ll->i1, ctas != NULL, false));
-    push(args, no(e));
+    push_policy(e, args, cache.policy);
+    push_flag(e, args, ctas);
+    push_flag(e, args, cache.policy);
 }
 
 static void emit_load(struct emit *e, const struct tir_inst *inst)
@@ -91,7 +98,7 @@ static void emit_load(struct emit *e, const struct tir_inst *inst)
     struct args args = {.len = 0};
     push_destination(e, &args, inst, cluster);
     push_place(e, &args, inst);
-    push_receivers(e, &args, ctas, cluster);
+    push_receivers(e, &args, inst, ctas, cluster);
     if (cluster)
         push(&args, tir_emit_i32(e, 0)); // no pair of CTAs
     call_tensor(e, inst, cluster ? "g2s.tile" : "g2s.cta.tile", &args);
@@ -123,7 +130,7 @@ static void emit_store(struct emit *e, const struct tir_inst *inst)
     push(&args, tir_emit_address(e, inst->operands[TIR_TMA_BUFFER], inst->operands[TIR_TMA_AT],
                                  tir_attr_int(inst, TIR_ATTR_offset, 0)));
     push_place(e, &args, inst);
-    push_no_hint(e, &args);
+    push_cache(e, &args, inst);
     call_tensor(e, inst, store_name(inst), &args);
 }
 
@@ -131,7 +138,7 @@ static void emit_prefetch(struct emit *e, const struct tir_inst *inst)
 {
     struct args args = {.len = 0};
     push_place(e, &args, inst);
-    push_no_hint(e, &args);
+    push_cache(e, &args, inst);
     call_tensor(e, inst, "prefetch.tile", &args);
 }
 
@@ -148,7 +155,7 @@ static void emit_bulk_load(struct emit *e, const struct tir_inst *inst)
     push_destination(e, &args, inst, cluster);
     push(&args, tir_emit_address(e, operands[LOAD_FROM], operands[LOAD_FROM_AT], 0));
     push(&args, tir_emit_value(e, operands[LOAD_BYTES]));
-    push_receivers(e, &args, operands[LOAD_CTAS], cluster);
+    push_receivers(e, &args, inst, operands[LOAD_CTAS], cluster);
     tir_llvm_call(e->ll,
                   cluster ? "llvm.nvvm.cp.async.bulk.global.to.shared.cluster"
                           : "llvm.nvvm.cp.async.bulk.global.to.shared.cta",
@@ -181,11 +188,15 @@ static void emit_bulk_reduce(struct emit *e, const struct tir_inst *inst, enum t
 {
     struct tir_text text;
     tir_text_init(&text, e->arena, 0);
+    struct emit_cache cache = tir_emit_cache(e, inst);
     tir_text_format(
-        &text, "cp.reduce.async.bulk.global.shared::cta.bulk_group.%s.%s [$0], [$1], $2;",
-        tir_words[kind].name, combined_type(kind, inst->operands[STORE_TO]->type->elem));
-    tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text), STR("l,r,r,~{memory}"), TIR_ASM_EFFECT,
-                 args, 3);
+        &text, "cp.reduce.async.bulk.global.shared::cta.bulk_group%s.%s.%s [$0], [$1], $2%s;",
+        cache.policy ? cache.text : "", tir_words[kind].name,
+        combined_type(kind, inst->operands[STORE_TO]->type->elem), cache.policy ? ", $3" : "");
+    args[3] = cache.policy;
+    tir_llvm_asm(e->ll, e->ll->none, tir_text_str(&text),
+                 cache.policy ? STR("l,r,r,l,~{memory}") : STR("l,r,r,~{memory}"), TIR_ASM_EFFECT,
+                 args, cache.policy ? 4 : 3);
 }
 
 static void emit_bulk_store(struct emit *e, const struct tir_inst *inst)
@@ -201,7 +212,7 @@ static void emit_bulk_store(struct emit *e, const struct tir_inst *inst)
         emit_bulk_reduce(e, inst, kind, args.at);
         return;
     }
-    push_no_hint(e, &args);
+    push_cache(e, &args, inst);
     tir_llvm_call(e->ll, "llvm.nvvm.cp.async.bulk.shared.cta.to.global", NULL, 0, args.at,
                   args.len);
 }
