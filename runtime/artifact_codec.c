@@ -4,12 +4,13 @@
 // Each record has one function that names its fields in order; it serves measuring, writing and
 // reading alike, so the directions cannot drift apart. A `struct wire` says which of the three is
 // going on. Reading treats every byte as hostile: sizes are checked against what is left before
-// they are used, memory is bounded by the size of the input, and after the first thing that is
-// wrong nothing more is read. The layout is drawn in docs/artifact.md.
+// they are used, memory is bounded by the size of the input (compress.h), and after the first thing
+// that is wrong nothing more is read. The layout is drawn in docs/artifact.md.
 
 #include <limits.h>
 
 #include "artifact.h"
+#include "compress.h"
 #include "error.h"
 #include "host.h"
 
@@ -28,6 +29,8 @@ enum section {
     SECTION_LAST = SECTION_RECEIPT
 };
 
+enum form { FORM_STORED, FORM_ZSTD }; // of a section: as it is, or as a frame of compress.h
+
 // One block of a decoded artifact, in a list that is freed as a whole.
 struct block {
     struct block *next;
@@ -42,6 +45,7 @@ struct decoded {
 
 struct range {
     size_t at, size;
+    enum form form; // of a section
 };
 
 enum mode { MEASURE, WRITE, READ };
@@ -366,15 +370,43 @@ static void write_header(uint8_t *out, size_t total, const struct range *ranges)
     for (uint32_t id = SECTION_INFO; id <= SECTION_LAST; id++) {
         uint8_t *row = out + HEADER_BYTES + (id - 1) * ROW_BYTES;
         put_le(row, id, 4);
+        put_le(row + 4, ranges[id].form, 4);
         put_le(row + 8, ranges[id].at, 8);
         put_le(row + 16, ranges[id].size, 8);
     }
 }
 
-static void write_blob(uint8_t *out, const struct range *range, tir_str bytes)
+// A section that is one piece of memory.
+struct blob {
+    enum section id;
+    tir_str bytes;
+    bool is_text; // a zero byte follows
+    uint8_t *frame;
+    size_t room;
+};
+
+// The blob's frame, if that is smaller. False: no memory.
+static bool compress(const tir_allocator *allocator, struct blob *blob, struct range *range)
 {
-    if (bytes.len)
-        memcpy(out + range->at, bytes.ptr, bytes.len);
+    range->size = blob->bytes.len ? blob->bytes.len + blob->is_text : 0;
+    if (!range->size)
+        return true;
+    blob->room = range->size;
+    blob->frame = tir_host_alloc(allocator, blob->room);
+    if (!blob->frame)
+        return false;
+    size_t size = tir_compress(blob->bytes, blob->is_text, blob->frame, blob->room);
+    if (size && size < range->size)
+        *range = (struct range){.size = size, .form = FORM_ZSTD};
+    return true;
+}
+
+static void write_blob(uint8_t *out, const struct range *range, const struct blob *blob)
+{
+    if (range->form == FORM_ZSTD)
+        memcpy(out + range->at, blob->frame, range->size);
+    else if (blob->bytes.len)
+        memcpy(out + range->at, blob->bytes.ptr, blob->bytes.len);
 }
 
 TIR_API tir_status tir_artifact_encode(const tir_artifact_desc *desc,
@@ -392,28 +424,34 @@ TIR_API tir_status tir_artifact_encode(const tir_artifact_desc *desc,
     struct range ranges[SECTION_LAST + 1] = {
         [SECTION_INFO] = {.size = w.info.at},
         [SECTION_STRINGS] = {.size = w.strings.at},
-        [SECTION_PTX] = {.size = desc->ptx.len ? desc->ptx.len + 1 : 0},
-        [SECTION_CUBIN] = {.size = desc->cubin.len},
-        [SECTION_RECEIPT] = {.size = desc->receipt.len ? desc->receipt.len + 1 : 0},
     };
     if (w.strings.at > UINT32_MAX)
         return tir_error_set(error, TIR_ERR_INVALID, "the artifact's strings exceed 4 GiB");
+    struct blob blobs[] = {{.id = SECTION_PTX, .bytes = desc->ptx, .is_text = true},
+                           {.id = SECTION_CUBIN, .bytes = desc->cubin},
+                           {.id = SECTION_RECEIPT, .bytes = desc->receipt, .is_text = true}};
+    const size_t blob_count = sizeof blobs / sizeof *blobs;
+    bool fits = true;
+    for (size_t i = 0; i < blob_count && fits; i++)
+        fits = compress(&w.allocator, &blobs[i], &ranges[blobs[i].id]);
     size_t total = place(ranges);
-    w.out = tir_host_alloc(&w.allocator, total);
-    if (!w.out)
-        return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for an artifact of %zu bytes",
-                             total);
-    w.mode = WRITE;
-    w.info.at = ranges[SECTION_INFO].at;
-    w.strings.at = w.strings.size = ranges[SECTION_STRINGS].at;
-    io_info(&w, &copy);
-    write_header(w.out, total, ranges);
-    write_blob(w.out, &ranges[SECTION_PTX], desc->ptx);
-    write_blob(w.out, &ranges[SECTION_CUBIN], desc->cubin);
-    write_blob(w.out, &ranges[SECTION_RECEIPT], desc->receipt);
-    *bytes = w.out;
-    *size = total;
-    return TIR_OK;
+    w.out = fits ? tir_host_alloc(&w.allocator, total) : NULL;
+    if (w.out) {
+        w.mode = WRITE;
+        w.info.at = ranges[SECTION_INFO].at;
+        w.strings.at = w.strings.size = ranges[SECTION_STRINGS].at;
+        io_info(&w, &copy);
+        write_header(w.out, total, ranges);
+        for (size_t i = 0; i < blob_count; i++)
+            write_blob(w.out, &ranges[blobs[i].id], &blobs[i]);
+        *bytes = w.out;
+        *size = total;
+    }
+    for (size_t i = 0; i < blob_count; i++)
+        tir_host_free(&w.allocator, blobs[i].frame, blobs[i].room);
+    return w.out ? TIR_OK
+                 : tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for an artifact of %zu bytes",
+                                 total);
 }
 
 TIR_API void tir_artifact_bytes_free(uint8_t *bytes, size_t size, const tir_allocator *allocator)
@@ -433,6 +471,7 @@ static const char *read_sections(const uint8_t *in, size_t size, struct range *r
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *row = in + HEADER_BYTES + (size_t)i * ROW_BYTES;
         uint64_t id = get_le(row, 4), at = get_le(row + 8, 8), length = get_le(row + 16, 8);
+        uint64_t form = get_le(row + 4, 4);
         if (at > size || length > size - at)
             return "a section lies outside it";
         if (id < SECTION_INFO || id > SECTION_LAST)
@@ -441,7 +480,9 @@ static const char *read_sections(const uint8_t *in, size_t size, struct range *r
             return "a section is there twice";
         if (at < HEADER_BYTES)
             return "a section lies in the header";
-        ranges[id] = (struct range){(size_t)at, (size_t)length};
+        if (form > (id <= SECTION_STRINGS ? FORM_STORED : FORM_ZSTD))
+            return "a section has a form that it cannot have";
+        ranges[id] = (struct range){(size_t)at, (size_t)length, (enum form)form};
     }
     for (int id = SECTION_INFO; id <= SECTION_LAST; id++)
         if (!ranges[id].at)
@@ -449,15 +490,29 @@ static const char *read_sections(const uint8_t *in, size_t size, struct range *r
     return NULL;
 }
 
+// The contents of a section.
+static tir_str read_blob(struct wire *w, const struct range *range)
+{
+    const uint8_t *stored = w->in + range->at;
+    if (range->form == FORM_STORED || w->wrong)
+        return (tir_str){(const char *)stored, range->size};
+    size_t size = tir_decompressed_size(stored, range->size);
+    char *contents = size ? new_block(w, size, 1) : NULL;
+    if (contents && tir_decompress(stored, range->size, contents, size))
+        return (tir_str){contents, size};
+    w->wrong = w->wrong ? w->wrong : "a section cannot be decompressed";
+    return (tir_str){"", 0};
+}
+
 // A text section: empty, or ended by its only zero byte.
 static tir_str read_text(struct wire *w, const struct range *range)
 {
-    const char *text = (const char *)w->in + range->at;
-    if (range->size == 0)
+    tir_str text = read_blob(w, range);
+    if (text.len == 0)
         return (tir_str){"", 0};
-    if (memchr(text, 0, range->size) != text + range->size - 1)
+    if (memchr(text.ptr, 0, text.len) != text.ptr + text.len - 1)
         w->wrong = w->wrong ? w->wrong : "a text does not end where its section ends";
-    return (tir_str){text, range->size - 1};
+    return (tir_str){text.ptr, text.len - 1};
 }
 
 static void read_all(struct wire *w, const void *bytes, size_t size)
@@ -477,8 +532,7 @@ static void read_all(struct wire *w, const void *bytes, size_t size)
         w->wrong = "it has bytes after its last record";
     desc->ptx = read_text(w, &ranges[SECTION_PTX]);
     desc->receipt = read_text(w, &ranges[SECTION_RECEIPT]);
-    desc->cubin =
-        (tir_str){(const char *)copy + ranges[SECTION_CUBIN].at, ranges[SECTION_CUBIN].size};
+    desc->cubin = read_blob(w, &ranges[SECTION_CUBIN]);
 }
 
 TIR_API tir_status tir_artifact_decode(const void *bytes, size_t size,

@@ -9,6 +9,8 @@
 #include <cmocka.h>
 // clang-format on
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "alloc.h"
@@ -419,6 +421,146 @@ static void test_sequence_refusals(void **state)
 #undef CASE
 }
 
+enum { SECTION_INFO, SECTION_STRINGS, SECTION_PTX, SECTION_CUBIN, SECTION_RECEIPT };
+
+// A field of a row of the section table.
+static uint8_t *field_of(uint8_t *bytes, int section, int offset)
+{
+    return bytes + 24 + 24 * section + offset;
+}
+
+static void assert_damaged(const uint8_t *bytes, size_t size, const char *part)
+{
+    const tir_artifact_desc *desc;
+    tir_error error = {0};
+    assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_INVALID);
+    if (!strstr(error.message, part))
+        fail_msg("'%s' does not say '%s'", error.message, part);
+}
+
+// Text like that of a program: lines that differ in a number.
+static tir_str long_text(char *text, size_t room)
+{
+    size_t len = 0;
+    for (int i = 0; len + 40 < room; i++)
+        len += (size_t)snprintf(text + len, room - len, "\tadd.s32 \t%%r%d, %%r%d, 1;\n", i + 1, i);
+    return (tir_str){text, len};
+}
+
+// Large sections are smaller in the file, and damage to them is found.
+static void test_compressed(void **state)
+{
+    (void)state;
+    enum { ROOM = 100000 };
+    char *text = malloc(ROOM);
+    uint8_t *bytes;
+    size_t size;
+    const tir_artifact_desc *desc;
+    tir_artifact_desc large = sample;
+    large.ptx = large.cubin = large.receipt = long_text(text, ROOM);
+    encode(&large, &bytes, &size);
+    assert_true(size < large.ptx.len);
+    assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, NULL), TIR_OK);
+    assert_text(desc->ptx, large.ptx);
+    assert_int_equal(desc->ptx.ptr[desc->ptx.len], 0);
+    assert_text(desc->cubin, large.cubin);
+    assert_text(desc->receipt, large.receipt);
+    tir_artifact_free(desc, NULL);
+
+    for (int section = SECTION_PTX; section <= SECTION_RECEIPT; section++) {
+        uint64_t at = 0;
+        assert_int_equal(*field_of(bytes, section, 4), 1);
+        memcpy(&at, field_of(bytes, section, 8), 4);
+        for (int i = 0; i < 4000; i += 61) {
+            bytes[at + i] ^= 0x20;
+            assert_damaged(bytes, size, "cannot be decompressed");
+            bytes[at + i] ^= 0x20;
+        }
+        *field_of(bytes, section, 4) = 2;
+        assert_damaged(bytes, size, "a form that it cannot have");
+        *field_of(bytes, section, 4) = 1;
+    }
+    *field_of(bytes, SECTION_STRINGS, 4) = 1;
+    assert_damaged(bytes, size, "a form that it cannot have");
+    tir_artifact_bytes_free(bytes, size, NULL);
+    free(text);
+}
+
+// A frame of zeros: the size of the contents, then blocks that repeat one byte (RFC 8878, 3.1.1).
+static size_t frame_of_zeros(uint8_t *frame, uint32_t blocks, uint32_t block)
+{
+    const uint32_t contents = blocks * block;
+    memcpy(frame, (uint8_t[]){0x28, 0xb5, 0x2f, 0xfd, 0xa0}, 5);
+    for (int i = 0; i < 4; i++)
+        frame[5 + i] = (uint8_t)(contents >> 8 * i);
+    for (uint32_t b = 0; b < blocks; b++) {
+        const uint32_t head = block << 3 | 1 << 1 | (b + 1 == blocks);
+        for (int i = 0; i < 3; i++)
+            frame[9 + 4 * b + i] = (uint8_t)(head >> 8 * i);
+        frame[9 + 4 * b + 3] = 0;
+    }
+    return 9 + 4 * blocks;
+}
+
+// A file cannot ask for much more memory than it has bytes, and no writer makes one that does.
+static void test_compressed_too_far(void **state)
+{
+    (void)state;
+    enum { MANY = 16 << 20 };
+    static const struct {
+        uint32_t blocks, block;
+        bool fits;
+    } cases[] = {{1, 4096, true}, {4, 4096, true}, {4, 128 << 10, false}};
+    uint8_t *bytes, frame[64];
+    size_t size;
+    tir_artifact_desc large = sample;
+    for (uint32_t i = 0; i < COUNT(cases); i++) {
+        const size_t length = frame_of_zeros(frame, cases[i].blocks, cases[i].block);
+        large.cubin = (tir_str){(const char *)frame, length};
+        encode(&large, &bytes, &size);
+        *field_of(bytes, SECTION_CUBIN, 4) = 1;
+        const tir_artifact_desc *desc;
+        if (cases[i].fits) {
+            assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, NULL), TIR_OK);
+            assert_int_equal(desc->cubin.len, cases[i].blocks * cases[i].block);
+            tir_artifact_free(desc, NULL);
+        } else {
+            assert_damaged(bytes, size, "cannot be decompressed");
+        }
+        tir_artifact_bytes_free(bytes, size, NULL);
+    }
+    char *text = calloc(1, MANY);
+    large.cubin = (tir_str){text, MANY};
+    encode(&large, &bytes, &size);
+    assert_int_equal(*field_of(bytes, SECTION_CUBIN, 4), 0);
+    tir_artifact_bytes_free(bytes, size, NULL);
+    free(text);
+}
+
+// The seed that fuzzing starts from is the sample in the form of today. If it is not, write_sample
+// writes it anew.
+static void test_seed(void **state)
+{
+    (void)state;
+    FILE *file = fopen(SEED, "rb");
+    assert_non_null(file);
+    uint8_t seed[8192], *bytes, *again;
+    const size_t length = fread(seed, 1, sizeof seed, file);
+    fclose(file);
+    size_t size, again_size;
+    const tir_artifact_desc *desc;
+    tir_error error = {0};
+    if (tir_artifact_decode(seed, length, NULL, &desc, &error))
+        fail_msg("%s", error.message);
+    encode(desc, &again, &again_size);
+    encode(&sample, &bytes, &size);
+    assert_int_equal(size, again_size);
+    assert_memory_equal(bytes, again, size);
+    tir_artifact_free(desc, NULL);
+    tir_artifact_bytes_free(bytes, size, NULL);
+    tir_artifact_bytes_free(again, again_size, NULL);
+}
+
 static void test_version(void **state)
 {
     (void)state;
@@ -429,7 +571,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 9"));
+    assert_non_null(strstr(error.message, "version 10"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 
@@ -460,6 +602,9 @@ int main(void)
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_changed_bytes),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_compressed_too_far),
+        cmocka_unit_test(test_seed),
         cmocka_unit_test(test_version),
         cmocka_unit_test(test_sequence_refusals),
         cmocka_unit_test(test_failing_allocation),

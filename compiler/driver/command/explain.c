@@ -1,9 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// tirc explain: how loops with products were scheduled, as tables, and as a picture.
+// tirc explain: how loops with products were scheduled, as tables, and as a picture; and what an
+// artifact's receipt says.
+#include <stdlib.h>
+
 #include "driver/command/command.h"
 #include "driver/compile.h"
 #include "driver/file.h"
 #include "driver/source.h"
+#include "tir/artifact.h"
+
+enum { MOST_BYTES = 1 << 30 };
+
+// Prints the receipt if the file is an artifact. False: an error.
+static bool explain_artifact(const char *path, bool *is_artifact, tir_error *error)
+{
+    const tir_artifact_desc *desc = NULL;
+    char *bytes = NULL;
+    size_t size;
+    bool ok = tir_file_read(path, MOST_BYTES, &bytes, &size, error);
+    *is_artifact = ok && size >= 4 && !memcmp(bytes, "TIRA", 4);
+    if (*is_artifact)
+        ok = !tir_artifact_decode(bytes, size, NULL, &desc, error) &&
+             tir_file_write("-", desc->receipt.ptr, desc->receipt.len, error);
+    tir_artifact_free(desc, NULL);
+    free(bytes);
+    return ok;
+}
 
 static bool explain(struct tir_arena *arena, const struct tir_options *options,
                     tir_compilation **compilation, tir_error *error)
@@ -29,11 +51,16 @@ enum tir_exit tir_command_explain(struct tir_arena *arena, const struct tir_opti
 {
     tir_error error = {.status = TIR_ERR_INVALID};
     tir_compilation *compilation = NULL;
-    bool done = false;
+    const bool is_file = options->args.len == 1 && strcmp(options->args.at[0], "-") != 0;
+    bool done = false, is_artifact = false;
     if (options->args.len != 1)
         tir_fail(&error, TIR_ERR_INVALID, "explain needs one file; tirc explain --help says more");
+    else if (is_file && !explain_artifact(options->args.at[0], &is_artifact, &error))
+        done = false;
+    else if (is_artifact)
+        done = true;
     else if (!options->given[TIR_OPTION_SCHEDULES])
-        tir_fail(&error, TIR_ERR_INVALID, "explain needs to know what: --schedule");
+        tir_fail(&error, TIR_ERR_INVALID, "explain needs to know what: --schedule, or an artifact");
     else
         done = explain(arena, options, &compilation, &error);
     tir_compilation_destroy(compilation);

@@ -12,7 +12,7 @@ extern "C" {
 
 // The version of this API. It grows by one whenever a declaration is added or changed; the
 // CHANGELOG says what came with each number.
-#define TIR_API_VERSION 22
+#define TIR_API_VERSION 23
 
 #if defined(__GNUC__)
 #define TIR_API     __attribute__((visibility("default")))
@@ -52,7 +52,8 @@ typedef struct tir_str {
 
 // The host allocator. `resize` allocates (ptr NULL, old_size 0), resizes, and frees (new_size 0,
 // result ignored). Memory is aligned for any type. It must be callable from every thread that uses
-// an object made with it. NULL in place of an allocator means the C library's.
+// an object made with it. NULL in place of an allocator means the C library's. What libzstd needs
+// while it works, up to two megabytes for an artifact that is written, is always the C library's.
 typedef struct tir_allocator {
     void *(*resize)(void *user, void *ptr, size_t old_size, size_t new_size);
     void *user;
