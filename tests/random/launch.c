@@ -34,13 +34,48 @@ static const char *fill_text(const struct tensor *t)
     return is_signed(t->form.elem) ? "randint:-8:7" : "randint:0:15";
 }
 
+#define MOST_BYTES (1 << 26) // of a tensor
+
+static int64_t bytes_of(const struct tensor *t, const int64_t *sizes)
+{
+    int64_t bytes = TIR_MAX(tir_elems[t->form.elem].bits / 8, 1);
+    for (uint32_t i = 0; i < t->form.rank; i++)
+        bytes *= t->axes[i].fixed ? t->axes[i].fixed : sizes[t->axes[i].dim];
+    return bytes;
+}
+
+// Dimensions grow after tensors are made of them: of one that came out too large, the longest of
+// them is halved, as long as there are tiles in it.
+static void keep_small(const struct program *p, int64_t *sizes)
+{
+    vec_foreach(const struct tensor, t, &p->tensors)
+        while (bytes_of(t, sizes) > MOST_BYTES) {
+            uint32_t longest = UINT32_MAX;
+            for (uint32_t i = 0; i < t->form.rank; i++)
+                if (!t->axes[i].fixed &&
+                    (longest == UINT32_MAX || sizes[t->axes[i].dim] > sizes[longest]))
+                    longest = t->axes[i].dim;
+            if (longest == UINT32_MAX)
+                break;
+            const struct dim *d = &p->dims.at[longest];
+            const int64_t step = d->is_even ? granule(d) : 1;
+            const int64_t half = tir_ceil_div(sizes[longest] / 2, step) * step;
+            if (half >= sizes[longest])
+                break;
+            sizes[longest] = half;
+        }
+}
+
 void make_launch(struct program *p, uint32_t launch, const uint32_t *kinds)
 {
     struct tir_text *text = &p->launches[launch];
     tir_text_init(text, p->arena, 0);
+    int64_t *sizes = arena_array(p->arena, int64_t, p->dims.len);
     for (uint32_t i = 0; i < p->dims.len; i++)
-        tir_text_format(text, " %s=%lld", p->dims.at[i].name,
-                        (long long)launch_size(&p->dims.at[i], launch, kinds[i % 8] % 6));
+        sizes[i] = launch_size(&p->dims.at[i], launch, kinds[i % 8] % 6);
+    keep_small(p, sizes);
+    for (uint32_t i = 0; i < p->dims.len; i++)
+        tir_text_format(text, " %s=%lld", p->dims.at[i].name, (long long)sizes[i]);
     for (uint32_t i = 0; i < p->scalars.len; i++)
         tir_text_format(text, " %s=%lld", p->scalars.at[i].name, (long long)p->scalars.at[i].value);
     for (uint32_t i = 0; i < p->tensors.len; i++) {
