@@ -208,6 +208,32 @@ static const struct tir_type *rule_gemm_tmem(struct tir_query *q)
     return tir_infer_nothing(q);
 }
 
+static bool is_from_tensor(struct tir_query *q)
+{
+    if (tir_ref_base(q->inst)->type->space == TIR_SPACE_GLOBAL)
+        return true;
+    tir_infer_refuse(q, "what is copied to shared memory of the CTA is a part of a tensor; "
+                        "`s[...] = load(t[...])` stores from one buffer to another");
+    return false;
+}
+
+static bool is_remote_copy(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    if (tir_ref_base(inst)->type->space != TIR_SPACE_SHARED) {
+        tir_infer_refuse(q, "what is copied to another CTA is a shared buffer; parts of tensors "
+                            "come to several CTAs by `ctas = mask`");
+        return false;
+    }
+    const bool bulk = tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_bulk;
+    if (!bulk || !inst->operands[TIR_COPY_MBAR] || inst->operands[TIR_COPY_CTAS] ||
+        inst->operands[TIR_COPY_PRED] || inst->operands[TIR_COPY_MASK]) {
+        tir_infer_refuse(q, "a copy to another CTA has `mbar = ..., engine = bulk` and no mask");
+        return false;
+    }
+    return true;
+}
+
 static const struct tir_type *rule_none(struct tir_query *q)
 {
     const struct tir_inst *inst = q->inst;
@@ -223,10 +249,13 @@ static const struct tir_type *rule_none(struct tir_query *q)
         const struct tir_type *slice = slice_of(q), *to = tir_infer_operand(q, 0);
         if (!slice || !mask_fits(q, TIR_COPY_MASK, slice))
             return NULL;
-        if (to->space != TIR_SPACE_SHARED || to->elem != slice->elem ||
+        const bool is_remote = to->space == TIR_SPACE_CLUSTER;
+        if ((to->space != TIR_SPACE_SHARED && !is_remote) || to->elem != slice->elem ||
             !tir_type_same_shape(to, slice))
             return tir_infer_refuse(q, "%s copied to %s", tir_infer_text(q, slice),
                                     tir_infer_text(q, to));
+        if (!(is_remote ? is_remote_copy(q) : is_from_tensor(q)))
+            return NULL;
         if (inst->operands[TIR_COPY_MASK] &&
             (inst->operands[TIR_COPY_MBAR] || tir_attr_find(inst, TIR_ATTR_engine)))
             return tir_infer_refuse(q, "a copy that an engine starts as a whole has no mask");
@@ -257,7 +286,7 @@ static const struct tir_type *rule_none(struct tir_query *q)
         return is_barrier(q, inst->operands[TIR_BAR]) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_GEMM_TMEM) {
         return rule_gemm_tmem(q);
-    } else if (inst->op == TIR_OP_BULK_LOAD) {
+    } else if (inst->op == TIR_OP_BULK_LOAD || inst->op == TIR_OP_BULK_SEND) {
         return is_barrier(q, inst->operands[TIR_TMA_BAR]) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_PUT) {
         return rule_ring(q);

@@ -456,7 +456,9 @@ static void lower_store(struct lower *lo, struct tir_inst *inst)
 
 static void lower_copy_async(struct lower *lo, struct tir_inst *inst)
 {
-    if (inst->operands[TIR_COPY_MBAR])
+    if (inst->operands[TIR_COPY_TO]->type->space == TIR_SPACE_CLUSTER)
+        tir_lower_send(lo, inst);
+    else if (inst->operands[TIR_COPY_MBAR])
         tir_lower_tensor_load(lo, inst);
     else
         tir_lower_copy_async(lo, inst);

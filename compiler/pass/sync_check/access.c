@@ -165,6 +165,27 @@ static void start_in_cta(struct sync_run *r, const struct sync_who *who,
     tir_sync_complete(r, m, inst);
 }
 
+// To another CTA: what is copied is read until the bytes have arrived at the mbarrier there, which
+// this CTA hears of by others.
+static void send(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                 const struct sync_buffer *to)
+{
+    int64_t count;
+    const struct sync_buffer *of = buffer_of(r, who->agent, inst, tir_ref_base(inst));
+    const struct sync_mbarrier *m =
+        tir_sync_mbarriers(r, who->agent, inst, inst->operands[TIR_COPY_MBAR], to->cta, &count);
+    if (!of || !m)
+        return;
+    struct sync_buffer from;
+    tir_sync_view(who->agent, inst, of, &from);
+    struct sync_record record = grouped(inst, SYNC_READ, m->strand, m->completed, true);
+    tir_sync_access(r, who, &from, record);
+    if (r->outcome != SYNC_GOING)
+        return;
+    tir_sync_note_far(r, who->agent->cta, &record);
+    start_in_cta(r, who, inst, to, to->cta);
+}
+
 static void copy(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
@@ -179,6 +200,10 @@ static void copy(struct sync_run *r, const struct sync_who *who, const struct ti
         a->copies_group = a->copies_closed + 1;
         a->copies_last = inst;
         tir_sync_access(r, who, to, record);
+        return;
+    }
+    if (inst->operands[TIR_COPY_TO]->type->space == TIR_SPACE_CLUSTER) {
+        send(r, who, inst, to);
         return;
     }
     if (!inst->operands[TIR_COPY_CTAS]) {

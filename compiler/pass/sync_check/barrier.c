@@ -508,8 +508,11 @@ void tir_sync_check_end(struct sync_run *r)
         vec_foreach(const struct sync_far, far, &r->far)
             if (far->cta == c && end->known[far->strand] < far->at)
                 tir_sync_fail(r, TIR_E_SYNC_RACE, far->by, NULL, NULL,
-                              "the CTA whose shared memory %s reaches may have ended: it waits "
-                              "neither for an mbarrier nor for the cluster after it",
+                              far->by->op == TIR_OP_COPY_ASYNC
+                                  ? "the CTA may end while %s still reads its shared memory: "
+                                    "nothing tells it that the bytes have arrived"
+                                  : "the CTA whose shared memory %s reaches may have ended: it "
+                                    "waits neither for an mbarrier nor for the cluster after it",
                               tir_ops[far->by->op].name);
     }
 }

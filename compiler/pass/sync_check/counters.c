@@ -130,7 +130,8 @@ static bool matters(const struct family *f, const struct tir_inst *inst, uint32_
         // A value loaded from a tensor is unknown, from any place.
         return tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL;
     case TIR_OP_COPY_ASYNC:
-        return i == TIR_COPY_TO || i == TIR_COPY_MBAR || i == TIR_COPY_CTAS;
+        return i == TIR_COPY_TO || i == TIR_COPY_MBAR || i == TIR_COPY_CTAS ||
+               tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL;
     case TIR_OP_STORE_ASYNC:
         return i == 0;
     case TIR_OP_YIELD: {

@@ -483,6 +483,17 @@ static void access_tensor(struct sync_run *r, const struct sync_who *who,
         vec_push(r->arena, &s->records, *now);
 }
 
+void tir_sync_note_far(struct sync_run *r, uint32_t cta, const struct sync_record *now)
+{
+    vec_foreach(struct sync_far, old, &r->far)
+        if (old->cta == cta && old->strand == now->strand) {
+            old->by = now->by;
+            old->at = now->at;
+            return;
+        }
+    vec_push(r->arena, &r->far, ((struct sync_far){now->by, cta, now->at, now->strand}));
+}
+
 // The CTA of the buffer must have started, and may not have ended: that is looked at in the end.
 static void access_far(struct sync_run *r, const struct sync_who *who, uint32_t cta,
                        const struct sync_record *now)
@@ -497,13 +508,7 @@ static void access_far(struct sync_run *r, const struct sync_who *who, uint32_t 
                       now->access == SYNC_READ ? "reads" : "writes");
         return;
     }
-    vec_foreach(struct sync_far, old, &r->far)
-        if (old->cta == cta && old->strand == now->strand) {
-            old->by = now->by;
-            old->at = now->at;
-            return;
-        }
-    vec_push(r->arena, &r->far, ((struct sync_far){now->by, cta, now->at, now->strand}));
+    tir_sync_note_far(r, cta, now);
 }
 
 // Accesses of tensor memory that are ordered, and may lack a fence.

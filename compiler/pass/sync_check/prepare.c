@@ -49,6 +49,7 @@ static bool is_opaque(const struct tir_inst *inst)
     case TIR_OP_TMA_STORE:
     case TIR_OP_BULK_LOAD:
     case TIR_OP_BULK_STORE:
+    case TIR_OP_BULK_SEND:
         return touches_shared(inst);
     case TIR_OP_WGMMA:
     case TIR_OP_TCGEN05_MMA:
@@ -173,6 +174,8 @@ static void need_of_event(struct walker *w, const struct tir_inst *inst)
         need(w, inst->operands[TIR_COPY_TO]);
         need(w, inst->operands[TIR_COPY_MBAR]);
         need(w, inst->operands[TIR_COPY_CTAS]);
+        if (is_shared(tir_ref_base(inst)))
+            need_slice(w, inst);
         break;
     case TIR_OP_STORE_ASYNC:
         need(w, inst->operands[0]);

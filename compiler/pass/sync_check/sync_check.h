@@ -668,6 +668,8 @@ void tir_sync_sort_points(int64_t *points, uint32_t count);
 // Does one thread of such a pair touch an element of a, and the other the same element of b?
 bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record *a,
                           const struct sync_record *b, enum sync_pairs pairs);
+// An access after which the CTA of the buffer may not have ended.
+void tir_sync_note_far(struct sync_run *r, uint32_t cta, const struct sync_record *now);
 // Records that `who` touches b, and compares with earlier records. `access` states the instruction
 // and the kind; its box is filled in here.
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,

@@ -41,6 +41,7 @@ static const struct need needs[] = {
     {TIR_OP_TMA_PREFETCH, TIR_HAS_TMA, "the target has no tensor copies"},
     {TIR_OP_BULK_LOAD, TIR_HAS_TMA, "the target has no bulk copies"},
     {TIR_OP_BULK_STORE, TIR_HAS_TMA, "the target has no bulk copies"},
+    {TIR_OP_BULK_SEND, TIR_HAS_TMA, "the target has no bulk copies"},
     {TIR_OP_STMATRIX, TIR_HAS_STMATRIX, "the target has no such instruction"},
     {TIR_OP_REMOTE, TIR_HAS_CLUSTER, "the target has no clusters"},
     {TIR_OP_CLUSTER_ARRIVE, TIR_HAS_CLUSTER, "the target has no clusters"},

@@ -199,6 +199,25 @@ static void emit_bulk_reduce(struct emit *e, const struct tir_inst *inst, enum t
                  args, cache.policy ? 4 : 3);
 }
 
+// To another CTA. LLVM's intrinsic takes an mbarrier of the CTA itself alone.
+static void emit_bulk_send(struct emit *e, const struct tir_inst *inst)
+{
+    enum { TO, BAR, FROM, BYTES, CTA = 7 };
+    V args[4];
+    for (uint32_t i = TO; i <= FROM; i++) {
+        V pointer = tir_emit_address(e, inst->operands[2 * i], inst->operands[2 * i + 1], 0);
+        if (i == BAR)
+            pointer = tir_llvm_call(e->ll, "llvm.nvvm.mapa.shared.cluster", NULL, 0,
+                                    (V[]){pointer, tir_emit_value(e, inst->operands[CTA])}, 2);
+        args[i] = LLVMBuildPtrToInt(e->b, pointer, e->ll->i32, "");
+    }
+    args[BYTES] = tir_emit_value(e, inst->operands[2 * BYTES]);
+    tir_llvm_asm(e->ll, e->ll->none,
+                 STR("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+                     "[$0], [$2], $3, [$1];"),
+                 STR("r,r,r,r,~{memory}"), TIR_ASM_EFFECT, args, 4);
+}
+
 static void emit_bulk_store(struct emit *e, const struct tir_inst *inst)
 {
     struct tir_value *const *operands = inst->operands;
@@ -231,6 +250,9 @@ void tir_emit_tensor(struct emit *e, const struct tir_inst *inst)
         return;
     case TIR_OP_BULK_LOAD:
         emit_bulk_load(e, inst);
+        return;
+    case TIR_OP_BULK_SEND:
+        emit_bulk_send(e, inst);
         return;
     case TIR_OP_BULK_STORE:
         emit_bulk_store(e, inst);
