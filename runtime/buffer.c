@@ -62,15 +62,19 @@ static tir_status check_range(const tir_rt_buffer *buffer, uint64_t offset, uint
     return TIR_OK;
 }
 
+typedef tir_status stream_fn(const tir_rt_device *device, const tir_rt_stream *stream,
+                             void **native, tir_error *error);
+
 // The start of every transfer: no fault, the range in the buffer, the stream of its device.
 static tir_status begin(const tir_rt_buffer *buffer, uint64_t offset, uint64_t size,
-                        const tir_rt_stream *stream, void **native, tir_error *error)
+                        stream_fn *find, const tir_rt_stream *stream, void **native,
+                        tir_error *error)
 {
     tir_status status = tir_device_enter(buffer->device, error);
     if (!status)
         status = check_range(buffer, offset, size, error);
     if (!status)
-        status = tir_device_stream(buffer->device, stream, native, error);
+        status = find(buffer->device, stream, native, error);
     return status;
 }
 
@@ -81,7 +85,7 @@ TIR_API tir_status tir_rt_buffer_write(tir_rt_buffer *buffer, uint64_t offset, c
     tir_rt_device *device = buffer->device;
     void *native;
     error = error ? error : &local;
-    tir_status status = begin(buffer, offset, size, stream, &native, error);
+    tir_status status = begin(buffer, offset, size, tir_device_stream_now, stream, &native, error);
     if (status || !size)
         return status;
     status = device->ops->write(device, buffer->address + offset, src, size, native, error);
@@ -95,7 +99,7 @@ TIR_API tir_status tir_rt_buffer_read(tir_rt_buffer *buffer, uint64_t offset, vo
     tir_rt_device *device = buffer->device;
     void *native;
     error = error ? error : &local;
-    tir_status status = begin(buffer, offset, size, stream, &native, error);
+    tir_status status = begin(buffer, offset, size, tir_device_stream_now, stream, &native, error);
     if (status || !size)
         return status;
     status = device->ops->read(device, dst, buffer->address + offset, size, native, error);
@@ -110,7 +114,7 @@ TIR_API tir_status tir_rt_buffer_copy(tir_rt_buffer *dst, uint64_t dst_offset, t
     tir_rt_device *device = dst->device;
     void *native;
     error = error ? error : &local;
-    tir_status status = begin(dst, dst_offset, size, stream, &native, error);
+    tir_status status = begin(dst, dst_offset, size, tir_device_stream, stream, &native, error);
     if (!status)
         status = check_range(src, src_offset, size, error);
     if (!status && src->device != device)
@@ -130,7 +134,7 @@ TIR_API tir_status tir_rt_buffer_fill(tir_rt_buffer *buffer, uint64_t offset, ui
     tir_rt_device *device = buffer->device;
     void *native;
     error = error ? error : &local;
-    tir_status status = begin(buffer, offset, size, stream, &native, error);
+    tir_status status = begin(buffer, offset, size, tir_device_stream, stream, &native, error);
     if (status || !size)
         return status;
     status = device->ops->fill(device, buffer->address + offset, value, size, native, error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Shared by all devices: the first fault, streams and events.
+// Shared by all devices: the first fault, streams, events and graphs.
 //
 // A public function calls tir_device_enter, then the device's own function with an error that is
 // never NULL, then tir_device_leave. Faults are rare and tested often, so the flag is atomic and
@@ -14,6 +14,11 @@
 #include "runtime.h"
 #include "watchdog.h"
 
+struct tir_rt_graph {
+    tir_rt_device *device;
+    void *native;
+};
+
 struct tir_rt_event {
     tir_rt_device *device;
     void *native;
@@ -26,6 +31,7 @@ void tir_device_init(tir_rt_device *device, tir_runtime *runtime, const struct d
     device->runtime = runtime;
     device->allocator = &runtime->allocator;
     atomic_init(&device->faulted, false);
+    atomic_init(&device->captures, 0);
     // A default mutex cannot fail to initialise on the systems this library runs on.
     pthread_mutex_init(&device->fault_lock, NULL);
 }
@@ -66,7 +72,20 @@ tir_status tir_device_stream(const tir_rt_device *device, const tir_rt_stream *s
     *native = stream ? stream->native : NULL;
     if (stream && stream->device != device)
         return tir_error_set(error, TIR_ERR_INVALID, "the stream belongs to another device");
+    if (!stream && atomic_load(&device->captures))
+        return tir_error_set(error, TIR_ERR_INVALID,
+                             "the default stream waits for all others, and one is in capture");
     return TIR_OK;
+}
+
+tir_status tir_device_stream_now(const tir_rt_device *device, const tir_rt_stream *stream,
+                                 void **native, tir_error *error)
+{
+    tir_status status = tir_device_stream(device, stream, native, error);
+    if (!status && stream && atomic_load(&stream->capturing))
+        return tir_error_set(error, TIR_ERR_INVALID,
+                             "the stream is in capture, which takes launches, copies and fills");
+    return status;
 }
 
 TIR_API void tir_rt_device_destroy(tir_rt_device *device)
@@ -90,9 +109,10 @@ TIR_API size_t tir_rt_emu_findings(tir_rt_device *device, uint32_t json, char *t
 TIR_API tir_status tir_rt_device_synchronize(tir_rt_device *device, tir_error *error)
 {
     tir_error local;
+    void *native;
     error = error ? error : &local;
     tir_status status = tir_device_enter(device, error);
-    if (status)
+    if (status || (status = tir_device_stream(device, NULL, &native, error)))
         return status;
     return tir_device_leave(device, device->ops->synchronize(device, error), error);
 }
@@ -103,6 +123,7 @@ static tir_status new_stream(tir_rt_device *device, tir_rt_stream **out, tir_err
     if (!*out)
         return tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a stream");
     (*out)->device = device;
+    atomic_init(&(*out)->capturing, false);
     return TIR_OK;
 }
 
@@ -143,6 +164,11 @@ TIR_API void tir_rt_stream_destroy(tir_rt_stream *stream)
 {
     if (!stream)
         return;
+    if (atomic_load(&stream->capturing)) {
+        tir_rt_graph *graph;
+        if (tir_rt_capture_end(stream, &graph, NULL) == TIR_OK)
+            tir_rt_graph_destroy(graph);
+    }
     if (!stream->adopted)
         stream->device->ops->stream_destroy(stream->device, stream->native);
     tir_host_free(stream->device->allocator, stream, sizeof *stream);
@@ -152,11 +178,12 @@ TIR_API tir_status tir_rt_stream_synchronize(tir_rt_stream *stream, tir_error *e
 {
     tir_error local;
     tir_rt_device *device = stream->device;
+    void *native;
     error = error ? error : &local;
     tir_status status = tir_device_enter(device, error);
-    if (status)
+    if (status || (status = tir_device_stream_now(device, stream, &native, error)))
         return status;
-    status = device->ops->stream_synchronize(device, stream->native, error);
+    status = device->ops->stream_synchronize(device, native, error);
     return tir_device_leave(device, status, error);
 }
 
@@ -178,7 +205,7 @@ TIR_API tir_status tir_rt_stream_wait(tir_rt_device *device, tir_rt_stream *stre
     error = error ? error : &local;
     *done = 0;
     tir_status status = tir_device_enter(device, error);
-    if (status || (status = tir_device_stream(device, stream, &native, error)))
+    if (status || (status = tir_device_stream_now(device, stream, &native, error)))
         return status;
     while (!(status = device->ops->stream_done(device, native, &is_done, error)) && !is_done &&
            now_ms() < end)
@@ -223,7 +250,7 @@ TIR_API tir_status tir_rt_event_record(tir_rt_event *event, tir_rt_stream *strea
     void *native;
     error = error ? error : &local;
     tir_status status = tir_device_enter(device, error);
-    if (status || (status = tir_device_stream(device, stream, &native, error)))
+    if (status || (status = tir_device_stream_now(device, stream, &native, error)))
         return status;
     status = device->ops->event_record(device, event->native, native, error);
     if (!status)
@@ -247,4 +274,67 @@ TIR_API tir_status tir_rt_event_elapsed(tir_rt_event *start, tir_rt_event *end, 
         return tir_error_set(error, TIR_ERR_INVALID, "an event has not been recorded");
     status = device->ops->event_elapsed(device, start->native, end->native, out, error);
     return tir_device_leave(device, status, error);
+}
+
+TIR_API tir_status tir_rt_capture_begin(tir_rt_stream *stream, tir_error *error)
+{
+    tir_error local;
+    tir_rt_device *device = stream->device;
+    error = error ? error : &local;
+    tir_status status = tir_device_enter(device, error);
+    if (status)
+        return status;
+    if (atomic_exchange(&stream->capturing, true))
+        return tir_error_set(error, TIR_ERR_INVALID, "the stream is in capture already");
+    atomic_fetch_add(&device->captures, 1);
+    status = device->ops->capture_begin(device, stream->native, error);
+    if (status) {
+        atomic_store(&stream->capturing, false);
+        atomic_fetch_sub(&device->captures, 1);
+    }
+    return tir_device_leave(device, status, error);
+}
+
+// The capture ends even on a device with a fault, and without memory for its graph.
+TIR_API tir_status tir_rt_capture_end(tir_rt_stream *stream, tir_rt_graph **out, tir_error *error)
+{
+    tir_error local;
+    tir_rt_device *device = stream->device;
+    void *native = NULL;
+    error = error ? error : &local;
+    *out = NULL;
+    if (!atomic_exchange(&stream->capturing, false))
+        return tir_error_set(error, TIR_ERR_INVALID, "the stream is not in capture");
+    tir_status status = device->ops->capture_end(device, stream->native, &native, error);
+    atomic_fetch_sub(&device->captures, 1);
+    tir_rt_graph *graph = status ? NULL : tir_host_alloc(device->allocator, sizeof *graph);
+    if (!status && !graph) {
+        device->ops->graph_destroy(device, native);
+        status = tir_error_set(error, TIR_ERR_NO_MEMORY, "no memory for a graph");
+    }
+    if (graph)
+        *graph = (tir_rt_graph){device, native};
+    *out = graph;
+    return tir_device_leave(device, status, error);
+}
+
+TIR_API tir_status tir_rt_graph_launch(tir_rt_graph *graph, tir_rt_stream *stream, tir_error *error)
+{
+    tir_error local;
+    tir_rt_device *device = graph->device;
+    void *native;
+    error = error ? error : &local;
+    tir_status status = tir_device_enter(device, error);
+    if (status || (status = tir_device_stream_now(device, stream, &native, error)))
+        return status;
+    status = device->ops->graph_launch(device, graph->native, native, error);
+    return tir_device_leave(device, status, error);
+}
+
+TIR_API void tir_rt_graph_destroy(tir_rt_graph *graph)
+{
+    if (!graph)
+        return;
+    graph->device->ops->graph_destroy(graph->device, graph->native);
+    tir_host_free(graph->device->allocator, graph, sizeof *graph);
 }

@@ -43,6 +43,12 @@ struct device_ops {
 
     tir_status (*stream_done)(tir_rt_device *device, void *stream, bool *done, tir_error *error);
 
+    // Between begin and end a stream only writes down what it gets. End ends that in any case.
+    tir_status (*capture_begin)(tir_rt_device *device, void *stream, tir_error *error);
+    tir_status (*capture_end)(tir_rt_device *device, void *stream, void **graph, tir_error *error);
+    tir_status (*graph_launch)(tir_rt_device *device, void *graph, void *stream, tir_error *error);
+    void (*graph_destroy)(tir_rt_device *device, void *graph);
+
     tir_status (*event_create)(tir_rt_device *device, void **out, tir_error *error);
     void (*event_destroy)(tir_rt_device *device, void *event);
     tir_status (*event_record)(tir_rt_device *device, void *event, void *stream, tir_error *error);
@@ -104,6 +110,7 @@ struct tir_rt_device {
     const tir_allocator *allocator; // the runtime's
     tir_rt_device_info info;
     bool foreign_streams; // whether a stream made elsewhere can be adopted
+    atomic_uint captures; // streams in capture
     atomic_bool faulted;
     pthread_mutex_t fault_lock; // guards those below
     tir_error fault;
@@ -114,6 +121,7 @@ struct tir_rt_stream {
     tir_rt_device *device;
     void *native;
     bool adopted;
+    atomic_bool capturing;
 };
 
 // The start of an implementation's create function, and the end of its destroy function.
@@ -127,8 +135,13 @@ tir_status tir_device_enter(tir_rt_device *device, tir_error *error);
 // of a kernel's watchdog if it is one.
 tir_status tir_device_leave(tir_rt_device *device, tir_status status, tir_error *error);
 
-// The stream's handle; refuses a stream of another device.
+// The stream's handle; refuses a stream of another device, and the default stream, which waits for
+// all others, while one of them is in capture.
 tir_status tir_device_stream(const tir_rt_device *device, const tir_rt_stream *stream,
                              void **native, tir_error *error);
+
+// The same for a call that cannot be captured.
+tir_status tir_device_stream_now(const tir_rt_device *device, const tir_rt_stream *stream,
+                                 void **native, tir_error *error);
 
 #endif

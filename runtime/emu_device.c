@@ -2,7 +2,8 @@
 // The PTX emulator as a device of the runtime.
 //
 // An emulator runs each call to completion, one at a time; a lock makes that safe from any thread.
-// So a stream has nothing to remember, and an event is a reading of the host's clock.
+// So a stream has nothing to remember but what it captures (emu_graph.c), and an event is a reading
+// of the host's clock.
 
 #include "device.h"
 
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "emu/emu.h"
+#include "emu_graph.h"
 #include "error.h"
 #include "host.h"
 #include "name.h"
@@ -49,19 +51,6 @@ static tir_status synchronize(tir_rt_device *device, tir_error *error)
     (void)device;
     (void)error;
     return TIR_OK;
-}
-
-static tir_status stream_create(tir_rt_device *device, void **out, tir_error *error)
-{
-    (void)error;
-    *out = device; // any value will do
-    return TIR_OK;
-}
-
-static void stream_destroy(tir_rt_device *device, void *stream)
-{
-    (void)device;
-    (void)stream;
 }
 
 static tir_status stream_synchronize(tir_rt_device *device, void *stream, tir_error *error)
@@ -128,20 +117,21 @@ static void mem_free(tir_rt_device *device, uint64_t address)
     (void)status;
 }
 
-// A launch is done when it returns, so the streams do not matter.
+// A launch is done when it returns, so the streams do not matter but for what they capture.
 static tir_status scratch_take(tir_rt_device *device, void *stream, uint64_t size, uint64_t *out,
                                tir_error *error)
 {
-    (void)stream;
+    if (tir_emu_captured(stream))
+        return tir_emu_add_memory(device, stream, size, out, error);
     return mem_alloc(device, size, out, error);
 }
 
 static tir_status scratch_give(tir_rt_device *device, void *stream, uint64_t address,
                                tir_error *error)
 {
-    (void)stream;
     (void)error;
-    mem_free(device, address);
+    if (!tir_emu_captured(stream)) // else it is the graph's
+        mem_free(device, address);
     return TIR_OK;
 }
 
@@ -168,9 +158,10 @@ static tir_status mem_read(tir_rt_device *device, void *dst, uint64_t src, uint6
 static tir_status mem_copy(tir_rt_device *device, uint64_t dst, uint64_t src, uint64_t size,
                            void *stream, tir_error *error)
 {
-    (void)stream;
     struct emu_device *e = of(device);
     tir_status status;
+    if (tir_emu_captured(stream))
+        return tir_emu_add_copy(device, stream, dst, src, size, error);
     EMU_CALL(e, status, emu_copy(e->emu, dst, src, size, error));
     return status;
 }
@@ -178,9 +169,10 @@ static tir_status mem_copy(tir_rt_device *device, uint64_t dst, uint64_t src, ui
 static tir_status mem_fill(tir_rt_device *device, uint64_t dst, uint8_t value, uint64_t size,
                            void *stream, tir_error *error)
 {
-    (void)stream;
     struct emu_device *e = of(device);
     tir_status status;
+    if (tir_emu_captured(stream))
+        return tir_emu_add_fill(device, stream, dst, value, size, error);
     EMU_CALL(e, status, emu_fill(e->emu, dst, value, size, error));
     return status;
 }
@@ -286,7 +278,8 @@ static void name_shared(const void *user, uint32_t offset, char *text, size_t si
 static tir_status launch(tir_rt_device *device, void *stream, void *module, void *name,
                          const struct device_launch *launch, tir_error *error)
 {
-    (void)stream;
+    if (tir_emu_captured(stream))
+        return tir_emu_add_launch(device, stream, module, name, launch, error);
     struct emu_device *e = of(device);
     const struct emu_names names = {name_warp, name_shared, launch->variant};
     struct emu_launch call = {
@@ -318,10 +311,14 @@ static void destroy(tir_rt_device *device)
 static const struct device_ops emu_ops = {
     .destroy = destroy,
     .synchronize = synchronize,
-    .stream_create = stream_create,
-    .stream_destroy = stream_destroy,
+    .stream_create = tir_emu_stream_create,
+    .stream_destroy = tir_emu_stream_destroy,
     .stream_synchronize = stream_synchronize,
     .stream_done = stream_done,
+    .capture_begin = tir_emu_capture_begin,
+    .capture_end = tir_emu_capture_end,
+    .graph_launch = tir_emu_graph_launch,
+    .graph_destroy = tir_emu_graph_destroy,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,

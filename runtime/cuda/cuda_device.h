@@ -52,6 +52,14 @@ void tir_cuda_leave(struct cuda_device *d, bool pushed);
 tir_status tir_cuda_relax(struct cuda_device *d, unsigned int *mode, tir_error *error);
 void tir_cuda_restore(struct cuda_device *d, unsigned int mode);
 
+// cuda_graph.c
+tir_status tir_cuda_capture_begin(tir_rt_device *device, void *stream, tir_error *error);
+tir_status tir_cuda_capture_end(tir_rt_device *device, void *stream, void **graph,
+                                tir_error *error);
+tir_status tir_cuda_graph_launch(tir_rt_device *device, void *graph, void *stream,
+                                 tir_error *error);
+void tir_cuda_graph_destroy(tir_rt_device *device, void *graph);
+
 // cuda_image.c, in the device's context or not. The image is PTX text with a zero byte after it, or
 // a cubin.
 tir_status tir_cuda_load_image(struct cuda_device *d, const char *image, cu_module *out,

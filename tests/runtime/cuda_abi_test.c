@@ -27,6 +27,8 @@ SAME_TYPE(cu_function, CUfunction);
 SAME_TYPE(cu_stream, CUstream);
 SAME_TYPE(cu_event, CUevent);
 SAME_TYPE(cu_pool, CUmemoryPool);
+SAME_TYPE(cu_graph, CUgraph);
+SAME_TYPE(cu_graph_exec, CUgraphExec);
 SAME_TYPE(cu_result, CUresult);
 
 // Layouts.

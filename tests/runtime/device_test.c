@@ -501,6 +501,98 @@ static void test_copies_and_events(void **state)
     tir_rt_buffer_destroy(b);
 }
 
+// A graph does what its stream got, with what memory holds at the time; nothing is done before.
+static void test_graph(void **state)
+{
+    struct rig *rig = *state;
+    enum { N = 100 };
+    const int64_t n = N;
+    float x[N], y[N];
+    tir_rt_stream *stream;
+    tir_rt_graph *graph;
+    for (int i = 0; i < N; i++)
+        x[i] = (float)i;
+    tir_rt_buffer *bx = buffer(rig, sizeof x, x), *by = buffer(rig, sizeof y, x);
+    tir_rt_buffer *bz = buffer(rig, sizeof y, x);
+    const tir_rt_arg args[] = {
+        tir_rt_arg_tensor(tir_rt_buffer_address(bx), TIR_ELEMENT_F32, 1, &n, NULL),
+        tir_rt_arg_tensor(tir_rt_buffer_address(by), TIR_ELEMENT_F32, 1, &n, NULL),
+        tir_rt_arg_tensor(tir_rt_buffer_address(bz), TIR_ELEMENT_F32, 1, &n, NULL),
+        tir_rt_arg_float(TIR_ELEMENT_F32, 2),
+    };
+    ok(rig, tir_rt_stream_create(rig->device, &stream, &rig->error));
+    ok(rig, tir_rt_capture_begin(stream, &rig->error));
+    ok(rig, tir_rt_buffer_fill(bx, 0, 0, 4 * sizeof *x, stream, &rig->error));
+    ok(rig, tir_rt_launch(kernel(rig, TEXT("axpy")), stream, args, 4, NULL, &rig->error));
+    ok(rig, tir_rt_buffer_copy(by, 0, bz, 0, sizeof y, stream, &rig->error));
+    ok(rig, tir_rt_capture_end(stream, &graph, &rig->error));
+    ok(rig, tir_rt_buffer_read(by, 0, y, sizeof y, stream, &rig->error));
+    assert_memory_equal(x, y, sizeof x);
+    for (int round = 1; round <= 3; round++) {
+        ok(rig, tir_rt_graph_launch(graph, round == 2 ? NULL : stream, &rig->error));
+        ok(rig, tir_rt_buffer_read(by, 0, y, sizeof y, NULL, &rig->error));
+        for (int i = 0; i < N; i++) // Y = Y + 2 X, and X begins with four zeros
+            assert_true(y[i] == (float)(i * (1 + 2 * round * (i >= 4))));
+    }
+    tir_rt_graph_destroy(graph);
+    tir_rt_stream_destroy(stream);
+    tir_rt_buffer_destroy(bx);
+    tir_rt_buffer_destroy(by);
+    tir_rt_buffer_destroy(bz);
+}
+
+// What would wait for a stream in capture is refused, and the capture goes on.
+static void test_capture_refuses(void **state)
+{
+    struct rig *rig = *state;
+    static const char in_capture[] =
+        "the stream is in capture, which takes launches, copies and fills";
+    static const char by_default[] =
+        "the default stream waits for all others, and one is in capture";
+    uint8_t byte = 5;
+    uint32_t done;
+    tir_rt_stream *stream, *other;
+    tir_rt_event *event;
+    tir_rt_graph *graph, *none;
+    tir_rt_buffer *x = buffer(rig, 1, &byte);
+    ok(rig, tir_rt_stream_create(rig->device, &stream, &rig->error));
+    ok(rig, tir_rt_stream_create(rig->device, &other, &rig->error));
+    ok(rig, tir_rt_event_create(rig->device, &event, &rig->error));
+#define REFUSED(call, text)                            \
+    do {                                               \
+        assert_int_equal(call, TIR_ERR_INVALID);       \
+        assert_string_equal(rig->error.message, text); \
+    } while (0)
+    REFUSED(tir_rt_capture_end(stream, &none, &rig->error), "the stream is not in capture");
+    ok(rig, tir_rt_capture_begin(stream, &rig->error));
+    REFUSED(tir_rt_capture_begin(stream, &rig->error), "the stream is in capture already");
+    REFUSED(tir_rt_buffer_write(x, 0, &byte, 1, stream, &rig->error), in_capture);
+    REFUSED(tir_rt_buffer_read(x, 0, &byte, 1, stream, &rig->error), in_capture);
+    REFUSED(tir_rt_event_record(event, stream, &rig->error), in_capture);
+    REFUSED(tir_rt_stream_synchronize(stream, &rig->error), in_capture);
+    REFUSED(tir_rt_stream_wait(rig->device, stream, 1, &done, &rig->error), in_capture);
+    REFUSED(tir_rt_buffer_write(x, 0, &byte, 1, NULL, &rig->error), by_default);
+    REFUSED(tir_rt_buffer_fill(x, 0, 1, 1, NULL, &rig->error), by_default);
+    REFUSED(tir_rt_device_synchronize(rig->device, &rig->error), by_default);
+#undef REFUSED
+    ok(rig, tir_rt_buffer_write(x, 0, &byte, 1, other, &rig->error));
+    ok(rig, tir_rt_buffer_fill(x, 0, 9, 1, stream, &rig->error));
+    tir_rt_buffer *later = NULL; // memory is no work of a stream
+    ok(rig, tir_rt_buffer_create(rig->device, 16, &later, &rig->error));
+    ok(rig, tir_rt_capture_end(stream, &graph, &rig->error));
+    ok(rig, tir_rt_graph_launch(graph, NULL, &rig->error));
+    ok(rig, tir_rt_buffer_read(x, 0, &byte, 1, NULL, &rig->error));
+    assert_int_equal(byte, 9);
+    ok(rig, tir_rt_capture_begin(stream, &rig->error)); // dropped with its stream
+    tir_rt_stream_destroy(stream);
+    ok(rig, tir_rt_device_synchronize(rig->device, &rig->error));
+    tir_rt_graph_destroy(graph);
+    tir_rt_event_destroy(event);
+    tir_rt_stream_destroy(other);
+    tir_rt_buffer_destroy(later);
+    tir_rt_buffer_destroy(x);
+}
+
 // The same text without an artifact: the block of parameters is made here.
 static void test_ptx(void **state)
 {
@@ -646,6 +738,8 @@ int main(int argc, char **argv)
         TEST(test_outputs_are_apart),
         TEST(test_large_shared_memory),
         TEST(test_copies_and_events),
+        TEST(test_graph),
+        TEST(test_capture_refuses),
         TEST(test_ptx),
         TEST(test_hopper),
         TEST(test_fault),

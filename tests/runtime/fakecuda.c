@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A CUDA driver that has no GPU: memory is the host's, launches are written down, and any call can
-// be made to fail. The one kernel it knows how to run is the sample's `copy`.
+// be made to fail. The one kernel it knows how to run is the sample's `copy`. One stream at a time
+// may be captured.
 
 #include "fakecuda.h"
 
@@ -32,6 +33,23 @@ struct CUevent_st {
     atomic_int recorded;
 };
 
+enum node_kind { NODE_LAUNCH, NODE_COPY, NODE_FILL, NODE_MEMORY };
+struct node {
+    enum node_kind kind;
+    struct fake_launch launch;
+    cu_deviceptr dst, src;
+    size_t size;
+    unsigned char value;
+};
+struct CUgraph_st {
+    int references; // itself, and what was made of it
+    int count;
+    struct node nodes[16];
+};
+struct CUgraphExec_st {
+    cu_graph graph;
+};
+
 enum { MAX_DEVICES = 4, MAX_DEPTH = 16, TOTAL_MEMORY = 1 << 30 };
 
 #define ONE_GPU                                                                            \
@@ -44,6 +62,8 @@ static struct CUctx_st contexts[MAX_DEVICES] = {{0}, {1}, {2}, {3}};
 static _Thread_local cu_context stack[MAX_DEPTH];
 static _Thread_local int depth;
 static _Thread_local int is_relaxed;
+static cu_stream captured_stream;
+static cu_graph captured; // NULL: no stream is
 static atomic_int initialised;
 static pthread_mutex_t functions_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -85,6 +105,25 @@ static cu_result count_call(void)
         if (state.capturing && !is_relaxed)                   \
             return TIR_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; \
     } while (0)
+
+// The same for a call that waits for a stream, or gives the default one work.
+#define BEGIN_IN_STREAM(stream)                               \
+    do {                                                      \
+        BEGIN_IN_CONTEXT();                                   \
+        if (captured && (stream) == captured_stream)          \
+            return TIR_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; \
+        if (captured && !(stream))                            \
+            return TIR_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;    \
+    } while (0)
+
+// Writes the node down if the stream is captured.
+static int is_captured(cu_stream stream, struct node node)
+{
+    if (!captured || stream != captured_stream || captured->count == 16)
+        return 0;
+    captured->nodes[captured->count++] = node;
+    return 1;
+}
 
 // The end of a call that frees or restores something, which is done even when it is told to fail,
 // as the driver's own teardown would: a sweep must not spill from one round into the next.
@@ -267,8 +306,7 @@ cu_result EXPORTED(cuStreamDestroy)(cu_stream stream)
 
 cu_result EXPORTED(cuStreamSynchronize)(cu_stream stream)
 {
-    (void)stream;
-    BEGIN_IN_CONTEXT();
+    BEGIN_IN_STREAM(stream);
     return TIR_CUDA_SUCCESS;
 }
 
@@ -400,28 +438,30 @@ cu_result EXPORTED(cuMemAllocFromPoolAsync)(cu_deviceptr *out, size_t size, cu_p
     state.scratch_size = size;
     state.scratch_stream = stream;
     BEGIN_IN_CONTEXT();
-    return allocate(out, size);
+    cu_result result = allocate(out, size);
+    if (!result)
+        is_captured(stream, (struct node){.kind = NODE_MEMORY, .dst = *out});
+    return result;
 }
 
 cu_result EXPORTED(cuMemFreeAsync)(cu_deviceptr address, cu_stream stream)
 {
-    cu_result result = EXPORTED(cuMemFree)(address);
+    cu_result result = captured && stream == captured_stream ? end_release() // the graph's
+                                                             : EXPORTED(cuMemFree)(address);
     return stream == state.scratch_stream ? result : TIR_CUDA_ERROR_INVALID_VALUE;
 }
 
 cu_result EXPORTED(cuMemcpyHtoDAsync)(cu_deviceptr dst, const void *src, size_t size,
                                       cu_stream stream)
 {
-    (void)stream;
-    BEGIN_IN_CONTEXT();
+    BEGIN_IN_STREAM(stream);
     memcpy(memory_at(dst), src, size);
     return TIR_CUDA_SUCCESS;
 }
 
 cu_result EXPORTED(cuMemcpyDtoHAsync)(void *dst, cu_deviceptr src, size_t size, cu_stream stream)
 {
-    (void)stream;
-    BEGIN_IN_CONTEXT();
+    BEGIN_IN_STREAM(stream);
     memcpy(dst, memory_at(src), size);
     return TIR_CUDA_SUCCESS;
 }
@@ -429,18 +469,20 @@ cu_result EXPORTED(cuMemcpyDtoHAsync)(void *dst, cu_deviceptr src, size_t size, 
 cu_result EXPORTED(cuMemcpyDtoDAsync)(cu_deviceptr dst, cu_deviceptr src, size_t size,
                                       cu_stream stream)
 {
-    (void)stream;
     BEGIN_IN_CONTEXT();
-    memcpy(memory_at(dst), memory_at(src), size);
+    if (!is_captured(stream,
+                     (struct node){.kind = NODE_COPY, .dst = dst, .src = src, .size = size}))
+        memcpy(memory_at(dst), memory_at(src), size);
     return TIR_CUDA_SUCCESS;
 }
 
 cu_result EXPORTED(cuMemsetD8Async)(cu_deviceptr dst, unsigned char value, size_t size,
                                     cu_stream stream)
 {
-    (void)stream;
     BEGIN_IN_CONTEXT();
-    memset(memory_at(dst), value, size);
+    if (!is_captured(stream,
+                     (struct node){.kind = NODE_FILL, .dst = dst, .value = value, .size = size}))
+        memset(memory_at(dst), value, size);
     return TIR_CUDA_SUCCESS;
 }
 
@@ -578,6 +620,19 @@ cu_result EXPORTED(cuOccupancyMaxActiveClusters)(int *out, cu_function function,
                : TIR_CUDA_ERROR_INVALID_VALUE;
 }
 
+static void perform(const struct fake_launch *record)
+{
+    if (strcmp(record->function, "copy") == 0) { // X, stride, Y, stride, n
+        uint64_t words[5];
+        memcpy(words, record->params, sizeof words);
+        memcpy(memory_at(words[2]), memory_at(words[0]), words[4]);
+    }
+    if (++state.launches == state.fault_after)
+        state.sticky = TIR_CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (!state.fault_after) // tests with many threads look at the count only
+        state.last = *record;
+}
+
 // parts: each parameter, then NULL; the first is where the runtime's block of TIR_MAX_PARAM_BYTES
 // begins. NULL: extra names the block and its size.
 static cu_result launch(cu_function function, const struct cu_launch_config *config, void **parts,
@@ -610,15 +665,89 @@ static cu_result launch(cu_function function, const struct cu_launch_config *con
     }
     if (!parts)
         memcpy(record.params, params, record.params_size);
-    if (strcmp(record.function, "copy") == 0) { // X, stride, Y, stride, n
-        uint64_t words[5];
-        memcpy(words, record.params, sizeof words);
-        memcpy(memory_at(words[2]), memory_at(words[0]), words[4]);
+    if (!is_captured(config->stream, (struct node){.kind = NODE_LAUNCH, .launch = record}))
+        perform(&record);
+    return TIR_CUDA_SUCCESS;
+}
+
+static void drop_graph(cu_graph graph)
+{
+    if (--graph->references)
+        return;
+    for (int i = 0; i < graph->count; i++)
+        if (graph->nodes[i].kind == NODE_MEMORY) {
+            free(memory_at(graph->nodes[i].dst));
+            state.memory--;
+        }
+    free(graph);
+    state.graphs--;
+}
+
+cu_result EXPORTED(cuStreamBeginCapture)(cu_stream stream, unsigned int mode)
+{
+    BEGIN_IN_CONTEXT();
+    if (!stream || captured || mode != TIR_CU_STREAM_CAPTURE_MODE_RELAXED)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    captured = calloc(1, sizeof *captured);
+    captured->references = 1;
+    captured_stream = stream;
+    state.graphs++;
+    return TIR_CUDA_SUCCESS;
+}
+
+// The capture is over whatever comes of it.
+cu_result EXPORTED(cuStreamEndCapture)(cu_stream stream, cu_graph *out)
+{
+    cu_result result = count_call();
+    if (!result && state.sticky)
+        result = state.sticky;
+    if (!captured || stream != captured_stream)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    *out = result ? NULL : captured;
+    if (result)
+        drop_graph(captured);
+    captured = NULL;
+    return result;
+}
+
+cu_result EXPORTED(cuGraphInstantiateWithFlags)(cu_graph_exec *out, cu_graph graph,
+                                                unsigned long long flags)
+{
+    BEGIN_IN_CONTEXT();
+    if (flags)
+        return TIR_CUDA_ERROR_INVALID_VALUE;
+    *out = calloc(1, sizeof **out);
+    (*out)->graph = graph;
+    graph->references++;
+    return TIR_CUDA_SUCCESS;
+}
+
+cu_result EXPORTED(cuGraphDestroy)(cu_graph graph)
+{
+    drop_graph(graph);
+    return end_release();
+}
+
+cu_result EXPORTED(cuGraphExecDestroy)(cu_graph_exec exec)
+{
+    drop_graph(exec->graph);
+    free(exec);
+    return end_release();
+}
+
+cu_result EXPORTED(cuGraphLaunch)(cu_graph_exec exec, cu_stream stream)
+{
+    BEGIN_IN_STREAM(stream);
+    for (int i = 0; i < exec->graph->count; i++) {
+        struct node *node = &exec->graph->nodes[i];
+        node->launch.stream = stream;
+        if (node->kind == NODE_LAUNCH)
+            perform(&node->launch);
+        else if (node->kind == NODE_COPY)
+            memcpy(memory_at(node->dst), memory_at(node->src), node->size);
+        else if (node->kind == NODE_FILL)
+            memset(memory_at(node->dst), node->value, node->size);
     }
-    if (++state.launches == state.fault_after)
-        state.sticky = TIR_CUDA_ERROR_ILLEGAL_ADDRESS;
-    if (!state.fault_after) // tests with many threads look at the count only
-        state.last = record;
     return TIR_CUDA_SUCCESS;
 }
 

@@ -38,8 +38,8 @@ struct fake_cuda {
     // Asked by the test.
     atomic_int calls;
     atomic_int failed_release; // the call that failed was to free or restore something
-    atomic_int memory, modules, streams, events, contexts, pools; // alive
-    size_t scratch_size;                                          // that was taken last
+    atomic_int memory, modules, streams, events, contexts, pools, graphs; // alive
+    size_t scratch_size;                                                  // that was taken last
     cu_stream scratch_stream;
     uint64_t pool_keeps; // bytes that a pool does not give back
     atomic_int holding;  // threads that assemble PTX

@@ -88,6 +88,7 @@ void rig_close(struct rig *rig)
     assert_int_equal(rig->fake->memory, 0);
     assert_int_equal(rig->fake->modules, 0);
     assert_int_equal(rig->fake->pools, 0);
+    assert_int_equal(rig->fake->graphs, 0);
     assert_int_equal(rig->fake->streams, 0);
     assert_int_equal(rig->fake->events, 0);
 }

@@ -177,6 +177,41 @@ static void test_old_drivers(void **state)
     }
 }
 
+// Captured, a sequence runs when the graph does, each time anew, on memory of the graph's own.
+static void test_captured(void **state)
+{
+    struct rig *rig = *state;
+    struct buffers b;
+    tir_rt_stream *stream, *other;
+    tir_rt_graph *graph;
+    tir_rt_kernel *relay;
+    make_buffers(rig, &b, 1000);
+    const int memory = rig->fake->memory;
+    rig_expect(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error), TIR_OK,
+               "");
+    rig_expect(rig, tir_rt_stream_create(rig->device, &stream, &rig->error), TIR_OK, "");
+    rig_expect(rig, tir_rt_stream_create(rig->device, &other, &rig->error), TIR_OK, "");
+    rig_expect(rig, tir_rt_capture_begin(stream, &rig->error), TIR_OK, "");
+    rig_expect(rig, tir_rt_launch(relay, stream, b.args, 2, NULL, &rig->error), TIR_OK, "");
+    assert_int_equal(rig->fake->launches, 0);
+    rig_expect(rig, tir_rt_capture_end(stream, &graph, &rig->error), TIR_OK, "");
+    assert_int_equal(rig->fake->memory, memory + 1);
+    for (int round = 0; round < 3; round++) {
+        memset(b.bytes, round, sizeof b.bytes);
+        rig_expect(rig, tir_rt_buffer_write(b.x, 0, b.bytes, 1000, other, &rig->error), TIR_OK, "");
+        rig_expect(rig, tir_rt_graph_launch(graph, other, &rig->error), TIR_OK, "");
+        assert_int_equal(rig->fake->launches, 2 * (round + 1));
+        rig_expect(rig, tir_rt_buffer_read(b.y, 0, b.back, 1000, other, &rig->error), TIR_OK, "");
+        assert_memory_equal(b.bytes, b.back, 1000);
+    }
+    assert_true(rig->fake->last.early); // a step after the first, there too
+    tir_rt_graph_destroy(graph);
+    assert_int_equal(rig->fake->memory, memory);
+    tir_rt_stream_destroy(stream);
+    tir_rt_stream_destroy(other);
+    free_buffers(&b);
+}
+
 static void test_empty(void **state)
 {
     struct rig *rig = *state;
@@ -339,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_relay, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_early, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_old_drivers, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_captured, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_empty, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_costs, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_misfits, rig_setup, rig_teardown),

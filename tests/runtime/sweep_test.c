@@ -15,6 +15,7 @@
 
 struct objects {
     tir_rt_stream *stream;
+    tir_rt_graph *graph;
     tir_rt_event *start, *end;
     tir_rt_buffer *x, *y;
 };
@@ -60,6 +61,12 @@ static tir_status use(struct rig *rig, struct objects *o)
     STEP(tir_rt_buffer_copy(o->x, 0, o->y, 0, 100, NULL, &rig->error));
     STEP(tir_rt_module_kernel(rig->module, TEXT("relay"), &relay, &rig->error));
     STEP(tir_rt_launch(relay, o->stream, args, 2, NULL, &rig->error));
+    n = 64; // another shape: a launch that is remembered is decided again when it fails
+    STEP(tir_rt_capture_begin(o->stream, &rig->error));
+    STEP(tir_rt_buffer_fill(o->y, 0, 1, 100, o->stream, &rig->error));
+    STEP(tir_rt_launch(relay, o->stream, args, 2, NULL, &rig->error));
+    STEP(tir_rt_capture_end(o->stream, &o->graph, &rig->error));
+    STEP(tir_rt_graph_launch(o->graph, o->stream, &rig->error));
     STEP(tir_rt_event_elapsed(o->start, o->end, &ms, &rig->error));
     STEP(tir_rt_kernel_usage(rig->gemm, 0, &usage, &rig->error));
     STEP(tir_rt_module_prepare(rig->module, NULL, 0, 1, &rig->error));
@@ -82,6 +89,7 @@ static tir_status session(struct rig *rig, int *used)
     if (!status)
         status = use(rig, &o);
     *used = rig->fake->calls;
+    tir_rt_graph_destroy(o.graph);
     tir_rt_event_destroy(o.start);
     tir_rt_event_destroy(o.end);
     tir_rt_stream_destroy(o.stream);
@@ -171,6 +179,8 @@ static tir_status emulate(struct rig *rig, const uint8_t *artifact, size_t size)
 {
     tir_rt_buffer *buffer = NULL;
     tir_rt_event *event = NULL;
+    tir_rt_stream *stream = NULL;
+    tir_rt_graph *graph = NULL;
     int64_t n = 32;
     uint8_t bytes[64] = {0};
     tir_status status = rig_runtime(rig, NULL);
@@ -191,7 +201,19 @@ static tir_status emulate(struct rig *rig, const uint8_t *artifact, size_t size)
         const tir_rt_arg args[] = {tir_rt_arg_tensor(at, TIR_ELEMENT_U8, 1, &n, NULL),
                                    tir_rt_arg_tensor(at + 32, TIR_ELEMENT_U8, 1, &n, NULL)};
         status = tir_rt_launch(rig->copy, NULL, args, 2, NULL, &rig->error);
+        if (!status)
+            status = tir_rt_stream_create(rig->device, &stream, &rig->error);
+        if (!status)
+            status = tir_rt_capture_begin(stream, &rig->error);
+        if (!status)
+            status = tir_rt_launch(rig->copy, stream, args, 2, NULL, &rig->error);
+        if (!status)
+            status = tir_rt_capture_end(stream, &graph, &rig->error);
+        if (!status)
+            status = tir_rt_graph_launch(graph, stream, &rig->error);
     }
+    tir_rt_graph_destroy(graph);
+    tir_rt_stream_destroy(stream);
     tir_rt_event_destroy(event);
     tir_rt_buffer_destroy(buffer);
     rig_close(rig);

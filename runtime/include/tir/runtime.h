@@ -4,8 +4,8 @@
 // Ownership: the caller owns the result of a create, open, adopt or load function and gives it to
 // the matching destroy function once. The result of any other function is borrowed, and lives as
 // long as the object it came from. An object must be destroyed before the one it was made from:
-// events, streams, buffers and modules before their device, devices before the runtime. Destroying
-// NULL does nothing.
+// events, streams, graphs, buffers and modules before their device, devices before the runtime.
+// Destroying NULL does nothing.
 //
 // Errors: a call that fails returns a status and fills in `error` unless that is NULL; one that
 // succeeds leaves `error` as it was. `out` is set only on success and NULL otherwise. When a device
@@ -31,6 +31,7 @@ typedef struct tir_runtime tir_runtime;     // a driver library and its devices
 typedef struct tir_rt_device tir_rt_device; // one GPU context, or one emulator
 typedef struct tir_rt_stream tir_rt_stream; // work in order; NULL: the device's default stream
 typedef struct tir_rt_event tir_rt_event;   // a point in a stream
+typedef struct tir_rt_graph tir_rt_graph;   // work that was captured, to be launched as a whole
 typedef struct tir_rt_buffer tir_rt_buffer; // device memory
 typedef struct tir_rt_module tir_rt_module; // a loaded artifact, or loaded PTX
 typedef struct tir_rt_kernel tir_rt_kernel; // a kernel of a module; borrowed from it
@@ -375,6 +376,36 @@ TIR_API TIR_CHECKED tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_strea
                                              const tir_rt_arg *args, uint32_t count,
                                              const tir_rt_launch_options *options,
                                              tir_error *error);
+
+// ---- graphs
+
+// Captures a stream: from now on the launches, copies between buffers and fills that it gets are
+// written down and not done, until tir_rt_capture_end. On a GPU this is the driver's capture of a
+// stream into a CUDA graph; on an emulator a graph is a list of calls.
+//
+// What a launch decides and checks is decided when it is captured: the graph has the addresses,
+// shapes and scalars of that time, and only the contents of memory change from one launch of the
+// graph to the next. Scratch memory of sequences is part of the graph.
+//
+// Meanwhile calls that would wait are refused (TIR_ERR_INVALID): on the stream, reads and writes of
+// buffers, events and waits; on the device, all work for the default stream, which waits for
+// all streams, and tir_rt_device_synchronize. A refused call leaves the capture as it was; one that
+// the driver refuses may end it, and then tir_rt_capture_end fails. Other streams go on.
+// TIR_ERR_INVALID: the stream is in capture already. TIR_ERR_UNSUPPORTED: the driver has no graphs
+// (before CUDA 11.4).
+TIR_API TIR_CHECKED tir_status tir_rt_capture_begin(tir_rt_stream *stream, tir_error *error);
+
+// Ends the capture, also if it fails. The graph is the caller's, and independent of the stream. The
+// modules and buffers that its launches use must live as long as it is launched.
+TIR_API TIR_CHECKED tir_status tir_rt_capture_end(tir_rt_stream *stream, tir_rt_graph **out,
+                                                  tir_error *error);
+
+// Does the graph's work in the order of `stream` (NULL: the default one), which may be any of its
+// device but one in capture. Returns without waiting for it, except on an emulator. Launches of one
+// graph run one after the other.
+TIR_API TIR_CHECKED tir_status tir_rt_graph_launch(tir_rt_graph *graph, tir_rt_stream *stream,
+                                                   tir_error *error);
+TIR_API void tir_rt_graph_destroy(tir_rt_graph *graph); // when its launches are done
 
 // ---- PTX of any origin
 
