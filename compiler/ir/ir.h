@@ -306,6 +306,12 @@ static inline bool tir_is_by_thread(const struct tir_func *f, const struct tir_i
 }
 enum tir_word tir_attr_word(const struct tir_inst *inst, enum tir_attr_key key,
                             enum tir_word absent);
+// Is it a commit of copies by threads, and not of products of the tensor core?
+static inline bool tir_commits_copies(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_COMMIT &&
+           tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_cp_async;
+}
 // Does the atomic order accesses after it, or before it, to other memory?
 static inline bool tir_acquires(const struct tir_inst *atomic)
 {

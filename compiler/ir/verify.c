@@ -190,6 +190,7 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
     static const enum tir_word into_tensor[] = {TIR_WORD_engine_bulk, TIR_WORD_engine_tma,
                                                 TIR_WORD_NONE};
     static const enum tir_word product[] = {TIR_WORD_engine_wgmma, TIR_WORD_NONE};
+    static const enum tir_word committed[] = {TIR_WORD_engine_cp_async, TIR_WORD_NONE};
     static const enum tir_word grouped[] = {TIR_WORD_engine_cp_async, TIR_WORD_engine_bulk,
                                             TIR_WORD_engine_tma, TIR_WORD_engine_wgmma,
                                             TIR_WORD_NONE};
@@ -217,6 +218,7 @@ static bool word_allowed(const struct tir_inst *inst, enum tir_word word)
         {TIR_OP_DOT, product},
         {TIR_OP_COPY_ASYNC, into_shared},
         {TIR_OP_STORE_ASYNC, into_tensor},
+        {TIR_OP_COMMIT, committed},
         {TIR_OP_COMMIT_GROUP, grouped},
         {TIR_OP_WAIT_GROUP, grouped},
     };

@@ -42,6 +42,7 @@ struct async {
     struct tir_ranges *ranges;
     uint32_t *uses;
     bool by_tensor; // tensor copies: the kernel's products run on warpgroups
+    bool staged;    // a copy of the program goes through registers
     bool changed;
 };
 
@@ -177,6 +178,7 @@ static void settle_copy(struct async *as, struct tir_inst *copy)
         return;
     }
     refuse(as, copy, why);
+    as->staged = true;
     const struct tir_layout *l =
         tir_copy_layout(as->f, copy, tir_tensor_alignment(as->f, tir_ref_base(copy)));
     tir_lay_out_tiles(as->f, tir_stage_copy(as->f, copy, l), TIR_LOAD_MASK, l);
@@ -248,6 +250,25 @@ static void run_block(struct async *as, struct tir_block *block)
     }
 }
 
+// Threads that store what others were to copy arrive themselves, after their copies.
+static void settle_commits(struct async *as)
+{
+    tir_foreach_inst(inst, as->f) {
+        if (!tir_commits_copies(inst))
+            continue;
+        wait_before(as, inst);
+        struct tir_builder b = tir_builder_before(as->f, inst);
+        struct tir_value *operands[] = {inst->operands[TIR_BAR], inst->operands[TIR_BAR_AT], NULL};
+        struct tir_inst *arrive = tir_build(&b, TIR_OP_ARRIVE, operands, 3, NULL, 0, 0);
+        tir_copy_attr(as->f, arrive, inst, TIR_ATTR_offset);
+        tir_receipt_refuse(as->cx, TIR_TOPIC_SYNC, TIR_WISH_NONE, inst->span,
+                           "commit: the threads wait for their copies, because some go through "
+                           "registers");
+        tir_remove(inst);
+        inst = arrive; // the walk goes on from there
+    }
+}
+
 enum tir_change tir_pass_async_copy(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct async as = {.f = f,
@@ -256,6 +277,8 @@ enum tir_change tir_pass_async_copy(struct tir_func *f, struct tir_pass_cx *cx)
                        .uses = tir_count_uses(cx->scratch, f),
                        .by_tensor = tir_has_warpgroup_dot(f)};
     run_block(&as, f->body);
+    if (as.staged)
+        settle_commits(&as);
     as.changed |= tir_make_async_stores(f, cx);
     return as.changed ? TIR_CHANGED : TIR_UNCHANGED;
 }

@@ -495,6 +495,7 @@ static void copy_elements(struct lower *lo, const struct tir_inst *inst, struct 
         struct tir_value *values[16];
         tir_lower_ld_vector(lo, &from, elem, t->elements, values);
         tir_lower_st_vector(lo, &to, t->elements, values);
+        lo->copies_by_registers = true;
         return;
     }
     if (from.offset)

@@ -18,6 +18,7 @@ struct lower {
     uint32_t first_warp;         // of them, in the CTA; the warp of a layout counts from here
     int64_t barrier;             // the named barrier they meet at; 0: bar_sync of the CTA
     bool has_grid;               // a tiles loop has set the grid
+    bool copies_by_registers;    // a copy_async has become loads and stores
     struct tir_value *tmem_base; // of the allocation in tensor memory; NULL: no buffer is there
     struct tir_map in_flight;    // result of a gemm_async -> struct lower_operands
     const struct tir_type *i32, *u32, *i64, *boolean;

@@ -596,6 +596,19 @@ static bool check_values(struct lower *lo)
     return true;
 }
 
+// An arrival that copies by threads bring about releases these alone, and not what threads stored
+// where a copy had too little alignment.
+static void release_commits(struct tir_func *f)
+{
+    tir_foreach_inst(inst, f) {
+        if (!tir_commits_copies(inst))
+            continue;
+        struct tir_builder b = tir_builder_before(f, inst);
+        struct tir_inst *fence = tir_build(&b, TIR_OP_FENCE, NULL, 0, NULL, 0, 0);
+        tir_set_word(f, fence, TIR_ATTR_of, TIR_WORD_of_cta);
+    }
+}
+
 enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct tir_types *types = f->module->types;
@@ -629,6 +642,8 @@ enum tir_change tir_pass_lower_tile(struct tir_func *f, struct tir_pass_cx *cx)
     lo.top = tir_builder_before(f, marker);
     tir_lower_block(&lo, f->body);
     tir_lower_tmem_end(&lo);
+    if (lo.copies_by_registers)
+        release_commits(f);
     tir_remove(marker);
     return lo.failed ? TIR_FAILED : TIR_CHANGED;
 }

@@ -194,10 +194,10 @@ static void copy(struct sync_run *r, const struct sync_who *who, const struct ti
         return;
     if (!inst->operands[TIR_COPY_MBAR]) {
         struct sync_record record =
-            grouped(inst, SYNC_WRITE, tir_sync_use_strand(r, &a->copies), a->copies_closed, false);
+            grouped(inst, SYNC_WRITE, tir_sync_use_strand(r, &a->copies), a->copies_batch, false);
         record.same = tir_sync_mix(tir_sync_mix(inst->id, a->role_id), box_hash(to)) | 1;
         record.grouped = true;
-        a->copies_group = a->copies_closed + 1;
+        a->copies_group = a->copies_batch + 1;
         a->copies_last = inst;
         tir_sync_access(r, who, to, record);
         return;
@@ -363,9 +363,41 @@ static void commit_or_wait_copies(const struct sync_who *who, bool commit, int64
         closed = TIR_MIN(closed, own->closed);
         done = TIR_MIN(done, own->done);
     }
-    a->copies_closed = closed;
+    for (; a->copies_closed < closed; a->copies_closed++)
+        a->copies_ends[(a->copies_closed + 1) % SYNC_COPIES] = ++a->copies_batch;
+    if (a->copies_told) // groups have been cut
+        done = closed - done < SYNC_COPIES ? a->copies_ends[done % SYNC_COPIES] : 0;
     if (a->copies)
         a->all.known[a->copies] = TIR_MAX(a->all.known[a->copies], done);
+}
+
+// The copies of the acting threads arrive at an mbarrier when they are done. Who waits for it knows
+// of all copies so far if all threads of the agent commit theirs.
+void tir_sync_commit_copies(struct sync_run *r, const struct sync_who *who,
+                            const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    int64_t count;
+    struct sync_mbarrier *m =
+        tir_sync_mbarriers(r, a, inst, inst->operands[TIR_BAR], UINT32_MAX, &count);
+    if (!m || !tir_sync_is_ready(r, who, m, inst) ||
+        !tir_sync_count(r, who, m, inst, (int64_t)who->lanes * a->warps))
+        return;
+    const uint16_t strand = tir_sync_use_strand(r, &a->copies);
+    if (who->lanes == SYNC_LANES && !who->mask) {
+        m->arriving.known[strand] = ++a->copies_batch;
+        a->copies_told = inst;
+    }
+    // As a copy by an engine does, it shows how far its thread had come, and others of whom that
+    // one had heard. It tells of no accesses but the copies.
+    for (uint32_t i = 0; i < r->agent_count; i++) {
+        const uint16_t events = r->agents[i].events;
+        uint32_t at = a->threads[who->thread].clock.known[events];
+        at = i == a->id ? a->all.known[events] : at;
+        m->arriving.known[events] = TIR_MAX(m->arriving.known[events], at);
+    }
+    tir_sync_pass(a);
+    tir_sync_complete(r, m, inst);
 }
 
 static bool await(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)
@@ -506,7 +538,7 @@ void tir_sync_leave(struct sync_run *r, struct sync_agent *a)
                                      "wait_group(groups = 0, engine = tma) by its thread after it");
         return;
     }
-    if (a->copies_last && a->all.known[a->copies] < a->copies_group)
+    if (a->copies_last && a->all.known[a->copies] < a->copies_group && !a->copies_told)
         tir_sync_fail(r, TIR_E_SYNC_RACE, a->copies_last, NULL, NULL,
                       "the kernel may end while this copy is in flight: no wait_group after it");
     if (a->wgmma_last && (a->wgmma_open || a->wgmma_done < a->wgmma_closed))

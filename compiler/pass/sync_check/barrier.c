@@ -437,7 +437,10 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
         arrive(r, who, inst);
         return true;
     case TIR_OP_COMMIT:
-        tir_sync_commit(r, who, inst);
+        if (tir_commits_copies(inst))
+            tir_sync_commit_copies(r, who, inst);
+        else
+            tir_sync_commit(r, who, inst);
         return true;
     case TIR_OP_WAIT:
         return wait(r, who, inst);
@@ -503,6 +506,13 @@ void tir_sync_check_end(struct sync_run *r)
                 tir_sync_join(r, end, &r->agents[i].all);
         for (uint32_t i = 0; i < r->p->mbarrier_count && r->outcome == SYNC_GOING; i++)
             check_mbarrier(r, &r->mbarriers[c * r->p->mbarrier_count + i], end);
+        for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++) {
+            const struct sync_agent *a = &r->agents[i];
+            if (a->cta == c && a->copies_told && end->known[a->copies] < a->copies_group)
+                tir_sync_fail(r, TIR_E_SYNC_RACE, a->copies_last, NULL, NULL,
+                              "the kernel may end while this copy is in flight: no wait_group, and "
+                              "no wait for an mbarrier, after it");
+        }
         if (r->outcome == SYNC_GOING)
             tir_sync_check_core(r, c, end);
         vec_foreach(const struct sync_far, far, &r->far)

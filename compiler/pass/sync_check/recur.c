@@ -89,8 +89,16 @@ static uint64_t of_agent(const struct sync_run *r, const struct sync_agent *a, u
     h = of_slots(r, a, of_frames(r, a, h));
     h = tir_sync_mix(tir_sync_mix(tir_sync_mix(h, a->stage), a->stopped != NULL),
                      a->wgmma_closed - a->wgmma_done);
-    h = tir_sync_mix(tir_sync_mix(h, a->copies ? a->copies_closed - a->all.known[a->copies] : 0),
+    const uint32_t known = a->copies ? a->all.known[a->copies] : 0;
+    h = tir_sync_mix(tir_sync_mix(h, a->copies ? a->copies_batch - known : 0),
                      a->wgmma_open != NULL);
+    // Where commits cut groups: the batches that those in flight end with.
+    for (uint32_t i = 0; a->copies_told && i < TIR_MIN(a->copies_closed, SYNC_COPIES); i++) {
+        const uint32_t end = a->copies_ends[(a->copies_closed - i) % SYNC_COPIES];
+        if (end <= known)
+            break;
+        h = tir_sync_mix(h, a->copies_batch - end + 1);
+    }
     for (uint32_t t = 0; t < a->thread_count; t++)
         h = tir_sync_mix(tir_sync_mix(h, a->threads[t].bulk_closed - a->threads[t].bulk_done),
                          (a->threads[t].bulk_open != NULL) |

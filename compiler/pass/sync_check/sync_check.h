@@ -44,7 +44,8 @@ enum {
     SYNC_STORES = 64,    // of one tensor that are remembered
     SYNC_LOADS = 32,
     SYNC_SPLITS = 8,
-    SYNC_GROUPS = 8, // of products in flight
+    SYNC_GROUPS = 8,  // of products in flight
+    SYNC_COPIES = 32, // groups of copies in flight, beside commits to mbarriers
     SYNC_CTA_THREADS = 1024,
     SYNC_CLUSTER = SYNC_CTA_THREADS * SYNC_CTAS, // threads
     SYNC_POINT = 2 * SYNC_CLUSTER // those, and the same again as picked by elect_sync
@@ -229,8 +230,11 @@ struct sync_agent {
     uint16_t copies;                       // strand of its groups of cp.async; 0: none yet
     uint32_t wgmma_closed, wgmma_done;     // groups
     uint32_t wgmma_events[SYNC_GROUPS];    // its converged events when the last groups were closed
-    uint32_t copies_closed;                // by all its threads
-    uint32_t copies_group;                 // that the last copy is in
+    uint32_t copies_closed;                // groups, by all its threads
+    uint32_t copies_batch;                 // closed batches: groups, or parts that are committed
+    uint32_t copies_ends[SYNC_COPIES];     // the batches when the last groups were closed
+    uint32_t copies_group;                 // the batch that the last copy is in
+    const struct tir_inst *copies_told;    // the last commit of copies to an mbarrier; NULL: none
     const struct tir_inst *copies_last;    // NULL: none
     struct sync_split splits[SYNC_SPLITS]; // that were met last
     uint32_t split_count;
@@ -720,6 +724,9 @@ bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who,
 // commit_group, wait_group, await. False: it has to wait.
 bool tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst);
 void tir_sync_use_tiles(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst);
+// A commit of engine cp_async.
+void tir_sync_commit_copies(struct sync_run *r, const struct sync_who *who,
+                            const struct tir_inst *inst);
 void tir_sync_leave(struct sync_run *r, struct sync_agent *a); // at its end
 
 // Reports the first error of a replay, at one instruction and with a note at the other; where an

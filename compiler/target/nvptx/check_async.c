@@ -34,7 +34,6 @@ static const struct need needs[] = {
     {TIR_OP_TMEM_ST, TIR_HAS_TCGEN05, "the target has no tensor memory"},
     {TIR_OP_TMEM_ALLOC, TIR_HAS_TCGEN05, "the target has no tensor memory"},
     {TIR_OP_TMEM_FREE, TIR_HAS_TCGEN05, "the target has no tensor memory"},
-    {TIR_OP_COMMIT, TIR_HAS_TCGEN05, "the target has no tensor memory"},
     {TIR_OP_SETMAXNREG, TIR_HAS_WGMMA | TIR_HAS_TCGEN05, "the target cannot move registers"},
     {TIR_OP_TMA_LOAD, TIR_HAS_TMA, "the target has no tensor copies"},
     {TIR_OP_TMA_STORE, TIR_HAS_TMA, "the target has no tensor copies"},
@@ -114,6 +113,15 @@ static const char *check_barrier(const struct query *q)
     if (inst->operands[TIR_ARRIVE_CTA])
         return lacks(q, TIR_HAS_CLUSTER, "the target has no clusters");
     return bytes ? lacks(q, TIR_HAS_TMA, "the target's mbarriers count no bytes") : NULL;
+}
+
+static const char *check_commit(const struct query *q)
+{
+    if (!is_at(q->inst->operands[TIR_BAR], TIR_SPACE_SHARED, q->inst->operands[TIR_BAR_AT]))
+        return "it takes a shared buffer and an offset of 32 or 64 bits";
+    return tir_commits_copies(q->inst)
+               ? lacks(q, TIR_HAS_CP_ASYNC, "the target has no asynchronous copies")
+               : lacks(q, TIR_HAS_TCGEN05, "the target has no tensor memory");
 }
 
 // Groups, fences, barriers.
@@ -341,6 +349,15 @@ static const char *check_stmatrix(const struct tir_inst *inst)
     return count == 1 || count == 2 || count == 4 ? NULL : "it stores 1, 2 or 4 matrices";
 }
 
+static const char *check_send(const struct tir_inst *inst)
+{
+    struct tir_value *const *v = inst->operands;
+    if (!is_at(v[0], TIR_SPACE_CLUSTER, v[1]) || !is_at(v[2], TIR_SPACE_SHARED, v[3]) ||
+        !is_at(v[4], TIR_SPACE_SHARED, v[5]))
+        return "it copies a shared buffer to a remote, with offsets of 32 or 64 bits";
+    return is_i32(v[6]) && is_i32(v[7]) ? NULL : "the bytes and the CTA are i32";
+}
+
 const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_target *target,
                                   const struct tir_inst *inst, uint32_t *lacking)
 {
@@ -369,6 +386,8 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
     case TIR_OP_BULK_LOAD:
     case TIR_OP_BULK_STORE:
         return check_bulk(inst);
+    case TIR_OP_BULK_SEND:
+        return check_send(inst);
     case TIR_OP_WGMMA:
         return check_wgmma(&q);
     case TIR_OP_AWAIT:
@@ -386,9 +405,7 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
     case TIR_OP_TMEM_FREE:
         return is_i32(inst->operands[0]) ? NULL : "the base is an i32";
     case TIR_OP_COMMIT:
-        return is_at(inst->operands[TIR_BAR], TIR_SPACE_SHARED, inst->operands[TIR_BAR_AT])
-                   ? NULL
-                   : "it takes a shared buffer and an offset of 32 or 64 bits";
+        return check_commit(&q);
     case TIR_OP_STMATRIX:
         return check_stmatrix(inst);
     case TIR_OP_ADDRESS:

@@ -424,6 +424,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_MBARRIER_INIT] = tir_emit_sync,
     [TIR_OP_ARRIVE] = tir_emit_sync,
     [TIR_OP_WAIT] = tir_emit_sync,
+    [TIR_OP_COMMIT] = tir_emit_sync,
     [TIR_OP_COMMIT_GROUP] = tir_emit_sync,
     [TIR_OP_WAIT_GROUP] = tir_emit_sync,
     [TIR_OP_FENCE] = tir_emit_sync,
@@ -452,7 +453,6 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_TMEM_ST] = tir_emit_tcgen05,
     [TIR_OP_TMEM_ALLOC] = tir_emit_tcgen05,
     [TIR_OP_TMEM_FREE] = tir_emit_tcgen05,
-    [TIR_OP_COMMIT] = tir_emit_tcgen05,
     // emit_thread.c
     [TIR_OP_MMA] = tir_emit_thread,
     [TIR_OP_PTX] = tir_emit_thread,

@@ -226,6 +226,13 @@ void tir_emit_sync(struct emit *e, const struct tir_inst *inst)
     case TIR_OP_WAIT:
         emit_wait(e, inst);
         return;
+    case TIR_OP_COMMIT:
+        if (tir_commits_copies(inst))
+            call(e, "llvm.nvvm.cp.async.mbarrier.arrive.noinc.shared", (V[]){barrier_of(e, inst)},
+                 1);
+        else
+            tir_emit_tcgen05(e, inst);
+        return;
     case TIR_OP_COMMIT_GROUP:
         emit_commit(e, inst);
         return;
