@@ -234,6 +234,28 @@ static bool is_remote_copy(struct tir_query *q)
     return true;
 }
 
+static const struct tir_type *rule_push(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    const struct tir_type *slice = slice_of(q), *value = tir_infer_operand(q, TIR_STORE_VALUE);
+    if (!slice)
+        return NULL;
+    if (tir_ref_base(inst)->type->space != TIR_SPACE_CLUSTER || !inst->operands[TIR_PUSH_MBAR])
+        return tir_infer_refuse(
+            q,
+            "a store with `mbar` is one to another CTA, `store(remote(s, cta)[i], x, mbar = b)`");
+    const uint32_t bits = tir_elems[slice->elem].bits;
+    if (!tir_type_is_scalar(slice) || (bits != 32 && bits != 64))
+        return tir_infer_refuse(q,
+                                "a store that an mbarrier hears of is of one element of 4 or 8 "
+                                "bytes, not of %s",
+                                tir_infer_text(q, slice));
+    if (!tir_infer_same_but_layout(value, slice))
+        return tir_infer_refuse(q, "%s stored to a slice %s", tir_infer_text(q, value),
+                                tir_infer_text(q, slice));
+    return is_barrier(q, inst->operands[TIR_PUSH_MBAR]) ? tir_infer_nothing(q) : NULL;
+}
+
 static const struct tir_type *rule_none(struct tir_query *q)
 {
     const struct tir_inst *inst = q->inst;
@@ -245,6 +267,8 @@ static const struct tir_type *rule_none(struct tir_query *q)
             return tir_infer_refuse(q, "%s stored to a slice %s",
                                     tir_infer_text(q, tir_infer_operand(q, TIR_STORE_VALUE)),
                                     tir_infer_text(q, slice));
+    } else if (inst->op == TIR_OP_PUSH) {
+        return rule_push(q);
     } else if (inst->op == TIR_OP_COPY_ASYNC) {
         const struct tir_type *slice = slice_of(q), *to = tir_infer_operand(q, 0);
         if (!slice || !mask_fits(q, TIR_COPY_MASK, slice))
@@ -286,7 +310,8 @@ static const struct tir_type *rule_none(struct tir_query *q)
         return is_barrier(q, inst->operands[TIR_BAR]) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_GEMM_TMEM) {
         return rule_gemm_tmem(q);
-    } else if (inst->op == TIR_OP_BULK_LOAD || inst->op == TIR_OP_BULK_SEND) {
+    } else if (inst->op == TIR_OP_BULK_LOAD || inst->op == TIR_OP_BULK_SEND ||
+               inst->op == TIR_OP_ST_ASYNC) {
         return is_barrier(q, inst->operands[TIR_TMA_BAR]) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_PUT) {
         return rule_ring(q);

@@ -457,6 +457,7 @@ enum tir_operand_position { // those that C code names
     TIR_REDUCE_X = TIR_AT(REDUCE, x), // scan and convert_layout too
     TIR_REDUCE_SCRATCH = TIR_AT(REDUCE, scratch),
     TIR_TMEM_SLOT = TIR_AT(TMEM_ALLOC, slot),
+    TIR_PUSH_MBAR = TIR_AT(PUSH, mbar),
     TIR_COPY_TO = TIR_AT(COPY_ASYNC, to),
     TIR_COPY_PRED = TIR_AT(COPY_ASYNC, pred),
     TIR_COPY_MBAR = TIR_AT(COPY_ASYNC, mbar),
@@ -510,6 +511,8 @@ TIR_SAME(BULK_LOAD, to_at, TIR_TMA_AT);
 TIR_SAME(BULK_LOAD, bar, TIR_TMA_BAR);
 TIR_SAME(BULK_LOAD, bar_at, TIR_TMA_BAR_AT);
 TIR_SAME(BULK_SEND, bar, TIR_TMA_BAR);
+TIR_SAME(ST_ASYNC, bar, TIR_TMA_BAR);
+TIR_SAME(PUSH, value, TIR_STORE_VALUE);
 TIR_SAME(BULK_STORE, to, TIR_TMA_BUFFER);
 
 // Building.

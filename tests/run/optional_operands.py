@@ -46,6 +46,13 @@ PROGRAMS = {
          "if warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
          "copy_async(s, A[:, :], mbar = full[0]{}, engine = tma);", {"ctas": "1 << cta_rank()"},
          "} }\nwait(full[0], 0);\nO[:, :] = load(s);\ncluster_sync();"),
+    "push": ("sm_90a", "shared s: f32[128];\nmbarrier full[1] arrivals(1);\n"
+             "if tid() == 0 { expect_tx(full[0], bytes(s)); }\n",
+             "push(remote(s, 1 - cta_rank())[tid()], 1.0, mbar = full[0]{});", {},
+             "wait(full[0], 0);\nO[tid() / 64, tid() % 64] = s[tid()];\ncluster_sync();"),
+    "st_async": ("sm_90a", "shared s: f32[128];\nmbarrier full[1] arrivals(1);\n",
+                 "st_async(remote(s, 1), tid() * 4, full, 0, 1.0, 1{});", {"pred": "tid() < 9"},
+                 "cluster_sync();"),
     "mbarrier_init": ("sm_90a", "let bars: shared mbarrier[2] = alloc();\nif tid() == 0 {",
                       "mbarrier_init(bars{}, arrivals = 1);", {"at": "tid() * 8"}, "}"),
     "arrive": ("sm_90a", "mbarrier bar[2] arrivals(128);\n", "arrive(bar[0]{});",

@@ -38,6 +38,7 @@ static enum slice_use use_of(enum tir_op op)
 {
     switch (op) {
     case TIR_OP_STORE:
+    case TIR_OP_PUSH:
     case TIR_OP_STORE_ASYNC:
     case TIR_OP_TMA_STORE:
         return SLICE_WRITE;
@@ -249,6 +250,7 @@ static bool convert_operands(struct lower *l, struct op_call *o)
     case TIR_OP_LOAD:
         return convert_pad(l, o);
     case TIR_OP_STORE:
+    case TIR_OP_PUSH:
     case TIR_OP_ATOMIC:
         return convert_stored(l, o);
     case TIR_OP_DOT:
@@ -419,8 +421,7 @@ static bool infer(struct lower *l, struct op_call *o, struct tir_inst *inst)
     const struct tir_type *stated = o->c->stated_count ? o->c->stated[0] : NULL;
     const struct tir_type *type = tir_infer(l->m, inst, stated, &why);
     if (!type) {
-        lower_error(l, o->c->e->span, code_of(o->op), "`%s`: " STR_FMT, o->info->name,
-                    STR_ARG(why));
+        lower_error(l, o->c->e->span, code_of(o->op), "`%s`: " STR_FMT, o->c->name, STR_ARG(why));
         return false;
     }
     if (inst->result_count == 1)
@@ -484,6 +485,8 @@ bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *ou
 {
     if (op == TIR_OP_COPY_ASYNC && copies_out(l, c))
         op = TIR_OP_STORE_ASYNC;
+    if (op == TIR_OP_STORE && call_named(c, "mbar"))
+        op = TIR_OP_PUSH;
     struct op_call o = {.c = c, .op = op, .info = &tir_ops[op]};
     for (uint32_t i = 0; i < MAX_FIXED; i++)
         o.fixed[i] = (struct val){VAL_VOID, {0}};

@@ -221,7 +221,9 @@ void tir_lower_tmem_end(struct lower *lo);
 // Tensor and bulk copies: of copy_async with an mbarrier, store_async, prefetch.
 void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst);
-void tir_lower_send(struct lower *lo, struct tir_inst *inst); // a copy_async to another CTA
+// To another CTA: a copy_async, a push.
+void tir_lower_send(struct lower *lo, struct tir_inst *inst);
+void tir_lower_push(struct lower *lo, struct tir_inst *inst);
 void tir_lower_prefetch(struct lower *lo, struct tir_inst *inst);
 // mbarrier_init, arrive, wait, commit: the barrier as an alloc and bytes.
 void tir_lower_mbarrier(struct lower *lo, struct tir_inst *inst);

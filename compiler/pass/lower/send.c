@@ -160,3 +160,22 @@ void tir_lower_send(struct lower *lo, struct tir_inst *inst)
         tir_build(&lo->b, TIR_OP_BULK_SEND, operands, TIR_COUNT_OF(operands), NULL, 0, 0);
     }
 }
+
+void tir_lower_push(struct lower *lo, struct tir_inst *inst)
+{
+    struct lower_walk *walk = tir_lower_walk_slice(lo, inst, NULL);
+    struct lower_place place = tir_lower_walk_at(lo, walk, 0);
+    struct lower_part bar = tir_lower_part_of(lo, inst->operands[TIR_PUSH_MBAR]);
+    struct tir_value *bar_at = byte(lo, tir_lower_part_start(lo, &bar), 0);
+    struct tir_value *operands[] = {place.base,
+                                    place.at,
+                                    bar.base,
+                                    bar_at,
+                                    inst->operands[TIR_STORE_VALUE],
+                                    place.base->def->operands[1],
+                                    place.pred};
+    struct tir_inst *st =
+        tir_build(&lo->b, TIR_OP_ST_ASYNC, operands, TIR_COUNT_OF(operands), NULL, 0, 0);
+    if (place.offset)
+        tir_set_int(lo->f, st, TIR_ATTR_offset, place.offset);
+}

@@ -486,6 +486,7 @@ static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_ROLE] = tir_lower_roles,
     [TIR_OP_LOAD] = lower_load,
     [TIR_OP_STORE] = lower_store,
+    [TIR_OP_PUSH] = tir_lower_push,
     [TIR_OP_ATOMIC] = tir_lower_atomic,
     [TIR_OP_PRINT] = tir_lower_print,
     [TIR_OP_COPY_ASYNC] = lower_copy_async,

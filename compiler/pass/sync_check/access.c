@@ -139,6 +139,45 @@ static bool through_scratch(struct sync_run *r, const struct sync_who *who,
     return true;
 }
 
+// The bytes of all that acting threads started with inst have come to the mbarrier.
+static void bring(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
+                  struct sync_mbarrier *m, int64_t bytes)
+{
+    const struct sync_agent *a = who->agent;
+    m->bytes -= bytes * who->lanes * a->warps;
+    m->copy = inst;
+    m->copy_phase = m->completed + 1;
+    // A completed copy shows that the thread that started it had done its waits.
+    m->arriving.known[a->events] = TIR_MAX(m->arriving.known[a->events], a->all.known[a->events]);
+    tir_sync_pass(who->agent);
+    tir_sync_complete(r, m, inst);
+}
+
+// Asynchronous stores by single threads: no two of them are in order, not even those of one thread.
+static void push(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    int64_t count;
+    const struct tir_value *base = tir_ref_base(inst);
+    const struct sync_buffer *of = buffer_of(r, who->agent, inst, base);
+    struct sync_mbarrier *m =
+        of ? tir_sync_mbarriers(r, who->agent, inst, inst->operands[TIR_PUSH_MBAR], of->cta, &count)
+           : NULL;
+    if (!m || !tir_sync_is_ready(r, who, m, inst))
+        return;
+    tir_sync_note_early(r, who, m, inst);
+    struct sync_buffer there;
+    tir_sync_view(who->agent, inst, of, &there);
+    struct sync_record record = grouped(inst, SYNC_WRITE, m->strand, m->completed, false);
+    tir_sync_points(r, who, inst, of, &record);
+    record.same = 0;
+    if (record.points)
+        tir_sync_check_apart(r, inst, of, &record);
+    if (r->outcome == SYNC_GOING)
+        tir_sync_access(r, who, &there, record);
+    if (r->outcome == SYNC_GOING)
+        bring(r, who, inst, m, tir_elems[base->type->elem].bits / 8);
+}
+
 static void start_in_cta(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst, const struct sync_buffer *to, uint32_t cta)
 {
@@ -155,14 +194,7 @@ static void start_in_cta(struct sync_run *r, const struct sync_who *who,
         return;
     for (uint32_t d = 0; d < TIR_MAX_RANK; d++)
         bits *= TIR_MAX(to->box.size[d], 1);
-    m->bytes -= bits / 8 * who->lanes * who->agent->warps;
-    m->copy = inst;
-    m->copy_phase = m->completed + 1;
-    // A completed copy shows that the thread that started it had done its waits.
-    const struct sync_agent *a = who->agent;
-    m->arriving.known[a->events] = TIR_MAX(m->arriving.known[a->events], a->all.known[a->events]);
-    tir_sync_pass(who->agent);
-    tir_sync_complete(r, m, inst);
+    bring(r, who, inst, m, bits / 8);
 }
 
 // To another CTA: what is copied is read until the bytes have arrived at the mbarrier there, which
@@ -505,6 +537,9 @@ bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who, const st
         return true;
     case TIR_OP_COPY_ASYNC:
         copy(r, who, inst);
+        return true;
+    case TIR_OP_PUSH:
+        push(r, who, inst);
         return true;
     case TIR_OP_STORE_ASYNC:
         store_bulk(r, who, inst);

@@ -118,7 +118,7 @@ static void through(struct carried *c, const struct tir_inst *inst)
     } else if (operands_depend(c, inst)) {
         for (uint32_t i = 0; i < inst->result_count; i++)
             add(c, inst->results[i]);
-        if (inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC)
+        if (inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC || inst->op == TIR_OP_PUSH)
             into_buffer(c, tir_ref_base(inst));
         else if (inst->op == TIR_OP_COPY_ASYNC)
             into_buffer(c, inst->operands[TIR_COPY_TO]);

@@ -222,6 +222,8 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
                 return true;
         return false;
     }
+    // What a thread only started is not in order with what it does after it.
+    const bool is_started = a->by->op == TIR_OP_PUSH;
     for (uint32_t i = 0, first = 0; i < a->point_count; i++) {
         int64_t x = a->points[i];
         while (first < b->point_count && element_at(b->points[first]) < element_at(x))
@@ -230,7 +232,8 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
             int64_t y = b->points[j];
             if (element_at(x) != element_at(y))
                 break;
-            if (x != y && pairs & (in_one_warp(x, y) ? SYNC_IN_A_WARP : SYNC_OF_TWO_WARPS))
+            if ((x != y || is_started) &&
+                pairs & (in_one_warp(x, y) ? SYNC_IN_A_WARP : SYNC_OF_TWO_WARPS))
                 return true;
         }
     }
@@ -318,6 +321,7 @@ static enum sync_pairs may_conflict(const struct sync_who *who, const struct syn
 static const char *name_of(const struct tir_inst *inst)
 {
     return inst->op == TIR_OP_COPY_ASYNC  ? "the copy"
+           : inst->op == TIR_OP_PUSH      ? "store"
            : inst->op == TIR_OP_GEMM_TMEM ? "gemm_async"
                                           : tir_ops[inst->op].name;
 }
@@ -326,6 +330,8 @@ static const char *name_of(const struct tir_inst *inst)
 static const char *missing_after(const struct tir_inst *old, bool async)
 {
     switch (old->op) {
+    case TIR_OP_PUSH:
+        return "no wait for its mbarrier";
     case TIR_OP_COPY_ASYNC:
         return async ? "no wait for its mbarrier" : "no wait_group and barrier";
     case TIR_OP_STORE_ASYNC:

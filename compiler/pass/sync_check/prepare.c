@@ -50,6 +50,7 @@ static bool is_opaque(const struct tir_inst *inst)
     case TIR_OP_BULK_LOAD:
     case TIR_OP_BULK_STORE:
     case TIR_OP_BULK_SEND:
+    case TIR_OP_ST_ASYNC:
         return touches_shared(inst);
     case TIR_OP_WGMMA:
     case TIR_OP_TCGEN05_MMA:
@@ -170,6 +171,10 @@ static void need_of_event(struct walker *w, const struct tir_inst *inst)
         if (inst->op == TIR_OP_ATOMIC)
             need(w, inst->operands[TIR_ATOMIC_SCRATCH]);
         break;
+    case TIR_OP_PUSH:
+        need_slice(w, inst);
+        need(w, inst->operands[TIR_PUSH_MBAR]);
+        break;
     case TIR_OP_COPY_ASYNC:
         need(w, inst->operands[TIR_COPY_TO]);
         need(w, inst->operands[TIR_COPY_MBAR]);
@@ -241,7 +246,8 @@ static void need_stored(struct walker *w, const struct tir_value *buffer)
     if (!bitset_insert(&w->p->decides, buffer->id))
         return;
     tir_foreach_inst(inst, w->p->f) {
-        bool stores = inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC;
+        bool stores =
+            inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC || inst->op == TIR_OP_PUSH;
         if (stores && tir_buffer_root(tir_ref_base(inst)) == buffer &&
             tir_type_is_scalar(inst->operands[TIR_STORE_VALUE]->type))
             need(w, inst->operands[TIR_STORE_VALUE]);

@@ -669,7 +669,7 @@ void tir_sync_pass(struct sync_agent *a);
 
 // memory.c
 void tir_sync_sort_points(int64_t *points, uint32_t count);
-// Does one thread of such a pair touch an element of a, and the other the same element of b?
+// Does one thread of such a pair touch an element of a, and the other later the same element of b?
 bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record *a,
                           const struct sync_record *b, enum sync_pairs pairs);
 // An access after which the CTA of the buffer may not have ended.

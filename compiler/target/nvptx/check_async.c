@@ -41,6 +41,7 @@ static const struct need needs[] = {
     {TIR_OP_BULK_LOAD, TIR_HAS_TMA, "the target has no bulk copies"},
     {TIR_OP_BULK_STORE, TIR_HAS_TMA, "the target has no bulk copies"},
     {TIR_OP_BULK_SEND, TIR_HAS_TMA, "the target has no bulk copies"},
+    {TIR_OP_ST_ASYNC, TIR_HAS_CLUSTER, "the target has no clusters"},
     {TIR_OP_STMATRIX, TIR_HAS_STMATRIX, "the target has no such instruction"},
     {TIR_OP_REMOTE, TIR_HAS_CLUSTER, "the target has no clusters"},
     {TIR_OP_CLUSTER_ARRIVE, TIR_HAS_CLUSTER, "the target has no clusters"},
@@ -358,6 +359,19 @@ static const char *check_send(const struct tir_inst *inst)
     return is_i32(v[6]) && is_i32(v[7]) ? NULL : "the bytes and the CTA are i32";
 }
 
+static const char *check_st_async(const struct tir_inst *inst)
+{
+    struct tir_value *const *v = inst->operands;
+    if (!is_at(v[0], TIR_SPACE_CLUSTER, v[1]) || !is_at(v[2], TIR_SPACE_SHARED, v[3]))
+        return "it stores to a remote, with offsets of 32 or 64 bits";
+    const uint32_t bits = tir_elems[v[4]->type->elem].bits;
+    if (!tir_type_is_scalar(v[4]->type) || (bits != 32 && bits != 64))
+        return "the value is a scalar of 4 or 8 bytes";
+    if (v[6] && (!tir_type_is_scalar(v[6]->type) || v[6]->type->elem != TIR_BOOL))
+        return "the predicate is a bool";
+    return is_i32(v[5]) ? NULL : "the CTA is an i32";
+}
+
 const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_target *target,
                                   const struct tir_inst *inst, uint32_t *lacking)
 {
@@ -388,6 +402,8 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
         return check_bulk(inst);
     case TIR_OP_BULK_SEND:
         return check_send(inst);
+    case TIR_OP_ST_ASYNC:
+        return check_st_async(inst);
     case TIR_OP_WGMMA:
         return check_wgmma(&q);
     case TIR_OP_AWAIT:

@@ -442,6 +442,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_TMA_PREFETCH] = tir_emit_tensor,
     [TIR_OP_BULK_LOAD] = tir_emit_tensor,
     [TIR_OP_BULK_SEND] = tir_emit_tensor,
+    [TIR_OP_ST_ASYNC] = tir_emit_tensor,
     [TIR_OP_BULK_STORE] = tir_emit_tensor,
     // emit_wgmma.c
     [TIR_OP_WGMMA] = tir_emit_wgmma,

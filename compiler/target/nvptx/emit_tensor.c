@@ -199,19 +199,47 @@ static void emit_bulk_reduce(struct emit *e, const struct tir_inst *inst, enum t
                  args, cache.policy ? 4 : 3);
 }
 
-// To another CTA. LLVM's intrinsic takes an mbarrier of the CTA itself alone.
+// The mbarrier at that place in CTA cta.
+static V remote_barrier(struct emit *e, const struct tir_inst *inst, const struct tir_value *cta)
+{
+    V bar = tir_emit_address(e, inst->operands[TIR_TMA_BAR], inst->operands[TIR_TMA_BAR_AT], 0);
+    bar = tir_llvm_call(e->ll, "llvm.nvvm.mapa.shared.cluster", NULL, 0,
+                        (V[]){bar, tir_emit_value(e, cta)}, 2);
+    return LLVMBuildPtrToInt(e->b, bar, e->ll->i32, "");
+}
+
+static void emit_st_async(struct emit *e, const struct tir_inst *inst)
+{
+    enum { VALUE = TIR_TMA_BAR_AT + 1, CTA, PRED };
+    const struct tir_value *pred = inst->operands[PRED];
+    int known = tir_emit_known(pred);
+    if (known == 0)
+        return;
+    V to = tir_emit_address(e, inst->operands[TIR_TMA_BUFFER], inst->operands[TIR_TMA_AT],
+                            tir_attr_int(inst, TIR_ATTR_offset, 0));
+    V value = tir_emit_value(e, inst->operands[VALUE]);
+    bool wide = tir_elems[inst->operands[VALUE]->type->elem].bits == 64;
+    V args[] = {LLVMBuildPtrToInt(e->b, to, e->ll->i32, ""),
+                tir_emit_bits(e, value, wide ? e->ll->i64 : e->ll->i32),
+                remote_barrier(e, inst, inst->operands[CTA]),
+                known < 0 ? tir_emit_value(e, pred) : NULL};
+    tir_str text = tir_str_format(
+        e->arena, "%sst.async.shared::cluster.mbarrier::complete_tx::bytes.b%d [$0], $1, [$2];",
+        known < 0 ? "@$3 " : "", wide ? 64 : 32);
+    tir_str constraints =
+        tir_str_format(e->arena, "r,%s,r,%s~{memory}", wide ? "l" : "r", known < 0 ? "b," : "");
+    tir_llvm_asm(e->ll, e->ll->none, text, constraints, TIR_ASM_EFFECT, args, known < 0 ? 4 : 3);
+}
+
+// LLVM's intrinsic takes an mbarrier of the CTA itself alone.
 static void emit_bulk_send(struct emit *e, const struct tir_inst *inst)
 {
-    enum { TO, BAR, FROM, BYTES, CTA = 7 };
-    V args[4];
-    for (uint32_t i = TO; i <= FROM; i++) {
-        V pointer = tir_emit_address(e, inst->operands[2 * i], inst->operands[2 * i + 1], 0);
-        if (i == BAR)
-            pointer = tir_llvm_call(e->ll, "llvm.nvvm.mapa.shared.cluster", NULL, 0,
-                                    (V[]){pointer, tir_emit_value(e, inst->operands[CTA])}, 2);
-        args[i] = LLVMBuildPtrToInt(e->b, pointer, e->ll->i32, "");
-    }
-    args[BYTES] = tir_emit_value(e, inst->operands[2 * BYTES]);
+    enum { FROM = TIR_TMA_BAR_AT + 1, FROM_AT, BYTES, CTA };
+    V to = tir_emit_address(e, inst->operands[TIR_TMA_BUFFER], inst->operands[TIR_TMA_AT], 0);
+    V from = tir_emit_address(e, inst->operands[FROM], inst->operands[FROM_AT], 0);
+    V args[] = {
+        LLVMBuildPtrToInt(e->b, to, e->ll->i32, ""), remote_barrier(e, inst, inst->operands[CTA]),
+        LLVMBuildPtrToInt(e->b, from, e->ll->i32, ""), tir_emit_value(e, inst->operands[BYTES])};
     tir_llvm_asm(e->ll, e->ll->none,
                  STR("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
                      "[$0], [$2], $3, [$1];"),
@@ -253,6 +281,9 @@ void tir_emit_tensor(struct emit *e, const struct tir_inst *inst)
         return;
     case TIR_OP_BULK_SEND:
         emit_bulk_send(e, inst);
+        return;
+    case TIR_OP_ST_ASYNC:
+        emit_st_async(e, inst);
         return;
     case TIR_OP_BULK_STORE:
         emit_bulk_store(e, inst);

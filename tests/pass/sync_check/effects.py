@@ -20,6 +20,7 @@ import tempfile
 NOT_CHECKED = {
     ("COPY_ASYNC", "BY_THREADS", "SLICE"): "tensors that engines access",
     ("COPY_ASYNC", "BY_MBARRIER", "SLICE"): "tensors that engines access; a shared buffer: remote_bulk.tir",
+    ("PUSH", "ONLY", "SLICE"): "shared memory of another CTA: remote_stores.tir",
     ("STORE_ASYNC", "ONLY", "SLICE"): "tensors that engines access",
     ("COPY_ASYNC", "BY_RING", "SLICE"): "rings are gone when sync_check runs",
     ("COPY_ASYNC", "BY_RING", "COPY_TO"): "rings are gone when sync_check runs",
