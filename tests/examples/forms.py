@@ -9,6 +9,7 @@ a wrong constant or a scale of the wrong block is the same mistake on both sides
 has its formula once more. An element may be off by a share of max(|it|, rms of its tensor).
 """
 
+import cmath
 import math
 import os
 import random
@@ -482,10 +483,56 @@ def attention_decode():
            {"Q": q, "K": kv, "V": kv, "Length": length, "Table": table}, lambda x: outputs(x, True))
 
 
+def attention_append():
+    heads, groups, s, wide, held = 5, 2, 3, 64, [50, 3, 0]  # the last sequence is not in use
+    batch, size = len(held), 50
+    x = ("bf16", (batch, s, heads + 2 * groups, wide))
+    angles = [p / 10000 ** (2 * i / wide) for p in range(size) for i in range(wide // 2)]
+    turns = {name: ("f32", (size, wide // 2), [struct.unpack("<f", struct.pack("<f", f(a)))[0] for a in angles])
+             for name, f in (("Cos", math.cos), ("Sin", math.sin))}
+    table = [(37 * i + 5) % 40 for i in range(batch * 8)]  # each page once
+
+    def outputs(x, paged, apart):
+        def turned(b, i, p, d):
+            """Element d as a part of a complex number, turned by the position and its pair."""
+            pair, high = (d // 2, d % 2) if apart == 1 else (d % apart, d // apart)
+            first = 2 * pair if apart == 1 else pair
+            z = complex(x["X"][b, i, p, first], x["X"][b, i, p, first + apart])
+            z *= cmath.exp(1j * (held[b] - s + i) / 10000 ** (2 * pair / wide))
+            return z.imag if high else z.real
+        shape = x["K"].shape
+        k, v = list(x["K"].values), list(x["V"].values)  # what is not appended stays as it is
+        for b in range(batch):
+            for i in range(s):
+                at = held[b] - s + i
+                if at < 0:
+                    continue
+                for g in range(groups):
+                    place = (((table[b * 8 + at // 7] * 7 + at % 7) * groups + g) if paged
+                             else (b * groups + g) * size + at) * wide
+                    for d in range(wide):
+                        k[place + d] = turned(b, i, heads + g, d)
+                        v[place + d] = x["X"][b, i, heads + groups + g, d]
+        q = [turned(b, i, h, d) if held[b] else 0.0 for b in range(batch) for h in range(heads)
+             for i in range(s) for d in range(wide)]
+        return {"Q": ("bf16", Tensor((batch, heads, s, wide), q)),
+                "K": ("bf16", Tensor(shape, k)), "V": ("bf16", Tensor(shape, v))}
+    for apart, words in ((wide // 2, []), (1, ["-D", "INTERLEAVED=true"])):
+        for paged, kernel in ((False, "append"), (True, "append_paged")):
+            shape = (40, 7, groups, wide) if paged else (batch, groups, size, wide)
+            empty = [0x7F80] * math.prod(shape)  # infinity: a row too many is no rounding
+            yield ("attention/append.tir", kernel, ["-D", "D=64", f"H={heads}", *words],
+                   {"X": x, **turns, "Length": ("i32", (batch,), held),
+                    **({"Table": ("i32", (batch, 8), table)} if paged else {}),
+                    "K": ("bf16", shape, empty), "V": ("bf16", shape, empty)},
+                   lambda x, paged=paged, apart=apart: outputs(x, paged, apart))
+
+
 FORMS = [epilogues, operands, dequantized, fp8, grouped, split_k, attention, attention_forward,
-         attention_backward, linear_attention, attention_decode]
+         attention_backward, linear_attention, attention_decode, attention_append]
 # Outputs that are read too: (kernel, file it leaves): the parameter.
-INOUT = {("split_atomic", "E"): "D"}
+INOUT = {("split_atomic", "E"): "D",
+         **{(kernel, name): name for kernel in ("append", "append_paged") for name in "KV"}}
 
 
 # ---- running

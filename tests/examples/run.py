@@ -286,6 +286,7 @@ TABLES = {
     "attention": {
         "queries.npy": [0, 0, 35, 36, 105],
         "keys.npy": [0, 10, 30, 71, 140],  # fewer keys than queries, and more
+        "pages.npy": [[37 * i % 40 for i in range(40)]],  # each page once
     },
     "14_grouped": {
         "five.npy": [0, 5, 5, 69, 70, 165],
@@ -364,6 +365,14 @@ def attention_kin():
             for page in [1, 7, 64]:
                 yield ["decode.tir", "--kernel", "paged", *cache, f"PAGE={page}", "N=40",
                        f"I={-(-150 // page)}", "Table=randint:0:39", "Length=randint:0:150"]
+        for words in [], ["-D", "INTERLEAVED=true"]:
+            for s, heads, groups, wide in [(1, 1, 1, 64), (3, 6, 2, 128), (2, 17, 3, 64)]:
+                rows = ["append.tir", f"--arch={arch}", "-D", f"D={wide}", *words, f"S={s}", f"H={heads}",
+                        f"G={groups}", "N=60"]
+                yield [*rows, "--kernel", "append", "B=3", "T=50", "Length=randint:0:55"]
+                for page in [1, 7]:
+                    yield [*rows, "--kernel", "append_paged", "B=1", f"PAGE={page}", "M=40", "I=40",
+                           "Table=@pages.npy", f"Length=randint:{s}:45"]
         yield ["latent.tir", *run, "-D", "DV=128", "-D", "DR=32", "B=2", "R=34", "S=2", "T=150",
                "Length=randint:0:150"]
         for t in [0, 1, 64, 131]:
@@ -443,7 +452,11 @@ def commands(tirc, example, device):
 
 
 def write_table(path, numbers):
-    header = "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }" % len(numbers)
+    shape = (len(numbers),)
+    if isinstance(numbers[0], list):  # rows
+        shape = (len(numbers), len(numbers[0]))
+        numbers = [number for row in numbers for number in row]
+    header = "{'descr': '<i4', 'fortran_order': False, 'shape': %s, }" % (shape,)
     header += " " * (-(11 + len(header)) % 64) + "\n"
     with open(path, "wb") as file:
         file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
