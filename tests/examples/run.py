@@ -327,6 +327,13 @@ def split_k():
     yield ["split_k.tir", "--kernel", "stream", "M=20", "N=300", "K=1000", "ctas=7"]
 
 
+def block():
+    for arch in ["sm_80", "sm_90a"]:
+        for m, n, k in [(1, 1, 1), (3, 256, 512), (17, 65, 63), (131, 257, 70), (3, 64, 2000)]:
+            yield ["block.tir", f"--arch={arch}", f"M={m}", f"N={n}", f"K={k}"]
+    yield ["block.tir", "M=5", "N=40", "K=100"]
+
+
 # What is changed about attention, and the arguments that come with it.
 ATTENTION_FORMS = {"full": [], "causal": [], "window": ["width=37"], "soft_cap": ["limit=2"],
                    "alibi": ["Slope=rand:0:1"], "sinks": [], "padded": ["Keep=randint:0:1"]}
@@ -417,6 +424,7 @@ CASES = {
     "13_fp8": fp8,
     "14_grouped": grouped,
     "15_split_k": split_k,
+    "16_block": block,
     "attention": attention,
 }
 
