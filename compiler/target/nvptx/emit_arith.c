@@ -343,105 +343,12 @@ static V sticky_int(struct emit *e, V x, bool sign)
     return tir_emit_select(e, large, high, x);
 }
 
-// Bits of a word: (word >> shift) & mask.
-struct bit_field {
-    V word;
-    unsigned shift;
-    uint64_t mask;
-};
-
-static uint64_t width_mask(V x)
-{
-    return UINT64_MAX >> (64 - int_bits(x));
-}
-
-// x as bits of the word that it was cut from. A mask of 0: all were shifted out.
-static struct bit_field bit_field_of(V x)
-{
-    struct bit_field f = {x, 0, width_mask(x)};
-    while (f.mask) {
-        LLVMOpcode op = LLVMIsAInstruction(f.word) ? LLVMGetInstructionOpcode(f.word) : LLVMRet;
-        V from = op == LLVMRet ? NULL : LLVMGetOperand(f.word, 0);
-        bool resize = op == LLVMTrunc || op == LLVMZExt;
-        if (resize && int_bits(from) <= 32) {
-            f.word = from;
-        } else if ((op == LLVMLShr || op == LLVMAnd) &&
-                   LLVMIsAConstantInt(LLVMGetOperand(f.word, 1))) {
-            uint64_t c = LLVMConstIntGetZExtValue(LLVMGetOperand(f.word, 1));
-            if (op == LLVMAnd)
-                f.mask &= c >> f.shift;
-            else
-                f.shift += c;
-            f.word = from;
-        } else {
-            break;
-        }
-        f.mask &= f.shift < 32 ? width_mask(f.word) >> f.shift : 0;
-    }
-    return f;
-}
-
-// (word & mask) ^ bits, as one instruction: ptxas makes two of operations with two constants.
-static V masked_xor(struct emit *e, V word, uint64_t mask, uint64_t bits)
-{
-    V args[] = {word, tir_emit_i32(e, (int64_t)mask), tir_emit_i32(e, (int64_t)bits)};
-    if (LLVMIsConstant(word))
-        return LLVMBuildXor(e->b, LLVMBuildAnd(e->b, word, args[1], ""), args[2], "");
-    return tir_llvm_asm(e->ll, e->ll->i32, STR("lop3.b32 $0, $1, $2, $3, 0x6a;"), STR("=r,r,n,n"),
-                        0, args, 3);
-}
-
-// An integer of at most 16 bits becomes the lower digits of a float with a large exponent, which is
-// then subtracted: two operations of full rate instead of a conversion, which has a lower one. A
-// constant that was added to the integer joins what is subtracted.
-static V small_int_to_f32(struct emit *e, struct bit_field f, uint64_t sign, int64_t added)
-{
-    if (!f.mask)
-        return LLVMConstReal(e->ll->f32, (double)added);
-    V word = f.word;
-    // Below the digits of a float. At whole bytes, so that nibbles need few different constants.
-    unsigned down = f.mask << f.shift > 0x7fffff ? f.shift : f.shift % 8;
-    if (down)
-        word = LLVMBuildLShr(e->b, word, int_like(word, down), "");
-    f.shift -= down;
-    if (int_bits(word) < 32)
-        word = LLVMBuildZExt(e->b, word, e->ll->i32, "");
-    uint64_t exponent = (uint64_t)(127 + 23 - f.shift) << 23;
-    word = masked_xor(e, word, f.mask << f.shift, exponent | sign << f.shift);
-    double large = (double)((INT64_C(1) << (23 - f.shift)) + (int64_t)sign - added);
-    return LLVMBuildFSub(e->b, LLVMBuildBitCast(e->b, word, e->ll->f32, ""),
-                         LLVMConstReal(e->ll->f32, large), "");
-}
-
-// Bytes as they are loaded: the conversion takes them out of their word for nothing, so every
-// second pair goes that way, and both units have work.
-static bool is_converted(struct emit *e, struct bit_field f)
-{
-    return f.mask == 0xff && f.shift % 8 == 0 && e->bytes_to_float++ / 2 % 2;
-}
-
-// What a sum adds to its first operand, which takes its place; 0: v is no such sum.
-static int64_t take_added(V *v)
-{
-    V sum = LLVMIsABinaryOperator(*v);
-    if (!sum || LLVMGetInstructionOpcode(sum) != LLVMAdd || !LLVMGetNSW(sum) ||
-        !LLVMIsAConstantInt(LLVMGetOperand(sum, 1)))
-        return 0;
-    *v = LLVMGetOperand(sum, 0);
-    return LLVMConstIntGetSExtValue(LLVMGetOperand(sum, 1));
-}
-
 static V int_to_float(struct emit *e, V x, bool sign, enum tir_elem to)
 {
     unsigned bits = int_bits(x);
-    if (bits <= 16 && to != TIR_F64) {
-        V small = x;
-        int64_t added = sign ? take_added(&small) : 0;
-        struct bit_field f = bit_field_of(small);
-        uint64_t sign_bit = sign ? f.mask & UINT64_C(1) << (bits - 1) : 0;
-        if (added || !is_converted(e, f))
-            return float_to_float(e, small_int_to_f32(e, f, sign_bit, added), TIR_F32, to);
-    }
+    V small = bits <= 16 && to != TIR_F64 ? tir_emit_small_int(e, x, sign) : NULL;
+    if (small)
+        return float_to_float(e, small, TIR_F32, to);
     bool direct = to == TIR_F32 || to == TIR_F64 || to == TIR_F16;
     enum tir_elem via = direct ? to : bits <= 16 ? TIR_F32 : TIR_F64;
     if (!direct && bits == 64)
@@ -577,6 +484,8 @@ static void emit_elementwise(struct emit *e, const struct tir_inst *inst,
 void tir_emit_arith(struct emit *e, const struct tir_inst *inst)
 {
     struct tir_elementwise kind;
+    if (inst->op == TIR_OP_CAST && tir_emit_small_pair(e, inst))
+        return;
     if (tir_emit_is_elementwise(e, inst, &kind))
         emit_elementwise(e, inst, &kind);
     else if (is_comparison(inst->op))
