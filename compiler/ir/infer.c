@@ -170,6 +170,15 @@ static bool is_barrier(struct tir_query *q, const struct tir_value *bar)
     return false;
 }
 
+static bool is_phase(struct tir_query *q)
+{
+    if (tir_infer_operand(q, TIR_WAIT_PARITY) != tir_infer_scalar(q, TIR_I32)) {
+        tir_infer_refuse(q, "the parity must be an i32");
+        return false;
+    }
+    return is_barrier(q, q->inst->operands[TIR_BAR]);
+}
+
 // Rules.
 
 static const struct tir_type *rule_ring(struct tir_query *q)
@@ -302,10 +311,9 @@ static const struct tir_type *rule_none(struct tir_query *q)
         return slice ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_MBARRIER_INIT || inst->op == TIR_OP_ARRIVE ||
                inst->op == TIR_OP_WAIT) {
-        if (inst->op == TIR_OP_WAIT &&
-            tir_infer_operand(q, TIR_WAIT_PARITY) != tir_infer_scalar(q, TIR_I32))
-            return tir_infer_refuse(q, "the parity must be an i32");
-        return is_barrier(q, inst->operands[TIR_BAR]) ? tir_infer_nothing(q) : NULL;
+        const bool fits =
+            inst->op == TIR_OP_WAIT ? is_phase(q) : is_barrier(q, inst->operands[TIR_BAR]);
+        return fits ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_COMMIT) {
         return is_barrier(q, inst->operands[TIR_BAR]) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_GEMM_TMEM) {
@@ -609,6 +617,8 @@ static const struct tir_type *rule_yielded(struct tir_query *q)
 
 static const struct tir_type *rule_bool(struct tir_query *q)
 {
+    if (q->inst->op == TIR_OP_TEST_WAIT && !is_phase(q))
+        return NULL;
     return tir_infer_scalar(q, TIR_BOOL);
 }
 

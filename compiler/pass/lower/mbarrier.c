@@ -7,6 +7,7 @@
 //
 // and the preparation of an array becomes one for each of its barriers.
 
+#include "ir/walk.h"
 #include "pass/lower/lower.h"
 
 void tir_lower_mbarrier(struct lower *lo, struct tir_inst *inst)
@@ -26,7 +27,11 @@ void tir_lower_mbarrier(struct lower *lo, struct tir_inst *inst)
         operands[i] = inst->operands[i];
     int64_t coord[TIR_MAX_RANK] = {0};
     for (;;) {
-        struct tir_inst *one = tir_build(&lo->b, inst->op, operands, count, NULL, 0, 0);
+        const struct tir_type *types[] = {inst->result_count ? inst->results[0]->type : NULL};
+        struct tir_inst *one =
+            tir_build(&lo->b, inst->op, operands, count, types, inst->result_count, 0);
+        if (inst->result_count)
+            tir_replace_uses(lo->f, inst->results[0], one->results[0]);
         for (uint32_t i = 0; i < inst->attr_count; i++)
             tir_set_int(lo->f, one, inst->attrs[i].key, inst->attrs[i].number);
         int64_t here = offset + tir_lower_part_byte(&part, coord);

@@ -495,6 +495,7 @@ static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_MBARRIER_INIT] = tir_lower_mbarrier,
     [TIR_OP_ARRIVE] = tir_lower_mbarrier,
     [TIR_OP_WAIT] = tir_lower_mbarrier,
+    [TIR_OP_TEST_WAIT] = tir_lower_mbarrier,
     [TIR_OP_COMMIT] = tir_lower_mbarrier,
     [TIR_OP_VIEW] = lower_view,
     [TIR_OP_PERMUTE] = lower_view,

@@ -78,6 +78,7 @@ static bool is_event(const struct tir_inst *inst)
     case TIR_OP_VIEW:
     case TIR_OP_PERMUTE:
     case TIR_OP_REMOTE:
+    case TIR_OP_TEST_WAIT: // orders nothing
         return false;
     case TIR_OP_COMMIT_GROUP:
     case TIR_OP_WAIT_GROUP:
@@ -440,7 +441,8 @@ bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, 
     tir_foreach_inst(inst, p->f) {
         bool open = tir_sync_is_place(inst) ||
                     (by_data && (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_ATOMIC ||
-                                 inst->op == TIR_OP_SHUFFLE || inst->op == TIR_OP_VOTE));
+                                 inst->op == TIR_OP_SHUFFLE || inst->op == TIR_OP_VOTE ||
+                                 inst->op == TIR_OP_TEST_WAIT));
         for (uint32_t i = 0; open && i < inst->result_count; i++)
             if (bitset_has(slice, inst->results[i]->id))
                 return true;

@@ -420,6 +420,9 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
     case TIR_OP_SHUFFLE:
     case TIR_OP_VOTE:
         return told(r, a, inst);
+    case TIR_OP_TEST_WAIT: // by the time, so as data decides
+        return sync_symbol(tir_sync_mix(tir_sync_mix(inst->id, a->id), a->visits[inst->id]),
+                           SYNC_EVERY_LANE);
     case TIR_OP_ATOMIC: // each thread's own, or done by one of them for all
         if (r->p->f->grid_count || tir_attr_int(inst, TIR_ATTR_by_thread, 0))
             return sync_symbol(tir_sync_mix(tir_sync_mix(inst->id, a->id), a->visits[inst->id]),

@@ -103,7 +103,7 @@ static const char *check_barrier(const struct query *q)
                    : "a phase has at most 1048575 arrivals";
     if (!is_i32(inst->operands[TIR_ARRIVE_CTA])) // the parity of a wait
         return "the last operand is an i32";
-    if (inst->op == TIR_OP_WAIT)
+    if (inst->op == TIR_OP_WAIT || inst->op == TIR_OP_TEST_WAIT)
         return NULL;
     const struct tir_attr *bytes = tir_attr_find(inst, TIR_ATTR_bytes);
     int64_t count = tir_attr_int(inst, TIR_ATTR_count, 1);
@@ -384,6 +384,7 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
     case TIR_OP_MBARRIER_INIT:
     case TIR_OP_ARRIVE:
     case TIR_OP_WAIT:
+    case TIR_OP_TEST_WAIT:
         return check_barrier(&q);
     case TIR_OP_COMMIT_GROUP:
     case TIR_OP_WAIT_GROUP:

@@ -424,6 +424,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_MBARRIER_INIT] = tir_emit_sync,
     [TIR_OP_ARRIVE] = tir_emit_sync,
     [TIR_OP_WAIT] = tir_emit_sync,
+    [TIR_OP_TEST_WAIT] = tir_emit_sync,
     [TIR_OP_COMMIT] = tir_emit_sync,
     [TIR_OP_COMMIT_GROUP] = tir_emit_sync,
     [TIR_OP_WAIT_GROUP] = tir_emit_sync,

@@ -113,6 +113,16 @@ static void emit_wait(struct emit *e, const struct tir_inst *inst)
     tir_emit_at(e, done);
 }
 
+static void emit_test_wait(struct emit *e, const struct tir_inst *inst)
+{
+    V args[] = {barrier_of(e, inst), tir_emit_value(e, inst->operands[TIR_WAIT_PARITY])};
+    tir_emit_set(e, inst->results[0],
+                 call(e,
+                      e->has_remote ? "llvm.nvvm.mbarrier.test.wait.parity.scope.cluster.space.cta"
+                                    : "llvm.nvvm.mbarrier.test.wait.parity.scope.cta.space.cta",
+                      args, 2));
+}
+
 // Groups. cp_async has them per thread, tma and bulk share theirs.
 
 struct group_row {
@@ -225,6 +235,9 @@ void tir_emit_sync(struct emit *e, const struct tir_inst *inst)
         return;
     case TIR_OP_WAIT:
         emit_wait(e, inst);
+        return;
+    case TIR_OP_TEST_WAIT:
+        emit_test_wait(e, inst);
         return;
     case TIR_OP_COMMIT:
         if (tir_commits_copies(inst))
