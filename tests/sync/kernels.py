@@ -211,6 +211,31 @@ def groups(rng):
                   [f"N={rounds * 16}", "K=32", "M=16"])
 
 
+def commits(rng):
+    """A role copies by threads, and the copies arrive by themselves; another role reads the slots."""
+    slots, rounds, warps = rng.randrange(1, 5), rng.randrange(1, 7), rng.choice([1, 2, 4])
+    threads = 32 * warps
+    lines = [f"shared buf: f32[{slots}, 16, 32];",
+             f"mbarrier full[{slots}] arrivals({threads});", f"mbarrier empty[{slots}] arrivals({threads});",
+             f"role load warps({warps}) {{", f"    var s: stage({slots}, phase = 1);",
+             f"    for r in range(0, {rounds}) {{",
+             "        wait(empty[s], s.phase);",
+             "        copy_async(buf[s], X[r * 16:+16, 0:+32]);",
+             "        commit(full[s], engine = cp_async);",
+             "        s.advance();", "    }", "}",
+             f"role math warps({warps}) {{", f"    var s: stage({slots}, phase = 0);",
+             "    var sum: f32[16, 32] = 0;",
+             f"    for r in range(0, {rounds}) {{",
+             "        wait(full[s], s.phase);",
+             "        sum += load(buf[s]);",
+             "        arrive(empty[s]);",
+             "        s.advance();", "    }",
+             "    Y[0:+16, 0:+32] = sum;", "}"]
+    return kernel("commits", "k", "X: f32[N, K], Y: out f32[M, K]",
+                  f"grid(1) threads({2 * threads}) where K % 4 == 0", lines,
+                  [f"N={rounds * 16}", "K=32", "M=16"])
+
+
 def product(rng):
     """Operands through shared memory, products on a warpgroup, awaited before they are overwritten."""
     rounds, slots = rng.randrange(1, 5), rng.choice([1, 2])
@@ -265,6 +290,33 @@ def cluster(rng):
              *counted(rng, rounds, body),
              f"Y[i64(cta_id()) * {threads} + i64(tid())] = sum;"]
     return kernel("cluster", "k", "X: f32[N], Y: out f32[M]",
+                  f"grid({ctas}) threads({threads}) cluster({ctas})", lines,
+                  [f"N={rounds * threads}", f"M={ctas * threads}"])
+
+
+def sends(rng):
+    """A buffer goes to the next CTA of a cluster in each round, which says when it has read it."""
+    ctas, rounds, threads = rng.choice([2, 4]), rng.randrange(1, 5), rng.choice([32, 64])
+    by = rng.choice(["bulk", "threads"])
+    expect = "if tid() == 0 { expect_tx(full, bytes(there)); }"
+    start = ["if tid() == 0 { copy_async(remote(there, next), here, mbar = full, engine = bulk); }"]
+    if by == "threads":
+        start = ["store(remote(there, next)[tid()], here[tid()], mbar = full);"]
+    lines = [f"shared here: f32[{threads}];", f"shared there: f32[{threads}];",
+             "mbarrier full arrivals(1);", f"mbarrier free arrivals({threads});",
+             f"let next = (cta_rank() + 1) % {ctas};", f"let before = (cta_rank() + {ctas - 1}) % {ctas};",
+             "var sum: f32 = 0;",
+             f"for r in range(0, {rounds}) {{",
+             f"    here[tid()] = X[i64(r) * {threads} + i64(tid())] + f32(cta_rank());",
+             "    fence(async_shared);",
+             "    bar_sync();",
+             f"    {expect}", *indented(start),
+             "    wait(full, i32(r) % 2);",
+             f"    sum += there[{permuted(rng, threads)}];",
+             "    arrive(free, cta = before);",
+             "    wait(free, i32(r) % 2);",
+             "}", f"Y[i64(cta_id()) * {threads} + i64(tid())] = sum;"]
+    return kernel("sends", "k", "X: f32[N], Y: out f32[M]",
                   f"grid({ctas}) threads({threads}) cluster({ctas})", lines,
                   [f"N={rounds * threads}", f"M={ctas * threads}"])
 
@@ -377,5 +429,5 @@ def tickets(rng):
                   [f"N={tiles * threads}", "A=1", "count=zeros"])
 
 
-FAMILIES = [staged, of_warps, tree, scan, named, stages, tensor_copies, groups, product, stores,
-            cluster, multicast, flag, chain, tickets]
+FAMILIES = [staged, of_warps, tree, scan, named, stages, tensor_copies, groups, commits, product, stores,
+            cluster, sends, multicast, flag, chain, tickets]

@@ -10,7 +10,7 @@ import re
 
 Mutant = collections.namedtuple("Mutant", "rule at text")
 
-SYNC = re.compile(r"\b(bar_sync|bar_arrive|warp_sync|wait|arrive|expect_tx|fence|commit_group|"
+SYNC = re.compile(r"\b(bar_sync|bar_arrive|warp_sync|wait|arrive|expect_tx|fence|commit|commit_group|"
                   r"wait_group|await|cluster_sync|cluster_arrive|cluster_wait)\(")
 SIMPLE = re.compile(r"^\s*[^{}]*;$|^\s*if [^{}]*\{[^{}]*\}$")  # a whole statement on its line
 ACCESS = re.compile(r"\w\[|\b(store|load|copy_async|gemm_async)\(")

@@ -139,6 +139,20 @@ static bool through_scratch(struct sync_run *r, const struct sync_who *who,
     return true;
 }
 
+// That what a thread started is done shows how far the thread had come, and others of whom it had
+// heard. It tells nothing of their accesses.
+static void release_progress(const struct sync_run *r, const struct sync_who *who,
+                             struct sync_mbarrier *m)
+{
+    const struct sync_agent *a = who->agent;
+    for (uint32_t i = 0; i < r->agent_count; i++) {
+        const uint16_t events = r->agents[i].events;
+        uint32_t at = a->threads[who->thread].clock.known[events];
+        at = i == a->id ? a->all.known[events] : at;
+        m->arriving.known[events] = TIR_MAX(m->arriving.known[events], at);
+    }
+}
+
 // The bytes of all that acting threads started with inst have come to the mbarrier.
 static void bring(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst,
                   struct sync_mbarrier *m, int64_t bytes)
@@ -149,6 +163,8 @@ static void bring(struct sync_run *r, const struct sync_who *who, const struct t
     m->copy_phase = m->completed + 1;
     // A completed copy shows that the thread that started it had done its waits.
     m->arriving.known[a->events] = TIR_MAX(m->arriving.known[a->events], a->all.known[a->events]);
+    if (inst->op == TIR_OP_PUSH || inst->operands[TIR_COPY_TO]->type->space == TIR_SPACE_CLUSTER)
+        release_progress(r, who, m); // the CTA there has no other word of this one
     tir_sync_pass(who->agent);
     tir_sync_complete(r, m, inst);
 }
@@ -420,14 +436,7 @@ void tir_sync_commit_copies(struct sync_run *r, const struct sync_who *who,
         m->arriving.known[strand] = ++a->copies_batch;
         a->copies_told = inst;
     }
-    // As a copy by an engine does, it shows how far its thread had come, and others of whom that
-    // one had heard. It tells of no accesses but the copies.
-    for (uint32_t i = 0; i < r->agent_count; i++) {
-        const uint16_t events = r->agents[i].events;
-        uint32_t at = a->threads[who->thread].clock.known[events];
-        at = i == a->id ? a->all.known[events] : at;
-        m->arriving.known[events] = TIR_MAX(m->arriving.known[events], at);
-    }
+    release_progress(r, who, m);
     tir_sync_pass(a);
     tir_sync_complete(r, m, inst);
 }
