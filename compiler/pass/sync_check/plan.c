@@ -420,10 +420,13 @@ static enum sync_outcome replay_long(struct plan *s)
             outcome = watch(s);
     }
     s->alone = ALL;
-    set_args(s, rounds, 1);
-    if (outcome == SYNC_GOING && s->steered && !s->recurs &&
-        steer(s, goals, long_goals(s, rounds, goals), &answer))
-        outcome = watch(s);
+    // Where no sizes are found for so many rounds, as many as some replay had.
+    const int64_t tries[] = {rounds, TIR_MIN(s->longest, rounds - 1)};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(tries) && outcome == SYNC_GOING && !s->recurs; i++) {
+        set_args(s, tries[i], 1);
+        if (s->steered && steer(s, goals, long_goals(s, tries[i], goals), &answer))
+            outcome = watch(s);
+    }
     return outcome;
 }
 
