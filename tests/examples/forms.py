@@ -402,6 +402,26 @@ def attention_forward():
                {"Q": ("bf16", shape), "K": kv, "V": kv, **extra}, outputs)
 
 
+def attention_fixed():
+    """A fixed maximum: queries of which every third has scores that f32 cannot hold without one."""
+    heads, s, t, wide = 2, 45, 37, 64
+    shape, kv = (1, heads, s, wide), ("bf16", (1, 1, t, wide))
+    for form, more in (("full", {"all": True}), ("causal", {})):
+        for large in (1, 60):
+            def outputs(x, more=more):
+                values, sums = [], []
+                for h in range(heads):
+                    for i in range(s):
+                        weights, total = attended(x, h, i, s, t, wide, more)
+                        values += [math.fsum(w * x["V"][0, 0, j, d] for j, w in weights.items())
+                                   for d in range(wide)]
+                        sums.append(total)
+                return {"O": ("bf16", Tensor(shape, values)), "L": ("f32", Tensor(shape[:3], sums))}
+            q = [bf16_code(gauss() * (large if i // wide % 3 == 0 else 1)) for i in range(math.prod(shape))]
+            yield ("attention/fixed.tir", form, ["-D", "D=64", "-D", "BQ=32", "-D", "BT=16", "scale=0.125"],
+                   {"Q": ("bf16", shape, q), "K": kv, "V": kv}, outputs)
+
+
 def attention_backward():
     heads, s, t, wide = 2, 21, 17, 64
 
@@ -528,7 +548,7 @@ def attention_append():
                    lambda x, paged=paged, apart=apart: outputs(x, paged, apart))
 
 
-FORMS = [epilogues, operands, dequantized, fp8, grouped, split_k, attention, attention_forward,
+FORMS = [epilogues, operands, dequantized, fp8, grouped, split_k, attention, attention_forward, attention_fixed,
          attention_backward, linear_attention, attention_decode, attention_append]
 # Outputs that are read too: (kernel, file it leaves): the parameter.
 INOUT = {("split_atomic", "E"): "D",

@@ -348,6 +348,12 @@ def attention_forms():
             for s, t in [(65, 127), (70, 33), (1, 1)]:
                 yield run + ["B=1", "H=2", "G=1", f"S={s}", f"T={t}"]
             yield run + ["B=2", "H=1", "G=1", "S=3", "T=0"]
+        for kernel in ["full", "causal"]:  # scores that f32 holds as they are, and some that it does not
+            run = ["fixed.tir", "--kernel", kernel, f"--arch={arch}", "-D", "D=64", "-D", "BQ=64", "-D", "BT=32",
+                   "scale=0.125", "B=1", "H=2", "G=1"]
+            for s, t in [(65, 127), (70, 33), (1, 1), (3, 0)]:
+                yield run + [f"S={s}", f"T={t}"]
+                yield run + [f"S={s}", f"T={t}", "Q=randn:0:60"]
         run = ["forward.tir", "--kernel", "packed", f"--arch={arch}", "-D", "D=64", "-D", "BT=32",
                "scale=0.125", "B=1", "G=2"]
         for rows, s, t in [(20, 5, 77), (69, 23, 9), (8, 1, 100)]:
