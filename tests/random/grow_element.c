@@ -286,6 +286,35 @@ struct value grow_widened(struct program *p, const struct form *f)
     return out;
 }
 
+bool fits_digits(struct program *p, const struct form *f)
+{
+    (void)p;
+    return f->elem == TIR_F32 || f->elem == TIR_F16 || f->elem == TIR_BF16;
+}
+
+// Bits that are cut out of an integer, in steps that may leave none, as a float; or times a float
+// of 16 bits.
+struct value grow_digits(struct program *p, const struct form *f)
+{
+    static const enum tir_elem from[] = {TIR_U8, TIR_I8, TIR_U16, TIR_I16, TIR_U32, TIR_I32};
+    static const char *const to[] = {"u8", "u16", "u32", "i8", "i16"};
+    struct value x = grow_firm(p, form_with(*f, choose_from(p->c, from)));
+    for (uint32_t cuts = choose(p->c, 4); cuts; cuts--)
+        x.text = chance(p->c, 30) ? say(p, "%s(%s)", choose_from(p->c, to), x.text)
+                                  : say(p, "(%s >> %u)", x.text, 1 + choose(p->c, 31));
+    const bool is_biased = choose(p->c, 2);
+    x.text = is_biased ? say(p, "(i8(%s & 15) - 8)", x.text) : say(p, "u8(%s)", x.text);
+    struct value out = {.text = say(p, "f32(%s)", x.text), .most = is_biased ? 8 : 255};
+    if (is_biased && f->elem != TIR_F32 && choose(p->c, 2)) {
+        struct value scale = held(p, f, grow_firm(p, *f), 16, 0); // exact, with 7 digits
+        out.text = say(p, "(%s * f32(%s))", out.text, scale.text);
+        out.most *= scale.most;
+    }
+    if (f->elem != TIR_F32)
+        out.text = say(p, "%s(%s)", tir_elems[f->elem].name, out.text);
+    return out;
+}
+
 // ---- numbers
 
 bool fits_rounding(struct program *p, const struct form *f)
