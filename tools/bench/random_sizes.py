@@ -3,7 +3,7 @@
 
     python3 random_sizes.py --library libtirrt.so --artifacts FOLDER --seed N [--cases N]
         [--sets layers,eights,any,thin,deep,softmax,layernorm,rmsnorm,...] [--artifact matmul_bf16]
-        [--space] [--rounds N] [--seconds S] [--device cuda|emu]
+        [--sizes MxNxK,...] [--space] [--rounds N] [--seconds S] [--device cuda|emu]
 
 Products (cuBLAS): `layers` are weights of published models with a drawn number of rows, `eights`
 multiples of 8, `any` sizes of any alignment, `thin` at most 64 rows, `deep` few tiles of long sums.
@@ -13,6 +13,7 @@ with float32's on poisoned outputs before it is timed. Both sides are CUDA graph
 calls rotate over input sets (compare.py), replayed in turns; the ratio is torch's time divided by
 ours. Prints the geometric mean of each set and the ten worst.
 
+--sizes takes these sizes for each set instead of drawn ones, to compare two compilers at the same.
 --space also times every other configuration of the artifact, and prints what a perfect choice
 would reach. All figures go to $OUT/random_sizes.json where OUT is set, and the times of every
 configuration of a product to $OUT/products.txt, which fit_cost.py reads.
@@ -99,6 +100,10 @@ def items_of(options):
     rng = random.Random(options.seed)
     items = []
     for kind in options.sets.split(","):
+        if options.sizes:
+            artifact, _ = drawn(rng, kind, options)
+            items += [(kind, artifact, size) for size in options.sizes]
+            continue
         count = 0
         while count < options.cases:
             artifact, size = drawn(rng, kind, options)
@@ -232,6 +237,10 @@ def summary(results):
         print(line(item, result))
 
 
+def sizes_of(text):
+    return [tuple(int(n) for n in size.split("x")) for size in text.split(",")]
+
+
 def options_of(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--library", required=True)
@@ -240,6 +249,7 @@ def options_of(arguments):
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--cases", type=int, default=20, help="of each set")
     parser.add_argument("--sets", default=",".join(PRODUCTS))
+    parser.add_argument("--sizes", type=sizes_of, help="instead of drawn ones")
     parser.add_argument("--space", action="store_true", help="every configuration")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--pause", type=float, default=0, help="milliseconds between replays")
