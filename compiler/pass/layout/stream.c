@@ -128,8 +128,10 @@ static const char *refusal(struct stream *s, struct tir_inst *load)
             return "its address or mask depends on values carried in the loop";
     if (t->rank == TIR_MAX_RANK)
         return "a buffer has no dimension left for the stages";
-    if (s->on_warpgroups)
-        return tir_tma_refusal(s->f, s->cx->target, s->ranges, load);
+    if (s->on_warpgroups) {
+        why = tir_tma_refusal(s->f, s->cx->target, s->ranges, load);
+        return why || t->rank > 1 ? why : "tensor copies fill buffers of two dimensions or more";
+    }
     struct tir_copied copied;
     tir_copied_of(load->results[0], &copied);
     const uint32_t width =
