@@ -23,7 +23,7 @@ cp "$out/meson/tools/bench/bench_launch" "$out/meson/tools/bench/bench_first_lau
     "$out/meson/tests/runtime/runtime_device" "$out/kit/"
 cp -L "$(ldd "$out/kit/runtime_device" | awk '/libcmocka/ { print $3 }')" "$out/kit/"
 cp -R examples "$out/kit/"
-cp -R tools/bench "$out/kit/tools/"
+cp -R tools/bench tools/blackwell_model.py "$out/kit/tools/"
 cp -R tests/device tests/examples tests/run "$out/kit/tests/"
 # A kernel that does not compile is listed; the others are still worth a run.
 python3 tools/bench/artifacts.py --tirc "$out/kit/tirc" --out "$out/kit/kernels" \
