@@ -23,7 +23,7 @@ PARAMS = """A: bf16[M, 64], B: bf16[64, 64], C: bf16[64, 64], W: bf16[256, K], X
 # Of programs that use them.
 OTHERS = {"O": "out f32[M, 64]", "P": "out f32[M, 64]", "Q": "out f32[M, 256]",
           "I": "inout i32[4]", "F": "f32[M, 32]", "G": "f32[2, 2, 2, M, 32]",
-          "R": "out bf16[6, 300, 16]"}
+          "R": "out bf16[6, 300, 16]", "V": "f32[128, K]", "Z": "f32[M, K]", "H": "i8[128, K]"}
 SIZES = ["K=192", "n=2"]
 
 # Name: rows of a tile, products on warpgroups, warpgroups, what the tiles loop does.
@@ -190,6 +190,65 @@ PROGRAMS = {
             var j = k;
             if k > 64 { for i in range(0, n) { j -= 2 * i; } }
             s += dot(bf16(g), Y[j:+64, :]) + dot(bf16(s * 0.1), X[m:+64, k:+64]);
+        }
+        O[m:+64, :] = s;"""),
+    "both operands rounded from f32": (128, 1, 2, """
+        var s: f32[128, 128] = 0;
+        for k in range(0, K, 32, stages = 3) { s += dot(tf32(Z[m:+128, k:+32]), tf32(V[:, k:+32]).T); }
+        Q[m:+128, :] = concat(s, s, axis = 1);"""),
+    "three products of parts of f32": (64, 3, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 32) {
+            let x = Z[m:+64, k:+32];
+            let y = V[0:+64, k:+32];
+            let dx = tf32(x - f32(tf32(x)));
+            let dy = tf32(y - f32(tf32(y)));
+            s += dot(dx, tf32(y).T) + dot(tf32(x), dy.T) + dot(tf32(x), tf32(y).T);
+        }
+        O[m:+64, :] = s;"""),
+    "second operand from 8 bits, with a factor": (64, 1, 1, """
+        var s: f32[64, 128] = 0;
+        for k in range(0, K, 64) {
+            let w = f32(H[:, k:+64]) * V[:, k / 64][:, None];
+            s += dot(X[m:+64, k:+64], bf16(w * 0.01).T);
+        }
+        Q[m:+64, :] = concat(s, s, axis = 1);"""),
+    "copied ahead for a product behind another": (64, 2, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            s += dot(X[m:+64, k:+64], Y[k:+64, :]);
+            t += dot(X[m:+64, k:+64], bf16(f32(W[0:+64, max(k, n):+64]) * 0.5).T);
+        }
+        O[m:+64, :] = s;
+        P[m:+64, :] = t;"""),
+    "copied ahead, rounds that are skipped": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        for i in range(0, n + 1) {
+            for k in range(64 * i, K, 64, stages = 2) {
+                s += dot(X[m:+64, k:+64], bf16(H[0:+64, k:+64]).T);
+            }
+        }
+        O[m:+64, :] = s;"""),
+    "copied ahead, some of it masked": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            let w = load(V[0:+64, k:+64], mask = (rows(full(0, f32, 64, 64)) + i32(k)) % 3 != 1);
+            s += dot(X[m:+64, k:+64], bf16(w).T);
+        }
+        O[m:+64, :] = s;"""),
+    "computed from, and used beside the product": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            let w = f32(W[0:+64, k:+64]);
+            s += dot(X[m:+64, k:+64], bf16(w * 0.5).T) + w;
+        }
+        O[m:+64, :] = s;"""),
+    "computed beside rows that a table names": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            let r = m + i64(iota(64)) / 2;
+            s += dot(X[r, k:+64], bf16(f32(W[0:+64, k:+64]) * 0.5).T);
         }
         O[m:+64, :] = s;"""),
     "a buffer that is filled twice": (64, 1, 1, """

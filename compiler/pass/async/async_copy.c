@@ -20,7 +20,8 @@
 //
 // If the products run on warpgroups, tensor copies replace cp.async: one thread starts the copy of
 // a whole tile, including edges, which completes at an mbarrier (engine = tma, without a commit
-// and a wait; pipeline puts it in a ring).
+// and a wait; pipeline puts it in a ring). What an operand is computed from, for a store that a
+// ring's put will hold, still comes by cp.async: the warps of the put read it themselves.
 //
 // A copy_async of the program without a width gets one by the same rules. One commit and one wait
 // stand before the first reader of the copies so far, or before the next synchronisation of the
@@ -32,6 +33,7 @@
 #include "pass/async/pipeline.h"
 #include "pass/async/tma.h"
 #include "pass/layout/staging.h"
+#include "pass/layout/stream.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
@@ -87,7 +89,7 @@ static void accept(struct async *as, struct tir_inst *copy, uint32_t width)
 {
     const char *name = tir_param_of(as->f, tir_ref_base(copy))->name;
     tir_copy_set_width(as->f, copy, width);
-    if (as->cx->target->features & TIR_HAS_TMA)
+    if (as->cx->target->features & TIR_HAS_TMA && !as->by_tensor)
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, copy->span,
                            "copy of %s: cp.async, %u bytes each; tma feeds warpgroups alone", name,
                            width);
@@ -108,7 +110,7 @@ static const char *tensor_copy_refusal(const struct async *as, const struct tir_
 static bool make_tensor_copy(struct async *as, struct tir_inst *store)
 {
     struct tir_copied copied;
-    if (!as->by_tensor || !is_copied(as, store, &copied))
+    if (!is_copied(as, store, &copied))
         return false;
     const struct tir_inst *load = copied.slice;
     const char *name = tir_ref_base(load)->name;
@@ -227,9 +229,11 @@ static void run_block(struct async *as, struct tir_block *block)
         }
         if (inst->op == TIR_OP_STORE) {
             struct tir_value *buffer = tir_ref_base(inst);
-            if (make_tensor_copy(as, inst))
+            const bool by_tensor =
+                as->by_tensor && !tir_is_for_puts(as->f, as->cx->scratch, buffer);
+            if (by_tensor && make_tensor_copy(as, inst))
                 continue;
-            if (!as->by_tensor && make_copy(as, inst)) {
+            if (!by_tensor && make_copy(as, inst)) {
                 tir_map_set(&in_flight, tir_map_key(buffer), buffer);
                 continue;
             }

@@ -147,8 +147,10 @@ int64_t tir_allocated_bytes(const struct tir_func *f)
 {
     int64_t bytes = 0;
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_ALLOC && inst->results[0]->type->space == TIR_SPACE_SHARED)
-            bytes += tir_slot_bytes(inst->results[0]->type);
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            if ((inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_RING) &&
+                inst->results[i]->type->space == TIR_SPACE_SHARED)
+                bytes += tir_slot_bytes(inst->results[i]->type);
     return bytes;
 }
 

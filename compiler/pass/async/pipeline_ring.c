@@ -24,9 +24,10 @@
 //     }
 //
 // A tile that is computed from loads, such as dequantised weights, and stored for a product goes
-// the same way: what it follows from is computed in the put. If it is a loaded tile that tensor
-// copies cannot bring, whose rows an index tile names or a mask cuts, its threads copy it by
-// cp.async there.
+// the same way: what it follows from is computed in the put, from global memory, or from a buffer
+// that cp.async fills first in the loop, some rounds ahead (pipeline.c). If it is a loaded tile
+// that tensor copies cannot bring, whose rows an index tile names or a mask cuts, its threads copy
+// it by cp.async there.
 //
 // The program stays sequential: a put and the get of the same round. What lets copies run ahead is
 // specialize_warps, which gives puts and gets to different warps. Copies whose buffers are read in
@@ -173,6 +174,39 @@ struct puts { // of one block: what can be computed in them
     struct tir_follow producible;
 };
 
+// Is inst one of the copies by cp.async that stand first in a loop, or belongs to them?
+static bool is_in_front(const struct tir_inst *inst)
+{
+    switch (inst->op) {
+    case TIR_OP_COPY_ASYNC:
+        return tir_done_of(inst) == TIR_DONE_CP_ASYNC;
+    case TIR_OP_ALLOC:
+    case TIR_OP_COMMIT_GROUP:
+    case TIR_OP_WAIT_GROUP:
+    case TIR_OP_LOAD:
+        return true;
+    default:
+        return tir_has_trait(inst, TIR_PURE) && !inst->region_count && !tir_viewed(inst);
+    }
+}
+
+// Is the buffer filled by cp.async, first in the loop, and only read after that (stream.c)? All
+// puts of the loop come after it.
+static bool is_copied_ahead(const struct tir_func *f, const struct tir_value *buffer,
+                            const struct tir_block *block)
+{
+    const struct tir_inst *copy = NULL;
+    if (!buffer->def || buffer->def->op != TIR_OP_ALLOC || buffer->def->block != block)
+        return false;
+    for (const struct tir_inst *inst = block->first; inst && is_in_front(inst); inst = inst->next) {
+        if (inst->op == TIR_OP_COPY_ASYNC && inst->operands[TIR_COPY_TO] == buffer)
+            copy = inst;
+        if (copy && inst->op == TIR_OP_WAIT_GROUP)
+            return tir_attr_int(inst, TIR_ATTR_groups, 1) == 0 && is_read_after(f, copy, buffer);
+    }
+    return false;
+}
+
 // Can v be computed in a put: from loop variables, tensors that nothing writes and what lies
 // outside of the block?
 static enum tir_answer is_producible(void *user, struct tir_value *v)
@@ -190,6 +224,8 @@ static enum tir_answer is_producible(void *user, struct tir_value *v)
     if (v->def->block != block && tir_block_contains(block, v->def))
         return TIR_NO;
     if (v->def->block != block && !tir_type_is_tile(v->type))
+        return TIR_YES;
+    if (v->def->op == TIR_OP_LOAD && is_copied_ahead(puts->r->f, tir_ref_base(v->def), block))
         return TIR_YES;
     if (v->def->op == TIR_OP_LOAD)
         return tir_is_only_read(puts->r->f, tir_ref_base(v->def)) ? TIR_IF_OPERANDS : TIR_NO;
@@ -436,19 +472,28 @@ static bool sum_is_private(const struct ring *ring)
     }
 }
 
+// Bytes of a stage of what cp.async copies ahead of puts: as many stages are to fit.
+static int64_t bytes_ahead(const struct rings *r)
+{
+    int64_t bytes = 0;
+    tir_foreach_inst(inst, r->f)
+        if (inst->op == TIR_OP_ALLOC && is_copied_ahead(r->f, inst->results[0], inst->block))
+            bytes += tir_slot_bytes(inst->results[0]->type);
+    return bytes;
+}
+
 static void choose_stages(struct rings *r)
 {
     int64_t free =
         r->cx->target->shared_per_cta - tir_allocated_bytes(r->f) - TIR_BUDGET_MBARRIER_BYTES;
-    int64_t in_loops = 0;
+    int64_t in_loops = bytes_ahead(r);
     vec_foreach(struct ring *, it, &r->all) {
         struct ring *ring = *it;
         ring->stages = 1;
-        if (loop_of(ring)) {
+        if (loop_of(ring))
             in_loops += ring->slot_bytes;
-            free += ring->slot_bytes; // one slot is allocated already
-        }
     }
+    free += in_loops; // one slot is allocated already
     vec_foreach(struct ring *, it, &r->all) {
         struct ring *ring = *it;
         struct tir_inst *loop = loop_of(ring);
@@ -535,6 +580,9 @@ static void build_put(struct rings *r, struct ring *ring)
         b = (struct tir_builder){f, last->block, last->next, last->span};
     struct tir_map map; // what is computed in the put
     tir_map_init(&map, r->cx->scratch);
+    for (const struct tir_inst *inst = ring->block->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_ALLOC) // it is filled first in the loop
+            tir_map_set(&map, tir_map_key(inst->results[0]), inst->results[0]);
     struct tir_inst *put = tir_build(&b, TIR_OP_PUT, &ring->copies.at[0]->slots, 1, NULL, 0, 1);
     struct tir_value *slot = tir_add_slot_arg(f, put);
     struct tir_builder in = tir_builder_at_end(f, put->regions[0]);

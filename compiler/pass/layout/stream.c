@@ -20,9 +20,10 @@
 // load: going through shared memory for nothing would only take time.
 //
 // Where products run on warpgroups, the role that fills the slots of rings runs ahead. It computes
-// what is stored for a product. An operand in registers is computed by the warps that multiply,
-// from a slot that a tensor copy fills: that costs less than computing it in the other role, which
-// would load it to registers and store it.
+// what is stored for a product, from what its own warps have copied by cp.async some iterations
+// before; these copies stand first in the loop, since all puts come after them. An operand in
+// registers is computed by the warps that multiply, from a slot that a tensor copy fills: that
+// costs less than computing it in the other role, which would load and store it.
 
 #include "pass/layout/stream.h"
 
@@ -51,11 +52,20 @@ struct stream {
     struct bitset *marked;      // of these two: where find_operands puts what it finds
     struct bitset are_copies;   // and of those that go to shared memory as they are
     bool on_warpgroups;         // the kernel's products are
+    const char *no_puts;        // why nothing is copied ahead of what puts compute; NULL: it can be
     VEC(struct tir_inst *) loads;
     bool multiplies;
+    bool feeds_puts;       // some of the loads are for operands that puts compute
     int64_t bytes;         // of one stage
     int64_t operand_bytes; // of operands of products that are computed
 };
+
+// Does an operation give a tile that has, element by element, what it takes?
+static bool passes_on(const struct tir_inst *inst)
+{
+    return tir_is_elementwise(inst) || inst->op == TIR_OP_PERMUTE || inst->op == TIR_OP_BROADCAST ||
+           inst->op == TIR_OP_RESHAPE;
+}
 
 // Marks the loads of the loop that an operand of a product follows from, element by element.
 static enum tir_answer mark_loads(void *user, struct tir_value *v)
@@ -65,9 +75,7 @@ static enum tir_answer mark_loads(void *user, struct tir_value *v)
         return TIR_YES;
     if (v->def->op == TIR_OP_LOAD)
         bitset_insert(s->marked, v->id);
-    bool passes_on = tir_is_elementwise(v->def) || v->def->op == TIR_OP_PERMUTE ||
-                     v->def->op == TIR_OP_BROADCAST || v->def->op == TIR_OP_RESHAPE;
-    return passes_on ? TIR_IF_OPERANDS : TIR_YES;
+    return passes_on(v->def) ? TIR_IF_OPERANDS : TIR_YES;
 }
 
 // Is operand i of the product computed in the registers of the warpgroups that multiply?
@@ -104,16 +112,108 @@ static void find_operands(struct stream *s)
     }
 }
 
-// Fragments of products take the same columns of eight rows at a time, so these are swizzled.
-static const struct tir_type *buffer_type(const struct stream *s, const struct tir_type *tile)
+// Is the load's tile on its way to an operand that a put computes?
+static bool is_for_put(const struct stream *s, const struct tir_inst *load)
 {
-    struct tir_type t = *tile;
+    return bitset_has(&s->in_puts, load->results[0]->id);
+}
+
+// Fragments of products take the same columns of eight rows at a time, so these are swizzled.
+static const struct tir_type *buffer_type(const struct stream *s, const struct tir_inst *load)
+{
+    struct tir_type t = *load->results[0]->type;
+    const bool swizzles = s->on_warpgroups && !is_for_put(s, load);
     const uint32_t bits = tir_elems[t.elem].bits;
     const int64_t row = t.shape[t.rank - 1] * bits / 8;
     t.space = TIR_SPACE_SHARED;
     t.layout = tir_layout_memory(s->f->module->types, t.rank, t.shape, bits,
-                                 s->on_warpgroups ? tir_layout_swizzle_for(row) : 0);
+                                 swizzles ? tir_layout_swizzle_for(row) : 0);
     return tir_type_get(s->f->module->types, &t);
+}
+
+// Does a product on warpgroups multiply what lies in the buffer?
+static bool is_multiplied(const struct tir_func *f, const struct tir_value *buffer)
+{
+    tir_foreach_inst(inst, f)
+        for (uint32_t i = 0; i < inst->operand_count; i++)
+            if (inst->operands[i] == buffer &&
+                (tir_dot_on_warpgroups(inst) ||
+                 (tir_viewed(inst) && is_multiplied(f, inst->results[0]))))
+                return true;
+    return false;
+}
+
+bool tir_is_for_puts(const struct tir_func *f, struct tir_arena *scratch,
+                     const struct tir_value *buffer)
+{
+    struct bitset from = bitset_new(scratch, f->value_count); // tiles that follow from the buffer
+    bool any = false;
+    tir_foreach_inst(inst, f)
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            const struct tir_value *v = inst->operands[i];
+            const bool is_read = v == buffer && inst->op != TIR_OP_STORE;
+            if (!v || (!is_read && !bitset_has(&from, v->id)))
+                continue;
+            if (!is_read && inst->op == TIR_OP_STORE && i == TIR_STORE_VALUE &&
+                is_multiplied(f, tir_ref_base(inst)))
+                continue;
+            if (is_read ? inst->op != TIR_OP_LOAD
+                        : !passes_on(inst) && inst->op != TIR_OP_CONVERT_LAYOUT)
+                return false;
+            bitset_insert(&from, inst->results[0]->id);
+            any = true;
+        }
+    return any;
+}
+
+// Can v be computed in a put: ahead of its iteration, and from no tile of outside of the loop?
+static enum tir_answer is_put_ahead(void *user, struct tir_value *v)
+{
+    struct stream *s = user;
+    if (v->kind == TIR_VALUE_CONST)
+        return TIR_YES;
+    const bool is_made_here = v->def && tir_block_contains(s->body, v->def);
+    if (!tir_follows(&s->ahead, v) || (tir_type_is_tile(v->type) && !is_made_here))
+        return TIR_NO;
+    return is_made_here ? TIR_IF_OPERANDS : TIR_YES;
+}
+
+// Do nothing but operands that puts compute follow from v?
+static bool only_puts_use(struct stream *s, const struct tir_value *v)
+{
+    struct tir_follow put;
+    struct bitset from = bitset_new(s->cx->scratch, s->f->value_count);
+    tir_follow_init(&put, s->cx->scratch, is_put_ahead, s);
+    bitset_insert(&from, v->id);
+    tir_foreach_inst(inst, s->f)
+        for (uint32_t i = 0; i < inst->operand_count; i++) {
+            if (!inst->operands[i] || !bitset_has(&from, inst->operands[i]->id))
+                continue;
+            const bool is_operand = tir_dot_on_warpgroups(inst) && i <= TIR_DOT_B &&
+                                    !stays_in_registers(inst, i) &&
+                                    tir_follows(&put, inst->operands[i]);
+            if (inst->block != s->body || !(is_operand || passes_on(inst)))
+                return false;
+            if (!is_operand)
+                bitset_insert(&from, inst->results[0]->id);
+        }
+    return true;
+}
+
+// The same for a tile from which a put computes an operand: cp.async brings it, to the role of the
+// put.
+static const char *put_refusal(struct stream *s, struct tir_inst *load)
+{
+    const char *why = s->no_puts;
+    if (why)
+        return why;
+    if (bitset_has(&s->operands, load->results[0]->id) || !only_puts_use(s, load->results[0]))
+        return "not only operands that another role computes follow from it";
+    struct tir_copied copied;
+    tir_copied_of(load->results[0], &copied);
+    const uint32_t width =
+        tir_copy_width(s->f, s->cx->target, s->ranges, &copied, buffer_type(s, load), &why);
+    return width ? NULL : why;
 }
 
 // Why the tile cannot be copied ahead of its iteration; NULL: it can.
@@ -121,13 +221,13 @@ static const char *refusal(struct stream *s, struct tir_inst *load)
 {
     const struct tir_type *t = load->results[0]->type;
     const char *why = NULL;
-    if (s->on_warpgroups && bitset_has(&s->in_puts, load->results[0]->id))
-        return "another role computes an operand from it";
     for (uint32_t i = 0; i < load->operand_count; i++)
         if (!tir_follows(&s->ahead, load->operands[i]))
             return "its address or mask depends on values carried in the loop";
     if (t->rank == TIR_MAX_RANK)
         return "a buffer has no dimension left for the stages";
+    if (s->on_warpgroups && is_for_put(s, load))
+        return put_refusal(s, load);
     if (s->on_warpgroups) {
         why = tir_tma_refusal(s->f, s->cx->target, s->ranges, load);
         return why || t->rank > 1 ? why : "tensor copies fill buffers of two dimensions or more";
@@ -135,7 +235,7 @@ static const char *refusal(struct stream *s, struct tir_inst *load)
     struct tir_copied copied;
     tir_copied_of(load->results[0], &copied);
     const uint32_t width =
-        tir_copy_width(s->f, s->cx->target, s->ranges, &copied, buffer_type(s, t), &why);
+        tir_copy_width(s->f, s->cx->target, s->ranges, &copied, buffer_type(s, load), &why);
     return width ? NULL : why;
 }
 
@@ -144,7 +244,7 @@ static void consider(struct stream *s, struct tir_inst *load, bool asked)
     const struct tir_value *v = load->results[0];
     if (tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL || !tir_type_is_tile(v->type) ||
         bitset_has(&s->are_copies, v->id) || tir_is_lookup(&s->lookups, v) ||
-        !(asked || bitset_has(&s->operands, v->id)))
+        !(asked || bitset_has(&s->operands, v->id) || bitset_has(&s->in_puts, v->id)))
         return;
     const char *why = refusal(s, load), *name = tir_ref_base(load)->name;
     if (why) {
@@ -153,24 +253,54 @@ static void consider(struct stream *s, struct tir_inst *load, bool asked)
                            name ? name : "a tensor", why);
         return;
     }
-    s->bytes += tir_slot_bytes(buffer_type(s, v->type));
+    s->bytes += tir_slot_bytes(buffer_type(s, load));
+    s->feeds_puts |= s->on_warpgroups && is_for_put(s, load);
     vec_push(s->cx->scratch, &s->loads, load);
 }
 
-// Two stages, the operands that are computed from them, and what the loop needs beside.
+// Two stages, the operands that are computed from them, and what the loop needs beside. A role that
+// computes operands ahead of their products needs a second slot for these.
 static bool has_room(const struct stream *s)
 {
-    return 2 * s->bytes + s->operand_bytes + tir_loop_scratch(s->f, s->body) +
+    const int64_t slots = s->feeds_puts ? 2 : 1;
+    return 2 * s->bytes + slots * s->operand_bytes + tir_loop_scratch(s->f, s->body) +
                tir_allocated_bytes(s->f) <=
            s->cx->target->shared_per_cta;
+}
+
+// Puts may stand before the load, so it comes first in the loop, with what its address follows
+// from.
+static void move_to_front(struct stream *s, struct tir_inst *load)
+{
+    struct bitset needed = bitset_new(s->cx->scratch, s->f->value_count);
+    VEC(struct tir_inst *) found = {0}; // last to first
+    bitset_insert(&needed, load->results[0]->id);
+    for (struct tir_inst *inst = load; inst; inst = inst->prev) {
+        bool is_needed = false;
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            is_needed |= bitset_has(&needed, inst->results[i]->id);
+        for (uint32_t i = 0; is_needed && i < inst->operand_count; i++)
+            if (inst->operands[i])
+                bitset_insert(&needed, inst->operands[i]->id);
+        if (is_needed)
+            vec_push(s->cx->scratch, &found, inst);
+    }
+    struct tir_inst *place = s->body->first;
+    vec_foreach(struct tir_inst *, it, &found) {
+        if (*it != place)
+            tir_move_before(*it, place);
+        place = *it;
+    }
 }
 
 static void stream_load(struct stream *s, struct tir_inst *load)
 {
     struct tir_func *f = s->f;
+    if (s->on_warpgroups && is_for_put(s, load))
+        move_to_front(s, load);
     struct tir_value *x = load->results[0];
     struct tir_builder b = {f, load->block, load->next, load->span};
-    struct tir_value *buffer = tir_build1(&b, TIR_OP_ALLOC, buffer_type(s, x->type), NULL, 0);
+    struct tir_value *buffer = tir_build1(&b, TIR_OP_ALLOC, buffer_type(s, load), NULL, 0);
     const char *name = x->name ? x->name : tir_ref_base(load)->name;
     if (name)
         buffer->name =
@@ -208,6 +338,28 @@ static void stream_loop(struct stream *s)
         stream_load(s, *it);
 }
 
+// Why nothing is copied ahead of what puts compute: groups of other copies would be counted with
+// these. NULL: it can be.
+static const char *refuse_puts(struct tir_func *f, const struct tir_pass_cx *cx,
+                               const struct tir_ranges *ranges)
+{
+    tir_foreach_inst(inst, f) {
+        if (inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_COMMIT_GROUP ||
+            inst->op == TIR_OP_WAIT_GROUP)
+            return "the program has asynchronous copies of its own";
+        for (uint32_t i = TIR_DOT_A; tir_dot_on_warpgroups(inst) && i <= TIR_DOT_B; i++) {
+            struct tir_value *v = inst->operands[i];
+            struct tir_copied copied;
+            while (v->def && v->def->op == TIR_OP_PERMUTE)
+                v = v->def->operands[0];
+            if (tir_copied_of(v, &copied) &&
+                (copied.where || tir_tma_refusal(f, cx->target, ranges, copied.slice)))
+                return "cp.async fills slots with another operand";
+        }
+    }
+    return NULL;
+}
+
 void tir_stream_loads(struct tir_func *f, struct tir_pass_cx *cx)
 {
     VEC(struct tir_inst *) loops = {0};
@@ -218,13 +370,16 @@ void tir_stream_loads(struct tir_func *f, struct tir_pass_cx *cx)
             vec_push(cx->scratch, &loops, inst);
     }
     struct tir_ranges *ranges = loops.len ? tir_ranges_new(cx->scratch, f) : NULL;
+    const bool on_warpgroups = loops.len && tir_has_warpgroup_dot(f);
+    const char *no_puts = on_warpgroups ? refuse_puts(f, cx, ranges) : NULL;
     vec_foreach(struct tir_inst *, it, &loops) {
         struct stream s = {.f = f,
                            .cx = cx,
                            .ranges = ranges,
                            .loop = *it,
                            .body = (*it)->regions[0],
-                           .on_warpgroups = tir_has_warpgroup_dot(f)};
+                           .on_warpgroups = on_warpgroups,
+                           .no_puts = no_puts};
         stream_loop(&s);
     }
 }

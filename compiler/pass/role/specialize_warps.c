@@ -33,6 +33,9 @@
 // depend only on parameters, loop variables and memory that nothing writes. If they depend on the
 // contents of other copies, the program stays one role and the receipt says so.
 //
+// What puts compute slots from may come by cp.async, ahead of its round, to buffers that they read:
+// these copies, and the groups in which they are awaited, are work of `load` too.
+//
 // With store_role on the tiles loop, buffers from which tensor copies store become rings too
 // (store_ring.c), and a third role has a copy of the program with only the gets of these rings:
 // `math` goes on while that role waits for the copies. It is one warp in the warpgroup of `load`.
@@ -58,6 +61,7 @@ struct split {
     struct bitset needed;         // values that what the role does needs, by id
     VEC(struct tir_value *) work; // needed, but not yet looked at
     bool computes; // the warps of `load` are as many as those that tiles are spread over
+    bool feeds;    // cp.async fills buffers that puts read
     const char *refusal;
     struct tir_span refused_at;
 };
@@ -71,9 +75,21 @@ static bool is_outgoing(const struct split *s, const struct tir_inst *inst)
     return false;
 }
 
+// One of the copies by cp.async that puts read, outside of these, or a group of such?
+static bool is_thread_copy(const struct tir_inst *inst)
+{
+    const struct tir_inst *owner = inst->block->owner;
+    if (owner && owner->op == TIR_OP_PUT)
+        return false;
+    return inst->op == TIR_OP_COPY_ASYNC
+               ? tir_done_of(inst) == TIR_DONE_CP_ASYNC
+               : tir_is_group(inst, TIR_OP_COMMIT_GROUP, TIR_DONE_CP_ASYNC) ||
+                     tir_is_group(inst, TIR_OP_WAIT_GROUP, TIR_DONE_CP_ASYNC);
+}
+
 static bool is_load(const struct split *s, const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_PUT && !is_outgoing(s, inst);
+    return (inst->op == TIR_OP_PUT && !is_outgoing(s, inst)) || (s->feeds && is_thread_copy(inst));
 }
 
 static bool is_send(const struct split *s, const struct tir_inst *inst)
@@ -164,7 +180,7 @@ static void need_result(struct split *s, const struct tir_value *v)
         need(s, yielded(inst, 0, v->index));
         return;
     }
-    if (inst->op == TIR_OP_RING)
+    if (inst->op == TIR_OP_RING || (inst->op == TIR_OP_ALLOC && s->feeds))
         return;
     if (tir_type_is_tile(v->type) && (!s->computes || inst->op == TIR_OP_DOT))
         refuse(s, inst, "what is copied follows from a tile");
@@ -203,8 +219,10 @@ static void find_needed(struct split *s)
     tir_foreach_inst(inst, s->f) {
         if (is_work(s, inst) && s->sends)
             need_all(s, tir_ref_indices(inst), tir_ref_base(inst)->type->rank);
-        else if (is_work(s, inst))
+        else if (is_work(s, inst) && inst->region_count)
             need_outside(s, inst->regions[0]);
+        else if (is_work(s, inst))
+            need_all(s, inst->operands, inst->operand_count);
         else if (is_control(inst) && holds_work(s, inst))
             need_control(s, inst);
     }
@@ -337,6 +355,35 @@ static bool puts_compute(const struct tir_func *f)
     return false;
 }
 
+static bool is_read_in_put(const struct tir_func *f, const struct tir_value *root)
+{
+    tir_foreach_inst(put, f)
+        if (put->op == TIR_OP_PUT)
+            tir_foreach_inst_in(inst, put->regions[0])
+                if (inst->op == TIR_OP_LOAD && tir_buffer_root(tir_ref_base(inst)) == root)
+                    return true;
+    return false;
+}
+
+// Do puts read buffers that cp.async fills? Then they are to read all of these, since groups count
+// all copies of a thread.
+static void find_feeds(struct split *s)
+{
+    bool others = false;
+    struct tir_inst *copy = NULL;
+    tir_foreach_inst(inst, s->f) {
+        if (inst->op != TIR_OP_COPY_ASYNC || !is_thread_copy(inst))
+            continue;
+        copy = inst;
+        if (is_read_in_put(s->f, tir_buffer_root(inst->operands[TIR_COPY_TO])))
+            s->feeds = true;
+        else
+            others = true;
+    }
+    if (s->feeds && others)
+        refuse(s, copy, "the warps that multiply await copies by cp.async too");
+}
+
 // Whether the tiles loop asks for a role that stores; it loses the clause.
 static const struct tir_inst *take_clause(struct tir_func *f)
 {
@@ -406,6 +453,7 @@ enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx
     struct split load = {.f = f, .cx = cx, .computes = puts_compute(f)}, store = load;
     const struct tir_inst *tiles = take_clause(f);
     if (has_ring(f) && !has_role(f)) {
+        find_feeds(&load);
         find_needed(&load);
         if (f->threads / 128 > TIR_BUDGET_PRODUCT_GROUPS)
             refuse(&load, f->body->first, "more than three warpgroups compute");
