@@ -10,6 +10,7 @@
 
 #include "ir/crew.h"
 #include "ir/walk.h"
+#include "pass/async/stride.h"
 #include "pass/layout/staging.h"
 
 #include <math.h>
@@ -75,11 +76,16 @@ static uint32_t slice_width(const struct tir_func *f, const struct tir_target *t
         return 0;
     }
     uint32_t aligned = tir_tensor_alignment(f, tir_ref_base(slice)), width = size;
+    const uint32_t last = tir_ref_base(slice)->type->rank - 1;
+    const int64_t row = tir_attr_find(slice, TIR_ATTR_box)->list[last];
     if (tir_contiguous_dim(slice, buffer->rank) == buffer->rank - 1 && aligned > size)
         width = size * copy_elements(f, ranges, slice, buffer, aligned / size);
-    *why = aligned < 4 ? "its rows are not known to be aligned to 4 bytes"
-                       : "its start or its length along the contiguous dimension is not a multiple "
-                         "of 4 bytes";
+    *why = row < 0    ? tir_index_refusal(slice, last)
+           : row == 0 ? "its innermost dimension is a single element"
+           : aligned < 4
+               ? "its rows are not known to be aligned to 4 bytes"
+               : "its start or its length along the contiguous dimension is not a multiple "
+                 "of 4 bytes";
     return width >= 4 && width <= 16 ? width : 0;
 }
 

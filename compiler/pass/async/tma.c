@@ -12,6 +12,7 @@
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
+#include "pass/async/stride.h"
 #include "tir/artifact.h"
 
 bool tir_reads_zero_outside(const struct tir_inst *load)
@@ -114,7 +115,7 @@ static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_
         return "a tensor map has 5 dimensions at most";
     for (uint32_t d = 0; d <= last; d++)
         if (box->list[d] < 0)
-            return "an index tile names its elements";
+            return tir_index_refusal(access, d);
     if (box->list[last] == 0)
         return "its innermost dimension is a single element";
     if (box->list[last] * bits % 128)

@@ -104,13 +104,13 @@ static bool follows_from_products(const struct plan *p, const struct tir_value *
     return false;
 }
 
-// The same for a loaded tile whose rows have an address each: as many warps as multiply copy it by
-// cp.async.
-static const char *refuse_rows(struct plan *p, const struct tir_value *x)
+// The same for a loaded tile that tensor copies refuse, whose rows have an address each: as many
+// warps as multiply copy it by cp.async.
+static const char *refuse_rows(struct plan *p, const struct tir_value *x, const char *tma)
 {
     const struct tir_type *t = x->type;
     struct tir_copied copied;
-    const char *why = "an index tile names its elements";
+    const char *why = tma;
     if (follows_from_products(p, x) || !tir_copied_of(x, &copied))
         return why;
     struct tir_type buffer = *t;
@@ -118,8 +118,9 @@ static const char *refuse_rows(struct plan *p, const struct tir_value *x)
     buffer.layout =
         tir_layout_memory(p->f->module->types, t->rank, t->shape, tir_elems[t->elem].bits, 0);
     p->computes = true;
-    if (tir_copy_width(p->f, p->cx->target, p->ranges, &copied, &buffer, &why) == 16)
-        return NULL;
+    const uint32_t width = tir_copy_width(p->f, p->cx->target, p->ranges, &copied, &buffer, &why);
+    if (width == 16 || !width)
+        return width ? NULL : why;
     return "its rows are not known to move by 16 bytes at a time";
 }
 
@@ -146,7 +147,7 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
         return "wgmma transposes only 16-bit elements, and K is not contiguous";
     p->computes |= tir_pressure_needs(p->pressure, x); // loaded once, and stored from registers
     const char *why = tir_tma_refusal(p->f, p->cx->target, p->ranges, load);
-    return why && tir_takes_tiles(load, TIR_LOAD_MASK) ? refuse_rows(p, x) : why;
+    return why && tir_takes_tiles(load, TIR_LOAD_MASK) ? refuse_rows(p, x, why) : why;
 }
 
 static const char *refuse_shape(const struct tir_inst *dot)
