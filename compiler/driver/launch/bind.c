@@ -148,23 +148,23 @@ static bool open_file(struct binder *b, struct tir_bound *p)
     return true;
 }
 
-// What a condition `size == formula` makes the formula of; false: it is none that starts so.
-static bool says_size(const tir_formula *condition, uint32_t *dim, tir_formula *size)
+// The sides of a condition `left == right`; false: it is none.
+static bool sides_of(const tir_formula *condition, tir_formula *left, tir_formula *right)
 {
     const tir_formula_op *ops = condition->ops;
-    uint32_t last = condition->count - 1, depth = 0;
-    if (condition->count < 3 || ops[0].code != TIR_FORMULA_DIM || ops[last].code != TIR_FORMULA_EQ)
+    uint32_t last = condition->count - 1, needed = 1;
+    if (condition->count < 3 || ops[last].code != TIR_FORMULA_EQ)
         return false;
-    for (uint32_t i = 1; i < last; i++) {
+    for (uint32_t i = last; i-- > 0;) { // backwards, what an operation takes stands before it
         bool is_leaf = ops[i].code <= TIR_FORMULA_SCALAR || ops[i].code == TIR_FORMULA_ALIGN;
-        uint32_t takes = is_leaf ? 0 : ops[i].code == TIR_FORMULA_NOT ? 1 : 2;
-        if (depth < takes)
-            return false; // the size is part of something larger
-        depth += 1 - takes;
+        needed += is_leaf ? 0 : ops[i].code == TIR_FORMULA_NOT ? 1 : 2;
+        if (--needed)
+            continue;
+        *left = (tir_formula){ops, i};
+        *right = (tir_formula){ops + i, last - i};
+        return i > 0;
     }
-    *dim = (uint32_t)ops[0].value;
-    *size = (tir_formula){ops + 1, condition->count - 2};
-    return true;
+    return false;
 }
 
 static bool is_known(const struct binder *b, const tir_formula *formula)
@@ -179,7 +179,56 @@ static bool is_known(const struct binder *b, const tir_formula *formula)
     return true;
 }
 
-// Dimensions that conditions say the sizes of: X: f32[2 * N].
+// The only dimension of a formula that is unknown; false: there is none, or several.
+static bool one_unknown(const struct binder *b, const tir_formula *formula, uint32_t *dim)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < formula->count; i++) {
+        int64_t value = formula->ops[i].value;
+        if (formula->ops[i].code != TIR_FORMULA_DIM || b->out->known[value])
+            continue;
+        if (found && *dim != (uint32_t)value)
+            return false;
+        *dim = (uint32_t)value;
+        found = true;
+    }
+    return found;
+}
+
+// A side as a line in the dimension: its values at 0 and 1, of sums of the dimension times what is
+// known. Of a curve, or a quotient, they say nothing.
+static bool is_line(struct binder *b, const tir_formula *side, uint32_t dim, const int64_t *scalars,
+                    int64_t values[2])
+{
+    for (uint32_t i = 0, uses = 0; i < side->count; i++) {
+        uses += side->ops[i].code == TIR_FORMULA_DIM && side->ops[i].value == dim;
+        if (side->ops[i].code > TIR_FORMULA_MUL || uses > 1)
+            return false;
+    }
+    for (int64_t at = 0; at < 2; at++) {
+        b->out->dims[dim] = at;
+        if (tir_formula_eval(side, b->out->dims, scalars, &values[at], NULL))
+            return false;
+    }
+    return true;
+}
+
+// The size of the dimension with which known == side; false: none follows.
+static bool solve(struct binder *b, const tir_formula *known, const tir_formula *side, uint32_t dim,
+                  const int64_t *scalars, int64_t *size)
+{
+    int64_t line[2], value, slope;
+    if (!is_known(b, known) || !is_line(b, side, dim, scalars, line) ||
+        tir_formula_eval(known, b->out->dims, scalars, &value, NULL) ||
+        __builtin_sub_overflow(line[1], line[0], &slope) || slope == 0 ||
+        __builtin_sub_overflow(value, line[0], &value) || (slope == -1 && value == INT64_MIN) ||
+        value % slope)
+        return false; // the launch says what is wrong
+    *size = value / slope;
+    return *size >= 0;
+}
+
+// Dimensions that conditions say the sizes of: X: f32[2 * N], where K == 2 * H.
 static void follow_conditions(struct binder *b)
 {
     const tir_artifact_kernel *kernel = b->out->kernel;
@@ -190,13 +239,14 @@ static void follow_conditions(struct binder *b)
         again = false;
         for (uint32_t i = 0; i < kernel->condition_count; i++) {
             uint32_t dim;
-            tir_formula size;
-            int64_t value;
-            if (!says_size(&kernel->conditions[i].holds, &dim, &size) || b->out->known[dim] ||
-                !is_known(b, &size) ||
-                tir_formula_eval(&size, b->out->dims, scalars, &value, NULL) || value < 0)
-                continue; // the launch says what is wrong
-            b->out->dims[dim] = value;
+            tir_formula left, right;
+            int64_t size;
+            if (!sides_of(&kernel->conditions[i].holds, &left, &right) ||
+                !one_unknown(b, &kernel->conditions[i].holds, &dim) ||
+                (!solve(b, &left, &right, dim, scalars, &size) &&
+                 !solve(b, &right, &left, dim, scalars, &size)))
+                continue;
+            b->out->dims[dim] = size;
             again = b->out->known[dim] = true;
         }
     }
