@@ -121,6 +121,9 @@ static const char *check_map(const tir_artifact_map *map, const tir_artifact_ker
     for (uint32_t i = 0; i < TIR_MAX_RANK; i++)
         if (i < param->rank ? map->box[i] < 1 || map->box[i] > 256 : map->box[i] != 0)
             return "a tensor map's box is not of 1 to 256 elements along each dimension";
+    for (uint32_t i = 0; i < TIR_MAX_RANK; i++)
+        if (map->stride[i] > (i + 1 < param->rank ? 8 : 1) || map->box[i] * map->stride[i] > 256)
+            return "a tensor map's strides are not of 1 to 8 within 256 elements";
     uint32_t row = map->box[param->rank - 1] * tir_element_bits(param->element) / 8;
     if (row % 16 || (map->swizzle && row > map->swizzle))
         return "a row of a tensor map's box is no multiple of 16 bytes within the swizzle";

@@ -239,6 +239,8 @@ static void io_map(struct wire *w, tir_artifact_map *map)
     io_u32(w, &map->swizzle);
     for (int i = 0; i < TIR_MAX_RANK; i++)
         io_u32(w, &map->box[i]);
+    for (int i = 0; i < TIR_MAX_RANK; i++)
+        io_u32(w, &map->stride[i]);
 }
 
 static void io_role(struct wire *w, tir_artifact_role *role)

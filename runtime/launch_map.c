@@ -64,8 +64,8 @@ tir_status tir_launch_map(const tir_artifact_map *recipe, const tir_artifact_par
                                  TIR_STR(param->name), d,
                                  i ? "not positive or no multiple of 16 bytes" : "not 1");
         map.dims[i] = (uint64_t)shape[d];
-        map.box[i] = recipe->box[d];
-        map.steps[i] = 1;
+        map.steps[i] = recipe->stride[d] ? recipe->stride[d] : 1;
+        map.box[i] = recipe->box[d] * map.steps[i];
         if (i)
             map.strides[i - 1] = (uint64_t)(alone ? ALIGN : strides[d] * size);
         if (i && map.strides[i - 1] % WIDE)

@@ -86,6 +86,12 @@ uint32_t tir_slice_dim(const struct tir_inst *inst, uint32_t d)
     return box[d] < 0 && tiles ? first : at;
 }
 
+int64_t tir_slice_stride(const struct tir_inst *inst, uint32_t d)
+{
+    const struct tir_attr *strides = tir_attr_find(inst, TIR_ATTR_strides);
+    return strides ? strides->list[d] : 1;
+}
+
 static bool is_index(struct tir_query *q, const struct tir_value *index, int64_t box)
 {
     if (!index || index->type->space != TIR_SPACE_VALUE || !tir_elem_is_int(index->type->elem)) {

@@ -609,6 +609,10 @@ bool tir_index_shape(struct tir_value *const *indices, const int64_t *box, uint3
 // The first dimension of the accessed tile that index d of the slice gives. Index tiles give theirs
 // together, where the first of them stands.
 uint32_t tir_slice_dim(const struct tir_inst *inst, uint32_t d);
+// Elements of the tensor between neighbours of the slice along its dimension d (the attribute
+// strides), at most TIR_MAX_STRIDE.
+#define TIR_MAX_STRIDE 8
+int64_t tir_slice_stride(const struct tir_inst *inst, uint32_t d);
 
 // Changing.
 

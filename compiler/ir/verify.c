@@ -549,6 +549,24 @@ static void check_cache(struct verifier *v, const struct tir_inst *inst)
     wrong(v, inst, "cache is for accesses of tensors");
 }
 
+// Tensor maps alone have strides, of 8 at most and none along the innermost dimension.
+static void check_strides(struct verifier *v, const struct tir_inst *inst)
+{
+    const struct tir_attr *strides = tir_attr_find(inst, TIR_ATTR_strides);
+    if (!strides)
+        return;
+    const uint32_t rank = tir_ref_base(inst)->type->rank;
+    bool right = strides->list_count == rank && rank && strides->list[rank - 1] == 1;
+    for (uint32_t d = 0; right && d < rank; d++)
+        right = strides->list[d] >= 1 && strides->list[d] <= TIR_MAX_STRIDE;
+    if (!right)
+        wrong(v, inst, "strides are 1 to %d for each dimension of the tensor, the last 1",
+              TIR_MAX_STRIDE);
+    if (inst->op == TIR_OP_COPY_ASYNC &&
+        tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) != TIR_WORD_engine_tma)
+        wrong(v, inst, "strides are for the engine tma");
+}
+
 static void check_place(struct verifier *v, const struct tir_inst *role)
 {
     if (role->block != v->f->body || (role->next && role->next->op != TIR_OP_ROLE))
@@ -581,6 +599,7 @@ static void check_inst(struct verifier *v, const struct tir_inst *inst)
         return;
     check_direction(v, inst);
     check_cache(v, inst);
+    check_strides(v, inst);
     if (inst->op == TIR_OP_ROLE)
         check_place(v, inst);
     uint32_t threads = v->threads;

@@ -139,8 +139,8 @@ static inline void engine_param_map(struct engine *t, const struct tir_tensor_ma
     for (uint32_t i = 0; i < rank; i++) {
         uint32_t d = rank - 1 - i;
         map.dims[i] = tensor->dims[d];
-        map.steps[i] = 1;
-        map.box[i] = (uint32_t)use->box[d];
+        map.steps[i] = (uint32_t)use->stride[d];
+        map.box[i] = (uint32_t)use->box[d] * map.steps[i];
         if (i)
             map.strides[i - 1] = engine_stride(tensor, rank, d) * size;
     }

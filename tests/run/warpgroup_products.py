@@ -23,7 +23,8 @@ PARAMS = """A: bf16[M, 64], B: bf16[64, 64], C: bf16[64, 64], W: bf16[256, K], X
 # Of programs that use them.
 OTHERS = {"O": "out f32[M, 64]", "P": "out f32[M, 64]", "Q": "out f32[M, 256]",
           "I": "inout i32[4]", "F": "f32[M, 32]", "G": "f32[2, 2, 2, M, 32]",
-          "R": "out bf16[6, 300, 16]", "V": "f32[128, K]", "Z": "f32[M, K]", "H": "i8[128, K]"}
+          "R": "out bf16[6, 300, 16]", "V": "f32[128, K]", "Z": "f32[M, K]", "H": "i8[128, K]",
+          "E": "bf16[20, M, K]"}
 SIZES = ["K=192", "n=2"]
 
 # Name: rows of a tile, products on warpgroups, warpgroups, what the tiles loop does.
@@ -190,6 +191,26 @@ PROGRAMS = {
             var j = k;
             if k > 64 { for i in range(0, n) { j -= 2 * i; } }
             s += dot(bf16(g), Y[j:+64, :]) + dot(bf16(s * 0.1), X[m:+64, k:+64]);
+        }
+        O[m:+64, :] = s;"""),
+    "rows that are apart by a stride": (64, 2, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            s += dot(X[m:+64:2, k:+64], W[n:+64:3, k:+64].T);
+            t += dot(X[m - 5:+64:8, k:+64], W[iota(64) + i32(n), k:+64].T);
+        }
+        O[m:+64, :] = s;
+        P[m:+64, :] = t;"""),
+    "rows that are apart by a stride above 8": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) { s += dot(X[m:+64:9, k:+64], W[0:+64, k:+64].T); }
+        O[m:+64, :] = s;"""),
+    "planes and rows that are apart by a stride": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            let x = E[n:+8:2, m:+8, k:+64];
+            s += dot(reshape(x, 64, 64), W[0:+64, k:+64].T);
         }
         O[m:+64, :] = s;"""),
     "both operands rounded from f32": (128, 1, 2, """

@@ -74,6 +74,7 @@ static void test_round_trip(void **state)
     assert_int_equal(variant->maps[0].swizzle, 128);
     assert_int_equal(variant->maps[1].param, PARAM_B);
     assert_int_equal(variant->maps[1].box[1], 256);
+    assert_int_equal(variant->maps[1].stride[0], 3);
     assert_int_equal(variant->watchdog, 0);
     assert_text(variant->roles[1].name, TEXT("math"));
     assert_int_equal(variant->roles[1].first, 4);
@@ -346,6 +347,10 @@ static void test_refusals(void **state)
     CASE(maps[0].box[2] = 1, "a tensor map's box");
     CASE(maps[0].box[1] = 72, "within the swizzle");
     CASE(maps[1].box[2] = 4, "no multiple of 16 bytes");
+    CASE(maps[1].stride[0] = 9, "a tensor map's strides");
+    CASE(maps[1].stride[1] = 2, "a tensor map's strides"); // of 256 elements
+    CASE(maps[1].stride[2] = 2, "a tensor map's strides");
+    CASE(maps[1].stride[3] = 2, "a tensor map's strides");
     CASE(variant.config = 2, "a configuration that does not exist");
     CASE(kernel.config_count = TIR_MAX_CONFIGS + 1, "too many parameters");
     CASE(kernel.configs = ((const tir_str[]){TEXT("a\0b"), TEXT("c")}), "not text");
@@ -571,7 +576,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 10"));
+    assert_non_null(strstr(error.message, "version 11"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 

@@ -202,8 +202,8 @@ static void test_maps(void **state)
                               .address = 0x100000000,
                               .dims = {128, 512, 4},
                               .strides = {256, 512 * 256},
-                              .steps = {1, 1, 1},
-                              .box = {8, 256, 1}};
+                              .steps = {1, 1, 3},
+                              .box = {8, 256, 3}};
     rig_gemm_args(&g);
     expect_ok(rig, launch(rig, &g, NULL));
     expect_map(rig, 0, &a);

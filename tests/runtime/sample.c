@@ -46,7 +46,7 @@ static const tir_artifact_condition conditions[] = {
 
 static const tir_artifact_map maps[] = {
     {.param = PARAM_A, .swizzle = 128, .box = {128, 64}},
-    {.param = PARAM_B, .swizzle = 0, .box = {1, 256, 8}},
+    {.param = PARAM_B, .swizzle = 0, .box = {1, 256, 8}, .stride = {3}},
 };
 
 static const tir_artifact_role roles[] = {{{"load", 4}, 0, 1}, {{"math", 4}, 4, 4}};

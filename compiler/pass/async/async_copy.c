@@ -31,6 +31,7 @@
 #include "pass/async/async_store.h"
 #include "pass/async/cp_async.h"
 #include "pass/async/pipeline.h"
+#include "pass/async/stride.h"
 #include "pass/async/tma.h"
 #include "pass/layout/staging.h"
 #include "pass/layout/stream.h"
@@ -103,7 +104,9 @@ static const char *tensor_copy_refusal(const struct async *as, const struct tir_
                                        const struct tir_value *buffer)
 {
     const char *why = tir_tma_refusal(as->f, as->cx->target, as->ranges, slice);
-    return why ? why : tir_tma_memory_refusal(as->f->module->types, buffer);
+    int64_t strides[TIR_MAX_RANK];
+    tir_strides_of(slice, strides);
+    return why ? why : tir_tma_memory_refusal(as->f->module->types, buffer, strides);
 }
 
 // A copy by the tensor copy engine; it completes at an mbarrier, which pipeline and ring provide.
@@ -124,6 +127,7 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store)
         return false;
     }
     struct tir_inst *copy = tir_copy_build(as->f, &copied, store);
+    tir_state_strides(as->f, copy);
     as->changed = true;
     tir_set_word(as->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
     tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: tma", name);

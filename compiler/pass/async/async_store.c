@@ -286,7 +286,7 @@ static const char *refuse_buffers(struct tir_func *f, struct tir_inst *store)
     struct outgoing o;
     open(&o, f, store);
     const struct tir_type *t = buffer_type(&o);
-    return tir_tma_boxes_refusal(t->layout, t->shape, t->elem);
+    return tir_tma_boxes_refusal(t->layout, t->shape, NULL, t->elem);
 }
 
 bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)

@@ -5,11 +5,14 @@
 
 #include "ir/ir.h"
 
-// The distance between neighbours of an index tile that is a start and multiples of it, as the
-// slice `i:+n:s` is. 0: it is not so.
-int64_t tir_stride_of(const struct tir_value *index);
-
 // Why no engine copies along dimension d of a slice, whose index is a tile.
 const char *tir_index_refusal(const struct tir_inst *slice, uint32_t d);
+
+// Does the index tile of dimension d of a load only count, so that a tensor copy can follow it?
+bool tir_counts_along(const struct tir_inst *load, uint32_t d);
+// The distance between neighbours of a slice along each dimension of its tile, in a tensor map.
+void tir_strides_of(const struct tir_inst *slice, int64_t strides[TIR_MAX_RANK]);
+// Replaces the index tiles of a tensor copy by where they start and the attribute strides.
+void tir_state_strides(struct tir_func *f, struct tir_inst *copy);
 
 #endif

@@ -66,7 +66,7 @@ static int64_t byte_along(const struct tir_layout *memory, uint32_t d, int64_t a
 
 // The boxes are those of lower/tma.c.
 const char *tir_tma_boxes_refusal(const struct tir_layout *memory, const int64_t *box,
-                                  enum tir_elem elem)
+                                  const int64_t *strides, enum tir_elem elem)
 {
     const int64_t bits = TIR_MAX(8, tir_elems[elem].bits);
     int64_t dense = 1, copies = 1;
@@ -76,7 +76,8 @@ const char *tir_tma_boxes_refusal(const struct tir_layout *memory, const int64_t
         const uint32_t end = memory->first[d + 1];
         const struct tir_iter inner =
             end > memory->first[d] ? memory->iters[end - 1] : (struct tir_iter){1, 1, TIR_AXIS_REG};
-        const int64_t side = tir_tma_side(inner, box[d], dense, TIR_TMA_MAX_BOX);
+        const int64_t most = TIR_TMA_MAX_BOX / (strides ? strides[d] : 1);
+        const int64_t side = tir_tma_side(inner, box[d], dense, most);
         const int64_t row = side * bits / 8;
         dense *= side;
         copies *= box[d] / side;
@@ -93,7 +94,8 @@ const char *tir_tma_boxes_refusal(const struct tir_layout *memory, const int64_t
     return NULL;
 }
 
-const char *tir_tma_memory_refusal(struct tir_types *types, const struct tir_value *buffer)
+const char *tir_tma_memory_refusal(struct tir_types *types, const struct tir_value *buffer,
+                                   const int64_t *strides)
 {
     const struct tir_layout *memory = tir_plain_memory(types, buffer);
     const struct tir_inst *view =
@@ -102,8 +104,9 @@ const char *tir_tma_memory_refusal(struct tir_types *types, const struct tir_val
         return "its buffer has a layout of its own";
     if (view && tir_type_bytes(buffer->type) % TIR_TMA_TENSOR_BYTES)
         return "its slots are no multiple of 128 bytes";
-    return tir_tma_boxes_refusal(
-        memory, view ? tir_attr_find(view, TIR_ATTR_box)->list : memory->shape, buffer->type->elem);
+    return tir_tma_boxes_refusal(memory,
+                                 view ? tir_attr_find(view, TIR_ATTR_box)->list : memory->shape,
+                                 view ? NULL : strides, buffer->type->elem);
 }
 
 static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_inst *access)
@@ -114,7 +117,7 @@ static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_
     if (base->type->rank > TIR_TMA_MAX_RANK)
         return "a tensor map has 5 dimensions at most";
     for (uint32_t d = 0; d <= last; d++)
-        if (box->list[d] < 0)
+        if (box->list[d] < 0 && !tir_counts_along(access, d))
             return tir_index_refusal(access, d);
     if (box->list[last] == 0)
         return "its innermost dimension is a single element";
@@ -132,12 +135,20 @@ static bool is_tensor_copy(const struct tir_inst *inst)
            tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma;
 }
 
+static bool has_same_strides(const struct tir_inst *a, const struct tir_inst *b)
+{
+    for (uint32_t d = 0; d < tir_ref_base(a)->type->rank; d++)
+        if (tir_slice_stride(a, d) != tir_slice_stride(b, d))
+            return false;
+    return true;
+}
+
 // Would both take the same map? Their swizzles follow from their boxes.
 static bool shares_map(const struct tir_inst *a, const struct tir_inst *b)
 {
     const struct tir_attr *x = tir_attr_find(a, TIR_ATTR_box), *y = tir_attr_find(b, TIR_ATTR_box);
     return tir_ref_base(a) == tir_ref_base(b) && x->list_count == y->list_count &&
-           !memcmp(x->list, y->list, x->list_count * sizeof(*x->list));
+           !memcmp(x->list, y->list, x->list_count * sizeof(*x->list)) && has_same_strides(a, b);
 }
 
 // Tensor maps of f if the copy joins those that there are.

@@ -12,12 +12,13 @@ const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *t
 // The memory of a buffer, or of a part of one, if it is row-major, swizzled or not. NULL: it has
 // another layout, or is a part without whole rows.
 const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct tir_value *buffer);
-// Why no tensor copies fill or empty `box` elements of row-major memory (0: a single index); NULL:
-// they can.
+// Why no tensor copies fill or empty `box` elements of row-major memory (0: a single index), of
+// which neighbours are `strides` apart in the tensor (NULL: 1); NULL: they can.
 const char *tir_tma_boxes_refusal(const struct tir_layout *memory, const int64_t *box,
-                                  enum tir_elem elem);
+                                  const int64_t *strides, enum tir_elem elem);
 // Why no tensor copies fill a buffer, or part of one; NULL: they can.
-const char *tir_tma_memory_refusal(struct tir_types *types, const struct tir_value *buffer);
+const char *tir_tma_memory_refusal(struct tir_types *types, const struct tir_value *buffer,
+                                   const int64_t *strides);
 // The largest divisor of a side that a box can have.
 int64_t tir_tma_divisor(int64_t n, int64_t most);
 // The elements of a tile's dimension that one box takes: those consecutive in memory. `inner` is

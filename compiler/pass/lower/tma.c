@@ -83,7 +83,8 @@ static void set_steps(struct transfer *t, int64_t most)
     for (uint32_t d = t->rank; d-- > 0;) {
         if (t->box[d] <= 0)
             continue;
-        t->step[d] = tir_tma_side(inner_iter(t, --dim), t->box[d], dense, most);
+        t->step[d] = tir_tma_side(inner_iter(t, --dim), t->box[d], dense,
+                                  most / tir_slice_stride(t->inst, d));
         dense *= t->step[d];
     }
 }
@@ -126,6 +127,7 @@ static struct tir_value *index_at(struct transfer *t, uint32_t d, int64_t at)
     struct tir_value *start = tir_ref_indices(t->inst)[d];
     struct tir_value *pred =
         t->inst->op == TIR_OP_COPY_ASYNC ? t->inst->operands[TIR_COPY_PRED] : NULL;
+    at *= tir_slice_stride(t->inst, d);
     start = tir_lower_add(lo, &lo->b, start, tir_const_int(lo->f, start->type, at));
     if (!pred || d > 0)
         return start;
@@ -187,6 +189,7 @@ static struct tir_inst *build_tensor_copy(struct transfer *t, enum tir_op op,
     if (t->part.memory && byte_at(t, at))
         tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(t, at));
     tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_cache);
+    tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_strides);
     return copy;
 }
 

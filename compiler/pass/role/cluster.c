@@ -421,6 +421,9 @@ static void share(const struct cluster *c, struct walk *w, const struct copy *s)
     struct tir_value *mask = build_mask(c, w, s);
     struct tir_builder b = tir_builder_before(f, s->copy);
     s->copy->operands[TIR_COPY_TO] = build_piece(c, &b, s, first);
+    const int64_t stride = tir_slice_stride(s->copy, s->from_dim);
+    if (stride > 1)
+        first = tir_binary(&b, TIR_OP_MUL, first, tir_const_int(f, first->type, stride));
     *from = plus(&b, *from, first);
     int64_t box[TIR_MAX_RANK];
     const struct tir_attr *old = tir_attr_find(s->copy, TIR_ATTR_box);

@@ -201,7 +201,7 @@ static const char *check_box(const struct query *q)
         return "it takes a part of a tensor";
     for (uint32_t d = 0; d < rank; d++)
         if (!is_offset(tir_ref_indices(inst)[d]) || box->list[d] < 0 ||
-            box->list[d] > TIR_TMA_MAX_BOX)
+            box->list[d] * tir_slice_stride(inst, d) > TIR_TMA_MAX_BOX)
             return "a part has at most 256 elements in each dimension, and scalar starts";
     int64_t inner = TIR_MAX(box->list[rank - 1], 1) * tir_elems[tensor->type->elem].bits / 8;
     if (inner % 16 || (swizzle && inner > swizzle))

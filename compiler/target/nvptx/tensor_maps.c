@@ -20,15 +20,18 @@ static struct tir_tensor_map_use use_of(const struct tir_func *f, const struct t
         .rank = tensor->type->rank,
         .swizzle = (uint32_t)tir_attr_int(inst, TIR_ATTR_swizzle, 0),
     };
-    for (uint32_t d = 0; d < use.rank; d++)
+    for (uint32_t d = 0; d < use.rank; d++) {
         use.box[d] = box->list[d] ? box->list[d] : 1;
+        use.stride[d] = tir_slice_stride(inst, d);
+    }
     return use;
 }
 
 static bool is_same(const struct tir_tensor_map_use *a, const struct tir_tensor_map_use *b)
 {
     return a->param == b->param && a->swizzle == b->swizzle &&
-           !memcmp(a->box, b->box, sizeof(a->box));
+           !memcmp(a->box, b->box, sizeof(a->box)) &&
+           !memcmp(a->stride, b->stride, sizeof(a->stride));
 }
 
 static uint32_t find(const struct tir_tensor_maps *maps, const struct tir_tensor_map_use *use)

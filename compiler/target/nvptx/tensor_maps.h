@@ -16,6 +16,7 @@ struct tir_tensor_map_use {
     // Elements of each dimension of the tensor that one copy moves, outermost first; 1 for a single
     // index.
     int64_t box[TIR_MAX_RANK];
+    int64_t stride[TIR_MAX_RANK]; // from one of these to the next
 };
 
 struct tir_tensor_maps {

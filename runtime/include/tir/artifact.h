@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 10u
+#define TIR_ARTIFACT_VERSION 11u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
@@ -163,6 +163,9 @@ typedef struct tir_artifact_map {
     uint32_t param;             // a tensor with dimensions, of whole bytes
     uint32_t swizzle;           // bytes: 0, 32, 64 or 128
     uint32_t box[TIR_MAX_RANK]; // elements, 1 to 256, outermost first; 0 from the rank on
+    // From one of these elements to the next, 1 to 8 (0: 1), and a side's elements * stride at most
+    // 256; the innermost dimension has none.
+    uint32_t stride[TIR_MAX_RANK];
 } tir_artifact_map;
 
 // Roles (warps of a CTA with their own block) and mbarriers in dynamic shared memory, with their
