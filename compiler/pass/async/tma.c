@@ -109,6 +109,15 @@ const char *tir_tma_memory_refusal(struct tir_types *types, const struct tir_val
                                  view ? NULL : strides, buffer->type->elem);
 }
 
+const char *tir_tma_start_refusal(const struct tir_ranges *ranges, const struct tir_inst *access)
+{
+    const struct tir_type *t = tir_ref_base(access)->type;
+    const uint64_t start = tir_range_divisor(ranges, tir_ref_indices(access)[t->rank - 1]);
+    return start * tir_elems[t->elem].bits % 128
+               ? "its innermost start is not known to be a multiple of 16 bytes"
+               : NULL;
+}
+
 static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_inst *access)
 {
     const struct tir_attr *box = tir_attr_find(access, TIR_ATTR_box);
@@ -123,10 +132,7 @@ static const char *refuse_box(const struct tir_ranges *ranges, const struct tir_
         return "its innermost dimension is a single element";
     if (box->list[last] * bits % 128)
         return "its rows are not a multiple of 16 bytes";
-    uint64_t start = tir_range_divisor(ranges, tir_ref_indices(access)[last]);
-    if (start * bits % 128)
-        return "its innermost start is not known to be a multiple of 16 bytes";
-    return NULL;
+    return tir_tma_start_refusal(ranges, access);
 }
 
 static bool is_tensor_copy(const struct tir_inst *inst)

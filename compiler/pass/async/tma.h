@@ -9,6 +9,8 @@
 // Why tensor copies cannot move the slice of a load, store or copy_async; NULL: they can.
 const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *target,
                             const struct tir_ranges *ranges, const struct tir_inst *access);
+// The same for where the slice begins alone.
+const char *tir_tma_start_refusal(const struct tir_ranges *ranges, const struct tir_inst *access);
 // The memory of a buffer, or of a part of one, if it is row-major, swizzled or not. NULL: it has
 // another layout, or is a part without whole rows.
 const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct tir_value *buffer);

@@ -5,6 +5,7 @@
 
 #include "base/bitset.h"
 #include "base/map.h"
+#include "ir/range.h"
 #include "machine/budget.h"
 #include "pass/pass.h"
 
@@ -90,7 +91,8 @@ struct tmem_plan {
     uint32_t group_count;
     uint32_t compute_warps, warps; // of the role that computes, of all
     struct tir_role_registers registers;
-    int64_t columns;          // of tensor memory
+    int64_t columns; // of tensor memory
+    const struct tir_ranges *ranges;
     struct bitset computable; // values that every role can compute for itself, by id
 };
 

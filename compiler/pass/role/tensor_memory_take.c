@@ -10,6 +10,7 @@
 
 #include "ir/walk.h"
 #include "machine/product.h"
+#include "pass/async/tma.h"
 
 enum {
     DEFAULT_STAGES = 4,
@@ -89,7 +90,9 @@ static const char *take_load(const struct tmem_plan *p, const struct tir_inst *l
     for (uint32_t d = 0; d < box->list_count; d++)
         if (!is_computable(p, tir_ref_indices(load)[d]))
             return "where an operand begins depends on more than scalars";
-    return NULL;
+    return tir_tma_start_refusal(p->ranges, load)
+               ? "where an operand begins is not known to be a multiple of 16 bytes"
+               : NULL;
 }
 
 // Does a descriptor describe the operand in shared memory? k_last: its rows are along K.
@@ -692,6 +695,7 @@ const char *tir_tmem_take(struct tmem_plan *p)
     if (why)
         return why;
     find_computable(p);
+    p->ranges = tir_ranges_new(p->cx->scratch, p->f);
     why = take_rest(p);
     why = why ? why : take_products(p);
     why = why ? why : take_columns(p);
