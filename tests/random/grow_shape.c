@@ -5,6 +5,7 @@
 #include "rules.h"
 
 #define MOST_PRODUCTS (1u << 20) // multiplications of a tile's products together
+#define MOST_MATRICES 16         // of a product of rank 3
 
 // ---- dimensions
 
@@ -336,12 +337,47 @@ static struct value grow_reshaped(struct program *p, const struct form *f)
     return v;
 }
 
+// take(x, t, axis): x with the dimensions of t in the place of one.
+static struct value grow_taken(struct program *p, const struct form *f, uint32_t axis)
+{
+    const uint32_t most = TIR_MIN(f->rank - axis, 2u), least = f->rank == TIR_MAX_RANK;
+    const uint32_t taken = TIR_MAX(least, choose(p->c, most + 1));
+    struct form index = {.elem = TIR_I32, .rank = taken};
+    struct form g = {.elem = f->elem, .rank = f->rank + 1 - taken};
+    for (uint32_t i = 0; i < taken; i++)
+        index.shape[i] = f->shape[axis + i];
+    for (uint32_t i = 0; i < g.rank; i++)
+        g.shape[i] = i == axis ? pick_size(p) : f->shape[i < axis ? i : i - 1 + taken];
+    if (form_count(&g) > MOST_ELEMENTS)
+        g.shape[axis] = 2;
+    const char *at = taken ? grow_index_tile(p, index).text
+                           : say(p, "(%s & 7)", grow_firm(p, form_scalar(TIR_I32)).text);
+    struct value v = grow(p, g);
+    v.text = say(p, "take(%s, %s, %s%u)", v.text, at, choose(p->c, 2) ? "axis = " : "", axis);
+    return v;
+}
+
+// take_along(x, t, axis): each element by an index of its own, or one for a whole dimension.
+static struct value grow_taken_along(struct program *p, const struct form *f, uint32_t axis)
+{
+    struct form index = *f, g = *f;
+    for (uint32_t i = 0; i < f->rank; i++)
+        index.shape[i] = i != axis && choose(p->c, 4) == 3 ? 1 : f->shape[i];
+    g.shape[axis] = pick_size(p);
+    if (form_count(&g) > MOST_ELEMENTS)
+        g.shape[axis] = 2;
+    const char *at = grow_index_tile(p, index).text;
+    struct value v = grow(p, g);
+    v.text = say(p, "take_along(%s, %s, axis = %u)", v.text, at, axis);
+    return v;
+}
+
 struct value grow_rearranged(struct program *p, const struct form *f)
 {
     p->rearranged++; // shared memory of each
     if (!f->rank)
         return grow_element(p, f);
-    const uint32_t axis = choose(p->c, f->rank), how = choose(p->c, 6);
+    const uint32_t axis = choose(p->c, f->rank), how = choose(p->c, 9);
     struct form g = *f;
     if (how == 0 && f->shape[axis] > 1)
         return grow_joined(p, f, axis);
@@ -352,6 +388,10 @@ struct value grow_rearranged(struct program *p, const struct form *f)
         v.text = say(p, "flip(%s, axis = %u)", v.text, axis);
         return v;
     }
+    if (how == 6 || how == 7)
+        return grow_taken(p, f, axis);
+    if (how == 8)
+        return grow_taken_along(p, f, axis);
     const uint32_t more = choose(p->c, 4);
     if (how == 3) { // a part
         g.shape[axis] += more;
@@ -379,7 +419,8 @@ bool fits_product(struct program *p, const struct form *f)
 {
     bool is_sum =
         f->elem == TIR_F32 || f->elem == TIR_I32 || f->elem == TIR_F64 || f->elem == TIR_F16;
-    return f->rank == 2 && is_sum && p->cost + form_count(f) <= MOST_PRODUCTS;
+    const bool is_shape = f->rank == 2 || (f->rank == 3 && f->shape[0] <= MOST_MATRICES);
+    return is_shape && is_sum && p->cost + form_count(f) <= MOST_PRODUCTS;
 }
 
 // The elements of the operands whose products give sums of this type.
@@ -399,27 +440,41 @@ static void factors(struct program *p, enum tir_elem sum, enum tir_elem *a, enum
                           : (*a == TIR_I8 ? TIR_U8 : TIR_I8);
 }
 
-// An operand: of the wanted shape, or the transpose of one of the other.
-static struct value factor(struct program *p, enum tir_elem elem, int64_t rows, int64_t cols,
-                           double most, int lsb)
+// An operand: of the wanted shape, or the transpose of one of the other; `matrices` of them, 0 for
+// one of rank 2.
+static struct value factor(struct program *p, enum tir_elem elem, int64_t matrices, int64_t rows,
+                           int64_t cols, double most, int lsb)
 {
     const bool is_turned = choose(p->c, 5) > 2;
-    struct form f = {.elem = elem, .rank = 2, .shape = {rows, cols}};
-    if (is_turned) {
-        f.shape[0] = cols;
-        f.shape[1] = rows;
-    }
+    struct form f = {.elem = elem};
+    if (matrices)
+        f.shape[f.rank++] = matrices;
+    f.shape[f.rank++] = is_turned ? cols : rows;
+    f.shape[f.rank++] = is_turned ? rows : cols;
     struct value v = held(p, &f, grow(p, f), most, lsb);
     if (is_turned)
         v.text = say(p, "%s.T", v.text);
     return v;
 }
 
+// How many matrices each factor has: those of the product, or one of them a single one for all.
+static void pick_matrices(struct program *p, const struct form *f, int64_t count[2])
+{
+    count[0] = count[1] = f->rank == 3 ? f->shape[0] : 0;
+    const uint32_t how = f->rank == 3 ? choose(p->c, 8) : 0;
+    if (how >= 4)
+        count[how & 1] = how >= 6;
+}
+
 struct value grow_product(struct program *p, const struct form *f)
 {
     enum tir_elem ea, eb;
     factors(p, f->elem, &ea, &eb);
-    int64_t depth = pick_size(p);
+    int64_t matrices[2], depth = pick_size(p);
+    const int64_t rows = f->shape[f->rank - 2], cols = f->shape[f->rank - 1];
+    pick_matrices(p, f, matrices);
+    while (TIR_MAX(matrices[0] * rows, matrices[1] * cols) * depth > MOST_ELEMENTS)
+        depth /= 2;
     const double products = (double)form_count(f);
     while (depth > 1 && (double)p->cost + products * (double)depth > MOST_PRODUCTS)
         depth /= 2;
@@ -428,8 +483,8 @@ struct value grow_product(struct program *p, const struct form *f)
     const bool is_small = f->elem == TIR_F16 || tir_elems[ea].bits == 8;
     const double most = is_small ? 2 : 8;
     const int lsb = may_err(p) ? -200 : is_small ? 0 : p->grain / 2;
-    struct value a = factor(p, ea, f->shape[0], depth, most, lsb);
-    struct value b = factor(p, eb, depth, f->shape[1], most, lsb);
+    struct value a = factor(p, ea, matrices[0], rows, depth, most, lsb);
+    struct value b = factor(p, eb, matrices[1], depth, cols, most, lsb);
     const bool has_sum = f->elem == TIR_F16 || chance(p->c, 25);
     struct value acc = {.lsb = 0};
     if (has_sum)

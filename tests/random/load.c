@@ -129,7 +129,7 @@ struct slice {
     struct slot slots[TIR_MAX_RANK];
     const char *words[2 * TIR_MAX_RANK]; // what is written: of the slots, and each None
     uint32_t count, word_count;
-    bool has_stride; // one of them
+    uint32_t strides; // how many of them have one; beside a None one may
 };
 
 static void add_slot(struct slice *s, struct slot slot)
@@ -154,8 +154,9 @@ static void add_range(struct program *p, struct slice *s, int64_t size)
         const char *start = index_near(p, size, &slot.dim);
         slot.text = say(p, "%s:+%s", start, size_text(p, size));
         const uint32_t how = choose(p->c, 12);
-        if (how == 10 && !s->has_stride) {
-            s->has_stride = true;
+        const bool may_step = !s->strides || s->count == s->word_count;
+        if (may_step && (how == 10 || (s->strides && how > 5 && how < 10))) {
+            s->strides++;
             slot.text = say(p, "%s:+%s:%u", start, size_text(p, size), 2 + choose(p->c, 2));
         } else if (how == 11) {
             slot.text = say(p, "%s:+min(%s, %s)", start, grow_firm(p, form_scalar(TIR_I64)).text,
@@ -189,14 +190,16 @@ bool fits_load(struct program *p, const struct form *f)
 struct value grow_load(struct program *p, const struct form *f)
 {
     struct slice s = {.count = 0};
-    const bool drops = f->rank == 0 || (f->rank <= 2 && chance(p->c, 20));
+    const bool drops = f->rank == 0 || (f->rank < TIR_MAX_RANK && chance(p->c, 20));
     const uint32_t dropped = drops ? choose(p->c, f->rank + 1) : UINT32_MAX;
+    const uint32_t more = chance(p->c, 10) ? choose(p->c, TIR_MAX_RANK - f->rank + 1) : 0;
+    const uint32_t elements = TIR_MAX(more, 1);
     for (uint32_t i = 0; i <= f->rank; i++) {
-        if (i == dropped)
+        for (uint32_t n = 0; i == dropped && n < elements; n++)
             add_element(p, &s);
         if (i == f->rank)
             break;
-        if (f->shape[i] == 1 && s.count + f->rank - i > 1 && choose(p->c, 3) == 2)
+        if (f->shape[i] == 1 && s.count + f->rank - i > 1 && s.strides < 2 && choose(p->c, 3) == 2)
             s.words[s.word_count++] = "None";
         else
             add_range(p, &s, f->shape[i]);

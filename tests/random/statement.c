@@ -9,9 +9,10 @@ struct form pick_form(struct program *p)
     static const uint32_t ranks[] = {2, 2, 2, 2, 1, 1, 0, 3, 2, 4};
     struct form f = {.elem = pick_elem(p), .rank = choose_from(p->c, ranks)};
     if (f.rank == 4)
-        f.rank += choose(p->c, 2);
+        f.rank += choose(p->c, 3);
+    const uint32_t first = f.rank == TIR_MAX_RANK ? 0 : 2; // which dimensions are large
     for (uint32_t i = 0; i < f.rank; i++)
-        f.shape[i] = i < 2 || i + 2 >= f.rank ? pick_size(p) : 1 + (int64_t)choose(p->c, 3);
+        f.shape[i] = i < first || i + 2 >= f.rank ? pick_size(p) : 1 + (int64_t)choose(p->c, 3);
     if (f.rank && chance(p->c, 10))
         f.shape[choose(p->c, f.rank)] = 1;
     while (form_count(&f) > MOST_ELEMENTS)
