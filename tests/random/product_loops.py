@@ -55,14 +55,19 @@ BODIES = [
      "o = max(o, -64) * 0.5 + dot({T}(min(max(s, -4), 4)), {C});"],
 ]
 
-# How rows of an operand of N rows are found: all at once, by a table, or as far as a mask lets them.
+# How rows of an operand of N rows are found: all at once, by a table, at a stride, or as far as a mask lets them.
 ROWS = [
     "{X}[n:+{N}, 0:{C}]",
     "{X}[P[n:+{N}], 0:{C}]",
+    "{X}[n:+{N}:2, 0:{C}]",
+    "{X}[n - 3:+{N}:9, 0:{C}]",
     "{X}[P[(n + i64(iota({N}))) / 8] * 8 + i32((n + i64(iota({N}))) % 8), 0:{C}]",
     "where(P[n:+{N}][:, None] > 5, {X}[n:+{N}, 0:{C}], 0)",
     "load({X}[P[n:+{N}], 0:{C}], mask = iota({N})[:, None] + i32(n) < 90)",
 ]
+
+# Elements of an operand in memory, and how many of 16 bits each takes beside what it becomes. None: those of the product.
+STORED = {"None": 1, "i8": 1.5, "f32": 3}
 
 KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V}, L: i32[M], P: i32[N], E: i32[1], O: out f32[M, {W}], S: out f32[M, 1])
 {{
@@ -89,8 +94,16 @@ def extents(rng):
     while True:
         r, n = rng.choice([64, 128, 128]), rng.choice([64, 64, 96, 128, 16 * rng.randint(1, 13)])
         d, w = (rng.choice([32, 64, 128, 16 * rng.randint(1, 13)]) for _ in "dw")
-        if r * d + n * d + n * w <= MOST_ELEMENTS:
-            return {"R": r, "N": n, "D": d, "W": w}
+        t = rng.choice(["bf16", "bf16", "f16", "f16", "tf32"])
+        stored = [rng.choice(["None", "None", "i8", "f32"]) for _ in "KV"]
+        k, v = (STORED[s] for s in stored)
+        if (r * d + n * d * k + n * w * v) * (2 if t == "tf32" else 1) <= MOST_ELEMENTS:
+            return {"R": r, "N": n, "D": d, "W": w, "T": t, "stored": stored}
+
+
+def operand(words, which, text):
+    """What a product multiplies of a loaded tile: the tile, or its elements as those of the product."""
+    return text if words["stored"][which] == "None" else f"{words['T']}({text})"
 
 
 def rows_of(rng, name, columns):
@@ -100,16 +113,17 @@ def rows_of(rng, name, columns):
 
 def program(rng):
     """A kernel and the sizes M and N that it runs at."""
-    words = {**extents(rng), "T": rng.choice(["bf16", "f16"]),
-             "stages": rng.choice(["", ", stages = 2", ", stages = 3"])}
+    words = {**extents(rng), "stages": rng.choice(["", ", stages = 2", ", stages = 3"])}
+    words["TK"], words["TV"] = (words["T"] if s == "None" else s for s in words["stored"])
     if rng.random() < 0.7:
-        words["K"], words["B"] = "K: {T}[N, {D}]", rows_of(rng, "K", words["D"]) + ".T"
+        words["K"] = "K: {TK}[N, {D}]"
+        words["B"] = operand(words, 0, rows_of(rng, "K", words["D"])) + ".T"
     else:
-        words["K"], words["B"] = "K: {T}[{D}, N]", "K[0:{D}, n:+{N}]"
+        words["K"], words["B"] = "K: {TK}[{D}, N]", operand(words, 0, "K[0:{D}, n:+{N}]")
     if rng.random() < 0.5:
-        words["V"], words["C"] = "V: {T}[N, {W}]", rows_of(rng, "V", words["W"])
+        words["V"], words["C"] = "V: {TV}[N, {W}]", operand(words, 1, rows_of(rng, "V", words["W"]))
     else:
-        words["V"], words["C"] = "V: {T}[{W}, N]", "V[0:{W}, n:+{N}].T"
+        words["V"], words["C"] = "V: {TV}[{W}, N]", operand(words, 1, "V[0:{W}, n:+{N}]") + ".T"
     for name in "KBVC":
         words[name] = words[name].format(**words)
     mask = MASKS[rng.choice(list(MASKS))]
