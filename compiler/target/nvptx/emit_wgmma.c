@@ -12,6 +12,7 @@
 // registers always is: LLVM knows of other values which of them lie in those registers.
 
 #include "base/bitset.h"
+#include "ir/effect.h"
 #include "machine/product.h"
 #include "target/nvptx/emit.h"
 
@@ -294,11 +295,72 @@ static void move_registers(struct emit *e, struct tir_value *const *of, uint32_t
         values[i] = output_of(e, v, count, i);
 }
 
-// The accumulators in front of their product: what loops give on after it was computed in registers
-// of its own, and what is still needed as a copy.
+// The accumulators that a product adds to, or NULL.
+static struct tir_value *added_to(const struct tir_inst *inst)
+{
+    if (inst->op != TIR_OP_WGMMA)
+        return NULL;
+    const struct product p = product_of(inst);
+    return p.kept ? p.registers[p.a_count] : NULL;
+}
+
+// The product with which the sums v begin, through waits and products that add to them, or NULL.
+static const struct tir_inst *begin_of(const struct tir_value *v)
+{
+    const struct tir_inst *begin = NULL;
+    while (v->def && (v->def->op == TIR_OP_WGMMA || v->def->op == TIR_OP_AWAIT)) {
+        begin = v->def->op == TIR_OP_WGMMA ? v->def : begin;
+        v = begin == v->def ? added_to(begin) : v->def->operands[v->index];
+        if (!v)
+            break;
+    }
+    return begin;
+}
+
+static bool takes(const struct tir_inst *inst, const struct tir_value *v)
+{
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        if (inst->operands[i] == v)
+            return true;
+    uint32_t count;
+    struct tir_value **list = tir_list(inst, &count);
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i] == v)
+            return true;
+    return false;
+}
+
+// Does the loop give the next round other sums in the place of these, which begin while these are
+// still needed? Both cannot lie in the registers of the loop then, and LLVM may copy between two
+// products on the same sums, which are in flight. Those of the round before are not: a wait for
+// all groups comes behind the other product.
+static bool is_replaced(const struct product *p)
+{
+    const struct tir_value *v = p->registers[p->a_count], *sums = p->inst->results[0];
+    const struct tir_block *body = p->inst->block;
+    if (v->def || v->block != body || !body->owner || body->owner->op != TIR_OP_FOR || !v->index)
+        return false;
+    const struct tir_inst *begin = begin_of(tir_yield_of(body)->operands[v->index - 1]);
+    if (!begin || begin->block != body)
+        return false;
+    bool begun = false, needed = false, awaited = false;
+    for (const struct tir_inst *inst = p->inst->next; inst; inst = inst->next) {
+        begun |= inst == begin;
+        needed |= begun && takes(inst, sums);
+        awaited |= begun && tir_is_group(inst, TIR_OP_WAIT_GROUP, TIR_DONE_WGMMA) &&
+                   !tir_attr_int(inst, TIR_ATTR_groups, 0);
+        awaited |= begun && inst->op == TIR_OP_AWAIT && !tir_attr_int(inst, TIR_ATTR_groups, 0);
+        if (added_to(inst) == sums)
+            sums = inst->results[0];
+    }
+    return needed && awaited;
+}
+
+// The accumulators in front of their product: what loops give on after it was computed, or beside
+// them, in registers of its own, and what is still needed as a copy.
 static void fence_copies(struct emit *e, const struct product *p, V *sums)
 {
-    if (p->kept && is_computed(e, p->registers[p->a_count])) {
+    if (p->kept && (is_computed(e, p->registers[p->a_count]) || is_replaced(p))) {
         move_registers(e, p->registers + p->a_count, p->kept, sums);
         return;
     }
