@@ -246,7 +246,8 @@ def dequantized():
     yield [run, "--kernel", "quantize_int8", "N=7", "K=201", "J=2", "X=randn:0:9,pad=3", "S=rand,offset=1"]
     yield [run, "--kernel", "quantize_int4", "N=7", "K=128", "H=64", "J=1", "X=zeros"]
     yield [run, "--kernel", "int4_weights", "M=70", "N=140", "K=384", "H=192", "J=3"]
-    for config in [["-D", "ROWS=true"], ["-D", "BM=16", "-D", "SPLIT=true"], ["-D", "BM=64", "-D", "SPLIT=false"]]:
+    for config in [["-D", "BM=16", "-D", "BN=256", "-D", "STAGES=5", "-D", "SPLIT=true"],
+                   ["-D", "BM=64", "-D", "SPLIT=false"]]:
         for arch in ["sm_80", "sm_90a"]:
             yield [run, "--kernel", "int8_weights", *config, f"--arch={arch}", "M=3", "N=70", "K=1100", "J=9"]
             yield [run, "--kernel", "int8_weights", *config, f"--arch={arch}", "M=17", "N=136", "K=1040", "J=9"]
