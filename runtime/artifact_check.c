@@ -156,7 +156,7 @@ static const char *check_open(const tir_artifact_variant *variant)
         variant->dynamic_shared || variant->grid[0].count || variant->grid[1].count ||
         variant->grid[2].count || variant->persistent || variant->ctas_per_sm ||
         variant->map_count || variant->watchdog || variant->role_count || variant->barrier_count ||
-        variant->waits)
+        variant->waits || variant->cooperative)
         return "an open variant has what comes with its code";
     return NULL;
 }
@@ -183,6 +183,8 @@ static const char *check_code(const tir_artifact_variant *variant,
         wrong = "a variant neither has a watchdog nor none";
     if (!wrong && variant->waits > 1)
         wrong = "a variant neither waits for the launch before it nor not";
+    if (!wrong && variant->cooperative > !variant->persistent)
+        wrong = "a variant neither is cooperative nor not, or is persistent too";
     if (!wrong)
         wrong = check_names(variant);
     for (uint32_t i = 0; i < variant->map_count && !wrong; i++)

@@ -281,6 +281,7 @@ static void io_variant(struct wire *w, tir_artifact_variant *variant)
              io_barrier);
     io_u32(w, &variant->is_open);
     io_u32(w, &variant->waits);
+    io_u32(w, &variant->cooperative);
 }
 
 static void io_choice(struct wire *w, tir_artifact_choice *choice)

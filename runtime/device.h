@@ -17,6 +17,7 @@
 // A checked launch. The parameter block is laid out as tir/artifact.h says.
 struct device_launch {
     uint32_t grid[3], block[3], cluster[3]; // cluster all 0: none
+    bool cooperative;                       // all CTAs run together, or none
     uint32_t dynamic_shared;
     const tir_artifact_variant *variant; // NULL: of PTX without a description
     const void *params;
@@ -93,6 +94,9 @@ struct device_ops {
                            void **out, tir_error *error);
     // The number of clusters of a variant that run at a time. NULL: as many as CTAs fit.
     tir_status (*clusters)(tir_rt_device *device, void *function,
+                           const tir_artifact_variant *variant, uint32_t *out, tir_error *error);
+    // The number of CTAs of a cooperative variant that run at a time.
+    tir_status (*together)(tir_rt_device *device, void *function,
                            const tir_artifact_variant *variant, uint32_t *out, tir_error *error);
     tir_status (*usage)(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
                         tir_error *error);

@@ -275,6 +275,17 @@ static void name_shared(const void *user, uint32_t offset, char *text, size_t si
         snprintf(text, size, "%.*s[%u]", TIR_STR(barrier->name), index);
 }
 
+static tir_status together(tir_rt_device *device, void *function,
+                           const tir_artifact_variant *variant, uint32_t *out, tir_error *error)
+{
+    (void)device;
+    (void)function;
+    (void)variant;
+    (void)error;
+    *out = EMU_TOGETHER;
+    return TIR_OK;
+}
+
 static tir_status launch(tir_rt_device *device, void *stream, void *module, void *name,
                          const struct device_launch *launch, tir_error *error)
 {
@@ -288,6 +299,7 @@ static tir_status launch(tir_rt_device *device, void *stream, void *module, void
         .params = launch->params,
         .params_size = launch->params_size,
     };
+    call.cooperative = launch->cooperative;
     memcpy(call.grid, launch->grid, sizeof call.grid);
     memcpy(call.block, launch->block, sizeof call.block);
     memcpy(call.cluster, launch->cluster, sizeof call.cluster);
@@ -338,6 +350,7 @@ static const struct device_ops emu_ops = {
     .module_load = module_load,
     .module_unload = module_unload,
     .function = function,
+    .together = together,
     .usage = usage,
     .param = param,
     .launch = launch,

@@ -176,6 +176,8 @@ static tir_status load(const tir_rt_kernel *kernel, struct loaded_function *f, t
         status = device->ops->function(device, f->module, f->info, &f->native, error);
     if (!status && f->info->persistent)
         status = find_most(device, f->info, f->native, &f->most, error);
+    if (!status && f->info->cooperative)
+        status = device->ops->together(device, f->native, f->info, &f->most, error);
     if (status && open) {
         if (f->own)
             device->ops->module_unload(device, f->own);

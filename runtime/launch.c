@@ -168,6 +168,19 @@ static int64_t round_up(int64_t size, uint32_t unit)
     return size > INT64_MAX - unit ? size : (size + unit - 1) / unit * unit;
 }
 
+// The CTAs of a cooperative variant wait for each other.
+static tir_status check_together(struct packing *p, uint32_t most)
+{
+    const uint64_t ctas = (uint64_t)p->grid[0] * p->grid[1];
+    if (!p->grid[2] || ctas <= most / p->grid[2])
+        return TIR_OK;
+    return tir_error_set(p->error, TIR_ERR_UNSUPPORTED,
+                         "%.*s: its %u x %u x %u CTAs wait for each other (grid_sync), but %s runs "
+                         "%u of them at a time",
+                         TIR_STR(p->info->name), p->grid[0], p->grid[1], p->grid[2],
+                         p->kernel->device->info.name, most);
+}
+
 static tir_status shape_grid(struct packing *p, const tir_artifact_variant *variant, uint32_t most)
 {
     static const int64_t limits[3] = {INT32_MAX, 65535, 65535};
@@ -190,7 +203,7 @@ static tir_status shape_grid(struct packing *p, const tir_artifact_variant *vari
                           TIR_STR(p->info->name), (long long)size, "xyz"[i], cluster[i]);
         p->grid[i] = (uint32_t)size;
     }
-    return TIR_OK;
+    return variant->cooperative ? check_together(p, most) : TIR_OK;
 }
 
 // The kernel's parameters with its tensor maps and the words of its watchdog; NULL: it has no maps,
@@ -220,6 +233,7 @@ static tir_status call_device(struct packing *p, void *stream, const tir_rt_laun
         .grid = {p->grid[0], p->grid[1], p->grid[2]},
         .block = {variant->threads, 1, 1},
         .cluster = {variant->cluster[0], variant->cluster[1], variant->cluster[2]},
+        .cooperative = variant->cooperative,
         .dynamic_shared = variant->dynamic_shared,
         .variant = variant,
         .params = p->block,

@@ -311,10 +311,12 @@ TIR_API tir_status tir_rt_launch_ptx(tir_rt_module *module, tir_rt_stream *strea
     if (status)
         return status;
     tir_artifact_variant variant = {.entry = {kernel, strlen(kernel)},
-                                    .dynamic_shared = launch->dynamic_shared};
+                                    .dynamic_shared = launch->dynamic_shared,
+                                    .cooperative = launch->cooperative};
     struct device_launch call = {.dynamic_shared = launch->dynamic_shared,
                                  .params = launch->params,
-                                 .params_size = launch->params_size};
+                                 .params_size = launch->params_size,
+                                 .cooperative = launch->cooperative};
     memcpy(variant.cluster, launch->cluster, sizeof variant.cluster);
     memcpy(call.cluster, launch->cluster, sizeof call.cluster);
     memcpy(call.grid, launch->grid, sizeof call.grid);

@@ -55,6 +55,7 @@ typedef struct CUgraphExec_st *cu_graph_exec;
     X(CUDA_ERROR_INVALID_ADDRESS_SPACE, 717, TIR_ERR_DEVICE)             \
     X(CUDA_ERROR_INVALID_PC, 718, TIR_ERR_DEVICE)                        \
     X(CUDA_ERROR_LAUNCH_FAILED, 719, TIR_ERR_DEVICE)                     \
+    X(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, 720, TIR_ERR_UNSUPPORTED) \
     X(CUDA_ERROR_TENSOR_MEMORY_LEAK, 721, TIR_ERR_DEVICE)                \
     X(CUDA_ERROR_NOT_PERMITTED, 800, TIR_ERR_UNSUPPORTED)                \
     X(CUDA_ERROR_NOT_SUPPORTED, 801, TIR_ERR_UNSUPPORTED)                \
@@ -88,6 +89,7 @@ typedef struct CUgraphExec_st *cu_graph_exec;
     X(CU_MEM_LOCATION_TYPE_DEVICE, 1)                            \
     X(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)                      \
     X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                         \
+    X(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                        \
     X(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                  \
     X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)  \
     X(CU_LAUNCH_PARAM_END_AS_INT, 0)                             \

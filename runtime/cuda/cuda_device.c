@@ -303,6 +303,7 @@ static const struct device_ops cuda_ops = {
     .module_unload = tir_cuda_module_unload,
     .function = tir_cuda_function,
     .clusters = tir_cuda_clusters,
+    .together = tir_cuda_together,
     .usage = tir_cuda_usage,
     .param = tir_cuda_param,
     .launch = tir_cuda_launch,

@@ -75,6 +75,8 @@ tir_status tir_cuda_function(tir_rt_device *device, void *module,
                              const tir_artifact_variant *variant, void **out, tir_error *error);
 tir_status tir_cuda_clusters(tir_rt_device *device, void *function,
                              const tir_artifact_variant *variant, uint32_t *out, tir_error *error);
+tir_status tir_cuda_together(tir_rt_device *device, void *function,
+                             const tir_artifact_variant *variant, uint32_t *out, tir_error *error);
 tir_status tir_cuda_usage(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
                           tir_error *error);
 tir_status tir_cuda_param(tir_rt_device *device, void *module, void *function, uint32_t index,

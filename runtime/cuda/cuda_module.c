@@ -133,6 +133,10 @@ static tir_status prepare(struct cuda_device *d, cu_function function,
         status = tir_error_set(error, TIR_ERR_UNSUPPORTED,
                                "%.*s uses clusters, which this driver does not know",
                                TIR_STR(variant->entry));
+    if (!status && variant->cooperative && !d->api->cuLaunchKernelEx)
+        status = tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                               "%.*s is launched cooperatively, which takes a driver of CUDA 11.8",
+                               TIR_STR(variant->entry));
     if (!status && cluster[0] * cluster[1] * cluster[2] > 8)
         CU_CALL_IN(d, status, error, cuFuncSetAttribute, function,
                    TIR_CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
@@ -204,6 +208,24 @@ tir_status tir_cuda_clusters(tir_rt_device *device, void *function,
     return status;
 }
 
+tir_status tir_cuda_together(tir_rt_device *device, void *function,
+                             const tir_artifact_variant *variant, uint32_t *out, tir_error *error)
+{
+    struct cuda_device *d = cuda_device_of(device);
+    const uint32_t *cluster = variant->cluster;
+    tir_status status = TIR_OK;
+    if (has_cluster(cluster) && d->api->cuOccupancyMaxActiveClusters) {
+        status = tir_cuda_clusters(device, function, variant, out, error);
+        *out *= cluster[0] * cluster[1] * cluster[2];
+        return status;
+    }
+    int count = 0;
+    CU_CALL_IN(d, status, error, cuOccupancyMaxActiveBlocksPerMultiprocessor, &count, function,
+               (int)variant->threads, variant->dynamic_shared);
+    *out = (uint32_t)count * device->info.sm_count;
+    return status;
+}
+
 tir_status tir_cuda_usage(tir_rt_device *device, void *module, void *function, tir_rt_usage *out,
                           tir_error *error)
 {
@@ -259,8 +281,9 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
                      (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_END_AS_INT};
     void **whole = launch->parts ? NULL : extra;
     const bool early = launch->follows && launch->variant && launch->variant->waits &&
-                       d->api->cuLaunchKernelEx && d->api->version >= OVERLAPS_IN_GRAPHS;
-    if (!has_cluster(cluster) && !early) {
+                       !launch->cooperative && d->api->cuLaunchKernelEx &&
+                       d->api->version >= OVERLAPS_IN_GRAPHS;
+    if (!has_cluster(cluster) && !early && !launch->cooperative) {
         CU_CALL_IN(d, status, error, cuLaunchKernel, function, grid[0], grid[1], grid[2], block[0],
                    block[1], block[2], launch->dynamic_shared, stream, launch->parts, whole);
         return status;
@@ -269,6 +292,9 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
     unsigned int count = 0;
     if (has_cluster(cluster))
         attributes[count++] = cluster_attribute(cluster);
+    if (launch->cooperative)
+        attributes[count++] = (struct cu_launch_attribute){
+            .id = TIR_CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.allowed = 1};
     if (early)
         attributes[count++] = (struct cu_launch_attribute){
             .id = TIR_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.allowed = 1};

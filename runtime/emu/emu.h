@@ -85,6 +85,8 @@ struct emu_names {
     const void *user;
 };
 
+enum { EMU_TOGETHER = 1024 }; // CTAs of a cooperative launch, at most
+
 // A launch: the shape in threads and CTAs, dynamic shared memory, and the parameter block laid out
 // with each parameter where emu_kernel_param says.
 struct emu_launch {
@@ -92,6 +94,7 @@ struct emu_launch {
     uint32_t shared_bytes;                  // dynamic shared memory
     const void *params;
     size_t params_size;
+    bool cooperative; // all CTAs run together, EMU_TOGETHER at most, and may wait for each other
     const struct emu_names *names; // for messages, during the launch; NULL: none
 };
 

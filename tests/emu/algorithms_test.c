@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // CUDA C as nvcc compiles it, against the same in C: scans, sorts, sums, transposes
 // (ptx/algorithms.cu), cooperative groups, barriers, pipelines and wmma (ptx/groups.cu), bulk
-// copies and clusters through inline PTX (ptx/bulk.cu). All checks are on. tools/update-nvcc makes
-// the PTX.
+// copies and clusters through inline PTX (ptx/bulk.cu), barriers of the grid (ptx/grid.cu). All
+// checks are on. tools/update-nvcc makes the PTX.
 
 #include <math.h>
 #include <stdbool.h>
@@ -14,6 +14,7 @@
 
 struct shape {
     uint32_t grid[2], block[2], shared;
+    bool cooperative;
 };
 
 static void run(struct rig *r, const char *kernel, struct shape s)
@@ -22,7 +23,8 @@ static void run(struct rig *r, const char *kernel, struct shape s)
                                       .block = {s.block[0], s.block[1], 1},
                                       .shared_bytes = s.shared,
                                       .params = r->params,
-                                      .params_size = r->params_size};
+                                      .params_size = r->params_size,
+                                      .cooperative = s.cooperative};
     r->params_size = 0;
     if (emu_run(r->emu, r->module, kernel, &launch, &r->error))
         fail_msg("%s: %s", kernel, r->error.message);
@@ -501,6 +503,63 @@ static void multiplies(void **state)
     rig_close(&r);
 }
 
+// --- grid.cu ---
+
+// More CTAs than there are multiprocessors, under schedules that differ.
+static void meets_in_the_grid(void **state)
+{
+    (void)state;
+    enum { CTAS = 20, THREADS = 64, ROUNDS = 5 };
+    static const enum emu_policy policies[] = {EMU_LAZY, EMU_EAGER, EMU_RANDOM, EMU_ADVERSARIAL};
+    static uint32_t out[CTAS * THREADS];
+    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+        struct rig r;
+        rig_open_with(&r, policies[p], p);
+        rig_load_file(&r, "grid.ptx");
+        const uint64_t po = rig_buffer(&r, NULL, sizeof out);
+        rig_param_u64(&r, rig_buffer(&r, NULL, CTAS * sizeof(uint32_t)));
+        rig_param_u64(&r, po);
+        rig_param_u32(&r, ROUNDS);
+        run(&r, "meet", (struct shape){{CTAS, 1}, {THREADS, 1}, 0, true});
+        rig_read(&r, out, po, sizeof out);
+        for (int i = 0; i < CTAS * THREADS; i++)
+            assert_int_equal(out[i], CTAS * (CTAS - 1) / 2 * (ROUNDS * (ROUNDS + 1) / 2));
+        rig_close(&r);
+    }
+}
+
+// Without a cooperative launch there is no workspace, and cooperative groups trap.
+static void meets_in_no_grid(void **state)
+{
+    (void)state;
+    struct rig r;
+    start(&r, "grid.ptx");
+    rig_param_u64(&r, rig_buffer(&r, NULL, 4));
+    rig_param_u64(&r, rig_buffer(&r, NULL, 128));
+    rig_param_u32(&r, 1);
+    assert_int_equal(rig_try_run(&r, "meet", 1, 32), TIR_ERR_DEVICE);
+    assert_message(&r, "trap");
+    rig_close(&r);
+}
+
+static void too_many_to_meet(void **state)
+{
+    (void)state;
+    struct rig r;
+    start(&r, "grid.ptx");
+    rig_param_u64(&r, rig_buffer(&r, NULL, 4 * (EMU_TOGETHER + 1)));
+    rig_param_u64(&r, 0);
+    rig_param_u32(&r, 0);
+    const struct emu_launch launch = {.grid = {EMU_TOGETHER + 1, 1, 1},
+                                      .block = {32, 1, 1},
+                                      .params = r.params,
+                                      .params_size = r.params_size,
+                                      .cooperative = true};
+    assert_int_equal(emu_run(r.emu, r.module, "meet", &launch, &r.error), TIR_ERR_UNSUPPORTED);
+    assert_message(&r, "a cooperative launch of 1025 CTAs; 1024 run together here");
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -519,6 +578,9 @@ int main(void)
         cmocka_unit_test(multiplies),
         cmocka_unit_test(doubles),
         cmocka_unit_test(counts_in_a_cluster),
+        cmocka_unit_test(meets_in_the_grid),
+        cmocka_unit_test(meets_in_no_grid),
+        cmocka_unit_test(too_many_to_meet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

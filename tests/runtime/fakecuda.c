@@ -608,6 +608,16 @@ cu_result EXPORTED(cuFuncSetAttribute)(cu_function function, unsigned int attrib
     return TIR_CUDA_SUCCESS;
 }
 
+cu_result EXPORTED(cuOccupancyMaxActiveBlocksPerMultiprocessor)(int *out, cu_function function,
+                                                                int threads, size_t shared)
+{
+    (void)function;
+    (void)shared;
+    BEGIN_IN_CONTEXT();
+    *out = 2048 / threads;
+    return TIR_CUDA_SUCCESS;
+}
+
 cu_result EXPORTED(cuOccupancyMaxActiveClusters)(int *out, cu_function function,
                                                  const struct cu_launch_config *config)
 {
@@ -648,6 +658,8 @@ static cu_result launch(cu_function function, const struct cu_launch_config *con
     for (unsigned int i = 0; i < config->attr_count; i++)
         if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             memcpy(record.cluster, &config->attrs[i].value.cluster, sizeof record.cluster);
+        else if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+            record.cooperative = config->attrs[i].value.allowed == 1;
         else if (config->attrs[i].id == TIR_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
             record.early = config->attrs[i].value.allowed == 1;
     const void *params = parts ? parts[0] : NULL;

@@ -15,6 +15,7 @@ struct fake_launch {
     unsigned int shared_bytes;
     cu_stream stream;
     bool early;         // it may overlap the launch before it
+    bool cooperative;   // its CTAs run at the same time
     size_t params_size; // of a block; 0: the launch named every parameter instead
     uint32_t parts;     // how many of them lie in `params`, one behind the other
     uint8_t params[4096];

@@ -157,6 +157,45 @@ static void test_clusters(void **state)
     tir_rt_module_destroy(module);
 }
 
+// CTAs that wait for each other are launched together, or not at all.
+static void test_cooperative(void **state)
+{
+    struct rig *rig = *state;
+    struct gemm_args g;
+    tir_rt_module *module;
+    tir_artifact_variant variant = sample.kernels[0].variants[VARIANT_FAST];
+    variant.persistent = 0;
+    variant.cooperative = 1;
+    rig_gemm_args(&g);
+    g.a[0] = g.d[0] = 128 * 10;
+    rig->fake->active_clusters = 10; // of 2 CTAs each
+    tir_rt_kernel *k = load_changed(rig, NULL, &variant, 1, &module);
+    expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error));
+    assert_true(rig->fake->last.cooperative);
+    assert_int_equal(rig->fake->last.grid[0], 20);
+    assert_int_equal(rig->fake->last.cluster[0], 2);
+    g.a[0] = g.d[0] = 128 * 11;
+    rig_expect(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error), TIR_ERR_UNSUPPORTED,
+               "its 22 x 1 x 1 CTAs wait for each other (grid_sync), but");
+    tir_rt_module_destroy(module);
+    // Without clusters: 5 multiprocessors of 2048 threads.
+    memset(variant.cluster, 0, sizeof variant.cluster);
+    k = load_changed(rig, NULL, &variant, 1, &module);
+    g.a[0] = g.d[0] = 128 * 20;
+    expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error));
+    assert_true(rig->fake->last.cooperative);
+    assert_int_equal(rig->fake->last.grid[0], 40);
+    g.a[0] = g.d[0] = 128 * 21;
+    rig_expect(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error), TIR_ERR_UNSUPPORTED,
+               "runs 40 of them at a time");
+    tir_rt_module_destroy(module);
+    variant.cooperative = 0;
+    k = load_changed(rig, NULL, &variant, 1, &module);
+    expect_ok(rig, tir_rt_launch(k, NULL, g.args, 5, NULL, &rig->error));
+    assert_false(rig->fake->last.cooperative);
+    tir_rt_module_destroy(module);
+}
+
 // A driver that does not count clusters: there is room for as many as for CTAs.
 static void test_uncounted_clusters(void **state)
 {
@@ -760,6 +799,7 @@ int main(void)
         TEST(test_what_the_driver_gets),
         TEST(test_persistent_grid),
         TEST(test_clusters),
+        TEST(test_cooperative),
         cmocka_unit_test(test_uncounted_clusters),
         TEST(test_maps),
         TEST(test_map_types),

@@ -97,7 +97,8 @@ class Variant(c.Structure):
                 ("ctas_per_sm", c.c_uint32), ("maps", c.c_void_p), ("map_count", c.c_uint32),
                 ("watchdog", c.c_uint32), ("roles", c.c_void_p), ("role_count", c.c_uint32),
                 ("barriers", c.c_void_p), ("barrier_count", c.c_uint32),
-                ("is_open", c.c_uint32), ("waits", c.c_uint32)]
+                ("is_open", c.c_uint32), ("waits", c.c_uint32),
+                ("cooperative", c.c_uint32)]
 
 
 class Sequence(c.Structure):

@@ -75,6 +75,7 @@ static bool read_launch(struct emu *e)
             e->launch.cluster[i] = 1;
     if (o->integer[TIR_OPTION_SHARED] > UINT32_MAX)
         return tir_fail(e->error, TIR_ERR_INVALID, "--shared: more than there is");
+    e->launch.cooperative = o->given[TIR_OPTION_COOPERATIVE];
     e->launch.dynamic_shared = (uint32_t)o->integer[TIR_OPTION_SHARED];
     return read_shape(e, TIR_OPTION_GRID, e->launch.grid) &&
            read_shape(e, TIR_OPTION_BLOCK, e->launch.block) &&

@@ -66,6 +66,9 @@ static void warp_init(struct emu_cta *cta, uint32_t index)
     set_all(w->sregs[EMU_SREG_total_smem_size], l->shared_size);
     set_all(w->sregs[EMU_SREG_is_explicit_cluster], l->cluster_size > 1 ? EMU_FULL : 0);
     set_all(w->sregs[EMU_SREG_aggr_smem_size], l->shared_size);
+    // Where CUDA's cooperative groups look for the workspace of the grid (driver_abi.h there).
+    set_all(w->sregs[EMU_SREG_envreg1], (uint32_t)(l->workspace >> 32));
+    set_all(w->sregs[EMU_SREG_envreg2], (uint32_t)l->workspace);
 }
 
 // The module's constants as a CTA of this rank sees them: its shared addresses carry the rank.

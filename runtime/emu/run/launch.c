@@ -194,6 +194,11 @@ static tir_status check_launch(const struct emu_func *f, const struct emu_launch
     if (size > EMU_MAX_CLUSTER)
         return tir_error_set(error, TIR_ERR_INVALID, "clusters of %u CTAs; %d are possible", size,
                              EMU_MAX_CLUSTER);
+    const uint64_t ctas = (uint64_t)grid[0] * grid[1] * grid[2];
+    if (launch->cooperative && ctas > EMU_TOGETHER)
+        return tir_error_set(error, TIR_ERR_UNSUPPORTED,
+                             "a cooperative launch of %llu CTAs; %d run together here",
+                             (unsigned long long)ctas, EMU_TOGETHER);
     return TIR_OK;
 }
 
@@ -241,6 +246,14 @@ static tir_status prepare(struct emu_grid *l, const void *params)
     l->sm_time = emu_launch_alloc(l, NULL, 0, l->sm_groups * sizeof *l->sm_time);
     memset(l->sm_time, 0, l->sm_groups * sizeof *l->sm_time);
     return TIR_OK;
+}
+
+// What the driver gives a cooperative grid: 32 bits for a size, and the counter of the barrier, 0.
+static tir_status make_workspace(struct emu_grid *l)
+{
+    enum { SIZE = 8 };
+    tir_status status = emu_alloc(l->emu, SIZE, &l->workspace, l->trap.error);
+    return status ? status : emu_fill(l->emu, l->workspace, 0, SIZE, l->trap.error);
 }
 
 static tir_status run(struct emu_grid *l)
@@ -305,14 +318,19 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     emu_arena_free(&emu->findings.arena);
     emu->findings.count = 0;
     emu->findings.error = NULL;
-    l->is_independent = emu_is_independent(l);
+    l->is_cooperative = launch->cooperative;
+    l->is_independent = !l->is_cooperative && emu_is_independent(l);
     status = prepare(l, launch->params);
+    if (!status && l->is_cooperative)
+        status = make_workspace(l);
     const uint64_t threads = l->is_independent ? emu->options.threads : 1;
     const uint64_t workers = threads < l->cluster_count ? threads : l->cluster_count;
     if (!status)
         status = workers > 1 ? emu_team_run(l, (uint32_t)workers) : emu_grid_run(l);
     emu->instructions = l->clock;
     emu_object_sweep(emu);
+    if (l->workspace)
+        emu_free(emu, l->workspace, &ignored);
     if (l->params)
         emu_resize(&emu->allocator, l->params, l->params_size + 1, 0);
     if (l->sm_time)

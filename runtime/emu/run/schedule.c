@@ -10,7 +10,8 @@
 //
 // All are deterministic functions of the seed. Clusters run one after another. A cluster that keeps
 // running may be waiting for one that has not started, as in a grid-wide barrier. So after a while
-// the next one starts too, until as many are resident as there are multiprocessors. Independent
+// the next one starts too, until as many are resident as there are multiprocessors. Those of a
+// cooperative launch all start at once. Independent
 // clusters (team.h) never run together, and each has its own schedule.
 //
 // A turn is a stall if no warp did more than test its wait, or if all repeat themselves (repeat.c).
@@ -271,6 +272,14 @@ static void schedule_start(struct emu_grid *l)
                                         .next_lowest = TOP};
 }
 
+static void start_all(struct emu_grid *l)
+{
+    while (l->next_cluster < l->cluster_count) {
+        l->cluster_now = l->next_cluster;
+        emu_cluster_start(l);
+    }
+}
+
 // Starts the next cluster if it is time. False when the launch is over.
 static bool start_next(struct emu_grid *l, uint32_t resident)
 {
@@ -278,6 +287,10 @@ static bool start_next(struct emu_grid *l, uint32_t resident)
     const uint32_t most = sms > l->cluster_size && !l->is_independent ? sms / l->cluster_size : 1;
     if (l->next_cluster >= l->cluster_count)
         return resident;
+    if (l->is_cooperative) {
+        start_all(l);
+        return true;
+    }
     if (resident && (l->schedule.patience || resident >= most))
         return true;
     if (l->team && emu_team_is_over(l->team, l->next_cluster))

@@ -229,6 +229,8 @@ struct emu_grid {
     struct emu_object *object; // that was accessed last
     struct emu_cluster *resident, *free;
     struct emu_schedule schedule;
+    bool is_cooperative; // all clusters are resident together
+    uint64_t workspace;  // of a cooperative grid: its size and the counter of its barrier
     bool is_traced;
     bool is_independent;           // clusters have nothing to do with each other (team.h)
     struct emu_team *team;         // of a worker: those it works with; else NULL

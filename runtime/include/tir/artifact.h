@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 11u
+#define TIR_ARTIFACT_VERSION 12u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
@@ -216,6 +216,9 @@ typedef struct tir_artifact_variant {
     // 1: its code waits for the launch before it to end (griddepcontrol.wait) before it touches
     // memory, so as a step after the first it may be launched earlier. sm_90 and later.
     uint32_t waits;
+    // 1: its CTAs wait for each other, so all of them run at the same time, or the launch fails.
+    // Not with persistent.
+    uint32_t cooperative;
 } tir_artifact_variant;
 
 // Memory for one launch of a sequence: a contiguous tensor at a multiple of 256 bytes. Its contents

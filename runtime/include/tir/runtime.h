@@ -425,6 +425,7 @@ typedef struct tir_rt_ptx_launch {
     uint32_t dynamic_shared; // bytes per CTA
     const void *params;      // the .param block, with offsets of tir_rt_ptx_param
     size_t params_size;      // bytes
+    uint32_t cooperative;    // 1: the CTAs wait for each other, so all run at the same time
 } tir_rt_ptx_launch;
 #define TIR_RT_PTX_LAUNCH_INIT                                                 \
     {                                                                          \
