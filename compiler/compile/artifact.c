@@ -167,7 +167,8 @@ static bool fill_variant(struct tir_compilation *c, const struct tir_func *f,
                                       .dynamic_shared = (uint32_t)f->shared_bytes,
                                       .persistent = f->persistent != 0,
                                       .ctas_per_sm = f->persistent,
-                                      .waits = tir_nvptx_waits(f, &c->request.target)};
+                                      .waits = tir_nvptx_waits(f, &c->request.target),
+                                      .cooperative = tir_nvptx_is_cooperative(f)};
     fill_maps(c, f, variant);
     fill_names(c, f, variant);
     const struct tir_inst *yield = tir_yield_of(f->host);

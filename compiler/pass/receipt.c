@@ -188,9 +188,10 @@ static void describe_by_hand(struct tir_pass_cx *cx, const struct tir_receipt_pa
 static void describe_sync(struct tir_pass_cx *cx, const struct tir_func *f, const uint32_t *counts)
 {
     static const enum tir_op ops[] = {
-        TIR_OP_BAR_SYNC,     TIR_OP_BAR_ARRIVE,    TIR_OP_WARP_SYNC, TIR_OP_CLUSTER_ARRIVE,
-        TIR_OP_CLUSTER_WAIT, TIR_OP_MBARRIER_INIT, TIR_OP_ARRIVE,    TIR_OP_WAIT,
-        TIR_OP_COMMIT_GROUP, TIR_OP_WAIT_GROUP,    TIR_OP_AWAIT,     TIR_OP_FENCE,
+        TIR_OP_BAR_SYNC,     TIR_OP_BAR_ARRIVE,   TIR_OP_WARP_SYNC,     TIR_OP_CLUSTER_ARRIVE,
+        TIR_OP_CLUSTER_WAIT, TIR_OP_GRID_SYNC,    TIR_OP_MBARRIER_INIT, TIR_OP_ARRIVE,
+        TIR_OP_WAIT,         TIR_OP_COMMIT_GROUP, TIR_OP_WAIT_GROUP,    TIR_OP_AWAIT,
+        TIR_OP_FENCE,
     };
     struct tir_text text;
     tir_text_init(&text, cx->scratch, 0);

@@ -247,6 +247,7 @@ static bool is_explicit(const struct tir_inst *inst)
     case TIR_OP_BAR_ARRIVE:
     case TIR_OP_CLUSTER_ARRIVE:
     case TIR_OP_CLUSTER_WAIT:
+    case TIR_OP_GRID_SYNC:
     case TIR_OP_MBARRIER_INIT:
     case TIR_OP_TMEM_ALLOC:
         return true;
@@ -277,7 +278,6 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     l->b = tir_builder_at_end(l->f, l->f->body);
     tir_map_init(&l->names, l->arena);
     tir_map_init(&l->literals, l->arena);
-    tir_map_init(&l->batches, l->arena);
     tir_map_init(&l->staged, l->arena);
     tir_map_init(&l->staging, l->arena);
     lower_metas(l, k, o);
@@ -295,7 +295,7 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     if (l->cx->diags.error_count != errors || l->stopped || !tir_verify(l->f))
         return false;
     if (!l->is_ir) {
-        if (!uniform_check(l) || !flight_check(l))
+        if (!uniform_check(l) || !flight_check(l) || !grid_sync_check(l))
             return false;
         slips_check(l);
         mark_by_hand(l);

@@ -140,7 +140,6 @@ struct lower {
     struct loop *loop;         // NULL: none, or a function boundary
     struct tir_map staged;     // tile -> the shared buffer that has it
     struct tir_map staging;    // the allocations of such buffers
-    struct tir_map batches;    // joined sums of products -> struct batch
     struct tir_map literals;   // value -> struct literal_choice: a `where` of literals
     struct inlined *calls;     // innermost first
     uint32_t level;            // tiles loops around
@@ -303,14 +302,6 @@ struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir
                              struct val b);
 // A call dot(a, b) without an accumulator.
 bool lower_is_fresh_dot(struct lower *l, const struct ast_expr *e);
-
-// Products of rank 3 (batch.c).
-#define LOWER_MAX_BATCH 16
-// Matrix number `at` of a tile or buffer of rank 3, all of one of rank 2.
-struct tir_value *batch_matrix(struct lower *l, struct tir_value *v, int64_t at);
-struct tir_value *batch_join(struct lower *l, struct tir_value *const *sums, uint32_t count);
-// x + product, where that was joined and is used here alone. NULL: it was not joined.
-struct tir_value *batch_accumulate(struct lower *l, struct tir_value *product, struct tir_value *x);
 
 // Slices (index.c).
 struct slice {
@@ -480,6 +471,8 @@ bool uniform_check(struct lower *l);
 void slips_check(struct lower *l);
 // Reports uses of accumulators that wgmma may still be writing (flight.c).
 bool flight_check(struct lower *l);
+// Reports a barrier of the grid that not all of its CTAs come to (grid_sync.c).
+bool grid_sync_check(struct lower *l);
 bool lower_clauses(struct lower *l, const struct ast_kernel *k);
 
 #endif

@@ -210,7 +210,8 @@ static bool reads_any(const struct tir_inst *inst, struct tir_map *buffers)
 // copies made of its stores are done before it, too.
 static bool orders_stores(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_FENCE || inst->op == TIR_OP_BAR_SYNC || inst->op == TIR_OP_ARRIVE;
+    return inst->op == TIR_OP_FENCE || inst->op == TIR_OP_BAR_SYNC ||
+           inst->op == TIR_OP_GRID_SYNC || inst->op == TIR_OP_ARRIVE;
 }
 
 static void wait_before(struct async *as, struct tir_inst *inst)

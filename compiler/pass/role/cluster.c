@@ -162,6 +162,7 @@ static void check_inst(struct cluster *c, const struct tir_inst *inst)
     case TIR_OP_NUM_CLUSTERS:
     case TIR_OP_CLUSTER_ARRIVE:
     case TIR_OP_CLUSTER_WAIT:
+    case TIR_OP_GRID_SYNC:
     case TIR_OP_REMOTE:
         refuse(c, inst, "the program itself speaks of the CTAs of the grid");
         return;

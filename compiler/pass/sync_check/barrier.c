@@ -455,6 +455,9 @@ bool tir_sync_barrier_op(struct sync_run *r, const struct sync_who *who,
     case TIR_OP_CLUSTER_ARRIVE:
     case TIR_OP_CLUSTER_WAIT:
         return cluster(r, who, inst);
+    case TIR_OP_GRID_SYNC: // of the CTAs that are replayed
+        return meet(r, who, inst, tir_sync_named(r, 0, SYNC_GRID_BARRIER),
+                    r->p->ctas * r->p->threads);
     case TIR_OP_FENCE:
         fence(r, who, inst);
         return true;

@@ -91,6 +91,7 @@ static bool is_event(const struct tir_inst *inst)
     case TIR_OP_WARP_SYNC:
     case TIR_OP_CLUSTER_ARRIVE:
     case TIR_OP_CLUSTER_WAIT:
+    case TIR_OP_GRID_SYNC:
     case TIR_OP_FENCE:
     case TIR_OP_SETMAXNREG:
         return true;
@@ -329,6 +330,7 @@ static enum sync_class class_of(const struct sync_program *p, const struct tir_i
     case TIR_OP_WARP_SYNC:
     case TIR_OP_CLUSTER_ARRIVE:
     case TIR_OP_CLUSTER_WAIT:
+    case TIR_OP_GRID_SYNC:
     case TIR_OP_FENCE:
     case TIR_OP_SETMAXNREG:
         return SYNC_BARRIER;

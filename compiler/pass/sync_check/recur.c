@@ -143,7 +143,7 @@ static uint64_t of_event(const struct sync_run *r, uint16_t strand, uint32_t at,
             h = share->data == strand ? of_share(h, share, at) : h;
     }
     for (uint32_t c = 0; c < r->p->ctas; c++)
-        for (uint32_t i = 0; i <= SYNC_BARRIERS; i++) {
+        for (uint32_t i = 0; i <= SYNC_GRID_BARRIER; i++) {
             const struct sync_named *n = r->named[c][i];
             if (n)
                 h = of_clock(of_clock(h, &n->arriving, strand, at), &n->done, strand, at);
@@ -169,7 +169,7 @@ static uint64_t of_barriers(const struct sync_run *r, uint64_t h)
         }
     }
     for (uint32_t c = 0; c < r->p->ctas; c++)
-        for (uint32_t i = 0; i <= SYNC_BARRIERS; i++)
+        for (uint32_t i = 0; i <= SYNC_GRID_BARRIER; i++)
             if (r->named[c][i])
                 h = of_event(r, r->named[c][i]->strand, r->named[c][i]->completed,
                              tir_sync_mix(tir_sync_mix(h, r->named[c][i]->arrived),

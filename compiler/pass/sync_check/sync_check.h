@@ -36,9 +36,10 @@ enum {
     SYNC_MOST_STRANDS = 4096,
     SYNC_THREADS = 17, // of an agent: all its lanes, and up to sixteen sets of them
     SYNC_AGENTS = 256,
-    SYNC_CLASSES = 32,   // of the warps of a CTA
-    SYNC_CTAS = 16,      // of a cluster
-    SYNC_BARRIERS = 16,  // named
+    SYNC_CLASSES = 32,  // of the warps of a CTA
+    SYNC_CTAS = 16,     // of a cluster
+    SYNC_BARRIERS = 16, // named; then come that of the cluster and that of the grid
+    SYNC_GRID_BARRIER,
     SYNC_DEPTH = 24,     // of blocks
     SYNC_RECORDS = 1024, // of one buffer
     SYNC_STORES = 64,    // of one tensor that are remembered
@@ -442,7 +443,7 @@ struct sync_run {
     uint32_t writes;                  // to them
     VEC(struct sync_reply *) replies; // to questions about data
     // Made when they are first used; the last is the cluster's.
-    struct sync_named *named[SYNC_CTAS][SYNC_BARRIERS + 1];
+    struct sync_named *named[SYNC_CTAS][SYNC_GRID_BARRIER + 1];
 };
 
 // The acting thread, and its number of lanes of each warp.
@@ -548,6 +549,8 @@ bool tir_sync_is_never(struct sync_program *p, const struct sync_goal *goal,
 
 // tensors.c: the tensors that the replay checks, and those in which CTAs may conflict.
 void tir_sync_find_tensors(struct sync_program *p);
+// phases.c: do barriers of the grid stand between all reads of the tensor and all writes?
+bool tir_sync_phases_keep_apart(const struct sync_program *program, const struct tir_value *tensor);
 // A store of one element by each thread that reaches it: two of them may store to the same one.
 bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst *inst);
 

@@ -128,7 +128,8 @@ void tir_sync_find_tensors(struct sync_program *p)
         bool only_stored = loads + stores + atomics < 2;
         if ((!only_stored || by_threads) && !flags)
             add_tensor(p, v, only_stored);
-        if (reads && writes && !is_alone(p->f) && !tiles_keep_apart(p, v))
+        if (reads && writes && !is_alone(p->f) && !tiles_keep_apart(p, v) &&
+            !tir_sync_phases_keep_apart(p, v))
             tir_sync_unchecked_at(
                 p, p->f->span,
                 tir_str_format(p->f->module->arena,

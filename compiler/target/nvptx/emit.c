@@ -434,6 +434,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_WARP_SYNC] = tir_emit_sync,
     [TIR_OP_CLUSTER_ARRIVE] = tir_emit_sync,
     [TIR_OP_CLUSTER_WAIT] = tir_emit_sync,
+    [TIR_OP_GRID_SYNC] = tir_emit_sync,
     [TIR_OP_ASSUME_SYNC] = tir_emit_sync,
     [TIR_OP_SETMAXNREG] = tir_emit_sync,
     [TIR_OP_GRIDDEPCONTROL] = tir_emit_sync,

@@ -205,6 +205,51 @@ static void emit_bar(struct emit *e, const struct tir_inst *inst)
         call(e, "llvm.nvvm.barrier.cta.sync.aligned.all", args, 1);
 }
 
+// The barrier of the grid. The driver gives a cooperative launch a workspace, whose address is in
+// two special registers and whose second word is a counter for barriers: so the public headers of
+// CUDA have it (cooperative_groups/details/driver_abi.h and sync.h). One thread of each CTA adds 1,
+// that of CTA 0 what is missing to 2^31, and all wait until the top bit changes; the other bits are
+// 0 again then. The barriers of the CTA around it make the order that of all its threads.
+static void emit_grid_sync(struct emit *e)
+{
+    V all = tir_emit_i32(e, 0);
+    call(e, "llvm.nvvm.barrier.cta.sync.aligned.all", &all, 1);
+    tir_llvm_asm(e->ll, e->ll->none,
+                 STR("{\n\t"
+                     ".reg .pred p, q;\n\t"
+                     ".reg .b32 a, b, old, now;\n\t"
+                     ".reg .b64 at;\n\t"
+                     "mov.u32 a, %tid.x;\n\t"
+                     "setp.ne.u32 p, a, 0;\n\t"
+                     "@p bra done;\n\t"
+                     "mov.b32 a, %envreg2;\n\t"
+                     "mov.b32 b, %envreg1;\n\t"
+                     "mov.b64 at, {a, b};\n\t"
+                     "mov.u32 a, %ctaid.x;\n\t"
+                     "mov.u32 b, %ctaid.y;\n\t"
+                     "or.b32 a, a, b;\n\t"
+                     "mov.u32 b, %ctaid.z;\n\t"
+                     "or.b32 a, a, b;\n\t"
+                     "setp.ne.u32 q, a, 0;\n\t"
+                     "mov.u32 a, %nctaid.x;\n\t"
+                     "mov.u32 b, %nctaid.y;\n\t"
+                     "mul.lo.u32 a, a, b;\n\t"
+                     "mov.u32 b, %nctaid.z;\n\t"
+                     "mul.lo.u32 a, a, b;\n\t"
+                     "sub.u32 a, 0x80000001, a;\n\t"
+                     "selp.u32 a, 1, a, q;\n\t"
+                     "atom.add.release.gpu.global.u32 old, [at+4], a;\n"
+                     "again:\n\t"
+                     "ld.acquire.gpu.global.u32 now, [at+4];\n\t"
+                     "xor.b32 now, now, old;\n\t"
+                     "setp.ge.s32 q, now, 0;\n\t"
+                     "@q bra again;\n"
+                     "done:\n\t"
+                     "}"),
+                 STR("~{memory}"), TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, NULL, 0);
+    call(e, "llvm.nvvm.barrier.cta.sync.aligned.all", &all, 1);
+}
+
 static void emit_control(struct emit *e, const struct tir_inst *inst)
 {
     int64_t regs = tir_attr_int(inst, TIR_ATTR_regs, 0);
@@ -271,6 +316,9 @@ void tir_emit_sync(struct emit *e, const struct tir_inst *inst)
         return;
     case TIR_OP_CLUSTER_WAIT:
         call(e, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0);
+        return;
+    case TIR_OP_GRID_SYNC:
+        emit_grid_sync(e);
         return;
     case TIR_OP_ASSUME_SYNC: // sync_check has heard it
         return;

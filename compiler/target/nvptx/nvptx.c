@@ -72,6 +72,14 @@ bool tir_nvptx_waits(const struct tir_func *f, const struct tir_target *target)
     return f->step > TIR_STEP_FIRST && tir_nvptx_overlaps(f, target);
 }
 
+bool tir_nvptx_is_cooperative(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_GRID_SYNC)
+            return true;
+    return false;
+}
+
 // One unit, and its place in the job.
 struct turn {
     const struct job *job;

@@ -46,6 +46,8 @@ bool tir_nvptx_can_watch(const struct tir_func *f, const struct tir_target *targ
 bool tir_nvptx_overlaps(const struct tir_func *f, const struct tir_target *target);
 // Does it start before the step before it has ended, and wait for that end itself?
 bool tir_nvptx_waits(const struct tir_func *f, const struct tir_target *target);
+// Do its CTAs wait for each other, so that they have to run at the same time?
+bool tir_nvptx_is_cooperative(const struct tir_func *f);
 
 #define TIR_NVPTX_UNITS 8 // modules that are compiled at a time, at most
 
