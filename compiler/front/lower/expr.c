@@ -106,8 +106,10 @@ static struct tir_value *accumulate(struct lower *l, struct tir_value *product, 
     struct tir_inst *dot = product->def;
     bool same = x->type->elem == product->type->elem && tir_type_is_tile(x->type) &&
                 tir_type_same_shape(x->type, product->type);
-    if (!dot || dot->op != TIR_OP_DOT || !same || dot->block != l->b.block)
+    if (!dot || !same || dot->block != l->b.block)
         return NULL;
+    if (dot->op != TIR_OP_DOT)
+        return batch_accumulate(l, product, x);
     struct tir_value *operands[] = {dot->operands[TIR_DOT_A], dot->operands[TIR_DOT_B], x};
     tir_remove(dot);
     return build_one(l, TIR_OP_DOT, x->type, operands, 3);

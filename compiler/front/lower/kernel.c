@@ -278,6 +278,7 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     l->b = tir_builder_at_end(l->f, l->f->body);
     tir_map_init(&l->names, l->arena);
     tir_map_init(&l->literals, l->arena);
+    tir_map_init(&l->batches, l->arena);
     tir_map_init(&l->staged, l->arena);
     tir_map_init(&l->staging, l->arena);
     lower_metas(l, k, o);

@@ -140,6 +140,7 @@ struct lower {
     struct loop *loop;         // NULL: none, or a function boundary
     struct tir_map staged;     // tile -> the shared buffer that has it
     struct tir_map staging;    // the allocations of such buffers
+    struct tir_map batches;    // joined sums of products -> struct batch
     struct tir_map literals;   // value -> struct literal_choice: a `where` of literals
     struct inlined *calls;     // innermost first
     uint32_t level;            // tiles loops around
@@ -302,6 +303,14 @@ struct val lower_binary_vals(struct lower *l, const struct ast_expr *e, enum tir
                              struct val b);
 // A call dot(a, b) without an accumulator.
 bool lower_is_fresh_dot(struct lower *l, const struct ast_expr *e);
+
+// Products of rank 3 (batch.c).
+#define LOWER_MAX_BATCH 16
+// Matrix number `at` of a tile or buffer of rank 3, all of one of rank 2.
+struct tir_value *batch_matrix(struct lower *l, struct tir_value *v, int64_t at);
+struct tir_value *batch_join(struct lower *l, struct tir_value *const *sums, uint32_t count);
+// x + product, where that was joined and is used here alone. NULL: it was not joined.
+struct tir_value *batch_accumulate(struct lower *l, struct tir_value *product, struct tir_value *x);
 
 // Slices (index.c).
 struct slice {

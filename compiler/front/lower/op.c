@@ -186,36 +186,69 @@ static bool dot_error(struct lower *l, struct op_call *o, const char *why)
     return false;
 }
 
-static bool is_matrix(struct val v)
+static bool is_factor(const struct lower *l, struct val v)
 {
-    return v.kind == VAL_IR && v.ir->type->rank == 2 && v.ir->type->space != TIR_SPACE_GLOBAL;
+    return v.kind == VAL_IR && v.ir->type->space != TIR_SPACE_GLOBAL &&
+           (v.ir->type->rank == 2 || (v.ir->type->rank == 3 && !l->is_ir));
+}
+
+// The columns of the first are multiplied by the rows of the second.
+static bool depths_agree(struct lower *l, struct op_call *o)
+{
+    const struct tir_type *a = o->fixed[0].ir->type, *b = o->fixed[1].ir->type;
+    const int64_t cols = a->shape[a->rank - 1], rows = b->shape[b->rank - 2];
+    if (cols == rows)
+        return true;
+    dot_error(l, o,
+              tir_str_format(l->arena, "the first has %lld columns, the second %lld rows",
+                             (long long)cols, (long long)rows)
+                  .ptr);
+    tir_str text = tir_source_text(&l->cx->sources, o->exprs[1]->span);
+    if (cols == b->shape[b->rank - 1] && text.len < 80)
+        tir_fix_at(&l->cx->diags, o->exprs[1]->span,
+                   tir_str_format(l->arena, STR_FMT ".T", STR_ARG(text)).ptr,
+                   "transpose the second");
+    return false;
+}
+
+// How many matrices each factor has: as many as the other, or one for all. 0: reported.
+static int64_t batch_of(struct lower *l, struct op_call *o)
+{
+    const struct tir_type *a = o->fixed[0].ir->type, *b = o->fixed[1].ir->type;
+    const int64_t na = a->rank == 3 ? a->shape[0] : 1, nb = b->rank == 3 ? b->shape[0] : 1;
+    const int64_t n = TIR_MAX(na, nb);
+    const char *why = NULL;
+    if (na != nb && na != 1 && nb != 1)
+        why = tir_str_format(l->arena, "the first has %lld matrices, the second %lld",
+                             (long long)na, (long long)nb)
+                  .ptr;
+    else if (n > LOWER_MAX_BATCH)
+        why = tir_str_format(l->arena, "%lld matrices at once; the limit is %d", (long long)n,
+                             LOWER_MAX_BATCH)
+                  .ptr;
+    if (why)
+        dot_error(l, o, why);
+    return why ? 0 : n;
 }
 
 static bool convert_dot(struct lower *l, struct op_call *o)
 {
-    if (!is_matrix(o->fixed[0]) || !is_matrix(o->fixed[1]))
-        return dot_error(l, o, "both must be tiles of rank 2");
+    if (!is_factor(l, o->fixed[0]) || !is_factor(l, o->fixed[1]))
+        return dot_error(l, o, "both must be tiles of rank 2 or 3");
     const struct tir_type *a = o->fixed[0].ir->type, *b = o->fixed[1].ir->type;
     struct val acc = o->fixed[TIR_DOT_ACC];
     enum tir_elem elem =
         tir_dot_elem(a->elem, b->elem, acc.kind == VAL_IR ? acc.ir->type->elem : TIR_NONE);
     if (elem == TIR_NONE)
         return dot_error(l, o, "floats of one type, fp8 or 8-bit integers multiply");
-    if (a->shape[1] != b->shape[0]) {
-        dot_error(l, o,
-                  tir_str_format(l->arena, "the first has %lld columns, the second %lld rows",
-                                 (long long)a->shape[1], (long long)b->shape[0])
-                      .ptr);
-        tir_str text = tir_source_text(&l->cx->sources, o->exprs[1]->span);
-        if (a->shape[1] == b->shape[1] && text.len < 80)
-            tir_fix_at(&l->cx->diags, o->exprs[1]->span,
-                       tir_str_format(l->arena, STR_FMT ".T", STR_ARG(text)).ptr,
-                       "transpose the second");
+    const int64_t batch = depths_agree(l, o) ? batch_of(l, o) : 0;
+    if (!batch)
         return false;
-    }
     struct tir_span span = o->c->e->span;
+    const bool is_batched = a->rank == 3 || b->rank == 3;
+    const int64_t shape[] = {batch, a->shape[a->rank - 2], b->shape[b->rank - 1]};
     const struct tir_type *type =
-        lower_tile_type(l, span, elem, 2, (int64_t[]){a->shape[0], b->shape[1]});
+        lower_tile_type(l, span, elem, is_batched ? 3 : 2, is_batched ? shape : shape + 1);
     if (!type)
         return false;
     const struct ast_expr *e = o->exprs[TIR_DOT_ACC];
@@ -471,6 +504,26 @@ static bool check_cache(struct lower *l, const struct op_call *o, const struct t
     return false;
 }
 
+// A product of rank 3: a product of each pair of matrices, joined.
+static bool lower_batched(struct lower *l, const struct op_call *o, val_list *out)
+{
+    struct tir_value *sums[LOWER_MAX_BATCH];
+    const uint32_t count = (uint32_t)o->fixed[TIR_DOT_ACC].ir->type->shape[0];
+    for (uint32_t i = 0; i < count; i++) {
+        struct op_call one = *o;
+        for (uint32_t j = 0; j < o->info->fixed_count; j++)
+            one.fixed[j] = val_ir(batch_matrix(l, o->fixed[j].ir, i));
+        struct tir_inst *inst = build_op(l, &one);
+        if (!set_attrs(l, &one, inst) || !infer(l, &one, inst)) {
+            tir_remove(inst);
+            return false;
+        }
+        sums[i] = tir_result(inst);
+    }
+    vec_push(l->arena, out, val_ir(batch_join(l, sums, count)));
+    return true;
+}
+
 // copy_async(D[...], buffer) to a tensor
 static bool copies_out(struct lower *l, const struct call *c)
 {
@@ -502,6 +555,8 @@ bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *ou
         return false;
     if (!add_limits(l, &o))
         return false;
+    if (op == TIR_OP_DOT && o.fixed[TIR_DOT_ACC].ir->type->rank == 3)
+        return lower_batched(l, &o, out);
     struct tir_inst *inst = build_op(l, &o);
     if (!set_attrs(l, &o, inst) || !infer(l, &o, inst) || !check_region(l, &o, inst) ||
         !check_completion(l, &o, inst) || !check_cache(l, &o, inst)) {

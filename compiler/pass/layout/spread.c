@@ -147,6 +147,17 @@ static void spread_to_operand(struct solver *s, const struct tir_inst *load, uin
     tir_solver_assign(s, v, l);
 }
 
+// Sums of a product that others are joined with along dimension 0: a thread has the same elements
+// of all of them, so joining them moves nothing.
+static bool is_joined(const struct tir_inst *broadcast)
+{
+    const struct tir_inst *reshape = broadcast->operands[0]->def;
+    const struct tir_type *from = broadcast->operands[0]->type, *to = broadcast->results[0]->type;
+    return reshape && reshape->op == TIR_OP_RESHAPE && reshape->operands[0]->def &&
+           reshape->operands[0]->def->op == TIR_OP_DOT && from->rank == 3 && from->shape[0] == 1 &&
+           from->shape[1] == to->shape[1] && from->shape[2] == to->shape[2];
+}
+
 static void spread(struct solver *s, struct tir_inst *inst)
 {
     struct tir_value *x = inst->operand_count ? inst->operands[0] : NULL;
@@ -162,6 +173,8 @@ static void spread(struct solver *s, struct tir_inst *inst)
     case TIR_OP_BROADCAST:
         if (lr && tir_solver_needs_layout(x))
             tir_solver_assign(s, x, tir_solver_before_broadcast(s, inst, lr));
+        else if (lx && is_joined(inst))
+            tir_solver_assign(s, r, tir_layout_repeat(s->types, lx, r->type->shape));
         break;
     case TIR_OP_RESHAPE:
         if (lr && tir_solver_needs_layout(x))
