@@ -16,6 +16,8 @@ static const struct {
     [TIR_ELEMENT_F64] = {"f64", 64},    [TIR_ELEMENT_E4M3] = {"e4m3", 8},
     [TIR_ELEMENT_E5M2] = {"e5m2", 8},   [TIR_ELEMENT_E2M1] = {"e2m1", 4},
     [TIR_ELEMENT_UE8M0] = {"ue8m0", 8}, [TIR_ELEMENT_BOOL] = {"bool", 8},
+    [TIR_ELEMENT_E3M2] = {"e3m2", 8},   [TIR_ELEMENT_E2M3] = {"e2m3", 8},
+    [TIR_ELEMENT_UE4M3] = {"ue4m3", 8},
 };
 
 TIR_API const char *tir_element_name(tir_element element)

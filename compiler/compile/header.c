@@ -24,9 +24,12 @@ static const char *c_type(enum tir_elem elem)
         return "int64_t";
     case TIR_U8:
     case TIR_E2M1:
+    case TIR_E3M2:
+    case TIR_E2M3:
     case TIR_E4M3:
     case TIR_E5M2:
     case TIR_UE8M0:
+    case TIR_UE4M3:
         return "uint8_t";
     case TIR_U16:
     case TIR_F16:

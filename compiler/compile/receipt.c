@@ -37,8 +37,7 @@ static tir_str bytes_of(struct tir_compilation *c, const struct tir_func *f, uin
     const struct tir_type *type = f->scratch[scratch].value->type;
     struct tir_text text;
     tir_text_init(&text, &c->cx.arena, 0);
-    tir_text_format(&text, tir_elems[type->elem].bits < 8 ? "1 / 2" : "%u",
-                    tir_elems[type->elem].bits / 8);
+    tir_text_format(&text, "%u", tir_elems[type->elem].bits / 8);
     for (uint32_t d = 0; d < type->rank; d++) {
         const struct tir_value *extent = tir_scratch_extent(f, scratch, d);
         int64_t size;

@@ -10,10 +10,7 @@ static union tir_number element(enum tir_elem elem, const uint8_t *data, int64_t
 {
     uint32_t bits = tir_elems[elem].bits;
     uint64_t raw = 0;
-    if (bits == 4)
-        raw = data[i / 2] >> (i % 2 * 4) & 15;
-    else
-        memcpy(&raw, data + i * (bits / 8), bits / 8);
+    memcpy(&raw, data + i * (bits / 8), bits / 8);
     return tir_number_decode(elem, raw);
 }
 

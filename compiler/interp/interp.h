@@ -21,7 +21,7 @@ struct tir_interp_arg {
     uint32_t rank; // 0: a scalar
     void *data;    // elements in their encoded form; of a scalar, the one. Not owned
     int64_t shape[TIR_MAX_RANK];
-    int64_t strides[TIR_MAX_RANK]; // in elements; e2m1: in half bytes
+    int64_t strides[TIR_MAX_RANK]; // in elements
 };
 
 struct tir_interp_options {

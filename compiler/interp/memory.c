@@ -19,10 +19,7 @@ static union tir_number fetch(const struct buffer *b, int64_t at)
 {
     uint32_t bits = tir_elems[b->elem].bits;
     uint64_t raw = 0;
-    if (bits == 4)
-        raw = b->data[at / 2] >> (at % 2 * 4) & 15;
-    else
-        memcpy(&raw, b->data + at * (bits / 8), bits / 8);
+    memcpy(&raw, b->data + at * (bits / 8), bits / 8);
     return tir_number_decode(b->elem, raw);
 }
 
@@ -30,11 +27,7 @@ static void put(const struct buffer *b, int64_t at, union tir_number x)
 {
     uint32_t bits = tir_elems[b->elem].bits;
     uint64_t raw = tir_number_encode(b->elem, x);
-    if (bits == 4)
-        b->data[at / 2] =
-            (uint8_t)((b->data[at / 2] & (0xf0 >> (at % 2 * 4))) | raw << (at % 2 * 4));
-    else
-        memcpy(b->data + at * (bits / 8), &raw, bits / 8);
+    memcpy(b->data + at * (bits / 8), &raw, bits / 8);
 }
 
 static bool inside(int64_t index, int64_t size)

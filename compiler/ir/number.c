@@ -28,8 +28,11 @@ struct format {
 
 static const struct format formats[TIR_ELEM_COUNT] = {
     [TIR_E2M1] = {2, 1, 0, FINITE, true, 6},
+    [TIR_E3M2] = {3, 2, -2, FINITE, true, 28},
+    [TIR_E2M3] = {2, 3, 0, FINITE, true, 7.5},
     [TIR_E4M3] = {4, 3, -6, ONE_NAN, true, 448},
     [TIR_E5M2] = {5, 2, -14, IEEE, true, 57344},
+    [TIR_UE4M3] = {4, 3, -6, ONE_NAN, true, 448},
     [TIR_F16] = {5, 10, -14, IEEE, false, 65504},
     [TIR_BF16] = {8, 7, -126, IEEE, false, 0x1.fep127},
     [TIR_TF32] = {8, 23, -126, IEEE, false, 0x1.ffcp127}, // stored as f32 with 13 zero bits
@@ -57,6 +60,8 @@ double tir_number_round(enum tir_elem elem, double x)
         return x;
     if (elem == TIR_UE8M0)
         return round_scale(x);
+    if (elem == TIR_UE4M3 && !(x > 0)) // it has no sign
+        return x == 0 ? 0 : NAN;
     if (isnan(x))
         return t->special == FINITE ? t->max : NAN;
     if (x == 0)
@@ -120,6 +125,8 @@ static double decode_float(enum tir_elem elem, uint64_t bits)
         bits &= ~UINT64_C(0x1fff); // the tensor core ignores them
     uint64_t mantissa_mask = (UINT64_C(1) << t->mantissa_bits) - 1;
     uint64_t exponent_mask = (UINT64_C(1) << t->exponent_bits) - 1;
+    if (elem == TIR_UE4M3)
+        bits &= 0x7f;
     uint64_t mantissa = bits & mantissa_mask, exponent = bits >> t->mantissa_bits & exponent_mask;
     bool negative = bits >> (t->mantissa_bits + t->exponent_bits) & 1;
     double magnitude;

@@ -14,8 +14,9 @@ union tir_number {
     double f;  // floats
 };
 
-// x as the nearest value of a float type, ties to even. e4m3, e5m2 and e2m1 saturate at their
-// largest finite value (448, 57344, 6), infinity included; e2m1 has no NaN and gives 6 for it.
+// x as the nearest value of a float type, ties to even. Floats of at most 8 bits saturate at their
+// largest finite value, infinity included; e2m1, e3m2 and e2m3 have no NaN and give that value for
+// it. ue4m3 is e4m3 without a sign: it gives NaN for negative x.
 // ue8m0 holds powers of two from 2^-127 to 2^127: it rounds up, and gives NaN for NaN and negative
 // x.
 double tir_number_round(enum tir_elem elem, double x);

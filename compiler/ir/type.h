@@ -85,6 +85,19 @@ static inline bool tir_type_is_buffer(const struct tir_type *t) // something to 
 {
     return t->space != TIR_SPACE_VALUE;
 }
+// Bits that say something; the others of the memory it takes are 0.
+static inline uint32_t tir_elem_width(enum tir_elem e)
+{
+    return e == TIR_E2M1                    ? 4
+           : e == TIR_E3M2 || e == TIR_E2M3 ? 6
+           : e == TIR_UE4M3                 ? 7
+                                            : tir_elems[e].bits;
+}
+// Numbers without a sign, which scale those of a block.
+static inline bool tir_elem_is_scale(enum tir_elem e)
+{
+    return e == TIR_UE8M0 || e == TIR_UE4M3;
+}
 static inline bool tir_elem_is_float(enum tir_elem e)
 {
     return tir_elems[e].kind == TIR_KIND_FLOAT;

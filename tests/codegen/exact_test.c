@@ -16,7 +16,7 @@ static uint64_t pattern(uint64_t *seed, enum tir_elem elem)
     if (elem == TIR_BOOL)
         return random & 1;
     if (random % 3 == 0) {
-        uint64_t any = next(seed) & (UINT64_MAX >> (64 - tir_elems[elem].bits));
+        uint64_t any = next(seed) & (UINT64_MAX >> (64 - tir_elem_width(elem)));
         return elem == TIR_TF32 ? any & ~UINT64_C(0x1fff) : any; // values are rounded already
     }
     if (tir_elem_is_float(elem)) {
@@ -25,7 +25,7 @@ static uint64_t pattern(uint64_t *seed, enum tir_elem elem)
         n.f = random % 16 == 1
                   ? extremes[next(seed) % TIR_COUNT_OF(extremes)]
                   : ldexp((double)(int64_t)next(seed), -62 + (int)(next(seed) % 24) - 8);
-        n.f = tir_number_round(elem, elem == TIR_UE8M0 ? fabs(n.f) : n.f);
+        n.f = tir_number_round(elem, tir_elem_is_scale(elem) ? fabs(n.f) : n.f);
     } else {
         static const int64_t extremes[] = {0,         1,         -1,        INT64_MAX,
                                            INT64_MIN, INT32_MAX, INT32_MIN, 255};
@@ -109,7 +109,7 @@ static bool takes(enum tir_op op, enum tir_elem elem)
 {
     enum tir_elem_class class = tir_ops[op].elems;
     bool is_float = tir_elem_is_float(elem);
-    if (elem == TIR_E2M1 || (op == TIR_OP_REM && elem == TIR_F64))
+    if (op == TIR_OP_REM && elem == TIR_F64)
         return false;
     // Computed in f32, so rounded twice: fma of tf32 and the 8-bit floats, sums of scales.
     if (op == TIR_OP_FMA && (elem == TIR_TF32 || tir_elems[elem].bits <= 8))
@@ -157,10 +157,12 @@ static void casts_are_exact(void **state)
 {
     for (int from = TIR_BOOL; from < TIR_MBARRIER; from++)
         for (int to = TIR_BOOL; to < TIR_MBARRIER; to++) {
-            if (from == TIR_E2M1 || to == TIR_E2M1 || from == to)
+            if (from == to)
                 continue;
             check_cast(*state, "sm_80", (enum tir_elem)from, (enum tir_elem)to);
             check_cast(*state, "sm_90a", (enum tir_elem)from, (enum tir_elem)to);
+            if (tir_elems[from].bits <= 8 || tir_elems[to].bits <= 8)
+                check_cast(*state, "sm_100a", (enum tir_elem)from, (enum tir_elem)to);
         }
 }
 

@@ -111,7 +111,7 @@ static void equal_types_and_constants_are_one_pointer(void **state)
     assert_ptr_not_equal(ir_tile(&u, TIR_F32, 8, 4), ir_tile(&u, TIR_F32, 4, 8));
     assert_ptr_not_equal(ir_tile(&u, TIR_F32, 8, 4), ir_tile(&u, TIR_F16, 8, 4));
     assert_int_equal(tir_type_bytes(ir_tile(&u, TIR_BF16, 8, 4)), 64);
-    assert_int_equal(tir_type_bytes(ir_tile(&u, TIR_E2M1, 8, 4)), 16);
+    assert_int_equal(tir_type_bytes(ir_tile(&u, TIR_E2M1, 8, 4)), 32);
 
     const struct tir_type *f32 = ir_scalar(&u, TIR_F32), *u8 = ir_scalar(&u, TIR_U8);
     assert_ptr_equal(tir_const_float(u.f, f32, 0.1), tir_const_float(u.f, f32, (double)0.1f));

@@ -30,7 +30,7 @@ static void every_small_bit_pattern_survives(void **state)
     (void)state;
     for (uint32_t e = TIR_BOOL; e < TIR_MBARRIER; e++) {
         enum tir_elem elem = (enum tir_elem)e;
-        uint32_t bits = tir_elems[e].bits;
+        uint32_t bits = tir_elem_width(e);
         if (bits > 16)
             continue;
         for (uint64_t pattern = 0; pattern < UINT64_C(1) << bits; pattern++) {
@@ -111,6 +111,62 @@ static void ties_go_to_even_and_ranges_end(void **state)
     assert_true(signbit(tir_number_round(TIR_F16, -0x1p-30)));
     assert_int_equal(tir_number_encode(TIR_E4M3, (union tir_number){.f = 448}), 0x7e);
     assert_int_equal(tir_number_encode(TIR_BF16, (union tir_number){.f = -2}), 0xc000);
+}
+
+// The positive numbers of each format in the order of their bits, as the OCP Microscaling Formats
+// Specification 1.0 lists them: section 5.3.
+static const double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+static const double e3m2[] = {0,   0.0625, 0.125, 0.1875, 0.25, 0.3125, 0.375, 0.4375,
+                              0.5, 0.625,  0.75,  0.875,  1,    1.25,   1.5,   1.75,
+                              2,   2.5,    3,     3.5,    4,    5,      6,     7,
+                              8,   10,     12,    14,     16,   20,     24,    28};
+static const double e2m3[] = {
+    0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1, 1.125, 1.25, 1.375, 1.5, 1.625, 1.75, 1.875,
+    2, 2.25,  2.5,  2.75,  3,   3.25,  3.5,  3.75,  4, 4.5,   5,    5.5,   6,   6.5,   7,    7.5};
+
+// Every pattern is its number, and what lies between two of them goes to the nearer one, halves to
+// the even one.
+static void check_format(enum tir_elem elem, const double *numbers, unsigned count)
+{
+    for (unsigned i = 0; i < 2 * count; i++) {
+        const double sign = i < count ? 1 : -1, x = sign * numbers[i % count];
+        const union tir_number n = tir_number_decode(elem, i);
+        assert_true(n.f == x && !signbit(n.f) == (i < count));
+        assert_int_equal(tir_number_encode(elem, n), i);
+        assert_true(tir_number_round(elem, x) == x);
+        if (i % count + 1 == count) {
+            assert_true(tir_number_round(elem, 2 * x) == x);
+            assert_true(tir_number_round(elem, sign * INFINITY) == x);
+            continue;
+        }
+        const double next = sign * numbers[i % count + 1], half = (x + next) / 2;
+        assert_true(tir_number_round(elem, half) == (i % 2 ? next : x));
+        assert_true(tir_number_round(elem, half + (next - x) / 1024) == next);
+        assert_true(tir_number_round(elem, half - (next - x) / 1024) == x);
+    }
+    assert_true(tir_number_round(elem, (double)NAN) == numbers[count - 1]);
+}
+
+static void formats_without_nan(void **state)
+{
+    (void)state;
+    check_format(TIR_E2M1, e2m1, TIR_COUNT_OF(e2m1));
+    check_format(TIR_E3M2, e3m2, TIR_COUNT_OF(e3m2));
+    check_format(TIR_E2M3, e2m3, TIR_COUNT_OF(e2m3));
+}
+
+static void scales_without_sign(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 0x7f; i++) {
+        const union tir_number n = tir_number_decode(TIR_UE4M3, i);
+        assert_true(n.f == tir_number_decode(TIR_E4M3, i).f);
+        assert_int_equal(tir_number_encode(TIR_UE4M3, n), i);
+    }
+    assert_true(isnan(tir_number_decode(TIR_UE4M3, 0x7f).f));
+    assert_true(isnan(tir_number_round(TIR_UE4M3, -0x1p-60)));
+    assert_true(tir_number_round(TIR_UE4M3, 1e9) == 448);
+    assert_false(signbit(tir_number_round(TIR_UE4M3, -0.0)));
 }
 
 static int64_t cast_int(enum tir_elem to, double x)
@@ -265,6 +321,8 @@ static void text_is_shortest_and_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formats_without_nan),
+        cmocka_unit_test(scales_without_sign),
         cmocka_unit_test(every_small_bit_pattern_survives),
         cmocka_unit_test(f32_rounds_as_the_host_does),
         cmocka_unit_test(ties_go_to_even_and_ranges_end),

@@ -16,7 +16,7 @@ import torch
 MAX_RANK = 6
 ELEMENTS = [
     "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "tf32", "f32", "f64",
-    "e4m3", "e5m2", "e2m1", "ue8m0", "bool",
+    "e4m3", "e5m2", "e2m1", "ue8m0", "bool", "e3m2", "e2m3", "ue4m3",
 ]  # ORDER tir_element
 DTYPES = {
     "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64,

@@ -243,12 +243,13 @@ static const struct {
     char kind;
     char raw; // also kept as: bytes (V) or unsigned
 } kinds[TIR_ELEM_COUNT] = {
-    [TIR_I8] = {'i', 0},      [TIR_I16] = {'i', 0},    [TIR_I32] = {'i', 0},
-    [TIR_I64] = {'i', 0},     [TIR_U8] = {'u', 0},     [TIR_U16] = {'u', 0},
-    [TIR_U32] = {'u', 0},     [TIR_U64] = {'u', 0},    [TIR_F16] = {'f', 0},
-    [TIR_F32] = {'f', 0},     [TIR_F64] = {'f', 0},    [TIR_TF32] = {'f', 0},
-    [TIR_BF16] = {'V', 'u'},  [TIR_E4M3] = {'V', 'u'}, [TIR_E5M2] = {'V', 'u'},
-    [TIR_UE8M0] = {'V', 'u'}, [TIR_BOOL] = {'b', 0},
+    [TIR_I8] = {'i', 0},      [TIR_I16] = {'i', 0},     [TIR_I32] = {'i', 0},
+    [TIR_I64] = {'i', 0},     [TIR_U8] = {'u', 0},      [TIR_U16] = {'u', 0},
+    [TIR_U32] = {'u', 0},     [TIR_U64] = {'u', 0},     [TIR_F16] = {'f', 0},
+    [TIR_F32] = {'f', 0},     [TIR_F64] = {'f', 0},     [TIR_TF32] = {'f', 0},
+    [TIR_BF16] = {'V', 'u'},  [TIR_E4M3] = {'V', 'u'},  [TIR_E5M2] = {'V', 'u'},
+    [TIR_UE8M0] = {'V', 'u'}, [TIR_BOOL] = {'b', 0},    [TIR_E3M2] = {'V', 'u'},
+    [TIR_E2M3] = {'V', 'u'},  [TIR_UE4M3] = {'V', 'u'},
 };
 
 static bool big_endian_host(void)

@@ -286,10 +286,13 @@ static void set_int(enum tir_elem elem, uint8_t *at, int64_t value)
     set(elem, at, tir_number_cast(elem, TIR_I64, (union tir_number){.i = value}));
 }
 
-// The default contents of a tensor: N(0,1), or small integers.
+// The default contents of a tensor: N(0,1), scales without a sign from 1/4 to 4, or small
+// integers.
 static struct tir_tensor_spec default_spec(enum tir_elem elem)
 {
     struct tir_tensor_spec spec = {.fill = TIR_FILL_RANDINT, .lo = 0, .hi = 15};
+    if (tir_elem_is_scale(elem))
+        return (struct tir_tensor_spec){.fill = TIR_FILL_RAND, .a = 0.25, .b = 4};
     switch (tir_elems[elem].kind) {
     case TIR_KIND_FLOAT:
         return (struct tir_tensor_spec){.fill = TIR_FILL_RANDN, .a = 0, .b = 1};

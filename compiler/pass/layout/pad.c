@@ -104,7 +104,7 @@ static bool only_adds_ones(const struct tir_type *a, const struct tir_type *b)
 static bool has_neutral(const struct tir_inst *reduce)
 {
     return tir_attr_word(reduce, TIR_ATTR_kind, TIR_WORD_NONE) != TIR_WORD_kind_user &&
-           reduce->operands[0]->type->elem != TIR_UE8M0;
+           !tir_elem_is_scale(reduce->operands[0]->type->elem);
 }
 
 static bool has_rule(const struct tir_inst *inst)

@@ -587,8 +587,11 @@ static bool check_values(struct lower *lo)
 {
     tir_foreach_inst(inst, lo->f) {
         for (uint32_t i = 0; i < inst->operand_count; i++)
-            if (inst->operands[i] && inst->operands[i]->type->elem == TIR_E2M1) {
-                tir_lower_unsupported(lo, inst, "e2m1, two of which share a byte,");
+            if (inst->operands[i] && inst->operands[i]->type->elem == TIR_E2M1 &&
+                inst->operands[i]->type->space == TIR_SPACE_GLOBAL) {
+                tir_lower_unsupported(lo, inst, "a tensor of e2m1, two of which share a byte,");
+                tir_note_at(lo->cx->diags, (struct tir_span){0},
+                            "take a tensor of u8; `unpack` and `pack` of tir/mx.tir convert");
                 return false;
             }
         for (uint32_t i = 0; i < inst->result_count; i++)

@@ -178,14 +178,9 @@ static void check_types(struct check *c, const struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < inst->result_count; i++) {
         const struct tir_type *type = inst->results[i]->type;
-        if (type->elem == TIR_E2M1)
-            refuse(c, inst, "e2m1 does not compute yet");
-        else if (inst->op != TIR_OP_ALLOC && inst->op != TIR_OP_REMOTE && !tir_type_is_scalar(type))
+        if (inst->op != TIR_OP_ALLOC && inst->op != TIR_OP_REMOTE && !tir_type_is_scalar(type))
             refuse(c, inst, "the result is no scalar");
     }
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i] && inst->operands[i]->type->elem == TIR_E2M1)
-            refuse(c, inst, "e2m1 does not compute yet");
 }
 
 bool tir_nvptx_check(const struct tir_func *f, const struct tir_target *target,
@@ -207,8 +202,7 @@ bool tir_nvptx_check(const struct tir_func *f, const struct tir_target *target,
         refuse(&c, NULL, "a cluster has 1 to 16 CTAs");
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value->type->space == TIR_SPACE_VALUE &&
-            (!tir_type_is_scalar(f->params[i].value->type) ||
-             f->params[i].value->type->elem == TIR_E2M1))
+            !tir_type_is_scalar(f->params[i].value->type))
             refuse(&c, NULL, "a parameter is neither a tensor nor a scalar the machine has");
     tir_foreach_inst(inst, f) {
         check_types(&c, inst);

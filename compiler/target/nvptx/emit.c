@@ -86,9 +86,12 @@ LLVMTypeRef tir_emit_elem_type(const struct emit *e, enum tir_elem elem)
     case TIR_I8:
     case TIR_U8:
     case TIR_E2M1:
+    case TIR_E3M2:
+    case TIR_E2M3:
     case TIR_E4M3:
     case TIR_E5M2:
     case TIR_UE8M0:
+    case TIR_UE4M3:
         return e->ll->i8;
     case TIR_I16:
     case TIR_U16:

@@ -158,12 +158,14 @@ const char *tir_tcgen05_wrong(const struct tir_inst *inst);
 // emit_watch.c: a wait of a kernel with a watchdog, for an mbarrier of this CTA.
 void tir_emit_watched_wait(struct emit *e, const struct tir_inst *inst, V bar, V parity);
 
-// convert.c: floats of 8 bits, tf32.
+// convert.c: floats of 4 to 8 bits, tf32.
 V tir_emit_to_fp8(struct emit *e, V f32, enum tir_elem to);
 // Two bytes that were just converted to fp8, as one instruction converts both (i16); NULL: they
 // were not.
 V tir_emit_fp8_pair(struct emit *e, V low, V high);
 V tir_emit_from_fp8(struct emit *e, V bits, enum tir_elem from); // gives f32
+// The bits that an element of at most 8 bits has, of a byte.
+V tir_emit_narrow_bits(struct emit *e, V bits, enum tir_elem elem);
 V tir_emit_to_tf32(struct emit *e, V f32);
 V tir_emit_f32_to_odd(struct emit *e, V f64); // inexact results get an odd last bit
 

@@ -439,8 +439,8 @@ static void emit_bitcast(struct emit *e, const struct tir_inst *inst)
     LLVMTypeRef type = tir_emit_type(e, inst->results[0]->type);
     if (LLVMTypeOf(v) == e->ll->i1)
         v = LLVMBuildZExt(e->b, v, e->ll->i8, "");
-    tir_emit_set(e, inst->results[0],
-                 type == e->ll->i1 ? LLVMBuildTrunc(e->b, v, type, "") : tir_emit_bits(e, v, type));
+    v = type == e->ll->i1 ? LLVMBuildTrunc(e->b, v, type, "") : tir_emit_bits(e, v, type);
+    tir_emit_set(e, inst->results[0], tir_emit_narrow_bits(e, v, inst->results[0]->type->elem));
 }
 
 // Elementwise operations with floats: what they give depends on their operands alone.

@@ -62,7 +62,10 @@ typedef enum tir_element {
     TIR_ELEMENT_E2M1 = 15,  // two to a byte, the first in the low half; tensors only
     TIR_ELEMENT_UE8M0 = 16, // tensors and scalars of this type are scales: powers of two
     TIR_ELEMENT_BOOL = 17,  // one byte, 0 or 1
-    TIR_ELEMENT_COUNT = 18
+    TIR_ELEMENT_E3M2 = 18,  // in the low 6 bits of a byte, the others 0
+    TIR_ELEMENT_E2M3 = 19,  // in the low 6 bits of a byte, the others 0
+    TIR_ELEMENT_UE4M3 = 20, // e4m3 without a sign, in the low 7 bits of a byte
+    TIR_ELEMENT_COUNT = 21
 } tir_element;
 
 // The spelling in .tir source, e.g. "bf16"; "?" for a value outside the enum.
