@@ -94,8 +94,11 @@ static enum tir_op op_of(enum tir_token_kind token)
 
 bool lower_is_fresh_dot(struct lower *l, const struct ast_expr *e)
 {
-    return e && e->kind == AST_CALL && e->base->kind == AST_NAME &&
-           tir_op_by_name(tir_str_of(e->base->name)) == TIR_OP_DOT && e->args.len == 2 &&
+    if (!e || e->kind != AST_CALL || e->base->kind != AST_NAME)
+        return false;
+    const tir_str name = tir_str_of(e->base->name);
+    return ((tir_op_by_name(name) == TIR_OP_DOT && e->args.len == 2) ||
+            tir_str_is(name, "dot_scaled")) && // of the standard library
            !tir_map_get(&l->home->fns, tir_map_key(e->base->name));
 }
 
