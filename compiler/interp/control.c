@@ -49,9 +49,8 @@ void tir_interp_if(struct interp *in, const struct tir_inst *inst)
     restore_mask(in, mask);
 }
 
-// args[i] = what the block yields, all at once: a yield may name the arguments themselves.
-static void carry(struct interp *in, const struct tir_inst *inst, struct tir_value **args,
-                  const struct tir_block *body)
+void tir_interp_carry(struct interp *in, const struct tir_inst *inst, struct tir_value **args,
+                      const struct tir_block *body)
 {
     const struct tir_inst *yield = tir_yield_of(body);
     uint32_t count = yield ? yield->operand_count : 0;
@@ -76,8 +75,7 @@ static void carry(struct interp *in, const struct tir_inst *inst, struct tir_val
     }
 }
 
-// x + step where the type can hold it.
-static bool step_by(enum tir_elem elem, int64_t *x, int64_t step)
+bool tir_interp_step(enum tir_elem elem, int64_t *x, int64_t step)
 {
     int64_t next;
     if (elem == TIR_U64)
@@ -122,9 +120,9 @@ void tir_interp_for(struct interp *in, const struct tir_inst *inst)
     union tir_number *at = tir_interp_write(in, body->args[0]);
     while (count_mask(in, elem, mask, at, end)) {
         tir_interp_block(in, body);
-        carry(in, inst, body->args + 1, body);
+        tir_interp_carry(in, inst, body->args + 1, body);
         for (uint32_t i = 0; i < in->lanes; i++)
-            if (in->active[i] && !step_by(elem, &at[i].i, step[i].i))
+            if (in->active[i] && !tir_interp_step(elem, &at[i].i, step[i].i))
                 mask[i] = 0;
     }
     restore_mask(in, outer);
@@ -148,7 +146,7 @@ void tir_interp_while(struct interp *in, const struct tir_inst *inst)
         for (uint32_t i = 0; i < inst->result_count; i++)
             tir_interp_copy(in, inst, body->args[i], test->args[i]);
         tir_interp_block(in, body);
-        carry(in, inst, test->args, body);
+        tir_interp_carry(in, inst, test->args, body);
     }
     restore_mask(in, outer);
     for (uint32_t i = 0; i < inst->result_count; i++)
@@ -196,7 +194,7 @@ void tir_interp_tiles(struct interp *in, const struct tir_inst *inst)
     const int64_t *by = tir_attr_find(inst, TIR_ATTR_by)->list;
     while (any) {
         tir_interp_block(in, body);
-        carry(in, inst, body->args + rank, body);
+        tir_interp_carry(in, inst, body->args + rank, body);
         any = next_tile(in, body, rank, by, end);
     }
     for (uint32_t i = 0; i < inst->result_count; i++)

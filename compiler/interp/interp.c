@@ -168,7 +168,12 @@ static uint64_t work_of(const struct tir_inst *inst)
 
 void tir_interp_block(struct interp *in, const struct tir_block *block)
 {
-    for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
+    tir_interp_until(in, block->first, NULL);
+}
+
+void tir_interp_until(struct interp *in, const struct tir_inst *inst, const struct tir_inst *end)
+{
+    for (; inst != end; inst = inst->next) {
         in->steps += work_of(inst);
         if (in->steps > in->step_limit)
             tir_interp_fail(in, inst, TIR_ERR_INVALID, "gave up after %llu steps",
@@ -322,9 +327,13 @@ static void run_kernel(struct interp *in, const struct tir_interp_arg *args, uin
     run_host(in);
     if (in->only_conditions)
         return;
+    in->lanes = in->max_lanes;
+    if (tir_interp_syncs_grid(f)) {
+        tir_interp_grid(in);
+        return;
+    }
     if (f->shared_bytes > 0)
         in->shared = tir_arena_alloc(&in->arena, (size_t)f->shared_bytes);
-    in->lanes = in->max_lanes;
     for (in->cta[2] = 0; in->cta[2] < in->grid[2]; in->cta[2]++)
         for (in->cta[1] = 0; in->cta[1] < in->grid[1]; in->cta[1]++)
             for (in->cta[0] = 0; in->cta[0] < in->grid[0]; in->cta[0]++)

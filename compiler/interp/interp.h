@@ -3,8 +3,9 @@
 //
 // Tile kernels run one tile of the grid after the other. Explicit kernels (grid and threads
 // clauses) run one CTA after the other, all its threads in lockstep: a scalar is one number per
-// thread and divergent branches and loops run under a mask. Asynchronous copies complete at once,
-// barriers only check that no thread is missing, layouts change nothing. So every form up to
+// thread and divergent branches and loops run under a mask. Where CTAs wait for each other
+// (grid_sync), each runs up to the barrier before any runs on. Asynchronous copies complete at
+// once, barriers only check that no thread is missing, layouts change nothing. So every form up to
 // `synced` gives what its tile form gives. The machine operations of `lowered` are the emulator's
 // business.
 //

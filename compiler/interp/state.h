@@ -57,6 +57,12 @@ TIR_NORETURN void tir_interp_fail(struct interp *in, const struct tir_inst *inst
 
 // Runs the instructions of a block up to its yield, if it has one.
 void tir_interp_block(struct interp *in, const struct tir_block *block);
+// Runs `inst` and those after it, up to `end` (NULL: to the end of the block).
+void tir_interp_until(struct interp *in, const struct tir_inst *inst, const struct tir_inst *end);
+
+// A kernel whose CTAs wait for each other (grid.c): runs all of them.
+bool tir_interp_syncs_grid(const struct tir_func *f);
+void tir_interp_grid(struct interp *in);
 
 // How many numbers a value has here: the elements of a tile, or one per lane.
 static inline uint32_t count_of(const struct interp *in, const struct tir_type *type)
@@ -76,6 +82,12 @@ const struct buffer *tir_interp_buffer(struct interp *in, const struct tir_inst 
 // `to` = `from` in the running lanes.
 void tir_interp_copy(struct interp *in, const struct tir_inst *inst, const struct tir_value *to,
                      const struct tir_value *from);
+
+// args[i] = what the block yields, all at once: a yield may name the arguments themselves.
+void tir_interp_carry(struct interp *in, const struct tir_inst *inst, struct tir_value **args,
+                      const struct tir_block *body);
+// x + step, if the type can hold it.
+bool tir_interp_step(enum tir_elem elem, int64_t *x, int64_t step);
 
 // Each kind of instruction (the files shape.c, memory.c, thread.c, control.c, role.c).
 #define INTERP_OPS(X)                 \
