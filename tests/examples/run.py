@@ -146,6 +146,15 @@ def histogram():
            "X=randint:0:999", "H=zeros"]
 
 
+def cooperative():
+    for n in sizes(256):
+        for rest in [["heat", "rounds=3", "c=0.25"], ["softmax"]]:
+            yield ["cooperative.tir", "--kernel", rest[0], "-D", "CTAS=3", f"N={n}", *rest[1:]]
+    for rounds in [0, 1, 2]:
+        yield ["cooperative.tir", "--kernel", "heat", "N=2000", f"rounds={rounds}", "c=0.1"]
+    yield ["cooperative.tir", "--kernel", "softmax", "N=40001"]
+
+
 def simt():
     for n in sizes(256):
         yield ["simt.tir", "--kernel", "scale", f"N={n}", "a=0.5"]
@@ -432,6 +441,7 @@ CASES = {
     "14_grouped": grouped,
     "15_split_k": split_k,
     "16_block": block,
+    "17_cooperative": cooperative,
     "attention": attention,
 }
 
