@@ -6,8 +6,8 @@ usage: on_device.py TIRC FILE.tir [DEVICE]
 
 run_kernel.c says how the comments are written. Here the reference is the interpreter, which the
 same file has already been held against; types that .npy files do not have get random numbers.
-A run that must fail ends with exit status 1 or 2 and the text that the file states, of the reference or, where stated, of the
-launch. What is not specified for a device is run and not compared.
+A run that must fail ends with exit status 1 or 2 and the text that the file states, of the reference
+or, after "refused:", of the launch. What is not specified for a device is run and not compared.
 """
 
 import os

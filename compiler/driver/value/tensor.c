@@ -64,7 +64,7 @@ bool tir_tensor_make(struct tir_tensor *out, enum tir_elem elem, uint32_t rank,
     *out = (struct tir_tensor){.elem = elem, .rank = rank, .offset = offset};
     uint32_t size = tir_elem_size(elem);
     int64_t elements;
-    if (!size)
+    if (!size || elem == TIR_E2M1) // two of which share a byte in a tensor
         return tir_fail(error, TIR_ERR_UNSUPPORTED, "tensors of %s cannot be made here",
                         tir_elems[elem].name);
     for (uint32_t i = 0; i < rank; i++) {
