@@ -341,7 +341,7 @@ static struct value grow_reshaped(struct program *p, const struct form *f)
 static struct value grow_taken(struct program *p, const struct form *f, uint32_t axis)
 {
     const uint32_t most = TIR_MIN(f->rank - axis, 2u), least = f->rank == TIR_MAX_RANK;
-    const uint32_t taken = TIR_MAX(least, choose(p->c, most + 1));
+    const uint32_t drawn = choose(p->c, most + 1), taken = TIR_MAX(least, drawn);
     struct form index = {.elem = TIR_I32, .rank = taken};
     struct form g = {.elem = f->elem, .rank = f->rank + 1 - taken};
     for (uint32_t i = 0; i < taken; i++)

@@ -46,7 +46,7 @@ static struct axis new_axis(struct program *p, uint32_t dim, int64_t size)
         out.dim = p->dims.len < 10 ? new_dim(p, size) : choose(p->c, p->dims.len);
     } else {
         out.dim = 0;
-        out.fixed = TIR_MAX(size + (int64_t)choose(p->c, 3) - (size > 1), 1);
+        out.fixed = size + (int64_t)choose(p->c, 3) - (size > 1); // at least 1
     }
     return out;
 }
