@@ -49,7 +49,7 @@ static void test_round_trip(void **state)
     (void)state;
     static const int64_t shape[5] = {2, 3, 1, 4, 5};
     for (uint32_t e = TIR_NONE + 1; e < TIR_ELEM_COUNT; e++) {
-        if (!tir_elem_size((enum tir_elem)e))
+        if (!tir_elem_size((enum tir_elem)e) || e == TIR_E2M1) // no tensors are made of them
             continue;
         for (uint32_t rank = 0; rank <= 5; rank++) {
             struct tir_tensor a, b;
