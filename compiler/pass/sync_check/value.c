@@ -101,12 +101,12 @@ static int64_t place_along(const struct sync_run *r, const struct sync_agent *a,
                            int64_t axis)
 {
     int64_t share = TIR_MAX(r->p->f->cluster[axis], 1);
+    if (op == TIR_OP_CTA_IN_CLUSTER) // in every setting, and before there is one
+        return rank_along(r, a, axis);
     int64_t cluster = r->setting->cta[axis] / share, ctas = r->setting->ctas[axis];
     switch (op) {
     case TIR_OP_CTA_ID:
         return cluster * share + rank_along(r, a, axis);
-    case TIR_OP_CTA_IN_CLUSTER:
-        return rank_along(r, a, axis);
     case TIR_OP_CLUSTER_ID:
         return cluster;
     case TIR_OP_NUM_CTAS:
