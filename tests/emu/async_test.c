@@ -168,28 +168,57 @@ static void cp_async_through_mbarrier(void **state)
     copies_under_every_schedule(cp_ptx, 1, 1, 64);
 }
 
-// Clusters that take over the work of those that have not started.
-static const char cancel_ptx[] = HEAD
-    ".visible .entry k(.param .u64 src, .param .u64 dst)\n{\n"
-    ".reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %a<6>; .reg .b128 %q;\n"
-    ".shared .align 16 .b8 answer[16]; .shared .align 8 .b64 bar;\n"
-    "ld.param.u64 %a0, [src]; ld.param.u64 %a1, [dst]; mov.u32 %r0, %ctaid.x;\n"
-    "mbarrier.init.shared.b64 [bar], 1; mov.u32 %r2, 0;\n"
-    "work: shl.b32 %r1, %r0, 2; cvt.u64.u32 %a2, %r1; add.u64 %a3, %a0, %a2; add.u64 %a4, %a1, %a2;\n"
-    "ld.global.u32 %r3, [%a3]; st.global.u32 [%a4], %r3;\n"
-    "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;\n"
-    "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [answer], "
-    "[bar];\n"
-    "wait: mbarrier.try_wait.parity.shared::cta.b64 %p0, [bar], %r2; @!%p0 bra wait;\n"
-    "xor.b32 %r2, %r2, 1; ld.shared.b128 %q, [answer];\n"
-    "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q; @!%p1 bra done;\n"
-    "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r0, %q; bra work;\n"
-    "done: ret;\n}\n";
+// Clusters that take over the work of those that have not started. FENCE follows the read of a
+// response, LAST is what a CTA does that has seen a request fail.
+#define CANCEL(FENCE, LAST)                                                                     \
+    HEAD ".visible .entry k(.param .u64 src, .param .u64 dst)\n{\n"                             \
+         ".reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %a<6>; .reg .b128 %q;\n"                \
+         ".shared .align 16 .b8 answer[16]; .shared .align 8 .b64 bar;\n"                       \
+         "ld.param.u64 %a0, [src]; ld.param.u64 %a1, [dst]; mov.u32 %r0, %ctaid.x;\n"           \
+         "mbarrier.init.shared.b64 [bar], 1; mov.u32 %r2, 0;\n"                                 \
+         "work: shl.b32 %r1, %r0, 2; cvt.u64.u32 %a2, %r1;\n"                                   \
+         "add.u64 %a3, %a0, %a2; add.u64 %a4, %a1, %a2;\n"                                      \
+         "ld.global.u32 %r3, [%a3]; st.global.u32 [%a4], %r3;\n"                                \
+         "request: mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;\n"                   \
+         "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 " \
+         "[answer], [bar];\n"                                                                   \
+         "wait: mbarrier.try_wait.parity.shared::cta.b64 %p0, [bar], %r2; @!%p0 bra wait;\n"    \
+         "xor.b32 %r2, %r2, 1; ld.shared.b128 %q, [answer];\n" FENCE                            \
+         "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q; @!%p1 bra done;\n"   \
+         "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r0, %q; bra work;\n"   \
+         "done: " LAST " ret;\n}\n"
+#define FENCED "fence.proxy.async.shared::cta;\n"
 
 static void cancelled_clusters(void **state)
 {
     (void)state;
-    copies_under_every_schedule(cancel_ptx, N, 1, 1);
+    copies_under_every_schedule(CANCEL(FENCED, ""), N, 1, 1);
+}
+
+static void wrong_requests(void **state)
+{
+    static const struct {
+        const char *ptx, *message;
+    } cases[] = {
+        {CANCEL("", ""), "missing proxy fence: shared asynchronous write of 16 bytes"},
+        {CANCEL(FENCED, "setp.eq.u32 %p2, %r2, 9; @!%p2 bra request;"),
+         "clusterlaunchcontrol.try_cancel after a request of the CTA was seen to fail, at PTX line"},
+        {CANCEL(FENCED, "clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 %r0, %q;"),
+         "clusterlaunchcontrol.query_cancel.get_first_ctaid of a request that failed"},
+    };
+    (void)state;
+    for (uint32_t i = 0; i < 4 * sizeof cases / sizeof *cases; i++) {
+        const uint32_t in[N] = {0};
+        struct rig r;
+        rig_open_with(&r, i % 4, i);
+        rig_load(&r, cases[i / 4].ptx);
+        const uint64_t a = rig_buffer(&r, in, sizeof in), b = rig_buffer(&r, NULL, sizeof in);
+        rig_param_u64(&r, a);
+        rig_param_u64(&r, b);
+        assert_int_equal(rig_try_run(&r, "k", N, 1), TIR_ERR_DEVICE);
+        assert_message(&r, cases[i / 4].message);
+        rig_close(&r);
+    }
 }
 
 // A thread that looks at two places by turns is not seen to be waiting. The copy it waits for is
@@ -318,6 +347,7 @@ int main(void)
         cmocka_unit_test(ring),
         cmocka_unit_test(cp_async_through_mbarrier),
         cmocka_unit_test(cancelled_clusters),
+        cmocka_unit_test(wrong_requests),
         cmocka_unit_test(operations_are_not_put_off_for_ever),
         cmocka_unit_test(timelines),
         cmocka_unit_test(wrong),

@@ -48,6 +48,7 @@ bool tir_emu_runtime(const struct tir_options *options, const char *schedule, vo
     settings.emu_check = check_level(options->text[TIR_OPTION_EMU_CHECK]);
     settings.emu_schedule = schedule;
     settings.emu_threads = (uint32_t)TIR_MIN(options->integer[TIR_OPTION_THREADS], UINT32_MAX);
+    settings.emu_sm_count = (uint32_t)TIR_MIN(options->integer[TIR_OPTION_SMS], UINT32_MAX);
     settings.emu_steps = (uint64_t)options->integer[TIR_OPTION_STEPS];
     settings.emu_timeout_ms =
         (uint32_t)TIR_MIN(options->integer[TIR_OPTION_TIMEOUT], UINT32_MAX / 1000) * 1000;

@@ -162,7 +162,7 @@ struct access {
     struct emu_race *race;
     const struct emu_who *who;
     struct emu_record now;
-    bool writes, is_again;
+    bool writes, is_again, is_after_reads;
     const struct emu_race_map *map;
     uint64_t offset, size;
 };
@@ -285,17 +285,19 @@ static void check_fenced(const struct access *a, const struct emu_record *r)
     report(a, EMU_CONFLICT_PROXY, &one, true);
 }
 
-// Known, but by a generic write that another proxy needs a fence to see.
+// Known, but a generic access that another proxy needs a fence after: a write that it is to see, or
+// a read of what it is to write.
 static void check_proxy(const struct access *a, const struct emu_record *r)
 {
     const uint32_t proxy = a->now.what & EMU_REC_PROXY;
-    if (proxy == EMU_PROXY_GENERIC || !(r->what & EMU_REC_WRITES) || r->what & EMU_REC_PROXY)
+    const bool writes = r->what & EMU_REC_WRITES;
+    if (proxy == EMU_PROXY_GENERIC || !(writes || a->is_after_reads) || r->what & EMU_REC_PROXY)
         return;
     const enum emu_plane plane = proxy == EMU_PROXY_MAP ? EMU_FENCED_MAP
                                  : a->map->is_global    ? EMU_FENCED_GLOBAL
                                                         : EMU_FENCED_ASYNC;
     if (emu_view_clock(a->who->order, a->who->view, plane, r->uid) < r->clock)
-        report(a, EMU_CONFLICT_PROXY, r, true);
+        report(a, EMU_CONFLICT_PROXY, r, writes);
     else if (proxy == EMU_PROXY_ASYNC)
         check_fenced(a, r);
 }
@@ -484,10 +486,11 @@ bool emu_race_access(struct emu_race *race, const struct emu_who *who, uint32_t 
                        .who = who,
                        .now = {.uid = who->uid,
                                .clock = who->clock,
-                               .what = what & ~(uint32_t)EMU_REC_AGAIN,
+                               .what = what & ~(uint32_t)(EMU_REC_AGAIN | EMU_REC_AFTER_READS),
                                .lanes = lanes},
                        .writes = writes,
                        .is_again = what & EMU_REC_AGAIN,
+                       .is_after_reads = what & EMU_REC_AFTER_READS,
                        .map = map,
                        .offset = offset,
                        .size = size};

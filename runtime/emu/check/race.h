@@ -40,8 +40,9 @@ enum {
     EMU_REC_MANY = 1 << 6, // a list of readers; nothing else is set
     EMU_REC_CAS = 1 << 7,  // compare and exchange
     EMU_REC_WRITES = 1 << 8,
-    EMU_REC_AGAIN = 1 << 9, // a store of what is there already; not kept
-    EMU_REC_PC_SHIFT = 10   // index of the instruction, 22 bits
+    EMU_REC_AGAIN = 1 << 9,        // a store of what is there already; not kept
+    EMU_REC_AFTER_READS = 1 << 10, // by a proxy that needs a fence after reads, too; not kept
+    EMU_REC_PC_SHIFT = 11          // index of the instruction, 21 bits
 };
 
 struct emu_record {
@@ -118,7 +119,7 @@ struct emu_race {
 static inline uint32_t emu_record_what(uint32_t pc, enum emu_proxy proxy, uint32_t strong,
                                        enum emu_scope scope)
 {
-    return (pc < 0x3fffff ? pc : 0x3fffff) << EMU_REC_PC_SHIFT | (uint32_t)proxy |
+    return (pc < 0x1fffff ? pc : 0x1fffff) << EMU_REC_PC_SHIFT | (uint32_t)proxy |
            (strong ? EMU_REC_STRONG | (uint32_t)scope << EMU_REC_SCOPE_SHIFT : 0);
 }
 

@@ -132,6 +132,7 @@ static void cta_start(struct emu_cta *cta)
     const uint32_t *size = l->shape.cluster;
     emu_cta_id(l, linear, cta->rank, cta->id);
     cta->alive = l->threads;
+    cta->refused = NULL;
     emu_mbarriers_drop(cta);
     emu_tmem_start(cta);
     for (int i = 0; i < EMU_UNITS; i++)

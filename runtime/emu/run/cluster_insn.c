@@ -6,6 +6,7 @@
 
 #include "emu/async/bulk.h"
 #include "emu/decode/decode.h"
+#include "emu/run/schedule.h"
 
 // --- addresses of other CTAs ---
 
@@ -117,12 +118,13 @@ void emu_decode_griddepcontrol(struct emu_dec *d)
 
 enum { RESPONSE = 16, CANCELED = 1 };
 
-// The answer is opaque: here the ids of the first CTA, and whether there is one.
+// The answer is opaque: here the ids of the first CTA, and whether there is one. A request may fail
+// although clusters have not started, since another launch may need the multiprocessors.
 static void response(struct emu_warp *w, uint8_t *out)
 {
     struct emu_grid *l = w->launch;
     uint32_t words[4] = {0};
-    if (l->next_cluster < l->cluster_count) {
+    if (l->next_cluster < l->cluster_count && !emu_schedule_gives_up(l)) {
         const uint64_t linear = l->next_cluster++;
         const uint32_t *size = l->shape.cluster, *grid = l->shape.grid;
         const uint32_t x = grid[0] / size[0], y = grid[1] / size[1];
@@ -165,8 +167,7 @@ static const struct emu_engine cancel_engine = {.name = "clusterlaunchcontrol.tr
                                                 .finish = cancel_finish,
                                                 .describe = cancel_describe};
 
-// src[0] + offset: where the answer goes; src[1]: the mbarrier, 32 bits or generic (type); op: 1
-// for multicast
+// src[0] + offset: where the answer goes; list: the mbarrier; op: 1 for multicast
 EMU_RUN(try_cancel)
 {
     uint64_t address[EMU_WARP];
@@ -174,17 +175,30 @@ EMU_RUN(try_cancel)
     emu_addresses(w, in, address);
     if (mask & (mask - 1))
         emu_fault(w, lane, "clusterlaunchcontrol.try_cancel by more than one thread of a warp");
+    if (w->cta->refused)
+        emu_fault(w, lane,
+                  "clusterlaunchcontrol.try_cancel after a request of the CTA was seen to fail, at "
+                  "PTX line %u",
+                  w->cta->refused->line);
     struct cancel *c = emu_op_new(w, &cancel_engine, lane, sizeof *c);
+    c->op.is_after_reads = true;
     struct emu_cta *cta =
         emu_shared_at(w, lane, (enum emu_space)in->space, address[lane], RESPONSE, &c->offset);
-    const struct emu_mbarrier *b = emu_mbarrier_at(w, lane, (enum emu_space)in->space,
-                                                   emu_lane_value(w, in->src[1], in->width, lane));
+    const struct emu_arg *bar = &w->launch->module->args.at[in->list];
+    const struct emu_mbarrier *b =
+        emu_mbarrier_at(w, lane, (enum emu_space)in->space,
+                        emu_lane_value(w, bar->ref, bar->width, lane) + bar->offset);
     if (address[lane] % RESPONSE)
         emu_fault(w, lane, "misaligned answer of clusterlaunchcontrol.try_cancel");
     for (uint32_t i = 0; i < w->launch->cluster_size; i++) {
         struct emu_cta *to = &w->cta->cluster->ctas[i];
         if (to != cta && !in->op)
             continue;
+        if (!to->alive)
+            emu_fault(w, lane,
+                      "shared memory of a CTA that has exited: clusterlaunchcontrol.try_cancel "
+                      "answers CTA (%u,%u,%u)",
+                      to->id[0], to->id[1], to->id[2]);
         c->barriers[c->count] = emu_mbarrier_at(w, lane, EMU_SHARED_CLUSTER,
                                                 b->offset + EMU_SHARED_START + emu_rank_bits(i));
         memset(to->shared_shadow + c->offset, EMU_IN_FLIGHT, RESPONSE);
@@ -200,13 +214,18 @@ EMU_RUN(query_cancel)
     uint32_t words[EMU_WARP][4], out[EMU_WARP], yes = 0;
     const struct emu_arg *args = &w->launch->module->args.at[in->list];
     memcpy(words, emu_at_ref(w, in->src[0]), sizeof words);
+    for (uint32_t i = 0; i < EMU_WARP; i++)
+        yes |= (uint32_t)(words[i][3] == CANCELED) << i;
+    if (in->count && mask & ~yes)
+        emu_fault(w, emu_first_lane(mask & ~yes),
+                  "clusterlaunchcontrol.query_cancel.get_first_ctaid of a request that failed");
+    if (mask & ~yes && !w->cta->refused)
+        w->cta->refused = in;
     for (uint32_t k = 0; k < in->count; k++) {
         for (uint32_t i = 0; i < EMU_WARP; i++)
             out[i] = in->count == 1 ? words[i][in->op] : words[i][k] & (k < 3 ? EMU_FULL : 0);
         emu_commit(w, args[k].ref, out, 4, mask);
     }
-    for (uint32_t i = 0; i < EMU_WARP; i++)
-        yes |= (uint32_t)(words[i][3] == CANCELED) << i;
     if (!in->count)
         emu_commit_pred(w, in->dst, yes, mask);
 }
@@ -260,8 +279,6 @@ void emu_decode_clusterlaunchcontrol(struct emu_dec *d)
     struct emu_arg barrier;
     emu_dec_memory(d, shared ? EMU_SHARED : EMU_GENERIC);
     emu_dec_address(d, shared ? EMU_SHARED : EMU_GENERIC, &barrier);
-    if (barrier.offset)
-        emu_dec_bad(d, "an offset of the mbarrier is not supported");
-    in->src[1] = barrier.ref;
-    in->width = (uint8_t)barrier.width;
+    emu_dec_args_begin(d);
+    *emu_dec_arg(d) = barrier;
 }

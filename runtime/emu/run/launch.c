@@ -320,6 +320,7 @@ tir_status emu_run(struct emu *emu, struct emu_module *module, const char *kerne
     emu->findings.error = NULL;
     l->is_cooperative = launch->cooperative;
     l->is_independent = !l->is_cooperative && emu_is_independent(l);
+    l->cancels = emu_cancels(l);
     status = prepare(l, launch->params);
     if (!status && l->is_cooperative)
         status = make_workspace(l);

@@ -11,7 +11,8 @@
 // All are deterministic functions of the seed. Clusters run one after another. A cluster that keeps
 // running may be waiting for one that has not started, as in a grid-wide barrier. So after a while
 // the next one starts too, until as many are resident as there are multiprocessors. Those of a
-// cooperative launch all start at once. Independent
+// cooperative launch all start at once. Where clusters take the place of others
+// (clusterlaunchcontrol) there is no such patience: as many as can be resident are. Independent
 // clusters (team.h) never run together, and each has its own schedule.
 //
 // A turn is a stall if no warp did more than test its wait, or if all repeat themselves (repeat.c).
@@ -291,7 +292,7 @@ static bool start_next(struct emu_grid *l, uint32_t resident)
         start_all(l);
         return true;
     }
-    if (resident && (l->schedule.patience || resident >= most))
+    if (resident && ((l->schedule.patience && !l->cancels) || resident >= most))
         return true;
     if (l->team && emu_team_is_over(l->team, l->next_cluster))
         return false;

@@ -172,7 +172,8 @@ struct emu_cta {
     uint64_t engine_free[EMU_UNITS]; // the timeline: when each can begin the next operation
     struct emu_mbarrier *mbarriers;  // by when they were initialised, the last first
     struct emu_warp *warps;
-    struct emu_tmem *tmem; // or NULL
+    struct emu_tmem *tmem;          // or NULL
+    const struct emu_insn *refused; // the query that saw a request fail; or NULL
     struct emu_race_map race;
 };
 
@@ -230,6 +231,7 @@ struct emu_grid {
     struct emu_cluster *resident, *free;
     struct emu_schedule schedule;
     bool is_cooperative; // all clusters are resident together
+    bool cancels;        // clusters take the place of others (clusterlaunchcontrol)
     uint64_t workspace;  // of a cooperative grid: its size and the counter of its barrier
     bool is_traced;
     bool is_independent;           // clusters have nothing to do with each other (team.h)

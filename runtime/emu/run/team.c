@@ -65,6 +65,18 @@ bool emu_is_independent(const struct emu_grid *l)
     return true;
 }
 
+bool emu_cancels(const struct emu_grid *l)
+{
+    const struct emu_module *m = l->module;
+    for (uint32_t i = 0; i < m->funcs.len; i++) {
+        const struct emu_func *f = m->funcs.at[i];
+        for (uint32_t pc = f->entry; f->is_reached && f->is_defined && pc < f->end; pc++)
+            if (m->code.at[pc].run == emu_run_try_cancel)
+                return true;
+    }
+    return false;
+}
+
 // --- what the workers share ---
 
 static void *resize_alone(void *user, void *ptr, size_t old_size, size_t new_size)

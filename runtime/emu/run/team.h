@@ -11,6 +11,9 @@
 // of its warps, does not depend on where or after which others it runs.
 bool emu_is_independent(const struct emu_grid *l);
 
+// Whether the kernel reaches a request for the work of another cluster.
+bool emu_cancels(const struct emu_grid *l);
+
 // Runs the clusters of a launch that is prepared, dealt out to `workers` threads: this one and
 // others. `l` itself runs none; it gets the outcome: the fault of the lowest cluster that has one,
 // as a single thread would, and how many instructions ran.
