@@ -185,6 +185,17 @@ static bool is_phase(struct tir_query *q)
     return is_barrier(q, q->inst->operands[TIR_BAR]);
 }
 
+// Whether the first operand is the response to a try_cancel: 16 bytes, or such parts and a place.
+static bool is_response(struct tir_query *q)
+{
+    const struct tir_type *t = tir_infer_operand(q, TIR_CANCEL_RESPONSE);
+    if (t->space == TIR_SPACE_SHARED && t->elem == TIR_U32 && t->rank &&
+        t->shape[t->rank - 1] == 4 && (t->rank == 1 || q->inst->operands[TIR_CANCEL_AT]))
+        return true;
+    tir_infer_refuse(q, "a response is a shared u32[4], not %s", tir_infer_text(q, t));
+    return false;
+}
+
 // Rules.
 
 static const struct tir_type *rule_ring(struct tir_query *q)
@@ -319,6 +330,9 @@ static const struct tir_type *rule_none(struct tir_query *q)
                inst->op == TIR_OP_WAIT) {
         const bool fits =
             inst->op == TIR_OP_WAIT ? is_phase(q) : is_barrier(q, inst->operands[TIR_BAR]);
+        return fits ? tir_infer_nothing(q) : NULL;
+    } else if (inst->op == TIR_OP_TRY_CANCEL) {
+        const bool fits = is_response(q) && is_barrier(q, inst->operands[TIR_CANCEL_BAR]);
         return fits ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_COMMIT) {
         return is_barrier(q, inst->operands[TIR_BAR]) ? tir_infer_nothing(q) : NULL;
@@ -593,6 +607,8 @@ static const struct tir_type *rule_i32(struct tir_query *q)
     if (q->inst->op == TIR_OP_ALIGNMENT && tir_infer_operand(q, 0)->space != TIR_SPACE_GLOBAL)
         return tir_infer_refuse(q, "%s is not a tensor",
                                 tir_infer_text(q, tir_infer_operand(q, 0)));
+    if (q->inst->op == TIR_OP_FIRST_CTAID && !is_response(q))
+        return NULL;
     return tir_infer_scalar(q, TIR_I32);
 }
 
@@ -624,6 +640,8 @@ static const struct tir_type *rule_yielded(struct tir_query *q)
 static const struct tir_type *rule_bool(struct tir_query *q)
 {
     if (q->inst->op == TIR_OP_TEST_WAIT && !is_phase(q))
+        return NULL;
+    if (q->inst->op == TIR_OP_IS_CANCELED && !is_response(q))
         return NULL;
     return tir_infer_scalar(q, TIR_BOOL);
 }

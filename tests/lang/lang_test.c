@@ -290,10 +290,10 @@ static bool run_many_files(struct tir_context *cx, struct test *t)
 static bool is_of_passes(enum tir_diag_code code)
 {
     static const enum tir_diag_code of_passes[] = {
-        TIR_E_SHARED_LIMIT, TIR_E_UNSUPPORTED,    TIR_E_REGISTERS,  TIR_E_CODEGEN,
-        TIR_E_REQUIRED,     TIR_E_SYNC_RACE,      TIR_E_SYNC_FENCE, TIR_E_SYNC_DEADLOCK,
-        TIR_E_SYNC_BARRIER, TIR_E_SYNC_REGISTERS, TIR_E_TUNED,      TIR_W_TUNED,
-        TIR_W_UNCHECKED};
+        TIR_E_SHARED_LIMIT, TIR_E_UNSUPPORTED,    TIR_E_REGISTERS,   TIR_E_CODEGEN,
+        TIR_E_REQUIRED,     TIR_E_SYNC_RACE,      TIR_E_SYNC_FENCE,  TIR_E_SYNC_DEADLOCK,
+        TIR_E_SYNC_BARRIER, TIR_E_SYNC_REGISTERS, TIR_E_SYNC_CANCEL, TIR_E_TUNED,
+        TIR_W_TUNED,        TIR_W_UNCHECKED};
     for (size_t i = 0; i < TIR_COUNT_OF(of_passes); i++)
         if (of_passes[i] == code)
             return true;

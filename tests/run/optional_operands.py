@@ -23,6 +23,9 @@ UNSEEN = ("tma_load", "bulk_load")
 TENSOR = ("shared a: bf16[128, 64] in swizzle(128);\nshared b: bf16[128, 64] in swizzle(128);\n"
           "mbarrier done arrivals(1);\ntmem acc: f32[128, 128];\n")
 SUMS = "wait(done, 0);\nfence(after_thread_sync);\nO[0:+128, 0:+128] = acc[0:+128, 0:+128];"
+# A request for the work of another CTA.
+CANCEL = "shared response: u32[2, 4];\nmbarrier bar[2] arrivals(1);\n"
+REQUEST = "if tid() == 0 { expect_tx(bar[0], 16); try_cancel(response[0], bar[0]); }\nwait(bar[0], 0);\n"
 # operation -> target, what stands before, the call, its options, what stands behind
 PROGRAMS = {
     "convert_layout": ("sm_80", "let x: f32[128] in S[(4, 32) : (1@warpid, 1@laneid)] = "
@@ -63,6 +66,12 @@ PROGRAMS = {
     "test_wait": ("sm_90a", "mbarrier bar[2] arrivals(128);\narrive(bar[0]);\n",
                   "let seen = test_wait(bar[0]{}, 0);", {},
                   "wait(bar[0], 0); if seen { O[0, 0] = 1; }\ncluster_sync();"),
+    "try_cancel": ("sm_100a", CANCEL + "if tid() == 0 {\nexpect_tx(bar[0], 16);", "try_cancel(response[0], bar[0]{}); }", {},
+                   "wait(bar[0], 0); if is_canceled(response[0]) { O[0, 0] = 1; }"),
+    "is_canceled": ("sm_100a", CANCEL + REQUEST, "let yes = is_canceled(response[0]{});", {},
+                    "if yes { O[0, 0] = 1; }"),
+    "first_ctaid": ("sm_100a", CANCEL + REQUEST, "let to = first_ctaid(response[0]{});", {},
+                    "if to > 0 { O[0, 0] = 1; }"),
     "ld": ("sm_80", "", "let y: f32 = ld(A, tid() * 4{}, width = 4);", {"pred": "tid() < 9"},
            "st(O, tid() * 4, y, width = 4);"),
     "st": ("sm_80", "", "st(O, tid() * 4, 1.0{}, width = 4);", {"pred": "tid() < 9"}, ""),

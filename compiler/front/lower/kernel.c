@@ -296,7 +296,7 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     if (l->cx->diags.error_count != errors || l->stopped || !tir_verify(l->f))
         return false;
     if (!l->is_ir) {
-        if (!uniform_check(l) || !flight_check(l) || !grid_sync_check(l))
+        if (!uniform_check(l) || !flight_check(l) || !grid_sync_check(l) || !cancel_check(l))
             return false;
         slips_check(l);
         mark_by_hand(l);

@@ -480,6 +480,8 @@ bool uniform_check(struct lower *l);
 void slips_check(struct lower *l);
 // Reports uses of accumulators that wgmma may still be writing (flight.c).
 bool flight_check(struct lower *l);
+// Reports a try_cancel in a kernel without a grid, and other uses of its response (cancel.c).
+bool cancel_check(struct lower *l);
 // Reports a barrier of the grid that not all of its CTAs come to (grid_sync.c).
 bool grid_sync_check(struct lower *l);
 bool lower_clauses(struct lower *l, const struct ast_kernel *k);

@@ -227,6 +227,8 @@ void tir_lower_push(struct lower *lo, struct tir_inst *inst);
 void tir_lower_prefetch(struct lower *lo, struct tir_inst *inst);
 // mbarrier_init, arrive, wait, commit: the barrier as an alloc and bytes.
 void tir_lower_mbarrier(struct lower *lo, struct tir_inst *inst);
+// try_cancel, is_canceled, first_ctaid: the response, and the barrier, as an alloc and bytes.
+void tir_lower_cancel(struct lower *lo, struct tir_inst *inst);
 // Stores the tile by stmatrix; false: impossible, and nothing has been stored.
 bool tir_lower_stmatrix(struct lower *lo, struct tir_inst *inst);
 bool tir_lower_ldmatrix(struct lower *lo, struct tir_inst *inst); // the same for a load

@@ -194,12 +194,13 @@ static void push(struct sync_run *r, const struct sync_who *who, const struct ti
         bring(r, who, inst, m, tir_elems[base->type->elem].bits / 8);
 }
 
+// The engine writes all of `to` there, and then tells `bar` there.
 static void start_in_cta(struct sync_run *r, const struct sync_who *who,
-                         const struct tir_inst *inst, const struct sync_buffer *to, uint32_t cta)
+                         const struct tir_inst *inst, const struct sync_buffer *to,
+                         const struct tir_value *bar, uint32_t cta)
 {
     int64_t count, bits = tir_elems[inst->operands[TIR_COPY_TO]->type->elem].bits;
-    struct sync_mbarrier *m =
-        tir_sync_mbarriers(r, who->agent, inst, inst->operands[TIR_COPY_MBAR], cta, &count);
+    struct sync_mbarrier *m = tir_sync_mbarriers(r, who->agent, inst, bar, cta, &count);
     if (!m || !tir_sync_is_ready(r, who, m, inst))
         return;
     tir_sync_note_early(r, who, m, inst);
@@ -231,7 +232,7 @@ static void send(struct sync_run *r, const struct sync_who *who, const struct ti
     if (r->outcome != SYNC_GOING)
         return;
     tir_sync_note_far(r, who->agent->cta, &record);
-    start_in_cta(r, who, inst, to, to->cta);
+    start_in_cta(r, who, inst, to, inst->operands[TIR_COPY_MBAR], to->cta);
 }
 
 static void copy(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
@@ -255,7 +256,7 @@ static void copy(struct sync_run *r, const struct sync_who *who, const struct ti
         return;
     }
     if (!inst->operands[TIR_COPY_CTAS]) {
-        start_in_cta(r, who, inst, to, UINT32_MAX);
+        start_in_cta(r, who, inst, to, inst->operands[TIR_COPY_MBAR], UINT32_MAX);
         return;
     }
     struct sync_value mask = tir_sync_value(r, a, inst->operands[TIR_COPY_CTAS]);
@@ -266,7 +267,64 @@ static void copy(struct sync_run *r, const struct sync_who *who, const struct ti
     }
     for (uint32_t c = 0; c < r->p->ctas && r->outcome == SYNC_GOING; c++)
         if (mask.number >> c & 1)
-            start_in_cta(r, who, inst, to, c);
+            start_in_cta(r, who, inst, to, inst->operands[TIR_COPY_MBAR], c);
+}
+
+// Requests for the work of another CTA. PTX leaves undefined what a request does after the CTA has
+// seen one fail. Nothing but the order between the two may keep it from coming later.
+static bool may_request(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    const struct sync_agent *a = who->agent;
+    if (who->lanes * a->warps > 1)
+        tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,
+                      "%u threads request here: each gets the work of another CTA, and one place "
+                      "has all the answers",
+                      who->lanes * a->warps);
+    else if (r->refused[a->cta])
+        tir_sync_fail(r, TIR_E_SYNC_CANCEL, inst, r->refused[a->cta], "this sees that one failed",
+                      "the CTA requests again after it has seen a request fail");
+    return r->outcome == SYNC_GOING;
+}
+
+static void request(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    const struct sync_buffer *to = buffer_of(r, a, inst, inst->operands[TIR_CANCEL_TO]);
+    const bool multicast = tir_attr_int(inst, TIR_ATTR_multicast, 0);
+    if (!to || !may_request(r, who, inst))
+        return;
+    const uint64_t number = tir_sync_mix(tir_sync_mix(inst->id, a->id), ++r->writes);
+    a->request = inst;
+    a->request_at = a->all.known[a->events];
+    for (uint32_t c = 0; c < r->p->ctas && r->outcome == SYNC_GOING; c++) {
+        if (!multicast && c != a->cta)
+            continue;
+        start_in_cta(r, who, inst, to, inst->operands[TIR_CANCEL_BAR], c);
+        struct sync_buffer there = *to;
+        there.cta = c;
+        if (r->outcome == SYNC_GOING)
+            tir_sync_respond(r, &there, number);
+    }
+}
+
+static void query(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    const struct sync_buffer *b = buffer_of(r, a, inst, inst->operands[TIR_CANCEL_RESPONSE]);
+    if (!b)
+        return;
+    tir_sync_access(r, who, b, ordinary(who, inst, SYNC_READ));
+    if (r->outcome != SYNC_GOING || tir_sync_is_canceled(r, a, inst))
+        return;
+    r->refused[a->cta] = inst;
+    for (uint32_t i = 0; i < r->agent_count && r->outcome == SYNC_GOING; i++) {
+        const struct sync_agent *other = &r->agents[i];
+        if (other != a && other->cta == a->cta && other->request &&
+            tir_sync_clock(who)->known[other->events] < other->request_at)
+            tir_sync_fail(r, TIR_E_SYNC_CANCEL, other->request, inst, "this sees that one failed",
+                          "the CTA may request again after it has seen a request fail: nothing "
+                          "orders this before");
+    }
 }
 
 static void store_bulk(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
@@ -549,6 +607,13 @@ bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who, const st
         return true;
     case TIR_OP_PUSH:
         push(r, who, inst);
+        return true;
+    case TIR_OP_TRY_CANCEL:
+        request(r, who, inst);
+        return true;
+    case TIR_OP_IS_CANCELED:
+    case TIR_OP_FIRST_CTAID:
+        query(r, who, inst);
         return true;
     case TIR_OP_STORE_ASYNC:
         store_bulk(r, who, inst);

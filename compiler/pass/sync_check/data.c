@@ -176,6 +176,59 @@ static bool is_true(struct sync_run *r, const struct sync_agent *a, const struct
     return v->answered ? v->yes : answer(r, a, v->number);
 }
 
+// Requests for the work of other CTAs.
+
+void tir_sync_respond(struct sync_run *r, const struct sync_buffer *b, uint64_t request)
+{
+    const struct sync_root *root = &r->p->roots.at[b->root];
+    int64_t element = 0;
+    if (!root->has_cells)
+        return;
+    for (uint32_t d = 0; d < root->alloc->type->rank; d++)
+        element = element * root->shape[d] + b->box.begin[d];
+    cells_of(r, b)[element] = sync_symbol(request, SYNC_SAME);
+}
+
+// The response, by the first of its words.
+static int64_t response_of(const struct sync_run *r, const struct sync_agent *a,
+                           const struct tir_inst *query)
+{
+    const struct sync_value of = tir_sync_value(r, a, query->operands[TIR_CANCEL_RESPONSE]);
+    int64_t element = 0;
+    if (of.kind != SYNC_BUFFER || !of.buffer->exact || !r->p->roots.at[of.buffer->root].has_cells)
+        return (int64_t)(tir_sync_mix(query->id, a->visits[query->id]) >> 1);
+    const struct sync_root *root = &r->p->roots.at[of.buffer->root];
+    for (uint32_t d = 0; d < root->alloc->type->rank; d++)
+        element = element * root->shape[d] + of.buffer->box.begin[d];
+    return cell_at(r, of.buffer, element).number;
+}
+
+bool tir_sync_is_canceled(struct sync_run *r, const struct sync_agent *a,
+                          const struct tir_inst *query)
+{
+    return answer(r, a, response_of(r, a, query));
+}
+
+struct sync_value tir_sync_query(struct sync_run *r, const struct sync_agent *a,
+                                 const struct tir_inst *query)
+{
+    const int64_t axis = tir_attr_int(query, TIR_ATTR_axis, 0) % 3;
+    const int64_t response = response_of(r, a, query);
+    const bool yes = answer(r, a, response);
+    struct sync_value out = sync_symbol(
+        tir_sync_mix(tir_sync_mix((uint64_t)response, query->op), (uint64_t)axis), SYNC_SAME);
+    if (query->op == TIR_OP_IS_CANCELED) {
+        out.answered = true;
+        out.yes = yes;
+        return out;
+    }
+    const int64_t share = TIR_MAX(r->p->f->cluster[axis], 1);
+    const int64_t clusters = TIR_MAX(r->setting->ctas[axis] / share, 1);
+    out.counts = true;
+    out.count = yes ? (int64_t)((uint64_t)out.number % (uint64_t)clusters) * share : -1;
+    return out;
+}
+
 // The question that a comparison asks, and whether its answer is the other one.
 static uint64_t question_of(enum tir_op op, int64_t x, int64_t y, bool *negated)
 {

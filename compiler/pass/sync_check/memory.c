@@ -288,7 +288,10 @@ static enum sync_pairs unordered(const struct sync_who *who, const struct sync_r
                                  const struct sync_record *now, bool fences)
 {
     const struct sync_thread *t = &who->agent->threads[who->thread];
-    bool fence = fences && now->async && !old->async && old->access != SYNC_READ;
+    // A response is written by weak accesses of the async proxy, so reads of the one before it are
+    // fenced too, as in PTX's example.
+    bool sees = old->access != SYNC_READ || now->by->op == TIR_OP_TRY_CANCEL;
+    bool fence = fences && now->async && !old->async && sees;
     uint32_t warp = (fence ? t->clock.fenced : t->clock.known)[old->strand], others = warp;
     if (old->agent == who->agent->id && who->agent->warps > 1)
         others = (fence ? t->peers.fenced : t->peers.known)[old->strand];
@@ -332,6 +335,8 @@ static const char *missing_after(const struct tir_inst *old, bool async)
     switch (old->op) {
     case TIR_OP_PUSH:
         return "no wait for its mbarrier";
+    case TIR_OP_TRY_CANCEL:
+        return "no wait for its mbarrier";
     case TIR_OP_COPY_ASYNC:
         return async ? "no wait for its mbarrier" : "no wait_group and barrier";
     case TIR_OP_STORE_ASYNC:
@@ -363,10 +368,13 @@ static void report(struct sync_run *r, const struct sync_who *who, uint32_t root
     uint32_t line = tir_sync_line(r->p, old->by);
     const char *by = name_of(now->by), *other = name_of(old->by);
     if (!unordered(who, old, now, false)) {
-        tir_sync_fail(r, TIR_E_SYNC_FENCE, now->by, old->by, "this is the ordinary write",
-                      "%s reaches " STR_FMT " by the asynchronous proxy, which may not see what "
-                      "%s of line %u wrote: no fence(of = async_shared) between them",
-                      by, STR_ARG(part), other, line);
+        const bool wrote = old->access != SYNC_READ;
+        tir_sync_fail(r, TIR_E_SYNC_FENCE, now->by, old->by,
+                      wrote ? "this is the ordinary write" : "this is the ordinary read",
+                      "%s reaches " STR_FMT " by the asynchronous proxy, which may %s what "
+                      "%s of line %u %s: no fence(of = async_shared) between them",
+                      by, STR_ARG(part), wrote ? "not see" : "overwrite", other, line,
+                      wrote ? "wrote" : "still reads");
         return;
     }
     bool writes = now->access != SYNC_READ;

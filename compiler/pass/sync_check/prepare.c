@@ -242,6 +242,11 @@ static void need_carried(struct walker *w, const struct tir_inst *loop, uint32_t
     need(w, tir_yield_of(body)->operands[i]);
 }
 
+static bool is_query(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_IS_CANCELED || inst->op == TIR_OP_FIRST_CTAID;
+}
+
 // What decides is loaded from a shared buffer: then so does what is stored there.
 static void need_stored(struct walker *w, const struct tir_value *buffer)
 {
@@ -283,6 +288,8 @@ static void trace(struct walker *w, const struct tir_value *v)
         need_scalars(w, from);
         if (w->visits && from->op == TIR_OP_LOAD && is_shared(tir_ref_base(from)))
             need_stored(w, tir_buffer_root(tir_ref_base(from)));
+        if (w->visits && is_query(from))
+            need_stored(w, tir_buffer_root(from->operands[TIR_CANCEL_RESPONSE]));
     }
 }
 
@@ -444,7 +451,7 @@ bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, 
         bool open = tir_sync_is_place(inst) ||
                     (by_data && (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_ATOMIC ||
                                  inst->op == TIR_OP_SHUFFLE || inst->op == TIR_OP_VOTE ||
-                                 inst->op == TIR_OP_TEST_WAIT));
+                                 inst->op == TIR_OP_TEST_WAIT || is_query(inst)));
         for (uint32_t i = 0; open && i < inst->result_count; i++)
             if (bitset_has(slice, inst->results[i]->id))
                 return true;

@@ -177,6 +177,17 @@ static uint64_t of_barriers(const struct sync_run *r, uint64_t h)
     return h;
 }
 
+// What requests for the work of other CTAs have come to.
+static uint64_t of_requests(const struct sync_run *r, uint64_t h)
+{
+    for (uint32_t i = 0; i < r->agent_count; i++)
+        if (r->agents[i].request)
+            h = of_event(r, r->agents[i].events, r->agents[i].request_at, h);
+    for (uint32_t c = 0; c < r->p->ctas; c++)
+        h = tir_sync_mix(h, r->refused[c] != NULL);
+    return h;
+}
+
 static uint64_t of_records(const struct sync_run *r)
 {
     uint64_t sum = 0; // whatever their order
@@ -240,7 +251,7 @@ void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct
     uint64_t h = of_records(r);
     for (uint32_t i = 0; i < r->agent_count; i++)
         h = of_agent(r, &r->agents[i], tir_sync_mix(h, i));
-    h = of_barriers(r, h);
+    h = of_requests(r, of_barriers(r, h));
     vec_foreach(const uint64_t, old, &r->states)
         r->recurs |= *old == h;
     for (uint32_t i = 0; r->recurs && i < r->agent_count; i++)

@@ -192,6 +192,7 @@ void tir_sync_reset(struct sync_run *r)
     if (r->seen_count)
         memset(r->seen, 0, r->seen_count * sizeof *r->seen);
     memset(r->shadows, 0, p->ctas * p->roots.len * sizeof *r->shadows);
+    memset(r->refused, 0, sizeof r->refused);
     memset(r->cells, 0, (size_t)p->ctas * p->cell_count * sizeof *r->cells);
     for (uint32_t i = 0; i < p->ctas * p->mbarrier_count; i++) {
         struct sync_mbarrier *m = &r->mbarriers[i];

@@ -248,6 +248,8 @@ struct sync_agent {
     uint32_t stage;  // of an instruction that waits in between
     uint32_t ticket; // of its wait
     uint32_t cluster_ticket;
+    const struct tir_inst *request; // the last try_cancel of its warps; NULL: none
+    uint32_t request_at;            // its converged event
     const struct tir_inst *stopped; // at; NULL: not waiting
     uint64_t stopped_at;            // what sync_run.phases was
 };
@@ -439,8 +441,10 @@ struct sync_run {
     struct sync_shadow *shadows;     // by CTA, then root
     struct sync_mbarrier *mbarriers; // by CTA, then root's first and index
     VEC(struct sync_far) far;
-    struct sync_value *cells;         // by CTA, then root's first and element
-    uint32_t writes;                  // to them
+    struct sync_value *cells; // by CTA, then root's first and element
+    uint32_t writes;          // to them
+    const struct tir_inst
+        *refused[SYNC_CTAS];          // what has seen a try_cancel of the CTA fail; or NULL
     VEC(struct sync_reply *) replies; // to questions about data
     // Made when they are first used; the last is the cluster's.
     struct sync_named *named[SYNC_CTAS][SYNC_GRID_BARRIER + 1];
@@ -644,6 +648,15 @@ void tir_sync_keep(struct sync_run *r, const struct sync_who *who, const struct 
 // The result of a load of a scalar. False: nothing was kept.
 bool tir_sync_kept(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *load,
                    struct sync_value *out);
+// A request for another CTA's work is answered in the buffer: `request` is another number each
+// time.
+void tir_sync_respond(struct sync_run *r, const struct sync_buffer *b, uint64_t request);
+// Whether a request has canceled a CTA, as its response says: the same in every thread.
+bool tir_sync_is_canceled(struct sync_run *r, const struct sync_agent *a,
+                          const struct tir_inst *query);
+// What is_canceled or first_ctaid gives. Of the CTA only that it is one is known.
+struct sync_value tir_sync_query(struct sync_run *r, const struct sync_agent *a,
+                                 const struct tir_inst *query);
 // Whether a comparison of symbols holds, or what follows from such. False: it is none.
 bool tir_sync_holds(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *inst,
                     struct sync_value *out);

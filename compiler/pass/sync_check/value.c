@@ -420,6 +420,9 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
     case TIR_OP_SHUFFLE:
     case TIR_OP_VOTE:
         return told(r, a, inst);
+    case TIR_OP_IS_CANCELED:
+    case TIR_OP_FIRST_CTAID:
+        return tir_sync_query(r, a, inst);
     case TIR_OP_TEST_WAIT: // by the time, so as data decides
         return sync_symbol(tir_sync_mix(tir_sync_mix(inst->id, a->id), a->visits[inst->id]),
                            SYNC_EVERY_LANE);

@@ -46,6 +46,9 @@ static const struct need needs[] = {
     {TIR_OP_REMOTE, TIR_HAS_CLUSTER, "the target has no clusters"},
     {TIR_OP_CLUSTER_ARRIVE, TIR_HAS_CLUSTER, "the target has no clusters"},
     {TIR_OP_CLUSTER_WAIT, TIR_HAS_CLUSTER, "the target has no clusters"},
+    {TIR_OP_TRY_CANCEL, TIR_HAS_CLC, "the target has no clusterlaunchcontrol"},
+    {TIR_OP_IS_CANCELED, TIR_HAS_CLC, "the target has no clusterlaunchcontrol"},
+    {TIR_OP_FIRST_CTAID, TIR_HAS_CLC, "the target has no clusterlaunchcontrol"},
     {TIR_OP_GRIDDEPCONTROL, TIR_HAS_CLUSTER, "the target has no dependent launches"},
 };
 
@@ -123,6 +126,20 @@ static const char *check_commit(const struct query *q)
     return tir_commits_copies(q->inst)
                ? lacks(q, TIR_HAS_CP_ASYNC, "the target has no asynchronous copies")
                : lacks(q, TIR_HAS_TCGEN05, "the target has no tensor memory");
+}
+
+// Requests to take the place of a cluster.
+
+static const char *check_cancel(const struct tir_inst *inst)
+{
+    const char *wrong = "it takes shared buffers and offsets of 32 or 64 bits";
+    if (!is_at(inst->operands[TIR_CANCEL_RESPONSE], TIR_SPACE_SHARED,
+               inst->operands[TIR_CANCEL_AT]))
+        return wrong;
+    return inst->op != TIR_OP_TRY_CANCEL || is_at(inst->operands[TIR_CANCEL_BAR], TIR_SPACE_SHARED,
+                                                  inst->operands[TIR_CANCEL_BAR_AT])
+               ? NULL
+               : wrong;
 }
 
 // Groups, fences, barriers.
@@ -423,6 +440,10 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
         return is_i32(inst->operands[0]) ? NULL : "the base is an i32";
     case TIR_OP_COMMIT:
         return check_commit(&q);
+    case TIR_OP_TRY_CANCEL:
+    case TIR_OP_IS_CANCELED:
+    case TIR_OP_FIRST_CTAID:
+        return check_cancel(inst);
     case TIR_OP_STMATRIX:
         return check_stmatrix(inst);
     case TIR_OP_ADDRESS:

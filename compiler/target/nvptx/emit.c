@@ -429,6 +429,9 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_WAIT] = tir_emit_sync,
     [TIR_OP_TEST_WAIT] = tir_emit_sync,
     [TIR_OP_COMMIT] = tir_emit_sync,
+    [TIR_OP_TRY_CANCEL] = tir_emit_cancel,
+    [TIR_OP_IS_CANCELED] = tir_emit_cancel,
+    [TIR_OP_FIRST_CTAID] = tir_emit_cancel,
     [TIR_OP_COMMIT_GROUP] = tir_emit_sync,
     [TIR_OP_WAIT_GROUP] = tir_emit_sync,
     [TIR_OP_FENCE] = tir_emit_sync,
@@ -649,7 +652,7 @@ static void look_around(struct emit *e)
     e->waits = tir_nvptx_waits(e->f, e->ll->target);
     e->has_watchdog = e->ll->watchdog && tir_nvptx_can_watch(e->f, e->ll->target);
     tir_foreach_inst(inst, e->f) {
-        e->has_remote |= inst->op == TIR_OP_REMOTE;
+        e->has_remote |= inst->op == TIR_OP_REMOTE || tir_attr_int(inst, TIR_ATTR_multicast, 0);
         e->has_engines |= inst->op == TIR_OP_WGMMA;
         e->moves_registers |= inst->op == TIR_OP_SETMAXNREG;
         e->has_tmem |= inst->op == TIR_OP_TMEM_ALLOC;

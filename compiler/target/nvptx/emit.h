@@ -138,6 +138,9 @@ void tir_emit_thread(struct emit *e, const struct tir_inst *inst);
 // emit_sync.c: mbarriers, groups of asynchronous operations, fences, barriers, launch control.
 void tir_emit_sync(struct emit *e, const struct tir_inst *inst);
 
+// emit_cancel.c: clusterlaunchcontrol.
+void tir_emit_cancel(struct emit *e, const struct tir_inst *inst);
+
 // emit_tensor.c: copies by the async proxy.
 void tir_emit_tensor(struct emit *e, const struct tir_inst *inst);
 

@@ -40,6 +40,7 @@ SCRATCH = ("f32[4, 64]", "row_major", PARTS, "s[0:+4, 0:+64]")
 ONE = ("i32[1]", "row_major", "S[(1) : (1)] + R[(32, 4) : (1@laneid, 1@warpid)]", "s[0:+1]")
 TALL = ("bf16[128, 64]", "swizzle(128)", "S[(4, 32, 2, 32) : (1@warpid, 2, 1, 1@laneid)]",
         "s[0:+128, 0:+64]")
+WORDS = ("u32[4]", "row_major", "S[(4) : (1@warpid)] + R[(32) : (1@laneid)]", "s[0:+4]")  # a word a warp
 LINE = ("i32[64]", "row_major", HALF, "s[0:+64]")
 
 # By (operation, way, operand): the buffer, and the operation with the buffer s there. `other` is a second
@@ -72,6 +73,9 @@ KERNELS = {
     ("COPY_ASYNC", "BY_THREADS", "COPY_TO"): (SQUARE, "copy_async(s, A[0:+64, 0:+64], width = 16);"),
     ("COPY_ASYNC", "BY_MBARRIER", "COPY_TO"): (
         SQUARE, "arrive(b, bytes = 8192); copy_async(s, A[0:+64, 0:+64], mbar = b, engine = tma);"),
+    ("TRY_CANCEL", "ONLY", "CANCEL_TO"): (WORDS, "arrive(b, bytes = 16); try_cancel(s, b);"),
+    ("IS_CANCELED", "ONLY", "CANCEL_RESPONSE"): (WORDS, "let y: bool = is_canceled(s);"),
+    ("FIRST_CTAID", "ONLY", "CANCEL_RESPONSE"): (WORDS, "let y: i32 = first_ctaid(s);"),
     ("STORE_ASYNC", "ONLY", "SEND_FROM"): (SQUARE, "store_async(D[0:+64, 0:+64], s, engine = tma);"),
 }
 
