@@ -163,7 +163,8 @@ static void bring(struct sync_run *r, const struct sync_who *who, const struct t
     m->copy_phase = m->completed + 1;
     // A completed copy shows that the thread that started it had done its waits.
     m->arriving.known[a->events] = TIR_MAX(m->arriving.known[a->events], a->all.known[a->events]);
-    if (inst->op == TIR_OP_PUSH || inst->operands[TIR_COPY_TO]->type->space == TIR_SPACE_CLUSTER)
+    if (inst->op == TIR_OP_PUSH || inst->op == TIR_OP_TRY_CANCEL ||
+        inst->operands[TIR_COPY_TO]->type->space == TIR_SPACE_CLUSTER)
         release_progress(r, who, m); // the CTA there has no other word of this one
     tir_sync_pass(who->agent);
     tir_sync_complete(r, m, inst);
@@ -293,7 +294,10 @@ static void request(struct sync_run *r, const struct sync_who *who, const struct
     const bool multicast = tir_attr_int(inst, TIR_ATTR_multicast, 0);
     if (!to || !may_request(r, who, inst))
         return;
-    const uint64_t number = tir_sync_mix(tir_sync_mix(inst->id, a->id), ++r->writes);
+    // Loops that ask again and again have to end: a replay has only so many rounds for them.
+    const bool is_last = a->visits[inst->id] >= 6 * r->most;
+    const uint64_t number =
+        is_last ? 0 : tir_sync_mix(tir_sync_mix(inst->id, a->id), ++r->writes) | 2;
     a->request = inst;
     a->request_at = a->all.known[a->events];
     for (uint32_t c = 0; c < r->p->ctas && r->outcome == SYNC_GOING; c++) {

@@ -206,7 +206,8 @@ static int64_t response_of(const struct sync_run *r, const struct sync_agent *a,
 bool tir_sync_is_canceled(struct sync_run *r, const struct sync_agent *a,
                           const struct tir_inst *query)
 {
-    return answer(r, a, response_of(r, a, query));
+    const int64_t response = response_of(r, a, query);
+    return response && answer(r, a, response);
 }
 
 struct sync_value tir_sync_query(struct sync_run *r, const struct sync_agent *a,
@@ -214,7 +215,7 @@ struct sync_value tir_sync_query(struct sync_run *r, const struct sync_agent *a,
 {
     const int64_t axis = tir_attr_int(query, TIR_ATTR_axis, 0) % 3;
     const int64_t response = response_of(r, a, query);
-    const bool yes = answer(r, a, response);
+    const bool yes = tir_sync_is_canceled(r, a, query);
     struct sync_value out = sync_symbol(
         tir_sync_mix(tir_sync_mix((uint64_t)response, query->op), (uint64_t)axis), SYNC_SAME);
     if (query->op == TIR_OP_IS_CANCELED) {

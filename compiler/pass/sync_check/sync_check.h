@@ -649,7 +649,7 @@ void tir_sync_keep(struct sync_run *r, const struct sync_who *who, const struct 
 bool tir_sync_kept(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *load,
                    struct sync_value *out);
 // A request for another CTA's work is answered in the buffer: `request` is another number each
-// time.
+// time; 0: it fails.
 void tir_sync_respond(struct sync_run *r, const struct sync_buffer *b, uint64_t request);
 // Whether a request has canceled a CTA, as its response says: the same in every thread.
 bool tir_sync_is_canceled(struct sync_run *r, const struct sync_agent *a,

@@ -139,6 +139,13 @@ static struct sync_value apply(const struct sync_run *r, const struct sync_agent
     return int_of(out.i);
 }
 
+// One that is the same in all threads: a number, or, beside one that differs, the answer about data.
+static bool is_known(const struct sync_value *v, const struct sync_value *other)
+{
+    return v->kind == SYNC_INT || (v->kind == SYNC_SYMBOL && v->answered &&
+                                   v->varies == SYNC_SAME && other->kind == SYNC_EACH);
+}
+
 // A condition that is false everywhere, or does not restrict the other one, needs no arithmetic.
 static bool short_cut(const struct tir_inst *inst, const struct sync_value *x,
                       const struct sync_value *y, struct sync_value *out)
@@ -146,12 +153,12 @@ static bool short_cut(const struct tir_inst *inst, const struct sync_value *x,
     if ((inst->op != TIR_OP_AND && inst->op != TIR_OP_OR) ||
         inst->results[0]->type->elem != TIR_BOOL)
         return false;
-    const struct sync_value *known = x->kind == SYNC_INT ? x : y;
+    const struct sync_value *known = is_known(x, y) ? x : y;
     const struct sync_value *other = known == x ? y : x;
-    if (known->kind != SYNC_INT)
+    if (!is_known(known, other))
         return false;
-    bool gives_other = (inst->op == TIR_OP_AND) == (known->number != 0);
-    *out = gives_other ? *other : *known;
+    bool yes = known->kind == SYNC_INT ? known->number != 0 : known->yes;
+    *out = (inst->op == TIR_OP_AND) == yes ? *other : int_of(yes);
     return true;
 }
 
