@@ -198,7 +198,7 @@ LADDER = [
     Step(3, "a grid of tiles", "3_spatial", Product(copies="threads"), None, 53.6),
     Step(4, "tensor copies", "4_tma", Product(), None, 0.49),
     Step(5, "a ring of slots", "5_pipeline", Product(stages=4), None, None),
-    Step(6, "CTAs that stay, by CLC", None, Product(stages=2, persistent=True), None, None),
+    Step(6, "CTAs that stay, by CLC", "7_clc", Product(**RING), Product(stages=2, persistent=True), None),
     Step(7, "roles", "6_specialized", Product(**RING), Product(stages=2, persistent=True), 0.23),
     Step(8, "pairs of CTAs, 256x256", None, Product(columns=256, held=128, **RING), None, 0.104),
     Step(9, "two consumers, 512x256", None,

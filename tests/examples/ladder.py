@@ -34,7 +34,8 @@ SIZES = {"gemm_ladder": HOPPER,
 ARCHES = {"gemm_ladder": "sm_90a", "blackwell_ladder": "sm_100a"}
 # Fewer CTAs than tiles, and more.
 EXTRA = {"gemm_ladder": {"6": [[], ["-D", "CTAS=2"]], "8": [[], ["-D", "CTAS=2"]]},
-         "blackwell_ladder": {}}
+         "blackwell_ladder": {"7": [["--emu-sms=1"], ["--emu-sms=3", "--schedule=random:1"],
+                                    ["--schedule=adversarial:2"]]}}
 
 
 def run(command, folder=None):
@@ -72,7 +73,7 @@ def assemble(tirc, step, folder):
 
 
 # What orders a step's accesses; what a tile's store needs is put back, so it is not among them.
-NEEDED = re.compile(r"\s*(if [^{]*\{ )?(wait|arrive|await|expect_tx|commit|fence)\(.*;( \})?( *//.*)?$")
+NEEDED = re.compile(r"\s*(if [^{]*\{ )?(wait|arrive|await|expect_tx|tile_request|commit|fence)\(.*;( \})?( *//.*)?$")
 PUT_BACK = re.compile(r"\s*fence\((wgmma|async_shared)\)")
 
 

@@ -49,7 +49,7 @@ def main():
                     program.replace("kernel gemm", "kernel hand") + PLAIN
             with open(path, "w", encoding="utf-8") as file:
                 file.write(program)
-            arch = "sm_100a" if re.search(r"^ *(tmem|try_cancel)\b", program, re.MULTILINE) else "sm_90a"
+            arch = "sm_100a" if re.search(r"^ *(tmem|try_cancel|.*tile_request)\b", program, re.MULTILINE) else "sm_90a"
             ok &= run([tirc, "check", "--arch=" + arch, path])
             if "kernel plain" in program:
                 script = os.path.join(os.path.dirname(__file__), "by_hand.py")
