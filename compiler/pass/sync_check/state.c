@@ -18,9 +18,12 @@ static void find_crew(const struct sync_program *p, struct sync_agent *a)
 static void find_constants(struct sync_run *r, struct sync_agent *a)
 {
     const struct sync_program *p = r->p;
-    tir_foreach_inst(inst, p->f)
-        if (p->classes[inst->id] == SYNC_ONCE && bitset_has(&p->constant, inst->results[0]->id))
+    tir_foreach_inst(inst, p->f) {
+        const uint8_t class = p->classes[inst->id];
+        const bool elects = inst->op == TIR_OP_ELECT && class != SYNC_SKIP; // others depend on it
+        if ((class == SYNC_ONCE || elects) && bitset_has(&p->constant, inst->results[0]->id))
             tir_sync_evaluate(r, a, inst);
+    }
     a->constants = tir_arena_copy(r->arena, a->slots, p->f->value_count * sizeof *a->constants);
 }
 

@@ -139,7 +139,7 @@ static struct sync_value apply(const struct sync_run *r, const struct sync_agent
     return int_of(out.i);
 }
 
-// One that is the same in all threads: a number, or, beside one that differs, the answer about data.
+// One that is the same in all threads: a number, or, beside one that differs, an answer about data.
 static bool is_known(const struct sync_value *v, const struct sync_value *other)
 {
     return v->kind == SYNC_INT || (v->kind == SYNC_SYMBOL && v->answered &&

@@ -44,7 +44,7 @@ static void emit_is_canceled(struct emit *e, const struct tir_inst *inst)
     tir_emit_set(e, inst->results[0], LLVMBuildICmp(e->b, LLVMIntNE, yes, tir_emit_i32(e, 0), ""));
 }
 
-// What get_first_ctaid gives of a request that failed is undefined, so the instruction is predicated.
+// What get_first_ctaid gives of a request that failed is undefined, so it is predicated.
 static void emit_first_ctaid(struct emit *e, const struct tir_inst *inst)
 {
     V halves[2];
