@@ -221,6 +221,29 @@ static void wrong_requests(void **state)
     }
 }
 
+// CTA 0 of a cluster asks for a response in both, long after the other one has ended.
+static const char exited_ptx[] = HEAD
+    ".visible .entry k()\n{\n.reg .pred %p<2>; .reg .b32 %r<4>;\n"
+    ".shared .align 16 .b8 answer[16]; .shared .align 8 .b64 bar;\n"
+    "mov.u32 %r0, %cluster_ctarank; setp.ne.u32 %p0, %r0, 0; mbarrier.init.shared.b64 [bar], 1;\n"
+    "@%p0 bra done; mov.u32 %r1, 0;\n"
+    "later: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 40000; @%p1 bra later;\n"
+    "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
+    ".multicast::cluster::all.b128 [answer], [bar];\n"
+    "done: ret;\n}\n";
+
+static void response_to_a_cta_that_has_ended(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open(&r);
+    rig_load(&r, exited_ptx);
+    r.cluster = 2;
+    assert_int_equal(rig_try_run(&r, "k", 2, 1), TIR_ERR_DEVICE);
+    assert_message(&r, "shared memory of a CTA that has exited: clusterlaunchcontrol.try_cancel");
+    rig_close(&r);
+}
+
 // A thread that looks at two places by turns is not seen to be waiting. The copy it waits for is
 // done all the same, once it is old; and as nothing orders the two, that is a race.
 static const char spin_ptx[] = HEAD
@@ -348,6 +371,7 @@ int main(void)
         cmocka_unit_test(cp_async_through_mbarrier),
         cmocka_unit_test(cancelled_clusters),
         cmocka_unit_test(wrong_requests),
+        cmocka_unit_test(response_to_a_cta_that_has_ended),
         cmocka_unit_test(operations_are_not_put_off_for_ever),
         cmocka_unit_test(timelines),
         cmocka_unit_test(wrong),
