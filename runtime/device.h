@@ -26,6 +26,7 @@ struct device_launch {
     // The place of tensor maps in a block depends on the target, so a driver gets every parameter.
     void **parts;
     bool follows; // a step after the first of one launch: the trace goes on
+    bool early;   // a variant that waits may start before the launch before it has ended
 };
 
 // Zeroed memory of the host that the device can write to, and that survives a fault of the device.

@@ -240,6 +240,7 @@ static tir_status call_device(struct packing *p, void *stream, const tir_rt_laun
         .params_size = p->params_size,
         .parts = list_parts(p, variant),
         .follows = follows,
+        .early = follows || options->overlap,
     };
     if (variant->watchdog)
         tir_watchdog_params(function->watchdog, options->timeout_ms,
@@ -360,6 +361,10 @@ TIR_API tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
     if (options)
         memcpy(&own, options,
                options->struct_size < sizeof own ? options->struct_size : sizeof own);
+    if (own.scratch % SCRATCH_ALIGN)
+        return tir_error_set(error, TIR_ERR_INVALID,
+                             "the scratch memory does not begin at a multiple of %d bytes",
+                             SCRATCH_ALIGN);
     tir_status status = tir_device_enter(kernel->device, error);
     if (!status)
         status = tir_device_stream(kernel->device, stream, &native, error);

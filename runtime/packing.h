@@ -30,6 +30,9 @@ struct launch_layout {
     struct plans plans;
 };
 
+// Of each scratch tensor, in bytes.
+enum { SCRATCH_ALIGN = 256 };
+
 #define TIR_ANY_CONFIG UINT32_MAX
 
 // Where a named dimension was first seen.

@@ -10,8 +10,6 @@
 #include "error.h"
 #include "packing.h"
 
-enum { SCRATCH_ALIGN = 256 };
-
 struct run {
     const struct packing *whole;
     const tir_artifact_sequence *sequence;
@@ -110,9 +108,10 @@ static tir_status launch(struct run *r, uint32_t index, void *stream,
 {
     tir_rt_device *device = r->whole->kernel->device;
     tir_rt_launch_report report;
-    uint64_t memory = 0;
+    uint64_t memory = options->scratch;
     tir_status status = place_all(r, index);
-    if (!status && r->size)
+    const bool takes = r->size && (!memory || options->scratch_size < r->size);
+    if (!status && takes)
         status = device->ops->scratch_take(device, stream, r->size, &memory, r->error);
     if (status)
         return status;
@@ -122,7 +121,7 @@ static tir_status launch(struct run *r, uint32_t index, void *stream,
         status = tir_packing_choose(&r->steps[i], -1, TIR_ANY_CONFIG);
     if (!status)
         status = launch_steps(r, stream, options, &report);
-    if (r->size) {
+    if (takes) {
         tir_error *error = status ? NULL : r->error;
         tir_status given = device->ops->scratch_give(device, stream, memory, error);
         status = status ? status : given;

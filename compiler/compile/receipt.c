@@ -60,7 +60,7 @@ void tir_compile_receipt_sequence(struct tir_compilation *c, const char *kernel,
         .kernel = kernel, .sequence = f->name, .span = f->span, .relies_on = STR("")};
     for (uint32_t i = 0; i < sequence->step_count; i++) {
         const struct tir_kernel_code *step = &c->kernels.at[sequence->steps[i].kernel];
-        const bool waits = tir_nvptx_waits(tir_kernel_head(step), &c->request.target);
+        const bool waits = i && tir_nvptx_waits(tir_kernel_head(step), &c->request.target);
         struct tir_record record = {
             .topic = TIR_TOPIC_LAUNCH,
             .text = tir_str_format(&c->cx.arena, "step %u: %s%s", i + 1, step->name,

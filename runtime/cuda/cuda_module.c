@@ -280,7 +280,7 @@ tir_status tir_cuda_launch(tir_rt_device *device, void *stream, void *module, vo
                      (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, &size,
                      (void *)(uintptr_t)TIR_CU_LAUNCH_PARAM_END_AS_INT};
     void **whole = launch->parts ? NULL : extra;
-    const bool early = launch->follows && launch->variant && launch->variant->waits &&
+    const bool early = launch->early && launch->variant && launch->variant->waits &&
                        !launch->cooperative && d->api->cuLaunchKernelEx &&
                        d->api->version >= OVERLAPS_IN_GRAPHS;
     if (!has_cluster(cluster) && !early && !launch->cooperative) {

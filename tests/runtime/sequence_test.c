@@ -113,6 +113,36 @@ static void test_relay(void **state)
     free_buffers(&b);
 }
 
+// Memory that the caller has is taken where it is large enough, and then none is allocated.
+static void test_given(void **state)
+{
+    struct rig *rig = *state;
+    struct buffers b;
+    tir_rt_buffer *own;
+    tir_rt_kernel *kernel;
+    make_buffers(rig, &b, 1000);
+    rig_expect(rig, tir_rt_module_kernel(rig->module, TEXT("relay"), &kernel, &rig->error), TIR_OK,
+               "");
+    rig_expect(rig, tir_rt_buffer_create(rig->device, 4096, &own, &rig->error), TIR_OK, "");
+    tir_rt_launch_options options = TIR_RT_LAUNCH_OPTIONS_INIT;
+    options.scratch = (tir_rt_buffer_address(own) + 255) / 256 * 256;
+    for (options.scratch_size = 1023; options.scratch_size < 1025; options.scratch_size++) {
+        rig->fake->scratch_size = 0;
+        rig_expect(rig, tir_rt_launch(kernel, NULL, b.args, 2, &options, &rig->error), TIR_OK, "");
+        assert_int_equal(rig->fake->scratch_size, options.scratch_size < 1024 ? 1024 : 0);
+        memset(b.back, 0xff, 1000);
+        rig_expect(rig, tir_rt_buffer_read(b.y, 0, b.back, 1000, NULL, &rig->error), TIR_OK, "");
+        assert_memory_equal(b.bytes, b.back, 1000);
+        memset(b.bytes, (int)options.scratch_size, sizeof b.bytes);
+        rig_expect(rig, tir_rt_buffer_write(b.x, 0, b.bytes, 1000, NULL, &rig->error), TIR_OK, "");
+    }
+    options.scratch += 128;
+    rig_expect(rig, tir_rt_launch(kernel, NULL, b.args, 2, &options, &rig->error), TIR_ERR_INVALID,
+               "the scratch memory does not begin at a multiple of 256 bytes");
+    tir_rt_buffer_destroy(own);
+    free_buffers(&b);
+}
+
 // A step after the first that waits by itself is launched early; the same kernel alone is not, nor
 // one that does not wait.
 static void test_early(void **state)
@@ -129,6 +159,10 @@ static void test_early(void **state)
     assert_true(rig->fake->last.early);
     rig_expect(rig, launch(rig, step, &b, -1, NULL), TIR_OK, "");
     assert_false(rig->fake->last.early);
+    tir_rt_launch_options overlap = TIR_RT_LAUNCH_OPTIONS_INIT; // the caller asks for it
+    overlap.overlap = 1;
+    rig_expect(rig, tir_rt_launch(step, NULL, b.args, 2, &overlap, &rig->error), TIR_OK, "");
+    assert_true(rig->fake->last.early);
     tir_artifact_kernel kernel = sample.kernels[KERNEL_STEP];
     tir_artifact_variant variant = kernel.variants[0];
     variant.waits = 0;
@@ -145,6 +179,8 @@ static void test_early(void **state)
     free(bytes);
     rig_expect(rig, tir_rt_module_kernel(module, TEXT("relay"), &relay, &rig->error), TIR_OK, "");
     rig_expect(rig, launch(rig, relay, &b, -1, NULL), TIR_OK, "");
+    assert_false(rig->fake->last.early);
+    rig_expect(rig, tir_rt_launch(relay, NULL, b.args, 2, &overlap, &rig->error), TIR_OK, "");
     assert_false(rig->fake->last.early);
     tir_rt_module_destroy(module);
     free_buffers(&b);
@@ -372,6 +408,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_relay, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(test_given, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_early, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_old_drivers, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_captured, rig_setup, rig_teardown),

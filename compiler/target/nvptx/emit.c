@@ -663,8 +663,7 @@ static void look_around(struct emit *e)
 // of the one before (PTX 9.7.13.13, griddepcontrol).
 static void overlap_steps(struct emit *e)
 {
-    if (e->f->step != TIR_STEP_LAST)
-        tir_llvm_call(e->ll, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
+    tir_llvm_call(e->ll, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
     if (e->waits)
         tir_llvm_asm(e->ll, e->ll->none, STR("griddepcontrol.wait;"), STR("~{memory}"),
                      TIR_ASM_EFFECT, NULL, 0);

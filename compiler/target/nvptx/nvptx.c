@@ -69,7 +69,7 @@ bool tir_nvptx_overlaps(const struct tir_func *f, const struct tir_target *targe
 
 bool tir_nvptx_waits(const struct tir_func *f, const struct tir_target *target)
 {
-    return f->step > TIR_STEP_FIRST && tir_nvptx_overlaps(f, target);
+    return tir_nvptx_overlaps(f, target);
 }
 
 bool tir_nvptx_is_cooperative(const struct tir_func *f)

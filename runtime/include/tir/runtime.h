@@ -355,10 +355,20 @@ typedef struct tir_rt_launch_options {
     // the variants are those of the steps' kernels. May be NULL.
     tir_rt_launch_report *step_reports;
     uint32_t step_report_count;
+    // Memory of the device, of scratch_size bytes from a multiple of 256 on, that a sequence takes
+    // for its scratch tensors where it is large enough, so that nothing is allocated. Its contents
+    // change. Launches that may run at the same time need memory of their own, and no tensor of the
+    // launch lies in it. 0: none.
+    uint64_t scratch;
+    uint64_t scratch_size;
+    // 1: the first launch may start before the one before it in the stream has ended. Where its
+    // variant waits (tir_artifact_variant.waits), it does so for that end before it touches memory.
+    // What ran before that one must have ended with it, as launches of this runtime see to.
+    uint32_t overlap;
 } tir_rt_launch_options;
-#define TIR_RT_LAUNCH_OPTIONS_INIT                          \
-    {                                                       \
-        sizeof(tir_rt_launch_options), -1, NULL, 0, NULL, 0 \
+#define TIR_RT_LAUNCH_OPTIONS_INIT                                   \
+    {                                                                \
+        sizeof(tir_rt_launch_options), -1, NULL, 0, NULL, 0, 0, 0, 0 \
     }
 
 // Checks the arguments against the kernel's parameters, in order, then launches. Named dimensions
@@ -371,7 +381,8 @@ typedef struct tir_rt_launch_options {
 // kDLCUDAHost or kDLCUDAManaged; on an emulator kDLExtDev, with addresses of the emulator.
 //
 // Returns without waiting for the kernel, except on an emulator. Only the scratch memory of a
-// sequence is allocated, in the order of the stream, which may be captured into a graph meanwhile.
+// sequence is allocated, unless the options have some, in the order of the stream, which may be
+// captured into a graph meanwhile.
 TIR_API TIR_CHECKED tir_status tir_rt_launch(tir_rt_kernel *kernel, tir_rt_stream *stream,
                                              const tir_rt_arg *args, uint32_t count,
                                              const tir_rt_launch_options *options,
