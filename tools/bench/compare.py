@@ -306,7 +306,8 @@ class Context:
 
     def __init__(self, options):
         self.options = options
-        self.device = tirrt.Device(options.library, options.device)
+        self.device = tirrt.Device(options.library, options.device,
+                                   getattr(options, "scratch", 0), getattr(options, "overlap", False))
         self.folder = pathlib.Path(options.artifacts)
         self.names = sorted(path.stem for path in self.folder.glob("*.tira"))
         self.kernels = {}

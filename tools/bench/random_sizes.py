@@ -14,9 +14,10 @@ calls rotate over input sets (compare.py), replayed in turns; the ratio is torch
 ours. Prints the geometric mean of each set and the ten worst.
 
 --sizes takes these sizes for each set instead of drawn ones, to compare two compilers at the same.
---space also times every other configuration of the artifact, and prints what a perfect choice
-would reach. All figures go to $OUT/random_sizes.json where OUT is set, and the times of every
-configuration of a product to $OUT/products.txt, which fit_cost.py reads.
+--space also times every other configuration of the artifact, and artifacts that have more behind its
+name (NAME.MORE.tira), and prints what a perfect choice would reach. All figures go to
+$OUT/random_sizes.json where OUT is set, and the times of every configuration of a product to
+$OUT/products.txt, which fit_cost.py reads.
 """
 
 import argparse
@@ -159,10 +160,17 @@ def one(context, item):
     taken = kernel.bind(*work.ours).launch().variant
     result = {"choice": label(kernel, taken), "error_relative": error, "flops": work.flops,
               "bytes": work.bytes}
-    others = {}
+    others = {}  # what launches a set, by name
     if context.options.space:
-        others = {name: number for name, number in configurations(context, kernel, work).items()
+        others = {name: lambda w, number=number: forced(kernel, w, number)
+                  for name, number in configurations(context, kernel, work).items()
                   if number != taken}
+        good, bad = compare.valid(context, work, context.candidates([f"{artifact}.*"]))
+        wrong = [f"{name}: {why}" for name, why in bad.items() if why.startswith("WRONG")]
+        if wrong:
+            return {"error": wrong[0]}
+        for name in good:
+            others[name.removeprefix(artifact)] = compare.launches(context.kernel(name))
     if context.device.emulated:
         return {**result, "others": list(others)}
     shorter = compare.roughly(kernel.bind(*work.ours).launch)
@@ -170,12 +178,13 @@ def one(context, item):
                           context.stream if work.captured else None),
              compare.Side(compare.rotation(sets, compare.launches(kernel), shorter, 1.0),
                           context.stream)]
-    for number in others.values():
-        sides.append(compare.Side(compare.rotation(
-            sets, lambda w, number=number: forced(kernel, w, number), shorter, 0.2),
-            context.stream))
+    for function in others.values():
+        sides.append(compare.Side(compare.rotation(sets, function, shorter, 0.5), context.stream))
     compare.alternate(sides, 1)
     times = compare.alternate(sides, context.options.rounds, context.options.pause)
+    error = sets[-1].check(sides[1].graph.replay)  # launches in a row, as they were timed
+    if not error <= work.tolerance:
+        return {"error": f"WRONG in a row: relative error {error:.1e}"}
     result["ratio"] = statistics.median(x / y for x, y in zip(*times[:2]))
     medians = [statistics.median(list_of) * 1e3 for list_of in times]
     result["torch_us"], result["ours_us"] = medians[:2]
@@ -201,7 +210,7 @@ def line(item, result):
 
 def space_line(size, space, count):
     """M N K and the microseconds of each configuration."""
-    times = {int(name.split(":")[0]): us for name, us in space.items()}
+    times = {int(name.split(":")[0]): us for name, us in space.items() if name[0] != "."}
     return " ".join([*map(str, size), *(f"{times[i]:.1f}" if i in times else "-"
                                         for i in range(count))])
 
@@ -212,7 +221,8 @@ def save(folder, results):
     spaces = [(item[2], r["space_us"]) for item, r in results
               if item[0] in PRODUCTS and len(r.get("space_us", {})) > 1]
     if spaces:
-        count = 1 + max(int(name.split(":")[0]) for _, space in spaces for name in space)
+        count = 1 + max(int(name.split(":")[0]) for _, space in spaces for name in space
+                        if name[0] != ".")
         (folder / "products.txt").write_text("".join(
             space_line(size, space, count) + "\n" for size, space in spaces))
 
@@ -253,6 +263,9 @@ def options_of(arguments):
     parser.add_argument("--space", action="store_true", help="every configuration")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--pause", type=float, default=0, help="milliseconds between replays")
+    parser.add_argument("--scratch", type=int, default=0,
+                        help="bytes that sequences take instead of allocating them")
+    parser.add_argument("--overlap", action="store_true", help="a launch starts early, and waits")
     parser.add_argument("--seconds", type=float, default=420, help="stop after this long")
     parser.add_argument("--device", choices=("cuda", "emu"), default="cuda")
     return parser.parse_args(arguments)

@@ -68,7 +68,8 @@ class Report(c.Structure):
 class LaunchOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("variant", c.c_int32), ("report", c.POINTER(Report)),
                 ("timeout_ms", c.c_uint32), ("step_reports", c.POINTER(Report)),
-                ("step_report_count", c.c_uint32)]
+                ("step_report_count", c.c_uint32), ("scratch", c.c_uint64),
+                ("scratch_size", c.c_uint64), ("overlap", c.c_uint32)]
 
 
 class Usage(c.Structure):
@@ -166,9 +167,10 @@ class Library:
 class Device:
     """spec is "cuda" (torch's current device, its context adopted) or "emu"."""
 
-    def __init__(self, library, spec):
+    def __init__(self, library, spec, scratch=0, overlap=False):
+        """scratch: bytes for sequences of all launches, which are then in one stream."""
         self.lib = Library(library)
-        self.spec = spec
+        self.spec, self.overlap, self.scratch = spec, overlap, None
         self.emulated = spec == "emu"
         self.torch = "cpu" if self.emulated else "cuda"
         self.runtime = self.lib.make("tir_runtime_create", None)
@@ -180,6 +182,8 @@ class Device:
             context = c.c_void_p()
             c.CDLL("libcuda.so.1").cuCtxGetCurrent(c.byref(context))
             self.handle = self.lib.make("tir_rt_device_adopt", self.runtime, context)
+            if scratch:
+                self.scratch = torch.empty(scratch, dtype=torch.uint8, device="cuda")
 
     def stream(self):
         """torch's current stream as the runtime's; None is the default one."""
@@ -255,6 +259,10 @@ class Call:
         self.args = (Arg * len(values))()
         self.report = Report()
         self.options = LaunchOptions(c.sizeof(LaunchOptions), -1, c.pointer(self.report), 0)
+        self.options.overlap = kernel.device.overlap
+        if kernel.device.scratch is not None:
+            self.options.scratch = kernel.device.scratch.data_ptr()
+            self.options.scratch_size = kernel.device.scratch.numel()
         for arg, param, value in zip(self.args, kernel.params, values):
             (self.set_scalar if param.kind == SCALAR else self.set_tensor)(arg, param, value)
         self.error = Error()
