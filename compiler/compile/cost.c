@@ -5,13 +5,16 @@
 //
 // A launch takes as many waves as its tiles need on the multiprocessors of the card. A tile costs
 // the time to fill and empty the pipeline, and for each round the time of its products, which is
-// the longest of the time to multiply, the time to fetch the operands, or what they are computed
-// from, and the time to compute them. Memory is read and written once beside that; what of it
-// overlaps is in the rate.
+// the longer of the time to compute and multiply the operands, and of the time to fetch them or
+// what they are computed from. Memory is read and written once beside that; what of it overlaps is
+// in the rate. On sm_90a pieces of rows that do not begin at multiples of 128 bytes lie on two
+// lines of the L2 cache and take twice as long, three times where they also begin within a sector
+// of 32 bytes; they are asked for once by the CTAs of a cluster.
 //
 //     tile = fixed + sums / stored
 //            + sum over each dot of (rounds of the loops around it * one)
-//     one = round + max(multiply, fetch, compute)
+//     one = round + max(multiply + compute, fetch, sum over A and B of asked)
+//     asked = bytes / CTAs that share the copy / fetched * (1 to 3)
 //     cycles = ceildiv(tiles, multiprocessors) * tile + bytes of the tensors / memory
 //
 // Each further tiles loop is one more launch. A tile without a product costs the time to begin it
@@ -92,9 +95,10 @@ static const struct tir_cost *cost_of(const struct model *m)
     return &tir_costs[m->request->target.card];
 }
 
-struct source {    // what an operand is computed from, element by element
-    int64_t bytes; // loaded
-    int64_t work;  // elements that operations make of it
+struct source {                  // what an operand is computed from, element by element
+    int64_t bytes;               // loaded
+    int64_t work;                // elements that operations make of it
+    const struct tir_inst *load; // of the most bytes, or NULL
 };
 
 static enum tir_answer add_source(void *user, struct tir_value *v)
@@ -102,8 +106,12 @@ static enum tir_answer add_source(void *user, struct tir_value *v)
     struct source *source = user;
     if (!v->def || !tir_type_is_tile(v->type))
         return TIR_YES;
-    if (v->def->op == TIR_OP_LOAD)
+    if (v->def->op == TIR_OP_LOAD) {
+        bool is_first = !source->load ||
+                        tir_type_bytes(source->load->results[0]->type) < tir_type_bytes(v->type);
+        source->load = is_first ? v->def : source->load;
         source->bytes += tir_type_bytes(v->type);
+    }
     if (tir_is_elementwise(v->def))
         source->work += tir_type_count(v->type);
     bool passes_on = tir_is_elementwise(v->def) || v->def->op == TIR_OP_PERMUTE ||
@@ -122,7 +130,45 @@ static struct source source_of(const struct model *m, struct tir_value *operand)
     return source;
 }
 
-static int64_t product_cycles(const struct model *m, const struct tir_inst *dot)
+// Pushes how many times as long a copy from these rows takes as one from whole lines, 1 to 3.
+// False: always 1.
+static bool push_askew(struct model *m, const struct tir_inst *load)
+{
+    const struct tir_param_dim *row = NULL;
+    const struct tir_type *type = NULL;
+    for (uint32_t i = 0; load && i < m->f->param_count; i++) {
+        const struct tir_param *p = &m->f->params[i];
+        if (p->value != tir_ref_base(load) || p->is_scratch || !p->value->type->rank)
+            continue;
+        type = p->value->type;
+        row = &p->dims[type->rank - 1];
+    }
+    const int64_t bits = type ? TIR_MAX(8, tir_elems[type->elem].bits) : 0;
+    if (!row || (row->dim < 0 && row->constant * bits % (128 * 8) == 0))
+        return false;
+    push(m, TIR_FORMULA_CONST, 1);
+    for (int64_t bytes = 128; bytes >= 32; bytes /= 4) {
+        push(m, row->dim < 0 ? TIR_FORMULA_CONST : TIR_FORMULA_DIM,
+             row->dim < 0 ? row->constant : row->dim);
+        push(m, TIR_FORMULA_CONST, bytes * 8 / bits);
+        push(m, TIR_FORMULA_MOD, 0);
+        push(m, TIR_FORMULA_CONST, 0);
+        push(m, TIR_FORMULA_NE, 0);
+        push(m, TIR_FORMULA_ADD, 0);
+    }
+    return true;
+}
+
+// The time to ask for an operand, which `together` CTAs share.
+static void push_asked(struct model *m, const struct source *from, int64_t together)
+{
+    push(m, TIR_FORMULA_CONST, from->bytes / (together * cost_of(m)->fetched));
+    if (push_askew(m, from->load))
+        push(m, TIR_FORMULA_MUL, 0);
+}
+
+static void push_product_cycles(struct model *m, const struct tir_inst *tiles,
+                                const struct tir_inst *dot)
 {
     const struct tir_cost *cost = cost_of(m);
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *t = dot->results[0]->type;
@@ -136,7 +182,17 @@ static int64_t product_cycles(const struct model *m, const struct tir_inst *dot)
     int64_t compute = (a_from.work + b_from.work) / cost->computed;
     if (!(m->request->target.features & TIR_HAS_WGMMA) && rows * columns > cost->most_sums)
         multiply = multiply * cost->too_many_sums / 100;
-    return cost->round + TIR_MAX(TIR_MAX(multiply, fetch), compute);
+    push(m, TIR_FORMULA_CONST, TIR_MAX(multiply + compute, fetch));
+    if (m->request->target.features & TIR_HAS_WGMMA) {
+        // Tiles beside each other in the first dimension share B, those in the last one share A.
+        const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
+        push_asked(m, &a_from, cluster ? cluster->list[cluster->list_count - 1] : 1);
+        push_asked(m, &b_from, cluster ? cluster->list[0] : 1);
+        push(m, TIR_FORMULA_ADD, 0);
+        push(m, TIR_FORMULA_MAX, 0);
+    }
+    push(m, TIR_FORMULA_CONST, cost->round);
+    push(m, TIR_FORMULA_ADD, 0);
 }
 
 // The rounds of the loops around inst whose bounds are known at launch; others count once.
@@ -159,9 +215,9 @@ static void push_rounds(struct model *m, const struct tir_inst *inst)
     }
 }
 
-static void push_product(struct model *m, const struct tir_inst *dot)
+static void push_product(struct model *m, const struct tir_inst *tiles, const struct tir_inst *dot)
 {
-    push(m, TIR_FORMULA_CONST, product_cycles(m, dot));
+    push_product_cycles(m, tiles, dot);
     push_rounds(m, dot);
     push(m, TIR_FORMULA_ADD, 0);
     push(m, TIR_FORMULA_CONST, tir_type_count(dot->results[0]->type) / cost_of(m)->stored);
@@ -217,7 +273,7 @@ static void push_loop(struct model *m, const struct tir_inst *tiles)
     push(m, TIR_FORMULA_CONST, has_dot ? cost_of(m)->fixed : cost_of(m)->begun);
     tir_foreach_inst_in(inst, tiles->regions[0]) {
         if (inst->op == TIR_OP_DOT)
-            push_product(m, inst);
+            push_product(m, tiles, inst);
         else if (!has_dot && moves(inst))
             push_move(m, inst);
     }

@@ -27,7 +27,7 @@ LADDER = sorted((EXAMPLES / "blackwell_ladder").glob("*.tir"))
 # Tile programs: what the passes make of them is counted and assembled, too.
 TILES = [("gemm", "03_gemm/gemm.tir"), ("matmul", "03_gemm/matmul.tir"),
          ("full", "attention/forward.tir")]
-SMALL = [*TILES, ("row_scales", "13_fp8/fp8.tir"), ("grouped", "14_grouped/grouped.tir")]
+SMALL = [*TILES, ("row_scales", "13_fp8/fp8.tir"), ("planned", "14_grouped/grouped.tir")]
 COUNTED = {  # what is counted of a PTX entry
     "products": r"tcgen05\.mma", "commits": r"tcgen05\.commit", "loads": r"tcgen05\.ld",
     "stores": r"tcgen05\.st", "tensor copies": r"cp\.async\.bulk\.tensor",

@@ -255,7 +255,8 @@ def dequantized():
     yield [run, "--kernel", "quantize_int8", "N=7", "K=201", "J=2", "X=randn:0:9,pad=3", "S=rand,offset=1"]
     yield [run, "--kernel", "quantize_int4", "N=7", "K=128", "H=64", "J=1", "X=zeros"]
     yield [run, "--kernel", "int4_weights", "M=70", "N=140", "K=384", "H=192", "J=3"]
-    for config in [["-D", "BM=16", "-D", "BN=256", "-D", "STAGES=5", "-D", "SPLIT=true"],
+    for config in [["-D", "BM=16", "-D", "BN=64", "-D", "STAGES=8", "-D", "SPLIT=true", "-D", "SMS=264"],
+                   ["-D", "BM=8", "-D", "BN=64", "-D", "STAGES=8", "-D", "SPLIT=true", "-D", "SMS=264"],
                    ["-D", "BM=64", "-D", "SPLIT=false"]]:
         for arch in ["sm_80", "sm_90a"]:
             yield [run, "--kernel", "int8_weights", *config, f"--arch={arch}", "M=3", "N=70", "K=1100", "J=9"]
@@ -314,11 +315,12 @@ def grouped():
         rows, groups = offsets[-1] + (5 if offsets[0] else 0), len(offsets) - 1
         run = ["grouped.tir", f"Offsets=@{name}"]
         most = rows // 32 + groups
-        yield run + ["--kernel", "plan", "-D", "BM=32", "-D", "MOST=64", f"J={most}", "Table=@table.npy"]
+        for at_a_time in [4, 64]:
+            yield run + ["--kernel", "plan", "-D", "BM=32", "-D", f"MOST={at_a_time}", f"J={most}", "Table=@table.npy"]
         for n, k, more in [(32, 64, []), (33, 40, []), (70, 0, []), (1, 31, ["A=randn,pad=1"]),
                            (0, 64, []), (64, 96, ["D=randn,pad=1"])]:
             sizes = [*tile, f"M={rows}", f"E={groups}", f"N={n}", f"K={k}", *more]
-            yield run + ["--kernel", "grouped", *sizes]
+            yield run + ["--kernel", "grouped", "-D", "MOST=4", *sizes]
             yield run + ["--kernel", "planned", *sizes, "Table=@table.npy"]
         for m, n, more in [(32, 32, []), (33, 40, []), (70, 1, ["A=randn,pad=1"]), (64, 64, [])]:
             yield run + ["--kernel", "gradient", *tile, f"M={m}", f"N={n}", f"K={rows}", f"E={groups}",
@@ -385,6 +387,9 @@ def attention_kin():
         for rows, s in [(1, 1), (8, 8), (66, 3)]:
             cache = [*run, "-D", "D=64", "-D", "CTAS=6", "-D", "BT=64", "B=2", "G=1", f"R={rows}", f"S={s}"]
             yield ["decode.tir", "--kernel", "decode", *cache, "T=300", "Length=randint:0:300"]
+            if rows <= 16:
+                yield ["decode.tir", "--kernel", "decode", "-D", "BR=16", "-D", "ALONE=true", "-D", "CTAS=2",
+                       *run, "-D", "D=64", "B=2", "G=1", f"R={rows}", f"S={s}", "T=300", "Length=randint:0:300"]
             for page in [1, 7, 64]:
                 yield ["decode.tir", "--kernel", "paged", *cache, f"PAGE={page}", "N=40",
                        f"I={-(-150 // page)}", "Table=randint:0:39", "Length=randint:0:150"]

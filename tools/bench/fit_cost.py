@@ -32,7 +32,7 @@ def configurations(path):
     """The config clauses of a kernel, in their order, padded ones left out."""
     text = pathlib.Path(path).read_text()
     for clause in re.findall(r"\bconfig\(([^)]*)\)", text):
-        metas = {"BK": 64, "SPLIT": False, "FLIP": False, "PAD": False}
+        metas = {"BK": 64, "SPLIT": False, "FLIP": False, "PAD": False, "CM": 1, "CN": 1}
         for name, value in re.findall(r"(\w+) = (\w+)", clause):
             metas[name] = value == "true" if value in ("true", "false") else int(value)
         yield metas
@@ -57,7 +57,9 @@ def cycles(card, metas, size, multiprocessors):
         rounds = -(-rounds // parts)
     rows, columns = (bn, bm) if metas["FLIP"] else (bm, bn)
     multiply = rows * max(columns, card["fewest_columns"]) * bk / card["products"]
-    fetch = (bm + bn) * bk * 2 / card["fetched"]
+    askew = 1 + (k * 2 % 128 > 0) + (k * 2 % 32 > 0)
+    asked = (bm / metas["CN"] + bn / metas["CM"]) * bk * 2 * askew
+    fetch = max((bm + bn) * bk * 2, asked) / card["fetched"]
     waves = -(-tiles * parts // multiprocessors)
     total = waves * (card["fixed"] + rounds * (card["round"] + max(multiply, fetch))
                      + bm * bn / card["stored"]) + (m * k + n * k) * 2 / card["memory"]
