@@ -249,7 +249,8 @@ static bool apply_float(enum tir_op op, enum tir_elem elem, const double *in, do
     switch (op) {
     case TIR_OP_ADD: r = a + b; break;
     case TIR_OP_SUB: r = a - b; break;
-    case TIR_OP_MUL: r = a * b; break;
+    case TIR_OP_MUL:
+    case TIR_OP_RESCALE: r = a * b; break;
     case TIR_OP_DIV: r = a / b; break;
     case TIR_OP_REM: r = fmod(a, b); break;
     case TIR_OP_NEG: r = -a; break;

@@ -4,7 +4,7 @@
 const struct tir_work *tir_work_of(enum tir_op op)
 {
     static const struct tir_work plain = {1, 0}, works[TIR_OP_COUNT] = {
-#define WORK(op, issue, mufu) [TIR_OP_##op] = {issue, mufu},
+#define WORK(op, issue, mufu, ...) [TIR_OP_##op] = {issue, mufu},
 #include "machine/work.def"
                                                  };
     static const bool has_row[TIR_OP_COUNT] = {

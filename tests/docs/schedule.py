@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks docs/schedule.md: the pictures of docs/schedule/ are those of `tirc explain`, the page shows each, and
-its table has what the receipts of the same kernels say.
+"""Checks docs/schedule.md: the pictures of docs/schedule/ are those of `tirc explain`, the page shows each, its
+table has what the receipts of the same kernels say, and its list of guesses is that of machine/work.def.
 
 Usage: schedule.py TIRC PAGE [--update]   --update draws the pictures and writes the table anew.
 """
@@ -21,6 +21,11 @@ KERNELS = {  # picture: file, options
     "mlp": ["attention/mlp.tir"],
 }
 TABLE = re.compile(r"(?<=\n\| picture \|)(.*\n\|[-|]+\n)((?:\|.*\n)+)")
+
+
+WORK = EXAMPLES.parent / "compiler/machine/work.def"
+GUESSED = re.compile(r"^(?:WORK|DELAY)\((\w+),.*\bGUESSED\b", re.MULTILINE)
+GUESSES = re.compile(r"(?<=<!-- list: guesses -->\n\n)(?:- .*\n)+")
 
 
 def tirc(program, *args):
@@ -66,10 +71,12 @@ def main(program, page, update):
             wrong = 1
     table = "".join(line for name in KERNELS for line in rows(program, name))
     new = TABLE.sub(lambda match: match.group(1) + table, text, count=1)
+    guesses = "".join(f"- `{row}`\n" for row in GUESSED.findall(WORK.read_text(encoding="utf-8")))
+    new = GUESSES.sub(guesses, new, count=1)
     if update:
         page.write_text(new, encoding="utf-8")
-    elif new != text or not TABLE.search(text):
-        print(f"the table of {page.name} is not what the receipts say: write it anew with --update")
+    elif new != text or not TABLE.search(text) or not GUESSES.search(text):
+        print(f"a table or list of {page.name} is stale: write it anew with --update")
         wrong = 1
     return wrong
 

@@ -46,6 +46,7 @@ static const struct identity with_constant_right[] = {
     {TIR_OP_SUB, INT | FLOAT, ZERO, OTHER}, // sub(x, 0) -> x
     {TIR_OP_MUL, INT | FLOAT, ONE, OTHER},  // mul(x, 1) -> x
     {TIR_OP_MUL, SIGNED | FLOAT, MINUS_ONE, NEGATED},
+    {TIR_OP_RESCALE, FLOAT, ONE, OTHER},   // rescale(x, 1) -> x
     {TIR_OP_MUL, INT, ZERO, THE_ZERO},     // mul(x, 0) -> 0
     {TIR_OP_DIV, INT | FLOAT, ONE, OTHER}, // div(x, 1) -> x
     {TIR_OP_DIV, SIGNED | FLOAT, MINUS_ONE, NEGATED},

@@ -266,6 +266,77 @@ static void lower_elementwise(struct lower *lo, struct tir_inst *inst)
     tir_lower_set_registers(lo, result, out);
 }
 
+// As few registers are multiplied at once; a vote would cost as much.
+enum { FEW_REGISTERS = 64 };
+
+// Is a register's factor the one of an earlier register too? So it is for those of one row.
+static bool is_repeated(struct tir_value *const *factors, uint32_t i)
+{
+    for (uint32_t j = 0; j < i; j++)
+        if (factors[j] == factors[i])
+            return true;
+    return false;
+}
+
+// Is a factor of the warp not 1? NULL: a warp cannot be asked, or it is not worth it.
+static struct tir_value *lower_vote(struct lower *lo, const struct tir_type *type,
+                                    struct tir_value *const *factors, uint32_t count)
+{
+    struct tir_value *any = NULL;
+    if (count < FEW_REGISTERS || !type->layout ||
+        tir_layout_size(type->layout, TIR_AXIS_LANE) != 32 || lo->threads % 32)
+        return NULL;
+    struct tir_value *one = tir_const_float(lo->f, tir_type_scalar(lo->types, type->elem), 1);
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_repeated(factors, i))
+            continue;
+        struct tir_value *operands[] = {factors[i], one};
+        struct tir_value *differs = tir_build1(&lo->b, TIR_OP_NE, lo->boolean, operands, 2);
+        any = any ? tir_binary(&lo->b, TIR_OP_OR, any, differs) : differs;
+    }
+    any = tir_build1(&lo->b, TIR_OP_VOTE, lo->boolean, &any, 1);
+    tir_set_word(lo->f, any->def, TIR_ATTR_kind, TIR_WORD_kind_any);
+    return any;
+}
+
+// rescale: if any factor of the warp is not 1, the registers are multiplied.
+static void lower_rescale(struct lower *lo, struct tir_inst *inst)
+{
+    struct tir_value *result = inst->results[0];
+    const struct tir_type *scalar = tir_type_scalar(lo->types, result->type->elem);
+    const uint32_t count = tir_lower_register_count(result->type);
+    struct tir_value **x = tir_lower_new_registers(lo, count);
+    struct tir_value **factors = tir_lower_new_registers(lo, count);
+    struct tir_value **products = tir_lower_new_registers(lo, count);
+    for (uint32_t r = 0; r < count; r++) {
+        x[r] = tir_lower_register(lo, inst->operands[0], r);
+        factors[r] = tir_lower_register(lo, inst->operands[1], r);
+    }
+    struct tir_value *any = lower_vote(lo, result->type, factors, count);
+    struct tir_builder outside = lo->b;
+    struct tir_inst *branch = NULL;
+    if (any) {
+        if (x[0]->def && x[0]->def->op == TIR_OP_AWAIT) // a product runs beside the factors
+            tir_set_int(lo->f, x[0]->def, TIR_ATTR_late, 1);
+        const struct tir_type **types =
+            arena_array(lo->f->module->arena, const struct tir_type *, count);
+        for (uint32_t r = 0; r < count; r++)
+            types[r] = scalar;
+        branch = tir_build(&outside, TIR_OP_IF, &any, 1, types, count, 2);
+        lo->b = tir_builder_at_end(lo->f, branch->regions[0]);
+    }
+    for (uint32_t r = 0; r < count; r++)
+        products[r] = tir_binary(&lo->b, TIR_OP_MUL, x[r], factors[r]);
+    if (branch) {
+        tir_build(&lo->b, TIR_OP_YIELD, products, count, NULL, 0, 0);
+        struct tir_builder skip = tir_builder_at_end(lo->f, branch->regions[1]);
+        tir_build(&skip, TIR_OP_YIELD, x, count, NULL, 0, 0);
+        memcpy(products, branch->results, count * sizeof(struct tir_value *));
+    }
+    lo->b = outside;
+    tir_lower_set_registers(lo, result, products);
+}
+
 // broadcast, reshape, permute: registers are renamed.
 static void lower_rename(struct lower *lo, struct tir_inst *inst)
 {
@@ -525,7 +596,9 @@ static void lower_elements(struct lower *lo, struct tir_inst *inst)
 {
     if (inst->op == TIR_OP_BITCAST && tir_lower_pack(lo, inst))
         return;
-    if (tir_is_elementwise(inst))
+    if (inst->op == TIR_OP_RESCALE)
+        lower_rescale(lo, inst);
+    else if (tir_is_elementwise(inst))
         lower_elementwise(lo, inst);
     else
         tir_lower_unsupported(lo, inst, tir_ops[inst->op].name);

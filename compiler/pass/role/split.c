@@ -348,6 +348,18 @@ static void know(struct split *s, const struct condition *condition, struct tir_
         copy->operands[i] = tir_const_int(s->f, copy->operands[i]->type, i ? !left : left);
 }
 
+// A loop of few rounds has no use for a test of its factors, which takes registers. So it is of the
+// rounds with conditions, and of those between two kinds, as of a window.
+static void multiply_always(struct tir_block *block)
+{
+    for (struct tir_inst *inst = block->first; inst; inst = inst->next) {
+        if (inst->op == TIR_OP_RESCALE)
+            inst->op = TIR_OP_MUL;
+        for (uint32_t r = 0; r < inst->region_count; r++)
+            multiply_always(inst->regions[r]);
+    }
+}
+
 // A copy of the loop in front of it that ends at `end`, where the loop then begins. It runs
 // without the conditions of all kinds, or with all of them.
 static void part_before(struct split *s, struct tir_value *end, bool without)
@@ -408,10 +420,14 @@ static void make_parts(struct split *s)
         first = tir_binary(&b, TIR_OP_MAX, first, last);
     struct tir_value *middle = last ? start_of(s, &b, last, is_small, end) : NULL;
     struct tir_value *after = first ? start_of(s, &b, first, is_small, last ? end : begin) : NULL;
-    if (middle)
+    if (middle) {
+        multiply_always(s->loop->regions[0]);
         part_before(s, middle, false);
-    if (after)
+    }
+    if (after) {
         part_before(s, after, true);
+        multiply_always(s->loop->regions[0]);
+    }
     vec_foreach(struct condition, it, &s->conditions)
         if (it->kind == LAST)
             know(s, it, it->inst);

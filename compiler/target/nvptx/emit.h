@@ -40,10 +40,11 @@ struct emit {
     uint32_t bytes_to_float;       // how many were converted
     const struct tir_inst *paired; // a cast that was emitted with the one before it
     V policies[4];                 // emit_cache.c; NULL until wanted
-    bool waits;       // for the launch before it, so memory changes while the kernel runs
-    V warp;           // the number of the warp, the same in all its lanes; NULL until wanted
-    bool has_remote;  // threads access shared memory of other CTAs
-    bool has_engines; // the kernel starts tensor copies or products of warpgroups
+    bool waits;              // for the launch before it, so memory changes while the kernel runs
+    V never, multiprocessor; // emit_pin.c; NULL until wanted
+    V warp;                  // the number of the warp, the same in all its lanes; NULL until wanted
+    bool has_remote;         // threads access shared memory of other CTAs
+    bool has_engines;        // the kernel starts tensor copies or products of warpgroups
     const struct tir_inst *awaited; // a wait that the loop in front of it has emitted
     bool moves_registers;           // the kernel has a setmaxnreg
     bool has_tmem;                  // and tensor memory
@@ -99,6 +100,9 @@ bool tir_emit_is_elementwise(const struct emit *e, const struct tir_inst *inst,
 // `in`: TIR_ELEMENTWISE_OPERANDS, NULL from its count on. NULL: there is no expansion for its type.
 V tir_emit_elementwise(struct emit *e, const struct tir_elementwise *kind, const V *in);
 V tir_emit_convert(struct emit *e, V x, enum tir_elem from, enum tir_elem to);
+
+// emit_pin.c: what was computed since the last product began is done before a late wait.
+void tir_emit_pins(struct emit *e, const struct tir_inst *wait);
 
 // emit_small_int.c: an integer of at most 16 bits as f32; NULL: a conversion is as good.
 V tir_emit_small_int(struct emit *e, V x, bool is_signed);

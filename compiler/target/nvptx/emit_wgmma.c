@@ -490,10 +490,12 @@ static void emit_tied(struct emit *e, const struct tir_inst *inst)
     V *values = arena_array(e->arena, V, inst->operand_count + 1);
     for (uint32_t i = 0; i < inst->operand_count; i++)
         values[i] = tir_emit_value(e, inst->operands[i]);
-    if (inst->op == TIR_OP_AWAIT)
+    if (inst->op == TIR_OP_AWAIT) {
+        tir_emit_pins(e, inst);
         tir_emit_await(e, inst, values);
-    else
+    } else {
         fence_registers(e, inst->operands, inst->operand_count, values);
+    }
     for (uint32_t i = 0; i < inst->operand_count; i++)
         tir_emit_set(e, inst->results[i], values[i]);
 }
