@@ -3,8 +3,8 @@
 //
 // A schedule puts a softmax between the start of a product and the wait for it, so that both run at
 // once. ptxas orders a block as it likes, and moves a wait in front of arithmetic that needs
-// nothing of what is awaited. It moves no wait over a store. So what the arithmetic ends in is stored to
-// shared memory in front of the wait, under a condition that never holds:
+// nothing of what is awaited. It moves no wait over a store. So what the arithmetic ends in is
+// stored to shared memory in front of the wait, under a condition that never holds:
 //
 //     fma.rn.f32 %sum, %l, %factor, %part;
 //     @%never st.volatile.shared.b32 [%multiprocessor], %sum;
