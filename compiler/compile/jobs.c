@@ -7,8 +7,9 @@
 // So nothing depends on the number of threads.
 //
 // An optimization that cannot apply never fails the compilation: a variant whose passes fail is
-// compiled again from the start with fewer stages, then without roles, then with mma.sync, and the
-// receipt says so. Errors that stay are those of the last attempt, which asks for least.
+// compiled again from the start: with cp.async, if tensor copies may feed mma.sync; with fewer
+// stages, then without roles, then with mma.sync. The receipt says so. Errors that stay are those
+// of the last attempt, which asks for least.
 //
 // Running out of memory ends the passes of a variant; the caller's thread then jumps to the
 // boundary itself.
@@ -38,6 +39,7 @@ enum { FAILURE_SIZE = 256 };
 
 static const struct tir_attempt attempts[] = {
     {.stages = INT64_MAX},
+    {"with cp.async", .stages = INT64_MAX, .only_cp_async = true},
     {"with two stages", .stages = 2},
     {"with one stage", .stages = 1},
     {"with one stage and no roles", .stages = 1, .no_roles = true},
@@ -108,18 +110,27 @@ static bool is_internal(const struct tir_variant_job *job)
     return false;
 }
 
+// Can the attempt give a target with these features something that the first one does not?
+static bool is_other(const struct tir_attempt *attempt, uint32_t features)
+{
+    const uint32_t wgmma = features & TIR_HAS_WGMMA, tcgen05 = features & TIR_HAS_TCGEN05;
+    if (attempt->only_cp_async)
+        return features & TIR_HAS_TMA && !wgmma && !tcgen05;
+    if (attempt->only_mma_sync)
+        return wgmma || tcgen05;
+    return !attempt->no_roles || wgmma; // without warpgroups no rings go to roles
+}
+
 // The attempt that succeeds, else the last one. failure: of the first.
 static const struct tir_attempt *run_attempts(struct tir_variant_job *job, char *failure)
 {
-    const uint32_t features = job->c->request.target.features;
-    const bool has_wgmma = features & TIR_HAS_WGMMA, has_tcgen05 = features & TIR_HAS_TCGEN05;
     const struct tir_attempt *last = &attempts[0];
     run_attempt(job, last, STR(""), NULL);
     for (size_t i = 1;
          i < TIR_COUNT_OF(attempts) && !job->ok && !job->meter.is_stopped && !is_internal(job);
          i++) {
-        if (attempts[i].no_roles && !has_wgmma && !(has_tcgen05 && attempts[i].only_mma_sync))
-            continue; // without warpgroups there are no rings to give to roles
+        if (!is_other(&attempts[i], job->c->request.target.features))
+            continue;
         if (!*failure)
             copy_error(job, failure);
         last = &attempts[i];

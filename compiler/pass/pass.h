@@ -17,6 +17,7 @@ struct tir_attempt {
     int64_t stages;     // of a loop, at most
     bool no_roles;      // unless the program states them
     bool only_mma_sync; // the same of wgmma and tcgen05
+    bool only_cp_async; // no tensor copies feed mma.sync
 };
 
 struct tir_pass_cx {

@@ -7,7 +7,7 @@ Usage: product_loops.py TIRC [--seed N] [--count N] [--require-sync]
 Tiles have 64 to 128 rows and up to 208 columns, the loops zero to three rounds; scores are masked, a
 maximum, a factor and sums are carried on, and the second product takes what the first one gave.
 Elements are small integers and factors powers of two, so every result is exact. Each program runs on the emulator
-under full checks for targets with mma.sync, wgmma and tcgen05, and must give what the interpreter
+under full checks for targets with mma.sync fed by cp.async and by tensor copies, with wgmma and with tcgen05, and must give what the interpreter
 gives. What sync_check leaves unchecked is counted; with --require-sync it fails. Seed 0 is that of the day. A failing
 program is printed, with the command that runs it.
 """
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-TARGETS = ["sm_80", "sm_90a", "sm_100a"]
+TARGETS = ["sm_80", "sm_90", "sm_90a", "sm_100a", "sm_120a"]
 SCHEDULES = ["lazy", "adversarial", "random:{}"]  # of the emulator, in turn
 SECONDS = 120  # of one run
 MOST_ELEMENTS = 50000  # of 16 bits, that every target has shared memory for

@@ -21,15 +21,18 @@
 // If the products run on warpgroups, tensor copies replace cp.async: one thread starts the copy of
 // a whole tile, including edges, which completes at an mbarrier (engine = tma, without a commit
 // and a wait; pipeline puts it in a ring). What an operand is computed from, for a store that a
-// ring's put will hold, still comes by cp.async: the warps of the put read it themselves.
+// ring's put will hold, still comes by cp.async: the warps of the put read it themselves. On a
+// target without warpgroups, tensor copies feed loops of products by mma.sync (mma_ring.c).
 //
 // A copy_async of the program without a width gets one by the same rules. One commit and one wait
 // stand before the first reader of the copies so far, or before the next synchronisation of the
 // program; pipeline moves them.
 
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "pass/async/async_store.h"
 #include "pass/async/cp_async.h"
+#include "pass/async/mma_ring.h"
 #include "pass/async/pipeline.h"
 #include "pass/async/stride.h"
 #include "pass/async/tma.h"
@@ -44,8 +47,9 @@ struct async {
     struct tir_pass_cx *cx;
     struct tir_ranges *ranges;
     uint32_t *uses;
-    bool by_tensor; // tensor copies: the kernel's products run on warpgroups
-    bool staged;    // a copy of the program goes through registers
+    bool on_warpgroups; // the kernel's products are
+    const char *no_tma; // why tensor copies feed no products by mma.sync; NULL: they do
+    bool staged;        // a copy of the program goes through registers
     bool changed;
 };
 
@@ -86,14 +90,14 @@ static void refuse(struct async *as, const struct tir_inst *load, const char *wh
                        "copy of %s: through registers, because %s", name ? name : "a tensor", why);
 }
 
-static void accept(struct async *as, struct tir_inst *copy, uint32_t width)
+// no_tma: why no tensor copy brings it.
+static void accept(struct async *as, struct tir_inst *copy, uint32_t width, const char *no_tma)
 {
     const char *name = tir_param_of(as->f, tir_ref_base(copy))->name;
     tir_copy_set_width(as->f, copy, width);
-    if (as->cx->target->features & TIR_HAS_TMA && !as->by_tensor)
+    if (as->cx->target->features & TIR_HAS_TMA && !as->on_warpgroups)
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, copy->span,
-                           "copy of %s: cp.async, %u bytes each; tma feeds warpgroups alone", name,
-                           width);
+                           "copy of %s: cp.async, %u bytes each; %s", name, width, no_tma);
     else
         tir_receipt_add(as->cx, TIR_TOPIC_COPY, copy->span, "copy of %s: cp.async, %u bytes each",
                         name, width);
@@ -109,18 +113,33 @@ static const char *tensor_copy_refusal(const struct async *as, const struct tir_
     return why ? why : tir_tma_memory_refusal(as->f->module->types, buffer, strides);
 }
 
+// Why no tensor copies fill the slots of a ring with what the store puts in its buffer; NULL: they
+// can.
+static const char *slots_refusal(struct async *as, const struct tir_copied *copied,
+                                 const struct tir_inst *store)
+{
+    const char *why = copied->where ? "a mask decides about its elements"
+                                    : tensor_copy_refusal(as, copied->slice, tir_ref_base(store));
+    if (!why && !tir_can_be_slots(as->f, store, tir_ref_base(store)))
+        why = "more than this copy and reads after it use the buffer";
+    if (!why && !as->on_warpgroups)
+        why = tir_mma_ring_copy_refusal(as->f, as->cx->scratch, copied->slice);
+    return why;
+}
+
 // A copy by the tensor copy engine; it completes at an mbarrier, which pipeline and ring provide.
-static bool make_tensor_copy(struct async *as, struct tir_inst *store)
+static bool make_tensor_copy(struct async *as, struct tir_inst *store, const char **no_tma)
 {
     struct tir_copied copied;
     if (!is_copied(as, store, &copied))
         return false;
     const struct tir_inst *load = copied.slice;
     const char *name = tir_ref_base(load)->name;
-    const char *why = copied.where ? "a mask decides about its elements"
-                                   : tensor_copy_refusal(as, load, tir_ref_base(store));
-    if (!why && !tir_can_be_slots(as->f, store, tir_ref_base(store)))
-        why = "more than this copy and reads after it use the buffer";
+    const char *why = slots_refusal(as, &copied, store);
+    if (why && !as->on_warpgroups) { // cp.async is next
+        *no_tma = tir_str_format(as->cx->scratch, "no tma: %s", why).ptr;
+        return false;
+    }
     if (why) {
         tir_receipt_refuse(as->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, load->span,
                            "copy of %s: not by tensor copies, because %s", name, why);
@@ -134,7 +153,7 @@ static bool make_tensor_copy(struct async *as, struct tir_inst *store)
     return true;
 }
 
-static bool make_copy(struct async *as, struct tir_inst *store)
+static bool make_copy(struct async *as, struct tir_inst *store, const char *no_tma)
 {
     struct tir_copied copied;
     if (!is_copied(as, store, &copied))
@@ -147,7 +166,7 @@ static bool make_copy(struct async *as, struct tir_inst *store)
     }
     struct tir_inst *copy = tir_copy_build(as->f, &copied, store);
     as->changed = true;
-    accept(as, copy, width);
+    accept(as, copy, width, no_tma);
     return true;
 }
 
@@ -180,7 +199,7 @@ static void settle_copy(struct async *as, struct tir_inst *copy)
     uint32_t width = width_of(as, &copied, copy->operands[TIR_COPY_TO]->type, &why);
     as->changed = true;
     if (width) {
-        accept(as, copy, width);
+        accept(as, copy, width, as->no_tma ? as->no_tma : "no tma: the program copies by itself");
         return;
     }
     refuse(as, copy, why);
@@ -234,11 +253,12 @@ static void run_block(struct async *as, struct tir_block *block)
         }
         if (inst->op == TIR_OP_STORE) {
             struct tir_value *buffer = tir_ref_base(inst);
-            const bool by_tensor =
-                as->by_tensor && !tir_is_for_puts(as->f, as->cx->scratch, buffer);
-            if (by_tensor && make_tensor_copy(as, inst))
+            const char *no_tma = as->no_tma;
+            const bool is_for_roles =
+                as->on_warpgroups && !tir_is_for_puts(as->f, as->cx->scratch, buffer);
+            if ((is_for_roles || !no_tma) && make_tensor_copy(as, inst, &no_tma))
                 continue;
-            if (!by_tensor && make_copy(as, inst)) {
+            if (!is_for_roles && make_copy(as, inst, no_tma)) {
                 tir_map_set(&in_flight, tir_map_key(buffer), buffer);
                 continue;
             }
@@ -278,13 +298,33 @@ static void settle_commits(struct async *as)
     }
 }
 
+// Why tensor copies do not feed products by mma.sync. NULL: they do.
+static const char *mma_refusal(struct async *as)
+{
+    const char *why = tir_mma_ring_refusal(as->f, as->cx);
+    int64_t second = 0; // slots
+    if (why)
+        return why;
+    tir_foreach_inst(inst, as->f) {
+        struct tir_copied copied;
+        if (inst->op == TIR_OP_STORE && is_copied(as, inst, &copied) &&
+            !slots_refusal(as, &copied, inst))
+            second += tir_slot_bytes(tir_ref_base(inst)->type);
+    }
+    const int64_t all = tir_allocated_bytes(as->f) + second + tir_mma_ring_beside(as->f);
+    return second && all > as->cx->target->shared_per_cta
+               ? "no tma: shared memory has no room for two slots beside the rest"
+               : NULL;
+}
+
 enum tir_change tir_pass_async_copy(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct async as = {.f = f,
                        .cx = cx,
                        .ranges = tir_ranges_new(cx->scratch, f),
                        .uses = tir_count_uses(cx->scratch, f),
-                       .by_tensor = tir_has_warpgroup_dot(f)};
+                       .on_warpgroups = tir_has_warpgroup_dot(f)};
+    as.no_tma = as.on_warpgroups ? "the products run on warpgroups" : mma_refusal(&as);
     run_block(&as, f->body);
     if (as.staged)
         settle_commits(&as);

@@ -94,7 +94,7 @@ void tir_runs_ahead_init(struct tir_follow *ahead, struct tir_arena *arena,
 static bool asks_in_vain(const struct pipeline *p)
 {
     for (const struct tir_inst *inst = p->body->first; inst; inst = inst->next)
-        if (inst->op == TIR_OP_PUT || inst->op == TIR_OP_COPY_ASYNC)
+        if (inst->op == TIR_OP_PUT || inst->op == TIR_OP_GET || inst->op == TIR_OP_COPY_ASYNC)
             return false;
     return tir_attr_int(p->loop, TIR_ATTR_stages, 0) > 1;
 }

@@ -29,7 +29,8 @@
 // that tensor copies cannot bring, whose rows an index tile names or a mask cuts, its threads copy
 // it by cp.async there.
 //
-// The program stays sequential: a put and the get of the same round. What lets copies run ahead is
+// The program stays sequential: a put and the get of the same round. (Where products are mma.sync
+// the put of a later round: pipeline_ahead.c.) What lets copies run ahead is
 // specialize_warps, which gives puts and gets to different warps. Copies whose buffers are read in
 // the same stretch of code share a ring, whose put stands in front of the stretch. A copy in the
 // stretch moves there, with scalars that its address follows from. Where it cannot, because its
@@ -40,6 +41,8 @@
 // be freed one round later (lag) where its only reader is a product that goes on accumulating:
 // then one product is always in flight.
 
+#include "pass/async/pipeline_ring.h"
+
 #include "base/bitset.h"
 #include "ir/effect.h"
 #include "ir/follow.h"
@@ -48,37 +51,9 @@
 #include "machine/target.h"
 #include "pass/async/cp_async.h"
 #include "pass/async/lookup.h"
-#include "pass/async/pipeline.h"
+#include "pass/async/mma_ring.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
-
-struct copy {
-    struct tir_inst *copy, *alloc; // copy: a copy_async, or a store of the whole buffer
-    struct tir_inst *first, *last; // of the copy's block: the stretch that reads the buffer
-    struct ring *ring;
-    struct tir_value *slots; // the ring's buffer
-    uint32_t width;          // of a store: bytes that cp.async moves instead; 0: it stays
-};
-
-typedef VEC(struct copy *) copy_list;
-
-struct ring {
-    struct ring *outer;      // its get is in the get of that one; NULL: of none
-    struct tir_block *block; // where its copies are
-    struct tir_inst *first, *last;
-    copy_list copies;
-    int64_t stages, slot_bytes;
-    bool lag;
-};
-
-struct rings {
-    struct tir_func *f;
-    struct tir_pass_cx *cx;
-    copy_list copies;
-    VEC(struct ring *) all; // outer ones in front of those in them
-    struct tir_map puts;    // block -> struct puts
-    uint32_t *places;       // of instructions in their blocks, by id
-};
 
 // The instruction of `block` that inst is, or is inside of; NULL: inst is elsewhere.
 static struct tir_inst *ancestor_in(const struct tir_block *block, struct tir_inst *inst)
@@ -472,20 +447,32 @@ static bool sum_is_private(const struct ring *ring)
     }
 }
 
-// Bytes of a stage of what cp.async copies ahead of puts: as many stages are to fit.
+static bool is_copied_to(const struct tir_func *f, const struct tir_value *buffer)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_COPY_ASYNC && inst->operands[TIR_COPY_TO] == buffer)
+            return tir_done_of(inst) == TIR_DONE_CP_ASYNC;
+    return false;
+}
+
+// Bytes of a stage of what cp.async copies in loops, ahead of puts or beside them: as many stages
+// are to fit.
 static int64_t bytes_ahead(const struct rings *r)
 {
     int64_t bytes = 0;
     tir_foreach_inst(inst, r->f)
-        if (inst->op == TIR_OP_ALLOC && is_copied_ahead(r->f, inst->results[0], inst->block))
+        if (inst->op == TIR_OP_ALLOC &&
+            (r->feeds_mma ? inst->block->owner && inst->block->owner->op == TIR_OP_FOR &&
+                                is_copied_to(r->f, inst->results[0])
+                          : is_copied_ahead(r->f, inst->results[0], inst->block)))
             bytes += tir_slot_bytes(inst->results[0]->type);
     return bytes;
 }
 
 static void choose_stages(struct rings *r)
 {
-    int64_t free =
-        r->cx->target->shared_per_cta - tir_allocated_bytes(r->f) - TIR_BUDGET_MBARRIER_BYTES;
+    const int64_t beside = r->feeds_mma ? tir_mma_ring_beside(r->f) : TIR_BUDGET_MBARRIER_BYTES;
+    int64_t free = r->cx->target->shared_per_cta - tir_allocated_bytes(r->f) - beside;
     int64_t in_loops = bytes_ahead(r);
     vec_foreach(struct ring *, it, &r->all) {
         struct ring *ring = *it;
@@ -698,7 +685,10 @@ static void look_up_ahead(struct rings *r, struct tir_inst *loop)
 
 bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    struct rings r = {.f = f, .cx = cx};
+    struct rings r = {.f = f,
+                      .cx = cx,
+                      .feeds_mma =
+                          !(cx->target->features & TIR_HAS_WGMMA) && !tir_mma_ring_refusal(f, cx)};
     tir_map_init(&r.puts, cx->scratch);
     number_places(&r);
     collect(&r);
@@ -710,15 +700,20 @@ bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
         if (inst->op == TIR_OP_FOR)
             vec_push(cx->scratch, &loops, inst);
     vec_foreach(struct tir_inst *, it, &loops)
-        look_up_ahead(&r, *it);
+        if (!r.feeds_mma)
+            look_up_ahead(&r, *it);
     choose_stages(&r);
     lift_buffers(&r);
     struct tir_builder top = tir_builder_at_end(f, f->body);
     top.before = f->body->first;
     vec_foreach(struct ring *, it, &r.all) {
         build_ring(&r, *it, &top);
-        build_put(&r, *it);
+        if (!r.feeds_mma)
+            build_put(&r, *it);
     }
+    vec_foreach(struct tir_inst *, it, &loops)
+        if (r.feeds_mma)
+            tir_put_ahead(&r, *it);
     vec_foreach(struct ring *, it, &r.all)
         build_get(&r, *it);
     vec_foreach(struct copy *, it, &r.copies)

@@ -50,6 +50,7 @@
 #include "ir/effect.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
+#include "machine/target.h"
 #include "pass/receipt.h"
 #include "pass/role/store_ring.h"
 
@@ -452,7 +453,8 @@ enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx
 {
     struct split load = {.f = f, .cx = cx, .computes = puts_compute(f)}, store = load;
     const struct tir_inst *tiles = take_clause(f);
-    if (has_ring(f) && !has_role(f)) {
+    const bool ahead = !(cx->target->features & TIR_HAS_WGMMA); // puts are, in line
+    if (has_ring(f) && !has_role(f) && !ahead) {
         find_feeds(&load);
         find_needed(&load);
         if (f->threads / 128 > TIR_BUDGET_PRODUCT_GROUPS)

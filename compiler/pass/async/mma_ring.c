@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Whether tensor copies feed loops of products by mma.sync.
+//
+// They do on a target with tensor copies, but without products on warpgroups: one thread starts the
+// copies of later rounds into the slots of a ring (pipeline_ahead.c), and ldmatrix reads the swizzle
+// that they write. A round costs no barrier and no thread its addresses. Where wgmma is at hand,
+// mma.sync has what wgmma refuses, and keeps cp.async.
+//
+// Slots are theirs for the whole kernel, since the engine may write them at any time. With cp.async
+// the results of a tile can use the bytes of its operands. So there must be room beside two slots.
+
+#include "pass/async/mma_ring.h"
+
+#include "ir/walk.h"
+#include "machine/budget.h"
+#include "machine/target.h"
+#include "pass/async/pipeline.h"
+#include "pass/layout/dot.h"
+
+static bool is_mma(const struct tir_target *target, const struct tir_inst *dot)
+{
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
+    const struct tir_type *t = dot->results[0]->type;
+    return tir_dot_plan(target, a->elem, b->elem, t->elem, t->shape[0], t->shape[1], a->shape[1])
+        .mma;
+}
+
+static struct tir_inst *loop_of(const struct tir_inst *inst)
+{
+    struct tir_inst *owner = inst->block->owner;
+    return owner && owner->op == TIR_OP_FOR ? owner : NULL;
+}
+
+const char *tir_mma_ring_refusal(const struct tir_func *f, const struct tir_pass_cx *cx)
+{
+    if (cx->target->features & TIR_HAS_WGMMA)
+        return "tma feeds warpgroups alone";
+    if (f->grid_count)
+        return "no tma: the kernel speaks of single threads";
+    if (cx->attempt && (cx->attempt->only_cp_async || cx->attempt->stages < 2))
+        return "no tma: the kernel failed with it";
+    bool multiplies = false;
+    tir_foreach_inst(inst, f) {
+        if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_RING)
+            return "no tma: the program has roles or rings of its own";
+        multiplies |= inst->op == TIR_OP_DOT && is_mma(cx->target, inst) && loop_of(inst);
+    }
+    return multiplies ? NULL : "tma feeds loops of products by mma.sync alone";
+}
+
+const char *tir_mma_ring_copy_refusal(const struct tir_func *f, struct tir_arena *scratch,
+                                      const struct tir_inst *access)
+{
+    const struct tir_inst *loop = loop_of(access);
+    if (!loop)
+        return "it is not in a loop";
+    if (tir_attr_int(loop, TIR_ATTR_stages, 0) == 1)
+        return "its loop asks for one stage";
+    struct tir_follow ahead;
+    tir_runs_ahead_init(&ahead, scratch, f, loop->regions[0]);
+    for (uint32_t d = 0; d < tir_ref_base(access)->type->rank; d++)
+        if (!tir_follows(&ahead, tir_ref_indices(access)[d]))
+            return "its address depends on values carried or computed in the loop";
+    return NULL;
+}
+
+int64_t tir_mma_ring_beside(const struct tir_func *f)
+{
+    int64_t most = tir_loop_scratch(f, f->body);
+    tir_foreach_inst(inst, f) {
+        if (inst->op != TIR_OP_STORE || tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
+            continue;
+        const struct tir_value *v = inst->operands[TIR_STORE_VALUE];
+        if (!v->def || v->def->op != TIR_OP_CONVERT_LAYOUT)
+            continue;
+        const bool is_whole = tir_tensor_alignment(f, tir_ref_base(inst)) < 16; // chunk.c
+        most = TIR_MAX(most, tir_type_bytes(v->type) / (is_whole ? 1 : TIR_BUDGET_RESULT_PARTS));
+    }
+    return most + TIR_BUDGET_MBARRIER_BYTES;
+}
