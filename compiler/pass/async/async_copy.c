@@ -313,7 +313,7 @@ static const char *mma_refusal(struct async *as)
     }
     const int64_t all = tir_allocated_bytes(as->f) + second + tir_mma_ring_beside(as->f);
     return second && all > as->cx->target->shared_per_cta
-               ? "no tma: shared memory has no room for two slots beside the rest"
+               ? "no tma: shared memory has no room for two slots"
                : NULL;
 }
 

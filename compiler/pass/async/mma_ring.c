@@ -6,8 +6,7 @@
 // that they write. A round costs no barrier and no thread its addresses. Where wgmma is at hand,
 // mma.sync has what wgmma refuses, and keeps cp.async.
 //
-// Slots are theirs for the whole kernel, since the engine may write them at any time. With cp.async
-// the results of a tile can use the bytes of its operands. So there must be room beside two slots.
+// A loop gets as many slots full as it empties, so its results may use their bytes after it.
 
 #include "pass/async/mma_ring.h"
 
@@ -66,15 +65,9 @@ const char *tir_mma_ring_copy_refusal(const struct tir_func *f, struct tir_arena
 
 int64_t tir_mma_ring_beside(const struct tir_func *f)
 {
-    int64_t most = tir_loop_scratch(f, f->body);
-    tir_foreach_inst(inst, f) {
-        if (inst->op != TIR_OP_STORE || tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
-            continue;
-        const struct tir_value *v = inst->operands[TIR_STORE_VALUE];
-        if (!v->def || v->def->op != TIR_OP_CONVERT_LAYOUT)
-            continue;
-        const bool is_whole = tir_tensor_alignment(f, tir_ref_base(inst)) < 16; // chunk.c
-        most = TIR_MAX(most, tir_type_bytes(v->type) / (is_whole ? 1 : TIR_BUDGET_RESULT_PARTS));
-    }
-    return most + TIR_BUDGET_MBARRIER_BYTES;
+    int64_t scratch = 0;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_FOR)
+            scratch = TIR_MAX(scratch, tir_loop_scratch(f, inst->regions[0]));
+    return scratch + TIR_BUDGET_MBARRIER_BYTES;
 }

@@ -707,9 +707,13 @@ bool tir_pipeline_rings(struct tir_func *f, struct tir_pass_cx *cx)
     struct tir_builder top = tir_builder_at_end(f, f->body);
     top.before = f->body->first;
     vec_foreach(struct ring *, it, &r.all) {
+        if (r.feeds_mma) { // what a loop leaves in its slots is used up there
+            struct tir_builder before = tir_builder_before(f, loop_of(*it));
+            build_ring(&r, *it, &before);
+            continue;
+        }
         build_ring(&r, *it, &top);
-        if (!r.feeds_mma)
-            build_put(&r, *it);
+        build_put(&r, *it);
     }
     vec_foreach(struct tir_inst *, it, &loops)
         if (r.feeds_mma)

@@ -142,12 +142,17 @@ static struct tir_value *build_barriers(struct rings *r, struct tir_builder *b,
     return v;
 }
 
+// A ring in a tiles loop or another one has its slots while it is used: the same bytes may serve
+// something else before and after. Its mbarriers go on from where they are.
 static void build_buffers(struct rings *r, struct tir_builder *b, struct ring *ring)
 {
     b->span = ring->inst->span;
+    struct tir_builder at = *b;
+    if (ring->inst->block != r->f->body)
+        at = tir_builder_before(r->f, ring->inst);
     for (uint32_t i = 0; i < ring->inst->result_count; i++) {
         struct tir_value *old = ring->inst->results[i];
-        struct tir_value *v = tir_build1(b, TIR_OP_ALLOC, old->type, NULL, 0);
+        struct tir_value *v = tir_build1(&at, TIR_OP_ALLOC, old->type, NULL, 0);
         v->name = old->name;
         tir_map_set(&r->buffers, tir_map_key(old), v);
     }
