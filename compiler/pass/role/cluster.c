@@ -166,6 +166,10 @@ static void check_inst(struct cluster *c, const struct tir_inst *inst)
     case TIR_OP_REMOTE:
         refuse(c, inst, "the program itself speaks of the CTAs of the grid");
         return;
+    case TIR_OP_RING: // another CTA would fill it once its loop is over
+        if (inst->block != c->f->body)
+            refuse(c, inst, "after its loop results use the bytes of its slots");
+        return;
     case TIR_OP_PTX:
         refuse(c, inst, "PTX may do anything in a tile beyond the last");
         return;
