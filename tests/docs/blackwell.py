@@ -112,7 +112,7 @@ def small_table(compiler):
         texts = compiler.best(file, "sm_120a")[name]
         copies = unique(re.sub(r"^copy of \w+: ", "", t) for t in texts if t.startswith("copy of"))
         rows.append((f"`{file}`", "; ".join(unique(part(texts, "dot: "))), "; ".join(copies),
-                     "; ".join(part(texts, "loop: ")[:1]), part(texts, "shared memory: ")[0]))
+                     "; ".join((part(texts, "ring: ") + part(texts, "loop: "))[:1]), part(texts, "shared memory: ")[0]))
     return model.table(["file", "products", "copies", "loop", "shared memory"], rows)
 
 

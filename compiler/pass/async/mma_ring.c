@@ -2,9 +2,9 @@
 // Whether tensor copies feed loops of products by mma.sync.
 //
 // They do on a target with tensor copies, but without products on warpgroups: one thread starts the
-// copies of later rounds into the slots of a ring (pipeline_ahead.c), and ldmatrix reads the swizzle
-// that they write. A round costs no barrier and no thread its addresses. Where wgmma is at hand,
-// mma.sync has what wgmma refuses, and keeps cp.async.
+// copies of later rounds into the slots of a ring (pipeline_ahead.c), and ldmatrix reads the
+// swizzle that they write. A round costs no barrier and no thread its addresses. Where wgmma is at
+// hand, mma.sync has what wgmma refuses, and keeps cp.async.
 //
 // A loop gets as many slots full as it empties, so its results may use their bytes after it.
 

@@ -9,10 +9,10 @@
 //     }
 // becomes
 //     let a: shared bf16[3, 128, 64] in R = ring(stages = 3);
-//     if 0 < K { put(a) with (slot: i32) { copy_async(view(a[slot, ...]), A[m:+128, 0:+64], ...); } }
-//     if 64 < K { put(a) with (slot: i32) { copy_async(..., A[m:+128, 64:+64], ...); } }
+//     if 0 < K { put(a) with (slot: i32) { copy_async(view(a[slot, ...]), A[m:+128, 0:+64]); } }
+//     if 64 < K { put(a) with (slot: i32) { copy_async(..., A[m:+128, 64:+64]); } }
 //     for k: i64 in range(0, K, 64) carry (acc: T = init) {
-//         if k + 128 < K { put(a) with (slot: i32) { copy_async(..., A[m:+128, k + 128:+64], ...); } }
+//         if k + 128 < K { put(a) with (slot: i32) { copy_async(..., A[m:+128, k + 128:+64]); } }
 //         let d: T = get(a) with (slot: i32) { ... dot(view(a[slot, ...]), ..., acc) ... }
 //         yield d;
 //     }
