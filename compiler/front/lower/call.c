@@ -2,6 +2,7 @@
 // Calls: casts and constants of a type, functions, built-ins, operations, in that order.
 #include "front/lower/builtin.h"
 #include "front/lower/lower.h"
+#include "front/parse/foreign.h"
 
 static const char *const arg_names[] = {
 #define NAMED(name) #name,
@@ -21,6 +22,18 @@ const struct ast_expr *call_arg(const struct call *c, uint32_t i)
     return NULL;
 }
 
+// sum(x, 1), where the axis is an argument by name.
+static void suggest_axis(struct lower *l, const struct call *c, uint32_t most, uint32_t named)
+{
+    const struct ast_expr *extra = call_arg(c, most);
+    tir_str text = extra ? tir_source_text(&l->cx->sources, extra->span) : (tir_str){0};
+    if (c->positional == most + 1 && named >> NAMED_axis & 1 && !call_named(c, "axis") &&
+        extra->kind == AST_INT)
+        tir_fix_at(&l->cx->diags, extra->span,
+                   tir_str_format(l->arena, "axis = " STR_FMT, STR_ARG(text)).ptr,
+                   "the axis is given by name");
+}
+
 // named: bit for bit what it takes by name.
 static bool check_arguments(struct lower *l, const struct call *c, uint32_t fewest, uint32_t most,
                             uint32_t named)
@@ -32,6 +45,7 @@ static bool check_arguments(struct lower *l, const struct call *c, uint32_t fewe
                     : c->positional < fewest ? " or more"
                                              : " or fewer",
                     c->positional);
+        suggest_axis(l, c, most, named);
         return false;
     }
     struct name_list names = {.owner = c->name, .what = "argument named"};
@@ -244,6 +258,20 @@ static bool call_by_signature(struct lower *l, struct call *c, const struct fn_v
     return ok;
 }
 
+// x.sum(axis = 1), as it is written elsewhere.
+static void refuse_method(struct lower *l, const struct ast_expr *e)
+{
+    const struct ast_expr *callee = e->base;
+    struct ast_expr function = {.kind = AST_NAME, .span = callee->span, .name = callee->field};
+    tir_str value = tir_source_text(&l->cx->sources, callee->base->span);
+    lower_error(l, callee->span, TIR_E_TYPE, "this cannot be called: a value has no methods");
+    if (lower_fn_value(l, &function) && value.len && value.len < 80)
+        tir_note_at(&l->cx->diags, callee->span, "the function is `%.64s(" STR_FMT "%s)`",
+                    callee->field, STR_ARG(value), e->args.len ? ", ..." : "");
+    else
+        tir_foreign_help(&l->cx->diags, callee->span, callee->field);
+}
+
 static bool lower_function_call(struct lower *l, const struct ast_expr *e,
                                 const struct tir_type *const *stated, uint32_t stated_count,
                                 val_list *out)
@@ -261,7 +289,9 @@ static bool lower_function_call(struct lower *l, const struct ast_expr *e,
         return false;
     }
     if (!fn) {
-        if (callee->kind != AST_ERROR)
+        if (callee->kind == AST_FIELD)
+            refuse_method(l, e);
+        else if (callee->kind != AST_ERROR)
             lower_error(l, callee->span, TIR_E_TYPE, "this cannot be called");
         return false;
     }

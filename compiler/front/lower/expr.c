@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Expressions: names, literals, operators.
 #include "front/lower/lower.h"
+#include "front/parse/foreign.h"
 
 static struct val lower_name(struct lower *l, const struct ast_expr *e)
 {
@@ -321,6 +322,7 @@ static struct val lower_field(struct lower *l, const struct ast_expr *e)
     if (strcmp(e->field, "T") != 0) {
         lower_error(l, e->span, TIR_E_NAME, "unknown field `%.64s`; `.T` is the transpose",
                     e->field);
+        tir_foreign_help(&l->cx->diags, e->span, e->field);
         return val_poison();
     }
     bool is_buffer = base.kind == VAL_IR && base.ir->type->space == TIR_SPACE_SHARED;

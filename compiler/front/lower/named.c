@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What is given by name: options of statements, arguments of calls, attributes of operations.
 #include "front/lower/lower.h"
+#include "front/parse/foreign.h"
 
 const struct ast_arg *arg_named(const ast_args *args, const char *name)
 {
@@ -19,6 +20,7 @@ void lower_unknown_name(struct lower *l, struct tir_span span, enum tir_diag_cod
         tir_text_format(&known, "%s`%s`", it == list->names.at ? "; it has " : ", ", *it);
     lower_error(l, span, code, "`%.64s` has no %s `%.64s`" STR_FMT, list->owner, list->what, name,
                 STR_ARG(tir_text_str(&known)));
+    tir_foreign_help(&l->cx->diags, span, name);
 }
 
 bool lower_check_names(struct lower *l, const ast_args *args, const struct name_list *list)

@@ -281,6 +281,10 @@ again:
     "0" [xX] [0-9a-fA-F] [0-9a-fA-F_]* { return integer(lx, start, 16); }
     "0" [bB] [01] [01_]* { return integer(lx, start, 2); }
     digits "." digits? exponent? | digits exponent { return real(lx, start); }
+    ( digits | digits "." digits? exponent? | digits exponent ) [fFhHuUlL]+ {
+        return bad(lx, start, TIR_E_TOKEN,
+                   "a number has no suffix: it takes the type of its context, or `f32(1)` states one");
+    }
     ( digits | digits "." digits? exponent? | digits exponent | "0" [xXbB] [0-9a-fA-F_]* ) [A-Za-z_] [A-Za-z0-9_]* {
         return bad(lx, start, TIR_E_TOKEN, "a malformed number");
     }
