@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-static bool is_zero(const struct tir_value *v)
+bool tir_is_fill(const struct tir_value *v)
 {
     if (v->kind != TIR_VALUE_CONST)
         return false;
@@ -26,7 +26,7 @@ static bool is_zero(const struct tir_value *v)
 bool tir_copied_of(const struct tir_value *v, struct tir_copied *copied)
 {
     *copied = (struct tir_copied){0};
-    if (v->def && v->def->op == TIR_OP_WHERE && is_zero(v->def->operands[2])) {
+    if (v->def && v->def->op == TIR_OP_WHERE && tir_is_fill(v->def->operands[2])) {
         copied->where = v->def;
         copied->masks[1] = v->def->operands[0];
         v = v->def->operands[1];
@@ -167,7 +167,7 @@ static const char *refuse_load(const struct tir_func *f, const struct tir_inst *
     const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
     if (!tir_is_only_read(f, tir_ref_base(load)))
         return "the tensor is written too";
-    return pad && !is_zero(pad) ? "it has a pad other than 0" : NULL;
+    return pad && !tir_is_fill(pad) ? "it has a pad other than 0" : NULL;
 }
 
 uint32_t tir_copy_width(const struct tir_func *f, const struct tir_target *target,

@@ -14,6 +14,8 @@ struct tir_copied {
     struct tir_value *masks[2]; // of the slice and of the where; NULL: all elements
 };
 
+// Is v the constant that copies write for what is outside of the tensor: 0, and not -0?
+bool tir_is_fill(const struct tir_value *v);
 // Is v a tile that is loaded from a tensor? What may keep it from being copied is looked at later.
 bool tir_copied_of(const struct tir_value *v, struct tir_copied *copied);
 
