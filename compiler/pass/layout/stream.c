@@ -26,7 +26,8 @@
 // what is stored for a product, from what its own warps have copied by cp.async some iterations
 // before; these copies stand first in the loop, since all puts come after them. An operand in
 // registers is computed by the warps that multiply, from a slot that a tensor copy fills: that
-// costs less than computing it in the other role, which would load and store it.
+// costs less than computing it in the other role, which would load and store it. So is one that is
+// put together in shared memory, as interleave(...) of two halves of bytes.
 
 #include "pass/layout/stream.h"
 
@@ -42,6 +43,12 @@
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
 
+// What operands of products follow from, element by element.
+struct sources {
+    struct bitset loads;   // results of the loop's loads
+    struct bitset buffers; // shared buffers in which parts are put together: interleave, concat
+};
+
 struct stream {
     struct tir_func *f;
     struct tir_pass_cx *cx;
@@ -50,10 +57,10 @@ struct stream {
     struct tir_block *body;
     struct tir_lookups lookups; // what these loads' addresses follow from: needed before they start
     struct tir_follow ahead;    // what can be computed ahead of its iteration
-    struct bitset operands;     // results of loads that operands of products follow from
-    struct bitset in_puts;      // and of those that another role computes operands from
-    struct bitset *marked;      // of these two: where find_operands puts what it finds
-    struct bitset are_copies;   // and of those that go to shared memory as they are
+    struct sources operands;    // of operands of products
+    struct sources in_puts;     // of those that another role computes
+    struct sources *marked;     // of these two: where find_operands puts what it finds
+    struct bitset are_copies;   // results of loads that go to shared memory as they are
     bool on_warpgroups;         // the kernel's products are
     const char *no_puts;        // why nothing is copied ahead of what puts compute; NULL: it can be
     VEC(struct tir_inst *) loads;
@@ -76,8 +83,10 @@ static enum tir_answer mark_loads(void *user, struct tir_value *v)
     struct stream *s = user;
     if (!v->def || v->def->block != s->body || !tir_type_is_tile(v->type))
         return TIR_YES;
-    if (v->def->op == TIR_OP_LOAD)
-        bitset_insert(s->marked, v->id);
+    if (v->def->op == TIR_OP_LOAD) {
+        bitset_insert(&s->marked->loads, v->id);
+        bitset_insert(&s->marked->buffers, tir_ref_base(v->def)->id);
+    }
     return passes_on(v->def) ? TIR_IF_OPERANDS : TIR_YES;
 }
 
@@ -92,8 +101,11 @@ static void find_operands(struct stream *s)
     struct tir_follow follow, put;
     tir_follow_init(&follow, s->cx->scratch, mark_loads, s);
     tir_follow_init(&put, s->cx->scratch, mark_loads, s);
-    s->operands = bitset_new(s->cx->scratch, s->f->value_count);
-    s->in_puts = bitset_new(s->cx->scratch, s->f->value_count);
+    struct sources *both[] = {&s->operands, &s->in_puts};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(both); i++) {
+        both[i]->loads = bitset_new(s->cx->scratch, s->f->value_count);
+        both[i]->buffers = bitset_new(s->cx->scratch, s->f->value_count);
+    }
     s->are_copies = bitset_new(s->cx->scratch, s->f->value_count);
     for (const struct tir_inst *inst = s->body->first; inst; inst = inst->next) {
         s->multiplies |= inst->op == TIR_OP_DOT;
@@ -113,12 +125,20 @@ static void find_operands(struct stream *s)
                 s->operand_bytes += tir_type_bytes(v->type);
         }
     }
+    for (const struct tir_inst *inst = s->body->last; inst; inst = inst->prev) {
+        if (inst->op != TIR_OP_STORE || tir_ref_base(inst)->type->space != TIR_SPACE_SHARED)
+            continue;
+        s->marked = &s->operands; // the warps that multiply put them together, for themselves
+        if (bitset_has(&s->operands.buffers, tir_ref_base(inst)->id) ||
+            bitset_has(&s->in_puts.buffers, tir_ref_base(inst)->id))
+            tir_follows(&follow, inst->operands[TIR_STORE_VALUE]);
+    }
 }
 
 // Is the load's tile on its way to an operand that a put computes?
 static bool is_for_put(const struct stream *s, const struct tir_inst *load)
 {
-    return bitset_has(&s->in_puts, load->results[0]->id);
+    return bitset_has(&s->in_puts.loads, load->results[0]->id);
 }
 
 // Fragments of products take the same columns of eight rows at a time, so these are swizzled.
@@ -210,7 +230,7 @@ static const char *put_refusal(struct stream *s, struct tir_inst *load)
     const char *why = s->no_puts;
     if (why)
         return why;
-    if (bitset_has(&s->operands, load->results[0]->id) || !only_puts_use(s, load->results[0]))
+    if (bitset_has(&s->operands.loads, load->results[0]->id) || !only_puts_use(s, load->results[0]))
         return "not only operands that another role computes follow from it";
     struct tir_copied copied;
     tir_copied_of(load->results[0], &copied);
@@ -278,7 +298,7 @@ static void consider(struct stream *s, struct tir_inst *load, bool asked)
     const struct tir_value *v = load->results[0];
     if (tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL || !tir_type_is_tile(v->type) ||
         bitset_has(&s->are_copies, v->id) || tir_is_lookup(&s->lookups, v) ||
-        !(asked || bitset_has(&s->operands, v->id) || bitset_has(&s->in_puts, v->id)))
+        !(asked || bitset_has(&s->operands.loads, v->id) || bitset_has(&s->in_puts.loads, v->id)))
         return;
     const char *why = refusal_without_pad(s, load, asked), *name = tir_ref_base(load)->name;
     if (why) {
