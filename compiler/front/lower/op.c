@@ -31,6 +31,10 @@ static bool wrong_count(struct lower *l, struct op_call *o)
     }
     lower_error(l, o->c->e->span, TIR_E_ARGUMENTS, "`%s` takes %u operands%s, not %u",
                 o->info->name, needed, many ? " or more" : "", o->c->positional);
+    if (o->op == TIR_OP_VIEW)
+        tir_note_at(&l->cx->diags, o->c->e->span,
+                    "a buffer has one element type and shape; `bitcast` and `reshape` give what is "
+                    "loaded another");
     return false;
 }
 

@@ -64,6 +64,11 @@ static bool check_inst(struct uniform *u, const struct tir_inst *inst)
                 : is_slot ? "`%s` where not every thread of the role comes"
                           : "`%s` on a tile, where not every thread comes",
                 tir_ops[inst->op].name);
+    if (!is_slot)
+        tir_note_at(
+            &u->l->cx->diags, inst->span,
+            "a tile belongs to all threads of its CTA or role; `role NAME warps(1) { }` has "
+            "tiles of one warp");
     return false;
 }
 

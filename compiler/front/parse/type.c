@@ -93,7 +93,9 @@ static struct ast_layout *parse_layout(struct parser *p)
             if (parse_at_word(p, "R"))
                 parse_iters(p, &l->replicas);
             else
-                parse_unexpected(p, "`R[...]`");
+                parse_unexpected(
+                    p, "`R[...]`: a layout has no offset, a tile lies in all warps of its "
+                       "CTA or role");
         }
         if (!p->panic && parse_at_word(p, "swizzle"))
             parse_swizzle(p, l);
