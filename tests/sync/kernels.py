@@ -278,6 +278,33 @@ def stores(rng):
                   "grid(1) threads(128) where K % 4 == 0", lines, [f"N={rounds * 16}", "K=32"])
 
 
+def back(rng):
+    """Threads or the copy engine write a tensor in each round, and loads or copies bring it back."""
+    rounds, threads = rng.randrange(1, 5), rng.choice([64, 128])
+    out, into = rng.choice(["threads", "engine"]), rng.choice(["loads", "groups", "engine"])
+    lines = ["shared s: f32[32, 32];", "shared q: f32[32, 32];", "mbarrier full arrivals(1);",
+             "var sum: f32[32, 32] = 0;"]
+    body = ["P[0:+32, 0:+32] = X[r * 32:+32, 0:+32];"]
+    if into == "engine":
+        body.append("fence(async_global);")
+    if out == "engine":
+        body = ["store(s, X[r * 32:+32, 0:+32]);", "fence(async_shared);", "bar_sync();",
+                "if tid() == 0 {", "    copy_async(P[0:+32, 0:+32], s, engine = tma);",
+                "    commit_group(engine = tma);", "    wait_group(0, engine = tma);", "}"]
+    body.append("bar_sync();")
+    body += {"loads": ["sum += P[0:+32, 0:+32].T;"],
+             "groups": ["copy_async(q, P[0:+32, 0:+32]);", "commit_group();", "wait_group(0);",
+                        "bar_sync();", "sum += load(q).T;"],
+             "engine": ["if tid() == 0 {", "    expect_tx(full, bytes(q));",
+                        "    copy_async(q, P[0:+32, 0:+32], mbar = full, engine = tma);", "}",
+                        "wait(full, i32(r) % 2);", "sum += load(q).T;"]}[into]
+    lines += [f"for r in range(0, {rounds}) {{", *indented(body), "    bar_sync();", "}",
+              "Y[0:+32, 0:+32] = sum;"]
+    return kernel("back", "k", "X: f32[N, K], P: inout f32[K, K], Y: out f32[K, K]",
+                  f"grid(1) threads({threads}) where K == 32", lines,
+                  [f"N={rounds * 32}", "K=32", "P=zeros"])
+
+
 def cluster(rng):
     """Each CTA of a cluster writes its neighbour's buffer, the cluster meets, each reads its own."""
     ctas, rounds, threads = rng.choice([2, 4]), rng.randrange(1, 4), rng.choice([32, 64])
@@ -430,4 +457,4 @@ def tickets(rng):
 
 
 FAMILIES = [staged, of_warps, tree, scan, named, stages, tensor_copies, groups, commits, product, stores,
-            cluster, sends, multicast, flag, chain, tickets]
+            back, cluster, sends, multicast, flag, chain, tickets]

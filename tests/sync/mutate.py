@@ -64,10 +64,12 @@ def parity(lines, at):
 def scope(lines, at):
     out = edits(lines[at], r"\bfence\(gpu\)", "fence(cta)", "fence(cluster)")
     out += edits(lines[at], r"\bfence\(async_shared\)", "fence(wgmma)", "fence(cta)")
+    out += edits(lines[at], r"\bfence\(async_global\)", "fence(async_shared)", "fence(gpu)")
     out += edits(lines[at], r"\bfence\(wgmma\)", "fence(async_shared)")
     out += edits(lines[at], r"\bcluster_sync\(\)", "bar_sync()")
     out += edits(lines[at], r"\bbar_sync\(\)", "warp_sync()", "bar_sync(id = 1, threads = 32)")
     out += edits(lines[at], r", read = 1", "")
+    out += edits(lines[at], r"(wait_group\(\d+, engine = tma)\)", r"\1, read = 1)")
     return out
 
 

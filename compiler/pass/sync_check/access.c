@@ -70,6 +70,16 @@ static struct sync_record grouped(const struct tir_inst *inst, enum sync_access 
         .by = inst, .access = (uint8_t)access, .strand = strand, .at = closed + 1, .async = async};
 }
 
+// By an index tile.
+static bool is_indexed(const struct tir_inst *inst)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    bool indexed = false;
+    for (uint32_t d = 0; d < box->list_count; d++)
+        indexed |= box->list[d] < 0;
+    return indexed;
+}
+
 static void access_slice(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst, const struct tir_type *tile,
                          enum sync_access access)
@@ -79,13 +89,16 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     if (!tensor && base->type->space != TIR_SPACE_SHARED &&
         base->type->space != TIR_SPACE_CLUSTER && base->type->space != TIR_SPACE_TMEM)
         return;
-    if (tensor && access != SYNC_READ && inst->operands[TIR_STORE_MASK])
-        return; // where it stores depends on data
+    // Where a masked store stores depends on data, as does an index tile; of a tile that begins
+    // before the tensor a part is nowhere.
+    bool indexed = tensor && is_indexed(inst);
+    bool in_part = indexed || (tensor && access != SYNC_READ && inst->operands[TIR_STORE_MASK]);
     for (uint32_t d = 0; tensor && d < base->type->rank; d++) {
         struct sync_value at = tir_sync_value(r, who->agent, tir_ref_indices(inst)[d]);
-        if (at.kind == SYNC_INT && at.number < 0)
-            return; // a part of the tile is nowhere
+        in_part |= at.kind == SYNC_INT && at.number < 0;
     }
+    if (in_part && !r->p->by_hand)
+        return;
     const struct sync_buffer *of = buffer_of(r, who->agent, inst, base);
     if (!of)
         return;
@@ -95,8 +108,9 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     record.crew = (uint8_t)who->agent->role_id;
     record.layout = tile->layout;
     memcpy(record.dims, b.dim, sizeof record.dims);
-    record.same = same_elements(r, who->agent, inst, tile, &b);
-    if (!tile->rank)
+    record.same = indexed ? 0 : same_elements(r, who->agent, inst, tile, &b);
+    b.exact &= !in_part;
+    if (!tile->rank && !in_part)
         tir_sync_points(r, who, inst, of, &record);
     bool each = access == SYNC_WRITE && tir_sync_is_by_threads(r->p, inst) &&
                 !inst->operands[TIR_STORE_MASK];
@@ -236,11 +250,48 @@ static void send(struct sync_run *r, const struct sync_who *who, const struct ti
     start_in_cta(r, who, inst, to, inst->operands[TIR_COPY_MBAR], to->cta);
 }
 
+// What a copy engine reads or writes of a tensor that is looked at.
+static void touch_tensor(struct sync_run *r, const struct sync_who *who,
+                         const struct tir_inst *inst, struct sync_record record)
+{
+    const struct tir_value *tensor = tir_ref_base(inst);
+    if (!bitset_has(&r->p->tensors, tensor->id))
+        return;
+    struct sync_buffer part;
+    tir_sync_view(who->agent, inst, tir_sync_value(r, who->agent, tensor).buffer, &part);
+    part.exact &= !is_indexed(inst);
+    uint32_t threads = who->lanes * who->agent->warps;
+    if (record.access == SYNC_WRITE && part.exact && threads > 1)
+        tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,
+                      "%u threads each start this copy to one part of %s, and nothing orders them",
+                      threads, tensor->name);
+    tir_sync_access(r, who, &part, record);
+}
+
+static void read_tensor(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_agent *a = who->agent;
+    int64_t count;
+    if (!inst->operands[TIR_COPY_MBAR]) {
+        struct sync_record record =
+            grouped(inst, SYNC_READ, tir_sync_use_strand(r, &a->copies), a->copies_batch, false);
+        record.grouped = true;
+        touch_tensor(r, who, inst, record);
+        return;
+    }
+    const struct sync_mbarrier *m =
+        tir_sync_mbarriers(r, a, inst, inst->operands[TIR_COPY_MBAR], UINT32_MAX, &count);
+    if (m)
+        touch_tensor(r, who, inst, grouped(inst, SYNC_READ, m->strand, m->completed, true));
+}
+
 static void copy(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
     const struct sync_buffer *to = buffer_of(r, a, inst, inst->operands[TIR_COPY_TO]);
-    if (!to)
+    if (to && tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
+        read_tensor(r, who, inst);
+    if (!to || r->outcome != SYNC_GOING)
         return;
     if (!inst->operands[TIR_COPY_MBAR]) {
         struct sync_record record =
@@ -342,6 +393,11 @@ static void store_bulk(struct sync_run *r, const struct sync_who *who, const str
     if (b)
         tir_sync_access(r, who, b, grouped(inst, SYNC_READ, strand, t->bulk_closed, true));
     t->bulk_open = t->bulk_last = inst;
+    if (r->outcome != SYNC_GOING)
+        return;
+    enum sync_access access = tir_attr_find(inst, TIR_ATTR_kind) ? SYNC_UPDATE : SYNC_WRITE;
+    strand = tir_sync_use_strand(r, &t->wrote);
+    touch_tensor(r, who, inst, grouped(inst, access, strand, t->bulk_closed, true));
 }
 
 // Registers.
@@ -524,7 +580,16 @@ static bool await(struct sync_run *r, struct sync_agent *a, const struct tir_ins
     return true;
 }
 
-static void commit_or_wait_bulk(const struct sync_who *who, bool commit, int64_t groups)
+static void learn_of_bulk(struct sync_agent *a, struct sync_thread *t, uint16_t strand, uint32_t at)
+{
+    if (!strand)
+        return;
+    t->clock.known[strand] = TIR_MAX(t->clock.known[strand], at);
+    a->all.known[strand] = TIR_MAX(a->all.known[strand], at);
+}
+
+// A wait for reads does not say that what they write is there.
+static void commit_or_wait_bulk(const struct sync_who *who, bool commit, int64_t groups, bool read)
 {
     struct sync_agent *a = who->agent;
     for (uint32_t i = 0; i < a->thread_count; i++) {
@@ -536,11 +601,11 @@ static void commit_or_wait_bulk(const struct sync_who *who, bool commit, int64_t
             t->bulk_open = NULL;
             continue;
         }
-        t->bulk_done = TIR_MAX(t->bulk_done, all_but(t->bulk_closed, groups));
-        if (!t->bulk)
-            continue;
-        t->clock.known[t->bulk] = TIR_MAX(t->clock.known[t->bulk], t->bulk_done);
-        a->all.known[t->bulk] = TIR_MAX(a->all.known[t->bulk], t->bulk_done);
+        uint32_t done = all_but(t->bulk_closed, groups);
+        t->bulk_done = TIR_MAX(t->bulk_done, done);
+        learn_of_bulk(a, t, t->bulk, done);
+        if (!read)
+            learn_of_bulk(a, t, t->wrote, done);
     }
 }
 
@@ -559,7 +624,7 @@ bool tir_sync_group_op(struct sync_run *r, const struct sync_who *who, const str
         break;
     case TIR_WORD_engine_tma:
     case TIR_WORD_engine_bulk:
-        commit_or_wait_bulk(who, commit, groups);
+        commit_or_wait_bulk(who, commit, groups, tir_attr_int(inst, TIR_ATTR_read, 0));
         break;
     default:
         commit_or_wait_copies(who, commit, groups);

@@ -110,7 +110,9 @@ void tir_sync_complete(struct sync_run *r, struct sync_mbarrier *m, const struct
     tir_sync_join(r, &m->done, &m->arriving);
     m->completed++;
     r->phases++;
-    m->done.known[m->strand] = m->done.fenced[m->strand] = m->completed;
+    m->done.known[m->strand] = m->completed;
+    for (uint32_t i = 0; i < r->p->memories; i++)
+        m->done.fenced[i][m->strand] = m->completed;
     m->pending = m->count;
 }
 
@@ -390,8 +392,14 @@ static void fence(struct sync_run *r, const struct sync_who *who, const struct t
         tir_sync_fence_tmem(r, who, inst);
         break;
     case TIR_WORD_of_async:
+        tir_sync_fence(r, who, SYNC_OF_SHARED);
+        tir_sync_fence(r, who, SYNC_OF_TENSORS);
+        break;
     case TIR_WORD_of_async_shared:
-        tir_sync_fence(r, who);
+        tir_sync_fence(r, who, SYNC_OF_SHARED);
+        break;
+    case TIR_WORD_of_async_global:
+        tir_sync_fence(r, who, SYNC_OF_TENSORS);
         break;
     case TIR_WORD_of_mbarrier_init:
         for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++)

@@ -36,7 +36,8 @@ static void join(uint32_t *restrict into, const uint32_t *restrict from, uint32_
 void tir_sync_join(const struct sync_run *r, struct sync_clock *into, const struct sync_clock *from)
 {
     join(into->known, from->known, r->strand_count);
-    join(into->fenced, from->fenced, r->strand_count);
+    for (uint32_t i = 0; i < r->p->memories; i++)
+        join(into->fenced[i], from->fenced[i], r->strand_count);
 }
 
 struct sync_clock *tir_sync_clock(const struct sync_who *who)
@@ -84,6 +85,14 @@ static void join_least(uint32_t *into, const uint32_t *x, const uint32_t *y, uin
         into[i] = TIR_MAX(into[i], TIR_MIN(x[i], y[i]));
 }
 
+static void join_common(const struct sync_run *r, struct sync_clock *into,
+                        const struct sync_clock *x, const struct sync_clock *y)
+{
+    join_least(into->known, x->known, y->known, r->strand_count);
+    for (uint32_t i = 0; i < r->p->memories; i++)
+        join_least(into->fenced[i], x->fenced[i], y->fenced[i], r->strand_count);
+}
+
 // All lanes of two sets know the events that each of the two sets knows by itself.
 static void join_parts(const struct sync_run *r, struct sync_agent *a, uint32_t thread)
 {
@@ -94,12 +103,9 @@ static void join_parts(const struct sync_run *r, struct sync_agent *a, uint32_t 
             const struct sync_thread *y = &a->threads[u];
             if (u == t || !are_among(a, of, x, y))
                 continue;
-            join_least(of->clock.known, x->clock.known, y->clock.known, r->strand_count);
-            join_least(of->clock.fenced, x->clock.fenced, y->clock.fenced, r->strand_count);
-            if (!has_peers(a))
-                continue;
-            join_least(of->peers.known, x->peers.known, y->peers.known, r->strand_count);
-            join_least(of->peers.fenced, x->peers.fenced, y->peers.fenced, r->strand_count);
+            join_common(r, &of->clock, &x->clock, &y->clock);
+            if (has_peers(a))
+                join_common(r, &of->peers, &x->peers, &y->peers);
         }
     }
 }
@@ -154,11 +160,13 @@ static void step(struct sync_agent *a, uint32_t thread)
 }
 
 // What the lanes of a thread did: its own clock lacks it, as none of them knows of the others.
-static void join_own(struct sync_clock *into, const struct sync_agent *a, uint32_t thread)
+static void join_own(const struct sync_run *r, struct sync_clock *into, const struct sync_agent *a,
+                     uint32_t thread)
 {
     uint16_t data = a->threads[thread].data;
     into->known[data] = TIR_MAX(into->known[data], a->all.known[data]);
-    into->fenced[data] = TIR_MAX(into->fenced[data], a->all.fenced[data]);
+    for (uint32_t i = 0; i < r->p->memories; i++)
+        into->fenced[i][data] = TIR_MAX(into->fenced[i][data], a->all.fenced[i][data]);
 }
 
 void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct sync_clock *into)
@@ -171,7 +179,7 @@ void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct syn
             continue;
         if (who->thread) {
             tir_sync_join(r, into, &a->threads[t].clock);
-            join_own(into, a, t);
+            join_own(r, into, a, t);
         }
         step(a, t);
     }
@@ -189,10 +197,25 @@ static struct sync_share *share_of(struct sync_run *r, struct sync_mbarrier *m,
         if (it->agent == a && it->data == data)
             return it;
     uint32_t count = a->warps * SYNC_LANES;
-    struct sync_share new = {a, data, arena_array(r->arena, uint32_t, count),
-                             arena_array(r->arena, uint32_t, count)};
+    struct sync_share new = {a, data, arena_array(r->arena, uint32_t, count), {NULL}};
+    for (uint32_t i = 0; i < r->p->memories; i++)
+        new.fenced[i] = arena_array(r->arena, uint32_t, count);
     vec_push(r->arena, &m->shares, new);
     return &m->shares.at[m->shares.len - 1];
+}
+
+static void release_lanes(const struct sync_who *who, const struct sync_thread *t, uint32_t *share,
+                          const uint32_t *all, uint32_t *arriving)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < who->agent->warps * SYNC_LANES; i++) {
+        if (!has_lane(t->mask, i))
+            continue;
+        if (has_lane(who->mask, i))
+            share[i] = all[t->data];
+        least = TIR_MIN(least, share[i]);
+    }
+    arriving[t->data] = TIR_MAX(arriving[t->data], least);
 }
 
 // Of what a thread did the mbarrier knows as much as the one of its lanes that has told least.
@@ -202,19 +225,9 @@ static void release_share(struct sync_run *r, const struct sync_who *who, uint32
     struct sync_agent *a = who->agent;
     const struct sync_thread *t = &a->threads[thread];
     struct sync_share *share = share_of(r, m, a, t->data);
-    uint32_t known = UINT32_MAX, fenced = UINT32_MAX;
-    for (uint32_t i = 0; i < a->warps * SYNC_LANES; i++) {
-        if (!has_lane(t->mask, i))
-            continue;
-        if (has_lane(who->mask, i)) {
-            share->known[i] = a->all.known[t->data];
-            share->fenced[i] = a->all.fenced[t->data];
-        }
-        known = TIR_MIN(known, share->known[i]);
-        fenced = TIR_MIN(fenced, share->fenced[i]);
-    }
-    m->arriving.known[t->data] = TIR_MAX(m->arriving.known[t->data], known);
-    m->arriving.fenced[t->data] = TIR_MAX(m->arriving.fenced[t->data], fenced);
+    release_lanes(who, t, share->known, a->all.known, m->arriving.known);
+    for (uint32_t i = 0; i < r->p->memories; i++)
+        release_lanes(who, t, share->fenced[i], a->all.fenced[i], m->arriving.fenced[i]);
     step(a, thread);
     r->p->work += a->warps;
 }
@@ -245,28 +258,31 @@ void tir_sync_warp(struct sync_run *r, struct sync_agent *a)
 }
 
 // Adds the knowledge of `c` to that of `all`, followed by a fence.
-static void fence(const struct sync_run *r, struct sync_clock *c, struct sync_clock *all)
+static void fence(const struct sync_run *r, enum sync_memory of, struct sync_clock *c,
+                  struct sync_clock *all)
 {
-    memcpy(c->fenced, c->known, r->strand_count * sizeof *c->fenced);
-    join(all->fenced, c->fenced, r->strand_count);
+    memcpy(c->fenced[of], c->known, r->strand_count * sizeof *c->known);
+    join(all->fenced[of], c->fenced[of], r->strand_count);
 }
 
-void tir_sync_fence(const struct sync_run *r, const struct sync_who *who)
+void tir_sync_fence(const struct sync_run *r, const struct sync_who *who, enum sync_memory of)
 {
     struct sync_agent *a = who->agent;
+    if (of >= r->p->memories)
+        return;
     for (uint32_t t = 0; t < a->thread_count; t++) {
         if (!is_within(a, t, who->thread))
             continue;
         uint16_t data = a->threads[t].data;
-        fence(r, &a->threads[t].clock, &a->all);
-        a->all.fenced[data] = a->all.known[data];
+        fence(r, of, &a->threads[t].clock, &a->all);
+        a->all.fenced[of][data] = a->all.known[data];
         if (has_peers(a))
-            fence(r, &a->threads[t].peers, &a->all_peers);
+            fence(r, of, &a->threads[t].peers, &a->all_peers);
     }
     if (who->thread == 0)
-        fence(r, &a->all, &a->all);
+        fence(r, of, &a->all, &a->all);
     if (who->thread == 0 && has_peers(a))
-        fence(r, &a->all_peers, &a->all_peers);
+        fence(r, of, &a->all_peers, &a->all_peers);
     for (uint32_t t = 0; t < a->thread_count; t++)
         if (is_within(a, t, who->thread))
             step(a, t);

@@ -292,9 +292,10 @@ static enum sync_pairs unordered(const struct sync_who *who, const struct sync_r
     // fenced too, as in PTX's example.
     bool sees = old->access != SYNC_READ || now->by->op == TIR_OP_TRY_CANCEL;
     bool fence = fences && now->async && !old->async && sees;
-    uint32_t warp = (fence ? t->clock.fenced : t->clock.known)[old->strand], others = warp;
+    enum sync_memory of = now->of_tensor ? SYNC_OF_TENSORS : SYNC_OF_SHARED;
+    uint32_t warp = (fence ? t->clock.fenced[of] : t->clock.known)[old->strand], others = warp;
     if (old->agent == who->agent->id && who->agent->warps > 1)
-        others = (fence ? t->peers.fenced : t->peers.known)[old->strand];
+        others = (fence ? t->peers.fenced[of] : t->peers.known)[old->strand];
     return (warp < old->at ? SYNC_IN_A_WARP : SYNC_NO_PAIRS) |
            (others < old->at ? SYNC_OF_TWO_WARPS : SYNC_NO_PAIRS);
 }
@@ -372,9 +373,10 @@ static void report(struct sync_run *r, const struct sync_who *who, uint32_t root
         tir_sync_fail(r, TIR_E_SYNC_FENCE, now->by, old->by,
                       wrote ? "this is the ordinary write" : "this is the ordinary read",
                       "%s reaches " STR_FMT " by the asynchronous proxy, which may %s what "
-                      "%s of line %u %s: no fence(of = async_shared) between them",
+                      "%s of line %u %s: no fence(of = %s) between them",
                       by, STR_ARG(part), wrote ? "not see" : "overwrite", other, line,
-                      wrote ? "wrote" : "still reads");
+                      wrote ? "wrote" : "still reads",
+                      now->of_tensor ? "async_global" : "async_shared");
         return;
     }
     bool writes = now->access != SYNC_READ;
@@ -450,51 +452,96 @@ static bool owners_differ(const struct sync_record *a, const struct sync_record 
     return false;
 }
 
-// Whether two threads are sure to touch the same element: in global memory, where threads mostly
-// come back to their own, that two boxes meet is not enough.
-static bool surely_meet(const struct sync_root *root, const struct sync_record *old,
-                        const struct sync_record *now, enum sync_pairs pairs)
+enum meeting { APART, MAY_MEET, MEET };
+
+// Whether two threads touch the same element: in global memory, where threads mostly come back to
+// their own, that two boxes meet is not enough.
+static enum meeting meeting_of(const struct sync_root *root, const struct sync_record *old,
+                               const struct sync_record *now, enum sync_pairs pairs)
 {
     uint32_t rank = root->alloc->type->rank;
     const struct tir_layout *a = old->layout, *b = now->layout;
-    bool by_data = old->modulus || now->modulus;
-    if (!old->exact || !now->exact || !boxes_meet(&old->box, &now->box, rank))
-        return false;
-    if (by_data && (old->modulus != now->modulus || old->base != now->base || !now->base))
-        return false;
-    if ((old->points && now->points) || (old->crew && now->crew && old->crew != now->crew))
-        return (!old->points && !now->points) || tir_sync_points_meet(root, old, now, pairs);
-    return !old->points && !now->points && a && b && !a->replica_count && !b->replica_count &&
-           owners_differ(old, now, rank);
+    bool by_data = old->modulus || now->modulus, both = old->points && now->points;
+    if (!boxes_meet(&old->box, &now->box, rank))
+        return APART;
+    if (both && by_data && (old->modulus != now->modulus || old->base != now->base || !now->base))
+        return APART; // tir_sync_may_meet says more
+    if (both)
+        return tir_sync_points_meet(root, old, now, pairs) ? MEET : APART;
+    if (by_data || !old->exact || !now->exact)
+        return MAY_MEET;
+    if ((old->points || now->points) && !tir_sync_points_meet(root, old, now, pairs))
+        return APART;
+    if (old->async || now->async || (old->crew && now->crew && old->crew != now->crew))
+        return MEET;
+    if (!a || !b || a->replica_count || b->replica_count)
+        return MAY_MEET;
+    return owners_differ(old, now, rank) ? MEET : APART;
 }
 
-// Stores are remembered, and loads of elements, and compared with what comes after them.
+// Of a kernel that orders its accesses itself it is said if that cannot be told.
+static void note_may_meet(struct sync_run *r, const struct sync_record *old,
+                          const struct sync_record *now)
+{
+    const char *text = tir_str_format(r->p->cx->scratch,
+                                      "nothing orders it after %s of line %u, and whether two "
+                                      "threads touch one element is not known",
+                                      name_of(old->by), tir_sync_line(r->p, old->by))
+                           .ptr;
+    if (r->p->by_hand && (old->access == SYNC_READ || now->access == SYNC_READ))
+        tir_sync_unchecked(r->p, now->by, text);
+}
+
+// Remembers an access: of loads, and of all others, the last ones.
+static void remember(struct sync_run *r, struct sync_shadow *s, const struct sync_record *now)
+{
+    bool load = now->access == SYNC_READ;
+    uint32_t of_kind = 0, first = UINT32_MAX;
+    for (uint32_t i = s->records.len; i-- > 0;)
+        if ((s->records.at[i].access == SYNC_READ) == load) {
+            of_kind++;
+            first = i;
+        }
+    if (of_kind == (load ? SYNC_LOADS : SYNC_STORES)) {
+        s->records.len--;
+        memmove(&s->records.at[first], &s->records.at[first + 1],
+                (s->records.len - first) * sizeof *s->records.at);
+    }
+    vec_push(r->arena, &s->records, *now);
+}
+
+// Stores are remembered, and loads of elements, and compared with what comes after them; of tiles
+// too where the program orders its accesses itself.
 static void access_tensor(struct sync_run *r, const struct sync_who *who,
                           const struct sync_buffer *b, const struct sync_record *now)
 {
     const struct sync_root *root = &r->p->roots.at[b->root];
     struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + b->root];
-    uint32_t kept = 0, loads = 0;
+    uint32_t kept = 0;
+    if (!now->points && is_empty(&now->box, root->alloc->type->rank))
+        return;
     for (uint32_t i = 0; i < s->records.len; i++) {
         struct sync_record *old = &s->records.at[i];
         enum sync_pairs pairs = may_conflict(who, old, now);
         if (old->access == SYNC_READ && now->access == SYNC_UPDATE) // it may look before it adds
             pairs = SYNC_NO_PAIRS;
-        if (pairs && surely_meet(root, old, now, pairs)) {
+        enum meeting meeting = pairs ? meeting_of(root, old, now, pairs) : APART;
+        if (meeting == MEET) {
             report(r, who, b->root, old, now);
             return;
         }
+        if (meeting == MAY_MEET)
+            note_may_meet(r, old, now);
         if (pairs && (old->base != now->base || !now->base) &&
             tir_sync_may_meet(r, root, old, now, pairs))
             tir_sync_unchecked(r->p, now->by, BY_DATA);
         if (is_superseded(who, old, now, root->alloc->type->rank))
             continue;
-        loads += old->access == SYNC_READ;
         s->records.at[kept++] = *old;
     }
     s->records.len = kept;
-    if (now->access == SYNC_READ ? now->points && loads < SYNC_LOADS : kept - loads < SYNC_STORES)
-        vec_push(r->arena, &s->records, *now);
+    if (now->access != SYNC_READ || now->points || r->p->by_hand)
+        remember(r, s, now);
 }
 
 void tir_sync_note_far(struct sync_run *r, uint32_t cta, const struct sync_record *now)
@@ -548,6 +595,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
     now.agent = (uint16_t)who->agent->id;
     now.box = b->box;
     now.exact = now.points || b->exact;
+    now.of_tensor = root->is_tensor;
     if (root->is_tensor) {
         access_tensor(r, who, b, &now);
         return;

@@ -66,7 +66,8 @@ static bool is_opaque(const struct tir_inst *inst)
 // Loads and stores of a tensor that others of the CTA store to or load from.
 static bool is_tensor_event(const struct sync_program *p, const struct tir_inst *inst)
 {
-    return (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC) &&
+    return (inst->op == TIR_OP_LOAD || inst->op == TIR_OP_STORE || inst->op == TIR_OP_ATOMIC ||
+            inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_STORE_ASYNC) &&
            bitset_has(&p->tensors, tir_ref_base(inst)->id);
 }
 
@@ -540,7 +541,7 @@ static void find_classes(struct sync_program *p)
     p->class_first[p->class_count] = warps;
 }
 
-static bool is_scope_fence(const struct tir_inst *inst)
+bool tir_sync_is_scope_fence(const struct tir_inst *inst)
 {
     enum tir_word of = tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE);
     return inst->op == TIR_OP_FENCE && (of == TIR_WORD_of_cta || of == TIR_WORD_of_cluster ||
@@ -560,7 +561,7 @@ static const struct tir_inst *find_spin(struct sync_program *p)
 {
     bool fences = false;
     tir_foreach_inst(inst, p->f)
-        fences |= is_scope_fence(inst);
+        fences |= tir_sync_is_scope_fence(inst);
     if (!fences)
         return NULL;
     tir_foreach_inst(loop, p->f) {
@@ -582,6 +583,7 @@ bool tir_sync_prepare(struct sync_program *p)
     tir_foreach_inst(inst, f) {
         p->has_wgmma |= inst->op == TIR_OP_GEMM_ASYNC;
         any |= is_event(inst) || inst->op == TIR_OP_ROLE;
+        p->by_hand |= inst->op == TIR_OP_ALLOC && tir_attr_int(inst, TIR_ATTR_by_hand, 0);
         if (may_order(inst))
             p->orders = inst;
         if (inst->op == TIR_OP_ASSUME_SYNC && !p->assumes)
@@ -595,6 +597,8 @@ bool tir_sync_prepare(struct sync_program *p)
         p->orders = find_spin(p);
     if (p->assumes)
         find_assumed(p, f->body, NULL);
+    p->by_hand |= f->grid_count > 0;
+    p->memories = 1;
     p->tensors = bitset_new(p->cx->scratch, f->value_count);
     find_roots(p);
     tir_sync_find_tensors(p);

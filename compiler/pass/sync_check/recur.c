@@ -108,15 +108,15 @@ static uint64_t of_agent(const struct sync_run *r, const struct sync_agent *a, u
 
 static uint64_t of_clock(uint64_t h, const struct sync_clock *c, uint16_t strand, uint32_t at)
 {
-    return tir_sync_mix(h, (uint64_t)(c->known[strand] >= at) | (uint64_t)(c->fenced[strand] >= at)
-                                                                    << 1);
+    return tir_sync_mix(h, (uint64_t)(c->known[strand] >= at) |
+                               (uint64_t)(c->fenced[SYNC_OF_SHARED][strand] >= at) << 1);
 }
 
 static uint64_t of_share(uint64_t h, const struct sync_share *share, uint32_t at)
 {
     for (uint32_t i = 0; i < share->agent->warps * SYNC_LANES; i++)
-        h = tir_sync_mix(h, (uint64_t)(share->known[i] >= at) | (uint64_t)(share->fenced[i] >= at)
-                                                                    << 1);
+        h = tir_sync_mix(h, (uint64_t)(share->known[i] >= at) |
+                                (uint64_t)(share->fenced[SYNC_OF_SHARED][i] >= at) << 1);
     return h;
 }
 

@@ -32,6 +32,13 @@ static void note_assumed(struct sync_program *p, struct sync_assumed now)
     vec_push(p->f->module->arena, &p->assumed, now);
 }
 
+static const char *name_of(const struct tir_inst *orders)
+{
+    return orders->op == TIR_OP_PTX     ? "PTX"
+           : orders->op == TIR_OP_WHILE ? "loop"
+                                        : tir_ops[orders->op].name;
+}
+
 // Whether what would be refused is left to the author, or to what is not replayed as it runs: PTX,
 // and loops that spin on a flag.
 static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct tir_inst *at,
@@ -39,8 +46,10 @@ static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct
 {
     struct sync_program *p = r->p;
     struct tir_arena *arena = p->f->module->arena;
-    const struct tir_inst *by = assumed_by(p, at, other);
-    if (!by && !p->orders)
+    const struct tir_inst *by = assumed_by(p, at, other), *orders = p->orders;
+    if (!orders && tir_ops[at->op].has_ref && bitset_has(&p->tensors, tir_ref_base(at)->id))
+        orders = p->flags;
+    if (!by && !orders)
         return false;
     if (by)
         note_assumed(
@@ -48,8 +57,7 @@ static bool is_excused(struct sync_run *r, enum tir_diag_code code, const struct
     else
         tir_sync_unchecked_at(p, tir_sync_place(p, at),
                               tir_str_format(arena, "%s, unless the %s of line %u orders it", text,
-                                             p->orders->op == TIR_OP_PTX ? "PTX" : "loop",
-                                             tir_sync_line(p, p->orders)));
+                                             name_of(orders), tir_sync_line(p, orders)));
     if (code == TIR_E_SYNC_DEADLOCK) {
         if (by)
             tir_sync_unchecked_at(p, tir_sync_place(p, at),

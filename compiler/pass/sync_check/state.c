@@ -42,11 +42,24 @@ static void add_agent(struct sync_run *r, uint32_t cta, uint32_t first, uint32_t
     find_constants(r, a);
 }
 
+static size_t words_of_clock(const struct sync_program *p)
+{
+    return (1 + (size_t)p->memories) * p->strands;
+}
+
+static struct sync_clock clock_at(const struct sync_program *p, uint32_t *words)
+{
+    struct sync_clock c = {.known = words};
+    for (uint32_t i = 0; i < p->memories; i++)
+        c.fenced[i] = words + (i + 1) * p->strands;
+    return c;
+}
+
 static struct sync_clock take_clock(const struct sync_run *r, size_t *at)
 {
     uint32_t *words = r->clocks + *at;
-    *at += 2 * (size_t)r->p->strands;
-    return (struct sync_clock){words, words + r->p->strands};
+    *at += words_of_clock(r->p);
+    return clock_at(r->p, words);
 }
 
 // One block for all, so that it is cleared at once.
@@ -57,7 +70,7 @@ static void make_clocks(struct sync_run *r, uint32_t barriers)
         count += (SYNC_THREADS + 1) * (r->agents[i].warps > 1 ? 2 : 1);
     if (r->p->has_tmem) // half as much as a clock
         count += r->agent_count * (SYNC_THREADS + 1) / 2;
-    r->clock_words = count * 2 * r->p->strands;
+    r->clock_words = count * words_of_clock(r->p);
     r->clocks = arena_array(r->arena, uint32_t, r->clock_words);
     for (uint32_t i = 0; i < r->agent_count; i++) {
         struct sync_agent *a = &r->agents[i];
@@ -208,8 +221,7 @@ void tir_sync_reset(struct sync_run *r)
 
 struct sync_clock tir_sync_new_clock(struct sync_run *r)
 {
-    uint32_t *words = arena_array(r->arena, uint32_t, 2 * r->p->strands);
-    return (struct sync_clock){words, words + r->p->strands};
+    return clock_at(r->p, arena_array(r->arena, uint32_t, words_of_clock(r->p)));
 }
 
 struct sync_named *tir_sync_named(struct sync_run *r, uint32_t cta, uint32_t id)

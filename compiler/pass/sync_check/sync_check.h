@@ -52,9 +52,12 @@ enum {
     SYNC_POINT = 2 * SYNC_CLUSTER // those, and the same again as picked by elect_sync
 };
 
+// Memory that a proxy fence covers.
+enum sync_memory { SYNC_OF_SHARED, SYNC_OF_TENSORS, SYNC_MEMORIES };
+
 struct sync_clock { // by strand
     uint32_t *known;
-    uint32_t *fenced; // followed by a proxy fence: visible to asynchronous accesses
+    uint32_t *fenced[SYNC_MEMORIES]; // followed by a proxy fence: visible to asynchronous accesses
 };
 
 // Memory.
@@ -104,6 +107,7 @@ struct sync_record { // an access that was made
     uint32_t at;
     uint16_t strand;
     uint8_t access;
+    bool of_tensor;
     bool async;    // by the asynchronous proxy
     bool grouped;  // done when its thread has waited for its group
     bool core;     // by the tensor core, in a group of its thread (tmem.c)
@@ -170,6 +174,7 @@ struct sync_thread {
     uint16_t data;                    // strand of its accesses
     uint16_t bulk;                    // strand of its groups of stores; 0: none yet
     uint32_t bulk_closed, bulk_done;  // groups committed, and known to have read
+    uint16_t wrote;                   // strand of what they write to tensors; 0: none yet
     const struct tir_inst *bulk_open; // the last store that was not committed
     const struct tir_inst *bulk_last; // the last store
     uint16_t core;                    // strand of its groups of products in tensor memory; or 0
@@ -264,7 +269,7 @@ struct sync_seen { // a wait that has seen a phase
 struct sync_share { // the releases of a thread's lanes to an mbarrier, lane by lane
     const struct sync_agent *agent;
     uint16_t data;
-    uint32_t *known, *fenced; // as of a clock, by lane of the agent's warps
+    uint32_t *known, *fenced[SYNC_MEMORIES]; // as of a clock, by lane of the agent's warps
 };
 
 struct sync_mbarrier {
@@ -333,6 +338,9 @@ struct sync_program {
     struct tir_pass_cx *cx;
     const struct tir_inst **assumes; // the assume_sync that covers an instruction, by id; or NULL
     const struct tir_inst *orders;   // PTX or a spin that may order other accesses, or NULL
+    const struct tir_inst *flags;    // what may order accesses of tensors beside barriers, or NULL
+    bool by_hand;                    // the program orders its accesses, not the passes
+    uint32_t memories;               // that proxy fences are told apart for: 1 or SYNC_MEMORIES
     struct bitset visited;           // instructions that are replayed, by id
     uint8_t *classes;                // of instructions, by id
     const struct tir_inst **next;    // the next in its block that is visited, by id
@@ -551,10 +559,14 @@ enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *go
 bool tir_sync_is_never(struct sync_program *p, const struct sync_goal *goal,
                        const struct sync_setting *near);
 
+// A fence of a CTA, a cluster, the GPU or the system.
+bool tir_sync_is_scope_fence(const struct tir_inst *inst);
+
 // tensors.c: the tensors that the replay checks, and those in which CTAs may conflict.
 void tir_sync_find_tensors(struct sync_program *p);
 // phases.c: do barriers of the grid stand between all reads of the tensor and all writes?
-bool tir_sync_phases_keep_apart(const struct sync_program *program, const struct tir_value *tensor);
+// If so, a copy engine that may not see what was written is noted as unchecked.
+bool tir_sync_phases_keep_apart(struct sync_program *program, const struct tir_value *tensor);
 // A store of one element by each thread that reaches it: two of them may store to the same one.
 bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst *inst);
 
@@ -673,7 +685,7 @@ void tir_sync_release(struct sync_run *r, const struct sync_who *who, struct syn
 void tir_sync_release_shares(struct sync_run *r, const struct sync_who *who,
                              struct sync_mbarrier *m);
 void tir_sync_warp(struct sync_run *r, struct sync_agent *a); // the lanes meet
-void tir_sync_fence(const struct sync_run *r, const struct sync_who *who);
+void tir_sync_fence(const struct sync_run *r, const struct sync_who *who, enum sync_memory of);
 // The thread that represents some lanes of the agent's warps.
 uint32_t tir_sync_thread(struct sync_run *r, struct sync_agent *a, const uint32_t *mask,
                          bool elected);

@@ -7,18 +7,15 @@
 
 #include "pass/sync_check/sync_check.h"
 
-// Threads that wait for each other by other means than barriers.
-static bool has_flags(const struct sync_program *p)
+// By which threads may wait for each other beside barriers: PTX, atomics that order, and fences of
+// a scope beside other atomics. NULL: there is none.
+static const struct tir_inst *find_flags(const struct sync_program *p)
 {
     tir_foreach_inst(inst, p->f)
-        if (inst->op == TIR_OP_PTX ||
-            (inst->op == TIR_OP_ATOMIC && (tir_acquires(inst) || tir_releases(inst))) ||
-            (inst->op == TIR_OP_FENCE &&
-             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_wgmma &&
-             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_async_shared &&
-             tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE) != TIR_WORD_of_mbarrier_init))
-            return true;
-    return false;
+        if (inst->op == TIR_OP_PTX || tir_sync_is_scope_fence(inst) ||
+            (inst->op == TIR_OP_ATOMIC && (tir_acquires(inst) || tir_releases(inst))))
+            return inst;
+    return NULL;
 }
 
 static void add_tensor(struct sync_program *p, const struct tir_value *v, bool only_stored)
@@ -106,13 +103,14 @@ bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst 
 }
 
 // Of tensors that are loaded and stored, or stored by single threads, the order among the threads
-// of a CTA is looked at, and that among CTAs is not.
+// of a CTA is looked at, and that among CTAs is not. Copy engines count where a program orders its
+// accesses itself: those that passes add are ordered by the passes.
 void tir_sync_find_tensors(struct sync_program *p)
 {
-    bool flags = has_flags(p);
+    p->flags = find_flags(p);
     for (uint32_t i = 0; i < p->f->param_count; i++) {
         bool loads = false, stores = false, atomics = false, by_threads = false;
-        bool reads = false, writes = false;
+        bool copied = false, sent = false; // by copy engines
         const struct tir_value *v = p->f->params[i].value;
         tir_foreach_inst(inst, p->f) {
             if (!tir_ops[inst->op].has_ref || tir_ref_base(inst) != v)
@@ -121,15 +119,20 @@ void tir_sync_find_tensors(struct sync_program *p)
             stores |= inst->op == TIR_OP_STORE;
             atomics |= inst->op == TIR_OP_ATOMIC;
             by_threads |= tir_sync_is_by_threads(p, inst);
-            reads |= inst->op == TIR_OP_LOAD || inst->op == TIR_OP_COPY_ASYNC;
-            writes |= inst->op == TIR_OP_STORE || inst->op == TIR_OP_STORE_ASYNC ||
-                      inst->op == TIR_OP_ATOMIC;
+            copied |= inst->op == TIR_OP_COPY_ASYNC;
+            sent |= inst->op == TIR_OP_STORE_ASYNC;
         }
         bool only_stored = loads + stores + atomics < 2;
-        if ((!only_stored || by_threads) && !flags)
+        if (p->by_hand && (copied || sent)) {
+            only_stored = (loads || copied) + stores + atomics + sent < 2;
+            if (!only_stored || sent)
+                p->memories = SYNC_MEMORIES;
+        }
+        if (p->flags ? p->by_hand && (!only_stored || sent)
+                     : !only_stored || by_threads || (p->by_hand && sent))
             add_tensor(p, v, only_stored);
-        if (reads && writes && !is_alone(p->f) && !tiles_keep_apart(p, v) &&
-            !tir_sync_phases_keep_apart(p, v))
+        if ((loads || copied) && (stores || sent || atomics) && !is_alone(p->f) &&
+            !tiles_keep_apart(p, v) && !tir_sync_phases_keep_apart(p, v))
             tir_sync_unchecked_at(
                 p, p->f->span,
                 tir_str_format(p->f->module->arena,
