@@ -148,7 +148,8 @@ static void divide(struct sync_ask *a, struct sync_linear x, int64_t by,
     tir_sync_equal(a, x, plus(a, *rest, *quotient, by));
 }
 
-// What divides both factors divides the product as well.
+// What divides both factors divides the product as well. Constants in the factors are multiplied
+// out: (x + 4) * y and (x + 7) * y are of one product.
 static struct sync_linear product_of(struct sync_ask *a, struct sync_linear x, struct sync_linear y)
 {
     if (is_number(a, &x))
@@ -158,7 +159,11 @@ static struct sync_linear product_of(struct sync_ask *a, struct sync_linear x, s
     int64_t of_x = divisor_of(a, &x), of_y = divisor_of(a, &y);
     x = divided(x, of_x);
     y = divided(y, of_y);
-    return plus(a, constant(0), tir_sync_product(a->q, &x, &y), of_x * of_y);
+    int64_t by_y = x.constant, by_x = y.constant;
+    struct sync_linear rest = plus(a, constant(0), x, by_x);
+    x.constant = y.constant = 0;
+    rest = plus(a, rest, y, by_y);
+    return plus(a, constant(0), plus(a, rest, tir_sync_product(a->q, &x, &y), 1), of_x * of_y);
 }
 
 // x = by * quotient + rest, by something unknown.

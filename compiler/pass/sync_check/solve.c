@@ -6,23 +6,16 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "pass/sync_check/lattice.h"
 
 enum {
-    MOST_NODES = 100,      // numbers that are tried
-    SWEEPS = 16,           // over the inequalities, to narrow bounds
-    NEAR = 6,              // numbers that are tried on each side of the wanted one
-    MOST_LOOKED_AT = 4096, // numbers on each side, if most of them cannot be factors
-    MOST_ROWS = 96         // inequalities that are kept while unknowns are eliminated
+    MOST_NODES = 100,     // numbers that are tried
+    SWEEPS = 16,          // over the inequalities, to narrow bounds
+    NEAR = 6,             // numbers that are tried on each side of the wanted one
+    MOST_LOOKED_AT = 4096 // numbers on each side, if most of them cannot be factors
 };
 
 #define LARGEST (INT64_C(1) << 20) // of a coefficient, and of a step of the lattice
-
-// The numbers that satisfy the equations: `at` and whole multiples of `steps` columns more.
-struct lattice {
-    uint32_t rows, columns;
-    int64_t at[SYNC_UNKNOWNS];
-    int64_t (*steps)[SYNC_UNKNOWNS];
-};
 
 struct search {
     struct sync_problem *q;
@@ -32,14 +25,9 @@ struct search {
     bool factors_first; // unknowns that are factors get their numbers before the others
 };
 
-static int64_t floor_div(int64_t a, int64_t b) // b > 0
-{
-    return a / b - (a % b < 0);
-}
-
 static int64_t floor_mod(int64_t a, int64_t b)
 {
-    return a - floor_div(a, b) * b;
+    return a - tir_sync_floor_div(a, b) * b;
 }
 
 void tir_sync_clear(struct sync_problem *q)
@@ -143,8 +131,8 @@ static bool narrow(const struct sync_problem *q, const struct sync_linear *form,
         if (!by || unbounded > (most == infinite))
             continue;
         int64_t others = most == infinite ? sum : sum - most; // by * x >= -others
-        int64_t low = by > 0 ? -floor_div(others, by) : b->low[i];
-        int64_t high = by < 0 ? floor_div(others, -by) : b->high[i];
+        int64_t low = by > 0 ? -tir_sync_floor_div(others, by) : b->low[i];
+        int64_t high = by < 0 ? tir_sync_floor_div(others, -by) : b->high[i];
         *changed |= low > b->low[i] || high < b->high[i];
         b->low[i] = TIR_MAX(b->low[i], low);
         b->high[i] = TIR_MIN(b->high[i], high);
@@ -250,15 +238,6 @@ static bool propagate(const struct sync_problem *q, struct sync_range *b)
     return true;
 }
 
-// By how much a step along a column changes the sum of by[i] * x[i].
-static int64_t change(const struct lattice *l, const int64_t *by, uint32_t column)
-{
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < l->rows; i++)
-        sum += by[i] * l->steps[column][i];
-    return sum;
-}
-
 // Changes the steps, not what they reach, until one alone moves the sum of by[i] * x[i]: by *by_how
 // much. That one is the last; 0: none does.
 static void gather(struct sync_problem *q, struct lattice *l, const int64_t *by, int64_t *by_how)
@@ -266,7 +245,7 @@ static void gather(struct sync_problem *q, struct lattice *l, const int64_t *by,
     int64_t moves[SYNC_UNKNOWNS];
     uint32_t first = UINT32_MAX;
     for (uint32_t c = 0; c < l->columns; c++)
-        moves[c] = change(l, by, c);
+        moves[c] = tir_sync_change(l, by, c);
     for (bool again = true; again && !q->too_large;) {
         again = false;
         first = UINT32_MAX;
@@ -333,7 +312,7 @@ static bool solve_equations(struct search *s, struct lattice *l)
 static bool is_fixed(const struct lattice *l, const struct sync_linear *form, uint32_t columns)
 {
     for (uint32_t c = 0; c < columns; c++)
-        if (change(l, form->by, c))
+        if (tir_sync_change(l, form->by, c))
             return false;
     return true;
 }
@@ -347,137 +326,24 @@ static bool use_products(struct search *s, struct lattice *l)
         columns = l->columns;
         for (uint32_t i = 0; i < 2 * q->product_count && !q->too_large; i++) {
             const struct sync_product *p = &q->products[i / 2];
-            const struct sync_linear *factor = &p->factors[i % 2];
+            const struct sync_linear *factor = &p->factors[i % 2], *other = &p->factors[!(i % 2)];
+            int64_t x = tir_sync_at(q, factor, l->at);
             if (!is_fixed(l, factor, l->columns))
                 continue;
-            struct sync_linear product = tir_sync_single(p->unknown);
-            struct sync_linear rest =
-                tir_sync_add(q, &product, &p->factors[!(i % 2)], -tir_sync_at(q, factor, l->at));
+            struct sync_linear rest = tir_sync_single(p->unknown);
+            if (is_fixed(l, other, l->columns)) { // of two numbers, however large they are
+                rest.constant = -times(x, tir_sync_at(q, other, l->at));
+                s->partial |= llabs(rest.constant) >= SYNC_INFINITY;
+            } else if (x < LARGEST && x > -LARGEST) {
+                rest = tir_sync_add(q, &rest, other, -x);
+            } else {
+                continue;
+            }
             if (!q->too_large && !equate(q, l, &rest))
                 return false;
         }
     } while (l->columns < columns && !q->too_large);
     return !q->too_large;
-}
-
-// Inequalities, at + the sum of by[c] * (steps along column c) >= 0, that are left when columns are
-// eliminated one by one.
-struct rows {
-    uint32_t count;
-    struct row {
-        int64_t at, by[SYNC_UNKNOWNS];
-    } all[MOST_ROWS];
-};
-
-// False: at < 0 is left, and no column. What is left out for want of room or bits shows less.
-static bool add_row(struct rows *rows, struct row row, uint32_t columns)
-{
-    uint64_t common = 0;
-    for (uint32_t c = 0; c < columns; c++)
-        common = tir_gcd(common, (uint64_t)llabs(row.by[c]));
-    if (!common)
-        return row.at >= 0;
-    for (uint32_t c = 0; c < columns; c++)
-        row.by[c] /= (int64_t)common;
-    row.at = floor_div(row.at, (int64_t)common); // of whole numbers
-    for (uint32_t i = 0; i < rows->count; i++)
-        if (!memcmp(rows->all[i].by, row.by, sizeof row.by)) {
-            rows->all[i].at = TIR_MIN(rows->all[i].at, row.at);
-            return true;
-        }
-    if (rows->count < MOST_ROWS)
-        rows->all[rows->count++] = row;
-    return true;
-}
-
-static bool add_form(const struct search *s, const struct lattice *l,
-                     const struct sync_linear *form, struct rows *rows)
-{
-    struct row row = {.at = tir_sync_at(s->q, form, l->at)};
-    for (uint32_t c = 0; c < l->columns; c++)
-        row.by[c] = change(l, form->by, c);
-    return add_row(rows, row, l->columns);
-}
-
-static bool first_rows(const struct search *s, const struct lattice *l, const struct sync_range *b,
-                       struct rows *rows)
-{
-    bool fine = true;
-    for (uint32_t i = 0; i < s->q->relation_count && fine; i++)
-        if (!s->q->relations[i].equal)
-            fine = add_form(s, l, &s->q->relations[i].form, rows);
-    for (uint32_t i = 0; i < s->q->count && fine; i++) {
-        struct sync_linear low = tir_sync_single(i), high = {.constant = b->high[i]};
-        low.constant = -b->low[i];
-        high.by[i] = -1;
-        if (b->low[i] > -SYNC_INFINITY)
-            fine = add_form(s, l, &low, rows);
-        if (b->high[i] < SYNC_INFINITY && fine)
-            fine = add_form(s, l, &high, rows);
-    }
-    return fine;
-}
-
-// x where its column is positive and y where it is negative, each so often that none of it is left.
-static bool combine(const struct row *x, const struct row *y, uint32_t column, struct row *out)
-{
-    int64_t of_x = -y->by[column], of_y = x->by[column], a, b;
-    for (uint32_t c = 0; c <= SYNC_UNKNOWNS; c++) {
-        bool last = c == SYNC_UNKNOWNS;
-        if (!tir_mul_checked(last ? x->at : x->by[c], of_x, &a) ||
-            !tir_mul_checked(last ? y->at : y->by[c], of_y, &b) ||
-            !tir_add_checked(a, b, last ? &out->at : &out->by[c]))
-            return false;
-    }
-    return true;
-}
-
-static bool eliminate(const struct rows *from, uint32_t column, uint32_t columns, struct rows *to)
-{
-    to->count = 0;
-    for (uint32_t i = 0; i < from->count; i++)
-        if (!from->all[i].by[column] && !add_row(to, from->all[i], columns))
-            return false;
-    for (uint32_t i = 0; i < from->count; i++)
-        for (uint32_t k = 0; k < from->count && from->all[i].by[column] > 0; k++) {
-            struct row row;
-            if (from->all[k].by[column] < 0 &&
-                combine(&from->all[i], &from->all[k], column, &row) && !add_row(to, row, columns))
-                return false;
-        }
-    return true;
-}
-
-// The column whose elimination gives the fewest rows; `columns`: none is left.
-static uint32_t next_column(const struct rows *rows, uint32_t columns)
-{
-    uint32_t best = columns, fewest = UINT32_MAX;
-    for (uint32_t c = 0; c < columns; c++) {
-        uint32_t up = 0, down = 0;
-        for (uint32_t i = 0; i < rows->count; i++) {
-            up += rows->all[i].by[c] > 0;
-            down += rows->all[i].by[c] < 0;
-        }
-        if (up + down && up * down < fewest) {
-            fewest = up * down;
-            best = c;
-        }
-    }
-    return best;
-}
-
-// Do the inequalities leave no numbers, even such as are not whole? By Fourier and Motzkin.
-static bool contradict(struct search *s, const struct lattice *l, const struct sync_range *b)
-{
-    struct rows *rows = arena_new(s->arena, struct rows), *next = arena_new(s->arena, struct rows);
-    bool fine = first_rows(s, l, b, rows);
-    for (uint32_t c; fine && (c = next_column(rows, l->columns)) < l->columns;) {
-        fine = eliminate(rows, c, l->columns, next);
-        struct rows *done = rows;
-        rows = next;
-        next = done;
-    }
-    return !fine;
 }
 
 static bool moves(const struct lattice *l, uint32_t unknown)
@@ -588,11 +454,31 @@ static bool may_divide(const struct search *s, const struct lattice *l, uint32_t
         if (moves(l, product) || !is_fixed(l, factor, last))
             continue;
         int64_t by = tir_sync_at(q, factor, l->at) +
-                     change(l, factor->by, last) * ((x - l->at[i]) / l->steps[last][i]);
+                     tir_sync_change(l, factor->by, last) * ((x - l->at[i]) / l->steps[last][i]);
         if (by ? l->at[product] % by : l->at[product])
             return false;
     }
     return true;
+}
+
+// The numbers with which two factors are about equal: if they have a sum, their product is largest.
+static bool try_equal_factors(struct search *s, const struct lattice *l,
+                              const struct sync_range *within, uint32_t i, int64_t *numbers)
+{
+    const struct sync_problem *q = s->q;
+    uint32_t last = l->columns - 1;
+    for (uint32_t k = 0; k < q->product_count; k++) {
+        const struct sync_linear *x = &q->products[k].factors[0], *y = &q->products[k].factors[1];
+        int64_t apart = tir_sync_at(q, x, l->at) - tir_sync_at(q, y, l->at);
+        int64_t by = tir_sync_change(l, y->by, last) - tir_sync_change(l, x->by, last);
+        if (!by || !is_fixed(l, x, last) || !is_fixed(l, y, last))
+            continue;
+        int64_t number = l->at[i] + apart / by * l->steps[last][i];
+        if (number > within->low[i] && number < within->high[i] &&
+            try_number(s, l, within, i, number, numbers))
+            return true;
+    }
+    return false;
 }
 
 // The numbers from low to high on both sides of `middle`, by steps of `by`: the nearest that it may
@@ -629,7 +515,8 @@ static bool try_around(struct search *s, const struct lattice *l, const struct s
                 return true;
         }
     return (less && try_number(s, l, within, i, low, numbers)) ||
-           (more && try_number(s, l, within, i, high, numbers));
+           (more && try_number(s, l, within, i, high, numbers)) ||
+           try_equal_factors(s, l, within, i, numbers);
 }
 
 static bool settle(struct search *s, const struct lattice *from, const struct sync_range *within,
@@ -707,17 +594,70 @@ struct sync_linear tir_sync_product(struct sync_problem *q, const struct sync_li
     return tir_sync_single(unknown);
 }
 
-enum sync_answer tir_sync_solve(struct sync_problem *q, struct tir_arena *arena, int64_t *numbers)
+// Are all changes of the unknown `times` those of the form?
+static bool goes_with(const struct lattice *l, uint32_t unknown, const struct sync_linear *form,
+                      int64_t *times)
 {
+    *times = 0;
+    for (uint32_t c = 0; c < l->columns; c++) {
+        int64_t by = tir_sync_change(l, form->by, c), of = l->steps[c][unknown];
+        if (by && !*times)
+            *times = of / by;
+        if (of != *times * by)
+            return false;
+    }
+    return *times;
+}
+
+// A product that is `times` one of its factors and a number more, x * y == times * x + n, says that
+// x * (y - times) == n: its factors divide n.
+static void factor_out(struct search *s, struct lattice *l, struct sync_range *b)
+{
+    struct sync_problem *q = s->q;
+    const struct sync_linear one = tir_sync_constant(1);
+    int64_t times, low, high;
+    for (uint32_t i = 0; i < 2 * q->product_count; i++) {
+        struct sync_product *p = &q->products[i / 2];
+        struct sync_linear x = p->factors[i % 2], y = p->factors[!(i % 2)];
+        if (q->count == SYNC_UNKNOWNS || q->relation_count + 2 > SYNC_RELATIONS)
+            return;
+        if (!goes_with(l, p->unknown, &x, &times))
+            continue;
+        int64_t n = l->at[p->unknown] - times * tir_sync_at(q, &x, l->at);
+        if (llabs(n) > SYNC_INFINITY)
+            continue;
+        y = tir_sync_add(q, &y, &one, -times);
+        if (n < 0)
+            y = tir_sync_add(q, &(struct sync_linear){0}, &y, -1);
+        n = llabs(n);
+        uint32_t unknown = tir_sync_unknown(q, n, n, n);
+        l->rows = q->count;
+        l->at[unknown] = b->low[unknown] = b->high[unknown] = n;
+        *p = (struct sync_product){{x, y}, unknown};
+        bounds_of(q, b, &x, &low, &high);
+        if (!n || low < 0)
+            continue;
+        x = tir_sync_add(q, &x, &one, -1);
+        y = tir_sync_add(q, &y, &one, -1);
+        tir_sync_relate(q, &x, false); // neither is negative, as n is not
+        tir_sync_relate(q, &y, false);
+    }
+}
+
+enum sync_answer tir_sync_solve(struct sync_problem *given, struct tir_arena *arena,
+                                int64_t *numbers)
+{
+    struct tir_arena_mark mark = tir_arena_mark(arena);
+    struct sync_problem *q =
+        given->product_count ? tir_arena_copy(arena, given, sizeof *given) : given;
     struct search s = {.q = q, .arena = arena};
     struct lattice l;
     struct sync_range b;
     begin(q, &b, 0);
-    if (q->too_large)
-        return SYNC_UNSOLVED;
-    struct tir_arena_mark mark = tir_arena_mark(arena);
-    bool found = false, open = propagate(q, &b) && solve_equations(&s, &l) && !q->too_large &&
-                               !contradict(&s, &l, &b);
+    bool found = false, open = propagate(q, &b) && solve_equations(&s, &l) && !q->too_large;
+    if (open)
+        factor_out(&s, &l, &b);
+    open = open && propagate(q, &b) && !tir_sync_contradict(q, arena, &l, &b);
     found = open && settle(&s, &l, &b, numbers) && !q->too_large;
     if (open && !found && s.partial && q->product_count && !q->too_large) {
         s.factors_first = true;
@@ -725,6 +665,10 @@ enum sync_answer tir_sync_solve(struct sync_problem *q, struct tir_arena *arena,
         s.partial = false;
         found = settle(&s, &l, &b, numbers) && !q->too_large;
     }
+    enum sync_answer answer = found                       ? SYNC_SOLVED
+                              : s.partial || q->too_large ? SYNC_UNSOLVED
+                                                          : SYNC_NEVER;
+    given->nodes = q->nodes;
     tir_arena_release(arena, mark);
-    return found ? SYNC_SOLVED : s.partial || q->too_large ? SYNC_UNSOLVED : SYNC_NEVER;
+    return answer;
 }

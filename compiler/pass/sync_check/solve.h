@@ -9,6 +9,7 @@
 // Along the steps, each unknown in turn gets the number nearest to the wanted one within its
 // bounds, which the inequalities narrow. If that has no solution, the next number is tried. A
 // product is an unknown, which becomes one more equation as soon as one of its factors is known.
+// The factors of one that is a multiple of a factor and a number more divide the number.
 #ifndef TIR_PASS_SYNC_CHECK_SOLVE_H
 #define TIR_PASS_SYNC_CHECK_SOLVE_H
 

@@ -8,10 +8,10 @@ wrong one must be refused, and the right one accepted with nothing left unchecke
 are said to be OPEN: what they do never repeats, so of all rounds only some are replayed, and the
 warning says of which loop, and why.
 
-Then COUNT kernels that race for whatever arguments get conditions at random, which one assignment
-that is drawn first satisfies. Each must be refused: arguments that its conditions allow have to be
-found. As many kernels with the same conditions and a loop that is in order must be accepted, with
-nothing left unchecked.
+Then kernels that race for whatever arguments get the conditions of HARD, and COUNT get conditions at
+random, which one assignment that is drawn first satisfies. Each must be refused: arguments that its
+conditions allow have to be found. As many kernels with the same conditions and a loop that is in
+order must be accepted, with nothing left unchecked.
 """
 
 import math
@@ -162,6 +162,17 @@ PAIRS = {
 OPEN = {"while_they_meet": "rounds of this loop: no state was seen to recur; m, n had no number twice",
         "while_step_both_ways": "rounds of this loop: no state was seen to recur"}
 
+# Conditions that random ones have shown to be hard: a factor divides what is left of its product, as
+# G divides 57 here, and a factor is large.
+HARD = [(["N", "G"], "G == N - 57 && N % G == 0 && N >= 11"),
+        (["N", "H", "G"], "N == G * 1000 && N == H + 900 && H % G == 0"),
+        (["N", "H", "G"], "H == G - 4 && G % H == 0 && N / G == 1"),
+        (["N", "G"], "G == 900 - N && G % N == 0"),
+        (["N", "H"], "H * N >= 19775803"),
+        (["N", "H", "G"], "(G + 4) * H == 1253658 && G >= 18 && (G + 7) * H == 1267797 && N < 3090"),
+        (["N", "H"], "!(N == 1024) && H * N >= 921592 && N + H == 1920 && H >= 87"),
+        (["N", "H"], "min(H, N) == 8 && H % 16 == 8 && H < 403")]
+
 
 def check(tirc, kernels):
     """For each kernel what is reported: [(code, message), ...]."""
@@ -267,10 +278,10 @@ def main(tirc, seed, count):
             ok = not of_right
         judge(ok, f"{name}: the right one gets {of_right}")
     rng = random.Random(seed)
-    drawn = [conditions(rng, True) for _ in range(count)]
+    drawn = HARD + [conditions(rng, True) for _ in range(count)]
     for (_, where), reports in zip(drawn, check(tirc, [racing(*d) for d in drawn])):
         judge(is_refused(reports), f"seed {seed}: where {where}: accepted: {reports}")
-    drawn = [conditions(rng, False) for _ in range(count)]
+    drawn = HARD + [conditions(rng, False) for _ in range(count)]
     for (names, where), reports in zip(drawn, check(tirc, [staging(*d) for d in drawn])):
         judge(not reports, f"seed {seed}: where {where}: a loop over {names[-1]} gets {reports}")
     print(f"{passed} passed, {failed} failed")
