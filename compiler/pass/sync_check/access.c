@@ -276,6 +276,7 @@ static void read_tensor(struct sync_run *r, const struct sync_who *who, const st
         struct sync_record record =
             grouped(inst, SYNC_READ, tir_sync_use_strand(r, &a->copies), a->copies_batch, false);
         record.grouped = true;
+        record.crew = (uint8_t)a->role_id;
         touch_tensor(r, who, inst, record);
         return;
     }

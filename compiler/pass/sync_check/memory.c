@@ -479,7 +479,7 @@ static enum meeting meeting_of(const struct sync_root *root, const struct sync_r
     return owners_differ(old, now, rank) ? MEET : APART;
 }
 
-// Of a kernel that orders its accesses itself it is said if that cannot be told.
+// Of a kernel that orders its accesses itself, or has roles, it is said if that cannot be told.
 static void note_may_meet(struct sync_run *r, const struct sync_record *old,
                           const struct sync_record *now)
 {
@@ -511,7 +511,7 @@ static void remember(struct sync_run *r, struct sync_shadow *s, const struct syn
 }
 
 // Stores are remembered, and loads of elements, and compared with what comes after them; of tiles
-// too where the program orders its accesses itself.
+// too where the program orders its accesses itself, or has roles.
 static void access_tensor(struct sync_run *r, const struct sync_who *who,
                           const struct sync_buffer *b, const struct sync_record *now)
 {

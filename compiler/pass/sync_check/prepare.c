@@ -625,7 +625,8 @@ bool tir_sync_prepare(struct sync_program *p)
     tir_foreach_inst(inst, f) {
         p->has_wgmma |= inst->op == TIR_OP_GEMM_ASYNC;
         any |= is_event(inst) || inst->op == TIR_OP_ROLE;
-        p->by_hand |= inst->op == TIR_OP_ALLOC && tir_attr_int(inst, TIR_ATTR_by_hand, 0);
+        p->by_hand |= inst->op == TIR_OP_ROLE ||
+                      (inst->op == TIR_OP_ALLOC && tir_attr_int(inst, TIR_ATTR_by_hand, 0));
         if (may_order(inst))
             p->orders = inst;
         if (inst->op == TIR_OP_ASSUME_SYNC && !p->assumes)

@@ -339,16 +339,16 @@ struct sync_program {
     const struct tir_inst **assumes; // the assume_sync that covers an instruction, by id; or NULL
     const struct tir_inst *orders;   // PTX or a spin that may order other accesses, or NULL
     const struct tir_inst *flags;    // what may order accesses of tensors beside barriers, or NULL
-    bool by_hand;                    // the program orders its accesses, not the passes
-    uint32_t memories;               // that proxy fences are told apart for: 1 or SYNC_MEMORIES
-    struct bitset visited;           // instructions that are replayed, by id
-    uint8_t *classes;                // of instructions, by id
-    const struct tir_inst **next;    // the next in its block that is visited, by id
-    struct bitset needed;            // values that decide their effect, by id
-    struct bitset places;            // values that decide where in tensors they are, by id
-    struct bitset tensors;           // that are loaded and stored, by value id
-    struct bitset fixed;             // values that an agent computes once, by id
-    struct bitset constant;          // and that no argument of the kernel decides
+    bool by_hand;                 // the program, or roles, order accesses; else barriers of passes
+    uint32_t memories;            // that proxy fences are told apart for: 1 or SYNC_MEMORIES
+    struct bitset visited;        // instructions that are replayed, by id
+    uint8_t *classes;             // of instructions, by id
+    const struct tir_inst **next; // the next in its block that is visited, by id
+    struct bitset needed;         // values that decide their effect, by id
+    struct bitset places;         // values that decide where in tensors they are, by id
+    struct bitset tensors;        // that are loaded and stored, by value id
+    struct bitset fixed;          // values that an agent computes once, by id
+    struct bitset constant;       // and that no argument of the kernel decides
     const struct tir_ranges *ranges; // of integers
     uint32_t *buffer_of;             // by value id
     uint32_t buffer_count;

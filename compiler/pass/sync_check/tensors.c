@@ -104,7 +104,7 @@ bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst 
 
 // Of tensors that are loaded and stored, or stored by single threads, the order among the threads
 // of a CTA is looked at, and that among CTAs is not. Copy engines count where a program orders its
-// accesses itself: those that passes add are ordered by the passes.
+// accesses itself, or has roles: of what one crew does, passes order it.
 void tir_sync_find_tensors(struct sync_program *p)
 {
     p->flags = find_flags(p);
