@@ -137,6 +137,11 @@ static bool set_kind(struct gemm *g)
     g->product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, acc->elem);
     if (!g->product || a->elem != b->elem)
         return refuse(g->lo, g->inst, "it has no such element types");
+    if (!(g->lo->cx->target->features & g->product->feature)) {
+        refuse(g->lo, g->inst, "the target has it for no such element types");
+        tir_lower_note_target(g->lo, g->product->feature);
+        return false;
+    }
     g->rows = (uint32_t)acc->shape[0];
     g->m = (uint32_t)tir_tmem_block(g->rows);
     g->columns = (uint32_t)acc->shape[1];
