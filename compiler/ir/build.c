@@ -218,6 +218,14 @@ int64_t tir_attr_int(const struct tir_inst *inst, enum tir_attr_key key, int64_t
     return attr ? attr->number : absent;
 }
 
+bool tir_tmem_is_pair(const struct tir_value *buffer)
+{
+    while (buffer->def && buffer->def->op == TIR_OP_VIEW)
+        buffer = tir_ref_base(buffer->def);
+    return buffer->def && buffer->def->op == TIR_OP_TMEM_BUFFER &&
+           tir_attr_find(buffer->def, TIR_ATTR_cta_group);
+}
+
 enum tir_word tir_attr_word(const struct tir_inst *inst, enum tir_attr_key key,
                             enum tir_word absent)
 {

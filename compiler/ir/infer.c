@@ -172,6 +172,11 @@ static bool is_barrier(struct tir_query *q, const struct tir_value *bar)
 {
     if (!bar || (bar->type->elem == TIR_MBARRIER && bar->type->space == TIR_SPACE_SHARED))
         return true;
+    if (bar->type->elem == TIR_MBARRIER && bar->type->space == TIR_SPACE_CLUSTER) {
+        tir_infer_refuse(q, "an mbarrier of another CTA is for tensor copies to shared memory; "
+                            "`arrive` takes it by `cta = i`, `commit` by `ctas = mask`");
+        return false;
+    }
     tir_infer_refuse(q, "%s is not an mbarrier", tir_infer_text(q, bar->type));
     return false;
 }
@@ -225,10 +230,12 @@ static const struct tir_type *rule_gemm_tmem(struct tir_query *q)
     if (a->shape[1] != b->shape[0] || sums == TIR_NONE)
         return tir_infer_refuse(q, "%s and %s do not multiply", tir_infer_text(q, a),
                                 tir_infer_text(q, b));
-    if (acc->elem != sums || acc->shape[0] != a->shape[0] || acc->shape[1] != b->shape[1])
-        return tir_infer_refuse(q, "the sums are %s where %s[%lld, %lld] is needed",
-                                tir_infer_text(q, acc), tir_elems[sums].name,
-                                (long long)a->shape[0], (long long)b->shape[1]);
+    const int64_t ctas = tir_tmem_is_pair(q->inst->operands[TIR_DOT_ACC]) ? 2 : 1;
+    if (acc->elem != sums || acc->shape[0] != a->shape[0] || acc->shape[1] != ctas * b->shape[1])
+        return tir_infer_refuse(
+            q, "the sums are %s where %s[%lld, %lld] is needed%s", tir_infer_text(q, acc),
+            tir_elems[sums].name, (long long)a->shape[0], (long long)(ctas * b->shape[1]),
+            ctas > 1 ? ": each CTA of the pair has half of the columns of B" : "");
     if (accumulate && accumulate->type != tir_infer_scalar(q, TIR_BOOL))
         return tir_infer_refuse(q, "accumulate must be a bool");
     return tir_infer_nothing(q);
@@ -258,6 +265,22 @@ static bool is_remote_copy(struct tir_query *q)
         return false;
     }
     return true;
+}
+
+// What a copy completes its bytes at.
+static bool is_copy_barrier(struct tir_query *q)
+{
+    const struct tir_inst *inst = q->inst;
+    const bool is_load = inst->op == TIR_OP_TMA_LOAD;
+    const struct tir_value *bar = inst->operands[is_load ? TIR_TMA_BAR : TIR_COPY_MBAR];
+    if (!bar || bar->type->elem != TIR_MBARRIER || bar->type->space != TIR_SPACE_CLUSTER)
+        return is_barrier(q, bar);
+    if (is_load || (tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma &&
+                    inst->operands[TIR_COPY_TO]->type->space == TIR_SPACE_SHARED))
+        return true;
+    tir_infer_refuse(q, "a copy that completes at an mbarrier of the other CTA of its pair is a "
+                        "tensor copy to shared memory: `engine = tma`");
+    return false;
 }
 
 static const struct tir_type *rule_push(struct tir_query *q)
@@ -309,7 +332,7 @@ static const struct tir_type *rule_none(struct tir_query *q)
         if (inst->operands[TIR_COPY_MASK] &&
             (inst->operands[TIR_COPY_MBAR] || tir_attr_find(inst, TIR_ATTR_engine)))
             return tir_infer_refuse(q, "a copy that an engine starts as a whole has no mask");
-        return is_barrier(q, inst->operands[TIR_COPY_MBAR]) ? tir_infer_nothing(q) : NULL;
+        return is_copy_barrier(q) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_STORE_ASYNC) {
         const struct tir_type *slice = slice_of(q), *from = tir_infer_operand(q, 0);
         if (!slice)
@@ -323,7 +346,7 @@ static const struct tir_type *rule_none(struct tir_query *q)
         const struct tir_type *slice = slice_of(q);
         if (slice && tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
             return tir_infer_refuse(q, "%s is not a part of a tensor", tir_infer_text(q, slice));
-        if (inst->op == TIR_OP_TMA_LOAD && !is_barrier(q, inst->operands[TIR_TMA_BAR]))
+        if (inst->op == TIR_OP_TMA_LOAD && !is_copy_barrier(q))
             return NULL;
         return slice ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_MBARRIER_INIT || inst->op == TIR_OP_ARRIVE ||

@@ -168,13 +168,15 @@ static const struct tir_type *stated_tmem(struct tir_query *q)
 {
     const struct tir_type *t = q->stated;
     const int64_t column = tir_attr_int(q->inst, TIR_ATTR_column, 0);
+    const bool is_pair = tir_attr_find(q->inst, TIR_ATTR_cta_group);
     if (tir_infer_operand(q, 0) != tir_infer_scalar(q, TIR_I32))
         return tir_infer_refuse(q, "the base must be an i32");
     if (t->space != TIR_SPACE_TMEM || t->rank < 2 || t->shape[t->rank - 2] < 1 ||
         !tir_tmem_block(t->shape[t->rank - 2]))
         return tir_infer_refuse(q, "%s does not have rows in blocks of 128 or 64 in tensor memory",
                                 tir_infer_text(q, t));
-    if (column < 0 || !tir_tmem_columns(t) || column + tir_tmem_columns(t) > TIR_TMEM_COLUMNS)
+    if (column < 0 || !tir_tmem_columns(t, is_pair) ||
+        column + tir_tmem_columns(t, is_pair) > TIR_TMEM_COLUMNS)
         return tir_infer_refuse(q, "%s does not fit the %d columns of tensor memory",
                                 tir_infer_text(q, t), TIR_TMEM_COLUMNS);
     return t;

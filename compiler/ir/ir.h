@@ -312,6 +312,8 @@ static inline bool tir_commits_copies(const struct tir_inst *inst)
     return inst->op == TIR_OP_COMMIT &&
            tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_cp_async;
 }
+// Is a buffer in tensor memory, or the one that it is a part of, one of a pair of CTAs?
+bool tir_tmem_is_pair(const struct tir_value *buffer);
 // Does the atomic order accesses after it, or before it, to other memory?
 static inline bool tir_acquires(const struct tir_inst *atomic)
 {
@@ -468,6 +470,7 @@ enum tir_operand_position { // those that C code names
     TIR_BAR = TIR_AT(WAIT, bar), // of every operation on an mbarrier
     TIR_BAR_AT = TIR_AT(WAIT, at),
     TIR_ARRIVE_CTA = TIR_AT(ARRIVE, cta),
+    TIR_COMMIT_CTAS = TIR_AT(COMMIT, ctas),
     TIR_WAIT_PARITY = TIR_AT(WAIT, parity),
     TIR_CANCEL_TO = TIR_AT(TRY_CANCEL, to),
     TIR_CANCEL_TO_AT = TIR_AT(TRY_CANCEL, to_at),
@@ -510,6 +513,7 @@ TIR_SAME(TRY_CANCEL, to, TIR_COPY_TO);
 TIR_SAME(TRY_CANCEL, to_at, TIR_CANCEL_AT);
 TIR_SAME(COMMIT, bar, TIR_BAR);
 TIR_SAME(COMMIT, at, TIR_BAR_AT);
+TIR_SAME(COMMIT, ctas, TIR_ARRIVE_CTA);
 TIR_SAME(SCAN, x, TIR_REDUCE_X);
 TIR_SAME(SCAN, scratch, TIR_REDUCE_SCRATCH);
 TIR_SAME(CONVERT_LAYOUT, x, TIR_REDUCE_X);

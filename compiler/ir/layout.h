@@ -126,10 +126,11 @@ const struct tir_layout *tir_layout_wgmma_a(struct tir_types *types, const int64
                                             uint32_t elem_bits, uint32_t groups_m, uint32_t warps);
 // What loads of tensor memory give (tir_tmem_block). Of 128 rows, by tcgen05.ld.32x32b, warp w of a
 // warpgroup has rows 32 w to 32 w + 31, a thread has the columns of one. Of 64 rows, by 16x256b, it
-// is the layout of wgmma. Warpgroups share out the blocks of rows, and then the columns. NULL: they
-// cannot.
+// is the layout of wgmma; of 64 rows of a pair, by 32x32b, warps 0 and 1 have the first half of the
+// columns, warps 2 and 3 the second. Warpgroups share out the blocks of rows, and then the columns.
+// NULL: they cannot.
 const struct tir_layout *tir_layout_tmem(struct tir_types *types, const int64_t shape[2],
-                                         uint32_t warps);
+                                         uint32_t warps, bool is_pair);
 // How many of the warpgroups go over the rows of a tile that wgmma computes, the others over its
 // columns: as many over rows as there are 64 rows for. 0: they do not divide the tile.
 uint32_t tir_wgmma_row_groups(const int64_t shape[2], uint32_t warps);

@@ -108,13 +108,15 @@ int64_t tir_type_bytes(const struct tir_type *t)
     return tir_ceil_div(tir_type_count(t) * tir_elems[t->elem].bits, 8);
 }
 
-int64_t tir_tmem_columns(const struct tir_type *t)
+int64_t tir_tmem_columns(const struct tir_type *t, bool is_pair)
 {
     const int64_t rows = t->shape[t->rank - 2];
+    const bool folds = tir_tmem_folds(rows, is_pair);
+    const int64_t lanes = folds ? rows : tir_ceil_div(rows, TIR_TMEM_LANES) * TIR_TMEM_LANES;
     const int64_t bits =
-        tir_type_count(t) / rows * tir_ceil_div(rows, TIR_TMEM_LANES) * tir_elems[t->elem].bits;
+        tir_type_count(t) / rows * lanes / TIR_TMEM_LANES * tir_elems[t->elem].bits;
     const int64_t row = t->shape[t->rank - 1] * tir_elems[t->elem].bits;
-    return row % 32 || bits > 32 * TIR_TMEM_COLUMNS ? 0 : bits / 32;
+    return row % (folds ? 64 : 32) || bits > 32 * TIR_TMEM_COLUMNS ? 0 : bits / 32;
 }
 
 void tir_type_print(struct tir_text *out, const struct tir_type *t)

@@ -113,6 +113,8 @@ int64_t tir_type_bytes(const struct tir_type *t); // bytes when stored densely
 // Tensor memory: a column has 32 bits in each lane. The rows of a buffer come in blocks, as those
 // of products do. A block of 128 rows has all lanes. One of 64 has half of the 32 lanes of each
 // warp, the lower half if its number is even, and the next one the upper half of the same columns.
+// Of a pair of CTAs, a block of 64 rows is folded: lanes 0 to 63 have the first half of its
+// columns, the others the second (PTX ISA, tcgen05 data path layout B).
 enum { TIR_TMEM_LANES = 128, TIR_TMEM_COLUMNS = 512 };
 // The rows of each block of so many rows: 128 if these divide them, else 64; 0: neither does.
 static inline int64_t tir_tmem_block(int64_t rows)
@@ -121,8 +123,12 @@ static inline int64_t tir_tmem_block(int64_t rows)
            : rows % (TIR_TMEM_LANES / 2) == 0 ? TIR_TMEM_LANES / 2
                                               : 0;
 }
+static inline bool tir_tmem_folds(int64_t rows, bool is_pair)
+{
+    return is_pair && tir_tmem_block(rows) == TIR_TMEM_LANES / 2;
+}
 // The columns of a buffer in tensor memory; 0: its rows are no whole number of them, or too many.
-int64_t tir_tmem_columns(const struct tir_type *t);
+int64_t tir_tmem_columns(const struct tir_type *t, bool is_pair);
 
 // The type as it is written in .tir text.
 void tir_type_print(struct tir_text *out, const struct tir_type *t);

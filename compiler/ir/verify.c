@@ -257,6 +257,8 @@ static bool integers_allowed(const struct tir_attr *attr)
         return attr->number >= 1;
     case TIR_ATTR_column:
         return attr->number >= 0 && attr->number < TIR_TMEM_COLUMNS;
+    case TIR_ATTR_cta_group:
+        return attr->number == 2;
     case TIR_ATTR_rows:
         return attr->number == TIR_TMEM_LANES / 2;
     case TIR_ATTR_columns:

@@ -74,3 +74,11 @@ uint32_t *tir_count_uses(struct tir_arena *arena, const struct tir_func *f)
         }
     return uses;
 }
+
+bool tir_has_pairs(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TMEM_ALLOC && tir_attr_find(inst, TIR_ATTR_cta_group))
+            return true;
+    return false;
+}

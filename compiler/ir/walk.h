@@ -33,5 +33,7 @@ const struct tir_inst *tir_walk_within(const struct tir_inst *root, const struct
 bool tir_uses_value(const struct tir_inst *inst, const struct tir_value *v);
 // How often each value is used, by value id (the array has f->value_count entries).
 uint32_t *tir_count_uses(struct tir_arena *arena, const struct tir_func *f);
+// Does the function allocate tensor memory for pairs of CTAs?
+bool tir_has_pairs(const struct tir_func *f);
 
 #endif

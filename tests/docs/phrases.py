@@ -80,6 +80,20 @@ kernel frame(Y: out f32[128, 64]) grid(1) threads(128)
     Y[0:+128, 0:+64] = acc[0:+128, 0:+64];
 }
 """),
+    "pair": ("sm_100a", """
+kernel frame(A: bf16[M, K], Y: out f32[128, 64]) grid(2) cluster(2) threads(128)
+{
+    @FIRST@
+    shared As: bf16[128, 64] in swizzle(128);
+    shared Bs: bf16[32, 64] in swizzle(128);
+    mbarrier full arrivals(1);
+    mbarrier done arrivals(1);
+    tmem acc: f32[128, 64] cta_group(2);
+    assume_sync("parts of kernels");
+    @PHRASE@
+    Y[0:+128, 0:+64] = acc[0:+128, 0:+64];
+}
+"""),
 }
 FRAME = re.compile(r"^<!-- frame: (\w+) -->\n+((?:\|.*\n)+)", re.M)
 PROGRAM = re.compile(r"^(kernel|fn|import)\b")

@@ -4,7 +4,8 @@
 
 usage: builds.py TIRC FOLDER
 
-Every FOLDER/*.tir must compile for sm_90a, with the metas of its lines `// -D NAME=VALUE`. One that
+Every FOLDER/*.tir must compile for sm_90a, or for the target of its line `// --arch=TARGET`, with the
+metas of its lines `// -D NAME=VALUE`. One that
 is no program, but a list of what may be written, says `// refused: CODE`: it must parse, and be
 refused with that code, by the check of its synchronisation or later.
 """
@@ -22,7 +23,8 @@ def main():
         text = path.read_text(encoding="utf-8")
         metas = re.findall(r"^// -D (\S+)", text, re.MULTILINE)
         refused = re.findall(r"^// refused: (E04\d\d)$", text, re.MULTILINE)
-        command = [tirc, "check", "--arch=sm_90a", path] + [f"-D{meta}" for meta in metas]
+        arch = re.findall(r"^// --arch=(\S+)$", text, re.MULTILINE) or ["sm_90a"]
+        command = [tirc, "check", f"--arch={arch[0]}", path] + [f"-D{meta}" for meta in metas]
         done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
         codes = re.findall(r"error\[(E\d+)\]", done.stderr)
         if codes != refused or (done.returncode == 0) != (not refused):

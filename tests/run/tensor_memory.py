@@ -5,9 +5,11 @@
 usage: tensor_memory.py TIRC [COUNT [FIRST]]
 
 Kernel number n has element types, sizes, layouts of its operands, A in shared or tensor memory, a
-number of threads and of products that follow from n alone. On the emulator, under full checks and
-a schedule that also follows from n, it must give exactly what the interpreter makes of the product
-as a tile program, and ptxas must take it. Where there is no ptxas, it is left out.
+number of threads and of products that follow from n alone; half of them are products of a pair of
+CTAs, whose operands come by the threads or by tensor copies that arrive in the first CTA. On the
+emulator, under full checks and a schedule that also follows from n, it must give exactly what the
+interpreter makes of the product as a tile program, and ptxas must take it. Where there is no ptxas,
+it is left out.
 """
 
 import os
@@ -25,6 +27,32 @@ SCHEDULES = ["lazy", "eager", "adversarial"]
 
 def draw(number):
     """What varies, in words that the kernel is made of."""
+    c = draw_one(number)
+    r = random.Random(f"pair {number}")
+    c["arch"] = "sm_100a" if c["sums"] == "i32" else r.choice(["sm_100a", "sm_103a"])
+    c["pair"] = r.random() < 0.5
+    if c["pair"]:
+        draw_pair(c, r)
+    return c
+
+
+def draw_pair(c, r):
+    """A CTA has c["rows"] rows of the sums, and half of the columns of B."""
+    width = KINDS[c["elem"]][1]
+    c["n"] = r.choice([32, 64, 96, 128, 128, 160, 256, 256])
+    c["turned"] &= c["n"] % 128 == 0
+    if not c["turned"]:
+        c["b"] = f"swizzle({r.choice([s for s in (32, 64, 128) if c['k'] * width % s == 0])})"
+    c["rows"] = r.choice([64, 128, 128, 192, 256])
+    c["a_in_tmem"] &= c["rows"] % 128 == 0
+    if c["rows"] == 256 and c["n"] == 256:
+        c["a_in_tmem"] = False  # the sums take all columns
+    c["by_tma"] = r.random() < 0.6
+    if c["n"] % 64:
+        c["threads"] = 128
+
+
+def draw_one(number):
     r = random.Random(number)
     elem = r.choice(list(KINDS))
     sums, width = KINDS[elem]
@@ -43,6 +71,83 @@ def draw(number):
 
 
 def kernels(c):
+    return kernels_of_pair(c) if c["pair"] else kernels_of_one(c)
+
+
+def kernels_of_pair(c):
+    """CTA 0 starts the products of both CTAs; its commits arrive in both."""
+    n, half, k, products, elem, rows = c["n"], c["n"] // 2, c["k"], c["products"], c["elem"], c["rows"]
+    all_rows = 2 * rows
+    turned, from_tmem, by_tma = c["turned"], c["a_in_tmem"], c["by_tma"]
+    shape = f"{products * k}, {n}" if turned else f"{n}, {products * k}"
+    part_a = f"A[me * {rows} :+ {rows}, i * {k} :+ {k}]"
+    part_b = f"B[i * {k} :+ {k}, me * {half} :+ {half}]" if turned else \
+        f"B[me * {half} :+ {half}, i * {k} :+ {k}]"
+    tile_b = f"B[0:+{products * k}, 0:+{n}]" if turned else f"B[0:+{n}, 0:+{products * k}].T"
+    factor = "Bs" if turned else "Bs.T"
+    shared_a = "" if from_tmem else f"shared As: {elem}[{rows}, {k}] in {c['a']};"
+    tmem_a = f"tmem P: {elem}[{rows}, {k}] cta_group(2);" if from_tmem else ""
+    put = f"P[0:+{rows}, 0:+{k}] = {part_a}; fence(before_thread_sync);" if from_tmem else ""
+    if by_tma:
+        of_a = "" if from_tmem else f"copy_async(As, {part_a}, mbar = remote(full, 0), engine = tma);"
+        come = f"""
+        if tid() == 0 {{
+            if me == 0 {{ expect_tx(full, 2 * (bytes(Bs){'' if from_tmem else ' + bytes(As)'})); }}
+            {of_a}
+            copy_async(Bs, {part_b}, mbar = remote(full, 0), engine = tma);
+        }}
+        {'cluster_sync();' if from_tmem else ''}"""
+    else:
+        come = f"""
+        {'' if from_tmem else f'store(As, {part_a});'}
+        store(Bs, {part_b});
+        fence(async_shared);
+        cluster_sync();"""
+    first = f"acc[0:+{rows}, 0:+{n}] = C[me * {rows} :+ {rows}, 0:+{n}];" \
+        "fence(before_thread_sync); cluster_sync();" if c["start"] else ""
+    params = f"A: {elem}[{all_rows}, {products * k}], B: {elem}[{shape}], " \
+        f"C: {c['sums']}[{all_rows}, {n}], D: out {c['sums']}[{all_rows}, {n}]"
+    start = f"C[0:+{all_rows}, 0:+{n}]" if c["start"] else "0"
+    return f"""
+kernel by_hand({params}) grid(2) cluster(2) threads({c['threads']})
+{{
+    shared Bs: {elem}[{f'{k}, {half}' if turned else f'{half}, {k}'}] in {c['b']};
+    {shared_a}
+    mbarrier full arrivals(1);
+    mbarrier done arrivals(1);
+    tmem acc: {c['sums']}[{rows}, {n}] cta_group(2);
+    {tmem_a}
+    let me = cta_rank();
+    {first}
+    var phase: i32 = 0;
+    for i in range(0, {products}) {{
+        {put}{come}
+        if me == 0 && tid() == 32 {{
+            {'wait(full, phase);' if by_tma else ''}
+            fence(after_thread_sync);
+            gemm_async(acc, {'P' if from_tmem else 'As'}, {factor},
+                       accumulate = {'true' if c['start'] else 'i > 0'});
+            commit(done, ctas = 3);
+        }}
+        wait(done, phase);
+        fence(after_thread_sync);
+        phase = 1 - phase;
+        bar_sync();
+    }}
+    D[me * {rows} :+ {rows}, 0:+{n}] = acc[0:+{rows}, 0:+{n}];
+}}
+
+kernel plain({params})
+{{
+    for (m) in tiles({all_rows} by {all_rows}) {{
+        let start: {c['sums']}[{all_rows}, {n}] = {start};
+        D[0:+{all_rows}, 0:+{n}] = start + dot(A[0:+{all_rows}, 0:+{products * k}], {tile_b});
+    }}
+}}
+"""
+
+
+def kernels_of_one(c):
     n, k, products, elem = c["n"], c["k"], c["products"], c["elem"]
     rows, columns = (f"{products * k}", f"{n}") if c["turned"] else (f"{n}", f"{products * k}")
     b = f"B[i * {k} :+ {k}, 0:+{n}]" if c["turned"] else f"B[0:+{n}, i * {k} :+ {k}]"
@@ -108,15 +213,15 @@ def check(tirc, ptxas, number, folder):
     path = pathlib.Path(folder, "k.tir")
     path.write_text(text, encoding="utf-8")
     low, high = (0, 7) if c["elem"] == "u8" else (-4, 4)
-    wrong = run([tirc, "run", path, "--kernel=by_hand", "--arch=sm_100a", "--device=emu",
+    wrong = run([tirc, "run", path, "--kernel=by_hand", f"--arch={c['arch']}", "--device=emu",
                  "--emu-check=full", f"--schedule={c['schedule']}", f"A=randint:{low}:{high}",
                  f"B=randint:{low}:{high}", "C=randint:-9:9", "--check=0",
                  "--check-against=:plain"], text)
     if wrong or not ptxas:
         return wrong
     ptx = os.path.join(folder, "k.ptx")
-    return run([tirc, "build", path, "--kernel=by_hand", "--arch=sm_100a", "--emit=ptx", "-o", ptx],
-               text) or run([ptxas, "-arch=sm_100a", "-o", os.devnull, ptx], text)
+    return run([tirc, "build", path, "--kernel=by_hand", f"--arch={c['arch']}", "--emit=ptx", "-o", ptx],
+               text) or run([ptxas, f"-arch={c['arch']}", "-o", os.devnull, ptx], text)
 
 
 def main(tirc, count=24, first=0):

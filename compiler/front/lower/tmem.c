@@ -11,6 +11,9 @@
 //     bar_sync();
 //     let base: i32 = load(slot[0]);
 //     let acc: tmem f32[128, 256] = tmem_buffer(base, column = 0);
+//
+// With cta_group(2) the pair of CTAs allocates together, and the barrier is the cluster's: the
+// tensor core writes to both CTAs.
 #include "front/lower/builtin.h"
 
 static const struct tir_type *i32_type(struct lower *l)
@@ -28,7 +31,7 @@ static struct tir_value *address_in(struct lower *l, struct tir_value *slot)
     return tir_result(load);
 }
 
-static void allocate(struct lower *l)
+static void allocate(struct lower *l, bool is_pair)
 {
     struct tir_type t = {.elem = TIR_I32, .space = TIR_SPACE_SHARED, .rank = 1, .shape = {1}};
     struct tir_value *slot = build_one(l, TIR_OP_ALLOC, tir_type_get(l->cx->types, &t), NULL, 0);
@@ -39,15 +42,41 @@ static void allocate(struct lower *l)
     l->b = tir_builder_at_end(l->f, branch->regions[0]);
     l->b.span = outer.span;
     l->tmem_alloc = tir_build(&l->b, TIR_OP_TMEM_ALLOC, &slot, 1, NULL, 0, 0);
+    if (is_pair)
+        tir_set_int(l->f, l->tmem_alloc, TIR_ATTR_cta_group, 2);
     tir_build_yield(&l->b, NULL, 0);
     l->b = tir_builder_at_end(l->f, branch->regions[1]);
     tir_build_yield(&l->b, NULL, 0);
     l->b = outer;
-    tir_build(&l->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+    if (is_pair) {
+        tir_build(&l->b, TIR_OP_CLUSTER_ARRIVE, NULL, 0, NULL, 0, 0);
+        tir_build(&l->b, TIR_OP_CLUSTER_WAIT, NULL, 0, NULL, 0, 0);
+    } else {
+        tir_build(&l->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+    }
     l->tmem_base = address_in(l, slot);
 }
 
-static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct tir_type *t)
+// Whether a buffer may be of a pair, or of one CTA.
+static bool may_group(struct lower *l, const struct ast_stmt *s, bool is_pair)
+{
+    const uint32_t *cluster = l->f->cluster;
+    const struct tir_span span = s->names.at[0].span;
+    if (l->tmem_alloc && is_pair != (tir_attr_find(l->tmem_alloc, TIR_ATTR_cta_group) != NULL)) {
+        lower_error(l, span, TIR_E_ROLE,
+                    "all buffers of a kernel in tensor memory are of pairs of CTAs, or none");
+        return false;
+    }
+    if (is_pair && (!cluster[0] || cluster[0] * cluster[1] * cluster[2] % 2)) {
+        lower_error(l, span, TIR_E_ROLE,
+                    "`cta_group(2)` takes clusters of an even number of CTAs: `cluster(2)`");
+        return false;
+    }
+    return true;
+}
+
+static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct tir_type *t,
+                        bool is_pair)
 {
     const struct tir_span span = s->names.at[0].type->span;
     if (l->b.block != l->f->body || l->calls) {
@@ -63,7 +92,7 @@ static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct 
                     TIR_TMEM_LANES, tir_elems[t->elem].name, TIR_TMEM_LANES);
         return false;
     }
-    if (t->layout || !tir_tmem_columns(t)) {
+    if (t->layout || !tir_tmem_columns(t, is_pair)) {
         lower_error(l, span, TIR_E_TYPE,
                     t->layout ? "tensor memory has one layout, which a type does not state"
                               : "the rows of a buffer in tensor memory have whole columns of 32 "
@@ -71,10 +100,11 @@ static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct 
                     TIR_TMEM_COLUMNS);
         return false;
     }
-    if (l->tmem_columns + tir_tmem_columns(t) > TIR_TMEM_COLUMNS) {
+    const int64_t columns = tir_tmem_columns(t, is_pair);
+    if (l->tmem_columns + columns > TIR_TMEM_COLUMNS) {
         lower_error(l, span, TIR_E_TYPE,
                     "tensor memory has %d columns; this buffer takes %lld, those before it %lld",
-                    TIR_TMEM_COLUMNS, (long long)tir_tmem_columns(t), (long long)l->tmem_columns);
+                    TIR_TMEM_COLUMNS, (long long)columns, (long long)l->tmem_columns);
         return false;
     }
     return true;
@@ -83,13 +113,19 @@ static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct 
 struct tir_value *lower_tmem(struct lower *l, const struct ast_stmt *s, const struct tir_type *type)
 {
     enum { LEAST = 32 };
-    if (!is_in_order(l, s, type))
+    struct options o;
+    if (!lower_options(l, s, &o))
+        return NULL;
+    const bool is_pair = o.value[AST_OPTION_BUFFER_cta_group] == 2;
+    if (!is_in_order(l, s, type, is_pair) || !may_group(l, s, is_pair))
         return NULL;
     if (!l->tmem_alloc)
-        allocate(l);
+        allocate(l, is_pair);
     struct tir_value *v = build_one(l, TIR_OP_TMEM_BUFFER, type, &l->tmem_base, 1);
     tir_set_int(l->f, v->def, TIR_ATTR_column, l->tmem_columns);
-    l->tmem_columns += tir_tmem_columns(type);
+    if (is_pair)
+        tir_set_int(l->f, v->def, TIR_ATTR_cta_group, 2);
+    l->tmem_columns += tir_tmem_columns(type, is_pair);
     int64_t columns = LEAST;
     while (columns < l->tmem_columns)
         columns *= 2;

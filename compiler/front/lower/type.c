@@ -218,7 +218,8 @@ const struct tir_type *lower_type(struct lower *l, const struct ast_type *from)
         return NULL;
     }
     bool ok = lower_elem(l, from, &t.elem);
-    if (ok && t.elem == TIR_MBARRIER && t.space != TIR_SPACE_SHARED) {
+    if (ok && t.elem == TIR_MBARRIER && t.space != TIR_SPACE_SHARED &&
+        t.space != TIR_SPACE_CLUSTER) {
         lower_error(l, from->span, TIR_E_ROLE, "an mbarrier lives in shared memory");
         return NULL;
     }

@@ -275,7 +275,7 @@ static void parse_let(struct parser *p, struct ast_stmt *s)
     parse_end_of_value(p, s);
 }
 
-// shared NAME: type;  local, tmem
+// shared NAME: type;  local NAME: type;  tmem NAME: type cta_group(2);
 static void parse_buffer(struct parser *p, struct ast_stmt *s)
 {
     enum tir_space space = p->now.kind == TIR_TOK_SHARED  ? TIR_SPACE_SHARED
@@ -288,6 +288,8 @@ static void parse_buffer(struct parser *p, struct ast_stmt *s)
     b.type = parse_type(p);
     b.type->space = space;
     vec_push(&p->cx->arena, &s->names, b);
+    if (space == TIR_SPACE_TMEM)
+        parse_trailing_options(p, s);
     parse_end(p);
 }
 

@@ -161,7 +161,8 @@ const struct tir_layout *tir_solver_tmem_layout(struct solver *s, const struct t
     if (!v || tir_ref_base(access)->type->space != TIR_SPACE_TMEM)
         return NULL;
     tir_solver_enter_crew(s, access);
-    return tir_layout_tmem(s->types, v->type->shape, s->warps);
+    return tir_layout_tmem(s->types, v->type->shape, s->warps,
+                           tir_tmem_is_pair(tir_ref_base(access)));
 }
 
 // Loads and stores of tensor memory, which leave no choice.

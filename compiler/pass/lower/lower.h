@@ -19,6 +19,7 @@ struct lower {
     int64_t barrier;             // the named barrier they meet at; 0: bar_sync of the CTA
     bool has_grid;               // a tiles loop has set the grid
     bool copies_by_registers;    // a copy_async has become loads and stores
+    bool has_pairs;              // tensor memory belongs to pairs of CTAs
     struct tir_value *tmem_base; // of the allocation in tensor memory; NULL: no buffer is there
     struct tir_map in_flight;    // result of a gemm_async -> struct lower_operands
     const struct tir_type *i32, *u32, *i64, *boolean;
@@ -218,6 +219,8 @@ void tir_lower_tmem_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tmem_store(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tmem_buffer(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tmem_end(struct lower *lo);
+// States that an operation on tensor memory is one of pairs, if the kernel has them.
+void tir_lower_set_group(struct lower *lo, struct tir_inst *inst);
 // Tensor and bulk copies: of copy_async with an mbarrier, store_async, prefetch.
 void tir_lower_tensor_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tensor_store(struct lower *lo, struct tir_inst *inst);

@@ -35,6 +35,8 @@ void tir_lower_mbarrier(struct lower *lo, struct tir_inst *inst)
         for (uint32_t i = 0; i < inst->attr_count; i++)
             tir_set_int(lo->f, one, inst->attrs[i].key, inst->attrs[i].number);
         int64_t here = offset + tir_lower_part_byte(&part, coord);
+        if (inst->op == TIR_OP_COMMIT && !tir_commits_copies(inst))
+            tir_lower_set_group(lo, one);
         if (here || inst->op == TIR_OP_MBARRIER_INIT) // without: every barrier there is
             tir_set_int(lo->f, one, TIR_ATTR_offset, here);
         uint32_t d = bar->type->rank; // the next barrier of the array

@@ -10,6 +10,11 @@
 //     rows  64 .. 127   lanes 16 .. 31 of each warp, columns 0 .. n - 1
 //     rows 128 .. 191   lanes  0 .. 15 of each warp, columns n .. 2 n - 1
 //
+// Of a pair of CTAs (cta_group::2) each CTA has such blocks, and a product has a block of both: 256
+// rows (layout A) or 128 (layout B). Then 64 rows are folded, and move as a whole:
+//
+//     rows   0 ..  63   lanes  0 .. 63 columns 0 .. n / 2 - 1, lanes 64 .. 127 the rest
+//
 // Elements follow one another along the columns, several to a column if they have fewer than 32
 // bits, and the dimensions before the last two count buffers side by side. A warp reaches the 32
 // lanes of its place in its warpgroup; a thread has one of them, or parts of two of 16.
@@ -50,15 +55,29 @@ static bool has_tcgen05(struct lower *lo, const struct tir_inst *inst)
     return false;
 }
 
+void tir_lower_set_group(struct lower *lo, struct tir_inst *inst)
+{
+    if (lo->has_pairs)
+        tir_set_int(lo->f, inst, TIR_ATTR_cta_group, 2);
+}
+
 // Addresses.
 
-// The columns that one step of dimension d of a buffer is; of the last one, in bits.
-static int64_t columns_of(const struct tir_type *t, uint32_t d)
+// Are the rows of a buffer, or a part of one, blocks of 64 of a pair?
+static bool folds(const struct lower *lo, const struct tir_type *t)
 {
-    int64_t columns = tir_elems[t->elem].bits;
-    for (uint32_t i = d + 1; i < t->rank; i++)
-        columns *= i == t->rank - 2 ? tir_ceil_div(t->shape[i], TIR_TMEM_LANES) : t->shape[i];
-    return d + 1 < t->rank ? columns / COLUMN_BITS : columns;
+    return tir_tmem_folds(t->shape[t->rank - 2], lo->has_pairs);
+}
+
+// The columns that one step of dimension d of a buffer is; of the last one, in bits.
+static int64_t columns_of(const struct lower *lo, const struct tir_type *t, uint32_t d)
+{
+    if (d + 1 == t->rank)
+        return tir_elems[t->elem].bits;
+    struct tir_type part = *t;
+    for (uint32_t i = 0; i <= d; i++)
+        part.shape[i] = 1;
+    return tir_tmem_columns(&part, lo->has_pairs);
 }
 
 // Adds where a slice begins to the address of its buffer. NULL: reported.
@@ -68,9 +87,15 @@ static struct tir_value *step_into(struct lower *lo, const struct tir_inst *inst
     const struct tir_type *t = tir_ref_base(inst)->type;
     for (uint32_t d = 0; at && d < t->rank; d++) {
         struct tir_value *index = tir_lower_cast(lo, &lo->b, tir_ref_indices(inst)[d], lo->i32);
-        int64_t known, step = columns_of(t, d);
         if (d == t->rank - 2) // all lanes
             continue;
+        int64_t known, step = columns_of(lo, t, d);
+        if (d == t->rank - 1 && folds(lo, t)) {
+            if (tir_attr_find(inst, TIR_ATTR_box)->list[d] == t->shape[d])
+                continue;
+            refuse(lo, inst, "a part of 64 rows of a pair has all columns");
+            return NULL;
+        }
         if (d == t->rank - 1 && step % COLUMN_BITS) {
             if (!tir_is_const_int(index, &known) || known * step % COLUMN_BITS) {
                 refuse(lo, inst, "a part does not begin with a column of 32 bits");
@@ -101,18 +126,20 @@ static struct tir_value *address_of(struct lower *lo, struct tir_value *buffer)
     return at ? step_into(lo, def, at) : NULL;
 }
 
-// The columns of a row of the whole buffer that v is a part of.
-static int64_t row_columns(const struct tir_value *v)
+// The columns of a row of the whole buffer that v is a part of, in each lane.
+static int64_t row_columns(const struct lower *lo, const struct tir_value *v)
 {
     while (v->def->op == TIR_OP_VIEW)
         v = tir_ref_base(v->def);
-    return v->type->shape[v->type->rank - 1] * tir_elems[v->type->elem].bits / COLUMN_BITS;
+    const int64_t columns =
+        v->type->shape[v->type->rank - 1] * tir_elems[v->type->elem].bits / COLUMN_BITS;
+    return folds(lo, v->type) ? columns / 2 : columns;
 }
 
 // Where block i of rows begins.
-static int64_t block_at(int64_t rows, int64_t columns, int64_t i)
+static int64_t block_at(const struct lower *lo, int64_t rows, int64_t columns, int64_t i)
 {
-    return tir_tmem_block(rows) == TIR_TMEM_LANES
+    return tir_tmem_block(rows) == TIR_TMEM_LANES || tir_tmem_folds(rows, lo->has_pairs)
                ? i * columns
                : i / 2 * columns + (i % 2 * HALF_LANES << LANE_SHIFT);
 }
@@ -123,7 +150,8 @@ struct gemm {
     struct lower *lo;
     struct tir_inst *inst;
     const struct tir_product *product;
-    uint32_t m, n, steps;         // of one instruction; instructions along K
+    uint32_t m, n, steps;         // of one instruction, m in each CTA; instructions along K
+    uint32_t ctas;                // that it is of
     uint32_t rows, columns;       // of the sums
     struct lower_descriptor a, b; // in shared memory
     struct tir_value *acc, *a_at; // addresses; a_at: NULL unless A is in tensor memory
@@ -145,6 +173,7 @@ static bool set_kind(struct gemm *g)
     g->rows = (uint32_t)acc->shape[0];
     g->m = (uint32_t)tir_tmem_block(g->rows);
     g->columns = (uint32_t)acc->shape[1];
+    g->ctas = g->lo->has_pairs ? 2 : 1;
     g->steps = (uint32_t)(a->shape[1] / g->product->depth);
     if (a->shape[1] % g->product->depth)
         return refuse(g->lo, g->inst, "K is no multiple of 32 bytes");
@@ -180,9 +209,26 @@ static bool open_a(struct gemm *g)
     return true;
 }
 
+// Of a pair each CTA has half of the columns of B, so several instructions along N would each take
+// a part of both halves.
+static bool open_b_of_pair(struct gemm *g)
+{
+    enum { COLUMNS_OF_PAIR = 32 }; // as CUTLASS has them; PTX allows 16 where elements have 16 bits
+    if (g->columns % COLUMNS_OF_PAIR || g->columns > TIR_TCGEN05_MOST_COLUMNS)
+        return refuse(g->lo, g->inst,
+                      "a product of a pair has a multiple of 32 columns, up to 256");
+    g->n = g->columns;
+    if (!open_operand(g, &g->b, TIR_DOT_B, g->n / 2))
+        return false;
+    return tir_lower_descriptor_fits(&g->b, 0, g->n / 2) ||
+           refuse(g->lo, g->inst, "B's layout in shared memory has no descriptor");
+}
+
 // The most columns at a time for which every instruction's B has a descriptor.
 static bool open_b(struct gemm *g)
 {
+    if (g->ctas > 1)
+        return open_b_of_pair(g);
     if (!open_operand(g, &g->b, TIR_DOT_B, g->columns))
         return false;
     for (g->n = TIR_MIN(g->columns, TIR_TCGEN05_MOST_COLUMNS); g->n; g->n--) {
@@ -234,12 +280,13 @@ static void build_mma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, uin
 {
     struct lower *lo = g->lo;
     const int64_t k = (int64_t)step * g->product->depth;
-    const int64_t d = block_at(g->rows, row_columns(g->inst->operands[TIR_DOT_ACC]), r / g->m) + c;
+    const int64_t columns = row_columns(lo, g->inst->operands[TIR_DOT_ACC]);
+    const int64_t d = block_at(lo, g->rows, columns, r / g->m) + c;
     struct tir_value *a;
     if (g->a_at) {
-        const int64_t columns = row_columns(g->inst->operands[TIR_DOT_A]);
         const int64_t at =
-            block_at(g->rows, columns, r / g->m) + (int64_t)step * a_step(g, r, step);
+            block_at(lo, g->rows, row_columns(lo, g->inst->operands[TIR_DOT_A]), r / g->m) +
+            (int64_t)step * a_step(g, r, step);
         a = tir_lower_add(lo, &lo->b, g->a_at, tir_lower_i32(lo, at));
     } else {
         a = tir_lower_descriptor_at(lo, &g->a, r, k);
@@ -256,6 +303,7 @@ static void build_mma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, uin
     tir_set_int(lo->f, mma, TIR_ATTR_steps, count);
     if (g->m != TIR_TMEM_LANES)
         tir_set_int(lo->f, mma, TIR_ATTR_rows, g->m);
+    tir_lower_set_group(lo, mma);
     const struct {
         enum tir_attr_key key;
         int64_t value;
@@ -286,8 +334,9 @@ void tir_lower_gemm_tmem(struct lower *lo, struct tir_inst *inst)
             build_mma(&g, r, c, step, steps, by);
         }
     tir_receipt_add(lo->cx, TIR_TOPIC_DOT, inst->span,
-                    "dot: tcgen05 m%un%uk%u.%s, %u of a thread%s; not run on silicon", g.m, g.n,
-                    g.product->depth, tir_words[g.product->kind].name, g.steps * count,
+                    "dot: tcgen05 m%un%uk%u.%s, %u of a thread%s%s; not run on silicon",
+                    g.ctas * g.m, g.n, g.product->depth, tir_words[g.product->kind].name,
+                    g.steps * count, g.ctas > 1 ? " for a pair of CTAs" : "",
                     g.a_at ? ", A from tensor memory" : "");
 }
 
@@ -297,10 +346,18 @@ struct access {
     struct tir_value *at, *first; // of the thread's warp; its first block, NULL: 0
     const struct tir_type *tile;  // what moves
     int64_t row_columns;          // of the buffer
-    bool is_half;                 // blocks of 64 rows
+    bool is_half;                 // blocks of 64 rows, in half of the lanes of each warp
+    bool folds;                   // in half of the warps
     uint32_t blocks;              // of a thread
     uint32_t words, parts;        // of a block; elements of a word
 };
+
+// The columns of a row of the tile, in each lane.
+static int64_t row_columns_of_tile(const struct access *a)
+{
+    const int64_t columns = a->tile->shape[1] * tir_elems[a->tile->elem].bits / COLUMN_BITS;
+    return a->folds ? columns / 2 : columns;
+}
 
 // Steps to the lanes of the warp and to the columns and blocks of its warpgroup (tir_layout_tmem).
 static void find_place(struct lower *lo, struct access *a)
@@ -320,8 +377,7 @@ static void find_place(struct lower *lo, struct access *a)
     }
     if (groups_n > 1) {
         struct tir_value *n = tir_lower_digit(lo, &lo->b, warp, 4 * groups_m, groups_n, true);
-        const int64_t bits = tir_elems[a->tile->elem].bits;
-        const int64_t columns = a->tile->shape[1] / groups_n * bits / COLUMN_BITS;
+        const int64_t columns = row_columns_of_tile(a) / groups_n;
         a->at = tir_lower_add(lo, &lo->b, a->at, tir_lower_mul_const(lo, &lo->b, n, columns));
     }
 }
@@ -335,11 +391,12 @@ static bool open_access(struct lower *lo, struct tir_inst *inst, const struct ti
         return false;
     if (mask)
         return refuse(lo, inst, "a part of tensor memory moves as a whole, without a mask");
-    if (tile->layout != tir_layout_tmem(lo->types, tile->shape, warps) || lo->first_warp % 4)
+    if (tile->layout != tir_layout_tmem(lo->types, tile->shape, warps, lo->has_pairs) ||
+        lo->first_warp % 4)
         return refuse(lo, inst, "the warps do not make up whole warpgroups");
-    *a = (struct access){.tile = tile,
-                         .is_half = tir_tmem_block(tile->shape[0]) != TIR_TMEM_LANES,
-                         .row_columns = row_columns(tir_ref_base(inst))};
+    *a = (struct access){
+        .tile = tile, .folds = folds(lo, tile), .row_columns = row_columns(lo, tir_ref_base(inst))};
+    a->is_half = tir_tmem_block(tile->shape[0]) != TIR_TMEM_LANES && !a->folds;
     if (a->is_half && bits != COLUMN_BITS)
         return refuse(lo, inst, "elements of blocks of 64 rows have 32 bits");
     struct tir_value *at = address_of(lo, tir_ref_base(inst));
@@ -374,7 +431,7 @@ static struct tir_value *word_at(struct lower *lo, const struct access *a, uint3
     struct tir_builder *b = &lo->b;
     if (!a->first)
         return tir_lower_add(lo, b, a->at,
-                             tir_lower_i32(lo, block_at(rows, a->row_columns, i) + column));
+                             tir_lower_i32(lo, block_at(lo, rows, a->row_columns, i) + column));
     struct tir_value *block = tir_lower_add(lo, b, a->first, tir_lower_i32(lo, i));
     struct tir_value *at = tir_lower_add(lo, b, a->at, tir_lower_i32(lo, column));
     if (a->is_half) {
@@ -447,8 +504,9 @@ void tir_lower_tmem_store(struct lower *lo, struct tir_inst *inst)
     struct tir_value *v = inst->operands[TIR_STORE_VALUE];
     const struct tir_type *tile = v->type;
     if (!tile->layout) // a constant has none
-        tile = tir_type_with_layout(lo->types, tile,
-                                    tir_layout_tmem(lo->types, tile->shape, lo->threads / 32));
+        tile = tir_type_with_layout(
+            lo->types, tile,
+            tir_layout_tmem(lo->types, tile->shape, lo->threads / 32, lo->has_pairs));
     if (!open_access(lo, inst, tile, inst->operands[TIR_STORE_MASK], &a))
         return;
     for (uint32_t i = 0; i < a.blocks; i++)
@@ -466,10 +524,23 @@ void tir_lower_tmem_store(struct lower *lo, struct tir_inst *inst)
 void tir_lower_tmem_buffer(struct lower *lo, struct tir_inst *inst)
 {
     lo->tmem_base = inst->operands[0];
+    if (lo->has_pairs != (tir_attr_find(inst, TIR_ATTR_cta_group) != NULL))
+        refuse(lo, inst, "all buffers in tensor memory are of pairs of CTAs, or none");
 }
 
-// At the end of the kernel the warp that allocated frees, when all threads have come. Nothing is
-// allocated for buffers that nobody uses.
+// The threads that share tensor memory meet.
+static void build_meeting(struct lower *lo, struct tir_builder *b)
+{
+    if (!lo->has_pairs) {
+        tir_build(b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+        return;
+    }
+    tir_build(b, TIR_OP_CLUSTER_ARRIVE, NULL, 0, NULL, 0, 0);
+    tir_build(b, TIR_OP_CLUSTER_WAIT, NULL, 0, NULL, 0, 0);
+}
+
+// At the end of the kernel the warp that allocated frees, when all threads have come, of pairs
+// those of the cluster. Nothing is allocated for buffers that nobody uses.
 void tir_lower_tmem_end(struct lower *lo)
 {
     struct tir_inst *alloc = NULL;
@@ -489,7 +560,7 @@ void tir_lower_tmem_end(struct lower *lo)
     struct tir_builder b = tir_builder_at_end(lo->f, lo->f->body);
     for (uint32_t i = 0; i < 2; i++) {
         if (i)
-            tir_build(&b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
+            build_meeting(lo, &b);
         struct tir_inst *fence = tir_build(&b, TIR_OP_FENCE, NULL, 0, NULL, 0, 0);
         tir_set_word(lo->f, fence, TIR_ATTR_of, sides[i]);
     }
@@ -498,9 +569,11 @@ void tir_lower_tmem_end(struct lower *lo)
     struct tir_inst *branch = tir_build(&b, TIR_OP_IF, &first, 1, NULL, 0, 2);
     for (uint32_t i = 0; i < 2; i++) {
         struct tir_builder in = tir_builder_at_end(lo->f, branch->regions[i]);
-        if (i == 0)
-            tir_set_int(lo->f, tir_build(&in, TIR_OP_TMEM_FREE, &lo->tmem_base, 1, NULL, 0, 0),
-                        TIR_ATTR_columns, tir_attr_int(alloc, TIR_ATTR_columns, 0));
+        if (i == 0) {
+            struct tir_inst *free = tir_build(&in, TIR_OP_TMEM_FREE, &lo->tmem_base, 1, NULL, 0, 0);
+            tir_set_int(lo->f, free, TIR_ATTR_columns, tir_attr_int(alloc, TIR_ATTR_columns, 0));
+            tir_lower_set_group(lo, free);
+        }
         tir_build_yield(&in, NULL, 0);
     }
 }

@@ -121,7 +121,7 @@ static struct tir_value *build_tmem(struct tmem_plan *p, struct tir_builder *b,
     v->name = tir_intern_cstr(p->f->module->names, name);
     if (*column)
         tir_set_int(p->f, v->def, TIR_ATTR_column, *column);
-    *column += tir_tmem_columns(&t);
+    *column += tir_tmem_columns(&t, false);
     return v;
 }
 

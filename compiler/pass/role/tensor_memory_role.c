@@ -75,8 +75,8 @@ void tir_tmem_wait_empty(struct tir_builder *b, const struct tmem_end *end)
 
 void tir_tmem_commit(struct tir_builder *b, struct tir_value *bars, const struct tmem_end *end)
 {
-    struct tir_value *operands[] = {tir_tmem_slot(b, bars, end->at[0]), NULL};
-    tir_tmem_plain(b, TIR_OP_COMMIT, operands, 2);
+    struct tir_value *operands[] = {tir_tmem_slot(b, bars, end->at[0]), NULL, NULL};
+    tir_tmem_plain(b, TIR_OP_COMMIT, operands, 3);
 }
 
 void tir_tmem_arrive(struct tir_builder *b, struct tir_value *bars, const struct tmem_end *end)

@@ -598,7 +598,8 @@ static const char *take_warps(struct tmem_plan *p)
     if (p->compute_warps > TMEM_MOST_COMPUTE)
         return "its sums take more registers than threads have";
     for (uint32_t i = 0; i < p->product_count; i++)
-        if (!tir_layout_tmem(p->types, tmem_sums_type(&p->products[i])->shape, p->compute_warps))
+        if (!tir_layout_tmem(p->types, tmem_sums_type(&p->products[i])->shape, p->compute_warps,
+                             false))
             return "warpgroups do not share out the sums of all products";
     return NULL;
 }

@@ -178,7 +178,8 @@ static void bring(struct sync_run *r, const struct sync_who *who, const struct t
     // A completed copy shows that the thread that started it had done its waits.
     m->arriving.known[a->events] = TIR_MAX(m->arriving.known[a->events], a->all.known[a->events]);
     if (inst->op == TIR_OP_PUSH || inst->op == TIR_OP_TRY_CANCEL ||
-        inst->operands[TIR_COPY_TO]->type->space == TIR_SPACE_CLUSTER)
+        inst->operands[TIR_COPY_TO]->type->space == TIR_SPACE_CLUSTER ||
+        inst->operands[TIR_COPY_MBAR]->type->space == TIR_SPACE_CLUSTER)
         release_progress(r, who, m); // the CTA there has no other word of this one
     tir_sync_pass(who->agent);
     tir_sync_complete(r, m, inst);
@@ -209,18 +210,44 @@ static void push(struct sync_run *r, const struct sync_who *who, const struct ti
         bring(r, who, inst, m, tir_elems[base->type->elem].bits / 8);
 }
 
-// The engine writes all of `to` there, and then tells `bar` there.
+// The CTA whose mbarrier hears of a copy that CTA cta receives (PTX ISA, cp.async.bulk.tensor): of
+// its pair the one with the parity of the CTA that is named, or else itself. False: reported.
+static bool signalled_cta(struct sync_run *r, const struct sync_agent *a,
+                          const struct tir_inst *inst, const struct tir_value *bar, uint32_t cta,
+                          uint32_t *out)
+{
+    *out = cta;
+    if (bar->type->space != TIR_SPACE_CLUSTER)
+        return true;
+    const struct sync_value v = tir_sync_value(r, a, bar);
+    if (v.kind != SYNC_BUFFER) {
+        tir_sync_unchecked(r->p, inst, "which mbarrier it is depends on data");
+        r->outcome = SYNC_GIVEN_UP;
+        return false;
+    }
+    *out = (cta & ~1u) | (v.buffer->cta & 1);
+    if (!inst->operands[TIR_COPY_CTAS] && *out != v.buffer->cta)
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
+                      "CTA %u copies, and the mbarrier is in CTA %u, which is not in its pair", cta,
+                      v.buffer->cta);
+    return r->outcome == SYNC_GOING;
+}
+
+// The engine writes all of `to` there, and then tells `bar`.
 static void start_in_cta(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst, const struct sync_buffer *to,
                          const struct tir_value *bar, uint32_t cta)
 {
+    uint32_t signalled;
     int64_t count, bits = tir_elems[inst->operands[TIR_COPY_TO]->type->elem].bits;
-    struct sync_mbarrier *m = tir_sync_mbarriers(r, who->agent, inst, bar, cta, &count);
+    if (!signalled_cta(r, who->agent, inst, bar, cta, &signalled))
+        return;
+    struct sync_mbarrier *m = tir_sync_mbarriers(r, who->agent, inst, bar, signalled, &count);
     if (!m || !tir_sync_is_ready(r, who, m, inst))
         return;
     tir_sync_note_early(r, who, m, inst);
     struct sync_buffer there = *to;
-    there.cta = cta < r->p->ctas ? cta : to->cta;
+    there.cta = cta;
     tir_sync_access(r, who, &there, grouped(inst, SYNC_WRITE, m->strand, m->completed, true));
     if (r->outcome != SYNC_GOING)
         return;
@@ -309,7 +336,7 @@ static void copy(struct sync_run *r, const struct sync_who *who, const struct ti
         return;
     }
     if (!inst->operands[TIR_COPY_CTAS]) {
-        start_in_cta(r, who, inst, to, inst->operands[TIR_COPY_MBAR], UINT32_MAX);
+        start_in_cta(r, who, inst, to, inst->operands[TIR_COPY_MBAR], to->cta);
         return;
     }
     struct sync_value mask = tir_sync_value(r, a, inst->operands[TIR_COPY_CTAS]);

@@ -513,7 +513,7 @@ void tir_sync_check_end(struct sync_run *r)
     for (uint32_t c = 0; c < r->p->ctas && tir_sync_registers(r, c); c++) {
         struct sync_clock clock = tir_sync_new_clock(r), *end = &clock;
         for (uint32_t i = 0; i < r->agent_count; i++)
-            if (r->agents[i].cta == c)
+            if (r->agents[i].cta == c || r->p->has_pairs)
                 tir_sync_join(r, end, &r->agents[i].all);
         for (uint32_t i = 0; i < r->p->mbarrier_count && r->outcome == SYNC_GOING; i++)
             check_mbarrier(r, &r->mbarriers[c * r->p->mbarrier_count + i], end);

@@ -655,6 +655,7 @@ bool tir_sync_prepare(struct sync_program *p)
     uint64_t ctas =
         (uint64_t)TIR_MAX(f->cluster[0], 1) * TIR_MAX(f->cluster[1], 1) * TIR_MAX(f->cluster[2], 1);
     p->ctas = (uint32_t)TIR_MIN(ctas, SYNC_CTAS + 1);
+    p->has_pairs = tir_has_pairs(f);
     p->visited = bitset_new(p->cx->scratch, f->inst_count);
     p->needed = bitset_new(p->cx->scratch, f->value_count);
     p->places = bitset_new(p->cx->scratch, f->value_count);

@@ -353,7 +353,7 @@ struct sync_program {
     uint32_t *buffer_of;             // by value id
     uint32_t buffer_count;
     bool has_wgmma;
-    bool has_tmem;
+    bool has_tmem, has_pairs;
     bool has_data_loops;        // loops whose number of rounds depends on arguments
     struct bitset data_loops;   // by id of the instruction
     struct bitset fixed_loops;  // of them: the number does not, only where it begins

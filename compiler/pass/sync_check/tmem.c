@@ -12,6 +12,9 @@
 // their thread. Yet what one thread did there and another one does later need a fence on either
 // side of the barrier between them: before_thread_sync after the first, and before what hands it
 // on; after_thread_sync before the second. A commit has the first of them in it.
+//
+// A product of a pair of CTAs touches its buffers in both. A kernel that has pairs ends when all
+// threads of the cluster have come (lower_tile): what one of them knows is known where a CTA ends.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -38,42 +41,86 @@ void tir_sync_gemm_tmem(struct sync_run *r, const struct sync_who *who, const st
     }
     const uint16_t strand = tir_sync_use_strand(r, &t->core);
     t->core_open = t->core_last = inst;
+    const bool is_pair = tir_tmem_is_pair(inst->operands[TIR_DOT_ACC]);
     for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_ACC && r->outcome == SYNC_GOING; i++) {
         const struct sync_buffer *b = buffer_of(r, who->agent, inst, i);
         if (!b)
             continue;
         const bool in_tmem = inst->operands[i]->type->space == TIR_SPACE_TMEM;
-        tir_sync_access(r, who, b,
-                        (struct sync_record){.by = inst,
-                                             .access = i == TIR_DOT_ACC ? SYNC_WRITE : SYNC_READ,
-                                             .strand = strand,
-                                             .at = t->core_closed + 1,
-                                             .core = true,
-                                             .async = !in_tmem});
+        const struct sync_record record = {.by = inst,
+                                           .access = i == TIR_DOT_ACC ? SYNC_WRITE : SYNC_READ,
+                                           .strand = strand,
+                                           .at = t->core_closed + 1,
+                                           .core = true,
+                                           .async = !in_tmem};
+        struct sync_buffer there = *b;
+        tir_sync_access(r, who, &there, record);
+        there.cta ^= 1;
+        if (is_pair && there.cta >= r->p->ctas)
+            tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,
+                          "this product is one of a pair of CTAs, and CTA %u has no other", b->cta);
+        else if (is_pair && r->outcome == SYNC_GOING)
+            tir_sync_access(r, who, &there, record);
     }
 }
 
-void tir_sync_commit(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+// Which CTAs' mbarriers a commit arrives at, as bits. False: unknown, which is reported.
+static bool committed_ctas(struct sync_run *r, const struct sync_agent *a,
+                           const struct tir_inst *inst, uint32_t *out)
+{
+    const struct tir_value *mask = inst->operands[TIR_COMMIT_CTAS];
+    *out = 1u << a->cta;
+    if (!mask)
+        return true;
+    const struct sync_value v = tir_sync_value(r, a, mask);
+    if (v.kind != SYNC_INT) {
+        tir_sync_unchecked(r->p, inst, "which CTAs it arrives at depends on data");
+        r->outcome = SYNC_GIVEN_UP;
+        return false;
+    }
+    *out = (uint32_t)v.number;
+    if (!*out || v.number >> r->p->ctas)
+        tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
+                      "the mask 0x%llx names CTAs that a cluster of %u does not have",
+                      (unsigned long long)v.number, r->p->ctas);
+    return r->outcome == SYNC_GOING;
+}
+
+// The products that a commit closes arrive at an mbarrier.
+static void arrive_when_done(struct sync_run *r, const struct sync_who *who,
+                             const struct tir_inst *inst, uint32_t cta)
 {
     struct sync_agent *a = who->agent;
     struct sync_thread *t = &a->threads[who->thread];
     int64_t count;
-    struct sync_mbarrier *m =
-        tir_sync_mbarriers(r, a, inst, inst->operands[TIR_BAR], UINT32_MAX, &count);
-    if (!m || !tir_sync_is_ready(r, who, m, inst))
+    struct sync_mbarrier *m = tir_sync_mbarriers(r, a, inst, inst->operands[TIR_BAR], cta, &count);
+    if (!m || !tir_sync_is_ready(r, who, m, inst) ||
+        !tir_sync_count(r, who, m, inst, (int64_t)who->lanes * a->warps))
         return;
-    if (!tir_sync_count(r, who, m, inst, (int64_t)who->lanes * a->warps))
-        return;
-    t->core_closed++;
-    t->core_open = NULL;
-    const uint16_t strand = tir_sync_use_strand(r, &t->core);
-    m->arriving.known[strand] = TIR_MAX(m->arriving.known[strand], t->core_closed);
+    m->arriving.known[t->core] = TIR_MAX(m->arriving.known[t->core], t->core_closed);
     // The arrival comes after the products, and these after what the thread had waited for. It
     // tells nothing of the thread's own accesses.
     for (uint32_t i = 0; i < r->strand_count; i++)
         m->arriving.known[i] = TIR_MAX(m->arriving.known[i], t->clock.known[i]);
+    if (cta != a->cta)
+        tir_sync_note_far(
+            r, cta, &(struct sync_record){.by = inst, .strand = t->core, .at = t->core_closed});
     tir_sync_pass(a);
     tir_sync_complete(r, m, inst);
+}
+
+void tir_sync_commit(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+{
+    struct sync_thread *t = &who->agent->threads[who->thread];
+    uint32_t ctas;
+    if (!committed_ctas(r, who->agent, inst, &ctas))
+        return;
+    t->core_closed++;
+    t->core_open = NULL;
+    tir_sync_use_strand(r, &t->core);
+    for (uint32_t c = 0; c < r->p->ctas && r->outcome == SYNC_GOING; c++)
+        if (ctas >> c & 1)
+            arrive_when_done(r, who, inst, c);
 }
 
 // Fences.

@@ -123,6 +123,8 @@ static const char *check_commit(const struct query *q)
 {
     if (!is_at(q->inst->operands[TIR_BAR], TIR_SPACE_SHARED, q->inst->operands[TIR_BAR_AT]))
         return "it takes a shared buffer and an offset of 32 or 64 bits";
+    if (!is_i32(q->inst->operands[TIR_COMMIT_CTAS]))
+        return "the CTAs are an i32";
     return tir_commits_copies(q->inst)
                ? lacks(q, TIR_HAS_CP_ASYNC, "the target has no asynchronous copies")
                : lacks(q, TIR_HAS_TCGEN05, "the target has no tensor memory");
@@ -240,8 +242,11 @@ static const char *check_tensor_copy(const struct query *q)
                            tir_ref_base(inst)->type->elem)
                    ? NULL
                    : "the engine cannot combine elements of this type so";
-    if (!is_at(operands[TIR_TMA_BAR], TIR_SPACE_SHARED, operands[TIR_TMA_BAR_AT]))
+    const struct tir_value *bar = operands[TIR_TMA_BAR];
+    if (!is_at(bar, bar->type->space, operands[TIR_TMA_BAR_AT]))
         return "it takes an mbarrier and an offset of 32 or 64 bits";
+    if (bar->type->space == TIR_SPACE_CLUSTER && lacks(q, TIR_HAS_TCGEN05, ""))
+        return "the target has no pairs of CTAs";
     return is_i32(operands[TIR_TMA_CTAS]) ? NULL : "the CTAs are an i32";
 }
 

@@ -61,6 +61,12 @@ const char *tir_tcgen05_wrong(const struct tir_inst *inst)
     return a_trans && is_a_in_tmem(inst) ? "A in tensor memory cannot be transposed" : NULL;
 }
 
+// PTX's cta_group: how many CTAs an instruction is of.
+static uint32_t ctas_of(const struct tir_inst *inst)
+{
+    return (uint32_t)tir_attr_int(inst, TIR_ATTR_cta_group, 1);
+}
+
 // PTX ISA, "Instruction descriptor".
 static uint32_t descriptor_of(const struct tir_inst *inst)
 {
@@ -69,7 +75,7 @@ static uint32_t descriptor_of(const struct tir_inst *inst)
     return row->sums << 4 | row->code << 7 | row->code << 10 |
            (uint32_t)tir_attr_int(inst, TIR_ATTR_a_trans, 0) << 15 |
            (uint32_t)tir_attr_int(inst, TIR_ATTR_b_trans, 0) << 16 | n / 8 << 17 |
-           (uint32_t)tir_attr_int(inst, TIR_ATTR_rows, TIR_TCGEN05_ROWS) / 16 << 24;
+           ctas_of(inst) * (uint32_t)tir_attr_int(inst, TIR_ATTR_rows, TIR_TCGEN05_ROWS) / 16 << 24;
 }
 
 static V effect(struct emit *e, LLVMTypeRef type, tir_str text, tir_str constraints, V *args,
@@ -89,8 +95,8 @@ static void add_step(struct tir_text *text, const struct tir_inst *inst, int64_t
         tir_text_format(text, "add.s%d a, $%d, %" PRId64 "; add.s64 b, $%d, %" PRId64 "; ",
                         in_tmem ? 32 : 64, A, step * tir_attr_int(inst, TIR_ATTR_a_step, 0), B,
                         step * tir_attr_int(inst, TIR_ATTR_b_step, 0));
-    tir_text_format(text, "tcgen05.mma.cta_group::1.kind::%s [$%d], %s", row_of(inst)->name, D,
-                    in_tmem ? "[" : "");
+    tir_text_format(text, "tcgen05.mma.cta_group::%" PRIu32 ".kind::%s [$%d], %s", ctas_of(inst),
+                    row_of(inst)->name, D, in_tmem ? "[" : "");
     tir_text_format(text, step ? "a" : "$%d", A);
     tir_text_format(text, step ? "%s, b" : "%s, $%d", in_tmem ? "]" : "", B);
     tir_text_format(text, ", $%d, ", DESCRIPTOR);
@@ -197,12 +203,13 @@ static V shared_address(struct emit *e, const struct tir_value *buffer, const st
 // A kernel allocates once, so it gives up the right to allocate at once.
 static void emit_alloc(struct emit *e, const struct tir_inst *inst)
 {
-    const char *text = tir_str_format(e->arena,
-                                      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 "
-                                      "[$0], %" PRId64 "; "
-                                      "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
-                                      tir_attr_int(inst, TIR_ATTR_columns, 0))
-                           .ptr;
+    const char *text =
+        tir_str_format(e->arena,
+                       "tcgen05.alloc.cta_group::%" PRIu32
+                       ".sync.aligned.shared::cta.b32 [$0], %" PRId64 "; "
+                       "tcgen05.relinquish_alloc_permit.cta_group::%" PRIu32 ".sync.aligned;",
+                       ctas_of(inst), tir_attr_int(inst, TIR_ATTR_columns, 0), ctas_of(inst))
+            .ptr;
     V slot = shared_address(e, inst->operands[0], NULL, 0);
     effect(e, e->ll->none, tir_str_of(text), STR("r,~{memory}"), &slot, 1, TIR_ASM_CONVERGENT);
 }
@@ -210,8 +217,9 @@ static void emit_alloc(struct emit *e, const struct tir_inst *inst)
 static void emit_free(struct emit *e, const struct tir_inst *inst)
 {
     const char *text =
-        tir_str_format(e->arena, "tcgen05.dealloc.cta_group::1.sync.aligned.b32 $0, %" PRId64 ";",
-                       tir_attr_int(inst, TIR_ATTR_columns, 0))
+        tir_str_format(e->arena,
+                       "tcgen05.dealloc.cta_group::%" PRIu32 ".sync.aligned.b32 $0, %" PRId64 ";",
+                       ctas_of(inst), tir_attr_int(inst, TIR_ATTR_columns, 0))
             .ptr;
     V base = tir_emit_value(e, inst->operands[0]);
     effect(e, e->ll->none, tir_str_of(text), STR("r,~{memory}"), &base, 1, TIR_ASM_CONVERGENT);
@@ -221,9 +229,15 @@ static void emit_commit(struct emit *e, const struct tir_inst *inst)
 {
     V bar = shared_address(e, inst->operands[TIR_BAR], inst->operands[TIR_BAR_AT],
                            tir_attr_int(inst, TIR_ATTR_offset, 0));
-    effect(e, e->ll->none,
-           STR("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$0];"),
-           STR("r,~{memory}"), &bar, 1, 0);
+    const struct tir_value *ctas = inst->operands[TIR_COMMIT_CTAS];
+    V args[] = {bar,
+                ctas ? LLVMBuildTrunc(e->b, tir_emit_low_word(e, ctas), e->ll->i16, "") : NULL};
+    tir_str text = tir_str_format(
+        e->arena,
+        "tcgen05.commit.cta_group::%" PRIu32 ".mbarrier::arrive::one.shared::cluster%s.b64 [$0]%s;",
+        ctas_of(inst), ctas ? ".multicast::cluster" : "", ctas ? ", $1" : "");
+    effect(e, e->ll->none, text, ctas ? STR("r,h,~{memory}") : STR("r,~{memory}"), args,
+           ctas ? 2 : 1, 0);
 }
 
 void tir_emit_tcgen05(struct emit *e, const struct tir_inst *inst)

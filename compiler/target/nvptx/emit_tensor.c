@@ -64,6 +64,23 @@ static bool needs_cluster(const struct emit *e, const struct tir_value *ctas)
     return ctas || !(e->ll->target->features & TIR_HAS_BULK_TO_CTA);
 }
 
+static bool is_remote(const struct tir_value *bar)
+{
+    return bar->type->space == TIR_SPACE_CLUSTER;
+}
+
+// LLVM's intrinsics take the address of any mbarrier as one in the CTA's own shared memory.
+static V barrier_of(struct emit *e, const struct tir_inst *inst)
+{
+    const struct tir_value *buffer = inst->operands[TIR_TMA_BAR];
+    V bar = tir_emit_address(e, buffer, inst->operands[TIR_TMA_BAR_AT], 0);
+    if (!is_remote(buffer))
+        return bar;
+    bar = LLVMBuildPtrToInt(e->b, bar, e->ll->i32, "");
+    return LLVMBuildIntToPtr(e->b, bar, LLVMPointerTypeInContext(e->ll->context, TIR_AS_SHARED),
+                             "");
+}
+
 static void push_destination(struct emit *e, struct args *args, const struct tir_inst *inst,
                              bool cluster)
 {
@@ -71,7 +88,7 @@ static void push_destination(struct emit *e, struct args *args, const struct tir
                             tir_attr_int(inst, TIR_ATTR_offset, 0));
     LLVMTypeRef type = LLVMPointerTypeInContext(e->ll->context, TIR_AS_CLUSTER);
     push(args, cluster ? LLVMBuildAddrSpaceCast(e->b, to, type, "") : to);
-    push(args, tir_emit_address(e, inst->operands[TIR_TMA_BAR], inst->operands[TIR_TMA_BAR_AT], 0));
+    push(args, barrier_of(e, inst));
 }
 
 // The end of a load's arguments: the receiving CTAs (in the cluster form), and the policy.
@@ -94,13 +111,14 @@ static void push_receivers(struct emit *e, struct args *args, const struct tir_i
 static void emit_load(struct emit *e, const struct tir_inst *inst)
 {
     const struct tir_value *ctas = inst->operands[TIR_TMA_CTAS];
-    bool cluster = needs_cluster(e, ctas);
+    bool of_pair = is_remote(inst->operands[TIR_TMA_BAR]);
+    bool cluster = of_pair || needs_cluster(e, ctas);
     struct args args = {.len = 0};
     push_destination(e, &args, inst, cluster);
     push_place(e, &args, inst);
     push_receivers(e, &args, inst, ctas, cluster);
     if (cluster)
-        push(&args, tir_emit_i32(e, 0)); // no pair of CTAs
+        push(&args, tir_emit_i32(e, of_pair ? 2 : 0)); // cta_group
     call_tensor(e, inst, cluster ? "g2s.tile" : "g2s.cta.tile", &args);
 }
 
