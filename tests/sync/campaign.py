@@ -43,11 +43,11 @@ class Judge:
             return 124, "no end within the time limit"
         return done.returncode, done.stdout + done.stderr
 
-    def judge(self, name, text, sizes):
+    def judge(self, name, text, sizes, arch):
         """What becomes of one program: refused, illegal, unchecked, missed, silent or broken."""
         path = self.folder / f"{name}.tir"
         path.write_text("\n".join(text) + "\n", encoding="utf-8")
-        rc, out = self.call("check", "--arch=sm_90a", str(path), timeout=60)
+        rc, out = self.call("check", f"--arch={arch}", str(path), timeout=60)
         error = ERROR.search(out)
         if rc not in (0, 2):
             return Outcome("broken", f"tirc check ended with {rc}: {out[-400:]}")
@@ -55,7 +55,7 @@ class Judge:
             kind = "refused" if error[1].startswith("E041") else "illegal"
             return Outcome(kind, f"{error[1]}: {error[2]}")
         unchecked = UNCHECKED.search(out)
-        rc, out = self.call("run", "--arch=sm_90a", "--device=emu", "--emu-check=full",
+        rc, out = self.call("run", f"--arch={arch}", "--device=emu", "--emu-check=full",
                             "--emu-threads=1", f"--explore={self.schedules}", str(path), *sizes,
                             timeout=120)
         if rc == 0:
@@ -81,16 +81,16 @@ def arguments():
 
 
 def draw(options, seed):
-    """Programs as (name, is a mutant, what was done, text, sizes)."""
+    """Programs as (name, is a mutant, what was done, text, sizes, target)."""
     families = [f for f in kernels.FAMILIES if not options.family or f.__name__ in options.family]
     for i in range(options.kernels):
         rng = random.Random(f"{seed} {i}")
         kernel = families[i % len(families)](rng)
-        yield f"{i}_{kernel.family}", False, "right", kernel.text, kernel.sizes
+        yield f"{i}_{kernel.family}", False, "right", kernel.text, kernel.sizes, kernel.arch
         found = list(mutate.mutants(kernel.text))
         for n, m in enumerate(rng.sample(found, min(options.mutants, len(found)))):
             what = f"{m.rule}: {kernel.text[m.at].strip()}"
-            yield f"{i}_{kernel.family}_{n}", True, what, m.text, kernel.sizes
+            yield f"{i}_{kernel.family}_{n}", True, what, m.text, kernel.sizes, kernel.arch
 
 
 def main():
@@ -102,8 +102,8 @@ def main():
          concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         judge = Judge(options.tirc, options.schedules, folder)
         programs = list(draw(options, seed))
-        outcomes = pool.map(lambda p: judge.judge(p[0], p[3], p[4]), programs)
-        for (name, mutant, what, text, _), outcome in zip(programs, outcomes):
+        outcomes = pool.map(lambda p: judge.judge(p[0], *p[3:]), programs)
+        for (name, mutant, what, text, *_), outcome in zip(programs, outcomes):
             verdicts[("mutant" if mutant else "right", outcome.verdict)] += 1
             family = name.split("_", 1)[1]
             expected = "unchecked" if family in kernels.AMONG_CTAS else "silent"

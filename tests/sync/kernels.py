@@ -10,8 +10,8 @@ import collections
 # The order of CTAs is not replayed: of these families it must be unchecked.
 AMONG_CTAS = ["flag", "chain"]
 
-# text: lines; sizes: arguments of `tirc run`
-Kernel = collections.namedtuple("Kernel", "family text sizes")
+# text: lines; sizes: arguments of `tirc run`; arch: the target
+Kernel = collections.namedtuple("Kernel", "family text sizes arch", defaults=["sm_90a"])
 
 
 def permuted(rng, threads):
@@ -456,5 +456,74 @@ def tickets(rng):
                   [f"N={tiles * threads}", "A=1", "count=zeros"])
 
 
+def sums(rng):
+    """Roles around products in tensor memory, by one CTA."""
+    return in_tensor_memory(rng, "sums", 1)
+
+
+def pair(rng):
+    """The same by a pair of CTAs: the first one multiplies for both."""
+    return in_tensor_memory(rng, "pair", 2)
+
+
+def in_tensor_memory(rng, family, ctas):
+    slots, tiles, rounds, places = (rng.randrange(1, 4) for _ in range(4))
+    rows, cols = rng.choice([64, 128]), rng.choice([32, 64])
+    is_pair = ctas == 2
+    group = " cta_group(2)" if is_pair else ""
+    # What differs of a pair: where copies arrive, and in which CTAs products do.
+    full = "remote(full[s], 0)" if is_pair else "full[s]"
+    to_all = ", ctas = 3" if is_pair else ""
+    to_first = ", cta = 0" if is_pair else ""
+    expect = f"expect_tx(full[s], {ctas} * (bytes(As[s]) + bytes(Bs[s])));"
+    multiply = [f"var s: stage({slots}, phase = 0);", f"var a: stage({places}, phase = 1);",
+                f"for t in range(0, {tiles}) {{",
+                "    wait(free[a], a.phase);",
+                "    fence(after_thread_sync);",
+                *indented(counted(rng, rounds, [
+                    "wait(full[s], s.phase);",
+                    "if elect_sync() {",
+                    "    gemm_async(acc[a], As[s], Bs[s].T, accumulate = r > 0);",
+                    f"    commit(empty[s]{to_all});",
+                    "}",
+                    "s.advance();"])),
+                f"    if elect_sync() {{ commit(done[a]{to_all}); }}",
+                "    a.advance();",
+                "}"]
+    if is_pair:
+        multiply = ["if me == 0 {", *indented(multiply), "}"]
+    lines = [f"shared As: bf16[{slots}, {rows}, 64] in swizzle(128);",
+             f"shared Bs: bf16[{slots}, {cols // ctas}, 64] in swizzle(128);",
+             f"mbarrier full[{slots}] arrivals(1);", f"mbarrier empty[{slots}] arrivals(1);",
+             f"mbarrier done[{places}] arrivals(1);", f"mbarrier free[{places}] arrivals({4 * ctas});",
+             f"tmem acc: f32[{places}, {rows}, {cols}]{group};",
+             "let me = i64(cta_rank());",
+             "role math warpgroups(1) {",
+             f"    var a: stage({places}, phase = 0);",
+             f"    for t in range(0, {tiles}) {{",
+             "        wait(done[a], a.phase);",
+             "        fence(after_thread_sync);",
+             f"        Y[(t * {ctas} + me) * {rows}:+{rows}, 0:+{cols}] = acc[a, 0:+{rows}, 0:+{cols}];",
+             "        fence(before_thread_sync);",
+             f"        if laneid() == 0 {{ arrive(free[a]{to_first}); }}",
+             "        a.advance();",
+             "    }", "}",
+             "role load warps(1) {", f"    var s: stage({slots}, phase = 1);",
+             f"    for r in range(0, {tiles * rounds}) {{",
+             "        wait(empty[s], s.phase);",
+             "        if elect_sync() {",
+             f"            if me == 0 {{ {expect} }}" if is_pair else f"            {expect}",
+             f"            copy_async(As[s], A[me * {rows}:+{rows}, r * 64:+64], mbar = {full}, engine = tma);",
+             f"            copy_async(Bs[s], B[me * {cols // ctas}:+{cols // ctas}, r * 64:+64], "
+             f"mbar = {full}, engine = tma);",
+             "        }", "        s.advance();", "    }", "}",
+             "role multiply warps(1) {", *indented(multiply), "}"]
+    clauses = f"grid({ctas}) cluster({ctas})" if is_pair else "grid(1)"
+    return kernel(family, "k", "A: bf16[M, K], B: bf16[N, K], Y: out f32[L, N]",
+                  f"{clauses} where K % 8 == 0", lines,
+                  [f"M={ctas * rows}", f"N={cols}", f"K={tiles * rounds * 64}",
+                   f"L={tiles * ctas * rows}"])._replace(arch=rng.choice(["sm_100a", "sm_103a"]))
+
+
 FAMILIES = [staged, of_warps, tree, scan, named, stages, tensor_copies, groups, commits, product, stores,
-            back, cluster, sends, multicast, flag, chain, tickets]
+            back, cluster, sends, multicast, flag, chain, tickets, sums, pair]

@@ -52,13 +52,15 @@ def count(lines, at):
     if is_sync(line):
         out += edits(line, r"(threads = )(\d+)", stepped(32), stepped(-32))
         out += edits(line, r"(\barrive\([^(){}]*)\)", r"\1, count = 2)")
+        out += edits(line, r"\b2 \* \(bytes", "(bytes")
         out += edits(line, r"(bytes\([^()]*\))", r"\1 + 16", r"\1 - 16")
     return out
 
 
 def parity(lines, at):
     return (edits(lines[at], r"phase = ([01])", lambda f: f"phase = {1 - int(f[1])}") +
-            edits(lines[at], r"\bs\.phase\b", "1 - s.phase", "0", "1"))
+            edits(lines[at], r"\bs\.phase\b", "1 - s.phase", "0", "1") +
+            edits(lines[at], r"\ba\.phase\b", "1 - a.phase", "0", "1"))
 
 
 def scope(lines, at):
@@ -66,11 +68,22 @@ def scope(lines, at):
     out += edits(lines[at], r"\bfence\(async_shared\)", "fence(wgmma)", "fence(cta)")
     out += edits(lines[at], r"\bfence\(async_global\)", "fence(async_shared)", "fence(gpu)")
     out += edits(lines[at], r"\bfence\(wgmma\)", "fence(async_shared)")
+    out += edits(lines[at], r"\bfence\(before_thread_sync\)", "fence(after_thread_sync)")
+    out += edits(lines[at], r"\bfence\(after_thread_sync\)", "fence(before_thread_sync)")
     out += edits(lines[at], r"\bcluster_sync\(\)", "bar_sync()")
     out += edits(lines[at], r"\bbar_sync\(\)", "warp_sync()", "bar_sync(id = 1, threads = 32)")
     out += edits(lines[at], r", read = 1", "")
     out += edits(lines[at], r"(wait_group\(\d+, engine = tma)\)", r"\1, read = 1)")
     return out
+
+
+def cta(lines, at):
+    """Another CTA of a cluster."""
+    out = edits(lines[at], r"\bctas = 3\b", "ctas = 1", "ctas = 2")
+    out += edits(lines[at], r", ctas = 3\b", "")
+    out += edits(lines[at], r"\bcta = 0\b", "cta = 1") + edits(lines[at], r", cta = 0\b", "")
+    out += edits(lines[at], r"\bremote\((full\[s\]), 0\)", r"remote(\1, 1)", r"\1")
+    return out + edits(lines[at], r"\bme == 0\b", "me == 1", "me >= 0")
 
 
 def slot(lines, at):
@@ -107,7 +120,7 @@ def skip(lines, at):
     return [[f"{indent}if {c} {{ {line.strip()} }}"] for c in ("r > 0", "r != 3", "r % 2 == 0")]
 
 
-RULES = [drop, twice, count, parity, scope, slot, who, skip]
+RULES = [drop, twice, count, parity, scope, cta, slot, who, skip]
 
 
 def closes(lines, at):
