@@ -549,15 +549,17 @@ void tir_lower_tmem_end(struct lower *lo)
             alloc = inst;
     if (!alloc || lo->failed)
         return;
+    struct tir_builder b = tir_builder_at_end(lo->f, lo->f->body);
     if (!lo->tmem_base) {
         tir_remove(alloc);
+        if (lo->has_pairs) // the program may rely on it
+            build_meeting(lo, &b);
         return;
     }
     if (!has_tcgen05(lo, alloc))
         return;
     static const enum tir_word sides[] = {TIR_WORD_of_before_thread_sync,
                                           TIR_WORD_of_after_thread_sync};
-    struct tir_builder b = tir_builder_at_end(lo->f, lo->f->body);
     for (uint32_t i = 0; i < 2; i++) {
         if (i)
             build_meeting(lo, &b);
