@@ -200,8 +200,9 @@ LADDER = [
     Step(5, "a ring of slots", "5_pipeline", Product(stages=4), None, None),
     Step(6, "CTAs that stay, by CLC", "7_clc", Product(**RING), Product(stages=2, persistent=True), None),
     Step(7, "roles", "6_specialized", Product(**RING), Product(stages=2, persistent=True), 0.23),
-    Step(8, "pairs of CTAs, 256x256", None, Product(columns=256, held=128, **RING), None, 0.104),
-    Step(9, "two consumers, 512x256", None,
+    Step(8, "pairs of CTAs, 256x256", "8_pair", Product(columns=256, held=128, **{**RING, "stages": 6}),
+         Product(columns=256, held=128, **RING), 0.104),
+    Step(9, "two consumers, 512x256", "9_two_consumers",
          Product(rows=256, columns=256, held=128, stages=4, persistent=True), None, 0.094),
 ]
 ONE_TILE = {1: (128, 128, 64), 2: (128, 128, 4096)}

@@ -174,7 +174,7 @@ def modelled(compiler):
         texts = next(iter(compiler.best(path, "sm_100a").values())) if name is None \
             else compiler.best(path, "sm_100a")[name]
         rows, columns = re.match(r"tcgen05 m(\d+)n(\d+)k", part(texts, "dot: ")[0]).groups()
-        if (int(rows), int(columns)) != (min(product.rows, 128), product.columns):
+        if (int(rows), int(columns)) != (min(product.rows, 128) * product.ctas, product.columns):
             yield f"{label}: products of {rows}x{columns}, in the model {product.rows}x{product.columns}"
         stages = re.match(r"(\d+) stages of (\d+) bytes", (part(texts, "loop: ") or [""])[0])
         if stages and tuple(map(int, stages.groups())) != (product.stages, product.step_bytes()):

@@ -35,7 +35,8 @@ ARCHES = {"gemm_ladder": "sm_90a", "blackwell_ladder": "sm_100a"}
 # Fewer CTAs than tiles, and more.
 EXTRA = {"gemm_ladder": {"6": [[], ["-D", "CTAS=2"]], "8": [[], ["-D", "CTAS=2"]]},
          "blackwell_ladder": {"7": [["--emu-sms=1"], ["--emu-sms=3", "--schedule=random:1"],
-                                    ["--schedule=adversarial:2"]]}}
+                                    ["--schedule=adversarial:2"]],
+                              "8": [[], ["-D", "CTAS=2"]], "9": [[], ["-D", "CTAS=2"]]}}
 
 
 def run(command, folder=None):
