@@ -358,6 +358,9 @@ static const struct tir_type *rule_none(struct tir_query *q)
         const bool fits = is_response(q) && is_barrier(q, inst->operands[TIR_CANCEL_BAR]);
         return fits ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_COMMIT) {
+        if (inst->operands[TIR_COMMIT_CTAS] && tir_commits_copies(inst))
+            return tir_infer_refuse(q, "copies by threads arrive in their own CTA: `ctas` is for "
+                                       "products in tensor memory");
         return is_barrier(q, inst->operands[TIR_BAR]) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_GEMM_TMEM) {
         return rule_gemm_tmem(q);

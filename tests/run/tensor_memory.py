@@ -29,7 +29,7 @@ def draw(number):
     """What varies, in words that the kernel is made of."""
     c = draw_one(number)
     r = random.Random(f"pair {number}")
-    c["arch"] = "sm_100a" if c["sums"] == "i32" else r.choice(["sm_100a", "sm_103a"])
+    c["arch"] = r.choice(["sm_100a", "sm_110a"] if c["sums"] == "i32" else ["sm_100a", "sm_103a", "sm_110a"])
     c["pair"] = r.random() < 0.5
     if c["pair"]:
         draw_pair(c, r)
@@ -224,7 +224,7 @@ def check(tirc, ptxas, number, folder):
                text) or run([ptxas, f"-arch={c['arch']}", "-o", os.devnull, ptx], text)
 
 
-def main(tirc, count=24, first=0):
+def main(tirc, count=32, first=0):
     ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
     with tempfile.TemporaryDirectory() as folder:
         for number in range(int(first), int(first) + int(count)):
