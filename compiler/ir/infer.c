@@ -241,6 +241,40 @@ static const struct tir_type *rule_gemm_tmem(struct tir_query *q)
     return tir_infer_nothing(q);
 }
 
+// Do the scales lie in shared memory as copies take them: in blocks of 128 rows and 4 scales, each
+// [32, 4, 4] for row % 32, row / 32 and scale? A dimension of one block may be left out.
+static bool are_scale_blocks(const struct tir_type *from, const struct tir_type *to)
+{
+    const int64_t shape[] = {to->shape[0] / TIR_TMEM_LANES, to->shape[1] / TIR_TMEM_SCALES,
+                             TIR_TMEM_SCALE_LANES, TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES,
+                             TIR_TMEM_SCALES};
+    uint32_t left_out = 0;
+    while (left_out < 2 && from->rank + left_out < TIR_COUNT_OF(shape) && shape[left_out] == 1)
+        left_out++;
+    if (!tir_tmem_is_scales(to) || to->shape[0] % TIR_TMEM_LANES ||
+        to->shape[1] % TIR_TMEM_SCALES || from->rank + left_out != TIR_COUNT_OF(shape))
+        return false;
+    for (uint32_t d = 0; d < from->rank; d++)
+        if (from->shape[d] != shape[left_out + d])
+            return false;
+    return true;
+}
+
+static const struct tir_type *rule_tmem_copy(struct tir_query *q)
+{
+    const struct tir_type *from = tir_infer_operand(q, TIR_TMEM_FROM);
+    const struct tir_type *to = tir_infer_operand(q, TIR_TMEM_TO);
+    if (to->rank != 2 || to->space != TIR_SPACE_TMEM)
+        return tir_infer_refuse(q, "%s is no matrix in tensor memory", tir_infer_text(q, to));
+    if (from->space != TIR_SPACE_SHARED)
+        return tir_infer_refuse(q, "what is copied to tensor memory is a shared buffer, not %s",
+                                tir_infer_text(q, from));
+    if (from->elem != to->elem || (!tir_type_same_shape(from, to) && !are_scale_blocks(from, to)))
+        return tir_infer_refuse(q, "%s copied to %s", tir_infer_text(q, from),
+                                tir_infer_text(q, to));
+    return tir_infer_nothing(q);
+}
+
 static bool is_from_tensor(struct tir_query *q)
 {
     if (tir_ref_base(q->inst)->type->space == TIR_SPACE_GLOBAL)
@@ -364,6 +398,8 @@ static const struct tir_type *rule_none(struct tir_query *q)
         return is_barrier(q, inst->operands[TIR_BAR]) ? tir_infer_nothing(q) : NULL;
     } else if (inst->op == TIR_OP_GEMM_TMEM) {
         return rule_gemm_tmem(q);
+    } else if (inst->op == TIR_OP_TMEM_COPY) {
+        return rule_tmem_copy(q);
     } else if (inst->op == TIR_OP_BULK_LOAD || inst->op == TIR_OP_BULK_SEND ||
                inst->op == TIR_OP_ST_ASYNC) {
         return is_barrier(q, inst->operands[TIR_TMA_BAR]) ? tir_infer_nothing(q) : NULL;
@@ -698,7 +734,7 @@ static bool operand_fits(struct tir_query *q, const struct tir_operand_info *inf
     enum tir_op op = q->inst->op;
     bool may_be_buffer = op == TIR_OP_DOT || op == TIR_OP_COPY_ASYNC || op == TIR_OP_PERMUTE ||
                          op == TIR_OP_GEMM_ASYNC || op == TIR_OP_GEMM_TMEM ||
-                         op == TIR_OP_STORE_ASYNC;
+                         op == TIR_OP_TMEM_COPY || op == TIR_OP_STORE_ASYNC;
     bool is_mbar = info->role == TIR_ROLE_BARRIER;
     if (v && info->role == TIR_ROLE_SCRATCH)
         return v->type->space == TIR_SPACE_SHARED ||

@@ -458,6 +458,8 @@ enum tir_operand_position { // those that C code names
     TIR_GEMM_ACCUMULATE = TIR_AT(GEMM_TMEM, accumulate),
     TIR_REDUCE_X = TIR_AT(REDUCE, x), // scan and convert_layout too
     TIR_REDUCE_SCRATCH = TIR_AT(REDUCE, scratch),
+    TIR_TMEM_FROM = TIR_AT(TMEM_COPY, from),
+    TIR_TMEM_TO = TIR_AT(TMEM_COPY, to),
     TIR_TMEM_SLOT = TIR_AT(TMEM_ALLOC, slot),
     TIR_PUSH_MBAR = TIR_AT(PUSH, mbar),
     TIR_COPY_TO = TIR_AT(COPY_ASYNC, to),
@@ -482,6 +484,8 @@ enum tir_operand_position { // those that C code names
     TIR_TCGEN05_A = TIR_AT(TCGEN05_MMA, a),
     TIR_TCGEN05_B = TIR_AT(TCGEN05_MMA, b),
     TIR_TCGEN05_ACCUMULATE = TIR_AT(TCGEN05_MMA, accumulate),
+    TIR_TCGEN05_CP_TO = TIR_AT(TCGEN05_CP, to),
+    TIR_TCGEN05_CP_FROM = TIR_AT(TCGEN05_CP, from),
     TIR_WGMMA_B = TIR_AT(WGMMA, b),
     TIR_WGMMA_A = TIR_AT(WGMMA, a),
     TIR_WGMMA_SCALE = TIR_AT(WGMMA, scale),

@@ -113,6 +113,13 @@ int64_t tir_tmem_columns(const struct tir_type *t, bool is_pair)
     const int64_t rows = t->shape[t->rank - 2];
     const bool folds = tir_tmem_folds(rows, is_pair);
     const int64_t lanes = folds ? rows : tir_ceil_div(rows, TIR_TMEM_LANES) * TIR_TMEM_LANES;
+    if (tir_tmem_is_scales(t)) {
+        const int64_t columns = tir_type_count(t) / TIR_TMEM_SCALES / TIR_TMEM_SCALE_LANES;
+        return rows % TIR_TMEM_LANES || t->shape[t->rank - 1] % TIR_TMEM_SCALES ||
+                       columns > TIR_TMEM_COLUMNS
+                   ? 0
+                   : columns;
+    }
     const int64_t bits =
         tir_type_count(t) / rows * lanes / TIR_TMEM_LANES * tir_elems[t->elem].bits;
     const int64_t row = t->shape[t->rank - 1] * tir_elems[t->elem].bits;

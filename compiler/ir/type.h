@@ -127,6 +127,14 @@ static inline bool tir_tmem_folds(int64_t rows, bool is_pair)
 {
     return is_pair && tir_tmem_block(rows) == TIR_TMEM_LANES / 2;
 }
+// Is it a buffer of scales of the products there? Its elements say so. Rows come in blocks of 128.
+// Row r is in lane r % 32 of each warp. Four scales that follow one another along a row are a column
+// of 32 bits: of the one from s on, that is column r / 32 + rows / 32 * (s / 4).
+static inline bool tir_tmem_is_scales(const struct tir_type *t)
+{
+    return t->space == TIR_SPACE_TMEM && tir_elem_is_scale(t->elem);
+}
+enum { TIR_TMEM_SCALES = 4, TIR_TMEM_SCALE_LANES = 32 }; // of a column; of a block of rows
 // The columns of a buffer in tensor memory; 0: its rows are no whole number of them, or too many.
 int64_t tir_tmem_columns(const struct tir_type *t, bool is_pair);
 

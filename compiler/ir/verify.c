@@ -260,7 +260,9 @@ static bool integers_allowed(const struct tir_attr *attr)
     case TIR_ATTR_cta_group:
         return attr->number == 2;
     case TIR_ATTR_rows:
-        return attr->number == TIR_TMEM_LANES / 2;
+        return attr->number == TIR_TMEM_LANES / 2 || attr->number == TIR_TMEM_LANES / 4;
+    case TIR_ATTR_row_bits:
+        return attr->number == 128 || attr->number == 256;
     case TIR_ATTR_columns:
         return attr->number >= 32 && attr->number <= TIR_TMEM_COLUMNS &&
                tir_is_pow2((uint64_t)attr->number);

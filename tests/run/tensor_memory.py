@@ -4,12 +4,12 @@
 
 usage: tensor_memory.py TIRC [COUNT [FIRST]]
 
-Kernel number n has element types, sizes, layouts of its operands, A in shared or tensor memory, a
-number of threads and of products that follow from n alone; half of them are products of a pair of
-CTAs, whose operands come by the threads or by tensor copies that arrive in the first CTA. On the
-emulator, under full checks and a schedule that also follows from n, it must give exactly what the
-interpreter makes of the product as a tile program, and ptxas must take it. Where there is no ptxas,
-it is left out.
+Kernel number n has element types, sizes, layouts of its operands, A in shared or tensor memory, which
+is stored or copied there, a number of threads and of products that follow from n alone; half of them
+are products of a pair of CTAs, whose operands come by the threads or by tensor copies that arrive in
+the first CTA. On the emulator, under full checks and a schedule that also follows from n, it must
+give exactly what the interpreter makes of the product as a tile program, and ptxas must take it.
+Where there is no ptxas, it is left out.
 """
 
 import os
@@ -67,7 +67,8 @@ def draw_one(number):
             "b": f"swizzle({r.choice([32, 64, 128])})" if turned else b, "turned": turned,
             "a_in_tmem": r.random() < 0.4, "products": r.choice([1, 1, 2, 3]),
             "threads": 256 if n % 32 == 0 and r.random() < 0.3 else 128,
-            "start": r.random() < 0.3, "schedule": r.choice([*SCHEDULES, f"random:{number}"])}
+            "start": r.random() < 0.3, "schedule": r.choice([*SCHEDULES, f"random:{number}"]),
+            "copied": r.random() < 0.5, "sums_copied": r.random() < 0.5 and n <= 128}
 
 
 def kernels(c):
@@ -154,12 +155,20 @@ def kernels_of_one(c):
     shape = f"{k}, {n}" if c["turned"] else f"{n}, {k}"
     factor = "Bs" if c["turned"] else "Bs.T"
     from_tmem = c["a_in_tmem"]
-    put_a = f"P[0:+128, 0:+{k}] = A[0:+128, i * {k} :+ {k}]; fence(before_thread_sync);" \
-        if from_tmem else f"store(As, A[0:+128, i * {k} :+ {k}]);"
-    where_a = f"tmem P: {elem}[128, {k}];" if from_tmem else \
-        f"shared As: {elem}[128, {k}] in {c['a']};"
-    first = "acc[0:+128, 0:+{0}] = C[0:+128, 0:+{0}]; fence(before_thread_sync);".format(n) \
-        if c["start"] else ""
+    copied = from_tmem and c["copied"]
+    put_a = f"store(As, A[0:+128, i * {k} :+ {k}]);" if copied or not from_tmem else \
+        f"P[0:+128, 0:+{k}] = A[0:+128, i * {k} :+ {k}]; fence(before_thread_sync);"
+    where_a = f"tmem P: {elem}[128, {k}];" if from_tmem else ""
+    if copied or not from_tmem:
+        where_a += f"shared As: {elem}[128, {k}] in {c['a']};"
+    copies = "copy_async(P, As);" if copied else ""
+    first = ""
+    if c["start"] and c["sums_copied"]:
+        where_a += f"shared Cs: {c['sums']}[128, {n}] in swizzle({64 if n % 32 else 128});"
+        first = f"store(Cs, C[0:+128, 0:+{n}]);"
+        copies += "if i == 0 { copy_async(acc, Cs); }"
+    elif c["start"]:
+        first = f"acc[0:+128, 0:+{n}] = C[0:+128, 0:+{n}]; fence(before_thread_sync);"
     accumulate = "true" if c["start"] else "i > 0"
     tile_b = f"B[0:+{products * k}, 0:+{n}]" if c["turned"] else f"B[0:+{n}, 0:+{products * k}].T"
     params = f"A: {elem}[128, {products * k}], B: {elem}[{rows}, {columns}], " \
@@ -180,6 +189,7 @@ kernel by_hand({params}) grid(1) threads({c['threads']})
         bar_sync();
         if tid() == 32 {{
             fence(after_thread_sync);
+            {copies}
             gemm_async(acc, {'P' if from_tmem else 'As'}, {factor}, accumulate = {accumulate});
             commit(done);
         }}

@@ -300,6 +300,17 @@ static bool suits_lanes(struct lower *l, const struct ast_expr *e, const struct 
     if (s->base->type->space != TIR_SPACE_TMEM)
         return true;
     const int64_t rows = from >= 2 ? s->base->type->shape[from - 2] : 0;
+    if (tir_tmem_is_scales(s->base->type)) {
+        if (use == SLICE_VIEW && s->box[from - 2] > 0 && s->box[from - 1] > 0 &&
+            !lower_is_limited(s))
+            return true;
+        lower_error(l, e->span, TIR_E_SLICE,
+                    use == SLICE_VIEW
+                        ? "a part of scales in tensor memory has rows and columns: [r:+m, c:+n]"
+                        : "scales in tensor memory are written by `copy_async` from a shared "
+                          "buffer, and read by products");
+        return false;
+    }
     const bool whole =
         rank >= 2 && from >= 2 && s->type->shape[rank - 2] == rows && s->box[from - 2] == rows;
     if (whole && (rank == 2 || use == SLICE_VIEW) && !lower_is_limited(s))

@@ -448,6 +448,8 @@ struct tir_value *lower_tmem(struct lower *l, const struct ast_stmt *s,
                              const struct tir_type *type);
 // Is it a buffer in tensor memory, or a part of one?
 bool lower_is_tmem(struct lower *l, const struct ast_expr *e);
+// copy_async(t, s) where t is in tensor memory
+bool lower_copy_tmem(struct lower *l, const struct call *c);
 const char *assigned_by_call(struct lower *l, const struct ast_expr *e, uint32_t i);
 // The block of a put or get that is written as a call: with (slot: i32) { ... yield v; }
 bool lower_slot_region(struct lower *l, struct tir_inst *inst, struct tir_span span,

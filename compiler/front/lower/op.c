@@ -540,6 +540,8 @@ static bool copies_out(struct lower *l, const struct call *c)
 
 bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *out)
 {
+    if (op == TIR_OP_COPY_ASYNC && call_arg(c, 0) && lower_is_tmem(l, call_arg(c, 0)))
+        return lower_copy_tmem(l, c);
     if (op == TIR_OP_COPY_ASYNC && copies_out(l, c))
         op = TIR_OP_STORE_ASYNC;
     if (op == TIR_OP_STORE && call_named(c, "mbar"))

@@ -92,6 +92,15 @@ static bool is_in_order(struct lower *l, const struct ast_stmt *s, const struct 
                     TIR_TMEM_LANES, tir_elems[t->elem].name, TIR_TMEM_LANES);
         return false;
     }
+    if (tir_tmem_is_scales(t) && !t->layout && !tir_tmem_columns(t, is_pair)) {
+        lower_error(
+            l, span, TIR_E_TYPE,
+            "a buffer of scales in tensor memory has blocks of %d rows and %d scales, in %d "
+            "columns at most: %s[%d, %d], or several of them",
+            TIR_TMEM_LANES, TIR_TMEM_SCALES, TIR_TMEM_COLUMNS, tir_elems[t->elem].name,
+            TIR_TMEM_LANES, TIR_TMEM_SCALES);
+        return false;
+    }
     if (t->layout || !tir_tmem_columns(t, is_pair)) {
         lower_error(l, span, TIR_E_TYPE,
                     t->layout ? "tensor memory has one layout, which a type does not state"
@@ -139,6 +148,37 @@ bool lower_is_tmem(struct lower *l, const struct ast_expr *e)
         return false;
     const struct ast_expr *name = e->kind == AST_INDEX ? e->base : e;
     return scope_find(l, name->name)->val.ir->type->space == TIR_SPACE_TMEM;
+}
+
+// copy_async(t, s), from shared to tensor memory
+bool lower_copy_tmem(struct lower *l, const struct call *c)
+{
+    struct tir_value *operands[2];
+    if (c->positional != 2 || c->e->args.len != 2) {
+        lower_error(
+            l, c->e->span, TIR_E_ARGUMENTS,
+            "a copy to tensor memory is `copy_async(t, s)` and no more: a `commit` after it "
+            "tells when it is done");
+        return false;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        struct val v = lower_part(l, call_arg(c, i));
+        if (v.kind != VAL_IR) {
+            if (v.kind != VAL_POISON)
+                lower_error(l, call_arg(c, i)->span, TIR_E_TYPE,
+                            "what is copied to tensor memory is a shared buffer, not %s",
+                            lower_val_name(l, v));
+            return false;
+        }
+        operands[i ? TIR_TMEM_FROM : TIR_TMEM_TO] = v.ir;
+    }
+    struct tir_inst *inst = tir_build(&l->b, TIR_OP_TMEM_COPY, operands, 2, NULL, 0, 0);
+    tir_str why = STR("");
+    if (tir_infer(l->m, inst, NULL, &why))
+        return true;
+    lower_error(l, c->e->span, TIR_E_TYPE, "`copy_async`: " STR_FMT, STR_ARG(why));
+    tir_remove(inst);
+    return false;
 }
 
 // An operand that is a buffer or a part of one.

@@ -215,6 +215,7 @@ void tir_lower_check_yield(struct lower *lo, const struct tir_inst *yield);
 // Tensor memory (tmem.c): products, loads and stores of a part, buffers; and what stands at the end
 // of the kernel.
 void tir_lower_gemm_tmem(struct lower *lo, struct tir_inst *inst);
+void tir_lower_tmem_copy(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tmem_load(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tmem_store(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tmem_buffer(struct lower *lo, struct tir_inst *inst);

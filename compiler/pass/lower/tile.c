@@ -584,6 +584,7 @@ static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_GEMM_ASYNC] = tir_lower_gemm,
     [TIR_OP_AWAIT] = tir_lower_await,
     [TIR_OP_GEMM_TMEM] = tir_lower_gemm_tmem,
+    [TIR_OP_TMEM_COPY] = tir_lower_tmem_copy,
     [TIR_OP_TMEM_BUFFER] = tir_lower_tmem_buffer,
 };
 

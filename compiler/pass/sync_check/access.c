@@ -719,7 +719,8 @@ bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who, const st
         product(r, who, inst);
         return true;
     case TIR_OP_GEMM_TMEM:
-        tir_sync_gemm_tmem(r, who, inst);
+    case TIR_OP_TMEM_COPY:
+        tir_sync_core(r, who, inst);
         return true;
     case TIR_OP_TMEM_ALLOC:
         store_address(r, who, inst);

@@ -324,10 +324,10 @@ static enum sync_pairs may_conflict(const struct sync_who *who, const struct syn
 
 static const char *name_of(const struct tir_inst *inst)
 {
-    return inst->op == TIR_OP_COPY_ASYNC  ? "the copy"
-           : inst->op == TIR_OP_PUSH      ? "store"
-           : inst->op == TIR_OP_GEMM_TMEM ? "gemm_async"
-                                          : tir_ops[inst->op].name;
+    return inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_TMEM_COPY ? "the copy"
+           : inst->op == TIR_OP_PUSH                                     ? "store"
+           : inst->op == TIR_OP_GEMM_TMEM                                ? "gemm_async"
+                                                                         : tir_ops[inst->op].name;
 }
 
 // The synchronisation that would have ordered an access by `old` before a later one.
@@ -345,6 +345,7 @@ static const char *missing_after(const struct tir_inst *old, bool async)
     case TIR_OP_GEMM_ASYNC:
         return "no await or wait_group that covers it and is handed on";
     case TIR_OP_GEMM_TMEM:
+    case TIR_OP_TMEM_COPY:
         return "no commit that is waited for";
     default:
         return "no barrier, and no arrive and wait,";

@@ -54,6 +54,7 @@ static bool is_opaque(const struct tir_inst *inst)
         return touches_shared(inst);
     case TIR_OP_WGMMA:
     case TIR_OP_TCGEN05_MMA:
+    case TIR_OP_TCGEN05_CP:
     case TIR_OP_TMEM_LD:
     case TIR_OP_TMEM_ST:
     case TIR_OP_PTX:

@@ -767,13 +767,13 @@ uint32_t tir_sync_line(const struct sync_program *p, const struct tir_inst *inst
 struct tir_span tir_sync_place(const struct sync_program *p, const struct tir_inst *inst);
 
 // tmem.c: tensor memory.
-void tir_sync_gemm_tmem(struct sync_run *r, const struct sync_who *who,
-                        const struct tir_inst *inst);
+// A product, or a copy from shared memory.
+void tir_sync_core(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst);
 void tir_sync_commit(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst);
 // Of before_thread_sync and after_thread_sync.
 void tir_sync_fence_tmem(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst);
-// Two products of one thread that the tensor core executes in order.
+// Two operations of one thread that the tensor core executes in order.
 bool tir_sync_in_pipeline(const struct sync_record *old, const struct sync_record *now);
 // Which fence two accesses that are ordered still lack: the end of its name, or NULL.
 const char *tir_sync_lacks_fence(const struct sync_run *r, const struct sync_who *who,

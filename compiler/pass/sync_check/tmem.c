@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on tensor memory: products of one thread, their commits, and the fences around
-// barriers.
+// sync_check on tensor memory: products and copies of one thread, their commits, and the fences
+// around barriers.
 //
 // The products of a thread that a commit closes are a group, and an event of a strand of their own.
 // The commit arrives at its mbarrier when they are done, so a thread that has waited knows the
-// group: that it no longer reads shared memory, and that its sums are there. Of two products in
-// flight the second comes after the first only if both accumulate in the same place (PTX ISA
-// 9.7.16.6, "Pipelined tcgen05 instructions").
+// group: that it no longer reads shared memory, and that its sums are there. Copies from shared to
+// tensor memory are in these groups too. Of two products in flight the second comes after the first
+// only if both accumulate in the same place; a product comes after every copy before it, but a copy
+// after nothing (PTX ISA 9.7.16.6, "Pipelined tcgen05 instructions").
 //
 // Loads and stores of tensor memory wait for themselves here (lower_tile), so they are events of
 // their thread. Yet what one thread did there and another one does later need a fence on either
@@ -28,27 +29,28 @@ static const struct sync_buffer *buffer_of(struct sync_run *r, const struct sync
     return NULL;
 }
 
-void tir_sync_gemm_tmem(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
+void tir_sync_core(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
     struct sync_thread *t = &who->agent->threads[who->thread];
+    const bool copies = inst->op == TIR_OP_TMEM_COPY;
+    const uint32_t written = copies ? TIR_TMEM_TO : TIR_DOT_ACC;
     if (who->lanes * who->agent->warps > 1) {
-        tir_sync_fail(
-            r, TIR_E_SYNC_RACE, inst, NULL, NULL,
-            "%u threads each start this product, and nothing orders them: one thread does "
-            "it, as `if elect_sync()` chooses it",
-            who->lanes * who->agent->warps);
+        tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,
+                      "%u threads each start this %s, and nothing orders them: one thread does "
+                      "it, as `if elect_sync()` chooses it",
+                      who->lanes * who->agent->warps, copies ? "copy" : "product");
         return;
     }
     const uint16_t strand = tir_sync_use_strand(r, &t->core);
     t->core_open = t->core_last = inst;
-    const bool is_pair = tir_tmem_is_pair(inst->operands[TIR_DOT_ACC]);
-    for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_ACC && r->outcome == SYNC_GOING; i++) {
+    const bool is_pair = tir_tmem_is_pair(inst->operands[written]);
+    for (uint32_t i = 0; i <= written && r->outcome == SYNC_GOING; i++) {
         const struct sync_buffer *b = buffer_of(r, who->agent, inst, i);
         if (!b)
             continue;
         const bool in_tmem = inst->operands[i]->type->space == TIR_SPACE_TMEM;
         const struct sync_record record = {.by = inst,
-                                           .access = i == TIR_DOT_ACC ? SYNC_WRITE : SYNC_READ,
+                                           .access = i == written ? SYNC_WRITE : SYNC_READ,
                                            .strand = strand,
                                            .at = t->core_closed + 1,
                                            .core = true,
@@ -168,8 +170,11 @@ void tir_sync_fence_tmem(struct sync_run *r, const struct sync_who *who,
 
 bool tir_sync_in_pipeline(const struct sync_record *old, const struct sync_record *now)
 {
-    return old->core && now->core && old->strand == now->strand && old->access == SYNC_WRITE &&
-           now->access == SYNC_WRITE && !memcmp(&old->box, &now->box, sizeof old->box);
+    if (!old->core || !now->core || old->strand != now->strand || now->by->op != TIR_OP_GEMM_TMEM)
+        return false;
+    return old->by->op == TIR_OP_TMEM_COPY ||
+           (old->access == SYNC_WRITE && now->access == SYNC_WRITE &&
+            !memcmp(&old->box, &now->box, sizeof old->box));
 }
 
 const char *tir_sync_lacks_fence(const struct sync_run *r, const struct sync_who *who,
@@ -194,7 +199,8 @@ void tir_sync_check_core(struct sync_run *r, uint32_t cta, const struct sync_clo
             if (!t->core_last || (!t->core_open && end->known[t->core] >= t->core_closed))
                 continue;
             tir_sync_fail(r, TIR_E_SYNC_RACE, t->core_last, NULL, NULL,
-                          "the kernel may end while this product is in flight: no %s",
+                          "the kernel may end while this %s is in flight: no %s",
+                          t->core_last->op == TIR_OP_TMEM_COPY ? "copy" : "product",
                           t->core_open ? "commit after it" : "wait for the mbarrier of its commit");
             return;
         }

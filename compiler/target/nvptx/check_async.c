@@ -30,6 +30,7 @@ static const struct need needs[] = {
     {TIR_OP_AWAIT, TIR_HAS_WGMMA, "the target has no products on warpgroups"},
     {TIR_OP_WGMMA_FENCE, TIR_HAS_WGMMA, "the target has no products on warpgroups"},
     {TIR_OP_TCGEN05_MMA, TIR_HAS_TCGEN05, "the target has no tensor memory"},
+    {TIR_OP_TCGEN05_CP, TIR_HAS_TCGEN05, "the target has no tensor memory"},
     {TIR_OP_TMEM_LD, TIR_HAS_TCGEN05, "the target has no tensor memory"},
     {TIR_OP_TMEM_ST, TIR_HAS_TCGEN05, "the target has no tensor memory"},
     {TIR_OP_TMEM_ALLOC, TIR_HAS_TCGEN05, "the target has no tensor memory"},
@@ -349,6 +350,19 @@ static const char *check_tcgen05_mma(const struct tir_inst *inst)
     return tir_tcgen05_wrong(inst);
 }
 
+static const char *check_tcgen05_cp(const struct tir_inst *inst)
+{
+    const struct tir_value *from = inst->operands[TIR_TCGEN05_CP_FROM];
+    if (!is_i32(inst->operands[TIR_TCGEN05_CP_TO]) || !is_offset(from) ||
+        tir_elems[from->type->elem].bits != 64)
+        return "it takes an i32 address and a descriptor of 64 bits";
+    const int64_t rows = tir_attr_int(inst, TIR_ATTR_rows, TIR_TMEM_LANES);
+    const bool is_wide = tir_attr_int(inst, TIR_ATTR_row_bits, 0) != 128;
+    return rows == TIR_TMEM_LANES || (rows == TIR_TMEM_SCALE_LANES && !is_wide)
+               ? NULL
+               : "no instruction copies such rows";
+}
+
 // A load or store: the address, and words.
 static const char *check_words(const struct tir_inst *inst, struct tir_value *const *words,
                                uint32_t count)
@@ -434,6 +448,8 @@ const char *tir_nvptx_check_async(const struct tir_func *f, const struct tir_tar
         return check_tied(inst);
     case TIR_OP_TCGEN05_MMA:
         return check_tcgen05_mma(inst);
+    case TIR_OP_TCGEN05_CP:
+        return check_tcgen05_cp(inst);
     case TIR_OP_TMEM_LD:
         return check_words(inst, inst->results, inst->result_count);
     case TIR_OP_TMEM_ST:

@@ -458,6 +458,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_WGMMA_FENCE] = tir_emit_wgmma,
     // emit_tcgen05.c
     [TIR_OP_TCGEN05_MMA] = tir_emit_tcgen05,
+    [TIR_OP_TCGEN05_CP] = tir_emit_tcgen05,
     [TIR_OP_TMEM_LD] = tir_emit_tcgen05,
     [TIR_OP_TMEM_ST] = tir_emit_tcgen05,
     [TIR_OP_TMEM_ALLOC] = tir_emit_tcgen05,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Products in tensor memory, its loads and stores, its allocation.
+// Products in tensor memory, its copies, loads and stores, its allocation.
 //
 // LLVM has intrinsics for all of them, but a load's gives its registers before its wait, which has
 // no operand: nothing keeps uses after it. So a load is one piece of inline PTX with its wait, as
@@ -130,6 +130,19 @@ static void emit_mma(struct emit *e, const struct tir_inst *inst)
            asks ? OPERANDS : ACCUMULATE, 0);
 }
 
+static void emit_cp(struct emit *e, const struct tir_inst *inst)
+{
+    const bool each_warp = tir_attr_find(inst, TIR_ATTR_rows);
+    const char *text =
+        tir_str_format(e->arena, "tcgen05.cp.cta_group::1.%s%" PRId64 "b%s [$0], $1;",
+                       each_warp ? "32x" : "128x", tir_attr_int(inst, TIR_ATTR_row_bits, 0),
+                       each_warp ? ".warpx4" : "")
+            .ptr;
+    V args[] = {tir_emit_value(e, inst->operands[TIR_TCGEN05_CP_TO]),
+                tir_emit_value(e, inst->operands[TIR_TCGEN05_CP_FROM])};
+    effect(e, e->ll->none, tir_str_of(text), STR("r,l,~{memory}"), args, 2, 0);
+}
+
 static void list_registers(struct tir_text *text, uint32_t first, uint32_t count)
 {
     tir_text_add(text, STR("{"));
@@ -245,6 +258,9 @@ void tir_emit_tcgen05(struct emit *e, const struct tir_inst *inst)
     switch (inst->op) {
     case TIR_OP_TCGEN05_MMA:
         emit_mma(e, inst);
+        return;
+    case TIR_OP_TCGEN05_CP:
+        emit_cp(e, inst);
         return;
     case TIR_OP_TMEM_LD:
         emit_load(e, inst);

@@ -67,6 +67,7 @@ KERNELS = {
         SQUARE, f"let y: f32[64, 64] in {SUMS} = gemm_async(other, s, zero);"),
     ("GEMM_TMEM", "ONLY", "DOT_A"): (TALL, "gemm_tmem(s, other, acc);"),
     ("GEMM_TMEM", "ONLY", "DOT_B"): (SQUARE, "gemm_tmem(tall, s, acc);"),
+    ("TMEM_COPY", "ONLY", "TMEM_FROM"): (TALL, "tmem_copy(s, part);"),
     ("TMEM_ALLOC", "ONLY", "TMEM_SLOT"): (
         ONE, "let w: i32 = warpid(); let z: bool = eq(w, i32(0)); "
         "if z { tmem_alloc(s, columns = 32); }"),
@@ -124,6 +125,7 @@ kernel k(A: bf16[64, 64], D: out bf16[64, 64], X: {buffer}, W: f32[64, 64], C: i
     let other: shared bf16[64, 64] in swizzle(128) = alloc(offset = 16384);
     let tall: shared bf16[128, 64] in swizzle(128) = alloc(offset = 32768);
     let acc: tmem f32[128, 64] = tmem_buffer(i32(0));
+    let part: tmem bf16[128, 64] = tmem_buffer(i32(0), column = 64);
     let bars: shared mbarrier[1] = alloc(offset = 24576);
     let b: shared mbarrier = view(bars[0]);
     let t: i32 = tid();
