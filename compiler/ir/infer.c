@@ -226,7 +226,12 @@ static const struct tir_type *rule_gemm_tmem(struct tir_query *q)
         return tir_infer_refuse(q, "%s is no matrix in shared memory", tir_infer_text(q, b));
     if (acc->rank != 2 || acc->space != TIR_SPACE_TMEM)
         return tir_infer_refuse(q, "%s is no matrix in tensor memory", tir_infer_text(q, acc));
-    const enum tir_elem sums = tir_dot_elem(a->elem, b->elem, acc->elem);
+    const bool has_scales = q->inst->operands[TIR_GEMM_SA] || q->inst->operands[TIR_GEMM_SB];
+    const enum tir_elem sums = has_scales || (tir_elem_is_fp8(a->elem) && tir_elem_is_fp8(b->elem))
+                                   ? TIR_F32
+                                   : tir_dot_elem(a->elem, b->elem, acc->elem);
+    if (has_scales && !tir_infer_scales_fit(q, a, b))
+        return NULL;
     if (a->shape[1] != b->shape[0] || sums == TIR_NONE)
         return tir_infer_refuse(q, "%s and %s do not multiply", tir_infer_text(q, a),
                                 tir_infer_text(q, b));
@@ -238,40 +243,6 @@ static const struct tir_type *rule_gemm_tmem(struct tir_query *q)
             ctas > 1 ? ": each CTA of the pair has half of the columns of B" : "");
     if (accumulate && accumulate->type != tir_infer_scalar(q, TIR_BOOL))
         return tir_infer_refuse(q, "accumulate must be a bool");
-    return tir_infer_nothing(q);
-}
-
-// Do the scales lie in shared memory as copies take them: in blocks of 128 rows and 4 scales, each
-// [32, 4, 4] for row % 32, row / 32 and scale? A dimension of one block may be left out.
-static bool are_scale_blocks(const struct tir_type *from, const struct tir_type *to)
-{
-    const int64_t shape[] = {to->shape[0] / TIR_TMEM_LANES, to->shape[1] / TIR_TMEM_SCALES,
-                             TIR_TMEM_SCALE_LANES, TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES,
-                             TIR_TMEM_SCALES};
-    uint32_t left_out = 0;
-    while (left_out < 2 && from->rank + left_out < TIR_COUNT_OF(shape) && shape[left_out] == 1)
-        left_out++;
-    if (!tir_tmem_is_scales(to) || to->shape[0] % TIR_TMEM_LANES ||
-        to->shape[1] % TIR_TMEM_SCALES || from->rank + left_out != TIR_COUNT_OF(shape))
-        return false;
-    for (uint32_t d = 0; d < from->rank; d++)
-        if (from->shape[d] != shape[left_out + d])
-            return false;
-    return true;
-}
-
-static const struct tir_type *rule_tmem_copy(struct tir_query *q)
-{
-    const struct tir_type *from = tir_infer_operand(q, TIR_TMEM_FROM);
-    const struct tir_type *to = tir_infer_operand(q, TIR_TMEM_TO);
-    if (to->rank != 2 || to->space != TIR_SPACE_TMEM)
-        return tir_infer_refuse(q, "%s is no matrix in tensor memory", tir_infer_text(q, to));
-    if (from->space != TIR_SPACE_SHARED)
-        return tir_infer_refuse(q, "what is copied to tensor memory is a shared buffer, not %s",
-                                tir_infer_text(q, from));
-    if (from->elem != to->elem || (!tir_type_same_shape(from, to) && !are_scale_blocks(from, to)))
-        return tir_infer_refuse(q, "%s copied to %s", tir_infer_text(q, from),
-                                tir_infer_text(q, to));
     return tir_infer_nothing(q);
 }
 
@@ -399,7 +370,7 @@ static const struct tir_type *rule_none(struct tir_query *q)
     } else if (inst->op == TIR_OP_GEMM_TMEM) {
         return rule_gemm_tmem(q);
     } else if (inst->op == TIR_OP_TMEM_COPY) {
-        return rule_tmem_copy(q);
+        return tir_infer_tmem_copy(q);
     } else if (inst->op == TIR_OP_BULK_LOAD || inst->op == TIR_OP_BULK_SEND ||
                inst->op == TIR_OP_ST_ASYNC) {
         return is_barrier(q, inst->operands[TIR_TMA_BAR]) ? tir_infer_nothing(q) : NULL;

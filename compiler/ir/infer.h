@@ -20,6 +20,10 @@ const struct tir_type *tir_infer_refuse(struct tir_query *q, const char *format,
 bool tir_infer_axis(struct tir_query *q, uint32_t rank, uint32_t *axis);
 // Of operations whose type is stated (infer_stated.c).
 const struct tir_type *tir_infer_stated(struct tir_query *q);
+// Of a copy from shared to tensor memory, and whether a product's scales are those of a and b
+// (infer_tmem.c).
+const struct tir_type *tir_infer_tmem_copy(struct tir_query *q);
+bool tir_infer_scales_fit(struct tir_query *q, const struct tir_type *a, const struct tir_type *b);
 
 static inline const char *tir_infer_text(struct tir_query *q, const struct tir_type *t)
 {

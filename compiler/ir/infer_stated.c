@@ -171,7 +171,7 @@ static const struct tir_type *stated_tmem(struct tir_query *q)
     const bool is_pair = tir_attr_find(q->inst, TIR_ATTR_cta_group);
     if (tir_infer_operand(q, 0) != tir_infer_scalar(q, TIR_I32))
         return tir_infer_refuse(q, "the base must be an i32");
-    if (tir_tmem_is_scales(t) && t->rank >= 2 && !tir_tmem_columns(t))
+    if (tir_tmem_is_scales(t) && t->rank >= 2 && !tir_tmem_columns(t, false))
         return tir_infer_refuse(q, "%s are no scales of 128 rows, 4 at a time, in %d columns",
                                 tir_infer_text(q, t), TIR_TMEM_COLUMNS);
     if (t->space != TIR_SPACE_TMEM || t->rank < 2 || t->shape[t->rank - 2] < 1 ||

@@ -456,6 +456,9 @@ enum tir_operand_position { // those that C code names
     TIR_DOT_B = TIR_AT(DOT, b),
     TIR_DOT_ACC = TIR_AT(DOT, acc),
     TIR_GEMM_ACCUMULATE = TIR_AT(GEMM_TMEM, accumulate),
+    TIR_GEMM_SA = TIR_AT(GEMM_TMEM, sa), // both are there or neither
+    TIR_GEMM_SB = TIR_AT(GEMM_TMEM, sb),
+    TIR_GEMM_OPERANDS = TIR_AT(GEMM_TMEM, fixed_count),
     TIR_REDUCE_X = TIR_AT(REDUCE, x), // scan and convert_layout too
     TIR_REDUCE_SCRATCH = TIR_AT(REDUCE, scratch),
     TIR_TMEM_FROM = TIR_AT(TMEM_COPY, from),
@@ -484,6 +487,9 @@ enum tir_operand_position { // those that C code names
     TIR_TCGEN05_A = TIR_AT(TCGEN05_MMA, a),
     TIR_TCGEN05_B = TIR_AT(TCGEN05_MMA, b),
     TIR_TCGEN05_ACCUMULATE = TIR_AT(TCGEN05_MMA, accumulate),
+    TIR_TCGEN05_SA = TIR_AT(TCGEN05_MMA, sa),
+    TIR_TCGEN05_SB = TIR_AT(TCGEN05_MMA, sb),
+    TIR_TCGEN05_OPERANDS = TIR_AT(TCGEN05_MMA, fixed_count),
     TIR_TCGEN05_CP_TO = TIR_AT(TCGEN05_CP, to),
     TIR_TCGEN05_CP_FROM = TIR_AT(TCGEN05_CP, from),
     TIR_WGMMA_B = TIR_AT(WGMMA, b),

@@ -93,6 +93,10 @@ static inline uint32_t tir_elem_width(enum tir_elem e)
            : e == TIR_UE4M3                 ? 7
                                             : tir_elems[e].bits;
 }
+static inline bool tir_elem_is_fp8(enum tir_elem e) // that tensor cores multiply, also mixed
+{
+    return e == TIR_E4M3 || e == TIR_E5M2;
+}
 // Numbers without a sign, which scale those of a block.
 static inline bool tir_elem_is_scale(enum tir_elem e)
 {
@@ -128,8 +132,8 @@ static inline bool tir_tmem_folds(int64_t rows, bool is_pair)
     return is_pair && tir_tmem_block(rows) == TIR_TMEM_LANES / 2;
 }
 // Is it a buffer of scales of the products there? Its elements say so. Rows come in blocks of 128.
-// Row r is in lane r % 32 of each warp. Four scales that follow one another along a row are a column
-// of 32 bits: of the one from s on, that is column r / 32 + rows / 32 * (s / 4).
+// Row r is in lane r % 32 of each warp. Four scales that follow one another along a row share 32
+// bits: scale s is in column r / 32 + rows / 32 * (s / 4).
 static inline bool tir_tmem_is_scales(const struct tir_type *t)
 {
     return t->space == TIR_SPACE_TMEM && tir_elem_is_scale(t->elem);

@@ -261,6 +261,12 @@ static bool integers_allowed(const struct tir_attr *attr)
         return attr->number == 2;
     case TIR_ATTR_rows:
         return attr->number == TIR_TMEM_LANES / 2 || attr->number == TIR_TMEM_LANES / 4;
+    case TIR_ATTR_a_scale:
+    case TIR_ATTR_b_scale:
+        return attr->number >= 0 && attr->number < TIR_TMEM_SCALES;
+    case TIR_ATTR_scales:
+        return attr->number >= 1 && attr->number <= TIR_TMEM_SCALES &&
+               tir_is_pow2((uint64_t)attr->number);
     case TIR_ATTR_row_bits:
         return attr->number == 128 || attr->number == 256;
     case TIR_ATTR_columns:

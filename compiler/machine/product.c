@@ -25,3 +25,24 @@ const struct tir_product *tir_product_of_kind(enum tir_engine engine, enum tir_w
             return &products[i];
     return NULL;
 }
+
+static const struct tir_scaled scaled[] = {
+#define SCALED(elem, scale, kind, scales) {TIR_##elem, TIR_##scale, TIR_WORD_kind_##kind, scales},
+#include "machine/product.def"
+};
+
+const struct tir_scaled *tir_scaled_find(enum tir_elem elem, enum tir_elem scale)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(scaled); i++)
+        if (scaled[i].elem == elem && scaled[i].scale == scale)
+            return &scaled[i];
+    return NULL;
+}
+
+const struct tir_scaled *tir_scaled_of_kind(enum tir_word kind, uint32_t scales)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(scaled); i++)
+        if (scaled[i].kind == kind && scaled[i].scales == scales)
+            return &scaled[i];
+    return NULL;
+}

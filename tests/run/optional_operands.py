@@ -22,6 +22,10 @@ UNSEEN = ("tma_load", "bulk_load")
 # Operands, sums and what tells that they are there, of a product in tensor memory.
 TENSOR = ("shared a: bf16[128, 64] in swizzle(128);\nshared b: bf16[128, 64] in swizzle(128);\n"
           "mbarrier done arrivals(1);\ntmem acc: f32[128, 128];\n")
+# The same of e4m3, with scales.
+SCALED = ("shared a: e4m3[128, 64] in swizzle(64);\nshared b: e4m3[128, 64] in swizzle(64);\n"
+          "shared s: ue8m0[32, 16];\nmbarrier done arrivals(1);\ntmem acc: f32[128, 128];\n"
+          "tmem t: ue8m0[128, 4];\nif tid() == 0 { copy_async(t, s); ")
 SUMS = "wait(done, 0);\nfence(after_thread_sync);\nO[0:+128, 0:+128] = acc[0:+128, 0:+128];"
 # A request for the work of another CTA.
 CANCEL = "shared response: u32[2, 4];\nmbarrier bar[2] arrivals(1);\n"
@@ -91,12 +95,20 @@ PROGRAMS = {
               "commit_group(engine = wgmma); wait_group(0, engine = wgmma);"),
     "gemm_tmem": ("sm_100a", TENSOR + "if tid() == 0 {", "gemm_async(acc, a, b.T{});",
                   {"accumulate": "A[0, 0] < 9"}, "commit(done); }\n" + SUMS),
+    "gemm_tmem with scales": ("sm_100a", SCALED, "gemm_async(acc, a, b.T, t[0:+128, 2:+2], "
+                              "t[0:+128, 0:+2].T{});", {"accumulate": "A[0, 0] < 9"},
+                              "commit(done); }\n" + SUMS),
     "commit": ("sm_100a", TENSOR + "if tid() == 0 {\ngemm_async(acc, a, b.T, accumulate = false);",
                "commit(done{});", {"at": "i32(0)"}, "}\n" + SUMS),
     "tcgen05_mma": ("sm_100a", "shared b: bf16[128, 64] in swizzle(128);\n"
                     "let m = i64(address(b) >> 4) | 4611756387171565568;\nif tid() == 0 {",
                     "tcgen05_mma(i32(0), m, m{}, kind = bf16, cols = 128, depth = 16, steps = 1);",
-                    {"accumulate": "A[0, 0] < 9"}, "}"),
+                    {"accumulate": "A[0, 0] < 9", "sa": "i32(256)", "sb": "i32(260)"}, "}"),
+    "tcgen05_mma with scales":
+        ("sm_100a", "shared b: e4m3[128, 128] in swizzle(128);\n"
+         "let m = i64(address(b) >> 4) | 4611756387171565568;\nif tid() == 0 {",
+         "tcgen05_mma(i32(0), m, m{}, sa = i32(256), sb = i32(260), kind = e4m3, cols = 128, "
+         "depth = 32, steps = 1, scales = 1, a_scale = 3);", {"accumulate": "A[0, 0] < 9"}, "}"),
     "tma_load": ("sm_90a", "shared s: f32[32, 32];\nmbarrier full[1] arrivals(1);\n"
                  "cluster_sync();\nif warpid() == 0 {\nif elect_sync() {\nexpect_tx(full[0], bytes(s));\n",
                  "tma_load(s, 0, full, 0{}, A[0:+32, 0:+32], swizzle = 0);",

@@ -68,6 +68,7 @@ def draw_one(number):
             "a_in_tmem": r.random() < 0.4, "products": r.choice([1, 1, 2, 3]),
             "threads": 256 if n % 32 == 0 and r.random() < 0.3 else 128,
             "start": r.random() < 0.3, "schedule": r.choice([*SCHEDULES, f"random:{number}"]),
+            "elem_b": r.choice(["e4m3", "e5m2"]) if elem in ("e4m3", "e5m2") else elem,
             "copied": r.random() < 0.5, "sums_copied": r.random() < 0.5 and n <= 128}
 
 
@@ -171,12 +172,12 @@ def kernels_of_one(c):
         first = f"acc[0:+128, 0:+{n}] = C[0:+128, 0:+{n}]; fence(before_thread_sync);"
     accumulate = "true" if c["start"] else "i > 0"
     tile_b = f"B[0:+{products * k}, 0:+{n}]" if c["turned"] else f"B[0:+{n}, 0:+{products * k}].T"
-    params = f"A: {elem}[128, {products * k}], B: {elem}[{rows}, {columns}], " \
+    params = f"A: {elem}[128, {products * k}], B: {c['elem_b']}[{rows}, {columns}], " \
         f"C: {c['sums']}[128, {n}], D: out {c['sums']}[128, {n}]"
     return f"""
 kernel by_hand({params}) grid(1) threads({c['threads']})
 {{
-    shared Bs: {elem}[{shape}] in {c['b']};
+    shared Bs: {c['elem_b']}[{shape}] in {c['b']};
     mbarrier done arrivals(1);
     tmem acc: {c['sums']}[128, {n}];
     {where_a}

@@ -222,6 +222,11 @@ bool builtin_gemm_async(struct lower *l, struct call *c, int which, val_list *ou
                     "`accumulate` is for sums in tensor memory; a `var` may begin with 0");
         return false;
     }
+    if (c->positional > 3) {
+        lower_error(l, call_arg(c, 3)->span, TIR_E_ARGUMENTS,
+                    "products with scales have their sums in tensor memory");
+        return false;
+    }
     struct symbol *acc = accumulator(l, c, 0);
     if (!acc)
         return false;

@@ -49,7 +49,7 @@ struct tir_value *builtin_reduce_all(struct lower *l, struct tir_value *x, enum 
 bool builtin_axis_of(struct lower *l, const struct call *c, uint32_t at, const struct tir_type *t,
                      uint32_t *axis);
 
-// gemm_async(acc, a, b, accumulate = c) where acc is in tensor memory
+// gemm_async(acc, a, b, sa, sb, accumulate = c) where acc is in tensor memory
 bool lower_gemm_tmem(struct lower *l, const struct call *c);
 
 #endif

@@ -325,7 +325,8 @@ static struct val lower_field(struct lower *l, const struct ast_expr *e)
         tir_foreign_help(&l->cx->diags, e->span, e->field);
         return val_poison();
     }
-    bool is_buffer = base.kind == VAL_IR && base.ir->type->space == TIR_SPACE_SHARED;
+    bool is_buffer = base.kind == VAL_IR && (base.ir->type->space == TIR_SPACE_SHARED ||
+                                             base.ir->type->space == TIR_SPACE_TMEM);
     if (!is_buffer && !convert_is_value(l, e->base->span, base))
         return val_poison();
     if (base.kind != VAL_IR || base.ir->type->rank < 2) {

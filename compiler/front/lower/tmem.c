@@ -190,7 +190,7 @@ static struct tir_value *buffer_operand(struct lower *l, const struct ast_expr *
     if (v.kind != VAL_POISON)
         lower_error(l, e->span, TIR_E_DOT,
                     "`gemm_async` into tensor memory takes buffers in shared memory, or the first "
-                    "factor from tensor memory, not %s",
+                    "factor and scales from tensor memory, not %s",
                     lower_val_name(l, v));
     return NULL;
 }
@@ -198,18 +198,19 @@ static struct tir_value *buffer_operand(struct lower *l, const struct ast_expr *
 bool lower_gemm_tmem(struct lower *l, const struct call *c)
 {
     const struct ast_expr *accumulate = builtin_named(c, NAMED_accumulate);
-    struct tir_value *operands[4] = {[TIR_DOT_ACC] = buffer_operand(l, call_arg(c, 0)),
-                                     [TIR_DOT_A] = buffer_operand(l, call_arg(c, 1)),
-                                     [TIR_DOT_B] = buffer_operand(l, call_arg(c, 2))};
-    if (!operands[TIR_DOT_ACC] || !operands[TIR_DOT_A] || !operands[TIR_DOT_B])
-        return false;
+    static const uint32_t places[] = {TIR_DOT_ACC, TIR_DOT_A, TIR_DOT_B, TIR_GEMM_SA, TIR_GEMM_SB};
+    struct tir_value *operands[TIR_GEMM_OPERANDS] = {NULL};
+    for (uint32_t i = 0; i < c->positional; i++)
+        if (!(operands[places[i]] = buffer_operand(l, call_arg(c, i))))
+            return false;
     if (accumulate) {
         operands[TIR_GEMM_ACCUMULATE] =
             convert_elem(l, accumulate->span, lower_expr(l, accumulate), TIR_BOOL);
         if (!operands[TIR_GEMM_ACCUMULATE])
             return false;
     }
-    struct tir_inst *inst = tir_build(&l->b, TIR_OP_GEMM_TMEM, operands, 4, NULL, 0, 0);
+    struct tir_inst *inst =
+        tir_build(&l->b, TIR_OP_GEMM_TMEM, operands, TIR_GEMM_OPERANDS, NULL, 0, 0);
     tir_str why = STR("");
     if (tir_infer(l->m, inst, NULL, &why))
         return true;

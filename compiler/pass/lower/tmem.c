@@ -231,20 +231,57 @@ struct gemm {
     struct lower *lo;
     struct tir_inst *inst;
     const struct tir_product *product;
-    uint32_t m, n, steps;         // of one instruction, m in each CTA; instructions along K
-    uint32_t ctas;                // that it is of
-    uint32_t rows, columns;       // of the sums
-    struct lower_descriptor a, b; // in shared memory
-    struct tir_value *acc, *a_at; // addresses; a_at: NULL unless A is in tensor memory
+    const struct tir_scaled *scaled; // NULL: without scales
+    struct tir_product own;          // of a product with scales, in elements of memory
+    struct scales scales[2];         // of A and B
+    uint32_t m, n, steps;            // of one instruction, m in each CTA; instructions along K
+    uint32_t ctas;                   // that it is of
+    uint32_t rows, columns;          // of the sums
+    struct lower_descriptor a, b;    // in shared memory
+    struct tir_value *acc, *a_at;    // addresses; a_at: NULL unless A is in tensor memory
 };
+
+// A product with scales: 32 bytes of a row are a step, as without them.
+static bool set_scaled(struct gemm *g, const struct tir_type *a)
+{
+    struct tir_value *sa = g->inst->operands[TIR_GEMM_SA], *sb = g->inst->operands[TIR_GEMM_SB];
+    g->scaled = tir_scaled_find(a->elem, sa->type->elem);
+    if (!g->scaled)
+        return refuse(g->lo, g->inst, "it has no such element types with scales");
+    g->own = (struct tir_product){.engine = TIR_ENGINE_TCGEN05,
+                                  .elem = a->elem,
+                                  .acc = TIR_F32,
+                                  .kind = g->scaled->kind,
+                                  .depth = TIR_SCALED_BYTES};
+    g->product = &g->own;
+    if (sb->def->op != TIR_OP_PERMUTE)
+        return refuse(g->lo, g->inst, "the scales of B lie as B does, along K: sb.T");
+    if (!find_scales(g->lo, g->inst, sa, &g->scales[0]) ||
+        !find_scales(g->lo, g->inst, sb->def->operands[0], &g->scales[1]))
+        return false;
+    for (uint32_t i = 0; i < 2; i++)
+        if (g->scales[i].id % g->scaled->scales)
+            return refuse(
+                g->lo, g->inst,
+                g->scaled->scales == 2
+                    ? "scales for 64 elements are 2 at a time, so the first of them is the "
+                      "first or the third of 4"
+                    : "scales for 64 elements are 4 at a time, so a part of them begins "
+                      "at a multiple of 4");
+    return true;
+}
 
 static bool set_kind(struct gemm *g)
 {
     const struct tir_type *a = g->inst->operands[TIR_DOT_A]->type;
     const struct tir_type *b = g->inst->operands[TIR_DOT_B]->type;
     const struct tir_type *acc = g->inst->operands[TIR_DOT_ACC]->type;
-    g->product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, acc->elem);
-    if (!g->product || a->elem != b->elem)
+    if (g->inst->operands[TIR_GEMM_SA] && !set_scaled(g, a))
+        return false;
+    if (!g->scaled)
+        g->product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, acc->elem);
+    if (!g->product ||
+        (a->elem != b->elem && !(tir_elem_is_fp8(a->elem) && tir_elem_is_fp8(b->elem))))
         return refuse(g->lo, g->inst, "it has no such element types");
     if (!(g->lo->cx->target->features & g->product->feature)) {
         refuse(g->lo, g->inst, "the target has it for no such element types");
@@ -258,6 +295,8 @@ static bool set_kind(struct gemm *g)
     g->steps = (uint32_t)(a->shape[1] / g->product->depth);
     if (a->shape[1] % g->product->depth)
         return refuse(g->lo, g->inst, "K is no multiple of 32 bytes");
+    if (g->scaled && g->m != TIR_TMEM_LANES)
+        return refuse(g->lo, g->inst, "a product with scales has a multiple of 128 rows");
     return true;
 }
 
@@ -313,7 +352,8 @@ static bool open_b(struct gemm *g)
     if (!open_operand(g, &g->b, TIR_DOT_B, g->columns))
         return false;
     for (g->n = TIR_MIN(g->columns, TIR_TCGEN05_MOST_COLUMNS); g->n; g->n--) {
-        bool fits = g->columns % g->n == 0 && g->n % TIR_TCGEN05_COLUMNS == 0;
+        bool fits = g->columns % g->n == 0 && g->n % TIR_TCGEN05_COLUMNS == 0 &&
+                    (!g->scaled || g->n == g->columns || g->n % TIR_TMEM_SCALE_LANES == 0);
         for (uint32_t c = 0; fits && c < g->columns; c += g->n)
             fits = tir_lower_descriptor_fits(&g->b, c, g->n);
         if (fits)
@@ -355,6 +395,17 @@ static uint32_t equal_steps(const struct gemm *g, int64_t r, int64_t c, uint32_t
     return end - step;
 }
 
+// Where the scales of rows of A, or of columns of B, from r on are for a step; *id: which of 4.
+static struct tir_value *scales_at(struct gemm *g, uint32_t operand, uint32_t r, uint32_t step,
+                                   int64_t *id)
+{
+    const struct scales *s = &g->scales[operand];
+    const uint32_t first = s->id + step * g->scaled->scales;
+    const int64_t column = r / TIR_TMEM_SCALE_LANES + first / TIR_TMEM_SCALES * s->word_columns;
+    *id = first % TIR_TMEM_SCALES;
+    return tir_lower_add(g->lo, &g->lo->b, s->at, tir_lower_i32(g->lo, column));
+}
+
 // The product of rows from r on and columns from c on.
 static void build_mma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, uint32_t count,
                       const int64_t by[2])
@@ -372,15 +423,28 @@ static void build_mma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, uin
     } else {
         a = tir_lower_descriptor_at(lo, &g->a, r, k);
     }
-    struct tir_value *operands[] = {
+    int64_t ids[2] = {0};
+    struct tir_value *operands[TIR_TCGEN05_OPERANDS] = {
         [TIR_TCGEN05_D] = tir_lower_add(lo, &lo->b, g->acc, tir_lower_i32(lo, d)),
         [TIR_TCGEN05_A] = a,
         [TIR_TCGEN05_B] = tir_lower_descriptor_at(lo, &g->b, c, k),
         [TIR_TCGEN05_ACCUMULATE] = step ? NULL : g->inst->operands[TIR_GEMM_ACCUMULATE]};
-    struct tir_inst *mma = tir_build(&lo->b, TIR_OP_TCGEN05_MMA, operands, 4, NULL, 0, 0);
+    if (g->scaled) {
+        operands[TIR_TCGEN05_SA] = scales_at(g, TIR_DOT_A, r, step, &ids[TIR_DOT_A]);
+        operands[TIR_TCGEN05_SB] = scales_at(g, TIR_DOT_B, c, step, &ids[TIR_DOT_B]);
+    }
+    struct tir_inst *mma =
+        tir_build(&lo->b, TIR_OP_TCGEN05_MMA, operands, TIR_TCGEN05_OPERANDS, NULL, 0, 0);
+    const bool is_packed = g->product->kind == TIR_WORD_kind_e2m1;
     tir_set_word(lo->f, mma, TIR_ATTR_kind, g->product->kind);
     tir_set_int(lo->f, mma, TIR_ATTR_cols, g->n);
-    tir_set_int(lo->f, mma, TIR_ATTR_depth, g->product->depth);
+    tir_set_int(lo->f, mma, TIR_ATTR_depth, (int64_t)g->product->depth * (is_packed ? 2 : 1));
+    const enum tir_elem b = g->inst->operands[TIR_DOT_B]->type->elem;
+    if (b != g->inst->operands[TIR_DOT_A]->type->elem)
+        tir_set_word(lo->f, mma, TIR_ATTR_b_kind,
+                     b == TIR_E4M3 ? TIR_WORD_b_kind_e4m3 : TIR_WORD_b_kind_e5m2);
+    if (g->scaled)
+        tir_set_int(lo->f, mma, TIR_ATTR_scales, g->scaled->scales);
     tir_set_int(lo->f, mma, TIR_ATTR_steps, count);
     if (g->m != TIR_TMEM_LANES)
         tir_set_int(lo->f, mma, TIR_ATTR_rows, g->m);
@@ -391,7 +455,9 @@ static void build_mma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, uin
     } rest[] = {{TIR_ATTR_a_step, by[0]},
                 {TIR_ATTR_b_step, by[1]},
                 {TIR_ATTR_a_trans, !g->a_at && g->a.trans},
-                {TIR_ATTR_b_trans, g->b.trans}};
+                {TIR_ATTR_b_trans, g->b.trans},
+                {TIR_ATTR_a_scale, ids[TIR_DOT_A]},
+                {TIR_ATTR_b_scale, ids[TIR_DOT_B]}};
     for (uint32_t i = 0; i < TIR_COUNT_OF(rest); i++)
         if (rest[i].value)
             tir_set_int(lo->f, mma, rest[i].key, rest[i].value);
@@ -412,13 +478,21 @@ void tir_lower_gemm_tmem(struct lower *lo, struct tir_inst *inst)
             const uint32_t r = i / per_row * g.m, c = i % per_row * g.n;
             int64_t by[2];
             steps = equal_steps(&g, r, c, step, by);
+            if (g.scaled) { // each step has its scales
+                steps = 1;
+                by[0] = by[1] = 0;
+            }
             build_mma(&g, r, c, step, steps, by);
         }
+    const uint32_t packed = g.product->kind == TIR_WORD_kind_e2m1 ? 2 : 1;
     tir_receipt_add(lo->cx, TIR_TOPIC_DOT, inst->span,
-                    "dot: tcgen05 m%un%uk%u.%s, %u of a thread%s%s; not run on silicon",
-                    g.ctas * g.m, g.n, g.product->depth, tir_words[g.product->kind].name,
+                    "dot: tcgen05 m%un%uk%u.%s, %u of a thread%s%s%s; not run on silicon",
+                    g.ctas * g.m, g.n, g.product->depth * packed, tir_words[g.product->kind].name,
                     g.steps * count, g.ctas > 1 ? " for a pair of CTAs" : "",
-                    g.a_at ? ", A from tensor memory" : "");
+                    g.a_at ? ", A from tensor memory" : "",
+                    !g.scaled                      ? ""
+                    : g.scaled->scale == TIR_UE4M3 ? ", ue4m3 for 16 elements"
+                                                   : ", ue8m0 for 32 elements");
 }
 
 // Copies.
@@ -472,29 +546,30 @@ static uint32_t copy_rows(struct lower *lo, struct tir_inst *inst, struct tir_va
     return start ? (uint32_t)(rows / TIR_TMEM_LANES) * d.steps : 0;
 }
 
-// The byte of a scale in shared memory, from where its part starts.
-static int64_t scale_byte(const struct lower_part *part, const struct tir_type *from, int64_t row,
+// The byte of a scale in shared memory, from where its part starts. As in tensor memory, it has the
+// shape [row / 128, scale / 4,] row % 32, 4 * (row / 32) + scale.
+static int64_t scale_byte(const struct lower_part *part, bool as_blocks, uint32_t rank, int64_t row,
                           int64_t scale)
 {
     int64_t coord[TIR_MAX_RANK] = {row, scale};
-    if (from->rank > 2) { // as in tensor memory: [row / 128, scale / 4,] row % 32, row / 32, scale
-        const int64_t parts[] = {
-            row / TIR_TMEM_LANES, scale / TIR_TMEM_SCALES, row % TIR_TMEM_SCALE_LANES,
-            row % TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES, scale % TIR_TMEM_SCALES};
-        memcpy(coord, parts + TIR_COUNT_OF(parts) - from->rank, from->rank * sizeof *coord);
-    }
+    const int64_t quarter = row % TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES;
+    const int64_t parts[] = {row / TIR_TMEM_LANES, scale / TIR_TMEM_SCALES,
+                             row % TIR_TMEM_SCALE_LANES,
+                             quarter * TIR_TMEM_SCALES + scale % TIR_TMEM_SCALES};
+    if (as_blocks)
+        memcpy(coord, parts + TIR_COUNT_OF(parts) - rank, rank * sizeof *coord);
     return tir_lower_part_byte(part, coord);
 }
 
 // Do the scales of a block lie as rows of 16 bytes, one for each lane, 8 of them together?
-static bool is_scale_block(const struct lower_part *part, const struct tir_type *from, int64_t row,
-                           int64_t scale, int64_t stride)
+static bool is_scale_block(const struct lower_part *part, bool as_blocks, uint32_t rank,
+                           int64_t row, int64_t scale, int64_t stride)
 {
-    const int64_t start = scale_byte(part, from, row, scale);
+    const int64_t start = scale_byte(part, as_blocks, rank, row, scale);
     for (int64_t r = 0; r < TIR_TMEM_LANES; r++)
         for (int64_t s = 0; s < TIR_TMEM_SCALES; s++) {
             const int64_t lane = r % TIR_TMEM_SCALE_LANES;
-            if (scale_byte(part, from, row + r, scale + s) - start !=
+            if (scale_byte(part, as_blocks, rank, row + r, scale + s) - start !=
                 lane % 8 * 16 + lane / 8 * stride + r / TIR_TMEM_SCALE_LANES * TIR_TMEM_SCALES + s)
                 return false;
         }
@@ -507,18 +582,20 @@ static uint32_t copy_scales(struct lower *lo, struct tir_inst *inst, struct tir_
 {
     struct scales s;
     const int64_t rows = to->type->shape[0], scales = to->type->shape[1];
+    const bool as_blocks = !tir_type_same_shape(from->type, to->type);
+    const uint32_t rank = from->type->rank;
     struct lower_descriptor d = {.kind = LOWER_DESCRIPTOR_TCGEN05,
                                  .part = tir_lower_part_of(lo, from)};
     if (!find_scales(lo, inst, to, &s))
         return 0;
     if (rows % TIR_TMEM_LANES || scales % TIR_TMEM_SCALES || s.id)
         return refuse(lo, inst, "scales are copied in blocks of 128 rows and 4 scales");
-    d.stride = scale_byte(&d.part, from->type, 8, 0);
+    d.stride = scale_byte(&d.part, as_blocks, rank, 8, 0);
     bool fits = !d.part.memory->swizzle && tir_lower_part_divisor(&d.part) % 16 == 0 &&
                 d.stride >= 0 && d.stride % 16 == 0;
     for (int64_t r = 0; fits && r < rows; r += TIR_TMEM_LANES)
         for (int64_t k = 0; fits && k < scales; k += TIR_TMEM_SCALES)
-            fits = is_scale_block(&d.part, from->type, r, k, d.stride);
+            fits = is_scale_block(&d.part, as_blocks, rank, r, k, d.stride);
     if (!fits)
         return refuse(lo, inst,
                       "scales in shared memory do not lie as in tensor memory: of 128 rows "
@@ -530,7 +607,7 @@ static uint32_t copy_scales(struct lower *lo, struct tir_inst *inst, struct tir_
         for (int64_t k = 0; k < scales; k += TIR_TMEM_SCALES) {
             const int64_t at = r / TIR_TMEM_SCALE_LANES + k / TIR_TMEM_SCALES * s.word_columns;
             struct tir_value *by =
-                tir_const_int(lo->f, lo->i64, scale_byte(&d.part, from->type, r, k) / 16);
+                tir_const_int(lo->f, lo->i64, scale_byte(&d.part, as_blocks, rank, r, k) / 16);
             build_cp(lo, tir_lower_add(lo, &lo->b, s.at, tir_lower_i32(lo, at)),
                      tir_lower_add(lo, &lo->b, d.start, by), 128, TIR_TMEM_SCALE_LANES);
         }

@@ -303,13 +303,13 @@ static void multiply(struct tmem_role *r, struct tir_builder *b, const struct tm
                                 tir_tmem_of(r, p->loop->operands[TIR_FOR_BEGIN]));
     for (uint32_t i = 0; i < t->term_count; i++) {
         const struct tmem_term *term = &t->terms[i];
-        struct tir_value *operands[] = {
+        struct tir_value *operands[TIR_GEMM_OPERANDS] = {
             [TIR_DOT_A] = factor_of(r, b, &term->factors[TIR_DOT_A]),
             [TIR_DOT_B] = factor_of(r, b, &term->factors[TIR_DOT_B]),
             [TIR_DOT_ACC] = tir_tmem_slot(b, t->buffer, tir_tmem_end(r, &t->sums)->at[0]),
             [TIR_GEMM_ACCUMULATE] = i ? NULL : accumulate};
         b->span = term->dot->span;
-        tir_tmem_plain(b, TIR_OP_GEMM_TMEM, operands, 4);
+        tir_tmem_plain(b, TIR_OP_GEMM_TMEM, operands, TIR_GEMM_OPERANDS);
     }
 }
 

@@ -34,6 +34,7 @@ void tir_sync_core(struct sync_run *r, const struct sync_who *who, const struct 
     struct sync_thread *t = &who->agent->threads[who->thread];
     const bool copies = inst->op == TIR_OP_TMEM_COPY;
     const uint32_t written = copies ? TIR_TMEM_TO : TIR_DOT_ACC;
+    const uint32_t accumulate = copies ? UINT32_MAX : TIR_GEMM_ACCUMULATE;
     if (who->lanes * who->agent->warps > 1) {
         tir_sync_fail(r, TIR_E_SYNC_RACE, inst, NULL, NULL,
                       "%u threads each start this %s, and nothing orders them: one thread does "
@@ -44,8 +45,9 @@ void tir_sync_core(struct sync_run *r, const struct sync_who *who, const struct 
     const uint16_t strand = tir_sync_use_strand(r, &t->core);
     t->core_open = t->core_last = inst;
     const bool is_pair = tir_tmem_is_pair(inst->operands[written]);
-    for (uint32_t i = 0; i <= written && r->outcome == SYNC_GOING; i++) {
-        const struct sync_buffer *b = buffer_of(r, who->agent, inst, i);
+    for (uint32_t i = 0; i < inst->operand_count && r->outcome == SYNC_GOING; i++) {
+        const bool accesses = inst->operands[i] && i != accumulate;
+        const struct sync_buffer *b = accesses ? buffer_of(r, who->agent, inst, i) : NULL;
         if (!b)
             continue;
         const bool in_tmem = inst->operands[i]->type->space == TIR_SPACE_TMEM;

@@ -347,6 +347,10 @@ static const char *check_tcgen05_mma(const struct tir_inst *inst)
         return "descriptors have 64 bits";
     if (accumulate && (!tir_type_is_scalar(accumulate->type) || accumulate->type->elem != TIR_BOOL))
         return "accumulate is a bool";
+    const struct tir_value *sa = inst->operands[TIR_TCGEN05_SA],
+                           *sb = inst->operands[TIR_TCGEN05_SB];
+    if (!sa != !sb || (sa && (!is_i32(sa) || !is_i32(sb))))
+        return "it takes the addresses of the scales of A and B, or neither";
     return tir_tcgen05_wrong(inst);
 }
 

@@ -23,6 +23,27 @@ static const struct tcgen05_row rows[] = {
     {TIR_WORD_kind_e5m2, "f8f6f4", 1, 1}, {TIR_WORD_kind_i8, "i8", 1, 2},
     {TIR_WORD_kind_u8, "i8", 0, 2},
 };
+// With scales, by the number of a row in an instruction.
+static const struct scaled_row {
+    enum tir_word kind;
+    const char *name;
+    uint32_t code, scales;
+} scaled_rows[] = {
+    {TIR_WORD_kind_e4m3, "mxf8f6f4.block_scale.scale_vec::1X", 0, 1},
+    {TIR_WORD_kind_e5m2, "mxf8f6f4.block_scale.scale_vec::1X", 1, 1},
+    {TIR_WORD_kind_e2m1, "mxf4.block_scale.scale_vec::2X", 1, 2},
+    {TIR_WORD_kind_e2m1, "mxf4nvf4.block_scale.scale_vec::4X", 1, 4},
+};
+
+static const struct scaled_row *scaled_row_of(const struct tir_inst *inst)
+{
+    const enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
+    const int64_t scales = tir_attr_int(inst, TIR_ATTR_scales, 0);
+    for (uint32_t i = 0; i < TIR_COUNT_OF(scaled_rows); i++)
+        if (scaled_rows[i].kind == kind && scaled_rows[i].scales == scales)
+            return &scaled_rows[i];
+    return NULL;
+}
 
 static const struct tcgen05_row *row_of(const struct tir_inst *inst)
 {
@@ -38,15 +59,52 @@ static bool is_a_in_tmem(const struct tir_inst *inst)
     return tir_elems[inst->operands[TIR_TCGEN05_A]->type->elem].bits == 32;
 }
 
-const char *tir_tcgen05_wrong(const struct tir_inst *inst)
+static bool has_scales(const struct tir_inst *inst)
+{
+    return inst->operands[TIR_TCGEN05_SA];
+}
+
+// Of a product with scales.
+static const char *scales_wrong(const struct tir_inst *inst)
+{
+    const struct scaled_row *row = scaled_row_of(inst);
+    const struct tir_scaled *scaled = row ? tir_scaled_of_kind(row->kind, row->scales) : NULL;
+    if (!scaled || tir_attr_int(inst, TIR_ATTR_depth, 0) != row->scales * tir_scaled_block(scaled))
+        return "no instruction has this kind, depth and number of scales";
+    if (tir_attr_int(inst, TIR_ATTR_a_scale, 0) % row->scales ||
+        tir_attr_int(inst, TIR_ATTR_b_scale, 0) % row->scales)
+        return "scales begin at a multiple of their number in an instruction";
+    if (tir_attr_int(inst, TIR_ATTR_steps, 0) != 1 || tir_attr_find(inst, TIR_ATTR_rows))
+        return "with scales it is one step of 128 rows";
+    return NULL;
+}
+
+// The instruction's kind and depth.
+static const char *kind_wrong(const struct tir_inst *inst)
 {
     const struct tcgen05_row *row = row_of(inst);
     const struct tir_product *product =
         row ? tir_product_of_kind(TIR_ENGINE_TCGEN05, row->kind) : NULL;
-    const int64_t cols = tir_attr_int(inst, TIR_ATTR_cols, 0);
-    const int64_t steps = tir_attr_int(inst, TIR_ATTR_steps, 0);
+    const enum tir_attr_key of_scales[] = {TIR_ATTR_scales, TIR_ATTR_a_scale, TIR_ATTR_b_scale};
     if (!product || tir_attr_int(inst, TIR_ATTR_depth, 0) != product->depth)
         return "no instruction has this kind and depth";
+    for (uint32_t i = 0; i < TIR_COUNT_OF(of_scales); i++)
+        if (tir_attr_find(inst, of_scales[i]))
+            return "it has no scales";
+    return NULL;
+}
+
+const char *tir_tcgen05_wrong(const struct tir_inst *inst)
+{
+    const char *wrong = has_scales(inst) ? scales_wrong(inst) : kind_wrong(inst);
+    const enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
+    const int64_t cols = tir_attr_int(inst, TIR_ATTR_cols, 0);
+    const int64_t steps = tir_attr_int(inst, TIR_ATTR_steps, 0);
+    if (wrong)
+        return wrong;
+    if (tir_attr_find(inst, TIR_ATTR_b_kind) && kind != TIR_WORD_kind_e4m3 &&
+        kind != TIR_WORD_kind_e5m2)
+        return "only elements of fp8 multiply others";
     if (cols < TIR_TCGEN05_COLUMNS || cols > TIR_TCGEN05_MOST_COLUMNS || cols % TIR_TCGEN05_COLUMNS)
         return "no instruction has as many columns";
     if (steps < 1 || steps > TIR_WGMMA_STEPS)
@@ -56,7 +114,8 @@ const char *tir_tcgen05_wrong(const struct tir_inst *inst)
     if (a_step < 0 || a_step > MOST_STEP || b_step < 0 || b_step > MOST_STEP)
         return "a step stays within shared memory";
     const bool a_trans = tir_attr_int(inst, TIR_ATTR_a_trans, 0);
-    if ((a_trans || tir_attr_int(inst, TIR_ATTR_b_trans, 0)) && product->depth != 16)
+    if ((a_trans || tir_attr_int(inst, TIR_ATTR_b_trans, 0)) &&
+        tir_attr_int(inst, TIR_ATTR_depth, 0) != 16)
         return "only elements of 16 bits can be transposed";
     return a_trans && is_a_in_tmem(inst) ? "A in tensor memory cannot be transposed" : NULL;
 }
@@ -67,12 +126,32 @@ static uint32_t ctas_of(const struct tir_inst *inst)
     return (uint32_t)tir_attr_int(inst, TIR_ATTR_cta_group, 1);
 }
 
+// The code of B's elements where those of A have `code`.
+static uint32_t code_of_b(const struct tir_inst *inst, uint32_t code)
+{
+    const enum tir_word kind = tir_attr_word(inst, TIR_ATTR_b_kind, TIR_WORD_NONE);
+    return kind == TIR_WORD_NONE ? code : kind == TIR_WORD_b_kind_e5m2;
+}
+
+// PTX ISA, "Instruction descriptor" of kinds with scales.
+static uint32_t scaled_descriptor_of(const struct tir_inst *inst)
+{
+    const struct scaled_row *row = scaled_row_of(inst);
+    const bool is_ue8m0 = tir_scaled_of_kind(row->kind, row->scales)->scale == TIR_UE8M0;
+    return (uint32_t)tir_attr_int(inst, TIR_ATTR_b_scale, 0) << 4 | row->code << 7 |
+           code_of_b(inst, row->code) << 10 |
+           (uint32_t)tir_attr_int(inst, TIR_ATTR_cols, 0) / 8 << 17 | (uint32_t)is_ue8m0 << 23 |
+           TIR_TCGEN05_ROWS / 128 << 27 | (uint32_t)tir_attr_int(inst, TIR_ATTR_a_scale, 0) << 29;
+}
+
 // PTX ISA, "Instruction descriptor".
 static uint32_t descriptor_of(const struct tir_inst *inst)
 {
     const struct tcgen05_row *row = row_of(inst);
     const uint32_t n = (uint32_t)tir_attr_int(inst, TIR_ATTR_cols, 0);
-    return row->sums << 4 | row->code << 7 | row->code << 10 |
+    if (has_scales(inst))
+        return scaled_descriptor_of(inst);
+    return row->sums << 4 | row->code << 7 | code_of_b(inst, row->code) << 10 |
            (uint32_t)tir_attr_int(inst, TIR_ATTR_a_trans, 0) << 15 |
            (uint32_t)tir_attr_int(inst, TIR_ATTR_b_trans, 0) << 16 | n / 8 << 17 |
            ctas_of(inst) * (uint32_t)tir_attr_int(inst, TIR_ATTR_rows, TIR_TCGEN05_ROWS) / 16 << 24;
@@ -85,23 +164,26 @@ static V effect(struct emit *e, LLVMTypeRef type, tir_str text, tir_str constrai
                         count);
 }
 
-enum { D, A, B, DESCRIPTOR, ACCUMULATE, OPERANDS }; // of the inline PTX
+enum { D, A, B, DESCRIPTOR, SA, SB, OPERANDS }; // of the inline PTX; without scales, none is at SA
 
 static void add_step(struct tir_text *text, const struct tir_inst *inst, int64_t step)
 {
     const bool in_tmem = is_a_in_tmem(inst);
     const int known = step ? 1 : tir_emit_known(inst->operands[TIR_TCGEN05_ACCUMULATE]);
+    const bool scaled = has_scales(inst);
     if (step)
         tir_text_format(text, "add.s%d a, $%d, %" PRId64 "; add.s64 b, $%d, %" PRId64 "; ",
                         in_tmem ? 32 : 64, A, step * tir_attr_int(inst, TIR_ATTR_a_step, 0), B,
                         step * tir_attr_int(inst, TIR_ATTR_b_step, 0));
     tir_text_format(text, "tcgen05.mma.cta_group::%" PRIu32 ".kind::%s [$%d], %s", ctas_of(inst),
-                    row_of(inst)->name, D, in_tmem ? "[" : "");
+                    scaled ? scaled_row_of(inst)->name : row_of(inst)->name, D, in_tmem ? "[" : "");
     tir_text_format(text, step ? "a" : "$%d", A);
     tir_text_format(text, step ? "%s, b" : "%s, $%d", in_tmem ? "]" : "", B);
     tir_text_format(text, ", $%d, ", DESCRIPTOR);
+    if (scaled)
+        tir_text_format(text, "[$%d], [$%d], ", SA, SB);
     if (known < 0)
-        tir_text_format(text, "$%d; ", ACCUMULATE);
+        tir_text_format(text, "$%d; ", scaled ? OPERANDS : SA);
     else
         tir_text_format(text, "%s; ", known ? "yes" : "!yes");
 }
@@ -118,16 +200,21 @@ static void emit_mma(struct emit *e, const struct tir_inst *inst)
         add_step(&text, inst, step);
     tir_text_add(&text, STR("}"));
     const bool asks = tir_emit_known(accumulate) < 0;
-    V args[OPERANDS] = {[D] = tir_emit_value(e, inst->operands[TIR_TCGEN05_D]),
-                        [A] = tir_emit_value(e, inst->operands[TIR_TCGEN05_A]),
-                        [B] = tir_emit_value(e, inst->operands[TIR_TCGEN05_B]),
-                        [DESCRIPTOR] = tir_emit_i32(e, descriptor_of(inst)),
-                        [ACCUMULATE] = asks ? tir_emit_value(e, accumulate) : NULL};
-    const char *constraints = tir_str_format(e->arena, "r,%s,l,r,%s~{memory}",
-                                             is_a_in_tmem(inst) ? "r" : "l", asks ? "b," : "")
-                                  .ptr;
-    effect(e, e->ll->none, tir_text_str(&text), tir_str_of(constraints), args,
-           asks ? OPERANDS : ACCUMULATE, 0);
+    const bool scaled = has_scales(inst);
+    V args[OPERANDS + 1] = {[D] = tir_emit_value(e, inst->operands[TIR_TCGEN05_D]),
+                            [A] = tir_emit_value(e, inst->operands[TIR_TCGEN05_A]),
+                            [B] = tir_emit_value(e, inst->operands[TIR_TCGEN05_B]),
+                            [DESCRIPTOR] = tir_emit_i32(e, descriptor_of(inst))};
+    uint32_t count = SA;
+    for (uint32_t i = TIR_TCGEN05_SA; scaled && i <= TIR_TCGEN05_SB; i++)
+        args[count++] = tir_emit_value(e, inst->operands[i]);
+    if (asks)
+        args[count++] = tir_emit_value(e, accumulate);
+    const char *constraints =
+        tir_str_format(e->arena, "r,%s,l,r,%s%s~{memory}", is_a_in_tmem(inst) ? "r" : "l",
+                       scaled ? "r,r," : "", asks ? "b," : "")
+            .ptr;
+    effect(e, e->ll->none, tir_text_str(&text), tir_str_of(constraints), args, count, 0);
 }
 
 static void emit_cp(struct emit *e, const struct tir_inst *inst)

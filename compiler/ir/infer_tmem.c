@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Type rules of tensor memory: copies into it, and scales of products there.
+
+#include "ir/infer.h"
+
+// Scales of a row of A or of a column of B: one for each block along K.
+bool tir_infer_scales_fit(struct tir_query *q, const struct tir_type *a, const struct tir_type *b)
+{
+    const struct tir_value *sa = q->inst->operands[TIR_GEMM_SA];
+    const struct tir_value *sb = q->inst->operands[TIR_GEMM_SB];
+    if (!sa || !sb)
+        return tir_infer_refuse(q, "scales of A and of B go together"), false;
+    const struct tir_type *of_a = sa->type, *of_b = sb->type;
+    if (!tir_tmem_is_scales(of_a) || !tir_tmem_is_scales(of_b) || of_a->rank != 2 ||
+        of_b->rank != 2)
+        return tir_infer_refuse(q,
+                                "scales are matrices of ue8m0 or ue4m3 in tensor memory, not %s "
+                                "and %s",
+                                tir_infer_text(q, of_a), tir_infer_text(q, of_b)),
+               false;
+    const bool is_packed = a->elem == TIR_U8;
+    if (of_a->elem != of_b->elem ||
+        (a->elem != b->elem && !(tir_elem_is_fp8(a->elem) && tir_elem_is_fp8(b->elem))) ||
+        !(is_packed || (tir_elem_is_fp8(a->elem) && of_a->elem == TIR_UE8M0)))
+        return tir_infer_refuse(q,
+                                "no product has %s and %s with scales %s and %s: it is fp8 with "
+                                "ue8m0, or u8, which are two e2m1, with either",
+                                tir_infer_text(q, a), tir_infer_text(q, b), tir_infer_text(q, of_a),
+                                tir_infer_text(q, of_b)),
+               false;
+    const int64_t block = of_a->elem == TIR_UE4M3 ? 16 : 32;
+    const int64_t k = a->shape[1] * (is_packed ? 2 : 1);
+    if (k % block || of_a->shape[0] != a->shape[0] || of_a->shape[1] != k / block ||
+        of_b->shape[0] != k / block || of_b->shape[1] != b->shape[1])
+        return tir_infer_refuse(q,
+                                "the scales are %s and %s where [%lld, %lld] and [%lld, %lld] "
+                                "are needed, one for %lld elements",
+                                tir_infer_text(q, of_a), tir_infer_text(q, of_b),
+                                (long long)a->shape[0], (long long)(k / block),
+                                (long long)(k / block), (long long)b->shape[1], (long long)block),
+               false;
+    return true;
+}
+
+// Do the scales lie in shared memory as copies take them: in blocks of 128 rows and 4 scales, each
+// [32, 16] for row % 32 and 4 * (row / 32) + scale? A dimension of one block may be left out.
+static bool are_scale_blocks(const struct tir_type *from, const struct tir_type *to)
+{
+    const int64_t shape[] = {to->shape[0] / TIR_TMEM_LANES, to->shape[1] / TIR_TMEM_SCALES,
+                             TIR_TMEM_SCALE_LANES,
+                             TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES * TIR_TMEM_SCALES};
+    uint32_t left_out = 0;
+    while (left_out < 2 && from->rank + left_out < TIR_COUNT_OF(shape) && shape[left_out] == 1)
+        left_out++;
+    if (!tir_tmem_is_scales(to) || to->shape[0] % TIR_TMEM_LANES ||
+        to->shape[1] % TIR_TMEM_SCALES || from->rank + left_out != TIR_COUNT_OF(shape))
+        return false;
+    for (uint32_t d = 0; d < from->rank; d++)
+        if (from->shape[d] != shape[left_out + d])
+            return false;
+    return true;
+}
+
+const struct tir_type *tir_infer_tmem_copy(struct tir_query *q)
+{
+    const struct tir_type *from = tir_infer_operand(q, TIR_TMEM_FROM);
+    const struct tir_type *to = tir_infer_operand(q, TIR_TMEM_TO);
+    if (to->rank != 2 || to->space != TIR_SPACE_TMEM)
+        return tir_infer_refuse(q, "%s is no matrix in tensor memory", tir_infer_text(q, to));
+    if (from->space != TIR_SPACE_SHARED)
+        return tir_infer_refuse(q, "what is copied to tensor memory is a shared buffer, not %s",
+                                tir_infer_text(q, from));
+    if (from->elem != to->elem || (!tir_type_same_shape(from, to) && !are_scale_blocks(from, to)))
+        return tir_infer_refuse(q, "%s copied to %s", tir_infer_text(q, from),
+                                tir_infer_text(q, to));
+    return tir_infer_nothing(q);
+}
