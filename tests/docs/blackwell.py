@@ -81,7 +81,7 @@ def unique(texts):
 def kernels(compiler):
     """The kernels that have one of their own: not configurations of another, and steps by their number."""
     files = sorted(p.relative_to(EXAMPLES).as_posix() for p in EXAMPLES.glob("*/*.tir")
-                   if p.parent.name not in ("gemm_ladder", "blackwell_ladder"))
+                   if p.parent.name not in ("gemm_ladder", "blackwell_ladder", "blackwell_scales"))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         made = pool.map(lambda f: compiler.best(f, "sm_100a"), files)
         for file, found in zip(files, made):
