@@ -20,8 +20,7 @@
 // bits, and the dimensions before the last two count buffers side by side. A warp reaches the 32
 // lanes of its place in its warpgroup; a thread has one of them, or parts of two of 16.
 //
-// Scales lie otherwise (tir_tmem_is_scales): a column of a lane has four scales of a row, so a part
-// may begin with any of the four, and that is its number in an instruction.
+// Scales lie otherwise (scales.c).
 //
 //     gemm_tmem(a, b, acc, accumulate = c);
 // becomes
@@ -31,6 +30,7 @@
 #include "ir/walk.h"
 #include "machine/product.h"
 #include "pass/lower/descriptor.h"
+#include "pass/lower/scales.h"
 #include "pass/receipt.h"
 
 enum {
@@ -151,80 +151,6 @@ static int64_t block_at(const struct lower *lo, int64_t rows, int64_t columns, i
                : i / 2 * columns + (i % 2 * HALF_LANES << LANE_SHIFT);
 }
 
-// Where scales are: the column, and which of the four of a word comes first.
-struct scales {
-    struct tir_value *at;
-    uint32_t id;
-    int64_t word_columns;          // from one word of a row to the next
-    int64_t columns[TIR_MAX_RANK]; // that a step of each dimension before the last two is
-};
-
-// The index divided by `unit`, a power of two that divides it. NULL: it is not known to.
-static struct tir_value *index_in(struct lower *lo, struct tir_value *index, int64_t unit)
-{
-    int64_t known;
-    if (tir_is_const_int(index, &known))
-        return known % unit ? NULL : tir_lower_i32(lo, known / unit);
-    if (tir_range_divisor(lo->ranges, index) % (uint64_t)unit)
-        return NULL;
-    return tir_lower_digit(lo, &lo->b, tir_lower_cast(lo, &lo->b, index, lo->i32), (uint32_t)unit,
-                           1, true);
-}
-
-static bool step_into_scales(struct lower *lo, const struct tir_inst *inst,
-                             const struct tir_inst *view, struct scales *s)
-{
-    const struct tir_type *t = tir_ref_base(view)->type;
-    struct tir_value *const *indices = tir_ref_indices(view);
-    const struct tir_attr *box = tir_attr_find(view, TIR_ATTR_box);
-    uint32_t kept = 0;
-    for (uint32_t d = 0; d + 2 < t->rank; d++) {
-        struct tir_value *index = tir_lower_cast(lo, &lo->b, indices[d], lo->i32);
-        s->at =
-            tir_lower_add(lo, &lo->b, s->at, tir_lower_mul_const(lo, &lo->b, index, s->columns[d]));
-        if (box->list[d])
-            s->columns[kept++] = s->columns[d];
-    }
-    struct tir_value *row = index_in(lo, indices[t->rank - 2], TIR_TMEM_SCALE_LANES);
-    struct tir_value *word = index_in(lo, indices[t->rank - 1], TIR_TMEM_SCALES);
-    int64_t first;
-    if (!row)
-        return refuse(lo, inst, "a part of scales does not begin with a multiple of 32 rows");
-    if (!word && tir_is_const_int(indices[t->rank - 1], &first)) {
-        s->id += (uint32_t)(first % TIR_TMEM_SCALES);
-        word = tir_lower_i32(lo, first / TIR_TMEM_SCALES + s->id / TIR_TMEM_SCALES);
-        s->id %= TIR_TMEM_SCALES;
-    }
-    if (!word)
-        return refuse(lo, inst,
-                      "a part of scales begins at a number that is not known, and not "
-                      "known to be a multiple of 4");
-    s->at = tir_lower_add(lo, &lo->b, s->at, row);
-    s->at =
-        tir_lower_add(lo, &lo->b, s->at, tir_lower_mul_const(lo, &lo->b, word, s->word_columns));
-    return true;
-}
-
-// False: reported.
-static bool find_scales(struct lower *lo, const struct tir_inst *inst, struct tir_value *v,
-                        struct scales *s)
-{
-    const struct tir_inst *def = v->def;
-    if (def->op == TIR_OP_VIEW)
-        return find_scales(lo, inst, tir_ref_base(def), s) && step_into_scales(lo, inst, def, s);
-    if (def->op != TIR_OP_TMEM_BUFFER)
-        return refuse(lo, inst, "scales in tensor memory are not transposed");
-    const struct tir_type *t = v->type;
-    *s = (struct scales){
-        .at = tir_lower_add(lo, &lo->b, def->operands[0],
-                            tir_lower_i32(lo, tir_attr_int(def, TIR_ATTR_column, 0))),
-        .word_columns = t->shape[t->rank - 2] / TIR_TMEM_SCALE_LANES};
-    int64_t columns = s->word_columns * (t->shape[t->rank - 1] / TIR_TMEM_SCALES);
-    for (uint32_t d = t->rank - 2; d-- > 0; columns *= t->shape[d])
-        s->columns[d] = columns;
-    return true;
-}
-
 // Products.
 
 struct gemm {
@@ -233,7 +159,7 @@ struct gemm {
     const struct tir_product *product;
     const struct tir_scaled *scaled; // NULL: without scales
     struct tir_product own;          // of a product with scales, in elements of memory
-    struct scales scales[2];         // of A and B
+    struct lower_scales scales[2];   // of A and B
     uint32_t m, n, steps;            // of one instruction, m in each CTA; instructions along K
     uint32_t ctas;                   // that it is of
     uint32_t rows, columns;          // of the sums
@@ -256,9 +182,10 @@ static bool set_scaled(struct gemm *g, const struct tir_type *a)
     g->product = &g->own;
     if (sb->def->op != TIR_OP_PERMUTE)
         return refuse(g->lo, g->inst, "the scales of B lie as B does, along K: sb.T");
-    if (!find_scales(g->lo, g->inst, sa, &g->scales[0]) ||
-        !find_scales(g->lo, g->inst, sb->def->operands[0], &g->scales[1]))
-        return false;
+    const char *why = tir_lower_scales_find(g->lo, sa, &g->scales[0]);
+    why = why ? why : tir_lower_scales_find(g->lo, sb->def->operands[0], &g->scales[1]);
+    if (why)
+        return refuse(g->lo, g->inst, why);
     for (uint32_t i = 0; i < 2; i++)
         if (g->scales[i].id % g->scaled->scales)
             return refuse(
@@ -399,7 +326,7 @@ static uint32_t equal_steps(const struct gemm *g, int64_t r, int64_t c, uint32_t
 static struct tir_value *scales_at(struct gemm *g, uint32_t operand, uint32_t r, uint32_t step,
                                    int64_t *id)
 {
-    const struct scales *s = &g->scales[operand];
+    const struct lower_scales *s = &g->scales[operand];
     const uint32_t first = s->id + step * g->scaled->scales;
     const int64_t column = r / TIR_TMEM_SCALE_LANES + first / TIR_TMEM_SCALES * s->word_columns;
     *id = first % TIR_TMEM_SCALES;
@@ -497,16 +424,6 @@ void tir_lower_gemm_tmem(struct lower *lo, struct tir_inst *inst)
 
 // Copies.
 
-static void build_cp(struct lower *lo, struct tir_value *to, struct tir_value *from,
-                     int64_t row_bits, int64_t rows)
-{
-    struct tir_value *operands[] = {[TIR_TCGEN05_CP_TO] = to, [TIR_TCGEN05_CP_FROM] = from};
-    struct tir_inst *cp = tir_build(&lo->b, TIR_OP_TCGEN05_CP, operands, 2, NULL, 0, 0);
-    tir_set_int(lo->f, cp, TIR_ATTR_row_bits, row_bits);
-    if (rows != TIR_TMEM_LANES)
-        tir_set_int(lo->f, cp, TIR_ATTR_rows, rows);
-}
-
 // Rows of 128 lanes, in pieces of 32 bytes, or of 16 if their number is odd. Returns how many; 0:
 // reported.
 static uint32_t copy_rows(struct lower *lo, struct tir_inst *inst, struct tir_value *to,
@@ -539,79 +456,11 @@ static uint32_t copy_rows(struct lower *lo, struct tir_inst *inst, struct tir_va
         for (uint32_t i = 0; i < d.steps; i++) {
             const int64_t at =
                 block_at(rows, row_columns(to), r / TIR_TMEM_LANES) + i * 8 * piece / COLUMN_BITS;
-            build_cp(lo, tir_lower_add(lo, &lo->b, start, tir_lower_i32(lo, at)),
-                     tir_lower_descriptor_at(lo, &d, r, (int64_t)i * d.depth), 8 * piece,
-                     TIR_TMEM_LANES);
+            tir_lower_tmem_cp(lo, tir_lower_add(lo, &lo->b, start, tir_lower_i32(lo, at)),
+                              tir_lower_descriptor_at(lo, &d, r, (int64_t)i * d.depth), 8 * piece,
+                              TIR_TMEM_LANES);
         }
     return start ? (uint32_t)(rows / TIR_TMEM_LANES) * d.steps : 0;
-}
-
-// The byte of a scale in shared memory, from where its part starts. As in tensor memory, it has the
-// shape [row / 128, scale / 4,] row % 32, 4 * (row / 32) + scale.
-static int64_t scale_byte(const struct lower_part *part, bool as_blocks, uint32_t rank, int64_t row,
-                          int64_t scale)
-{
-    int64_t coord[TIR_MAX_RANK] = {row, scale};
-    const int64_t quarter = row % TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES;
-    const int64_t parts[] = {row / TIR_TMEM_LANES, scale / TIR_TMEM_SCALES,
-                             row % TIR_TMEM_SCALE_LANES,
-                             quarter * TIR_TMEM_SCALES + scale % TIR_TMEM_SCALES};
-    if (as_blocks)
-        memcpy(coord, parts + TIR_COUNT_OF(parts) - rank, rank * sizeof *coord);
-    return tir_lower_part_byte(part, coord);
-}
-
-// Do the scales of a block lie as rows of 16 bytes, one for each lane, 8 of them together?
-static bool is_scale_block(const struct lower_part *part, bool as_blocks, uint32_t rank,
-                           int64_t row, int64_t scale, int64_t stride)
-{
-    const int64_t start = scale_byte(part, as_blocks, rank, row, scale);
-    for (int64_t r = 0; r < TIR_TMEM_LANES; r++)
-        for (int64_t s = 0; s < TIR_TMEM_SCALES; s++) {
-            const int64_t lane = r % TIR_TMEM_SCALE_LANES;
-            if (scale_byte(part, as_blocks, rank, row + r, scale + s) - start !=
-                lane % 8 * 16 + lane / 8 * stride + r / TIR_TMEM_SCALE_LANES * TIR_TMEM_SCALES + s)
-                return false;
-        }
-    return start % 16 == 0;
-}
-
-// Blocks of 128 rows and 4 scales. Returns how many; 0: reported.
-static uint32_t copy_scales(struct lower *lo, struct tir_inst *inst, struct tir_value *to,
-                            struct tir_value *from)
-{
-    struct scales s;
-    const int64_t rows = to->type->shape[0], scales = to->type->shape[1];
-    const bool as_blocks = !tir_type_same_shape(from->type, to->type);
-    const uint32_t rank = from->type->rank;
-    struct lower_descriptor d = {.kind = LOWER_DESCRIPTOR_TCGEN05,
-                                 .part = tir_lower_part_of(lo, from)};
-    if (!find_scales(lo, inst, to, &s))
-        return 0;
-    if (rows % TIR_TMEM_LANES || scales % TIR_TMEM_SCALES || s.id)
-        return refuse(lo, inst, "scales are copied in blocks of 128 rows and 4 scales");
-    d.stride = scale_byte(&d.part, as_blocks, rank, 8, 0);
-    bool fits = !d.part.memory->swizzle && tir_lower_part_divisor(&d.part) % 16 == 0 &&
-                d.stride >= 0 && d.stride % 16 == 0;
-    for (int64_t r = 0; fits && r < rows; r += TIR_TMEM_LANES)
-        for (int64_t k = 0; fits && k < scales; k += TIR_TMEM_SCALES)
-            fits = is_scale_block(&d.part, as_blocks, rank, r, k, d.stride);
-    if (!fits)
-        return refuse(lo, inst,
-                      "scales in shared memory do not lie as in tensor memory: of 128 rows "
-                      "and 4 scales, in S[(4, 32, 4) : (4, 16, 1)]");
-    const char *why = tir_lower_descriptor_build(lo, &d);
-    if (why)
-        return refuse(lo, inst, why);
-    for (int64_t r = 0; r < rows; r += TIR_TMEM_LANES)
-        for (int64_t k = 0; k < scales; k += TIR_TMEM_SCALES) {
-            const int64_t at = r / TIR_TMEM_SCALE_LANES + k / TIR_TMEM_SCALES * s.word_columns;
-            struct tir_value *by =
-                tir_const_int(lo->f, lo->i64, scale_byte(&d.part, as_blocks, rank, r, k) / 16);
-            build_cp(lo, tir_lower_add(lo, &lo->b, s.at, tir_lower_i32(lo, at)),
-                     tir_lower_add(lo, &lo->b, d.start, by), 128, TIR_TMEM_SCALE_LANES);
-        }
-    return (uint32_t)(rows / TIR_TMEM_LANES * (scales / TIR_TMEM_SCALES));
 }
 
 void tir_lower_tmem_copy(struct lower *lo, struct tir_inst *inst)
@@ -620,7 +469,12 @@ void tir_lower_tmem_copy(struct lower *lo, struct tir_inst *inst)
     if (!has_tcgen05(lo, inst))
         return;
     const bool scales = tir_tmem_is_scales(to->type);
-    const uint32_t count = scales ? copy_scales(lo, inst, to, from) : copy_rows(lo, inst, to, from);
+    uint32_t count = 0;
+    const char *why = scales ? tir_lower_scales_copy(lo, to, from, &count) : NULL;
+    if (why)
+        refuse(lo, inst, why);
+    else if (!scales)
+        count = copy_rows(lo, inst, to, from);
     if (count)
         tir_receipt_add(lo->cx, TIR_TOPIC_COPY, inst->span,
                         "to tensor memory: tcgen05.cp %s, %u of a thread; not run on silicon",
