@@ -6,8 +6,8 @@
 // The commit arrives at its mbarrier when they are done, so a thread that has waited knows the
 // group: that it no longer reads shared memory, and that its sums are there. Copies from shared to
 // tensor memory are in these groups too. Of two products in flight the second comes after the first
-// only if both accumulate in the same place; a product comes after every copy before it, but a copy
-// after nothing (PTX ISA 9.7.16.6, "Pipelined tcgen05 instructions").
+// only if both accumulate in the same place and have one shape. A product comes after every copy
+// before it, but a copy after nothing (PTX ISA 9.7.16.6, "Pipelined tcgen05 instructions").
 //
 // Loads and stores of tensor memory wait for themselves here (lower_tile), so they are events of
 // their thread. Yet what one thread did there and another one does later need a fence on either
@@ -17,6 +17,7 @@
 // A product of a pair of CTAs touches its buffers in both. A kernel that has pairs ends when all
 // threads of the cluster have come (lower_tile): what one of them knows is known where a CTA ends.
 
+#include "machine/product.h"
 #include "pass/sync_check/sync_check.h"
 
 static const struct sync_buffer *buffer_of(struct sync_run *r, const struct sync_agent *a,
@@ -170,12 +171,21 @@ void tir_sync_fence_tmem(struct sync_run *r, const struct sync_who *who,
 
 // Order.
 
+// K of one instruction of a product, which has 32 bytes of a row: a part of its shape.
+static uint32_t depth_of(const struct tir_inst *gemm)
+{
+    const enum tir_elem elem = gemm->operands[TIR_DOT_A]->type->elem;
+    const bool is_packed = elem == TIR_U8 && gemm->operands[TIR_GEMM_SA];
+    return TIR_SCALED_BYTES * 8 / tir_elems[elem].bits * (is_packed ? 2 : 1);
+}
+
 bool tir_sync_in_pipeline(const struct sync_record *old, const struct sync_record *now)
 {
     if (!old->core || !now->core || old->strand != now->strand || now->by->op != TIR_OP_GEMM_TMEM)
         return false;
     return old->by->op == TIR_OP_TMEM_COPY ||
            (old->access == SYNC_WRITE && now->access == SYNC_WRITE &&
+            depth_of(old->by) == depth_of(now->by) &&
             !memcmp(&old->box, &now->box, sizeof old->box));
 }
 
