@@ -576,6 +576,7 @@ static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_BROADCAST] = lower_shape,
     [TIR_OP_RESHAPE] = lower_shape,
     [TIR_OP_IOTA] = lower_iota,
+    [TIR_OP_RESCALE] = lower_rescale,
     [TIR_OP_EXTRACT] = lower_extract,
     [TIR_OP_CONVERT_LAYOUT] = tir_lower_convert,
     [TIR_OP_REDUCE] = tir_lower_reduce,
@@ -597,9 +598,7 @@ static void lower_elements(struct lower *lo, struct tir_inst *inst)
 {
     if (inst->op == TIR_OP_BITCAST && tir_lower_pack(lo, inst))
         return;
-    if (inst->op == TIR_OP_RESCALE)
-        lower_rescale(lo, inst);
-    else if (tir_is_elementwise(inst))
+    if (tir_is_elementwise(inst))
         lower_elementwise(lo, inst);
     else
         tir_lower_unsupported(lo, inst, tir_ops[inst->op].name);

@@ -171,6 +171,8 @@ struct gemm {
 static bool set_scaled(struct gemm *g, const struct tir_type *a)
 {
     struct tir_value *sa = g->inst->operands[TIR_GEMM_SA], *sb = g->inst->operands[TIR_GEMM_SB];
+    if (g->lo->has_pairs)
+        return refuse(g->lo, g->inst, "a product with scales is of one CTA");
     g->scaled = tir_scaled_find(a->elem, sa->type->elem);
     if (!g->scaled)
         return refuse(g->lo, g->inst, "it has no such element types with scales");
@@ -454,8 +456,8 @@ static uint32_t copy_rows(struct lower *lo, struct tir_inst *inst, struct tir_va
     struct tir_value *start = address_of(lo, to);
     for (int64_t r = 0; start && r < rows; r += TIR_TMEM_LANES)
         for (uint32_t i = 0; i < d.steps; i++) {
-            const int64_t at =
-                block_at(rows, row_columns(to), r / TIR_TMEM_LANES) + i * 8 * piece / COLUMN_BITS;
+            const int64_t at = block_at(lo, rows, row_columns(lo, to), r / TIR_TMEM_LANES) +
+                               i * 8 * piece / COLUMN_BITS;
             tir_lower_tmem_cp(lo, tir_lower_add(lo, &lo->b, start, tir_lower_i32(lo, at)),
                               tir_lower_descriptor_at(lo, &d, r, (int64_t)i * d.depth), 8 * piece,
                               TIR_TMEM_LANES);
@@ -468,6 +470,10 @@ void tir_lower_tmem_copy(struct lower *lo, struct tir_inst *inst)
     struct tir_value *to = inst->operands[TIR_TMEM_TO], *from = inst->operands[TIR_TMEM_FROM];
     if (!has_tcgen05(lo, inst))
         return;
+    if (lo->has_pairs) { // all instructions of a kernel are of as many CTAs (PTX ISA, tcgen05)
+        refuse(lo, inst, "the kernel has products of pairs, and a copy is of one CTA");
+        return;
+    }
     const bool scales = tir_tmem_is_scales(to->type);
     uint32_t count = 0;
     const char *why = scales ? tir_lower_scales_copy(lo, to, from, &count) : NULL;
