@@ -180,7 +180,8 @@ static bool set_scaled(struct gemm *g, const struct tir_type *a)
                                   .elem = a->elem,
                                   .acc = TIR_F32,
                                   .kind = g->scaled->kind,
-                                  .depth = TIR_SCALED_BYTES};
+                                  .depth = TIR_SCALED_BYTES,
+                                  .feature = TIR_HAS_TCGEN05};
     g->product = &g->own;
     if (sb->def->op != TIR_OP_PERMUTE)
         return refuse(g->lo, g->inst, "the scales of B lie as B does, along K: sb.T");
