@@ -32,6 +32,8 @@ static struct tir_inst *loop_of(const struct tir_inst *inst)
 
 const char *tir_mma_ring_refusal(const struct tir_func *f, const struct tir_pass_cx *cx)
 {
+    if (!(cx->target->features & TIR_HAS_TMA))
+        return "the target has no tensor copies";
     if (cx->target->features & TIR_HAS_WGMMA)
         return "tma feeds warpgroups alone";
     if (f->grid_count)
@@ -66,8 +68,11 @@ const char *tir_mma_ring_copy_refusal(const struct tir_func *f, struct tir_arena
 int64_t tir_mma_ring_beside(const struct tir_func *f)
 {
     int64_t scratch = 0;
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_FOR)
-            scratch = TIR_MAX(scratch, tir_loop_scratch(f, inst->regions[0]));
+    for (const struct tir_inst *inst = tir_walk_next(f->body, NULL); inst;) {
+        const bool is_loop = inst->op == TIR_OP_FOR; // with all that is in it
+        const int64_t inside = is_loop ? tir_loop_scratch(f, inst->regions[0]) : 0;
+        scratch = TIR_MAX(scratch, inside);
+        inst = is_loop ? tir_walk_skip(f->body, inst) : tir_walk_next(f->body, inst);
+    }
     return scratch + TIR_BUDGET_MBARRIER_BYTES;
 }

@@ -167,8 +167,10 @@ static int64_t most_scratch(const struct tir_func *f, const struct tir_block *bl
         } else if (inst->op == TIR_OP_CONVERT_LAYOUT) {
             bytes = tir_type_bytes(inst->results[0]->type) / TIR_BUDGET_CONVERT_PARTS;
         }
-        for (uint32_t r = 0; r < inst->region_count; r++)
-            bytes = TIR_MAX(bytes, most_scratch(f, inst->regions[r]));
+        for (uint32_t r = 0; r < inst->region_count; r++) {
+            const int64_t inside = most_scratch(f, inst->regions[r]); // TIR_MAX asks twice
+            bytes = TIR_MAX(bytes, inside);
+        }
         most = TIR_MAX(most, bytes);
     }
     return most;
