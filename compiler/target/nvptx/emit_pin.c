@@ -12,7 +12,7 @@
 //
 // (ptxas 13.0 for sm_90a: without it the wait of attention's second product stood in front of all
 // exponentials.) Such stores are one branch that is never taken. Where little is computed beside
-// the product it is slower: the slot of its operand is free later (decision 32).
+// the product it is slower: the slot of its operand is free later (decision 34).
 
 #include "base/bitset.h"
 #include "target/nvptx/emit.h"
