@@ -266,9 +266,6 @@ static void lower_elementwise(struct lower *lo, struct tir_inst *inst)
     tir_lower_set_registers(lo, result, out);
 }
 
-// As few registers are multiplied at once; a vote would cost as much.
-enum { FEW_REGISTERS = 64 };
-
 // Is a register's factor the one of an earlier register too? So it is for those of one row.
 static bool is_repeated(struct tir_value *const *factors, uint32_t i)
 {
@@ -283,7 +280,7 @@ static struct tir_value *lower_vote(struct lower *lo, const struct tir_type *typ
                                     struct tir_value *const *factors, uint32_t count)
 {
     struct tir_value *any = NULL;
-    if (count < FEW_REGISTERS || !type->layout ||
+    if (count < TIR_BUDGET_RESCALE_REGISTERS || !type->layout ||
         tir_layout_size(type->layout, TIR_AXIS_LANE) != 32 || lo->threads % 32)
         return NULL;
     struct tir_value *one = tir_const_float(lo->f, tir_type_scalar(lo->types, type->elem), 1);

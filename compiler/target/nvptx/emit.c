@@ -78,6 +78,17 @@ void tir_emit_at(struct emit *e, LLVMBasicBlockRef block)
     LLVMPositionBuilderAtEnd(e->b, block);
 }
 
+LLVMBasicBlockRef tir_emit_at_entry(struct emit *e)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), entry = LLVMGetEntryBasicBlock(e->function);
+    V first = LLVMGetFirstInstruction(entry);
+    if (first)
+        LLVMPositionBuilderBefore(e->b, first);
+    else
+        LLVMPositionBuilderAtEnd(e->b, entry);
+    return here;
+}
+
 LLVMTypeRef tir_emit_elem_type(const struct emit *e, enum tir_elem elem)
 {
     switch (elem) {

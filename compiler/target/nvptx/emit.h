@@ -75,6 +75,9 @@ int tir_emit_known(const struct tir_value *condition);
 V tir_emit_unsupported(struct emit *e, const struct tir_type *type, const char *what);
 LLVMBasicBlockRef tir_emit_block(struct emit *e, const char *name);
 void tir_emit_at(struct emit *e, LLVMBasicBlockRef block);
+// Goes to the start of the kernel, whose values are there for all that follows; the block to go
+// back to.
+LLVMBasicBlockRef tir_emit_at_entry(struct emit *e);
 V tir_emit_shared_base(struct emit *e);
 void tir_emit_insts(struct emit *e, const struct tir_block *block);
 // Whether every low..high fits in a signed integer of `bits`.

@@ -15,15 +15,10 @@ static const struct {
 };
 _Static_assert(TIR_COUNT_OF(caches) == TIR_COUNT_OF(((struct emit *)0)->policies), "one each");
 
-// At the start of the kernel, so that it is there wherever it is wanted.
+// At the start of the kernel.
 static V build_policy(struct emit *e, const char *name)
 {
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), entry = LLVMGetEntryBasicBlock(e->function);
-    V first = LLVMGetFirstInstruction(entry);
-    if (first)
-        LLVMPositionBuilderBefore(e->b, first);
-    else
-        LLVMPositionBuilderAtEnd(e->b, entry);
+    LLVMBasicBlockRef here = tir_emit_at_entry(e);
     tir_str text = tir_str_format(e->arena, "createpolicy.fractional.%s.b64 $0, 1.0;", name);
     V policy = tir_llvm_asm(e->ll, e->ll->i64, text, STR("=l"), 0, NULL, 0);
     tir_emit_at(e, here);

@@ -15,22 +15,15 @@
 // the product it is slower: the slot of its operand is free later (decision 34).
 
 #include "base/bitset.h"
+#include "machine/budget.h"
 #include "target/nvptx/emit.h"
 
-enum {
-    LEAST_WORK = 192, // instructions
-    MOST_ENDS = 64,
-};
+enum { MOST_ENDS = 64 }; // of the work; others may stay behind the wait
 
 // No multiprocessor has this number.
 static void build_never(struct emit *e)
 {
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), entry = LLVMGetEntryBasicBlock(e->function);
-    V first = LLVMGetFirstInstruction(entry);
-    if (first)
-        LLVMPositionBuilderBefore(e->b, first);
-    else
-        LLVMPositionBuilderAtEnd(e->b, entry);
+    LLVMBasicBlockRef here = tir_emit_at_entry(e);
     e->multiprocessor =
         tir_llvm_asm(e->ll, e->ll->i32, STR("mov.u32 $0, %smid;"), STR("=r"), 0, NULL, 0);
     e->never = LLVMBuildICmp(e->b, LLVMIntEQ, e->multiprocessor,
@@ -63,7 +56,7 @@ void tir_emit_pins(struct emit *e, const struct tir_inst *wait)
         if (count < MOST_ENDS && e->uses[v->id] && !bitset_has(&needed, v->id))
             ends[count++] = v;
     }
-    if (work < LEAST_WORK)
+    if (work < TIR_BUDGET_LATE_INSTRUCTIONS)
         return;
     if (!e->never)
         build_never(e);
