@@ -634,13 +634,7 @@ static void emit_alloc(struct emit *e, const struct tir_inst *inst)
         return;
     }
     // At the start of the entry block, so that LLVM can turn it into registers.
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(e->function);
-    V first = LLVMGetFirstInstruction(entry);
-    if (first)
-        LLVMPositionBuilderBefore(e->b, first);
-    else
-        LLVMPositionBuilderAtEnd(e->b, entry);
+    LLVMBasicBlockRef here = tir_emit_at_entry(e);
     slot->v = LLVMBuildAlloca(e->b, LLVMArrayType2(e->ll->i8, (uint64_t)tir_type_bytes(type)), "");
     LLVMSetAlignment(slot->v, 16);
     e->ll->has_buffers = true;

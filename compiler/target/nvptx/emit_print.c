@@ -53,9 +53,7 @@ static const char *widen(struct emit *e, const struct tir_value *v, V *out)
 // Memory of the thread for the values; made at the start of the entry block, for all iterations.
 static V room_for(struct emit *e, uint32_t values)
 {
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(e->function);
-    LLVMPositionBuilderBefore(e->b, LLVMGetFirstInstruction(entry));
+    LLVMBasicBlockRef here = tir_emit_at_entry(e);
     V room = LLVMBuildAlloca(e->b, LLVMArrayType2(e->ll->i64, values), "");
     tir_emit_at(e, here);
     return room;

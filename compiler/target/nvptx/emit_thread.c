@@ -57,11 +57,7 @@ static V warp_id(struct emit *e)
         return thread_bits(e, 5, 0);
     if (e->warp)
         return e->warp;
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(e->function);
-    V first = LLVMGetFirstInstruction(entry);
-    if (first)
-        LLVMPositionBuilderBefore(e->b, first);
+    LLVMBasicBlockRef here = tir_emit_at_entry(e);
     V zero = tir_emit_i32(e, 0);
     e->warp = shuffle_word(e, "llvm.nvvm.shfl.sync.idx.i32", thread_bits(e, 5, 0), zero,
                            tir_emit_i32(e, 31));
