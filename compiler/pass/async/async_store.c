@@ -52,7 +52,11 @@ struct outgoing {
 
 static int64_t chunk_columns(const struct tir_type *t)
 {
-    return TIR_MIN(t->shape[t->rank - 1], TIR_BUDGET_STORE_BYTES * 8 / tir_elems[t->elem].bits);
+    const int64_t row = t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8;
+    int64_t bytes = row % TIR_BUDGET_STORE_BYTES ? row : TIR_BUDGET_STORE_BYTES;
+    while (bytes % 32 == 0 && tir_layout_swizzle_for(bytes) != bytes)
+        bytes /= 2;
+    return bytes * 8 / tir_elems[t->elem].bits;
 }
 
 // Rows of a chunk, if chunks are rows: at most as many bytes as 128 rows of a chunk of columns.
@@ -92,8 +96,8 @@ static const char *refuse_chunks(const struct tir_func *f, const struct tir_inst
     if (t->rank < 2 || bits < 8)
         return "it has one dimension or elements smaller than a byte";
     int64_t bytes = t->shape[t->rank - 1] * bits / 8;
-    if (bytes % 32 || (bytes > TIR_BUDGET_STORE_BYTES && bytes % TIR_BUDGET_STORE_BYTES))
-        return "its rows are not a multiple of 32 bytes, and of 128 beyond that";
+    if (bytes % 16)
+        return "its rows are not a multiple of 16 bytes";
     if (!has_parts(f, t, t->rank - 1, chunk_columns(t)) && !cuts_rows(f, t))
         return "its columns are spread over warps";
     return NULL;
@@ -135,6 +139,15 @@ static void build_buffers(struct outgoing *o, struct tir_builder *b, uint32_t co
         o->buffers[i] = tir_build1(b, TIR_OP_ALLOC, buffer_type(o), NULL, 0);
         o->buffers[i]->name = tir_intern_cstr(o->f->module->names, "out");
     }
+}
+
+// As many as take turns within the bytes of STORE_BUFFERS chunks of swizzled rows.
+static uint32_t buffer_count(const struct outgoing *o, int64_t chunks)
+{
+    const struct tir_type *t = chunk_type(o);
+    const int64_t row = t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8;
+    const bool is_wide = o->cut + 1 == o->rank && row > TIR_BUDGET_STORE_BYTES;
+    return is_wide ? 1 : (uint32_t)TIR_MIN(chunks, TIR_BUDGET_STORE_BUFFERS);
 }
 
 // The chunk's part of the value, in the layout in which each thread keeps what it has.
@@ -248,7 +261,7 @@ static void send(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *st
     struct outgoing o;
     open(&o, f, store);
     int64_t chunks = o.value->type->shape[o.cut] / o.extent;
-    uint32_t buffers = (uint32_t)TIR_MIN(chunks, TIR_BUDGET_STORE_BUFFERS);
+    uint32_t buffers = buffer_count(&o, chunks);
     struct tir_builder b = tir_builder_before(f, store);
     build_buffers(&o, &b, buffers);
     for (int64_t i = 0; i < chunks; i++) {
