@@ -350,7 +350,8 @@ static void move_to_front(struct stream *s, struct tir_inst *load)
 static struct tir_value *spread(struct tir_builder *b, const struct tir_type *t,
                                 struct tir_value *v)
 {
-    return tir_type_is_scalar(v->type) ? tir_build1(b, TIR_OP_BROADCAST, t, &v, 1) : v;
+    const bool as_it_is = tir_type_is_scalar(t) || !tir_type_is_scalar(v->type);
+    return as_it_is ? v : tir_build1(b, TIR_OP_BROADCAST, t, &v, 1);
 }
 
 // Is the index inside of the tensor along the dimension?
