@@ -307,7 +307,7 @@ const struct tir_layout *tir_layout_part(struct tir_types *types, const struct t
         int64_t left = shape[d];
         for (uint32_t i = l->first[d + 1]; i-- > l->first[d];) {
             struct tir_iter it = l->iters[i];
-            if (left % it.extent && (it.axis != TIR_AXIS_REG || it.extent % left))
+            if (left % it.extent && (it.axis != TIR_AXIS_REG || left > it.extent))
                 return NULL;
             if (left == 1 && it.axis != TIR_AXIS_REG)
                 return NULL; // only some threads would have it

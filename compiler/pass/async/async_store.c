@@ -13,10 +13,10 @@
 //     store_async(D[m:+128, n + 64:+64], out1, engine = tma);
 //     ...
 //
-// A chunk is 128 bytes of columns, one atom of the swizzle. A shorter row is one chunk; if it is
-// longer than the widest atom that divides it, its atoms leave one by one. Two buffers take turns,
-// so that one is written while the other leaves. Edges cost nothing: the engine drops elements
-// outside. The barrier pass adds the fences and waits.
+// A chunk is 128 bytes of columns, one atom of the swizzle. What is left of a row are chunks of 64,
+// 32 and 16 bytes: 240 columns of bf16 leave as 64, 64, 64, 32 and 16. Two buffers of a width take
+// turns, so that one is written while the other leaves. Edges cost nothing: the engine drops
+// elements outside. The barrier pass adds the fences and waits.
 //
 // If columns are spread over warps, as those of a turned accumulator are, and threads hold many
 // elements, a chunk is some of the rows instead.
@@ -47,16 +47,30 @@ struct outgoing {
     uint32_t warps; // that the value is spread over
     uint32_t cut;   // the dimension that chunks divide: the columns, or the rows
     int64_t extent; // of a chunk along it
-    struct tir_value *buffers[TIR_BUDGET_STORE_BUFFERS];
+    struct tir_value *buffers[TIR_BUDGET_STORE_BUFFERS]; // of chunks of this extent, by turns
+    uint32_t buffer_count, turn;
 };
 
-static int64_t chunk_columns(const struct tir_type *t)
+// Columns of the next chunk, with `left` of a row: as many as a power of two of bytes holds.
+static int64_t chunk_columns(const struct tir_type *t, int64_t left)
 {
-    const int64_t row = t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8;
-    int64_t bytes = row % TIR_BUDGET_STORE_BYTES ? row : TIR_BUDGET_STORE_BYTES;
-    while (bytes % 32 == 0 && tir_layout_swizzle_for(bytes) != bytes)
+    const uint32_t bits = tir_elems[t->elem].bits;
+    int64_t bytes = TIR_BUDGET_STORE_BYTES;
+    while (bytes > left * bits / 8)
         bytes /= 2;
-    return bytes * 8 / tir_elems[t->elem].bits;
+    return bytes * 8 / bits;
+}
+
+// Columns of a chunk if they leave through registers: all chunks are alike, and one buffer is as
+// large as two of tensor copies.
+static int64_t row_columns(const struct tir_type *t)
+{
+    const uint32_t bits = tir_elems[t->elem].bits;
+    const int64_t whole = t->shape[t->rank - 1];
+    int64_t most = TIR_BUDGET_STORE_BUFFERS * TIR_BUDGET_STORE_BYTES * 8 / bits;
+    while (most > whole || whole % most || most * bits % (16 * 8))
+        most--;
+    return most;
 }
 
 // Rows of a chunk, if chunks are rows: at most as many bytes as 128 rows of a chunk of columns.
@@ -80,10 +94,21 @@ static bool has_parts(const struct tir_func *f, const struct tir_type *t, uint32
     return tir_layout_part(f->module->types, t->layout, shape);
 }
 
+static bool has_columns(const struct tir_func *f, const struct tir_type *t)
+{
+    int64_t extent, left = t->shape[t->rank - 1];
+    for (; left; left -= extent) {
+        extent = chunk_columns(t, left);
+        if (!has_parts(f, t, t->rank - 1, extent))
+            return false;
+    }
+    return true;
+}
+
 // Do chunks of rows serve?
 static bool cuts_rows(const struct tir_func *f, const struct tir_type *t)
 {
-    return !has_parts(f, t, t->rank - 1, chunk_columns(t)) && t->rank == 2 &&
+    return !has_columns(f, t) && t->rank == 2 &&
            tir_layout_size(t->layout, TIR_AXIS_REG) >= TIR_BUDGET_ROW_CHUNK_ELEMENTS &&
            has_parts(f, t, t->rank - 2, chunk_rows(t));
 }
@@ -98,7 +123,7 @@ static const char *refuse_chunks(const struct tir_func *f, const struct tir_inst
     int64_t bytes = t->shape[t->rank - 1] * bits / 8;
     if (bytes % 16)
         return "its rows are not a multiple of 16 bytes";
-    if (!has_parts(f, t, t->rank - 1, chunk_columns(t)) && !cuts_rows(f, t))
+    if (!has_columns(f, t) && !cuts_rows(f, t))
         return "its columns are spread over warps";
     return NULL;
 }
@@ -135,19 +160,17 @@ static const struct tir_type *buffer_type(const struct outgoing *o)
 
 static void build_buffers(struct outgoing *o, struct tir_builder *b, uint32_t count)
 {
+    o->buffer_count = count;
+    o->turn = 0;
     for (uint32_t i = 0; i < count; i++) {
         o->buffers[i] = tir_build1(b, TIR_OP_ALLOC, buffer_type(o), NULL, 0);
         o->buffers[i]->name = tir_intern_cstr(o->f->module->names, "out");
     }
 }
 
-// As many as take turns within the bytes of STORE_BUFFERS chunks of swizzled rows.
-static uint32_t buffer_count(const struct outgoing *o, int64_t chunks)
+static struct tir_value *next_buffer(struct outgoing *o)
 {
-    const struct tir_type *t = chunk_type(o);
-    const int64_t row = t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8;
-    const bool is_wide = o->cut + 1 == o->rank && row > TIR_BUDGET_STORE_BYTES;
-    return is_wide ? 1 : (uint32_t)TIR_MIN(chunks, TIR_BUDGET_STORE_BUFFERS);
+    return o->buffers[o->turn++ % o->buffer_count];
 }
 
 // The chunk's part of the value, in the layout in which each thread keeps what it has.
@@ -249,29 +272,38 @@ static void open(struct outgoing *o, struct tir_func *f, struct tir_inst *store)
                            .rank = v->type->rank,
                            .warps = tir_crew_of(f, store).warps,
                            .cut = v->type->rank - 1,
-                           .extent = chunk_columns(v->type)};
+                           .extent = chunk_columns(v->type, v->type->shape[v->type->rank - 1])};
     if (cuts_rows(f, v->type)) {
         o->cut = v->type->rank - 2;
         o->extent = chunk_rows(v->type);
     }
 }
 
+// The next chunk, with `left` of the dimension that chunks divide. Another width has other buffers.
+static void advance(struct outgoing *o, struct tir_builder *b, int64_t left)
+{
+    const int64_t before = o->extent;
+    if (o->cut + 1 == o->rank)
+        o->extent = chunk_columns(o->value->type, left);
+    if (left == o->value->type->shape[o->cut] || o->extent != before)
+        build_buffers(o, b, (uint32_t)TIR_MIN(left / o->extent, TIR_BUDGET_STORE_BUFFERS));
+}
+
 static void send(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *store)
 {
     struct outgoing o;
     open(&o, f, store);
-    int64_t chunks = o.value->type->shape[o.cut] / o.extent;
-    uint32_t buffers = buffer_count(&o, chunks);
+    const int64_t whole = o.value->type->shape[o.cut];
+    uint32_t chunks = 0;
     struct tir_builder b = tir_builder_before(f, store);
-    build_buffers(&o, &b, buffers);
-    for (int64_t i = 0; i < chunks; i++) {
-        struct tir_value *buffer = o.buffers[i % buffers];
-        build_store(&o, &b, build_chunk(&o, &b, i * o.extent), buffer);
-        build_store_async(&o, &b, i * o.extent, buffer);
+    for (int64_t start = 0; start < whole; start += o.extent, chunks++) {
+        advance(&o, &b, whole - start);
+        struct tir_value *buffer = next_buffer(&o);
+        build_store(&o, &b, build_chunk(&o, &b, start), buffer);
+        build_store_async(&o, &b, start, buffer);
     }
-    tir_receipt_add(cx, TIR_TOPIC_COPY, store->span, "store of %s: tma, in %lld chunks%s",
-                    tir_ref_base(store)->name, (long long)chunks,
-                    o.cut + 1 < o.rank ? " of rows" : "");
+    tir_receipt_add(cx, TIR_TOPIC_COPY, store->span, "store of %s: tma, in %u chunks%s",
+                    tir_ref_base(store)->name, chunks, o.cut + 1 < o.rank ? " of rows" : "");
     tir_remove(store);
 }
 
@@ -279,9 +311,8 @@ static void send_rows(struct tir_func *f, struct tir_pass_cx *cx, struct tir_ins
 {
     struct outgoing o;
     open(&o, f, store);
-    int64_t whole = o.value->type->shape[o.rank - 1];
-    if (whole % (TIR_BUDGET_STORE_BUFFERS * o.extent) == 0)
-        o.extent *= TIR_BUDGET_STORE_BUFFERS;
+    const int64_t whole = o.value->type->shape[o.rank - 1];
+    o.extent = row_columns(o.value->type);
     struct tir_builder b = tir_builder_before(f, store);
     build_buffers(&o, &b, 1);
     struct tir_columns columns;
