@@ -3,19 +3,22 @@
 //
 //     kernel gemm<BM = 128, BN = 256>(...) config(BM = 128, BN = 256) config(BM = 64, BN = 128)
 //
-// A launch takes as many waves as its tiles need on the multiprocessors of the card. A tile costs
-// the time to fill and empty the pipeline, and for each round the time of its products, which is
-// the longer of the time to compute and multiply the operands, and of the time to fetch them or
-// what they are computed from. Memory is read and written once beside that; what of it overlaps is
-// in the rate. On sm_90a pieces of rows that do not begin at multiples of 128 bytes lie on two
-// lines of the L2 cache and take twice as long, three times where they also begin within a sector
-// of 32 bytes; they are asked for once by the CTAs of a cluster.
+// A launch takes as many waves as its tiles need on the multiprocessors of the card; clusters of
+// more than two CTAs lie in one GPC and leave some of them idle. The first tile of a CTA fills the
+// pipeline (start), later ones only if the loop is not persistent. A tile costs some time beside
+// its rounds, more in a cluster, and for each round the time of its products, which is the longer
+// of the time to compute and multiply the operands, and of the time to fetch them or what they are
+// computed from. Memory is read and written once beside that; what of it overlaps is in the rate. On
+// sm_90a pieces of rows that do not begin at multiples of 128 bytes lie on two lines of the L2 cache
+// and take twice as long, three times where they also begin within a sector of 32 bytes; they are
+// asked for once by the CTAs of a cluster. Two CTAs of a grid that is not persistent run on a
+// multiprocessor at a time if the stages of both fit; one works while the other waits.
 //
-//     tile = fixed + sums / stored
+//     tile = fixed + clustered (in a cluster) + sums / stored
 //            + sum over each dot of (rounds of the loops around it * one)
-//     one = round + max(multiply + compute, fetch, sum over A and B of asked)
+//     one = round + CTAs of a multiprocessor * max(multiply + compute, fetch, sum over A and B of asked)
 //     asked = bytes / CTAs that share the copy / fetched * (1 to 3)
-//     cycles = ceildiv(tiles, multiprocessors) * tile + bytes of the tensors / memory
+//     cycles = start + ceildiv(tiles, CTAs at a time) * tile + bytes of the tensors / memory
 //
 // Each further tiles loop is one more launch. A tile without a product costs the time to begin it
 // and what its loads and stores move, those of memory, of whole tiles: what lies past the end of a
@@ -167,6 +170,22 @@ static void push_asked(struct model *m, const struct source *from, int64_t toget
         push(m, TIR_FORMULA_MUL, 0);
 }
 
+// How many CTAs of the loop run on a multiprocessor at a time, as their stages allow: 1 or 2.
+static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles)
+{
+    int64_t bytes = 0;
+    tir_foreach_inst_in(dot, tiles->regions[0]) {
+        if (dot->op != TIR_OP_DOT)
+            continue;
+        const struct tir_inst *loop = dot->block->owner;
+        bytes += tir_attr_int(loop, TIR_ATTR_stages, m->request->target.shared_per_cta) *
+                 (source_of(m, dot->operands[TIR_DOT_A]).bytes +
+                  source_of(m, dot->operands[TIR_DOT_B]).bytes);
+    }
+    const bool stays = tir_attr_int(tiles, TIR_ATTR_persistent, 0);
+    return !stays && 2 * bytes <= m->request->target.shared_per_cta ? 2 : 1;
+}
+
 static void push_product_cycles(struct model *m, const struct tir_inst *tiles,
                                 const struct tir_inst *dot)
 {
@@ -191,6 +210,8 @@ static void push_product_cycles(struct model *m, const struct tir_inst *tiles,
         push(m, TIR_FORMULA_ADD, 0);
         push(m, TIR_FORMULA_MAX, 0);
     }
+    push(m, TIR_FORMULA_CONST, ctas_together(m, tiles));
+    push(m, TIR_FORMULA_MUL, 0);
     push(m, TIR_FORMULA_CONST, cost->round);
     push(m, TIR_FORMULA_ADD, 0);
 }
@@ -262,15 +283,38 @@ static void push_memory(struct model *m, const struct tir_inst *tiles)
     }
 }
 
+static int64_t cluster_size(const struct tir_inst *tiles)
+{
+    const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
+    int64_t size = 1;
+    for (uint32_t d = 0; cluster && d < cluster->list_count; d++)
+        size *= cluster->list[d];
+    return size;
+}
+
+static int64_t ctas_at_a_time(const struct model *m, const struct tir_inst *tiles)
+{
+    const int64_t all = m->request->target.multiprocessors * ctas_together(m, tiles);
+    return cluster_size(tiles) > 2 ? all * cost_of(m)->in_gpcs / 100 : all;
+}
+
+// The cycles of a tile beside its rounds and its sums.
+static int64_t beside_rounds(const struct model *m, const struct tir_inst *tiles)
+{
+    const struct tir_cost *cost = cost_of(m);
+    return cost->fixed + (cluster_size(tiles) > 1 ? cost->clustered : 0) +
+           (tir_attr_int(tiles, TIR_ATTR_persistent, 0) ? 0 : cost->start);
+}
+
 static void push_loop(struct model *m, const struct tir_inst *tiles)
 {
     bool has_dot = false;
     tir_foreach_inst_in(inst, tiles->regions[0])
         has_dot |= inst->op == TIR_OP_DOT;
     push_tiles(m, tiles);
-    push(m, TIR_FORMULA_CONST, m->request->target.multiprocessors);
+    push(m, TIR_FORMULA_CONST, ctas_at_a_time(m, tiles));
     push(m, TIR_FORMULA_CEILDIV, 0);
-    push(m, TIR_FORMULA_CONST, has_dot ? cost_of(m)->fixed : cost_of(m)->begun);
+    push(m, TIR_FORMULA_CONST, has_dot ? beside_rounds(m, tiles) : cost_of(m)->begun);
     tir_foreach_inst_in(inst, tiles->regions[0]) {
         if (inst->op == TIR_OP_DOT)
             push_product(m, tiles, inst);
@@ -280,6 +324,10 @@ static void push_loop(struct model *m, const struct tir_inst *tiles)
     push(m, TIR_FORMULA_MUL, 0);
     if (has_dot)
         push_memory(m, tiles);
+    if (has_dot && tir_attr_int(tiles, TIR_ATTR_persistent, 0)) {
+        push(m, TIR_FORMULA_CONST, cost_of(m)->start);
+        push(m, TIR_FORMULA_ADD, 0);
+    }
 }
 
 // f as its first tile sees it: bounds of loops that depend on the tile are then known at launch.

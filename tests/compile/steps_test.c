@@ -48,8 +48,9 @@ static int64_t cost_of(const tir_formula *cost, const int64_t *dims)
     return value;
 }
 
-// The configuration of the cheapest variant or sequence.
-static uint32_t cheapest(const tir_artifact_kernel *kernel, const int64_t *dims)
+// The configuration of the cheapest variant or sequence of those that `are_measured`, or of all.
+static uint32_t cheapest(const tir_artifact_kernel *kernel, const int64_t *dims,
+                         const bool *are_measured)
 {
     int64_t best = INT64_MAX;
     uint32_t config = kernel->config_count;
@@ -58,9 +59,10 @@ static uint32_t cheapest(const tir_artifact_kernel *kernel, const int64_t *dims)
         const tir_artifact_sequence *sequence =
             is_variant ? NULL : &kernel->sequences[i - kernel->variant_count];
         int64_t cost = cost_of(is_variant ? &kernel->variants[i].cost : &sequence->cost, dims);
-        if (cost < best) {
+        const uint32_t its = is_variant ? kernel->variants[i].config : sequence->config;
+        if (cost < best && (!are_measured || are_measured[its])) {
             best = cost;
-            config = is_variant ? kernel->variants[i].config : sequence->config;
+            config = its;
         }
     }
     return config;
@@ -89,30 +91,32 @@ static const tir_artifact_desc *describe(tir_str source)
 }
 
 // How many times as long the choice takes as the best configuration. A line of measurements has the
-// sizes M, N and K and the time of each configuration, - where it does not fit.
+// sizes M, N and K and the time of each configuration, - where it does not fit or was not measured.
 static double regret(const tir_artifact_kernel *kernel, char *line)
 {
+    enum { MOST_CONFIGS = 64 };
     int64_t mnk[3];
-    double chosen = 0, best = INFINITY;
+    double times[MOST_CONFIGS], best = INFINITY;
+    bool are_measured[MOST_CONFIGS];
     char *at = line, *rest;
     for (int i = 0; i < 3; i++)
         mnk[i] = strtoll(at, &at, 10);
-    const int64_t dims[] = {mnk[0], mnk[2], mnk[1]}; // M, K, N
-    const uint32_t choice = cheapest(kernel, dims);
+    assert_true(kernel->config_count <= MOST_CONFIGS);
     for (uint32_t i = 0; i < kernel->config_count; i++) {
-        const double us = strtod(at, &rest);
-        if (rest == at) { // a blank and -
+        times[i] = strtod(at, &rest);
+        are_measured[i] = rest != at;
+        if (!are_measured[i]) { // a blank and -
             assert_int_equal(at[1], '-');
-            at += 2;
-            continue;
+            rest = at + 2;
+        } else if (times[i] < best) {
+            best = times[i];
         }
         at = rest;
-        best = us < best ? us : best;
-        if (i == choice)
-            chosen = us;
     }
-    assert_true(chosen > 0);
-    return chosen / best;
+    const int64_t dims[] = {mnk[0], mnk[2], mnk[1]}; // M, K, N
+    const uint32_t choice = cheapest(kernel, dims, are_measured);
+    assert_true(choice < kernel->config_count);
+    return times[choice] / best;
 }
 
 // The model's choices, held against what was measured.

@@ -19,10 +19,11 @@ import numpy
 from scipy.optimize import minimize
 
 # Member of struct tir_cost: first guess, least, most.
-NUMBERS = {"products": (2300, 1500, 4500), "fetched": (90, 20, 110), "round": (34, 0, 200),
-           "stored": (8, 8, 200), "memory": (3800, 1500, 9000), "moved": (17, 4, 60),
-           "fixed": (3100, 300, 4000), "begun": (250, 0, 2000), "launch": (4470, 1000, 9000),
-           "fewest_columns": (40, 32, 128)}
+NUMBERS = {"products": (2300, 1500, 4500), "fetched": (127, 20, 140), "round": (92, 0, 200),
+           "stored": (8, 4, 200), "memory": (3800, 1500, 9000), "moved": (17, 4, 60),
+           "start": (2196, 0, 5000), "fixed": (604, 100, 4000), "clustered": (553, 0, 4000),
+           "begun": (250, 0, 2000), "launch": (4065, 1000, 9000), "fewest_columns": (40, 32, 128)}
+IN_GPCS = 0.91  # of the multiprocessors, for clusters of more than two CTAs
 LEAST, MOST = (numpy.array([row[i] for row in NUMBERS.values()], float) for i in (1, 2))
 ERROR_SHARE = 0.02
 CLOCK = 1755  # cycles of a microsecond
@@ -49,8 +50,9 @@ def measurements(paths):
 
 def cycles(card, metas, size, multiprocessors):
     m, n, k = size
-    bm, bn, bk = metas["BM"], metas["BN"], metas["BK"]
-    tiles, rounds = -(-m // bm) * -(-n // bn), -(-k // bk)
+    bm, bn, bk, cm, cn = (metas[name] for name in ("BM", "BN", "BK", "CM", "CN"))
+    tiles = cm * -(-m // (bm * cm)) * cn * -(-n // (bn * cn))
+    rounds = -(-k // bk)
     parts = 1
     if metas["SPLIT"]:
         parts = max(1, min(multiprocessors // tiles, k // (bk * 4)))
@@ -58,11 +60,13 @@ def cycles(card, metas, size, multiprocessors):
     rows, columns = (bn, bm) if metas["FLIP"] else (bm, bn)
     multiply = rows * max(columns, card["fewest_columns"]) * bk / card["products"]
     askew = 1 + (k * 2 % 128 > 0) + (k * 2 % 32 > 0)
-    asked = (bm / metas["CN"] + bn / metas["CM"]) * bk * 2 * askew
+    asked = (bm / cn + bn / cm) * bk * 2 * askew
     fetch = max((bm + bn) * bk * 2, asked) / card["fetched"]
-    waves = -(-tiles * parts // multiprocessors)
-    total = waves * (card["fixed"] + rounds * (card["round"] + max(multiply, fetch))
-                     + bm * bn / card["stored"]) + (m * k + n * k) * 2 / card["memory"]
+    at_a_time = int(multiprocessors * IN_GPCS) if cm * cn > 2 else multiprocessors
+    waves = -(-tiles * parts // at_a_time)
+    beside = card["fixed"] + card["clustered"] * (cm * cn > 1) + bm * bn / card["stored"]
+    total = card["start"] + waves * (beside + rounds * (card["round"] + max(multiply, fetch)))
+    total += (m * k + n * k) * 2 / card["memory"]
     if metas["SPLIT"]:
         blocks = -(-(-(-m // 2) * -(-n // 256)) // multiprocessors)
         return total + card["launch"] + blocks * (
