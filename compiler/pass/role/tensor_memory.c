@@ -395,6 +395,9 @@ static void tell(const struct tmem_plan *p)
                     "roles: %u warps compute, 1 loads, %u multipl%s; %lld columns of tensor memory",
                     p->compute_warps, p->product_count, p->product_count > 1 ? "y" : "ies",
                     (long long)p->columns);
+    if (tir_attr_find(p->tiles, TIR_ATTR_cluster))
+        tir_receipt_refuse(p->cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, p->tiles->span,
+                           "tiles: no cluster, because products in tensor memory share no copies");
 }
 
 static void rewrite(struct tmem_plan *p)

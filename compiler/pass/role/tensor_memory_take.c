@@ -690,8 +690,6 @@ const char *tir_tmem_take(struct tmem_plan *p)
     p->tiles = only_tiles(p);
     if (!p->tiles || p->tiles->result_count)
         return "its kernel has more than one tiles loop";
-    if (tir_attr_find(p->tiles, TIR_ATTR_cluster))
-        return "the tiles ask for a cluster";
     const char *why = take_loop(p);
     if (why)
         return why;
