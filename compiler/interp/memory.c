@@ -17,17 +17,23 @@ struct places {
 
 static union tir_number fetch(const struct buffer *b, int64_t at)
 {
-    uint32_t bits = tir_elems[b->elem].bits;
+    const uint32_t size = tir_elems[b->elem].bits / 8;
     uint64_t raw = 0;
-    memcpy(&raw, b->data + at * (bits / 8), bits / 8);
+    for (uint32_t i = 0; b->bytes && i < size; i++)
+        memcpy((uint8_t *)&raw + i, b->data + b->bytes[at * size + i], 1);
+    if (!b->bytes)
+        memcpy(&raw, b->data + at * size, size);
     return tir_number_decode(b->elem, raw);
 }
 
 static void put(const struct buffer *b, int64_t at, union tir_number x)
 {
-    uint32_t bits = tir_elems[b->elem].bits;
-    uint64_t raw = tir_number_encode(b->elem, x);
-    memcpy(b->data + at * (bits / 8), &raw, bits / 8);
+    const uint32_t size = tir_elems[b->elem].bits / 8;
+    const uint64_t raw = tir_number_encode(b->elem, x);
+    for (uint32_t i = 0; b->bytes && i < size; i++)
+        memcpy(b->data + b->bytes[at * size + i], (const uint8_t *)&raw + i, 1);
+    if (!b->bytes)
+        memcpy(b->data + at * size, &raw, size);
 }
 
 static bool inside(int64_t index, int64_t size)
@@ -320,8 +326,11 @@ void tir_interp_transpose(struct interp *in, const struct tir_inst *inst)
 void tir_interp_view(struct interp *in, const struct tir_inst *inst)
 {
     const struct buffer *b = tir_interp_buffer(in, inst, tir_ref_base(inst));
-    struct buffer v = {
-        .data = b->data, .elem = b->elem, .first = b->first, .lane_stride = b->lane_stride};
+    struct buffer v = {.data = b->data,
+                       .elem = b->elem,
+                       .first = b->first,
+                       .lane_stride = b->lane_stride,
+                       .bytes = b->bytes};
     for (uint32_t d = 0; d < b->rank; d++) {
         int64_t box = box_of(inst, d), size = TIR_MAX(box, 1);
         if (box < 0)

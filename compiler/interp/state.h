@@ -21,6 +21,9 @@ struct buffer { // a tensor, a shared or local buffer, or a part of one
     int64_t first;                                     // the element at index 0, 0, ...
     int64_t shape[TIR_MAX_RANK], stride[TIR_MAX_RANK]; // in elements
     int64_t lane_stride; // between the copies of neighbouring lanes (local); else 0
+    // Of an alias whose elements are elsewhere than in order: the byte of `data` for each of its
+    // bytes. NULL: in order.
+    const uint32_t *bytes;
 };
 
 struct slot {
@@ -106,6 +109,7 @@ bool tir_interp_step(enum tir_elem elem, int64_t *x, int64_t step);
     X(STORE, store)                   \
     X(ATOMIC, atomic)                 \
     X(ALLOC, alloc)                   \
+    X(ALIAS, alias)                   \
     X(VIEW, view)                     \
     X(COPY_ASYNC, copy_async)         \
     X(COMMIT_GROUP, nothing)          \

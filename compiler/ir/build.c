@@ -421,10 +421,25 @@ bool tir_is_made_in(const struct tir_inst *outer, const struct tir_value *v)
     return block->owner;
 }
 
+int64_t tir_alias_offset(const struct tir_value *buffer)
+{
+    const bool is_alias = buffer->def && buffer->def->op == TIR_OP_ALIAS;
+    return is_alias ? tir_attr_int(buffer->def, TIR_ATTR_offset, 0) : 0;
+}
+
+bool tir_is_aliased(const struct tir_func *f, const struct tir_value *buffer)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_ALIAS && inst->operands[0] == buffer)
+            return true;
+    return false;
+}
+
 struct tir_value *tir_buffer_root(struct tir_value *buffer)
 {
     struct tir_value *of;
-    while (buffer->def && (of = tir_viewed(buffer->def)))
+    while (buffer->def && (of = buffer->def->op == TIR_OP_ALIAS ? buffer->def->operands[0]
+                                                                : tir_viewed(buffer->def)))
         buffer = of;
     return buffer;
 }

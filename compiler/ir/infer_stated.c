@@ -185,6 +185,28 @@ static const struct tir_type *stated_tmem(struct tir_query *q)
     return t;
 }
 
+// The bytes of an allocated buffer under another type, which its author may read and write.
+static const struct tir_type *stated_alias(struct tir_query *q)
+{
+    const struct tir_type *t = q->stated, *of = tir_infer_operand(q, 0);
+    const struct tir_inst *alloc = q->inst->operands[0]->def;
+    const int64_t offset = tir_attr_int(q->inst, TIR_ATTR_offset, 0);
+    if (!alloc || alloc->op != TIR_OP_ALLOC || of->elem == TIR_MBARRIER ||
+        t->elem == TIR_MBARRIER || t->space != of->space || !t->rank)
+        return tir_infer_refuse(q, "%s cannot be %s", tir_infer_text(q, of), tir_infer_text(q, t));
+    const uint32_t alignment = t->layout ? tir_layout_alignment(t->layout) : 16;
+    if (offset < 0 || offset % alignment)
+        return tir_infer_refuse(q, "%s begins at a multiple of %u bytes, not at %lld",
+                                tir_infer_text(q, t), alignment, (long long)offset);
+    // The copies of threads follow each other.
+    const bool whole = !offset && tir_buffer_bytes(t) == tir_buffer_bytes(of);
+    if (offset + tir_buffer_bytes(t) > tir_buffer_bytes(of) ||
+        (t->space == TIR_SPACE_LOCAL && !whole))
+        return tir_infer_refuse(q, "%s from byte %lld on does not fit into %s",
+                                tir_infer_text(q, t), (long long)offset, tir_infer_text(q, of));
+    return t;
+}
+
 const struct tir_type *tir_infer_stated(struct tir_query *q)
 {
     const struct tir_type *t = q->stated;
@@ -224,6 +246,8 @@ const struct tir_type *tir_infer_stated(struct tir_query *q)
         return stated_same(q);
     case TIR_OP_TMEM_BUFFER:
         return stated_tmem(q);
+    case TIR_OP_ALIAS:
+        return stated_alias(q);
     case TIR_OP_ALLOC:
         if (t->space != TIR_SPACE_SHARED && t->space != TIR_SPACE_LOCAL)
             return tir_infer_refuse(q, "a buffer must be shared or local");

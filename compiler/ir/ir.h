@@ -390,7 +390,16 @@ static inline struct tir_value *tir_viewed(const struct tir_inst *inst)
            : inst->op == TIR_OP_PERMUTE ? inst->operands[0]
                                         : NULL;
 }
-// What a buffer is a part of, through views and permutes: an alloc, a ring or an argument.
+// The bytes before an alias in what it is an alias of; 0 for other buffers.
+int64_t tir_alias_offset(const struct tir_value *buffer);
+// Has the buffer another type somewhere?
+bool tir_is_aliased(const struct tir_func *f, const struct tir_value *buffer);
+// Is its result a buffer with an address of its own: allocated, or an alias of one that is?
+static inline bool tir_is_allocated(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_ALIAS;
+}
+// What a buffer is a part of, through views, permutes and aliases: an alloc, a ring or an argument.
 struct tir_value *tir_buffer_root(struct tir_value *buffer);
 // Does each element of its result depend only on the same elements of its operands?
 bool tir_is_elementwise(const struct tir_inst *inst);

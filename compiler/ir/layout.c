@@ -191,6 +191,12 @@ uint32_t tir_layout_size(const struct tir_layout *l, enum tir_axis axis)
     return last + 1;
 }
 
+int64_t tir_buffer_bytes(const struct tir_type *t)
+{
+    int64_t elements = t->layout ? tir_layout_size(t->layout, TIR_AXIS_REG) : tir_type_count(t);
+    return (elements * tir_elems[t->elem].bits + 7) / 8;
+}
+
 uint64_t tir_layout_byte(const struct tir_layout *l, uint64_t element, uint32_t elem_bits)
 {
     uint64_t byte = element * elem_bits / 8;

@@ -71,6 +71,8 @@ uint32_t tir_layout_size(const struct tir_layout *l,
                          enum tir_axis axis); // registers, lanes, warps used
 // What one step of iterator i of dimension d adds to that dimension's coordinate.
 int64_t tir_layout_weight(const struct tir_layout *l, uint32_t d, uint32_t i);
+// Bytes a shared or local buffer occupies.
+int64_t tir_buffer_bytes(const struct tir_type *t);
 // Element offset -> byte offset with the swizzle applied.
 uint64_t tir_layout_byte(const struct tir_layout *l, uint64_t element, uint32_t elem_bits);
 
@@ -91,6 +93,13 @@ const struct tir_layout *tir_layout_part(struct tir_types *types, const struct t
 // the other in registers. NULL: too many iterators.
 const struct tir_layout *tir_layout_repeat(struct tir_types *types, const struct tir_layout *l,
                                            const int64_t *shape);
+
+// Of memory: the same bytes, in the order of the elements, as elements of `bytes` bytes in another
+// shape; the elements of l have from_bytes. NULL: the bytes of an element would not lie together,
+// or a dimension would end within one of l.
+const struct tir_layout *tir_layout_recast(struct tir_types *types, const struct tir_layout *l,
+                                           uint32_t from_bytes, uint32_t rank, const int64_t *shape,
+                                           uint32_t bytes);
 
 // The layout an index tile needs so that each thread has the indices of its own elements of an
 // access in layout `access`. at: the first dimension of the accessed tile that the index tile

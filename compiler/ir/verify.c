@@ -103,7 +103,8 @@ static void check_type(struct verifier *v, const struct tir_inst *inst, const st
     if (t->layout)
         check_layout(v, inst, t);
     // A view or a permutation of a buffer may leave it to the buffer.
-    bool is_made = inst && (inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_RING);
+    bool is_made =
+        inst && (inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_ALIAS || inst->op == TIR_OP_RING);
     bool needs_layout =
         tir_type_is_tile(t) || (is_made && t->space == TIR_SPACE_SHARED && t->elem != TIR_MBARRIER);
     if (form >= TIR_FORM_LAID_OUT && needs_layout && t->rank && !t->layout)

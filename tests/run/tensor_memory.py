@@ -33,7 +33,25 @@ def draw(number):
     c["pair"] = r.random() < 0.5
     if c["pair"]:
         draw_pair(c, r)
+    c["aliased"], c["beside"] = r.random() < 0.4, r.choice([0, 8, 16])
     return c
+
+
+def factor_in_tmem(c, rows, group=""):
+    """P, where A lies in tensor memory: declared, or an alias of columns of another type."""
+    k, columns, beside = c["k"], c["k"] * KINDS[c["elem"]][1] // 4, c["beside"]
+    if not c["aliased"] or columns + beside + c["n"] > 512 or rows != 128:
+        return f"tmem P: {c['elem']}[{rows}, {k}]{group};"
+    return (f"tmem held: f32[{rows}, {beside + columns}]{group};"
+            f"let P: tmem {c['elem']}[{rows}, {k}] = alias(held[0:+{rows}, {beside}:+{columns}]);")
+
+
+def result(c, rows, n):
+    """The sums, as bits where there are aliases."""
+    if not c["aliased"]:
+        return "", f"acc[0:+{rows}, 0:+{n}]"
+    return (f"let bits: tmem u32[{rows}, {n}] = alias(acc);",
+            f"bitcast({c['sums']}, bits[0:+{rows}, 0:+{n}])")
 
 
 def draw_pair(c, r):
@@ -88,7 +106,7 @@ def kernels_of_pair(c):
     tile_b = f"B[0:+{products * k}, 0:+{n}]" if turned else f"B[0:+{n}, 0:+{products * k}].T"
     factor = "Bs" if turned else "Bs.T"
     shared_a = "" if from_tmem else f"shared As: {elem}[{rows}, {k}] in {c['a']};"
-    tmem_a = f"tmem P: {elem}[{rows}, {k}] cta_group(2);" if from_tmem else ""
+    tmem_a = factor_in_tmem(c, rows, " cta_group(2)") if from_tmem else ""
     put = f"P[0:+{rows}, 0:+{k}] = {part_a}; fence(before_thread_sync);" if from_tmem else ""
     if by_tma:
         of_a = "" if from_tmem else f"copy_async(As, {part_a}, mbar = remote(full, 0), engine = tma);"
@@ -110,6 +128,7 @@ def kernels_of_pair(c):
     params = f"A: {elem}[{all_rows}, {products * k}], B: {elem}[{shape}], " \
         f"C: {c['sums']}[{all_rows}, {n}], D: out {c['sums']}[{all_rows}, {n}]"
     start = f"C[0:+{all_rows}, 0:+{n}]" if c["start"] else "0"
+    bits, sums = result(c, rows, n)
     return f"""
 kernel by_hand({params}) grid(2) cluster(2) threads({c['threads']})
 {{
@@ -119,6 +138,7 @@ kernel by_hand({params}) grid(2) cluster(2) threads({c['threads']})
     mbarrier done arrivals(1);
     tmem acc: {c['sums']}[{rows}, {n}] cta_group(2);
     {tmem_a}
+    {bits}
     let me = cta_rank();
     {first}
     var phase: i32 = 0;
@@ -136,7 +156,7 @@ kernel by_hand({params}) grid(2) cluster(2) threads({c['threads']})
         phase = 1 - phase;
         bar_sync();
     }}
-    D[me * {rows} :+ {rows}, 0:+{n}] = acc[0:+{rows}, 0:+{n}];
+    D[me * {rows} :+ {rows}, 0:+{n}] = {sums};
 }}
 
 kernel plain({params})
@@ -159,7 +179,8 @@ def kernels_of_one(c):
     copied = from_tmem and c["copied"]
     put_a = f"store(As, A[0:+128, i * {k} :+ {k}]);" if copied or not from_tmem else \
         f"P[0:+128, 0:+{k}] = A[0:+128, i * {k} :+ {k}]; fence(before_thread_sync);"
-    where_a = f"tmem P: {elem}[128, {k}];" if from_tmem else ""
+    where_a = factor_in_tmem(c, 128) if from_tmem else ""
+    bits, sums = result(c, 128, n)
     if copied or not from_tmem:
         where_a += f"shared As: {elem}[128, {k}] in {c['a']};"
     copies = "copy_async(P, As);" if copied else ""
@@ -181,6 +202,7 @@ kernel by_hand({params}) grid(1) threads({c['threads']})
     mbarrier done arrivals(1);
     tmem acc: {c['sums']}[128, {n}];
     {where_a}
+    {bits}
     {first}
     var phase: i32 = 0;
     for i in range(0, {products}) {{
@@ -198,7 +220,7 @@ kernel by_hand({params}) grid(1) threads({c['threads']})
         fence(after_thread_sync);
         phase = 1 - phase;
     }}
-    D[0:+128, 0:+{n}] = acc[0:+128, 0:+{n}];
+    D[0:+128, 0:+{n}] = {sums};
 }}
 
 kernel plain({params})

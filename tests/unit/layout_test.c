@@ -260,6 +260,39 @@ static void owners_are_compared_without_registers(void **state)
     tir_context_finish(&u.cx);
 }
 
+// Byte k of the sequence lies where it did, whatever the elements are.
+static void a_recast_keeps_the_bytes(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    static const int64_t shape[] = {16, 64}, other[] = {4, 8, 16}, narrow[] = {2048};
+    const struct tir_layout *from = tir_layout_memory(u.cx.types, 2, shape, 16, 64);
+    const struct tir_layout *wide = tir_layout_recast(u.cx.types, from, 2, 3, other, 4);
+    const struct tir_layout *bytes = tir_layout_recast(u.cx.types, from, 2, 1, narrow, 1);
+    assert_non_null(wide);
+    assert_non_null(bytes);
+    for (int64_t k = 0; k < 2048; k++) {
+        const int64_t a[TIR_MAX_RANK] = {k / 2 / 64, k / 2 % 64}, c[TIR_MAX_RANK] = {k};
+        const int64_t b[TIR_MAX_RANK] = {k / 4 / 128, k / 4 / 16 % 8, k / 4 % 16};
+        const uint64_t at = tir_layout_byte(from, tir_layout_find(from, a).at[TIR_AXIS_REG], 16);
+        const uint64_t in = tir_layout_byte(wide, tir_layout_find(wide, b).at[TIR_AXIS_REG], 32);
+        assert_int_equal(at + (uint64_t)k % 2, in + (uint64_t)k % 4);
+        assert_int_equal(at + (uint64_t)k % 2,
+                         tir_layout_byte(bytes, tir_layout_find(bytes, c).at[TIR_AXIS_REG], 8));
+    }
+    // Columns first: two neighbours of a row are no word.
+    static const struct tir_iter turned[] = {{16, 1, TIR_AXIS_REG}, {64, 16, TIR_AXIS_REG}};
+    from = tir_layout_from_iters(u.cx.types, 2, shape, turned, 2, NULL, 0, 0);
+    assert_null(tir_layout_recast(u.cx.types, from, 2, 3, other, 4));
+    // 48 columns are not cut where those of 32 end.
+    static const int64_t uneven[] = {3, 32}, even[] = {2, 48};
+    static const struct tir_iter rows[] = {{3, 64, TIR_AXIS_REG}, {32, 1, TIR_AXIS_REG}};
+    from = tir_layout_from_iters(u.cx.types, 2, uneven, rows, 2, NULL, 0, 0);
+    assert_null(tir_layout_recast(u.cx.types, from, 4, 2, even, 4));
+    tir_context_finish(&u.cx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +308,7 @@ int main(void)
         cmocka_unit_test(swizzle_128_spreads_a_column_over_all_banks),
         cmocka_unit_test(wide_rows_are_split_in_swizzle_atoms),
         cmocka_unit_test(owners_are_compared_without_registers),
+        cmocka_unit_test(a_recast_keeps_the_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

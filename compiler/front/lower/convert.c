@@ -295,6 +295,9 @@ struct tir_value *convert_to(struct lower *l, struct tir_span span, struct val v
         return convert_constant(l, span, v, type);
     if (v.kind == VAL_IR && v.ir->type == type)
         return v.ir; // a buffer may be passed on as it is
+    if (v.kind == VAL_IR && type->space != TIR_SPACE_VALUE &&
+        type == tir_type_with_layout(l->cx->types, v.ir->type, NULL))
+        return v.ir; // in its layout
     struct tir_value *converted = convert_elem(l, span, v, type->elem);
     return converted ? convert_shape(l, span, converted, type) : NULL;
 }

@@ -450,6 +450,8 @@ struct tir_value *lower_tmem(struct lower *l, const struct ast_stmt *s,
 bool lower_is_tmem(struct lower *l, const struct ast_expr *e);
 // copy_async(t, s) where t is in tensor memory
 bool lower_copy_tmem(struct lower *l, const struct call *c);
+// let v: T = alias(buffer): the bytes of a buffer, or of a part of one, as another type (alias.c)
+bool lower_alias(struct lower *l, const struct call *c, val_list *out);
 const char *assigned_by_call(struct lower *l, const struct ast_expr *e, uint32_t i);
 // The block of a put or get that is written as a call: with (slot: i32) { ... yield v; }
 bool lower_slot_region(struct lower *l, struct tir_inst *inst, struct tir_span span,

@@ -33,8 +33,8 @@ static bool wrong_count(struct lower *l, struct op_call *o)
                 o->info->name, needed, many ? " or more" : "", o->c->positional);
     if (o->op == TIR_OP_VIEW)
         tir_note_at(&l->cx->diags, o->c->e->span,
-                    "a buffer has one element type and shape; `bitcast` and `reshape` give what is "
-                    "loaded another");
+                    "another type over the same bytes is an alias: `let v: shared u32[64, 32] = "
+                    "alias(buffer);`");
     return false;
 }
 
@@ -546,6 +546,8 @@ bool lower_op_call(struct lower *l, struct call *c, enum tir_op op, val_list *ou
         op = TIR_OP_STORE_ASYNC;
     if (op == TIR_OP_STORE && call_named(c, "mbar"))
         op = TIR_OP_PUSH;
+    if (op == TIR_OP_ALIAS && !l->is_ir)
+        return lower_alias(l, c, out);
     struct op_call o = {.c = c, .op = op, .info = &tir_ops[op]};
     for (uint32_t i = 0; i < MAX_FIXED; i++)
         o.fixed[i] = (struct val){VAL_VOID, {0}};

@@ -112,6 +112,10 @@ static bool collect(struct pipeline *p)
             refuse(p, "a copy does not go to a buffer of the iteration");
             return false;
         }
+        if (tir_is_aliased(p->f, to)) {
+            refuse(p, "a buffer has an alias");
+            return false;
+        }
         for (uint32_t i = 1; i < inst->operand_count; i++)
             if (!tir_follows(&ahead, inst->operands[i])) {
                 refuse(p, "an address depends on values carried or computed in the loop");

@@ -102,6 +102,8 @@ const char *tir_tma_memory_refusal(struct tir_types *types, const struct tir_val
         buffer->def && buffer->def->op == TIR_OP_VIEW ? buffer->def : NULL;
     if (!memory)
         return "its buffer has a layout of its own";
+    if (tir_alias_offset(view ? tir_ref_base(view) : buffer) % TIR_TMA_TENSOR_BYTES)
+        return "it is an alias that begins at no multiple of 128 bytes";
     if (view && tir_type_bytes(buffer->type) % TIR_TMA_TENSOR_BYTES)
         return "its slots are no multiple of 128 bytes";
     return tir_tma_boxes_refusal(memory,

@@ -69,7 +69,8 @@ void tir_solver_give_buffers_layouts(struct solver *s)
             const struct tir_type *t = inst->results[r]->type;
             if (t->elem == TIR_MBARRIER)
                 continue;
-            if ((inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_RING) && !t->layout)
+            if ((inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_ALIAS || inst->op == TIR_OP_RING) &&
+                !t->layout)
                 inst->results[r]->type = tir_type_with_layout(
                     s->types, t,
                     tir_layout_memory(s->types, t->rank, t->shape, tir_elems[t->elem].bits, 0));

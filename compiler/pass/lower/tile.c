@@ -615,7 +615,7 @@ static bool lower_inst(struct lower *lo, struct tir_inst *inst)
         return false;
     }
     if (inst->op == TIR_OP_REMOTE) // of a view: only addresses see it
-        return inst->operands[0]->def->op != TIR_OP_ALLOC;
+        return !tir_is_allocated(inst->operands[0]->def);
     if (tir_is_loop(inst) || inst->op == TIR_OP_IF) {
         lower_regions(lo, inst);
         return false;

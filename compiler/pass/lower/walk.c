@@ -237,7 +237,7 @@ static struct tir_value *walk_to_alloc(struct lower *lo, struct lower_walk *w,
                                        struct tir_value *buffer)
 {
     struct tir_value *cta = NULL;
-    while (buffer->def && buffer->def->op != TIR_OP_ALLOC) {
+    while (buffer->def && !tir_is_allocated(buffer->def)) {
         struct tir_inst *inst = buffer->def;
         struct walk_dim of[TIR_MAX_RANK];
         if (inst->op == TIR_OP_REMOTE) {
@@ -601,7 +601,10 @@ static uint64_t digit_bytes(const struct lower_part *part, uint32_t d, uint32_t 
 uint64_t tir_lower_part_divisor(const struct lower_part *part)
 {
     const struct tir_layout *m = part->memory;
-    uint64_t divisor = 0;
+    const struct tir_inst *def = part->base->def;
+    uint64_t divisor = // of an alias of another CTA too
+        def ? (uint64_t)tir_alias_offset(def->op == TIR_OP_REMOTE ? def->operands[0] : part->base)
+            : 0;
     for (uint32_t d = 0; d < m->rank; d++)
         for (uint32_t i = m->first[d]; part->dims[d].start && i < m->first[d + 1]; i++)
             divisor = tir_gcd(divisor, digit_bytes(part, d, i));

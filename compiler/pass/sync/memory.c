@@ -199,6 +199,9 @@ static void find_intervals(struct memory *m)
             if (at) {
                 struct interval *in = &m->buffers.at[at - 1];
                 in->end = TIR_MAX(in->end, use_end(&p, in->alloc->block, inst));
+                if (inst->op == TIR_OP_ALIAS)
+                    in->alignment = TIR_MAX(in->alignment,
+                                            tir_layout_alignment(inst->results[0]->type->layout));
                 if (inst->op == TIR_OP_TMEM_ALLOC) // too small to be worth an order
                     in->end = INT64_MAX;
                 if (is_engine_copy(inst) && root->type->elem != TIR_MBARRIER)

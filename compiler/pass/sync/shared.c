@@ -3,12 +3,6 @@
 
 #include "pass/sync/shared.h"
 
-int64_t tir_buffer_bytes(const struct tir_type *t)
-{
-    int64_t elements = t->layout ? tir_layout_size(t->layout, TIR_AXIS_REG) : tir_type_count(t);
-    return (elements * tir_elems[t->elem].bits + 7) / 8;
-}
-
 struct box { // part of a buffer, per dimension
     int64_t lo[TIR_MAX_RANK], n[TIR_MAX_RANK];
 };
@@ -84,7 +78,8 @@ static struct tir_bytes bytes_of(const struct tir_value *buffer, struct box box)
             break;
     }
     const struct tir_type *t = buffer->type;
-    struct tir_bytes all = {0, tir_buffer_bytes(t)};
+    const int64_t start = tir_alias_offset(buffer);
+    struct tir_bytes all = {start, start + tir_buffer_bytes(t)};
     if (!t->layout)
         return all;
     int64_t first = 0, last = 0;
@@ -101,7 +96,7 @@ static struct tir_bytes bytes_of(const struct tir_value *buffer, struct box box)
     int64_t bits = tir_elems[t->elem].bits;
     uint64_t begin = (uint64_t)(first * bits / 8), end = (uint64_t)((last + 1) * bits + 7) / 8;
     begin -= begin % unit;
-    return (struct tir_bytes){(int64_t)begin, (int64_t)tir_align_up(end, unit)};
+    return (struct tir_bytes){start + (int64_t)begin, start + (int64_t)tir_align_up(end, unit)};
 }
 
 struct tir_bytes tir_buffer_part(const struct tir_value *buffer)

@@ -5,8 +5,6 @@
 
 #include "ir/ir.h"
 
-// Bytes a shared or local buffer occupies.
-int64_t tir_buffer_bytes(const struct tir_type *t);
 // The bytes of its alloc that a buffer may touch, as far as constants say: begin .. end.
 struct tir_bytes {
     int64_t begin, end;

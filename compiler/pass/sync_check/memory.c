@@ -387,24 +387,52 @@ static void report(struct sync_run *r, const struct sync_who *who, uint32_t root
                   old->access == SYNC_READ ? "read" : "write", missing_after(old->by, old->async));
 }
 
-// Compares with the accesses to one buffer that shares bytes with this one.
-static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32_t other,
-                          const struct sync_buffer *b, const struct sync_record *now)
+// Accesses of tensor memory that are ordered, and may lack a fence.
+static void check_fences(struct sync_run *r, const struct sync_who *who, uint32_t root,
+                         const struct sync_record *old, const struct sync_record *now)
 {
+    const char *lacking = tir_sync_lacks_fence(r, who, old, now);
+    tir_str part = part_name(r, root, &now->box);
+    if (lacking)
+        tir_sync_fail(r, TIR_E_SYNC_FENCE, now->by, old->by, "this is the other access",
+                      "%s may not see " STR_FMT " in tensor memory as %s of line %u leaves it: no "
+                      "fence(%s",
+                      name_of(now->by), STR_ARG(part), name_of(old->by),
+                      tir_sync_line(r->p, old->by), lacking);
+}
+
+// Compares with the accesses to one buffer that shares bytes with this one. Its elements and its
+// dimensions are others: only that of products into the same place says nothing here.
+static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32_t other,
+                          const struct sync_buffer *b, const struct sync_record *record)
+{
+    const struct sync_root *of = &r->p->roots.at[b->root], *of_old = &r->p->roots.at[other];
+    const bool one_alloc = tir_sync_share_alloc(of, of_old);
     struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + other];
+    struct sync_record now = *record;
+    now.same = 0;
     int64_t begin, end, old_begin, old_end;
-    span_of(&r->p->roots.at[b->root], &now->box, &begin, &end);
-    vec_foreach(const struct sync_record, old, &s->records) {
-        if (!may_conflict(who, old, now))
+    span_of(of, &now.box, &begin, &end);
+    vec_foreach(struct sync_record, it, &s->records) {
+        struct sync_record old = *it;
+        old.core &= !now.core || old.by->op == TIR_OP_TMEM_COPY;
+        const enum sync_pairs pairs = may_conflict(who, &old, &now);
+        if (!pairs && !of->is_tmem)
             continue;
-        span_of(&r->p->roots.at[other], &old->box, &old_begin, &old_end);
-        if (begin >= old_end || old_begin >= end)
+        span_of(of_old, &old.box, &old_begin, &old_end);
+        if (!of->is_tmem && (begin >= old_end || old_begin >= end))
             continue;
-        if (old->exact && now->exact)
-            report(r, who, b->root, old, now);
+        if (one_alloc &&
+            !tir_sync_bytes_meet(r, of_old, &old, of, &now, pairs ? pairs : SYNC_ALL_PAIRS))
+            continue;
+        if (pairs && old.exact && now.exact)
+            report(r, who, b->root, &old, &now);
+        else if (pairs)
+            tir_sync_unchecked(r->p, now.by, "where it is in shared memory depends on data");
         else
-            tir_sync_unchecked(r->p, now->by, "where it is in shared memory depends on data");
-        return;
+            check_fences(r, who, b->root, it, &now);
+        if (pairs || r->outcome != SYNC_GOING)
+            return;
     }
 }
 
@@ -573,18 +601,13 @@ static void access_far(struct sync_run *r, const struct sync_who *who, uint32_t 
     tir_sync_note_far(r, cta, now);
 }
 
-// Accesses of tensor memory that are ordered, and may lack a fence.
-static void check_fences(struct sync_run *r, const struct sync_who *who, uint32_t root,
-                         const struct sync_record *old, const struct sync_record *now)
+// Something is stored to bytes of the buffer under another type.
+static void forget_all(struct sync_run *r, uint32_t root, uint32_t cta)
 {
-    const char *lacking = tir_sync_lacks_fence(r, who, old, now);
-    tir_str part = part_name(r, root, &now->box);
-    if (lacking)
-        tir_sync_fail(r, TIR_E_SYNC_FENCE, now->by, old->by, "this is the other access",
-                      "%s may not see " STR_FMT " in tensor memory as %s of line %u leaves it: no "
-                      "fence(%s",
-                      name_of(now->by), STR_ARG(part), name_of(old->by),
-                      tir_sync_line(r->p, old->by), lacking);
+    const struct tir_type *t = r->p->roots.at[root].alloc->type;
+    struct sync_buffer all = {.root = root, .cta = cta};
+    memcpy(all.box.size, t->shape, t->rank * sizeof *t->shape);
+    tir_sync_forget(r, &all, &(struct sync_record){0});
 }
 
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
@@ -632,8 +655,11 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
     }
     for (uint32_t o = 0; o < r->p->roots.len && r->outcome == SYNC_GOING; o++) {
         const struct sync_root *other = &r->p->roots.at[o];
-        if (o != b->root && other->begin < root->end && root->begin < other->end)
-            compare_alias(r, who, o, b, &now);
+        if (o == b->root || other->begin >= root->end || root->begin >= other->end)
+            continue;
+        if (now.access != SYNC_READ && other->has_cells)
+            forget_all(r, o, b->cta);
+        compare_alias(r, who, o, b, &now);
     }
     if (s->records.len == SYNC_RECORDS)
         r->outcome = SYNC_GIVEN_UP;

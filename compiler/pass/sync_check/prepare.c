@@ -76,6 +76,7 @@ static bool is_event(const struct tir_inst *inst)
 {
     switch (inst->op) {
     case TIR_OP_ALLOC:
+    case TIR_OP_ALIAS:
     case TIR_OP_TMEM_BUFFER:
     case TIR_OP_VIEW:
     case TIR_OP_PERMUTE:
@@ -466,22 +467,51 @@ bool tir_sync_is_open(const struct sync_program *p, const struct bitset *slice, 
 
 // Buffers and agents.
 
+// The bytes of shared memory, or of one lane of tensor memory, before the buffer and in it.
+static int64_t start_of(const struct tir_inst *buffer)
+{
+    return buffer->op == TIR_OP_TMEM_BUFFER ? 4 * tir_attr_int(buffer, TIR_ATTR_column, 0)
+                                            : tir_attr_int(buffer, TIR_ATTR_offset, 0);
+}
+
+static int64_t length_of(const struct tir_inst *buffer)
+{
+    const struct tir_type *t = buffer->results[0]->type;
+    const bool is_pair = tir_attr_find(buffer, TIR_ATTR_cta_group);
+    return buffer->op == TIR_OP_TMEM_BUFFER ? 4 * tir_tmem_columns(t, is_pair)
+                                            : tir_buffer_bytes(t);
+}
+
+// Where the buffer that an alias is of begins.
+static int64_t begin_of(const struct sync_program *p, const struct tir_value *alloc)
+{
+    vec_foreach(const struct sync_root, root, &p->roots)
+        if (root->alloc == alloc)
+            return root->begin;
+    tir_unreachable();
+}
+
 static void find_roots(struct sync_program *p)
 {
-    int64_t elsewhere = INT64_C(1) << 40; // where what has no place is
+    // What has no place is somewhere else; tensor memory, where columns have places, is too.
+    int64_t elsewhere = INT64_C(1) << 40;
+    const int64_t columns = INT64_C(1) << 41;
     tir_foreach_inst(inst, p->f) {
-        if ((inst->op != TIR_OP_ALLOC && inst->op != TIR_OP_TMEM_BUFFER) ||
+        if ((!tir_is_allocated(inst) && inst->op != TIR_OP_TMEM_BUFFER) ||
             !is_shared(inst->results[0]))
             continue;
         const struct tir_type *t = inst->results[0]->type;
-        bool placed = tir_attr_find(inst, TIR_ATTR_offset);
+        const bool placed = inst->op != TIR_OP_ALLOC || tir_attr_find(inst, TIR_ATTR_offset);
+        const int64_t base = inst->op == TIR_OP_ALIAS         ? begin_of(p, inst->operands[0])
+                             : inst->op == TIR_OP_TMEM_BUFFER ? columns
+                                                              : 0;
         struct sync_root root = {.alloc = inst->results[0],
-                                 .begin = tir_attr_int(inst, TIR_ATTR_offset, elsewhere),
+                                 .begin = placed ? base + start_of(inst) : elsewhere,
                                  .is_mbarrier = t->elem == TIR_MBARRIER,
                                  .is_tmem = t->space == TIR_SPACE_TMEM,
                                  .first_barrier = p->mbarrier_count};
         memcpy(root.shape, t->shape, t->rank * sizeof *root.shape);
-        root.end = root.begin + tir_buffer_bytes(t);
+        root.end = root.begin + length_of(inst);
         if (!placed)
             elsewhere = root.end;
         if (root.is_mbarrier)

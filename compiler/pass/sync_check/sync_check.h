@@ -702,6 +702,12 @@ bool tir_sync_points_meet(const struct sync_root *root, const struct sync_record
                           const struct sync_record *b, enum sync_pairs pairs);
 // An access after which the CTA of the buffer may not have ended.
 void tir_sync_note_far(struct sync_run *r, uint32_t cta, const struct sync_record *now);
+// Are the buffers of two roots the same bytes under two types?
+bool tir_sync_share_alloc(const struct sync_root *a, const struct sync_root *b);
+// Do two accesses to such buffers touch one byte, by one of these pairs of threads?
+bool tir_sync_bytes_meet(struct sync_run *r, const struct sync_root *of_a,
+                         const struct sync_record *a, const struct sync_root *of_b,
+                         const struct sync_record *b, enum sync_pairs pairs);
 // Records that `who` touches b, and compares with earlier records. `access` states the instruction
 // and the kind; its box is filled in here.
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,

@@ -363,7 +363,7 @@ static struct sync_value buffer_value(const struct sync_run *r, struct sync_agen
     const struct tir_value *result = inst->results[0];
     struct sync_buffer *b = &a->buffers[r->p->buffer_of[result->id]];
     struct sync_value out = {.kind = SYNC_BUFFER, .buffer = b};
-    if (inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_TMEM_BUFFER) {
+    if (tir_is_allocated(inst) || inst->op == TIR_OP_TMEM_BUFFER) {
         *b = whole_buffer(r, a, result);
         return out;
     }

@@ -178,7 +178,7 @@ static void check_types(struct check *c, const struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < inst->result_count; i++) {
         const struct tir_type *type = inst->results[i]->type;
-        if (inst->op != TIR_OP_ALLOC && inst->op != TIR_OP_REMOTE && !tir_type_is_scalar(type))
+        if (!tir_is_allocated(inst) && inst->op != TIR_OP_REMOTE && !tir_type_is_scalar(type))
             refuse(c, inst, "the result is no scalar");
     }
 }

@@ -426,6 +426,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_ADDRESS] = tir_emit_memory,
     [TIR_OP_REMOTE] = tir_emit_memory,
     [TIR_OP_ALLOC] = tir_emit_memory,
+    [TIR_OP_ALIAS] = tir_emit_memory,
     [TIR_OP_PACK] = tir_emit_memory,
     [TIR_OP_UNPACK] = tir_emit_memory,
     // emit_atomic.c

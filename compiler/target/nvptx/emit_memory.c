@@ -641,6 +641,14 @@ static void emit_alloc(struct emit *e, const struct tir_inst *inst)
     tir_emit_at(e, here);
 }
 
+// The address of what it is an alias of, and the bytes up to where it begins.
+static void emit_alias(struct emit *e, const struct tir_inst *inst)
+{
+    struct emit_slot *slot = &e->slots[inst->results[0]->id];
+    *slot = e->slots[inst->operands[0]->id];
+    slot->offset += tir_attr_int(inst, TIR_ATTR_offset, 0);
+}
+
 static void emit_pack(struct emit *e, const struct tir_inst *inst)
 {
     V parts[32];
@@ -692,6 +700,9 @@ void tir_emit_memory(struct emit *e, const struct tir_inst *inst)
         return;
     case TIR_OP_ALLOC:
         emit_alloc(e, inst);
+        return;
+    case TIR_OP_ALIAS:
+        emit_alias(e, inst);
         return;
     case TIR_OP_PACK:
         emit_pack(e, inst);
