@@ -209,15 +209,14 @@ static void settle_copy(struct async *as, struct tir_inst *copy)
     tir_lay_out_tiles(as->f, tir_stage_copy(as->f, copy, l), TIR_LOAD_MASK, l);
 }
 
-// Does inst, or anything inside it, read memory of one of the buffers (through views too)?
-static bool reads_any(const struct tir_inst *inst, struct tir_map *buffers)
+// Does inst, or anything inside it, read memory of one of the buffers, as which part or type ever?
+static bool reads_any(const struct tir_inst *inst, const struct tir_map *buffers)
 {
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i] && tir_map_get(buffers, tir_map_key(inst->operands[i]))) {
-            if (!tir_viewed(inst))
-                return true;
-            tir_map_set(buffers, tir_map_key(inst->results[0]), inst->results[0]);
-        }
+    const bool names = tir_viewed(inst) || inst->op == TIR_OP_ALIAS;
+    for (uint32_t i = 0; !names && i < inst->operand_count; i++)
+        if (inst->operands[i] &&
+            tir_map_get(buffers, tir_map_key(tir_buffer_root(inst->operands[i]))))
+            return true;
     for (uint32_t r = 0; r < inst->region_count; r++)
         for (const struct tir_inst *in = inst->regions[r]->first; in; in = in->next)
             if (reads_any(in, buffers))
@@ -259,6 +258,7 @@ static void run_block(struct async *as, struct tir_block *block)
             if ((is_for_roles || !no_tma) && make_tensor_copy(as, inst, &no_tma))
                 continue;
             if (!is_for_roles && make_copy(as, inst, no_tma)) {
+                buffer = tir_buffer_root(buffer);
                 tir_map_set(&in_flight, tir_map_key(buffer), buffer);
                 continue;
             }
