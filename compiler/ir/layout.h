@@ -94,6 +94,20 @@ const struct tir_layout *tir_layout_part(struct tir_types *types, const struct t
 const struct tir_layout *tir_layout_repeat(struct tir_types *types, const struct tir_layout *l,
                                            const int64_t *shape);
 
+// Of layouts (layout_algebra.c). Element i of a composition is an element of `of`: number by(i),
+// which counts row by row; `by` is of memory, without a swizzle. NULL: a digit would be cut.
+const struct tir_layout *tir_layout_compose(struct tir_types *types, const struct tir_layout *of,
+                                            const struct tir_layout *by);
+// The same elements as tiles of l's rank: the tiles along each dimension, then a tile's own
+// dimensions. NULL: the tiles do not divide it.
+const struct tir_layout *tir_layout_divide(struct tir_types *types, const struct tir_layout *l,
+                                           const int64_t *tile);
+// A tile in `outer` of tiles in `inner`: what outer has along an axis counts in what inner has
+// there. NULL: the ranks differ, or outer is swizzled.
+const struct tir_layout *tir_layout_product(struct tir_types *types, const struct tir_layout *outer,
+                                            const struct tir_layout *inner);
+// Are all elements at the same place, however that is written, with the same list of replicas?
+bool tir_layout_is_same(const struct tir_layout *a, const struct tir_layout *b);
 // Of memory: the same bytes, in the order of the elements, as elements of `bytes` bytes in another
 // shape; the elements of l have from_bytes. NULL: the bytes of an element would not lie together,
 // or a dimension would end within one of l.

@@ -293,6 +293,128 @@ static void a_recast_keeps_the_bytes(void **state)
     tir_context_finish(&u.cx);
 }
 
+// Bits of a tile of 2^bits elements in any order: in `axes` of them threads may have some.
+static const struct tir_layout *random_bits(struct tir_types *types, uint64_t *seed, uint32_t rank,
+                                            const int64_t *shape, enum tir_axis axes)
+{
+    struct tir_iter iters[TIR_MAX_ITERS];
+    uint32_t strides[TIR_AXIS_COUNT] = {1, 1, 1}, order[TIR_MAX_ITERS], count = 0;
+    for (uint32_t d = 0; d < rank; d++)
+        for (int64_t n = shape[d]; n > 1; n /= 2)
+            count++;
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = i;
+    for (uint32_t i = 0; i < count; i++) {
+        *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+        const uint32_t k = i + (uint32_t)(*seed >> 33) % (count - i), taken = order[k];
+        order[k] = order[i];
+        enum tir_axis axis = (enum tir_axis)((*seed >> 50) % (axes + 1u));
+        if (axis == TIR_AXIS_LANE && strides[axis] == 32)
+            axis = TIR_AXIS_REG;
+        iters[taken] = (struct tir_iter){2, strides[axis], axis};
+        strides[axis] *= 2;
+    }
+    return tir_layout_from_iters(types, rank, shape, iters, count, NULL, 0, 0);
+}
+
+static void unflatten(const struct tir_layout *l, int64_t i, int64_t coord[TIR_MAX_RANK])
+{
+    for (uint32_t d = l->rank; d-- > 0; i /= l->shape[d])
+        coord[d] = i % l->shape[d];
+}
+
+static int64_t count_of(const struct tir_layout *l)
+{
+    int64_t count = 1;
+    for (uint32_t d = 0; d < l->rank; d++)
+        count *= l->shape[d];
+    return count;
+}
+
+// Element i of a composition is the element of `of` that `by` names.
+static void check_composition(const struct tir_layout *of, const struct tir_layout *by,
+                              const struct tir_layout *made)
+{
+    assert_non_null(made);
+    for (int64_t i = 0; i < count_of(by); i++) {
+        int64_t at[TIR_MAX_RANK] = {0}, from[TIR_MAX_RANK] = {0};
+        unflatten(by, i, at);
+        unflatten(of, tir_layout_find(by, at).at[TIR_AXIS_REG], from);
+        const struct tir_layout_at x = tir_layout_find(made, at), y = tir_layout_find(of, from);
+        assert_memory_equal(&x, &y, sizeof x);
+    }
+}
+
+static void a_composition_names_elements(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    uint64_t seed = 1;
+    static const int64_t shape[] = {16, 32}, other[] = {8, 4, 16}, part[] = {4, 8}, tile[] = {4, 8};
+    for (int i = 0; i < 200; i++) {
+        const struct tir_layout *of = random_bits(u.cx.types, &seed, 2, shape, TIR_AXIS_WARP);
+        const struct tir_layout *by = random_bits(u.cx.types, &seed, 3, other, TIR_AXIS_REG);
+        const struct tir_layout *some = random_bits(u.cx.types, &seed, 2, part, TIR_AXIS_REG);
+        check_composition(of, by, tir_layout_compose(u.cx.types, of, by));
+        // A part of the elements may leave gaps between threads, which no layout has.
+        const struct tir_layout *made = tir_layout_compose(u.cx.types, of, some);
+        if (made)
+            check_composition(of, some, made);
+        const struct tir_layout *divided = tir_layout_divide(u.cx.types, of, tile);
+        assert_non_null(divided);
+        for (int64_t k = 0; k < 512; k++) {
+            const int64_t c[TIR_MAX_RANK] = {k / 32, k % 32};
+            const int64_t t[TIR_MAX_RANK] = {c[0] / 4, c[1] / 8, c[0] % 4, c[1] % 8};
+            const struct tir_layout_at x = tir_layout_find(of, c), y = tir_layout_find(divided, t);
+            assert_memory_equal(&x, &y, sizeof x);
+        }
+    }
+    const struct tir_layout *lanes = random_bits(u.cx.types, &seed, 2, shape, TIR_AXIS_WARP);
+    assert_null(tir_layout_compose(u.cx.types, lanes, lanes)); // by threads
+    static const int64_t three[] = {3, 5};
+    static const struct tir_iter cut[] = {{3, 2, TIR_AXIS_REG}, {5, 6, TIR_AXIS_REG}};
+    const struct tir_layout *by = tir_layout_from_iters(u.cx.types, 2, three, cut, 2, NULL, 0, 0);
+    assert_null(tir_layout_compose(u.cx.types, lanes, by));
+    assert_null(tir_layout_divide(u.cx.types, lanes, three));
+    tir_context_finish(&u.cx);
+}
+
+static void a_product_is_a_tile_of_tiles(void **state)
+{
+    (void)state;
+    struct ir_unit u;
+    ir_unit_start(&u);
+    uint64_t seed = 7;
+    static const int64_t tiles[] = {2, 4}, tile[] = {8, 4};
+    for (int i = 0; i < 200; i++) {
+        const struct tir_layout *outer = random_bits(u.cx.types, &seed, 2, tiles, TIR_AXIS_REG);
+        const struct tir_layout *inner = random_bits(u.cx.types, &seed, 2, tile, TIR_AXIS_WARP);
+        const struct tir_layout *made = tir_layout_product(u.cx.types, outer, inner);
+        assert_non_null(made);
+        for (int64_t k = 0; k < 256; k++) {
+            const int64_t c[TIR_MAX_RANK] = {k / 16, k % 16};
+            const int64_t o[TIR_MAX_RANK] = {c[0] / 8, c[1] / 4},
+                          n[TIR_MAX_RANK] = {c[0] % 8, c[1] % 4};
+            const struct tir_layout_at x = tir_layout_find(outer, o), y = tir_layout_find(inner, n);
+            const struct tir_layout_at z = tir_layout_find(made, c);
+            for (enum tir_axis a = 0; a < TIR_AXIS_COUNT; a++)
+                assert_int_equal(z.at[a], x.at[a] * tir_layout_size(inner, a) + y.at[a]);
+        }
+    }
+    // 64 x 8 of wgmma: an atom of a warp, in 4 warps.
+    static const int64_t rows[] = {4, 1}, atom[] = {16, 8}, all[] = {64, 8};
+    static const struct tir_iter warps[] = {{4, 1, TIR_AXIS_WARP}};
+    static const struct tir_iter lanes[] = {
+        {2, 2, TIR_AXIS_REG}, {8, 4, TIR_AXIS_LANE}, {4, 1, TIR_AXIS_LANE}, {2, 1, TIR_AXIS_REG}};
+    assert_ptr_equal(
+        tir_layout_product(u.cx.types,
+                           tir_layout_from_iters(u.cx.types, 2, rows, warps, 1, NULL, 0, 0),
+                           tir_layout_from_iters(u.cx.types, 2, atom, lanes, 4, NULL, 0, 0)),
+        tir_layout_wgmma(u.cx.types, all, 1, 1, 4));
+    tir_context_finish(&u.cx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +431,8 @@ int main(void)
         cmocka_unit_test(wide_rows_are_split_in_swizzle_atoms),
         cmocka_unit_test(owners_are_compared_without_registers),
         cmocka_unit_test(a_recast_keeps_the_bytes),
+        cmocka_unit_test(a_composition_names_elements),
+        cmocka_unit_test(a_product_is_a_tile_of_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,6 +266,8 @@ bool builtin_size(struct lower *l, struct call *c, int which, val_list *out)
     const struct ast_expr *e = call_arg(c, 0);
     struct val v = lower_expr(l, e);
     uint32_t axis = 0;
+    if (v.kind == VAL_LAYOUT)
+        return builtin_size_of_layout(l, c, v.layout, out);
     if (v.kind != VAL_IR || v.ir->type->rank == 0) {
         if (v.kind != VAL_POISON)
             lower_error(l, e->span, TIR_E_ARGUMENTS, "`size` is of a tensor or tile, not of %s",

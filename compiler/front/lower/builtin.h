@@ -44,6 +44,10 @@ struct tir_value *builtin_reduce_axis(struct lower *l, enum tir_op op, struct ti
 // All elements of a tile, as a scalar.
 struct tir_value *builtin_reduce_all(struct lower *l, struct tir_value *x, enum tir_word kind);
 
+// size(layout, axis)
+bool builtin_size_of_layout(struct lower *l, const struct call *c, const struct tir_layout *layout,
+                            val_list *out);
+
 // The axis that a call gives by name or as its argument `at`, from 0 on; of rank 1 it may be left
 // out. False: reported.
 bool builtin_axis_of(struct lower *l, const struct call *c, uint32_t at, const struct tir_type *t,

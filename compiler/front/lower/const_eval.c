@@ -224,7 +224,7 @@ struct val const_typed(struct lower *l, const struct ast_binding *b, struct val 
     v = as_number(v);
     if (v.kind == VAL_POISON)
         return v;
-    if (!val_is_constant(v) && v.kind != VAL_ELEM) {
+    if (!val_is_constant(v) && v.kind != VAL_ELEM && (v.kind != VAL_LAYOUT || b->type)) {
         lower_error(l, b->value->span, TIR_E_CONSTANT, "a constant cannot be %s",
                     lower_val_name(l, v));
         return val_poison();

@@ -45,6 +45,18 @@ const char *lower_type_name(struct lower *l, const struct tir_type *t)
     return tir_type_text(l->arena, t).ptr;
 }
 
+static const char *layout_name(struct lower *l, const struct tir_layout *layout)
+{
+    struct tir_text text;
+    tir_text_init(&text, l->arena, 0);
+    tir_text_format(&text, "the layout of [");
+    for (uint32_t d = 0; d < layout->rank; d++)
+        tir_text_format(&text, "%s%lld", d ? ", " : "", (long long)layout->shape[d]);
+    tir_text_format(&text, "] in ");
+    tir_layout_print(&text, layout);
+    return text.ptr;
+}
+
 const char *lower_val_name(struct lower *l, struct val v)
 {
     switch (v.kind) {
@@ -60,6 +72,8 @@ const char *lower_val_name(struct lower *l, struct val v)
         return v.truth ? "true" : "false";
     case VAL_ELEM:
         return tir_str_format(l->arena, "the type %s", tir_elems[v.elem].name).ptr;
+    case VAL_LAYOUT:
+        return layout_name(l, v.layout);
     case VAL_TEXT:
         return "a string";
     case VAL_RING:

@@ -230,6 +230,9 @@ static struct val lower_binary(struct lower *l, const struct ast_expr *e)
         return a;
     }
     struct val b = lower_expr(l, e->b);
+    const bool compares = e->op == TIR_TOK_EQ || e->op == TIR_TOK_NE;
+    if (compares && a.kind == VAL_LAYOUT && b.kind == VAL_LAYOUT)
+        return val_bool(tir_layout_is_same(a.layout, b.layout) == (e->op == TIR_TOK_EQ));
     return lower_binary_vals(l, e, e->op, e->a, a, e->b, b);
 }
 
@@ -355,6 +358,8 @@ static struct val lower_one_value(struct lower *l, const struct ast_expr *e)
 static struct val lower_type_value(struct lower *l, const struct ast_expr *e)
 {
     struct val v = {.kind = VAL_ELEM};
+    if (e->type->layout)
+        return lower_layout_value(l, e->type);
     if (e->type->dims.len || e->type->space != TIR_SPACE_VALUE) {
         lower_error(l, e->span, TIR_E_TYPE, "a type stands here where a value is needed");
         return val_poison();

@@ -25,6 +25,7 @@ enum val_kind {
     VAL_FLOAT,
     VAL_BOOL,
     VAL_ELEM, // an element type
+    VAL_LAYOUT,
     VAL_TEXT,
     VAL_RING,
     VAL_FN,     // a function
@@ -46,6 +47,7 @@ struct val {
         double f;
         bool truth;
         enum tir_elem elem;
+        const struct tir_layout *layout;
         tir_str text;
         struct ring *ring;
         const struct fn_value *fn;
@@ -451,6 +453,11 @@ bool lower_is_tmem(struct lower *l, const struct ast_expr *e);
 // copy_async(t, s) where t is in tensor memory
 bool lower_copy_tmem(struct lower *l, const struct call *c);
 // let v: T = alias(buffer): the bytes of a buffer, or of a part of one, as another type (alias.c)
+// A type with a layout, where a value stands; and what is written after `in`, for a type t
+// (layout_value.c).
+struct val lower_layout_value(struct lower *l, const struct ast_type *from);
+const struct tir_layout *lower_layout_of_value(struct lower *l, const struct ast_layout *from,
+                                               const struct tir_type *t);
 bool lower_alias(struct lower *l, const struct call *c, val_list *out);
 const char *assigned_by_call(struct lower *l, const struct ast_expr *e, uint32_t i);
 // The block of a put or get that is written as a call: with (slot: i32) { ... yield v; }

@@ -19,41 +19,50 @@ static const struct tir_type *swizzled_slots(struct lower *l, const struct tir_t
     return layout ? tir_type_with_layout(l->cx->types, t, layout) : t;
 }
 
+// The layout that b states for a slot, in each of the slots of `whole`.
+static const struct tir_type *repeated_slots(struct lower *l, const struct ast_binding *b,
+                                             const struct tir_type *whole)
+{
+    struct ast_type one = *b->type;
+    one.space = TIR_SPACE_SHARED;
+    const struct tir_type *slot = lower_type(l, &one);
+    if (!slot)
+        return NULL;
+    const struct tir_layout *in = slot->layout;
+    struct tir_iter iters[TIR_MAX_ITERS + 1] = {
+        {(uint32_t)whole->shape[0], tir_layout_size(in, TIR_AXIS_REG), TIR_AXIS_REG}};
+    memcpy(iters + 1, in->iters, in->iter_count * sizeof(*iters));
+    const struct tir_layout *layout =
+        in->iter_count < TIR_MAX_ITERS
+            ? tir_layout_from_iters(l->cx->types, whole->rank, whole->shape, iters,
+                                    in->iter_count + 1, in->replicas, in->replica_count,
+                                    in->swizzle)
+            : NULL;
+    if (layout)
+        return tir_type_with_layout(l->cx->types, whole, layout);
+    lower_error(l, b->type->layout->span, TIR_E_TYPE, "no slots of a ring can have this layout");
+    return NULL;
+}
+
 // Layouts are written for one slot; the slots lie one after the other.
 static const struct tir_type *slots_type(struct lower *l, const struct ast_binding *b,
                                          int64_t stages)
 {
     struct ast_type whole = *b->type;
     struct ast_expr count = {.kind = AST_INT, .span = b->type->span, .number = (uint64_t)stages};
-    struct ast_iter slots = {.extent = &count};
     whole.space = TIR_SPACE_SHARED;
     whole.dims.at = NULL;
     whole.dims.len = whole.dims.cap = 0;
     vec_push(l->arena, &whole.dims, &count);
     vec_foreach(struct ast_expr *, it, &b->type->dims)
         vec_push(l->arena, &whole.dims, *it);
-    struct ast_layout layout;
-    struct ast_expr stride = count;
-    if (b->type->layout && b->type->layout->kind == AST_LAYOUT_ITERS) {
-        struct ast_type one = *b->type;
-        one.space = TIR_SPACE_SHARED;
-        const struct tir_type *slot = lower_type(l, &one);
-        if (!slot)
-            return NULL;
-        uint64_t span = 1;
-        for (uint32_t i = 0; i < slot->layout->iter_count; i++)
-            span += (uint64_t)(slot->layout->iters[i].extent - 1) * slot->layout->iters[i].stride;
-        stride.number = span;
-        slots.stride = &stride;
-        layout = *b->type->layout;
-        layout.iters.at = NULL;
-        layout.iters.len = layout.iters.cap = 0;
-        vec_push(l->arena, &layout.iters, slots);
-        vec_foreach(struct ast_iter, it, &b->type->layout->iters)
-            vec_push(l->arena, &layout.iters, *it);
-        whole.layout = &layout;
-    }
+    const bool is_of_slot = b->type->layout && (b->type->layout->kind == AST_LAYOUT_ITERS ||
+                                                b->type->layout->kind == AST_LAYOUT_VALUE);
+    if (is_of_slot)
+        whole.layout = NULL;
     const struct tir_type *type = lower_type(l, &whole);
+    if (type && is_of_slot)
+        return repeated_slots(l, b, type);
     return type && !type->layout ? swizzled_slots(l, type) : type;
 }
 

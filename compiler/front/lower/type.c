@@ -202,6 +202,8 @@ static const struct tir_layout *lower_layout(struct lower *l, const struct ast_l
         return lower_iters_layout(l, from, t, swizzle);
     if (from->kind == AST_LAYOUT_FRAGMENT)
         return lower_fragment(l, from, t);
+    if (from->kind == AST_LAYOUT_VALUE)
+        return lower_layout_of_value(l, from, t);
     const struct tir_layout *layout = tir_layout_memory(l->cx->types, t->rank, t->shape,
                                                         tir_elems[t->elem].bits, (uint32_t)swizzle);
     if (!layout)

@@ -20,6 +20,16 @@ static void use_type(struct lower *l, const struct ast_type *t)
         use_name(l, t->name);
     vec_foreach(struct ast_expr *, it, &t->dims)
         uses_of(l, *it);
+    if (!t->layout)
+        return;
+    const ast_iters *const iters[] = {&t->layout->iters, &t->layout->replicas};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(iters); i++)
+        vec_foreach(const struct ast_iter, it, iters[i]) {
+            uses_of(l, it->extent);
+            uses_of(l, it->stride);
+        }
+    uses_of(l, t->layout->swizzle);
+    uses_of(l, t->layout->value);
 }
 
 void uses_of(struct lower *l, const struct ast_expr *e)

@@ -32,7 +32,8 @@ enum ast_layout_kind {
     AST_LAYOUT_ITERS,
     AST_LAYOUT_SWIZZLE,
     AST_LAYOUT_ROW_MAJOR,
-    AST_LAYOUT_FRAGMENT // of wgmma
+    AST_LAYOUT_FRAGMENT, // of wgmma
+    AST_LAYOUT_VALUE     // an expression
 };
 
 struct ast_layout {
@@ -40,6 +41,7 @@ struct ast_layout {
     enum ast_layout_kind kind;
     ast_iters iters, replicas;
     struct ast_expr *swizzle; // NULL: none
+    struct ast_expr *value;   // VALUE
 };
 
 struct ast_type;

@@ -203,7 +203,7 @@ static struct ast_expr *parse_call(struct parser *p, struct ast_expr *base)
     return e;
 }
 
-static struct ast_expr *parse_postfix(struct parser *p)
+struct ast_expr *parse_postfix(struct parser *p)
 {
     struct ast_expr *e = parse_primary(p);
     while (!p->panic) {

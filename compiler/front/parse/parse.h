@@ -34,6 +34,7 @@ struct tir_span parse_since(const struct parser *p, uint32_t begin);
 void parse_recover(struct parser *p);
 
 struct ast_expr *parse_expr(struct parser *p);
+struct ast_expr *parse_postfix(struct parser *p);  // without operators in front or between
 struct ast_expr *parse_additive(struct parser *p); // without < and >, which end a list of metas
 struct ast_arg parse_arg(struct parser *p);
 // From an opening parenthesis on: what is in it, or with commas a list.

@@ -99,8 +99,12 @@ static struct ast_layout *parse_layout(struct parser *p)
         }
         if (!p->panic && parse_at_word(p, "swizzle"))
             parse_swizzle(p, l);
+    } else if (!p->panic && p->now.kind == TIR_TOK_NAME) {
+        l->kind = AST_LAYOUT_VALUE;
+        l->value = parse_postfix(p);
     } else {
-        parse_unexpected(p, "a layout: `S[...]`, `swizzle(...)`, `row_major` or `fragment(wgmma)`");
+        parse_unexpected(p, "a layout: `S[...]`, `swizzle(...)`, `row_major`, `fragment(wgmma)` or "
+                            "a name or call that gives one");
     }
     l->span = parse_since(p, begin);
     return l;
