@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Calls of operations by name, driven by the op table: operands by position, optional operands and
 // attributes by name. The result's type is what ir/infer.c says, so IR text comes back as it was.
-#include "front/lower/lower.h"
+#include "front/lower/builtin.h"
 
+#include "front/parse/foreign.h"
 #include "ir/effect.h"
 #include "ir/walk.h"
 
@@ -28,6 +29,14 @@ static bool wrong_count(struct lower *l, struct op_call *o)
         needed += o->info->operands[i].kind != TIR_OPERAND_OPT &&
                   o->info->operands[i].kind != TIR_OPERAND_LIST;
         many |= o->info->operands[i].kind == TIR_OPERAND_LIST;
+    }
+    // A function of the language on top of the operation takes more.
+    const struct builtin *builtin = l->is_ir ? NULL : builtin_find(o->info->name);
+    if (builtin && builtin->most > needed) {
+        lower_error(l, o->c->e->span, TIR_E_ARGUMENTS, "`%s` takes %u arguments, not %u",
+                    builtin->name, builtin->most, o->c->positional);
+        tir_foreign_help(&l->cx->diags, o->c->e->span, builtin->name);
+        return false;
     }
     lower_error(l, o->c->e->span, TIR_E_ARGUMENTS, "`%s` takes %u operands%s, not %u",
                 o->info->name, needed, many ? " or more" : "", o->c->positional);

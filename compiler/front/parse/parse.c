@@ -37,6 +37,15 @@ static void help_with_words(struct parser *p)
         tir_foreign_help(diags, t->span, t->name);
 }
 
+// Does the token stand after another one on its line?
+static bool follows_on_line(const struct parser *p)
+{
+    const struct tir_source_file *file = p->lexer.file;
+    const uint32_t begin = p->previous.span.end, end = p->now.span.begin;
+    return begin < end && begin >= file->base &&
+           !memchr(file->text.ptr + (begin - file->base), '\n', end - begin);
+}
+
 void parse_unexpected(struct parser *p, const char *wanted)
 {
     if (p->panic)
@@ -56,6 +65,8 @@ void parse_unexpected(struct parser *p, const char *wanted)
                      tir_token_text(t.kind));
     if (t.kind == TIR_TOK_NAME)
         help_with_words(p);
+    if (t.kind == TIR_TOK_IF && follows_on_line(p))
+        tir_foreign_help(diags, t.span, "if");
 }
 
 bool parse_expect(struct parser *p, enum tir_token_kind kind, const char *where)
