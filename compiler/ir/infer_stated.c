@@ -200,7 +200,7 @@ static const struct tir_type *stated_alias(struct tir_query *q)
                                 tir_infer_text(q, t), alignment, (long long)offset);
     // The copies of threads follow each other.
     const bool whole = !offset && tir_buffer_bytes(t) == tir_buffer_bytes(of);
-    if (offset + tir_buffer_bytes(t) > tir_buffer_bytes(of) ||
+    if (offset > tir_buffer_bytes(of) - tir_buffer_bytes(t) ||
         (t->space == TIR_SPACE_LOCAL && !whole))
         return tir_infer_refuse(q, "%s from byte %lld on does not fit into %s",
                                 tir_infer_text(q, t), (long long)offset, tir_infer_text(q, of));
