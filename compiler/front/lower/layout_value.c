@@ -108,7 +108,8 @@ bool builtin_layout_of(struct lower *l, struct call *c, int which, val_list *out
 bool builtin_size_of_layout(struct lower *l, const struct call *c, const struct tir_layout *layout,
                             val_list *out)
 {
-    const struct tir_type t = {.rank = layout->rank};
+    struct tir_type t = {.elem = TIR_F32, .rank = layout->rank};
+    memcpy(t.shape, layout->shape, sizeof t.shape);
     uint32_t axis = 0;
     const bool given = call_arg(c, 1) || builtin_named(c, NAMED_axis);
     if (given && !builtin_axis_of(l, c, 1, &t, &axis))
