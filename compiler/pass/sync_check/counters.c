@@ -302,7 +302,7 @@ static int64_t common(int64_t x, int64_t y, int64_t most)
 static const struct tir_value *member_of(const struct family *f, const struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i]->kind != TIR_VALUE_CONST &&
+        if (inst->operands[i] && inst->operands[i]->kind != TIR_VALUE_CONST &&
             bitset_has(&f->has, inst->operands[i]->id))
             return inst->operands[i];
     return NULL;
@@ -312,7 +312,7 @@ static const struct tir_value *member_of(const struct family *f, const struct ti
 // second operand, if that is a constant, or else -1.
 static enum tir_op plain_op(const struct tir_inst *inst, int64_t *by)
 {
-    if (inst->operand_count < 2 || !tir_is_const_int(inst->operands[1], by)) {
+    if (inst->operand_count < 2 || !inst->operands[1] || !tir_is_const_int(inst->operands[1], by)) {
         *by = -1;
         return inst->op;
     }

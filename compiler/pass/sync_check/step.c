@@ -144,8 +144,9 @@ struct sync_multiple tir_sync_multiple(const struct tir_value *v)
         const struct tir_inst *inst = m.base->def;
         if (inst->op == TIR_OP_CAST)
             continue;
-        if (inst->operand_count != 2 || !tir_is_const_int(inst->operands[1], &by) ||
-            by > MOST_FACTOR || by < -MOST_FACTOR || m.scale > MOST_FACTOR)
+        if (inst->operand_count != 2 || !inst->operands[1] || // absent: a response has no more
+            !tir_is_const_int(inst->operands[1], &by) || by > MOST_FACTOR || by < -MOST_FACTOR ||
+            m.scale > MOST_FACTOR)
             return m;
         if (inst->op == TIR_OP_ADD || inst->op == TIR_OP_SUB)
             m.more += m.scale * (inst->op == TIR_OP_ADD ? by : -by);
