@@ -58,6 +58,7 @@
 #include "ir/carry.h"
 #include "ir/walk.h"
 #include "pass/receipt.h"
+#include "pass/sync/slot.h"
 
 enum part { PUT_SLOT, PUT_PHASE, LATE, GET_SLOT, GET_PHASE, PREV, PARTS };
 
@@ -82,26 +83,6 @@ static struct tir_inst *build(struct tir_builder *b, enum tir_op op,
     return tir_build(b, op, operands, count, NULL, 0, 0);
 }
 
-// The mbarrier of a slot.
-static struct tir_value *barrier_at(struct tir_builder *b, struct tir_value *barriers,
-                                    struct tir_value *slot)
-{
-    static const int64_t box[] = {0};
-    struct tir_type t = *barriers->type;
-    t.rank = 0;
-    struct tir_value *operands[] = {barriers, slot};
-    const struct tir_type *type = tir_type_get(b->f->module->types, &t);
-    struct tir_inst *view = tir_build(b, TIR_OP_VIEW, operands, 2, &type, 1, 0);
-    tir_set_list(b->f, view, TIR_ATTR_box, box, 1);
-    return view->results[0];
-}
-
-static void build_wait(struct tir_builder *b, struct tir_value *barriers, struct tir_value *slot,
-                       struct tir_value *phase)
-{
-    build(b, TIR_OP_WAIT, (struct tir_value *[]){barrier_at(b, barriers, slot), NULL, phase}, 3);
-}
-
 static void build_fence(struct tir_builder *b, enum tir_word of)
 {
     tir_set_word(b->f, build(b, TIR_OP_FENCE, NULL, 0), TIR_ATTR_of, of);
@@ -112,35 +93,7 @@ static struct tir_value *build_lane(struct tir_builder *b)
     return tir_build1(b, TIR_OP_LANEID, tir_type_scalar(b->f->module->types, TIR_I32), NULL, 0);
 }
 
-// The slot after this one, and the phase there.
-static void step_on(struct tir_builder *b, const struct ring *ring, struct tir_value **slot,
-                    struct tir_value **phase)
-{
-    struct tir_func *f = b->f;
-    struct tir_value *flip = tir_const_i32(f, 1);
-    if (ring->stages > 1) {
-        struct tir_value *last = tir_const_i32(f, (int32_t)ring->stages - 1);
-        struct tir_value *wraps = tir_binary(b, TIR_OP_EQ, *slot, last);
-        struct tir_value *next = tir_binary(b, TIR_OP_ADD, *slot, tir_const_i32(f, 1));
-        struct tir_value *choice[] = {wraps, tir_const_i32(f, 0), next};
-        *slot = tir_build1(b, TIR_OP_WHERE, next->type, choice, 3);
-        flip = tir_build1(b, TIR_OP_CAST, next->type, &wraps, 1);
-    }
-    *phase = tir_binary(b, TIR_OP_XOR, *phase, flip);
-}
-
 // The allocs and the initialisation, at the start of the kernel.
-
-static struct tir_value *build_barriers(struct rings *r, struct tir_builder *b,
-                                        const struct ring *ring, const char *name)
-{
-    struct tir_type t = {.elem = TIR_MBARRIER, .space = TIR_SPACE_SHARED, .rank = 1};
-    t.shape[0] = ring->stages;
-    struct tir_value *v =
-        tir_build1(b, TIR_OP_ALLOC, tir_type_get(r->f->module->types, &t), NULL, 0);
-    v->name = tir_intern_cstr(r->f->module->names, name);
-    return v;
-}
 
 // A ring in a tiles loop or another one has its slots while it is used: the same bytes may serve
 // something else before and after. Its mbarriers go on from where they are.
@@ -157,8 +110,8 @@ static void build_buffers(struct rings *r, struct tir_builder *b, struct ring *r
         tir_map_set(&r->buffers, tir_map_key(old), v);
     }
     if (ring->puts.len) {
-        ring->full = build_barriers(r, b, ring, "full");
-        ring->empty = build_barriers(r, b, ring, "empty");
+        ring->full = tir_slot_mbarriers(b, ring->stages, "full");
+        ring->empty = tir_slot_mbarriers(b, ring->stages, "empty");
     }
 }
 
@@ -243,7 +196,7 @@ static void build_free(struct rings *r, struct tir_builder *b, const struct ring
         mine = tir_binary(b, TIR_OP_AND, some, mine);
     }
     struct tir_builder in = tir_build_if(b, mine);
-    struct tir_value *operands[] = {barrier_at(&in, ring->empty, slot), NULL,
+    struct tir_value *operands[] = {tir_slot_mbarrier(&in, ring->empty, slot), NULL,
                                     ctas > 1 ? lane : NULL};
     build(&in, TIR_OP_ARRIVE, operands, 3);
 }
@@ -389,7 +342,7 @@ static void start_copies(struct rings *r, struct ring *ring, struct tir_inst *pu
     struct tir_inst *last = last_copy(put);
     int64_t bytes = landing_bytes(r, ring, put);
     struct tir_builder b = tir_builder_before(r->f, last ? last : tir_yield_of(block));
-    struct tir_value *full = barrier_at(&b, ring->full, slot), *mine;
+    struct tir_value *full = tir_slot_mbarrier(&b, ring->full, slot), *mine;
     if (ring->putter.warps == 1)
         mine =
             tir_build1(&b, TIR_OP_ELECT, tir_type_scalar(r->f->module->types, TIR_BOOL), NULL, 0);
@@ -422,8 +375,8 @@ static void build_full(struct tir_builder *b, const struct ring *ring, struct ti
                        struct tir_value *condition)
 {
     struct tir_builder in = tir_build_if(b, condition);
-    build(&in, TIR_OP_ARRIVE, (struct tir_value *[]){barrier_at(&in, ring->full, slot), NULL, NULL},
-          3);
+    build(&in, TIR_OP_ARRIVE,
+          (struct tir_value *[]){tir_slot_mbarrier(&in, ring->full, slot), NULL, NULL}, 3);
 }
 
 static void hand_on(struct rings *r, struct tir_builder *b, const struct ring *ring,
@@ -501,7 +454,7 @@ static void lower_put(struct rings *r, struct tir_inst *put, struct state *s)
     struct tir_value **slot = part_of(r, s, ring, PUT_SLOT),
                      **phase = part_of(r, s, ring, PUT_PHASE);
     struct tir_builder b = tir_builder_before(r->f, put);
-    build_wait(&b, ring->empty, *slot, *phase);
+    tir_slot_wait(&b, ring->empty, *slot, *phase);
     tir_replace_uses(r->f, put->regions[0]->args[0], *slot);
     thread(r, put->regions[0], s);
     if (ring->copies)
@@ -511,7 +464,7 @@ static void lower_put(struct rings *r, struct tir_inst *put, struct state *s)
         hand_on_late(r, &b, ring, *slot, part_of(r, s, ring, LATE));
     else if (all_hand_on(ring))
         hand_on(r, &b, ring, put->regions[0], *slot);
-    step_on(&b, ring, slot, phase);
+    tir_slot_step(&b, ring->stages, slot, phase);
     open_block(r, put);
 }
 
@@ -525,7 +478,7 @@ static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
     struct tir_builder b = tir_builder_before(r->f, get);
     if (!lag_loop(ring, get))
         free_last(r, &b, s, ring);
-    build_wait(&b, ring->full, *slot, *phase);
+    tir_slot_wait(&b, ring->full, *slot, *phase);
     tir_replace_uses(r->f, get->regions[0]->args[0], *slot);
     thread(r, get->regions[0], s);
     b = tir_builder_before(r->f, tir_yield_of(get->regions[0]));
@@ -538,7 +491,7 @@ static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
     } else {
         build_release(r, &b, s, ring, get, readers, groups);
     }
-    step_on(&b, ring, slot, phase);
+    tir_slot_step(&b, ring->stages, slot, phase);
     open_block(r, get);
 }
 
@@ -652,8 +605,8 @@ static void drain(struct rings *r, struct tir_block *block, struct state *s,
         slot = tir_carry_add(f, loop, slot, part_name(r, PUT_SLOT));
         phase = tir_carry_add(f, loop, phase, part_name(r, PUT_PHASE));
         struct tir_builder in = tir_builder_at_end(f, loop->regions[0]);
-        build_wait(&in, ring->empty, slot, phase);
-        step_on(&in, ring, &slot, &phase);
+        tir_slot_wait(&in, ring->empty, slot, phase);
+        tir_slot_step(&in, ring->stages, &slot, &phase);
         tir_yield_add(f, loop->regions[0], slot);
         tir_yield_add(f, loop->regions[0], phase);
     }
