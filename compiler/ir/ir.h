@@ -287,6 +287,9 @@ struct tir_func {
     uint32_t value_count, inst_count; // ids given out
 };
 
+// Of the attribute persistent of a tiles loop: a CTA takes over its next tile when it gets there.
+#define TIR_DYNAMIC 2
+
 struct tir_module {
     struct tir_arena *arena; // owns everything below
     struct tir_types *types;

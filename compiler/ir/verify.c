@@ -277,10 +277,12 @@ static bool integers_allowed(const struct tir_attr *attr)
     case TIR_ATTR_first:
     case TIR_ATTR_groups:
     case TIR_ATTR_lag:
+    case TIR_ATTR_next:
         return attr->number >= 0;
+    case TIR_ATTR_persistent:
+        return attr->number >= 0 && attr->number <= TIR_DYNAMIC;
     case TIR_ATTR_a_trans:
     case TIR_ATTR_b_trans:
-    case TIR_ATTR_persistent:
     case TIR_ATTR_read:
     case TIR_ATTR_relaxed:
     case TIR_ATTR_store_role:
@@ -415,6 +417,9 @@ static void check_tiles(struct verifier *v, const struct tir_inst *inst,
     const struct tir_attr *cluster = tir_attr_find(inst, TIR_ATTR_cluster);
     if (cluster && cluster->list_count != extents)
         wrong(v, inst, "the cluster has %u sizes for %u extents", cluster->list_count, extents);
+    const int64_t next = tir_attr_int(inst, TIR_ATTR_next, -1);
+    if (next >= (int64_t)inst->result_count || (next >= 0 && types[next]->elem != TIR_I32))
+        wrong(v, inst, "the next tile is not an i32 that the loop carries");
     check_carried(v, inst);
     check_yields(v, inst, block, inst->result_count, types);
 }

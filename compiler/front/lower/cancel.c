@@ -34,9 +34,18 @@ static bool check_use(struct lower *l, const struct tir_inst *inst, const struct
     return true;
 }
 
+// Of a program between passes, the request of a tiles loop.
+static bool takes_tiles(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TILES && tir_attr_find(inst, TIR_ATTR_next))
+            return true;
+    return false;
+}
+
 static bool check_place(struct lower *l, const struct tir_inst *inst)
 {
-    if (inst->op != TIR_OP_TRY_CANCEL || l->f->grid_count)
+    if (inst->op != TIR_OP_TRY_CANCEL || l->f->grid_count || takes_tiles(l->f))
         return true;
     lower_error(l, inst->span, TIR_E_GRID,
                 "`try_cancel` takes the place of CTAs of a kernel with `grid(...)`");

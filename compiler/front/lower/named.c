@@ -79,13 +79,18 @@ static const struct statement *statement_of(enum ast_stmt_kind kind)
 static bool lower_flag(struct lower *l, const struct option *o, const struct ast_arg *arg,
                        int64_t *out)
 {
+    const bool has_word = o->most == TIR_DYNAMIC;
+    if (has_word && arg->value->kind == AST_NAME && !strcmp(arg->value->name, "dynamic")) {
+        *out = TIR_DYNAMIC;
+        return true;
+    }
     struct val v = lower_expr(l, arg->value);
     *out = v.kind == VAL_BOOL ? v.truth : v.i;
-    if (v.kind == VAL_BOOL || (v.kind == VAL_INT && (v.i == 0 || v.i == 1)))
+    if (v.kind == VAL_BOOL || (v.kind == VAL_INT && v.i >= o->least && v.i <= o->most))
         return true;
     if (v.kind != VAL_POISON)
-        lower_error(l, arg->span, TIR_E_CONSTANT, "`%s` is true or false, not %s", o->name,
-                    lower_val_name(l, v));
+        lower_error(l, arg->span, TIR_E_CONSTANT, "`%s` is %s, not %s", o->name,
+                    has_word ? "true, false or dynamic" : "true or false", lower_val_name(l, v));
     return false;
 }
 

@@ -8,8 +8,8 @@ struct tiles {
     struct tir_value *extents[TIR_MAX_RANK];
     int64_t by[TIR_MAX_RANK];
     enum tir_word order;
-    int64_t group, persistent, store_role;
-    int64_t cluster[TIR_MAX_RANK], ctas; // ctas: of a cluster; 1: none is asked for
+    int64_t group, persistent, next, store_role; // next: -1 if absent
+    int64_t cluster[TIR_MAX_RANK], ctas;         // ctas: of a cluster; 1: none is asked for
 };
 
 static bool lower_extents(struct lower *l, const struct ast_stmt *s, struct tiles *t)
@@ -142,7 +142,9 @@ static struct tir_inst *build_tiles(struct lower *l, const struct flow *f, const
     if (t->group)
         tir_set_int(l->f, inst, TIR_ATTR_group, t->group);
     if (t->persistent)
-        tir_set_int(l->f, inst, TIR_ATTR_persistent, 1);
+        tir_set_int(l->f, inst, TIR_ATTR_persistent, t->persistent);
+    if (t->next >= 0)
+        tir_set_int(l->f, inst, TIR_ATTR_next, t->next);
     if (t->store_role)
         tir_set_int(l->f, inst, TIR_ATTR_store_role, 1);
     if (t->ctas > 1)
@@ -157,7 +159,13 @@ static bool lower_head(struct lower *l, const struct ast_stmt *s, struct tiles *
         return false;
     t->group = o.value[AST_OPTION_TILES_group];
     t->persistent = o.value[AST_OPTION_TILES_persistent];
+    t->next = o.arg[AST_OPTION_TILES_next] ? o.value[AST_OPTION_TILES_next] : -1;
     t->store_role = o.value[AST_OPTION_TILES_store_role];
+    if (t->next >= 0 && (t->persistent != TIR_DYNAMIC || t->next >= s->carry.len)) {
+        lower_error(l, o.arg[AST_OPTION_TILES_next]->span, TIR_E_ARGUMENTS,
+                    "`next` is the number of a value that a dynamic tiles loop carries");
+        return false;
+    }
     return lower_extents(l, s, t) && lower_order(l, o.arg[AST_OPTION_TILES_order], t) &&
            lower_cluster(l, s, o.arg[AST_OPTION_TILES_cluster], t);
 }

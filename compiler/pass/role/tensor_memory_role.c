@@ -182,7 +182,8 @@ static void set_order(const struct tmem_plan *p, struct tir_inst *tiles)
     const struct tir_attr *group = tir_attr_find(p->tiles, TIR_ATTR_group);
     if (group)
         tir_set_int(p->f, tiles, TIR_ATTR_group, group->number);
-    tir_set_int(p->f, tiles, TIR_ATTR_persistent, 1);
+    tir_set_int(p->f, tiles, TIR_ATTR_persistent,
+                tir_attr_int(p->tiles, TIR_ATTR_persistent, 0) == TIR_DYNAMIC ? TIR_DYNAMIC : 1);
 }
 
 struct tir_builder tir_tmem_begin_role(struct tmem_role *r, struct tir_builder *b, const char *name,
