@@ -7,15 +7,27 @@
 //     let m: i64 = cast(mul(div(pid, columns), 128));
 //     let n: i64 = cast(mul(rem(pid, columns), 128));
 //     ...
-// and with persistent(1) the same inside a loop over pid, from cta_id by num_ctas. Values that the
-// tiles loop carries are that loop's. Each role has its own copy of the kernel's tiles loop; the
-// grid is set by the first of them. The CTAs of a cluster share a tile: pid is then the cluster's
-// number, and the grid has that many CTAs for each tile.
+// and with persistent(1) the same inside a loop over pid, from cta_id by num_ctas. Where tiles
+// differ in length, as under a causal mask, it walks every second round backwards,
+//     let step: i32 = sub(mul(num_ctas(), 2), add(mul(cta_id(), 2), 1));
+//     while carry (pid: i32 = cta_id(), step_2: i32 = step) { yield lt(pid, tiles); } do {
+//         ...
+//         yield add(pid, step_2), sub(mul(num_ctas(), 2), step_2);
+//     }
+// so that who had the first tile of a round has the last one of the next: an order that puts long
+// tiles first would else give a CTA the longer tile in each round. With persistent(2) next(k) the
+// loop goes on while the carried value k, which is pid, is not negative.
+//
+// Values that the tiles loop carries are that loop's. Each role has its own copy of the kernel's
+// tiles loop; the grid is set by the first of them. The CTAs of a cluster share a tile: pid is then
+// the cluster's number, and the grid has that many CTAs for each tile.
 
+#include "ir/carry.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "pass/lower/lower.h"
+#include "pass/receipt.h"
 
 enum { MOST_OPERANDS = 3 }; // of what a grid is computed by
 
@@ -157,6 +169,7 @@ static bool set_grid(struct grid *g)
     if (g->lo->has_grid) // the tiles loops of all roles are the same
         return true;
     g->lo->has_grid = true;
+    g->lo->tiles_differ = tir_lower_tiles_differ(g->lo);
     if (f->cluster[1] > 1 || f->cluster[2] > 1)
         return refuse(g, "a tiles loop needs a cluster that lies along the first axis");
     struct tir_inst *yield = tir_yield_of(f->host);
@@ -217,6 +230,22 @@ static uint32_t resident_ctas(const struct lower *lo)
     return (uint32_t)TIR_MAX(1, ctas);
 }
 
+// A CTA that waits for columns of tensor memory holds a tile that nobody can take over. So no more
+// CTAs of a full grid than have columns may have room in the shared memory of a multiprocessor.
+static void keep_columns_free(struct lower *lo)
+{
+    const struct tir_target *target = lo->cx->target;
+    const int64_t of_system = target->shared_per_sm - target->shared_per_cta;
+    int64_t columns = 0;
+    tir_foreach_inst(inst, lo->f)
+        if (inst->op == TIR_OP_TMEM_ALLOC)
+            columns = TIR_MAX(columns, tir_attr_int(inst, TIR_ATTR_columns, 1));
+    if (!columns)
+        return;
+    int64_t most = target->shared_per_sm / (TIR_TMEM_COLUMNS / columns + 1) - of_system;
+    lo->f->shared_bytes = TIR_MAX(lo->f->shared_bytes, most / 16 * 16 + 16);
+}
+
 // Moves what is in the loop's block to the builder's position. args: what its arguments are; gives
 // the yield, which is no longer in the block.
 static struct tir_inst *inline_block(struct lower *lo, struct tir_block *block,
@@ -234,35 +263,106 @@ static struct tir_inst *inline_block(struct lower *lo, struct tir_block *block,
     return yield;
 }
 
-// The loop over tiles of one CTA; its block's arguments are the tile's number and what is carried.
-static struct tir_inst *build_loop(struct grid *g, struct tir_value *pid, struct tir_value *total,
-                                   struct tir_value *by)
-{
-    struct lower *lo = g->lo;
-    uint32_t carried = g->tiles->result_count;
-    struct tir_value **operands = tir_lower_new_registers(lo, TIR_FOR_INIT + carried);
-    const struct tir_type **types =
-        arena_array(lo->cx->scratch, const struct tir_type *, carried + 1);
-    operands[TIR_FOR_BEGIN] = pid;
-    operands[TIR_FOR_END] = total;
-    operands[TIR_FOR_STEP] = by;
-    for (uint32_t i = 0; i < carried; i++) {
-        operands[TIR_FOR_INIT + i] = g->tiles->operands[g->rank + i];
-        types[i] = g->tiles->results[i]->type;
-    }
-    struct tir_inst *loop =
-        tir_build(&lo->b, TIR_OP_FOR, operands, TIR_FOR_INIT + carried, types, carried, 1);
-    tir_block_add_arg(lo->f, loop->regions[0], lo->i32, "pid");
-    for (uint32_t i = 0; i < carried; i++)
-        tir_block_add_arg(lo->f, loop->regions[0], types[i],
-                          g->tiles->regions[0]->args[g->rank + i]->name);
-    return loop;
-}
-
 static struct tir_value *grid_value(struct grid *g, enum tir_op of_cta, enum tir_op of_cluster)
 {
     bool clusters = tir_func_ctas(g->lo->f) > 1;
     return tir_build1(&g->lo->b, clusters ? of_cluster : of_cta, g->lo->i32, NULL, 0);
+}
+
+// The loop over tiles of one CTA. What it carries is `first`, then what the tiles loop does.
+struct walk {
+    struct tir_inst *loop;
+    struct tir_block *body;
+    struct tir_value *pid; // the tile's number in the body
+    uint32_t first;        // of the body's arguments, those before what the tiles loop carries
+};
+
+// Lets the loop carry what the tiles loop does.
+static void carry_all(struct grid *g, struct walk *w)
+{
+    const struct tir_block *body = g->tiles->regions[0];
+    for (uint32_t i = 0; i < g->tiles->result_count; i++)
+        tir_carry_add(g->lo->f, w->loop, g->tiles->operands[g->rank + i],
+                      body->args[g->rank + i]->name);
+}
+
+// By a fixed stride.
+static struct walk walk_by_stride(struct grid *g, struct tir_value *pid, struct tir_value *total)
+{
+    struct tir_value *step = grid_value(g, TIR_OP_NUM_CTAS, TIR_OP_NUM_CLUSTERS);
+    struct tir_value *bounds[TIR_FOR_INIT] = {pid, total, step};
+    struct walk w = {.first = 1};
+    w.loop = tir_build(&g->lo->b, TIR_OP_FOR, bounds, TIR_FOR_INIT, NULL, 0, 1);
+    w.body = w.loop->regions[0];
+    w.pid = tir_block_add_arg(g->lo->f, w.body, g->lo->i32, "pid");
+    carry_all(g, &w);
+    return w;
+}
+
+// A while loop, without its test.
+static struct walk begin_while(struct grid *g)
+{
+    struct walk w = {.loop = tir_build(&g->lo->b, TIR_OP_WHILE, NULL, 0, NULL, 0, 2)};
+    w.body = w.loop->regions[1];
+    return w;
+}
+
+static void end_while(struct grid *g, struct walk *w, uint32_t pid, enum tir_op test,
+                      struct tir_value *other)
+{
+    struct lower *lo = g->lo;
+    struct tir_builder b = tir_builder_at_end(lo->f, w->loop->regions[0]);
+    struct tir_value *goes_on = tir_binary(&b, test, w->loop->regions[0]->args[pid], other);
+    tir_build_yield(&b, &goes_on, 1);
+    w->pid = w->body->args[pid];
+    b = tir_builder_at_end(lo->f, w->body);
+    struct tir_value *counts = tir_binary(&b, TIR_OP_GE, w->pid, tir_lower_i32(lo, 0));
+    tir_build(&b, TIR_OP_ASSUME, &counts, 1, NULL, 0, 0);
+}
+
+// Every second round backwards.
+static struct walk walk_in_turns(struct grid *g, struct tir_value *pid, struct tir_value *total,
+                                 struct tir_value **yields)
+{
+    struct lower *lo = g->lo;
+    struct tir_value *two = tir_lower_i32(lo, 2), *one = tir_lower_i32(lo, 1);
+    struct tir_value *count = grid_value(g, TIR_OP_NUM_CTAS, TIR_OP_NUM_CLUSTERS);
+    struct tir_value *both = op2(g, TIR_OP_MUL, count, two);
+    struct tir_value *twice = op2(g, TIR_OP_MUL, pid, two);
+    struct tir_value *first = op2(g, TIR_OP_SUB, both, op2(g, TIR_OP_ADD, twice, one));
+    struct walk w = begin_while(g);
+    w.first = 2;
+    tir_carry_add(lo->f, w.loop, pid, "pid");
+    struct tir_value *step = tir_carry_add(lo->f, w.loop, first, "step");
+    carry_all(g, &w);
+    end_while(g, &w, 0, TIR_OP_LT, total);
+    struct tir_builder b = tir_builder_at_end(lo->f, w.body);
+    yields[0] = tir_binary(&b, TIR_OP_ADD, w.pid, step);
+    yields[1] = tir_binary(&b, TIR_OP_SUB, both, step);
+    return w;
+}
+
+// While there is a next one; the first is the CTA's own.
+static struct walk walk_dynamic(struct grid *g, struct tir_value *pid, int64_t next)
+{
+    struct walk w = begin_while(g);
+    g->tiles->operands[g->rank + next] = pid;
+    carry_all(g, &w);
+    end_while(g, &w, (uint32_t)next, TIR_OP_GE, tir_lower_i32(g->lo, 0));
+    return w;
+}
+
+static struct walk walk_tiles(struct grid *g, struct tir_value *pid, struct tir_value *total,
+                              struct tir_value **yields)
+{
+    const struct tir_attr *next = tir_attr_find(g->tiles, TIR_ATTR_next);
+    if (next)
+        return walk_dynamic(g, pid, next->number);
+    if (!g->lo->tiles_differ)
+        return walk_by_stride(g, pid, total);
+    tir_receipt_add(g->lo->cx, TIR_TOPIC_LAUNCH, g->tiles->span,
+                    "tiles: every second round backwards, since they differ in length");
+    return walk_in_turns(g, pid, total, yields);
 }
 
 // Where the tile number pid begins.
@@ -303,19 +403,27 @@ void tir_lower_tiles(struct lower *lo, struct tir_inst *inst)
     // After inst, so that the walk over this block goes on with the contents of the loop; inside
     // the persistent loop, the walk enters through the loop itself.
     if (tir_attr_int(inst, TIR_ATTR_persistent, 0)) {
-        struct tir_value *step = grid_value(&g, TIR_OP_NUM_CTAS, TIR_OP_NUM_CLUSTERS);
-        struct tir_inst *loop = build_loop(&g, pid, total, step);
-        struct tir_block *body = loop->regions[0];
-        lo->b = tir_builder_at_end(f, body);
-        build_starts(&g, body->args[0], args);
+        struct tir_value *yields[2] = {NULL};
+        struct walk w = walk_tiles(&g, pid, total, yields);
+        lo->b = tir_builder_at_end(f, w.body);
+        build_starts(&g, w.pid, args);
         for (uint32_t i = 0; i < inst->result_count; i++)
-            args[g.rank + i] = body->args[1 + i];
+            args[g.rank + i] = w.body->args[w.first + i];
         struct tir_inst *yield = inline_block(lo, inst->regions[0], args);
-        tir_build_yield(&lo->b, yield ? yield->operands : NULL, yield ? yield->operand_count : 0);
+        for (uint32_t i = 0; i < TIR_COUNT_OF(yields) && yields[i]; i++)
+            tir_yield_add(f, w.body, yields[i]);
         for (uint32_t i = 0; i < inst->result_count; i++)
-            tir_replace_uses(f, inst->results[i], loop->results[i]);
-        tir_move_before(inst, loop);
-        f->persistent = resident_ctas(lo);
+            tir_yield_add(f, w.body, yield->operands[i]);
+        if (!tir_yield_of(w.body))
+            tir_build_yield(&lo->b, NULL, 0);
+        uint32_t before = w.loop->result_count - inst->result_count;
+        for (uint32_t i = 0; i < inst->result_count; i++)
+            tir_replace_uses(f, inst->results[i], w.loop->results[before + i]);
+        tir_move_before(inst, w.loop);
+        if (tir_attr_find(inst, TIR_ATTR_next))
+            keep_columns_free(lo);
+        else
+            f->persistent = resident_ctas(lo);
     } else {
         build_starts(&g, pid, args);
         for (uint32_t i = 0; i < inst->result_count; i++)

@@ -18,6 +18,7 @@ struct lower {
     uint32_t first_warp;         // of them, in the CTA; the warp of a layout counts from here
     int64_t barrier;             // the named barrier they meet at; 0: bar_sync of the CTA
     bool has_grid;               // a tiles loop has set the grid
+    bool tiles_differ;           // in length: a persistent grid walks every second round backwards
     bool copies_by_registers;    // a copy_async has become loads and stores
     bool has_pairs;              // tensor memory belongs to pairs of CTAs
     struct tir_value *tmem_base; // of the allocation in tensor memory; NULL: no buffer is there
@@ -59,6 +60,9 @@ struct tir_value *tir_lower_tid(struct lower *lo); // as the warp, of the role
 // Waits for all threads that share the tiles being lowered.
 void tir_lower_barrier(struct lower *lo);
 void tir_lower_block(struct lower *lo, struct tir_block *block); // every instruction in it
+
+// Does the length of a tile depend on which one it is, in any role? (uneven.c)
+bool tir_lower_tiles_differ(const struct lower *lo);
 
 // Tiles.
 
