@@ -129,12 +129,15 @@ struct sync_reply {
     uint32_t *asked; // by agent: the round in which it did first, plus 1
 };
 
-static uint32_t round_of(const struct sync_agent *a)
+// The innermost loop that goes on by an answer; NULL: none is around the agent.
+static const struct sync_frame *asking_frame(const struct sync_agent *a)
 {
-    for (uint32_t i = a->depth; i-- > 0;)
-        if (a->frames[i].owner && a->frames[i].owner->op == TIR_OP_WHILE)
-            return a->frames[i].round;
-    return 0;
+    for (uint32_t i = a->depth; i-- > 0;) {
+        const struct tir_inst *owner = a->frames[i].owner;
+        if (owner && (owner->op == TIR_OP_WHILE || tir_attr_find(owner, TIR_ATTR_next)))
+            return &a->frames[i];
+    }
+    return NULL;
 }
 
 static bool draw(const struct sync_run *r, int64_t question)
@@ -149,7 +152,10 @@ static bool draw_late(const struct sync_run *r, int64_t question, uint32_t round
 
 static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t question)
 {
-    uint32_t round = round_of(a);
+    const struct sync_frame *f = asking_frame(a);
+    const uint32_t round = f ? f->round : 0;
+    const bool takes_tiles = f && f->owner->op == TIR_OP_TILES; // of these a ring may need more
+    const uint32_t most = takes_tiles ? TIR_MAX(r->most, r->setting->waves) : r->most;
     r->decided = true;
     vec_foreach(struct sync_reply *, it, &r->replies) {
         struct sync_reply *old = *it;
@@ -157,12 +163,12 @@ static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t quest
             continue;
         if (!old->asked[a->id])
             old->asked[a->id] = round + 1;
-        bool again = round + 1 >= old->asked[a->id] + r->most; // nothing new has come in between
+        bool again = round + 1 >= old->asked[a->id] + most; // nothing new has come in between
         return again ? draw_late(r, question, round) : old->yes;
     }
     struct sync_reply *now = arena_new(r->arena, struct sync_reply);
     now->question = question;
-    now->yes = round < r->most ? draw(r, question) : draw_late(r, question, round);
+    now->yes = round < most ? draw(r, question) : draw_late(r, question, round);
     now->asked = arena_array(r->arena, uint32_t, r->agent_count);
     now->asked[a->id] = round + 1;
     vec_push(r->arena, &r->replies, now);

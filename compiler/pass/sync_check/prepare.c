@@ -222,6 +222,9 @@ static void need_of_blocks(struct walker *w, const struct tir_inst *inst)
     struct tir_value *const *bounds = tir_sync_bounds_of(inst, &count);
     for (uint32_t i = 0; i < count; i++)
         need(w, bounds[i]);
+    const struct tir_attr *next = tir_attr_find(inst, TIR_ATTR_next);
+    if (next) // a tiles loop that goes on by what it carries
+        need(w, inst->regions[0]->args[extent_count(inst) + next->number]);
 }
 
 static void visit(struct walker *w, const struct tir_inst *inst)

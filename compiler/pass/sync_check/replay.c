@@ -224,6 +224,16 @@ static void start_for(struct sync_run *r, struct sync_agent *a, const struct tir
     set_slot(a, body->args[0], (struct sync_value){.kind = SYNC_INT, .number = at});
 }
 
+// Does a CTA that takes over tiles get one for this round? The response says so. None gets one
+// for ever.
+static bool has_next(struct sync_run *r, struct sync_agent *a, const struct tir_inst *tiles)
+{
+    const struct tir_block *body = tiles->regions[0];
+    const uint32_t next = tir_carried_at(tiles) + (uint32_t)tir_attr_int(tiles, TIR_ATTR_next, 0);
+    struct sync_value x = tir_sync_value(r, a, body->args[next]);
+    return x.kind == SYNC_INT ? x.number >= 0 : x.counts && x.count >= 0;
+}
+
 // The tile of a round into the arguments of the block; the CTAs of a cluster share it. False: there
 // is none.
 static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst,
@@ -250,6 +260,8 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
         set_slot(a, body->args[d], (struct sync_value){.kind = SYNC_INT, .number = at});
         index /= counts[d];
     }
+    if (tir_attr_find(inst, TIR_ATTR_next))
+        return has_next(r, a, inst);
     return round < total && round < (stays ? s->waves + before : 1);
 }
 
