@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Slots that threads hand to each other: what the passes ring and dynamic build alike.
+// Slots that threads hand to each other: what passes build alike.
 
 #include "pass/sync/slot.h"
 
