@@ -54,7 +54,10 @@ static const char *tiles_head(struct program *p, uint32_t most)
                                         ", persistent",
                                         ", persistent",
                                         ", persistent, store_role",
-                                        ", cluster = (2, 1)"};
+                                        ", persistent = dynamic",
+                                        ", cluster = (2, 1)",
+                                        ", persistent = dynamic, cluster = (2, 1)"};
+    static const char *const of_roles[] = {"", ", persistent", ", persistent = dynamic"};
     struct tir_text names, extents;
     const uint32_t count = 1 + choose(p->c, most);
     tir_text_init(&names, p->arena, 0);
@@ -67,10 +70,11 @@ static const char *tiles_head(struct program *p, uint32_t most)
     const char *order = choose_from(p->c, orders);
     if (count > 1 && choose(p->c, 6) == 5)
         order = ", order = grouped(2)";
-    const char *walk = p->has_roles ? (choose(p->c, 2) ? ", persistent" : "")
-                                    : walks[choose(p->c, count > 1 ? 8 : 7)];
+    const char *walk =
+        p->has_roles ? choose_from(p->c, of_roles) : walks[choose(p->c, count > 1 ? 10 : 8)];
     if (count == 3 && strstr(walk, "cluster"))
-        walk = ", cluster = (1, 2, 1)";
+        walk = strstr(walk, "dynamic") ? ", persistent = dynamic, cluster = (1, 2, 1)"
+                                       : ", cluster = (1, 2, 1)";
     return say(p, count > 1 ? "for (%s) in tiles(%s%s%s) {" : "for %s in tiles(%s%s%s) {",
                names.ptr, extents.ptr, order, walk);
 }
