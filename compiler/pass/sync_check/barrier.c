@@ -52,10 +52,11 @@ bool tir_sync_is_ready(struct sync_run *r, const struct sync_who *who,
     else if (c->known[m->init_strand] < m->init_at)
         tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, m->init, "it is initialised here",
                       "this mbarrier may not be initialised yet: no barrier between them");
-    else if (inst->op == TIR_OP_COPY_ASYNC && !m->init_fenced)
+    else if ((inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_TRY_CANCEL) && !m->init_fenced)
         tir_sync_fail(r, TIR_E_SYNC_FENCE, inst, m->init, "it is initialised here",
-                      "the copy may not see this mbarrier initialised: no fence(of = "
-                      "mbarrier_init) after mbarrier_init");
+                      "the %s may not see this mbarrier initialised: no fence(of = "
+                      "mbarrier_init) after mbarrier_init",
+                      inst->op == TIR_OP_COPY_ASYNC ? "copy" : "request");
     return r->outcome == SYNC_GOING;
 }
 
