@@ -11,7 +11,7 @@
 //     let response: shared u32[3, 4] in S = alloc();
 //     let known: shared mbarrier[3] = alloc();
 //     let read: shared mbarrier[3] = alloc();
-//     (one thread initialises them; a barrier)
+//     (one thread initialises them, with those of rings if there are some; a barrier)
 //     role load ... {
 //         tiles (m, n) in (...) carry (t: i32 = 0, s: i32 = 0, p: i32 = 0) persistent(2) next(0) {
 //             wait(read[s], 1 - p);
@@ -128,11 +128,43 @@ static void build_init(struct tir_builder *b, struct tir_value *mbarriers, int64
     tir_set_int(b->f, init, TIR_ATTR_arrivals, arrivals);
 }
 
+static bool is_by_one_thread(const struct tir_inst *branch)
+{
+    const struct tir_inst *test = branch->operands[0]->def;
+    return test && test->op == TIR_OP_EQ && test->operands[0]->def &&
+           test->operands[0]->def->op == TIR_OP_TID;
+}
+
+// A branch at the start of the kernel in which one thread initialises mbarriers, in front of a
+// barrier of all that use ours; NULL: there is none.
+static struct tir_inst *find_init(const struct dynamic *d)
+{
+    const enum tir_op barrier = d->ctas > 1 ? TIR_OP_CLUSTER_ARRIVE : TIR_OP_BAR_SYNC;
+    for (struct tir_inst *inst = d->f->body->first; inst; inst = inst->next)
+        if (inst->op == TIR_OP_IF && inst->regions[0]->first->op == TIR_OP_MBARRIER_INIT)
+            return is_by_one_thread(inst) && inst->next && inst->next->op == barrier ? inst : NULL;
+    return NULL;
+}
+
+static struct tir_builder build_branch(struct dynamic *d, struct tir_builder *b)
+{
+    const struct tir_crew all = {.warps = TIR_MAX(d->f->threads / 32, 1)};
+    struct tir_builder in = tir_build_if(b, tir_build_is_leader(b, &all));
+    tir_set_word(d->f, build(&in, TIR_OP_FENCE, NULL, 0), TIR_ATTR_of, TIR_WORD_of_mbarrier_init);
+    if (d->ctas > 1) {
+        build(b, TIR_OP_CLUSTER_ARRIVE, NULL, 0);
+        build(b, TIR_OP_CLUSTER_WAIT, NULL, 0);
+    } else {
+        build(b, TIR_OP_BAR_SYNC, NULL, 0);
+    }
+    return tir_builder_before(d->f, in.block->first);
+}
+
 static void build_start(struct dynamic *d)
 {
     struct tir_func *f = d->f;
     struct tir_builder b = tir_builder_before(f, f->body->first);
-    const struct tir_crew all = {.warps = TIR_MAX(f->threads / 32, 1)};
+    struct tir_inst *init = find_init(d);
     int64_t readers = 0;
     b.span = d->asker->span;
     vec_foreach(struct tir_inst *, loop, &d->loops)
@@ -140,16 +172,10 @@ static void build_start(struct dynamic *d)
     d->responses = build_responses(d, &b);
     d->known = tir_slot_mbarriers(&b, TIR_BUDGET_NEXT_TILES, "known");
     d->read = tir_slot_mbarriers(&b, TIR_BUDGET_NEXT_TILES, "read");
-    struct tir_builder in = tir_build_if(&b, tir_build_is_leader(&b, &all));
+    struct tir_builder in =
+        init ? tir_builder_before(f, init->regions[0]->first) : build_branch(d, &b);
     build_init(&in, d->known, 1);
     build_init(&in, d->read, readers * d->ctas);
-    tir_set_word(f, build(&in, TIR_OP_FENCE, NULL, 0), TIR_ATTR_of, TIR_WORD_of_mbarrier_init);
-    if (d->ctas > 1) {
-        build(&b, TIR_OP_CLUSTER_ARRIVE, NULL, 0);
-        build(&b, TIR_OP_CLUSTER_WAIT, NULL, 0);
-    } else {
-        build(&b, TIR_OP_BAR_SYNC, NULL, 0);
-    }
 }
 
 // Requests and responses.
@@ -228,17 +254,17 @@ static struct tir_value *build_response(struct dynamic *d, struct tir_builder *b
     return tir_build1(b, TIR_OP_WHERE, d->i32, choice, 3);
 }
 
-// After the loop, in the CTA that asks: until all of the cluster have read all responses.
+// After the loop, in the CTA that asks: until all of the cluster have read the last response, and so
+// those before it.
 static void build_drain(struct dynamic *d, struct tir_inst *loop)
 {
     struct tir_builder b = {d->f, loop->block, loop->next, loop->span};
     struct tir_builder in = tir_build_if(&b, build_is_first(d, &b));
     struct place at = {loop->results[loop->result_count - 2],
                        loop->results[loop->result_count - 1]};
-    for (uint32_t i = 0; i < TIR_BUDGET_NEXT_TILES; i++) {
-        build_wait_read(d, &in, at);
+    for (uint32_t i = 1; i < TIR_BUDGET_NEXT_TILES; i++) // from the next one round to the last
         tir_slot_step(&in, TIR_BUDGET_NEXT_TILES, &at.slot, &at.phase);
-    }
+    build_wait_read(d, &in, at);
 }
 
 static void rewrite(struct dynamic *d, struct tir_inst *loop)
