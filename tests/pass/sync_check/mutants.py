@@ -22,7 +22,7 @@ import tempfile
 BATCH = 12  # mutants a run: fewer than the errors that one run shows
 SYNC = re.compile(
     r"^\s*(?:arrive|wait|fence|bar_sync|bar_arrive|commit_group|wait_group|mbarrier_init|"
-    r"cluster_arrive|cluster_wait|warp_sync|copy_async|store_async)\("
+    r"cluster_arrive|cluster_wait|warp_sync|copy_async|store_async|try_cancel)\("
 )
 ACTS = re.compile(SYNC.pattern + r"|\bstore\(|= (?:await|gemm_async|load|dot)\(")
 ERROR = re.compile(r"^[^ \n]*:(\d+):\d+: error\[(E\d{4})\]: (.*)$")
@@ -57,9 +57,9 @@ def alterations(text):
         r"\b(p\w*: i32 = i32\()([01])\)", lambda m: f"{m[1]}{1 - int(m[2])})", text)
     yield "wraps early", re.sub(r"eq\((s\w*), i32\((\d+)\)\)",
                                 lambda m: f"eq({m[1]}, i32({max(int(m[2]) - 1, 0)}))", text)
-    yield "state not carried on", re.sub(r"\byield s3, p3;", "yield s, p;", text)
-    yield "parity not carried on", re.sub(r"\byield s3, p3;", "yield s3, p;", text)
-    yield "always slot 0", re.sub(r"\bview\((\w+)\[(?:s1|prev|last)\]\)", r"view(\1[0])", text)
+    yield "state not carried on", re.sub(r"\b(yield (?:\w+, )*)s3, p3;", r"\1s, p;", text)
+    yield "parity not carried on", re.sub(r"\b(yield (?:\w+, )*)s3, p3;", r"\1s3, p;", text)
+    yield "always slot 0", re.sub(r"\bview\((\w+)\[(?:s1?|prev|last)\]\)", r"view(\1[0])", text)
     for old, new in (("wgmma", "async_shared"), ("async_shared", "wgmma"),
                      ("mbarrier_init", "cta")):
         yield f"fence of {new}", text.replace(f"fence(of = {old})", f"fence(of = {new})")
