@@ -38,6 +38,7 @@ struct grid {
     uint32_t rank;
     const int64_t *by;
     struct tir_value *count[TIR_MAX_RANK]; // tiles of each dimension, i32
+    bool in_turns;                         // every second round is walked backwards
 };
 
 static struct tir_value *op2(struct grid *g, enum tir_op op, struct tir_value *x,
@@ -58,13 +59,12 @@ static void decode(struct grid *g, struct tir_value *pid, const uint32_t *sequen
     }
 }
 
-// Row and column of tile number pid of rows x columns, in groups of `group` rows: first all rows of
+// Row and column of tile number pid of rows x columns, in groups of `size` rows: first all rows of
 // a group in one column, then in the next. Tiles that run together share operands in L2.
-static void decode_grouped(struct grid *g, struct tir_value *pid, int64_t group,
+static void decode_grouped(struct grid *g, struct tir_value *pid, struct tir_value *size,
                            struct tir_value *rows, struct tir_value *columns,
                            struct tir_value **row, struct tir_value **column)
 {
-    struct tir_value *size = tir_lower_i32(g->lo, group);
     struct tir_value *in_group = op2(g, TIR_OP_MUL, size, columns);
     struct tir_value *first = op2(g, TIR_OP_MUL, op2(g, TIR_OP_DIV, pid, in_group), size);
     struct tir_value *height = op2(g, TIR_OP_MIN, op2(g, TIR_OP_SUB, rows, first), size);
@@ -83,18 +83,44 @@ static void decode_planes(struct grid *g, struct tir_value *pid, int64_t group,
         decode(g, op2(g, TIR_OP_DIV, pid, plane), sequence, m, index);
         pid = op2(g, TIR_OP_REM, pid, plane);
     }
-    decode_grouped(g, pid, group, g->count[m], g->count[n], &index[m], &index[n]);
+    decode_grouped(g, pid, tir_lower_i32(g->lo, group), g->count[m], g->count[n], &index[m],
+                   &index[n]);
+}
+
+static struct tir_value *grid_value(struct grid *g, enum tir_op of_cta, enum tir_op of_cluster)
+{
+    bool clusters = tir_func_ctas(g->lo->f) > 1;
+    return tir_build1(&g->lo->b, clusters ? of_cluster : of_cta, g->lo->i32, NULL, 0);
+}
+
+// The rows of a group, long tiles first. CTAs that walk every second round backwards need some
+// rounds from the long tiles to the short ones: in one round, or in two, those at its ends would
+// meet long tiles alone.
+static struct tir_value *heavy_group(struct grid *g, struct tir_value *columns)
+{
+    const struct tir_attr *stated = tir_attr_find(g->tiles, TIR_ATTR_group);
+    struct tir_value *usual = tir_lower_i32(g->lo, TIR_BUDGET_ORDER_GROUP);
+    if (stated)
+        return tir_lower_i32(g->lo, stated->number);
+    if (!g->in_turns)
+        return usual;
+    struct tir_value *ctas = grid_value(g, TIR_OP_NUM_CTAS, TIR_OP_NUM_CLUSTERS);
+    struct tir_value *tiles =
+        op2(g, TIR_OP_MUL, ctas, tir_lower_i32(g->lo, TIR_BUDGET_ORDER_ROUNDS));
+    struct tir_value *some = op2(g, TIR_OP_MAX, columns, tir_lower_i32(g->lo, 1));
+    return op2(g, TIR_OP_MAX, op2(g, TIR_OP_CEILDIV, tiles, some), usual);
 }
 
 // Groups of rows, which all other dimensions together are; the last column of a group first. Long
 // tiles come before short ones, and the rows of a group (the heads of attention) stay in L2.
-static void decode_heavy(struct grid *g, struct tir_value *pid, int64_t group,
-                         const uint32_t *sequence, struct tir_value **index)
+static void decode_heavy(struct grid *g, struct tir_value *pid, const uint32_t *sequence,
+                         struct tir_value **index)
 {
     uint32_t last = g->rank - 1;
     struct tir_value *rows = tir_lower_i32(g->lo, 1), *row;
     for (uint32_t d = 0; d < last; d++)
         rows = d ? op2(g, TIR_OP_MUL, rows, g->count[d]) : g->count[d];
+    struct tir_value *group = heavy_group(g, g->count[last]);
     decode_grouped(g, pid, group, rows, g->count[last], &row, &index[last]);
     decode(g, row, sequence, last, index);
     struct tir_value *top = op2(g, TIR_OP_SUB, g->count[last], tir_lower_i32(g->lo, 1));
@@ -111,7 +137,7 @@ static void decode_order(struct grid *g, struct tir_value *pid, struct tir_value
     if (order == TIR_WORD_order_grouped && g->rank >= 2)
         decode_planes(g, pid, group, sequence, index);
     else if (order == TIR_WORD_order_heavy_first)
-        decode_heavy(g, pid, group, sequence, index);
+        decode_heavy(g, pid, sequence, index);
     else
         decode(g, pid, sequence, g->rank, index);
 }
@@ -263,13 +289,7 @@ static struct tir_inst *inline_block(struct lower *lo, struct tir_block *block,
     return yield;
 }
 
-static struct tir_value *grid_value(struct grid *g, enum tir_op of_cta, enum tir_op of_cluster)
-{
-    bool clusters = tir_func_ctas(g->lo->f) > 1;
-    return tir_build1(&g->lo->b, clusters ? of_cluster : of_cta, g->lo->i32, NULL, 0);
-}
-
-// The loop over tiles of one CTA. What it carries is `first`, then what the tiles loop does.
+// The loop over tiles of one CTA. It carries numbers of its own, then what the tiles loop does.
 struct walk {
     struct tir_inst *loop;
     struct tir_block *body;
@@ -332,6 +352,7 @@ static struct walk walk_in_turns(struct grid *g, struct tir_value *pid, struct t
     struct tir_value *first = op2(g, TIR_OP_SUB, both, op2(g, TIR_OP_ADD, twice, one));
     struct walk w = begin_while(g);
     w.first = 2;
+    g->in_turns = true;
     tir_carry_add(lo->f, w.loop, pid, "pid");
     struct tir_value *step = tir_carry_add(lo->f, w.loop, first, "step");
     carry_all(g, &w);
