@@ -254,8 +254,8 @@ static struct tir_value *build_response(struct dynamic *d, struct tir_builder *b
     return tir_build1(b, TIR_OP_WHERE, d->i32, choice, 3);
 }
 
-// After the loop, in the CTA that asks: until all of the cluster have read the last response, and so
-// those before it.
+// After the loop, in the CTA that asks: until all of the cluster have read the last response, and
+// so those before it.
 static void build_drain(struct dynamic *d, struct tir_inst *loop)
 {
     struct tir_builder b = {d->f, loop->block, loop->next, loop->span};
