@@ -257,6 +257,36 @@ static const union tir_number *matrix(struct interp *in, const struct tir_inst *
     return all;
 }
 
+// The numbers of a factor whose scales are one for each part of K, along `axis`: what bf16 holds of
+// their products.
+static const union tir_number *scaled(struct interp *in, const struct tir_value *v,
+                                      const struct tir_value *scales, uint32_t axis)
+{
+    const struct tir_type *t = v->type, *of = scales->type;
+    const union tir_number *x = tir_interp_read(in, v), *s = tir_interp_read(in, scales);
+    const int64_t depth = tir_scaled_depth(t, axis), packed = depth / t->shape[axis];
+    const int64_t block = depth / of->shape[axis];
+    int64_t shape[2] = {t->shape[0], t->shape[1]};
+    shape[axis] = depth;
+    union tir_number *all =
+        arena_array(&in->scratch, union tir_number, (size_t)(shape[0] * shape[1]));
+    for (int64_t i = 0; i < shape[0] * shape[1]; i++) {
+        int64_t at[2] = {i / shape[1], i % shape[1]}, scale[2] = {at[0], at[1]};
+        const int64_t half = at[axis] % packed;
+        at[axis] /= packed;
+        scale[axis] /= block;
+        union tir_number e = x[at[0] * t->shape[1] + at[1]];
+        if (packed > 1)
+            e = tir_number_decode(TIR_E2M1, (uint64_t)e.i >> 4 * half & 15);
+        const double f = tir_elem_is_float(t->elem) || packed > 1 ? e.f : (double)e.i;
+        const double by = s[scale[0] * of->shape[1] + scale[1]].f;
+        all[i].f = tir_number_round(TIR_BF16,
+                                    tir_number_round(TIR_F32, tir_number_round(TIR_F32, f) *
+                                                                  tir_number_round(TIR_F32, by)));
+    }
+    return all;
+}
+
 // Four products at a time: the sums in c are then loaded and stored a quarter as often.
 static void dot_floats(double *restrict c, const double *restrict a, const union tir_number *b,
                        int64_t depth, int64_t cols)
@@ -286,9 +316,14 @@ void tir_interp_dot(struct interp *in, const struct tir_inst *inst)
 {
     const struct tir_value *a = inst->operands[TIR_DOT_A], *b = inst->operands[TIR_DOT_B];
     const struct tir_type *type = tir_result(inst)->type;
-    int64_t rows = type->shape[0], cols = type->shape[1], depth = a->type->shape[1];
+    const bool has_scales = tir_is_scaled_dot(inst);
+    int64_t rows = type->shape[0], cols = type->shape[1];
+    int64_t depth = has_scales ? tir_scaled_depth(a->type, 1) : a->type->shape[1];
     bool floats = tir_elem_is_float(type->elem);
-    const union tir_number *x = matrix(in, inst, a), *y = matrix(in, inst, b);
+    const union tir_number *x = has_scales ? scaled(in, a, inst->operands[TIR_DOT_SA], 1)
+                                           : matrix(in, inst, a),
+                           *y = has_scales ? scaled(in, b, inst->operands[TIR_DOT_SB], 0)
+                                           : matrix(in, inst, b);
     const union tir_number *acc = tir_interp_read(in, inst->operands[TIR_DOT_ACC]);
     union tir_number *to = tir_interp_write(in, tir_result(inst));
     double *row = arena_array(&in->scratch, double, (size_t)cols);

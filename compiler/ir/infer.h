@@ -24,6 +24,8 @@ const struct tir_type *tir_infer_stated(struct tir_query *q);
 // (infer_tmem.c).
 const struct tir_type *tir_infer_tmem_copy(struct tir_query *q);
 bool tir_infer_scales_fit(struct tir_query *q, const struct tir_type *a, const struct tir_type *b);
+// Of a dot with scales (infer_tmem.c).
+const struct tir_type *tir_infer_scaled_dot(struct tir_query *q);
 
 static inline const char *tir_infer_text(struct tir_query *q, const struct tir_type *t)
 {

@@ -42,6 +42,44 @@ bool tir_infer_scales_fit(struct tir_query *q, const struct tir_type *a, const s
     return true;
 }
 
+const struct tir_type *tir_infer_scaled_dot(struct tir_query *q)
+{
+    static const uint32_t places[] = {TIR_DOT_A, TIR_DOT_B, TIR_DOT_ACC, TIR_DOT_SA, TIR_DOT_SB};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(places); i++) {
+        const struct tir_value *v = q->inst->operands[places[i]];
+        if (!v)
+            return tir_infer_refuse(q, "scales of the first and of the second factor go together");
+        if (v->type->rank != 2 || !tir_type_is_tile(v->type) || v->type->elem == TIR_BOOL)
+            return tir_infer_refuse(q, "%s is no tile of rank 2", tir_infer_text(q, v->type));
+    }
+    const struct tir_type *a = tir_infer_operand(q, TIR_DOT_A),
+                          *b = tir_infer_operand(q, TIR_DOT_B);
+    const struct tir_type *sa = tir_infer_operand(q, TIR_DOT_SA),
+                          *sb = tir_infer_operand(q, TIR_DOT_SB);
+    const struct tir_type *acc = tir_infer_operand(q, TIR_DOT_ACC);
+    if (!tir_elem_is_float(sa->elem) || !tir_elem_is_float(sb->elem))
+        return tir_infer_refuse(q, "scales are floats, not %s and %s", tir_infer_text(q, sa),
+                                tir_infer_text(q, sb));
+    const int64_t k = tir_scaled_depth(a, 1);
+    if (k != tir_scaled_depth(b, 0))
+        return tir_infer_refuse(q, "%s and %s do not multiply: %lld elements along K, and %lld",
+                                tir_infer_text(q, a), tir_infer_text(q, b), (long long)k,
+                                (long long)tir_scaled_depth(b, 0));
+    if (sa->shape[0] != a->shape[0] || k % sa->shape[1] || sb->shape[1] != b->shape[1] ||
+        k % sb->shape[0])
+        return tir_infer_refuse(q,
+                                "the scales are %s and %s for %s and %s: each row of the first has "
+                                "scales for equal parts of its %lld elements, and each column of "
+                                "the second",
+                                tir_infer_text(q, sa), tir_infer_text(q, sb), tir_infer_text(q, a),
+                                tir_infer_text(q, b), (long long)k);
+    if (acc->elem != TIR_F32 || acc->shape[0] != a->shape[0] || acc->shape[1] != b->shape[1])
+        return tir_infer_refuse(q, "the sum is %s where f32[%lld, %lld] is needed",
+                                tir_infer_text(q, acc), (long long)a->shape[0],
+                                (long long)b->shape[1]);
+    return tir_type_with_layout(q->m->types, acc, NULL);
+}
+
 // Do the scales lie in shared memory as copies take them: in blocks of 128 rows and 4 scales, each
 // [32, 16] for row % 32 and 4 * (row / 32) + scale? A dimension of one block may be left out.
 static bool are_scale_blocks(const struct tir_type *from, const struct tir_type *to)

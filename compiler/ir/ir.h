@@ -467,6 +467,10 @@ enum tir_operand_position { // those that C code names
     TIR_DOT_A = TIR_AT(DOT, a), // gemm_async too
     TIR_DOT_B = TIR_AT(DOT, b),
     TIR_DOT_ACC = TIR_AT(DOT, acc),
+    TIR_DOT_SA = TIR_AT(DOT, sa), // both are there or neither
+    TIR_DOT_SB = TIR_AT(DOT, sb),
+    TIR_DOT_OPERANDS = TIR_AT(DOT, fixed_count),
+    TIR_GEMM_ASYNC_OPERANDS = TIR_AT(GEMM_ASYNC, fixed_count),
     TIR_GEMM_ACCUMULATE = TIR_AT(GEMM_TMEM, accumulate),
     TIR_GEMM_SA = TIR_AT(GEMM_TMEM, sa), // both are there or neither
     TIR_GEMM_SB = TIR_AT(GEMM_TMEM, sb),
@@ -554,6 +558,13 @@ TIR_SAME(BULK_SEND, bar, TIR_TMA_BAR);
 TIR_SAME(ST_ASYNC, bar, TIR_TMA_BAR);
 TIR_SAME(PUSH, value, TIR_STORE_VALUE);
 TIR_SAME(BULK_STORE, to, TIR_TMA_BUFFER);
+
+// Does it multiply factors that have scales?
+static inline bool tir_is_scaled_dot(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_DOT && inst->operand_count == TIR_DOT_OPERANDS &&
+           (inst->operands[TIR_DOT_SA] || inst->operands[TIR_DOT_SB]);
+}
 
 // Building.
 

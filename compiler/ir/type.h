@@ -139,6 +139,11 @@ static inline bool tir_tmem_is_scales(const struct tir_type *t)
     return t->space == TIR_SPACE_TMEM && tir_elem_is_scale(t->elem);
 }
 enum { TIR_TMEM_SCALES = 4, TIR_TMEM_SCALE_LANES = 32 }; // of a column; of a block of rows
+// Elements along an axis of a factor with scales: u8 are two e2m1.
+static inline int64_t tir_scaled_depth(const struct tir_type *t, uint32_t axis)
+{
+    return t->shape[axis] * (t->elem == TIR_U8 ? 2 : 1);
+}
 // The columns of a buffer in tensor memory; 0: its rows are no whole number of them, or too many.
 int64_t tir_tmem_columns(const struct tir_type *t, bool is_pair);
 

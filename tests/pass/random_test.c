@@ -254,10 +254,11 @@ static void random_load(struct program *p, struct pool *pool)
 // Of bytes, whose products and sums are exact.
 static void random_dot(struct program *p, struct pool *pool)
 {
-    struct tir_value *operands[] = {pick(p, pool, shaped(p, TIR_U8, WHOLE)),
-                                    pick(p, pool, shaped(p, TIR_U8, TURNED)),
-                                    pick(p, pool, shaped(p, TIR_I32, SQUARE))};
-    add(p, pool, tir_build1(&p->b, TIR_OP_DOT, shaped(p, TIR_I32, SQUARE), operands, 3));
+    struct tir_value *operands[TIR_DOT_OPERANDS] = {pick(p, pool, shaped(p, TIR_U8, WHOLE)),
+                                                    pick(p, pool, shaped(p, TIR_U8, TURNED)),
+                                                    pick(p, pool, shaped(p, TIR_I32, SQUARE))};
+    add(p, pool,
+        tir_build1(&p->b, TIR_OP_DOT, shaped(p, TIR_I32, SQUARE), operands, TIR_DOT_OPERANDS));
 }
 
 // I[start + 1, t] for a tile t, some of whose elements lie outside.

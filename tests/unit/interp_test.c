@@ -212,8 +212,8 @@ static void build_gemm(struct kernel *k)
     const struct tir_type *turned = tile(k, TIR_F32, BK, BN);
     struct tir_inst *turn = tir_build(&k->b, TIR_OP_PERMUTE, &right, 1, &turned, 1, 0);
     tir_set_list(k->f, turn, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
-    struct tir_value *dot[] = {left, tir_result(turn), acc};
-    struct tir_value *next = tir_build1(&k->b, TIR_OP_DOT, sum, dot, 3);
+    struct tir_value *dot[TIR_DOT_OPERANDS] = {left, tir_result(turn), acc};
+    struct tir_value *next = tir_build1(&k->b, TIR_OP_DOT, sum, dot, TIR_DOT_OPERANDS);
     tir_build_yield(&k->b, &next, 1);
     k->b = outer;
     store(k, d, tir_result(loop), at[0], at[1]);

@@ -151,8 +151,8 @@ static void build_gemm(struct ir_unit *u)
     struct tir_value *bt = ir_load2(u, b, n, 32, k, 16, ir_tile(u, TIR_BF16, 32, 16));
     struct tir_value *bp = tir_build1(&u->b, TIR_OP_PERMUTE, ir_tile(u, TIR_BF16, 16, 32), &bt, 1);
     tir_set_list(f, bp->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
-    struct tir_value *ops[] = {at, bp, loop->regions[0]->args[1]};
-    struct tir_value *sum = tir_build1(&u->b, TIR_OP_DOT, acc, ops, 3);
+    struct tir_value *ops[TIR_DOT_OPERANDS] = {at, bp, loop->regions[0]->args[1]};
+    struct tir_value *sum = tir_build1(&u->b, TIR_OP_DOT, acc, ops, TIR_DOT_OPERANDS);
     sum->name = "acc";
     ir_end(u, sum);
     struct tir_value *r =
@@ -379,8 +379,14 @@ static void inference_says_why_not(void **state)
     struct tir_value *g = tir_const_float(u.f, ir_tile(&u, TIR_BF16, 8, 4), 1);
     struct tir_value *sum = tir_const_float(u.f, ir_tile(&u, TIR_F32, 4, 4), 1);
     struct tir_value *tensor = ir_tensor(&u, "A", TIR_IN, TIR_F32, 2, 0, 0);
-    struct tir_value *xx[] = {x, x}, *xy[] = {x, y}, *tt[] = {t, t}, *dot[] = {h, g, sum};
-    struct tir_value *bad_dot[] = {h, h, sum}, *gone[] = {x, NULL};
+    struct tir_value *xx[] = {x, x}, *xy[] = {x, y}, *tt[] = {t, t},
+                     *dot[] = {h, g, sum, NULL, NULL};
+    struct tir_value *bad_dot[] = {h, h, sum, NULL, NULL}, *gone[] = {x, NULL};
+    struct tir_value *sa = tir_const_float(u.f, ir_tile(&u, TIR_UE8M0, 4, 2), 1);
+    struct tir_value *sb = tir_const_float(u.f, ir_tile(&u, TIR_UE8M0, 2, 4), 1);
+    struct tir_value *q = tir_const_int(u.f, ir_tile(&u, TIR_U8, 4, 4), 1);
+    struct tir_value *scaled[] = {h, g, sum, sa, sb}, *half_scaled[] = {h, g, sum, sa, NULL};
+    struct tir_value *wrong_scales[] = {h, g, sum, sa, sa}, *packed[] = {q, g, sum, sa, sb};
     assert_string_equal(infer(&u, TIR_OP_ADD, xx, 2, NULL), "i32");
     assert_string_equal(infer(&u, TIR_OP_LT, tt, 2, NULL), "bool[8, 4]");
     assert_string_equal(infer(&u, TIR_OP_ADD, xy, 2, NULL), "(operands are i32 and f32)");
@@ -390,9 +396,17 @@ static void inference_says_why_not(void **state)
     assert_string_equal(infer(&u, TIR_OP_ADD, &tensor, 1, NULL), "(1 operands)");
     assert_string_equal(infer(&u, TIR_OP_NEG, &tensor, 1, NULL),
                         "(operand x cannot be tensor f32[_, _])");
-    assert_string_equal(infer(&u, TIR_OP_DOT, dot, 3, NULL), "f32[4, 4]");
-    assert_string_equal(infer(&u, TIR_OP_DOT, bad_dot, 3, NULL),
+    assert_string_equal(infer(&u, TIR_OP_DOT, dot, 5, NULL), "f32[4, 4]");
+    assert_string_equal(infer(&u, TIR_OP_DOT, bad_dot, 5, NULL),
                         "(bf16[4, 8] and bf16[4, 8] do not multiply)");
+    assert_string_equal(infer(&u, TIR_OP_DOT, scaled, 5, NULL), "f32[4, 4]");
+    assert_string_equal(infer(&u, TIR_OP_DOT, packed, 5, NULL), "f32[4, 4]"); // two e2m1 in a u8
+    assert_string_equal(infer(&u, TIR_OP_DOT, half_scaled, 5, NULL),
+                        "(scales of the first and of the second factor go together)");
+    assert_string_equal(infer(&u, TIR_OP_DOT, wrong_scales, 5, NULL),
+                        "(the scales are ue8m0[4, 2] and ue8m0[4, 2] for bf16[4, 8] and "
+                        "bf16[8, 4]: each row of the first has scales for equal parts of its 8 "
+                        "elements, and each column of the second)");
     assert_string_equal(infer(&u, TIR_OP_CAST, &t, 1, NULL), "(the result type must be stated)");
     assert_string_equal(infer(&u, TIR_OP_CAST, &t, 1, h->type),
                         "(f32[8, 4] is cast to bf16[4, 8])");

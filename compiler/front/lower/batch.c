@@ -236,10 +236,12 @@ struct tir_value *batch_accumulate(struct lower *l, struct tir_value *product, s
         tir_remove(vec_pop(&batch->joins));
     for (uint32_t i = 0; i < batch->count; i++) {
         struct tir_inst *dot = batch->sums[i]->def;
-        struct tir_value *operands[] = {dot->operands[TIR_DOT_A], dot->operands[TIR_DOT_B],
-                                        batch_matrix(l, x, i)};
+        struct tir_value *operands[TIR_DOT_OPERANDS] = {[TIR_DOT_A] = dot->operands[TIR_DOT_A],
+                                                        [TIR_DOT_B] = dot->operands[TIR_DOT_B],
+                                                        [TIR_DOT_ACC] = batch_matrix(l, x, i)};
         tir_remove(dot);
-        batch->sums[i] = build_one(l, TIR_OP_DOT, operands[TIR_DOT_ACC]->type, operands, 3);
+        batch->sums[i] =
+            build_one(l, TIR_OP_DOT, operands[TIR_DOT_ACC]->type, operands, TIR_DOT_OPERANDS);
     }
     return batch_join(l, batch->sums, batch->count);
 }

@@ -114,9 +114,11 @@ static struct tir_value *accumulate(struct lower *l, struct tir_value *product, 
         return NULL;
     if (dot->op != TIR_OP_DOT)
         return batch_accumulate(l, product, x);
-    struct tir_value *operands[] = {dot->operands[TIR_DOT_A], dot->operands[TIR_DOT_B], x};
+    struct tir_value *operands[TIR_DOT_OPERANDS];
+    memcpy(operands, dot->operands, sizeof operands);
+    operands[TIR_DOT_ACC] = x;
     tir_remove(dot);
-    return build_one(l, TIR_OP_DOT, x->type, operands, 3);
+    return build_one(l, TIR_OP_DOT, x->type, operands, TIR_DOT_OPERANDS);
 }
 
 // Contraction: of a sum with a product in it, the product is not rounded by itself. Only what is

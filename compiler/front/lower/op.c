@@ -244,12 +244,28 @@ static int64_t batch_of(struct lower *l, struct op_call *o)
     return why ? 0 : n;
 }
 
+// The rest is what infer says of the operation.
+static bool convert_scaled_dot(struct lower *l, struct op_call *o)
+{
+    const struct tir_type *a = o->fixed[TIR_DOT_A].ir->type, *b = o->fixed[TIR_DOT_B].ir->type;
+    if (a->rank != 2 || b->rank != 2)
+        return dot_error(l, o, "factors with scales have rank 2");
+    const struct tir_span span = o->c->e->span;
+    const struct tir_type *type =
+        lower_tile_type(l, span, TIR_F32, 2, (int64_t[]){a->shape[0], b->shape[1]});
+    const struct ast_expr *e = o->exprs[TIR_DOT_ACC];
+    return type && convert_fixed(o, TIR_DOT_ACC,
+                                 convert_to(l, e ? e->span : span, o->fixed[TIR_DOT_ACC], type));
+}
+
 static bool convert_dot(struct lower *l, struct op_call *o)
 {
     if (!is_factor(l, o->fixed[0]) || !is_factor(l, o->fixed[1]))
         return dot_error(l, o, "both must be tiles of rank 2 or 3");
     const struct tir_type *a = o->fixed[0].ir->type, *b = o->fixed[1].ir->type;
     struct val acc = o->fixed[TIR_DOT_ACC];
+    if (o->fixed[TIR_DOT_SA].kind != VAL_VOID || o->fixed[TIR_DOT_SB].kind != VAL_VOID)
+        return convert_scaled_dot(l, o);
     enum tir_elem elem =
         tir_dot_elem(a->elem, b->elem, acc.kind == VAL_IR ? acc.ir->type->elem : TIR_NONE);
     if (elem == TIR_NONE)
@@ -524,7 +540,7 @@ static bool lower_batched(struct lower *l, const struct op_call *o, val_list *ou
     const uint32_t count = (uint32_t)o->fixed[TIR_DOT_ACC].ir->type->shape[0];
     for (uint32_t i = 0; i < count; i++) {
         struct op_call one = *o;
-        for (uint32_t j = 0; j < o->info->fixed_count; j++)
+        for (uint32_t j = 0; j <= TIR_DOT_ACC; j++)
             one.fixed[j] = val_ir(batch_matrix(l, o->fixed[j].ir, i));
         struct tir_inst *inst = build_op(l, &one);
         if (!set_attrs(l, &one, inst) || !infer(l, &one, inst)) {

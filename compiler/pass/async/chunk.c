@@ -316,9 +316,10 @@ static void chunk_dot(struct chunk *c, struct tir_inst *dot)
     struct tir_builder in = tir_builder_at_end(f, loop->regions[0]);
     in.span = dot->span;
     struct tir_value *zero = operands[0];
-    struct tir_value *step[] = {part_of(c, &in, a, type_a, zero, k),
-                                part_of(c, &in, b, type_b, k, zero), carried};
-    struct tir_value *next = tir_build1(&in, TIR_OP_DOT, sum->type, step, 3);
+    struct tir_value *step[TIR_DOT_OPERANDS] = {[TIR_DOT_A] = part_of(c, &in, a, type_a, zero, k),
+                                                [TIR_DOT_B] = part_of(c, &in, b, type_b, k, zero),
+                                                [TIR_DOT_ACC] = carried};
+    struct tir_value *next = tir_build1(&in, TIR_OP_DOT, sum->type, step, TIR_DOT_OPERANDS);
     tir_build_yield(&in, &next, 1);
     loop->results[0]->name = sum->name;
     tir_replace_uses(f, sum, loop->results[0]);

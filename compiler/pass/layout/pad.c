@@ -128,7 +128,7 @@ static bool has_rule(const struct tir_inst *inst)
     case TIR_OP_RESHAPE:
         return only_adds_ones(inst->operands[0]->type, inst->results[0]->type);
     case TIR_OP_DOT:
-        return tir_type_is_tile(inst->operands[TIR_DOT_A]->type) &&
+        return !tir_is_scaled_dot(inst) && tir_type_is_tile(inst->operands[TIR_DOT_A]->type) &&
                tir_type_is_tile(inst->operands[TIR_DOT_B]->type);
     default:
         return tir_is_elementwise(inst);

@@ -31,6 +31,7 @@
 #include "pass/role/tensor_memory.h"
 
 #include "ir/walk.h"
+#include "pass/layout/scale.h"
 #include "pass/receipt.h"
 
 #include <stdio.h>
@@ -415,6 +416,31 @@ static void rewrite(struct tmem_plan *p)
     tir_remove(p->tiles);
 }
 
+static const char *take(struct tmem_plan *p, struct tir_func *f, struct tir_pass_cx *cx)
+{
+    *p = (struct tmem_plan){.f = f, .cx = cx, .types = f->module->types};
+    const char *why = tir_tmem_take(p);
+    if (why)
+        tir_run_pass(f, cx, tir_pass_by_name(STR("fold"))); // a loop with one round
+    return why;
+}
+
+// What the pass does not take with scales it may take without them. False: there are none.
+static bool multiply_scales(struct tir_func *f, struct tir_pass_cx *cx, const char *why)
+{
+    bool any = false;
+    tir_foreach_inst(inst, f) {
+        if (!tir_is_scaled_dot(inst))
+            continue;
+        tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_NONE, inst->span, TIR_SCALED_REFUSAL, why);
+        any = true;
+    }
+    tir_multiply_scales(f);
+    if (any)
+        tir_run_pass(f, cx, tir_pass_by_name(STR("clean")));
+    return any;
+}
+
 enum tir_change tir_pass_tensor_memory(struct tir_func *f, struct tir_pass_cx *cx)
 {
     const struct tir_inst *dot = NULL;
@@ -423,10 +449,11 @@ enum tir_change tir_pass_tensor_memory(struct tir_func *f, struct tir_pass_cx *c
             dot = inst;
     if (!dot || !(cx->target->features & TIR_HAS_TCGEN05))
         return TIR_UNCHANGED;
-    struct tmem_plan p = {.f = f, .cx = cx, .types = f->module->types};
-    const char *why = tir_tmem_take(&p);
+    struct tmem_plan p;
+    const char *why = take(&p, f, cx);
+    if (why && multiply_scales(f, cx, why))
+        why = take(&p, f, cx);
     if (why) {
-        tir_run_pass(f, cx, tir_pass_by_name(STR("fold"))); // a loop with one round
         tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_NONE, dot->span, "dot: no tcgen05: %s", why);
         return TIR_UNCHANGED;
     }

@@ -196,8 +196,8 @@ static struct tir_inst *start(struct tir_func *f, struct tir_inst *dot)
     struct tir_builder b = tir_builder_before(f, dot);
     struct tir_inst *fence = tir_build(&b, TIR_OP_FENCE, NULL, 0, NULL, 0, 0);
     tir_set_word(f, fence, TIR_ATTR_of, TIR_WORD_of_wgmma);
-    struct tir_inst *product =
-        tir_build(&b, TIR_OP_GEMM_ASYNC, dot->operands, dot->operand_count, &result->type, 1, 0);
+    struct tir_inst *product = tir_build(&b, TIR_OP_GEMM_ASYNC, dot->operands,
+                                         TIR_GEMM_ASYNC_OPERANDS, &result->type, 1, 0);
     product->results[0]->name = result->name;
     tir_build_group(&b, TIR_OP_COMMIT_GROUP, tir_done_of(product), 0);
     tir_replace_uses(f, result, product->results[0]);

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// scale: products with scales become products of bf16, unless tensor cores take the scales.
+//
+//     let d: f32[128, 64] = dot(a, b, c, sa = sa, sb = sb);
+// becomes
+//     let s: f32[128, 2] = cast(sa);
+//     let scales: shared f32[128, 2] = alloc();
+//     store(scales[0:+128, 0:+2], s);
+//     let block: i32[64] = div(iota(axis = 0), i32[64](32));
+//     let by: f32[128, 64] = load(scales[0:+128, block]);
+//     let a_2: bf16[128, 64] = cast(mul(cast(a), by));
+//     ...
+//     let d: f32[128, 64] = dot(a_2, b_2, c);
+//
+// bf16 holds the product of an element of 4 to 8 bits and a scale in ue8m0 or ue4m3 exactly, unless it
+// leaves the range. Factors of u8 are unpacked to twice as many e2m1. The columns of b are rows here:
+// its transposes cancel those of the program.
+//
+// A target with block_scale keeps what its instructions take, for the pass tensor_memory, which makes
+// the same of those that it does not take.
+
+#include "pass/layout/scale.h"
+
+#include "ir/walk.h"
+#include "pass/pass.h"
+#include "pass/receipt.h"
+
+// Which instruction.
+
+// Does one instruction take both factors? The types of fp8 may be mixed.
+static bool go_together(const struct tir_scaled *a, const struct tir_scaled *b)
+{
+    return a && b && (a == b || (tir_elem_is_fp8(a->elem) && tir_elem_is_fp8(b->elem)));
+}
+
+const struct tir_scaled *tir_scaled_of(const struct tir_inst *dot, const struct tir_target *target,
+                                       const char **why)
+{
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
+    const struct tir_type *sa = dot->operands[TIR_DOT_SA]->type;
+    const struct tir_type *sb = dot->operands[TIR_DOT_SB]->type;
+    const struct tir_scaled *scaled = tir_scaled_find(a->elem, sa->elem);
+    const int64_t k = tir_scaled_depth(a, 1);
+    *why = NULL;
+    if (!(target->features & TIR_HAS_TCGEN05))
+        *why = "the target has none for tiles";
+    else if (!go_together(scaled, tir_scaled_find(b->elem, sb->elem)))
+        *why = "it takes e4m3 and e5m2 with ue8m0, or u8, two e2m1, with ue8m0 or ue4m3";
+    else if (k != tir_scaled_block(scaled) * sa->shape[1] ||
+             k != tir_scaled_block(scaled) * sb->shape[0])
+        *why = "it has a scale for 32 elements, in ue4m3 for 16";
+    else if (a->shape[0] % TIR_TCGEN05_ROWS)
+        *why = "it has rows in blocks of 128";
+    else if (b->shape[1] % TIR_TCGEN05_COLUMNS || b->shape[1] > TIR_TCGEN05_MOST_COLUMNS)
+        *why = "it has 16 to 256 columns, in steps of 16";
+    else if (a->shape[1] % TIR_SCALED_BYTES)
+        *why = "K is no multiple of 32 bytes";
+    return *why ? NULL : scaled;
+}
+
+// Building.
+
+struct scale {
+    struct tir_func *f;
+    struct tir_builder b;
+};
+
+static const struct tir_type *tile_type(struct scale *s, enum tir_elem elem, uint32_t rank,
+                                        int64_t rows, int64_t columns)
+{
+    return tir_type_tile(s->f->module->types, elem, rank, (int64_t[]){rows, columns});
+}
+
+static struct tir_value *unary(struct scale *s, enum tir_op op, enum tir_elem elem,
+                               struct tir_value *x)
+{
+    const struct tir_type *type = tir_type_with_elem(s->f->module->types, x->type, elem);
+    return x->type == type && op == TIR_OP_CAST ? x : tir_build1(&s->b, op, type, &x, 1);
+}
+
+// x.T, which is what a transpose transposed.
+static struct tir_value *turned(struct scale *s, struct tir_value *x)
+{
+    if (x->def && x->def->op == TIR_OP_PERMUTE)
+        return x->def->operands[0];
+    const struct tir_type *type =
+        tile_type(s, x->type->elem, 2, x->type->shape[1], x->type->shape[0]);
+    struct tir_value *t = tir_build1(&s->b, TIR_OP_PERMUTE, type, &x, 1);
+    tir_set_list(s->f, t->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
+    return t;
+}
+
+// factor * (0, 1, 2, ...) + first, or that divided by -factor.
+static struct tir_value *counted(struct scale *s, int64_t count, int64_t factor, int64_t first)
+{
+    const struct tir_type *type =
+        tir_type_tile(s->f->module->types, TIR_I32, 1, (int64_t[]){count});
+    struct tir_value *i = tir_build1(&s->b, TIR_OP_IOTA, type, NULL, 0);
+    tir_set_int(s->f, i->def, TIR_ATTR_axis, 0);
+    i = tir_binary(&s->b, factor < 0 ? TIR_OP_DIV : TIR_OP_MUL, i,
+                   tir_const_int(s->f, type, factor < 0 ? -factor : factor));
+    return first ? tir_binary(&s->b, TIR_OP_ADD, i, tir_const_int(s->f, type, first)) : i;
+}
+
+static struct tir_value *staging(struct scale *s, const struct tir_type *tile, const char *name)
+{
+    struct tir_type t = *tile;
+    t.space = TIR_SPACE_SHARED;
+    struct tir_value *v =
+        tir_build1(&s->b, TIR_OP_ALLOC, tir_type_get(s->f->module->types, &t), NULL, 0);
+    v->name = tir_intern_cstr(s->f->module->names, name);
+    return v;
+}
+
+// Stores all rows, whose columns go to those that the index tile names; NULL: to the same ones.
+static void put(struct scale *s, struct tir_value *buffer, struct tir_value *columns,
+                struct tir_value *v)
+{
+    struct tir_value *zero = tir_const_index(s->f, 0);
+    struct tir_value *operands[] = {
+        [TIR_STORE_VALUE] = v, [TIR_STORE_MASK] = NULL, buffer, zero, columns ? columns : zero};
+    struct tir_inst *store = tir_build(&s->b, TIR_OP_STORE, operands, 5, NULL, 0, 0);
+    const int64_t box[] = {v->type->shape[0], columns ? -1 : v->type->shape[1]};
+    tir_set_list(s->f, store, TIR_ATTR_box, box, 2);
+}
+
+static struct tir_value *get(struct scale *s, struct tir_value *buffer, struct tir_value *columns,
+                             const struct tir_type *type)
+{
+    struct tir_value *zero = tir_const_index(s->f, 0);
+    struct tir_value *operands[] = {
+        [TIR_LOAD_PAD] = NULL, [TIR_LOAD_MASK] = NULL, buffer, zero, columns ? columns : zero};
+    struct tir_inst *load = tir_build(&s->b, TIR_OP_LOAD, operands, 5, &type, 1, 0);
+    tir_set_list(s->f, load, TIR_ATTR_box,
+                 (int64_t[]){type->shape[0], columns ? -1 : type->shape[1]}, 2);
+    return tir_result(load);
+}
+
+// Both e2m1 of each byte, the one in the low half first.
+static struct tir_value *unpacked(struct scale *s, struct tir_value *bytes)
+{
+    const struct tir_type *t = bytes->type;
+    const struct tir_type *wide = tile_type(s, TIR_E2M1, 2, t->shape[0], 2 * t->shape[1]);
+    struct tir_value *buffer = staging(s, wide, "unpacked");
+    for (int64_t half = 0; half < 2; half++) {
+        struct tir_value *bits =
+            half ? tir_binary(&s->b, TIR_OP_SHR, bytes, tir_const_int(s->f, t, 4))
+                 : tir_binary(&s->b, TIR_OP_AND, bytes, tir_const_int(s->f, t, 15));
+        put(s, buffer, counted(s, t->shape[1], 2, half), unary(s, TIR_OP_BITCAST, TIR_E2M1, bits));
+    }
+    return get(s, buffer, NULL, wide);
+}
+
+// Each scale for all columns of its block.
+static struct tir_value *repeated(struct scale *s, struct tir_value *scales, int64_t columns)
+{
+    const struct tir_type *t = scales->type;
+    const struct tir_type *wide = tile_type(s, TIR_F32, 2, t->shape[0], columns);
+    struct tir_value *x = unary(s, TIR_OP_CAST, TIR_F32, scales);
+    if (t->shape[1] == 1)
+        return tir_build1(&s->b, TIR_OP_BROADCAST, wide, &x, 1);
+    struct tir_value *buffer = staging(s, x->type, "scales");
+    put(s, buffer, NULL, x);
+    return get(s, buffer, counted(s, columns, -(columns / t->shape[1]), 0), wide);
+}
+
+// The rows of x times their scales.
+static struct tir_value *multiplied(struct scale *s, struct tir_value *x, struct tir_value *scales)
+{
+    x = x->type->elem == TIR_U8 ? unpacked(s, x) : x;
+    struct tir_value *by = repeated(s, scales, x->type->shape[1]);
+    struct tir_value *product =
+        tir_binary(&s->b, TIR_OP_MUL, unary(s, TIR_OP_CAST, TIR_F32, x), by);
+    return unary(s, TIR_OP_CAST, TIR_BF16, product);
+}
+
+static void multiply_scales(struct tir_func *f, struct tir_inst *dot)
+{
+    struct scale s = {.f = f, .b = tir_builder_before(f, dot)};
+    s.b.span = dot->span;
+    struct tir_value *b =
+        multiplied(&s, turned(&s, dot->operands[TIR_DOT_B]), turned(&s, dot->operands[TIR_DOT_SB]));
+    dot->operands[TIR_DOT_A] = multiplied(&s, dot->operands[TIR_DOT_A], dot->operands[TIR_DOT_SA]);
+    dot->operands[TIR_DOT_B] = turned(&s, b);
+    dot->operands[TIR_DOT_SA] = dot->operands[TIR_DOT_SB] = NULL;
+}
+
+void tir_multiply_scales(struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (tir_is_scaled_dot(inst))
+            multiply_scales(f, inst);
+}
+
+enum tir_change tir_pass_scale(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    enum tir_change change = TIR_UNCHANGED;
+    tir_foreach_inst(inst, f) {
+        const char *why;
+        if (!tir_is_scaled_dot(inst) || tir_scaled_of(inst, cx->target, &why))
+            continue;
+        multiply_scales(f, inst);
+        tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_NONE, inst->span, TIR_SCALED_REFUSAL, why);
+        change = TIR_CHANGED;
+    }
+    return change;
+}
