@@ -164,13 +164,13 @@ static uint32_t align_rows(struct tir_context *cx, struct tir_func *f)
 }
 
 // The tensors that the operand v of a dot was loaded from are aligned to 4 bytes, which is what one
-// asynchronous copy moves at least.
+// asynchronous copy moves at least, and four scales.
 static bool align_operand(struct tir_func *f, const struct tir_value *v)
 {
-    while (v->def && v->def->op == TIR_OP_PERMUTE)
+    while (v && v->def && v->def->op == TIR_OP_PERMUTE)
         v = v->def->operands[0];
     const struct tir_value *tensor =
-        v->def && v->def->op == TIR_OP_LOAD ? tir_ref_base(v->def) : NULL;
+        v && v->def && v->def->op == TIR_OP_LOAD ? tir_ref_base(v->def) : NULL;
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value == tensor && f->params[i].direction == TIR_IN) {
             uint32_t word = TIR_MAX(4, tir_elems[tensor->type->elem].bits / 8);
@@ -180,14 +180,13 @@ static bool align_operand(struct tir_func *f, const struct tir_value *v)
     return false;
 }
 
-static bool align_operands(struct tir_func *f)
+// Of every dot, from operand `first` on two of them.
+static bool align_operands(struct tir_func *f, uint32_t first)
 {
     bool any = false;
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_DOT) {
-            any |= align_operand(f, inst->operands[TIR_DOT_A]);
-            any |= align_operand(f, inst->operands[TIR_DOT_B]);
-        }
+        for (uint32_t i = first; inst->op == TIR_OP_DOT && i < first + 2; i++)
+            any |= align_operand(f, inst->operands[i]);
     return any;
 }
 
@@ -224,6 +223,8 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
     align_inputs(edges);
     uint32_t vectors = align_rows(cx, f);
     struct tir_func *wide = tir_func_clone(warpgroups ? f : edges);
+    if (!vectors)
+        align_operands(f, TIR_DOT_SA);
     if (!warpgroups && !request->options.dim_count) // known sizes leave nothing to ask at launch
         tir_compile_whole_tiles(f);
     add(cx, kernel, f, DENSE_FACTS | vectors, "", cost);
@@ -231,7 +232,7 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
     if (f->config > 1 && !f->own_count) // the first one takes what no other does
         return;
     add(cx, kernel, wide, TIR_FACT_UNIT_INNER | (warpgroups ? vectors : 0), "__wide", cost);
-    if (align_operands(words))
+    if (align_operands(words, TIR_DOT_A))
         add(cx, kernel, words, DENSE_FACTS, "__words", times(cx, cost, card->by_words));
     add(cx, kernel, any, 0, "__any", times(cx, cost, card->by_elements));
 }

@@ -19,6 +19,8 @@
 //     loaded operands     from `load` to the products that read them
 //     computed operands   from `compute` to such products: those of attention's second one
 //     converted operands  the same, from tiles that `load` brings to `compute` through slots
+//     scales              from `scale`, which stores them in the blocks that tcgen05.cp copies, to
+//                         the products with block_scale, which copy them to tensor memory
 //     sums of a loop      from a product to `compute`, after the loop; of two tiles
 //     sums of a round     the same in each round; of two rounds
 //     sums in turns       `compute` changes what the product left, and hands it back: attention's
@@ -38,8 +40,8 @@
 
 // Before the roles.
 
-static struct tir_value *alloc(struct tmem_plan *p, struct tir_builder *b,
-                               const struct tir_type *type, const char *name)
+struct tir_value *tir_tmem_alloc(struct tmem_plan *p, struct tir_builder *b,
+                                 const struct tir_type *type, const char *name)
 {
     struct tir_value *v = tir_build1(b, TIR_OP_ALLOC, type, NULL, 0);
     v->name = tir_intern_cstr(p->f->module->names, name);
@@ -60,7 +62,9 @@ static void build_rings(struct tmem_plan *p, struct tir_builder *b)
 {
     for (uint32_t i = 0; i < p->operand_count; i++) {
         struct tmem_operand *o = &p->operands[i];
-        if (o->in_tmem)
+        if (o->is_arranged)
+            tir_tmem_build_scale_slots(p, b, o);
+        if (o->in_tmem || o->is_arranged)
             continue;
         const struct tir_type *tile = o->tile->type;
         const uint32_t bits = tir_elems[tile->elem].bits;
@@ -71,7 +75,7 @@ static void build_rings(struct tmem_plan *p, struct tir_builder *b)
                                      row % 128 == 0  ? 128
                                      : row % 64 == 0 ? 64
                                                      : 32);
-        o->buffer = alloc(p, b, tir_type_get(p->types, &t), "slots");
+        o->buffer = tir_tmem_alloc(p, b, tir_type_get(p->types, &t), "slots");
     }
 }
 
@@ -81,8 +85,8 @@ static void build_channel(struct tmem_plan *p, struct tir_builder *b, struct tir
     const struct tir_type t = {
         .elem = TIR_MBARRIER, .space = TIR_SPACE_SHARED, .rank = 1, .shape = {c->slots}};
     const struct tir_type *type = tir_type_get(p->types, &t);
-    c->full = alloc(p, b, type, full);
-    c->empty = alloc(p, b, type, empty);
+    c->full = tir_tmem_alloc(p, b, type, full);
+    c->empty = tir_tmem_alloc(p, b, type, empty);
     const struct {
         struct tir_value *bars;
         int64_t arrivals;
@@ -131,7 +135,7 @@ static void build_tensor_memory(struct tmem_plan *p, struct tir_builder *b)
     const struct tir_type *i32 = tir_type_scalar(p->types, TIR_I32);
     const struct tir_type slot = {
         .elem = TIR_I32, .space = TIR_SPACE_SHARED, .rank = 1, .shape = {1}};
-    struct tir_value *at = alloc(p, b, tir_type_get(p->types, &slot), "tmem_address");
+    struct tir_value *at = tir_tmem_alloc(p, b, tir_type_get(p->types, &slot), "tmem_address");
     struct tir_value *warp = tir_build1(b, TIR_OP_WARPID, i32, NULL, 0);
     struct tir_value *first = tir_binary(b, TIR_OP_EQ, warp, tir_const_i32(p->f, 0));
     struct tir_builder in = tir_tmem_begin_if(b, first);
@@ -153,6 +157,7 @@ static void build_tensor_memory(struct tmem_plan *p, struct tir_builder *b)
             p->operands[i].buffer = build_tmem(
                 p, b, tir_result(load), &column, p->operands[i].tile->type,
                 p->operands[i].group ? p->operands[i].group->channel.slots : 1, "factor");
+    tir_tmem_build_scale_columns(p, b, tir_result(load), &column);
 }
 
 // The role that loads.
@@ -175,13 +180,19 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
     tir_copy_attr(r->p->f, copy, load, TIR_ATTR_cache);
 }
 
+// Do tensor copies fill the slots?
+static bool is_loaded(const struct tmem_group *group)
+{
+    return !group->is_computed && !group->is_arranged;
+}
+
 // Fills the next slots of the groups that are loaded for each tile, or for each round.
 static void load_groups(struct tmem_role *r, struct tir_builder *b, bool is_per_tile)
 {
     struct tmem_plan *p = r->p;
     for (uint32_t g = 0; g < p->group_count; g++) {
         const struct tmem_group *group = &p->groups[g];
-        if (group->is_computed || group->is_per_tile != is_per_tile)
+        if (!is_loaded(group) || group->is_per_tile != is_per_tile)
             continue;
         struct tmem_end *end = tir_tmem_end(r, &group->channel);
         int64_t bytes = 0;
@@ -206,7 +217,7 @@ static void build_load_role(struct tmem_plan *p, struct tir_builder *b)
     struct tmem_role r;
     tir_tmem_init_role(&r, p);
     for (uint32_t i = 0; i < p->group_count; i++)
-        if (!p->groups[i].is_computed)
+        if (is_loaded(&p->groups[i]))
             tir_tmem_add_end(&r, &p->groups[i].channel, p->groups[i].is_per_tile, 1);
     struct tir_builder in = tir_tmem_begin_role(&r, b, "load", p->compute_warps, 1);
     tir_tmem_enter(&r, &in);
@@ -218,7 +229,7 @@ static void build_load_role(struct tmem_plan *p, struct tir_builder *b)
     tir_tmem_leave(&r, &in);
     tir_tmem_end_tiles(&r, &in);
     for (uint32_t i = 0; i < p->group_count; i++)
-        if (!p->groups[i].is_computed && p->groups[i].is_per_tile)
+        if (is_loaded(&p->groups[i]) && p->groups[i].is_per_tile)
             tir_tmem_drain(&r, &p->groups[i].channel);
     tir_tmem_end_role(&r);
 }
@@ -231,7 +242,8 @@ static bool reads(const struct tmem_product *t, const struct tmem_plan *p,
     return group->products >> (t - p->products) & 1;
 }
 
-// Waits for the operands of each tile, or of each round. Gives whether one is in tensor memory.
+// Waits for the operands of each tile, or of each round. Gives whether one is in tensor memory, or
+// goes there.
 static bool wait_for_operands(struct tmem_role *r, struct tir_builder *b,
                               const struct tmem_product *t, bool is_per_tile)
 {
@@ -244,6 +256,9 @@ static bool wait_for_operands(struct tmem_role *r, struct tir_builder *b,
         const struct tmem_operand *o = &p->operands[t->terms[i / 2].factors[i % 2].operand];
         in_tmem |= o->in_tmem && o->is_per_tile == is_per_tile;
     }
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        in_tmem |= p->operands[i].is_arranged && reads(t, p, p->operands[i].group) &&
+                   p->operands[i].is_per_tile == is_per_tile;
     return in_tmem;
 }
 
@@ -302,6 +317,7 @@ static void multiply(struct tmem_role *r, struct tir_builder *b, const struct tm
     else if (t->kind == TMEM_OF_LOOP)
         accumulate = tir_binary(b, TIR_OP_GT, tir_tmem_of(r, p->loop->regions[0]->args[0]),
                                 tir_tmem_of(r, p->loop->operands[TIR_FOR_BEGIN]));
+    tir_tmem_copy_scales(r, b, t);
     for (uint32_t i = 0; i < t->term_count; i++) {
         const struct tmem_term *term = &t->terms[i];
         struct tir_value *operands[TIR_GEMM_OPERANDS] = {
@@ -309,6 +325,8 @@ static void multiply(struct tmem_role *r, struct tir_builder *b, const struct tm
             [TIR_DOT_B] = factor_of(r, b, &term->factors[TIR_DOT_B]),
             [TIR_DOT_ACC] = tir_tmem_slot(b, t->buffer, tir_tmem_end(r, &t->sums)->at[0]),
             [TIR_GEMM_ACCUMULATE] = i ? NULL : accumulate};
+        for (uint32_t which = 0; which < 2 && tir_is_scaled_dot(term->dot); which++)
+            operands[which ? TIR_GEMM_SB : TIR_GEMM_SA] = tir_tmem_scales_of(r, b, term, which);
         b->span = term->dot->span;
         tir_tmem_plain(b, TIR_OP_GEMM_TMEM, operands, TIR_GEMM_OPERANDS);
     }
@@ -386,16 +404,17 @@ static void tell(const struct tmem_plan *p)
         const struct tmem_operand *o = &p->operands[i];
         if (o->is_computed || o->is_per_tile)
             continue;
-        stages = o->group->channel.slots;
-        bytes += tir_type_bytes(o->tile->type);
+        stages = TIR_MAX(stages, o->group->channel.slots);
+        bytes += o->is_arranged ? 0 : tir_type_bytes(o->tile->type);
     }
     if (stages)
         tir_receipt_add(p->cx, TIR_TOPIC_LOOP, p->loop->span, "loop: %lld stages of %lld bytes",
                         (long long)stages, (long long)bytes);
-    tir_receipt_add(p->cx, TIR_TOPIC_ROLE, p->tiles->span,
-                    "roles: %u warps compute, 1 loads, %u multipl%s; %lld columns of tensor memory",
-                    p->compute_warps, p->product_count, p->product_count > 1 ? "y" : "ies",
-                    (long long)p->columns);
+    tir_receipt_add(
+        p->cx, TIR_TOPIC_ROLE, p->tiles->span,
+        "roles: %u warps compute, 1 loads, %s%u multipl%s; %lld columns of tensor memory",
+        p->compute_warps, p->has_scales ? "1 arranges scales, " : "", p->product_count,
+        p->product_count > 1 ? "y" : "ies", (long long)p->columns);
     if (tir_attr_find(p->tiles, TIR_ATTR_cluster))
         tir_receipt_refuse(p->cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, p->tiles->span,
                            "tiles: no cluster, because products in tensor memory share no copies");
@@ -412,6 +431,8 @@ static void rewrite(struct tmem_plan *p)
     build_load_role(p, &b);
     for (uint32_t i = 0; i < p->product_count; i++)
         build_multiply_role(p, &b, i);
+    if (p->has_scales)
+        tir_tmem_build_scale_role(p, &b);
     tell(p);
     tir_remove(p->tiles);
 }

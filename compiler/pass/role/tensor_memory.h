@@ -34,6 +34,7 @@ struct tmem_group {
     bool is_converted; // as that of the operand
     bool is_per_tile;  // made before the loop
     bool is_computed;  // by the role that computes, else loaded by tensor copies
+    bool is_arranged;  // scales, loaded by the role that arranges them
 };
 
 struct tmem_operand {
@@ -44,7 +45,10 @@ struct tmem_operand {
     bool is_converted; // computed from what is loaded in the same round, so ahead of products
     bool is_fetched;   // loaded for an operand that is converted
     bool in_tmem;      // else in shared memory
+    bool is_arranged;  // scales: from shared memory the thread that multiplies copies them on
+    bool is_turned;    // scales that a permute makes rows of
     struct tir_value *buffer; // its slots
+    struct tir_value *scales; // as many in tensor memory, of scales
 };
 
 enum tmem_sums {
@@ -61,6 +65,7 @@ struct tmem_factor {
 struct tmem_term {
     struct tir_inst *dot;
     struct tmem_factor factors[2];
+    uint32_t scales[2]; // operands, if the dot has scales
 };
 
 // A dot, or several that go on from each other's sums: one role starts their products in order.
@@ -91,7 +96,9 @@ struct tmem_plan {
     uint32_t group_count;
     uint32_t compute_warps, warps; // of the role that computes, of all
     struct tir_role_registers registers;
-    int64_t columns; // of tensor memory
+    int64_t columns;     // of tensor memory
+    int64_t most_scales; // slots
+    bool has_scales;
     const struct tir_ranges *ranges;
     struct bitset computable; // values that every role can compute for itself, by id
 };
@@ -105,6 +112,10 @@ const struct tir_block *tir_tmem_taken(const struct tmem_plan *p, uint32_t at);
 bool tir_tmem_is_copied(const struct tmem_plan *p, const struct tir_inst *inst);
 // The product that inst is a term of; NULL: none.
 struct tmem_product *tir_tmem_product_of(struct tmem_plan *p, const struct tir_inst *inst);
+// The operand that is this tile, a new one if there is none yet; NULL: there are too many.
+struct tmem_operand *tir_tmem_operand_for(struct tmem_plan *p, struct tir_value *tile);
+// Does each role get the value from before the roles, or compute it for itself?
+bool tir_tmem_is_computable(const struct tmem_plan *p, const struct tir_value *v);
 // The product whose sums the loop carries as value i, in tensor memory; NULL: they are no sums, or
 // in registers.
 struct tmem_product *tir_tmem_carrier(struct tmem_plan *p, uint32_t i);
@@ -195,7 +206,29 @@ void tir_tmem_end_loop(struct tmem_role *r, struct tir_builder *in, struct tir_v
 // The role's value for one of the kernel as it was.
 struct tir_value *tir_tmem_of(const struct tmem_role *r, struct tir_value *v);
 
+// Scales (tensor_memory_scales.c).
+
+// Finds the scales of a product's term. The reason if the pass does not take them, else NULL.
+const char *tir_tmem_take_scales(struct tmem_plan *p, uint32_t product, struct tmem_term *term);
+// A slot of scales: whole blocks of 128 rows and 4 scales.
+struct tir_type tir_tmem_scales_type(const struct tmem_operand *o);
+// Their slots in shared memory; in tensor memory from *column on.
+struct tir_value *tir_tmem_alloc(struct tmem_plan *p, struct tir_builder *b,
+                                 const struct tir_type *type, const char *name);
+void tir_tmem_build_scale_slots(struct tmem_plan *p, struct tir_builder *b, struct tmem_operand *o);
+void tir_tmem_build_scale_columns(struct tmem_plan *p, struct tir_builder *b,
+                                  struct tir_value *base, int64_t *column);
+// The role that loads scales, and stores them in blocks.
+void tir_tmem_build_scale_role(struct tmem_plan *p, struct tir_builder *b);
+// Starts copies of the slots that the product reads to tensor memory.
+void tir_tmem_copy_scales(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t);
+// What gemm_tmem takes of them for the factor `which`.
+struct tir_value *tir_tmem_scales_of(struct tmem_role *r, struct tir_builder *b,
+                                     const struct tmem_term *term, uint32_t which);
+
 // tensor_memory_compute.c: the role that does all but load and multiply.
+void tir_tmem_store_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,
+                         struct tir_value *v);
 void tir_tmem_build_compute(struct tmem_plan *p, struct tir_builder *b);
 
 #endif

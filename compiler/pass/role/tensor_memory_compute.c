@@ -22,8 +22,8 @@ static struct tir_value *load_slot(struct tir_builder *b, struct tir_value *buff
     return tir_result(load);
 }
 
-static void store_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,
-                       struct tir_value *v)
+void tir_tmem_store_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,
+                         struct tir_value *v)
 {
     struct tir_value *zero = tir_const_index(b->f, 0);
     struct tir_value *operands[] = {
@@ -36,7 +36,7 @@ static void store_slot(struct tir_builder *b, struct tir_value *buffer, struct t
 static void store_operand(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o,
                           struct tir_value *slot)
 {
-    store_slot(b, o->buffer, slot, tir_tmem_of(r, o->tile));
+    tir_tmem_store_slot(b, o->buffer, slot, tir_tmem_of(r, o->tile));
     if (!o->in_tmem) {
         tir_tmem_fence(b, TIR_WORD_of_async_shared);
         tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
@@ -88,7 +88,7 @@ static struct tir_value *load_turn(struct tmem_role *r, struct tir_builder *b,
 static void store_turn(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t,
                        struct tir_value *sums)
 {
-    store_slot(b, t->buffer, tir_tmem_end(r, &t->sums)->at[0], sums);
+    tir_tmem_store_slot(b, t->buffer, tir_tmem_end(r, &t->sums)->at[0], sums);
 }
 
 static void give_turn(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t)
@@ -205,8 +205,10 @@ static void emit_for(struct round *y, const struct tir_value *v)
         if (!bitset_has(&y->wanted, inst->id) || bitset_has(&y->emitted, inst->id))
             continue;
         const bool is_product = inst->op == TIR_OP_DOT; // whose operands have been given
-        tir_foreach_inst_within(in, inst) for (uint32_t i = is_product ? TIR_DOT_ACC : 0;
-                                               i < in->operand_count; i++) want(y, in->operands[i]);
+        if (is_product)
+            want(y, inst->operands[TIR_DOT_ACC]);
+        tir_foreach_inst_within(in, inst) for (uint32_t i = 0; !is_product && i < in->operand_count;
+                                               i++) want(y, in->operands[i]);
     }
     for (const struct tir_inst *inst = body_of(y)->first; inst; inst = inst->next)
         if (bitset_has(&y->wanted, inst->id) && bitset_insert(&y->emitted, inst->id))

@@ -11,6 +11,7 @@
 #include "ir/walk.h"
 #include "machine/product.h"
 #include "pass/async/tma.h"
+#include "pass/layout/scale.h"
 
 enum {
     DEFAULT_STAGES = 4,
@@ -35,8 +36,7 @@ static bool is_scalar_load(const struct tmem_plan *p, const struct tir_inst *ins
            tir_is_only_read(p->f, tir_ref_base(inst));
 }
 
-// Does each role get the value from before the roles, or compute it for itself?
-static bool is_computable(const struct tmem_plan *p, const struct tir_value *v)
+bool tir_tmem_is_computable(const struct tmem_plan *p, const struct tir_value *v)
 {
     return v->kind == TIR_VALUE_CONST || !tir_is_made_in(p->tiles, v) ||
            bitset_has(&p->computable, v->id);
@@ -64,7 +64,7 @@ static void find_computable(struct tmem_plan *p)
              inst = inst->next) {
             bool fits = is_scalar_arithmetic(inst) || is_scalar_load(p, inst);
             for (uint32_t i = 0; fits && i < inst->operand_count; i++)
-                fits = !inst->operands[i] || is_computable(p, inst->operands[i]);
+                fits = !inst->operands[i] || tir_tmem_is_computable(p, inst->operands[i]);
             if (fits)
                 bitset_insert(&p->computable, inst->results[0]->id);
         }
@@ -88,7 +88,7 @@ static const char *take_load(const struct tmem_plan *p, const struct tir_inst *l
         if (box->list[d] < 0 || box->list[d] > TIR_TMA_MAX_BOX)
             return "a tensor copy fetches no such part";
     for (uint32_t d = 0; d < box->list_count; d++)
-        if (!is_computable(p, tir_ref_indices(load)[d]))
+        if (!tir_tmem_is_computable(p, tir_ref_indices(load)[d]))
             return "where an operand begins depends on more than scalars";
     return tir_tma_start_refusal(p->ranges, load)
                ? "where an operand begins is not known to be a multiple of 16 bytes"
@@ -151,8 +151,7 @@ static const char *take_tile(struct tmem_plan *p, struct tmem_operand *o)
     return NULL;
 }
 
-// The operand that is this tile, a new one if there is none yet; NULL: there are too many.
-static struct tmem_operand *operand_for(struct tmem_plan *p, struct tir_value *tile)
+struct tmem_operand *tir_tmem_operand_for(struct tmem_plan *p, struct tir_value *tile)
 {
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (p->operands[i].tile == tile)
@@ -174,7 +173,7 @@ static const char *take_fetched(struct tmem_plan *p, struct tir_value *tile)
         return NULL;
     if (why || t->rank != 2 || t->shape[1] * tir_elems[t->elem].bits / 8 % TMA_ROW)
         return "tensor copies cannot bring what an operand is computed from";
-    struct tmem_operand *o = operand_for(p, tile);
+    struct tmem_operand *o = tir_tmem_operand_for(p, tile);
     if (!o)
         return "its operands are computed from too many tiles";
     o->is_fetched = true;
@@ -215,7 +214,7 @@ static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t t
         factor->is_turned = true;
         v = v->def->operands[0];
     }
-    struct tmem_operand *o = operand_for(p, v);
+    struct tmem_operand *o = tir_tmem_operand_for(p, v);
     if (!o)
         return "it has too many operands";
     factor->operand = (uint32_t)(o - p->operands);
@@ -237,14 +236,15 @@ static struct tmem_group *group_for(struct tmem_plan *p, const struct tmem_opera
     for (uint32_t i = 0; i < p->group_count && !o->is_computed && !o->is_fetched; i++) {
         struct tmem_group *g = &p->groups[i];
         if (!g->is_computed && !g->is_fetched && g->products == o->products &&
-            g->is_per_tile == o->is_per_tile)
+            g->is_per_tile == o->is_per_tile && g->is_arranged == o->is_arranged)
             return g;
     }
     p->groups[p->group_count] = (struct tmem_group){.products = o->products,
                                                     .is_fetched = o->is_fetched,
                                                     .is_converted = o->is_converted,
                                                     .is_per_tile = o->is_per_tile,
-                                                    .is_computed = o->is_computed};
+                                                    .is_computed = o->is_computed,
+                                                    .is_arranged = o->is_arranged};
     return &p->groups[p->group_count++];
 }
 
@@ -254,6 +254,9 @@ static const char *take_product_shape(const struct tmem_plan *p, const struct ti
 {
     const struct tir_type *t = dot->results[0]->type;
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type;
+    const char *why;
+    if (tir_is_scaled_dot(dot))
+        return tir_scaled_of(dot, p->cx->target, &why) ? NULL : why;
     const struct tir_product *product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, t->elem);
     if (!product || a->elem != dot->operands[TIR_DOT_B]->type->elem ||
         !(p->cx->target->features & product->feature))
@@ -291,7 +294,8 @@ static struct tmem_product *product_for(struct tmem_plan *p, const struct tir_in
         const struct tmem_product t = p->products[i];
         const struct tir_inst *last = tmem_dot(&t);
         if (last->results[0] != acc || uses[acc->id] != 1 || t.term_count == TMEM_TERMS ||
-            last->operands[TIR_DOT_A]->type->elem != dot->operands[TIR_DOT_A]->type->elem)
+            last->operands[TIR_DOT_A]->type->elem != dot->operands[TIR_DOT_A]->type->elem ||
+            tir_is_scaled_dot(last) != tir_is_scaled_dot(dot))
             continue;
         // Its operands are ready when those of the last dot are.
         memmove(p->products + i, p->products + i + 1,
@@ -314,6 +318,8 @@ static const char *take_product(struct tmem_plan *p, uint32_t i, const uint32_t 
         why = take_product_shape(p, t->terms[k].dot);
         for (uint32_t which = TIR_DOT_A; !why && which <= TIR_DOT_B; which++)
             why = take_factor(p, i, k, which);
+        if (!why && tir_is_scaled_dot(t->terms[k].dot))
+            why = tir_tmem_take_scales(p, i, &t->terms[k]);
     }
     return why;
 }
@@ -375,13 +381,13 @@ static const char *take_rest(const struct tmem_plan *p)
             if (tir_has_effect(inst))
                 return "something is stored before the product";
     for (uint32_t i = 0; i < p->branch_count; i++)
-        if (!is_computable(p, p->branches[i]->operands[0]))
+        if (!tir_tmem_is_computable(p, p->branches[i]->operands[0]))
             return "it is in a branch that depends on more than scalars";
     tir_foreach_inst_in(inst, p->tiles->regions[0])
         if (inst != p->loop && tir_is_loop(inst))
             return "there is another loop beside that of the product";
     for (uint32_t i = 0; i < TIR_FOR_INIT; i++)
-        if (!is_computable(p, p->loop->operands[i]))
+        if (!tir_tmem_is_computable(p, p->loop->operands[i]))
             return "the bounds of its loop depend on more than scalars";
     return NULL;
 }
@@ -546,10 +552,17 @@ static int64_t used_columns(const struct tmem_plan *p)
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (p->operands[i].in_tmem)
             columns += columns_of(p->operands[i].tile->type, computed_slots(&p->operands[i]));
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        if (p->operands[i].is_arranged) {
+            struct tir_type t = tir_tmem_scales_type(&p->operands[i]);
+            t.space = TIR_SPACE_TMEM;
+            columns += p->operands[i].group->channel.slots * tir_tmem_columns(&t, false);
+        }
     return columns;
 }
 
-// Takes away a second slot of the widest sums, or else moves an operand to shared memory.
+// Takes away a second slot of the widest sums, or else moves an operand to shared memory, or else
+// takes away a slot of scales.
 static bool save_columns(struct tmem_plan *p)
 {
     struct tmem_product *widest = NULL;
@@ -566,7 +579,13 @@ static bool save_columns(struct tmem_plan *p)
             p->operands[i].in_tmem = false;
             return true;
         }
-    return widest;
+    bool saves = widest;
+    for (uint32_t i = 0; !widest && i < p->group_count; i++)
+        if (p->groups[i].is_arranged && p->groups[i].channel.slots > 1) {
+            p->most_scales = --p->groups[i].channel.slots;
+            saves = true;
+        }
+    return saves;
 }
 
 // What the loop carries in registers.
@@ -620,11 +639,18 @@ static const char *take_columns(struct tmem_plan *p)
 // as many as there are without that.
 static void take_registers(struct tmem_plan *p)
 {
-    p->warps = p->compute_warps + 1 + p->product_count;
-    if (p->compute_warps == TMEM_WARPGROUP || p->product_count >= TMEM_WARPGROUP)
+    p->warps = p->compute_warps + 1 + p->product_count + p->has_scales;
+    if (p->compute_warps == TMEM_WARPGROUP || p->warps > p->compute_warps + TMEM_WARPGROUP)
         return;
     p->warps = p->compute_warps + TMEM_WARPGROUP;
     p->registers = tir_role_registers(p->compute_warps / TMEM_WARPGROUP, false);
+}
+
+// Of a slot in shared memory.
+static int64_t operand_bytes(const struct tmem_operand *o)
+{
+    const struct tir_type t = tir_tmem_scales_type(o);
+    return tir_type_bytes(o->is_arranged ? &t : o->tile->type);
 }
 
 // Of operands that are loaded for a tile.
@@ -633,7 +659,7 @@ static int64_t tile_bytes(const struct tmem_plan *p)
     int64_t bytes = 0;
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (!p->operands[i].is_computed && p->operands[i].is_per_tile)
-            bytes += tir_type_bytes(p->operands[i].tile->type);
+            bytes += operand_bytes(&p->operands[i]);
     return bytes;
 }
 
@@ -645,9 +671,9 @@ static const char *take_stages(struct tmem_plan *p)
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
         if (!o->is_computed && !o->is_per_tile)
-            round += tir_type_bytes(o->tile->type);
+            round += operand_bytes(o);
         else if (!o->in_tmem || !o->is_computed)
-            left -= tir_type_bytes(o->tile->type) * computed_slots(o);
+            left -= operand_bytes(o) * computed_slots(o);
     }
     const int64_t most = p->cx->attempt ? p->cx->attempt->stages : INT64_MAX;
     int64_t stages = tir_attr_int(p->loop, TIR_ATTR_stages, DEFAULT_STAGES);
@@ -659,6 +685,7 @@ static const char *take_stages(struct tmem_plan *p)
         p->groups[i].channel.slots = g->is_converted  ? DOUBLE
                                      : g->is_computed ? 1
                                      : g->is_per_tile ? 1 + is_double
+                                     : g->is_arranged ? TIR_MIN(stages, p->most_scales)
                                                       : stages;
     }
     return left < 0 || stages < 1 ? "its operands do not fit shared memory" : NULL;
@@ -696,10 +723,12 @@ const char *tir_tmem_take(struct tmem_plan *p)
     find_computable(p);
     p->ranges = tir_ranges_new(p->cx->scratch, p->f);
     why = take_rest(p);
+    p->most_scales = INT64_MAX;
     why = why ? why : take_products(p);
+    why = why ? why : take_stages(p); // columns are needed for slots of scales,
     why = why ? why : take_columns(p);
     why = why ? why : take_warps(p);
-    why = why ? why : take_stages(p);
+    why = why ? why : take_stages(p); // shared memory for operands that were moved there
     if (why)
         return why;
     take_registers(p);

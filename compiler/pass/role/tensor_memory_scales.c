@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// tensor_memory: scales of products with block_scale.
+//
+// tcgen05.cp copies blocks of 128 rows and 4 scales, which lie in shared memory as rows of 16 bytes:
+// scales s to s + 3 of the rows r, r + 32, r + 64 and r + 96 (tir_tmem_is_scales). A tensor copy does
+// not make such rows of a tensor [rows, scales], whose scales of a row are 4 bytes or so. A warp does:
+// it loads a tile of scales while the slot is still full, and stores it in the blocks' layout.
+//
+//     role scale warps(1)      let s: ue8m0[128, 4] = load(SA[m:+128, k / 32:+4]);
+//                              wait(empty[i]); store(slots[i], s); fence(async_shared); arrive(full[i]);
+//     role multiply warps(1)   wait(full[i]); tmem_copy(slots[i], scales[i]);
+//                              gemm_tmem(a, b, sums, sa = scales[i], ...); commit(empty[i]);
+//
+// A slot has scales of its own in tensor memory, since a copy may overtake a product before it. The
+// commit that frees a slot frees both.
+
+#include "pass/role/tensor_memory.h"
+
+#include "ir/walk.h"
+#include "pass/receipt.h"
+
+// Taking.
+
+static const char *take_load(const struct tmem_plan *p, const struct tir_inst *load)
+{
+    const struct tir_value *tensor = tir_ref_base(load);
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
+    if (load->operands[TIR_LOAD_MASK] || (pad && !tmem_is_zero(pad)))
+        return "its scales have a mask or a pad";
+    if (!tir_param_of(p->f, tensor))
+        return "its scales are in no tensor";
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (box->list[d] < 0 || !tir_tmem_is_computable(p, tir_ref_indices(load)[d]))
+            return "where its scales are depends on more than scalars";
+    return NULL;
+}
+
+static const char *take_one(struct tmem_plan *p, uint32_t product, struct tir_value *v,
+                            uint32_t which, uint32_t *at)
+{
+    bool is_turned = which == TIR_DOT_B; // a column of b has scales as a row of a has
+    if (v->kind == TIR_VALUE_RESULT && v->def->op == TIR_OP_PERMUTE) {
+        v = v->def->operands[0];
+        is_turned = !is_turned;
+    }
+    if (v->kind != TIR_VALUE_RESULT || v->def->op != TIR_OP_LOAD)
+        return "its scales are computed, not loaded";
+    const char *why = take_load(p, v->def);
+    if (why)
+        return why;
+    struct tmem_operand *o = tir_tmem_operand_for(p, v);
+    if (!o)
+        return "it has too many operands";
+    if (o->products && (!o->is_arranged || o->is_turned != is_turned))
+        return "its scales are operands in another way, too";
+    o->is_arranged = true;
+    o->is_turned = is_turned;
+    o->in_tmem = false;
+    o->is_per_tile = !tir_is_made_in(p->loop, v);
+    o->products |= 1u << product;
+    *at = (uint32_t)(o - p->operands);
+    p->has_scales = true;
+    return o->is_per_tile && !p->has_one_round ? "its scales are the same in all rounds" : NULL;
+}
+
+const char *tir_tmem_take_scales(struct tmem_plan *p, uint32_t product, struct tmem_term *term)
+{
+    const char *why = NULL;
+    for (uint32_t which = TIR_DOT_A; !why && which <= TIR_DOT_B; which++)
+        why = take_one(p, product, term->dot->operands[which ? TIR_DOT_SB : TIR_DOT_SA], which,
+                       &term->scales[which]);
+    return why;
+}
+
+// Slots.
+
+struct tir_type tir_tmem_scales_type(const struct tmem_operand *o)
+{
+    const struct tir_type *t = o->tile->type;
+    const int64_t rows = t->shape[o->is_turned], scales = t->shape[!o->is_turned];
+    return (struct tir_type){.elem = t->elem,
+                             .rank = 2,
+                             .shape = {tir_ceil_div(rows, TIR_TMEM_LANES) * TIR_TMEM_LANES,
+                                       tir_ceil_div(scales, TIR_TMEM_SCALES) * TIR_TMEM_SCALES}};
+}
+
+static struct tir_type slots_type(const struct tmem_operand *o, enum tir_space space)
+{
+    const struct tir_type t = tir_tmem_scales_type(o);
+    return (struct tir_type){.elem = t.elem,
+                             .space = space,
+                             .rank = 3,
+                             .shape = {o->group->channel.slots, t.shape[0], t.shape[1]}};
+}
+
+void tir_tmem_build_scale_slots(struct tmem_plan *p, struct tir_builder *b, struct tmem_operand *o)
+{
+    enum { BLOCK = TIR_TMEM_LANES * TIR_TMEM_SCALES };
+    struct tir_type t = slots_type(o, TIR_SPACE_SHARED);
+    const uint32_t slots = (uint32_t)t.shape[0], rows = (uint32_t)t.shape[1],
+                   words = (uint32_t)t.shape[2] / TIR_TMEM_SCALES;
+    const struct tir_iter iters[] = {
+        {slots, rows * words * TIR_TMEM_SCALES, TIR_AXIS_REG},
+        {rows / TIR_TMEM_LANES, words * BLOCK, TIR_AXIS_REG},
+        {TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES, TIR_TMEM_SCALES, TIR_AXIS_REG},
+        {TIR_TMEM_SCALE_LANES, BLOCK / TIR_TMEM_SCALE_LANES, TIR_AXIS_REG},
+        {words, BLOCK, TIR_AXIS_REG},
+        {TIR_TMEM_SCALES, 1, TIR_AXIS_REG},
+    };
+    const uint32_t first = slots == 1; // a dimension of 1 has no iterator
+    t.layout = tir_layout_from_iters(p->types, t.rank, t.shape, iters + first,
+                                     TIR_COUNT_OF(iters) - first, NULL, 0, 0);
+    o->buffer = tir_tmem_alloc(p, b, tir_type_get(p->types, &t), "scale_slots");
+}
+
+void tir_tmem_build_scale_columns(struct tmem_plan *p, struct tir_builder *b,
+                                  struct tir_value *base, int64_t *column)
+{
+    for (uint32_t i = 0; i < p->operand_count; i++) {
+        struct tmem_operand *o = &p->operands[i];
+        if (!o->is_arranged)
+            continue;
+        const struct tir_type t = slots_type(o, TIR_SPACE_TMEM);
+        o->scales = tir_build1(b, TIR_OP_TMEM_BUFFER, tir_type_get(p->types, &t), &base, 1);
+        o->scales->name = tir_intern_cstr(p->f->module->names, "scales");
+        tir_set_int(p->f, o->scales->def, TIR_ATTR_column, *column);
+        *column += tir_tmem_columns(&t, false);
+    }
+}
+
+// The role that loads them.
+
+// The load of the kernel as it was, of whole blocks, with the scales of a row in a row.
+static struct tir_value *load_blocks(struct tmem_role *r, struct tir_builder *b,
+                                     const struct tmem_operand *o)
+{
+    const struct tmem_plan *p = r->p;
+    const struct tir_inst *load = o->tile->def;
+    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
+    const struct tir_type rows = tir_tmem_scales_type(o);
+    struct tir_type t = {.elem = rows.elem,
+                         .rank = 2,
+                         .shape = {rows.shape[o->is_turned], rows.shape[!o->is_turned]}};
+    struct tir_value *operands[TIR_LOAD_MASK + 2 + TIR_MAX_RANK] = {NULL};
+    struct tir_value **ref = operands + tir_fixed_count(load);
+    int64_t list[TIR_MAX_RANK];
+    ref[0] = tir_ref_base(load);
+    for (uint32_t d = 0, at = 0; d < box->list_count; d++) {
+        ref[1 + d] = tir_tmem_of(r, tir_ref_indices(load)[d]);
+        list[d] = box->list[d] ? t.shape[at++] : 0;
+    }
+    const struct tir_type *type = tir_type_get(p->types, &t);
+    b->span = load->span;
+    struct tir_inst *blocks = tir_build(b, TIR_OP_LOAD, operands, load->operand_count, &type, 1, 0);
+    tir_set_list(p->f, blocks, TIR_ATTR_box, list, box->list_count);
+    tir_copy_attr(p->f, blocks, load, TIR_ATTR_cache);
+    if (!o->is_turned)
+        return tir_result(blocks);
+    struct tir_value *v = tir_result(blocks);
+    v = tir_build1(b, TIR_OP_PERMUTE, tir_type_get(p->types, &rows), &v, 1);
+    tir_set_list(p->f, v->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
+    return v;
+}
+
+// Fills the next slots of scales of each tile, or of each round.
+static void fill(struct tmem_role *r, struct tir_builder *b, bool is_per_tile)
+{
+    struct tmem_plan *p = r->p;
+    for (uint32_t g = 0; g < p->group_count; g++) {
+        const struct tmem_group *group = &p->groups[g];
+        struct tir_value *blocks[TMEM_OPERANDS];
+        if (!group->is_arranged || group->is_per_tile != is_per_tile)
+            continue;
+        struct tmem_end *end = tir_tmem_end(r, &group->channel);
+        for (uint32_t i = 0; i < p->operand_count; i++)
+            if (p->operands[i].group == group)
+                blocks[i] = load_blocks(r, b, &p->operands[i]);
+        tir_tmem_wait_empty(b, end);
+        for (uint32_t i = 0; i < p->operand_count; i++)
+            if (p->operands[i].group == group)
+                tir_tmem_store_slot(b, p->operands[i].buffer, end->at[0], blocks[i]);
+        tir_tmem_fence(b, TIR_WORD_of_async_shared);
+        tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
+        tir_tmem_arrive(b, group->channel.full, end);
+        tir_tmem_advance(b, end);
+    }
+}
+
+void tir_tmem_build_scale_role(struct tmem_plan *p, struct tir_builder *b)
+{
+    struct tmem_role r;
+    tir_tmem_init_role(&r, p);
+    for (uint32_t i = 0; i < p->group_count; i++)
+        if (p->groups[i].is_arranged)
+            tir_tmem_add_end(&r, &p->groups[i].channel, p->groups[i].is_per_tile, 1);
+    struct tir_builder in =
+        tir_tmem_begin_role(&r, b, "scale", p->compute_warps + 1 + p->product_count, 1);
+    tir_tmem_enter(&r, &in);
+    fill(&r, &in, true);
+    struct tir_builder loop = tir_tmem_begin_loop(&r, &in, NULL, 0);
+    tir_tmem_copy(&r, &loop, p->loop->regions[0]);
+    fill(&r, &loop, false);
+    tir_tmem_end_loop(&r, &loop, NULL, 0);
+    tir_tmem_leave(&r, &in);
+    tir_tmem_end_tiles(&r, &in);
+    for (uint32_t i = 0; i < p->group_count; i++)
+        if (p->groups[i].is_arranged && p->groups[i].is_per_tile)
+            tir_tmem_drain(&r, &p->groups[i].channel);
+    tir_tmem_end_role(&r);
+    for (uint32_t i = 0; i < p->operand_count; i++) {
+        const struct tmem_operand *o = &p->operands[i];
+        const struct tir_type t = tir_tmem_scales_type(o);
+        if (o->is_arranged)
+            tir_receipt_add(
+                p->cx, TIR_TOPIC_COPY, o->tile->def->span,
+                "load of %s: scales, ahead, %lld bytes through registers of a warp, and "
+                "from shared to tensor memory by tcgen05.cp; %lld slots",
+                tir_ref_base(o->tile->def)->name, (long long)tir_type_bytes(&t),
+                (long long)o->group->channel.slots);
+    }
+}
+
+// The role of a product.
+
+void tir_tmem_copy_scales(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t)
+{
+    const struct tmem_plan *p = r->p;
+    for (uint32_t i = 0; i < p->operand_count; i++) {
+        const struct tmem_operand *o = &p->operands[i];
+        if (!o->is_arranged || !(o->products >> (t - p->products) & 1))
+            continue;
+        struct tir_value *slot = tir_tmem_end(r, &o->group->channel)->at[0];
+        struct tir_value *operands[] = {[TIR_TMEM_FROM] = tir_tmem_slot(b, o->buffer, slot),
+                                        [TIR_TMEM_TO] = tir_tmem_slot(b, o->scales, slot)};
+        tir_tmem_plain(b, TIR_OP_TMEM_COPY, operands, 2);
+    }
+}
+
+struct tir_value *tir_tmem_scales_of(struct tmem_role *r, struct tir_builder *b,
+                                     const struct tmem_term *term, uint32_t which)
+{
+    const struct tmem_operand *o = &r->p->operands[term->scales[which]];
+    const struct tir_type *tile = o->tile->type;
+    struct tir_value *zero = tir_const_index(b->f, 0);
+    struct tir_value *operands[] = {o->scales, tir_tmem_end(r, &o->group->channel)->at[0], zero,
+                                    zero};
+    struct tir_type t = {.elem = tile->elem,
+                         .space = TIR_SPACE_TMEM,
+                         .rank = 2,
+                         .shape = {tile->shape[o->is_turned], tile->shape[!o->is_turned]}};
+    const int64_t box[] = {0, t.shape[0], t.shape[1]};
+    struct tir_value *v = tir_build1(b, TIR_OP_VIEW, tir_type_get(r->p->types, &t), operands, 4);
+    tir_set_list(b->f, v->def, TIR_ATTR_box, box, 3);
+    if (which == TIR_DOT_A)
+        return v;
+    t.shape[0] = box[2];
+    t.shape[1] = box[1];
+    v = tir_build1(b, TIR_OP_PERMUTE, tir_type_get(r->p->types, &t), &v, 1);
+    tir_set_list(b->f, v->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
+    return v;
+}
