@@ -242,24 +242,26 @@ static bool reads(const struct tmem_product *t, const struct tmem_plan *p,
     return group->products >> (t - p->products) & 1;
 }
 
-// Waits for the operands of each tile, or of each round. Gives whether one is in tensor memory, or
-// goes there.
-static bool wait_for_operands(struct tmem_role *r, struct tir_builder *b,
+static void wait_for_operands(struct tmem_role *r, struct tir_builder *b,
                               const struct tmem_product *t, bool is_per_tile)
 {
     struct tmem_plan *p = r->p;
-    bool in_tmem = false;
     for (uint32_t i = 0; i < p->group_count; i++)
         if (reads(t, p, &p->groups[i]) && p->groups[i].is_per_tile == is_per_tile)
             tir_tmem_wait_full(b, tir_tmem_end(r, &p->groups[i].channel));
-    for (uint32_t i = 0; i < 2 * t->term_count; i++) {
-        const struct tmem_operand *o = &p->operands[t->terms[i / 2].factors[i % 2].operand];
-        in_tmem |= o->in_tmem && o->is_per_tile == is_per_tile;
+}
+
+// Does other threads' use of tensor memory come before each round? If not, the sums are of the loop,
+// and one fence before it is for all rounds.
+static bool fences_rounds(const struct tmem_plan *p, const struct tmem_product *t)
+{
+    bool fences = t->kind != TMEM_OF_LOOP;
+    for (uint32_t i = 0; i < p->operand_count; i++) {
+        const struct tmem_operand *o = &p->operands[i];
+        fences |= (o->in_tmem || o->is_arranged) && !o->is_per_tile &&
+                  (o->products >> (t - p->products) & 1);
     }
-    for (uint32_t i = 0; i < p->operand_count; i++)
-        in_tmem |= p->operands[i].is_arranged && reads(t, p, p->operands[i].group) &&
-                   p->operands[i].is_per_tile == is_per_tile;
-    return in_tmem;
+    return fences;
 }
 
 // One thread's commits when the products of a tile, or of a round, have been started.
@@ -326,7 +328,7 @@ static void multiply(struct tmem_role *r, struct tir_builder *b, const struct tm
             [TIR_DOT_ACC] = tir_tmem_slot(b, t->buffer, tir_tmem_end(r, &t->sums)->at[0]),
             [TIR_GEMM_ACCUMULATE] = i ? NULL : accumulate};
         for (uint32_t which = 0; which < 2 && tir_is_scaled_dot(term->dot); which++)
-            operands[which ? TIR_GEMM_SB : TIR_GEMM_SA] = tir_tmem_scales_of(r, b, term, which);
+            operands[which ? TIR_GEMM_SB : TIR_GEMM_SA] = tir_tmem_scales_of(r, b, t, term, which);
         b->span = term->dot->span;
         tir_tmem_plain(b, TIR_OP_GEMM_TMEM, operands, TIR_GEMM_OPERANDS);
     }
@@ -347,10 +349,10 @@ static void build_product_round(struct tmem_role *r, struct tir_builder *in,
 {
     struct tir_builder loop = tir_tmem_begin_loop(r, in, NULL, 0);
     loop.span = tmem_dot(t)->span;
-    const bool in_tmem = wait_for_operands(r, &loop, t, false);
+    wait_for_operands(r, &loop, t, false);
     if (t->kind != TMEM_OF_LOOP)
         wait_for_sums(r, &loop, t);
-    if (in_tmem || t->kind != TMEM_OF_LOOP)
+    if (fences_rounds(r->p, t))
         tir_tmem_fence(&loop, TIR_WORD_of_after_thread_sync);
     struct tir_builder one = tir_tmem_begin_elected(&loop);
     multiply(r, &one, t);
@@ -373,10 +375,10 @@ static void build_multiply_role(struct tmem_plan *p, struct tir_builder *b, uint
     snprintf(name, sizeof name, product ? "multiply_%u" : "multiply", product + 1);
     struct tir_builder in = tir_tmem_begin_role(&r, b, name, p->compute_warps + 1 + product, 1);
     tir_tmem_enter(&r, &in);
-    const bool in_tmem = wait_for_operands(&r, &in, t, true);
+    wait_for_operands(&r, &in, t, true);
     if (t->kind != TMEM_OF_ROUND)
         wait_for_sums(&r, &in, t);
-    if (in_tmem || t->kind == TMEM_OF_LOOP)
+    if (!fences_rounds(p, t))
         tir_tmem_fence(&in, TIR_WORD_of_after_thread_sync);
     if (t->kind == TMEM_TURNS) { // nothing is added to the initial values
         struct tmem_end *end = tir_tmem_end(&r, &t->sums);

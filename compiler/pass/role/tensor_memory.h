@@ -48,7 +48,8 @@ struct tmem_operand {
     bool is_arranged;  // scales: from shared memory the thread that multiplies copies them on
     bool is_turned;    // scales that a permute makes rows of
     struct tir_value *buffer; // its slots
-    struct tir_value *scales; // as many in tensor memory, of scales
+    struct tir_value
+        *scales[TMEM_PRODUCTS]; // as many in tensor memory, of scales, for each product
 };
 
 enum tmem_sums {
@@ -212,6 +213,8 @@ struct tir_value *tir_tmem_of(const struct tmem_role *r, struct tir_value *v);
 const char *tir_tmem_take_scales(struct tmem_plan *p, uint32_t product, struct tmem_term *term);
 // A slot of scales: whole blocks of 128 rows and 4 scales.
 struct tir_type tir_tmem_scales_type(const struct tmem_operand *o);
+// Columns of tensor memory for all scales.
+int64_t tir_tmem_scale_columns(const struct tmem_plan *p);
 // Their slots in shared memory; in tensor memory from *column on.
 struct tir_value *tir_tmem_alloc(struct tmem_plan *p, struct tir_builder *b,
                                  const struct tir_type *type, const char *name);
@@ -224,7 +227,8 @@ void tir_tmem_build_scale_role(struct tmem_plan *p, struct tir_builder *b);
 void tir_tmem_copy_scales(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t);
 // What gemm_tmem takes of them for the factor `which`.
 struct tir_value *tir_tmem_scales_of(struct tmem_role *r, struct tir_builder *b,
-                                     const struct tmem_term *term, uint32_t which);
+                                     const struct tmem_product *t, const struct tmem_term *term,
+                                     uint32_t which);
 
 // tensor_memory_compute.c: the role that does all but load and multiply.
 void tir_tmem_store_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,

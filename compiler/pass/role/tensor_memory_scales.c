@@ -12,7 +12,7 @@
 //                              gemm_tmem(a, b, sums, sa = scales[i], ...); commit(empty[i]);
 //
 // A slot has scales of its own in tensor memory, since a copy may overtake a product before it. The
-// commit that frees a slot frees both.
+// commit that frees a slot frees both. Products with scales in common have copies of their own.
 
 #include "pass/role/tensor_memory.h"
 
@@ -114,19 +114,40 @@ void tir_tmem_build_scale_slots(struct tmem_plan *p, struct tir_builder *b, stru
     o->buffer = tir_tmem_alloc(p, b, tir_type_get(p->types, &t), "scale_slots");
 }
 
+// Does the product with this number read the scales?
+static bool is_read(const struct tmem_operand *o, uint32_t product)
+{
+    return o->is_arranged && (o->products >> product & 1);
+}
+
+int64_t tir_tmem_scale_columns(const struct tmem_plan *p)
+{
+    int64_t columns = 0;
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        for (uint32_t k = 0; k < p->product_count; k++)
+            if (is_read(&p->operands[i], k)) {
+                const struct tir_type t = slots_type(&p->operands[i], TIR_SPACE_TMEM);
+                columns += tir_tmem_columns(&t, false);
+            }
+    return columns;
+}
+
 void tir_tmem_build_scale_columns(struct tmem_plan *p, struct tir_builder *b,
                                   struct tir_value *base, int64_t *column)
 {
-    for (uint32_t i = 0; i < p->operand_count; i++) {
-        struct tmem_operand *o = &p->operands[i];
-        if (!o->is_arranged)
-            continue;
-        const struct tir_type t = slots_type(o, TIR_SPACE_TMEM);
-        o->scales = tir_build1(b, TIR_OP_TMEM_BUFFER, tir_type_get(p->types, &t), &base, 1);
-        o->scales->name = tir_intern_cstr(p->f->module->names, "scales");
-        tir_set_int(p->f, o->scales->def, TIR_ATTR_column, *column);
-        *column += tir_tmem_columns(&t, false);
-    }
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        for (uint32_t k = 0; k < p->product_count; k++) {
+            struct tmem_operand *o = &p->operands[i];
+            if (!is_read(o, k))
+                continue;
+            const struct tir_type t = slots_type(o, TIR_SPACE_TMEM);
+            struct tir_value *v =
+                tir_build1(b, TIR_OP_TMEM_BUFFER, tir_type_get(p->types, &t), &base, 1);
+            v->name = tir_intern_cstr(p->f->module->names, "scales");
+            tir_set_int(p->f, v->def, TIR_ATTR_column, *column);
+            *column += tir_tmem_columns(&t, false);
+            o->scales[k] = v;
+        }
 }
 
 // The role that loads them.
@@ -228,35 +249,37 @@ void tir_tmem_copy_scales(struct tmem_role *r, struct tir_builder *b, const stru
     const struct tmem_plan *p = r->p;
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
-        if (!o->is_arranged || !(o->products >> (t - p->products) & 1))
+        const uint32_t product = (uint32_t)(t - p->products);
+        if (!is_read(o, product))
             continue;
         struct tir_value *slot = tir_tmem_end(r, &o->group->channel)->at[0];
         struct tir_value *operands[] = {[TIR_TMEM_FROM] = tir_tmem_slot(b, o->buffer, slot),
-                                        [TIR_TMEM_TO] = tir_tmem_slot(b, o->scales, slot)};
+                                        [TIR_TMEM_TO] = tir_tmem_slot(b, o->scales[product], slot)};
         tir_tmem_plain(b, TIR_OP_TMEM_COPY, operands, 2);
     }
 }
 
 struct tir_value *tir_tmem_scales_of(struct tmem_role *r, struct tir_builder *b,
-                                     const struct tmem_term *term, uint32_t which)
+                                     const struct tmem_product *t, const struct tmem_term *term,
+                                     uint32_t which)
 {
     const struct tmem_operand *o = &r->p->operands[term->scales[which]];
     const struct tir_type *tile = o->tile->type;
     struct tir_value *zero = tir_const_index(b->f, 0);
-    struct tir_value *operands[] = {o->scales, tir_tmem_end(r, &o->group->channel)->at[0], zero,
-                                    zero};
-    struct tir_type t = {.elem = tile->elem,
-                         .space = TIR_SPACE_TMEM,
-                         .rank = 2,
-                         .shape = {tile->shape[o->is_turned], tile->shape[!o->is_turned]}};
-    const int64_t box[] = {0, t.shape[0], t.shape[1]};
-    struct tir_value *v = tir_build1(b, TIR_OP_VIEW, tir_type_get(r->p->types, &t), operands, 4);
+    struct tir_value *operands[] = {o->scales[t - r->p->products],
+                                    tir_tmem_end(r, &o->group->channel)->at[0], zero, zero};
+    struct tir_type type = {.elem = tile->elem,
+                            .space = TIR_SPACE_TMEM,
+                            .rank = 2,
+                            .shape = {tile->shape[o->is_turned], tile->shape[!o->is_turned]}};
+    const int64_t box[] = {0, type.shape[0], type.shape[1]};
+    struct tir_value *v = tir_build1(b, TIR_OP_VIEW, tir_type_get(r->p->types, &type), operands, 4);
     tir_set_list(b->f, v->def, TIR_ATTR_box, box, 3);
     if (which == TIR_DOT_A)
         return v;
-    t.shape[0] = box[2];
-    t.shape[1] = box[1];
-    v = tir_build1(b, TIR_OP_PERMUTE, tir_type_get(r->p->types, &t), &v, 1);
+    type.shape[0] = box[2];
+    type.shape[1] = box[1];
+    v = tir_build1(b, TIR_OP_PERMUTE, tir_type_get(r->p->types, &type), &v, 1);
     tir_set_list(b->f, v->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
     return v;
 }

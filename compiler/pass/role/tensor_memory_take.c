@@ -217,6 +217,8 @@ static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t t
     struct tmem_operand *o = tir_tmem_operand_for(p, v);
     if (!o)
         return "it has too many operands";
+    if (o->is_arranged)
+        return "its scales are operands in another way, too";
     factor->operand = (uint32_t)(o - p->operands);
     const char *why = o->products ? NULL : take_tile(p, o);
     if (why)
@@ -316,10 +318,10 @@ static const char *take_product(struct tmem_plan *p, uint32_t i, const uint32_t 
     take_kind(p, t, uses);
     for (uint32_t k = 0; k < t->term_count && !why; k++) {
         why = take_product_shape(p, t->terms[k].dot);
-        for (uint32_t which = TIR_DOT_A; !why && which <= TIR_DOT_B; which++)
-            why = take_factor(p, i, k, which);
         if (!why && tir_is_scaled_dot(t->terms[k].dot))
             why = tir_tmem_take_scales(p, i, &t->terms[k]);
+        for (uint32_t which = TIR_DOT_A; !why && which <= TIR_DOT_B; which++)
+            why = take_factor(p, i, k, which);
     }
     return why;
 }
@@ -552,13 +554,7 @@ static int64_t used_columns(const struct tmem_plan *p)
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (p->operands[i].in_tmem)
             columns += columns_of(p->operands[i].tile->type, computed_slots(&p->operands[i]));
-    for (uint32_t i = 0; i < p->operand_count; i++)
-        if (p->operands[i].is_arranged) {
-            struct tir_type t = tir_tmem_scales_type(&p->operands[i]);
-            t.space = TIR_SPACE_TMEM;
-            columns += p->operands[i].group->channel.slots * tir_tmem_columns(&t, false);
-        }
-    return columns;
+    return columns + tir_tmem_scale_columns(p);
 }
 
 // Takes away a second slot of the widest sums, or else moves an operand to shared memory, or else
