@@ -223,6 +223,7 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
     align_inputs(edges);
     uint32_t vectors = align_rows(cx, f);
     struct tir_func *wide = tir_func_clone(warpgroups ? f : edges);
+    align_operands(edges, TIR_DOT_SA); // wide takes scales that are not
     if (!vectors)
         align_operands(f, TIR_DOT_SA);
     if (!warpgroups && !request->options.dim_count) // known sizes leave nothing to ask at launch

@@ -68,16 +68,17 @@ static void role_registers_are_those_of_the_launch(void **state)
 {
     (void)state;
     for (uint32_t groups = 2; groups <= TIR_BUDGET_PRODUCT_GROUPS; groups++)
-        for (uint32_t computes = 0; computes < 2; computes++) {
-            const struct tir_role_registers has = tir_role_registers(groups, computes);
-            const uint32_t load = computes ? groups : 1, all = load + groups;
+        for (uint32_t work = TIR_ROLE_COPIES; work <= TIR_ROLE_COMPUTES; work++) {
+            const struct tir_role_registers has =
+                tir_role_registers(groups, (enum tir_role_work)work);
+            const uint32_t load = work == TIR_ROLE_COMPUTES ? groups : 1, all = load + groups;
             assert_in_range(has.load, 24, 256);
             assert_in_range(has.math, 24, 256);
             assert_int_equal(has.load % 8 + has.math % 8, 0);
             assert_true(load * has.load + groups * has.math <=
                         all * tir_launch_registers(all * 128));
         }
-    assert_int_equal(tir_role_registers(TIR_BUDGET_PRODUCT_GROUPS + 1, false).math, 0);
+    assert_int_equal(tir_role_registers(TIR_BUDGET_PRODUCT_GROUPS + 1, TIR_ROLE_COPIES).math, 0);
 }
 
 int main(void)

@@ -311,7 +311,8 @@ static const char *refuse_memory(const struct plan *p)
 // Registers of a thread of `groups` warpgroups of products.
 static uint32_t registers_of(const struct plan *p, uint32_t groups)
 {
-    uint32_t given = tir_role_registers(groups, p->computes).math;
+    uint32_t given =
+        tir_role_registers(groups, p->computes ? TIR_ROLE_COMPUTES : TIR_ROLE_COPIES).math;
     uint32_t beside = groups > TIR_BUDGET_PRODUCT_GROUPS ? 0 : WARPGROUP;
     return given ? given : tir_launch_registers(groups * WARPGROUP + beside);
 }

@@ -431,7 +431,8 @@ static void split(struct split *load, struct split *store, bool computes)
 {
     struct tir_func *f = load->f;
     uint32_t warps = f->threads / 32, first = computes ? warps : TIR_WARPGROUP;
-    struct tir_role_registers registers = tir_role_registers(f->threads / 128, computes);
+    struct tir_role_registers registers =
+        tir_role_registers(f->threads / 128, computes ? TIR_ROLE_COMPUTES : TIR_ROLE_COPIES);
     struct tir_inst *role = build_role(load, "load", 0, computes ? warps : 1, registers.load);
     struct tir_inst *third =
         store->outgoing.len ? build_role(store, "store", 1, 1, registers.load) : NULL;

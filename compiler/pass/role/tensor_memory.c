@@ -415,8 +415,11 @@ static void tell(const struct tmem_plan *p)
     tir_receipt_add(
         p->cx, TIR_TOPIC_ROLE, p->tiles->span,
         "roles: %u warps compute, 1 loads, %s%u multipl%s; %lld columns of tensor memory",
-        p->compute_warps, p->has_scales ? "1 arranges scales, " : "", p->product_count,
-        p->product_count > 1 ? "y" : "ies", (long long)p->columns);
+        p->compute_warps,
+        p->scale_warps == 1 ? "1 arranges scales, "
+        : p->scale_warps    ? "2 arrange scales, "
+                            : "",
+        p->product_count, p->product_count > 1 ? "y" : "ies", (long long)p->columns);
     if (tir_attr_find(p->tiles, TIR_ATTR_cluster))
         tir_receipt_refuse(p->cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, p->tiles->span,
                            "tiles: no cluster, because products in tensor memory share no copies");
@@ -433,7 +436,7 @@ static void rewrite(struct tmem_plan *p)
     build_load_role(p, &b);
     for (uint32_t i = 0; i < p->product_count; i++)
         build_multiply_role(p, &b, i);
-    if (p->has_scales)
+    if (p->scale_warps)
         tir_tmem_build_scale_role(p, &b);
     tell(p);
     tir_remove(p->tiles);

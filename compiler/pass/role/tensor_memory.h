@@ -96,10 +96,10 @@ struct tmem_plan {
     struct tmem_group groups[TMEM_OPERANDS];
     uint32_t group_count;
     uint32_t compute_warps, warps; // of the role that computes, of all
+    uint32_t scale_warps;          // of the role that arranges scales; 0: there are none
     struct tir_role_registers registers;
     int64_t columns;     // of tensor memory
     int64_t most_scales; // slots
-    bool has_scales;
     const struct tir_ranges *ranges;
     struct bitset computable; // values that every role can compute for itself, by id
 };
@@ -231,8 +231,6 @@ struct tir_value *tir_tmem_scales_of(struct tmem_role *r, struct tir_builder *b,
                                      uint32_t which);
 
 // tensor_memory_compute.c: the role that does all but load and multiply.
-void tir_tmem_store_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,
-                         struct tir_value *v);
 void tir_tmem_build_compute(struct tmem_plan *p, struct tir_builder *b);
 
 #endif

@@ -3,11 +3,11 @@
 //
 // tcgen05.cp copies blocks of 128 rows and 4 scales, which lie in shared memory as rows of 16 bytes:
 // scales s to s + 3 of the rows r, r + 32, r + 64 and r + 96 (tir_tmem_is_scales). A tensor copy does
-// not make such rows of a tensor [rows, scales], whose scales of a row are 4 bytes or so. A warp does:
-// it loads a tile of scales while the slot is still full, and stores it in the blocks' layout.
+// not make such rows of a tensor [rows, scales], whose scales of a row are 4 bytes or so. A warp or two do:
+// they load them and store them in the blocks' layout.
 //
-//     role scale warps(1)      let s: ue8m0[128, 4] = load(SA[m:+128, k / 32:+4]);
-//                              wait(empty[i]); store(slots[i], s); fence(async_shared); arrive(full[i]);
+//     role scale warps(1)      wait(empty[i]); store(slots[i], load(SA[m:+128, k / 32:+4]));
+//                              fence(async_shared); arrive(full[i]);
 //     role multiply warps(1)   wait(full[i]); tmem_copy(slots[i], scales[i]);
 //                              gemm_tmem(a, b, sums, sa = scales[i], ...); commit(empty[i]);
 //
@@ -60,7 +60,7 @@ static const char *take_one(struct tmem_plan *p, uint32_t product, struct tir_va
     o->is_per_tile = !tir_is_made_in(p->loop, v);
     o->products |= 1u << product;
     *at = (uint32_t)(o - p->operands);
-    p->has_scales = true;
+    p->scale_warps = 1;
     return o->is_per_tile && !p->has_one_round ? "its scales are the same in all rounds" : NULL;
 }
 
@@ -152,36 +152,111 @@ void tir_tmem_build_scale_columns(struct tmem_plan *p, struct tir_builder *b,
 
 // The role that loads them.
 
-// The load of the kernel as it was, of whole blocks, with the scales of a row in a row.
-static struct tir_value *load_blocks(struct tmem_role *r, struct tir_builder *b,
-                                     const struct tmem_operand *o)
+static struct tir_value *turned(const struct tmem_plan *p, struct tir_builder *b,
+                                struct tir_value *v)
+{
+    struct tir_type t = *v->type;
+    t.shape[0] = v->type->shape[1];
+    t.shape[1] = v->type->shape[0];
+    v = tir_build1(b, TIR_OP_PERMUTE, tir_type_get(p->types, &t), &v, 1);
+    tir_set_list(p->f, v->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
+    return v;
+}
+
+static struct tir_value *sum(struct tir_builder *b, struct tir_value *x, struct tir_value *y)
+{
+    if (y->type != x->type)
+        y = tir_build1(b, TIR_OP_CAST, x->type, &y, 1);
+    return tmem_is_zero(y) ? x : tir_binary(b, TIR_OP_ADD, x, y);
+}
+
+// The block of scales from a row and a scale on, with the scales of a row in a row. It may reach
+// beyond the tile, where nobody reads.
+static struct tir_value *load_block(struct tmem_role *r, struct tir_builder *b,
+                                    const struct tmem_operand *o, struct tir_value *const *from)
 {
     const struct tmem_plan *p = r->p;
     const struct tir_inst *load = o->tile->def;
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
-    const struct tir_type rows = tir_tmem_scales_type(o);
-    struct tir_type t = {.elem = rows.elem,
-                         .rank = 2,
-                         .shape = {rows.shape[o->is_turned], rows.shape[!o->is_turned]}};
+    struct tir_type t = {.elem = o->tile->type->elem, .rank = 2};
+    t.shape[o->is_turned] = TIR_TMEM_LANES;
+    t.shape[!o->is_turned] = TIR_TMEM_SCALES;
     struct tir_value *operands[TIR_LOAD_MASK + 2 + TIR_MAX_RANK] = {NULL};
     struct tir_value **ref = operands + tir_fixed_count(load);
     int64_t list[TIR_MAX_RANK];
     ref[0] = tir_ref_base(load);
-    for (uint32_t d = 0, at = 0; d < box->list_count; d++) {
+    for (uint32_t d = 0, of = 0; d < box->list_count; d++) {
         ref[1 + d] = tir_tmem_of(r, tir_ref_indices(load)[d]);
-        list[d] = box->list[d] ? t.shape[at++] : 0;
+        list[d] = 0;
+        if (!box->list[d])
+            continue;
+        ref[1 + d] = sum(b, ref[1 + d], from[of ^ o->is_turned]);
+        list[d] = t.shape[of++];
     }
-    const struct tir_type *type = tir_type_get(p->types, &t);
-    b->span = load->span;
-    struct tir_inst *blocks = tir_build(b, TIR_OP_LOAD, operands, load->operand_count, &type, 1, 0);
-    tir_set_list(p->f, blocks, TIR_ATTR_box, list, box->list_count);
-    tir_copy_attr(p->f, blocks, load, TIR_ATTR_cache);
-    if (!o->is_turned)
-        return tir_result(blocks);
-    struct tir_value *v = tir_result(blocks);
-    v = tir_build1(b, TIR_OP_PERMUTE, tir_type_get(p->types, &rows), &v, 1);
-    tir_set_list(p->f, v->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
-    return v;
+    struct tir_value *v =
+        tir_build1(b, TIR_OP_LOAD, tir_type_get(p->types, &t), operands, load->operand_count);
+    tir_set_list(p->f, v->def, TIR_ATTR_box, list, box->list_count);
+    tir_copy_attr(p->f, v->def, load, TIR_ATTR_cache);
+    return o->is_turned ? turned(p, b, v) : v;
+}
+
+static void move_block(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o,
+                       struct tir_value *slot, struct tir_value *row, struct tir_value *scale)
+{
+    struct tir_value *const from[] = {row, scale};
+    struct tir_value *operands[] = {[TIR_STORE_VALUE] = load_block(r, b, o, from),
+                                    [TIR_STORE_MASK] = NULL,
+                                    o->buffer,
+                                    slot,
+                                    row,
+                                    scale};
+    struct tir_inst *store = tir_tmem_plain(b, TIR_OP_STORE, operands, TIR_COUNT_OF(operands));
+    tir_set_list(b->f, store, TIR_ATTR_box, (int64_t[]){0, TIR_TMEM_LANES, TIR_TMEM_SCALES}, 3);
+}
+
+// A loop over multiples of step; its block is open. Of one round: none.
+static struct tir_builder begin_blocks(struct tir_builder *b, int64_t end, int64_t step,
+                                       struct tir_value **at)
+{
+    struct tir_func *f = b->f;
+    *at = tir_const_index(f, 0);
+    if (end == step)
+        return *b;
+    struct tir_value *bounds[] = {*at, tir_const_index(f, end), tir_const_index(f, step)};
+    struct tir_inst *loop = tir_build(b, TIR_OP_FOR, bounds, TIR_FOR_INIT, NULL, 0, 1);
+    tir_set_int(f, loop, TIR_ATTR_unroll, 1);
+    *at = tir_block_add_arg(f, loop->regions[0], bounds[0]->type, NULL);
+    struct tir_builder in = tir_builder_at_end(f, loop->regions[0]);
+    in.span = b->span;
+    return in;
+}
+
+static void end_blocks(struct tir_builder *in, const struct tir_builder *b)
+{
+    if (in->block != b->block)
+        tir_build_yield(in, NULL, 0);
+}
+
+// Blocks are moved one after the other where each scale is loaded by itself, which takes many
+// registers; else the assembler loads as many at a time as it has registers for.
+static void fill_slot(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o,
+                      struct tir_value *slot)
+{
+    const struct tir_type t = tir_tmem_scales_type(o);
+    const bool has_words =
+        !o->is_turned && tir_tensor_alignment(b->f, tir_ref_base(o->tile->def)) >= TIR_TMEM_SCALES;
+    b->span = o->tile->def->span;
+    for (int64_t row = 0; has_words && row < t.shape[0]; row += TIR_TMEM_LANES)
+        for (int64_t scale = 0; scale < t.shape[1]; scale += TIR_TMEM_SCALES)
+            move_block(r, b, o, slot, tir_const_index(b->f, row), tir_const_index(b->f, scale));
+    if (has_words)
+        return;
+    struct tir_value *row, *scale;
+    struct tir_builder rows = begin_blocks(b, t.shape[0], TIR_TMEM_LANES, &row);
+    struct tir_builder scales = begin_blocks(&rows, t.shape[1], TIR_TMEM_SCALES, &scale);
+    move_block(r, &scales, o, slot, row, scale);
+    end_blocks(&scales, &rows);
+    end_blocks(&rows, b);
 }
 
 // Fills the next slots of scales of each tile, or of each round.
@@ -190,17 +265,13 @@ static void fill(struct tmem_role *r, struct tir_builder *b, bool is_per_tile)
     struct tmem_plan *p = r->p;
     for (uint32_t g = 0; g < p->group_count; g++) {
         const struct tmem_group *group = &p->groups[g];
-        struct tir_value *blocks[TMEM_OPERANDS];
         if (!group->is_arranged || group->is_per_tile != is_per_tile)
             continue;
         struct tmem_end *end = tir_tmem_end(r, &group->channel);
-        for (uint32_t i = 0; i < p->operand_count; i++)
-            if (p->operands[i].group == group)
-                blocks[i] = load_blocks(r, b, &p->operands[i]);
         tir_tmem_wait_empty(b, end);
         for (uint32_t i = 0; i < p->operand_count; i++)
             if (p->operands[i].group == group)
-                tir_tmem_store_slot(b, p->operands[i].buffer, end->at[0], blocks[i]);
+                fill_slot(r, b, &p->operands[i], end->at[0]);
         tir_tmem_fence(b, TIR_WORD_of_async_shared);
         tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
         tir_tmem_arrive(b, group->channel.full, end);
@@ -215,8 +286,8 @@ void tir_tmem_build_scale_role(struct tmem_plan *p, struct tir_builder *b)
     for (uint32_t i = 0; i < p->group_count; i++)
         if (p->groups[i].is_arranged)
             tir_tmem_add_end(&r, &p->groups[i].channel, p->groups[i].is_per_tile, 1);
-    struct tir_builder in =
-        tir_tmem_begin_role(&r, b, "scale", p->compute_warps + 1 + p->product_count, 1);
+    struct tir_builder in = tir_tmem_begin_role(
+        &r, b, "scale", p->compute_warps + 1 + p->product_count, p->scale_warps);
     tir_tmem_enter(&r, &in);
     fill(&r, &in, true);
     struct tir_builder loop = tir_tmem_begin_loop(&r, &in, NULL, 0);
@@ -233,12 +304,11 @@ void tir_tmem_build_scale_role(struct tmem_plan *p, struct tir_builder *b)
         const struct tmem_operand *o = &p->operands[i];
         const struct tir_type t = tir_tmem_scales_type(o);
         if (o->is_arranged)
-            tir_receipt_add(
-                p->cx, TIR_TOPIC_COPY, o->tile->def->span,
-                "load of %s: scales, ahead, %lld bytes through registers of a warp, and "
-                "from shared to tensor memory by tcgen05.cp; %lld slots",
-                tir_ref_base(o->tile->def)->name, (long long)tir_type_bytes(&t),
-                (long long)o->group->channel.slots);
+            tir_receipt_add(p->cx, TIR_TOPIC_COPY, o->tile->def->span,
+                            "load of %s: scales, ahead, %lld bytes through registers, and "
+                            "from shared to tensor memory by tcgen05.cp; %lld slots",
+                            tir_ref_base(o->tile->def)->name, (long long)tir_type_bytes(&t),
+                            (long long)o->group->channel.slots);
     }
 }
 
@@ -275,11 +345,5 @@ struct tir_value *tir_tmem_scales_of(struct tmem_role *r, struct tir_builder *b,
     const int64_t box[] = {0, type.shape[0], type.shape[1]};
     struct tir_value *v = tir_build1(b, TIR_OP_VIEW, tir_type_get(r->p->types, &type), operands, 4);
     tir_set_list(b->f, v->def, TIR_ATTR_box, box, 3);
-    if (which == TIR_DOT_A)
-        return v;
-    type.shape[0] = box[2];
-    type.shape[1] = box[1];
-    v = tir_build1(b, TIR_OP_PERMUTE, tir_type_get(r->p->types, &type), &v, 1);
-    tir_set_list(b->f, v->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
-    return v;
+    return which == TIR_DOT_A ? v : turned(r->p, b, v);
 }

@@ -635,11 +635,15 @@ static const char *take_columns(struct tmem_plan *p)
 // as many as there are without that.
 static void take_registers(struct tmem_plan *p)
 {
-    p->warps = p->compute_warps + 1 + p->product_count + p->has_scales;
-    if (p->compute_warps == TMEM_WARPGROUP || p->warps > p->compute_warps + TMEM_WARPGROUP)
+    const uint32_t others = p->compute_warps + TMEM_WARPGROUP;
+    p->warps = p->compute_warps + 1 + p->product_count + p->scale_warps;
+    if (p->compute_warps == TMEM_WARPGROUP || p->warps > others)
         return;
+    if (p->scale_warps) // a thread has few registers there, and fewer scales if there are more
+        p->scale_warps += others - p->warps;
     p->warps = p->compute_warps + TMEM_WARPGROUP;
-    p->registers = tir_role_registers(p->compute_warps / TMEM_WARPGROUP, false);
+    p->registers = tir_role_registers(p->compute_warps / TMEM_WARPGROUP,
+                                      p->scale_warps ? TIR_ROLE_ARRANGES : TIR_ROLE_COPIES);
 }
 
 // Of a slot in shared memory.
@@ -691,7 +695,7 @@ static void count_arrivals(struct tmem_plan *p)
 {
     for (uint32_t i = 0; i < p->group_count; i++) {
         struct tmem_group *g = &p->groups[i];
-        g->channel.fills = g->is_computed ? p->compute_warps : 1;
+        g->channel.fills = g->is_computed ? p->compute_warps : g->is_arranged ? p->scale_warps : 1;
         for (uint32_t t = 0; t < p->product_count; t++)
             g->channel.frees += g->products >> t & 1;
         g->channel.frees += g->is_fetched ? p->compute_warps : 0;
