@@ -54,6 +54,16 @@ def rows(run):
     yield run + ["-D", "T=f32", "M=5", "N=999", "X=randn,pad=3"]
 
 
+def block_scales():
+    bytes_of = ["A=randint:0:255", "B=randint:0:255"]
+    for target in [[], ["--arch=sm_100a", "--device=emu"]]:
+        for m, n, k in [(1, 1, 32), (61, 131, 96), (127, 128, 288)]:
+            yield ["scaled.tir", "--kernel=mxfp8", f"M={m}", f"N={n}", f"K={k}", *target]
+            for four in [[], ["-D", "GROUP=16", "-D", "S=ue4m3"]]:
+                yield ["scaled.tir", "--kernel=fp4", *four, f"M={n}", f"N={m}", f"H={k // 2}", *bytes_of, *target]
+    yield ["scaled.tir", "--kernel=mxfp8", "-D", "T=e5m2", "-D", "BN=64", "M=70", "N=70", "K=160"]
+
+
 def softmax():
     for kernel in ["softmax", "softmax_online"]:
         for n in sizes(256):
@@ -447,6 +457,7 @@ CASES = {
     "15_split_k": split_k,
     "16_block": block,
     "17_cooperative": cooperative,
+    "18_block_scales": block_scales,
     "attention": attention,
 }
 
