@@ -5,7 +5,8 @@
 Usage: product_loops.py TIRC [--seed N] [--count N] [--require-sync]
 
 Tiles have 64 to 128 rows and up to 208 columns, the loops zero to three rounds; scores are masked, a
-maximum, a factor and sums are carried on, and the second product takes what the first one gave.
+maximum, a factor and sums are carried on, and the second product takes what the first one gave. The scores
+of some are products with scales.
 Elements are small integers and factors powers of two, so every result is exact. Each program runs on the emulator
 under full checks for targets with mma.sync fed by cp.async and by tensor copies, with wgmma and with tcgen05, and must give what the interpreter
 gives. What sync_check leaves unchecked is counted; with --require-sync it fails. Seed 0 is that of the day. A failing
@@ -73,7 +74,11 @@ ROWS = [
 # Elements of an operand in memory, and how many of 16 bits each takes beside what it becomes. None: those of the product.
 STORED = {"None": 1, "i8": 1.5, "f32": 3}
 
-KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V}, L: i32[M], P: i32[N], E: i32[1], O: out f32[M, {W}], S: out f32[M, 1])
+# How scores come about: of the factors, or of these with scales for blocks of {G} along {D}.
+SCORES = {False: "dot(q, {B})", True: "dot_scaled(q, SQ[m:+{R}, :], {B}, SK[n:+{N}, :].T)"}
+SCALES = {False: "", True: " SQ: ue4m3[M, {G}], SK: ue4m3[N, {G}],"}
+
+KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V},{of} L: i32[M], P: i32[N], E: i32[1], O: out f32[M, {W}], S: out f32[M, 1])
 {{
     for m in tiles(M by {R}) {{
         let q = Q[m:+{R}, 0:{D}];
@@ -82,7 +87,7 @@ KERNEL = """kernel k(Q: {T}[M, {D}], {K}, {V}, L: i32[M], P: i32[N], E: i32[1], 
         var best: f32[{R}, 1] = -8;
         var total: f32[{R}, 1] = 0;
         for n in range(0, {end}, {N}{stages}) {{
-            let s0 = dot(q, {B});
+            let s0 = {s0};
             let s = {scores};
             {body}
         }}
@@ -138,6 +143,9 @@ def program(rng):
     rows = rng.choice([words["R"], words["R"] + 16, 2 * words["R"], words["R"] - 8])
     rounds = rng.choice([0, 1, 2, 3, 3])
     columns = max(rounds * words["N"] - rng.choice([0, 0, 8, 24]), 0)
+    has_scales = rng.random() < 0.25
+    words["G"] = rng.choice([1, 2, 4])
+    words["s0"], words["of"] = SCORES[has_scales].format(**words), SCALES[has_scales].format(**words)
     return KERNEL.format(**words), rows, columns
 
 
@@ -146,6 +154,8 @@ def attempt(tirc, path, rows, columns, target, schedule):
     command = [tirc, "run", f"--arch={target}", "--device=emu", "--emu-check=full", "--check=0", str(path), f"M={rows}", f"N={columns}", "Q=randint:-1:1",
                "K=randint:-1:1", "V=randint:-1:1", "L=randint:0:200", f"P=randint:-2:{columns + 2}",
                f"E=randint:0:{columns + 60}", f"--schedule={schedule}"]
+    if "SQ:" in path.read_text():
+        command += ["SQ=randint:1:2", "SK=randint:1:2"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
