@@ -16,7 +16,8 @@ enum tir_basis { TIR_BASIS_DERIVED, TIR_BASIS_CHOSEN }; // of a row
 struct tir_role_registers {
     uint32_t load, math; // of the role that fills slots, of the role with the products
 };
-// What the warps do that fill slots: as many warpgroups as multiply COMPUTE, else one does the rest.
+// What the warps do that fill slots: as many warpgroups as multiply COMPUTE, else one does the
+// rest.
 enum tir_role_work { TIR_ROLE_COPIES, TIR_ROLE_ARRANGES, TIR_ROLE_COMPUTES };
 // groups: warpgroups of products.
 struct tir_role_registers tir_role_registers(uint32_t groups, enum tir_role_work work);

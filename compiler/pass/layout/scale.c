@@ -12,12 +12,12 @@
 //     ...
 //     let d: f32[128, 64] = dot(a_2, b_2, c);
 //
-// bf16 holds the product of an element of 4 to 8 bits and a scale in ue8m0 or ue4m3 exactly, unless it
-// leaves the range. Factors of u8 are unpacked to twice as many e2m1. The columns of b are rows here:
-// its transposes cancel those of the program.
+// bf16 holds the product of an element of 4 to 8 bits and a scale in ue8m0 or ue4m3 exactly,
+// unless it leaves the range. Factors of u8 are unpacked to twice as many e2m1. The columns of b
+// are rows here: its transposes cancel those of the program.
 //
-// A target with block_scale keeps what its instructions take, for the pass tensor_memory, which makes
-// the same of those that it does not take.
+// A target with block_scale keeps what its instructions take, for the pass tensor_memory, which
+// makes the same of those that it does not take.
 
 #include "pass/layout/scale.h"
 

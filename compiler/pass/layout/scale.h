@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Products with scales: for which of them tensor cores have an instruction, and what the others are.
+// Products with scales: for which of them tensor cores have an instruction, and what the others
+// are.
 #ifndef TIR_PASS_LAYOUT_SCALE_H
 #define TIR_PASS_LAYOUT_SCALE_H
 

@@ -251,8 +251,8 @@ static void wait_for_operands(struct tmem_role *r, struct tir_builder *b,
             tir_tmem_wait_full(b, tir_tmem_end(r, &p->groups[i].channel));
 }
 
-// Does other threads' use of tensor memory come before each round? If not, the sums are of the loop,
-// and one fence before it is for all rounds.
+// Does other threads' use of tensor memory come before each round? If not, the sums are of the
+// loop, and one fence before it is for all rounds.
 static bool fences_rounds(const struct tmem_plan *p, const struct tmem_product *t)
 {
     bool fences = t->kind != TMEM_OF_LOOP;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // tensor_memory: scales of products with block_scale.
 //
-// tcgen05.cp copies blocks of 128 rows and 4 scales, which lie in shared memory as rows of 16 bytes:
-// scales s to s + 3 of the rows r, r + 32, r + 64 and r + 96 (tir_tmem_is_scales). A tensor copy does
-// not make such rows of a tensor [rows, scales], whose scales of a row are 4 bytes or so. A warp or two do:
-// they load them and store them in the blocks' layout.
+// tcgen05.cp copies blocks of 128 rows and 4 scales, which lie in shared memory as rows of 16
+// bytes: scales s to s + 3 of the rows r, r + 32, r + 64 and r + 96 (tir_tmem_is_scales). A tensor
+// copy does not make such rows of a tensor [rows, scales], whose scales of a row are 4 bytes or so.
+// A warp or two do: they load them and store them in the blocks' layout.
 //
 //     role scale warps(1)      wait(empty[i]); store(slots[i], load(SA[m:+128, k / 32:+4]));
 //                              fence(async_shared); arrive(full[i]);
