@@ -113,7 +113,7 @@ static void push_chunk(struct tir_arena *arena, size_t need)
     arena->chunk = chunk;
 }
 
-void *tir_arena_alloc(struct tir_arena *arena, size_t size)
+static void *take(struct tir_arena *arena, size_t size)
 {
     if (size > SIZE_MAX / 4)
         tir_arena_give_up(arena);
@@ -123,7 +123,12 @@ void *tir_arena_alloc(struct tir_arena *arena, size_t size)
     unsigned char *ptr = arena->chunk->data + arena->chunk->used;
     arena->chunk->used += need;
     UNPOISON(ptr, size);
-    return memset(ptr, 0, size);
+    return ptr;
+}
+
+void *tir_arena_alloc(struct tir_arena *arena, size_t size)
+{
+    return memset(take(arena, size), 0, size);
 }
 
 void *tir_arena_alloc_array(struct tir_arena *arena, size_t count, size_t size)
@@ -135,6 +140,6 @@ void *tir_arena_alloc_array(struct tir_arena *arena, size_t count, size_t size)
 
 void *tir_arena_copy(struct tir_arena *arena, const void *src, size_t size)
 {
-    void *copy = tir_arena_alloc(arena, size);
+    void *copy = take(arena, size);
     return size ? memcpy(copy, src, size) : copy; // src may be NULL when it is empty
 }

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Checked 64-bit arithmetic, in standard C.
+// Checked 64-bit arithmetic. *out is left as it is where the result does not fit.
 
 #include "base/base.h"
 
 bool tir_add_checked(int64_t a, int64_t b, int64_t *out)
 {
-    if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b)
+    int64_t x;
+    if (__builtin_add_overflow(a, b, &x))
         return false;
-    *out = a + b;
+    *out = x;
     return true;
 }
 
 bool tir_sub_checked(int64_t a, int64_t b, int64_t *out)
 {
-    if (b > 0 ? a < INT64_MIN + b : a > INT64_MAX + b)
+    int64_t x;
+    if (__builtin_sub_overflow(a, b, &x))
         return false;
-    *out = a - b;
+    *out = x;
     return true;
 }
 
 bool tir_mul_checked(int64_t a, int64_t b, int64_t *out)
 {
-    if (a > 0 ? (b > 0 ? a > INT64_MAX / b : b < INT64_MIN / a)
-              : (b > 0 ? a < INT64_MIN / b : a != 0 && b < INT64_MAX / a))
+    int64_t x;
+    if (__builtin_mul_overflow(a, b, &x))
         return false;
-    *out = a * b;
+    *out = x;
     return true;
 }

@@ -27,7 +27,7 @@ static inline int64_t tir_sync_floor_div(int64_t a, int64_t b) // b > 0
 }
 
 // Do the inequalities leave no numbers, even such as are not whole? By Fourier and Motzkin.
-bool tir_sync_contradict(const struct sync_problem *q, struct tir_arena *arena,
-                         const struct lattice *l, const struct sync_range *b);
+bool tir_sync_contradict(const struct sync_problem *q, const struct lattice *l,
+                         const struct sync_range *b);
 
 #endif

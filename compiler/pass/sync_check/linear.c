@@ -121,6 +121,8 @@ static int64_t divisor_of(const struct sync_ask *a, const struct sync_linear *x)
 
 static struct sync_linear divided(struct sync_linear x, int64_t by)
 {
+    if (by == 1)
+        return x;
     x.constant /= by;
     for (uint32_t i = 0; i < SYNC_UNKNOWNS; i++)
         x.by[i] /= by;

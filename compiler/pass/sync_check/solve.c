@@ -15,7 +15,8 @@ enum {
     MOST_LOOKED_AT = 4096 // numbers on each side, if most of them cannot be factors
 };
 
-#define LARGEST (INT64_C(1) << 20) // of a coefficient, and of a step of the lattice
+#define LARGEST      (INT64_C(1) << 20) // of a coefficient, and of a step of the lattice
+#define ALL_UNKNOWNS UINT64_MAX         // as bits; there are fewer
 
 struct search {
     struct sync_problem *q;
@@ -86,6 +87,15 @@ bool tir_sync_is_constant(const struct sync_problem *q, const struct sync_linear
     return true;
 }
 
+// The unknowns of a form, as bits.
+static uint64_t unknowns_of(const struct sync_problem *q, const struct sync_linear *form)
+{
+    uint64_t of = 0;
+    for (uint32_t i = 0; i < q->count; i++)
+        of |= (uint64_t)(form->by[i] != 0) << i;
+    return of;
+}
+
 void tir_sync_relate(struct sync_problem *q, const struct sync_linear *form, bool equal)
 {
     if (q->relation_count == SYNC_RELATIONS) {
@@ -93,6 +103,7 @@ void tir_sync_relate(struct sync_problem *q, const struct sync_linear *form, boo
         return;
     }
     q->relations[q->relation_count].form = *form;
+    q->relations[q->relation_count].of = unknowns_of(q, form);
     q->relations[q->relation_count++].equal = equal;
 }
 
@@ -112,28 +123,32 @@ static int64_t largest(const struct sync_range *b, uint32_t i, int64_t by)
     return x >= SYNC_INFINITY || x <= -SYNC_INFINITY ? SYNC_INFINITY * LARGEST : by * x;
 }
 
-// Narrows bounds by `sign * form >= 0`. False: nothing is left.
-static bool narrow(const struct sync_problem *q, const struct sync_linear *form, int64_t sign,
-                   struct sync_range *b, bool *changed)
+// Narrows bounds by `sign * form >= 0`, whose unknowns are `of`. False: nothing is left.
+static bool narrow(const struct sync_linear *form, uint64_t of, int64_t sign, struct sync_range *b,
+                   uint64_t *changed)
 {
     const int64_t infinite = SYNC_INFINITY * LARGEST;
     int64_t sum = sign * form->constant;
     uint32_t unbounded = 0;
-    for (uint32_t i = 0; i < q->count; i++) {
-        int64_t most = form->by[i] ? largest(b, i, sign * form->by[i]) : 0;
+    for (uint64_t left = of; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
+        int64_t most = largest(b, i, sign * form->by[i]);
         unbounded += most == infinite;
         sum += most == infinite ? 0 : most;
     }
     if (!unbounded && sum < 0)
         return false;
-    for (uint32_t i = 0; i < q->count; i++) {
-        int64_t by = sign * form->by[i], most = by ? largest(b, i, by) : 0;
-        if (!by || unbounded > (most == infinite))
+    if (unbounded > 1)
+        return true;
+    for (uint64_t left = of; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
+        int64_t by = sign * form->by[i], most = largest(b, i, by);
+        if (unbounded > (most == infinite))
             continue;
         int64_t others = most == infinite ? sum : sum - most; // by * x >= -others
         int64_t low = by > 0 ? -tir_sync_floor_div(others, by) : b->low[i];
         int64_t high = by < 0 ? tir_sync_floor_div(others, -by) : b->high[i];
-        *changed |= low > b->low[i] || high < b->high[i];
+        *changed |= (uint64_t)(low > b->low[i] || high < b->high[i]) << i;
         b->low[i] = TIR_MAX(b->low[i], low);
         b->high[i] = TIR_MIN(b->high[i], high);
         if (b->low[i] > b->high[i])
@@ -165,25 +180,24 @@ static int64_t times(int64_t x, int64_t y)
 
 // Narrows a factor by low .. high of the product, if the other one is `least` to `most` and neither
 // is negative.
-static bool narrow_factor(const struct sync_problem *q, const struct sync_linear *factor,
-                          int64_t low, int64_t high, int64_t least, int64_t most,
-                          struct sync_range *b, bool *changed)
+static bool narrow_factor(const struct sync_linear *factor, uint64_t of, int64_t low, int64_t high,
+                          int64_t least, int64_t most, struct sync_range *b, uint64_t *changed)
 {
     struct sync_linear rest = *factor;
     rest.constant = factor->constant - (low > 0 ? (low - 1) / TIR_MAX(most, 1) + 1 : 0);
-    if (!narrow(q, &rest, 1, b, changed))
+    if (!narrow(&rest, of, 1, b, changed))
         return false;
     least = TIR_MAX(least, low > 0);
     if (least < 1 || high >= SYNC_INFINITY)
         return true;
     rest.constant = factor->constant - high / least;
-    return narrow(q, &rest, -1, b, changed);
+    return narrow(&rest, of, -1, b, changed);
 }
 
 // With a factor that is known the product is a multiple of the other one.
 static bool narrow_multiple(const struct sync_problem *q, const struct sync_product *p,
                             const struct sync_linear *other, int64_t factor, struct sync_range *b,
-                            bool *changed)
+                            uint64_t *changed)
 {
     struct sync_linear rest = {.constant = -times(other->constant, factor)};
     for (uint32_t i = 0; i < q->count; i++) {
@@ -192,14 +206,16 @@ static bool narrow_multiple(const struct sync_problem *q, const struct sync_prod
             return true;
     }
     rest.by[p->unknown] += 1;
-    return narrow(q, &rest, 1, b, changed) && narrow(q, &rest, -1, b, changed);
+    uint64_t of = unknowns_of(q, &rest);
+    return narrow(&rest, of, 1, b, changed) && narrow(&rest, of, -1, b, changed);
 }
 
 static bool narrow_product(const struct sync_problem *q, const struct sync_product *p,
-                           struct sync_range *b, bool *changed)
+                           struct sync_range *b, uint64_t *changed)
 {
     int64_t low[2], high[2], least = SYNC_INFINITY, most = -SYNC_INFINITY;
-    struct sync_linear above = tir_sync_single(p->unknown), below = above;
+    struct sync_linear bound = tir_sync_single(p->unknown);
+    const uint64_t of = UINT64_C(1) << p->unknown;
     for (uint32_t i = 0; i < 2; i++)
         bounds_of(q, b, &p->factors[i], &low[i], &high[i]);
     for (uint32_t i = 0; i < 4; i++) {
@@ -207,34 +223,52 @@ static bool narrow_product(const struct sync_problem *q, const struct sync_produ
         least = TIR_MIN(least, corner);
         most = TIR_MAX(most, corner);
     }
-    above.constant = -least;
-    below.constant = -most;
-    if ((least > -SYNC_INFINITY && !narrow(q, &above, 1, b, changed)) ||
-        (most < SYNC_INFINITY && !narrow(q, &below, -1, b, changed)))
+    bound.constant = -least;
+    if (least > -SYNC_INFINITY && !narrow(&bound, of, 1, b, changed))
+        return false;
+    bound.constant = -most;
+    if (most < SYNC_INFINITY && !narrow(&bound, of, -1, b, changed))
         return false;
     for (uint32_t i = 0; i < 2; i++)
         if (low[i] == high[i] && !narrow_multiple(q, p, &p->factors[!i], low[i], b, changed))
             return false;
     for (uint32_t i = 0; i < 2 && low[0] >= 0 && low[1] >= 0; i++)
-        if (!narrow_factor(q, &p->factors[i], b->low[p->unknown], b->high[p->unknown], low[!i],
-                           high[!i], b, changed))
+        if (!narrow_factor(&p->factors[i], p->of[i], b->low[p->unknown], b->high[p->unknown],
+                           low[!i], high[!i], b, changed))
             return false;
     return true;
 }
 
-static bool propagate(const struct sync_problem *q, struct sync_range *b)
+// Narrows bounds by all relations and products, again and again while they change. What has been
+// used before narrows only by unknowns that have changed since: b->open, at first.
+static bool propagate(const struct sync_problem *q, struct sync_range *b, uint32_t used_relations,
+                      uint32_t used_products)
 {
-    bool changed = true;
-    for (uint32_t sweep = 0; changed && sweep < SWEEPS; sweep++) {
-        changed = false;
-        for (uint32_t i = 0; i < q->relation_count; i++)
-            if (!narrow(q, &q->relations[i].form, 1, b, &changed) ||
-                (q->relations[i].equal && !narrow(q, &q->relations[i].form, -1, b, &changed)))
+    uint64_t before = b->open, now;
+    b->open = ALL_UNKNOWNS; // where nothing is left
+    for (uint32_t sweep = 0; !sweep || (before && sweep < SWEEPS); sweep++, before = now) {
+        now = 0;
+        for (uint32_t i = 0; i < q->relation_count; i++) {
+            const struct sync_linear *form = &q->relations[i].form;
+            uint64_t of = q->relations[i].of;
+            if (i < used_relations && before != ALL_UNKNOWNS && !(of & (before | now)))
+                continue;
+            if (!narrow(form, of, 1, b, &now) ||
+                (q->relations[i].equal && !narrow(form, of, -1, b, &now)))
                 return false;
-        for (uint32_t i = 0; i < q->product_count; i++)
-            if (!narrow_product(q, &q->products[i], b, &changed))
+        }
+        for (uint32_t i = 0; i < q->product_count; i++) {
+            const struct sync_product *p = &q->products[i];
+            uint64_t of = p->of[0] | p->of[1] | UINT64_C(1) << p->unknown;
+            if (i < used_products && before != ALL_UNKNOWNS && !(of & (before | now)))
+                continue;
+            if (!narrow_product(q, p, b, &now))
                 return false;
+        }
+        used_relations = q->relation_count;
+        used_products = q->product_count;
     }
+    b->open = before;
     return true;
 }
 
@@ -435,8 +469,10 @@ static bool try_number(struct search *s, const struct lattice *from,
     }
     fix(s->q, &l, (x - l.at[i]) / l.steps[l.columns - 1][i]);
     b->low[i] = b->high[i] = x;
-    bool found =
-        !s->q->too_large && propagate(s->q, b) && settle(s, &l, b, numbers) && !s->q->too_large;
+    b->open |= UINT64_C(1) << i;
+    bool found = !s->q->too_large &&
+                 propagate(s->q, b, s->q->relation_count, s->q->product_count) &&
+                 settle(s, &l, b, numbers) && !s->q->too_large;
     s->partial |= s->q->too_large;
     s->q->too_large = false; // with this number
     return found;
@@ -556,6 +592,7 @@ static void begin(const struct sync_problem *q, struct sync_range *b, uint32_t f
         b->low[i] = q->unknowns[i].low;
         b->high[i] = q->unknowns[i].high;
     }
+    b->open = from ? b->open : ALL_UNKNOWNS;
 }
 
 // Relations only come to a problem, so what has been narrowed stays.
@@ -563,7 +600,7 @@ static const struct sync_range *range_of(struct sync_problem *q)
 {
     begin(q, &q->range, q->range_count);
     if (q->range_relations < q->relation_count || q->range_products < q->product_count)
-        propagate(q, &q->range);
+        propagate(q, &q->range, q->range_relations, q->range_products);
     q->range_count = q->count;
     q->range_relations = q->relation_count;
     q->range_products = q->product_count;
@@ -574,6 +611,12 @@ void tir_sync_bounds(struct sync_problem *q, const struct sync_linear *form, int
                      int64_t *high)
 {
     bounds_of(q, range_of(q), form, low, high);
+}
+
+static struct sync_product product_of(const struct sync_problem *q, const struct sync_linear *x,
+                                      const struct sync_linear *y, uint32_t unknown)
+{
+    return (struct sync_product){{*x, *y}, {unknowns_of(q, x), unknowns_of(q, y)}, unknown};
 }
 
 struct sync_linear tir_sync_product(struct sync_problem *q, const struct sync_linear *x,
@@ -590,7 +633,7 @@ struct sync_linear tir_sync_product(struct sync_problem *q, const struct sync_li
         return tir_sync_constant(0);
     }
     uint32_t unknown = tir_sync_unknown(q, -SYNC_INFINITY, SYNC_INFINITY, 0);
-    q->products[q->product_count++] = (struct sync_product){{*x, *y}, unknown};
+    q->products[q->product_count++] = product_of(q, x, y, unknown);
     return tir_sync_single(unknown);
 }
 
@@ -633,7 +676,7 @@ static void factor_out(struct search *s, struct lattice *l, struct sync_range *b
         uint32_t unknown = tir_sync_unknown(q, n, n, n);
         l->rows = q->count;
         l->at[unknown] = b->low[unknown] = b->high[unknown] = n;
-        *p = (struct sync_product){{x, y}, unknown};
+        *p = product_of(q, &x, &y, unknown);
         bounds_of(q, b, &x, &low, &high);
         if (!n || low < 0)
             continue;
@@ -654,10 +697,10 @@ enum sync_answer tir_sync_solve(struct sync_problem *given, struct tir_arena *ar
     struct lattice l;
     struct sync_range b;
     begin(q, &b, 0);
-    bool found = false, open = propagate(q, &b) && solve_equations(&s, &l) && !q->too_large;
+    bool found = false, open = propagate(q, &b, 0, 0) && solve_equations(&s, &l) && !q->too_large;
     if (open)
         factor_out(&s, &l, &b);
-    open = open && propagate(q, &b) && !tir_sync_contradict(q, arena, &l, &b);
+    open = open && propagate(q, &b, 0, 0) && !tir_sync_contradict(q, &l, &b);
     found = open && settle(&s, &l, &b, numbers) && !q->too_large;
     if (open && !found && s.partial && q->product_count && !q->too_large) {
         s.factors_first = true;

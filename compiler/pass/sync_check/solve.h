@@ -29,16 +29,19 @@ struct sync_unknown {
 
 struct sync_range { // of each unknown
     int64_t low[SYNC_UNKNOWNS], high[SYNC_UNKNOWNS];
+    uint64_t open; // unknowns by whose bounds others may still be narrowed, as bits
 };
 
 struct sync_problem {
     struct sync_unknown unknowns[SYNC_UNKNOWNS]; // what comes first is given its number first
     struct {
         struct sync_linear form;
-        bool equal; // form == 0, or else form >= 0
+        uint64_t of; // the unknowns in it, as bits
+        bool equal;  // form == 0, or else form >= 0
     } relations[SYNC_RELATIONS];
     struct sync_product {
         struct sync_linear factors[2];
+        uint64_t of[2]; // the unknowns in them, as bits
         uint32_t unknown;
     } products[SYNC_PRODUCTS];
     uint32_t count, relation_count, product_count;
