@@ -45,6 +45,8 @@ struct emit {
     V warp;                  // the number of the warp, the same in all its lanes; NULL until wanted
     bool has_remote;         // threads access shared memory of other CTAs
     bool has_engines;        // the kernel starts tensor copies or products of warpgroups
+    VEC(const struct tir_inst *) products; // of warpgroups that are emitted as one
+    uint32_t product_inputs;               // that they take, with their accumulators
     const struct tir_inst *awaited; // a wait that the loop in front of it has emitted
     bool moves_registers;           // the kernel has a setmaxnreg
     bool has_tmem;                  // and tensor memory

@@ -8,8 +8,11 @@
 // it. A in registers is an input of the wait, too.
 //
 // An accumulator that is still needed afterwards is copied to registers that the product may write.
-// The copy must stand in front of a fence, so these accumulators are tied through one too. A in
-// registers always is: LLVM knows of other values which of them lie in those registers.
+// The copy must stand in front of a fence, so the product begins with one. A in registers is tied
+// through a fence always: LLVM knows of other values which of them lie in those registers.
+//
+// A product that adds to the sums of the one before it, with nothing but arithmetic between them,
+// is one piece of inline PTX with it. To LLVM each of its operands costs more than an addition.
 
 #include "base/bitset.h"
 #include "ir/effect.h"
@@ -81,9 +84,11 @@ struct product { // one operation
     uint32_t steps, sums; // instructions; accumulators
     uint32_t a_count;     // registers of A in all steps
     uint32_t kept;        // accumulators that come in: all or none
-    // Numbers of asm operands: the first register of A, the descriptors, the scale.
-    uint32_t a, a_desc, b_desc, scale;
-    const char *sum; // their type in PTX
+    const char *sum;      // their type in PTX
+};
+
+struct numbers { // of asm operands: the first register of A, the descriptors, the scale
+    uint32_t a, b_desc, a_desc, scale, end;
 };
 
 static struct product product_of(const struct tir_inst *inst)
@@ -98,10 +103,6 @@ static struct product product_of(const struct tir_inst *inst)
     p.kept = count - p.a_count;
     bool halves = 4 * p.sums == (uint32_t)tir_attr_int(inst, TIR_ATTR_cols, 0);
     p.sum = p.row->tail == TAIL_NONE ? "s32" : halves ? "f16" : "f32";
-    p.a = p.sums + p.kept;
-    p.b_desc = p.a + p.a_count;
-    p.a_desc = p.b_desc + 1;
-    p.scale = p.a_desc + !p.a_count;
     return p;
 }
 
@@ -122,6 +123,16 @@ static const char *scale_text(const struct product *p, uint32_t step)
     return NULL;
 }
 
+// The operands of a product that come behind so many others.
+static struct numbers number(const struct product *p, uint32_t first)
+{
+    struct numbers n = {.a = first, .b_desc = first + p->a_count};
+    n.a_desc = n.b_desc + 1;
+    n.scale = n.a_desc + !p->a_count;
+    n.end = n.scale + !scale_text(p, 0);
+    return n;
+}
+
 static void add_descriptor(struct tir_text *text, const char *name, uint32_t operand, uint32_t step)
 {
     if (step)
@@ -130,30 +141,32 @@ static void add_descriptor(struct tir_text *text, const char *name, uint32_t ope
         tir_text_format(text, "$%" PRIu32, operand);
 }
 
-static void add_step(struct tir_text *text, const struct product *p, uint32_t step)
+// sums: the list of the accumulators.
+static void add_step(struct tir_text *text, const struct product *p, const struct numbers *n,
+                     tir_str sums, uint32_t step)
 {
     int64_t a_step = tir_attr_int(p->inst, TIR_ATTR_a_step, 0) * step;
     int64_t b_step = tir_attr_int(p->inst, TIR_ATTR_b_step, 0) * step;
     if (step && !p->a_count)
-        tir_text_format(text, "add.s64 a, $%" PRIu32 ", %" PRId64 "; ", p->a_desc, a_step);
+        tir_text_format(text, "add.s64 a, $%" PRIu32 ", %" PRId64 "; ", n->a_desc, a_step);
     if (step)
-        tir_text_format(text, "add.s64 b, $%" PRIu32 ", %" PRId64 "; ", p->b_desc, b_step);
+        tir_text_format(text, "add.s64 b, $%" PRIu32 ", %" PRId64 "; ", n->b_desc, b_step);
     tir_text_format(text, "wgmma.mma_async.sync.aligned.m64n%" PRId64 "k%" PRId64 ".%s.%s.%s ",
                     tir_attr_int(p->inst, TIR_ATTR_cols, 0),
                     tir_attr_int(p->inst, TIR_ATTR_depth, 0), p->sum, p->row->elem, p->row->elem);
-    list_registers(text, 0, p->sums);
+    tir_text_add(text, sums);
     tir_text_add(text, STR(", "));
     if (p->a_count)
-        list_registers(text, p->a + 4 * step, 4);
+        list_registers(text, n->a + 4 * step, 4);
     else
-        add_descriptor(text, "a", p->a_desc, step);
+        add_descriptor(text, "a", n->a_desc, step);
     tir_text_add(text, STR(", "));
-    add_descriptor(text, "b", p->b_desc, step);
+    add_descriptor(text, "b", n->b_desc, step);
     const char *scale = scale_text(p, step);
     if (scale)
         tir_text_format(text, ", %s", scale);
     else
-        tir_text_format(text, ", $%" PRIu32, p->scale);
+        tir_text_format(text, ", $%" PRIu32, n->scale);
     if (p->row->tail != TAIL_NONE)
         tir_text_add(text, STR(", 1, 1"));
     if (p->row->tail == TAIL_TURNED && !p->a_count)
@@ -182,6 +195,13 @@ static void add_ties(struct tir_text *constraints, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         tir_text_format(constraints, "%" PRIu32 ",", i);
+}
+
+static void add_inputs(struct tir_text *constraints, struct tir_value *const *values,
+                       uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        tir_text_add(constraints, tir_elem_is_float(values[i]->type->elem) ? STR("f,") : STR("r,"));
 }
 
 static V output_of(struct emit *e, V v, uint32_t count, uint32_t i)
@@ -276,25 +296,6 @@ static void fence_registers(struct emit *e, struct tir_value *const *of, uint32_
         values[i] = output_of(e, v, count, i);
 }
 
-// Moves the values to registers of their own, in front of a fence.
-static void move_registers(struct emit *e, struct tir_value *const *of, uint32_t count, V *values)
-{
-    struct tir_text text, constraints;
-    tir_text_init(&text, e->arena, 0);
-    tir_text_init(&constraints, e->arena, 0);
-    LLVMTypeRef type = add_outputs(e, &constraints, of, count, "=&");
-    for (uint32_t i = 0; i < count; i++) {
-        tir_text_format(&text, "mov.b32 $%" PRIu32 ", $%" PRIu32 "; ", i, count + i);
-        tir_text_add(&constraints, tir_elem_is_float(of[i]->type->elem) ? STR("f,") : STR("r,"));
-    }
-    tir_text_add(&text, STR("wgmma.fence.sync.aligned;"));
-    tir_text_add(&constraints, STR("~{memory}"));
-    V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
-                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, values, count);
-    for (uint32_t i = 0; i < count; i++)
-        values[i] = output_of(e, v, count, i);
-}
-
 // The accumulators that a product adds to, or NULL.
 static struct tir_value *added_to(const struct tir_inst *inst)
 {
@@ -356,68 +357,129 @@ static bool is_replaced(const struct product *p)
     return needed && awaited;
 }
 
-// The accumulators in front of their product: what loops give on after it was computed, or beside
-// them, in registers of its own, and what is still needed as a copy.
-static void fence_copies(struct emit *e, const struct product *p, V *sums)
+// What stands in front of a product for the accumulators that it adds to: nothing; a fence, where
+// they are still needed, and LLVM copies them; moves and a fence, for what loops give on after it
+// was computed, or beside them, in registers of its own.
+enum opening { BEGINS, FENCES, MOVES };
+
+static enum opening opening_of(struct emit *e, const struct product *p)
 {
-    if (p->kept && (is_computed(e, p->registers[p->a_count]) || is_replaced(p))) {
-        move_registers(e, p->registers + p->a_count, p->kept, sums);
-        return;
-    }
-    struct tir_value **of = arena_array(e->arena, struct tir_value *, p->kept + 1);
-    V *args = arena_array(e->arena, V, p->kept + 1);
-    uint32_t *at = arena_array(e->arena, uint32_t, p->kept + 1), count = 0;
+    if (!p->kept)
+        return BEGINS;
+    if (is_computed(e, p->registers[p->a_count]) || is_replaced(p))
+        return MOVES;
     for (uint32_t i = 0; i < p->kept; i++)
-        if (is_kept(e, p->inst, p->registers[p->a_count + i])) {
-            of[count] = p->registers[p->a_count + i];
-            args[count] = sums[i];
-            at[count++] = i;
+        if (is_kept(e, p->inst, p->registers[p->a_count + i]))
+            return FENCES;
+    return BEGINS;
+}
+
+// The product behind this one that alone takes its sums, with only arithmetic between them, or
+// NULL.
+static const struct tir_inst *continued_by(const struct emit *e, const struct product *p)
+{
+    const struct tir_inst *next = p->inst->next;
+    while (next && tir_has_trait(next, TIR_PURE) && !next->region_count)
+        next = next->next;
+    if (!next || next->op != TIR_OP_WGMMA)
+        return NULL;
+    const struct product after = product_of(next);
+    if (after.kept != p->sums)
+        return NULL;
+    for (uint32_t i = 0; i < p->sums; i++)
+        if (after.registers[after.a_count + i] != p->inst->results[i] ||
+            e->uses[p->inst->results[i]->id] > 1)
+            return NULL;
+    return next;
+}
+
+// Adds what a product takes beside accumulators to the arguments.
+static uint32_t add_arguments(struct emit *e, const struct product *p, V *args,
+                              struct tir_text *constraints)
+{
+    uint32_t count = 0;
+    for (; count < p->a_count; count++) {
+        args[count] = tir_emit_value(e, p->registers[count]);
+        tir_text_add(constraints, STR("r,"));
+    }
+    for (uint32_t i = TIR_WGMMA_B; i <= TIR_WGMMA_A; i++)
+        if (p->inst->operands[i]) {
+            args[count++] = tir_emit_value(e, p->inst->operands[i]);
+            tir_text_add(constraints, STR("l,"));
         }
-    if (!count)
-        return;
-    fence_registers(e, of, count, args);
+    if (!scale_text(p, 0)) {
+        args[count++] = tir_emit_value(e, p->inst->operands[TIR_WGMMA_SCALE]);
+        tir_text_add(constraints, STR("b,"));
+    }
+    return count;
+}
+
+static void add_moves(struct tir_text *text, uint32_t count)
+{
     for (uint32_t i = 0; i < count; i++)
-        sums[at[i]] = args[i];
+        tir_text_format(text, "mov.b32 $%" PRIu32 ", $%" PRIu32 "; ", i, count + i);
+}
+
+// The products of e->products, each of which adds to the sums of the one before it.
+static void emit_products(struct emit *e)
+{
+    const struct product first = product_of(e->products.at[0]);
+    const struct tir_inst *last = e->products.at[e->products.len - 1];
+    const enum opening opening = opening_of(e, &first);
+    struct tir_value **kept = first.registers + first.a_count;
+    struct tir_text text, constraints, sums;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    tir_text_init(&sums, e->arena, 0);
+    V args[TIR_ASM_INPUTS];
+    LLVMTypeRef type =
+        add_outputs(e, &constraints, last->results, first.sums, opening == MOVES ? "=&" : "=");
+    for (uint32_t i = 0; i < first.kept; i++)
+        args[i] = tir_emit_value(e, kept[i]);
+    if (opening == MOVES) {
+        add_moves(&text, first.kept);
+        add_inputs(&constraints, kept, first.kept);
+    } else {
+        add_ties(&constraints, first.kept);
+    }
+    if (opening != BEGINS)
+        tir_text_add(&text, STR("wgmma.fence.sync.aligned; "));
+    list_registers(&sums, 0, first.sums);
+    uint32_t count = first.kept;
+    vec_foreach(const struct tir_inst *, it, &e->products) {
+        const struct product p = product_of(*it);
+        const struct numbers n = number(&p, first.sums + count);
+        count += add_arguments(e, &p, args + count, &constraints);
+        tir_text_add(&text, p.steps > 1 ? STR("{ .reg .b64 a, b; ") : STR("{ "));
+        for (uint32_t step = 0; step < p.steps; step++)
+            add_step(&text, &p, &n, tir_text_str(&sums), step);
+        tir_text_add(&text, STR("} "));
+    }
+    tir_text_add(&constraints, STR("~{memory}"));
+    V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, count);
+    for (uint32_t i = 0; i < first.sums; i++)
+        tir_emit_set(e, last->results[i], output_of(e, v, first.sums, i));
+    e->products.len = 0;
+    e->product_inputs = 0;
 }
 
 static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
 {
-    struct product p = product_of(inst);
-    struct tir_text text, constraints;
-    tir_text_init(&text, e->arena, 0);
-    tir_text_init(&constraints, e->arena, 0);
-    V *args = arena_array(e->arena, V, p.scale - p.sums + 1);
-    LLVMTypeRef type = add_outputs(e, &constraints, inst->results, p.sums, "=");
-    add_ties(&constraints, p.kept);
-    uint32_t count = 0;
-    for (; count < p.kept; count++)
-        args[count] = tir_emit_value(e, p.registers[p.a_count + count]);
-    fence_copies(e, &p, args);
-    for (uint32_t i = 0; i < p.a_count; i++, count++) {
-        args[count] = tir_emit_value(e, p.registers[i]);
-        tir_text_add(&constraints, STR("r,"));
+    const struct product p = product_of(inst);
+    vec_push(e->arena, &e->products, inst);
+    e->product_inputs += e->products.len > 1 ? 0 : p.kept;
+    e->product_inputs += number(&p, 0).end;
+    const struct tir_inst *next = continued_by(e, &p);
+    if (next) {
+        const struct product after = product_of(next);
+        if (e->product_inputs + number(&after, 0).end <= TIR_ASM_INPUTS)
+            return; // emitted with that one
     }
-    for (uint32_t i = TIR_WGMMA_B; i <= TIR_WGMMA_A; i++)
-        if (inst->operands[i]) {
-            args[count++] = tir_emit_value(e, inst->operands[i]);
-            tir_text_add(&constraints, STR("l,"));
-        }
-    if (!scale_text(&p, 0)) {
-        args[count++] = tir_emit_value(e, inst->operands[TIR_WGMMA_SCALE]);
-        tir_text_add(&constraints, STR("b,"));
-    }
-    tir_text_add(&constraints, STR("~{memory}"));
-    tir_text_add(&text, p.steps > 1 ? STR("{ .reg .b64 a, b; ") : STR("{ "));
-    for (uint32_t step = 0; step < p.steps; step++)
-        add_step(&text, &p, step);
-    tir_text_add(&text, STR("}"));
-    V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
-                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, count);
-    for (uint32_t i = 0; i < p.sums; i++)
-        tir_emit_set(e, inst->results[i], output_of(e, v, p.sums, i));
+    emit_products(e);
 }
 
-// Did the product that makes v begin with sums that move_registers moved?
+// Did the product that makes v begin with sums that were moved?
 static bool began_moved(struct emit *e, const struct tir_value *v)
 {
     while (v->def && v->def->op == TIR_OP_WGMMA) {
@@ -472,8 +534,7 @@ void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
     LLVMTypeRef type =
         add_outputs(e, &constraints, of, outputs, outputs > first[MOVED] ? "=&" : "=");
     add_ties(&constraints, first[MOVED]);
-    for (uint32_t i = first[MOVED]; i < all; i++)
-        tir_text_add(&constraints, tir_elem_is_float(of[i]->type->elem) ? STR("f,") : STR("r,"));
+    add_inputs(&constraints, of + first[MOVED], all - first[MOVED]);
     tir_text_add(&constraints, STR("~{memory}"));
     tir_text_format(&text, "wgmma.wait_group.sync.aligned %" PRId64 ";",
                     tir_attr_int(wait, TIR_ATTR_groups, 0));
