@@ -38,6 +38,7 @@ struct emit {
     uint32_t first_watch; // the first of the watchdog's three parameters
     bool has_watchdog;
     uint32_t bytes_to_float;       // how many were converted
+    uint32_t exponentials;         // emit_exp2.c: how many more were emitted
     const struct tir_inst *paired; // a cast that was emitted with the one before it
     V policies[4];                 // emit_cache.c; NULL until wanted
     bool waits;              // for the launch before it, so memory changes while the kernel runs
@@ -48,13 +49,13 @@ struct emit {
     VEC(const struct tir_inst *) products; // of warpgroups that are emitted as one
     uint32_t product_inputs;               // that they take, with their accumulators
     const struct tir_inst *fenced;         // a product that begins with a fence
-    const struct tir_inst *awaited; // a wait that the loop in front of it has emitted
-    bool moves_registers;           // the kernel has a setmaxnreg
-    bool has_tmem;                  // and tensor memory
-    struct tir_span span;           // of the instruction being emitted
-    LLVMMetadataRef scope;          // line information, or NULL
-    uint32_t text_count;            // constants that are texts
-    bool failed;                    // a diagnostic was reported
+    const struct tir_inst *awaited;        // a wait that the loop in front of it has emitted
+    bool moves_registers;                  // the kernel has a setmaxnreg
+    bool has_tmem;                         // and tensor memory
+    struct tir_span span;                  // of the instruction being emitted
+    LLVMMetadataRef scope;                 // line information, or NULL
+    uint32_t text_count;                   // constants that are texts
+    bool failed;                           // a diagnostic was reported
 };
 
 // emit.c: one kernel into ll's module (false: a diagnostic was reported); values.
@@ -112,6 +113,8 @@ void tir_emit_pins(struct emit *e, const struct tir_inst *wait);
 
 // emit_small_int.c: an integer of at most 16 bits as f32; NULL: a conversion is as good.
 V tir_emit_small_int(struct emit *e, V x, bool is_signed);
+// emit_exp2.c: an exp2 of f32 and those after it at once. False: it stands alone.
+bool tir_emit_exp2_run(struct emit *e, const struct tir_inst *inst);
 // A cast and the one after it as one pair of floats of 16 bits. False: they make no pair.
 bool tir_emit_small_pair(struct emit *e, const struct tir_inst *cast);
 

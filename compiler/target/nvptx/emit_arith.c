@@ -486,6 +486,8 @@ void tir_emit_arith(struct emit *e, const struct tir_inst *inst)
     struct tir_elementwise kind;
     if (inst->op == TIR_OP_CAST && tir_emit_small_pair(e, inst))
         return;
+    if (inst->op == TIR_OP_EXP2 && tir_emit_exp2_run(e, inst))
+        return;
     if (tir_emit_is_elementwise(e, inst, &kind))
         emit_elementwise(e, inst, &kind);
     else if (is_comparison(inst->op))
