@@ -327,6 +327,23 @@ static void time_runs_out(void **state)
     rig_close(&r);
 }
 
+// Whatever the level of checks: what the shuffle gives to lanes that read them is undefined.
+static void lanes_that_never_come_are_reported(void **state)
+{
+    struct rig r;
+    (void)state;
+    for (enum emu_check level = EMU_CHECK_OFF; level <= EMU_CHECK_FULL; level++) {
+        rig_open_options(&r, &(struct emu_options){.check = level});
+        rig_load(&r, KERNEL("setp.ge.u32 %p1, %t, 16; @%p1 bra out;\n"
+                            "shfl.sync.bfly.b32 %r1, %t, 8, 31, -1;\n"
+                            "out: st.global.u32 [%o], %t; ret;"));
+        rig_param_u64(&r, rig_buffer(&r, NULL, 32 * sizeof(uint32_t)));
+        assert_int_equal(rig_try_run(&r, "k", 1, 32), TIR_ERR_DEVICE);
+        assert_message(&r, "lanes never came: 0x0000ffff waited for 0xffff0000");
+        rig_close(&r);
+    }
+}
+
 static void barriers_order_warps(void **state)
 {
     uint32_t out[256];
@@ -518,6 +535,7 @@ int main(void)
         cmocka_unit_test(endless_recursion_is_reported),
         cmocka_unit_test(endless_loops_are_reported),
         cmocka_unit_test(time_runs_out),
+        cmocka_unit_test(lanes_that_never_come_are_reported),
         cmocka_unit_test(barriers_order_warps),
         cmocka_unit_test(exited_threads_leave_the_barrier),
         cmocka_unit_test(named_barriers),

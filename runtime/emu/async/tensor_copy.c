@@ -13,6 +13,7 @@
 #include "emu/async/cp_async.h"
 #include "emu/async/tensor_map.h"
 #include "emu/mem/atom.h"
+#include "emu/tensor/matrix.h"
 #include "tensor_bits.h"
 
 enum { MAP_ALIGN = 64 };
@@ -302,7 +303,7 @@ EMU_RUN(tensormap_replace)
 // list: destination in global, source in shared memory; scope
 EMU_RUN(tensormap_copy)
 {
-    if (!emu_path_meet(w, mask, EMU_FULL))
+    if (!emu_whole_warp(w, mask))
         return;
     const struct emu_arg *args = &w->launch->module->args.at[in->list];
     const uint32_t lane = emu_first_lane(mask);

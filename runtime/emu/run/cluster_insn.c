@@ -75,7 +75,7 @@ EMU_RUN(setmaxnreg)
     const uint64_t threads = (uint64_t)w->launch->warps * EMU_WARP;
     const uint64_t each = REGISTERS / threads / 8 * 8;
     const uint64_t had = threads * (each < MOST ? each : MOST);
-    if (!emu_path_meet(w, mask, w->alive))
+    if (!emu_path_meet(w, mask, EMU_FULL))
         return;
     uint64_t sum = 0;
     w->registers = (uint32_t)in->offset;

@@ -314,8 +314,9 @@ void emu_path_split(struct emu_warp *w, uint32_t mask, uint32_t pc);
 void emu_path_exit(struct emu_warp *w, uint32_t mask);
 // For the start of a .sync instruction: true when every lane of `members` that is alive is in
 // `mask`. Otherwise the running path is blocked at this instruction, which will be executed again.
+// Lanes that did something else and exited while it waited for them are a finding.
 bool emu_path_meet(struct emu_warp *w, uint32_t mask, uint32_t members);
-// The same without ordering what the lanes did.
+// As emu_path_meet, without ordering what the lanes did and without findings.
 bool emu_path_gather(struct emu_warp *w, uint32_t mask, uint32_t members);
 // The running path goes on at a .sync instruction whose lanes `members` are there or have exited:
 // complains of those that exited while it waited for them.

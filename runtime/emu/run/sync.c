@@ -75,7 +75,7 @@ EMU_RUN(bar)
 {
     const bool aligned = in->op & EMU_BAR_ALIGNED;
     const uint32_t op = in->op & 15, lane = emu_first_lane(mask);
-    if (aligned && !emu_path_meet(w, mask, w->alive))
+    if (aligned && !emu_path_meet(w, mask, EMU_FULL))
         return;
     const uint32_t id = lanes(w, in->src[0])[lane];
     const uint32_t count = in->count ? lanes(w, in->src[1])[lane] : 0;
@@ -153,7 +153,7 @@ void emu_cluster_barrier_recheck(struct emu_cluster *cluster)
 // op: EMU_BAR_ALIGNED or 0
 EMU_RUN(cluster_arrive)
 {
-    if (in->op & EMU_BAR_ALIGNED && !emu_path_meet(w, mask, w->alive))
+    if (in->op & EMU_BAR_ALIGNED && !emu_path_meet(w, mask, EMU_FULL))
         return;
     const uint32_t again = mask & (w->cluster_arrived | w->cluster_done);
     if (again)
@@ -175,7 +175,7 @@ EMU_RUN(cluster_arrive)
 
 EMU_RUN(cluster_wait)
 {
-    if (in->op & EMU_BAR_ALIGNED && !emu_path_meet(w, mask, w->alive))
+    if (in->op & EMU_BAR_ALIGNED && !emu_path_meet(w, mask, EMU_FULL))
         return;
     const uint32_t never = mask & ~(w->cluster_arrived | w->cluster_done);
     if (never)
@@ -204,6 +204,19 @@ static uint32_t first_group(const struct emu_warp *w, uint32_t ref, uint32_t lef
     return group;
 }
 
+#define DIFFERENT "lanes name different members: one of 0x%08x, and lane %u 0x%08x"
+
+// The lanes that a lane names must name the same ones: they wait for that mask alone.
+static void check_masks(struct emu_warp *w, uint32_t ref, uint32_t lane, uint32_t mask)
+{
+    const uint32_t *members = lanes(w, ref);
+    for (uint32_t left = members[lane] & mask; left; left &= left - 1) {
+        const uint32_t other = emu_first_lane(left);
+        if (members[other] != members[lane])
+            emu_fault(w, lane, DIFFERENT, members[lane], other, members[other]);
+    }
+}
+
 // The member mask of a .sync instruction; false when lanes are missing and the path now waits.
 static bool meet(struct emu_warp *w, uint32_t ref, uint32_t mask)
 {
@@ -213,6 +226,7 @@ static bool meet(struct emu_warp *w, uint32_t ref, uint32_t mask)
             continue;
         if (!(lanes(w, ref)[i] >> i & 1))
             emu_fault(w, i, "a lane is not in its own member mask 0x%08x", lanes(w, ref)[i]);
+        check_masks(w, ref, i, mask);
         members |= lanes(w, ref)[i];
     }
     if (!emu_path_gather(w, mask, members))
@@ -240,14 +254,32 @@ static void each_group(struct emu_warp *w, const struct emu_insn *in, uint32_t r
     }
 }
 
+// The lanes of another path that are named must name the same ones.
+static void check_path(struct emu_warp *w, const struct emu_path *p, uint32_t ref,
+                       uint32_t members)
+{
+    uint8_t *saved = w->base[EMU_BASE_REG];
+    w->base[EMU_BASE_REG] = p->frame->regs;
+    for (uint32_t left = p->mask & members; left; left &= left - 1) {
+        const uint32_t lane = emu_first_lane(left), other = lanes(w, ref)[lane];
+        if (other != members)
+            emu_fault(w, lane, DIFFERENT, members, lane, other);
+    }
+    w->base[EMU_BASE_REG] = saved;
+}
+
 // Unlike the others, lanes may be at different bar.warp.sync: the last to arrive releases them all.
 static bool release_warp(struct emu_warp *w, uint32_t mask, uint32_t members)
 {
     const struct emu_insn *code = w->launch->module->code.at;
     uint32_t there = mask;
-    for (uint32_t i = 0; i < w->path_count; i++)
-        if (w->paths[i]->state == EMU_PATH_MEET && code[w->paths[i]->pc].run == emu_run_bar_warp)
-            there |= w->paths[i]->mask;
+    for (uint32_t i = 0; i < w->path_count; i++) {
+        const struct emu_path *p = w->paths[i];
+        if (p->state != EMU_PATH_MEET || code[p->pc].run != emu_run_bar_warp)
+            continue;
+        there |= p->mask;
+        check_path(w, p, code[p->pc].src[0], members);
+    }
     if (members & w->alive & ~there)
         return false;
     emu_path_check_gone(w, members);
@@ -279,6 +311,7 @@ EMU_RUN(shfl)
     if (!meet(w, in->src[3], mask))
         return;
     const uint32_t *a = lanes(w, in->src[0]), *b = lanes(w, in->src[1]), *c = lanes(w, in->src[2]);
+    const uint32_t *members = lanes(w, in->src[3]);
     for (uint32_t i = 0; i < EMU_WARP; i++) {
         const uint32_t by = b[i] & 31, clamp = c[i] & 31, segment = c[i] >> 8 & 31;
         const uint32_t low = i & segment, high = low | (clamp & ~segment);
@@ -304,7 +337,7 @@ EMU_RUN(shfl)
         }
         if (!ok)
             from = i;
-        if (mask >> i & 1 && !(mask >> from & 1))
+        if (mask >> i & 1 && !(mask & members[i] & 1u << from))
             emu_fault(w, i, "shfl.sync reads lane %u, which does not take part", from);
         out[i] = a[from];
         inside |= (uint32_t)ok << i;

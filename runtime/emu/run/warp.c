@@ -150,13 +150,11 @@ void emu_path_check_gone(struct emu_warp *w, uint32_t members)
     struct emu_path *p = w->path;
     const uint32_t gone = p->meeting == w->in ? p->awaited & members & ~w->alive : 0;
     p->meeting = NULL;
-    if (!gone || w->launch->emu->options.check != EMU_CHECK_FULL)
-        return;
     if (gone & p->elsewhere)
         emu_report(w, emu_first_lane(p->mask),
                    "lanes never came: 0x%08x waited for 0x%08x, which exited", p->mask,
                    gone & p->elsewhere);
-    else
+    else if (gone && w->launch->emu->options.check == EMU_CHECK_FULL)
         emu_report(w, emu_first_lane(p->mask), "lanes exited: 0x%08x waited for 0x%08x", p->mask,
                    gone);
 }
@@ -194,6 +192,7 @@ bool emu_path_meet(struct emu_warp *w, uint32_t mask, uint32_t members)
 {
     if (!emu_path_gather(w, mask, members))
         return false;
+    emu_path_check_gone(w, members);
     if (w->agent)
         emu_order_lanes(w->agent, mask & members, w->alive);
     return true;

@@ -48,11 +48,11 @@ struct product {
 
 bool emu_whole_warp(struct emu_warp *w, uint32_t mask)
 {
-    if (!emu_path_meet(w, mask, EMU_FULL))
+    if (!emu_path_gather(w, mask, EMU_FULL))
         return false;
     if (mask != EMU_FULL)
-        emu_fault(w, emu_first_lane(mask), "matrix instruction with lanes 0x%08x only", mask);
-    return true;
+        emu_fault(w, emu_first_lane(mask), "warp instruction with lanes 0x%08x only", mask);
+    return emu_path_meet(w, mask, EMU_FULL);
 }
 
 static void gather_a(const struct emu_warp *w, struct product *p)
