@@ -214,7 +214,8 @@ static void take(const struct sync_ask *a, const int64_t *numbers, struct sync_s
 enum way { EXACTLY, LOOSELY, LOOSELY_AND_PLAINLY };
 
 static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
-                            struct sync_setting *setting, enum way way, uint32_t most)
+                            struct sync_setting *setting, enum way way, uint32_t most,
+                            bool *follows)
 {
     struct tir_arena *arena = p->cx->scratch;
     struct tir_arena_mark mark = tir_arena_mark(arena);
@@ -250,6 +251,7 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
         }
     }
     p->nodes += a.q->nodes;
+    *follows = a.follows;
     tir_arena_release(arena, mark);
     return answer;
 }
@@ -270,23 +272,27 @@ static bool is_never(struct sync_program *p, const struct sync_goal *goals, uint
                      const struct sync_setting *near, enum way way, uint32_t most)
 {
     struct sync_setting setting = *near;
+    bool follows;
     setting.args = tir_arena_copy(p->cx->scratch, near->args,
                                   (p->f->body->arg_count + 1) * sizeof *near->args);
-    return ask(p, goals, count, &setting, way, most) == SYNC_NEVER;
+    return ask(p, goals, count, &setting, way, most, &follows) == SYNC_NEVER;
 }
 
-// What has no solution at first mostly has none at all, which a loose question shows at once.
+// What has no solution at first mostly has none at all, which a loose question shows at once, if it
+// differs.
 enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
                               struct sync_setting *setting)
 {
+    bool follows;
     if (!count)
-        return ask(p, goals, count, setting, EXACTLY, TRIES_OF_CONDITIONS);
-    enum sync_answer answer = ask(p, goals, count, setting, EXACTLY, 1);
+        return ask(p, goals, count, setting, EXACTLY, TRIES_OF_CONDITIONS, &follows);
+    enum sync_answer answer = ask(p, goals, count, setting, EXACTLY, 1, &follows);
     if (answer != SYNC_UNSOLVED)
         return answer;
-    return is_never(p, goals, count, setting, LOOSELY_AND_PLAINLY, TRIES_BEFORE)
+    bool differs = follows || has_choices(p);
+    return differs && is_never(p, goals, count, setting, LOOSELY_AND_PLAINLY, TRIES_BEFORE)
                ? SYNC_NEVER
-               : ask(p, goals, count, setting, EXACTLY, TRIES);
+               : ask(p, goals, count, setting, EXACTLY, TRIES, &follows);
 }
 
 bool tir_sync_is_never(struct sync_program *p, const struct sync_goal *goal,

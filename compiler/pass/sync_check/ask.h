@@ -44,6 +44,7 @@ struct sync_ask {
     uint32_t pick_count, pick_at;
     bool partial; // not all there is to pick from is
     bool loose;   // carried values are only bounded: what has no solution never happens
+    bool follows; // it came to carried values that are not known at once
     bool plain;   // the kernel's conditions that leave a choice are left out
 };
 

@@ -26,6 +26,14 @@ static inline int64_t tir_sync_floor_div(int64_t a, int64_t b) // b > 0
     return a / b - (a % b < 0);
 }
 
+// Between which numbers a form is, within these bounds.
+void tir_sync_bounds_within(const struct sync_problem *q, const struct sync_range *b,
+                            const struct sync_linear *form, int64_t *low, int64_t *high);
+
+// Adds what products with a common factor say about each other.
+void tir_sync_share_factors(struct sync_problem *q, struct tir_arena *arena,
+                            const struct lattice *l, const struct sync_range *b);
+
 // Do the inequalities leave no numbers, even such as are not whole? By Fourier and Motzkin.
 bool tir_sync_contradict(const struct sync_problem *q, const struct lattice *l,
                          const struct sync_range *b);

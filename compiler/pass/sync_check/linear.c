@@ -11,9 +11,11 @@ enum {
     FACTORS = 12,     // that are picked from
 };
 
-// One of `count`; in time all of them.
+// One of `count`; in time all of them. What contradicts itself needs no more picks.
 static uint32_t pick(struct sync_ask *a, uint32_t count)
 {
+    if (tir_sync_is_empty(a->q))
+        return 0;
     if (a->pick_at == SYNC_PICKS) {
         a->partial = true;
         return 0;
@@ -474,6 +476,7 @@ static struct sync_linear carried_of(struct sync_ask *a, const struct tir_value 
         bool stays = is_number(a, &step) && !step.constant;
         return stays ? begin : plus(a, begin, product_of(a, round_of(a, loop), step), 1);
     }
+    a->follows = true;
     if (a->loose) {
         int64_t low, high;
         struct sync_linear round = round_of(a, loop);
@@ -576,8 +579,10 @@ static struct sync_linear extreme_of(struct sync_ask *a, struct sync_linear x, s
                                      bool larger)
 {
     struct sync_linear apart = plus(a, x, y, -1);
-    if (is_number(a, &apart))
-        return (apart.constant > 0) == larger ? x : y;
+    int64_t low, high;
+    tir_sync_bounds(a->q, &apart, &low, &high);
+    if (low >= 0 || high <= 0)
+        return (low >= 0) == larger ? x : y;
     if (pick(a, 2)) {
         struct sync_linear other = x;
         x = y;

@@ -10,12 +10,14 @@
 
 enum {
     MOST_NODES = 100,     // numbers that are tried
+    ROUNDS = 4,           // in which products are related
     SWEEPS = 16,          // over the inequalities, to narrow bounds
     NEAR = 6,             // numbers that are tried on each side of the wanted one
     MOST_LOOKED_AT = 4096 // numbers on each side, if most of them cannot be factors
 };
 
-#define LARGEST      (INT64_C(1) << 20) // of a coefficient, and of a step of the lattice
+#define LARGEST      (INT64_C(1) << 20) // of a coefficient
+#define LARGEST_STEP (INT64_C(1) << 26) // of the lattice: a product of several sizes
 #define ALL_UNKNOWNS UINT64_MAX         // as bits; there are fewer
 
 struct search {
@@ -35,7 +37,7 @@ void tir_sync_clear(struct sync_problem *q)
 {
     q->count = q->relation_count = q->product_count = 0;
     q->range_count = q->range_relations = q->range_products = 0;
-    q->too_large = false;
+    q->too_large = q->is_empty = false;
 }
 
 uint32_t tir_sync_unknown(struct sync_problem *q, int64_t low, int64_t high, int64_t wanted)
@@ -157,8 +159,8 @@ static bool narrow(const struct sync_linear *form, uint64_t of, int64_t sign, st
     return true;
 }
 
-static void bounds_of(const struct sync_problem *q, const struct sync_range *b,
-                      const struct sync_linear *form, int64_t *low, int64_t *high)
+void tir_sync_bounds_within(const struct sync_problem *q, const struct sync_range *b,
+                            const struct sync_linear *form, int64_t *low, int64_t *high)
 {
     *low = *high = form->constant;
     for (uint32_t i = 0; i < q->count; i++) {
@@ -217,7 +219,7 @@ static bool narrow_product(const struct sync_problem *q, const struct sync_produ
     struct sync_linear bound = tir_sync_single(p->unknown);
     const uint64_t of = UINT64_C(1) << p->unknown;
     for (uint32_t i = 0; i < 2; i++)
-        bounds_of(q, b, &p->factors[i], &low[i], &high[i]);
+        tir_sync_bounds_within(q, b, &p->factors[i], &low[i], &high[i]);
     for (uint32_t i = 0; i < 4; i++) {
         int64_t corner = times(i & 1 ? high[0] : low[0], i & 2 ? high[1] : low[1]);
         least = TIR_MIN(least, corner);
@@ -290,8 +292,10 @@ static void gather(struct sync_problem *q, struct lattice *l, const int64_t *by,
             int64_t times = c == first ? 0 : moves[c] / moves[first];
             if (!times)
                 continue;
+            times = checked(q, times, SYNC_INFINITY);
             for (uint32_t i = 0; i < l->rows; i++)
-                l->steps[c][i] = checked(q, l->steps[c][i] - times * l->steps[first][i], LARGEST);
+                l->steps[c][i] =
+                    checked(q, l->steps[c][i] - times * l->steps[first][i], LARGEST_STEP);
             moves[c] -= times * moves[first];
             again |= moves[c] != 0;
         }
@@ -489,9 +493,10 @@ static bool may_divide(const struct search *s, const struct lattice *l, uint32_t
         uint32_t product = q->products[k / 2].unknown;
         if (moves(l, product) || !is_fixed(l, factor, last))
             continue;
-        int64_t by = tir_sync_at(q, factor, l->at) +
-                     tir_sync_change(l, factor->by, last) * ((x - l->at[i]) / l->steps[last][i]);
-        if (by ? l->at[product] % by : l->at[product])
+        int64_t steps = (x - l->at[i]) / l->steps[last][i], by;
+        if (!tir_mul_checked(tir_sync_change(l, factor->by, last), steps, &by) ||
+            !tir_add_checked(by, tir_sync_at(q, factor, l->at), &by) ||
+            (by ? l->at[product] % by : l->at[product]))
             return false;
     }
     return true;
@@ -600,7 +605,7 @@ static const struct sync_range *range_of(struct sync_problem *q)
 {
     begin(q, &q->range, q->range_count);
     if (q->range_relations < q->relation_count || q->range_products < q->product_count)
-        propagate(q, &q->range, q->range_relations, q->range_products);
+        q->is_empty |= !propagate(q, &q->range, q->range_relations, q->range_products);
     q->range_count = q->count;
     q->range_relations = q->relation_count;
     q->range_products = q->product_count;
@@ -610,7 +615,13 @@ static const struct sync_range *range_of(struct sync_problem *q)
 void tir_sync_bounds(struct sync_problem *q, const struct sync_linear *form, int64_t *low,
                      int64_t *high)
 {
-    bounds_of(q, range_of(q), form, low, high);
+    tir_sync_bounds_within(q, range_of(q), form, low, high);
+}
+
+bool tir_sync_is_empty(struct sync_problem *q)
+{
+    range_of(q);
+    return q->is_empty;
 }
 
 static struct sync_product product_of(const struct sync_problem *q, const struct sync_linear *x,
@@ -641,11 +652,13 @@ struct sync_linear tir_sync_product(struct sync_problem *q, const struct sync_li
 static bool goes_with(const struct lattice *l, uint32_t unknown, const struct sync_linear *form,
                       int64_t *times)
 {
+    bool moved = false;
     *times = 0;
     for (uint32_t c = 0; c < l->columns; c++) {
         int64_t by = tir_sync_change(l, form->by, c), of = l->steps[c][unknown];
-        if (by && !*times)
+        if (by && !moved)
             *times = of / by;
+        moved |= by != 0;
         if (of != *times * by)
             return false;
     }
@@ -677,7 +690,7 @@ static void factor_out(struct search *s, struct lattice *l, struct sync_range *b
         l->rows = q->count;
         l->at[unknown] = b->low[unknown] = b->high[unknown] = n;
         *p = product_of(q, &x, &y, unknown);
-        bounds_of(q, b, &x, &low, &high);
+        tir_sync_bounds_within(q, b, &x, &low, &high);
         if (!n || low < 0)
             continue;
         x = tir_sync_add(q, &x, &one, -1);
@@ -685,6 +698,24 @@ static void factor_out(struct search *s, struct lattice *l, struct sync_range *b
         tir_sync_relate(q, &x, false); // neither is negative, as n is not
         tir_sync_relate(q, &y, false);
     }
+}
+
+// Products with common factors are related, as far as that leads. False: there is no solution.
+static bool relate_products(struct search *s, struct lattice *l, struct sync_range *b)
+{
+    struct sync_problem *q = s->q;
+    bool more = q->product_count > 0;
+    for (uint32_t round = 0; more && round < ROUNDS; round++) {
+        uint32_t before = q->relation_count;
+        if (!use_products(s, l) || !propagate(q, b, 0, 0))
+            return false;
+        tir_sync_share_factors(q, s->arena, l, b);
+        for (uint32_t i = before; i < q->relation_count; i++)
+            if (q->relations[i].equal && !equate(q, l, &q->relations[i].form))
+                return false;
+        more = before < q->relation_count;
+    }
+    return true;
 }
 
 enum sync_answer tir_sync_solve(struct sync_problem *given, struct tir_arena *arena,
@@ -700,7 +731,8 @@ enum sync_answer tir_sync_solve(struct sync_problem *given, struct tir_arena *ar
     bool found = false, open = propagate(q, &b, 0, 0) && solve_equations(&s, &l) && !q->too_large;
     if (open)
         factor_out(&s, &l, &b);
-    open = open && propagate(q, &b, 0, 0) && !tir_sync_contradict(q, &l, &b);
+    open = open && relate_products(&s, &l, &b) && propagate(q, &b, 0, 0) &&
+           !tir_sync_contradict(q, &l, &b);
     found = open && settle(&s, &l, &b, numbers) && !q->too_large;
     if (open && !found && s.partial && q->product_count && !q->too_large) {
         s.factors_first = true;

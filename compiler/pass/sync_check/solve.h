@@ -49,6 +49,7 @@ struct sync_problem {
     bool too_large;          // more unknowns or relations, or numbers, than are solved
     struct sync_range range; // of so many unknowns, narrowed by so many relations and products
     uint32_t range_count, range_relations, range_products;
+    bool is_empty; // the range
 };
 
 enum sync_answer {
@@ -78,6 +79,9 @@ int64_t tir_sync_at(const struct sync_problem *q, const struct sync_linear *form
 // Between which numbers a form is, by what bounds show.
 void tir_sync_bounds(struct sync_problem *q, const struct sync_linear *form, int64_t *low,
                      int64_t *high);
+
+// Do the bounds alone show that there is no solution?
+bool tir_sync_is_empty(struct sync_problem *q);
 
 // The numbers of all unknowns, if it is SOLVED.
 enum sync_answer tir_sync_solve(struct sync_problem *q, struct tir_arena *arena, int64_t *numbers);

@@ -19,7 +19,7 @@ MOST = [  # file, target, and for one variant steps, questions and numbers
     ("03_gemm/gemm.tir", "sm_90a", 15000, 20, 100),
     ("03_gemm/matmul.tir", "sm_90a", 150000, 20, 100),
     ("12_dequantized/dequantized.tir", "sm_90a", 250000, 300, 2000),
-    ("15_split_k/split_k.tir", "sm_90a", 80000, 200, 12000),
+    ("15_split_k/split_k.tir", "sm_90a", 40000, 320, 5000),
 ]
 SAID = re.compile(
     r"sync: (\d+) steps, (\d+) questions for settings, (\d+) numbers tried$", re.MULTILINE)
