@@ -255,8 +255,7 @@ static void each_group(struct emu_warp *w, const struct emu_insn *in, uint32_t r
 }
 
 // The lanes of another path that are named must name the same ones.
-static void check_path(struct emu_warp *w, const struct emu_path *p, uint32_t ref,
-                       uint32_t members)
+static void check_path(struct emu_warp *w, const struct emu_path *p, uint32_t ref, uint32_t members)
 {
     uint8_t *saved = w->base[EMU_BASE_REG];
     w->base[EMU_BASE_REG] = p->frame->regs;
