@@ -170,7 +170,7 @@ static void begin(struct sync_ask *a)
     memset(a->ctas, 0, sizeof a->ctas);
     memset(a->tile, 0, sizeof a->tile);
     a->tiles = a->following = NULL;
-    a->thread = a->pick_at = a->depth = 0;
+    a->thread = a->pick_at = a->depth = a->load_count = 0;
     a->time = 1;
     for (uint32_t which = 3; which-- > 0;)
         for (uint32_t i = 0; i < f->body->arg_count; i++)
@@ -209,6 +209,7 @@ static void take(const struct sync_ask *a, const int64_t *numbers, struct sync_s
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_TILES && a->rounds[inst->id].counted)
             out->waves = TIR_MAX(out->waves, numbers[a->rounds[inst->id].unknown] + 2);
+    tir_sync_take_loads(a, numbers, out);
 }
 
 enum way { EXACTLY, LOOSELY, LOOSELY_AND_PLAINLY };

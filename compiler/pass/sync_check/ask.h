@@ -27,6 +27,11 @@ struct sync_following { // of a loop, by instruction id
     bool ended;
 };
 
+struct sync_loaded { // an element of a tensor
+    const struct tir_inst *load;
+    struct sync_linear *forms; // its indices, and what it is
+};
+
 struct sync_ask {
     struct sync_program *p;
     struct tir_arena *arena;
@@ -42,6 +47,8 @@ struct sync_ask {
     const struct tir_inst *tiles; // that `tile` is of
     uint8_t pick[SYNC_PICKS], picks[SYNC_PICKS];
     uint32_t pick_count, pick_at;
+    struct sync_loaded loads[SYNC_GIVEN]; // that count
+    uint32_t load_count;
     bool partial; // not all there is to pick from is
     bool loose;   // carried values are only bounded: what has no solution never happens
     bool follows; // it came to carried values that are not known at once
@@ -63,6 +70,10 @@ struct sync_linear tir_sync_ctas(struct sync_ask *a, uint32_t axis);
 // Brings a loop to the head of a round: what it carries, of `which`, is what it is there.
 void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to,
                      const struct bitset *which);
+// given.c: what a question says of elements that are loaded.
+void tir_sync_note_load(struct sync_ask *a, const struct tir_inst *load, struct sync_linear form);
+void tir_sync_take_loads(const struct sync_ask *a, const int64_t *numbers,
+                         struct sync_setting *out);
 // Goes on to what was not picked yet. False: that was all.
 bool tir_sync_next_picks(struct sync_ask *a);
 

@@ -685,6 +685,11 @@ static struct sync_linear result_of(struct sync_ask *a, const struct tir_value *
     default:
         break;
     }
+    if (tir_sync_is_count(a->p, inst)) {
+        struct sync_linear form = anything(a, v);
+        tir_sync_note_load(a, inst, form);
+        return form;
+    }
     bool computes = tir_has_trait(inst, TIR_PURE) && inst->operand_count && !inst->region_count &&
                     is_integer(inst->operands[0]);
     return computes ? computed_of(a, inst) : anything(a, v);

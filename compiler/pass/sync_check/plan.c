@@ -92,6 +92,7 @@ static void take_first_cta(struct plan *s)
         s->setting.ctas[i] = TIR_MAX(s->p->f->cluster[i], 1);
     }
     memset(s->setting.tile, 0, sizeof s->setting.tile);
+    s->setting.given_count = 0;
 }
 
 // Do the kernel's conditions hold?
@@ -224,6 +225,7 @@ static enum sync_outcome replay_steered(struct plan *s)
 static void set_args(struct plan *s, int64_t rounds, int64_t waves)
 {
     const struct sync_program *p = s->p;
+    s->setting.given_count = 0;
     for (uint32_t i = 0; i < p->f->body->arg_count; i++) {
         int64_t granule = TIR_MAX(p->args[i].granule, 1);
         if (p->args[i].loops) {

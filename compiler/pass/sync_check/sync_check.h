@@ -45,6 +45,7 @@ enum {
     SYNC_STORES = 64,    // of one tensor that are remembered
     SYNC_LOADS = 32,
     SYNC_SPLITS = 8,
+    SYNC_GIVEN = 8,   // elements of tensors that a setting gives
     SYNC_GROUPS = 8,  // of products in flight
     SYNC_COPIES = 32, // groups of copies in flight, beside commits to mbarriers
     SYNC_CTA_THREADS = 1024,
@@ -414,6 +415,11 @@ struct sync_setting {
     int64_t tile[TIR_MAX_RANK]; // that the tiles loops begin with
     bool last;                  // they begin with the last one
     int64_t waves;              // tiles of a CTA that stays
+    struct sync_given {         // elements of tensors that count (given.c)
+        uint64_t key;
+        int64_t number;
+    } given[SYNC_GIVEN];
+    uint32_t given_count;
 };
 
 // AGAIN: more agents are needed, or more strands.
@@ -649,6 +655,14 @@ int64_t *tir_sync_places(struct sync_run *r, const struct sync_agent *a,
 bool tir_sync_may_meet(struct sync_run *r, const struct sync_root *root,
                        const struct sync_record *old, const struct sync_record *now,
                        enum sync_pairs pairs);
+
+// given.c: data that a setting gives.
+// Is it one of the numbers that bounds of loops are computed from?
+bool tir_sync_is_count(const struct sync_program *p, const struct tir_inst *load);
+// The key of an element, before its indices are mixed into it.
+uint64_t tir_sync_first_key(const struct tir_inst *load);
+// False: the setting says nothing of the element.
+bool tir_sync_given(const struct sync_setting *setting, uint64_t key, int64_t *number);
 
 // data.c: data that decides something.
 void tir_sync_find_cells(struct sync_program *p);

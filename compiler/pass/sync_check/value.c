@@ -294,7 +294,7 @@ static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
     if (tir_sync_kept(r, a, inst, &kept))
         return kept;
     struct tir_value *base = tir_buffer_root(tir_ref_base(inst));
-    uint64_t hash = tir_sync_mix(base->id, inst->results[0]->type->elem);
+    uint64_t hash = tir_sync_first_key(inst);
     enum sync_spread varies = SYNC_SAME;
     int64_t index = 0;
     for (uint32_t d = 0; d < tir_ref_base(inst)->type->rank; d++) {
@@ -308,9 +308,9 @@ static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
     if (base->type->space != TIR_SPACE_GLOBAL)
         hash = tir_sync_mix(tir_sync_mix(hash, inst->id), a->visits[inst->id]);
     struct sync_value out = sync_symbol(hash, varies);
-    out.counts = varies == SYNC_SAME && bitset_has(&r->p->counts, inst->results[0]->id) &&
-                 tir_elem_is_int(inst->results[0]->type->elem);
-    out.count = out.counts ? count_of(r, base, &out, index) : 0;
+    out.counts = varies == SYNC_SAME && tir_sync_is_count(r->p, inst);
+    if (out.counts && !tir_sync_given(r->setting, hash, &out.count))
+        out.count = count_of(r, base, &out, index);
     return out;
 }
 

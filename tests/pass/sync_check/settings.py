@@ -64,6 +64,13 @@ def rounds(cond, begin="", step=""):
                 f"if {cond} {{ @@ }} else {{ bar_sync(); }} {step}").replace("        @@\n", "", 1)
 
 
+def offsets(cond):
+    """The same, of a loop whose bounds are loaded; they decide about the barrier."""
+    return loop("for m in range(0, n, 64)", "let a = i64(F[0]); let n = i64(F[1]) - a;",
+                f"if {cond} {{ @@ }} else {{ bar_sync(); }}",
+                params=", F: i32[2]").replace("        @@\n", "", 1)
+
+
 def tiles(cond, begin="", step=""):
     """A barrier that some tiles of a CTA lack; the barrier is the role's own."""
     barrier = "bar_sync(id = 1, threads = 64);"
@@ -154,6 +161,10 @@ PAIRS = {
     "remainder_of_a_sum": rounds("(m + i64(cta_id()) * 64) % 1024 == 960"),
     "counted_rounds": rounds("n % 7 == 6", "var n = 0;", "n += 1;"),
     "one_round": rounds("m == 640"),
+    # Numbers that are loaded and that bounds of loops are computed from.
+    "loaded_count": offsets("n == 1003"),
+    "loaded_round": offsets("m + 101 == n"),
+    "loaded_begin": offsets("a + 7 == n && n % 64 == 63"),
     "tile_16": tiles("(m / 64) % 16 == 15"),
     "tile_37": tiles("m == 64 * 37"),
     "counted_tiles": tiles("n % 7 == 6", "var n = 0;", "n += 1;"),
