@@ -458,6 +458,21 @@ static enum sync_outcome replay_cycle(struct plan *s)
     return outcome;
 }
 
+// A loop that can run a few rounds more than it did, and not so many that its state recurs.
+static enum sync_outcome replay_last_rounds(struct plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    vec_foreach(const struct tir_inst *, loop, &s->loops) {
+        int64_t most = long_rounds(s), n = most_rounds(s, *loop) + 1;
+        if (s->recurs || !bitset_has(&s->p->inner_loops, (*loop)->id) || may_run(s, *loop, most))
+            continue;
+        for (; n < most && outcome == SYNC_GOING && s->steered < MOST_STEERED; n++)
+            if (may_run(s, *loop, n))
+                outcome = replay_loop(s, *loop, n);
+    }
+    return outcome;
+}
+
 // Settings that are asked for.
 
 // Takes the goal with long loops, or else without.
@@ -704,6 +719,8 @@ static enum sync_outcome replay_all(struct plan *s)
         outcome = replay_long(s);
     if (outcome == SYNC_GOING && p->has_data_loops)
         outcome = replay_cycle(s);
+    if (outcome == SYNC_GOING && p->has_data_loops)
+        outcome = replay_last_rounds(s);
     if (outcome == SYNC_GOING)
         outcome = replay_blocks(s, false);
     if (outcome == SYNC_GOING && p->has_data_loops)

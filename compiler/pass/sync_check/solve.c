@@ -560,6 +560,30 @@ static bool try_around(struct search *s, const struct lattice *l, const struct s
            try_equal_factors(s, l, within, i, numbers);
 }
 
+// Narrows low .. high of the unknown that the last column moves by the inequalities that no other
+// column moves: exactly, where bounds of each unknown approach the limit in many small steps.
+static void narrow_last(const struct search *s, const struct lattice *l, uint32_t i, int64_t *low,
+                        int64_t *high)
+{
+    const struct sync_problem *q = s->q;
+    uint32_t last = l->columns - 1;
+    int64_t step = l->steps[last][i];
+    for (uint32_t r = 0; r < q->relation_count; r++) {
+        const struct sync_linear *form = &q->relations[r].form;
+        int64_t by = tir_sync_change(l, form->by, last), at = tir_sync_at(q, form, l->at), most;
+        if (!by || !is_fixed(l, form, last) || llabs(at) > SYNC_INFINITY ||
+            llabs(by) > SYNC_INFINITY)
+            continue;
+        // at + by * t >= 0, and the unknown is l->at[i] + step * t
+        if (!tir_mul_checked(tir_sync_floor_div(at, llabs(by)), step, &most))
+            continue;
+        if ((by > 0) == (step > 0)) // t >= -at / by
+            *low = TIR_MAX(*low, l->at[i] + (by > 0 ? -most : most));
+        else
+            *high = TIR_MIN(*high, l->at[i] + (by > 0 ? -most : most));
+    }
+}
+
 static bool settle(struct search *s, const struct lattice *from, const struct sync_range *within,
                    int64_t *numbers)
 {
@@ -579,8 +603,10 @@ static bool settle(struct search *s, const struct lattice *from, const struct sy
         return false;
     by = by < 0 ? -by : by;
     // The numbers that it can be: low, low + by, ... high.
-    int64_t low = within->low[i] + floor_mod(l.at[i] - within->low[i], by);
-    int64_t high = within->high[i] - floor_mod(within->high[i] - l.at[i], by);
+    int64_t low = within->low[i], high = within->high[i];
+    narrow_last(s, &l, i, &low, &high);
+    low += floor_mod(l.at[i] - low, by);
+    high -= floor_mod(high - l.at[i], by);
     if (low > high)
         return false;
     int64_t wanted = TIR_MAX(low, TIR_MIN(high, s->q->unknowns[i].wanted));

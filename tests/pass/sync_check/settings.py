@@ -175,7 +175,7 @@ OPEN = {"while_they_meet": "rounds of this loop: no state was seen to recur; m, 
 
 # Conditions that random ones have shown to be hard: a factor divides what is left of its product, as
 # G divides 57 here, a factor is large, two quotients have one divisor, or a size is a product of
-# several others.
+# several others, or it allows a few rounds alone.
 HARD = [(["N", "G"], "G == N - 57 && N % G == 0 && N >= 11"),
         (["N", "H", "G"], "N == G * 1000 && N == H + 900 && H % G == 0"),
         (["N", "H", "G"], "H == G - 4 && G % H == 0 && N / G == 1"),
@@ -185,6 +185,7 @@ HARD = [(["N", "G"], "G == N - 57 && N % G == 0 && N >= 11"),
         (["N", "H"], "!(N == 1024) && H * N >= 921592 && N + H == 1920 && H >= 87"),
         (["N", "H"], "min(H, N) == 8 && H % 16 == 8 && H < 403"),
         (["N", "H", "G"], "N / H == 18 && N == H * G && max(N, G) >= 288 && H / 64 == 0"),
+        (["N", "H"], "H + N == 1500 && N / H == 2"),
         (["N", "H", "G", "E"], "E * N >= 2693 && ceildiv(G, 4) <= 5 && N == H * G * E")]
 
 
