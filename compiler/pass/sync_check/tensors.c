@@ -42,19 +42,43 @@ static bool follows(const struct tir_value *v, const struct tir_value *coordinat
     return v == coordinate;
 }
 
+// The rows along an axis that a mask leaves: where it says row < 33, as that of padded tiles does.
+static int64_t rows_of(const struct tir_value *mask, uint32_t axis, int64_t rows)
+{
+    const struct tir_inst *inst = mask ? mask->def : NULL;
+    if (inst && inst->op == TIR_OP_AND)
+        return rows_of(inst->operands[0], axis, rows_of(inst->operands[1], axis, rows));
+    if (!inst || inst->op != TIR_OP_LT || inst->operands[1]->kind != TIR_VALUE_CONST)
+        return rows;
+    const struct tir_inst *counts = inst->operands[0]->def;
+    bool along = counts && counts->op == TIR_OP_IOTA &&
+                 tir_attr_int(counts, TIR_ATTR_axis, 0) == (int64_t)axis;
+    return along ? TIR_MIN(rows, inst->operands[1]->constant.i) : rows;
+}
+
+// The extent of what inst accesses in dimension e of its tensor; 0: one element, -1: who knows.
+static int64_t extent_of(const struct tir_inst *inst, uint32_t e)
+{
+    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
+    const struct tir_value *mask = inst->op == TIR_OP_STORE  ? inst->operands[TIR_STORE_MASK]
+                                   : inst->op == TIR_OP_LOAD ? inst->operands[TIR_LOAD_MASK]
+                                                             : NULL;
+    return mask && box->list[e] > 0 ? rows_of(mask, tir_slice_dim(inst, e), box->list[e])
+                                    : box->list[e];
+}
+
 enum { NO_DIMENSION = -1, ONE_TILE = -2 };
 
 // The dimension of its tensor in which inst stays in the part that dimension d of its tiles loop
 // gives to one CTA.
 static int own_dimension(const struct tir_inst *inst, const struct tir_inst *tiles, uint32_t d)
 {
-    const struct tir_attr *box = tir_attr_find(inst, TIR_ATTR_box);
     int64_t by = tir_attr_find(tiles, TIR_ATTR_by)->list[d], more, extent;
     if (tir_is_const_int(tiles->operands[d], &extent) && extent <= by)
         return ONE_TILE;
     for (uint32_t e = 0; e < tir_ref_base(inst)->type->rank; e++)
         if (follows(tir_ref_indices(inst)[e], tiles->regions[0]->args[d], &more) && more >= 0 &&
-            box->list[e] >= 0 && more + TIR_MAX(box->list[e], 1) <= by)
+            extent_of(inst, e) >= 0 && more + TIR_MAX(extent_of(inst, e), 1) <= by)
             return (int)e;
     return NO_DIMENSION;
 }
