@@ -376,6 +376,28 @@ struct value grow_fused(struct program *p, const struct form *f)
     return out;
 }
 
+// Times factors that are mostly 1.
+bool fits_rescaled(struct program *p, const struct form *f)
+{
+    (void)p;
+    return is_float(f->elem) && f->rank > 0;
+}
+
+struct value grow_rescaled(struct program *p, const struct form *f)
+{
+    struct two x = {.a = grow(p, *f)};
+    struct value out = {0};
+    struct form g = part_of(f, choose(p->c, 1u << f->rank));
+    x.b = grow(p, g);
+    if (chance(p->c, 70))
+        x.b.text = say(p, "where(%s, 1, %s)", grow_firm(p, form_with(g, TIR_BOOL)).text, x.b.text);
+    x.b.most = TIR_MAX(x.b.most, 1);
+    x.b.lsb = TIR_MIN(x.b.lsb, 0);
+    combine(&out, &x, "*", f->elem);
+    out.text = say(p, "rescale(%s, %s)", x.a.text, x.b.text);
+    return out;
+}
+
 // Functions of the hardware, in loose programs.
 bool fits_call(struct program *p, const struct form *f)
 {

@@ -281,6 +281,33 @@ struct value grow_several(struct program *p, const struct form *f)
     return v;
 }
 
+// In another order its divisions give other last digits.
+bool fits_moments(struct program *p, const struct form *f)
+{
+    return may_err(p) && ones(f) > 0 && (f->elem == TIR_F32 || f->elem == TIR_F64);
+}
+
+struct value grow_moments(struct program *p, const struct form *f)
+{
+    const uint32_t axis = pick_one(p, f);
+    struct form g = *f;
+    g.shape[axis] = pick_size(p);
+    if (form_count(&g) > MOST_ELEMENTS)
+        g.shape[axis] = 2;
+    const bool is_mean = choose(p->c, 2);
+    const char *name = say(p, "%s_%u", is_mean ? "mean_of" : "variance_of", axis);
+    declare(p, say(p, "fn %s(x) { let a, b = moments(x, axis = %u); return %c; }", name, axis,
+                   is_mean ? 'a' : 'b'));
+    struct value x = grow(p, g), v = {.most = x.most, .lsb = -200};
+    v.err = x.err + 64 * unit(f->elem, x.most);
+    if (!is_mean) {
+        v.most = x.most * x.most;
+        v.err = 4 * (x.most + x.err) * x.err + 256 * unit(f->elem, v.most);
+    }
+    v.text = say(p, "%s(%s)", name, x.text);
+    return v;
+}
+
 // ---- rearranged
 
 bool fits_rearranged(struct program *p, const struct form *f)
@@ -306,19 +333,28 @@ static void take_part(struct program *p, struct value *v, const struct form *f, 
     v->text = indexed(p, v->text, f->rank, axis, text);
 }
 
-// Two tiles side by side or in turns. NULL in the text: the axis has no two parts.
+// Two to four tiles side by side, or two in turns.
 static struct value grow_joined(struct program *p, const struct form *f, uint32_t axis)
 {
-    struct form a = *f, b = *f;
+    struct form part = *f;
     const bool interleaves = f->shape[axis] % 2 == 0 && choose(p->c, 2);
-    a.shape[axis] = interleaves ? f->shape[axis] / 2 : 1 + choose(p->c, f->shape[axis] - 1);
-    b.shape[axis] = f->shape[axis] - a.shape[axis];
-    struct value x = grow(p, a), y = grow(p, b);
-    struct value v = {.most = TIR_MAX(x.most, y.most),
-                      .lsb = TIR_MIN(x.lsb, y.lsb),
-                      .err = TIR_MAX(x.err, y.err)};
-    v.text = say(p, "%s(%s, %s, axis = %u)", interleaves ? "interleave" : "concat", x.text, y.text,
-                 axis);
+    const uint32_t most = (uint32_t)TIR_MIN(f->shape[axis], 4);
+    uint32_t parts = interleaves ? 2 : 2 + choose(p->c, most - 1);
+    struct value v = {.most = 0};
+    struct tir_text text;
+    tir_text_init(&text, p->arena, 0);
+    for (int64_t left = f->shape[axis]; parts > 0; left -= part.shape[axis]) {
+        parts--;
+        part.shape[axis] = interleaves ? f->shape[axis] / 2
+                           : parts     ? 1 + choose(p->c, (uint32_t)(left - parts))
+                                       : left;
+        struct value x = grow(p, part);
+        v = (struct value){.most = TIR_MAX(x.most, v.most),
+                           .lsb = TIR_MIN(x.lsb, v.lsb),
+                           .err = TIR_MAX(x.err, v.err)};
+        tir_text_format(&text, "%s, ", x.text);
+    }
+    v.text = say(p, "%s(%saxis = %u)", interleaves ? "interleave" : "concat", text.ptr, axis);
     return v;
 }
 
@@ -501,5 +537,48 @@ struct value grow_product(struct program *p, const struct form *f)
         v.most = INFINITY;
     v.text = has_sum ? say(p, "dot(%s, %s, %s)", a.text, b.text, acc.text)
                      : say(p, "dot(%s, %s)", a.text, b.text);
+    return v;
+}
+
+// ---- products with scales
+
+bool fits_scaled_product(struct program *p, const struct form *f)
+{
+    return f->elem == TIR_F32 && f->rank == 2 && fits_product(p, f);
+}
+
+// Powers of two: 1, and 2 or a half in some blocks.
+static const char *scales(struct program *p, int64_t rows, int64_t cols)
+{
+    static const char *const others[] = {"2.0", "0.5", "4.0", "1.0"};
+    struct form f = {.elem = TIR_BOOL, .rank = 2, .shape = {rows, cols}};
+    return say(p, "ue8m0(where(%s, f32(%s), full(1.0, f32, %s, %s)))", grow_firm(p, f).text,
+               choose_from(p->c, others), size_text(p, rows), size_text(p, cols));
+}
+
+struct value grow_scaled_product(struct program *p, const struct form *f)
+{
+    static const enum tir_elem elems[] = {TIR_E4M3, TIR_E5M2};
+    static const int64_t blocks[] = {32, 16, 8, 4};
+    const enum tir_elem ea = choose_from(p->c, elems), eb = choose_from(p->c, elems);
+    const int64_t block = choose_from(p->c, blocks), rows = f->shape[0], cols = f->shape[1];
+    int64_t count = 1 + choose(p->c, 3);
+    while (count > 1 && TIR_MAX(rows, cols) * block * count > MOST_ELEMENTS)
+        count--;
+    const int64_t depth = block * count;
+    if (TIR_MAX(rows, cols) * depth > MOST_ELEMENTS ||
+        p->cost + form_count(f) * depth > MOST_PRODUCTS)
+        return grow(p, *f);
+    p->cost += (uint32_t)(form_count(f) * depth);
+    struct value a = factor(p, ea, 0, rows, depth, 2, 0);
+    const char *of_a = scales(p, rows, count);
+    struct value b = factor(p, eb, 0, depth, cols, 2, 0);
+    const char *of_b = scales(p, count, cols);
+    struct value v = {.most = (double)depth * a.most * b.most * 16,
+                      .lsb = TIR_MIN(a.lsb, 0) + TIR_MIN(b.lsb, 0) - 2};
+    v.err = (double)depth * 16 * (a.err * (b.most + b.err) + b.err * a.most);
+    if (v.err > 0)
+        v.err += (double)depth * unit(f->elem, v.most);
+    v.text = say(p, "dot_scaled(%s, %s, %s, %s)", a.text, of_a, b.text, of_b);
     return v;
 }

@@ -207,6 +207,18 @@ struct value grow_load(struct program *p, const struct form *f)
     return read_slice(p, f->elem, &s);
 }
 
+const char *pick_cache(struct program *p)
+{
+    static const char *const words[] = {"",
+                                        "",
+                                        "",
+                                        ", cache = evict_first",
+                                        ", cache = evict_last",
+                                        ", cache = evict_normal",
+                                        ", cache = no_allocate"};
+    return choose_from(p->c, words);
+}
+
 bool fits_masked(struct program *p, const struct form *f)
 {
     return f->rank > 0 && fits_load(p, f);
@@ -224,7 +236,7 @@ struct value grow_masked(struct program *p, const struct form *f)
         v.text = say(p, "%s, pad = %u", v.text, pad);
         v.most = TIR_MAX(v.most, pad);
     }
-    v.text = say(p, "%s)", v.text);
+    v.text = say(p, "%s%s)", v.text, pick_cache(p));
     return v;
 }
 

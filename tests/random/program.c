@@ -205,14 +205,19 @@ static const char *whole_text(struct program *p)
         tir_text_format(&out, "%s\n", *function);
     tir_text_format(&out, "kernel k");
     if (p->has_metas)
-        tir_text_format(&out, "<BM = %lld, BN = %lld, BK = %lld>", (long long)p->sizes[0],
-                        (long long)p->sizes[1], (long long)p->sizes[2]);
+        tir_text_format(&out, "<BM = %lld, BN = %lld, BK = %lld%s>", (long long)p->sizes[0],
+                        (long long)p->sizes[1], (long long)p->sizes[2],
+                        p->has_stages ? ", STAGES = 2" : "");
+    else if (p->has_stages)
+        tir_text_format(&out, "<STAGES = 2>");
     tir_text_char(&out, '(');
     parameters(p, &out);
     tir_text_char(&out, ')');
     vec_foreach(struct dim, d, &p->dims)
         if (d->is_even)
             tir_text_format(&out, " where %s %% %lld == 0", d->name, (long long)granule(d));
+    if (p->has_stages)
+        tir_text_format(&out, " config(STAGES = 1) config(STAGES = 3)");
     tir_text_format(&out, "\n{\n");
     scratch_tensors(p, &out);
     tir_text_add(&out, tir_text_str(&p->body));
@@ -242,6 +247,7 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
     for (uint32_t i = 0; i < 3; i++)
         p->sizes[i] = p->is_wide ? 64 >> (choose(c, 5) == 4) : choose_from(c, sizes);
     p->has_metas = chance(c, 25);
+    p->has_stages = chance(c, 8);
     p->loose = chance(c, 15);
     p->grain = chance(c, 50) ? -4 : 0;
     p->max_depth = 2 + choose(c, 4);

@@ -88,6 +88,7 @@ struct program {
     VEC(const char *) functions; // that are called; their text
     int64_t sizes[3];            // of dimensions of tiles
     bool has_metas;              // they have names
+    bool has_stages;             // a meta of loops' stages, which configurations choose
     uint32_t depth, max_depth;   // of expressions
     uint32_t loops;              // around the statement
     double trips;                // of those loops together
@@ -174,6 +175,7 @@ struct value grow_index_tile(struct program *p, struct form f); // of small numb
 struct value grow_load(struct program *p, const struct form *f);
 struct value grow_gather(struct program *p, const struct form *f);
 struct tensor *new_tensor(struct program *p, const char *stem, enum tir_elem elem, uint32_t rank);
+const char *pick_cache(struct program *p); // ", cache = evict_last", or nothing
 const char *index_near(struct program *p, int64_t size,
                        uint32_t *dim); // a start, and what it walks
 

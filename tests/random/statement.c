@@ -227,7 +227,9 @@ static void for_statement(struct program *p)
         const uint32_t dim = new_dim(p, pick_size(p));
         p->dims.at[dim].is_deep = true;
         const struct dim d = p->dims.at[dim];
-        const char *stages = how == 0 ? "" : say(p, ", stages = %u", 1 + choose(p->c, 4));
+        const char *stages = how == 0        ? ""
+                             : p->has_stages ? ", stages = STAGES"
+                                             : say(p, ", stages = %u", 1 + choose(p->c, 4));
         const char *unroll = choose(p->c, 5) == 4 ? ", unroll = 2" : "";
         if (chance(p->c, 15)) // down
             line(p, "for %s in range(%s, 0, -%s%s%s) {", name, d.name, size_text(p, d.step), stages,
@@ -344,8 +346,8 @@ static void partial_store(struct program *p) // of something that was there befo
     }
     struct value e = grow(p, f);
     if (how == 1)
-        line(p, "store(%s[%s], %s, mask = %s);", name, slice, e.text,
-             grow_firm(p, form_with(f, TIR_BOOL)).text);
+        line(p, "store(%s[%s], %s, mask = %s%s);", name, slice, e.text,
+             grow_firm(p, form_with(f, TIR_BOOL)).text, pick_cache(p));
     else
         line(p, "%s[%s] = %s;", name, slice, e.text);
     note_range(&p->tensors.at[at], &e);
@@ -408,6 +410,25 @@ static void atomic(struct program *p)
          choose_from(p->c, words));
 }
 
+// The old values of a part of the tile's own.
+static void exchange(struct program *p)
+{
+    static const enum tir_elem elems[] = {TIR_I32, TIR_U32, TIR_I64, TIR_U64};
+    static const char *const kinds[] = {"cas", "cas", "add", "exchange", "max", "xor"};
+    struct form f;
+    const char *slice;
+    struct tensor *t = new_part(p, choose_from(p->c, elems), &f, &slice);
+    const char *name = t->name, *kind = choose_from(p->c, kinds);
+    t->role = TENSOR_INOUT;
+    note_fill(t);
+    struct value e = grow_firm(p, f);
+    if (!strcmp(kind, "cas"))
+        e.text = say(p, "%s, %s", grow_firm(p, f).text, e.text);
+    struct variable *old = declare_variable(p, "x", f, (struct value){.most = INFINITY});
+    old->range.text = old->name;
+    line(p, "let %s = atomic_%s(%s[%s], %s);", old->name, kind, name, slice, e.text);
+}
+
 // A variable as it is, in a part of the tile's own: of the first tiles, the others are dropped.
 void keep_variable(struct program *p, uint32_t index)
 {
@@ -454,10 +475,10 @@ void grow_block(struct program *p, uint32_t statements)
     static statement *const simple[] = {let_statement,    let_statement, assign_statement,
                                         assign_statement, partial_store, keep_statement};
     static statement *const all[] = {
-        let_statement,   let_statement,    let_statement,   var_statement, var_statement,
-        var_statement,   for_statement,    for_statement,   for_statement, assign_statement,
-        if_statement,    atomic,           while_statement, partial_store, scatter,
-        leave_statement, assign_statement, assert_statement};
+        let_statement,   let_statement,    let_statement,    var_statement, var_statement,
+        var_statement,   for_statement,    for_statement,    for_statement, assign_statement,
+        if_statement,    atomic,           while_statement,  partial_store, scatter,
+        leave_statement, assign_statement, assert_statement, exchange};
     for (uint32_t i = 0; i < statements; i++) {
         if (!has_room(p))
             assign_statement(p);
