@@ -152,6 +152,33 @@ static void divide(struct sync_ask *a, struct sync_linear x, int64_t by,
     tir_sync_equal(a, x, plus(a, *rest, *quotient, by));
 }
 
+static struct sync_linear quotient_of(struct sync_ask *a, struct sync_linear x, int64_t by)
+{
+    struct sync_linear quotient, rest;
+    divide(a, x, by, &quotient, &rest);
+    return quotient;
+}
+
+static struct sync_linear rest_of(struct sync_ask *a, struct sync_linear x, int64_t by)
+{
+    struct sync_linear quotient, rest;
+    divide(a, x, by, &quotient, &rest);
+    return rest;
+}
+
+// The same of shifts and masks, which round down: the rest is not negative, whatever x is.
+static struct sync_linear shifted(struct sync_ask *a, struct sync_linear x, int64_t by,
+                                  bool is_rest)
+{
+    int64_t wanted = wanted_of(a, &x);
+    if (!may_be_negative(a, &x))
+        return is_rest ? rest_of(a, x, by) : quotient_of(a, x, by);
+    struct sync_linear rest = unknown(a, 0, by - 1, wanted & (by - 1));
+    struct sync_linear quotient = unknown(a, -SYNC_INFINITY, SYNC_INFINITY, wanted / by);
+    tir_sync_equal(a, x, plus(a, rest, quotient, by));
+    return is_rest ? rest : quotient;
+}
+
 // What divides both factors divides the product as well. Constants in the factors are multiplied
 // out: (x + 4) * y and (x + 7) * y are of one product.
 static struct sync_linear product_of(struct sync_ask *a, struct sync_linear x, struct sync_linear y)
@@ -191,20 +218,6 @@ static void divide_by(struct sync_ask *a, struct sync_linear x, struct sync_line
     *rest = plus(a, x, product_of(a, by, *quotient), -1);
     tir_sync_at_least(a, *rest, constant(0), 0);
     tir_sync_at_least(a, by, *rest, 1);
-}
-
-static struct sync_linear quotient_of(struct sync_ask *a, struct sync_linear x, int64_t by)
-{
-    struct sync_linear quotient, rest;
-    divide(a, x, by, &quotient, &rest);
-    return quotient;
-}
-
-static struct sync_linear rest_of(struct sync_ask *a, struct sync_linear x, int64_t by)
-{
-    struct sync_linear quotient, rest;
-    divide(a, x, by, &quotient, &rest);
-    return rest;
 }
 
 static bool is_integer(const struct tir_value *v)
@@ -642,11 +655,11 @@ static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst 
         break;
     case TIR_OP_SHR:
         if (c >= 0 && c < 20)
-            return quotient_of(a, x, INT64_C(1) << c);
+            return shifted(a, x, INT64_C(1) << c, false);
         break;
     case TIR_OP_AND:
         if (c > 0 && c < 1 << 20 && !(c & (c + 1)))
-            return rest_of(a, x, c + 1);
+            return shifted(a, x, c + 1, true);
         break;
     default:
         break;
