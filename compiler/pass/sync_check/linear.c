@@ -489,6 +489,8 @@ static struct sync_linear carried_of(struct sync_ask *a, const struct tir_value 
         bool stays = is_number(a, &step) && !step.constant;
         return stays ? begin : plus(a, begin, product_of(a, round_of(a, loop), step), 1);
     }
+    if (a->loose && v->block != loop->regions[0]) // what the condition was of
+        return tir_sync_linear(a, loop->regions[0]->args[v->index]);
     a->follows = true;
     if (a->loose) {
         int64_t low, high;
