@@ -20,7 +20,7 @@
 
 #include "pass/sync_check/sync_check.h"
 
-enum { WORK_LIMIT = 1000000 }; // of each CTA
+enum { WORK_LIMIT = 1000000 }; // of four warps of each CTA
 
 uint32_t tir_sync_rounds(const struct sync_program *p)
 {
@@ -79,7 +79,8 @@ enum tir_change tir_pass_sync_check(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct sync_program p = {.f = f, .cx = cx};
     if (tir_sync_prepare(&p)) {
-        p.work_limit = WORK_LIMIT * TIR_MIN(p.ctas, (uint32_t)SYNC_CTAS);
+        p.work_limit = (uint64_t)WORK_LIMIT * TIR_MIN(p.ctas, (uint32_t)SYNC_CTAS) *
+                       tir_ceil_div(p.threads, 4 * SYNC_LANES);
         if (!tir_sync_limits(&p) || tir_sync_replay_all(&p) == SYNC_FAILED)
             return TIR_FAILED;
     }
