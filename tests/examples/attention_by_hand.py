@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The kernel of examples/blackwell_attention on the emulator, against examples/attention/forward.tir.
+
+usage: attention_by_hand.py TIRC values|mutants|README.md
+
+values: for one block of keys, several, and parts of one, for queries without a key, and for scores that
+grow by much and by little, in several schedules of the emulator, which looks for races. Nothing of it is
+unchecked, and ptxas, where there is one, spills nothing. mutants: without any one of its waits, arrivals,
+commits and fences it must be refused, and with planted bugs as well. Of the page the commands are run.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import ladder
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+KERNEL = EXAMPLES / "blackwell_attention" / "attention.tir"
+ladder.ARCHES["blackwell_attention"] = "sm_100a"
+
+# B, H, G, S, T, scale
+SIZES = [(1, 1, 1, 1, 1, 0.1), (1, 2, 1, 130, 127, 0.1), (1, 1, 1, 256, 128, 3.0), (2, 2, 2, 257, 129, 0.3),
+         (1, 2, 1, 300, 300, 1.0), (1, 1, 1, 128, 384, 0.1), (1, 1, 1, 500, 100, 0.3), (1, 1, 1, 200, 640, 2.0)]
+WAYS = [["--emu-sms=1"], ["--emu-sms=2", "--schedule=random:1"], ["--schedule=adversarial:2"]]
+
+
+def check_values(tirc):
+    for i, (b, h, g, s, t, scale) in enumerate(SIZES):
+        for causal in ("false", "true"):
+            reference = f"{EXAMPLES}/attention/forward.tir:{'causal' if causal == 'true' else 'full'}"
+            ladder.run([tirc, "run", KERNEL, "--device=emu", "--arch=sm_100a", "--emu-check=full",
+                        *WAYS[i % len(WAYS)], "-D", f"CAUSAL={causal}", f"B={b}", f"H={h}", f"G={g}", f"S={s}",
+                        f"T={t}", f"scale={scale}", f"--check-against={reference}"])
+
+
+def is_checked(tirc):
+    for causal in ("false", "true"):
+        ladder.run([tirc, "check", "--arch=sm_103a", "--require=sync", "-D", f"CAUSAL={causal}", KERNEL])
+
+
+# (what is replaced, by what): what of it sync_check refuses
+BUGS = [
+    (r"wait\(o_full, phase\);", "wait(o_full, 1 - phase);"),  # P is overwritten while it is read
+    (r"s\[0:\+128, 0:\+64\]", "s[0:+128, 0:+96]"),  # as is what of it lies there
+    (r"128 \+ 16 \* k :\+ 16\]", "16 * k :+ 16]"),  # P in the half that is overwritten at once
+    (r"if k == 5", "if k == 4"),  # three quarters are told when less is there
+    (r"p\[0:\+128, 128:\+96\], view\(values\[0:\+96", "p[0:+128, 128:+112], view(values[0:+112"),
+    (r"arrivals\(15\)", "arrivals(14)"),
+    (r"if elect_sync\(\) && j == n - 1 ", "if elect_sync() && j == 1 "),  # the queries are still needed
+    (r"STAGES = 3", "STAGES = 1"),  # keys and values are needed together
+    (r"wait_group\(0, engine = tma, read = 1\)", "wait_group(1, engine = tma, read = 1)"),
+    (r"if is_last \{ commit\(empty\); \}", "if !is_last { commit(empty); }"),
+    (r"for j in range\(1, n\) \{\n +for i", "for j in range(2, n) {\n for i"),  # the correction skips a block
+]
+
+
+def finds_bugs(tirc, folder):
+    text, ok = KERNEL.read_text(encoding="utf-8"), True
+    for what, by in BUGS:
+        mutant = re.sub(what, by, text)
+        assert mutant != text, what
+        wrong = pathlib.Path(folder, "wrong.tir")
+        wrong.write_text(mutant, encoding="utf-8")
+        done = subprocess.run([tirc, "check", "--arch=sm_100a", wrong], capture_output=True, text=True, timeout=100,
+                              check=False)
+        if done.returncode == 0 or not re.search(r"error\[E041\d\]", done.stderr):
+            print(f"{what} -> {by}:\n{done.stdout}{done.stderr}")
+            ok = False
+    return ok
+
+
+def main():
+    tirc, what = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+    with tempfile.TemporaryDirectory() as folder:
+        if what == "mutants":
+            return 0 if ladder.needs_all(tirc, KERNEL, folder) and finds_bugs(tirc, folder) else 1
+        if what == "values":
+            is_checked(tirc)
+            check_values(tirc)
+            return 0 if ladder.assemble(tirc, KERNEL, folder) else 1
+        ladder.run_page(tirc, pathlib.Path(what).resolve(), folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
