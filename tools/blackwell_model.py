@@ -220,14 +220,16 @@ class Attention:
     p_shared   whether the weights go through shared memory, not tensor memory
     rescaled   whether each round loads and stores the output's sums
     emulated   share of the exponentials on FMA units
+    emulation  issue slots of one
     exp2       a clock
+    queries_read   how often a round reads each query
     """
 
     def __init__(self, name, blocks=1, rows=128, size=128, p_shared=False, rescaled=True,
-                 emulated=0.0, exp2=VALUE["exp2"]):
+                 emulated=0.0, emulation=VALUE["emulation"], exp2=VALUE["exp2"], queries_read=1):
         self.name, self.blocks, self.rows, self.size = name, blocks, rows, size
         self.p_shared, self.rescaled, self.emulated, self.exp2 = p_shared, rescaled, emulated, exp2
-        self.keys = 128
+        self.emulation, self.queries_read, self.keys = emulation, queries_read, 128
 
     def scores(self):
         return self.blocks * self.rows * self.keys
@@ -257,9 +259,9 @@ class Attention:
     def resources(self):
         """Clocks of each resource for a round. Q, K and V are read by each product, as in section 3.1.1
         of the paper."""
-        elements = self.blocks * (self.rows + 2 * self.keys) * self.size
+        elements = self.blocks * (self.queries_read * self.rows + 2 * self.keys) * self.size
         elements += 2 * self.scores() if self.p_shared else 0  # written once, read once
-        slots = self.scores() * (VALUE["score_slots"] + self.emulated * (VALUE["emulation"] - 1))
+        slots = self.scores() * (VALUE["score_slots"] + self.emulated * (self.emulation - 1))
         return {"tensor core": 2 * self.blocks * self.product(),
                 "shared memory": shared(ELEMENT * elements),
                 "exponential": self.scores() * (1 - self.emulated) / self.exp2,
@@ -288,6 +290,9 @@ ATTENTION = [
     Attention("`forward.tir`, D = 128"),
     Attention("the same with sm_103a's exp2", exp2=VALUE["exp2_b300"]),
     Attention("`forward.tir`, D = 64", blocks=3, rows=64, size=64, p_shared=True),
+    # 10: the steps of exp2_fma, none in pairs
+    Attention("`blackwell_attention`, D = 128", blocks=2, rescaled=False, emulated=0.25, emulation=10,
+              queries_read=2),
     Attention("FlashAttention 4, D = 128", blocks=2, rescaled=False, emulated=VALUE["emulated"]),
 ]
 FA4_RATE = 1613e12  # FLOP/s, the most that FlashAttention 4 reached on a B200: its abstract

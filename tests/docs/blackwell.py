@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import blackwell_model as model  # noqa: E402
 
 TABLE = re.compile(r"(?<=<!-- table: )(\w+)( -->\n\n)((?:(?:\||- `).*\n)*)")
+BY_HAND = "blackwell_attention/attention.tir"
 LADDER = sorted((EXAMPLES / "blackwell_ladder").glob("*.tir"))
 # Tile programs: what the passes make of them is counted and assembled, too.
 TILES = [("gemm", "03_gemm/gemm.tir"), ("matmul", "03_gemm/matmul.tir"),
@@ -81,7 +82,8 @@ def unique(texts):
 def kernels(compiler):
     """The kernels that have one of their own: not configurations of another, and steps by their number."""
     files = sorted(p.relative_to(EXAMPLES).as_posix() for p in EXAMPLES.glob("*/*.tir")
-                   if p.parent.name not in ("gemm_ladder", "blackwell_ladder", "blackwell_scales"))
+                   if p.parent.name not in ("gemm_ladder", "blackwell_ladder", "blackwell_scales",
+                                            "blackwell_attention"))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         made = pool.map(lambda f: compiler.best(f, "sm_100a"), files)
         for file, found in zip(files, made):
@@ -120,6 +122,7 @@ def counted_kernels(compiler):
     """(name of the row, file, entry): kernels by hand, then what the passes make of tile programs."""
     for path in LADDER:
         yield path.name, path, next(iter(compiler.best(path, "sm_100a")))
+    yield BY_HAND.removesuffix("/attention.tir"), BY_HAND, "attention"
     for name, file in TILES:
         yield file.rsplit("/", maxsplit=1)[-1], file, name
 
@@ -195,6 +198,10 @@ def modelled(compiler):
         in_shared = not any("A from tensor memory" in d for d in dots)
         if (rows, blocks, in_shared) != ({str(wanted.rows)}, wanted.blocks, wanted.p_shared):
             yield f"attention, D = {size}: {dots}, {blocks} warpgroups compute"
+    wanted = model.ATTENTION[3]
+    dots = part(compiler.best(BY_HAND, "sm_100a")["attention"], "dot: tcgen05 ")
+    if len([d for d in dots if "A from tensor memory" not in d]) != wanted.queries_read:
+        yield f"{BY_HAND}: {dots}"
 
 
 def main(tirc, page, update):

@@ -23,7 +23,8 @@ CLUSTERS = [("examples/03_gemm/matmul.tir", words) for words in
 PREFIX = "synchronisation: "
 
 # Kernels by hand, and their target.
-OWN = {"gemm_ladder": "sm_90a", "blackwell_ladder": "sm_100a", "blackwell_scales": "sm_100a"}
+OWN = {"gemm_ladder": "sm_90a", "blackwell_ladder": "sm_100a", "blackwell_scales": "sm_100a",
+       "blackwell_attention": "sm_100a"}
 
 
 def kernel_files(root):

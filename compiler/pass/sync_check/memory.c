@@ -416,8 +416,13 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
     vec_foreach(struct sync_record, it, &s->records) {
         struct sync_record old = *it;
         old.core &= !now.core || old.by->op == TIR_OP_TMEM_COPY;
-        const enum sync_pairs pairs = may_conflict(who, &old, &now);
-        if (!pairs && !of->is_tmem)
+        enum sync_pairs pairs = may_conflict(who, &old, &now);
+        bool all = false;
+        if (pairs && of->is_tmem && tir_sync_in_own_lanes(r, &old, &now, &all))
+            pairs = all ? SYNC_NO_PAIRS : pairs & SYNC_IN_A_WARP;
+        if (all)
+            continue;
+        if (!pairs && (!of->is_tmem || !tir_sync_lacks_fence(r, who, it, &now)))
             continue;
         span_of(of_old, &old.box, &old_begin, &old_end);
         if (!of->is_tmem && (begin >= old_end || old_begin >= end))

@@ -793,6 +793,10 @@ void tir_sync_commit(struct sync_run *r, const struct sync_who *who, const struc
 // Of before_thread_sync and after_thread_sync.
 void tir_sync_fence_tmem(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst);
+// Whether two accesses by warps are in other lanes wherever they are by two warps: 0 to 3 of a
+// warpgroup each have lanes of their own. `all`: also if they are by one.
+bool tir_sync_in_own_lanes(const struct sync_run *r, const struct sync_record *old,
+                           const struct sync_record *now, bool *all);
 // Two operations of one thread that the tensor core executes in order.
 bool tir_sync_in_pipeline(const struct sync_record *old, const struct sync_record *now);
 // Which fence two accesses that are ordered still lack: the end of its name, or NULL.

@@ -169,6 +169,33 @@ void tir_sync_fence_tmem(struct sync_run *r, const struct sync_who *who,
         fence_after(r, who);
 }
 
+// Lanes.
+
+// The quarters of the lanes that an agent's warps reach, as bits.
+static uint32_t quarters_of(const struct sync_agent *a)
+{
+    uint32_t quarters = 0;
+    for (uint32_t w = 0; w < TIR_MIN(a->warps, 4); w++)
+        quarters |= 1u << (a->first_warp + w) % 4;
+    return quarters;
+}
+
+static bool is_by_warps(const struct sync_record *record)
+{
+    return (record->by->op == TIR_OP_LOAD || record->by->op == TIR_OP_STORE) &&
+           tir_ref_base(record->by)->type->space == TIR_SPACE_TMEM;
+}
+
+bool tir_sync_in_own_lanes(const struct sync_run *r, const struct sync_record *old,
+                           const struct sync_record *now, bool *all)
+{
+    if (!is_by_warps(old) || !is_by_warps(now))
+        return false;
+    const struct sync_agent *a = &r->agents[old->agent], *b = &r->agents[now->agent];
+    *all = !(quarters_of(a) & quarters_of(b));
+    return *all || (a == b && a->warps <= 4);
+}
+
 // Order.
 
 // K of one instruction of a product, which has 32 bytes of a row: a part of its shape.
