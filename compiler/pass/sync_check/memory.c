@@ -248,10 +248,14 @@ static bool same_places(const struct sync_record *a, const struct sync_record *b
            !memcmp(a->points, b->points, a->point_count * sizeof *a->points);
 }
 
-// The bytes that a box spans, from the first to the end of the last.
+// The bytes that a box spans, from the first to the end of the last; in tensor memory, the columns.
 static void span_of(const struct sync_root *root, const struct sync_box *box, int64_t *begin,
                     int64_t *end)
 {
+    if (root->is_tmem) {
+        tir_sync_columns(root, box, begin, end);
+        return;
+    }
     const struct tir_type *t = root->alloc->type;
     int64_t low = 0, high = 0, inner = 1;
     for (uint32_t d = t->rank; d-- > 0 && !t->layout;) {
@@ -425,7 +429,7 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
         if (!pairs && (!of->is_tmem || !tir_sync_lacks_fence(r, who, it, &now)))
             continue;
         span_of(of_old, &old.box, &old_begin, &old_end);
-        if (!of->is_tmem && (begin >= old_end || old_begin >= end))
+        if (begin >= old_end || old_begin >= end)
             continue;
         if (one_alloc &&
             !tir_sync_bytes_meet(r, of_old, &old, of, &now, pairs ? pairs : SYNC_ALL_PAIRS))

@@ -793,6 +793,9 @@ void tir_sync_commit(struct sync_run *r, const struct sync_who *who, const struc
 // Of before_thread_sync and after_thread_sync.
 void tir_sync_fence_tmem(struct sync_run *r, const struct sync_who *who,
                          const struct tir_inst *inst);
+// The columns of tensor memory that a box spans.
+void tir_sync_columns(const struct sync_root *root, const struct sync_box *box, int64_t *begin,
+                      int64_t *end);
 // Whether two accesses by warps are in other lanes wherever they are by two warps: 0 to 3 of a
 // warpgroup each have lanes of their own. `all`: also if they are by one.
 bool tir_sync_in_own_lanes(const struct sync_run *r, const struct sync_record *old,

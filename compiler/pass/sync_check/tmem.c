@@ -169,6 +169,38 @@ void tir_sync_fence_tmem(struct sync_run *r, const struct sync_who *who,
         fence_after(r, who);
 }
 
+// Places.
+
+void tir_sync_columns(const struct sync_root *root, const struct sync_box *box, int64_t *begin,
+                      int64_t *end)
+{
+    const struct tir_type *t = root->alloc->type;
+    const uint32_t row = t->rank - 2, column = t->rank - 1;
+    const bool is_pair = tir_tmem_is_pair(root->alloc);
+    const int64_t first = tir_attr_int(root->alloc->def, TIR_ATTR_column, 0);
+    int64_t low = 0, high = 0, buffers = 1;
+    for (uint32_t d = 0; d < row; d++) {
+        low = low * t->shape[d] + box->begin[d];
+        high = high * t->shape[d] + box->begin[d] + box->size[d] - 1;
+        buffers *= t->shape[d];
+    }
+    const int64_t each = tir_tmem_columns(t, is_pair) / buffers;
+    low *= each;
+    high *= each;
+    // Scales and folded rows lie otherwise, and one buffer is all that is known.
+    if (tir_tmem_is_scales(t) || tir_tmem_folds(t->shape[row], is_pair)) {
+        high += each;
+    } else {
+        const int64_t bits = tir_elems[t->elem].bits, last = box->begin[column] + box->size[column];
+        const int64_t of_row = t->shape[column] * bits / 32;
+        low += box->begin[row] / TIR_TMEM_LANES * of_row + box->begin[column] * bits / 32;
+        high += (box->begin[row] + box->size[row] - 1) / TIR_TMEM_LANES * of_row +
+                tir_ceil_div(last * bits, 32);
+    }
+    *begin = first + low;
+    *end = first + high;
+}
+
 // Lanes.
 
 // The quarters of the lanes that an agent's warps reach, as bits.
