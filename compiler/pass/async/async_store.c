@@ -61,18 +61,6 @@ static int64_t chunk_columns(const struct tir_type *t, int64_t left)
     return bytes * 8 / bits;
 }
 
-// Columns of a chunk if they leave through registers: all chunks are alike, and one buffer is as
-// large as two of tensor copies.
-static int64_t row_columns(const struct tir_type *t)
-{
-    const uint32_t bits = tir_elems[t->elem].bits;
-    const int64_t whole = t->shape[t->rank - 1];
-    int64_t most = TIR_BUDGET_STORE_BUFFERS * TIR_BUDGET_STORE_BYTES * 8 / bits;
-    while (most > whole || whole % most || most * bits % (16 * 8))
-        most--;
-    return most;
-}
-
 // Rows of a chunk, if chunks are rows: at most as many bytes as 128 rows of a chunk of columns.
 static int64_t chunk_rows(const struct tir_type *t)
 {
@@ -92,6 +80,18 @@ static bool has_parts(const struct tir_func *f, const struct tir_type *t, uint32
     memcpy(shape, t->shape, sizeof(shape));
     shape[cut] = extent;
     return tir_layout_part(f->module->types, t->layout, shape);
+}
+
+// Columns of a chunk if they leave through registers: all chunks are alike, and one buffer is as
+// large as two of tensor copies. 0: threads have no such parts.
+static int64_t row_columns(const struct tir_func *f, const struct tir_type *t)
+{
+    const uint32_t bits = tir_elems[t->elem].bits;
+    const int64_t whole = t->shape[t->rank - 1];
+    int64_t most = TIR_MIN(whole, TIR_BUDGET_STORE_BUFFERS * TIR_BUDGET_STORE_BYTES * 8 / bits);
+    while (most && (whole % most || most * bits % (16 * 8) || !has_parts(f, t, t->rank - 1, most)))
+        most--;
+    return most;
 }
 
 static bool has_columns(const struct tir_func *f, const struct tir_type *t)
@@ -312,7 +312,7 @@ static void send_rows(struct tir_func *f, struct tir_pass_cx *cx, struct tir_ins
     struct outgoing o;
     open(&o, f, store);
     const int64_t whole = o.value->type->shape[o.rank - 1];
-    o.extent = row_columns(o.value->type);
+    o.extent = row_columns(f, o.value->type);
     struct tir_builder b = tir_builder_before(f, store);
     build_buffers(&o, &b, 1);
     struct tir_columns columns;
@@ -351,7 +351,9 @@ bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
             no_copy = refuse_buffers(f, *it);
         const char *why = no_copy ? no_copy : no_chunks;
         bool by_rows = !no_chunks && cuts_rows(f, (*it)->operands[TIR_STORE_VALUE]->type);
-        bool staged = !no_chunks && (!no_copy || (stores_rows(*it) && !by_rows));
+        const bool has_rows = stores_rows(*it) && !by_rows &&
+                              row_columns(f, (*it)->operands[TIR_STORE_VALUE]->type);
+        const bool staged = !no_chunks && (!no_copy || has_rows);
         if (why)
             tir_receipt_refuse(cx, TIR_TOPIC_COPY, TIR_WISH_TMA, (*it)->span,
                                "store of %s: %s, because %s", tir_ref_base(*it)->name,
