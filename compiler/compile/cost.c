@@ -186,6 +186,24 @@ static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles
     return !stays && 2 * bytes <= m->request->target.shared_per_cta ? 2 : 1;
 }
 
+// The same at launch: one, where there are no more tiles than multiprocessors. A number of tiles
+// that the kernel computes, such as parts of K, is taken to fill them.
+static void push_ctas_together(struct model *m, const struct tir_inst *tiles)
+{
+    const struct tir_attr *by = tir_attr_find(tiles, TIR_ATTR_by);
+    const int64_t most = ctas_together(m, tiles);
+    bool is_computed = false;
+    for (uint32_t d = 0; d < by->list_count; d++)
+        is_computed |= tiles->operands[d]->def != NULL;
+    push(m, TIR_FORMULA_CONST, most);
+    if (most == 1 || is_computed)
+        return;
+    push_tiles(m, tiles);
+    push(m, TIR_FORMULA_CONST, m->request->target.multiprocessors);
+    push(m, TIR_FORMULA_CEILDIV, 0);
+    push(m, TIR_FORMULA_MIN, 0);
+}
+
 static void push_product_cycles(struct model *m, const struct tir_inst *tiles,
                                 const struct tir_inst *dot)
 {
@@ -210,7 +228,7 @@ static void push_product_cycles(struct model *m, const struct tir_inst *tiles,
         push(m, TIR_FORMULA_ADD, 0);
         push(m, TIR_FORMULA_MAX, 0);
     }
-    push(m, TIR_FORMULA_CONST, ctas_together(m, tiles));
+    push_ctas_together(m, tiles);
     push(m, TIR_FORMULA_MUL, 0);
     push(m, TIR_FORMULA_CONST, cost->round);
     push(m, TIR_FORMULA_ADD, 0);
