@@ -103,23 +103,6 @@ static void find_args_of_loop(struct sync_program *p, const struct tir_inst *loo
     }
 }
 
-// The values that bounds of `for` loops are computed from: those that are loaded count (value.c).
-static void find_counts(struct sync_program *p)
-{
-    VEC(struct tir_value *) bounds = {0};
-    p->unit = 1;
-    tir_foreach_inst(inst, p->f) {
-        if (inst->op != TIR_OP_FOR || !bitset_has(&p->visited, inst->id))
-            continue;
-        int64_t step = 1;
-        tir_is_const_int(inst->operands[TIR_FOR_STEP], &step);
-        p->unit = TIR_MAX(p->unit, step);
-        vec_push(p->cx->scratch, &bounds, inst->operands[TIR_FOR_BEGIN]);
-        vec_push(p->cx->scratch, &bounds, inst->operands[TIR_FOR_END]);
-    }
-    p->counts = tir_sync_slice(p, bounds.at, bounds.len);
-}
-
 void tir_sync_find_args(struct sync_program *p)
 {
     uint32_t args = p->f->body->arg_count, count;
@@ -140,7 +123,7 @@ void tir_sync_find_args(struct sync_program *p)
         for (uint32_t i = 0; i < count; i++)
             use_args(p, extents + i, 1, tir_attr_find(inst, TIR_ATTR_by)->list[i], which);
     }
-    find_counts(p);
+    tir_sync_find_counts(p);
     while (loops.len) // those within before those around
         find_args_of_loop(p, vec_pop(&loops));
 }

@@ -73,6 +73,12 @@ void tir_sync_keep(struct sync_run *r, const struct sync_who *who, const struct 
                                         .number = value->each[thread - a->first_warp * SYNC_LANES]};
         else if (value->kind == SYNC_INT || value->kind == SYNC_SYMBOL)
             *cell = (struct sync_value){.kind = value->kind, .number = (int64_t)number};
+        if (value->kind == SYNC_SYMBOL && value->varies == SYNC_SAME) { // and what it stands for
+            cell->answered = value->answered;
+            cell->yes = value->yes;
+            cell->counts = value->counts;
+            cell->count = value->count;
+        }
     }
 }
 

@@ -359,7 +359,7 @@ struct sync_program {
     struct bitset data_loops;   // by id of the instruction
     struct bitset fixed_loops;  // of them: the number does not, only where it begins
     struct bitset counts;       // values that bounds of `for` loops are computed from, by id
-    int64_t unit;               // the largest step of these loops
+    int64_t *units;             // what they go by, by id
     struct sync_rounds *rounds; // that loops have run, by id of the instruction
     struct bitset came;         // 2 * id + block of an if: blocks that some replay has entered
     struct bitset came_long;    // and one in which a ring goes round
@@ -535,6 +535,7 @@ bool tir_sync_has_fixed_rounds(const struct tir_inst *loop);
 
 // args.c
 void tir_sync_find_args(struct sync_program *p);
+void tir_sync_find_counts(struct sync_program *p); // counts.c
 
 // plan.c: all replays, and what they leave unchecked.
 enum sync_outcome tir_sync_replay_all(struct sync_program *p);

@@ -132,7 +132,7 @@ static struct sync_value apply(const struct sync_run *r, const struct sync_agent
     // where: the elements are the second operand's
     enum tir_elem elem = inst->operands[inst->operand_count - 1]->type->elem;
     *known = true;
-    if (inst->op == TIR_OP_CAST)
+    if (inst->op == TIR_OP_CAST || inst->op == TIR_OP_BITCAST)
         return int_of(tir_number_cast(to->type->elem, elem, in[0]).i);
     if (!tir_number_apply(inst->op, elem, in, &out))
         *known = false;
@@ -220,11 +220,12 @@ static bool choose(struct sync_run *r, const struct sync_agent *a, const struct 
 static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
                                      const struct tir_inst *inst)
 {
-    bool each = false, symbolic = tir_elem_is_float(inst->results[0]->type->elem);
+    const enum tir_elem elem = inst->results[0]->type->elem;
+    bool each = false, symbolic = tir_elem_is_float(elem);
     bool counts = !symbolic;
     bool elected = false;
     enum sync_spread varies = SYNC_SAME;
-    uint64_t hash = tir_sync_mix(inst->op, inst->results[0]->type->elem);
+    uint64_t hash = tir_sync_mix(inst->op, elem);
     for (uint32_t i = 0; i < inst->operand_count; i++) {
         struct sync_value v = tir_sync_value(r, a, inst->operands[i]);
         each |= v.kind == SYNC_EACH;
@@ -243,7 +244,7 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
     }
     if (symbolic && choose(r, a, inst, &out))
         return out;
-    if (symbolic || inst->op == TIR_OP_BITCAST) {
+    if (symbolic) {
         out = sync_symbol(hash, varies);
         tir_sync_follow_symbol(r, a, inst, &out);
         if (!counts || !count(r, a, inst, &out))
@@ -268,23 +269,37 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
     return out;
 }
 
-// The number that a loaded value stands for. Roles that walk the same loop may ask about its bounds
-// in different ways, as 0 < n and n - 64, so that one draw for each question would not do. Tables
-// of offsets ascend, one faster than another, and a bound is not always a multiple of the step. A
-// loop whose first rounds stand before it (schedule) has fewer than its bounds say.
+// The number that a value from data stands for: a loaded one, or a float's integer. Roles that walk
+// the same loop may ask about its bounds in different ways, as 0 < n and n - 64, so that one draw
+// for each question would not do. Tables of offsets ascend, one faster than another, and a bound is not
+// always a multiple of the step. A loop whose first rounds stand before it (schedule) has fewer than
+// its bounds say.
 static int64_t count_of(struct sync_run *r, const struct tir_value *table,
-                        const struct sync_value *v, int64_t index)
+                        const struct tir_value *to, const struct sync_value *v, int64_t index)
 {
     enum { BEFORE = 2, TABLE = 4 };
-    int64_t most = r->most + BEFORE, unit = r->p->unit;
+    int64_t most = r->most + BEFORE, unit = r->p->units[to->id];
     uint64_t bits = tir_sync_mix((uint64_t)v->number, r->seed) >> 40;
     int64_t count = unit * tir_sync_decide(r, v, most + 1);
     if (r->seed == 0)
         return 0;
-    int64_t slope = r->seed == 1 ? 1 : (int64_t)((tir_sync_mix(table->id, r->seed) >> 40) % 3);
+    int64_t slope =
+        r->seed == 1 || !table ? 1 : (int64_t)((tir_sync_mix(table->id, r->seed) >> 40) % 3);
     count += slope * unit * most * (int64_t)((uint64_t)index % TABLE);
     bool whole = r->seed == 1 || !count || (bits & 1);
     return whole ? count : count - (int64_t)((bits >> 1) % (uint64_t)unit);
+}
+
+// An integer that bounds are computed from, and of which no more is known, counts.
+static struct sync_value counted(struct sync_run *r, const struct tir_value *to,
+                                 struct sync_value x)
+{
+    bool open = x.kind == SYNC_SYMBOL && x.varies == SYNC_SAME && !x.counts && !x.answered;
+    if (open && tir_elem_is_int(to->type->elem) && bitset_has(&r->p->counts, to->id)) {
+        x.counts = true;
+        x.count = count_of(r, NULL, to, &x, 0);
+    }
+    return x;
 }
 
 static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
@@ -310,7 +325,7 @@ static struct sync_value loaded(struct sync_run *r, const struct sync_agent *a,
     struct sync_value out = sync_symbol(hash, varies);
     out.counts = varies == SYNC_SAME && tir_sync_is_count(r->p, inst);
     if (out.counts && !tir_sync_given(r->setting, hash, &out.count))
-        out.count = count_of(r, base, &out, index);
+        out.count = count_of(r, base, inst->results[0], &out, index);
     return out;
 }
 
@@ -458,6 +473,6 @@ void tir_sync_evaluate(struct sync_run *r, struct sync_agent *a, const struct ti
         else if (t->rank)
             *slot = (struct sync_value){.kind = SYNC_TILE, .made = a->now};
         else
-            *slot = scalar_value(r, a, inst);
+            *slot = counted(r, inst->results[i], scalar_value(r, a, inst));
     }
 }
