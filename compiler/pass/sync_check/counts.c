@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sync_check on what bounds of `for` loops are computed from. Values among these that come from data
-// count: each stands for a number (value.c), a multiple of what it goes by.
+// sync_check on what bounds of `for` loops are computed from. Values among these that come from
+// data count: each stands for a number (value.c), a multiple of what it goes by.
 //
 //     for i in range(0, n, 64)            n goes by 64
 //     for i in range(ceildiv(n, 64))      n goes by 64

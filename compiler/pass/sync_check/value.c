@@ -271,9 +271,9 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
 
 // The number that a value from data stands for: a loaded one, or a float's integer. Roles that walk
 // the same loop may ask about its bounds in different ways, as 0 < n and n - 64, so that one draw
-// for each question would not do. Tables of offsets ascend, one faster than another, and a bound is not
-// always a multiple of the step. A loop whose first rounds stand before it (schedule) has fewer than
-// its bounds say.
+// for each question would not do. Tables of offsets ascend, one faster than another, and a bound is
+// not always a multiple of the step. A loop whose first rounds stand before it (schedule) has fewer
+// than its bounds say.
 static int64_t count_of(struct sync_run *r, const struct tir_value *table,
                         const struct tir_value *to, const struct sync_value *v, int64_t index)
 {
