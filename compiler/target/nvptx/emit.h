@@ -48,7 +48,6 @@ struct emit {
     bool has_engines;        // the kernel starts tensor copies or products of warpgroups
     VEC(const struct tir_inst *) products; // of warpgroups that are emitted as one
     uint32_t product_inputs;               // that they take, with their accumulators
-    const struct tir_inst *fenced;         // a product that begins with a fence
     const struct tir_inst *awaited;        // a wait that the loop in front of it has emitted
     bool moves_registers;                  // the kernel has a setmaxnreg
     bool has_tmem;                         // and tensor memory

@@ -8,8 +8,8 @@
 // it. A in registers is an input of the wait, too.
 //
 // An accumulator that is still needed afterwards is copied to registers that the product may write.
-// The copy must stand in front of a fence, so the product begins with one. A product with A in
-// registers always does: LLVM knows of other values which of them lie in those registers.
+// The copy must stand in front of a fence, so the product begins with one. A in registers is tied
+// through a fence always: LLVM knows of other values which of them lie in those registers.
 //
 // A product that adds to the sums of the one before it, with nothing but arithmetic between them,
 // is one piece of inline PTX with it. To LLVM each of its operands costs more than an addition.
@@ -364,30 +364,24 @@ enum opening { BEGINS, FENCES, MOVES };
 
 static enum opening opening_of(struct emit *e, const struct product *p)
 {
-    if (p->kept && (is_computed(e, p->registers[p->a_count]) || is_replaced(p)))
+    if (!p->kept)
+        return BEGINS;
+    if (is_computed(e, p->registers[p->a_count]) || is_replaced(p))
         return MOVES;
-    if (p->inst == e->fenced)
-        return FENCES;
     for (uint32_t i = 0; i < p->kept; i++)
         if (is_kept(e, p->inst, p->registers[p->a_count + i]))
             return FENCES;
     return BEGINS;
 }
 
-// The product that is next, with only arithmetic before it, or NULL.
-static const struct tir_inst *product_behind(const struct tir_inst *inst)
-{
-    const struct tir_inst *next = inst->next;
-    while (next && tir_has_trait(next, TIR_PURE) && !next->region_count)
-        next = next->next;
-    return next && next->op == TIR_OP_WGMMA ? next : NULL;
-}
-
-// The product behind this one that alone takes its sums, or NULL.
+// The product behind this one that alone takes its sums, with only arithmetic between them, or
+// NULL.
 static const struct tir_inst *continued_by(const struct emit *e, const struct product *p)
 {
-    const struct tir_inst *next = product_behind(p->inst);
-    if (!next)
+    const struct tir_inst *next = p->inst->next;
+    while (next && tir_has_trait(next, TIR_PURE) && !next->region_count)
+        next = next->next;
+    if (!next || next->op != TIR_OP_WGMMA)
         return NULL;
     const struct product after = product_of(next);
     if (after.kept != p->sums)
@@ -552,19 +546,6 @@ void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
         values[at[i]] = output_of(e, v, outputs, i);
 }
 
-// Can the next product begin with this fence? It can for the registers of its A.
-static bool joins_product(const struct tir_inst *fence)
-{
-    const struct tir_inst *next = product_behind(fence);
-    if (!next)
-        return false;
-    const struct product p = product_of(next);
-    bool all = p.a_count == fence->result_count;
-    for (uint32_t i = 0; all && i < p.a_count; i++)
-        all = p.registers[i] == fence->results[i];
-    return all;
-}
-
 static void emit_tied(struct emit *e, const struct tir_inst *inst)
 {
     V *values = arena_array(e->arena, V, inst->operand_count + 1);
@@ -573,8 +554,6 @@ static void emit_tied(struct emit *e, const struct tir_inst *inst)
     if (inst->op == TIR_OP_AWAIT) {
         tir_emit_pins(e, inst);
         tir_emit_await(e, inst, values);
-    } else if (joins_product(inst)) {
-        e->fenced = product_behind(inst);
     } else {
         fence_registers(e, inst->operands, inst->operand_count, values);
     }
