@@ -8,15 +8,16 @@
 // pipeline (start), later ones only if the loop is not persistent. A tile costs some time beside
 // its rounds, more in a cluster, and for each round the time of its products, which is the longer
 // of the time to compute and multiply the operands, and of the time to fetch them or what they are
-// computed from. Memory is read and written once beside that; what of it overlaps is in the rate. On
-// sm_90a pieces of rows that do not begin at multiples of 128 bytes lie on two lines of the L2 cache
-// and take twice as long, three times where they also begin within a sector of 32 bytes; they are
-// asked for once by the CTAs of a cluster. Two CTAs of a grid that is not persistent run on a
+// computed from. Memory is read and written once beside that; what of it overlaps is in the rate.
+// On sm_90a pieces of rows that do not begin at multiples of 128 bytes lie on two lines of the L2
+// cache and take twice as long, three times where they also begin within a sector of 32 bytes; they
+// are asked for once by the CTAs of a cluster. Two CTAs of a grid that is not persistent run on a
 // multiprocessor at a time if the stages of both fit; one works while the other waits.
 //
 //     tile = fixed + clustered (in a cluster) + sums / stored
 //            + sum over each dot of (rounds of the loops around it * one)
-//     one = round + CTAs of a multiprocessor * max(multiply + compute, fetch, sum over A and B of asked)
+//     one = round + CTAs of a multiprocessor
+//                   * max(multiply + compute, fetch, sum over A and B of asked)
 //     asked = bytes / CTAs that share the copy / fetched * (1 to 3)
 //     cycles = start + ceildiv(tiles, CTAs at a time) * tile + bytes of the tensors / memory
 //

@@ -13,19 +13,19 @@ enum tir_card {
 
 struct tir_cost {
     const char *card;
-    int64_t products; // of 16-bit elements, a cycle
-    int64_t fetched;  // bytes of operands that arrive in shared memory, a cycle
-    int64_t computed; // elements of operands that an operation makes, a cycle
-    int64_t round;    // cycles of a round beside its products: waiting for slots, giving them back
-    int64_t stored;   // sums that leave, a cycle
-    int64_t memory;   // bytes that the card moves from and to memory, a cycle
-    int64_t moved;    // bytes a cycle that tiles without products move, mostly in the L2 cache
-    int64_t start;    // cycles to fill the pipeline of a CTA
-    int64_t fixed;    // cycles of a tile beside its rounds and its sums
+    int64_t products;  // of 16-bit elements, a cycle
+    int64_t fetched;   // bytes of operands that arrive in shared memory, a cycle
+    int64_t computed;  // elements of operands that an operation makes, a cycle
+    int64_t round;     // cycles of a round beside its products: waiting for slots, giving them back
+    int64_t stored;    // sums that leave, a cycle
+    int64_t memory;    // bytes that the card moves from and to memory, a cycle
+    int64_t moved;     // bytes a cycle that tiles without products move, mostly in the L2 cache
+    int64_t start;     // cycles to fill the pipeline of a CTA
+    int64_t fixed;     // cycles of a tile beside its rounds and its sums
     int64_t clustered; // cycles more of a tile in a cluster
     int64_t in_gpcs;   // percent of the multiprocessors that clusters of more than two CTAs reach
-    int64_t begun;    // cycles to begin a tile that has no pipeline
-    int64_t launch;   // cycles from one launch to the next
+    int64_t begun;     // cycles to begin a tile that has no pipeline
+    int64_t launch;    // cycles from one launch to the next
     int64_t fewest_columns; // a product with fewer takes the time of as many
     // How many times as long a product takes whose operands are copied 4 bytes at a time, or by
     // single elements.
