@@ -287,15 +287,6 @@ static struct lower_place place_of(struct lower *lo, struct access *a, uint32_t 
     return p;
 }
 
-// The registers of a tile, or the one value of a scalar.
-static void set_result(struct lower *lo, struct tir_value *result, struct tir_value **registers)
-{
-    if (tir_type_is_tile(result->type))
-        tir_lower_set_registers(lo, result, registers);
-    else
-        tir_replace_uses(lo->f, result, registers[0]);
-}
-
 void tir_lower_load(struct lower *lo, struct tir_inst *inst)
 {
     struct tir_value *result = inst->results[0], *pad = inst->operands[TIR_LOAD_PAD];
@@ -317,7 +308,7 @@ void tir_lower_load(struct lower *lo, struct tir_inst *inst)
             out[at] = tir_build1(&lo->b, TIR_OP_WHERE, out[at]->type, choice, 3);
         }
     }
-    set_result(lo, result, out);
+    tir_lower_set_registers(lo, result, out);
 }
 
 void tir_lower_store(struct lower *lo, struct tir_inst *inst)
@@ -439,7 +430,7 @@ void tir_lower_atomic(struct lower *lo, struct tir_inst *inst)
         return;
     if (inst->operands[TIR_ATOMIC_SCRATCH])
         share_old(lo, inst->operands[TIR_ATOMIC_SCRATCH], &a, owner, old);
-    set_result(lo, inst->results[0], old);
+    tir_lower_set_registers(lo, inst->results[0], old);
 }
 
 // A line is printed once, as a scalar is stored once.

@@ -25,6 +25,10 @@ struct combine tir_combine_open(struct lower *lo, struct tir_inst *inst)
     struct combine c = {.lo = lo, .inst = inst, .count = inst->result_count, .layout = t->layout};
     c.kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_kind_sum);
     c.axis = (uint32_t)tir_attr_int(inst, TIR_ATTR_axis, 0);
+    const struct tir_builder at = lo->b;
+    for (uint32_t r = 0; r < inst->region_count; r++)
+        tir_lower_block(lo, inst->regions[r]); // once, for all copies of the program's own function
+    lo->b = at;
     for (uint32_t i = 0; i < c.count; i++) {
         c.elem[i] = inst->results[i]->type->elem;
         c.work[i] = work_type(lo, c.elem[i], c.kind);

@@ -392,9 +392,6 @@ void tir_lower_await(struct lower *lo, struct tir_inst *inst)
             for (uint32_t r = 0; r < count; r++)
                 registers[r] = tir_lower_register(lo, from, r);
         }
-        if (tir_type_is_tile(v->type))
-            tir_lower_set_registers(lo, v, registers);
-        else
-            tir_replace_uses(lo->f, v, registers[0]);
+        tir_lower_set_registers(lo, v, registers);
     }
 }

@@ -69,6 +69,7 @@ bool tir_lower_tiles_differ(const struct lower *lo);
 uint32_t tir_lower_register_count(const struct tir_type *t); // 1 for a scalar
 // Register i of a tile; scalars and constants have the same value in every register.
 struct tir_value *tir_lower_register(struct lower *lo, struct tir_value *v, uint32_t i);
+// The registers of a tile, or the one value that takes a scalar's place.
 void tir_lower_set_registers(struct lower *lo, struct tir_value *v, struct tir_value **registers);
 struct tir_value **tir_lower_new_registers(struct lower *lo, uint32_t count);
 // What the thread's lane and warp add to coordinate d of layout l (i32); NULL: nothing.

@@ -151,7 +151,10 @@ struct tir_value *tir_lower_register(struct lower *lo, struct tir_value *v, uint
 
 void tir_lower_set_registers(struct lower *lo, struct tir_value *v, struct tir_value **registers)
 {
-    tir_map_set(&lo->registers, tir_map_key(v), registers);
+    if (tir_type_is_tile(v->type))
+        tir_map_set(&lo->registers, tir_map_key(v), registers);
+    else
+        tir_replace_uses(lo->f, v, registers[0]);
 }
 
 struct tir_value **tir_lower_new_registers(struct lower *lo, uint32_t count)
@@ -539,14 +542,6 @@ static void lower_view(struct lower *lo, struct tir_inst *inst)
         lower_rename(lo, inst);
 }
 
-static void lower_shape(struct lower *lo, struct tir_inst *inst)
-{
-    if (tir_type_is_tile(inst->results[0]->type))
-        lower_rename(lo, inst);
-    else // a tile of one element as a scalar
-        tir_replace_uses(lo->f, inst->results[0], tir_lower_register(lo, inst->operands[0], 0));
-}
-
 // What puts others in the place of an operation. Elementwise operations, control flow and what
 // machines do stay as they are, on scalars.
 static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
@@ -570,8 +565,8 @@ static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_FIRST_CTAID] = tir_lower_cancel,
     [TIR_OP_VIEW] = lower_view,
     [TIR_OP_PERMUTE] = lower_view,
-    [TIR_OP_BROADCAST] = lower_shape,
-    [TIR_OP_RESHAPE] = lower_shape,
+    [TIR_OP_BROADCAST] = lower_rename,
+    [TIR_OP_RESHAPE] = lower_rename,
     [TIR_OP_IOTA] = lower_iota,
     [TIR_OP_RESCALE] = lower_rescale,
     [TIR_OP_EXTRACT] = lower_extract,
