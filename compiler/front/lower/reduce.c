@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Built-ins that combine elements: reductions over one axis or all, scans, user-defined operations.
 #include "front/lower/builtin.h"
+#include "ir/walk.h"
 
 // Of tiles of one shape.
 static struct tir_inst *build_combine(struct lower *l, enum tir_op op, const struct val *tiles,
@@ -177,6 +178,19 @@ static bool call_combining(struct lower *l, struct tir_span span, struct ast_fn 
     return true;
 }
 
+// Each thread combines elements of its own: a tile of them would hold other elements in each.
+static bool check_elements(struct lower *l, const struct tir_block *block)
+{
+    tir_foreach_inst_in(inst, block) {
+        if (!tir_has_tile(inst))
+            continue;
+        lower_error(l, inst->span, TIR_E_RANK,
+                    "a combining function works on elements, not on tiles");
+        return false;
+    }
+    return true;
+}
+
 bool lower_reduce_region(struct lower *l, struct tir_inst *inst, struct tir_span span,
                          struct ast_fn *fn, bool is_region)
 {
@@ -218,7 +232,7 @@ bool lower_reduce_region(struct lower *l, struct tir_inst *inst, struct tir_span
         tir_build_yield(&l->b, combined, count);
     l->b = outer;
     l->loop = loop;
-    return ok;
+    return ok && check_elements(l, block);
 }
 
 // (x, y, ...): tiles that are combined together, and scalars, which are repeated.
