@@ -45,7 +45,8 @@ static void to_operands(struct sync_program *p, const struct tir_inst *inst)
     else if (inst->op == TIR_OP_MUL || inst->op == TIR_OP_SHL)
         unit = TIR_MAX(unit / factor_of(inst), 1);
     for (uint32_t i = 0; i < inst->operand_count; i++)
-        go_by(p, inst->operands[i], unit);
+        if (inst->operands[i]) // an optional one may be left out
+            go_by(p, inst->operands[i], unit);
 }
 
 // From a tensor to what is loaded from it, and to the integers that this is.
