@@ -184,6 +184,8 @@ static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles
                   source_of(m, dot->operands[TIR_DOT_B]).bytes);
     }
     const bool stays = tir_attr_int(tiles, TIR_ATTR_persistent, 0);
+    if (!(m->request->target.features & TIR_HAS_WGMMA)) // not measured; registers decide there too
+        return 1;
     return !stays && 2 * bytes <= m->request->target.shared_per_cta ? 2 : 1;
 }
 
