@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels of several launches: which sizes make one of them a product's best configuration, and
-// that they compute the same whatever sizes are known when they are compiled.
+// The model of time, held against what was measured and against itself; and kernels of several
+// launches: that they compute the same whatever sizes are known when they are compiled.
 // Usage: steps_test MATMUL.tir PRODUCTS.txt
 
 #include <math.h>
@@ -78,16 +78,21 @@ static tir_str read_file(const char *path)
     return (tir_str){text, size};
 }
 
-// The artifact of a file for sm_90a; to be freed.
-static const tir_artifact_desc *describe(tir_str source)
+// The artifact of a file; to be freed.
+static const tir_artifact_desc *describe_for(tir_str source, const char *arch)
 {
-    tir_compilation *c = compile(source, "sm_90a", NULL, 0);
+    tir_compilation *c = compile(source, arch, NULL, 0);
     tir_str bytes = tir_compilation_output(c, TIR_OUTPUT_ARTIFACT);
     const tir_artifact_desc *desc;
     tir_error error;
     assert_int_equal(tir_artifact_decode(bytes.ptr, bytes.len, NULL, &desc, &error), TIR_OK);
     tir_compilation_destroy(c);
     return desc;
+}
+
+static const tir_artifact_desc *describe(tir_str source)
+{
+    return describe_for(source, "sm_90a");
 }
 
 // How many times as long the choice takes as the best configuration. A line of measurements has the
@@ -183,6 +188,59 @@ static void test_unaligned(void **state)
     assert_true(0 < aligned && aligned < cost_of_copied(kernel, whole));
     assert_true(copied < words && words < elements);
     tir_artifact_free(desc, NULL);
+}
+
+// A product by 64 x 64: CTAs that leave or stay, with few stages or as many as fit, and in clusters.
+static const char waves[] =
+    "kernel waves<STAY = false, STAGES = 2, CM = 1, CN = 1>(\n"
+    "    A: bf16[M, K], B: bf16[N, K], D: out f32[M, N])\n"
+    "    config(STAY = false) config(STAY = true) config(STAGES = 12)\n"
+    "    config(STAY = true, CM = 2) config(STAY = true, CM = 2, CN = 2)\n"
+    "{\n"
+    "    for (m, n) in tiles(M by 64, N by 64, persistent = STAY, cluster = (CM, CN)) {\n"
+    "        var acc: f32[64, 64] = 0;\n"
+    "        for k in range(0, K, 64, stages = STAGES) {\n"
+    "            acc += dot(A[m:+64, k:+64], B[n:+64, k:+64].T);\n"
+    "        }\n"
+    "        D[m:+64, n:+64] = acc;\n"
+    "    }\n"
+    "}\n";
+
+enum { LEAVES, STAYS, IS_DEEP, IN_TWOS, IN_FOURS, WAVES };
+
+// The cycles of each configuration for this many tiles, an even number.
+static void cost_of_waves(const char *arch, int64_t tiles, int64_t costs[WAVES])
+{
+    const tir_artifact_desc *desc = describe_for(STR(waves), arch);
+    const tir_artifact_kernel *kernel = &desc->kernels[0];
+    const int64_t dims[] = {tiles / 2 * 64, 4096, 128}; // M, K, N
+    for (uint32_t i = kernel->variant_count; i-- > 0;) // the first variant of each is the last here
+        costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
+    tir_artifact_free(desc, NULL);
+}
+
+static void test_waves(void **state)
+{
+    (void)state;
+    enum { CTAS = 132, IN_GPCS = 120 };
+    int64_t one[WAVES], two[WAVES], fits[WAVES], more[WAVES];
+    cost_of_waves("sm_90a", CTAS, one);
+    cost_of_waves("sm_90a", 2 * (int64_t)CTAS, two);
+    // CTAs that stay fill their pipelines once.
+    assert_int_equal(one[STAYS], one[IS_DEEP]);
+    assert_true(two[STAYS] < two[IS_DEEP]);
+    // With few stages two CTAs share a multiprocessor, if there are two.
+    assert_int_equal(one[LEAVES], one[IS_DEEP]);
+    assert_true(two[LEAVES] < two[IS_DEEP] && two[LEAVES] > one[LEAVES]);
+    // A cluster costs something, and those of four leave multiprocessors idle.
+    assert_true(one[IN_TWOS] > one[STAYS]);
+    cost_of_waves("sm_90a", IN_GPCS, fits);
+    cost_of_waves("sm_90a", IN_GPCS + 4, more);
+    assert_true(more[IN_TWOS] < fits[IN_TWOS] * 1.1);
+    assert_true(more[IN_FOURS] > fits[IN_FOURS] * 1.5);
+    // Other targets have not been measured so.
+    cost_of_waves("sm_80", 2 * (int64_t)CTAS, two);
+    assert_int_equal(two[LEAVES], two[IS_DEEP]);
 }
 
 // Kernels without a product: the narrowest tile that holds a row, since others move more bytes that
@@ -327,9 +385,8 @@ static void test_sizes(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_unaligned),
-        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_choices), cmocka_unit_test(test_unaligned),
+        cmocka_unit_test(test_waves),   cmocka_unit_test(test_rows),
         cmocka_unit_test(test_sizes),
     };
     matmul_path = argc > 1 ? argv[1] : "";
