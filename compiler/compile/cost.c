@@ -171,22 +171,30 @@ static void push_asked(struct model *m, const struct source *from, int64_t toget
         push(m, TIR_FORMULA_MUL, 0);
 }
 
-// How many CTAs of the loop run on a multiprocessor at a time, as their stages allow: 1 or 2.
+// Does each CTA of the loop walk many tiles?
+static bool is_persistent(const struct tir_inst *tiles)
+{
+    return tir_attr_int(tiles, TIR_ATTR_persistent, 0) != 0;
+}
+
+// How many CTAs of the loop run on a multiprocessor at a time, as their stages allow: 1 or 2. A
+// loop that does not say how many stages it has takes all there is room for. Only products on
+// warpgroups were measured; registers decide elsewhere, too.
 static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles)
 {
     int64_t bytes = 0;
+    if (is_persistent(tiles) || !(m->request->target.features & TIR_HAS_WGMMA))
+        return 1;
     tir_foreach_inst_in(dot, tiles->regions[0]) {
         if (dot->op != TIR_OP_DOT)
             continue;
-        const struct tir_inst *loop = dot->block->owner;
-        bytes += tir_attr_int(loop, TIR_ATTR_stages, m->request->target.shared_per_cta) *
-                 (source_of(m, dot->operands[TIR_DOT_A]).bytes +
-                  source_of(m, dot->operands[TIR_DOT_B]).bytes);
+        const int64_t stages = tir_attr_int(dot->block->owner, TIR_ATTR_stages, 0);
+        if (!stages)
+            return 1;
+        bytes += stages * (source_of(m, dot->operands[TIR_DOT_A]).bytes +
+                           source_of(m, dot->operands[TIR_DOT_B]).bytes);
     }
-    const bool stays = tir_attr_int(tiles, TIR_ATTR_persistent, 0);
-    if (!(m->request->target.features & TIR_HAS_WGMMA)) // not measured; registers decide there too
-        return 1;
-    return !stays && 2 * bytes <= m->request->target.shared_per_cta ? 2 : 1;
+    return 2 * bytes <= m->request->target.shared_per_cta ? 2 : 1;
 }
 
 // The same at launch: one, where there are no more tiles than multiprocessors. A number of tiles
@@ -324,7 +332,7 @@ static int64_t beside_rounds(const struct model *m, const struct tir_inst *tiles
 {
     const struct tir_cost *cost = cost_of(m);
     return cost->fixed + (cluster_size(tiles) > 1 ? cost->clustered : 0) +
-           (tir_attr_int(tiles, TIR_ATTR_persistent, 0) ? 0 : cost->start);
+           (is_persistent(tiles) ? 0 : cost->start);
 }
 
 static void push_loop(struct model *m, const struct tir_inst *tiles)
@@ -345,7 +353,7 @@ static void push_loop(struct model *m, const struct tir_inst *tiles)
     push(m, TIR_FORMULA_MUL, 0);
     if (has_dot)
         push_memory(m, tiles);
-    if (has_dot && tir_attr_int(tiles, TIR_ATTR_persistent, 0)) {
+    if (has_dot && is_persistent(tiles)) {
         push(m, TIR_FORMULA_CONST, cost_of(m)->start);
         push(m, TIR_FORMULA_ADD, 0);
     }
