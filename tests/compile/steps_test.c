@@ -190,7 +190,7 @@ static void test_unaligned(void **state)
     tir_artifact_free(desc, NULL);
 }
 
-// A product by 64 x 64: CTAs that leave or stay, with few stages or as many as fit, and in clusters.
+// A product by 64 x 64: CTAs that leave or stay, with few stages or all that fit, and in clusters.
 static const char waves[] =
     "kernel waves<STAY = false, STAGES = 2, CM = 1, CN = 1>(\n"
     "    A: bf16[M, K], B: bf16[N, K], D: out f32[M, N])\n"
