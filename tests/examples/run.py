@@ -78,6 +78,16 @@ def softmax():
     yield from rows(["softmax.tir", "--kernel", "softmax_rows"])
 
 
+def configurations(path):
+    """What each config clause of a kernel of products says, with what it leaves out."""
+    with open(os.path.join(EXAMPLES, path), encoding="utf-8") as file:
+        text = file.read()
+    given = {"BK": "64", "CM": "1", "CN": "1", "STAGES": "12", "SPLIT": "false", "FLIP": "false",
+             "PAD": "false"}
+    for clause in re.findall(r"\bconfig\(([^)]*)\)", text):
+        yield {**given, **dict(re.findall(r"(\w+) = (\w+)", clause))}
+
+
 def gemm():
     small = ["gemm.tir", "-D", "BM=64", "-D", "BN=64", "-D", "BK=32", "-D", "STAGES=3"]
     edges = [1, 3, 31, 61, 63, 64, 65, 197]
@@ -103,6 +113,12 @@ def gemm():
     yield ["matmul.tir", "M=65", "N=63", "K=3001"]  # and rows that are copied first
     for k in [0, 1, 16]:
         yield ["matmul.tir", "M=5", "N=9", f"K={k}"]
+    for tile in configurations("03_gemm/matmul.tir"):  # a cluster's tiles and a bit, three rounds
+        m, n = (int(tile[edge]) * int(tile[together]) for edge, together in (("BM", "CM"), ("BN", "CN")))
+        k = 2 * int(tile["BK"]) + (9 if tile["PAD"] == "true" else 8)
+        yield ["matmul.tir", "--arch=sm_90a", *(word for name, value in tile.items()
+                                                for word in ("-D", f"{name}={value}")),
+               f"M={m + 3}", f"N={n + 8}", f"K={k}"]
 
 
 def reduce():
