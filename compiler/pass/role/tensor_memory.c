@@ -299,15 +299,7 @@ static struct tir_value *factor_of(struct tmem_role *r, struct tir_builder *b,
     struct tir_value *slot =
         o->group ? tir_tmem_end(r, &o->group->channel)->at[0] : tir_const_i32(b->f, 0);
     struct tir_value *v = tir_tmem_slot(b, o->buffer, slot);
-    if (!factor->is_turned)
-        return v;
-    struct tir_type type = *v->type;
-    type.shape[0] = v->type->shape[1];
-    type.shape[1] = v->type->shape[0];
-    struct tir_value *turned =
-        tir_build1(b, TIR_OP_PERMUTE, tir_type_get(r->p->types, &type), &v, 1);
-    tir_set_list(b->f, turned->def, TIR_ATTR_permutation, (int64_t[]){1, 0}, 2);
-    return turned;
+    return factor->is_turned ? tir_tmem_turned(b, v) : v;
 }
 
 static void multiply(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t)

@@ -57,13 +57,16 @@ static void give_operand(struct tmem_role *r, struct tir_builder *b, const struc
     tir_tmem_advance(b, end);
 }
 
-// Loads what tensor copies have brought for an operand, and frees its slot.
+// Loads what has been brought for an operand, and frees its slot.
 static struct tir_value *fetch(struct tmem_role *r, struct tir_builder *b,
                                const struct tmem_operand *o)
 {
     struct tmem_end *end = tir_tmem_end(r, &o->group->channel);
     tir_tmem_wait_full(b, end);
-    struct tir_value *v = load_slot(b, o->buffer, end->at[0], o->tile->type);
+    const struct tir_type *type =
+        o->is_turned ? tir_tmem_turned_type(b, o->tile->type) : o->tile->type;
+    struct tir_value *v = load_slot(b, o->buffer, end->at[0], type);
+    v = o->is_turned ? tir_tmem_turned(b, v) : v;
     tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
     tir_tmem_arrive(b, end->channel->empty, end);
     tir_tmem_advance(b, end);
@@ -164,7 +167,7 @@ static void load_turn_once(struct round *y, uint32_t product)
                     load_turn(y->r, y->b, t));
 }
 
-// The operand that tensor copies bring for the role instead of inst; NULL: none.
+// The operand that other roles bring for this one instead of inst; NULL: none.
 static const struct tmem_operand *fetched(const struct tmem_plan *p, const struct tir_inst *inst)
 {
     for (uint32_t i = 0; i < p->operand_count; i++)
