@@ -163,19 +163,19 @@ struct tmem_operand *tir_tmem_operand_for(struct tmem_plan *p, struct tir_value 
     return &p->operands[p->operand_count++];
 }
 
-// Tensor copies bring what the operand is computed from, so that it is there in time. A vector, as
-// scales are, is loaded where it is used.
+// Tensor copies bring what the operand is computed from, so that it is there in time. Scales of a
+// product another role brings already. A vector is loaded where it is used.
 static const char *take_fetched(struct tmem_plan *p, struct tir_value *tile)
 {
     const struct tir_type *t = tile->type;
-    const char *why = take_load(p, tile->def);
     if (t->rank < 2 || tir_type_count(t) == t->shape[0] || tir_type_count(t) == t->shape[1])
         return NULL;
-    if (why || t->rank != 2 || t->shape[1] * tir_elems[t->elem].bits / 8 % TMA_ROW)
-        return "tensor copies cannot bring what an operand is computed from";
     struct tmem_operand *o = tir_tmem_operand_for(p, tile);
     if (!o)
         return "its operands are computed from too many tiles";
+    if (!o->is_arranged && (take_load(p, tile->def) || t->rank != 2 ||
+                            t->shape[1] * tir_elems[t->elem].bits / 8 % TMA_ROW))
+        return "tensor copies cannot bring what an operand is computed from";
     o->is_fetched = true;
     o->in_tmem = o->is_per_tile = false;
     return NULL;
