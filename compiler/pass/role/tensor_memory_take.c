@@ -557,33 +557,6 @@ static int64_t used_columns(const struct tmem_plan *p)
     return columns + tir_tmem_scale_columns(p);
 }
 
-// Takes away a second slot of the widest sums, or else moves an operand to shared memory, or else
-// takes away a slot of scales.
-static bool save_columns(struct tmem_plan *p)
-{
-    struct tmem_product *widest = NULL;
-    for (uint32_t i = 0; i < p->product_count; i++) {
-        struct tmem_product *t = &p->products[i];
-        if (t->sums.slots > 1 &&
-            (!widest || tmem_sums_type(t)->shape[1] > tmem_sums_type(widest)->shape[1]))
-            widest = t;
-    }
-    if (widest)
-        widest->sums.slots = 1;
-    for (uint32_t i = 0; !widest && i < p->operand_count; i++)
-        if (p->operands[i].in_tmem) {
-            p->operands[i].in_tmem = false;
-            return true;
-        }
-    bool saves = widest;
-    for (uint32_t i = 0; !widest && i < p->group_count; i++)
-        if (p->groups[i].is_arranged && p->groups[i].channel.slots > 1) {
-            p->most_scales = --p->groups[i].channel.slots;
-            saves = true;
-        }
-    return saves;
-}
-
 // What the loop carries in registers.
 static int64_t carried_bytes(struct tmem_plan *p)
 {
@@ -616,18 +589,6 @@ static const char *take_warps(struct tmem_plan *p)
         if (!tir_layout_tmem(p->types, tmem_sums_type(&p->products[i])->shape, p->compute_warps,
                              false))
             return "warpgroups do not share out the sums of all products";
-    return NULL;
-}
-
-static const char *take_columns(struct tmem_plan *p)
-{
-    for (uint32_t i = 0; i < p->product_count; i++)
-        p->products[i].sums.slots = p->products[i].kind == TMEM_TURNS ? 1 : DOUBLE;
-    while (used_columns(p) > TIR_TMEM_COLUMNS)
-        if (!save_columns(p))
-            return "its sums take more than 512 columns of tensor memory";
-    for (p->columns = LEAST_COLUMNS; p->columns < used_columns(p); p->columns *= 2)
-        continue;
     return NULL;
 }
 
@@ -681,14 +642,56 @@ static const char *take_stages(struct tmem_plan *p)
     // Is there room for the next tile's?
     const bool is_double = most > 1 && left - stages * round >= tile_bytes(p);
     for (uint32_t i = 0; i < p->group_count; i++) {
-        const struct tmem_group *g = &p->groups[i];
-        p->groups[i].channel.slots = g->is_converted  ? DOUBLE
-                                     : g->is_computed ? 1
-                                     : g->is_per_tile ? 1 + is_double
-                                     : g->is_arranged ? TIR_MIN(stages, p->most_scales)
-                                                      : stages;
+        struct tmem_group *g = &p->groups[i];
+        const int64_t loaded = g->is_per_tile ? 1 + is_double : stages;
+        g->channel.slots = g->is_converted  ? DOUBLE
+                           : g->is_computed ? 1
+                           : g->is_arranged ? TIR_MIN(loaded, p->most_scales)
+                                            : loaded;
     }
     return left < 0 || stages < 1 ? "its operands do not fit shared memory" : NULL;
+}
+
+// Takes away a second slot of the widest sums, or else moves an operand to shared memory, or else
+// takes away a slot of scales.
+static bool save_columns(struct tmem_plan *p)
+{
+    struct tmem_product *widest = NULL;
+    for (uint32_t i = 0; i < p->product_count; i++) {
+        struct tmem_product *t = &p->products[i];
+        if (t->sums.slots > 1 &&
+            (!widest || tmem_sums_type(t)->shape[1] > tmem_sums_type(widest)->shape[1]))
+            widest = t;
+    }
+    if (widest)
+        widest->sums.slots = 1;
+    for (uint32_t i = 0; !widest && i < p->operand_count; i++)
+        if (p->operands[i].in_tmem) {
+            p->operands[i].in_tmem = false;
+            return true;
+        }
+    int64_t scales = 0;
+    for (uint32_t i = 0; !widest && i < p->group_count; i++)
+        if (p->groups[i].is_arranged)
+            scales = TIR_MAX(scales, p->groups[i].channel.slots);
+    if (scales > 1)
+        p->most_scales = scales - 1;
+    return widest || scales > 1;
+}
+
+// Shares out shared and tensor memory: what leaves the one needs room in the other.
+static const char *take_memory(struct tmem_plan *p)
+{
+    for (uint32_t i = 0; i < p->product_count; i++)
+        p->products[i].sums.slots = p->products[i].kind == TMEM_TURNS ? 1 : DOUBLE;
+    p->most_scales = INT64_MAX;
+    const char *why = take_stages(p);
+    while (!why && used_columns(p) > TIR_TMEM_COLUMNS)
+        why = save_columns(p) ? take_stages(p)
+                              : "its sums take more than 512 columns of tensor memory";
+    for (p->columns = LEAST_COLUMNS; !why && p->columns < used_columns(p); p->columns *= 2)
+        continue;
+    return why;
 }
 
 static void count_arrivals(struct tmem_plan *p)
@@ -723,12 +726,9 @@ const char *tir_tmem_take(struct tmem_plan *p)
     find_computable(p);
     p->ranges = tir_ranges_new(p->cx->scratch, p->f);
     why = take_rest(p);
-    p->most_scales = INT64_MAX;
     why = why ? why : take_products(p);
-    why = why ? why : take_stages(p); // columns are needed for slots of scales,
-    why = why ? why : take_columns(p);
+    why = why ? why : take_memory(p);
     why = why ? why : take_warps(p);
-    why = why ? why : take_stages(p); // shared memory for operands that were moved there
     if (why)
         return why;
     take_registers(p);
