@@ -396,10 +396,10 @@ static void tell(const struct tmem_plan *p)
     int64_t stages = 0, bytes = 0;
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
-        if (o->is_computed || o->is_per_tile)
+        if (o->is_computed || o->is_per_tile || o->is_arranged)
             continue;
         stages = TIR_MAX(stages, o->group->channel.slots);
-        bytes += o->is_arranged ? 0 : tir_type_bytes(o->tile->type);
+        bytes += tir_type_bytes(o->tile->type);
     }
     if (stages)
         tir_receipt_add(p->cx, TIR_TOPIC_LOOP, p->loop->span, "loop: %lld stages of %lld bytes",

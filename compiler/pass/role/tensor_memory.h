@@ -117,6 +117,8 @@ struct tmem_product *tir_tmem_product_of(struct tmem_plan *p, const struct tir_i
 struct tmem_operand *tir_tmem_operand_for(struct tmem_plan *p, struct tir_value *tile);
 // Does each role get the value from before the roles, or compute it for itself?
 bool tir_tmem_is_computable(const struct tmem_plan *p, const struct tir_value *v);
+// Is the same part loaded in every round?
+bool tir_tmem_is_invariant(const struct tmem_plan *p, const struct tir_inst *load);
 // The product whose sums the loop carries as value i, in tensor memory; NULL: they are no sums, or
 // in registers.
 struct tmem_product *tir_tmem_carrier(struct tmem_plan *p, uint32_t i);

@@ -57,7 +57,8 @@ static const char *take_one(struct tmem_plan *p, uint32_t product, struct tir_va
     o->is_arranged = true;
     o->is_turned = is_turned;
     o->in_tmem = false;
-    o->is_per_tile = !tir_is_made_in(p->loop, v);
+    o->is_per_tile = !tir_is_made_in(p->loop, v) ||
+                     (p->has_one_round && tir_tmem_is_invariant(p, v->def));
     o->products |= 1u << product;
     *at = (uint32_t)(o - p->operands);
     p->scale_warps = 1;

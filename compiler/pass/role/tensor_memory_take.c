@@ -122,8 +122,7 @@ static bool follows(const struct tmem_plan *p, const struct tir_value *v,
     return bitset_has(&set, v->id);
 }
 
-// Is the same part loaded in every round?
-static bool is_invariant(const struct tmem_plan *p, const struct tir_inst *load)
+bool tir_tmem_is_invariant(const struct tmem_plan *p, const struct tir_inst *load)
 {
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     for (uint32_t d = 0; d < box->list_count; d++) {
@@ -143,7 +142,7 @@ static const char *take_tile(struct tmem_plan *p, struct tmem_operand *o)
     if (def && def->op == TIR_OP_LOAD) {
         const char *why = take_load(p, def);
         o->is_computed = why && o->is_per_tile && !p->has_one_round;
-        o->is_per_tile |= !why && is_invariant(p, def);
+        o->is_per_tile |= !why && tir_tmem_is_invariant(p, def);
         return o->is_computed ? NULL : why;
     }
     o->is_computed = true;
