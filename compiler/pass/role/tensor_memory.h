@@ -140,6 +140,12 @@ static inline bool tmem_is_zero(const struct tir_value *v)
 {
     return v->kind == TIR_VALUE_CONST && !v->constant.i;
 }
+// Does the load give something else than the tensor has, and 0 beyond it?
+static inline bool tmem_has_mask_or_pad(const struct tir_inst *load)
+{
+    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
+    return load->operands[TIR_LOAD_MASK] || (pad && !tmem_is_zero(pad));
+}
 
 // Building (tensor_memory_role.c).
 

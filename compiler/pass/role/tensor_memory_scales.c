@@ -25,8 +25,7 @@ static const char *take_load(const struct tmem_plan *p, const struct tir_inst *l
 {
     const struct tir_value *tensor = tir_ref_base(load);
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
-    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
-    if (load->operands[TIR_LOAD_MASK] || (pad && !tmem_is_zero(pad)))
+    if (tmem_has_mask_or_pad(load))
         return "its scales have a mask or a pad";
     if (!tir_param_of(p->f, tensor))
         return "its scales are in no tensor";

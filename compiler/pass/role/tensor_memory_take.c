@@ -77,8 +77,7 @@ static const char *take_load(const struct tmem_plan *p, const struct tir_inst *l
 {
     const struct tir_value *tensor = tir_ref_base(load);
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
-    const struct tir_value *pad = load->operands[TIR_LOAD_PAD];
-    if (load->operands[TIR_LOAD_MASK] || (pad && !tmem_is_zero(pad)))
+    if (tmem_has_mask_or_pad(load))
         return "an operand has a mask or a pad";
     if (tensor->type->space != TIR_SPACE_GLOBAL || !tir_param_of(p->f, tensor))
         return "an operand is no tensor";
