@@ -186,52 +186,23 @@ static bool is_loaded(const struct tmem_group *group)
     return !group->is_computed && !group->is_arranged;
 }
 
-// Fills the next slots of the groups that are loaded for each tile, or for each round.
-static void load_groups(struct tmem_role *r, struct tir_builder *b, bool is_per_tile)
+// Starts the copies of a slot, by one thread that tells its mbarrier of their bytes.
+static void load_slot(struct tmem_role *r, struct tir_builder *b, const struct tmem_group *group,
+                      const struct tmem_end *end)
 {
     struct tmem_plan *p = r->p;
-    for (uint32_t g = 0; g < p->group_count; g++) {
-        const struct tmem_group *group = &p->groups[g];
-        if (!is_loaded(group) || group->is_per_tile != is_per_tile)
-            continue;
-        struct tmem_end *end = tir_tmem_end(r, &group->channel);
-        int64_t bytes = 0;
-        tir_tmem_wait_empty(b, end);
-        struct tir_builder one = tir_tmem_begin_elected(b);
-        struct tir_value *bar = tir_tmem_slot(&one, group->channel.full, end->at[0]);
-        struct tir_inst *arrive =
-            tir_tmem_plain(&one, TIR_OP_ARRIVE, (struct tir_value *[]){bar, NULL, NULL}, 3);
-        for (uint32_t i = 0; i < p->operand_count; i++)
-            if (p->operands[i].group == group) {
-                copy_operand(r, &one, &p->operands[i], bar, end->at[0]);
-                bytes += tir_type_bytes(p->operands[i].tile->type);
-            }
-        tir_set_int(p->f, arrive, TIR_ATTR_bytes, bytes);
-        tir_tmem_end_if(&one);
-        tir_tmem_advance(b, end);
-    }
-}
-
-static void build_load_role(struct tmem_plan *p, struct tir_builder *b)
-{
-    struct tmem_role r;
-    tir_tmem_init_role(&r, p);
-    for (uint32_t i = 0; i < p->group_count; i++)
-        if (is_loaded(&p->groups[i]))
-            tir_tmem_add_end(&r, &p->groups[i].channel, p->groups[i].is_per_tile, 1);
-    struct tir_builder in = tir_tmem_begin_role(&r, b, "load", p->compute_warps, 1);
-    tir_tmem_enter(&r, &in);
-    load_groups(&r, &in, true);
-    struct tir_builder loop = tir_tmem_begin_loop(&r, &in, NULL, 0);
-    tir_tmem_copy(&r, &loop, p->loop->regions[0]);
-    load_groups(&r, &loop, false);
-    tir_tmem_end_loop(&r, &loop, NULL, 0);
-    tir_tmem_leave(&r, &in);
-    tir_tmem_end_tiles(&r, &in);
-    for (uint32_t i = 0; i < p->group_count; i++)
-        if (is_loaded(&p->groups[i]) && p->groups[i].is_per_tile)
-            tir_tmem_drain(&r, &p->groups[i].channel);
-    tir_tmem_end_role(&r);
+    int64_t bytes = 0;
+    struct tir_builder one = tir_tmem_begin_elected(b);
+    struct tir_value *bar = tir_tmem_slot(&one, group->channel.full, end->at[0]);
+    struct tir_inst *arrive =
+        tir_tmem_plain(&one, TIR_OP_ARRIVE, (struct tir_value *[]){bar, NULL, NULL}, 3);
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        if (p->operands[i].group == group) {
+            copy_operand(r, &one, &p->operands[i], bar, end->at[0]);
+            bytes += tir_type_bytes(p->operands[i].tile->type);
+        }
+    tir_set_int(p->f, arrive, TIR_ATTR_bytes, bytes);
+    tir_tmem_end_if(&one);
 }
 
 // The role of a product.
@@ -425,7 +396,8 @@ static void rewrite(struct tmem_plan *p)
     build_channels(p, &b);
     build_tensor_memory(p, &b);
     tir_tmem_build_compute(p, &b);
-    build_load_role(p, &b);
+    const struct tmem_producer load = {"load", p->compute_warps, 1, is_loaded, load_slot};
+    tir_tmem_build_producer(p, &b, &load);
     for (uint32_t i = 0; i < p->product_count; i++)
         build_multiply_role(p, &b, i);
     if (p->scale_warps)

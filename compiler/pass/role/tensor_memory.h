@@ -215,6 +215,16 @@ struct tir_builder tir_tmem_begin_loop(struct tmem_role *r, struct tir_builder *
                                        struct tir_value *const *more, uint32_t count);
 void tir_tmem_end_loop(struct tmem_role *r, struct tir_builder *in, struct tir_value *const *more,
                        uint32_t count);
+// A role that fills slots ahead, as soon as they are empty, and does nothing else.
+struct tmem_producer {
+    const char *name;
+    uint32_t first, warps;
+    bool (*fills)(const struct tmem_group *group);
+    void (*fill)(struct tmem_role *r, struct tir_builder *b, const struct tmem_group *group,
+                 const struct tmem_end *end); // a slot, and tells its mbarrier
+};
+void tir_tmem_build_producer(struct tmem_plan *p, struct tir_builder *b,
+                             const struct tmem_producer *producer);
 // The role's value for one of the kernel as it was.
 struct tir_value *tir_tmem_of(const struct tmem_role *r, struct tir_value *v);
 

@@ -384,3 +384,44 @@ void tir_tmem_end_loop(struct tmem_role *r, struct tir_builder *in, struct tir_v
     tir_build_yield(in, values, count + ends_to_values(r, false, values + count));
     ends_from_values(r, false, r->loop->results + count);
 }
+
+// Roles that fill slots.
+
+// The next slots of the groups that are filled for each tile, or for each round.
+static void fill_next(struct tmem_role *r, struct tir_builder *b,
+                      const struct tmem_producer *producer, bool is_per_tile)
+{
+    for (uint32_t i = 0; i < r->p->group_count; i++) {
+        const struct tmem_group *group = &r->p->groups[i];
+        if (!producer->fills(group) || group->is_per_tile != is_per_tile)
+            continue;
+        struct tmem_end *end = tir_tmem_end(r, &group->channel);
+        tir_tmem_wait_empty(b, end);
+        producer->fill(r, b, group, end);
+        tir_tmem_advance(b, end);
+    }
+}
+
+void tir_tmem_build_producer(struct tmem_plan *p, struct tir_builder *b,
+                             const struct tmem_producer *producer)
+{
+    struct tmem_role r;
+    tir_tmem_init_role(&r, p);
+    for (uint32_t i = 0; i < p->group_count; i++)
+        if (producer->fills(&p->groups[i]))
+            tir_tmem_add_end(&r, &p->groups[i].channel, p->groups[i].is_per_tile, 1);
+    struct tir_builder in =
+        tir_tmem_begin_role(&r, b, producer->name, producer->first, producer->warps);
+    tir_tmem_enter(&r, &in);
+    fill_next(&r, &in, producer, true);
+    struct tir_builder loop = tir_tmem_begin_loop(&r, &in, NULL, 0);
+    tir_tmem_copy(&r, &loop, p->loop->regions[0]);
+    fill_next(&r, &loop, producer, false);
+    tir_tmem_end_loop(&r, &loop, NULL, 0);
+    tir_tmem_leave(&r, &in);
+    tir_tmem_end_tiles(&r, &in);
+    for (uint32_t i = 0; i < p->group_count; i++)
+        if (producer->fills(&p->groups[i]) && p->groups[i].is_per_tile)
+            tir_tmem_drain(&r, &p->groups[i].channel);
+    tir_tmem_end_role(&r);
+}

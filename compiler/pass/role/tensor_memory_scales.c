@@ -56,8 +56,8 @@ static const char *take_one(struct tmem_plan *p, uint32_t product, struct tir_va
     o->is_arranged = true;
     o->is_turned = is_turned;
     o->in_tmem = false;
-    o->is_per_tile = !tir_is_made_in(p->loop, v) ||
-                     (p->has_one_round && tir_tmem_is_invariant(p, v->def));
+    o->is_per_tile =
+        !tir_is_made_in(p->loop, v) || (p->has_one_round && tir_tmem_is_invariant(p, v->def));
     o->products |= 1u << product;
     *at = (uint32_t)(o - p->operands);
     p->scale_warps = 1;
@@ -228,8 +228,8 @@ static void end_blocks(struct tir_builder *in, const struct tir_builder *b)
 
 // Blocks are moved one after the other where each scale is loaded by itself, which takes many
 // registers; else the assembler loads as many at a time as it has registers for.
-static void fill_slot(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o,
-                      struct tir_value *slot)
+static void arrange(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o,
+                    struct tir_value *slot)
 {
     const struct tir_type t = tir_tmem_scales_type(o);
     const bool has_words =
@@ -248,47 +248,27 @@ static void fill_slot(struct tmem_role *r, struct tir_builder *b, const struct t
     end_blocks(&rows, b);
 }
 
-// Fills the next slots of scales of each tile, or of each round.
-static void fill(struct tmem_role *r, struct tir_builder *b, bool is_per_tile)
+static bool is_arranged(const struct tmem_group *group)
 {
-    struct tmem_plan *p = r->p;
-    for (uint32_t g = 0; g < p->group_count; g++) {
-        const struct tmem_group *group = &p->groups[g];
-        if (!group->is_arranged || group->is_per_tile != is_per_tile)
-            continue;
-        struct tmem_end *end = tir_tmem_end(r, &group->channel);
-        tir_tmem_wait_empty(b, end);
-        for (uint32_t i = 0; i < p->operand_count; i++)
-            if (p->operands[i].group == group)
-                fill_slot(r, b, &p->operands[i], end->at[0]);
-        tir_tmem_fence(b, TIR_WORD_of_async_shared);
-        tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
-        tir_tmem_arrive(b, group->channel.full, end);
-        tir_tmem_advance(b, end);
-    }
+    return group->is_arranged;
+}
+
+static void arrange_slot(struct tmem_role *r, struct tir_builder *b, const struct tmem_group *group,
+                         const struct tmem_end *end)
+{
+    for (uint32_t i = 0; i < r->p->operand_count; i++)
+        if (r->p->operands[i].group == group)
+            arrange(r, b, &r->p->operands[i], end->at[0]);
+    tir_tmem_fence(b, TIR_WORD_of_async_shared);
+    tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
+    tir_tmem_arrive(b, group->channel.full, end);
 }
 
 void tir_tmem_build_scale_role(struct tmem_plan *p, struct tir_builder *b)
 {
-    struct tmem_role r;
-    tir_tmem_init_role(&r, p);
-    for (uint32_t i = 0; i < p->group_count; i++)
-        if (p->groups[i].is_arranged)
-            tir_tmem_add_end(&r, &p->groups[i].channel, p->groups[i].is_per_tile, 1);
-    struct tir_builder in = tir_tmem_begin_role(
-        &r, b, "scale", p->compute_warps + 1 + p->product_count, p->scale_warps);
-    tir_tmem_enter(&r, &in);
-    fill(&r, &in, true);
-    struct tir_builder loop = tir_tmem_begin_loop(&r, &in, NULL, 0);
-    tir_tmem_copy(&r, &loop, p->loop->regions[0]);
-    fill(&r, &loop, false);
-    tir_tmem_end_loop(&r, &loop, NULL, 0);
-    tir_tmem_leave(&r, &in);
-    tir_tmem_end_tiles(&r, &in);
-    for (uint32_t i = 0; i < p->group_count; i++)
-        if (p->groups[i].is_arranged && p->groups[i].is_per_tile)
-            tir_tmem_drain(&r, &p->groups[i].channel);
-    tir_tmem_end_role(&r);
+    const struct tmem_producer scale = {"scale", p->compute_warps + 1 + p->product_count,
+                                        p->scale_warps, is_arranged, arrange_slot};
+    tir_tmem_build_producer(p, b, &scale);
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
         const struct tir_type t = tir_tmem_scales_type(o);
