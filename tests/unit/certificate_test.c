@@ -56,7 +56,7 @@ static void is_found(struct rig *rig, const char *message)
 static void start(struct rig *rig)
 {
     struct tir_front_options front = {0};
-    struct tir_pass_options options = {.stop_after = STR("split"), .bisect = -1};
+    struct tir_pass_options options = {.stop_after = STR("cluster"), .bisect = -1};
     struct tir_module *m = NULL;
     memset(rig, 0, sizeof(*rig));
     tir_context_init(&rig->cx, NULL);
