@@ -251,7 +251,8 @@ static bool apply_float(enum tir_op op, enum tir_elem elem, const double *in, do
     case TIR_OP_SUB: r = a - b; break;
     case TIR_OP_MUL:
     case TIR_OP_RESCALE: r = a * b; break;
-    case TIR_OP_DIV: r = a / b; break;
+    case TIR_OP_DIV:
+    case TIR_OP_DIV_APPROX: r = a / b; break;
     case TIR_OP_REM: r = fmod(a, b); break;
     case TIR_OP_NEG: r = -a; break;
     case TIR_OP_ABS: r = fabs(a); break;

@@ -143,9 +143,30 @@ static void pow_is_right_for_f32(void **state)
     }
 }
 
+// 2^-22 is four units of the last place of a number just above a power of two.
+static void div_approx_keeps_its_error_bound(void **state)
+{
+    static float x[COUNT], y[COUNT], o[COUNT];
+    static const float special[] = {0,   -0.0f,    1,         -3,     0x1p-149f, 0x1p127f,
+                                    NAN, INFINITY, -INFINITY, 1e-40f, -2e38f,    0x1.8p126f};
+    const int n = TIR_COUNT_OF(special);
+    uint64_t seed = 7654321;
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = i < n * n ? special[i / n] : (float)exp(uniform(&seed, -80, 80));
+        y[i] = i < n * n ? special[i % n] : (float)exp(uniform(&seed, -80, 80));
+    }
+    run(*state, "sm_80", TIR_OP_DIV_APPROX, TIR_F32, x, y, NULL, TIR_F32, o);
+    for (int i = 0; i < COUNT; i++) {
+        const long double right = (long double)x[i] / y[i];
+        if (!(ulps(o[i], right, 24, -126) <= 4))
+            fail_msg("%a / %a = %a, not %La", (double)x[i], (double)y[i], (double)o[i], right);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(div_approx_keeps_its_error_bound),
         cmocka_unit_test(functions_keep_their_error_bounds),
         cmocka_unit_test(functions_of_f64_keep_their_error_bounds),
         cmocka_unit_test(pow_is_right_for_f32),

@@ -374,6 +374,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_SUB] = tir_emit_arith,
     [TIR_OP_MUL] = tir_emit_arith,
     [TIR_OP_DIV] = tir_emit_arith,
+    [TIR_OP_DIV_APPROX] = tir_emit_arith,
     [TIR_OP_REM] = tir_emit_arith,
     [TIR_OP_CEILDIV] = tir_emit_arith,
     [TIR_OP_NEG] = tir_emit_arith,

@@ -184,6 +184,10 @@ static V float_operation(struct emit *e, enum tir_op op, const V *in)
         return LLVMBuildFSub(e->b, a, b, "");
     case TIR_OP_MUL:
         return LLVMBuildFMul(e->b, a, b, "");
+    case TIR_OP_DIV_APPROX:
+        if (LLVMTypeOf(a) == e->ll->f32)
+            return tir_llvm_call(e->ll, "llvm.nvvm.div.full", NULL, 0, (V[]){a, b}, 2);
+        return LLVMBuildFDiv(e->b, a, b, "");
     case TIR_OP_DIV:
         return LLVMBuildFDiv(e->b, a, b, "");
     case TIR_OP_REM:

@@ -6,7 +6,7 @@ FileCheck can ask for some. Usage: receipt.py SOURCE"""
 import json
 import sys
 
-TOPICS = {"copy", "dot", "loop", "ring", "role", "launch", "memory", "sync", "code"}
+TOPICS = {"copy", "dot", "quotient", "loop", "ring", "role", "launch", "memory", "sync", "code"}
 WISHES = {None, "async", "tma", "wgmma", "pipeline", "specialize", "cluster"}
 PLACE = {"file": str, "line": int, "column": int, "end_line": int, "end_column": int}
 
