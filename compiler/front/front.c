@@ -211,7 +211,8 @@ static void check_metas(struct loader *ld)
     }
 }
 
-static void lower_one(struct loader *ld, struct lower *l, const struct ast_kernel *k,
+// False: it is a configuration that no launch can take, with these metas, and is left out.
+static bool lower_one(struct loader *ld, struct lower *l, const struct ast_kernel *k,
                       const struct tir_front_options *o, const struct ast_clause *clause,
                       uint32_t config)
 {
@@ -219,9 +220,14 @@ static void lower_one(struct loader *ld, struct lower *l, const struct ast_kerne
                         .arena = &ld->cx->arena,
                         .m = l->m,
                         .program = ld->program,
-                        .home = ld->program->main};
+                        .home = ld->program->main,
+                        .is_config = clause};
     if (!lower_kernel(&one, k, o))
-        return;
+        return true;
+    if (clause && one.is_impossible) {
+        (void)vec_pop(&l->m->funcs);
+        return false;
+    }
     one.f->config = config;
     for (uint32_t i = 0; clause && i < one.f->meta_count; i++)
         vec_foreach(const struct ast_arg, it, &clause->args)
@@ -229,6 +235,7 @@ static void lower_one(struct loader *ld, struct lower *l, const struct ast_kerne
     if (config > 1) // a module has no two kernels of one name
         one.f->name =
             tir_intern(&ld->cx->names, tir_str_format(&ld->cx->arena, "%s__%u", k->name, config));
+    return true;
 }
 
 // The options with what a `config` clause binds. False: it contradicts what was given, which wins,
@@ -267,12 +274,12 @@ static void lower_configs(struct loader *ld, struct lower *l, const struct ast_k
     vec_foreach(const struct ast_clause, c, &k->clauses) {
         struct tir_front_options o = *ld->options;
         if (c->kind == AST_CLAUSE_config && with_config(ld, k, c, &o))
-            lower_one(ld, l, k, &o, c, ++config);
+            config += lower_one(ld, l, k, &o, c, config + 1);
         if (ld->cx->diags.error_count != errors)
             return; // the next configuration would only say it again
     }
     if (!config)
-        lower_one(ld, l, k, ld->options, NULL, 0);
+        (void)lower_one(ld, l, k, ld->options, NULL, 0);
 }
 
 // The kernel whose name is most like `wanted`; NULL: none is.

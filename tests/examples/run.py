@@ -444,6 +444,8 @@ def attention():
         for s, t in [(1, 1), (1, 100), (64, 64), (63, 33), (65, 31), (100, 133), (133, 100), (7, 0),
                      (0, 7), (64, 192)]:
             yield run + ["B=1", "H=1", "G=1", f"S={s}", f"T={t}"]
+        # Beyond what a short causal sequence is.
+        yield run + ["B=1", "H=1", "G=1", "S=70", "T=1030" if wide == 64 else "T=2050"]
         yield run + ["B=2", "H=6", "G=2", "S=40", "T=40"]
         yield run + ["B=0", "H=2", "G=2", "S=40", "T=40"]
         yield run + ["B=2", "H=2", "G=1", "S=33", "T=65", "K=randn,pad=3", "V=randn,offset=1",

@@ -33,7 +33,8 @@ static void clause_where(struct clauses *cl, const struct ast_clause *c)
     struct lower *l = cl->l;
     const struct ast_expr *e = c->args.at[0].value;
     struct val v = lower_expr(l, e);
-    if (v.kind == VAL_BOOL && !v.truth)
+    l->is_impossible |= v.kind == VAL_BOOL && !v.truth;
+    if (v.kind == VAL_BOOL && !v.truth && !l->is_config)
         lower_error(l, e->span, TIR_E_STATIC_ASSERT, "this condition is false with these metas");
     if (v.kind == VAL_BOOL)
         return;

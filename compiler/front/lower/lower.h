@@ -153,6 +153,8 @@ struct lower {
     bool in_host;         // in a clause: calls of operations are never evaluated here
     bool is_ir;           // the kernel has a form clause: it is IR text
     bool rounds_products; // contract(off)
+    bool is_config;       // one of several: it may be impossible
+    bool is_impossible;   // a condition is false whatever the launch
     uint32_t tiles_loops;
     VEC(struct sized_dim) sized;
     VEC(struct role *) roles;
