@@ -24,6 +24,7 @@
 
 #include "ir/carry.h"
 #include "ir/follow.h"
+#include "ir/uneven.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "pass/lower/lower.h"
@@ -195,7 +196,7 @@ static bool set_grid(struct grid *g)
     if (g->lo->has_grid) // the tiles loops of all roles are the same
         return true;
     g->lo->has_grid = true;
-    g->lo->tiles_differ = tir_lower_tiles_differ(g->lo);
+    g->lo->tiles_differ = tir_tiles_differ(g->lo->f, g->lo->cx->scratch);
     if (f->cluster[1] > 1 || f->cluster[2] > 1)
         return refuse(g, "a tiles loop needs a cluster that lies along the first axis");
     struct tir_inst *yield = tir_yield_of(f->host);

@@ -61,8 +61,6 @@ struct tir_value *tir_lower_tid(struct lower *lo); // as the warp, of the role
 void tir_lower_barrier(struct lower *lo);
 void tir_lower_block(struct lower *lo, struct tir_block *block); // every instruction in it
 
-// Does the length of a tile depend on which one it is, in any role? (uneven.c)
-bool tir_lower_tiles_differ(const struct lower *lo);
 
 // Tiles.
 

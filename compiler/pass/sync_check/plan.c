@@ -6,6 +6,7 @@
 // number of rounds of a loop, a CTA that is not the first, a block that no replay has entered. A
 // part without such settings stays unchecked, unless it can never run.
 
+#include "ir/uneven.h"
 #include "pass/sync_check/sync_check.h"
 
 enum {
@@ -344,16 +345,44 @@ static enum sync_outcome replay_loop(struct plan *s, const struct tir_inst *loop
     return outcome;
 }
 
+// Do CTAs stay that go through tiles of different length, and may go through some of one length?
+static bool has_columns(const struct plan *s)
+{
+    tir_foreach_inst(inst, s->p->f)
+        if (inst->op == TIR_OP_TILES && tir_attr_int(inst, TIR_ATTR_persistent, 0) &&
+            tir_attr_find(inst, TIR_ATTR_by)->list_count > 1)
+            return tir_tiles_differ(s->p->f, s->p->cx->scratch);
+    return false;
+}
+
+// Tiles in a row that are all short: tiles side by side are longer and longer.
+static enum sync_outcome replay_column(struct plan *s, const struct tir_inst *loop)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    enum sync_answer answer;
+    for (int64_t n = 1; n <= s->p->depth && outcome == SYNC_GOING; n++) {
+        struct sync_goal goal = {.kind = SYNC_ROUNDS, .inst = loop, .number = n};
+        set_args(s, n, waves_of(s, n));
+        s->setting.waves = waves_of(s, n);
+        if (!may_run(s, loop, n) || !steer(s, &goal, 1, &answer))
+            continue;
+        s->setting.is_column = true;
+        outcome = replay_steered(s);
+        s->setting.is_column = false;
+    }
+    return outcome;
+}
+
 static enum sync_outcome replay_short(struct plan *s, int64_t most)
 {
     enum sync_outcome outcome = SYNC_GOING;
     vec_foreach(const struct tir_inst *, loop, &s->loops) {
-        if (most_rounds(s, *loop) >= most)
-            continue;
         for (int64_t n = 0; n <= most && bitset_has(&s->p->inner_loops, (*loop)->id); n++)
             if (outcome == SYNC_GOING && counts(s, n) && !has_run(s, *loop, n) &&
                 s->steered < MOST_STEERED && may_run(s, *loop, n))
                 outcome = replay_loop(s, *loop, n);
+        if (outcome == SYNC_GOING && bitset_has(&s->p->inner_loops, (*loop)->id) && has_columns(s))
+            outcome = replay_column(s, *loop);
     }
     return outcome;
 }

@@ -242,7 +242,7 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
     const struct tir_block *body = inst->regions[0];
     const struct tir_attr *by = tir_attr_find(inst, TIR_ATTR_by);
     const struct sync_setting *s = r->setting;
-    int64_t counts[TIR_MAX_RANK], first = 0, total = 1;
+    int64_t counts[TIR_MAX_RANK], first = 0, total = 1, stride = 1;
     bool stays = tir_attr_int(inst, TIR_ATTR_persistent, 0);
     for (uint32_t d = by->list_count; d-- > 0;) {
         struct sync_value extent = tir_sync_value(r, a, inst->operands[d]);
@@ -253,8 +253,10 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
         total *= counts[d];
     }
     // What comes before the tile may matter to it. The last one goes on with the first.
-    bool before = first > 0 && stays;
-    int64_t index = round + (s->last ? total - 1 : first - before);
+    bool before = first > 0 && stays && !s->is_column;
+    if (s->is_column && by->list_count > 1)
+        stride = counts[by->list_count - 1];
+    int64_t index = round * stride + (s->last ? total - 1 : first - before);
     for (uint32_t d = by->list_count; d-- > 0;) {
         int64_t at = index % counts[d] * by->list[d];
         set_slot(a, body->args[d], (struct sync_value){.kind = SYNC_INT, .number = at});
@@ -262,7 +264,7 @@ static bool set_tile(struct sync_run *r, struct sync_agent *a, const struct tir_
     }
     if (tir_attr_find(inst, TIR_ATTR_next))
         return has_next(r, a, inst);
-    return round < total && round < (stays ? s->waves + before : 1);
+    return round * stride < total && round < (stays ? s->waves + before : 1);
 }
 
 static void start_tiles(struct sync_run *r, struct sync_agent *a, const struct tir_inst *inst)

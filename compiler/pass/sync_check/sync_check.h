@@ -415,6 +415,7 @@ struct sync_setting {
     int64_t tile[TIR_MAX_RANK]; // that the tiles loops begin with
     bool last;                  // they begin with the last one
     int64_t waves;              // tiles of a CTA that stays
+    bool is_column;             // which begin at one place in the last extent: of a grid as wide
     struct sync_given {         // elements of tensors that count (given.c)
         uint64_t key;
         int64_t number;

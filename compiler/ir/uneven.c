@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// lower_tile, tiles of different length: those with a loop whose bounds follow from the tile's
-// start, directly as under a causal mask or by what is loaded there.
+// Tiles of different length: those with a loop whose bounds follow from the tile's start, directly as
+// under a causal mask or by what is loaded there.
 //
 // Values that follow are found in program order, as operands and what loops begin with; what a loop
 // hands to its next round is not looked at, since bounds do not come from there.
 
+#include "ir/uneven.h"
+
 #include "base/bitset.h"
 #include "ir/walk.h"
-#include "pass/lower/lower.h"
 
 struct uneven {
     struct bitset follow; // values that follow from the tile's start, by id
@@ -51,10 +52,10 @@ static void visit(struct uneven *u, const struct tir_inst *inst)
                 add(u, inst->results[k]);
 }
 
-bool tir_lower_tiles_differ(const struct lower *lo)
+bool tir_tiles_differ(const struct tir_func *f, struct tir_arena *scratch)
 {
-    struct uneven u = {.follow = bitset_new(lo->cx->scratch, lo->f->value_count)};
-    tir_foreach_inst(tiles, lo->f) {
+    struct uneven u = {.follow = bitset_new(scratch, f->value_count)};
+    tir_foreach_inst(tiles, f) {
         if (tiles->op != TIR_OP_TILES)
             continue;
         for (uint32_t d = 0; d < tir_carried_at(tiles); d++)
