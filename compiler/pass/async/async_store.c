@@ -327,13 +327,28 @@ static void send_rows(struct tir_func *f, struct tir_pass_cx *cx, struct tir_ins
     tir_remove(store);
 }
 
+// Chunks of one width have one tensor map.
+static uint32_t count_widths(const struct outgoing *o)
+{
+    const struct tir_type *t = o->value->type;
+    uint32_t widths = 1;
+    int64_t extent = o->extent;
+    for (int64_t left = t->shape[o->cut] - extent; o->cut + 1 == o->rank && left; left -= extent) {
+        const int64_t before = extent;
+        extent = chunk_columns(t, left);
+        widths += extent != before;
+    }
+    return widths;
+}
+
 // Why tensor copies cannot take the chunks out of their buffers; NULL: they can.
 static const char *refuse_buffers(struct tir_func *f, struct tir_inst *store)
 {
     struct outgoing o;
     open(&o, f, store);
     const struct tir_type *t = buffer_type(&o);
-    return tir_tma_boxes_refusal(t->layout, t->shape, NULL, t->elem);
+    const char *no_boxes = tir_tma_boxes_refusal(t->layout, t->shape, NULL, t->elem);
+    return no_boxes ? no_boxes : tir_tma_maps_refusal(f, store, count_widths(&o));
 }
 
 bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)

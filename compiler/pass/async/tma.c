@@ -177,6 +177,14 @@ static uint32_t count_maps(const struct tir_func *f, const struct tir_inst *acce
     return count;
 }
 
+const char *tir_tma_maps_refusal(const struct tir_func *f, const struct tir_inst *access,
+                                 uint32_t maps)
+{
+    return count_maps(f, access) + maps - 1 > TIR_MAX_MAPS
+               ? "the kernel has as many tensor maps as there can be"
+               : NULL;
+}
+
 const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *target,
                             const struct tir_ranges *ranges, const struct tir_inst *access)
 {
@@ -198,7 +206,6 @@ const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *t
                                          : access->operands[TIR_COPY_MASK] != NULL) {
         return "it has a mask or a pad other than 0";
     }
-    if (count_maps(f, access) > TIR_MAX_MAPS)
-        return "the kernel has as many tensor maps as there can be";
-    return refuse_box(ranges, access);
+    const char *no_map = tir_tma_maps_refusal(f, access, 1);
+    return no_map ? no_map : refuse_box(ranges, access);
 }

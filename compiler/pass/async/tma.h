@@ -11,6 +11,9 @@ const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *t
                             const struct tir_ranges *ranges, const struct tir_inst *access);
 // The same for where the slice begins alone.
 const char *tir_tma_start_refusal(const struct tir_ranges *ranges, const struct tir_inst *access);
+// Why the slice cannot have `maps` tensor maps, for boxes of as many sizes; NULL: it can.
+const char *tir_tma_maps_refusal(const struct tir_func *f, const struct tir_inst *access,
+                                 uint32_t maps);
 // The memory of a buffer, or of a part of one, if it is row-major, swizzled or not. NULL: it has
 // another layout, or is a part without whole rows.
 const struct tir_layout *tir_plain_memory(struct tir_types *types, const struct tir_value *buffer);
