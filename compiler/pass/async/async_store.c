@@ -91,8 +91,7 @@ static int64_t row_columns(const struct tir_func *f, const struct tir_type *t)
     const int64_t whole = t->shape[t->rank - 1];
     const int64_t unit = whole * bits / 8 % TIR_BUDGET_STORE_BYTES ? 16 : TIR_BUDGET_STORE_BYTES;
     int64_t most = TIR_MIN(whole, TIR_BUDGET_STORE_BUFFERS * TIR_BUDGET_STORE_BYTES * 8 / bits);
-    while (most && (whole % most || most * bits / 8 % unit || most * bits % 8 ||
-                    !has_parts(f, t, t->rank - 1, most)))
+    while (most && (whole % most || most * bits / 8 % unit || !has_parts(f, t, t->rank - 1, most)))
         most--;
     return most;
 }
@@ -369,8 +368,8 @@ bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
             no_copy = refuse_buffers(f, *it);
         const char *why = no_copy ? no_copy : no_chunks;
         bool by_rows = !no_chunks && cuts_rows(f, (*it)->operands[TIR_STORE_VALUE]->type);
-        const bool has_rows =
-            stores_rows(*it) && !by_rows && row_columns(f, (*it)->operands[TIR_STORE_VALUE]->type);
+        const bool has_rows = !no_chunks && !by_rows && stores_rows(*it) &&
+                              row_columns(f, (*it)->operands[TIR_STORE_VALUE]->type);
         const bool staged = !no_chunks && (!no_copy || has_rows);
         if (why)
             tir_receipt_refuse(cx, TIR_TOPIC_COPY, TIR_WISH_TMA, (*it)->span,
