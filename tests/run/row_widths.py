@@ -6,7 +6,7 @@ usage: row_widths.py TIRC
 
 Rows of 8 to 256 elements, of every type that a product takes and gives. Their bytes are multiples
 of all that swizzles, tensor maps and copies ask for, of some, and of nothing. check makes all that
-build makes; some widths also run, on the emulator.
+build makes; some widths also run, on the emulator, into tensors with aligned rows and with others.
 """
 
 import os
@@ -17,7 +17,7 @@ import tempfile
 OUT = ["f32", "bf16", "f16", "f64", "u8"]
 IN = ["bf16", "f16", "tf32", "f32", "e4m3", "i8"]
 WIDTHS = [*range(8, 137, 8), 160, 176, 192, 208, 224, 240, 248, 256]
-RUN = [24, 48, 80]
+RUN = [24, 48, 80, 88, 208]
 
 
 def stores(elem, n):
@@ -84,10 +84,11 @@ def main():
             target = ["--arch=sm_90a"]
             good = tirc([sys.argv[1], "check", path] + target)
             for n in RUN if good and elem in ("f32", "bf16") else []:
-                k = n if make is loads else 64
-                given = ["A=randn", "B=randn", "M=64", f"N={64 if make is loads else n}", f"K={k}"]
-                good = tirc([sys.argv[1], "run", path, f"--kernel={make.__name__}_{n}", "--check",
-                             "--device=emu"] + target + given) and good
+                k, columns = (n, 64) if make is loads else (64, n)
+                for size in [columns, columns + 1]:
+                    given = ["A=randn", "B=randn", "M=64", f"N={size}", f"K={k}"]
+                    good = tirc([sys.argv[1], "run", path, f"--kernel={make.__name__}_{n}",
+                                 "--check", "--device=emu"] + target + given) and good
             failed += not good
     print(f"{len(kernels)} sets of kernels, {failed} failed")
     sys.exit(failed > 0)

@@ -82,18 +82,19 @@ static bool has_parts(const struct tir_func *f, const struct tir_type *t, uint32
     return tir_layout_part(f->module->types, t->layout, shape);
 }
 
-// Columns of a chunk if they leave through registers: all chunks are alike, whole atoms of the
-// swizzle where the row is, and one buffer is as large as two of tensor copies. 0: threads have no
-// such parts.
+// Columns of a chunk if they leave through registers: equal parts of a row of 128 to 256 bytes,
+// whole atoms of the swizzle where the row is, or else 256 bytes and a rest. 0: threads have no
+// such parts. One buffer is as large as two of tensor copies.
 static int64_t row_columns(const struct tir_func *f, const struct tir_type *t)
 {
-    const uint32_t bits = tir_elems[t->elem].bits;
-    const int64_t whole = t->shape[t->rank - 1];
+    const uint32_t bits = tir_elems[t->elem].bits, last = t->rank - 1;
+    const int64_t whole = t->shape[last], least = TIR_BUDGET_STORE_BYTES * 8 / bits;
+    const int64_t most = TIR_MIN(whole, TIR_BUDGET_STORE_BUFFERS * least);
     const int64_t unit = whole * bits / 8 % TIR_BUDGET_STORE_BYTES ? 16 : TIR_BUDGET_STORE_BYTES;
-    int64_t most = TIR_MIN(whole, TIR_BUDGET_STORE_BUFFERS * TIR_BUDGET_STORE_BYTES * 8 / bits);
-    while (most && (whole % most || most * bits / 8 % unit || !has_parts(f, t, t->rank - 1, most)))
-        most--;
-    return most;
+    for (int64_t n = most; n >= TIR_MIN(least, whole); n--)
+        if (whole % n == 0 && n * bits / 8 % unit == 0 && has_parts(f, t, last, n))
+            return n;
+    return has_parts(f, t, last, most) && has_parts(f, t, last, whole % most) ? most : 0;
 }
 
 static bool has_columns(const struct tir_func *f, const struct tir_type *t)
@@ -200,7 +201,7 @@ static void build_store(const struct outgoing *o, struct tir_builder *b, struct 
     for (uint32_t d = 0; d < o->rank; d++)
         operands[fixed + 1 + d] = tir_const_index(o->f, 0);
     struct tir_inst *store = tir_build(b, TIR_OP_STORE, operands, fixed + 1 + o->rank, NULL, 0, 0);
-    tir_set_list(o->f, store, TIR_ATTR_box, buffer->type->shape, o->rank);
+    tir_set_list(o->f, store, TIR_ATTR_box, x->type->shape, o->rank);
 }
 
 // The dimension of the tensor that chunks divide.
@@ -317,9 +318,11 @@ static void send_rows(struct tir_func *f, struct tir_pass_cx *cx, struct tir_ins
     o.extent = row_columns(f, o.value->type);
     struct tir_builder b = tir_builder_before(f, store);
     build_buffers(&o, &b, 1);
-    struct tir_columns columns;
-    tir_columns_init(&columns, f, cx->scratch, store, o.buffers[0], o.extent);
+    struct tir_columns columns = {0};
     for (int64_t start = 0; start < whole; start += o.extent) {
+        o.extent = TIR_MIN(o.extent, whole - start);
+        if (columns.count != o.extent)
+            tir_columns_init(&columns, f, cx->scratch, store, o.buffers[0], o.extent);
         build_store(&o, &b, tir_columns_build(&columns, &b, o.value, start), o.buffers[0]);
         build_rows(&o, &b, start, o.buffers[0]);
     }

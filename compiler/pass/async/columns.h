@@ -12,7 +12,7 @@ struct tir_columns {
     struct tir_arena *scratch;
     int64_t whole;            // columns of the stored tile
     struct bitset inside;     // values with no use except for the stored tile, by id
-    struct tir_value *buffer; // shared, of a chunk: for tensors whose rows are not aligned
+    struct tir_value *buffer; // shared, of the widest chunk: for tensors whose rows are not aligned
     uint32_t warps;           // that tiles are spread over there
     int64_t start, count;     // the columns of the chunk that is being built
     struct tir_map built;     // value -> its columns in this chunk
