@@ -191,6 +191,31 @@ uint32_t tir_layout_size(const struct tir_layout *l, enum tir_axis axis)
     return last + 1;
 }
 
+// Are positions 0 .. n of the axis all there, each for one element or replica?
+static bool covers(const struct tir_layout *l, enum tir_axis axis, uint32_t n)
+{
+    uint64_t product = 1;
+    for (uint32_t i = 0; i < l->iter_count; i++)
+        product *= l->iters[i].axis == axis ? l->iters[i].extent : 1;
+    for (uint32_t i = 0; i < l->replica_count; i++)
+        product *= l->replicas[i].axis == axis ? l->replicas[i].extent : 1;
+    return product == n && tir_layout_size(l, axis) == n;
+}
+
+bool tir_layout_is_spread(const struct tir_layout *l, uint32_t warps)
+{
+    return !l->swizzle && covers(l, TIR_AXIS_REG, tir_layout_size(l, TIR_AXIS_REG)) &&
+           covers(l, TIR_AXIS_LANE, 32) && covers(l, TIR_AXIS_WARP, warps);
+}
+
+bool tir_layout_is_memory(const struct tir_layout *l)
+{
+    bool is_memory = !l->replica_count;
+    for (uint32_t i = 0; i < l->iter_count; i++)
+        is_memory = is_memory && l->iters[i].axis == TIR_AXIS_REG;
+    return is_memory;
+}
+
 int64_t tir_buffer_bytes(const struct tir_type *t)
 {
     int64_t elements = t->layout ? tir_layout_size(t->layout, TIR_AXIS_REG) : tir_type_count(t);

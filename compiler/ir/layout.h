@@ -69,6 +69,14 @@ void tir_layout_coord(const struct tir_layout *l, struct tir_layout_at at,
 struct tir_layout_at tir_layout_find(const struct tir_layout *l, const int64_t coord[TIR_MAX_RANK]);
 uint32_t tir_layout_size(const struct tir_layout *l,
                          enum tir_axis axis); // registers, lanes, warps used
+// Does each lane of `warps` warps hold a part of the tile, or a copy of one, in registers without
+// gaps? Then the place of an element says which element it is.
+bool tir_layout_is_spread(const struct tir_layout *l, uint32_t warps);
+#define TIR_NOT_SPREAD                                                                          \
+    "%s is not spread over the %u threads: each lane of each warp has a part, or a copy as in " \
+    "`+ R[4 : 1@warpid]`, in registers without gaps"
+// Are elements told apart by their offsets alone, as in a buffer?
+bool tir_layout_is_memory(const struct tir_layout *l);
 // What one step of iterator i of dimension d adds to that dimension's coordinate.
 int64_t tir_layout_weight(const struct tir_layout *l, uint32_t d, uint32_t i);
 // Bytes a shared or local buffer occupies.

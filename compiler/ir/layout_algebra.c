@@ -46,19 +46,11 @@ static bool pick(const struct tir_layout *of, uint64_t extent, uint64_t stride,
     return true;
 }
 
-static bool is_plain(const struct tir_layout *l)
-{
-    bool plain = !l->replica_count && !l->swizzle;
-    for (uint32_t i = 0; i < l->iter_count; i++)
-        plain = plain && l->iters[i].axis == TIR_AXIS_REG;
-    return plain;
-}
-
 const struct tir_layout *tir_layout_compose(struct tir_types *types, const struct tir_layout *of,
                                             const struct tir_layout *by)
 {
     struct tir_layout out = *of;
-    if (!is_plain(by))
+    if (!tir_layout_is_memory(by) || by->swizzle)
         return NULL;
     out.rank = by->rank;
     out.iter_count = 0;

@@ -63,17 +63,6 @@ static const char *text_of(struct verifier *v, const struct tir_type *t)
 
 // Values.
 
-// Are positions 0 .. n of the axis all there, each for one element or replica?
-static bool covers(const struct tir_layout *l, enum tir_axis axis, uint32_t n)
-{
-    uint64_t product = 1;
-    for (uint32_t i = 0; i < l->iter_count; i++)
-        product *= l->iters[i].axis == axis ? l->iters[i].extent : 1;
-    for (uint32_t i = 0; i < l->replica_count; i++)
-        product *= l->replicas[i].axis == axis ? l->replicas[i].extent : 1;
-    return product == n && tir_layout_size(l, axis) == n;
-}
-
 static void check_layout(struct verifier *v, const struct tir_inst *inst, const struct tir_type *t)
 {
     const struct tir_layout *l = t->layout;
@@ -82,9 +71,10 @@ static void check_layout(struct verifier *v, const struct tir_inst *inst, const 
         shape_fits = l->shape[d] == t->shape[d];
     if (!shape_fits)
         wrong(v, inst, "the layout of %s is for another shape", text_of(v, t));
-    else if (tir_type_is_tile(t) && v->threads &&
-             !(covers(l, TIR_AXIS_LANE, 32) && covers(l, TIR_AXIS_WARP, v->threads / 32)))
+    else if (tir_type_is_tile(t) && v->threads && !tir_layout_is_spread(l, v->threads / 32))
         wrong(v, inst, "%s is not spread over the %u threads", text_of(v, t), v->threads);
+    else if (tir_type_is_buffer(t) && !tir_layout_is_memory(l))
+        wrong(v, inst, "%s does not lie in memory", text_of(v, t));
 }
 
 static void check_type(struct verifier *v, const struct tir_inst *inst, const struct tir_type *t)

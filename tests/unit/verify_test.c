@@ -171,6 +171,34 @@ static void layouts_from_laid_out_on(void **state)
     refuses(&u, "is not spread over the 256 threads");
 }
 
+// A tile has its own register for each element, and a buffer no lanes.
+static void layouts_are_of_threads_or_of_memory(void **state)
+{
+    (void)state;
+    const int64_t shape[] = {32, 2};
+    for (uint32_t stride = 1; stride <= 2; stride++) {
+        struct ir_unit u;
+        ir_unit_start(&u);
+        const struct tir_iter iters[] = {{32, 1, TIR_AXIS_LANE}, {2, stride, TIR_AXIS_REG}};
+        const struct tir_type *t =
+            tir_type_with_layout(u.cx.types, tir_type_tile(u.cx.types, TIR_I64, 2, shape),
+                                 tir_layout_from_iters(u.cx.types, 2, shape, iters, 2, NULL, 0, 0));
+        struct tir_value *zero = tir_const_index(u.f, 0);
+        tir_build1(&u.b, TIR_OP_BROADCAST, t, &zero, 1);
+        u.f->form = TIR_FORM_LAID_OUT;
+        u.f->threads = 32;
+        if (stride > 1) {
+            refuses(&u, "is not spread over the 32 threads");
+            continue;
+        }
+        assert_true(tir_verify(u.f));
+        struct tir_type buffer = *t;
+        buffer.space = TIR_SPACE_SHARED;
+        tir_build1(&u.b, TIR_OP_ALLOC, tir_type_get(u.cx.types, &buffer), NULL, 0);
+        refuses(&u, "does not lie in memory");
+    }
+}
+
 static void forms_remove_operations(void **state)
 {
     (void)state;
@@ -203,12 +231,19 @@ static void the_host_block_is_arithmetic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sound_program_passes),    cmocka_unit_test(use_before_definition),
-        cmocka_unit_test(use_outside_of_the_block),  cmocka_unit_test(a_wrong_result_type),
-        cmocka_unit_test(a_yield_of_the_wrong_type), cmocka_unit_test(a_missing_yield),
-        cmocka_unit_test(clusters_of_tiles),         cmocka_unit_test(missing_and_stray_attributes),
-        cmocka_unit_test(directions_of_parameters),  cmocka_unit_test(layouts_from_laid_out_on),
-        cmocka_unit_test(forms_remove_operations),   cmocka_unit_test(the_host_block_is_arithmetic),
+        cmocka_unit_test(a_sound_program_passes),
+        cmocka_unit_test(use_before_definition),
+        cmocka_unit_test(use_outside_of_the_block),
+        cmocka_unit_test(a_wrong_result_type),
+        cmocka_unit_test(a_yield_of_the_wrong_type),
+        cmocka_unit_test(a_missing_yield),
+        cmocka_unit_test(clusters_of_tiles),
+        cmocka_unit_test(missing_and_stray_attributes),
+        cmocka_unit_test(directions_of_parameters),
+        cmocka_unit_test(layouts_from_laid_out_on),
+        cmocka_unit_test(layouts_are_of_threads_or_of_memory),
+        cmocka_unit_test(forms_remove_operations),
+        cmocka_unit_test(the_host_block_is_arithmetic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

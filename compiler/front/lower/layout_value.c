@@ -14,7 +14,7 @@ static struct val val_layout(const struct tir_layout *layout)
 
 struct val lower_layout_value(struct lower *l, const struct ast_type *from)
 {
-    const struct tir_type *t = lower_type(l, from);
+    const struct tir_type *t = lower_type_and_layout(l, from);
     return t ? val_layout(t->layout) : val_poison();
 }
 

@@ -295,6 +295,8 @@ struct tir_value *build_one(struct lower *l, enum tir_op op, const struct tir_ty
 
 // Types (type.c). NULL: reported.
 const struct tir_type *lower_type(struct lower *l, const struct ast_type *from);
+// The same where nothing of the type has a place yet: its layout may be of threads or of memory.
+const struct tir_type *lower_type_and_layout(struct lower *l, const struct ast_type *from);
 bool lower_elem(struct lower *l, const struct ast_type *t, enum tir_elem *out);
 const struct tir_type *lower_tile_type(struct lower *l, struct tir_span span, enum tir_elem elem,
                                        uint32_t rank, const int64_t *shape);

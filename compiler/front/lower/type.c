@@ -211,7 +211,7 @@ static const struct tir_layout *lower_layout(struct lower *l, const struct ast_l
     return layout;
 }
 
-const struct tir_type *lower_type(struct lower *l, const struct ast_type *from)
+const struct tir_type *lower_type_and_layout(struct lower *l, const struct ast_type *from)
 {
     struct tir_type t = {.space = from->space, .rank = from->dims.len};
     if (from->fn) {
@@ -242,4 +242,31 @@ const struct tir_type *lower_type(struct lower *l, const struct ast_type *from)
     }
     const struct tir_layout *layout = lower_layout(l, from->layout, type);
     return layout ? tir_type_with_layout(l->cx->types, type, layout) : NULL;
+}
+
+// Is the layout one of threads, if t is a tile, and one of memory, if it is a buffer?
+static bool is_placed(struct lower *l, struct tir_span span, const struct tir_type *t)
+{
+    const uint32_t threads = lower_threads(l);
+    if (tir_type_is_buffer(t)) {
+        if (tir_layout_is_memory(t->layout))
+            return true;
+        lower_error(l, span, TIR_E_TYPE,
+                    "%s lies in memory, where a layout has no lanes, warps or replicas",
+                    lower_type_name(l, t));
+    } else if (t->layout->swizzle) {
+        lower_error(l, span, TIR_E_TYPE, "%s lies in registers, where no layout has a swizzle",
+                    lower_type_name(l, t));
+    } else {
+        if (!threads || tir_layout_is_spread(t->layout, threads / 32))
+            return true;
+        lower_error(l, span, TIR_E_TYPE, TIR_NOT_SPREAD, lower_type_name(l, t), threads);
+    }
+    return false;
+}
+
+const struct tir_type *lower_type(struct lower *l, const struct ast_type *from)
+{
+    const struct tir_type *t = lower_type_and_layout(l, from);
+    return t && (!t->layout || is_placed(l, from->layout->span, t)) ? t : NULL;
 }

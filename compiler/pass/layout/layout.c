@@ -60,15 +60,23 @@ uint32_t tir_choose_threads(const struct tir_func *f)
     if (f->threads)
         return f->threads;
     int64_t largest = 1, held = 0, share = TIR_BUDGET_THREAD_ELEMENTS;
+    uint32_t stated = 0; // warps, by the program
     tir_foreach_inst(inst, f) {
         if (inst->op == TIR_OP_PERMUTE && tir_type_is_tile(inst->results[0]->type))
             share = TIR_BUDGET_PATCH_ELEMENTS;
-        for (uint32_t r = 0; r < inst->result_count; r++)
-            if (tir_type_is_tile(inst->results[r]->type))
-                largest = TIR_MAX(largest, tir_type_count(inst->results[r]->type));
+        for (uint32_t r = 0; r < inst->result_count; r++) {
+            const struct tir_type *t = inst->results[r]->type;
+            if (!tir_type_is_tile(t))
+                continue;
+            largest = TIR_MAX(largest, tir_type_count(t));
+            if (t->layout)
+                stated = TIR_MAX(stated, tir_layout_size(t->layout, TIR_AXIS_WARP));
+        }
         if (inst->op == TIR_OP_DOT)
             held = TIR_MAX(held, held_elements(inst));
     }
+    if (stated)
+        return 32 * TIR_MIN(stated, 32);
     int64_t sums = copies_are_narrow(f) ? TIR_BUDGET_NARROW_WARP_SUMS : TIR_BUDGET_WARP_SUMS;
     int64_t want = held ? held / sums : largest / (32 * share);
     uint32_t most = held                              ? TIR_BUDGET_PRODUCT_WARPS
@@ -78,6 +86,22 @@ uint32_t tir_choose_threads(const struct tir_func *f)
     while (warps < want && warps < most)
         warps *= 2;
     return 32 * warps;
+}
+
+// Do the layouts that the program states fit the number of threads, which it does not state?
+static bool check_stated(const struct tir_func *f, struct tir_pass_cx *cx)
+{
+    tir_foreach_inst(inst, f)
+        for (uint32_t r = 0; r < inst->result_count; r++) {
+            const struct tir_type *t = inst->results[r]->type;
+            if (!tir_type_is_tile(t) || !t->layout ||
+                tir_layout_is_spread(t->layout, f->threads / 32))
+                continue;
+            tir_error_at(cx->diags, inst->span, TIR_E_THREADS, TIR_NOT_SPREAD,
+                         tir_type_text(cx->scratch, t).ptr, f->threads);
+            return false;
+        }
+    return true;
 }
 
 static void spread_constant(struct tir_func *f, struct tir_inst *inst, uint32_t at)
@@ -104,9 +128,12 @@ static void spread_constants(struct tir_func *f)
 
 enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
+    const bool is_stated = f->threads;
     tir_plan_warpgroups(f, cx);
     tir_widen_dots(f);
     f->threads = tir_choose_threads(f);
+    if (!is_stated && !check_stated(f, cx))
+        return TIR_FAILED;
     struct solver s = {.f = f,
                        .cx = cx,
                        .types = f->module->types,
