@@ -21,11 +21,13 @@ NAMES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 
 
 def split(rng, n, parts):
-    """n as a product of `parts` powers of two."""
-    out = [1] * parts
+    """n as a product of `parts` numbers."""
+    out, prime = [1] * parts, 2
     while n > 1:
-        out[rng.randrange(parts)] *= 2
-        n //= 2
+        while n % prime:
+            prime += 1
+        out[rng.randrange(parts)] *= prime
+        n //= prime
     return out
 
 
@@ -62,10 +64,11 @@ def coordinates(shape, linear):
 
 def program(rng):
     size, other, slots = rng.choice([1, 2, 4, 8]), rng.choice([1, 2, 4, 8]), rng.choice([1, 2, 3])
-    count = 2048 // size
-    rows = rng.choice([8, 16, 32])
+    whole = rng.choice([2048, 2048, 3072, 2304, 1680, 5120])  # bytes of a slot
+    count = whole // size
+    rows = split(rng, count, 2)[0]
     shape = [rows, count // rows]
-    words = 2048 // other
+    words = whole // other
     view = split(rng, words, rng.choice([1, 2, 3]))
     own = layout(rng, shape, size)
     stated = layout(rng, view, other) if rng.random() < 0.4 else ""
