@@ -112,6 +112,7 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     b.exact &= !in_part;
     if (!tile->rank && !in_part)
         tir_sync_points(r, who, inst, of, &record);
+    tir_sync_note_place(r, &b, &record);
     bool each = access == SYNC_WRITE && tir_sync_is_by_threads(r->p, inst) &&
                 !inst->operands[TIR_STORE_MASK];
     // Many leave one value in a tensor on purpose, such as a sum that all of them have.

@@ -90,8 +90,42 @@ static void demand_block(struct sync_ask *a, const struct tir_block *block, bool
     }
 }
 
+static bool is_slice(const struct tir_inst *inst)
+{
+    const struct tir_type *t = tir_ops[inst->op].has_ref ? tir_ref_base(inst)->type : NULL;
+    return t && t->space != TIR_SPACE_GLOBAL && t->space != TIR_SPACE_LOCAL;
+}
+
+uint32_t tir_sync_slices(const struct tir_inst *inst, const struct tir_inst *out[SYNC_SLICES])
+{
+    uint32_t count = 0;
+    if (is_slice(inst))
+        out[count++] = inst;
+    for (uint32_t i = 0; i < inst->operand_count; i++)
+        for (const struct tir_value *v = inst->operands[i];
+             v && v->def && tir_type_is_buffer(v->type) && tir_viewed(v->def);
+             v = tir_viewed(v->def))
+            if (is_slice(v->def) && count < SYNC_SLICES)
+                out[count++] = v->def;
+    return count;
+}
+
+static void demand_inside(struct sync_ask *a, const struct tir_inst *slice)
+{
+    const struct tir_type *t = tir_ref_base(slice)->type;
+    const struct tir_attr *box = tir_attr_find(slice, TIR_ATTR_box);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (box->list[d] < 0)
+            continue;
+        struct sync_linear at = tir_sync_linear(a, tir_ref_indices(slice)[d]);
+        tir_sync_at_least(a, at, tir_sync_constant(0), 0);
+        tir_sync_at_least(a, tir_sync_constant(t->shape[d]), at, TIR_MAX(box->list[d], 1));
+    }
+}
+
 static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
 {
+    const struct tir_inst *slices[SYNC_SLICES];
     switch (goal->kind) {
     case SYNC_ROUNDS:
     case SYNC_ROUNDS_OR_MORE:
@@ -103,6 +137,11 @@ static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
         return;
     case SYNC_BLOCK:
         tir_sync_demand(a, tir_sync_condition(goal->inst), goal->number == 0);
+        demand_block(a, goal->inst->block, goal->goes_on);
+        return;
+    case SYNC_PLACE:
+        for (uint32_t i = 0, n = tir_sync_slices(goal->inst, slices); i < n; i++)
+            demand_inside(a, slices[i]);
         demand_block(a, goal->inst->block, goal->goes_on);
         return;
     case SYNC_CTA:

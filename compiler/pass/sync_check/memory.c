@@ -619,6 +619,14 @@ static void forget_all(struct sync_run *r, uint32_t root, uint32_t cta)
     tir_sync_forget(r, &all, &(struct sync_record){0});
 }
 
+void tir_sync_note_place(struct sync_run *r, const struct sync_buffer *b,
+                         const struct sync_record *record)
+{
+    const struct tir_type *t = r->p->roots.at[b->root].alloc->type;
+    if (record->points ? record->point_count > 0 : !is_empty(&b->box, t->rank))
+        bitset_insert(r->came, 2 * record->by->id);
+}
+
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
                      struct sync_record now)
 {
@@ -629,6 +637,7 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
     now.box = b->box;
     now.exact = now.points || b->exact;
     now.of_tensor = root->is_tensor;
+    tir_sync_note_place(r, b, &now);
     if (root->is_tensor) {
         access_tensor(r, who, b, &now);
         return;

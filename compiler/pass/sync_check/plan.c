@@ -3,9 +3,11 @@
 //
 // The first settings follow from the kernel's loops and tiles: 0, 1, ... rounds, and enough tiles
 // to go round a ring. Further settings (ask.c) reach what those left out, one thing at a time: a
-// number of rounds of a loop, a CTA that is not the first, a block that no replay has entered. A
-// part without such settings stays unchecked, unless it can never run.
+// number of rounds of a loop, a CTA that is not the first, a block that no replay has entered, an
+// access that was outside of its buffer. A part without such settings stays unchecked, unless it
+// can never run.
 
+#include "ir/effect.h"
 #include "ir/uneven.h"
 #include "pass/sync_check/sync_check.h"
 
@@ -619,6 +621,48 @@ static enum sync_outcome replay_blocks(struct plan *s, bool again)
     return outcome;
 }
 
+// Do arguments, or which CTA it is, decide where in buffers on the chip inst reads or writes?
+static bool is_placed(const struct plan *s, const struct tir_inst *inst)
+{
+    const struct tir_inst *slices[SYNC_SLICES];
+    struct tir_value *indices[SYNC_SLICES * TIR_MAX_RANK];
+    uint32_t count = 0;
+    if (!bitset_has(&s->p->visited, inst->id) || !tir_effect_after(inst, NULL))
+        return false;
+    for (uint32_t i = 0, n = tir_sync_slices(inst, slices); i < n; i++)
+        for (uint32_t d = 0; d < tir_ref_base(slices[i])->type->rank; d++)
+            indices[count++] = tir_ref_indices(slices[i])[d];
+    struct bitset slice = tir_sync_slice(s->p, indices, count);
+    return count && tir_sync_is_open(s->p, &slice, false);
+}
+
+// Goes to where accesses that have been outside of their buffers are inside.
+static enum sync_outcome replay_places(struct plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    enum sync_answer answer;
+    tir_foreach_inst(inst, s->p->f) {
+        struct sync_goal goal = {.kind = SYNC_PLACE, .inst = inst};
+        if (outcome != SYNC_GOING || s->steered >= MOST_STEERED || came(&s->p->came, inst, 0) ||
+            !is_placed(s, inst) || !is_reached(s, inst))
+            continue;
+        if (steer_long(s, &goal, 1, false, &answer))
+            outcome = replay_steered(s);
+        else if (answer == SYNC_NEVER)
+            bitset_insert(&s->dead, 2 * inst->id);
+    }
+    return outcome;
+}
+
+static void name_places(struct plan *s)
+{
+    tir_foreach_inst(inst, s->p->f)
+        if (!came(&s->p->came, inst, 0) && !bitset_has(&s->dead, 2 * inst->id) &&
+            is_placed(s, inst) && is_reached(s, inst))
+            tir_sync_unchecked_at(s->p, tir_sync_place(s->p, inst),
+                                  STR("in no replay it is inside of its buffer"));
+}
+
 // The rest.
 
 static bool is_whole(const struct plan *s)
@@ -726,6 +770,7 @@ static void name_unchecked(struct plan *s)
         return;
     }
     name_blocks(s);
+    name_places(s);
     name_loops(s);
     if (s->p->has_data_loops && !s->recurs)
         name_long_loops(s);
@@ -754,6 +799,8 @@ static enum sync_outcome replay_all(struct plan *s)
         outcome = replay_blocks(s, false);
     if (outcome == SYNC_GOING && p->has_data_loops)
         outcome = replay_blocks(s, true);
+    if (outcome == SYNC_GOING)
+        outcome = replay_places(s);
     if (outcome == SYNC_GOING)
         outcome = replay_mixed(s);
     return outcome;

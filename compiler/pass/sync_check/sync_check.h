@@ -361,20 +361,22 @@ struct sync_program {
     struct bitset counts;       // values that bounds of `for` loops are computed from, by id
     int64_t *units;             // what they go by, by id
     struct sync_rounds *rounds; // that loops have run, by id of the instruction
-    struct bitset came;         // 2 * id + block of an if: blocks that some replay has entered
-    struct bitset came_long;    // and one in which a ring goes round
-    uint32_t axes;              // of the grid, as bits: CTAs along them may go different ways
-    uint32_t replays, tries;    // tries: to find settings
-    uint32_t questions, nodes;  // to the solver; numbers that it tried
-    bool recurs;                // the state of a long loop
-    struct bitset returned;     // values that long loops carry and that came back, by id
-    struct bitset went_on;      // or that did not in many rounds
-    struct bitset inner_loops;  // those that have no other in them
-    struct bitset counters;     // values that are only compared, and do so in one direction, by id
-    int64_t *periods;           // of counters, after which remainders of them repeat; 0: none
-    int64_t cycle;              // rounds after which all those remainders repeat; 0: too many
-    int64_t threshold; // rounds after which their comparisons stay, except in the last ones
-    uint32_t ctas;     // of a cluster that are replayed
+    // 2 * id + block of an if: blocks that some replay has entered; 2 * id: accesses of which some
+    // element was in its buffer.
+    struct bitset came;
+    struct bitset came_long;   // and one in which a ring goes round
+    uint32_t axes;             // of the grid, as bits: CTAs along them may go different ways
+    uint32_t replays, tries;   // tries: to find settings
+    uint32_t questions, nodes; // to the solver; numbers that it tried
+    bool recurs;               // the state of a long loop
+    struct bitset returned;    // values that long loops carry and that came back, by id
+    struct bitset went_on;     // or that did not in many rounds
+    struct bitset inner_loops; // those that have no other in them
+    struct bitset counters;    // values that are only compared, and do so in one direction, by id
+    int64_t *periods;          // of counters, after which remainders of them repeat; 0: none
+    int64_t cycle;             // rounds after which all those remainders repeat; 0: too many
+    int64_t threshold;         // rounds after which their comparisons stay, except in the last ones
+    uint32_t ctas;             // of a cluster that are replayed
     uint32_t role_count;
     uint32_t threads; // of a CTA
     int64_t depth;    // slots of the deepest ring
@@ -549,6 +551,7 @@ enum sync_goal_kind {
     SYNC_ROUNDS_OR_MORE, // at some time
     SYNC_BLOCK,          // an if takes the block of that number; a comparison is true (0) or false
     SYNC_CHOICE,         // it would, if the replay reached it
+    SYNC_PLACE,          // what the instruction names of a buffer is in the buffer
     SYNC_CTA,            // the CTA has this number along the axis
     SYNC_GRID            // the grid has so many CTAs
 };
@@ -563,6 +566,9 @@ struct sync_goal {
 
 enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
                               struct sync_setting *setting);
+// The slices of buffers on the chip that inst names, and that its buffers are.
+enum { SYNC_SLICES = 8 };
+uint32_t tir_sync_slices(const struct tir_inst *inst, const struct tir_inst *out[SYNC_SLICES]);
 // Whether no setting at all meets a goal.
 bool tir_sync_is_never(struct sync_program *p, const struct sync_goal *goal,
                        const struct sync_setting *near);
@@ -728,6 +734,9 @@ bool tir_sync_bytes_meet(struct sync_run *r, const struct sync_root *of_a,
 // and the kind; its box is filled in here.
 void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struct sync_buffer *b,
                      struct sync_record access);
+// That some element of the access is in its buffer, for the plan.
+void tir_sync_note_place(struct sync_run *r, const struct sync_buffer *b,
+                         const struct sync_record *access);
 // The slice that inst names of a buffer.
 void tir_sync_view(const struct sync_agent *a, const struct tir_inst *inst,
                    const struct sync_buffer *of, struct sync_buffer *out);
