@@ -90,14 +90,37 @@ static void find_asker(struct dynamic *d)
         }
 }
 
+// Does a loop look at a tensor that the kernel writes too, until it has changed?
+static bool looks_again(const struct tir_func *f, const struct tir_inst *inst)
+{
+    if ((inst->op != TIR_OP_LOAD && inst->op != TIR_OP_ATOMIC) ||
+        tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL ||
+        tir_is_only_read(f, tir_ref_base(inst)))
+        return false;
+    const struct tir_inst *owner = inst->block->owner;
+    while (owner && owner->op != TIR_OP_WHILE)
+        owner = owner->block->owner;
+    return owner;
+}
+
+// What another CTA has written is seen by an acquire, or by a fence after a relaxed look.
+static bool waits(const struct tir_func *f)
+{
+    bool acquires = false, fences = false, looks = false;
+    tir_foreach_inst(inst, f) {
+        const enum tir_word of = tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE);
+        acquires |= inst->op == TIR_OP_ATOMIC && tir_acquires(inst);
+        fences |= inst->op == TIR_OP_FENCE && (of == TIR_WORD_of_gpu || of == TIR_WORD_of_system);
+        looks |= looks_again(f, inst);
+    }
+    return acquires || (fences && looks);
+}
+
 static const char *refusal_of(const struct dynamic *d)
 {
     if (!(d->cx->target->features & TIR_HAS_CLC))
         return "the target has no clusterlaunchcontrol";
-    tir_foreach_inst(inst, d->f)
-        if (inst->op == TIR_OP_ATOMIC && tir_acquires(inst))
-            return "CTAs wait for others";
-    return NULL;
+    return waits(d->f) ? "CTAs wait for others" : NULL;
 }
 
 static struct tir_inst *build(struct tir_builder *b, enum tir_op op,
