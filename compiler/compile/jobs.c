@@ -8,8 +8,8 @@
 //
 // An optimization that cannot apply never fails the compilation: a variant whose passes fail is
 // compiled again from the start: with cp.async, if tensor copies may feed mma.sync; with fewer
-// stages, then without roles, then with mma.sync. The receipt says so. Errors that stay are those
-// of the last attempt, which asks for least.
+// stages, then without pairs of CTAs, then without roles, then with mma.sync. The receipt says so.
+// Errors that stay are those of the last attempt, which asks for least.
 //
 // Running out of memory ends the passes of a variant; the caller's thread then jumps to the
 // boundary itself.
@@ -20,6 +20,7 @@
 
 #include "base/parallel.h"
 #include "compile/variants.h"
+#include "ir/walk.h"
 
 struct tir_variant_job {
     struct tir_compilation *c;
@@ -42,6 +43,8 @@ static const struct tir_attempt attempts[] = {
     {"with cp.async", .stages = INT64_MAX, .only_cp_async = true},
     {"with two stages", .stages = 2},
     {"with one stage", .stages = 1},
+    {"without pairs of CTAs", .stages = INT64_MAX, .no_pairs = true},
+    {"with one stage and no pairs of CTAs", .stages = 1, .no_pairs = true},
     {"with one stage and no roles", .stages = 1, .no_roles = true},
     {"with mma.sync", .stages = INT64_MAX, .no_roles = true, .only_mma_sync = true},
     {"with mma.sync and one stage", .stages = 1, .no_roles = true, .only_mma_sync = true},
@@ -110,14 +113,25 @@ static bool is_internal(const struct tir_variant_job *job)
     return false;
 }
 
-// Can the attempt give a target with these features something that the first one does not?
-static bool is_other(const struct tir_attempt *attempt, uint32_t features)
+static bool has_clusters(const struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (tir_attr_find(inst, TIR_ATTR_cluster))
+            return true;
+    return false;
+}
+
+// Can the attempt give this kernel something on a target with these features that the first one
+// does not?
+static bool is_other(const struct tir_attempt *attempt, const struct tir_func *f, uint32_t features)
 {
     const uint32_t wgmma = features & TIR_HAS_WGMMA, tcgen05 = features & TIR_HAS_TCGEN05;
     if (attempt->only_cp_async)
         return features & TIR_HAS_TMA && !wgmma && !tcgen05;
     if (attempt->only_mma_sync)
         return wgmma || tcgen05;
+    if (attempt->no_pairs)
+        return tcgen05 && has_clusters(f);
     return !attempt->no_roles || wgmma; // without warpgroups no rings go to roles
 }
 
@@ -129,7 +143,8 @@ static const struct tir_attempt *run_attempts(struct tir_variant_job *job, char 
     for (size_t i = 1;
          i < TIR_COUNT_OF(attempts) && !job->ok && !job->meter.is_stopped && !is_internal(job);
          i++) {
-        if (!is_other(&attempts[i], job->c->request.target.features))
+        if (!is_other(&attempts[i], job->kernel->variants[job->variant],
+                      job->c->request.target.features))
             continue;
         if (!*failure)
             copy_error(job, failure);

@@ -15,6 +15,7 @@ enum tir_change { TIR_UNCHANGED, TIR_CHANGED, TIR_FAILED }; // FAILED: a diagnos
 struct tir_attempt {
     const char *name;   // a clause for the receipt; NULL: the first attempt
     int64_t stages;     // of a loop, at most
+    bool no_pairs;      // of CTAs that multiply together, unless the program states them
     bool no_roles;      // unless the program states them
     bool only_mma_sync; // the same of wgmma and tcgen05
     bool only_cp_async; // no tensor copies feed mma.sync

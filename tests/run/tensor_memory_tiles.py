@@ -5,7 +5,8 @@
 usage: tensor_memory_tiles.py TIRC [COUNT [FIRST]]
 
 Program number n has element types, orientations, tiles, sizes and an epilogue that follow from n
-alone; some have scales (`dot_scaled`), which tensor cores must take. For sm_100a its best variant must
+alone; some have scales (`dot_scaled`), which tensor cores must take, and some ask for clusters of two
+tiles, which must be pairs of CTAs where they can. For sm_100a its best variant must
 multiply on tcgen05, and on the emulator, under full checks and a schedule that also follows from n, give
 exactly what the interpreter gives. ptxas must take it,
 without spills; where there is no ptxas, this is left out.
@@ -51,7 +52,17 @@ def draw(number):
          "M": -(-size(300) // vector) * vector, "N": -(-size(300) // vector) * vector,
          "K": vector * r.randint(1, 400 // vector),
          "schedule": r.choice(["lazy", "eager", "adversarial", f"random:{number}"])}
-    return scaled(c, r) if r.random() < 0.3 else c
+    c = scaled(c, r) if r.random() < 0.3 else c
+    return {**c, "cluster": r.random() < 0.5, "walk": r.choice(["", ", persistent = true",
+                                                                ", persistent = dynamic"])}
+
+
+def is_pair(c):
+    return c["cluster"] and not c["scales"] and c["bm"] % 128 == 0 and columns(c) % 32 == 0
+
+
+def columns(c):
+    return max(c["bn"], 64) if c["b_turned"] else c["bn"]
 
 
 def scaled(c, r):
@@ -63,17 +74,16 @@ def scaled(c, r):
 
 
 def program(c):
-    bm, bn, bk = c["bm"], c["bn"], c["bk"]
-    if c["b_turned"]:
-        bn = max(bn, 64)
+    bm, bn, bk = c["bm"], columns(c), c["bk"]
     batch, b = ("P, ", "p, ") if c["batch"] else ("", "")
     a = ("K, M", f"{b}k:+{bk}, m:+{bm}", "") if c["a_turned"] else ("M, K", f"{b}m:+{bm}, k:+{bk}", "")
     w = ("K, N", f"{b}k:+{bk}, n:+{bn}", "") if c["b_turned"] else ("N, K", f"{b}n:+{bn}, k:+{bk}", ".T")
     turn = ".T" if c["a_turned"] else ""
     param, text = EPILOGUES["plain"] if c["batch"] else EPILOGUES[c["epilogue"]]
     at = f"{b}m:+{bm}, n:+{bn}"
-    extents = f"(p, m, n) in tiles(P by 1, M by {bm}, N by {bn})" if c["batch"] else \
-        f"(m, n) in tiles(M by {bm}, N by {bn})"
+    walk = (f", cluster = ({'1, ' if c['batch'] else ''}2, 1)" if c["cluster"] else "") + c["walk"]
+    extents = f"(p, m, n) in tiles(P by 1, M by {bm}, N by {bn}{walk})" if c["batch"] else \
+        f"(m, n) in tiles(M by {bm}, N by {bn}{walk})"
     more = f", {param.format(bm=bm, bn=bn)}" if param else ""
     of, call = "", f"dot(A[{a[1]}]{turn}, B[{w[1]}]{w[2]})"
     if c["scales"]:
@@ -123,6 +133,9 @@ def check(tirc, ptxas, number, folder):
         sys.exit(f"program {number} is not on tcgen05: {[r['text'] for r in best]}{text}")
     if c["scales"] and any("bf16" in r["text"] for r in best if r["text"].startswith("dot:")):
         sys.exit(f"program {number} multiplies its scales: {[r['text'] for r in best]}{text}")
+    if is_pair(c) != any("for a pair of CTAs" in r["text"] for r in best) or \
+            (c["cluster"] and not is_pair(c)) != any("no pair of CTAs" in r["text"] for r in best):
+        sys.exit(f"program {number}: {[r['text'] for r in best]}{text}")
     log = run([ptxas, "-arch=sm_100a", "-v", "-o", os.devnull, ptx], text) if ptxas else ""
     spills = dict(re.findall(r"Function properties for (\S+)\n(.*)", log))
     for variant in variants:

@@ -33,6 +33,7 @@
 // If no copy can be shared, or if a tile outside the tensors would have an effect, the kernel stays
 // without clusters and the receipt says why.
 
+#include "pass/role/cluster.h"
 #include "base/bitset.h"
 #include "ir/range.h"
 #include "ir/walk.h"
@@ -302,6 +303,7 @@ static void look_at_copies(struct cluster *c)
         refuse(c, c->tiles, "every copy follows from %s", name_of(c, c->split));
 }
 
+// Whether tiles may walk together at all.
 static void survey(struct cluster *c)
 {
     if (!(c->cx->target->features & TIR_HAS_CLUSTER))
@@ -314,8 +316,6 @@ static void survey(struct cluster *c)
     c->flow = tir_tile_flow(c->cx->scratch, c->f);
     tir_foreach_inst(inst, c->f)
         check_inst(c, inst);
-    if (!c->refusal)
-        look_at_copies(c);
 }
 
 // Rewriting. The CTAs of a cluster are numbered over the dimensions of the tile, the last fastest.
@@ -498,20 +498,24 @@ static void report(const struct cluster *c)
                         sizes.ptr);
 }
 
-// Takes the clause off the kernel's tiles loops. False: there is none.
+static void drop_clause(struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_TILES && tir_attr_find(inst, TIR_ATTR_cluster))
+            tir_drop_attr(f, inst, TIR_ATTR_cluster);
+}
+
+// The clause of the kernel's tiles loops. False: there is none.
 static bool take_clause(struct cluster *c)
 {
     tir_foreach_inst(inst, c->f) {
         const struct tir_attr *clause =
             inst->op == TIR_OP_TILES ? tir_attr_find(inst, TIR_ATTR_cluster) : NULL;
-        if (!clause)
+        if (!clause || c->tiles)
             continue;
-        if (!c->tiles) {
-            c->tiles = inst;
-            c->rank = clause->list_count;
-            memcpy(c->size, clause->list, c->rank * sizeof(*c->size));
-        }
-        tir_drop_attr(c->f, inst, TIR_ATTR_cluster);
+        c->tiles = inst;
+        c->rank = clause->list_count;
+        memcpy(c->size, clause->list, c->rank * sizeof(*c->size));
     }
     c->ctas = 1;
     for (uint32_t d = 0; d < c->rank; d++) {
@@ -521,12 +525,32 @@ static bool take_clause(struct cluster *c)
     return c->tiles;
 }
 
+const char *tir_cluster_refusal(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct cluster c = {.f = f, .cx = cx};
+    if (take_clause(&c))
+        survey(&c);
+    return c.refusal;
+}
+
+void tir_cluster_widen(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    struct cluster c = {.f = f, .cx = cx};
+    if (take_clause(&c)) {
+        drop_clause(f);
+        widen_all(&c);
+    }
+}
+
 enum tir_change tir_pass_cluster(struct tir_func *f, struct tir_pass_cx *cx)
 {
     struct cluster c = {.f = f, .cx = cx};
     if (!take_clause(&c))
         return TIR_UNCHANGED;
+    drop_clause(f);
     survey(&c);
+    if (!c.refusal)
+        look_at_copies(&c);
     report(&c);
     if (!c.refusal) {
         widen_all(&c);

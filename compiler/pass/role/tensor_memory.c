@@ -66,11 +66,11 @@ static void build_rings(struct tmem_plan *p, struct tir_builder *b)
             tir_tmem_build_scale_slots(p, b, o);
         if (o->in_tmem || o->is_arranged)
             continue;
-        const struct tir_type *tile = o->tile->type;
-        const uint32_t bits = tir_elems[tile->elem].bits;
-        const int64_t row = tile->shape[1] * bits / 8;
+        const struct tir_type tile = tmem_slot_type(o);
+        const uint32_t bits = tir_elems[tile.elem].bits;
+        const int64_t row = tile.shape[1] * bits / 8;
         struct tir_type t =
-            slots_type(tile, TIR_SPACE_SHARED, o->group ? o->group->channel.slots : 1);
+            slots_type(&tile, TIR_SPACE_SHARED, o->group ? o->group->channel.slots : 1);
         t.layout = tir_layout_memory(p->types, 3, t.shape, bits,
                                      row % 128 == 0  ? 128
                                      : row % 64 == 0 ? 64
@@ -116,6 +116,12 @@ static void build_channels(struct tmem_plan *p, struct tir_builder *b)
     tir_tmem_end_if(&init);
 }
 
+static void set_group(const struct tmem_plan *p, struct tir_inst *inst)
+{
+    if (p->is_pair)
+        tir_set_int(p->f, inst, TIR_ATTR_cta_group, 2);
+}
+
 // The next slots of tensor memory, of tiles of this type.
 static struct tir_value *build_tmem(struct tmem_plan *p, struct tir_builder *b,
                                     struct tir_value *base, int64_t *column,
@@ -126,6 +132,7 @@ static struct tir_value *build_tmem(struct tmem_plan *p, struct tir_builder *b,
     v->name = tir_intern_cstr(p->f->module->names, name);
     if (*column)
         tir_set_int(p->f, v->def, TIR_ATTR_column, *column);
+    set_group(p, v->def);
     *column += tir_tmem_columns(&t, false);
     return v;
 }
@@ -139,9 +146,11 @@ static void build_tensor_memory(struct tmem_plan *p, struct tir_builder *b)
     struct tir_value *warp = tir_build1(b, TIR_OP_WARPID, i32, NULL, 0);
     struct tir_value *first = tir_binary(b, TIR_OP_EQ, warp, tir_const_i32(p->f, 0));
     struct tir_builder in = tir_tmem_begin_if(b, first);
-    tir_set_int(p->f, tir_tmem_plain(&in, TIR_OP_TMEM_ALLOC, &at, 1), TIR_ATTR_columns, p->columns);
+    struct tir_inst *alloc = tir_tmem_plain(&in, TIR_OP_TMEM_ALLOC, &at, 1);
+    tir_set_int(p->f, alloc, TIR_ATTR_columns, p->columns);
+    set_group(p, alloc);
     tir_tmem_end_if(&in);
-    tir_tmem_plain(b, TIR_OP_BAR_SYNC, NULL, 0); // for the mbarriers too
+    tir_tmem_meet(p, b); // for the mbarriers too
     struct tir_value *operands[] = {
         [TIR_LOAD_PAD] = NULL, [TIR_LOAD_MASK] = NULL, at, tir_const_index(p->f, 0)};
     struct tir_inst *load = tir_build(b, TIR_OP_LOAD, operands, 4, &i32, 1, 0);
@@ -170,12 +179,22 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
     struct tir_value *operands[TIR_COPY_FIXED + 1 + TIR_MAX_RANK] = {
         [TIR_COPY_TO] = tir_tmem_slot(b, o->buffer, slot), [TIR_COPY_MBAR] = bar};
     operands[TIR_COPY_FIXED] = tir_ref_base(load);
-    for (uint32_t d = 0; d < box->list_count; d++)
-        operands[TIR_COPY_FIXED + 1 + d] = tir_tmem_of(r, tir_ref_indices(load)[d]);
+    const struct tir_type part = tmem_slot_type(o);
+    int64_t parts[TIR_MAX_RANK];
+    for (uint32_t d = 0, at = 0; d < box->list_count; d++) {
+        struct tir_value *start = tir_tmem_of(r, tir_ref_indices(load)[d]);
+        parts[d] = box->list[d];
+        if (box->list[d]) {
+            if (o->is_halved && at == o->halved)
+                start = tir_tmem_half(r->p, b, o, start, d);
+            parts[d] = part.shape[at++];
+        }
+        operands[TIR_COPY_FIXED + 1 + d] = start;
+    }
     struct tir_inst *copy =
         tir_tmem_plain(b, TIR_OP_COPY_ASYNC, operands, TIR_COPY_FIXED + 1 + box->list_count);
     copy->span = load->span;
-    tir_set_list(r->p->f, copy, TIR_ATTR_box, box->list, box->list_count);
+    tir_set_list(r->p->f, copy, TIR_ATTR_box, parts, box->list_count);
     tir_set_word(r->p->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
     tir_copy_attr(r->p->f, copy, load, TIR_ATTR_cache);
 }
@@ -186,22 +205,41 @@ static bool is_loaded(const struct tmem_group *group)
     return !group->is_computed && !group->is_arranged;
 }
 
+// Gives the mbarrier at which the copies to a slot complete. It expects the bytes of all its CTAs.
+static struct tir_value *expect(struct tmem_role *r, struct tir_builder *b,
+                                const struct tmem_group *group, struct tir_value *slot)
+{
+    const struct tmem_plan *p = r->p;
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < p->operand_count; i++) {
+        const struct tir_type part = tmem_slot_type(&p->operands[i]);
+        bytes += p->operands[i].group == group ? tir_type_bytes(&part) : 0;
+    }
+    struct tir_value *bar = tir_tmem_slot(b, group->channel.full, slot);
+    struct tir_builder in = *b, *at = b;
+    if (p->is_pair) {
+        in = tir_tmem_begin_if(b, p->is_leader);
+        at = &in;
+    }
+    struct tir_inst *arrive =
+        tir_tmem_plain(at, TIR_OP_ARRIVE, (struct tir_value *[]){bar, NULL, NULL}, 3);
+    tir_set_int(p->f, arrive, TIR_ATTR_bytes, bytes * group->channel.ctas);
+    if (!p->is_pair)
+        return bar;
+    tir_tmem_end_if(&in);
+    return tir_tmem_of_leader(b, bar);
+}
+
 // Starts the copies of a slot, by one thread that tells its mbarrier of their bytes.
 static void load_slot(struct tmem_role *r, struct tir_builder *b, const struct tmem_group *group,
                       const struct tmem_end *end)
 {
     struct tmem_plan *p = r->p;
-    int64_t bytes = 0;
     struct tir_builder one = tir_tmem_begin_elected(b);
-    struct tir_value *bar = tir_tmem_slot(&one, group->channel.full, end->at[0]);
-    struct tir_inst *arrive =
-        tir_tmem_plain(&one, TIR_OP_ARRIVE, (struct tir_value *[]){bar, NULL, NULL}, 3);
+    struct tir_value *bar = expect(r, &one, group, end->at[0]);
     for (uint32_t i = 0; i < p->operand_count; i++)
-        if (p->operands[i].group == group) {
+        if (p->operands[i].group == group)
             copy_operand(r, &one, &p->operands[i], bar, end->at[0]);
-            bytes += tir_type_bytes(p->operands[i].tile->type);
-        }
-    tir_set_int(p->f, arrive, TIR_ATTR_bytes, bytes);
     tir_tmem_end_if(&one);
 }
 
@@ -338,6 +376,7 @@ static void build_multiply_role(struct tmem_plan *p, struct tir_builder *b, uint
     snprintf(name, sizeof name, product ? "multiply_%u" : "multiply", product + 1);
     struct tir_builder in = tir_tmem_begin_role(&r, b, name, p->compute_warps + 1 + product, 1);
     tir_tmem_enter(&r, &in);
+    tir_tmem_begin_lead(&r, &in);
     wait_for_operands(&r, &in, t, true);
     if (t->kind != TMEM_OF_ROUND)
         wait_for_sums(&r, &in, t);
@@ -357,6 +396,7 @@ static void build_multiply_role(struct tmem_plan *p, struct tir_builder *b, uint
         tir_tmem_end_if(&last);
         advance(&r, &in, true);
     }
+    tir_tmem_end_lead(&r, &in);
     tir_tmem_leave(&r, &in);
     tir_tmem_end_tiles(&r, &in);
     tir_tmem_end_role(&r);
@@ -369,8 +409,9 @@ static void tell(const struct tmem_plan *p)
         const struct tmem_operand *o = &p->operands[i];
         if (o->is_computed || o->is_per_tile || o->is_arranged)
             continue;
+        const struct tir_type slot = tmem_slot_type(o);
         stages = TIR_MAX(stages, o->group->channel.slots);
-        bytes += tir_type_bytes(o->tile->type);
+        bytes += tir_type_bytes(&slot);
     }
     if (stages)
         tir_receipt_add(p->cx, TIR_TOPIC_LOOP, p->loop->span, "loop: %lld stages of %lld bytes",
@@ -383,15 +424,21 @@ static void tell(const struct tmem_plan *p)
         : p->scale_warps    ? "2 arrange scales, "
                             : "",
         p->product_count, p->product_count > 1 ? "y" : "ies", (long long)p->columns);
-    if (tir_attr_find(p->tiles, TIR_ATTR_cluster))
-        tir_receipt_refuse(p->cx, TIR_TOPIC_ROLE, TIR_WISH_NONE, p->tiles->span,
-                           "tiles: no cluster, because products in tensor memory share no copies");
+    if (p->is_pair)
+        tir_receipt_add(p->cx, TIR_TOPIC_LAUNCH, p->tiles->span,
+                        "tiles: pairs of CTAs multiply together; each copies half of the second "
+                        "factor");
+    else if (p->no_pair)
+        tir_receipt_refuse(p->cx, TIR_TOPIC_LAUNCH, TIR_WISH_CLUSTER, p->tiles->span,
+                           "tiles: no pair of CTAs in tensor memory, because %s", p->no_pair);
 }
 
 static void rewrite(struct tmem_plan *p)
 {
     struct tir_builder b = tir_builder_before(p->f, p->tiles);
     p->f->threads = 32 * p->warps;
+    if (p->is_pair)
+        tir_tmem_widen_pair(p, &b);
     build_rings(p, &b);
     build_channels(p, &b);
     build_tensor_memory(p, &b);

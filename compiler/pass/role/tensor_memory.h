@@ -21,7 +21,8 @@ enum {
 // Slots that one role fills and another one empties, with two mbarriers for each slot.
 struct tmem_channel {
     int64_t slots;
-    uint32_t fills, frees; // arrivals for a slot
+    uint32_t ctas;         // that share its mbarriers: 1, or a pair
+    uint32_t fills, frees; // arrivals for a slot, of all of them
     struct tir_value *full, *empty;
 };
 
@@ -47,6 +48,8 @@ struct tmem_operand {
     bool in_tmem;      // else in shared memory
     bool is_arranged;  // scales: from shared memory the thread that multiplies copies them on
     bool is_turned;    // scales that a permute makes rows of
+    bool is_halved;    // of a pair: each CTA loads half of dimension `halved`, the columns of B
+    uint32_t halved;
     struct tir_value *buffer; // its slots
     struct tir_value
         *scales[TMEM_PRODUCTS]; // as many in tensor memory, of scales, for each product
@@ -98,8 +101,11 @@ struct tmem_plan {
     uint32_t compute_warps, warps; // of the role that computes, of all
     uint32_t scale_warps;          // of the role that arranges scales; 0: there are none
     struct tir_role_registers registers;
-    int64_t columns;     // of tensor memory
-    int64_t most_scales; // slots
+    bool is_pair;        // two CTAs multiply together (tensor_memory_pair.c)
+    const char *no_pair; // why the tiles that ask for a cluster do not; NULL: none ask
+    struct tir_value *rank, *is_leader; // of the CTA in its pair
+    int64_t columns;                    // of tensor memory
+    int64_t most_scales;                // slots
     const struct tir_ranges *ranges;
     struct bitset computable; // values that every role can compute for itself, by id
 };
@@ -107,6 +113,8 @@ struct tmem_plan {
 // Fills the plan but for what is built. The reason if the pass does not take the kernel, else NULL.
 const char *tir_tmem_take(struct tmem_plan *p);
 
+// Finds the scalars that every role computes for itself.
+void tir_tmem_find_computable(struct tmem_plan *p);
 // The block of branch `at` that the loop is in.
 const struct tir_block *tir_tmem_taken(const struct tmem_plan *p, uint32_t at);
 // Does each role compute the scalar for itself?
@@ -147,6 +155,27 @@ static inline bool tmem_has_mask_or_pad(const struct tir_inst *load)
     return load->operands[TIR_LOAD_MASK] || (pad && !tmem_is_zero(pad));
 }
 
+// What a slot holds: the operand, or the CTA's half of it.
+static inline struct tir_type tmem_slot_type(const struct tmem_operand *o)
+{
+    struct tir_type t = *o->tile->type;
+    if (o->is_halved)
+        t.shape[o->halved] /= 2;
+    return t;
+}
+
+// Pairs of CTAs (tensor_memory_pair.c).
+
+// Decides whether two CTAs multiply together.
+void tir_tmem_take_pair(struct tmem_plan *p);
+// Before the roles are built: the tiles of both become one.
+void tir_tmem_widen_pair(struct tmem_plan *p, struct tir_builder *b);
+// Where the CTA's half of the load begins along dimension d of the tensor.
+struct tir_value *tir_tmem_half(const struct tmem_plan *p, struct tir_builder *b,
+                                const struct tmem_operand *o, struct tir_value *start, uint32_t d);
+// The mbarrier at this place of the CTA that multiplies.
+struct tir_value *tir_tmem_of_leader(struct tir_builder *b, struct tir_value *bar);
+
 // Building (tensor_memory_role.c).
 
 // One role's end of a channel: which slot comes next, and the parity of its phase.
@@ -166,6 +195,8 @@ struct tmem_role {
     struct tir_builder in;                   // where the tiles loop is built
     struct tir_builder outer[TMEM_BRANCHES]; // around each branch
     struct tir_inst *branches[TMEM_BRANCHES];
+    struct tir_builder outside; // of the branch for the CTA that multiplies
+    struct tir_inst *leads;
     struct tir_map map; // values of the kernel as it was to those of this role
     struct tmem_end ends[TMEM_ENDS];
     uint32_t end_count;
@@ -184,6 +215,8 @@ struct tir_value *tir_tmem_turned(struct tir_builder *b, struct tir_value *v);
 struct tir_builder tir_tmem_begin_if(struct tir_builder *b, struct tir_value *condition);
 struct tir_builder tir_tmem_begin_elected(struct tir_builder *b); // if elect_sync()
 void tir_tmem_end_if(struct tir_builder *in);
+// A barrier of the threads that share tensor memory.
+void tir_tmem_meet(const struct tmem_plan *p, struct tir_builder *b);
 
 void tir_tmem_wait_full(struct tir_builder *b, const struct tmem_end *end);
 void tir_tmem_wait_empty(struct tir_builder *b, const struct tmem_end *end);
@@ -210,6 +243,9 @@ void tir_tmem_enter(struct tmem_role *r, struct tir_builder *b);
 void tir_tmem_leave(struct tmem_role *r, struct tir_builder *b);
 // Copies what the role computes for itself in a block, up to what holds the loop.
 void tir_tmem_copy(struct tmem_role *r, struct tir_builder *b, const struct tir_block *block);
+// What only the CTA that multiplies does: all, if there is no pair.
+void tir_tmem_begin_lead(struct tmem_role *r, struct tir_builder *b);
+void tir_tmem_end_lead(struct tmem_role *r, struct tir_builder *b);
 // The loop of the products, which also carries `more`.
 struct tir_builder tir_tmem_begin_loop(struct tmem_role *r, struct tir_builder *b,
                                        struct tir_value *const *more, uint32_t count);

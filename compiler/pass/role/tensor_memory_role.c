@@ -70,7 +70,18 @@ struct tir_builder tir_tmem_begin_elected(struct tir_builder *b)
     return tir_tmem_begin_if(b, tir_build1(b, TIR_OP_ELECT, boolean, NULL, 0));
 }
 
-// Ends of channels.
+void tir_tmem_meet(const struct tmem_plan *p, struct tir_builder *b)
+{
+    if (!p->is_pair) {
+        tir_tmem_plain(b, TIR_OP_BAR_SYNC, NULL, 0);
+        return;
+    }
+    tir_tmem_plain(b, TIR_OP_CLUSTER_ARRIVE, NULL, 0);
+    tir_tmem_plain(b, TIR_OP_CLUSTER_WAIT, NULL, 0);
+}
+
+// Ends of channels. The CTA that multiplies fills and frees slots of both of a pair, and is told of
+// those of both.
 
 static void wait_for(struct tir_builder *b, struct tir_value *bars, const struct tmem_end *end)
 {
@@ -90,7 +101,9 @@ void tir_tmem_wait_empty(struct tir_builder *b, const struct tmem_end *end)
 
 void tir_tmem_commit(struct tir_builder *b, struct tir_value *bars, const struct tmem_end *end)
 {
-    struct tir_value *operands[] = {tir_tmem_slot(b, bars, end->at[0]), NULL, NULL};
+    const uint32_t ctas = end->channel->ctas;
+    struct tir_value *operands[] = {tir_tmem_slot(b, bars, end->at[0]), NULL,
+                                    ctas > 1 ? tir_const_i32(b->f, (1 << ctas) - 1) : NULL};
     tir_tmem_plain(b, TIR_OP_COMMIT, operands, 3);
 }
 
@@ -100,7 +113,8 @@ void tir_tmem_arrive(struct tir_builder *b, struct tir_value *bars, const struct
     struct tir_value *lane = tir_build1(b, TIR_OP_LANEID, i32, NULL, 0);
     struct tir_value *first = tir_binary(b, TIR_OP_EQ, lane, tir_const_i32(b->f, 0));
     struct tir_builder one = tir_tmem_begin_if(b, first);
-    struct tir_value *operands[] = {tir_tmem_slot(&one, bars, end->at[0]), NULL, NULL};
+    struct tir_value *operands[] = {tir_tmem_slot(&one, bars, end->at[0]), NULL,
+                                    end->channel->ctas > 1 ? tir_const_i32(b->f, 0) : NULL};
     tir_tmem_plain(&one, TIR_OP_ARRIVE, operands, 3);
     tir_tmem_end_if(&one);
 }
@@ -343,6 +357,33 @@ void tir_tmem_leave(struct tmem_role *r, struct tir_builder *b)
         *b = r->outer[i];
         copy_after(r, b, old);
     }
+}
+
+void tir_tmem_begin_lead(struct tmem_role *r, struct tir_builder *b)
+{
+    const struct tir_type *types[2 * TMEM_ENDS];
+    struct tir_value *ends[2 * TMEM_ENDS];
+    const uint32_t count = ends_to_values(r, true, ends);
+    if (!r->p->is_pair)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = ends[i]->type;
+    r->leads = tir_build(b, TIR_OP_IF, &r->p->is_leader, 1, types, count, 2);
+    struct tir_builder no = tir_builder_at_end(b->f, r->leads->regions[1]);
+    tir_build_yield(&no, ends, count);
+    r->outside = *b;
+    *b = tir_builder_at_end(b->f, r->leads->regions[0]);
+    b->span = r->outside.span;
+}
+
+void tir_tmem_end_lead(struct tmem_role *r, struct tir_builder *b)
+{
+    struct tir_value *ends[2 * TMEM_ENDS];
+    if (!r->leads)
+        return;
+    tir_build_yield(b, ends, ends_to_values(r, true, ends));
+    ends_from_values(r, true, r->leads->results);
+    *b = r->outside;
 }
 
 struct tir_builder tir_tmem_begin_loop(struct tmem_role *r, struct tir_builder *b,

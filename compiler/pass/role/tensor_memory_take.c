@@ -47,7 +47,7 @@ bool tir_tmem_is_copied(const struct tmem_plan *p, const struct tir_inst *inst)
     return inst->result_count == 1 && bitset_has(&p->computable, inst->results[0]->id);
 }
 
-static void find_computable(struct tmem_plan *p)
+void tir_tmem_find_computable(struct tmem_plan *p)
 {
     const struct tir_block *const tile = p->tiles->regions[0], *const round = p->loop->regions[0];
     const struct tir_block *blocks[TMEM_BRANCHES + 2] = {tile};
@@ -608,8 +608,8 @@ static void take_registers(struct tmem_plan *p)
 // Of a slot in shared memory.
 static int64_t operand_bytes(const struct tmem_operand *o)
 {
-    const struct tir_type t = tir_tmem_scales_type(o);
-    return tir_type_bytes(o->is_arranged ? &t : o->tile->type);
+    const struct tir_type t = o->is_arranged ? tir_tmem_scales_type(o) : tmem_slot_type(o);
+    return tir_type_bytes(&t);
 }
 
 // Of operands that are loaded for a tile.
@@ -692,10 +692,13 @@ static const char *take_memory(struct tmem_plan *p)
     return why;
 }
 
+// The CTA that multiplies is told of the slots of both of a pair, and tells both.
 static void count_arrivals(struct tmem_plan *p)
 {
+    const uint32_t ctas = p->is_pair ? 2 : 1;
     for (uint32_t i = 0; i < p->group_count; i++) {
         struct tmem_group *g = &p->groups[i];
+        g->channel.ctas = ctas;
         g->channel.fills = g->is_computed ? p->compute_warps : g->is_arranged ? p->scale_warps : 1;
         for (uint32_t t = 0; t < p->product_count; t++)
             g->channel.frees += g->products >> t & 1;
@@ -703,8 +706,9 @@ static void count_arrivals(struct tmem_plan *p)
     }
     for (uint32_t i = 0; i < p->product_count; i++) {
         struct tmem_product *t = &p->products[i];
+        t->sums.ctas = ctas;
         t->sums.fills = t->kind == TMEM_TURNS ? p->compute_warps : 1;
-        t->sums.frees = t->kind == TMEM_TURNS ? 1 : p->compute_warps;
+        t->sums.frees = t->kind == TMEM_TURNS ? 1 : ctas * p->compute_warps;
     }
 }
 
@@ -721,10 +725,12 @@ const char *tir_tmem_take(struct tmem_plan *p)
     const char *why = take_loop(p);
     if (why)
         return why;
-    find_computable(p);
+    tir_tmem_find_computable(p);
     p->ranges = tir_ranges_new(p->cx->scratch, p->f);
     why = take_rest(p);
     why = why ? why : take_products(p);
+    if (!why)
+        tir_tmem_take_pair(p);
     why = why ? why : take_memory(p);
     why = why ? why : take_warps(p);
     if (why)
