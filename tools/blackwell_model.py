@@ -207,8 +207,10 @@ LADDER = [
 ]
 ONE_TILE = {1: (128, 128, 64), 2: (128, 128, 4096)}
 
-# What the passes make of the best variant of kernels in examples/03_gemm.
-TILES = {"gemm": Product(**{**RING, "stages": 3}), "matmul": Product(columns=256, **RING)}
+# What the passes make of the best variant of kernels in examples/03_gemm, and of one for pairs of CTAs, with PAIR.
+PAIR = {"BM": 128, "BN": 256, "CM": 2}
+TILES = {"gemm": Product(**{**RING, "stages": 3}), "matmul": Product(columns=256, **RING),
+         "matmul.pair": Product(columns=256, held=128, **{**RING, "stages": 6})}
 
 
 class Attention:
@@ -318,11 +320,16 @@ def guess_table():
     return "".join(f"- `{name}`\n" for name in guesses())
 
 
+def label_of(name):
+    """Of one of TILES."""
+    return f"`{name.removesuffix('.pair')}.tir`" + (", pairs of CTAs" if name.endswith(".pair") else "")
+
+
 def product_table():
     """A step along K of a CTA."""
     rows = []
     for p, label in [*((s.product, f"{s.number}, {s.technique}") for s in LADDER),
-                     *((p, f"`{name}.tir`") for name, p in TILES.items())]:
+                     *((p, label_of(name)) for name, p in TILES.items())]:
         used, (clocks, what) = p.resources(), p.step()
         worse, _ = p.step(writes=True)
         rows.append((label, f"{p.rows}x{p.columns}", p.stages, p.resident(),

@@ -28,6 +28,7 @@ LADDER = sorted((EXAMPLES / "blackwell_ladder").glob("*.tir"))
 # Tile programs: what the passes make of them is counted and assembled, too.
 TILES = [("gemm", "03_gemm/gemm.tir"), ("matmul", "03_gemm/matmul.tir"),
          ("full", "attention/forward.tir")]
+PAIR = [f"-D{name}={value}" for name, value in model.PAIR.items()]
 SMALL = [*TILES, ("row_scales", "13_fp8/fp8.tir"), ("planned", "14_grouped/grouped.tir")]
 COUNTED = {  # what is counted of a PTX entry
     "products": r"tcgen05\.mma", "commits": r"tcgen05\.commit", "loads": r"tcgen05\.ld",
@@ -59,11 +60,12 @@ class Compiler:
             self.receipts[key] = kernels
         return self.receipts[key]
 
-    def ptx(self, path, entry, arch):
+    def ptx(self, path, entry, arch, *options):
         """PTX with one entry of a file."""
-        key = path, entry, arch
+        key = path, entry, arch, options
         if key not in self.texts:
-            made = run(self.tirc, "build", EXAMPLES / path, f"--arch={arch}", "--emit=ptx", "-o", "-").stdout
+            made = run(self.tirc, "build", EXAMPLES / path, f"--arch={arch}", "--emit=ptx", "-o", "-",
+                       *options).stdout
             head, *entries = re.split(r"(?=^\.visible \.entry )", made, flags=re.M)
             self.texts[key] = head + next(
                 e for e in entries if re.match(rf"\.visible \.entry {entry}\(", e))
@@ -119,19 +121,21 @@ def small_table(compiler):
 
 
 def counted_kernels(compiler):
-    """(name of the row, file, entry): kernels by hand, then what the passes make of tile programs."""
+    """(name of the row, file, entry, options): kernels by hand, then what the passes make of tile programs."""
     for path in LADDER:
-        yield path.name, path, next(iter(compiler.best(path, "sm_100a")))
-    yield BY_HAND.removesuffix("/attention.tir"), BY_HAND, "attention"
+        yield f"`{path.name}`", path, next(iter(compiler.best(path, "sm_100a"))), []
+    yield f"`{BY_HAND.removesuffix('/attention.tir')}`", BY_HAND, "attention", []
     for name, file in TILES:
-        yield file.rsplit("/", maxsplit=1)[-1], file, name
+        yield f"`{file.rsplit('/', maxsplit=1)[-1]}`", file, name, []
+    yield model.label_of("matmul.pair"), "03_gemm/matmul.tir", "matmul", PAIR
 
 
 def count_table(compiler):
     rows = []
-    for label, path, entry in counted_kernels(compiler):
-        text, texts = compiler.ptx(path, entry, "sm_100a"), compiler.best(path, "sm_100a")[entry]
-        rows.append((f"`{label}`", part(texts, "threads: ")[0].split()[0],
+    for label, path, entry, options in counted_kernels(compiler):
+        text = compiler.ptx(path, entry, "sm_100a", *options)
+        texts = compiler.best(path, "sm_100a", *options)[entry]
+        rows.append((label, part(texts, "threads: ")[0].split()[0],
                      part(texts, "shared memory: ")[0].removesuffix(" bytes"),
                      *(len(re.findall(pattern, text)) for pattern in COUNTED.values())))
     return model.table(["kernel", "threads", "bytes shared", *COUNTED], rows)
@@ -141,10 +145,10 @@ def assemble(ptxas, compiler):
     """A row for each kernel: registers, which a thread gets in eights, and bytes of spills on each target."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "entry.ptx")
-        for label, path, entry in counted_kernels(compiler):
-            row = [f"`{label}`"]
+        for label, path, entry, options in counted_kernels(compiler):
+            row = [label]
             for arch in ("sm_100a", "sm_103a"):
-                file.write_text(compiler.ptx(path, entry, arch), encoding="utf-8")
+                file.write_text(compiler.ptx(path, entry, arch, *options), encoding="utf-8")
                 said = run(ptxas, f"-arch={arch}", "-v", "-o", os.devnull, file)
                 log = said.stdout + said.stderr
                 row += [-(-int(re.search(r"Used (\d+) registers", log)[1]) // 8) * 8,
@@ -171,11 +175,12 @@ def modelled(compiler):
     if sorted(listed) != [p.stem for p in LADDER]:
         yield f"the model has the steps {sorted(listed)}, the ladder {[p.stem for p in LADDER]}"
         return
-    whole = [(p.name, p, None, listed[p.stem]) for p in LADDER]
-    whole += [(name, file, name, model.TILES[name]) for name, file in TILES if name in model.TILES]
-    for label, path, name, product in whole:
-        texts = next(iter(compiler.best(path, "sm_100a").values())) if name is None \
-            else compiler.best(path, "sm_100a")[name]
+    whole = [(p.name, p, None, listed[p.stem], []) for p in LADDER]
+    whole += [(name, file, name, model.TILES[name], []) for name, file in TILES if name in model.TILES]
+    whole.append(("matmul.pair", "03_gemm/matmul.tir", "matmul", model.TILES["matmul.pair"], PAIR))
+    for label, path, name, product, options in whole:
+        best = compiler.best(path, "sm_100a", *options)
+        texts = next(iter(best.values())) if name is None else best[name]
         rows, columns = re.match(r"tcgen05 m(\d+)n(\d+)k", part(texts, "dot: ")[0]).groups()
         if (int(rows), int(columns)) != (min(product.rows, 128) * product.ctas, product.columns):
             yield f"{label}: products of {rows}x{columns}, in the model {product.rows}x{product.columns}"

@@ -105,8 +105,9 @@ def rows():
             sizes = ONE if step.number == 1 else LONG if step.number == 2 else GRID
             found.append(ProductRow(step.file, LADDER / f"{step.file}.tir", None, step.product, sizes,
                                     model.ONE_TILE.get(step.number)))
-    for name, path in (("gemm", artifacts.GEMM), ("matmul", artifacts.MATMUL)):
-        found.append(ProductRow(name, path, name, model.TILES[name], GRID))
+    for name, path, metas in (("gemm", artifacts.GEMM, {}), ("matmul", artifacts.MATMUL, {}),
+                              ("matmul.pair", artifacts.MATMUL, model.PAIR)):
+        found.append(ProductRow(name, path, path.stem, model.TILES[name], GRID, metas=metas))
     found += [AttentionRow(f"attention.{m.size}", m) for m in (model.ATTENTION[0], model.ATTENTION[2])]
     return found
 
