@@ -186,7 +186,7 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
         parts[d] = box->list[d];
         if (box->list[d]) {
             if (o->is_halved && at == o->halved)
-                start = tir_tmem_half(r->p, b, o, start, d);
+                start = tir_tmem_half(r->p, b, o, start);
             parts[d] = part.shape[at++];
         }
         operands[TIR_COPY_FIXED + 1 + d] = start;

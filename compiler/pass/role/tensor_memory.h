@@ -170,9 +170,9 @@ static inline struct tir_type tmem_slot_type(const struct tmem_operand *o)
 void tir_tmem_take_pair(struct tmem_plan *p);
 // Before the roles are built: the tiles of both become one.
 void tir_tmem_widen_pair(struct tmem_plan *p, struct tir_builder *b);
-// Where the CTA's half of the load begins along dimension d of the tensor.
+// Where the CTA's half of an operand begins that begins at `start`.
 struct tir_value *tir_tmem_half(const struct tmem_plan *p, struct tir_builder *b,
-                                const struct tmem_operand *o, struct tir_value *start, uint32_t d);
+                                const struct tmem_operand *o, struct tir_value *start);
 // The mbarrier at this place of the CTA that multiplies.
 struct tir_value *tir_tmem_of_leader(struct tir_builder *b, struct tir_value *bar);
 

@@ -106,12 +106,11 @@ void tir_tmem_widen_pair(struct tmem_plan *p, struct tir_builder *b)
 }
 
 struct tir_value *tir_tmem_half(const struct tmem_plan *p, struct tir_builder *b,
-                                const struct tmem_operand *o, struct tir_value *start, uint32_t d)
+                                const struct tmem_operand *o, struct tir_value *start)
 {
-    const struct tir_type part = tmem_slot_type(o);
-    const int64_t step = part.shape[o->halved] * tir_slice_stride(o->tile->def, d);
+    const int64_t half = tmem_slot_type(o).shape[o->halved];
     struct tir_value *first = tir_build1(b, TIR_OP_CAST, start->type, &p->rank, 1);
-    first = tir_binary(b, TIR_OP_MUL, first, tir_const_int(p->f, start->type, step));
+    first = tir_binary(b, TIR_OP_MUL, first, tir_const_int(p->f, start->type, half));
     return tir_binary(b, TIR_OP_ADD, start, first);
 }
 
