@@ -22,11 +22,11 @@
 //     let r2: T = await(r, groups = 0);
 //     let y: U = cast(r2);
 //
-// Each product is a separate group. A result stays in flight if it is only carried to the next
-// round's product or is the accumulator of another product. Any other result is awaited before its
-// first use, if possible without waiting for younger groups. This pass does not order memory: ring
-// frees slots once their products have finished, and barrier waits before other buffers are written
-// again.
+// Each product is a separate group. A result stays in flight if it is the accumulator of another
+// product, or is only carried to the next round's product in the place of what it was added to. Any
+// other result is awaited before its first use, if possible without waiting for younger groups.
+// This pass does not order memory: ring frees slots once their products have finished, and barrier
+// waits before other buffers are written again.
 //
 // Operand a in registers is read until the wait. It is packed before its product, and ptxas
 // serialises all products if registers that one reads are written while another is in flight. So
@@ -85,6 +85,22 @@ static bool carries_sum(const struct tir_func *f, const struct tir_inst *loop, u
     const struct tir_block *body = loop->regions[0];
     struct use use = use_of(f, body->args[1 + i]);
     return continues_sum(&use, body);
+}
+
+// Is v, of a product, a sum that goes on with value i of what the for loop carries? It can stay in
+// the registers of that value.
+static bool goes_on_with(const struct tir_value *v, const struct tir_inst *loop, uint32_t i)
+{
+    const struct tir_inst *def;
+    while ((def = v->def)) {
+        if (def->op == TIR_OP_GEMM_ASYNC)
+            v = def->operands[TIR_DOT_ACC];
+        else if (def->op == TIR_OP_GET)
+            v = tir_yield_of(def->regions[0])->operands[v->index];
+        else
+            return false;
+    }
+    return v == loop->regions[0]->args[1 + i];
 }
 
 static void await_at(struct tir_builder *b, struct tir_value *v, int64_t groups)
@@ -177,7 +193,7 @@ static void settle(struct tir_func *f, struct tir_inst *product)
         if (use.user->op != TIR_OP_YIELD || use.user->block != v->def->block || !owner)
             break;
         if (owner->op == TIR_OP_FOR && !a_in_registers(product) && !packs_after(owner, product) &&
-            carries_sum(f, owner, use.operand)) {
+            carries_sum(f, owner, use.operand) && goes_on_with(v, owner, use.operand)) {
             struct tir_builder b = {f, owner->block, owner->next, owner->span};
             await_at(&b, owner->results[use.operand], 0);
             return;
