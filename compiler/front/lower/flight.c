@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Accumulators in flight: a result of gemm_async may be passed on, also by loops and branches, but
-// before an await only another gemm_async may use it.
+// before an await only another gemm_async may use it. It stays in its registers, so a loop gives it
+// on in its own place: two sums are swapped after an await.
 #include "base/bitset.h"
 #include "front/lower/lower.h"
 #include "ir/walk.h"
@@ -47,6 +48,42 @@ static bool may_take(const struct tir_inst *inst, uint32_t operand)
            (inst->op == TIR_OP_GEMM_ASYNC && operand == TIR_DOT_ACC);
 }
 
+// The value before the sum v, through what adds to it or waits for it, where a loop carries that.
+static const struct tir_value *sum_before(const struct tir_value *v)
+{
+    while (v->def) {
+        const struct tir_inst *def = v->def;
+        if (def->op == TIR_OP_GEMM_ASYNC)
+            v = def->operands[TIR_DOT_ACC];
+        else if (def->op == TIR_OP_AWAIT)
+            v = def->operands[v->index];
+        else if (tir_ops[def->op].rule == TIR_RULE_CARRIED)
+            v = def->operands[tir_carried_at(def) + v->index];
+        else
+            break;
+    }
+    return v;
+}
+
+static bool check_places(struct lower *l, const struct flight *fl, const struct tir_inst *loop)
+{
+    const struct tir_block *body = loop->regions[loop->region_count - 1];
+    const struct tir_inst *yield = tir_yield_of(body);
+    struct tir_value *const *args = body->args + body->arg_count - loop->result_count;
+    for (uint32_t i = 0; i < loop->result_count; i++) {
+        const struct tir_value *v = yield->operands[i], *before = sum_before(v);
+        if (!flies(fl, v) || before == args[i] || before->def || before->block != body)
+            continue;
+        const char *name = before->name ? before->name : "acc";
+        lower_error(l, loop->span, TIR_E_FLIGHT,
+                    "the loop gives `%s`, which may still be computed by a `gemm_async`, the place "
+                    "of another; `await(%s)` first",
+                    name, name);
+        return false;
+    }
+    return true;
+}
+
 bool flight_check(struct lower *l)
 {
     struct flight fl = {bitset_new(l->arena, l->f->value_count), true};
@@ -59,7 +96,9 @@ bool flight_check(struct lower *l)
         }
     }
     bool ok = true;
-    tir_foreach_inst(inst, l->f)
+    tir_foreach_inst(inst, l->f) {
+        if (tir_is_loop(inst))
+            ok &= check_places(l, &fl, inst);
         for (uint32_t i = 0; i < inst->operand_count; i++)
             if (flies(&fl, inst->operands[i]) && !may_take(inst, i)) {
                 const char *name = inst->operands[i]->name;
@@ -68,5 +107,6 @@ bool flight_check(struct lower *l)
                             name ? name : "this", name ? name : "acc");
                 ok = false;
             }
+    }
     return ok;
 }
