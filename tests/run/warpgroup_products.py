@@ -24,7 +24,7 @@ PARAMS = """A: bf16[M, 64], B: bf16[64, 64], C: bf16[64, 64], W: bf16[256, K], X
 OTHERS = {"O": "out f32[M, 64]", "P": "out f32[M, 64]", "Q": "out f32[M, 256]",
           "I": "inout i32[4]", "F": "f32[M, 32]", "G": "f32[2, 2, 2, M, 32]",
           "R": "out bf16[6, 300, 16]", "V": "f32[128, K]", "Z": "f32[M, K]", "H": "i8[128, K]",
-          "E": "bf16[20, M, K]"}
+          "E": "bf16[20, M, K]", "J": "f16[M, 64]", "L": "f16[K, 64]", "T": "out f16[M, 64]"}
 SIZES = ["K=192", "n=2"]
 
 # Name: rows of a tile, products on warpgroups, warpgroups, what the tiles loop does.
@@ -146,6 +146,69 @@ PROGRAMS = {
         }
         O[m:+64, :] = s;
         P[m:+64, :] = t;"""),
+    "two sums that a loop swaps": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 1;
+        for k in range(0, K, 64) {
+            let u = dot(X[m:+64, k:+64], Y[k:+64, :], s);
+            s = t;
+            t = u;
+        }
+        O[m:+64, :] = s + 2 * t;"""),
+    "three sums that a loop gives on in turn": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 1;
+        var u: f32[64, 64] = 2;
+        for k in range(0, K, 64) {
+            let v = dot(X[m:+64, k:+64], Y[k:+64, :], s);
+            s = t;
+            t = u;
+            u = v;
+        }
+        O[m:+64, :] = s + 2 * t + 3 * u;"""),
+    "both of two swapped sums grow": (64, 2, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 1;
+        for k in range(0, K, 64) {
+            let u = dot(X[m:+64, k:+64], Y[k:+64, :], s);
+            s = dot(A[m:+64, :], Y[k:+64, :], t);
+            t = u;
+        }
+        O[m:+64, :] = s + 2 * t;"""),
+    "two sums that a branch swaps": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 1;
+        for k in range(0, K, 64) {
+            s = dot(X[m:+64, k:+64], Y[k:+64, :], s);
+            if k < 64 * n {
+                let u = s;
+                s = t;
+                t = u;
+            }
+        }
+        O[m:+64, :] = s + 2 * t;"""),
+    "two sums that a while loop swaps": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 1;
+        var i: i64 = 0;
+        while i < n + 1 {
+            let u = dot(A[m:+64, :], Y[64 * i:+64, :], s);
+            s = t;
+            t = u;
+            i += 1;
+        }
+        O[m:+64, :] = s + 2 * t;"""),
+    "sums that are the operand a round later": (64, 1, 1, """
+        var a = J[m:+64, :];
+        for k in range(0, K, 64) { a = dot(a, L[k:+64, :], full(0, f16, 64, 64)); }
+        T[m:+64, :] = a;"""),
+    "sums that are the operand, in two loops": (64, 1, 1, """
+        var a = J[m:+64, :];
+        for k in range(0, n) {
+            for l in range(0, K, 64) { a = dot(a, L[l:+64, :], full(0, f16, 64, 64)); }
+            a = a * 0.002;
+        }
+        T[m:+64, :] = a;"""),
     "copies whose readers overlap in a chain": (64, 6, 1, """
         var s: f32[64, 64] = 0;
         for k in range(0, K, 64) {

@@ -735,7 +735,8 @@ bool tir_emit_kernel(struct tir_llvm *ll, struct tir_arena *arena, struct tir_di
                      .arena = arena,
                      .diags = diags,
                      .f = f,
-                     .uses = tir_count_uses(arena, f)};
+                     .uses = tir_count_uses(arena, f),
+                     .moved = bitset_new(arena, f->value_count)};
     emit_function(&e);
     return !e.failed;
 }

@@ -6,6 +6,7 @@
 #ifndef TIR_TARGET_NVPTX_EMIT_H
 #define TIR_TARGET_NVPTX_EMIT_H
 
+#include "base/bitset.h"
 #include "base/map.h"
 #include "ir/ir.h"
 #include "ir/range.h"
@@ -48,6 +49,7 @@ struct emit {
     bool has_engines;        // the kernel starts tensor copies or products of warpgroups
     VEC(const struct tir_inst *) products; // of warpgroups that are emitted as one
     uint32_t product_inputs;               // that they take, with their accumulators
+    struct bitset moved;                   // their results which began with sums that were moved
     const struct tir_inst *awaited;        // a wait that the loop in front of it has emitted
     bool moves_registers;                  // the kernel has a setmaxnreg
     bool has_tmem;                         // and tensor memory

@@ -7,15 +7,18 @@
 // moves them. `await` ties them through the wait in the same way: LLVM orders nothing else after
 // it. A in registers is an input of the wait, too.
 //
-// An accumulator that is still needed afterwards is copied to registers that the product may write.
-// The copy must stand in front of a fence, so the product begins with one. A in registers is tied
-// through a fence always: LLVM knows of other values which of them lie in those registers.
+// LLVM does not know that the registers of a product in flight are written, or read, until a wait:
+// it may copy them, or give them to other values that are dead by then. So an accumulator that is
+// still needed afterwards is copied, and A in registers is moved, in front of a fence in the same
+// piece. What loops and branches give may share registers with other values that they give: as an
+// accumulator it is moved in front of the fence, and what they give of a product is moved by its
+// wait. Only sums that a loop carries, and nothing but products adds to, stay where they are.
 //
 // A product that adds to the sums of the one before it, with nothing but arithmetic between them,
 // is one piece of inline PTX with it. To LLVM each of its operands costs more than an addition.
 
 #include "base/bitset.h"
-#include "ir/effect.h"
+#include "ir/walk.h"
 #include "machine/product.h"
 #include "target/nvptx/emit.h"
 
@@ -209,169 +212,110 @@ static V output_of(struct emit *e, V v, uint32_t count, uint32_t i)
     return count == 1 ? v : LLVMBuildExtractValue(e->b, v, i, "");
 }
 
-static const struct tir_inst *loop_around(const struct tir_block *block)
+// The sums that some value is: the first of the products that make them, through waits and products
+// that add to them, and what that one adds to, or NULL.
+struct sums {
+    const struct tir_inst *begin;
+    const struct tir_value *to;
+};
+
+static struct sums sums_of(const struct tir_value *v)
 {
-    const struct tir_inst *up = block->owner;
-    while (up && !tir_is_loop(up))
-        up = up->block->owner;
-    return up;
+    struct sums sums = {NULL, v};
+    while (sums.to && sums.to->def) {
+        const struct tir_inst *def = sums.to->def;
+        if (def->op == TIR_OP_AWAIT) {
+            sums.to = def->operands[sums.to->index];
+            continue;
+        }
+        if (def->op != TIR_OP_WGMMA)
+            break;
+        const struct product p = product_of(def);
+        sums.begin = def;
+        sums.to = p.kept ? p.registers[p.a_count + sums.to->index] : NULL;
+    }
+    return sums;
 }
 
-struct source { // of a value that loops and branches give on
-    struct tir_value *v;
-    bool is_first; // before the first round
-};
-typedef VEC(struct source) source_list;
-
-// Adds the sources of what a for loop or a branch gives; false: it is none of these.
-static bool add_sources(struct emit *e, struct source of, source_list *work)
+// The loop that carries v, or NULL; *place: as which of its values.
+static const struct tir_inst *carrier_of(const struct tir_value *v, uint32_t *place)
 {
-    struct tir_inst *owner = of.v->def ? of.v->def : of.v->block ? of.v->block->owner : NULL;
-    const bool is_loop = owner && owner->op == TIR_OP_FOR;
-    uint32_t index = of.v->index;
-    if (!owner || (!is_loop && (owner->op != TIR_OP_IF || !of.v->def)))
+    const struct tir_inst *owner = v->def || !v->block ? NULL : v->block->owner;
+    if (!owner || !tir_is_loop(owner) || v->index < (owner->op == TIR_OP_FOR))
+        return NULL; // or it is the counter
+    *place = v->index - (owner->op == TIR_OP_FOR);
+    return owner;
+}
+
+// What the sum v begins with in front of the loop that carries it, or that gives it in the end, if
+// each round gives on, in its place, what products in it add to it; else NULL.
+static const struct tir_value *carried_sum_from(const struct tir_value *v)
+{
+    if (v->def && tir_is_loop(v->def)) {
+        const struct tir_block *body = v->def->regions[v->def->region_count - 1];
+        v = body->args[v->index + (v->def->op == TIR_OP_FOR)];
+    }
+    uint32_t place;
+    const struct tir_inst *loop = carrier_of(v, &place);
+    if (!loop || v->block != loop->regions[loop->region_count - 1])
+        return NULL;
+    const bool is_sum = sums_of(tir_yield_of(v->block)->operands[place]).to == v;
+    return is_sum ? loop->operands[tir_carried_at(loop) + place] : NULL;
+}
+
+typedef VEC(const struct tir_value *) source_list;
+
+// Adds the values that v is one of, as a loop or a branch gives it; false: none does.
+static bool add_sources(struct emit *e, const struct tir_value *v, source_list *work)
+{
+    uint32_t place = v->index;
+    const struct tir_inst *owner = v->def ? v->def : carrier_of(v, &place);
+    const bool is_loop = owner && tir_is_loop(owner);
+    if (!is_loop && (!owner || owner->op != TIR_OP_IF))
         return false;
-    if (is_loop && !of.v->def && !index--)
-        return false; // the counter
-    if (is_loop) {
-        struct source first = {owner->operands[TIR_FOR_INIT + index], true};
-        vec_push(e->arena, work, first);
-    }
-    for (uint32_t r = 0; r < owner->region_count; r++) {
-        struct source next = {tir_yield_of(owner->regions[r])->operands[index], of.is_first};
-        vec_push(e->arena, work, next);
-    }
+    if (is_loop)
+        vec_push(e->arena, work, owner->operands[tir_carried_at(owner) + place]);
+    for (uint32_t r = owner->op == TIR_OP_WHILE; r < owner->region_count; r++)
+        vec_push(e->arena, work, tir_yield_of(owner->regions[r])->operands[place]);
     return true;
 }
 
-// Does a loop or branch give v on after something but a product or await has made it, and can no
-// product still be computing it? LLVM may move what makes it past the start of the loop, or move it
-// to other registers there: after the fence.
-static bool is_computed(struct emit *e, struct tir_value *v)
+// May a product still be computing v?
+static bool is_in_flight(struct emit *e, const struct tir_value *v)
 {
     struct bitset seen = bitset_new(e->arena, e->f->value_count);
-    struct source source = {v, false};
     source_list work = {0};
-    bool computed = false;
-    vec_push(e->arena, &work, source);
+    vec_push(e->arena, &work, v);
     while (work.len) {
-        source = vec_pop(&work);
-        const struct tir_inst *def = source.v->def;
-        if (source.v->kind == TIR_VALUE_CONST) {
-            computed |= !source.is_first; // a branch gives it
+        v = vec_pop(&work);
+        if (v->kind == TIR_VALUE_CONST || !bitset_insert(&seen, v->id) || add_sources(e, v, &work))
             continue;
-        }
-        if (!bitset_insert(&seen, source.v->id) || add_sources(e, source, &work))
-            continue;
-        if (!def || def->op == TIR_OP_WGMMA)
-            return false;
-        computed |= (source.is_first || def->op != TIR_OP_AWAIT) && source.v != v;
-    }
-    return computed;
-}
-
-// May the register live on after the product, or in the next round of the loop around it? LLVM may
-// use one register for several values here, unless products or loops made them.
-static bool is_kept(const struct emit *e, const struct tir_inst *product, const struct tir_value *v)
-{
-    if (v->kind == TIR_VALUE_CONST || e->uses[v->id] > 1)
-        return true;
-    if (v->def && v->def->op != TIR_OP_WGMMA && v->def->op != TIR_OP_AWAIT && !v->def->region_count)
-        return true;
-    const struct tir_inst *loop = loop_around(product->block);
-    return loop && !tir_is_made_in(loop, v);
-}
-
-// Gives the values as registers that they are moved to in front of a fence, where others need them.
-static void fence_registers(struct emit *e, struct tir_value *const *of, uint32_t count, V *values)
-{
-    struct tir_text constraints;
-    tir_text_init(&constraints, e->arena, 0);
-    LLVMTypeRef type = add_outputs(e, &constraints, of, count, "=");
-    add_ties(&constraints, count);
-    tir_text_add(&constraints, STR("~{memory}"));
-    V v = tir_llvm_asm(e->ll, type, STR("wgmma.fence.sync.aligned;"), tir_text_str(&constraints),
-                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, values, count);
-    for (uint32_t i = 0; i < count; i++)
-        values[i] = output_of(e, v, count, i);
-}
-
-// The accumulators that a product adds to, or NULL.
-static struct tir_value *added_to(const struct tir_inst *inst)
-{
-    if (inst->op != TIR_OP_WGMMA)
-        return NULL;
-    const struct product p = product_of(inst);
-    return p.kept ? p.registers[p.a_count] : NULL;
-}
-
-// The product with which the sums v begin, through waits and products that add to them, or NULL.
-static const struct tir_inst *begin_of(const struct tir_value *v)
-{
-    const struct tir_inst *begin = NULL;
-    while (v->def && (v->def->op == TIR_OP_WGMMA || v->def->op == TIR_OP_AWAIT)) {
-        begin = v->def->op == TIR_OP_WGMMA ? v->def : begin;
-        v = begin == v->def ? added_to(begin) : v->def->operands[v->index];
-        if (!v)
-            break;
-    }
-    return begin;
-}
-
-static bool takes(const struct tir_inst *inst, const struct tir_value *v)
-{
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        if (inst->operands[i] == v)
+        if (v->def && v->def->op == TIR_OP_WGMMA)
             return true;
-    uint32_t count;
-    struct tir_value **list = tir_list(inst, &count);
-    for (uint32_t i = 0; i < count; i++)
-        if (list[i] == v)
-            return true;
+    }
     return false;
 }
 
-// Does the loop give the next round other sums in the place of these, which begin while these are
-// still needed? Both cannot lie in the registers of the loop then, and LLVM may copy between two
-// products on the same sums, which are in flight. Those of the round before are not: a wait for
-// all groups comes behind the other product.
-static bool is_replaced(const struct product *p)
-{
-    const struct tir_value *v = p->registers[p->a_count], *sums = p->inst->results[0];
-    const struct tir_block *body = p->inst->block;
-    if (v->def || v->block != body || !body->owner || body->owner->op != TIR_OP_FOR || !v->index)
-        return false;
-    const struct tir_inst *begin = begin_of(tir_yield_of(body)->operands[v->index - 1]);
-    if (!begin || begin->block != body)
-        return false;
-    bool begun = false, needed = false, awaited = false;
-    for (const struct tir_inst *inst = p->inst->next; inst; inst = inst->next) {
-        begun |= inst == begin;
-        needed |= begun && takes(inst, sums);
-        awaited |= begun && tir_is_group(inst, TIR_OP_WAIT_GROUP, TIR_DONE_WGMMA) &&
-                   !tir_attr_int(inst, TIR_ATTR_groups, 0);
-        awaited |= begun && inst->op == TIR_OP_AWAIT && !tir_attr_int(inst, TIR_ATTR_groups, 0);
-        if (added_to(inst) == sums)
-            sums = inst->results[0];
-    }
-    return needed && awaited;
-}
-
-// What stands in front of a product for the accumulators that it adds to: nothing; a fence, where
-// they are still needed, and LLVM copies them; moves and a fence, for what loops give on after it
-// was computed, or beside them, in registers of its own.
+// What stands in front of a product for the accumulators that it adds to: nothing, where they are
+// in flight, or only products have written them since they were numbers; a fence, in front of which
+// LLVM copies those that are needed again; moves and a fence, for what loops and branches give,
+// which LLVM may put into one register with other values that they give.
 enum opening { BEGINS, FENCES, MOVES };
 
 static enum opening opening_of(struct emit *e, const struct product *p)
 {
-    if (!p->kept)
+    if (!p->kept || is_in_flight(e, p->registers[p->a_count]))
         return BEGINS;
-    if (is_computed(e, p->registers[p->a_count]) || is_replaced(p))
-        return MOVES;
-    for (uint32_t i = 0; i < p->kept; i++)
-        if (is_kept(e, p->inst, p->registers[p->a_count + i]))
-            return FENCES;
-    return BEGINS;
+    uint32_t place;
+    enum opening opening = BEGINS;
+    for (uint32_t i = p->a_count; i < p->a_count + p->kept; i++) {
+        const struct tir_value *v = p->registers[i], *from = carried_sum_from(v);
+        if (!from && (v->def ? v->def->region_count : carrier_of(v, &place) != NULL))
+            return MOVES;
+        if (!from || from->kind != TIR_VALUE_CONST || e->uses[v->id] > 1)
+            opening = FENCES;
+    }
+    return opening;
 }
 
 // The product behind this one that alone takes its sums, with only arithmetic between them, or
@@ -414,10 +358,11 @@ static uint32_t add_arguments(struct emit *e, const struct product *p, V *args,
     return count;
 }
 
-static void add_moves(struct tir_text *text, uint32_t count)
+// Moves inputs to outputs from number `first` on; as many inputs as outputs come before them.
+static void add_moves(struct tir_text *text, uint32_t first, uint32_t outputs)
 {
-    for (uint32_t i = 0; i < count; i++)
-        tir_text_format(text, "mov.b32 $%" PRIu32 ", $%" PRIu32 "; ", i, count + i);
+    for (uint32_t i = first; i < outputs; i++)
+        tir_text_format(text, "mov.b32 $%" PRIu32 ", $%" PRIu32 "; ", i, outputs + i);
 }
 
 // The products of e->products, each of which adds to the sums of the one before it.
@@ -437,7 +382,7 @@ static void emit_products(struct emit *e)
     for (uint32_t i = 0; i < first.kept; i++)
         args[i] = tir_emit_value(e, kept[i]);
     if (opening == MOVES) {
-        add_moves(&text, first.kept);
+        add_moves(&text, 0, first.kept);
         add_inputs(&constraints, kept, first.kept);
     } else {
         add_ties(&constraints, first.kept);
@@ -446,8 +391,11 @@ static void emit_products(struct emit *e)
         tir_text_add(&text, STR("wgmma.fence.sync.aligned; "));
     list_registers(&sums, 0, first.sums);
     uint32_t count = first.kept;
+    const bool moved = opening == MOVES || (first.kept && bitset_has(&e->moved, kept[0]->id));
     vec_foreach(const struct tir_inst *, it, &e->products) {
         const struct product p = product_of(*it);
+        for (uint32_t i = 0; i < p.sums && moved; i++)
+            bitset_insert(&e->moved, p.inst->results[i]->id);
         const struct numbers n = number(&p, first.sums + count);
         count += add_arguments(e, &p, args + count, &constraints);
         tir_text_add(&text, p.steps > 1 ? STR("{ .reg .b64 a, b; ") : STR("{ "));
@@ -479,34 +427,85 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
     emit_products(e);
 }
 
-// Did the product that makes v begin with sums that were moved?
-static bool began_moved(struct emit *e, const struct tir_value *v)
+// The values that the instructions in regions behind inst, and loops as they begin, give on.
+static struct bitset given_behind(struct emit *e, const struct tir_inst *inst)
 {
-    while (v->def && v->def->op == TIR_OP_WGMMA) {
-        const struct product p = product_of(v->def);
-        if (!p.kept)
-            return false;
-        v = p.registers[p.a_count];
-        if (v->def && v->def->op == TIR_OP_WGMMA)
+    struct bitset given = bitset_new(e->arena, e->f->value_count);
+    while ((inst = inst->next)) {
+        if (!inst->region_count)
             continue;
-        return is_computed(e, p.registers[p.a_count]);
+        tir_foreach_inst_within(in, inst)
+        {
+            if (!in->region_count && in->op != TIR_OP_YIELD)
+                continue;
+            for (uint32_t i = 0; i < in->operand_count; i++)
+                if (in->operands[i])
+                    bitset_insert(&given, in->operands[i]->id);
+        }
+    }
+    return given;
+}
+
+// Is v needed in its block after `begin`, or what pure operations make of it, which LLVM may move
+// there?
+static bool is_needed_after(struct emit *e, const struct tir_value *v, const struct tir_inst *begin)
+{
+    struct bitset made = bitset_new(e->arena, e->f->value_count);
+    bitset_insert(&made, v->id);
+    bool is_after = false;
+    for (const struct tir_inst *inst = begin->block->first; inst; inst = inst->next) {
+        bool takes = false;
+        tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count; i++) takes |=
+            in->operands[i] && bitset_has(&made, in->operands[i]->id);
+        if (takes && is_after)
+            return true;
+        for (uint32_t i = 0; takes && tir_has_trait(inst, TIR_PURE) && i < inst->result_count; i++)
+            bitset_insert(&made, inst->results[i]->id);
+        is_after |= inst == begin;
+    }
+    return false;
+}
+
+// Does the block around a wait give v, which has been awaited, on, and may it be in the register of
+// a value that is needed while the product runs? Not if only the sums go on with what was in its
+// place.
+static bool is_given_on(struct emit *e, const struct tir_value *v)
+{
+    const struct tir_block *block = v->def->block;
+    const struct tir_inst *yield = tir_yield_of(block), *owner = block->owner;
+    const struct sums sums = sums_of(v);
+    for (uint32_t i = 0; yield && i < yield->operand_count; i++) {
+        if (yield->operands[i] != v)
+            continue;
+        if (!tir_is_loop(owner) || !sums.begin || sums.begin->block != block || !sums.to)
+            return true;
+        const struct tir_value *old = block->args[i + (owner->op == TIR_OP_FOR)];
+        const bool is_it = sums.to == old && e->uses[old->id] == 1;
+        const bool is_of_it = sums.to->def && tir_uses_value(sums.to->def, old) &&
+                              !is_needed_after(e, old, sums.begin);
+        if (!is_it && !is_of_it)
+            return true;
     }
     return false;
 }
 
 // How a value goes through a wait. Constants are not in flight. A value without a use after the
 // wait is kept until then, but not tied: a copy before the wait would read registers that products
-// still write. So would a copy to where a loop gives sums on: the wait itself moves these.
+// still write. So would a copy to where a loop or a branch gives sums on: the wait itself moves
+// these. It moves back what the product has moved, too: ptxas 13.0 makes fewer instructions of
+// both.
 enum passage { TIED, MOVED, KEPT, PASSAGES, CONSTANT };
 
 static enum passage passage_of(struct emit *e, const struct tir_inst *wait, const V *values,
-                               uint32_t i)
+                               const struct bitset *given, uint32_t i)
 {
+    const struct tir_value *v = wait->results[i];
     if (LLVMIsConstant(values[i]))
         return CONSTANT;
-    if (!e->uses[wait->results[i]->id])
+    if (!e->uses[v->id])
         return KEPT;
-    return began_moved(e, wait->operands[i]) ? MOVED : TIED;
+    const bool moved = bitset_has(&e->moved, wait->operands[i]->id);
+    return moved || bitset_has(given, v->id) || is_given_on(e, v) ? MOVED : TIED;
 }
 
 void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
@@ -516,8 +515,9 @@ void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
     struct tir_value **of = arena_array(e->arena, struct tir_value *, count + 1);
     uint32_t *at = arena_array(e->arena, uint32_t, count + 1), all = 0, first[PASSAGES + 1];
     enum passage *passages = arena_array(e->arena, enum passage, count + 1);
+    const struct bitset given = given_behind(e, wait);
     for (uint32_t i = 0; i < count; i++)
-        passages[i] = passage_of(e, wait, values, i);
+        passages[i] = passage_of(e, wait, values, &given, i);
     for (enum passage passage = 0; passage < PASSAGES; passage++) {
         first[passage] = all;
         for (uint32_t i = 0; i < count; i++)
@@ -536,17 +536,34 @@ void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
     add_ties(&constraints, first[MOVED]);
     add_inputs(&constraints, of + first[MOVED], all - first[MOVED]);
     tir_text_add(&constraints, STR("~{memory}"));
-    tir_text_format(&text, "wgmma.wait_group.sync.aligned %" PRId64 ";",
+    tir_text_format(&text, "wgmma.wait_group.sync.aligned %" PRId64 "; ",
                     tir_attr_int(wait, TIR_ATTR_groups, 0));
-    for (uint32_t i = first[MOVED]; i < outputs; i++)
-        tir_text_format(&text, " mov.b32 $%" PRIu32 ", $%" PRIu32 ";", i, outputs + i);
+    add_moves(&text, first[MOVED], outputs);
     V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
                        TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, all);
     for (uint32_t i = 0; i < outputs; i++)
         values[at[i]] = output_of(e, v, outputs, i);
 }
 
-static void emit_tied(struct emit *e, const struct tir_inst *inst)
+// Moves A to registers in front of a fence: LLVM knows of others which values lie in them.
+static void emit_fence(struct emit *e, const struct tir_inst *fence, V *values)
+{
+    const uint32_t count = fence->operand_count;
+    struct tir_text text, constraints;
+    tir_text_init(&text, e->arena, 0);
+    tir_text_init(&constraints, e->arena, 0);
+    LLVMTypeRef type = add_outputs(e, &constraints, fence->operands, count, "=&");
+    add_inputs(&constraints, fence->operands, count);
+    tir_text_add(&constraints, STR("~{memory}"));
+    add_moves(&text, 0, count);
+    tir_text_add(&text, STR("wgmma.fence.sync.aligned;"));
+    V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
+                       TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, values, count);
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = output_of(e, v, count, i);
+}
+
+static void emit_passage(struct emit *e, const struct tir_inst *inst)
 {
     V *values = arena_array(e->arena, V, inst->operand_count + 1);
     for (uint32_t i = 0; i < inst->operand_count; i++)
@@ -555,7 +572,7 @@ static void emit_tied(struct emit *e, const struct tir_inst *inst)
         tir_emit_pins(e, inst);
         tir_emit_await(e, inst, values);
     } else {
-        fence_registers(e, inst->operands, inst->operand_count, values);
+        emit_fence(e, inst, values);
     }
     for (uint32_t i = 0; i < inst->operand_count; i++)
         tir_emit_set(e, inst->results[i], values[i]);
@@ -569,7 +586,7 @@ void tir_emit_wgmma(struct emit *e, const struct tir_inst *inst)
         return;
     case TIR_OP_AWAIT:
     case TIR_OP_WGMMA_FENCE:
-        emit_tied(e, inst);
+        emit_passage(e, inst);
         return;
     default:
         tir_unreachable();
