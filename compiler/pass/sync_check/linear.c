@@ -622,6 +622,17 @@ static struct sync_linear other_of(struct sync_ask *a, const struct tir_inst *in
     return constant(out.i);
 }
 
+// Does a cast to 8 or 16 bits keep less of x than it may be?
+static bool may_wrap(struct sync_ask *a, const struct tir_value *to, const struct sync_linear *x)
+{
+    const struct tir_elem_info *elem = &tir_elems[to->type->elem];
+    const bool is_signed = elem->kind == TIR_KIND_SIGNED;
+    const int64_t most = (INT64_C(1) << (elem->bits - is_signed)) - 1;
+    int64_t low, high;
+    tir_sync_bounds(a->q, x, &low, &high);
+    return elem->bits < 32 && (low < (is_signed ? -most - 1 : 0) || high > most);
+}
+
 static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst *inst)
 {
     const struct tir_value *second = inst->operand_count > 1 ? inst->operands[1] : NULL;
@@ -635,6 +646,8 @@ static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst 
     case TIR_OP_NEG:
         return plus(a, constant(0), x, -1);
     case TIR_OP_CAST:
+        a->partial |= may_wrap(a, inst->results[0], &x);
+        return x;
     case TIR_OP_BITCAST:
         return x;
     case TIR_OP_MUL:
