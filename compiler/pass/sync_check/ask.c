@@ -129,7 +129,7 @@ static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
     switch (goal->kind) {
     case SYNC_ROUNDS:
     case SYNC_ROUNDS_OR_MORE:
-        demand_block(a, goal->inst->block, false); // that it comes to the loop
+        demand_block(a, goal->inst->block, goal->goes_on); // that it comes to the loop
         demand_rounds(a, goal->inst, goal->number, goal->kind == SYNC_ROUNDS);
         return;
     case SYNC_CHOICE:

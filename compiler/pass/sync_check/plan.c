@@ -3,9 +3,9 @@
 //
 // The first settings follow from the kernel's loops and tiles: 0, 1, ... rounds, and enough tiles
 // to go round a ring. Further settings (ask.c) reach what those left out, one thing at a time: a
-// number of rounds of a loop, a CTA that is not the first, a block that no replay has entered, an
-// access that was outside of its buffer. A part without such settings stays unchecked, unless it
-// can never run.
+// number of rounds of a loop, whatever decides it, two rounds of a loop around another, a CTA that
+// is not the first, a block that no replay has entered, an access that was outside of its buffer. A
+// part without such settings stays unchecked, unless it can never run.
 
 #include "ir/effect.h"
 #include "ir/uneven.h"
@@ -36,56 +36,8 @@ struct plan {
     bool stuck;                         // and cannot recur in the last replay
     struct bitset came;                 // what a replay came to
     struct bitset asked, dead;          // what none comes to, as far as asked; as in came
-    VEC(const struct tir_inst *) loops; // whose rounds depend on the setting
+    VEC(const struct tir_inst *) loops; // whose rounds depend on the setting, or on data
 };
-
-// The host block, for the arguments as they are.
-struct host {
-    const struct tir_func *f;
-    int64_t *at; // by value id
-    struct bitset known;
-};
-
-static bool get(const struct host *h, const struct tir_value *v, int64_t *out)
-{
-    bool constant = v->kind == TIR_VALUE_CONST && !tir_elem_is_float(v->type->elem);
-    *out = constant ? v->constant.i : h->at[v->id];
-    return constant || bitset_has(&h->known, v->id);
-}
-
-static void compute(struct host *h, const struct tir_inst *inst)
-{
-    union tir_number in[3] = {{0}}, out;
-    bool known = inst->operand_count > 0 && inst->operand_count <= 3;
-    for (uint32_t i = 0; known && i < inst->operand_count; i++)
-        known = get(h, inst->operands[i], &in[i].i);
-    if (!known)
-        return;
-    enum tir_elem elem = inst->operands[inst->operand_count - 1]->type->elem;
-    if (inst->op == TIR_OP_CAST)
-        out = tir_number_cast(inst->results[0]->type->elem, elem, in[0]);
-    else if (!tir_number_apply(inst->op, elem, in, &out))
-        return;
-    h->at[inst->results[0]->id] = out.i;
-    bitset_insert(&h->known, inst->results[0]->id);
-}
-
-static struct host compute_host(const struct plan *s)
-{
-    const struct tir_func *f = s->p->f;
-    struct host h = {f, arena_array(s->p->cx->scratch, int64_t, f->value_count),
-                     bitset_new(s->p->cx->scratch, f->value_count)};
-    for (uint32_t i = 0; i < f->body->arg_count; i++) {
-        const struct tir_value *v = f->body->args[i];
-        h.at[v->id] = s->setting.args[i];
-        if (tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem))
-            bitset_insert(&h.known, v->id);
-    }
-    for (const struct tir_inst *inst = f->host->first; inst; inst = inst->next)
-        if (inst->op != TIR_OP_YIELD)
-            compute(&h, inst);
-    return h;
-}
 
 // The first CTA, or cluster, as if it went through all tiles of the grid.
 static void take_first_cta(struct plan *s)
@@ -98,19 +50,9 @@ static void take_first_cta(struct plan *s)
     s->setting.given_count = 0;
 }
 
-// Do the kernel's conditions hold?
-static bool are_allowed(struct plan *s)
+static bool are_allowed(const struct plan *s)
 {
-    const struct tir_func *f = s->p->f;
-    const struct tir_inst *yield = tir_yield_of(f->host);
-    int64_t x;
-    if (!yield)
-        return true;
-    struct host h = compute_host(s);
-    for (uint32_t i = f->grid_count + f->extent_count; i < yield->operand_count; i++)
-        if (get(&h, yield->operands[i], &x) && !x)
-            return false;
-    return true;
+    return tir_sync_is_allowed(s->p, s->setting.args);
 }
 
 // Asks for a setting near to the present one. False: none was found.
@@ -504,6 +446,77 @@ static enum sync_outcome replay_last_rounds(struct plan *s)
     return outcome;
 }
 
+// So many that a ring is full and goes round.
+static int64_t needed_rounds(const struct plan *s)
+{
+    return s->p->depth + 2;
+}
+
+// Goes to what a loop is asked for, from such arguments as give so many rounds.
+static enum sync_outcome replay_goal(struct plan *s, const struct sync_goal *goal)
+{
+    enum sync_answer answer;
+    set_args(s, needed_rounds(s), waves_of(s, needed_rounds(s)));
+    s->setting.waves = waves_of(s, needed_rounds(s));
+    s->steered++;
+    return steer(s, goal, 1, &answer) ? replay_steered(s) : SYNC_GOING;
+}
+
+// Loops that have run less often than that, whatever decides how often: to the most that they can.
+static enum sync_outcome replay_few(struct plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    vec_foreach(const struct tir_inst *, loop, &s->loops)
+        for (int64_t n = needed_rounds(s); n > most_rounds(s, *loop); n--) {
+            struct sync_goal goal = {.kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = n};
+            if (outcome != SYNC_GOING || s->steered >= MOST_STEERED || !may_run(s, *loop, n))
+                continue;
+            outcome = replay_goal(s, &goal);
+            if (outcome == SYNC_GOING && n > most_rounds(s, *loop))
+                outcome = replay_loop(s, *loop, n);
+        }
+    return outcome;
+}
+
+// The loop, or the tiles of a CTA that stays, that another is in; or NULL.
+static const struct tir_inst *loop_around(const struct tir_inst *loop)
+{
+    const struct tir_inst *up = loop->block->owner;
+    while (up && !tir_is_loop(up) &&
+           !(up->op == TIR_OP_TILES && tir_attr_int(up, TIR_ATTR_persistent, 0)))
+        up = up->block->owner;
+    return up;
+}
+
+// Another round of the loop around it, after one that it has run in: what stands between the two?
+static struct sync_goal again(const struct tir_inst *loop)
+{
+    return (struct sync_goal){
+        .kind = SYNC_ROUNDS_OR_MORE, .inst = loop, .number = 1, .goes_on = true};
+}
+
+// May there be one, and was there none?
+static bool may_run_again(struct plan *s, const struct tir_inst *loop)
+{
+    struct sync_goal goal = again(loop);
+    if (!loop_around(loop) || s->p->rounds[loop->id].around > 1)
+        return false;
+    if (bitset_insert(&s->asked, 2 * loop->id) && tir_sync_is_never(s->p, &goal, &s->setting))
+        bitset_insert(&s->dead, 2 * loop->id);
+    return !bitset_has(&s->dead, 2 * loop->id);
+}
+
+static enum sync_outcome replay_nested(struct plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    vec_foreach(const struct tir_inst *, loop, &s->loops) {
+        struct sync_goal goal = again(*loop);
+        if (outcome == SYNC_GOING && s->steered < MOST_STEERED && may_run_again(s, *loop))
+            outcome = replay_goal(s, &goal);
+    }
+    return outcome;
+}
+
 // Settings that are asked for.
 
 // Takes the goal with long loops, or else without.
@@ -713,17 +726,21 @@ static void name_blocks(struct plan *s)
 
 static void name_loops(struct plan *s)
 {
-    int64_t needed = s->p->depth + 2;
     vec_foreach(const struct tir_inst *, loop, &s->loops) {
         uint32_t most = most_rounds(s, *loop);
-        int64_t rounds = bitset_has(&s->p->inner_loops, (*loop)->id) ? needed : 1;
         bool recurs = s->recurs && s->p->rounds[(*loop)->id].recurs;
-        if (most >= rounds || recurs || !is_reached(s, *loop) || !may_run(s, *loop, rounds))
+        if (!is_reached(s, *loop))
             continue;
-        tir_sync_unchecked_at(s->p, (*loop)->span,
-                              tir_str_format(s->p->f->module->arena,
-                                             "no replay runs this loop for more than %u round%s",
-                                             most, most == 1 ? "" : "s"));
+        if (most < needed_rounds(s) && !recurs && may_run(s, *loop, most + 1))
+            tir_sync_unchecked_at(
+                s->p, (*loop)->span,
+                tir_str_format(s->p->f->module->arena,
+                               "no replay runs this loop for more than %u round%s", most,
+                               most == 1 ? "" : "s"));
+        else if (may_run_again(s, *loop))
+            tir_sync_unchecked_at(
+                s->p, (*loop)->span,
+                STR("no replay runs this loop in two rounds of the one around it"));
     }
 }
 
@@ -796,6 +813,10 @@ static enum sync_outcome replay_all(struct plan *s)
     if (outcome == SYNC_GOING && p->has_data_loops)
         outcome = replay_last_rounds(s);
     if (outcome == SYNC_GOING)
+        outcome = replay_few(s);
+    if (outcome == SYNC_GOING)
+        outcome = replay_nested(s);
+    if (outcome == SYNC_GOING)
         outcome = replay_blocks(s, false);
     if (outcome == SYNC_GOING && p->has_data_loops)
         outcome = replay_blocks(s, true);
@@ -804,6 +825,17 @@ static enum sync_outcome replay_all(struct plan *s)
     if (outcome == SYNC_GOING)
         outcome = replay_mixed(s);
     return outcome;
+}
+
+// Does something decide how often a loop runs?
+static bool is_open_loop(struct sync_program *p, const struct tir_inst *inst)
+{
+    if (!tir_is_loop(inst) || !bitset_has(&p->visited, inst->id) || tir_sync_has_fixed_rounds(inst))
+        return bitset_has(&p->data_loops, inst->id);
+    uint32_t count;
+    struct tir_value *const *bounds = tir_sync_bounds_of(inst, &count);
+    struct bitset slice = tir_sync_slice(p, bounds, count);
+    return tir_sync_is_open(p, &slice, true);
 }
 
 enum sync_outcome tir_sync_replay_all(struct sync_program *p)
@@ -816,7 +848,7 @@ enum sync_outcome tir_sync_replay_all(struct sync_program *p)
     s.asked = bitset_new(arena, 2 * p->f->inst_count);
     s.dead = bitset_new(arena, 2 * p->f->inst_count);
     tir_foreach_inst(inst, p->f)
-        if (bitset_has(&p->data_loops, inst->id))
+        if (is_open_loop(p, inst))
             vec_push(arena, &s.loops, inst);
     enum sync_outcome outcome = p->ctas > SYNC_CTAS ? SYNC_GIVEN_UP : replay_all(&s);
     p->recurs = s.recurs;

@@ -21,8 +21,10 @@ static struct sync_frame *push(struct sync_run *r, struct sync_agent *a,
         return top(a);
     }
     struct sync_frame *f = &a->frames[a->depth++];
-    *f = (struct sync_frame){
-        .owner = owner, .block = block, .next = tir_sync_visited(r->p, block->first)};
+    *f = (struct sync_frame){.owner = owner,
+                             .block = block,
+                             .next = tir_sync_visited(r->p, block->first),
+                             .start = ++r->starts};
     f->lanes = a->depth > 1 ? f[-1].lanes : (struct sync_lanes){.count = SYNC_LANES};
     return f;
 }
@@ -119,14 +121,33 @@ static int64_t bound_of(struct sync_run *r, const struct sync_agent *a, const st
     return x.kind == SYNC_EACH ? x.each[0] : x.counts ? x.count : INT64_MIN;
 }
 
+// A loop has run, in a round of another.
+static void note_around(struct sync_run *r, struct sync_agent *a, const struct tir_inst *loop)
+{
+    uint32_t depth = a->depth - 1;
+    const struct sync_frame *around;
+    do {
+        around = &a->frames[--depth];
+    } while (around->owner && !tir_is_loop(around->owner) && around->owner->op != TIR_OP_TILES);
+    struct sync_ran *ran = &a->ran[loop->id];
+    if (ran->start == around->start && ran->last == around->round)
+        return;
+    uint32_t count = ran->start == around->start ? ran->count + 1 : 1;
+    *ran = (struct sync_ran){around->start, around->round, count};
+    r->p->rounds[loop->id].around = TIR_MAX(r->p->rounds[loop->id].around, count);
+}
+
 // A loop has ended.
-static void note_rounds(struct sync_run *r, const struct tir_inst *loop, uint32_t rounds)
+static void note_rounds(struct sync_run *r, struct sync_agent *a, const struct tir_inst *loop,
+                        uint32_t rounds)
 {
     struct sync_rounds *seen = &r->p->rounds[loop->id];
     seen->most = TIR_MAX(seen->most, rounds);
     seen->seen |= UINT64_C(1) << TIR_MIN(rounds, 63);
     if (bitset_has(&r->p->inner_loops, loop->id))
         r->longest = TIR_MAX(r->longest, (int64_t)rounds);
+    if (rounds)
+        note_around(r, a, loop);
 }
 
 // The lanes for which a loop goes on; those that leave it keep the values that it carries. False:
@@ -192,7 +213,7 @@ static bool start_for_each(struct sync_run *r, struct sync_agent *a, const struc
     f->ends = numbers_of(r, a, &end);
     f->step = TIR_MAX(step.number, 1);
     if (!next_of_each(r, a, f)) {
-        note_rounds(r, inst, 0);
+        note_rounds(r, a, inst, 0);
         a->depth--;
     }
     return true;
@@ -213,7 +234,7 @@ static void start_for(struct sync_run *r, struct sync_agent *a, const struct tir
     }
     carry(r, a, body->args + 1, inst->operands + TIR_FOR_INIT, inst->result_count);
     if (at >= end) {
-        note_rounds(r, inst, 0);
+        note_rounds(r, a, inst, 0);
         carry(r, a, inst->results, body->args + 1, inst->result_count);
         return;
     }
@@ -321,7 +342,7 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
     if (!on && go.kind != SYNC_EACH)
         leave_while(r, a, f);
     if (!on) {
-        note_rounds(r, f->owner, f->round);
+        note_rounds(r, a, f->owner, f->round);
         a->depth--;
         return;
     }
@@ -366,7 +387,7 @@ static void end_block(struct sync_run *r, struct sync_agent *a)
         tir_sync_watch(r, a, f);
         return;
     }
-    note_rounds(r, owner, f->round);
+    note_rounds(r, a, owner, f->round);
     if (!f->begins) // else each lane has what it left with
         carry(r, a, owner->results, f->block->args + skip, owner->result_count);
     a->depth--;

@@ -36,6 +36,7 @@ static void add_agent(struct sync_run *r, uint32_t cta, uint32_t first, uint32_t
     find_crew(p, a);
     a->slots = arena_array(r->arena, struct sync_value, p->f->value_count);
     a->visits = arena_array(r->arena, uint32_t, p->f->inst_count);
+    a->ran = arena_array(r->arena, struct sync_ran, p->f->inst_count);
     a->buffers = arena_array(r->arena, struct sync_buffer, p->buffer_count);
     a->tensors = arena_array(r->arena, struct sync_buffer, p->roots.len + 1);
     a->own = arena_array(r->arena, struct sync_own, warps * SYNC_LANES);
@@ -153,6 +154,7 @@ static void reset_values(const struct sync_run *r, struct sync_agent *a)
     const struct tir_func *f = r->p->f;
     memcpy(a->slots, a->constants, f->value_count * sizeof *a->slots);
     memset(a->visits, 0, f->inst_count * sizeof *a->visits);
+    memset(a->ran, 0, f->inst_count * sizeof *a->ran);
     for (uint32_t i = 0; i < f->body->arg_count; i++) {
         const struct tir_value *v = f->body->args[i];
         bool known = tir_type_is_scalar(v->type) && !tir_elem_is_float(v->type->elem);
@@ -177,6 +179,7 @@ static void reset_agent(struct sync_run *r, struct sync_agent *a)
                              .buffers = old.buffers,
                              .tensors = old.tensors,
                              .visits = old.visits,
+                             .ran = old.ran,
                              .own = old.own,
                              .all = old.all,
                              .all_peers = old.all_peers,

@@ -207,9 +207,14 @@ struct sync_frame {               // a block that is being run
     int64_t at, end, step;        // for; tiles: the wave
     const int64_t *begins, *ends; // for: of each thread, where they differ; else NULL
     uint32_t round;
+    uint32_t start;                // a number of its own
     bool merges;                   // an if whose other block ran for other lanes
     uint32_t lies_on;              // frames of the if's other block that are right below; 0: none
     const struct tir_inst *stands; // the warp_sync at which its lanes wait for others; NULL: none
+};
+
+struct sync_ran { // of a loop: the frame around it, and in which of its rounds the loop has run
+    uint32_t start, last, count;
 };
 
 struct sync_own { // groups of cp.async of one thread
@@ -227,6 +232,7 @@ struct sync_agent {
     struct sync_buffer *buffers;      // of values, by sync_program.buffer_of
     struct sync_buffer *tensors;      // by root
     uint32_t *visits;                 // by instruction id
+    struct sync_ran *ran;             // by instruction id
     struct sync_clock all;            // the common knowledge of the lanes of a warp
     struct sync_clock all_peers;      // and of the other warps of the agent
     struct sync_own *own;             // by thread
@@ -328,10 +334,11 @@ struct sync_assumed { // a fault that was not refused because of an assume_sync
 
 struct sync_rounds {
     uint32_t most;
-    bool recurs;   // its state did
-    uint64_t seen; // bit n: n rounds, up to 63
-    int64_t may;   // the most that nothing is known to forbid; 0: not asked
-    int64_t never; // the fewest that it is known never to run, or more; 0: none
+    bool recurs;     // its state did
+    uint64_t seen;   // bit n: n rounds, up to 63
+    int64_t may;     // the most that nothing is known to forbid; 0: not asked
+    int64_t never;   // the fewest that it is known never to run, or more; 0: none
+    uint32_t around; // the most rounds of one run of the loop around it that it has run in
 };
 
 struct sync_program {
@@ -438,6 +445,7 @@ struct sync_run {
     uint32_t seed;       // branches on data: 0 not taken, 1 taken, else mixed
     bool decided;        // some branch was on data
     int64_t longest;     // rounds of an inner loop
+    uint32_t starts;     // of blocks
     bool hurries;        // each agent runs as far as it can, instead of one step
     bool watches;        // for states that recur
     bool recurs;
@@ -540,6 +548,9 @@ bool tir_sync_has_fixed_rounds(const struct tir_inst *loop);
 void tir_sync_find_args(struct sync_program *p);
 void tir_sync_find_counts(struct sync_program *p); // counts.c
 
+// allowed.c: do the kernel's conditions hold for these arguments?
+bool tir_sync_is_allowed(const struct sync_program *p, const int64_t *args);
+
 // plan.c: all replays, and what they leave unchecked.
 enum sync_outcome tir_sync_replay_all(struct sync_program *p);
 // The number of rounds that all inner loops whose rounds depend on the setting have come to.
@@ -561,7 +572,7 @@ struct sync_goal {
     const struct tir_inst *inst;
     uint32_t axis;
     int64_t number;
-    bool goes_on; // BLOCK: and the loops around it run another round
+    bool goes_on; // ROUNDS_OR_MORE, BLOCK: and the loops around it run another round
 };
 
 enum sync_answer tir_sync_ask(struct sync_program *p, const struct sync_goal *goals, uint32_t count,
