@@ -49,7 +49,8 @@ bool tir_sync_is_ready(struct sync_run *r, const struct sync_who *who,
     if (!m->init)
         tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, NULL, NULL,
                       "nothing has initialised this mbarrier: no mbarrier_init before it");
-    else if (c->known[m->init_strand] < m->init_at)
+    else if (c->known[m->init_strand] < m->init_at &&
+             (!m->told_at || c->known[m->told_strand] < m->told_at))
         tir_sync_fail(r, TIR_E_SYNC_BARRIER, inst, m->init, "it is initialised here",
                       "this mbarrier may not be initialised yet: no barrier between them");
     else if ((inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_TRY_CANCEL) && !m->init_fenced)
@@ -325,9 +326,10 @@ static void come_to(struct sync_run *r, const struct sync_who *who, const struct
     n->arrived += a->warps * SYNC_LANES;
     bitset_insert(&n->here, a->id);
     n->last = inst;
-    if (quiet) // that it has come is all that it tells
+    if (quiet) { // that it has come is all that it tells, and what fences of mbarrier_init covered
         n->arriving.known[a->events] = a->all.known[a->events];
-    else
+        n->arriving.known[a->inits] = TIR_MAX(n->arriving.known[a->inits], a->inits_fenced);
+    } else
         tir_sync_release(r, who, &n->arriving);
     tir_sync_pass(a);
     if (n->arrived == expected)
@@ -380,6 +382,22 @@ bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
     return meet(r, who, inst, tir_sync_named(r, a->cta, a->role_id), warps * SYNC_LANES);
 }
 
+// A fence of mbarrier_init after those of a thread: `fence.mbarrier_init.release.cluster`, which a
+// relaxed arrival at the cluster's barrier may follow.
+static void fence_inits(struct sync_run *r, struct sync_agent *a, uint16_t strand)
+{
+    tir_sync_use_strand(r, &a->inits);
+    a->inits_fenced++;
+    for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++) {
+        struct sync_mbarrier *m = &r->mbarriers[i];
+        if (!m->init || m->init_strand != strand)
+            continue;
+        m->init_fenced = true;
+        m->told_strand = m->told_at ? m->told_strand : a->inits;
+        m->told_at = m->told_at ? m->told_at : a->inits_fenced;
+    }
+}
+
 static void fence(struct sync_run *r, const struct sync_who *who, const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
@@ -403,9 +421,7 @@ static void fence(struct sync_run *r, const struct sync_who *who, const struct t
         tir_sync_fence(r, who, SYNC_OF_TENSORS);
         break;
     case TIR_WORD_of_mbarrier_init:
-        for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++)
-            if (r->mbarriers[i].init && r->mbarriers[i].init_strand == strand)
-                r->mbarriers[i].init_fenced = true;
+        fence_inits(r, a, strand);
         break;
     default: // of global memory, or between ordinary accesses, which barriers order
         break;

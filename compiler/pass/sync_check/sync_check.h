@@ -241,6 +241,8 @@ struct sync_agent {
     uint16_t events;                       // strand of converged events
     uint16_t wgmma;                        // strand of its groups of products; 0: none yet
     uint16_t copies;                       // strand of its groups of cp.async; 0: none yet
+    uint16_t inits;                        // strand of its fences of mbarrier_init; 0: none yet
+    uint32_t inits_fenced;                 // how many there were
     uint32_t wgmma_closed, wgmma_done;     // groups
     uint32_t wgmma_events[SYNC_GROUPS];    // its converged events when the last groups were closed
     uint32_t copies_closed;                // groups, by all its threads
@@ -284,7 +286,9 @@ struct sync_mbarrier {
     bool init_fenced;
     uint16_t init_strand;
     uint32_t init_at;
-    uint16_t strand; // its phases
+    uint16_t told_strand; // fences of initialisations that a relaxed arrival tells of
+    uint32_t told_at;     // which of them is after this one; 0: none
+    uint16_t strand;      // its phases
     int64_t count, pending, bytes;
     uint32_t completed;                            // phases
     const struct tir_inst *arrive, *expect, *copy; // the last ones

@@ -374,6 +374,17 @@ void emu_order_release(struct emu_agent *a, struct emu_view *to)
     tick(a);
 }
 
+void emu_order_release_inits(struct emu_agent *a, struct emu_view *to)
+{
+    const uint32_t *from = a->view.clock[EMU_FENCED_INIT];
+    if (!from || to->base != a->view.base)
+        return;
+    room(a->domain->order, to, a->view.count);
+    uint32_t *into = plane_of(a->domain->order, to, EMU_FENCED_INIT);
+    for (uint32_t i = 0; i < a->view.count; i++)
+        into[i] = max_of(into[i], from[i]);
+}
+
 void emu_order_acquire(struct emu_agent *a, const struct emu_view *from)
 {
     const uint32_t told = emu_view_clock(a->domain->order, from, EMU_KNOWN, a->uid);

@@ -188,6 +188,9 @@ uint32_t emu_view_clock(const struct emu_order *o, const struct emu_view *v, enu
                         uint32_t uid);
 
 void emu_order_release(struct emu_agent *a, struct emu_view *to);
+// By a relaxed arrival at the cluster's barrier: only initialisations of mbarriers that a fence of
+// theirs has followed.
+void emu_order_release_inits(struct emu_agent *a, struct emu_view *to);
 void emu_order_acquire(struct emu_agent *a, const struct emu_view *from);
 // A proxy fence by the acting lanes; `which`: EMU_FENCE_*; `alive`: the lanes that have not exited.
 void emu_order_fence(struct emu_agent *a, uint32_t which, uint32_t alive);

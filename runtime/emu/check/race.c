@@ -359,7 +359,8 @@ static void check(const struct access *a, const struct emu_record *r)
         return;
     if (is_core(&a->now) && is_core(r))
         check_core(a, r, writes);
-    else if (emu_view_clock(who->order, who->view, EMU_KNOWN, r->uid) < r->clock)
+    else if (emu_view_clock(who->order, who->view, EMU_KNOWN, r->uid) < r->clock &&
+             emu_view_clock(who->order, who->view, who->also, r->uid) < r->clock)
         report(a, EMU_CONFLICT_ORDER, r, writes);
     else if (a->map->is_tensor)
         check_fence(a, r, writes);

@@ -92,6 +92,7 @@ struct emu_who {
     const struct emu_agent *warp; // whose lanes it is; NULL: an engine
     uint32_t uid, clock;
     uint32_t own, own_end; // uids of the warp's agents
+    enum emu_plane also;   // of the view, that shows an order too; or EMU_KNOWN
 };
 
 struct emu_race_block;

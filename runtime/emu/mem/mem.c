@@ -222,7 +222,8 @@ void emu_sync_access(struct emu_warp *w, uint32_t lane, struct emu_race_map *map
 {
     if (!w->agent)
         return;
-    const struct emu_who who = emu_who_agent(w->agent);
+    struct emu_who who = emu_who_agent(w->agent);
+    who.also = EMU_FENCED_INIT;
     const uint32_t pc = (uint32_t)(w->in - w->launch->module->code.at);
     emu_race_access(
         &w->launch->race, &who, 1u << lane, map, at, size, ends,

@@ -165,6 +165,8 @@ EMU_RUN(cluster_arrive)
         w->agent->acting = mask;
         emu_order_release(w->agent, &w->cta->cluster->view);
         w->agent->acting = EMU_FULL;
+    } else if (w->agent) {
+        emu_order_release_inits(w->agent, &w->cta->cluster->view);
     }
     w->cluster_arrived |= mask;
     w->cta->cluster->arrived += emu_popc(mask);
