@@ -198,6 +198,15 @@ PROGRAMS = {
             i += 1;
         }
         O[m:+64, :] = s + 2 * t;"""),
+    "a sum that is used two rounds later": (64, 1, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 1;
+        for k in range(0, K, 64) {
+            let u = dot(X[m:+64, k:+64], Y[k:+64, :], s);
+            s = t;
+            t = s + u;
+        }
+        O[m:+64, :] = s + 2 * t;"""),
     "sums that are the operand a round later": (64, 1, 1, """
         var a = J[m:+64, :];
         for k in range(0, K, 64) { a = dot(a, L[k:+64, :], full(0, f16, 64, 64)); }

@@ -144,6 +144,23 @@ static bool is_free(const struct tir_func *f, const struct tir_inst *inst)
     return tir_has_trait(inst, TIR_PURE) && !tir_has_trait(inst, TIR_THREAD);
 }
 
+// Does something in the loop take a value that rounds hand on (t = s; s = ...)? An edge has a
+// distance of one round at most.
+static bool takes_older(const struct schedule *s)
+{
+    const struct tir_block *body = s->loop->regions[0];
+    const struct tir_inst *yield = tir_yield_of(body);
+    for (uint32_t i = 0; i < yield->operand_count; i++) {
+        const struct tir_value *from = yield->operands[i], *v = body->args[1 + i];
+        if (from->kind != TIR_VALUE_ARG || from->block != body || from == v)
+            continue;
+        for (const struct tir_inst *inst = body->first; inst != yield; inst = inst->next)
+            if (tir_uses_value(inst, v))
+                return true;
+    }
+    return false;
+}
+
 // What keeps the loop in the order of its source; NULL: nothing does.
 static const char *refusal(const struct schedule *s)
 {
@@ -153,6 +170,8 @@ static const char *refusal(const struct schedule *s)
     tir_foreach_inst_in(inst, s->loop->regions[0])
         if (!is_free(s->f, inst))
             return "its body has other effects than products";
+    if (takes_older(s))
+        return "an operation takes what was made more than a round before it";
     return s->product_count > SCHEDULE_PRODUCTS ? "it has too many products" : NULL;
 }
 
