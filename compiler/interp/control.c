@@ -63,9 +63,9 @@ void tir_interp_carry(struct interp *in, const struct tir_inst *inst, struct tir
             slot->next = arena_array(&in->arena, union tir_number,
                                      type->rank ? (size_t)tir_type_count(type) : in->max_lanes);
         const union tir_number *from = tir_interp_read(in, yield->operands[i]);
-        uint32_t n = count_of(in, type);
+        const uint32_t n = count_of(in, type), first = type->rank ? 0 : in->window;
         for (uint32_t k = 0; k < n; k++)
-            slot->next[k] = type->rank || in->active[k] ? from[k] : slot->at[k];
+            slot->next[first + k] = type->rank || in->active[k] ? from[k] : slot->at[first + k];
     }
     for (uint32_t i = 0; i < count; i++) {
         struct slot *slot = &in->slots[args[i]->id];

@@ -55,12 +55,12 @@ union tir_number *tir_interp_write(struct interp *in, const struct tir_value *v)
         slot->at = v->type->rank
                        ? arena_array(&in->arena, union tir_number, (size_t)tir_type_count(v->type))
                        : scalars(in);
-    return slot->at;
+    return v->type->rank ? slot->at : slot->at + in->window;
 }
 
 static void fill_constant(struct interp *in, const struct tir_value *v)
 {
-    union tir_number *at = tir_interp_write(in, v), x;
+    union tir_number *at = tir_interp_write(in, v) - (v->type->rank ? 0 : in->window), x;
     if (tir_elem_is_float(v->type->elem))
         x.f = v->constant.f;
     else
@@ -78,7 +78,7 @@ const union tir_number *tir_interp_read(struct interp *in, const struct tir_valu
             tir_interp_fail(in, v->def, TIR_ERR_INVALID, "a value is used that was never computed");
         fill_constant(in, v);
     }
-    return slot->at;
+    return v->type->rank ? slot->at : slot->at + in->window;
 }
 
 const struct buffer *tir_interp_buffer(struct interp *in, const struct tir_inst *inst,

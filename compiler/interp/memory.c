@@ -58,7 +58,7 @@ static void resolve_lanes(struct interp *in, const struct tir_inst *inst, struct
     p->count = in->lanes;
     p->at = arena_array(&in->scratch, int64_t, p->count);
     for (uint32_t i = 0; i < p->count; i++)
-        p->at[i] = b->first + b->lane_stride * i;
+        p->at[i] = b->first + b->lane_stride * (in->window + i);
     for (uint32_t d = 0; d < b->rank; d++) {
         const union tir_number *index = tir_interp_read(in, indices[d]);
         for (uint32_t i = 0; i < p->count; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The interpreter on roles and rings.
+// The interpreter on roles, scopes and rings.
 //
 // A role's results depend only on the contents of rings and not on timing, so roles run one after
 // the other, each after those that fill the rings it empties, and a ring is a queue without bound:
@@ -141,6 +141,36 @@ void tir_interp_role(struct interp *in, const struct tir_inst *inst)
             done[role->id] = moved = true;
         }
     }
+}
+
+// Scopes: one group of warps after the other.
+
+void tir_interp_scope(struct interp *in, const struct tir_inst *inst)
+{
+    const uint32_t lanes = in->lanes, window = in->window, first_lane = in->first_lane;
+    const uint32_t count = in->active_count;
+    const uint32_t group = 32 * (uint32_t)tir_attr_int(inst, TIR_ATTR_warps, 1);
+    uint8_t *active = in->active;
+    for (uint32_t first = 0; first + group <= lanes; first += group) {
+        in->active = active + first;
+        in->active_count = 0;
+        for (uint32_t i = 0; i < group; i++)
+            in->active_count += in->active[i];
+        if (!in->active_count)
+            continue;
+        if (in->active_count < group)
+            tir_interp_fail(in, inst, TIR_ERR_INVALID, "only %u of %u threads come to this scope",
+                            in->active_count, group);
+        in->lanes = group;
+        in->window = window + first;
+        in->first_lane = first_lane + first;
+        tir_interp_block(in, inst->regions[0]);
+    }
+    in->active = active;
+    in->active_count = count;
+    in->lanes = lanes;
+    in->window = window;
+    in->first_lane = first_lane;
 }
 
 // Rings.

@@ -40,7 +40,8 @@ struct interp {
     struct tir_arena scratch; // within one instruction
     uint32_t lanes;           // running in lockstep: 1 at tile level
     uint32_t max_lanes;       // room for each scalar
-    uint32_t first_lane;      // the thread that lane 0 is: not 0 in roles
+    uint32_t first_lane;      // the thread that lane 0 is: not 0 in roles and scopes
+    uint32_t window;          // in a scope: the lane of the role or CTA that lane 0 is; else 0
     uint8_t *active;          // lanes that run now
     uint32_t active_count;
     bool threads; // an explicit kernel: lanes are threads
@@ -140,6 +141,7 @@ bool tir_interp_step(enum tir_elem elem, int64_t *x, int64_t step);
     X(VOTE, vote)                     \
     X(ELECT, elect)                   \
     X(ROLE, role)                     \
+    X(SCOPE, scope)                   \
     X(RING, ring)                     \
     X(PUT, put)                       \
     X(GET, get)                       \

@@ -431,6 +431,14 @@ static void put_role(struct printer *p, const struct tir_inst *inst)
     print_block(p, inst->regions[0]);
 }
 
+static void put_scope(struct printer *p, const struct tir_inst *inst)
+{
+    put(p, "scope");
+    put_attr_clauses(p, inst);
+    put(p, " ");
+    print_block(p, inst->regions[0]);
+}
+
 static void put_user_region(struct printer *p, const struct tir_inst *inst)
 {
     const struct tir_block *block = inst->regions[0];
@@ -458,6 +466,9 @@ static bool put_operation(struct printer *p, const struct tir_inst *inst)
         return true;
     case TIR_OP_ROLE:
         put_role(p, inst);
+        return true;
+    case TIR_OP_SCOPE:
+        put_scope(p, inst);
         return true;
     case TIR_OP_YIELD:
         put(p, "yield ");

@@ -26,6 +26,7 @@ static uint32_t regions_needed(const struct tir_inst *inst)
     case TIR_OP_FOR:
     case TIR_OP_TILES:
     case TIR_OP_ROLE:
+    case TIR_OP_SCOPE:
     case TIR_OP_PUT:
     case TIR_OP_GET:
         return 1;
@@ -473,6 +474,7 @@ static void check_regions(struct verifier *v, const struct tir_inst *inst)
         check_tiles(v, inst, types);
         break;
     case TIR_OP_ROLE:
+    case TIR_OP_SCOPE:
         yield_of(v, inst, inst->regions[0], 0);
         break;
     case TIR_OP_PUT:
@@ -583,6 +585,18 @@ static void check_place(struct verifier *v, const struct tir_inst *role)
               v->f->threads / 32);
 }
 
+// Groups of warps are whole, and begin with a multiple of so many.
+static void check_scope(struct verifier *v, const struct tir_inst *scope)
+{
+    const int64_t warps = tir_attr_int(scope, TIR_ATTR_warps, 0);
+    const struct tir_crew around = tir_crew_of_block(v->f, scope->block);
+    if (warps < 1 || !tir_is_pow2((uint64_t)warps) || around.warps % warps || around.first % warps)
+        wrong(v, scope, "a scope of %lld warps in %u from warp %u on", (long long)warps,
+              around.warps, around.first);
+    if (!v->f->grid_count)
+        wrong(v, scope, "a scope in a kernel without a grid");
+}
+
 static void check_block(struct verifier *v, const struct tir_block *block,
                         const struct tir_inst *owner);
 
@@ -610,8 +624,10 @@ static void check_inst(struct verifier *v, const struct tir_inst *inst)
     check_strides(v, inst);
     if (inst->op == TIR_OP_ROLE)
         check_place(v, inst);
+    if (inst->op == TIR_OP_SCOPE)
+        check_scope(v, inst);
     uint32_t threads = v->threads;
-    if (inst->op == TIR_OP_ROLE) // its tiles are spread over its own warps
+    if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_SCOPE) // its tiles are over its own warps
         v->threads = 32 * (uint32_t)tir_attr_int(inst, TIR_ATTR_warps, 0);
     for (uint32_t r = 0; r < inst->region_count; r++)
         check_block(v, inst->regions[r], inst);

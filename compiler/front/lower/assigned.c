@@ -96,6 +96,7 @@ static void walk_stmt(struct walk *w, const struct ast_stmt *s)
     case AST_WHILE:
     case AST_TILES:
     case AST_ROLE:
+    case AST_SCOPE:
         w->loop = NULL;
         hide(w, &s->vars);
         hide(w, &s->carry);

@@ -14,7 +14,7 @@ static bool differs_by_cta(const struct varying *set, const struct tir_inst *ins
 static const struct tir_inst *inside(const struct tir_inst *inst)
 {
     for (inst = inst->block->owner; inst; inst = inst->block->owner)
-        if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_TILES)
+        if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_SCOPE || inst->op == TIR_OP_TILES)
             return inst;
     return NULL;
 }
@@ -23,9 +23,11 @@ static bool check(struct lower *l, const struct varying *varying, const struct t
 {
     const struct tir_inst *around = inside(sync);
     if (around)
-        lower_error(l, sync->span, around->op == TIR_OP_ROLE ? TIR_E_ROLE : TIR_E_GRID,
+        lower_error(l, sync->span, around->op == TIR_OP_TILES ? TIR_E_GRID : TIR_E_ROLE,
                     "`grid_sync` waits for every thread of the grid, so it stands outside %s",
-                    around->op == TIR_OP_ROLE ? "roles" : "tiles loops");
+                    around->op == TIR_OP_ROLE    ? "roles"
+                    : around->op == TIR_OP_SCOPE ? "scopes"
+                                                 : "tiles loops");
     else if (!l->f->grid_count)
         lower_error(l, sync->span, TIR_E_GRID,
                     "`grid_sync` waits for the CTAs of a kernel with `grid(...)`");

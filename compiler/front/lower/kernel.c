@@ -289,6 +289,7 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
         if (l->cx->diags.error_count == errors && !l->is_ir) {
             lower_check_rings(l);
             lower_place_roles(l);
+            lower_check_scopes(l);
         }
         if (l->cx->diags.error_count == errors)
             check_grid(l, k);

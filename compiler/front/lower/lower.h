@@ -158,7 +158,8 @@ struct lower {
     uint32_t tiles_loops;
     VEC(struct sized_dim) sized;
     VEC(struct role *) roles;
-    struct role *role; // the one around; NULL: none
+    struct role *role;    // the one around; NULL: none
+    uint32_t scope_warps; // of the scope around; 0: none
     VEC(struct ring *) rings;
     VEC(struct barrier) barriers;
     uint32_t barriers_left;       // declarations of mbarriers that are still to come
@@ -431,6 +432,8 @@ struct val tensor_extent(struct lower *l, const struct tir_value *tensor, uint32
 
 // Roles (role.c), rings (ring.c), mbarriers and stages (barrier.c).
 void lower_role(struct lower *l, const struct ast_stmt *s);
+void lower_scope(struct lower *l, const struct ast_stmt *s);
+void lower_check_scopes(struct lower *l); // once roles have their places
 // Once the kernel is lowered: gives the roles their warps and the kernel its threads.
 void lower_place_roles(struct lower *l);
 // Threads that a tile is spread over here; 0: not known yet.

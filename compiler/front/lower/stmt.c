@@ -157,8 +157,10 @@ static bool check_assignable(struct lower *l, const struct ast_stmt *s, const st
     if (symbol->level == l->level)
         return true;
     lower_error(l, s->target->span, TIR_E_ASSIGN,
-                l->role ? "`%s` is outside of the role, which runs beside the others"
-                        : "`%s` is outside of the tiles loop, whose iterations run in parallel",
+                l->scope_warps ? "`%s` is outside of the scope, whose groups of warps each run its "
+                                 "block by themselves"
+                : l->role      ? "`%s` is outside of the role, which runs beside the others"
+                          : "`%s` is outside of the tiles loop, whose iterations run in parallel",
                 symbol->name);
     lower_note(l, symbol->span, "it is declared here");
     return false;
@@ -304,6 +306,9 @@ static void lower_kind(struct lower *l, const struct ast_stmt *s)
         break;
     case AST_ROLE:
         lower_role(l, s);
+        break;
+    case AST_SCOPE:
+        lower_scope(l, s);
         break;
     case AST_RING:
         lower_ring(l, s);

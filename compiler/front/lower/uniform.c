@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Tiles and threads do not mix: a tile operation is done by the whole CTA together, so neither its
-// operands nor whether it is reached may differ between threads; in a role, by its threads. And a
-// kernel without a grid or roles has no threads to speak of.
+// operands nor whether it is reached may differ between threads; in a role or scope, by its
+// threads. And a kernel without a grid or roles has no threads to speak of.
 //
 // A role does a scalar store or atomic once. Where its operands differ between threads, or only
 // some threads reach it, every thread that comes does its own:
@@ -12,24 +12,91 @@
 // varying.c finds what differs.
 #include "front/lower/lower.h"
 #include "front/lower/varying.h"
+#include "ir/crew.h"
+
+enum { SIZES = 6 }; // of scopes: 1, 2, 4, ... 32 warps
 
 struct uniform {
     struct lower *l;
-    struct varying varying;
+    struct varying varying;          // between the threads of a role or CTA
+    struct varying within[SIZES];    // between those of a group of so many warps
     const struct tir_inst *reported; // the branch or loop that the last message was about
 };
+
+static bool is_tile(const struct tir_value *v)
+{
+    return v && tir_type_is_tile(v->type);
+}
 
 // From the number of the thread, from its own memory, or from an atomic of single threads.
 static bool differs_by_thread(const struct varying *set, const struct tir_inst *inst)
 {
     return tir_has_trait(inst, TIR_THREAD) ||
-           (inst->op == TIR_OP_ATOMIC && (set->f->grid_count || varying_around(set, inst))) ||
+           (inst->op == TIR_OP_ATOMIC && !is_tile(inst->results[0]) &&
+            (set->f->grid_count || varying_around(set, inst))) ||
            (inst->op == TIR_OP_LOAD && tir_ref_base(inst)->type->space == TIR_SPACE_LOCAL);
 }
 
-static bool is_tile(const struct tir_value *v)
+// In groups of threads. What counts groups of `unit` threads, rounded down, is the same in each
+// group that is not larger; 0: v does not count threads.
+static int64_t unit_of(const struct tir_value *v)
 {
-    return v && tir_type_is_tile(v->type);
+    int64_t by;
+    const struct tir_inst *inst = v->def;
+    if (!inst || inst->region_count)
+        return 0;
+    switch (inst->op) {
+    case TIR_OP_TID:
+        return 1;
+    case TIR_OP_WARPID:
+        return 32;
+    case TIR_OP_WGID:
+        return 32 * TIR_WARPGROUP;
+    case TIR_OP_CAST:
+        return tir_elem_is_int(v->type->elem) && tir_elems[v->type->elem].bits >= 16
+                   ? unit_of(inst->operands[0])
+                   : 0;
+    case TIR_OP_DIV:
+        return tir_is_const_int(inst->operands[1], &by) && by > 0 && by <= INT16_MAX
+                   ? unit_of(inst->operands[0]) * by
+                   : 0;
+    case TIR_OP_SHR:
+        return tir_is_const_int(inst->operands[1], &by) && by >= 0 && by < 16
+                   ? unit_of(inst->operands[0]) << by
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+// x < c and its kin change between two threads alone: the number of the second. -1: no comparison
+// of a count of threads with a number.
+static int64_t threshold_of(const struct tir_inst *inst)
+{
+    int64_t number;
+    const bool above = inst->op == TIR_OP_LE || inst->op == TIR_OP_GT;
+    if (!above && inst->op != TIR_OP_LT && inst->op != TIR_OP_GE)
+        return -1;
+    const int64_t unit = unit_of(inst->operands[0]);
+    if (!unit || !tir_is_const_int(inst->operands[1], &number) || number < 0 || number > INT16_MAX)
+        return -1;
+    return (number + above) * unit;
+}
+
+// The same in each group of set->threads threads, which begins with a multiple of so many.
+static bool same_in_group(const struct varying *set, const struct tir_inst *inst)
+{
+    if (inst->result_count != 1 || tir_type_is_buffer(inst->results[0]->type))
+        return false;
+    const int64_t unit = unit_of(inst->results[0]), threshold = threshold_of(inst);
+    if ((unit && unit % set->threads == 0) || (threshold >= 0 && threshold % set->threads == 0))
+        return true;
+    if (set->threads > 32)
+        return false;
+    if (inst->op == TIR_OP_VOTE)
+        return true;
+    return inst->op == TIR_OP_SHUFFLE && !varying_has(set, inst->operands[1]) &&
+           tir_attr_word(inst, TIR_ATTR_mode, TIR_WORD_mode_idx) == TIR_WORD_mode_idx;
 }
 
 static bool is_tile_op(const struct tir_inst *inst)
@@ -44,17 +111,77 @@ static bool is_tile_op(const struct tir_inst *inst)
     return together || inst->op == TIR_OP_PUT || inst->op == TIR_OP_GET;
 }
 
+// The values that differ between the threads that inst is done by.
+static const struct varying *varying_of(struct uniform *u, const struct tir_inst *inst)
+{
+    const struct tir_crew crew = tir_crew_of(u->l->f, inst);
+    if (!crew.scope)
+        return &u->varying;
+    struct varying *set = u->within;
+    for (uint32_t warps = crew.warps; warps > 1; warps /= 2)
+        set++;
+    if (!set->f) {
+        *set = (struct varying){.f = u->l->f,
+                                .begins = differs_by_thread,
+                                .ends = same_in_group,
+                                .threads = 32 * crew.warps,
+                                .values = bitset_new(u->l->arena, u->l->f->value_count)};
+        varying_find(set);
+    }
+    return set;
+}
+
+// A tile of other threads: made outside of the role or scope that inst is in.
+static const struct tir_value *foreign_tile(const struct tir_func *f, const struct tir_inst *inst)
+{
+    const struct tir_crew crew = tir_crew_of(f, inst);
+    for (uint32_t i = 0; i < inst->operand_count; i++) {
+        const struct tir_value *v = inst->operands[i];
+        if (!is_tile(v) || v->kind == TIR_VALUE_CONST)
+            continue;
+        const struct tir_crew other =
+            tir_crew_of_block(f, v->kind == TIR_VALUE_ARG ? v->block : v->def->block);
+        if (other.role != crew.role || other.scope != crew.scope)
+            return v;
+    }
+    return NULL;
+}
+
+static bool check_foreign(struct uniform *u, const struct tir_inst *inst)
+{
+    const struct tir_value *v = foreign_tile(u->l->f, inst);
+    if (!v)
+        return true;
+    const bool in_scope = tir_crew_of(u->l->f, inst).scope;
+    lower_error(u->l, inst->span, TIR_E_THREAD_TILE,
+                "%s%s%s is a tile of all threads outside of this %s, which has tiles of its own",
+                v->name ? "`" : "", v->name ? v->name : "this", v->name ? "`" : "",
+                in_scope ? "scope" : "role");
+    if (v->def)
+        lower_note(u->l, v->def->span, "it is made here; a shared buffer takes it inside");
+    return false;
+}
+
 static bool check_inst(struct uniform *u, const struct tir_inst *inst)
 {
+    if (!check_foreign(u, inst))
+        return false;
     bool is_slot = inst->op == TIR_OP_PUT || inst->op == TIR_OP_GET;
     if (inst->region_count && !is_slot && inst->op != TIR_OP_REDUCE && inst->op != TIR_OP_SCAN)
         return true; // what it carries comes from an operation that is checked itself
     if (inst->op == TIR_OP_YIELD || !is_tile_op(inst))
         return true;
+    if (is_slot && tir_crew_of(u->l->f, inst).scope) {
+        lower_error(u->l, inst->span, TIR_E_ROLE,
+                    "`%s` in a scope: all warps of a role take a slot together",
+                    tir_ops[inst->op].name);
+        return false;
+    }
+    const struct varying *set = varying_of(u, inst);
     bool varying = false;
     for (uint32_t i = 0; i < inst->operand_count; i++)
-        varying |= varying_has(&u->varying, inst->operands[i]) && !is_tile(inst->operands[i]);
-    const struct tir_inst *around = varying ? NULL : varying_around(&u->varying, inst);
+        varying |= varying_has(set, inst->operands[i]) && !is_tile(inst->operands[i]);
+    const struct tir_inst *around = varying ? NULL : varying_around(set, inst);
     if (!varying && (!around || around == u->reported))
         return true;
     if (around)
@@ -67,8 +194,8 @@ static bool check_inst(struct uniform *u, const struct tir_inst *inst)
     if (!is_slot)
         tir_note_at(
             &u->l->cx->diags, inst->span,
-            "a tile belongs to all threads of its CTA or role; `role NAME warps(1) { }` has "
-            "tiles of one warp");
+            "a tile belongs to all threads of its CTA, role or scope; `scope warps(1) { }` has "
+            "tiles of each warp");
     return false;
 }
 

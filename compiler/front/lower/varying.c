@@ -98,7 +98,8 @@ void varying_find(struct varying *set)
                 mark_flow(set, inst);
                 continue;
             }
-            const bool v = varying_operands(set, inst) || set->begins(set, inst);
+            const bool v = (varying_operands(set, inst) || set->begins(set, inst)) &&
+                           !(set->ends && set->ends(set, inst));
             for (uint32_t i = 0; i < inst->result_count; i++)
                 mark_if(set, inst->results[i], v);
         }

@@ -10,6 +10,9 @@ struct varying {
     const struct tir_func *f;
     // Does what inst gives vary, whatever its operands are?
     bool (*begins)(const struct varying *set, const struct tir_inst *inst);
+    // Is what inst gives the same, whatever its operands are? NULL: of none.
+    bool (*ends)(const struct varying *set, const struct tir_inst *inst);
+    uint32_t threads; // between which values may differ: of groups of so many; 0: all of the crew
     struct bitset values; // by value id; those that vary at first are put in by the caller
     bool changed;
 };

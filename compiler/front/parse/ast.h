@@ -145,6 +145,7 @@ enum ast_stmt_kind {
     AST_IF,
     AST_TILES,
     AST_ROLE,
+    AST_SCOPE,
     AST_RING,
     AST_PUT,
     AST_GET,

@@ -14,6 +14,16 @@ static void parse_named_block(struct parser *p, struct ast_stmt *s, enum ast_stm
     s->body = parse_block(p);
 }
 
+// scope warps(1) { ... }
+static void parse_scope(struct parser *p, struct ast_stmt *s)
+{
+    s->kind = AST_SCOPE;
+    parse_step(p);
+    parse_trailing_options(p, s);
+    s->head = parse_since(p, s->span.begin);
+    s->body = parse_block(p);
+}
+
 // ring NAME[e] { NAME: type; ... }
 static void parse_ring(struct parser *p, struct ast_stmt *s)
 {
@@ -73,6 +83,8 @@ bool parse_role_level(struct parser *p, struct ast_stmt *s)
     bool names = p->next.kind == TIR_TOK_NAME;
     if (names && parse_at_word(p, "role"))
         parse_named_block(p, s, AST_ROLE);
+    else if (names && parse_at_word(p, "scope"))
+        parse_scope(p, s);
     else if (names && parse_at_word(p, "put"))
         parse_named_block(p, s, AST_PUT);
     else if (names && parse_at_word(p, "get"))

@@ -33,6 +33,7 @@
 #include "pass/async/pipeline.h"
 
 #include "ir/carry.h"
+#include "ir/crew.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "machine/target.h"
@@ -333,11 +334,23 @@ static void rewrite(struct pipeline *p)
     tir_set_int(f, drain, TIR_ATTR_groups, 0);
 }
 
+// The groups of a scope share the room that copies in flight take.
+static bool refuse_in_scope(const struct tir_func *f, struct tir_pass_cx *cx,
+                            const struct tir_inst *loop)
+{
+    if (!tir_crew_of(f, loop).scope)
+        return false;
+    if (tir_attr_int(loop, TIR_ATTR_stages, 1) > 1)
+        tir_receipt_refuse(cx, TIR_TOPIC_LOOP, TIR_WISH_PIPELINE, loop->span,
+                           "loop: not pipelined, because it is in a scope");
+    return true;
+}
+
 enum tir_change tir_pass_pipeline(struct tir_func *f, struct tir_pass_cx *cx)
 {
     VEC(struct tir_inst *) loops = {0};
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_FOR)
+        if (inst->op == TIR_OP_FOR && !refuse_in_scope(f, cx, inst))
             vec_push(cx->scratch, &loops, inst);
     bool changed = tir_pipeline_rings(f, cx);
     vec_foreach(struct tir_inst *, it, &loops) {

@@ -8,10 +8,10 @@
 
 #include <stdlib.h>
 
-// Tiles of a role are spread over its own warps.
+// Tiles of a role or scope are spread over its own warps.
 void tir_solver_enter_crew(struct solver *s, const struct tir_inst *inst)
 {
-    while (inst && inst->op != TIR_OP_ROLE)
+    while (inst && inst->op != TIR_OP_ROLE && inst->op != TIR_OP_SCOPE)
         inst = inst->block->owner;
     s->warps = inst ? (uint32_t)tir_attr_int(inst, TIR_ATTR_warps, 1) : s->f->threads / 32;
 }

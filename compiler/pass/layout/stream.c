@@ -501,7 +501,8 @@ void tir_stream_loads(struct tir_func *f, struct tir_pass_cx *cx)
 {
     VEC(struct tir_inst *) loops = {0};
     tir_foreach_inst(inst, f) {
-        if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_RING || inst->op == TIR_OP_GEMM_ASYNC)
+        if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_SCOPE || inst->op == TIR_OP_RING ||
+            inst->op == TIR_OP_GEMM_ASYNC)
             return; // the program says itself what runs ahead
         if (inst->op == TIR_OP_FOR && tir_attr_int(inst, TIR_ATTR_stages, 0) != 1)
             vec_push(cx->scratch, &loops, inst);

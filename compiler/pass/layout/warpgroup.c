@@ -253,6 +253,8 @@ static const char *refuse_in_role(struct plan *p, const struct product *product)
     struct tir_crew crew = tir_crew_of(p->f, dot);
     if (!(p->cx->target->features & TIR_HAS_WGMMA))
         return "the target has no wgmma";
+    if (crew.scope)
+        return "it is in a scope";
     if (!crew.role || crew.warps % TIR_WARPGROUP || crew.first % TIR_WARPGROUP)
         return "it is not in a role of whole warpgroups";
     int64_t launch = tir_launch_registers(p->f->threads);

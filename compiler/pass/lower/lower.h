@@ -13,16 +13,17 @@ struct lower {
     struct tir_types *types;
     struct tir_ranges *ranges;
     bool by_thread; // the kernel uses single threads: each thread has its own scalars
-    // The threads of the code being lowered: the CTA, or the warps of a role.
-    uint32_t threads;            // that tiles are spread over
-    uint32_t first_warp;         // of them, in the CTA; the warp of a layout counts from here
-    int64_t barrier;             // the named barrier they meet at; 0: bar_sync of the CTA
-    bool has_grid;               // a tiles loop has set the grid
-    bool tiles_differ;           // in length: a persistent grid walks every second round backwards
-    bool copies_by_registers;    // a copy_async has become loads and stores
-    bool has_pairs;              // tensor memory belongs to pairs of CTAs
-    struct tir_value *tmem_base; // of the allocation in tensor memory; NULL: no buffer is there
-    struct tir_map in_flight;    // result of a gemm_async -> struct lower_operands
+    // The threads of the code being lowered: the CTA, the warps of a role, or a group of a scope.
+    uint32_t threads;             // that tiles are spread over
+    uint32_t first_warp;          // of them, in the CTA; the warp of a layout counts from here
+    int64_t barrier;              // the named barrier they meet at; 0: bar_sync of the CTA
+    const struct tir_inst *scope; // NULL: none
+    bool has_grid;                // a tiles loop has set the grid
+    bool tiles_differ;            // in length: a persistent grid walks every second round backwards
+    bool copies_by_registers;     // a copy_async has become loads and stores
+    bool has_pairs;               // tensor memory belongs to pairs of CTAs
+    struct tir_value *tmem_base;  // of the allocation in tensor memory; NULL: no buffer is there
+    struct tir_map in_flight;     // result of a gemm_async -> struct lower_operands
     const struct tir_type *i32, *u32, *i64, *boolean;
     const struct tir_type *index; // type of element offsets: i32 under the fact index32, else i64
     struct tir_builder top;       // start of the kernel: values that depend only on the thread
@@ -204,6 +205,7 @@ void tir_lower_scan(struct lower *lo, struct tir_inst *inst);
 void tir_lower_convert(struct lower *lo, struct tir_inst *inst);
 void tir_lower_tiles(struct lower *lo, struct tir_inst *inst);  // its block moves to where it stood
 void tir_lower_roles(struct lower *lo, struct tir_inst *first); // it and all after it
+void tir_lower_scope(struct lower *lo, struct tir_inst *inst);  // its block moves to where it stood
 // Sums of 16 bits in flight, two to a register (packed.c): before anything is lowered, and then
 // where they meet the others. tir_lower_pack: false: an ordinary bitcast.
 void tir_lower_pack_sums(struct tir_func *f, struct tir_arena *scratch);

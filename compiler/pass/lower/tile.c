@@ -20,6 +20,7 @@
 
 #include "ir/walk.h"
 #include "pass/receipt.h"
+#include "pass/sync/crew.h"
 
 // Scalars.
 
@@ -124,6 +125,11 @@ struct tir_value *tir_lower_tid(struct lower *lo)
 
 void tir_lower_barrier(struct lower *lo)
 {
+    if (lo->scope) {
+        const struct tir_crew crew = tir_crew_of(lo->f, lo->scope);
+        tir_build_crew_barrier(&lo->b, &crew);
+        return;
+    }
     struct tir_inst *sync = tir_build(&lo->b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
     if (!lo->barrier)
         return;
@@ -547,6 +553,7 @@ static void lower_view(struct lower *lo, struct tir_inst *inst)
 static tir_lower_fn *const lowerings[TIR_OP_COUNT] = {
     [TIR_OP_TILES] = tir_lower_tiles,
     [TIR_OP_ROLE] = tir_lower_roles,
+    [TIR_OP_SCOPE] = tir_lower_scope,
     [TIR_OP_LOAD] = lower_load,
     [TIR_OP_STORE] = lower_store,
     [TIR_OP_PUSH] = tir_lower_push,

@@ -16,9 +16,10 @@
 // as made when it is issued, for what came before it, and as visible only after its wait_group: the
 // wait turns it into an ordinary write that still needs a barrier before other threads read it.
 //
-// Each role is walked on its own, with a named barrier of its threads. Accesses before the roles
-// are ordered before all of them, for the whole CTA. Accesses of two roles are not ordered here:
-// only rings and the programmer's mbarriers connect roles.
+// Each role is walked on its own, with a named barrier of its threads, and so is a scope, with one
+// of each group of its warps (warp_sync of a warp). Accesses before the roles are ordered before
+// all of them, for the whole CTA. Accesses of two roles are not ordered here: only rings and the
+// programmer's mbarriers connect roles.
 //
 // Asynchronous engines (tensor copies, gemm_async) see memory through another proxy, and read on
 // after they were started:
@@ -199,11 +200,23 @@ static enum tir_answer is_uniform(void *user, struct tir_value *v)
     return tir_has_trait(v->def, TIR_THREAD) ? TIR_NO : TIR_IF_OPERANDS;
 }
 
+// Does a scope's group come to it together? Where it has tiles, the front end has seen to that.
+static bool is_of_group(const struct barriers *b, const struct tir_inst *branch)
+{
+    if (!b->crew.scope)
+        return false;
+    for (uint32_t r = 0; r < branch->region_count; r++)
+        tir_foreach_inst_in(inst, branch->regions[r])
+            if (tir_has_tile(inst))
+                return true;
+    return false;
+}
+
 // What single threads do in a branch is done behind it: they are the ones that matter.
 static void walk_if(struct barriers *b, struct tir_inst *inst, struct state *s)
 {
     struct tir_inst *branch = b->branch;
-    if (!branch && !tir_follows(&b->uniform, inst->operands[0]))
+    if (!branch && !tir_follows(&b->uniform, inst->operands[0]) && !is_of_group(b, inst))
         b->branch = inst;
     struct state other = tir_barrier_copy_of(b, s);
     walk(b, inst->regions[0], s);
@@ -247,6 +260,20 @@ static void walk_role(struct barriers *b, struct tir_inst *role, const struct st
     b->stored = outer.stored;
 }
 
+// Its warps order what they do in the scope. Bytes that they share with others there, nobody else
+// has (memory.c). Whoever comes to a scope comes with all threads of its group.
+static void walk_scope(struct barriers *b, struct tir_inst *scope, struct state *s)
+{
+    struct barriers outer = *b;
+    b->branch = NULL;
+    walk_crew(b, scope->regions[0], s);
+    b->branch = outer.branch;
+    b->crew = outer.crew;
+    b->crew_block = outer.crew_block;
+    b->leader = outer.leader;
+    b->stored = outer.stored;
+}
+
 // Not known here: whatever shared memory it names, it may write.
 static void walk_unknown(struct barriers *b, struct tir_inst *inst, struct state *s)
 {
@@ -266,6 +293,7 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
 {
     switch (inst->op) {
     case TIR_OP_BAR_SYNC:
+    case TIR_OP_WARP_SYNC:
         if (tir_is_crew_barrier(inst, &b->crew))
             tir_barrier_met(b, s, inst);
         break;
@@ -297,6 +325,9 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
         break;
     case TIR_OP_ROLE:
         walk_role(b, inst, s);
+        break;
+    case TIR_OP_SCOPE:
+        walk_scope(b, inst, s);
         break;
     default:
         if (tir_has_effects(inst->op))

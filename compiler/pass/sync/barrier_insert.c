@@ -15,9 +15,14 @@ struct tir_value *tir_barrier_leader(struct barriers *b)
 
 bool tir_barrier_has_name(struct barriers *b)
 {
-    if (!b->crew.role || b->crew.number + 1 < TIR_NAMED_BARRIERS)
+    if (tir_crew_has_barrier(b->f, &b->crew))
         return true;
-    if (!b->failed)
+    if (!b->failed && b->crew.scope)
+        tir_error_at(b->cx->diags, b->crew.scope->span, TIR_E_LIMIT,
+                     "kernel %s: each %u warps of this scope need a named barrier; there are %d, "
+                     "for the CTA, its roles and the groups of scopes",
+                     b->f->name, b->crew.warps, TIR_NAMED_BARRIERS);
+    else if (!b->failed)
         tir_error_at(
             b->cx->diags, b->crew.role->span, TIR_E_LIMIT,
             "kernel %s: this role needs a named barrier; there are %d, for the CTA and the "

@@ -156,6 +156,8 @@ static bool is_behind(const struct barriers *b, const struct range *p, const str
 {
     if (tir_barrier_is_loop(place) && tir_is_inside(p->by, place))
         return false;
+    if (b->crew.scope && !tir_is_inside(p->by, b->crew.scope))
+        return false;
     return !b->crew.role || (place == b->first_role) != tir_is_inside(p->by, b->crew.role);
 }
 

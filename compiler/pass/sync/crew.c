@@ -3,18 +3,50 @@
 
 #include "pass/sync/crew.h"
 
-void tir_build_crew_barrier(struct tir_builder *b, const struct tir_crew *crew)
+static void build_barrier(struct tir_builder *b, uint32_t id, uint32_t warps)
 {
     struct tir_inst *sync = tir_build(b, TIR_OP_BAR_SYNC, NULL, 0, NULL, 0, 0);
-    if (!crew->role)
+    if (!id)
         return;
-    tir_set_int(b->f, sync, TIR_ATTR_id, crew->number + 1);
-    tir_set_int(b->f, sync, TIR_ATTR_threads, crew->warps * 32);
+    tir_set_int(b->f, sync, TIR_ATTR_id, id);
+    tir_set_int(b->f, sync, TIR_ATTR_threads, warps * 32);
+}
+
+// Each group of warps has a barrier of its own.
+static void build_group_barrier(struct tir_builder b, const struct tir_crew *crew)
+{
+    const struct tir_type *i32 = tir_type_scalar(b.f->module->types, TIR_I32);
+    const uint32_t id = tir_crew_barrier(b.f, crew);
+    struct tir_value *warp = crew->groups > 1 ? tir_build1(&b, TIR_OP_WARPID, i32, NULL, 0) : NULL;
+    for (uint32_t g = 0; g < crew->groups; g++) {
+        struct tir_builder own = b;
+        if (g + 1 < crew->groups) {
+            const uint32_t end = crew->first + (g + 1) * crew->warps;
+            struct tir_value *below =
+                tir_binary(&b, TIR_OP_LT, warp, tir_const_i32(b.f, (int32_t)end));
+            own = tir_build_if(&b, below);
+            b = tir_builder_before(b.f, own.block->owner->regions[1]->first);
+            b.span = own.span;
+        }
+        build_barrier(&own, id - g, crew->warps);
+    }
+}
+
+void tir_build_crew_barrier(struct tir_builder *b, const struct tir_crew *crew)
+{
+    if (!crew->scope)
+        build_barrier(b, tir_crew_barrier(b->f, crew), crew->warps);
+    else if (crew->warps == 1)
+        tir_build(b, TIR_OP_WARP_SYNC, NULL, 0, NULL, 0, 0);
+    else
+        build_group_barrier(*b, crew);
 }
 
 bool tir_is_crew_barrier(const struct tir_inst *inst, const struct tir_crew *crew)
 {
     int64_t threads = tir_attr_int(inst, TIR_ATTR_threads, 0);
+    if (inst->op == TIR_OP_WARP_SYNC)
+        return crew->scope && crew->warps == 1;
     return inst->op == TIR_OP_BAR_SYNC && (threads == 0 || threads >= crew->warps * 32);
 }
 
@@ -22,7 +54,12 @@ struct tir_value *tir_build_is_leader(struct tir_builder *b, const struct tir_cr
 {
     const struct tir_type *i32 = tir_type_scalar(b->f->module->types, TIR_I32);
     struct tir_value *tid = tir_build1(b, TIR_OP_TID, i32, NULL, 0);
-    return tir_binary(b, TIR_OP_EQ, tid, tir_const_i32(b->f, (int32_t)crew->first * 32));
+    int32_t leader = (int32_t)crew->first * 32;
+    if (crew->groups > 1) { // one in each, which begins with a multiple of so many threads
+        tid = tir_binary(b, TIR_OP_AND, tid, tir_const_i32(b->f, (int32_t)crew->warps * 32 - 1));
+        leader = 0;
+    }
+    return tir_binary(b, TIR_OP_EQ, tid, tir_const_i32(b->f, leader));
 }
 
 struct tir_builder tir_build_if(struct tir_builder *b, struct tir_value *cond)

@@ -5,9 +5,7 @@
 
 #include "ir/crew.h"
 
-#define TIR_NAMED_BARRIERS 16 // number 0 is the whole CTA's, role number r has r + 1
-
-// Builds bar_sync for exactly these threads.
+// Builds a barrier for exactly these threads; of a scope, one for each of its groups.
 void tir_build_crew_barrier(struct tir_builder *b, const struct tir_crew *crew);
 // Is inst a barrier that all of these threads wait at?
 bool tir_is_crew_barrier(const struct tir_inst *inst, const struct tir_crew *crew);

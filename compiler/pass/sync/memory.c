@@ -16,7 +16,8 @@
 // Roles run concurrently: a buffer made outside them and used in one lives as long as all of them,
 // and buffers of two roles are always live at the same time. mbarriers live for ever, and so do
 // buffers that the program declares and orders itself (by_hand), as long as there is room: their
-// author orders accesses to each buffer, not to bytes that two of them share. Buffers are
+// author orders accesses to each buffer, not to bytes that two of them share. Scratch in a scope is
+// there once for each group of warps, and shares its bytes with that of the same scope. Buffers are
 // placed largest first, each at the lowest address that no live buffer occupies. Swizzled buffers
 // are aligned to their pattern (1,024 bytes), those of tensor copies to 128, mbarriers to 8, others
 // to 16. The barrier pass orders reuse: it works on the bytes placed here.
@@ -38,14 +39,17 @@ struct interval {
     const struct tir_inst *role; // that the alloc is in, or NULL
     int64_t begin, end;          // program positions, inclusive
     int64_t bytes, offset, alignment;
-    bool by_hand; // declared and ordered by the program
+    bool by_hand;                 // declared and ordered by the program
+    const struct tir_inst *scope; // whose groups of warps each have one; NULL: none
+    uint32_t groups;
 };
 
 struct memory {
     struct tir_func *f;
     struct tir_pass_cx *cx;
     VEC(struct interval) buffers;
-    bool by_hand_end; // buffers of the program end with their last use, like all others
+    VEC(struct interval) scoped; // those of scopes, each of which has one interval of `buffers`
+    bool by_hand_end;            // buffers of the program end with their last use, like all others
 };
 
 static const struct tir_type *scratch_type(struct tir_func *f, enum tir_elem elem, uint32_t rank,
@@ -166,6 +170,11 @@ static struct interval interval_of(const struct memory *m, const struct position
         in.end = INT64_MAX;
         in.alignment = 8;
     }
+    const struct tir_crew crew = tir_crew_of(m->f, alloc);
+    if (crew.scope && !in.by_hand && t->elem != TIR_MBARRIER) {
+        in.scope = crew.scope;
+        in.groups = crew.groups;
+    }
     return in;
 }
 
@@ -211,9 +220,82 @@ static void find_intervals(struct memory *m)
     }
 }
 
+// Scopes. Each group of warps is somewhere else in the block, so a scope's buffers share bytes with
+// no other's, and lie in all groups at the same distance:
+//
+//     place 0: group 0, group 1, ...   place 1: group 0, group 1, ...
+//
+// Two buffers that are never alive at once have one place.
+
+static uint32_t place_of(const struct interval *all, uint32_t i)
+{
+    uint32_t place = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t j = 0; j < i; j++)
+            if (all[j].scope == all[i].scope && all[j].offset == place &&
+                all[j].begin <= all[i].end && all[i].begin <= all[j].end) {
+                place++;
+                moved = true;
+            }
+    }
+    return place;
+}
+
+static void gather_scopes(struct memory *m)
+{
+    uint32_t kept = 0;
+    vec_foreach(const struct interval, in, &m->buffers)
+        if (in->scope)
+            vec_push(m->cx->scratch, &m->scoped, *in);
+        else
+            m->buffers.at[kept++] = *in;
+    m->buffers.len = kept;
+    for (uint32_t i = 0; i < m->scoped.len; i++) {
+        struct interval *in = &m->scoped.at[i], *all = NULL;
+        in->offset = place_of(m->scoped.at, i);
+        vec_foreach(struct interval, other, &m->buffers)
+            if (other->scope == in->scope)
+                all = other;
+        if (!all) {
+            struct interval none = {.role = in->role,
+                                    .scope = in->scope,
+                                    .groups = in->groups,
+                                    .end = INT64_MAX,
+                                    .alignment = 128};
+            vec_push(m->cx->scratch, &m->buffers, none);
+            all = &vec_last(&m->buffers);
+        }
+        all->alignment = TIR_MAX(all->alignment, in->alignment);
+        all->offset = TIR_MAX(all->offset, in->offset); // the last place
+        all->bytes = TIR_MAX(all->bytes, in->bytes);    // of a place of one group
+    }
+    vec_foreach(struct interval, all, &m->buffers)
+        if (all->scope) {
+            const int64_t apart =
+                (int64_t)tir_align_up((uint64_t)all->bytes, (uint64_t)all->alignment);
+            vec_foreach(struct interval, in, &m->scoped)
+                if (in->scope == all->scope)
+                    in->bytes = apart;
+            all->bytes = apart * all->groups * (all->offset + 1);
+        }
+}
+
+static void place_scoped(const struct memory *m)
+{
+    vec_foreach(const struct interval, in, &m->scoped)
+        vec_foreach(const struct interval, all, &m->buffers)
+            if (all->scope == in->scope) {
+                const int64_t place = in->offset * in->bytes * in->groups;
+                tir_set_int(m->f, in->alloc, TIR_ATTR_offset, all->offset + place);
+                if (in->groups > 1)
+                    tir_set_int(m->f, in->alloc, TIR_ATTR_apart, in->bytes);
+            }
+}
+
 static bool is_small_scratch(const struct interval *in)
 {
-    const struct tir_inst *user = in->alloc->next;
+    const struct tir_inst *user = in->alloc ? in->alloc->next : NULL;
     return user && (user->op == TIR_OP_REDUCE || user->op == TIR_OP_SCAN) &&
            in->bytes <= TIR_BUDGET_TURN_BYTES &&
            user->operands[TIR_REDUCE_SCRATCH] == in->alloc->results[0];
@@ -268,7 +350,8 @@ static void place(struct memory *m)
                 }
             }
         }
-        tir_set_int(m->f, in->alloc, TIR_ATTR_offset, in->offset);
+        if (in->alloc)
+            tir_set_int(m->f, in->alloc, TIR_ATTR_offset, in->offset);
         m->f->shared_bytes = TIR_MAX(m->f->shared_bytes, in->offset + in->bytes);
     }
 }
@@ -276,7 +359,7 @@ static void place(struct memory *m)
 // The conversion whose scratch this is, or NULL.
 static struct tir_inst *convert_of(const struct interval *in)
 {
-    struct tir_inst *user = in->alloc->next;
+    struct tir_inst *user = in->alloc ? in->alloc->next : NULL;
     bool is_scratch = user && user->op == TIR_OP_CONVERT_LAYOUT &&
                       user->operands[TIR_REDUCE_SCRATCH] == in->alloc->results[0];
     return is_scratch ? user : NULL;
@@ -380,7 +463,14 @@ static bool check_limit(struct memory *m, int64_t limit)
                  "kernel %s needs %lld bytes of shared memory, %s has %lld", m->f->name,
                  (long long)m->f->shared_bytes, m->cx->target->name, (long long)limit);
     vec_foreach(struct interval, in, &m->buffers) {
-        const struct tir_value *v = in->alloc->results[0];
+        const struct tir_value *v = in->alloc ? in->alloc->results[0] : NULL;
+        if (!v) {
+            tir_note_at(
+                m->cx->diags, in->scope->span,
+                "%lld bytes for tiles that change threads in a scope, of %u groups of warps",
+                (long long)in->bytes, in->groups);
+            continue;
+        }
         tir_note_at(
             m->cx->diags, in->alloc->span, "%lld bytes for %s: %s", (long long)in->bytes,
             v->name ? v->name : "a buffer",
@@ -407,8 +497,10 @@ enum tir_change tir_pass_memory(struct tir_func *f, struct tir_pass_cx *cx)
     find_intervals(&m);
     if (!m.buffers.len)
         return TIR_UNCHANGED;
+    gather_scopes(&m);
     take_turns(&m);
     place_within(&m, cx->target->shared_per_cta);
+    place_scoped(&m);
     tell_shared(&m);
     if (!check_limit(&m, cx->target->shared_per_cta))
         return TIR_FAILED;

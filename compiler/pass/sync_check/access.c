@@ -29,7 +29,7 @@ static uint64_t same_elements(const struct sync_run *r, const struct sync_agent 
                               const struct tir_inst *inst, const struct tir_type *tile,
                               const struct sync_buffer *b)
 {
-    uint64_t h = tir_sync_mix(tir_sync_mix(UINT64_C(0x5bd1e995), a->role_id + 1), a->cta);
+    uint64_t h = tir_sync_mix(tir_sync_mix(UINT64_C(0x5bd1e995), sync_crew_key(a) + 1), a->cta);
     bool writes = inst->op == TIR_OP_STORE;
     if (!tile->rank && (!writes || tir_is_by_thread(r->p->f, inst)))
         return 0; // one element, by any thread that reaches it
@@ -61,6 +61,14 @@ static struct sync_record ordinary(const struct sync_who *who, const struct tir_
                                 .access = (uint8_t)access,
                                 .strand = strand,
                                 .at = who->agent->all.known[strand]};
+}
+
+static void note_crew(const struct sync_agent *a, struct sync_record *record)
+{
+    if (!a->role_id && !a->within.scope)
+        return;
+    record->first_warp = (uint8_t)a->within.first;
+    record->end_warp = (uint8_t)(a->within.first + a->within.warps);
 }
 
 static struct sync_record grouped(const struct tir_inst *inst, enum sync_access access,
@@ -105,7 +113,7 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     struct sync_buffer b;
     tir_sync_view(who->agent, inst, of, &b);
     struct sync_record record = ordinary(who, inst, access);
-    record.crew = (uint8_t)who->agent->role_id;
+    note_crew(who->agent, &record);
     record.layout = tile->layout;
     memcpy(record.dims, b.dim, sizeof record.dims);
     record.same = indexed ? 0 : same_elements(r, who->agent, inst, tile, &b);
@@ -121,7 +129,8 @@ static void access_slice(struct sync_run *r, const struct sync_who *who,
     each = each && record.points;
     if (each)
         tir_sync_check_apart(r, inst, of, &record);
-    if (each || !r->p->roots.at[of->root].only_stored)
+    const bool by_groups = tile->rank && who->agent->within.groups > 1; // each has its own tile
+    if (each || by_groups || !r->p->roots.at[of->root].only_stored)
         tir_sync_access(r, who, &b, record);
     // All lanes of a warp execute it together (PTX ISA, tcgen05.ld, .sync.aligned).
     if (base->type->space == TIR_SPACE_TMEM && tir_sync_all_come(r, who, inst, SYNC_WARPS))
@@ -141,7 +150,8 @@ static bool through_scratch(struct sync_run *r, const struct sync_who *who,
     if (!b)
         return true;
     struct sync_record record = ordinary(who, inst, SYNC_WRITE);
-    record.same = tir_sync_mix(tir_sync_mix(a->role_id + 1, inst->id), UINT64_C(0x27d4eb2f)) | 1;
+    record.same =
+        tir_sync_mix(tir_sync_mix(sync_crew_key(a) + 1, inst->id), UINT64_C(0x27d4eb2f)) | 1;
     if (a->stage == 0) {
         tir_sync_access(r, who, b, record);
         if (r->outcome != SYNC_GOING)
@@ -304,7 +314,7 @@ static void read_tensor(struct sync_run *r, const struct sync_who *who, const st
         struct sync_record record =
             grouped(inst, SYNC_READ, tir_sync_use_strand(r, &a->copies), a->copies_batch, false);
         record.grouped = true;
-        record.crew = (uint8_t)a->role_id;
+        note_crew(a, &record);
         touch_tensor(r, who, inst, record);
         return;
     }
@@ -325,7 +335,7 @@ static void copy(struct sync_run *r, const struct sync_who *who, const struct ti
     if (!inst->operands[TIR_COPY_MBAR]) {
         struct sync_record record =
             grouped(inst, SYNC_WRITE, tir_sync_use_strand(r, &a->copies), a->copies_batch, false);
-        record.same = tir_sync_mix(tir_sync_mix(inst->id, a->role_id), box_hash(to)) | 1;
+        record.same = tir_sync_mix(tir_sync_mix(inst->id, sync_crew_key(a)), box_hash(to)) | 1;
         record.grouped = true;
         a->copies_group = a->copies_batch + 1;
         a->copies_last = inst;

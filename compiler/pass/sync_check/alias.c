@@ -85,8 +85,7 @@ static void add_element(struct walk *w, int64_t element)
         for (uint32_t d = 0; d < w->record->layout->rank; d++)
             in_tile[d] = w->coord[w->record->dims[d]];
         const struct tir_layout_at at = tir_layout_find(w->record->layout, in_tile);
-        const uint32_t first = w->record->crew ? w->agent->crew.first : 0; // outside of roles: all
-        const uint32_t warp = first + at.at[TIR_AXIS_WARP];
+        const uint32_t warp = w->record->first_warp + at.at[TIR_AXIS_WARP];
         if (warp < w->agent->first_warp || warp >= w->agent->first_warp + w->agent->warps)
             return;
         thread =

@@ -370,16 +370,21 @@ bool tir_sync_role_barrier(struct sync_run *r, const struct sync_who *who,
                            const struct tir_inst *inst)
 {
     struct sync_agent *a = who->agent;
-    uint32_t warps = a->role_id ? a->crew.warps : r->p->threads / SYNC_LANES;
-    if (warps == 1) {
+    const struct tir_crew *crew = &a->within;
+    if (crew->warps == 1) {
         tir_sync_warp(r, a);
         return true;
     }
-    if (a->role_id >= SYNC_BARRIERS) {
+    uint32_t id = a->role_id;
+    if (crew->scope) {
+        const struct tir_crew first = tir_crew_of(r->p->f, crew->scope);
+        id = tir_crew_barrier(r->p->f, &first) - (crew->first - first.first) / crew->warps;
+    }
+    if (id >= SYNC_BARRIERS) {
         r->outcome = SYNC_GIVEN_UP;
         return true;
     }
-    return meet(r, who, inst, tir_sync_named(r, a->cta, a->role_id), warps * SYNC_LANES);
+    return meet(r, who, inst, tir_sync_named(r, a->cta, id), crew->warps * SYNC_LANES);
 }
 
 // A fence of mbarrier_init after those of a thread: `fence.mbarrier_init.release.cluster`, which a

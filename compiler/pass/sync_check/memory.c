@@ -466,7 +466,7 @@ static uint32_t owner_of(const struct sync_record *record, const int64_t *coord)
     for (uint32_t d = 0; d < record->layout->rank; d++)
         in_tile[d] = coord[record->dims[d]] - record->box.begin[record->dims[d]];
     struct tir_layout_at at = tir_layout_find(record->layout, in_tile);
-    return at.at[TIR_AXIS_WARP] * SYNC_LANES + at.at[TIR_AXIS_LANE];
+    return (record->first_warp + at.at[TIR_AXIS_WARP]) * SYNC_LANES + at.at[TIR_AXIS_LANE];
 }
 
 // Has another thread an element in one of two tiles than in the other? Some elements are asked.
@@ -490,6 +490,12 @@ static bool owners_differ(const struct sync_record *a, const struct sync_record 
     return false;
 }
 
+static bool by_other_warps(const struct sync_record *a, const struct sync_record *b)
+{
+    return a->end_warp && b->end_warp &&
+           (a->end_warp <= b->first_warp || b->end_warp <= a->first_warp);
+}
+
 enum meeting { APART, MAY_MEET, MEET };
 
 // Whether two threads touch the same element: in global memory, where threads mostly come back to
@@ -510,7 +516,7 @@ static enum meeting meeting_of(const struct sync_root *root, const struct sync_r
         return MAY_MEET;
     if ((old->points || now->points) && !tir_sync_points_meet(root, old, now, pairs))
         return APART;
-    if (old->async || now->async || (old->crew && now->crew && old->crew != now->crew))
+    if (old->async || now->async || by_other_warps(old, now))
         return MEET;
     if (!a || !b || a->replica_count || b->replica_count)
         return MAY_MEET;

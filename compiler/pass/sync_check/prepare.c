@@ -362,6 +362,7 @@ static enum sync_class class_of(const struct sync_program *p, const struct tir_i
     case TIR_OP_WHILE:
     case TIR_OP_TILES:
     case TIR_OP_ROLE:
+    case TIR_OP_SCOPE:
         return SYNC_BLOCKS;
     default:
         break;
@@ -520,7 +521,10 @@ static void find_roots(struct sync_program *p)
         if (root.is_mbarrier)
             p->mbarrier_count += (uint32_t)tir_type_count(t);
         p->has_tmem |= root.is_tmem;
-        vec_push(p->cx->scratch, &p->roots, root);
+        const int64_t apart = tir_attr_int(inst, TIR_ATTR_apart, 0);
+        const uint32_t groups = apart ? tir_crew_of(p->f, inst).groups : 1;
+        for (; root.group < groups; root.group++, root.begin += apart, root.end += apart)
+            vec_push(p->cx->scratch, &p->roots, root);
     }
 }
 
@@ -571,6 +575,11 @@ static void find_classes(struct sync_program *p)
             add_boundary(p, crew.first);
         if (crew.first + crew.warps < warps)
             add_boundary(p, crew.first + crew.warps);
+    }
+    tir_foreach_inst(inst, p->f) {
+        const struct tir_crew crew = tir_crew_of(p->f, inst);
+        for (uint32_t g = 0; inst->op == TIR_OP_SCOPE && g < crew.groups; g++)
+            add_boundary(p, crew.first + g * crew.warps);
     }
     p->class_first[p->class_count] = warps;
 }

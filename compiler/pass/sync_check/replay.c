@@ -352,14 +352,25 @@ static void end_while(struct sync_run *r, struct sync_agent *a, struct sync_fram
     f->next = tir_sync_visited(r->p, body->first);
 }
 
+// Whose block the agent runs now.
+static void set_within(struct sync_run *r, struct sync_agent *a)
+{
+    const struct tir_block *block = a->depth ? top(a)->block : r->p->f->body;
+    a->within = tir_crew_of_block(r->p->f, block);
+    if (a->within.groups > 1)
+        a->within.first += (a->first_warp - a->within.first) / a->within.warps * a->within.warps;
+}
+
 static void end_block(struct sync_run *r, struct sync_agent *a)
 {
     struct sync_frame *f = top(a);
     const struct tir_inst *owner = f->owner, *yield = tir_yield_of(f->block);
     uint32_t skip = 1;
-    if (!owner || owner->op == TIR_OP_ROLE) {
+    if (!owner || owner->op == TIR_OP_ROLE || owner->op == TIR_OP_SCOPE) {
         a->depth--;
-        a->role_id = 0;
+        if (!owner || owner->op == TIR_OP_ROLE)
+            a->role_id = 0;
+        set_within(r, a);
         return;
     }
     if (owner->op == TIR_OP_IF) {
@@ -416,7 +427,12 @@ static void enter(struct sync_run *r, struct sync_agent *a, const struct tir_ins
             if (tir_attr_find(inst, TIR_ATTR_regs))
                 a->registers = inst;
             push(r, a, inst, inst->regions[0]);
+            set_within(r, a);
         }
+        break;
+    case TIR_OP_SCOPE:
+        push(r, a, inst, inst->regions[0]);
+        set_within(r, a);
         break;
     default:
         break;

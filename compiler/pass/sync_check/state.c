@@ -174,6 +174,7 @@ static void reset_agent(struct sync_run *r, struct sync_agent *a)
                              .first_warp = old.first_warp,
                              .warps = old.warps,
                              .crew = old.crew,
+                             .within = {.warps = r->p->threads / SYNC_LANES},
                              .slots = old.slots,
                              .constants = old.constants,
                              .buffers = old.buffers,

@@ -66,6 +66,7 @@ struct sync_clock { // by strand
 struct sync_root { // a shared buffer as it was allocated
     const struct tir_value *alloc;
     int64_t begin, end; // bytes; if not placed, a range of its own
+    uint32_t group;     // of the warps of a scope, each of which has one
     bool is_mbarrier;
     bool is_tmem;     // in tensor memory
     bool is_tensor;   // in global memory: for conflicts between threads of the CTA
@@ -116,7 +117,7 @@ struct sync_record { // an access that was made
     bool exact;
     int64_t modulus; // of a tensor: data decides about multiples of it; 0: the elements are known
     uint64_t base;   // equal if data decides alike; 0: different for each thread
-    uint8_t crew;    // sync_agent.role_id
+    uint8_t first_warp, end_warp;    // of the role or scope whose threads make it; 0, 0: of the CTA
     const struct tir_layout *layout; // of the tile, whose dimensions are `dims` of the box; or NULL
     uint8_t dims[TIR_MAX_RANK];
 };
@@ -224,8 +225,9 @@ struct sync_own { // groups of cp.async of one thread
 struct sync_agent {
     uint32_t id, cta;
     uint32_t first_warp, warps;
-    struct tir_crew crew;             // that its warps belong to
-    uint32_t role_id;                 // while they run its role: its named barrier; else 0
+    struct tir_crew crew;   // of the role that its warps belong to
+    struct tir_crew within; // whose block they run: a group of a scope, their role, the CTA
+    uint32_t role_id;       // while they run its role: its named barrier; else 0
     const struct tir_inst *registers; // the last request for registers; NULL: none
     struct sync_value *slots;         // by value id
     struct sync_value *constants;     // what they are at the beginning
@@ -267,6 +269,13 @@ struct sync_agent {
     const struct tir_inst *stopped; // at; NULL: not waiting
     uint64_t stopped_at;            // what sync_run.phases was
 };
+
+// Different for the threads of each role, of each group of a scope, and of the CTA.
+static inline uint64_t sync_crew_key(const struct sync_agent *a)
+{
+    const struct tir_crew *c = &a->within;
+    return c->scope ? UINT64_C(64) * (c->first + 1) + c->warps : a->role_id;
+}
 
 // Barriers.
 

@@ -126,9 +126,15 @@ bool tir_sync_is_by_threads(const struct sync_program *p, const struct tir_inst 
            tir_is_by_thread(p->f, inst);
 }
 
-// Of tensors that are loaded and stored, or stored by single threads, the order among the threads
-// of a CTA is looked at, and that among CTAs is not. Copy engines count where a program orders its
-// accesses itself, or has roles: of what one crew does, passes order it.
+// Of a tile that each group of warps of a scope has.
+static bool is_by_groups(const struct sync_program *p, const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_STORE && tir_crew_of(p->f, inst).groups > 1;
+}
+
+// Of tensors that are loaded and stored, or stored by single threads or groups of them, the order
+// among the threads of a CTA is looked at, and that among CTAs is not. Copy engines count where a
+// program orders its accesses itself, or has roles: of what one crew does, passes order it.
 void tir_sync_find_tensors(struct sync_program *p)
 {
     p->flags = find_flags(p);
@@ -142,7 +148,7 @@ void tir_sync_find_tensors(struct sync_program *p)
             loads |= inst->op == TIR_OP_LOAD;
             stores |= inst->op == TIR_OP_STORE;
             atomics |= inst->op == TIR_OP_ATOMIC;
-            by_threads |= tir_sync_is_by_threads(p, inst);
+            by_threads |= tir_sync_is_by_threads(p, inst) || is_by_groups(p, inst);
             copied |= inst->op == TIR_OP_COPY_ASYNC;
             sent |= inst->op == TIR_OP_STORE_ASYNC;
         }

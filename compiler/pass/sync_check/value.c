@@ -340,6 +340,8 @@ static struct sync_value told(struct sync_run *r, const struct sync_agent *a,
         if (!one || spread_of(a, &from) > SYNC_WARPS)
             varies = SYNC_GUESS;
         struct sync_value x = tir_sync_value(r, a, inst->operands[0]);
+        if (varies != SYNC_GUESS && x.kind == SYNC_INT)
+            return x; // all lanes have it
         if (varies != SYNC_GUESS && x.kind == SYNC_SYMBOL && a->warps == 1) {
             x.times = 0;
             x.varies = SYNC_SAME; // one lane's, which the others may have stored as well
@@ -349,11 +351,22 @@ static struct sync_value told(struct sync_run *r, const struct sync_agent *a,
     return sync_symbol(tir_sync_mix(tir_sync_mix(inst->id, a->id), a->visits[inst->id]), varies);
 }
 
+// The group of a scope that the agent's warps are in. An agent has warps of one group, or, of a
+// role that is not the scope's, none.
+static uint32_t group_of(const struct sync_agent *a, const struct tir_crew *crew)
+{
+    const uint32_t at = a->first_warp >= crew->first ? a->first_warp - crew->first : 0;
+    return TIR_MIN(at / crew->warps, crew->groups - 1);
+}
+
 static struct sync_buffer whole_buffer(const struct sync_run *r, const struct sync_agent *a,
                                        const struct tir_value *alloc)
 {
     struct sync_buffer b = {.cta = a->cta, .rank = alloc->type->rank, .exact = true};
-    while (r->p->roots.at[b.root].alloc != alloc)
+    const struct tir_crew crew = tir_crew_of(r->p->f, alloc->def);
+    const bool each = tir_attr_find(alloc->def, TIR_ATTR_apart);
+    const uint32_t group = each ? group_of(a, &crew) : 0;
+    while (r->p->roots.at[b.root].alloc != alloc || r->p->roots.at[b.root].group != group)
         b.root++;
     for (uint32_t d = 0; d < b.rank; d++) {
         b.dim[d] = (uint8_t)d;
@@ -414,6 +427,12 @@ bool tir_sync_evaluate_view(const struct sync_run *r, struct sync_agent *a,
     return true;
 }
 
+// What a group of warps computes of its tiles is its own.
+static uint64_t group_key(const struct sync_agent *a)
+{
+    return a->within.scope ? sync_crew_key(a) : 0;
+}
+
 static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
                                       const struct tir_inst *inst)
 {
@@ -456,7 +475,7 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
     default:
         if (tir_has_trait(inst, TIR_PURE) && inst->operand_count && inst->operand_count <= 3)
             return elementwise(r, a, inst);
-        return sync_symbol(tir_sync_mix(inst->id, a->visits[inst->id]),
+        return sync_symbol(tir_sync_mix(tir_sync_mix(inst->id, a->visits[inst->id]), group_key(a)),
                            tir_has_tile(inst) ? SYNC_SAME : SYNC_GUESS);
     }
 }

@@ -631,6 +631,8 @@ static void emit_alloc(struct emit *e, const struct tir_inst *inst)
         }
         slot->v = tir_emit_shared_base(e);
         slot->offset = offset->number;
+        if (inst->operand_count) // a group of warps has its own
+            slot->v = add_bytes(e, slot->v, tir_emit_value(e, inst->operands[0]));
         return;
     }
     // At the start of the entry block, so that LLVM can turn it into registers.
