@@ -71,6 +71,26 @@ static bool dim_is_inferable(uint32_t dim, const tir_artifact_kernel *kernel)
     return false;
 }
 
+// Names that follow from dimensions.
+static const char *check_source_names(const tir_artifact_kernel *kernel)
+{
+    for (uint32_t i = 0; i < kernel->name_count; i++) {
+        const tir_artifact_name *n = &kernel->names[i];
+        if (!is_name(n->name) || !n->value.count)
+            return "a name has no proper name or formula";
+        for (uint32_t j = 0; j < kernel->dim_count; j++)
+            if (same(n->name, kernel->dims[j]))
+                return "a name is a dimension";
+        for (uint32_t j = 0; j < i; j++)
+            if (same(n->name, kernel->names[j].name))
+                return "two names are the same";
+        const char *wrong = tir_formula_check(&n->value, kernel);
+        if (wrong)
+            return wrong;
+    }
+    return NULL;
+}
+
 static const char *check_interface(const tir_artifact_kernel *kernel)
 {
     for (uint32_t i = 0; i < kernel->param_count; i++) {
@@ -96,7 +116,7 @@ static const char *check_interface(const tir_artifact_kernel *kernel)
     for (uint32_t i = 0; i < kernel->fixed_count; i++)
         if (!is_name(kernel->fixed[i].name) || kernel->fixed[i].size < 0)
             return "a fixed dimension has no proper name or size";
-    return NULL;
+    return check_source_names(kernel);
 }
 
 static const char *check_cluster(const tir_artifact_variant *variant)
@@ -325,9 +345,10 @@ static const char *check_kernel(const tir_artifact_kernel *kernel)
     if (!is_name(kernel->name))
         return "it has no proper name";
     if (kernel->param_count > TIR_MAX_PARAMS || kernel->dim_count > TIR_MAX_DIMS ||
-        kernel->fixed_count > TIR_MAX_DIMS || kernel->meta_count > TIR_MAX_METAS ||
-        kernel->condition_count > TIR_MAX_CONDITIONS || kernel->variant_count > TIR_MAX_VARIANTS ||
-        kernel->sequence_count > TIR_MAX_SEQUENCES || kernel->config_count > TIR_MAX_CONFIGS)
+        kernel->fixed_count > TIR_MAX_DIMS || kernel->name_count > TIR_MAX_DIMS ||
+        kernel->meta_count > TIR_MAX_METAS || kernel->condition_count > TIR_MAX_CONDITIONS ||
+        kernel->variant_count > TIR_MAX_VARIANTS || kernel->sequence_count > TIR_MAX_SEQUENCES ||
+        kernel->config_count > TIR_MAX_CONFIGS)
         return "it has too many parameters, dimensions, metas, conditions, variants, sequences or "
                "configurations";
     const char *wrong = check_interface(kernel);

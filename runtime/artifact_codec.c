@@ -227,6 +227,12 @@ static void io_fixed(struct wire *w, tir_artifact_fixed *fixed)
     io_i64(w, &fixed->size);
 }
 
+static void io_name(struct wire *w, tir_artifact_name *name)
+{
+    io_str(w, &name->name);
+    io_formula(w, &name->value);
+}
+
 static void io_condition(struct wire *w, tir_artifact_condition *condition)
 {
     io_formula(w, &condition->holds);
@@ -330,6 +336,7 @@ static void io_kernel(struct wire *w, tir_artifact_kernel *kernel)
     IO_ARRAY(w, tir_artifact_param, kernel->params, kernel->param_count, TIR_MAX_PARAMS, io_param);
     IO_ARRAY(w, tir_artifact_meta, kernel->metas, kernel->meta_count, TIR_MAX_METAS, io_meta);
     IO_ARRAY(w, tir_artifact_fixed, kernel->fixed, kernel->fixed_count, TIR_MAX_DIMS, io_fixed);
+    IO_ARRAY(w, tir_artifact_name, kernel->names, kernel->name_count, TIR_MAX_DIMS, io_name);
     IO_ARRAY(w, tir_artifact_condition, kernel->conditions, kernel->condition_count,
              TIR_MAX_CONDITIONS, io_condition);
     IO_ARRAY(w, tir_artifact_variant, kernel->variants, kernel->variant_count, TIR_MAX_VARIANTS,

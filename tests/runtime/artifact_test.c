@@ -60,6 +60,9 @@ static void test_round_trip(void **state)
     assert_int_equal(kernel->fixed_count, 1);
     assert_text(kernel->fixed[0].name, TEXT("P"));
     assert_int_equal(kernel->fixed[0].size, 4);
+    assert_int_equal(kernel->name_count, 1);
+    assert_text(kernel->names[0].name, TEXT("H"));
+    assert_int_equal(kernel->names[0].value.count, 3);
     assert_text(kernel->conditions[0].text, TEXT("step > 0"));
     const tir_artifact_variant *variant = &kernel->variants[VARIANT_FAST];
     assert_text(variant->entry, TEXT("gemm_fast"));
@@ -258,6 +261,7 @@ static void test_refusals(void **state)
     tir_artifact_tuned tuned[2];
     tir_artifact_choice choices[3];
     int64_t sizes[3];
+    tir_artifact_name names[2];
     tir_artifact_kernel kernel;
     tir_artifact_desc desc;
     const tir_formula_op unknown_dim[] = {DIM(3)}, float_scalar[] = {SCALAR(PARAM_SCALE)};
@@ -288,6 +292,8 @@ static void test_refusals(void **state)
         choices[1].dims = sizes;                             \
         tuned[1].choices = choices;                          \
         kernel.tuned = tuned;                                \
+        names[0] = kernel.names[0];                          \
+        kernel.names = names;                                \
         kernel.params = params;                              \
         kernel.variants = &variant;                          \
         kernel.variant_count = 1;                            \
@@ -320,6 +326,12 @@ static void test_refusals(void **state)
     CASE(kernel.fixed = ((const tir_artifact_fixed[]){{TEXT("P"), -1}}), "a fixed dimension");
     CASE(kernel.fixed = ((const tir_artifact_fixed[]){{TEXT("not one"), 1}}), "a fixed dimension");
     CASE(kernel.fixed_count = TIR_MAX_DIMS + 1, "too many parameters");
+    CASE(names[0].name = TEXT("not one"), "no proper name or formula");
+    CASE(names[0].value.count = 0, "no proper name or formula");
+    CASE(names[0].name = TEXT("K"), "a name is a dimension");
+    CASE((names[1] = names[0], kernel.name_count = 2), "two names are the same");
+    CASE(names[0].value = ((tir_formula){unknown_dim, 1}), "does not exist");
+    CASE(kernel.name_count = TIR_MAX_DIMS + 1, "too many parameters");
     CASE(variant.threads = 0, "1 to 1024 threads");
     CASE(variant.threads = 1025, "1 to 1024 threads");
     CASE(variant.facts = 8, "a fact");
@@ -577,7 +589,7 @@ static void test_version(void **state)
     encode(&sample, &bytes, &size);
     bytes[4]++;
     assert_int_equal(tir_artifact_decode(bytes, size, NULL, &desc, &error), TIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "version 12"));
+    assert_non_null(strstr(error.message, "version 13"));
     tir_artifact_bytes_free(bytes, size, NULL);
 }
 

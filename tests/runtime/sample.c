@@ -36,6 +36,10 @@ static const tir_artifact_meta metas[] = {
 
 static const tir_artifact_fixed fixed[] = {{{"P", 1}, 4}};
 
+static const tir_artifact_name names[] = {
+    {{"H", 1}, FORMULA(DIM(DIM_K), CONST(2), DO(DIV))},
+};
+
 static const tir_artifact_condition conditions[] = {
     {FORMULA(SCALAR(PARAM_STEP), CONST(0), DO(GT)), {"step > 0", 8}},
 };
@@ -143,6 +147,8 @@ static const tir_artifact_kernel kernels[] = {
      .meta_count = COUNT(metas),
      .fixed = fixed,
      .fixed_count = COUNT(fixed),
+     .names = names,
+     .name_count = COUNT(names),
      .conditions = conditions,
      .condition_count = COUNT(conditions),
      .variants = variants,

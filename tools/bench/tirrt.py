@@ -117,6 +117,7 @@ class KernelDesc(c.Structure):
                 ("params", c.POINTER(Param)), ("param_count", c.c_uint32),
                 ("metas", c.POINTER(Meta)), ("meta_count", c.c_uint32),
                 ("fixed", c.c_void_p), ("fixed_count", c.c_uint32),
+                ("names", c.c_void_p), ("name_count", c.c_uint32),
                 ("conditions", c.c_void_p), ("condition_count", c.c_uint32),
                 ("variants", c.POINTER(Variant)), ("variant_count", c.c_uint32),
                 ("configs", c.POINTER(Str)), ("config_count", c.c_uint32),

@@ -32,6 +32,8 @@ static bool no_such_name(struct binder *b, tir_str name)
         tir_nearest_try(&near, kernel->dims[i]);
     for (uint32_t i = 0; i < kernel->param_count; i++)
         tir_nearest_try(&near, kernel->params[i].name);
+    for (uint32_t i = 0; i < kernel->name_count; i++)
+        tir_nearest_try(&near, kernel->names[i].name);
     for (uint32_t i = 0; i < kernel->meta_count; i++)
         if (tir_str_equal(name, kernel->metas[i].name))
             return tir_fail(b->error, TIR_ERR_INVALID,
@@ -46,6 +48,8 @@ static bool no_such_name(struct binder *b, tir_str name)
     tir_text_init(&sizes, b->arena, 0);
     for (uint32_t i = 0; i < kernel->dim_count; i++)
         tir_text_format(&sizes, "%s" STR_FMT, i ? ", " : "", STR_ARG(kernel->dims[i]));
+    for (uint32_t i = 0; i < kernel->name_count; i++)
+        tir_text_format(&sizes, ", " STR_FMT, STR_ARG(kernel->names[i].name));
     return tir_fail(b->error, TIR_ERR_INVALID,
                     STR_FMT " has no dimension or parameter " STR_FMT "%s%s", STR_ARG(kernel->name),
                     STR_ARG(name), sizes.len ? "; its dimensions are " : "",
@@ -95,6 +99,18 @@ static bool check_fixed(struct binder *b, const tir_artifact_fixed *fixed, tir_s
                     STR_ARG(fixed->name), (long long)fixed->size);
 }
 
+// A name that follows from dimensions.
+static bool bind_name(struct binder *b, uint32_t i, tir_str name, tir_str value)
+{
+    if (b->out->named[i])
+        return tir_fail(b->error, TIR_ERR_INVALID, STR_FMT " is given twice", STR_ARG(name));
+    if (!tir_parse_int(value, &b->out->names[i]) || b->out->names[i] < 0)
+        return tir_fail(b->error, TIR_ERR_INVALID,
+                        STR_FMT "=" STR_FMT ": a dimension is a whole number from 0", STR_ARG(name),
+                        STR_ARG(value));
+    return b->out->named[i] = true;
+}
+
 static bool bind_word(struct binder *b, const char *word)
 {
     const tir_artifact_kernel *kernel = b->out->kernel;
@@ -111,6 +127,9 @@ static bool bind_word(struct binder *b, const char *word)
     for (uint32_t i = 0; i < kernel->fixed_count; i++)
         if (tir_str_equal(name, kernel->fixed[i].name))
             return check_fixed(b, &kernel->fixed[i], value);
+    for (uint32_t i = 0; i < kernel->name_count; i++)
+        if (tir_str_equal(name, kernel->names[i].name))
+            return bind_name(b, i, name, value);
     return no_such_name(b, name);
 }
 
@@ -228,6 +247,37 @@ static bool solve(struct binder *b, const tir_formula *known, const tir_formula 
     return *size >= 0;
 }
 
+static bool begins_with(const tir_formula *formula, uint32_t at, const tir_formula *part)
+{
+    for (uint32_t i = 0; i < part->count; i++)
+        if (at + i >= formula->count || formula->ops[at + i].code != part->ops[i].code ||
+            formula->ops[at + i].value != part->ops[i].value)
+            return false;
+    return true;
+}
+
+// The formula, with the numbers of names that are given in the places of what they follow from:
+// X_0 == 2 * (X_0 / 2) of X: f32[2 * N] is X_0 == 2 * 50. What is whole in postfix order is so
+// wherever it stands. A name may be part of what a later one follows from.
+static tir_formula with_names(struct binder *b, tir_formula formula)
+{
+    for (uint32_t n = b->out->kernel->name_count; n-- > 0;) {
+        const tir_formula *part = &b->out->kernel->names[n].value;
+        tir_formula_op *ops = arena_array(b->arena, tir_formula_op, formula.count);
+        uint32_t count = 0;
+        if (!b->out->named[n])
+            continue;
+        for (uint32_t i = 0; i < formula.count;) {
+            const bool here = begins_with(&formula, i, part);
+            ops[count++] =
+                here ? (tir_formula_op){TIR_FORMULA_CONST, b->out->names[n]} : formula.ops[i];
+            i += here ? part->count : 1;
+        }
+        formula = (tir_formula){ops, count};
+    }
+    return formula;
+}
+
 // Dimensions that conditions say the sizes of: X: f32[2 * N], where K == 2 * H.
 static void follow_conditions(struct binder *b)
 {
@@ -240,9 +290,9 @@ static void follow_conditions(struct binder *b)
         for (uint32_t i = 0; i < kernel->condition_count; i++) {
             uint32_t dim;
             tir_formula left, right;
+            const tir_formula holds = with_names(b, kernel->conditions[i].holds);
             int64_t size;
-            if (!sides_of(&kernel->conditions[i].holds, &left, &right) ||
-                !one_unknown(b, &kernel->conditions[i].holds, &dim) ||
+            if (!sides_of(&holds, &left, &right) || !one_unknown(b, &holds, &dim) ||
                 (!solve(b, &left, &right, dim, scalars, &size) &&
                  !solve(b, &right, &left, dim, scalars, &size)))
                 continue;
@@ -250,6 +300,24 @@ static void follow_conditions(struct binder *b)
             again = b->out->known[dim] = true;
         }
     }
+}
+
+// Names that are given are what the sizes say.
+static bool names_agree(struct binder *b)
+{
+    const tir_artifact_kernel *kernel = b->out->kernel;
+    int64_t scalars[TIR_MAX_PARAMS] = {0}, value;
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        scalars[i] = b->out->params[i].scalar.i;
+    for (uint32_t i = 0; i < kernel->name_count; i++)
+        if (b->out->named[i] && is_known(b, &kernel->names[i].value) &&
+            !tir_formula_eval(&kernel->names[i].value, b->out->dims, scalars, &value, NULL) &&
+            value != b->out->names[i])
+            return tir_fail(b->error, TIR_ERR_INVALID,
+                            STR_FMT "=%lld, but the sizes of the tensors make it %lld",
+                            STR_ARG(kernel->names[i].name), (long long)b->out->names[i],
+                            (long long)value);
+    return true;
 }
 
 // Says everything that is missing at once, with a command line that would do.
@@ -335,7 +403,7 @@ bool tir_bind_make(struct tir_arena *arena, const tir_artifact_kernel *kernel, c
         if (out->params[i].spec.fill == TIR_FILL_FILE && !open_file(&b, &out->params[i]))
             return false;
     follow_conditions(&b);
-    if (!nothing_missing(&b, path))
+    if (!names_agree(&b) || !nothing_missing(&b, path))
         return false;
     for (uint32_t i = 0; i < kernel->param_count; i++)
         if (kernel->params[i].kind == TIR_PARAM_TENSOR && !make_tensor(&b, &out->params[i], seed))

@@ -22,6 +22,8 @@ struct tir_bind {
     const tir_artifact_kernel *kernel;
     int64_t dims[TIR_MAX_DIMS];
     bool known[TIR_MAX_DIMS];
+    int64_t names[TIR_MAX_DIMS]; // of names that follow from dimensions, where they are given
+    bool named[TIR_MAX_DIMS];
     struct tir_bound params[TIR_MAX_PARAMS]; // one per parameter of the kernel
 };
 

@@ -153,6 +153,8 @@ static bool solve(struct lower *l, const struct sized_dim *s, value_list *condit
     if (!lower_solve(l, s->size, size_of(l, s), &v, &is_multiple))
         return false;
     v = val_ir(convert_default(l, s->size->span, v));
+    if (v.ir && v.ir->kind == TIR_VALUE_RESULT)
+        v.ir->name = u.name; // for who launches it, too
     scope_declare(l, u.name, u.span, v);
     if (!is_multiple)
         demand(l, s, TIR_OP_GE, v, val_int(0), conditions);

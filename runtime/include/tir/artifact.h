@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 12u
+#define TIR_ARTIFACT_VERSION 13u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
@@ -273,6 +273,14 @@ typedef struct tir_artifact_fixed {
     int64_t size;
 } tir_artifact_fixed;
 
+// A name of the source that stands in expressions of dimensions alone and follows from them: the N
+// of X: f32[2 * N], which is X_0 / 2. Conditions say that the dimension is what the expression
+// gives.
+typedef struct tir_artifact_name {
+    tir_str name;
+    tir_formula value; // in the kernel's dimensions and integer parameters
+} tir_artifact_name;
+
 // The configuration that was measured to be fastest for certain sizes.
 typedef struct tir_artifact_choice {
     const int64_t *dims; // the sizes of the kernel's named dimensions, from 0 on
@@ -300,6 +308,8 @@ typedef struct tir_artifact_kernel {
     uint32_t meta_count;
     const tir_artifact_fixed *fixed;
     uint32_t fixed_count;
+    const tir_artifact_name *names; // no dimensions, and no two alike
+    uint32_t name_count;
     const tir_artifact_condition *conditions;
     uint32_t condition_count;
     const tir_artifact_variant *variants; // at least one, or a sequence
