@@ -53,12 +53,16 @@
 
 #include "ir/walk.h"
 
-// Is what inst loads, stores or updates so ours to order?
+// Is what inst loads, stores or updates so ours to order? A buffer that no program declares always.
 static bool is_ours(const struct barriers *b, const struct tir_inst *inst)
 {
     const struct tir_value *moved =
         inst->result_count ? inst->results[0] : inst->operands[TIR_STORE_VALUE];
-    return !b->by_hand || tir_type_is_tile(moved->type);
+    const struct tir_value *root = tir_buffer_root(tir_ref_base(inst));
+    const bool is_made = root->def && root->def->op == TIR_OP_ALLOC &&
+                         root->type->space == TIR_SPACE_SHARED &&
+                         !tir_attr_int(root->def, TIR_ATTR_by_hand, 0);
+    return !b->by_hand || tir_type_is_tile(moved->type) || is_made;
 }
 
 // Scratch is written, then comes a barrier of the operation's own, then it is read.
