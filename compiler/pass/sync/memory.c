@@ -42,6 +42,7 @@ struct interval {
     bool by_hand;                 // declared and ordered by the program
     const struct tir_inst *scope; // whose groups of warps each have one; NULL: none
     uint32_t groups;
+    int64_t apart; // of all buffers of a scope, which have no alloc: from group to group
 };
 
 struct memory {
@@ -242,6 +243,23 @@ static uint32_t place_of(const struct interval *all, uint32_t i)
     return place;
 }
 
+// What the buffers of a scope take, all groups together.
+static void size_scope(struct memory *m, struct interval *all)
+{
+    all->bytes = all->offset = 0;
+    for (uint32_t i = 0; i < m->scoped.len; i++) {
+        struct interval *in = &m->scoped.at[i];
+        if (in->scope != all->scope)
+            continue;
+        in->offset = place_of(m->scoped.at, i);
+        all->alignment = TIR_MAX(all->alignment, in->alignment);
+        all->offset = TIR_MAX(all->offset, in->offset); // the last place
+        all->bytes = TIR_MAX(all->bytes, in->bytes);    // of a place of one group
+    }
+    all->apart = (int64_t)tir_align_up((uint64_t)all->bytes, (uint64_t)all->alignment);
+    all->bytes = all->apart * all->groups * (all->offset + 1);
+}
+
 static void gather_scopes(struct memory *m)
 {
     uint32_t kept = 0;
@@ -251,46 +269,33 @@ static void gather_scopes(struct memory *m)
         else
             m->buffers.at[kept++] = *in;
     m->buffers.len = kept;
-    for (uint32_t i = 0; i < m->scoped.len; i++) {
-        struct interval *in = &m->scoped.at[i], *all = NULL;
-        in->offset = place_of(m->scoped.at, i);
-        vec_foreach(struct interval, other, &m->buffers)
-            if (other->scope == in->scope)
-                all = other;
-        if (!all) {
-            struct interval none = {.role = in->role,
-                                    .scope = in->scope,
-                                    .groups = in->groups,
-                                    .end = INT64_MAX,
-                                    .alignment = 128};
-            vec_push(m->cx->scratch, &m->buffers, none);
-            all = &vec_last(&m->buffers);
-        }
-        all->alignment = TIR_MAX(all->alignment, in->alignment);
-        all->offset = TIR_MAX(all->offset, in->offset); // the last place
-        all->bytes = TIR_MAX(all->bytes, in->bytes);    // of a place of one group
+    vec_foreach(const struct interval, in, &m->scoped) {
+        bool is_known = false;
+        vec_foreach(const struct interval, all, &m->buffers)
+            is_known |= all->scope == in->scope;
+        struct interval all = {.role = in->role,
+                               .scope = in->scope,
+                               .groups = in->groups,
+                               .end = INT64_MAX,
+                               .alignment = 128};
+        if (is_known)
+            continue;
+        size_scope(m, &all);
+        vec_push(m->cx->scratch, &m->buffers, all);
     }
-    vec_foreach(struct interval, all, &m->buffers)
-        if (all->scope) {
-            const int64_t apart =
-                (int64_t)tir_align_up((uint64_t)all->bytes, (uint64_t)all->alignment);
-            vec_foreach(struct interval, in, &m->scoped)
-                if (in->scope == all->scope)
-                    in->bytes = apart;
-            all->bytes = apart * all->groups * (all->offset + 1);
-        }
 }
 
 static void place_scoped(const struct memory *m)
 {
     vec_foreach(const struct interval, in, &m->scoped)
-        vec_foreach(const struct interval, all, &m->buffers)
-            if (all->scope == in->scope) {
-                const int64_t place = in->offset * in->bytes * in->groups;
-                tir_set_int(m->f, in->alloc, TIR_ATTR_offset, all->offset + place);
-                if (in->groups > 1)
-                    tir_set_int(m->f, in->alloc, TIR_ATTR_apart, in->bytes);
-            }
+        vec_foreach(const struct interval, all, &m->buffers) {
+            if (all->scope != in->scope)
+                continue;
+            const int64_t place = in->offset * all->apart * in->groups;
+            tir_set_int(m->f, in->alloc, TIR_ATTR_offset, all->offset + place);
+            if (in->groups > 1)
+                tir_set_int(m->f, in->alloc, TIR_ATTR_apart, all->apart);
+        }
 }
 
 static bool is_small_scratch(const struct interval *in)
@@ -379,6 +384,31 @@ static uint32_t parts_along(const struct tir_type *tile)
     return along;
 }
 
+static bool can_halve(const struct interval *in);
+
+// The buffers that a scope takes its room for: the largest of a group. NULL: there are no more.
+static struct interval *next_largest(const struct memory *m, const struct interval *all,
+                                     struct interval *in)
+{
+    int64_t most = 0;
+    vec_foreach(const struct interval, other, &m->scoped)
+        most = other->scope == all->scope ? TIR_MAX(most, other->bytes) : most;
+    for (in = in ? in + 1 : m->scoped.at; in < m->scoped.at + m->scoped.len; in++)
+        if (in->scope == all->scope && in->bytes == most)
+            return in;
+    return NULL;
+}
+
+static bool can_shrink(const struct memory *m, const struct interval *all)
+{
+    if (!all->scope)
+        return can_halve(all);
+    for (struct interval *in = next_largest(m, all, NULL); in; in = next_largest(m, all, in))
+        if (!can_halve(in))
+            return false;
+    return true;
+}
+
 static bool can_halve(const struct interval *in)
 {
     const struct tir_inst *convert = convert_of(in);
@@ -400,6 +430,20 @@ static void halve(struct memory *m, struct interval *in)
     scratch->type = convert_scratch_type(m->f, tile, shape);
     in->bytes = tir_buffer_bytes(scratch->type);
     in->alignment = tir_layout_alignment(scratch->type->layout);
+}
+
+static void shrink(struct memory *m, struct interval *all)
+{
+    if (!all->scope) {
+        halve(m, all);
+        return;
+    }
+    VEC(struct interval *) largest = {0};
+    for (struct interval *in = next_largest(m, all, NULL); in; in = next_largest(m, all, in))
+        vec_push(m->cx->scratch, &largest, in);
+    vec_foreach(struct interval *, it, &largest)
+        halve(m, *it);
+    size_scope(m, all);
 }
 
 // Does a buffer that is live with this one, or it itself, end above the limit?
@@ -425,6 +469,23 @@ static void tell_shared(struct memory *m)
         }
 }
 
+// Of a tile that changes threads in parts.
+static void tell_parts(const struct memory *m, const struct interval *in)
+{
+    const struct tir_inst *convert = convert_of(in);
+    const struct tir_type *tile = convert ? convert->operands[TIR_REDUCE_X]->type : NULL;
+    uint32_t d = tile ? parts_along(tile) : 0;
+    int64_t size = tile ? in->alloc->results[0]->type->shape[d] : 0;
+    if (tile && size < tile->shape[d])
+        tir_receipt_add(
+            m->cx, TIR_TOPIC_MEMORY, convert->span,
+            "a tile of %s changes threads in %lld parts of %lld bytes, since shared "
+            "memory has no room for all of it",
+            tir_type_text(m->cx->scratch, tir_type_with_layout(m->f->module->types, tile, NULL))
+                .ptr,
+            (long long)((tile->shape[d] + size - 1) / size), (long long)in->bytes);
+}
+
 static void place_within(struct memory *m, int64_t limit)
 {
     place(m);
@@ -432,27 +493,17 @@ static void place_within(struct memory *m, int64_t limit)
     for (place(m); m->f->shared_bytes > limit; place(m)) {
         struct interval *largest = NULL;
         vec_foreach(struct interval, in, &m->buffers)
-            if (can_halve(in) && is_at_limit(m, in, limit) &&
+            if (can_shrink(m, in) && is_at_limit(m, in, limit) &&
                 (!largest || in->bytes > largest->bytes))
                 largest = in;
         if (!largest)
             return;
-        halve(m, largest);
+        shrink(m, largest);
     }
-    vec_foreach(struct interval, in, &m->buffers) {
-        const struct tir_inst *convert = convert_of(in);
-        const struct tir_type *tile = convert ? convert->operands[TIR_REDUCE_X]->type : NULL;
-        uint32_t d = tile ? parts_along(tile) : 0;
-        int64_t size = tile ? in->alloc->results[0]->type->shape[d] : 0;
-        if (tile && size < tile->shape[d])
-            tir_receipt_add(
-                m->cx, TIR_TOPIC_MEMORY, convert->span,
-                "a tile of %s changes threads in %lld parts of %lld bytes, since shared "
-                "memory has no room for all of it",
-                tir_type_text(m->cx->scratch, tir_type_with_layout(m->f->module->types, tile, NULL))
-                    .ptr,
-                (long long)((tile->shape[d] + size - 1) / size), (long long)in->bytes);
-    }
+    vec_foreach(const struct interval, in, &m->buffers)
+        tell_parts(m, in);
+    vec_foreach(const struct interval, in, &m->scoped)
+        tell_parts(m, in);
 }
 
 static bool check_limit(struct memory *m, int64_t limit)

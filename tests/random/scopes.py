@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random tile programs, each of whose tiles a group of warps computes by itself.
+
+usage: scopes.py TIRC RANDOM_TILES [--seed=N] [--count=N]
+
+The tiles loop of a program of random_tiles becomes a kernel by hand: a grid, and a scope in which each group
+of warps walks tiles of its own. On the emulator, with checks for races, it must give what the reference
+interpreter makes of the tiles loop, to the accuracy of random_tiles. Without a seed the clock gives one, which is
+printed. Programs that a group cannot compute as a CTA does are left out: of roles, of several launches, with
+text or with atomics on single elements, which each thread would do.
+"""
+
+import argparse
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+TARGETS = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
+OPTIONS = re.compile(r"(order|persistent|cluster|store_role)\b")
+OTHER = re.compile(r"\b(role|scratch|config|ordering|print|assert)\b|atomic_\w+\(\w+\[[^:\]]*\]")
+
+
+def parts(text):
+    """The text cut at commas outside of brackets."""
+    depth, out = 0, [""]
+    for letter in text:
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            out.append("")
+        else:
+            out[-1] += letter
+    return [part.strip() for part in out]
+
+
+def in_scope(program, choice):
+    """The program by hand, or None."""
+    heads = re.findall(r"^    for (.*?) in tiles\((.*)\) \{$", program, re.M)
+    if len(heads) != 1 or OTHER.search(program):
+        return None
+    names = [name.strip() for name in heads[0][0].strip("()").split(",")]
+    extents = [part for part in parts(heads[0][1]) if not OPTIONS.match(part)]
+    threads = choice.choice([64, 128, 128, 256])
+    warps = choice.choice([n for n in (1, 1, 2, 4) if 32 * n <= threads])
+    ctas, groups = choice.choice([1, 1, 2]), threads // 32 // warps
+    lines = program.split("\n")
+    begin = next(i for i, line in enumerate(lines) if " in tiles(" in line)
+    end = next(i for i in range(begin, len(lines)) if lines[i] == "    }")
+    loops = [f"scope warps({warps}) {{"]
+    for i, (name, extent) in enumerate(zip(names, extents)):
+        size, by = extent.split(" by ") if " by " in extent else (extent, "1")
+        first, step = "0", by
+        if i == 0:
+            first = f"(i64(cta_id()) * {groups} + i64(warpid() / {warps})) * {by}"
+            step = f"{groups * ctas} * {by}"
+        loops.append(f"for {name} in range({first}, i64({size}), {step}) {{")
+    lines[begin:end + 1] = loops + lines[begin + 1:end] + ["}" * len(loops)]
+    return re.sub(r"kernel k(.*?\))( where.*?)?\n\{",
+                  rf"kernel hand\1 grid({ctas}) threads({threads})\2" + "\n{",
+                  "\n".join(lines), count=1, flags=re.S)
+
+
+def check(tirc, generator, seed, folder):
+    """Whether the program of the seed gives what it should; None: it is left out."""
+    text = subprocess.run([generator, f"--seed={seed}", "--print"], capture_output=True, text=True,
+                          check=True).stdout
+    program = re.sub(r"^//.*\n", "", text, flags=re.M)
+    choice = random.Random(seed)
+    hand = in_scope(program, choice)
+    if not hand:
+        return None
+    path = os.path.join(folder, "scope.tir")
+    with open(path, "w", encoding="utf-8") as file:
+        plain = program[program.index("kernel k"):].replace("kernel k", "kernel plain", 1)
+        file.write(hand + "\n" + plain)
+    target = choice.choice(TARGETS)
+    for launch in re.findall(r"^// launch \d+:(.*)$", text, re.M)[:2]:
+        done = subprocess.run([tirc, "run", path, "--kernel=hand", "--device=emu", f"--arch={target}",
+                               "--emu-check=race", f"--schedule=random:{seed}", "--verify",
+                               "--check-against=:plain", "--check=0.02", *launch.split()],
+                              capture_output=True, text=True, timeout=300)
+        if "error[E0301]" in done.stderr: # each group has scratch of its own
+            return None
+        if done.returncode:
+            print(f"seed {seed}, {target},{launch}\n{done.stdout}{done.stderr}{hand}")
+            return False
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tirc")
+    parser.add_argument("generator")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=20)
+    given = parser.parse_args()
+    seed = given.seed or int(time.time()) % 1000000
+    print(f"seed {seed}")
+    with tempfile.TemporaryDirectory() as folder:
+        found = [check(given.tirc, given.generator, seed + i, folder) for i in range(given.count)]
+    print(f"{found.count(True)} right, {found.count(False)} wrong, {found.count(None)} left out")
+    return found.count(False) > 0 or not found.count(True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
