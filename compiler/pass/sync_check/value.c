@@ -217,6 +217,12 @@ static bool choose(struct sync_run *r, const struct sync_agent *a, const struct 
     return true;
 }
 
+// What a group of warps computes of its tiles is its own.
+static uint64_t group_key(const struct sync_agent *a)
+{
+    return a->within.scope ? sync_crew_key(a) : 0;
+}
+
 static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
                                      const struct tir_inst *inst)
 {
@@ -233,7 +239,10 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
         counts &= v.kind == SYNC_INT || v.counts || v.answered;
         varies = TIR_MAX(varies, spread_of(a, &v));
         elected |= v.elected;
-        hash = tir_sync_mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
+        const bool is_tile = tir_type_is_tile(inst->operands[i]->type);
+        hash = tir_sync_mix(hash, v.kind == SYNC_EACH ? inst->id
+                                  : is_tile           ? group_key(a)
+                                                      : (uint64_t)v.number);
     }
     struct sync_value out;
     if (inst->operand_count == 2) {
@@ -425,12 +434,6 @@ bool tir_sync_evaluate_view(const struct sync_run *r, struct sync_agent *a,
     tir_sync_view(a, inst, of->buffer, b);
     a->slots[result->id] = (struct sync_value){.kind = SYNC_BUFFER, .buffer = b};
     return true;
-}
-
-// What a group of warps computes of its tiles is its own.
-static uint64_t group_key(const struct sync_agent *a)
-{
-    return a->within.scope ? sync_crew_key(a) : 0;
 }
 
 static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
