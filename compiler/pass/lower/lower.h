@@ -62,7 +62,6 @@ struct tir_value *tir_lower_tid(struct lower *lo); // as the warp, of the role
 void tir_lower_barrier(struct lower *lo);
 void tir_lower_block(struct lower *lo, struct tir_block *block); // every instruction in it
 
-
 // Tiles.
 
 uint32_t tir_lower_register_count(const struct tir_type *t); // 1 for a scalar
