@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// More values for loops to carry and for branches to give.
+// More operands and results: values that loops carry, branches give and reductions combine.
 
 #include "ir/carry.h"
 
-static void add_operand(struct tir_func *f, struct tir_inst *inst, struct tir_value *v)
+void tir_operand_add(struct tir_func *f, struct tir_inst *inst, struct tir_value *v)
 {
     struct tir_value **operands =
         arena_array(f->module->arena, struct tir_value *, inst->operand_count + 1);
@@ -36,7 +36,7 @@ struct tir_value *tir_carry_add(struct tir_func *f, struct tir_inst *loop, struc
                                 const char *name)
 {
     struct tir_value *inside = NULL;
-    add_operand(f, loop, init);
+    tir_operand_add(f, loop, init);
     tir_result_add(f, loop, init->type, name);
     for (uint32_t r = 0; r < loop->region_count; r++)
         inside = tir_block_add_arg(f, loop->regions[r], init->type, name);
@@ -50,5 +50,5 @@ void tir_yield_add(struct tir_func *f, struct tir_block *block, struct tir_value
         struct tir_builder b = tir_builder_at_end(f, block);
         yield = tir_build_yield(&b, NULL, 0);
     }
-    add_operand(f, yield, v);
+    tir_operand_add(f, yield, v);
 }

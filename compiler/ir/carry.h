@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// More values for loops to carry and for branches to give.
+// More operands and results: values that loops carry, branches give and reductions combine.
 #ifndef TIR_IR_CARRY_H
 #define TIR_IR_CARRY_H
 
@@ -10,7 +10,10 @@
 // the body's yield.
 struct tir_value *tir_carry_add(struct tir_func *f, struct tir_inst *loop, struct tir_value *init,
                                 const char *name);
-// Adds a result to a branch. The caller must add a value to the yield of each of its blocks.
+// Adds v to the end of the operands, which are a list there.
+void tir_operand_add(struct tir_func *f, struct tir_inst *inst, struct tir_value *v);
+// Adds a result to a branch or reduction. The caller must add a value to the yield of each of its
+// blocks.
 struct tir_value *tir_result_add(struct tir_func *f, struct tir_inst *inst,
                                  const struct tir_type *type, const char *name);
 // The block yields v too.
