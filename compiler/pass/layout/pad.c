@@ -109,11 +109,6 @@ static bool has_neutral(const struct tir_inst *reduce)
     }
 }
 
-static int64_t bytes_of(const struct tir_type *t)
-{
-    return tir_type_count(t) * TIR_MAX(8, tir_elems[t->elem].bits) / 8;
-}
-
 // Extents that stay because of what an operation with a rule does with them.
 static void keep_for(struct pad *p, struct tir_inst *inst)
 {
@@ -121,7 +116,7 @@ static void keep_for(struct pad *p, struct tir_inst *inst)
         int64_t axis = tir_attr_int(inst, TIR_ATTR_axis, 0);
         tir_tile_dim_keep(&tir_extents_at(&p->extents, inst, TIR_REDUCE_X)[axis], inst);
     }
-    if (inst->op == TIR_OP_EXTRACT && bytes_of(inst->operands[0]->type) > TIR_BUDGET_PART_BYTES)
+    if (inst->op == TIR_OP_EXTRACT && !tir_may_stage_extract(inst))
         for (uint32_t d = 0; d < inst->results[0]->type->rank; d++)
             if (inst->operands[0]->type->shape[d] != inst->results[0]->type->shape[d]) {
                 tir_tile_dim_keep(&tir_extents_at(&p->extents, inst, 0)[d], inst);
@@ -160,7 +155,7 @@ static bool is_ill_divided(struct pad *p, const struct tir_tile_dims *tile)
     const int64_t threads = threads_of(p, tile->value);
     int64_t count = tir_type_count(to), share = TIR_MAX(1, count / threads);
     int64_t held = count / TIR_MIN(tir_tile_parts(to), threads);
-    return held > TIR_MAX(TIR_BUDGET_PADDED_ELEMENTS, 4 * share);
+    return held > TIR_MAX(TIR_BUDGET_PADDED_ELEMENTS, TIR_BUDGET_PADDED_SHARES * share);
 }
 
 static struct growth *growth_of(struct pad *p, int64_t size)

@@ -105,8 +105,12 @@ static const struct tir_layout *in_pieces(struct solver *s, const struct tir_ins
     }
     tir_solver_enter_crew(s, extract);
     const struct tir_layout *l = tir_solver_blocked(s, &piece, piece.rank - 1, 16);
-    int64_t times = tir_type_count(whole) / tir_type_count(&piece);
-    if (times * tir_layout_size(l, TIR_AXIS_REG) > TIR_BUDGET_PIECE_ELEMENTS)
+    int64_t count = tir_type_count(whole), share = count / (32 * s->warps);
+    int64_t held = count / tir_type_count(&piece) * tir_layout_size(l, TIR_AXIS_REG);
+    int64_t most = TIR_BUDGET_PIECE_ELEMENTS;
+    if (tir_may_stage_extract(extract))
+        most = TIR_MIN(most, TIR_MAX(TIR_BUDGET_PADDED_ELEMENTS, TIR_BUDGET_PADDED_SHARES * share));
+    if (held > most)
         return NULL;
     return tir_layout_repeat(s->types, l, of->shape);
 }

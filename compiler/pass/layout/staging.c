@@ -19,6 +19,7 @@
 #include "pass/layout/staging.h"
 
 #include "ir/walk.h"
+#include "machine/budget.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
@@ -212,6 +213,12 @@ struct tir_value *tir_stage_through(struct tir_builder *b, struct tir_value *x,
     static const int64_t start[TIR_MAX_RANK] = {0};
     store_whole(b, x, buffer);
     return load_part(b, buffer, x->type, start);
+}
+
+bool tir_may_stage_extract(const struct tir_inst *extract)
+{
+    const struct tir_type *whole = extract->operands[0]->type;
+    return tir_type_count(whole) * tir_elems[whole->elem].bits / 8 <= TIR_BUDGET_PART_BYTES;
 }
 
 void tir_stage_extract(struct tir_func *f, struct tir_inst *extract)

@@ -16,6 +16,8 @@ struct tir_value *tir_stage_through(struct tir_builder *b, struct tir_value *x,
                                     struct tir_value *buffer);
 // Gives every dot operand that is a tile a shared buffer, filled right after the tile is made.
 void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx);
+// Is the whole tile small enough to go through shared memory for the sake of a part?
+bool tir_may_stage_extract(const struct tir_inst *extract);
 // Replaces extract by a buffer with the whole tile, from which the part is loaded.
 void tir_stage_extract(struct tir_func *f, struct tir_inst *extract);
 
