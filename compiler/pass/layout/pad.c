@@ -360,7 +360,7 @@ static void pad_extract(struct pad *p, struct tir_inst *extract, struct tir_tile
     const int64_t *start = tir_attr_find(extract, TIR_ATTR_start)->list;
     struct tir_tile_dim *part = p->extents.of[extract->results[0]->id];
     for (uint32_t d = 0; d < extract->results[0]->type->rank; d++)
-        if (padded(&part[d]) != part[d].size && padded(&part[d]) != padded(&whole[d]) &&
+        if (padded(&part[d]) != part[d].size &&
             (start[d] % padded(&part[d]) || padded(&whole[d]) % padded(&part[d]))) {
             vec_push(p->cx->scratch, &p->staged, extract);
             return;
