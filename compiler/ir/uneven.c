@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tiles of different length: those with a loop whose bounds follow from the tile's start, directly as
-// under a causal mask or by what is loaded there.
+// Tiles of different length: those with a loop whose bounds follow from the tile's start, directly
+// as under a causal mask or by what is loaded there.
 //
 // Values that follow are found in program order, as operands and what loops begin with; what a loop
 // hands to its next round is not looked at, since bounds do not come from there.

@@ -14,11 +14,11 @@
 //     let s: f32[128, 64] = div_approx(x, y);
 //     let t: bf16[128, 64] = cast(mul(s, u));
 //
-// An exact division takes sixteen issue slots and a branch for unusual operands, and the branches of
-// a thread's elements run one after the other: attention spent 1.5 us of a tile on 64 of them. A
-// quotient of f32 counts here if all that comes of it is rounded to f16 or bf16, through operations
-// that keep its relative error: products, signs, choices, changes of shape. Sums are not among
-// them. What is made instead has a relative error of 2^-22 at most.
+// An exact division takes sixteen issue slots and a branch for unusual operands, and the branches
+// of a thread's elements run one after the other: attention spent 1.5 us of a tile on 64 of them.
+// A quotient of f32 counts here if all that comes of it is rounded to f16 or bf16, through
+// operations that keep its relative error: products, signs, choices, changes of shape. Sums are not
+// among them. What is made instead has a relative error of 2^-22 at most.
 //
 // A divisor that is repeated has one exact reciprocal for all. Its range is that of f32: a divisor
 // below 2^-64, whose reciprocal may be too large, is scaled first.
