@@ -32,8 +32,8 @@
 //
 // This comes after the roles are made: the role that copies has no masks, so its loop stays whole,
 // and the slots of a ring are filled and emptied in the same order as before. It comes after
-// schedule, too: each part goes on with what the one before has under way, so nothing drains between
-// them. What schedule puts in front of the loop, the first round's, keeps its conditions.
+// schedule, too: each part goes on with what the one before has under way, so nothing drains
+// between them. What schedule puts in front of the loop, the first round's, keeps its conditions.
 //
 // Not done here: kernels that are taken as written; steps that are not known; rounds in which a
 // condition drops all there is; equality; masks that lowering makes of a slice's bounds.
