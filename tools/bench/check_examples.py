@@ -23,6 +23,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -538,7 +539,7 @@ def test_lines(options):
         return []
     folder, out = pathlib.Path(options.tests), []
     for path in sorted(folder.glob("device/*.tir")):
-        for line in path.read_text().splitlines():
+        for line in re.sub(r"\\\n// RUN:", "", path.read_text()).splitlines():
             _, marker, command = line.partition("RUN: %tirc ")
             if marker and "|" not in command:  # what is piped to FileCheck says nothing of a device
                 command = command.replace("%s", str(path))
