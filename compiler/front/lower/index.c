@@ -423,8 +423,9 @@ static struct tir_inst *build_slice(struct lower *l, enum tir_op op, const struc
                                     struct tir_value *const *fixed, uint32_t fixed_count,
                                     const struct tir_type *type)
 {
-    struct tir_value *operands[3 + 1 + TIR_MAX_RANK];
+    struct tir_value *operands[TIR_ATOMIC_EXPECTED + 1 + 1 + TIR_MAX_RANK]; // of all, at most
     uint32_t n = 0, rank = s->base->type->rank;
+    assert(fixed_count + 1 + rank <= TIR_COUNT_OF(operands));
     for (uint32_t i = 0; i < fixed_count; i++)
         operands[n++] = fixed[i];
     operands[n++] = s->base;

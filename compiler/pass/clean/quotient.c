@@ -9,7 +9,7 @@
 // becomes
 //     let by: f32[128, 1] = where(lt(abs(l), 2^-64), 2^64, 1);
 //     let one: f32[128, 1] = div(1, mul(l, by));
-//     let q: f32[128, 64] = rescale(mul(o, broadcast(one)), broadcast(by));
+//     let q: f32[128, 64] = mul(mul(o, broadcast(one)), broadcast(by));
 //     let r: bf16[128, 64] = cast(q);
 //     let s: f32[128, 64] = div_approx(x, y);
 //     let t: bf16[128, 64] = cast(mul(s, u));
@@ -107,7 +107,7 @@ static void use_reciprocal(struct quotient *q, struct tir_inst *div, struct tir_
     b = tir_builder_before(q->f, div);
     b.span = div->span;
     x = tir_binary(&b, TIR_OP_MUL, x, tir_build1(&b, TIR_OP_BROADCAST, tile, &one, 1));
-    x = tir_binary(&b, TIR_OP_RESCALE, x, tir_build1(&b, TIR_OP_BROADCAST, tile, &by, 1));
+    x = tir_binary(&b, TIR_OP_MUL, x, tir_build1(&b, TIR_OP_BROADCAST, tile, &by, 1));
     tir_replace_uses(q->f, div->results[0], x);
     tir_remove(div);
 }
