@@ -239,7 +239,8 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
         counts &= v.kind == SYNC_INT || v.counts || v.answered;
         varies = TIR_MAX(varies, spread_of(a, &v));
         elected |= v.elected;
-        const bool is_tile = tir_type_is_tile(inst->operands[i]->type);
+        const struct tir_value *operand = inst->operands[i]; // NULL: left out
+        const bool is_tile = operand && tir_type_is_tile(operand->type);
         hash = tir_sync_mix(hash, v.kind == SYNC_EACH ? inst->id
                                   : is_tile           ? group_key(a)
                                                       : (uint64_t)v.number);
