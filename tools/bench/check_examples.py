@@ -533,6 +533,16 @@ def run_command(tirc, device, line):
             "facts": f"variant {result['variant']}" if result["launched"] else "nothing launched"}
 
 
+def runs_here(words):
+    """Is a command for this GPU, and not about how the emulator goes?"""
+    given = dict(word.split("=", 1) for word in words if word.startswith("--") and "=" in word)
+    if any(word.startswith(("--schedule", "--explore", "--emu-sms")) for word in words):
+        return False
+    arch = re.fullmatch(r"sm_(\d+)(a?)", given.get("--arch", "sm_80"))
+    card = "%d%d" % torch.cuda.get_device_capability()
+    return arch[1] == card if arch[2] else int(arch[1]) <= int(card)
+
+
 def test_lines(options):
     """The commands of the project's tests of the language, for this device."""
     if not options.tests:
@@ -544,6 +554,8 @@ def test_lines(options):
             if marker and "|" not in command:  # what is piped to FileCheck says nothing of a device
                 command = command.replace("%s", str(path))
                 words = shlex.split(command.replace("--device=emu", f"--device={options.device}"))
+                if options.device == "cuda" and not runs_here(words):
+                    continue
                 out.append([options.tirc, *(word for word in words if options.device == "emu" or
                                             not word.startswith("--emu-check"))])
     for path in sorted(folder.glob("run/*.tir")):

@@ -15,7 +15,7 @@
 //     let t: bf16[128, 64] = cast(mul(s, u));
 //
 // An exact division takes sixteen issue slots and a branch for unusual operands, and the branches
-// of a thread's elements run one after the other: attention spent 2 us of a tile's 13 on 64 of them.
+// of a thread's elements run one after the other: 64 of them took 2 us of 13 of attention's tiles.
 // A quotient of f32 counts here if all that comes of it is rounded to f16 or bf16, through
 // operations that keep its relative error: products, signs, choices, changes of shape. Sums are not
 // among them. What is made instead has a relative error of 2^-21 at most: 2 ulp by div.full, and
