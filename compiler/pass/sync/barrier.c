@@ -301,12 +301,9 @@ static void walk_inst(struct barriers *b, struct tir_inst *inst, struct state *s
         if (tir_is_crew_barrier(inst, &b->crew))
             tir_barrier_met(b, s, inst);
         break;
-    case TIR_OP_FENCE: {
-        enum tir_word of = tir_attr_word(inst, TIR_ATTR_of, TIR_WORD_NONE);
-        if (of == TIR_WORD_of_async_shared || of == TIR_WORD_of_async)
-            tir_barrier_fenced(b, s, inst);
+    case TIR_OP_FENCE:
+        tir_barrier_fenced(b, s, inst, tir_barrier_fences(inst));
         break;
-    }
     case TIR_OP_COMMIT_GROUP:
         tir_barrier_committed(s, tir_done_of_group(inst));
         break;

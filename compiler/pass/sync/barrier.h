@@ -61,8 +61,10 @@ struct barriers {
 // read or until it is done, by what says so.
 enum {
     NEED_BARRIER = 1,
-    NEED_FENCE = 2,
-    NEED_READ = 4, // << enum tir_done
+    NEED_FENCE_SHARED = 2, // of writes to shared memory, or to tensors
+    NEED_FENCE_GLOBAL = 4,
+    NEED_FENCE = NEED_FENCE_SHARED | NEED_FENCE_GLOBAL,
+    NEED_READ = 8, // << enum tir_done
     NEED_DONE = NEED_READ << TIR_DONE_COUNT
 };
 
@@ -86,8 +88,9 @@ bool tir_barrier_add(struct barriers *b, struct state *s, struct range r);
 bool tir_barrier_join(struct barriers *b, struct state *into, const struct state *from);
 struct state tir_barrier_copy_of(struct barriers *b, const struct state *s);
 
-// In front of `place`: a fence by all threads; a barrier.
-void tir_barrier_fenced(const struct barriers *b, struct state *s, const struct tir_inst *place);
+// In front of `place`: the fences in `need`, by all threads; a barrier.
+void tir_barrier_fenced(const struct barriers *b, struct state *s, const struct tir_inst *place,
+                        uint32_t need);
 void tir_barrier_met(const struct barriers *b, struct state *s, const struct tir_inst *place);
 void tir_barrier_committed(struct state *s, enum tir_done done);
 // After a wait for all but `groups` groups, what they stand for is an ordinary access; reads: only
@@ -105,7 +108,8 @@ void tir_barrier_order(struct barriers *b, struct state *s, struct tir_inst *ins
 // What was put in front of `place` has ordered.
 void tir_barrier_settle(const struct barriers *b, struct state *s, const struct tir_inst *place,
                         uint32_t need, int64_t groups);
-bool tir_barrier_has_name(struct barriers *b); // for the crew; else an error
+uint32_t tir_barrier_fences(const struct tir_inst *fence); // NEED_ bits of what it does
+bool tir_barrier_has_name(struct barriers *b);             // for the crew; else an error
 struct tir_value *tir_barrier_leader(struct barriers *b);
 
 // barrier_survey.c: facts about the whole kernel.

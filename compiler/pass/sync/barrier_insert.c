@@ -70,8 +70,34 @@ static void insert_wait(struct barriers *b, struct tir_builder *build, enum tir_
         tir_set_int(b->f, wait, TIR_ATTR_read, 1);
 }
 
-static void insert(struct barriers *b, struct tir_inst *place, uint32_t need, int64_t groups,
-                   bool of_tensor)
+static const struct {
+    enum tir_word of;
+    uint32_t need;
+} fences[] = {
+    {TIR_WORD_of_async_shared, NEED_FENCE_SHARED},
+    {TIR_WORD_of_async_global, NEED_FENCE_GLOBAL},
+    {TIR_WORD_of_async, NEED_FENCE},
+};
+
+uint32_t tir_barrier_fences(const struct tir_inst *fence)
+{
+    const enum tir_word of = tir_attr_word(fence, TIR_ATTR_of, TIR_WORD_NONE);
+    for (uint32_t i = 0; i < TIR_COUNT_OF(fences); i++)
+        if (fences[i].of == of)
+            return fences[i].need;
+    return 0;
+}
+
+static void insert_fence(struct barriers *b, struct tir_builder *build, uint32_t need)
+{
+    uint32_t i = 0;
+    while (fences[i].need != need)
+        i++;
+    struct tir_inst *fence = tir_build(build, TIR_OP_FENCE, NULL, 0, NULL, 0, 0);
+    tir_set_word(b->f, fence, TIR_ATTR_of, fences[i].of);
+}
+
+static void insert(struct barriers *b, struct tir_inst *place, uint32_t need, int64_t groups)
 {
     struct tir_builder build = tir_builder_before(b->f, place);
     const bool of_cta = place == b->first_role;
@@ -79,11 +105,8 @@ static void insert(struct barriers *b, struct tir_inst *place, uint32_t need, in
     for (enum tir_done done = 0; done < TIR_DONE_COUNT; done++)
         if (needs_wait(need, done))
             insert_wait(b, &build, done, of_cta, needs_done(need, done), groups);
-    if (need & NEED_FENCE) {
-        struct tir_inst *inst = tir_build(&build, TIR_OP_FENCE, NULL, 0, NULL, 0, 0);
-        tir_set_word(b->f, inst, TIR_ATTR_of,
-                     of_tensor ? TIR_WORD_of_async : TIR_WORD_of_async_shared);
-    }
+    if (need & NEED_FENCE)
+        insert_fence(b, &build, need & NEED_FENCE);
     if (of_cta || tir_barrier_has_name(b))
         tir_build_crew_barrier(&build, of_cta ? &b->cta : &b->crew);
 }
@@ -95,8 +118,7 @@ void tir_barrier_settle(const struct barriers *b, struct state *s, const struct 
         if (needs_wait(need, done))
             tir_barrier_finished(b, s, place, done, !needs_done(need, done),
                                  tir_dones[done].by_one ? groups : 0);
-    if (need & NEED_FENCE)
-        tir_barrier_fenced(b, s, place);
+    tir_barrier_fenced(b, s, place, need);
     tir_barrier_met(b, s, place);
 }
 
@@ -133,7 +155,7 @@ static void order_part(struct barriers *b, struct state *s, struct tir_inst *bef
     }
     groups = place == before ? groups : 0; // they may be younger in front of a loop
     if (!b->dry)
-        insert(b, place, need, groups, r->tensor);
+        insert(b, place, need, groups);
     tir_barrier_settle(b, s, place, need, groups);
     b->before_roles |= before_roles ? need : 0;
 }

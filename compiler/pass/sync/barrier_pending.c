@@ -80,6 +80,12 @@ static uint32_t needs_in_flight(const struct range *p, const struct range *r)
     return (reads ? NEED_READ : NEED_DONE) << p->in_flight | NEED_BARRIER;
 }
 
+// The fence that shows an ordinary write to an engine.
+static uint32_t fence_of(const struct range *p)
+{
+    return p->tensor ? NEED_FENCE_GLOBAL : NEED_FENCE_SHARED;
+}
+
 uint32_t tir_barrier_needs(const struct barriers *b, const struct range *p, const struct range *r)
 {
     const bool is_older = tir_barrier_is_older_than_role(b, p);
@@ -99,7 +105,7 @@ uint32_t tir_barrier_needs(const struct barriers *b, const struct range *p, cons
         any_order(b, p->by, r->by))
         return 0;
     if (r->async && !p->async && !p->fenced && p->access != TIR_ACCESS_READ)
-        return NEED_FENCE | NEED_BARRIER;
+        return fence_of(p) | NEED_BARRIER;
     return p->synced ? 0 : NEED_BARRIER;
 }
 
@@ -161,10 +167,11 @@ static bool is_behind(const struct barriers *b, const struct range *p, const str
     return !b->crew.role || (place == b->first_role) != tir_is_inside(p->by, b->crew.role);
 }
 
-void tir_barrier_fenced(const struct barriers *b, struct state *s, const struct tir_inst *place)
+void tir_barrier_fenced(const struct barriers *b, struct state *s, const struct tir_inst *place,
+                        uint32_t need)
 {
     vec_foreach(struct range, p, &s->pending)
-        if (is_behind(b, p, place))
+        if (need & fence_of(p) && is_behind(b, p, place))
             p->fenced = true;
 }
 
