@@ -265,6 +265,25 @@ PROGRAMS = {
             s += dot(bf16(g), Y[j:+64, :]) + dot(bf16(s * 0.1), X[m:+64, k:+64]);
         }
         O[m:+64, :] = s;"""),
+    "operand of the first of two products that add to it": (64, 2, 1, """
+        var s: f32[64, 64] = 0;
+        for k in range(0, K, 64) {
+            s += dot(bf16(s), B[:, :]);
+            s += dot(A[m:+64, :], Y[k:+64, :]);
+        }
+        O[m:+64, :] = s;"""),
+    "a sum that is given on, and what another product adds to": (64, 2, 1, """
+        var s: f32[64, 64] = 0;
+        var t: f32[64, 64] = 1;
+        for k in range(0, K, 64) {
+            s = dot(bf16(t), B[:, :], s);
+            t = dot(bf16(s), Y[k:+64, :], s);
+            if n < 2 { break; }
+        }
+        O[m:+64, :] = s;"""),
+    "a tile stored by threads, and then by the copy engine": (64, 1, 1, """
+        O[m:+64, :] = full(1, f32, 64, 64);
+        O[m:+64, :] = dot(A[m:+64, :], B[:, :]);"""),
     "rows that are apart by a stride": (64, 2, 1, """
         var s: f32[64, 64] = 0;
         var t: f32[64, 64] = 0;

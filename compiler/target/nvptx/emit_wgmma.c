@@ -296,26 +296,138 @@ static bool is_in_flight(struct emit *e, const struct tir_value *v)
     return false;
 }
 
-// What stands in front of a product for the accumulators that it adds to: nothing, where they are
+// The values that the instructions in regions behind inst, and loops as they begin, give on.
+static struct bitset given_behind(struct emit *e, const struct tir_inst *inst)
+{
+    struct bitset given = bitset_new(e->arena, e->f->value_count);
+    while ((inst = inst->next)) {
+        if (!inst->region_count)
+            continue;
+        tir_foreach_inst_within(in, inst)
+        {
+            if (!in->region_count && in->op != TIR_OP_YIELD)
+                continue;
+            for (uint32_t i = 0; i < in->operand_count; i++)
+                if (in->operands[i])
+                    bitset_insert(&given, in->operands[i]->id);
+        }
+    }
+    return given;
+}
+
+// Is v needed in its block after `begin`, or what pure operations make of it, which LLVM may move
+// there?
+static bool is_needed_after(struct emit *e, const struct tir_value *v, const struct tir_inst *begin)
+{
+    struct bitset made = bitset_new(e->arena, e->f->value_count);
+    bitset_insert(&made, v->id);
+    bool is_after = false;
+    for (const struct tir_inst *inst = begin->block->first; inst; inst = inst->next) {
+        bool takes = false;
+        tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count; i++) takes |=
+            in->operands[i] && bitset_has(&made, in->operands[i]->id);
+        if (takes && is_after)
+            return true;
+        for (uint32_t i = 0; takes && tir_has_trait(inst, TIR_PURE) && i < inst->result_count; i++)
+            bitset_insert(&made, inst->results[i]->id);
+        is_after |= inst == begin;
+    }
+    return false;
+}
+
+// Does a product in its block add to v, which has been awaited?
+static bool is_added_to(const struct tir_value *v)
+{
+    for (const struct tir_inst *inst = v->def->next; inst; inst = inst->next) {
+        if (inst->op != TIR_OP_WGMMA)
+            continue;
+        const struct product p = product_of(inst);
+        for (uint32_t i = 0; i < p.kept; i++)
+            if (p.registers[p.a_count + i] == v)
+                return true;
+    }
+    return false;
+}
+
+// Does the block around a wait give v, which has been awaited, on, and may it be in the register of
+// a value that is needed while the product runs, or in another one than where the next product adds
+// to it? Not if only the sums go on with what was in its place.
+static bool is_given_on(struct emit *e, const struct tir_value *v)
+{
+    const struct tir_block *block = v->def->block;
+    const struct tir_inst *yield = tir_yield_of(block), *owner = block->owner;
+    const struct sums sums = sums_of(v);
+    for (uint32_t i = 0; yield && i < yield->operand_count; i++) {
+        if (yield->operands[i] != v)
+            continue;
+        if (!tir_is_loop(owner) || !sums.begin || sums.begin->block != block || !sums.to ||
+            is_added_to(v))
+            return true;
+        const struct tir_value *old = block->args[i + (owner->op == TIR_OP_FOR)];
+        const bool is_it = sums.to == old && e->uses[old->id] == 1;
+        const bool is_of_it = sums.to->def && tir_uses_value(sums.to->def, old) &&
+                              !is_needed_after(e, old, sums.begin);
+        if (!is_it && !is_of_it)
+            return true;
+    }
+    return false;
+}
+
+// Is v, which has been awaited, moved by its wait? given: behind that.
+static bool moves_on(struct emit *e, const struct bitset *given, const struct tir_value *v)
+{
+    return bitset_has(given, v->id) || is_given_on(e, v);
+}
+
+// Does the wait for the sums of `product`, which others in its block may add to first, move one of
+// them on? *others: whether there are some.
+static bool is_moved_by_wait(struct emit *e, const struct tir_inst *product, bool *others)
+{
+    *others = false;
+    for (const struct tir_inst *inst = product->next; inst; inst = inst->next) {
+        if (!tir_uses_value(inst, product->results[0]))
+            continue;
+        if (inst->op == TIR_OP_WGMMA) {
+            product = inst;
+            *others = true;
+            continue;
+        }
+        const struct bitset given = given_behind(e, inst);
+        for (uint32_t i = 0; inst->op == TIR_OP_AWAIT && i < inst->operand_count; i++)
+            if (inst->operands[i]->def == product && moves_on(e, &given, inst->results[i]))
+                return true;
+        return false;
+    }
+    return false;
+}
+
+// What stands in front of products for the accumulators that they add to: nothing, where they are
 // in flight, or only products have written them since they were numbers; a fence, in front of which
 // LLVM copies those that are needed again; moves and a fence, for what loops and branches give,
-// which LLVM may put into one register with other values that they give.
+// which LLVM may put into one register with other values that they give. If a wait moves a sum back
+// to where a loop carries it, LLVM may copy it wherever something adds to it: then it is moved,
+// too, unless there is one such place, in front of a fence.
 enum opening { BEGINS, FENCES, MOVES };
 
-static enum opening opening_of(struct emit *e, const struct product *p)
+// last: of the products in one piece, of which p is the first.
+static enum opening opening_of(struct emit *e, const struct product *p, const struct tir_inst *last)
 {
     if (!p->kept || is_in_flight(e, p->registers[p->a_count]))
         return BEGINS;
     uint32_t place;
     enum opening opening = BEGINS;
+    bool is_carried = false, others;
     for (uint32_t i = p->a_count; i < p->a_count + p->kept; i++) {
         const struct tir_value *v = p->registers[i], *from = carried_sum_from(v);
         if (!from && (v->def ? v->def->region_count : carrier_of(v, &place) != NULL))
             return MOVES;
         if (!from || from->kind != TIR_VALUE_CONST || e->uses[v->id] > 1)
             opening = FENCES;
+        is_carried |= from && (!v->def || from->kind != TIR_VALUE_CONST);
     }
-    return opening;
+    return is_carried && is_moved_by_wait(e, last, &others) && (others || opening == BEGINS)
+               ? MOVES
+               : opening;
 }
 
 // The product behind this one that alone takes its sums, with only arithmetic between them, or
@@ -370,7 +482,7 @@ static void emit_products(struct emit *e)
 {
     const struct product first = product_of(e->products.at[0]);
     const struct tir_inst *last = e->products.at[e->products.len - 1];
-    const enum opening opening = opening_of(e, &first);
+    const enum opening opening = opening_of(e, &first, last);
     struct tir_value **kept = first.registers + first.a_count;
     struct tir_text text, constraints, sums;
     tir_text_init(&text, e->arena, 0);
@@ -427,68 +539,6 @@ static void emit_wgmma(struct emit *e, const struct tir_inst *inst)
     emit_products(e);
 }
 
-// The values that the instructions in regions behind inst, and loops as they begin, give on.
-static struct bitset given_behind(struct emit *e, const struct tir_inst *inst)
-{
-    struct bitset given = bitset_new(e->arena, e->f->value_count);
-    while ((inst = inst->next)) {
-        if (!inst->region_count)
-            continue;
-        tir_foreach_inst_within(in, inst)
-        {
-            if (!in->region_count && in->op != TIR_OP_YIELD)
-                continue;
-            for (uint32_t i = 0; i < in->operand_count; i++)
-                if (in->operands[i])
-                    bitset_insert(&given, in->operands[i]->id);
-        }
-    }
-    return given;
-}
-
-// Is v needed in its block after `begin`, or what pure operations make of it, which LLVM may move
-// there?
-static bool is_needed_after(struct emit *e, const struct tir_value *v, const struct tir_inst *begin)
-{
-    struct bitset made = bitset_new(e->arena, e->f->value_count);
-    bitset_insert(&made, v->id);
-    bool is_after = false;
-    for (const struct tir_inst *inst = begin->block->first; inst; inst = inst->next) {
-        bool takes = false;
-        tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count; i++) takes |=
-            in->operands[i] && bitset_has(&made, in->operands[i]->id);
-        if (takes && is_after)
-            return true;
-        for (uint32_t i = 0; takes && tir_has_trait(inst, TIR_PURE) && i < inst->result_count; i++)
-            bitset_insert(&made, inst->results[i]->id);
-        is_after |= inst == begin;
-    }
-    return false;
-}
-
-// Does the block around a wait give v, which has been awaited, on, and may it be in the register of
-// a value that is needed while the product runs? Not if only the sums go on with what was in its
-// place.
-static bool is_given_on(struct emit *e, const struct tir_value *v)
-{
-    const struct tir_block *block = v->def->block;
-    const struct tir_inst *yield = tir_yield_of(block), *owner = block->owner;
-    const struct sums sums = sums_of(v);
-    for (uint32_t i = 0; yield && i < yield->operand_count; i++) {
-        if (yield->operands[i] != v)
-            continue;
-        if (!tir_is_loop(owner) || !sums.begin || sums.begin->block != block || !sums.to)
-            return true;
-        const struct tir_value *old = block->args[i + (owner->op == TIR_OP_FOR)];
-        const bool is_it = sums.to == old && e->uses[old->id] == 1;
-        const bool is_of_it = sums.to->def && tir_uses_value(sums.to->def, old) &&
-                              !is_needed_after(e, old, sums.begin);
-        if (!is_it && !is_of_it)
-            return true;
-    }
-    return false;
-}
-
 // How a value goes through a wait. Constants are not in flight. A value without a use after the
 // wait is kept until then, but not tied: a copy before the wait would read registers that products
 // still write. So would a copy to where a loop or a branch gives sums on: the wait itself moves
@@ -505,7 +555,7 @@ static enum passage passage_of(struct emit *e, const struct tir_inst *wait, cons
     if (!e->uses[v->id])
         return KEPT;
     const bool moved = bitset_has(&e->moved, wait->operands[i]->id);
-    return moved || bitset_has(given, v->id) || is_given_on(e, v) ? MOVED : TIED;
+    return moved || moves_on(e, given, v) ? MOVED : TIED;
 }
 
 void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
