@@ -223,15 +223,17 @@ static struct tir_inst *start(struct tir_func *f, struct tir_inst *dot)
 
 enum tir_change tir_pass_async_dot(struct tir_func *f, struct tir_pass_cx *cx)
 {
-    VEC(struct tir_inst *) products = {0};
+    VEC(struct tir_inst *) dots = {0}, products = {0};
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_DOT &&
-            tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma &&
-            use_of(f, inst->results[0]).count)
-            vec_push(cx->scratch, &products, inst);
-    vec_foreach(struct tir_inst *, it, &products)
-        *it = start(f, *it);
-    vec_foreach(struct tir_inst *, it, &products)
-        settle(f, *it);
-    return products.len ? TIR_CHANGED : TIR_UNCHANGED;
+            tir_attr_word(inst, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_wgmma)
+            vec_push(cx->scratch, &dots, inst);
+    for (uint32_t i = dots.len; i--;)
+        if (use_of(f, dots.at[i]->results[0]).count)
+            vec_push(cx->scratch, &products, start(f, dots.at[i]));
+        else
+            tir_remove(dots.at[i]);       // of a rotated loop, where the last round alone counts
+    for (uint32_t i = products.len; i--;) // in the order of the program
+        settle(f, products.at[i]);
+    return dots.len ? TIR_CHANGED : TIR_UNCHANGED;
 }
