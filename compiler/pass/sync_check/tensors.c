@@ -133,8 +133,8 @@ static bool is_by_groups(const struct sync_program *p, const struct tir_inst *in
 }
 
 // Of tensors that are loaded and stored, or stored by single threads or groups of them, the order
-// among the threads of a CTA is looked at, and that among CTAs is not. Copy engines count where a
-// program orders its accesses itself, or has roles: of what one crew does, passes order it.
+// among the threads of a CTA is looked at, and that among CTAs is not. What copy engines alone
+// store counts where a program orders its accesses itself, or has roles.
 void tir_sync_find_tensors(struct sync_program *p)
 {
     p->flags = find_flags(p);
@@ -153,13 +153,13 @@ void tir_sync_find_tensors(struct sync_program *p)
             sent |= inst->op == TIR_OP_STORE_ASYNC;
         }
         bool only_stored = loads + stores + atomics < 2;
-        if (p->by_hand && (copied || sent)) {
+        sent &= p->by_hand || loads || stores || atomics || copied;
+        if (copied || sent) {
             only_stored = (loads || copied) + stores + atomics + sent < 2;
             if (!only_stored || sent)
                 p->memories = SYNC_MEMORIES;
         }
-        if (p->flags ? p->by_hand && (!only_stored || sent)
-                     : !only_stored || by_threads || (p->by_hand && sent))
+        if (p->flags ? p->by_hand && (!only_stored || sent) : !only_stored || by_threads || sent)
             add_tensor(p, v, only_stored);
         if ((loads || copied) && (stores || sent || atomics) && !is_alone(p->f) &&
             !tiles_keep_apart(p, v) && !tir_sync_phases_keep_apart(p, v))
