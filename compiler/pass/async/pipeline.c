@@ -135,17 +135,27 @@ static bool collect(struct pipeline *p)
     return p->copies.len > 0;
 }
 
-static int64_t slot_elements(const struct tir_type *t)
+static int64_t aligned_elements(const struct tir_type *t, int64_t bytes)
 {
-    // A slot begins where a buffer of its own would.
-    int64_t unit = tir_layout_alignment(t->layout) * 8 / tir_elems[t->elem].bits;
+    const int64_t unit = bytes * 8 / tir_elems[t->elem].bits;
     return (int64_t)tir_align_up((uint64_t)tir_layout_size(t->layout, TIR_AXIS_REG),
                                  (uint64_t)TIR_MAX(unit, 1));
+}
+
+// A slot begins where a buffer of its own would that tensor copies fill.
+static int64_t slot_elements(const struct tir_type *t)
+{
+    return aligned_elements(t, TIR_MAX(tir_layout_alignment(t->layout), TIR_TMA_TENSOR_BYTES));
 }
 
 int64_t tir_slot_bytes(const struct tir_type *t)
 {
     return slot_elements(t) * tir_elems[t->elem].bits / 8;
+}
+
+static int64_t buffer_bytes(const struct tir_type *t)
+{
+    return aligned_elements(t, tir_layout_alignment(t->layout)) * tir_elems[t->elem].bits / 8;
 }
 
 int64_t tir_allocated_bytes(const struct tir_func *f)
@@ -155,7 +165,7 @@ int64_t tir_allocated_bytes(const struct tir_func *f)
         for (uint32_t i = 0; i < inst->result_count; i++)
             if ((inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_RING) &&
                 inst->results[i]->type->space == TIR_SPACE_SHARED)
-                bytes += tir_slot_bytes(inst->results[i]->type);
+                bytes += buffer_bytes(inst->results[i]->type);
     return bytes;
 }
 
