@@ -223,11 +223,7 @@ static bool lower_one(struct loader *ld, struct lower *l, const struct ast_kerne
                         .home = ld->program->main,
                         .is_config = clause};
     if (!lower_kernel(&one, k, o))
-        return true;
-    if (clause && one.is_impossible) {
-        (void)vec_pop(&l->m->funcs);
-        return false;
-    }
+        return !lower_is_left_out(&one);
     one.f->config = config;
     for (uint32_t i = 0; clause && i < one.f->meta_count; i++)
         vec_foreach(const struct ast_arg, it, &clause->args)
@@ -240,8 +236,8 @@ static bool lower_one(struct loader *ld, struct lower *l, const struct ast_kerne
 
 // The options with what a `config` clause binds. False: it contradicts what was given, which wins,
 // or an error was reported.
-static bool with_config(struct loader *ld, const struct ast_kernel *k, const struct ast_clause *c,
-                        struct tir_front_options *o)
+static bool with_config(struct loader *ld, struct lower *l, const struct ast_kernel *k,
+                        const struct ast_clause *c, struct tir_front_options *o)
 {
     struct tir_arena *arena = &ld->cx->arena;
     struct tir_binding *metas = arena_array(arena, struct tir_binding, o->meta_count + c->args.len);
@@ -256,11 +252,18 @@ static bool with_config(struct loader *ld, const struct ast_kernel *k, const str
             tir_error_at(&ld->cx->diags, it->span, TIR_E_META, "expected META = VALUE");
             return false;
         }
-        struct tir_binding one = {tir_str_of(it->name),
-                                  tir_source_text(&ld->cx->sources, it->value->span)};
+        const struct val v = lower_expr(l, it->value);
+        if (v.kind == VAL_POISON)
+            return false;
+        if (!val_is_constant(v) && v.kind != VAL_ELEM) {
+            tir_error_at(&ld->cx->diags, it->value->span, TIR_E_META,
+                         "`%s` must be known at compile time", it->name);
+            return false;
+        }
+        const struct tir_binding one = {tir_str_of(it->name), meta_text(l, v)};
         for (uint32_t i = 0; i < ld->options->meta_count; i++)
             if (tir_str_equal(metas[i].name, one.name))
-                fits &= tir_str_equal(metas[i].value, one.value);
+                fits &= tir_str_equal(meta_text(l, meta_parse(l, metas[i].value)), one.value);
         metas[o->meta_count++] = one;
     }
     o->metas = metas;
@@ -271,9 +274,10 @@ static bool with_config(struct loader *ld, const struct ast_kernel *k, const str
 static void lower_configs(struct loader *ld, struct lower *l, const struct ast_kernel *k)
 {
     uint32_t config = 0, errors = ld->cx->diags.error_count;
+    l->home = ld->program->main;
     vec_foreach(const struct ast_clause, c, &k->clauses) {
         struct tir_front_options o = *ld->options;
-        if (c->kind == AST_CLAUSE_config && with_config(ld, k, c, &o))
+        if (c->kind == AST_CLAUSE_config && with_config(ld, l, k, c, &o))
             config += lower_one(ld, l, k, &o, c, config + 1);
         if (ld->cx->diags.error_count != errors)
             return; // the next configuration would only say it again

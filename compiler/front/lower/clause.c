@@ -28,17 +28,27 @@ static bool one_int(struct lower *l, const struct ast_clause *c, int64_t least, 
     return false;
 }
 
+// Is it false whatever the launch?
+static bool is_never(const struct tir_value *v)
+{
+    if (v->kind == TIR_VALUE_CONST)
+        return !v->constant.i;
+    const enum tir_op op = v->def ? v->def->op : TIR_OP_COUNT;
+    if (op == TIR_OP_AND)
+        return is_never(v->def->operands[0]) || is_never(v->def->operands[1]);
+    return op == TIR_OP_OR && is_never(v->def->operands[0]) && is_never(v->def->operands[1]);
+}
+
 static void clause_where(struct clauses *cl, const struct ast_clause *c)
 {
     struct lower *l = cl->l;
     const struct ast_expr *e = c->args.at[0].value;
     struct val v = lower_expr(l, e);
-    l->is_impossible |= v.kind == VAL_BOOL && !v.truth;
-    if (v.kind == VAL_BOOL && !v.truth && !l->is_config)
+    struct tir_value *cond = v.kind == VAL_BOOL ? NULL : convert_elem(l, e->span, v, TIR_BOOL);
+    const bool is_false = v.kind == VAL_BOOL ? !v.truth : cond && is_never(cond);
+    l->is_impossible |= is_false;
+    if (is_false && !l->is_config)
         lower_error(l, e->span, TIR_E_STATIC_ASSERT, "this condition is false with these metas");
-    if (v.kind == VAL_BOOL)
-        return;
-    struct tir_value *cond = convert_elem(l, e->span, v, TIR_BOOL);
     if (cond)
         vec_push(l->arena, &cl->conditions, cond);
 }
@@ -282,8 +292,10 @@ bool lower_clauses(struct lower *l, const struct ast_kernel *k)
     l->in_host = true;
     struct symbol *scope = scope_enter(l);
     lower_sized_dims(l, &cl.conditions);
-    vec_foreach(const struct ast_clause, it, &k->clauses)
-        lower_clause(&cl, it);
+    for (int others = 0; others < 2; others++) // they may make no sense where a condition is false
+        vec_foreach(const struct ast_clause, it, &k->clauses)
+            if ((it->kind != AST_CLAUSE_where) == others && !lower_is_left_out(l))
+                lower_clause(&cl, it);
     scope_leave(l, scope);
     l->in_host = false;
     check_host(l);

@@ -282,7 +282,8 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
     tir_map_init(&l->staged, l->arena);
     tir_map_init(&l->staging, l->arena);
     lower_metas(l, k, o);
-    if (l->cx->diags.error_count == errors && lower_params(l, k) && lower_clauses(l, k)) {
+    if (l->cx->diags.error_count == errors && lower_params(l, k) && lower_clauses(l, k) &&
+        !lower_is_left_out(l)) {
         vec_foreach(struct ast_stmt *, it, &k->body->stmts)
             l->barriers_left += (*it)->kind == AST_MBARRIER;
         lower_block(l, k->body);
@@ -294,7 +295,8 @@ bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_
         if (l->cx->diags.error_count == errors)
             check_grid(l, k);
     }
-    if (l->cx->diags.error_count != errors || l->stopped || !tir_verify(l->f))
+    if (l->cx->diags.error_count != errors || l->stopped || lower_is_left_out(l) ||
+        !tir_verify(l->f))
         return false;
     if (!l->is_ir) {
         if (!uniform_check(l) || !flight_check(l) || !grid_sync_check(l) || !cancel_check(l))

@@ -489,8 +489,14 @@ void lower_sized_dims(struct lower *l, value_list *conditions);
 
 // Kernels (kernel.c) and metas (meta.c).
 bool lower_kernel(struct lower *l, const struct ast_kernel *k, const struct tir_front_options *o);
+// Is it a configuration that no launch can take? Then nothing but its conditions is looked at.
+static inline bool lower_is_left_out(const struct lower *l)
+{
+    return l->is_config && l->is_impossible;
+}
 struct val meta_bind(struct lower *l, const struct ast_binding *meta,
                      const struct tir_binding *given); // given NULL: the default
+struct val meta_parse(struct lower *l, tir_str text);  // poison: it is no value
 tir_str meta_text(struct lower *l, struct val v);
 // Reports tile operations that depend on the thread (uniform.c). The kernel is verified.
 bool uniform_check(struct lower *l);

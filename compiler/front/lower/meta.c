@@ -28,7 +28,7 @@ static bool stated_kind(struct lower *l, const struct ast_binding *meta, enum va
 }
 
 // A value on the command line is one token, or a minus and a number.
-static struct val parse_value(struct lower *l, tir_str text)
+struct val meta_parse(struct lower *l, tir_str text)
 {
     for (int e = TIR_NONE + 1; e < TIR_ELEM_COUNT; e++)
         if (tir_str_is(text, tir_elems[e].name))
@@ -56,7 +56,7 @@ static struct val parse_value(struct lower *l, tir_str text)
 static struct val bind_given(struct lower *l, const struct ast_binding *meta, enum val_kind kind,
                              const struct tir_binding *given)
 {
-    struct val v = parse_value(l, given->value);
+    struct val v = meta_parse(l, given->value);
     if (kind == VAL_FLOAT && v.kind == VAL_INT)
         v = val_float((double)v.i);
     if (v.kind == kind)
@@ -88,7 +88,7 @@ struct val meta_bind(struct lower *l, const struct ast_binding *meta,
         kind = v.kind;
     }
     if (given)
-        return kind == VAL_POISON ? parse_value(l, given->value) : bind_given(l, meta, kind, given);
+        return kind == VAL_POISON ? meta_parse(l, given->value) : bind_given(l, meta, kind, given);
     if (!meta->value)
         lower_error(l, meta->span, TIR_E_META,
                     "meta `%s` has no default and must be given: -D %s=VALUE", meta->name,
