@@ -74,6 +74,27 @@ enum tir_done tir_done_of_group(const struct tir_inst *group)
     return TIR_DONE_NOW;
 }
 
+bool tir_engine_combines(enum tir_word kind, enum tir_elem elem)
+{
+    const uint32_t bits = tir_elems[elem].bits;
+    switch (kind) {
+    case TIR_WORD_NONE:
+        return true;
+    case TIR_WORD_kind_add:
+        return elem == TIR_I32 || elem == TIR_U32 || elem == TIR_U64 || elem == TIR_F16 ||
+               elem == TIR_BF16 || elem == TIR_F32;
+    case TIR_WORD_kind_min:
+    case TIR_WORD_kind_max:
+        return elem == TIR_F16 || elem == TIR_BF16 || (tir_elem_is_int(elem) && bits >= 32);
+    case TIR_WORD_kind_and:
+    case TIR_WORD_kind_or:
+    case TIR_WORD_kind_xor:
+        return tir_elem_is_int(elem) && bits >= 32;
+    default:
+        return false;
+    }
+}
+
 bool tir_is_group(const struct tir_inst *inst, enum tir_op op, enum tir_done done)
 {
     const bool is_op = inst->op == op || (op == TIR_OP_WAIT_GROUP && inst->op == TIR_OP_AWAIT);

@@ -56,6 +56,9 @@ struct tir_value *tir_effect_buffer(const struct tir_inst *inst, const struct ti
 enum tir_done tir_done_of(const struct tir_inst *inst);
 // What a commit_group, wait_group or await closes or waits for.
 enum tir_done tir_done_of_group(const struct tir_inst *group);
+// Does the engine of tensor and bulk copies combine elements of this type with those in memory so?
+// kind NONE: it replaces them (PTX ISA, "cp.reduce.async.bulk").
+bool tir_engine_combines(enum tir_word kind, enum tir_elem elem);
 // Is inst a commit_group or wait_group (op) for it? An await waits as wait_group does.
 bool tir_is_group(const struct tir_inst *inst, enum tir_op op, enum tir_done done);
 

@@ -21,6 +21,14 @@
 // If columns are spread over warps, as those of a turned accumulator are, and threads hold many
 // elements, a chunk is some of the rows instead.
 //
+// An atomic whose old values nobody uses leaves the same way, if the engine can combine with what
+// is in memory (PTX ISA, "cp.reduce.async.bulk.tensor"). In a loop it leaves as a whole, so that
+// threads wait for each other once a round:
+//     atomic(D[m:+64, n:+64], y, kind = add);
+// becomes
+//     store(out[0:+64, 0:+64], y);
+//     store_async(D[m:+64, n:+64], out, engine = tma, kind = add);
+//
 // If D is not aligned, tensor copies cannot store it and its rows leave through registers again.
 // The detour is worth it because a thread then holds adjacent elements, unlike in an accumulator.
 //     store(out[0:+128, 0:+128], y0);
@@ -31,6 +39,7 @@
 
 #include "pass/async/async_store.h"
 
+#include "ir/effect.h"
 #include "ir/walk.h"
 #include "machine/budget.h"
 #include "pass/async/columns.h"
@@ -39,21 +48,47 @@
 #include "pass/receipt.h"
 #include "pass/sync/crew.h"
 
+struct turns { // buffers of one type that the chunks of a block's stores go through
+    const struct tir_block *block;
+    const struct tir_type *type;
+    struct tir_value *buffers[TIR_BUDGET_STORE_BUFFERS];
+    uint32_t count, next;
+};
+
+struct stores {
+    struct tir_func *f;
+    struct tir_pass_cx *cx;
+    struct tir_ranges *ranges;
+    VEC(struct tir_inst *) stores, atomics; // of tiles, to tensors
+    VEC(struct turns) turns;
+};
+
 struct outgoing {
     struct tir_func *f;
-    struct tir_inst *store;
+    struct tir_inst *store; // or an atomic
     struct tir_value *value;
     uint32_t rank;  // of the value
     uint32_t warps; // that the value is spread over
     uint32_t cut;   // the dimension that chunks divide: the columns, or the rows
     int64_t extent; // of a chunk along it
-    struct tir_value *buffers[TIR_BUDGET_STORE_BUFFERS]; // of chunks of this extent, by turns
-    uint32_t buffer_count, turn;
 };
 
-// Columns of the next chunk, with `left` of a row: as many as a power of two of bytes holds.
-static int64_t chunk_columns(const struct tir_type *t, int64_t left)
+// Is inst an atomic of each round of a loop?
+static bool repeats(const struct tir_inst *inst)
 {
+    const struct tir_inst *up = inst->block->owner;
+    while (up && up->op != TIR_OP_TILES && !tir_is_loop(up))
+        up = up->block->owner;
+    return inst->op == TIR_OP_ATOMIC && up && up->op != TIR_OP_TILES;
+}
+
+// Columns of the next chunk of the store, with `left` of a row: as many as a power of two of bytes
+// holds, or all.
+static int64_t chunk_columns(const struct tir_inst *store, int64_t left)
+{
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
+    if (repeats(store))
+        return left;
     const uint32_t bits = tir_elems[t->elem].bits;
     int64_t bytes = TIR_BUDGET_STORE_BYTES;
     while (bytes > left * bits / 8)
@@ -97,11 +132,12 @@ static int64_t row_columns(const struct tir_func *f, const struct tir_type *t)
     return has_parts(f, t, last, most) && has_parts(f, t, last, whole % most) ? most : 0;
 }
 
-static bool has_columns(const struct tir_func *f, const struct tir_type *t)
+static bool has_columns(const struct tir_func *f, const struct tir_inst *store)
 {
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
     int64_t extent, left = t->shape[t->rank - 1];
     for (; left; left -= extent) {
-        extent = chunk_columns(t, left);
+        extent = chunk_columns(store, left);
         if (!has_parts(f, t, t->rank - 1, extent))
             return false;
     }
@@ -109,9 +145,10 @@ static bool has_columns(const struct tir_func *f, const struct tir_type *t)
 }
 
 // Do chunks of rows serve?
-static bool cuts_rows(const struct tir_func *f, const struct tir_type *t)
+static bool cuts_rows(const struct tir_func *f, const struct tir_inst *store)
 {
-    return !has_columns(f, t) && t->rank == 2 &&
+    const struct tir_type *t = store->operands[TIR_STORE_VALUE]->type;
+    return !has_columns(f, store) && t->rank == 2 &&
            tir_layout_size(t->layout, TIR_AXIS_REG) >= TIR_BUDGET_ROW_CHUNK_ELEMENTS &&
            has_parts(f, t, t->rank - 2, chunk_rows(t));
 }
@@ -126,7 +163,7 @@ static const char *refuse_chunks(const struct tir_func *f, const struct tir_inst
     int64_t bytes = t->shape[t->rank - 1] * bits / 8;
     if (bytes % 16)
         return "its rows are not a multiple of 16 bytes";
-    if (!has_columns(f, t) && !cuts_rows(f, t))
+    if (!has_columns(f, store) && !cuts_rows(f, store))
         return "its columns are spread over warps";
     return NULL;
 }
@@ -161,19 +198,37 @@ static const struct tir_type *buffer_type(const struct outgoing *o)
     return tir_type_get(types, &t);
 }
 
-static void build_buffers(struct outgoing *o, struct tir_builder *b, uint32_t count)
+// Where buffers of an atomic that repeats are made, to keep their bytes: in front of its loops.
+static struct tir_inst *outermost_loop(struct tir_inst *inst)
 {
-    o->buffer_count = count;
-    o->turn = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        o->buffers[i] = tir_build1(b, TIR_OP_ALLOC, buffer_type(o), NULL, 0);
-        o->buffers[i]->name = tir_intern_cstr(o->f->module->names, "out");
-    }
+    struct tir_inst *found = inst;
+    for (struct tir_inst *up = inst->block->owner; up && up->op != TIR_OP_TILES;
+         up = up->block->owner)
+        found = tir_is_loop(up) ? up : found;
+    return found;
 }
 
-static struct tir_value *next_buffer(struct outgoing *o)
+// The buffers of chunks of this extent; `count` of them, unless there are such.
+static struct turns *turns_of(struct stores *s, const struct outgoing *o, int64_t count)
 {
-    return o->buffers[o->turn++ % o->buffer_count];
+    struct tir_inst *before = repeats(o->store) ? outermost_loop(o->store) : o->store;
+    struct turns turns = {.block = before->block, .type = buffer_type(o)};
+    vec_foreach(struct turns, t, &s->turns)
+        if (t->block == turns.block && t->type == turns.type && !repeats(o->store))
+            return t;
+    struct tir_builder b = tir_builder_before(s->f, before);
+    turns.count = (uint32_t)TIR_MIN(count, TIR_BUDGET_STORE_BUFFERS);
+    for (uint32_t i = 0; i < turns.count; i++) {
+        turns.buffers[i] = tir_build1(&b, TIR_OP_ALLOC, turns.type, NULL, 0);
+        turns.buffers[i]->name = tir_intern_cstr(s->f->module->names, "out");
+    }
+    vec_push(s->cx->scratch, &s->turns, turns);
+    return &s->turns.at[s->turns.len - 1];
+}
+
+static struct tir_value *next_buffer(struct turns *turns)
+{
+    return turns->buffers[turns->next++ % turns->count];
 }
 
 // The chunk's part of the value, in the layout in which each thread keeps what it has.
@@ -243,6 +298,7 @@ static void build_store_async(const struct outgoing *o, struct tir_builder *b, i
     set_box(o, copy);
     tir_set_word(o->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
     tir_copy_attr(o->f, copy, o->store, TIR_ATTR_cache);
+    tir_copy_attr(o->f, copy, o->store, TIR_ATTR_kind);
 }
 
 // The buffer's rows to the tensor, an element a lane.
@@ -275,56 +331,59 @@ static void open(struct outgoing *o, struct tir_func *f, struct tir_inst *store)
                            .rank = v->type->rank,
                            .warps = tir_crew_of(f, store).warps,
                            .cut = v->type->rank - 1,
-                           .extent = chunk_columns(v->type, v->type->shape[v->type->rank - 1])};
-    if (cuts_rows(f, v->type)) {
+                           .extent = chunk_columns(store, v->type->shape[v->type->rank - 1])};
+    if (cuts_rows(f, store)) {
         o->cut = v->type->rank - 2;
         o->extent = chunk_rows(v->type);
     }
 }
 
-// The next chunk, with `left` of the dimension that chunks divide. Another width has other buffers.
-static void advance(struct outgoing *o, struct tir_builder *b, int64_t left)
+// "store of D", "atomic add to D"
+static const char *text_of(struct tir_arena *arena, const struct tir_inst *store)
 {
-    const int64_t before = o->extent;
-    if (o->cut + 1 == o->rank)
-        o->extent = chunk_columns(o->value->type, left);
-    if (left == o->value->type->shape[o->cut] || o->extent != before)
-        build_buffers(o, b, (uint32_t)TIR_MIN(left / o->extent, TIR_BUDGET_STORE_BUFFERS));
+    const char *name = tir_ref_base(store)->name;
+    if (store->op == TIR_OP_STORE)
+        return tir_str_format(arena, "store of %s", name).ptr;
+    return tir_str_format(arena, "atomic %s to %s",
+                          tir_words[tir_attr_word(store, TIR_ATTR_kind, TIR_WORD_NONE)].name, name)
+        .ptr;
 }
 
-static void send(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *store)
+static void send(struct stores *s, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, f, store);
+    open(&o, s->f, store);
     const int64_t whole = o.value->type->shape[o.cut];
     uint32_t chunks = 0;
-    struct tir_builder b = tir_builder_before(f, store);
+    struct tir_builder b = tir_builder_before(s->f, store);
     for (int64_t start = 0; start < whole; start += o.extent, chunks++) {
-        advance(&o, &b, whole - start);
-        struct tir_value *buffer = next_buffer(&o);
+        if (o.cut + 1 == o.rank)
+            o.extent = chunk_columns(store, whole - start);
+        struct tir_value *buffer = next_buffer(turns_of(s, &o, (whole - start) / o.extent));
         build_store(&o, &b, build_chunk(&o, &b, start), buffer);
         build_store_async(&o, &b, start, buffer);
     }
-    tir_receipt_add(cx, TIR_TOPIC_COPY, store->span, "store of %s: tma, in %u chunks%s",
-                    tir_ref_base(store)->name, chunks, o.cut + 1 < o.rank ? " of rows" : "");
+    tir_receipt_add(s->cx, TIR_TOPIC_COPY, store->span, "%s: tma, in %u chunk%s%s",
+                    text_of(s->cx->scratch, store), chunks, chunks == 1 ? "" : "s",
+                    o.cut + 1 < o.rank ? " of rows" : "");
     tir_remove(store);
 }
 
-static void send_rows(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *store)
+static void send_rows(struct stores *s, struct tir_inst *store)
 {
     struct outgoing o;
-    open(&o, f, store);
+    open(&o, s->f, store);
     const int64_t whole = o.value->type->shape[o.rank - 1];
-    o.extent = row_columns(f, o.value->type);
-    struct tir_builder b = tir_builder_before(f, store);
-    build_buffers(&o, &b, 1);
+    o.extent = row_columns(s->f, o.value->type);
+    struct tir_builder b = tir_builder_before(s->f, store);
+    struct tir_value *buffer = next_buffer(turns_of(s, &o, 1));
     struct tir_columns columns = {0};
     for (int64_t start = 0; start < whole; start += o.extent) {
         o.extent = TIR_MIN(o.extent, whole - start);
         if (columns.count != o.extent)
-            tir_columns_init(&columns, f, cx->scratch, store, o.buffers[0], o.extent);
-        build_store(&o, &b, tir_columns_build(&columns, &b, o.value, start), o.buffers[0]);
-        build_rows(&o, &b, start, o.buffers[0]);
+            tir_columns_init(&columns, s->f, s->cx->scratch, store, buffer, o.extent);
+        build_store(&o, &b, tir_columns_build(&columns, &b, o.value, start), buffer);
+        build_rows(&o, &b, start, buffer);
     }
     tir_remove(store);
 }
@@ -337,7 +396,7 @@ static uint32_t count_widths(const struct outgoing *o)
     int64_t extent = o->extent;
     for (int64_t left = t->shape[o->cut] - extent; o->cut + 1 == o->rank && left; left -= extent) {
         const int64_t before = extent;
-        extent = chunk_columns(t, left);
+        extent = chunk_columns(o->store, left);
         widths += extent != before;
     }
     return widths;
@@ -353,39 +412,111 @@ static const char *refuse_buffers(struct tir_func *f, struct tir_inst *store)
     return no_boxes ? no_boxes : tir_tma_maps_refusal(f, store, count_widths(&o));
 }
 
+// Why tensor copies cannot take part of what an atomic does; NULL: they can.
+static const char *refuse_atomic(const struct tir_func *f, const uint32_t *uses,
+                                 const struct tir_inst *atomic)
+{
+    const struct tir_value *tensor = tir_ref_base(atomic);
+    const enum tir_word kind = tir_attr_word(atomic, TIR_ATTR_kind, TIR_WORD_NONE);
+    if (uses[atomic->results[0]->id])
+        return "the old values are used";
+    if (!tir_engine_combines(kind, tensor->type->elem))
+        return "the engine does not combine its elements so";
+    if (tir_acquires(atomic) || tir_releases(atomic) ||
+        tir_attr_word(atomic, TIR_ATTR_scope, TIR_WORD_scope_gpu) == TIR_WORD_scope_system)
+        return "copies order nothing, and only for the threads of the GPU";
+    // The two proxies would need fences between them.
+    tir_foreach_inst(inst, f)
+        if (tir_ops[inst->op].has_ref && tir_ref_base(inst) == tensor &&
+            (inst->op != TIR_OP_ATOMIC || uses[inst->results[0]->id]))
+            return "the kernel has other accesses to the tensor";
+    return NULL;
+}
+
+// Tensor copies take atomics if they take all of a tensor.
+static const char *refuse_atomics(struct tir_func *f, struct tir_pass_cx *cx,
+                                  struct tir_ranges *ranges, const uint32_t *uses,
+                                  const struct tir_value *tensor)
+{
+    tir_foreach_inst(inst, f) {
+        if (inst->op != TIR_OP_ATOMIC || tir_ref_base(inst) != tensor)
+            continue;
+        const char *why = refuse_atomic(f, uses, inst);
+        if (!why && !tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type))
+            why = "the kernel has other accesses to the tensor";
+        why = why ? why : refuse_chunks(f, inst);
+        why = why ? why : tir_tma_refusal(f, cx->target, ranges, inst);
+        why = why ? why : refuse_buffers(f, inst);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
+static bool make_store(struct stores *s, struct tir_inst *store)
+{
+    struct tir_func *f = s->f;
+    const struct tir_value *value = store->operands[TIR_STORE_VALUE];
+    const char *no_chunks = refuse_chunks(f, store);
+    const char *no_copy = tir_tma_refusal(f, s->cx->target, s->ranges, store);
+    if (!no_chunks && !no_copy)
+        no_copy = refuse_buffers(f, store);
+    const char *why = no_copy ? no_copy : no_chunks;
+    const bool by_rows = !no_chunks && cuts_rows(f, store);
+    const bool has_rows =
+        !no_chunks && !by_rows && stores_rows(store) && row_columns(f, value->type);
+    const bool staged = !no_chunks && (!no_copy || has_rows);
+    if (why)
+        tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_TMA, store->span,
+                           "store of %s: %s, because %s", tir_ref_base(store)->name,
+                           staged ? "in rows from shared memory" : "from registers", why);
+    if (!staged)
+        return false;
+    if (no_copy)
+        send_rows(s, store);
+    else
+        send(s, store);
+    return true;
+}
+
+static bool make_atomics(struct stores *s)
+{
+    const uint32_t *uses = tir_count_uses(s->cx->scratch, s->f);
+    const char **why = arena_array(s->cx->scratch, const char *, s->atomics.len);
+    bool changed = false;
+    for (uint32_t i = 0; i < s->atomics.len; i++)
+        why[i] = refuse_atomics(s->f, s->cx, s->ranges, uses, tir_ref_base(s->atomics.at[i]));
+    for (uint32_t i = 0; i < s->atomics.len; i++) {
+        struct tir_inst *atomic = s->atomics.at[i];
+        changed |= !why[i];
+        if (!why[i])
+            send(s, atomic);
+        else
+            tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_NONE, atomic->span,
+                               "%s: from registers, because %s", text_of(s->cx->scratch, atomic),
+                               why[i]);
+    }
+    return changed;
+}
+
 bool tir_make_async_stores(struct tir_func *f, struct tir_pass_cx *cx)
 {
     if (!tir_has_warpgroup_dot(f))
         return false;
-    struct tir_ranges *ranges = tir_ranges_new(cx->scratch, f);
-    VEC(struct tir_inst *) stores = {0};
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_STORE && tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type) &&
-            tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL)
-            vec_push(cx->scratch, &stores, inst);
-    bool changed = false;
-    vec_foreach(struct tir_inst *, it, &stores) {
-        const char *no_chunks = refuse_chunks(f, *it);
-        const char *no_copy = tir_tma_refusal(f, cx->target, ranges, *it);
-        if (!no_chunks && !no_copy)
-            no_copy = refuse_buffers(f, *it);
-        const char *why = no_copy ? no_copy : no_chunks;
-        bool by_rows = !no_chunks && cuts_rows(f, (*it)->operands[TIR_STORE_VALUE]->type);
-        const bool has_rows = !no_chunks && !by_rows && stores_rows(*it) &&
-                              row_columns(f, (*it)->operands[TIR_STORE_VALUE]->type);
-        const bool staged = !no_chunks && (!no_copy || has_rows);
-        if (why)
-            tir_receipt_refuse(cx, TIR_TOPIC_COPY, TIR_WISH_TMA, (*it)->span,
-                               "store of %s: %s, because %s", tir_ref_base(*it)->name,
-                               staged ? "in rows from shared memory" : "from registers", why);
-        if (!staged)
+    struct stores s = {.f = f, .cx = cx, .ranges = tir_ranges_new(cx->scratch, f)};
+    tir_foreach_inst(inst, f) {
+        if ((inst->op != TIR_OP_ATOMIC && inst->op != TIR_OP_STORE) ||
+            !tir_type_is_tile(inst->operands[TIR_STORE_VALUE]->type) ||
+            tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
             continue;
-        if (no_copy)
-            send_rows(f, cx, *it);
+        if (inst->op == TIR_OP_ATOMIC)
+            vec_push(cx->scratch, &s.atomics, inst);
         else
-            send(f, cx, *it);
-        changed = true;
+            vec_push(cx->scratch, &s.stores, inst);
     }
+    bool changed = make_atomics(&s);
+    vec_foreach(struct tir_inst *, it, &s.stores)
+        changed |= make_store(&s, *it);
     if (changed)
         tir_pass_dce(f, cx); // what is now computed in chunks
     return changed;

@@ -197,7 +197,7 @@ const char *tir_tma_refusal(const struct tir_func *f, const struct tir_target *t
         return "the tensor has no dimensions";
     if (tir_tensor_alignment(f, param->value) < 16)
         return "the tensor is not known to be aligned to 16 bytes";
-    if (access->op == TIR_OP_STORE) {
+    if (access->op == TIR_OP_STORE || access->op == TIR_OP_ATOMIC) {
         if (access->operands[TIR_STORE_MASK])
             return "it has a mask";
     } else if (param->direction != TIR_IN) {

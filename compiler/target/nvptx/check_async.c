@@ -188,28 +188,6 @@ static const char *check_bar(const struct tir_inst *inst)
 
 // Tensor copies.
 
-// Whether the engine combines elements of this type so.
-static bool can_combine(enum tir_word kind, enum tir_elem elem)
-{
-    unsigned bits = tir_elems[elem].bits;
-    switch (kind) {
-    case TIR_WORD_NONE:
-        return true;
-    case TIR_WORD_kind_add:
-        return elem == TIR_I32 || elem == TIR_U32 || elem == TIR_U64 || elem == TIR_F16 ||
-               elem == TIR_BF16 || elem == TIR_F32;
-    case TIR_WORD_kind_min:
-    case TIR_WORD_kind_max:
-        return elem == TIR_F16 || elem == TIR_BF16 || (tir_elem_is_int(elem) && bits >= 32);
-    case TIR_WORD_kind_and:
-    case TIR_WORD_kind_or:
-    case TIR_WORD_kind_xor:
-        return tir_elem_is_int(elem) && bits >= 32;
-    default:
-        return false;
-    }
-}
-
 static const char *check_box(const struct query *q)
 {
     const struct tir_inst *inst = q->inst;
@@ -239,8 +217,8 @@ static const char *check_tensor_copy(const struct query *q)
     if (!is_at(operands[TIR_TMA_BUFFER], TIR_SPACE_SHARED, operands[TIR_TMA_AT]))
         return "it takes a shared buffer and an offset of 32 or 64 bits";
     if (inst->op == TIR_OP_TMA_STORE)
-        return can_combine(tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE),
-                           tir_ref_base(inst)->type->elem)
+        return tir_engine_combines(tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE),
+                                   tir_ref_base(inst)->type->elem)
                    ? NULL
                    : "the engine cannot combine elements of this type so";
     const struct tir_value *bar = operands[TIR_TMA_BAR];
@@ -270,8 +248,8 @@ static const char *check_bulk(const struct tir_inst *inst)
     if (!fits)
         return "it copies between a tensor and a shared buffer, a number of bytes (i32)";
     return inst->op == TIR_OP_BULK_LOAD ||
-                   can_combine(tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE),
-                               operands[STORE_TO]->type->elem)
+                   tir_engine_combines(tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE),
+                                       operands[STORE_TO]->type->elem)
                ? NULL
                : "the engine cannot combine elements of this type so";
 }
