@@ -96,11 +96,24 @@ static bool stays_in_registers(const struct tir_inst *dot, uint32_t i)
     return tir_dot_on_warpgroups(dot) && i == TIR_DOT_A && tir_a_in_registers(dot);
 }
 
+// Can v be computed in a put: ahead of its iteration, and from no tile of outside of the loop?
+static enum tir_answer is_put_ahead(void *user, struct tir_value *v)
+{
+    struct stream *s = user;
+    if (v->kind == TIR_VALUE_CONST)
+        return TIR_YES;
+    const bool is_made_here = v->def && tir_block_contains(s->body, v->def);
+    if (!tir_follows(&s->ahead, v) || (tir_type_is_tile(v->type) && !is_made_here))
+        return TIR_NO;
+    return is_made_here ? TIR_IF_OPERANDS : TIR_YES;
+}
+
 static void find_operands(struct stream *s)
 {
-    struct tir_follow follow, put;
+    struct tir_follow follow, put, can_put;
     tir_follow_init(&follow, s->cx->scratch, mark_loads, s);
     tir_follow_init(&put, s->cx->scratch, mark_loads, s);
+    tir_follow_init(&can_put, s->cx->scratch, is_put_ahead, s);
     struct sources *both[] = {&s->operands, &s->in_puts};
     for (uint32_t i = 0; i < TIR_COUNT_OF(both); i++) {
         both[i]->loads = bitset_new(s->cx->scratch, s->f->value_count);
@@ -113,7 +126,8 @@ static void find_operands(struct stream *s)
             bitset_insert(&s->are_copies, inst->operands[TIR_STORE_VALUE]->id);
         for (uint32_t i = TIR_DOT_A; inst->op == TIR_OP_DOT && i <= TIR_DOT_B; i++) {
             struct tir_value *v = inst->operands[i];
-            bool in_put = s->on_warpgroups && !stays_in_registers(inst, i);
+            const bool in_put =
+                s->on_warpgroups && !stays_in_registers(inst, i) && tir_follows(&can_put, v);
             s->marked = in_put ? &s->in_puts : &s->operands;
             tir_follows(in_put ? &put : &follow, v);
             if (stays_in_registers(inst, i))
@@ -141,11 +155,13 @@ static bool is_for_put(const struct stream *s, const struct tir_inst *load)
     return bitset_has(&s->in_puts.loads, load->results[0]->id);
 }
 
-// Fragments of products take the same columns of eight rows at a time, so these are swizzled.
+// Fragments of products take the same columns of eight rows at a time, so these are swizzled: rows
+// that there are several of.
 static const struct tir_type *buffer_type(const struct stream *s, const struct tir_inst *load)
 {
     struct tir_type t = *load->results[0]->type;
-    const bool swizzles = s->on_warpgroups && !is_for_put(s, load);
+    const bool one_row = tir_type_count(&t) == t.shape[t.rank - 1];
+    const bool swizzles = s->on_warpgroups && !is_for_put(s, load) && !one_row;
     const uint32_t bits = tir_elems[t.elem].bits;
     const int64_t row = t.shape[t.rank - 1] * bits / 8;
     t.space = TIR_SPACE_SHARED;
@@ -187,18 +203,6 @@ bool tir_is_for_puts(const struct tir_func *f, struct tir_arena *scratch,
             any = true;
         }
     return any;
-}
-
-// Can v be computed in a put: ahead of its iteration, and from no tile of outside of the loop?
-static enum tir_answer is_put_ahead(void *user, struct tir_value *v)
-{
-    struct stream *s = user;
-    if (v->kind == TIR_VALUE_CONST)
-        return TIR_YES;
-    const bool is_made_here = v->def && tir_block_contains(s->body, v->def);
-    if (!tir_follows(&s->ahead, v) || (tir_type_is_tile(v->type) && !is_made_here))
-        return TIR_NO;
-    return is_made_here ? TIR_IF_OPERANDS : TIR_YES;
 }
 
 // Do nothing but operands that puts compute follow from v?
@@ -252,7 +256,9 @@ static const char *refusal(struct stream *s, struct tir_inst *load)
     if (s->on_warpgroups && is_for_put(s, load))
         return put_refusal(s, load);
     if (s->on_warpgroups) {
+        const struct tir_type *buffer = buffer_type(s, load);
         why = tir_tma_refusal(s->f, s->cx->target, s->ranges, load);
+        why = why ? why : tir_tma_boxes_refusal(buffer->layout, buffer->shape, NULL, buffer->elem);
         return why || t->rank > 1 ? why : "tensor copies fill buffers of two dimensions or more";
     }
     struct tir_copied copied;

@@ -36,7 +36,8 @@
 // lane of each warp of the producer after its writes, if any put writes a slot by other means.
 // Arrivals at `empty`: one lane of each warp of each role that gets, when nothing reads the slot
 // any more. Products on warpgroups are awaited before that: where they are awaited anyway, if that
-// is after the get in its block, else at the end of the get. With lag, a slot is freed in the next
+// is after the get in its block, else at the end of the get; lanes that load from the slot wait for
+// each other. With lag, a slot is freed in the next
 // round of the innermost loop (its number is carried as `prev`), when all products but that round's
 // have finished, and the last one after the loop. If copies go to several CTAs of the cluster, the
 // consumers of every CTA free the slot in all of them, and a producer ends by waiting until all its
@@ -482,11 +483,13 @@ static void lower_get(struct rings *r, struct tir_inst *get, struct state *s)
     tir_replace_uses(r->f, get->regions[0]->args[0], *slot);
     thread(r, get->regions[0], s);
     b = tir_builder_before(r->f, tir_yield_of(get->regions[0]));
-    struct tir_inst *wait = readers.all != TIR_DONE_NOW && !lag_loop(ring, get)
-                                ? wait_after(ring, get, readers.all)
+    struct tir_inst *wait = readers.last != TIR_DONE_NOW && !lag_loop(ring, get)
+                                ? wait_after(ring, get, readers.last)
                                 : NULL;
     if (wait) {
         struct tir_builder after = tir_builder_before(r->f, wait->next);
+        if (readers.by[TIR_DONE_NOW]) // what other lanes have loaded
+            build(&after, TIR_OP_WARP_SYNC, NULL, 0);
         build_free(r, &after, ring, *slot, NULL);
     } else {
         build_release(r, &b, s, ring, get, readers, groups);

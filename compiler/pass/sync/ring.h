@@ -43,7 +43,8 @@ bool tir_ring_is_touched(const struct ring *ring, const struct tir_inst *inst);
 // What says that a get's readers of its slot are done.
 struct ring_readers {
     bool by[TIR_DONE_COUNT];
-    enum tir_done all; // of all of them, with groups of each warpgroup; NOW: they differ, or none
+    enum tir_done all;  // of all of them, with groups of each warpgroup; NOW: they differ, or none
+    enum tir_done last; // the same of all that are not done where they stand
 };
 struct ring_readers tir_ring_readers(const struct ring *ring, const struct tir_inst *get);
 // Does each warp or warpgroup commit and wait for its own groups?

@@ -74,7 +74,7 @@ bool tir_has_own_groups(enum tir_done done)
 
 struct ring_readers tir_ring_readers(const struct ring *ring, const struct tir_inst *get)
 {
-    struct ring_readers readers = {.all = TIR_DONE_NOW};
+    struct ring_readers readers = {.all = TIR_DONE_NOW, .last = TIR_DONE_NOW};
     uint32_t kinds = 0;
     tir_foreach_inst_in(inst, get->regions[0])
         if (tir_ring_is_touched(ring, inst))
@@ -84,6 +84,8 @@ struct ring_readers tir_ring_readers(const struct ring *ring, const struct tir_i
         if (readers.by[done] && tir_has_own_groups(done))
             readers.all = done;
     }
+    if (kinds == 1u + readers.by[TIR_DONE_NOW])
+        readers.last = readers.all;
     if (kinds > 1)
         readers.all = TIR_DONE_NOW;
     return readers;
