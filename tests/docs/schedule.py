@@ -17,7 +17,7 @@ KERNELS = {  # picture: file, options
     "full": ["attention/forward.tir", "--kernel=full"],
     "causal": ["attention/forward.tir", "--kernel=causal"],
     "full64": ["attention/forward.tir", "--kernel=full", "-D", "D=64"],
-    "backward": ["attention/backward.tir"],
+    "backward": ["attention/backward.tir", "--kernel=deterministic"],
     "mlp": ["attention/mlp.tir"],
 }
 TABLE = re.compile(r"(?<=\n\| picture \|)(.*\n\|[-|]+\n)((?:\|.*\n)+)")

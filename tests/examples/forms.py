@@ -446,9 +446,10 @@ def attention_backward():
     q, kv = ("bf16", (1, heads, s, wide)), ("bf16", (1, 1, t, wide))
     words = ["-D", "D=64", "scale=0.125"]
     inputs = {"Q": q, "K": kv, "V": kv, "dO": q}
-    steps = [("attention/forward.tir:causal", words, ["Q", "K", "V"], ["O", "L"]),
-             ("backward", words, [*inputs, "O", "L"], ["dQ", "dK", "dV"])]
-    yield "attention/backward.tir", steps, words, inputs, outputs
+    for kernel in "backward", "deterministic":
+        steps = [("attention/forward.tir:causal", words, ["Q", "K", "V"], ["O", "L"]),
+             (kernel, words, [*inputs, "O", "L"], ["dQ", "dK", "dV"])]
+        yield "attention/backward.tir", steps, words, inputs, outputs
 
 
 def linear_attention():

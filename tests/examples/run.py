@@ -9,6 +9,7 @@ they show the same edges in less time. A case is the arguments of one `tirc run`
 the example's page that do not name a device are run too.
 """
 
+import itertools
 import os
 import re
 import shlex
@@ -409,7 +410,9 @@ def attention_kin():
                "QStart=@queries.npy", "KStart=@keys.npy"]
         for s, t in [(65, 96), (1, 129), (129, 1)]:
             yield ["fp8.tir", *run, "value_scale=0.5", "B=1", "H=2", "G=1", f"S={s}", f"T={t}"]
-            yield ["backward.tir", *run, "-D", "D=64", "B=1", "H=2", "G=1", f"S={s}", f"T={t}"]
+            for kernel, causal in itertools.product(["backward", "deterministic"], ["true", "false"]):
+                yield ["backward.tir", "--kernel", kernel, *run, "-D", "D=64", "-D", f"CAUSAL={causal}", "B=1", "H=2",
+                       "G=1", f"S={s}", f"T={t}"]
         for rows, s in [(1, 1), (8, 8), (66, 3)]:
             cache = [*run, "-D", "D=64", "-D", "CTAS=6", "-D", "BT=64", "B=2", "G=1", f"R={rows}", f"S={s}"]
             yield ["decode.tir", "--kernel", "decode", *cache, "T=300", "Length=randint:0:300"]

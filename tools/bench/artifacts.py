@@ -122,8 +122,10 @@ def family():
     """What family.py draws, under its names."""
     rows = {f"forward.{kernel}{size}": (EXAMPLES / "attention/forward.tir", kernel, {"D": size})
             for kernel in ("full", "causal") for size in (96, 256)}
-    for size in (64, 128):
-        rows[f"backward.{size}"] = (EXAMPLES / "attention/backward.tir", "backward", {"D": size})
+    for kernel, size, causal in itertools.product(("backward", "deterministic"), (64, 128),
+                                                  ("true", "false")):
+        rows[f"{kernel}.{'causal' if causal == 'true' else 'full'}{size}"] = (
+            EXAMPLES / "attention/backward.tir", kernel, {"D": size, "CAUSAL": causal})
     rows["attention8"] = (EXAMPLES / "attention/fp8.tir", "fp8", {})
     for kernel, path in (("decode", "decode"), ("paged", "decode"), ("latent", "latent")):
         rows[kernel] = (EXAMPLES / f"attention/{path}.tir", kernel, {})

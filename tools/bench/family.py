@@ -8,6 +8,7 @@ no poison. The peers:
 
   forward, wide   cuDNN's attention (scaled_dot_product_attention); wide has heads of 96 and 256
   backward        cuDNN's, called through autograd without a graph
+  deterministic   the same
   decode, paged   torch's attention over a contiguous cache, whatever backend it takes
   latent          two batched products and a softmax
   attention8      cuDNN's in bf16: its fp8 cannot be called from torch
@@ -135,18 +136,20 @@ def eight(device, batch, heads, groups, keys):
         flops=4 * batch * heads * keys * keys * size, tolerance=4e-2)
 
 
-def draw_backward(rng):
-    size = rng.choice([64, 128])
-    batch, keys = draw_lengths(rng, 16384, 16384)
-    return f"backward.{size}", (batch, 16, keys, size)
+def draw_backward(kernel):
+    def draw(rng):
+        size, causal = rng.choice([64, 128]), rng.choice([True, False])
+        batch, keys = draw_lengths(rng, 16384, 16384)
+        return f"{kernel}.{'causal' if causal else 'full'}{size}", (batch, 16, keys, size, causal)
+    return draw
 
 
-def backward(device, batch, heads, keys, size):
-    """Causal. The peer runs through autograd, which cannot be captured."""
+def backward(device, batch, heads, keys, size, causal):
+    """The peer runs through autograd, which cannot be captured."""
     q, k, v = (normal(device, batch, heads, keys, size, dtype=BF16).requires_grad_()
                for _ in range(3))
     g = normal(device, batch, heads, keys, size, dtype=BF16)
-    o = cudnn(q, k, v, True)()
+    o = cudnn(q, k, v, causal)()
     one = [x.detach()[:1, :1].float().requires_grad_() for x in (q, k, v)]
     scale = 1 / math.sqrt(size)
     logs = torch.empty(batch, heads, keys, device=device)
@@ -154,20 +157,21 @@ def backward(device, batch, heads, keys, size):
         for at in range(0, keys, 1024):
             s = q.detach()[b, :, at:at + 1024].float() @ k.detach()[b].float().mT * scale
             numbers = torch.arange(at, at + s.shape[1], device=device)[:, None]
-            s.masked_fill_(torch.arange(keys, device=device)[None] > numbers, -math.inf)
+            if causal:
+                s.masked_fill_(torch.arange(keys, device=device)[None] > numbers, -math.inf)
             logs[b, :, at:at + 1024] = s.logsumexp(2)
     grads = torch.empty(3, batch, heads, keys, size, device=device, dtype=BF16)
     plain = [x.detach() for x in (q, k, v, o)]
 
     def reference():
-        out = F.scaled_dot_product_attention(*one, is_causal=True)
+        out = F.scaled_dot_product_attention(*one, is_causal=causal)
         return torch.stack(torch.autograd.grad(out, one, g[:1, :1].float()))
     return sampled(
         lambda x: x[:, :1, :1], captured=False,
         theirs=lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True),
         ours=(*plain, logs, g, *grads.unbind(), scale), out=grads, reference=reference,
-        bytes_moved=size_of(q, k, v, o, g, grads), flops=10 * batch * heads * keys * keys * size // 2,
-        tolerance=1.5e-2)
+        bytes_moved=size_of(q, k, v, o, g, grads),
+        flops=10 * batch * heads * keys * keys * size // (2 if causal else 1), tolerance=1.5e-2)
 
 
 # ---- decode
@@ -356,7 +360,9 @@ KINDS = {
     "forward": (draw_forward, forward, ("attention.64causal", (1, 4, 2, 150, 64, True, False))),
     "wide": (draw_wide, forward, ("forward.full96", (1, 2, 2, 130, 96, False, True))),
     "attention8": (draw_eight, eight, ("attention8", (1, 2, 1, 140))),
-    "backward": (draw_backward, backward, ("backward.64", (1, 2, 130, 64))),
+    "backward": (draw_backward("backward"), backward, ("backward.causal64", (1, 2, 130, 64, True))),
+    "deterministic": (draw_backward("deterministic"), backward,
+                      ("deterministic.full64", (1, 2, 130, 64, False))),
     "decode": (draw_decode, decode, ("decode", (2, 2, 4, 600, 2))),
     "paged": (draw_paged, decode, ("paged", (2, 2, 4, 600, 1, 16))),
     "latent": (draw_latent, latent, ("latent", (1, 128, 150))),
