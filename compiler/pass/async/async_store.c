@@ -23,7 +23,7 @@
 //
 // An atomic whose old values nobody uses leaves the same way, if the engine can combine with what
 // is in memory (PTX ISA, "cp.reduce.async.bulk.tensor"). In a loop it leaves as a whole, so that
-// threads wait for each other once a round:
+// threads wait for each other once a round, if it is small:
 //     atomic(D[m:+64, n:+64], y, kind = add);
 // becomes
 //     store(out[0:+64, 0:+64], y);
@@ -73,13 +73,18 @@ struct outgoing {
     int64_t extent; // of a chunk along it
 };
 
-// Is inst an atomic of each round of a loop?
+// Is inst an atomic of each round of a loop of products, small enough for a buffer of its own?
 static bool repeats(const struct tir_inst *inst)
 {
-    const struct tir_inst *up = inst->block->owner;
-    while (up && up->op != TIR_OP_TILES && !tir_is_loop(up))
-        up = up->block->owner;
-    return inst->op == TIR_OP_ATOMIC && up && up->op != TIR_OP_TILES;
+    const struct tir_inst *loop = inst->block->owner;
+    while (loop && !tir_is_loop(loop))
+        loop = loop->block->owner;
+    if (inst->op != TIR_OP_ATOMIC || !loop || loop->op == TIR_OP_TILES ||
+        tir_type_bytes(inst->operands[TIR_STORE_VALUE]->type) > TIR_BUDGET_ROUND_BYTES)
+        return false;
+    tir_foreach_inst_within(dot, loop) if (tir_dot_on_warpgroups(dot) &&
+                                           dot->block->owner == loop) return true;
+    return false;
 }
 
 // Columns of the next chunk of the store, with `left` of a row: as many as a power of two of bytes

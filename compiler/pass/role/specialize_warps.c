@@ -12,12 +12,12 @@
 //     }
 // becomes
 //     let a: shared bf16[4, 128, 64] in R = ring(stages = 4);
-//     role load warps(1) first(0) regs(40) {
+//     role load warps(1) first(0) regs(24) {
 //         tiles (m, n) in (...) persistent(1) {
 //             for k: i64 in range(0, K, 64) { put(a) with (slot: i32) { copy_async(...); } }
 //         }
 //     }
-//     role math warps(8) first(4) regs(232) {
+//     role math warps(8) first(4) regs(240) {
 //         tiles (m, n) in (...) persistent(1) {
 //             let r: T = for k: ... carry (acc: T = zero) {
 //                 let d: T = get(a, lag = 1) with (slot: i32) { ... dot(..., acc) ... }
