@@ -11,12 +11,25 @@
 
 #include "error.h"
 
-// How many values a code takes; each leaves one.
+// How many values a code takes; each but SET leaves one.
 static int operands_of(tir_formula_code code)
 {
-    if (code <= TIR_FORMULA_SCALAR || code == TIR_FORMULA_ALIGN)
+    if (code <= TIR_FORMULA_SCALAR || code == TIR_FORMULA_ALIGN || code == TIR_FORMULA_GET)
         return 0;
-    return code == TIR_FORMULA_NOT ? 1 : 2;
+    return code == TIR_FORMULA_NOT || code == TIR_FORMULA_SET ? 1 : 2;
+}
+
+// Checks the cell of a SET or GET, and notes in `set` those that are set.
+static const char *check_cell(const tir_formula_op *op, uint32_t *set)
+{
+    if (op->code != TIR_FORMULA_SET && op->code != TIR_FORMULA_GET)
+        return NULL;
+    if (op->value < 0 || op->value >= TIR_MAX_CELLS)
+        return "a formula names a cell that does not exist";
+    if (op->code == TIR_FORMULA_GET && !(*set >> op->value & 1))
+        return "a formula gets a cell before it is set";
+    *set |= 1u << op->value;
+    return NULL;
 }
 
 static const char *check_push(const tir_formula_op *op, const tir_artifact_kernel *kernel)
@@ -41,6 +54,9 @@ static const char *check_push(const tir_formula_op *op, const tir_artifact_kerne
         if (kernel->params[op->value].kind != TIR_PARAM_TENSOR)
             return "a formula asks for the alignment of a scalar";
         return NULL;
+    case TIR_FORMULA_SET:
+    case TIR_FORMULA_GET:
+        return NULL; // check_cell
     default:
         return op->value ? "a formula operation has a stray value" : NULL;
     }
@@ -49,6 +65,7 @@ static const char *check_push(const tir_formula_op *op, const tir_artifact_kerne
 const char *tir_formula_check(const tir_formula *formula, const tir_artifact_kernel *kernel)
 {
     int depth = 0;
+    uint32_t set = 0; // cells, a bit each
     if (formula->count > TIR_MAX_FORMULA)
         return "a formula is too long";
     for (uint32_t i = 0; i < formula->count; i++) {
@@ -56,15 +73,18 @@ const char *tir_formula_check(const tir_formula *formula, const tir_artifact_ker
         if ((uint32_t)op->code >= TIR_FORMULA_COUNT)
             return "a formula has an unknown operation";
         const char *wrong = check_push(op, kernel);
+        wrong = wrong ? wrong : check_cell(op, &set);
         if (wrong)
             return wrong;
         int takes = operands_of(op->code);
         if (depth < takes)
             return "a formula takes a value that is not there";
-        depth += 1 - takes;
+        depth += (op->code != TIR_FORMULA_SET) - takes;
         if (depth > (int)TIR_MAX_STACK)
             return "a formula holds too many values";
     }
+    if (formula->count && !depth)
+        return "a formula leaves no value";
     return depth > 1 ? "a formula leaves more than one value" : NULL;
 }
 
@@ -130,6 +150,8 @@ static bool apply(tir_formula_code code, int64_t a, int64_t b, int64_t *out)
     case TIR_FORMULA_SCALAR:
     case TIR_FORMULA_ALIGN:
     case TIR_FORMULA_NOT:
+    case TIR_FORMULA_SET:
+    case TIR_FORMULA_GET:
     case TIR_FORMULA_COUNT:
         break;
     }
@@ -139,7 +161,7 @@ static bool apply(tir_formula_code code, int64_t a, int64_t b, int64_t *out)
 TIR_API tir_status tir_formula_eval(const tir_formula *formula, const int64_t *dims,
                                     const int64_t *params, int64_t *out, tir_error *error)
 {
-    int64_t stack[TIR_MAX_STACK] = {0};
+    int64_t stack[TIR_MAX_STACK] = {0}, cells[TIR_MAX_CELLS] = {0};
     uint32_t top = 0;
     for (uint32_t i = 0; i < formula->count; i++) {
         const tir_formula_op *op = &formula->ops[i];
@@ -156,6 +178,12 @@ TIR_API tir_status tir_formula_eval(const tir_formula *formula, const int64_t *d
             break;
         case TIR_FORMULA_NOT:
             stack[top - 1] = !stack[top - 1];
+            break;
+        case TIR_FORMULA_SET:
+            cells[op->value] = stack[--top];
+            break;
+        case TIR_FORMULA_GET:
+            stack[top++] = cells[op->value];
             break;
         default: {
             int64_t b = stack[--top], a = stack[--top];

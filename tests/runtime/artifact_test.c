@@ -268,6 +268,9 @@ static void test_refusals(void **state)
     const tir_formula_op underflow[] = {CONST(1), DO(ADD)}, two[] = {CONST(1), CONST(2)};
     const tir_formula_op align_scalar[] = {{TIR_FORMULA_ALIGN, PARAM_STEP}};
     const tir_formula_op align_none[] = {{TIR_FORMULA_ALIGN, 5}};
+    const tir_formula_op no_cell[] = {CONST(1), {TIR_FORMULA_SET, TIR_MAX_CELLS}};
+    const tir_formula_op unset[] = {CONST(1), {TIR_FORMULA_SET, 0}, {TIR_FORMULA_GET, 1}};
+    const tir_formula_op nothing[] = {CONST(1), {TIR_FORMULA_SET, 0}};
     const tir_str same_dims[] = {{"M", 1}, {"N", 1}, {"M", 1}};
     tir_formula_op deep[TIR_MAX_STACK + 1];
     for (uint32_t i = 0; i <= TIR_MAX_STACK; i++)
@@ -382,6 +385,9 @@ static void test_refusals(void **state)
     CASE((variant.when = (tir_formula){align_scalar, 1}), "alignment of a scalar");
     CASE((variant.when = (tir_formula){align_none, 1}), "does not exist");
     CASE((variant.when = (tir_formula){underflow, 2}), "not there");
+    CASE((variant.when = (tir_formula){no_cell, 2}), "cell that does not exist");
+    CASE((variant.when = (tir_formula){unset, 3}), "before it is set");
+    CASE((variant.when = (tir_formula){nothing, 2}), "leaves no value");
     CASE((variant.when = (tir_formula){two, 2}), "more than one");
     CASE((variant.when = (tir_formula){deep, TIR_MAX_STACK + 1}), "too many values");
 #undef CASE

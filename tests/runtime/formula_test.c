@@ -82,6 +82,27 @@ static void test_align(void **state)
     assert_true(result == 0);
 }
 
+// A cell holds a value beside the stack, until it is set again.
+static void test_cells(void **state)
+{
+    (void)state;
+    const tir_formula_op ops[] = {CONST(3),
+                                  {TIR_FORMULA_SET, 1},
+                                  CONST(7),
+                                  {TIR_FORMULA_SET, 0},
+                                  {TIR_FORMULA_GET, 0},
+                                  {TIR_FORMULA_GET, 1},
+                                  DO(SUB),
+                                  {TIR_FORMULA_SET, 1},
+                                  {TIR_FORMULA_GET, 1},
+                                  {TIR_FORMULA_GET, 1},
+                                  DO(MUL)};
+    tir_formula formula = {ops, COUNT(ops)};
+    int64_t result = 0;
+    assert_int_equal(tir_formula_eval(&formula, NULL, NULL, &result, NULL), TIR_OK);
+    assert_true(result == 16);
+}
+
 static void test_overflow(void **state)
 {
     (void)state;
@@ -112,9 +133,8 @@ static void test_overflow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_not),
-        cmocka_unit_test(test_align),
+        cmocka_unit_test(test_values),   cmocka_unit_test(test_not),
+        cmocka_unit_test(test_align),    cmocka_unit_test(test_cells),
         cmocka_unit_test(test_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,7 @@ extern "C" {
 #define TIR_MAX_SCRATCH      16    // of one sequence
 #define TIR_MAX_FORMULA      512   // operations of one formula
 #define TIR_MAX_STACK        16    // values a formula may hold at a time
+#define TIR_MAX_CELLS        8     // that a formula may set
 #define TIR_MAX_PARAM_BYTES  4096
 
 // Types of tensor elements and scalars. The values are stored in artifacts.
@@ -126,12 +127,14 @@ typedef enum tir_formula_code {
     // 16, that divides its base address, every stride but the innermost, and its innermost extent
     // unless that is constant, all in bytes; 0 if its innermost stride is not 1.
     TIR_FORMULA_ALIGN = 20,
-    TIR_FORMULA_COUNT = 21
+    TIR_FORMULA_SET = 21, // pop into cell number `value`
+    TIR_FORMULA_GET = 22, // push that cell, which a SET before has set
+    TIR_FORMULA_COUNT = 23
 } tir_formula_code;
 
 typedef struct tir_formula_op {
     tir_formula_code code;
-    int64_t value; // for CONST, DIM, SCALAR and ALIGN; otherwise 0
+    int64_t value; // for CONST, DIM, SCALAR, ALIGN, SET and GET; otherwise 0
 } tir_formula_op;
 
 typedef struct tir_formula {
