@@ -6,20 +6,27 @@
 // A launch takes as many waves as its tiles need on the multiprocessors of the card; clusters of
 // more than two CTAs lie in one GPC and leave some of them idle. The first tile of a CTA fills the
 // pipeline (start), later ones only if the loop is not persistent. A tile costs some time beside
-// its rounds, more in a cluster, and for each round the time of its products, which is the longer
-// of the time to compute and multiply the operands, and of the time to fetch them or what they are
-// computed from. Memory is read and written once beside that; what of it overlaps is in the rate.
-// On sm_90a pieces of rows that do not begin at multiples of 128 bytes lie on two lines of the L2
-// cache and take twice as long, three times where they also begin within a sector of 32 bytes; they
-// are asked for once by the CTAs of a cluster. Two CTAs of a grid that is not persistent run on a
-// multiprocessor at a time if the stages of both fit; one works while the other waits.
+// its rounds, more in a cluster, and where it leaves in rows that 128 bytes do not divide. What is
+// left keeps three things busy: tensor cores, copies to shared memory, and the memory of the card.
+// In each round the slower of the first two counts; of all rounds and the memory the longer, and of
+// the shorter what is not hidden behind it.
 //
-//     tile = fixed + clustered (in a cluster) + sums / stored
-//            + sum over each dot of (rounds of the loops around it * one)
-//     one = round + CTAs of a multiprocessor
-//                   * max(multiply + compute, fetch, sum over A and B of asked)
-//     asked = bytes / CTAs that share the copy / fetched * (1 to 3)
-//     cycles = start + ceildiv(tiles, CTAs at a time) * tile + bytes of the tensors / memory
+// On sm_90a pieces of rows that do not begin at multiples of 128 bytes lie on two lines of the L2
+// cache and take longer, longer still where they also begin within a sector of 32 bytes; they are
+// asked for once by the CTAs of a cluster. Rows of a tile past the end of a tensor are zeros, which
+// all CTAs of the card wait for in turn: measured, they are far slower than rows that are there.
+// Two CTAs of a grid that is not persistent run on a multiprocessor at a time if the stages of both
+// fit; one works while the other waits.
+//
+//     waves = ceildiv(tiles, CTAs at a time), turns = waves * CTAs of a multiprocessor
+//     asked = bytes / CTAs that share the copy / fetched * (1 + askew)
+//     busy  = sum over each dot of rounds of the loops around it
+//             * (waves * round + max(turns * (multiply + compute),
+//                                    turns * max(fetch, sum over A and B of asked)
+//                                    + bytes of all tiles past the ends / past))
+//     read  = bytes of the tensors / memory
+//     tile  = fixed + clustered (in a cluster) + sum over each store of bytes / stored (+ uneven)
+//     cycles = start + waves * tile + max(busy, read) + unhidden * min(busy, read)
 //
 // Each further tiles loop is one more launch. A tile without a product costs the time to begin it
 // and what its loads and stores move, those of memory, of whole tiles: what lies past the end of a
@@ -43,8 +50,11 @@ struct model {
     const struct tir_func *f;
     struct tir_follow known; // at launch
     VEC(tir_formula_op) ops;
-    bool is_lost; // something is no formula
+    bool is_lost;                  // something is no formula
+    const struct tir_block *block; // whose rounds are in the cell ROUNDS
 };
+
+enum { TILES, WAVES, TURNS, ROUNDS, BUSY, READ }; // cells of the formula
 
 static void push(struct model *m, tir_formula_code code, int64_t value)
 {
@@ -74,24 +84,30 @@ static void push_value(struct model *m, const struct tir_value *v)
         push(m, one.ops[i].code, one.ops[i].value);
 }
 
-static void push_tiles(struct model *m, const struct tir_inst *tiles)
+// Tiles beside each other in dimension d. Pushes nothing if that is not known at launch.
+static bool push_tiles_along(struct model *m, const struct tir_inst *tiles, uint32_t d)
 {
     const struct tir_attr *by = tir_attr_find(tiles, TIR_ATTR_by);
     const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
-    push(m, TIR_FORMULA_CONST, 1);
-    for (uint32_t d = 0; d < by->list_count; d++) {
-        int64_t together = cluster ? cluster->list[d] : 1; // tiles that walk together
-        if (!tir_follows(&m->known, tiles->operands[d]))
-            continue;
-        push_value(m, tiles->operands[d]);
-        push(m, TIR_FORMULA_CONST, by->list[d] * together);
-        push(m, TIR_FORMULA_CEILDIV, 0);
-        push(m, TIR_FORMULA_MUL, 0);
-        if (together == 1)
-            continue;
+    const int64_t together = cluster ? cluster->list[d] : 1; // tiles that walk together
+    if (!tir_follows(&m->known, tiles->operands[d]))
+        return false;
+    push_value(m, tiles->operands[d]);
+    push(m, TIR_FORMULA_CONST, by->list[d] * together);
+    push(m, TIR_FORMULA_CEILDIV, 0);
+    if (together > 1) {
         push(m, TIR_FORMULA_CONST, together);
         push(m, TIR_FORMULA_MUL, 0);
     }
+    return true;
+}
+
+static void push_tiles(struct model *m, const struct tir_inst *tiles)
+{
+    push(m, TIR_FORMULA_CONST, 1);
+    for (uint32_t d = 0; d < tir_attr_find(tiles, TIR_ATTR_by)->list_count; d++)
+        if (push_tiles_along(m, tiles, d))
+            push(m, TIR_FORMULA_MUL, 0);
 }
 
 static const struct tir_cost *cost_of(const struct model *m)
@@ -134,8 +150,8 @@ static struct source source_of(const struct model *m, struct tir_value *operand)
     return source;
 }
 
-// Pushes how many times as long a copy from these rows takes as one from whole lines, 1 to 3.
-// False: always 1.
+// Pushes how many percent as long a copy from these rows takes as one from whole lines. False:
+// always 100.
 static bool push_askew(struct model *m, const struct tir_inst *load)
 {
     const struct tir_param_dim *row = NULL;
@@ -150,14 +166,19 @@ static bool push_askew(struct model *m, const struct tir_inst *load)
     const int64_t bits = type ? TIR_MAX(8, tir_elems[type->elem].bits) : 0;
     if (!row || (row->dim < 0 && row->constant * bits % (128 * 8) == 0))
         return false;
-    push(m, TIR_FORMULA_CONST, 1);
-    for (int64_t bytes = 128; bytes >= 32; bytes /= 4) {
+    const struct {
+        int64_t bytes, more;
+    } steps[] = {{128, cost_of(m)->off_lines}, {32, cost_of(m)->off_sectors}};
+    push(m, TIR_FORMULA_CONST, 100);
+    for (uint32_t i = 0; i < TIR_COUNT_OF(steps); i++) {
         push(m, row->dim < 0 ? TIR_FORMULA_CONST : TIR_FORMULA_DIM,
              row->dim < 0 ? row->constant : row->dim);
-        push(m, TIR_FORMULA_CONST, bytes * 8 / bits);
+        push(m, TIR_FORMULA_CONST, steps[i].bytes * 8 / bits);
         push(m, TIR_FORMULA_MOD, 0);
         push(m, TIR_FORMULA_CONST, 0);
         push(m, TIR_FORMULA_NE, 0);
+        push(m, TIR_FORMULA_CONST, steps[i].more);
+        push(m, TIR_FORMULA_MUL, 0);
         push(m, TIR_FORMULA_ADD, 0);
     }
     return true;
@@ -167,8 +188,68 @@ static bool push_askew(struct model *m, const struct tir_inst *load)
 static void push_asked(struct model *m, const struct source *from, int64_t together)
 {
     push(m, TIR_FORMULA_CONST, from->bytes / (together * cost_of(m)->fetched));
-    if (push_askew(m, from->load))
+    if (!push_askew(m, from->load))
+        return;
+    push(m, TIR_FORMULA_MUL, 0);
+    push(m, TIR_FORMULA_CONST, 100);
+    push(m, TIR_FORMULA_DIV, 0);
+}
+
+// The dimension of the loop that the slice of the load begins at along its dimension `at`, or -1.
+static int32_t tile_dimension(const struct tir_inst *tiles, const struct tir_inst *load,
+                              uint32_t at)
+{
+    for (uint32_t d = 0; d < tir_attr_find(tiles, TIR_ATTR_by)->list_count; d++)
+        if (tir_ref_indices(load)[at] == tiles->regions[0]->args[d])
+            return (int32_t)d;
+    return -1;
+}
+
+// CTAs of a cluster that share the operand: those beside each other in dimensions of the loop that
+// its slice does not begin at.
+static int64_t sharing(const struct tir_inst *tiles, const struct source *from)
+{
+    const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
+    if (!cluster || !from->load)
+        return 1;
+    int64_t together = 1;
+    for (uint32_t d = 0; d < cluster->list_count; d++)
+        together *= cluster->list[d];
+    for (uint32_t at = 0; at < tir_ref_base(from->load)->type->rank; at++) {
+        const int32_t d = tile_dimension(tiles, from->load, at);
+        if (tir_ref_indices(from->load)[at]->def)
+            return 1; // computed from anything
+        together /= d < 0 ? 1 : cluster->list[d];
+    }
+    return together;
+}
+
+// Adds the time that a round of all tiles takes for what lies past the end of an operand.
+static void push_past(struct model *m, const struct tir_inst *tiles, const struct source *from,
+                      int64_t together)
+{
+    const struct tir_attr *box = from->load ? tir_attr_find(from->load, TIR_ATTR_box) : NULL;
+    const struct tir_attr *by = tir_attr_find(tiles, TIR_ATTR_by);
+    for (uint32_t at = 0; box && at < box->list_count; at++) {
+        const int32_t d = tile_dimension(tiles, from->load, at);
+        if (d < 0 || box->list[at] <= 1 || !push_tiles_along(m, tiles, (uint32_t)d))
+            continue;
+        push(m, TIR_FORMULA_CONST, by->list[d]);
         push(m, TIR_FORMULA_MUL, 0);
+        push_value(m, tiles->operands[d]);
+        push(m, TIR_FORMULA_SUB, 0);
+        push(m, TIR_FORMULA_GET, TILES); // as many for each of those along d
+        push(m, TIR_FORMULA_MUL, 0);
+        push_tiles_along(m, tiles, (uint32_t)d);
+        push(m, TIR_FORMULA_CONST, 1); // no tiles at all
+        push(m, TIR_FORMULA_MAX, 0);
+        push(m, TIR_FORMULA_DIV, 0);
+        push(m, TIR_FORMULA_CONST, tir_type_bytes(from->load->results[0]->type) / box->list[at]);
+        push(m, TIR_FORMULA_MUL, 0);
+        push(m, TIR_FORMULA_CONST, together * cost_of(m)->past);
+        push(m, TIR_FORMULA_DIV, 0);
+        push(m, TIR_FORMULA_ADD, 0);
+    }
 }
 
 // Does each CTA of the loop walk many tiles?
@@ -183,18 +264,20 @@ static bool is_persistent(const struct tir_inst *tiles)
 static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles)
 {
     int64_t bytes = 0;
+    bool has_dot = false;
     if (is_persistent(tiles) || !(m->request->target.features & TIR_HAS_WGMMA))
         return 1;
     tir_foreach_inst_in(dot, tiles->regions[0]) {
         if (dot->op != TIR_OP_DOT)
             continue;
+        has_dot = true;
         const int64_t stages = tir_attr_int(dot->block->owner, TIR_ATTR_stages, 0);
         if (!stages)
             return 1;
         bytes += stages * (source_of(m, dot->operands[TIR_DOT_A]).bytes +
                            source_of(m, dot->operands[TIR_DOT_B]).bytes);
     }
-    return 2 * bytes <= m->request->target.shared_per_cta ? 2 : 1;
+    return has_dot && 2 * bytes <= m->request->target.shared_per_cta ? 2 : 1;
 }
 
 // The same at launch: one, where there are no more tiles than multiprocessors. A number of tiles
@@ -209,46 +292,20 @@ static void push_ctas_together(struct model *m, const struct tir_inst *tiles)
     push(m, TIR_FORMULA_CONST, most);
     if (most == 1 || is_computed)
         return;
-    push_tiles(m, tiles);
+    push(m, TIR_FORMULA_GET, TILES);
     push(m, TIR_FORMULA_CONST, m->request->target.multiprocessors);
     push(m, TIR_FORMULA_CEILDIV, 0);
     push(m, TIR_FORMULA_MIN, 0);
 }
 
-static void push_product_cycles(struct model *m, const struct tir_inst *tiles,
-                                const struct tir_inst *dot)
-{
-    const struct tir_cost *cost = cost_of(m);
-    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *t = dot->results[0]->type;
-    int64_t bits = TIR_MAX(8, tir_elems[a->elem].bits);
-    int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
-    int64_t worth = TIR_MAX(columns, cost->fewest_columns);
-    int64_t multiply = rows * worth * depth * bits / (16 * cost->products);
-    const struct source a_from = source_of(m, dot->operands[TIR_DOT_A]),
-                        b_from = source_of(m, dot->operands[TIR_DOT_B]);
-    int64_t fetch = (a_from.bytes + b_from.bytes) / cost->fetched;
-    int64_t compute = (a_from.work + b_from.work) / cost->computed;
-    if (!(m->request->target.features & TIR_HAS_WGMMA) && rows * columns > cost->most_sums)
-        multiply = multiply * cost->too_many_sums / 100;
-    push(m, TIR_FORMULA_CONST, TIR_MAX(multiply + compute, fetch));
-    if (m->request->target.features & TIR_HAS_WGMMA) {
-        // Tiles beside each other in the first dimension share B, those in the last one share A.
-        const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
-        push_asked(m, &a_from, cluster ? cluster->list[cluster->list_count - 1] : 1);
-        push_asked(m, &b_from, cluster ? cluster->list[0] : 1);
-        push(m, TIR_FORMULA_ADD, 0);
-        push(m, TIR_FORMULA_MAX, 0);
-    }
-    push_ctas_together(m, tiles);
-    push(m, TIR_FORMULA_MUL, 0);
-    push(m, TIR_FORMULA_CONST, cost->round);
-    push(m, TIR_FORMULA_ADD, 0);
-}
-
-// The rounds of the loops around inst whose bounds are known at launch; others count once.
+// Multiplies by the rounds of the loops around inst whose bounds are known at launch; others count
+// once.
 static void push_rounds(struct model *m, const struct tir_inst *inst)
 {
-    for (const struct tir_inst *up = inst->block->owner; up; up = up->block->owner) {
+    if (inst->block != m->block)
+        push(m, TIR_FORMULA_CONST, 1);
+    for (const struct tir_inst *up = inst->block->owner; up && inst->block != m->block;
+         up = up->block->owner) {
         if (up->op != TIR_OP_FOR)
             continue;
         bool known = true;
@@ -263,14 +320,50 @@ static void push_rounds(struct model *m, const struct tir_inst *inst)
         push(m, TIR_FORMULA_CEILDIV, 0);
         push(m, TIR_FORMULA_MUL, 0);
     }
+    if (inst->block != m->block)
+        push(m, TIR_FORMULA_SET, ROUNDS);
+    m->block = inst->block;
+    push(m, TIR_FORMULA_GET, ROUNDS);
+    push(m, TIR_FORMULA_MUL, 0);
 }
 
+// Adds the time that a dot keeps tensor cores and copies busy, in all its rounds and waves.
 static void push_product(struct model *m, const struct tir_inst *tiles, const struct tir_inst *dot)
 {
-    push_product_cycles(m, tiles, dot);
-    push_rounds(m, dot);
+    const struct tir_cost *cost = cost_of(m);
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *t = dot->results[0]->type;
+    int64_t bits = TIR_MAX(8, tir_elems[a->elem].bits);
+    int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
+    int64_t worth = TIR_MAX(columns, cost->fewest_columns);
+    int64_t multiply = rows * worth * depth * bits / (16 * cost->products);
+    const struct source a_from = source_of(m, dot->operands[TIR_DOT_A]),
+                        b_from = source_of(m, dot->operands[TIR_DOT_B]);
+    int64_t compute = (a_from.work + b_from.work) / cost->computed;
+    if (!(m->request->target.features & TIR_HAS_WGMMA) && rows * columns > cost->most_sums)
+        multiply = multiply * cost->too_many_sums / 100;
+    const int64_t share_a = sharing(tiles, &a_from), share_b = sharing(tiles, &b_from);
+    push(m, TIR_FORMULA_CONST, (a_from.bytes + b_from.bytes) / cost->fetched);
+    if (m->request->target.features & TIR_HAS_WGMMA) {
+        push_asked(m, &a_from, share_a);
+        push_asked(m, &b_from, share_b);
+        push(m, TIR_FORMULA_ADD, 0);
+        push(m, TIR_FORMULA_MAX, 0);
+    }
+    push(m, TIR_FORMULA_GET, TURNS);
+    push(m, TIR_FORMULA_MUL, 0);
+    if (m->request->target.features & TIR_HAS_WGMMA) {
+        push_past(m, tiles, &a_from, share_a);
+        push_past(m, tiles, &b_from, share_b);
+    }
+    push(m, TIR_FORMULA_GET, TURNS);
+    push(m, TIR_FORMULA_CONST, multiply + compute);
+    push(m, TIR_FORMULA_MUL, 0);
+    push(m, TIR_FORMULA_MAX, 0);
+    push(m, TIR_FORMULA_GET, WAVES);
+    push(m, TIR_FORMULA_CONST, cost->round);
+    push(m, TIR_FORMULA_MUL, 0);
     push(m, TIR_FORMULA_ADD, 0);
-    push(m, TIR_FORMULA_CONST, tir_type_count(dot->results[0]->type) / cost_of(m)->stored);
+    push_rounds(m, dot);
     push(m, TIR_FORMULA_ADD, 0);
 }
 
@@ -281,19 +374,37 @@ static bool moves(const struct tir_inst *inst)
            tir_ref_base(inst)->type->space == TIR_SPACE_GLOBAL;
 }
 
+static const struct tir_type *moved_type(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_LOAD ? inst->results[0]->type : inst->operands[TIR_STORE_VALUE]->type;
+}
+
 static void push_move(struct model *m, const struct tir_inst *inst)
 {
-    const struct tir_type *t =
-        inst->op == TIR_OP_LOAD ? inst->results[0]->type : inst->operands[TIR_STORE_VALUE]->type;
     const int64_t moved = cost_of(m)->moved; // rounded up: two halves are no less than the whole
-    push(m, TIR_FORMULA_CONST, tir_ceil_div(tir_type_bytes(t), moved));
+    push(m, TIR_FORMULA_CONST, tir_ceil_div(tir_type_bytes(moved_type(inst)), moved));
     push_rounds(m, inst);
     push(m, TIR_FORMULA_ADD, 0);
 }
 
-// Every tensor of the loop once, but for scratch, which stays in the L2 cache.
+// What a product computed leaves. Rows that 128 bytes do not divide take further copies.
+static void push_store(struct model *m, const struct tir_inst *store)
+{
+    const struct tir_type *t = moved_type(store);
+    const int64_t bytes = tir_type_bytes(t);
+    const int64_t rows = t->rank ? tir_type_count(t) / t->shape[t->rank - 1] : 1;
+    const bool is_uneven = (m->request->target.features & TIR_HAS_WGMMA) && bytes / rows % 128;
+    push(m, TIR_FORMULA_CONST,
+         bytes / cost_of(m)->stored + (is_uneven ? rows * cost_of(m)->uneven / 64 : 0));
+    push_rounds(m, store);
+    push(m, TIR_FORMULA_ADD, 0);
+}
+
+// The time to read and write every tensor of the loop once, but for scratch, which stays in the L2
+// cache.
 static void push_memory(struct model *m, const struct tir_inst *tiles)
 {
+    push(m, TIR_FORMULA_CONST, 0);
     for (uint32_t i = 0; i < m->f->param_count; i++) {
         const struct tir_param *p = &m->f->params[i];
         if (!tir_type_is_buffer(p->value->type) || p->is_scratch ||
@@ -335,37 +446,94 @@ static int64_t beside_rounds(const struct model *m, const struct tir_inst *tiles
            (is_persistent(tiles) ? 0 : cost->start);
 }
 
+// What a loop keeps busy and what memory takes, less what is hidden.
+static void push_overlapped(struct model *m)
+{
+    push(m, TIR_FORMULA_GET, BUSY);
+    push(m, TIR_FORMULA_GET, READ);
+    push(m, TIR_FORMULA_ADD, 0);
+    push(m, TIR_FORMULA_GET, BUSY);
+    push(m, TIR_FORMULA_GET, READ);
+    push(m, TIR_FORMULA_MIN, 0);
+    push(m, TIR_FORMULA_CONST, 100 - cost_of(m)->unhidden);
+    push(m, TIR_FORMULA_MUL, 0);
+    push(m, TIR_FORMULA_CONST, 100);
+    push(m, TIR_FORMULA_DIV, 0);
+    push(m, TIR_FORMULA_SUB, 0);
+}
+
+static void push_waves(struct model *m, const struct tir_inst *tiles)
+{
+    push_tiles(m, tiles);
+    push(m, TIR_FORMULA_SET, TILES);
+    push(m, TIR_FORMULA_GET, TILES);
+    push(m, TIR_FORMULA_CONST, ctas_at_a_time(m, tiles));
+    push(m, TIR_FORMULA_CEILDIV, 0);
+    push(m, TIR_FORMULA_SET, WAVES);
+}
+
+static void push_products(struct model *m, const struct tir_inst *tiles)
+{
+    push(m, TIR_FORMULA_GET, WAVES);
+    push_ctas_together(m, tiles);
+    push(m, TIR_FORMULA_MUL, 0);
+    push(m, TIR_FORMULA_SET, TURNS);
+    push(m, TIR_FORMULA_CONST, 0);
+    tir_foreach_inst_in(inst, tiles->regions[0])
+        if (inst->op == TIR_OP_DOT)
+            push_product(m, tiles, inst);
+    push(m, TIR_FORMULA_SET, BUSY);
+    push_memory(m, tiles);
+    push(m, TIR_FORMULA_SET, READ);
+    push_overlapped(m);
+    push(m, TIR_FORMULA_CONST, is_persistent(tiles) ? cost_of(m)->start : 0);
+    push(m, TIR_FORMULA_ADD, 0);
+}
+
 static void push_loop(struct model *m, const struct tir_inst *tiles)
 {
     bool has_dot = false;
     tir_foreach_inst_in(inst, tiles->regions[0])
         has_dot |= inst->op == TIR_OP_DOT;
-    push_tiles(m, tiles);
-    push(m, TIR_FORMULA_CONST, ctas_at_a_time(m, tiles));
-    push(m, TIR_FORMULA_CEILDIV, 0);
+    push_waves(m, tiles);
     push(m, TIR_FORMULA_CONST, has_dot ? beside_rounds(m, tiles) : cost_of(m)->begun);
     tir_foreach_inst_in(inst, tiles->regions[0]) {
-        if (inst->op == TIR_OP_DOT)
-            push_product(m, tiles, inst);
-        else if (!has_dot && moves(inst))
+        if (!moves(inst))
+            continue;
+        if (!has_dot)
             push_move(m, inst);
+        else if (inst->op == TIR_OP_STORE)
+            push_store(m, inst);
     }
+    push(m, TIR_FORMULA_GET, WAVES);
     push(m, TIR_FORMULA_MUL, 0);
-    if (has_dot)
-        push_memory(m, tiles);
-    if (has_dot && is_persistent(tiles)) {
-        push(m, TIR_FORMULA_CONST, cost_of(m)->start);
-        push(m, TIR_FORMULA_ADD, 0);
-    }
+    if (!has_dot)
+        return;
+    push_products(m, tiles);
+    push(m, TIR_FORMULA_ADD, 0);
+}
+
+static bool is_argument(const struct tir_inst *tiles, const struct tir_value *v)
+{
+    for (uint32_t i = 0; i < tir_carried_at(tiles); i++)
+        if (tiles->regions[0]->args[i] == v)
+            return true;
+    return false;
 }
 
 // f as its first tile sees it: bounds of loops that depend on the tile are then known at launch.
+// Slices still say which of them they begin at.
 static struct tir_func *first_tile(struct tir_func *f)
 {
     struct tir_func *copy = tir_func_clone(f);
-    for (struct tir_inst *inst = copy->body->first; inst; inst = inst->next)
-        for (uint32_t i = 0; inst->op == TIR_OP_TILES && i < tir_carried_at(inst); i++)
-            tir_replace_uses(copy, inst->regions[0]->args[i], tir_const_index(copy, 0));
+    for (struct tir_inst *tiles = copy->body->first; tiles; tiles = tiles->next) {
+        if (tiles->op != TIR_OP_TILES)
+            continue;
+        tir_foreach_inst_in(inst, tiles->regions[0])
+            for (uint32_t i = 0; !moves(inst) && i < inst->operand_count; i++)
+                if (inst->operands[i] && is_argument(tiles, inst->operands[i]))
+                    inst->operands[i] = tir_const_index(copy, 0);
+    }
     return copy;
 }
 

@@ -13,15 +13,20 @@ enum tir_card {
 
 struct tir_cost {
     const char *card;
-    int64_t products;  // of 16-bit elements, a cycle
-    int64_t fetched;   // bytes of operands that arrive in shared memory, a cycle
-    int64_t computed;  // elements of operands that an operation makes, a cycle
-    int64_t round;     // cycles of a round beside its products: waiting for slots, giving them back
-    int64_t stored;    // sums that leave, a cycle
-    int64_t memory;    // bytes that the card moves from and to memory, a cycle
-    int64_t moved;     // bytes a cycle that tiles without products move, mostly in the L2 cache
-    int64_t start;     // cycles to fill the pipeline of a CTA
-    int64_t fixed;     // cycles of a tile beside its rounds and its sums
+    int64_t products; // of 16-bit elements, a cycle
+    int64_t fetched;  // bytes of operands that arrive in shared memory, a cycle
+    // Percent longer where rows do not begin at multiples of 128 bytes; beside that, of 32.
+    int64_t off_lines, off_sectors;
+    int64_t past;     // bytes past the end of a tensor that the card fills with zeros, a cycle
+    int64_t computed; // elements of operands that an operation makes, a cycle
+    int64_t round;    // cycles of a round beside its products
+    int64_t stored;   // bytes of results that leave, a cycle
+    int64_t uneven;   // cycles more for 64 rows of results that 128 bytes do not divide
+    int64_t memory;   // bytes that the card moves from and to memory, a cycle
+    int64_t unhidden; // percent of products and of moving memory, what takes less, beside the other
+    int64_t moved;    // bytes a cycle that tiles without products move, mostly in the L2 cache
+    int64_t start;    // cycles to fill the pipeline of a CTA
+    int64_t fixed;    // cycles of a tile beside its rounds and its results
     int64_t clustered; // cycles more of a tile in a cluster
     int64_t in_gpcs;   // percent of the multiprocessors that clusters of more than two CTAs reach
     int64_t begun;     // cycles to begin a tile that has no pipeline

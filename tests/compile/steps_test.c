@@ -148,8 +148,8 @@ static void test_choices(void **state)
     print_message("%d sizes: %.3f times as long as the best, %d above 1.25\n", count,
                   exp(sum / count), poor);
     assert_true(count > 100);
-    assert_true(exp(sum / count) < 1.02);
-    assert_true(poor * 25 < count);
+    assert_true(exp(sum / count) < 1.015);
+    assert_true(poor * 100 < count);
     tir_artifact_free(desc, NULL);
 }
 
@@ -241,6 +241,51 @@ static void test_waves(void **state)
     // Other targets have not been measured so.
     cost_of_waves("sm_80", 2 * (int64_t)CTAS, two);
     assert_int_equal(two[LEAVES], two[IS_DEEP]);
+}
+
+// Rows of a tile past the end of a tensor take longer than rows that are there: measured, tiles of
+// 64 rows take 1.7 times as long for one row as for 64.
+static void test_past(void **state)
+{
+    (void)state;
+    const tir_artifact_desc *desc = describe(STR(waves));
+    const tir_artifact_kernel *kernel = &desc->kernels[0];
+    const int64_t whole[] = {64, 4096, 4096}, one[] = {1, 4096, 4096},
+                  none[] = {0, 4096, 0}; // M, K, N
+    for (uint32_t i = 0; i < kernel->variant_count; i++) {
+        const tir_formula *cost = &kernel->variants[i].cost;
+        if (kernel->variants[i].config == STAYS)
+            assert_true(cost_of(cost, one) > cost_of(cost, whole) * 1.3);
+        assert_true(cost_of(cost, none) >= 0);
+    }
+    tir_artifact_free(desc, NULL);
+}
+
+// Small tiles by large ones, in clusters along either; the products are turned. Rows that do not
+// begin at whole sectors make it a question of copies.
+static const char turned[] =
+    "kernel turned<CM = 1, CN = 1>(A: bf16[M, K], B: bf16[N, K], D: out f32[M, N])\n"
+    "    config(CM = 2) config(CN = 2)\n"
+    "{\n"
+    "    for (m, n) in tiles(M by 32, N by 128, persistent, cluster = (CM, CN)) {\n"
+    "        var acc: f32[128, 32] = 0;\n"
+    "        for k in range(0, K, 64) { acc += dot(B[n:+128, k:+64], A[m:+32, k:+64].T); }\n"
+    "        D[m:+32, n:+128] = acc.T;\n"
+    "    }\n"
+    "}\n";
+
+// CTAs beside each other along M share tiles of B, whichever operand of the product these are.
+static void test_shared_copies(void **state)
+{
+    (void)state;
+    const tir_artifact_desc *desc = describe(STR(turned));
+    const tir_artifact_kernel *kernel = &desc->kernels[0];
+    const int64_t dims[] = {64, 4104, 4096}; // M, K, N
+    int64_t costs[2] = {0};
+    for (uint32_t i = kernel->variant_count; i-- > 0;) // the first variant of each is the last here
+        costs[kernel->variants[i].config] = cost_of(&kernel->variants[i].cost, dims);
+    assert_true(costs[0] < costs[1]);
+    tir_artifact_free(desc, NULL);
 }
 
 // Kernels without a product: the narrowest tile that holds a row, since others move more bytes that
@@ -385,8 +430,9 @@ static void test_sizes(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choices), cmocka_unit_test(test_unaligned),
-        cmocka_unit_test(test_waves),   cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_choices),       cmocka_unit_test(test_unaligned),
+        cmocka_unit_test(test_waves),         cmocka_unit_test(test_past),
+        cmocka_unit_test(test_shared_copies), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_sizes),
     };
     matmul_path = argc > 1 ? argv[1] : "";
