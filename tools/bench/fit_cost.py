@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fits the numbers of a card (compiler/machine/cost.def) to measured products.
 
-    python3 fit_cost.py MATMUL.tir PRODUCTS.txt... [--multiprocessors 132] [--steps N]
+    python3 fit_cost.py MATMUL.tir PRODUCTS.txt... [--multiprocessors 132] [--steps N] [--splits N]
 
 PRODUCTS.txt is what `random_sizes.py --space` writes: M N K and the microseconds of each
-configuration. The model is that of compiler/compile/cost.c, for this kernel alone. What is sought
-is small regret: how many times as long the model's choice takes as the best configuration. A
-fraction of the error of the times themselves keeps the numbers near what they stand for. Needs
-numpy and scipy.
+configuration. The model is that of compiler/compile/cost.c, for this kernel alone. First the errors
+of the times are made small, of one size against each other above all; then the regret: how many
+times as long the model's choice takes as the best configuration. It is made smooth: a configuration
+is chosen the more likely, the faster the model says it is. Configurations that copy rows first are
+judged among themselves. --splits N fits N times to one half of the sizes and judges on the other.
+Needs numpy and scipy.
 """
 
 import argparse
@@ -16,76 +18,195 @@ import pathlib
 import re
 
 import numpy
-from scipy.optimize import minimize
+from scipy.optimize import least_squares, minimize
 
-# Member of struct tir_cost: first guess, least, most.
-NUMBERS = {"products": (2300, 1500, 4500), "fetched": (127, 20, 140), "round": (95, 0, 200),
-           "stored": (8, 4, 200), "memory": (3800, 1500, 9000), "moved": (17, 4, 60),
-           "start": (2180, 0, 5000), "fixed": (556, 100, 4000), "clustered": (548, 0, 4000),
-           "begun": (250, 0, 2000), "launch": (4900, 1000, 9000), "fewest_columns": (40, 32, 128)}
-IN_GPCS = 0.91  # of the multiprocessors, for clusters of more than two CTAs
-LEAST, MOST = (numpy.array([row[i] for row in NUMBERS.values()], float) for i in (1, 2))
-ERROR_SHARE = 0.02
-CLOCK = 1755  # cycles of a microsecond
+# Members of struct tir_cost, and where the search begins.
+FIRST = {"fetched": 100, "off_lines": 50, "off_sectors": 50, "past": 3000, "round": 20,
+         "stored": 20, "uneven": 500, "memory": 3000, "unhidden": 30, "moved": 30, "start": 3000,
+         "fixed": 500, "clustered": 500, "launch": 2000, "fewest_columns": 32}
+PRODUCTS = 2300  # of tensor cores at the clock of short kernels
+BEGUN = 4250     # bytes that a tile without products moves while another one begins
+IN_GPCS = 0.91   # of the multiprocessors, for clusters of more than two CTAs
+CLOCK = 1755     # cycles of a microsecond
+COMMON = 0.3     # weight of the error that all configurations of a size share
+LIKELY = 0.03    # by so much slower, a configuration is chosen 1 / e as often
+PADDED = 0.3     # weight of configurations that copy rows first
+POOR = 0.1       # regret above counts twice
 
 
 def configurations(path):
-    """The config clauses of a kernel, in their order, padded ones left out."""
+    """The metas of a kernel's config clauses as arrays, in their order."""
     text = pathlib.Path(path).read_text()
-    for clause in re.findall(r"\bconfig\(([^)]*)\)", text):
-        metas = {"BK": 64, "SPLIT": False, "FLIP": False, "PAD": False, "CM": 1, "CN": 1}
-        for name, value in re.findall(r"(\w+) = (\w+)", clause):
-            metas[name] = value == "true" if value in ("true", "false") else int(value)
-        yield metas
+    names = {"BM": 0, "BN": 0, "BK": 64, "SPLIT": 0, "FLIP": 0, "PAD": 0, "CM": 1, "CN": 1}
+    rows = [{**names, **{name: {"true": 1, "false": 0}.get(value) or int(value)
+                         for name, value in re.findall(r"(\w+) = (\w+)", clause)}}
+            for clause in re.findall(r"\bconfig\(([^)]*)\)", text)]
+    return {name: numpy.array([row[name] for row in rows], float) for name in names}
 
 
-def measurements(paths):
+def measurements(paths, count):
+    """Sizes, and times with nan where a configuration was not measured."""
+    sizes, times = [], []
     for path in paths:
         for line in pathlib.Path(path).read_text().splitlines():
             if line and line[0] != "#":
                 words = line.split()
-                yield tuple(map(int, words[:3])), {
-                    i: float(us) for i, us in enumerate(words[3:]) if us != "-"}
+                sizes.append([int(word) for word in words[:3]])
+                row = [float("nan" if word == "-" else word) for word in words[3:]]
+                times.append(row + [math.nan] * (count - len(row)))
+    return numpy.array(sizes, float), numpy.array(times)
 
 
-def cycles(card, metas, size, multiprocessors):
-    m, n, k = size
-    bm, bn, bk, cm, cn = (metas[name] for name in ("BM", "BN", "BK", "CM", "CN"))
-    tiles = cm * -(-m // (bm * cm)) * cn * -(-n // (bn * cn))
-    rounds = -(-k // bk)
-    parts = 1
-    if metas["SPLIT"]:
-        parts = max(1, min(multiprocessors // tiles, k // (bk * 4)))
-        rounds = -(-rounds // parts)
-    rows, columns = (bn, bm) if metas["FLIP"] else (bm, bn)
-    multiply = rows * max(columns, card["fewest_columns"]) * bk / card["products"]
-    askew = 1 + (k * 2 % 128 > 0) + (k * 2 % 32 > 0)
-    asked = (bm / cn + bn / cm) * bk * 2 * askew
-    fetch = max((bm + bn) * bk * 2, asked) / card["fetched"]
-    at_a_time = int(multiprocessors * IN_GPCS) if cm * cn > 2 else multiprocessors
-    waves = -(-tiles * parts // at_a_time)
-    beside = card["fixed"] + card["clustered"] * (cm * cn > 1) + bm * bn / card["stored"]
-    total = card["start"] + waves * (beside + rounds * (card["round"] + max(multiply, fetch)))
-    total += (m * k + n * k) * 2 / card["memory"]
-    if metas["SPLIT"]:
-        blocks = -(-(-(-m // 2) * -(-n // 256)) // multiprocessors)
-        return total + card["launch"] + blocks * (
-            card["begun"] + (parts * 2 * 256 * 4 + 2 * 256 * 2) / card["moved"])
-    return total + m * n * 2 / card["memory"]
+def ceildiv(a, b):
+    return numpy.ceil(a / b)
 
 
-def judge(card, configs, rows, multiprocessors):
-    """Mean logarithm of the regret, mean square of the error of times near the best."""
-    regret, error, weight = 0.0, 0.0, 0.0
-    for size, measured in rows:
-        least = min(measured.values())
-        guess = {i: cycles(card, configs[i], size, multiprocessors) for i in measured}
-        regret += math.log(measured[min(guess, key=guess.get)] / least)
-        for i, us in measured.items():
-            share = (least / us) ** 2
-            error += share * math.log(guess[i] / CLOCK / us) ** 2
-            weight += share
-    return regret / len(rows), error / weight
+class Model:
+    """cost.c for sizes x configurations: what does not depend on the card is computed once."""
+
+    def __init__(self, metas, sizes, multiprocessors):
+        self.at_once = multiprocessors
+        for name, values in metas.items():
+            setattr(self, name.lower(), values)
+        self.m, self.n, self.k = (sizes[:, i:i + 1] for i in range(3))
+        self.cluster = self.cm * self.cn
+        self.down = ceildiv(self.m, self.bm * self.cm) * self.cm
+        self.across = ceildiv(self.n, self.bn * self.cn) * self.cn
+        tiles = self.down * self.across
+        self.parts = numpy.where(self.split, numpy.maximum(1, numpy.minimum(
+            multiprocessors // tiles, self.k // (self.bk * 4))), 1)
+        depth = numpy.minimum(self.k, ceildiv(ceildiv(self.k, self.bk), self.parts) * self.bk)
+        self.rounds = ceildiv(depth, self.bk)
+        most = numpy.where(self.cluster > 2, int(multiprocessors * IN_GPCS), multiprocessors)
+        self.waves = ceildiv(tiles * self.parts, most)
+        self.off_lines = (self.k * 2 % 128 > 0) & (self.pad == 0)
+        self.off_sectors = (self.k * 2 % 32 > 0) & (self.pad == 0)
+
+    def rows(self, card):
+        """Of tensor cores."""
+        columns = numpy.where(self.flip, self.bm, self.bn)
+        return numpy.where(self.flip, self.bn, self.bm) * numpy.maximum(
+            columns, card["fewest_columns"])
+
+    def busy(self, card):
+        askew = 1 + (card["off_lines"] * self.off_lines +
+                     card["off_sectors"] * self.off_sectors) / 100
+        asked = (self.bm / self.cn + self.bn / self.cm) * askew
+        fetch = numpy.maximum(self.bm + self.bn, asked) * self.bk * 2 / card["fetched"]
+        past = ((self.down * self.bm - self.m) * self.across / self.cn +
+                (self.across * self.bn - self.n) * self.down / self.cm) * self.parts
+        fetches = self.waves * fetch + past * self.bk * 2 / card["past"]
+        multiply = self.waves * self.rows(card) * self.bk / PRODUCTS
+        return self.rounds * (numpy.maximum(multiply, fetches) + self.waves * card["round"])
+
+    def memory(self):
+        return (numpy.where(self.pad, 0, (self.m + self.n) * self.k) +
+                numpy.where(self.split, 0, self.m * self.n)) * 2
+
+    def tile(self, card):
+        row = self.bn * numpy.where(self.split, 4, 2)
+        return (card["fixed"] + card["clustered"] * (self.cluster > 1) +
+                card["start"] * self.split + self.bm * row / card["stored"] +
+                card["uneven"] * self.bm / 64 * (row % 128 > 0))
+
+    def sums(self, card):
+        """The launch that adds up parts."""
+        tiles = ceildiv(ceildiv(self.m, 2) * ceildiv(self.n, 256), self.at_once)
+        moved = ceildiv(self.parts, 8) * 8 * 2048 + 1024
+        return card["launch"] + tiles * (BEGUN + moved) / card["moved"]
+
+    def copies(self, card):
+        """The launch that copies rows."""
+        tiles = (ceildiv(self.m, 16) + ceildiv(self.n, 16)) * ceildiv(self.k, 128)
+        return card["launch"] + ceildiv(tiles, self.at_once) * (BEGUN + 16384) / card["moved"]
+
+    def microseconds(self, card):
+        busy, memory = self.busy(card), self.memory() / card["memory"]
+        hidden = numpy.minimum(busy, memory) * (1 - card["unhidden"] / 100)
+        total = busy + memory - hidden + self.waves * self.tile(card)
+        total += numpy.where(self.split, self.sums(card), card["start"])
+        return (total + self.pad * self.copies(card)) / CLOCK
+
+
+class Group:
+    """Configurations that are judged among themselves."""
+
+    def __init__(self, times, which, weight):
+        self.measured = ~numpy.isnan(times) & which
+        self.weight = weight
+        self.times = numpy.where(self.measured, times, numpy.inf)
+        self.least = self.times.min(1)
+        self.choices = self.measured.sum(1) > 1
+        self.slower = numpy.where(self.measured, numpy.log(self.times / self.least[:, None]), 0)
+        self.logs = numpy.where(self.measured, numpy.log(numpy.where(self.measured, times, 1)), 0)
+        self.shares = numpy.where(self.measured, numpy.exp(-3 * self.slower), 0)
+
+    def errors(self, guess, rows):
+        """Of logarithms: of each configuration, and what all of a size have in common."""
+        error = numpy.where(self.measured[rows], numpy.log(guess[rows]) - self.logs[rows], 0)
+        shares = self.shares[rows]
+        sums = numpy.maximum(shares.sum(1, keepdims=True), 1e-9)
+        common = (shares * error).sum(1, keepdims=True) / sums
+        return shares, error - common, common, sums
+
+    def regret(self, guess, rows):
+        rows = rows[self.choices[rows]]
+        choice = numpy.where(self.measured[rows], guess[rows], numpy.inf).argmin(1)
+        return self.times[rows, choice] / self.least[rows]
+
+    def likely_regret(self, guess, rows):
+        rows = rows[self.choices[rows]]
+        logs = numpy.where(self.measured[rows], numpy.log(guess[rows]), numpy.inf)
+        chance = numpy.exp((logs.min(1, keepdims=True) - logs) / LIKELY)
+        return (chance * self.slower[rows]).sum(1) / chance.sum(1)
+
+
+class Fit:
+    def __init__(self, model, groups):
+        self.model, self.groups = model, groups
+
+    def card(self, first, x):
+        return {name: value * math.exp(min(max(shift, -4), 4))
+                for (name, value), shift in zip(first.items(), x)}
+
+    def residuals(self, card, rows):
+        guess = self.model.microseconds(card)
+        for group in self.groups:
+            shares, own, common, sums = group.errors(guess, rows)
+            root = math.sqrt(group.weight)
+            yield root * (numpy.sqrt(shares) * own)[shares > 0]
+            yield root * COMMON * (common * numpy.sqrt(sums))[:, 0]
+
+    def score(self, card, rows):
+        guess, total = self.model.microseconds(card), 0
+        for group in self.groups:
+            shares, own, common, _ = group.errors(guess, rows)
+            error = (shares * own ** 2).sum() / shares.sum() + ((COMMON * common) ** 2).mean()
+            regret = group.likely_regret(guess, rows)
+            total += group.weight * (
+                error + regret.mean() + numpy.maximum(regret - POOR, 0).mean())
+        return total
+
+    def fitted(self, first, rows, steps):
+        zeros, each = numpy.zeros(len(first)), 0.15 * numpy.eye(len(first))
+        near = least_squares(lambda x: numpy.concatenate(
+            [0.02 * x, *self.residuals(self.card(first, x), rows)]), zeros, loss="soft_l1",
+            f_scale=0.08, diff_step=1e-3)
+        near = self.card(first, near.x)
+        best = minimize(lambda x: self.score(self.card(near, x), rows) + 5e-4 * (x ** 2).sum(),
+                        zeros, method="Nelder-Mead", options={
+                            "maxfev": steps, "adaptive": True,
+                            "initial_simplex": numpy.vstack([zeros, each])})
+        return self.card(near, best.x)
+
+    def judge(self, label, card, rows):
+        guess = self.model.microseconds(card)
+        for name, group in zip(("products", "with rows copied"), self.groups):
+            regret = group.regret(guess, rows)
+            if len(regret):
+                print(f"{label}, {name}: {math.exp(numpy.log(regret).mean()):.4f} times as long as "
+                      f"the best, {(regret > 1.1).sum()} of {len(regret)} above 1.1, worst "
+                      f"{regret.max():.2f}")
 
 
 def main():
@@ -93,27 +214,23 @@ def main():
     parser.add_argument("kernel")
     parser.add_argument("products", nargs="+")
     parser.add_argument("--multiprocessors", type=int, default=132)
-    parser.add_argument("--steps", type=int, default=800)
+    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--splits", type=int, default=0)
     options = parser.parse_args()
-    configs = list(configurations(options.kernel))
-    rows = [(size, {i: us for i, us in measured.items() if not configs[i]["PAD"]})
-            for size, measured in measurements(options.products)]
-
-    def card_of(x):
-        return dict(zip(NUMBERS, LEAST + (MOST - LEAST) * numpy.clip(x, 0, 1)))
-
-    def score(x):
-        regret, error = judge(card_of(x), configs, rows, options.multiprocessors)
-        return regret + ERROR_SHARE * error
-
-    start = (numpy.array([row[0] for row in NUMBERS.values()]) - LEAST) / (MOST - LEAST)
-    found = minimize(score, start, method="Nelder-Mead",
-                     options={"maxfev": options.steps, "adaptive": True})
-    for name, x in (("first", start), ("found", found.x)):
-        regret, error = judge(card_of(x), configs, rows, options.multiprocessors)
-        print(f"{name}: {math.exp(regret):.4f} times as long as the best, error of times "
-              f"{math.sqrt(error):.2f}")
-    print(", ".join(f".{name} = {value:.0f}" for name, value in card_of(found.x).items()))
+    metas = configurations(options.kernel)
+    sizes, times = measurements(options.products, len(metas["BM"]))
+    fit = Fit(Model(metas, sizes, options.multiprocessors),
+              [Group(times, metas["PAD"] == 0, 1), Group(times, metas["PAD"] > 0, PADDED)])
+    every = numpy.arange(len(sizes))
+    fit.judge("first", FIRST, every)
+    card = fit.fitted(FIRST, every, options.steps)
+    fit.judge("found", card, every)
+    print(", ".join(f".{name} = {value:.0f}" for name, value in card.items()))
+    print(f".products = {PRODUCTS}, .begun = {BEGUN / card['moved']:.0f}")
+    for split in range(options.splits):
+        order = numpy.random.default_rng(split).permutation(len(sizes))
+        ours, others = order[::2], order[1::2]
+        fit.judge(f"split {split}", fit.fitted(FIRST, ours, options.steps // 2), others)
 
 
 if __name__ == "__main__":
