@@ -6,7 +6,8 @@
         [--sizes MxNxK,...] [--space] [--rounds N] [--seconds S] [--device cuda|emu]
 
 Products (cuBLAS): `layers` are weights of published models with a drawn number of rows, `eights`
-multiples of 8, `any` sizes of any alignment, `thin` at most 64 rows, `deep` few tiles of long sums.
+multiples of 8, `any` sizes of any alignment, `thin` at most 64 rows, `deep` few tiles of long sums,
+`askew`, where it is asked for, multiples of 8 with a depth that is an odd one.
 Row kernels (bf16): M x N of which a quarter have rows of any alignment. family.py has the other
 sets: attention, decode, weights of few bits, products with scales and of groups. Each result is compared
 with float32's on poisoned outputs before it is timed. Both sides are CUDA graphs whose
@@ -15,7 +16,8 @@ ours. Prints the geometric mean of each set and the ten worst.
 
 --sizes takes these sizes for each set instead of drawn ones, to compare two compilers at the same.
 --space also times every other configuration of the artifact, and artifacts that have more behind its
-name (NAME.MORE.tira), and prints what a perfect choice would reach. All figures go to
+name (NAME.MORE.tira), and prints what a perfect choice would reach, and how many times as long as
+the best configuration of the artifact the model's choice takes. All figures go to
 $OUT/random_sizes.json where OUT is set, and the times of every configuration of a product to
 $OUT/products.txt, which fit_cost.py reads.
 """
@@ -62,6 +64,8 @@ def draw(rng, kind):
                            spread(rng, 1, 8192)]), n, k
     if kind == "eights":
         return tuple(spread(rng, 64, 8192, 8) for _ in range(3))
+    if kind == "askew":
+        return spread(rng, 64, 8192, 8), spread(rng, 64, 8192, 8), spread(rng, 64, 8192, 16) + 8
     if kind == "any":
         return tuple(spread(rng, 64, 8192) for _ in range(3))
     if kind == "thin":
@@ -71,7 +75,8 @@ def draw(rng, kind):
     return spread(rng, 1, 1 << 18), spread(rng, 16, 1 << 17, rng.choice([1, 8, 8, 64]))
 
 
-PRODUCTS = ["layers", "eights", "any", "thin", "deep"]
+DEFAULT = ["layers", "eights", "any", "thin", "deep"]
+PRODUCTS = [*DEFAULT, "askew"]
 ROWS = {"softmax": compare.softmax, "layernorm": compare.layernorm, "rmsnorm": compare.rmsnorm}
 KINDS = [*PRODUCTS, *ROWS, *family.KINDS]
 
@@ -231,6 +236,12 @@ def geometric(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
+def regret(result):
+    """How many times as long the choice takes as the best configuration of its artifact."""
+    own = [us for name, us in result["space_us"].items() if name[0] != "."]
+    return result["space_us"][result["choice"]] / min(own)
+
+
 def summary(results):
     timed = [(item, r) for item, r in results if "ratio" in r]
     for kind in KINDS:
@@ -242,6 +253,10 @@ def summary(results):
         print(f"{kind:9} {len(rows):4} cases: geometric mean {geometric(ratios):.3f}, lowest "
               f"{min(ratios):.2f}, {sum(r < 0.9 for r in ratios)} below 0.9; best configuration "
               f"{geometric(best):.3f}")
+        if any(len(r["space_us"]) > 1 for r in rows):
+            lost = [regret(r) for r in rows]
+            print(f"{'':9} the choice takes {geometric(lost):.3f} times as long as the best, worst "
+                  f"{max(lost):.2f}, {sum(x > 1.1 for x in lost)} above 1.1")
     print("\nthe ten worst")
     for item, result in sorted(timed, key=lambda row: row[1]["ratio"])[:10]:
         print(line(item, result))
@@ -258,7 +273,7 @@ def options_of(arguments):
     parser.add_argument("--artifact", default="matmul_bf16", help="its element type behind a _")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--cases", type=int, default=20, help="of each set")
-    parser.add_argument("--sets", default=",".join(PRODUCTS))
+    parser.add_argument("--sets", default=",".join(DEFAULT))
     parser.add_argument("--sizes", type=sizes_of, help="instead of drawn ones")
     parser.add_argument("--space", action="store_true", help="every configuration")
     parser.add_argument("--rounds", type=int, default=11)
