@@ -12,17 +12,17 @@
 // the shorter what is not hidden behind it.
 //
 // On sm_90a pieces of rows that do not begin at multiples of 128 bytes lie on two lines of the L2
-// cache and take longer, longer still where they also begin within a sector of 32 bytes; they are
-// asked for once by the CTAs of a cluster. Rows of a tile past the end of a tensor are zeros, which
-// all CTAs of the card wait for in turn: measured, they are far slower than rows that are there.
-// Two CTAs of a grid that is not persistent run on a multiprocessor at a time if the stages of both
-// fit; one works while the other waits.
+// cache and take longer, longer still where they also begin within a sector of 32 bytes; the CTAs
+// of a cluster share that, but not that bytes arrive. Rows of a tile past the end of a tensor are
+// zeros, which all CTAs of the card wait for in turn: measured, they are far slower than rows that
+// are there. Two CTAs of a grid that is not persistent run on a multiprocessor at a time if the
+// stages of both fit; one works while the other waits.
 //
 //     waves = ceildiv(tiles, CTAs at a time), turns = waves * CTAs of a multiprocessor
-//     asked = bytes / CTAs that share the copy / fetched * (1 + askew)
+//     askew = bytes / CTAs that share the copy / fetched * (off_lines, + off_sectors)
 //     busy  = sum over each dot of rounds of the loops around it
 //             * (waves * round + max(turns * (multiply + compute),
-//                                    turns * max(fetch, sum over A and B of asked)
+//                                    turns * (fetch + sum over A and B of askew)
 //                                    + bytes of all tiles past the ends / past))
 //     read  = bytes of the tensors / memory
 //     tile  = fixed + clustered (in a cluster) + sum over each store of bytes / stored (+ uneven)
@@ -150,49 +150,40 @@ static struct source source_of(const struct model *m, struct tir_value *operand)
     return source;
 }
 
-// Pushes how many percent as long a copy from these rows takes as one from whole lines. False:
-// always 100.
-static bool push_askew(struct model *m, const struct tir_inst *load)
+// Adds what it takes longer to ask for an operand, which `together` CTAs share, where its rows do
+// not begin at whole lines. How long those of scratch tensors are is taken not to be known.
+static void push_askew(struct model *m, const struct source *from, int64_t together)
 {
-    const struct tir_param_dim *row = NULL;
-    const struct tir_type *type = NULL;
-    for (uint32_t i = 0; load && i < m->f->param_count; i++) {
-        const struct tir_param *p = &m->f->params[i];
-        if (p->value != tir_ref_base(load) || p->is_scratch || !p->value->type->rank)
-            continue;
-        type = p->value->type;
-        row = &p->dims[type->rank - 1];
-    }
-    const int64_t bits = type ? TIR_MAX(8, tir_elems[type->elem].bits) : 0;
-    if (!row || (row->dim < 0 && row->constant * bits % (128 * 8) == 0))
-        return false;
+    const struct tir_cost *cost = cost_of(m);
+    const struct tir_type *t = from->load ? tir_ref_base(from->load)->type : NULL;
+    if (!t || t->space != TIR_SPACE_GLOBAL || !t->rank)
+        return;
+    const struct tir_param *p = NULL;
+    for (uint32_t i = 0; i < m->f->param_count; i++)
+        if (m->f->params[i].value == tir_ref_base(from->load))
+            p = &m->f->params[i];
+    const int64_t percent = together * cost->fetched * 100;
     const struct {
-        int64_t bytes, more;
-    } steps[] = {{128, cost_of(m)->off_lines}, {32, cost_of(m)->off_sectors}};
-    push(m, TIR_FORMULA_CONST, 100);
+        int64_t bytes, longer;
+    } steps[] = {{128, from->bytes * cost->off_lines / percent},
+                 {32, from->bytes * cost->off_sectors / percent}};
+    if (!p || p->is_scratch) {
+        push(m, TIR_FORMULA_CONST, steps[0].longer);
+        push(m, TIR_FORMULA_ADD, 0);
+        return;
+    }
+    const struct tir_param_dim *row = &p->dims[t->rank - 1];
     for (uint32_t i = 0; i < TIR_COUNT_OF(steps); i++) {
         push(m, row->dim < 0 ? TIR_FORMULA_CONST : TIR_FORMULA_DIM,
              row->dim < 0 ? row->constant : row->dim);
-        push(m, TIR_FORMULA_CONST, steps[i].bytes * 8 / bits);
+        push(m, TIR_FORMULA_CONST, steps[i].bytes * 8 / TIR_MAX(8, tir_elems[t->elem].bits));
         push(m, TIR_FORMULA_MOD, 0);
         push(m, TIR_FORMULA_CONST, 0);
         push(m, TIR_FORMULA_NE, 0);
-        push(m, TIR_FORMULA_CONST, steps[i].more);
+        push(m, TIR_FORMULA_CONST, steps[i].longer);
         push(m, TIR_FORMULA_MUL, 0);
         push(m, TIR_FORMULA_ADD, 0);
     }
-    return true;
-}
-
-// The time to ask for an operand, which `together` CTAs share.
-static void push_asked(struct model *m, const struct source *from, int64_t together)
-{
-    push(m, TIR_FORMULA_CONST, from->bytes / (together * cost_of(m)->fetched));
-    if (!push_askew(m, from->load))
-        return;
-    push(m, TIR_FORMULA_MUL, 0);
-    push(m, TIR_FORMULA_CONST, 100);
-    push(m, TIR_FORMULA_DIV, 0);
 }
 
 // The dimension of the loop that the slice of the load begins at along its dimension `at`, or -1.
@@ -344,10 +335,8 @@ static void push_product(struct model *m, const struct tir_inst *tiles, const st
     const int64_t share_a = sharing(tiles, &a_from), share_b = sharing(tiles, &b_from);
     push(m, TIR_FORMULA_CONST, (a_from.bytes + b_from.bytes) / cost->fetched);
     if (m->request->target.features & TIR_HAS_WGMMA) {
-        push_asked(m, &a_from, share_a);
-        push_asked(m, &b_from, share_b);
-        push(m, TIR_FORMULA_ADD, 0);
-        push(m, TIR_FORMULA_MAX, 0);
+        push_askew(m, &a_from, share_a);
+        push_askew(m, &b_from, share_b);
     }
     push(m, TIR_FORMULA_GET, TURNS);
     push(m, TIR_FORMULA_MUL, 0);

@@ -79,7 +79,7 @@ class Model:
         self.rounds = ceildiv(depth, self.bk)
         most = numpy.where(self.cluster > 2, int(multiprocessors * IN_GPCS), multiprocessors)
         self.waves = ceildiv(tiles * self.parts, most)
-        self.off_lines = (self.k * 2 % 128 > 0) & (self.pad == 0)
+        self.off_lines = (self.k * 2 % 128 > 0) | (self.pad > 0)
         self.off_sectors = (self.k * 2 % 32 > 0) & (self.pad == 0)
 
     def rows(self, card):
@@ -89,10 +89,9 @@ class Model:
             columns, card["fewest_columns"])
 
     def busy(self, card):
-        askew = 1 + (card["off_lines"] * self.off_lines +
-                     card["off_sectors"] * self.off_sectors) / 100
-        asked = (self.bm / self.cn + self.bn / self.cm) * askew
-        fetch = numpy.maximum(self.bm + self.bn, asked) * self.bk * 2 / card["fetched"]
+        askew = (card["off_lines"] * self.off_lines + card["off_sectors"] * self.off_sectors) / 100
+        rows = self.bm + self.bn + (self.bm / self.cn + self.bn / self.cm) * askew
+        fetch = rows * self.bk * 2 / card["fetched"]
         past = ((self.down * self.bm - self.m) * self.across / self.cn +
                 (self.across * self.bn - self.n) * self.down / self.cm) * self.parts
         fetches = self.waves * fetch + past * self.bk * 2 / card["past"]
