@@ -3,8 +3,8 @@
 
 #include "compile/compile.h"
 
-#include "base/bitset.h"
 #include "compile/formula.h"
+#include "compile/known.h"
 #include "ir/walk.h"
 #include "target/nvptx/tensor_maps.h"
 
@@ -258,30 +258,14 @@ static bool is_named_before(const tir_artifact_name *names, uint32_t count, cons
     return false;
 }
 
-// Is it part of a condition, as a name is that a size says?
-static bool is_in_condition(const struct tir_func *f, const struct tir_inst *inst)
-{
-    const struct tir_inst *yield = tir_yield_of(f->host);
-    struct bitset from = bitset_new(f->module->arena, f->value_count);
-    for (uint32_t i = tir_conditions_at(f); yield && i < yield->operand_count; i++)
-        bitset_insert(&from, yield->operands[i]->id);
-    for (const struct tir_inst *at = f->host->last; at && at != inst; at = at->prev)
-        if (at->result_count && bitset_has(&from, at->results[0]->id))
-            for (uint32_t i = 0; i < at->operand_count; i++)
-                bitset_insert(&from, at->operands[i]->id);
-    return bitset_has(&from, inst->results[0]->id);
-}
-
 // The names that follow from dimensions: the host block has their values.
 static bool fill_source_names(struct tir_compilation *c, const struct tir_func *f,
                               tir_artifact_kernel *kernel)
 {
     VEC(tir_artifact_name) names = {0};
-    for (const struct tir_inst *inst = f->host->first; inst; inst = inst->next) {
-        const struct tir_value *v = inst->result_count ? inst->results[0] : NULL;
+    for (const struct tir_value *v = NULL; (v = tir_sized_name_next(f, v));) {
         tir_artifact_name name = {0};
-        if (!v || !v->name || names.len == TIR_MAX_DIMS ||
-            is_named_before(names.at, names.len, v->name) || !is_in_condition(f, inst))
+        if (names.len == TIR_MAX_DIMS || is_named_before(names.at, names.len, v->name))
             continue;
         if (!tir_compile_formula(&c->cx, f, v, f->span, &name.value))
             return false;

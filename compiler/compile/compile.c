@@ -20,6 +20,7 @@
 #include "base/parallel.h"
 #include "compile/configs.h"
 #include "compile/cost.h"
+#include "compile/known.h"
 #include "compile/variants.h"
 #include "front/front.h"
 #include "pass/pass.h"
@@ -133,14 +134,6 @@ static tir_status check_options(struct tir_compilation *c)
     return status ? status : check_wishes(c);
 }
 
-bool tir_compile_known_size(const struct tir_request *request, tir_str name, int64_t *size)
-{
-    for (size_t i = 0; i < request->options.dim_count; i++)
-        if (tir_str_equal(request->options.dims[i].name, name))
-            return tir_size_parse(request->options.dims[i].value, size);
-    return false;
-}
-
 static struct tir_binding *bindings(struct tir_compilation *c, const tir_setting *settings,
                                     size_t count)
 {
@@ -238,38 +231,14 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
     return count;
 }
 
-static bool has_dim(const struct tir_module *m, tir_str name)
-{
-    vec_foreach(struct tir_func *const, f, &m->funcs)
-        for (uint32_t i = 0; i < (*f)->dim_count; i++)
-            if (tir_str_is(name, (*f)->dims[i].name))
-                return true;
-    return false;
-}
-
-// A size that is given must be that of some kernel's dimension.
-static bool check_dims(struct tir_compilation *c, const struct tir_module *m)
-{
-    bool ok = true;
-    for (size_t i = 0; i < c->request.options.dim_count; i++) {
-        tir_str name = c->request.options.dims[i].name;
-        if (has_dim(m, name))
-            continue;
-        tir_error_at(&c->cx.diags, (struct tir_span){0, 0}, TIR_E_NAME,
-                     "no kernel has a dimension `%.*s`", (int)TIR_MIN(name.len, 100), name.ptr);
-        ok = false;
-    }
-    return ok;
-}
-
 // From the source to the kernels and their variants.
 static bool read_source(struct tir_compilation *c)
 {
     struct tir_module *m;
     if (!parse(c, &m) || !tir_compile_tuned_read(&c->tuned))
         return false;
-    bool ok = check_dims(c, m);
-    for (uint32_t i = 0; i < m->funcs.len;)
+    bool ok = tir_known_bind(&c->cx, &c->request, m);
+    for (uint32_t i = 0; ok && i < m->funcs.len;)
         i += add_kernel(c, m, i, &ok);
     return ok;
 }

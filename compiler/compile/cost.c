@@ -41,6 +41,7 @@
 
 #include "compile/code.h"
 #include "compile/formula.h"
+#include "compile/known.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
 
@@ -556,8 +557,7 @@ static bool known_value(const struct tir_request *request, const struct tir_func
         const tir_formula_op *op = &formula->ops[k];
         if (op->code == TIR_FORMULA_SCALAR || op->code == TIR_FORMULA_ALIGN ||
             (op->code == TIR_FORMULA_DIM &&
-             !tir_compile_known_size(request, tir_str_of(f->dims[op->value].name),
-                                     &dims[op->value])))
+             !tir_known_size(request, f, (uint32_t)op->value, &dims[op->value])))
             return false;
     }
     tir_error ignored;

@@ -14,7 +14,4 @@ struct tir_request {
     uint32_t required;           // 1 << tir_wish: what options.require asks for
 };
 
-// The size of a dimension that is known at compile time.
-bool tir_compile_known_size(const struct tir_request *request, tir_str name, int64_t *size);
-
 #endif

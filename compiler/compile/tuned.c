@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "compile/known.h"
 #include "front/parse/lex.h"
 #include "ir/number.h"
 
@@ -290,7 +291,7 @@ bool tir_compile_tuned_known(struct tir_tuned *t, const struct tir_func *kernel,
     if (!t->request->options.dim_count || kernel->dim_count > TIR_MAX_DIMS)
         return false;
     for (uint32_t d = 0; d < kernel->dim_count; d++)
-        if (!tir_compile_known_size(t->request, tir_str_of(kernel->dims[d].name), &dims[d]))
+        if (!tir_known_size(t->request, kernel, d, &dims[d]))
             return false;
     vec_foreach(const struct tir_tuned_line, line, &t->lines) {
         if (line->kernel != kernel->name || !line->f ||

@@ -281,7 +281,8 @@ void tir_options_help(enum tir_command command, struct tir_text *out)
         tir_text_add(
             out, STR("\nSizes are one after the other (M=16,64), doubled (M=16..512) or the same "
                      "for\nseveral (M=N=K=4096); a name that comes again begins new ones, which "
-                     "take over\nthe others. Scalars and tensors are given as for tirc run.\n"));
+                     "take over\nthe others. What follows from others may be left out, and X: "
+                     "f32[2 * N] takes N.\nScalars and tensors are given as for tirc run.\n"));
     if (command == TIR_COMMAND_TRACE)
         tir_text_add(out,
                      STR("\nThe words after the file are those of tirc run, or of tirc emu for a "

@@ -19,8 +19,16 @@ enum { MOST_WORDS = 8 };
 
 static const tir_str dims[] = {{"M", 1}, {"K", 1}, {"N", 1}};
 static const tir_artifact_fixed fixed[] = {{{"H", 1}, 64}};
-static const tir_artifact_kernel kernel = {
-    .name = {"gemm", 4}, .dims = dims, .dim_count = 3, .fixed = fixed, .fixed_count = 1};
+static const tir_artifact_param params[] = {
+    {.name = {"A", 1}, .kind = TIR_PARAM_TENSOR, .element = TIR_ELEMENT_F32},
+    {.name = {"scale", 5}, .kind = TIR_PARAM_SCALAR, .element = TIR_ELEMENT_F32}};
+static const tir_artifact_kernel kernel = {.name = {"gemm", 4},
+                                           .dims = dims,
+                                           .dim_count = 3,
+                                           .params = params,
+                                           .param_count = 2,
+                                           .fixed = fixed,
+                                           .fixed_count = 1};
 
 // Splits words at spaces.
 static bool parse(const char *line, struct tir_size_list *out, tir_error *error)

@@ -326,15 +326,9 @@ static void count(struct tune *t, uint32_t best, uint32_t tried)
 static bool tune_sizes(struct tune *t, const struct tir_size_list *list,
                        const struct tir_sizes *sizes)
 {
-    VEC(const char *) words = {0};
-    for (uint32_t i = 0; i < t->s.info->dim_count; i++)
-        vec_push(t->s.arena, &words,
-                 tir_str_format(t->s.arena, STR_FMT "=%lld", STR_ARG(t->s.info->dims[i]),
-                                (long long)sizes->dims[i])
-                     .ptr);
-    vec_foreach(const char *, word, &list->rest)
-        vec_push(t->s.arena, &words, *word);
-    if (!tir_session_bind(&t->s, words.at, words.len) || !launch_all(t))
+    uint32_t given;
+    const char *const *words = tir_sizes_words(t->s.arena, t->s.info, list, sizes, &given);
+    if (!tir_session_bind(&t->s, words, given) || !launch_all(t))
         return false;
     if (t->is_wrong)
         return true;

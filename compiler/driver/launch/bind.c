@@ -388,22 +388,43 @@ static bool make_tensor(struct binder *b, struct tir_bound *p, uint64_t seed)
     return true;
 }
 
+static bool read_words(struct binder *b, const tir_artifact_kernel *kernel,
+                       const char *const *words, uint32_t count)
+{
+    *b->out = (struct tir_bind){.kernel = kernel};
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        b->out->params[i].param = &kernel->params[i];
+    for (uint32_t i = 0; i < count; i++)
+        if (!bind_word(b, words[i]))
+            return false;
+    return true;
+}
+
+static bool find_sizes(struct binder *b)
+{
+    follow_conditions(b);
+    return names_agree(b);
+}
+
+bool tir_bind_sizes(struct tir_arena *arena, const tir_artifact_kernel *kernel,
+                    const char *const *words, uint32_t count, struct tir_bind *out,
+                    tir_error *error)
+{
+    struct binder b = {arena, out, error};
+    return read_words(&b, kernel, words, count) && find_sizes(&b);
+}
+
 bool tir_bind_make(struct tir_arena *arena, const tir_artifact_kernel *kernel, const char *path,
                    const char *const *words, uint32_t count, uint64_t seed, struct tir_bind *out,
                    tir_error *error)
 {
     struct binder b = {arena, out, error};
-    *out = (struct tir_bind){.kernel = kernel};
-    for (uint32_t i = 0; i < kernel->param_count; i++)
-        out->params[i].param = &kernel->params[i];
-    for (uint32_t i = 0; i < count; i++)
-        if (!bind_word(&b, words[i]))
-            return false;
+    if (!read_words(&b, kernel, words, count))
+        return false;
     for (uint32_t i = 0; i < kernel->param_count; i++)
         if (out->params[i].spec.fill == TIR_FILL_FILE && !open_file(&b, &out->params[i]))
             return false;
-    follow_conditions(&b);
-    if (!names_agree(&b) || !nothing_missing(&b, path))
+    if (!find_sizes(&b) || !nothing_missing(&b, path))
         return false;
     for (uint32_t i = 0; i < kernel->param_count; i++)
         if (kernel->params[i].kind == TIR_PARAM_TENSOR && !make_tensor(&b, &out->params[i], seed))

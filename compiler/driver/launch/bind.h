@@ -33,6 +33,11 @@ struct tir_bind {
 bool tir_bind_make(struct tir_arena *arena, const tir_artifact_kernel *kernel, const char *path,
                    const char *const *words, uint32_t count, uint64_t seed, struct tir_bind *out,
                    tir_error *error);
+// The sizes alone, without files and tensors: those that neither words say nor follow from them are
+// not known. Nothing is to be released.
+bool tir_bind_sizes(struct tir_arena *arena, const tir_artifact_kernel *kernel,
+                    const char *const *words, uint32_t count, struct tir_bind *out,
+                    tir_error *error);
 void tir_bind_release(struct tir_bind *bind);
 
 static inline bool tir_param_is_output(const tir_artifact_param *param)

@@ -2,12 +2,13 @@
 // Reads sizes: words to groups, groups to combinations.
 #include "driver/tune/sizes.h"
 
+#include "driver/launch/bind.h"
 #include "driver/value/number.h"
 
 enum { MOST = 100000 }; // sizes
 
-struct axis {      // dimensions that are the same, and what they are one after the other
-    uint32_t dims; // 1 << dimension
+struct axis {       // sizes that are the same, and what they are one after the other
+    uint64_t sizes; // 1 << number
     VEC(int64_t) values;
 };
 
@@ -19,10 +20,21 @@ struct sizes_reader {
     VEC(struct axis) group;
 };
 
-static uint32_t dim_called(const tir_artifact_kernel *kernel, tir_str name)
+static uint32_t size_count(const tir_artifact_kernel *kernel)
+{
+    return kernel->dim_count + kernel->name_count;
+}
+
+static tir_str size_name(const tir_artifact_kernel *kernel, uint32_t size)
+{
+    return size < kernel->dim_count ? kernel->dims[size]
+                                    : kernel->names[size - kernel->dim_count].name;
+}
+
+static uint32_t size_called(const tir_artifact_kernel *kernel, tir_str name)
 {
     uint32_t i = 0;
-    while (i < kernel->dim_count && !tir_str_equal(kernel->dims[i], name))
+    while (i < size_count(kernel) && !tir_str_equal(size_name(kernel, i), name))
         i++;
     return i;
 }
@@ -78,7 +90,7 @@ static bool check_fixed(struct sizes_reader *r, const char *word, const tir_arti
     return true;
 }
 
-// "M=N=K=16,64". False without an error in *is_sizes: the word names no dimension.
+// "M=N=K=16,64". False without an error in *is_sizes: the word names no size.
 static bool read_word(struct sizes_reader *r, const char *word, struct axis *axis, bool *is_sizes)
 {
     tir_str values = tir_str_of(word), name = values;
@@ -86,21 +98,21 @@ static bool read_word(struct sizes_reader *r, const char *word, struct axis *axi
     *is_sizes = false;
     while (memchr(values.ptr, '=', values.len)) {
         name = cut(&values, '=');
-        const uint32_t dim = dim_called(r->kernel, name);
+        const uint32_t size = size_called(r->kernel, name);
         const tir_artifact_fixed *stated = fixed_called(r->kernel, name);
         if (stated) {
             fixed = stated;
             *is_sizes = true;
             continue;
         }
-        if (dim == r->kernel->dim_count)
+        if (size == size_count(r->kernel))
             return !*is_sizes ||
                    tir_fail(r->error, TIR_ERR_INVALID, "%s: " STR_FMT " has no dimension " STR_FMT,
                             word, STR_ARG(r->kernel->name), STR_ARG(name));
-        if (axis->dims >> dim & 1)
+        if (axis->sizes >> size & 1)
             return tir_fail(r->error, TIR_ERR_INVALID, "%s: " STR_FMT " is there twice", word,
                             STR_ARG(name));
-        axis->dims |= 1u << dim;
+        axis->sizes |= UINT64_C(1) << size;
         *is_sizes = true;
     }
     while (*is_sizes) {
@@ -113,10 +125,10 @@ static bool read_word(struct sizes_reader *r, const char *word, struct axis *axi
     return !fixed || check_fixed(r, word, fixed, axis);
 }
 
-static bool nothing_missing(struct sizes_reader *r, uint32_t known)
+static bool nothing_missing(struct sizes_reader *r, const bool *known)
 {
     for (uint32_t i = 0; i < r->kernel->dim_count; i++)
-        if (!(known >> i & 1))
+        if (!known[i])
             return tir_fail(
                 r->error, TIR_ERR_INVALID,
                 STR_FMT " needs sizes for " STR_FMT "; for example: " STR_FMT "=1024,4096",
@@ -125,24 +137,22 @@ static bool nothing_missing(struct sizes_reader *r, uint32_t known)
 }
 
 // All combinations of the group; `last` are the sizes that it takes over, and gives on.
-static bool end_group(struct sizes_reader *r, struct tir_sizes *last, uint32_t *known)
+static bool end_group(struct sizes_reader *r, struct tir_sizes *last)
 {
     uint64_t combinations = 1;
     vec_foreach(const struct axis, axis, &r->group) {
         combinations *= axis->values.len;
-        *known |= axis->dims;
+        last->given |= axis->sizes;
         if (combinations + r->out->all.len > MOST)
             return tir_fail(r->error, TIR_ERR_INVALID, "more than %d sizes", MOST);
     }
-    if (!nothing_missing(r, *known))
-        return false;
     for (uint64_t n = 0; n < combinations; n++) {
         uint64_t rest = n;
         for (uint32_t a = r->group.len; a-- > 0;) {
             const struct axis *axis = &r->group.at[a];
-            for (uint32_t d = 0; d < r->kernel->dim_count; d++)
-                if (axis->dims >> d & 1)
-                    last->dims[d] = axis->values.at[rest % axis->values.len];
+            for (uint32_t i = 0; i < size_count(r->kernel); i++)
+                if (axis->sizes >> i & 1)
+                    last->values[i] = axis->values.at[rest % axis->values.len];
             rest /= axis->values.len;
         }
         vec_push(r->arena, &r->out->all, *last);
@@ -151,13 +161,43 @@ static bool end_group(struct sizes_reader *r, struct tir_sizes *last, uint32_t *
     return true;
 }
 
+const char *const *tir_sizes_words(struct tir_arena *arena, const tir_artifact_kernel *kernel,
+                                   const struct tir_size_list *list, const struct tir_sizes *sizes,
+                                   uint32_t *count)
+{
+    VEC(const char *) words = {0};
+    for (uint32_t i = 0; i < size_count(kernel); i++)
+        if (sizes->given >> i & 1)
+            vec_push(arena, &words,
+                     tir_str_format(arena, STR_FMT "=%lld", STR_ARG(size_name(kernel, i)),
+                                    (long long)sizes->values[i])
+                         .ptr);
+    vec_foreach(const char *const, word, &list->rest)
+        vec_push(arena, &words, *word);
+    *count = words.len;
+    return words.at;
+}
+
+static bool find_dims(struct sizes_reader *r)
+{
+    struct tir_bind *bind = arena_new(r->arena, struct tir_bind);
+    vec_foreach(struct tir_sizes, sizes, &r->out->all) {
+        uint32_t count;
+        const char *const *words = tir_sizes_words(r->arena, r->kernel, r->out, sizes, &count);
+        if (!tir_bind_sizes(r->arena, r->kernel, words, count, bind, r->error) ||
+            !nothing_missing(r, bind->known))
+            return false;
+        memcpy(sizes->dims, bind->dims, sizeof(sizes->dims));
+    }
+    return true;
+}
+
 bool tir_sizes_parse(struct tir_arena *arena, const tir_artifact_kernel *kernel,
                      const char *const *words, uint32_t count, struct tir_size_list *out,
                      tir_error *error)
 {
     struct sizes_reader r = {.arena = arena, .kernel = kernel, .out = out, .error = error};
-    struct tir_sizes last = {{0}};
-    uint32_t known = 0;
+    struct tir_sizes last = {0};
     *out = (struct tir_size_list){0};
     for (uint32_t i = 0; i < count; i++) {
         struct axis one = {0};
@@ -169,10 +209,10 @@ bool tir_sizes_parse(struct tir_arena *arena, const tir_artifact_kernel *kernel,
             continue;
         }
         vec_foreach(const struct axis, axis, &r.group)
-            starts_group |= (axis->dims & one.dims) != 0;
-        if (starts_group && !end_group(&r, &last, &known))
+            starts_group |= (axis->sizes & one.sizes) != 0;
+        if (starts_group && !end_group(&r, &last))
             return false;
         vec_push(arena, &r.group, one);
     }
-    return end_group(&r, &last, &known);
+    return end_group(&r, &last) && find_dims(&r);
 }
