@@ -91,6 +91,30 @@ void tir_runs_ahead_init(struct tir_follow *ahead, struct tir_arena *arena,
     tir_follow_init(ahead, arena, runs_ahead, user);
 }
 
+// The wait of a commit and wait for copies that async_copy has made.
+static bool is_wait_for_all(const struct tir_inst *inst)
+{
+    return inst->op == TIR_OP_WAIT_GROUP && !tir_attr_find(inst, TIR_ATTR_engine) &&
+           !tir_attr_int(inst, TIR_ATTR_groups, 0) && inst->prev &&
+           inst->prev->op == TIR_OP_COMMIT_GROUP;
+}
+
+// Does the program itself copy or wait in the loop? Its waits and those of stages count all groups.
+static bool copies_by_itself(const struct pipeline *p)
+{
+    tir_foreach_inst_in(inst, p->body) {
+        if (tir_attr_find(inst, TIR_ATTR_engine))
+            continue;
+        const struct tir_value *to =
+            inst->op == TIR_OP_COPY_ASYNC ? tir_buffer_root(inst->operands[TIR_COPY_TO]) : NULL;
+        if ((to && to->def && tir_attr_int(to->def, TIR_ATTR_by_hand, 0)) ||
+            (inst->op == TIR_OP_WAIT_GROUP && !is_wait_for_all(inst)) ||
+            (inst->op == TIR_OP_COMMIT_GROUP && !(inst->next && is_wait_for_all(inst->next))))
+            return true;
+    }
+    return false;
+}
+
 // Does the loop, which asks for stages, have no copies at all?
 static bool asks_in_vain(const struct pipeline *p)
 {
@@ -132,6 +156,10 @@ static bool collect(struct pipeline *p)
     }
     if (asks_in_vain(p))
         refuse(p, "nothing in it is copied to shared memory asynchronously");
+    if (p->copies.len && copies_by_itself(p)) {
+        refuse(p, "the program has asynchronous copies of its own in it");
+        return false;
+    }
     return p->copies.len > 0;
 }
 
@@ -158,6 +186,12 @@ static int64_t buffer_bytes(const struct tir_type *t)
     return aligned_elements(t, tir_layout_alignment(t->layout)) * tir_elems[t->elem].bits / 8;
 }
 
+// Each group of a scope has its own buffers, but for those that the program declares.
+static int64_t copies_of(const struct tir_func *f, const struct tir_inst *alloc)
+{
+    return tir_attr_int(alloc, TIR_ATTR_by_hand, 0) ? 1 : tir_crew_of(f, alloc).groups;
+}
+
 int64_t tir_allocated_bytes(const struct tir_func *f)
 {
     int64_t bytes = 0;
@@ -165,20 +199,21 @@ int64_t tir_allocated_bytes(const struct tir_func *f)
         for (uint32_t i = 0; i < inst->result_count; i++)
             if ((inst->op == TIR_OP_ALLOC || inst->op == TIR_OP_RING) &&
                 inst->results[i]->type->space == TIR_SPACE_SHARED)
-                bytes += buffer_bytes(inst->results[i]->type);
+                bytes += buffer_bytes(inst->results[i]->type) * copies_of(f, inst);
     return bytes;
 }
 
 // The most that one operation in the block needs. Tiles that change threads can do so in parts.
 static int64_t most_scratch(const struct tir_func *f, const struct tir_block *block)
 {
+    const uint32_t warps = tir_crew_of_block(f, block).warps;
     int64_t most = 0;
     for (const struct tir_inst *inst = block->first; inst; inst = inst->next) {
         int64_t bytes = 0;
         if (inst->op == TIR_OP_REDUCE || inst->op == TIR_OP_SCAN) {
             const struct tir_type *t = inst->operands[TIR_REDUCE_X]->type;
             int64_t lines = tir_type_count(t) / t->shape[tir_attr_int(inst, TIR_ATTR_axis, 0)];
-            bytes = lines * (f->threads / 32) * 8 * tir_combined_count(inst);
+            bytes = lines * warps * 8 * tir_combined_count(inst);
         } else if (inst->op == TIR_OP_CONVERT_LAYOUT) {
             bytes = tir_type_bytes(inst->results[0]->type) / TIR_BUDGET_CONVERT_PARTS;
         }
@@ -193,7 +228,7 @@ static int64_t most_scratch(const struct tir_func *f, const struct tir_block *bl
 
 int64_t tir_loop_scratch(const struct tir_func *f, const struct tir_block *body)
 {
-    return 2 * most_scratch(f, body);
+    return 2 * most_scratch(f, body) * tir_crew_of_block(f, body).groups;
 }
 
 const struct tir_type *tir_slots_type(struct tir_func *f, const struct tir_type *t, int64_t stages)
@@ -232,7 +267,7 @@ static bool choose_stages(struct pipeline *p)
 {
     int64_t asked = tir_attr_int(p->loop, TIR_ATTR_stages, 0), one = 0;
     vec_foreach(struct copy, c, &p->copies)
-        one += tir_slot_bytes(c->alloc->results[0]->type);
+        one += tir_slot_bytes(c->alloc->results[0]->type) * copies_of(p->f, c->alloc);
     int64_t other = tir_allocated_bytes(p->f) - one + tir_loop_scratch(p->f, p->body);
     int64_t fit = (p->cx->target->shared_per_cta - TIR_MAX(other, 0)) / TIR_MAX(one, 1);
     if (p->cx->attempt)
@@ -335,7 +370,7 @@ static void rewrite(struct pipeline *p)
         tir_remove(c->alloc);
     }
     tir_foreach_inst_safe(inst, p->body) // what was here before: the unpipelined wait
-        if (inst != wait && inst->op == TIR_OP_WAIT_GROUP) {
+        if (inst != wait && is_wait_for_all(inst)) {
             tir_remove(inst->prev);
             tir_remove(inst);
         }
@@ -344,23 +379,11 @@ static void rewrite(struct pipeline *p)
     tir_set_int(f, drain, TIR_ATTR_groups, 0);
 }
 
-// The groups of a scope share the room that copies in flight take.
-static bool refuse_in_scope(const struct tir_func *f, struct tir_pass_cx *cx,
-                            const struct tir_inst *loop)
-{
-    if (!tir_crew_of(f, loop).scope)
-        return false;
-    if (tir_attr_int(loop, TIR_ATTR_stages, 1) > 1)
-        tir_receipt_refuse(cx, TIR_TOPIC_LOOP, TIR_WISH_PIPELINE, loop->span,
-                           "loop: not pipelined, because it is in a scope");
-    return true;
-}
-
 enum tir_change tir_pass_pipeline(struct tir_func *f, struct tir_pass_cx *cx)
 {
     VEC(struct tir_inst *) loops = {0};
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_FOR && !refuse_in_scope(f, cx, inst))
+        if (inst->op == TIR_OP_FOR)
             vec_push(cx->scratch, &loops, inst);
     bool changed = tir_pipeline_rings(f, cx);
     vec_foreach(struct tir_inst *, it, &loops) {

@@ -32,6 +32,7 @@
 #include "pass/layout/stream.h"
 
 #include "base/bitset.h"
+#include "ir/crew.h"
 #include "ir/follow.h"
 #include "ir/range.h"
 #include "ir/walk.h"
@@ -136,7 +137,7 @@ static void find_operands(struct stream *s)
                 v = v->def->operands[0];
             bool is_new = bitset_insert(&s->are_copies, v->id);
             if (is_new && tir_type_is_tile(v->type))
-                s->operand_bytes += tir_type_bytes(v->type);
+                s->operand_bytes += tir_type_bytes(v->type) * tir_crew_of(s->f, inst).groups;
         }
     }
     for (const struct tir_inst *inst = s->body->last; inst; inst = inst->prev) {
@@ -313,7 +314,7 @@ static void consider(struct stream *s, struct tir_inst *load, bool asked)
                            name ? name : "a tensor", why);
         return;
     }
-    s->bytes += tir_slot_bytes(buffer_type(s, load));
+    s->bytes += tir_slot_bytes(buffer_type(s, load)) * tir_crew_of(s->f, load).groups;
     s->feeds_puts |= s->on_warpgroups && is_for_put(s, load);
     vec_push(s->cx->scratch, &s->loads, load);
 }
@@ -506,10 +507,10 @@ static const char *refuse_puts(struct tir_func *f, const struct tir_pass_cx *cx,
 void tir_stream_loads(struct tir_func *f, struct tir_pass_cx *cx)
 {
     VEC(struct tir_inst *) loops = {0};
+    bool says_itself = false; // what runs ahead, but for loops of scopes
     tir_foreach_inst(inst, f) {
-        if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_SCOPE || inst->op == TIR_OP_RING ||
-            inst->op == TIR_OP_GEMM_ASYNC)
-            return; // the program says itself what runs ahead
+        says_itself |= inst->op == TIR_OP_ROLE || inst->op == TIR_OP_SCOPE ||
+                       inst->op == TIR_OP_RING || inst->op == TIR_OP_GEMM_ASYNC;
         if (inst->op == TIR_OP_FOR && tir_attr_int(inst, TIR_ATTR_stages, 0) != 1)
             vec_push(cx->scratch, &loops, inst);
     }
@@ -517,6 +518,8 @@ void tir_stream_loads(struct tir_func *f, struct tir_pass_cx *cx)
     const bool on_warpgroups = loops.len && tir_has_warpgroup_dot(f);
     const char *no_puts = on_warpgroups ? refuse_puts(f, cx, ranges) : NULL;
     vec_foreach(struct tir_inst *, it, &loops) {
+        if (says_itself && !tir_crew_of(f, *it).scope)
+            continue;
         struct stream s = {.f = f,
                            .cx = cx,
                            .ranges = ranges,

@@ -224,9 +224,9 @@ static void find_intervals(struct memory *m)
 // Scopes. Each group of warps is somewhere else in the block, so a scope's buffers share bytes with
 // no other's, and lie in all groups at the same distance:
 //
-//     place 0: group 0, group 1, ...   place 1: group 0, group 1, ...
+//     group 0: place 0, place 1, ...   group 1: place 0, place 1, ...
 //
-// Two buffers that are never alive at once have one place.
+// Two buffers that are never alive at once have one place, as large as the larger one.
 
 static uint32_t place_of(const struct interval *all, uint32_t i)
 {
@@ -243,21 +243,34 @@ static uint32_t place_of(const struct interval *all, uint32_t i)
     return place;
 }
 
+// Bytes of the first `places` places of a group.
+static int64_t bytes_of_places(const struct memory *m, const struct interval *all, int64_t places)
+{
+    int64_t bytes = 0;
+    for (int64_t place = 0; place < places; place++) {
+        int64_t most = 0;
+        vec_foreach(const struct interval, in, &m->scoped)
+            if (in->scope == all->scope && in->offset == place)
+                most = TIR_MAX(most, in->bytes);
+        bytes += (int64_t)tir_align_up((uint64_t)most, (uint64_t)all->alignment);
+    }
+    return bytes;
+}
+
 // What the buffers of a scope take, all groups together.
 static void size_scope(struct memory *m, struct interval *all)
 {
-    all->bytes = all->offset = 0;
+    int64_t places = 0;
     for (uint32_t i = 0; i < m->scoped.len; i++) {
         struct interval *in = &m->scoped.at[i];
         if (in->scope != all->scope)
             continue;
         in->offset = place_of(m->scoped.at, i);
         all->alignment = TIR_MAX(all->alignment, in->alignment);
-        all->offset = TIR_MAX(all->offset, in->offset); // the last place
-        all->bytes = TIR_MAX(all->bytes, in->bytes);    // of a place of one group
+        places = TIR_MAX(places, in->offset + 1);
     }
-    all->apart = (int64_t)tir_align_up((uint64_t)all->bytes, (uint64_t)all->alignment);
-    all->bytes = all->apart * all->groups * (all->offset + 1);
+    all->apart = bytes_of_places(m, all, places);
+    all->bytes = all->apart * all->groups;
 }
 
 static void gather_scopes(struct memory *m)
@@ -291,8 +304,8 @@ static void place_scoped(const struct memory *m)
         vec_foreach(const struct interval, all, &m->buffers) {
             if (all->scope != in->scope)
                 continue;
-            const int64_t place = in->offset * all->apart * in->groups;
-            tir_set_int(m->f, in->alloc, TIR_ATTR_offset, all->offset + place);
+            tir_set_int(m->f, in->alloc, TIR_ATTR_offset,
+                        all->offset + bytes_of_places(m, all, in->offset));
             if (in->groups > 1)
                 tir_set_int(m->f, in->alloc, TIR_ATTR_apart, all->apart);
         }
@@ -384,31 +397,6 @@ static uint32_t parts_along(const struct tir_type *tile)
     return along;
 }
 
-static bool can_halve(const struct interval *in);
-
-// The buffers that a scope takes its room for: the largest of a group. NULL: there are no more.
-static struct interval *next_largest(const struct memory *m, const struct interval *all,
-                                     struct interval *in)
-{
-    int64_t most = 0;
-    vec_foreach(const struct interval, other, &m->scoped)
-        most = other->scope == all->scope ? TIR_MAX(most, other->bytes) : most;
-    for (in = in ? in + 1 : m->scoped.at; in < m->scoped.at + m->scoped.len; in++)
-        if (in->scope == all->scope && in->bytes == most)
-            return in;
-    return NULL;
-}
-
-static bool can_shrink(const struct memory *m, const struct interval *all)
-{
-    if (!all->scope)
-        return can_halve(all);
-    for (struct interval *in = next_largest(m, all, NULL); in; in = next_largest(m, all, in))
-        if (!can_halve(in))
-            return false;
-    return true;
-}
-
 static bool can_halve(const struct interval *in)
 {
     const struct tir_inst *convert = convert_of(in);
@@ -417,6 +405,24 @@ static bool can_halve(const struct interval *in)
     const struct tir_type *tile = convert->operands[TIR_REDUCE_X]->type;
     int64_t size = in->alloc->results[0]->type->shape[parts_along(tile)];
     return size > 1 && size * TIR_BUDGET_CONVERT_PARTS > tile->shape[parts_along(tile)];
+}
+
+// The largest buffers of a group of the scope that can be halved. NULL: there are no more.
+static struct interval *next_largest(const struct memory *m, const struct interval *all,
+                                     struct interval *in)
+{
+    int64_t most = 0;
+    vec_foreach(const struct interval, other, &m->scoped)
+        most = other->scope == all->scope && can_halve(other) ? TIR_MAX(most, other->bytes) : most;
+    for (in = in ? in + 1 : m->scoped.at; in < m->scoped.at + m->scoped.len; in++)
+        if (in->scope == all->scope && in->bytes == most && can_halve(in))
+            return in;
+    return NULL;
+}
+
+static bool can_shrink(const struct memory *m, const struct interval *all)
+{
+    return all->scope ? next_largest(m, all, NULL) != NULL : can_halve(all);
 }
 
 static void halve(struct memory *m, struct interval *in)
