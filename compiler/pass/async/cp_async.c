@@ -191,6 +191,20 @@ uint32_t tir_copy_width(const struct tir_func *f, const struct tir_target *targe
     return width < 4 ? 0 : width;
 }
 
+uint32_t tir_tile_copy_width(const struct tir_func *f, const struct tir_target *target,
+                             const struct tir_ranges *ranges, const struct tir_value *tile,
+                             const char **why)
+{
+    struct tir_copied copied;
+    struct tir_type buffer = *tile->type;
+    buffer.space = TIR_SPACE_SHARED;
+    buffer.layout = tir_layout_memory(f->module->types, buffer.rank, buffer.shape,
+                                      tir_elems[buffer.elem].bits, 0);
+    *why = "it is computed";
+    return tir_copied_of(tile, &copied) ? tir_copy_width(f, target, ranges, &copied, &buffer, why)
+                                        : 0;
+}
+
 // Copies.
 
 // The tile in the layout in which threads share the copy, where it is known first.

@@ -25,6 +25,11 @@ uint32_t tir_copy_width(const struct tir_func *f, const struct tir_target *targe
                         const struct tir_ranges *ranges, const struct tir_copied *copied,
                         const struct tir_type *buffer, const char **why);
 
+// The same for a tile, into a buffer of its own, row by row.
+uint32_t tir_tile_copy_width(const struct tir_func *f, const struct tir_target *target,
+                             const struct tir_ranges *ranges, const struct tir_value *tile,
+                             const char **why);
+
 // The copy that takes the place of a tile's load and the store of it. It has no engine and no
 // width.
 struct tir_inst *tir_copy_build(struct tir_func *f, const struct tir_copied *copied,

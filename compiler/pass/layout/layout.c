@@ -20,6 +20,7 @@
 
 #include "pass/layout/layout.h"
 #include "machine/budget.h"
+#include "pass/layout/choice.h"
 #include "pass/layout/dot.h"
 #include "pass/layout/staging.h"
 #include "pass/layout/stream.h"
@@ -129,6 +130,7 @@ static void spread_constants(struct tir_func *f)
 enum tir_change tir_pass_layout(struct tir_func *f, struct tir_pass_cx *cx)
 {
     const bool is_stated = f->threads;
+    tir_choose_operands(f, cx);
     tir_plan_warpgroups(f, cx);
     tir_widen_dots(f);
     f->threads = tir_choose_threads(f);

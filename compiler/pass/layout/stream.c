@@ -20,7 +20,7 @@
 // load: going through shared memory for nothing would only take time.
 //
 // Copies fill what is outside of the tensor with zeros. Another pad takes their place where the
-// tile is read: load(X[n:+256], pad = -inf) becomes where(n + iota < N, load(X[n:+256]), -inf).
+// tile is read (choice.c).
 //
 // Where products run on warpgroups, the role that fills the slots of rings runs ahead. It computes
 // what is stored for a product, from what its own warps have copied by cp.async some iterations
@@ -40,6 +40,7 @@
 #include "pass/async/lookup.h"
 #include "pass/async/pipeline.h"
 #include "pass/async/tma.h"
+#include "pass/layout/choice.h"
 #include "pass/layout/staging.h"
 #include "pass/layout/warpgroup.h"
 #include "pass/receipt.h"
@@ -109,6 +110,13 @@ static enum tir_answer is_put_ahead(void *user, struct tir_value *v)
     return is_made_here ? TIR_IF_OPERANDS : TIR_YES;
 }
 
+// Does the store fill all of its buffer? A copy does; of a part there is none.
+static bool fills_buffer(const struct tir_inst *store)
+{
+    return tir_type_count(store->operands[TIR_STORE_VALUE]->type) ==
+           tir_type_count(tir_ref_base(store)->type);
+}
+
 static void find_operands(struct stream *s)
 {
     struct tir_follow follow, put, can_put;
@@ -123,7 +131,8 @@ static void find_operands(struct stream *s)
     s->are_copies = bitset_new(s->cx->scratch, s->f->value_count);
     for (const struct tir_inst *inst = s->body->first; inst; inst = inst->next) {
         s->multiplies |= inst->op == TIR_OP_DOT;
-        if (inst->op == TIR_OP_STORE && tir_ref_base(inst)->type->space == TIR_SPACE_SHARED)
+        if (inst->op == TIR_OP_STORE && tir_ref_base(inst)->type->space == TIR_SPACE_SHARED &&
+            fills_buffer(inst))
             bitset_insert(&s->are_copies, inst->operands[TIR_STORE_VALUE]->id);
         for (uint32_t i = TIR_DOT_A; inst->op == TIR_OP_DOT && i <= TIR_DOT_B; i++) {
             struct tir_value *v = inst->operands[i];
@@ -269,31 +278,11 @@ static const char *refusal(struct stream *s, struct tir_inst *load)
     return width ? NULL : why;
 }
 
-// The pad, if it is not what copies fill with, and they can do without it.
-static struct tir_value *removable_pad(const struct tir_inst *load)
-{
-    struct tir_value *pad = load->operands[TIR_LOAD_PAD];
-    if (!pad || tir_is_fill(pad))
-        return NULL;
-    const struct tir_type *tiles = NULL; // of the indices that are tiles: all alike
-    for (uint32_t d = 0; d < tir_ref_base(load)->type->rank; d++) {
-        const struct tir_type *t = tir_ref_indices(load)[d]->type;
-        bool alike = !tiles || tiles->rank == t->rank;
-        for (uint32_t i = 0; alike && tiles && i < t->rank; i++)
-            alike = t->shape[i] == tiles->shape[i];
-        if (tir_type_is_tile(t) && !alike)
-            return NULL;
-        if (tir_type_is_tile(t))
-            tiles = t;
-    }
-    return pad;
-}
-
 // The same without regard to such a pad, where the loop has no products.
 static const char *refusal_without_pad(struct stream *s, struct tir_inst *load, bool asked)
 {
     struct tir_value *pad = load->operands[TIR_LOAD_PAD];
-    if (asked && removable_pad(load))
+    if (asked && tir_removable_pad(load))
         load->operands[TIR_LOAD_PAD] = NULL;
     const char *why = refusal(s, load);
     load->operands[TIR_LOAD_PAD] = pad;
@@ -354,92 +343,10 @@ static void move_to_front(struct stream *s, struct tir_inst *load)
     }
 }
 
-static struct tir_value *spread(struct tir_builder *b, const struct tir_type *t,
-                                struct tir_value *v)
-{
-    const bool as_it_is = tir_type_is_scalar(t) || !tir_type_is_scalar(v->type);
-    return as_it_is ? v : tir_build1(b, TIR_OP_BROADCAST, t, &v, 1);
-}
-
-// Is the index inside of the tensor along the dimension?
-static struct tir_value *inside(struct stream *s, struct tir_builder *b,
-                                const struct tir_param_dim *dim, struct tir_value *index,
-                                bool may_be_below)
-{
-    struct tir_value *end =
-        dim->dim < 0
-            ? tir_const_int(s->f, tir_type_scalar(s->f->module->types, TIR_I64), dim->constant)
-            : s->f->dims[dim->dim].value;
-    struct tir_value *begin = tir_const_int(s->f, end->type, 0);
-    struct tir_value *below = tir_binary(b, TIR_OP_LT, index, spread(b, index->type, end));
-    return may_be_below ? tir_binary(b, TIR_OP_AND, below,
-                                     tir_binary(b, TIR_OP_GE, index, spread(b, index->type, begin)))
-                        : below;
-}
-
-// An index tile, whose dimensions are those of the tile from `axis` on.
-static struct tir_value *spread_from(struct stream *s, struct tir_builder *b,
-                                     const struct tir_type *place, struct tir_value *tile,
-                                     uint32_t axis)
-{
-    struct tir_types *types = s->f->module->types;
-    int64_t shape[TIR_MAX_RANK];
-    for (uint32_t i = 0; i < place->rank; i++)
-        shape[i] = i >= axis && i < axis + tile->type->rank ? tile->type->shape[i - axis] : 1;
-    tile = tir_build1(b, TIR_OP_CAST, tir_type_with_elem(types, tile->type, TIR_I64), &tile, 1);
-    tile =
-        tir_build1(b, TIR_OP_RESHAPE, tir_type_tile(types, TIR_I64, place->rank, shape), &tile, 1);
-    return tir_build1(b, TIR_OP_BROADCAST, place, &tile, 1);
-}
-
-// where(inside, the load, pad) takes the place of the load.
-static void take_pad_out(struct stream *s, struct tir_inst *load)
-{
-    struct tir_value *pad = removable_pad(load), *x = load->results[0];
-    if (!pad)
-        return;
-    struct tir_types *types = s->f->module->types;
-    const struct tir_type *number = tir_type_with_elem(types, x->type, TIR_I32);
-    const struct tir_type *place = tir_type_with_elem(types, x->type, TIR_I64);
-    const struct tir_type *bits = tir_type_with_elem(types, x->type, TIR_BOOL);
-    const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
-    const struct tir_param *param = tir_param_of(s->f, tir_ref_base(load));
-    struct tir_value *all = load->operands[TIR_LOAD_MASK];
-    struct tir_builder b = {s->f, load->block, load->next, load->span};
-    uint32_t axis = 0, tiles_at = UINT32_MAX;
-    for (uint32_t d = 0; d < box->list_count; d++) {
-        struct tir_value *index = tir_ref_indices(load)[d];
-        const bool is_signed = tir_elems[index->type->elem].kind == TIR_KIND_SIGNED;
-        int64_t low, high;
-        tir_range_get(s->ranges, index, &low, &high);
-        if (tir_type_is_tile(index->type)) {
-            const uint32_t rank = index->type->rank;
-            if (tiles_at == UINT32_MAX) {
-                tiles_at = axis;
-                axis += rank;
-            }
-            index = spread_from(s, &b, place, index, tiles_at);
-        } else if (box->list[d]) {
-            struct tir_value *at = tir_build1(&b, TIR_OP_IOTA, number, NULL, 0);
-            tir_set_int(s->f, at->def, TIR_ATTR_axis, axis++);
-            at = tir_build1(&b, TIR_OP_CAST, place, &at, 1);
-            index = tir_binary(&b, TIR_OP_ADD, at, spread(&b, place, index));
-        }
-        struct tir_value *is_in = inside(s, &b, &param->dims[d], index, low < 0 || !is_signed);
-        is_in = spread(&b, bits, is_in);
-        all = all ? tir_binary(&b, TIR_OP_AND, spread(&b, bits, all), is_in) : is_in;
-    }
-    struct tir_value *operands[] = {all, x, spread(&b, x->type, pad)};
-    struct tir_value *y = tir_build1(&b, TIR_OP_WHERE, x->type, operands, 3);
-    load->operands[TIR_LOAD_PAD] = NULL;
-    tir_replace_uses(s->f, x, y);
-    y->def->operands[1] = x;
-}
-
 static void stream_load(struct stream *s, struct tir_inst *load)
 {
     struct tir_func *f = s->f;
-    take_pad_out(s, load);
+    tir_choose_pad(f, s->ranges, load);
     if (s->on_warpgroups && is_for_put(s, load))
         move_to_front(s, load);
     struct tir_value *x = load->results[0];
@@ -494,10 +401,12 @@ static const char *refuse_puts(struct tir_func *f, const struct tir_pass_cx *cx,
         for (uint32_t i = TIR_DOT_A; tir_dot_on_warpgroups(inst) && i <= TIR_DOT_B; i++) {
             struct tir_value *v = inst->operands[i];
             struct tir_copied copied;
+            const char *why;
             while (v->def && v->def->op == TIR_OP_PERMUTE)
                 v = v->def->operands[0];
             if (tir_copied_of(v, &copied) &&
-                (copied.where || tir_tma_refusal(f, cx->target, ranges, copied.slice)))
+                (copied.where || tir_tma_refusal(f, cx->target, ranges, copied.slice)) &&
+                tir_tile_copy_width(f, cx->target, ranges, v, &why))
                 return "cp.async fills slots with another operand";
         }
     }

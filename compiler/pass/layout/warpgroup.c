@@ -108,17 +108,12 @@ static bool follows_from_products(const struct plan *p, const struct tir_value *
 // warps as multiply copy it by cp.async.
 static const char *refuse_rows(struct plan *p, const struct tir_value *x, const char *tma)
 {
-    const struct tir_type *t = x->type;
     struct tir_copied copied;
     const char *why = tma;
     if (follows_from_products(p, x) || !tir_copied_of(x, &copied))
         return why;
-    struct tir_type buffer = *t;
-    buffer.space = TIR_SPACE_SHARED;
-    buffer.layout =
-        tir_layout_memory(p->f->module->types, t->rank, t->shape, tir_elems[t->elem].bits, 0);
     p->computes = true;
-    const uint32_t width = tir_copy_width(p->f, p->cx->target, p->ranges, &copied, &buffer, &why);
+    const uint32_t width = tir_tile_copy_width(p->f, p->cx->target, p->ranges, x, &why);
     if (width == 16 || !width)
         return width ? NULL : why;
     return "its rows are not known to move by 16 bytes at a time";
