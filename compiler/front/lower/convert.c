@@ -399,6 +399,8 @@ static bool common_elem(struct lower *l, const struct unify *u, const struct val
     lower_error(l, u->span, TIR_E_TYPE, "%s needs %s, not %s", u->what, class_name(u->elems),
                 elem_name(*out));
     note_operands(l, u, vals, count);
+    if (*out == TIR_BOOL && (u->what[1] == '<' || u->what[1] == '>'))
+        lower_note(l, u->span, "two comparisons are `a < b && b < c`");
     return false;
 }
 

@@ -399,9 +399,11 @@ static struct val lower_kind(struct lower *l, const struct ast_expr *e)
         return lower_field(l, e);
     case AST_NONE:
         lower_error(l, e->span, TIR_E_TYPE, "`None` only stands for a new dimension in an index");
+        lower_note(l, e->span, "what is left out has its default: `sum(x)` is over everything");
         return val_poison();
     case AST_LIST:
         lower_error(l, e->span, TIR_E_TYPE, "a list is not a value");
+        lower_note(l, e->span, "sizes are arguments: `zeros(f32, 64, 64)`");
         return val_poison();
     }
     tir_unreachable();

@@ -176,6 +176,13 @@ static void lower_counted(struct lower *l, struct flow *f, const struct options 
     flow_results(l, f, inst);
 }
 
+static void refuse_tile(struct lower *l, const struct ast_expr *e, const struct tir_value *cond)
+{
+    lower_error(l, e->span, TIR_E_TYPE, "a condition is one bool, not %s",
+                lower_type_name(l, cond->type));
+    lower_note(l, e->span, "`any(c)` and `all(c)` are; `where(c, x, y)` chooses each element");
+}
+
 // while (cond && go_on) over the flow's values. index, go_on: variables of the flow, or NULL.
 struct while_parts {
     struct symbol *index, *go_on;
@@ -192,8 +199,7 @@ static struct tir_value *while_condition(struct lower *l, struct flow *f,
     else if (f->s->value)
         cond = convert_elem(l, f->s->value->span, lower_expr(l, f->s->value), TIR_BOOL);
     if (cond && cond->type->rank) {
-        lower_error(l, f->s->value->span, TIR_E_TYPE, "a condition is one bool, not %s",
-                    lower_type_name(l, cond->type));
+        refuse_tile(l, f->s->value, cond);
         return NULL;
     }
     if (cond && p->go_on)
@@ -393,8 +399,7 @@ void lower_if(struct lower *l, const struct ast_stmt *s)
     }
     struct tir_value *cond = convert_elem(l, s->value->span, v, TIR_BOOL);
     if (cond && cond->type->rank) {
-        lower_error(l, s->value->span, TIR_E_TYPE, "a condition is one bool, not %s",
-                    lower_type_name(l, cond->type));
+        refuse_tile(l, s->value, cond);
         cond = NULL;
     }
     struct flow f = {.s = s};

@@ -151,7 +151,11 @@ static bool check_assignable(struct lower *l, const struct ast_stmt *s, const st
     }
     if (!symbol->assignable) {
         lower_error(l, s->target->span, TIR_E_ASSIGN, "`%s` cannot be assigned", symbol->name);
-        lower_note(l, symbol->span, "it is declared here; only `var` can be assigned");
+        if (symbol->val.ir && symbol->val.ir->type->space != TIR_SPACE_VALUE)
+            lower_note(l, symbol->span, "it is memory: a store says where, `%s[...] = x`",
+                       symbol->name);
+        else
+            lower_note(l, symbol->span, "it is declared here; only `var` can be assigned");
         return false;
     }
     if (symbol->level == l->level)
@@ -264,6 +268,8 @@ static void lower_leave_loop(struct lower *l, const struct ast_stmt *s)
         lower_error(l, s->span, TIR_E_SYNTAX,
                     "`%s` is not in a `for` or `while` that it could leave",
                     is_break ? "break" : "continue");
+        lower_note(l, s->span,
+                   "tiles run in parallel; an `if` around the rest leaves a tile early");
         return;
     }
     lower_assign(l, loop->live, tir_const_bool(l->f, false));
@@ -331,6 +337,9 @@ static void lower_kind(struct lower *l, const struct ast_stmt *s)
         break;
     case AST_RETURN:
         lower_error(l, s->span, TIR_E_RETURN, "`return` is only possible at the end of a function");
+        lower_note(
+            l, s->span,
+            "in a kernel an `if` around the rest ends early; in a function `c ? x : y` chooses");
         break;
     case AST_YIELD:
         lower_error(l, s->span, TIR_E_RETURN,

@@ -32,6 +32,7 @@ static bool lower_extents(struct lower *l, const struct ast_stmt *s, struct tile
         ok &= t->extents[i] != NULL;
         t->by[i] = 1;
         if (e->by && !const_int(l, e->by, "the size of a tile", &t->by[i])) {
+            lower_note(l, e->by->span, "a meta is one: `kernel k<BM = 64>(...)`, and `-D BM=128`");
             ok = false;
         } else if (t->by[i] < 1) {
             lower_error(l, e->by->span, TIR_E_GRID,

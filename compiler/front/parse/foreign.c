@@ -17,6 +17,29 @@ static const struct {
 #include "front/parse/foreign.def"
 };
 
+static const struct {
+    const char *wanted;
+    enum tir_token_kind token;
+    const char *text;
+} places[] = {
+#define FOREIGN_PLACE(wanted, token, text) {wanted, TIR_TOK_##token, text},
+#include "front/parse/foreign.def"
+};
+
+static bool ends_in(const char *text, const char *end)
+{
+    const size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + (length - tail), end) == 0;
+}
+
+const char *tir_foreign_place(const char *wanted, enum tir_token_kind token)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(places); i++)
+        if (places[i].token == token && ends_in(wanted, places[i].wanted))
+            return places[i].text;
+    return NULL;
+}
+
 const char *tir_foreign_operator(enum tir_token_kind before, enum tir_token_kind token)
 {
     for (uint32_t i = 0; i < TIR_COUNT_OF(operators); i++)

@@ -10,6 +10,8 @@ bool tir_foreign_help(struct tir_diags *diags, struct tir_span span, const char 
 // The element type that an element type of another language is here. NULL: not such a word.
 const char *tir_foreign_elem(const char *word);
 // What to write for an operator of another language, of which two tokens were read. NULL: none.
+// What to know where the parser wanted something else than the token. NULL: nothing.
+const char *tir_foreign_place(const char *wanted, enum tir_token_kind token);
 const char *tir_foreign_operator(enum tir_token_kind before, enum tir_token_kind token);
 
 #endif

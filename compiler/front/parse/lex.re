@@ -213,7 +213,8 @@ static struct tir_token unknown(struct tir_lexer *lx, const char *start)
                    TIR_MIN((int)(lx->at - start), 64), start);
     if (c < 0x20 || c == 0x7f)
         return bad(lx, start, TIR_E_BYTE, "no token starts with byte 0x%02x", c);
-    return bad(lx, start, TIR_E_BYTE, "no token starts with `%c`", c);
+    return bad(lx, start, TIR_E_BYTE, "no token starts with `%c`%s", c,
+               c == '#' ? "; a comment begins with `//`" : "");
 }
 
 // After "/*": true when the comment is closed; comments nest.

@@ -21,6 +21,11 @@ bool parse_accept(struct parser *p, enum tir_token_kind kind)
     return true;
 }
 
+static bool is_direction(const struct tir_token *t)
+{
+    return t->kind == TIR_TOK_NAME && (!strcmp(t->name, "out") || !strcmp(t->name, "inout"));
+}
+
 // The name where the parser stopped, or the name before it, may be a word of another language;
 // after an element type it is a declaration of C.
 static void help_with_words(struct parser *p)
@@ -30,7 +35,10 @@ static void help_with_words(struct parser *p)
     const char *elem = before->kind == TIR_TOK_ELEM   ? tir_elems[before->elem].name
                        : before->kind == TIR_TOK_NAME ? tir_foreign_elem(before->name)
                                                       : NULL;
-    if (elem)
+    if (is_direction(before))
+        tir_note_at(diags, t->span, "it stands before the type: `%s: %s f32[M]`", t->name,
+                    before->name);
+    else if (elem)
         tir_note_at(diags, t->span, "`let %s = ...;` or `var %s: %s = ...;` declares it", t->name,
                     t->name, elem);
     else if (before->kind != TIR_TOK_NAME || !tir_foreign_help(diags, before->span, before->name))
@@ -65,6 +73,8 @@ void parse_unexpected(struct parser *p, const char *wanted)
                      tir_token_text(t.kind));
     if (t.kind == TIR_TOK_NAME)
         help_with_words(p);
+    if (tir_foreign_place(wanted, t.kind))
+        tir_note_at(diags, t.span, "%s", tir_foreign_place(wanted, t.kind));
     if (t.kind == TIR_TOK_IF && follows_on_line(p))
         tir_foreign_help(diags, t.span, "if");
 }
