@@ -278,11 +278,11 @@ static const char *refusal(struct stream *s, struct tir_inst *load)
     return width ? NULL : why;
 }
 
-// The same without regard to such a pad, where the loop has no products.
-static const char *refusal_without_pad(struct stream *s, struct tir_inst *load, bool asked)
+// The same without regard to such a pad.
+static const char *refusal_without_pad(struct stream *s, struct tir_inst *load)
 {
     struct tir_value *pad = load->operands[TIR_LOAD_PAD];
-    if (asked && tir_removable_pad(load))
+    if (tir_removable_pad(load))
         load->operands[TIR_LOAD_PAD] = NULL;
     const char *why = refusal(s, load);
     load->operands[TIR_LOAD_PAD] = pad;
@@ -296,7 +296,7 @@ static void consider(struct stream *s, struct tir_inst *load, bool asked)
         bitset_has(&s->are_copies, v->id) || tir_is_lookup(&s->lookups, v) ||
         !(asked || bitset_has(&s->operands.loads, v->id) || bitset_has(&s->in_puts.loads, v->id)))
         return;
-    const char *why = refusal_without_pad(s, load, asked), *name = tir_ref_base(load)->name;
+    const char *why = refusal_without_pad(s, load), *name = tir_ref_base(load)->name;
     if (why) {
         tir_receipt_refuse(s->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, load->span,
                            "load of %s: not ahead of its iteration, because %s",
