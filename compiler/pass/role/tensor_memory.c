@@ -36,6 +36,7 @@
 #include "pass/layout/choice.h"
 #include "pass/layout/scale.h"
 #include "pass/receipt.h"
+#include "pass/role/collapse.h"
 
 #include <stdio.h>
 
@@ -487,14 +488,14 @@ enum tir_change tir_pass_tensor_memory(struct tir_func *f, struct tir_pass_cx *c
             dot = inst;
     if (!dot || !(cx->target->features & TIR_HAS_TCGEN05))
         return TIR_UNCHANGED;
-    const bool chosen = tir_choose_operands(f, cx);
+    const bool prepared = tir_choose_operands(f, cx) | tir_collapse_loops(f, cx);
     struct tmem_plan p;
     const char *why = take(&p, f, cx);
     if (why && multiply_scales(f, cx, why))
         why = take(&p, f, cx);
     if (why) {
         tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_NONE, dot->span, "dot: no tcgen05: %s", why);
-        return chosen ? TIR_CHANGED : TIR_UNCHANGED;
+        return prepared ? TIR_CHANGED : TIR_UNCHANGED;
     }
     rewrite(&p);
     tir_run_pass(f, cx, tir_pass_by_name(STR("dce"))); // loads that copies stand for
