@@ -8,6 +8,7 @@
 #include "driver/file.h"
 #include "driver/say.h"
 #include "emu/decode/help.h"
+#include "front/help.h"
 #include "machine/help.h"
 #include "pass/help.h"
 
@@ -52,6 +53,7 @@ static enum tir_exit about(struct tir_arena *arena, const struct tir_options *op
         {TIR_OPTION_HELP_TARGETS, tir_help_targets},
         {TIR_OPTION_HELP_DIAGNOSTICS, tir_tables_diagnostics},
         {TIR_OPTION_HELP_PTX, help_ptx},
+        {TIR_OPTION_HELP_LIBRARY, tir_help_library},
         {TIR_OPTION_HELP_OPTIONS, tir_options_markdown},
     };
     for (size_t i = 0; i < TIR_COUNT_OF(pages); i++) {
