@@ -364,17 +364,23 @@ struct tmem_product *tir_tmem_carrier(struct tmem_plan *p, uint32_t i)
 
 // The kernel.
 
-// What is beside the products may not order memory, nor load what it stores.
+// What is beside the products may not order memory, nor load what it stores. An atomic that only
+// adds to what is there is like a store.
 static const char *take_rest(const struct tmem_plan *p)
 {
     const struct tir_func *f = p->f;
+    const uint32_t *uses = tir_count_uses(p->cx->scratch, p->f);
     tir_foreach_inst(inst, f)
         for (uint32_t i = 0; i < f->param_count; i++) {
             const bool is_of =
                 tir_ops[inst->op].has_ref && tir_ref_base(inst) == f->params[i].value;
-            if (is_of && (inst->op == TIR_OP_ATOMIC ||
-                          (inst->op == TIR_OP_LOAD && f->params[i].direction != TIR_IN)))
+            const bool reads = inst->op == TIR_OP_LOAD
+                                   ? f->params[i].direction != TIR_IN
+                                   : inst->op == TIR_OP_ATOMIC && uses[inst->results[0]->id];
+            if (is_of && reads)
                 return "a tensor is both read and written";
+            if (is_of && inst->op == TIR_OP_ATOMIC && (tir_acquires(inst) || tir_releases(inst)))
+                return "an atomic orders memory";
         }
     for (const struct tir_inst *up = p->loop; up != p->tiles; up = up->block->owner)
         for (const struct tir_inst *inst = up->prev; inst; inst = inst->prev)
