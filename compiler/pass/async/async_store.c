@@ -213,14 +213,26 @@ static struct tir_inst *outermost_loop(struct tir_inst *inst)
     return found;
 }
 
+// Atomics are made first, wherever they stand: a store in front of one needs its buffers earlier.
+static void make_before(struct turns *turns, struct tir_inst *store)
+{
+    struct tir_inst *inst = store;
+    while (inst && inst != turns->buffers[0]->def)
+        inst = inst->next;
+    for (uint32_t i = 0; inst && i < turns->count; i++)
+        tir_move_before(turns->buffers[i]->def, store);
+}
+
 // The buffers of chunks of this extent; `count` of them, unless there are such.
 static struct turns *turns_of(struct stores *s, const struct outgoing *o, int64_t count)
 {
     struct tir_inst *before = repeats(o->store) ? outermost_loop(o->store) : o->store;
     struct turns turns = {.block = before->block, .type = buffer_type(o)};
     vec_foreach(struct turns, t, &s->turns)
-        if (t->block == turns.block && t->type == turns.type && !repeats(o->store))
+        if (t->block == turns.block && t->type == turns.type && !repeats(o->store)) {
+            make_before(t, before);
             return t;
+        }
     struct tir_builder b = tir_builder_before(s->f, before);
     turns.count = (uint32_t)TIR_MIN(count, TIR_BUDGET_STORE_BUFFERS);
     for (uint32_t i = 0; i < turns.count; i++) {
