@@ -259,11 +259,12 @@ static const union tir_number *matrix(struct interp *in, const struct tir_inst *
 
 // The numbers of a factor whose scales are one for each part of K, along `axis`: what bf16 holds of
 // their products.
-static const union tir_number *scaled(struct interp *in, const struct tir_value *v,
-                                      const struct tir_value *scales, uint32_t axis)
+static const union tir_number *scaled(struct interp *in, const struct tir_inst *inst,
+                                      const struct tir_value *v, const struct tir_value *scales,
+                                      uint32_t axis)
 {
     const struct tir_type *t = v->type, *of = scales->type;
-    const union tir_number *x = tir_interp_read(in, v), *s = tir_interp_read(in, scales);
+    const union tir_number *x = matrix(in, inst, v), *s = matrix(in, inst, scales);
     const int64_t depth = tir_scaled_depth(t, axis), packed = depth / t->shape[axis];
     const int64_t block = depth / of->shape[axis];
     int64_t shape[2] = {t->shape[0], t->shape[1]};
@@ -320,9 +321,9 @@ void tir_interp_dot(struct interp *in, const struct tir_inst *inst)
     int64_t rows = type->shape[0], cols = type->shape[1];
     int64_t depth = has_scales ? tir_scaled_depth(a->type, 1) : a->type->shape[1];
     bool floats = tir_elem_is_float(type->elem);
-    const union tir_number *x = has_scales ? scaled(in, a, inst->operands[TIR_DOT_SA], 1)
+    const union tir_number *x = has_scales ? scaled(in, inst, a, inst->operands[TIR_DOT_SA], 1)
                                            : matrix(in, inst, a),
-                           *y = has_scales ? scaled(in, b, inst->operands[TIR_DOT_SB], 0)
+                           *y = has_scales ? scaled(in, inst, b, inst->operands[TIR_DOT_SB], 0)
                                            : matrix(in, inst, b);
     const union tir_number *acc = tir_interp_read(in, inst->operands[TIR_DOT_ACC]);
     union tir_number *to = tir_interp_write(in, tir_result(inst));

@@ -524,8 +524,10 @@ static const struct tir_type *rule_dot(struct tir_query *q)
                           *b = tir_infer_operand(q, TIR_DOT_B);
     const struct tir_type *acc = tir_infer_operand(q, TIR_DOT_ACC);
     const struct tir_type *both[] = {a, b};
-    if (tir_is_scaled_dot(q->inst))
-        return tir_infer_scaled_dot(q);
+    if (tir_is_scaled_dot(q->inst)) {
+        const struct tir_type *sums = tir_infer_scaled_dot(q);
+        return sums ? with_operand_layout(q, TIR_DOT_ACC, sums, acc->layout) : NULL;
+    }
     for (uint32_t i = 0; i < 2; i++)
         if (both[i]->rank != 2 ||
             (both[i]->space != TIR_SPACE_VALUE && both[i]->space != TIR_SPACE_SHARED))

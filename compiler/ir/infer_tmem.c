@@ -49,7 +49,9 @@ const struct tir_type *tir_infer_scaled_dot(struct tir_query *q)
         const struct tir_value *v = q->inst->operands[places[i]];
         if (!v)
             return tir_infer_refuse(q, "scales of the first and of the second factor go together");
-        if (v->type->rank != 2 || !tir_type_is_tile(v->type) || v->type->elem == TIR_BOOL)
+        const bool may_be_shared = places[i] != TIR_DOT_ACC;
+        if (v->type->rank != 2 || v->type->elem == TIR_BOOL ||
+            (!tir_type_is_tile(v->type) && !(may_be_shared && v->type->space == TIR_SPACE_SHARED)))
             return tir_infer_refuse(q, "%s is no tile of rank 2", tir_infer_text(q, v->type));
     }
     const struct tir_type *a = tir_infer_operand(q, TIR_DOT_A),

@@ -508,6 +508,9 @@ enum tir_operand_position { // those that C code names
     TIR_TCGEN05_OPERANDS = TIR_AT(TCGEN05_MMA, fixed_count),
     TIR_TCGEN05_CP_TO = TIR_AT(TCGEN05_CP, to),
     TIR_TCGEN05_CP_FROM = TIR_AT(TCGEN05_CP, from),
+    TIR_MMA_SA = TIR_AT(MMA, sa), // both are there or neither
+    TIR_MMA_SB = TIR_AT(MMA, sb),
+    TIR_MMA_REGISTERS = TIR_AT(MMA, fixed_count),
     TIR_WGMMA_B = TIR_AT(WGMMA, b),
     TIR_WGMMA_A = TIR_AT(WGMMA, a),
     TIR_WGMMA_SCALE = TIR_AT(WGMMA, scale),

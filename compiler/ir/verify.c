@@ -604,8 +604,6 @@ static void check_inst(struct verifier *v, const struct tir_inst *inst)
 {
     const struct tir_op_info *op = &tir_ops[inst->op];
     uint32_t before = v->errors;
-    if (v->f->form > TIR_FORM_TILE && tir_is_scaled_dot(inst))
-        wrong(v, inst, "a product with scales in form %s", tir_form_name(v->f->form));
     if (v->f->form > op->last_form)
         wrong(v, inst, "%s may not appear in form %s", op->name, tir_form_name(v->f->form));
     bool sound = check_operands(v, inst);

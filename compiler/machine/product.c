@@ -27,22 +27,26 @@ const struct tir_product *tir_product_of_kind(enum tir_engine engine, enum tir_w
 }
 
 static const struct tir_scaled scaled[] = {
-#define SCALED(elem, scale, kind, scales) {TIR_##elem, TIR_##scale, TIR_WORD_kind_##kind, scales},
+#define SCALED(engine, elem, scale, kind, scales, feature)                       \
+    {TIR_ENGINE_##engine,    TIR_##elem, TIR_##scale,      TIR_WORD_kind_##kind, \
+     TIR_WORD_b_kind_##kind, scales,     TIR_HAS_##feature},
 #include "machine/product.def"
 };
 
-const struct tir_scaled *tir_scaled_find(enum tir_elem elem, enum tir_elem scale)
+const struct tir_scaled *tir_scaled_find(enum tir_engine engine, enum tir_elem elem,
+                                         enum tir_elem scale)
 {
     for (uint32_t i = 0; i < TIR_COUNT_OF(scaled); i++)
-        if (scaled[i].elem == elem && scaled[i].scale == scale)
+        if (scaled[i].engine == engine && scaled[i].elem == elem && scaled[i].scale == scale)
             return &scaled[i];
     return NULL;
 }
 
-const struct tir_scaled *tir_scaled_of_kind(enum tir_word kind, uint32_t scales)
+const struct tir_scaled *tir_scaled_of_kind(enum tir_engine engine, enum tir_word kind,
+                                            uint32_t scales)
 {
     for (uint32_t i = 0; i < TIR_COUNT_OF(scaled); i++)
-        if (scaled[i].kind == kind && scaled[i].scales == scales)
+        if (scaled[i].engine == engine && scaled[i].kind == kind && scaled[i].scales == scales)
             return &scaled[i];
     return NULL;
 }

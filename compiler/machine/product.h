@@ -34,11 +34,13 @@ const struct tir_product *tir_product_find(enum tir_engine engine, enum tir_elem
 // The first one of that kind: its depth and feature are those of all. NULL: there is none.
 const struct tir_product *tir_product_of_kind(enum tir_engine engine, enum tir_word kind);
 
-// A product of tcgen05 with scales for blocks along K.
+// A product with scales for blocks along K.
 struct tir_scaled {
-    enum tir_elem elem, scale; // of A and B as memory has them, two e2m1 in a u8; of their scales
-    enum tir_word kind;
-    uint32_t scales; // of a row in one instruction
+    enum tir_engine engine;
+    enum tir_elem elem, scale;  // of A and B as memory has them, two e2m1 in a u8; of their scales
+    enum tir_word kind, b_kind; // of A's elements and the instruction, and of B's
+    uint32_t scales;            // of a row in one instruction
+    uint32_t feature;           // of targets that have it
 };
 enum { TIR_SCALED_BYTES = 32 }; // of a row in one instruction
 
@@ -48,7 +50,9 @@ static inline int64_t tir_scaled_block(const struct tir_scaled *s)
     return TIR_SCALED_BYTES * (s->elem == TIR_U8 ? 2 : 1) / s->scales;
 }
 // NULL: there is none.
-const struct tir_scaled *tir_scaled_find(enum tir_elem elem, enum tir_elem scale);
-const struct tir_scaled *tir_scaled_of_kind(enum tir_word kind, uint32_t scales);
+const struct tir_scaled *tir_scaled_find(enum tir_engine engine, enum tir_elem elem,
+                                         enum tir_elem scale);
+const struct tir_scaled *tir_scaled_of_kind(enum tir_engine engine, enum tir_word kind,
+                                            uint32_t scales);
 
 #endif

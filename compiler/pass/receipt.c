@@ -81,7 +81,14 @@ void tir_receipt_certify(struct tir_pass_cx *cx, const struct tir_certificate *c
 void tir_receipt_dot(struct tir_pass_cx *cx, const struct tir_inst *dot,
                      const struct tir_dot_plan *plan)
 {
-    if (plan->mma)
+    const struct tir_scaled *a = plan->scaled[0], *b = plan->scaled[1];
+    if (a)
+        tir_receipt_add(cx, TIR_TOPIC_DOT, dot->span,
+                        "dot: mma.sync m16n8k%u %s%s%s with block_scale, %s for %lld elements",
+                        plan->depth, tir_words[a->kind].name, a == b ? "" : " by ",
+                        a == b ? "" : tir_words[b->kind].name, tir_elems[a->scale].name,
+                        (long long)tir_scaled_block(a));
+    else if (plan->mma)
         tir_receipt_add(cx, TIR_TOPIC_DOT, dot->span, "dot: mma.sync m16n8k%u %s", plan->depth,
                         tir_words[plan->kind].name);
     else
@@ -164,10 +171,7 @@ static void describe_copy(struct tir_pass_cx *cx, const struct tir_inst *copy)
 
 static void describe_dot(struct tir_pass_cx *cx, const struct tir_inst *dot)
 {
-    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
-    struct tir_dot_plan plan =
-        tir_dot_plan(cx->target, a->elem, b->elem, tir_result(dot)->type->elem, a->shape[0],
-                     b->shape[1], a->shape[1]);
+    struct tir_dot_plan plan = tir_dot_plan(cx->target, dot);
     tir_receipt_dot(cx, dot, &plan);
 }
 

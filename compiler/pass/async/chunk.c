@@ -299,8 +299,7 @@ static void chunk_dot(struct chunk *c, struct tir_inst *dot)
     struct tir_value *a = dot->operands[TIR_DOT_A], *b = dot->operands[TIR_DOT_B];
     struct tir_value *sum = dot->results[0];
     int64_t m = a->type->shape[0], n = b->type->shape[1], depth = a->type->shape[1];
-    struct tir_dot_plan plan =
-        tir_dot_plan(c->cx->target, a->type->elem, b->type->elem, sum->type->elem, m, n, depth);
+    struct tir_dot_plan plan = tir_dot_plan(c->cx->target, dot);
     int64_t box_a[2] = {m, plan.depth}, box_b[2] = {plan.depth, n};
     const struct tir_type *type_a = plan.mma ? part_type(c, a->type, box_a) : NULL;
     const struct tir_type *type_b = plan.mma ? part_type(c, b->type, box_b) : NULL;
@@ -405,7 +404,7 @@ enum tir_change tir_pass_chunk(struct tir_func *f, struct tir_pass_cx *cx)
     run_block(&c, f->body);
     VEC(struct tir_inst *) dots = {0};
     tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_DOT && c.loads && !c.on_warpgroups)
+        if (inst->op == TIR_OP_DOT && !tir_is_scaled_dot(inst) && c.loads && !c.on_warpgroups)
             vec_push(cx->scratch, &dots, inst);
     vec_foreach(struct tir_inst *, it, &dots)
         chunk_dot(&c, *it);

@@ -16,14 +16,6 @@
 #include "pass/async/pipeline.h"
 #include "pass/layout/dot.h"
 
-static bool is_mma(const struct tir_target *target, const struct tir_inst *dot)
-{
-    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
-    const struct tir_type *t = dot->results[0]->type;
-    return tir_dot_plan(target, a->elem, b->elem, t->elem, t->shape[0], t->shape[1], a->shape[1])
-        .mma;
-}
-
 static struct tir_inst *loop_of(const struct tir_inst *inst)
 {
     struct tir_inst *owner = inst->block->owner;
@@ -44,7 +36,7 @@ const char *tir_mma_ring_refusal(const struct tir_func *f, const struct tir_pass
     tir_foreach_inst(inst, f) {
         if (inst->op == TIR_OP_ROLE || inst->op == TIR_OP_RING)
             return "no tma: the program has roles or rings of its own";
-        multiplies |= inst->op == TIR_OP_DOT && is_mma(cx->target, inst) && loop_of(inst);
+        multiplies |= inst->op == TIR_OP_DOT && loop_of(inst) && tir_dot_plan(cx->target, inst).mma;
     }
     return multiplies ? NULL : "tma feeds loops of products by mma.sync alone";
 }

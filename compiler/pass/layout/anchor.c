@@ -143,14 +143,11 @@ const struct tir_layout *tir_solver_wgmma_layout(struct solver *s, const struct 
 const struct tir_layout *tir_solver_dot_layout(struct solver *s, const struct tir_inst *dot,
                                                const struct tir_layout *has)
 {
-    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
     const struct tir_type *t = dot->results[0]->type;
     tir_solver_enter_crew(s, dot);
     if (tir_dot_on_warpgroups(dot))
         return tir_solver_wgmma_layout(s, t);
-    if (tir_dot_plan(s->cx->target, a->elem, b->elem, t->elem, t->shape[0], t->shape[1],
-                     a->shape[1])
-            .mma)
+    if (tir_dot_plan(s->cx->target, dot).mma)
         return mma_layout(s, t, has);
     return has ? has : tir_solver_blocked(s, t, 1, 16);
 }

@@ -4,23 +4,42 @@
 #include "pass/layout/dot.h"
 
 #include "ir/walk.h"
-#include "machine/product.h"
+#include "pass/layout/scale.h"
 #include "pass/layout/warpgroup.h"
 
-struct tir_dot_plan tir_dot_plan(const struct tir_target *target, enum tir_elem a, enum tir_elem b,
-                                 enum tir_elem acc, int64_t m, int64_t n, int64_t k)
+// Of a dot whose scales the pass `scale` has left to mma.sync.
+static struct tir_dot_plan scaled_plan(const struct tir_target *target, const struct tir_inst *dot,
+                                       struct tir_dot_plan plan)
 {
-    struct tir_dot_plan plan = {.chunk = TIR_MAX(1, 128 / tir_elems[a].bits)};
-    if (a != b) {
+    plan.scaled[0] = tir_scaled_of(dot, target, &plan.refusal);
+    if (!plan.scaled[0])
+        return plan;
+    plan.scaled[1] = tir_scaled_find(TIR_ENGINE_MMA, dot->operands[TIR_DOT_B]->type->elem,
+                                     plan.scaled[0]->scale);
+    plan.mma = true;
+    plan.kind = plan.scaled[0]->kind;
+    plan.depth = (uint32_t)tir_scaled_block(plan.scaled[0]) * plan.scaled[0]->scales;
+    return plan;
+}
+
+struct tir_dot_plan tir_dot_plan(const struct tir_target *target, const struct tir_inst *dot)
+{
+    const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
+    const struct tir_type *sums = dot->results[0]->type;
+    struct tir_dot_plan plan = {.chunk = TIR_MAX(1, 128 / tir_elems[a->elem].bits)};
+    if (tir_is_scaled_dot(dot))
+        return scaled_plan(target, dot, plan);
+    if (a->elem != b->elem) {
         plan.refusal = "its operands have different element types";
         return plan;
     }
-    const struct tir_product *product = tir_product_find(TIR_ENGINE_MMA, a, acc);
+    const struct tir_product *product = tir_product_find(TIR_ENGINE_MMA, a->elem, sums->elem);
     if (!product)
         plan.refusal = "no mma instruction has these element types";
     else if (!(target->features & product->feature))
         plan.refusal = "the target has no mma for these element types";
-    else if (m % TIR_MMA_ROWS || n % TIR_MMA_COLUMNS || k % product->depth)
+    else if (sums->shape[0] % TIR_MMA_ROWS || sums->shape[1] % TIR_MMA_COLUMNS ||
+             a->shape[1] % product->depth)
         plan.refusal = "the tile is not a multiple of the mma shape";
     if (plan.refusal)
         return plan;

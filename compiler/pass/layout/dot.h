@@ -5,19 +5,18 @@
 #define TIR_PASS_LAYOUT_DOT_H
 
 #include "ir/ir.h"
-#include "machine/target.h"
+#include "machine/product.h"
 
 struct tir_dot_plan {
-    bool mma;            // mma.sync; else fused multiply-adds on plain registers
-    enum tir_word kind;  // element kind of the mma
-    uint32_t depth;      // K of one instruction
-    uint32_t chunk;      // elements in 16 bytes
-    const char *refusal; // why not mma, for the receipt
+    bool mma;                           // mma.sync; else fused multiply-adds on plain registers
+    enum tir_word kind;                 // element kind of the mma
+    uint32_t depth;                     // K of one instruction
+    uint32_t chunk;                     // elements in 16 bytes
+    const struct tir_scaled *scaled[2]; // of a and b, for a dot with scales; else NULL
+    const char *refusal;                // why not mma, for the receipt
 };
 
-// a, b: element types of the operands; m, n, k: the tile.
-struct tir_dot_plan tir_dot_plan(const struct tir_target *target, enum tir_elem a, enum tir_elem b,
-                                 enum tir_elem acc, int64_t m, int64_t n, int64_t k);
+struct tir_dot_plan tir_dot_plan(const struct tir_target *target, const struct tir_inst *dot);
 
 // An f16 accumulator that is not on warpgroups is computed as f32 and rounded.
 void tir_widen_dots(struct tir_func *f);

@@ -16,8 +16,9 @@
 // unless it leaves the range. Factors of u8 are unpacked to twice as many e2m1. The columns of b
 // are rows here: its transposes cancel those of the program.
 //
-// A target with block_scale keeps what its instructions take, for the pass tensor_memory, which
-// makes the same of those that it does not take.
+// A target with block_scale keeps what its instructions take: those of tcgen05 for the pass
+// tensor_memory, which makes the same of those that it does not take, those of mma.sync for
+// lower_tile.
 
 #include "pass/layout/scale.h"
 
@@ -27,10 +28,32 @@
 
 // Which instruction.
 
-// Does one instruction take both factors? The types of fp8 may be mixed.
+// Does one instruction take both factors? Elements of one scale may be mixed.
 static bool go_together(const struct tir_scaled *a, const struct tir_scaled *b)
 {
-    return a && b && (a == b || (tir_elem_is_fp8(a->elem) && tir_elem_is_fp8(b->elem)));
+    return a && b && (a == b || (a->scales == 1 && b->scales == 1));
+}
+
+// The sums of an engine, of those that take scales.
+static const struct engine {
+    enum tir_engine engine;
+    uint32_t feature;
+    int64_t rows, columns, most_columns;
+    const char *why_rows, *why_columns;
+} engines[] = {
+    {TIR_ENGINE_TCGEN05, TIR_HAS_TCGEN05, TIR_TCGEN05_ROWS, TIR_TCGEN05_COLUMNS,
+     TIR_TCGEN05_MOST_COLUMNS, "it has rows in blocks of 128",
+     "it has 16 to 256 columns, in steps of 16"},
+    {TIR_ENGINE_MMA, TIR_HAS_MMA_SCALED, TIR_MMA_ROWS, TIR_MMA_COLUMNS, INT64_MAX,
+     "it has rows in blocks of 16", "it has columns in blocks of 8"},
+};
+
+static const struct engine *engine_of(const struct tir_target *target)
+{
+    for (uint32_t i = 0; i < TIR_COUNT_OF(engines); i++)
+        if (target->features & engines[i].feature)
+            return &engines[i];
+    return NULL;
 }
 
 const struct tir_scaled *tir_scaled_of(const struct tir_inst *dot, const struct tir_target *target,
@@ -39,20 +62,22 @@ const struct tir_scaled *tir_scaled_of(const struct tir_inst *dot, const struct 
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *b = dot->operands[TIR_DOT_B]->type;
     const struct tir_type *sa = dot->operands[TIR_DOT_SA]->type;
     const struct tir_type *sb = dot->operands[TIR_DOT_SB]->type;
-    const struct tir_scaled *scaled = tir_scaled_find(a->elem, sa->elem);
+    const struct engine *engine = engine_of(target);
+    *why = "the target has none for tiles";
+    if (!engine)
+        return NULL;
+    const struct tir_scaled *scaled = tir_scaled_find(engine->engine, a->elem, sa->elem);
     const int64_t k = tir_scaled_depth(a, 1);
     *why = NULL;
-    if (!(target->features & TIR_HAS_TCGEN05))
-        *why = "the target has none for tiles";
-    else if (!go_together(scaled, tir_scaled_find(b->elem, sb->elem)))
+    if (!go_together(scaled, tir_scaled_find(engine->engine, b->elem, sb->elem)))
         *why = "it takes e4m3 and e5m2 with ue8m0, or u8, two e2m1, with ue8m0 or ue4m3";
     else if (k != tir_scaled_block(scaled) * sa->shape[1] ||
              k != tir_scaled_block(scaled) * sb->shape[0])
         *why = "it has a scale for 32 elements, in ue4m3 for 16";
-    else if (a->shape[0] % TIR_TCGEN05_ROWS)
-        *why = "it has rows in blocks of 128";
-    else if (b->shape[1] % TIR_TCGEN05_COLUMNS || b->shape[1] > TIR_TCGEN05_MOST_COLUMNS)
-        *why = "it has 16 to 256 columns, in steps of 16";
+    else if (a->shape[0] % engine->rows)
+        *why = engine->why_rows;
+    else if (b->shape[1] % engine->columns || b->shape[1] > engine->most_columns)
+        *why = engine->why_columns;
     else if (a->shape[1] % TIR_SCALED_BYTES)
         *why = "K is no multiple of 32 bytes";
     return *why ? NULL : scaled;

@@ -254,6 +254,8 @@ static void stage(struct stage *s, struct tir_inst *dot, uint32_t i, uint32_t k_
 
 // wgmma takes rows as ldmatrix does, swizzled and of either orientation when elements have 16 bits.
 static const struct tir_dot_plan on_warpgroups = {.mma = true};
+// Lanes load scales, and elements that are not for tensor cores, wherever they lie.
+static const struct tir_dot_plan by_lanes = {.mma = false};
 
 void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
 {
@@ -277,11 +279,13 @@ void tir_stage_dots(struct tir_func *f, struct tir_pass_cx *cx)
             stage(&s, inst, TIR_DOT_B, 0, &on_warpgroups);
             continue;
         }
-        struct tir_dot_plan plan =
-            tir_dot_plan(cx->target, a->type->elem, b->type->elem, inst->results[0]->type->elem,
-                         a->type->shape[0], b->type->shape[1], a->type->shape[1]);
+        struct tir_dot_plan plan = tir_dot_plan(cx->target, inst);
         tir_receipt_dot(cx, inst, &plan);
         stage(&s, inst, TIR_DOT_A, 1, &plan);
         stage(&s, inst, TIR_DOT_B, 0, &plan);
+        if (plan.scaled[0]) {
+            stage(&s, inst, TIR_DOT_SA, 1, &by_lanes);
+            stage(&s, inst, TIR_DOT_SB, 0, &by_lanes);
+        }
     }
 }

@@ -9,6 +9,12 @@
 // buffer's contiguous dimension is not K, ldmatrix.trans turns each matrix on the way.
 //
 // Products accumulate step by step over K: fragments of one step live only for that step.
+//
+// With scales, a register of A's has up to 4 of a row, and the lanes of a quad those of four rows:
+// lane 2 t + h of quad g has row g + 8 h of the m16 tile t of two. A register of B's has, in lane t
+// of quad g, column g of the n8 tile t of four. An instruction selects the tile and the first of
+// its scales (PTX ISA, "Block scaling for mma.sync"), so a register serves two or four tiles and
+// one or more steps.
 
 #include "pass/layout/dot.h"
 #include "ir/walk.h"
@@ -122,8 +128,84 @@ static void load_fragments(struct product *p, const struct fragments *f, uint32_
     }
 }
 
+// Registers of the scales of A or of B: those of tile i and step s are in number
+// s / steps * (tiles / share) + i / share.
+struct scales {
+    struct tir_value **words;
+    uint32_t tiles, share; // m16 or n8 tiles of a warp; those that one register serves
+    uint32_t steps;        // that it serves
+    uint32_t of_step;      // scales of a row in one step
+};
+
+enum { WORD = 4 }; // scales in a register
+
+// Registers of `bytes` scales, which may be fewer than 4: no instruction selects the others.
+static struct tir_value **read_words(struct lower *lo, struct lower_walk *walk, enum tir_elem elem,
+                                     uint32_t bytes, uint32_t count)
+{
+    const struct lower_vector together = tir_lower_walk_vector(walk);
+    struct tir_value **words = tir_lower_new_registers(lo, count);
+    if (bytes == WORD && together.stride == 1 && together.count % WORD == 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            const struct lower_place place = tir_lower_walk_at(lo, walk, i * WORD);
+            tir_lower_ld_vector(lo, &place, TIR_I32, 1, &words[i]);
+        }
+        return words;
+    }
+    struct tir_value **all = tir_lower_new_registers(lo, count * bytes);
+    tir_lower_read(lo, walk, elem, count * bytes, all);
+    for (uint32_t i = 0; i < count; i++) {
+        struct tir_value *parts[WORD];
+        for (uint32_t k = 0; k < WORD; k++)
+            parts[k] = all[i * bytes + k % bytes];
+        words[i] = tir_build1(&lo->b, TIR_OP_PACK, lo->i32, parts, WORD);
+    }
+    return words;
+}
+
+// Rows of A are dimension 0 of its scales, columns of B dimension 1.
+static struct scales load_scales(struct product *p, bool of_a)
+{
+    struct lower *lo = p->lo;
+    struct tir_value *v = p->inst->operands[of_a ? TIR_DOT_SA : TIR_DOT_SB];
+    const uint32_t of_row = (uint32_t)v->type->shape[of_a ? 1 : 0];
+    struct scales s = {.tiles = of_a ? p->rows : p->columns, .of_step = p->plan.scaled[0]->scales};
+    s.share = of_a ? 2 : 4;
+    while (s.tiles % s.share)
+        s.share /= 2;
+    uint32_t bytes = WORD; // of a register
+    while (of_row % bytes)
+        bytes /= 2;
+    s.steps = bytes / s.of_step;
+    const uint32_t groups = s.tiles / s.share, words = of_row / bytes * groups;
+    const struct tir_iter along_k[] = {{of_row / bytes, groups * bytes, TIR_AXIS_REG},
+                                       {bytes, 1, TIR_AXIS_REG}};
+    const struct tir_iter rows[] = {of_a ? p->warp_m : p->warp_n,
+                                    {groups, bytes, TIR_AXIS_REG},
+                                    {s.share, of_a ? 2 : 1, TIR_AXIS_LANE},
+                                    {of_a ? 2 : 1, 1, TIR_AXIS_LANE},
+                                    {8, 4, TIR_AXIS_LANE}};
+    struct tir_iter iters[LANE_ITERS];
+    memcpy(iters + (of_a ? 0 : TIR_COUNT_OF(along_k)), rows, sizeof(rows));
+    memcpy(iters + (of_a ? TIR_COUNT_OF(rows) : 0), along_k, sizeof(along_k));
+    struct lower_walk *walk = walk_lanes(p, v, v->type->shape[0], v->type->shape[1], iters);
+    s.words = read_words(lo, walk, v->type->elem, bytes, words);
+    return s;
+}
+
+static void select_scales(struct product *p, struct tir_inst *mma, bool of_a,
+                          const struct scales *s, uint32_t tile, uint32_t step)
+{
+    struct tir_func *f = p->lo->f;
+    const uint32_t word = step / s->steps * (s->tiles / s->share) + tile / s->share;
+    mma->operands[of_a ? TIR_MMA_SA : TIR_MMA_SB] = s->words[word];
+    tir_set_int(f, mma, of_a ? TIR_ATTR_a_scale : TIR_ATTR_b_scale, step % s->steps * s->of_step);
+    tir_set_int(f, mma, of_a ? TIR_ATTR_a_thread : TIR_ATTR_b_thread, tile % s->share);
+}
+
 static void lower_mma(struct product *p)
 {
+    const struct tir_scaled *const *scaled = p->plan.scaled;
     struct lower *lo = p->lo;
     struct tir_value *acc = p->inst->operands[TIR_DOT_ACC], *result = p->inst->results[0];
     uint32_t count = tir_lower_register_count(result->type);
@@ -133,6 +215,11 @@ static void lower_mma(struct product *p)
     struct fragments fa = open_a(p), fb = open_b(p);
     struct tir_value **a = tir_lower_new_registers(lo, 4 * p->rows);
     struct tir_value **b = tir_lower_new_registers(lo, 2 * p->columns);
+    struct scales sa = {0}, sb = {0};
+    if (scaled[0]) {
+        sa = load_scales(p, true);
+        sb = load_scales(p, false);
+    }
     const struct tir_type *scalar = tir_type_scalar(lo->types, result->type->elem);
     const struct tir_type *types[4] = {scalar, scalar, scalar, scalar};
     for (uint32_t step = 0; step < p->steps; step++) {
@@ -140,19 +227,28 @@ static void lower_mma(struct product *p)
         load_fragments(p, &fb, step, b);
         for (uint32_t i = 0; i < p->rows; i++)
             for (uint32_t j = 0; j < p->columns; j++) {
-                struct tir_value *operands[10];
+                struct tir_value *operands[TIR_MMA_REGISTERS + 10] = {NULL};
+                struct tir_value **registers = operands + TIR_MMA_REGISTERS;
                 uint32_t at[4];
-                memcpy(operands, a + 4 * i, 4 * sizeof(*operands));
-                memcpy(operands + 4, b + 2 * j, 2 * sizeof(*operands));
+                memcpy(registers, a + 4 * i, 4 * sizeof(*registers));
+                memcpy(registers + 4, b + 2 * j, 2 * sizeof(*registers));
                 for (uint32_t c = 0; c < 4; c++) { // c0 c1: row lane / 4; c2 c3: eight below
                     int64_t coord[TIR_MAX_RANK] = {i * 16 + c / 2 * 8, j * 8 + c % 2};
                     at[c] = tir_layout_find(p->acc, coord).at[TIR_AXIS_REG];
-                    operands[6 + c] = d[at[c]];
+                    registers[6 + c] = d[at[c]];
                 }
-                struct tir_inst *mma = tir_build(&lo->b, TIR_OP_MMA, operands, 10, types, 4, 0);
+                struct tir_inst *mma =
+                    tir_build(&lo->b, TIR_OP_MMA, operands, TIR_COUNT_OF(operands), types, 4, 0);
                 tir_set_word(lo->f, mma, TIR_ATTR_kind, p->plan.kind);
                 tir_set_int(lo->f, mma, TIR_ATTR_cols, 8);
                 tir_set_int(lo->f, mma, TIR_ATTR_depth, p->plan.depth);
+                if (scaled[0]) {
+                    tir_set_int(lo->f, mma, TIR_ATTR_scales, scaled[0]->scales);
+                    if (scaled[1] != scaled[0])
+                        tir_set_word(lo->f, mma, TIR_ATTR_b_kind, scaled[1]->b_kind);
+                    select_scales(p, mma, true, &sa, i, step);
+                    select_scales(p, mma, false, &sb, j, step);
+                }
                 for (uint32_t c = 0; c < 4; c++)
                     d[at[c]] = mma->results[c];
             }
@@ -231,7 +327,7 @@ void tir_lower_dot(struct lower *lo, struct tir_inst *inst)
     p.m = t->shape[0];
     p.n = t->shape[1];
     p.k = a->shape[1];
-    p.plan = tir_dot_plan(lo->cx->target, a->elem, b->elem, t->elem, p.m, p.n, p.k);
+    p.plan = tir_dot_plan(lo->cx->target, inst);
     if (!p.plan.mma) {
         lower_fma(&p);
         return;
@@ -244,6 +340,6 @@ void tir_lower_dot(struct lower *lo, struct tir_inst *inst)
     p.warp_n = warps_of(p.acc, 1);
     p.rows = (uint32_t)p.m / (16 * p.warp_m.extent);
     p.columns = (uint32_t)p.n / (8 * p.warp_n.extent);
-    p.steps = (uint32_t)p.k / p.plan.depth;
+    p.steps = (uint32_t)p.k / (2 * p.plan.chunk);
     lower_mma(&p);
 }

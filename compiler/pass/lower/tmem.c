@@ -173,7 +173,7 @@ static bool set_scaled(struct gemm *g, const struct tir_type *a)
     struct tir_value *sa = g->inst->operands[TIR_GEMM_SA], *sb = g->inst->operands[TIR_GEMM_SB];
     if (g->lo->has_pairs)
         return refuse(g->lo, g->inst, "a product with scales is of one CTA");
-    g->scaled = tir_scaled_find(a->elem, sa->type->elem);
+    g->scaled = tir_scaled_find(TIR_ENGINE_TCGEN05, a->elem, sa->type->elem);
     if (!g->scaled)
         return refuse(g->lo, g->inst, "it has no such element types with scales");
     g->own = (struct tir_product){.engine = TIR_ENGINE_TCGEN05,

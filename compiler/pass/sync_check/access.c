@@ -702,10 +702,10 @@ bool tir_sync_access_op(struct sync_run *r, const struct sync_who *who, const st
     case TIR_OP_CONVERT_LAYOUT:
         return through_scratch(r, who, inst, inst->operands[TIR_REDUCE_SCRATCH]);
     case TIR_OP_DOT:
-        for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B && r->outcome == SYNC_GOING; i++) {
+        for (uint32_t i = 0; i < inst->operand_count && r->outcome == SYNC_GOING; i++) {
             const struct tir_value *v = inst->operands[i];
             const struct sync_buffer *b =
-                v->type->space == TIR_SPACE_VALUE ? NULL : buffer_of(r, who->agent, inst, v);
+                !v || v->type->space == TIR_SPACE_VALUE ? NULL : buffer_of(r, who->agent, inst, v);
             if (b)
                 tir_sync_access(r, who, b, ordinary(who, inst, SYNC_READ));
         }

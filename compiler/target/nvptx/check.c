@@ -151,7 +151,9 @@ static void check_inst(struct check *c, const struct tir_inst *inst)
         check_access(c, inst);
         return;
     case TIR_OP_MMA:
-        if (!have_bits(inst->operands, inst->operand_count, 32) ||
+        if (!have_bits(inst->operands + TIR_MMA_REGISTERS, inst->operand_count - TIR_MMA_REGISTERS,
+                       32) ||
+            (inst->operands[TIR_MMA_SA] && !have_bits(inst->operands, TIR_MMA_REGISTERS, 32)) ||
             !have_bits(inst->results, inst->result_count, 32))
             refuse(c, inst, "it takes and gives registers of 32 bits");
         return;

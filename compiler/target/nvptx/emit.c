@@ -477,7 +477,7 @@ static tir_emit_fn *const emitters[TIR_OP_COUNT] = {
     [TIR_OP_TMEM_ALLOC] = tir_emit_tcgen05,
     [TIR_OP_TMEM_FREE] = tir_emit_tcgen05,
     // emit_thread.c
-    [TIR_OP_MMA] = tir_emit_thread,
+    [TIR_OP_MMA] = tir_emit_mma,
     [TIR_OP_PTX] = tir_emit_thread,
     [TIR_OP_TID] = tir_emit_thread,
     [TIR_OP_LANEID] = tir_emit_thread,

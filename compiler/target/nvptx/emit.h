@@ -148,6 +148,7 @@ void tir_emit_print(struct emit *e, const struct tir_inst *inst);
 
 // emit_thread.c: ids, shuffles, matrix operations of a warp, inline PTX.
 void tir_emit_thread(struct emit *e, const struct tir_inst *inst);
+void tir_emit_mma(struct emit *e, const struct tir_inst *inst);
 
 // emit_sync.c: mbarriers, groups of asynchronous operations, fences, barriers, launch control.
 void tir_emit_sync(struct emit *e, const struct tir_inst *inst);

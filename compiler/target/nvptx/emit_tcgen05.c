@@ -68,7 +68,8 @@ static bool has_scales(const struct tir_inst *inst)
 static const char *scales_wrong(const struct tir_inst *inst)
 {
     const struct scaled_row *row = scaled_row_of(inst);
-    const struct tir_scaled *scaled = row ? tir_scaled_of_kind(row->kind, row->scales) : NULL;
+    const struct tir_scaled *scaled =
+        row ? tir_scaled_of_kind(TIR_ENGINE_TCGEN05, row->kind, row->scales) : NULL;
     if (!scaled || tir_attr_int(inst, TIR_ATTR_depth, 0) != row->scales * tir_scaled_block(scaled))
         return "no instruction has this kind, depth and number of scales";
     if (tir_attr_int(inst, TIR_ATTR_a_scale, 0) % row->scales ||
@@ -137,7 +138,9 @@ static uint32_t code_of_b(const struct tir_inst *inst, uint32_t code)
 static uint32_t scaled_descriptor_of(const struct tir_inst *inst)
 {
     const struct scaled_row *row = scaled_row_of(inst);
-    const bool is_ue8m0 = tir_scaled_of_kind(row->kind, row->scales)->scale == TIR_UE8M0;
+    const struct tir_scaled *scaled =
+        tir_scaled_of_kind(TIR_ENGINE_TCGEN05, row->kind, row->scales);
+    const bool is_ue8m0 = scaled->scale == TIR_UE8M0;
     return (uint32_t)tir_attr_int(inst, TIR_ATTR_b_scale, 0) << 4 | row->code << 7 |
            code_of_b(inst, row->code) << 10 |
            (uint32_t)tir_attr_int(inst, TIR_ATTR_cols, 0) / 8 << 17 | (uint32_t)is_ue8m0 << 23 |

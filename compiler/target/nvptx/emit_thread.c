@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Operations of one thread among others: ids, barriers, shuffles, votes, matrix products, inline
-// PTX.
+// Operations of one thread among others: ids, barriers, shuffles, votes, inline PTX.
 
-#include "machine/product.h"
 #include "target/nvptx/emit.h"
 
 #include <inttypes.h>
@@ -175,80 +173,6 @@ static V vote(struct emit *e, const struct tir_inst *inst)
     return tir_llvm_call(e->ll, name, NULL, 0, args, 2);
 }
 
-// Matrix products.
-
-struct mma_row {
-    enum tir_word kind;
-    uint32_t depth;
-    enum tir_elem sum; // the element type of c and d (F16: two to a register)
-    uint32_t a, b, c;  // registers
-    bool halves;       // a and b are pairs of f16
-    const char *name;  // LLVM's intrinsic
-};
-// clang-format off
-static const struct mma_row mma_rows[] = {
-    {TIR_WORD_kind_f16,  16, TIR_F32, 4, 2, 4, true,  "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"},
-    {TIR_WORD_kind_f16,  8,  TIR_F32, 2, 1, 4, true,  "llvm.nvvm.mma.m16n8k8.row.col.f32.f32"},
-    {TIR_WORD_kind_f16,  16, TIR_F16, 4, 2, 2, true,  "llvm.nvvm.mma.m16n8k16.row.col.f16.f16"},
-    {TIR_WORD_kind_f16,  8,  TIR_F16, 2, 1, 2, true,  "llvm.nvvm.mma.m16n8k8.row.col.f16.f16"},
-    {TIR_WORD_kind_bf16, 16, TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k16.row.col.bf16"},
-    {TIR_WORD_kind_bf16, 8,  TIR_F32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k8.row.col.bf16"},
-    {TIR_WORD_kind_tf32, 8,  TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k8.row.col.tf32"},
-    {TIR_WORD_kind_tf32, 4,  TIR_F32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k4.row.col.tf32"},
-    {TIR_WORD_kind_i8,   32, TIR_I32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.s8"},
-    {TIR_WORD_kind_i8,   16, TIR_I32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k16.row.col.s8"},
-    {TIR_WORD_kind_u8,   32, TIR_I32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.u8"},
-    {TIR_WORD_kind_u8,   16, TIR_I32, 2, 1, 4, false, "llvm.nvvm.mma.m16n8k16.row.col.u8"},
-    {TIR_WORD_kind_e4m3, 32, TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"},
-    {TIR_WORD_kind_e5m2, 32, TIR_F32, 4, 2, 4, false, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32"},
-};
-// clang-format on
-
-static const struct mma_row *find_mma(const struct tir_inst *inst)
-{
-    enum tir_word kind = tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE);
-    int64_t depth = tir_attr_int(inst, TIR_ATTR_depth, 0);
-    if (tir_attr_int(inst, TIR_ATTR_cols, 8) != 8)
-        return NULL;
-    for (uint32_t i = 0; i < TIR_COUNT_OF(mma_rows); i++) {
-        const struct mma_row *row = &mma_rows[i];
-        if (row->kind == kind && row->depth == depth && inst->result_count == row->c &&
-            inst->operand_count == row->a + row->b + row->c)
-            return row;
-    }
-    return NULL;
-}
-
-static void emit_mma(struct emit *e, const struct tir_inst *inst)
-{
-    const struct mma_row *row = find_mma(inst);
-    const struct tir_product *product = row ? tir_product_of_kind(TIR_ENGINE_MMA, row->kind) : NULL;
-    if (!product || !(e->ll->target->features & product->feature)) {
-        tir_error_at(e->diags, inst->span, TIR_E_UNSUPPORTED,
-                     "no matrix instruction for %s with depth %" PRId64 ", %" PRIu32
-                     " registers in and %" PRIu32 " out on %s",
-                     tir_words[tir_attr_word(inst, TIR_ATTR_kind, TIR_WORD_NONE)].name,
-                     tir_attr_int(inst, TIR_ATTR_depth, 0), inst->operand_count, inst->result_count,
-                     e->ll->target->name);
-        e->failed = true;
-        return;
-    }
-    LLVMTypeRef pair = LLVMVectorType(e->ll->f16, 2);
-    LLVMTypeRef ab = row->halves ? pair : e->ll->i32;
-    LLVMTypeRef c = row->sum == TIR_F16 ? pair : tir_emit_elem_type(e, row->sum);
-    V args[10];
-    for (uint32_t i = 0; i < inst->operand_count; i++)
-        args[i] =
-            tir_emit_bits(e, tir_emit_value(e, inst->operands[i]), i < row->a + row->b ? ab : c);
-    V result = tir_llvm_call(e->ll, row->name, NULL, 0, args, inst->operand_count);
-    LLVMAddCallSiteAttribute(result, LLVMAttributeFunctionIndex, e->ll->convergent);
-    for (uint32_t i = 0; i < row->c; i++) {
-        LLVMTypeRef type = tir_emit_type(e, inst->results[i]->type);
-        tir_emit_set(e, inst->results[i],
-                     tir_emit_bits(e, LLVMBuildExtractValue(e->b, result, i, ""), type));
-    }
-}
-
 // Inline PTX. Values travel in registers of at least 16 bits; a bool cannot be a result.
 
 static bool is_ptx_text(tir_str text, uint32_t operands)
@@ -393,15 +317,8 @@ static V thread_value(struct emit *e, const struct tir_inst *inst)
 
 void tir_emit_thread(struct emit *e, const struct tir_inst *inst)
 {
-    switch (inst->op) {
-    case TIR_OP_MMA:
-        emit_mma(e, inst);
-        return;
-    case TIR_OP_PTX:
+    if (inst->op == TIR_OP_PTX)
         emit_ptx(e, inst);
-        return;
-    default:
-        break;
-    }
-    tir_emit_set(e, inst->results[0], thread_value(e, inst));
+    else
+        tir_emit_set(e, inst->results[0], thread_value(e, inst));
 }

@@ -41,6 +41,7 @@ ONE = ("i32[1]", "row_major", "S[(1) : (1)] + R[(32, 4) : (1@laneid, 1@warpid)]"
 TALL = ("bf16[128, 64]", "swizzle(128)", "S[(4, 32, 2, 32) : (1@warpid, 2, 1, 1@laneid)]",
         "s[0:+128, 0:+64]")
 WORDS = ("u32[4]", "row_major", "S[(4) : (1@warpid)] + R[(32) : (1@laneid)]", "s[0:+4]")  # a word a warp
+FEW = ("f32[64, 2]", "row_major", "S[(2, 32, 2) : (1@warpid, 1@laneid, 2@warpid)]", "s[0:+64, 0:+2]")  # scales
 LINE = ("i32[64]", "row_major", HALF, "s[0:+64]")
 
 # By (operation, way, operand): the buffer, and the operation with the buffer s there. `other` is a second
@@ -61,6 +62,11 @@ KERNELS = {
         SCRATCH, f"let y: f32[64, 64] in {ROWS} = scan(wide, scratch = s, axis = 0, kind = sum);"),
     ("DOT", "ONLY", "DOT_A"): (SQUARE, f"let y: f32[64, 64] in {SUMS} = dot(s, other, f32[64, 64](0));"),
     ("DOT", "ONLY", "DOT_B"): (SQUARE, f"let y: f32[64, 64] in {SUMS} = dot(other, s, f32[64, 64](0));"),
+    ("DOT", "ONLY", "DOT_SA"): (
+        FEW, f"let y: f32[64, 64] in {SUMS} = dot(other, other, f32[64, 64](0), sa = s, sb = f32[2, 64](1));"),
+    ("DOT", "ONLY", "DOT_SB"): (
+        FEW, "let st: shared f32[2, 64] in S[(2, 64) : (1, 2)] = permute(s, permutation = [1, 0]); "
+        f"let y: f32[64, 64] in {SUMS} = dot(other, other, f32[64, 64](0), sa = f32[64, 2](1), sb = st);"),
     ("GEMM_ASYNC", "ONLY", "DOT_A"): (
         SQUARE, f"let y: f32[64, 64] in {SUMS} = gemm_async(s, other, zero);"),
     ("GEMM_ASYNC", "ONLY", "DOT_B"): (
