@@ -25,7 +25,9 @@ import tempfile
 
 # elements of A and B, of the scales, elements that share one
 KINDS = [("e4m3", "e4m3", "ue8m0", 32), ("e5m2", "e5m2", "ue8m0", 32), ("e4m3", "e5m2", "ue8m0", 32),
-         ("e5m2", "e4m3", "ue8m0", 32), ("u8", "u8", "ue8m0", 32), ("u8", "u8", "ue4m3", 16)]
+         ("e5m2", "e4m3", "ue8m0", 32), ("e3m2", "e3m2", "ue8m0", 32), ("e2m3", "e2m3", "ue8m0", 32),
+         ("e2m3", "e3m2", "ue8m0", 32), ("e5m2", "e2m3", "ue8m0", 32), ("e4m3", "e2m1", "ue8m0", 32),
+         ("e2m1", "e3m2", "ue8m0", 32), ("u8", "u8", "ue8m0", 32), ("u8", "u8", "ue4m3", 16)]
 SCHEDULES = ["lazy", "eager", "adversarial"]
 SELECTORS = ["a_scale", "b_scale", "a_thread", "b_thread"]
 
@@ -46,16 +48,22 @@ def draw(number):
 def kernel(c):
     scales = "k / {0} :+ {1}".format(c["group"], c["step"] // c["group"])
     sb = "SB: {scale}[K / {group}, N]" if c["turned"] else "SB: {scale}[N, K / {group}]"
+    a, b = (f"{x}[{i}:+{size}, k:+{c['step']}]" if c[x.lower()] != "e2m1" else  # two in a byte of memory
+            f"mx.unpack({x}[{i}:+{size}, k / 2 :+ {c['step'] // 2}])"
+            for x, i, size in (("A", "m", c["rows"]), ("B", "n", c["columns"])))
+    held = {x: ("u8", "K / 2") if x == "e2m1" else (x, "K") for x in (c["a"], c["b"])}
+    (of_a, ka), (of_b, kb) = held[c["a"]], held[c["b"]]
     part = f"SB[{scales}, n:+{c['columns']}]" if c["turned"] else f"SB[n:+{c['columns']}, {scales}].T"
-    return f"""
-kernel product(A: {c['a']}[M, K], SA: {c['scale']}[M, K / {c['group']}], B: {c['b']}[N, K],
+    return f"""import "tir/mx.tir" as mx;
+
+kernel product(A: {of_a}[M, {ka}], SA: {c['scale']}[M, K / {c['group']}], B: {of_b}[N, {kb}],
                {sb.format(**c)}, D: out f32[M, N]) where K % {c['group']} == 0
 {{
     for (m, n) in tiles(M by {c['rows']}, N by {c['columns']}) {{
         var acc: f32[{c['rows']}, {c['columns']}] = 0;
         for k in range(0, K, {c['step']}) {{
-            acc += dot_scaled(A[m:+{c['rows']}, k:+{c['step']}], SA[m:+{c['rows']}, {scales}],
-                B[n:+{c['columns']}, k:+{c['step']}].T, {part});
+            acc += dot_scaled({a}, SA[m:+{c['rows']}, {scales}],
+                {b}.T, {part});
         }}
         D[m:+{c['rows']}, n:+{c['columns']}] = acc;
     }}
@@ -73,10 +81,10 @@ def failed(done, text):
 
 
 def on_emulator(tirc, path, c, sizes, against=None):
-    low, high = (0, 255) if c["a"] == "u8" else (-4, 4)
+    ints = ["0:255" if x in ("u8", "e2m1") else "-4:4" for x in (c["a"], c["b"])]
     dims = [f"{name}={value}" for name, value in zip("MNK", sizes)]
     return run([tirc, "run", path, *dims, "--arch=sm_120a", "--device=emu", "--emu-check=full",
-                f"--schedule={c['schedule']}", f"A=randint:{low}:{high}", f"B=randint:{low}:{high}",
+                f"--schedule={c['schedule']}", f"A=randint:{ints[0]}", f"B=randint:{ints[1]}",
                 "SA=randint:1:9", "SB=randint:1:9", "--check=0",
                 *([f"--check-against={against}:product"] if against else [])])
 

@@ -39,12 +39,14 @@ static const struct engine {
     enum tir_engine engine;
     uint32_t feature;
     int64_t rows, columns, most_columns;
-    const char *why_rows, *why_columns;
+    const char *why_types, *why_rows, *why_columns;
 } engines[] = {
     {TIR_ENGINE_TCGEN05, TIR_HAS_TCGEN05, TIR_TCGEN05_ROWS, TIR_TCGEN05_COLUMNS,
-     TIR_TCGEN05_MOST_COLUMNS, "it has rows in blocks of 128",
-     "it has 16 to 256 columns, in steps of 16"},
+     TIR_TCGEN05_MOST_COLUMNS,
+     "it takes e4m3 and e5m2 with ue8m0, or u8, two e2m1, with ue8m0 or ue4m3",
+     "it has rows in blocks of 128", "it has 16 to 256 columns, in steps of 16"},
     {TIR_ENGINE_MMA, TIR_HAS_MMA_SCALED, TIR_MMA_ROWS, TIR_MMA_COLUMNS, INT64_MAX,
+     "it takes e4m3, e5m2, e3m2, e2m3 and e2m1 with ue8m0, or u8, two e2m1, with ue8m0 or ue4m3",
      "it has rows in blocks of 16", "it has columns in blocks of 8"},
 };
 
@@ -70,7 +72,7 @@ const struct tir_scaled *tir_scaled_of(const struct tir_inst *dot, const struct 
     const int64_t k = tir_scaled_depth(a, 1);
     *why = NULL;
     if (!go_together(scaled, tir_scaled_find(engine->engine, b->elem, sb->elem)))
-        *why = "it takes e4m3 and e5m2 with ue8m0, or u8, two e2m1, with ue8m0 or ue4m3";
+        *why = engine->why_types;
     else if (k != tir_scaled_block(scaled) * sa->shape[1] ||
              k != tir_scaled_block(scaled) * sb->shape[0])
         *why = "it has a scale for 32 elements, in ue4m3 for 16";

@@ -51,7 +51,14 @@ struct fragments {
     bool trans;
     uint32_t matrices; // of one ldmatrix
     uint32_t chunk, tiles;
+    int64_t shift; // bits: how far above its place in memory mma takes an element in its byte
 };
+
+// An e2m1 is in the low 4 bits of its byte, and mma takes it from the middle.
+static int64_t shift_of(const struct tir_value *v)
+{
+    return v->type->elem == TIR_E2M1 ? 2 : 0;
+}
 
 enum { LANE_ITERS = 7 }; // of the layouts below
 
@@ -83,7 +90,8 @@ static struct fragments open_a(struct product *p)
     struct tir_iter iters[LANE_ITERS];
     memcpy(iters, rows, sizeof(rows));
     memcpy(iters + 4, depth, sizeof(depth));
-    return (struct fragments){walk_lanes(p, a, p->m, p->k, iters), trans, 4, chunk, p->rows};
+    return (struct fragments){
+        walk_lanes(p, a, p->m, p->k, iters), trans, 4, chunk, p->rows, shift_of(a)};
 }
 
 // Lane addresses for B: dimension 0 is K, dimension 1 is N.
@@ -106,8 +114,8 @@ static struct fragments open_b(struct product *p)
     struct tir_iter iters[LANE_ITERS];
     memcpy(iters, depth, sizeof(depth));
     memcpy(iters + 3, columns, sizeof(columns));
-    return (struct fragments){walk_lanes(p, b, p->k, p->n, iters), trans, pairs ? 4 : 2, chunk,
-                              tiles};
+    return (struct fragments){
+        walk_lanes(p, b, p->k, p->n, iters), trans, pairs ? 4 : 2, chunk, tiles, shift_of(b)};
 }
 
 static void load_fragments(struct product *p, const struct fragments *f, uint32_t step,
@@ -124,7 +132,10 @@ static void load_fragments(struct product *p, const struct fragments *f, uint32_
             tir_set_int(lo->f, ld, TIR_ATTR_offset, place.offset);
         if (f->trans)
             tir_set_int(lo->f, ld, TIR_ATTR_trans, 1);
-        memcpy(out + i * f->matrices, ld->results, f->matrices * sizeof(*out));
+        for (uint32_t m = 0; m < f->matrices; m++)
+            out[i * f->matrices + m] = f->shift ? tir_binary(&lo->b, TIR_OP_SHL, ld->results[m],
+                                                             tir_lower_i32(lo, f->shift))
+                                                : ld->results[m];
     }
 }
 
