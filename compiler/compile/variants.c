@@ -164,7 +164,8 @@ static uint32_t align_rows(struct tir_context *cx, struct tir_func *f)
 }
 
 // The tensors that the operand v of a dot was loaded from are aligned to 4 bytes, which is what one
-// asynchronous copy moves at least, and four scales.
+// asynchronous copy moves at least, and four scales. Packed scales lie in rows of 16 bytes, which
+// tensor copies bring.
 static bool align_operand(struct tir_func *f, const struct tir_value *v)
 {
     while (v && v->def && v->def->op == TIR_OP_PERMUTE)
@@ -173,7 +174,9 @@ static bool align_operand(struct tir_func *f, const struct tir_value *v)
         v && v->def && v->def->op == TIR_OP_LOAD ? tir_ref_base(v->def) : NULL;
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value == tensor && f->params[i].direction == TIR_IN) {
-            uint32_t word = TIR_MAX(4, tir_elems[tensor->type->elem].bits / 8);
+            uint32_t word = tir_scales_are_packed(v->type)
+                                ? TIR_PACKED_SCALES
+                                : TIR_MAX(4, tir_elems[tensor->type->elem].bits / 8);
             f->params[i].aligned = TIR_MAX(f->params[i].aligned, word);
             return true;
         }

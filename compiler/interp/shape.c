@@ -266,7 +266,7 @@ static const union tir_number *scaled(struct interp *in, const struct tir_inst *
     const struct tir_type *t = v->type, *of = scales->type;
     const union tir_number *x = matrix(in, inst, v), *s = matrix(in, inst, scales);
     const int64_t depth = tir_scaled_depth(t, axis), packed = depth / t->shape[axis];
-    const int64_t block = depth / of->shape[axis];
+    const int64_t block = depth / tir_scales_count(of, axis);
     int64_t shape[2] = {t->shape[0], t->shape[1]};
     shape[axis] = depth;
     union tir_number *all =
@@ -280,7 +280,10 @@ static const union tir_number *scaled(struct interp *in, const struct tir_inst *
         if (packed > 1)
             e = tir_number_decode(TIR_E2M1, (uint64_t)e.i >> 4 * half & 15);
         const double f = tir_elem_is_float(t->elem) || packed > 1 ? e.f : (double)e.i;
-        const double by = s[scale[0] * of->shape[1] + scale[1]].f;
+        const double by =
+            s[tir_scales_are_packed(of) ? tir_packed_scale(of, at[1 - axis], scale[axis])
+                                        : scale[0] * of->shape[1] + scale[1]]
+                .f;
         all[i].f = tir_number_round(TIR_BF16,
                                     tir_number_round(TIR_F32, tir_number_round(TIR_F32, f) *
                                                                   tir_number_round(TIR_F32, by)));

@@ -50,7 +50,9 @@ const struct tir_type *tir_infer_scaled_dot(struct tir_query *q)
         if (!v)
             return tir_infer_refuse(q, "scales of the first and of the second factor go together");
         const bool may_be_shared = places[i] != TIR_DOT_ACC;
-        if (v->type->rank != 2 || v->type->elem == TIR_BOOL ||
+        const bool is_scales = places[i] == TIR_DOT_SA || places[i] == TIR_DOT_SB;
+        if (!(v->type->rank == 2 || (is_scales && tir_scales_are_packed(v->type))) ||
+            v->type->elem == TIR_BOOL ||
             (!tir_type_is_tile(v->type) && !(may_be_shared && v->type->space == TIR_SPACE_SHARED)))
             return tir_infer_refuse(q, "%s is no tile of rank 2", tir_infer_text(q, v->type));
     }
@@ -67,8 +69,8 @@ const struct tir_type *tir_infer_scaled_dot(struct tir_query *q)
         return tir_infer_refuse(q, "%s and %s do not multiply: %lld elements along K, and %lld",
                                 tir_infer_text(q, a), tir_infer_text(q, b), (long long)k,
                                 (long long)tir_scaled_depth(b, 0));
-    if (sa->shape[0] != a->shape[0] || k % sa->shape[1] || sb->shape[1] != b->shape[1] ||
-        k % sb->shape[0])
+    if (tir_scales_rows(sa, 1) != a->shape[0] || k % tir_scales_count(sa, 1) ||
+        tir_scales_rows(sb, 0) != b->shape[1] || k % tir_scales_count(sb, 0))
         return tir_infer_refuse(q,
                                 "the scales are %s and %s for %s and %s: each row of the first has "
                                 "scales for equal parts of its %lld elements, and each column of "

@@ -144,6 +144,30 @@ static inline int64_t tir_scaled_depth(const struct tir_type *t, uint32_t axis)
 {
     return t->shape[axis] * (t->elem == TIR_U8 ? 2 : 1);
 }
+// Scales of a factor: a matrix with as many along the axis as the factor has blocks there; or packed
+// as tensor memory takes them, in blocks [rows / 128, scales / 4, 32, 16], whose element [i, j, r,
+// 4 * q + t] is scale 4 * j + t of row 128 * i + 32 * q + r.
+enum { TIR_PACKED_SCALES = TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES * TIR_TMEM_SCALES };
+static inline bool tir_scales_are_packed(const struct tir_type *t)
+{
+    return t->rank == 4 && t->shape[2] == TIR_TMEM_SCALE_LANES && t->shape[3] == TIR_PACKED_SCALES;
+}
+static inline int64_t tir_scales_count(const struct tir_type *t, uint32_t axis)
+{
+    return tir_scales_are_packed(t) ? t->shape[1] * TIR_TMEM_SCALES : t->shape[axis];
+}
+// Of A, or columns of B.
+static inline int64_t tir_scales_rows(const struct tir_type *t, uint32_t axis)
+{
+    return tir_scales_are_packed(t) ? t->shape[0] * TIR_TMEM_LANES : t->shape[1 - axis];
+}
+// Where the scale of a row is in packed ones.
+static inline int64_t tir_packed_scale(const struct tir_type *t, int64_t row, int64_t scale)
+{
+    const int64_t block = row / TIR_TMEM_LANES * t->shape[1] + scale / TIR_TMEM_SCALES;
+    return (block * TIR_TMEM_SCALE_LANES + row % TIR_TMEM_SCALE_LANES) * TIR_PACKED_SCALES +
+           row % TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES * TIR_TMEM_SCALES + scale % TIR_TMEM_SCALES;
+}
 // The columns of a buffer in tensor memory; 0: its rows are no whole number of them, or too many.
 int64_t tir_tmem_columns(const struct tir_type *t, bool is_pair);
 

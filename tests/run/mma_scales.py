@@ -5,9 +5,9 @@
 usage: mma_scales.py TIRC [COUNT [FIRST]]
 
 Kernel number n has element types, tiles, sizes that tiles do not divide, the orientation of the scales
-of B, and a schedule of the emulator, all of which follow from n alone. Its receipt must name block_scale,
+of B or that all scales are packed, and a schedule of the emulator, all of which follow from n alone. Its receipt must name block_scale,
 and on the emulator, under full checks, it must give exactly what the interpreter makes of dot_scaled: the
-numbers are small enough for every order of the sums to be exact. ptxas must take it, and the best variant
+numbers are small enough for every order of the sums to be exact. So must one with packed scales on sm_100a. ptxas must take it, and the best variant
 without spills. Where there is no ptxas, it is left out.
 
 One selector of one instruction is then another one: a byte of a register of scales, or the lanes that have
@@ -39,7 +39,11 @@ def draw(number):
     step = 32 * r.choice([1, 2, 3, 4, 4, 8])  # bytes along K of a tile
     rows, columns = r.choice([16, 32, 48, 64, 128]), r.choice([8, 16, 24, 32, 64, 128])
     unit = 32 if a != "u8" else group // 2  # bytes that share a scale, or 32
-    return {"a": a, "b": b, "scale": scale, "group": group // 2 if a == "u8" else group, "step": step,
+    group_bytes = group // 2 if a == "u8" else group
+    packed = r.random() < 0.3
+    if packed:
+        rows, columns, step = r.choice([128, 128, 256]), 128, 4 * group_bytes * r.choice([1, 1, 2])
+    return {"packed": packed, "a": a, "b": b, "scale": scale, "group": group // 2 if a == "u8" else group, "step": step,
             "rows": rows, "columns": columns, "turned": r.random() < 0.25,
             "m": r.randrange(1, 3 * rows), "n": r.randrange(1, 3 * columns),
             "k": unit * r.randrange(1, 3 * step // unit), "schedule": r.choice([*SCHEDULES, f"random:{number}"])}
@@ -47,22 +51,29 @@ def draw(number):
 
 def kernel(c):
     scales = "k / {0} :+ {1}".format(c["group"], c["step"] // c["group"])
-    sb = "SB: {scale}[K / {group}, N]" if c["turned"] else "SB: {scale}[N, K / {group}]"
+    if c["packed"]:
+        scales = f"k / {4 * c['group']} :+ {c['step'] // (4 * c['group'])}, 0:+32, 0:+16"
+        of_sa, part_a = "{scale}[MB, KB, 32, 16]", f"SA[m / 128 :+ {c['rows'] // 128}, {scales}]"
+    else:
+        of_sa, part_a = "{scale}[M, K / {group}]", f"SA[m:+{c['rows']}, {scales}]"
+    sb = "SB: {scale}[NB, KB, 32, 16]" if c["packed"] else "SB: {scale}[K / {group}, N]" if c["turned"] else "SB: {scale}[N, K / {group}]"
     a, b = (f"{x}[{i}:+{size}, k:+{c['step']}]" if c[x.lower()] != "e2m1" else  # two in a byte of memory
             f"mx.unpack({x}[{i}:+{size}, k / 2 :+ {c['step'] // 2}])"
             for x, i, size in (("A", "m", c["rows"]), ("B", "n", c["columns"])))
     held = {x: ("u8", "K / 2") if x == "e2m1" else (x, "K") for x in (c["a"], c["b"])}
     (of_a, ka), (of_b, kb) = held[c["a"]], held[c["b"]]
-    part = f"SB[{scales}, n:+{c['columns']}]" if c["turned"] else f"SB[n:+{c['columns']}, {scales}].T"
+    part = f"SB[n / 128 :+ 1, {scales}]" if c["packed"] else f"SB[{scales}, n:+{c['columns']}]" if c["turned"] else f"SB[n:+{c['columns']}, {scales}].T"
+    blocks = f" where MB == ceildiv(M, 128) where NB == ceildiv(N, 128) " \
+        f"where KB == ceildiv(K, {4 * c['group']})" if c["packed"] else ""
     return f"""import "tir/mx.tir" as mx;
 
-kernel product(A: {of_a}[M, {ka}], SA: {c['scale']}[M, K / {c['group']}], B: {of_b}[N, {kb}],
-               {sb.format(**c)}, D: out f32[M, N]) where K % {c['group']} == 0
+kernel product(A: {of_a}[M, {ka}], SA: {of_sa.format(**c)}, B: {of_b}[N, {kb}],
+               {sb.format(**c)}, D: out f32[M, N]) where K % {c['group']} == 0{blocks}
 {{
     for (m, n) in tiles(M by {c['rows']}, N by {c['columns']}) {{
         var acc: f32[{c['rows']}, {c['columns']}] = 0;
         for k in range(0, K, {c['step']}) {{
-            acc += dot_scaled({a}, SA[m:+{c['rows']}, {scales}],
+            acc += dot_scaled({a}, {part_a},
                 {b}.T, {part});
         }}
         D[m:+{c['rows']}, n:+{c['columns']}] = acc;
@@ -80,10 +91,11 @@ def failed(done, text):
         else None
 
 
-def on_emulator(tirc, path, c, sizes, against=None):
+def on_emulator(tirc, path, c, sizes, against=None, arch="sm_120a"):
     ints = ["0:255" if x in ("u8", "e2m1") else "-4:4" for x in (c["a"], c["b"])]
-    dims = [f"{name}={value}" for name, value in zip("MNK", sizes)]
-    return run([tirc, "run", path, *dims, "--arch=sm_120a", "--device=emu", "--emu-check=full",
+    m, n, k = sizes
+    dims = [f"M={m}", f"N={n}", f"K={k}"]
+    return run([tirc, "run", path, *dims, f"--arch={arch}", "--device=emu", "--emu-check=full",
                 f"--schedule={c['schedule']}", f"A=randint:{ints[0]}", f"B=randint:{ints[1]}",
                 "SA=randint:1:9", "SB=randint:1:9", "--check=0",
                 *([f"--check-against={against}:product"] if against else [])])
@@ -121,10 +133,13 @@ def check(tirc, ptxas, number, folder, counts):
     text = kernel(c)
     path = pathlib.Path(folder, "k.tir")
     path.write_text(text, encoding="utf-8")
-    wrong = failed(on_emulator(tirc, path, c, [c["m"], c["n"], c["k"]]), text)
+    for arch in ["sm_120a", "sm_100a"] if c["packed"] else ["sm_120a"]:
+        wrong = failed(on_emulator(tirc, path, c, [c["m"], c["n"], c["k"]], arch=arch), text)
+        if wrong:
+            return wrong
     ptx = os.path.join(folder, "k.ptx")
     done = run([tirc, "build", path, "--arch=sm_120a", "--emit=ptx", "--receipt", "-o", ptx])
-    wrong = wrong or failed(done, text)
+    wrong = failed(done, text)
     if not wrong and "with block_scale" not in done.stderr + done.stdout:
         wrong = f"no block_scale:\n{done.stderr}{done.stdout}{text}"
     if ptxas and not wrong:

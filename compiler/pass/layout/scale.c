@@ -73,8 +73,8 @@ const struct tir_scaled *tir_scaled_of(const struct tir_inst *dot, const struct 
     *why = NULL;
     if (!go_together(scaled, tir_scaled_find(engine->engine, b->elem, sb->elem)))
         *why = engine->why_types;
-    else if (k != tir_scaled_block(scaled) * sa->shape[1] ||
-             k != tir_scaled_block(scaled) * sb->shape[0])
+    else if (k != tir_scaled_block(scaled) * tir_scales_count(sa, 1) ||
+             k != tir_scaled_block(scaled) * tir_scales_count(sb, 0))
         *why = "it has a scale for 32 elements, in ue4m3 for 16";
     else if (a->shape[0] % engine->rows)
         *why = engine->why_rows;
@@ -201,13 +201,54 @@ static struct tir_value *multiplied(struct scale *s, struct tir_value *x, struct
     return unary(s, TIR_OP_CAST, TIR_BF16, product);
 }
 
+// Packed scales in shared memory as a matrix: of the rows of A, or of the columns of B.
+static struct tir_value *unpacked_scales(struct scale *s, struct tir_value *packed, bool of_b)
+{
+    const struct tir_type *t = packed->type;
+    struct tir_types *types = s->f->module->types;
+    const uint32_t bands = (uint32_t)t->shape[0], blocks = (uint32_t)t->shape[1];
+    const uint32_t block = TIR_TMEM_SCALE_LANES * TIR_PACKED_SCALES;
+    struct tir_type matrix = {.elem = t->elem, .space = TIR_SPACE_SHARED, .rank = 2};
+    matrix.shape[of_b] = tir_scales_rows(t, 1);
+    matrix.shape[!of_b] = tir_scales_count(t, 1);
+    const struct tir_iter rows[] = {
+        {bands, blocks * block, TIR_AXIS_REG},
+        {TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES, TIR_TMEM_SCALES, TIR_AXIS_REG},
+        {TIR_TMEM_SCALE_LANES, TIR_PACKED_SCALES, TIR_AXIS_REG}};
+    const struct tir_iter scales[] = {{blocks, block, TIR_AXIS_REG},
+                                      {TIR_TMEM_SCALES, 1, TIR_AXIS_REG}};
+    enum { ROWS = TIR_COUNT_OF(rows), SCALES = TIR_COUNT_OF(scales) };
+    struct tir_iter iters[ROWS + SCALES];
+    memcpy(iters + (of_b ? SCALES : 0), rows, sizeof(rows));
+    memcpy(iters + (of_b ? 0 : ROWS), scales, sizeof(scales));
+    matrix.layout = tir_layout_from_iters(types, 2, matrix.shape, iters, ROWS + SCALES, NULL, 0, 0);
+    struct tir_value *buffer = staging(s, t, "packed"), *zero = tir_const_index(s->f, 0);
+    struct tir_value *operands[] = {
+        [TIR_STORE_VALUE] = packed, [TIR_STORE_MASK] = NULL, buffer, zero, zero, zero, zero};
+    struct tir_inst *store =
+        tir_build(&s->b, TIR_OP_STORE, operands, TIR_COUNT_OF(operands), NULL, 0, 0);
+    tir_set_list(s->f, store, TIR_ATTR_box, t->shape, t->rank);
+    return tir_build1(&s->b, TIR_OP_ALIAS, tir_type_get(types, &matrix), &buffer, 1);
+}
+
+// The scales of B are those of its columns, which are rows here.
+static struct tir_value *rows_of_scales(struct scale *s, struct tir_value *scales, bool of_b)
+{
+    if (!tir_scales_are_packed(scales->type))
+        return of_b ? turned(s, scales) : scales;
+    struct tir_value *rows = unpacked_scales(s, scales, false);
+    return get(s, rows, NULL,
+               tile_type(s, rows->type->elem, 2, rows->type->shape[0], rows->type->shape[1]));
+}
+
 static void multiply_scales(struct tir_func *f, struct tir_inst *dot)
 {
     struct scale s = {.f = f, .b = tir_builder_before(f, dot)};
     s.b.span = dot->span;
-    struct tir_value *b =
-        multiplied(&s, turned(&s, dot->operands[TIR_DOT_B]), turned(&s, dot->operands[TIR_DOT_SB]));
-    dot->operands[TIR_DOT_A] = multiplied(&s, dot->operands[TIR_DOT_A], dot->operands[TIR_DOT_SA]);
+    struct tir_value *sa = rows_of_scales(&s, dot->operands[TIR_DOT_SA], false);
+    struct tir_value *sb = rows_of_scales(&s, dot->operands[TIR_DOT_SB], true);
+    struct tir_value *b = multiplied(&s, turned(&s, dot->operands[TIR_DOT_B]), sb);
+    dot->operands[TIR_DOT_A] = multiplied(&s, dot->operands[TIR_DOT_A], sa);
     dot->operands[TIR_DOT_B] = turned(&s, b);
     dot->operands[TIR_DOT_SA] = dot->operands[TIR_DOT_SB] = NULL;
 }
@@ -219,12 +260,34 @@ void tir_multiply_scales(struct tir_func *f)
             multiply_scales(f, inst);
 }
 
+// Lanes load packed scales from shared memory as they lie, if the rows of each warp are whole parts
+// of blocks, which powers of two ensure; else as a matrix.
+static enum tir_change unpack_for_lanes(struct tir_func *f, struct tir_inst *dot)
+{
+    const struct tir_type *sums = tir_result(dot)->type;
+    struct scale s = {.f = f, .b = tir_builder_before(f, dot)};
+    enum tir_change change = TIR_UNCHANGED;
+    s.b.span = dot->span;
+    for (uint32_t i = TIR_DOT_SA; i <= TIR_DOT_SB; i++)
+        if (tir_scales_are_packed(dot->operands[i]->type) &&
+            !tir_is_pow2((uint64_t)sums->shape[i == TIR_DOT_SB])) {
+            dot->operands[i] = unpacked_scales(&s, dot->operands[i], i == TIR_DOT_SB);
+            change = TIR_CHANGED;
+        }
+    return change;
+}
+
 enum tir_change tir_pass_scale(struct tir_func *f, struct tir_pass_cx *cx)
 {
     enum tir_change change = TIR_UNCHANGED;
     tir_foreach_inst(inst, f) {
         const char *why;
-        if (!tir_is_scaled_dot(inst) || tir_scaled_of(inst, cx->target, &why))
+        if (!tir_is_scaled_dot(inst))
+            continue;
+        const struct tir_scaled *scaled = tir_scaled_of(inst, cx->target, &why);
+        if (scaled && scaled->engine == TIR_ENGINE_MMA && unpack_for_lanes(f, inst))
+            change = TIR_CHANGED;
+        if (scaled)
             continue;
         multiply_scales(f, inst);
         tir_receipt_refuse(cx, TIR_TOPIC_DOT, TIR_WISH_NONE, inst->span, TIR_SCALED_REFUSAL, why);

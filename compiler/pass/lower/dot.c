@@ -174,12 +174,52 @@ static struct tir_value **read_words(struct lower *lo, struct lower_walk *walk, 
     return words;
 }
 
+// The same of packed scales, whose rows are parts of three dimensions: 32 rows in a block, 4 times
+// as many in its rows of 16 bytes, and blocks. rows: outermost first; their extents are powers of
+// two.
+static struct lower_walk *walk_packed(struct product *p, struct tir_value *v,
+                                      const struct tir_iter *rows, uint32_t count,
+                                      struct tir_iter words)
+{
+    const int64_t *shape = v->type->shape;
+    const int64_t extents[] = {TIR_TMEM_SCALE_LANES, TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES,
+                               shape[0]};
+    enum { LANES, QUARTERS, BANDS, PARTS };
+    struct tir_iter parts[PARTS][TIR_MAX_ITERS]; // innermost first
+    uint32_t counts[PARTS] = {0}, part = LANES;
+    int64_t left = extents[LANES];
+    for (uint32_t i = count; i-- > 0;)
+        for (struct tir_iter it = rows[i]; it.extent > 1;) {
+            while (left == 1)
+                left = extents[++part];
+            const uint32_t take = (uint32_t)TIR_MIN(left, it.extent);
+            parts[part][counts[part]++] = (struct tir_iter){take, it.stride, it.axis};
+            it.extent /= take;
+            it.stride *= take;
+            left /= take;
+        }
+    struct tir_iter all[TIR_MAX_ITERS];
+    uint32_t n = 0;
+    for (uint32_t i = counts[BANDS]; i-- > 0;)
+        all[n++] = parts[BANDS][i];
+    all[n++] = words;
+    for (uint32_t i = counts[LANES]; i-- > 0;)
+        all[n++] = parts[LANES][i];
+    for (uint32_t i = counts[QUARTERS]; i-- > 0;)
+        all[n++] = parts[QUARTERS][i];
+    all[n++] = (struct tir_iter){WORD, 1, TIR_AXIS_REG};
+    const struct tir_layout *l =
+        tir_layout_from_iters(p->lo->types, v->type->rank, shape, all, n, NULL, 0, 0);
+    static const uint32_t dims[] = {0, 1, 2, 3};
+    return tir_lower_walk_new(p->lo, v, l, NULL, dims);
+}
+
 // Rows of A are dimension 0 of its scales, columns of B dimension 1.
 static struct scales load_scales(struct product *p, bool of_a)
 {
     struct lower *lo = p->lo;
     struct tir_value *v = p->inst->operands[of_a ? TIR_DOT_SA : TIR_DOT_SB];
-    const uint32_t of_row = (uint32_t)v->type->shape[of_a ? 1 : 0];
+    const uint32_t of_row = (uint32_t)tir_scales_count(v->type, of_a ? 1 : 0);
     struct scales s = {.tiles = of_a ? p->rows : p->columns, .of_step = p->plan.scaled[0]->scales};
     s.share = of_a ? 2 : 4;
     while (s.tiles % s.share)
@@ -189,6 +229,7 @@ static struct scales load_scales(struct product *p, bool of_a)
         bytes /= 2;
     s.steps = bytes / s.of_step;
     const uint32_t groups = s.tiles / s.share, words = of_row / bytes * groups;
+    const bool is_packed = tir_scales_are_packed(v->type);
     const struct tir_iter along_k[] = {{of_row / bytes, groups * bytes, TIR_AXIS_REG},
                                        {bytes, 1, TIR_AXIS_REG}};
     const struct tir_iter rows[] = {of_a ? p->warp_m : p->warp_n,
@@ -199,7 +240,9 @@ static struct scales load_scales(struct product *p, bool of_a)
     struct tir_iter iters[LANE_ITERS];
     memcpy(iters + (of_a ? 0 : TIR_COUNT_OF(along_k)), rows, sizeof(rows));
     memcpy(iters + (of_a ? TIR_COUNT_OF(rows) : 0), along_k, sizeof(along_k));
-    struct lower_walk *walk = walk_lanes(p, v, v->type->shape[0], v->type->shape[1], iters);
+    struct lower_walk *walk = is_packed
+                                  ? walk_packed(p, v, rows, TIR_COUNT_OF(rows), along_k[0])
+                                  : walk_lanes(p, v, v->type->shape[0], v->type->shape[1], iters);
     s.words = read_words(lo, walk, v->type->elem, bytes, words);
     return s;
 }

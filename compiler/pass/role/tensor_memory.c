@@ -54,10 +54,10 @@ struct tir_value *tir_tmem_alloc(struct tmem_plan *p, struct tir_builder *b,
 
 static struct tir_type slots_type(const struct tir_type *tile, enum tir_space space, int64_t slots)
 {
-    return (struct tir_type){.elem = tile->elem,
-                             .space = space,
-                             .rank = 3,
-                             .shape = {slots, tile->shape[0], tile->shape[1]}};
+    struct tir_type t = {
+        .elem = tile->elem, .space = space, .rank = tile->rank + 1, .shape = {slots}};
+    memcpy(t.shape + 1, tile->shape, tile->rank * sizeof(*t.shape));
+    return t;
 }
 
 static void build_rings(struct tmem_plan *p, struct tir_builder *b)
@@ -73,10 +73,11 @@ static void build_rings(struct tmem_plan *p, struct tir_builder *b)
         const int64_t row = tile.shape[1] * bits / 8;
         struct tir_type t =
             slots_type(&tile, TIR_SPACE_SHARED, o->group ? o->group->channel.slots : 1);
-        t.layout = tir_layout_memory(p->types, 3, t.shape, bits,
-                                     row % 128 == 0  ? 128
-                                     : row % 64 == 0 ? 64
-                                                     : 32);
+        t.layout = tir_layout_memory(p->types, t.rank, t.shape, bits,
+                                     o->is_scales     ? 0
+                                     : row % 128 == 0 ? 128
+                                     : row % 64 == 0  ? 64
+                                                      : 32);
         o->buffer = tir_tmem_alloc(p, b, tir_type_get(p->types, &t), "slots");
     }
 }
@@ -269,7 +270,7 @@ static bool fences_rounds(const struct tmem_plan *p, const struct tmem_product *
     bool fences = t->kind != TMEM_OF_LOOP;
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
-        fences |= (o->in_tmem || o->is_arranged) && !o->is_per_tile &&
+        fences |= (o->in_tmem || o->is_scales) && !o->is_per_tile &&
                   (o->products >> (t - p->products) & 1);
     }
     return fences;

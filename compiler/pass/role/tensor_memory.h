@@ -36,6 +36,7 @@ struct tmem_group {
     bool is_per_tile;  // made before the loop
     bool is_computed;  // by the role that computes, else loaded by tensor copies
     bool is_arranged;  // scales, loaded by the role that arranges them
+    bool has_scales;
 };
 
 struct tmem_operand {
@@ -46,7 +47,8 @@ struct tmem_operand {
     bool is_converted; // computed from what is loaded in the same round, so ahead of products
     bool is_fetched;   // loaded for an operand that is converted
     bool in_tmem;      // else in shared memory
-    bool is_arranged;  // scales: from shared memory the thread that multiplies copies them on
+    bool is_scales;    // from shared memory the thread that multiplies copies them on
+    bool is_arranged;  // scales that a role loads, and not tensor copies as packed ones
     bool is_turned;    // scales that a permute makes rows of
     bool is_halved;    // of a pair: each CTA loads half of dimension `halved`, the columns of B
     uint32_t halved;
@@ -266,6 +268,8 @@ struct tir_value *tir_tmem_of(const struct tmem_role *r, struct tir_value *v);
 
 // Scales (tensor_memory_scales.c).
 
+// Why tensor copies cannot bring the tile; NULL: they can.
+const char *tir_tmem_take_load(const struct tmem_plan *p, const struct tir_inst *load);
 // Finds the scales of a product's term. The reason if the pass does not take them, else NULL.
 const char *tir_tmem_take_scales(struct tmem_plan *p, uint32_t product, struct tmem_term *term);
 // A slot of scales: whole blocks of 128 rows and 4 scales.

@@ -11,6 +11,9 @@
 //     role multiply warps(1)   wait(full[i]); tmem_copy(slots[i], scales[i]);
 //                              gemm_tmem(a, b, sums, sa = scales[i], ...); commit(empty[i]);
 //
+// Packed scales lie in such blocks already. Tensor copies bring them with the factors, to the same
+// slots, and no role arranges them.
+//
 // A slot has scales of its own in tensor memory, since a copy may overtake a product before it. The
 // commit that frees a slot frees both. Products with scales in common have copies of their own.
 
@@ -45,22 +48,25 @@ static const char *take_one(struct tmem_plan *p, uint32_t product, struct tir_va
     }
     if (v->kind != TIR_VALUE_RESULT || v->def->op != TIR_OP_LOAD)
         return "its scales are computed, not loaded";
-    const char *why = take_load(p, v->def);
+    const bool is_packed = tir_scales_are_packed(v->type);
+    const char *why = is_packed ? tir_tmem_take_load(p, v->def) : take_load(p, v->def);
     if (why)
         return why;
+    is_turned &= !is_packed;
     struct tmem_operand *o = tir_tmem_operand_for(p, v);
     if (!o)
         return "it has too many operands";
-    if (o->products && (!o->is_arranged || o->is_turned != is_turned))
+    if (o->products && (!o->is_scales || o->is_turned != is_turned))
         return "its scales are operands in another way, too";
-    o->is_arranged = true;
+    o->is_scales = true;
+    o->is_arranged = !is_packed;
     o->is_turned = is_turned;
     o->in_tmem = false;
     o->is_per_tile =
         !tir_is_made_in(p->loop, v) || (p->has_one_round && tir_tmem_is_invariant(p, v->def));
     o->products |= 1u << product;
     *at = (uint32_t)(o - p->operands);
-    p->scale_warps = 1;
+    p->scale_warps |= !is_packed;
     return o->is_per_tile && !p->has_one_round ? "its scales are the same in all rounds" : NULL;
 }
 
@@ -78,7 +84,8 @@ const char *tir_tmem_take_scales(struct tmem_plan *p, uint32_t product, struct t
 struct tir_type tir_tmem_scales_type(const struct tmem_operand *o)
 {
     const struct tir_type *t = o->tile->type;
-    const int64_t rows = t->shape[o->is_turned], scales = t->shape[!o->is_turned];
+    const int64_t rows = tir_scales_rows(t, !o->is_turned);
+    const int64_t scales = tir_scales_count(t, !o->is_turned);
     return (struct tir_type){.elem = t->elem,
                              .rank = 2,
                              .shape = {tir_ceil_div(rows, TIR_TMEM_LANES) * TIR_TMEM_LANES,
@@ -117,7 +124,7 @@ void tir_tmem_build_scale_slots(struct tmem_plan *p, struct tir_builder *b, stru
 // Does the product with this number read the scales?
 static bool is_read(const struct tmem_operand *o, uint32_t product)
 {
-    return o->is_arranged && (o->products >> product & 1);
+    return o->is_scales && (o->products >> product & 1);
 }
 
 int64_t tir_tmem_scale_columns(const struct tmem_plan *p)
@@ -307,10 +314,11 @@ struct tir_value *tir_tmem_scales_of(struct tmem_role *r, struct tir_builder *b,
     struct tir_value *zero = tir_const_index(b->f, 0);
     struct tir_value *operands[] = {o->scales[t - r->p->products],
                                     tir_tmem_end(r, &o->group->channel)->at[0], zero, zero};
-    struct tir_type type = {.elem = tile->elem,
-                            .space = TIR_SPACE_TMEM,
-                            .rank = 2,
-                            .shape = {tile->shape[o->is_turned], tile->shape[!o->is_turned]}};
+    struct tir_type type = {
+        .elem = tile->elem,
+        .space = TIR_SPACE_TMEM,
+        .rank = 2,
+        .shape = {tir_scales_rows(tile, !o->is_turned), tir_scales_count(tile, !o->is_turned)}};
     const int64_t box[] = {0, type.shape[0], type.shape[1]};
     struct tir_value *v = tir_build1(b, TIR_OP_VIEW, tir_type_get(r->p->types, &type), operands, 4);
     tir_set_list(b->f, v->def, TIR_ATTR_box, box, 3);

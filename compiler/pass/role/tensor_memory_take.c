@@ -72,8 +72,7 @@ void tir_tmem_find_computable(struct tmem_plan *p)
 
 // Operands.
 
-// Why tensor copies cannot bring the tile; NULL: they can.
-static const char *take_load(const struct tmem_plan *p, const struct tir_inst *load)
+const char *tir_tmem_take_load(const struct tmem_plan *p, const struct tir_inst *load)
 {
     const struct tir_value *tensor = tir_ref_base(load);
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
@@ -139,7 +138,7 @@ static const char *take_tile(struct tmem_plan *p, struct tmem_operand *o)
         return "an operand is a constant";
     o->is_per_tile = !tir_is_made_in(p->loop, o->tile);
     if (def && def->op == TIR_OP_LOAD) {
-        const char *why = take_load(p, def);
+        const char *why = tir_tmem_take_load(p, def);
         o->is_computed = why && o->is_per_tile && !p->has_one_round;
         o->is_per_tile |= !why && tir_tmem_is_invariant(p, def);
         return o->is_computed ? NULL : why;
@@ -171,7 +170,7 @@ static const char *take_fetched(struct tmem_plan *p, struct tir_value *tile)
     struct tmem_operand *o = tir_tmem_operand_for(p, tile);
     if (!o)
         return "its operands are computed from too many tiles";
-    if (!o->is_arranged && (take_load(p, tile->def) || t->rank != 2 ||
+    if (!o->is_arranged && (tir_tmem_take_load(p, tile->def) || t->rank != 2 ||
                             t->shape[1] * tir_elems[t->elem].bits / 8 % TMA_ROW))
         return "tensor copies cannot bring what an operand is computed from";
     o->is_fetched = true;
@@ -215,7 +214,7 @@ static const char *take_factor(struct tmem_plan *p, uint32_t product, uint32_t t
     struct tmem_operand *o = tir_tmem_operand_for(p, v);
     if (!o)
         return "it has too many operands";
-    if (o->is_arranged)
+    if (o->is_scales)
         return "its scales are operands in another way, too";
     factor->operand = (uint32_t)(o - p->operands);
     const char *why = o->products ? NULL : take_tile(p, o);
@@ -236,15 +235,18 @@ static struct tmem_group *group_for(struct tmem_plan *p, const struct tmem_opera
     for (uint32_t i = 0; i < p->group_count && !o->is_computed && !o->is_fetched; i++) {
         struct tmem_group *g = &p->groups[i];
         if (!g->is_computed && !g->is_fetched && g->products == o->products &&
-            g->is_per_tile == o->is_per_tile && g->is_arranged == o->is_arranged)
+            g->is_per_tile == o->is_per_tile && g->is_arranged == o->is_arranged) {
+            g->has_scales |= o->is_scales;
             return g;
+        }
     }
     p->groups[p->group_count] = (struct tmem_group){.products = o->products,
                                                     .is_fetched = o->is_fetched,
                                                     .is_converted = o->is_converted,
                                                     .is_per_tile = o->is_per_tile,
                                                     .is_computed = o->is_computed,
-                                                    .is_arranged = o->is_arranged};
+                                                    .is_arranged = o->is_arranged,
+                                                    .has_scales = o->is_scales};
     return &p->groups[p->group_count++];
 }
 
@@ -650,7 +652,7 @@ static const char *take_stages(struct tmem_plan *p)
         const int64_t loaded = g->is_per_tile ? 1 + is_double : stages;
         g->channel.slots = g->is_converted  ? DOUBLE
                            : g->is_computed ? 1
-                           : g->is_arranged ? TIR_MIN(loaded, p->most_scales)
+                           : g->has_scales  ? TIR_MIN(loaded, p->most_scales)
                                             : loaded;
     }
     return left < 0 || stages < 1 ? "its operands do not fit shared memory" : NULL;
@@ -676,7 +678,7 @@ static bool save_columns(struct tmem_plan *p)
         }
     int64_t scales = 0;
     for (uint32_t i = 0; !widest && i < p->group_count; i++)
-        if (p->groups[i].is_arranged)
+        if (p->groups[i].has_scales)
             scales = TIR_MAX(scales, p->groups[i].channel.slots);
     if (scales > 1)
         p->most_scales = scales - 1;
