@@ -144,9 +144,9 @@ static inline int64_t tir_scaled_depth(const struct tir_type *t, uint32_t axis)
 {
     return t->shape[axis] * (t->elem == TIR_U8 ? 2 : 1);
 }
-// Scales of a factor: a matrix with as many along the axis as the factor has blocks there; or packed
-// as tensor memory takes them, in blocks [rows / 128, scales / 4, 32, 16], whose element [i, j, r,
-// 4 * q + t] is scale 4 * j + t of row 128 * i + 32 * q + r.
+// Scales of a factor: a matrix with as many along the axis as the factor has blocks there; or
+// packed as tensor memory takes them, in blocks [rows / 128, scales / 4, 32, 16], whose element
+// [i, j, r, 4 * q + t] is scale 4 * j + t of row 128 * i + 32 * q + r.
 enum { TIR_PACKED_SCALES = TIR_TMEM_LANES / TIR_TMEM_SCALE_LANES * TIR_TMEM_SCALES };
 static inline bool tir_scales_are_packed(const struct tir_type *t)
 {
