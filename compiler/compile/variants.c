@@ -193,6 +193,15 @@ static bool align_operands(struct tir_func *f, uint32_t first)
     return any;
 }
 
+// Of packed scales alone, whose rows have 16 bytes: only where the tensor begins is in question.
+static void align_packed(struct tir_func *f)
+{
+    tir_foreach_inst(inst, f)
+        for (uint32_t i = TIR_DOT_SA; tir_is_scaled_dot(inst) && i <= TIR_DOT_SB; i++)
+            if (tir_scales_are_packed(inst->operands[i]->type))
+                align_operand(f, inst->operands[i]);
+}
+
 // Bulk copies that the program asks for need their tensors aligned, whatever else is known.
 static void align_bulk(struct tir_func *f)
 {
@@ -225,6 +234,7 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
     bool warpgroups = may_use_warpgroups(cx, request, f);
     align_inputs(edges);
     uint32_t vectors = align_rows(cx, f);
+    align_packed(edges);
     struct tir_func *wide = tir_func_clone(warpgroups ? f : edges);
     align_operands(edges, TIR_DOT_SA); // wide takes scales that are not
     if (!vectors)
