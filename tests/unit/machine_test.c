@@ -67,11 +67,18 @@ static void products_are_consistent(void **state)
 static void role_registers_are_those_of_the_launch(void **state)
 {
     (void)state;
-    for (uint32_t groups = 2; groups <= TIR_BUDGET_PRODUCT_GROUPS; groups++)
-        for (uint32_t work = TIR_ROLE_COPIES; work <= TIR_ROLE_COMPUTES; work++) {
+    for (uint32_t groups = 1; groups <= TIR_BUDGET_PRODUCT_GROUPS; groups++)
+        for (uint32_t work = TIR_ROLE_COPIES; work <= TIR_ROLE_ISSUE_MANY; work++) {
             const struct tir_role_registers has =
                 tir_role_registers(groups, (enum tir_role_work)work);
-            const uint32_t load = work == TIR_ROLE_COMPUTES ? groups : 1, all = load + groups;
+            const uint32_t load = work == TIR_ROLE_COMPUTES     ? groups
+                                  : work == TIR_ROLE_ISSUE_MANY ? 2
+                                                                : 1;
+            const uint32_t all = load + groups;
+            if (work == TIR_ROLE_ISSUE_MANY ? groups > 2 : groups < 2) {
+                assert_int_equal(has.math, 0);
+                continue;
+            }
             assert_in_range(has.load, 24, 256);
             assert_in_range(has.math, 24, 256);
             assert_int_equal(has.load % 8 + has.math % 8, 0);

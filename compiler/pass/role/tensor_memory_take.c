@@ -598,19 +598,22 @@ static const char *take_warps(struct tmem_plan *p)
     return NULL;
 }
 
-// Warpgroups that compute take registers from one more that holds all other warps. A single one has
-// as many as there are without that.
+// Warpgroups that compute take registers from one more that holds all other warps, or from two. A
+// single one beside one more has as many as there are without that.
 static void take_registers(struct tmem_plan *p)
 {
-    const uint32_t others = p->compute_warps + TMEM_WARPGROUP;
+    const uint32_t groups = p->compute_warps / TMEM_WARPGROUP;
     p->warps = p->compute_warps + 1 + p->product_count + p->scale_warps;
-    if (p->compute_warps == TMEM_WARPGROUP || p->warps > others)
+    const uint32_t others = tir_ceil_div(p->warps, TMEM_WARPGROUP) - groups;
+    const enum tir_role_work work = others > 1       ? TIR_ROLE_ISSUE_MANY
+                                    : p->scale_warps ? TIR_ROLE_ARRANGES
+                                                     : TIR_ROLE_ISSUES;
+    p->registers = tir_role_registers(groups, work);
+    if (!p->registers.math)
         return;
-    if (p->scale_warps) // a thread has few registers there, and fewer scales if there are more
-        p->scale_warps += others - p->warps;
-    p->warps = p->compute_warps + TMEM_WARPGROUP;
-    p->registers = tir_role_registers(p->compute_warps / TMEM_WARPGROUP,
-                                      p->scale_warps ? TIR_ROLE_ARRANGES : TIR_ROLE_COPIES);
+    if (p->scale_warps) // fewer scales of a thread
+        p->scale_warps += (groups + others) * TMEM_WARPGROUP - p->warps;
+    p->warps = (groups + others) * TMEM_WARPGROUP;
 }
 
 // Of a slot in shared memory.
