@@ -149,6 +149,15 @@ static bool import(void *user, tir_str from, tir_str path, tir_str *name, tir_st
     return c->request.options.import(c->request.options.import_user, from, path, name, text) != 0;
 }
 
+static enum tir_feature_answer has(void *user, tir_str name)
+{
+    const struct tir_compilation *c = user;
+    const uint32_t feature = tir_target_feature(name);
+    return !feature                               ? TIR_FEATURE_UNKNOWN
+           : c->request.target.features & feature ? TIR_FEATURE_THERE
+                                                  : TIR_FEATURE_LACKING;
+}
+
 // Front end and passes.
 
 static bool parse(struct tir_compilation *c, struct tir_module **m)
@@ -158,6 +167,8 @@ static bool parse(struct tir_compilation *c, struct tir_module **m)
                                       .meta_count = (uint32_t)o->meta_count,
                                       .kernel = o->kernel.len ? tir_intern(&c->cx.names, o->kernel)
                                                               : NULL,
+                                      .has = has,
+                                      .has_user = c,
                                       .import = o->import ? import : NULL,
                                       .import_user = c};
     double start = now_ms();

@@ -234,8 +234,23 @@ static bool lower_one(struct loader *ld, struct lower *l, const struct ast_kerne
     return true;
 }
 
+// Does the target have what the configuration needs?
+static bool has_needed(struct loader *ld, const struct ast_arg *needs)
+{
+    const bool is_name = needs->value->kind == AST_NAME;
+    const enum tir_feature_answer has =
+        !is_name ? TIR_FEATURE_UNKNOWN
+        : !ld->options->has
+            ? TIR_FEATURE_THERE
+            : ld->options->has(ld->options->has_user, tir_str_of(needs->value->name));
+    if (has == TIR_FEATURE_UNKNOWN)
+        tir_error_at(&ld->cx->diags, needs->value->span, TIR_E_META,
+                     "expected a feature of targets, as `tcgen05`");
+    return has == TIR_FEATURE_THERE;
+}
+
 // The options with what a `config` clause binds. False: it contradicts what was given, which wins,
-// or an error was reported.
+// the target lacks what it needs, or an error was reported.
 static bool with_config(struct loader *ld, struct lower *l, const struct ast_kernel *k,
                         const struct ast_clause *c, struct tir_front_options *o)
 {
@@ -248,6 +263,10 @@ static bool with_config(struct loader *ld, struct lower *l, const struct ast_ker
         bool known = false;
         vec_foreach(const struct ast_binding, meta, &k->metas)
             known |= meta->name == it->name; // interned
+        if (!known && it->name && !strcmp(it->name, "needs")) {
+            fits &= has_needed(ld, it);
+            continue;
+        }
         if (!known) {
             tir_error_at(&ld->cx->diags, it->span, TIR_E_META, "expected META = VALUE");
             return false;

@@ -6,11 +6,17 @@
 #include "base/binding.h"
 #include "ir/context.h"
 
+enum tir_feature_answer { TIR_FEATURE_LACKING, TIR_FEATURE_THERE, TIR_FEATURE_UNKNOWN };
+
 struct tir_front_options {
     const struct tir_binding *metas; // -D NAME=VALUE, for whichever kernels have that meta
     uint32_t meta_count;
     bool metas_are_shared; // another file has them too: those of no kernel here are no mistake
     const char *kernel;    // only this kernel; NULL: every kernel of the main file
+    // Does the target have the feature that `config(..., needs = NAME)` names? NULL: there is no
+    // target, and all have it.
+    enum tir_feature_answer (*has)(void *user, tir_str feature);
+    void *has_user;
     // Finds an imported file: fills *text (it must stay valid until the compilation ends). NULL:
     // imports are errors. from: the name of the importing file.
     bool (*import)(void *user, tir_str from, tir_str path, tir_str *name, tir_str *text);

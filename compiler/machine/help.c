@@ -8,9 +8,9 @@
 
 static const struct {
     enum tir_feature feature;
-    const char *meaning;
+    const char *name, *meaning;
 } features[] = {
-#define FEATURE(id, meaning) {TIR_HAS_##id, meaning},
+#define FEATURE(id, meaning) {TIR_HAS_##id, #id, meaning},
 #include "machine/feature.def"
 };
 
@@ -29,7 +29,10 @@ static void add_features(struct tir_text *out)
 {
     for (uint32_t i = 0; i < TIR_COUNT_OF(features); i++) {
         const char *separator = "";
-        tir_text_format(out, "| %s | ", features[i].meaning);
+        tir_text_add(out, STR("| `"));
+        for (const char *c = features[i].name; *c; c++)
+            tir_text_format(out, "%c", *c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
+        tir_text_format(out, "` | %s | ", features[i].meaning);
         for (uint32_t k = 0; k < tir_target_count; k++)
             if (tir_targets[k].features & features[i].feature) {
                 tir_text_format(out, "%s%s", separator, tir_targets[k].name);
@@ -65,7 +68,9 @@ void tir_help_targets(struct tir_text *out)
                           "| target | PTX | shared, CTA | shared, SM | warps, SM | "
                           "multiprocessors | costs |\n|---|---|---|---|---|---|---|\n"));
     add_targets(out);
-    tir_text_add(out, STR("\n# Features\n\n| feature | targets |\n|---|---|\n"));
+    tir_text_add(out, STR("\n# Features\n\nA configuration may need one: "
+                          "`config(BN = 256, needs = tcgen05)`.\n\n"
+                          "| name | feature | targets |\n|---|---|---|\n"));
     add_features(out);
     tir_text_add(out,
                  STR("\n# Budgets\n\n"

@@ -78,6 +78,24 @@ bool tir_target_runs_on(const struct tir_target *code, const struct tir_target *
     return code->capability <= gpu->capability;
 }
 
+uint32_t tir_target_feature(tir_str name)
+{
+    static const char *const names[] = {
+#define FEATURE(id, ...) #id,
+#include "machine/feature.def"
+    };
+    for (uint32_t i = 0; i < TIR_FEATURE_COUNT; i++) {
+        size_t at = 0;
+        while (at < name.len && names[i][at] &&
+               (name.ptr[at] >= 'a' && name.ptr[at] <= 'z' ? name.ptr[at] - 'a' + 'A'
+                                                           : name.ptr[at]) == names[i][at])
+            at++;
+        if (at == name.len && !names[i][at])
+            return UINT32_C(1) << i;
+    }
+    return 0;
+}
+
 const char *tir_target_first_with(uint32_t features)
 {
     const struct tir_target *target = tir_targets;
