@@ -2,6 +2,7 @@
 // The artifact: what the runtime must know of each kernel, and the code.
 
 #include "compile/compile.h"
+#include "compile/configs.h"
 
 #include "compile/formula.h"
 #include "compile/known.h"
@@ -212,18 +213,6 @@ static bool fill_conditions(struct tir_compilation *c, const struct tir_func *f,
     return true;
 }
 
-// The metas that the configuration binds: "BM=64, BN=128".
-static tir_str config_text(struct tir_compilation *c, const struct tir_func *f)
-{
-    struct tir_text text;
-    tir_text_init(&text, &c->cx.arena, 0);
-    for (uint32_t i = 0; i < f->meta_count; i++)
-        if (f->metas[i].is_config)
-            tir_text_format(&text, "%s%s=" STR_FMT, text.len ? ", " : "", f->metas[i].name,
-                            STR_ARG(f->metas[i].value));
-    return tir_text_str(&text);
-}
-
 // What became of each dimension: which one it is now, or the size that was bound to it.
 static const struct tir_param_dim *map_dims(struct tir_compilation *c,
                                             const struct tir_kernel_code *code)
@@ -354,7 +343,7 @@ static void fill_configs(struct tir_compilation *c, const struct tir_kernel_code
             break;
         if (!last || configs[last - 1]->config != one->config) {
             configs[last] = one;
-            texts[last] = config_text(c, one);
+            texts[last] = tir_compile_config_text(&c->cx.arena, one);
             kernel->config_count++;
         }
         *(is_variant ? &variants[v++].config : &sequences[s++].config) = kernel->config_count - 1;

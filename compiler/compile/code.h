@@ -33,7 +33,8 @@ struct tir_kernel_code { // one kernel and its variants, best first
     const struct tir_dim *dims;     // and their dimensions
     uint32_t dim_count;
     VEC(struct tir_sequence) sequences;
-    bool is_step; // of the nearest kernel before it that is none
+    tir_str chosen; // why it is this configuration, where the sizes are known
+    bool is_step;   // of the nearest kernel before it that is none
 };
 
 // Is f a sequence: several tiles loops, or scratch tensors?

@@ -210,6 +210,24 @@ static bool add_config(struct tir_compilation *c, uint32_t kernel, struct tir_fu
     return true;
 }
 
+// Why the model chooses: what it takes the configuration to cost, and the next one.
+static tir_str reason(struct tir_compilation *c, struct tir_func *const *configs, uint32_t count,
+                      const struct tir_choice *choice)
+{
+    struct tir_text text;
+    if (choice->best == count)
+        return STR("");
+    tir_text_init(&text, &c->cx.arena, 0);
+    tir_text_format(&text, STR_FMT ", the cheapest of %u: %lld cycles",
+                    STR_ARG(tir_compile_config_text(&c->cx.arena, configs[choice->best])), count,
+                    (long long)choice->cost);
+    if (choice->next < count)
+        tir_text_format(&text, "; next " STR_FMT ", %lld",
+                        STR_ARG(tir_compile_config_text(&c->cx.arena, configs[choice->next])),
+                        (long long)choice->next_cost);
+    return tir_text_str(&text);
+}
+
 // The functions from `first` on that are configurations of one kernel; all but the best one go
 // where the sizes are known. Gives how many there are.
 static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint32_t first,
@@ -227,13 +245,15 @@ static uint32_t add_kernel(struct tir_compilation *c, struct tir_module *m, uint
     for (uint32_t i = 0; count > 1 && i < count; i++)
         costs[i] = tir_compile_cost(&c->cx, &c->request, configs[i]);
     tir_compile_tuned_kernel(&c->tuned, f->name, configs, count);
+    struct tir_choice choice = {.best = count};
     uint32_t best = 0;
     const struct tir_func *tuned;
     if (count > 1 && tir_compile_tuned_known(&c->tuned, configs[0], &tuned))
         best = tuned ? tuned->config - 1 : count;
     else if (count > 1)
-        best = tir_compile_cheapest(&c->cx, &c->request, configs, costs, count);
+        best = (choice = tir_compile_cheapest(&c->cx, &c->request, configs, costs, count)).best;
     vec_push(&c->cx.arena, &c->kernels, tir_kernel_new(&c->cx, f));
+    c->kernels.at[kernel].chosen = reason(c, configs, count, &choice);
     if (best < count)
         *ok &= add_config(c, kernel, configs[best], (tir_formula){0});
     else

@@ -111,3 +111,14 @@ bool tir_compile_share(struct tir_context *cx, struct tir_func *const *configs, 
                      is_chosen ? " with conditions of their own" : "", most);
     return count <= most;
 }
+
+tir_str tir_compile_config_text(struct tir_arena *arena, const struct tir_func *f)
+{
+    struct tir_text text;
+    tir_text_init(&text, arena, 0);
+    for (uint32_t i = 0; i < f->meta_count; i++)
+        if (f->metas[i].is_config)
+            tir_text_format(&text, "%s%s=" STR_FMT, text.len ? ", " : "", f->metas[i].name,
+                            STR_ARG(f->metas[i].value));
+    return tir_text_str(&text);
+}

@@ -28,6 +28,9 @@
 //     tile  = fixed + clustered (in a cluster) + sum over each store of bytes / stored (+ uneven)
 //     cycles = start + waves * tile + max(busy, read) + unhidden * min(busy, read)
 //
+// In tensor memory clusters share no copies, but two CTAs that multiply together have half of B each,
+// a block of fewer than 128 rows takes the time of as many, and sums do not compete for registers.
+//
 // Each further tiles loop is one more launch. A tile without a product costs the time to begin it
 // and what its loads and stores move, those of memory, of whole tiles: what lies past the end of a
 // row takes its share of the work, so a launch has the tile with the least of it.
@@ -44,6 +47,7 @@
 #include "compile/known.h"
 #include "ir/follow.h"
 #include "ir/walk.h"
+#include "pass/role/cluster.h"
 
 struct model {
     struct tir_context *cx;
@@ -85,11 +89,27 @@ static void push_value(struct model *m, const struct tir_value *v)
         push(m, one.ops[i].code, one.ops[i].value);
 }
 
+static bool has_tensor_memory(const struct model *m)
+{
+    return m->request->target.features & TIR_HAS_TCGEN05;
+}
+
+// The cluster that the loop's CTAs lie in; NULL: none. In tensor memory it is a pair of CTAs.
+static const struct tir_attr *cluster_of(const struct model *m, const struct tir_inst *tiles)
+{
+    const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
+    if (cluster && has_tensor_memory(m))
+        tir_foreach_inst_in(dot, tiles->regions[0])
+            if (dot->op == TIR_OP_DOT && !tir_tmem_suits_pair(tiles, dot))
+                return NULL;
+    return cluster;
+}
+
 // Tiles beside each other in dimension d. Pushes nothing if that is not known at launch.
 static bool push_tiles_along(struct model *m, const struct tir_inst *tiles, uint32_t d)
 {
     const struct tir_attr *by = tir_attr_find(tiles, TIR_ATTR_by);
-    const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
+    const struct tir_attr *cluster = cluster_of(m, tiles);
     const int64_t together = cluster ? cluster->list[d] : 1; // tiles that walk together
     if (!tir_follows(&m->known, tiles->operands[d]))
         return false;
@@ -319,22 +339,33 @@ static void push_rounds(struct model *m, const struct tir_inst *inst)
     push(m, TIR_FORMULA_MUL, 0);
 }
 
+// Rows of the sums, as many as the product takes the time of.
+static int64_t rows_worth(const struct model *m, const struct tir_type *sums)
+{
+    const int64_t rows = sums->shape[0], block = tir_tmem_block(rows);
+    return has_tensor_memory(m) && block ? rows / block * TIR_MAX(block, cost_of(m)->fewest_rows)
+                                         : rows;
+}
+
 // Adds the time that a dot keeps tensor cores and copies busy, in all its rounds and waves.
 static void push_product(struct model *m, const struct tir_inst *tiles, const struct tir_inst *dot)
 {
     const struct tir_cost *cost = cost_of(m);
     const struct tir_type *a = dot->operands[TIR_DOT_A]->type, *t = dot->results[0]->type;
+    const bool on_threads = !(m->request->target.features & TIR_HAS_WGMMA) &&
+                            !(has_tensor_memory(m) && tir_tmem_block(t->shape[0]));
     int64_t bits = TIR_MAX(8, tir_elems[a->elem].bits);
     int64_t rows = t->shape[0], columns = t->shape[1], depth = a->shape[1];
     int64_t worth = TIR_MAX(columns, cost->fewest_columns);
-    int64_t multiply = rows * worth * depth * bits / (16 * cost->products);
+    int64_t multiply = rows_worth(m, t) * worth * depth * bits / (16 * cost->products);
     const struct source a_from = source_of(m, dot->operands[TIR_DOT_A]),
                         b_from = source_of(m, dot->operands[TIR_DOT_B]);
     int64_t compute = (a_from.work + b_from.work) / cost->computed;
-    if (!(m->request->target.features & TIR_HAS_WGMMA) && rows * columns > cost->most_sums)
+    if (on_threads && rows * columns > cost->most_sums)
         multiply = multiply * cost->too_many_sums / 100;
     const int64_t share_a = sharing(tiles, &a_from), share_b = sharing(tiles, &b_from);
-    push(m, TIR_FORMULA_CONST, (a_from.bytes + b_from.bytes) / cost->fetched);
+    const int64_t parts = has_tensor_memory(m) && cluster_of(m, tiles) ? 2 : 1; // of B, in two CTAs
+    push(m, TIR_FORMULA_CONST, (a_from.bytes + b_from.bytes / parts) / cost->fetched);
     if (m->request->target.features & TIR_HAS_WGMMA) {
         push_askew(m, &a_from, share_a);
         push_askew(m, &b_from, share_b);
@@ -413,9 +444,9 @@ static void push_memory(struct model *m, const struct tir_inst *tiles)
     }
 }
 
-static int64_t cluster_size(const struct tir_inst *tiles)
+static int64_t cluster_size(const struct model *m, const struct tir_inst *tiles)
 {
-    const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
+    const struct tir_attr *cluster = cluster_of(m, tiles);
     int64_t size = 1;
     for (uint32_t d = 0; cluster && d < cluster->list_count; d++)
         size *= cluster->list[d];
@@ -425,14 +456,14 @@ static int64_t cluster_size(const struct tir_inst *tiles)
 static int64_t ctas_at_a_time(const struct model *m, const struct tir_inst *tiles)
 {
     const int64_t all = m->request->target.multiprocessors * ctas_together(m, tiles);
-    return cluster_size(tiles) > 2 ? all * cost_of(m)->in_gpcs / 100 : all;
+    return cluster_size(m, tiles) > 2 ? all * cost_of(m)->in_gpcs / 100 : all;
 }
 
 // The cycles of a tile beside its rounds and its sums.
 static int64_t beside_rounds(const struct model *m, const struct tir_inst *tiles)
 {
     const struct tir_cost *cost = cost_of(m);
-    return cost->fixed + (cluster_size(tiles) > 1 ? cost->clustered : 0) +
+    return cost->fixed + (cluster_size(m, tiles) > 1 ? cost->clustered : 0) +
            (is_persistent(tiles) ? 0 : cost->start);
 }
 
@@ -582,23 +613,24 @@ static bool own_holds(struct tir_context *cx, const struct tir_request *request,
     return true;
 }
 
-uint32_t tir_compile_cheapest(struct tir_context *cx, const struct tir_request *request,
-                              struct tir_func *const *configs, const tir_formula *costs,
-                              uint32_t count)
+struct tir_choice tir_compile_cheapest(struct tir_context *cx, const struct tir_request *request,
+                                       struct tir_func *const *configs, const tir_formula *costs,
+                                       uint32_t count)
 {
-    int64_t cost, best = INT64_MAX;
-    uint32_t cheapest = count;
+    const struct tir_choice none = {count, count, INT64_MAX, INT64_MAX};
+    struct tir_choice found = none;
     if (!request->options.dim_count || configs[0]->dim_count > TIR_MAX_DIMS)
-        return count;
+        return none;
     for (uint32_t i = 0; i < count; i++) {
+        int64_t cost;
         bool holds;
         if (!known_value(request, configs[i], &costs[i], &cost) ||
             !own_holds(cx, request, configs[i], &holds))
-            return count;
-        if (holds && cost < best) {
-            best = cost;
-            cheapest = i;
-        }
+            return none;
+        if (holds && cost < found.cost)
+            found = (struct tir_choice){i, found.best, cost, found.cost};
+        else if (holds && cost < found.next_cost)
+            found.next = i, found.next_cost = cost;
     }
-    return cheapest;
+    return found;
 }

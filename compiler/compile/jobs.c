@@ -88,9 +88,14 @@ static void run_attempt(struct tir_variant_job *job, const struct tir_attempt *a
     if (failure && job->ok) // else its own errors tell all
         tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "compiled again %s: %s",
                         attempt->name, failure);
+    const struct tir_cost *card = &tir_costs[c->request.target.card];
     if (job->f->config && !c->request.target.is_measured)
-        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configurations: modelled as %s",
-                        tir_costs[c->request.target.card].card);
+        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configurations: modelled as %s%s",
+                        card->card,
+                        card->is_published ? ", by published rates and guesses; not measured" : "");
+    if (job->kernel->chosen.len)
+        tir_receipt_add(&pass, TIR_TOPIC_LAUNCH, job->f->span, "configuration: " STR_FMT,
+                        STR_ARG(job->kernel->chosen));
 }
 
 // The context of the attempt goes, so its message is copied.

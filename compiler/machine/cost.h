@@ -13,6 +13,7 @@ enum tir_card {
 
 struct tir_cost {
     const char *card;
+    bool is_published; // from published rates and guesses; nothing was measured
     int64_t products; // of 16-bit elements, a cycle
     int64_t fetched;  // bytes of operands that arrive in shared memory, a cycle
     // Percent longer where rows do not begin at multiples of 128 bytes; beside that, of 32.
@@ -32,6 +33,7 @@ struct tir_cost {
     int64_t begun;     // cycles to begin a tile that has no pipeline
     int64_t launch;    // cycles from one launch to the next
     int64_t fewest_columns; // a product with fewer takes the time of as many
+    int64_t fewest_rows;    // so do its blocks of rows in tensor memory
     // How many times as long a product takes whose operands are copied 4 bytes at a time, or by
     // single elements.
     int64_t by_words, by_elements;

@@ -29,18 +29,31 @@ static uint32_t dimension_of_pair(const struct tir_attr *clause)
     return ctas == PAIR ? bits : 0;
 }
 
+static const char *refuse_shape(const struct tir_inst *dot)
+{
+    const struct tir_type *sums = dot->results[0]->type;
+    if (tir_is_scaled_dot(dot))
+        return "a product with scales is of one CTA";
+    if (sums->shape[0] % TIR_TMEM_LANES)
+        return "its sums do not have rows in blocks of 128";
+    return sums->shape[1] % COLUMNS_OF_PAIR ? "its sums do not have a multiple of 32 columns"
+                                            : NULL;
+}
+
+bool tir_tmem_suits_pair(const struct tir_inst *tiles, const struct tir_inst *dot)
+{
+    const struct tir_attr *clause = tir_attr_find(tiles, TIR_ATTR_cluster);
+    return clause && dimension_of_pair(clause) && !refuse_shape(dot);
+}
+
 static const char *refuse_product(const struct tmem_product *t, const uint32_t *flow,
                                   uint32_t split)
 {
-    const struct tir_type *sums = tmem_sums_type(t);
-    if (tir_is_scaled_dot(tmem_dot(t)))
-        return "a product with scales is of one CTA";
+    const char *why = refuse_shape(tmem_dot(t));
+    if (why)
+        return why;
     if (t->kind == TMEM_TURNS)
         return "its sums change between two products";
-    if (sums->shape[0] % TIR_TMEM_LANES)
-        return "its sums do not have rows in blocks of 128";
-    if (sums->shape[1] % COLUMNS_OF_PAIR)
-        return "its sums do not have a multiple of 32 columns";
     return tir_flow_of_control(flow, tmem_dot(t)) & split
                ? "its tiles are multiplied differently often"
                : NULL;
