@@ -28,8 +28,8 @@
 //     tile  = fixed + clustered (in a cluster) + sum over each store of bytes / stored (+ uneven)
 //     cycles = start + waves * tile + max(busy, read) + unhidden * min(busy, read)
 //
-// In tensor memory clusters share no copies, but two CTAs that multiply together have half of B each,
-// a block of fewer than 128 rows takes the time of as many, and sums do not compete for registers.
+// In tensor memory clusters share no copies, but two CTAs that multiply together have half of B
+// each, a block of fewer than 128 rows takes the time of as many, and sums need no registers.
 //
 // Each further tiles loop is one more launch. A tile without a product costs the time to begin it
 // and what its loads and stores move, those of memory, of whole tiles: what lies past the end of a

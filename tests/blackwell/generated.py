@@ -156,8 +156,9 @@ class Judge:
         self.right()
         for arch in self.archs:
             self.assembled(arch)
-        if self.is_tmem or self.counts["take over"]:
+        if self.is_tmem or self.kernel.name:  # else barriers of loops may do what waits do
             self.plant(planted.OF_TILES, ["--stop-after=barrier"])
+        if self.is_tmem or self.counts["take over"]:
             self.plant(planted.OF_THREADS, [])
 
 

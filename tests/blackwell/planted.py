@@ -108,7 +108,7 @@ def free(lines):
     last = barriers[-1]
     first = last - ("cluster_wait" in lines[last])
     block = lines[at - 1:at + 2]  # if this is warp 0
-    load = max(i for i in range(at) if re.search(r"\btmem_ld\(|\btcgen05_mma\(", lines[i]))
+    load = max((i for i in range(at) if re.search(r"\btmem_ld\(", lines[i])), default=0)
     if not any(load < i < first for i in barriers):
         yield first, lines[:first] + lines[last + 1:]
         yield first, lines[:first] + block + lines[first:at - 1] + lines[at + 2:]
