@@ -59,7 +59,7 @@ def check_links(text, root):
 
 def check_targets(tirc, text, root):
     manual = (root / "docs/tirc.1").read_text(encoding="utf-8")
-    for target in re.findall(r"^\| `(\w+)`", run(tirc, "tirc --help-targets", root), re.M):
+    for target in re.findall(r"^\| `(sm_\w+)`", run(tirc, "tirc --help-targets", root), re.M):
         for page, name in [(text, "README.md"), (manual, "docs/tirc.1")]:
             if not re.search(rf"\b{target}\b", page):
                 yield f"{name} does not list {target}"
