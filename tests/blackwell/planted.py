@@ -45,12 +45,12 @@ def is_needed(lines, at, writes, products):
     """Would the program be wrong without this commit, wait or fence?
 
     A kernel by hand may have fences before products that none needs, since threads write nothing there. Of several
-    products that wait for each other, what frees a slot for one may follow from another's, and so may a fence."""
+    products that wait for each other, that a slot is full or free may follow from another's, and so may a fence."""
     line = lines[at]
     if products > 1:
         bar = re.match(rf"\s*(?:commit|wait)\(({NAME})", line)
         view = bar and next((text for text in lines[:at] if re.match(rf"\s*let {bar[1]}: .* = view\(", text)), "")
-        return "commit(" in line or bool(view and re.search(r"view\((full|done)", view))
+        return "commit(" in line or bool(view and re.search(r"view\(done", view))
     after = next((text for text in lines[at:] if re.search(r"\b(gemm_tmem|load)\(", text)), "")
     return writes or "after_thread_sync" not in line or "gemm_tmem" not in after
 
