@@ -74,6 +74,8 @@ void make_launch(struct program *p, uint32_t launch, const uint32_t *kinds)
     for (uint32_t i = 0; i < p->dims.len; i++)
         sizes[i] = launch_size(&p->dims.at[i], launch, kinds[i % 8] % 6);
     keep_small(p, sizes);
+    for (uint32_t i = 0; i < p->dims.len; i++) // what sums of a loop's rounds rely on
+        assert(!p->dims.at[i].is_deep || sizes[i] <= MOST_TRIPS * p->dims.at[i].walk);
     for (uint32_t i = 0; i < p->dims.len; i++)
         tir_text_format(text, " %s=%lld", p->dims.at[i].name, (long long)sizes[i]);
     for (uint32_t i = 0; i < p->scalars.len; i++)

@@ -17,6 +17,7 @@
 
 #define MOST_LAUNCHES 3
 #define MOST_ELEMENTS 4096 // of a tile
+#define MOST_TRIPS 6       // of a loop
 
 struct form { // what an expression is wanted to be
     enum tir_elem elem;
@@ -36,7 +37,7 @@ struct dim { // a size that the launch gives
     int64_t step;   // of the loop that walks it, or what loads take of it
     bool is_even;   // `where NAME % step == 0`
     bool is_deep;   // walked by a loop inside a tile
-    int64_t walk;   // of the tiles loops, the smallest; 0: none walks it
+    int64_t walk;   // of the loops that walk it, the smallest; 0: none does
     bool is_single; // walked one by one
     bool is_used;   // by a tensor
 };

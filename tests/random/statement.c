@@ -181,8 +181,6 @@ static void if_statement(struct program *p)
     line(p, "}");
 }
 
-enum { MOST_TRIPS = 6 };
-
 void loop_enter(struct program *p, const char *index, int64_t walks, uint32_t dim)
 {
     p->loops++;
@@ -225,8 +223,9 @@ static void for_statement(struct program *p)
     uint32_t how = choose(p->c, 5);
     if (how < 3 && p->dims.len < 8 && p->loops == 0) { // along a dimension
         const uint32_t dim = new_dim(p, pick_size(p));
-        p->dims.at[dim].is_deep = true;
         const struct dim d = p->dims.at[dim];
+        p->dims.at[dim].is_deep = true;
+        p->dims.at[dim].walk = d.step;
         const char *stages = how == 0        ? ""
                              : p->has_stages ? ", stages = STAGES"
                                              : say(p, ", stages = %u", 1 + choose(p->c, 4));

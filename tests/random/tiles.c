@@ -163,10 +163,12 @@ static void new_ring(struct program *p, struct ring *r)
     line(p, "}");
     r->head = tiles_head(p, 2);
     r->dim = new_dim(p, pick_size(p));
-    p->dims.at[r->dim].is_deep = true;
+    struct dim *d = &p->dims.at[r->dim];
+    d->is_deep = true;
+    d->walk = d->step;
     r->index = fresh_name(p, "k");
-    r->rounds = say(p, "for %s in range(0, %s, %s) {", r->index, p->dims.at[r->dim].name,
-                    size_text(p, p->dims.at[r->dim].step));
+    r->rounds =
+        say(p, "for %s in range(0, %s, %s) {", r->index, d->name, size_text(p, d->step));
 }
 
 static void open_block(struct program *p, const char *text)
@@ -189,7 +191,7 @@ static void fill_role(struct program *p, struct ring *r)
     open_block(p, "role fill warps(1) {");
     open_block(p, r->head);
     open_block(p, r->rounds);
-    loop_enter(p, r->index, p->dims.at[r->dim].step, r->dim);
+    loop_enter(p, r->index, p->dims.at[r->dim].walk, r->dim);
     open_block(p, say(p, "put %s {", r->name));
     for (uint32_t i = 0; i < r->count; i++) {
         struct variable *b = &r->buffers[i];
@@ -214,7 +216,7 @@ static void work_role(struct program *p, const struct ring *r)
         totals[i] = sum_variable(p, r->buffers[i].form);
     open_block(p, r->rounds);
     const uint32_t vars = p->vars.len;
-    loop_enter(p, r->index, p->dims.at[r->dim].step, r->dim);
+    loop_enter(p, r->index, p->dims.at[r->dim].walk, r->dim);
     open_block(
         p, say(p, r->slots > 1 && choose(p->c, 4) == 3 ? "get %s lag(1) {" : "get %s {", r->name));
     for (uint32_t i = 0; i < r->count; i++) {
