@@ -208,28 +208,29 @@ static uint32_t first_group(const struct emu_warp *w, uint32_t ref, uint32_t lef
 
 #define DIFFERENT "lanes name different members: one of 0x%08x, and lane %u 0x%08x"
 
-// The lanes that a lane names must name the same ones: they wait for that mask alone.
-static void check_masks(struct emu_warp *w, uint32_t ref, uint32_t lane, uint32_t mask)
+// Lanes that name the same members must be among them, and the lanes of `mask` that they name must
+// name the same ones: they wait for those alone.
+static void check_group(struct emu_warp *w, uint32_t ref, uint32_t group, uint32_t mask)
 {
-    const uint32_t *members = lanes(w, ref);
-    for (uint32_t left = members[lane] & mask; left; left &= left - 1) {
-        const uint32_t other = emu_first_lane(left);
-        if (members[other] != members[lane])
-            emu_fault(w, lane, DIFFERENT, members[lane], other, members[other]);
-    }
+    const uint32_t *names = lanes(w, ref);
+    const uint32_t members = names[emu_first_lane(group)], others = members & mask & ~group;
+    if (group & ~members)
+        emu_fault(w, emu_first_lane(group & ~members),
+                  "a lane is not in its own member mask 0x%08x", members);
+    if (others)
+        emu_fault(w, emu_first_lane(group), DIFFERENT, members, emu_first_lane(others),
+                  names[emu_first_lane(others)]);
 }
 
 // The member mask of a .sync instruction; false when lanes are missing and the path now waits.
 static bool meet(struct emu_warp *w, uint32_t ref, uint32_t mask)
 {
     uint32_t members = 0;
-    for (uint32_t i = 0; i < EMU_WARP; i++) {
-        if (!(mask >> i & 1))
-            continue;
-        if (!(lanes(w, ref)[i] >> i & 1))
-            emu_fault(w, i, "a lane is not in its own member mask 0x%08x", lanes(w, ref)[i]);
-        check_masks(w, ref, i, mask);
-        members |= lanes(w, ref)[i];
+    for (uint32_t left = mask; left;) {
+        const uint32_t group = first_group(w, ref, left);
+        check_group(w, ref, group, mask);
+        members |= lanes(w, ref)[emu_first_lane(group)];
+        left &= ~group;
     }
     if (!emu_path_gather(w, mask, members))
         return false;
