@@ -6,6 +6,10 @@
 // groups in flight, and for each recorded access the clocks that know it. Later accesses are
 // compared with nothing else, so a state that occurred before repeats for ever, for any number of
 // rounds. A counter that decides something is part of the state, and keeps it from repeating.
+//
+// Accesses and barriers name few different events, and each has to be looked up in every clock. So
+// the state is walked twice: to collect the events, and, once they are known, to hash it. Between
+// the two each clock is read once.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -106,90 +110,153 @@ static uint64_t of_agent(const struct sync_run *r, const struct sync_agent *a, u
     return h;
 }
 
-static uint64_t of_clock(uint64_t h, const struct sync_clock *c, uint16_t strand, uint32_t at)
-{
-    return tir_sync_mix(h, (uint64_t)(c->known[strand] >= at) |
-                               (uint64_t)(c->fenced[SYNC_OF_SHARED][strand] >= at) << 1);
-}
+// --- events ---
 
-static uint64_t of_share(uint64_t h, const struct sync_share *share, uint32_t at)
-{
-    for (uint32_t i = 0; i < share->agent->warps * SYNC_LANES; i++)
-        h = tir_sync_mix(h, (uint64_t)(share->known[i] >= at) |
-                                (uint64_t)(share->fenced[SYNC_OF_SHARED][i] >= at) << 1);
-    return h;
-}
+// An event, and who knows it: the sum of numbers that stand for the clocks that do.
+struct event {
+    uint16_t strand;
+    uint32_t at;
+    uint64_t known;
+    uint32_t next; // of the strand, as `first`
+};
 
-// Which of the clocks know event `at` of a strand.
-static uint64_t of_event(const struct sync_run *r, uint16_t strand, uint32_t at, uint64_t h)
+struct state {
+    const struct sync_run *r;
+    struct tir_map index; // of events, + 1, by strand and number
+    VEC(struct event) events;
+    uint32_t *first; // by strand: one of its events, + 1
+    uint64_t looked; // times that a clock was asked for an event
+};
+
+static uint64_t of_event(struct state *s, uint16_t strand, uint32_t at, uint64_t h)
 {
-    for (uint32_t i = 0; i < r->agent_count; i++) {
-        const struct sync_agent *a = &r->agents[i];
-        h = of_clock(h, &a->all, strand, at);
-        for (uint32_t t = 0; t < a->thread_count; t++) {
-            h = of_clock(h, &a->threads[t].clock, strand, at);
-            h = a->threads[t].after ? tir_sync_mix(h, a->threads[t].after[strand] >= at) : h;
-        }
-        for (uint32_t t = 0; a->warps > 1 && t < a->thread_count; t++)
-            h = of_clock(h, &a->threads[t].peers, strand, at);
-        if (a->warps > 1)
-            h = of_clock(h, &a->all_peers, strand, at);
-        h = tir_sync_mix(h, i);
+    const uint64_t key = (uint64_t)strand << 32 | at;
+    uintptr_t place = (uintptr_t)tir_map_get(&s->index, key);
+    if (!place) {
+        const struct event new = {.strand = strand, .at = at, .next = s->first[strand]};
+        vec_push(s->r->arena, &s->events, new);
+        s->first[strand] = s->events.len;
+        place = s->events.len;
+        tir_map_set(&s->index, key, (void *)place); // NOLINT(performance-no-int-to-ptr)
     }
-    for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++) {
+    return tir_sync_mix(h, s->events.at[place - 1].known);
+}
+
+// What a clock knows adds its number, which is another one for each clock.
+static void look(struct state *s, const uint32_t *clock, uint64_t number)
+{
+    const uint64_t mixed = tir_sync_mix(number, 1);
+    vec_foreach(struct event, e, &s->events)
+        e->known += clock[e->strand] >= e->at ? mixed : 0;
+    s->looked += s->events.len;
+}
+
+static void look_in_clock(struct state *s, const struct sync_clock *c, uint64_t number)
+{
+    look(s, c->known, 2 * number);
+    look(s, c->fenced[SYNC_OF_SHARED], 2 * number + 1);
+}
+
+static void look_in_agent(struct state *s, const struct sync_agent *a, uint64_t number)
+{
+    look_in_clock(s, &a->all, number);
+    if (a->warps > 1)
+        look_in_clock(s, &a->all_peers, number + 1);
+    for (uint32_t t = 0; t < a->thread_count; t++) {
+        const struct sync_thread *thread = &a->threads[t];
+        number += 3;
+        look_in_clock(s, &thread->clock, number);
+        if (a->warps > 1)
+            look_in_clock(s, &thread->peers, number + 1);
+        if (thread->after)
+            look(s, thread->after, 2 * (number + 2));
+    }
+}
+
+static void look_in_share(struct state *s, const struct sync_share *share, uint64_t number)
+{
+    const uint32_t count = share->agent->warps * SYNC_LANES;
+    for (uint32_t n = s->first[share->data]; n; n = s->events.at[n - 1].next) {
+        struct event *e = &s->events.at[n - 1];
+        for (uint32_t i = 0; i < count; i++) {
+            if (share->known[i] >= e->at)
+                e->known += tir_sync_mix(number + i, 2);
+            if (share->fenced[SYNC_OF_SHARED][i] >= e->at)
+                e->known += tir_sync_mix(number + i, 3);
+        }
+        s->looked += count;
+    }
+}
+
+// Which of the clocks know the events.
+static void look_around(struct state *s)
+{
+    enum { OF_ONE = 1 << 20 }; // numbers
+    const struct sync_run *r = s->r;
+    uint64_t number = OF_ONE;
+    for (uint32_t i = 0; i < r->agent_count; i++, number += OF_ONE)
+        look_in_agent(s, &r->agents[i], number);
+    for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++, number += OF_ONE) {
         const struct sync_mbarrier *m = &r->mbarriers[i];
-        h = of_clock(of_clock(h, &m->arriving, strand, at), &m->done, strand, at);
+        look_in_clock(s, &m->arriving, number);
+        look_in_clock(s, &m->done, number + 1);
         vec_foreach(const struct sync_share, share, &m->shares)
-            h = share->data == strand ? of_share(h, share, at) : h;
+            look_in_share(s, share, number + share->agent->id * SYNC_CTA_THREADS);
     }
     for (uint32_t c = 0; c < r->p->ctas; c++)
-        for (uint32_t i = 0; i <= SYNC_GRID_BARRIER; i++) {
+        for (uint32_t i = 0; i <= SYNC_GRID_BARRIER; i++, number += OF_ONE) {
             const struct sync_named *n = r->named[c][i];
-            if (n)
-                h = of_clock(of_clock(h, &n->arriving, strand, at), &n->done, strand, at);
+            if (!n)
+                continue;
+            look_in_clock(s, &n->arriving, number);
+            look_in_clock(s, &n->done, number + 1);
         }
-    return h;
 }
 
-static uint64_t of_barriers(const struct sync_run *r, uint64_t h)
+// --- the state ---
+
+static uint64_t of_barriers(struct state *s, uint64_t h)
 {
+    const struct sync_run *r = s->r;
     for (uint32_t i = 0; i < r->p->ctas * r->p->mbarrier_count; i++) {
         const struct sync_mbarrier *m = &r->mbarriers[i];
         h = tir_sync_mix(tir_sync_mix(tir_sync_mix(h, (uint64_t)m->pending), (uint64_t)m->bytes),
                          m->completed & 1);
-        h = of_event(r, m->strand, m->completed,
+        h = of_event(s, m->strand, m->completed,
                      tir_sync_mix(h, (m->early != NULL) + (m->early_for != NULL)));
         for (uint32_t k = 0; k < r->agent_count; k++) {
             uint16_t events = r->agents[k].events;
             if (m->seen[k].by) // a phase behind is all that it is asked for
-                h = of_event(r, events, m->seen[k].at,
+                h = of_event(s, events, m->seen[k].at,
                              tir_sync_mix(h, TIR_MIN(m->completed - m->seen[k].phase, 3)));
             if (!m->copy && m->completed)
-                h = of_event(r, events, m->done.known[events], h);
+                h = of_event(s, events, m->done.known[events], h);
         }
     }
     for (uint32_t c = 0; c < r->p->ctas; c++)
         for (uint32_t i = 0; i <= SYNC_GRID_BARRIER; i++)
             if (r->named[c][i])
-                h = of_event(r, r->named[c][i]->strand, r->named[c][i]->completed,
+                h = of_event(s, r->named[c][i]->strand, r->named[c][i]->completed,
                              tir_sync_mix(tir_sync_mix(h, r->named[c][i]->arrived),
                                           r->named[c][i]->here.words[0]));
     return h;
 }
 
 // What requests for the work of other CTAs have come to.
-static uint64_t of_requests(const struct sync_run *r, uint64_t h)
+static uint64_t of_requests(struct state *s, uint64_t h)
 {
+    const struct sync_run *r = s->r;
     for (uint32_t i = 0; i < r->agent_count; i++)
         if (r->agents[i].request)
-            h = of_event(r, r->agents[i].events, r->agents[i].request_at, h);
+            h = of_event(s, r->agents[i].events, r->agents[i].request_at, h);
     for (uint32_t c = 0; c < r->p->ctas; c++)
         h = tir_sync_mix(h, r->refused[c] != NULL);
     return h;
 }
 
-static uint64_t of_records(const struct sync_run *r)
+static uint64_t of_records(struct state *s)
 {
+    const struct sync_run *r = s->r;
     uint64_t sum = 0; // whatever their order
     for (uint32_t i = 0; i < r->p->ctas * r->p->roots.len; i++) {
         if (r->p->roots.at[i % r->p->roots.len].is_tensor)
@@ -201,12 +268,36 @@ static uint64_t of_records(const struct sync_run *r)
                 h = tir_sync_mix(tir_sync_mix(h, (uint64_t)record->box.begin[d]),
                                  (uint64_t)record->box.size[d]);
             h = tir_sync_mix(tir_sync_mix(h, record->strand), record->same);
-            h = of_event(r, record->strand, record->at, h);
-            sum += record->told ? of_event(r, r->agents[record->agent].events, record->told, h) : h;
+            h = of_event(s, record->strand, record->at, h);
+            sum += record->told ? of_event(s, r->agents[record->agent].events, record->told, h) : h;
         }
     }
     return sum;
 }
+
+static uint64_t of_all(struct state *s)
+{
+    const struct sync_run *r = s->r;
+    uint64_t h = of_records(s);
+    for (uint32_t i = 0; i < r->agent_count; i++)
+        h = of_agent(r, &r->agents[i], tir_sync_mix(h, i));
+    return of_requests(s, of_barriers(s, h));
+}
+
+static uint64_t of_state(const struct sync_run *r)
+{
+    struct tir_arena_mark mark = tir_arena_mark(r->arena);
+    struct state s = {.r = r, .first = arena_array(r->arena, uint32_t, r->p->strands)};
+    tir_map_init(&s.index, r->arena);
+    of_all(&s);
+    look_around(&s);
+    const uint64_t h = of_all(&s);
+    r->p->looked += s.looked;
+    tir_arena_release(r->arena, mark);
+    return h;
+}
+
+// --- recurrence ---
 
 // Numbers that a loop carries and that come back, as those of a slot do, say where in its state a
 // loop is. What never comes back keeps the state from recurring. Each is compared with that of a
@@ -248,10 +339,7 @@ void tir_sync_watch(struct sync_run *r, const struct sync_agent *a, const struct
         r->watched = a;
     if (r->watched != a || f->round < r->p->threshold + r->p->depth) // still filling the ring
         return;
-    uint64_t h = of_records(r);
-    for (uint32_t i = 0; i < r->agent_count; i++)
-        h = of_agent(r, &r->agents[i], tir_sync_mix(h, i));
-    h = of_requests(r, of_barriers(r, h));
+    const uint64_t h = of_state(r);
     vec_foreach(const uint64_t, old, &r->states)
         r->recurs |= *old == h;
     for (uint32_t i = 0; r->recurs && i < r->agent_count; i++)

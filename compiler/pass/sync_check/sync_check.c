@@ -54,8 +54,10 @@ static void write_rounds(struct sync_program *p)
         tir_text_format(&text, ", %u tiles of a CTA", tiles);
     tir_receipt_add(p->cx, TIR_TOPIC_SYNC, p->f->span, STR_FMT, STR_ARG(tir_text_str(&text)));
     tir_receipt_add(p->cx, TIR_TOPIC_SYNC, p->f->span,
-                    "sync: %llu steps, %u questions for settings, %u numbers tried",
-                    (unsigned long long)(p->work + p->given_up), p->questions, p->nodes);
+                    "sync: %llu steps, %u questions for settings, %u numbers tried, "
+                    "%llu looks at clocks",
+                    (unsigned long long)(p->work + p->given_up), p->questions, p->nodes,
+                    (unsigned long long)p->looked);
     tir_foreach_inst(inst, p->f) {
         uint32_t most = p->rounds[inst->id].most;
         if (bitset_has(&p->data_loops, inst->id) && most != rounds)

@@ -388,6 +388,7 @@ struct sync_program {
     uint32_t axes;             // of the grid, as bits: CTAs along them may go different ways
     uint32_t replays, tries;   // tries: to find settings
     uint32_t questions, nodes; // to the solver; numbers that it tried
+    uint64_t looked;           // times that a clock was asked for an event, to know a state again
     bool recurs;               // the state of a long loop
     struct bitset returned;    // values that long loops carry and that came back, by id
     struct bitset went_on;     // or that did not in many rounds
