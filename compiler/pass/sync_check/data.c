@@ -146,9 +146,21 @@ static const struct sync_frame *asking_frame(const struct sync_agent *a)
     return NULL;
 }
 
-static bool draw(const struct sync_run *r, int64_t question)
+// By seeds from SYNC_PAIRED on, two for each bit of the questions' places in their order, each
+// question has each answer while any other one has the other.
+bool tir_sync_draw(struct sync_run *r, int64_t question)
 {
-    return r->seed < 2 ? r->seed : tir_sync_mix((uint64_t)question, r->seed) >> 8 & 1;
+    const uint64_t key = (uint64_t)question;
+    uintptr_t place = (uintptr_t)tir_map_get(&r->drawn, key);
+    if (!place) {
+        place = r->drawn.count + 1;
+        tir_map_set(&r->drawn, key, (void *)place); // NOLINT(performance-no-int-to-ptr)
+    }
+    if (r->seed < 2)
+        return r->seed;
+    if (r->seed < SYNC_PAIRED)
+        return tir_sync_mix(key, r->seed) >> 8 & 1;
+    return ((place - 1) >> (r->seed - SYNC_PAIRED) / 2 ^ r->seed) & 1;
 }
 
 static bool draw_late(const struct sync_run *r, int64_t question, uint32_t round)
@@ -174,7 +186,7 @@ static bool answer(struct sync_run *r, const struct sync_agent *a, int64_t quest
     }
     struct sync_reply *now = arena_new(r->arena, struct sync_reply);
     now->question = question;
-    now->yes = round < most ? draw(r, question) : draw_late(r, question, round);
+    now->yes = round < most ? tir_sync_draw(r, question) : draw_late(r, question, round);
     now->asked = arena_array(r->arena, uint32_t, r->agent_count);
     now->asked[a->id] = round + 1;
     vec_push(r->arena, &r->replies, now);

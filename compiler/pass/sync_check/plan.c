@@ -13,6 +13,7 @@
 
 enum {
     SEEDS = 4,         // ways to take branches on data: not taken, taken, mixed
+    MOST_PAIRED = 6,   // and further ones where there are several
     MORE_SEEDS = 12,   // if blocks after them were not entered
     MOST_LOOPS = 6,    // whose rounds are asked for together
     MOST_STEERED = 96, // replays of settings that were asked for
@@ -30,6 +31,7 @@ struct plan {
     uint32_t alone;  // the argument that decides about rounds, the others being small; or ALL
     int64_t longest; // rounds of an inner loop
     bool decided;    // some branch was on data
+    uint32_t drawn;  // questions about data of one replay, at most
     bool ever_decided;
     bool hurries;                       // how a long loop is replayed
     bool watches, is_long, recurs;      // the state of a long loop
@@ -81,6 +83,7 @@ static void note(struct plan *s, const struct sync_run *r)
         s->came.words[i] = 0;
     }
     s->decided = r->decided;
+    s->drawn = TIR_MAX(s->drawn, r->drawn.count);
     s->ever_decided |= r->decided;
     s->longest = TIR_MAX(s->longest, r->longest);
     s->recurs |= r->recurs;
@@ -100,6 +103,7 @@ static enum sync_outcome replay_once(struct plan *s, uint32_t seed)
         r.came = &s->came;
         r.most = (uint32_t)(s->watches ? long_rounds(s) : s->p->depth + 2);
         r.seed = seed;
+        tir_map_init(&r.drawn, arena);
         r.watches = s->watches;
         r.hurries = s->hurries;
         enum sync_outcome outcome = tir_sync_replay(&r);
@@ -126,8 +130,12 @@ static enum sync_outcome replay_seeds(struct plan *s)
 {
     enum sync_outcome outcome = replay_once(s, 0);
     bool decided = s->decided;
+    s->drawn = 0;
     for (uint32_t seed = 1; decided && seed < SEEDS && outcome == SYNC_GOING; seed++)
         outcome = replay_once(s, seed);
+    for (uint32_t k = 0; decided && k < MOST_PAIRED && outcome == SYNC_GOING; k++)
+        if (s->drawn > 1u << k / 2)
+            outcome = replay_once(s, SYNC_PAIRED + k);
     return outcome;
 }
 

@@ -47,6 +47,7 @@ enum {
     SYNC_SPLITS = 8,
     SYNC_GIVEN = 8,   // elements of tensors that a setting gives
     SYNC_GROUPS = 8,  // of products in flight
+    SYNC_PAIRED = 16, // the first seed by which two questions are answered in different ways
     SYNC_COPIES = 32, // groups of copies in flight, beside commits to mbarriers
     SYNC_CTA_THREADS = 1024,
     SYNC_CLUSTER = SYNC_CTA_THREADS * SYNC_CTAS, // threads
@@ -456,7 +457,8 @@ struct sync_run {
     const struct sync_setting *setting;
     struct bitset *came; // as in sync_program
     uint32_t most;       // rounds of a loop whose length depends on data
-    uint32_t seed;       // branches on data: 0 not taken, 1 taken, else mixed
+    uint32_t seed;       // branches on data: 0 not taken, 1 taken, else mixed (data.c)
+    struct tir_map drawn; // the questions that were drawn an answer, in their order
     bool decided;        // some branch was on data
     int64_t longest;     // rounds of an inner loop
     uint32_t starts;     // of blocks
@@ -716,6 +718,8 @@ bool tir_sync_is_canceled(struct sync_run *r, const struct sync_agent *a,
 // What is_canceled or first_ctaid gives. Of the CTA only that it is one is known.
 struct sync_value tir_sync_query(struct sync_run *r, const struct sync_agent *a,
                                  const struct tir_inst *query);
+// The answer to a question about data, for the seed.
+bool tir_sync_draw(struct sync_run *r, int64_t question);
 // Whether a comparison of symbols holds, or what follows from such. False: it is none.
 bool tir_sync_holds(struct sync_run *r, const struct sync_agent *a, const struct tir_inst *inst,
                     struct sync_value *out);

@@ -40,6 +40,8 @@ int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t 
     r->decided = true;
     if (v->answered && below == 2)
         return v->yes;
+    if (below == 2)
+        return tir_sync_draw(r, v->number);
     if (r->seed < 2)
         return r->seed ? below - 1 : 0;
     return (int64_t)(tir_sync_mix((uint64_t)v->number, r->seed) >> 8) % below;
