@@ -724,6 +724,7 @@ bool tir_sync_prepare(struct sync_program *p)
     tir_sync_find_cells(p);
     find_instructions(p, f->body);
     find_buffers(p);
+    tir_sync_find_sources(p);
     tir_sync_find_args(p);
     tir_sync_find_counters(p);
     return true;

@@ -346,6 +346,12 @@ struct sync_assumed { // a fault that was not refused because of an assume_sync
     tir_str text;
 };
 
+// Where a value that is computed from tiles comes from (tiles.c).
+struct sync_source {
+    uint64_t number;               // equal for the same computation; 0: not by its text
+    const struct tir_block *block; // the innermost in which something is given that it depends on
+};
+
 struct sync_rounds {
     uint32_t most;
     bool recurs;     // its state did
@@ -372,6 +378,7 @@ struct sync_program {
     struct bitset fixed;          // values that an agent computes once, by id
     struct bitset constant;       // and that no argument of the kernel decides
     const struct tir_ranges *ranges; // of integers
+    struct sync_source *sources;     // by value id
     uint32_t *buffer_of;             // by value id
     uint32_t buffer_count;
     bool has_wgmma;
@@ -677,6 +684,12 @@ bool tir_sync_evaluate_view(const struct sync_run *r, struct sync_agent *a,
 // The result of inst for an unknown value: the same in every agent for the same symbol.
 int64_t tir_sync_decide(struct sync_run *r, const struct sync_value *v, int64_t below);
 struct sync_value tir_sync_each(const struct sync_agent *a, const int64_t *each);
+
+// tiles.c: scalars of tiles.
+void tir_sync_find_sources(struct sync_program *p);
+// A number that is the same for the same computation on the same tiles.
+uint64_t tir_sync_of_tiles(const struct sync_run *r, const struct sync_agent *a,
+                           const struct tir_value *v);
 
 // places.c: places in tensors that data decides.
 // An operation on a symbol: the known facts about the result.

@@ -241,11 +241,7 @@ static struct sync_value elementwise(struct sync_run *r, struct sync_agent *a,
         counts &= v.kind == SYNC_INT || v.counts || v.answered;
         varies = TIR_MAX(varies, spread_of(a, &v));
         elected |= v.elected;
-        const struct tir_value *operand = inst->operands[i]; // NULL: left out
-        const bool is_tile = operand && tir_type_is_tile(operand->type);
-        hash = tir_sync_mix(hash, v.kind == SYNC_EACH ? inst->id
-                                  : is_tile           ? group_key(a)
-                                                      : (uint64_t)v.number);
+        hash = tir_sync_mix(hash, v.kind == SYNC_EACH ? inst->id : (uint64_t)v.number);
     }
     struct sync_value out;
     if (inst->operand_count == 2) {
@@ -479,6 +475,9 @@ static struct sync_value scalar_value(struct sync_run *r, struct sync_agent *a,
                                SYNC_EVERY_LANE);
         return sync_symbol(tir_sync_mix(inst->id, a->visits[inst->id]), SYNC_SAME);
     default:
+        if (tir_has_trait(inst, TIR_PURE) && tir_has_tile(inst))
+            return sync_symbol(
+                tir_sync_mix(tir_sync_of_tiles(r, a, inst->results[0]), group_key(a)), SYNC_SAME);
         if (tir_has_trait(inst, TIR_PURE) && inst->operand_count && inst->operand_count <= 3)
             return elementwise(r, a, inst);
         return sync_symbol(tir_sync_mix(tir_sync_mix(inst->id, a->visits[inst->id]), group_key(a)),
