@@ -574,7 +574,7 @@ void tir_sync_find_counts(struct sync_program *p); // counts.c
 // allowed.c: do the kernel's conditions hold for these arguments?
 bool tir_sync_is_allowed(const struct sync_program *p, const int64_t *args);
 
-// plan.c: all replays, and what they leave unchecked.
+// plan.c, plan_*.c: all replays, and what they leave unchecked.
 enum sync_outcome tir_sync_replay_all(struct sync_program *p);
 // The number of rounds that all inner loops whose rounds depend on the setting have come to.
 uint32_t tir_sync_rounds(const struct sync_program *p);

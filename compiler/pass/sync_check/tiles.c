@@ -22,7 +22,8 @@ static struct sync_source source_of(const struct sync_program *p, const struct t
         return (struct sync_source){.number = 0};
     if (v->kind == TIR_VALUE_CONST)
         return (struct sync_source){
-            .number = tir_sync_mix(tir_sync_mix(TIR_OP_COUNT, v->type->elem), (uint64_t)v->constant.i)};
+            .number =
+                tir_sync_mix(tir_sync_mix(TIR_OP_COUNT, v->type->elem), (uint64_t)v->constant.i)};
     if (p->sources[v->id].number)
         return p->sources[v->id];
     return (struct sync_source){.number = tir_sync_mix(TIR_OP_COUNT + 1, v->id),

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sync_check's plan for loops: few rounds, many until their state recurs, and a second time in the
+// loop around them.
+
+#include "ir/uneven.h"
+#include "pass/sync_check/plan.h"
+
+enum {
+    CYCLE_SHARE = 2, // the part of all work until remainders of counters repeat
+};
+
+uint32_t tir_plan_most_rounds(const struct sync_plan *s, const struct tir_inst *loop)
+{
+    return s->p->rounds[loop->id].most;
+}
+
+// Has a loop run so often?
+static bool has_run(const struct sync_plan *s, const struct tir_inst *loop, int64_t rounds)
+{
+    return s->p->rounds[loop->id].seen >> TIR_MIN(rounds, 63) & 1;
+}
+
+bool tir_plan_may_run(const struct sync_plan *s, const struct tir_inst *loop, int64_t rounds)
+{
+    struct sync_rounds *r = &s->p->rounds[loop->id];
+    struct sync_goal goal = {.kind = SYNC_ROUNDS_OR_MORE, .inst = loop, .number = rounds};
+    if (rounds > r->most && rounds > r->may && (!r->never || rounds < r->never)) {
+        if (tir_sync_is_never(s->p, &goal, &s->setting))
+            r->never = rounds;
+        else
+            r->may = rounds;
+    }
+    return !r->never || rounds < r->never;
+}
+
+// A loop that has not run as often as the others, by itself. Where arguments share its rounds
+// (K / Z), one of them is wanted large and the others small.
+static enum sync_outcome replay_loop(struct sync_plan *s, const struct tir_inst *loop,
+                                     int64_t rounds)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    enum sync_answer answer;
+    struct sync_goal goal = {.kind = SYNC_ROUNDS, .inst = loop, .number = rounds};
+    for (s->alone = PLAN_ALL; outcome == SYNC_GOING && !has_run(s, loop, rounds); s->alone++) {
+        if (s->alone != PLAN_ALL && s->alone == s->p->f->body->arg_count)
+            break;
+        if (s->alone != PLAN_ALL && !s->p->args[s->alone].loops)
+            continue;
+        tir_plan_set_args(s, rounds, tir_plan_waves_of(s, rounds));
+        if (s->alone != PLAN_ALL)
+            outcome = tir_plan_replay(s, rounds);
+        s->steered++;
+        if (outcome != SYNC_GOING || has_run(s, loop, rounds))
+            break;
+        s->setting.waves = tir_plan_waves_of(s, rounds);
+        if (tir_plan_steer(s, &goal, 1, &answer))
+            outcome = tir_plan_replay_steered(s);
+        else if (answer == SYNC_NEVER)
+            break;
+    }
+    s->alone = PLAN_ALL;
+    return outcome;
+}
+
+// Do CTAs stay that go through tiles of different length, and may go through some of one length?
+static bool has_columns(const struct sync_plan *s)
+{
+    tir_foreach_inst(inst, s->p->f)
+        if (inst->op == TIR_OP_TILES && tir_attr_int(inst, TIR_ATTR_persistent, 0) &&
+            tir_attr_find(inst, TIR_ATTR_by)->list_count > 1)
+            return tir_tiles_differ(s->p->f, s->p->cx->scratch);
+    return false;
+}
+
+// Tiles in a row that are all short: tiles side by side are longer and longer.
+static enum sync_outcome replay_column(struct sync_plan *s, const struct tir_inst *loop)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    enum sync_answer answer;
+    for (int64_t n = 1; n <= s->p->depth && outcome == SYNC_GOING; n++) {
+        struct sync_goal goal = {.kind = SYNC_ROUNDS, .inst = loop, .number = n};
+        tir_plan_set_args(s, n, tir_plan_waves_of(s, n));
+        s->setting.waves = tir_plan_waves_of(s, n);
+        if (!tir_plan_may_run(s, loop, n) || !tir_plan_steer(s, &goal, 1, &answer))
+            continue;
+        s->setting.is_column = true;
+        outcome = tir_plan_replay_steered(s);
+        s->setting.is_column = false;
+    }
+    return outcome;
+}
+
+enum sync_outcome tir_plan_replay_short(struct sync_plan *s, int64_t most)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    vec_foreach(const struct tir_inst *, loop, &s->loops) {
+        for (int64_t n = 0; n <= most && bitset_has(&s->p->inner_loops, (*loop)->id); n++)
+            if (outcome == SYNC_GOING && tir_plan_counts(s, n) && !has_run(s, *loop, n) &&
+                s->steered < PLAN_MOST_STEERED && tir_plan_may_run(s, *loop, n))
+                outcome = replay_loop(s, *loop, n);
+        if (outcome == SYNC_GOING && bitset_has(&s->p->inner_loops, (*loop)->id) && has_columns(s))
+            outcome = replay_column(s, *loop);
+    }
+    return outcome;
+}
+
+uint32_t tir_plan_long_goals(const struct sync_plan *s, int64_t rounds, struct sync_goal *goals)
+{
+    uint32_t count = 0;
+    vec_foreach(const struct tir_inst *, loop, &s->loops)
+        if (count < PLAN_MOST_LOOPS && bitset_has(&s->p->inner_loops, (*loop)->id) &&
+            tir_plan_may_run(s, *loop, rounds))
+            goals[count++] =
+                (struct sync_goal){.kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = rounds};
+    return count;
+}
+
+// A long loop, branches on data all going one way, until its state recurs. Taking turns the roles
+// may need many rounds until they keep pace; when each goes as far as it gets, their pace may take
+// many rounds to repeat. And the last tile often has the most rounds, but not always.
+static enum sync_outcome watch_seed(struct sync_plan *s, uint32_t seed, bool *decided,
+                                    bool *is_long)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    s->recurs = *is_long = false;
+    for (uint32_t way = 0; way < 4 && outcome == SYNC_GOING && !s->recurs; way++) {
+        s->hurries = way & 1;
+        if (s->hurries && s->stuck) // as it is at any pace
+            continue;
+        s->setting.last = !(way & 2);
+        outcome = tir_plan_replay_once(s, seed);
+        *decided |= s->decided;
+        *is_long |= s->is_long;
+    }
+    return outcome;
+}
+
+// Does the state of a long loop recur, whichever way data decides? One way the loop may be short.
+static enum sync_outcome watch(struct sync_plan *s)
+{
+    bool decided = false, is_long, recurs = false;
+    s->watches = true;
+    s->setting.waves = 1;
+    enum sync_outcome outcome = watch_seed(s, 0, &decided, &is_long);
+    recurs = s->recurs;
+    if (outcome == SYNC_GOING && decided && (recurs || !is_long)) {
+        outcome = watch_seed(s, 1, &decided, &is_long);
+        recurs = is_long ? s->recurs : recurs;
+    }
+    s->recurs = recurs;
+    s->watches = s->hurries = s->setting.last = false;
+    return outcome;
+}
+
+enum sync_outcome tir_plan_replay_long(struct sync_plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    enum sync_answer answer;
+    struct sync_goal goals[PLAN_MOST_LOOPS];
+    int64_t rounds = tir_plan_long_rounds(s);
+    for (s->alone = PLAN_ALL; outcome == SYNC_GOING && !s->recurs; s->alone++) {
+        if (s->alone != PLAN_ALL && s->alone == (s->steered ? s->p->f->body->arg_count : 0))
+            break;
+        if (s->alone != PLAN_ALL && !s->p->args[s->alone].loops)
+            continue;
+        tir_plan_set_args(s, rounds, 1);
+        if (tir_plan_are_allowed(s) || tir_plan_steer(s, NULL, 0, &answer))
+            outcome = watch(s);
+    }
+    s->alone = PLAN_ALL;
+    // Where no sizes are found for so many rounds, as many as some replay had.
+    const int64_t tries[] = {rounds, TIR_MIN(s->longest, rounds - 1)};
+    for (uint32_t i = 0; i < TIR_COUNT_OF(tries) && outcome == SYNC_GOING && !s->recurs; i++) {
+        tir_plan_set_args(s, tries[i], 1);
+        if (s->steered &&
+            tir_plan_steer(s, goals, tir_plan_long_goals(s, tries[i], goals), &answer))
+            outcome = watch(s);
+    }
+    return outcome;
+}
+
+enum { PACE = 8 }; // times round a ring
+
+// Where remainders of counters decide, until they repeat; once before, so that all sets of lanes
+// that they part are known. Elsewhere until the pace of the roles repeats, which may take several
+// rounds of a ring, each of them begun at another slot.
+enum sync_outcome tir_plan_replay_cycle(struct sync_plan *s)
+{
+    bool too_much;
+    enum sync_answer answer;
+    struct sync_goal goals[PLAN_MOST_LOOPS];
+    int64_t cycle = s->p->cycle;
+    if (cycle <= 1) // data that decides has no pace
+        cycle = s->stuck || s->ever_decided ? 0 : PACE * s->p->depth;
+    if (s->recurs || !cycle)
+        return SYNC_GOING;
+    enum sync_outcome outcome = SYNC_GOING;
+    for (int64_t times = 1; times <= 2 && outcome == SYNC_GOING && !s->recurs; times++) {
+        int64_t rounds = tir_plan_long_rounds(s) + times * cycle;
+        tir_plan_set_args(s, rounds, 1);
+        if (tir_plan_steer(s, goals, tir_plan_long_goals(s, rounds, goals), &answer) ||
+            tir_plan_are_allowed(s))
+            outcome = tir_plan_with_share(s, watch, CYCLE_SHARE, &too_much);
+        tir_plan_take_first_cta(s);
+    }
+    return outcome;
+}
+
+// A loop that can run a few rounds more than it did, and not so many that its state recurs.
+enum sync_outcome tir_plan_replay_last_rounds(struct sync_plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    vec_foreach(const struct tir_inst *, loop, &s->loops) {
+        int64_t most = tir_plan_long_rounds(s), n = tir_plan_most_rounds(s, *loop) + 1;
+        if (s->recurs || !bitset_has(&s->p->inner_loops, (*loop)->id) ||
+            tir_plan_may_run(s, *loop, most))
+            continue;
+        for (; n < most && outcome == SYNC_GOING && s->steered < PLAN_MOST_STEERED; n++)
+            if (tir_plan_may_run(s, *loop, n))
+                outcome = replay_loop(s, *loop, n);
+    }
+    return outcome;
+}
+
+int64_t tir_plan_needed_rounds(const struct sync_plan *s)
+{
+    return s->p->depth + 2;
+}
+
+// Goes to what a loop is asked for, from such arguments as give so many rounds.
+static enum sync_outcome replay_goal(struct sync_plan *s, const struct sync_goal *goal)
+{
+    enum sync_answer answer;
+    tir_plan_set_args(s, tir_plan_needed_rounds(s),
+                      tir_plan_waves_of(s, tir_plan_needed_rounds(s)));
+    s->setting.waves = tir_plan_waves_of(s, tir_plan_needed_rounds(s));
+    s->steered++;
+    return tir_plan_steer(s, goal, 1, &answer) ? tir_plan_replay_steered(s) : SYNC_GOING;
+}
+
+// Loops that have run less often than that, whatever decides how often: to the most that they can.
+enum sync_outcome tir_plan_replay_few(struct sync_plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    vec_foreach(const struct tir_inst *, loop, &s->loops)
+        for (int64_t n = tir_plan_needed_rounds(s); n > tir_plan_most_rounds(s, *loop); n--) {
+            struct sync_goal goal = {.kind = SYNC_ROUNDS_OR_MORE, .inst = *loop, .number = n};
+            if (outcome != SYNC_GOING || s->steered >= PLAN_MOST_STEERED ||
+                !tir_plan_may_run(s, *loop, n))
+                continue;
+            outcome = replay_goal(s, &goal);
+            if (outcome == SYNC_GOING && n > tir_plan_most_rounds(s, *loop))
+                outcome = replay_loop(s, *loop, n);
+        }
+    return outcome;
+}
+
+// The loop, or the tiles of a CTA that stays, that another is in; or NULL.
+static const struct tir_inst *loop_around(const struct tir_inst *loop)
+{
+    const struct tir_inst *up = loop->block->owner;
+    while (up && !tir_is_loop(up) &&
+           !(up->op == TIR_OP_TILES && tir_attr_int(up, TIR_ATTR_persistent, 0)))
+        up = up->block->owner;
+    return up;
+}
+
+// Another round of the loop around it, after one that it has run in: what stands between the two?
+static struct sync_goal again(const struct tir_inst *loop)
+{
+    return (struct sync_goal){
+        .kind = SYNC_ROUNDS_OR_MORE, .inst = loop, .number = 1, .goes_on = true};
+}
+
+// May there be one, and was there none?
+bool tir_plan_may_run_again(struct sync_plan *s, const struct tir_inst *loop)
+{
+    struct sync_goal goal = again(loop);
+    if (!loop_around(loop) || s->p->rounds[loop->id].around > 1)
+        return false;
+    if (bitset_insert(&s->asked, 2 * loop->id) && tir_sync_is_never(s->p, &goal, &s->setting))
+        bitset_insert(&s->dead, 2 * loop->id);
+    return !bitset_has(&s->dead, 2 * loop->id);
+}
+
+enum sync_outcome tir_plan_replay_nested(struct sync_plan *s)
+{
+    enum sync_outcome outcome = SYNC_GOING;
+    vec_foreach(const struct tir_inst *, loop, &s->loops) {
+        struct sync_goal goal = again(*loop);
+        if (outcome == SYNC_GOING && s->steered < PLAN_MOST_STEERED &&
+            tir_plan_may_run_again(s, *loop))
+            outcome = replay_goal(s, &goal);
+    }
+    return outcome;
+}
