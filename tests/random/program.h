@@ -17,7 +17,7 @@
 
 #define MOST_LAUNCHES 3
 #define MOST_ELEMENTS 4096 // of a tile
-#define MOST_TRIPS 6       // of a loop
+#define MOST_TRIPS    6    // of a loop
 
 struct form { // what an expression is wanted to be
     enum tir_elem elem;

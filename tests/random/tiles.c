@@ -167,8 +167,7 @@ static void new_ring(struct program *p, struct ring *r)
     d->is_deep = true;
     d->walk = d->step;
     r->index = fresh_name(p, "k");
-    r->rounds =
-        say(p, "for %s in range(0, %s, %s) {", r->index, d->name, size_text(p, d->step));
+    r->rounds = say(p, "for %s in range(0, %s, %s) {", r->index, d->name, size_text(p, d->step));
 }
 
 static void open_block(struct program *p, const char *text)

@@ -462,15 +462,15 @@ struct sync_run {
     struct tir_arena *arena;
     enum sync_outcome outcome;
     const struct sync_setting *setting;
-    struct bitset *came; // as in sync_program
-    uint32_t most;       // rounds of a loop whose length depends on data
-    uint32_t seed;       // branches on data: 0 not taken, 1 taken, else mixed (data.c)
+    struct bitset *came;  // as in sync_program
+    uint32_t most;        // rounds of a loop whose length depends on data
+    uint32_t seed;        // branches on data: 0 not taken, 1 taken, else mixed (data.c)
     struct tir_map drawn; // the questions that were drawn an answer, in their order
-    bool decided;        // some branch was on data
-    int64_t longest;     // rounds of an inner loop
-    uint32_t starts;     // of blocks
-    bool hurries;        // each agent runs as far as it can, instead of one step
-    bool watches;        // for states that recur
+    bool decided;         // some branch was on data
+    int64_t longest;      // rounds of an inner loop
+    uint32_t starts;      // of blocks
+    bool hurries;         // each agent runs as far as it can, instead of one step
+    bool watches;         // for states that recur
     bool recurs;
     bool stuck; // no state can recur: it has a number that goes on and on
     const struct sync_agent *watched;
