@@ -57,11 +57,11 @@ def cycles(b, c, m, n, k):
     worth = rows // 128 * 128 if rows % 128 == 0 else rows // 64 * b["fewest_rows"] if rows % 64 == 0 else rows
     multiply = worth * max(columns, b["fewest_columns"]) * c["BK"] // b["products"]
     fetch = (rows * c["BK"] * 2 + columns * c["BK"] * 2 // (2 if pair else 1)) // b["fetched"]
-    rounds = -(-k // c["BK"])
-    tile = b["fixed"] + pair * b["clustered"] + rounds * (b["round"] + max(multiply, fetch)) + \
-        rows * columns // b["stored"]
-    memory = sum(2 * x * y // b["memory"] for x, y in [(m, k), (n, k), (m, n)])
-    return -(-tiles // SMS) * tile + memory + b["start"]
+    waves = -(-tiles // SMS)
+    busy = -(-k // c["BK"]) * waves * (b["round"] + max(multiply, fetch))
+    read = sum(2 * x * y // b["memory"] for x, y in [(m, k), (n, k), (m, n)])
+    tile = b["fixed"] + pair * b["clustered"] + 2 * rows * columns // b["stored"]
+    return b["start"] + waves * tile + busy + read - min(busy, read) * (100 - b["unhidden"]) // 100
 
 
 def parse(text):
