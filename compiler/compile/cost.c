@@ -224,15 +224,17 @@ static int64_t sharing(const struct tir_inst *tiles, const struct source *from)
     const struct tir_attr *cluster = tir_attr_find(tiles, TIR_ATTR_cluster);
     if (!cluster || !from->load)
         return 1;
-    int64_t together = 1;
-    for (uint32_t d = 0; d < cluster->list_count; d++)
-        together *= cluster->list[d];
+    bool begins[TIR_MAX_RANK] = {false};
     for (uint32_t at = 0; at < tir_ref_base(from->load)->type->rank; at++) {
         const int32_t d = tile_dimension(tiles, from->load, at);
         if (tir_ref_indices(from->load)[at]->def)
             return 1; // computed from anything
-        together /= d < 0 ? 1 : cluster->list[d];
+        if (d >= 0)
+            begins[d] = true;
     }
+    int64_t together = 1;
+    for (uint32_t d = 0; d < cluster->list_count; d++)
+        together *= begins[d] ? 1 : cluster->list[d];
     return together;
 }
 

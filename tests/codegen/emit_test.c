@@ -143,16 +143,16 @@ static void predicated_accesses_have_no_branch(void **state)
 static struct tir_inst *build_mma(struct ir_unit *u, enum tir_word kind, int64_t depth,
                                   uint32_t inputs, enum tir_elem sum, uint32_t sums)
 {
-    struct tir_value *operands[16];
+    struct tir_value *operands[2 + 16] = {NULL}, **registers = operands + 2; // behind the scales
     const struct tir_type *types[4];
     for (uint32_t i = 0; i < inputs; i++)
-        operands[i] = tir_const_int(u->f, ir_scalar(u, TIR_U32), i);
+        registers[i] = tir_const_int(u->f, ir_scalar(u, TIR_U32), i);
     for (uint32_t i = 0; i < sums; i++) {
         types[i] = ir_scalar(u, sum);
-        operands[inputs + i] =
+        registers[inputs + i] =
             sum == TIR_F32 ? tir_const_float(u->f, types[i], i) : tir_const_int(u->f, types[i], i);
     }
-    struct tir_inst *mma = tir_build(&u->b, TIR_OP_MMA, operands, inputs + sums, types, sums, 0);
+    struct tir_inst *mma = tir_build(&u->b, TIR_OP_MMA, operands, 2 + inputs + sums, types, sums, 0);
     tir_set_word(u->f, mma, TIR_ATTR_kind, kind);
     tir_set_int(u->f, mma, TIR_ATTR_cols, 8);
     tir_set_int(u->f, mma, TIR_ATTR_depth, depth);

@@ -496,7 +496,7 @@ def page_commands(folder):
 
 def targets(tirc):
     page = subprocess.run([tirc, "--help-targets"], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^\| `(\w+)`", page, re.M)
+    return re.findall(r"^\| `(sm_\w+)`", page, re.M)
 
 
 def commands(tirc, example, device):

@@ -96,6 +96,11 @@ PROGRAMS = {
               "let {outs} = wgmma(d{}, {ins}, kind = bf16, cols = 8, depth = 16, steps = 1);",
               {"a": "d", "scale": "tid() < 999"},
               "commit_group(engine = wgmma); wait_group(0, engine = wgmma);"),
+    "mma": ("sm_80", "", "let r0: f32, r1: f32, r2: f32, r3: f32 = mma(i32(0), i32(1), i32(2), i32(3), i32(4), i32(5), "
+            "f32(0), f32(0), f32(0), f32(0), kind = bf16, cols = 8, depth = 16);", {}, ""),
+    "mma with scales": ("sm_120a", "let s = i32(0);", "let r0: f32, r1: f32, r2: f32, r3: f32 = mma(i32(0), i32(1), i32(2), "
+                        "i32(3), i32(4), i32(5), f32(0), f32(0), f32(0), f32(0){}, kind = e4m3, cols = 8, depth = 32, "
+                        "scales = 1);", {"sa": "s", "sb": "s"}, ""),
     "gemm_tmem": ("sm_100a", TENSOR + "if tid() == 0 {", "gemm_async(acc, a, b.T{});",
                   {"accumulate": "A[0, 0] < 9"}, "commit(done); }\n" + SUMS),
     "gemm_tmem with scales": ("sm_100a", SCALED, "gemm_async(acc, a, b.T, t[0:+128, 2:+2], "
