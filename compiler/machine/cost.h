@@ -14,8 +14,8 @@ enum tir_card {
 struct tir_cost {
     const char *card;
     bool is_published; // from published rates and guesses; nothing was measured
-    int64_t products; // of 16-bit elements, a cycle
-    int64_t fetched;  // bytes of operands that arrive in shared memory, a cycle
+    int64_t products;  // of 16-bit elements, a cycle
+    int64_t fetched;   // bytes of operands that arrive in shared memory, a cycle
     // Percent longer where rows do not begin at multiples of 128 bytes; beside that, of 32.
     int64_t off_lines, off_sectors;
     int64_t past;     // bytes past the end of a tensor that the card fills with zeros, a cycle

@@ -152,7 +152,8 @@ static struct tir_inst *build_mma(struct ir_unit *u, enum tir_word kind, int64_t
         registers[inputs + i] =
             sum == TIR_F32 ? tir_const_float(u->f, types[i], i) : tir_const_int(u->f, types[i], i);
     }
-    struct tir_inst *mma = tir_build(&u->b, TIR_OP_MMA, operands, 2 + inputs + sums, types, sums, 0);
+    struct tir_inst *mma =
+        tir_build(&u->b, TIR_OP_MMA, operands, 2 + inputs + sums, types, sums, 0);
     tir_set_word(u->f, mma, TIR_ATTR_kind, kind);
     tir_set_int(u->f, mma, TIR_ATTR_cols, 8);
     tir_set_int(u->f, mma, TIR_ATTR_depth, depth);
