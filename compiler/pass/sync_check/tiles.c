@@ -4,7 +4,8 @@
 // Tiles are not replayed. So each has a number by its text: of its operation, its attributes and
 // its operands, down to constants and to values that something else gave. Such a value is another
 // one in each round of the loops around it. Loads of one place of a tensor that the kernel does not
-// write are the same.
+// write are the same. Two roles walk copies of a loop, so its counters go by the text of the loop,
+// and what is computed of them by its own.
 
 #include "pass/sync_check/sync_check.h"
 
@@ -16,10 +17,30 @@ static uint32_t depth_of(const struct tir_block *block)
     return depth;
 }
 
+static uint64_t of_attrs(const struct tir_inst *inst, uint64_t h);
+
+// How many of the loop's arguments count its rounds, and its operands that say how.
+static uint32_t counters_of(const struct tir_inst *loop)
+{
+    return !loop                      ? 0
+           : loop->op == TIR_OP_FOR   ? 1
+           : loop->op == TIR_OP_TILES ? tir_attr_find(loop, TIR_ATTR_by)->list_count
+                                      : 0;
+}
+
 static struct sync_source source_of(const struct sync_program *p, const struct tir_value *v)
 {
     if (!v)
         return (struct sync_source){.number = 0};
+    const struct tir_inst *loop = v->kind == TIR_VALUE_ARG ? v->block->owner : NULL;
+    const uint32_t counters = counters_of(loop);
+    if (v->kind == TIR_VALUE_ARG && v->index < counters) {
+        uint64_t h = of_attrs(loop, tir_sync_mix(loop->op, v->index));
+        const uint32_t bounds = loop->op == TIR_OP_FOR ? 1 + TIR_FOR_STEP : counters;
+        for (uint32_t i = 0; i < bounds; i++)
+            h = tir_sync_mix(h, source_of(p, loop->operands[i]).number);
+        return (struct sync_source){.number = h | 1, .block = v->block};
+    }
     if (v->kind == TIR_VALUE_CONST)
         return (struct sync_source){
             .number =
@@ -45,7 +66,7 @@ static uint64_t of_attrs(const struct tir_inst *inst, uint64_t h)
 // Does the text say all there is to know of the result?
 static bool is_by_text(const struct tir_func *f, const struct tir_inst *inst)
 {
-    if (!tir_has_tile(inst) || !inst->result_count || inst->region_count)
+    if (!inst->result_count || inst->region_count || tir_has_trait(inst, TIR_THREAD))
         return false;
     return inst->op == TIR_OP_LOAD ? tir_is_only_read(f, tir_ref_base(inst))
                                    : tir_has_trait(inst, TIR_PURE);
@@ -57,13 +78,18 @@ void tir_sync_find_sources(struct sync_program *p)
     tir_foreach_inst(inst, p->f) {
         if (!is_by_text(p->f, inst))
             continue;
+        if (inst->op == TIR_OP_CONVERT_LAYOUT) { // the same elements
+            p->sources[inst->results[0]->id] = source_of(p, inst->operands[0]);
+            continue;
+        }
         struct sync_source out = {.number = of_attrs(inst, inst->op)};
         for (uint32_t i = 0; i < inst->operand_count; i++) {
             const struct tir_value *v = inst->operands[i];
-            if (v && tir_type_is_buffer(v->type) && inst->op != TIR_OP_LOAD) // to work in
+            const bool is_scratch = v && tir_type_is_buffer(v->type) && inst->op != TIR_OP_LOAD;
+            if (!v || is_scratch) // which not every role needs
                 continue;
             const struct sync_source from = source_of(p, v);
-            out.number = tir_sync_mix(out.number, from.number);
+            out.number = tir_sync_mix(tir_sync_mix(out.number, i), from.number);
             if (depth_of(from.block) > depth_of(out.block))
                 out.block = from.block;
         }
