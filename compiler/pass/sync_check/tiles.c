@@ -17,30 +17,10 @@ static uint32_t depth_of(const struct tir_block *block)
     return depth;
 }
 
-static uint64_t of_attrs(const struct tir_inst *inst, uint64_t h);
-
-// How many of the loop's arguments count its rounds, and its operands that say how.
-static uint32_t counters_of(const struct tir_inst *loop)
-{
-    return !loop                      ? 0
-           : loop->op == TIR_OP_FOR   ? 1
-           : loop->op == TIR_OP_TILES ? tir_attr_find(loop, TIR_ATTR_by)->list_count
-                                      : 0;
-}
-
 static struct sync_source source_of(const struct sync_program *p, const struct tir_value *v)
 {
     if (!v)
         return (struct sync_source){.number = 0};
-    const struct tir_inst *loop = v->kind == TIR_VALUE_ARG ? v->block->owner : NULL;
-    const uint32_t counters = counters_of(loop);
-    if (v->kind == TIR_VALUE_ARG && v->index < counters) {
-        uint64_t h = of_attrs(loop, tir_sync_mix(loop->op, v->index));
-        const uint32_t bounds = loop->op == TIR_OP_FOR ? 1 + TIR_FOR_STEP : counters;
-        for (uint32_t i = 0; i < bounds; i++)
-            h = tir_sync_mix(h, source_of(p, loop->operands[i]).number);
-        return (struct sync_source){.number = h | 1, .block = v->block};
-    }
     if (v->kind == TIR_VALUE_CONST)
         return (struct sync_source){
             .number =
@@ -63,6 +43,20 @@ static uint64_t of_attrs(const struct tir_inst *inst, uint64_t h)
     return h;
 }
 
+// The arguments that count the rounds of a loop, by the operands that say how.
+static void find_counters(struct sync_program *p, const struct tir_inst *loop)
+{
+    const bool is_for = loop->op == TIR_OP_FOR;
+    const uint32_t tiles = is_for ? 0 : tir_attr_find(loop, TIR_ATTR_by)->list_count;
+    uint64_t h = of_attrs(loop, loop->op);
+    for (uint32_t i = 0; i < (is_for ? TIR_FOR_STEP + 1 : tiles); i++)
+        h = tir_sync_mix(h, source_of(p, loop->operands[i]).number);
+    const struct tir_block *body = loop->regions[0];
+    for (uint32_t i = 0; i < (is_for ? 1 : tiles); i++)
+        p->sources[body->args[i]->id] =
+            (struct sync_source){.number = tir_sync_mix(h, i) | 1, .block = body};
+}
+
 // Does the text say all there is to know of the result?
 static bool is_by_text(const struct tir_func *f, const struct tir_inst *inst)
 {
@@ -76,6 +70,8 @@ void tir_sync_find_sources(struct sync_program *p)
 {
     p->sources = arena_array(p->cx->scratch, struct sync_source, p->f->value_count);
     tir_foreach_inst(inst, p->f) {
+        if (inst->op == TIR_OP_FOR || inst->op == TIR_OP_TILES)
+            find_counters(p, inst);
         if (!is_by_text(p->f, inst))
             continue;
         if (inst->op == TIR_OP_CONVERT_LAYOUT) { // the same elements
