@@ -162,8 +162,8 @@ static struct tir_value *build_part(struct tir_columns *c, struct tir_builder *b
 static bool is_staged(const struct tir_columns *c, const struct tir_inst *load)
 {
     const struct tir_type *t = part_type(c, load->results[0]), *buffer = c->buffer->type;
-    return t->elem == buffer->elem && t->rank == 2 && t->shape[0] == buffer->shape[0] &&
-           tir_tensor_alignment(c->f, tir_ref_base(load)) < 16;
+    return t->elem == buffer->elem && t->rank == 2 && buffer->rank == 2 &&
+           t->shape[0] == buffer->shape[0] && tir_tensor_alignment(c->f, tir_ref_base(load)) < 16;
 }
 
 static struct tir_inst *build_access(struct tir_columns *c, struct tir_builder *b, enum tir_op op,
