@@ -18,10 +18,10 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
+
+import by_number
 
 # elements of A and B, of the scales, elements that share one
 KINDS = [("e4m3", "e4m3", "ue8m0", 32), ("e5m2", "e5m2", "ue8m0", 32), ("e4m3", "e5m2", "ue8m0", 32),
@@ -151,14 +151,8 @@ def check(tirc, ptxas, number, folder, counts):
 
 
 def main(tirc, count=16, first=0):
-    ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
     counts = {"mutants": 0}
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(int(first), int(first) + int(count)):
-            wrong = check(tirc, ptxas, number, folder, counts)
-            if wrong:
-                print(f"kernel {number}: {wrong}")
-                return 1
+    by_number.run(lambda *program: check(*program, counts), tirc, count, first)
     print(f"{count} kernels; {counts['mutants']} with a wrong selector")
     return 0
 

@@ -15,10 +15,10 @@ Where there is no ptxas, it is left out.
 import os
 import pathlib
 import random
-import shutil
 import subprocess
 import sys
-import tempfile
+
+import by_number
 
 KINDS = {"f16": ("f32", 2), "bf16": ("f32", 2), "tf32": ("f32", 4), "e4m3": ("f32", 1),
          "e5m2": ("f32", 1), "i8": ("i32", 1), "u8": ("i32", 1)}
@@ -258,13 +258,7 @@ def check(tirc, ptxas, number, folder):
 
 
 def main(tirc, count=32, first=0):
-    ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(int(first), int(first) + int(count)):
-            wrong = check(tirc, ptxas, number, folder)
-            if wrong:
-                print(f"kernel {number}: {wrong}")
-                return 1
+    by_number.run(check, tirc, count, first)
     print(f"{count} kernels")
     return 0
 
