@@ -5,7 +5,8 @@ enum { EACH, ONE, NO = 0, YES, BARRIER = 0, RING };
 #define TIR_WORD_engine_NONE TIR_WORD_NONE
 
 const struct tir_done_info tir_dones[TIR_DONE_COUNT] = {
-#define DONE(id, engine, starts, reads, reuse) {TIR_WORD_engine_##engine, starts, reads, reuse},
+#define DONE(id, engine, starts, reads, groups, reuse) \
+    {TIR_WORD_engine_##engine, starts, reads, groups, reuse},
 #define EFFECT(...)
 #include "ir/effect.def"
 };
@@ -108,6 +109,6 @@ struct tir_inst *tir_build_group(struct tir_builder *b, enum tir_op op, enum tir
     if (done != TIR_DONE_CP_ASYNC) // the engine of a group that states none
         tir_set_word(b->f, group, TIR_ATTR_engine, tir_dones[done].engine);
     if (op == TIR_OP_WAIT_GROUP)
-        tir_set_int(b->f, group, TIR_ATTR_groups, groups);
+        tir_set_int(b->f, group, TIR_ATTR_groups, TIR_MIN(groups, tir_dones[done].groups));
     return group;
 }

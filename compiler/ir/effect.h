@@ -21,6 +21,7 @@ struct tir_done_info {
     enum tir_word engine; // of its groups; TIR_WORD_NONE: it has none
     bool by_one;          // one thread starts, commits and waits for all that its role does
     bool reads;           // wait_group(read) waits for what is read
+    int64_t groups;       // how many may be in flight at a wait for older ones
     bool by_ring;         // rings and the pipeline wait for it; else the barrier pass does
 };
 extern const struct tir_done_info tir_dones[TIR_DONE_COUNT];

@@ -107,7 +107,7 @@ static void await_at(struct tir_builder *b, struct tir_value *v, int64_t groups)
 {
     b->span = v->def->span;
     struct tir_inst *await = tir_build(b, TIR_OP_AWAIT, &v, 1, &v->type, 1, 0);
-    tir_set_int(b->f, await, TIR_ATTR_groups, groups);
+    tir_set_int(b->f, await, TIR_ATTR_groups, TIR_MIN(groups, tir_dones[TIR_DONE_WGMMA].groups));
     await->results[0]->name = v->name;
     tir_replace_uses(b->f, v, await->results[0]);
     await->operands[0] = v;

@@ -150,14 +150,13 @@ static const char *check_cancel(const struct tir_inst *inst)
 static const char *check_group(const struct query *q)
 {
     const enum tir_done done = tir_done_of_group(q->inst);
-    if (!has_int(q->inst, TIR_ATTR_groups, 0, 1 << 16))
-        return "the number of groups is out of range";
+    if (!has_int(q->inst, TIR_ATTR_groups, 0, tir_dones[done].groups))
+        return done == TIR_DONE_WGMMA ? "at most 7 groups of products can be in flight"
+                                      : "the number of groups is out of range";
     if (done == TIR_DONE_CP_ASYNC)
         return lacks(q, TIR_HAS_CP_ASYNC, "the target has no asynchronous copies");
     if (done == TIR_DONE_TMA)
         return lacks(q, TIR_HAS_TMA, "the target has no bulk copies");
-    if (!has_int(q->inst, TIR_ATTR_groups, 0, 7))
-        return "at most 7 groups of products can be in flight";
     return lacks(q, TIR_HAS_WGMMA, "the target has no products on warpgroups");
 }
 
@@ -310,7 +309,9 @@ static const char *check_tied(const struct tir_inst *inst)
 {
     if (inst->operand_count > TIR_TIED_REGISTERS || !are_words(inst->operands, inst->operand_count))
         return "it takes at most 256 registers of 32 bits";
-    return has_int(inst, TIR_ATTR_groups, 0, 7) ? NULL : "at most 7 groups can be in flight";
+    return has_int(inst, TIR_ATTR_groups, 0, tir_dones[TIR_DONE_WGMMA].groups)
+               ? NULL
+               : "at most 7 groups can be in flight";
 }
 
 // Tensor memory.
