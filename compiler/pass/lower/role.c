@@ -183,14 +183,30 @@ static void lower_block_of(struct lower *lo, const struct range *range)
     lo->coords = outer.coords;
 }
 
-// An if on the warps below `end`; *then and *otherwise: its blocks.
-static void branch(struct lower *lo, struct tir_builder b, uint32_t end, struct tir_builder *then,
-                   struct tir_builder *otherwise)
+// The number of the first role, in the order of the program, among ranges from .. to.
+static int64_t first_role(const struct roles *r, uint32_t from, uint32_t to)
 {
-    struct tir_value *below =
-        tir_binary(&b, TIR_OP_LT, tir_lower_thread(lo, TIR_AXIS_WARP), tir_lower_i32(lo, end));
-    struct tir_inst *inst = tir_build(&b, TIR_OP_IF, &below, 1, NULL, 0, 2);
-    struct tir_builder *blocks[] = {then, otherwise};
+    int64_t first = INT64_MAX;
+    for (uint32_t i = from; i < to; i++)
+        if (r->ranges[i].role)
+            first = TIR_MIN(first, r->ranges[i].barrier);
+    return first;
+}
+
+// An if that parts the warps of ranges from .. at from those of at .. to; *lower and *upper: its
+// blocks. The code of the role that stands first in the program comes first, since what that role
+// starts would wait for code from further away.
+static void branch(const struct roles *r, struct tir_builder b, uint32_t from, uint32_t at,
+                   uint32_t to, struct tir_builder *lower, struct tir_builder *upper)
+{
+    struct lower *lo = r->lo;
+    const int64_t first = first_role(r, from, at); // of warps without a role, none
+    const bool swap = first != INT64_MAX && first_role(r, at, to) < first;
+    struct tir_value *then =
+        tir_binary(&b, swap ? TIR_OP_GE : TIR_OP_LT, tir_lower_thread(lo, TIR_AXIS_WARP),
+                   tir_lower_i32(lo, r->ranges[at - 1].end));
+    struct tir_inst *inst = tir_build(&b, TIR_OP_IF, &then, 1, NULL, 0, 2);
+    struct tir_builder *blocks[] = {swap ? upper : lower, swap ? lower : upper};
     for (uint32_t i = 0; i < 2; i++) {
         struct tir_builder in = tir_builder_at_end(lo->f, inst->regions[i]);
         *blocks[i] = tir_builder_before(lo->f, tir_build_yield(&in, NULL, 0));
@@ -207,7 +223,7 @@ static void build_ranges(struct roles *r, struct tir_builder b, uint32_t from, u
         const struct range *range = &r->ranges[i];
         struct tir_builder own = b;
         if (i + 1 < to)
-            branch(r->lo, b, range->end, &own, &b);
+            branch(r, b, i, i + 1, to, &own, &b);
         if (!range->role)
             continue;
         struct tir_block *block = range->role->regions[0];
@@ -246,7 +262,7 @@ void tir_lower_roles(struct lower *lo, struct tir_inst *first)
         struct tir_builder own = b;
         end = group_end(&r, i);
         if (end < r.count)
-            branch(lo, b, r.ranges[end - 1].end, &own, &b);
+            branch(&r, b, i, end, r.count, &own, &b);
         build_setmaxnreg(&r, &own, group_regs(&r, i, end));
         build_ranges(&r, own, i, end);
     }

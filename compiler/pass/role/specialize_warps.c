@@ -41,7 +41,11 @@
 // `math` goes on while that role waits for the copies. It is one warp in the warpgroup of `load`.
 //
 // One warp starts copies. It has a separate warpgroup, because registers are divided by warpgroup:
-// it gives its registers to the warpgroups that hold the accumulators. If puts compute the tiles
+// it gives its registers to the warpgroups that hold the accumulators. Where one warpgroup holds
+// them it has enough, so the warp follows it, and more CTAs have room on a multiprocessor:
+//     role load warps(1) first(4) { ... }
+//     role math warps(4) first(0) { ... }
+// If puts compute the tiles
 // that they store, or copy rows by cp.async, `load` has as many warps as `math`, since the tiles
 // are already spread over these.
 
@@ -430,13 +434,16 @@ static void fill_role(struct split *s, struct tir_inst *role, const struct tir_i
 static void split(struct split *load, struct split *store, bool computes)
 {
     struct tir_func *f = load->f;
-    uint32_t warps = f->threads / 32, first = computes ? warps : TIR_WARPGROUP;
+    const uint32_t warps = f->threads / 32;
     struct tir_role_registers registers =
         tir_role_registers(f->threads / 128, computes ? TIR_ROLE_COMPUTES : TIR_ROLE_COPIES);
-    struct tir_inst *role = build_role(load, "load", 0, computes ? warps : 1, registers.load);
+    const bool stores = store->outgoing.len, follows = !registers.load && !computes;
+    const uint32_t others = computes ? warps : follows ? 1 + stores : TIR_WARPGROUP;
+    const uint32_t first = follows ? warps : 0;
+    struct tir_inst *role = build_role(load, "load", first, computes ? warps : 1, registers.load);
     struct tir_inst *third =
-        store->outgoing.len ? build_role(store, "store", 1, 1, registers.load) : NULL;
-    struct tir_inst *math = build_role(load, "math", first, warps, registers.math);
+        stores ? build_role(store, "store", first + 1, 1, registers.load) : NULL;
+    struct tir_inst *math = build_role(load, "math", follows ? 0 : others, warps, registers.math);
     end_block(f, math->regions[0]);
     for (struct tir_inst *inst = f->body->first, *next; inst != role; inst = next) {
         next = inst->next;
@@ -447,7 +454,7 @@ static void split(struct split *load, struct split *store, bool computes)
     if (third)
         fill_role(store, third, math);
     drop_work(load, math->regions[0]);
-    f->threads += 32 * first;
+    f->threads += 32 * others;
 }
 
 enum tir_change tir_pass_specialize_warps(struct tir_func *f, struct tir_pass_cx *cx)
