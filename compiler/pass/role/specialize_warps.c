@@ -438,7 +438,7 @@ static void split(struct split *load, struct split *store, bool computes)
     struct tir_role_registers registers =
         tir_role_registers(f->threads / 128, computes ? TIR_ROLE_COMPUTES : TIR_ROLE_COPIES);
     const bool stores = store->outgoing.len, follows = !registers.load && !computes;
-    const uint32_t others = computes ? warps : follows ? 1 + stores : TIR_WARPGROUP;
+    const uint32_t others = computes ? warps : !follows ? TIR_WARPGROUP : stores ? 2 : 1;
     const uint32_t first = follows ? warps : 0;
     struct tir_inst *role = build_role(load, "load", first, computes ? warps : 1, registers.load);
     struct tir_inst *third =

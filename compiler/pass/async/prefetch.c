@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// prefetch: loads beside products run a round ahead.
+//
+//     for k: i64 in range(0, K, 128) carry (acc: T = zero) {
+//         let part: T = get(a, lag = 1) with (slot: i32) { ... dot(...) ... }
+//         let j: i64 = div(k, 128);
+//         let s: f32[32] = load(Scale[m:+32, j]);
+//         ... part, acc, s ...
+//     }
+// becomes
+//     let first: f32[32] = load(Scale[m:+32, div(0, 128)]);
+//     for k: i64 in range(0, K, 128) carry (acc: T = zero, s: f32[32] = first) {
+//         let part: T = get(a, lag = 1) with (slot: i32) { ... dot(...) ... }
+//         let next: f32[32] = load(Scale[m:+32, div(k + 128, 128)]);
+//         ... part, acc, s ...
+//         yield ..., next;
+//     }
+//
+// What products take comes by asynchronous copies, many rounds ahead. What is computed of their
+// results, such as scales of blocks, comes by plain loads, for which each round waited: 128 threads
+// that multiply rows of 32 waited longer than the product took. The loads start behind the round's
+// last product, which does not wait for them. A load is carried if its address
+// follows from the loop's variable, its tensor is only read, and it takes few registers
+// (AHEAD_REGISTERS of all loads of a loop; the first come first). The last round loads what no round
+// needs; outside of the tensor that is 0.
+
+#include "ir/follow.h"
+#include "ir/walk.h"
+#include "machine/budget.h"
+#include "pass/async/lookup.h"
+#include "pass/receipt.h"
+
+struct prefetch {
+    struct tir_func *f;
+    const struct tir_block *body; // of the loop
+};
+
+static bool is_read(const struct tir_func *f, const struct tir_inst *inst)
+{
+    const struct tir_value *base = inst->op == TIR_OP_LOAD ? tir_ref_base(inst) : NULL;
+    return base && base->type->space == TIR_SPACE_GLOBAL && tir_is_only_read(f, base);
+}
+
+// Does v follow from the loop's variable, and from what is known in front of the loop?
+static enum tir_answer is_known_ahead(void *user, struct tir_value *v)
+{
+    const struct prefetch *p = user;
+    if (!v->def)
+        return v->kind == TIR_VALUE_CONST || v->block != p->body || v == p->body->args[0] ? TIR_YES
+                                                                                          : TIR_NO;
+    if (!tir_block_contains(p->body, v->def))
+        return TIR_YES;
+    const bool is_plain = v->def->block == p->body && !v->def->region_count &&
+                          (tir_has_trait(v->def, TIR_PURE) || is_read(p->f, v->def));
+    return is_plain ? TIR_IF_OPERANDS : TIR_NO;
+}
+
+// Registers of a thread: elements of few bits have one each while a loop carries them.
+static int64_t registers_of(const struct tir_type *t)
+{
+    const int64_t words = tir_ceil_div(tir_elems[t->elem].bits, 32);
+    return t->layout ? tir_layout_size(t->layout, TIR_AXIS_REG) * words : words;
+}
+
+static bool multiplies(const struct tir_inst *inst)
+{
+    if (tir_is_loop(inst))
+        return false; // in its own rounds
+    tir_foreach_inst_within(in, inst) if (in->op == TIR_OP_DOT) return true;
+    return false;
+}
+
+// The last product of the loop's own rounds, or what it is in. NULL: there is none.
+static struct tir_inst *last_product(const struct tir_inst *loop)
+{
+    struct tir_inst *inst = loop->regions[0]->last;
+    while (inst && !multiplies(inst))
+        inst = inst->prev;
+    return inst;
+}
+
+static void find(struct tir_lookups *l, struct prefetch *p)
+{
+    struct tir_follow ahead;
+    int64_t registers = 0;
+    tir_follow_init(&ahead, l->arena, is_known_ahead, p);
+    for (struct tir_inst *inst = p->body->first; inst; inst = inst->next) {
+        if (!is_read(p->f, inst) || !tir_follows(&ahead, inst->results[0]))
+            continue;
+        registers += registers_of(inst->results[0]->type);
+        if (registers > TIR_BUDGET_AHEAD_REGISTERS)
+            return;
+        vec_push(l->arena, &l->found, inst->results[0]);
+    }
+}
+
+static bool visit(struct tir_func *f, struct tir_pass_cx *cx, struct tir_inst *loop)
+{
+    struct prefetch p = {f, loop->regions[0]};
+    struct tir_lookups loads;
+    struct tir_map carried;
+    tir_lookups_init(&loads, f, cx->scratch, loop);
+    find(&loads, &p);
+    if (!loads.found.len)
+        return false;
+    tir_map_init(&carried, cx->scratch);
+    tir_lookups_carry(&loads, loop->operands[TIR_FOR_BEGIN], &carried);
+    struct tir_builder b = tir_builder_before(f, last_product(loop)->next);
+    tir_lookups_yield(&loads, &b,
+                      tir_binary(&b, TIR_OP_ADD, p.body->args[0], loop->operands[TIR_FOR_STEP]));
+    vec_foreach(struct tir_value *, it, &loads.found) {
+        tir_receipt_add(cx, TIR_TOPIC_LOOP, (*it)->def->span, "load: a round ahead of its use");
+        tir_replace_uses(f, *it, tir_map_get(&carried, tir_map_key(*it)));
+        tir_remove((*it)->def);
+    }
+    return true;
+}
+
+enum tir_change tir_pass_prefetch(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    VEC(struct tir_inst *) loops = {0};
+    enum tir_change change = TIR_UNCHANGED;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_FOR && last_product(inst))
+            vec_push(cx->scratch, &loops, inst);
+    vec_foreach(struct tir_inst *, it, &loops)
+        change = visit(f, cx, *it) ? TIR_CHANGED : change;
+    if (change == TIR_CHANGED)
+        tir_pass_dce(f, cx); // what the addresses were computed from
+    return change;
+}
