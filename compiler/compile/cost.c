@@ -16,12 +16,14 @@
 // of a cluster share that, but not that bytes arrive. Rows of a tile past the end of a tensor are
 // zeros, which all CTAs of the card wait for in turn: measured, they are far slower than rows that
 // are there. Two CTAs of a grid that is not persistent run on a multiprocessor at a time if the
-// stages of both fit; one works while the other waits.
+// stages of both fit and one warpgroup multiplies; one works while the other waits. What is
+// computed of a product in its round keeps a warpgroup from the next one. Of several, others
+// multiply meanwhile: with g warpgroups a g-th part of that time counts.
 //
 //     waves = ceildiv(tiles, CTAs at a time), turns = waves * CTAs of a multiprocessor
 //     askew = bytes / CTAs that share the copy / fetched * (off_lines, + off_sectors)
 //     busy  = sum over each dot of rounds of the loops around it
-//             * (waves * round + max(turns * (multiply + compute),
+//             * (waves * round + max(turns * (multiply + compute + after / groups^2),
 //                                    turns * (fetch + sum over A and B of askew)
 //                                    + bytes of all tiles past the ends / past))
 //     read  = bytes of the tensors / memory
@@ -272,6 +274,14 @@ static bool is_persistent(const struct tir_inst *tiles)
     return tir_attr_int(tiles, TIR_ATTR_persistent, 0) != 0;
 }
 
+// The warpgroups that share the rows of the product. Several have all registers of a
+// multiprocessor.
+static int64_t warpgroups(const struct tir_inst *dot)
+{
+    enum { ROWS = 64 }; // of a wgmma
+    return tir_ceil_div(dot->results[0]->type->shape[0], ROWS);
+}
+
 // How many CTAs of the loop run on a multiprocessor at a time, as their stages allow: 1 or 2. A
 // loop that does not say how many stages it has takes all there is room for. Only products on
 // warpgroups were measured; registers decide elsewhere, too.
@@ -286,7 +296,7 @@ static int64_t ctas_together(const struct model *m, const struct tir_inst *tiles
             continue;
         has_dot = true;
         const int64_t stages = tir_attr_int(dot->block->owner, TIR_ATTR_stages, 0);
-        if (!stages)
+        if (!stages || warpgroups(dot) > 1)
             return 1;
         bytes += stages * (source_of(m, dot->operands[TIR_DOT_A]).bytes +
                            source_of(m, dot->operands[TIR_DOT_B]).bytes);
@@ -349,6 +359,16 @@ static int64_t rows_worth(const struct model *m, const struct tir_type *sums)
                                          : rows;
 }
 
+// Elements that operations behind the product make, up to the next one in its round.
+static int64_t work_after(const struct tir_inst *dot)
+{
+    int64_t work = 0;
+    for (const struct tir_inst *inst = dot->next; inst && inst->op != TIR_OP_DOT; inst = inst->next)
+        if (tir_is_elementwise(inst) && tir_type_is_tile(inst->results[0]->type))
+            work += tir_type_count(inst->results[0]->type);
+    return work;
+}
+
 // Adds the time that a dot keeps tensor cores and copies busy, in all its rounds and waves.
 static void push_product(struct model *m, const struct tir_inst *tiles, const struct tir_inst *dot)
 {
@@ -362,7 +382,10 @@ static void push_product(struct model *m, const struct tir_inst *tiles, const st
     int64_t multiply = rows_worth(m, t) * worth * depth * bits / (16 * cost->products);
     const struct source a_from = source_of(m, dot->operands[TIR_DOT_A]),
                         b_from = source_of(m, dot->operands[TIR_DOT_B]);
-    int64_t compute = (a_from.work + b_from.work) / cost->computed;
+    const bool waits =
+        dot->block->owner->op == TIR_OP_FOR && (m->request->target.features & TIR_HAS_WGMMA);
+    const int64_t after = waits ? work_after(dot) / (warpgroups(dot) * warpgroups(dot)) : 0;
+    int64_t compute = (a_from.work + b_from.work + after) / cost->computed;
     if (on_threads && rows * columns > cost->most_sums)
         multiply = multiply * cost->too_many_sums / 100;
     const int64_t share_a = sharing(tiles, &a_from), share_b = sharing(tiles, &b_from);
