@@ -39,6 +39,8 @@ struct emit {
     uint32_t first_watch; // the first of the watchdog's three parameters
     bool has_watchdog;
     uint32_t bytes_to_float;       // how many were converted
+    uint32_t pairs_to_half;        // of bytes with signs, how many were
+    bool cvt_takes_turns;          // with the arithmetic for these
     uint32_t exponentials;         // emit_exp2.c: how many more were emitted
     const struct tir_inst *paired; // a cast that was emitted with the one before it
     V policies[4];                 // emit_cache.c; NULL until wanted

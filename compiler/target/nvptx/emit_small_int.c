@@ -7,6 +7,8 @@
 // with the floats of 16 bits that they are multiplied by: what products of dequantised weights
 // take.
 
+#include "ir/walk.h"
+#include "machine/budget.h"
 #include "target/nvptx/emit.h"
 
 static unsigned int_bits(V x)
@@ -165,6 +167,49 @@ static V bytes_apart(struct emit *e, const struct small_int *s)
     return tir_llvm_call(e->ll, "llvm.nvvm.prmt", NULL, 0, args, 3);
 }
 
+static V as_halves(struct emit *e, V word, enum tir_elem to)
+{
+    return LLVMBuildBitCast(e->b, word, LLVMVectorType(tir_emit_elem_type(e, to), 2), "");
+}
+
+// Signed, with one bit more than there are digits: the lower bits and the sign bit become two floats,
+// of which the second is 128 if the integer is not negative, else 256, as digits of bf16 are.
+static V signed_pair(struct emit *e, const struct small_int *s, const struct half *half,
+                     enum tir_elem to)
+{
+    const uint64_t both = 0x10001;
+    V bytes = bytes_apart(e, s);
+    V low = masked_xor(e, bytes, (s->sign - 1) * both, half->large * both);
+    V sign = masked_xor(e, bytes, s->sign * both, half->large * both);
+    return LLVMBuildFSub(e->b, as_halves(e, low, to), as_halves(e, sign, to), "");
+}
+
+static V converted_pair(struct emit *e, V first, V second, enum tir_elem to)
+{
+    V pair = pair_of(e, LLVMBuildSIToFP(e->b, first, e->ll->f32, ""),
+                     LLVMBuildSIToFP(e->b, second, e->ll->f32, ""));
+    return LLVMBuildFPTrunc(e->b, pair, LLVMVectorType(tir_emit_elem_type(e, to), 2), "");
+}
+
+// The columns of the widest product on warpgroups.
+static int64_t most_columns(const struct emit *e)
+{
+    int64_t most = 0;
+    tir_foreach_inst(inst, e->f)
+        if (inst->op == TIR_OP_WGMMA)
+            most = TIR_MAX(most, tir_attr_int(inst, TIR_ATTR_cols, 0));
+    return most;
+}
+
+// Beside wide products, which leave it time, `cvt` takes every second pair: it is slower, but one
+// instruction less.
+static bool is_turn_of_cvt(struct emit *e)
+{
+    if (!e->pairs_to_half++)
+        e->cvt_takes_turns = most_columns(e) >= TIR_BUDGET_CVT_COLUMNS;
+    return e->cvt_takes_turns && e->pairs_to_half % 2;
+}
+
 // NULL: they are not alike, lie across bytes, or are too large for the digits.
 static V small_pair(struct emit *e, V first, V second, bool is_signed, enum tir_elem to)
 {
@@ -173,15 +218,18 @@ static V small_pair(struct emit *e, V first, V second, bool is_signed, enum tir_
     const uint64_t mask = s[0].field.mask, one = UINT64_C(1) << half->digits;
     const unsigned at = s[0].field.shift % 8;
     const int64_t large = (int64_t)(one + s[0].sign) - s[0].added;
-    if (!mask || mask != s[1].field.mask || mask >= one || mask << at > 0xff ||
-        at != s[1].field.shift % 8 || s[0].sign != s[1].sign || s[0].added != s[1].added ||
-        large < 0 || large > (int64_t)(2 * one))
+    if (!mask || mask != s[1].field.mask || mask << at > 0xff || at != s[1].field.shift % 8 ||
+        s[0].sign != s[1].sign || s[0].added != s[1].added)
+        return NULL;
+    if (mask == 2 * one - 1 && s[0].sign == one && !s[0].added)
+        return is_turn_of_cvt(e) ? converted_pair(e, first, second, to)
+                                 : signed_pair(e, s, half, to);
+    if (mask >= one || large < 0 || large > (int64_t)(2 * one))
         return NULL;
     V word = masked_xor(e, bytes_apart(e, s), mask * 0x10001, (half->large ^ s[0].sign) * 0x10001);
     LLVMTypeRef type = tir_emit_elem_type(e, to);
     V too_much = LLVMConstReal(type, (double)large);
-    return LLVMBuildFSub(e->b, LLVMBuildBitCast(e->b, word, LLVMVectorType(type, 2), ""),
-                         pair_of(e, too_much, too_much), "");
+    return LLVMBuildFSub(e->b, as_halves(e, word, to), pair_of(e, too_much, too_much), "");
 }
 
 static V rounded_pair(struct emit *e, const struct tir_value *first, const struct tir_value *second,
