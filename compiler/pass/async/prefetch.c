@@ -19,10 +19,10 @@
 // What products take comes by asynchronous copies, many rounds ahead. What is computed of their
 // results, such as scales of blocks, comes by plain loads, for which each round waited: 128 threads
 // that multiply rows of 32 waited longer than the product took. The loads start behind the round's
-// last product, which does not wait for them. A load is carried if its address
-// follows from the loop's variable, its tensor is only read, and it takes few registers
-// (AHEAD_REGISTERS of all loads of a loop; the first come first). The last round loads what no round
-// needs; outside of the tensor that is 0.
+// last product, which does not wait for them. A load is carried if its address follows from the
+// loop's variable, its tensor is only read, and it takes few registers (AHEAD_REGISTERS for all
+// loads of a loop; the first come first). The last round loads what no round needs; outside of the
+// tensor that is 0.
 
 #include "ir/follow.h"
 #include "ir/walk.h"

@@ -172,8 +172,8 @@ static V as_halves(struct emit *e, V word, enum tir_elem to)
     return LLVMBuildBitCast(e->b, word, LLVMVectorType(tir_emit_elem_type(e, to), 2), "");
 }
 
-// Signed, with one bit more than there are digits: the lower bits and the sign bit become two floats,
-// of which the second is 128 if the integer is not negative, else 256, as digits of bf16 are.
+// Signed, with one bit more than there are digits: the lower bits and the sign bit become two
+// floats. As bf16 the second is 128 if the integer is not negative, else 256.
 static V signed_pair(struct emit *e, const struct small_int *s, const struct half *half,
                      enum tir_elem to)
 {
