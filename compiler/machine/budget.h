@@ -17,13 +17,17 @@ struct tir_role_registers {
     uint32_t load, math; // of the role that fills slots, of the role with the products
 };
 // What the warps do that fill slots: as many warpgroups as multiply COMPUTE, two ISSUE_MANY
-// products in tensor memory, else one does the rest.
+// products in tensor memory, two GATHER rows for these and issue them, or three (MANY), or four
+// (MOST), else one does the rest.
 enum tir_role_work {
     TIR_ROLE_COPIES,
     TIR_ROLE_COMPUTES,
     TIR_ROLE_ISSUES,
     TIR_ROLE_ARRANGES,
-    TIR_ROLE_ISSUE_MANY
+    TIR_ROLE_ISSUE_MANY,
+    TIR_ROLE_GATHERS,
+    TIR_ROLE_GATHER_MANY,
+    TIR_ROLE_GATHER_MOST
 };
 // groups: warpgroups of products.
 struct tir_role_registers tir_role_registers(uint32_t groups, enum tir_role_work work);

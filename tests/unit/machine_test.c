@@ -67,15 +67,22 @@ static void products_are_consistent(void **state)
 static void role_registers_are_those_of_the_launch(void **state)
 {
     (void)state;
+    // Warpgroups beside those of the products (0: as many), and for how many of these there are rows.
+    static const struct {
+        uint32_t load, least, most;
+    } works[] = {
+        [TIR_ROLE_COPIES] = {1, 2, 3},     [TIR_ROLE_COMPUTES] = {0, 2, 3},
+        [TIR_ROLE_ISSUES] = {1, 2, 3},     [TIR_ROLE_ARRANGES] = {1, 2, 3},
+        [TIR_ROLE_ISSUE_MANY] = {2, 1, 2}, [TIR_ROLE_GATHERS] = {2, 1, 3},
+        [TIR_ROLE_GATHER_MANY] = {3, 1, 2}, [TIR_ROLE_GATHER_MOST] = {4, 1, 1},
+    };
     for (uint32_t groups = 1; groups <= TIR_BUDGET_PRODUCT_GROUPS; groups++)
-        for (uint32_t work = TIR_ROLE_COPIES; work <= TIR_ROLE_ISSUE_MANY; work++) {
+        for (uint32_t work = 0; work < TIR_COUNT_OF(works); work++) {
             const struct tir_role_registers has =
                 tir_role_registers(groups, (enum tir_role_work)work);
-            const uint32_t load = work == TIR_ROLE_COMPUTES     ? groups
-                                  : work == TIR_ROLE_ISSUE_MANY ? 2
-                                                                : 1;
+            const uint32_t load = works[work].load ? works[work].load : groups;
             const uint32_t all = load + groups;
-            if (work == TIR_ROLE_ISSUE_MANY ? groups > 2 : groups < 2) {
+            if (groups < works[work].least || groups > works[work].most) {
                 assert_int_equal(has.math, 0);
                 continue;
             }

@@ -205,7 +205,16 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
 // Do tensor copies fill the slots?
 static bool is_loaded(const struct tmem_group *group)
 {
-    return !group->is_computed && !group->is_arranged;
+    return !group->is_computed && !group->is_arranged && !group->is_gathered;
+}
+
+// Does the role that loads do anything?
+static bool loads(const struct tmem_plan *p)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < p->group_count; i++)
+        any |= is_loaded(&p->groups[i]);
+    return any;
 }
 
 // Gives the mbarrier at which the copies to a slot complete. It expects the bytes of all its CTAs.
@@ -421,8 +430,11 @@ static void tell(const struct tmem_plan *p)
                         (long long)stages, (long long)bytes);
     tir_receipt_add(
         p->cx, TIR_TOPIC_ROLE, p->tiles->span,
-        "roles: %u warps compute, 1 loads, %s%u multipl%s; %lld columns of tensor memory",
-        p->compute_warps,
+        "roles: %u warps compute, %s%s%s%u multipl%s; %lld columns of tensor memory",
+        p->compute_warps, loads(p) ? "1 loads, " : "",
+        p->gather_warps > TMEM_WARPGROUP ? "8 gather, "
+        : p->gather_warps                ? "4 gather, "
+                                         : "",
         p->scale_warps == 1 ? "1 arranges scales, "
         : p->scale_warps    ? "2 arrange scales, "
                             : "",
@@ -447,11 +459,14 @@ static void rewrite(struct tmem_plan *p)
     build_tensor_memory(p, &b);
     tir_tmem_build_compute(p, &b);
     const struct tmem_producer load = {"load", p->compute_warps, 1, is_loaded, load_slot};
-    tir_tmem_build_producer(p, &b, &load);
+    if (loads(p))
+        tir_tmem_build_producer(p, &b, &load);
     for (uint32_t i = 0; i < p->product_count; i++)
         build_multiply_role(p, &b, i);
     if (p->scale_warps)
         tir_tmem_build_scale_role(p, &b);
+    if (p->gather_warps)
+        tir_tmem_build_gather_role(p, &b);
     tell(p);
     tir_remove(p->tiles);
 }

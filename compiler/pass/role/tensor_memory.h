@@ -36,6 +36,7 @@ struct tmem_group {
     bool is_per_tile;  // made before the loop
     bool is_computed;  // by the role that computes, else loaded by tensor copies
     bool is_arranged;  // scales, loaded by the role that arranges them
+    bool is_gathered;  // by the role that gathers
     bool has_scales;
 };
 
@@ -46,12 +47,15 @@ struct tmem_operand {
     bool is_per_tile, is_computed;
     bool is_converted; // computed from what is loaded in the same round, so ahead of products
     bool is_fetched;   // loaded for an operand that is converted
+    bool is_gathered;  // loaded by threads, because no tensor copy can bring it
     bool in_tmem;      // else in shared memory
     bool is_scales;    // from shared memory the thread that multiplies copies them on
     bool is_arranged;  // scales that a role loads, and not tensor copies as packed ones
     bool is_turned;    // scales that a permute makes rows of
     bool is_halved;    // of a pair: each CTA loads half of dimension `halved`, the columns of B
     uint32_t halved;
+    uint32_t width;           // gathered: bytes of a cp.async; 0: through registers, because
+    const char *no_copy;
     struct tir_value *buffer; // its slots
     struct tir_value
         *scales[TMEM_PRODUCTS]; // as many in tensor memory, of scales, for each product
@@ -102,6 +106,8 @@ struct tmem_plan {
     uint32_t group_count;
     uint32_t compute_warps, warps; // of the role that computes, of all
     uint32_t scale_warps;          // of the role that arranges scales; 0: there are none
+    uint32_t gather_warps;         // of the role that gathers; 0: nothing is gathered
+    struct bitset gathers;         // values that it computes for itself, by id
     struct tir_role_registers registers;
     bool is_pair;        // two CTAs multiply together (tensor_memory_pair.c)
     const char *no_pair; // why the tiles that ask for a cluster do not; NULL: none ask
@@ -193,6 +199,7 @@ enum { TMEM_ENDS = TMEM_OPERANDS + TMEM_PRODUCTS };
 struct tmem_role {
     struct tmem_plan *p;
     bool computes; // all that other roles do not
+    const struct bitset *needs; // values that it computes beside scalars, by id; NULL: none
     struct tir_inst *tiles, *loop;
     struct tir_builder in;                   // where the tiles loop is built
     struct tir_builder outer[TMEM_BRANCHES]; // around each branch
@@ -265,6 +272,16 @@ void tir_tmem_build_producer(struct tmem_plan *p, struct tir_builder *b,
                              const struct tmem_producer *producer);
 // The role's value for one of the kernel as it was.
 struct tir_value *tir_tmem_of(const struct tmem_role *r, struct tir_value *v);
+
+// Stores a tile in a slot.
+void tir_tmem_store_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,
+                         struct tir_value *v);
+
+// Operands that no tensor copy can bring (tensor_memory_gather.c).
+
+// The reason if threads cannot bring the loaded tile in each round, else NULL.
+const char *tir_tmem_take_gather(struct tmem_plan *p, struct tmem_operand *o);
+void tir_tmem_build_gather_role(struct tmem_plan *p, struct tir_builder *b);
 
 // Scales (tensor_memory_scales.c).
 

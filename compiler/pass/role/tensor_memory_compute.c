@@ -22,8 +22,8 @@ static struct tir_value *load_slot(struct tir_builder *b, struct tir_value *buff
     return tir_result(load);
 }
 
-static void store_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,
-                       struct tir_value *v)
+void tir_tmem_store_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,
+                         struct tir_value *v)
 {
     struct tir_value *zero = tir_const_index(b->f, 0);
     struct tir_value *operands[] = {
@@ -36,7 +36,7 @@ static void store_slot(struct tir_builder *b, struct tir_value *buffer, struct t
 static void store_operand(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o,
                           struct tir_value *slot)
 {
-    store_slot(b, o->buffer, slot, tir_tmem_of(r, o->tile));
+    tir_tmem_store_slot(b, o->buffer, slot, tir_tmem_of(r, o->tile));
     if (!o->in_tmem) {
         tir_tmem_fence(b, TIR_WORD_of_async_shared);
         tir_tmem_plain(b, TIR_OP_WARP_SYNC, NULL, 0); // a lane arrives for its warp
@@ -91,7 +91,7 @@ static struct tir_value *load_turn(struct tmem_role *r, struct tir_builder *b,
 static void store_turn(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t,
                        struct tir_value *sums)
 {
-    store_slot(b, t->buffer, tir_tmem_end(r, &t->sums)->at[0], sums);
+    tir_tmem_store_slot(b, t->buffer, tir_tmem_end(r, &t->sums)->at[0], sums);
 }
 
 static void give_turn(struct tmem_role *r, struct tir_builder *b, const struct tmem_product *t)

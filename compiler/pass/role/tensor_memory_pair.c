@@ -73,6 +73,8 @@ static const char *take_operand(struct tmem_plan *p, uint32_t i, const uint32_t 
         }
     if (o->is_computed || o->is_fetched)
         return "an operand is computed";
+    if (o->is_gathered)
+        return "no tensor copy brings an operand";
     if (ways & (ways - 1))
         return "a tile is an operand in two ways";
     const struct tir_inst *load = o->tile->def;

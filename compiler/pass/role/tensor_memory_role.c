@@ -270,11 +270,17 @@ void tir_tmem_end_role(struct tmem_role *r)
 
 // Branches. The ends of a role are as they were if a branch is not taken.
 
+static bool is_needed(const struct tmem_role *r, const struct tir_inst *inst)
+{
+    return r->needs && inst->result_count == 1 && bitset_has(r->needs, inst->results[0]->id);
+}
+
 void tir_tmem_copy(struct tmem_role *r, struct tir_builder *b, const struct tir_block *block)
 {
     for (const struct tir_inst *inst = block->first; inst && !tir_is_inside(r->p->loop, inst);
          inst = inst->next)
-        if (inst->op != TIR_OP_YIELD && (r->computes || tir_tmem_is_copied(r->p, inst)))
+        if (inst->op != TIR_OP_YIELD &&
+            (r->computes || tir_tmem_is_copied(r->p, inst) || is_needed(r, inst)))
             tir_clone_inst(b, inst, &r->map);
 }
 

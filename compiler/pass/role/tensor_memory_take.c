@@ -141,7 +141,7 @@ static const char *take_tile(struct tmem_plan *p, struct tmem_operand *o)
         const char *why = tir_tmem_take_load(p, def);
         o->is_computed = why && o->is_per_tile && !p->has_one_round;
         o->is_per_tile |= !why && tir_tmem_is_invariant(p, def);
-        return o->is_computed ? NULL : why;
+        return !why || o->is_computed ? NULL : tir_tmem_take_gather(p, o);
     }
     o->is_computed = true;
     o->is_converted = !o->is_per_tile && !follows(p, o->tile, NULL);
@@ -170,9 +170,13 @@ static const char *take_fetched(struct tmem_plan *p, struct tir_value *tile)
     struct tmem_operand *o = tir_tmem_operand_for(p, tile);
     if (!o)
         return "its operands are computed from too many tiles";
-    if (!o->is_arranged && (tir_tmem_take_load(p, tile->def) || t->rank != 2 ||
-                            t->shape[1] * tir_elems[t->elem].bits / 8 % TMA_ROW))
-        return "tensor copies cannot bring what an operand is computed from";
+    if (!o->is_arranged && (t->rank != 2 || t->shape[1] * tir_elems[t->elem].bits / 8 % TMA_ROW))
+        return "copies cannot bring what an operand is computed from";
+    const char *why = !o->is_arranged && !o->is_gathered && tir_tmem_take_load(p, tile->def)
+                          ? tir_tmem_take_gather(p, o)
+                          : NULL;
+    if (why)
+        return why;
     o->is_fetched = true;
     o->in_tmem = o->is_per_tile = false;
     return NULL;
@@ -235,7 +239,8 @@ static struct tmem_group *group_for(struct tmem_plan *p, const struct tmem_opera
     for (uint32_t i = 0; i < p->group_count && !o->is_computed && !o->is_fetched; i++) {
         struct tmem_group *g = &p->groups[i];
         if (!g->is_computed && !g->is_fetched && g->products == o->products &&
-            g->is_per_tile == o->is_per_tile && g->is_arranged == o->is_arranged) {
+            g->is_per_tile == o->is_per_tile && g->is_arranged == o->is_arranged &&
+            g->is_gathered == o->is_gathered) {
             g->has_scales |= o->is_scales;
             return g;
         }
@@ -246,6 +251,7 @@ static struct tmem_group *group_for(struct tmem_plan *p, const struct tmem_opera
                                                     .is_per_tile = o->is_per_tile,
                                                     .is_computed = o->is_computed,
                                                     .is_arranged = o->is_arranged,
+                                                    .is_gathered = o->is_gathered,
                                                     .has_scales = o->is_scales};
     return &p->groups[p->group_count++];
 }
@@ -598,6 +604,12 @@ static const char *take_warps(struct tmem_plan *p)
     return NULL;
 }
 
+// What the other warpgroups do if some of them gather.
+static enum tir_role_work gather_work(uint32_t others)
+{
+    return others > 3 ? TIR_ROLE_GATHER_MOST : others > 2 ? TIR_ROLE_GATHER_MANY : TIR_ROLE_GATHERS;
+}
+
 // Warpgroups that compute take registers from one more that holds all other warps, or from two. A
 // single one beside one more has as many as there are without that.
 static void take_registers(struct tmem_plan *p)
@@ -605,15 +617,18 @@ static void take_registers(struct tmem_plan *p)
     const uint32_t groups = p->compute_warps / TMEM_WARPGROUP;
     p->warps = p->compute_warps + 1 + p->product_count + p->scale_warps;
     const uint32_t others = tir_ceil_div(p->warps, TMEM_WARPGROUP) - groups;
-    const enum tir_role_work work = others > 1       ? TIR_ROLE_ISSUE_MANY
+    const enum tir_role_work work = p->gather_warps  ? gather_work(others + p->gather_warps / TMEM_WARPGROUP)
+                                    : others > 1     ? TIR_ROLE_ISSUE_MANY
                                     : p->scale_warps ? TIR_ROLE_ARRANGES
                                                      : TIR_ROLE_ISSUES;
     p->registers = tir_role_registers(groups, work);
-    if (!p->registers.math)
+    if (!p->registers.math) {
+        p->warps += p->gather_warps;
         return;
+    }
     if (p->scale_warps) // fewer scales of a thread
         p->scale_warps += (groups + others) * TMEM_WARPGROUP - p->warps;
-    p->warps = (groups + others) * TMEM_WARPGROUP;
+    p->warps = (groups + others) * TMEM_WARPGROUP + p->gather_warps;
 }
 
 // Of a slot in shared memory.
@@ -710,7 +725,10 @@ static void count_arrivals(struct tmem_plan *p)
     for (uint32_t i = 0; i < p->group_count; i++) {
         struct tmem_group *g = &p->groups[i];
         g->channel.ctas = ctas;
-        g->channel.fills = g->is_computed ? p->compute_warps : g->is_arranged ? p->scale_warps : 1;
+        g->channel.fills = g->is_computed   ? p->compute_warps
+                           : g->is_arranged ? p->scale_warps
+                           : g->is_gathered ? p->gather_warps
+                                            : 1;
         for (uint32_t t = 0; t < p->product_count; t++)
             g->channel.frees += g->products >> t & 1;
         g->channel.frees += g->is_fetched ? p->compute_warps : 0;
