@@ -33,6 +33,7 @@
 #include "pass/role/tensor_memory.h"
 
 #include "ir/walk.h"
+#include "pass/async/stride.h"
 #include "pass/layout/choice.h"
 #include "pass/layout/scale.h"
 #include "pass/receipt.h"
@@ -190,7 +191,8 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
         if (box->list[d]) {
             if (o->is_halved && at == o->halved)
                 start = tir_tmem_half(r->p, b, o, start);
-            parts[d] = part.shape[at++];
+            parts[d] = TIR_MIN(parts[d], part.shape[at]); // an index tile stays one
+            at++;
         }
         operands[TIR_COPY_FIXED + 1 + d] = start;
     }
@@ -200,6 +202,9 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
     tir_set_list(r->p->f, copy, TIR_ATTR_box, parts, box->list_count);
     tir_set_word(r->p->f, copy, TIR_ATTR_engine, TIR_WORD_engine_tma);
     tir_copy_attr(r->p->f, copy, load, TIR_ATTR_cache);
+    for (uint32_t d = 0; d < box->list_count; d++)
+        if (parts[d] < 0)
+            tir_state_strides(r->p->f, copy);
 }
 
 // Do tensor copies fill the slots?
@@ -428,17 +433,16 @@ static void tell(const struct tmem_plan *p)
     if (stages)
         tir_receipt_add(p->cx, TIR_TOPIC_LOOP, p->loop->span, "loop: %lld stages of %lld bytes",
                         (long long)stages, (long long)bytes);
-    tir_receipt_add(
-        p->cx, TIR_TOPIC_ROLE, p->tiles->span,
-        "roles: %u warps compute, %s%s%s%u multipl%s; %lld columns of tensor memory",
-        p->compute_warps, loads(p) ? "1 loads, " : "",
-        p->gather_warps > TMEM_WARPGROUP ? "8 gather, "
-        : p->gather_warps                ? "4 gather, "
-                                         : "",
-        p->scale_warps == 1 ? "1 arranges scales, "
-        : p->scale_warps    ? "2 arrange scales, "
-                            : "",
-        p->product_count, p->product_count > 1 ? "y" : "ies", (long long)p->columns);
+    tir_receipt_add(p->cx, TIR_TOPIC_ROLE, p->tiles->span,
+                    "roles: %u warps compute, %s%s%s%u multipl%s; %lld columns of tensor memory",
+                    p->compute_warps, loads(p) ? "1 loads, " : "",
+                    p->gather_warps > TMEM_WARPGROUP ? "8 gather, "
+                    : p->gather_warps                ? "4 gather, "
+                                                     : "",
+                    p->scale_warps == 1 ? "1 arranges scales, "
+                    : p->scale_warps    ? "2 arrange scales, "
+                                        : "",
+                    p->product_count, p->product_count > 1 ? "y" : "ies", (long long)p->columns);
     if (p->is_pair)
         tir_receipt_add(p->cx, TIR_TOPIC_LAUNCH, p->tiles->span,
                         "tiles: pairs of CTAs multiply together; each copies half of the second "

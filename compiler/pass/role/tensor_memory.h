@@ -54,7 +54,7 @@ struct tmem_operand {
     bool is_turned;    // scales that a permute makes rows of
     bool is_halved;    // of a pair: each CTA loads half of dimension `halved`, the columns of B
     uint32_t halved;
-    uint32_t width;           // gathered: bytes of a cp.async; 0: through registers, because
+    uint32_t width; // gathered: bytes of a cp.async; 0: through registers, because
     const char *no_copy;
     struct tir_value *buffer; // its slots
     struct tir_value
@@ -107,7 +107,7 @@ struct tmem_plan {
     uint32_t compute_warps, warps; // of the role that computes, of all
     uint32_t scale_warps;          // of the role that arranges scales; 0: there are none
     uint32_t gather_warps;         // of the role that gathers; 0: nothing is gathered
-    struct bitset gathers;         // values that it computes for itself, by id
+    struct bitset ahead;           // tiles that roles which fill slots compute for themselves, by id
     struct tir_role_registers registers;
     bool is_pair;        // two CTAs multiply together (tensor_memory_pair.c)
     const char *no_pair; // why the tiles that ask for a cluster do not; NULL: none ask
@@ -198,8 +198,8 @@ enum { TMEM_ENDS = TMEM_OPERANDS + TMEM_PRODUCTS };
 
 struct tmem_role {
     struct tmem_plan *p;
-    bool computes; // all that other roles do not
-    const struct bitset *needs; // values that it computes beside scalars, by id; NULL: none
+    bool computes;              // all that other roles do not
+    bool fills; // slots, from what it computes ahead
     struct tir_inst *tiles, *loop;
     struct tir_builder in;                   // where the tiles loop is built
     struct tir_builder outer[TMEM_BRANCHES]; // around each branch
@@ -279,6 +279,8 @@ void tir_tmem_store_slot(struct tir_builder *b, struct tir_value *buffer, struct
 
 // Operands that no tensor copy can bring (tensor_memory_gather.c).
 
+// Can a role compute v for itself, ahead of the products? Then roles that need it do.
+bool tir_tmem_is_ahead(struct tmem_plan *p, struct tir_value *v);
 // The reason if threads cannot bring the loaded tile in each round, else NULL.
 const char *tir_tmem_take_gather(struct tmem_plan *p, struct tmem_operand *o);
 void tir_tmem_build_gather_role(struct tmem_plan *p, struct tir_builder *b);
@@ -286,7 +288,7 @@ void tir_tmem_build_gather_role(struct tmem_plan *p, struct tir_builder *b);
 // Scales (tensor_memory_scales.c).
 
 // Why tensor copies cannot bring the tile; NULL: they can.
-const char *tir_tmem_take_load(const struct tmem_plan *p, const struct tir_inst *load);
+const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load);
 // Finds the scales of a product's term. The reason if the pass does not take them, else NULL.
 const char *tir_tmem_take_scales(struct tmem_plan *p, uint32_t product, struct tmem_term *term);
 // A slot of scales: whole blocks of 128 rows and 4 scales.

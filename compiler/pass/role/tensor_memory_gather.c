@@ -62,22 +62,25 @@ static enum tir_answer is_ahead(void *user, struct tir_value *v)
 static void need(void *user, struct tir_value *v)
 {
     struct tmem_plan *p = user;
-    bitset_insert(&p->gathers, v->id);
+    bitset_insert(&p->ahead, v->id);
+}
+
+bool tir_tmem_is_ahead(struct tmem_plan *p, struct tir_value *v)
+{
+    struct tir_follow ahead;
+    tir_follow_init(&ahead, p->cx->scratch, is_ahead, p);
+    ahead.then = need;
+    return tir_follows(&ahead, v);
 }
 
 const char *tir_tmem_take_gather(struct tmem_plan *p, struct tmem_operand *o)
 {
     const struct tir_inst *load = o->tile->def;
-    struct tir_follow ahead;
     if (tir_ref_base(load)->type->space != TIR_SPACE_GLOBAL ||
         !tir_is_only_read(p->f, tir_ref_base(load)))
         return "an operand is no tensor that the kernel only reads";
-    if (!p->gather_warps)
-        p->gathers = bitset_new(p->cx->scratch, p->f->value_count);
-    tir_follow_init(&ahead, p->cx->scratch, is_ahead, p);
-    ahead.then = need;
     for (uint32_t i = 0; i < load->operand_count; i++)
-        if (load->operands[i] && !tir_follows(&ahead, load->operands[i]))
+        if (load->operands[i] && !tir_tmem_is_ahead(p, load->operands[i]))
             return "where an operand is depends on what the loop carries";
     const char *no_copy = NULL;
     o->width = tir_tile_copy_width(p->f, p->cx->target, p->ranges, o->tile, &no_copy);
@@ -174,8 +177,7 @@ static void hand_on(struct gather *g, struct tir_builder *b, const struct tmem_e
         one = tir_binary(b, TIR_OP_AND, some, one);
     }
     struct tir_builder in = tir_tmem_begin_if(b, one);
-    struct tir_value *bar =
-        tir_tmem_slot(&in, end->channel->full, slot_before(&in, end, rounds));
+    struct tir_value *bar = tir_tmem_slot(&in, end->channel->full, slot_before(&in, end, rounds));
     tir_tmem_plain(&in, TIR_OP_ARRIVE, (struct tir_value *[]){bar, NULL, NULL}, 3);
     tir_tmem_end_if(&in);
 }
@@ -194,8 +196,7 @@ static void fill(struct gather *g, struct tir_builder *b)
                 bring(g, b, &p->operands[k], end->at[0]);
         if (g->copies) {
             tir_build_group(b, TIR_OP_COMMIT_GROUP, TIR_DONE_CP_ASYNC, 0);
-            tir_build_group(b, TIR_OP_WAIT_GROUP, TIR_DONE_CP_ASYNC,
-                            late_of(g, group) * g->groups);
+            tir_build_group(b, TIR_OP_WAIT_GROUP, TIR_DONE_CP_ASYNC, late_of(g, group) * g->groups);
         }
         hand_on(g, b, end, late_of(g, group), build_written(b));
         tir_tmem_advance(b, end);
@@ -241,7 +242,8 @@ static void look_up_ahead(struct gather *g)
                       tir_binary(&b, TIR_OP_ADD, body->args[0], loop->operands[TIR_FOR_STEP]));
     vec_foreach(struct tir_value *, it, &lookups.found)
         tir_replace_uses(p->f, *it, tir_map_get(&carried, tir_map_key(*it)));
-    tir_receipt_add(p->cx, TIR_TOPIC_RING, loop->span, "ring: addresses looked up an iteration before");
+    tir_receipt_add(p->cx, TIR_TOPIC_RING, loop->span,
+                    "ring: addresses looked up an iteration before");
 }
 
 static void tell(const struct tmem_plan *p)
@@ -278,7 +280,7 @@ void tir_tmem_build_gather_role(struct tmem_plan *p, struct tir_builder *b)
 {
     struct gather g = {.groups = 0};
     tir_tmem_init_role(&g.role, p);
-    g.role.needs = &p->gathers;
+    g.role.fills = true;
     for (uint32_t i = 0; i < p->operand_count; i++)
         g.copies |= p->operands[i].is_gathered && p->operands[i].width;
     for (uint32_t i = 0; i < p->group_count; i++) {

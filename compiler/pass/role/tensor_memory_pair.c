@@ -79,7 +79,9 @@ static const char *take_operand(struct tmem_plan *p, uint32_t i, const uint32_t 
         return "a tile is an operand in two ways";
     const struct tir_inst *load = o->tile->def;
     for (uint32_t d = 0; ways > 1 && d < tir_attr_find(load, TIR_ATTR_box)->list_count; d++)
-        if (tir_flow_of(flow, tir_ref_indices(load)[d]) & split)
+        if (tir_type_is_tile(tir_ref_indices(load)[d]->type))
+            return "the second factor has a stride";
+        else if (tir_flow_of(flow, tir_ref_indices(load)[d]) & split)
             return "its tiles do not have the second factor in common";
     o->is_halved = ways > 1;
     o->halved = ways == 4;

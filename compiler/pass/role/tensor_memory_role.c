@@ -272,7 +272,7 @@ void tir_tmem_end_role(struct tmem_role *r)
 
 static bool is_needed(const struct tmem_role *r, const struct tir_inst *inst)
 {
-    return r->needs && inst->result_count == 1 && bitset_has(r->needs, inst->results[0]->id);
+    return r->fills && inst->result_count == 1 && bitset_has(&r->p->ahead, inst->results[0]->id);
 }
 
 void tir_tmem_copy(struct tmem_role *r, struct tir_builder *b, const struct tir_block *block)
@@ -454,6 +454,7 @@ void tir_tmem_build_producer(struct tmem_plan *p, struct tir_builder *b,
 {
     struct tmem_role r;
     tir_tmem_init_role(&r, p);
+    r.fills = true;
     for (uint32_t i = 0; i < p->group_count; i++)
         if (producer->fills(&p->groups[i]))
             tir_tmem_add_end(&r, &p->groups[i].channel, p->groups[i].is_per_tile, 1);

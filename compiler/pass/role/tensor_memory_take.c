@@ -10,6 +10,7 @@
 
 #include "ir/walk.h"
 #include "machine/product.h"
+#include "pass/async/stride.h"
 #include "pass/async/tma.h"
 #include "pass/layout/scale.h"
 
@@ -56,6 +57,7 @@ void tir_tmem_find_computable(struct tmem_plan *p)
         blocks[count++] = tir_tmem_taken(p, i);
     blocks[count++] = round;
     p->computable = bitset_new(p->cx->scratch, p->f->value_count);
+    p->ahead = bitset_new(p->cx->scratch, p->f->value_count);
     for (uint32_t a = 0; a < tile->arg_count; a++)
         bitset_insert(&p->computable, tile->args[a]->id);
     bitset_insert(&p->computable, round->args[0]->id); // what the loop carries is not
@@ -72,7 +74,7 @@ void tir_tmem_find_computable(struct tmem_plan *p)
 
 // Operands.
 
-const char *tir_tmem_take_load(const struct tmem_plan *p, const struct tir_inst *load)
+const char *tir_tmem_take_load(struct tmem_plan *p, const struct tir_inst *load)
 {
     const struct tir_value *tensor = tir_ref_base(load);
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
@@ -83,10 +85,11 @@ const char *tir_tmem_take_load(const struct tmem_plan *p, const struct tir_inst 
     if (tir_tensor_alignment(p->f, tensor) < TMA_ROW)
         return "the rows of an operand are not known to be aligned to 16 bytes";
     for (uint32_t d = 0; d < box->list_count; d++)
-        if (box->list[d] < 0 || box->list[d] > TIR_TMA_MAX_BOX)
+        if (box->list[d] < 0 ? !tir_counts_along(load, d) : box->list[d] > TIR_TMA_MAX_BOX)
             return "a tensor copy fetches no such part";
     for (uint32_t d = 0; d < box->list_count; d++)
-        if (!tir_tmem_is_computable(p, tir_ref_indices(load)[d]))
+        if (!tir_tmem_is_computable(p, tir_ref_indices(load)[d]) &&
+            !(box->list[d] < 0 && tir_tmem_is_ahead(p, tir_ref_indices(load)[d])))
             return "where an operand begins depends on more than scalars";
     return tir_tma_start_refusal(p->ranges, load)
                ? "where an operand begins is not known to be a multiple of 16 bytes"
@@ -617,7 +620,8 @@ static void take_registers(struct tmem_plan *p)
     const uint32_t groups = p->compute_warps / TMEM_WARPGROUP;
     p->warps = p->compute_warps + 1 + p->product_count + p->scale_warps;
     const uint32_t others = tir_ceil_div(p->warps, TMEM_WARPGROUP) - groups;
-    const enum tir_role_work work = p->gather_warps  ? gather_work(others + p->gather_warps / TMEM_WARPGROUP)
+    const enum tir_role_work work = p->gather_warps
+                                        ? gather_work(others + p->gather_warps / TMEM_WARPGROUP)
                                     : others > 1     ? TIR_ROLE_ISSUE_MANY
                                     : p->scale_warps ? TIR_ROLE_ARRANGES
                                                      : TIR_ROLE_ISSUES;
