@@ -90,6 +90,18 @@ static bool is_small(int64_t bits, int64_t largest)
 // the operand, and those of which a load takes one element a row; nor what is only read after
 // the product.
 static void align_sources(struct tir_func *f, const struct tir_value *v, int64_t operand,
+                          uint32_t depth);
+
+// The same of what is stored to a buffer that the operand is read from, as if it is rearranged.
+static void align_stored(struct tir_func *f, const struct tir_value *buffer, int64_t operand,
+                         uint32_t depth)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_STORE && tir_ref_base(inst) == buffer)
+            align_sources(f, inst->operands[TIR_STORE_VALUE], operand, depth);
+}
+
+static void align_sources(struct tir_func *f, const struct tir_value *v, int64_t operand,
                           uint32_t depth)
 {
     const struct tir_inst *inst = v->def;
@@ -102,6 +114,8 @@ static void align_sources(struct tir_func *f, const struct tir_value *v, int64_t
     if (inst->op != TIR_OP_LOAD || is_small(row_bits(inst), operand))
         return;
     const struct tir_value *tensor = tir_ref_base(inst);
+    if (tensor->type->space == TIR_SPACE_SHARED)
+        align_stored(f, tensor, operand, depth - 1);
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value == tensor && tensor->type->space == TIR_SPACE_GLOBAL &&
             f->params[i].direction != TIR_OUT)
@@ -166,12 +180,10 @@ static uint32_t align_rows(struct tir_context *cx, struct tir_func *f)
 // The tensors that the operand v of a dot was loaded from are aligned to 4 bytes, which is what one
 // asynchronous copy moves at least, and four scales. Packed scales lie in rows of 16 bytes, which
 // tensor copies bring.
-static bool align_operand(struct tir_func *f, const struct tir_value *v)
+static bool align_loaded(struct tir_func *f, const struct tir_value *v)
 {
-    while (v && v->def && v->def->op == TIR_OP_PERMUTE)
-        v = v->def->operands[0];
     const struct tir_value *tensor =
-        v && v->def && v->def->op == TIR_OP_LOAD ? tir_ref_base(v->def) : NULL;
+        v->def && v->def->op == TIR_OP_LOAD ? tir_ref_base(v->def) : NULL;
     for (uint32_t i = 0; i < f->param_count; i++)
         if (f->params[i].value == tensor && f->params[i].direction == TIR_IN) {
             uint32_t word = tir_scales_are_packed(v->type)
@@ -181,6 +193,20 @@ static bool align_operand(struct tir_func *f, const struct tir_value *v)
             return true;
         }
     return false;
+}
+
+// The same where the elements are put together in a buffer that the operand is read from.
+static bool align_operand(struct tir_func *f, const struct tir_value *v)
+{
+    while (v && v->def && v->def->op == TIR_OP_PERMUTE)
+        v = v->def->operands[0];
+    bool any = v && align_loaded(f, v);
+    const struct tir_inst *load = v && !any ? v->def : NULL;
+    if (load && load->op == TIR_OP_LOAD && tir_ref_base(load)->type->space == TIR_SPACE_SHARED)
+        tir_foreach_inst(inst, f)
+            if (inst->op == TIR_OP_STORE && tir_ref_base(inst) == tir_ref_base(load))
+                any |= align_loaded(f, inst->operands[TIR_STORE_VALUE]);
+    return any;
 }
 
 // Of every dot, from operand `first` on two of them.

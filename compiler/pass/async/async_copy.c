@@ -199,7 +199,11 @@ static void settle_copy(struct async *as, struct tir_inst *copy)
     uint32_t width = width_of(as, &copied, copy->operands[TIR_COPY_TO]->type, &why);
     as->changed = true;
     if (width) {
-        accept(as, copy, width, as->no_tma ? as->no_tma : "no tma: the program copies by itself");
+        why = tensor_copy_refusal(as, copy, copy->operands[TIR_COPY_TO]);
+        accept(as, copy, width,
+               why          ? tir_str_format(as->cx->scratch, "no tma: %s", why).ptr
+               : as->no_tma ? as->no_tma
+                            : "no tma: the program copies by itself");
         return;
     }
     refuse(as, copy, why);

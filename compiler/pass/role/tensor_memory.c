@@ -71,7 +71,7 @@ static void build_rings(struct tmem_plan *p, struct tir_builder *b)
             continue;
         const struct tir_type tile = tmem_slot_type(o);
         const uint32_t bits = tir_elems[tile.elem].bits;
-        const int64_t row = tile.shape[1] * bits / 8;
+        const int64_t row = tile.shape[tile.rank - 1] * bits / 8;
         struct tir_type t =
             slots_type(&tile, TIR_SPACE_SHARED, o->group ? o->group->channel.slots : 1);
         t.layout = tir_layout_memory(p->types, t.rank, t.shape, bits,
@@ -424,6 +424,9 @@ static void tell(const struct tmem_plan *p)
     int64_t stages = 0, bytes = 0;
     for (uint32_t i = 0; i < p->operand_count; i++) {
         const struct tmem_operand *o = &p->operands[i];
+        if (o->group && is_loaded(o->group))
+            tir_receipt_add(p->cx, TIR_TOPIC_COPY, o->tile->def->span, "copy of %s: tma",
+                            tir_ref_base(o->tile->def)->name);
         if (o->is_computed || o->is_per_tile || o->is_arranged)
             continue;
         const struct tir_type slot = tmem_slot_type(o);

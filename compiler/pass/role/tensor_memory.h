@@ -163,6 +163,14 @@ static inline bool tmem_has_mask_or_pad(const struct tir_inst *load)
     return load->operands[TIR_LOAD_MASK] || (pad && !tmem_is_zero(pad));
 }
 
+// The shared buffer of the kernel that inst stores to, where elements change places; NULL: none.
+static inline struct tir_value *tmem_filled(const struct tir_inst *inst)
+{
+    const bool fills =
+        inst->op == TIR_OP_STORE && tir_ref_base(inst)->type->space == TIR_SPACE_SHARED;
+    return fills ? tir_buffer_root(tir_ref_base(inst)) : NULL;
+}
+
 // What a slot holds: the operand, or the CTA's half of it.
 static inline struct tir_type tmem_slot_type(const struct tmem_operand *o)
 {

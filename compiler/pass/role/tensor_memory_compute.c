@@ -11,26 +11,41 @@
 
 #include "ir/walk.h"
 
+// The reference to a slot that is a tile: its operands and its box. Gives the rank of the buffer.
+static uint32_t whole_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,
+                           const struct tir_type *tile, struct tir_value **ref, int64_t *box)
+{
+    ref[0] = buffer;
+    ref[1] = slot;
+    box[0] = 0;
+    for (uint32_t d = 0; d < tile->rank; d++) {
+        ref[2 + d] = tir_const_index(b->f, 0);
+        box[1 + d] = tile->shape[d];
+    }
+    return 1 + tile->rank;
+}
+
 static struct tir_value *load_slot(struct tir_builder *b, struct tir_value *buffer,
                                    struct tir_value *slot, const struct tir_type *type)
 {
-    struct tir_value *zero = tir_const_index(b->f, 0);
-    struct tir_value *operands[] = {
-        [TIR_LOAD_PAD] = NULL, [TIR_LOAD_MASK] = NULL, buffer, slot, zero, zero};
-    struct tir_inst *load = tir_build(b, TIR_OP_LOAD, operands, 6, &type, 1, 0);
-    tir_set_list(b->f, load, TIR_ATTR_box, (int64_t[]){0, type->shape[0], type->shape[1]}, 3);
+    enum { FIXED = TIR_LOAD_MASK + 1 };
+    struct tir_value *operands[FIXED + 1 + TIR_MAX_RANK] = {NULL};
+    int64_t box[TIR_MAX_RANK];
+    const uint32_t rank = whole_slot(b, buffer, slot, type, operands + FIXED, box);
+    struct tir_inst *load = tir_build(b, TIR_OP_LOAD, operands, FIXED + 1 + rank, &type, 1, 0);
+    tir_set_list(b->f, load, TIR_ATTR_box, box, rank);
     return tir_result(load);
 }
 
 void tir_tmem_store_slot(struct tir_builder *b, struct tir_value *buffer, struct tir_value *slot,
                          struct tir_value *v)
 {
-    struct tir_value *zero = tir_const_index(b->f, 0);
-    struct tir_value *operands[] = {
-        [TIR_STORE_VALUE] = v, [TIR_STORE_MASK] = NULL, buffer, slot, zero, zero};
-    struct tir_inst *store = tir_tmem_plain(b, TIR_OP_STORE, operands, 6);
-    const int64_t box[] = {0, v->type->shape[0], v->type->shape[1]};
-    tir_set_list(b->f, store, TIR_ATTR_box, box, 3);
+    enum { FIXED = TIR_STORE_MASK + 1 };
+    struct tir_value *operands[FIXED + 1 + TIR_MAX_RANK] = {[TIR_STORE_VALUE] = v};
+    int64_t box[TIR_MAX_RANK];
+    const uint32_t rank = whole_slot(b, buffer, slot, v->type, operands + FIXED, box);
+    struct tir_inst *store = tir_tmem_plain(b, TIR_OP_STORE, operands, FIXED + 1 + rank);
+    tir_set_list(b->f, store, TIR_ATTR_box, box, rank);
 }
 
 static void store_operand(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o,
@@ -205,6 +220,9 @@ static void emit_for(struct round *y, const struct tir_value *v)
 {
     want(y, v);
     for (const struct tir_inst *inst = body_of(y)->last; inst; inst = inst->prev) {
+        const struct tir_value *filled = tmem_filled(inst);
+        if (filled && filled->def->block == body_of(y) && bitset_has(&y->wanted, filled->def->id))
+            bitset_insert(&y->wanted, inst->id);
         if (!bitset_has(&y->wanted, inst->id) || bitset_has(&y->emitted, inst->id))
             continue;
         const bool is_product = inst->op == TIR_OP_DOT; // whose operands have been given

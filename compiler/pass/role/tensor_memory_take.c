@@ -119,6 +119,8 @@ static bool follows(const struct tmem_plan *p, const struct tir_value *v,
             is = in->operands[i] && bitset_has(&set, in->operands[i]->id);
         for (uint32_t i = 0; is && i < inst->result_count; i++)
             bitset_insert(&set, inst->results[i]->id);
+        if (is && tmem_filled(inst))
+            bitset_insert(&set, tmem_filled(inst)->id);
     }
     return bitset_has(&set, v->id);
 }
@@ -134,13 +136,30 @@ bool tir_tmem_is_invariant(const struct tmem_plan *p, const struct tir_inst *loa
     return true;
 }
 
+// Does the tile come from a buffer that each round fills before it reads it, as one that is
+// rearranged?
+static bool is_rearranged(const struct tmem_plan *p, const struct tir_inst *load)
+{
+    const struct tir_value *buffer = tir_buffer_root(tir_ref_base(load));
+    bool is_read = false;
+    if (buffer->type->space != TIR_SPACE_SHARED || buffer->kind != TIR_VALUE_RESULT ||
+        buffer->def->op != TIR_OP_ALLOC || buffer->def->block != p->loop->regions[0])
+        return false;
+    for (const struct tir_inst *inst = buffer->def; inst; inst = inst->next) {
+        if (tmem_filled(inst) == buffer && is_read)
+            return false;
+        is_read |= inst->op == TIR_OP_LOAD && tir_buffer_root(tir_ref_base(inst)) == buffer;
+    }
+    return true;
+}
+
 static const char *take_tile(struct tmem_plan *p, struct tmem_operand *o)
 {
     const struct tir_inst *def = o->tile->def;
     if (o->tile->kind == TIR_VALUE_CONST || !tir_is_made_in(p->tiles, o->tile))
         return "an operand is a constant";
     o->is_per_tile = !tir_is_made_in(p->loop, o->tile);
-    if (def && def->op == TIR_OP_LOAD) {
+    if (def && def->op == TIR_OP_LOAD && !is_rearranged(p, def)) {
         const char *why = tir_tmem_take_load(p, def);
         o->is_computed = why && o->is_per_tile && !p->has_one_round;
         o->is_per_tile |= !why && tir_tmem_is_invariant(p, def);
@@ -168,12 +187,15 @@ struct tmem_operand *tir_tmem_operand_for(struct tmem_plan *p, struct tir_value 
 static const char *take_fetched(struct tmem_plan *p, struct tir_value *tile)
 {
     const struct tir_type *t = tile->type;
-    if (t->rank < 2 || tir_type_count(t) == t->shape[0] || tir_type_count(t) == t->shape[1])
+    bool is_vector = t->rank == TIR_MAX_RANK;
+    for (uint32_t d = 0; d < t->rank; d++)
+        is_vector |= tir_type_count(t) == t->shape[d];
+    if (is_vector)
         return NULL;
     struct tmem_operand *o = tir_tmem_operand_for(p, tile);
     if (!o)
         return "its operands are computed from too many tiles";
-    if (!o->is_arranged && (t->rank != 2 || t->shape[1] * tir_elems[t->elem].bits / 8 % TMA_ROW))
+    if (!o->is_arranged && t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8 % TMA_ROW)
         return "copies cannot bring what an operand is computed from";
     const char *why = !o->is_arranged && !o->is_gathered && tir_tmem_take_load(p, tile->def)
                           ? tir_tmem_take_gather(p, o)
@@ -195,12 +217,15 @@ static const char *take_sources(struct tmem_plan *p, const struct tmem_operand *
         bool is_wanted = false;
         for (uint32_t i = 0; i < inst->result_count; i++)
             is_wanted |= bitset_has(&wanted, inst->results[i]->id);
+        if (tmem_filled(inst))
+            is_wanted |= bitset_has(&wanted, tmem_filled(inst)->id);
         if (!is_wanted)
             continue;
         tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count;
                                                i++) if (in->operands[i])
             bitset_insert(&wanted, in->operands[i]->id);
-        if (inst->op != TIR_OP_LOAD || tir_type_is_scalar(inst->results[0]->type))
+        if (inst->op != TIR_OP_LOAD || tir_type_is_scalar(inst->results[0]->type) ||
+            tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
             continue;
         const char *why = take_fetched(p, inst->results[0]);
         if (why)
@@ -395,7 +420,7 @@ static const char *take_rest(const struct tmem_plan *p)
         }
     for (const struct tir_inst *up = p->loop; up != p->tiles; up = up->block->owner)
         for (const struct tir_inst *inst = up->prev; inst; inst = inst->prev)
-            if (tir_has_effect(inst))
+            if (tir_has_effect(inst) && !tmem_filled(inst))
                 return "something is stored before the product";
     for (uint32_t i = 0; i < p->branch_count; i++)
         if (!tir_tmem_is_computable(p, p->branches[i]->operands[0]))
