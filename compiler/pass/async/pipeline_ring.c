@@ -236,16 +236,16 @@ static struct tir_value *filled_by(struct rings *r, const struct tir_inst *inst)
     return tir_ref_base(inst);
 }
 
-// Bytes at a time by which cp.async can bring what a store puts in the buffer. 0: it is computed.
+// Bytes at a time by which cp.async can bring what a store puts in the buffer. 0: it is computed, or
+// threads load it, and *why says so.
 static uint32_t width_of(const struct rings *r, const struct tir_ranges *ranges,
-                         const struct tir_inst *store)
+                         const struct tir_inst *store, const char **why)
 {
     struct tir_copied copied;
-    const char *why;
     if (!tir_copied_of(store->operands[TIR_STORE_VALUE], &copied) ||
         copied.slice->block != store->block)
         return 0;
-    return tir_copy_width(r->f, r->cx->target, ranges, &copied, tir_ref_base(store)->type, &why);
+    return tir_copy_width(r->f, r->cx->target, ranges, &copied, tir_ref_base(store)->type, why);
 }
 
 static void collect(struct rings *r)
@@ -260,7 +260,7 @@ static void collect(struct rings *r)
         find_readers(r, c, to);
         if (inst->op == TIR_OP_STORE) {
             ranges = ranges ? ranges : tir_ranges_new(r->cx->scratch, r->f);
-            c->width = width_of(r, ranges, inst);
+            c->width = width_of(r, ranges, inst, &c->no_copy);
         }
         if (c->first && (inst->op == TIR_OP_COPY_ASYNC || reads_by_wgmma(c)))
             vec_push(r->cx->scratch, &r->copies, c);
@@ -547,6 +547,10 @@ static void copy_tile(struct rings *r, struct copy *c)
     struct tir_copied copied;
     const struct tir_block *put = c->copy->block;
     struct tir_value *v = c->copy->operands[TIR_STORE_VALUE];
+    if (c->no_copy && !c->width && tir_copied_of(v, &copied))
+        tir_receipt_refuse(r->cx, TIR_TOPIC_COPY, TIR_WISH_ASYNC, copied.slice->span,
+                           "copy of %s: through registers, because %s",
+                           tir_ref_base(copied.slice)->name, c->no_copy);
     if (!c->width || !tir_copied_of(v, &copied) || copied.slice->block != put ||
         uses_in(put, v) != 1 || uses_in(put, copied.slice->results[0]) != 1)
         return;

@@ -10,7 +10,8 @@ struct copy {
     struct tir_inst *first, *last; // of the copy's block: the stretch that reads the buffer
     struct ring *ring;
     struct tir_value *slots; // the ring's buffer
-    uint32_t width;          // of a store: bytes that cp.async moves instead; 0: it stays
+    uint32_t width;          // of a store: bytes that cp.async moves instead; 0: it stays, because
+    const char *no_copy;
 };
 
 typedef VEC(struct copy *) copy_list;

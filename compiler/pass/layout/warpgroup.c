@@ -104,19 +104,16 @@ static bool follows_from_products(const struct plan *p, const struct tir_value *
     return false;
 }
 
-// The same for a loaded tile that tensor copies refuse, whose rows have an address each: as many
-// warps as multiply copy it by cp.async.
-static const char *refuse_rows(struct plan *p, const struct tir_value *x, const char *tma)
+// The same for a loaded tile that tensor copies refuse. As many warps as multiply bring it, by
+// cp.async, or through registers what no asynchronous copy can bring. NULL: they can.
+static const char *refuse_by_threads(struct plan *p, const struct tir_value *x, const char *tma)
 {
     struct tir_copied copied;
-    const char *why = tma;
-    if (follows_from_products(p, x) || !tir_copied_of(x, &copied))
-        return why;
+    if (follows_from_products(p, x) || !tir_copied_of(x, &copied) ||
+        !tir_is_only_read(p->f, tir_ref_base(copied.slice)))
+        return tma;
     p->computes = true;
-    const uint32_t width = tir_tile_copy_width(p->f, p->cx->target, p->ranges, x, &why);
-    if (width == 16 || !width)
-        return width ? NULL : why;
-    return "its rows are not known to move by 16 bytes at a time";
+    return NULL;
 }
 
 // Why operand i, whose dimension K is k_dim, cannot be in shared memory as wgmma wants it.
@@ -142,7 +139,7 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
         return "wgmma transposes only 16-bit elements, and K is not contiguous";
     p->computes |= tir_pressure_needs(p->pressure, x); // loaded once, and stored from registers
     const char *why = tir_tma_refusal(p->f, p->cx->target, p->ranges, load);
-    return why && tir_takes_tiles(load, TIR_LOAD_MASK) ? refuse_rows(p, x, why) : why;
+    return why ? refuse_by_threads(p, x, why) : NULL;
 }
 
 static const char *refuse_shape(const struct tir_inst *dot)
