@@ -16,6 +16,7 @@
 
 #include "compile/variants.h"
 
+#include "base/bitset.h"
 #include "compile/whole.h"
 #include "ir/walk.h"
 #include "machine/cost.h"
@@ -86,49 +87,56 @@ static bool is_small(int64_t bits, int64_t largest)
     return bits * SMALL_PART <= largest;
 }
 
+struct source {
+    const struct tir_value *v;
+    uint32_t depth; // operations between it and the product
+};
+
+struct sources { // of an operand
+    struct tir_arena *arena;
+    struct bitset seen;
+    VEC(struct source) work; // the nearest first
+};
+
+static void add_source(struct sources *s, const struct tir_value *v, uint32_t depth)
+{
+    if (v && v->kind == TIR_VALUE_RESULT && depth < DEEPEST && bitset_insert(&s->seen, v->id))
+        vec_push(s->arena, &s->work, ((struct source){v, depth}));
+}
+
 // Every tensor whose rows v is computed from is aligned to 16 bytes, but for small ones beside
 // the operand, and those of which a load takes one element a row; nor what is only read after
-// the product.
-static void align_sources(struct tir_func *f, const struct tir_value *v, int64_t operand,
-                          uint32_t depth);
-
-// The same of what is stored to a buffer that the operand is read from, as if it is rearranged.
-static void align_stored(struct tir_func *f, const struct tir_value *buffer, int64_t operand,
-                         uint32_t depth)
+// the product. What is read from a buffer, where elements change places, is what is stored there.
+static void align_sources(struct tir_arena *arena, struct tir_func *f, const struct tir_value *v)
 {
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_STORE && tir_ref_base(inst) == buffer)
-            align_sources(f, inst->operands[TIR_STORE_VALUE], operand, depth);
+    const int64_t operand = 8 * tir_type_bytes(v->type);
+    struct sources s = {.arena = arena, .seen = bitset_new(arena, f->value_count)};
+    add_source(&s, v, 0);
+    for (size_t at = 0; at < s.work.len; at++) {
+        const struct tir_inst *inst = s.work.at[at].v->def;
+        const uint32_t depth = s.work.at[at].depth;
+        for (uint32_t i = 0; tir_has_trait(inst, TIR_PURE) && i < inst->operand_count; i++)
+            add_source(&s, inst->operands[i], depth + 1);
+        if (inst->op != TIR_OP_LOAD || is_small(row_bits(inst), operand))
+            continue;
+        const struct tir_value *base = tir_ref_base(inst);
+        if (base->type->space == TIR_SPACE_SHARED)
+            tir_foreach_inst(store, f)
+                if (store->op == TIR_OP_STORE && tir_ref_base(store) == base)
+                    add_source(&s, store->operands[TIR_STORE_VALUE], depth);
+        for (uint32_t i = 0; i < f->param_count; i++)
+            if (f->params[i].value == base && base->type->space == TIR_SPACE_GLOBAL &&
+                f->params[i].direction != TIR_OUT)
+                f->params[i].aligned = 16;
+    }
 }
 
-static void align_sources(struct tir_func *f, const struct tir_value *v, int64_t operand,
-                          uint32_t depth)
-{
-    const struct tir_inst *inst = v->def;
-    if (!inst || depth == 0)
-        return;
-    if (tir_has_trait(inst, TIR_PURE))
-        for (uint32_t i = 0; i < inst->operand_count; i++)
-            if (inst->operands[i])
-                align_sources(f, inst->operands[i], operand, depth - 1);
-    if (inst->op != TIR_OP_LOAD || is_small(row_bits(inst), operand))
-        return;
-    const struct tir_value *tensor = tir_ref_base(inst);
-    if (tensor->type->space == TIR_SPACE_SHARED)
-        align_stored(f, tensor, operand, depth - 1);
-    for (uint32_t i = 0; i < f->param_count; i++)
-        if (f->params[i].value == tensor && tensor->type->space == TIR_SPACE_GLOBAL &&
-            f->params[i].direction != TIR_OUT)
-            f->params[i].aligned = 16;
-}
-
-static void align_inputs(struct tir_func *f)
+static void align_inputs(struct tir_arena *arena, struct tir_func *f)
 {
     tir_foreach_inst(inst, f)
         if (inst->op == TIR_OP_DOT)
             for (uint32_t i = TIR_DOT_A; i <= TIR_DOT_B; i++)
-                align_sources(f, inst->operands[i], 8 * tir_type_bytes(inst->operands[i]->type),
-                              DEEPEST);
+                align_sources(arena, f, inst->operands[i]);
 }
 
 static bool is_tensor(const struct tir_param *param)
@@ -160,7 +168,7 @@ static uint32_t align_rows(struct tir_context *cx, struct tir_func *f)
                 size[i] = TIR_MAX(size[i], row_bits(inst));
                 largest = TIR_MAX(largest, size[i]);
             }
-    align_inputs(f);
+    align_inputs(&cx->scratch, f);
     for (uint32_t i = 0; i < f->param_count; i++)
         if (size[i] && !is_small(size[i], largest))
             f->params[i].aligned = 16;
@@ -258,7 +266,7 @@ static void add_product(struct tir_context *cx, const struct tir_request *reques
     struct tir_func *edges = tir_func_clone(f), *words = tir_func_clone(f),
                     *any = tir_func_clone(f);
     bool warpgroups = may_use_warpgroups(cx, request, f);
-    align_inputs(edges);
+    align_inputs(&cx->scratch, edges);
     uint32_t vectors = align_rows(cx, f);
     align_packed(edges);
     struct tir_func *wide = tir_func_clone(warpgroups ? f : edges);
