@@ -75,10 +75,7 @@ static void build_rings(struct tmem_plan *p, struct tir_builder *b)
         struct tir_type t =
             slots_type(&tile, TIR_SPACE_SHARED, o->group ? o->group->channel.slots : 1);
         t.layout = tir_layout_memory(p->types, t.rank, t.shape, bits,
-                                     o->is_scales     ? 0
-                                     : row % 128 == 0 ? 128
-                                     : row % 64 == 0  ? 64
-                                                      : 32);
+                                     o->is_scales ? 0 : tir_layout_swizzle_for(row));
         o->buffer = tir_tmem_alloc(p, b, tir_type_get(p->types, &t), "slots");
     }
 }

@@ -107,7 +107,8 @@ struct tmem_plan {
     uint32_t compute_warps, warps; // of the role that computes, of all
     uint32_t scale_warps;          // of the role that arranges scales; 0: there are none
     uint32_t gather_warps;         // of the role that gathers; 0: nothing is gathered
-    struct bitset ahead;           // tiles that roles which fill slots compute for themselves, by id
+    int64_t gathered;              // accesses of its threads in a round
+    struct bitset ahead; // tiles that roles which fill slots compute for themselves, by id
     struct tir_role_registers registers;
     bool is_pair;        // two CTAs multiply together (tensor_memory_pair.c)
     const char *no_pair; // why the tiles that ask for a cluster do not; NULL: none ask
@@ -206,8 +207,8 @@ enum { TMEM_ENDS = TMEM_OPERANDS + TMEM_PRODUCTS };
 
 struct tmem_role {
     struct tmem_plan *p;
-    bool computes;              // all that other roles do not
-    bool fills; // slots, from what it computes ahead
+    bool computes; // all that other roles do not
+    bool fills;    // slots, from what it computes ahead
     struct tir_inst *tiles, *loop;
     struct tir_builder in;                   // where the tiles loop is built
     struct tir_builder outer[TMEM_BRANCHES]; // around each branch

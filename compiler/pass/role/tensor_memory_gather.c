@@ -31,7 +31,7 @@
 #include "pass/async/pipeline.h"
 #include "pass/receipt.h"
 
-enum { WIDEST = 16 }; // bytes of a cp.async; what is narrower takes more threads
+enum { MANY = 16 }; // accesses of a thread in a round; more are shared out to more threads
 
 // Taking.
 
@@ -86,8 +86,9 @@ const char *tir_tmem_take_gather(struct tmem_plan *p, struct tmem_operand *o)
     o->width = tir_tile_copy_width(p->f, p->cx->target, p->ranges, o->tile, &no_copy);
     o->no_copy = no_copy;
     o->is_gathered = true;
-    const uint32_t warps = (o->width < WIDEST ? 2 : 1) * TMEM_WARPGROUP;
-    p->gather_warps = TIR_MAX(p->gather_warps, warps);
+    const int64_t threads = 32 * TMEM_WARPGROUP, bytes = tir_type_bytes(o->tile->type);
+    p->gathered += bytes / TIR_MAX(o->width, tir_elems[o->tile->type->elem].bits / 8);
+    p->gather_warps = (p->gathered > MANY * threads ? 2 : 1) * TMEM_WARPGROUP;
     return NULL;
 }
 

@@ -182,8 +182,8 @@ struct tmem_operand *tir_tmem_operand_for(struct tmem_plan *p, struct tir_value 
     return &p->operands[p->operand_count++];
 }
 
-// Tensor copies bring what the operand is computed from, so that it is there in time. Scales of a
-// product another role brings already. A vector is loaded where it is used.
+// Copies bring what the operand is computed from, so that it is there in time. Scales of a product
+// another role brings already. A vector is loaded where it is used.
 static const char *take_fetched(struct tmem_plan *p, struct tir_value *tile)
 {
     const struct tir_type *t = tile->type;
@@ -195,11 +195,10 @@ static const char *take_fetched(struct tmem_plan *p, struct tir_value *tile)
     struct tmem_operand *o = tir_tmem_operand_for(p, tile);
     if (!o)
         return "its operands are computed from too many tiles";
-    if (!o->is_arranged && t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8 % TMA_ROW)
-        return "copies cannot bring what an operand is computed from";
-    const char *why = !o->is_arranged && !o->is_gathered && tir_tmem_take_load(p, tile->def)
-                          ? tir_tmem_take_gather(p, o)
-                          : NULL;
+    const bool has_rows = t->shape[t->rank - 1] * tir_elems[t->elem].bits / 8 % TMA_ROW == 0;
+    const char *why = NULL;
+    if (!o->is_arranged && !o->is_gathered && (!has_rows || tir_tmem_take_load(p, tile->def)))
+        why = tir_tmem_take_gather(p, o);
     if (why)
         return why;
     o->is_fetched = true;
@@ -224,9 +223,13 @@ static const char *take_sources(struct tmem_plan *p, const struct tmem_operand *
         tir_foreach_inst_within(in, inst) for (uint32_t i = 0; i < in->operand_count;
                                                i++) if (in->operands[i])
             bitset_insert(&wanted, in->operands[i]->id);
-        if (inst->op != TIR_OP_LOAD || tir_type_is_scalar(inst->results[0]->type) ||
-            tir_ref_base(inst)->type->space != TIR_SPACE_GLOBAL)
+        if (inst->op != TIR_OP_LOAD || tir_type_is_scalar(inst->results[0]->type))
             continue;
+        if (tir_ref_base(inst)->type->space == TIR_SPACE_SHARED) {
+            if (!is_rearranged(p, inst))
+                return "an operand is computed from a buffer that is filled again";
+            continue;
+        }
         const char *why = take_fetched(p, inst->results[0]);
         if (why)
             return why;

@@ -28,7 +28,7 @@ def mutants(lines):
     """The programs, each with the number of the line that differs, and that line."""
     for i, line in enumerate(lines):
         changed = [re.sub(r", cta = i32\(0\)", "", line)]
-        if re.match(r"\s*(wait|arrive|commit|fence|bar_sync|cluster_arrive|cluster_wait)\(", line):
+        if re.match(r"\s*(wait|arrive|commit|commit_group|wait_group|fence|bar_sync|cluster_arrive|cluster_wait)\(", line):
             changed.append("")
         for pattern, others in CHANGES:
             for found in re.finditer(pattern, line):
