@@ -60,7 +60,8 @@ BODIES = [
      "o = max(o, -64) * 0.5 + dot({T}(min(max(s, -4), 4)), {C});"],
 ]
 
-# How rows of an operand of N rows are found: all at once, by a table, at a stride, or as far as a mask lets them.
+# How rows of an operand of N rows are found: all at once, by a table, at a stride, as far as a mask lets them; every other
+# column; elements that change places.
 ROWS = [
     "{X}[n:+{N}, 0:{C}]",
     "{X}[P[n:+{N}], 0:{C}]",
@@ -69,6 +70,14 @@ ROWS = [
     "{X}[P[(n + i64(iota({N}))) / 8] * 8 + i32((n + i64(iota({N}))) % 8), 0:{C}]",
     "where(P[n:+{N}][:, None] > 5, {X}[n:+{N}, 0:{C}], 0)",
     "load({X}[P[n:+{N}], 0:{C}], mask = iota({N})[:, None] + i32(n) < 90)",
+    "{X}[n:+{N}, 0:{C2}:2]",
+    "flip({X}[n:+{N}, 0:{C}], axis = 0)",
+    "flip({X}[n:+{N}, 0:{C}], axis = 1)",
+    "take({X}[n:+{N}, 0:{C}], P[n:+{N}], axis = 0)",
+    "concat({X}[n:+16, 0:{C}], {X}[P[n + 16:+{N16}], 0:{C}], axis = 0)",
+    "interleave({X}[n:+{NH}, 0:{C}], {X}[n + {NH}:+{NH}, 0:{C}], axis = 0)",
+    "reshape({X}[n:+{N}, 0:{C}], {N}, {C})",
+    "reshape(reshape({X}[n:+{N}, 0:{C}], {NH}, 2, {C}), {N}, {C})",
 ]
 
 # Elements of an operand in memory, and how many of 16 bits each takes beside what it becomes. None: those of the product.
@@ -117,7 +126,7 @@ def operand(words, which, text):
 
 def rows_of(rng, name, columns):
     """The rows of a round, {N} of them."""
-    return rng.choice([ROWS[0], *ROWS]).replace("{X}", name).replace("{C}", str(columns))
+    return rng.choice([ROWS[0], *ROWS]).replace("{X}", name).replace("{C}", str(columns)).replace("{C2}", str(2 * columns))
 
 
 def program(rng):
@@ -133,6 +142,7 @@ def program(rng):
         words["V"], words["C"] = "V: {TV}[N, {W}]", operand(words, 1, rows_of(rng, "V", words["W"]))
     else:
         words["V"], words["C"] = "V: {TV}[{W}, N]", operand(words, 1, "V[0:{W}, n:+{N}]") + ".T"
+    words["N16"], words["NH"] = words["N"] - 16, words["N"] // 2
     for name in "KBVC":
         words[name] = words[name].format(**words)
     mask = MASKS[rng.choice(list(MASKS))]

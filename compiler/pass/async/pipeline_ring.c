@@ -236,8 +236,8 @@ static struct tir_value *filled_by(struct rings *r, const struct tir_inst *inst)
     return tir_ref_base(inst);
 }
 
-// Bytes at a time by which cp.async can bring what a store puts in the buffer. 0: it is computed, or
-// threads load it, and *why says so.
+// Bytes at a time by which cp.async can bring what a store puts in the buffer. 0: it is computed,
+// or threads load it, and *why says why.
 static uint32_t width_of(const struct rings *r, const struct tir_ranges *ranges,
                          const struct tir_inst *store, const char **why)
 {

@@ -122,6 +122,9 @@ struct tmem_plan {
 // Fills the plan but for what is built. The reason if the pass does not take the kernel, else NULL.
 const char *tir_tmem_take(struct tmem_plan *p);
 
+// Shares out memory, warps and registers. The reason if there is no room, else NULL
+// (tensor_memory_room.c).
+const char *tir_tmem_take_room(struct tmem_plan *p);
 // Finds the scalars that every role computes for itself.
 void tir_tmem_find_computable(struct tmem_plan *p);
 // The block of branch `at` that the loop is in.
