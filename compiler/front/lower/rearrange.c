@@ -67,6 +67,9 @@ static struct tir_value *lower_tile(struct lower *l, struct call *c, const struc
         return v.ir;
     lower_error(l, e->span, TIR_E_RANK, "`%s` rearranges the elements of a tile, not of %s",
                 c->name, lower_val_name(l, v));
+    if (v.kind == VAL_INT && e != call_arg(c, 0))
+        lower_note(l, e->span, "tiles may follow, so an axis is named: `axis = %lld`",
+                   (long long)v.i);
     return NULL;
 }
 
