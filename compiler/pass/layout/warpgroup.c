@@ -4,8 +4,8 @@
 // A wgmma multiplies 64 rows by up to 256 columns for four warps (PTX ISA, "Asynchronous warpgroup
 // level matrix instructions"). B, and A unless it is in registers, lie in shared memory, with K
 // contiguous unless elements have 16 bits. It pays if tensor copies fill that memory, so tensor
-// copies must be able to move operands that are loaded unchanged; or cp.async, where index tiles
-// name the rows or a mask cuts them, which no tensor copy can follow.
+// copies must be able to move operands that are loaded unchanged; or threads, where index tiles
+// name rows or elements or a mask cuts them, which no tensor copy can follow.
 //
 // Each product is decided by itself, for the number of warpgroups that lets most of the work run
 // there: the accumulator, and other tiles in registers while the product runs, must leave room for
@@ -27,6 +27,7 @@
 #include "pass/sync/crew.h"
 
 #define WARPGROUP 128 // threads
+#define WIDE_COPY 16  // bytes of a cp.async; narrower ones take the registers of too many sums
 
 static_assert(TIR_WGMMA_WARPS == TIR_WARPGROUP, "a warpgroup issues a wgmma");
 
@@ -104,16 +105,21 @@ static bool follows_from_products(const struct plan *p, const struct tir_value *
     return false;
 }
 
-// The same for a loaded tile that tensor copies refuse. As many warps as multiply bring it, by
-// cp.async, or through registers what no asynchronous copy can bring. NULL: they can.
+// The same for a loaded tile that tensor copies refuse, whose rows or elements have an address each:
+// as many warps as multiply bring it, by cp.async, or through registers what that cannot copy.
 static const char *refuse_by_threads(struct plan *p, const struct tir_value *x, const char *tma)
 {
     struct tir_copied copied;
-    if (follows_from_products(p, x) || !tir_copied_of(x, &copied) ||
-        !tir_is_only_read(p->f, tir_ref_base(copied.slice)))
-        return tma;
+    const char *why = tma;
+    if (follows_from_products(p, x) || !tir_copied_of(x, &copied))
+        return why;
+    const struct tir_value *tensor = tir_ref_base(copied.slice);
     p->computes = true;
-    return NULL;
+    const uint32_t width = tir_tile_copy_width(p->f, p->cx->target, p->ranges, x, &why);
+    if (width && width < WIDE_COPY)
+        return "its rows are not known to move by 16 bytes at a time";
+    const bool loads = tir_is_only_read(p->f, tensor) && tir_tensor_is_dense(p->f, tensor);
+    return width || loads ? NULL : why;
 }
 
 // Why operand i, whose dimension K is k_dim, cannot be in shared memory as wgmma wants it.
@@ -139,7 +145,7 @@ static const char *refuse_operand(struct plan *p, const struct tir_inst *dot, ui
         return "wgmma transposes only 16-bit elements, and K is not contiguous";
     p->computes |= tir_pressure_needs(p->pressure, x); // loaded once, and stored from registers
     const char *why = tir_tma_refusal(p->f, p->cx->target, p->ranges, load);
-    return why ? refuse_by_threads(p, x, why) : NULL;
+    return why && tir_takes_tiles(load, TIR_LOAD_MASK) ? refuse_by_threads(p, x, why) : why;
 }
 
 static const char *refuse_shape(const struct tir_inst *dot)

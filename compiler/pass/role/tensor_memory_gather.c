@@ -84,6 +84,8 @@ const char *tir_tmem_take_gather(struct tmem_plan *p, struct tmem_operand *o)
             return "where an operand is depends on what the loop carries";
     const char *no_copy = NULL;
     o->width = tir_tile_copy_width(p->f, p->cx->target, p->ranges, o->tile, &no_copy);
+    if (!o->width && !tir_tensor_is_dense(p->f, tir_ref_base(load)))
+        return "elements of an operand are not known to be neighbours in memory";
     o->no_copy = no_copy;
     o->is_gathered = true;
     const int64_t threads = 32 * TMEM_WARPGROUP, bytes = tir_type_bytes(o->tile->type);

@@ -72,20 +72,12 @@ static const char *take_warps(struct tmem_plan *p)
     return NULL;
 }
 
-// Registers if warpgroups gather beside `others` that do not compute: fewer gather where threads
-// would be too many for these. False: there are none for so many threads.
-static bool take_gather_registers(struct tmem_plan *p, uint32_t groups, uint32_t others)
+// What the warpgroups do that do not compute, if some of them gather. COPIES: too many for that.
+static enum tir_role_work gather_work(uint32_t all)
 {
     static const enum tir_role_work works[] = {
         [2] = TIR_ROLE_GATHERS, [3] = TIR_ROLE_GATHER_MANY, [4] = TIR_ROLE_GATHER_MOST};
-    for (; p->gather_warps; p->gather_warps -= TMEM_WARPGROUP) {
-        const uint32_t all = others + p->gather_warps / TMEM_WARPGROUP;
-        if (all < TIR_COUNT_OF(works))
-            p->registers = tir_role_registers(groups, works[all]);
-        if (p->registers.math)
-            return true;
-    }
-    return false;
+    return all < TIR_COUNT_OF(works) ? works[all] : TIR_ROLE_COPIES;
 }
 
 // Warpgroups that compute take registers from one more that holds all other warps, or from two, and
@@ -95,12 +87,12 @@ static const char *take_registers(struct tmem_plan *p)
     const uint32_t groups = p->compute_warps / TMEM_WARPGROUP;
     p->warps = p->compute_warps + 1 + p->product_count + p->scale_warps;
     const uint32_t others = tir_ceil_div(p->warps, TMEM_WARPGROUP) - groups;
-    const enum tir_role_work work = others > 1       ? TIR_ROLE_ISSUE_MANY
-                                    : p->scale_warps ? TIR_ROLE_ARRANGES
-                                                     : TIR_ROLE_ISSUES;
-    if (!p->gather_warps)
-        p->registers = tir_role_registers(groups, work);
-    else if (!take_gather_registers(p, groups, others))
+    const enum tir_role_work gathers = gather_work(others + p->gather_warps / TMEM_WARPGROUP);
+    p->registers = tir_role_registers(groups, p->gather_warps  ? gathers
+                                              : others > 1     ? TIR_ROLE_ISSUE_MANY
+                                              : p->scale_warps ? TIR_ROLE_ARRANGES
+                                                               : TIR_ROLE_ISSUES);
+    if (p->gather_warps && (!p->registers.math || gathers == TIR_ROLE_COPIES))
         return "its roles have more threads than registers";
     if (!p->registers.math)
         return NULL;
