@@ -60,8 +60,7 @@ BODIES = [
      "o = max(o, -64) * 0.5 + dot({T}(min(max(s, -4), 4)), {C});"],
 ]
 
-# How rows of an operand of N rows are found: all at once, by a table, at a stride, as far as a mask lets them; every other
-# column; elements that change places.
+# How rows of an operand of N rows are found: all at once, by a table, at a stride, or as far as a mask lets them.
 ROWS = [
     "{X}[n:+{N}, 0:{C}]",
     "{X}[P[n:+{N}], 0:{C}]",
@@ -70,6 +69,10 @@ ROWS = [
     "{X}[P[(n + i64(iota({N}))) / 8] * 8 + i32((n + i64(iota({N}))) % 8), 0:{C}]",
     "where(P[n:+{N}][:, None] > 5, {X}[n:+{N}, 0:{C}], 0)",
     "load({X}[P[n:+{N}], 0:{C}], mask = iota({N})[:, None] + i32(n) < 90)",
+]
+
+# Every other column, and elements that change places.
+MOVED = [
     "{X}[n:+{N}, 0:{C2}:2]",
     "flip({X}[n:+{N}, 0:{C}], axis = 0)",
     "flip({X}[n:+{N}, 0:{C}], axis = 1)",
@@ -124,22 +127,26 @@ def operand(words, which, text):
     return text if words["stored"][which] == "None" else f"{words['T']}({text})"
 
 
-def rows_of(rng, name, columns):
-    """The rows of a round, {N} of them."""
-    return rng.choice([ROWS[0], *ROWS]).replace("{X}", name).replace("{C}", str(columns)).replace("{C2}", str(2 * columns))
+def rows_of(rng, moves, many, name, columns):
+    """The rows of a round, {N} of them; `many`: more than 16. `moves` draws apart, so that seeds keep their programs."""
+    row = rng.choice([ROWS[0], *ROWS])
+    if moves.random() < 0.3 and many:
+        row = moves.choice(MOVED)
+    return row.replace("{X}", name).replace("{C}", str(columns)).replace("{C2}", str(2 * columns))
 
 
-def program(rng):
+def program(seed):
     """A kernel and the sizes M and N that it runs at."""
+    rng, moves = random.Random(seed), random.Random(f"moves {seed}")
     words = {**extents(rng), "stages": rng.choice(["", ", stages = 2", ", stages = 3"])}
     words["TK"], words["TV"] = (words["T"] if s == "None" else s for s in words["stored"])
     if rng.random() < 0.7:
         words["K"] = "K: {TK}[N, {D}]"
-        words["B"] = operand(words, 0, rows_of(rng, "K", words["D"])) + ".T"
+        words["B"] = operand(words, 0, rows_of(rng, moves, words["N"] > 16, "K", words["D"])) + ".T"
     else:
         words["K"], words["B"] = "K: {TK}[{D}, N]", operand(words, 0, "K[0:{D}, n:+{N}]")
     if rng.random() < 0.5:
-        words["V"], words["C"] = "V: {TV}[N, {W}]", operand(words, 1, rows_of(rng, "V", words["W"]))
+        words["V"], words["C"] = "V: {TV}[N, {W}]", operand(words, 1, rows_of(rng, moves, words["N"] > 16, "V", words["W"]))
     else:
         words["V"], words["C"] = "V: {TV}[{W}, N]", operand(words, 1, "V[0:{W}, n:+{N}]") + ".T"
     words["N16"], words["NH"] = words["N"] - 16, words["N"] // 2
@@ -186,7 +193,7 @@ def main():
     failed, unchecked = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(first, first + options.count):
-            text, rows, columns = program(random.Random(seed))
+            text, rows, columns = program(seed)
             path = pathlib.Path(folder, f"{seed}.tir")
             path.write_text(text)
             for target in TARGETS:
