@@ -105,8 +105,8 @@ static bool follows_from_products(const struct plan *p, const struct tir_value *
     return false;
 }
 
-// The same for a loaded tile that tensor copies refuse, whose rows or elements have an address each:
-// as many warps as multiply bring it, by cp.async, or through registers what that cannot copy.
+// The same for a loaded tile that tensor copies refuse, whose rows or elements have addresses: as
+// many warps as multiply bring it, by cp.async, or through registers what that cannot copy.
 static const char *refuse_by_threads(struct plan *p, const struct tir_value *x, const char *tma)
 {
     struct tir_copied copied;
