@@ -9,7 +9,7 @@
 //
 // Two accesses of one agent are compared twice: as those of two lanes of a warp, and of two warps.
 
-#include "pass/sync_check/sync_check.h"
+#include "pass/sync_check/memory.h"
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
 {
@@ -98,9 +98,6 @@ void tir_sync_sort_points(int64_t *points, uint32_t count)
         }
 }
 
-static const char BY_DATA[] =
-    "data decides where it is in a tensor, and another thread may be there";
-
 // Has each thread an element of its own?
 static bool are_apart(const struct sync_record *access)
 {
@@ -153,7 +150,7 @@ void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
     bool equal = false, asked = false;
     if (access->modulus && !access->base) {
         if (!are_apart(access))
-            tir_sync_unchecked(r->p, store, BY_DATA);
+            tir_sync_unchecked(r->p, store, SYNC_BY_DATA);
         return;
     }
     for (uint32_t i = 1; i < access->point_count; i++) {
@@ -176,7 +173,7 @@ void tir_sync_check_apart(struct sync_run *r, const struct tir_inst *store,
     }
 }
 
-static bool boxes_meet(const struct sync_box *a, const struct sync_box *b, uint32_t rank)
+bool tir_sync_boxes_meet(const struct sync_box *a, const struct sync_box *b, uint32_t rank)
 {
     for (uint32_t d = 0; d < rank; d++)
         if (a->begin[d] >= b->begin[d] + b->size[d] || b->begin[d] >= a->begin[d] + a->size[d])
@@ -184,7 +181,7 @@ static bool boxes_meet(const struct sync_box *a, const struct sync_box *b, uint3
     return true;
 }
 
-static bool is_empty(const struct sync_box *box, uint32_t rank)
+bool tir_sync_is_empty_box(const struct sync_box *box, uint32_t rank)
 {
     for (uint32_t d = 0; d < rank; d++)
         if (box->size[d] <= 0)
@@ -314,8 +311,8 @@ static bool same_threads(const struct sync_who *who, const struct sync_record *o
            who->agent->all.known[old->strand] >= old->at;
 }
 
-static enum sync_pairs may_conflict(const struct sync_who *who, const struct sync_record *old,
-                                    const struct sync_record *now)
+enum sync_pairs tir_sync_may_conflict(const struct sync_who *who, const struct sync_record *old,
+                                      const struct sync_record *now)
 {
     if (old->access == SYNC_READ && now->access == SYNC_READ)
         return SYNC_NO_PAIRS;
@@ -326,7 +323,7 @@ static enum sync_pairs may_conflict(const struct sync_who *who, const struct syn
     return unordered(who, old, now, true);
 }
 
-static const char *name_of(const struct tir_inst *inst)
+const char *tir_sync_name_of(const struct tir_inst *inst)
 {
     return inst->op == TIR_OP_COPY_ASYNC || inst->op == TIR_OP_TMEM_COPY ? "the copy"
            : inst->op == TIR_OP_PUSH                                     ? "store"
@@ -367,12 +364,12 @@ static tir_str part_name(struct sync_run *r, uint32_t root, const struct sync_bo
     return tir_str_of(name);
 }
 
-static void report(struct sync_run *r, const struct sync_who *who, uint32_t root,
-                   const struct sync_record *old, const struct sync_record *now)
+void tir_sync_report(struct sync_run *r, const struct sync_who *who, uint32_t root,
+                     const struct sync_record *old, const struct sync_record *now)
 {
     tir_str part = part_name(r, root, &now->box);
     uint32_t line = tir_sync_line(r->p, old->by);
-    const char *by = name_of(now->by), *other = name_of(old->by);
+    const char *by = tir_sync_name_of(now->by), *other = tir_sync_name_of(old->by);
     if (!unordered(who, old, now, false)) {
         const bool wrote = old->access != SYNC_READ;
         tir_sync_fail(r, TIR_E_SYNC_FENCE, now->by, old->by,
@@ -401,7 +398,7 @@ static void check_fences(struct sync_run *r, const struct sync_who *who, uint32_
         tir_sync_fail(r, TIR_E_SYNC_FENCE, now->by, old->by, "this is the other access",
                       "%s may not see " STR_FMT " in tensor memory as %s of line %u leaves it: no "
                       "fence(%s",
-                      name_of(now->by), STR_ARG(part), name_of(old->by),
+                      tir_sync_name_of(now->by), STR_ARG(part), tir_sync_name_of(old->by),
                       tir_sync_line(r->p, old->by), lacking);
 }
 
@@ -420,7 +417,7 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
     vec_foreach(struct sync_record, it, &s->records) {
         struct sync_record old = *it;
         old.core &= !now.core || old.by->op == TIR_OP_TMEM_COPY;
-        enum sync_pairs pairs = may_conflict(who, &old, &now);
+        enum sync_pairs pairs = tir_sync_may_conflict(who, &old, &now);
         bool all = false;
         if (pairs && of->is_tmem && tir_sync_in_own_lanes(r, &old, &now, &all))
             pairs = all ? SYNC_NO_PAIRS : pairs & SYNC_IN_A_WARP;
@@ -435,7 +432,7 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
             !tir_sync_bytes_meet(r, of_old, &old, of, &now, pairs ? pairs : SYNC_ALL_PAIRS))
             continue;
         if (pairs && old.exact && now.exact)
-            report(r, who, b->root, &old, &now);
+            tir_sync_report(r, who, b->root, &old, &now);
         else if (pairs)
             tir_sync_unchecked(r->p, now.by, "where it is in shared memory depends on data");
         else
@@ -445,8 +442,8 @@ static void compare_alias(struct sync_run *r, const struct sync_who *who, uint32
     }
 }
 
-static bool is_superseded(const struct sync_who *who, const struct sync_record *old,
-                          const struct sync_record *now, uint32_t rank)
+bool tir_sync_is_superseded(const struct sync_who *who, const struct sync_record *old,
+                            const struct sync_record *now, uint32_t rank)
 {
     if (now->points || !now->exact)
         return old->by == now->by && old->strand == now->strand && old->modulus == now->modulus &&
@@ -457,135 +454,6 @@ static bool is_superseded(const struct sync_who *who, const struct sync_record *
         return true;
     return old->strand == now->strand && old->access == now->access && old->async == now->async &&
            old->same == now->same;
-}
-
-// The threads of the crew that have the element at `coord` of the tensor.
-static uint32_t owner_of(const struct sync_record *record, const int64_t *coord)
-{
-    int64_t in_tile[TIR_MAX_RANK];
-    for (uint32_t d = 0; d < record->layout->rank; d++)
-        in_tile[d] = coord[record->dims[d]] - record->box.begin[record->dims[d]];
-    struct tir_layout_at at = tir_layout_find(record->layout, in_tile);
-    return (record->first_warp + at.at[TIR_AXIS_WARP]) * SYNC_LANES + at.at[TIR_AXIS_LANE];
-}
-
-// Has another thread an element in one of two tiles than in the other? Some elements are asked.
-static bool owners_differ(const struct sync_record *a, const struct sync_record *b, uint32_t rank)
-{
-    int64_t begin[TIR_MAX_RANK], size[TIR_MAX_RANK], coord[TIR_MAX_RANK], count = 1;
-    for (uint32_t d = 0; d < rank; d++) {
-        int64_t end = TIR_MIN(a->box.begin[d] + a->box.size[d], b->box.begin[d] + b->box.size[d]);
-        begin[d] = TIR_MAX(a->box.begin[d], b->box.begin[d]);
-        size[d] = end - begin[d];
-        count *= size[d];
-    }
-    int64_t step = count / 256 | 1; // odd, so that it leaves out no column
-    for (int64_t i = 0; i < count; i += step) {
-        int64_t left = i;
-        for (uint32_t d = rank; d-- > 0; left /= size[d])
-            coord[d] = begin[d] + left % size[d];
-        if (owner_of(a, coord) != owner_of(b, coord))
-            return true;
-    }
-    return false;
-}
-
-static bool by_other_warps(const struct sync_record *a, const struct sync_record *b)
-{
-    return a->end_warp && b->end_warp &&
-           (a->end_warp <= b->first_warp || b->end_warp <= a->first_warp);
-}
-
-enum meeting { APART, MAY_MEET, MEET };
-
-// Whether two threads touch the same element: in global memory, where threads mostly come back to
-// their own, that two boxes meet is not enough.
-static enum meeting meeting_of(const struct sync_root *root, const struct sync_record *old,
-                               const struct sync_record *now, enum sync_pairs pairs)
-{
-    uint32_t rank = root->alloc->type->rank;
-    const struct tir_layout *a = old->layout, *b = now->layout;
-    bool by_data = old->modulus || now->modulus, both = old->points && now->points;
-    if (!boxes_meet(&old->box, &now->box, rank))
-        return APART;
-    if (both && by_data && (old->modulus != now->modulus || old->base != now->base || !now->base))
-        return APART; // tir_sync_may_meet says more
-    if (both)
-        return tir_sync_points_meet(root, old, now, pairs) ? MEET : APART;
-    if (by_data || !old->exact || !now->exact)
-        return MAY_MEET;
-    if ((old->points || now->points) && !tir_sync_points_meet(root, old, now, pairs))
-        return APART;
-    if (old->async || now->async || by_other_warps(old, now))
-        return MEET;
-    if (!a || !b || a->replica_count || b->replica_count)
-        return MAY_MEET;
-    return owners_differ(old, now, rank) ? MEET : APART;
-}
-
-// Of a kernel that orders its accesses itself, or has roles, it is said if that cannot be told.
-static void note_may_meet(struct sync_run *r, const struct sync_record *old,
-                          const struct sync_record *now)
-{
-    const char *text = tir_str_format(r->p->cx->scratch,
-                                      "nothing orders it after %s of line %u, and whether two "
-                                      "threads touch one element is not known",
-                                      name_of(old->by), tir_sync_line(r->p, old->by))
-                           .ptr;
-    if (r->p->by_hand && (old->access == SYNC_READ || now->access == SYNC_READ))
-        tir_sync_unchecked(r->p, now->by, text);
-}
-
-// Remembers an access: of loads, and of all others, the last ones.
-static void remember(struct sync_run *r, struct sync_shadow *s, const struct sync_record *now)
-{
-    bool load = now->access == SYNC_READ;
-    uint32_t of_kind = 0, first = UINT32_MAX;
-    for (uint32_t i = s->records.len; i-- > 0;)
-        if ((s->records.at[i].access == SYNC_READ) == load) {
-            of_kind++;
-            first = i;
-        }
-    if (of_kind == (load ? SYNC_LOADS : SYNC_STORES)) {
-        s->records.len--;
-        memmove(&s->records.at[first], &s->records.at[first + 1],
-                (s->records.len - first) * sizeof *s->records.at);
-    }
-    vec_push(r->arena, &s->records, *now);
-}
-
-// Stores are remembered, and loads of elements, and compared with what comes after them; of tiles
-// too where the program orders its accesses itself, or has roles.
-static void access_tensor(struct sync_run *r, const struct sync_who *who,
-                          const struct sync_buffer *b, const struct sync_record *now)
-{
-    const struct sync_root *root = &r->p->roots.at[b->root];
-    struct sync_shadow *s = &r->shadows[b->cta * r->p->roots.len + b->root];
-    uint32_t kept = 0;
-    if (!now->points && is_empty(&now->box, root->alloc->type->rank))
-        return;
-    for (uint32_t i = 0; i < s->records.len; i++) {
-        struct sync_record *old = &s->records.at[i];
-        enum sync_pairs pairs = may_conflict(who, old, now);
-        if (old->access == SYNC_READ && now->access == SYNC_UPDATE) // it may look before it adds
-            pairs = SYNC_NO_PAIRS;
-        enum meeting meeting = pairs ? meeting_of(root, old, now, pairs) : APART;
-        if (meeting == MEET) {
-            report(r, who, b->root, old, now);
-            return;
-        }
-        if (meeting == MAY_MEET)
-            note_may_meet(r, old, now);
-        if (pairs && (old->base != now->base || !now->base) &&
-            tir_sync_may_meet(r, root, old, now, pairs))
-            tir_sync_unchecked(r->p, now->by, BY_DATA);
-        if (is_superseded(who, old, now, root->alloc->type->rank))
-            continue;
-        s->records.at[kept++] = *old;
-    }
-    s->records.len = kept;
-    if (now->access != SYNC_READ || now->points || r->p->by_hand)
-        remember(r, s, now);
 }
 
 void tir_sync_note_far(struct sync_run *r, uint32_t cta, const struct sync_record *now)
@@ -629,7 +497,7 @@ void tir_sync_note_place(struct sync_run *r, const struct sync_buffer *b,
                          const struct sync_record *record)
 {
     const struct tir_type *t = r->p->roots.at[b->root].alloc->type;
-    if (record->points ? record->point_count > 0 : !is_empty(&b->box, t->rank))
+    if (record->points ? record->point_count > 0 : !tir_sync_is_empty_box(&b->box, t->rank))
         bitset_insert(r->came, 2 * record->by->id);
 }
 
@@ -645,10 +513,10 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
     now.of_tensor = root->is_tensor;
     tir_sync_note_place(r, b, &now);
     if (root->is_tensor) {
-        access_tensor(r, who, b, &now);
+        tir_sync_access_tensor(r, who, b, &now);
         return;
     }
-    if (is_empty(&now.box, t->rank))
+    if (tir_sync_is_empty_box(&now.box, t->rank))
         return;
     if (b->cta != who->agent->cta && !now.async)
         access_far(r, who, b->cta, &now);
@@ -657,22 +525,22 @@ void tir_sync_access(struct sync_run *r, const struct sync_who *who, const struc
     r->p->work += s->records.len / 4 + 1;
     for (uint32_t i = 0; i < s->records.len;) {
         struct sync_record *old = &s->records.at[i];
-        if (!boxes_meet(&old->box, &now.box, t->rank)) {
+        if (!tir_sync_boxes_meet(&old->box, &now.box, t->rank)) {
             i++;
             continue;
         }
-        enum sync_pairs pairs = may_conflict(who, old, &now);
+        enum sync_pairs pairs = tir_sync_may_conflict(who, old, &now);
         bool conflict = pairs && ((!old->points && !now.points) ||
                                   tir_sync_points_meet(root, old, &now, pairs));
         if (conflict && old->exact && now.exact)
-            report(r, who, b->root, old, &now);
+            tir_sync_report(r, who, b->root, old, &now);
         else if (conflict)
             tir_sync_unchecked(r->p, now.by, "where it is in shared memory depends on data");
         else if (root->is_tmem && !same_threads(who, old, &now))
             check_fences(r, who, b->root, old, &now);
         if (r->outcome != SYNC_GOING)
             return;
-        if (is_superseded(who, old, &now, t->rank))
+        if (tir_sync_is_superseded(who, old, &now, t->rank))
             *old = s->records.at[--s->records.len];
         else
             i++;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Shared by memory.c and global.c: two accesses, and what is said of them.
+#ifndef TIR_PASS_SYNC_CHECK_MEMORY_H
+#define TIR_PASS_SYNC_CHECK_MEMORY_H
+
+#include "pass/sync_check/sync_check.h"
+
+static const char SYNC_BY_DATA[] =
+    "data decides where it is in a tensor, and another thread may be there";
+
+// memory.c
+bool tir_sync_boxes_meet(const struct sync_box *a, const struct sync_box *b, uint32_t rank);
+bool tir_sync_is_empty_box(const struct sync_box *box, uint32_t rank);
+// The pairs of threads of which the two would have to be ordered, and are not.
+enum sync_pairs tir_sync_may_conflict(const struct sync_who *who, const struct sync_record *old,
+                                      const struct sync_record *now);
+const char *tir_sync_name_of(const struct tir_inst *inst);
+void tir_sync_report(struct sync_run *r, const struct sync_who *who, uint32_t root,
+                     const struct sync_record *old, const struct sync_record *now);
+// Does `now` stand for the old access too, against all that comes later?
+bool tir_sync_is_superseded(const struct sync_who *who, const struct sync_record *old,
+                            const struct sync_record *now, uint32_t rank);
+
+// global.c. Stores are remembered, and loads of elements, and compared with what comes after them; of
+// tiles too where the program orders its accesses itself, or has roles.
+void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
+                            const struct sync_buffer *b, const struct sync_record *now);
+
+#endif
