@@ -8,7 +8,8 @@ The tiles loop of a program of random_tiles becomes a kernel by hand: a grid, an
 of warps walks tiles of its own. On the emulator, with checks for races, it must give what the reference
 interpreter makes of the tiles loop, to the accuracy of random_tiles. Without a seed the clock gives one, which is
 printed. Programs that a group cannot compute as a CTA does are left out: of roles, of several launches, with
-text or with atomics on single elements, which each thread would do.
+text or with atomics on single elements, which each thread would do. The compiler orders what a tiles loop
+does to a tensor that it loads and stores, and a kernel by hand does so itself: it gets the barriers of a group.
 """
 
 import argparse
@@ -37,6 +38,25 @@ def parts(text):
     return [part.strip() for part in out]
 
 
+def barrier(warps, groups):
+    """That the threads of a group wait for each other."""
+    if warps == 1:
+        return ["warp_sync();"]
+    return [f"if warpid() / {warps} == {i} {{ bar_sync(id = {i + 1}, threads = {32 * warps}); }}"
+            for i in range(groups)]
+
+
+def ordered(lines, tensors, wait):
+    """The lines, with such a wait before each that names one of these tensors."""
+    out = []
+    for line in lines:
+        begins = not out or out[-1].rstrip().endswith((";", "{", "}"))
+        if begins and any(re.search(rf"\b{name}\[", line) for name in tensors):
+            out += wait
+        out.append(line)
+    return out
+
+
 def in_scope(program, choice):
     """The program by hand, or None."""
     heads = re.findall(r"^    for (.*?) in tiles\((.*)\) \{$", program, re.M)
@@ -58,7 +78,10 @@ def in_scope(program, choice):
             first = f"(i64(cta_id()) * {groups} + i64(warpid() / {warps})) * {by}"
             step = f"{groups * ctas} * {by}"
         loops.append(f"for {name} in range({first}, i64({size}), {step}) {{")
-    lines[begin:end + 1] = loops + lines[begin + 1:end] + ["}" * len(loops)]
+    tensors = [name for name in re.findall(r"(\w+): inout ", program)
+               if len(re.findall(rf"\b{name}\[", program)) > 1]
+    body = ordered(lines[begin + 1:end], tensors, barrier(warps, groups))
+    lines[begin:end + 1] = loops + body + ["}" * len(loops)]
     return re.sub(r"kernel k(.*?\))( where.*?)?\n\{",
                   rf"kernel hand\1 grid({ctas}) threads({threads})\2" + "\n{",
                   "\n".join(lines), count=1, flags=re.S)

@@ -6,35 +6,113 @@
 
 #include "pass/sync_check/memory.h"
 
-// The threads of the crew that have the element at `coord` of the tensor.
-static uint32_t owner_of(const struct sync_record *record, const int64_t *coord)
+enum { MOST_ASKED = 1 << 14 }; // elements of two tiles
+
+struct touching { // threads of a CTA: lanes, by warp
+    uint32_t lanes[SYNC_CTA_THREADS / SYNC_LANES];
+};
+
+// Of copies of an element each one is loaded, and the first one is stored (lower_tile).
+static void add_copies(const struct sync_record *record, const struct sync_agent *by,
+                       struct tir_layout_at at, uint32_t replica, struct touching *out)
 {
+    const struct tir_layout *l = record->layout;
+    if (replica < l->replica_count) {
+        const struct tir_iter *it = &l->replicas[replica];
+        uint32_t copies = record->access == SYNC_READ ? it->extent : 1;
+        for (uint32_t i = 0; i < copies; i++, at.at[it->axis] += it->stride)
+            add_copies(record, by, at, replica + 1, out);
+        return;
+    }
+    uint32_t warp = record->first_warp + at.at[TIR_AXIS_WARP];
+    if (warp >= by->first_warp && warp < by->first_warp + by->warps)
+        out->lanes[warp] |= UINT32_C(1) << at.at[TIR_AXIS_LANE];
+}
+
+// The threads of the agent that touch the element at `coord` of the tensor.
+static struct touching touching_at(const struct sync_run *r, const struct sync_record *record,
+                                   const int64_t *coord)
+{
+    struct touching out = {{0}};
     int64_t in_tile[TIR_MAX_RANK];
     for (uint32_t d = 0; d < record->layout->rank; d++)
         in_tile[d] = coord[record->dims[d]] - record->box.begin[record->dims[d]];
     struct tir_layout_at at = tir_layout_find(record->layout, in_tile);
-    return (record->first_warp + at.at[TIR_AXIS_WARP]) * SYNC_LANES + at.at[TIR_AXIS_LANE];
+    add_copies(record, &r->agents[record->agent], at, 0, &out);
+    return out;
 }
 
-// Has another thread an element in one of two tiles than in the other? Some elements are asked.
-static bool owners_differ(const struct sync_record *a, const struct sync_record *b, uint32_t rank)
+// Is there such a pair of two threads, one of each?
+static bool has_pair(const struct touching *x, const struct touching *y, enum sync_pairs pairs)
+{
+    uint32_t of_x = 0, of_y = 0; // warps
+    bool in_a_warp = false;
+    for (uint32_t w = 0; w < TIR_COUNT_OF(x->lanes); w++) {
+        uint32_t a = x->lanes[w], b = y->lanes[w];
+        of_x |= (uint32_t)(a != 0) << w;
+        of_y |= (uint32_t)(b != 0) << w;
+        in_a_warp |= a && b && (a != b || (a & (a - 1)));
+    }
+    bool of_two = of_x && of_y && (of_x != of_y || (of_x & (of_x - 1)));
+    return (in_a_warp && pairs & SYNC_IN_A_WARP) || (of_two && pairs & SYNC_OF_TWO_WARPS);
+}
+
+// Does such a pair touch an element of two tiles? Of very large ones some elements are asked.
+static bool tiles_meet(struct sync_run *r, const struct sync_record *a, const struct sync_record *b,
+                       uint32_t rank, enum sync_pairs pairs)
 {
     int64_t begin[TIR_MAX_RANK], size[TIR_MAX_RANK], coord[TIR_MAX_RANK], count = 1;
+    bool same = a->layout == b->layout && !a->layout->replica_count && !a->first_warp &&
+                !b->first_warp && !memcmp(&a->box, &b->box, sizeof a->box) &&
+                !memcmp(a->dims, b->dims, a->layout->rank);
     for (uint32_t d = 0; d < rank; d++) {
         int64_t end = TIR_MIN(a->box.begin[d] + a->box.size[d], b->box.begin[d] + b->box.size[d]);
         begin[d] = TIR_MAX(a->box.begin[d], b->box.begin[d]);
         size[d] = end - begin[d];
         count *= size[d];
     }
-    int64_t step = count / 256 | 1; // odd, so that it leaves out no column
-    for (int64_t i = 0; i < count; i += step) {
+    int64_t step = count / MOST_ASKED | 1; // odd, so that it leaves out no column
+    for (int64_t i = 0; i < count && !same; i += step) {
         int64_t left = i;
         for (uint32_t d = rank; d-- > 0; left /= size[d])
             coord[d] = begin[d] + left % size[d];
-        if (owner_of(a, coord) != owner_of(b, coord))
+        struct touching x = touching_at(r, a, coord), y = touching_at(r, b, coord);
+        r->p->work += i % 16 == 0;
+        if (has_pair(&x, &y, pairs))
             return true;
     }
     return false;
+}
+
+// Does such a pair touch an element, one as a thread and the other one as a part of a tile?
+static bool point_and_tile_meet(struct sync_run *r, const struct sync_root *root,
+                                const struct sync_record *points, const struct sync_record *tile,
+                                enum sync_pairs pairs)
+{
+    int64_t coord[TIR_MAX_RANK];
+    for (uint32_t i = 0; i < points->point_count; i++) {
+        int64_t element = points->points[i] / SYNC_POINT;
+        uint32_t thread = (uint32_t)(points->points[i] % SYNC_CTA_THREADS);
+        bool inside = true;
+        for (uint32_t d = root->alloc->type->rank; d-- > 0; element /= root->shape[d]) {
+            coord[d] = element % root->shape[d];
+            inside &=
+                coord[d] >= tile->box.begin[d] && coord[d] < tile->box.begin[d] + tile->box.size[d];
+        }
+        if (!inside)
+            continue;
+        struct touching x = {{0}}, y = touching_at(r, tile, coord);
+        x.lanes[thread / SYNC_LANES] = UINT32_C(1) << thread % SYNC_LANES;
+        if (has_pair(&x, &y, pairs))
+            return true;
+    }
+    return false;
+}
+
+// Which lane it is that elect_sync picks is not known.
+static bool is_elected(const struct sync_record *record)
+{
+    return record->points && record->point_count && record->points[0] % SYNC_POINT >= SYNC_CLUSTER;
 }
 
 static bool by_other_warps(const struct sync_record *a, const struct sync_record *b)
@@ -47,11 +125,11 @@ enum meeting { APART, MAY_MEET, MEET };
 
 // Whether two threads touch the same element: in global memory, where threads mostly come back to
 // their own, that two boxes meet is not enough.
-static enum meeting meeting_of(const struct sync_root *root, const struct sync_record *old,
-                               const struct sync_record *now, enum sync_pairs pairs)
+static enum meeting meeting_of(struct sync_run *r, const struct sync_root *root,
+                               const struct sync_record *old, const struct sync_record *now,
+                               enum sync_pairs pairs)
 {
     uint32_t rank = root->alloc->type->rank;
-    const struct tir_layout *a = old->layout, *b = now->layout;
     bool by_data = old->modulus || now->modulus, both = old->points && now->points;
     if (!tir_sync_boxes_meet(&old->box, &now->box, rank))
         return APART;
@@ -65,9 +143,13 @@ static enum meeting meeting_of(const struct sync_root *root, const struct sync_r
         return APART;
     if (old->async || now->async || by_other_warps(old, now))
         return MEET;
-    if (!a || !b || a->replica_count || b->replica_count)
+    if ((!old->points && !old->layout) || (!now->points && !now->layout) || is_elected(old) ||
+        is_elected(now))
         return MAY_MEET;
-    return owners_differ(old, now, rank) ? MEET : APART;
+    bool meet = old->points   ? point_and_tile_meet(r, root, old, now, pairs)
+                : now->points ? point_and_tile_meet(r, root, now, old, pairs)
+                              : tiles_meet(r, old, now, rank, pairs);
+    return meet ? MEET : APART;
 }
 
 // Of a kernel that orders its accesses itself, or has roles, it is said if that cannot be told.
@@ -114,7 +196,7 @@ void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
         enum sync_pairs pairs = tir_sync_may_conflict(who, old, now);
         if (old->access == SYNC_READ && now->access == SYNC_UPDATE) // it may look before it adds
             pairs = SYNC_NO_PAIRS;
-        enum meeting meeting = pairs ? meeting_of(root, old, now, pairs) : APART;
+        enum meeting meeting = pairs ? meeting_of(r, root, old, now, pairs) : APART;
         if (meeting == MEET) {
             tir_sync_report(r, who, b->root, old, now);
             return;
