@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sync_check on tensors in global memory: whether two threads touch one element.
 //
-// Threads mostly come back to their own elements, so that two boxes meet is not enough. Of tiles the
-// layouts say which threads have an element.
+// Threads mostly come back to their own elements, so that two boxes meet is not enough. Of tiles
+// the layouts say which threads have an element.
 
 #include "pass/sync_check/memory.h"
 

@@ -21,8 +21,8 @@ void tir_sync_report(struct sync_run *r, const struct sync_who *who, uint32_t ro
 bool tir_sync_is_superseded(const struct sync_who *who, const struct sync_record *old,
                             const struct sync_record *now, uint32_t rank);
 
-// global.c. Stores are remembered, and loads of elements, and compared with what comes after them; of
-// tiles too where the program orders its accesses itself, or has roles.
+// global.c. Stores are remembered, and loads of elements, and compared with what comes after them;
+// of tiles too where the program orders its accesses itself, or has roles.
 void tir_sync_access_tensor(struct sync_run *r, const struct sync_who *who,
                             const struct sync_buffer *b, const struct sync_record *now);
 
