@@ -278,6 +278,7 @@ static void trace(struct walker *w, const struct tir_value *v)
     if (from->op == TIR_OP_TMEM_BUFFER) // wherever it is
         return;
     if (from->op == TIR_OP_IF) {
+        need(w, from->operands[0]);
         need(w, tir_yield_of(from->regions[0])->operands[v->index]);
         need(w, tir_yield_of(from->regions[1])->operands[v->index]);
     } else if (tir_carries(from)) {
