@@ -123,6 +123,15 @@ static void demand_inside(struct sync_ask *a, const struct tir_inst *slice)
     }
 }
 
+// Each goal is one of some thread, not all of the same one.
+static void take_thread(struct sync_ask *a)
+{
+    for (uint32_t i = 0; a->thread && i < a->p->f->value_count; i++)
+        if (a->known[i].of_thread)
+            a->known[i].form = NULL;
+    a->thread = 0;
+}
+
 static void demand_goal(struct sync_ask *a, const struct sync_goal *goal)
 {
     const struct tir_inst *slices[SYNC_SLICES];
@@ -274,8 +283,10 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
         int64_t numbers[SYNC_UNKNOWNS];
         struct tir_arena_mark inner = tir_arena_mark(arena);
         begin(&a);
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count; i++) {
+            take_thread(&a);
             demand_goal(&a, &goals[i]);
+        }
         want_small_factors(&a);
         p->questions++;
         answer = tir_sync_solve(a.q, arena, numbers);

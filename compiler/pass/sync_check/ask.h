@@ -17,6 +17,7 @@ enum { SYNC_PICKS = 24 }; // that are open at a time
 struct sync_known { // what a value is
     const struct sync_linear *form;
     uint32_t time;
+    bool of_thread; // it depends on which thread it is
 };
 
 struct sync_following { // of a loop, by instruction id
@@ -27,8 +28,9 @@ struct sync_following { // of a loop, by instruction id
     bool ended;
 };
 
-struct sync_loaded { // an element of a tensor
-    const struct tir_inst *load;
+struct sync_loaded {             // an element of a tensor, or a float's integer
+    const struct tir_inst *load; // or NULL, and
+    uint64_t key;
     struct sync_linear *forms; // its indices, and what it is
 };
 
@@ -43,6 +45,7 @@ struct sync_ask {
     const struct tir_inst *following;   // the loop whose rounds are
     uint32_t time, depth;
     uint32_t *arg, thread; // unknowns, plus 1: of arguments, of a thread's number
+    bool of_thread;        // that was asked for
     uint32_t cta[3], ctas[3], tile[TIR_MAX_RANK];
     const struct tir_inst *tiles; // that `tile` is of
     uint8_t pick[SYNC_PICKS], picks[SYNC_PICKS];
@@ -72,6 +75,8 @@ void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to
                      const struct bitset *which);
 // given.c: what a question says of elements that are loaded.
 void tir_sync_note_load(struct sync_ask *a, const struct tir_inst *load, struct sync_linear form);
+// The float's integer of this key: the form, or what it was before.
+struct sync_linear tir_sync_rounded(struct sync_ask *a, uint64_t key, struct sync_linear form);
 void tir_sync_take_loads(const struct sync_ask *a, const int64_t *numbers,
                          struct sync_setting *out);
 // Goes on to what was not picked yet. False: that was all.

@@ -55,6 +55,7 @@ struct sync_linear tir_sync_place_of(struct sync_ask *a, const struct tir_inst *
     default:
         break;
     }
+    a->of_thread = true;
     if (!a->thread)
         a->thread = 1 + tir_sync_unknown(a->q, 0, a->p->threads - 1, 0);
     struct sync_linear thread = tir_sync_single(a->thread - 1);

@@ -6,18 +6,10 @@
 
 enum { MOST_DEPTH = 100 }; // of what a value is computed from
 
-// Is cond true, 1, or false, 0? Negative: that depends.
-static int truth_of(struct sync_ask *a, const struct tir_value *cond)
+static int truth_of(struct sync_ask *a, const struct tir_value *cond);
+
+static int truth_of_comparison(struct sync_ask *a, const struct tir_inst *inst)
 {
-    if (cond->kind == TIR_VALUE_CONST)
-        return cond->constant.i != 0;
-    const struct tir_inst *inst = cond->def;
-    if (inst && inst->op == TIR_OP_AND) {
-        int x = truth_of(a, inst->operands[0]), y = truth_of(a, inst->operands[1]);
-        return x == 0 || y == 0 ? 0 : TIR_MIN(x, y);
-    }
-    if (!inst || !tir_sync_is_comparison(inst) || inst->operands[0]->type->elem == TIR_BOOL)
-        return -1;
     struct sync_linear x = tir_sync_linear(a, inst->operands[0]),
                        y = tir_sync_linear(a, inst->operands[1]), apart = plus(a, x, y, -1);
     int64_t low, high; // the comparison is one of apart and 0
@@ -29,6 +21,54 @@ static int truth_of(struct sync_ask *a, const struct tir_value *cond)
         !tir_number_apply(inst->op, TIR_I64, at_high, &second))
         return -1;
     return first.i == second.i ? first.i != 0 : -1;
+}
+
+// Of two, by a third one that may not be known.
+static int truth_of_one(struct sync_ask *a, int which, const struct tir_value *yes,
+                        const struct tir_value *no)
+{
+    if (which >= 0)
+        return truth_of(a, which ? yes : no);
+    int x = truth_of(a, yes);
+    return x < 0 || truth_of(a, no) != x ? -1 : x;
+}
+
+// Is cond true, 1, or false, 0? Negative: that depends.
+static int truth_of(struct sync_ask *a, const struct tir_value *cond)
+{
+    const struct tir_inst *inst = cond->def;
+    if (cond->kind == TIR_VALUE_CONST)
+        return cond->constant.i != 0;
+    if (cond->kind == TIR_VALUE_ARG) {
+        int64_t low, high;
+        struct sync_linear form = tir_sync_linear(a, cond);
+        tir_sync_bounds(a->q, &form, &low, &high);
+        return low == high ? low != 0 : -1;
+    }
+    switch (inst->op) {
+    case TIR_OP_AND:
+    case TIR_OP_OR: {
+        int ends = inst->op == TIR_OP_OR, x = truth_of(a, inst->operands[0]);
+        int y = x == ends ? ends : truth_of(a, inst->operands[1]);
+        return y == ends ? ends : x < 0 || y < 0 ? -1 : !ends;
+    }
+    case TIR_OP_NOT: {
+        int x = truth_of(a, inst->operands[0]);
+        return x < 0 ? -1 : !x;
+    }
+    case TIR_OP_IF:
+        return truth_of_one(a, truth_of(a, inst->operands[0]),
+                            tir_yield_of(inst->regions[0])->operands[cond->index],
+                            tir_yield_of(inst->regions[1])->operands[cond->index]);
+    case TIR_OP_WHERE:
+        return truth_of_one(a, truth_of(a, inst->operands[0]), inst->operands[1],
+                            inst->operands[2]);
+    default:
+        break;
+    }
+    if (!tir_sync_is_comparison(inst) || inst->operands[0]->type->elem == TIR_BOOL)
+        return -1;
+    return truth_of_comparison(a, inst);
 }
 
 // Makes cond true or false, and says which.
@@ -75,15 +115,22 @@ static struct sync_linear other_of(struct sync_ask *a, const struct tir_inst *in
     return constant(out.i);
 }
 
-// Does a cast to 8 or 16 bits keep less of x than it may be?
-static bool may_wrap(struct sync_ask *a, const struct tir_value *to, const struct sync_linear *x)
+// What a cast to 8 or 16 bits keeps of x.
+static struct sync_linear wrapped(struct sync_ask *a, const struct tir_value *to,
+                                  struct sync_linear x)
 {
     const struct tir_elem_info *elem = &tir_elems[to->type->elem];
     const bool is_signed = elem->kind == TIR_KIND_SIGNED;
     const int64_t most = (INT64_C(1) << (elem->bits - is_signed)) - 1;
+    const int64_t least = is_signed ? -most - 1 : 0;
     int64_t low, high;
-    tir_sync_bounds(a->q, x, &low, &high);
-    return elem->bits < 32 && (low < (is_signed ? -most - 1 : 0) || high > most);
+    tir_sync_bounds(a->q, &x, &low, &high);
+    if (elem->bits >= 32 || (low >= least && high <= most))
+        return x;
+    struct sync_linear rest = unknown(a, least, most, 0);
+    struct sync_linear times = unknown(a, -SYNC_INFINITY, SYNC_INFINITY, 0);
+    tir_sync_equal(a, x, plus(a, rest, times, INT64_C(1) << elem->bits));
+    return rest;
 }
 
 static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst *inst)
@@ -99,8 +146,7 @@ static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst 
     case TIR_OP_NEG:
         return plus(a, constant(0), x, -1);
     case TIR_OP_CAST:
-        a->partial |= may_wrap(a, inst->results[0], &x);
-        return x;
+        return wrapped(a, inst->results[0], x);
     case TIR_OP_BITCAST:
         return x;
     case TIR_OP_MUL:
@@ -109,11 +155,10 @@ static struct sync_linear computed_of(struct sync_ask *a, const struct tir_inst 
     case TIR_OP_MAX:
         return extreme_of(a, x, tir_sync_linear(a, second), inst->op == TIR_OP_MAX);
     case TIR_OP_CEILDIV:
+        return tir_sync_ceiling(a, x, tir_sync_linear(a, second));
     case TIR_OP_DIV:
     case TIR_OP_REM: {
         struct sync_linear by = tir_sync_linear(a, second), quotient, rest;
-        if (inst->op == TIR_OP_CEILDIV)
-            x = plus(a, plus(a, x, by, 1), constant(1), -1);
         tir_sync_divide_by(a, x, by, &quotient, &rest);
         return inst->op == TIR_OP_REM ? rest : quotient;
     }
@@ -171,6 +216,9 @@ static struct sync_linear result_of(struct sync_ask *a, const struct tir_value *
         tir_sync_note_load(a, inst, form);
         return form;
     }
+    const uint64_t key = tir_sync_rounded_key(a->p, v);
+    if (key)
+        return tir_sync_rounded(a, key, tir_sync_anything(a, v));
     bool computes = tir_has_trait(inst, TIR_PURE) && inst->operand_count && !inst->region_count &&
                     is_integer(inst->operands[0]);
     return computes ? computed_of(a, inst) : tir_sync_anything(a, v);
@@ -189,13 +237,17 @@ struct sync_linear tir_sync_linear(struct sync_ask *a, const struct tir_value *v
         return is_integer(v) ? constant(v->constant.i) : tir_sync_anything(a, v);
     struct sync_known *known = &a->known[v->id];
     bool now = known->time == a->time || !a->following || !tir_is_made_in(a->following, v);
-    if (known->form && now)
+    if (known->form && now) {
+        a->of_thread |= known->of_thread;
         return *known->form;
+    }
     struct sync_linear form;
     if (a->q->too_large || !is_integer(v) || ++a->depth > MOST_DEPTH) {
         a->q->too_large |= a->depth > MOST_DEPTH;
         return tir_sync_anything(a, v);
     }
+    const bool of_thread = a->of_thread;
+    a->of_thread = false;
     if (v->kind == TIR_VALUE_ARG)
         form = tir_sync_argument_of(a, v);
     else if (v->type->elem == TIR_BOOL && decides(v->def))
@@ -203,7 +255,8 @@ struct sync_linear tir_sync_linear(struct sync_ask *a, const struct tir_value *v
     else
         form = result_of(a, v);
     a->depth--;
-    *known = (struct sync_known){kept(a, form), a->time};
+    *known = (struct sync_known){kept(a, form), a->time, a->of_thread};
+    a->of_thread |= of_thread;
     return form;
 }
 
@@ -229,6 +282,17 @@ static enum tir_op opposite(enum tir_op op)
     return op;
 }
 
+// One of two, by a condition: what can never be as it is wanted is not it.
+static void demand_one(struct sync_ask *a, const struct tir_value *which,
+                       const struct tir_value *yes, const struct tir_value *no, bool wanted)
+{
+    const struct tir_value *of[] = {no, yes};
+    for (uint32_t i = 0; i < 2 && truth_of(a, which) < 0; i++)
+        if (truth_of(a, of[i]) == !wanted)
+            tir_sync_demand(a, which, !i);
+    tir_sync_demand(a, of[either(a, which)], wanted);
+}
+
 void tir_sync_demand(struct sync_ask *a, const struct tir_value *cond, bool wanted)
 {
     const struct tir_inst *inst = cond->def;
@@ -250,12 +314,11 @@ void tir_sync_demand(struct sync_ask *a, const struct tir_value *cond, bool want
         }
         return;
     case TIR_OP_IF:
-        tir_sync_demand(
-            a, tir_yield_of(inst->regions[!either(a, inst->operands[0])])->operands[cond->index],
-            wanted);
+        demand_one(a, inst->operands[0], tir_yield_of(inst->regions[0])->operands[cond->index],
+                   tir_yield_of(inst->regions[1])->operands[cond->index], wanted);
         return;
     case TIR_OP_WHERE:
-        tir_sync_demand(a, inst->operands[either(a, inst->operands[0]) ? 1 : 2], wanted);
+        demand_one(a, inst->operands[0], inst->operands[1], inst->operands[2], wanted);
         return;
     default:
         compare(a, wanted ? inst->op : opposite(inst->op), tir_sync_linear(a, inst->operands[0]),

@@ -50,6 +50,9 @@ struct sync_linear tir_sync_times(struct sync_ask *a, struct sync_linear x, stru
 // x = by * quotient + rest, by something unknown.
 void tir_sync_divide_by(struct sync_ask *a, struct sync_linear x, struct sync_linear by,
                         struct sync_linear *quotient, struct sync_linear *rest);
+// The quotient, rounded upwards.
+struct sync_linear tir_sync_ceiling(struct sync_ask *a, struct sync_linear x,
+                                    struct sync_linear by);
 // Whatever its type can hold: what comes from data.
 struct sync_linear tir_sync_anything(struct sync_ask *a, const struct tir_value *v);
 

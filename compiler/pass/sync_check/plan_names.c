@@ -94,7 +94,9 @@ void tir_plan_name_unchecked(struct sync_plan *s)
 {
     if (!s->p->replays) {
         tir_sync_unchecked_at(s->p, s->p->f->span,
-                              STR("no arguments were found that its conditions allow"));
+                              s->p->given_up
+                                  ? STR("the kernel takes more work than the limit")
+                                  : STR("no arguments were found that its conditions allow"));
         return;
     }
     name_blocks(s);

@@ -99,14 +99,6 @@ static enum sync_outcome replay_seeds(struct sync_plan *s)
     return outcome;
 }
 
-enum sync_outcome tir_plan_replay(struct sync_plan *s, int64_t rounds)
-{
-    enum sync_answer answer;
-    s->setting.waves = tir_plan_waves_of(s, rounds);
-    return tir_plan_are_allowed(s) || tir_plan_steer(s, NULL, 0, &answer) ? replay_seeds(s)
-                                                                          : SYNC_GOING;
-}
-
 enum sync_outcome tir_plan_with_share(struct sync_plan *s,
                                       enum sync_outcome run(struct sync_plan *), uint32_t shares,
                                       bool *too_much)
@@ -122,6 +114,18 @@ enum sync_outcome tir_plan_with_share(struct sync_plan *s,
     }
     p->work_limit = limit;
     return *too_much ? SYNC_GOING : outcome;
+}
+
+enum sync_outcome tir_plan_replay(struct sync_plan *s, int64_t rounds)
+{
+    bool too_much;
+    enum sync_answer answer;
+    s->setting.waves = tir_plan_waves_of(s, rounds);
+    if (!tir_plan_are_allowed(s) && !tir_plan_steer(s, NULL, 0, &answer))
+        return SYNC_GOING;
+    enum sync_outcome outcome = tir_plan_with_share(s, replay_seeds, STEERED_SHARE, &too_much);
+    s->steered += too_much ? STEERED_SHARE : 0;
+    return outcome;
 }
 
 enum sync_outcome tir_plan_replay_steered(struct sync_plan *s)

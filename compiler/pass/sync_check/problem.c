@@ -68,8 +68,26 @@ uint64_t tir_sync_unknowns_of(const struct sync_problem *q, const struct sync_li
     return of;
 }
 
+// Takes the inequality as another one that has the same unknowns, if it says more.
+static bool is_related(struct sync_problem *q, const struct sync_linear *form)
+{
+    for (uint32_t i = 0; i < q->relation_count; i++) {
+        struct sync_linear *old = &q->relations[i].form;
+        if (q->relations[i].equal || memcmp(old->by, form->by, sizeof old->by) != 0)
+            continue;
+        if (form->constant < old->constant) {
+            old->constant = form->constant;
+            q->range_relations = TIR_MIN(q->range_relations, i); // to narrow again
+        }
+        return true;
+    }
+    return false;
+}
+
 void tir_sync_relate(struct sync_problem *q, const struct sync_linear *form, bool equal)
 {
+    if (!equal && is_related(q, form))
+        return;
     if (q->relation_count == SYNC_RELATIONS) {
         q->too_large = true;
         return;

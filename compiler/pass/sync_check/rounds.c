@@ -91,6 +91,28 @@ static void set_carried(struct sync_ask *a, const struct tir_inst *loop, uint32_
         a->carried[loop->regions[k]->args[skip_of(loop) + i]->id] = form;
 }
 
+// Does the loop end at once if the value is false?
+static bool must_be_true(const struct tir_value *cond, const struct tir_value *v)
+{
+    if (cond->kind == TIR_VALUE_RESULT && cond->def->op == TIR_OP_AND)
+        return must_be_true(cond->def->operands[0], v) || must_be_true(cond->def->operands[1], v);
+    return cond == v;
+}
+
+// Carried value i in the next round. One without which the loop would have ended is true as long as
+// it goes on.
+static const struct sync_linear *next_of(struct sync_ask *a, const struct tir_inst *loop,
+                                         uint32_t i, bool goes_on)
+{
+    const struct tir_block *body = loop->regions[loop->op == TIR_OP_WHILE];
+    const struct tir_value *next = tir_yield_of(body)->operands[i];
+    if (!goes_on || loop->op != TIR_OP_WHILE ||
+        !must_be_true(tir_yield_of(loop->regions[0])->operands[0], loop->regions[0]->args[i]))
+        return kept(a, tir_sync_linear(a, next));
+    tir_sync_demand(a, next, true);
+    return kept(a, tir_sync_constant(1));
+}
+
 // Makes the carried values of `which` those at the head of a round, as far as the loop comes to it.
 // Values computed from them are no longer known.
 void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to,
@@ -122,7 +144,7 @@ void tir_sync_follow(struct sync_ask *a, const struct tir_inst *loop, int64_t to
             if (steps && step_of(a, loop, i, &step)) // at once
                 next[i] = kept(a, plus(a, *next[i], step, to));
             else
-                next[i] = kept(a, tir_sync_linear(a, tir_yield_of(body)->operands[i]));
+                next[i] = next_of(a, loop, i, round + 1 < to);
         }
         if (steps && round < to)
             round = to - 1;

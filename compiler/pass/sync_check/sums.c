@@ -57,6 +57,12 @@ int64_t tir_sync_number(struct sync_ask *a, struct sync_linear x)
         return x.constant;
     int64_t low, high, number = wanted_of(a, &x);
     tir_sync_bounds(a->q, &x, &low, &high);
+    if (low < high && high - low < FACTORS) { // each of them
+        const int64_t count = high - low + 1, first = TIR_MAX(low, TIR_MIN(number, high)) - low;
+        number = low + (first + tir_sync_pick(a, (uint32_t)count)) % count;
+        tir_sync_equal(a, x, constant(number));
+        return number;
+    }
     uint32_t which = low < high ? tir_sync_pick(a, FACTORS) : 0;
     if (which < 3)
         number = which ? (which == 1 ? low : high) : TIR_MAX(low, TIR_MIN(number, high));
@@ -104,7 +110,25 @@ static struct sync_linear divided(struct sync_linear x, int64_t by)
     return x;
 }
 
-// x = by * quotient + rest
+// Is x negative? Which it is is picked, where both may be.
+static bool is_negative(struct sync_ask *a, struct sync_linear x)
+{
+    if (!may_be_negative(a, &x))
+        return false;
+    bool is = tir_sync_pick(a, 2);
+    if (is)
+        tir_sync_at_least(a, constant(-1), x, 0);
+    else
+        tir_sync_at_least(a, x, constant(0), 0);
+    return is;
+}
+
+static struct sync_linear negative(struct sync_ask *a, struct sync_linear x, bool is)
+{
+    return is ? plus(a, constant(0), x, -1) : x;
+}
+
+// x = by * quotient + rest, and the rest has the sign of x. Loosely it may have any.
 static void divide(struct sync_ask *a, struct sync_linear x, int64_t by,
                    struct sync_linear *quotient, struct sync_linear *rest)
 {
@@ -118,11 +142,14 @@ static void divide(struct sync_ask *a, struct sync_linear x, int64_t by,
         *rest = constant(x.constant % by);
         return;
     }
-    a->partial |= may_be_negative(a, &x);
+    bool both = a->loose && may_be_negative(a, &x), below = !both && is_negative(a, x);
+    x = negative(a, x, below);
     int64_t wanted = TIR_MAX(wanted_of(a, &x), 0);
-    *rest = unknown(a, 0, by - 1, wanted % by);
-    *quotient = unknown(a, 0, SYNC_INFINITY, wanted / by);
+    *rest = unknown(a, both ? 1 - by : 0, by - 1, wanted % by);
+    *quotient = unknown(a, both ? -SYNC_INFINITY : 0, SYNC_INFINITY, wanted / by);
     tir_sync_equal(a, x, plus(a, *rest, *quotient, by));
+    *rest = negative(a, *rest, below);
+    *quotient = negative(a, *quotient, below);
 }
 
 struct sync_linear tir_sync_quotient_of(struct sync_ask *a, struct sync_linear x, int64_t by)
@@ -178,17 +205,37 @@ void tir_sync_divide_by(struct sync_ask *a, struct sync_linear x, struct sync_li
     }
     int64_t low, high;
     tir_sync_bounds(a->q, &by, &low, &high);
-    if (low == 0 && tir_sync_pick(a, 2)) {
+    if (low <= 0 && high >= 0 && tir_sync_pick(a, 2)) {
         tir_sync_equal(a, by, constant(0));
         *quotient = *rest = constant(0);
         return;
     }
-    a->partial |= low < 0 || may_be_negative(a, &x);
+    bool by_below = low < 0 && is_negative(a, by), below = is_negative(a, x);
+    x = negative(a, x, below);
+    by = negative(a, by, by_below);
     tir_sync_at_least(a, by, constant(1), 0);
     *quotient = unknown(a, 0, SYNC_INFINITY, 1);
     *rest = plus(a, x, tir_sync_times(a, by, *quotient), -1);
     tir_sync_at_least(a, *rest, constant(0), 0);
     tir_sync_at_least(a, by, *rest, 1);
+    *rest = negative(a, *rest, below);
+    *quotient = negative(a, *quotient, below != by_below);
+}
+
+struct sync_linear tir_sync_ceiling(struct sync_ask *a, struct sync_linear x, struct sync_linear by)
+{
+    struct sync_linear less = plus(a, by, constant(1), -1), quotient, rest;
+    int64_t low, high;
+    tir_sync_bounds(a->q, &by, &low, &high);
+    if (is_number(a, &by) && by.constant > 0)
+        return tir_sync_shifted(a, plus(a, x, less, 1), by.constant, false);
+    if (!is_negative(a, x)) { // else the quotient is rounded upwards as it is
+        a->partial |= low < 0;
+        tir_sync_at_least(a, by, constant(0), 0);
+        x = plus(a, x, less, 1);
+    }
+    tir_sync_divide_by(a, x, by, &quotient, &rest);
+    return quotient;
 }
 
 struct sync_linear tir_sync_anything(struct sync_ask *a, const struct tir_value *v)

@@ -304,8 +304,10 @@ static struct sync_value counted(struct sync_run *r, const struct tir_value *to,
 {
     bool open = x.kind == SYNC_SYMBOL && x.varies == SYNC_SAME && !x.counts && !x.answered;
     if (open && tir_elem_is_int(to->type->elem) && bitset_has(&r->p->counts, to->id)) {
+        const uint64_t key = tir_sync_rounded_key(r->p, to);
         x.counts = true;
-        x.count = count_of(r, NULL, to, &x, 0);
+        if (!key || !tir_sync_given(r->setting, key, &x.count))
+            x.count = count_of(r, NULL, to, &x, 0);
     }
     return x;
 }
