@@ -263,12 +263,49 @@ static void narrow_last(const struct search *s, const struct lattice *l, uint32_
     }
 }
 
-static bool settle(struct search *s, const struct lattice *from, const struct sync_range *within,
+// Narrows bounds to numbers that the lattice has: of 2 .. 63 and every 64th number from 0 on there is
+// none. False: nothing is left.
+static bool narrow_to_lattice(const struct search *s, const struct lattice *l, struct sync_range *b)
+{
+    const struct sync_problem *q = s->q;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint64_t changed = 0;
+        for (uint32_t i = 0; i < q->count; i++) {
+            int64_t low = b->low[i], high = b->high[i];
+            uint64_t by = 0;
+            for (uint32_t c = 0; c < l->columns && by != 1; c++)
+                by = tir_gcd(by, (uint64_t)llabs(l->steps[c][i]));
+            if (!by) {
+                low = TIR_MAX(low, l->at[i]);
+                high = TIR_MIN(high, l->at[i]);
+            }
+            if (by > 1 && low > -SYNC_INFINITY)
+                low += floor_mod(l->at[i] - low, (int64_t)by);
+            if (by > 1 && high < SYNC_INFINITY)
+                high -= floor_mod(high - l->at[i], (int64_t)by);
+            if (low > high)
+                return false;
+            changed |= (uint64_t)(low > b->low[i] || high < b->high[i]) << i;
+            b->low[i] = low;
+            b->high[i] = high;
+        }
+        if (!changed)
+            break;
+        b->open |= changed;
+        if (!tir_sync_propagate(q, b, q->relation_count, q->product_count))
+            return false;
+    }
+    return true;
+}
+
+static bool settle(struct search *s, const struct lattice *from, const struct sync_range *given,
                    int64_t *numbers)
 {
     struct lattice l = *from;
+    struct sync_range *within = tir_arena_copy(s->arena, given, sizeof *given);
     l.steps = tir_arena_copy(s->arena, from->steps, (from->columns + 1) * sizeof *l.steps);
-    if (!use_products(s, &l))
+    if (!use_products(s, &l) || !narrow_to_lattice(s, &l, within) ||
+        tir_sync_contradict(s->q, &l, within))
         return false;
     uint32_t i = next_unknown(s, &l, within);
     if (i == UINT32_MAX) {
