@@ -263,8 +263,8 @@ static void narrow_last(const struct search *s, const struct lattice *l, uint32_
     }
 }
 
-// Narrows bounds to numbers that the lattice has: of 2 .. 63 and every 64th number from 0 on there is
-// none. False: nothing is left.
+// Narrows bounds to numbers that the lattice has: in 2 .. 63 there is no multiple of 64. False:
+// nothing is left.
 static bool narrow_to_lattice(const struct search *s, const struct lattice *l, struct sync_range *b)
 {
     const struct sync_problem *q = s->q;
