@@ -288,8 +288,9 @@ static enum sync_answer ask(struct sync_program *p, const struct sync_goal *goal
             demand_goal(&a, &goals[i]);
         }
         want_small_factors(&a);
-        p->questions++;
-        answer = tir_sync_solve(a.q, arena, numbers);
+        bool contradicts = !a.q->too_large && tir_sync_is_empty(a.q);
+        p->questions += !contradicts;
+        answer = contradicts ? SYNC_NEVER : tir_sync_solve(a.q, arena, numbers);
         never &= answer == SYNC_NEVER;
         if (answer == SYNC_SOLVED)
             take(&a, numbers, setting);

@@ -113,11 +113,11 @@ static bool eliminate(struct rows *from, uint32_t column, struct rows *to)
     return true;
 }
 
-// The column whose elimination gives the fewest rows; as many as there are: none is left.
-static uint32_t next_column(const struct rows *rows)
+// The column, of the first ones, whose elimination gives the fewest rows; `columns`: none is left.
+static uint32_t next_column(const struct rows *rows, uint32_t columns)
 {
-    uint32_t best = rows->columns, fewest = UINT32_MAX;
-    for (uint32_t c = 0; c < rows->columns; c++) {
+    uint32_t best = columns, fewest = UINT32_MAX;
+    for (uint32_t c = 0; c < columns; c++) {
         uint32_t up = 0, down = 0;
         for (uint32_t i = 0; i < rows->count; i++) {
             up += rows->all[i].by[c] > 0;
@@ -131,18 +131,46 @@ static uint32_t next_column(const struct rows *rows)
     return best;
 }
 
-bool tir_sync_contradict(const struct sync_problem *q, const struct lattice *l,
-                         const struct sync_range *b)
+// Leaves the last columns, from one of them on, in one of both. NULL: the inequalities have no
+// solution.
+static const struct rows *eliminate_first(const struct sync_problem *q, const struct lattice *l,
+                                          const struct sync_range *b, uint32_t columns,
+                                          struct rows *both)
 {
-    struct rows both[2], *rows = &both[0], *next = &both[1];
+    struct rows *rows = &both[0], *next = &both[1];
     rows->count = next->count = 0;
     rows->columns = next->columns = l->columns;
     bool fine = first_rows(q, l, b, rows);
-    for (uint32_t c; fine && (c = next_column(rows)) < rows->columns;) {
+    for (uint32_t c; fine && (c = next_column(rows, columns)) < columns;) {
         fine = eliminate(rows, c, next);
         struct rows *done = rows;
         rows = next;
         next = done;
     }
-    return !fine;
+    return fine ? rows : NULL;
+}
+
+bool tir_sync_contradict(const struct sync_problem *q, const struct lattice *l,
+                         const struct sync_range *b)
+{
+    struct rows both[2];
+    return !eliminate_first(q, l, b, l->columns, both);
+}
+
+bool tir_sync_project(const struct sync_problem *q, const struct lattice *l,
+                      const struct sync_range *b, int64_t *least, int64_t *most)
+{
+    struct rows both[2];
+    const uint32_t last = l->columns - 1;
+    const struct rows *rows = eliminate_first(q, l, b, last, both);
+    *least = INT64_MIN;
+    *most = INT64_MAX;
+    for (uint32_t i = 0; rows && i < rows->count; i++) { // at + by * steps >= 0
+        int64_t at = rows->all[i].at, by = rows->all[i].by[last];
+        if (by > 0)
+            *least = TIR_MAX(*least, -tir_sync_floor_div(at, by));
+        else
+            *most = TIR_MIN(*most, tir_sync_floor_div(at, -by));
+    }
+    return rows && *least <= *most;
 }

@@ -66,5 +66,9 @@ void tir_sync_share_factors(struct sync_problem *q, struct tir_arena *arena,
 // Motzkin.
 bool tir_sync_contradict(const struct sync_problem *q, const struct lattice *l,
                          const struct sync_range *b);
+// The steps along the last column, from *least to *most, for which the inequalities leave numbers,
+// such as are not whole too. False: there are none.
+bool tir_sync_project(const struct sync_problem *q, const struct lattice *l,
+                      const struct sync_range *b, int64_t *least, int64_t *most);
 
 #endif

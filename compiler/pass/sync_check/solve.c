@@ -239,28 +239,25 @@ static bool try_around(struct search *s, const struct lattice *l, const struct s
            try_equal_factors(s, l, within, i, numbers);
 }
 
-// Narrows low .. high of the unknown that the last column moves by the inequalities that no other
-// column moves: exactly, where bounds of each unknown approach the limit in many small steps.
-static void narrow_last(const struct search *s, const struct lattice *l, uint32_t i, int64_t *low,
-                        int64_t *high)
+// Narrows low .. high of the unknown that the last column moves to what inequalities leave. False:
+// they leave nothing.
+static bool narrow_last(const struct search *s, const struct lattice *l,
+                        const struct sync_range *within, uint32_t i, int64_t *low, int64_t *high)
 {
-    const struct sync_problem *q = s->q;
-    uint32_t last = l->columns - 1;
-    int64_t step = l->steps[last][i];
-    for (uint32_t r = 0; r < q->relation_count; r++) {
-        const struct sync_linear *form = &q->relations[r].form;
-        int64_t by = tir_sync_change(l, form->by, last), at = tir_sync_at(q, form, l->at), most;
-        if (!by || !tir_sync_is_fixed(l, form, last) || llabs(at) > SYNC_INFINITY ||
-            llabs(by) > SYNC_INFINITY)
+    int64_t step = l->steps[l->columns - 1][i], least, most, x;
+    if (!tir_sync_project(s->q, l, within, &least, &most))
+        return false;
+    for (uint32_t end = 0; end < 2; end++) {
+        int64_t steps = end ? most : least;
+        if (steps == INT64_MIN || steps == INT64_MAX || !tir_mul_checked(steps, step, &x) ||
+            !tir_add_checked(x, l->at[i], &x))
             continue;
-        // at + by * t >= 0, and the unknown is l->at[i] + step * t
-        if (!tir_mul_checked(tir_sync_floor_div(at, llabs(by)), step, &most))
-            continue;
-        if ((by > 0) == (step > 0)) // t >= -at / by
-            *low = TIR_MAX(*low, l->at[i] + (by > 0 ? -most : most));
+        if ((step > 0) == end)
+            *high = TIR_MIN(*high, x);
         else
-            *high = TIR_MIN(*high, l->at[i] + (by > 0 ? -most : most));
+            *low = TIR_MAX(*low, x);
     }
+    return true;
 }
 
 // Narrows bounds to numbers that the lattice has: in 2 .. 63 there is no multiple of 64. False:
@@ -304,8 +301,7 @@ static bool settle(struct search *s, const struct lattice *from, const struct sy
     struct lattice l = *from;
     struct sync_range *within = tir_arena_copy(s->arena, given, sizeof *given);
     l.steps = tir_arena_copy(s->arena, from->steps, (from->columns + 1) * sizeof *l.steps);
-    if (!use_products(s, &l) || !narrow_to_lattice(s, &l, within) ||
-        tir_sync_contradict(s->q, &l, within))
+    if (!use_products(s, &l) || !narrow_to_lattice(s, &l, within))
         return false;
     uint32_t i = next_unknown(s, &l, within);
     if (i == UINT32_MAX) {
@@ -320,7 +316,8 @@ static bool settle(struct search *s, const struct lattice *from, const struct sy
     by = by < 0 ? -by : by;
     // The numbers that it can be: low, low + by, ... high.
     int64_t low = within->low[i], high = within->high[i];
-    narrow_last(s, &l, i, &low, &high);
+    if (!narrow_last(s, &l, within, i, &low, &high))
+        return false;
     low += floor_mod(l.at[i] - low, by);
     high -= floor_mod(high - l.at[i], by);
     if (low > high)
