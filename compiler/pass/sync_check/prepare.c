@@ -688,6 +688,7 @@ bool tir_sync_prepare(struct sync_program *p)
     p->by_hand |= f->grid_count > 0;
     p->memories = 1;
     p->tensors = bitset_new(p->cx->scratch, f->value_count);
+    p->ranges = tir_ranges_new(p->cx->scratch, f);
     find_roots(p);
     tir_sync_find_tensors(p);
     tir_sync_find_carried(p);
@@ -716,7 +717,6 @@ bool tir_sync_prepare(struct sync_program *p)
     p->came = bitset_new(p->cx->scratch, 2 * f->inst_count);
     p->came_long = bitset_new(p->cx->scratch, 2 * f->inst_count);
     p->rounds = arena_array(p->cx->scratch, struct sync_rounds, f->inst_count);
-    p->ranges = tir_ranges_new(p->cx->scratch, f);
     find_depth(p);
     find_classes(p);
     find_fixed(p);

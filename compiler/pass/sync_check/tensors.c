@@ -33,13 +33,25 @@ static const struct tir_inst *tiles_of(const struct tir_inst *inst)
     return inst;
 }
 
-// Is v the coordinate, or a constant more? *more is that.
-static bool follows(const struct tir_value *v, const struct tir_value *coordinate, int64_t *more)
+// Is v the coordinate and more, from *low to *high, such as the first row of a part of the tile?
+static bool follows(const struct sync_program *p, const struct tir_value *v,
+                    const struct tir_value *coordinate, int64_t *low, int64_t *high)
 {
-    *more = 0;
-    if (v->def && v->def->op == TIR_OP_ADD && tir_is_const_int(v->def->operands[1], more))
-        v = v->def->operands[0];
-    return v == coordinate;
+    const struct tir_inst *sum = v->kind == TIR_VALUE_RESULT ? v->def : NULL;
+    int64_t least, most;
+    *low = *high = 0;
+    if (v == coordinate)
+        return true;
+    for (uint32_t i = 0; sum && sum->op == TIR_OP_ADD && i < 2; i++) {
+        if (!follows(p, sum->operands[i], coordinate, low, high))
+            continue;
+        tir_range_get(p->ranges, sum->operands[!i], &least, &most);
+        const uint64_t by = tir_range_divisor(p->ranges, sum->operands[!i]);
+        if (most >= 0 && by && by <= INT32_MAX) // the last part begins where one does
+            most -= most % (int64_t)by;
+        return tir_add_checked(*low, least, low) && tir_add_checked(*high, most, high);
+    }
+    return false;
 }
 
 // The rows along an axis that a mask leaves: where it says row < 33, as that of padded tiles does.
@@ -71,14 +83,15 @@ enum { NO_DIMENSION = -1, ONE_TILE = -2 };
 
 // The dimension of its tensor in which inst stays in the part that dimension d of its tiles loop
 // gives to one CTA.
-static int own_dimension(const struct tir_inst *inst, const struct tir_inst *tiles, uint32_t d)
+static int own_dimension(const struct sync_program *p, const struct tir_inst *inst,
+                         const struct tir_inst *tiles, uint32_t d)
 {
-    int64_t by = tir_attr_find(tiles, TIR_ATTR_by)->list[d], more, extent;
+    int64_t by = tir_attr_find(tiles, TIR_ATTR_by)->list[d], low, high, extent;
     if (tir_is_const_int(tiles->operands[d], &extent) && extent <= by)
         return ONE_TILE;
     for (uint32_t e = 0; e < tir_ref_base(inst)->type->rank; e++)
-        if (follows(tir_ref_indices(inst)[e], tiles->regions[0]->args[d], &more) && more >= 0 &&
-            extent_of(inst, e) >= 0 && more + TIR_MAX(extent_of(inst, e), 1) <= by)
+        if (follows(p, tir_ref_indices(inst)[e], tiles->regions[0]->args[d], &low, &high) &&
+            low >= 0 && extent_of(inst, e) >= 0 && high <= by - TIR_MAX(extent_of(inst, e), 1))
             return (int)e;
     return NO_DIMENSION;
 }
@@ -99,7 +112,7 @@ static bool tiles_keep_apart(const struct sync_program *p, const struct tir_valu
         if (by && now->list_count != by->list_count)
             return false;
         for (uint32_t d = 0; d < now->list_count; d++) {
-            int own = own_dimension(inst, tiles, d);
+            int own = own_dimension(p, inst, tiles, d);
             if (own == NO_DIMENSION || (by && (own != dims[d] || now->list[d] != by->list[d])))
                 return false;
             dims[d] = own;
