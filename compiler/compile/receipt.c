@@ -89,6 +89,11 @@ void tir_compile_receipt_code(struct tir_compilation *c, const struct tir_ptxas_
                 tir_str_format(&c->cx.arena, "%u registers, %u bytes of stack, %u bytes spilled",
                                k->registers, k->stack_bytes, k->spill_bytes)};
         vec_push(&c->cx.arena, &part->records, record);
+        vec_foreach(const tir_str, note, &k->notes) {
+            record.is_refusal = true;
+            record.text = tir_str_format(&c->cx.arena, "ptxas: " STR_FMT, STR_ARG(*note));
+            vec_push(&c->cx.arena, &part->records, record);
+        }
     }
 }
 

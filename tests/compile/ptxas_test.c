@@ -138,6 +138,33 @@ static tir_status build(const char *arch, const char *cubin, tir_compilation **o
         out, error);
 }
 
+// Of slow code: the receipt says it under the kernel, once for each code.
+static void its_notes_are_in_the_receipt(void **state)
+{
+    (void)state;
+    pretend("say() { echo \"ptxas info    : $*\" >&2; }\n"
+            "say \"(C7514) Potential Performance Loss: products wait in the function 'k'\"\n"
+            "say \"(C7517) a wait around line 5 in function 'k'\"\n"
+            "say \"(C7517) a wait around line 7 in function 'k'\"\n"
+            "say \"(C7519) a fence in function 'other'\"\n"
+            "say \"(C7508) registers stay\"\n"
+            "say \"(C7999) hello\"\n"
+            "say \"Compiling entry function 'k' for 'sm_90a'\"\n"
+            "say \"Used 12 registers\"\n"
+            "cat cubin");
+    tir_compilation *c;
+    tir_error error;
+    assert_int_equal(build("sm_90a", "sm_90a", &c, &error), TIR_OK);
+    const tir_str text = tir_compilation_output(c, TIR_OUTPUT_RECEIPT);
+    assert_non_null(strstr(text.ptr, "  12 registers, 0 bytes of stack, 0 bytes spilled\n"
+                                     "  ptxas: C7514: products wait\n"
+                                     "  ptxas: C7517: a wait around line 5\n"
+                                     "  ptxas: C7508: registers stay\n"));
+    assert_null(strstr(text.ptr, "C7519"));
+    assert_null(strstr(text.ptr, "C7999"));
+    tir_compilation_destroy(c);
+}
+
 static void it_is_put_into_the_artifact(void **state)
 {
     (void)state;
@@ -234,6 +261,7 @@ int main(void)
         cmocka_unit_test(its_result_is_the_cubin),
         cmocka_unit_test(its_failure_is_one_line),
         cmocka_unit_test(half_a_cubin_is_none),
+        cmocka_unit_test(its_notes_are_in_the_receipt),
         cmocka_unit_test(it_is_put_into_the_artifact),
         cmocka_unit_test(nobody_waits_for_children),
         cmocka_unit_test(signals_are_not_inherited),

@@ -178,6 +178,42 @@ static void exchange(struct child *child, tir_str ptx, struct tir_text *out, str
     close_fd(&child->errors);
 }
 
+// Where the word is in the line, or NULL.
+static const char *find(tir_str line, const char *word)
+{
+    const size_t len = strlen(word);
+    for (size_t i = 0; i + len <= line.len; i++)
+        if (!memcmp(line.ptr + i, word, len))
+            return line.ptr + i;
+    return NULL;
+}
+
+static bool has(tir_str line, const char *word)
+{
+    return find(line, word) != NULL;
+}
+
+// Takes the first line off the text.
+static tir_str next_line(tir_str *text)
+{
+    const char *end = memchr(text->ptr, '\n', text->len);
+    const tir_str line = {text->ptr, end ? (size_t)(end - text->ptr) : text->len};
+    text->ptr += line.len + (end != NULL);
+    text->len -= line.len + (end != NULL);
+    return line;
+}
+
+// What stands in the line between `before` and the next quote; empty: `before` is not there.
+static tir_str quoted(tir_str line, const char *before)
+{
+    const char *at = find(line, before);
+    if (!at)
+        return (tir_str){NULL, 0};
+    at += strlen(before);
+    const char *quote = memchr(at, '\'', (size_t)(line.ptr + line.len - at));
+    return (tir_str){at, quote ? (size_t)(quote - at) : 0};
+}
+
 // The number in front of `unit` in a line, 0 when it is not there.
 static uint32_t number_before(tir_str line, const char *unit)
 {
@@ -196,6 +232,36 @@ static uint32_t number_before(tir_str line, const char *unit)
     return 0;
 }
 
+// Of a line such as
+//     ptxas info    : (C7514) Potential Performance Loss: ... in the function 'k'
+// what follows the parenthesis, up to the function; empty: it is no note about products on
+// warpgroups or about registers that warps hand on.
+static tir_str note_in(tir_str line)
+{
+    const char *end = find(line, " in the function '"), *at = find(line, "(C75");
+    end = end ? end : find(line, " in function '");
+    end = end ? end : line.ptr + line.len;
+    at = at ? at : find(line, "(C76");
+    return at && at < end ? (tir_str){at + 1, (size_t)(end - at - 1)} : (tir_str){NULL, 0};
+}
+
+// Adds a note to a kernel, unless it has one with that code: they differ by lines of the PTX.
+static void add_note(struct tir_arena *arena, struct tir_ptxas_kernel *k, tir_str note)
+{
+    static const char loss[] = "Potential Performance Loss: ";
+    enum { CODE = sizeof("C7514") - 1 };
+    if (note.len < CODE + 2)
+        return;
+    vec_foreach(const tir_str, other, &k->notes)
+        if (!memcmp(other->ptr, note.ptr, CODE))
+            return;
+    tir_str text = {note.ptr + CODE + 2, note.len - CODE - 2};
+    if (find(text, loss) == text.ptr)
+        text = (tir_str){text.ptr + sizeof(loss) - 1, text.len - (sizeof(loss) - 1)};
+    vec_push(arena, &k->notes,
+             tir_str_format(arena, "%.*s: " STR_FMT, (int)CODE, note.ptr, STR_ARG(text)));
+}
+
 // Lines look like
 //     ptxas info    : Compiling entry function 'k' for 'sm_90a'
 //         8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
@@ -203,22 +269,10 @@ static uint32_t number_before(tir_str line, const char *unit)
 static void parse_log(struct tir_arena *arena, struct tir_ptxas_result *result)
 {
     VEC(struct tir_ptxas_kernel) kernels = {0};
-    tir_str rest = result->log;
-    static const char entry[] = "Compiling entry function '";
-    while (rest.len) {
-        const char *end = memchr(rest.ptr, '\n', rest.len);
-        tir_str line = {rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len};
-        rest.ptr += line.len + (end != NULL);
-        rest.len -= line.len + (end != NULL);
-        for (size_t i = 0; i + sizeof(entry) <= line.len; i++) {
-            if (memcmp(line.ptr + i, entry, sizeof(entry) - 1))
-                continue;
-            const char *name = line.ptr + i + sizeof(entry) - 1;
-            const char *quote = memchr(name, '\'', (size_t)(line.ptr + line.len - name));
-            if (quote)
-                vec_push(arena, &kernels,
-                         ((struct tir_ptxas_kernel){.name = {name, (size_t)(quote - name)}}));
-        }
+    for (tir_str rest = result->log; rest.len;) {
+        const tir_str line = next_line(&rest), name = quoted(line, "Compiling entry function '");
+        if (name.len)
+            vec_push(arena, &kernels, ((struct tir_ptxas_kernel){.name = name}));
         if (!kernels.len)
             continue;
         struct tir_ptxas_kernel *k = &vec_last(&kernels);
@@ -226,6 +280,12 @@ static void parse_log(struct tir_arena *arena, struct tir_ptxas_result *result)
         k->stack_bytes += number_before(line, " bytes stack frame");
         k->spill_bytes +=
             number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
+    }
+    for (tir_str rest = result->log; rest.len;) {
+        const tir_str line = next_line(&rest), name = quoted(line, "function '");
+        vec_foreach(struct tir_ptxas_kernel, k, &kernels)
+            if (!name.len || tir_str_equal(name, k->name)) // without a name it is about all
+                add_note(arena, k, note_in(line));
     }
     result->kernels = kernels.at;
     result->kernel_count = kernels.len;
@@ -275,24 +335,12 @@ static bool ended_well(pid_t pid)
     return got < 0 ? errno == ECHILD : WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool has(tir_str line, const char *word)
-{
-    const size_t len = strlen(word);
-    for (size_t i = 0; i + len <= line.len; i++)
-        if (!memcmp(line.ptr + i, word, len))
-            return true;
-    return false;
-}
-
 // The first line of the log that names an error, else its first one.
 static tir_str reason(struct tir_arena *arena, tir_str log)
 {
-    tir_str best = {NULL, 0}, rest = log;
-    while (rest.len) {
-        const char *end = memchr(rest.ptr, '\n', rest.len);
-        tir_str line = {rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len};
-        rest.ptr += line.len + (end != NULL);
-        rest.len -= line.len + (end != NULL);
+    tir_str best = {NULL, 0};
+    for (tir_str rest = log; rest.len;) {
+        const tir_str line = next_line(&rest);
         const bool is_error = has(line, "error") || has(line, "fatal");
         if (is_error || !best.len)
             best = line;

@@ -3,6 +3,7 @@
 #ifndef TIR_TARGET_NVPTX_PTXAS_H
 #define TIR_TARGET_NVPTX_PTXAS_H
 
+#include "base/vec.h"
 #include "machine/target.h"
 
 struct tir_ptxas_kernel {
@@ -10,6 +11,7 @@ struct tir_ptxas_kernel {
     uint32_t registers;
     uint32_t spill_bytes; // stores and loads together
     uint32_t stack_bytes;
+    VEC(tir_str) notes; // why its code is slow, one for each code of messages: "C7514: ..."
 };
 
 struct tir_ptxas_result {
