@@ -24,13 +24,22 @@ static uint32_t draw(struct choices *c) // splitmix64: neighbouring seeds give u
     return (uint32_t)(z >> 32 ^ z >> 1);
 }
 
+static const uint32_t *forced_at(const struct choices *c, uint32_t i)
+{
+    for (uint32_t k = 0; k < c->forced_count; k++)
+        if (c->forced[k][0] == i)
+            return &c->forced[k][1];
+    return NULL;
+}
+
 uint32_t choose(struct choices *c, uint32_t n)
 {
     if (c->count == MAX_CHOICES || n == 0)
         return 0;
     uint32_t i = c->count++;
+    const uint32_t *forced = forced_at(c, i);
     if (!c->is_replay)
-        c->made[i] = i < c->forced_count ? c->forced[i] : draw(c) % n;
+        c->made[i] = forced ? *forced : draw(c) % n;
     else if (i >= c->made_count)
         c->made[i] = 0;
     return c->made[i] = TIR_MIN(c->made[i], n - 1);

@@ -12,11 +12,12 @@
 #define MAX_CHOICES 16384
 
 struct choices {
-    uint64_t state;                   // of the series that a seed starts
-    bool is_replay;                   // what is chosen comes from `made`; behind its end it is 0
-    uint32_t made_count;              // of a replay: how many there are
-    uint32_t forced[3], forced_count; // what the first ones are; kept by choices_seed
-    uint32_t count;                   // made so far
+    uint64_t state;                      // of the series that a seed starts
+    bool is_replay;                      // what is chosen comes from `made`; behind its end it is 0
+    uint32_t made_count;                 // of a replay: how many there are
+    uint32_t forced[4][2], forced_count; // numbers of choices, and what they are; kept by
+                                         // choices_seed
+    uint32_t count;                      // made so far
     uint32_t made[MAX_CHOICES];
 };
 

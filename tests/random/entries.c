@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The entries of a PTX module, compared.
+// The entries of a PTX module, compared and asked.
 #include "entries.h"
 
 #include <ctype.h>
@@ -69,6 +69,17 @@ static bool next_entry(tir_str *s, tir_str *name)
         return true;
     }
     return false;
+}
+
+bool entries_have(tir_str ptx, tir_str name, const char *word)
+{
+    tir_str other = {NULL, 0}, rest = ptx;
+    while (next_entry(&rest, &other) && !tir_str_equal(name, other))
+        continue;
+    if (!tir_str_equal(name, other))
+        return false;
+    const char *end = strstr(rest.ptr, ".entry "), *at = strstr(rest.ptr, word);
+    return at && (!end || at < end);
 }
 
 tir_str entries_strange(tir_str part, tir_str whole)

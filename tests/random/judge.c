@@ -13,6 +13,7 @@
 #include "driver/value/element.h"
 #include "entries.h"
 #include "ir/number.h"
+#include "notes.h"
 #include "pass/pass.h"
 #include "tir/compiler.h"
 
@@ -367,6 +368,34 @@ static bool is_short(struct judge *j, const char *arch, uint64_t seed, tir_str p
     return bytes <= MOST_PTX || found(f, "%s: %" PRIu64 " bytes of PTX an entry", arch, bytes);
 }
 
+static bool judge_notes(struct judge *j, const struct program *p, const char *arch, uint64_t seed,
+                        struct finding *f)
+{
+    tir_compilation *compilation = NULL;
+    struct notes notes = {.kernels = 0};
+    const enum outcome outcome = compile_for(j, p, arch, 1u << TIR_OUTPUT_PTX, &compilation, f);
+    bool fine = outcome != WRONG;
+    enter(j, "assemble", arch);
+    if (outcome == FINE)
+        fine = notes_take(p->arena, arch, tir_compilation_output(compilation, TIR_OUTPUT_PTX),
+                          &notes) ||
+               found(f, "no ptxas");
+    if (fine && notes.note.len)
+        fine = found(f, STR_FMT "\n%s, " STR_FMT, STR_ARG(notes.note), arch, STR_ARG(notes.of));
+    if (fine && j->options.spills && notes.spilled)
+        fine = found(f, "%u bytes of local memory\n%s, " STR_FMT, notes.spilled, arch,
+                     STR_ARG(notes.of));
+    j->tally->refused += outcome == TOO_LARGE;
+    j->tally->products += notes.kernels > 0;
+    j->tally->spilling += notes.spilled > 0;
+    if (notes.spilled > j->tally->spilled) {
+        j->tally->spilled = notes.spilled;
+        j->tally->spilled_seed = seed;
+    }
+    tir_compilation_destroy(compilation);
+    return fine;
+}
+
 // `taken` says whether sm_80 takes the program; then sm_90a, which has more of everything, must.
 static bool judge_target(struct judge *j, const struct program *p, const char *arch, uint64_t seed,
                          struct trial *trials, bool *taken, struct finding *f)
@@ -416,7 +445,9 @@ bool judge_program(struct judge *j, const struct program *p, uint64_t seed, stru
             continue;
         const bool always = is_only || !strcmp(arch, "sm_80") || !strcmp(arch, "sm_90a");
         snprintf(j->arch, 16, "%s", arch);
-        if (always || j->options.all_targets || i == seed % count)
+        if (is_only && j->options.notes)
+            fine = judge_notes(j, p, arch, seed, finding);
+        else if (always || j->options.all_targets || i == seed % count)
             fine = judge_target(j, p, arch, seed, trials, &taken, finding);
     }
     memcpy(finding->arch, j->arch, sizeof(finding->arch));

@@ -15,6 +15,8 @@ struct judge_options {
     bool unchecked;     // what sync_check could not check is a finding
     const char *only;   // this target alone; NULL or empty: see below
     bool all_targets;   // else two, and a third one that the seed picks
+    bool notes;         // nothing but what ptxas says of products on warpgroups is asked
+    bool spills;        // and their kernels must not use local memory
 };
 
 struct finding {
@@ -27,6 +29,9 @@ struct finding {
 struct tally {
     uint64_t programs, refused, launches, assembled;
     uint64_t longest, longest_seed; // bytes of PTX that an entry of a program has on average
+    uint64_t products;              // programs with products on warpgroups, where notes are asked
+    uint64_t spilling;              // those that use local memory beside them
+    uint64_t spilled, spilled_seed; // its bytes, the most
 };
 
 struct judge {

@@ -229,7 +229,7 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
 {
     static const int64_t sizes[] = {16, 32, 8,  64, 24, 4, 16,  5,  3, 48, 1,
                                     2,  32, 16, 64, 33, 7, 128, 96, 8, 32, 16};
-    uint32_t kinds[MOST_LAUNCHES][8];
+    uint32_t kinds[MOST_LAUNCHES][MOST_PARAM_KINDS];
     *p = (struct program){.arena = arena, .c = c, .indent = 1, .trips = 1};
     // Choices that follow one another, so that a kind can be asked for by number.
     static const enum program_kind others[] = {TILES, TILES, TILES, TILES, PAIR, PAIR, ROLES};
@@ -241,8 +241,9 @@ void program_make(struct program *p, struct tir_arena *arena, struct choices *c)
     p->has_roles = kind == ROLES;
     tir_text_init(&p->body, arena, 0);
     for (uint32_t i = 0; i < MOST_LAUNCHES; i++)
-        for (uint32_t k = 0; k < 8; k++)
+        for (uint32_t k = 0; k < MOST_PARAM_KINDS; k++)
             kinds[i][k] = choose(c, i == EDGE ? 8 : 6);
+    assert(c->count == WIDE_CHOICE);
     p->is_wide = chance(c, 20);
     for (uint32_t i = 0; i < 3; i++)
         p->sizes[i] = p->is_wide ? 64 >> (choose(c, 5) == 4) : choose_from(c, sizes);

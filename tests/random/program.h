@@ -15,9 +15,10 @@
 #include "choice.h"
 #include "ir/type.h"
 
-#define MOST_LAUNCHES 3
-#define MOST_ELEMENTS 4096 // of a tile
-#define MOST_TRIPS    6    // of a loop
+#define MOST_LAUNCHES    3
+#define MOST_ELEMENTS    4096 // of a tile
+#define MOST_PARAM_KINDS 8    // choices of what a launch is given
+#define MOST_TRIPS       6    // of a loop
 
 struct form { // what an expression is wanted to be
     enum tir_elem elem;
@@ -108,6 +109,14 @@ struct program {
     uint32_t nesting;                      // of statements
     uint32_t cost;                         // multiplications of products so far
     uint32_t rearranged;                   // values
+};
+
+// The numbers of choices that may be forced.
+enum {
+    KIND_CHOICE,
+    OUTER_CHOICE,
+    INNER_CHOICE,
+    WIDE_CHOICE = INNER_CHOICE + 1 + MOST_LAUNCHES * MOST_PARAM_KINDS,
 };
 
 enum program_kind { TILES, PAIR, ROLES, PROGRAM_KINDS };

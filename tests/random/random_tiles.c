@@ -21,6 +21,7 @@
 #include "judge.h"
 #include "rules.h"
 #include "shrink.h"
+#include "target/nvptx/ptxas.h"
 
 #define MOST_JOBS 256
 
@@ -28,6 +29,7 @@ struct settings {
     struct judge_options judge;
     uint64_t seed, count;
     enum program_kind kind; // PROGRAM_KINDS: any
+    bool is_wide;           // their tiles are those of products on warpgroups
     uint32_t jobs;
     time_t start;
     uint32_t seconds;      // of the run; 0: no limit
@@ -59,10 +61,18 @@ struct job {
 // The choices of a seed. Of pairs, the seeds in turn take every two rules.
 static void begin(const struct settings *s, struct choices *c, uint64_t seed)
 {
-    c->forced_count = s->kind == PROGRAM_KINDS ? 0 : s->kind == PAIR ? 3 : 1;
-    c->forced[0] = s->kind;
-    c->forced[1] = (uint32_t)(seed % grow_rule_count);
-    c->forced[2] = (uint32_t)(seed / grow_rule_count % grow_rule_count);
+    const uint32_t forced[][2] = {
+        {KIND_CHOICE, s->kind},
+        {OUTER_CHOICE, (uint32_t)(seed % grow_rule_count)},
+        {INNER_CHOICE, (uint32_t)(seed / grow_rule_count % grow_rule_count)},
+        {WIDE_CHOICE, 99},
+    };
+    const uint32_t first = s->kind == PROGRAM_KINDS, count = s->kind == PAIR ? 3 : 1;
+    c->forced_count = 0;
+    for (uint32_t i = first; i < count; i++)
+        memcpy(c->forced[c->forced_count++], forced[i], sizeof(forced[i]));
+    if (s->is_wide)
+        memcpy(c->forced[c->forced_count++], forced[3], sizeof(forced[3]));
     choices_seed(c, seed);
 }
 
@@ -332,11 +342,21 @@ static uint64_t run(const struct settings *s)
         sum.refused += jobs[i].report->tally.refused;
         sum.launches += jobs[i].report->tally.launches;
         sum.assembled += jobs[i].report->tally.assembled;
+        sum.products += jobs[i].report->tally.products;
+        sum.spilling += jobs[i].report->tally.spilling;
+        if (jobs[i].report->tally.spilled > sum.spilled) {
+            sum.spilled = jobs[i].report->tally.spilled;
+            sum.spilled_seed = jobs[i].report->tally.spilled_seed;
+        }
         if (jobs[i].report->tally.longest > sum.longest) {
             sum.longest = jobs[i].report->tally.longest;
             sum.longest_seed = jobs[i].report->tally.longest_seed;
         }
     }
+    if (s->judge.notes)
+        printf("%" PRIu64 " programs with products on warpgroups, %" PRIu64
+               " of them with local memory, at most %" PRIu64 " bytes (seed %" PRIu64 ")\n",
+               sum.products, sum.spilling, sum.spilled, sum.spilled_seed);
     printf("at most %" PRIu64 " bytes of PTX an entry (seed %" PRIu64 ")\n", sum.longest,
            sum.longest_seed);
     printf("%" PRIu64 " programs from seed %" PRIu64 ", %" PRIu64 " launches, %" PRIu64
@@ -362,12 +382,16 @@ static const char help[] =
     "  --unchecked     what sync_check could not check is a finding\n"
     "  --pairs         every rule of rules.def on every other one, in turn\n"
     "  --roles         programs of two roles and a ring alone\n"
+    "  --wide          programs whose tiles are those of products on warpgroups alone\n"
+    "  --notes         nothing but what ptxas says of products on warpgroups for sm_90a (or --target):\n"
+    "                  a note (C75xx, C76xx) is a finding, kernels that use local memory are counted\n"
+    "  --spills        with --notes: local memory is a finding, too\n"
     "  --shrink=N      programs tried to make a finding smaller, default 0\n"
     "  --known=TEXT    findings with this in their first line are counted, not told; several times\n"
     "  --reread=N      every so manieth program is printed half-way and read again; default 5\n"
     "  --most=N        findings, default 20\n"
     "  --print         the program of --seed, and nothing else\n"
-    "Ends with 1 where something was found.\n";
+    "Ends with 1 where something was found, with 77 where there is no ptxas for --notes.\n";
 
 static bool number(const char *argument, const char *name, uint64_t *out)
 {
@@ -415,12 +439,29 @@ static bool parse(int argc, char **argv, struct settings *s)
             s->kind = PAIR;
         else if (!strcmp(a, "--roles"))
             s->kind = ROLES;
+        else if (!strcmp(a, "--wide"))
+            s->is_wide = true;
+        else if (!strcmp(a, "--notes"))
+            s->judge.notes = true;
+        else if (!strcmp(a, "--spills"))
+            s->judge.spills = true;
         else if (!strcmp(a, "--print"))
             s->prints = true;
         else
             return false;
     }
+    if (s->judge.notes && !s->judge.only)
+        s->judge.only = "sm_90a";
     return true;
+}
+
+static bool has_ptxas(void)
+{
+    struct tir_arena arena;
+    tir_arena_init(&arena, NULL, out_of_memory, NULL);
+    const bool has = tir_ptxas_find(&arena) != NULL;
+    tir_arena_finish(&arena);
+    return has;
 }
 
 int main(int argc, char **argv)
@@ -437,6 +478,10 @@ int main(int argc, char **argv)
     if (!parse(argc, argv, &s)) {
         fputs(help, stderr);
         return 2;
+    }
+    if (s.judge.notes && !has_ptxas()) {
+        puts("no ptxas");
+        return 77;
     }
     if (!s.seed) {
         s.seed = (uint64_t)time(NULL) * 1000;
