@@ -97,6 +97,8 @@ tir_emit_fn *tir_emitter_of(enum tir_op op);
 
 // emit_flow.c: branches and loops.
 void tir_emit_flow(struct emit *e, const struct tir_inst *inst);
+// Whether an instruction, or one in its regions, starts products on warpgroups or waits for them.
+bool tir_emit_handles_products(const struct tir_inst *inst);
 
 // emit_arith.c: elementwise operations and casts.
 void tir_emit_arith(struct emit *e, const struct tir_inst *inst);

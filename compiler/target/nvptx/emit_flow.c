@@ -112,8 +112,7 @@ static bool is_about_products(const struct tir_inst *inst)
            tir_is_group(inst, TIR_OP_COMMIT_GROUP, TIR_DONE_WGMMA);
 }
 
-// Whether an instruction, or one in its regions, starts products or waits for them.
-static bool handles_products(const struct tir_inst *inst)
+bool tir_emit_handles_products(const struct tir_inst *inst)
 {
     tir_foreach_inst_within(inner, inst) if (is_about_products(inner)) return true;
     return false;
@@ -124,10 +123,10 @@ static bool handles_products(const struct tir_inst *inst)
 // elsewhere at the wait. NULL: there is no wait, or the loop does not make all of its operands.
 static const struct tir_inst *wait_after(const struct emit *e, const struct tir_inst *loop)
 {
-    if (!handles_products(loop))
+    if (!tir_emit_handles_products(loop))
         return NULL;
     const struct tir_inst *wait = loop->next;
-    while (wait && !handles_products(wait))
+    while (wait && !tir_emit_handles_products(wait))
         wait = wait->next;
     if (!wait || !is_wait_for_products(wait))
         return NULL;

@@ -18,6 +18,7 @@
 // is one piece of inline PTX with it. To LLVM each of its operands costs more than an addition.
 
 #include "base/bitset.h"
+#include "ir/effect.h"
 #include "ir/walk.h"
 #include "machine/product.h"
 #include "target/nvptx/emit.h"
@@ -558,6 +559,24 @@ static enum passage passage_of(struct emit *e, const struct tir_inst *wait, cons
     return moved || moves_on(e, given, v) ? MOVED : TIED;
 }
 
+// As many groups as may be in flight after a wait. Where one before it in its block has waited for
+// more and fewer were started since, it waits for nothing; then it says the number that there are.
+// ptxas (13.0) takes sums to be in flight until a wait for a number that leaves them out, and waits
+// once more after one for 1 behind one for 0 (C7517).
+static int64_t groups_after(const struct tir_inst *wait)
+{
+    const int64_t groups = tir_attr_int(wait, TIR_ATTR_groups, 0);
+    int64_t started = 0;
+    for (const struct tir_inst *inst = wait->prev; inst; inst = inst->prev) {
+        if (inst->region_count && tir_emit_handles_products(inst))
+            return groups;
+        if (tir_is_group(inst, TIR_OP_WAIT_GROUP, TIR_DONE_WGMMA))
+            return TIR_MIN(groups, tir_attr_int(inst, TIR_ATTR_groups, 0) + started);
+        started += tir_is_group(inst, TIR_OP_COMMIT_GROUP, TIR_DONE_WGMMA);
+    }
+    return groups;
+}
+
 void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
 {
     const uint32_t count = wait->operand_count;
@@ -586,8 +605,7 @@ void tir_emit_await(struct emit *e, const struct tir_inst *wait, V *values)
     add_ties(&constraints, first[MOVED]);
     add_inputs(&constraints, of + first[MOVED], all - first[MOVED]);
     tir_text_add(&constraints, STR("~{memory}"));
-    tir_text_format(&text, "wgmma.wait_group.sync.aligned %" PRId64 "; ",
-                    tir_attr_int(wait, TIR_ATTR_groups, 0));
+    tir_text_format(&text, "wgmma.wait_group.sync.aligned %" PRId64 "; ", groups_after(wait));
     add_moves(&text, first[MOVED], outputs);
     V v = tir_llvm_asm(e->ll, type, tir_text_str(&text), tir_text_str(&constraints),
                        TIR_ASM_EFFECT | TIR_ASM_CONVERGENT, args, all);
