@@ -206,7 +206,9 @@ static void add_use(struct schedule *s, const struct makers *makers, uint32_t op
         distance = 1;
     }
     const uintptr_t made = v ? (uintptr_t)tir_map_get(&makers->of, tir_map_key(v)) : 0;
-    if (made && made - 1 != op)
+    if (made && made - 1 == op)
+        s->ops.at[op].is_kept |= distance > 0;
+    else if (made)
         add_edge(s, (uint32_t)made - 1, op, distance, kind);
 }
 
@@ -368,7 +370,9 @@ static void try_order(struct search *search, uint32_t late)
     search->tried++;
     if (set_stages(s, &order, late) && place(s, &order, search->products)) {
         tir_schedule_time(s, &order);
-        if (order.words <= s->registers && is_better(&order, &search->best)) {
+        const bool fits = order.words <= s->registers &&
+                          order.held + TIR_BUDGET_BESIDE_PRODUCTS <= s->all_registers;
+        if (fits && is_better(&order, &search->best)) {
             memcpy(search->best.at, order.at, s->ops.len * sizeof(*order.at));
             memcpy(search->best.stage, order.stage, s->ops.len);
             search->best.cycles = order.cycles;
@@ -523,6 +527,7 @@ static enum tir_change visit(struct tir_func *f, struct tir_pass_cx *cx, struct 
     s.registers = crew.role ? tir_attr_int(crew.role, TIR_ATTR_regs, 0) : 0;
     if (!s.registers)
         s.registers = tir_launch_registers(f->threads);
+    s.all_registers = s.registers;
     s.registers -= TIR_BUDGET_FREE_REGISTERS;
     for (struct tir_inst *inst = loop->regions[0]->first; inst; inst = inst->next)
         if (inst->op != TIR_OP_YIELD)

@@ -15,6 +15,7 @@ struct schedule_op {
     bool is_product;             // starts products on warpgroups
     int64_t tensor, issue, mufu; // cycles of the engines, for one warpgroup
     int64_t words;               // registers of a thread that its results take
+    bool is_kept;                // it adds to its result of the round before, in the same registers
 };
 
 // `later` must come after `first`: in the same round, or in the next one (distance 1).
@@ -32,6 +33,7 @@ struct schedule {
     uint32_t products[SCHEDULE_PRODUCTS], product_count; // ops, in the order of the source
     uint32_t groups;                                     // warpgroups that run the loop
     int64_t registers;                                   // of a thread, for tiles
+    int64_t all_registers;                               // of a thread, for anything
 };
 
 // Operations in the order they stand in the steady loop. Those of stage 1 are of the round before.
@@ -40,6 +42,7 @@ struct schedule_order {
     uint8_t *stage;  // by op
     int64_t cycles;  // of a round, predicted
     int64_t words;   // registers of a thread that tiles take
+    int64_t held;    // those of them that are taken while a product starts, the most
     bool is_rotated; // some op is of stage 1
 };
 

@@ -121,8 +121,9 @@ struct life {
     bool wraps;               // it is used there
 };
 
+// unawaited: where a product ends whose result nobody uses behind it; 0: where it starts.
 static void use(struct life *life, const struct schedule *s, const struct schedule_order *order,
-                const uint32_t *place, const struct schedule_edge *e)
+                const uint32_t *place, const struct schedule_edge *e, uint32_t unawaited)
 {
     const int32_t rounds = (int32_t)e->distance + order->stage[e->later] - order->stage[e->first];
     uint32_t until = place[e->later];
@@ -133,7 +134,7 @@ static void use(struct life *life, const struct schedule *s, const struct schedu
             if (next->first == e->later && next->kind != TIR_NEED_TURN &&
                 place[next->later] > until)
                 awaited = TIR_MIN(awaited, place[next->later]);
-        until = awaited < s->ops.len ? awaited : until;
+        until = awaited < s->ops.len ? awaited : TIR_MAX(until, unawaited);
     }
     if (rounds > 0) {
         life->wraps = true;
@@ -143,10 +144,10 @@ static void use(struct life *life, const struct schedule *s, const struct schedu
     }
 }
 
-// The most registers that results take at a time, and the first slot where they do. An operation
-// may put its result where an operand was that is not used again.
-static int64_t most_words(const struct schedule *s, const struct schedule_order *order,
-                          uint32_t *fullest)
+// The registers that results take, by slot. An operation may put its result where an operand was
+// that is not used again. flies: what a loop adds to stays in its registers, and a product reads
+// its operands up to the end of the round if nobody awaits it before.
+static int64_t *live_words(const struct schedule *s, const struct schedule_order *order, bool flies)
 {
     const uint32_t count = s->ops.len;
     uint32_t *place = arena_array(s->scratch, uint32_t, count);
@@ -157,17 +158,39 @@ static int64_t most_words(const struct schedule *s, const struct schedule_order 
         struct life life = {.last = place[op]};
         vec_foreach(const struct schedule_edge, e, &s->edges)
             if (e->first == op && e->kind != TIR_NEED_TURN)
-                use(&life, s, order, place, e);
+                use(&life, s, order, place, e, flies ? count : 0);
+        const bool is_kept = flies && s->ops.at[op].is_kept;
         for (uint32_t i = 0; i < count; i++)
-            if ((i >= place[op] && (life.wraps || i < life.last || i == place[op])) ||
+            if (is_kept || (i >= place[op] && (life.wraps || i < life.last || i == place[op])) ||
                 (life.wraps && i < life.last_next))
                 live[i] += s->ops.at[op].words;
     }
+    return live;
+}
+
+// The most registers that results take at a time, and the first slot where they do.
+static int64_t most_words(const struct schedule *s, const struct schedule_order *order,
+                          uint32_t *fullest)
+{
+    const uint32_t count = s->ops.len;
+    const int64_t *live = live_words(s, order, false);
     *fullest = 0;
     for (uint32_t i = 0; i < count; i++)
         if (live[i] > live[*fullest])
             *fullest = i;
     return live[*fullest];
+}
+
+// Those that are taken where a product starts. Between products operations go element by element,
+// so that what they give each other need not be there as a whole.
+static int64_t most_held(const struct schedule *s, const struct schedule_order *order)
+{
+    const int64_t *live = live_words(s, order, true);
+    int64_t most = 0;
+    for (uint32_t i = 0; i < s->ops.len; i++)
+        if (s->ops.at[order->at[i]].is_product)
+            most = TIR_MAX(most, live[i]);
+    return most;
 }
 
 void tir_schedule_time(const struct schedule *s, struct schedule_order *order)
@@ -176,6 +199,7 @@ void tir_schedule_time(const struct schedule *s, struct schedule_order *order)
     uint32_t fullest;
     order->cycles = play(s, order, NULL);
     order->words = most_words(s, order, &fullest);
+    order->held = most_held(s, order);
     tir_arena_release(s->scratch, mark);
 }
 
