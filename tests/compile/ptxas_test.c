@@ -43,7 +43,7 @@ static void write_file(const char *name, const void *bytes, size_t size)
 // A ptxas that reads all and then does `what`.
 static void pretend(const char *what)
 {
-    char script[512];
+    char script[1024];
     int size =
         snprintf(script, sizeof script, "#!/bin/sh\ncat >/dev/null\ncd %s\n%s\n", folder, what);
     write_file("ptxas", script, (size_t)size);
@@ -146,6 +146,7 @@ static void its_notes_are_in_the_receipt(void **state)
             "say \"(C7514) Potential Performance Loss: products wait in the function 'k'\"\n"
             "say \"(C7517) a wait around line 5 in function 'k'\"\n"
             "say \"(C7517) a wait around line 7 in function 'k'\"\n"
+            "say \"(C7512) few registers for the function 'k'\"\n"
             "say \"(C7519) a fence in function 'other'\"\n"
             "say \"(C7508) registers stay\"\n"
             "say \"(C7999) hello\"\n"
@@ -159,6 +160,7 @@ static void its_notes_are_in_the_receipt(void **state)
     assert_non_null(strstr(text.ptr, "  12 registers, 0 bytes of stack, 0 bytes spilled\n"
                                      "  ptxas: C7514: products wait\n"
                                      "  ptxas: C7517: a wait around line 5\n"
+                                     "  ptxas: C7512: few registers\n"
                                      "  ptxas: C7508: registers stay\n"));
     assert_null(strstr(text.ptr, "C7519"));
     assert_null(strstr(text.ptr, "C7999"));

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random loops of two and three products, as attention has them, which `split` and `schedule` take apart.
 
-Usage: product_loops.py TIRC [--seed N] [--count N] [--require-sync]
+Usage: product_loops.py TIRC [--seed N] [--count N] [--require-sync | --notes]
 
 Tiles have 64 to 128 rows and up to 208 columns, the loops zero to three rounds; scores are masked, a
 maximum, a factor and sums are carried on, and the second product takes what the first one gave. The scores
@@ -10,7 +10,8 @@ of some are products with scales.
 Elements are small integers and factors powers of two, so every result is exact. Each program runs on the emulator
 under full checks for targets with mma.sync fed by cp.async and by tensor copies, with wgmma and with tcgen05, and must give what the interpreter
 gives. What sync_check leaves unchecked is counted; with --require-sync it fails. Seed 0 is that of the day. A failing
-program is printed, with the command that runs it.
+program is printed, with the command that runs it. With --notes nothing runs: a note by ptxas on products of
+warpgroups for sm_90a (C75xx, C76xx) fails, and programs whose best variant uses local memory are counted.
 """
 
 import argparse
@@ -20,6 +21,9 @@ import random
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "codegen"))
+import assembled  # pylint: disable=wrong-import-position
 
 TARGETS = ["sm_80", "sm_90", "sm_90a", "sm_100a", "sm_120a"]
 SCHEDULES = ["lazy", "adversarial", "random:{}"]  # of the emulator, in turn
@@ -181,17 +185,43 @@ def attempt(tirc, path, rows, columns, target, schedule):
     return said if done.returncode else None, "W0004" in done.stderr
 
 
+def check_notes(tirc, seeds, folder):
+    """Prints what ptxas says of each program with products on warpgroups. How many have a note."""
+    noted, stacks = 0, {}
+    for seed in seeds:
+        text = program(random.Random(seed))[0]
+        path = pathlib.Path(folder, f"{seed}.tir")
+        path.write_text(text)
+        notes, of_entries = assembled.wrong(tirc, path)
+        if "k" in of_entries:
+            stacks[seed] = of_entries["k"]
+        if notes:
+            noted += 1
+            print(f"seed {seed}:\n{text}" + "\n".join(notes), flush=True)
+    spilling = {seed: size for seed, size in stacks.items() if size}
+    for seed, size in spilling.items():
+        print(f"seed {seed}: {size} bytes of local memory")
+    print(f"{len(stacks)} with products on warpgroups, {noted} with notes, {len(spilling)} with local memory")
+    return noted
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("tirc")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=8)
     parser.add_argument("--require-sync", action="store_true", help="what sync_check leaves unchecked fails")
+    parser.add_argument("--notes", action="store_true", help="nothing but what ptxas says is checked")
     options = parser.parse_args()
+    if options.notes and not assembled.has_ptxas():
+        print("no ptxas")
+        return 77
     first = options.seed or datetime.date.today().toordinal() * 1000
     print(f"seed {first}")
     failed, unchecked = 0, 0
     with tempfile.TemporaryDirectory() as folder:
+        if options.notes:
+            return check_notes(options.tirc, range(first, first + options.count), folder) > 0
         for seed in range(first, first + options.count):
             text, rows, columns = program(seed)
             path = pathlib.Path(folder, f"{seed}.tir")

@@ -238,9 +238,13 @@ static uint32_t number_before(tir_str line, const char *unit)
 // warpgroups or about registers that warps hand on.
 static tir_str note_in(tir_str line)
 {
-    const char *end = find(line, " in the function '"), *at = find(line, "(C75");
-    end = end ? end : find(line, " in function '");
-    end = end ? end : line.ptr + line.len;
+    static const char *const ends[] = {" in the function '", " in function '",
+                                       " for the function '"};
+    const char *end = line.ptr + line.len, *at = find(line, "(C75");
+    for (size_t i = 0; i < TIR_COUNT_OF(ends); i++) {
+        const char *here = find(line, ends[i]);
+        end = here ? here : end;
+    }
     at = at ? at : find(line, "(C76");
     return at && at < end ? (tir_str){at + 1, (size_t)(end - at - 1)} : (tir_str){NULL, 0};
 }
