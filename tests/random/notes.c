@@ -5,6 +5,22 @@
 
 static const char product[] = "wgmma.mma_async";
 
+// A fence more, for sums of f16, which are packed: one instruction. The other notes are about waits.
+static bool is_mild(tir_str note)
+{
+    static const char code[] = "C7519";
+    return note.len >= sizeof(code) - 1 && !memcmp(note.ptr, code, sizeof(code) - 1);
+}
+
+// Of a kernel; one that is not mild, if there is one.
+static tir_str note_of(const struct tir_ptxas_kernel *k)
+{
+    vec_foreach(const tir_str, note, &k->notes)
+        if (!is_mild(*note))
+            return *note;
+    return k->notes.len ? k->notes.at[0] : (tir_str){NULL, 0};
+}
+
 bool notes_take(struct tir_arena *arena, const char *arch, tir_str ptx, struct notes *out)
 {
     const char *path = tir_ptxas_find(arena);
@@ -22,11 +38,13 @@ bool notes_take(struct tir_arena *arena, const char *arch, tir_str ptx, struct n
         const struct tir_ptxas_kernel *k = &result.kernels[i];
         if (!entries_have(ptx, k->name, product))
             continue;
+        const tir_str note = note_of(k);
+        const bool is_worse = note.len && (!out->note.len || is_mild(out->note));
         out->kernels++;
-        if (!out->note.len && (k->notes.len || k->stack_bytes > out->spilled))
+        if (is_worse || (!out->note.len && k->stack_bytes > out->spilled))
             out->of = k->name;
-        if (!out->note.len && k->notes.len)
-            out->note = k->notes.at[0];
+        if (is_worse)
+            out->note = note;
         out->spilled = TIR_MAX(out->spilled, k->stack_bytes);
     }
     return true;

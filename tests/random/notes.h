@@ -9,7 +9,7 @@
 struct notes {
     uint32_t kernels; // that have such products
     uint32_t spilled; // bytes of local memory of one of them, the most
-    tir_str note;     // the first one, or ptxas's error; empty: none
+    tir_str note;     // one of them, C7519 only if there is no other, or ptxas's error; empty: none
     tir_str of;       // the kernel that has the note, or that spills most
 };
 
