@@ -5,7 +5,7 @@
 
 static const char product[] = "wgmma.mma_async";
 
-// A fence more, for sums of f16, which are packed: one instruction. The other notes are about waits.
+// A fence more, for sums of f16, which are packed: one instruction. Other notes are of waits.
 static bool is_mild(tir_str note)
 {
     static const char code[] = "C7519";
