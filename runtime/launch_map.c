@@ -45,8 +45,10 @@ tir_status tir_launch_map(const tir_artifact_map *recipe, const tir_artifact_par
     // 15 % longer (H200).
     enum { ALIGN = 16, WIDE = 256 };
     const int64_t size = tir_element_bits(param->element) / 8;
-    const uint32_t inner = param->rank - 1;
-    tir_tensor_map map = {.type = types[param->element],
+    const uint32_t inner = param->rank - 1, align = recipe->packed ? 2 * ALIGN : ALIGN;
+    tir_tensor_map map = {.type = recipe->packed == 4   ? TIR_TENSOR_MAP_U4_ALIGN16
+                                  : recipe->packed == 6 ? TIR_TENSOR_MAP_U6_ALIGN16
+                                                        : types[param->element],
                           .swizzle = swizzle_of(recipe->swizzle),
                           .l2 = TIR_TENSOR_MAP_L2_256,
                           .rank = param->rank,
@@ -65,10 +67,12 @@ tir_status tir_launch_map(const tir_artifact_map *recipe, const tir_artifact_par
                                  TIR_STR(param->name), d,
                                  i ? "not positive or no multiple of 16 bytes" : "not 1");
         map.dims[i] = (uint64_t)shape[d];
+        if (recipe->packed && !i)
+            map.dims[i] = map.dims[i] * 8 / recipe->packed;
         map.steps[i] = recipe->stride[d] ? recipe->stride[d] : 1;
         map.box[i] = recipe->box[d] * map.steps[i];
         if (i)
-            map.strides[i - 1] = (uint64_t)(alone ? ALIGN : strides[d] * size);
+            map.strides[i - 1] = (uint64_t)(alone ? align : strides[d] * size);
         if (i && map.strides[i - 1] % WIDE)
             map.l2 = TIR_TENSOR_MAP_L2_128;
     }

@@ -249,7 +249,7 @@ static int64_t span_of(const int64_t *shape, const int64_t *strides, uint32_t ra
 static int64_t alignment_of(const tir_artifact_param *param, const struct tensor_view *view,
                             const int64_t *strides)
 {
-    uint64_t bits = tir_element_bits(view->element), all = view->data * 8 | 128;
+    uint64_t bits = tir_element_bits(view->element), all = view->data * 8 | 256;
     if (view->rank == 0)
         return 16;
     uint32_t inner = view->rank - 1;

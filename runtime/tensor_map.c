@@ -3,7 +3,10 @@
 //
 // Which bits hold what, and what is refused, was read off the bytes that the driver (13.0) wrote
 // for some 27000 sets of parameters on an H200; tools/bench/tensor_map_dump.c prints them, and
-// tests/runtime/tensor_map.golden keeps those that show every field and every bound.
+// tests/runtime/tensor_map.golden keeps those that show every field and every bound. Elements of 4
+// and 6 bits need a Blackwell GPU: their codes are those that ptxas has tensormap.replace write,
+// their rules those of cuda.h, and what BYTES and PATTERN hold, which that instruction never
+// writes, has not been seen.
 
 #include "tensor_bits.h"
 
@@ -13,7 +16,10 @@
 
 #include "error.h"
 
-enum { MAX_BYTES = 233472 }; // shared memory of a multiprocessor
+enum {
+    MAX_BYTES = 233472, // shared memory of a multiprocessor
+    PACKED_BOX = 128    // elements of 4 or 6 bits in a row of a box
+};
 
 // Where a field lies: first bit, bits. Members of an array follow each other.
 struct field {
@@ -27,23 +33,43 @@ static const struct field ADDRESS = {0, 57}, IM2COL = {64, 1}, RANK = {68, 3}, T
 enum { LOWER = 448, UPPER = 464 };
 static const uint8_t corner_bits[] = {[3] = 16, [4] = 8, [5] = 5};
 
-// `code` is what TYPE and, above it, TYPE_HIGH hold.
+// `code` is what TYPE and, above it, TYPE_HIGH hold. `bits`: in global memory, of packed types.
 static const struct {
     uint8_t bytes, code;
     bool is_float;
+    uint8_t bits;
 } types[TIR_TENSOR_MAP_TYPE_COUNT] = {
-    [TIR_TENSOR_MAP_U8] = {1, 0, false},           [TIR_TENSOR_MAP_U16] = {2, 1, false},
-    [TIR_TENSOR_MAP_U32] = {4, 2, false},          [TIR_TENSOR_MAP_S32] = {4, 3, false},
-    [TIR_TENSOR_MAP_U64] = {8, 4, false},          [TIR_TENSOR_MAP_S64] = {8, 5, false},
-    [TIR_TENSOR_MAP_F16] = {2, 6, true},           [TIR_TENSOR_MAP_F32] = {4, 7, true},
-    [TIR_TENSOR_MAP_F64] = {8, 9, true},           [TIR_TENSOR_MAP_BF16] = {2, 10, true},
-    [TIR_TENSOR_MAP_F32_FTZ] = {4, 8, true},       [TIR_TENSOR_MAP_TF32] = {4, 16 + 7, true},
+    [TIR_TENSOR_MAP_U8] = {1, 0, false},
+    [TIR_TENSOR_MAP_U16] = {2, 1, false},
+    [TIR_TENSOR_MAP_U32] = {4, 2, false},
+    [TIR_TENSOR_MAP_S32] = {4, 3, false},
+    [TIR_TENSOR_MAP_U64] = {8, 4, false},
+    [TIR_TENSOR_MAP_S64] = {8, 5, false},
+    [TIR_TENSOR_MAP_F16] = {2, 6, true},
+    [TIR_TENSOR_MAP_F32] = {4, 7, true},
+    [TIR_TENSOR_MAP_F64] = {8, 9, true},
+    [TIR_TENSOR_MAP_BF16] = {2, 10, true},
+    [TIR_TENSOR_MAP_F32_FTZ] = {4, 8, true},
+    [TIR_TENSOR_MAP_TF32] = {4, 16 + 7, true},
     [TIR_TENSOR_MAP_TF32_FTZ] = {4, 16 + 8, true},
+    [TIR_TENSOR_MAP_U4_ALIGN16] = {1, 12, false, 4},
+    [TIR_TENSOR_MAP_U6_ALIGN16] = {1, 13, false, 6},
 };
 
 TIR_API uint32_t tir_tensor_map_type_bytes(tir_tensor_map_type type)
 {
     return (uint32_t)type < TIR_TENSOR_MAP_TYPE_COUNT ? types[type].bytes : 0;
+}
+
+TIR_API uint32_t tir_tensor_map_type_bits(tir_tensor_map_type type)
+{
+    const uint32_t bytes = tir_tensor_map_type_bytes(type);
+    return bytes && types[type].bits ? types[type].bits : 8 * bytes;
+}
+
+static bool is_packed(const tir_tensor_map *m)
+{
+    return types[m->type].bits;
 }
 
 // --- the rules ---
@@ -57,7 +83,7 @@ static tir_status check_modes(const tir_tensor_map *m, tir_error *error)
 {
     if ((uint32_t)m->kind > TIR_TENSOR_MAP_IM2COL_WIDE)
         REFUSE("kind %d does not exist", (int)m->kind);
-    if ((uint32_t)m->type >= TIR_TENSOR_MAP_TYPE_COUNT)
+    if (!tir_tensor_map_type_bytes(m->type))
         REFUSE("type %d does not exist", (int)m->type);
     if ((uint32_t)m->interleave > TIR_TENSOR_MAP_INTERLEAVE_32)
         REFUSE("interleave %d does not exist", (int)m->interleave);
@@ -69,6 +95,10 @@ static tir_status check_modes(const tir_tensor_map *m, tir_error *error)
         REFUSE("fill %d does not exist", (int)m->fill);
     if (m->fill == TIR_TENSOR_MAP_FILL_NAN && !types[m->type].is_float)
         REFUSE("fill is NaN, and type is not a floating-point type");
+    if (is_packed(m) && m->interleave)
+        REFUSE("interleave %d, and elements have less than 8 bits", (int)m->interleave);
+    if (is_packed(m) && m->swizzle && m->swizzle != TIR_TENSOR_MAP_SWIZZLE_128)
+        REFUSE("swizzle %d, and elements have less than 8 bits", (int)m->swizzle);
     const uint32_t least = m->kind == TIR_TENSOR_MAP_TILED && !m->interleave ? 1 : 3;
     if (m->rank < least || m->rank > TIR_TENSOR_MAP_RANK)
         REFUSE("rank is %" PRIu32 "; %" PRIu32 " to 5 are allowed here", m->rank, least);
@@ -77,7 +107,7 @@ static tir_status check_modes(const tir_tensor_map *m, tir_error *error)
 
 static tir_status check_tensor(const tir_tensor_map *m, tir_error *error)
 {
-    const uint32_t align = m->interleave == TIR_TENSOR_MAP_INTERLEAVE_32 ? 32 : 16;
+    const uint32_t align = is_packed(m) || m->interleave == TIR_TENSOR_MAP_INTERLEAVE_32 ? 32 : 16;
     if (m->address % align)
         REFUSE("address 0x%" PRIx64 " is not a multiple of %" PRIu32, m->address, align);
     if (m->address >> ADDRESS.bits)
@@ -85,6 +115,8 @@ static tir_status check_tensor(const tir_tensor_map *m, tir_error *error)
     for (uint32_t i = 0; i < m->rank; i++)
         if (m->dims[i] == 0 || m->dims[i] > UINT64_C(1) << 32)
             REFUSE("dims[%" PRIu32 "] is %" PRIu64 "; 1 to 2^32 are allowed", i, m->dims[i]);
+    if (is_packed(m) && m->dims[0] % PACKED_BOX)
+        REFUSE("dims[0] is %" PRIu64 ", not a multiple of %d", m->dims[0], PACKED_BOX);
     for (uint32_t i = 0; i + 1 < m->rank; i++) {
         if (m->strides[i] % align)
             REFUSE("strides[%" PRIu32 "] is %" PRIu64 ", not a multiple of %" PRIu32, i,
@@ -146,6 +178,9 @@ static tir_status check_box(const tir_tensor_map *m, tir_error *error)
             REFUSE("box[%" PRIu32 "] is %" PRIu32 "; 1 to 256 are allowed", i, m->box[i]);
     if (!is_tiled && (m->pixels < 1 || m->pixels > 1024))
         REFUSE("pixels is %" PRIu32 "; 1 to 1024 are allowed", m->pixels);
+    if (is_packed(m) && inner != PACKED_BOX)
+        REFUSE("%s is %" PRIu32 "; elements of less than 8 bits have %d", inner_name, inner,
+               PACKED_BOX);
     const uint32_t bytes = inner * types[m->type].bytes, span = 16u << m->swizzle;
     if (bytes % 16)
         REFUSE("%s of %" PRIu32 " has %" PRIu32 " bytes, not a multiple of 16", inner_name, inner,
@@ -242,7 +277,7 @@ static bool unpack_type(const uint8_t *bytes, tir_tensor_map_type *out)
 {
     const uint64_t code = get(bytes, TYPE, 0) | get(bytes, TYPE_HIGH, 0) << TYPE.bits;
     for (uint32_t i = 0; i < TIR_TENSOR_MAP_TYPE_COUNT; i++)
-        if (types[i].code == code) {
+        if (types[i].bytes && types[i].code == code) {
             *out = (tir_tensor_map_type)i;
             return true;
         }

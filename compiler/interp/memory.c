@@ -367,15 +367,44 @@ void tir_interp_load_all(struct interp *in, const struct buffer *b, union tir_nu
         to[i] = fetch(b, p.at[i]);
 }
 
+union tir_number tir_interp_packed(enum tir_elem elem, uint32_t bit, const union tir_number *bytes)
+{
+    const uint32_t bits = tir_elem_width(elem);
+    uint64_t all = tir_number_encode(TIR_U8, bytes[0]);
+    if (bit + bits > 8)
+        all |= tir_number_encode(TIR_U8, bytes[1]) << 8;
+    return tir_number_decode(elem, all >> bit & ((1u << bits) - 1));
+}
+
+// Elements of 4 or 6 bits from the bytes in which they are packed.
+static void copy_packed(const struct places *from, const struct places *to, uint32_t bits,
+                        bool copies)
+{
+    for (uint32_t i = 0; i < to->count; i++) {
+        union tir_number bytes[2] = {{0}};
+        for (uint32_t k = 0; k < 2 && i * bits / 8 + k < from->count; k++) {
+            const int64_t at = from->at[i * bits / 8 + k];
+            if (copies && at != OUTSIDE)
+                bytes[k] = fetch(from->buffer, at);
+        }
+        put(to->buffer, to->at[i], tir_interp_packed(to->buffer->elem, i * bits % 8, bytes));
+    }
+}
+
 void tir_interp_copy_async(struct interp *in, const struct tir_inst *inst)
 {
     struct places from = resolve(in, inst);
     struct places to = all_of(in, tir_interp_buffer(in, inst, inst->operands[TIR_COPY_TO]));
-    if (from.lanes || from.count != to.count)
+    const uint32_t packed = tir_copy_packed(inst);
+    if (from.lanes || 8 * from.count != (packed ? packed : 8) * to.count)
         tir_interp_fail(in, inst, TIR_ERR_UNSUPPORTED,
                         "copy_async of %u elements to a buffer of %u", from.count, to.count);
     const struct tir_value *pred = inst->operands[TIR_COPY_PRED];
     bool copies = !pred || tir_interp_uniform(in, inst, pred).i;
+    if (packed) {
+        copy_packed(&from, &to, packed, copies);
+        return;
+    }
     struct each mask = each_of(in, inst, &from, inst->operands[TIR_COPY_MASK]);
     static const union tir_number zero;
     for (uint32_t i = 0; i < from.count; i++) {

@@ -23,6 +23,18 @@ void tir_interp_bitcast(struct interp *in, const struct tir_inst *inst)
         to[i] = tir_number_decode(result->type->elem, tir_number_encode(x->type->elem, from[i]));
 }
 
+// Rows have whole bytes, so the elements of all rows follow each other.
+void tir_interp_expand(struct interp *in, const struct tir_inst *inst)
+{
+    const struct tir_value *x = inst->operands[0], *result = tir_result(inst);
+    const enum tir_elem elem = result->type->elem;
+    const union tir_number *from = tir_interp_read(in, x);
+    union tir_number *to = tir_interp_write(in, result);
+    const uint32_t bits = tir_elem_width(elem), count = count_of(in, result->type);
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = tir_interp_packed(elem, i * bits % 8, from + i * bits / 8);
+}
+
 // to[i, j, ...] = from[i * stride[0] + j * stride[1] + ...], `to` row-major.
 static void gather(union tir_number *to, const struct tir_type *type, const union tir_number *from,
                    const int64_t *stride)

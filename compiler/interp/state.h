@@ -97,6 +97,7 @@ bool tir_interp_step(enum tir_elem elem, int64_t *x, int64_t step);
 #define INTERP_OPS(X)                 \
     X(CAST, cast)                     \
     X(BITCAST, bitcast)               \
+    X(EXPAND, expand)                 \
     X(BROADCAST, broadcast)           \
     X(RESHAPE, reshape)               \
     X(PERMUTE, permute)               \
@@ -158,6 +159,8 @@ INTERP_OPS(X)
 #undef X
 
 // Loads all of a buffer into `to`, row-major.
+// The element whose lowest bit is that bit of the first of two bytes.
+union tir_number tir_interp_packed(enum tir_elem elem, uint32_t bit, const union tir_number *bytes);
 void tir_interp_load_all(struct interp *in, const struct buffer *b, union tir_number *to);
 // An operation used `v` (NULL: none), a buffer, as scratch: its contents are undefined now.
 void tir_interp_scribble(struct interp *in, const struct tir_inst *inst, const struct tir_value *v);

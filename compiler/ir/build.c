@@ -375,7 +375,8 @@ struct tir_value *tir_scratch_extent(const struct tir_func *f, uint32_t index, u
 uint32_t tir_tensor_alignment(const struct tir_func *f, const struct tir_value *tensor)
 {
     const struct tir_param *param = tir_param_of(f, tensor);
-    return f->facts & TIR_FACT_VECTOR16 ? 16 : param ? param->aligned : 0;
+    enum { MOST = 16 }; // that an access asks for
+    return f->facts & TIR_FACT_VECTOR16 ? MOST : param ? TIR_MIN(MOST, param->aligned) : 0;
 }
 
 bool tir_tensor_is_dense(const struct tir_func *f, const struct tir_value *tensor)

@@ -310,6 +310,20 @@ static const struct tir_type *rule_push(struct tir_query *q)
     return is_barrier(q, inst->operands[TIR_PUSH_MBAR]) ? tir_infer_nothing(q) : NULL;
 }
 
+// A tensor copy makes elements of 4 or 6 bits of the bytes in which they are packed.
+static bool copy_fits(const struct tir_inst *copy, const struct tir_type *from,
+                      const struct tir_type *to)
+{
+    struct tir_type t = *to;
+    const uint32_t bits = tir_copy_packed(copy), last = t.rank - 1;
+    if (bits && t.rank && t.shape[last] * bits % 8 == 0 &&
+        tir_attr_word(copy, TIR_ATTR_engine, TIR_WORD_NONE) == TIR_WORD_engine_tma) {
+        t.elem = from->elem;
+        t.shape[last] = t.shape[last] * bits / 8;
+    }
+    return t.elem == from->elem && tir_type_same_shape(&t, from);
+}
+
 static const struct tir_type *rule_none(struct tir_query *q)
 {
     const struct tir_inst *inst = q->inst;
@@ -328,8 +342,7 @@ static const struct tir_type *rule_none(struct tir_query *q)
         if (!slice || !mask_fits(q, TIR_COPY_MASK, slice))
             return NULL;
         const bool is_remote = to->space == TIR_SPACE_CLUSTER;
-        if ((to->space != TIR_SPACE_SHARED && !is_remote) || to->elem != slice->elem ||
-            !tir_type_same_shape(to, slice))
+        if ((to->space != TIR_SPACE_SHARED && !is_remote) || !copy_fits(inst, slice, to))
             return tir_infer_refuse(q, "%s copied to %s", tir_infer_text(q, slice),
                                     tir_infer_text(q, to));
         if (!(is_remote ? is_remote_copy(q) : is_from_tensor(q)))

@@ -16,6 +16,17 @@ static const struct tir_type *stated_cast(struct tir_query *q)
     return t;
 }
 
+static const struct tir_type *stated_expand(struct tir_query *q)
+{
+    const struct tir_type *x = tir_infer_operand(q, 0), *t = q->stated;
+    if (!tir_type_is_tile(x) || !tir_type_is_tile(t) || x->rank != 2 || t->rank != 2 ||
+        x->elem != TIR_U8 || !tir_elem_is_narrow(t->elem) || x->shape[0] != t->shape[0] ||
+        8 * x->shape[1] != t->shape[1] * tir_elem_width(t->elem))
+        return tir_infer_refuse(q, "%s has no packed elements of %s", tir_infer_text(q, x),
+                                tir_infer_text(q, t));
+    return t;
+}
+
 static const struct tir_type *stated_broadcast(struct tir_query *q)
 {
     const struct tir_type *x = tir_infer_operand(q, 0), *t = q->stated;
@@ -223,6 +234,8 @@ const struct tir_type *tir_infer_stated(struct tir_query *q)
     case TIR_OP_CAST:
     case TIR_OP_BITCAST:
         return stated_cast(q);
+    case TIR_OP_EXPAND:
+        return stated_expand(q);
     case TIR_OP_BROADCAST:
         return stated_broadcast(q);
     case TIR_OP_RESHAPE:

@@ -3,6 +3,12 @@
 
 #include "ir/infer.h"
 
+// In shared memory, where 16 elements of 4 or 6 bits have 16 bytes.
+static bool has_8bits(enum tir_elem e)
+{
+    return tir_elem_is_fp8(e) || tir_elem_is_narrow(e);
+}
+
 // Scales of a row of A or of a column of B: one for each block along K.
 bool tir_infer_scales_fit(struct tir_query *q, const struct tir_type *a, const struct tir_type *b)
 {
@@ -19,14 +25,15 @@ bool tir_infer_scales_fit(struct tir_query *q, const struct tir_type *a, const s
                                 tir_infer_text(q, of_a), tir_infer_text(q, of_b)),
                false;
     const bool is_packed = a->elem == TIR_U8;
-    if (of_a->elem != of_b->elem ||
-        (a->elem != b->elem && !(tir_elem_is_fp8(a->elem) && tir_elem_is_fp8(b->elem))) ||
-        !(is_packed || (tir_elem_is_fp8(a->elem) && of_a->elem == TIR_UE8M0)))
-        return tir_infer_refuse(q,
-                                "no product has %s and %s with scales %s and %s: it is fp8 with "
-                                "ue8m0, or u8, which are two e2m1, with either",
-                                tir_infer_text(q, a), tir_infer_text(q, b), tir_infer_text(q, of_a),
-                                tir_infer_text(q, of_b)),
+    const bool is_8bit = has_8bits(a->elem) && has_8bits(b->elem);
+    if (of_a->elem != of_b->elem || (a->elem != b->elem && !is_8bit) ||
+        !(is_packed || (is_8bit && of_a->elem == TIR_UE8M0)))
+        return tir_infer_refuse(
+                   q,
+                   "no product has %s and %s with scales %s and %s: it is fp8, fp6 and "
+                   "fp4 with ue8m0, or u8, which are two e2m1, with either",
+                   tir_infer_text(q, a), tir_infer_text(q, b), tir_infer_text(q, of_a),
+                   tir_infer_text(q, of_b)),
                false;
     const int64_t block = of_a->elem == TIR_UE4M3 ? 16 : 32;
     const int64_t k = a->shape[1] * (is_packed ? 2 : 1);

@@ -562,6 +562,14 @@ TIR_SAME(ST_ASYNC, bar, TIR_TMA_BAR);
 TIR_SAME(PUSH, value, TIR_STORE_VALUE);
 TIR_SAME(BULK_STORE, to, TIR_TMA_BUFFER);
 
+// The bits of the elements that a copy finds packed in bytes, 4 or 6; 0: it copies as many
+// elements.
+static inline uint32_t tir_copy_packed(const struct tir_inst *copy)
+{
+    const enum tir_elem to = copy->operands[TIR_COPY_TO]->type->elem;
+    const bool is_packed = tir_elem_is_narrow(to) && tir_ref_base(copy)->type->elem == TIR_U8;
+    return is_packed ? tir_elem_width(to) : 0;
+}
 // Does it multiply factors that have scales?
 static inline bool tir_is_scaled_dot(const struct tir_inst *inst)
 {

@@ -93,6 +93,10 @@ static inline uint32_t tir_elem_width(enum tir_elem e)
            : e == TIR_UE4M3                 ? 7
                                             : tir_elems[e].bits;
 }
+static inline bool tir_elem_is_narrow(enum tir_elem e) // of 4 or 6 bits, which may be packed
+{
+    return tir_elem_width(e) < 7;
+}
 static inline bool tir_elem_is_fp8(enum tir_elem e) // that tensor cores multiply, also mixed
 {
     return e == TIR_E4M3 || e == TIR_E5M2;

@@ -283,6 +283,8 @@ static bool integers_allowed(const struct tir_attr *attr)
         return attr->number >= 0 && attr->number <= 15;
     case TIR_ATTR_regs:
         return attr->number >= 24 && attr->number <= 256 && attr->number % 8 == 0;
+    case TIR_ATTR_packed:
+        return attr->number == 4 || attr->number == 6;
     case TIR_ATTR_swizzle:
         return attr->number == 0 || attr->number == 32 || attr->number == 64 || attr->number == 128;
     case TIR_ATTR_threads:
@@ -681,7 +683,7 @@ static void check_signature(struct verifier *v)
                f->scratch[i].value->type->space == TIR_SPACE_GLOBAL;
     for (uint32_t i = 0; fits && i < f->param_count; i++) {
         uint32_t aligned = f->params[i].aligned;
-        if (aligned && (!tir_is_pow2(aligned) || aligned > 16 ||
+        if (aligned && (!tir_is_pow2(aligned) || aligned > 32 ||
                         f->params[i].value->type->space != TIR_SPACE_GLOBAL))
             wrong(v, NULL, "%s is aligned to %u bytes", f->params[i].name, aligned);
     }

@@ -220,7 +220,8 @@ def backward(kind):
         c.update({name: text.format(**c) for name, text in MASKS[r.random() < 0.5].items()})
         inputs = [f"{name}=randint:-1:1" for name in "QKVGL"]
         sizes = [f"M={odd(r, trips(r, c['S']), c['BQ'], 8)}", f"N={odd(r, trips(r, c['S']), c['CT'], 8)}"]
-        whole = [f"M={4 * c['CQ']}", f"N={4 * c['BT']}"]
+        most = 4 * max(c["CQ"], c["BT"])  # as many rows as keys: the last tile has rounds, too, and reads sums
+        whole = [f"M={most}", f"N={most}"]
         return Kernel(f"{kind}, attention backward", r.choice(BACKWARD).format(**c), sizes + inputs, whole + inputs)
     return draw
 

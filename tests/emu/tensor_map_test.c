@@ -300,7 +300,7 @@ static void coordinates(const struct emu_tensor_copy *c, uint32_t row, uint32_t 
 
 static uint64_t address_of(const tir_tensor_map *m, const int64_t *at)
 {
-    uint64_t address = m->address + (uint64_t)at[0] * tir_tensor_map_type_bytes(m->type);
+    uint64_t address = m->address + (uint64_t)at[0] * tir_tensor_map_type_bits(m->type) / 8;
     for (uint32_t i = 0; i < m->rank; i++)
         if (at[i] < 0 || at[i] >= (int64_t)m->dims[i])
             return 0;
@@ -345,7 +345,7 @@ static tir_tensor_map random_map(enum emu_tensor_mode mode)
 {
     tir_tensor_map m = {.kind = mode == EMU_TENSOR_IM2COL ? TIR_TENSOR_MAP_IM2COL
                                                           : TIR_TENSOR_MAP_TILED,
-                        .type = (tir_tensor_map_type)random_below(TIR_TENSOR_MAP_TYPE_COUNT),
+                        .type = (tir_tensor_map_type)random_below(TIR_TENSOR_MAP_TF32_FTZ + 1),
                         .swizzle = (tir_tensor_map_swizzle)random_below(4),
                         .rank = mode == EMU_TENSOR_ROWS     ? 2
                                 : mode == EMU_TENSOR_IM2COL ? 3 + random_below(3)
@@ -480,15 +480,64 @@ static void test_refusals(void **state)
     expect_refusal(&m, load, "larger than shared memory");
 }
 
+// The first bytes of each 16, in the order of the elements, and nothing else.
+static void check_packed(const struct emu_tensor_copy *c, uint32_t bits)
+{
+    const tir_tensor_map *m = c->map;
+    memset(is_there, 0, sizeof is_there);
+    moved = 0;
+    assert_null(emu_tensor_walk(c, note, NULL));
+    assert_int_equal(moved, emu_tensor_bytes(c));
+    assert_int_equal(moved, m->box[1] * 128 * bits / 8);
+    for (uint32_t row = 0; row < m->box[1]; row++)
+        for (uint32_t n = 0; n < 128; n++) {
+            const int64_t at[] = {c->at[0] + n / 16 * 16, c->at[1] + row};
+            const uint32_t place = swizzle(m, c->shared + row * 128 + n / 16 * 16) + n % 16;
+            const uint64_t address = address_of(m, at);
+            assert_int_equal(is_there[place], n % 16 < 2 * bits);
+            if (is_there[place])
+                assert_true(where[place] == (address ? address + n % 16 : 0));
+        }
+}
+
+static void test_packed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        const bool is_6 = random_below(2);
+        const tir_tensor_map m = {
+            .type = is_6 ? TIR_TENSOR_MAP_U6_ALIGN16 : TIR_TENSOR_MAP_U4_ALIGN16,
+            .swizzle = random_below(2) ? TIR_TENSOR_MAP_SWIZZLE_128 : TIR_TENSOR_MAP_SWIZZLE_NONE,
+            .rank = 2,
+            .address = 4096,
+            .dims = {128 * (1 + random_below(3)), 1 + random_below(9)},
+            .strides = {1024},
+            .steps = {1, 1},
+            .box = {128, 1 + random_below(5)}};
+        const struct emu_tensor_copy c = {
+            .map = &m,
+            .is_load = true,
+            .at = {128 * ((int32_t)random_below(5) - 1), (int32_t)random_below(10) - 3},
+            .shared = 128 * random_below(8)};
+        check_packed(&c, is_6 ? 6 : 4);
+        struct emu_tensor_copy wrong = c;
+        wrong.at[0] += 64;
+        expect_refusal(&m, wrong, "multiple of 128");
+        wrong = c;
+        wrong.at[0] = wrong.at[1] = 0;
+        wrong.is_load = false;
+        expect_refusal(&m, wrong, "loaded, not stored");
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
     golden = argv[1];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hardware),
-        cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_hardware), cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_packed),   cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_far),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -302,6 +302,34 @@ bool builtin_bitcast(struct lower *l, struct call *c, int which, val_list *out)
     return give(l, out, val_ir(build_one(l, TIR_OP_BITCAST, type, &x, 1)));
 }
 
+// Elements of 4 or 6 bits, packed in the bytes of each row.
+bool builtin_expand(struct lower *l, struct call *c, int which, val_list *out)
+{
+    (void)which;
+    enum tir_elem elem;
+    if (!lower_elem_arg(l, call_arg(c, 0), &elem))
+        return false;
+    const struct ast_expr *e = call_arg(c, 1);
+    struct val v = lower_expr(l, e);
+    if (!convert_is_value(l, e->span, v))
+        return false;
+    struct tir_value *x = convert_default(l, e->span, v);
+    if (!x)
+        return false;
+    struct tir_type t = *x->type;
+    if (!tir_elem_is_narrow(elem) || t.elem != TIR_U8 || t.rank != 2 ||
+        t.shape[1] * 8 % tir_elem_width(elem)) {
+        lower_error(l, c->e->span, TIR_E_TYPE,
+                    "expand makes e2m1, e3m2 or e2m3 of u8[M, N], not %s of %s",
+                    tir_elems[elem].name, tir_type_text(l->arena, x->type).ptr);
+        return false;
+    }
+    t.elem = elem;
+    t.shape[1] = t.shape[1] * 8 / tir_elem_width(elem);
+    t.layout = NULL;
+    return give(l, out, val_ir(build_one(l, TIR_OP_EXPAND, tir_type_get(l->cx->types, &t), &x, 1)));
+}
+
 bool builtin_assume_sync(struct lower *l, struct call *c, int which, val_list *out)
 {
     (void)which;

@@ -136,11 +136,12 @@ static void clause_aligned(struct clauses *cl, const struct ast_clause *c)
         if (!param)
             lower_error(l, it->span, TIR_E_ARGUMENTS, "expected TENSOR = BYTES");
         else if (const_int(l, it->value, "an alignment", &bytes)) {
-            if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16)
+            if (bytes >= 1 && bytes <= 32 && tir_is_pow2((uint64_t)bytes))
                 param->aligned = (uint32_t)bytes;
             else
                 lower_error(l, it->span, TIR_E_ARGUMENTS,
-                            "an alignment is 1, 2, 4, 8 or 16 bytes, not %lld", (long long)bytes);
+                            "an alignment is 1, 2, 4, 8, 16 or 32 bytes, not %lld",
+                            (long long)bytes);
         }
     }
 }

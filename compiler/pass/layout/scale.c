@@ -43,12 +43,28 @@ static const struct engine {
 } engines[] = {
     {TIR_ENGINE_TCGEN05, TIR_HAS_TCGEN05, TIR_TCGEN05_ROWS, TIR_TCGEN05_COLUMNS,
      TIR_TCGEN05_MOST_COLUMNS,
-     "it takes e4m3 and e5m2 with ue8m0, or u8, two e2m1, with ue8m0 or ue4m3",
+     "it takes e4m3, e5m2, e3m2, e2m3 and e2m1 with ue8m0, or u8, two e2m1, with ue8m0 or ue4m3",
      "it has rows in blocks of 128", "it has 16 to 256 columns, in steps of 16"},
     {TIR_ENGINE_MMA, TIR_HAS_MMA_SCALED, TIR_MMA_ROWS, TIR_MMA_COLUMNS, INT64_MAX,
      "it takes e4m3, e5m2, e3m2, e2m3 and e2m1 with ue8m0, or u8, two e2m1, with ue8m0 or ue4m3",
      "it has rows in blocks of 16", "it has columns in blocks of 8"},
 };
+
+// The packed elements that a factor consists of; NULL: it is anything else.
+static const struct tir_inst *expand_of(const struct tir_value *factor)
+{
+    const struct tir_inst *def = factor->kind == TIR_VALUE_RESULT ? factor->def : NULL;
+    if (def && def->op == TIR_OP_PERMUTE)
+        def = def->operands[0]->kind == TIR_VALUE_RESULT ? def->operands[0]->def : NULL;
+    return def && def->op == TIR_OP_EXPAND ? def : NULL;
+}
+
+// Elements of less than 8 bits come to shared memory, 16 in 16 bytes, by tensor copies that expand.
+static bool comes_packed(const struct tir_inst *dot, uint32_t which)
+{
+    const struct tir_value *v = dot->operands[which];
+    return !tir_elem_is_narrow(v->type->elem) || expand_of(v);
+}
 
 static const struct engine *engine_of(const struct tir_target *target)
 {
@@ -71,7 +87,10 @@ const struct tir_scaled *tir_scaled_of(const struct tir_inst *dot, const struct 
     const struct tir_scaled *scaled = tir_scaled_find(engine->engine, a->elem, sa->elem);
     const int64_t k = tir_scaled_depth(a, 1);
     *why = NULL;
-    if (!go_together(scaled, tir_scaled_find(engine->engine, b->elem, sb->elem)))
+    if (engine->engine == TIR_ENGINE_TCGEN05 &&
+        !(comes_packed(dot, TIR_DOT_A) && comes_packed(dot, TIR_DOT_B)))
+        *why = "it takes elements of 6 and 4 bits that are packed in memory: expand(T, load)";
+    else if (!go_together(scaled, tir_scaled_find(engine->engine, b->elem, sb->elem)))
         *why = engine->why_types;
     else if (k != tir_scaled_block(scaled) * tir_scales_count(sa, 1) ||
              k != tir_scaled_block(scaled) * tir_scales_count(sb, 0))
@@ -178,6 +197,51 @@ static struct tir_value *unpacked(struct scale *s, struct tir_value *bytes)
     return get(s, buffer, NULL, wide);
 }
 
+// A value for each column, in all rows.
+static struct tir_value *in_rows(struct scale *s, struct tir_value *columns, int64_t rows)
+{
+    const struct tir_type *t = columns->type;
+    struct tir_value *row =
+        tir_build1(&s->b, TIR_OP_RESHAPE, tile_type(s, t->elem, 2, 1, t->shape[0]), &columns, 1);
+    return tir_build1(&s->b, TIR_OP_BROADCAST, tile_type(s, t->elem, 2, rows, t->shape[0]), &row,
+                      1);
+}
+
+// Elements of 6 bits: an element is in one byte or in two that follow each other.
+static struct tir_value *expanded(struct scale *s, struct tir_value *bytes,
+                                  const struct tir_type *type)
+{
+    const int64_t rows = type->shape[0], columns = type->shape[1];
+    const uint32_t width = tir_elem_width(type->elem);
+    const struct tir_type *words = tile_type(s, TIR_I32, 2, rows, columns);
+    struct tir_value *bit = counted(s, columns, width, 0);
+    struct tir_value *at = tir_binary(&s->b, TIR_OP_DIV, bit, tir_const_int(s->f, bit->type, 8));
+    struct tir_value *last = tir_const_int(s->f, bit->type, bytes->type->shape[1] - 1);
+    struct tir_value *next = tir_binary(&s->b, TIR_OP_ADD, at, tir_const_int(s->f, bit->type, 1));
+    next = tir_binary(&s->b, TIR_OP_MIN, next, last);
+    struct tir_value *shift = tir_binary(&s->b, TIR_OP_REM, bit, tir_const_int(s->f, bit->type, 8));
+    struct tir_value *buffer = staging(s, bytes->type, "packed");
+    put(s, buffer, NULL, bytes);
+    const struct tir_type *wide = tile_type(s, TIR_U8, 2, rows, columns);
+    struct tir_value *low = unary(s, TIR_OP_CAST, TIR_I32, get(s, buffer, at, wide));
+    struct tir_value *high = unary(s, TIR_OP_CAST, TIR_I32, get(s, buffer, next, wide));
+    high = tir_binary(&s->b, TIR_OP_SHL, high, tir_const_int(s->f, words, 8));
+    struct tir_value *both = tir_binary(&s->b, TIR_OP_OR, low, high);
+    both = tir_binary(&s->b, TIR_OP_SHR, both, in_rows(s, shift, rows));
+    both = tir_binary(&s->b, TIR_OP_AND, both, tir_const_int(s->f, words, (1 << width) - 1));
+    return unary(s, TIR_OP_BITCAST, type->elem, unary(s, TIR_OP_CAST, TIR_U8, both));
+}
+
+static void expand(struct tir_func *f, struct tir_inst *inst)
+{
+    struct scale s = {.f = f, .b = tir_builder_before(f, inst)};
+    s.b.span = inst->span;
+    struct tir_value *bytes = inst->operands[0];
+    const struct tir_type *type = tir_result(inst)->type;
+    tir_replace_uses(f, tir_result(inst),
+                     type->elem == TIR_E2M1 ? unpacked(&s, bytes) : expanded(&s, bytes, type));
+}
+
 // Each scale for all columns of its block.
 static struct tir_value *repeated(struct scale *s, struct tir_value *scales, int64_t columns)
 {
@@ -256,6 +320,9 @@ static void multiply_scales(struct tir_func *f, struct tir_inst *dot)
 void tir_multiply_scales(struct tir_func *f)
 {
     tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_EXPAND)
+            expand(f, inst);
+    tir_foreach_inst(inst, f)
         if (tir_is_scaled_dot(inst))
             multiply_scales(f, inst);
 }
@@ -277,9 +344,41 @@ static enum tir_change unpack_for_lanes(struct tir_func *f, struct tir_inst *dot
     return change;
 }
 
-enum tir_change tir_pass_scale(struct tir_func *f, struct tir_pass_cx *cx)
+// Packed elements stay packed where each use is as a factor that tensor copies bring.
+static bool stays_packed(struct tir_func *f, const struct tir_target *target,
+                         const struct tir_value *v, bool is_turned)
+{
+    const char *why;
+    bool stays = true;
+    tir_foreach_inst(user, f)
+        for (uint32_t i = 0; stays && i < user->operand_count; i++) {
+            if (user->operands[i] != v)
+                continue;
+            if (user->op == TIR_OP_PERMUTE && !is_turned) {
+                stays = stays_packed(f, target, tir_result(user), true);
+                continue;
+            }
+            const struct tir_scaled *scaled =
+                tir_is_scaled_dot(user) ? tir_scaled_of(user, target, &why) : NULL;
+            stays = scaled && scaled->engine == TIR_ENGINE_TCGEN05;
+        }
+    return stays;
+}
+
+static enum tir_change expand_others(struct tir_func *f, const struct tir_target *target)
 {
     enum tir_change change = TIR_UNCHANGED;
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_EXPAND && !stays_packed(f, target, tir_result(inst), false)) {
+            expand(f, inst);
+            change = TIR_CHANGED;
+        }
+    return change;
+}
+
+enum tir_change tir_pass_scale(struct tir_func *f, struct tir_pass_cx *cx)
+{
+    enum tir_change change = expand_others(f, cx->target);
     tir_foreach_inst(inst, f) {
         const char *why;
         if (!tir_is_scaled_dot(inst))

@@ -10,7 +10,8 @@
 const struct tir_scaled *tir_scaled_of(const struct tir_inst *dot, const struct tir_target *target,
                                        const char **why);
 #define TIR_SCALED_REFUSAL "dot: factors times scales in bf16, no block_scale: %s" // in the receipt
-// Makes products of factors times scales, in bf16, of all that have scales.
+// Makes products of factors times scales, in bf16, of all that have scales, and elements in bytes
+// of packed ones.
 void tir_multiply_scales(struct tir_func *f);
 
 #endif

@@ -18,8 +18,9 @@ struct transfer {
     struct lower *lo;
     const struct tir_inst *inst; // its ref is the slice of the tensor
     struct tir_value *tensor;
-    uint32_t rank;      // of the tensor
-    const int64_t *box; // of the whole slice; 0: a single index
+    uint32_t rank;   // of the tensor
+    uint32_t packed; // bits of elements that are packed in the tensor's bytes; 0: none are
+    int64_t box[TIR_MAX_RANK]; // of the whole slice, in elements; 0: a single index
     struct lower_part part;
     struct tir_value *at;       // bytes where the part starts; NULL: 0
     uint32_t bytes;             // of an element
@@ -60,10 +61,13 @@ static struct transfer open_transfer(struct lower *lo, const struct tir_inst *in
 {
     struct transfer t = {.lo = lo, .inst = inst, .tensor = tir_ref_base(inst)};
     t.rank = t.tensor->type->rank;
-    t.box = tir_attr_find(inst, TIR_ATTR_box)->list;
     t.bytes = TIR_MAX(1, tir_elems[t.tensor->type->elem].bits / 8);
+    t.packed = inst->op == TIR_OP_COPY_ASYNC ? tir_copy_packed(inst) : 0;
     for (uint32_t d = 0; d < t.rank; d++)
-        t.step[d] = t.box[d];
+        t.box[d] = tir_attr_find(inst, TIR_ATTR_box)->list[d];
+    if (t.packed)
+        t.box[t.rank - 1] = t.box[t.rank - 1] * 8 / t.packed;
+    memcpy(t.step, t.box, sizeof(t.step));
     if (buffer) {
         t.part = tir_lower_part_of(lo, buffer);
         t.at = tir_lower_part_start(lo, &t.part);
@@ -128,6 +132,11 @@ static struct tir_value *index_at(struct transfer *t, uint32_t d, int64_t at)
     struct tir_value *pred =
         t->inst->op == TIR_OP_COPY_ASYNC ? t->inst->operands[TIR_COPY_PRED] : NULL;
     at *= tir_slice_stride(t->inst, d);
+    if (t->packed && d == t->rank - 1) { // a multiple of 3 bytes, or of 2, is 4 elements
+        struct tir_value *by = tir_const_int(lo->f, start->type, t->packed / 2);
+        start = tir_binary(&lo->b, TIR_OP_DIV, start, by);
+        start = tir_lower_mul_const(lo, &lo->b, start, 4);
+    }
     start = tir_lower_add(lo, &lo->b, start, tir_const_int(lo->f, start->type, at));
     if (!pred || d > 0)
         return start;
@@ -152,6 +161,11 @@ static bool check_tensor(struct transfer *t)
         if (t->box[d] < 0)
             return refuse(t, "its elements are gathered");
     int64_t row = t->step[last] * t->bytes, start;
+    if (t->packed && (t->step[last] != TIR_TMA_PACKED ||
+                      (t->part.memory->swizzle && t->part.memory->swizzle != TIR_TMA_PACKED)))
+        return refuse(t,
+                      "elements of less than 8 bits come 128 of a row at a time, swizzled by 128 "
+                      "bytes or not at all");
     if (t->box[last] == 0 || row % TIR_TMA_ROW_BYTES)
         return refuse(t, "its rows are no multiple of 16 bytes in shared memory");
     if (tir_is_const_int(tir_ref_indices(t->inst)[last], &start) &&
@@ -188,6 +202,8 @@ static struct tir_inst *build_tensor_copy(struct transfer *t, enum tir_op op,
     tir_set_int(lo->f, copy, TIR_ATTR_swizzle, t->part.memory ? t->part.memory->swizzle : 0);
     if (t->part.memory && byte_at(t, at))
         tir_set_int(lo->f, copy, TIR_ATTR_offset, byte_at(t, at));
+    if (t->packed)
+        tir_set_int(lo->f, copy, TIR_ATTR_packed, t->packed);
     tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_cache);
     tir_copy_attr(lo->f, copy, t->inst, TIR_ATTR_strides);
     return copy;

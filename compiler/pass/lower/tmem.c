@@ -210,8 +210,9 @@ static bool set_kind(struct gemm *g)
         return false;
     if (!g->scaled)
         g->product = tir_product_find(TIR_ENGINE_TCGEN05, a->elem, acc->elem);
-    if (!g->product ||
-        (a->elem != b->elem && !(tir_elem_is_fp8(a->elem) && tir_elem_is_fp8(b->elem))))
+    const bool is_mixed =
+        g->scaled ? g->scaled->scales == 1 : tir_elem_is_fp8(a->elem) && tir_elem_is_fp8(b->elem);
+    if (!g->product || (a->elem != b->elem && !is_mixed))
         return refuse(g->lo, g->inst, "it has no such element types");
     if (!(g->lo->cx->target->features & g->product->feature)) {
         refuse(g->lo, g->inst, "the target has it for no such element types");
@@ -336,6 +337,22 @@ static struct tir_value *scales_at(struct gemm *g, uint32_t operand, uint32_t r,
     return tir_lower_add(g->lo, &g->lo->b, s->at, tir_lower_i32(g->lo, column));
 }
 
+// K of an instruction: with two e2m1 in a byte, of twice as many elements.
+static uint32_t depth_of(const struct gemm *g)
+{
+    const bool is_packed = g->scaled && g->scaled->elem == TIR_U8;
+    return g->product->depth * (is_packed ? 2 : 1);
+}
+
+static const char *elements_of(const struct gemm *g)
+{
+    const enum tir_elem a = g->inst->operands[TIR_DOT_A]->type->elem;
+    const enum tir_elem b = g->inst->operands[TIR_DOT_B]->type->elem;
+    const char *name = tir_words[g->product->kind].name;
+    return a == b ? name
+                  : tir_str_format(g->lo->cx->scratch, "%s and %s", name, tir_elems[b].name).ptr;
+}
+
 // The product of rows from r on and columns from c on.
 static void build_mma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, uint32_t count,
                       const int64_t by[2])
@@ -365,14 +382,13 @@ static void build_mma(struct gemm *g, uint32_t r, uint32_t c, uint32_t step, uin
     }
     struct tir_inst *mma =
         tir_build(&lo->b, TIR_OP_TCGEN05_MMA, operands, TIR_TCGEN05_OPERANDS, NULL, 0, 0);
-    const bool is_packed = g->product->kind == TIR_WORD_kind_e2m1;
     tir_set_word(lo->f, mma, TIR_ATTR_kind, g->product->kind);
     tir_set_int(lo->f, mma, TIR_ATTR_cols, g->n);
-    tir_set_int(lo->f, mma, TIR_ATTR_depth, (int64_t)g->product->depth * (is_packed ? 2 : 1));
+    tir_set_int(lo->f, mma, TIR_ATTR_depth, depth_of(g));
     const enum tir_elem b = g->inst->operands[TIR_DOT_B]->type->elem;
     if (b != g->inst->operands[TIR_DOT_A]->type->elem)
         tir_set_word(lo->f, mma, TIR_ATTR_b_kind,
-                     b == TIR_E4M3 ? TIR_WORD_b_kind_e4m3 : TIR_WORD_b_kind_e5m2);
+                     tir_scaled_find(TIR_ENGINE_TCGEN05, b, TIR_UE8M0)->b_kind);
     if (g->scaled)
         tir_set_int(lo->f, mma, TIR_ATTR_scales, g->scaled->scales);
     tir_set_int(lo->f, mma, TIR_ATTR_steps, count);
@@ -414,12 +430,10 @@ void tir_lower_gemm_tmem(struct lower *lo, struct tir_inst *inst)
             }
             build_mma(&g, r, c, step, steps, by);
         }
-    const uint32_t packed = g.product->kind == TIR_WORD_kind_e2m1 ? 2 : 1;
     tir_receipt_add(lo->cx, TIR_TOPIC_DOT, inst->span,
                     "dot: tcgen05 m%un%uk%u.%s, %u of a thread%s%s%s; not run on silicon",
-                    g.ctas * g.m, g.n, g.product->depth * packed, tir_words[g.product->kind].name,
-                    g.steps * count, g.ctas > 1 ? " for a pair of CTAs" : "",
-                    g.a_at ? ", A from tensor memory" : "",
+                    g.ctas * g.m, g.n, depth_of(&g), elements_of(&g), g.steps * count,
+                    g.ctas > 1 ? " for a pair of CTAs" : "", g.a_at ? ", A from tensor memory" : "",
                     !g.scaled                      ? ""
                     : g.scaled->scale == TIR_UE4M3 ? ", ue4m3 for 16 elements"
                                                    : ", ue8m0 for 32 elements");

@@ -175,7 +175,7 @@ static void build_tensor_memory(struct tmem_plan *p, struct tir_builder *b)
 static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struct tmem_operand *o,
                          struct tir_value *bar, struct tir_value *slot)
 {
-    const struct tir_inst *load = o->tile->def;
+    const struct tir_inst *load = tmem_load(o);
     const struct tir_attr *box = tir_attr_find(load, TIR_ATTR_box);
     struct tir_value *operands[TIR_COPY_FIXED + 1 + TIR_MAX_RANK] = {
         [TIR_COPY_TO] = tir_tmem_slot(b, o->buffer, slot), [TIR_COPY_MBAR] = bar};
@@ -189,6 +189,8 @@ static void copy_operand(struct tmem_role *r, struct tir_builder *b, const struc
             if (o->is_halved && at == o->halved)
                 start = tir_tmem_half(r->p, b, o, start);
             parts[d] = TIR_MIN(parts[d], part.shape[at]); // an index tile stays one
+            if (tmem_is_packed(o) && d + 1 == box->list_count)
+                parts[d] = box->list[d];
             at++;
         }
         operands[TIR_COPY_FIXED + 1 + d] = start;
@@ -225,10 +227,9 @@ static struct tir_value *expect(struct tmem_role *r, struct tir_builder *b,
 {
     const struct tmem_plan *p = r->p;
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < p->operand_count; i++) {
-        const struct tir_type part = tmem_slot_type(&p->operands[i]);
-        bytes += p->operands[i].group == group ? tir_type_bytes(&part) : 0;
-    }
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        if (p->operands[i].group == group)
+            bytes += tmem_copied_bytes(&p->operands[i]);
     struct tir_value *bar = tir_tmem_slot(b, group->channel.full, slot);
     struct tir_builder in = *b, *at = b;
     if (p->is_pair) {
@@ -452,10 +453,29 @@ static void tell(const struct tmem_plan *p)
                            "tiles: no pair of CTAs in tensor memory, because %s", p->no_pair);
 }
 
+// The launch takes another variant where the tensor maps of packed elements cannot be.
+static void align_packed(struct tmem_plan *p)
+{
+    for (uint32_t i = 0; i < p->operand_count; i++) {
+        const struct tmem_operand *o = &p->operands[i];
+        for (uint32_t k = 0; tmem_is_packed(o) && k < p->f->param_count; k++) {
+            struct tir_param *param = &p->f->params[k];
+            if (param->value != tir_ref_base(tmem_load(o)))
+                continue;
+            param->aligned = TIR_TMA_PACKED_ALIGN;
+            tir_receipt_add(p->cx, TIR_TOPIC_COPY, o->tile->def->span,
+                            "copy of %s: packed elements of %u bits, of which 16 get 16 bytes of "
+                            "shared memory; it is aligned to %d bytes",
+                            param->name, tir_elem_width(o->tile->type->elem), TIR_TMA_PACKED_ALIGN);
+        }
+    }
+}
+
 static void rewrite(struct tmem_plan *p)
 {
     struct tir_builder b = tir_builder_before(p->f, p->tiles);
     p->f->threads = 32 * p->warps;
+    align_packed(p);
     if (p->is_pair)
         tir_tmem_widen_pair(p, &b);
     build_rings(p, &b);

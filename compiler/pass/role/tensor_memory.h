@@ -175,6 +175,17 @@ static inline struct tir_value *tmem_filled(const struct tir_inst *inst)
     return fills ? tir_buffer_root(tir_ref_base(inst)) : NULL;
 }
 
+// Elements of 4 or 6 bits that tensor copies bring to bytes of their own.
+static inline bool tmem_is_packed(const struct tmem_operand *o)
+{
+    return o->tile->kind == TIR_VALUE_RESULT && o->tile->def->op == TIR_OP_EXPAND;
+}
+// What makes the tile; of packed elements, what makes their bytes. NULL: an argument or a constant.
+static inline struct tir_inst *tmem_load(const struct tmem_operand *o)
+{
+    return tmem_is_packed(o) ? o->tile->def->operands[0]->def : o->tile->def;
+}
+
 // What a slot holds: the operand, or the CTA's half of it.
 static inline struct tir_type tmem_slot_type(const struct tmem_operand *o)
 {
@@ -182,6 +193,14 @@ static inline struct tir_type tmem_slot_type(const struct tmem_operand *o)
     if (o->is_halved)
         t.shape[o->halved] /= 2;
     return t;
+}
+
+// What a tensor copy brings to a slot.
+static inline int64_t tmem_copied_bytes(const struct tmem_operand *o)
+{
+    const struct tir_type t = tmem_slot_type(o);
+    const int64_t bytes = tir_type_bytes(&t);
+    return tmem_is_packed(o) ? bytes * tir_elem_width(t.elem) / 8 : bytes;
 }
 
 // Pairs of CTAs (tensor_memory_pair.c).

@@ -77,7 +77,7 @@ static const char *take_operand(struct tmem_plan *p, uint32_t i, const uint32_t 
         return "no tensor copy brings an operand";
     if (ways & (ways - 1))
         return "a tile is an operand in two ways";
-    const struct tir_inst *load = o->tile->def;
+    const struct tir_inst *load = tmem_load(o);
     for (uint32_t d = 0; ways > 1 && d < tir_attr_find(load, TIR_ATTR_box)->list_count; d++)
         if (tir_type_is_tile(tir_ref_indices(load)[d]->type))
             return "the second factor has a stride";

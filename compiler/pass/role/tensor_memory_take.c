@@ -148,14 +148,40 @@ static bool is_rearranged(const struct tmem_plan *p, const struct tir_inst *load
     return true;
 }
 
+// Packed elements come 128 of a row at a time, from rows that consist of so many.
+static const char *take_packed(const struct tmem_plan *p, const struct tmem_operand *o,
+                               const struct tir_inst *load)
+{
+    const struct tir_value *tensor = tir_ref_base(load);
+    const struct tir_param *param = tir_param_of(p->f, tensor);
+    const uint32_t last = tensor->type->rank - 1;
+    const int64_t bytes = TIR_TMA_PACKED * tir_elem_width(o->tile->type->elem) / 8;
+    const struct tir_param_dim *dim = &param->dims[last];
+    const uint64_t extent = dim->dim < 0 ? (uint64_t)dim->constant
+                                         : tir_range_divisor(p->ranges, p->f->dims[dim->dim].value);
+    if (o->tile->type->shape[1] % TIR_TMA_PACKED)
+        return "a tensor copy brings packed elements 128 of a row at a time";
+    if (extent % (uint64_t)bytes)
+        return "rows of packed elements are not known to consist of blocks of 128";
+    return tir_range_divisor(p->ranges, tir_ref_indices(load)[last]) % (uint64_t)bytes
+               ? "where packed elements begin is not known to be a multiple of 128 of them"
+               : NULL;
+}
+
 static const char *take_tile(struct tmem_plan *p, struct tmem_operand *o)
 {
-    const struct tir_inst *def = o->tile->def;
+    const struct tir_inst *def = tmem_load(o);
     if (o->tile->kind == TIR_VALUE_CONST || !tir_is_made_in(p->tiles, o->tile))
         return "an operand is a constant";
     o->is_per_tile = !tir_is_made_in(p->loop, o->tile);
-    if (def && def->op == TIR_OP_LOAD && !is_rearranged(p, def)) {
+    if (tmem_is_packed(o) && def->op != TIR_OP_LOAD)
+        return "packed elements are computed, not loaded";
+    if (def && def->op == TIR_OP_LOAD && (tmem_is_packed(o) || !is_rearranged(p, def))) {
         const char *why = tir_tmem_take_load(p, def);
+        if (tmem_is_packed(o)) {
+            o->is_per_tile |= !why && tir_tmem_is_invariant(p, def);
+            return why ? why : take_packed(p, o, def);
+        }
         o->is_computed = why && o->is_per_tile && !p->has_one_round;
         o->is_per_tile |= !why && tir_tmem_is_invariant(p, def);
         return !why || o->is_computed ? NULL : tir_tmem_take_gather(p, o);

@@ -90,7 +90,8 @@ static void start_in_cta(struct sync_run *r, const struct sync_who *who,
                          const struct tir_value *bar, uint32_t cta)
 {
     uint32_t signalled;
-    int64_t count, bits = tir_elems[inst->operands[TIR_COPY_TO]->type->elem].bits;
+    const uint32_t packed = tir_copy_packed(inst);
+    int64_t count, bits = packed ? packed : tir_elems[inst->operands[TIR_COPY_TO]->type->elem].bits;
     if (!signalled_cta(r, who->agent, inst, bar, cta, &signalled))
         return;
     struct sync_mbarrier *m = tir_sync_mbarriers(r, who->agent, inst, bar, signalled, &count);

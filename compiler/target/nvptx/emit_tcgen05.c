@@ -31,6 +31,9 @@ static const struct scaled_row {
 } scaled_rows[] = {
     {TIR_WORD_kind_e4m3, "mxf8f6f4.block_scale.scale_vec::1X", 0, 1},
     {TIR_WORD_kind_e5m2, "mxf8f6f4.block_scale.scale_vec::1X", 1, 1},
+    {TIR_WORD_kind_e2m3, "mxf8f6f4.block_scale.scale_vec::1X", 3, 1},
+    {TIR_WORD_kind_e3m2, "mxf8f6f4.block_scale.scale_vec::1X", 4, 1},
+    {TIR_WORD_kind_e2m1, "mxf8f6f4.block_scale.scale_vec::1X", 5, 1},
     {TIR_WORD_kind_e2m1, "mxf4.block_scale.scale_vec::2X", 1, 2},
     {TIR_WORD_kind_e2m1, "mxf4nvf4.block_scale.scale_vec::4X", 1, 4},
 };
@@ -95,6 +98,11 @@ static const char *kind_wrong(const struct tir_inst *inst)
     return NULL;
 }
 
+static bool is_fp8(enum tir_word kind)
+{
+    return kind == TIR_WORD_kind_e4m3 || kind == TIR_WORD_kind_e5m2;
+}
+
 const char *tir_tcgen05_wrong(const struct tir_inst *inst)
 {
     const char *wrong = has_scales(inst) ? scales_wrong(inst) : kind_wrong(inst);
@@ -103,9 +111,10 @@ const char *tir_tcgen05_wrong(const struct tir_inst *inst)
     const int64_t steps = tir_attr_int(inst, TIR_ATTR_steps, 0);
     if (wrong)
         return wrong;
-    if (tir_attr_find(inst, TIR_ATTR_b_kind) && kind != TIR_WORD_kind_e4m3 &&
-        kind != TIR_WORD_kind_e5m2)
-        return "only elements of fp8 multiply others";
+    const enum tir_word b_kind = tir_attr_word(inst, TIR_ATTR_b_kind, TIR_WORD_NONE);
+    if (b_kind != TIR_WORD_NONE && tir_attr_int(inst, TIR_ATTR_scales, 0) != 1 &&
+        !(is_fp8(kind) && (b_kind == TIR_WORD_b_kind_e4m3 || b_kind == TIR_WORD_b_kind_e5m2)))
+        return "only elements of fp8, or with one scale, multiply others";
     if (cols < TIR_TCGEN05_COLUMNS || cols > TIR_TCGEN05_MOST_COLUMNS || cols % TIR_TCGEN05_COLUMNS)
         return "no instruction has as many columns";
     if (steps < 1 || steps > TIR_WGMMA_STEPS)
@@ -130,8 +139,20 @@ static uint32_t ctas_of(const struct tir_inst *inst)
 // The code of B's elements where those of A have `code`.
 static uint32_t code_of_b(const struct tir_inst *inst, uint32_t code)
 {
-    const enum tir_word kind = tir_attr_word(inst, TIR_ATTR_b_kind, TIR_WORD_NONE);
-    return kind == TIR_WORD_NONE ? code : kind == TIR_WORD_b_kind_e5m2;
+    switch (tir_attr_word(inst, TIR_ATTR_b_kind, TIR_WORD_NONE)) {
+    case TIR_WORD_b_kind_e4m3:
+        return 0;
+    case TIR_WORD_b_kind_e5m2:
+        return 1;
+    case TIR_WORD_b_kind_e2m3:
+        return 3;
+    case TIR_WORD_b_kind_e3m2:
+        return 4;
+    case TIR_WORD_b_kind_e2m1:
+        return 5;
+    default:
+        return code;
+    }
 }
 
 // PTX ISA, "Instruction descriptor" of kinds with scales.

@@ -238,10 +238,12 @@ static void put_bytes(struct emu_warp *w, uint32_t lane, enum emu_space space, u
 
 // Types as tensormap.replace numbers them.
 static const tir_tensor_map_type replaced_types[] = {
-    TIR_TENSOR_MAP_U8,      TIR_TENSOR_MAP_U16, TIR_TENSOR_MAP_U32,  TIR_TENSOR_MAP_S32,
-    TIR_TENSOR_MAP_U64,     TIR_TENSOR_MAP_S64, TIR_TENSOR_MAP_F16,  TIR_TENSOR_MAP_F32,
-    TIR_TENSOR_MAP_F32_FTZ, TIR_TENSOR_MAP_F64, TIR_TENSOR_MAP_BF16, TIR_TENSOR_MAP_TF32,
-    TIR_TENSOR_MAP_TF32_FTZ};
+    TIR_TENSOR_MAP_U8,        TIR_TENSOR_MAP_U16,  TIR_TENSOR_MAP_U32,
+    TIR_TENSOR_MAP_S32,       TIR_TENSOR_MAP_U64,  TIR_TENSOR_MAP_S64,
+    TIR_TENSOR_MAP_F16,       TIR_TENSOR_MAP_F32,  TIR_TENSOR_MAP_F32_FTZ,
+    TIR_TENSOR_MAP_F64,       TIR_TENSOR_MAP_BF16, TIR_TENSOR_MAP_TF32,
+    TIR_TENSOR_MAP_TF32_FTZ,  TIR_TENSOR_MAP_U8,   TIR_TENSOR_MAP_U4_ALIGN16,
+    TIR_TENSOR_MAP_U6_ALIGN16};
 
 // Makes an operand what tir_tensor_map_set takes. False: the field cannot have this value.
 static bool is_possible(enum tir_map_field field, uint64_t *value)

@@ -7,7 +7,11 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { MAX_EXTENT = 233472 }; // shared memory of a multiprocessor
+enum {
+    MAX_EXTENT = 233472, // shared memory of a multiprocessor
+    UNIT = 16,           // bytes
+    PACKED_ROW = 128     // elements of 4 or 6 bits
+};
 #define FAR (UINT64_C(1) << 60)
 
 struct walk {
@@ -31,6 +35,12 @@ static bool is_interleaved(const tir_tensor_map *m)
 static uint32_t slice_bytes(const tir_tensor_map *m)
 {
     return 16u * (uint32_t)m->interleave;
+}
+
+// Of 16 bytes of shared memory those that elements of 4 or 6 bits are in; of others, all.
+static uint32_t used_bytes(const tir_tensor_map *m)
+{
+    return UNIT * tir_tensor_map_type_bits(m->type) / (8 * tir_tensor_map_type_bytes(m->type));
 }
 
 // Bytes of a row.
@@ -74,7 +84,7 @@ static uint32_t row_pitch(const struct emu_tensor_copy *c)
 
 uint32_t emu_tensor_bytes(const struct emu_tensor_copy *copy)
 {
-    return (uint32_t)row_count(copy) * row_bytes(copy);
+    return (uint32_t)row_count(copy) * row_bytes(copy) / UNIT * used_bytes(copy->map);
 }
 
 uint32_t emu_tensor_extent(const struct emu_tensor_copy *copy)
@@ -155,10 +165,28 @@ static void row(struct walk *w, uint64_t global, uint32_t before, uint32_t insid
     w->next += w->pitch;
 }
 
+// The next row, of elements of 4 or 6 bits, which is inside or outside as a whole: the last bytes
+// of each 16 stay as they are.
+static void packed_row(struct walk *w, uint64_t global, int64_t first)
+{
+    const tir_tensor_map *m = w->map;
+    const uint32_t used = used_bytes(m);
+    const bool is_inside = global && first >= 0 && (uint64_t)first < m->dims[0];
+    if (is_inside)
+        global += (uint64_t)first / UNIT * used;
+    for (uint32_t at = 0; at < w->row_bytes; at += UNIT)
+        stretch(w, is_inside ? global + at / UNIT * used : 0, w->next + at, used, false);
+    w->next += w->pitch;
+}
+
 // The next row: elements from `first` on of the row of memory at `global`.
 static void inner_row(struct walk *w, uint64_t global, int64_t first)
 {
     const tir_tensor_map *m = w->map;
+    if (used_bytes(m) < UNIT) {
+        packed_row(w, global, first);
+        return;
+    }
     const int64_t bytes = tir_tensor_map_type_bytes(m->type), end = (int64_t)m->dims[0] * bytes;
     const int64_t start = first * bytes, stop = start + w->row_bytes;
     const int64_t from = start < 0 ? 0 : start, to = stop > end ? end : stop;
@@ -183,7 +211,10 @@ static void place_row(struct walk *w, const int64_t *at, uint32_t first, int64_t
     uint64_t global = m->address;
     for (uint32_t i = first; i < m->rank; i++) {
         if (at[i] < 0 || (uint64_t)at[i] >= m->dims[i]) {
-            row(w, 0, 0, 0);
+            if (first)
+                inner_row(w, 0, -(int64_t)w->row_bytes);
+            else
+                row(w, 0, 0, 0);
             return;
         }
         global += distance(m, i, (uint64_t)at[i]);
@@ -282,6 +313,10 @@ static const char *refusal(const struct emu_tensor_copy *c)
         return "the tile in shared memory is not aligned to 128 bytes";
     if (!is_interleaved(m) && c->at[0] * (int64_t)tir_tensor_map_type_bytes(m->type) % 16)
         return "coordinate 0 is not at a multiple of 16 bytes";
+    if (used_bytes(m) < UNIT && c->at[0] % PACKED_ROW)
+        return "coordinate 0 of elements of less than 8 bits is no multiple of 128";
+    if (used_bytes(m) < UNIT && !c->is_load)
+        return "elements of less than 8 bits are loaded, not stored";
     for (uint32_t i = 0; i < coordinates && !c->is_load; i++)
         if (c->at[i] < 0)
             return "only loads may begin at negative coordinates";

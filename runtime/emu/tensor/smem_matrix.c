@@ -39,7 +39,7 @@ uint32_t emu_smem_unit(const struct emu_smem_matrix *m, struct emu_element e, ui
     return swizzled(m, at);
 }
 
-enum emu_matrix_fault emu_smem_check(const struct emu_smem *memory, uint32_t address)
+enum emu_matrix_fault emu_smem_check(const struct emu_smem *memory, uint32_t address, uint32_t used)
 {
     const uint32_t at = address - EMU_SHARED_START;
     if (address < EMU_SHARED_START || at + UNIT > memory->size)
@@ -49,9 +49,10 @@ enum emu_matrix_fault emu_smem_check(const struct emu_smem *memory, uint32_t add
     uint64_t shadow[2];
     const uint64_t set = EMU_SET * (uint64_t)0x0101010101010101;
     memcpy(shadow, memory->shadow + at, sizeof shadow);
+    memset((uint8_t *)shadow + used, EMU_SET, UNIT - used);
     if (shadow[0] == set && shadow[1] == set)
         return EMU_MATRIX_OK;
-    return memchr(memory->shadow + at, EMU_IN_FLIGHT, UNIT) ? EMU_MATRIX_IN_FLIGHT
+    return memchr(memory->shadow + at, EMU_IN_FLIGHT, used) ? EMU_MATRIX_IN_FLIGHT
                                                             : EMU_MATRIX_UNSET;
 }
 
@@ -62,13 +63,15 @@ enum emu_matrix_fault emu_smem_matrix_read(const struct emu_smem *memory,
                                            uint32_t *address)
 {
     const uint32_t t = UNIT * 8u / e.bits;
+    const bool is_narrow = e.front && emu_types[e.type].bits < 8;
+    const uint32_t used = is_narrow ? UNIT * emu_types[e.type].bits / 8u : UNIT;
     const uint32_t di = m->mn_major ? t : 1, dk = m->mn_major ? 1 : t;
     const uint32_t step = m->mn_major ? row_step : column_step; // between elements of a unit
     for (uint32_t i = 0; i < rows; i += di)
         for (uint32_t k = 0; k < columns; k += dk) {
             double values[MAX_UNIT], *to = out + (size_t)i * row_step + (size_t)k * column_step;
             *address = emu_smem_unit(m, e, first + i, k);
-            const enum emu_matrix_fault fault = emu_smem_check(memory, *address);
+            const enum emu_matrix_fault fault = emu_smem_check(memory, *address, used);
             if (fault)
                 return fault;
             if (memory->read)

@@ -45,8 +45,9 @@ enum emu_matrix_fault {
     EMU_MATRIX_METADATA // of a sparse matrix; the address is the row
 };
 
-// The fault of reading the unit at an address.
-enum emu_matrix_fault emu_smem_check(const struct emu_smem *memory, uint32_t address);
+// The fault of reading the first bytes of the unit at an address.
+enum emu_matrix_fault emu_smem_check(const struct emu_smem *memory, uint32_t address,
+                                     uint32_t used);
 // The address of the unit that element (i, k) is in.
 uint32_t emu_smem_unit(const struct emu_smem_matrix *m, struct emu_element e, uint32_t i,
                        uint32_t k);

@@ -56,7 +56,7 @@ static void copy_unit(struct copy *c, struct emu_cta *cta, uint32_t r, uint32_t 
     const uint32_t shape = c->work.op.in->size, bits = c->work.op.in->width;
     const uint32_t address = emu_smem_unit(&m, byte, r, 16 * u);
     uint8_t unit[16];
-    if (emu_smem_check(&memory, address))
+    if (emu_smem_check(&memory, address, bits ? 2 * bits : sizeof unit))
         emu_op_fault(&c->work.op, "uninitialised shared memory is read by tcgen05.cp at 0x%x",
                      address);
     const uint8_t *from = memory.bytes + (address - EMU_SHARED_START);

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TIR_ARTIFACT_VERSION 13u
+#define TIR_ARTIFACT_VERSION 14u
 
 // Limits. An artifact beyond one of them is refused by both encode and decode.
 #define TIR_MAX_RANK         6
@@ -124,7 +124,7 @@ typedef enum tir_formula_code {
     TIR_FORMULA_OR = 18,
     TIR_FORMULA_NOT = 19,
     // Push the alignment of parameter number `value`, a tensor: the largest power of two, at most
-    // 16, that divides its base address, every stride but the innermost, and its innermost extent
+    // 32, that divides its base address, every stride but the innermost, and its innermost extent
     // unless that is constant, all in bytes; 0 if its innermost stride is not 1.
     TIR_FORMULA_ALIGN = 20,
     TIR_FORMULA_SET = 21, // pop into cell number `value`
@@ -155,7 +155,7 @@ enum {
     // Every named dimension is at most 2^30, and every tensor spans less than 2^31 bytes: the sum
     // over its dimensions of (extent - 1) * |stride|, plus 1, times the element size.
     TIR_FACT_INDEX32 = 1u << 0,
-    // Every tensor: TIR_FORMULA_ALIGN gives 16.
+    // Every tensor: TIR_FORMULA_ALIGN gives 16 or more.
     TIR_FACT_VECTOR16 = 1u << 1,
     // Every tensor: innermost stride 1 (an innermost extent of 0 or 1 counts as stride 1).
     TIR_FACT_UNIT_INNER = 1u << 2,
@@ -164,10 +164,13 @@ enum {
 
 // A tensor map that a variant takes. The runtime makes it of the tensor argument
 // (tir/tensor_map.h): tiled, filled with zeros outside, with the widest fetches of the L2 cache.
-// Elements are copied unchanged; those of 8 bits, including bool, count as u8.
+// Elements are copied unchanged; those of 8 bits, including bool, count as u8. With `packed`, bytes
+// are packed elements of so many bits, 4 or 6, and have 8 bits each in shared memory; the innermost
+// side of the box counts them.
 typedef struct tir_artifact_map {
     uint32_t param;             // a tensor with dimensions, of whole bytes
     uint32_t swizzle;           // bytes: 0, 32, 64 or 128
+    uint32_t packed;            // bits of an element; 0: as the tensor has them
     uint32_t box[TIR_MAX_RANK]; // elements, 1 to 256, outermost first; 0 from the rank on
     // From one of these elements to the next, 1 to 8 (0: 1), and a side's elements * stride at most
     // 256; the innermost dimension has none.

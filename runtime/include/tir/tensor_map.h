@@ -39,6 +39,10 @@ typedef enum tir_tensor_map_type {
     TIR_TENSOR_MAP_F32_FTZ = 10,
     TIR_TENSOR_MAP_TF32 = 11,
     TIR_TENSOR_MAP_TF32_FTZ = 12,
+    // 16 elements that follow each other in global memory come to the first 8 or 12 of 16 bytes of
+    // shared memory (sm_100a and later). U8 does what 13 would do, elements of 4 bits without gaps.
+    TIR_TENSOR_MAP_U4_ALIGN16 = 14,
+    TIR_TENSOR_MAP_U6_ALIGN16 = 15,
     TIR_TENSOR_MAP_TYPE_COUNT
 } tir_tensor_map_type;
 
@@ -75,13 +79,18 @@ typedef struct tir_tensor_map {
     tir_tensor_map_swizzle swizzle;
     tir_tensor_map_l2 l2; // how much the L2 cache fetches
     tir_tensor_map_fill fill;
-    uint32_t rank;       // 1 to 5; im2col: 3 to 5
-    uint64_t address;    // a multiple of 16, with INTERLEAVE_32 of 32; below 2^57
-    uint64_t dims[5];    // elements, 1 to 2^32; dims that corners bound: below 2^31
+    uint32_t rank; // 1 to 5; im2col: 3 to 5
+    // A multiple of 16, with INTERLEAVE_32 and of elements of 4 or 6 bits of 32; below 2^57.
+    uint64_t address;
+    // Elements, 1 to 2^32; dims that corners bound: below 2^31. Dim 0 of elements of 4 or 6 bits is
+    // a multiple of 128.
+    uint64_t dims[5];
     uint64_t strides[4]; // bytes between neighbours in dims 1 to 4; multiples as `address`, < 2^40
     uint32_t steps[5];   // every how manyth element is taken, 1 to 8
     // TILED: elements of the box before steps, 1 to 256; box[0] * bytes a multiple of 16 and, when
-    // dense and swizzled, at most the swizzle's span. A box may have at most 233472 bytes.
+    // dense and swizzled, at most the swizzle's span. A box may have at most 233472 bytes. Elements
+    // of 4 or 6 bits: 128 in dim 0, which have 128 bytes of shared memory; dense, filled with
+    // zeros, and swizzled by 128 bytes or not at all.
     uint32_t box[5];
     // IM2COL: corners of the box of base pixels, from the innermost of the rank - 2 dims of pixels.
     // Rank 3: 16 bits, rank 4: 8 bits, rank 5: 5 bits, signed. WIDE: the first ones count.
@@ -90,8 +99,8 @@ typedef struct tir_tensor_map {
     uint32_t pixels;   // 1 to 1024
 } tir_tensor_map;
 
-// Writes the 128 bytes of a map. Refuses (TIR_ERR_INVALID) what the driver refuses on sm_90, and
-// the message names the member.
+// Writes the 128 bytes of a map. Refuses (TIR_ERR_INVALID) what the driver refuses on sm_90, but
+// for elements of 4 or 6 bits, and the message names the member.
 TIR_API TIR_CHECKED tir_status tir_tensor_map_encode(const tir_tensor_map *map,
                                                      uint8_t bytes[TIR_TENSOR_MAP_BYTES],
                                                      tir_error *error);
@@ -101,8 +110,10 @@ TIR_API TIR_CHECKED tir_status tir_tensor_map_encode(const tir_tensor_map *map,
 TIR_API TIR_CHECKED tir_status tir_tensor_map_decode(const uint8_t bytes[TIR_TENSOR_MAP_BYTES],
                                                      tir_tensor_map *out, tir_error *error);
 
-// Bytes of an element in memory.
+// Bytes of an element in shared memory; of 4 or 6 bits, its part of 16.
 TIR_API uint32_t tir_tensor_map_type_bytes(tir_tensor_map_type type);
+// Bits of an element in global memory.
+TIR_API uint32_t tir_tensor_map_type_bits(tir_tensor_map_type type);
 
 #ifdef __cplusplus
 }
