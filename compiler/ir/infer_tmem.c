@@ -37,14 +37,17 @@ bool tir_infer_scales_fit(struct tir_query *q, const struct tir_type *a, const s
                false;
     const int64_t block = of_a->elem == TIR_UE4M3 ? 16 : 32;
     const int64_t k = a->shape[1] * (is_packed ? 2 : 1);
+    // Each CTA of a pair has half of the columns of B, and the scales of all of them.
+    const bool is_pair = tir_tmem_is_pair(q->inst->operands[TIR_DOT_ACC]);
+    const int64_t columns = (is_pair ? 2 : 1) * b->shape[1];
     if (k % block || of_a->shape[0] != a->shape[0] || of_a->shape[1] != k / block ||
-        of_b->shape[0] != k / block || of_b->shape[1] != b->shape[1])
+        of_b->shape[0] != k / block || of_b->shape[1] != columns)
         return tir_infer_refuse(q,
                                 "the scales are %s and %s where [%lld, %lld] and [%lld, %lld] "
                                 "are needed, one for %lld elements",
                                 tir_infer_text(q, of_a), tir_infer_text(q, of_b),
                                 (long long)a->shape[0], (long long)(k / block),
-                                (long long)(k / block), (long long)b->shape[1], (long long)block),
+                                (long long)(k / block), (long long)columns, (long long)block),
                false;
     return true;
 }

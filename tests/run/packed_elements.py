@@ -4,9 +4,9 @@
 
 usage: packed_elements.py TIRC [COUNT [FIRST]]
 
-Kernel number n has element types, of which one may be of fp8, tiles, sizes that tiles do not divide, and a
-schedule of the emulator, all of which follow from n alone. Its receipt must name tcgen05, and on the emulator, under full checks, it
-must give exactly what the interpreter makes of dot_scaled: the numbers are small enough for every order of
+Kernel number n has element types, of which one may be of fp8, tiles, sizes that tiles do not divide, one CTA or a
+pair, and a schedule of the emulator, all of which follow from n alone. Its receipt must name tcgen05, and on the
+emulator, under full checks, it must give exactly what the interpreter makes of dot_scaled: the numbers are small enough for every order of
 the sums to be exact. So must it on sm_120a and sm_90a, which multiply it otherwise. ptxas must take the best variant
 without spills for sm_100a and sm_103a. Where there is no ptxas, it is left out.
 
@@ -36,7 +36,7 @@ def draw(number):
     rows, columns = r.choice([(128, 16), (128, 48), (128, 64), (128, 128), (128, 256), (256, 64), (256, 128)])
     step = r.choice([1, 1, 2])
     return {"a": factors[0], "b": factors[1], "rows": rows, "columns": columns, "step": step,
-            "stages": r.choice([1, 2, 3, 4]), "persistent": r.choice(["", ", persistent", ", persistent = dynamic"]),
+            "pair": columns % 32 == 0 and r.random() < 0.4, "stages": r.choice([1, 2, 3, 4]), "persistent": r.choice(["", ", persistent", ", persistent = dynamic"]),
             "m": r.randrange(1, 2 * rows), "n": r.randrange(1, 3 * columns), "blocks": r.randrange(0, 3 * step + 1),
             "schedule": r.choice([*mma_scales.SCHEDULES, f"random:{number}"])}
 
@@ -56,7 +56,7 @@ def kernel(c):
     return f"""kernel product(A: {of_a}[M, {ka}], SA: ue8m0[M, 4 * C], B: {of_b}[N, {kb}], SB: ue8m0[N, 4 * C],
                D: out f32[M, N])
 {{
-    for (m, n) in tiles(M by {c['rows']}, N by {c['columns']}{c['persistent']}) {{
+    for (m, n) in tiles(M by {c['rows']}, N by {c['columns']}{c['persistent']}{', cluster = (2, 1)' if c['pair'] else ''}) {{
         var acc: f32[{c['rows']}, {c['columns']}] = 0;
         for c in range(0, C, {c['step']}, stages = {c['stages']}) {{
             acc += dot_scaled({part('A', c['a'], m)}, SA[{m}, {scales}],
@@ -115,7 +115,7 @@ def check(tirc, ptxas, number, folder):
         ptx = os.path.join(folder, "k.ptx")
         done = mma_scales.run([tirc, "build", path, f"--arch={arch}", "--emit=ptx", "--receipt", "-o", ptx])
         wrong = mma_scales.failed(done, text)
-        if not wrong and "dot: tcgen05" not in done.stderr + done.stdout:
+        if not wrong and not re.search("dot: tcgen05.*" + ("pair" if c["pair"] else ""), done.stderr + done.stdout):
             wrong = f"no tcgen05:\n{done.stderr}{done.stdout}{text}"
         if ptxas and not wrong:
             done = mma_scales.run([ptxas, f"-arch={arch}", "-v", "-o", os.devnull, ptx])

@@ -58,7 +58,7 @@ def draw(number):
 
 
 def is_pair(c):
-    return c["cluster"] and not c["scales"] and c["bm"] % 128 == 0 and columns(c) % 32 == 0
+    return c["cluster"] and columns(c) % 32 == 0
 
 
 def columns(c):

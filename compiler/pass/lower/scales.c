@@ -82,6 +82,7 @@ void tir_lower_tmem_cp(struct lower *lo, struct tir_value *to, struct tir_value 
     tir_set_int(lo->f, cp, TIR_ATTR_row_bits, row_bits);
     if (rows != TIR_TMEM_LANES)
         tir_set_int(lo->f, cp, TIR_ATTR_rows, rows);
+    tir_lower_set_group(lo, cp);
 }
 
 // The byte of a scale in shared memory, from where its part starts. As in tensor memory, it has the

@@ -171,8 +171,6 @@ struct gemm {
 static bool set_scaled(struct gemm *g, const struct tir_type *a)
 {
     struct tir_value *sa = g->inst->operands[TIR_GEMM_SA], *sb = g->inst->operands[TIR_GEMM_SB];
-    if (g->lo->has_pairs)
-        return refuse(g->lo, g->inst, "a product with scales is of one CTA");
     g->scaled = tir_scaled_find(TIR_ENGINE_TCGEN05, a->elem, sa->type->elem);
     if (!g->scaled)
         return refuse(g->lo, g->inst, "it has no such element types with scales");
@@ -485,10 +483,6 @@ void tir_lower_tmem_copy(struct lower *lo, struct tir_inst *inst)
     struct tir_value *to = inst->operands[TIR_TMEM_TO], *from = inst->operands[TIR_TMEM_FROM];
     if (!has_tcgen05(lo, inst))
         return;
-    if (lo->has_pairs) { // all instructions of a kernel are of as many CTAs (PTX ISA, tcgen05)
-        refuse(lo, inst, "the kernel has products of pairs, and a copy is of one CTA");
-        return;
-    }
     const bool scales = tir_tmem_is_scales(to->type);
     uint32_t count = 0;
     const char *why = scales ? tir_lower_scales_copy(lo, to, from, &count) : NULL;

@@ -117,12 +117,6 @@ static void build_channels(struct tmem_plan *p, struct tir_builder *b)
     tir_tmem_end_if(&init);
 }
 
-static void set_group(const struct tmem_plan *p, struct tir_inst *inst)
-{
-    if (p->is_pair)
-        tir_set_int(p->f, inst, TIR_ATTR_cta_group, 2);
-}
-
 // The next slots of tensor memory, of tiles of this type.
 static struct tir_value *build_tmem(struct tmem_plan *p, struct tir_builder *b,
                                     struct tir_value *base, int64_t *column,
@@ -133,8 +127,8 @@ static struct tir_value *build_tmem(struct tmem_plan *p, struct tir_builder *b,
     v->name = tir_intern_cstr(p->f->module->names, name);
     if (*column)
         tir_set_int(p->f, v->def, TIR_ATTR_column, *column);
-    set_group(p, v->def);
-    *column += tir_tmem_columns(&t, false);
+    tir_tmem_set_group(p, v->def);
+    *column += tir_tmem_columns(&t, p->is_pair);
     return v;
 }
 
@@ -149,7 +143,7 @@ static void build_tensor_memory(struct tmem_plan *p, struct tir_builder *b)
     struct tir_builder in = tir_tmem_begin_if(b, first);
     struct tir_inst *alloc = tir_tmem_plain(&in, TIR_OP_TMEM_ALLOC, &at, 1);
     tir_set_int(p->f, alloc, TIR_ATTR_columns, p->columns);
-    set_group(p, alloc);
+    tir_tmem_set_group(p, alloc);
     tir_tmem_end_if(&in);
     tir_tmem_meet(p, b); // for the mbarriers too
     struct tir_value *operands[] = {

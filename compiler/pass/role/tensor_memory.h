@@ -209,6 +209,8 @@ static inline int64_t tmem_copied_bytes(const struct tmem_operand *o)
 void tir_tmem_take_pair(struct tmem_plan *p);
 // Before the roles are built: the tiles of both become one.
 void tir_tmem_widen_pair(struct tmem_plan *p, struct tir_builder *b);
+// What is of both CTAs of a pair says so.
+void tir_tmem_set_group(const struct tmem_plan *p, struct tir_inst *inst);
 // Where the CTA's half of an operand begins that begins at `start`.
 struct tir_value *tir_tmem_half(const struct tmem_plan *p, struct tir_builder *b,
                                 const struct tmem_operand *o, struct tir_value *start);

@@ -9,6 +9,8 @@
 //     load      of both CTAs completes at the `full` of the first, which expects the bytes of both
 //     multiply  works in the first CTA alone; its commits arrive in both
 //     compute   of both CTAs arrives at the `free` of the first
+//     scale     of both CTAs arrives at the `full` of the first; each arranges the scales of its
+//               rows of A and of all columns of B, and one copy is of those of both
 // Any other cluster is not made: without a pair, CTAs share no copies here.
 
 #include "pass/role/cluster.h"
@@ -32,10 +34,6 @@ static uint32_t dimension_of_pair(const struct tir_attr *clause)
 static const char *refuse_shape(const struct tir_inst *dot)
 {
     const struct tir_type *sums = dot->results[0]->type;
-    if (tir_is_scaled_dot(dot))
-        return "a product with scales is of one CTA";
-    if (sums->shape[0] % TIR_TMEM_LANES)
-        return "its sums do not have rows in blocks of 128";
     return sums->shape[1] % COLUMNS_OF_PAIR ? "its sums do not have a multiple of 32 columns"
                                             : NULL;
 }
@@ -52,8 +50,6 @@ static const char *refuse_product(const struct tmem_product *t, const uint32_t *
     const char *why = refuse_shape(tmem_dot(t));
     if (why)
         return why;
-    if (t->kind == TMEM_TURNS)
-        return "its sums change between two products";
     return tir_flow_of_control(flow, tmem_dot(t)) & split
                ? "its tiles are multiplied differently often"
                : NULL;
@@ -65,25 +61,31 @@ static const char *take_operand(struct tmem_plan *p, uint32_t i, const uint32_t 
 {
     struct tmem_operand *o = &p->operands[i];
     uint32_t ways = 0; // bits: as a first factor, as a second one along dimension 0, 1
+    if (o->is_fetched)
+        return "an operand is computed from what tensor copies bring";
     for (uint32_t k = 0; k < p->product_count; k++)
         for (uint32_t f = 0; f < 2 * p->products[k].term_count; f++) {
-            const struct tmem_factor *factor = &p->products[k].terms[f / 2].factors[f % 2];
-            if (factor->operand == i)
+            const struct tmem_term *term = &p->products[k].terms[f / 2];
+            const struct tmem_factor *factor = &term->factors[f % 2];
+            const bool is_of = o->is_scales
+                                   ? tir_is_scaled_dot(term->dot) && term->scales[f % 2] == i
+                                   : factor->operand == i;
+            if (is_of)
                 ways |= f % 2 == TIR_DOT_A ? 1 : factor->is_turned ? 2 : 4;
         }
-    if (o->is_computed || o->is_fetched)
-        return "an operand is computed";
     if (o->is_gathered)
         return "no tensor copy brings an operand";
     if (ways & (ways - 1))
         return "a tile is an operand in two ways";
+    if (o->is_computed)
+        return ways > 1 ? "its second factor is computed" : NULL;
     const struct tir_inst *load = tmem_load(o);
     for (uint32_t d = 0; ways > 1 && d < tir_attr_find(load, TIR_ATTR_box)->list_count; d++)
         if (tir_type_is_tile(tir_ref_indices(load)[d]->type))
             return "the second factor has a stride";
         else if (tir_flow_of(flow, tir_ref_indices(load)[d]) & split)
             return "its tiles do not have the second factor in common";
-    o->is_halved = ways > 1;
+    o->is_halved = ways > 1 && !o->is_scales; // both CTAs have the scales of all columns of B
     o->halved = ways == 4;
     return NULL;
 }
@@ -120,6 +122,12 @@ void tir_tmem_widen_pair(struct tmem_plan *p, struct tir_builder *b)
     tir_tmem_find_computable(p);
     p->rank = tir_build1(b, TIR_OP_CTA_RANK, i32, NULL, 0);
     p->is_leader = tir_binary(b, TIR_OP_EQ, p->rank, tir_const_i32(p->f, 0));
+}
+
+void tir_tmem_set_group(const struct tmem_plan *p, struct tir_inst *inst)
+{
+    if (p->is_pair)
+        tir_set_int(p->f, inst, TIR_ATTR_cta_group, PAIR);
 }
 
 struct tir_value *tir_tmem_half(const struct tmem_plan *p, struct tir_builder *b,

@@ -14,10 +14,12 @@ enum {
     LEAST_COLUMNS = 32
 };
 
-static int64_t columns_of(const struct tir_type *t, int64_t slots)
+static int64_t columns_of(const struct tmem_plan *p, const struct tir_type *t, int64_t slots)
 {
-    return slots * tir_ceil_div(t->shape[0], TIR_TMEM_LANES) * t->shape[1] *
-           tir_elems[t->elem].bits / 32;
+    const int64_t lanes = tir_tmem_folds(t->shape[0], p->is_pair)
+                              ? t->shape[0]
+                              : (int64_t)tir_align_up((uint64_t)t->shape[0], TIR_TMEM_LANES);
+    return slots * lanes * t->shape[1] * tir_elems[t->elem].bits / (32 * TIR_TMEM_LANES);
 }
 
 // Slots of what the role that computes hands over.
@@ -30,10 +32,10 @@ static int64_t used_columns(const struct tmem_plan *p)
 {
     int64_t columns = 0;
     for (uint32_t i = 0; i < p->product_count; i++)
-        columns += columns_of(tmem_sums_type(&p->products[i]), p->products[i].sums.slots);
+        columns += columns_of(p, tmem_sums_type(&p->products[i]), p->products[i].sums.slots);
     for (uint32_t i = 0; i < p->operand_count; i++)
         if (p->operands[i].in_tmem)
-            columns += columns_of(p->operands[i].tile->type, computed_slots(&p->operands[i]));
+            columns += columns_of(p, p->operands[i].tile->type, computed_slots(&p->operands[i]));
     return columns + tir_tmem_scale_columns(p);
 }
 
@@ -67,7 +69,7 @@ static const char *take_warps(struct tmem_plan *p)
         return "its sums take more registers than threads have";
     for (uint32_t i = 0; i < p->product_count; i++)
         if (!tir_layout_tmem(p->types, tmem_sums_type(&p->products[i])->shape, p->compute_warps,
-                             false))
+                             p->is_pair))
             return "warpgroups do not share out the sums of all products";
     return NULL;
 }
@@ -196,8 +198,8 @@ static void count_arrivals(struct tmem_plan *p)
     for (uint32_t i = 0; i < p->group_count; i++) {
         struct tmem_group *g = &p->groups[i];
         g->channel.ctas = ctas;
-        g->channel.fills = g->is_computed   ? p->compute_warps
-                           : g->is_arranged ? p->scale_warps
+        g->channel.fills = g->is_computed   ? ctas * p->compute_warps
+                           : g->is_arranged ? ctas * p->scale_warps
                            : g->is_gathered ? p->gather_warps
                                             : 1;
         for (uint32_t t = 0; t < p->product_count; t++)
@@ -207,7 +209,7 @@ static void count_arrivals(struct tmem_plan *p)
     for (uint32_t i = 0; i < p->product_count; i++) {
         struct tmem_product *t = &p->products[i];
         t->sums.ctas = ctas;
-        t->sums.fills = t->kind == TMEM_TURNS ? p->compute_warps : 1;
+        t->sums.fills = t->kind == TMEM_TURNS ? ctas * p->compute_warps : 1;
         t->sums.frees = t->kind == TMEM_TURNS ? 1 : ctas * p->compute_warps;
     }
 }

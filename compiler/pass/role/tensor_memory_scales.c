@@ -152,6 +152,7 @@ void tir_tmem_build_scale_columns(struct tmem_plan *p, struct tir_builder *b,
                 tir_build1(b, TIR_OP_TMEM_BUFFER, tir_type_get(p->types, &t), &base, 1);
             v->name = tir_intern_cstr(p->f->module->names, "scales");
             tir_set_int(p->f, v->def, TIR_ATTR_column, *column);
+            tir_tmem_set_group(p, v->def);
             *column += tir_tmem_columns(&t, false);
             o->scales[k] = v;
         }

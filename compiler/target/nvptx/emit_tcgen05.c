@@ -165,7 +165,8 @@ static uint32_t scaled_descriptor_of(const struct tir_inst *inst)
     return (uint32_t)tir_attr_int(inst, TIR_ATTR_b_scale, 0) << 4 | row->code << 7 |
            code_of_b(inst, row->code) << 10 |
            (uint32_t)tir_attr_int(inst, TIR_ATTR_cols, 0) / 8 << 17 | (uint32_t)is_ue8m0 << 23 |
-           TIR_TCGEN05_ROWS / 128 << 27 | (uint32_t)tir_attr_int(inst, TIR_ATTR_a_scale, 0) << 29;
+           ctas_of(inst) * (TIR_TCGEN05_ROWS / 128) << 27 |
+           (uint32_t)tir_attr_int(inst, TIR_ATTR_a_scale, 0) << 29;
 }
 
 // PTX ISA, "Instruction descriptor".
@@ -245,9 +246,9 @@ static void emit_cp(struct emit *e, const struct tir_inst *inst)
 {
     const bool each_warp = tir_attr_find(inst, TIR_ATTR_rows);
     const char *text =
-        tir_str_format(e->arena, "tcgen05.cp.cta_group::1.%s%" PRId64 "b%s [$0], $1;",
-                       each_warp ? "32x" : "128x", tir_attr_int(inst, TIR_ATTR_row_bits, 0),
-                       each_warp ? ".warpx4" : "")
+        tir_str_format(e->arena, "tcgen05.cp.cta_group::%" PRIu32 ".%s%" PRId64 "b%s [$0], $1;",
+                       ctas_of(inst), each_warp ? "32x" : "128x",
+                       tir_attr_int(inst, TIR_ATTR_row_bits, 0), each_warp ? ".warpx4" : "")
             .ptr;
     V args[] = {tir_emit_value(e, inst->operands[TIR_TCGEN05_CP_TO]),
                 tir_emit_value(e, inst->operands[TIR_TCGEN05_CP_FROM])};
