@@ -240,6 +240,44 @@ static void expand(struct tir_func *f, struct tir_inst *inst)
     const struct tir_type *type = tir_result(inst)->type;
     tir_replace_uses(f, tir_result(inst),
                      type->elem == TIR_E2M1 ? unpacked(&s, bytes) : expanded(&s, bytes, type));
+    tir_remove(inst);
+}
+
+// Packed elements stay packed where each use is as a factor that tensor copies bring; NULL: nowhere.
+static bool stays_packed(struct tir_func *f, const struct tir_target *target,
+                         const struct tir_value *v, bool is_turned)
+{
+    const char *why;
+    bool stays = target;
+    tir_foreach_inst(user, f)
+        for (uint32_t i = 0; stays && i < user->operand_count; i++) {
+            if (user->operands[i] != v)
+                continue;
+            if (user->op == TIR_OP_PERMUTE && !is_turned) {
+                stays = stays_packed(f, target, tir_result(user), true);
+                continue;
+            }
+            const struct tir_scaled *scaled =
+                tir_is_scaled_dot(user) ? tir_scaled_of(user, target, &why) : NULL;
+            stays = scaled && scaled->engine == TIR_ENGINE_TCGEN05;
+        }
+    return stays;
+}
+
+static struct tir_inst *first_other(struct tir_func *f, const struct tir_target *target)
+{
+    tir_foreach_inst(inst, f)
+        if (inst->op == TIR_OP_EXPAND && !stays_packed(f, target, tir_result(inst), false))
+            return inst;
+    return NULL;
+}
+
+static enum tir_change expand_others(struct tir_func *f, const struct tir_target *target)
+{
+    enum tir_change change = TIR_UNCHANGED;
+    for (struct tir_inst *inst; (inst = first_other(f, target)); change = TIR_CHANGED)
+        expand(f, inst);
+    return change;
 }
 
 // Each scale for all columns of its block.
@@ -319,9 +357,7 @@ static void multiply_scales(struct tir_func *f, struct tir_inst *dot)
 
 void tir_multiply_scales(struct tir_func *f)
 {
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_EXPAND)
-            expand(f, inst);
+    expand_others(f, NULL);
     tir_foreach_inst(inst, f)
         if (tir_is_scaled_dot(inst))
             multiply_scales(f, inst);
@@ -339,38 +375,6 @@ static enum tir_change unpack_for_lanes(struct tir_func *f, struct tir_inst *dot
         if (tir_scales_are_packed(dot->operands[i]->type) &&
             !tir_is_pow2((uint64_t)sums->shape[i == TIR_DOT_SB])) {
             dot->operands[i] = unpacked_scales(&s, dot->operands[i], i == TIR_DOT_SB);
-            change = TIR_CHANGED;
-        }
-    return change;
-}
-
-// Packed elements stay packed where each use is as a factor that tensor copies bring.
-static bool stays_packed(struct tir_func *f, const struct tir_target *target,
-                         const struct tir_value *v, bool is_turned)
-{
-    const char *why;
-    bool stays = true;
-    tir_foreach_inst(user, f)
-        for (uint32_t i = 0; stays && i < user->operand_count; i++) {
-            if (user->operands[i] != v)
-                continue;
-            if (user->op == TIR_OP_PERMUTE && !is_turned) {
-                stays = stays_packed(f, target, tir_result(user), true);
-                continue;
-            }
-            const struct tir_scaled *scaled =
-                tir_is_scaled_dot(user) ? tir_scaled_of(user, target, &why) : NULL;
-            stays = scaled && scaled->engine == TIR_ENGINE_TCGEN05;
-        }
-    return stays;
-}
-
-static enum tir_change expand_others(struct tir_func *f, const struct tir_target *target)
-{
-    enum tir_change change = TIR_UNCHANGED;
-    tir_foreach_inst(inst, f)
-        if (inst->op == TIR_OP_EXPAND && !stays_packed(f, target, tir_result(inst), false)) {
-            expand(f, inst);
             change = TIR_CHANGED;
         }
     return change;
